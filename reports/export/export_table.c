@@ -148,6 +148,7 @@ static const bool says_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
                                                   [PLAN_FINETUNE] = true,
                                                   [PLAN_LORA_RANK] = true,
                                                   [PLAN_LORA_TARGETS] = true,
+                                                  [PLAN_OPTIMIZER] = true,
                                                   [PLAN_PP_SCHEDULE] = true,
                                                   [PLAN_VIRTUAL_STAGES] = true};
 
@@ -175,6 +176,8 @@ static const char *refuse_columns(const ExportFormat *format, const ConfigJob *j
         {plan->cuda_graphs != CUDA_GRAPHS_TARGET && !format->cuda_graphs, "cuda-graphs",
          cuda_graphs_names[plan->cuda_graphs], "target"},
         {plan->finetune != FINETUNE_FULL && !format->adapters, "finetune", finetune_names[plan->finetune], "full"},
+        {plan->optimizer != OPTIMIZER_TARGET && !format->optimizer, "optimizer", optimizer_names[plan->optimizer],
+         "adamw"},
         {plan->recompute_layers > 0 && !format->recompute_layers, "recompute-layers",
          plan_value_text(PLAN_RECOMPUTE_LAYERS, plan->recompute_layers, layers), "0"},
         {plan->recompute_every > 1 && !format->recompute_every, "recompute-every",

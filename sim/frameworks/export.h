@@ -35,6 +35,7 @@ typedef struct ExportFormat {
     bool other_loss;                                             // the same
     bool cuda_graphs;                                            // the same
     bool adapters;                                               // the same, or they are the user's own code
+    bool optimizer;                                              // the same
     bool stages;                                                 // writes a pipeline: schedule, chunks, micro-batches
     // Why this mesh or plan cannot be written, beside what the columns say: arena text; NULL.
     const char *(*refuse)(const ConfigJob *job);
@@ -88,6 +89,10 @@ static inline const char *export_bool(bool value) {
 // Gradients are reduced on every micro-step, where the framework would by itself on the last one only.
 static inline bool export_syncs_each(const ConfigJob *job) {
     return job->plan->grad_sync == GRAD_SYNC_EACH;
+}
+
+static inline bool export_other_optimizer(const ConfigJob *job) {
+    return job->plan->optimizer != OPTIMIZER_TARGET;
 }
 
 static inline bool export_fuses_loss(const ConfigJob *job) {

@@ -127,6 +127,7 @@ static const TargetField fields[] = {
     WORDS(own_optimizer),
     WORDS(optimizers),
     WORDS(unsharded_optimizers),
+    WORDS(masters_beside_remainders),
 };
 
 enum { FIELDS = sizeof fields / sizeof fields[0] };

@@ -163,9 +163,10 @@ typedef struct Target {
     double tp_overlap_exposed;  // share of tp collectives left in the open by tp_overlap; 0 = the target has none
     double bf16_optimizer_bytes_per_parameter;  // traffic with bf16 masters; 0 = the target has none
     double optimizer_temporary_bytes_per_parameter;
-    Optimizer own_optimizer;        // TARGET: AdamW in one kernel
-    unsigned optimizers;            // that can be had by a switch, beside its own: OPTIMIZER_BIT(value)
-    unsigned unsharded_optimizers;  // of them those that do not take sharded parameters (stage 3)
+    Optimizer own_optimizer;         // TARGET: AdamW in one kernel
+    unsigned optimizers;             // that can be had by a switch, beside its own: OPTIMIZER_BIT(value)
+    bool masters_beside_remainders;  // with states in bf16, of a master only what its bf16 weight lacks is kept
+    unsigned unsharded_optimizers;   // of them those that do not take sharded parameters (stage 3)
     TargetRuntime runtime;
 } Target;
 

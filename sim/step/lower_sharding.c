@@ -96,7 +96,10 @@ static void choose_weights(Lowering *lowering, int u) {
     const bool lone = stays_half(lowering) && !unit->trainable, beside = stays_half(lowering) && unit->trainable;
     const Dtype master_dtype = lone ? dtype : lowering->master_dtype;
     const bool has_master = master_dtype != dtype;
-    const int64_t master_elements = beside && has_master ? unit->trained_shard : unit->shard_elements;
+    const bool halved =
+        has_master && lowering->plan->optimizer == OPTIMIZER_ADAMW_BF16 && lowering->target->masters_beside_remainders;
+    const int64_t master_elements =
+        (beside && has_master ? unit->trained_shard : unit->shard_elements) / (halved ? 2 : 1);
     const bool packed = u == UNIT_LAYER && weights_are_packed(lowering);
     const Dtype stored = packed ? DTYPE_FP8 : dtype;
     if (gathers(lowering)) {

@@ -243,3 +243,54 @@ Test(cli_import, a_signal_while_the_file_is_read_ends_the_program) {
     close(writer);
     temp_dir_remove(folder);
 }
+
+// Written, read back and predicted the same, in each format that names an optimizer.
+Test(cli_import, a_file_that_names_an_optimizer_is_the_plan_that_wrote_it) {
+    static const struct {
+        const char *as, *target, *optimizer, *file;
+    } kinds[] = {{"axolotl", "axolotl", "adamw-8bit-torchao", "axolotl.yaml"},
+                 {"torchtitan-toml", "torchtitan", "adamw-foreach", "torchtitan.toml"},
+                 {"deepspeed", "deepspeed", "lion", "deepspeed.json"}};
+    char folder[] = "/tmp/ndtune-optimizer-XXXXXX", path[64];
+    cr_assert_not_null(mkdtemp(folder));
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, kinds[i].file);
+        ProgramRun run = CLI("export", "--as", kinds[i].as, "--target", kinds[i].target, "--mesh", "dp_shard=8",
+                             "--model", "llama-3.1-8b", "--optimizer", kinds[i].optimizer, "--out", path);
+        cr_assert_eq(run.exit_code, 0, "%s", run.err);
+        program_run_free(&run);
+        json_t *root = CLI_JSON(0, "explain", "--from", path, "--world", "8", "--model", "llama-3.1-8b", "--seq",
+                                "4096", "--effort", "estimate", "--format", "json");
+        const json_t *plan = json_object_get(json_object_get(root, "own"), "plan");
+        cr_expect_str_eq(json_string_value(json_object_get(plan, "optimizer")), kinds[i].optimizer);
+        json_decref(root);
+        unlink(path);
+    }
+    rmdir(folder);
+}
+
+// 8 bytes of 8,030,261,248 parameters on 8 ranks, and 2 x (1 + 4 / 256).
+Test(cli_import, states_of_8_bits_save_three_quarters_of_them) {
+    json_t *own = CLI_JSON(0, "predict", "--mesh", "dp_shard=8", "--model", "llama-3-8b", "--target", "trainer",
+                           "--format", "json");
+    json_t *packed = CLI_JSON(0, "predict", "--mesh", "dp_shard=8", "--model", "llama-3-8b", "--target", "trainer",
+                              "--optimizer", "adamw-8bit-torchao", "--format", "json");
+    const json_t *terms = json_object_get(own, "memory"), *fewer = json_object_get(packed, "memory");
+    cr_expect_float_eq(cli_number(terms, "optimizer"), 8030261248.0, 1e6);
+    cr_expect_float_eq(cli_number(fewer, "optimizer") / cli_number(terms, "optimizer"), 2.03125 / 8, 1e-3);
+    json_decref(own);
+    json_decref(packed);
+}
+
+Test(cli_import, an_optimizer_that_a_target_does_not_have_is_refused_with_those_that_it_has) {
+    ProgramRun none =
+        CLI("predict", "--mesh", "dp_shard=8", "--model", "tiny", "--target", "torchtitan", "--optimizer", "muon");
+    cr_expect_neq(none.exit_code, 0);
+    cr_expect(strstr(none.err, "torchtitan@0.2 has no optimizer=muon: use optimizer adamw or adamw-foreach"), "%s",
+              none.err);
+    program_run_free(&none);
+    ProgramRun sharded =
+        CLI("predict", "--mesh", "dp_shard=8", "--model", "tiny", "--target", "trainer", "--optimizer", "adamw-8bit");
+    cr_expect(strstr(sharded.err, "do not take the sharded parameters (DTensors) of trainer"), "%s", sharded.err);
+    program_run_free(&sharded);
+}

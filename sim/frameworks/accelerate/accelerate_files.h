@@ -12,6 +12,7 @@ extern const ImportFormat import_accelerate;
 
 // Of all three: context parallelism is SDPA's.
 const char *accelerate_python_refuse(const ConfigJob *job);
-void liger_arguments_write(const ConfigJob *job, FILE *out);  // of TrainingArguments
+void liger_arguments_write(const ConfigJob *job, FILE *out);     // of TrainingArguments
+void optimizer_argument_write(const ConfigJob *job, FILE *out);  // the same
 void accelerate_notes(const ConfigJob *job, FILE *out);
 void parallelism_config_write(const ConfigJob *job, FILE *out);  // its object of the mesh

@@ -126,6 +126,7 @@ const ExportFormat export_accelerate_python = {
     .reduce_dtype = true,
     .other_loss = true,
     .adapters = true,
+    .optimizer = true,
     .refuse = accelerate_python_refuse,
     .notes = accelerate_notes,
     .write = accelerate_python_write,

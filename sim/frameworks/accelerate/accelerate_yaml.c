@@ -529,6 +529,9 @@ void accelerate_notes(const ConfigJob *job, FILE *out) {
                 "  gradients are reduced on every micro-step, and none is kept whole.\n",
                 plan->grad_accum);
     }
+    if (job->plan->optimizer != OPTIMIZER_TARGET) {
+        fprintf(out, "  Its optimizer: %s; the file has no place for it.\n", optimizer_names[job->plan->optimizer]);
+    }
     if (export_fuses_loss(job)) {
         fprintf(out,
                 "  Its model, before prepare(): liger_kernel.transformers._apply_liger_kernel_to_instance(model=model, "
@@ -583,6 +586,7 @@ const ExportFormat export_accelerate_yaml = {
     .never_reshards = true,
     .other_loss = true,
     .adapters = true,
+    .optimizer = true,
     .refuse = accelerate_yaml_refuse,
     .notes = accelerate_notes,
     .write = accelerate_yaml_write,

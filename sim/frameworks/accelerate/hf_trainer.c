@@ -4,6 +4,7 @@
 
 #include "sim/base/escape.h"
 #include "sim/frameworks/accelerate/accelerate_files.h"
+#include "sim/frameworks/hf_optimizers.h"
 
 static void write_environment(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
@@ -35,6 +36,13 @@ void liger_arguments_write(const ConfigJob *job, FILE *out) {
     }
 }
 
+void optimizer_argument_write(const ConfigJob *job, FILE *out) {
+    const char *name = hf_optimizer_name(job->plan->optimizer);
+    if (job->plan->optimizer != OPTIMIZER_TARGET && name) {
+        fprintf(out, "        optim=\"%s\",\n", name);
+    }
+}
+
 static void write_arguments(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     fprintf(out,
@@ -53,6 +61,7 @@ static void write_arguments(const ConfigJob *job, FILE *out) {
         fputs("        torch_compile=True,\n", out);
     }
     liger_arguments_write(job, out);
+    optimizer_argument_write(job, out);
     if (export_syncs_each(job)) {  // trainer.py of 5.8 looks at it, that of 4.57 and 5.0 does not
         fputs("        # transformers >= 5.8: reduces gradients on every micro-step, so that none is kept whole\n"
               "        accelerator_config={\"gradient_accumulation_kwargs\": {\"sync_each_batch\": True}},\n",
@@ -102,6 +111,7 @@ const ExportFormat export_hf_trainer = {
     .never_reshards = true,
     .other_loss = true,
     .adapters = true,
+    .optimizer = true,
     .refuse = accelerate_python_refuse,
     .write = hf_trainer_write,
     .launch = launch_torchrun,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/frameworks/axolotl/axolotl_files.h"
+#include "sim/frameworks/hf_optimizers.h"
 #include "sim/frameworks/peft.h"
 
 static const char *path_of(int key) {
@@ -209,20 +210,12 @@ static Status read_adapters(Import *import, Error *error) {
 }
 
 static Status read_optimizer(Import *import, Error *error) {
-    static const char *const plain[] = {"adamw_torch", "adamw_torch_fused", "adamw_hf"};
     const char *name = NULL;
+    TRY(hf_optimizer_read(import, "optimizer", error));
     TRY(import_word(import, "optimizer", &name, error));
-    bool is_plain = !name;
-    for (int i = 0; name && i < 3; i++) {
-        is_plain |= strcmp(name, plain[i]) == 0;
-    }
-    if (!is_plain) {
-        import_find(import, FINDING_UNMODELLED, "optimizer",
-                    "optimizer %s: the prediction has AdamW with two states in fp32", name);
-    }
-    const bool of_bitsandbytes = name && (strcmp(name, "adamw_8bit") == 0 || strcmp(name, "adamw_bnb_8bit") == 0);
-    const bool paged = name && strcmp(name, "paged_adamw_8bit") == 0;
-    if (import->said.size[AXIS_TP] > 1 && (of_bitsandbytes || paged)) {
+    const int optimizer = import->said.choice[PLAN_OPTIMIZER];
+    const bool packed = optimizer == OPTIMIZER_ADAMW_8BIT || optimizer == OPTIMIZER_ADAMW_8BIT_PAGED;
+    if (import->said.size[AXIS_TP] > 1 && packed) {
         import_find(import, FINDING_REFUSED, "optimizer", "tensor_parallel_size is not supported with %s", name);
     }
     return STATUS_OK;

@@ -3,6 +3,7 @@
 // only when it is true, and accelerate's default is true, so false would be lost: the row refuses it.
 
 #include "sim/frameworks/axolotl/axolotl_files.h"
+#include "sim/frameworks/hf_optimizers.h"
 #include "sim/frameworks/peft.h"
 
 // ---- the keys
@@ -158,10 +159,12 @@ static void axolotl_write(const ConfigJob *job, FILE *out) {
     if (export_fuses_loss(job)) {
         fputs("plugins:\n  - axolotl.integrations.liger.LigerPlugin\nliger_fused_linear_cross_entropy: true\n", out);
     }
-    fputs("# Yours: data, optimizer, learning rate.\n"
-          "datasets:\n  - path: your/dataset\n    type: completion\n"
-          "optimizer: adamw_torch_fused\nlearning_rate: 0.0001\nnum_epochs: 1\noutput_dir: ./outputs\n",
-          out);
+    const bool own = job->plan->optimizer == OPTIMIZER_TARGET;
+    fprintf(out,
+            "# Yours: data, %slearning rate.\n"
+            "datasets:\n  - path: your/dataset\n    type: completion\n"
+            "optimizer: %s\nlearning_rate: 0.0001\nnum_epochs: 1\noutput_dir: ./outputs\n",
+            own ? "optimizer, " : "", hf_optimizer_name(own ? OPTIMIZER_ADAMW_FUSED : job->plan->optimizer));
 }
 
 const ExportFormat export_axolotl_yaml = {
@@ -178,6 +181,7 @@ const ExportFormat export_axolotl_yaml = {
     .offload = true,
     .other_loss = true,
     .adapters = true,
+    .optimizer = true,
     .refuse = axolotl_refuse,
     .write = axolotl_write,
     .launch = launch_torchrun,

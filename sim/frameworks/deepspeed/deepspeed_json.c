@@ -189,6 +189,12 @@ static bool offloads_param(const ConfigJob *job) {
     return job->plan->offload == OFFLOAD_PARAMETERS;
 }
 
+static const char *optimizer(const ConfigJob *job) {
+    return job->plan->optimizer == OPTIMIZER_LION
+               ? "{\"type\": \"Lion\", \"params\": {\"lr\": 0.0001}}"
+               : "{\"type\": \"AdamW\", \"params\": {\"lr\": 0.0001, \"torch_adam\": true}}";
+}
+
 enum {
     BATCH,
     MICRO_BATCH,
@@ -201,6 +207,7 @@ enum {
     OVERLAP,
     OFFLOAD_STATE,
     OFFLOAD_PARAM,
+    OPTIMIZER,
     KEYS
 };
 
@@ -218,6 +225,7 @@ static const ConfigKey keys[KEYS + 1] = {
                        .when = export_offloads},
     [OFFLOAD_PARAM] = {"zero_optimization.offload_param", .literal = "{\"device\": \"cpu\", \"pin_memory\": true}",
                        .when = offloads_param},
+    [OPTIMIZER] = {"optimizer", .text = optimizer, .when = export_other_optimizer},
 };
 
 // ---- reading
@@ -234,6 +242,24 @@ static Status read_precision(Import *import, Error *error) {
     }
     if (bf16 || fp16 || !(both_auto || fp16_auto)) {  // "auto" is for transformers' Trainer to fill in
         import->said.choice[PLAN_PRECISION] = bf16 ? DTYPE_BF16 : fp16 ? DTYPE_FP16 : DTYPE_FP32;
+    }
+    return STATUS_OK;
+}
+
+// _configure_basic_optimizer of runtime/engine.py; without a type the script's own optimizer is taken.
+static Status read_optimizer(Import *import, Error *error) {
+    const char *type = "adamw";
+    int in_torch = 0;
+    TRY(import_word(import, "optimizer.type", &type, error));
+    TRY(import_bool(import, "optimizer.params.torch_adam", &in_torch, error));
+    const bool adam = import_same_word(type, "adamw") || import_same_word(type, "adam");
+    if (import_same_word(type, "lion")) {
+        import->said.choice[PLAN_OPTIMIZER] = OPTIMIZER_LION;
+    } else if (adam && in_torch) {
+        import->said.choice[PLAN_OPTIMIZER] = OPTIMIZER_ADAMW_FOREACH;
+    } else if (!adam) {
+        import_find(import, FINDING_UNMODELLED, "optimizer.type",
+                    "optimizer %s: the prediction has fused AdamW with two states", type);
     }
     return STATUS_OK;
 }
@@ -323,6 +349,7 @@ static Status deepspeed_read(Import *import, Error *error) {
     import_known(import, of_no_matter);
     TRY(config_read(import, keys, error));
     TRY(read_precision(import, error));
+    TRY(read_optimizer(import, error));
     TRY(read_zero(import, error));
     if (import_has(import, "activation_checkpointing")) {
         static const char *const known[] = {"activation_checkpointing", NULL};
@@ -411,6 +438,7 @@ const ExportFormat export_deepspeed_json = {
     .attentions = EXPORT_OF_TRANSFORMERS,
     .fuseds = EXPORT_EAGER,
     .offload = true,
+    .optimizer = true,
     .refuse = deepspeed_refuse,
     .notes = deepspeed_notes,
     .write = deepspeed_write,

@@ -85,6 +85,7 @@ static const TargetVersion megatron_0_19 = {
         // cuda_graph_impl full_iteration: forward and backward, not the optimizer (transformer_config.py); gradients
         // have their buffer anyway. With stages it takes over 10 GiB more (Megatron-Bridge docs/training/cuda-graphs)
         SET(graph_switch, true), SET_TEXT(graphs_note, "the memory that graphs of stages keep is not modelled"),
+        SET(masters_beside_remainders, true),  // store_param_remainders, true (optimizer/optimizer_config.py)
         // --optimizer sgd, with --sgd-momentum 0.9; precision-aware: --exp-avg-dtype, --exp-avg-sq-dtype bf16
         SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_SGD_MOMENTUM) | OPTIMIZER_BIT(OPTIMIZER_ADAMW_BF16))),
 };
@@ -98,6 +99,17 @@ static const TargetVersion megatron_bridge_0_6 = {
         // bf16_mixed reduces in fp32 (training/mixed_precision.py)
         SET(reduces_often_bf16, false), SET(vocab_multiple, 0)),  // should_pad_vocab is false (models/gpt_provider.py)
 };
+
+// arguments.py asserts it.
+static const char *refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    (void)model;
+    return plan->optimizer == OPTIMIZER_ADAMW_BF16 && plan->zero == 0
+               ? arena_format(arena,
+                              "the precision-aware optimizer of %s only works with its distributed optimizer: use zero "
+                              "1 or optimizer adamw",
+                              target->name)
+               : NULL;
+}
 
 static const FrameworkSynonym synonyms[] = {
     {"megatron-lm", NULL},
@@ -128,6 +140,7 @@ static const MeasuredChip measured[] = {
 const Framework framework_megatron = {
     .name = "megatron",
     .measured = measured,
+    .refuse = refuse,
     .versions = (const TargetVersion *const[]){&megatron_core, &megatron_0_19, &megatron_bridge_0_6, &megatron_0_4,
                                                &megatron_2022, NULL},
     .formats = (const ExportFormat *const[]){&export_megatron_flags, NULL},

@@ -108,6 +108,11 @@ static void write_training(const ConfigJob *job, FILE *out) {
     if (plan->offload != OFFLOAD_NONE) {  // which arguments.py takes with the precision-aware optimizer only
         fputs("    --optimizer-cpu-offload --optimizer-offload-fraction 1.0 --use-precision-aware-optimizer\n", out);
     }
+    if (plan->optimizer == OPTIMIZER_SGD_MOMENTUM) {
+        fputs("    --optimizer sgd --sgd-momentum 0.9\n", out);
+    } else if (plan->optimizer == OPTIMIZER_ADAMW_BF16) {
+        fputs("    --use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16\n", out);
+    }
     if (target_cuda_graphs(job->target, plan)) {  // which need Transformer Engine's generators and no look at losses
         fputs("    --cuda-graph-impl full_iteration --te-rng-tracker --no-check-for-nan-in-loss-and-grad\n", out);
     }
@@ -153,6 +158,7 @@ const ExportFormat export_megatron_flags = {
     .stages = true,
     .offload = true,
     .cuda_graphs = true,
+    .optimizer = true,
     .refuse = megatron_refuse,
     .write = megatron_write,
     .launch = launch_script,

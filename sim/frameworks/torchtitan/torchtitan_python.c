@@ -100,6 +100,10 @@ static void torchtitan_python_write(const ConfigJob *job, FILE *out) {
           out);
     write_training(job, out);
     write_parallelism(job, out);
+    if (export_other_optimizer(job)) {
+        fprintf(out, "    config.optimizer = replace(config.optimizer, implementation=\"%s\")\n",
+                plan->optimizer == OPTIMIZER_ADAMW_BF16 ? "fused_opt_states_bf16" : "foreach");
+    }
     fprintf(out, "    config.activation_checkpoint = %s\n", checkpoints[plan->recompute]);
     fprintf(out, "    config.compile = CompileConfig(enable=%s, enable_async_tensor_parallel=%s)\n    return config\n",
             plan->fused == FUSED_COMPILED ? "True" : "False", plan->tp_overlap ? "True" : "False");
@@ -122,6 +126,7 @@ const ExportFormat export_torchtitan_python = {
     .other_loss = true,
     .cuda_graphs = true,
     .stages = true,
+    .optimizer = true,
     .refuse = torchtitan_refuse,
     .notes = torchtitan_notes,
     .write = torchtitan_python_write,

@@ -52,7 +52,6 @@ static const char *const of_no_matter[] = {"job",
                                            NULL};
 
 static const ImportLeftOut left_out[] = {
-    {"optimizer.implementation", "fused", "AdamW in another form than fused: your run moves more bytes in its update"},
     {"optimizer.early_step_in_backward", NULL, "each gradient is applied in backward: your run needs less memory"},
     {"parallelism.enable_compiled_autograd", NULL, "backward is compiled as a whole"},
     {"parallelism.pipeline_parallel_expert_parallel_overlap", NULL, "no plan here has stages and experts"},
@@ -100,6 +99,10 @@ static const char *gathers_fp8(const ConfigJob *job) {
 }
 
 static const ImportWord masters[] = {{"bfloat16", true}, {"float32", false}, {NULL, 0}};
+static const ImportWord implementations[] = {{"fused", OPTIMIZER_TARGET},
+                                             {"foreach", OPTIMIZER_ADAMW_FOREACH},
+                                             {"for-loop", OPTIMIZER_ADAMW_FOREACH},
+                                             {NULL, 0}};
 static const ImportWord precisions[] = {
     {"bfloat16", DTYPE_BF16}, {"float32", DTYPE_FP32}, {"bfloat16", DTYPE_FP8}, {NULL, 0}};
 static const ImportWord reshards[] = {
@@ -142,6 +145,7 @@ enum {
     COMPILE,
     RECIPE,
     FP8_GATHER,
+    IMPLEMENTATION,
     KEYS
 };
 
@@ -182,6 +186,8 @@ static const ConfigKey keys[KEYS + 1] = {
     [RECIPE] = {"quantize.linear.float8.recipe_name", KEY_CHOICE, PLAN_FP8_RECIPE, recipes, .quoted = true,
                 .when = in_fp8},
     [FP8_GATHER] = {"quantize.linear.float8.enable_fsdp_float8_all_gather", .text = gathers_fp8, .when = in_fp8},
+    [IMPLEMENTATION] = {"optimizer.implementation", KEY_CHOICE, PLAN_OPTIMIZER, implementations, .quoted = true,
+                        .when = export_other_optimizer},
 };
 
 // ---- reading
@@ -202,6 +208,20 @@ static Status read_training(Import *import, Error *error) {
             import_find(import, FINDING_ASSUMED, NULL, "%s is %d, torchtitan's default", path,
                         i == 0 ? said->micro_batch : said->seq);
         }
+    }
+    return STATUS_OK;
+}
+
+static Status read_optimizer(Import *import, Error *error) {
+    const char *implementation = "fused", *name = "AdamW";
+    TRY(import_word(import, keys[IMPLEMENTATION].path, &implementation, error));
+    TRY(import_word(import, "optimizer.name", &name, error));
+    if (strcmp(implementation, "for-loop") == 0) {
+        import_find(import, FINDING_UNMODELLED, keys[IMPLEMENTATION].path,
+                    "one tensor after the other: predicted as foreach, which the host issues faster");
+    }
+    if (strcmp(name, "AdamW") != 0 && strcmp(name, "Adam") != 0) {
+        import_find(import, FINDING_REFUSED, "optimizer.name", "Optimizer %s not added.", name);
     }
     return STATUS_OK;
 }
@@ -363,6 +383,7 @@ static Status torchtitan_read(Import *import, Error *error) {
     import_known(import, (const char *const[]){keys[FP8_GATHER].path, NULL});
     TRY(read_model(import, error));
     TRY(read_training(import, error));
+    TRY(read_optimizer(import, error));
     read_float8(import);
     TRY(read_parallelism(import, error));
     TRY(read_overlap(import, error));
@@ -406,6 +427,7 @@ const ExportFormat export_torchtitan_toml = {
     .tp_overlap = true,
     .recompute_every = true,
     .stages = true,
+    .optimizer = true,
     .offload = true,
     .refuse = torchtitan_refuse,
     .notes = torchtitan_notes,

@@ -118,6 +118,7 @@ static void write_choices(const ConfigJob *job, FILE *out) {
         fputs("        torch_compile=True,\n", out);
     }
     liger_arguments_write(job, out);
+    optimizer_argument_write(job, out);
     if (export_syncs_each(job)) {
         fputs("        # reduces gradients on every micro-step, so that none is kept whole\n"
               "        accelerator_config={\"gradient_accumulation_kwargs\": {\"sync_each_batch\": True}},\n",
@@ -176,6 +177,7 @@ const ExportFormat export_trainer = {
     .offload = true,
     .other_loss = true,
     .adapters = true,
+    .optimizer = true,
     .refuse = accelerate_python_refuse,
     .write = transformers_write,
     .launch = launch_torchrun,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/frameworks/hf_optimizers.h"
 #include "sim/frameworks/peft.h"
 #include "sim/frameworks/trainer/trainer_files.h"
 
@@ -58,7 +59,7 @@ static const char *const of_no_matter[] = {
     "validation_file", "max_train_samples", "max_eval_samples", "preprocessing_num_workers", "overwrite_cache",
     "validation_split_percentage", "streaming", "trust_remote_code", "token", "model_revision", "cache_dir", NULL};
 
-// ---- precision, kernels, optimizer
+// ---- precision, kernels
 
 static Status read_precision(Import *import, const TrainerDefaults *defaults, Error *error) {
     int bf16 = -1, fp16 = 0;
@@ -128,20 +129,6 @@ static Status read_liger(Import *import, const TrainerDefaults *defaults, Error 
     } else if (fused) {
         import->said.choice[PLAN_LOSS] = LOSS_FUSED;
     }
-    return STATUS_OK;
-}
-
-static Status read_optimizer(Import *import, Error *error) {
-    const char *name = "adamw_torch_fused";  // default_optim of PyTorch 2.8 and newer
-    TRY(import_word(import, "optim", &name, error));
-    if (strcmp(name, "adamw_torch_fused") == 0) {
-        return STATUS_OK;
-    }
-    import_find(import, FINDING_UNMODELLED, "optim",
-                strcmp(name, "adamw_torch") == 0
-                    ? "%s updates tensor by tensor: the prediction has the fused one, which moves half the bytes"
-                    : "%s: the prediction has fused AdamW with two states",
-                name);
     return STATUS_OK;
 }
 
@@ -325,7 +312,7 @@ Status trainer_read_arguments(Import *import, const TrainerDefaults *defaults, E
     TRY(read_precision(import, defaults, error));
     TRY(read_kernels(import, error));
     TRY(read_liger(import, defaults, error));
-    TRY(read_optimizer(import, error));
+    TRY(hf_optimizer_read(import, "optim", error));
     TRY(read_recompute(import, defaults, error));
     TRY(read_sharding(import, error));
     TRY(read_adapters(import, error));

@@ -136,6 +136,7 @@ const ExportFormat export_trl = {
     .recompute_every = true,
     .offload = true,
     .adapters = true,
+    .optimizer = true,
     .refuse = accelerate_python_refuse,
     .write = sft_write,
     .launch = launch_torchrun,

@@ -125,6 +125,23 @@ Test(optimizers, move_what_they_keep_both_ways) {
     cr_expect_float_eq(traffic_per_parameter("torchtitan@0.3", OPTIMIZER_ADAMW_BF16), 20 * 40 / 28.0, 1e-9);
 }
 
+// Megatron-core's precision-aware optimizer: a whole bf16 weight, and of each parameter of the shard 2 bytes that the
+// weight lacks and two states of 2 (choices.md, Megatron: 2 + 6 / dp).
+Test(optimizers, whose_masters_stand_beside_remainders_keep_six_bytes_of_a_shard) {
+    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "llama-3-8b",
+                                                                 .target = "megatron@0.19",
+                                                                 .mesh = "dp_shard=2",
+                                                                 .zero = 1,
+                                                                 .bf16 = true,
+                                                                 .optimizer = OPTIMIZER_ADAMW_BF16});
+    int64_t shards = 0;
+    for (int32_t u = 0; u < program.unit_count; u++) {
+        shards += program.units[u].shard_elements * program.units[u].instances;
+    }
+    cr_assert_eq(bytes_of_role(&program, ROLE_PARAMETER, true), (2 * 2 + 2) * shards);
+    cr_assert_eq(bytes_of_role(&program, ROLE_OPTIMIZER, true), 4 * shards);
+}
+
 // 60 bytes where one kernel moves 28.
 Test(optimizers, by_foreach_move_60_bytes_wherever_they_run) {
     cr_expect_float_eq(traffic_per_parameter("accelerate", OPTIMIZER_TARGET), 60, 1e-9);
