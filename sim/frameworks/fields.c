@@ -100,6 +100,7 @@ static const TargetField fields[] = {
     NEWER(finetunes),
     NEWER(upcasts_frozen),
     NEWER(graphs_hold_gradients),
+    NEWER(frozen_held),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(reduces_often_bf16),
     WORDS(vocab_uneven),

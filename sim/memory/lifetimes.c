@@ -30,7 +30,9 @@ typedef struct Scan {
     int32_t *first_use;  // of each task; [task_count] is how many there are
     int32_t *slot_base;  // of each buffer
     SlotState *slots;
-    int32_t *used;  // slots of the task at hand
+    int32_t *used;         // slots of the task at hand
+    int32_t backward_end;  // of the micro-step at hand: its last instance of backward
+    int32_t micro_step;
     Arena *arena;
     Lifetimes *lifetimes;
     size_t capacity;
@@ -104,11 +106,16 @@ static void scan_instance(Scan *scan, const StepInstance *instance, int32_t inde
     const int32_t count = scan->first_use[instance->task + 1] - first;
     const SlotUse *uses = &scan->uses[first];
     int32_t *used = scan->used;
+    const Phase phase = scan->program->tasks[instance->task].phase;
+    if ((phase == PHASE_BACKWARD || phase == PHASE_RECOMPUTE) && scan->micro_step != instance->micro_step) {
+        scan->micro_step = instance->micro_step;
+        scan->backward_end = index;
+    }
     for (int32_t k = 0; k < count; k++) {
         const SlotUse *use = &uses[k];
         used[k] = use->base + (use->buffer->slots == 1 ? 0 : step_slot(use->buffer, use->index, instance));
         SlotState *slot = &scan->slots[used[k]];
-        slot->last = slot->last < 0 ? index : slot->last;
+        slot->last = slot->last >= 0 ? slot->last : use->buffer->held ? scan->backward_end : index;
         slot->earliest_use = index;
         slot->needed &= ~use->defines;
     }
@@ -127,7 +134,7 @@ static void scan_instance(Scan *scan, const StepInstance *instance, int32_t inde
 
 void lifetimes_of_cells(const StepProgram *program, const OperandCells *cells, const StepInstance *instances,
                         int32_t count, Arena *arena, Lifetimes *lifetimes) {
-    Scan scan = {.program = program, .arena = arena, .lifetimes = lifetimes};
+    Scan scan = {.program = program, .micro_step = -1, .arena = arena, .lifetimes = lifetimes};
     *lifetimes = (Lifetimes){0};
     scan_slots(&scan);
     scan_uses(&scan, cells);

@@ -63,8 +63,8 @@ static void add_loops(Structure *structure, const StepProgram *program, const Cu
 
 static void add_references(Structure *structure, const StepProgram *program, const OperandCells *cells) {
     for (int32_t i = 0; i < program->buffer_count; i++) {
-        add_word(structure, pair_of(program->buffers[i].slots,
-                                    2 * program->buffers[i].micro_steps + program->buffers[i].persistent));
+        const Buffer *buffer = &program->buffers[i];
+        add_word(structure, pair_of(buffer->slots, 4 * buffer->micro_steps + 2 * buffer->held + buffer->persistent));
     }
     for (int32_t i = 0; i < program->operand_count; i++) {
         const BufferRef *ref = &program->operands[i].ref;

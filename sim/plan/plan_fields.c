@@ -276,7 +276,8 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                               "auto; predict, run, preflight: the target's own",
                               "head and loss: the logits of all tokens, of a part of the tokens at a time, or the same "
                               "by one kernel; auto tries what the target has, target is its own",
-                              RUNS}},
+                              RUNS},
+                   .column = "loss"},
     [PLAN_CUDA_GRAPHS] = {"cuda_graphs", .label = "CUDA graphs", AT(cuda_graphs), WORDS(cuda_graphs_names),
                           .scope = PLAN_OF_SHAPE, .searched = true,
                           .option = {"cuda-graphs", "auto|target|off|on", NULL, "auto; predict: the target's own",

@@ -92,6 +92,7 @@ typedef struct Tensor {
                           // share them
     bool persistent;
     bool host;      // in the host's memory
+    bool held;      // until backward has ended
     int32_t scale;  // of an fp8 tensor: tensor id; -1 = none
     bool cheap;     // backward makes it again rather than keep it (a packed copy)
     int32_t next;   // of the same bucket; -1 = none
@@ -189,6 +190,8 @@ bool weights_are_packed(const Lowering *lowering);
 int64_t packed_bytes(const Lowering *lowering, int64_t elements);  // of a layer's first so many
 
 int64_t unit_slice_offset(const Lowering *lowering, const char *slice);  // elements
+
+bool holds_inputs(const Lowering *lowering);  // of layers until backward has ended (lower_frozen.c)
 
 // ---- fp8 (lower_fp8.c)
 

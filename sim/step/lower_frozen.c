@@ -33,6 +33,16 @@ static bool leave_gradients_out(const Lowering *lowering, Op *op) {
     return writes || !left_out;
 }
 
+// FSDP 1 hangs a hook on what goes into a unit whose parameters are all frozen (adapters are units of their own). It
+// refers to that until the hooks are taken away behind backward: the inputs that checkpointing detached, and with them
+// their gradients (PyTorch's fsdp/_runtime_utils.py, _register_post_backward_reshard_only_hook and _finalize_params;
+// autograd/graph.py, register_multi_grad_hook).
+bool holds_inputs(const Lowering *lowering) {
+    const TrainPlan *plan = lowering->plan;
+    return lowering->target->frozen_held && plan->finetune != FINETUNE_FULL && plan->zero == 3 &&
+           plan->recompute == RECOMPUTE_FULL && !plan_keeps_layers(plan);
+}
+
 static bool freezes(const Lowering *lowering) {
     return lowering->choice->frozen || lowering->plan->finetune != FINETUNE_FULL;
 }

@@ -131,7 +131,7 @@ HalfGradient half_gradient(Lowering *lowering, const Half *half, OpRef g) {
     if (fp8_gathers_inputs(lowering)) {
         return gather_in_fp8(lowering, half, gradient.between);
     }
-    const bool own = norms_behind(lowering) || lowering_splits(lowering);
+    const bool own = norms_behind(lowering) || gradients_apart(lowering);
     gradient.full = tokens_by(lowering, own ? half->dsum_full : "dx_full", lowering->dims.hidden);
     mark_tp(lowering, SECTION_LAYER_BACKWARD, MARK_TP_LEAVE_BACKWARD, gradient.between,
             op_whole(lowering, gradient.full), half->leave_backward);

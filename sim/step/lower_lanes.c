@@ -184,7 +184,8 @@ static void make_buffers(Assembly *assembly) {
                          .slot_bytes = step_slot_bytes(tensor->bytes),
                          .scale_buffer = -1,
                          .persistent = tensor->persistent,
-                         .host = tensor->host};
+                         .host = tensor->host,
+                         .held = tensor->held};
         }
     }
     for (size_t t = 0; t < lowering->tensor_count; t++) {

@@ -47,7 +47,7 @@ static void lower_dense_forward(Lowering *lowering) {
 static void lower_dense_backward(Lowering *lowering) {
     const Half attention = attention_half(lowering), mlp = mlp_half(lowering);
     const OpRef g = gradient_at(lowering, 1);
-    const bool in_place = !side_by_side(lowering) && !lowering_splits(lowering);
+    const bool in_place = !side_by_side(lowering) && !gradients_apart(lowering);
     const char *name = side_by_side(lowering) ? "dx_aside" : "dx_mid";
     const OpRef mid = in_place ? g : op_whole(lowering, between_by_hidden(lowering, name));
 

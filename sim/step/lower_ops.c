@@ -18,17 +18,23 @@ int32_t between_by_hidden(Lowering *lowering, const char *name) {
 int32_t residual_stream(Lowering *lowering) {
     const int32_t x = between_by_hidden(lowering, "x");
     lowering->tensors[x].slots = recompute_offloads(lowering) ? 2 : lowering->model->layers + 1;
+    lowering->tensors[x].held = holds_inputs(lowering);
     return x;
+}
+
+bool gradients_apart(const Lowering *lowering) {
+    return lowering_splits(lowering) || holds_inputs(lowering);
 }
 
 int32_t gradient_stream(Lowering *lowering) {
     const int32_t g = between_by_hidden(lowering, "dx");
-    lowering->tensors[g].slots = lowering_splits(lowering) ? lowering->model->layers + 1 : 1;
+    lowering->tensors[g].slots = gradients_apart(lowering) ? lowering->model->layers + 1 : 1;
+    lowering->tensors[g].held = holds_inputs(lowering);
     return g;
 }
 
 OpRef gradient_at(Lowering *lowering, int index) {
-    return stream_at(lowering, gradient_stream(lowering), lowering_splits(lowering) ? index : 0);
+    return stream_at(lowering, gradient_stream(lowering), gradients_apart(lowering) ? index : 0);
 }
 
 int32_t row_statistics(Lowering *lowering, const char *name, int64_t rows) {

@@ -41,6 +41,7 @@ int32_t residual_stream(Lowering *lowering);
 int32_t gradient_stream(Lowering *lowering);
 // The gradient of the stream before a layer (0) and behind it (1), or before the stage's layer of that number and
 // behind the last one: updated in place, but where weights need it later.
+bool gradients_apart(const Lowering *lowering);  // a layer's own slot of the gradient stream
 OpRef gradient_at(Lowering *lowering, int index);
 int32_t row_statistics(Lowering *lowering, const char *name, int64_t rows);
 OpRef column(const Lowering *lowering, int32_t tensor, int64_t first_column);

@@ -62,6 +62,7 @@ typedef struct Buffer {
     int32_t scale_buffer;  // per-tensor scale of an fp8 buffer; -1 = none
     bool persistent;       // keeps its content from step to step: never shares bytes
     bool host;             // in the host's memory (offload): takes no bytes of the accelerator
+    bool held;             // until its micro-step's backward has ended, whoever reads it
 } Buffer;
 
 enum { STEP_ALIGN_BYTES = 256 };

@@ -76,8 +76,12 @@ static const TargetVersion accelerate_1_0 = {
         SET(tp_flavour, TP_AR),
         SET(recompute_flavour, RECOMPUTE_BLOCK),  // gradient_checkpointing: a layer's input is all that stays
         SET(unsharded_optimizers, 0),             // flat parameters are plain tensors
-        SET(axes, AXES_DP), SET(compiles, false), SET(losses, 0), SET(zigzag, false), SET(cp_ring, false),
-        SET(cp_allgather, false), SET(fp8_flavour, FP8_NONE), SET(replicate_rule, REPLICATE_ANY),  // HYBRID_SHARD
+        SET(frozen_held, true),
+        // modeling_llama.py of transformers 4.45: fp32 logits and their shifted copy, and the log-softmax of PyTorch's
+        // loss; kernels write the gradient over the copy
+        SET(loss_fp32_copies[FUSED_EAGER], 3), SET(loss_fp32_copies[FUSED_FUSED], 2), SET(axes, AXES_DP),
+        SET(compiles, false), SET(zigzag, false), SET(cp_ring, false), SET(cp_allgather, false),
+        SET(fp8_flavour, FP8_NONE), SET(replicate_rule, REPLICATE_ANY),  // HYBRID_SHARD
         SET(runtime.allocator_slack, 0.0),  // what it reports is what lives, to the last per mille (fms-acceleration)
         SET(runtime.relative_uncertainty, 0.08)),
 };

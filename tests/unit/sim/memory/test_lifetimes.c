@@ -134,3 +134,14 @@ Test(lifetimes, more_parts_than_cells_only_lengthen) {
     cr_assert_eq(lifetimes.rows[0].last, 100);
     arena_free(&arena);
 }
+
+// The second task is the last of backward, the third the update.
+Test(lifetimes, of_what_is_held_end_with_backward) {
+    Line line;
+    line_begin(&line);
+    line_touch(&line, ACCESS_WRITE, 0, 512);
+    builder_task(&line.builder, "backward", TASK_ADD, line.lane, PHASE_BACKWARD);
+    builder_task(&line.builder, "update", TASK_ADD, line.lane, PHASE_OPTIMIZER);
+    builder_program(&line.builder)->buffers[line.buffer].held = true;
+    line_expect(&line, 1, (const int[][2]){{0, 1}});
+}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/memory/memory.h"
+#include "sim/memory/memory_breakdown.h"
 #include "sim/step/step.h"
 #include "tests/support/lowered.h"
 
@@ -34,7 +35,8 @@ static const LoweredRequest requests[] = {
     {.mesh = "dp_shard=2", .target = "trl", .offload = OFFLOAD_PARAMETERS},
     {.mesh = "dp_shard=4", .finetune = FINETUNE_QLORA, .grad_accum = 2},
     {.mesh = "dp_shard=2", .finetune = FINETUNE_QLORA, .recompute = RECOMPUTE_FULL, .eager = true},
-    {.mesh = "dp_replicate=2", .zero = -1, .finetune = FINETUNE_LORA_INT8, .recompute = RECOMPUTE_FULL}};
+    {.mesh = "dp_replicate=2", .zero = -1, .finetune = FINETUNE_LORA_INT8, .recompute = RECOMPUTE_FULL},
+    {.mesh = "dp_shard=2", .target = "accelerate@1.0", .recompute = RECOMPUTE_FULL, .grad_accum = 2}};
 enum { REQUESTS = sizeof requests / sizeof requests[0] };
 
 static int64_t trained_elements(const StepProgram *program) {
@@ -166,6 +168,66 @@ Test(adapters, keep_the_inputs_of_the_layers_that_have_one) {
     cr_assert_eq(slots_of(&with_all, "activation_out"), with_all.model.layers);
     cr_assert_eq(slots_of(&with_two, "activation_out"), 1);
     cr_assert_eq(slots_of(&with_two, "attention_in"), with_two.model.layers);
+}
+
+static const Buffer *buffer_of(const StepProgram *program, const char *name) {
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        if (strcmp(program->buffers[i].name, name) == 0) {
+            return &program->buffers[i];
+        }
+    }
+    cr_assert_fail("%s", name);
+    return NULL;
+}
+
+static MemoryBreakdown breakdown_of(const StepProgram *program) {
+    Error error = {0};
+    MemoryBreakdown breakdown;
+    cr_assert_eq(memory_breakdown(program, &arena, &breakdown, &error), STATUS_OK, "%s", error.message);
+    return breakdown;
+}
+
+// Of FSDP 1: its hooks refer to them. When backward ends all inputs and gradients of layers are alive.
+Test(adapters, in_recomputed_layers_of_fsdp_1_hold_a_gradient_per_layer) {
+    enum { LAYERS = 200, TOKENS = 2048 };
+    LoweredRequest request = {.mesh = "dp_shard=2",
+                              .target = "accelerate@1.0",
+                              .seq = TOKENS,
+                              .recompute = RECOMPUTE_FULL,
+                              .layers = LAYERS,
+                              .loss = LOSS_FUSED};
+    const StepProgram held = lowered(&arena, with_adapters(request));
+    cr_assert_eq(buffer_of(&held, "dx")->slots, LAYERS + 1);
+    cr_assert(buffer_of(&held, "dx")->held);
+    cr_assert(buffer_of(&held, "x")->held);
+    const MemoryBreakdown breakdown = breakdown_of(&held);
+    cr_assert_str_eq(breakdown.peak_phase, "backward");
+    cr_assert_geq(breakdown.activations, 2.0 * LAYERS * TOKENS * held.model.hidden * dtype_bytes(DTYPE_BF16));
+    LoweredRequest other = request;
+    other.target = "accelerate@1.13";
+    const StepProgram freed = lowered(&arena, with_adapters(other));
+    cr_assert_not(buffer_of(&freed, "x")->held);
+    request.recompute = RECOMPUTE_NONE;
+    const StepProgram kept = lowered(&arena, with_adapters(request));
+    cr_assert_not(buffer_of(&kept, "x")->held);
+}
+
+Test(adapters, of_fsdp_1_are_the_same_in_cut_programs_and_whole_ones) {
+    static const CutOptions whole = {.reach_factor = 0, .base_layers = 1 << 20, .max_micro_steps = 1 << 20};
+    for (int layers = 2; layers <= 40; layers += 19) {
+        Error error = {0};
+        const LoweredRequest request = {.mesh = "dp_shard=2",
+                                        .target = "accelerate@1.0",
+                                        .grad_accum = 3,
+                                        .recompute = RECOMPUTE_FULL,
+                                        .layers = layers};
+        const StepProgram program = lowered(&arena, with_adapters(request));
+        MemoryBreakdown all;
+        LiveTraces traces = {0};
+        cr_assert_eq(memory_breakdown_cut(&program, &whole, &traces, &all, &error), STATUS_OK);
+        cr_expect_eq(breakdown_of(&program).peak_bytes, all.peak_bytes, "%d layers", layers);
+        live_traces_free(&traces);
+    }
 }
 
 Test(adapters, race_with_nothing_and_every_memory_plan_is_proved) {
