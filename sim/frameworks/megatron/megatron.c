@@ -75,8 +75,8 @@ static const TargetVersion megatron_0_4 = {
 };
 
 // Read in the wheel of megatron-core 0.19.2, whose steps need a GPU: nothing is recorded. Buckets, overlap, recompute
-// (uniform, block, modules), offload of the optimizer and cp are as before; what else is new there (Megatron-FSDP,
-// another axis of tensor parallelism, CUDA graphs of single layers) is off unless asked for, and no plan holds it.
+// (uniform, block, modules), offload of the optimizer and cp are as before; what else is new there (another
+// axis of tensor parallelism, CUDA graphs of single layers) is off unless asked for, and no plan holds it.
 static const TargetVersion megatron_0_19 = {
     .version = "0.19",
     .extends = &megatron_core,
@@ -88,6 +88,22 @@ static const TargetVersion megatron_0_19 = {
         SET(masters_beside_remainders, true),  // store_param_remainders, true (optimizer/optimizer_config.py)
         // --optimizer sgd, with --sgd-momentum 0.9; precision-aware: --exp-avg-dtype, --exp-avg-sq-dtype bf16
         SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_SGD_MOMENTUM) | OPTIMIZER_BIT(OPTIMIZER_ADAMW_BF16))),
+};
+
+// Its own FSDP: parameters, gradients and states are sharded (data_parallel_sharding_strategy optim_grads_params). Read
+// at NVIDIA/Megatron-LM 00caa53, megatron/core/distributed/fsdp. What is not in a transformer layer stays gathered. Its
+// buffers are flat, and gradients are reduced on every micro-batch. It takes stages too; no plan here does.
+static const TargetVersion megatron_fsdp = {
+    .version = "fsdp",
+    .extends = &megatron_0_19,
+    .evidence = "22 published runs, none fitted",
+    .settings = SETTINGS(
+        SET(axes, AXES_DP | AXES_TP | AXES_CP), SET(pp_schedules, 0), SET(max_zero, 3), SET(shard_needs_fsdp, true),
+        SET(root_unit, true), SET(root_kept, true),  // fsdp_unit_modules = [TransformerLayer]
+        SET(backward_prefetch, true),                // AllGatherPipeline, PrefetchOrder
+        SET(deferred_reduce, false), SET_TEXT(grad_sync_note, "sharded gradients are reduced on every micro-batch"),
+        SET(gradient_buffer, false), SET(overlap_stages, 0), SET(offloads, 0), SET(graph_switch, false),
+        SET(runtime.gathers_beside_forward, false)),
 };
 
 // Megatron-Bridge 0.6.2 on the same core, read in its wheel.
@@ -141,8 +157,8 @@ const Framework framework_megatron = {
     .name = "megatron",
     .measured = measured,
     .refuse = refuse,
-    .versions = (const TargetVersion *const[]){&megatron_core, &megatron_0_19, &megatron_bridge_0_6, &megatron_0_4,
-                                               &megatron_2022, NULL},
+    .versions = (const TargetVersion *const[]){&megatron_core, &megatron_0_19, &megatron_bridge_0_6, &megatron_fsdp,
+                                               &megatron_0_4, &megatron_2022, NULL},
     .formats = (const ExportFormat *const[]){&export_megatron_flags, NULL},
     .synonyms = synonyms,
     .logs = logs,

@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "autotune/accuracy/accuracy.h"
@@ -60,13 +61,37 @@ Test(holdout_runs, predictions_beat_one_constant_mfu) {
     cr_expect_lt(accuracy.step.p90_abs, accuracy.step.baseline_p90_abs);
 }
 
-// Tuned Megatron stacks of 2024 and 2025 in fp8, scored apart: 3.7 % in the middle when first predicted.
-Test(holdout_runs, tuned_stacks_stay_near_their_first_score) {
+static int compare_numbers(const void *a, const void *b) {
+    const double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+// Of the runs that are sharded by Megatron's own FSDP, or of the others.
+static void check_tuned(bool fsdp, int count, double median, double p90) {
     Accuracy tuned;
     Error error = {0};
     const AccuracyOptions options = {.runs_paths = (const char *const[]){FOLDER "tuned.csv", NULL}};
     cr_assert_eq(accuracy_run(&options, NULL, &arena, &tuned, &error), STATUS_OK, "%s", error.message);
-    cr_expect_geq(tuned.scored, 12);
-    cr_expect_leq(tuned.step.median_abs, 0.045, "median %.3f", tuned.step.median_abs);
-    cr_expect_leq(tuned.step.p90_abs, 0.12, "90th percentile %.3f", tuned.step.p90_abs);
+    double *errors = ARENA_ARRAY(&arena, double, tuned.runs.count);
+    int n = 0;
+    for (int i = 0; i < tuned.runs.count; i++) {
+        const RunCase *run = &tuned.cases[i];
+        if (!run->skipped && (run->plan.zero == 3) == fsdp) {
+            errors[n++] = fabs(accuracy_step_error(run));
+        }
+    }
+    cr_assert_geq(n, count);
+    qsort(errors, (size_t)n, sizeof *errors, compare_numbers);
+    cr_expect_leq(errors[n / 2], median, "median %.3f", errors[n / 2]);
+    cr_expect_leq(errors[n * 9 / 10], p90, "90th percentile %.3f", errors[n * 9 / 10]);
+}
+
+// Tuned Megatron stacks of 2024 and 2025 in fp8, scored apart: 3.7 % in the middle when first predicted.
+Test(holdout_runs, tuned_stacks_stay_near_their_first_score) {
+    check_tuned(false, 12, 0.045, 0.12);
+}
+
+// 7.9 and 12.1 % when first predicted.
+Test(holdout_runs, tuned_stacks_of_megatron_fsdp_stay_near_their_first_score) {
+    check_tuned(true, 22, 0.085, 0.13);
 }
