@@ -101,6 +101,7 @@ static const TargetField fields[] = {
     NEWER(upcasts_frozen),
     NEWER(graphs_hold_gradients),
     NEWER(frozen_held),
+    NEWER(adapters_cast),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(reduces_often_bf16),
     WORDS(vocab_uneven),

@@ -12,6 +12,7 @@ typedef struct Adapter {
     const char *of;  // first slice of its linear layer
     const char *a, *b;
     const char *base, *inner, *delta, *scaled, *inner_gradient, *input_gradient, *unpacked, *unpacked_again;
+    const char *input, *input_fp32, *input_gradient_fp32;
     bool row_parallel;
     unsigned targets;  // sets of layers that it is in
 } Adapter;
@@ -22,7 +23,8 @@ enum { OF_ALL = 1 << LORA_ALL, OF_ATTENTION = 1 << LORA_ATTENTION, OF_QUERY_VALU
     .of = slice, .a = slice " adapter a", .b = slice " adapter b", .base = slice " frozen out",                        \
     .inner = slice " adapter inner", .delta = slice " adapter out", .scaled = slice " adapter scaled",                 \
     .inner_gradient = slice " adapter inner gradient", .input_gradient = slice " adapter input gradient",              \
-    .unpacked = slice " unpacked", .unpacked_again = slice " unpacked again"
+    .unpacked = slice " unpacked", .unpacked_again = slice " unpacked again", .input = slice " adapter input",         \
+    .input_fp32 = slice " adapter input fp32", .input_gradient_fp32 = slice " adapter input gradient fp32"
 static const Adapter adapters[] = {
     {NAMES("wq"), .targets = OF_ALL | OF_ATTENTION | OF_QUERY_VALUE},
     {NAMES("wk"), .targets = OF_ALL | OF_ATTENTION},
@@ -183,6 +185,41 @@ OpRef adapter_frozen_out(Lowering *lowering, const Linear *linear, OpRef y) {
     return adapter ? op_whole(lowering, tokens_by(lowering, adapter->base, linear->out)) : y;
 }
 
+static void add_cast(Lowering *lowering, Section section, const char *name, OpRef from, OpRef to, int64_t elements) {
+    Op *op =
+        op_add(lowering, section, TASK_COPY, section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, name);
+    op->task.dtype = lowering->tensors[from.tensor].dtype;
+    op->task.rows = 1;
+    op->task.cols = op->task.stride = elements;
+    op_operand(op, from, ACCESS_READ);
+    op_operand(op, to, ACCESS_WRITE);
+}
+
+// peft keeps adapters in fp32 (autocast_adapter_dtype) and casts what goes into each of them to that, autocast casts it
+// back for the product: a copy of its own for each adapter, which A's gradient reads, and two passes back. Kernels that
+// are written for adapters are beside packed weights (fms-acceleration, Unsloth); a compiler leaves no copies.
+static bool casts_inputs(const Lowering *lowering) {
+    const Fused fused = lowering->plan->fused;
+    return lowering->target->adapters_cast && dtype_bytes(lowering->dims.dtype) == 2 && fused != FUSED_COMPILED &&
+           !(fused == FUSED_FUSED && weights_are_packed(lowering));
+}
+
+static OpRef fp32_of(Lowering *lowering, const char *name, int64_t elements) {
+    return op_whole(lowering, lowering_tensor(lowering, name, ROLE_ACTIVATION, DTYPE_FP32, elements));
+}
+
+static OpRef adapter_input(Lowering *lowering, const Adapter *adapter, const Linear *linear, OpRef x) {
+    return casts_inputs(lowering) ? op_whole(lowering, tokens_by(lowering, adapter->input, linear->in)) : x;
+}
+
+static void cast_input(Lowering *lowering, const Adapter *adapter, const Linear *linear, const Rows *rows) {
+    const int64_t elements = rows->count * linear->in;
+    const OpRef fp32 = fp32_of(lowering, adapter->input_fp32, elements);
+    add_cast(lowering, SECTION_LAYER_FORWARD, "adapter upcast", rows->x, fp32, elements);
+    add_cast(lowering, SECTION_LAYER_FORWARD, "adapter autocast", fp32,
+             adapter_input(lowering, adapter, linear, rows->x), elements);
+}
+
 static OpRef scaled_out(Lowering *lowering, const Adapter *adapter, OpRef delta, int64_t elements) {
     if (lowering->plan->fused != FUSED_EAGER) {
         return delta;
@@ -203,10 +240,13 @@ void add_adapter_forward(Lowering *lowering, const Linear *linear, const Rows *r
     }
     const Section section = SECTION_LAYER_FORWARD;
     const int64_t rank = plan_lora_rank(lowering->plan);
+    if (casts_inputs(lowering)) {
+        cast_input(lowering, adapter, linear, rows);
+    }
     const OpRef inner = inner_of(lowering, adapter->inner);
     const OpRef delta = op_whole(lowering, tokens_by(lowering, adapter->delta, linear->out));
     add_product(lowering, section, adapter->a,
-                &(Product){.a = rows->x,
+                &(Product){.a = adapter_input(lowering, adapter, linear, rows->x),
                            .b = adapter_weights(lowering, adapter->a),
                            .c = inner,
                            .m = rows->count,
@@ -267,6 +307,12 @@ void add_adapter_input_gradient(Lowering *lowering, Section section, const Linea
                            .m = rows->count,
                            .n = linear->in,
                            .k = plan_lora_rank(lowering->plan)});
+    if (casts_inputs(lowering)) {
+        const int64_t elements = rows->count * linear->in;
+        const OpRef fp32 = fp32_of(lowering, adapter->input_gradient_fp32, elements);
+        add_cast(lowering, section, "adapter autocast gradient", part, fp32, elements);
+        add_cast(lowering, section, "adapter upcast gradient", fp32, part, elements);
+    }
     add_sum(lowering, section, rows->x, part, rows->x, rows->count * linear->in);
 }
 
@@ -287,7 +333,7 @@ void add_adapter_weight_gradient(Lowering *lowering, Section section, const Line
                            .trans_a = true});
     add_product(lowering, section, adapter->a,
                 &(Product){.a = inner_gradient(lowering, section, adapter, linear, rows->y),
-                           .b = rows->x,
+                           .b = adapter_input(lowering, adapter, linear, rows->x),
                            .c = unit_slice(lowering, gradients, adapter->a, adapter->a),
                            .m = rank,
                            .n = linear->in,

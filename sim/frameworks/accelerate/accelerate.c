@@ -29,7 +29,7 @@ static const TargetVersion accelerate_1_14 = {
         SET(replicate_rule, REPLICATE_NOT_BESIDE_TP_OR_CP),  // ParallelismConfig's check (1.1)
         SET(axes, AXES_DP | AXES_TP | AXES_CP), SET(default_fused, FUSED_EAGER),
         // peft and bitsandbytes; fsdp2_prepare_model upcasts what requires gradients only (1.2)
-        SET(finetunes, 1u << FINETUNE_LORA | 1u << FINETUNE_QLORA | 1u << FINETUNE_LORA_INT8),
+        SET(finetunes, 1u << FINETUNE_LORA | 1u << FINETUNE_QLORA | 1u << FINETUNE_LORA_INT8), SET(adapters_cast, true),
         SET(compiles, true),               // TorchDynamoPlugin(use_regional_compilation=True), torch_compile
         SET(runtime.other_share, 0.06),    // this source's: fms-acceleration on 1 to 4 A100, fused runs; 0 without it
         SET(runtime.step_fixed_s, 10e-3),  // estimated: half of fsdp1's 20 ms lower end (accuracy-notes.md 2); without

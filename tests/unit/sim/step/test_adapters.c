@@ -165,9 +165,12 @@ Test(adapters, keep_the_inputs_of_the_layers_that_have_one) {
     LoweredRequest two = {.lora_targets = LORA_QUERY_VALUE, .eager = true};
     const StepProgram with_two = lowered(&arena, with_adapters(two));
     const StepProgram with_all = lowered(&arena, with_adapters((LoweredRequest){.eager = true}));
-    cr_assert_eq(slots_of(&with_all, "activation_out"), with_all.model.layers);
+    cr_assert_eq(slots_of(&with_all, "wdown adapter input"), with_all.model.layers);
+    cr_assert_eq(slots_of(&with_all, "activation_out"), 1);
     cr_assert_eq(slots_of(&with_two, "activation_out"), 1);
-    cr_assert_eq(slots_of(&with_two, "attention_in"), with_two.model.layers);
+    cr_assert_eq(slots_of(&with_two, "wq adapter input"), with_two.model.layers);
+    cr_assert_eq(slots_of(&with_two, "wk adapter input"), 0);
+    cr_assert_eq(slots_of(&with_two, "attention_in"), 1);
 }
 
 static const Buffer *buffer_of(const StepProgram *program, const char *name) {
@@ -185,6 +188,26 @@ static MemoryBreakdown breakdown_of(const StepProgram *program) {
     MemoryBreakdown breakdown;
     cr_assert_eq(memory_breakdown(program, &arena, &breakdown, &error), STATUS_OK, "%s", error.message);
     return breakdown;
+}
+
+static int tasks_named(const StepProgram *program, const char *name) {
+    int count = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        count += strcmp(program->tasks[i].name, name) == 0;
+    }
+    return count;
+}
+
+// peft's adapters are in fp32: each of seven casts its input, and its gradient, unless all is in fp32.
+Test(adapters, of_peft_cast_their_inputs_to_fp32_and_back) {
+    const StepProgram eager = lowered(&arena, with_adapters((LoweredRequest){.eager = true}));
+    cr_assert_eq(tasks_named(&eager, "adapter upcast"), 7);
+    cr_assert_eq(tasks_named(&eager, "adapter autocast gradient"), 7);
+    cr_assert_eq(buffer_of(&eager, "wq adapter input fp32")->dtype, DTYPE_FP32);
+    cr_assert_eq(buffer_of(&eager, "wq adapter input")->dtype, DTYPE_BF16);
+    const LoweredRequest whole = {.finetune = FINETUNE_LORA, .target = "accelerate"};
+    const StepProgram in_fp32 = lowered(&arena, whole);
+    cr_assert_eq(tasks_named(&in_fp32, "adapter upcast"), 0);
 }
 
 // Of FSDP 1: its hooks refer to them. When backward ends all inputs and gradients of layers are alive.
