@@ -85,12 +85,26 @@ static const char *check_replicate(const Check *check) {
         check->target->name, replicate, cp, tp, replicate);
 }
 
+// Another version of it that has the stage; NULL.
+static const Target *shards_further(const Target *target, int zero) {
+    int count = 0;
+    const Target *rows = target_table(&count);
+    for (int i = 0; i < count; i++) {
+        if (strcmp(rows[i].name, target->name) == 0 && rows[i].max_zero >= zero) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
 static const char *check_zero(const Check *check) {
     const int zero = check->plan->zero;
     const int shards = plan_shard_count(check->plan);
     if (zero < 0 || zero > check->target->max_zero) {
-        return arena_format(check->arena, "zero=%d does not exist for %s: use zero 0 to %d", zero, check->target->name,
-                            check->target->max_zero);
+        const Target *other = zero == 3 ? shards_further(check->target, zero) : NULL;
+        return arena_format(check->arena, "zero=%d does not exist for %s: use zero 0 to %d%s%s%s%s", zero,
+                            check->target->name, check->target->max_zero, other ? ", or --target " : "",
+                            other ? other->name : "", other ? "@" : "", other ? other->version : "");
     }
     if (zero > 0 && shards == 1) {
         return arena_format(check->arena, "zero=%d has nothing to shard over, dp_shard x cp is 1: use zero=0", zero);

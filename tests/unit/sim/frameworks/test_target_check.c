@@ -267,6 +267,15 @@ Test(target_check, stages_beyond_three_do_not_exist) {
     check_reason(ndtune, &plan, "zero=-1 does not exist for ndtune: use zero 0 to 3");
 }
 
+Test(target_check, a_stage_that_another_version_has_names_it) {
+    const Target *megatron;
+    Error error = {0};
+    cr_assert_eq(target_find("megatron", &megatron, &error), STATUS_OK);
+    TrainPlan plan = plan_of(megatron, 1, 8, 1, 1);
+    plan.zero = 3;
+    check_reason(megatron, &plan, "zero=3 does not exist for megatron: use zero 0 to 1, or --target megatron@fsdp");
+}
+
 Test(target_check, a_rotation_must_be_one_that_the_target_runs) {
     TrainPlan plan = plan_of(ndtune, 1, 1, 2, 1);
     plan.cp_rotate = CP_ROTATE_ALLGATHER;
