@@ -273,11 +273,11 @@ static void say_formats(Builder *builder) {
         assume(builder, arena_format(&builder->cli->arena, "fp8 with %s scales%s", fp8_recipe_names[plan.fp8_recipe],
                                      request->asked[PLAN_FP8_RECIPE] == TUNE_ANY ? ": the target's own" : ""));
     }
-    if (plan.finetune != FINETUNE_FULL) {
-        assume(builder, request_finetune_text(&plan, &builder->cli->arena));
-    }
-    if (request->asked[PLAN_MASTER_WEIGHTS]) {
-        assume(builder, "parameters, gradients and optimizer state in bf16, without an fp32 master");
+    const char *texts[TRAINING_TEXTS];
+    plan.seq = request->seq;
+    plan.bf16_master = request->asked[PLAN_MASTER_WEIGHTS];
+    for (int i = 0, count = request_training_texts(&plan, &builder->cli->arena, texts); i < count; i++) {
+        assume(builder, texts[i]);
     }
 }
 

@@ -26,7 +26,7 @@ Status request_check_finetune(Cli *cli, Error *error) {
     return STATUS_OK;
 }
 
-const char *request_finetune_text(const TrainPlan *plan, Arena *arena) {
+static const char *finetune_text(const TrainPlan *plan, Arena *arena) {
     static const char *const layers[LORA_TARGETS_COUNT] = {[LORA_ALL] = "all linear layers",
                                                            [LORA_ATTENTION] = "the linear layers of attention",
                                                            [LORA_QUERY_VALUE] = "the query and value projections"};
@@ -35,4 +35,27 @@ const char *request_finetune_text(const TrainPlan *plan, Arena *arena) {
                                                         [FINETUNE_LORA_INT8] = ", whose weights are in int8"};
     return arena_format(arena, "adapters of rank %d beside %s of each block%s", plan_lora_rank(plan),
                         layers[plan->lora_targets], weights[plan->finetune]);
+}
+
+static const char *pack_text(const TrainPlan *plan, Arena *arena) {
+    return arena_format(arena,
+                        "documents of %d tokens in the mean share a sequence and see themselves only, lengths as of an "
+                        "exponential: a token's has %.0f; one to a sequence would leave %.0f %% of it padding",
+                        plan->pack, plan_document_tokens(plan), 100 * (1 - plan_unpacked_share(plan)));
+}
+
+int request_training_texts(const TrainPlan *plan, Arena *arena, const char *texts[TRAINING_TEXTS]) {
+    int count = 0;
+    if (plan->finetune != FINETUNE_FULL) {
+        texts[count++] = finetune_text(plan, arena);
+    }
+    if (plan->bf16_master) {
+        texts[count++] = plan->optimizer == OPTIMIZER_TARGET
+                             ? "parameters, gradients and optimizer state in bf16, without an fp32 master"
+                             : "parameters and gradients in bf16, without an fp32 master";
+    }
+    if (plan->pack > 0) {
+        texts[count++] = pack_text(plan, arena);
+    }
+    return count;
 }

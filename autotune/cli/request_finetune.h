@@ -11,5 +11,7 @@ int64_t request_finetune_batch(Cli *cli, int world);
 // Words that go with adapters only.
 Status request_check_finetune(Cli *cli, Error *error);
 
-// "adapters of rank 16 beside all linear layers of each block" in the arena.
-const char *request_finetune_text(const TrainPlan *plan, Arena *arena);
+// What is trained and on what, where it is not all parameters with fp32 masters on whole documents: sentences in the
+// arena, their number.
+enum { TRAINING_TEXTS = 3 };
+int request_training_texts(const TrainPlan *plan, Arena *arena, const char *texts[TRAINING_TEXTS]);

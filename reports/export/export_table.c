@@ -149,13 +149,14 @@ static const bool says_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
                                                   [PLAN_LORA_RANK] = true,
                                                   [PLAN_LORA_TARGETS] = true,
                                                   [PLAN_OPTIMIZER] = true,
+                                                  [PLAN_PACK] = true,
                                                   [PLAN_PP_SCHEDULE] = true,
                                                   [PLAN_VIRTUAL_STAGES] = true};
 
 // The first thing of the plan that a column of the row excludes.
 static const char *refuse_columns(const ExportFormat *format, const ConfigJob *job) {
     const TrainPlan *plan = job->plan;
-    char layers[PLAN_VALUE_BYTES], every[PLAN_VALUE_BYTES];
+    char layers[PLAN_VALUE_BYTES], every[PLAN_VALUE_BYTES], packed[PLAN_VALUE_BYTES];
     const struct {
         bool refused;
         const char *what, *value, *instead;
@@ -178,6 +179,7 @@ static const char *refuse_columns(const ExportFormat *format, const ConfigJob *j
         {plan->finetune != FINETUNE_FULL && !format->adapters, "finetune", finetune_names[plan->finetune], "full"},
         {plan->optimizer != OPTIMIZER_TARGET && !format->optimizer, "optimizer", optimizer_names[plan->optimizer],
          "adamw"},
+        {plan->pack > 0 && !format->packs, "pack", plan_value_text(PLAN_PACK, plan->pack, packed), "0"},
         {plan->recompute_layers > 0 && !format->recompute_layers, "recompute-layers",
          plan_value_text(PLAN_RECOMPUTE_LAYERS, plan->recompute_layers, layers), "0"},
         {plan->recompute_every > 1 && !format->recompute_every, "recompute-every",

@@ -25,7 +25,7 @@ KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShap
 
 typedef struct AttentionShape {
     AttentionKernel kernel;
-    int64_t sequences;
+    double sequences;               // or packed documents
     int heads, kv_heads, head_dim;  // kv_heads 0: as many as heads
     double queries, keys;
     double visible_share;

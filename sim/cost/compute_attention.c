@@ -23,7 +23,7 @@ static const double eager_forward_bytes = 13, eager_backward_bytes = 18;
 static const double eager_product_efficiency = 0.55;
 
 static KernelTime eager_time(const Accelerator *accelerator, Dtype dtype, const AttentionShape *shape) {
-    const double scores = (double)shape->sequences * shape->heads * shape->queries * shape->keys;
+    const double scores = shape->sequences * shape->heads * shape->queries * shape->keys;
     const double flops = scores * shape->head_dim * (shape->backward ? 8 : 4);
     const double product_s = flops / (accelerator->gemm[dtype].sustained_flop_per_s * eager_product_efficiency);
     const double bytes = scores * (shape->backward ? eager_backward_bytes : eager_forward_bytes);
@@ -84,13 +84,13 @@ KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const Att
     }
     const double efficiency = shape->backward ? rate->backward_efficiency : rate->forward_efficiency;
     const double ramp_start = shape->backward ? rate->backward_ramp : rate->forward_ramp;
-    const double lines = (double)shape->sequences * shape->heads;  // independent (sequence, head) problems
+    const double lines = shape->sequences * shape->heads;  // independent (sequence, head) problems
     const double seen = visible_keys(shape);
     const double share = slides(shape) ? seen / shape->keys : shape->visible_share;
     const double flops =
         4 * lines * shape->queries * shape->keys * shape->head_dim * share * (shape->backward ? backward_flops : 1);
     const double query_bytes = 2 * lines * shape->queries * shape->head_dim * dtype_bytes(dtype);  // q o
-    const double key_bytes = 2 * (double)shape->sequences * (shape->kv_heads > 0 ? shape->kv_heads : shape->heads) *
+    const double key_bytes = 2 * shape->sequences * (shape->kv_heads > 0 ? shape->kv_heads : shape->heads) *
                              shape->keys * shape->head_dim * dtype_bytes(dtype);  // k v
     const double bytes = query_bytes + key_bytes;
     const double floor_s = accelerator->kernel_floor_s;
@@ -111,7 +111,7 @@ KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const Att
 
 double cost_attention_s(const Accelerator *accelerator, Dtype dtype, int64_t sequences, int heads, int head_dim,
                         double queries, double keys, double visible_share, bool backward) {
-    const AttentionShape shape = {.sequences = sequences,
+    const AttentionShape shape = {.sequences = (double)sequences,
                                   .heads = heads,
                                   .head_dim = head_dim,
                                   .queries = queries,

@@ -142,7 +142,7 @@ static KernelTime mean_time(const KernelTime *first, const KernelTime *second, d
 static KernelTime attention_task_time(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
     const double queries = (double)task->rows / task->sequences;
     AttentionShape shape = {.kernel = program->plan.attention,
-                            .sequences = task->sequences,
+                            .sequences = (double)task->sequences,
                             .heads = task->heads,
                             .kv_heads = task->kv_heads,
                             .head_dim = task->head_dim,
@@ -151,6 +151,11 @@ static KernelTime attention_task_time(const Accelerator *accelerator, const Step
                             .visible_share = visible_share(program, task),
                             .diagonal = task->ring_step == 0,
                             .backward = task->kind == TASK_ATTENTION_BACKWARD};
+    if (program->plan.pack > 0) {  // kernels of variable lengths: as many documents as make the rows
+        const double document = plan_document_tokens(&program->plan);
+        shape.sequences *= queries / document;
+        shape.queries = shape.keys = document;
+    }
     KernelTime time = attention_time(accelerator, task->dtype, &shape);
     if (task->window > 0) {
         shape.window = task->window;

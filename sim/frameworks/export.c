@@ -67,6 +67,7 @@ const char *export_layer_class(const ModelSpec *model) {
 const char *export_attention(const TrainPlan *plan) {
     return plan->attention == ATTENTION_EAGER    ? "eager"
            : plan->attention == ATTENTION_FLASH3 ? "flash_attention_3"
+           : plan->pack > 0                      ? "flash_attention_2"  // of variable lengths
                                                  : "sdpa";
 }
 

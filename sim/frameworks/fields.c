@@ -126,6 +126,7 @@ static const TargetField fields[] = {
     WORDS(loss_chunks),
     WORDS(loss_note),
     WORDS(grad_sync_note),
+    WORDS(pack_flavour),
     WORDS(own_optimizer),
     WORDS(optimizers),
     WORDS(unsharded_optimizers),

@@ -38,6 +38,9 @@ typedef enum { FP8_NONE, FP8_TORCHAO, FP8_TRANSFORMER_ENGINE } Fp8Flavour;
 // that grow (expandable_segments). NONE: reserved is live bytes and the runtime's slack.
 typedef enum { ALLOCATOR_NONE, ALLOCATOR_SEGMENTS, ALLOCATOR_EXPANDABLE } AllocatorFlavour;
 
+// Who runs packed documents that see themselves only. ONE_ROW: with micro-batches of one sequence.
+typedef enum { PACKS_NOT, PACKS_ROWS, PACKS_ONE_ROW } PackFlavour;
+
 // In which orders the axes may be laid over the ranks. DP_AS_ONE: dp_replicate and dp_shard are one dimension, which is
 // cut into instances after cp has been joined to it.
 typedef enum { RANK_ORDER_FIXED, RANK_ORDER_DP_AS_ONE, RANK_ORDER_ANY } RankOrderRule;
@@ -166,6 +169,7 @@ typedef struct Target {
     double tp_overlap_exposed;  // share of tp collectives left in the open by tp_overlap; 0 = the target has none
     double bf16_optimizer_bytes_per_parameter;  // traffic with bf16 masters; 0 = the target has none
     double optimizer_temporary_bytes_per_parameter;
+    PackFlavour pack_flavour;
     Optimizer own_optimizer;         // TARGET: AdamW in one kernel
     unsigned optimizers;             // that can be had by a switch, beside its own: OPTIMIZER_BIT(value)
     bool masters_beside_remainders;  // with states in bf16, of a master only what its bf16 weight lacks is kept

@@ -8,6 +8,7 @@
 #include "sim/frameworks/axis_rules.h"
 #include "sim/frameworks/framework.h"
 #include "sim/frameworks/optimizer_rules.h"
+#include "sim/frameworks/pack_rules.h"
 #include "sim/plan/plan_fields.h"
 
 typedef struct Check {
@@ -370,6 +371,10 @@ static const char *check_optimizer(const Check *check) {
     return optimizer_rule(check->target, check->plan, check->arena);
 }
 
+static const char *check_pack(const Check *check) {
+    return pack_rule(check->target, check->plan, check->arena);
+}
+
 // Its tensor parallelism shards the model too, always the same way, and knows no context parallelism.
 static const char *check_own_sharding(const Check *check) {
     const TrainPlan *plan = check->plan;
@@ -557,7 +562,7 @@ void target_check(const Target *target, const ModelSpec *model, const TrainPlan 
                                                           check_grad_sync,      check_offload,
                                                           check_reduce_overlap, check_loss,
                                                           check_cuda_graphs,    check_sequence_parallel,
-                                                          check_optimizer};
+                                                          check_optimizer,      check_pack};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

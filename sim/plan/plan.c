@@ -3,6 +3,7 @@
 
 #include "sim/plan/plan_fields.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "sim/base/text.h"
@@ -30,6 +31,15 @@ int plan_local_tokens(const TrainPlan *plan) {
 
 int plan_shard_count(const TrainPlan *plan) {
     return mesh_group_size(&plan->mesh, AXES_SHARD_GROUP);
+}
+
+double plan_unpacked_share(const TrainPlan *plan) {
+    const double mean = plan->pack, seq = plan->seq;
+    return plan->pack > 0 ? mean / seq * -expm1(-seq / mean) : 1;
+}
+
+double plan_document_tokens(const TrainPlan *plan) {
+    return plan->pack > 0 ? 2.0 * plan->pack * (1 - plan_unpacked_share(plan)) : plan->seq;
 }
 
 int plan_chunks(const TrainPlan *plan) {

@@ -136,6 +136,7 @@ typedef struct TrainPlan {
     int lora_rank;  // of lora: rank of an adapter; 0 = plan_lora_rank's
     LoraTargets lora_targets;
     Optimizer optimizer;
+    int pack;  // mean length of documents that share a sequence and see themselves only; 0 = it is one document
 } TrainPlan;
 
 // The fields beside the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -170,6 +171,7 @@ typedef enum {
     PLAN_LORA_RANK,
     PLAN_LORA_TARGETS,
     PLAN_OPTIMIZER,
+    PLAN_PACK,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 
@@ -187,6 +189,13 @@ int64_t plan_global_batch(const TrainPlan *plan);     // sequences: micro_batch 
 int64_t plan_tokens_per_step(const TrainPlan *plan);  // global_batch * seq
 int plan_local_tokens(const TrainPlan *plan);  // tokens of one rank and micro-step: micro_batch * seq / sequence axes
 int plan_shard_count(const TrainPlan *plan);   // F = dp_shard * cp: the shard group
+
+// Packed documents end anywhere, as often in the mean as `pack` says (their lengths are those of an exponential), and
+// at the ends of a sequence. How many tokens the document of a token has there, in the mean: the sum of the squares of
+// the lengths over that of the lengths, 2 p (1 - p / s (1 - exp(-s / p))) of a sequence of s. Where none is packed: s.
+double plan_document_tokens(const TrainPlan *plan);
+// Of a sequence that holds one such document, cut where it is longer, and padding: the share that is no padding.
+double plan_unpacked_share(const TrainPlan *plan);
 
 // Chunks of layers that each stage of the pipeline holds: 1 without one.
 int plan_chunks(const TrainPlan *plan);

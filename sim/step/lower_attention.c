@@ -221,9 +221,13 @@ static void add_qk_norm_backward(Lowering *lowering, const AttentionRefs *gradie
 }
 
 // Causal: half of the square of queries and keys is visible; two GEMMs forward, five backward (FlashAttention-2,
-// section 3.1).
+// section 3.1). Of packed documents: the squares of their lengths.
 static double attention_flops(const Lowering *lowering) {
     const Dims *d = &lowering->dims;
+    if (lowering->plan->pack > 0) {
+        const double pairs = (double)d->local_seq * plan_document_tokens(lowering->plan) * 0.5;
+        return floor(4.0 * d->heads * d->head_dim * pairs) * (double)d->sequences;
+    }
     return 4.0 * (double)d->sequences * d->heads * d->head_dim * (double)d->local_seq * (double)d->local_seq * 0.5;
 }
 

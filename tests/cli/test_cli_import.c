@@ -294,3 +294,26 @@ Test(cli_import, an_optimizer_that_a_target_does_not_have_is_refused_with_those_
     cr_expect(strstr(sharded.err, "do not take the sharded parameters (DTensors) of trainer"), "%s", sharded.err);
     program_run_free(&sharded);
 }
+
+// Axolotl's file says that it packs, not how long the documents are.
+Test(cli_import, the_mean_length_of_packed_documents_is_said_beside_the_file) {
+#define PACKED(more)                                                                                                   \
+    CLI_JSON(0, "explain", "--from", FILES "axolotl_lora.yaml", "--model", "llama-3.2-1b", "--seq", "8192", "--world", \
+             "8", "--effort", "estimate", "--pack", more, "--format", "json")
+    json_t *whole = PACKED("0"), *parts = PACKED("512");
+    const json_t *own = json_object_get(whole, "own"), *packed = json_object_get(parts, "own");
+    cr_expect_eq(cli_number(json_object_get(packed, "plan"), "pack"), 512);
+    cr_expect_lt(cli_number(packed, "step_time_s"), 0.95 * cli_number(own, "step_time_s"));
+    json_decref(whole);
+    json_decref(parts);
+}
+
+// 512 (1 - e^-8) of 4096 tokens are no padding: 87.5 % are.
+Test(cli_import, what_padding_would_waste_is_said) {
+    ProgramRun run = CLI("predict", "--mesh", "dp_shard=8", "--model", "llama-3-8b", "--seq", "4096", "--target", "trl",
+                         "--pack", "512");
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect(strstr(run.out, "a token's has 896; one to a sequence would leave 88 % of it padding"), "%s%s", run.out,
+              run.err);
+    program_run_free(&run);
+}

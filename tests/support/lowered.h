@@ -33,6 +33,7 @@ typedef struct LoweredRequest {
     Finetune finetune;
     LoraTargets lora_targets;
     Optimizer optimizer;
+    int pack;
     bool tied;
     int layers;  // 0 = the model's
 } LoweredRequest;

@@ -39,6 +39,7 @@ static const TargetVersion accelerate_1_14 = {
         SET(runtime.optimizer_bytes_per_parameter, 60.0),   // accuracy-notes.md 2: fsdp1 and accelerate, foreach
                                                             // AdamW
         SET(optimizer_temporary_bytes_per_parameter, 4.0),  // foreach temporary: accuracy-notes.md 4, "12+4+4"
+        SET(pack_flavour, PACKS_ROWS),  // DataCollatorWithFlattening of transformers, flash_attention_2
         SET(own_optimizer, OPTIMIZER_ADAMW_FOREACH),
         SET(optimizers, OPTIMIZERS_OF_TRANSFORMERS | OPTIMIZER_BIT(OPTIMIZER_SGD_MOMENTUM)),
         SET(unsharded_optimizers, OPTIMIZERS_OF_BITSANDBYTES),  // their kernels read plain tensors, not DTensors

@@ -14,5 +14,6 @@ extern const ImportFormat import_accelerate;
 const char *accelerate_python_refuse(const ConfigJob *job);
 void liger_arguments_write(const ConfigJob *job, FILE *out);     // of TrainingArguments
 void optimizer_argument_write(const ConfigJob *job, FILE *out);  // the same
+void collator_comment_write(const ConfigJob *job, FILE *out);    // what packs documents
 void accelerate_notes(const ConfigJob *job, FILE *out);
 void parallelism_config_write(const ConfigJob *job, FILE *out);  // its object of the mesh

@@ -127,6 +127,7 @@ const ExportFormat export_accelerate_python = {
     .other_loss = true,
     .adapters = true,
     .optimizer = true,
+    .packs = true,
     .refuse = accelerate_python_refuse,
     .notes = accelerate_notes,
     .write = accelerate_python_write,

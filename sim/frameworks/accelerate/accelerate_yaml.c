@@ -529,7 +529,11 @@ void accelerate_notes(const ConfigJob *job, FILE *out) {
                 "  gradients are reduced on every micro-step, and none is kept whole.\n",
                 plan->grad_accum);
     }
-    if (job->plan->optimizer != OPTIMIZER_TARGET) {
+    if (job->plan->pack > 0) {
+        fprintf(out, "  Its batches: DataCollatorWithFlattening(), documents of %d tokens in the mean.\n",
+                job->plan->pack);
+    }
+    if (export_other_optimizer(job)) {
         fprintf(out, "  Its optimizer: %s; the file has no place for it.\n", optimizer_names[job->plan->optimizer]);
     }
     if (export_fuses_loss(job)) {
@@ -587,6 +591,7 @@ const ExportFormat export_accelerate_yaml = {
     .other_loss = true,
     .adapters = true,
     .optimizer = true,
+    .packs = true,
     .refuse = accelerate_yaml_refuse,
     .notes = accelerate_notes,
     .write = accelerate_yaml_write,

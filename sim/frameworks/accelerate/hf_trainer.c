@@ -43,6 +43,13 @@ void optimizer_argument_write(const ConfigJob *job, FILE *out) {
     }
 }
 
+void collator_comment_write(const ConfigJob *job, FILE *out) {
+    if (job->plan->pack > 0) {
+        fprintf(out, "        # your Trainer: data_collator=DataCollatorWithFlattening() of documents of %d tokens\n",
+                job->plan->pack);
+    }
+}
+
 static void write_arguments(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     fprintf(out,
@@ -62,6 +69,7 @@ static void write_arguments(const ConfigJob *job, FILE *out) {
     }
     liger_arguments_write(job, out);
     optimizer_argument_write(job, out);
+    collator_comment_write(job, out);
     if (export_syncs_each(job)) {  // trainer.py of 5.8 looks at it, that of 4.57 and 5.0 does not
         fputs("        # transformers >= 5.8: reduces gradients on every micro-step, so that none is kept whole\n"
               "        accelerator_config={\"gradient_accumulation_kwargs\": {\"sync_each_batch\": True}},\n",
@@ -112,6 +120,7 @@ const ExportFormat export_hf_trainer = {
     .other_loss = true,
     .adapters = true,
     .optimizer = true,
+    .packs = true,
     .refuse = accelerate_python_refuse,
     .write = hf_trainer_write,
     .launch = launch_torchrun,

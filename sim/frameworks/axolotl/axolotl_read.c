@@ -333,7 +333,7 @@ static Status read_context(Import *import, Error *error) {
     }
     import_find(import, FINDING_ASSUMED, path_of(AXOLOTL_PACKING),
                 packs ? "a packed sequence is one document; attention of shorter ones, which see themselves only, "
-                        "costs less"
+                        "costs less (--pack says their mean length)"
                       : "every sequence is sequence_len long; without sample_packing most are padded");
     return STATUS_OK;
 }

@@ -15,7 +15,7 @@ static const char *model_path(const ConfigJob *job) {
 
 static const char *packs(const ConfigJob *job) {
     const bool passes_on = export_axis(job, AXIS_CP) > 1 && job->plan->cp_rotate == CP_ROTATE_RING;
-    return export_bool(!passes_on && job->plan->attention == ATTENTION_FLASH);
+    return export_bool(job->plan->pack > 0 || (!passes_on && job->plan->attention == ATTENTION_FLASH));
 }
 
 static const char *in_bf16(const ConfigJob *job) {
@@ -182,6 +182,7 @@ const ExportFormat export_axolotl_yaml = {
     .other_loss = true,
     .adapters = true,
     .optimizer = true,
+    .packs = true,
     .refuse = axolotl_refuse,
     .write = axolotl_write,
     .launch = launch_torchrun,

@@ -26,6 +26,7 @@ static const TargetVersion deepspeed_0_19 = {
         SET(runtime.step_fixed_s, 20e-3),       // estimated between accelerate's and fsdp1's
         SET(loss_fp32_copies[FUSED_EAGER], 2),  // upcast logits, log-softmax; fused: none
         SET(loss_fp32_copies[FUSED_COMPILED], 1), SET(runtime.optimizer_bytes_per_parameter, 28.0),  // FusedAdam
+        SET(pack_flavour, PACKS_ROWS),  // your script's attention
         // runtime/engine.py _configure_basic_optimizer: torch_adam of AdamW's params, FusedLion
         SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_ADAMW_FOREACH) | OPTIMIZER_BIT(OPTIMIZER_LION)),
         SET(runtime.relative_uncertainty, 0.13)),  // hardware.md 6, worked gap: 15 to 25 % unexplained for its

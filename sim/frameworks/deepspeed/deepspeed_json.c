@@ -405,6 +405,10 @@ static void deepspeed_notes(const ConfigJob *job, FILE *out) {
     if (job->plan->recompute == RECOMPUTE_FULL) {
         fputs("Your script: model.gradient_checkpointing_enable(); the file cannot switch recomputation on.\n", out);
     }
+    if (job->plan->pack > 0) {
+        fprintf(out, "Your script: packs documents of %d tokens in the mean, which see themselves only.\n",
+                job->plan->pack);
+    }
     fprintf(out, "Your script: sequences of %d tokens, model loaded with attn_implementation=\"%s\".\n", job->plan->seq,
             export_attention(job->plan));
 }
@@ -439,6 +443,7 @@ const ExportFormat export_deepspeed_json = {
     .fuseds = EXPORT_EAGER,
     .offload = true,
     .optimizer = true,
+    .packs = true,
     .refuse = deepspeed_refuse,
     .notes = deepspeed_notes,
     .write = deepspeed_write,

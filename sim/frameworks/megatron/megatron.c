@@ -111,9 +111,10 @@ static const TargetVersion megatron_bridge_0_6 = {
     .version = "bridge-0.6",
     .extends = &megatron_0_19,
     .evidence = "unvalidated",
-    .settings = SETTINGS(
-        // bf16_mixed reduces in fp32 (training/mixed_precision.py)
-        SET(reduces_often_bf16, false), SET(vocab_multiple, 0)),  // should_pad_vocab is false (models/gpt_provider.py)
+    .settings = SETTINGS(SET(pack_flavour, PACKS_ONE_ROW),  // packed_sequence_specs (data/datasets/packed_sequence.py)
+                         // bf16_mixed reduces in fp32 (training/mixed_precision.py)
+                         SET(reduces_often_bf16, false),
+                         SET(vocab_multiple, 0)),  // should_pad_vocab is false (models/gpt_provider.py)
 };
 
 // arguments.py asserts it.

@@ -37,7 +37,8 @@ static const TargetVersion torchtitan_0_2 = {
         SET(loss_fp32_copies[FUSED_EAGER], 3),         // compiled, Inductor of PyTorch 2.11 writes the gradient from
                                                        // bf16 logits at once
         SET(split_loss_fp32_copies, 1),                // the same: loss_parallel's exponentials
-        SET(runtime.optimizer_bytes_per_parameter, 40.0),         // accuracy-notes.md 2
+        SET(runtime.optimizer_bytes_per_parameter, 40.0),  // accuracy-notes.md 2
+        SET(pack_flavour, PACKS_ROWS),  // flavors _flex and _varlen, of documents that see themselves only
         SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_ADAMW_FOREACH)),  // implementation: fused, its default, or foreach
         SET(runtime.allocator_slack, 0.15),        // its reserved memory over live bytes; 0.2 fits half of its groups
                                                    // better, fewer fit

@@ -277,11 +277,15 @@ static Status read_model(Import *import, Error *error) {
         import_refuse(import, keys[MODEL_NAME].path, "%s %s is %s, which is not modelled yet", folder, flavor, other);
     }
     if (strstr(flavor, "flex")) {
-        import_find(import, FINDING_UNMODELLED, keys[MODEL_FLAVOR].path,
-                    "attention by flex, with a mask of documents: predicted with flash over whole sequences");
+        import_find(
+            import, FINDING_UNMODELLED, keys[MODEL_FLAVOR].path,
+            "attention by flex, with a mask of documents: predicted with flash over whole sequences (--pack says "
+            "how long documents are in the mean)");
     } else if (strstr(flavor, "varlen")) {
-        import_find(import, FINDING_UNMODELLED, keys[MODEL_FLAVOR].path,
-                    "attention of documents that see themselves only: predicted over whole sequences");
+        import_find(
+            import, FINDING_UNMODELLED, keys[MODEL_FLAVOR].path,
+            "attention of documents that see themselves only: predicted over whole sequences (--pack says how long "
+            "they are in the mean)");
     }
     return STATUS_OK;
 }

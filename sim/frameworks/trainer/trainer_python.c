@@ -159,7 +159,7 @@ void trainer_write(const ConfigJob *job, const char *package, const char *config
 }
 
 static void transformers_write(const ConfigJob *job, FILE *out) {
-    trainer_write(job, "transformers", "TrainingArguments", NULL, out);
+    trainer_write(job, "transformers", "TrainingArguments", collator_comment_write, out);
 }
 
 const ExportFormat export_trainer = {
@@ -178,6 +178,7 @@ const ExportFormat export_trainer = {
     .other_loss = true,
     .adapters = true,
     .optimizer = true,
+    .packs = true,
     .refuse = accelerate_python_refuse,
     .write = transformers_write,
     .launch = launch_torchrun,

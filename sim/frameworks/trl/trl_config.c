@@ -68,7 +68,7 @@ static Status read_rows(Import *import, Error *error) {
     }
     import_find(import, FINDING_ASSUMED, "packing",
                 packs ? "a packed sequence is one document; attention of shorter ones, which see themselves only, "
-                        "costs less"
+                        "costs less (--pack says their mean length)"
                       : "rows are max_length tokens long; shorter ones cost less");
     return STATUS_OK;
 }
@@ -113,6 +113,9 @@ static void write_defaults(const ConfigJob *job, FILE *out) {
     if (!trainer_recomputes_by_model(job)) {
         fputs("        gradient_checkpointing=False,  # on unless said\n", out);
     }
+    if (job->plan->pack > 0) {
+        fprintf(out, "        packing=True,  # documents of %d tokens in the mean\n", job->plan->pack);
+    }
     if (job->plan->precision == DTYPE_FP32) {
         fputs("        bf16=False,  # on unless said\n", out);
     }
@@ -137,6 +140,7 @@ const ExportFormat export_trl = {
     .offload = true,
     .adapters = true,
     .optimizer = true,
+    .packs = true,
     .refuse = accelerate_python_refuse,
     .write = sft_write,
     .launch = launch_torchrun,

@@ -122,6 +122,8 @@ const Golden goldens[] = {
           .optimizer = OPTIMIZER_ADAMW_BF16)},
     {"deepspeed_lion.json", "deepspeed", "deepspeed", "pythia-6.9b",
      PLAN(1, 8, 1, 1, .micro_batch = 2, .grad_accum = 4, .zero = 2, .optimizer = OPTIMIZER_LION, EAGER_FULL)},
+    {"trl_packed.py", "trl", "trl", "llama-3-8b",
+     PLAN(1, 8, 1, 1, .micro_batch = 2, .grad_accum = 2, .zero = 3, .pack = 600, EAGER_FULL)},
     {"train.sbatch", "sbatch", "torchtitan", "llama-3-8b",
      PLAN(1, 16, 1, 1, .micro_batch = 1, .grad_accum = 4, .zero = 3, .fused = FUSED_COMPILED)},
 };
