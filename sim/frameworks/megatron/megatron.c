@@ -99,6 +99,7 @@ static const TargetVersion megatron_fsdp = {
     .evidence = "22 published runs, none fitted",
     .settings = SETTINGS(
         SET(axes, AXES_DP | AXES_TP | AXES_CP), SET(pp_schedules, 0), SET(max_zero, 3), SET(shard_needs_fsdp, true),
+        SET(always_reshards, true),                  // gathers again for backward whatever it recomputes
         SET(root_unit, true), SET(root_kept, true),  // fsdp_unit_modules = [TransformerLayer]
         SET(backward_prefetch, true),                // AllGatherPipeline, PrefetchOrder
         SET(deferred_reduce, false), SET_TEXT(grad_sync_note, "sharded gradients are reduced on every micro-batch"),

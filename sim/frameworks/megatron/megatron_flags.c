@@ -1,6 +1,6 @@
 // A script with Megatron-LM's flags (main branch of 2026-08, megatron/training/arguments.py). The data-parallel size is
-// what the other sizes leave; replicas of sharded groups are instances of its distributed optimizer. The plan is that
-// of the optimizer sharded (stage 1), not of its FSDP.
+// what the other sizes leave; replicas of sharded groups are instances of its distributed optimizer. Stage 3 is its own
+// FSDP, which asserts its checkpoints' format and that CUDA_DEVICE_MAX_CONNECTIONS is not 1.
 
 #include "sim/frameworks/megatron/megatron_files.h"
 
@@ -62,9 +62,16 @@ static void write_sharding(const ConfigJob *job, FILE *out) {
               out);
         return;
     }
-    fprintf(out, "    --use-distributed-optimizer%s%s\n",
-            overlaps ? " --overlap-grad-reduce --overlap-param-gather" : "",
-            job->plan->reduce_dtype == REDUCE_DTYPE_BF16 ? " --grad-reduce-in-bf16" : "");
+    const char *reduced = job->plan->reduce_dtype == REDUCE_DTYPE_BF16 ? " --grad-reduce-in-bf16" : "";
+    if (job->plan->zero == 3) {  // Transformer Engine adds gradients up by itself from 2.10 on only
+        fprintf(out,
+                "    --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params%s\n"
+                "    --use-distributed-optimizer --ckpt-format fsdp_dtensor --no-gradient-accumulation-fusion\n",
+                reduced);
+    } else {
+        fprintf(out, "    --use-distributed-optimizer%s%s\n",
+                overlaps ? " --overlap-grad-reduce --overlap-param-gather" : "", reduced);
+    }
     if (replicate > 1) {
         fprintf(out, "    --num-distributed-optimizer-instances %d\n", replicate);
     }
@@ -130,8 +137,9 @@ static void write_training(const ConfigJob *job, FILE *out) {
 static void megatron_write(const ConfigJob *job, FILE *out) {
     fputs("#!/bin/bash\n", out);
     export_comment(job->header, "# ", out);
-    fputs("set -euo pipefail\nexport CUDA_DEVICE_MAX_CONNECTIONS=1  # the order of tp's collectives and GEMMs\n\n",
-          out);
+    fprintf(out, "set -euo pipefail\n%s\n\n",
+            job->plan->zero == 3 ? "unset CUDA_DEVICE_MAX_CONNECTIONS  # its FSDP refuses 1"
+                                 : "export CUDA_DEVICE_MAX_CONNECTIONS=1  # the order of tp's collectives and GEMMs");
     write_model(job, out);
     write_parallelism(job, out);
     write_training(job, out);
@@ -145,7 +153,7 @@ static void megatron_write(const ConfigJob *job, FILE *out) {
 const ExportFormat export_megatron_flags = {
     .name = "megatron",
     .target = "megatron@core",
-    .also = "0.19",
+    .also = "0.19 fsdp",
     .file_name = "megatron.sh",
     .versions = "Megatron-LM (its main branch of 2026-08)",
     .precisions = EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32 | EXPORT_FP8,
