@@ -119,7 +119,8 @@ static TrainPlan plan_of_head(const TrainPlan *plan) {
     TrainPlan of = plan_alone(plan);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         const bool inner = (AXES_SEQUENCE | AXES_TENSOR) & AXIS_BIT(axis);
-        of.mesh.size[axis] = AXES_STAGE & AXIS_BIT(axis) ? 2 : inner ? of.mesh.size[axis] : 1;
+        const bool stages = AXES_STAGE & AXIS_BIT(axis) && of.mesh.size[axis] > 1;
+        of.mesh.size[axis] = stages ? 2 : inner ? of.mesh.size[axis] : 1;
     }
     of.mesh.order = (AxisOrder){0};
     of.grad_accum = 2;
