@@ -99,7 +99,7 @@ static void warn(Prediction *prediction, const char *sentence) {
 // What a user would want to know before believing the number.
 static void add_warnings(const TuneRequest *request, Arena *arena, Prediction *prediction) {
     const TrainPlan *plan = &prediction->plan;
-    static const Axis critical[] = {AXIS_TP, AXIS_CP};
+    static const Axis critical[] = {AXIS_TP, AXIS_SP, AXIS_CP};
     for (size_t i = 0; i < sizeof critical / sizeof critical[0]; i++) {
         const GroupPlacement group =
             mesh_group_placement(&plan->mesh, AXIS_BIT(critical[i]), request->cluster.node.accelerators);

@@ -245,7 +245,8 @@ typedef struct ScreenPieces {
 } ScreenPieces;
 
 static bool same_inner(const Mesh *a, const Mesh *b) {
-    return a->size[AXIS_TP] == b->size[AXIS_TP] && a->size[AXIS_CP] == b->size[AXIS_CP];
+    return a->size[AXIS_TP] == b->size[AXIS_TP] && a->size[AXIS_CP] == b->size[AXIS_CP] &&
+           a->size[AXIS_SP] == b->size[AXIS_SP];
 }
 
 static void cut_pieces(Search *search, ScreenPieces *pieces) {

@@ -22,8 +22,12 @@ static void put_header(Csv *csv) {
     PlanFieldId fields[PLAN_FIELD_COUNT];
     plan_fields_from(first_fields, FIRST_FIELDS, fields);
     fputs("id,source,model,params_b,layers,hidden,heads,kv_heads,ffn,vocab,head_dim,mlp,cluster,overrides,gpu_mem_gb,"
-          "target" AXES_COLUMNS ",world,seq_len,micro_batch,grad_accum,global_batch_seqs",
+          "target",
           csv->out);
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        fprintf(csv->out, ",%s", axis_run_column((Axis)axis));
+    }
+    fputs(",world,seq_len,micro_batch,grad_accum,global_batch_seqs", csv->out);
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         if (i == FIRST_FIELDS) {
             fputs(",sp,step_time_s,tokens_per_s_per_gpu,peak_mem_gb,mem_kind,usable,lanes,host,transport", csv->out);

@@ -105,9 +105,19 @@ static bool is_own(const char *name) {
     return false;
 }
 
+static bool is_within(const Column *column, size_t first, size_t bytes) {
+    return column->offset >= first && column->offset < first + bytes;
+}
+
 static void layout_fill(Layout *layout) {
     memcpy(layout->columns, columns, sizeof columns);
     layout->count = OWN_COLUMNS;
+    for (int i = 0; i < OWN_COLUMNS; i++) {
+        if (is_within(&columns[i], AT(mesh), sizeof((RunRow *)0)->mesh)) {
+            const size_t axis = (columns[i].offset - AT(mesh)) / sizeof((RunRow *)0)->mesh[0];
+            layout->columns[i].name = axis_run_column((Axis)axis);
+        }
+    }
     for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
         const PlanField *field = &plan_fields[id];
         if (field->column && !is_own(field->column)) {
@@ -118,10 +128,6 @@ static void layout_fill(Layout *layout) {
                 (size_t)id * (field->column_is_number ? sizeof(int64_t) : sizeof(const char *));
         }
     }
-}
-
-static bool is_within(const Column *column, size_t first, size_t bytes) {
-    return column->offset >= first && column->offset < first + bytes;
 }
 
 // Nothing is missing without it: an axis that is not named is 1, a model without experts has none, and only failures

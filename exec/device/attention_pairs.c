@@ -16,6 +16,12 @@ bool attention_visible(const Blocks *blocks, int query, int key) {
     return blocks->key.start[key] <= blocks->query.start[query] + blocks->query.length - 1;
 }
 
+// tp cuts the heads, and sp what is left of them.
+static int first_head(const TaskCall *call) {
+    const int sp = call->program->plan.mesh.size[AXIS_SP];
+    return (call->at->at[AXIS_TP] * sp + call->at->at[AXIS_SP]) * call->task->heads;
+}
+
 Pair attention_pair(const Blocks *blocks, int sequence, int query, int key) {
     const Task *task = blocks->call->task;
     const int64_t in_sequence = (int64_t)query * blocks->query.length;
@@ -31,7 +37,7 @@ Pair attention_pair(const Blocks *blocks, int sequence, int query, int key) {
                             .o_stride = blocks->o_stride,
                             .lse_stride = blocks->local,
                             .alibi_heads = task->alibi ? blocks->call->program->model.heads : 0,
-                            .alibi_first = blocks->call->at->at[AXIS_TP] * task->heads},
+                            .alibi_first = first_head(blocks->call)},
                   .q_row = sequence * blocks->local + in_sequence,
                   .k_row = sequence * blocks->local + (int64_t)key * blocks->key.length,
                   .lse_at = (int64_t)sequence * task->heads * blocks->local + in_sequence};

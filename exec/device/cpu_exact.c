@@ -67,8 +67,10 @@ static void loss(const TaskCall *call) {
 static void copy(const TaskCall *call) {
     const Task *task = call->task;
     cpu_copy(call);
-    for (int64_t row = 0; row < task->rows; row++) {
-        memcpy(call->sums[AT_COPY_DST] + row * task->cols, call->sums[AT_COPY_SRC] + row * task->stride,
+    for (int64_t line = 0; line < task_blocks(task) * task->rows; line++) {
+        const int64_t block = line / task->rows, row = line % task->rows;
+        memcpy(call->sums[AT_COPY_DST] + line * task->cols,
+               call->sums[AT_COPY_SRC] + row * task->stride + block * task->cols,
                (size_t)task->cols * sizeof(ExactSum));
     }
 }

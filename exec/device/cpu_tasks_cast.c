@@ -33,8 +33,11 @@ void cpu_copy(const TaskCall *call) {
                to_bf16 = call_dtype(call, AT_COPY_DST) == DTYPE_BF16;
     const int64_t count = task->rows * task->cols;
     if (from_bf16 == to_bf16) {
-        kernel_copy_rows(task->rows, task->cols, task->stride, task->cols, call_floats(call, AT_COPY_SRC),
-                         call_floats(call, AT_COPY_DST));
+        for (int64_t block = 0; block < task_blocks(task); block++) {
+            kernel_copy_rows(task->rows, task->cols, task->stride, task->cols,
+                             call_floats(call, AT_COPY_SRC) + block * task->cols,
+                             call_floats(call, AT_COPY_DST) + block * count);
+        }
     } else if (to_bf16) {
         narrow(count, call_floats(call, AT_COPY_SRC), halves(call, AT_COPY_DST));
     } else {

@@ -287,6 +287,19 @@ static int loss(const TaskCall *call, Device *cuda, cudaStream_t stream) {
 
 // ---------------------------------------------------------------------------------------------- copies and sums
 
+// The same rows of one block after another, so far apart.
+static int copy_blocks(const TaskCall *call, const KernelCuda *at, const KernelCudaCopy *rows, int64_t from_elements,
+                       int64_t to_elements) {
+    const int64_t from_bytes = from_elements * dtype_bytes(call_dtype(call, AT_COPY_SRC));
+    const int64_t to_bytes = to_elements * dtype_bytes(call_dtype(call, AT_COPY_DST));
+    int failed = 0;
+    for (int64_t block = 0; block < task_blocks(call->task) && !failed; block++) {
+        failed = kernel_cuda_copy_rows(at, rows, (char *)operand(call, AT_COPY_SRC) + block * from_bytes,
+                                       (char *)operand(call, AT_COPY_DST) + block * to_bytes);
+    }
+    return failed;
+}
+
 static int copy(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const Task *task = call->task;
     const KernelCuda at = place(call, cuda, stream);
@@ -296,7 +309,7 @@ static int copy(const TaskCall *call, Device *cuda, cudaStream_t stream) {
                                  .cols = task->cols,
                                  .src_stride = task->stride > 0 ? task->stride : task->cols,
                                  .dst_stride = task->cols};
-    return kernel_cuda_copy_rows(&at, &rows, operand(call, AT_COPY_SRC), operand(call, AT_COPY_DST));
+    return copy_blocks(call, &at, &rows, task->cols, task->rows * task->cols);
 }
 
 static int unpack(const TaskCall *call, Device *cuda, cudaStream_t stream) {
@@ -308,14 +321,7 @@ static int unpack(const TaskCall *call, Device *cuda, cudaStream_t stream) {
                                  .cols = task->cols,
                                  .src_stride = task->cols,
                                  .dst_stride = task->stride};
-    const int64_t from_bytes = task->rows * task->cols * dtype_bytes(call_dtype(call, AT_COPY_SRC));
-    const int64_t to_bytes = task->cols * dtype_bytes(call_dtype(call, AT_COPY_DST));
-    int failed = 0;
-    for (int64_t block = 0; block < task_blocks(task) && !failed; block++) {
-        failed = kernel_cuda_copy_rows(&at, &rows, (char *)operand(call, AT_COPY_SRC) + block * from_bytes,
-                                       (char *)operand(call, AT_COPY_DST) + block * to_bytes);
-    }
-    return failed;
+    return copy_blocks(call, &at, &rows, task->rows * task->cols, task->cols);
 }
 
 static int accumulate(const TaskCall *call, Device *cuda, cudaStream_t stream) {

@@ -36,7 +36,7 @@ void placement_call(Placement *placement, const StepInstance *instance, TaskCall
 }
 
 void placement_positions(const Placement *placement, int32_t *positions) {
-    const SequenceChunks chunks = step_chunks(placement->program, placement->at.at[AXIS_CP]);
+    const SequenceChunks chunks = step_token_chunks(placement->program, &placement->at);
     for (int s = 0; s < placement->program->plan.micro_batch; s++) {
         for (int c = 0; c < chunks.count; c++) {
             for (int i = 0; i < chunks.length; i++) {

@@ -18,7 +18,7 @@ static int64_t global_sequence(const TaskCall *call, int local) {
 }
 
 void call_load_tokens(const TaskCall *call, int32_t *tokens, int32_t *targets) {
-    const SequenceChunks chunks = step_chunks(call->program, call->at->at[AXIS_CP]);
+    const SequenceChunks chunks = step_token_chunks(call->program, call->at);
     for (int s = 0; s < call->task->sequences; s++) {
         data_sequence(call->data, call->step, global_sequence(call, s), call->program->plan.seq + 1, call->sequence);
         for (int c = 0; c < chunks.count; c++) {

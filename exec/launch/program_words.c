@@ -36,5 +36,6 @@ TransportWords program_words(const StepPrograms *programs) {
 
 int64_t program_collective_bytes(const StepProgram *program, const Task *task) {
     const int part = task->kind == TASK_REDUCE_SCATTER ? AT_COLLECTIVE_TO : AT_COLLECTIVE_FROM;
-    return task_operand(program, task, part)->ref.bytes;
+    const int64_t bytes = task_operand(program, task, part)->ref.bytes;
+    return task->kind == TASK_ALL_TO_ALL ? bytes / program->groups[task->group].size : bytes;
 }

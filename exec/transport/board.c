@@ -11,7 +11,7 @@
 #include "sim/base/text.h"
 
 const char *const collective_names[COLLECTIVE_COUNT] = {"all-gather", "reduce-scatter", "all-reduce", "send-receive",
-                                                        "barrier",    "send",           "receive"};
+                                                        "barrier",    "send",           "receive",    "all-to-all"};
 
 static void put(atomic_int *at, int value) {
     atomic_store_explicit(at, value, memory_order_relaxed);

@@ -397,6 +397,19 @@ static Status send_recv(Transport *mpi, const TransportCall *call, Error *error)
     return STATUS_OK;
 }
 
+static Status all_to_all(Transport *mpi, const TransportCall *call, Error *error) {
+    MpiMember *member = &mpi->members[call->communicator];
+    for (int64_t at = 0; at < call->bytes; at += MESSAGE_BYTES) {
+        const int64_t bytes = least(MESSAGE_BYTES, call->bytes - at);
+        const Way out = {readable((const char *)call->in + at), call->bytes, bytes, INT64_MAX};
+        const Way in = {(char *)call->out + at, call->bytes, bytes, INT64_MAX};
+        TRY(exchange(mpi, call, &out, &in, error));
+    }
+    const int64_t own = member->index * call->bytes;
+    copy((char *)call->out + own, (const char *)call->in + own, call->bytes);
+    return STATUS_OK;
+}
+
 static Status barrier(Transport *mpi, const TransportCall *call, Error *error) {
     MpiMember *member = &mpi->members[call->communicator];
     MPI_TRY(MPI_Ibarrier(member->group, &member->requests[0]), "barrier");
@@ -486,7 +499,7 @@ static Status run(Transport *mpi, CollectiveKind kind, const TransportCall *call
     static Body *const bodies[COLLECTIVE_COUNT] = {
         [COLLECTIVE_ALL_GATHER] = all_gather, [COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
         [COLLECTIVE_ALL_REDUCE] = all_reduce, [COLLECTIVE_SEND_RECV] = send_recv,
-        [COLLECTIVE_BARRIER] = barrier,
+        [COLLECTIVE_BARRIER] = barrier,       [COLLECTIVE_ALL_TO_ALL] = all_to_all,
     };
     MpiMember *member = &mpi->members[call->communicator];
     if (member->size == 1) {
@@ -524,6 +537,10 @@ static Status mpi_send_recv(Transport *mpi, const TransportCall *call, Error *er
     return run(mpi, COLLECTIVE_SEND_RECV, call, error);
 }
 
+static Status mpi_all_to_all(Transport *mpi, const TransportCall *call, Error *error) {
+    return run(mpi, COLLECTIVE_ALL_TO_ALL, call, error);
+}
+
 static Status mpi_barrier(Transport *mpi, const TransportCall *call, Error *error) {
     return run(mpi, COLLECTIVE_BARRIER, call, error);
 }
@@ -551,6 +568,7 @@ const TransportTable transport_mpi = {
     .reduce_scatter = mpi_reduce_scatter,
     .all_reduce = mpi_all_reduce,
     .send_recv = mpi_send_recv,
+    .all_to_all = mpi_all_to_all,
     .send = mpi_send,
     .receive = mpi_receive,
     .barrier = mpi_barrier,

@@ -62,6 +62,28 @@ static ncclResult_t send_recv(const NcclLibrary *nccl, const NcclLane *lane, con
                                                                    : ended;
 }
 
+// A part for each member and one from each, the own one too (NCCL's manual, "All-to-all").
+static ncclResult_t all_to_all(const NcclLibrary *nccl, const NcclLane *lane, const TransportCall *call,
+                               CUstream stream) {
+    ncclResult_t failed = nccl->group_start();
+    if (failed != ncclSuccess) {
+        return failed;
+    }
+    for (int i = 0; i < lane->size; i++) {
+        const size_t at = (size_t)(i * call->bytes);
+        const ncclResult_t sent =
+            nccl->send((const char *)call->in + at, (size_t)call->bytes, ncclInt8, i, lane->comm, stream);
+        const ncclResult_t received =
+            nccl->recv((char *)call->out + at, (size_t)call->bytes, ncclInt8, i, lane->comm, stream);
+        failed = failed != ncclSuccess                                   ? failed
+                 : sent != ncclSuccess && sent != ncclInProgress         ? sent
+                 : received != ncclSuccess && received != ncclInProgress ? received
+                                                                         : ncclSuccess;
+    }
+    const ncclResult_t ended = nccl->group_end();
+    return failed != ncclSuccess ? failed : ended;
+}
+
 static ncclResult_t send(const NcclLibrary *nccl, const NcclLane *lane, const TransportCall *call, CUstream stream) {
     return nccl->send(call->in, (size_t)call->bytes, ncclInt8, 1 - lane->index, lane->comm, stream);
 }
@@ -79,7 +101,7 @@ static Body *const bodies[COLLECTIVE_COUNT] = {
     [COLLECTIVE_ALL_GATHER] = all_gather, [COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
     [COLLECTIVE_ALL_REDUCE] = all_reduce, [COLLECTIVE_SEND_RECV] = send_recv,
     [COLLECTIVE_BARRIER] = barrier,       [COLLECTIVE_SEND] = send,
-    [COLLECTIVE_RECEIVE] = receive,
+    [COLLECTIVE_RECEIVE] = receive,       [COLLECTIVE_ALL_TO_ALL] = all_to_all,
 };
 
 // ---------------------------------------------------------------------------------------------- into a stream
@@ -131,8 +153,9 @@ static int64_t chunk_bytes(const NcclLane *lane) {
 
 // Parts of a collective's operands lie call->bytes apart in host memory and close together in the staging buffer.
 static Status staged(Transport *nccl, NcclLane *lane, CollectiveKind kind, const TransportCall *call, Error *error) {
-    const int in_parts = kind == COLLECTIVE_REDUCE_SCATTER ? lane->size : has_in(kind);
-    const int out_parts = kind == COLLECTIVE_ALL_GATHER ? lane->size : has_out(kind);
+    const bool parts = kind == COLLECTIVE_ALL_TO_ALL;
+    const int in_parts = parts || kind == COLLECTIVE_REDUCE_SCATTER ? lane->size : has_in(kind);
+    const int out_parts = parts || kind == COLLECTIVE_ALL_GATHER ? lane->size : has_out(kind);
     const int64_t most = chunk_bytes(lane);
     const CUdeviceptr in = nccl->staging, out = nccl->staging + NCCL_STAGING_BYTES;
     for (int64_t at = 0; at < call->bytes; at += most) {
@@ -268,6 +291,10 @@ static Status nccl_send_recv(Transport *nccl, const TransportCall *call, Error *
     return run(nccl, COLLECTIVE_SEND_RECV, call, error);
 }
 
+static Status nccl_all_to_all(Transport *nccl, const TransportCall *call, Error *error) {
+    return run(nccl, COLLECTIVE_ALL_TO_ALL, call, error);
+}
+
 static Status nccl_send(Transport *nccl, const TransportCall *call, Error *error) {
     return run(nccl, COLLECTIVE_SEND, call, error);
 }
@@ -298,6 +325,7 @@ const TransportTable transport_nccl = {
     .reduce_scatter = nccl_reduce_scatter,
     .all_reduce = nccl_all_reduce,
     .send_recv = nccl_send_recv,
+    .all_to_all = nccl_all_to_all,
     .send = nccl_send,
     .receive = nccl_receive,
     .barrier = nccl_barrier,

@@ -320,6 +320,31 @@ static Status send_recv(Transport *shm, const TransportCall *call, Error *error)
     return STATUS_OK;
 }
 
+static Status all_to_all(Transport *shm, const TransportCall *call, Error *error) {
+    ShmMember *member = &shm->members[call->communicator];
+    const char *in = call->in;
+    char *out = call->out;
+    const int64_t share = shm->layout.slot_bytes / member->size / SHARE_GRAIN * SHARE_GRAIN;  // of each in a slot
+    for (int64_t at = 0; member->size > 1 && at < call->bytes; at += share) {
+        const int64_t bytes = least(share, call->bytes - at);
+        for (int i = 0; i < member->size; i++) {
+            if (i != member->index) {
+                copy(half(shm, member, member->index, member->rounds) + i * share, in + i * call->bytes + at, bytes);
+            }
+        }
+        TRY(gate_pass(shm, member, call, error));
+        for (int i = 0; i < member->size; i++) {
+            if (i != member->index) {
+                copy(out + i * call->bytes + at, half(shm, member, i, member->rounds - 1) + member->index * share,
+                     bytes);
+            }
+        }
+    }
+    const int64_t own = member->index * call->bytes;
+    copy(out + own, in + own, call->bytes);
+    return STATUS_OK;
+}
+
 static Status barrier(Transport *shm, const TransportCall *call, Error *error) {
     ShmMember *member = &shm->members[call->communicator];
     return member->size == 1 ? STATUS_OK : gate_pass(shm, member, call, error);
@@ -420,7 +445,7 @@ static Status run(Transport *shm, CollectiveKind kind, const TransportCall *call
     static Body *const bodies[COLLECTIVE_COUNT] = {
         [COLLECTIVE_ALL_GATHER] = all_gather, [COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
         [COLLECTIVE_ALL_REDUCE] = all_reduce, [COLLECTIVE_SEND_RECV] = send_recv,
-        [COLLECTIVE_BARRIER] = barrier,
+        [COLLECTIVE_BARRIER] = barrier,       [COLLECTIVE_ALL_TO_ALL] = all_to_all,
     };
     ShmMember *member = &shm->members[call->communicator];
     if (member->size == 1) {
@@ -450,6 +475,10 @@ static Status shm_send_recv(Transport *shm, const TransportCall *call, Error *er
     return run(shm, COLLECTIVE_SEND_RECV, call, error);
 }
 
+static Status shm_all_to_all(Transport *shm, const TransportCall *call, Error *error) {
+    return run(shm, COLLECTIVE_ALL_TO_ALL, call, error);
+}
+
 static Status shm_barrier(Transport *shm, const TransportCall *call, Error *error) {
     return run(shm, COLLECTIVE_BARRIER, call, error);
 }
@@ -462,6 +491,7 @@ const TransportTable transport_shm = {
     .reduce_scatter = shm_reduce_scatter,
     .all_reduce = shm_all_reduce,
     .send_recv = shm_send_recv,
+    .all_to_all = shm_all_to_all,
     .send = shm_send,
     .receive = shm_receive,
     .barrier = shm_barrier,

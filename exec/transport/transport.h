@@ -95,6 +95,7 @@ typedef enum {
     COLLECTIVE_BARRIER,
     COLLECTIVE_SEND,  // messages, of a link's two members
     COLLECTIVE_RECEIVE,
+    COLLECTIVE_ALL_TO_ALL,
     COLLECTIVE_COUNT
 } CollectiveKind;
 
@@ -102,7 +103,8 @@ extern const char *const collective_names[COLLECTIVE_COUNT];  // "all-gather" ..
 
 // Sizes: all_gather: bytes of one part, out holds one part per rank of the group; reduce_scatter: bytes of one part, in
 // holds one per rank; all_reduce: bytes of the data, in == out allowed; send_recv: bytes of the message, to the next
-// rank of the group and from the one before; send, receive: bytes of the message, only in or out is used.
+// rank of the group and from the one before; all_to_all: bytes of one part, in and out hold one per rank; send,
+// receive: bytes of the message, only in or out is used.
 // Reductions take fp32, or bf16 which they sum in fp32 and round once. in may be the own part of out (all_gather), out
 // that of in (reduce_scatter).
 typedef struct TransportCall {
@@ -128,6 +130,7 @@ typedef struct TransportTable {
     Status (*reduce_scatter)(Transport *transport, const TransportCall *call, Error *error);
     Status (*all_reduce)(Transport *transport, const TransportCall *call, Error *error);
     Status (*send_recv)(Transport *transport, const TransportCall *call, Error *error);
+    Status (*all_to_all)(Transport *transport, const TransportCall *call, Error *error);
     // A send is done when `in` may be written again: up to `ahead` messages wait in the transport (nccl: of host
     // memory; others wait in their stream for their receive).
     Status (*send)(Transport *transport, const TransportCall *call, Error *error);

@@ -20,6 +20,8 @@ static Status transport_run(Session *session, const Task *task, const TransportC
         return table->send(session->transport, call, error);
     case TASK_RECEIVE:
         return table->receive(session->transport, call, error);
+    case TASK_ALL_TO_ALL:
+        return table->all_to_all(session->transport, call, error);
     default:
         return table->send_recv(session->transport, call, error);
     }
@@ -34,8 +36,8 @@ static const BufferRef *moved_to(const StepProgram *program, const Task *task) {
     return &task_operand(program, task, task_is_message(task) ? AT_MESSAGE : collective_to(task->kind))->ref;
 }
 
-// In a bitwise run sums travel as integers and are rounded behind the last rank's part. A message, on a ring or to
-// another stage, is values or part of a sum (gradients): both go.
+// In a bitwise run sums travel as integers and are rounded behind the last rank's part. A message, on a ring, to
+// another stage or to all ranks, is values or part of a sum (gradients): both go.
 static Status exact_run(Session *session, const StepInstance *instance, const TransportCall *floats, Error *error) {
     const StepProgram *program = &session->program;
     const Task *task = &program->tasks[instance->task];
@@ -45,7 +47,7 @@ static Status exact_run(Session *session, const StepInstance *instance, const Tr
     call.out = session->devices->sums(session->device, out, instance);
     call.bytes *= DEVICE_SUM_BYTES;
     call.op = REDUCE_SUM_INT64;
-    if (task->kind == TASK_SEND_RECV || task_is_message(task)) {
+    if (task->kind == TASK_SEND_RECV || task->kind == TASK_ALL_TO_ALL || task_is_message(task)) {
         TRY(transport_run(session, task, floats, error));
         return transport_run(session, task, &call, error);
     }

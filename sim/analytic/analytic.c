@@ -15,9 +15,9 @@
 // What one mesh (and stage, and dtype) determines.
 typedef struct MeshPiece {
     ShardCosts costs;
-    uint64_t tp_word, cp_word, node_word;  // placement as key words
-    double shard_share;                    // 1 / ranks that share a unit
-    uint64_t demand_word;                  // which demands its collectives have: meshes of equal ones share contention
+    uint64_t tp_word, cp_word, sp_word, node_word;  // placement as key words
+    double shard_share;                             // 1 / ranks that share a unit
+    uint64_t demand_word;  // which demands its collectives have: meshes of equal ones share contention
 } MeshPiece;
 
 enum { PROGRAMS_BYTES = 64 << 20 };
@@ -78,6 +78,7 @@ static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey
     shard_costs_add(&analytic->cost, &analytic->slow, &program, &piece->costs);
     piece->tp_word = placement_word(&plan->mesh, AXIS_TP, per_node);
     piece->cp_word = placement_word(&plan->mesh, AXIS_CP, per_node);
+    piece->sp_word = placement_word(&plan->mesh, AXIS_SP, per_node);
     piece->node_word = (uint64_t)(world < per_node ? world : per_node);
     for (int i = 0; i < BACKGROUNDS; i++) {
         static const ShardKind kinds[BACKGROUNDS] = {SHARD_GATHER, SHARD_SCATTER, SHARD_REPLICA};
@@ -116,10 +117,14 @@ static MemoKey mesh_key(const Analytic *analytic, const TrainPlan *plan) {
     return with_choices(key, plan_key(plan, without));
 }
 
-// The axes that cut sequences, layers and the model: their sizes are below 2^21 each.
+// The axes that cut sequences, layers and the model: cp has 21 bits; tp and sp divide heads, of which there are 2^14 at
+// most, and pp layers, 2^10 at most (sim/model/config_fields.h).
 static uint64_t inner_word(const TrainPlan *plan) {
     const int *size = plan->mesh.size;
-    return (uint64_t)size[AXIS_CP] << 2 * SIZE_BITS | (uint64_t)size[AXIS_TP] << SIZE_BITS | (uint64_t)size[AXIS_PP];
+    enum { HEAD_BITS = 15, LAYER_BITS = 11 };
+    return (((uint64_t)size[AXIS_CP] << HEAD_BITS | (uint64_t)size[AXIS_SP]) << HEAD_BITS | (uint64_t)size[AXIS_TP])
+               << LAYER_BITS |
+           (uint64_t)size[AXIS_PP];
 }
 
 // A sequence has fewer than 2^25 tokens, and stages are as many as layers at most: two numbers fit behind them.
@@ -144,7 +149,7 @@ MemoKey analytic_choices_key(const Analytic *analytic, const TrainPlan *plan) {
 
 static MemoKey overlap_key(const Analytic *analytic, const TrainPlan *plan, const MeshPiece *mesh) {
     const MemoKey key = {.words = {lengths_word(analytic, plan, plan->micro_batch), inner_word(plan), mesh->tp_word,
-                                   mesh->cp_word, mesh->node_word}};
+                                   mesh->cp_word, mesh->sp_word, mesh->node_word}};
     return with_choices(key, choice_key(plan));
 }
 

@@ -556,6 +556,16 @@ static void run_middle_steps(const Step *step, int count, Run *run) {
     }
 }
 
+// Of the axes whose collectives are on the way of a micro-step.
+static Axis most_exposed(const OverlapTimes *times) {
+    static const Axis critical[] = {AXIS_TP, AXIS_SP};
+    Axis most = AXIS_CP;
+    for (size_t i = 0; i < sizeof critical / sizeof critical[0]; i++) {
+        most = times->exposed_s[critical[i]] > times->exposed_s[most] ? critical[i] : most;
+    }
+    return most;
+}
+
 void overlap_run(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention, int micro_steps,
                  OverlapTimes *times) {
     Step step = {.overlap = overlap, .costs = costs, .contention = contention};
@@ -578,7 +588,7 @@ void overlap_run(const Overlap *overlap, const ShardCosts *costs, const OverlapC
         add_sums(&step, MICRO_LAST, 1, times);
     }
     const double sharding_s = clocks->exposed;
-    times->exposed_s[times->exposed_s[AXIS_TP] > times->exposed_s[AXIS_CP] ? AXIS_TP : AXIS_CP] -= clocks->hidden;
+    times->exposed_s[most_exposed(times)] -= clocks->hidden;
     times->optimizer_s = run_optimizer(overlap, costs, contention, &run.clocks);
     times->exposed_s[AXIS_DP_SHARD] += sharding_s;
     times->exposed_s[overlap->reduce_axis] += clocks->exposed - sharding_s;

@@ -36,6 +36,10 @@ char *axes_text(AxisMask axes, const char *separator, char out[AXES_TEXT_BYTES])
     return out;
 }
 
+const char *axis_run_column(Axis axis) {
+    return axis_rows[axis]->run_column ? axis_rows[axis]->run_column : axis_names[axis];
+}
+
 Axis axis_find(const char *word) {
     int axis = 0;
     while (axis < AXIS_COUNT && !text_same_word(word, axis_names[axis])) {

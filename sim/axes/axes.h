@@ -82,6 +82,7 @@ typedef struct AxisRow {
     int number;                      // what stored hashes call it; never given to another axis
     const char *definition;          // "ranks that cut each layer between them (tensor parallelism)"
     const char *as_option;           // as of a word
+    const char *run_column;          // of run tables, where its name is another column; NULL = its name
     AxisWord words[AXIS_MAX_WORDS];  // up to the first without a word
 } AxisRow;
 
@@ -94,6 +95,7 @@ extern const AxisMask axis_lenders[AXIS_COUNT];   // 0 = its own ranks
 enum { AXES_TEXT_BYTES = 1 AXIS_LIST(AXIS_NAME_BYTES) };
 char *axes_text(AxisMask axes, const char *separator, char out[AXES_TEXT_BYTES]);
 
+const char *axis_run_column(Axis axis);
 Axis axis_find(const char *word);              // AXIS_COUNT where there is none of that name
 const char *axis_called(const char *word);     // what another tool's word is here; NULL = unknown
 const char *axis_as_option(const char *word);  // the answer to "--word N", by name or another tool's word; NULL = none

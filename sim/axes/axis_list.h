@@ -8,4 +8,5 @@
     AXIS(DP_REPLICATE, dp_replicate, REPLICATE, NONE)                                                                  \
     AXIS(DP_SHARD, dp_shard, SHARD, NONE)                                                                              \
     AXIS(CP, cp, SEQUENCE, NONE)                                                                                       \
+    AXIS(SP, sp, SEQUENCE, NONE)                                                                                       \
     AXIS(TP, tp, TENSOR, NONE)

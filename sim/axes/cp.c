@@ -6,7 +6,5 @@ const AxisRow axis_cp = {
     .number = 2,
     .definition = "ranks that cut each sequence between them (context parallelism, ring attention)",
     .as_option = "ndtune predict --mesh dp_shard=4,cp=2 is one shape; a search tries all",
-    .words = {{"context", "did you mean cp?", NULL},
-              {"sp", "sequence parallelism goes with tp where the target has it; long sequences are cut by cp", NULL},
-              {"ulysses", "sequences are cut by cp; Ulysses is not predicted yet", NULL}},
+    .words = {{"context", "did you mean cp?", NULL}},
 };

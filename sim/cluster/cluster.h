@@ -133,14 +133,23 @@ typedef struct Fabric {
     LinkCurve tree;              // bandwidth = cap of the two-node tree
     double decay;                // share of bandwidth lost per doubling of the nodes beyond two
     double p2p_latency_s;
-    double p2p_efficiency;  // share of a NIC that one flow reaches
-    LinkCurve p2p;          // bandwidth unused: comes from the NICs
-    double p2p_ctas;        // SMs that a send and receive across nodes take
+    double p2p_efficiency;       // share of a NIC that one flow reaches
+    LinkCurve p2p;               // bandwidth unused: comes from the NICs
+    double p2p_ctas;             // SMs that a send and receive across nodes take
+    double exchange_efficiency;  // share of a NIC that all-to-alls reach; 0 = as InfiniBand
+    double exchange_peer_s;      // start-up of an all-to-all for each rank on other nodes; 0 = as InfiniBand
     FabricTier tier[CLUSTER_TIERS];
 } Fabric;
 
 // The collectives that a curve may be measured for; the kinds of sim/cost are the same in the same order.
-typedef enum { CURVE_ALL_GATHER, CURVE_REDUCE_SCATTER, CURVE_ALL_REDUCE, CURVE_SEND_RECV, CURVE_KIND_COUNT } CurveKind;
+typedef enum {
+    CURVE_ALL_GATHER,
+    CURVE_REDUCE_SCATTER,
+    CURVE_ALL_REDUCE,
+    CURVE_SEND_RECV,
+    CURVE_ALL_TO_ALL,
+    CURVE_KIND_COUNT
+} CurveKind;
 
 // Measured times of one collective on one group shape. Inside the range they win over every formula.
 typedef struct MeasuredCurve {

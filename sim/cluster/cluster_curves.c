@@ -9,7 +9,8 @@
 #include "sim/base/text.h"
 #include "sim/cluster/cluster_fields.h"
 
-const char *const curve_kind_names[CURVE_KIND_COUNT] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv"};
+const char *const curve_kind_names[CURVE_KIND_COUNT] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv",
+                                                        "all_to_all"};
 
 enum { MAX_NODES = 1 << 20, MAX_PER_NODE = 1024, MAX_POINTS = 4096 };
 static const double bytes_high = 1e15, seconds_high = 1e6;
@@ -104,7 +105,7 @@ Status cluster_curves_read(const JsonReader *root, Arena *arena, ClusterProfile 
         if (!parse_key(key, curve)) {
             return json_error(&at, "", error,
                               "curves are named collective-NODESxRANKS_PER_NODE, such as all_reduce-2x8; collectives "
-                              "are all_gather, reduce_scatter, all_reduce and send_recv");
+                              "are all_gather, reduce_scatter, all_reduce, send_recv and all_to_all");
         }
         if (!json_is_object(value)) {
             return json_error(&at, "", error, "must be an object with points, source and grade");

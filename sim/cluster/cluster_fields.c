@@ -122,6 +122,8 @@ static const ClusterField system_fields[] = {
     OPTIONAL(node.host_link_bytes_per_s, "bytes/s", byte_rate_high),
     OPTIONAL(node.host_memory_bytes_per_s, "bytes/s", byte_rate_high),
     OPTIONAL(node.host_memory_bytes, "bytes", 1e15),
+    OPTIONAL(fabric.exchange_efficiency, "1", 1.0),
+    OPTIONAL(fabric.exchange_peer_s, "s", latency_high_s),
 };
 
 #define GROUP(name, unit, low, high) NUMBER(#name, GroupRate, name, unit, low, high)

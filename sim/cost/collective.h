@@ -5,7 +5,7 @@
 
 #include "sim/cost/cost.h"
 
-extern const CollectiveAlgorithm collective_ring, collective_tree, collective_nvls, collective_p2p;
+extern const CollectiveAlgorithm collective_ring, collective_tree, collective_nvls, collective_p2p, collective_exchange;
 
 // start + transfer + the pipelining loss between them: T of collectives.md 6.1 with W/B = transfer_s.
 double collective_curve_s(double start_s, double transfer_s, const LinkCurve *curve);
@@ -34,6 +34,8 @@ double collective_between_nodes_s(const ClusterProfile *profile, const GroupPlac
 // Levels of the network above the nodes (collective_tiers.c). Seconds that `bytes` leaving a node need where the
 // slowest level is the only limit; 0 when the group crosses none.
 double collective_tiers_s(const ClusterProfile *profile, const GroupPlacement *group, double bytes);
+// The same for an all-to-all whose ranks have `part` bytes for each other.
+double collective_tiers_exchange_s(const ClusterProfile *profile, const GroupPlacement *group, double part);
 // What the levels that the group crosses add to a collective that passes `hops(pods)` of them in a row.
 double collective_tiers_latency_s(const ClusterProfile *profile, const GroupPlacement *group,
                                   double (*hops)(CollectiveKind kind, int pods), CollectiveKind kind);

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-_Static_assert((int)COLLECTIVE_ALL_GATHER == CURVE_ALL_GATHER && (int)COLLECTIVE_SEND_RECV == CURVE_SEND_RECV,
+_Static_assert((int)COLLECTIVE_ALL_GATHER == CURVE_ALL_GATHER && (int)COLLECTIVE_ALL_TO_ALL == CURVE_ALL_TO_ALL,
                "a curve's kind is a collective's");
 
 static bool alone(const ClusterProfile *profile, const GroupPlacement *group) {

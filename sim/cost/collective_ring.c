@@ -6,7 +6,7 @@
 #include "sim/cost/collective.h"
 
 static bool ring_applicable(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group) {
-    return kind != COLLECTIVE_SEND_RECV && (group->nodes == 1 || profile->fabric.nics > 0);
+    return kind <= COLLECTIVE_ALL_REDUCE && (group->nodes == 1 || profile->fabric.nics > 0);
 }
 
 // Of summing what arrived, on machines where that does not overlap the transfer (collectives.md 5.3: (P-1)/P r m).

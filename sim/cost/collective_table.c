@@ -3,4 +3,4 @@
 #include "sim/cost/collective.h"
 
 const CollectiveAlgorithm *const collective_table[] = {&collective_ring, &collective_tree, &collective_nvls,
-                                                       &collective_p2p, NULL};
+                                                       &collective_p2p, &collective_exchange, NULL};

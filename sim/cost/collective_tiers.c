@@ -1,8 +1,9 @@
 // Levels of the network above the nodes: pods of nodes on uplinks with less bandwidth than the nodes below them have
 // together. Formula: collectives.md 6.2, "oversubscription": a second stage of W_t / U_t beside the NICs. W_t of rings
 // and trees is what one node sends (ordered ranks cross a pod's edge once per ring and rail), so a group that covers
-// whole pods only notices more than `nodes`-fold oversubscription; groups that lie interleaved in a pod, as replicas
-// do, cross its edge side by side and divide it. Not modelled: collisions of flows, adaptive routing.
+// whole pods only notices more than `nodes`-fold oversubscription; of an all-to-all it is all that goes to other pods.
+// Groups that lie interleaved in a pod, as replicas do, cross its edge side by side and divide it. Not modelled:
+// collisions of flows, adaptive routing.
 
 #include "sim/cost/collective.h"
 
@@ -14,7 +15,11 @@ static double node_span(const ClusterProfile *profile, const GroupPlacement *gro
     return fmax(covered, group->nodes);
 }
 
-double collective_tiers_s(const ClusterProfile *profile, const GroupPlacement *group, double bytes) {
+// What a group of `nodes` nodes in a pod sends over its edge; `bytes` as the caller gave it.
+typedef double PodBytes(const GroupPlacement *group, double nodes, double bytes);
+
+static double slowest_tier_s(const ClusterProfile *profile, const GroupPlacement *group, PodBytes *pod_bytes,
+                             double bytes) {
     const Fabric *fabric = &profile->fabric;
     const double nodes = node_span(profile, group);
     const double spacing = group->nodes > 1 ? (nodes - 1) / (group->nodes - 1) : 1;
@@ -25,10 +30,31 @@ double collective_tiers_s(const ClusterProfile *profile, const GroupPlacement *g
         if (tier->nodes > 0 && nodes > tier->nodes) {
             const double uplink = tier->nodes * fabric->nics * fabric->nic_bytes_per_s * fabric->efficiency;
             const double side_by_side = siblings * fmin(spacing, tier->nodes);  // groups with a member in the pod
-            seconds = smooth_max(seconds, bytes * side_by_side / (uplink / tier->oversubscription));
+            const double leaving = pod_bytes(group, fmax(1, floor(tier->nodes / spacing)), bytes);
+            seconds = smooth_max(seconds, leaving * side_by_side / (uplink / tier->oversubscription));
         }
     }
     return seconds;
+}
+
+static double ordered_bytes(const GroupPlacement *group, double nodes, double bytes) {
+    (void)group;
+    (void)nodes;
+    return bytes;
+}
+
+// From each rank in the pod to each outside.
+static double exchanged_bytes(const GroupPlacement *group, double nodes, double bytes) {
+    const double inside = fmin(nodes * group->per_node, group->size);
+    return inside * (group->size - inside) * bytes;
+}
+
+double collective_tiers_s(const ClusterProfile *profile, const GroupPlacement *group, double bytes) {
+    return slowest_tier_s(profile, group, ordered_bytes, bytes);
+}
+
+double collective_tiers_exchange_s(const ClusterProfile *profile, const GroupPlacement *group, double part) {
+    return slowest_tier_s(profile, group, exchanged_bytes, part);
 }
 
 double collective_tiers_latency_s(const ClusterProfile *profile, const GroupPlacement *group,

@@ -263,6 +263,8 @@ static CollectiveKind collective_kind(const CostModel *model, const StepProgram 
         return whole && task->lane == LANE_RS ? COLLECTIVE_ALL_REDUCE : COLLECTIVE_REDUCE_SCATTER;
     case TASK_ALL_REDUCE:
         return COLLECTIVE_ALL_REDUCE;
+    case TASK_ALL_TO_ALL:
+        return COLLECTIVE_ALL_TO_ALL;
     default:
         return COLLECTIVE_SEND_RECV;
     }
@@ -302,7 +304,7 @@ static double beside_forward_s(const CostModel *model, const StepProgram *progra
         return 0;
     }
     const TrainPlan *plan = &program->plan;
-    const double tokens = (double)plan->micro_batch * plan->seq / plan->mesh.size[AXIS_CP];
+    const double tokens = (double)plan_local_tokens(plan);
     const double weights = (double)task->payload_bytes / dtype_bytes(task->dtype);
     return 2 * weights * tokens / model->profile->accelerator.gemm[plan->precision].sustained_flop_per_s;
 }

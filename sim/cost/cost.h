@@ -89,11 +89,12 @@ typedef enum {
     COLLECTIVE_ALL_GATHER,
     COLLECTIVE_REDUCE_SCATTER,
     COLLECTIVE_ALL_REDUCE,
-    COLLECTIVE_SEND_RECV
+    COLLECTIVE_SEND_RECV,
+    COLLECTIVE_ALL_TO_ALL
 } CollectiveKind;
 
 // What one collective costs and occupies. payload_bytes everywhere: the full tensor (all-gather output, reduce-scatter
-// input, all-reduce buffer), the message for send_recv.
+// input, all-reduce buffer, all parts of an all-to-all), the message for send_recv.
 typedef struct CollectiveCost {
     double seconds;
     double link_s;      // of them, at full rate of this rank's node links

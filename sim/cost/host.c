@@ -63,6 +63,7 @@ static const KernelCount kernel_counts[TASK_KIND_COUNT] = {
     [TASK_REDUCE_SCATTER] = {1, 6},
     [TASK_ALL_REDUCE] = {1, 6},
     [TASK_SEND_RECV] = {1, 1},
+    [TASK_ALL_TO_ALL] = {1, 6},
     [TASK_SEND] = {1, 1},
     [TASK_RECEIVE] = {1, 1},
 };

@@ -84,6 +84,30 @@ static const char *check_cp(const Target *target, const ModelSpec *model, const 
                         seq, chunks, cp, multiples_around(seq, step, arena));
 }
 
+static const char *check_sp(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const int sp = plan->mesh.size[AXIS_SP], tp = plan->mesh.size[AXIS_TP], cp = plan->mesh.size[AXIS_CP];
+    (void)target;
+    if (model->latent.kv_rank > 0 || model->sinks) {
+        return arena_format(arena, "sp=%d of %s (%s) is not predicted yet: use sp=1", sp,
+                            model->sinks ? "attention with sinks" : "latent attention", model->name);
+    }
+    if (plan->precision == DTYPE_FP8) {
+        return arena_format(arena, "sp=%d in fp8 is not predicted yet: use precision bf16, or sp=1", sp);
+    }
+    const int64_t heads = gcd(model->heads, model->kv_heads);
+    if (heads % ((int64_t)sp * tp) != 0) {
+        return arena_format(
+            arena, "sp x tp = %lld does not divide the model's %d attention and %d key-value heads: use sp %s",
+            (long long)sp * tp, model->heads, model->kv_heads, divisors_text(arena, heads % tp == 0 ? heads / tp : 1));
+    }
+    if (plan->seq % ((int64_t)sp * cp * (cp > 1 ? 2 : 1)) != 0) {
+        return arena_format(arena, "seq=%d cannot be cut into equal parts for sp x cp = %lld ranks: use seq %s",
+                            plan->seq, (long long)sp * cp,
+                            multiples_around(plan->seq, (int64_t)sp * cp * (cp > 1 ? 2 : 1), arena));
+    }
+    return NULL;
+}
+
 // Groups of micro-steps go through the chunks in turn, and all are of one size (schedules.py of torch's pipelining).
 static const char *check_groups(const TrainPlan *plan, Arena *arena) {
     const int pp = plan->mesh.size[AXIS_PP], micro_steps = plan->grad_accum;
@@ -157,4 +181,5 @@ static const char *check_pp(const Target *target, const ModelSpec *model, const 
     return check_schedule(model, plan, target, arena);
 }
 
-const AxisRule axis_rules[AXIS_COUNT] = {[AXIS_PP] = check_pp, [AXIS_CP] = check_cp, [AXIS_TP] = check_tp};
+const AxisRule axis_rules[AXIS_COUNT] = {
+    [AXIS_PP] = check_pp, [AXIS_CP] = check_cp, [AXIS_SP] = check_sp, [AXIS_TP] = check_tp};

@@ -36,6 +36,7 @@ typedef struct TargetSetting {
 // What a version's axes are named by: never by their roles, so it has an added axis where it says so only.
 #define AXES_DP (AXIS_BIT(AXIS_DP_REPLICATE) | AXIS_BIT(AXIS_DP_SHARD))
 #define AXES_CP AXIS_BIT(AXIS_CP)
+#define AXES_SP AXIS_BIT(AXIS_SP)
 #define AXES_TP AXIS_BIT(AXIS_TP)
 #define AXES_PP AXIS_BIT(AXIS_PP)
 

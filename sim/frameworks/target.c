@@ -214,7 +214,7 @@ LossForm target_loss(const Target *target, const TrainPlan *plan) {
 // a power of two.
 static int fused_chunks(const ModelSpec *model, const TrainPlan *plan) {
     const int most = (model->vocab + model->hidden - 1) / model->hidden;
-    const int rows = plan->seq / plan->mesh.size[AXIS_CP];
+    const int rows = plan->seq / mesh_group_size(&plan->mesh, AXES_SEQUENCE);
     int chunks = 1;
     while (2 * chunks <= most && rows % (2 * chunks) == 0) {
         chunks *= 2;

@@ -156,17 +156,17 @@ static const char *check_blocks(const Check *check) {
 
 static const char *check_local_tokens(const Check *check) {
     const int tp = axis_size(check, AXIS_TP);
-    const int cp = axis_size(check, AXIS_CP);
-    const int64_t tokens = (int64_t)check->plan->micro_batch * check->plan->seq / cp;
+    const int parts = mesh_group_size(&check->plan->mesh, AXES_SEQUENCE);
+    const int64_t tokens = (int64_t)check->plan->micro_batch * check->plan->seq / parts;
     if (target_tp_flavour(check->target, check->plan) != TP_SP || tokens % tp == 0) {
         return NULL;
     }
     return arena_format(
         check->arena,
-        "tp=%d does not divide the %lld tokens that a rank holds (micro_batch %d x seq %d / cp %d), which sequence "
+        "tp=%d does not divide the %lld tokens that a rank holds (micro_batch %d x seq %d / %s %d), which sequence "
         "parallelism splits: use a micro_batch that is a multiple of %d",
-        tp, (long long)tokens, check->plan->micro_batch, check->plan->seq, cp,
-        tp / (int)gcd(check->plan->seq / cp, tp));
+        tp, (long long)tokens, check->plan->micro_batch, check->plan->seq,
+        axis_size(check, AXIS_SP) > 1 ? "cp x sp" : "cp", parts, tp / (int)gcd(check->plan->seq / parts, tp));
 }
 
 // What its packages cannot run although the row allows it.
@@ -414,11 +414,13 @@ static const char *check_overlap(const Check *check) {
 }
 
 static const char *check_attention(const Check *check) {
-    const int cp = axis_size(check, AXIS_CP);
-    if (check->plan->attention != ATTENTION_EAGER || cp == 1) {
+    const Axis axis = axis_size(check, AXIS_SP) > 1 ? AXIS_SP : AXIS_CP;
+    const int size = axis_size(check, axis);
+    if (check->plan->attention != ATTENTION_EAGER || size == 1) {
         return NULL;
     }
-    return arena_format(check->arena, "attention=eager cannot be split over cp=%d: use cp=1 or another kernel", cp);
+    return arena_format(check->arena, "attention=eager cannot be split over %s=%d: use %s=1 or another kernel",
+                        axis_names[axis], size, axis_names[axis]);
 }
 
 static const char *check_reduce_dtype(const Check *check) {

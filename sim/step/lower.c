@@ -123,6 +123,9 @@ static void add_groups(Lowering *lowering) {
     // A whole gradient (stage 0) is the same on every data rank: only its tp slices differ.
     lowering->norm_group = lowering->plan->zero > 0 ? add_group(lowering, NULL, AXES_NORM_GROUP | stages)
                                                     : add_group(lowering, "tp (norm)", AXES_TENSOR | stages);
+    if (lowering->sp > 1) {
+        lowering->sp_group = add_group(lowering, NULL, AXIS_BIT(AXIS_SP));
+    }
 }
 
 static void take_stretch(Lowering *lowering, Variant *variant, Section section) {
@@ -147,6 +150,7 @@ static void lower_arithmetic(Lowering *lowering) {
     if (lowering->first || lowering->fp8 != FP8_NONE) {
         lower_layers(lowering);
         lower_tensor_parallel(lowering);
+        lower_heads(lowering);
         lower_context_parallel(lowering);
         if (!lowering->last) {
             copy_lists(lowering, lowering->lists, lowering->arithmetic);
@@ -237,6 +241,7 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
                          .loss_tensor = -1,
                          .tp = plan->mesh.size[AXIS_TP],
                          .cp = plan->mesh.size[AXIS_CP],
+                         .sp = plan->mesh.size[AXIS_SP],
                          .reduce_each = sync != GRAD_SYNC_LAST,
                          .replicas_each = sync == GRAD_SYNC_EACH};
     lowering.fp8 = plan->precision == DTYPE_FP8 ? target->fp8_flavour : FP8_NONE;

@@ -4,6 +4,7 @@
 //
 //   layers          lower_layers.c     one rank's arithmetic, in local sizes, with marks where parallelism has a say
 //   tensor parallel lower_tensor.c     sizes under tp; marks -> collectives of the tp lane; the loss
+//   heads           lower_heads.c      attention of a part of the heads over whole sequences (Ulysses)
 //   context         lower_context.c    attention -> ring or gathered blocks
 //   frozen          lower_frozen.c     no gradients of what is not trained
 //   adapters        lower_adapters.c   what low-rank adapters add to a layer's linear layers (LoRA)
@@ -102,9 +103,9 @@ enum { MAX_SLICES = 48, TENSOR_BUCKETS = 64 };
 
 // Local sizes of one rank.
 typedef struct Dims {
-    int64_t tokens;          // n: micro_batch * seq / cp
+    int64_t tokens;          // n: micro_batch * seq / (cp sp)
     int64_t tokens_between;  // of the activations between blocks: n / tp under TP_SP, else n
-    int64_t sequences, local_seq;
+    int64_t sequences, local_seq;  // seq / cp: of attention's blocks
     int64_t hidden, ffn;
     int64_t vocab;       // columns of the logits that the loss works on
     int64_t head_vocab;  // that this rank's head makes: fewer where they are gathered
@@ -147,12 +148,12 @@ typedef struct Lowering {
     int part;       // of the model that slices are being added for
     ParamSlice slices[MAX_SLICES];
     int32_t slice_count;
-    Group groups[9];
+    Group groups[10];
     int32_t group_count;
-    int16_t shard_group, tp_group, cp_group, replicate_group, data_group, loss_group, norm_group;
+    int16_t shard_group, tp_group, cp_group, sp_group, replicate_group, data_group, loss_group, norm_group;
     int32_t loss_tensor, norm_square_tensor, norm_tensor;
     bool first, last;  // of the micro-steps of a step: the variant being lowered
-    int tp, cp;
+    int tp, cp, sp;
     bool fused_qkv, fused_gate_up;  // one GEMM for several parameter slices
     Fp8Flavour fp8;                 // FP8_NONE unless the plan's precision is fp8
     int32_t fp8_weights;            // copies of a layer's matrices that its GEMMs read; -1 = they read the weights
@@ -226,6 +227,7 @@ void add_adapter_slices(Lowering *lowering, Unit *unit);  // of a layer (lower_a
 void lower_layers(Lowering *lowering);
 void lower_tensor_parallel(Lowering *lowering);
 void lower_summed_loss(Lowering *lowering);  // of the micro-steps behind the first one
+void lower_heads(Lowering *lowering);
 void lower_context_parallel(Lowering *lowering);
 void lower_frozen(Lowering *lowering);
 void lower_unit_tensors(Lowering *lowering);

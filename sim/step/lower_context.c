@@ -13,6 +13,20 @@
 
 #include "sim/step/lower_ops.h"
 
+// Tokens that attention works on here, and elements of a token's keys.
+static int64_t kv_rows(const Lowering *lowering) {
+    return lowering->dims.tokens * lowering->sp;
+}
+
+static int64_t kv_width(const Lowering *lowering) {
+    return lowering->dims.kv_width / lowering->sp;
+}
+
+// Keys and values are columns of what one GEMM makes.
+static bool kv_are_columns(const Lowering *lowering) {
+    return lowering->fused_qkv && lowering->sp == 1;
+}
+
 typedef struct RingBuffers {
     int32_t local;       // packed KV of this rank
     int32_t hop[2];      // ring slots
@@ -21,7 +35,7 @@ typedef struct RingBuffers {
 } RingBuffers;
 
 static int32_t packed_kv(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t ranks) {
-    return lowering_tensor(lowering, name, role, dtype, ranks * lowering->dims.tokens * 2 * lowering->dims.kv_width);
+    return lowering_tensor(lowering, name, role, dtype, ranks * kv_rows(lowering) * 2 * kv_width(lowering));
 }
 
 static bool rotates(const Lowering *lowering) {
@@ -54,7 +68,7 @@ static OpRef part_of_owner(const Lowering *lowering, int32_t tensor, int hop) {
 
 // Keys and values of hop j in the packed layout.
 static void ring_select(const Lowering *lowering, RingBuffers *ring, int hop) {
-    const int64_t half_row_bytes = lowering->dims.kv_width * lowering->dims.element;
+    const int64_t half_row_bytes = kv_width(lowering) * lowering->dims.element;
     const int32_t tensor = hop == 0 ? ring->local : rotates(lowering) ? ring->hop[hop % 2] : ring->gathered;
     const OpRef keys =
         hop > 0 && !rotates(lowering) ? part_of_owner(lowering, tensor, hop) : op_whole(lowering, tensor);
@@ -74,7 +88,7 @@ static Op copy_op(const Lowering *lowering, TaskKind kind, const char *name, Pha
                          .group = -1,
                          .unit = -1,
                          .dtype = lowering->dims.dtype,
-                         .rows = lowering->dims.tokens,
+                         .rows = kv_rows(lowering),
                          .cols = cols,
                          .stride = stride}};
 }
@@ -86,16 +100,16 @@ static void append_copy(Lowering *lowering, OpList *out, Op op, OpRef from, OpRe
 }
 
 static OpRef values_half(const Lowering *lowering, OpRef packed, int element) {
-    packed.offset_bytes += lowering->dims.kv_width * element;
-    packed.bytes -= lowering->dims.kv_width * element;
+    packed.offset_bytes += kv_width(lowering) * element;
+    packed.bytes -= kv_width(lowering) * element;
     return packed;
 }
 
 // k and v columns -> packed rows.
 static void pack_kv(Lowering *lowering, OpList *out, const Op *attention, const RingBuffers *ring) {
-    const int64_t width = lowering->dims.kv_width;
+    const int64_t width = kv_width(lowering);
     const OpRef packed = op_whole(lowering, ring->local);
-    if (lowering->fused_qkv) {
+    if (kv_are_columns(lowering)) {
         append_copy(
             lowering, out,
             copy_op(lowering, TASK_COPY, "pack kv", attention->task.phase, 2 * width, attention->task.kv_stride),
@@ -110,9 +124,9 @@ static void pack_kv(Lowering *lowering, OpList *out, const Op *attention, const 
 
 // Packed gradient -> dk and dv columns.
 static void unpack_gradient(Lowering *lowering, OpList *out, const Op *attention, int32_t home) {
-    const int64_t width = lowering->dims.kv_width;
+    const int64_t width = kv_width(lowering);
     const OpRef packed = op_whole(lowering, home);
-    if (lowering->fused_qkv) {
+    if (kv_are_columns(lowering)) {
         append_copy(lowering, out,
                     copy_op(lowering, TASK_UNPACK, "unpack dkv", PHASE_BACKWARD, 2 * width, attention->task.kv_stride),
                     packed, attention->operands[AT_ATTENTION_BACKWARD_DK], true);
@@ -172,7 +186,7 @@ static double block_share(const Lowering *lowering, int hop) {
 
 static void set_block(const Lowering *lowering, Op *block, const RingBuffers *ring, int hop) {
     block->task.ring_step = (int16_t)hop;
-    block->task.kv_stride = 2 * lowering->dims.kv_width;
+    block->task.kv_stride = 2 * kv_width(lowering);
     block->task.flops *= block_share(lowering, hop);
     block->operands[AT_ATTENTION_K] = ring->keys;
     block->operands[AT_ATTENTION_V] = ring->values;
@@ -245,7 +259,7 @@ static void ring_backward(Lowering *lowering, OpList *out, const Op *attention) 
             backward_block(lowering, attention, &ring, hop, op_whole(lowering, hop == 0 ? travel[0] : share));
         op_list_append(lowering->arena, out, &block);
         if (hop > 0) {
-            Op sum = copy_op(lowering, TASK_ACCUMULATE, "add dkv", PHASE_BACKWARD, 2 * lowering->dims.kv_width, 0);
+            Op sum = copy_op(lowering, TASK_ACCUMULATE, "add dkv", PHASE_BACKWARD, 2 * kv_width(lowering), 0);
             sum.task.dtype = dtype;
             append_copy(lowering, out, sum, op_whole(lowering, share), op_whole(lowering, travel[hop % 2]), true);
         }

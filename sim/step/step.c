@@ -49,6 +49,7 @@ const char *task_kind_name(TaskKind kind) {
         [TASK_REDUCE_SCATTER] = "reduce_scatter",
         [TASK_ALL_REDUCE] = "all_reduce",
         [TASK_SEND_RECV] = "send_recv",
+        [TASK_ALL_TO_ALL] = "all_to_all",
         [TASK_SEND] = "send",
         [TASK_RECEIVE] = "receive",
     };
@@ -189,4 +190,21 @@ SequenceChunks step_chunks(const StepProgram *program, int cp_index) {
     const int length = local / 2;
     return (SequenceChunks){
         .count = 2, .length = length, .start = {cp_index * length, (2 * ranks - 1 - cp_index) * length}};
+}
+
+// The cp rank's rows in equal parts, one behind the other; the middle part of an odd number lies in both chunks.
+SequenceChunks step_token_chunks(const StepProgram *program, const MeshCoordinates *at) {
+    const SequenceChunks whole = step_chunks(program, at->at[AXIS_CP]);
+    const int ranks = program->plan.mesh.size[AXIS_SP], index = at->at[AXIS_SP];
+    if (ranks == 1) {
+        return whole;
+    }
+    const int rows = whole.count * whole.length / ranks, first = index * rows;
+    if (whole.count == 2 && first < whole.length && first + rows > whole.length) {
+        return (SequenceChunks){
+            .count = 2, .length = rows / 2, .start = {whole.start[0] + first, whole.start[1]}};
+    }
+    const int chunk = first / whole.length;
+    return (SequenceChunks){
+        .count = 1, .length = rows, .start = {whole.start[chunk] + first - chunk * whole.length, 0}};
 }

@@ -136,16 +136,17 @@ typedef struct Task {
     double flops;           // arithmetic of the representative rank
     int64_t traffic_bytes;  // least memory traffic: operands once
     int64_t cast_bytes;     // fp8 GEMM: memory traffic of casting its operands before it
-    int64_t payload_bytes;  // collectives: the full tensor (all-gather output, reduce-scatter input), or the message
+    int64_t payload_bytes;  // collectives: the full tensor (all-gather output, reduce-scatter input, all parts of an
+                            // all-to-all), or the message
     int32_t first_operand, operand_count;
     int32_t first_wait, wait_count;
     int32_t first_record, record_count;
     uint64_t key;  // equal keys = same work (kind, sizes, group, flags): cost is computed once per key
 } Task;
 
-// Of an unpacking.
+// Of a copy or an unpacking.
 static inline int64_t task_blocks(const Task *task) {
-    return task->kind == TASK_UNPACK && task->inner > 1 ? task->inner : 1;
+    return (task->kind == TASK_UNPACK || task->kind == TASK_COPY) && task->inner > 1 ? task->inner : 1;
 }
 
 // ---------------------------------------------------------------------------------------------- groups, events, loops
@@ -217,8 +218,8 @@ typedef struct StepProgram {
 } StepProgram;
 
 // Lowers a stage of (model, plan, target) to a program in the arena. The plan must be canonical and legal
-// (target_check); passes, each in its own file: layers -> tensor parallel -> context parallel -> sharding -> recompute
-// -> fusion -> messages -> lanes. The program's model has the layers that the stage holds.
+// (target_check); passes, each in its own file: layers -> tensor parallel -> heads -> context parallel -> sharding ->
+// recompute -> fusion -> messages -> lanes. The program's model has the layers that the stage holds.
 Status step_lower_stage(const ModelSpec *model, const TrainPlan *plan, const Target *target, int stage, Arena *arena,
                         StepProgram *program, Error *error);
 
@@ -278,7 +279,7 @@ static inline bool task_is_message(const Task *task) {
 }
 
 static inline bool task_is_collective(const Task *task) {
-    return task->kind >= TASK_ALL_GATHER && task->kind <= TASK_SEND_RECV;
+    return (task->kind >= TASK_ALL_GATHER && task->kind <= TASK_SEND_RECV) || task->kind == TASK_ALL_TO_ALL;
 }
 
 // Moves bytes between ranks and computes nothing.
@@ -306,6 +307,9 @@ typedef struct SequenceChunks {
 } SequenceChunks;
 
 SequenceChunks step_chunks(const StepProgram *program, int cp_index);
+
+// Of these, what the rank has outside attention, where sp cuts them further.
+SequenceChunks step_token_chunks(const StepProgram *program, const MeshCoordinates *at);
 
 // cp index of the rank whose keys and values this ring step uses.
 static inline int step_ring_owner(const StepProgram *program, int ring_step, const MeshCoordinates *at) {

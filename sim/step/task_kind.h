@@ -72,8 +72,9 @@ typedef enum {
     // master(u), m(u), v(u), gradient, scale, [working copy out], [temporary of a foreach optimizer]; the first inner
     // elements of the unit take no weight decay
     TASK_ADAMW,
-    // src -> dst, rows x cols, src row stride `stride`, dst rows packed; dtypes may differ (cast); scales (operand only
-    // where fp8 is cast by scales known before, read, or found, written)
+    // src -> dst, rows x cols, src row stride `stride`, dst rows packed; dtypes may differ (cast); inner > 1: so many
+    // such blocks, each from `cols` further right, one behind the other; scales (operand only where fp8 is cast by
+    // scales known before, read, or found, written)
     TASK_COPY,
     // src -> dst, rows x cols, src packed, dst row stride `stride`; inner > 1: so many such blocks one behind the
     // other, each `cols` further right
@@ -111,6 +112,8 @@ typedef enum {
     TASK_UNPERMUTE_BACKWARD,
     // as TASK_ADAMW, by the unit's optimizer: [m(u)], [v(u)] as far as it has them
     TASK_UPDATE,
+    // parts, one for each rank of the group -> parts, one from each
+    TASK_ALL_TO_ALL,
     TASK_KIND_COUNT
 } TaskKind;
 

@@ -2,11 +2,13 @@
 
 #pragma once
 
+#include "sim/frameworks/config_keys.h"
 #include "sim/frameworks/export.h"
 #include "sim/frameworks/import.h"
 
 extern const ExportFormat export_accelerate_yaml;
 extern const ExportFormat export_accelerate_python;
+extern const ExportFormat export_accelerate_deepspeed;
 extern const ExportFormat export_hf_trainer;
 extern const ImportFormat import_accelerate;
 
@@ -17,3 +19,11 @@ void optimizer_argument_write(const ConfigJob *job, FILE *out);  // the same
 void collator_comment_write(const ConfigJob *job, FILE *out);    // what packs documents
 void accelerate_notes(const ConfigJob *job, FILE *out);
 void parallelism_config_write(const ConfigJob *job, FILE *out);  // its object of the mesh
+
+// ---- the launcher's file for either backend
+
+extern const ConfigKey accelerate_top[];                     // what is above the maps
+bool accelerate_by_deepspeed(const ConfigJob *job);          // the plan is DeepSpeed's
+Status accelerate_read_sizes(Import *import, Error *error);  // parallelism_config
+Status accelerate_read_deepspeed(Import *import, Error *error);
+void accelerate_launch(const ConfigJob *job, const char *program, FILE *out);

@@ -28,7 +28,10 @@ static const char *const of_no_matter[] = {"main_process_ip",
 // ---- the keys
 
 static const char *distributed_type(const ConfigJob *job) {
-    return export_shards(job) ? "FSDP" : mesh_world(&job->plan->mesh) > 1 ? "MULTI_GPU" : "\"NO\"";
+    return accelerate_by_deepspeed(job)       ? "DEEPSPEED"
+           : export_shards(job)               ? "FSDP"
+           : mesh_world(&job->plan->mesh) > 1 ? "MULTI_GPU"
+                                              : "\"NO\"";
 }
 
 static const char *machines(const ConfigJob *job) {
@@ -67,7 +70,7 @@ enum { ENVIRONMENT, TYPE, PRECISION, MACHINES, PROCESSES, RANK, RDZV, SAME, MAIN
 enum { VERSION, WRAP, LAYER, RESHARD, CHECKPOINT, OFFLOAD_INPUTS, OFFLOAD, RAM, STATE_DICT, OF_FSDP };
 enum { REPLICATE, SHARD, CONTEXT, TENSOR, ROTATE, OF_MESH };
 
-static const ConfigKey top[TOPS + 1] = {
+const ConfigKey accelerate_top[] = {
     [ENVIRONMENT] = {"compute_environment", .literal = "LOCAL_MACHINE"},
     [TYPE] = {"distributed_type", .text = distributed_type},
     [PRECISION] = {"mixed_precision", KEY_CHOICE, PLAN_PRECISION, precisions, .quoted = true},
@@ -81,6 +84,7 @@ static const ConfigKey top[TOPS + 1] = {
     [CPU] = {"use_cpu", .literal = "false"},
     [DEBUG] = {"debug", .literal = "false"},
     [BACKEND] = {"dynamo_config.dynamo_backend", .literal = "INDUCTOR", .when = compiles},
+    [TOPS] = {NULL},
 };
 
 static const ConfigKey of_fsdp[OF_FSDP + 1] = {
@@ -117,7 +121,8 @@ static void read_precision(Import *import) {
     }
     if (import->said.choice[PLAN_PRECISION] == DTYPE_FP8) {
         import->said.choice[PLAN_PRECISION] = DTYPE_BF16;
-        import_find(import, FINDING_UNMODELLED, top[PRECISION].path, "fp8 under accelerate: predicted in bf16");
+        import_find(import, FINDING_UNMODELLED, accelerate_top[PRECISION].path,
+                    "fp8 under accelerate: predicted in bf16");
         static const char *const fp8[] = {"fp8_config", NULL};
         import_known(import, fp8);
     }
@@ -125,7 +130,7 @@ static void read_precision(Import *import) {
 
 static Status read_compiler(Import *import, Error *error) {
     const char *backend = NULL;
-    TRY(import_word(import, top[BACKEND].path, &backend, error));
+    TRY(import_word(import, accelerate_top[BACKEND].path, &backend, error));
     TRY(import_word(import, "dynamo_backend", &backend, error));
     import->said.choice[PLAN_FUSED] = backend && !import_same_word(backend, "no") ? FUSED_COMPILED : FUSED_EAGER;
     import_known(import, (const char *const[]){"dynamo_config.dynamo_use_fullgraph",
@@ -231,7 +236,7 @@ static Status read_version1(Import *import, Error *error) {
                     prefetch);
     }
     TRY(import_choice(import, "fsdp_config.fsdp_sharding_strategy", strategies, &strategy, error));
-    TRY(import_int(import, top[MACHINES].path, 1, MESH_MAX_WORLD, &machines, error));
+    TRY(import_int(import, accelerate_top[MACHINES].path, 1, MESH_MAX_WORLD, &machines, error));
     import_known(import, known);
     say_other_version(import, later, "is read by FSDP version 2; version 1 takes fsdp_sharding_strategy instead");
     const bool hybrid = strategy == HYBRID || strategy == HYBRID_GRAD_OP;
@@ -249,8 +254,7 @@ static Status read_version1(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-static Status read_sizes(Import *import, Error *error) {
-    int ulysses = 1;
+Status accelerate_read_sizes(Import *import, Error *error) {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         const char *word = axis_names[axis];
         import->said.size[axis] = 1;
@@ -265,7 +269,6 @@ static Status read_sizes(Import *import, Error *error) {
     }
     import->said.choice[PLAN_CP_ROTATE] = CP_ROTATE_ALLGATHER;
     TRY(config_read(import, of_mesh, error));
-    TRY(import_int(import, "parallelism_config.parallelism_config_sp_size", 1, MESH_MAX_WORLD, &ulysses, error));
     static const char *const known[] = {"parallelism_config.parallelism_config_cp_backend",
                                         "parallelism_config.parallelism_config_sp_backend",
                                         "parallelism_config.parallelism_config_sp_seq_length",
@@ -273,11 +276,8 @@ static Status read_sizes(Import *import, Error *error) {
                                         "parallelism_config.parallelism_config_sp_attn_implementation",
                                         NULL};
     import_known(import, known);
-    if (ulysses > 1) {
-        import_refuse(import, "parallelism_config.parallelism_config_sp_size",
-                      "sequence parallelism by heads (sp) is no axis that ndtune has");
-    }
-    return STATUS_OK;
+    return import_int(import, "parallelism_config.parallelism_config_sp_size", 1, MESH_MAX_WORLD,
+                      &import->said.size[AXIS_SP], error);
 }
 
 static Status read_version2(Import *import, Error *error) {
@@ -304,7 +304,7 @@ static Status read_version2(Import *import, Error *error) {
     import->target = "accelerate";
     import->flavour = "accelerate config, FSDP version 2";
     if (import_is_on(import, "parallelism_config")) {
-        return read_sizes(import, error);
+        return accelerate_read_sizes(import, error);
     }
     import->said.size[AXIS_DP_SHARD] = -1;
     return STATUS_OK;
@@ -326,7 +326,7 @@ static Status read_fsdp(Import *import, Error *error) {
     if (import_is_on(import, "parallelism_config")) {
         import_find(import, FINDING_REFUSED, "parallelism_config",
                     "ParallelismConfig is only compatible with FSDP version 2, or with no FSDP at all");
-        TRY(read_sizes(import, error));
+        TRY(accelerate_read_sizes(import, error));
         import->said.choice[PLAN_ZERO] = import->said.choice[PLAN_RESHARD] = IMPORT_UNSAID;
         import->keys = &import->format->keys;
         import->target = "accelerate";
@@ -354,50 +354,11 @@ static Status read_replicas(Import *import, bool several, Error *error) {
         import->said.world = 1;
     }
     if (import_is_on(import, "parallelism_config")) {
-        TRY(read_sizes(import, error));
+        TRY(accelerate_read_sizes(import, error));
     }
     say_idle(import, "fsdp_config",
              "fsdp_config counts with distributed_type: FSDP only; this trains whole replicas on every rank");
     say_idle(import, "deepspeed_config", "deepspeed_config counts with distributed_type: DEEPSPEED only");
-    return STATUS_OK;
-}
-
-static Status read_deepspeed(Import *import, Error *error) {
-    static const char *const known[] = {"deepspeed_config.zero3_init_flag",
-                                        "deepspeed_config.zero3_save_16bit_model",
-                                        "deepspeed_config.gradient_clipping",
-                                        "deepspeed_config.offload_optimizer_nvme_path",
-                                        "deepspeed_config.offload_param_nvme_path",
-                                        "deepspeed_config.deepspeed_multinode_launcher",
-                                        "deepspeed_config.deepspeed_hostfile",
-                                        "deepspeed_config.deepspeed_exclusion_filter",
-                                        "deepspeed_config.deepspeed_inclusion_filter",
-                                        "deepspeed_config.deepspeed_moe_layer_cls_names",
-                                        NULL};
-    const char *file = NULL, *offload[2] = {"none", "none"};
-    TRY(import_word(import, "deepspeed_config.deepspeed_config_file", &file, error));
-    if (file) {
-        return error_set(error, STATUS_USAGE, "%s:%d: the plan is in %s: give that file to --from, with --world",
-                         import->path, import_at(import, "deepspeed_config.deepspeed_config_file")->line, file);
-    }
-    import->said.choice[PLAN_ZERO] = 2;  // accelerate's DeepSpeedPlugin
-    TRY(import_int(import, "deepspeed_config.zero_stage", 0, 3, &import->said.choice[PLAN_ZERO], error));
-    TRY(import_int(import, "deepspeed_config.gradient_accumulation_steps", 1, 1 << 20, &import->said.grad_accum,
-                   error));
-    TRY(import_word(import, "deepspeed_config.offload_optimizer_device", &offload[0], error));
-    TRY(import_word(import, "deepspeed_config.offload_param_device", &offload[1], error));
-    for (int i = 0; i < 2; i++) {
-        if (!import_same_word(offload[i], "none")) {
-            import_take_offload(
-                import, i == 0 ? "deepspeed_config.offload_optimizer_device" : "deepspeed_config.offload_param_device",
-                i == 0 ? OFFLOAD_OPTIMIZER : OFFLOAD_PARAMETERS, offload[i]);
-        }
-    }
-    import_known(import, known);
-    import_known(import, (const char *const[]){"fsdp_config", NULL});
-    import->said.size[import->said.choice[PLAN_ZERO] > 0 ? AXIS_DP_SHARD : AXIS_DP_REPLICATE] = -1;
-    import->target = "deepspeed";
-    import->flavour = "accelerate config, DeepSpeed";
     return STATUS_OK;
 }
 
@@ -409,7 +370,7 @@ static Status read_device(Import *import, const char *type, Error *error) {
     for (size_t i = 0; i < sizeof replicas / sizeof replicas[0]; i++) {
         if (strcmp(type, replicas[i]) == 0) {
             if (i > 0) {
-                import_find(import, FINDING_UNMODELLED, top[TYPE].path,
+                import_find(import, FINDING_UNMODELLED, accelerate_top[TYPE].path,
                             "%s: what the devices are is --cluster's to say, and the costs of this package on them are "
                             "not known",
                             type);
@@ -419,7 +380,7 @@ static Status read_device(Import *import, const char *type, Error *error) {
     }
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         if (strcmp(type, others[i]) == 0) {
-            import_refuse(import, top[TYPE].path, "distributed_type %s is not modelled", type);
+            import_refuse(import, accelerate_top[TYPE].path, "distributed_type %s is not modelled", type);
             return STATUS_OK;
         }
     }
@@ -428,7 +389,7 @@ static Status read_device(Import *import, const char *type, Error *error) {
     }
     return error_set(error, STATUS_USAGE,
                      "%s:%d: distributed_type %s is none of accelerate's: FSDP, DEEPSPEED, MULTI_GPU, \"NO\", ...",
-                     import->path, import_at(import, top[TYPE].path)->line, type);
+                     import->path, import_at(import, accelerate_top[TYPE].path)->line, type);
 }
 
 // The launcher puts what is missing in front of the keys of these maps.
@@ -453,33 +414,33 @@ static Status accelerate_read(Import *import, Error *error) {
     import->unknown.words = "no key of accelerate, which refuses a file with an unknown key";
     import->unknown_below.kind = FINDING_UNKNOWN;
     import->unknown_below.words = "no key that accelerate takes there: it is dropped without a word";
-    TRY(import_word(import, top[TYPE].path, &type, error));
+    TRY(import_word(import, accelerate_top[TYPE].path, &type, error));
     const char *environment = "LOCAL_MACHINE";
-    TRY(import_word(import, top[ENVIRONMENT].path, &environment, error));
+    TRY(import_word(import, accelerate_top[ENVIRONMENT].path, &environment, error));
     if (!import_same_word(environment, "LOCAL_MACHINE")) {
         return error_set(error, STATUS_USAGE,
                          "%s:%d: compute_environment %s starts no ranks here: LOCAL_MACHINE is read", import->path,
-                         import_at(import, top[ENVIRONMENT].path)->line, environment);
+                         import_at(import, accelerate_top[ENVIRONMENT].path)->line, environment);
     }
     if (!type) {
         return error_set(error, STATUS_USAGE,
                          "%s: distributed_type is missing; accelerate asks for FSDP, MULTI_GPU, ...", import->path);
     }
     int processes = 0;
-    TRY(import_int(import, top[PROCESSES].path, -1, MESH_MAX_WORLD, &processes, error));
+    TRY(import_int(import, accelerate_top[PROCESSES].path, -1, MESH_MAX_WORLD, &processes, error));
     import->said.world = processes > 0 ? processes : 0;
     import_known(import, of_no_matter);
     config_rename_keys(import->arena, import_at(import, "fsdp_config"), with_fsdp);
     config_rename_keys(import->arena, import_at(import, "dynamo_config"), with_dynamo);
     import_leave_out(import, left_out);
-    TRY(config_read(import, top, error));
+    TRY(config_read(import, accelerate_top, error));
     read_precision(import);
     TRY(read_compiler(import, error));
     if (strcmp(type, "FSDP") == 0) {
         return read_fsdp(import, error);
     }
     if (strcmp(type, "DEEPSPEED") == 0) {
-        return read_deepspeed(import, error);
+        return accelerate_read_deepspeed(import, error);
     }
     return read_device(import, type, error);
 }
@@ -559,14 +520,14 @@ void accelerate_notes(const ConfigJob *job, FILE *out) {
 }
 
 static void accelerate_yaml_write(const ConfigJob *job, FILE *out) {
-    config_write(job, top, CONFIG_YAML, out);
+    config_write(job, accelerate_top, CONFIG_YAML, out);
     if (export_shards(job)) {
         config_write(job, of_fsdp, CONFIG_YAML, out);
         config_write(job, of_mesh, CONFIG_YAML, out);
     }
 }
 
-static void launch_accelerate(const ConfigJob *job, const char *program, FILE *out) {
+void accelerate_launch(const ConfigJob *job, const char *program, FILE *out) {
     fputs("accelerate launch", out);
     if (job->nodes > 1) {
         fputs(" --machine_rank $NODE_RANK --main_process_ip $MASTER_ADDR --main_process_port 29500", out);
@@ -595,6 +556,6 @@ const ExportFormat export_accelerate_yaml = {
     .refuse = accelerate_yaml_refuse,
     .notes = accelerate_notes,
     .write = accelerate_yaml_write,
-    .launch = launch_accelerate,
+    .launch = accelerate_launch,
     .program = "%s train.py",
 };

@@ -1,4 +1,4 @@
-// DeepSpeed's ZeRO. Sequence parallelism is Ulysses there: not an axis of this version. tp ranks are neighbours
+// DeepSpeed's ZeRO. Sequence parallelism is Ulysses there. tp ranks are neighbours
 // (deepspeed/utils/groups.py); replicas are hpZ, as an approximation (section 5, E8).
 
 #include "sim/frameworks/deepspeed/deepspeed_files.h"
@@ -38,12 +38,34 @@ static const TargetVersion deepspeed_0_19_8 = {
     .version = "0.19.8",
     .extends = &deepspeed_0_19,
     .evidence = "unvalidated",
-    .settings = SETTINGS(SET(runtime.scatters_by_all_reduce, true)),  // use_multi_rank_bucket_allreduce, on unless said
+    .settings = SETTINGS(SET(axes, AXES_DP | AXES_SP | AXES_TP | AXES_PP),  // UlyssesSPAttentionHF (ulysses_sp.py)
+                         SET(runtime.scatters_by_all_reduce, true)),  // use_multi_rank_bucket_allreduce, on unless said
 };
+
+// Sequence parallelism has groups of its own beside data parallelism alone (sequence_parallel/parallel_state_sp.py);
+// accelerate's guide names stages 2 and 3. Keys and values that are repeated, where sp is a multiple of their heads,
+// are not predicted.
+static const char *refuse_sp(const Target *target, const TrainPlan *plan, Arena *arena) {
+    const Mesh *mesh = &plan->mesh;
+    const Axis other = mesh->size[AXIS_PP] > 1 ? AXIS_PP : AXIS_TP;
+    if (mesh->size[other] > 1) {
+        return arena_format(arena,
+                            "%s has sequence parallelism beside data parallelism alone, not sp=%d with %s=%d: use %s=1",
+                            target->name, mesh->size[AXIS_SP], axis_names[other], mesh->size[other], axis_names[other]);
+    }
+    if (plan->zero < 2) {
+        return arena_format(arena, "%s runs sp=%d with ZeRO stages 2 and 3, zero=%d: use zero 3", target->name,
+                            mesh->size[AXIS_SP], plan->zero);
+    }
+    return NULL;
+}
 
 // PipelineEngine (runtime/pipe/engine.py) asserts that.
 static const char *refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     (void)model;
+    if (plan->mesh.size[AXIS_SP] > 1) {
+        return refuse_sp(target, plan, arena);
+    }
     if (plan->mesh.size[AXIS_PP] == 1 || plan->zero < 2) {
         return NULL;
     }
@@ -59,7 +81,7 @@ static const FrameworkSynonym synonyms[] = {
 const Framework framework_deepspeed = {
     .name = "deepspeed",
     .versions = (const TargetVersion *const[]){&deepspeed_0_19_8, &deepspeed_0_19, NULL},
-    .formats = (const ExportFormat *const[]){&export_deepspeed_json, NULL},
+    .formats = (const ExportFormat *const[]){&export_deepspeed_json, &export_accelerate_deepspeed, NULL},
     .config = &import_deepspeed,
     .synonyms = synonyms,
     .refuse = refuse,

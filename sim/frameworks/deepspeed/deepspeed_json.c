@@ -391,6 +391,12 @@ const ImportFormat import_deepspeed = {
 static const char *deepspeed_refuse(const ConfigJob *job) {
     const TrainPlan *plan = job->plan;
     const int replicate = export_axis(job, AXIS_DP_REPLICATE), shard = export_axis(job, AXIS_DP_SHARD);
+    if (export_axis(job, AXIS_SP) > 1) {
+        return arena_format(job->arena,
+                            "DeepSpeed's file has no sp, it is UlyssesSPAttentionHF's in the script (sp=%d): use --as "
+                            "accelerate-deepspeed",
+                            export_axis(job, AXIS_SP));
+    }
     if (replicate > 1 && plan->zero > 0) {
         return arena_format(
             job->arena,

@@ -97,12 +97,21 @@ static void add_one_choice(Pool *pool, const MeshFamily *family, const Mesh *mes
     pool->count++;
 }
 
-static void add_world(Pool *pool, const MeshFamily *family, int world, bool every_choice) {
+// Of shapes in which the axis is cut; AXIS_COUNT: of all.
+typedef struct Shapes {
+    AxisMask axes;
+    Axis cut;
+} Shapes;
+
+static void add_world(Pool *pool, const MeshFamily *family, int world, bool every_choice, Shapes of) {
     Mesh meshes[MOST_SHAPES];
-    const int count = mesh_enumerate(world, AXES_FIRST, meshes, MOST_SHAPES);
+    const int count = mesh_enumerate(world, of.axes, meshes, MOST_SHAPES);
     cr_assert_leq(count, MOST_SHAPES);
     for (int i = 0; i < count; i++) {
         cr_assert_leq(pool->count + CHOICES, MOST_PLANS);
+        if (of.cut < AXIS_COUNT && meshes[i].size[of.cut] == 1) {
+            continue;
+        }
         if (every_choice) {
             add_shape(pool, family, &meshes[i]);
         } else {
@@ -130,15 +139,19 @@ static void plans_train(const MeshFamily *family, const Pool *pool, const int *c
 
 void mesh_plans_train(const MeshFamily *family, int world) {
     Pool *pool = calloc(1, sizeof *pool);
-    add_world(pool, family, world, true);
+    add_world(pool, family, world, true, (Shapes){AXES_FIRST, AXIS_COUNT});
     plans_train(family, pool, NULL, pool->count);
     free(pool);
 }
 
 void mesh_pairs_train(const MeshFamily *family, const int *worlds) {
+    mesh_pairs_train_with(family, worlds, AXES_FIRST, AXIS_COUNT);
+}
+
+void mesh_pairs_train_with(const MeshFamily *family, const int *worlds, AxisMask axes, Axis cut) {
     Pool *pool = calloc(1, sizeof *pool);
     for (; *worlds; worlds++) {
-        add_world(pool, family, *worlds, *worlds <= 8);
+        add_world(pool, family, *worlds, *worlds <= 8, (Shapes){axes, cut});
     }
     int *chosen = calloc((size_t)pool->count, sizeof *chosen);
     plans_train(family, pool, chosen, covering_choose(pool->rows[0], pool->count, FACTORS, chosen));

@@ -29,3 +29,6 @@ void mesh_plans_train(const MeshFamily *family, int world);
 // Of those of several worlds, listed to a 0, a few that show every pair of axis size and choice. A world above 8 costs
 // most: of its shapes one choice each is all that there is.
 void mesh_pairs_train(const MeshFamily *family, const int *worlds);
+
+// The same for shapes of all of `axes` in which `cut` is above 1.
+void mesh_pairs_train_with(const MeshFamily *family, const int *worlds, AxisMask axes, Axis cut);

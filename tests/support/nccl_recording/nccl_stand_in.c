@@ -25,9 +25,17 @@
 
 enum { RANKS_MOST = 16, SPLITS_MOST = 64, SLOT_BYTES = CHANNEL_BYTES, NAME_BYTES = 96, SETTLES = 2 };
 
-typedef enum { CALL_ALL_GATHER, CALL_REDUCE_SCATTER, CALL_ALL_REDUCE, CALL_SEND_RECV, CALL_SEND, CALL_RECV } CallKind;
-static const char *const call_names[] = {"all_gather", "reduce_scatter", "all_reduce",
-                                                   "send_recv",  "send",           "recv"};
+typedef enum {
+    CALL_ALL_GATHER,
+    CALL_REDUCE_SCATTER,
+    CALL_ALL_REDUCE,
+    CALL_ALL_TO_ALL,
+    CALL_SEND_RECV,
+    CALL_SEND,
+    CALL_RECV
+} CallKind;
+static const char *const call_names[] = {"all_gather", "reduce_scatter", "all_reduce", "all_to_all",
+                                         "send_recv",  "send",           "recv"};
 
 // What members must agree about.
 typedef struct Header {
@@ -57,6 +65,7 @@ typedef struct Call {
     int to, from;
     CUstream stream;
     bool fails;
+    int sends, receives;  // of its group: one of each, or a part for every member and one from each
 } Call;
 
 struct ncclComm {
@@ -262,6 +271,11 @@ static bool sums(const Call *call) {
     return call->header.kind == CALL_REDUCE_SCATTER || call->header.kind == CALL_ALL_REDUCE;
 }
 
+// A part for each member.
+static bool gives_parts(const Call *call) {
+    return call->header.kind == CALL_REDUCE_SCATTER || call->header.kind == CALL_ALL_TO_ALL;
+}
+
 static void combine(const Call *call, const void *const *rows, size_t bytes, void *out) {
     const int type = call->header.type;
     if (type == ncclInt32) {  // a barrier's number
@@ -284,6 +298,8 @@ static void chunk_take(const Call *call, size_t part, size_t at, size_t bytes, s
         rows[i] = members[i].slot + (call->header.kind == CALL_REDUCE_SCATTER ? (size_t)comm->rank * share : 0);
         if (call->header.kind == CALL_ALL_GATHER) {
             memcpy(out + (size_t)i * part + at, members[i].slot, bytes);
+        } else if (call->header.kind == CALL_ALL_TO_ALL) {
+            memcpy(out + (size_t)i * part + at, members[i].slot + (size_t)comm->rank * share, bytes);
         }
     }
     if (sums(call)) {
@@ -294,7 +310,7 @@ static void chunk_take(const Call *call, size_t part, size_t at, size_t bytes, s
 static void chunk_give(const Call *call, size_t part, size_t at, size_t bytes, size_t share) {
     Member *own = &call->comm->meeting->members[call->comm->rank];
     const char *in = call->in;
-    const int parts = call->header.kind == CALL_REDUCE_SCATTER ? call->comm->size : 1;
+    const int parts = gives_parts(call) ? call->comm->size : 1;
     for (int i = 0; i < parts; i++) {
         memcpy(own->slot + (size_t)i * share, in + (size_t)i * part + at, bytes);
     }
@@ -326,10 +342,6 @@ static bool agree(const Call *call) {
     return true;
 }
 
-static bool is_message(const Call *call) {
-    return call->header.kind >= CALL_SEND_RECV;
-}
-
 static bool messages_run(const Call *call) {
     struct ncclComm *comm = call->comm;
     Channel(*channels)[RANKS_MOST] = comm->meeting->channels;
@@ -353,7 +365,7 @@ static bool messages_run(const Call *call) {
 static bool collective_run(const Call *call) {
     struct ncclComm *comm = call->comm;
     const size_t part = call->header.count * type_bytes(call->header.type);
-    const size_t cut = call->header.kind == CALL_REDUCE_SCATTER ? (size_t)comm->size : 1;
+    const size_t cut = gives_parts(call) ? (size_t)comm->size : 1;
     const size_t share = SLOT_BYTES / cut / 64 * 64;
     bool well = agree(call);
     for (size_t at = 0; well && at < part; at += share) {
@@ -372,7 +384,7 @@ static bool collective_run(const Call *call) {
 static void call_run(void *context) {
     Call *call = context;
     struct ncclComm *comm = call->comm;
-    const bool well = !call->fails && (is_message(call) ? messages_run(call) : collective_run(call));
+    const bool well = !call->fails && (call->header.kind >= CALL_SEND_RECV ? messages_run(call) : collective_run(call));
     if (call->fails) {
         snprintf(comm->last_error, sizeof comm->last_error, "socket closed by its peer");
         atomic_store(&comm->result, ncclRemoteError);
@@ -436,18 +448,20 @@ static Header header_of(CallKind kind, size_t count, ncclDataType_t type, int op
 
 ncclResult_t ncclAllGather(const void *in, void *out, size_t count, ncclDataType_t type, ncclComm_t comm,
                            cudaStream_t stream) {
-    return call_take((Call){comm, header_of(CALL_ALL_GATHER, count, type, -1), in, out, 0, -1, -1, stream, false});
+    return call_take(
+        (Call){comm, header_of(CALL_ALL_GATHER, count, type, -1), in, out, 0, -1, -1, stream, false, 0, 0});
 }
 
 ncclResult_t ncclReduceScatter(const void *in, void *out, size_t count, ncclDataType_t type, ncclRedOp_t op,
                                ncclComm_t comm, cudaStream_t stream) {
     return call_take(
-        (Call){comm, header_of(CALL_REDUCE_SCATTER, count, type, (int)op), in, out, 0, -1, -1, stream, false});
+        (Call){comm, header_of(CALL_REDUCE_SCATTER, count, type, (int)op), in, out, 0, -1, -1, stream, false, 0, 0});
 }
 
 ncclResult_t ncclAllReduce(const void *in, void *out, size_t count, ncclDataType_t type, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream) {
-    return call_take((Call){comm, header_of(CALL_ALL_REDUCE, count, type, (int)op), in, out, 0, -1, -1, stream, false});
+    return call_take(
+        (Call){comm, header_of(CALL_ALL_REDUCE, count, type, (int)op), in, out, 0, -1, -1, stream, false, 0, 0});
 }
 
 ncclResult_t ncclGroupStart(void) {
@@ -455,18 +469,28 @@ ncclResult_t ncclGroupStart(void) {
     return ncclSuccess;
 }
 
-// A message is a call; in a group one out and one in make a call when it ends.
+// A message is a call; in a group one out and one in make a call when it ends, or parts of one buffer for all members
+// in turn and parts of another from them.
 static Call *message(ncclComm_t comm, size_t count, ncclDataType_t type, cudaStream_t stream) {
     if (!group_call) {
         group_call = calloc(1, sizeof *group_call);
-        *group_call = (Call){comm, header_of(CALL_SEND_RECV, count, type, -1), NULL, NULL, 0, -1, -1, stream, false};
+        *group_call =
+            (Call){comm, header_of(CALL_SEND_RECV, count, type, -1), NULL, NULL, 0, -1, -1, stream, false, 0, 0};
     }
     return group_call;
 }
 
 static ncclResult_t message_end(void) {
     Call *call = group_call;
-    call->header.kind = call->in && call->out ? CALL_SEND_RECV : call->in ? CALL_SEND : CALL_RECV;
+    const int size = call->comm->size;
+    const bool parts = call->sends > 1 || call->receives > 1;
+    call->header.kind = parts                   ? CALL_ALL_TO_ALL
+                        : call->in && call->out ? CALL_SEND_RECV
+                        : call->in              ? CALL_SEND
+                                                : CALL_RECV;
+    if (parts && (call->sends != size || call->receives != size)) {
+        return violation(call->comm, "a group that has not a part for and from every member");
+    }
     const ncclResult_t result = call_take(*call);
     free(call);
     group_call = NULL;
@@ -476,8 +500,12 @@ static ncclResult_t message_end(void) {
 ncclResult_t ncclSend(const void *in, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
     Call *call = message(comm, count, type, stream);
-    if (group_depth > 1 || call->in || call->comm != comm) {
-        return violation(comm, "a second send of a group");
+    const char *const next = (const char *)call->in + (size_t)call->sends * call->in_bytes;
+    if (group_depth > 1 || call->comm != comm || (call->in && (call->to != 0 || peer != call->sends || in != next))) {
+        return violation(comm, "a second send of a group that is no next part");
+    }
+    if (call->sends++ > 0) {
+        return ncclSuccess;
     }
     call->in = in;
     call->in_bytes = count * type_bytes(type);
@@ -487,8 +515,13 @@ ncclResult_t ncclSend(const void *in, size_t count, ncclDataType_t type, int pee
 
 ncclResult_t ncclRecv(void *out, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
     Call *call = message(comm, count, type, stream);
-    if (group_depth > 1 || call->out || call->comm != comm) {
-        return violation(comm, "a second receive of a group");
+    const char *const next = (const char *)call->out + (size_t)call->receives * count * type_bytes(type);
+    if (group_depth > 1 || call->comm != comm ||
+        (call->out && (call->from != 0 || peer != call->receives || out != next))) {
+        return violation(comm, "a second receive of a group that is no next part");
+    }
+    if (call->receives++ > 0) {
+        return ncclSuccess;
     }
     call->out = out;
     call->header.count = count;
@@ -542,17 +575,6 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
     return ncclSuccess;
 }
 
-ncclResult_t ncclMemAlloc(void **memory, size_t bytes) {
-    *memory = aligned_alloc(NCCL_WIN_REQUIRED_ALIGNMENT, (bytes + NCCL_WIN_REQUIRED_ALIGNMENT - 1) /
-                                                             NCCL_WIN_REQUIRED_ALIGNMENT * NCCL_WIN_REQUIRED_ALIGNMENT);
-    return *memory ? ncclSuccess : ncclSystemError;
-}
-
-ncclResult_t ncclMemFree(void *memory) {
-    free(memory);
-    return ncclSuccess;
-}
-
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *memory, size_t bytes, ncclWindow_t *window, int flags) {
     const ncclResult_t checked = comm_check(comm);
     char line[96];
@@ -571,23 +593,6 @@ ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
     record(comm, "window closed");
     comm->working = checked == ncclSuccess;
     return checked == ncclSuccess ? ncclInProgress : checked;
-}
-
-ncclResult_t ncclGetVersion(int *version) {
-    const char *wanted = getenv("NDTUNE_NCCL_VERSION");
-    *version = wanted ? (int)strtol(wanted, NULL, 10) : NCCL_VERSION_CODE;
-    return ncclSuccess;
-}
-
-const char *ncclGetErrorString(ncclResult_t result) {
-    static const char *const words[] = {"no error",
-                                        "unhandled cuda error",
-                                        "unhandled system error",
-                                        "internal error",
-                                        "invalid argument",
-                                        "invalid usage",
-                                        "remote process exited or there was a network error"};
-    return result <= ncclRemoteError ? words[result] : "in progress";
 }
 
 const char *ncclGetLastError(ncclComm_t comm) {

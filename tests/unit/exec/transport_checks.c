@@ -208,6 +208,18 @@ static void send_recv(const Seat *seat, int64_t count, ReduceOp op) {
     free(in);
 }
 
+// Part k is for member k; part k of what comes is the one that member k had for this one.
+static void all_to_all(const Seat *seat, int64_t count, ReduceOp op) {
+    float *in = elements(seat->rank->rank, count * seat->size), *out = elements(-1, count * seat->size);
+    call(seat, seat->rank->table->all_to_all, in, out, count, op);
+    for (int64_t i = 0; i < count * seat->size; i++) {
+        const int from = (int)(i / count);
+        expect(seat, out[i] == element(seat->ranks[from], seat->index * count + i % count));
+    }
+    free(in);
+    free(out);
+}
+
 static void barrier(const Seat *seat, int64_t count, ReduceOp op) {
     (void)count;
     call(seat, seat->rank->table->barrier, NULL, NULL, 0, op);
@@ -228,6 +240,7 @@ static const Check checks[] = {
     {all_reduce, REDUCE_MAX},
     {all_reduce_in_place, REDUCE_SUM},
     {send_recv, REDUCE_SUM},
+    {all_to_all, REDUCE_SUM},
     {all_reduce_bf16, REDUCE_SUM},
     {barrier, REDUCE_SUM},
     {integers, REDUCE_SUM_INT64},
@@ -252,6 +265,7 @@ void check_some(CheckRank *rank, int communicator, int times) {
     for (int i = 0; i < times; i++) {
         all_reduce(&seat, 3001, REDUCE_SUM);
         send_recv(&seat, 777, REDUCE_SUM);
+        all_to_all(&seat, 411, REDUCE_SUM);
         all_gather(&seat, 1501, REDUCE_SUM);
         reduce_scatter(&seat, 333, REDUCE_SUM);
     }

@@ -50,8 +50,11 @@ static void add_lanes(Draft *draft) {
 
 static void add_mesh(Draft *draft) {
     Mesh *mesh = &draft->builder.program.plan.mesh;
+    int left = RANDOM_MAX_RANKS;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        mesh->size[axis] = axis == AXIS_PP ? 1 : 1 + pick(draft, 3);  // stages have programs of their own
+        const int size = axis == AXIS_PP ? 1 : 1 + pick(draft, 3);  // stages have programs of their own
+        mesh->size[axis] = size <= left ? size : 1;
+        left /= mesh->size[axis];
     }
     draft->groups = 1 + pick(draft, 3);
     for (int i = 0; i < draft->groups; i++) {

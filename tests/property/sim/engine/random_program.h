@@ -12,6 +12,8 @@ typedef struct Random {
     uint64_t state;
 } Random;
 
+enum { RANDOM_MAX_RANKS = 81 };  // of a mesh
+
 uint32_t random_below(Random *random, uint32_t bound);
 
 typedef struct RandomProgram {

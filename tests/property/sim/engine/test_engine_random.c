@@ -154,8 +154,8 @@ Test(engine_random, classes_of_stragglers_equal_all_ranks) {
     for (int number = 0; number < PROGRAMS / 4; number++) {
         Arena arena = {0};
         const RandomProgram program = random_program(&random, &arena);
-        float slowdown[81];
-        for (int rank = 0; rank < 81; rank++) {
+        float slowdown[RANDOM_MAX_RANKS];
+        for (int rank = 0; rank < RANDOM_MAX_RANKS; rank++) {
             slowdown[rank] = random_below(&random, 8) == 0 ? 1.5f : 1;
         }
         const EngineResult classes = run(&program, (EngineOptions){.rank_slowdown = slowdown}, &arena);
@@ -174,8 +174,8 @@ Test(engine_random, classes_of_slow_links_equal_all_ranks) {
     for (int number = 0; number < PROGRAMS / 2; number++) {
         Arena arena = {0};
         const RandomProgram program = random_program(&random, &arena);
-        float ranks[81], links[81];
-        for (int rank = 0; rank < 81; rank++) {
+        float ranks[RANDOM_MAX_RANKS], links[RANDOM_MAX_RANKS];
+        for (int rank = 0; rank < RANDOM_MAX_RANKS; rank++) {
             ranks[rank] = number % 2 ? factors[random_below(&random, 9)] : 1;
             links[rank] = factors[random_below(&random, 9)];
         }

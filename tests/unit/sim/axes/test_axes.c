@@ -6,9 +6,9 @@
 
 Test(axes, masks_follow_from_the_roles) {
     cr_assert_eq(AXES_BATCH, AXIS_BIT(AXIS_DP_REPLICATE) | AXIS_BIT(AXIS_DP_SHARD));
-    cr_assert_eq(AXES_SEQUENCE, AXIS_BIT(AXIS_CP));
-    cr_assert_eq(AXES_SHARD_GROUP, AXIS_BIT(AXIS_DP_SHARD) | AXIS_BIT(AXIS_CP));
-    cr_assert_eq(AXES_DATA_GROUP, AXES_BATCH | AXIS_BIT(AXIS_CP));
+    cr_assert_eq(AXES_SEQUENCE, AXIS_BIT(AXIS_CP) | AXIS_BIT(AXIS_SP));
+    cr_assert_eq(AXES_SHARD_GROUP, AXIS_BIT(AXIS_DP_SHARD) | AXES_SEQUENCE);
+    cr_assert_eq(AXES_DATA_GROUP, AXES_BATCH | AXES_SEQUENCE);
     cr_assert_eq(AXES_NORM_GROUP, AXES_SHARD_GROUP | AXIS_BIT(AXIS_TP));
 }
 

@@ -59,7 +59,7 @@ static void check_refused(const char *curves, const char *sentence) {
 
 #define NAMES                                                                                                          \
     "curves are named collective-NODESxRANKS_PER_NODE, such as all_reduce-2x8; collectives are all_gather, "           \
-    "reduce_scatter, all_reduce and send_recv"
+    "reduce_scatter, all_reduce, send_recv and all_to_all"
 
 Test(cluster_curves, names_that_say_no_shape_are_refused) {
     check_refused("{\"all_reduce\": {}}", "mine.json: curves.all_reduce: " NAMES);

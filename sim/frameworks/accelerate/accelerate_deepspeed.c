@@ -1,0 +1,179 @@
+// The launcher's file of distributed_type DEEPSPEED (accelerate 1.15: DeepSpeedPlugin, ParallelismConfig with sp_size,
+// accelerator.py _prepare_deepspeed), with the plan in the file itself. It holds no batch. sp is Ulysses, on the ranks
+// that ZeRO shards over; the launcher takes parallelism_config from a file here, and from its options for FSDP alone.
+
+#include <string.h>
+
+#include "sim/frameworks/accelerate/accelerate_files.h"
+
+static const char *accumulation(const ConfigJob *job) {
+    return arena_format(job->arena, "%d", job->plan->grad_accum);
+}
+
+static const char *stage(const ConfigJob *job) {
+    return arena_format(job->arena, "%d", job->plan->zero);
+}
+
+static const char *optimizer_device(const ConfigJob *job) {
+    const Offload offload = job->plan->offload;
+    return offload == OFFLOAD_OPTIMIZER || offload == OFFLOAD_PARAMETERS ? "cpu" : "none";
+}
+
+static const char *parameter_device(const ConfigJob *job) {
+    return job->plan->offload == OFFLOAD_PARAMETERS ? "cpu" : "none";
+}
+
+static const char *in_shards(const ConfigJob *job) {
+    return export_bool(job->plan->zero == 3);
+}
+
+static const char *kernels(const ConfigJob *job) {
+    return export_attention(job->plan);
+}
+
+static bool cuts_sequences(const ConfigJob *job) {
+    return export_axis(job, AXIS_SP) > 1;
+}
+
+#define PLUGIN "deepspeed_config."
+static const ConfigKey of_deepspeed[] = {
+    {PLUGIN "zero_stage", .text = stage},
+    {PLUGIN "gradient_accumulation_steps", .text = accumulation},
+    {PLUGIN "gradient_clipping", .literal = "1.0"},
+    {PLUGIN "offload_optimizer_device", .text = optimizer_device},
+    {PLUGIN "offload_param_device", .text = parameter_device},
+    {PLUGIN "zero3_init_flag", .text = in_shards},
+    {PLUGIN "zero3_save_16bit_model", .text = in_shards},
+    {NULL},
+};
+
+#define MESH "parallelism_config.parallelism_config_"
+static const ConfigKey of_mesh[] = {
+    {MESH "dp_replicate_size", KEY_AXIS, AXIS_DP_REPLICATE, .when = cuts_sequences},
+    {MESH "dp_shard_size", KEY_AXIS, AXIS_DP_SHARD, .when = cuts_sequences},
+    {MESH "sp_size", KEY_AXIS, AXIS_SP, .when = cuts_sequences},
+    {MESH "sp_backend", .literal = "deepspeed", .when = cuts_sequences},
+    {MESH "sp_seq_length_is_variable", .literal = "true", .when = cuts_sequences},
+    {MESH "sp_attn_implementation", .text = kernels, .when = cuts_sequences},
+    {NULL},
+};
+
+bool accelerate_by_deepspeed(const ConfigJob *job) {
+    return strcmp(job->target->name, "deepspeed") == 0;
+}
+
+// ---- reading
+
+// Shards lie over all data-parallel and sp ranks, whatever the file calls replicas.
+static Status read_mesh(Import *import, Error *error) {
+    TRY(accelerate_read_sizes(import, error));
+    int *size = import->said.size;
+    if (size[AXIS_SP] == 1) {
+        import_find(import, FINDING_TRAP, "parallelism_config",
+                    "without sp_size, parallelism_config changes nothing under DeepSpeed: all ranks are data parallel");
+        size[AXIS_CP] = size[AXIS_TP] = size[AXIS_DP_REPLICATE] = size[AXIS_DP_SHARD] = 1;
+        size[import->said.choice[PLAN_ZERO] > 0 ? AXIS_DP_SHARD : AXIS_DP_REPLICATE] = -1;
+        return STATUS_OK;
+    }
+    if (size[AXIS_CP] > 1 || size[AXIS_TP] > 1) {
+        import_refuse(import, MESH "sp_size",
+                      "accelerate runs sp=%d beside data parallelism alone, not cp=%d and tp=%d", size[AXIS_SP],
+                      size[AXIS_CP], size[AXIS_TP]);
+    }
+    size[AXIS_DP_SHARD] *= size[AXIS_DP_REPLICATE];
+    size[AXIS_DP_REPLICATE] = 1;
+    return STATUS_OK;
+}
+
+Status accelerate_read_deepspeed(Import *import, Error *error) {
+    static const char *const known[] = {"deepspeed_config.zero3_init_flag",
+                                        "deepspeed_config.zero3_save_16bit_model",
+                                        "deepspeed_config.gradient_clipping",
+                                        "deepspeed_config.offload_optimizer_nvme_path",
+                                        "deepspeed_config.offload_param_nvme_path",
+                                        "deepspeed_config.deepspeed_multinode_launcher",
+                                        "deepspeed_config.deepspeed_hostfile",
+                                        "deepspeed_config.deepspeed_exclusion_filter",
+                                        "deepspeed_config.deepspeed_inclusion_filter",
+                                        "deepspeed_config.deepspeed_moe_layer_cls_names",
+                                        NULL};
+    const char *file = NULL, *offload[2] = {"none", "none"};
+    TRY(import_word(import, "deepspeed_config.deepspeed_config_file", &file, error));
+    if (file) {
+        return error_set(error, STATUS_USAGE, "%s:%d: the plan is in %s: give that file to --from, with --world",
+                         import->path, import_at(import, "deepspeed_config.deepspeed_config_file")->line, file);
+    }
+    import->said.choice[PLAN_ZERO] = 2;  // accelerate's DeepSpeedPlugin
+    TRY(import_int(import, "deepspeed_config.zero_stage", 0, 3, &import->said.choice[PLAN_ZERO], error));
+    TRY(import_int(import, "deepspeed_config.gradient_accumulation_steps", 1, 1 << 20, &import->said.grad_accum,
+                   error));
+    TRY(import_word(import, "deepspeed_config.offload_optimizer_device", &offload[0], error));
+    TRY(import_word(import, "deepspeed_config.offload_param_device", &offload[1], error));
+    for (int i = 0; i < 2; i++) {
+        if (!import_same_word(offload[i], "none")) {
+            import_take_offload(
+                import, i == 0 ? "deepspeed_config.offload_optimizer_device" : "deepspeed_config.offload_param_device",
+                i == 0 ? OFFLOAD_OPTIMIZER : OFFLOAD_PARAMETERS, offload[i]);
+        }
+    }
+    import_known(import, known);
+    import_known(import, (const char *const[]){"fsdp_config", NULL});
+    import->said.size[import->said.choice[PLAN_ZERO] > 0 ? AXIS_DP_SHARD : AXIS_DP_REPLICATE] = -1;
+    if (import_is_on(import, "parallelism_config")) {
+        TRY(read_mesh(import, error));
+    }
+    import->target = "deepspeed";
+    import->flavour = "accelerate config, DeepSpeed";
+    return STATUS_OK;
+}
+
+// ---- writing
+
+static const char *refuse(const ConfigJob *job) {
+    if (export_axis(job, AXIS_TP) > 1 || export_axis(job, AXIS_PP) > 1) {
+        return arena_format(job->arena,
+                            "accelerate's file has no key for DeepSpeed's tp=%d or pp=%d: use --as deepspeed",
+                            export_axis(job, AXIS_TP), export_axis(job, AXIS_PP));
+    }
+    return NULL;
+}
+
+static void notes(const ConfigJob *job, FILE *out) {
+    const TrainPlan *plan = job->plan;
+    fprintf(out,
+            "Your script: DataLoader batch size %d, sequences of %d tokens, model loaded with "
+            "attn_implementation=\"%s\".\n",
+            plan->micro_batch, plan->seq, export_attention(plan));
+    if (plan->recompute == RECOMPUTE_FULL) {
+        fputs("  Its model: model.gradient_checkpointing_enable(); the file cannot switch recomputation on.\n", out);
+    }
+    if (cuts_sequences(job)) {
+        fputs("  Its batches: position_ids and shift_labels, and the loss summed over the sp group "
+              "(UlyssesSPDataLoaderAdapter of accelerate's prepare() cuts them).\n",
+              out);
+    }
+}
+
+static void write(const ConfigJob *job, FILE *out) {
+    config_write(job, accelerate_top, CONFIG_YAML, out);
+    config_write(job, of_deepspeed, CONFIG_YAML, out);
+    config_write(job, of_mesh, CONFIG_YAML, out);
+}
+
+const ExportFormat export_accelerate_deepspeed = {
+    .name = "accelerate-deepspeed",
+    .target = "deepspeed",
+    .file_name = "accelerate.yaml",
+    .versions = "accelerate >= 1.12 with DeepSpeed >= 0.18.2 (checked with 1.15 and 0.19.8)",
+    .comment = "# ",
+    .precisions = EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32,
+    .recomputes = EXPORT_NONE | EXPORT_FULL,
+    .attentions = EXPORT_OF_TRANSFORMERS,
+    .fuseds = EXPORT_EAGER,
+    .offload = true,
+    .refuse = refuse,
+    .notes = notes,
+    .write = write,
+    .launch = accelerate_launch,
+    .program = "%s train.py",
+};

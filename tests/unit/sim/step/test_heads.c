@@ -1,0 +1,111 @@
+// Sequence parallelism by heads in the program: what is exchanged, what attention works on, what is kept.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/support/lowered.h"
+
+static Arena arena;
+
+static void clean(void) {
+    arena_free(&arena);
+}
+
+TestSuite(heads, .fini = clean);
+
+static StepProgram with(const char *mesh) {
+    return lowered(&arena,
+                   (LoweredRequest){.target = "deepspeed", .mesh = mesh, .seq = 128, .micro_batch = 2, .bf16 = true});
+}
+
+static const Task *first_of(const StepProgram *program, TaskKind kind) {
+    for (int32_t i = 0; i < program->task_count; i++) {
+        if (program->tasks[i].kind == kind) {
+            return &program->tasks[i];
+        }
+    }
+    cr_assert_fail("no task of the kind");
+    return NULL;
+}
+
+// Forward q, k, v and the results; backward their gradients.
+Test(heads, a_layer_exchanges_four_tensors_each_way) {
+    const StepProgram program = with("sp=2");
+    const int64_t tokens = 2 * 128 / 2, heads = program.model.heads, kv_heads = program.model.kv_heads,
+                  head_dim = program.model.head_dim;
+    int forward = 0, backward = 0;
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < program.task_count; i++) {
+        const Task *task = &program.tasks[i];
+        if (task->kind == TASK_ALL_TO_ALL) {
+            cr_expect_eq(program.groups[task->group].axes, AXIS_BIT(AXIS_SP));
+            forward += task->phase == PHASE_FORWARD;
+            backward += task->phase == PHASE_BACKWARD;
+            bytes += task->payload_bytes;
+        }
+    }
+    cr_expect_eq(forward, 4);
+    cr_expect_eq(backward, 4);
+    cr_expect_eq(bytes, 2 * tokens * (2 * heads + 2 * kv_heads) * head_dim * 2);
+}
+
+Test(heads, attention_has_all_tokens_and_a_part_of_the_heads) {
+    const StepProgram whole = with("dp_shard=1"), cut = with("sp=2");
+    const Task *all = first_of(&whole, TASK_ATTENTION), *part = first_of(&cut, TASK_ATTENTION);
+    cr_expect_eq(part->rows, all->rows);
+    cr_expect_eq(part->cols, all->cols);
+    cr_expect_eq(part->heads * 2, all->heads);
+    cr_expect_eq(part->kv_heads * 2, all->kv_heads);
+    cr_expect_float_eq(part->flops * 2, all->flops, 1);
+}
+
+static int64_t bytes_of(const StepProgram *program, BufferRole role) {
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        const Buffer *buffer = &program->buffers[i];
+        bytes += buffer->role == role ? buffer->slots * buffer->bytes : 0;
+    }
+    return bytes;
+}
+
+// Of q, k, v and the results for all tokens half of the heads, and the results once more as the input of the layer
+// behind them.
+Test(heads, a_rank_keeps_half_of_what_it_kept) {
+    const StepProgram whole = with("dp_shard=1"), cut = with("sp=2");
+    const double share = (double)bytes_of(&cut, ROLE_ACTIVATION) / (double)bytes_of(&whole, ROLE_ACTIVATION);
+    cr_expect_gt(share, 0.5);
+    cr_expect_lt(share, 0.6);
+}
+
+Test(heads, shards_lie_over_the_ranks_that_share_a_sequence_too) {
+    const StepProgram program = with("dp_shard=2,sp=2");
+    cr_expect_eq(program.units[0].shards, 4);
+}
+
+Test(heads, without_it_the_program_is_the_same_as_before_there_was_one) {
+    const StepProgram program = with("dp_shard=2");
+    for (int32_t i = 0; i < program.task_count; i++) {
+        cr_expect_neq(program.tasks[i].kind, TASK_ALL_TO_ALL);
+    }
+    for (int32_t i = 0; i < program.group_count; i++) {
+        cr_expect_neq(program.groups[i].axes, AXIS_BIT(AXIS_SP));
+    }
+}
+
+// With three ranks on two zigzag chunks of cp=2 and 96 tokens the first has two thirds of the first chunk, the second
+// the rest and as much of the other one.
+Test(heads, tokens_of_ranks_are_those_of_the_cp_rank_in_equal_parts) {
+    StepProgram program = {.plan = {.mesh = mesh_of_one(), .seq = 96}, .target = &(Target){.zigzag = true}};
+    program.plan.mesh.size[AXIS_CP] = 2;
+    program.plan.mesh.size[AXIS_SP] = 3;
+    MeshCoordinates at = {{0}};
+    at.at[AXIS_CP] = 1;  // tokens 24 to 47 and 48 to 71
+    SequenceChunks chunks = step_token_chunks(&program, &at);
+    cr_expect(chunks.count == 1 && chunks.length == 16 && chunks.start[0] == 24);
+    at.at[AXIS_SP] = 1;
+    chunks = step_token_chunks(&program, &at);
+    cr_expect(chunks.count == 2 && chunks.length == 8 && chunks.start[0] == 40 && chunks.start[1] == 48);
+    at.at[AXIS_SP] = 2;
+    chunks = step_token_chunks(&program, &at);
+    cr_expect(chunks.count == 1 && chunks.length == 16 && chunks.start[0] == 56);
+}
