@@ -37,6 +37,11 @@ static Status try_format(const TuneResult *result, PlanFieldId id, int value, Ar
     return STATUS_OK;
 }
 
+// States of adapters are next to nothing, and who named an optimizer has decided.
+static bool may_narrow_states(const TrainPlan *plan) {
+    return plan->optimizer == OPTIMIZER_TARGET && plan->finetune == FINETUNE_FULL;
+}
+
 Status alternative_formats(const TuneResult *result, Arena *arena, FormatAlternative formats[ALTERNATIVE_FORMATS],
                            int *count, Error *error) {
     static const struct {
@@ -45,14 +50,21 @@ Status alternative_formats(const TuneResult *result, Arena *arena, FormatAlterna
         const char *words, *option;
     } tried[ALTERNATIVE_FORMATS] = {
         {PLAN_MASTER_WEIGHTS, true, "bf16 weights and states", "--master-weights bf16"},
+        {PLAN_OPTIMIZER, OPTIMIZER_ADAMW_BF16, "bf16 states", "--optimizer adamw-bf16"},
+        {PLAN_OPTIMIZER, OPTIMIZER_ADAMW_8BIT_TORCHAO, "8-bit states", "--optimizer adamw-8bit-torchao"},
         {PLAN_PRECISION, DTYPE_FP8, "fp8", "--precision fp8"},
     };
     *count = 0;
     if (result->entry_count == 0 || result->entries[0].plan.precision != DTYPE_BF16) {
         return STATUS_OK;
     }
+    bool found = false;
     for (int i = 0; i < ALTERNATIVE_FORMATS; i++) {
-        bool found;
+        const bool of_states = tried[i].id == PLAN_OPTIMIZER;
+        if (of_states &&
+            (!may_narrow_states(&result->entries[0].plan) || (found && tried[i - 1].id == PLAN_OPTIMIZER))) {
+            continue;  // one of them is enough
+        }
         FormatAlternative *format = &formats[*count];
         *format = (FormatAlternative){.words = tried[i].words, .option = tried[i].option};
         TRY(try_format(result, tried[i].id, tried[i].value, arena, format, &found, error));

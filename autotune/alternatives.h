@@ -30,6 +30,6 @@ typedef struct FormatAlternative {
     double saved_bytes;          // of reserved memory
 } FormatAlternative;
 
-enum { ALTERNATIVE_FORMATS = 2 };
+enum { ALTERNATIVE_FORMATS = 4 };
 Status alternative_formats(const TuneResult *result, Arena *arena, FormatAlternative formats[ALTERNATIVE_FORMATS],
                            int *count, Error *error);

@@ -1,6 +1,7 @@
 // Which batch near the asked one is faster.
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include "autotune/alternatives.h"
 #include "autotune/search.h"
@@ -55,4 +56,28 @@ Test(alternatives, a_batch_that_every_shape_makes_has_none) {
     BatchAlternative better;
     cr_assert_eq(alternative_batch(&result, &arena, &better, &error), STATUS_OK, "%s", error.message);
     cr_expect_eq(better.global_batch, 0);
+}
+
+static int offers(const char *target, Optimizer said, const char *option) {
+    TuneRequest request = request_for(&arena, 8, "7b", "dgx-h100", target);
+    FormatAlternative formats[ALTERNATIVE_FORMATS];
+    int count = 0, offered = 0;
+    request.asked[PLAN_OPTIMIZER] = said;
+    const TuneResult result = search(&request);
+    cr_assert_eq(result.entries[0].plan.optimizer, said, "the search has tried another one");
+    cr_assert_eq(alternative_formats(&result, &arena, formats, &count, &error), STATUS_OK, "%s", error.message);
+    for (int i = 0; i < count; i++) {
+        offered += strncmp(formats[i].option, "--optimizer", strlen("--optimizer")) == 0;
+        cr_expect(strncmp(formats[i].option, "--optimizer", strlen("--optimizer")) != 0 ||
+                  (strcmp(formats[i].option, option) == 0 && formats[i].saved_bytes > 0));
+    }
+    return offered;
+}
+
+// One line at most: bf16 where the target has it, else 8 bits; none where an optimizer was named.
+Test(alternatives, narrower_states_are_named_and_never_tried) {
+    cr_expect_eq(offers("accelerate", OPTIMIZER_TARGET, "--optimizer adamw-8bit-torchao"), 1);
+    cr_expect_eq(offers("torchtitan@0.3", OPTIMIZER_TARGET, "--optimizer adamw-bf16"), 1);
+    cr_expect_eq(offers("torchtitan", OPTIMIZER_TARGET, ""), 0);
+    cr_expect_eq(offers("accelerate", OPTIMIZER_SGD, ""), 0);
 }
