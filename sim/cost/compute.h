@@ -36,6 +36,9 @@ typedef struct AttentionShape {
 
 KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const AttentionShape *shape);
 
+// Of the matrices of the unit that the task updates.
+KernelTime orthogonal_time(const Accelerator *accelerator, const StepProgram *program, const Task *task);
+
 // The profile's row for a kernel ("flash"), nearest in head_dim by ratio; rows of other kernels only when
 // it has none; NULL when there is no row at all.
 const AttentionRate *attention_rate(const Accelerator *accelerator, const char *kernel, int head_dim);

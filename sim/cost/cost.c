@@ -244,6 +244,11 @@ static TaskCost compute_task_cost(const CostModel *model, const StepProgram *pro
     } else {
         time = stream_time(accelerator, stream_bytes(model->target, program, task), task_kernels(&program->plan, task));
     }
+    if (task->kind == TASK_UPDATE && unit_is_orthogonalized(&program->units[task->unit])) {
+        const KernelTime products = orthogonal_time(accelerator, program, task);
+        time.seconds += products.seconds * slowest_chip_factor(accelerator, mesh_world(&program->plan.mesh));
+        time.memory_s += products.memory_s;
+    }
     time.seconds *= other_factor(model->target, task);
     time.seconds += task_gap_s(model->target, &program->plan, task, time.seconds);
     TaskCost cost = {.seconds = time.seconds + accelerator->kernel_gap_s,

@@ -30,6 +30,7 @@ static const struct {
     {"paged_lion_8bit", OPTIMIZER_LION_8BIT, "paged"},
     {"sgd", OPTIMIZER_SGD, NULL},
     {"adafactor", OPTIMIZER_ADAFACTOR, "one by one"},
+    {"muon", OPTIMIZER_MUON, "one by one"},
 };
 enum { NAMES = sizeof names / sizeof names[0] };
 

@@ -37,6 +37,12 @@ const char *optimizer_rule(const Target *target, const TrainPlan *plan, Arena *a
                             "optimizer adamw or offload none",
                             offload_names[plan->offload], optimizer_names[asked]);
     }
+    if (asked == OPTIMIZER_MUON && (plan->zero > 0 || plan->mesh.size[AXIS_TP] > 1)) {
+        return arena_format(arena,
+                            "optimizer=muon of matrices that are cut (zero=%d, tp=%d) exchanges them between ranks "
+                            "first, which is not predicted yet: use dp_replicate alone, or optimizer adamw",
+                            plan->zero, plan->mesh.size[AXIS_TP]);
+    }
     if (asked == OPTIMIZER_ADAMW_BF16 && plan->bf16_master) {
         return "with master weights bf16 the states are bf16 already: use optimizer adamw";
     }

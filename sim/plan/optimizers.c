@@ -17,9 +17,10 @@ static const double FOREACH_PASSES = 60.0 / 28.0;
 // parameter's norm 4: 84 bytes where one pass moves 12 (optimization.py, Adafactor.step).
 static const double ADAFACTOR_PASSES = 84.0 / 12.0;
 
-// Muon (microsoft/dion, muon.py), of fp32: momentum times mu 8, plus the gradient 12, looked ahead 8 and 12, to bf16 6;
-// the parameter decayed 8, the bf16 update scaled 4 and subtracted 10: 68 where one pass moves 20.
-static const double MUON_PASSES = 68.0 / 20.0;
+// Muon beside its products (muon.py of Moonlight, as contribs-mit 0.0.6 has it), of fp32: momentum times mu 8, plus the
+// gradient 12, looked ahead 12, to bf16 6, the parameter decayed 8 and updated 10: 56 where one pass moves 20. AdamW
+// of what is no matrix of a layer, operation by operation, moves 80 where one pass moves 28, which is as much.
+static const double MUON_PASSES = 56.0 / 20.0;
 
 // bitsandbytes' states are fp32 however narrow the parameters are; transformers keeps those of nn.Embedding so too
 // where they are asked for in 8 bits (trainer.py, register_module_override).

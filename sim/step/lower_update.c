@@ -135,6 +135,24 @@ static int64_t undecayed_elements(const Lowering *lowering, const Unit *unit) {
     return elements;
 }
 
+// Of the matrix that is being orthogonalised, in bf16: X, its two sums and the last product, A, its square and B.
+static OpRef orthogonal_workspace(Lowering *lowering, const Unit *unit) {
+    enum { OF_X = 4, OF_A = 3 };
+    int64_t most = 0;
+    for (int32_t i = 0; i < unit->trained_slices && unit_is_orthogonalized(unit); i++) {
+        const ParamSlice *slice = &lowering->slices[unit->first_slice + i];
+        const int64_t rows = slice->local_rows, cols = slice->local_cols, side = rows < cols ? rows : cols;
+        const int64_t elements = OF_X * rows * cols + OF_A * side * side;
+        most = side > 1 && elements > most ? elements : most;
+    }
+    if (most == 0) {
+        return op_absent();
+    }
+    const int32_t tensor = lowering_tensor(lowering, "orthogonal workspace", ROLE_OPTIMIZER, DTYPE_BF16, most);
+    lowering->tensors[tensor].slots = 1;
+    return op_whole(lowering, tensor);
+}
+
 static OpRef state_ref(const Lowering *lowering, int32_t state) {
     return state >= 0 ? op_whole(lowering, state) : op_absent();
 }
@@ -172,6 +190,9 @@ static void emit_update(Lowering *lowering, Section section, int u, bool first) 
     op_operand(op, op_whole(lowering, lowering->norm_tensor), ACCESS_READ);
     op_operand(op, working_ref(lowering, unit), ACCESS_WRITE);
     op_operand(op, temporary, first ? ACCESS_WRITE : ACCESS_UPDATE);
+    if (unit_is_orthogonalized(unit)) {
+        op_operand(op, orthogonal_workspace(lowering, unit), ACCESS_WRITE);
+    }
     if (u == UNIT_LAYER && lowering->weight_scales >= 0) {
         op_operand(op, op_whole(lowering, lowering->weight_scales), ACCESS_UPDATE);
     }

@@ -57,6 +57,11 @@ typedef struct Unit {
     int32_t master, moment1, moment2, gradient_shard, working, gathered, gradient_full;
 } Unit;
 
+// Are its matrices updated whole, by Newton-Schulz products?
+static inline bool unit_is_orthogonalized(const Unit *unit) {
+    return unit->layered && optimizer_rows[unit->optimizer].rule == UPDATE_MATRICES;
+}
+
 enum { SHARD_ALIGN_ELEMENTS = 64 };  // 256 bytes of fp32
 
 static inline int64_t unit_padded(int64_t elements, int32_t shards) {

@@ -18,7 +18,7 @@ static const TargetVersion axolotl_0_18 = {
         // Fused AdamW, its default: weight, gradient and moments read, all but the gradient written, of 4 or 2 bytes.
         SET(runtime.optimizer_bytes_per_parameter, 28.0), SET(bf16_optimizer_bytes_per_parameter, 14.0),
         SET(optimizer_temporary_bytes_per_parameter, 0.0), SET(own_optimizer, OPTIMIZER_TARGET),
-        SET(optimizers, OPTIMIZERS_OF_TRANSFORMERS),
+        SET(optimizers, OPTIMIZERS_OF_TRANSFORMERS | OPTIMIZER_BIT(OPTIMIZER_MUON)),
         SET_TEXT(loss_note, "its chunked_cross_entropy keeps the logits, which is loss=whole here"),
         SET(zigzag, false),          // ring-flash-attn splits contiguously: batch_ring, varlen_llama3 (2.2)
         SET(cp_scatters, true),      // llama3_flash_attn_varlen.py of ring-flash-attention: reduce_scatter_tensor

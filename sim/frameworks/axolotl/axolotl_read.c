@@ -213,7 +213,13 @@ static Status read_optimizer(Import *import, Error *error) {
     const char *name = NULL;
     TRY(hf_optimizer_read(import, "optimizer", error));
     TRY(import_word(import, "optimizer", &name, error));
-    const int optimizer = import->said.choice[PLAN_OPTIMIZER];
+    int *said = &import->said.choice[PLAN_OPTIMIZER];
+    if (*said == OPTIMIZER_MUON && has_fsdp(import)) {
+        *said = IMPORT_UNSAID;
+        import_find(import, FINDING_UNMODELLED, "optimizer",
+                    "matrices that ranks exchange and orthogonalise: predicted as AdamW with two states");
+    }
+    const int optimizer = *said;
     const bool packed = optimizer == OPTIMIZER_ADAMW_8BIT || optimizer == OPTIMIZER_ADAMW_8BIT_PAGED;
     if (import->said.size[AXIS_TP] > 1 && packed) {
         import_find(import, FINDING_REFUSED, "optimizer", "tensor_parallel_size is not supported with %s", name);

@@ -80,6 +80,7 @@ static const Choice of_axolotl[] = {
     {"optimizer", AXOLOTL("optimizer: paged_adamw_32bit\n"), NULL},
     {"optimizer", AXOLOTL("optimizer: q_galore_adamw8bit\n"), NULL},
     {"optimizer", AXOLOTL("optimizer: muon\n"), NULL},
+    {NULL, "base_model: x\noptimizer: muon\n", "base_model: x\n"},
     {"sample_packing", AXOLOTL("sample_packing: true\n"), NULL},
     {"batch_flattening", AXOLOTL("batch_flattening: true\n"), NULL},
     {NULL, AXOLOTL("torch_compile: true\n"), AXOLOTL("")},

@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 
+#include "sim/cluster/cluster.h"
 #include "sim/cost/cost_program.h"
 #include "sim/frameworks/target_choices.h"
 #include "sim/memory/memory.h"
@@ -149,6 +150,49 @@ Test(optimizers, by_foreach_move_60_bytes_wherever_they_run) {
     cr_expect_float_eq(traffic_per_parameter("trainer", OPTIMIZER_ADAMW_FOREACH), 60, 1e-9);
 }
 
+static StepProgram with_muon(void) {
+    return lowered(&arena, (LoweredRequest){.model = "llama-3-8b",
+                                            .target = "axolotl",
+                                            .mesh = "dp_replicate=2",
+                                            .zero = -1,
+                                            .bf16 = true,
+                                            .eager = true,
+                                            .optimizer = OPTIMIZER_MUON});
+}
+
+// axolotl's states are as its weights, bf16: one of a layer's matrices, two of tables and norms.
+Test(optimizers, that_orthogonalise_keep_one_state_of_a_layers_matrices) {
+    const StepProgram program = with_muon();
+    cr_assert_eq(bytes_of_role(&program, ROLE_OPTIMIZER, true), 2 * MATRICES + 4 * (2 * TABLE + NORMS));
+}
+
+// Of gate, up and down, 4096 x 14336 in bf16: four of them and three squares of the shorter side.
+Test(optimizers, that_orthogonalise_work_on_the_largest_matrix) {
+    const StepProgram program = with_muon();
+    cr_assert_eq(bytes_of_role(&program, ROLE_OPTIMIZER, false), 2 * (4 * INT64_C(4096) * 14336 + 3 * 4096 * 4096));
+}
+
+// 5 (4 m m n + 2 m m m) operations of each matrix, 20.8e12 of a layer of Llama-3-8B: at no more than an H100 peaks at
+// (989.5e12 a second) and no less than half of what it sustains.
+Test(optimizers, that_orthogonalise_take_the_time_of_their_products) {
+    Error error = {0};
+    ClusterProfile profile;
+    cr_assert_eq(cluster_find("dgx-h100", &arena, &profile, &error), STATUS_OK, "%s", error.message);
+    const StepProgram program = with_muon();
+    const CostModel model = {.profile = &profile, .target = program.target};
+    const double q = 4096, kv = 1024, ffn = 14336;
+    const double flops =
+        5 * (2 * 6 * q * q * q + 2 * (4 * kv * kv * q + 2 * kv * kv * kv) + 3 * (4 * q * q * ffn + 2 * q * q * q));
+    for (int32_t i = 0; i < program.task_count; i++) {
+        const Task *task = &program.tasks[i];
+        if (task->kind == TASK_UPDATE && task->unit == UNIT_LAYER) {
+            const double seconds = cost_task(&model, &program, task).seconds;
+            cr_expect_gt(seconds, flops / profile.accelerator.gemm[DTYPE_BF16].peak_flop_per_s);
+            cr_expect_lt(seconds, 2 * flops / profile.accelerator.gemm[DTYPE_BF16].sustained_flop_per_s);
+        }
+    }
+}
+
 static TrainPlan canonical(const char *name, Optimizer optimizer) {
     Error error = {0};
     const Target *target = NULL;
@@ -192,6 +236,8 @@ Test(optimizers, are_those_that_a_target_has) {
     cr_expect(is_legal("torchtitan@0.3", "dp_shard=2", OPTIMIZER_ADAMW_BF16, OFFLOAD_NONE));
     cr_expect_not(is_legal("ndtune", "dp_shard=2", OPTIMIZER_SGD, OFFLOAD_NONE));
     cr_expect(is_legal("deepspeed", "dp_shard=2", OPTIMIZER_LION, OFFLOAD_NONE));
+    cr_expect(is_legal("axolotl", "dp_replicate=2", OPTIMIZER_MUON, OFFLOAD_NONE));
+    cr_expect_not(is_legal("axolotl", "dp_shard=2", OPTIMIZER_MUON, OFFLOAD_NONE), "exchanges matrices");
 }
 
 Test(optimizers, race_with_nothing_and_every_memory_plan_is_proved) {
