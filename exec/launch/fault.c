@@ -6,13 +6,13 @@
 
 #include "sim/base/text.h"
 
-enum { PARTS_MOST = 5, PARTS_ROOM };
+enum { PARTS_MOST = 5, PARTS_ROOM, PACE_MOST_S = 1 };
 
 static const char VARIABLE[] = "NDTUNE_FAULT";
 
 static Status refuse(const char *words, const char *why, Error *error) {
-    return error_set(error, STATUS_USAGE, "%s=%s: %s; it takes ACTION:RANK:TASK[:STEP[:SECONDS]]", VARIABLE, words,
-                     why);
+    return error_set(error, STATUS_USAGE, "%s=%s: %s; it takes ACTION:RANK:TASK[:STEP[:SECONDS]] or pace:SECONDS",
+                     VARIABLE, words, why);
 }
 
 static int split(char *words, char *parts[PARTS_ROOM]) {
@@ -43,6 +43,14 @@ static int task_named(const StepProgram *program, const char *name) {
     return task;
 }
 
+static Status read_pace(const char *words, const char *seconds, RunFault *fault, Error *error) {
+    *fault = (RunFault){.action = FAULT_PACE, .rank = -1, .task = -1};
+    if (!text_parse_double(seconds, &fault->delay_s) || !(fault->delay_s > 0 && fault->delay_s <= PACE_MOST_S)) {
+        return refuse(words, "the pace is in seconds, above 0 and at most 1", error);
+    }
+    return STATUS_OK;
+}
+
 Status fault_from_environment(const StepPrograms *programs, RunFault *fault, Error *error) {
     const Mesh *mesh = &programs->of[0].plan.mesh;
     const char *words = getenv(VARIABLE);
@@ -54,7 +62,10 @@ Status fault_from_environment(const StepPrograms *programs, RunFault *fault, Err
     snprintf(copy, sizeof copy, "%s", words);
     const int count = split(copy, parts);
     *fault = (RunFault){.delay_s = 0};
-    if (count < 3 || (fault->action = action_named(parts[0])) == FAULT_COUNT) {
+    if (count == 2 && action_named(parts[0]) == FAULT_PACE) {
+        return read_pace(words, parts[1], fault, error);
+    }
+    if (count < 3 || (fault->action = action_named(parts[0])) >= FAULT_PACE) {
         return refuse(words, "the action is hang, exit, skip, size or delay", error);
     }
     if (count > PARTS_MOST || strlen(words) >= sizeof copy) {

@@ -16,7 +16,7 @@
 static const char SCHEMA[] = "ndtune.run-request/1";
 
 const char *const lane_mode_names[LANES_COUNT] = {"serial", "async"};
-const char *const fault_action_names[FAULT_COUNT] = {"none", "hang", "exit", "skip", "size", "delay"};
+const char *const fault_action_names[FAULT_COUNT] = {"none", "hang", "exit", "skip", "size", "delay", "pace"};
 
 RunOptions run_options_default(void) {
     return (RunOptions){

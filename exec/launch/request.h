@@ -18,20 +18,29 @@ typedef enum {
     LANES_ASYNC,
     LANES_COUNT
 } LaneMode;  // issue order on one thread | a thread per communicator
-typedef enum { FAULT_NONE, FAULT_HANG, FAULT_EXIT, FAULT_SKIP, FAULT_SIZE, FAULT_DELAY, FAULT_COUNT } FaultAction;
+typedef enum {
+    FAULT_NONE,
+    FAULT_HANG,
+    FAULT_EXIT,
+    FAULT_SKIP,
+    FAULT_SIZE,
+    FAULT_DELAY,
+    FAULT_PACE,
+    FAULT_COUNT
+} FaultAction;
 
 // What the workers do once they are there: train, measure the machine, check it.
 typedef enum { JOB_TRAIN, JOB_PROBE, JOB_PREFLIGHT, JOB_COUNT } WorkerJob;
 
 extern const char *const lane_mode_names[LANES_COUNT];     // "serial" "async"
-extern const char *const fault_action_names[FAULT_COUNT];  // "none" "hang" "exit" "skip" "size" "delay"
+extern const char *const fault_action_names[FAULT_COUNT];  // "none" "hang" ... "delay" "pace"
 
 typedef struct RunFault {
     FaultAction action;
     int rank;
-    int task;  // index into the program's tasks; strikes at its first instance
-    int step;  // in this step, from 0
-    double delay_s;
+    int task;        // index into the program's tasks; strikes at its first instance
+    int step;        // in this step, from 0
+    double delay_s;  // FAULT_PACE: the least that every kernel takes, on every rank and in every step
 } RunFault;
 
 typedef struct RunOptions {

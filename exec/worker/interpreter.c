@@ -108,7 +108,9 @@ static Status task_run(Session *session, const StepInstance *instance, const Tra
     if (task_is_transfer(task)) {
         TRY(collective_run(session, instance, place, fault, error));
     } else {
+        const double start_s = clock_s();
         devices->run(session->device, instance);
+        fault_pace(session, start_s);
     }
     if (devices->record) {
         devices->record(session->device, instance);

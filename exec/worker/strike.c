@@ -1,9 +1,11 @@
-// A fault strikes once: at the first instance of its task in its step.
+// A fault strikes once, at the first instance of its task in its step; a pace is kept all along.
 
 #include "exec/worker/strike.h"
 
 #include <time.h>
 #include <unistd.h>
+
+#include "exec/transport/clock.h"
 
 enum { FAULT_EXIT_CODE = 42 };  // no meaning of its own: tells an injected exit from a real one in messages
 
@@ -11,6 +13,14 @@ static void delay(double seconds) {
     struct timespec wait = {.tv_sec = (time_t)seconds};
     wait.tv_nsec = (long)((seconds - (double)wait.tv_sec) * 1e9);
     nanosleep(&wait, NULL);
+}
+
+void fault_pace(const Session *session, double start_s) {
+    const RunFault *fault = &session->request->options.fault;
+    if (fault->action == FAULT_PACE) {
+        const double left_s = fault->delay_s - (clock_s() - start_s);
+        delay(left_s > 0 ? left_s : 0);
+    }
 }
 
 FaultAction fault_strike(Session *session, const StepInstance *instance) {

@@ -238,6 +238,21 @@ static bool kill_rank_1(void *context, const char *label, int64_t done, int64_t 
     return true;
 }
 
+Test(faults, every_kernel_takes_its_pace_at_least) {
+    enum { PACE_MS = 2 };
+    const TrainPlan plan = {.mesh = {.size = SIZES(1, 1, 1, 1)}, .seq = CASE_SEQ, .micro_batch = 1, .grad_accum = 1};
+    RunOptions options = case_options();
+    options.steps = 1;
+    options.spans = true;
+    options.fault = (RunFault){.action = FAULT_PACE, .rank = -1, .task = -1, .delay_s = 1e-3 * PACE_MS};
+    const RunResult result = case_run(&plan, &options, &arena);
+    cr_assert(result.timeline.span_count > 0);
+    for (int64_t i = 0; i < result.timeline.span_count; i++) {
+        const double took_s = result.timeline.spans[i].end_s - result.timeline.spans[i].start_s;
+        cr_expect(took_s >= options.fault.delay_s - 1e-6, "span %lld took %g s", (long long)i, took_s);
+    }
+}
+
 Test(faults, a_killed_worker_is_named) {
     bool killed = false;
     Error error = {0};

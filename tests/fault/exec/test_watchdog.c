@@ -149,7 +149,8 @@ Test(watchdog, a_hang_in_compute_is_seen_where_nobody_waits) {
 
 Test(watchdog, a_fault_that_names_nothing_is_refused_in_words) {
     const char *const wrong[] = {"jump:0:head", "hang:9:head",   "hang:0:no such task",
-                                 "hang:0",      "hang:0:head:0", "delay:0:head:1:1:1"};
+                                 "hang:0",      "hang:0:head:0", "delay:0:head:1:1:1",
+                                 "pace",        "pace:0",        "pace:0:head:1:0.1"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         Arena arena = {0};
         Error error = {0};
