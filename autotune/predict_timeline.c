@@ -33,6 +33,13 @@ TrainPlan memory_step_plan(const TrainPlan *plan) {
     return fewer;
 }
 
+// One rank stands for all that do the same, wherever their stages are: the one of this stage is meant.
+static int rank_in_stage(const StepProgram *program, int rank) {
+    const Mesh *mesh = &program->plan.mesh;
+    const MeshCoordinates at = mesh_coordinates(mesh, rank);
+    return mesh_group_member(mesh, AXES_STAGE, &at, program->stage);
+}
+
 Status predict_timeline(const TuneRequest *request, const TrainPlan *plan, Arena *arena, StepProgram *program,
                         Timeline *timeline, int *rank, Error *error) {
     const CostModel cost = {.profile = &request->cluster, .target = request->target};
@@ -53,6 +60,9 @@ Status predict_timeline(const TuneRequest *request, const TrainPlan *plan, Arena
     TRY(engine_run_stages(&programs, &cost, &options, arena, &slowest, &engine, error));
     *program = *slowest;
     *timeline = engine.timeline;
-    *rank = engine.representative;
+    *rank = rank_in_stage(program, engine.representative);
+    for (int64_t i = 0; i < timeline->span_count; i++) {
+        timeline->spans[i].rank = rank_in_stage(program, timeline->spans[i].rank);
+    }
     return STATUS_OK;
 }

@@ -110,7 +110,7 @@ Status cmd_predict(Cli *cli, Error *error) {
     }
     TRY(print_prediction(cli, &report, error));
     TRY(write_html(cli, &report, rule, error));
-    TRY(report.legal ? step_files_write(cli, &request, &plan, NULL, error) : STATUS_OK);
+    TRY(report.legal ? step_files_write(cli, &request, &plan, &(MeasuredSteps){.count = 0}, error) : STATUS_OK);
     return !report.reason ? STATUS_OK
            : report.legal ? error_set(error, STATUS_INFEASIBLE, "this plan %s", report.reason)
                           : error_set(error, STATUS_INFEASIBLE, "this plan is not legal: %s", report.reason);

@@ -44,6 +44,20 @@ static void say_vocabulary(const MeasuredRun *run) {
     }
 }
 
+// Of every stage.
+static Status recorded_steps(MeasuredRun *run, MeasuredSteps *measured, Error *error) {
+    Arena *arena = &run->cli->arena;
+    const RunResult *result = &run->result;
+    StepPrograms programs;
+    TRY(step_lower_stages(&run->run.model, &run->run.plan, run->target, arena, &programs, error));
+    TraceStep *steps = ARENA_ARRAY(arena, TraceStep, result->stage_count);
+    for (int stage = 0; stage < result->stage_count; stage++) {
+        steps[stage] = (TraceStep){&programs.of[stage], &result->stages[stage].timeline};
+    }
+    *measured = (MeasuredSteps){steps, result->timeline.span_count > 0 ? result->stage_count : 0};
+    return STATUS_OK;
+}
+
 static Status run_and_save(MeasuredRun *run, Store *store, Error *error) {
     say_vocabulary(run);
     TRY(measured_run_prices(run, store, error));
@@ -51,10 +65,10 @@ static Status run_and_save(MeasuredRun *run, Store *store, Error *error) {
     const Status status = measured_run_execute(run, error);
     if (status == STATUS_OK) {
         const RunRecord *record = &run->record;
-        const TraceStep measured = {record->program, &record->timeline};
+        MeasuredSteps measured = {.count = 0};
         TRY(print_record(run->cli, record, error));
-        TRY(step_files_write(run->cli, run->request, &record->prediction.plan,
-                             record->timeline.span_count > 0 ? &measured : NULL, error));
+        TRY(recorded_steps(run, &measured, error));
+        TRY(step_files_write(run->cli, run->request, &record->prediction.plan, &measured, error));
     }
     Error store_error = {0};
     const Status saved = store_save_run(store, &run->record, NULL, &store_error);

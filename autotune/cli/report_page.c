@@ -202,7 +202,7 @@ static Status write_step_files(Gathering *gathering, Error *error) {
     }
     const TraceStep measured = {report->measured.program, report->measured.timeline};
     return step_files_write(gathering->cli, report->result->request, &report->result->entries[0].plan,
-                            measured.program ? &measured : NULL, error);
+                            &(MeasuredSteps){&measured, measured.program != NULL}, error);
 }
 
 static Status write_page(const void *what, FILE *out, Error *error) {

@@ -22,7 +22,7 @@ static Status write_named(Cli *cli, OptionId file, FileWriter writer, const void
     return cli_blame(cli, file, cli_write_file(cli, cli_value(cli, file)->text, writer, what, error));
 }
 
-static Status span_files(Cli *cli, const TuneRequest *request, const TrainPlan *plan, const TraceStep *measured,
+static Status span_files(Cli *cli, const TuneRequest *request, const TrainPlan *plan, const MeasuredSteps *measured,
                          Arena *arena, Error *error) {
     StepProgram program;
     Timeline simulated;
@@ -30,8 +30,8 @@ static Status span_files(Cli *cli, const TuneRequest *request, const TrainPlan *
     TRY(predict_timeline(request, plan, arena, &program, &simulated, &rank, error));
     TraceFile file = {.request = request, .command = cli->line, .step_count = 1, .arena = arena};
     file.steps[0] = (TraceStep){&program, &simulated};
-    if (measured) {
-        file.steps[file.step_count++] = *measured;
+    if (measured->count > 0) {
+        file.steps[file.step_count++] = measured->of[program.stage < measured->count ? program.stage : 0];
     }
     if (cli_given(cli, OPTION_TRACE)) {
         TRY(write_named(cli, OPTION_TRACE, write_trace, &file, error));
@@ -49,7 +49,7 @@ static Status snapshot_file(Cli *cli, const TuneRequest *request, const TrainPla
     return write_named(cli, OPTION_MEMORY_SNAPSHOT, write_snapshot, &snapshot, error);
 }
 
-Status step_files_write(Cli *cli, const TuneRequest *request, const TrainPlan *plan, const TraceStep *measured,
+Status step_files_write(Cli *cli, const TuneRequest *request, const TrainPlan *plan, const MeasuredSteps *measured,
                         Error *error) {
     Arena arena = {0};
     Status status = STATUS_OK;

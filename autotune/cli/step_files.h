@@ -5,7 +5,13 @@
 #include "autotune/cli/cli.h"
 #include "reports/trace.h"
 
-// Writes what was asked for of this plan (canonical and legal); nothing where no such option is given. measured: the
-// recorded step, laid over the simulated one; NULL = none.
-Status step_files_write(Cli *cli, const TuneRequest *request, const TrainPlan *plan, const TraceStep *measured,
+// A recorded step by stage of the pipeline, or stage 0 alone where no more is known.
+typedef struct MeasuredSteps {
+    const TraceStep *of;
+    int count;  // 0 = nothing was recorded
+} MeasuredSteps;
+
+// Writes what was asked for of this plan (canonical and legal); nothing where no such option is given. The simulated
+// step is that of the slowest stage, and what was recorded of that stage is laid over it.
+Status step_files_write(Cli *cli, const TuneRequest *request, const TrainPlan *plan, const MeasuredSteps *measured,
                         Error *error);

@@ -57,6 +57,19 @@ Test(cli_trace, a_prediction_has_its_step_and_its_memory) {
     program_run_free(&run);
 }
 
+// The last stage has the head and is the slowest here.
+Test(cli_trace, a_run_of_stages_lies_over_the_stage_that_is_simulated) {
+    ProgramRun run = CLI("run", "--mesh", "pp=2", "--model", "tiny", "--grad-accum", "2", "--seq", "32", "--steps", "2",
+                         "--lanes", "async", "--db", db, "--trace", trace);
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    json_t *root = trace_written();
+    cr_expect_eq(processes(root, "simulated rank 1 ("), 1);
+    cr_expect_eq(processes(root, "measured rank 1 ("), 1);
+    cr_expect_eq(processes(root, "measured rank 0 ("), 0);
+    json_decref(root);
+    program_run_free(&run);
+}
+
 Test(cli_trace, a_run_lies_over_its_simulation_and_so_does_the_stored_one) {
     ProgramRun run = CLI("run", "--mesh", "dp_shard=2", "--model", "tiny", "--layers", "1", "--steps", "2", "--db", db,
                          "--trace", trace);
