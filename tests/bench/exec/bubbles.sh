@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# What pipelines lose by waiting, run for real and simulated: each schedule with 2 and 4 stages and 4 and 8 micro-steps.
+#
+#   tests/bench/exec/bubbles.sh [BUILD build/release] [ROUNDS 2] > tests/bench/exec/BUBBLES.md
+#
+# One process and one thread per stage over shared memory. Every kernel really runs and then sleeps until it has taken
+# its pace (NDTUNE_FAULT=pace:SECONDS), so that more stages than cores, and what else this machine does, change little:
+# what is measured is the order and the waits for messages, not kernels. Simulated is the same request on a profile with
+# a core for each stage and the pace as the floor of each kernel. The fastest step of all rounds counts: others on the
+# machine wake sleepers late.
+# Bubble: 1 - (step of one rank with all layers) / (stages x step), measured by measured, simulated by simulated; so an
+# uneven split (the head is on the last stage) and the optimizer are in it.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../../.." && pwd)
+build=${1:-$root/build/release}
+rounds=${2:-2}
+steps=2
+pace_s=0.005
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export XDG_DATA_HOME=$work
+
+# "measured simulated" seconds of a step: stages, micro-steps, further options.
+step_s() {
+    local stages=$1 micro_steps=$2
+    shift 2
+    NDTUNE_FAULT=pace:$pace_s "$build/bin/ndtune" run --model tiny --layers 8 --seq 32 --mesh "pp=$stages" \
+        --grad-accum "$micro_steps" --lanes async --steps "$steps" --set node.cores=8 \
+        --set accelerator.kernel_floor_s=$pace_s --set accelerator.gemm.fp32.launch_s=$pace_s --format json "$@" \
+        2>>"$work/notes" | jq -r '"\(.step_time_s | min) \(.predicted_step_time_s)"'
+}
+
+echo "# Bubbles of pipelines, measured and simulated"
+echo
+echo "$(date -u +%F), commit $(git -C "$root" rev-parse --short HEAD), $(nproc) cores, load $(cut -d' ' -f1 /proc/loadavg)" \
+    "at the start; made by \`tests/bench/exec/bubbles.sh\`, whose head says how."
+echo "8 layers of \`tiny\`, sequences of 32 tokens, each kernel $pace_s s, fastest of $((rounds * steps)) steps. A norm's backward is two"
+echo "kernels in the price and one here, so simulated steps are longer; bubbles are shares and compare."
+echo
+echo "| schedule | stages | micro-steps | step measured | simulated | bubble measured | simulated |"
+echo "|---|---|---|---|---|---|---|"
+# Lines "schedule stages micro-steps measured simulated" of a round; "alone" is the one rank.
+measure() {
+    local stages schedule
+    echo "alone 1 $1 $(step_s 1 "$1")"
+    for stages in 2 4; do
+        for schedule in gpipe 1f1b interleaved zero-bubble zbv; do
+            echo "$schedule $stages $1 $(step_s "$stages" "$1" --pp-schedule "$schedule")"
+        done
+    done
+}
+
+for ((round = 0; round < rounds; round++)); do
+    measure 4 >>"$work/few" &  # mostly asleep, so both at once
+    measure 8 >>"$work/many"
+    wait $!
+done
+awk '{ key = $1 " " $2 " " $3; simulated[key] = $5
+       if (!(key in measured)) { order[++count] = key; measured[key] = $4 }
+       measured[key] = $4 < measured[key] ? $4 : measured[key] }
+     END { for (i = 1; i <= count; i++) {
+               key = order[i]; split(key, of); alone = "alone 1 " of[3]
+               if (of[2] > 1)
+                   printf "| %s | %d | %d | %.3f s | %.3f s | %.1f %% | %.1f %% |\n", of[1], of[2], of[3],
+                          measured[key], simulated[key], 100 * (1 - measured[alone] / (of[2] * measured[key])),
+                          100 * (1 - simulated[alone] / (of[2] * simulated[key])) } }' "$work/few" "$work/many"
