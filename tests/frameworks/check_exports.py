@@ -24,7 +24,7 @@ HERE = Path(__file__).resolve().parent
 MODEL = "llama-3-8b"
 BATCH = 128
 
-# dp_replicate, dp_shard, cp, tp, further options
+# dp_replicate, dp_shard, cp, tp, further options; sp=N among them is an axis too
 MESHES = [
     (1, 8, 1, 1, []),
     (1, 8, 1, 1, ["--recompute", "full", "--micro-batch", "2"]),
@@ -46,6 +46,11 @@ MESHES = [
     (1, 8, 1, 2, ["--zero", "2"]),
     (4, 8, 1, 2, ["--zero", "1"]),
     (1, 1, 1, 1, ["--model", "tinyllama-1.1b"]),
+    (1, 8, 1, 1, ["--finetune", "lora", "--recompute", "full"]),
+    (1, 8, 1, 1, ["--finetune", "lora", "--recompute", "full", "--model", "llama-3-70b"]),
+    (2, 1, 1, 1, ["--finetune", "qlora", "--recompute", "full", "--lora-rank", "8", "--lora-targets", "query-value"]),
+    (1, 1, 1, 1, ["sp=8", "--recompute", "full"]),
+    (1, 4, 1, 1, ["sp=2", "--offload", "parameters,optimizer"]),
 ]
 
 
@@ -112,6 +117,34 @@ def read_accelerate_python(path, text):
     return told
 
 
+def read_accelerate_deepspeed(path, text):
+    """The environment that the launcher makes for its processes, as DeepSpeedPlugin and ParallelismConfig read it there."""
+    from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+    from accelerate.parallelism_config import ParallelismConfig
+    from accelerate.utils import DeepSpeedPlugin
+    from accelerate.utils.launch import prepare_deepspeed_cmd_env, prepare_extend_env_parallelism_config
+
+    args = launch_command_parser().parse_args(["--config_file", str(path), "train.py"])
+    args, defaults, _ = _validate_launch_command(args)
+    assert args.use_deepspeed, args
+    args.deepspeed_fields_from_accelerate_config = ",".join(defaults.deepspeed_config)  # as launch_command has it
+    environment = prepare_deepspeed_cmd_env(args)[1]
+    if args.use_parallelism_config:
+        environment = prepare_extend_env_parallelism_config(args, environment)
+    with mock.patch.dict(os.environ, environment, clear=True):
+        plugin = DeepSpeedPlugin()
+        sizes = ParallelismConfig() if args.use_parallelism_config else None
+    zero = plugin.deepspeed_config["zero_optimization"]
+    told = {"world": args.num_processes, "zero": zero["stage"], "precision": environment["ACCELERATE_MIXED_PRECISION"]}
+    told["accumulation"] = plugin.deepspeed_config["gradient_accumulation_steps"]
+    told["offload"] = zero["offload_param"]["device"] == zero["offload_optimizer"]["device"] == "cpu"
+    told["sp"] = sizes.sp_size if sizes else 1
+    if sizes:
+        assert sizes.sp_backend == "deepspeed" and sizes.sp_handler.sp_attn_implementation == "sdpa", sizes
+    told["mesh"] = [None, sizes.dp_shard_size * sizes.dp_replicate_size if sizes else args.num_processes, 1, 1]
+    return told
+
+
 def read_hf_trainer(path, text):
     with mock.patch.dict(os.environ):
         for name in [name for name in os.environ if name.startswith(("FSDP_", "ACCELERATE_"))]:
@@ -130,6 +163,15 @@ def read_hf_trainer(path, text):
 def arguments_of(path):
     with tempfile.TemporaryDirectory() as folder:
         return module_of(path).training_arguments(output_dir=folder, report_to=[], use_cpu=True)
+
+
+def adapter_of(module):
+    """What peft and bitsandbytes are given, by their own classes."""
+    if not hasattr(module, "peft_config"):
+        return None
+    config, quantised = module.peft_config(), module.model_arguments().get("quantization_config")
+    targets = config.target_modules if isinstance(config.target_modules, str) else sorted(config.target_modules)
+    return {"rank": config.r, "alpha": config.lora_alpha, "targets": targets, "bits": 4 if quantised else 16}
 
 
 def read_trainer(path, text):
@@ -151,6 +193,7 @@ def read_trainer(path, text):
     told["offload"] = own.fsdp_cpu_offload if own else type(getattr(plugin, "cpu_offload", None)).__name__ == "CPUOffloadPolicy"
     told["every_n_layers"] = (arguments.activation_checkpointing_kwargs or {}).get("every_n_layers")
     told["sync_each"] = (arguments.accelerator_config.gradient_accumulation_kwargs or {}).get("sync_each_batch", False)
+    told["adapter"] = adapter_of(module)
     return told
 
 
@@ -193,6 +236,9 @@ def read_axolotl(path, text):
     told = {"mesh": mesh, "micro_batch": cfg.micro_batch_size, "accumulation": cfg.gradient_accumulation_steps}
     told["batch"] = cfg.micro_batch_size * cfg.gradient_accumulation_steps * world // (mesh[2] * mesh[3])
     told["rotate"] = str(cfg.ring_attn_func.value) if cfg.ring_attn_func and mesh[2] > 1 else None
+    targets = "all-linear" if cfg.lora_target_linear else cfg.lora_target_modules
+    told["adapter"] = cfg.adapter and {"rank": cfg.lora_r, "alpha": cfg.lora_alpha, "targets": targets,
+                                       "bits": 4 if cfg.load_in_4bit else 16}
     return told
 
 
@@ -340,12 +386,15 @@ READERS = {  # format: reader, packages
     "automodel": (read_automodel, ["nemo-automodel", "torch"]),
     "nanotron": (read_nanotron, ["nanotron", "torch"]),
     "deepspeed": (read_deepspeed, ["deepspeed", "torch"]),
+    "accelerate-deepspeed": (read_accelerate_deepspeed, ["accelerate", "deepspeed", "torch"]),
     "sbatch": (read_sbatch, ["accelerate", "torch"]),
 }
 
 
 def export(ndtune, name, mesh, options, path, data):
     axes = ",".join(f"{axis}={size}" for axis, size in zip(("dp_replicate", "dp_shard", "cp", "tp"), mesh))
+    axes = ",".join([axes, *(word for word in options if word.startswith("sp="))])
+    options = [word for word in options if not word.startswith("sp=")]
     words = [ndtune, "export", "--as", name, "--mesh", axes, "--global-batch", str(BATCH), "--out", str(path), "--cluster",
              "dgx-h200", "--seq", "2048", *options, *([] if "--model" in options else ["--model", MODEL])]
     return subprocess.run(words, capture_output=True, text=True, env=dict(os.environ, XDG_DATA_HOME=data))
@@ -354,7 +403,8 @@ def export(ndtune, name, mesh, options, path, data):
 def check(told, mesh, options):
     micro = int(options[options.index("--micro-batch") + 1]) if "--micro-batch" in options else 1
     asked = {"batch": BATCH, "micro_batch": micro, "accumulation": BATCH // (micro * mesh[0] * mesh[1])}
-    asked["world"] = mesh[0] * mesh[1] * mesh[2] * mesh[3]
+    asked["sp"] = next((int(word[3:]) for word in options if word.startswith("sp=")), 1)
+    asked["world"] = mesh[0] * mesh[1] * mesh[2] * mesh[3] * asked["sp"]
     for key, value in asked.items():
         assert told.get(key, value) == value, f"{key} is {told[key]}, not {value}"
     seen = list(told["mesh"])
@@ -378,6 +428,13 @@ def check(told, mesh, options):
                              ("--recompute-every", "every_n_layers", 2)):
         assert bool(told.get(key)) == (word in options) or key not in told, (key, told)
         assert word not in options or told.get(key, value) == value, (key, told)
+    adapter = told.get("adapter")
+    assert bool(adapter) == ("--finetune" in options) or "adapter" not in told, told
+    if adapter:
+        rank = int(options[options.index("--lora-rank") + 1]) if "--lora-rank" in options else 16
+        targets = ["q_proj", "v_proj"] if "query-value" in options else "all-linear"
+        asked = {"rank": rank, "alpha": 2 * rank, "targets": targets, "bits": 4 if "qlora" in options else 16}
+        assert adapter == asked, f"{adapter} is not {asked}"
     if told.get("rotate"):
         ring = "ring" in options
         assert told["rotate"] in (("alltoall", "batch_ring") if ring else ("allgather", "varlen_llama3")), told

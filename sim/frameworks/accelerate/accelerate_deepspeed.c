@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/frameworks/accelerate/accelerate_files.h"
+#include "sim/frameworks/deepspeed/deepspeed_files.h"
 
 static const char *accumulation(const ConfigJob *job) {
     return arena_format(job->arena, "%d", job->plan->grad_accum);
@@ -135,7 +136,10 @@ static const char *refuse(const ConfigJob *job) {
                             "accelerate's file has no key for DeepSpeed's tp=%d or pp=%d: use --as deepspeed",
                             export_axis(job, AXIS_TP), export_axis(job, AXIS_PP));
     }
-    return NULL;
+    if (target_reduce_overlap(job->target, job->plan) == REDUCE_OVERLAP_ON && job->plan->zero != 3) {
+        return "accelerate's file has no key for DeepSpeed's overlap_comm: use --reduce-overlap off, or --as deepspeed";
+    }
+    return deepspeed_refuse_replicas(job);
 }
 
 static void notes(const ConfigJob *job, FILE *out) {

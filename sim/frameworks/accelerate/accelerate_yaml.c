@@ -280,6 +280,16 @@ Status accelerate_read_sizes(Import *import, Error *error) {
                       &import->said.size[AXIS_SP], error);
 }
 
+// Of every type but DeepSpeed's, which sp needs (parallelism_config.py makes no mesh with it).
+static Status read_sizes(Import *import, Error *error) {
+    TRY(accelerate_read_sizes(import, error));
+    if (import->said.size[AXIS_SP] > 1) {
+        import_refuse(import, "parallelism_config.parallelism_config_sp_size",
+                      "sequence parallelism by heads (sp) is DeepSpeed's there: distributed_type: DEEPSPEED");
+    }
+    return STATUS_OK;
+}
+
 static Status read_version2(Import *import, Error *error) {
     static const char *const earlier[] = {"fsdp_backward_prefetch", "fsdp_use_orig_params", "fsdp_sync_module_states",
                                           NULL};
@@ -304,7 +314,7 @@ static Status read_version2(Import *import, Error *error) {
     import->target = "accelerate";
     import->flavour = "accelerate config, FSDP version 2";
     if (import_is_on(import, "parallelism_config")) {
-        return accelerate_read_sizes(import, error);
+        return read_sizes(import, error);
     }
     import->said.size[AXIS_DP_SHARD] = -1;
     return STATUS_OK;
@@ -326,7 +336,7 @@ static Status read_fsdp(Import *import, Error *error) {
     if (import_is_on(import, "parallelism_config")) {
         import_find(import, FINDING_REFUSED, "parallelism_config",
                     "ParallelismConfig is only compatible with FSDP version 2, or with no FSDP at all");
-        TRY(accelerate_read_sizes(import, error));
+        TRY(read_sizes(import, error));
         import->said.choice[PLAN_ZERO] = import->said.choice[PLAN_RESHARD] = IMPORT_UNSAID;
         import->keys = &import->format->keys;
         import->target = "accelerate";
@@ -354,7 +364,7 @@ static Status read_replicas(Import *import, bool several, Error *error) {
         import->said.world = 1;
     }
     if (import_is_on(import, "parallelism_config")) {
-        TRY(accelerate_read_sizes(import, error));
+        TRY(read_sizes(import, error));
     }
     say_idle(import, "fsdp_config",
              "fsdp_config counts with distributed_type: FSDP only; this trains whole replicas on every rank");

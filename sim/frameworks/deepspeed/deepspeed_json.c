@@ -388,23 +388,25 @@ const ImportFormat import_deepspeed = {
 
 // ---- writing
 
-static const char *deepspeed_refuse(const ConfigJob *job) {
-    const TrainPlan *plan = job->plan;
+const char *deepspeed_refuse_replicas(const ConfigJob *job) {
     const int replicate = export_axis(job, AXIS_DP_REPLICATE), shard = export_axis(job, AXIS_DP_SHARD);
+    if (replicate == 1 || job->plan->zero == 0) {
+        return NULL;
+    }
+    return arena_format(job->arena,
+                        "DeepSpeed shards over all %d data-parallel ranks (MiCS is gone since 0.19.8, hpZ keeps the "
+                        "optimizer sharded over all): use dp_shard=%d with dp_replicate=1, or --zero 0",
+                        replicate * shard, replicate * shard);
+}
+
+static const char *deepspeed_refuse(const ConfigJob *job) {
     if (export_axis(job, AXIS_SP) > 1) {
         return arena_format(job->arena,
                             "DeepSpeed's file has no sp, it is UlyssesSPAttentionHF's in the script (sp=%d): use --as "
                             "accelerate-deepspeed",
                             export_axis(job, AXIS_SP));
     }
-    if (replicate > 1 && plan->zero > 0) {
-        return arena_format(
-            job->arena,
-            "DeepSpeed shards over all %d data-parallel ranks (MiCS is gone since 0.19.8, hpZ keeps the "
-            "optimizer sharded over all): use dp_shard=%d with dp_replicate=1, or --zero 0",
-            replicate * shard, replicate * shard);
-    }
-    return NULL;
+    return deepspeed_refuse_replicas(job);
 }
 
 static void deepspeed_notes(const ConfigJob *job, FILE *out) {

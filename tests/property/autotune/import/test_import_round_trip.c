@@ -45,6 +45,9 @@ static TrainPlan any_plan(uint64_t *seed, const Target *target) {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         plan.mesh.size[axis] = axis == AXIS_PP && !titan ? 1 : sizes[pick(seed, 5)];
     }
+    if (plan.mesh.size[AXIS_SP] > 1) {  // beside data parallelism alone, where there is a file for it
+        plan.mesh.size[AXIS_TP] = plan.mesh.size[AXIS_CP] = plan.mesh.size[AXIS_DP_REPLICATE] = 1;
+    }
     if (target->bf16_weights) {  // its file has no switch for them
         plan.bf16_master = plan.precision == DTYPE_BF16;
     }
@@ -154,6 +157,7 @@ Test(import_round_trip, what_is_exported_reads_back_as_the_same_plan) {
         {"axolotl", "axolotl", "axolotl", SYNTAX_YAML, true, true, true, true},
         {"torchtitan-toml", "torchtitan", "torchtitan", SYNTAX_TOML, true, true, true, true},
         {"deepspeed", "deepspeed", "deepspeed", SYNTAX_JSON, true, false, false, false},
+        {"accelerate-deepspeed", "accelerate", "deepspeed", SYNTAX_YAML, false, false, false, false},
     };
     const char *text = getenv("NDTUNE_SEED");
     uint64_t seed = text ? strtoull(text, NULL, 10) : 20261120;
