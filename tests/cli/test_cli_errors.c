@@ -278,7 +278,7 @@ Test(cli_help, an_option_shows_what_is_true_of_the_command) {
     cr_expect_not_null(strstr(run.out, "[local-cpu, with --device cuda dgx-h100]"), "%s", run.out);
     program_run_free(&run);
     run = CLI("help", "export");
-    cr_expect_not_null(strstr(run.out, "|deepspeed|sbatch\n"), "%s", run.out);
+    cr_expect_not_null(strstr(run.out, "|deepspeed|accelerate-deepspeed|sbatch\n"), "%s", run.out);
     program_run_free(&run);
 }
 

@@ -48,7 +48,7 @@ static bool file_says(const char *path, const char *words) {
 Test(cli_tune, one_object_keeps_the_contract) {
     json_t *root = CLI_JSON(0, "tune", WHAT, "--max-runs", "4", JSON);
     cr_assert_str_eq(cli_text(root, "schema"), "ndtune.tune/1");
-    cr_assert_eq(json_array_size(array(root, "shapes")), 4);
+    cr_assert_eq(json_array_size(array(root, "shapes")), 5);  // dp_replicate, dp_shard, cp, sp, tp
     cr_assert_eq(json_array_size(array(root, "steps")), cli_number(root, "runs"));
     double fastest = 0;
     size_t i;
