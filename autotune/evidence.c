@@ -66,8 +66,10 @@ char *evidence_text(const TuneRequest *request, char out[EVIDENCE_BYTES]) {
     of_framework(request, out);
     if (request->model.experts.count > 0) {
         const size_t used = strlen(out);
-        snprintf(out + used, EVIDENCE_BYTES - used,
-                 "; none with experts: their part is a guess, and experts spread over ranks (ep) are not searched yet");
+        snprintf(out + used, EVIDENCE_BYTES - used, "; none with experts: their part is a guess%s",
+                 request->target->axes & AXIS_BIT(AXIS_EP)
+                     ? ""
+                     : ", and experts spread over ranks (ep) are not predicted for this framework yet");
     }
     return out;
 }

@@ -112,9 +112,10 @@ static const char *check_host(const TuneRequest *request, const TrainPlan *plan,
 // in at least two bytes: a bound that needs no program.
 static const char *check_weights(const TuneRequest *request, const TrainPlan *plan, Arena *arena) {
     enum { BYTES = 2 + 2 };
-    const int stages = mesh_stages(&plan->mesh), tp = plan->mesh.size[AXIS_TP];
+    const int stages = mesh_stages(&plan->mesh), tp = plan->mesh.size[AXIS_TP], ep = plan->mesh.size[AXIS_EP];
     const bool whole = plan->zero < 2 || request->target->pp_keeps_gathered;
-    const double least = (double)model_layers_parameters(&request->model) / stages / tp * BYTES;
+    const double elsewhere = (double)model_expert_parameters(&request->model) * (ep - 1) / ep;  // on ranks of ep
+    const double least = ((double)model_layers_parameters(&request->model) - elsewhere) / stages / tp * BYTES;
     if (stages == 1 || !whole || least <= request->memory_limit_bytes) {
         return NULL;
     }

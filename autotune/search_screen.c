@@ -246,7 +246,8 @@ typedef struct ScreenPieces {
 
 static bool same_inner(const Mesh *a, const Mesh *b) {
     return a->size[AXIS_TP] == b->size[AXIS_TP] && a->size[AXIS_CP] == b->size[AXIS_CP] &&
-           a->size[AXIS_SP] == b->size[AXIS_SP];
+           a->size[AXIS_SP] == b->size[AXIS_SP] &&
+           a->size[AXIS_EP] == b->size[AXIS_EP];
 }
 
 static void cut_pieces(Search *search, ScreenPieces *pieces) {

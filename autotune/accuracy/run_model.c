@@ -148,12 +148,7 @@ static const char *set_experts(Arena *arena, const RunRow *row, bool plain, Mode
     return NULL;
 }
 
-// Every rank has all experts, whole but for tp.
 static const char *check_spread(Arena *arena, const RunExperts *experts) {
-    if (experts->ep > 1) {
-        return arena_format(arena, "ep %lld: experts spread over ranks are not in this version",
-                            (long long)experts->ep);
-    }
     if (experts->count > 0 && experts->etp > 1) {
         return arena_format(arena, "etp %lld: experts cut by other ranks than tp's are not in this version",
                             (long long)experts->etp);

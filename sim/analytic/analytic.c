@@ -15,8 +15,8 @@
 // What one mesh (and stage, and dtype) determines.
 typedef struct MeshPiece {
     ShardCosts costs;
-    uint64_t tp_word, cp_word, sp_word, node_word;  // placement as key words
-    double shard_share;                             // 1 / ranks that share a unit
+    uint64_t tp_word, cp_word, sp_word, ep_word, node_word;  // placement as key words
+    double shard_share;                                      // 1 / ranks that share a unit
     uint64_t demand_word;  // which demands its collectives have: meshes of equal ones share contention
 } MeshPiece;
 
@@ -79,6 +79,7 @@ static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey
     piece->tp_word = placement_word(&plan->mesh, AXIS_TP, per_node);
     piece->cp_word = placement_word(&plan->mesh, AXIS_CP, per_node);
     piece->sp_word = placement_word(&plan->mesh, AXIS_SP, per_node);
+    piece->ep_word = placement_word(&plan->mesh, AXIS_EP, per_node);
     piece->node_word = (uint64_t)(world < per_node ? world : per_node);
     for (int i = 0; i < BACKGROUNDS; i++) {
         static const ShardKind kinds[BACKGROUNDS] = {SHARD_GATHER, SHARD_SCATTER, SHARD_REPLICA};
@@ -127,6 +128,10 @@ static uint64_t inner_word(const TrainPlan *plan) {
            (uint64_t)size[AXIS_PP];
 }
 
+static uint64_t expert_ranks(const TrainPlan *plan) {
+    return (uint64_t)plan->mesh.size[AXIS_EP];
+}
+
 // A sequence has fewer than 2^25 tokens, and stages are as many as layers at most: two numbers fit behind them.
 static uint64_t lengths_word(const Analytic *analytic, const TrainPlan *plan, int count) {
     enum { COUNT_BITS = 21, STAGE_BITS_OF_WORD = 18 };
@@ -139,17 +144,20 @@ static PlanKey choice_key(const TrainPlan *plan) {
     plan_key_add(&key, plan->grad_accum > 1, 1);
     plan_key_add(&key, mesh_group_size(&plan->mesh, AXES_REPLICATE) > 1, 1);
     plan_key_add(&key, plan_shard_count(plan) > 1, 1);
+    plan_key_add(&key, plan_shard_count(plan) > plan->mesh.size[AXIS_EP], 1);
     return key;
 }
 
 MemoKey analytic_choices_key(const Analytic *analytic, const TrainPlan *plan) {
-    const MemoKey key = {.words = {lengths_word(analytic, plan, plan->micro_batch), inner_word(plan)}};
+    const MemoKey key = {
+        .words = {lengths_word(analytic, plan, plan->micro_batch), inner_word(plan), expert_ranks(plan)}};
     return with_choices(key, choice_key(plan));
 }
 
 static MemoKey overlap_key(const Analytic *analytic, const TrainPlan *plan, const MeshPiece *mesh) {
     const MemoKey key = {.words = {lengths_word(analytic, plan, plan->micro_batch), inner_word(plan), mesh->tp_word,
-                                   mesh->cp_word, mesh->sp_word, mesh->node_word}};
+                                   mesh->cp_word, mesh->sp_word, mesh->ep_word,
+                                   expert_ranks(plan) << 32 | mesh->node_word}};
     return with_choices(key, choice_key(plan));
 }
 
@@ -166,7 +174,7 @@ static Status find_program(Analytic *analytic, const TrainPlan *plan, int micro_
     TrainPlan lowered = *plan;
     lowered.grad_accum = micro_steps;
     const MemoKey sizes = {.words = {lengths_word(analytic, plan, micro_steps), inner_word(plan),
-                                     own_shards ? (uint64_t)plan_shard_count(plan) : 0}};
+                                     own_shards ? (uint64_t)plan_shard_count(plan) : 0, expert_ranks(plan)}};
     const MemoKey key = with_choices(sizes, choice_key(plan));
     *found = memo_find(&analytic->programs, &key);
     if (*found) {
@@ -193,7 +201,9 @@ static bool shards_show(const StepProgram *program, const TrainPlan *plan) {
     const int32_t shards = plan->zero > 0 ? plan_shard_count(plan) : 1;
     bool padded_alike = true, copied = false;
     for (int32_t u = 0; u < program->unit_count; u++) {
-        padded_alike &= program->units[u].padded_elements == unit_padded(program->units[u].elements, shards);
+        const Unit *unit = &program->units[u];
+        const int32_t of_unit = u == UNIT_EXPERTS ? shards / plan->mesh.size[AXIS_EP] : shards;
+        padded_alike &= unit->padded_elements == unit_padded(unit->elements, of_unit > 1 ? of_unit : 1);
     }
     for (int32_t i = 0; i < program->task_count && !padded_alike; i++) {
         copied |= program->tasks[i].unit >= 0 && shard_kind(program, &program->tasks[i]) == SHARD_KINDS;
@@ -258,14 +268,14 @@ static const OverlapContention *contention_of(Analytic *analytic, const Overlap 
 static MemoKey memory_key(const Analytic *analytic, const TrainPlan *plan) {
     const uint64_t planned = (uint64_t)plan->micro_batch << 32 | (uint64_t)plan_shard_count(plan);
     const MemoKey key = {.words = {lengths_word(analytic, plan, memory_micro_steps(plan)), inner_word(plan),
-                                   target_plans_memory(analytic->cost.target) ? planned : 0}};
+                                   target_plans_memory(analytic->cost.target) ? planned : 0, expert_ranks(plan)}};
     return with_choices(key, choice_key(plan));
 }
 
 // Which buffers there are, those choices decide; how large one is they do not.
 static ShardSizes *find_shard_sizes(Analytic *analytic, const TrainPlan *plan) {
     const unsigned without = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_CP_ROTATE);
-    const MemoKey lengths = {.words = {lengths_word(analytic, plan, 0), inner_word(plan)}};
+    const MemoKey lengths = {.words = {lengths_word(analytic, plan, 0), inner_word(plan), expert_ranks(plan)}};
     const MemoKey key = with_choices(lengths, plan_key(plan, without));
     ShardSizes *sizes = memo_find(&analytic->shard_sizes, &key);
     if (!sizes) {

@@ -92,7 +92,8 @@ TrainPlan memory_neighbour(const TrainPlan *plan, int shards) {
     TrainPlan neighbour = *plan;
     neighbour.grad_accum = memory_micro_steps(plan);
     neighbour.mesh.order = (AxisOrder){0};  // bytes are the same in any, and a neighbour may not be legal in the plan's
-    neighbour.mesh.size[AXIS_DP_SHARD] = plan->zero > 0 ? shards : plan->mesh.size[AXIS_DP_SHARD];
+    const int lent = mesh_lent_extent(&plan->mesh, AXIS_BIT(AXIS_EP), AXIS_DP_SHARD);  // what it must go on lending
+    neighbour.mesh.size[AXIS_DP_SHARD] = plan->zero > 0 ? shards * lent : plan->mesh.size[AXIS_DP_SHARD];
     return neighbour;
 }
 

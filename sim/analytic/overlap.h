@@ -61,9 +61,11 @@ typedef struct Overlap {
     // Collectives beside the layers of a pass, in units of one per layer: its own, and edge units' spread over the
     // layers.
     int8_t beside[MICRO_VARIANTS][LAYER_PASSES][BACKGROUNDS];
+    int8_t experts_beside[MICRO_VARIANTS][LAYER_PASSES][BACKGROUNDS];  // of the layers' experts
     int8_t edge_beside[MICRO_VARIANTS][LAYER_PASSES][UNIT_COUNT][BACKGROUNDS];
     int32_t layers;
     bool guarded;     // some operation is
+    bool experts;     // a layer's experts are a unit
     bool sums_whole;  // replicas sum whole gradients inside the micro-step: nothing is scattered
     bool shared_communicator, copies;
     bool late_reduce;  // reductions run behind the last backward

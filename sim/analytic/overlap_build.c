@@ -47,7 +47,8 @@ typedef struct Builder {
 // With a root unit the tail is its too.
 static int section_unit(const Builder *builder) {
     static const uint8_t units[OVERLAP_SECTIONS] = {UNIT_EMBEDDING, UNIT_LAYER, UNIT_HEAD, UNIT_LAYER, UNIT_EMBEDDING};
-    return units[builder->section] < builder->program->unit_count ? units[builder->section] : UNIT_EMBEDDING;
+    const int unit = units[builder->section];
+    return unit == UNIT_HEAD && builder->program->target->root_unit ? UNIT_EMBEDDING : unit;
 }
 
 static OverlapOp *append_op(Builder *builder, OverlapOp op) {
@@ -268,7 +269,7 @@ static uint8_t op_ring(const Builder *builder, const Task *task, ShardKind kind)
 
 // The tail gathers for the first layer of backward: the last one.
 static int8_t op_offset(const Builder *builder, const Task *task, ShardKind kind) {
-    if (kind != SHARD_GATHER || task->unit != UNIT_LAYER) {
+    if (kind != SHARD_GATHER || !builder->program->units[task->unit].layered) {
         return 0;
     }
     return (int8_t)(builder->section == SECTION_TAIL
@@ -422,7 +423,9 @@ static void find_beside(Overlap *overlap, MicroVariant variant) {
             if (background == BACKGROUNDS || (overlap->in_line && background != BACKGROUND_GATHER)) {
                 continue;
             }
-            if (section_pass(section) < LAYER_PASSES) {
+            if (section_pass(section) < LAYER_PASSES && op->unit == UNIT_EXPERTS) {
+                overlap->experts_beside[variant][section_pass(section)][background]++;
+            } else if (section_pass(section) < LAYER_PASSES) {
                 overlap->beside[variant][section_pass(section)][background]++;
             } else if (section == SECTION_TAIL && op->unit == UNIT_HEAD) {
                 const int pass = op->kind == SHARD_GATHER ? LAYERS_FORWARD : LAYERS_BACKWARD;
@@ -472,6 +475,7 @@ void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *c
                        .first_slot = step_event_slots(program, scratch)};
     builder.numbers = ARENA_ARRAY(scratch, SlotNumber, builder.first_slot[program->event_count] + 1);
     overlap->layers = program->layers;
+    overlap->experts = program->unit_count > UNIT_EXPERTS;
     overlap->shared_communicator = program->lanes[LANE_AG].communicator == program->lanes[LANE_RS].communicator;
     overlap->copies = program->target->shard_copies;
     overlap->late_reduce = target_reduces_late(program->target, &program->plan);

@@ -63,6 +63,8 @@ static bool same_beside(const Overlap *overlap, const ShardCosts *costs, MicroVa
     const bool adds = costs->seconds[UNIT_LAYER][SHARD_ADD] > 0 && overlap->beside[variant][pass][BACKGROUND_SCATTER];
     return !(adds && other == MICRO_FIRST) &&
            memcmp(overlap->beside[variant][pass], overlap->beside[other][pass], sizeof overlap->beside[0][0]) == 0 &&
+           memcmp(overlap->experts_beside[variant][pass], overlap->experts_beside[other][pass],
+                  sizeof overlap->experts_beside[0][0]) == 0 &&
            memcmp(overlap->edge_beside[variant][pass], overlap->edge_beside[other][pass],
                   sizeof overlap->edge_beside[0][0]) == 0;
 }
@@ -75,12 +77,18 @@ static LayerWork layer_work(const Overlap *overlap, const ShardCosts *costs, Mic
         for (int unit = 0; unit < UNIT_COUNT; unit++) {
             edges_s += overlap->edge_beside[variant][pass][unit][i] * costs->seconds[unit][background_kinds[i]];
         }
-        work.layers_s[i] = overlap->beside[variant][pass][i] * layer_s[background_kinds[i]];
+        work.layers_s[i] =
+            overlap->beside[variant][pass][i] * layer_s[background_kinds[i]] +
+            overlap->experts_beside[variant][pass][i] * costs->seconds[UNIT_EXPERTS][background_kinds[i]];
         work.collective_s[i] = work.layers_s[i] + edges_s / overlap->layers;
     }
     const bool gathers = work.collective_s[BACKGROUND_GATHER] > 0, reduces = work.collective_s[BACKGROUND_SCATTER] > 0;
     if (overlap->copies) {
         work.copies_s = (gathers ? layer_s[SHARD_COPY_OUT] : 0) + (reduces ? layer_s[SHARD_REDUCE_COPY] : 0);
+    }
+    if (overlap->copies && overlap->experts) {
+        const double *experts_s = costs->seconds[UNIT_EXPERTS];
+        work.copies_s += (gathers ? experts_s[SHARD_COPY_OUT] : 0) + (reduces ? experts_s[SHARD_REDUCE_COPY] : 0);
     }
     const double add_s = variant == MICRO_FIRST ? 0 : layer_s[SHARD_ADD];
     work.lane_kernels_s = (gathers ? layer_s[SHARD_COPY_IN] : 0) + (reduces ? fmax(layer_s[SHARD_CAST], add_s) : 0);

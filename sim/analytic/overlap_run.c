@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "sim/analytic/late_lanes.h"
 #include "sim/analytic/overlap.h"
 
 enum { LEAST_LAYERS = 3, MOST_MIDDLE_STEPS = 6 };
@@ -13,46 +14,38 @@ static const double pace_tolerance_s = 1e-9, step_tolerance = 1e-4;  // the seco
 // Only doubles, so that the pace of all of them is one loop; few, because each layer is compared with the one before.
 typedef struct Clocks {
     double compute, host, ag, rs, rep, shard_comm;
-    double ready[UNIT_COUNT];                  // gathered weights
-    double released[UNIT_COUNT];               // their buffer
-    double reduced[UNIT_COUNT];                // the unit's latest gradient, wherever its last reduction is
-    double scattered[UNIT_COUNT];              // the reduction has read its input
-    double released_before, scattered_before;  // the second latest times, of the layer unit: only it has two slots
-    double gradient[UNIT_COUNT];               // the unit's latest gradient is complete
-    double reduce_input[UNIT_COUNT];           // copied in
-    double block_end;                          // of the latest block
-    double exposed;                            // compute idle because of sharding
-    double hidden;                             // inner waits that passed beside sharding's copies
+    double ready[UNIT_COUNT];      // gathered weights
+    double released[UNIT_COUNT];   // their buffer
+    double reduced[UNIT_COUNT];    // the unit's latest gradient, wherever its last reduction is
+    double scattered[UNIT_COUNT];  // the reduction has read its input
+    double released_before[UNIT_COUNT], scattered_before[UNIT_COUNT];  // the second latest times
+    double gradient[UNIT_COUNT];                                       // the unit's latest gradient is complete
+    double reduce_input[UNIT_COUNT];                                   // copied in
+    double block_end;                                                  // of the latest block
+    double exposed;                                                    // compute idle because of sharding
+    double hidden;  // inner waits that passed beside sharding's copies
 } Clocks;
 
 // With which slot of a two-slot ring was used latest, so that the history can be read by slot.
 typedef struct Run {
     Clocks clocks;
-    int released_slot, scattered_slot;  // of the layer unit
+    int released_slot[UNIT_COUNT], scattered_slot[UNIT_COUNT];
     int layer;
     const LayerFactors *factors;  // of the section at hand
 } Run;
 
 enum { CLOCK_COUNT = sizeof(Clocks) / sizeof(double) };
 
-static inline double later(double a, double b) {
-    return a > b ? a : b;
-}
-
 static inline void set_released(int unit, double time_s, Run *run) {
-    Clocks *clocks = &run->clocks;
-    const bool layer = unit == UNIT_LAYER;
-    clocks->released_before = layer ? clocks->released[UNIT_LAYER] : clocks->released_before;
-    run->released_slot = layer ? run->layer & 1 : run->released_slot;
-    clocks->released[unit] = time_s;
+    run->clocks.released_before[unit] = run->clocks.released[unit];
+    run->released_slot[unit] = run->layer & 1;
+    run->clocks.released[unit] = time_s;
 }
 
 static inline void set_scattered(int unit, double time_s, Run *run) {
-    Clocks *clocks = &run->clocks;
-    const bool layer = unit == UNIT_LAYER;
-    clocks->scattered_before = layer ? clocks->scattered[UNIT_LAYER] : clocks->scattered_before;
-    run->scattered_slot = layer ? run->layer & 1 : run->scattered_slot;
-    clocks->scattered[unit] = time_s;
+    run->clocks.scattered_before[unit] = run->clocks.scattered[unit];
+    run->scattered_slot[unit] = run->layer & 1;
+    run->clocks.scattered[unit] = time_s;
 }
 
 static inline bool is_other_slot(const OverlapOp *op, int layer, int latest_slot) {
@@ -61,14 +54,14 @@ static inline bool is_other_slot(const OverlapOp *op, int layer, int latest_slot
 
 // Latest use of the slot that the operation is about to use.
 static inline double released_s(const OverlapOp *op, const Run *run) {
-    const double *latest = &run->clocks.released[op->unit];
-    const double *used = is_other_slot(op, run->layer, run->released_slot) ? &run->clocks.released_before : latest;
+    const bool other = is_other_slot(op, run->layer, run->released_slot[op->unit]);
+    const double *used = &(other ? run->clocks.released_before : run->clocks.released)[op->unit];
     return op->ring == 0 ? block_never_s : *used;
 }
 
 static inline double scattered_s(const OverlapOp *op, const Run *run) {
-    const double *latest = &run->clocks.scattered[op->unit];
-    const double *used = is_other_slot(op, run->layer, run->scattered_slot) ? &run->clocks.scattered_before : latest;
+    const bool other = is_other_slot(op, run->layer, run->scattered_slot[op->unit]);
+    const double *used = &(other ? run->clocks.scattered_before : run->clocks.scattered)[op->unit];
     return op->ring == 0 ? block_never_s : *used;
 }
 
@@ -84,6 +77,12 @@ static inline double block_sharded(const double *delay, double weights_s, double
     return later(weights_s + delay[BLOCK_WEIGHTS] * slow, gradients_s + delay[BLOCK_GRADIENTS] * slow);
 }
 
+// Of a layer's blocks the experts among its weights too, whichever of them reads those.
+static inline double layer_ready(const Overlap *overlap, const OverlapOp *op, const Clocks *clocks) {
+    const double ready_s = clocks->ready[op->unit];
+    return overlap->experts && op->unit == UNIT_LAYER ? later(ready_s, clocks->ready[UNIT_EXPERTS]) : ready_s;
+}
+
 static inline void run_block(const Overlap *overlap, const OverlapOp *op, double issue_s, Run *run) {
     Clocks *clocks = &run->clocks;
     const Block *block = &overlap->blocks[op->block];
@@ -95,7 +94,7 @@ static inline void run_block(const Overlap *overlap, const OverlapOp *op, double
     clocks->hidden += clocks->compute + block->length_s * slow - followed;
     double end = own, complete = block_own(gradient, clocks, issue_s, slow);
     if (!overlap->copies || overlap->sums_whole) {  // otherwise copies on the compute lane do the waiting
-        const double weights_s = clocks->ready[op->unit];
+        const double weights_s = layer_ready(overlap, op, clocks);
         const double gradients_s = scattered_s(op, run);
         if (later(weights_s, gradients_s) > block_never_s / 2) {
             end = later(end, block_sharded(compute, weights_s, gradients_s, slow));
@@ -110,6 +109,10 @@ static inline void run_block(const Overlap *overlap, const OverlapOp *op, double
     }
     clocks->compute = clocks->block_end = end;
     clocks->gradient[op->unit] = complete;
+    if (overlap->experts && op->unit == UNIT_LAYER) {
+        clocks->gradient[UNIT_EXPERTS] = complete;
+        clocks->released[UNIT_EXPERTS] = op->releases ? clocks->released[UNIT_LAYER] : clocks->released[UNIT_EXPERTS];
+    }
 }
 
 static inline void run_scatter(const Overlap *overlap, const OverlapOp *op, const double *unit_s, Run *run) {
@@ -245,8 +248,8 @@ typedef struct Pace {
 } Pace;
 
 static inline Pace pace_marks(const Clocks *clocks) {
-    return (Pace){
-        {clocks->compute, clocks->host, clocks->ag, clocks->rs, clocks->released_before, clocks->scattered_before}};
+    return (Pace){{clocks->compute, clocks->host, clocks->ag, clocks->rs, clocks->released_before[UNIT_LAYER],
+                   clocks->scattered_before[UNIT_LAYER]}};
 }
 
 static inline Pace pace_between(const Pace *now, const Pace *before) {
@@ -277,11 +280,12 @@ static void run_last_layer(const Overlap *overlap, OpRange range, const ShardCos
 // A lane that was catching up ends with the last layer's gradient at the earliest.
 static void catch_up(const Overlap *overlap, OpRange range, const ShardCosts *costs, Run *run) {
     Clocks *clocks = &run->clocks;
-    const double *layer_s = costs->seconds[UNIT_LAYER];
     double source = clocks->gradient[UNIT_LAYER];
     for (int32_t i = range.first; i < range.first + range.count; i++) {
+        const int unit = overlap->ops[i].unit;
+        const double *layer_s = costs->seconds[unit];
         if (overlap->ops[i].kind == SHARD_SCATTER) {
-            source = (overlap->copies ? clocks->reduce_input[UNIT_LAYER] : source) +
+            source = (overlap->copies ? clocks->reduce_input[unit] : later(source, clocks->gradient[unit])) +
                      layer_s[SHARD_SCATTER] * run->factors->collective[BACKGROUND_SCATTER];
             clocks->rs = later(clocks->rs, source);
             source = clocks->rs;
@@ -292,15 +296,17 @@ static void catch_up(const Overlap *overlap, OpRange range, const ShardCosts *co
         } else {
             continue;
         }
-        clocks->reduced[UNIT_LAYER] = later(clocks->reduced[UNIT_LAYER], source);
+        clocks->reduced[unit] = later(clocks->reduced[unit], source);
     }
 }
 
 static void skip_layers(Run *run, const Clocks *before, int count, int step) {
     keep_pace(&run->clocks, before, count);
     run->layer += count * step;
-    run->released_slot ^= count & 1;
-    run->scattered_slot ^= count & 1;
+    for (int unit = 0; unit < UNIT_COUNT; unit++) {
+        run->released_slot[unit] ^= count & 1;
+        run->scattered_slot[unit] ^= count & 1;
+    }
 }
 
 static void run_layers(const Overlap *overlap, OpRange range, int step, const ShardCosts *costs, Run *run) {
@@ -400,38 +406,17 @@ static void wait_reduced(int unit, Clocks *clocks) {
     }
 }
 
-// The lanes of scatters and of sums over replicas behind the last backward: a scatter runs beside the sums of the units
-// before it for as long as both have work.
-typedef struct LateLanes {
-    double free_s;            // the scatter lane is free
-    double left_s;            // of the sums, in isolation, that could run then
-    double scatter, replica;  // rates beside each other
-} LateLanes;
-
-static LateLanes late_lanes(const OverlapContention *contention, const double layer_s[SHARD_KINDS], double free_s) {
-    const bool share = contention && layer_s[SHARD_SCATTER] > 0 && layer_s[SHARD_REPLICA] > 0;
-    const double *rates = share ? contention->rates[SCATTERS | REPLICA_SUMS] : NULL;
-    return (LateLanes){.free_s = free_s,
-                       .scatter = rates ? rates[BACKGROUND_SCATTER] : 1,
-                       .replica = rates ? rates[BACKGROUND_REPLICA] : 1};
-}
-
-static void reduce_one(const double unit_s[SHARD_KINDS], double from_s, LateLanes *lanes) {
-    const double start_s = later(lanes->free_s, from_s);
-    double left_s = later(0, lanes->left_s - (start_s - lanes->free_s));
-    const double both_s = fmin(unit_s[SHARD_SCATTER] / lanes->scatter, left_s / lanes->replica);
-    left_s = later(0, left_s - both_s * lanes->replica - unit_s[SHARD_CAST]);
-    lanes->free_s = start_s + both_s + (unit_s[SHARD_SCATTER] - both_s * lanes->scatter) + unit_s[SHARD_CAST];
-    lanes->left_s = left_s + unit_s[SHARD_REPLICA];
+static int instances_of(const Overlap *overlap, int unit) {
+    return unit == UNIT_LAYER ? overlap->layers : unit == UNIT_EXPERTS ? (overlap->experts ? overlap->layers : 0) : 1;
 }
 
 // Scatters of all units, layers first; behind each, on its own lane, the sum over replicas.
 static void reduce_late(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention,
                         Clocks *clocks) {
-    static const int order[UNIT_COUNT] = {UNIT_LAYER, UNIT_HEAD, UNIT_EMBEDDING};
+    static const int order[UNIT_COUNT] = {UNIT_EXPERTS, UNIT_LAYER, UNIT_HEAD, UNIT_EMBEDDING};
     LateLanes lanes = late_lanes(contention, costs->seconds[UNIT_LAYER], clocks->rs);
     for (int i = 0; i < UNIT_COUNT; i++) {
-        const int unit = order[i], count = unit == UNIT_LAYER ? overlap->layers : 1;
+        const int unit = order[i], count = instances_of(overlap, unit);
         const double *unit_s = costs->seconds[unit], *host_s = costs->host_s[unit];
         const double scatter_host_s = host_s[SHARD_SCATTER] + host_s[SHARD_CAST];
         for (int done = 1; done <= count; done++) {
@@ -446,6 +431,9 @@ static void reduce_late(const Overlap *overlap, const ShardCosts *costs, const O
                 clocks->host += (scatter_host_s + host_s[SHARD_REPLICA]) * rest;
                 break;
             }
+        }
+        if (count == 0) {
+            continue;
         }
         clocks->rs = lanes.free_s;
         clocks->reduced[unit] = lanes.free_s + lanes.left_s;
@@ -462,9 +450,12 @@ static double run_optimizer(const Overlap *overlap, const ShardCosts *costs, con
     if (overlap->late_reduce) {
         reduce_late(overlap, costs, contention, clocks);
     }
-    wait_reduced(UNIT_LAYER, clocks);
-    run_kernels(costs->seconds[UNIT_LAYER][SHARD_SQUARE], costs->host_s[UNIT_LAYER][SHARD_SQUARE], overlap->layers,
-                clocks);
+    static const int layered[2] = {UNIT_EXPERTS, UNIT_LAYER};
+    for (int i = overlap->experts ? 0 : 1; i < 2; i++) {
+        wait_reduced(layered[i], clocks);
+        run_kernels(costs->seconds[layered[i]][SHARD_SQUARE], costs->host_s[layered[i]][SHARD_SQUARE], overlap->layers,
+                    clocks);
+    }
     for (int i = 0; i < 2; i++) {
         wait_reduced(edges[i], clocks);
         run_kernels(costs->seconds[edges[i]][SHARD_SQUARE], costs->host_s[edges[i]][SHARD_SQUARE], 1, clocks);
@@ -475,9 +466,12 @@ static double run_optimizer(const Overlap *overlap, const ShardCosts *costs, con
     clocks->compute =
         later(later(clocks->compute, clocks->host), loss_s) + costs->scalars_s - costs->loss_sum_s + costs->clip_s;
     double regathered = clocks->ag;
-    static const int order[UNIT_COUNT] = {UNIT_EMBEDDING, UNIT_HEAD, UNIT_LAYER};
+    static const int order[UNIT_COUNT] = {UNIT_EMBEDDING, UNIT_HEAD, UNIT_LAYER, UNIT_EXPERTS};
     for (int i = 0; i < UNIT_COUNT; i++) {
-        const int unit = order[i], count = unit == UNIT_LAYER ? overlap->layers : 1;
+        const int unit = order[i], count = instances_of(overlap, unit);
+        if (count == 0) {
+            continue;
+        }
         const double *seconds = costs->seconds[unit];
         const bool contends = contention && seconds[SHARD_REGATHER] > 0;
         const double beside = contends ? fmin(1, seconds[SHARD_REGATHER] / seconds[SHARD_ADAMW]) : 0;
@@ -500,8 +494,9 @@ static Clocks clocks_at_zero(void) {
     for (int unit = 0; unit < UNIT_COUNT; unit++) {
         clocks.ready[unit] = clocks.reduced[unit] = clocks.reduce_input[unit] = clocks.gradient[unit] = block_never_s;
         clocks.released[unit] = clocks.scattered[unit] = block_never_s;
+        clocks.released_before[unit] = clocks.scattered_before[unit] = block_never_s;
     }
-    clocks.block_end = clocks.released_before = clocks.scattered_before = block_never_s;
+    clocks.block_end = block_never_s;
     return clocks;
 }
 

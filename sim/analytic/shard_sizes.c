@@ -25,10 +25,14 @@ bool shards_keep_structure(const StepProgram *program, int32_t shards) {
     for (int32_t u = 0; u < program->unit_count; u++) {
         const Unit *unit = &program->units[u];
         const bool padded = unit->padded_elements > unit->elements;
-        kept &= padded == (unit_padded(unit->elements, shards) > unit->elements);
+        const int64_t of_unit = (int64_t)shards * unit->shards / program->units[0].shards;
+        kept &= padded == (unit_padded(unit->elements, (int32_t)of_unit) > unit->elements);
     }
     for (int32_t i = 0; i < program->operand_count && kept; i++) {
-        kept = program->operands[i].ref.rank_group != program->units[0].shard_group;
+        const int16_t group = program->operands[i].ref.rank_group;
+        for (int32_t u = 0; u < program->unit_count; u++) {
+            kept &= group != program->units[u].shard_group;
+        }
     }
     return kept;
 }

@@ -19,11 +19,6 @@ const char *const axis_names[AXIS_COUNT] = {AXIS_LIST(AXIS_NAME)};
 #define AXIS_LENDERS(symbol, name, role, lenders) [AXIS_##symbol] = AXES_##lenders,
 const AxisMask axis_lenders[AXIS_COUNT] = {AXIS_LIST(AXIS_LENDERS)};
 
-// Axes of other tools that there are none of.
-static const AxisWord missing[] = {
-    {"ep", "expert parallelism is not predicted yet", "expert parallelism is not predicted yet"},
-};
-
 char *axes_text(AxisMask axes, const char *separator, char out[AXES_TEXT_BYTES]) {
     int used = 0;
     out[0] = '\0';
@@ -55,11 +50,6 @@ static const AxisWord *word_find(const char *word) {
             if (strcasecmp(word, words[i].word) == 0) {
                 return &words[i];
             }
-        }
-    }
-    for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++) {
-        if (strcasecmp(word, missing[i].word) == 0) {
-            return &missing[i];
         }
     }
     return NULL;

@@ -58,6 +58,10 @@ enum {  // lists in lists do not expand: the masks of lenders need numbers
 #define AXES_OWN ((AxisMask)(0u AXIS_LIST(AXIS_IF_OWN)))
 #define AXES_BORROWED (AXIS_ALL & ~AXES_OWN)
 
+// In a mask beside lenders, without ep: without the ranks that ep takes of them, as the groups that share the experts
+// of one of its ranks are.
+#define AXES_LEFT_BY_EP ((AxisMask)1 << 31)
+
 // Texts and hashes have these also where they are 1, and every search enumerates them: so it was when there were no
 // others, and what was stored then keeps its name.
 #define AXES_FIRST (AXIS_BIT(AXIS_DP_REPLICATE) | AXIS_BIT(AXIS_DP_SHARD) | AXIS_BIT(AXIS_CP) | AXIS_BIT(AXIS_TP))

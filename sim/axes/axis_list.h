@@ -9,4 +9,5 @@
     AXIS(DP_SHARD, dp_shard, SHARD, NONE)                                                                              \
     AXIS(CP, cp, SEQUENCE, NONE)                                                                                       \
     AXIS(SP, sp, SEQUENCE, NONE)                                                                                       \
-    AXIS(TP, tp, TENSOR, NONE)
+    AXIS(TP, tp, TENSOR, NONE)                                                                                         \
+    AXIS(EP, ep, EXPERT, SHARD_GROUP)

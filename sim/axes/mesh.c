@@ -82,7 +82,7 @@ int mesh_group_index(const Mesh *mesh, AxisMask mask, const MeshCoordinates *at)
         const Axis axis = mesh_axis_at(mesh, place);
         const int extent = mesh_group_extent(mesh, mask, axis);
         if (extent > 1) {
-            index = index * extent + (mask & AXIS_BIT(axis) ? at->at[axis] : at->at[axis] % extent);
+            index = index * extent + at->at[axis] / mesh_group_step(mesh, mask, axis) % extent;
         }
     }
     return index;
@@ -94,7 +94,8 @@ int mesh_group_member(const Mesh *mesh, AxisMask mask, const MeshCoordinates *at
         const Axis axis = mesh_axis_at(mesh, place);
         const int extent = mesh_group_extent(mesh, mask, axis);
         if (extent > 1) {
-            member.at[axis] += index % extent - member.at[axis] % extent;
+            const int step = mesh_group_step(mesh, mask, axis);
+            member.at[axis] += (index % extent - member.at[axis] / step % extent) * step;
             index /= extent;
         }
     }
@@ -133,7 +134,7 @@ bool mesh_stages_cross(const Mesh *mesh, int stage, int other, int ranks_per_nod
 }
 
 AxisMask mesh_real_axes(const Mesh *mesh, AxisMask axes) {
-    AxisMask real = 0;
+    AxisMask real = axes & AXES_LEFT_BY_EP;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         real |= mesh->size[axis] > 1 ? axes & AXIS_BIT(axis) : 0;
     }

@@ -17,7 +17,7 @@ typedef struct Level {
 } Level;
 
 typedef struct Levels {
-    Level of[2 * AXIS_COUNT];  // an axis of which a borrowed one takes part is two
+    Level of[3 * AXIS_COUNT];  // an axis of which a borrowed one takes part is two, or three
     int count;
     int world, node_size;
 } Levels;
@@ -37,9 +37,10 @@ static Levels levels_of(const Mesh *mesh, AxisMask mask, int ranks_per_node) {
     int64_t stride = 1;
     for (int place = AXIS_COUNT - 1; place >= 0; place--) {
         const Axis axis = mesh_axis_at(mesh, place);
-        const int inside = mesh_group_extent(mesh, mask, axis);
+        const int inside = mesh_group_extent(mesh, mask, axis), step = mesh_group_step(mesh, mask, axis);
+        add_level(&levels, step, false, &stride);
         add_level(&levels, inside, true, &stride);
-        add_level(&levels, mesh_extent(mesh, axis) / inside, false, &stride);
+        add_level(&levels, mesh_extent(mesh, axis) / step / inside, false, &stride);
     }
     return levels;
 }

@@ -88,7 +88,7 @@ static Cells cells_find(const Mesh *mesh, const int32_t *ranks, int count, Arena
 static bool borrows(const StepProgram *program) {
     bool found = false;
     for (int32_t i = 0; i < program->group_count; i++) {
-        found |= (program->groups[i].axes & AXES_BORROWED) != 0;
+        found |= (program->groups[i].axes & (AXES_BORROWED | AXES_LEFT_BY_EP)) != 0;
     }
     return found;
 }
@@ -96,7 +96,7 @@ static bool borrows(const StepProgram *program) {
 static void place_cell(Colours *colours, int32_t group, int32_t cell) {
     const Cells *cells = &colours->cells;
     const AxisMask axes = colours->program->groups[group].axes;
-    if (axes & AXES_BORROWED) {  // each rank is a cell
+    if (axes & (AXES_BORROWED | AXES_LEFT_BY_EP)) {  // each rank is a cell
         const MeshCoordinates at = mesh_coordinates(cells->mesh, cell);
         colours->leader[group][cell] = mesh_group_member(cells->mesh, axes, &at, 0);
         colours->weight[group][cell] = 1;

@@ -181,5 +181,36 @@ static const char *check_pp(const Target *target, const ModelSpec *model, const 
     return check_schedule(model, plan, target, arena);
 }
 
+// Where ep takes its ranks from, and what is not predicted beside it.
+static const char *check_ep(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const int ep = plan->mesh.size[AXIS_EP], lent = mesh_group_size(&plan->mesh, axis_lenders[AXIS_EP]);
+    const int experts = model->experts.count;
+    if (experts == 0) {
+        return arena_format(arena, "ep=%d spreads experts over ranks, and %s has none: use ep=1", ep, model->name);
+    }
+    if (experts % ep != 0) {
+        return arena_format(arena, "ep=%d does not divide the model's %d experts: use ep %s", ep, experts,
+                            divisors_text(arena, gcd(experts, lent)));
+    }
+    if (!mesh_lends_evenly(&plan->mesh)) {
+        return arena_format(arena,
+                            "ep=%d takes its ranks from dp_shard x cp, and does not divide their %d evenly: use ep %s",
+                            ep, lent, divisors_text(arena, gcd(experts, lent)));
+    }
+    if (plan->mesh.size[AXIS_TP] > 1) {
+        return arena_format(arena, "ep=%d beside tp=%d is not predicted yet: use tp=1, or ep=1", ep,
+                            plan->mesh.size[AXIS_TP]);
+    }
+    if (plan->zero == 0) {
+        return arena_format(arena, "ep=%d of whole replicas is not predicted yet: use zero=%d", ep,
+                            target->max_zero < 1 ? 0 : target->max_zero);
+    }
+    if (plan->finetune != FINETUNE_FULL) {
+        return arena_format(arena, "adapters beside experts on other ranks are not predicted yet: use ep=1 for ep=%d",
+                            ep);
+    }
+    return NULL;
+}
+
 const AxisRule axis_rules[AXIS_COUNT] = {
-    [AXIS_PP] = check_pp, [AXIS_CP] = check_cp, [AXIS_SP] = check_sp, [AXIS_TP] = check_tp};
+    [AXIS_PP] = check_pp, [AXIS_CP] = check_cp, [AXIS_SP] = check_sp, [AXIS_TP] = check_tp, [AXIS_EP] = check_ep};

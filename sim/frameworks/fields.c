@@ -213,11 +213,11 @@ Target target_of_version(const Framework *framework, const TargetVersion *versio
 }
 
 // What was hashed when every row had dp and only tp and cp were asked for; then what is otherwise. A target that has
-// stages or sp runs a plan without them as before.
+// stages, sp or ep runs a plan without them as before.
 static void axes_hash(AxisMask axes, Hash *hash) {
     hash_int(hash, (axes & AXES_TP) != 0);
     hash_int(hash, (axes & AXES_CP) != 0);
-    const AxisMask otherwise = (axes ^ AXES_DP) & ~(AXES_TP | AXES_CP | AXES_SP | AXES_STAGE);
+    const AxisMask otherwise = (axes ^ AXES_DP) & ~(AXES_TP | AXES_CP | AXES_SP | AXES_STAGE | AXES_EP);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if (otherwise & AXIS_BIT(axis)) {
             hash_int(hash, axis_rows[axis]->number);

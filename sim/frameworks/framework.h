@@ -39,6 +39,7 @@ typedef struct TargetSetting {
 #define AXES_SP AXIS_BIT(AXIS_SP)
 #define AXES_TP AXIS_BIT(AXIS_TP)
 #define AXES_PP AXIS_BIT(AXIS_PP)
+#define AXES_EP AXIS_BIT(AXIS_EP)
 
 typedef struct TargetVersion TargetVersion;
 struct TargetVersion {

@@ -77,6 +77,16 @@ int64_t model_layers_parameters(const ModelSpec *model) {
     return count;
 }
 
+int64_t model_expert_parameters(const ModelSpec *model) {
+    const int matrices = model->mlp == MLP_GATED ? 3 : 2;
+    int64_t count = 0;
+    for (int i = 0; i < model_run_count(model); i++) {
+        const LayerRun run = model_run(model, i);
+        count += run.kind == LAYER_EXPERTS ? run.count : 0;
+    }
+    return count * model->experts.count * matrices * model->hidden * model->experts.ffn;
+}
+
 int64_t model_parameters(const ModelSpec *model) {
     const int64_t table = (int64_t)model->vocab * model->hidden;
     const int64_t positions = model->position == POSITION_LEARNED ? (int64_t)model->max_seq * model->hidden : 0;

@@ -147,6 +147,7 @@ LayerRun model_run(const ModelSpec *model, int index);
 
 int64_t model_layer_parameters(const ModelSpec *model, LayerKind kind);
 int64_t model_layers_parameters(const ModelSpec *model);  // of all layers
+int64_t model_expert_parameters(const ModelSpec *model);  // of the experts that a token chooses from: matrices
 int64_t model_parameters(const ModelSpec *model);         // all of them, tied counted once
 int64_t model_active_parameters(const ModelSpec *model);  // of these what a token meets
 int64_t model_flop_parameters(const ModelSpec *model);    // non-embedding of these; the head counts (even when tied)

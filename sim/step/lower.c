@@ -102,6 +102,14 @@ bool lowering_has_stages(const Lowering *lowering) {
     return mesh_stages(&lowering->plan->mesh) > 1;
 }
 
+int lowering_local_experts(const Lowering *lowering) {
+    return lowering->model->experts.count / lowering->ep;
+}
+
+int lowering_expert_unit(const Lowering *lowering) {
+    return lowering->ep > 1 ? UNIT_EXPERTS : UNIT_LAYER;
+}
+
 // name NULL: that of the axes.
 static int16_t add_group(Lowering *lowering, const char *name, AxisMask axes) {
     const AxisMask named = axes & mesh_named_axes(&lowering->plan->mesh);
@@ -125,6 +133,10 @@ static void add_groups(Lowering *lowering) {
                                                     : add_group(lowering, "tp (norm)", AXES_TENSOR | stages);
     if (lowering->sp > 1) {
         lowering->sp_group = add_group(lowering, NULL, AXIS_BIT(AXIS_SP));
+    }
+    if (lowering->ep > 1) {
+        lowering->ep_group = add_group(lowering, NULL, AXIS_BIT(AXIS_EP));
+        lowering->expert_shard_group = add_group(lowering, "experts' shards", AXES_SHARD_GROUP | AXES_LEFT_BY_EP);
     }
 }
 
@@ -242,6 +254,7 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
                          .tp = plan->mesh.size[AXIS_TP],
                          .cp = plan->mesh.size[AXIS_CP],
                          .sp = plan->mesh.size[AXIS_SP],
+                         .ep = plan->mesh.size[AXIS_EP],
                          .reduce_each = sync != GRAD_SYNC_LAST,
                          .replicas_each = sync == GRAD_SYNC_EACH};
     lowering.fp8 = plan->precision == DTYPE_FP8 ? target->fp8_flavour : FP8_NONE;

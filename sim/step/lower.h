@@ -103,8 +103,8 @@ enum { MAX_SLICES = 48, TENSOR_BUCKETS = 64 };
 
 // Local sizes of one rank.
 typedef struct Dims {
-    int64_t tokens;          // n: micro_batch * seq / (cp sp)
-    int64_t tokens_between;  // of the activations between blocks: n / tp under TP_SP, else n
+    int64_t tokens;                // n: micro_batch * seq / (cp sp)
+    int64_t tokens_between;        // of the activations between blocks: n / tp under TP_SP, else n
     int64_t sequences, local_seq;  // seq / cp: of attention's blocks
     int64_t hidden, ffn;
     int64_t vocab;       // columns of the logits that the loss works on
@@ -148,12 +148,13 @@ typedef struct Lowering {
     int part;       // of the model that slices are being added for
     ParamSlice slices[MAX_SLICES];
     int32_t slice_count;
-    Group groups[10];
+    Group groups[11];
     int32_t group_count;
     int16_t shard_group, tp_group, cp_group, sp_group, replicate_group, data_group, loss_group, norm_group;
+    int16_t ep_group, expert_shard_group;  // those with its other experts, those with other shards of its own
     int32_t loss_tensor, norm_square_tensor, norm_tensor;
     bool first, last;  // of the micro-steps of a step: the variant being lowered
-    int tp, cp, sp;
+    int tp, cp, sp, ep;
     bool fused_qkv, fused_gate_up;  // one GEMM for several parameter slices
     Fp8Flavour fp8;                 // FP8_NONE unless the plan's precision is fp8
     int32_t fp8_weights;            // copies of a layer's matrices that its GEMMs read; -1 = they read the weights
@@ -180,9 +181,11 @@ Op *op_list_append(Arena *arena, OpList *list, const Op *op);  // a copy
 void op_list_pass(Arena *arena, OpList *list, Op *op);         // the same operation
 Op op_collective(const Lowering *lowering, TaskKind kind, LaneId lane, int16_t group, const char *name, Phase phase);
 int lowering_group_size(const Lowering *lowering, int16_t group);
-bool lowering_fuses(const Lowering *lowering);       // neighbours that share a pass over memory are one task
-bool lowering_has_stages(const Lowering *lowering);  // the stage is one of several
-bool head_gathers(const Lowering *lowering);         // a split head's logits (lower_head.c)
+bool lowering_fuses(const Lowering *lowering);         // neighbours that share a pass over memory are one task
+bool lowering_has_stages(const Lowering *lowering);    // the stage is one of several
+int lowering_local_experts(const Lowering *lowering);  // of a layer, on a rank
+int lowering_expert_unit(const Lowering *lowering);    // that they are in
+bool head_gathers(const Lowering *lowering);           // a split head's logits (lower_head.c)
 OpRef unit_slice(const Lowering *lowering, int32_t tensor, const char *slice, const char *last_slice);
 
 // ---- frozen weights in fewer bits (lower_adapters.c): a layer's matrices, its vectors and adapters not

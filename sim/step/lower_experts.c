@@ -1,8 +1,11 @@
-// The feed-forward half of a layer of experts, all of which this rank holds: router, choice of experts, tokens in the
-// order of their experts, grouped products (gate and up in one), weighted sum back, shared experts beside. Rows per
-// expert are the mean: who gets more is not modelled, nor are dropped tokens and the sums of biases in forward. Under
-// tp every rank has a slice of each expert's width and all tokens. Operations: transformers 5.23, integrations/moe.py
-// grouped_mm_experts_forward; other frameworks differ in how many kernels they are.
+// The feed-forward half of a layer of experts: router, choice of experts, tokens in the order of their experts,
+// grouped products (gate and up in one), weighted sum back, shared experts beside. With ep a rank holds a part of the
+// experts: ranks tell each other how many tokens come, tokens go to the ranks of their experts by an all-to-all and
+// are put in order again there, results go back the same way; backward does both again in reverse (moe.md 3;
+// ExpertParallel and MoEAlltoAllTokenDispatcher of the frameworks that have it). Rows per expert and rank are the
+// mean: who gets more is not modelled, nor are dropped tokens, the host that waits for the counts and the sums of
+// biases in forward. Under tp every rank has a slice of each expert's width and all tokens. Operations: transformers
+// 5.23, integrations/moe.py grouped_mm_experts_forward; other frameworks differ in how many kernels they are.
 
 #include "sim/step/lower_ops.h"
 
@@ -22,16 +25,19 @@ static int32_t routed_by(Lowering *lowering, const char *name, int64_t width) {
 typedef struct ExpertTensors {
     int32_t logits, routing;  // routing: weight and expert of each routed row, f32 and i32
     int32_t in, gate_up, act, out;
+    int32_t back;  // results as the sum reads them: out, or what ranks sent back
 } ExpertTensors;
 
 static ExpertTensors expert_tensors(Lowering *lowering) {
     const Dims *d = &lowering->dims;
+    const int32_t out = routed_by(lowering, "experts_out", d->hidden);
     return (ExpertTensors){.logits = tokens_by(lowering, "router_logits", lowering->model->experts.count),
                            .routing = row_statistics(lowering, "routing", 2 * routed_rows(lowering)),
                            .in = routed_by(lowering, "experts_in", d->hidden),
                            .gate_up = routed_by(lowering, "experts_gate_up", 2 * expert_ffn(lowering)),
                            .act = routed_by(lowering, "experts_act", expert_ffn(lowering)),
-                           .out = routed_by(lowering, "experts_out", d->hidden)};
+                           .out = out,
+                           .back = lowering->ep > 1 ? routed_by(lowering, "experts_back", d->hidden) : out};
 }
 
 static Linear router_linear(const Lowering *lowering) {
@@ -85,7 +91,7 @@ static Grouped grouped_down(const Lowering *lowering) {
 static Op *add_grouped(Lowering *lowering, Section section, const char *name, OpRef a, OpRef b, OpRef c) {
     Op *op = op_add(lowering, section, TASK_GROUPED_GEMM,
                     section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, name);
-    op->task.groups = lowering->model->experts.count;
+    op->task.groups = lowering_local_experts(lowering);
     op_operand(op, a, ACCESS_READ);
     op_operand(op, b, ACCESS_READ);
     op_operand(op, c, ACCESS_WRITE);
@@ -104,20 +110,23 @@ static double grouped_flops(const Lowering *lowering, const Grouped *grouped) {
 }
 
 static void add_grouped_forward(Lowering *lowering, const Grouped *grouped, int32_t x, int32_t y) {
-    Op *op = add_grouped(lowering, SECTION_LAYER_FORWARD, grouped->name, op_whole(lowering, x),
-                         unit_slice(lowering, lowering->weights[UNIT_LAYER], grouped->weights, grouped->weights),
-                         op_whole(lowering, y));
+    Op *op = add_grouped(
+        lowering, SECTION_LAYER_FORWARD, grouped->name, op_whole(lowering, x),
+        unit_slice(lowering, lowering->weights[lowering_expert_unit(lowering)], grouped->weights, grouped->weights),
+        op_whole(lowering, y));
     op->task.trans_b = true;
     set_product(op, routed_rows(lowering), grouped->out, grouped->in, grouped_flops(lowering, grouped));
 }
 
 static void add_grouped_backward(Lowering *lowering, const Grouped *grouped, int32_t x, int32_t dx, int32_t dy) {
-    Op *op = add_grouped(lowering, SECTION_LAYER_BACKWARD, grouped->dgrad, op_whole(lowering, dy),
-                         unit_slice(lowering, lowering->weights[UNIT_LAYER], grouped->weights, grouped->weights),
-                         op_whole(lowering, dx));
+    Op *op = add_grouped(
+        lowering, SECTION_LAYER_BACKWARD, grouped->dgrad, op_whole(lowering, dy),
+        unit_slice(lowering, lowering->weights[lowering_expert_unit(lowering)], grouped->weights, grouped->weights),
+        op_whole(lowering, dx));
     set_product(op, routed_rows(lowering), grouped->in, grouped->out, grouped_flops(lowering, grouped));
-    op = add_grouped(lowering, SECTION_LAYER_BACKWARD, grouped->wgrad, op_whole(lowering, dy), op_whole(lowering, x),
-                     unit_slice(lowering, lowering->gradients[UNIT_LAYER], grouped->weights, grouped->weights));
+    op = add_grouped(
+        lowering, SECTION_LAYER_BACKWARD, grouped->wgrad, op_whole(lowering, dy), op_whole(lowering, x),
+        unit_slice(lowering, lowering->gradients[lowering_expert_unit(lowering)], grouped->weights, grouped->weights));
     op->task.trans_a = true;
     set_product(op, grouped->out, grouped->in, routed_rows(lowering), grouped_flops(lowering, grouped));
 }
@@ -149,6 +158,60 @@ static Op *add_gated(Lowering *lowering, Section section, TaskKind kind, const c
     return op;
 }
 
+// ---- between ranks
+
+static void exchange(Lowering *lowering, Section section, const char *name, int32_t from, int32_t to) {
+    const Phase phase = section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD;
+    Op op = op_collective(lowering, TASK_ALL_TO_ALL, LANE_CP, lowering->ep_group, name, phase);
+    op.task.dtype = lowering->tensors[from].dtype;
+    op.task.payload_bytes = lowering->tensors[from].bytes;
+    op_operand(&op, op_whole(lowering, from), ACCESS_READ);
+    op_operand(&op, op_whole(lowering, to), ACCESS_WRITE);
+    op_list_append(lowering->arena, &lowering->lists[section], &op);
+}
+
+// How many tokens of each expert come: before any of them does.
+static void exchange_counts(Lowering *lowering) {
+    const int experts = lowering->model->experts.count;
+    exchange(lowering, SECTION_LAYER_FORWARD, "count tokens",
+             lowering_tensor(lowering, "expert_counts", ROLE_RUNTIME, DTYPE_FP32, experts),
+             lowering_tensor(lowering, "expert_counts of ranks", ROLE_RUNTIME, DTYPE_FP32, experts));
+}
+
+// Rows as they came from other ranks in the order of the experts here, or back.
+static void reorder(Lowering *lowering, Section section, const char *name, const ExpertTensors *tensors, int32_t from,
+                    int32_t to) {
+    Op *op = add_routed(lowering, section, TASK_PERMUTE, name);
+    op->task.rows = routed_rows(lowering);
+    op->task.inner = 1;
+    op_operand(op, op_whole(lowering, from), ACCESS_READ);
+    op_operand(op, op_whole(lowering, tensors->routing), ACCESS_READ);
+    op_operand(op, op_whole(lowering, to), ACCESS_WRITE);
+}
+
+static int32_t moved_by(Lowering *lowering, const char *name) {
+    return routed_by(lowering, name, lowering->dims.hidden);
+}
+
+// Rows in the order of the experts of all ranks -> those of the experts here.
+static void dispatch(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t sent, int32_t to) {
+    const bool sorts = lowering_local_experts(lowering) > 1;
+    const int32_t came = sorts ? moved_by(lowering, "experts_came") : to;
+    exchange(lowering, section, section == SECTION_LAYER_FORWARD ? "dispatch" : "combine backward", sent, came);
+    if (sorts) {
+        reorder(lowering, section, "tokens by expert", tensors, came, to);
+    }
+}
+
+static void combine(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t from, int32_t to) {
+    const bool sorts = lowering_local_experts(lowering) > 1;
+    const int32_t sent = sorts ? moved_by(lowering, "experts_leave") : from;
+    if (sorts) {
+        reorder(lowering, section, "tokens by rank", tensors, from, sent);
+    }
+    exchange(lowering, section, section == SECTION_LAYER_FORWARD ? "combine" : "dispatch backward", sent, to);
+}
+
 static void route(Lowering *lowering, const ExpertTensors *tensors, int32_t x) {
     const Linear router = router_linear(lowering);
     add_forward(lowering, SECTION_LAYER_FORWARD, &router, x, tensors->logits);
@@ -171,10 +234,16 @@ void lower_experts(Lowering *lowering, const Half *half, int32_t x) {
     const ExpertTensors tensors = expert_tensors(lowering);
     const Grouped up = grouped_up(lowering), down = grouped_down(lowering);
     route(lowering, &tensors, x);
+    const bool spread = lowering->ep > 1;
+    const int32_t sent = spread ? moved_by(lowering, "experts_sent") : tensors.in;
     Op *op = add_routed(lowering, section, TASK_PERMUTE, "tokens to experts");
     op_operand(op, op_whole(lowering, x), ACCESS_READ);
     op_operand(op, op_whole(lowering, tensors.routing), ACCESS_READ);
-    op_operand(op, op_whole(lowering, tensors.in), ACCESS_WRITE);
+    op_operand(op, op_whole(lowering, sent), ACCESS_WRITE);
+    if (spread) {
+        exchange_counts(lowering);
+        dispatch(lowering, section, &tensors, sent, tensors.in);
+    }
     add_grouped_forward(lowering, &up, tensors.in, tensors.gate_up);
     op = add_gated(lowering, section, TASK_SWIGLU, "experts swiglu");
     op_operand(op, op_whole(lowering, tensors.gate_up), ACCESS_READ);
@@ -182,6 +251,9 @@ void lower_experts(Lowering *lowering, const Half *half, int32_t x) {
     op_operand(op, op_whole(lowering, tensors.act), ACCESS_WRITE);
     op_operand(op, kept_values(lowering), ACCESS_WRITE);
     add_grouped_forward(lowering, &down, tensors.act, tensors.out);
+    if (spread) {
+        combine(lowering, section, &tensors, tensors.out, tensors.back);
+    }
     if (has_gate(lowering)) {
         const Linear gate = gate_linear(lowering);
         add_forward(lowering, section, &gate, x, gate_of(lowering, "shared_gate"));
@@ -190,7 +262,7 @@ void lower_experts(Lowering *lowering, const Half *half, int32_t x) {
         add_forward(lowering, section, &half->out, lower_mlp(lowering, x), shared_sum(lowering));
     }
     op = add_routed(lowering, section, TASK_UNPERMUTE, "sum of experts");
-    op_operand(op, op_whole(lowering, tensors.out), ACCESS_READ);
+    op_operand(op, op_whole(lowering, tensors.back), ACCESS_READ);
     op_operand(op, op_whole(lowering, tensors.routing), ACCESS_READ);
     op_operand(op, op_whole(lowering, tokens_by(lowering, half->sum, lowering->dims.hidden)), ACCESS_WRITE);
     if (has_shared(lowering)) {
@@ -255,9 +327,12 @@ static void route_backward(Lowering *lowering, const Half *half, const ExpertTen
 // Each row's gradient goes to the bias of its expert.
 static void add_expert_bias(Lowering *lowering, const char *slice, int32_t dy, int64_t cols) {
     if (lowering->model->experts.bias) {
-        add_column_sum(lowering, "bias gradient", op_whole(lowering, dy), slice, slice, routed_rows(lowering));
-        OpList *list = &lowering->lists[SECTION_LAYER_BACKWARD];
-        list->ops[list->count - 1]->task.cols = cols;
+        Op *op = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_COLUMN_SUM, PHASE_BACKWARD, "bias gradient");
+        op->task.rows = routed_rows(lowering);
+        op->task.cols = cols;
+        op_operand(op, op_whole(lowering, dy), ACCESS_READ);
+        op_operand(op, unit_slice(lowering, lowering->gradients[lowering_expert_unit(lowering)], slice, slice),
+                   ACCESS_WRITE);
     }
 }
 
@@ -273,15 +348,20 @@ void lower_experts_backward(Lowering *lowering, const Half *half, const HalfGrad
     const int32_t drouted = routed_by(lowering, "dexperts_in", hidden);
     const int32_t dweights = row_statistics(lowering, "drouting", routed_rows(lowering));
 
+    const bool spread = lowering->ep > 1;
+    const int32_t dback = spread ? moved_by(lowering, "dexperts_back") : dout;
     Op *op = add_routed(lowering, section, TASK_UNPERMUTE_BACKWARD, "sum of experts backward");
     op_operand(op, op_whole(lowering, gradient->full), ACCESS_READ);
-    op_operand(op, op_whole(lowering, tensors.out), ACCESS_READ);
+    op_operand(op, op_whole(lowering, tensors.back), ACCESS_READ);
     op_operand(op, op_whole(lowering, tensors.routing), ACCESS_READ);
-    op_operand(op, op_whole(lowering, dout), ACCESS_WRITE);
+    op_operand(op, op_whole(lowering, dback), ACCESS_WRITE);
     op_operand(op, op_whole(lowering, dweights), ACCESS_WRITE);
     if (has_gate(lowering)) {
         op_operand(op, op_whole(lowering, shared_sum(lowering)), ACCESS_READ);
         op_operand(op, op_whole(lowering, gate_of(lowering, "dshared_gate")), ACCESS_WRITE);
+    }
+    if (spread) {
+        dispatch(lowering, section, &tensors, dback, dout);
     }
     add_expert_bias(lowering, "experts_down_bias", dout, hidden);
     add_grouped_backward(lowering, &down, tensors.act, dact, dout);
@@ -294,8 +374,12 @@ void lower_experts_backward(Lowering *lowering, const Half *half, const HalfGrad
     op_operand(op, column(lowering, dgate_up, expert_ffn(lowering)), ACCESS_WRITE);
     add_expert_bias(lowering, "experts_up_bias", dgate_up, 2 * expert_ffn(lowering));
     add_grouped_backward(lowering, &up, tensors.in, drouted, dgate_up);
+    const int32_t dsent = spread ? moved_by(lowering, "dexperts_sent") : drouted;
+    if (spread) {
+        combine(lowering, section, &tensors, drouted, dsent);
+    }
     op = add_routed(lowering, section, TASK_UNPERMUTE, "tokens to experts backward");
-    op_operand(op, op_whole(lowering, drouted), ACCESS_READ);
+    op_operand(op, op_whole(lowering, dsent), ACCESS_READ);
     op_operand(op, op_whole(lowering, tensors.routing), ACCESS_READ);
     op_operand(op, op_whole(lowering, din), ACCESS_WRITE);
     add_part(lowering, half, din, "experts");

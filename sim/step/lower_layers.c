@@ -100,17 +100,26 @@ static LayerKind only_kind(const ModelSpec *model) {
     return kind;
 }
 
+// Experts of their own unit come and go with their layer: who gathers weights prefetches both together
+// (set_modules_to_forward_prefetch).
+static void mark_layer(Lowering *lowering, Section section, Mark mark) {
+    mark_unit(lowering, section, mark, UNIT_LAYER);
+    if (lowering->ep > 1) {
+        mark_unit(lowering, section, mark, UNIT_EXPERTS);
+    }
+}
+
 static void layers_forward(Lowering *lowering) {
-    mark_unit(lowering, SECTION_LAYER_FORWARD, MARK_UNIT_NEED, UNIT_LAYER);
+    mark_layer(lowering, SECTION_LAYER_FORWARD, MARK_UNIT_NEED);
     lower_fp8_weights(lowering);
     kinds[only_kind(lowering->model)].forward(lowering);
 }
 
 static void layers_backward(Lowering *lowering) {
-    mark_unit(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_NEED, UNIT_LAYER);
-    mark_unit(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_BACKWARD, UNIT_LAYER);
+    mark_layer(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_NEED);
+    mark_layer(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_BACKWARD);
     kinds[only_kind(lowering->model)].backward(lowering);
-    mark_unit(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_GRADIENT, UNIT_LAYER);
+    mark_layer(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_GRADIENT);
 }
 
 // A stage may have no layers: head and loss alone, or nothing but to pass on what comes.

@@ -33,6 +33,9 @@ static const UnitNames edge_and_layer_names[UNIT_COUNT] = {
     {"head weights", "head gradients", "head half gradients", "head master", "head working shard", "head moment 1",
      "head moment 2", "head shard gradient", "head gather in", "head gather out", "head reduce in", "head reduce out",
      "head gradient copies"},
+    {"experts weights", "experts gradients", "experts half gradients", "experts master", "experts working shard",
+     "experts moment 1", "experts moment 2", "experts shard gradient", "experts gather in", "experts gather out",
+     "experts reduce in", "experts reduce out", "experts gradient copies"},
 };
 
 static const UnitNames root_names = {
@@ -344,9 +347,8 @@ static void emit_need(Lowering *lowering, OpList *out, const Op *mark, Section s
     emit_gather(lowering, &place);
 }
 
-// FSDP2 issues the first backward gather before the head's backward, and gathers the embedding again although nothing
-// reads it. A root unit with embedding and head in it was freed after forward and is gathered again first, in the open;
-// FSDP version 1 keeps it instead.
+// FSDP2 issues the first backward gather before the head's backward, and gathers the embedding again, which nothing
+// reads. A root unit with embedding and head was freed after forward: gathered first, in the open; FSDP 1 keeps it.
 static void emit_backward_begin(Lowering *lowering, OpList *out, const Op *mark) {
     if (!gathers(lowering) || !prefetches_backward(lowering) || lowering->plan->reshard == RESHARD_NEVER) {
         return;
@@ -355,11 +357,12 @@ static void emit_backward_begin(Lowering *lowering, OpList *out, const Op *mark)
         if (lowering->target->root_unit && !lowering->target->root_kept) {
             regather_embedding(lowering, out);
         }
-        emit_gather(lowering, &(Place){.unit = UNIT_LAYER,
-                                       .index = lowering->model->layers - 1,
-                                       .absolute = true,
-                                       .phase = PHASE_BACKWARD,
-                                       .out = out});
+        Place place = {.index = lowering->model->layers - 1, .absolute = true, .phase = PHASE_BACKWARD, .out = out};
+        for (place.unit = 0; place.unit < lowering->unit_count; place.unit++) {
+            if (lowering->units[place.unit].layered) {
+                emit_gather(lowering, &place);
+            }
+        }
     } else if (mark->task.unit == UNIT_EMBEDDING && !lowering->target->root_unit) {
         regather_embedding(lowering, out);
     }

@@ -50,15 +50,16 @@ void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec) {
 
 static Unit *begin_unit(Lowering *lowering, int index, const char *name, int instances) {
     Unit *unit = &lowering->units[index];
+    const int16_t shard_group = index == UNIT_EXPERTS ? lowering->expert_shard_group : lowering->shard_group;
     *unit = (Unit){.name = name,
-                   .layered = index == UNIT_LAYER,
+                   .layered = index == UNIT_LAYER || index == UNIT_EXPERTS,
                    .trainable = instances > 0 && !(lowering->choice->frozen >> index & 1) &&
                                 (index == UNIT_LAYER || lowering->plan->finetune == FINETUNE_FULL),
                    .dtype = lowering->dims.dtype,
                    .optimizer = lowering->plan->optimizer,
                    .instances = instances,
-                   .shards = lowering->plan->zero > 0 ? plan_shard_count(lowering->plan) : 1,
-                   .shard_group = lowering->shard_group,
+                   .shards = lowering->plan->zero > 0 ? lowering_group_size(lowering, shard_group) : 1,
+                   .shard_group = shard_group,
                    .replica_group = lowering->replicate_group,
                    .first_slice = lowering->slice_count,
                    .master = -1,
@@ -184,19 +185,27 @@ static void add_mlp_matrices(Lowering *lowering, Unit *unit, int64_t ffn) {
     add_matrix(lowering, unit, "wdown", SPLIT_COLS, hidden, ffn);
 }
 
+static void add_expert_bias_up(Lowering *lowering, Unit *unit) {
+    const Experts *experts = &lowering->model->experts;
+    if (experts->bias) {
+        add_split_bias(lowering, unit, "experts_up_bias", lowering_local_experts(lowering) * 2 * experts->ffn);
+    }
+}
+
+static void add_expert_bias_down(Lowering *lowering, Unit *unit) {
+    const ModelSpec *model = lowering->model;
+    if (model->experts.bias) {
+        add_slice(lowering, unit,
+                  &(SliceSpec){"experts_down_bias", SPLIT_NONE, lowering_local_experts(lowering), model->hidden,
+                               FILL_ZERO, splits_tokens(lowering)});
+    }
+}
+
+// Of the experts that this rank has.
 static void add_expert_matrices(Lowering *lowering, Unit *unit) {
     const ModelSpec *model = lowering->model;
     const Experts *experts = &model->experts;
-    const int64_t count = experts->count;
-    if (experts->bias) {
-        add_split_bias(lowering, unit, "experts_up_bias", count * 2 * experts->ffn);
-    }
-    if (model->sinks) {
-        add_split_bias(lowering, unit, "sinks", model->heads);
-    }
-    if (experts->shared_ffn > 0) {
-        add_mlp_matrices(lowering, unit, experts->shared_ffn);
-    }
+    const int64_t count = lowering_local_experts(lowering);
     add_matrix(lowering, unit, "experts_up", SPLIT_ROWS, count * 2 * experts->ffn, model->hidden);
     add_matrix(lowering, unit, "experts_down", SPLIT_COLS, count * model->hidden, experts->ffn);
 }
@@ -218,17 +227,24 @@ static void add_layer_slices(Lowering *lowering, Unit *unit) {
     if (model->mlp_bias) {
         add_vector(lowering, unit, "bdown", FILL_ZERO);
     }
-    if (model->experts.bias) {
-        add_slice(lowering, unit,
-                  &(SliceSpec){"experts_down_bias", SPLIT_NONE, model->experts.count, model->hidden, FILL_ZERO,
-                               splits_tokens(lowering)});
+    const bool experts_here = model->experts.count > 0 && lowering->ep == 1;
+    if (experts_here) {
+        add_expert_bias_down(lowering, unit);
     }
     add_split_biases(lowering, unit);
     add_attention_matrices(lowering, unit);
-    if (model->experts.count > 0) {
+    if (experts_here) {
+        add_expert_bias_up(lowering, unit);
+    }
+    if (model->sinks) {
+        add_split_bias(lowering, unit, "sinks", model->heads);
+    }
+    const int ffn = model->experts.count > 0 ? model->experts.shared_ffn : model->ffn;
+    if (ffn > 0) {
+        add_mlp_matrices(lowering, unit, ffn);
+    }
+    if (experts_here) {
         add_expert_matrices(lowering, unit);
-    } else {
-        add_mlp_matrices(lowering, unit, model->ffn);
     }
 }
 
@@ -264,7 +280,7 @@ static void add_head_slices(Lowering *lowering, Unit *unit) {
 
 void lower_units(Lowering *lowering) {
     const bool root = lowering->target->root_unit;
-    lowering->unit_count = root ? UNIT_HEAD : UNIT_COUNT;
+    lowering->unit_count = lowering->ep > 1 ? UNIT_COUNT : root ? UNIT_HEAD : UNIT_EXPERTS;
     lowering->head_unit = root ? UNIT_EMBEDDING : UNIT_HEAD;
 
     const StageLayers *held = lowering->held;
@@ -286,13 +302,21 @@ void lower_units(Lowering *lowering) {
     add_layer_slices(lowering, layer);
     end_unit(layer);
 
-    if (!root) {
-        Unit *head = begin_unit(lowering, UNIT_HEAD, "head", held->head);
-        if (held->head) {
+    if (lowering->unit_count > UNIT_HEAD) {
+        Unit *head = begin_unit(lowering, UNIT_HEAD, "head", held->head && !root);
+        if (head->instances > 0) {
             add_final_norm_slices(lowering, head);
             add_head_slices(lowering, head);
         }
         end_unit(head);
+    }
+    if (lowering->unit_count > UNIT_EXPERTS) {
+        Unit *experts = begin_unit(lowering, UNIT_EXPERTS, "experts", lowering->model->layers);
+        lowering->part = UNIT_LAYER;
+        add_expert_bias_down(lowering, experts);
+        add_expert_bias_up(lowering, experts);
+        add_expert_matrices(lowering, experts);
+        end_unit(experts);
     }
 }
 

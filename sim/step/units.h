@@ -26,15 +26,15 @@ typedef struct ParamSlice {
 } ParamSlice;
 
 // Order of StepProgram.units, and the parts of a model. With a root unit the first one is all of embedding, final norm
-// and head: there are two.
-enum { UNIT_EMBEDDING, UNIT_LAYER, UNIT_HEAD, UNIT_COUNT };
+// and head: there are two, or that of the head is empty. The last one is there where ep spreads experts.
+enum { UNIT_EMBEDDING, UNIT_LAYER, UNIT_HEAD, UNIT_EXPERTS, UNIT_COUNT };
 
 // A group of parameters that is gathered, reduced and updated together: embedding, one decoder layer, final norm and
-// head; or the edges in one, and one decoder layer. All flat: slices back to back. Each has ranks of its own: those
-// that share it, and those that hold the same shard. One that is not trainable has no gradient and no optimizer state,
-// and no task computes, reduces or sums one.
+// head; or the edges in one, and one decoder layer; and a layer's experts, where a rank has a part of them. All flat:
+// slices back to back. Each has ranks of its own: those that share it, and those that hold the same shard. One that
+// is not trainable has no gradient and no optimizer state, and no task computes, reduces or sums one.
 typedef struct Unit {
-    const char *name;                    // "embedding" "layer" "head", or "root" "layer"
+    const char *name;                    // "embedding" "layer" "head", or "root" "layer"; "experts"
     bool layered;                        // an instance per layer
     bool trainable;                      // else frozen
     Dtype dtype;                         // that forward and backward read it in

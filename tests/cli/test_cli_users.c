@@ -57,7 +57,7 @@ static const User users[] = {
      {{{"--world", "64", "--model", "mistralai/Mixtral-8x7B-v0.1"},
        0,
        {"mixtral-8x7b (46.7 B) on 64 x H100", "none with experts: their part is a guess",
-        "(ep) are not searched yet"}}}},
+        "(ep) are not predicted for this framework"}}}},
     {"trains a LoRA of 70B on 8",
      {{{"--world", "8", "--model", "70b", "--lora"}, 1, {"--finetune lora"}},
       {{"--world", "8", "--model", "70b", "--finetune", "lora"}, 0, {"Best: --mesh dp_shard=8", "batch 64 sequences"}},

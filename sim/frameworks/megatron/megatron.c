@@ -39,7 +39,7 @@ static const TargetVersion megatron_core = {
     .evidence = "41 published runs",
     .settings = SETTINGS(
         SET(tp_flavour, TP_SP), SET(sp_switch, true),  // --sequence-parallel
-        SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP),
+        SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP | AXES_EP),
         SET(zigzag, true),                         // DualChunkSwap of Transformer Engine (executor.md 1.3)
         SET(offloads, 1u << OFFLOAD_OPTIMIZER),    // --optimizer-cpu-offload (optimizer_config.py)
         SET(overlap_stages, 1u << 0 | 1u << 1),    // --overlap-grad-reduce, in what we export and NeMo's recipes;

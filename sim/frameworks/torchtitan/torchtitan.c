@@ -12,7 +12,7 @@ static const TargetVersion torchtitan_0_2 = {
         SET(recompute_whole, true),                   // full = whole block, early_stop False (2.1)
         SET(selective_flavour, SELECTIVE_OPS),        // selective_ac_option "op" (2.1, 6.2)
         SET(recompute_counts, RECOMPUTE_EVERY_LAST),  // selective_ac_option "n" (_apply_layer_sac counts from 1)
-        SET(zigzag, true), SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP),
+        SET(zigzag, true), SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP | AXES_EP),
         SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_GPIPE) | PP_BIT(PP_INTERLEAVED) | PP_BIT(PP_ZERO_BUBBLE) |
                               PP_BIT(PP_ZBV) | PP_BIT(PP_DUALPIPEV)),
         SET(pp_keeps_gathered, true),  // reshard_after_forward "default" is off with pp; REDUCE_GRAD after the last

@@ -56,7 +56,7 @@ Test(csv, quotes_and_commas_inside_a_field_are_quoted) {
 
 Test(csv, what_is_unknown_is_empty) {
     char *text = printed();
-    const char *row = strstr(text, "rejected,,1,8,1,1,1,1,4096");
+    const char *row = strstr(text, "rejected,,1,8,1,1,1,1,1,4096");
     cr_assert_not_null(row, "%s", text);
     cr_assert_not_null(strstr(row, ",,,,,,,,,,,,,,"), "%s", row);
     free(text);

@@ -43,7 +43,7 @@ static TrainPlan any_plan(uint64_t *seed, const Target *target) {
                       .virtual_stages = 1 + pick(seed, 4)};
     const bool titan = strcmp(target->name, "torchtitan") == 0;  // the one of these whose file has stages
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        plan.mesh.size[axis] = axis == AXIS_PP && !titan ? 1 : sizes[pick(seed, 5)];
+        plan.mesh.size[axis] = axis == AXIS_EP || (axis == AXIS_PP && !titan) ? 1 : sizes[pick(seed, 5)];
     }
     if (plan.mesh.size[AXIS_SP] > 1) {  // beside data parallelism alone, where there is a file for it
         plan.mesh.size[AXIS_TP] = plan.mesh.size[AXIS_CP] = plan.mesh.size[AXIS_DP_REPLICATE] = 1;

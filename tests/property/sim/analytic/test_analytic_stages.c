@@ -43,6 +43,12 @@ static const Case cases[] = {
      RECOMPUTE_SELECTIVE},
     {"llama-3-8b", "dgx-a100-80g", "torchtitan@head", "pp=2,cp=2,tp=2", 2048, 4, 2, PP_1F1B, 1, RECOMPUTE_SELECTIVE},
     {"13b", "dgx-a100-80g", "deepspeed", "pp=4,dp_shard=8", 4096, 1, 8, PP_1F1B, 1, RECOMPUTE_FULL},
+    {"qwen3-30b-a3b", "dgx-h100", "torchtitan", "dp_shard=64,ep=8", 4096, 2, 3, PP_1F1B, 1, RECOMPUTE_SELECTIVE},
+    {"qwen3-30b-a3b", "dgx-h100", "torchtitan", "dp_replicate=2,dp_shard=16,ep=16", 4096, 1, 1, PP_1F1B, 1,
+     RECOMPUTE_FULL},
+    {"qwen3-30b-a3b", "dgx-h100", "torchtitan", "dp_shard=16,cp=2,ep=4", 4096, 2, 2, PP_1F1B, 1, RECOMPUTE_NONE},
+    {"qwen3-30b-a3b", "dgx-h100", "megatron", "dp_shard=32,ep=8", 4096, 1, 4, PP_1F1B, 1, RECOMPUTE_FULL},
+    {"qwen3-30b-a3b", "dgx-h100", "megatron", "pp=4,dp_shard=16,ep=8", 4096, 1, 16, PP_1F1B, 1, RECOMPUTE_NONE},
 };
 
 enum { CASES = sizeof cases / sizeof cases[0] };
@@ -95,7 +101,8 @@ static void price(const Case *one, Arena *arena, Both *both) {
 
 // Our executor's arena has holes, which are another program's in the estimate.
 static const double STEP_WITHIN = 0.04, BYTES_WITHIN = 0.02, PLANNED_WITHIN = 0.08;
-static const double LEAST_BYTES = -0.25;  // of few micro-steps the estimate is a lower bound
+static const double EXPERTS_WITHIN = 0.06;  // on ranks of their own: contention is that of the layer's other weights
+static const double LEAST_BYTES = -0.25;    // of few micro-steps the estimate is a lower bound
 
 static bool is_short(const Case *one) {
     Mesh mesh;
@@ -112,8 +119,9 @@ Test(analytic_stages, time_and_memory_of_pipelines_are_near_those_of_the_engine_
         price(one, &arena, &both);
         const double step = both.estimate.step_s / both.engine.step_s - 1;
         const double bytes = both.estimate.reserved_bytes / both.memory.reserved_bytes - 1;
-        cr_expect(fabs(step) < STEP_WITHIN, "%s %s %s %s %d: step %+.1f %% of %.3f s", one->model, one->target,
-                  one->mesh, pp_schedule_names[one->schedule], one->chunks, 100 * step, both.engine.step_s);
+        cr_expect(fabs(step) < (strstr(one->mesh, "ep=") ? EXPERTS_WITHIN : STEP_WITHIN),
+                  "%s %s %s %s %d: step %+.1f %% of %.3f s", one->model, one->target, one->mesh,
+                  pp_schedule_names[one->schedule], one->chunks, 100 * step, both.engine.step_s);
         const double within = strcmp(one->target, "ndtune") == 0 ? PLANNED_WITHIN : BYTES_WITHIN;
         cr_expect(bytes < within && bytes > (is_short(one) ? LEAST_BYTES : -within), "%s %s %s %s %d: memory %+.1f %%",
                   one->model, one->target, one->mesh, pp_schedule_names[one->schedule], one->chunks, 100 * bytes);

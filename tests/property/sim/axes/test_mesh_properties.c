@@ -241,9 +241,11 @@ Test(mesh_property, placement_of_larger_worlds_equals_counting) {
             const int size = sizes[seed_next(&seed) % (sizeof sizes / sizeof *sizes)];
             mesh.size[axis] = mesh_world(&mesh) * size < 1 << 14 ? size : 1;
         }
+        mesh.size[AXIS_EP] = mesh_lends_evenly(&mesh) ? mesh.size[AXIS_EP] : 1;
         static const int node_sizes[] = {2, 3, 4, 6, 8, 8, 8, 16, 18, 36, 72};
         const int per_node = node_sizes[seed_next(&seed) % (sizeof node_sizes / sizeof *node_sizes)];
-        const AxisMask mask = (AxisMask)(seed_next(&seed) % (AXIS_ALL + 1));
+        AxisMask mask = (AxisMask)(seed_next(&seed) % (AXIS_ALL + 1));
+        mask = round % 2 ? mask : (mask & ~AXIS_BIT(AXIS_EP)) | AXES_LEFT_BY_EP;
         const GroupPlacement counted = placement_counted(&mesh, mask, per_node);
         const GroupPlacement found = mesh_group_placement(&mesh, mask, per_node);
         char text[MESH_TEXT_BYTES], order[MESH_TEXT_BYTES];

@@ -191,7 +191,7 @@ Test(run_case, experts_that_this_version_cannot_predict_say_why) {
     static const struct {
         const char *columns, *values, *says;
     } cases[] = {
-        {"experts,topk,moe_ffn,ep", "16,4,2048,8", "ep 8: experts spread over ranks"},
+        {"experts,topk,moe_ffn,ep", "16,4,2048,8", "accelerate has no ep"},
         {"experts,topk,moe_ffn,etp", "16,4,2048,2", "etp 2: experts cut by other ranks"},
         {"experts,topk,moe_ffn,dense_layers", "16,4,2048,2", "2 dense layers among 30 of experts"},
         {"experts,topk", "16,4", "of topk and moe_ffn"},

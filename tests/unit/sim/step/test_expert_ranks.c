@@ -1,0 +1,123 @@
+// Experts spread over ranks (ep): what a rank holds, what travels, who shares what.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/support/lowered.h"
+
+// 128 experts of 768 columns, 8 of which a token visits; hidden 2048.
+static const LoweredRequest spread = {
+    .model = "qwen3-30b-a3b", .target = "torchtitan", .mesh = "dp_shard=8,ep=4", .bf16 = true};
+
+static LoweredRequest on_mesh(const char *mesh) {
+    LoweredRequest request = spread;
+    request.mesh = mesh;
+    return request;
+}
+
+static const Task *task_named(const StepProgram *program, const char *name) {
+    for (int32_t i = 0; i < program->task_count; i++) {
+        if (strcmp(program->tasks[i].name, name) == 0) {
+            return &program->tasks[i];
+        }
+    }
+    cr_assert_fail("no task %s", name);
+    return NULL;
+}
+
+Test(expert_ranks, a_rank_holds_its_part_of_the_experts_and_shares_it_with_who_is_left) {
+    Arena arena = {0};
+    const StepProgram whole = lowered(&arena, on_mesh("dp_shard=8")), parts = lowered(&arena, spread);
+    const Unit *experts = &parts.units[UNIT_EXPERTS];
+    const int64_t of_layer = 128 * 3 * INT64_C(2048) * 768;
+    cr_assert_eq(parts.unit_count, UNIT_COUNT);
+    cr_assert_eq(experts->elements, of_layer / 4);
+    cr_assert_eq(experts->shards, 2);
+    cr_assert_eq(parts.units[UNIT_LAYER].shards, 8);
+    cr_assert_eq(parts.units[UNIT_LAYER].elements, whole.units[UNIT_LAYER].elements - of_layer);
+    arena_free(&arena);
+}
+
+Test(expert_ranks, with_one_rank_of_experts_there_is_no_unit_of_them_and_no_exchange) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, on_mesh("dp_shard=8"));
+    cr_assert_leq(program.unit_count, UNIT_EXPERTS);
+    for (int32_t i = 0; i < program.task_count; i++) {
+        cr_assert_neq(program.tasks[i].kind, TASK_ALL_TO_ALL);
+    }
+    arena_free(&arena);
+}
+
+Test(expert_ranks, every_visit_of_a_token_travels_there_and_back_in_forward_and_in_backward) {
+    static const char *const names[] = {"dispatch", "combine", "combine backward", "dispatch backward"};
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, spread);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const Task *task = task_named(&program, names[i]);
+        cr_assert_eq(task->kind, TASK_ALL_TO_ALL);
+        cr_assert_eq(task->payload_bytes, 64 * 8 * INT64_C(2048) * 2, "%s", names[i]);
+        cr_assert_eq(program.groups[task->group].size, 4);
+    }
+    arena_free(&arena);
+}
+
+Test(expert_ranks, grouped_products_are_of_the_experts_here_and_of_all_rows) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, spread);
+    const Task *up = task_named(&program, "experts gate up");
+    cr_assert_eq(up->groups, 32);
+    cr_assert_eq(up->m, 64 * 8);
+    arena_free(&arena);
+}
+
+// ep takes neighbours: ranks 0 to 3 hold the experts together, 0 and 4 the same ones.
+Test(expert_ranks, experts_are_gathered_from_the_ranks_of_the_same_place) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, spread);
+    const Mesh *mesh = &program.plan.mesh;
+    const MeshCoordinates at = mesh_coordinates(mesh, 5);
+    const AxisMask same = program.groups[program.units[UNIT_EXPERTS].shard_group].axes;
+    const AxisMask others = program.groups[task_named(&program, "dispatch")->group].axes;
+    cr_assert_eq(mesh_group_member(mesh, same, &at, 0), 1);
+    cr_assert_eq(mesh_group_member(mesh, same, &at, 1), 5);
+    cr_assert_eq(mesh_group_member(mesh, others, &at, 0), 4);
+    cr_assert_eq(mesh_group_member(mesh, others, &at, 3), 7);
+    arena_free(&arena);
+}
+
+Test(expert_ranks, recomputed_layers_send_their_tokens_again) {
+    Arena arena = {0};
+    LoweredRequest request = spread;
+    request.recompute = RECOMPUTE_FULL;
+    const StepProgram program = lowered(&arena, request);
+    int exchanges = 0;
+    for (int32_t i = 0; i < program.task_count; i++) {
+        exchanges += strcmp(program.tasks[i].name, "dispatch") == 0 || strcmp(program.tasks[i].name, "combine") == 0;
+    }
+    cr_assert_eq(exchanges, 4);
+    arena_free(&arena);
+}
+
+Test(expert_ranks, meshes_that_cannot_be_are_refused) {
+    static const struct {
+        const char *model, *target, *mesh;
+        int zero;
+    } refused[] = {
+        {"qwen3-30b-a3b", "accelerate", "dp_shard=8,ep=4", 0},                // has no ep
+        {"llama-3-8b", "torchtitan", "dp_shard=8,ep=4", 0},                   // no experts
+        {"mixtral-8x7b", "torchtitan", "dp_shard=16,ep=16", 0},               // 8 experts
+        {"qwen3-30b-a3b", "torchtitan", "dp_shard=4,tp=2,ep=2", 0},           // beside tp
+        {"qwen3-30b-a3b", "megatron", "dp_replicate=2,dp_shard=4,ep=4", -1},  // whole replicas
+    };
+    Arena arena = {0};
+    cr_assert(lowered_is_legal(&spread, &arena));
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        const LoweredRequest request = {.model = refused[i].model,
+                                        .target = refused[i].target,
+                                        .mesh = refused[i].mesh,
+                                        .zero = refused[i].zero,
+                                        .bf16 = true};
+        cr_expect_not(lowered_is_legal(&request, &arena), "%zu", i);
+    }
+    arena_free(&arena);
+}
