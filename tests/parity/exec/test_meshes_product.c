@@ -28,3 +28,11 @@ Test(meshes_product, every_choice_of_world_8_trains_as_one_rank) {
 Test(meshes_product, every_choice_of_world_12_trains_as_one_rank) {
     mesh_plans_train(&mesh_threes, 12);
 }
+
+Test(meshes_product, every_pair_with_heads_cut_of_worlds_2_4_and_8_trains_as_one_rank) {
+    mesh_pairs_train_with(&mesh_twos_short, (const int[]){2, 4, 8, 0}, AXES_FIRST | AXIS_BIT(AXIS_SP), AXIS_SP);
+}
+
+Test(meshes_product, every_pair_with_heads_cut_of_world_6_trains_as_one_rank) {
+    mesh_pairs_train_with(&mesh_threes_short, (const int[]){6, 0}, AXES_FIRST | AXIS_BIT(AXIS_SP), AXIS_SP);
+}
