@@ -82,6 +82,7 @@ typedef struct StageTimes {
     Estimate step;  // of the plan's micro-steps
     double pace_s;  // of a further one
     double last_s;  // by which computing is longer in the first or last one
+    double host_s;  // of the pace, in which the device waits for the host
 } StageTimes;
 
 static double further(double few, double more, int steps) {
@@ -99,6 +100,7 @@ static Status time_stage(Analytic *analytic, const TrainPlan *alone, StageTimes 
     plan.grad_accum++;
     TRY(analytic_estimate_alike(analytic, &plan, &more, error));
     times->pace_s = more.step_s - few->step_s;
+    times->host_s = fmax(0, more.overhead_s - few->overhead_s);
     times->last_s = fmax(0, few->compute_s - plan_steps * (more.compute_s - few->compute_s));
     few->step_s = further(few->step_s, more.step_s, steps);
     few->compute_s = further(few->compute_s, more.compute_s, steps);
@@ -207,6 +209,11 @@ static double forward_share(const TrainPlan *plan) {
     return plan->recompute == RECOMPUTE_FULL ? 1.0 / 4 : 1.0 / 3;
 }
 
+// While a stage waits for others its host goes on issuing, unless messages stop it: the device has not to wait then.
+static double device_share(const Analytic *analytic, const TrainPlan *plan, const StageTimes *fullest) {
+    return target_stops_host(analytic->cost.target, plan) ? 1 : 1 - fullest->host_s / fullest->pace_s;
+}
+
 // The last stage is the slowest where the head is more than the layers that it lacks.
 static void add_head(const StageSplit *split, double layer_s, double head_s, int micro_steps, Estimate *estimate) {
     const double more_s = head_s - layer_s * (split->layers[STAGE_FULLEST] - split->layers[STAGE_LAST]);
@@ -248,6 +255,7 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     time_parts(split, each_s, head_s, slower_s);
     const PipelineTimes parts = {.part_s = split->part_s,
                                  .forward_share = forward_share(plan),
+                                 .device_share = device_share(analytic, plan, &fullest),
                                  .last_share = fullest.last_s / fullest.pace_s,
                                  .message_s = sent_s};
     const double step_s = pipeline_span_s(&analytic->orders, shape, &parts) + beside_s;

@@ -3,6 +3,8 @@
 
 #include "sim/analytic/pipeline.h"
 
+#include <math.h>
+
 #include "sim/base/error.h"
 
 // One work of a stage.
@@ -17,6 +19,7 @@ struct PipelineOrder {
     int32_t count;
     int32_t stages, backward_works;  // that a backward is cut into, equally long
     double *done_s, *free_s;         // while it is run: of each place; of each stage
+    double *issued_s;                // and when a stage's host, which waits for nobody, has issued what was run so far
     int32_t *held;                   // by stage
 };
 
@@ -101,6 +104,7 @@ static PipelineOrder *make_order(const PipelineShape *shape, Arena *arena) {
                              .backward_works = schedule_works(shape->schedule) - 1,
                              .done_s = ARENA_ARRAY(arena, double, places),
                              .free_s = ARENA_ARRAY(arena, double, shape->stages),
+                             .issued_s = ARENA_ARRAY(arena, double, shape->stages),
                              .held = ARENA_ARRAY(arena, int32_t, shape->stages)};
     Arena scratch = {0};
     Orderer orderer = {.shape = shape,
@@ -140,7 +144,7 @@ static PipelineOrder *find_order(PipelineOrders *known, const PipelineShape *sha
 static double run_order(PipelineOrder *order, const PipelineTimes *times) {
     double end_s = 0;
     for (int32_t stage = 0; stage < order->stages; stage++) {
-        order->free_s[stage] = 0;
+        order->free_s[stage] = order->issued_s[stage] = 0;
     }
     const double backward_share = (1 - times->forward_share) / order->backward_works;
     const double share[2][2] = {{times->forward_share}, {backward_share, backward_share + times->last_share}};
@@ -148,12 +152,23 @@ static double run_order(PipelineOrder *order, const PipelineTimes *times) {
         const PipelineWork *work = &order->works[i];
         const double ready_s = order->done_s[work->after] + (work->message ? times->message_s : 0);
         const double free_s = order->free_s[work->stage];
-        const double done_s =
-            (ready_s > free_s ? ready_s : free_s) + times->part_s[work->part] * share[work->backward][work->last];
+        const double work_s = times->part_s[work->part] * share[work->backward][work->last];
+        const double issued_s = order->issued_s[work->stage] += work_s;
+        const double ahead_s = (ready_s > free_s ? ready_s : free_s) + work_s * times->device_share;
+        const double done_s = ahead_s > issued_s ? ahead_s : issued_s;
         order->done_s[work->done] = order->free_s[work->stage] = done_s;
         end_s = done_s > end_s ? done_s : end_s;
     }
     return end_s;
+}
+
+// What the stage with most to issue needs for a micro-step of these.
+static double issue_pace_s(const PipelineOrder *order, int32_t micro_steps) {
+    double most_s = 0;
+    for (int32_t stage = 0; stage < order->stages; stage++) {
+        most_s = order->issued_s[stage] > most_s ? order->issued_s[stage] : most_s;
+    }
+    return most_s / micro_steps;
 }
 
 // Micro-steps that go through the chunks together (interleaved.c), as many as stages where they are not grouped.
@@ -179,9 +194,10 @@ double pipeline_span_s(PipelineOrders *known, const PipelineShape *shape, const 
         return run_order(find_order(known, shape), times);
     }
     const PipelineShape few = with_groups(shape, GROUPS_BEFORE_PACE), more = with_groups(shape, GROUPS_BEFORE_PACE + 1);
-    const double few_s = run_order(find_order(known, &few), times);
-    const double more_s = run_order(find_order(known, &more), times);
-    return more_s + (more_s - few_s) * (shape->micro_steps - more.micro_steps) / group_of(shape);
+    PipelineOrder *further = find_order(known, &more);
+    const double few_s = run_order(find_order(known, &few), times), more_s = run_order(further, times);
+    const double step_s = more_s + (more_s - few_s) * (shape->micro_steps - more.micro_steps) / group_of(shape);
+    return fmax(step_s, issue_pace_s(further, more.micro_steps) * shape->micro_steps);  // it may be behind only later
 }
 
 int32_t pipeline_held(PipelineOrders *known, const PipelineShape *shape, int32_t stage) {

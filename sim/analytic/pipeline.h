@@ -25,6 +25,7 @@ typedef struct PipelineShape {
 typedef struct PipelineTimes {
     const double *part_s;  // of each: forward and backward of a micro-step
     double forward_share;  // of that
+    double device_share;   // of that, what the device needs where the host has issued ahead; 1 = it never does
     double last_share;     // of that, by which the last backward of a stage is longer: gradients are reduced beside it
     double message_s;      // to another stage
 } PipelineTimes;

@@ -19,7 +19,7 @@ static void charge_lane(Simulation *simulation, const Actor *actor, int lane, in
     const Instance *last = walker_head(&simulation->walker, lane, actor->ended[lane] - 1);
     const Task *task = &program->tasks[last->task];
     if (actor->host_bound[lane]) {
-        const int64_t issued = last->issue_ps < to_ps ? last->issue_ps : to_ps;
+        const int64_t issued = actor->start_ps[lane] < to_ps ? actor->start_ps[lane] : to_ps;
         if (issued > from_ps) {
             attribution->overhead_ps += issued - from_ps;
             from_ps = issued;

@@ -92,6 +92,8 @@ static Status compile_tasks(const StepProgram *program, const EngineCosts *costs
                                    : task->kind == TASK_SEND    ? ENGINE_SEND
                                    : task->kind == TASK_RECEIVE ? ENGINE_RECEIVE
                                                                 : ENGINE_ALONE;
+        compiled->tasks[i].stops_host = task_is_message(task) && target_stops_host(program->target, &program->plan);
+        compiled->stopping |= compiled->tasks[i].stops_host ? 1u << task->lane : 0;
         compiled->tasks[i].demand = (uint16_t)(occupies ? demand_index(compiled, task, cost) : 0);
     }
     return STATUS_OK;

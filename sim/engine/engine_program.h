@@ -28,6 +28,7 @@ typedef struct EngineTask {
     int32_t first_record, record_count;
     int16_t lane, guard, group;  // not a collective: below 0
     uint16_t demand;             // index into demands; 0 = occupies nothing
+    bool stops_host;             // which issues nothing more until the task has ended
 } EngineTask;
 
 // Sets of lanes, for a stretch that is being walked: when one of them has nothing queued, (lookahead.c)
@@ -57,6 +58,7 @@ typedef struct EngineProgram {
     ShareDemand *demands;
     int32_t demand_count;
     int32_t lane_count;
+    uint32_t stopping;                // lanes with tasks that stop the host
     uint32_t siblings[ENGINE_LANES];  // lanes with the same communicator, without the lane itself
     Interference interference;
 } EngineProgram;

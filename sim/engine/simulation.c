@@ -63,6 +63,9 @@ static void end_task(Simulation *simulation, int32_t index, int lane) {
     if (simulation->options.keep_spans) {
         keep_span(simulation, index, lane);
     }
+    if (simulation->program.tasks[actor->task[lane]].stops_host) {
+        actor->host_lag_ps = now - walker_head(&simulation->walker, lane, actor->ended[lane])->issue_ps;
+    }
     actor->ended[lane]++;
     actor->done++;
     actor_set_idle(actor, lane);
@@ -98,7 +101,7 @@ static void end_everywhere(Simulation *simulation, int32_t leader, int lane) {
 // Puts the lane's head into its running state; next_ps is the leader's business.
 static void start_on(Simulation *simulation, int32_t index, int lane, const Instance *instance) {
     Actor *actor = &simulation->actors[index];
-    actor->host_bound[lane] = instance->issue_ps == simulation->now_ps && instance->issue_ps > 0;
+    actor->host_bound[lane] = actor_issue_ps(actor, instance) == simulation->now_ps && instance->issue_ps > 0;
     actor_set_busy(actor, lane, LANE_RUNNING);
     actor->task[lane] = instance->task;
     actor->start_ps[lane] = simulation->now_ps;
@@ -200,10 +203,10 @@ static bool meets(Simulation *simulation, int32_t index, int lane, const Instanc
 
 static void start_head(Simulation *simulation, int32_t index, int lane, const Instance *head) {
     Actor *actor = &simulation->actors[index];
-    const int64_t slack_ps = simulation->now_ps - head->issue_ps;
+    const int64_t issue_ps = actor_issue_ps(actor, head), slack_ps = simulation->now_ps - issue_ps;
     if (slack_ps < 0) {
         actor_set_busy(actor, lane, LANE_ISSUING);
-        actor->next_ps[lane] = head->issue_ps;
+        actor->next_ps[lane] = issue_ps;
         return;
     }
     actor->new_slack_ps = slack_ps < actor->new_slack_ps ? slack_ps : actor->new_slack_ps;

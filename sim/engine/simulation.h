@@ -37,11 +37,16 @@ typedef struct Actor {
     int64_t slack_ps[STEP_MAX_DEPTH];  // least time between issue and start since the depth's last boundary,
     int64_t new_slack_ps;              // and since the last boundary of any depth
     int64_t done;                      // tasks ended, skipped ones included
+    int64_t host_lag_ps;               // by which the host issues later than the walk, because tasks stopped it
     int64_t message_ps;                // when the message that was received last was on its way
     uint32_t released;                 // lanes whose head waited for other stages and need not any more
     bool touched;                      // in the list of this instant
     bool changed;                      // runs something else than before this instant
 } Actor;
+
+static inline int64_t actor_issue_ps(const Actor *actor, const Instance *instance) {
+    return instance->issue_ps + actor->host_lag_ps;
+}
 
 static inline void actor_set_idle(Actor *actor, int lane) {
     actor->status[lane] = LANE_IDLE;

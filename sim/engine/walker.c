@@ -71,6 +71,10 @@ static void find_needs(const Walker *walker, const EngineTask *task, int32_t lay
         const int other = __builtin_ctz(left);
         need_at_least(instance, other, walker->rings[other].last_collective);
     }
+    for (uint32_t left = compiled->stopping; left; left &= left - 1) {
+        const int other = __builtin_ctz(left);
+        need_at_least(instance, other, walker->rings[other].last_stop);
+    }
 }
 
 static Instance *queue_task(Walker *walker, int32_t index, int32_t layer, int32_t micro_step, const int32_t *kept) {
@@ -103,6 +107,7 @@ static bool reach_task(Walker *walker, int32_t index, int32_t micro_step, const 
     walker->position++;
     const int32_t count = ring->pulled - walker->early[task->lane];
     ring->last_collective = task->group >= 0 ? count : ring->last_collective;
+    ring->last_stop = task->stops_host ? count : ring->last_stop;
     for (int32_t i = 0; i < task->record_count; i++) {
         const EventSite *site = &walker->compiled->sites[task->first_record + i];
         walker->slot_counts[event_site_slot(site, walker->layer, micro_step)] = count;

@@ -21,6 +21,7 @@ typedef struct LaneRing {
     uint32_t mask;
     int32_t pulled;           // instances queued so far
     int32_t last_collective;  // count including the latest collective on this lane
+    int32_t last_stop;        // and the latest task that stops the host
 } LaneRing;
 
 // One running loop of the walk.

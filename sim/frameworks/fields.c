@@ -102,6 +102,7 @@ static const TargetField fields[] = {
     NEWER(graphs_hold_gradients),
     NEWER(frozen_held),
     NEWER(adapters_cast),
+    NEWER(runtime.messages_stop_host),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(reduces_often_bf16),
     WORDS(vocab_uneven),

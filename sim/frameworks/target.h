@@ -54,6 +54,7 @@ typedef struct TargetRuntime {
     double host_s_per_op;          // host time to issue one operation
     double stage_host_s_per_rank;  // and per rank of a tp group for each of its collectives, where stages of a pipeline
                                    // are on nodes of their own
+    bool messages_stop_host;  // until a message between stages, of stages with one chunk, has ended, nothing is issued
     double lost_lead;         // of host time beyond a kernel's own, what the device idles behind it (sim/cost/host.c)
     double other_share;       // of layers' device time on top: what nothing that is modelled explains
     double step_fixed_s;      // step edges: data, logging, zero_grad
@@ -237,6 +238,12 @@ static inline ReduceOverlap target_reduce_overlap(const Target *target, const Tr
 // Which tensor parallelism the plan's layers have.
 static inline TpFlavour target_tp_flavour(const Target *target, const TrainPlan *plan) {
     return target->sp_switch && plan->sequence_parallel == SEQUENCE_PARALLEL_OFF ? TP_AR : target->tp_flavour;
+}
+
+// Does the host issue nothing until a message between stages has ended? Stages with several chunks take messages beside
+// computing.
+static inline bool target_stops_host(const Target *target, const TrainPlan *plan) {
+    return target->runtime.messages_stop_host && plan_chunks(plan) == 1;
 }
 
 // Behind the last backward?

@@ -14,6 +14,8 @@ static const TargetVersion megatron_2022 = {
         SET(tp_flavour, TP_AR), SET(axes, AXES_DP | AXES_TP | AXES_PP),
         SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_INTERLEAVED)),
         SET(messages_in_turn, true),  // send_forward_recv_backward (pipeline_parallel/schedules.py)
+        SET(runtime.messages_stop_host, true),  // batch_p2p_sync: torch.cuda.synchronize() behind batch_isend_irecv
+                                                // (pipeline_parallel/p2p_communication.py); overlap_p2p_comm has none
         SET(layer_rule, LAYERS_EDGES_IF_UNEVEN),
         SET(ties_stages, true),  // _allreduce_word_embedding_grads (distributed/finalize_model_grads.py)
         SET(selective_flavour, SELECTIVE_CORE), SET(fused_projections, true),

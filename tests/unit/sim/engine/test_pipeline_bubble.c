@@ -164,6 +164,8 @@ enum { TP_NS = 1000 };  // of a collective over tp, where there are any
 
 typedef struct UnitCosts {
     double inputs, weights;  // of forward's; what is not split takes both at once
+    double host;             // seconds for each of the device's
+    bool stops;              // messages stop the host
 } UnitCosts;
 
 // Gradients of weights are one of their products'.
@@ -182,6 +184,9 @@ static void case_begin(Case *pipeline, const Row *row, const UnitCosts *unit, in
     const Target *target = NULL;
     cr_assert_eq(model_find("tiny", &pipeline->arena, &model, &error), STATUS_OK, "%s", error.message);
     cr_assert_eq(target_find("ndtune", &target, &error), STATUS_OK, "%s", error.message);
+    Target *runner = ARENA_NEW(&pipeline->arena, Target);
+    *runner = *target;
+    runner->runtime.messages_stop_host = unit->stops;
     model.layers = row->stages * row->chunks;
     TrainPlan plan = {.mesh = {SIZES(1, 1, 1, 1)},
                       .seq = 64,
@@ -192,7 +197,7 @@ static void case_begin(Case *pipeline, const Row *row, const UnitCosts *unit, in
     plan.mesh.size[AXIS_PP] = row->stages;
     plan.mesh.size[AXIS_TP] = tp;
     plan_canonical(&plan);
-    cr_assert_eq(step_lower_stages(&model, &plan, target, &pipeline->arena, &pipeline->programs, &error), STATUS_OK,
+    cr_assert_eq(step_lower_stages(&model, &plan, runner, &pipeline->arena, &pipeline->programs, &error), STATUS_OK,
                  "%s", error.message);
     const Schedule *schedule = schedule_find(pp_schedule_names[row->schedule]);
     pipeline->costs = ARENA_ARRAY(&pipeline->arena, EngineCosts, row->stages);
@@ -203,12 +208,13 @@ static void case_begin(Case *pipeline, const Row *row, const UnitCosts *unit, in
             const Task *task = &program->tasks[i];
             tasks[i].seconds =
                 task->lane == LANE_TP ? 1e-9 * TP_NS : task_seconds(task, unit, schedule->splits) / row->chunks;
+            tasks[i].host_s = unit->host * tasks[i].seconds;
         }
         pipeline->costs[stage] = (EngineCosts){.tasks = tasks};
     }
 }
 
-static const UnitCosts even = {1, 1}, uneven = {1.2, 0.8};
+static const UnitCosts even = {1, 1, 0, false}, uneven = {1.2, 0.8, 0, false};
 
 Test(pipeline_bubble, a_step_takes_as_long_as_its_schedule_says) {
     for (int i = 0; i < ROWS; i++) {
@@ -247,6 +253,40 @@ Test(pipeline_bubble, a_wait_for_a_message_is_bubble_though_a_collective_follows
     cr_expect_gt(result.exposed_s[AXIS_TP], 0);
     cr_expect_lt(result.exposed_s[AXIS_TP], 1e-3);
     arena_free(&pipeline.arena);
+}
+
+static double run_hosted(const Row *row, const UnitCosts *unit) {
+    Case pipeline = {0};
+    Error error = {0};
+    EngineResult result;
+    const StepProgram *program;
+    case_begin(&pipeline, row, unit, 1);
+    cr_assert_eq(engine_run_stages_costs(&pipeline.programs, pipeline.costs, &(EngineOptions){0}, &pipeline.arena,
+                                         &program, &result, &error),
+                 STATUS_OK, "%s", error.message);
+    arena_free(&pipeline.arena);
+    return result.step_s;
+}
+
+// The host needs 2 s for each of the device's: 6 for a micro-step. Of 8 the last backward is issued at 48 on every
+// stage; on the last one it ends 2 later, and on each of the three before it 2 after that.
+Test(pipeline_bubble, a_host_issues_ahead_while_its_stage_waits) {
+    static const Row row = {PP_1F1B, 4, 8, 1, 0, 0, 0};
+    cr_expect_float_eq(run_hosted(&row, &(UnitCosts){1, 1, 2, false}), 48 + 4 * 2, 1e-6);
+}
+
+// Nothing is ahead: host and device take 3 and 6 s in turn, so the step is three times that of the schedule's units,
+// 33. Between forward and backward of the last stage is no message: there the host gains the device's 1 s of forward,
+// on the way of the first micro-step and of the last; between them the other stages are slower.
+Test(pipeline_bubble, a_host_that_messages_stop_issues_nothing_while_its_stage_waits) {
+    static const Row row = {PP_1F1B, 4, 8, 1, 0, 0, 0};
+    cr_expect_float_eq(run_hosted(&row, &(UnitCosts){1, 1, 2, true}), 3 * 33 - 2, 1e-6);
+}
+
+// Stages with several chunks take messages beside computing.
+Test(pipeline_bubble, messages_of_several_chunks_stop_no_host) {
+    static const Row row = {PP_INTERLEAVED, 4, 8, 2, 0, 0, 0};
+    cr_expect_eq(run_hosted(&row, &(UnitCosts){1, 1, 2, true}), run_hosted(&row, &(UnitCosts){1, 1, 2, false}));
 }
 
 static double run_split(const SplitRow *row, const UnitCosts *unit) {
