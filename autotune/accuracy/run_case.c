@@ -181,6 +181,13 @@ static const char *choose_field(Arena *arena, const RunRow *row, const Target *t
     return NULL;
 }
 
+// What a source tells of its kernels without a word of a compiler was not compiled, whatever the target's recipes are.
+static bool is_said_uncompiled(const RunRow *row) {
+    const char *said = row->compiled_or_fused;
+    return row->plan_word[PLAN_FUSED][0] == '\0' && said && said[0] != '\0' && !strstr(said, "compile") &&
+           !strstr(said, "inductor");
+}
+
 // The columns of the row as choices of the plan; precision and stage have rules of their own.
 static const char *choose_fields(Arena *arena, const RunRow *row, const Target *target, TrainPlan *plan) {
     const char *reason = NULL;
@@ -190,6 +197,9 @@ static const char *choose_fields(Arena *arena, const RunRow *row, const Target *
             id != PLAN_ZERO) {
             reason = choose_field(arena, row, target, id, plan);
         }
+    }
+    if (plan->fused == FUSED_COMPILED && is_said_uncompiled(row)) {
+        plan->fused = FUSED_EAGER;
     }
     if (row->plan_word[PLAN_MASTER_WEIGHTS][0] == '\0') {
         plan->bf16_master = (keeps_bf16(row, plan) && target->bf16_optimizer_bytes_per_parameter > 0) ||

@@ -69,6 +69,7 @@ static const Column columns[] = {
     TEXT("precision", precision, false),
     TEXT("dtype", plan_word[PLAN_PRECISION], false),
     TEXT("fused", plan_word[PLAN_FUSED], false),
+    TEXT("compiled_or_fused", compiled_or_fused, false),
     TEXT("cp_algo", plan_word[PLAN_CP_ROTATE], false),
     TEXT("fp8_recipe", plan_word[PLAN_FP8_RECIPE], false),
     AXIS_LIST(AXIS_COUNT_COLUMN) COUNT("world", world, false, MESH_MAX_WORLD),
@@ -133,7 +134,7 @@ static void layout_fill(Layout *layout) {
 // are certain.
 static bool goes_without(const Column *column) {
     return column->offset == AT(oom_certain) || is_within(column, AT(mesh), sizeof((RunRow *)0)->mesh) ||
-           is_within(column, AT(experts), sizeof((RunRow *)0)->experts);
+           column->offset == AT(compiled_or_fused) || is_within(column, AT(experts), sizeof((RunRow *)0)->experts);
 }
 
 static Status layout_find(const CsvTable *table, Layout *layout, Arena *arena, RunFile *file, Error *error) {

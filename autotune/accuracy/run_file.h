@@ -35,6 +35,7 @@ typedef struct RunRow {
     double gpu_mem_gb;
     // how
     const char *target, *lanes, *precision;
+    const char *compiled_or_fused;            // the source's words about kernels, where `fused` is empty
     const char *plan_word[PLAN_FIELD_COUNT];  // of the plan's fields whose column holds words
     int64_t plan_number[PLAN_FIELD_COUNT];    // of the others
     int64_t mesh[AXIS_COUNT], world;

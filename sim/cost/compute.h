@@ -52,6 +52,9 @@ int task_kernels(const TrainPlan *plan, const Task *task);
 bool task_is_captured(const Target *target, const TrainPlan *plan, const Task *task);
 double task_host_s(const Target *target, const TrainPlan *plan, const Task *task);
 
+// Idle time of the device while the host waits for sizes and issues what they are for (host.c).
+double task_read_back_s(const Target *target, const TrainPlan *plan);
+
 // Idle time of the device behind a task that is short beside its launch (host.c).
 double task_gap_s(const Target *target, const TrainPlan *plan, const Task *task, double device_s);
 

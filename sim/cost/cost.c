@@ -60,8 +60,6 @@ static double stream_bytes(const Target *target, const StepProgram *program, con
     case TASK_QK_NORM:
     case TASK_QK_NORM_BACKWARD:
     case TASK_ROPE:
-    case TASK_SWIGLU:
-    case TASK_SWIGLU_BACKWARD:
     case TASK_ACTIVATION:
     case TASK_ACTIVATION_BACKWARD:
     case TASK_ROUTE:
@@ -70,6 +68,9 @@ static double stream_bytes(const Target *target, const StepProgram *program, con
     case TASK_UNPERMUTE:
     case TASK_UNPERMUTE_BACKWARD:
         return least * traffic_passes(target, &program->plan, task);
+    case TASK_SWIGLU:
+    case TASK_SWIGLU_BACKWARD:
+        return least * traffic_passes(target, &program->plan, task) + (double)task->cast_bytes;
     case TASK_LOSS_MAX:
         return logits * traffic_loss_bytes_per_logit(target, &program->plan, task) * loss_max_share;
     case TASK_LOSS_SUM:
@@ -110,6 +111,9 @@ static KernelTime gemm_task_time(const Accelerator *accelerator, const StepProgr
     return time;
 }
 
+// Kernels of biases that are added expert by expert, and two for all of them (lower_experts.c, BIAS_BYTES).
+enum { BIAS_KERNELS = 2, BIAS_BACKWARD_KERNELS = 5, BIAS_KERNELS_OF_ALL = 2 };
+
 // Of as many rows for each expert.
 static KernelTime grouped_task_time(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
     const Dtype output = program->buffers[task_operand(program, task, AT_GEMM_C)->ref.buffer].dtype;
@@ -118,11 +122,20 @@ static KernelTime grouped_task_time(const Accelerator *accelerator, const StepPr
                              .n = task->n,
                              .k = task->trans_a ? rows : task->k,
                              .groups = task->groups,
-                             .output_bytes = dtype_bytes(output),
+                             .output_bytes = dtype_bytes(output) * (task->accumulate ? 2 : 1),
                              .trans_a = task->trans_a,
                              .trans_b = task->trans_b,
-                             .output = output};
-    return gemm_time(accelerator, task->dtype, &shape);
+                             .output = output,
+                             .accumulate = task->accumulate};
+    KernelTime time = gemm_time(accelerator, task->dtype, &shape);
+    if (task->cast_bytes > 0) {
+        const int each = task->phase == PHASE_FORWARD ? BIAS_KERNELS : BIAS_BACKWARD_KERNELS;
+        const KernelTime biases =
+            stream_time(accelerator, (double)task->cast_bytes, each * task->groups + BIAS_KERNELS_OF_ALL);
+        time.seconds += biases.seconds;
+        time.memory_s += biases.memory_s;
+    }
+    return time;
 }
 
 // What the causal mask lets through of this block, for the rank that the ring waits for. Zigzag: every rank half of
@@ -345,6 +358,7 @@ static TaskCost collective_task_cost(const CostModel *model, const StepProgram *
         const double in_the_open = fmax(least_open * bucketed, bucketed - beside_forward_s(model, program, task));
         cost.seconds = (in_the_open + tp_copy_s(model, task)) * exposed_share(model, program, task) *
                        (1 + model->target->runtime.collective_share);
+        cost.seconds += task->awaited ? task_read_back_s(model->target, &program->plan) : 0;
         occupy(model, &alone, &cost);
     }
     return cost;

@@ -153,3 +153,16 @@ double task_gap_s(const Target *target, const TrainPlan *plan, const Task *task,
     const double host_s = issue_s(target, plan, task);
     return host_s > 0 ? target->runtime.lost_lead * host_s * host_s / (host_s + device_s) : 0;
 }
+
+// Counts of tokens are copied to the host, theirs and the other ranks', and it waits (expert_parallel.py,
+// _token_dispatch; Megatron-LM, token_dispatcher.py _maybe_dtoh_and_synchronize). Nothing is queued behind them: the
+// device idles until an order of tokens and an exchange are issued.
+enum { READ_BACKS = 2 };
+
+double task_read_back_s(const Target *target, const TrainPlan *plan) {
+    const Task behind[] = {{.kind = TASK_PERMUTE, .phase = PHASE_FORWARD},
+                           {.kind = TASK_ALL_TO_ALL, .phase = PHASE_FORWARD}};
+    const double factor = target->runtime.memory_passes > 0 ? 1 : host_factor[plan->fused];
+    const int operations = READ_BACKS + task_kernels(plan, &behind[0]) + task_kernels(plan, &behind[1]);
+    return target->runtime.host_s_per_op * factor * operations;
+}

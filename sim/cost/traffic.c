@@ -57,7 +57,7 @@ static bool is_one_kernel(TaskKind kind) {
 // times weights 2 S, back in order 2 S, sum S and a plane out, of S and one; its backward: spread S, in order 2 S,
 // times weights 2 S, their gradient 4 S, of 2 S and one; tokens' gradient: index_add reads and writes what it adds to,
 // 3 S. Router: softmax in fp32 and its cast, 14 bytes of 6. Without runs that judge it.
-static double routed_passes(const TrainPlan *plan, const Task *task) {
+static double indexed_passes(const TrainPlan *plan, const Task *task) {
     const double rows = (double)task->inner;
     if (plan->fused != FUSED_EAGER) {
         return 1;
@@ -74,6 +74,32 @@ static double routed_passes(const TrainPlan *plan, const Task *task) {
     }
 }
 
+// The same of EXPERTS_WEIGHTED_FP32 (its models/moe.py and distributed/expert_parallel.py of 2025-08). Forward: gather
+// 2 S; to fp32 3 S, times weights 4 S, to bf16 3 S; scatter_add of 3 S to a copy of the tokens, two planes. Backward:
+// gather 2 S, casts back 6 S, two products 10 S, their sum 2 S; scatter_add of 3 S to zeros, a plane. In the order of
+// the experts here and back: a padded copy 2 S, picks 2 S, put back 2 S; backward adds by index 4 S, slices 2 S, picks
+// 2 S and zeroes 2 S. Compiled, what is elementwise is one pass with the gather or the sum: weights 2 S, 5 S back.
+static double weighted_passes(const TrainPlan *plan, const Task *task) {
+    const double rows = (double)task->inner;
+    const bool eager = plan->fused == FUSED_EAGER, back = task->phase == PHASE_BACKWARD;
+    switch (task->kind) {
+    case TASK_UNPERMUTE:
+        return back ? (3 * rows + 1) / (rows + 1) : ((eager ? 13 : 5) * rows + 2) / (rows + 1);
+    case TASK_UNPERMUTE_BACKWARD:
+        return (eager ? 20 : 5) * rows / (2 * rows + 1);
+    case TASK_PERMUTE:
+        return rows > 1 || !eager ? 1 : back ? 5.0 / 2 : 3.0 / 2;
+    default:
+        return eager ? 14.0 / 6 : 1;
+    }
+}
+
+static double routed_passes(const Target *target, const TrainPlan *plan, const Task *task) {
+    return target->expert_flavour == EXPERTS_WEIGHTED_FP32 ? weighted_passes(plan, task)
+           : target->expert_flavour == EXPERTS_INDEXED     ? indexed_passes(plan, task)
+                                                           : 1;
+}
+
 static bool is_routed(TaskKind kind) {
     return kind >= TASK_ROUTE && kind <= TASK_UNPERMUTE_BACKWARD;
 }
@@ -83,7 +109,7 @@ double traffic_passes(const Target *target, const TrainPlan *plan, const Task *t
         return one_kernel_passes(plan, task);
     }
     if (is_routed(task->kind)) {
-        return routed_passes(plan, task);
+        return routed_passes(target, plan, task);
     }
     if (target->runtime.memory_passes > 0) {
         return fmax(1, target->runtime.memory_passes);

@@ -104,6 +104,7 @@ static const TargetField fields[] = {
     NEWER(adapters_cast),
     NEWER(runtime.messages_stop_host),
     // How its runs are published, what it takes and may be asked for, and words.
+    WORDS(expert_flavour),  // of models with experts only
     WORDS(reduces_often_bf16),
     WORDS(vocab_uneven),
     WORDS(seq_by_tp),

@@ -34,6 +34,11 @@ typedef enum { REPLICATE_ANY, REPLICATE_NOT_BESIDE_TP, REPLICATE_NOT_BESIDE_TP_O
 // fp8 copies of the weights, one of them transposed, live beside the bf16 ones.
 typedef enum { FP8_NONE, FP8_TORCHAO, FP8_TRANSFORMER_ENGINE } Fp8Flavour;
 
+// How tokens get to experts and back, and what is beside the products. INDEXED: picked by index, weighted and summed,
+// one operation each (transformers). WEIGHTED_FP32: gathered, weighted in fp32, added back; rows are padded in a copy.
+// PERMUTE_KERNELS: a kernel for each order; clamps, and biases expert by expert in fp32, are operations.
+typedef enum { EXPERTS_INDEXED, EXPERTS_WEIGHTED_FP32, EXPERTS_PERMUTE_KERNELS } ExpertFlavour;
+
 // PyTorch's caching allocator under the target, replayed for what it reserves: a segment per cudaMalloc, or segments
 // that grow (expandable_segments). NONE: reserved is live bytes and the runtime's slack.
 typedef enum { ALLOCATOR_NONE, ALLOCATOR_SEGMENTS, ALLOCATOR_EXPANDABLE } AllocatorFlavour;
@@ -129,6 +134,7 @@ typedef struct Target {
     bool bf16_weights;  // with precision bf16, weights, gradients and optimizer state are bf16 whatever is asked for
     Fp8Flavour fp8_flavour;
     AllocatorFlavour allocator;
+    ExpertFlavour expert_flavour;
     // legality
     ReplicateRule replicate_rule;
     RankOrderRule rank_order_rule;

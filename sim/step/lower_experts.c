@@ -105,30 +105,45 @@ static void set_product(Op *op, int64_t m, int64_t n, int64_t k, double flops) {
     op->task.flops = flops;
 }
 
+// What Megatron-LM runs beside the products of a model with biases (gpt_oss), bytes per routed element: the second
+// bias times the weight in fp32, expert by expert, put together again and cast (4, 10, 8, 6; back 6, 6, 4, 8 and 4, 12:
+// transformer/moe/experts.py, _apply_bias), and clamps of both halves before the gated activation, put together (8 of
+// the input; back 11 of masks, and 4: fusions/fused_bias_geglu.py, weighted_bias_quick_geglu_impl).
+enum { BIAS_BYTES = 28, BIAS_BACKWARD_BYTES = 40, CLAMP_BYTES = 2 * 8, CLAMP_BACKWARD_BYTES = 2 * 15 };
+
+static int64_t beside_bytes(const Lowering *lowering, int bytes, int64_t width) {
+    const bool apart = lowering->model->experts.bias && lowering->target->expert_flavour == EXPERTS_PERMUTE_KERNELS;
+    return apart ? bytes * routed_rows(lowering) * width : 0;
+}
+
 static double grouped_flops(const Lowering *lowering, const Grouped *grouped) {
     return 2.0 * (double)routed_rows(lowering) * (double)grouped->in * (double)grouped->out;
 }
 
-static void add_grouped_forward(Lowering *lowering, const Grouped *grouped, int32_t x, int32_t y) {
+static Op *add_grouped_forward(Lowering *lowering, const Grouped *grouped, int32_t x, int32_t y) {
     Op *op = add_grouped(
         lowering, SECTION_LAYER_FORWARD, grouped->name, op_whole(lowering, x),
         unit_slice(lowering, lowering->weights[lowering_expert_unit(lowering)], grouped->weights, grouped->weights),
         op_whole(lowering, y));
     op->task.trans_b = true;
     set_product(op, routed_rows(lowering), grouped->out, grouped->in, grouped_flops(lowering, grouped));
+    return op;
 }
 
-static void add_grouped_backward(Lowering *lowering, const Grouped *grouped, int32_t x, int32_t dx, int32_t dy) {
+// Returns the product that makes the input's gradient.
+static Op *add_grouped_backward(Lowering *lowering, const Grouped *grouped, int32_t x, int32_t dx, int32_t dy) {
     Op *op = add_grouped(
         lowering, SECTION_LAYER_BACKWARD, grouped->dgrad, op_whole(lowering, dy),
         unit_slice(lowering, lowering->weights[lowering_expert_unit(lowering)], grouped->weights, grouped->weights),
         op_whole(lowering, dx));
     set_product(op, routed_rows(lowering), grouped->in, grouped->out, grouped_flops(lowering, grouped));
+    Op *input = op;
     op = add_grouped(
         lowering, SECTION_LAYER_BACKWARD, grouped->wgrad, op_whole(lowering, dy), op_whole(lowering, x),
         unit_slice(lowering, lowering->gradients[lowering_expert_unit(lowering)], grouped->weights, grouped->weights));
     op->task.trans_a = true;
     set_product(op, grouped->out, grouped->in, routed_rows(lowering), grouped_flops(lowering, grouped));
+    return input;
 }
 
 // ---- what streams
@@ -160,22 +175,23 @@ static Op *add_gated(Lowering *lowering, Section section, TaskKind kind, const c
 
 // ---- between ranks
 
-static void exchange(Lowering *lowering, Section section, const char *name, int32_t from, int32_t to) {
+static Op *exchange(Lowering *lowering, Section section, const char *name, int32_t from, int32_t to) {
     const Phase phase = section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD;
     Op op = op_collective(lowering, TASK_ALL_TO_ALL, LANE_CP, lowering->ep_group, name, phase);
     op.task.dtype = lowering->tensors[from].dtype;
     op.task.payload_bytes = lowering->tensors[from].bytes;
     op_operand(&op, op_whole(lowering, from), ACCESS_READ);
     op_operand(&op, op_whole(lowering, to), ACCESS_WRITE);
-    op_list_append(lowering->arena, &lowering->lists[section], &op);
+    return op_list_append(lowering->arena, &lowering->lists[section], &op);
 }
 
-// How many tokens of each expert come: before any of them does.
+// How many tokens of each expert come: before any of them does. Sizes of the exchanges are the host's.
 static void exchange_counts(Lowering *lowering) {
     const int experts = lowering->model->experts.count;
-    exchange(lowering, SECTION_LAYER_FORWARD, "count tokens",
-             lowering_tensor(lowering, "expert_counts", ROLE_RUNTIME, DTYPE_FP32, experts),
-             lowering_tensor(lowering, "expert_counts of ranks", ROLE_RUNTIME, DTYPE_FP32, experts));
+    Op *op = exchange(lowering, SECTION_LAYER_FORWARD, "count tokens",
+                      lowering_tensor(lowering, "expert_counts", ROLE_RUNTIME, DTYPE_FP32, experts),
+                      lowering_tensor(lowering, "expert_counts of ranks", ROLE_RUNTIME, DTYPE_FP32, experts));
+    op->task.awaited = true;
 }
 
 // Rows as they came from other ranks in the order of the experts here, or back.
@@ -246,11 +262,13 @@ void lower_experts(Lowering *lowering, const Half *half, int32_t x) {
     }
     add_grouped_forward(lowering, &up, tensors.in, tensors.gate_up);
     op = add_gated(lowering, section, TASK_SWIGLU, "experts swiglu");
+    op->task.cast_bytes = beside_bytes(lowering, CLAMP_BYTES, expert_ffn(lowering));
     op_operand(op, op_whole(lowering, tensors.gate_up), ACCESS_READ);
     op_operand(op, column(lowering, tensors.gate_up, expert_ffn(lowering)), ACCESS_READ);
     op_operand(op, op_whole(lowering, tensors.act), ACCESS_WRITE);
     op_operand(op, kept_values(lowering), ACCESS_WRITE);
-    add_grouped_forward(lowering, &down, tensors.act, tensors.out);
+    op = add_grouped_forward(lowering, &down, tensors.act, tensors.out);
+    op->task.cast_bytes = beside_bytes(lowering, BIAS_BYTES, lowering->dims.hidden);
     if (spread) {
         combine(lowering, section, &tensors, tensors.out, tensors.back);
     }
@@ -364,8 +382,10 @@ void lower_experts_backward(Lowering *lowering, const Half *half, const HalfGrad
         dispatch(lowering, section, &tensors, dback, dout);
     }
     add_expert_bias(lowering, "experts_down_bias", dout, hidden);
-    add_grouped_backward(lowering, &down, tensors.act, dact, dout);
+    op = add_grouped_backward(lowering, &down, tensors.act, dact, dout);
+    op->task.cast_bytes = beside_bytes(lowering, BIAS_BACKWARD_BYTES, hidden);
     op = add_gated(lowering, section, TASK_SWIGLU_BACKWARD, "experts swiglu backward");
+    op->task.cast_bytes = beside_bytes(lowering, CLAMP_BACKWARD_BYTES, expert_ffn(lowering));
     op_operand(op, op_whole(lowering, dact), ACCESS_READ);
     op_operand(op, op_whole(lowering, tensors.gate_up), ACCESS_READ);
     op_operand(op, column(lowering, tensors.gate_up, expert_ffn(lowering)), ACCESS_READ);

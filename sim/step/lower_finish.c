@@ -155,6 +155,9 @@ static uint64_t task_key(const Task *task) {
         hash_text(&hash, "groups");
         hash_int(&hash, task->groups);
     }
+    if (task->awaited) {
+        hash_text(&hash, "awaited");
+    }
     if (task->window > 0) {
         hash_text(&hash, "window");
         hash_int(&hash, task->window);

@@ -119,6 +119,7 @@ typedef struct Task {
     bool backward;     // rotary direction
     bool vocab_split;  // embedding (range = inner) and loss (range = cols): this rank holds [tp index * range, + range)
     bool reduce_max;   // all-reduce: max instead of sum
+    bool awaited;      // all-to-all: the host waits for what comes
     bool scaled;       // embedding
     bool alibi;        // attention: scores lose slope * distance (Press et al. 2022)
     Activation activation;
@@ -135,7 +136,8 @@ typedef struct Task {
     int64_t replicated;     // square sum: leading elements of the unit that every tp rank holds
     double flops;           // arithmetic of the representative rank
     int64_t traffic_bytes;  // least memory traffic: operands once
-    int64_t cast_bytes;     // fp8 GEMM: memory traffic of casting its operands before it
+    int64_t cast_bytes;     // memory traffic of what is beside it: fp8 GEMM: casts of its operands; grouped GEMM:
+                            // biases; gated activation: clamps
     int64_t payload_bytes;  // collectives: the full tensor (all-gather output, reduce-scatter input, all parts of an
                             // all-to-all), or the message
     int32_t first_operand, operand_count;

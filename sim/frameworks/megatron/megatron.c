@@ -13,7 +13,7 @@ static const TargetVersion megatron_2022 = {
     .settings = SETTINGS(
         SET(tp_flavour, TP_AR), SET(axes, AXES_DP | AXES_TP | AXES_PP),
         SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_INTERLEAVED)),
-        SET(messages_in_turn, true),  // send_forward_recv_backward (pipeline_parallel/schedules.py)
+        SET(messages_in_turn, true),            // send_forward_recv_backward (pipeline_parallel/schedules.py)
         SET(runtime.messages_stop_host, true),  // batch_p2p_sync: torch.cuda.synchronize() behind batch_isend_irecv
                                                 // (pipeline_parallel/p2p_communication.py); overlap_p2p_comm has none
         SET(layer_rule, LAYERS_EDGES_IF_UNEVEN),
@@ -41,6 +41,7 @@ static const TargetVersion megatron_core = {
     .evidence = "41 published runs",
     .settings = SETTINGS(
         SET(tp_flavour, TP_SP), SET(sp_switch, true),  // --sequence-parallel
+        SET(expert_flavour, EXPERTS_PERMUTE_KERNELS),  // --moe-permute-fusion, in NeMo's and Megatron-Bridge's recipes
         SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP | AXES_EP),
         SET(zigzag, true),                         // DualChunkSwap of Transformer Engine (executor.md 1.3)
         SET(offloads, 1u << OFFLOAD_OPTIMIZER),    // --optimizer-cpu-offload (optimizer_config.py)

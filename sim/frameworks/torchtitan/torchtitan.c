@@ -25,8 +25,9 @@ static const TargetVersion torchtitan_0_2 = {
                                         // replicate2_shard2_accumulate)
         SET_TEXT(grad_sync_note, "its trainer reduces on every micro-step and has no switch for it"),
         SET(tp_copies, true),  // torch.distributed._functional_collectives: cat of chunks where the dimension is not 0
-        SET(allocator, ALLOCATOR_EXPANDABLE),  // its run_train.sh
-        SET(fp8_flavour, FP8_TORCHAO),         // Float8LinearConverter
+        SET(allocator, ALLOCATOR_EXPANDABLE),        // its run_train.sh
+        SET(expert_flavour, EXPERTS_WEIGHTED_FP32),  // models/moe.py
+        SET(fp8_flavour, FP8_TORCHAO),               // Float8LinearConverter
         SET(vocab_uneven, true),  // DTensor shards rows unevenly: apply_tp of 1003 entries over 2 ranks trains as one
         SET(seq_by_tp, true),     // ParallelDims.seq_len_divisor of 0.2.2, asserted by every parallelize
         SET(replicate_rule, REPLICATE_NOT_BESIDE_TP),  // R > 1 with S = C = 1 is DDP, which does not combine (2.1)

@@ -187,6 +187,21 @@ Test(run_case, a_row_with_experts_is_a_model_with_experts) {
     cr_assert_eq(experts->shared_ffn, 1024);
 }
 
+// torchtitan compiles by itself; what a source tells of its kernels goes before.
+Test(run_case, kernels_that_name_no_compiler_were_not_compiled) {
+    const char *const said[] = {"grouped_mm", "torch.compile", "graph_trainer full inductor", ""};
+    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
+        const char *header = arena_format(&arena, "id,model,cluster,target,dp_replicate,dp_shard,cp,tp,seq_len,"
+                                                  "micro_batch,recompute,compiled_or_fused,step_time_s\n");
+        const char *line = arena_format(&arena, "a,llama-3-8b,dgx-h100,torchtitan,1,8,1,1,4096,1,full,%s,1\n", said[i]);
+        const RunFile file = run_file_of(&arena, arena_format(&arena, "%s%s", header, line));
+        RunCase run;
+        run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+        cr_assert_null(run.skipped, "%s", run.skipped);
+        cr_expect_eq(run.plan.fused, i == 0 ? FUSED_EAGER : FUSED_COMPILED, "%s", said[i]);
+    }
+}
+
 Test(run_case, experts_that_this_version_cannot_predict_say_why) {
     static const struct {
         const char *columns, *values, *says;

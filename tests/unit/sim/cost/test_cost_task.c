@@ -435,6 +435,28 @@ static double grouped_rate(int64_t experts, int64_t rows) {
                        .seconds;
 }
 
+static double grouped_sum_s(int32_t experts, bool accumulate) {
+    Bench bench;
+    bench_begin(&bench, machine_h100(), &fused);
+    bench.operands[AT_GEMM_C].ref.buffer = 1;
+    return bench_cost(&bench, (Task){.kind = TASK_GROUPED_GEMM,
+                                     .dtype = DTYPE_BF16,
+                                     .trans_a = true,
+                                     .accumulate = accumulate,
+                                     .groups = experts,
+                                     .m = 4096,
+                                     .n = 4096,
+                                     .k = 1024 * experts})
+        .seconds;
+}
+
+// Of fp32 sums: read, which the products do not hide.
+Test(cost_task, every_experts_gradient_that_adds_up_reads_its_sum) {
+    const double one_s = grouped_sum_s(1, true) - grouped_sum_s(1, false);
+    cr_assert_gt(one_s, 0.5 * 4096 * 4096 * 4 / machine_h100().accelerator.memory_bytes_per_s);
+    cr_assert_float_eq(grouped_sum_s(16, true) - grouped_sum_s(16, false), 16 * one_s, 3 * one_s);
+}
+
 Test(cost_task, grouped_products_slow_down_with_rows_per_expert_and_not_with_experts) {
     cr_assert_float_eq(grouped_rate(64, 2048) / grouped_rate(8, 2048), 1, 0.05);
     cr_assert_lt(grouped_rate(64, 64), 0.75 * grouped_rate(64, 2048));

@@ -121,3 +121,27 @@ Test(expert_ranks, meshes_that_cannot_be_are_refused) {
     }
     arena_free(&arena);
 }
+
+// Megatron-LM's: biases in fp32 expert by expert, and clamps, are operations of their own.
+Test(expert_ranks, biases_and_clamps_that_are_no_part_of_a_kernel_move_their_bytes) {
+    Arena arena = {0};
+    const LoweredRequest request = {
+        .model = "gpt-oss-20b", .target = "megatron", .mesh = "dp_shard=8,ep=4", .bf16 = true};
+    LoweredRequest picked = request;
+    picked.target = "torchtitan";
+    const StepProgram apart = lowered(&arena, request), within = lowered(&arena, picked);
+    cr_assert_eq(task_named(&apart, "experts down")->cast_bytes, INT64_C(28) * 64 * 4 * 2880);
+    cr_assert_eq(task_named(&apart, "experts swiglu")->cast_bytes, INT64_C(16) * 64 * 4 * 2880);
+    cr_assert_eq(task_named(&within, "experts down")->cast_bytes, 0);
+    arena_free(&arena);
+}
+
+Test(expert_ranks, the_host_waits_for_the_counts_and_for_nothing_else) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, spread);
+    for (int32_t i = 0; i < program.task_count; i++) {
+        const Task *task = &program.tasks[i];
+        cr_expect_eq(task->awaited, strcmp(task->name, "count tokens") == 0, "%s", task->name);
+    }
+    arena_free(&arena);
+}
