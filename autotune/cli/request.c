@@ -396,7 +396,7 @@ static Status choose_order(Builder *builder, Error *error) {
 static void say_others(Builder *builder) {
     static const bool told[PLAN_FIELD_COUNT] = {
         [PLAN_PRECISION] = true, [PLAN_MASTER_WEIGHTS] = true, [PLAN_FP8_RECIPE] = true,   [PLAN_ATTENTION] = true,
-        [PLAN_FUSED] = true,     [PLAN_TP_OVERLAP] = true,     [PLAN_REDUCE_DTYPE] = true,
+        [PLAN_FUSED] = true,     [PLAN_TP_OVERLAP] = true,     [PLAN_REDUCE_DTYPE] = true, [PLAN_IMBALANCE] = true,
     };
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         const int asked = builder->request->asked[i];
@@ -593,6 +593,7 @@ Status request_build(Cli *cli, const RequestDefaults *defaults, TuneRequest *req
     choose_search(&builder);
     TRY(check_formats(&builder, error));
     TRY(request_check_finetune(cli, error));
+    TRY(request_check_imbalance(cli, request, error));
     choose_limits(&builder);
     TRY(choose_objective(&builder, error));
     return choose_baseline(&builder, error);

@@ -26,6 +26,15 @@ Status request_check_finetune(Cli *cli, Error *error) {
     return STATUS_OK;
 }
 
+Status request_check_imbalance(Cli *cli, const TuneRequest *request, Error *error) {
+    const OptionId option = option_of(PLAN_IMBALANCE);
+    return cli_given(cli, option) && request->model.experts.count == 0
+               ? cli_blame(cli, option,
+                           error_set(error, STATUS_USAGE, "--%s is of experts, and %s has none",
+                                     plan_fields[PLAN_IMBALANCE].option.name, request->model.name))
+               : STATUS_OK;
+}
+
 static const char *finetune_text(const TrainPlan *plan, Arena *arena) {
     static const char *const layers[LORA_TARGETS_COUNT] = {[LORA_ALL] = "all linear layers",
                                                            [LORA_ATTENTION] = "the linear layers of attention",
@@ -56,6 +65,12 @@ int request_training_texts(const TrainPlan *plan, Arena *arena, const char *text
     }
     if (plan->pack > 0) {
         texts[count++] = pack_text(plan, arena);
+    }
+    if (plan->imbalance > 0) {
+        texts[count++] = arena_format(arena,
+                                      "where experts are spread (ep), those of the busiest rank get %d %% more tokens "
+                                      "than the mean, on every layer and micro-step",
+                                      plan->imbalance);
     }
     return count;
 }

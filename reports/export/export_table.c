@@ -150,6 +150,7 @@ static const bool says_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
                                                   [PLAN_LORA_TARGETS] = true,
                                                   [PLAN_OPTIMIZER] = true,
                                                   [PLAN_PACK] = true,
+                                                  [PLAN_IMBALANCE] = true,  // of the data, not of a file
                                                   [PLAN_PP_SCHEDULE] = true,
                                                   [PLAN_VIRTUAL_STAGES] = true};
 

@@ -137,6 +137,7 @@ typedef struct TrainPlan {
     LoraTargets lora_targets;
     Optimizer optimizer;
     int pack;  // mean length of documents that share a sequence and see themselves only; 0 = it is one document
+    int imbalance;  // of the experts of the busiest rank of ep: tokens over the mean, in per cent
 } TrainPlan;
 
 // The fields beside the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -172,6 +173,7 @@ typedef enum {
     PLAN_LORA_TARGETS,
     PLAN_OPTIMIZER,
     PLAN_PACK,
+    PLAN_IMBALANCE,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 

@@ -121,6 +121,10 @@ static bool has_virtual_stages(const TrainPlan *plan) {
     return has_stages(plan) && (plan->pp_schedule == PP_INTERLEAVED || plan->pp_schedule == PP_ZERO_BUBBLE);
 }
 
+static bool spreads_experts(const TrainPlan *plan) {
+    return plan->mesh.size[AXIS_EP] > 1;
+}
+
 static bool has_adapters(const TrainPlan *plan) {
     return plan->finetune != FINETUNE_FULL;
 }
@@ -316,6 +320,12 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                    .option = {"pack", "N", "tokens", "0: a sequence is one document",
                               "mean length of the documents that are packed into a sequence: attention is within each",
                               PLAN_OPTION_SAYS_WHAT}},
+    [PLAN_IMBALANCE] = {"imbalance", .label = "imbalance of experts", AT(imbalance), .high = 10000,
+                        .matters = spreads_experts, .scope = PLAN_OF_JOB,
+                        .option = {"imbalance", "N", "per cent", "0: all ranks of ep get as many tokens",
+                                   "tokens over the mean that the experts of the busiest rank of ep get: the others "
+                                   "wait for it; a what-if, nothing predicts it",
+                                   PLAN_OPTION_SAYS_WHAT}},
 };
 
 int plan_get(const TrainPlan *plan, PlanFieldId id) {

@@ -2,16 +2,24 @@
 // grouped products (gate and up in one), weighted sum back, shared experts beside. With ep a rank holds a part of the
 // experts: ranks tell each other how many tokens come, tokens go to the ranks of their experts by an all-to-all and
 // are put in order again there, results go back the same way; backward does both again in reverse (moe.md 3;
-// ExpertParallel and MoEAlltoAllTokenDispatcher of the frameworks that have it). Rows per expert and rank are the
-// mean: who gets more is not modelled, nor are dropped tokens, the host that waits for the counts and the sums of
-// biases in forward. Under tp every rank has a slice of each expert's width and all tokens. Operations: transformers
-// 5.23, integrations/moe.py grouped_mm_experts_forward; other frameworks differ in how many kernels they are.
+// ExpertParallel and MoEAlltoAllTokenDispatcher of the frameworks that have it). Rows per expert are the mean of the
+// busiest rank, by the plan's imbalance. Not modelled: dropped tokens, experts that differ on a rank. Under tp every
+// rank has a slice of each expert's width and all tokens. Operations: transformers 5.23, integrations/moe.py
+// grouped_mm_experts_forward; other frameworks differ in how many kernels they are.
 
 #include "sim/step/lower_ops.h"
 
 // Rows that experts see: each token once for every expert that it visits.
 static int64_t routed_rows(const Lowering *lowering) {
     return lowering->dims.tokens * lowering->model->experts.active;
+}
+
+// And those of other ranks' tokens that come to the experts here, on the busiest rank: tokens are counted in whole
+// 256ths, so that sizes stay proportional to them.
+static int64_t received_rows(const Lowering *lowering) {
+    enum { WHOLE = 256, PER_CENT = 100 };
+    const int64_t over = lowering->ep > 1 ? (int64_t)WHOLE * lowering->plan->imbalance / PER_CENT : 0;
+    return over > 0 ? routed_rows(lowering) * (WHOLE + over) / WHOLE : routed_rows(lowering);
 }
 
 static int64_t expert_ffn(const Lowering *lowering) {
@@ -22,6 +30,11 @@ static int32_t routed_by(Lowering *lowering, const char *name, int64_t width) {
     return tokens_by(lowering, name, lowering->model->experts.active * width);
 }
 
+static int32_t received_by(Lowering *lowering, const char *name, int64_t width) {
+    return lowering_tensor(lowering, name, ROLE_ACTIVATION, activation_dtype(lowering, name),
+                           received_rows(lowering) * width);
+}
+
 typedef struct ExpertTensors {
     int32_t logits, routing;  // routing: weight and expert of each routed row, f32 and i32
     int32_t in, gate_up, act, out;
@@ -30,12 +43,12 @@ typedef struct ExpertTensors {
 
 static ExpertTensors expert_tensors(Lowering *lowering) {
     const Dims *d = &lowering->dims;
-    const int32_t out = routed_by(lowering, "experts_out", d->hidden);
+    const int32_t out = received_by(lowering, "experts_out", d->hidden);
     return (ExpertTensors){.logits = tokens_by(lowering, "router_logits", lowering->model->experts.count),
                            .routing = row_statistics(lowering, "routing", 2 * routed_rows(lowering)),
-                           .in = routed_by(lowering, "experts_in", d->hidden),
-                           .gate_up = routed_by(lowering, "experts_gate_up", 2 * expert_ffn(lowering)),
-                           .act = routed_by(lowering, "experts_act", expert_ffn(lowering)),
+                           .in = received_by(lowering, "experts_in", d->hidden),
+                           .gate_up = received_by(lowering, "experts_gate_up", 2 * expert_ffn(lowering)),
+                           .act = received_by(lowering, "experts_act", expert_ffn(lowering)),
                            .out = out,
                            .back = lowering->ep > 1 ? routed_by(lowering, "experts_back", d->hidden) : out};
 }
@@ -113,11 +126,11 @@ enum { BIAS_BYTES = 28, BIAS_BACKWARD_BYTES = 40, CLAMP_BYTES = 2 * 8, CLAMP_BAC
 
 static int64_t beside_bytes(const Lowering *lowering, int bytes, int64_t width) {
     const bool apart = lowering->model->experts.bias && lowering->target->expert_flavour == EXPERTS_PERMUTE_KERNELS;
-    return apart ? bytes * routed_rows(lowering) * width : 0;
+    return apart ? bytes * received_rows(lowering) * width : 0;
 }
 
 static double grouped_flops(const Lowering *lowering, const Grouped *grouped) {
-    return 2.0 * (double)routed_rows(lowering) * (double)grouped->in * (double)grouped->out;
+    return 2.0 * (double)received_rows(lowering) * (double)grouped->in * (double)grouped->out;
 }
 
 static Op *add_grouped_forward(Lowering *lowering, const Grouped *grouped, int32_t x, int32_t y) {
@@ -126,7 +139,7 @@ static Op *add_grouped_forward(Lowering *lowering, const Grouped *grouped, int32
         unit_slice(lowering, lowering->weights[lowering_expert_unit(lowering)], grouped->weights, grouped->weights),
         op_whole(lowering, y));
     op->task.trans_b = true;
-    set_product(op, routed_rows(lowering), grouped->out, grouped->in, grouped_flops(lowering, grouped));
+    set_product(op, received_rows(lowering), grouped->out, grouped->in, grouped_flops(lowering, grouped));
     return op;
 }
 
@@ -136,13 +149,13 @@ static Op *add_grouped_backward(Lowering *lowering, const Grouped *grouped, int3
         lowering, SECTION_LAYER_BACKWARD, grouped->dgrad, op_whole(lowering, dy),
         unit_slice(lowering, lowering->weights[lowering_expert_unit(lowering)], grouped->weights, grouped->weights),
         op_whole(lowering, dx));
-    set_product(op, routed_rows(lowering), grouped->in, grouped->out, grouped_flops(lowering, grouped));
+    set_product(op, received_rows(lowering), grouped->in, grouped->out, grouped_flops(lowering, grouped));
     Op *input = op;
     op = add_grouped(
         lowering, SECTION_LAYER_BACKWARD, grouped->wgrad, op_whole(lowering, dy), op_whole(lowering, x),
         unit_slice(lowering, lowering->gradients[lowering_expert_unit(lowering)], grouped->weights, grouped->weights));
     op->task.trans_a = true;
-    set_product(op, grouped->out, grouped->in, routed_rows(lowering), grouped_flops(lowering, grouped));
+    set_product(op, grouped->out, grouped->in, received_rows(lowering), grouped_flops(lowering, grouped));
     return input;
 }
 
@@ -160,12 +173,12 @@ static Op *add_routed(Lowering *lowering, Section section, TaskKind kind, const 
 static OpRef kept_values(Lowering *lowering) {
     return lowering->target->fused_projections
                ? op_absent()
-               : op_whole(lowering, routed_by(lowering, "experts_values", expert_ffn(lowering)));
+               : op_whole(lowering, received_by(lowering, "experts_values", expert_ffn(lowering)));
 }
 
 static Op *add_gated(Lowering *lowering, Section section, TaskKind kind, const char *name) {
     Op *op = add_routed(lowering, section, kind, name);
-    op->task.rows = routed_rows(lowering);
+    op->task.rows = received_rows(lowering);
     op->task.cols = expert_ffn(lowering);
     op->task.stride = 2 * expert_ffn(lowering);
     op->task.inner = 0;
@@ -179,7 +192,8 @@ static Op *exchange(Lowering *lowering, Section section, const char *name, int32
     const Phase phase = section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD;
     Op op = op_collective(lowering, TASK_ALL_TO_ALL, LANE_CP, lowering->ep_group, name, phase);
     op.task.dtype = lowering->tensors[from].dtype;
-    op.task.payload_bytes = lowering->tensors[from].bytes;
+    const int64_t leaves = lowering->tensors[from].bytes, comes = lowering->tensors[to].bytes;
+    op.task.payload_bytes = leaves > comes ? leaves : comes;
     op_operand(&op, op_whole(lowering, from), ACCESS_READ);
     op_operand(&op, op_whole(lowering, to), ACCESS_WRITE);
     return op_list_append(lowering->arena, &lowering->lists[section], &op);
@@ -198,7 +212,7 @@ static void exchange_counts(Lowering *lowering) {
 static void reorder(Lowering *lowering, Section section, const char *name, const ExpertTensors *tensors, int32_t from,
                     int32_t to) {
     Op *op = add_routed(lowering, section, TASK_PERMUTE, name);
-    op->task.rows = routed_rows(lowering);
+    op->task.rows = received_rows(lowering);
     op->task.inner = 1;
     op_operand(op, op_whole(lowering, from), ACCESS_READ);
     op_operand(op, op_whole(lowering, tensors->routing), ACCESS_READ);
@@ -212,7 +226,7 @@ static int32_t moved_by(Lowering *lowering, const char *name) {
 // Rows in the order of the experts of all ranks -> those of the experts here.
 static void dispatch(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t sent, int32_t to) {
     const bool sorts = lowering_local_experts(lowering) > 1;
-    const int32_t came = sorts ? moved_by(lowering, "experts_came") : to;
+    const int32_t came = sorts ? received_by(lowering, "experts_came", lowering->dims.hidden) : to;
     exchange(lowering, section, section == SECTION_LAYER_FORWARD ? "dispatch" : "combine backward", sent, came);
     if (sorts) {
         reorder(lowering, section, "tokens by expert", tensors, came, to);
@@ -221,7 +235,7 @@ static void dispatch(Lowering *lowering, Section section, const ExpertTensors *t
 
 static void combine(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t from, int32_t to) {
     const bool sorts = lowering_local_experts(lowering) > 1;
-    const int32_t sent = sorts ? moved_by(lowering, "experts_leave") : from;
+    const int32_t sent = sorts ? received_by(lowering, "experts_leave", lowering->dims.hidden) : from;
     if (sorts) {
         reorder(lowering, section, "tokens by rank", tensors, from, sent);
     }
@@ -346,7 +360,7 @@ static void route_backward(Lowering *lowering, const Half *half, const ExpertTen
 static void add_expert_bias(Lowering *lowering, const char *slice, int32_t dy, int64_t cols) {
     if (lowering->model->experts.bias) {
         Op *op = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_COLUMN_SUM, PHASE_BACKWARD, "bias gradient");
-        op->task.rows = routed_rows(lowering);
+        op->task.rows = received_rows(lowering);
         op->task.cols = cols;
         op_operand(op, op_whole(lowering, dy), ACCESS_READ);
         op_operand(op, unit_slice(lowering, lowering->gradients[lowering_expert_unit(lowering)], slice, slice),
@@ -360,10 +374,10 @@ void lower_experts_backward(Lowering *lowering, const Half *half, const HalfGrad
     const ExpertTensors tensors = expert_tensors(lowering);
     const Grouped up = grouped_up(lowering), down = grouped_down(lowering);
     const int32_t x = tokens_by(lowering, half->in_full, hidden), din = tokens_by(lowering, half->din_full, hidden);
-    const int32_t dout = routed_by(lowering, "dexperts_out", hidden);
-    const int32_t dact = routed_by(lowering, "dexperts_act", expert_ffn(lowering));
-    const int32_t dgate_up = routed_by(lowering, "dexperts_gate_up", 2 * expert_ffn(lowering));
-    const int32_t drouted = routed_by(lowering, "dexperts_in", hidden);
+    const int32_t dout = received_by(lowering, "dexperts_out", hidden);
+    const int32_t dact = received_by(lowering, "dexperts_act", expert_ffn(lowering));
+    const int32_t dgate_up = received_by(lowering, "dexperts_gate_up", 2 * expert_ffn(lowering));
+    const int32_t drouted = received_by(lowering, "dexperts_in", hidden);
     const int32_t dweights = row_statistics(lowering, "drouting", routed_rows(lowering));
 
     const bool spread = lowering->ep > 1;

@@ -32,6 +32,7 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .lora_targets = request->lora_targets,
                       .optimizer = request->optimizer,
                       .pack = request->pack,
+                      .imbalance = request->imbalance,
                       .precision = request->fp8    ? DTYPE_FP8
                                    : request->bf16 ? DTYPE_BF16
                                                    : DTYPE_FP32};

@@ -34,6 +34,7 @@ typedef struct LoweredRequest {
     LoraTargets lora_targets;
     Optimizer optimizer;
     int pack;
+    int imbalance;
     bool tied;
     int layers;  // 0 = the model's
 } LoweredRequest;

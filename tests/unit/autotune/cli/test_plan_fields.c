@@ -37,6 +37,7 @@ static TrainPlan plan_with(PlanFieldId id, int value) {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         plan.mesh.size[axis] = AXES_OWN & AXIS_BIT(axis) ? 2 : 1;
     }
+    plan.mesh.size[AXIS_EP] = 2;
     plan_set(&plan, id, value);
     cr_assert(plan_field_matters(&plan, id) || value == plan_fields[id].usual, "%s", plan_fields[id].name);
     plan_canonical(&plan);

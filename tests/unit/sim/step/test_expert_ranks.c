@@ -136,6 +136,28 @@ Test(expert_ranks, biases_and_clamps_that_are_no_part_of_a_kernel_move_their_byt
     arena_free(&arena);
 }
 
+// A rank sends its own tokens; the busiest one receives more, and its experts work on more.
+Test(expert_ranks, the_busiest_rank_receives_more_than_it_sends) {
+    Arena arena = {0};
+    LoweredRequest request = spread;
+    request.imbalance = 50;
+    const StepProgram even = lowered(&arena, spread), uneven = lowered(&arena, request);
+    cr_assert_eq(task_named(&uneven, "experts gate up")->m, 3 * task_named(&even, "experts gate up")->m / 2);
+    cr_assert_eq(task_named(&uneven, "dispatch")->payload_bytes, 3 * task_named(&even, "dispatch")->payload_bytes / 2);
+    cr_assert_eq(task_named(&uneven, "sum of experts")->rows, task_named(&even, "sum of experts")->rows);
+    arena_free(&arena);
+}
+
+Test(expert_ranks, without_ranks_of_experts_nobody_is_busier) {
+    Arena arena = {0};
+    LoweredRequest request = on_mesh("dp_shard=8");
+    const StepProgram even = lowered(&arena, request);
+    request.imbalance = 50;
+    const StepProgram asked = lowered(&arena, request);
+    cr_assert_eq(task_named(&asked, "experts gate up")->m, task_named(&even, "experts gate up")->m);
+    arena_free(&arena);
+}
+
 Test(expert_ranks, the_host_waits_for_the_counts_and_for_nothing_else) {
     Arena arena = {0};
     const StepProgram program = lowered(&arena, spread);
