@@ -220,22 +220,28 @@ typedef struct Stretch {
     int64_t offset_bytes, bytes;
 } Stretch;
 
-// out = sum or max over members, in rank order, of their stretches.
-static void reduce(const Transport *shm, const ShmMember *member, Stretch stretch, Reduction how, void *out) {
+// out = sum or max over members, in rank order, of their stretches; this rank's own lies at `own`, which may be `out`.
+static void reduce(const Transport *shm, const ShmMember *member, Stretch stretch, Reduction how, const void *own,
+                   void *out) {
     const void *rows[TRANSPORT_MAX_WORLD];
     for (int i = 0; i < member->size; i++) {
-        rows[i] = half(shm, member, i, member->rounds - 1) + stretch.offset_bytes;
+        rows[i] = i == member->index ? own : half(shm, member, i, member->rounds - 1) + stretch.offset_bytes;
     }
     reduce_rows(rows, member->size, stretch.bytes, how, out);
 }
 
 static Status all_gather(Transport *shm, const TransportCall *call, Error *error) {
     ShmMember *member = &shm->members[call->communicator];
-    char *out = call->out;
+    char *out = call->out, *own = out + member->index * call->bytes;
     const char *in = call->in;
-    for (int64_t at = 0; member->size > 1 && at < call->bytes; at += shm->layout.slot_bytes) {
+    if (member->size == 1) {
+        copy(out, in, call->bytes);
+        return STATUS_OK;
+    }
+    for (int64_t at = 0; at < call->bytes; at += shm->layout.slot_bytes) {
         const int64_t bytes = least(shm->layout.slot_bytes, call->bytes - at);
         copy(half(shm, member, member->index, member->rounds), in + at, bytes);
+        copy(own + at, in + at, bytes);  // now that it is in the cache
         TRY(gate_pass(shm, member, call, error));
         for (int i = 0; i < member->size; i++) {
             if (i != member->index) {
@@ -243,7 +249,6 @@ static Status all_gather(Transport *shm, const TransportCall *call, Error *error
             }
         }
     }
-    copy(out + member->index * call->bytes, in, call->bytes);
     return STATUS_OK;
 }
 
@@ -259,10 +264,13 @@ static Status reduce_scatter(Transport *shm, const TransportCall *call, Error *e
     for (int64_t at = 0; at < call->bytes; at += share) {
         const int64_t bytes = least(share, call->bytes - at);
         for (int i = 0; i < member->size; i++) {
-            copy(half(shm, member, member->index, member->rounds) + i * share, in + i * call->bytes + at, bytes);
+            if (i != member->index) {
+                copy(half(shm, member, member->index, member->rounds) + i * share, in + i * call->bytes + at, bytes);
+            }
         }
         TRY(gate_pass(shm, member, call, error));
-        reduce(shm, member, (Stretch){member->index * share, bytes}, reduction_of(call), out + at);
+        reduce(shm, member, (Stretch){member->index * share, bytes}, reduction_of(call),
+               in + member->index * call->bytes + at, out + at);
     }
     return STATUS_OK;
 }
@@ -272,11 +280,14 @@ static Status all_reduce_shared(Transport *shm, const TransportCall *call, int64
     ShmMember *member = &shm->members[call->communicator];
     const int64_t unit = reduction_unit(reduction_of(call));
     const int64_t share = (bytes / unit + member->size - 1) / member->size * unit;
-    const int64_t mine = least(share, bytes - least(bytes, member->index * share));
-    copy(half(shm, member, member->index, member->rounds), (const char *)call->in + at, bytes);
+    const int64_t first_mine = least(bytes, member->index * share), mine = least(share, bytes - first_mine);
+    const char *in = (const char *)call->in + at;
+    char *slot = half(shm, member, member->index, member->rounds);
+    copy(slot, in, first_mine);  // its own share it need not show
+    copy(slot + first_mine + mine, in + first_mine + mine, bytes - first_mine - mine);
     TRY(gate_pass(shm, member, call, error));
     char *shared = half(shm, member, member->index, member->rounds);
-    reduce(shm, member, (Stretch){member->index * share, mine}, reduction_of(call), shared);
+    reduce(shm, member, (Stretch){first_mine, mine}, reduction_of(call), in + first_mine, shared);
     TRY(gate_pass(shm, member, call, error));
     for (int i = 0; i < member->size; i++) {
         const int64_t first = least(bytes, i * share);
@@ -299,7 +310,8 @@ static Status all_reduce(Transport *shm, const TransportCall *call, Error *error
         }
         copy(half(shm, member, member->index, member->rounds), (const char *)call->in + at, bytes);
         TRY(gate_pass(shm, member, call, error));
-        reduce(shm, member, (Stretch){0, bytes}, reduction_of(call), (char *)call->out + at);
+        const void *own = half(shm, member, member->index, member->rounds - 1);  // the input may be the output
+        reduce(shm, member, (Stretch){0, bytes}, reduction_of(call), own, (char *)call->out + at);
     }
     return STATUS_OK;
 }
