@@ -29,6 +29,7 @@ CASES = [  # name, axes above 1, threads of a rank, micro-steps
     ("dp_shard=4 on two cores", {"dp_shard": 4}, 1, 1),
     ("tp=2", {"tp": 2}, 1, 1),
     ("cp=2", {"cp": 2}, 1, 1),
+    ("cp=2, PyTorch's by hand", {"cp": 2}, 1, 1),
     ("pp=2, four micro-steps", {"pp": 2}, 1, 4),
 ]
 WARM_UP = 2  # steps
@@ -52,9 +53,10 @@ def run(words, environment, cores):
     return output, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
-def by_pytorch(steps, axes, threads, micro_steps, cores):
+def by_pytorch(steps, axes, threads, micro_steps, by_hand, cores):
     case = MODEL | {axis: axes.get(axis, 1) for axis in AXES} | {
-        "threads": threads, "grad_accum": micro_steps, "micro_batch": 1, "steps": steps, "warm_up": WARM_UP}
+        "threads": threads, "grad_accum": micro_steps, "micro_batch": 1, "steps": steps, "warm_up": WARM_UP,
+        "by_hand": by_hand}
     world = 1
     for size in axes.values():
         world *= size
@@ -114,7 +116,8 @@ def main():
                 if not wanted or (name in reasons and name not in rows):
                     continue
                 used = cores[:1] if not axes and threads == 1 else cores
-                theirs, their_reason = attempt(by_pytorch, options.steps, axes, threads, micro_steps, used)
+                theirs, their_reason = attempt(by_pytorch, options.steps, axes, threads, micro_steps, "by hand" in name,
+                                               used)
                 ours, our_reason = attempt(by_ndtune, options.ndtune.resolve(), Path(folder), options.steps, axes,
                                            micro_steps, used)
                 print(turn + 1, name, theirs or their_reason, ours or our_reason, file=sys.stderr)
