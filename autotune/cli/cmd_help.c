@@ -36,7 +36,7 @@ static void print_options(CommandId command) {
     for (int group = 0; group < GROUP_COUNT; group++) {
         bool headed = false;
         for (int i = 0; i < OPTION_COUNT; i++) {
-            const OptionRow row = option_row((OptionId)i);
+            const OptionRow row = option_row_of((OptionId)i, command);
             if ((int)row.group != group || !(row.commands & COMMAND_BIT(command))) {
                 continue;
             }

@@ -188,7 +188,8 @@ static const OptionRow rows[OPTION_OF_PLAN] = {
                         "what FSDP, tensor parallelism and the ring did in this step, in plain words", GROUP_OUTPUT,
                         RUN},
     [OPTION_FORMAT] = {"format", VALUE_WORD, "table|json|csv|github", 0, 0, NULL, "table",
-                       "what goes to standard output; github, of check alone: annotations of a pull request",
+                       "what goes to standard output; check: what goes to standard output, github as annotations of a "
+                       "pull request",
                        GROUP_OUTPUT, SEARCH | PREDICT | REAL | RUNS | LISTS | ACCURACY | CALIBRATE | BLAME},
     [OPTION_RUNS] =
         {"runs", VALUE_REPEATED, "FILE.csv", 0, 0, NULL, NULL,
@@ -298,6 +299,23 @@ OptionRow option_row(OptionId id) {
         }
     }
     return rows[id];
+}
+
+// Who takes only the first words of a row.
+static const struct {
+    OptionId id;
+    unsigned commands;
+    const char *value;
+} fewer_words[] = {{OPTION_FORMAT, EVERY & ~CHECK, "table|json|csv"}};
+
+OptionRow option_row_of(OptionId id, CommandId command) {
+    OptionRow row = option_row(id);
+    for (size_t i = 0; i < sizeof fewer_words / sizeof *fewer_words; i++) {
+        if (fewer_words[i].id == id && fewer_words[i].commands & COMMAND_BIT(command)) {
+            row.value = fewer_words[i].value;
+        }
+    }
+    return row;
 }
 
 bool option_find(const char *name, OptionId *id) {

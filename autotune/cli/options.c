@@ -341,7 +341,7 @@ const RepeatedValue *options_repeated(const Options *options, OptionId id, int a
 
 static Status store_value(ParseContext *context, Options *options, OptionId id, Error *error) {
     OptionValue *value = &options->values[id];
-    const OptionRow row = option_row(id);
+    const OptionRow row = option_row_of(id, context->command);
     if (id == OPTION_FORMAT && context->command != COMMAND_CHECK && strcmp(value->text, "github") == 0) {
         return refuse(context, value->argument, error,
                       "--format github is of ndtune check; %s prints table, json or csv",
@@ -374,7 +374,7 @@ static Status parse_option(ParseContext *context, Options *options, int *at, Err
     if (length >= sizeof name || !option_find(name, &id)) {
         return unknown_option(context, *at, name, error);
     }
-    const OptionRow row = option_row(id);
+    const OptionRow row = option_row_of(id, context->command);
     TRY(check_command(context, *at, id, error));
     OptionValue *value = &options->values[id];
     if (value->given && row.type != VALUE_LIST && row.type != VALUE_REPEATED && row.type != VALUE_FLAG) {

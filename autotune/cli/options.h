@@ -149,7 +149,8 @@ typedef struct OptionRow {
 } OptionRow;
 
 OptionRow option_row(OptionId id);
-OptionId option_of(PlanFieldId id);  // of every field
+OptionRow option_row_of(OptionId id, CommandId command);  // with the first words only, where it takes no more
+OptionId option_of(PlanFieldId id);                       // of every field
 extern const char *const command_names[COMMAND_COUNT];
 extern const char *const option_groups[GROUP_COUNT];  // headings of help
 

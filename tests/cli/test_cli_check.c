@@ -148,6 +148,22 @@ Test(cli_check, words_that_are_wrong_get_one_sentence) {
     cr_expect(absent.exit_code == 3 && strstr(absent.err, "/nowhere.yaml cannot be read"), "%s", absent.err);
 }
 
+Test(cli_check, annotations_are_offered_by_the_one_command_that_writes_them) {
+    ProgramRun own = CLI("check", "--help");
+    cr_expect(own.exit_code == 0 && strstr(own.out, "--format table|json|csv|github "), "%s", own.out);
+    cr_expect(strstr(own.out, "annotations of a pull request"));
+    const char *const others[] = {"plan", "predict", "explain",  "run",     "validate",  "calibrate",
+                                  "tune", "export",  "report",   "probe",   "preflight", "blame",
+                                  "runs", "models",  "clusters", "accuracy"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        ProgramRun help = CLI("help", others[i]);
+        cr_expect(help.exit_code == 0 && strstr(help.out, "--format table|json|csv "), "%s: %s", others[i], help.out);
+        cr_expect(!strstr(help.out, "github"), "%s: %s", others[i], help.out);
+    }
+    ProgramRun word = CLI("plan", "--world", "8", "--model", "7b", "--format", "page");
+    cr_expect(word.exit_code == 1 && strstr(word.err, "takes table|json|csv, not"), "%s", word.err);
+}
+
 // The script of .github/actions/check: every file is checked, and one that fails fails the step.
 Test(cli_check, the_action_checks_every_file) {
     const char *const words[] = {"/bin/bash", NDTUNE_SOURCE_DIR "/.github/actions/check/check.sh", NULL};
