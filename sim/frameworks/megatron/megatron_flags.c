@@ -2,12 +2,22 @@
 // what the other sizes leave; replicas of sharded groups are instances of its distributed optimizer. Stage 3 is its own
 // FSDP, which asserts its checkpoints' format and that CUDA_DEVICE_MAX_CONNECTIONS is not 1.
 
+#include <string.h>
+
 #include "sim/frameworks/megatron/megatron_files.h"
+
+// Types whose router weighs what it chose by a softmax over that, as Megatron-LM's does by itself.
+static bool knows_experts(const ModelSpec *model) {
+    const char *type = model->type ? model->type : "";
+    return model->run_count == 0 && (strcmp(type, "mixtral") == 0 || strcmp(type, "qwen3_moe") == 0);
+}
 
 static const char *megatron_refuse(const ConfigJob *job) {
     const ModelSpec *model = job->model;
-    if (model->experts.count > 0) {
-        return arena_format(job->arena, "flags of Megatron-LM for layers of experts (%s) are not written yet",
+    if (model->experts.count > 0 && !knows_experts(model)) {
+        return arena_format(job->arena,
+                            "flags of Megatron-LM for layers of experts like those of %s are not written yet: use a "
+                            "mixtral or qwen3_moe model",
                             model->name);
     }
     const bool activation =
@@ -26,6 +36,17 @@ static const char *megatron_refuse(const ConfigJob *job) {
                             model->layers, chunks);
     }
     return NULL;
+}
+
+// Dropless, by the dispatcher that is predicted: its own default gathers the tokens of all ranks instead.
+static void write_experts(const Experts *experts, FILE *out) {
+    if (experts->count > 0) {
+        fprintf(out,
+                "    --num-experts %d --moe-router-topk %d --moe-ffn-hidden-size %d\n"
+                "    --moe-grouped-gemm --moe-permute-fusion --moe-token-dispatcher-type alltoall\n"
+                "    --moe-router-load-balancing-type aux_loss --moe-aux-loss-coeff 1e-2\n",
+                experts->count, experts->active, experts->ffn);
+    }
 }
 
 static void write_model(const ConfigJob *job, FILE *out) {
@@ -51,6 +72,7 @@ static void write_model(const ConfigJob *job, FILE *out) {
             model->qkv_bias && !model->mlp_bias ? "    --add-qkv-bias\n" : "",
             model->qk_norm == QK_NORM_HEAD ? "    --qk-layernorm\n" : "",
             model->tied_embeddings ? "" : "    --untie-embeddings-and-output-weights\n");
+    write_experts(&model->experts, out);
     fputs(")\n", out);
 }
 
@@ -84,6 +106,9 @@ static void write_parallelism(const ConfigJob *job, FILE *out) {
             "PARALLELISM=(\n"
             "    --tensor-model-parallel-size %d --context-parallel-size %d --pipeline-model-parallel-size %d\n",
             tp, cp, mesh_stages(&plan->mesh));
+    if (export_axis(job, AXIS_EP) > 1) {
+        fprintf(out, "    --expert-model-parallel-size %d\n", export_axis(job, AXIS_EP));
+    }
     if (plan_chunks(plan) > 1) {
         fprintf(out, "    --num-layers-per-virtual-pipeline-stage %d\n",
                 job->model->layers / (mesh_stages(&plan->mesh) * plan_chunks(plan)));
