@@ -17,11 +17,14 @@ static const TitanModel models[] = {
     {"qwen3", "8B", "qwen3-8b", 36, 4096, 151936},
     {"qwen3", "14B", "qwen3-14b", 40, 5120, 151936},
     {"qwen3", "32B", "qwen3-32b", 64, 5120, 151936},
+    {"qwen3", "30B-A3B", "qwen3-30b-a3b", 48, 2048, 151936},
+    {"qwen3", "235B-A22B", "qwen3-235b-a22b", 94, 4096, 151936},
 };
 enum { MODELS = sizeof models / sizeof models[0] };
 
 const TitanModel *torchtitan_model(const ModelSpec *model) {
-    const char *folder = model->type && strcmp(model->type, "qwen3") == 0 ? "qwen3" : "llama3";
+    const bool qwen = model->type && (strcmp(model->type, "qwen3") == 0 || strcmp(model->type, "qwen3_moe") == 0);
+    const char *folder = qwen ? "qwen3" : "llama3";
     for (int i = 0; i < MODELS; i++) {
         const TitanModel *row = &models[i];
         if (strcmp(row->folder, folder) == 0 && row->layers == model->layers && row->hidden == model->hidden &&
@@ -47,10 +50,13 @@ const TitanModel *torchtitan_model_named(const char *folder, const char *flavor)
 const char *torchtitan_other_model(const char *folder, const char *flavor) {
     static const struct {
         const char *folder, *flavor, *what;  // flavor: part of it; NULL = all
-    } others[] = {{"flux", NULL, "a diffusion model"},           {"gpt_oss", NULL, "a mixture of experts"},
-                  {"deepseek_v3", NULL, "a mixture of experts"}, {"llama4", NULL, "a mixture of experts"},
-                  {"qwen3", "moe", "a mixture of experts"},      {"qwen3", "-A", "a mixture of experts"},
-                  {"vlm", NULL, "a model of images and text"},   {"siglip2", NULL, "a model of images and text"}};
+    } others[] = {{"flux", NULL, "a diffusion model"},
+                  {"gpt_oss", NULL, "a mixture of experts"},
+                  {"deepseek_v3", NULL, "a mixture of experts"},
+                  {"llama4", NULL, "a mixture of experts"},
+                  {"qwen3", "moe", "a mixture of experts"},
+                  {"vlm", NULL, "a model of images and text"},
+                  {"siglip2", NULL, "a model of images and text"}};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         if (strstr(folder, others[i].folder) && (!others[i].flavor || strstr(flavor, others[i].flavor))) {
             return others[i].what;
@@ -101,4 +107,8 @@ void torchtitan_notes(const ConfigJob *job, FILE *out) {
             model->rope_theta, model->norm_eps);
     write_rope_scaling(&model->rope_scaling, out);
     fputs(".\n", out);
+}
+
+bool torchtitan_spreads_experts(const ConfigJob *job) {
+    return export_axis(job, AXIS_EP) > 1;
 }

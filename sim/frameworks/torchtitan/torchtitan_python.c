@@ -63,6 +63,9 @@ static void write_parallelism(const ConfigJob *job, FILE *out) {
             "        tensor_parallel_degree=%d,\n",
             export_axis(job, AXIS_DP_REPLICATE), export_axis(job, AXIS_DP_SHARD), export_axis(job, AXIS_CP),
             export_axis(job, AXIS_TP));
+    if (torchtitan_spreads_experts(job)) {
+        fprintf(out, "        expert_parallel_degree=%d,\n", export_axis(job, AXIS_EP));
+    }
     if (torchtitan_has_stages(job)) {
         write_stages(job, out);
     }

@@ -131,6 +131,7 @@ enum {
     SHARD,
     CONTEXT,
     TENSOR,
+    EXPERT,
     PIPELINE,
     PP_SCHEDULE,
     PP_MICRO_BATCH,
@@ -165,6 +166,7 @@ static const ConfigKey keys[KEYS + 1] = {
     [SHARD] = {"parallelism.data_parallel_shard_degree", KEY_AXIS, AXIS_DP_SHARD, .least = -1},
     [CONTEXT] = {"parallelism.context_parallel_degree", KEY_AXIS, AXIS_CP},
     [TENSOR] = {"parallelism.tensor_parallel_degree", KEY_AXIS, AXIS_TP},
+    [EXPERT] = {"parallelism.expert_parallel_degree", KEY_AXIS, AXIS_EP, .when = torchtitan_spreads_experts},
     [PIPELINE] = {"parallelism.pipeline_parallel_degree", KEY_AXIS, AXIS_PP},
     [PP_SCHEDULE] = {"parallelism.pipeline_parallel_schedule", KEY_CHOICE, PLAN_PP_SCHEDULE, torchtitan_schedules,
                      .quoted = true, .when = torchtitan_has_stages},
@@ -253,17 +255,6 @@ static void read_float8(Import *import) {
     }
 }
 
-// What cuts the model in a way that ndtune has no axis for.
-static Status read_experts(Import *import, Error *error) {
-    static const char *const path = "parallelism.expert_parallel_degree";
-    int degree = 1;
-    TRY(import_int(import, path, 1, MESH_MAX_WORLD, &degree, error));
-    if (degree > 1) {
-        import_refuse(import, path, "expert parallelism is no axis that ndtune has");
-    }
-    return STATUS_OK;
-}
-
 static Status read_model(Import *import, Error *error) {
     const char *folder = "llama3", *flavor = "debugmodel";
     TRY(import_word(import, keys[MODEL_NAME].path, &folder, error));
@@ -297,7 +288,6 @@ static Status read_parallelism(Import *import, Error *error) {
                              import_at(import, key->path)->line, key->path);
         }
     }
-    TRY(read_experts(import, error));
     return torchtitan_read_stages(import, error);
 }
 

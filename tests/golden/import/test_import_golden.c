@@ -334,7 +334,7 @@ static const Trap traps[] = {
      FINDING_REFUSED},
     {"[model]\nname = \"flux\"\nflavor = \"flux-dev\"\n", "torchtitan", "flux flux-dev is a diffusion model",
      SYNTAX_TOML, FINDING_UNMODELLED},
-    {"[model]\nname = \"qwen3\"\nflavor = \"30B-A3B\"\n", "torchtitan", "is a mixture of experts", SYNTAX_TOML,
+    {"[model]\nname = \"qwen3\"\nflavor = \"debugmodel_moe\"\n", "torchtitan", "is a mixture of experts", SYNTAX_TOML,
      FINDING_UNMODELLED},
     {"[optimizer]\nimplementation = \"for-loop\"\n", "torchtitan", "predicted as foreach", SYNTAX_TOML,
      FINDING_UNMODELLED},
