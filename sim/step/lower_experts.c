@@ -307,6 +307,12 @@ void lower_experts(Lowering *lowering, const Half *half, int32_t x) {
 
 // ---- backward
 
+// Weights are in the activation, before the second product (Megatron-LM, weighted_bias_swiglu_impl): their gradient
+// needs no results of experts, so these do not live until backward.
+static bool weighs_inputs(const Lowering *lowering) {
+    return lowering->target->expert_flavour == EXPERTS_PERMUTE_KERNELS;
+}
+
 // dx of one way through the half: written by the first, added by the others.
 static void add_part(Lowering *lowering, const Half *half, int32_t part, const char *name) {
     const int32_t din = tokens_by(lowering, half->din_full, lowering->dims.hidden);
@@ -384,7 +390,7 @@ void lower_experts_backward(Lowering *lowering, const Half *half, const HalfGrad
     const int32_t dback = spread ? moved_by(lowering, "dexperts_back") : dout;
     Op *op = add_routed(lowering, section, TASK_UNPERMUTE_BACKWARD, "sum of experts backward");
     op_operand(op, op_whole(lowering, gradient->full), ACCESS_READ);
-    op_operand(op, op_whole(lowering, tensors.back), ACCESS_READ);
+    op_operand(op, weighs_inputs(lowering) ? op_absent() : op_whole(lowering, tensors.back), ACCESS_READ);
     op_operand(op, op_whole(lowering, tensors.routing), ACCESS_READ);
     op_operand(op, op_whole(lowering, dback), ACCESS_WRITE);
     op_operand(op, op_whole(lowering, dweights), ACCESS_WRITE);

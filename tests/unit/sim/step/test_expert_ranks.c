@@ -167,3 +167,14 @@ Test(expert_ranks, the_host_waits_for_the_counts_and_for_nothing_else) {
     }
     arena_free(&arena);
 }
+
+// Megatron-LM weighs tokens before the second product: backward of their sum needs no results of experts.
+Test(expert_ranks, results_of_experts_live_until_backward_only_where_they_are_weighted) {
+    Arena arena = {0};
+    LoweredRequest request = spread;
+    request.target = "megatron";
+    const StepProgram before = lowered(&arena, request), after = lowered(&arena, spread);
+    cr_assert_lt(task_operand(&before, task_named(&before, "sum of experts backward"), 1)->ref.buffer, 0);
+    cr_assert_geq(task_operand(&after, task_named(&after, "sum of experts backward"), 1)->ref.buffer, 0);
+    arena_free(&arena);
+}
