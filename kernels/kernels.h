@@ -12,6 +12,9 @@
 // c[m,n] = op(a) op(b) (+ c when accumulate). trans_a: a is stored [k,m]; trans_b: b is stored [n,k]. Packed rows.
 void kernel_gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c,
                  bool accumulate);
+// factor times the product.
+void kernel_gemm_scaled(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, float factor, const float *a,
+                        const float *b, float *c, bool accumulate);
 
 // Rows of a table, of tokens or of positions: this rank holds entries [first, first + range).
 typedef struct KernelEmbed {

@@ -101,8 +101,9 @@ void cpu_gemm(const TaskCall *call) {
     if (bias) {
         kernel_fill_rows(task->m, task->n, bias, call_floats(call, AT_GEMM_C));
     }
-    kernel_gemm(task->trans_a, task->trans_b, task->m, task->n, task->k, call_floats(call, AT_GEMM_A),
-                call_floats(call, AT_GEMM_B), call_floats(call, AT_GEMM_C), task->accumulate || bias);
+    const float factor = task->factor != 0 ? (float)task->factor : 1;
+    kernel_gemm_scaled(task->trans_a, task->trans_b, task->m, task->n, task->k, factor, call_floats(call, AT_GEMM_A),
+                       call_floats(call, AT_GEMM_B), call_floats(call, AT_GEMM_C), task->accumulate || bias);
 }
 
 void cpu_rope(const TaskCall *call) {

@@ -91,7 +91,7 @@ static Status fill(Device *cuda, const Pattern *pattern, const TaskCall *call, i
 
 static GemmData data_of(const TaskCall *call) {
     return (GemmData){call->operand[AT_GEMM_A], call->operand[AT_GEMM_B], call->operand[AT_GEMM_C],
-                      call_optional(call, AT_GEMM_BIAS)};
+                      call_optional(call, AT_GEMM_BIAS), call->task->factor};
 }
 
 static Status plan_time(Device *cuda, const Pattern *pattern, const StepInstance *instance, GemmPlan *plan,

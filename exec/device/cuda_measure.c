@@ -57,7 +57,7 @@ static void bench_close(MeasureBench *bench) {
 // ---------------------------------------------------------------------------------------------- kinds
 
 static int run_gemm(MeasureBench *bench) {
-    const GemmData data = {bench->buffer[0], bench->buffer[1], bench->buffer[2], NULL};
+    const GemmData data = {bench->buffer[0], bench->buffer[1], bench->buffer[2], NULL, 0};
     return gemm_run(&bench->shop, &bench->plan, &data, bench->shop.stream) ? (int)cudaErrorInvalidValue : 0;
 }
 
@@ -118,7 +118,7 @@ static Status gemm_open(MeasureBench *bench, Error *error) {
                              .input = GEMM_BF16,
                              .output = GEMM_BF16,
                              .alignment = gemm_alignment(0)};
-    const GemmData data = {bench->buffer[0], bench->buffer[1], bench->buffer[2], NULL};
+    const GemmData data = {bench->buffer[0], bench->buffer[1], bench->buffer[2], NULL, 0};
     char why[GEMM_WHY_BYTES];
     if (!gemm_plan_begin(&bench->shop, &shape, &bench->plan, why) ||
         !gemm_plan_time(&bench->shop, &data, &bench->plan, why)) {

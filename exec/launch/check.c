@@ -49,7 +49,10 @@ static const bool runs_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
                                                   [PLAN_RECOMPUTE_EVERY] = true,
                                                   [PLAN_REDUCE_OVERLAP] = true,
                                                   [PLAN_PP_SCHEDULE] = true,
-                                                  [PLAN_VIRTUAL_STAGES] = true};
+                                                  [PLAN_VIRTUAL_STAGES] = true,
+                                                  [PLAN_FINETUNE] = true,
+                                                  [PLAN_LORA_RANK] = true,
+                                                  [PLAN_LORA_TARGETS] = true};
 
 const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Target *target, const char *device,
                        Arena *arena) {
@@ -64,6 +67,16 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
     }
     if (model->experts.count > 0) {
         return arena_format(arena, "the executor does not run layers of experts yet, which %s has", model->name);
+    }
+    if (plan->finetune != FINETUNE_FULL && !target->adapter_units) {
+        return arena_format(arena,
+                            "the executor runs adapters of its own program only, not as %s has them: use target "
+                            "ndtune",
+                            target->name);
+    }
+    if (plan->finetune != FINETUNE_FULL && on_gpu(device)) {
+        return "the executor runs adapters on processors: its cuda kernels of norms make the gradients of frozen "
+               "weights too; use device cpu";
     }
     if (plan->attention == ATTENTION_EAGER) {
         return "the executor never stores attention's probabilities, which attention eager does: use attention flash";
@@ -106,6 +119,9 @@ static const char *bitwise_refusal(const ModelSpec *model, const TrainPlan *plan
         model->residual == RESIDUAL_POST_NORM || model->qk_norm != QK_NORM_NONE || biased) {
         return "bitwise runs models of the Llama type: RMS norms, norms in front, a gated feed-forward, rotary "
                "positions, no norm of queries and keys, no biases; such as tiny or llama-3.2-1b";
+    }
+    if (plan->finetune != FINETUNE_FULL) {
+        return "bitwise runs no adapters, whose products are scaled: use finetune full";
     }
     if (plan->zero > 0 && plan->reduce_dtype == REDUCE_DTYPE_BF16) {
         return "bitwise reduces gradients exactly, not in bf16: use reduce_dtype fp32";

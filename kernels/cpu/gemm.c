@@ -14,6 +14,7 @@ typedef struct Gemm {
     int64_t m, n, k;
     const float *a, *b;
     float *c;
+    float factor;
     bool accumulate;
     int grid_m, grid_n;
 } Gemm;
@@ -37,7 +38,7 @@ static void gemm_block(const void *context, int64_t begin, int64_t end) {
             continue;
         }
         cblas_sgemm(CblasRowMajor, g->trans_a ? CblasTrans : CblasNoTrans, g->trans_b ? CblasTrans : CblasNoTrans,
-                    (blasint)m, (blasint)n, (blasint)g->k, 1.0f, g->a + (g->trans_a ? m0 : m0 * g->k),
+                    (blasint)m, (blasint)n, (blasint)g->k, g->factor, g->a + (g->trans_a ? m0 : m0 * g->k),
                     (blasint)(g->trans_a ? g->m : g->k), g->b + (g->trans_b ? n0 * g->k : n0),
                     (blasint)(g->trans_b ? g->k : g->n), g->accumulate ? 1.0f : 0.0f, g->c + m0 * g->n + n0,
                     (blasint)g->n);
@@ -62,13 +63,18 @@ static void gemm_grid(Gemm *g, int threads) {
 
 void kernel_gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c,
                  bool accumulate) {
+    kernel_gemm_scaled(trans_a, trans_b, m, n, k, 1.0f, a, b, c, accumulate);
+}
+
+void kernel_gemm_scaled(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, float factor, const float *a,
+                        const float *b, float *c, bool accumulate) {
     if (k == 0 && !accumulate) {
         memset(c, 0, sizeof(float) * (size_t)(m * n));
     }
     if (m == 0 || n == 0 || k == 0) {
         return;
     }
-    Gemm g = {trans_a, trans_b, m, n, k, a, b, c, accumulate, 1, 1};
+    Gemm g = {trans_a, trans_b, m, n, k, a, b, c, factor, accumulate, 1, 1};
     if (2.0 * (double)m * (double)n * (double)k >= SPLIT_FLOP) {
         gemm_grid(&g, parallel_threads());
     }

@@ -183,6 +183,8 @@ void kernel_layernorm_backward(int64_t rows, int64_t cols, const float *dy, cons
                        .out = dx,
                        .dw = dw,
                        .accumulate = accumulate};
-    parallel_columns(rows, cols, weight_columns, &norm);
+    if (dw) {
+        parallel_columns(rows, cols, weight_columns, &norm);
+    }
     parallel_rows(rows, cols, backward_rows, &norm);
 }

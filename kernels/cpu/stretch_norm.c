@@ -83,7 +83,9 @@ void kernel_stretch_norm_backward(const KernelStretches *shape, const float *w, 
                                   float *dx, float *dw, bool accumulate) {
     const Stretches stretches = {
         .shape = *shape, .w = w, .before_in = before, .rstd_in = rstd, .x = dx, .dw = dw, .accumulate = accumulate};
-    parallel_columns(shape->rows * shape->parts, shape->width, weight_columns,
-                     &stretches);  // reads dy, which goes next
+    if (dw) {
+        parallel_columns(shape->rows * shape->parts, shape->width, weight_columns,
+                         &stretches);  // reads dy, which goes next
+    }
     parallel_rows(shape->rows, shape->parts * shape->width, backward_rows, &stretches);
 }

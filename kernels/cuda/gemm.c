@@ -96,7 +96,7 @@ bool gemm_plan_take(const GemmWorkshop *shop, const GemmChoice *choice, GemmPlan
 
 static cublasStatus_t multiply(const GemmWorkshop *shop, const GemmPlan *plan, const cublasLtMatmulAlgo_t *algorithm,
                                const GemmData *data, cudaStream_t stream) {
-    const float one = 1, beta = plan->choice.shape.accumulate ? 1 : 0;
+    const float factor = data->factor != 0 ? (float)data->factor : 1, beta = plan->choice.shape.accumulate ? 1 : 0;
     if (plan->choice.shape.bias) {
         const cublasStatus_t status =
             shop->library->set(plan->descriptor, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &data->bias, sizeof data->bias);
@@ -104,7 +104,7 @@ static cublasStatus_t multiply(const GemmWorkshop *shop, const GemmPlan *plan, c
             return status;
         }
     }
-    return shop->library->multiply(shop->handle, plan->descriptor, &one, data->b, plan->first, data->a, plan->second,
+    return shop->library->multiply(shop->handle, plan->descriptor, &factor, data->b, plan->first, data->a, plan->second,
                                    &beta, data->c, plan->result, data->c, plan->result, algorithm, shop->workspace,
                                    GEMM_WORKSPACE_BYTES, stream);
 }

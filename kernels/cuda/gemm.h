@@ -110,6 +110,7 @@ typedef struct GemmData {
     const void *a, *b;
     void *c;
     const void *bias;  // NULL unless the shape has one
+    double factor;     // of the product; 0 = 1
 } GemmData;
 
 // Descriptors and layouts; the choice is still empty. False with why.

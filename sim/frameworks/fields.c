@@ -103,6 +103,7 @@ static const TargetField fields[] = {
     NEWER(frozen_held),
     NEWER(adapters_cast),
     NEWER(runtime.messages_stop_host),
+    NEWER(adapter_units),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(expert_flavour),  // of models with experts only
     WORDS(reduces_often_bf16),

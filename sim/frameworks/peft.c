@@ -101,7 +101,7 @@ void peft_write_python(const ConfigJob *job, FILE *out) {
             "\n\ndef peft_config():  # of get_peft_model, or SFTTrainer's peft_config\n"
             "    from peft import LoraConfig\n\n"
             "    return LoraConfig(task_type=\"CAUSAL_LM\", r=%d, lora_alpha=%d, target_modules=",
-            rank, 2 * rank);
+            rank, LORA_SCALING * rank);
     if (job->plan->lora_targets == LORA_ALL) {
         fputs("\"all-linear\")\n", out);
         return;

@@ -160,6 +160,7 @@ typedef struct Target {
     int loss_chunks;             // of CHUNKED: parts that a rank's tokens of a micro-step are cut into
     bool own_graphs;             // CUDA graphs of forward and backward, where there are no stages
     bool graph_switch;           // has a switch for them, on or off
+    bool adapter_units;          // adapters are a unit beside their layer's, and beside each projection of attention
     unsigned finetunes;          // bit by Finetune: adapters that it trains (peft, or its own) beside frozen layers
     bool upcasts_frozen;         // frozen parameters have fp32 masters as trained ones do
     bool graphs_hold_gradients;  // with them, reduced gradients keep their memory from step to step

@@ -203,6 +203,8 @@ double plan_unpacked_share(const TrainPlan *plan);
 int plan_chunks(const TrainPlan *plan);
 
 // 16: between peft's 8 and what guides recommend, 32 (peft.md 2).
+enum { LORA_SCALING = 2 };  // alpha over rank, in what we run and export
+
 static inline int plan_lora_rank(const TrainPlan *plan) {
     return plan->lora_rank > 0 ? plan->lora_rank : 16;
 }

@@ -106,6 +106,10 @@ int lowering_local_experts(const Lowering *lowering) {
     return lowering->model->experts.count / lowering->ep;
 }
 
+bool lowering_adapters_apart(const Lowering *lowering) {
+    return lowering->target->adapter_units && lowering->plan->finetune != FINETUNE_FULL;
+}
+
 int lowering_expert_unit(const Lowering *lowering) {
     return lowering->ep > 1 ? UNIT_EXPERTS : UNIT_LAYER;
 }
@@ -259,8 +263,9 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
                          .replicas_each = sync == GRAD_SYNC_EACH};
     lowering.fp8 = plan->precision == DTYPE_FP8 ? target->fp8_flavour : FP8_NONE;
     lowering.master_dtype = target->master_fp32 && !plan->bf16_master ? DTYPE_FP32 : plan_activation_dtype(plan);
-    lowering.fused_qkv = target->fused_projections || model->fused_qkv;
-    lowering.fused_gate_up = target->fused_projections || model->fused_gate_up;
+    const bool fused = target->fused_projections && !lowering_adapters_apart(&lowering);
+    lowering.fused_qkv = fused || model->fused_qkv;
+    lowering.fused_gate_up = fused || model->fused_gate_up;
     lowering.dims = tensor_parallel_dims(model, plan, target);
     lowering.loss_chunks = target_loss_chunks(target, model, plan);
     add_groups(&lowering);

@@ -181,11 +181,12 @@ Op *op_list_append(Arena *arena, OpList *list, const Op *op);  // a copy
 void op_list_pass(Arena *arena, OpList *list, Op *op);         // the same operation
 Op op_collective(const Lowering *lowering, TaskKind kind, LaneId lane, int16_t group, const char *name, Phase phase);
 int lowering_group_size(const Lowering *lowering, int16_t group);
-bool lowering_fuses(const Lowering *lowering);         // neighbours that share a pass over memory are one task
-bool lowering_has_stages(const Lowering *lowering);    // the stage is one of several
-int lowering_local_experts(const Lowering *lowering);  // of a layer, on a rank
-int lowering_expert_unit(const Lowering *lowering);    // that they are in
-bool head_gathers(const Lowering *lowering);           // a split head's logits (lower_head.c)
+bool lowering_fuses(const Lowering *lowering);           // neighbours that share a pass over memory are one task
+bool lowering_has_stages(const Lowering *lowering);      // the stage is one of several
+bool lowering_adapters_apart(const Lowering *lowering);  // in a unit of their own
+int lowering_local_experts(const Lowering *lowering);    // of a layer, on a rank
+int lowering_expert_unit(const Lowering *lowering);      // that they are in
+bool head_gathers(const Lowering *lowering);             // a split head's logits (lower_head.c)
 OpRef unit_slice(const Lowering *lowering, int32_t tensor, const char *slice, const char *last_slice);
 
 // ---- frozen weights in fewer bits (lower_adapters.c): a layer's matrices, its vectors and adapters not

@@ -152,8 +152,17 @@ OpRef unpacked_weights(Lowering *lowering, Section section, const Linear *linear
 
 // ---- the adapters
 
+static int adapter_unit(const Lowering *lowering) {
+    return lowering_adapters_apart(lowering) ? UNIT_ADAPTERS : UNIT_LAYER;
+}
+
 static OpRef adapter_weights(const Lowering *lowering, const char *slice) {
-    return unit_slice(lowering, lowering->weights[UNIT_LAYER], slice, slice);
+    return unit_slice(lowering, lowering->weights[adapter_unit(lowering)], slice, slice);
+}
+
+// Of a product, where nothing else scales: who has no pass over the results for it.
+static double scaling(const Lowering *lowering) {
+    return lowering_adapters_apart(lowering) ? LORA_SCALING : 0;
 }
 
 static OpRef inner_of(Lowering *lowering, const char *name) {
@@ -164,6 +173,7 @@ typedef struct Product {
     OpRef a, b, c;
     int64_t m, n, k;
     bool trans_a, trans_b;
+    double factor;  // 0 = 1
 } Product;
 
 static void add_product(Lowering *lowering, Section section, const char *name, const Product *product) {
@@ -174,6 +184,7 @@ static void add_product(Lowering *lowering, Section section, const char *name, c
     op->task.k = product->k;
     op->task.trans_a = product->trans_a;
     op->task.trans_b = product->trans_b;
+    op->task.factor = product->factor;
     op->task.flops = 2.0 * (double)product->m * (double)product->n * (double)product->k;
     op_operand(op, product->a, ACCESS_READ);
     op_operand(op, product->b, ACCESS_READ);
@@ -260,7 +271,8 @@ void add_adapter_forward(Lowering *lowering, const Linear *linear, const Rows *r
                            .m = rows->count,
                            .n = linear->out,
                            .k = rank,
-                           .trans_b = true});
+                           .trans_b = true,
+                           .factor = scaling(lowering)});
     add_sum(lowering, section, adapter_frozen_out(lowering, linear, rows->y),
             scaled_out(lowering, adapter, delta, rows->count * linear->out), rows->y, rows->count * linear->out);
 }
@@ -289,7 +301,8 @@ static OpRef inner_gradient(Lowering *lowering, Section section, const Adapter *
                                .c = inner,
                                .m = lowering->dims.tokens,
                                .n = plan_lora_rank(lowering->plan),
-                               .k = linear->out});
+                               .k = linear->out,
+                               .factor = scaling(lowering)});
     }
     return inner;
 }
@@ -322,7 +335,7 @@ void add_adapter_weight_gradient(Lowering *lowering, Section section, const Line
         return;
     }
     const int64_t rank = plan_lora_rank(lowering->plan);
-    const int32_t gradients = lowering->gradients[UNIT_LAYER];
+    const int32_t gradients = lowering->gradients[adapter_unit(lowering)];
     add_product(lowering, section, adapter->b,
                 &(Product){.a = rows->y,
                            .b = inner_of(lowering, adapter->inner),
@@ -330,7 +343,8 @@ void add_adapter_weight_gradient(Lowering *lowering, Section section, const Line
                            .m = linear->out,
                            .n = rank,
                            .k = rows->count,
-                           .trans_a = true});
+                           .trans_a = true,
+                           .factor = scaling(lowering)});
     add_product(lowering, section, adapter->a,
                 &(Product){.a = inner_gradient(lowering, section, adapter, linear, rows->y),
                            .b = adapter_input(lowering, adapter, linear, rows->x),

@@ -158,6 +158,10 @@ static uint64_t task_key(const Task *task) {
     if (task->awaited) {
         hash_text(&hash, "awaited");
     }
+    if (task->factor != 0) {
+        hash_text(&hash, "factor");
+        hash_double(&hash, task->factor);
+    }
     if (task->window > 0) {
         hash_text(&hash, "window");
         hash_int(&hash, task->window);

@@ -100,11 +100,11 @@ static LayerKind only_kind(const ModelSpec *model) {
     return kind;
 }
 
-// Experts of their own unit come and go with their layer: who gathers weights prefetches both together
+// What of a layer is in a unit of its own comes and goes with it: who gathers weights prefetches both together
 // (set_modules_to_forward_prefetch).
 static void mark_layer(Lowering *lowering, Section section, Mark mark) {
     mark_unit(lowering, section, mark, UNIT_LAYER);
-    if (lowering->ep > 1) {
+    if (lowering->unit_count > UNIT_EXPERTS) {
         mark_unit(lowering, section, mark, UNIT_EXPERTS);
     }
 }

@@ -43,8 +43,15 @@ static const UnitNames root_names = {
     "root moment 1",  "root moment 2",   "root shard gradient", "root gather in", "root gather out",
     "root reduce in", "root reduce out", "root gradient copies"};
 
+static const UnitNames adapter_names = {
+    "adapter weights",   "adapter gradients",  "adapter half gradients", "adapter master",    "adapter working shard",
+    "adapter moment 1",  "adapter moment 2",   "adapter shard gradient", "adapter gather in", "adapter gather out",
+    "adapter reduce in", "adapter reduce out", "adapter gradient copies"};
+
 static const UnitNames *unit_names(const Lowering *lowering, int u) {
-    return u == UNIT_EMBEDDING && lowering->target->root_unit ? &root_names : &edge_and_layer_names[u];
+    return u == UNIT_EMBEDDING && lowering->target->root_unit        ? &root_names
+           : u == UNIT_ADAPTERS && lowering_adapters_apart(lowering) ? &adapter_names
+                                                                     : &edge_and_layer_names[u];
 }
 
 static int32_t unit_tensor(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t elements,

@@ -48,27 +48,34 @@ void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec) {
     ASSERT(!partial || unit->partial_elements == unit->elements);
 }
 
+// Of adapters, the unit that they are in.
+static bool is_trained(const Lowering *lowering, int index) {
+    return lowering->plan->finetune == FINETUNE_FULL ||
+           index == (lowering_adapters_apart(lowering) ? UNIT_ADAPTERS : UNIT_LAYER);
+}
+
 static Unit *begin_unit(Lowering *lowering, int index, const char *name, int instances) {
     Unit *unit = &lowering->units[index];
-    const int16_t shard_group = index == UNIT_EXPERTS ? lowering->expert_shard_group : lowering->shard_group;
-    *unit = (Unit){.name = name,
-                   .layered = index == UNIT_LAYER || index == UNIT_EXPERTS,
-                   .trainable = instances > 0 && !(lowering->choice->frozen >> index & 1) &&
-                                (index == UNIT_LAYER || lowering->plan->finetune == FINETUNE_FULL),
-                   .dtype = lowering->dims.dtype,
-                   .optimizer = lowering->plan->optimizer,
-                   .instances = instances,
-                   .shards = lowering->plan->zero > 0 ? lowering_group_size(lowering, shard_group) : 1,
-                   .shard_group = shard_group,
-                   .replica_group = lowering->replicate_group,
-                   .first_slice = lowering->slice_count,
-                   .master = -1,
-                   .moment1 = -1,
-                   .moment2 = -1,
-                   .gradient_shard = -1,
-                   .working = -1,
-                   .gathered = -1,
-                   .gradient_full = -1};
+    const bool experts = index == UNIT_EXPERTS && lowering->ep > 1;
+    const int16_t shard_group = experts ? lowering->expert_shard_group : lowering->shard_group;
+    *unit =
+        (Unit){.name = name,
+               .layered = index == UNIT_LAYER || index == UNIT_EXPERTS,
+               .trainable = instances > 0 && !(lowering->choice->frozen >> index & 1) && is_trained(lowering, index),
+               .dtype = lowering->dims.dtype,
+               .optimizer = lowering->plan->optimizer,
+               .instances = instances,
+               .shards = lowering->plan->zero > 0 ? lowering_group_size(lowering, shard_group) : 1,
+               .shard_group = shard_group,
+               .replica_group = lowering->replicate_group,
+               .first_slice = lowering->slice_count,
+               .master = -1,
+               .moment1 = -1,
+               .moment2 = -1,
+               .gradient_shard = -1,
+               .working = -1,
+               .gathered = -1,
+               .gradient_full = -1};
     return unit;
 }
 
@@ -212,7 +219,7 @@ static void add_expert_matrices(Lowering *lowering, Unit *unit) {
 
 static void add_layer_slices(Lowering *lowering, Unit *unit) {
     const ModelSpec *model = lowering->model;
-    if (lowering->plan->finetune != FINETUNE_FULL) {
+    if (lowering->plan->finetune != FINETUNE_FULL && !lowering_adapters_apart(lowering)) {
         add_adapter_slices(lowering, unit);
         unit->trained_slices = unit->slice_count;
         unit->trained_elements = unit->elements;
@@ -278,9 +285,24 @@ static void add_head_slices(Lowering *lowering, Unit *unit) {
     }
 }
 
+// What of a layer is in a unit of its own.
+static void add_second_of_layer(Lowering *lowering) {
+    const bool adapters = lowering_adapters_apart(lowering);
+    Unit *unit = begin_unit(lowering, UNIT_EXPERTS, adapters ? "adapters" : "experts", lowering->model->layers);
+    lowering->part = UNIT_LAYER;
+    if (adapters) {
+        add_adapter_slices(lowering, unit);
+    } else {
+        add_expert_bias_down(lowering, unit);
+        add_expert_bias_up(lowering, unit);
+        add_expert_matrices(lowering, unit);
+    }
+    end_unit(unit);
+}
+
 void lower_units(Lowering *lowering) {
-    const bool root = lowering->target->root_unit;
-    lowering->unit_count = lowering->ep > 1 ? UNIT_COUNT : root ? UNIT_HEAD : UNIT_EXPERTS;
+    const bool root = lowering->target->root_unit, two = lowering->ep > 1 || lowering_adapters_apart(lowering);
+    lowering->unit_count = two ? UNIT_COUNT : root ? UNIT_HEAD : UNIT_EXPERTS;
     lowering->head_unit = root ? UNIT_EMBEDDING : UNIT_HEAD;
 
     const StageLayers *held = lowering->held;
@@ -311,12 +333,7 @@ void lower_units(Lowering *lowering) {
         end_unit(head);
     }
     if (lowering->unit_count > UNIT_EXPERTS) {
-        Unit *experts = begin_unit(lowering, UNIT_EXPERTS, "experts", lowering->model->layers);
-        lowering->part = UNIT_LAYER;
-        add_expert_bias_down(lowering, experts);
-        add_expert_bias_up(lowering, experts);
-        add_expert_matrices(lowering, experts);
-        end_unit(experts);
+        add_second_of_layer(lowering);
     }
 }
 

@@ -201,8 +201,7 @@ SequenceChunks step_token_chunks(const StepProgram *program, const MeshCoordinat
     }
     const int rows = whole.count * whole.length / ranks, first = index * rows;
     if (whole.count == 2 && first < whole.length && first + rows > whole.length) {
-        return (SequenceChunks){
-            .count = 2, .length = rows / 2, .start = {whole.start[0] + first, whole.start[1]}};
+        return (SequenceChunks){.count = 2, .length = rows / 2, .start = {whole.start[0] + first, whole.start[1]}};
     }
     const int chunk = first / whole.length;
     return (SequenceChunks){

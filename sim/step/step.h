@@ -134,6 +134,7 @@ typedef struct Task {
     int32_t window;         // attention: tokens that it looks back in some layers; 0 = all in every layer
     double window_share;    //   of the layers
     int64_t replicated;     // square sum: leading elements of the unit that every tp rank holds
+    double factor;          // GEMM: of the product; 0 = 1
     double flops;           // arithmetic of the representative rank
     int64_t traffic_bytes;  // least memory traffic: operands once
     int64_t cast_bytes;     // memory traffic of what is beside it: fp8 GEMM: casts of its operands; grouped GEMM:

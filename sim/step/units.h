@@ -26,8 +26,9 @@ typedef struct ParamSlice {
 } ParamSlice;
 
 // Order of StepProgram.units, and the parts of a model. With a root unit the first one is all of embedding, final norm
-// and head: there are two, or that of the head is empty. The last one is there where ep spreads experts.
-enum { UNIT_EMBEDDING, UNIT_LAYER, UNIT_HEAD, UNIT_EXPERTS, UNIT_COUNT };
+// and head: there are two, or that of the head is empty. The last one is there where ep spreads experts, or where a
+// target keeps adapters apart from the layer that they are in; never both.
+enum { UNIT_EMBEDDING, UNIT_LAYER, UNIT_HEAD, UNIT_EXPERTS, UNIT_COUNT, UNIT_ADAPTERS = UNIT_EXPERTS };
 
 // A group of parameters that is gathered, reduced and updated together: embedding, one decoder layer, final norm and
 // head; or the edges in one, and one decoder layer; and a layer's experts, where a rank has a part of them. All flat:

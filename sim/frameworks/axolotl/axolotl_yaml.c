@@ -136,7 +136,7 @@ static void write_adapters(const ConfigJob *job, FILE *out) {
     }
     const int rank = plan_lora_rank(plan);
     fprintf(out, "adapter: %s\nlora_r: %d\nlora_alpha: %d\n", plan->finetune == FINETUNE_QLORA ? "qlora" : "lora", rank,
-            2 * rank);
+            LORA_SCALING * rank);
     if (plan->lora_targets == LORA_ALL) {
         fputs("lora_target_linear: true\n", out);
     } else {

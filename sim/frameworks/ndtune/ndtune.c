@@ -11,7 +11,8 @@ static const TargetVersion ndtune_1 = {
         SET(zigzag, true), SET(cp_ring, true), SET(recompute_counts, RECOMPUTE_FIRST_N),
         SET(recompute_other_unit, true),  // any program of a lowering
         SET(fused_projections, true), SET(tp_reduce_overlaps, true), SET(fuses_passes, true), SET(own_kernels, true),
-        SET(master_fp32, true),
+        SET(master_fp32, true), SET(finetunes, 1u << FINETUNE_LORA),
+        SET(adapter_units, true),  // so that each rank's shards of weights and of gradients are the same
         SET(grad_syncs,
             GRAD_SYNC_BIT(GRAD_SYNC_EACH) | GRAD_SYNC_BIT(GRAD_SYNC_SHARDS) | GRAD_SYNC_BIT(GRAD_SYNC_LAST)),
         SET(losses, LOSS_BIT(LOSS_WHOLE) | LOSS_BIT(LOSS_CHUNKED)), SET(loss_chunks, 8),

@@ -8,10 +8,11 @@
 
 enum { CHOICES = 32, MOST_SHAPES = 64, MOST_PLANS = MOST_SHAPES * CHOICES, FACTORS = AXIS_COUNT + 4 };
 
-const MeshFamily mesh_twos = {16, 8, 160, 256, CASE_SEQ, CASE_BATCH, CASE_STEPS};
-const MeshFamily mesh_twos_short = {16, 8, 160, 256, PAIRS_SEQ, CASE_BATCH, PAIRS_STEPS};
-const MeshFamily mesh_threes = {24, 12, 168, 264, 72, 12, CASE_STEPS};         // 72: 3 tokens a zigzag chunk of cp=12
-const MeshFamily mesh_threes_short = {12, 12, 168, 264, 24, 12, PAIRS_STEPS};  // 24: one token
+const MeshFamily mesh_twos = {16, 8, 160, 256, CASE_SEQ, CASE_BATCH, CASE_STEPS, 0};
+const MeshFamily mesh_twos_short = {16, 8, 160, 256, PAIRS_SEQ, CASE_BATCH, PAIRS_STEPS, 0};
+const MeshFamily mesh_twos_adapters = {16, 8, 160, 256, PAIRS_SEQ, CASE_BATCH, PAIRS_STEPS, FINETUNE_LORA};
+const MeshFamily mesh_threes = {24, 12, 168, 264, 72, 12, CASE_STEPS, 0};         // 72: 3 tokens a zigzag chunk of cp=12
+const MeshFamily mesh_threes_short = {12, 12, 168, 264, 24, 12, PAIRS_STEPS, 0};  // 24: one token
 
 RunRequest mesh_request(const MeshFamily *family, const TrainPlan *plan) {
     RunOptions options = case_options();
@@ -30,7 +31,9 @@ bool mesh_plan(const MeshFamily *family, const Mesh *mesh, int grad_accum, Train
                         .seq = family->seq,
                         .micro_batch = family->batch / parts,
                         .grad_accum = grad_accum,
-                        .precision = DTYPE_FP32};
+                        .precision = DTYPE_FP32,
+                        .finetune = family->finetune,
+                        .lora_rank = family->finetune != FINETUNE_FULL ? 4 : 0};
     return family->batch % parts == 0;
 }
 

@@ -7,9 +7,11 @@
 // A model and a batch that every shape of some worlds divides.
 typedef struct MeshFamily {
     int heads, kv_heads, ffn, vocab, seq, batch, steps;
+    Finetune finetune;
 } MeshFamily;
 
 extern const MeshFamily mesh_twos, mesh_twos_short;      // worlds 1, 2, 4 and 8
+extern const MeshFamily mesh_twos_adapters;              // the same, adapters of rank 4
 extern const MeshFamily mesh_threes, mesh_threes_short;  // worlds 1, 2, 3, 4, 6 and 12
 
 RunRequest mesh_request(const MeshFamily *family, const TrainPlan *plan);
