@@ -81,9 +81,10 @@ void shard_costs_add(const CostModel *cost, const Slowdowns *slow, const StepPro
         if (kind == SHARD_KINDS) {
             add_scalar(task, &priced, costs);
         } else {
+            const bool stands_for_layer = task->unit == UNIT_ADAPTERS && costs->seconds[UNIT_LAYER][kind] == 0;
             costs->seconds[task->unit][kind] = priced.seconds;
             costs->host_s[task->unit][kind] = priced.host_s;
-            if (task->unit == UNIT_LAYER) {
+            if (task->unit == UNIT_LAYER || stands_for_layer) {  // a frozen layer reduces nothing
                 costs->demand[kind] = share_demand(task, &priced);
             }
         }

@@ -338,7 +338,7 @@ static const char *check_finetune(const Check *check) {
     if (plan->precision == DTYPE_FP8) {
         return "adapters beside fp8 layers are not predicted yet: use precision bf16";
     }
-    if (mesh_stages(&plan->mesh) > 1) {
+    if (mesh_stages(&plan->mesh) > 1 && !check->target->adapter_units) {
         return arena_format(check->arena, "adapters in a pipeline (pp=%d) are not predicted yet: use pp=1",
                             mesh_stages(&plan->mesh));
     }

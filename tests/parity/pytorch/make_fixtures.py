@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Fixtures for test_pytorch.c: Hugging Face models in PyTorch, started from ndtune's own weights and data.
 
-    python make_fixtures.py [FOLDER]      (torch 2.11, transformers 4.57.6; CPU, a few seconds)
+    python make_fixtures.py [FOLDER]      (torch 2.11, transformers 4.57.6, peft 0.21; CPU, a few seconds)
 
 Weights and tokens are made here once more from their definition (exec/device/initial.c, exec/data/chain.c), so the
 fixtures also hold those to it. Every normal weight is times SCALE: with 0.02 at this width attention would be flat and
 its gradients rounding noise. PyTorch computes in float64 (a few Hugging Face norms cast to float32 inside, and mpt is
 float32 altogether), so the error that the test sees is ndtune's own. A file holds, in %.9g: logits and gradients of
-step 1, and losses, gradient norms and weights of STEPS AdamW steps.
+step 1, and losses, gradient norms and weights of STEPS AdamW steps. Of adapters (peft) theirs alone; both matrices of
+one begin as normal weights, so that both have gradients in step 1.
 """
 
 import math
@@ -15,6 +16,7 @@ import sys
 from pathlib import Path
 
 import numpy
+import peft
 import torch
 import transformers
 
@@ -137,6 +139,25 @@ def llama_like(model, offset=0.0, qk_norm=False, biases=False, post=False):
         s += [Slice("wgate", f.gate_proj.weight), Slice("wup", f.up_proj.weight), Slice("wdown", f.down_proj.weight)]
         units.append(s)
     return units + [head(model, model.model.norm, None, model.lm_head, offset)]
+
+
+LORA_RANK = 4
+COLUMN_PARALLEL = {"wq": "q_proj", "wk": "k_proj", "wv": "v_proj", "wgate": "gate_proj", "wup": "up_proj"}
+LINEAR = ("wq", "wk", "wv", "wo", "wgate", "wup", "wdown")
+MODULES = COLUMN_PARALLEL | {"wo": "o_proj", "wdown": "down_proj"}
+
+
+def lora(model):
+    """Behind a layer's own slices its adapters: first those that every tp rank would hold whole."""
+    units = llama_like(model.base_model.model)
+    for layer, unit in zip(model.base_model.model.model.layers, units[1:-1]):
+        part = {name: getattr(layer.mlp if name in ("wgate", "wup", "wdown") else layer.self_attn, module)
+                for name, module in MODULES.items()}
+        a = {name: Slice(name + "_adapter_a", part[name].lora_A["default"].weight) for name in LINEAR}
+        b = {name: Slice(name + "_adapter_b", part[name].lora_B["default"].weight) for name in LINEAR}
+        unit += [(a if name in COLUMN_PARALLEL else b)[name] for name in LINEAR]
+        unit += [(b if name in COLUMN_PARALLEL else a)[name] for name in LINEAR]
+    return units
 
 
 def head(model, norm, bias, lm_head, offset=0.0):
@@ -286,6 +307,13 @@ MODELS = {
         ),
         llama_like,
     ),
+    "llama_lora": lambda: (
+        peft.get_peft_model(
+            T.LlamaForCausalLM(T.LlamaConfig(**sizes())),
+            peft.LoraConfig(task_type="CAUSAL_LM", r=LORA_RANK, lora_alpha=2 * LORA_RANK, target_modules="all-linear"),
+        ),
+        lora,
+    ),
     "mistral": lambda: (T.MistralForCausalLM(T.MistralConfig(sliding_window=None, **sizes())), llama_like),
     "qwen2": lambda: (T.Qwen2ForCausalLM(T.Qwen2Config(**sizes())), lambda m: llama_like(m, biases=True)),
     "qwen3": lambda: (
@@ -392,11 +420,15 @@ def losses(model, step):
     return logits, loss
 
 
+def trained(unit):
+    return [s for s in unit if s.parameter.requires_grad]
+
+
 def describe(kind, units, of):
     text = ""
     for u, unit in enumerate(units):
         instance = 0 if u in (0, len(units) - 1) else u - 1
-        for s in unit:
+        for s in trained(unit):
             text += line(kind, s.name, str(instance), of(s).norm().item(), *sampled(of(s)))
     return text
 
@@ -411,7 +443,7 @@ def fixture(name):
     normals = {id(s.parameter): s.normal for unit in units for s in unit}
     groups = [
         {
-            "params": [p for p in model.parameters() if normals[id(p)] == decays],
+            "params": [p for p in model.parameters() if p.requires_grad and normals[id(p)] == decays],
             "weight_decay": DECAY if decays else 0.0,
         }
         for decays in (True, False)
@@ -422,13 +454,14 @@ def fixture(name):
         optimizer.zero_grad()
         logits, loss = losses(model, step)
         loss.backward()
-        norm = math.sqrt(sum(p.grad.square().sum().item() for p in model.parameters()))
+        norm = math.sqrt(sum(p.grad.square().sum().item() for p in model.parameters() if p.requires_grad))
         if step == 0:
             head_text = line("logits", logits.norm().item(), *sampled(logits)) + describe(
                 "gradient", units, Slice.gradient
             )
         for p in model.parameters():
-            p.grad.mul_(min(1.0, CLIP / norm))
+            if p.requires_grad:
+                p.grad.mul_(min(1.0, CLIP / norm))
         optimizer.step()
         curve.append(loss.item())
         norms.append(norm)
@@ -439,7 +472,9 @@ def main():
     torch.set_num_threads(1)
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
     for name in MODELS:
-        origin = "# make_fixtures.py, torch %s, transformers %s\n" % (torch.__version__, transformers.__version__)
+        versions = (torch.__version__, transformers.__version__)
+        origin = "# make_fixtures.py, torch %s, transformers %s" % versions
+        origin += ", peft %s\n" % peft.__version__ if "lora" in name else "\n"
         (folder / (name + ".txt")).write_text(origin + fixture(name))
         print(name, file=sys.stderr)
 

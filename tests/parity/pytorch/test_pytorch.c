@@ -2,7 +2,8 @@
 // (make_fixtures.py wrote the figures; it computes in float64). Step 1: logits, loss, and every gradient, which AdamW
 // leaves in the first moments when beta1 = 0. Then ten AdamW steps with decay and clipping: losses, gradient norms,
 // weights. A tensor's error is measured against its own norm per element, so nothing small hides behind something
-// large. A key bias without rotary positions has no gradient (the softmax does not see it): only its size is held.
+// large. Adapters are those of peft, both matrices of one begun as normal weights. A key bias without rotary positions
+// has no gradient (the softmax does not see it): only its size is held.
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -12,6 +13,7 @@
 
 #include "exec/worker/interpreter.h"
 #include "exec/worker/session.h"
+#include "kernels/kernels.h"
 #include "tests/parity/exec/exec_families.h"
 #include "tests/support/sizes.h"
 
@@ -103,6 +105,14 @@ static const struct {
 } stretched[] = {{"llama_linear", {.factor = 4, .low = 1, .high = 2}}, {"llama_llama3", {8, 1, 4, 16}}};
 enum { STRETCHED = sizeof stretched / sizeof stretched[0] };
 
+// Adapters beside every linear layer of a llama's blocks.
+static const char *const ADAPTED = "llama_lora";
+enum { ADAPTER_RANK = 4 };
+
+static bool is_adapted(const char *type) {
+    return strcmp(type, ADAPTED) == 0;
+}
+
 static ModelSpec model_of(const char *type) {
     ModelSpec sizes = {.name = "test",
                        .layers = 2,
@@ -122,15 +132,20 @@ static ModelSpec model_of(const char *type) {
             type = "llama";
         }
     }
-    return exec_family(sizes, type);
+    return exec_family(sizes, is_adapted(type) ? "llama" : type);
 }
 
 static RunRequest request_of(const char *type, bool gradients) {
-    RunRequest request = {
-        .model = model_of(type),
-        .plan = {.mesh = {SIZES(1, 1, 1, 1)}, .seq = 24, .micro_batch = 2, .grad_accum = 1, .precision = DTYPE_FP32},
-        .options = run_options_default(),
-        .segment_fd = -1};
+    RunRequest request = {.model = model_of(type),
+                          .plan = {.mesh = {SIZES(1, 1, 1, 1)},
+                                   .seq = 24,
+                                   .micro_batch = 2,
+                                   .grad_accum = 1,
+                                   .precision = DTYPE_FP32,
+                                   .finetune = is_adapted(type) ? FINETUNE_LORA : FINETUNE_FULL,
+                                   .lora_rank = is_adapted(type) ? ADAPTER_RANK : 0},
+                          .options = run_options_default(),
+                          .segment_fd = -1};
     Error error = {0};
     request.options.seed = 7;
     request.options.threads = 1;
@@ -151,13 +166,27 @@ static float *slice_of(Session *session, int32_t buffer, int instance, const Par
     return (float *)session_slot(session, buffer, instance) + slice->offset_elements;
 }
 
+// What begins as zeros gets the numbers that a normal weight in its place would have.
+static void make_normal(Session *session, const ParamSlice *slice, int layer, float *x) {
+    enum { PART_SHIFT = 56, TENSOR_SHIFT = 32 };  // exec/device/initial.c
+    const KernelNormal numbers = {.key = (uint64_t)session->request->options.seed,
+                                  .stream = (uint64_t)slice->part << PART_SHIFT |
+                                            (uint64_t)slice->tensor << TENSOR_SHIFT | (uint32_t)layer,
+                                  .scale = 0.02F / 65536.0F};
+    kernel_normal(&numbers, slice->local_rows * slice->local_cols, x);
+}
+
 static void scale_weights(Session *session) {
     for (int32_t u = 0; u < session->program.unit_count; u++) {
         const Unit *unit = &session->program.units[u];
         for (int32_t i = 0; i < unit->slice_count * unit->instances; i++) {
             const ParamSlice *slice = &session->program.slices[unit->first_slice + i % unit->slice_count];
             float *x = slice_of(session, unit->master, i / unit->slice_count, slice);
-            for (int64_t k = 0; slice->init_std > 0 && k < slice->local_rows * slice->local_cols; k++) {
+            const bool zeros = u == UNIT_ADAPTERS && slice->init_std == 0;
+            if (zeros) {
+                make_normal(session, slice, i / unit->slice_count, x);
+            }
+            for (int64_t k = 0; (zeros || slice->init_std > 0) && k < slice->local_rows * slice->local_cols; k++) {
                 x[k] *= SCALE;
             }
         }
@@ -213,7 +242,11 @@ typedef struct Comparison {
 } Comparison;
 
 static void compare_slice(Comparison *c, const Unit *unit, const ParamSlice *slice, int instance) {
-    const Figures *want = find(c->fixture, c->kind, slice->name, instance);
+    char name[NAME_BYTES];
+    snprintf(name, sizeof name, "%s", slice->name);
+    for (char *at = name; (at = strchr(at, ' ')); *at = '_') {  // "wq adapter a"
+    }
+    const Figures *want = find(c->fixture, c->kind, name, instance);
     const bool weight = strcmp(c->kind, "weight") == 0;
     const int32_t buffer = weight ? unit->master : unit->moment1;
     const float *got = slice_of(c->session, buffer, instance, slice);
@@ -238,7 +271,7 @@ static double compare_slices(Comparison *c) {
     const StepProgram *program = &c->session->program;
     for (int32_t u = 0; u < program->unit_count; u++) {
         const Unit *unit = &program->units[u];
-        for (int32_t i = 0; i < unit->slice_count * unit->instances; i++) {
+        for (int32_t i = 0; unit->trainable && i < unit->slice_count * unit->instances; i++) {
             compare_slice(c, unit, &program->slices[unit->first_slice + i % unit->slice_count], i / unit->slice_count);
         }
     }
@@ -322,4 +355,9 @@ Test(pytorch, stretched_positions_train_as_its_own) {
         check_first_step(stretched[i].name, fixture_of(stretched[i].name));
         check_training(stretched[i].name, fixture_of(stretched[i].name));
     }
+}
+
+Test(pytorch, adapters_train_as_those_of_peft) {
+    check_first_step(ADAPTED, fixture_of(ADAPTED));
+    check_training(ADAPTED, fixture_of(ADAPTED));
 }
