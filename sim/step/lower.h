@@ -220,6 +220,12 @@ typedef struct SliceSpec {
     bool partial;  // a tp rank's gradient is a part of the sum
 } SliceSpec;
 
+// Of a unit's tensors.
+typedef struct UnitNames {
+    const char *weights, *gradients, *half_gradients, *master, *working, *moment1, *moment2, *shard_gradient, *part,
+        *raw, *reduce_in, *reduce_out, *copies;
+} UnitNames;
+
 // Behind the unit's other slices.
 void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec);
 
@@ -227,7 +233,8 @@ void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec);
 
 Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const Target *target);
 void lower_units(Lowering *lowering);
-void add_adapter_slices(Lowering *lowering, Unit *unit);  // of a layer (lower_adapters.c)
+const UnitNames *unit_names(const Lowering *lowering, int unit);  // lower_names.c
+void add_adapter_slices(Lowering *lowering, Unit *unit);          // of a layer (lower_adapters.c)
 void lower_layers(Lowering *lowering);
 void lower_tensor_parallel(Lowering *lowering);
 void lower_summed_loss(Lowering *lowering);  // of the micro-steps behind the first one

@@ -137,8 +137,7 @@ typedef struct Task {
     double factor;          // GEMM: of the product; 0 = 1
     double flops;           // arithmetic of the representative rank
     int64_t traffic_bytes;  // least memory traffic: operands once
-    int64_t cast_bytes;     // memory traffic of what is beside it: fp8 GEMM: casts of its operands; grouped GEMM:
-                            // biases; gated activation: clamps
+    int64_t cast_bytes;     // traffic beside it: casts of an fp8 GEMM, biases of a grouped one, clamps of an activation
     int64_t payload_bytes;  // collectives: the full tensor (all-gather output, reduce-scatter input, all parts of an
                             // all-to-all), or the message
     int32_t first_operand, operand_count;

@@ -11,8 +11,9 @@ enum { CHOICES = 32, MOST_SHAPES = 64, MOST_PLANS = MOST_SHAPES * CHOICES, FACTO
 const MeshFamily mesh_twos = {16, 8, 160, 256, CASE_SEQ, CASE_BATCH, CASE_STEPS, 0};
 const MeshFamily mesh_twos_short = {16, 8, 160, 256, PAIRS_SEQ, CASE_BATCH, PAIRS_STEPS, 0};
 const MeshFamily mesh_twos_adapters = {16, 8, 160, 256, PAIRS_SEQ, CASE_BATCH, PAIRS_STEPS, FINETUNE_LORA};
-const MeshFamily mesh_threes = {24, 12, 168, 264, 72, 12, CASE_STEPS, 0};         // 72: 3 tokens a zigzag chunk of cp=12
-const MeshFamily mesh_threes_short = {12, 12, 168, 264, 24, 12, PAIRS_STEPS, 0};  // 24: one token
+// 72: 3 tokens a zigzag chunk of cp=12; 24: one token
+const MeshFamily mesh_threes = {24, 12, 168, 264, 72, 12, CASE_STEPS, 0};
+const MeshFamily mesh_threes_short = {12, 12, 168, 264, 24, 12, PAIRS_STEPS, 0};
 
 RunRequest mesh_request(const MeshFamily *family, const TrainPlan *plan) {
     RunOptions options = case_options();

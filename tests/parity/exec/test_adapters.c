@@ -1,5 +1,5 @@
-// Adapters beside frozen layers train as on one rank: beside every axis, with every choice, every type of model. Their B
-// begins as zeros, so A's gradients are seen from the second step on. test_meshes_product.c has worlds 6 and 8,
+// Adapters beside frozen layers train as on one rank: beside every axis, with every choice, every type of model. Their
+// B begins as zeros, so A's gradients are seen from the second step on. test_meshes_product.c has world 8,
 // tests/parity/pytorch their gradients beside peft's.
 
 #include <criterion/criterion.h>

@@ -111,7 +111,7 @@ Test(cuda_gemm, a_timed_plan_multiplies_as_rows_and_adds_to_c) {
     Bench *bench = bench_begin();
     GemmPlan plan;
     char why[GEMM_WHY_BYTES];
-    const GemmData data = {bench->a, bench->b, bench->c, NULL};
+    const GemmData data = {bench->a, bench->b, bench->c, NULL, 0};
     cr_assert(gemm_plan_begin(&bench->shop, &shape, &plan, why), "%s", why);
     cr_assert(gemm_plan_time(&bench->shop, &data, &plan, why), "%s", why);
     cr_expect_gt(plan.choice.seconds, 0);
@@ -138,7 +138,7 @@ Test(cuda_gemm, an_untimed_shop_takes_the_first_that_runs) {
     Bench *bench = bench_begin();
     GemmPlan plan;
     char why[GEMM_WHY_BYTES];
-    const GemmData data = {bench->a, bench->b, bench->c, NULL};
+    const GemmData data = {bench->a, bench->b, bench->c, NULL, 0};
     const int64_t before = cublaslt_host_counts().products;
     bench->shop.untimed = true;
     cr_assert(gemm_plan_begin(&bench->shop, &shape, &plan, why), "%s", why);
@@ -154,7 +154,7 @@ Test(cuda_gemm, a_kept_choice_serves_without_another_search) {
     Bench *bench = bench_begin();
     GemmPlan first, second;
     char why[GEMM_WHY_BYTES];
-    const GemmData data = {bench->a, bench->b, bench->c, NULL};
+    const GemmData data = {bench->a, bench->b, bench->c, NULL, 0};
     cr_assert(gemm_plan_begin(&bench->shop, &shape, &first, why) &&
               gemm_plan_begin(&bench->shop, &shape, &second, why));
     cr_assert(gemm_plan_time(&bench->shop, &data, &first, why));
