@@ -67,7 +67,7 @@ static void take_usual(const Target *target, TrainPlan *plan) {
     }
 }
 
-static void price(const Case *one, Arena *arena, Both *both) {
+static void price(const Case *one, Finetune finetune, Arena *arena, Both *both) {
     ModelSpec model;
     ClusterProfile profile;
     CostModel cost = {.profile = &profile};
@@ -81,6 +81,7 @@ static void price(const Case *one, Arena *arena, Both *both) {
     take_usual(cost.target, &plan);
     plan.precision = DTYPE_BF16;
     plan.recompute = one->recompute;
+    plan.finetune = finetune;
     plan.pp_schedule = one->schedule;
     plan.virtual_stages = one->chunks;
     plan.zero = plan.zero == 3 && !cost.target->pp_keeps_gathered ? 1 : plan.zero;
@@ -116,7 +117,7 @@ Test(analytic_stages, time_and_memory_of_pipelines_are_near_those_of_the_engine_
         Arena arena = {0};
         Both both = {0};
         const Case *one = &cases[i];
-        price(one, &arena, &both);
+        price(one, FINETUNE_FULL, &arena, &both);
         const double step = both.estimate.step_s / both.engine.step_s - 1;
         const double bytes = both.estimate.reserved_bytes / both.memory.reserved_bytes - 1;
         cr_expect(fabs(step) < (strstr(one->mesh, "ep=") ? EXPERTS_WITHIN : STEP_WITHIN),
@@ -129,10 +130,27 @@ Test(analytic_stages, time_and_memory_of_pipelines_are_near_those_of_the_engine_
     }
 }
 
+// The frozen layers are gathered and reduce nothing, the adapters are reduced beside them.
+Test(analytic_stages, adapters_in_a_unit_of_their_own_are_near_the_engine) {
+    static const char *const meshes[] = {"dp_shard=8", "dp_replicate=2,dp_shard=4", "dp_shard=4,tp=2",
+                                         "dp_replicate=8"};
+    for (int i = 0; i < 4; i++) {
+        Arena arena = {0};
+        Both both = {0};
+        const Case one = {"7b", "dgx-h100", "ndtune", meshes[i], 4096, 1, 2, PP_1F1B, 1, RECOMPUTE_NONE};
+        price(&one, FINETUNE_LORA, &arena, &both);
+        const double step = both.estimate.step_s / both.engine.step_s - 1;
+        const double bytes = both.estimate.reserved_bytes / both.memory.reserved_bytes - 1;
+        cr_expect(fabs(step) < STEP_WITHIN, "%s: step %+.1f %% of %.3f s", meshes[i], 100 * step, both.engine.step_s);
+        cr_expect(fabs(bytes) < PLANNED_WITHIN, "%s: memory %+.1f %%", meshes[i], 100 * bytes);
+        arena_free(&arena);
+    }
+}
+
 Test(analytic_stages, the_terms_sum_to_the_step) {
     Arena arena = {0};
     Both both = {0};
-    price(&cases[1], &arena, &both);
+    price(&cases[1], FINETUNE_FULL, &arena, &both);
     const Estimate *estimate = &both.estimate;
     double sum_s = estimate->compute_s + estimate->optimizer_s + estimate->bubble_s + estimate->overhead_s;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
