@@ -71,8 +71,14 @@ static void add_words(char *text, size_t bytes, const char *line) {
     text[strcspn(text, "\r\n")] = '\0';
 }
 
-// Why a launcher gave up: the last line outside of mpirun's boxes, whose ends are advice; else how its first box
-// begins.
+// What mpirun goes on after: Open MPI 4's orte/mca/plm/rsh warns when the agent started before its parent had set its
+// process group.
+static bool warns(const char *line) {
+    return strstr(line, "Warning:") || strstr(line, "WARNING:");
+}
+
+// Why a launcher gave up: the last line outside of mpirun's boxes, whose ends are advice, that is no warning; else how
+// its first box begins.
 static const char *launcher_words(const Run *run) {
     FILE *file = fopen(arena_format(run->arena, "%s/rank-0.err", run->directory.path), "r");
     char line[256], outside[256] = "", box[256] = "";
@@ -83,7 +89,7 @@ static const char *launcher_words(const Run *run) {
         in_box = edge ? !in_box : in_box;
         if (words && in_box && !box_read) {
             add_words(box, sizeof box, line);
-        } else if (words && !in_box) {
+        } else if (words && !in_box && !warns(line)) {
             outside[0] = '\0';
             add_words(outside, sizeof outside, line);
         }
