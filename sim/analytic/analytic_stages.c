@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "sim/analytic/analytic_internal.h"
+#include "sim/cost/interference.h"
 #include "sim/step/splits/split.h"
 
 enum { STAGE_FULLEST, STAGE_LAST, STAGES_LOOKED_AT };
@@ -160,8 +161,21 @@ static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_
     return STATUS_OK;
 }
 
+// What a micro-step sends from a stage to another, and what that takes of a kernel beside it.
+typedef struct Message {
+    double seconds, slowed_s;
+} Message;
+
+// A kernel that is limited by arithmetic loses so much of its rate as long as the message goes.
+static double lost_s(const Analytic *analytic, const Task *task, const TaskCost *cost) {
+    const ShareDemand message = share_demand(task, cost), kernel = {.sm_share = 1};
+    double rates[2];
+    share_rates((const ShareDemand *const[]){&kernel, &message}, 2, &analytic->cost.profile->interference, rates);
+    return (1 - rates[0]) * cost->seconds / rates[1];
+}
+
 // From a stage to the next one: what leaves a layer (lower_messages.c).
-static double boundary_s(const Analytic *analytic, const TrainPlan *plan, int stage) {
+static Message message_to_next(const Analytic *analytic, const TrainPlan *plan, int stage) {
     const Target *target = analytic->cost.target;
     const bool split = target_tp_flavour(target, plan) == TP_SP;
     const Dtype dtype = plan_activation_dtype(plan);
@@ -174,27 +188,27 @@ static double boundary_s(const Analytic *analytic, const TrainPlan *plan, int st
                        .peer = (int16_t)(stage + 1),
                        .dtype = dtype,
                        .payload_bytes = elements * dtype_bytes(dtype) / (split ? plan->mesh.size[AXIS_TP] : 1)};
-    return cost_task(&analytic->cost, &program, &task).seconds * analytic->slow.links;
+    const TaskCost cost = cost_task(&analytic->cost, &program, &task);
+    const double links = analytic->slow.links;
+    return (Message){cost.seconds * links, cost.seconds > 0 ? lost_s(analytic, &task, &cost) * links : 0};
 }
 
 // On average: boundaries inside of nodes are alike, and so are those between nodes.
-static double message_s(const Analytic *analytic, const TrainPlan *plan) {
+static Message mean_message(const Analytic *analytic, const TrainPlan *plan) {
     const int per_node = cost_ranks_per_node(analytic->cost.profile, &plan->mesh), stages = mesh_stages(&plan->mesh);
-    double known_s[2] = {-1, -1}, sum_s = 0;
+    Message known[2] = {{-1, 0}, {-1, 0}}, mean = {0, 0};
     for (int stage = 0; stage + 1 < stages; stage++) {
-        double *seconds = &known_s[mesh_stages_cross(&plan->mesh, stage, stage + 1, per_node)];
-        *seconds = *seconds < 0 ? boundary_s(analytic, plan, stage) : *seconds;
-        sum_s += *seconds;
+        Message *message = &known[mesh_stages_cross(&plan->mesh, stage, stage + 1, per_node)];
+        *message = message->seconds < 0 ? message_to_next(analytic, plan, stage) : *message;
+        mean.seconds += message->seconds / (stages - 1);
+        mean.slowed_s += message->slowed_s / (stages - 1);
     }
-    return sum_s / (stages - 1);
+    return mean;
 }
 
-// Chunks of a stage compute beside each other's messages, which slow them: by so many times what a message takes, for
-// each that is sent while another one comes (from the engine's compute with 2 to 8 chunks, test_analytic_stages).
-static const double SLOWED_BY_MESSAGE = 0.6;
-
-static double slowed_s(const PipelineShape *shape, double message_s) {
-    return shape->chunks > 1 ? SLOWED_BY_MESSAGE * 2 * message_s : 0;
+// Chunks of a stage compute beside the activations and the gradients that others of them send.
+static double slowed_s(const PipelineShape *shape, const Message *message) {
+    return shape->chunks > 1 ? 2 * message->slowed_s : 0;
 }
 
 static void time_parts(const StageSplit *split, double layer_s, double head_s, double slowed_s) {
@@ -250,14 +264,15 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     look_away(analytic);
     TRY(status);
     const double beside_s = fullest.step.step_s - micro_steps * fullest.pace_s - fullest.last_s;
-    const double each_s = layer_s(split, &fullest), sent_s = message_s(analytic, plan);
-    const double slower_s = slowed_s(shape, sent_s);
+    const double each_s = layer_s(split, &fullest);
+    const Message message = mean_message(analytic, plan);
+    const double slower_s = slowed_s(shape, &message);
     time_parts(split, each_s, head_s, slower_s);
     const PipelineTimes parts = {.part_s = split->part_s,
                                  .forward_share = forward_share(plan),
                                  .device_share = device_share(analytic, plan, &fullest),
                                  .last_share = fullest.last_s / fullest.pace_s,
-                                 .message_s = sent_s};
+                                 .message_s = message.seconds};
     const double step_s = pipeline_span_s(&analytic->orders, shape, &parts) + beside_s;
     *estimate = fullest.step;
     estimate->stage = split->stage[STAGE_FULLEST];

@@ -2,6 +2,7 @@
 //   collectives among themselves   max-min on every link: a full link gives each what it asks, up to the same share
 //                                  (what fair queueing does; SimGrid's solution where flows pass as many bytes on
 //                                  either link)
+//   messages between stages        are collectives here
 //   kernel beside collectives      1 / (max(1/(1 - c), d + sum of the collectives' HBM) x residue), c = SMs they take
 //   collective beside a kernel     its link rate / collective_slowdown
 //   kernels beside each other      1 / max(1, sum of their HBM, sum of their arithmetic shares): a copy and a GEMM
@@ -22,7 +23,7 @@ _Static_assert(RESOURCE_NODE_LINK == 0 && LINKS == 3, "resources that are links 
 
 ShareDemand share_demand(const Task *task, const TaskCost *cost) {
     ShareDemand demand = {
-        .sm_share = cost->sm_share, .memory_bound = cost->memory_bound, .collective = task_is_collective(task)};
+        .sm_share = cost->sm_share, .memory_bound = cost->memory_bound, .collective = task_is_transfer(task)};
     for (int r = 0; r < RESOURCE_COUNT; r++) {
         demand.use[r] = cost->use[r];
     }

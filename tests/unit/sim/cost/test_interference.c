@@ -182,3 +182,11 @@ Test(interference, one_thread_of_copies_takes_its_share_of_several_cores) {
                                    {.collective = true, .use = {[RESOURCE_CORES] = 0.5f}}};
     check(demands, 2, &ideal, (double[]){2.0 / 3, 2.0 / 3});
 }
+
+// It takes SMs of a kernel beside it, as a collective does, and not half of its arithmetic.
+Test(interference, a_message_between_stages_is_no_kernel) {
+    const Task task = {.kind = TASK_SEND};
+    const TaskCost cost = {.seconds = 1, .sm_share = 0.25f, .use = {0, 1, 0, 0.125f}};
+    const ShareDemand demands[] = {{.sm_share = 1}, share_demand(&task, &cost)};
+    check(demands, 2, &ideal, (double[]){0.75, 1});
+}
