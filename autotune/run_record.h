@@ -4,6 +4,7 @@
 
 #include "autotune/result.h"
 #include "sim/step/chip_price.h"
+#include "sim/step/expert_load.h"
 #include "sim/step/timeline.h"
 
 // One template task: its time per step, measured (mean over ranks) and predicted.
@@ -51,6 +52,7 @@ typedef struct RunRecord {
     int64_t device_bytes;   // that the largest rank took of its memory
     const ChipPrice *prices;
     int price_count;
+    ExpertLoad expert_load;
 } RunRecord;
 
 // What the store remembers, a line each, newest first.

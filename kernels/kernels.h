@@ -122,6 +122,47 @@ void kernel_gated(const KernelGated *shape, const float *gate, const float *up, 
 void kernel_gated_backward(const KernelGated *shape, const float *ds, const float *gate, const float *up, float *dgate,
                            float *dup);
 
+// ---- layers of experts
+
+enum { KERNEL_MAX_EXPERTS = 1024 };
+
+// Each row visits `active` of the experts: those of its largest logits, of equal ones the lower expert. Its weights are
+// their softmax, or what a softmax over all experts has for them (unscaled). counts[experts] are rows that come to
+// each; places[rows * active] are where these lie when they are in the order of the experts, of one in the rows' order.
+typedef struct KernelRoute {
+    int64_t rows;
+    int experts, active;
+    bool unscaled;
+} KernelRoute;
+void kernel_route(const KernelRoute *shape, const float *logits, float *weights, int32_t *places, int32_t *counts);
+void kernel_route_backward(const KernelRoute *shape, const float *logits, const float *weights, const int32_t *places,
+                           const int32_t *counts, const float *dweights, float *dlogits);
+
+typedef struct KernelSpread {
+    int64_t rows, cols;
+    int active;
+    const int32_t *places;  // [rows * active], each once
+} KernelSpread;
+// y[places[i],:] = x[i / active,:].
+void kernel_spread(const KernelSpread *shape, const float *x, float *y);
+// x[row,:] = (more[row,:]) + sum over its places of (weights) y[place,:]; more and weights may be NULL.
+void kernel_collect(const KernelSpread *shape, const float *weights, const float *y, const float *more, float *x);
+// dy[place,:] = weight dx[row,:], dweights = dx[row,:] . y[place,:]. dy may not be y.
+void kernel_collect_backward(const KernelSpread *shape, const float *weights, const float *dx, const float *y,
+                             float *dy, float *dweights);
+
+// Rows of groups that come in parts: counts[parts][count].
+typedef struct KernelGroups {
+    int parts, count;
+    const int32_t *counts;
+} KernelGroups;
+// Rows part by part, of each group by group -> group by group, of each part by part; back: the other way.
+void kernel_regroup(const KernelGroups *groups, int64_t cols, bool back, const float *from, float *to);
+// kernel_gemm of each group's rows, which lie one behind the other: those of a and c with a b for each, or with trans_a
+// those of a and b, whose sum is a c for each. n, k: of one product; trans_a: m, n.
+void kernel_grouped_gemm(const KernelGroups *groups, bool trans_a, bool trans_b, int64_t outer, int64_t inner,
+                         const float *a, const float *b, float *c, bool accumulate);
+
 // Vocabulary-parallel cross-entropy in three steps, so that two small all-reduces can go between. This rank's columns
 // are the vocabulary range [first, first + cols). target_logit is the target's logit - row_max on the rank that owns
 // it, 0 elsewhere: the sum over ranks is the target's, as that of sum_exp is the denominator. logits of -inf are masked

@@ -172,6 +172,10 @@ Status json_run(const RunRecord *run, FILE *out, Error *error) {
             json_object_set_new(object, "chip", json_string(run->chip));
             json_object_set_new(object, "device_bytes", json_integer((json_int_t)run->device_bytes));
         }
+        if (run->expert_load.measured) {
+            json_object_set_new(object, "expert_load",
+                                json_pack("{s:f, s:f}", "over", run->expert_load.over, "most", run->expert_load.most));
+        }
         json_object_set_new(object, "cluster", json_profile(&run->request->cluster, 0));
         json_object_set_new(object, "target", json_string(run->request->target->name));
         json_object_set_new(object, "target_version", json_string(run->request->target->version));

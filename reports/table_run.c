@@ -74,6 +74,14 @@ static void print_summary(const RunRecord *run, FILE *out) {
     fprintf(out, "memory: %s touched of %s planned (%lld and %lld bytes per rank)\n",
             text_bytes(peak, (double)run->peak_bytes), text_bytes(planned, (double)run->planned_peak_bytes),
             (long long)run->peak_bytes, (long long)run->planned_peak_bytes);
+    if (run->expert_load.measured) {
+        const int capacity = run->prediction.plan.capacity;
+        fprintf(out,
+                "experts: the busiest rank got %.0f %% more tokens than the mean (%.0f %% in one layer; room is for "
+                "%d %%); predicted with %d %%: --imbalance\n",
+                run->expert_load.over, run->expert_load.most, (capacity > 0 ? capacity : PLAN_USUAL_CAPACITY) - 100,
+                run->prediction.plan.imbalance);
+    }
     fprintf(out, "state: %s%s%s\n", run->state, run->failure ? ": " : "", run->failure ? run->failure : "");
 }
 

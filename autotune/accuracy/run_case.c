@@ -166,6 +166,9 @@ static const char *choose_field(Arena *arena, const RunRow *row, const Target *t
         const bool chunks = !word[0] && row->plan_number[PLAN_VIRTUAL_STAGES] > 1;
         word = interleaved || chunks ? pp_schedule_names[PP_INTERLEAVED] : word;
     }
+    if (id == PLAN_FP8_RECIPE && strcmp(word, "mx") == 0) {
+        word = fp8_recipe_names[FP8_MX];
+    }
     if (id == PLAN_LORA_TARGETS && word[0]) {
         word = lora_targets_names[adapted_layers(word)];
     }

@@ -245,6 +245,7 @@ static void fill_record(MeasuredRun *run) {
     record->device_bytes = result->device_bytes;
     record->prices = result->prices;
     record->price_count = result->price_count;
+    record->expert_load = result->expert_load;
     record->measured_step_s = measurement_median(result->step_time_s, result->steps, record->warm_up, &run->cli->arena);
     exposure_of(&run->program, &result->timeline, &run->cli->arena, &record->parts);
     pair_tasks(run);

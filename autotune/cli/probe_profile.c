@@ -312,10 +312,10 @@ static void fit_fabric(ProbeBuilder *builder) {
 }
 
 void probe_curves(ProbeBuilder *builder) {
-    static const char *const names[] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv"};
+    static const char *const names[] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv", "all_to_all"};
     const ProbeResult *probe = builder->probe;
     json_t *curves = json_object();
-    for (int k = 0; k < 4; k++) {
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
         for (int i = 0; i < probe->sample_count; i++) {
             const ProbeSample *first = &probe->samples[i];
             const char *key = arena_format(builder->arena, "%s-%dx%d", names[k], first->nodes, first->per_node);

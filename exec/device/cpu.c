@@ -46,6 +46,12 @@ CpuTask *const cpu_tasks[TASK_KIND_COUNT] = {
     [TASK_UNPACK] = cpu_unpack,
     [TASK_ACCUMULATE] = cpu_accumulate,
     [TASK_ZERO] = cpu_zero,
+    [TASK_GROUPED_GEMM] = cpu_grouped_gemm,
+    [TASK_ROUTE] = cpu_route,
+    [TASK_ROUTE_BACKWARD] = cpu_route_backward,
+    [TASK_PERMUTE] = cpu_permute,
+    [TASK_UNPERMUTE] = cpu_unpermute,
+    [TASK_UNPERMUTE_BACKWARD] = cpu_unpermute_backward,
 };
 
 struct Device {

@@ -115,13 +115,13 @@ void cpu_rope(const TaskCall *call) {
 }
 
 void cpu_gated(const TaskCall *call) {
-    const KernelGated shape = call_gated_shape(call);
+    const KernelGated shape = call_gated_rows(call, AT_SWIGLU_CAME);
     (call->bitwise ? exact_gated : kernel_gated)(&shape, call_floats(call, AT_SWIGLU_GATE),
                                                  call_floats(call, AT_SWIGLU_UP), call_floats(call, AT_SWIGLU_S));
 }
 
 void cpu_gated_backward(const TaskCall *call) {
-    const KernelGated shape = call_gated_shape(call);
+    const KernelGated shape = call_gated_rows(call, AT_SWIGLU_BACKWARD_CAME);
     float *const dgate = call_floats(call, AT_SWIGLU_BACKWARD_DGATE);
     float *const dup = call_floats(call, AT_SWIGLU_BACKWARD_DUP);
     (call->bitwise ? exact_gated_backward : kernel_gated_backward)(

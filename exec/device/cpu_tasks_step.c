@@ -74,13 +74,17 @@ void cpu_clip(const TaskCall *call) {
 
 void cpu_adamw(const TaskCall *call) {
     const KernelAdamw options = call_adamw_options(call);
-    const ShardStretch shard = call_undecayed_stretch(call);
-    (call->bitwise ? exact_adamw : kernel_adamw)(
-        shard.count, shard.lead, &options, call_floats(call, AT_ADAMW_SCALE), call_floats(call, AT_ADAMW_GRADIENT),
-        call_floats(call, AT_ADAMW_MASTER), call_floats(call, AT_ADAMW_M), call_floats(call, AT_ADAMW_V));
     float *const working = call_optional(call, AT_ADAMW_WORKING);
-    if (working) {
-        kernel_copy_rows(1, shard.count, shard.count, shard.count, call_floats(call, AT_ADAMW_MASTER), working);
+    ShardStretch shard;
+    for (int32_t slice = 0; call_update_stretch(call, &slice, &shard);) {
+        float *const master = call_floats(call, AT_ADAMW_MASTER) + shard.first;
+        (call->bitwise ? exact_adamw : kernel_adamw)(
+            shard.count, shard.lead, &options, call_floats(call, AT_ADAMW_SCALE),
+            call_floats(call, AT_ADAMW_GRADIENT) + shard.first, master, call_floats(call, AT_ADAMW_M) + shard.first,
+            call_floats(call, AT_ADAMW_V) + shard.first);
+        if (working) {
+            kernel_copy_rows(1, shard.count, shard.count, shard.count, master, working + shard.first);
+        }
     }
 }
 

@@ -358,29 +358,42 @@ static int clip(const TaskCall *call, Device *cuda, cudaStream_t stream) {
                             call_floats(call, AT_CLIP_SCALE));
 }
 
-static int adamw(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
-    const ShardStretch shard = call_undecayed_stretch(call);
+static void *from_element(const TaskCall *call, int index, int64_t element) {
+    char *const at = operand(call, index);
+    return at ? at + element * dtype_bytes(call_dtype(call, index)) : NULL;
+}
+
+static int update_stretch(const TaskCall *call, const KernelCuda *at, const ShardStretch *shard) {
     const KernelAdamw options = call_adamw_options(call);
-    void *const working = operand(call, AT_ADAMW_WORKING);
+    void *const working = from_element(call, AT_ADAMW_WORKING, shard->first);
     const bool half = working && store_of(call, AT_ADAMW_WORKING) == KERNEL_BF16;
     const KernelCudaUpdate update = {.gradients = store_of(call, AT_ADAMW_GRADIENT),
                                      .state = store_of(call, AT_ADAMW_MASTER),
-                                     .count = shard.count,
-                                     .undecayed = shard.lead,
+                                     .count = shard->count,
+                                     .undecayed = shard->lead,
                                      .scale = call_floats(call, AT_ADAMW_SCALE),
-                                     .gradient = operand(call, AT_ADAMW_GRADIENT),
-                                     .master = operand(call, AT_ADAMW_MASTER),
-                                     .moment1 = operand(call, AT_ADAMW_M),
-                                     .moment2 = operand(call, AT_ADAMW_V),
+                                     .gradient = from_element(call, AT_ADAMW_GRADIENT, shard->first),
+                                     .master = from_element(call, AT_ADAMW_MASTER, shard->first),
+                                     .moment1 = from_element(call, AT_ADAMW_M, shard->first),
+                                     .moment2 = from_element(call, AT_ADAMW_V, shard->first),
                                      .working = half ? working : NULL};
-    const int code = kernel_cuda_adamw(&at, &options, &update);
+    const int code = kernel_cuda_adamw(at, &options, &update);
     if (code || !working || half) {
         return code;
     }
-    const KernelCudaCopy row = {update.state, store_of(call, AT_ADAMW_WORKING), 1, shard.count, shard.count,
-                                shard.count};
-    return kernel_cuda_copy_rows(&at, &row, update.master, working);
+    const KernelCudaCopy row = {update.state, store_of(call, AT_ADAMW_WORKING), 1, shard->count, shard->count,
+                                shard->count};
+    return kernel_cuda_copy_rows(at, &row, update.master, working);
+}
+
+static int adamw(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    const KernelCuda at = place(call, cuda, stream);
+    ShardStretch shard;
+    int code = 0;
+    for (int32_t slice = 0; !code && call_update_stretch(call, &slice, &shard);) {
+        code = update_stretch(call, &at, &shard);
+    }
+    return code;
 }
 
 // ---------------------------------------------------------------------------------------------- the tables

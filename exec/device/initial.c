@@ -9,30 +9,32 @@ enum { PART_SHIFT = 56, TENSOR_SHIFT = 32 };
 
 typedef struct Walk {
     const ParamSlice *slice;
-    int tp_index;
+    int tp_index, ep_index;
     InitialPiece piece;  // the next one
     InitialTake *take;
     void *context;
 } Walk;
 
-static int64_t global_index(const ParamSlice *slice, int tp_index, int64_t local) {
+static int64_t global_index(const Walk *walk, int64_t local) {
+    const ParamSlice *slice = walk->slice;
     const int64_t row = local / slice->local_cols, col = local % slice->local_cols;
-    const int64_t row0 = slice->split == SPLIT_ROWS ? tp_index * slice->local_rows : 0;
-    const int64_t col0 = slice->split == SPLIT_COLS ? tp_index * slice->local_cols : 0;
-    return (row0 + row) * slice->global_cols + col0 + col;
+    const SliceRow at = {walk->tp_index, walk->ep_index, row};
+    const int64_t col0 = slice->split == SPLIT_COLS ? walk->tp_index * slice->local_cols : 0;
+    return slice_global_row(slice, &at) * slice->global_cols + col0 + col;
 }
 
-// Local elements [begin, end) of the slice, in pieces whose global indices follow each other: rows, or all of it where
-// rows are not cut. shift: what makes a local element one of the stretch.
+// Local elements [begin, end) of the slice, in pieces whose global indices follow each other: rows, or all of a block
+// where rows are not cut. shift: what makes a local element one of the stretch.
 static void slice_walk(Walk *walk, int64_t begin, int64_t end, int64_t shift) {
     const ParamSlice *slice = walk->slice;
     InitialPiece *piece = &walk->piece;
     const bool whole_rows = slice->local_cols == slice->global_cols;
+    const int64_t follow = whole_rows ? slice->local_rows / slice->blocks * slice->local_cols : slice->local_cols;
     for (int64_t at = begin; at < end; at += piece->count) {
-        const int64_t row_end = whole_rows ? end : (at / slice->local_cols + 1) * slice->local_cols;
+        const int64_t last = (at / follow + 1) * follow;
         piece->at = shift + at;
-        piece->count = (row_end < end ? row_end : end) - at;
-        piece->numbers.first = (uint64_t)global_index(slice, walk->tp_index, at);
+        piece->count = (last < end ? last : end) - at;
+        piece->numbers.first = (uint64_t)global_index(walk, at);
         walk->take(walk->context, piece);
     }
 }
@@ -49,11 +51,11 @@ void initial_pieces(const StepProgram *program, uint64_t seed, const InitialStre
         const int64_t end = offset + elements < first + count ? offset + elements : first + count;
         const KernelNormal numbers = {
             .key = seed,
-            .stream = (uint64_t)slice->part << PART_SHIFT | (uint64_t)slice->tensor << TENSOR_SHIFT |
-                      (uint32_t)layer,
+            .stream = (uint64_t)slice->part << PART_SHIFT | (uint64_t)slice->tensor << TENSOR_SHIFT | (uint32_t)layer,
             .scale = (float)(slice->init_std / 65536.0)};  // 65536: philox_normal's standard deviation
         Walk walk = {.slice = slice,
                      .tp_index = stretch->tp_index,
+                     .ep_index = stretch->ep_index,
                      .piece = {.random = slice->init_std != 0, .numbers = numbers, .value = (float)slice->init_value},
                      .take = take,
                      .context = context};

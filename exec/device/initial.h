@@ -6,10 +6,10 @@
 #include "kernels/kernels.h"
 #include "sim/step/step.h"
 
-// Elements [first, first + count) of one instance of a unit's flat parameter, as a rank of this tp index cuts it.
+// Elements [first, first + count) of one instance of a unit's flat parameter, as a rank of these indices cuts it.
 typedef struct InitialStretch {
     const Unit *unit;
-    int instance, tp_index;
+    int instance, tp_index, ep_index;
     int64_t first, count;
 } InitialStretch;
 

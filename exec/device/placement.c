@@ -58,8 +58,9 @@ static void take_buffer(const Placement *placement, const Unit *unit, int32_t bu
     if (elements < unit->padded_elements) {
         step_shard_range(program, unit, &placement->at, &first, &shard);
     }
+    const int ep_index = mesh_group_index(&program->plan.mesh, AXIS_BIT(AXIS_EP), &placement->at);
     for (int32_t i = 0; i < unit->instances; i++) {
-        take(context, buffer, &(InitialStretch){unit, i, placement->at.at[AXIS_TP], first, elements});
+        take(context, buffer, &(InitialStretch){unit, i, placement->at.at[AXIS_TP], ep_index, first, elements});
     }
 }
 

@@ -87,6 +87,21 @@ QkTurns call_turns(const TaskCall *call) {
     return turns;
 }
 
+KernelGroups call_groups(const TaskCall *call, int came) {
+    const StepProgram *program = call->program;
+    const int ranks = program->plan.mesh.size[AXIS_EP];
+    return (KernelGroups){ranks, program->model.experts.count / ranks, call_ints(call, came)};
+}
+
+static int64_t rows_that_came(const TaskCall *call, int came) {
+    const KernelGroups groups = call_groups(call, came);
+    int64_t rows = 0;
+    for (int i = 0; i < groups.parts * groups.count; i++) {
+        rows += groups.counts[i];
+    }
+    return rows;
+}
+
 KernelGated call_gated_shape(const TaskCall *call) {
     static const KernelActivation activations[ACTIVATION_COUNT] = {[ACTIVATION_SILU] = KERNEL_SILU,
                                                                    [ACTIVATION_GELU] = KERNEL_GELU,
@@ -96,37 +111,54 @@ KernelGated call_gated_shape(const TaskCall *call) {
     return (KernelGated){activations[task->activation], task->rows, task->cols, task->stride};
 }
 
+KernelGated call_gated_rows(const TaskCall *call, int came) {
+    KernelGated shape = call_gated_shape(call);
+    shape.rows = call->task->operand_count > came ? rows_that_came(call, came) : shape.rows;
+    return shape;
+}
+
 // ---------------------------------------------------------------------------------------------- loss and optimizer
 
 float call_loss_gradient(const TaskCall *call) {
     return (float)(1.0 / (double)plan_tokens_per_step(&call->program->plan));
 }
 
-// Elements of the leading stretch [0, lead) of a unit that lie in this rank's shard.
-static ShardStretch shard_stretch(const TaskCall *call, int64_t lead) {
+// What of elements [begin, end) of the task's unit, and of those below lead_end, lies in this rank's shard.
+static ShardStretch shard_stretch(const TaskCall *call, int64_t begin, int64_t lead_end, int64_t end) {
     int64_t first, count;
     step_shard_range(call->program, &call->program->units[call->task->unit], call->at, &first, &count);
-    const int64_t here = lead - first;
-    return (ShardStretch){count, here < 0 ? 0 : here < count ? here : count};
+    const int64_t cuts[] = {begin - first, lead_end - first, end - first};
+    int64_t in[3];
+    for (int i = 0; i < 3; i++) {
+        in[i] = cuts[i] < 0 ? 0 : cuts[i] < count ? cuts[i] : count;
+    }
+    return (ShardStretch){in[0], in[2] - in[0], in[1] - in[0]};
 }
 
 ShardStretch call_replicated_stretch(const TaskCall *call) {
-    return shard_stretch(call, call->task->replicated);
+    const Unit *unit = &call->program->units[call->task->unit];
+    return shard_stretch(call, 0, call->task->replicated, unit->elements);
 }
 
-// Norms lead a unit and take no weight decay.
-ShardStretch call_undecayed_stretch(const TaskCall *call) {
-    const StepProgram *program = call->program;
-    const Unit *unit = &program->units[call->task->unit];
-    int64_t lead = 0;
-    for (int32_t s = 0; s < unit->slice_count; s++) {
-        const ParamSlice *slice = &program->slices[unit->first_slice + s];
-        if (slice->decay) {
-            break;
-        }
-        lead = slice->offset_elements + slice->local_rows * slice->local_cols;
+bool call_update_stretch(const TaskCall *call, int32_t *slice, ShardStretch *stretch) {
+    const Unit *unit = &call->program->units[call->task->unit];
+    const ParamSlice *slices = &call->program->slices[unit->first_slice];
+    if (*slice >= unit->slice_count) {
+        return false;
     }
-    return shard_stretch(call, lead);
+    int32_t at = *slice;
+    const int64_t begin = slices[at].offset_elements;
+    int64_t lead_end = begin;
+    for (; at < unit->slice_count && !slices[at].decay; at++) {
+        lead_end = slices[at].offset_elements + slices[at].local_rows * slices[at].local_cols;
+    }
+    while (at < unit->slice_count && slices[at].decay) {
+        at++;
+    }
+    *slice = at;
+    *stretch =
+        shard_stretch(call, begin, lead_end, at < unit->slice_count ? slices[at].offset_elements : unit->elements);
+    return true;
 }
 
 KernelAdamw call_adamw_options(const TaskCall *call) {

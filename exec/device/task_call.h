@@ -74,16 +74,22 @@ typedef struct QkTurns {
 } QkTurns;
 QkTurns call_turns(const TaskCall *call);
 
+// Rows of the experts here, as they came.
+KernelGroups call_groups(const TaskCall *call, int came);
+
 KernelGated call_gated_shape(const TaskCall *call);
+KernelGated call_gated_rows(const TaskCall *call, int came);  // of experts, where that operand is there
 
 // Gradients are scaled by 1 / tokens of the global step, so those of ranks and micro-batches simply add up.
 float call_loss_gradient(const TaskCall *call);
 
-// This rank's shard of the task's unit: its elements, and how many at its head every tp rank holds (square sum) or take
-// no weight decay (AdamW).
+// Elements [first, first + count) of this rank's shard of the task's unit, and how many at their head every tp rank
+// holds (square sum) or take no weight decay (AdamW).
 typedef struct ShardStretch {
-    int64_t count, lead;
+    int64_t first, count, lead;
 } ShardStretch;
-ShardStretch call_replicated_stretch(const TaskCall *call);
-ShardStretch call_undecayed_stretch(const TaskCall *call);
+ShardStretch call_replicated_stretch(const TaskCall *call);  // all of the shard
+// Norms and biases, and the matrices behind them: one stretch of most units, more where a router is in front. *slice is
+// 0 at first; false: there are no more.
+bool call_update_stretch(const TaskCall *call, int32_t *slice, ShardStretch *stretch);
 KernelAdamw call_adamw_options(const TaskCall *call);

@@ -7,7 +7,7 @@
 #include "exec/transport/transport.h"
 #include "sim/plan/plan_fields.h"
 
-enum { HEAD_DIM_GRAIN = 8, HEAD_DIM_MOST = 256 };  // kernels.h, KernelAttention
+enum { HEAD_DIM_GRAIN = 8, HEAD_DIM_MOST = 256, EXPERTS_MOST = 1024 };  // kernels.h: KernelAttention, KernelRoute
 
 static bool on_gpu(const char *device) {
     return strcmp(device, "cuda") == 0;
@@ -50,9 +50,56 @@ static const bool runs_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
                                                   [PLAN_REDUCE_OVERLAP] = true,
                                                   [PLAN_PP_SCHEDULE] = true,
                                                   [PLAN_VIRTUAL_STAGES] = true,
+                                                  [PLAN_IMBALANCE] = true,
+                                                  [PLAN_CAPACITY] = true,
                                                   [PLAN_FINETUNE] = true,
                                                   [PLAN_LORA_RANK] = true,
                                                   [PLAN_LORA_TARGETS] = true};
+
+// Types whose router takes the largest logits and weighs by a softmax.
+static bool routes_by_softmax(const char *type) {
+    static const char *const types[] = {"mixtral", "qwen3_moe", "olmoe"};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if (type && strcmp(types[i], type) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char *experts_refusal(const ModelSpec *model, const TrainPlan *plan, const Target *target,
+                                   const char *device, Arena *arena) {
+    if (model->latent.kv_rank > 0) {
+        return arena_format(arena, "the executor does not run latent attention, which %s has", model->name);
+    }
+    if (model->experts.count == 0) {
+        return NULL;
+    }
+    if (!routes_by_softmax(model->type) || model->experts.shared_ffn > 0) {
+        return arena_format(arena,
+                            "the executor runs routers that weigh by a softmax, without shared experts (mixtral, "
+                            "qwen3_moe, olmoe), and %s is of type %s",
+                            model->name, model->type ? model->type : "llama");
+    }
+    if (model->experts.count > EXPERTS_MOST) {
+        return arena_format(arena, "the kernels take up to %d experts, %s has %d", EXPERTS_MOST, model->name,
+                            model->experts.count);
+    }
+    if (!target->own_kernels) {
+        return arena_format(arena,
+                            "the executor runs layers of experts of its own program only, not as %s has them: use "
+                            "target ndtune",
+                            target->name);
+    }
+    if (on_gpu(device)) {
+        return "the executor runs layers of experts on processors: its cuda device has no kernels of them yet; use "
+               "device cpu";
+    }
+    if (plan->recompute == RECOMPUTE_SELECTIVE) {
+        return "the executor does not run layers of experts with recompute selective: use full or none";
+    }
+    return NULL;
+}
 
 const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Target *target, const char *device,
                        Arena *arena) {
@@ -65,8 +112,9 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
         return arena_format(arena, "the executor runs up to %d ranks, the mesh has %d", TRANSPORT_MAX_WORLD,
                             mesh_world(&plan->mesh));
     }
-    if (model->experts.count > 0) {
-        return arena_format(arena, "the executor does not run layers of experts yet, which %s has", model->name);
+    reason = experts_refusal(model, plan, target, device, arena);
+    if (reason) {
+        return reason;
     }
     if (plan->finetune != FINETUNE_FULL && !target->adapter_units) {
         return arena_format(arena,
@@ -119,6 +167,9 @@ static const char *bitwise_refusal(const ModelSpec *model, const TrainPlan *plan
         model->residual == RESIDUAL_POST_NORM || model->qk_norm != QK_NORM_NONE || biased) {
         return "bitwise runs models of the Llama type: RMS norms, norms in front, a gated feed-forward, rotary "
                "positions, no norm of queries and keys, no biases; such as tiny or llama-3.2-1b";
+    }
+    if (model->experts.count > 0) {
+        return "bitwise runs no layers of experts, whose sums it does not keep: use a dense model";
     }
     if (plan->finetune != FINETUNE_FULL) {
         return "bitwise runs no adapters, whose products are scaled: use finetune full";

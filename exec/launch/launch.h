@@ -9,6 +9,7 @@
 #include "exec/launch/request.h"
 #include "sim/base/progress.h"
 #include "sim/memory/memory.h"
+#include "sim/step/expert_load.h"
 #include "sim/step/stages.h"
 #include "sim/step/timeline.h"
 
@@ -35,10 +36,10 @@ typedef struct StageResult {
 
 typedef struct RunResult {
     int world, steps;
-    double *loss;         // mean over the step's global tokens; NAN where the run diverged
-    double *grad_norm;    // global L2 norm before clipping
-    double *step_time_s;  // slowest rank
-    int64_t peak_bytes;   // highest byte of the arena that a task addressed, over all ranks
+    double *loss;                // mean over the step's global tokens; NAN where the run diverged
+    double *grad_norm;           // global L2 norm before clipping
+    double *step_time_s;         // slowest rank
+    int64_t peak_bytes;          // highest byte of the arena that a task addressed, over all ranks
     int64_t planned_peak_bytes;  // of the stage that needs most
     // Of stage 0, the only one without a pipeline.
     TaskTotal *totals;
@@ -54,6 +55,7 @@ typedef struct RunResult {
     int64_t device_bytes;
     const ChipPrice *prices;
     int price_count;
+    ExpertLoad expert_load;
 } RunResult;
 
 // "0.1.0+3fa94c21d0b7": what was measured under another version was measured with other code.

@@ -45,6 +45,8 @@ typedef struct Field {
 
 #define COUNT(type, name)                                                                                              \
     { #name, offsetof(type, name), false, 1, INT_MAX }
+#define COUNT_OR_NONE(type, name)                                                                                      \
+    { #name, offsetof(type, name), false, 0, INT_MAX }
 #define CHOICE(type, name, count)                                                                                      \
     { #name, offsetof(type, name), false, 0, (int)(count)-1 }
 #define FLAG(type, name)                                                                                               \
@@ -65,7 +67,7 @@ static const Field model_fields[] = {
     CHOICE(ModelSpec, mlp, MLP_COUNT),
     CHOICE(ModelSpec, activation, ACTIVATION_COUNT),
     CHOICE(ModelSpec, position, POSITION_COUNT),
-    {"rotary_dims", offsetof(ModelSpec, rotary_dims), false, 0, INT_MAX},
+    COUNT_OR_NONE(ModelSpec, rotary_dims),
     CHOICE(ModelSpec, qk_norm, QK_NORM_COUNT),
     CHOICE(ModelSpec, residual, RESIDUAL_COUNT),
     FLAG(ModelSpec, qkv_bias),
@@ -74,6 +76,11 @@ static const Field model_fields[] = {
     FLAG(ModelSpec, fused_qkv),
     FLAG(ModelSpec, fused_gate_up),
     FLAG(ModelSpec, scaled_embeddings),
+    COUNT_OR_NONE(ModelSpec, experts.count),
+    COUNT_OR_NONE(ModelSpec, experts.active),
+    COUNT_OR_NONE(ModelSpec, experts.ffn),
+    COUNT_OR_NONE(ModelSpec, experts.shared_ffn),
+    FLAG(ModelSpec, experts.unscaled),
 };
 
 #define FIELDS(table) table, sizeof table / sizeof *table

@@ -46,14 +46,19 @@ static json_t *chip_json(const RunRecord *record) {
                         : json_null();
 }
 
+static json_t *load_json(const ExpertLoad *load) {
+    return load->measured ? json_pack("{s:f, s:f}", "over", load->over, "most", load->most) : json_null();
+}
+
 json_t *run_result_json(const RunRecord *record) {
     const int64_t spans = record->span_step < 0 ? 0 : record->world * record->spans_per_rank;
-    return json_pack("{s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:s?}", "schema", SCHEMA, "world",
+    return json_pack("{s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:s?, s:o}", "schema", SCHEMA, "world",
                      record->world, "steps", record->steps, "loss", numbers_json(record->loss, record->steps),
                      "grad_norm", numbers_json(record->grad_norm, record->steps), "step_time_s",
                      numbers_json(record->step_time_s, record->steps), "stages", stages_json(record), "span_step",
                      record->span_step, "start_s", numbers_json(record->start_s, spans), "end_s",
-                     numbers_json(record->end_s, spans), "chip", chip_json(record), "core_type", record->core_type);
+                     numbers_json(record->end_s, spans), "chip", chip_json(record), "core_type", record->core_type,
+                     "expert_load", load_json(&record->expert_load));
 }
 
 // ---------------------------------------------------------------------------------------------- reading
@@ -170,6 +175,13 @@ static bool read_chip(const json_t *root, Arena *arena, RunResult *result) {
            STATUS_OK;
 }
 
+static void read_load(const json_t *load, RunResult *result) {
+    if (json_is_object(load)) {
+        result->expert_load = (ExpertLoad){true, json_number_value(json_object_get(load, "over")),
+                                           json_number_value(json_object_get(load, "most"))};
+    }
+}
+
 static bool read_result(const json_t *root, const StepPrograms *programs, Arena *arena, RunResult *result) {
     const char *schema = json_string_value(json_object_get(root, "schema"));
     if (!schema || strcmp(schema, SCHEMA) != 0) {
@@ -180,6 +192,7 @@ static bool read_result(const json_t *root, const StepPrograms *programs, Arena 
                           .state = "ok"};
     const char *core_type = json_string_value(json_object_get(root, "core_type"));
     result->core_type = core_type ? arena_text(arena, core_type) : NULL;
+    read_load(json_object_get(root, "expert_load"), result);
     result->loss = read_numbers(root, "loss", result->steps, arena);
     result->grad_norm = read_numbers(root, "grad_norm", result->steps, arena);
     result->step_time_s = read_numbers(root, "step_time_s", result->steps, arena);

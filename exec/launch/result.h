@@ -25,6 +25,7 @@ typedef struct RunRecord {
     int64_t device_bytes;
     const ChipPrice *prices;
     int price_count;
+    ExpertLoad expert_load;
 } RunRecord;
 
 json_t *run_result_json(const RunRecord *record);  // NULL: cannot be written

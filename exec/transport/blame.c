@@ -23,9 +23,9 @@ static uint32_t rounds_of(const Board *board, int rank, int communicator) {
 }
 
 static bool one_group(const Board *board, int communicator, int rank, int other) {
-    const AxisMask outside = AXIS_ALL & ~board->communicators[communicator].axes;
+    const AxisMask axes = board->communicators[communicator].axes;  // which may be parts of axes
     const MeshCoordinates at = mesh_coordinates(&board->mesh, rank), there = mesh_coordinates(&board->mesh, other);
-    return mesh_group_index(&board->mesh, outside, &at) == mesh_group_index(&board->mesh, outside, &there);
+    return mesh_group_member(&board->mesh, axes, &at, 0) == mesh_group_member(&board->mesh, axes, &there, 0);
 }
 
 static bool inside(const Board *board, int rank, int communicator) {

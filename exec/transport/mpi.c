@@ -263,18 +263,24 @@ static Status members_wait(Transport *mpi, const TransportCall *call, int count,
 // ---------------------------------------------------------------------------------------------- exchanges
 
 // One side of an exchange: the message of member i begins at + i * stride and has `unit` bytes, fewer where it would
-// reach beyond `end` bytes.
+// reach beyond `end` bytes; with parts of their own sizes those from `done` on.
 typedef struct Way {
     char *at;
     int64_t stride, unit, end;
+    const int64_t *parts;
+    int64_t done;
 } Way;
 
 static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
+static char *way_at(const Way *way, int i) {
+    return way->at + transport_part_begin(way->parts, way->stride, i) + way->done;
+}
+
 static int way_bytes(const Way *way, int i) {
-    const int64_t left = way->end - i * way->stride;
+    const int64_t left = way->parts ? way->parts[i] - way->done : way->end - i * way->stride;
     return (int)(left < 0 ? 0 : least(left, way->unit));
 }
 
@@ -284,9 +290,8 @@ static Status exchange(Transport *mpi, const TransportCall *call, const Way *out
         MPI_Request *request = &member->requests[i];
         *request = MPI_REQUEST_NULL;
         if (i != member->index && way_bytes(in, i) > 0) {
-            MPI_TRY(
-                MPI_Irecv(in->at + i * in->stride, way_bytes(in, i), MPI_BYTE, i, member->tag, member->group, request),
-                "receive");
+            MPI_TRY(MPI_Irecv(way_at(in, i), way_bytes(in, i), MPI_BYTE, i, member->tag, member->group, request),
+                    "receive");
         }
     }
     for (int k = 0; k < member->size; k++) {  // each begins with another: nobody is everyone's first
@@ -294,8 +299,7 @@ static Status exchange(Transport *mpi, const TransportCall *call, const Way *out
         MPI_Request *request = &member->requests[member->size + i];
         *request = MPI_REQUEST_NULL;
         if (i != member->index && way_bytes(out, i) > 0) {
-            MPI_TRY(MPI_Isend(out->at + i * out->stride, way_bytes(out, i), MPI_BYTE, i, member->tag, member->group,
-                              request),
+            MPI_TRY(MPI_Isend(way_at(out, i), way_bytes(out, i), MPI_BYTE, i, member->tag, member->group, request),
                     "send");
         }
     }
@@ -326,8 +330,8 @@ static Status all_gather(Transport *mpi, const TransportCall *call, Error *error
     MpiMember *member = &mpi->members[call->communicator];
     for (int64_t at = 0; at < call->bytes; at += MESSAGE_BYTES) {
         const int64_t bytes = least(MESSAGE_BYTES, call->bytes - at);
-        const Way out = {readable((const char *)call->in + at), 0, bytes, INT64_MAX};
-        const Way in = {(char *)call->out + at, call->bytes, bytes, INT64_MAX};
+        const Way out = {readable((const char *)call->in + at), 0, bytes, .end = INT64_MAX};
+        const Way in = {(char *)call->out + at, call->bytes, bytes, .end = INT64_MAX};
         TRY(exchange(mpi, call, &out, &in, error));
     }
     copy((char *)call->out + member->index * call->bytes, call->in, call->bytes);
@@ -339,8 +343,8 @@ static Status reduce_scatter(Transport *mpi, const TransportCall *call, Error *e
     const char *in = call->in, *own = in + member->index * call->bytes;
     for (int64_t at = 0; at < call->bytes; at += ROW_BYTES) {
         const int64_t bytes = least(ROW_BYTES, call->bytes - at);
-        const Way out = {readable(in + at), call->bytes, bytes, INT64_MAX};
-        const Way rows = {member->staging, ROW_BYTES, bytes, INT64_MAX};
+        const Way out = {readable(in + at), call->bytes, bytes, .end = INT64_MAX};
+        const Way rows = {member->staging, ROW_BYTES, bytes, .end = INT64_MAX};
         TRY(exchange(mpi, call, &out, &rows, error));
         reduce(member, own + at, bytes, reduction_of(call), (char *)call->out + at);
     }
@@ -355,10 +359,11 @@ static Status all_reduce_shared(Transport *mpi, const TransportCall *call, int64
     const int64_t first = least(bytes, member->index * share), mine = least(share, bytes - first);
     const char *in = (const char *)call->in + at;
     char *out = (char *)call->out + at;
-    const Way parts = {readable(in), share, share, bytes}, rows = {member->staging, ROW_BYTES, mine, INT64_MAX};
+    const Way parts = {readable(in), share, share, .end = bytes},
+              rows = {member->staging, ROW_BYTES, mine, .end = INT64_MAX};
     TRY(exchange(mpi, call, &parts, &rows, error));
     reduce(member, in + first, mine, reduction_of(call), out + first);
-    const Way sums = {out + first, 0, mine, INT64_MAX}, all = {out, share, share, bytes};
+    const Way sums = {out + first, 0, mine, .end = INT64_MAX}, all = {out, share, share, .end = bytes};
     return exchange(mpi, call, &sums, &all, error);
 }
 
@@ -371,8 +376,8 @@ static Status all_reduce(Transport *mpi, const TransportCall *call, Error *error
         }
         return STATUS_OK;
     }
-    const Way out = {readable(call->in), 0, call->bytes, INT64_MAX},
-              rows = {member->staging, ROW_BYTES, call->bytes, INT64_MAX};
+    const Way out = {readable(call->in), 0, call->bytes, .end = INT64_MAX},
+              rows = {member->staging, ROW_BYTES, call->bytes, .end = INT64_MAX};
     TRY(exchange(mpi, call, &out, &rows, error));
     reduce(member, call->in, call->bytes, reduction_of(call), call->out);
     return STATUS_OK;
@@ -399,14 +404,18 @@ static Status send_recv(Transport *mpi, const TransportCall *call, Error *error)
 
 static Status all_to_all(Transport *mpi, const TransportCall *call, Error *error) {
     MpiMember *member = &mpi->members[call->communicator];
-    for (int64_t at = 0; at < call->bytes; at += MESSAGE_BYTES) {
-        const int64_t bytes = least(MESSAGE_BYTES, call->bytes - at);
-        const Way out = {readable((const char *)call->in + at), call->bytes, bytes, INT64_MAX};
-        const Way in = {(char *)call->out + at, call->bytes, bytes, INT64_MAX};
+    const int64_t *leave = call->leave, *come = call->come, bytes = call->bytes;
+    const int64_t leaves = transport_part_largest(leave, bytes, member->size);
+    const int64_t comes = transport_part_largest(come, bytes, member->size), largest = leaves > comes ? leaves : comes;
+    for (int64_t at = 0; at < largest; at += MESSAGE_BYTES) {
+        const int64_t unit = leave ? MESSAGE_BYTES : least(MESSAGE_BYTES, bytes - at);
+        const Way out = {readable(call->in), bytes, unit, INT64_MAX, leave, at};
+        const Way in = {call->out, bytes, unit, INT64_MAX, come, at};
         TRY(exchange(mpi, call, &out, &in, error));
     }
-    const int64_t own = member->index * call->bytes;
-    copy((char *)call->out + own, (const char *)call->in + own, call->bytes);
+    copy((char *)call->out + transport_part_begin(come, bytes, member->index),
+         (const char *)call->in + transport_part_begin(leave, bytes, member->index),
+         transport_part_piece(leave, bytes, member->index, 0, INT64_MAX));
     return STATUS_OK;
 }
 

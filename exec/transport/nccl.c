@@ -70,11 +70,12 @@ static ncclResult_t all_to_all(const NcclLibrary *nccl, const NcclLane *lane, co
         return failed;
     }
     for (int i = 0; i < lane->size; i++) {
-        const size_t at = (size_t)(i * call->bytes);
-        const ncclResult_t sent =
-            nccl->send((const char *)call->in + at, (size_t)call->bytes, ncclInt8, i, lane->comm, stream);
-        const ncclResult_t received =
-            nccl->recv((char *)call->out + at, (size_t)call->bytes, ncclInt8, i, lane->comm, stream);
+        const size_t leaves = (size_t)transport_part_piece(call->leave, call->bytes, i, 0, INT64_MAX);
+        const size_t comes = (size_t)transport_part_piece(call->come, call->bytes, i, 0, INT64_MAX);
+        const char *from = (const char *)call->in + transport_part_begin(call->leave, call->bytes, i);
+        char *to = (char *)call->out + transport_part_begin(call->come, call->bytes, i);
+        const ncclResult_t sent = leaves > 0 ? nccl->send(from, leaves, ncclInt8, i, lane->comm, stream) : ncclSuccess;
+        const ncclResult_t received = comes > 0 ? nccl->recv(to, comes, ncclInt8, i, lane->comm, stream) : ncclSuccess;
         failed = failed != ncclSuccess                                   ? failed
                  : sent != ncclSuccess && sent != ncclInProgress         ? sent
                  : received != ncclSuccess && received != ncclInProgress ? received
@@ -151,30 +152,53 @@ static int64_t chunk_bytes(const NcclLane *lane) {
     return NCCL_STAGING_BYTES / lane->size / GRAIN * GRAIN;
 }
 
-// Parts of a collective's operands lie call->bytes apart in host memory and close together in the staging buffer.
+// One side of a collective in host memory; its parts lie close together in the staging buffer.
+typedef struct Side {
+    CUdeviceptr host, staging;
+    const int64_t *sizes;  // of parts of their own sizes
+    int64_t bytes;         // of each otherwise
+    int count;
+} Side;
+
+// Those bytes of the parts that are among the next `most` from `at` on; how many of each goes to `pieces`.
+static Status side_copy(Transport *nccl, const NcclLane *lane, const Side *side, bool back, int64_t at, int64_t most,
+                        int64_t *pieces, Error *error) {
+    CUdeviceptr staging = side->staging;
+    for (int i = 0; i < side->count; i++) {
+        const int64_t begin = transport_part_begin(side->sizes, side->bytes, i) + at;
+        const CUdeviceptr host = side->host + (CUdeviceptr)begin;
+        pieces[i] = transport_part_piece(side->sizes, side->bytes, i, at, most);
+        TRY(copy(nccl, back ? host : staging, back ? staging : host, pieces[i], lane->stream, error));
+        staging += (CUdeviceptr)pieces[i];
+    }
+    return STATUS_OK;
+}
+
 static Status staged(Transport *nccl, NcclLane *lane, CollectiveKind kind, const TransportCall *call, Error *error) {
     const bool parts = kind == COLLECTIVE_ALL_TO_ALL;
-    const int in_parts = parts || kind == COLLECTIVE_REDUCE_SCATTER ? lane->size : has_in(kind);
-    const int out_parts = parts || kind == COLLECTIVE_ALL_GATHER ? lane->size : has_out(kind);
-    const int64_t most = chunk_bytes(lane);
-    const CUdeviceptr in = nccl->staging, out = nccl->staging + NCCL_STAGING_BYTES;
-    for (int64_t at = 0; at < call->bytes; at += most) {
-        const int64_t bytes = call->bytes - at < most ? call->bytes - at : most;
-        for (int i = 0; i < in_parts; i++) {
-            const char *from = (const char *)call->in + i * call->bytes + at;
-            TRY(copy(nccl, in + (CUdeviceptr)(i * bytes), place_of(from), bytes, lane->stream, error));
-        }
+    const CUdeviceptr staging = nccl->staging;
+    const Side in = {place_of(call->in), staging, call->leave, call->bytes,
+                     parts || kind == COLLECTIVE_REDUCE_SCATTER ? lane->size : has_in(kind)};
+    const Side out = {place_of(call->out), staging + NCCL_STAGING_BYTES, call->come, call->bytes,
+                      parts || kind == COLLECTIVE_ALL_GATHER ? lane->size : has_out(kind)};
+    const int64_t most = chunk_bytes(lane), leaves = transport_part_largest(call->leave, call->bytes, lane->size);
+    const int64_t comes = transport_part_largest(call->come, call->bytes, lane->size);
+    int64_t leave[TRANSPORT_MAX_WORLD], come[TRANSPORT_MAX_WORLD];
+    for (int64_t at = 0; at < (leaves > comes ? leaves : comes); at += most) {
         TransportCall chunk = *call;
-        chunk.in = pointer_of(in);
-        chunk.out = pointer_of(out);
-        chunk.bytes = bytes;
+        chunk.in = pointer_of(in.staging);
+        chunk.out = pointer_of(out.staging);
+        chunk.bytes = call->bytes - at < most ? call->bytes - at : most;
+        TRY(side_copy(nccl, lane, &in, false, at, most, leave, error));
+        for (int i = 0; i < lane->size && call->leave; i++) {
+            come[i] = transport_part_piece(call->come, call->bytes, i, at, most);
+            chunk.leave = leave;
+            chunk.come = come;
+        }
         TRY(put(nccl, lane, kind, &chunk, call, error));
         // a copy to plain host memory would wait without looking at the clock
         TRY(nccl_stream_wait(nccl, lane, error));
-        for (int i = 0; i < out_parts; i++) {
-            const char *to = (const char *)call->out + i * call->bytes + at;
-            TRY(copy(nccl, place_of(to), out + (CUdeviceptr)(i * bytes), bytes, lane->stream, error));
-        }
+        TRY(side_copy(nccl, lane, &out, true, at, most, come, error));
         TRY(nccl_stream_wait(nccl, lane, error));
     }
     return STATUS_OK;
@@ -261,7 +285,7 @@ Status nccl_run(Transport *nccl, NcclLane *lane, CollectiveKind kind, const Tran
     } else {
         const bool given = (!has_in(kind) || is_given(nccl, call->in)) && (!has_out(kind) || is_given(nccl, call->out));
         const bool there = call->stream || given;
-        status = there                      ? unstaged(nccl, lane, kind, call, error)
+        status = there                     ? unstaged(nccl, lane, kind, call, error)
                  : kind == COLLECTIVE_SEND ? posted(nccl, lane, call, error)
                                            : staged(nccl, lane, kind, call, error);
     }

@@ -332,28 +332,41 @@ static Status send_recv(Transport *shm, const TransportCall *call, Error *error)
     return STATUS_OK;
 }
 
+// Parts of their own sizes: each shows its largest in the first round, where its own part would be, so that all make as
+// many rounds.
+static void agree_on_largest(const Transport *shm, const ShmMember *member, int64_t share, int64_t *largest) {
+    for (int i = 0; i < member->size; i++) {
+        int64_t other;
+        memcpy(&other, half(shm, member, i, member->rounds - 1) + i * share, sizeof other);
+        *largest = other > *largest ? other : *largest;
+    }
+}
+
 static Status all_to_all(Transport *shm, const TransportCall *call, Error *error) {
     ShmMember *member = &shm->members[call->communicator];
-    const char *in = call->in;
-    char *out = call->out;
+    const int64_t *leave = call->leave, *come = call->come, bytes = call->bytes;
     const int64_t share = shm->layout.slot_bytes / member->size / SHARE_GRAIN * SHARE_GRAIN;  // of each in a slot
-    for (int64_t at = 0; member->size > 1 && at < call->bytes; at += share) {
-        const int64_t bytes = least(share, call->bytes - at);
+    int64_t largest = transport_part_largest(leave, bytes, member->size);
+    for (int64_t at = 0; member->size > 1 && (at < largest || (leave && at == 0)); at += share) {
+        char *slot = half(shm, member, member->index, member->rounds);
+        copy(slot + member->index * share, &largest, leave && at == 0 ? (int64_t)sizeof largest : 0);
         for (int i = 0; i < member->size; i++) {
-            if (i != member->index) {
-                copy(half(shm, member, member->index, member->rounds) + i * share, in + i * call->bytes + at, bytes);
-            }
+            copy(slot + i * share, (const char *)call->in + transport_part_begin(leave, bytes, i) + at,
+                 i == member->index ? 0 : transport_part_piece(leave, bytes, i, at, share));
         }
         TRY(gate_pass(shm, member, call, error));
         for (int i = 0; i < member->size; i++) {
-            if (i != member->index) {
-                copy(out + i * call->bytes + at, half(shm, member, i, member->rounds - 1) + member->index * share,
-                     bytes);
-            }
+            copy((char *)call->out + transport_part_begin(come, bytes, i) + at,
+                 half(shm, member, i, member->rounds - 1) + member->index * share,
+                 i == member->index ? 0 : transport_part_piece(come, bytes, i, at, share));
+        }
+        if (leave && at == 0) {
+            agree_on_largest(shm, member, share, &largest);
         }
     }
-    const int64_t own = member->index * call->bytes;
-    copy(out + own, in + own, call->bytes);
+    copy((char *)call->out + transport_part_begin(come, bytes, member->index),
+         (const char *)call->in + transport_part_begin(leave, bytes, member->index),
+         transport_part_piece(leave, bytes, member->index, 0, INT64_MAX));
     return STATUS_OK;
 }
 

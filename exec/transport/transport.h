@@ -103,7 +103,8 @@ extern const char *const collective_names[COLLECTIVE_COUNT];  // "all-gather" ..
 
 // Sizes: all_gather: bytes of one part, out holds one part per rank of the group; reduce_scatter: bytes of one part, in
 // holds one per rank; all_reduce: bytes of the data, in == out allowed; send_recv: bytes of the message, to the next
-// rank of the group and from the one before; all_to_all: bytes of one part, in and out hold one per rank; send,
+// rank of the group and from the one before; all_to_all: bytes of one part, in and out hold one per rank, or parts of
+// `leave` and `come` bytes close behind each other, and bytes is the same on all ranks, for the board alone; send,
 // receive: bytes of the message, only in or out is used.
 // Reductions take fp32, or bf16 which they sum in fp32 and round once. in may be the own part of out (all_gather), out
 // that of in (reduce_scatter).
@@ -113,7 +114,8 @@ typedef struct TransportCall {
     void *out;
     int64_t bytes;
     ReduceOp op;
-    Dtype dtype;  // reductions only
+    Dtype dtype;                  // reductions only
+    const int64_t *leave, *come;  // bytes to each member and from each
     TransportPlace place;
     // nccl: not NULL = the operands are the device's and the call is put into this stream of it and returns; NULL =
     // they are the host's and it returns when they are done. Others take host memory and no stream.
@@ -152,6 +154,28 @@ typedef struct TransportTable {
 
 // OK when the worker of this build has it, ENVIRONMENT when it could have it, USAGE for any other name; in words.
 Status transport_check(const char *name, Error *error);
+
+// Of an all-to-all: where the member's part begins, and how many of its bytes from `at` on are among the next `most`.
+static inline int64_t transport_part_begin(const int64_t *parts, int64_t bytes, int member) {
+    int64_t begin = parts ? 0 : member * bytes;
+    for (int i = 0; parts && i < member; i++) {
+        begin += parts[i];
+    }
+    return begin;
+}
+
+static inline int64_t transport_part_piece(const int64_t *parts, int64_t bytes, int member, int64_t at, int64_t most) {
+    const int64_t left = (parts ? parts[member] : bytes) - at;
+    return left < 0 ? 0 : left < most ? left : most;
+}
+
+static inline int64_t transport_part_largest(const int64_t *parts, int64_t bytes, int members) {
+    int64_t largest = parts ? 0 : bytes;
+    for (int i = 0; parts && i < members; i++) {
+        largest = parts[i] > largest ? parts[i] : largest;
+    }
+    return largest;
+}
 
 // Its table, for programs that link exec_transports; the same errors.
 const TransportTable *transport_find(const char *name, Error *error);

@@ -112,6 +112,21 @@ static Status gather_spans(Session *session, const StepSeries *series, Arena *ar
     return STATUS_OK;
 }
 
+// Of the rank whose experts had most to do.
+static Status gather_load(Session *session, Arena *arena, ExpertLoad *load, Error *error) {
+    const int world = mesh_world(&session->request->plan.mesh);
+    ExpertTally *each = ARENA_ARRAY(arena, ExpertTally, world);
+    TRY(gather(session, &session->tally, each, sizeof *each, error));
+    for (int rank = 0; rank < world; rank++) {
+        const double over = each[rank].count > 0 ? 100 * each[rank].sum / (double)each[rank].count : 0;
+        const double most_here = 100 * each[rank].most;
+        load->measured = each[rank].count > 0;
+        load->over = over > load->over ? over : load->over;
+        load->most = most_here > load->most ? most_here : load->most;
+    }
+    return STATUS_OK;
+}
+
 Status gather_and_save(Session *session, const StepSeries *series, Arena *arena, Error *error) {
     const int world = mesh_world(&session->request->plan.mesh);
     StageRecord *stages = ARENA_ARRAY(arena, StageRecord, session->programs.count);
@@ -127,6 +142,7 @@ Status gather_and_save(Session *session, const StepSeries *series, Arena *arena,
     }
     TRY(gather_memory(session, arena, &record, stages, error));
     TRY(gather_totals(session, arena, stages, error));
+    TRY(gather_load(session, arena, &record.expert_load, error));
     TRY(gather_spans(session, series, arena, &record, error));
     return session->rank == 0 ? session_report(session, run_result_json(&record), error) : STATUS_OK;
 }

@@ -24,37 +24,44 @@ typedef struct Held {
 typedef struct Shards {
     const Unit *unit;
     const float *of_rank;  // [world][shard_elements]
-    const int *owner;      // [tp][shards]: a rank that holds the shard
-    int count;             // shards of a unit
+    const int *owner;      // [ep][tp][shards]: a rank that holds the shard
+    int tp;
 } Shards;
 
-static int *shard_owners(const StepProgram *program, int count, Arena *arena) {
+// Ranks of ep have the same of other units.
+static bool is_spread(const StepProgram *program, const Unit *unit) {
+    return unit->slice_count > 0 && program->slices[unit->first_slice].spread;
+}
+
+static int *shard_owners(const StepProgram *program, const Unit *unit, Arena *arena) {
     const Mesh *mesh = &program->plan.mesh;
-    int *owner = ARENA_ARRAY(arena, int, (int64_t)mesh->size[AXIS_TP] * count);
+    const int sets = is_spread(program, unit) ? mesh->size[AXIS_EP] : 1;
+    int *owner = ARENA_ARRAY(arena, int, (int64_t)sets * mesh->size[AXIS_TP] * unit->shards);
     for (int rank = mesh_world(mesh) - 1; rank >= 0; rank--) {
         const MeshCoordinates at = mesh_coordinates(mesh, rank);
-        const int shard = count > 1 ? mesh_group_index(mesh, AXES_SHARD_GROUP, &at) : 0;
+        const int set = sets > 1 ? mesh_group_index(mesh, AXIS_BIT(AXIS_EP), &at) : 0;
+        const int shard = unit->shards > 1 ? mesh_group_index(mesh, program->groups[unit->shard_group].axes, &at) : 0;
         if (mesh_stage_of(mesh, rank) == program->stage) {
-            owner[at.at[AXIS_TP] * count + shard] = rank;
+            owner[(set * mesh->size[AXIS_TP] + at.at[AXIS_TP]) * unit->shards + shard] = rank;
         }
     }
     return owner;
 }
 
-static float shard_element(const Shards *shards, int64_t tp_index, int64_t element) {
+static float shard_element(const Shards *shards, const SliceRow *at, int64_t element) {
     const int64_t size = shards->unit->shard_elements;
-    const int rank = shards->owner[tp_index * shards->count + element / size];
+    const int set = at->ep_index * shards->tp + at->tp_index;
+    const int rank = shards->owner[set * shards->unit->shards + element / size];
     return shards->of_rank[rank * size + element % size];
 }
 
 static void write_slice(const Shards *shards, const ParamSlice *slice, FILE *file) {
     for (int64_t row = 0; row < slice->global_rows; row++) {
+        SliceRow at = slice_row_of(slice, row);
         for (int64_t col = 0; col < slice->global_cols; col++) {
-            const int64_t tp_index = slice->split == SPLIT_ROWS   ? row / slice->local_rows
-                                     : slice->split == SPLIT_COLS ? col / slice->local_cols
-                                                                  : 0;
-            const int64_t local = row % slice->local_rows * slice->local_cols + col % slice->local_cols;
-            const float x = shard_element(shards, tp_index, slice->offset_elements + local);
+            at.tp_index = slice->split == SPLIT_COLS ? (int)(col / slice->local_cols) : at.tp_index;
+            const int64_t local = at.local * slice->local_cols + col % slice->local_cols;
+            const float x = shard_element(shards, &at, slice->offset_elements + local);
             fwrite(&x, sizeof x, 1, file);
         }
     }
@@ -68,10 +75,9 @@ static SlotBytes shard_at(const Session *session, const Unit *unit, GatherState 
     }
     const bool whole =
         session->program.buffers[unit->master].slot_bytes >= unit->padded_elements * (int64_t)sizeof(float);
-    const int shard = session->request->plan.zero > 0
-                          ? mesh_group_index(&session->request->plan.mesh, AXES_SHARD_GROUP, &session->at)
-                          : 0;
-    return (SlotBytes){unit->master, instance, whole ? shard * bytes : 0, bytes};
+    int64_t first = 0, count = 0;
+    step_shard_range(&session->program, unit, &session->at, &first, &count);
+    return (SlotBytes){unit->master, instance, whole ? first * (int64_t)sizeof(float) : 0, bytes};
 }
 
 // A unit of the stage that this program is of; its other stages bring nothing.
@@ -79,10 +85,9 @@ static Status gather_unit(Session *session, const StepProgram *program, const He
                           Arena *arena, Error *error) {
     const TrainPlan *plan = &program->plan;
     const Unit *unit = &program->units[held->unit];
-    const int count = plan->zero > 0 ? plan_shard_count(plan) : 1;
     float *own = ARENA_ARRAY(arena, float, unit->shard_elements);
     float *whole = ARENA_ARRAY(arena, float, unit->shard_elements *mesh_world(&plan->mesh));
-    const Shards shards = {unit, whole, shard_owners(program, count, arena), count};
+    const Shards shards = {unit, whole, shard_owners(program, unit, arena), plan->mesh.size[AXIS_TP]};
     if (program->stage == session->program.stage) {
         const SlotBytes from = shard_at(session, unit, to->state, held->instance);
         TRY(session_read(session, &from, own, error));

@@ -5,6 +5,7 @@
 
 #include "exec/launch/program_words.h"
 #include "exec/transport/clock.h"
+#include "exec/worker/exchange.h"
 #include "exec/worker/strike.h"
 
 static Status transport_run(Session *session, const Task *task, const TransportCall *call, Error *error) {
@@ -85,6 +86,8 @@ static Status collective_run(Session *session, const StepInstance *instance, con
                              FaultAction fault, Error *error) {
     const Task *task = &session->program.tasks[instance->task];
     TransportCall call = collective_call(session, instance, place);
+    ExchangeParts parts;
+    TRY(exchange_parts(session, instance, &parts, &call, error));
     call.bytes /= fault == FAULT_SIZE ? 2 : 1;
     if (session->transports->finish && session->devices->stream) {
         call.stream = session->devices->stream(session->device, task->lane);

@@ -29,13 +29,14 @@ typedef struct CollectiveRow {
     bool parts;  // bytes of a call are one rank's part of the payload
 } CollectiveRow;
 
-static const CollectiveRow collectives[] = {
-    {"all_gather", true}, {"reduce_scatter", true}, {"all_reduce", false}, {"send_recv", false}, {"barrier", false}};
-enum { BARRIER = 4, COLLECTIVES = 5 };
+static const CollectiveRow collectives[] = {{"all_gather", true}, {"reduce_scatter", true}, {"all_reduce", false},
+                                            {"send_recv", false}, {"all_to_all", true},     {"barrier", false}};
+enum { BARRIER = 5, COLLECTIVES = 6 };
 
 static void exchange_begin(Exchange *exchange, const TransportTable *table, int which) {
-    Status (*const functions[COLLECTIVES])(Transport *, const TransportCall *, Error *) = {
-        table->all_gather, table->reduce_scatter, table->all_reduce, table->send_recv, table->barrier};
+    Status (*const functions[COLLECTIVES])(Transport *, const TransportCall *,
+                                           Error *) = {table->all_gather, table->reduce_scatter, table->all_reduce,
+                                                       table->send_recv,  table->all_to_all,     table->barrier};
     exchange->run = functions[which];
 }
 

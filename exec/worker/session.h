@@ -22,6 +22,12 @@ typedef struct RankPlace {
     PostClient *post;      // to a launcher that did not start this process itself; NULL else
 } RankPlace;
 
+// Tokens that came to this rank's experts over the mean of the ranks, as a share of it.
+typedef struct ExpertTally {
+    double sum, most;
+    int64_t count;  // of exchanges in forward
+} ExpertTally;
+
 typedef struct Session {
     const RunRequest *request;
     int rank, local_rank;
@@ -43,6 +49,7 @@ typedef struct Session {
     bool fault_struck;     // the fault of a test, strike.h
     double step_begin_s;   // clock at the start of the step: spans count from here
     TransportPlace place;  // where the host is; kept where a device runs on its own
+    ExpertTally tally;
 } Session;
 
 typedef struct StepReport {

@@ -81,6 +81,48 @@ void kernel_gemm_scaled(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_
     parallel_items((int64_t)g.grid_m * g.grid_n, gemm_block, &g);
 }
 
+typedef struct GroupedGemm {
+    const KernelGroups *groups;
+    bool trans_a, trans_b;
+    int64_t outer, inner;
+    const float *a, *b;
+    float *c;
+    bool accumulate;
+} GroupedGemm;
+
+static int64_t rows_before(const KernelGroups *groups, int64_t group) {
+    int64_t rows = 0;
+    for (int part = 0; part < groups->parts; part++) {
+        for (int64_t g = 0; g < group; g++) {
+            rows += groups->counts[part * groups->count + g];
+        }
+    }
+    return rows;
+}
+
+// Products of one group each: of outer x inner weights, or their gradient.
+static void grouped_products(const void *context, int64_t begin, int64_t end) {
+    const GroupedGemm *g = context;
+    for (int64_t group = begin; group < end; group++) {
+        const int64_t first = rows_before(g->groups, group), rows = rows_before(g->groups, group + 1) - first;
+        const int64_t weights = group * g->outer * g->inner;
+        if (g->trans_a) {
+            kernel_gemm(true, false, g->outer, g->inner, rows, g->a + first * g->outer, g->b + first * g->inner,
+                        g->c + weights, g->accumulate);
+        } else {
+            kernel_gemm(false, g->trans_b, rows, g->outer, g->inner, g->a + first * g->inner, g->b + weights,
+                        g->c + first * g->outer, g->accumulate);
+        }
+    }
+}
+
+// Groups are handed out whole: a thread that has one works alone.
+void kernel_grouped_gemm(const KernelGroups *groups, bool trans_a, bool trans_b, int64_t outer, int64_t inner,
+                         const float *a, const float *b, float *c, bool accumulate) {
+    const GroupedGemm grouped = {groups, trans_a, trans_b, outer, inner, a, b, c, accumulate};
+    parallel_items(groups->count, grouped_products, &grouped);
+}
+
 // OpenBLAS maps a packing buffer the first time that so many products above its small-matrix size (100^3) run at once:
 // most likely here, and not inside a step.
 static void gemm_warm_up(const void *context, int64_t begin, int64_t end) {

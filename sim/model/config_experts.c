@@ -1,5 +1,5 @@
 // config.json of the types with experts: Llama's keys (config_llama.c), and what each type calls its experts. Defaults
-// as in transformers' *Config class of the type. Not read: which experts are chosen and how they are balanced.
+// as in transformers' *Config class of the type. Not read: how experts are balanced.
 
 #include <string.h>
 
@@ -10,6 +10,7 @@ typedef struct ExpertKeys {
     const char *count, *active, *ffn;
     int count_default, active_default, ffn_default;  // ffn 0 = the key must be there
     bool latent, router_bias, bias, shared_gate;
+    bool may_scale;  // norm_topk_prob, false by default
 } ExpertKeys;
 
 #define LOCAL "num_local_experts", "num_experts_per_tok", "intermediate_size"
@@ -17,16 +18,16 @@ typedef struct ExpertKeys {
 #define DEEPSEEK "n_routed_experts", "num_experts_per_tok", "moe_intermediate_size"
 
 static const ExpertKeys keys_by_type[] = {
-    {"mixtral", LOCAL, 8, 2, 0, false, false, false, false},
-    {"phimoe", LOCAL, 16, 2, 0, false, false, false, false},
-    {"olmoe", "num_experts", "num_experts_per_tok", "intermediate_size", 64, 8, 0, false, false, false, false},
-    {"qwen2_moe", QWEN, 60, 4, 1408, false, false, false, true},
-    {"qwen3_moe", QWEN, 128, 8, 768, false, false, false, false},
-    {"gpt_oss", LOCAL, 128, 4, 0, false, true, true, false},
-    {"llama4_text", LOCAL, 16, 1, 0, false, false, false, false},
-    {"deepseek_v2", DEEPSEEK, 64, 6, 1407, true, false, false, false},
-    {"deepseek_v3", DEEPSEEK, 256, 8, 2048, true, false, false, false},
-    {"kimi_k2", DEEPSEEK, 256, 8, 2048, true, false, false, false},
+    {"mixtral", LOCAL, 8, 2, .ffn_default = 0},
+    {"phimoe", LOCAL, 16, 2, .ffn_default = 0},
+    {"olmoe", "num_experts", "num_experts_per_tok", "intermediate_size", 64, 8, 0, .may_scale = true},
+    {"qwen2_moe", QWEN, 60, 4, 1408, .shared_gate = true, .may_scale = true},
+    {"qwen3_moe", QWEN, 128, 8, 768, .may_scale = true},
+    {"gpt_oss", LOCAL, 128, 4, 0, .router_bias = true, .bias = true},
+    {"llama4_text", LOCAL, 16, 1, .ffn_default = 0},
+    {"deepseek_v2", DEEPSEEK, 64, 6, 1407, .latent = true},
+    {"deepseek_v3", DEEPSEEK, 256, 8, 2048, .latent = true},
+    {"kimi_k2", DEEPSEEK, 256, 8, 2048, .latent = true},
 };
 
 static const ExpertKeys *find_keys(const char *type) {
@@ -146,6 +147,11 @@ Status config_read_experts(const Config *config, const ConfigType *type, Error *
     experts->router_bias = keys->router_bias;
     experts->bias = keys->bias;
     experts->shared_gate = keys->shared_gate;
+    if (keys->may_scale) {
+        bool scaled;
+        TRY(json_get_bool_or(&config->json, "norm_topk_prob", false, &scaled, error));
+        experts->unscaled = !scaled;
+    }
     if (strcmp(type->type, "phimoe") == 0) {
         TRY(json_get_bool_or(&config->json, "lm_head_bias", false, &model->head_bias, error));
     }

@@ -144,6 +144,9 @@ static void hash_experts(const ModelSpec *model, Hash *hash) {
         for (size_t i = 0; i < sizeof of_experts / sizeof of_experts[0]; i++) {
             hash_int(hash, of_experts[i]);
         }
+        if (experts->unscaled) {
+            hash_text(hash, "unscaled");
+        }
     }
     if (latent->kv_rank > 0) {
         hash_text(hash, "latent");

@@ -55,6 +55,7 @@ typedef struct Experts {
     bool shared_gate;  // hidden more: a gate on what the shared one adds (qwen2_moe)
     bool router_bias;  // count more
     bool bias;         // of the experts' products (gpt_oss)
+    bool unscaled;     // a token's weights are those of a softmax over all experts, not over the ones that it visits
 } Experts;
 
 // Queries, keys and values from low-rank products (DeepSeek-V2, section 2.1); head_dim is that of queries and keys.

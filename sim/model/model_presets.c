@@ -28,6 +28,13 @@
 #define EXPERTS(COUNT, ACTIVE, FFN) .experts = {.count = (COUNT), .active = (ACTIVE), .ffn = (FFN)}
 #define SHARED_EXPERTS(COUNT, ACTIVE, FFN, SHARED)                                                                     \
     .experts = {.count = (COUNT), .active = (ACTIVE), .ffn = (FFN), .shared_ffn = (SHARED)}
+#define SHARED_EXPERTS_GATED(COUNT, ACTIVE, FFN, SHARED)                                                               \
+    .experts = {.count = (COUNT),                                                                                      \
+                .active = (ACTIVE),                                                                                    \
+                .ffn = (FFN),                                                                                          \
+                .shared_ffn = (SHARED),                                                                                \
+                .shared_gate = true,                                                                                   \
+                .unscaled = true}
 #define RUNS(TABLE) .runs = (TABLE), .run_count = (int)(sizeof(TABLE) / sizeof(TABLE)[0])
 #define GPT_OSS_SIZES(COUNT)                                                                                           \
     .vocab = 201088, .max_seq = 131072, .rope_theta = 1.5e5, .norm_eps = 1e-5, .window = 128, .window_every = 2,       \
@@ -74,6 +81,15 @@ static const ModelPreset presets[] = {
               .norm_eps = 1e-5,
               FAMILY_LLAMA,
               .source = "ndtune: small enough for CPUs, 16 and 8 heads so that every mesh of 8 ranks is legal"}},
+    {.spec = {.name = "tiny-moe",
+              SHAPE(4, 256, 16, 8, 16, 384),
+              EXPERTS(8, 2, 384),
+              .vocab = 1024,
+              .max_seq = 2048,
+              .rope_theta = 1e4,
+              .norm_eps = 1e-5,
+              FAMILY_MIXTRAL,
+              .source = "ndtune: tiny with 8 experts, of which a token visits 2, half as wide"}},
     {.spec = {.name = "gpt3-125m",
               SHAPE(12, 768, 12, 12, 64, 3072),
               GPT3_SIZES,
@@ -410,7 +426,7 @@ static const ModelPreset presets[] = {
               .source = "mistralai/Mixtral-8x22B-v0.1 config.json"}},
     {.spec = {.name = "qwen1.5-moe-a2.7b",
               SHAPE(24, 2048, 16, 16, 128, 5632),
-              .experts = {.count = 60, .active = 4, .ffn = 1408, .shared_ffn = 5632, .shared_gate = true},
+              SHARED_EXPERTS_GATED(60, 4, 1408, 5632),
               .vocab = 151936,
               .max_seq = 8192,
               .rope_theta = 1e6,
@@ -419,7 +435,7 @@ static const ModelPreset presets[] = {
               .source = "Qwen/Qwen1.5-MoE-A2.7B config.json"}},
     {.spec = {.name = "qwen2-57b-a14b",
               SHAPE(28, 3584, 28, 4, 128, 18944),
-              .experts = {.count = 64, .active = 8, .ffn = 2560, .shared_ffn = 20480, .shared_gate = true},
+              SHARED_EXPERTS_GATED(64, 8, 2560, 20480),
               .vocab = 151936,
               .max_seq = 131072,
               .rope_theta = 1e6,
@@ -446,7 +462,7 @@ static const ModelPreset presets[] = {
               .source = "Qwen/Qwen3-235B-A22B config.json"}},
     {.spec = {.name = "olmoe-1b-7b",
               SHAPE(16, 2048, 16, 16, 128, 1024),
-              EXPERTS(64, 8, 1024),
+              .experts = {.count = 64, .active = 8, .ffn = 1024, .unscaled = true},
               .vocab = 50304,
               .max_seq = 4096,
               .rope_theta = 1e4,

@@ -31,7 +31,7 @@ typedef enum { FUSED_FUSED, FUSED_EAGER, FUSED_COMPILED, FUSED_COUNT } Fused;
 
 // Scales of fp8 operands: one per tensor from its present values (torchao's tensorwise, Transformer Engine's current
 // scaling), one per row, or one per tensor from the largest values of earlier steps.
-typedef enum { FP8_TENSORWISE, FP8_ROWWISE, FP8_DELAYED, FP8_RECIPE_COUNT } Fp8Recipe;
+typedef enum { FP8_TENSORWISE, FP8_ROWWISE, FP8_DELAYED, FP8_MX, FP8_RECIPE_COUNT } Fp8Recipe;
 
 // Dtype of gradients while they are reduced over dp_shard x cp and dp_replicate: the target's own, or said here. It may
 // be narrower than what they are computed in (PyTorch's MixedPrecisionPolicy(reduce_dtype)).
@@ -92,7 +92,7 @@ extern const char *const recompute_names[RECOMPUTE_COUNT];        // "none" "ful
 extern const char *const cp_rotate_names[CP_ROTATE_COUNT];        // "ring" "allgather"
 extern const char *const attention_names[ATTENTION_COUNT];        // "flash" "flash3" "cudnn" "triton" "eager"
 extern const char *const fused_names[FUSED_COUNT];                // "fused" "eager" "compiled"
-extern const char *const fp8_recipe_names[FP8_RECIPE_COUNT];      // "tensorwise" "rowwise" "delayed"
+extern const char *const fp8_recipe_names[FP8_RECIPE_COUNT];      // "tensorwise" "rowwise" "delayed" "mxfp8"
 extern const char *const offload_names[OFFLOAD_COUNT];  // "none" "optimizer" "parameters,optimizer" "activations"
 extern const char *const recompute_unit_names[RECOMPUTE_UNIT_COUNT];        // "auto" "layer" "children"
 extern const char *const pp_schedule_names[PP_SCHEDULE_COUNT];              // "1f1b" "gpipe" "interleaved" ...
@@ -138,6 +138,7 @@ typedef struct TrainPlan {
     Optimizer optimizer;
     int pack;  // mean length of documents that share a sequence and see themselves only; 0 = it is one document
     int imbalance;  // of the experts of the busiest rank of ep: tokens over the mean, in per cent
+    int capacity;   // of a rank of ep that runs for real: tokens there is room for, in per cent of the mean; 0 = 200
 } TrainPlan;
 
 // The fields beside the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -174,10 +175,11 @@ typedef enum {
     PLAN_OPTIMIZER,
     PLAN_PACK,
     PLAN_IMBALANCE,
+    PLAN_CAPACITY,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 
-enum { PLAN_TEXT_BYTES = 400 };
+enum { PLAN_TEXT_BYTES = 400, PLAN_USUAL_CAPACITY = 200 };
 
 // Dtype of activations, gathered parameters and gradients before reduction.
 static inline Dtype plan_activation_dtype(const TrainPlan *plan) {

@@ -23,7 +23,7 @@ const char *const attention_names[ATTENTION_COUNT] = {[ATTENTION_FLASH] = "flash
 const char *const fused_names[FUSED_COUNT] = {
     [FUSED_FUSED] = "fused", [FUSED_EAGER] = "eager", [FUSED_COMPILED] = "compiled"};
 const char *const fp8_recipe_names[FP8_RECIPE_COUNT] = {
-    [FP8_TENSORWISE] = "tensorwise", [FP8_ROWWISE] = "rowwise", [FP8_DELAYED] = "delayed"};
+    [FP8_TENSORWISE] = "tensorwise", [FP8_ROWWISE] = "rowwise", [FP8_DELAYED] = "delayed", [FP8_MX] = "mxfp8"};
 const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT] = {
     [REDUCE_DTYPE_TARGET] = "auto", [REDUCE_DTYPE_FP32] = "fp32", [REDUCE_DTYPE_BF16] = "bf16"};
 const char *const recompute_unit_names[RECOMPUTE_UNIT_COUNT] = {
@@ -210,9 +210,10 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                              .column = "master_weights"},
     [PLAN_FP8_RECIPE] = {"fp8_recipe", .label = "fp8 scales", AT(fp8_recipe), WORDS(fp8_recipe_names),
                          .matters = is_fp8, .printed = PLAN_PRINTED_WHERE_IT_MATTERS, OLD,
-                         .option = {"fp8-recipe", "auto|tensorwise|rowwise|delayed", NULL, "auto: the target's own",
-                                    "scales of fp8: one per tensor, one per row, or one per tensor from earlier "
-                                    "steps"},
+                         .option = {"fp8-recipe", "auto|tensorwise|rowwise|delayed|mxfp8", NULL,
+                                    "auto: the target's own",
+                                    "scales of fp8: one per tensor, one per row, one per tensor from earlier "
+                                    "steps, or one per 32 elements"},
                          .column = "fp8_recipe"},
     [PLAN_REDUCE_DTYPE] = {"reduce_dtype", "reduce", "gradient reduction", AT(reduce_dtype), WORDS(reduce_dtype_names),
                            .matters = is_sharded, OLD,
@@ -326,7 +327,13 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                         .option = {"imbalance", "N", "per cent", "0: all ranks of ep get as many tokens",
                                    "tokens over the mean that the experts of the busiest rank of ep get: the others "
                                    "wait for it; a what-if, nothing predicts it",
-                                   PLAN_OPTION_SAYS_WHAT}},
+                                   PLAN_OPTION_SAYS_WHAT | PLAN_OPTION_RUN}},
+    [PLAN_CAPACITY] = {"capacity", .label = "room for experts' tokens", AT(capacity), .high = 6400,
+                       .matters = spreads_experts, .scope = PLAN_OF_JOB,
+                       .option = {"capacity", "N", "per cent", "200",
+                                  "tokens that the experts of a rank of ep have room for where ndtune's own executor "
+                                  "runs them, of the mean: none is dropped, and a run that needs more ends",
+                                  PLAN_OPTION_SAYS_WHAT | PLAN_OPTION_RUN}},
 };
 
 int plan_get(const TrainPlan *plan, PlanFieldId id) {
@@ -412,7 +419,7 @@ void plan_key_add(PlanKey *key, uint64_t value, int bits) {
     key->used = at + bits;
 }
 
-PlanKey plan_key(const TrainPlan *plan, unsigned without) {
+PlanKey plan_key(const TrainPlan *plan, uint64_t without) {
     PlanKey key = {.used = 0};
     for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
         if (plan_fields[id].scope == PLAN_OF_BATCH || without & PLAN_BIT(id)) {

@@ -82,14 +82,14 @@ const char *plan_refuse_others(const TrainPlan *plan, const bool known[PLAN_FIEL
 
 // Every field but those of the batch as bits, different for different plans; of `without` (PLAN_BIT) none. Keys made
 // without the same fields, and with the same additions, are comparable.
-#define PLAN_BIT(id) (1u << (id))
-_Static_assert(PLAN_FIELD_COUNT <= 32, "a field is a bit of an unsigned");
-enum { PLAN_KEY_WORDS = 3, PLAN_KEY_WORD_BITS = 64 };
+#define PLAN_BIT(id) ((uint64_t)1 << (id))
+_Static_assert(PLAN_FIELD_COUNT <= 64, "a field is a bit of a word");
+enum { PLAN_KEY_WORDS = 4, PLAN_KEY_WORD_BITS = 64 };
 typedef struct PlanKey {
     uint64_t words[PLAN_KEY_WORDS];
     int used;  // bits, from the first word on
 } PlanKey;
-PlanKey plan_key(const TrainPlan *plan, unsigned without);
+PlanKey plan_key(const TrainPlan *plan, uint64_t without);
 
 // Adds what else sets plans apart; value < 2^bits.
 void plan_key_add(PlanKey *key, uint64_t value, int bits);

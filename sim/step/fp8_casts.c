@@ -8,6 +8,8 @@
 //                         it 1; weights are cast again for the other layout
 //   one scale per row     no pass before, but the other layout has other scales: transposed in bf16 (2 + 2) and cast
 //                         again
+//   one scale per 32      of each layout its own, both made at once from bf16: read once and written twice (Transformer
+//                         Engine, MXFP8BlockScaling); what is saved is the layout of the weights' gradient
 //   delayed scales        known before: read and written, both layouts at once (Transformer Engine, cast_transpose)
 //
 // What is fp8 already (gathered so, saved so, copies of weights) was cast by whoever made it. What Transformer Engine
@@ -28,6 +30,7 @@ static const CastBytes cast_bytes[FP8_RECIPE_COUNT][GEMM_ROLE_COUNT] = {
     [FP8_TENSORWISE] = {{5, 5, 0}, {6, 3, 0}, {0, 1, 0}},
     [FP8_ROWWISE] = {{3, 3, 0}, {3, 7, 4}, {5, 5, 4}},
     [FP8_DELAYED] = {{3, 3, 0}, {4, 1, 0}, {0, 1, 0}},
+    [FP8_MX] = {{4, 4, 0}, {4, 0, 0}, {0, 0, 0}},
 };
 
 static int64_t elements(const Lowering *lowering, const OpRef *operand) {
@@ -52,8 +55,9 @@ static int64_t saved_input_bytes(const Lowering *lowering, GemmRole role, const 
     if (!fp8_saves_inputs(lowering) || !is_cast(lowering, x)) {
         return 0;
     }
-    const int bytes = role == GEMM_WEIGHT_GRADIENT ? TURN_BYTES : is_cast_by_reader(lowering, x) ? READ_BYTES : 0;
-    return bytes * elements(lowering, x);
+    const bool both_at_once = lowering->plan->fp8_recipe == FP8_MX;
+    const int turn = both_at_once ? 0 : TURN_BYTES, read = both_at_once ? READ_BYTES + 1 : READ_BYTES;
+    return (role == GEMM_WEIGHT_GRADIENT ? turn : is_cast_by_reader(lowering, x) ? read : 0) * elements(lowering, x);
 }
 
 int64_t fp8_cast_bytes(const Lowering *lowering, const Linear *linear, GemmRole role, const OpRef *abc) {
@@ -66,4 +70,10 @@ int64_t fp8_cast_bytes(const Lowering *lowering, const Linear *linear, GemmRole 
     const OpRef *x = role == GEMM_FORWARD ? a : role == GEMM_WEIGHT_GRADIENT ? b : NULL;
     return (x ? saved_input_bytes(lowering, role, x) : 0) + (a_known ? 0 : bytes->a * elements(lowering, a)) +
            (b_known ? 0 : bytes->b * elements(lowering, b)) + bytes->c * elements(lowering, c);
+}
+
+// Experts' rows: saved in fp8 by the product that reads them (Transformer Engine, GroupedLinear).
+int64_t fp8_rows_cast_bytes(const Lowering *lowering, GemmRole role) {
+    const Fp8Recipe recipe = lowering->plan->fp8_recipe;
+    return role == GEMM_WEIGHT_GRADIENT ? (recipe == FP8_MX ? 0 : TURN_BYTES) : cast_bytes[recipe][role].a;
 }

@@ -158,6 +158,7 @@ typedef struct Lowering {
     bool fused_qkv, fused_gate_up;  // one GEMM for several parameter slices
     Fp8Flavour fp8;                 // FP8_NONE unless the plan's precision is fp8
     int32_t fp8_weights;            // copies of a layer's matrices that its GEMMs read; -1 = they read the weights
+    int32_t fp8_experts;            // and of its experts, where they are a unit of their own
     int32_t weight_scales;          // of weights that are gathered in fp8; -1 = none
     Dtype master_dtype;             // of masters, moments and shard gradients
     bool reduce_each;               // gradients are reduced on every micro-step into the shard, else once at the end

@@ -3,11 +3,15 @@
 // experts: ranks tell each other how many tokens come, tokens go to the ranks of their experts by an all-to-all and
 // are put in order again there, results go back the same way; backward does both again in reverse (moe.md 3;
 // ExpertParallel and MoEAlltoAllTokenDispatcher of the frameworks that have it). Rows per expert are the mean of the
-// busiest rank, by the plan's imbalance. Not modelled: dropped tokens, experts that differ on a rank. Under tp every
-// rank has a slice of each expert's width and all tokens. Operations: transformers 5.23, integrations/moe.py
-// grouped_mm_experts_forward; other frameworks differ in how many kernels they are.
+// busiest rank, by the plan's imbalance; our executor counts them, and has room for more. Not modelled: dropped tokens.
+// Under tp every rank has a slice of each expert's width and all tokens. Operations: transformers 5.23,
+// integrations/moe.py grouped_mm_experts_forward; other frameworks differ in how many kernels they are.
 
 #include "sim/step/lower_ops.h"
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
 
 // Rows that experts see: each token once for every expert that it visits.
 static int64_t routed_rows(const Lowering *lowering) {
@@ -22,6 +26,18 @@ static int64_t received_rows(const Lowering *lowering) {
     return over > 0 ? routed_rows(lowering) * (WHOLE + over) / WHOLE : routed_rows(lowering);
 }
 
+// Rows that there is room for here. Our executor ends a run that needs more (exec/worker/exchange.c): more than every
+// rank's tokens cannot come, and each visits an expert once.
+static int64_t rows_of_room(const Lowering *lowering) {
+    enum { PER_CENT = 100 };
+    const int percent = lowering->plan->capacity > 0 ? lowering->plan->capacity : PLAN_USUAL_CAPACITY;
+    const int64_t mean = received_rows(lowering), room = routed_rows(lowering) * percent / PER_CENT;
+    const int64_t all =
+        lowering->dims.tokens * lowering->ep * least(lowering->model->experts.active, lowering_local_experts(lowering));
+    const bool counts = lowering->ep > 1 && lowering->target->own_kernels;
+    return !counts ? mean : least(room > mean ? room : mean, all);
+}
+
 static int64_t expert_ffn(const Lowering *lowering) {
     return lowering->model->experts.ffn / lowering->tp;
 }
@@ -32,19 +48,34 @@ static int32_t routed_by(Lowering *lowering, const char *name, int64_t width) {
 
 static int32_t received_by(Lowering *lowering, const char *name, int64_t width) {
     return lowering_tensor(lowering, name, ROLE_ACTIVATION, activation_dtype(lowering, name),
-                           received_rows(lowering) * width);
+                           rows_of_room(lowering) * width);
 }
 
 typedef struct ExpertTensors {
-    int32_t logits, routing;  // routing: weight and expert of each routed row, f32 and i32
+    int32_t logits, routing;  // routing: weight and place of each routed row, f32 and i32
+    int32_t leave, come;      // rows of every expert from here; of the experts here from every rank
     int32_t in, gate_up, act, out;
     int32_t back;  // results as the sum reads them: out, or what ranks sent back
 } ExpertTensors;
 
+static int32_t counted_by(Lowering *lowering, const char *name) {
+    return lowering_tensor(lowering, name, ROLE_ACTIVATION, DTYPE_INT32, lowering->model->experts.count);
+}
+
+// What only a program that runs has to be told.
+static void told(Lowering *lowering, Op *op, int32_t tensor) {
+    if (lowering->target->own_kernels) {
+        op_operand(op, op_whole(lowering, tensor), ACCESS_READ);
+    }
+}
+
 static ExpertTensors expert_tensors(Lowering *lowering) {
     const Dims *d = &lowering->dims;
     const int32_t out = received_by(lowering, "experts_out", d->hidden);
-    return (ExpertTensors){.logits = tokens_by(lowering, "router_logits", lowering->model->experts.count),
+    const int32_t leave = counted_by(lowering, "expert_rows");
+    return (ExpertTensors){.leave = leave,
+                           .come = lowering->ep > 1 ? counted_by(lowering, "expert_rows of ranks") : leave,
+                           .logits = tokens_by(lowering, "router_logits", lowering->model->experts.count),
                            .routing = row_statistics(lowering, "routing", 2 * routed_rows(lowering)),
                            .in = received_by(lowering, "experts_in", d->hidden),
                            .gate_up = received_by(lowering, "experts_gate_up", 2 * expert_ffn(lowering)),
@@ -61,7 +92,8 @@ static Linear router_linear(const Lowering *lowering) {
                     .weight_name = "router wgrad",
                     .unit = UNIT_LAYER,
                     .in = lowering->dims.hidden,
-                    .out = lowering->model->experts.count};
+                    .out = lowering->model->experts.count,
+                    .in_half = true};
 }
 
 // The scalar of a token that its shared expert's result is multiplied by.
@@ -73,7 +105,8 @@ static Linear gate_linear(const Lowering *lowering) {
                     .weight_name = "shared gate wgrad",
                     .unit = UNIT_LAYER,
                     .in = lowering->dims.hidden,
-                    .out = 1};
+                    .out = 1,
+                    .in_half = true};
 }
 
 static bool has_gate(const Lowering *lowering) {
@@ -101,10 +134,18 @@ static Grouped grouped_down(const Lowering *lowering) {
                      "experts_down", expert_ffn(lowering), lowering->dims.hidden};
 }
 
+// Their bf16 weights, or the copies that Transformer Engine keeps.
+static OpRef grouped_weights(const Lowering *lowering, const Grouped *grouped) {
+    return lowering->fp8_experts >= 0 ? op_whole(lowering, lowering->fp8_experts)
+                                      : unit_slice(lowering, lowering->weights[lowering_expert_unit(lowering)],
+                                                   grouped->weights, grouped->weights);
+}
+
 static Op *add_grouped(Lowering *lowering, Section section, const char *name, OpRef a, OpRef b, OpRef c) {
     Op *op = op_add(lowering, section, TASK_GROUPED_GEMM,
                     section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, name);
     op->task.groups = lowering_local_experts(lowering);
+    op->task.dtype = lowering->fp8 != FP8_NONE ? DTYPE_FP8 : op->task.dtype;
     op_operand(op, a, ACCESS_READ);
     op_operand(op, b, ACCESS_READ);
     op_operand(op, c, ACCESS_WRITE);
@@ -133,29 +174,38 @@ static double grouped_flops(const Lowering *lowering, const Grouped *grouped) {
     return 2.0 * (double)received_rows(lowering) * (double)grouped->in * (double)grouped->out;
 }
 
-static Op *add_grouped_forward(Lowering *lowering, const Grouped *grouped, int32_t x, int32_t y) {
-    Op *op = add_grouped(
-        lowering, SECTION_LAYER_FORWARD, grouped->name, op_whole(lowering, x),
-        unit_slice(lowering, lowering->weights[lowering_expert_unit(lowering)], grouped->weights, grouped->weights),
-        op_whole(lowering, y));
+// Rows of that width are cast before the product.
+static int64_t casts(const Lowering *lowering, GemmRole role, int64_t width) {
+    return lowering->fp8 != FP8_NONE ? fp8_rows_cast_bytes(lowering, role) * received_rows(lowering) * width : 0;
+}
+
+static Op *add_grouped_forward(Lowering *lowering, const Grouped *grouped, const ExpertTensors *tensors, int32_t x,
+                               int32_t y) {
+    Op *op = add_grouped(lowering, SECTION_LAYER_FORWARD, grouped->name, op_whole(lowering, x),
+                         grouped_weights(lowering, grouped), op_whole(lowering, y));
+    told(lowering, op, tensors->come);
     op->task.trans_b = true;
     set_product(op, received_rows(lowering), grouped->out, grouped->in, grouped_flops(lowering, grouped));
+    op->task.cast_bytes = casts(lowering, GEMM_FORWARD, grouped->in);
     return op;
 }
 
 // Returns the product that makes the input's gradient.
-static Op *add_grouped_backward(Lowering *lowering, const Grouped *grouped, int32_t x, int32_t dx, int32_t dy) {
-    Op *op = add_grouped(
-        lowering, SECTION_LAYER_BACKWARD, grouped->dgrad, op_whole(lowering, dy),
-        unit_slice(lowering, lowering->weights[lowering_expert_unit(lowering)], grouped->weights, grouped->weights),
-        op_whole(lowering, dx));
+static Op *add_grouped_backward(Lowering *lowering, const Grouped *grouped, const ExpertTensors *tensors, int32_t x,
+                                int32_t dx, int32_t dy) {
+    Op *op = add_grouped(lowering, SECTION_LAYER_BACKWARD, grouped->dgrad, op_whole(lowering, dy),
+                         grouped_weights(lowering, grouped), op_whole(lowering, dx));
+    told(lowering, op, tensors->come);
     set_product(op, received_rows(lowering), grouped->in, grouped->out, grouped_flops(lowering, grouped));
+    op->task.cast_bytes = casts(lowering, GEMM_INPUT_GRADIENT, grouped->out);
     Op *input = op;
     op = add_grouped(
         lowering, SECTION_LAYER_BACKWARD, grouped->wgrad, op_whole(lowering, dy), op_whole(lowering, x),
         unit_slice(lowering, lowering->gradients[lowering_expert_unit(lowering)], grouped->weights, grouped->weights));
+    told(lowering, op, tensors->come);
     op->task.trans_a = true;
     set_product(op, grouped->out, grouped->in, received_rows(lowering), grouped_flops(lowering, grouped));
+    op->task.cast_bytes = casts(lowering, GEMM_WEIGHT_GRADIENT, grouped->in);
     return input;
 }
 
@@ -188,34 +238,45 @@ static Op *add_gated(Lowering *lowering, Section section, TaskKind kind, const c
 
 // ---- between ranks
 
-static Op *exchange(Lowering *lowering, Section section, const char *name, int32_t from, int32_t to) {
+static Op *exchange(Lowering *lowering, Section section, const char *name, int64_t bytes, int32_t from, int32_t to) {
     const Phase phase = section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD;
     Op op = op_collective(lowering, TASK_ALL_TO_ALL, LANE_CP, lowering->ep_group, name, phase);
     op.task.dtype = lowering->tensors[from].dtype;
-    const int64_t leaves = lowering->tensors[from].bytes, comes = lowering->tensors[to].bytes;
-    op.task.payload_bytes = leaves > comes ? leaves : comes;
+    op.task.payload_bytes = bytes;
     op_operand(&op, op_whole(lowering, from), ACCESS_READ);
     op_operand(&op, op_whole(lowering, to), ACCESS_WRITE);
     return op_list_append(lowering->arena, &lowering->lists[section], &op);
 }
 
 // How many tokens of each expert come: before any of them does. Sizes of the exchanges are the host's.
-static void exchange_counts(Lowering *lowering) {
-    const int experts = lowering->model->experts.count;
-    Op *op = exchange(lowering, SECTION_LAYER_FORWARD, "count tokens",
-                      lowering_tensor(lowering, "expert_counts", ROLE_RUNTIME, DTYPE_FP32, experts),
-                      lowering_tensor(lowering, "expert_counts of ranks", ROLE_RUNTIME, DTYPE_FP32, experts));
+static void exchange_counts(Lowering *lowering, const ExpertTensors *tensors) {
+    Op *op = exchange(lowering, SECTION_LAYER_FORWARD, "count tokens", lowering->tensors[tensors->leave].bytes,
+                      tensors->leave, tensors->come);
     op->task.awaited = true;
 }
 
+// To the ranks of the tokens' experts, or back.
+static void exchange_tokens(Lowering *lowering, Section section, const char *name, const ExpertTensors *tensors,
+                            bool back, int32_t from, int32_t to) {
+    const int64_t row = lowering->dims.hidden * dtype_bytes(lowering->tensors[from].dtype);
+    Op *op = exchange(lowering, section, name, received_rows(lowering) * row, from, to);
+    told(lowering, op, tensors->leave);
+    told(lowering, op, tensors->come);
+    op->task.rows = rows_of_room(lowering);
+    op->task.cols = lowering->dims.hidden;
+    op->task.backward = back;
+}
+
 // Rows as they came from other ranks in the order of the experts here, or back.
-static void reorder(Lowering *lowering, Section section, const char *name, const ExpertTensors *tensors, int32_t from,
-                    int32_t to) {
+static void reorder(Lowering *lowering, Section section, const char *name, const ExpertTensors *tensors, bool back,
+                    int32_t from, int32_t to) {
     Op *op = add_routed(lowering, section, TASK_PERMUTE, name);
     op->task.rows = received_rows(lowering);
     op->task.inner = 1;
+    op->task.groups = lowering_local_experts(lowering);
+    op->task.backward = back;
     op_operand(op, op_whole(lowering, from), ACCESS_READ);
-    op_operand(op, op_whole(lowering, tensors->routing), ACCESS_READ);
+    op_operand(op, op_whole(lowering, tensors->come), ACCESS_READ);
     op_operand(op, op_whole(lowering, to), ACCESS_WRITE);
 }
 
@@ -227,9 +288,10 @@ static int32_t moved_by(Lowering *lowering, const char *name) {
 static void dispatch(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t sent, int32_t to) {
     const bool sorts = lowering_local_experts(lowering) > 1;
     const int32_t came = sorts ? received_by(lowering, "experts_came", lowering->dims.hidden) : to;
-    exchange(lowering, section, section == SECTION_LAYER_FORWARD ? "dispatch" : "combine backward", sent, came);
+    exchange_tokens(lowering, section, section == SECTION_LAYER_FORWARD ? "dispatch" : "combine backward", tensors,
+                    false, sent, came);
     if (sorts) {
-        reorder(lowering, section, "tokens by expert", tensors, came, to);
+        reorder(lowering, section, "tokens by expert", tensors, false, came, to);
     }
 }
 
@@ -237,9 +299,10 @@ static void combine(Lowering *lowering, Section section, const ExpertTensors *te
     const bool sorts = lowering_local_experts(lowering) > 1;
     const int32_t sent = sorts ? received_by(lowering, "experts_leave", lowering->dims.hidden) : from;
     if (sorts) {
-        reorder(lowering, section, "tokens by rank", tensors, from, sent);
+        reorder(lowering, section, "tokens by rank", tensors, true, from, sent);
     }
-    exchange(lowering, section, section == SECTION_LAYER_FORWARD ? "combine" : "dispatch backward", sent, to);
+    exchange_tokens(lowering, section, section == SECTION_LAYER_FORWARD ? "combine" : "dispatch backward", tensors,
+                    true, sent, to);
 }
 
 static void route(Lowering *lowering, const ExpertTensors *tensors, int32_t x) {
@@ -249,6 +312,9 @@ static void route(Lowering *lowering, const ExpertTensors *tensors, int32_t x) {
     op->task.cols = lowering->model->experts.count;
     op_operand(op, op_whole(lowering, tensors->logits), ACCESS_READ);
     op_operand(op, op_whole(lowering, tensors->routing), ACCESS_WRITE);
+    if (lowering->ep > 1 || lowering->target->own_kernels) {
+        op_operand(op, op_whole(lowering, tensors->leave), ACCESS_WRITE);
+    }
 }
 
 static int32_t shared_sum(Lowering *lowering) {
@@ -271,18 +337,19 @@ void lower_experts(Lowering *lowering, const Half *half, int32_t x) {
     op_operand(op, op_whole(lowering, tensors.routing), ACCESS_READ);
     op_operand(op, op_whole(lowering, sent), ACCESS_WRITE);
     if (spread) {
-        exchange_counts(lowering);
+        exchange_counts(lowering, &tensors);
         dispatch(lowering, section, &tensors, sent, tensors.in);
     }
-    add_grouped_forward(lowering, &up, tensors.in, tensors.gate_up);
+    add_grouped_forward(lowering, &up, &tensors, tensors.in, tensors.gate_up);
     op = add_gated(lowering, section, TASK_SWIGLU, "experts swiglu");
     op->task.cast_bytes = beside_bytes(lowering, CLAMP_BYTES, expert_ffn(lowering));
     op_operand(op, op_whole(lowering, tensors.gate_up), ACCESS_READ);
     op_operand(op, column(lowering, tensors.gate_up, expert_ffn(lowering)), ACCESS_READ);
     op_operand(op, op_whole(lowering, tensors.act), ACCESS_WRITE);
     op_operand(op, kept_values(lowering), ACCESS_WRITE);
-    op = add_grouped_forward(lowering, &down, tensors.act, tensors.out);
-    op->task.cast_bytes = beside_bytes(lowering, BIAS_BYTES, lowering->dims.hidden);
+    told(lowering, op, tensors.come);
+    op = add_grouped_forward(lowering, &down, &tensors, tensors.act, tensors.out);
+    op->task.cast_bytes += beside_bytes(lowering, BIAS_BYTES, lowering->dims.hidden);
     if (spread) {
         combine(lowering, section, &tensors, tensors.out, tensors.back);
     }
@@ -352,6 +419,7 @@ static void route_backward(Lowering *lowering, const Half *half, const ExpertTen
     op_operand(op, op_whole(lowering, tensors->routing), ACCESS_READ);
     op_operand(op, op_whole(lowering, dweights), ACCESS_READ);
     op_operand(op, op_whole(lowering, dlogits), ACCESS_WRITE);
+    told(lowering, op, tensors->leave);
     side_backward(lowering, half, &router, dlogits, "drouter_in", x);
     if (lowering->model->experts.router_bias) {
         add_column_sum(lowering, "bias gradient", op_whole(lowering, dlogits), "router_bias", "router_bias",
@@ -402,8 +470,8 @@ void lower_experts_backward(Lowering *lowering, const Half *half, const HalfGrad
         dispatch(lowering, section, &tensors, dback, dout);
     }
     add_expert_bias(lowering, "experts_down_bias", dout, hidden);
-    op = add_grouped_backward(lowering, &down, tensors.act, dact, dout);
-    op->task.cast_bytes = beside_bytes(lowering, BIAS_BACKWARD_BYTES, hidden);
+    op = add_grouped_backward(lowering, &down, &tensors, tensors.act, dact, dout);
+    op->task.cast_bytes += beside_bytes(lowering, BIAS_BACKWARD_BYTES, hidden);
     op = add_gated(lowering, section, TASK_SWIGLU_BACKWARD, "experts swiglu backward");
     op->task.cast_bytes = beside_bytes(lowering, CLAMP_BACKWARD_BYTES, expert_ffn(lowering));
     op_operand(op, op_whole(lowering, dact), ACCESS_READ);
@@ -412,13 +480,15 @@ void lower_experts_backward(Lowering *lowering, const Half *half, const HalfGrad
     op_operand(op, kept_values(lowering), ACCESS_READ);
     op_operand(op, op_whole(lowering, dgate_up), ACCESS_WRITE);
     op_operand(op, column(lowering, dgate_up, expert_ffn(lowering)), ACCESS_WRITE);
+    told(lowering, op, tensors.come);
     add_expert_bias(lowering, "experts_up_bias", dgate_up, 2 * expert_ffn(lowering));
-    add_grouped_backward(lowering, &up, tensors.in, drouted, dgate_up);
+    add_grouped_backward(lowering, &up, &tensors, tensors.in, drouted, dgate_up);
     const int32_t dsent = spread ? moved_by(lowering, "dexperts_sent") : drouted;
     if (spread) {
         combine(lowering, section, &tensors, drouted, dsent);
     }
     op = add_routed(lowering, section, TASK_UNPERMUTE, "tokens to experts backward");
+    op->task.backward = true;
     op_operand(op, op_whole(lowering, dsent), ACCESS_READ);
     op_operand(op, op_whole(lowering, tensors.routing), ACCESS_READ);
     op_operand(op, op_whole(lowering, din), ACCESS_WRITE);

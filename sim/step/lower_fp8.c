@@ -45,12 +45,14 @@ static bool reduces_scales(const Lowering *lowering) {
 }
 
 Dtype activation_dtype(const Lowering *lowering, const char *name) {
-    static const char *const inputs[] = {"attention_in", "attention_in_full", "mlp_in", "mlp_in_full", NULL};
-    static const char *const saved[] = {"attention_out_fp8", "activation_out", NULL};
+    static const char *const inputs[] = {"attention_in", "attention_in_full", NULL};
+    static const char *const mlp_inputs[] = {"mlp_in", "mlp_in_full", NULL};  // a router reads them as they are
+    static const char *const saved[] = {"attention_out_fp8", "activation_out", "experts_in", "experts_act", NULL};
     static const char *const gradients[] = {"gradient_fp8", "gradient_full_fp8", NULL};
     const bool gathered = fp8_gathers_inputs(lowering), kept = fp8_saves_inputs(lowering);
-    const bool is_fp8 = ((gathered || kept) && is_named(inputs, name)) || (kept && is_named(saved, name)) ||
-                        (gathered && is_named(gradients, name));
+    const bool is_input = is_named(inputs, name) || (lowering->model->experts.count == 0 && is_named(mlp_inputs, name));
+    const bool is_fp8 =
+        ((gathered || kept) && is_input) || (kept && is_named(saved, name)) || (gathered && is_named(gradients, name));
     return is_fp8 ? DTYPE_FP8 : lowering->dims.dtype;
 }
 
@@ -97,9 +99,9 @@ Op *fp8_add_cast(Lowering *lowering, Section section, OpRef x, int32_t to) {
 
 // ---- weights
 
-// Norms and biases lead a unit and stay bf16.
+// Norms and biases lead a unit and stay bf16; the first products of latent attention are in front of them.
 static int64_t vector_elements(const Lowering *lowering) {
-    return unit_slice_offset(lowering, "wq");
+    return lowering->model->latent.kv_rank > 0 ? 0 : unit_slice_offset(lowering, "wq");
 }
 
 static int64_t fp8_matrix_elements(const Lowering *lowering) {
@@ -115,7 +117,7 @@ int64_t fp8_weight_bytes(const Lowering *lowering, int64_t elements) {
 
 // Transformer Engine's copies of a layer's matrices, the second one transposed.
 void fp8_choose_weights(Lowering *lowering) {
-    lowering->fp8_weights = -1;
+    lowering->fp8_weights = lowering->fp8_experts = -1;
     lowering->weight_scales = -1;
     const int32_t layers = lowering->units[UNIT_LAYER].instances;
     if (copies_weights(lowering)) {
@@ -123,6 +125,12 @@ void fp8_choose_weights(Lowering *lowering) {
                                                 2 * fp8_matrix_elements(lowering));
         lowering->tensors[lowering->fp8_weights].slots = layers;
         lowering->tensors[lowering->fp8_weights].persistent = true;
+    }
+    if (copies_weights(lowering) && lowering->ep > 1) {
+        lowering->fp8_experts = lowering_tensor(lowering, "expert fp8 weights", ROLE_PARAMETER, DTYPE_FP8,
+                                                2 * lowering->units[UNIT_EXPERTS].elements);
+        lowering->tensors[lowering->fp8_experts].slots = layers;
+        lowering->tensors[lowering->fp8_experts].persistent = true;
     }
     if (fp8_gathers_weights(lowering)) {
         const int64_t matrices = lowering->model->mlp == MLP_GATED ? 7 : 6;
@@ -145,21 +153,28 @@ OpRef fp8_weight_slice(const Lowering *lowering, const char *first, const char *
     return ref;
 }
 
+static void cast_matrices(Lowering *lowering, int unit, int64_t first, int64_t elements, int32_t to) {
+    OpRef matrices = op_whole(lowering, lowering->weights[unit]);
+    matrices.offset_bytes = first * lowering->dims.element;
+    matrices.bytes = elements * lowering->dims.element;
+    Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_COPY, PHASE_FORWARD, "cast weights to fp8");
+    op->task.unit = (int16_t)unit;
+    op->task.rows = 1;
+    op->task.cols = op->task.stride = elements;
+    op_operand(op, matrices, ACCESS_READ);
+    op_operand(op, op_whole(lowering, to), ACCESS_WRITE);
+}
+
 // Once a step, before a layer's first GEMM.
 void lower_fp8_weights(Lowering *lowering) {
     if (lowering->fp8_weights < 0 || !lowering->first) {
         return;
     }
-    const int64_t elements = fp8_matrix_elements(lowering);
-    OpRef matrices = op_whole(lowering, lowering->weights[UNIT_LAYER]);
-    matrices.offset_bytes = vector_elements(lowering) * lowering->dims.element;
-    matrices.bytes = elements * lowering->dims.element;
-    Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_COPY, PHASE_FORWARD, "cast weights to fp8");
-    op->task.unit = UNIT_LAYER;
-    op->task.rows = 1;
-    op->task.cols = op->task.stride = elements;
-    op_operand(op, matrices, ACCESS_READ);
-    op_operand(op, op_whole(lowering, lowering->fp8_weights), ACCESS_WRITE);
+    cast_matrices(lowering, UNIT_LAYER, vector_elements(lowering), fp8_matrix_elements(lowering),
+                  lowering->fp8_weights);
+    if (lowering->fp8_experts >= 0) {
+        cast_matrices(lowering, UNIT_EXPERTS, 0, lowering->units[UNIT_EXPERTS].elements, lowering->fp8_experts);
+    }
 }
 
 // ---- scales that are reduced apart from a tensor

@@ -77,9 +77,13 @@ typedef struct Gemm {
     bool trans_a, trans_b, accumulate;
 } Gemm;
 
+static bool is_in_fp8(const Lowering *lowering, const Linear *linear) {
+    return lowering->fp8 != FP8_NONE && linear->unit == UNIT_LAYER && !linear->in_half;
+}
+
 static void add_gemm(Lowering *lowering, Section section, Phase phase, const Gemm *gemm) {
     Op *op = op_add(lowering, section, TASK_GEMM, phase, gemm->name);
-    op->task.dtype = lowering->fp8 != FP8_NONE && gemm->linear->unit == UNIT_LAYER ? DTYPE_FP8 : lowering->dims.dtype;
+    op->task.dtype = is_in_fp8(lowering, gemm->linear) ? DTYPE_FP8 : lowering->dims.dtype;
     op->task.cast_bytes = op->task.dtype == DTYPE_FP8 ? fp8_cast_bytes(lowering, gemm->linear, gemm->role,
                                                                        (const OpRef[]){gemm->a, gemm->b, gemm->c})
                                                       : 0;
@@ -99,7 +103,7 @@ static void add_gemm(Lowering *lowering, Section section, Phase phase, const Gem
 }
 
 static OpRef linear_weights(const Lowering *lowering, const Linear *linear, bool transposed) {
-    return linear->unit == UNIT_LAYER
+    return is_in_fp8(lowering, linear)
                ? fp8_weight_slice(lowering, linear->first, linear->last, transposed)
                : unit_slice(lowering, lowering->weights[linear->unit], linear->first, linear->last);
 }

@@ -12,6 +12,7 @@ typedef struct Linear {
     int64_t in, out;
     const char *first_bias, *last_bias;  // NULL: none, or not added by the GEMM (row-parallel)
     bool shares_input;                   // reads what the linear before it reads
+    bool in_half;                        // stays in the layer's own dtype beside fp8
 } Linear;
 
 typedef enum { GEMM_FORWARD, GEMM_INPUT_GRADIENT, GEMM_WEIGHT_GRADIENT, GEMM_ROLE_COUNT } GemmRole;
@@ -161,6 +162,7 @@ Op *fp8_add_cast(Lowering *lowering, Section section, OpRef x, int32_t to);
 OpRef fp8_weight_slice(const Lowering *lowering, const char *first, const char *last, bool transposed);
 // What casting a GEMM's operands moves; its three operands as add_gemm has them (fp8_casts.c).
 int64_t fp8_cast_bytes(const Lowering *lowering, const Linear *linear, GemmRole role, const OpRef *abc);
+int64_t fp8_rows_cast_bytes(const Lowering *lowering, GemmRole role);  // per element of experts' rows
 void lower_fp8_weights(Lowering *lowering);
 void lower_fp8_begin(Lowering *lowering);
 void lower_fp8_history(Lowering *lowering, Section section);

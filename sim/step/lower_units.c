@@ -18,8 +18,10 @@ static int32_t slices_of_part(const Lowering *lowering) {
     return count;
 }
 
-void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec) {
-    const int tp = lowering->tp;
+// In equal blocks of rows, of which each is cut; spread over ranks of ep, or all of them on each.
+static void add_blocks(Lowering *lowering, Unit *unit, const SliceSpec *spec, int blocks, bool spread) {
+    const int tp = lowering->tp, ranks = spread ? lowering->ep : 1;
+    const int64_t rows = spec->rows / ranks;
     ASSERT(lowering->slice_count < MAX_SLICES);
     lowering->slices[lowering->slice_count] = (ParamSlice){
         .name = spec->name,
@@ -29,8 +31,11 @@ void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec) {
         .decay = spec->fill == FILL_NORMAL || spec->fill == FILL_NOTHING,
         .global_rows = spec->rows,
         .global_cols = spec->cols,
-        .local_rows = spec->split == SPLIT_ROWS ? spec->rows / tp : spec->rows,
+        .local_rows = spec->split == SPLIT_ROWS ? rows / tp : rows,
         .local_cols = spec->split == SPLIT_COLS ? spec->cols / tp : spec->cols,
+        .blocks = blocks / ranks,
+        .block_rows = spec->rows / blocks,
+        .spread = ranks > 1,
         .offset_elements = unit->elements,
         .init_std = spec->fill == FILL_NORMAL ? INIT_STD : 0,
         .init_value = spec->fill == FILL_ONE ? 1 : 0,
@@ -46,6 +51,15 @@ void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec) {
         unit->partial_elements = unit->elements;
     }
     ASSERT(!partial || unit->partial_elements == unit->elements);
+}
+
+void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec) {
+    add_blocks(lowering, unit, spec, 1, false);
+}
+
+// `each` blocks of every expert.
+static void add_expert_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec, int each) {
+    add_blocks(lowering, unit, spec, each * lowering->model->experts.count, true);
 }
 
 // Of adapters, the unit that they are in.
@@ -195,26 +209,29 @@ static void add_mlp_matrices(Lowering *lowering, Unit *unit, int64_t ffn) {
 static void add_expert_bias_up(Lowering *lowering, Unit *unit) {
     const Experts *experts = &lowering->model->experts;
     if (experts->bias) {
-        add_split_bias(lowering, unit, "experts_up_bias", lowering_local_experts(lowering) * 2 * experts->ffn);
+        const int64_t rows = (int64_t)experts->count * 2 * experts->ffn;
+        add_expert_slice(lowering, unit, &(SliceSpec){"experts_up_bias", SPLIT_ROWS, rows, 1, FILL_ZERO, false}, 2);
     }
 }
 
 static void add_expert_bias_down(Lowering *lowering, Unit *unit) {
     const ModelSpec *model = lowering->model;
     if (model->experts.bias) {
-        add_slice(lowering, unit,
-                  &(SliceSpec){"experts_down_bias", SPLIT_NONE, lowering_local_experts(lowering), model->hidden,
-                               FILL_ZERO, splits_tokens(lowering)});
+        add_expert_slice(lowering, unit,
+                         &(SliceSpec){"experts_down_bias", SPLIT_NONE, model->experts.count, model->hidden, FILL_ZERO,
+                                      splits_tokens(lowering)},
+                         1);
     }
 }
 
-// Of the experts that this rank has.
+// Gate and up of each expert are cut by themselves.
 static void add_expert_matrices(Lowering *lowering, Unit *unit) {
     const ModelSpec *model = lowering->model;
     const Experts *experts = &model->experts;
-    const int64_t count = lowering_local_experts(lowering);
-    add_matrix(lowering, unit, "experts_up", SPLIT_ROWS, count * 2 * experts->ffn, model->hidden);
-    add_matrix(lowering, unit, "experts_down", SPLIT_COLS, count * model->hidden, experts->ffn);
+    const int64_t up = (int64_t)experts->count * 2 * experts->ffn, down = (int64_t)experts->count * model->hidden;
+    add_expert_slice(lowering, unit, &(SliceSpec){"experts_up", SPLIT_ROWS, up, model->hidden, FILL_NORMAL, false}, 2);
+    add_expert_slice(lowering, unit, &(SliceSpec){"experts_down", SPLIT_COLS, down, experts->ffn, FILL_NORMAL, false},
+                     1);
 }
 
 static void add_layer_slices(Lowering *lowering, Unit *unit) {

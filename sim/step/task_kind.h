@@ -48,7 +48,7 @@ typedef enum {
     // gate, up -> s[rows,cols] = act(gate) * up, [values an eager activation keeps]; stride elements per row of gate,
     // up
     TASK_SWIGLU,
-    // ds, gate, up, [values] -> dgate, dup (same stride)
+    // ds, gate, up, [values] -> dgate, dup (same stride); of experts' rows: [what came], in both
     TASK_SWIGLU_BACKWARD,
     // x -> y[rows,cols] = act(x), [values an eager activation keeps]
     TASK_ACTIVATION,
@@ -96,23 +96,26 @@ typedef enum {
     // -> data, from the peer
     TASK_RECEIVE,
     // as TASK_GEMM without a bias, of `groups` experts: of the rows of a and c (trans_a: of a and b, and a c for each)
-    // as many belong to each, in the mean
+    // as many belong to each, in the mean; what came (operand only where it runs) says how many really
     TASK_GROUPED_GEMM,
-    // logits[rows,cols] -> routing: weight f32 and expert i32 of each of inner choices of a row
+    // logits[rows,cols] -> routing: weight f32, and place i32 in the order of the experts, of each of inner choices of
+    // a row; [rows of each expert i32[cols]]
     TASK_ROUTE,
-    // logits, routing, dweights f32[rows,inner] -> dlogits
+    // logits, routing, dweights f32[rows,inner] -> dlogits; [rows of each expert]
     TASK_ROUTE_BACKWARD,
-    // x[rows,cols], routing -> y[rows * inner,cols] in the order of the experts
+    // x[rows,cols], routing -> y[rows * inner,cols] in the order of the experts; with groups: rows of so many experts
+    // as ranks sent them, what came i32[ranks,groups] -> in the order of the experts (backward: the other way)
     TASK_PERMUTE,
-    // y[rows * inner,cols], routing -> x[rows,cols]: sum over a row's choices, weighted in forward; more[rows,cols],
-    // its gate[rows] (operands only where there are any) are added
+    // y[rows * inner,cols], routing -> x[rows,cols]: sum over a row's choices, weighted unless backward;
+    // more[rows,cols], its gate[rows] (operands only where there are any) are added
     TASK_UNPERMUTE,
     // dx[rows,cols], y[rows * inner,cols], routing -> dy[rows * inner,cols], dweights; more -> dgate[rows] (only with a
     // gate)
     TASK_UNPERMUTE_BACKWARD,
     // as TASK_ADAMW, by the unit's optimizer: [m(u)], [v(u)] as far as it has them
     TASK_UPDATE,
-    // parts, one for each rank of the group -> parts, one from each
+    // parts, one for each rank of the group -> parts, one from each; [rows of each expert that leave, what came]: the
+    // parts are their rows of cols, and room is for `rows` (backward: the other way)
     TASK_ALL_TO_ALL,
     TASK_KIND_COUNT
 } TaskKind;
@@ -164,14 +167,15 @@ enum {
     AT_ATTENTION_BACKWARD_DV,
     AT_ATTENTION_BACKWARD_WORKSPACE
 };
-enum { AT_SWIGLU_GATE, AT_SWIGLU_UP, AT_SWIGLU_S };
+enum { AT_SWIGLU_GATE, AT_SWIGLU_UP, AT_SWIGLU_S, AT_SWIGLU_VALUES, AT_SWIGLU_CAME };
 enum {
     AT_SWIGLU_BACKWARD_DS,
     AT_SWIGLU_BACKWARD_GATE,
     AT_SWIGLU_BACKWARD_UP,
     AT_SWIGLU_BACKWARD_VALUES,
     AT_SWIGLU_BACKWARD_DGATE,
-    AT_SWIGLU_BACKWARD_DUP
+    AT_SWIGLU_BACKWARD_DUP,
+    AT_SWIGLU_BACKWARD_CAME
 };
 enum { AT_ACTIVATION_X, AT_ACTIVATION_Y };
 enum { AT_ACTIVATION_BACKWARD_DY, AT_ACTIVATION_BACKWARD_X, AT_ACTIVATION_BACKWARD_VALUES, AT_ACTIVATION_BACKWARD_DX };
@@ -181,6 +185,18 @@ enum { AT_LOSS_LOGITS, AT_LOSS_TARGETS, AT_LOSS_ROW_MAX, AT_LOSS_SUMS, AT_LOSS_L
 enum { AT_SQUARE_SUM_GRADIENT, AT_SQUARE_SUM_SUM };
 enum { AT_CLIP_NORM_SQUARE, AT_CLIP_SCALE };
 enum { AT_ADAMW_MASTER, AT_ADAMW_M, AT_ADAMW_V, AT_ADAMW_GRADIENT, AT_ADAMW_SCALE, AT_ADAMW_WORKING };
+enum { AT_GROUPED_CAME = AT_GEMM_C + 1 };
+enum { AT_ROUTE_LOGITS, AT_ROUTE_ROUTING, AT_ROUTE_ROWS };
+enum { AT_ROUTE_BACKWARD_DWEIGHTS = AT_ROUTE_ROUTING + 1, AT_ROUTE_BACKWARD_DLOGITS, AT_ROUTE_BACKWARD_ROWS };
+enum { AT_PERMUTE_X, AT_PERMUTE_ROUTING, AT_PERMUTE_Y, AT_PERMUTE_CAME = AT_PERMUTE_ROUTING };
+enum { AT_EXCHANGE_LEAVES = 2, AT_EXCHANGE_CAME };
+enum {
+    AT_UNPERMUTE_BACKWARD_DX,
+    AT_UNPERMUTE_BACKWARD_Y,
+    AT_UNPERMUTE_BACKWARD_ROUTING,
+    AT_UNPERMUTE_BACKWARD_DY,
+    AT_UNPERMUTE_BACKWARD_DWEIGHTS
+};
 enum { AT_UNPERMUTE_Y, AT_UNPERMUTE_ROUTING, AT_UNPERMUTE_X, AT_UNPERMUTE_MORE };
 enum { AT_COPY_SRC, AT_COPY_DST };  // copy, unpack, accumulate
 enum { AT_ZERO_DST };

@@ -9,7 +9,7 @@
 #include "sim/base/dtype.h"
 #include "sim/plan/optimizers.h"
 
-// How a parameter is cut over tp. Sizes in ParamSlice are local to a tp rank.
+// How a parameter is cut over tp.
 typedef enum { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLS } ParamSplit;
 
 typedef struct ParamSlice {
@@ -20,10 +20,33 @@ typedef struct ParamSlice {
     bool decay;  // AdamW weight decay applies (not to norms)
     int64_t global_rows, global_cols;
     int64_t local_rows, local_cols;
+    int32_t blocks;           // of which the local rows are parts, each cut by itself
+    int64_t block_rows;       // of a whole one
+    bool spread;              // ranks of ep have other blocks
     int64_t offset_elements;  // inside the unit's flat parameter
     double init_std;          // 0 = filled with init_value
     double init_value;
 } ParamSlice;
+
+// A row of a slice as a rank has it, and which of the whole parameter it is.
+typedef struct SliceRow {
+    int tp_index, ep_index;
+    int64_t local;
+} SliceRow;
+
+static inline int64_t slice_global_row(const ParamSlice *slice, const SliceRow *row) {
+    const int64_t part = slice->local_rows / slice->blocks;
+    const int64_t block = row->local / part + (slice->spread ? (int64_t)row->ep_index * slice->blocks : 0);
+    return block * slice->block_rows + (slice->split == SPLIT_ROWS ? row->tp_index * part : 0) + row->local % part;
+}
+
+static inline SliceRow slice_row_of(const ParamSlice *slice, int64_t global) {
+    const int64_t part = slice->local_rows / slice->blocks;
+    const int64_t block = global / slice->block_rows, in_block = global % slice->block_rows;
+    return (SliceRow){.tp_index = slice->split == SPLIT_ROWS ? (int)(in_block / part) : 0,
+                      .ep_index = slice->spread ? (int)(block / slice->blocks) : 0,
+                      .local = block % slice->blocks * part + in_block % part};
+}
 
 // Order of StepProgram.units, and the parts of a model. With a root unit the first one is all of embedding, final norm
 // and head: there are two, or that of the head is empty. The last one is there where ep spreads experts, or where a

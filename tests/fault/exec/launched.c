@@ -14,19 +14,15 @@
 #include <unistd.h>
 
 #include "exec/transport/transport.h"
+#include "tests/parity/exec/mesh_case.h"
 #include "tests/support/sizes.h"
 
 static const char WORKER[] = NDTUNE_BIN_DIR "/ndtune-worker";
 
-Status launched_run(const Launched *launched, Arena *arena, Error *error) {
+static Status request_run(const Launched *launched, RunRequest request, Arena *arena, Error *error) {
     if (transport_check(launched->transport, error) != STATUS_OK) {
         cr_skip_test("%s", error->message);
     }
-    TrainPlan plan;
-    const Mesh mesh = {.size = SIZES(1, 2, 1, 2)};
-    case_plan(&mesh, 1, &plan);
-    plan.zero = 3;
-    RunRequest request = {.model = case_model(), .plan = plan, .options = case_options()};
     request.options.transport = launched->transport;
     request.options.timeout_s = launched->timeout_s;
     request.options.steps = launched->steps;
@@ -38,10 +34,27 @@ Status launched_run(const Launched *launched, Arena *arena, Error *error) {
     const ExecOptions options = {.worker_path = getenv("NDTUNE_WORKER") ? NULL : WORKER,
                                  .progress = launched->progress};
     RunResult result;
-    TRY(target_find("ndtune", &request.target, error));
     const Status status = exec_run(&request, &options, arena, &result, error);
     unsetenv("NDTUNE_FAULT");
     return status;
+}
+
+Status launched_run(const Launched *launched, Arena *arena, Error *error) {
+    TrainPlan plan;
+    const Mesh mesh = {.size = SIZES(1, 2, 1, 2)};
+    const RunOptions options = case_options();
+    case_plan(&mesh, 1, &plan);
+    plan.zero = 3;
+    return request_run(launched, case_request(&plan, &options), arena, error);
+}
+
+Status launched_experts_run(const Launched *launched, Arena *arena, Error *error) {
+    TrainPlan plan;
+    Mesh mesh = {.size = SIZES(1, LAUNCHED_RANKS, 1, 1)};
+    mesh.size[AXIS_EP] = 2;
+    mesh_plan(&mesh_twos_experts, &mesh, 1, &plan);
+    plan.zero = 3;
+    return request_run(launched, mesh_request(&mesh_twos_experts, &plan), arena, error);
 }
 
 // ---------------------------------------------------------------------------------------------- processes

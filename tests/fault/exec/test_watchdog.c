@@ -90,18 +90,31 @@ static const Case cases[] = {
     {"exit:2:mlp down", {"rank 2 on", "code"}},
 };
 
-static bool fault_is_named(const char *transport, const Case *injected, int try) {
+// Ranks 2 and 3 share out their experts.
+static const Case of_experts = {"hang:2:dispatch", {"lane ", "s for rank 2 on", "task 'dispatch'", "layer 0"}};
+
+typedef Status Launch(const Launched *launched, Arena *arena, Error *error);
+
+static bool fault_is_named(Launch *launch, const char *transport, const Case *injected, int try) {
     Arena arena = {0};
     Error error = {0};
     const Launched launched = {transport, injected->fault, timeouts_s[try], 4, NULL};
-    cr_expect(launched_run(&launched, &arena, &error) == STATUS_ENVIRONMENT, "%s: %s", injected->fault, error.message);
+    cr_expect(launch(&launched, &arena, &error) == STATUS_ENVIRONMENT, "%s: %s", injected->fault, error.message);
     arena_free(&arena);
     return tells(error.message, injected->words, injected->fault, try);
 }
 
 static void faults_are_named(const char *transport) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        for (int try = 0; try < TIMEOUTS && !fault_is_named(transport, &cases[i], try); try++) {
+        for (int try = 0; try < TIMEOUTS && !fault_is_named(launched_run, transport, &cases[i], try); try++) {
+        }
+    }
+}
+
+Test(watchdog, a_rank_that_hands_no_tokens_over_is_named) {
+    for (int t = 0; t < TRANSPORTS; t++) {
+        for (int try = 0; try < TIMEOUTS && !fault_is_named(launched_experts_run, transports[t], &of_experts, try);
+             try++) {
         }
     }
 }

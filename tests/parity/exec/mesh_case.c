@@ -8,12 +8,18 @@
 
 enum { CHOICES = 32, MOST_SHAPES = 64, MOST_PLANS = MOST_SHAPES * CHOICES, FACTORS = AXIS_COUNT + 4 };
 
-const MeshFamily mesh_twos = {16, 8, 160, 256, CASE_SEQ, CASE_BATCH, CASE_STEPS, 0};
-const MeshFamily mesh_twos_short = {16, 8, 160, 256, PAIRS_SEQ, CASE_BATCH, PAIRS_STEPS, 0};
-const MeshFamily mesh_twos_adapters = {16, 8, 160, 256, PAIRS_SEQ, CASE_BATCH, PAIRS_STEPS, FINETUNE_LORA};
+#define EVEN_SIZES .heads = 16, .kv_heads = 8, .ffn = 160, .vocab = 256, .batch = CASE_BATCH
+
+const MeshFamily mesh_twos = {EVEN_SIZES, .seq = CASE_SEQ, .steps = CASE_STEPS};
+const MeshFamily mesh_twos_short = {EVEN_SIZES, .seq = PAIRS_SEQ, .steps = PAIRS_STEPS};
+const MeshFamily mesh_twos_adapters = {EVEN_SIZES, .seq = PAIRS_SEQ, .steps = PAIRS_STEPS, .finetune = FINETUNE_LORA};
+const MeshFamily mesh_twos_experts = {EVEN_SIZES, .seq = PAIRS_SEQ, .steps = PAIRS_STEPS,
+                                      .experts = {.count = 8, .active = 2, .ffn = 96}};
 // 72: 3 tokens a zigzag chunk of cp=12; 24: one token
-const MeshFamily mesh_threes = {24, 12, 168, 264, 72, 12, CASE_STEPS, 0};
-const MeshFamily mesh_threes_short = {12, 12, 168, 264, 24, 12, PAIRS_STEPS, 0};
+const MeshFamily mesh_threes = {
+    .heads = 24, .kv_heads = 12, .ffn = 168, .vocab = 264, .seq = 72, .batch = 12, .steps = CASE_STEPS};
+const MeshFamily mesh_threes_short = {
+    .heads = 12, .kv_heads = 12, .ffn = 168, .vocab = 264, .seq = 24, .batch = 12, .steps = PAIRS_STEPS};
 
 RunRequest mesh_request(const MeshFamily *family, const TrainPlan *plan) {
     RunOptions options = case_options();
@@ -23,6 +29,10 @@ RunRequest mesh_request(const MeshFamily *family, const TrainPlan *plan) {
     request.model.kv_heads = family->kv_heads;
     request.model.ffn = family->ffn;
     request.model.vocab = family->vocab;
+    if (family->experts.count > 0) {
+        cr_assert(model_set_family(&request.model, "mixtral"));
+        request.model.experts = family->experts;
+    }
     return request;
 }
 
@@ -34,7 +44,8 @@ bool mesh_plan(const MeshFamily *family, const Mesh *mesh, int grad_accum, Train
                         .grad_accum = grad_accum,
                         .precision = DTYPE_FP32,
                         .finetune = family->finetune,
-                        .lora_rank = family->finetune != FINETUNE_FULL ? 4 : 0};
+                        .lora_rank = family->finetune != FINETUNE_FULL ? 4 : 0,
+                        .capacity = 100 * mesh->size[AXIS_EP]};
     return family->batch % parts == 0;
 }
 
@@ -74,6 +85,15 @@ static void row_of(const TrainPlan *plan, uint8_t row[FACTORS]) {
     }
 }
 
+// ep runs neither beside whole replicas nor beside tp.
+static bool is_legal(const MeshFamily *family, const TrainPlan *plan) {
+    Arena arena = {0};
+    const RunRequest request = mesh_request(family, plan);
+    const bool legal = exec_check(&request.model, plan, request.target, "cpu", &arena) == NULL;
+    arena_free(&arena);
+    return legal;
+}
+
 // Choice bits: 0-1 stage, 2 reshard, 3 recompute, 4 accumulation.
 static void add_shape(Pool *pool, const MeshFamily *family, const Mesh *mesh) {
     const int first = pool->count;
@@ -87,7 +107,7 @@ static void add_shape(Pool *pool, const MeshFamily *family, const Mesh *mesh) {
         plan->recompute = choice >> 3 & 1 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
         plan_canonical(plan);
         row_of(plan, pool->rows[pool->count]);
-        bool known = false;
+        bool known = !is_legal(family, plan);
         for (int i = first; i < pool->count && !known; i++) {
             known = memcmp(pool->rows[i], pool->rows[pool->count], FACTORS) == 0;
         }

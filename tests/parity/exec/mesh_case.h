@@ -8,10 +8,12 @@
 typedef struct MeshFamily {
     int heads, kv_heads, ffn, vocab, seq, batch, steps;
     Finetune finetune;
+    Experts experts;  // mixtral's where there are any
 } MeshFamily;
 
 extern const MeshFamily mesh_twos, mesh_twos_short;      // worlds 1, 2, 4 and 8
 extern const MeshFamily mesh_twos_adapters;              // the same, adapters of rank 4
+extern const MeshFamily mesh_twos_experts;               // and with 8 experts in a layer, of which a token visits 2
 extern const MeshFamily mesh_threes, mesh_threes_short;  // worlds 1, 2, 3, 4, 6 and 12
 
 RunRequest mesh_request(const MeshFamily *family, const TrainPlan *plan);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fixtures for test_pytorch.c: Hugging Face models in PyTorch, started from ndtune's own weights and data.
 
-    python make_fixtures.py [FOLDER]      (torch 2.11, transformers 4.57.6, peft 0.21; CPU, a few seconds)
+    python make_fixtures.py [FOLDER [NAME ...]]      (torch 2.11, transformers 4.57.6, peft 0.21; CPU, a few seconds)
 
 Weights and tokens are made here once more from their definition (exec/device/initial.c, exec/data/chain.c), so the
 fixtures also hold those to it. Every normal weight is times SCALE: with 0.02 at this width attention would be flat and
@@ -90,16 +90,45 @@ def batch(step):
 # ---- models: a slice of ndtune's units -> the part of a Hugging Face parameter that it is
 
 
+NORMAL = ("embed", "positions", "lm_head", "router", "experts_up", "experts_down")
+
+
 class Slice:
     def __init__(self, name, parameter, view=lambda p: p, offset=0.0):
         self.name, self.parameter, self.view, self.offset = name, parameter, view, offset
-        self.normal = name.startswith("w") or name in ("embed", "positions", "lm_head")
+        self.parameters = [parameter]
+        self.normal = name.startswith("w") or name in NORMAL
 
     def weight(self):  # gemma multiplies by 1 + weight
         return self.view(self.parameter.data) + self.offset
 
     def gradient(self):
         return self.view(self.parameter.grad)
+
+    def store(self, value):
+        """Views of neox are copies: there the value goes the way of a gradient, through a mask of the same shape."""
+        before = self.parameter.data.clone()
+        probe = torch.arange(before.numel(), dtype=torch.float64).reshape(before.shape)
+        before.view(-1)[self.view(probe).reshape(-1).long()] = value.reshape(-1).to(before.dtype)
+        self.parameter.data.copy_(before)
+
+
+class Stack(Slice):
+    """Several parameters of one width, one below the other: those of all experts."""
+
+    def __init__(self, name, parameters):
+        super().__init__(name, parameters[0])
+        self.parameters = parameters
+
+    def weight(self):
+        return torch.cat([p.data for p in self.parameters])
+
+    def gradient(self):
+        return torch.cat([p.grad for p in self.parameters])
+
+    def store(self, value):
+        for p, part in zip(self.parameters, value.split([p.shape[0] for p in self.parameters])):
+            p.data.copy_(part)
 
 
 def rows(first, count):
@@ -141,6 +170,31 @@ def llama_like(model, offset=0.0, qk_norm=False, biases=False, post=False):
     return units + [head(model, model.model.norm, None, model.lm_head, offset)]
 
 
+EXPERTS, ACTIVE = 4, 2
+
+
+def experts(model, block, parts, qk_norm=False):
+    """The router in front of a layer's own slices, the experts' gates and ups, and their downs, behind them."""
+    units = [[Slice("embed", model.model.embed_tokens.weight)]]
+    for layer in model.model.layers:
+        a, f = layer.self_attn, block(layer)
+        s = [Slice("router", f.gate.weight)]
+        s += [Slice("q_norm", a.q_norm.weight), Slice("k_norm", a.k_norm.weight)] if qk_norm else []
+        s += [
+            Slice("attention_norm", layer.input_layernorm.weight),
+            Slice("mlp_norm", layer.post_attention_layernorm.weight),
+            Slice("wq", a.q_proj.weight),
+            Slice("wk", a.k_proj.weight),
+            Slice("wv", a.v_proj.weight),
+            Slice("wo", a.o_proj.weight),
+            Stack("experts_up", [getattr(e, part).weight for e in f.experts for part in parts[:2]]),
+            Stack("experts_down", [getattr(e, parts[2]).weight for e in f.experts]),
+        ]
+        units.append(s)
+    return units + [head(model, model.model.norm, None, model.lm_head)]
+
+
+GATED = ("gate_proj", "up_proj", "down_proj")
 LORA_RANK = 4
 COLUMN_PARALLEL = {"wq": "q_proj", "wk": "k_proj", "wv": "v_proj", "wgate": "gate_proj", "wup": "up_proj"}
 LINEAR = ("wq", "wk", "wv", "wo", "wgate", "wup", "wdown")
@@ -326,6 +380,33 @@ MODELS = {
         lambda m: llama_like(m, offset=1.0),
     ),
     "phi3": lambda: (T.Phi3ForCausalLM(T.Phi3Config(**sizes())), phi3),
+    "mixtral": lambda: (
+        T.MixtralForCausalLM(
+            T.MixtralConfig(
+                num_local_experts=EXPERTS, num_experts_per_tok=ACTIVE, sliding_window=None, **sizes()
+            )
+        ),
+        lambda m: experts(m, lambda layer: layer.block_sparse_moe, ("w1", "w3", "w2")),
+    ),
+    "qwen3_moe": lambda: (
+        T.Qwen3MoeForCausalLM(
+            T.Qwen3MoeConfig(
+                head_dim=HEAD_DIM,
+                num_experts=EXPERTS,
+                num_experts_per_tok=ACTIVE,
+                moe_intermediate_size=FFN,
+                norm_topk_prob=True,
+                **sizes()
+            )
+        ),
+        lambda m: experts(m, lambda layer: layer.mlp, GATED, qk_norm=True),
+    ),
+    "olmoe": lambda: (
+        T.OlmoeForCausalLM(
+            T.OlmoeConfig(num_experts=EXPERTS, num_experts_per_tok=ACTIVE, norm_topk_prob=False, **sizes())
+        ),
+        lambda m: experts(m, lambda layer: layer.mlp, GATED, qk_norm=True),
+    ),
     "gpt2": lambda: (
         T.GPT2LMHeadModel(
             T.GPT2Config(
@@ -387,21 +468,13 @@ def start(units):
     for u, unit in enumerate(units):
         number, instance = (0, 0) if u == 0 else (2, 0) if u == len(units) - 1 else (1, u - 1)
         for tensor, s in enumerate(unit):
-            target = s.view(s.parameter.data)
+            target = s.weight()
             if s.normal:
                 value = initial(number, tensor, instance, tuple(target.shape))
             else:
                 one = "norm" in s.name and not s.name.endswith("bias")
                 value = torch.full_like(target, (1.0 if one else 0.0) - s.offset)
-            store(s, value)
-
-
-def store(s, value):
-    """Views of neox are copies: there the value goes the way of a gradient, through a mask of the same shape."""
-    before = s.parameter.data.clone()
-    probe = torch.arange(before.numel(), dtype=torch.float64).reshape(before.shape)
-    before.view(-1)[s.view(probe).reshape(-1).long()] = value.reshape(-1).to(before.dtype)
-    s.parameter.data.copy_(before)
+            s.store(value)
 
 
 def sampled(tensor):
@@ -438,9 +511,9 @@ def fixture(name):
     model = model.eval() if name in FLOAT32 else model.double().eval()
     units = slices(model)
     start(units)
-    covered = sum(s.view(s.parameter.data).numel() for unit in units for s in unit)
+    covered = sum(s.weight().numel() for unit in units for s in unit)
     assert covered == sum(p.numel() for p in model.parameters()), "%s has parameters that no slice is" % name
-    normals = {id(s.parameter): s.normal for unit in units for s in unit}
+    normals = {id(p): s.normal for unit in units for s in unit for p in s.parameters}
     groups = [
         {
             "params": [p for p in model.parameters() if p.requires_grad and normals[id(p)] == decays],
@@ -454,10 +527,12 @@ def fixture(name):
         optimizer.zero_grad()
         logits, loss = losses(model, step)
         loss.backward()
+        for p in model.parameters():  # of an expert that no token visits: it decays all the same
+            p.grad = torch.zeros_like(p) if p.requires_grad and p.grad is None else p.grad
         norm = math.sqrt(sum(p.grad.square().sum().item() for p in model.parameters() if p.requires_grad))
         if step == 0:
             head_text = line("logits", logits.norm().item(), *sampled(logits)) + describe(
-                "gradient", units, Slice.gradient
+                "gradient", units, lambda s: s.gradient()
             )
         for p in model.parameters():
             if p.requires_grad:
@@ -465,13 +540,13 @@ def fixture(name):
         optimizer.step()
         curve.append(loss.item())
         norms.append(norm)
-    return head_text + line("loss", *curve) + line("grad_norm", *norms) + describe("weight", units, Slice.weight)
+    return head_text + line("loss", *curve) + line("grad_norm", *norms) + describe("weight", units, lambda s: s.weight())
 
 
 def main():
     torch.set_num_threads(1)
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
-    for name in MODELS:
+    for name in sys.argv[2:] or MODELS:
         versions = (torch.__version__, transformers.__version__)
         origin = "# make_fixtures.py, torch %s, transformers %s" % versions
         origin += ", peft %s\n" % peft.__version__ if "lora" in name else "\n"

@@ -113,6 +113,10 @@ static bool is_adapted(const char *type) {
     return strcmp(type, ADAPTED) == 0;
 }
 
+// Softmax over the choices, or over all experts; norms of queries and keys in two of them.
+static const char *const routed[] = {"mixtral", "qwen3_moe", "olmoe"};
+enum { ROUTED = sizeof routed / sizeof routed[0] };
+
 static ModelSpec model_of(const char *type) {
     ModelSpec sizes = {.name = "test",
                        .layers = 2,
@@ -130,6 +134,11 @@ static ModelSpec model_of(const char *type) {
         if (strcmp(stretched[i].name, type) == 0) {
             sizes.rope_scaling = stretched[i].scaling;
             type = "llama";
+        }
+    }
+    for (int i = 0; i < ROUTED; i++) {
+        if (strcmp(routed[i], type) == 0) {
+            sizes.experts = (Experts){.count = 4, .active = 2, .ffn = sizes.ffn, .unscaled = i == ROUTED - 1};
         }
     }
     return exec_family(sizes, is_adapted(type) ? "llama" : type);
@@ -354,6 +363,13 @@ Test(pytorch, stretched_positions_train_as_its_own) {
     for (int i = 0; i < STRETCHED; i++) {
         check_first_step(stretched[i].name, fixture_of(stretched[i].name));
         check_training(stretched[i].name, fixture_of(stretched[i].name));
+    }
+}
+
+Test(pytorch, layers_of_experts_train_as_those_of_transformers) {
+    for (int i = 0; i < ROUTED; i++) {
+        check_first_step(routed[i], fixture_of(routed[i]));
+        check_training(routed[i], fixture_of(routed[i]));
     }
 }
 

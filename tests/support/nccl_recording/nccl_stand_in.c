@@ -56,16 +56,21 @@ typedef struct Meeting {
     Channel channels[RANKS_MOST][RANKS_MOST];
 } Meeting;
 
+typedef struct Part {
+    char *at;
+    size_t bytes;
+} Part;
+
 typedef struct Call {
     struct ncclComm *comm;
     Header header;  // its count is that of the message in, where there is one
     const void *in;
     void *out;
-    size_t in_bytes;  // of a message out
     int to, from;
     CUstream stream;
     bool fails;
-    int sends, receives;  // of its group: one of each, or a part for every member and one from each
+    int sends, receives;  // of its group: one of each, or parts of any size for members and from them
+    Part gives[RANKS_MOST], takes[RANKS_MOST];
 } Call;
 
 struct ncclComm {
@@ -74,7 +79,7 @@ struct ncclComm {
     FILE *record;
     pthread_mutex_t *recording;
     Meeting *meeting;
-    unsigned meetings, calls, splits;
+    unsigned meetings, calls, collectives, splits;
     bool ready;              // all members have joined
     struct ncclComm *child;  // of a split that is not settled
     struct ncclComm **made;  // where it goes
@@ -267,15 +272,6 @@ static size_t type_bytes(int type) {
     return type == ncclInt64 ? 8 : type == ncclBfloat16 ? 2 : type == ncclInt8 ? 1 : 4;
 }
 
-static bool sums(const Call *call) {
-    return call->header.kind == CALL_REDUCE_SCATTER || call->header.kind == CALL_ALL_REDUCE;
-}
-
-// A part for each member.
-static bool gives_parts(const Call *call) {
-    return call->header.kind == CALL_REDUCE_SCATTER || call->header.kind == CALL_ALL_TO_ALL;
-}
-
 static void combine(const Call *call, const void *const *rows, size_t bytes, void *out) {
     const int type = call->header.type;
     if (type == ncclInt32) {  // a barrier's number
@@ -292,25 +288,22 @@ static void combine(const Call *call, const void *const *rows, size_t bytes, voi
 static void chunk_take(const Call *call, size_t part, size_t at, size_t bytes, size_t share) {
     const struct ncclComm *comm = call->comm;
     const Member *members = comm->meeting->members;
-    char *out = call->out;
     const void *rows[RANKS_MOST];
     for (int i = 0; i < comm->size; i++) {
         rows[i] = members[i].slot + (call->header.kind == CALL_REDUCE_SCATTER ? (size_t)comm->rank * share : 0);
         if (call->header.kind == CALL_ALL_GATHER) {
-            memcpy(out + (size_t)i * part + at, members[i].slot, bytes);
-        } else if (call->header.kind == CALL_ALL_TO_ALL) {
-            memcpy(out + (size_t)i * part + at, members[i].slot + (size_t)comm->rank * share, bytes);
+            memcpy((char *)call->out + (size_t)i * part + at, members[i].slot, bytes);
         }
     }
-    if (sums(call)) {
-        combine(call, rows, bytes, out + at);
+    if (call->header.kind != CALL_ALL_GATHER) {
+        combine(call, rows, bytes, (char *)call->out + at);
     }
 }
 
 static void chunk_give(const Call *call, size_t part, size_t at, size_t bytes, size_t share) {
     Member *own = &call->comm->meeting->members[call->comm->rank];
     const char *in = call->in;
-    const int parts = gives_parts(call) ? call->comm->size : 1;
+    const int parts = call->header.kind == CALL_REDUCE_SCATTER ? call->comm->size : 1;
     for (int i = 0; i < parts; i++) {
         memcpy(own->slot + (size_t)i * share, in + (size_t)i * part + at, bytes);
     }
@@ -342,22 +335,32 @@ static bool agree(const Call *call) {
     return true;
 }
 
-static bool messages_run(const Call *call) {
-    struct ncclComm *comm = call->comm;
+static bool message_run(struct ncclComm *comm, const Part *out, int to, const Part *in, int from) {
     Channel(*channels)[RANKS_MOST] = comm->meeting->channels;
-    Exchange exchange = {.out = call->in ? &channels[comm->rank][call->to] : NULL,
-                         .from = call->in,
-                         .out_bytes = call->in_bytes,
-                         .in = call->out ? &channels[call->from][comm->rank] : NULL,
-                         .to = call->out,
-                         .in_bytes = call->header.count * type_bytes(call->header.type),
+    Exchange exchange = {.out = out->at ? &channels[comm->rank][to] : NULL,
+                         .from = out->at,
+                         .out_bytes = out->bytes,
+                         .in = in->at ? &channels[from][comm->rank] : NULL,
+                         .to = in->at,
+                         .in_bytes = in->bytes,
                          .aborted = &comm->aborted};
     const bool well = exchange_run(&exchange);
     if (exchange.odd) {
         snprintf(comm->last_error, sizeof comm->last_error, "rank %d receives another size than rank %d sends",
-                 comm->rank, call->from);
+                 comm->rank, from);
         record(comm, "VIOLATION a message of another size");
         atomic_store(&comm->result, ncclInvalidUsage);
+    }
+    return well;
+}
+
+// Those of all members meet in the same step.
+static bool messages_run(const Call *call) {
+    const int size = call->comm->size, rank = call->comm->rank;
+    bool well = true;
+    for (int k = 0; well && k < size; k++) {
+        const int to = (rank + k) % size, from = (rank + size - k) % size;
+        well = message_run(call->comm, &call->gives[to], to, &call->takes[from], from);
     }
     return well;
 }
@@ -365,7 +368,7 @@ static bool messages_run(const Call *call) {
 static bool collective_run(const Call *call) {
     struct ncclComm *comm = call->comm;
     const size_t part = call->header.count * type_bytes(call->header.type);
-    const size_t cut = gives_parts(call) ? (size_t)comm->size : 1;
+    const size_t cut = call->header.kind == CALL_REDUCE_SCATTER ? (size_t)comm->size : 1;
     const size_t share = SLOT_BYTES / cut / 64 * 64;
     bool well = agree(call);
     for (size_t at = 0; well && at < part; at += share) {
@@ -384,7 +387,8 @@ static bool collective_run(const Call *call) {
 static void call_run(void *context) {
     Call *call = context;
     struct ncclComm *comm = call->comm;
-    const bool well = !call->fails && (call->header.kind >= CALL_SEND_RECV ? messages_run(call) : collective_run(call));
+    const bool well =
+        !call->fails && (call->header.kind >= CALL_ALL_TO_ALL ? messages_run(call) : collective_run(call));
     if (call->fails) {
         snprintf(comm->last_error, sizeof comm->last_error, "socket closed by its peer");
         atomic_store(&comm->result, ncclRemoteError);
@@ -425,7 +429,8 @@ static ncclResult_t call_take(Call wanted) {
     }
     Call *call = malloc(sizeof *call);
     *call = wanted;
-    call->header.number = ++comm->calls;
+    comm->calls++;
+    call->header.number = call->header.kind < CALL_ALL_TO_ALL ? ++comm->collectives : 0;
     call->fails = fails_here(comm);
     char line[160];
     snprintf(line, sizeof line, "call %s count=%zu type=%d op=%d depth=%d to=%d from=%d", call_names[call->header.kind],
@@ -446,22 +451,24 @@ static Header header_of(CallKind kind, size_t count, ncclDataType_t type, int op
     return header;
 }
 
+static ncclResult_t collective(ncclComm_t comm, Header header, const void *in, void *out, CUstream stream) {
+    return call_take(
+        (Call){.comm = comm, .header = header, .in = in, .out = out, .to = -1, .from = -1, .stream = stream});
+}
+
 ncclResult_t ncclAllGather(const void *in, void *out, size_t count, ncclDataType_t type, ncclComm_t comm,
                            cudaStream_t stream) {
-    return call_take(
-        (Call){comm, header_of(CALL_ALL_GATHER, count, type, -1), in, out, 0, -1, -1, stream, false, 0, 0});
+    return collective(comm, header_of(CALL_ALL_GATHER, count, type, -1), in, out, stream);
 }
 
 ncclResult_t ncclReduceScatter(const void *in, void *out, size_t count, ncclDataType_t type, ncclRedOp_t op,
                                ncclComm_t comm, cudaStream_t stream) {
-    return call_take(
-        (Call){comm, header_of(CALL_REDUCE_SCATTER, count, type, (int)op), in, out, 0, -1, -1, stream, false, 0, 0});
+    return collective(comm, header_of(CALL_REDUCE_SCATTER, count, type, (int)op), in, out, stream);
 }
 
 ncclResult_t ncclAllReduce(const void *in, void *out, size_t count, ncclDataType_t type, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream) {
-    return call_take(
-        (Call){comm, header_of(CALL_ALL_REDUCE, count, type, (int)op), in, out, 0, -1, -1, stream, false, 0, 0});
+    return collective(comm, header_of(CALL_ALL_REDUCE, count, type, (int)op), in, out, stream);
 }
 
 ncclResult_t ncclGroupStart(void) {
@@ -469,28 +476,23 @@ ncclResult_t ncclGroupStart(void) {
     return ncclSuccess;
 }
 
-// A message is a call; in a group one out and one in make a call when it ends, or parts of one buffer for all members
-// in turn and parts of another from them.
+// A message is a call; in a group all of them make one when it ends.
 static Call *message(ncclComm_t comm, size_t count, ncclDataType_t type, cudaStream_t stream) {
     if (!group_call) {
         group_call = calloc(1, sizeof *group_call);
-        *group_call =
-            (Call){comm, header_of(CALL_SEND_RECV, count, type, -1), NULL, NULL, 0, -1, -1, stream, false, 0, 0};
+        const Header header = header_of(CALL_SEND_RECV, count, type, -1);
+        *group_call = (Call){.comm = comm, .header = header, .to = -1, .from = -1, .stream = stream};
     }
     return group_call;
 }
 
 static ncclResult_t message_end(void) {
     Call *call = group_call;
-    const int size = call->comm->size;
-    const bool parts = call->sends > 1 || call->receives > 1;
+    const bool parts = call->sends > 1 || call->receives > 1 || call->to == call->comm->rank;
     call->header.kind = parts                   ? CALL_ALL_TO_ALL
                         : call->in && call->out ? CALL_SEND_RECV
                         : call->in              ? CALL_SEND
                                                 : CALL_RECV;
-    if (parts && (call->sends != size || call->receives != size)) {
-        return violation(call->comm, "a group that has not a part for and from every member");
-    }
     const ncclResult_t result = call_take(*call);
     free(call);
     group_call = NULL;
@@ -500,26 +502,24 @@ static ncclResult_t message_end(void) {
 ncclResult_t ncclSend(const void *in, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
     Call *call = message(comm, count, type, stream);
-    const char *const next = (const char *)call->in + (size_t)call->sends * call->in_bytes;
-    if (group_depth > 1 || call->comm != comm || (call->in && (call->to != 0 || peer != call->sends || in != next))) {
-        return violation(comm, "a second send of a group that is no next part");
+    if (group_depth > 1 || call->comm != comm || call->gives[peer].at) {
+        return violation(comm, "a second send of a group to one peer");
     }
+    call->gives[peer] = (Part){(char *)(uintptr_t)in, count * type_bytes(type)};
     if (call->sends++ > 0) {
         return ncclSuccess;
     }
     call->in = in;
-    call->in_bytes = count * type_bytes(type);
     call->to = peer;
     return group_depth == 0 ? message_end() : ncclSuccess;
 }
 
 ncclResult_t ncclRecv(void *out, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
     Call *call = message(comm, count, type, stream);
-    const char *const next = (const char *)call->out + (size_t)call->receives * count * type_bytes(type);
-    if (group_depth > 1 || call->comm != comm ||
-        (call->out && (call->from != 0 || peer != call->receives || out != next))) {
-        return violation(comm, "a second receive of a group that is no next part");
+    if (group_depth > 1 || call->comm != comm || call->takes[peer].at) {
+        return violation(comm, "a second receive of a group from one peer");
     }
+    call->takes[peer] = (Part){out, count * type_bytes(type)};
     if (call->receives++ > 0) {
         return ncclSuccess;
     }

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "exec/data/chain.h"
-#include "kernels/philox.h"
 #include "exec/device/initial.h"
+#include "kernels/philox.h"
 
 // Known answers of the authors' library (Random123, kat_vectors, philox4x32 10 rounds).
 Test(philox, gives_the_authors_known_answers) {
@@ -67,6 +67,10 @@ static void toy_begin(ToyUnit *toy, int tp) {
                                   .local_cols = COLS / tp,
                                   .offset_elements = COLS + ROWS * COLS / tp,
                                   .init_std = 0.02};
+    for (int i = 0; i < 3; i++) {
+        toy->slices[i].blocks = 1;
+        toy->slices[i].block_rows = toy->slices[i].global_rows;
+    }
     toy->unit = (Unit){.instances = 1, .slice_count = 3, .elements = COLS + 2 * ROWS * COLS / tp};
     toy->program = (StepProgram){.units = &toy->unit, .unit_count = 1, .slices = toy->slices, .slice_count = 3};
 }
@@ -95,6 +99,42 @@ Test(initial, tensor_parallel_ranks_hold_pieces_of_the_same_matrices) {
             const float *want = all + COLS + ROWS * COLS + row * COLS + rank * COLS / 2;
             const float *got = part + COLS + ROWS * COLS / 2 + row * COLS / 2;
             cr_assert(memcmp(got, want, COLS / 2 * 4) == 0, "columns of row %d of rank %d", row, rank);
+        }
+    }
+}
+
+// Four blocks of six rows; two ranks of ep have two of them each, and two of tp three rows of each of these.
+Test(initial, ranks_of_experts_hold_their_blocks_and_of_each_their_rows) {
+    enum { BLOCKS = 4, OF_BLOCK = 6, ALL = BLOCKS * OF_BLOCK, RANKS = 2, HERE = ALL / RANKS / RANKS };
+    ParamSlice slice = {.split = SPLIT_ROWS,
+                        .global_rows = ALL,
+                        .global_cols = COLS,
+                        .local_rows = HERE,
+                        .local_cols = COLS,
+                        .blocks = BLOCKS / RANKS,
+                        .block_rows = OF_BLOCK,
+                        .spread = true,
+                        .init_std = 0.02};
+    ParamSlice undivided = slice;
+    undivided.local_rows = ALL;
+    undivided.blocks = BLOCKS;
+    undivided.spread = false;
+    const Unit unit = {.instances = 1, .slice_count = 1, .elements = HERE * COLS};
+    const Unit whole = {.instances = 1, .slice_count = 1, .elements = ALL * COLS};
+    const StepProgram program = {.slices = &slice, .slice_count = 1}, of_all = {.slices = &undivided, .slice_count = 1};
+    float all[ALL * COLS], part[HERE * COLS];
+    initial_parameters(&of_all, 11, &(InitialStretch){.unit = &whole, .count = ALL * COLS}, all);
+    for (int rank = 0; rank < RANKS * RANKS; rank++) {
+        const int ep = rank / RANKS, tp = rank % RANKS;
+        const InitialStretch stretch = {.unit = &unit, .ep_index = ep, .tp_index = tp, .count = HERE * COLS};
+        initial_parameters(&program, 11, &stretch, part);
+        for (int row = 0; row < HERE; row++) {
+            const int block = ep * BLOCKS / RANKS + row / (OF_BLOCK / RANKS);
+            const int64_t want = block * OF_BLOCK + tp * OF_BLOCK / RANKS + row % (OF_BLOCK / RANKS);
+            const SliceRow back = slice_row_of(&slice, want);
+            cr_assert_eq(slice_global_row(&slice, &(SliceRow){tp, ep, row}), want);
+            cr_assert(back.tp_index == tp && back.ep_index == ep && back.local == row);
+            cr_assert(memcmp(part + row * COLS, all + want * COLS, COLS * 4) == 0, "row %d of rank %d", row, rank);
         }
     }
 }

@@ -220,6 +220,45 @@ static void all_to_all(const Seat *seat, int64_t count, ReduceOp op) {
     free(out);
 }
 
+// How many elements go from one member to another: none, a few, all.
+static int64_t uneven_count(const Seat *seat, int from, int to, int64_t count) {
+    const int64_t share = (from * 3 + to * 5 + 1) % (seat->size + 1);
+    return count * share / seat->size;
+}
+
+static void all_to_all_uneven(const Seat *seat, int64_t count, ReduceOp op) {
+    float *in = elements(seat->rank->rank, count * seat->size), *out = elements(-1, count * seat->size);
+    int64_t leave[TRANSPORT_MAX_WORLD], come[TRANSPORT_MAX_WORLD], at = 0;
+    for (int i = 0; i < seat->size; i++) {
+        leave[i] = uneven_count(seat, seat->index, i, count) * (int64_t)sizeof(float);
+        come[i] = uneven_count(seat, i, seat->index, count) * (int64_t)sizeof(float);
+    }
+    const TransportCall call = {.communicator = seat->communicator,
+                                .in = in,
+                                .out = out,
+                                .bytes = count * (int64_t)sizeof(float),
+                                .op = op,
+                                .dtype = DTYPE_FP32,
+                                .leave = leave,
+                                .come = come,
+                                .place = {.task = -1}};
+    expect(seat, seat->rank->table->all_to_all(seat->rank->transport, &call, &seat->rank->error) == STATUS_OK);
+    for (int from = 0; from < seat->size; from++) {
+        int64_t first = 0;  // in what that member sends
+        for (int to = 0; to < seat->index; to++) {
+            first += uneven_count(seat, from, to, count);
+        }
+        for (int64_t i = 0; i < uneven_count(seat, from, seat->index, count); i++, at++) {
+            expect(seat, out[at] == element(seat->ranks[from], first + i));
+        }
+    }
+    for (; at < count * seat->size; at++) {
+        expect(seat, out[at] == element(-1, at));
+    }
+    free(in);
+    free(out);
+}
+
 static void barrier(const Seat *seat, int64_t count, ReduceOp op) {
     (void)count;
     call(seat, seat->rank->table->barrier, NULL, NULL, 0, op);
@@ -231,19 +270,11 @@ typedef struct Check {
 } Check;
 
 static const Check checks[] = {
-    {all_gather, REDUCE_SUM},
-    {all_gather_in_place, REDUCE_SUM},
-    {reduce_scatter, REDUCE_SUM},
-    {reduce_scatter, REDUCE_MAX},
-    {reduce_scatter_in_place, REDUCE_SUM},
-    {all_reduce, REDUCE_SUM},
-    {all_reduce, REDUCE_MAX},
-    {all_reduce_in_place, REDUCE_SUM},
-    {send_recv, REDUCE_SUM},
-    {all_to_all, REDUCE_SUM},
-    {all_reduce_bf16, REDUCE_SUM},
-    {barrier, REDUCE_SUM},
-    {integers, REDUCE_SUM_INT64},
+    {all_gather, REDUCE_SUM},     {all_gather_in_place, REDUCE_SUM},     {reduce_scatter, REDUCE_SUM},
+    {reduce_scatter, REDUCE_MAX}, {reduce_scatter_in_place, REDUCE_SUM}, {all_reduce, REDUCE_SUM},
+    {all_reduce, REDUCE_MAX},     {all_reduce_in_place, REDUCE_SUM},     {send_recv, REDUCE_SUM},
+    {all_to_all, REDUCE_SUM},     {all_to_all_uneven, REDUCE_SUM},       {all_reduce_bf16, REDUCE_SUM},
+    {barrier, REDUCE_SUM},        {integers, REDUCE_SUM_INT64},
 };
 
 // One element; around the sizes where the methods change; more than is staged at a time, with a rest.
@@ -266,6 +297,7 @@ void check_some(CheckRank *rank, int communicator, int times) {
         all_reduce(&seat, 3001, REDUCE_SUM);
         send_recv(&seat, 777, REDUCE_SUM);
         all_to_all(&seat, 411, REDUCE_SUM);
+        all_to_all_uneven(&seat, 411, REDUCE_SUM);
         all_gather(&seat, 1501, REDUCE_SUM);
         reduce_scatter(&seat, 333, REDUCE_SUM);
     }

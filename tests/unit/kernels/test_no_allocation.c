@@ -81,6 +81,21 @@ static void run_streaming(Work *w) {
     kernel_loss_gradient(ROWS, COLS, 0, w->a, w->tokens, w->row, w->row + ROWS, w->row + 2 * ROWS, 1.0f, w->d, false);
 }
 
+static void run_experts(Work *w) {
+    enum { EXPERTS = 8, ACTIVE = 2, HALF = ROWS / 2 };
+    const KernelRoute route = {HALF, EXPERTS, ACTIVE, true};
+    const KernelSpread spread = {HALF, COLS, ACTIVE, w->tokens};
+    int32_t counts[EXPERTS];
+    kernel_route(&route, w->a, w->row, w->tokens, counts);
+    kernel_route_backward(&route, w->a, w->row, w->tokens, counts, w->b, w->c);
+    kernel_spread(&spread, w->a, w->c);
+    kernel_collect(&spread, w->row, w->c, NULL, w->d);
+    kernel_collect_backward(&spread, w->row, w->d, w->c, w->b, w->row);
+    const KernelGroups groups = {1, EXPERTS, counts};
+    kernel_regroup(&groups, COLS, true, w->b, w->c);
+    kernel_grouped_gemm(&groups, true, false, EXPERTS, EXPERTS, w->a, w->b, w->c, false);
+}
+
 static void run_attention(const AttentionCase *c, float *const out[6]) {
     kernel_attention(&c->shape, c->q, c->k, c->v, out[0], out[1], false);
     kernel_attention_delta(&c->shape, out[0], c->d_o, out[2]);
@@ -101,6 +116,7 @@ static int count_allocations(int threads) {
     allocations = 0;
     watching = 1;
     run_streaming(&w);
+    run_experts(&w);
     run_attention(&c, out);
     watching = 0;
     return allocations;

@@ -239,3 +239,33 @@ Test(lowering_formats, what_arrives_or_is_saved_in_fp8_is_not_cast_by_its_gemm) 
     check_casts(&megatron, "attention out", PHASE_FORWARD, 3 * activations);
     arena_free(&arena);
 }
+
+// Both layouts of a tensor are made at once from bf16: read once, written twice, and nothing is turned later.
+Test(lowering_formats, scales_of_32_elements_cast_both_layouts_at_once) {
+    Arena arena = {0};
+    const StepProgram program = fp8_program(&arena, "megatron", "dp_shard=2", FP8_MX);
+    check_casts(&program, "qkv dgrad", PHASE_BACKWARD, 4 * 3 * activations);
+    check_casts(&program, "qkv wgrad", PHASE_BACKWARD, 0);
+    check_casts(&program, "attention out", PHASE_FORWARD, 4 * activations);
+    arena_free(&arena);
+}
+
+// 64 tokens visit 8 experts each: 512 rows.
+Test(lowering_formats, products_of_experts_are_fp8_and_those_of_their_router_are_not) {
+    enum { EXPERT_ROWS = 64 * 8, HIDDEN = 2048, FFN = 768 };
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "qwen3-30b-a3b",
+                                                                 .target = "megatron",
+                                                                 .mesh = "dp_shard=8,ep=4",
+                                                                 .fp8 = true,
+                                                                 .fp8_recipe = FP8_MX});
+    cr_assert_eq(task_named(&program, "router", PHASE_FORWARD)->dtype, DTYPE_BF16);
+    cr_assert_eq(task_named(&program, "router wgrad", PHASE_BACKWARD)->dtype, DTYPE_BF16);
+    cr_assert_eq(task_named(&program, "experts gate up", PHASE_FORWARD)->dtype, DTYPE_FP8);
+    check_casts(&program, "experts gate up", PHASE_FORWARD, 4 * EXPERT_ROWS * HIDDEN);
+    check_casts(&program, "experts gate up dgrad", PHASE_BACKWARD, 4 * EXPERT_ROWS * 2 * FFN);
+    check_casts(&program, "experts gate up wgrad", PHASE_BACKWARD, 0);
+    cr_assert_eq(buffer_named(&program, "experts_in")->dtype, DTYPE_FP8);
+    cr_assert_eq(buffer_named(&program, "expert fp8 weights")->slot_bytes, 2 * program.units[UNIT_EXPERTS].elements);
+    arena_free(&arena);
+}

@@ -1,0 +1,81 @@
+// The rows of each expert that leave are what the router wrote, those that come what the ranks told each other.
+
+#include "exec/worker/exchange.h"
+
+static const int32_t *counts_at(Session *session, const StepInstance *instance, int operand) {
+    const StepProgram *program = &session->program;
+    const BufferRef *ref = &task_operand(program, &program->tasks[instance->task], operand)->ref;
+    return session->devices->address(session->device, ref, instance);
+}
+
+// Of [ranks][experts], by rank; returns all of them.
+static int64_t rows_by_rank(const int32_t *counts, int ranks, int experts, int64_t *rows) {
+    int64_t all = 0;
+    for (int rank = 0; rank < ranks; rank++) {
+        rows[rank] = 0;
+        for (int e = 0; e < experts; e++) {
+            rows[rank] += counts[rank * experts + e];
+        }
+        all += rows[rank];
+    }
+    return all;
+}
+
+static Status overflow(const Session *session, const StepInstance *instance, const int32_t *came, int64_t rows,
+                       Error *error) {
+    const StepProgram *program = &session->program;
+    const Task *task = &program->tasks[instance->task];
+    const int ranks = program->plan.mesh.size[AXIS_EP], experts = program->model.experts.count / ranks;
+    const int first = mesh_group_index(&program->plan.mesh, AXIS_BIT(AXIS_EP), &session->at) * experts;
+    int64_t most = -1;
+    int busiest = 0;
+    for (int e = 0; e < experts; e++) {
+        int64_t of_expert = 0;
+        for (int rank = 0; rank < ranks; rank++) {
+            of_expert += came[rank * experts + e];
+        }
+        busiest = of_expert > most ? e : busiest;
+        most = of_expert > most ? of_expert : most;
+    }
+    return error_set(error, STATUS_USAGE,
+                     "in step %lld, layer %d, %lld rows came to experts %d to %d, most of them (%lld) to "
+                     "expert %d, and there is room for %lld: use more --capacity, or a smaller ep",
+                     (long long)session->step + 1, stage_model_layer(&program->held, instance->layer), (long long)rows,
+                     first, first + experts - 1, (long long)most, first + busiest, (long long)task->rows);
+}
+
+// Every rank of the group sends as many rows, so what leaves is what comes in the mean.
+static void tally(Session *session, const Task *task, int64_t came, int64_t left) {
+    if (task->phase == PHASE_FORWARD && !task->backward && left > 0) {
+        const double over = (double)came / (double)left - 1;
+        session->tally.most = session->tally.count == 0 || over > session->tally.most ? over : session->tally.most;
+        session->tally.sum += over;
+        session->tally.count++;
+    }
+}
+
+Status exchange_parts(Session *session, const StepInstance *instance, ExchangeParts *parts, TransportCall *call,
+                      Error *error) {
+    const StepProgram *program = &session->program;
+    const Task *task = &program->tasks[instance->task];
+    if (task->kind != TASK_ALL_TO_ALL || task->operand_count <= AT_EXCHANGE_CAME) {
+        return STATUS_OK;
+    }
+    const int ranks = program->groups[task->group].size, experts = program->model.experts.count / ranks;
+    const int32_t *came = counts_at(session, instance, AT_EXCHANGE_CAME);
+    int64_t *const leaving = task->backward ? parts->come : parts->leave;
+    int64_t *const coming = task->backward ? parts->leave : parts->come;
+    const int64_t left = rows_by_rank(counts_at(session, instance, AT_EXCHANGE_LEAVES), ranks, experts, leaving);
+    const int64_t rows = rows_by_rank(came, ranks, experts, coming);
+    tally(session, task, rows, left);
+    if (rows > task->rows) {
+        return overflow(session, instance, came, rows, error);
+    }
+    for (int rank = 0; rank < ranks; rank++) {
+        parts->leave[rank] *= task->cols * dtype_bytes(task->dtype);
+        parts->come[rank] *= task->cols * dtype_bytes(task->dtype);
+    }
+    call->leave = parts->leave;
+    call->come = parts->come;
+    return STATUS_OK;
+}

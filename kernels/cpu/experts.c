@@ -1,0 +1,221 @@
+// What a layer of experts does beside its products: the router's choice, rows to the order of their experts, and the
+// weighted sum back. Rows are cut over threads; places are made by one, in order.
+
+#include "kernels/cpu/tier.h"
+
+#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct Route {
+    KernelRoute shape;
+    const float *logits, *dweights;
+    float *weights, *dlogits;
+    int32_t *places;
+    const int32_t *ends;  // of the experts' rows
+} Route;
+
+// ---------------------------------------------------------------------------------------------- the choice
+
+// The next one below the last choice: the larger logit, of equal ones the lower expert.
+static int32_t next_choice(const float *logits, int experts, int32_t last) {
+    int32_t best = -1;
+    for (int32_t e = 0; e < experts; e++) {
+        const bool left = last < 0 || logits[e] < logits[last] || (logits[e] == logits[last] && e > last);
+        if (left && (best < 0 || logits[e] > logits[best])) {
+            best = e;
+        }
+    }
+    return best;
+}
+
+static double exp_sum(const float *logits, const int32_t *chosen, int count, float largest) {
+    double sum = 0;
+    for (int i = 0; i < count; i++) {
+        sum += exp((double)logits[chosen ? chosen[i] : i] - largest);
+    }
+    return sum;
+}
+
+static void choose_rows(const void *context, int64_t begin, int64_t end) {
+    const Route *r = context;
+    const int experts = r->shape.experts, active = r->shape.active;
+    for (int64_t row = begin; row < end; row++) {
+        const float *logits = r->logits + row * experts;
+        int32_t *chosen = r->places + row * active;
+        for (int i = 0; i < active; i++) {
+            chosen[i] = next_choice(logits, experts, i > 0 ? chosen[i - 1] : -1);
+        }
+        const float largest = logits[chosen[0]];
+        const double sum =
+            r->shape.unscaled ? exp_sum(logits, NULL, experts, largest) : exp_sum(logits, chosen, active, largest);
+        for (int i = 0; i < active; i++) {
+            r->weights[row * active + i] = (float)(exp((double)logits[chosen[i]] - largest) / sum);
+        }
+    }
+}
+
+void kernel_route(const KernelRoute *shape, const float *logits, float *weights, int32_t *places, int32_t *counts) {
+    const Route route = {.shape = *shape, .logits = logits, .weights = weights, .places = places};
+    parallel_rows(shape->rows, (int64_t)shape->experts * shape->active, choose_rows, &route);
+    int32_t next[KERNEL_MAX_EXPERTS], at = 0;
+    memset(counts, 0, sizeof *counts * (size_t)shape->experts);
+    for (int64_t i = 0; i < shape->rows * shape->active; i++) {
+        counts[places[i]]++;
+    }
+    for (int e = 0; e < shape->experts; e++) {
+        next[e] = at;
+        at += counts[e];
+    }
+    for (int64_t i = 0; i < shape->rows * shape->active; i++) {
+        places[i] = next[places[i]]++;
+    }
+}
+
+// The expert whose rows the place is among.
+static int expert_at(const int32_t *ends, int experts, int32_t place) {
+    int low = 0, high = experts - 1;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (place < ends[middle]) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}
+
+// Of a softmax: p (dp - sum of p dp), over what it was of; experts that are not visited have dp 0.
+static void route_backward_rows(const void *context, int64_t begin, int64_t end) {
+    const Route *r = context;
+    const int experts = r->shape.experts, active = r->shape.active;
+    for (int64_t row = begin; row < end; row++) {
+        const float *logits = r->logits + row * experts, *weights = r->weights + row * active;
+        const float *dweights = r->dweights + row * active;
+        const int32_t *places = r->places + row * active;
+        float *dlogits = r->dlogits + row * experts;
+        double mean = 0;
+        for (int i = 0; i < active; i++) {
+            mean += (double)weights[i] * dweights[i];
+        }
+        memset(dlogits, 0, sizeof *dlogits * (size_t)experts);
+        if (r->shape.unscaled) {
+            const float first = logits[expert_at(r->ends, experts, places[0])];
+            const double sum = exp_sum(logits, NULL, experts, first);
+            for (int e = 0; e < experts; e++) {
+                dlogits[e] = (float)(-mean * exp((double)logits[e] - first) / sum);
+            }
+        }
+        for (int i = 0; i < active; i++) {
+            const double through = r->shape.unscaled ? dweights[i] : dweights[i] - mean;
+            dlogits[expert_at(r->ends, experts, places[i])] += (float)(weights[i] * through);
+        }
+    }
+}
+
+void kernel_route_backward(const KernelRoute *shape, const float *logits, const float *weights, const int32_t *places,
+                           const int32_t *counts, const float *dweights, float *dlogits) {
+    int32_t ends[KERNEL_MAX_EXPERTS], at = 0;
+    for (int e = 0; e < shape->experts; e++) {
+        ends[e] = at += counts[e];
+    }
+    const Route route = {.shape = *shape,
+                         .logits = logits,
+                         .dweights = dweights,
+                         .weights = (float *)(uintptr_t)weights,
+                         .dlogits = dlogits,
+                         .places = (int32_t *)(uintptr_t)places,
+                         .ends = ends};
+    parallel_rows(shape->rows, shape->experts, route_backward_rows, &route);
+}
+
+// ---------------------------------------------------------------------------------------------- rows and places
+
+typedef struct Spread {
+    KernelSpread shape;
+    const float *weights, *x, *y, *more;
+    float *to, *dweights;
+} Spread;
+
+static size_t row_bytes(const Spread *s) {
+    return sizeof(float) * (size_t)s->shape.cols;
+}
+
+static void spread_rows(const void *context, int64_t begin, int64_t end) {
+    const Spread *s = context;
+    const int active = s->shape.active;
+    for (int64_t i = begin * active; i < end * active; i++) {
+        memcpy(s->to + s->shape.places[i] * s->shape.cols, s->x + i / active * s->shape.cols, row_bytes(s));
+    }
+}
+
+void kernel_spread(const KernelSpread *shape, const float *x, float *y) {
+    const Spread spread = {.shape = *shape, .x = x, .to = y};
+    parallel_rows(shape->rows, shape->active * shape->cols, spread_rows, &spread);
+}
+
+static void collect_rows(const void *context, int64_t begin, int64_t end) {
+    const Spread *s = context;
+    const int64_t active = s->shape.active, cols = s->shape.cols;
+    for (int64_t row = begin; row < end; row++) {
+        float *restrict x = s->to + row * cols;
+        if (s->more) {
+            memcpy(x, s->more + row * cols, row_bytes(s));
+        } else {
+            memset(x, 0, row_bytes(s));
+        }
+        for (int64_t i = row * active; i < (row + 1) * active; i++) {
+            const float *restrict y = s->y + s->shape.places[i] * cols;
+            const float weight = s->weights ? s->weights[i] : 1.0f;
+            for (int64_t col = 0; col < cols; col++) {
+                x[col] += weight * y[col];
+            }
+        }
+    }
+}
+
+void kernel_collect(const KernelSpread *shape, const float *weights, const float *y, const float *more, float *x) {
+    const Spread spread = {.shape = *shape, .weights = weights, .y = y, .more = more, .to = x};
+    parallel_rows(shape->rows, shape->active * shape->cols, collect_rows, &spread);
+}
+
+static void collect_backward_rows(const void *context, int64_t begin, int64_t end) {
+    const Spread *s = context;
+    const int64_t active = s->shape.active, cols = s->shape.cols;
+    for (int64_t i = begin * active; i < end * active; i++) {
+        const float *restrict dx = s->x + i / active * cols, *restrict y = s->y + s->shape.places[i] * cols;
+        float *restrict dy = s->to + s->shape.places[i] * cols;
+        s->dweights[i] = lanes_dot(dx, y, cols);
+        for (int64_t col = 0; col < cols; col++) {
+            dy[col] = s->weights[i] * dx[col];
+        }
+    }
+}
+
+void kernel_collect_backward(const KernelSpread *shape, const float *weights, const float *dx, const float *y,
+                             float *dy, float *dweights) {
+    const Spread spread = {.shape = *shape, .weights = weights, .x = dx, .y = y, .to = dy, .dweights = dweights};
+    parallel_rows(shape->rows, shape->active * shape->cols, collect_backward_rows, &spread);
+}
+
+void kernel_regroup(const KernelGroups *groups, int64_t cols, bool back, const float *from, float *to) {
+    int64_t by_group = 0;
+    for (int g = 0; g < groups->count; g++) {
+        int64_t by_part = 0;
+        for (int p = 0; p < groups->parts; p++) {
+            const int32_t *counts = groups->counts + (int64_t)p * groups->count;
+            int64_t before = by_part;
+            for (int other = 0; other < groups->count; other++) {
+                before += other < g ? counts[other] : 0;
+                by_part += counts[other];
+            }
+            const int64_t source = back ? by_group : before, target = back ? before : by_group;
+            memcpy(to + target * cols, from + source * cols, sizeof(float) * (size_t)(counts[g] * cols));
+            by_group += counts[g];
+        }
+    }
+}

@@ -1,0 +1,109 @@
+// Layers of experts train as on one rank: beside every axis, with every choice, every type of router that runs; with
+// experts spread over ranks (ep), whose tokens cross in parts of their own sizes. Ties of a router go to the lower
+// expert, on every mesh. test_meshes_product.c has world 8, tests/parity/pytorch the gradients beside transformers'.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/parity/exec/mesh_case.h"
+
+static Arena arena;
+
+static void clean(void) {
+    arena_free(&arena);
+}
+
+TestSuite(experts, .fini = clean);
+
+Test(experts, every_pair_of_axis_size_and_choice_of_worlds_2_and_4_trains_as_one_rank) {
+    mesh_pairs_train_with(&mesh_twos_experts, (const int[]){2, 4, 0}, AXES_FIRST | AXIS_BIT(AXIS_SP), AXIS_COUNT);
+}
+
+Test(experts, every_pair_with_experts_spread_of_worlds_2_and_4_trains_as_one_rank) {
+    mesh_pairs_train_with(&mesh_twos_experts, (const int[]){2, 4, 0}, AXES_FIRST | AXIS_BIT(AXIS_EP), AXIS_EP);
+}
+
+static Mesh mesh_of(int pp, int dp_shard, int ep) {
+    Mesh mesh = mesh_of_one();
+    mesh.size[AXIS_PP] = pp;
+    mesh.size[AXIS_DP_SHARD] = dp_shard;
+    mesh.size[AXIS_EP] = ep;
+    return mesh;
+}
+
+static RunRequest request_of(const char *type, const Mesh *mesh, int grad_accum, int capacity) {
+    TrainPlan plan;
+    cr_assert(mesh_plan(&mesh_twos_experts, mesh, grad_accum, &plan));
+    plan.zero = mesh->size[AXIS_PP] > 1 ? 1 : 3;
+    plan.capacity = capacity;
+    plan_canonical(&plan);
+    RunRequest request = mesh_request(&mesh_twos_experts, &plan);
+    cr_assert(model_set_family(&request.model, type));
+    request.model.experts.unscaled = strcmp(type, "olmoe") == 0;
+    return request;
+}
+
+static void expect_same(const char *type, const Mesh *mesh, int grad_accum) {
+    const Mesh one = mesh_of_one();
+    Deviation worst = {0};
+    const RunRequest alone = request_of(type, &one, grad_accum, 0), request = request_of(type, mesh, grad_accum, 400);
+    const RunResult reference = case_run_request(&alone, &arena), run = case_run_request(&request, &arena);
+    case_expect_same(&request, &run, &reference, &worst);
+    cr_expect_lt(reference.loss[PAIRS_STEPS - 1], reference.loss[0]);
+}
+
+Test(experts, every_type_of_router_trains_as_one_rank) {
+    const char *const types[] = {"mixtral", "qwen3_moe", "olmoe"};
+    const Mesh spread = mesh_of(1, 2, 2);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        expect_same(types[i], &spread, 1);
+    }
+}
+
+Test(experts, stages_train_as_one_rank) {
+    const Mesh stages = mesh_of(2, 2, 2);
+    expect_same("mixtral", &stages, 4);
+}
+
+// Their programs tell no task how many rows there are.
+Test(experts, those_of_other_targets_are_refused_in_a_sentence) {
+    const Mesh spread = mesh_of(1, 2, 2);
+    RunRequest request = request_of("mixtral", &spread, 1, 0);
+    Error error = {0};
+    cr_assert_eq(target_find("torchtitan", &request.target, &error), STATUS_OK);
+    const char *reason = exec_check(&request.model, &request.plan, request.target, "cpu", &arena);
+    cr_expect(reason && strstr(reason, "torchtitan") && strstr(reason, "use target ndtune"), "%s", reason);
+}
+
+static Status try_capacity(int capacity, Error *error) {
+    const Mesh spread = mesh_of(1, 2, 2);
+    const RunRequest request = request_of("mixtral", &spread, 1, capacity);
+    const ExecOptions built = {.worker_path = NDTUNE_BIN_DIR "/ndtune-worker"};
+    RunResult result;
+    return exec_run(&request, &built, &arena, &result, error);
+}
+
+// Half of all tokens' visits are the mean of two ranks: more than the mean comes to one of them, unless both have
+// exactly that; more than all cannot.
+Test(experts, a_run_whose_tokens_have_no_room_ends_and_names_layer_and_expert) {
+    Error error = {0};
+    cr_assert_neq(try_capacity(100, &error), STATUS_OK);
+    cr_expect(strstr(error.message, "rows came to experts"), "%s", error.message);
+    cr_expect(strstr(error.message, "layer 0") && strstr(error.message, "--capacity"), "%s", error.message);
+    cr_expect(strstr(error.message, "rank "), "%s", error.message);
+}
+
+// As many rows as all ranks send lie in the mean on each, so somebody gets at least that.
+Test(experts, a_run_tells_how_unevenly_tokens_came) {
+    const Mesh spread = mesh_of(1, 4, 4), alone = mesh_of(1, 2, 1);
+    const RunRequest request = request_of("mixtral", &spread, 1, 400), without = request_of("mixtral", &alone, 1, 0);
+    const ExpertLoad load = case_run_request(&request, &arena).expert_load;
+    cr_expect(load.measured && load.over > 0 && load.most >= load.over && load.most <= 300, "%g %g", load.over,
+              load.most);
+    cr_expect_not(case_run_request(&without, &arena).expert_load.measured);
+}
+
+Test(experts, room_for_all_tokens_is_enough_for_any) {
+    Error error = {0};
+    cr_assert_eq(try_capacity(200, &error), STATUS_OK, "%s", error.message);
+}

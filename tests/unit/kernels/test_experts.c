@@ -1,0 +1,225 @@
+#include "kernels/kernels.h"
+#include "tests/unit/kernels/check.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+enum { ROWS = 37, EXPERTS = 6, ACTIVE = 2, CHOICES = ROWS * ACTIVE, COLS = 19 };
+
+typedef struct Routed {
+    float logits[ROWS * EXPERTS], weights[CHOICES];
+    int32_t places[CHOICES], counts[EXPERTS];
+} Routed;
+
+static KernelRoute shape_of(bool unscaled) {
+    return (KernelRoute){ROWS, EXPERTS, ACTIVE, unscaled};
+}
+
+static Routed routed_of(bool unscaled) {
+    Routed routed;
+    float *logits = check_floats(ROWS * EXPERTS, 1);
+    memcpy(routed.logits, logits, sizeof routed.logits);
+    free(logits);
+    const KernelRoute shape = shape_of(unscaled);
+    kernel_route(&shape, routed.logits, routed.weights, routed.places, routed.counts);
+    return routed;
+}
+
+static int expert_of(const Routed *routed, int choice) {
+    int expert = 0, end = routed->counts[0];
+    while (routed->places[choice] >= end) {
+        end += routed->counts[++expert];
+    }
+    return expert;
+}
+
+// ---------------------------------------------------------------------------------------------- the choice
+
+Test(kernel_experts, a_row_visits_the_experts_of_its_largest_logits) {
+    const Routed routed = routed_of(false);
+    for (int row = 0; row < ROWS; row++) {
+        const float *logits = routed.logits + row * EXPERTS;
+        const int first = expert_of(&routed, row * ACTIVE), second = expert_of(&routed, row * ACTIVE + 1);
+        for (int e = 0; e < EXPERTS; e++) {
+            cr_expect(logits[e] <= logits[first]);
+            cr_expect(e == first || logits[e] <= logits[second]);
+        }
+    }
+}
+
+// Of each expert its rows lie behind each other, those of earlier rows first.
+Test(kernel_experts, places_are_in_the_order_of_experts_and_then_of_rows) {
+    const Routed routed = routed_of(false);
+    int at[CHOICES], sum = 0;
+    for (int i = 0; i < CHOICES; i++) {
+        at[i] = -1;
+    }
+    for (int i = 0; i < CHOICES; i++) {
+        cr_assert(routed.places[i] >= 0 && routed.places[i] < CHOICES && at[routed.places[i]] == -1);
+        at[routed.places[i]] = i;
+    }
+    for (int p = 1; p < CHOICES; p++) {
+        const int before = expert_of(&routed, at[p - 1]), here = expert_of(&routed, at[p]);
+        cr_expect(before < here || (before == here && at[p - 1] < at[p]));
+    }
+    for (int e = 0; e < EXPERTS; e++) {
+        sum += routed.counts[e];
+    }
+    cr_expect_eq(sum, CHOICES);
+}
+
+Test(kernel_experts, of_equal_logits_the_lower_expert_is_visited) {
+    const float logits[] = {1, 3, 3, 3, 0, 3};
+    float weights[3];
+    int32_t places[3], counts[EXPERTS];
+    const KernelRoute shape = {1, EXPERTS, 3, false};
+    kernel_route(&shape, logits, weights, places, counts);
+    const int32_t want[EXPERTS] = {0, 1, 1, 1, 0, 0};
+    cr_expect_arr_eq(counts, want, sizeof want);
+    cr_expect_float_eq(weights[0], 1.0 / 3, 1e-7);
+}
+
+// exp(2), exp(1) and exp(0) are the logits' shares: of the two chosen, or of all.
+Test(kernel_experts, weights_are_of_the_softmax_over_the_choices_or_over_all) {
+    const float logits[] = {0, 2, 1};
+    float weights[2];
+    int32_t places[2], counts[3];
+    const double two = exp(2) + exp(1);
+    for (int unscaled = 0; unscaled < 2; unscaled++) {
+        const KernelRoute shape = {1, 3, 2, unscaled};
+        kernel_route(&shape, logits, weights, places, counts);
+        cr_expect_float_eq(weights[0], exp(2) / (two + unscaled), 1e-7);
+        cr_expect_float_eq(weights[1], exp(1) / (two + unscaled), 1e-7);
+    }
+}
+
+typedef struct Choice {
+    const Routed *routed;
+    double *logits;
+    const float *dweights;
+    bool unscaled;
+} Choice;
+
+// The sum of dweights times weights, with the experts as they were chosen.
+static double weighed(const void *context) {
+    const Choice *c = context;
+    double sum = 0;
+    for (int row = 0; row < ROWS; row++) {
+        double all = 0, of_row = 0;
+        for (int e = 0; e < EXPERTS && c->unscaled; e++) {
+            all += exp(c->logits[row * EXPERTS + e]);
+        }
+        for (int i = row * ACTIVE; i < (row + 1) * ACTIVE; i++) {
+            const double share = exp(c->logits[row * EXPERTS + expert_of(c->routed, i)]);
+            all += c->unscaled ? 0 : share;
+            of_row += share * (double)c->dweights[i];
+        }
+        sum += of_row / all;
+    }
+    return sum;
+}
+
+Test(kernel_experts, the_gradient_of_the_logits_equals_central_differences) {
+    for (int unscaled = 0; unscaled < 2; unscaled++) {
+        const Routed routed = routed_of(unscaled);
+        const KernelRoute shape = shape_of(unscaled);
+        float *dweights = check_floats(CHOICES, 2), dlogits[ROWS * EXPERTS];
+        kernel_route_backward(&shape, routed.logits, routed.weights, routed.places, routed.counts, dweights, dlogits);
+        Choice c = {&routed, check_doubles(routed.logits, ROWS * EXPERTS), dweights, unscaled};
+        for (int i = 0; i < ROWS * EXPERTS; i++) {
+            cr_assert_float_eq(dlogits[i], check_slope(weighed, &c, c.logits + i), 1e-6);
+        }
+        free(dweights), free(c.logits);
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- rows and places
+
+static KernelSpread spread_of(const Routed *routed) {
+    return (KernelSpread){ROWS, COLS, ACTIVE, routed->places};
+}
+
+Test(kernel_experts, rows_that_are_spread_and_collected_are_their_weighted_sums) {
+    const Routed routed = routed_of(true);
+    const KernelSpread shape = spread_of(&routed);
+    float *x = check_floats(ROWS * COLS, 3), *more = check_floats(ROWS * COLS, 4);
+    float y[CHOICES * COLS], back[ROWS * COLS];
+    kernel_spread(&shape, x, y);
+    for (int i = 0; i < CHOICES; i++) {
+        cr_assert_arr_eq(y + routed.places[i] * COLS, x + i / ACTIVE * COLS, COLS * sizeof *x);
+    }
+    kernel_collect(&shape, routed.weights, y, more, back);
+    for (int i = 0; i < ROWS * COLS; i++) {
+        const float *w = routed.weights + i / COLS * ACTIVE;
+        cr_assert_float_eq(back[i], (double)more[i] + ((double)w[0] + (double)w[1]) * (double)x[i], 1e-6);
+    }
+    kernel_collect(&shape, NULL, y, NULL, back);
+    for (int i = 0; i < ROWS * COLS; i++) {
+        cr_assert_eq(back[i], x[i] + x[i]);
+    }
+    free(x), free(more);
+}
+
+Test(kernel_experts, gradients_of_the_sum_are_weighted_rows_and_their_products) {
+    const Routed routed = routed_of(false);
+    const KernelSpread shape = spread_of(&routed);
+    float *dx = check_floats(ROWS * COLS, 5), *y = check_floats(CHOICES * COLS, 6);
+    float dy[CHOICES * COLS], dweights[CHOICES];
+    kernel_collect_backward(&shape, routed.weights, dx, y, dy, dweights);
+    for (int i = 0; i < CHOICES; i++) {
+        double product = 0;
+        for (int col = 0; col < COLS; col++) {
+            const float of_row = dx[i / ACTIVE * COLS + col];
+            cr_assert_eq(dy[routed.places[i] * COLS + col], routed.weights[i] * of_row);
+            product += (double)of_row * (double)y[routed.places[i] * COLS + col];
+        }
+        cr_assert_float_eq(dweights[i], product, 1e-6);
+    }
+    free(dx), free(y);
+}
+
+// ---------------------------------------------------------------------------------------------- groups
+
+// From two ranks for three experts, one of them without rows: a0 a0 c0 | a1 b1 b1.
+Test(kernel_experts, rows_of_parts_are_regrouped_and_brought_back) {
+    const int32_t counts[] = {2, 0, 1, 1, 2, 0};
+    const KernelGroups groups = {2, 3, counts};
+    const float came[] = {1, 2, 3, 4, 5, 6}, want[] = {1, 2, 4, 5, 6, 3};
+    float sorted[6], back[6];
+    kernel_regroup(&groups, 1, false, came, sorted);
+    cr_expect_arr_eq(sorted, want, sizeof want);
+    kernel_regroup(&groups, 1, true, sorted, back);
+    cr_expect_arr_eq(back, came, sizeof came);
+}
+
+// Counts come in two parts; the second group has no rows.
+Test(kernel_experts, grouped_products_are_the_products_of_each_group) {
+    enum { GROUPS = 3, OUTER = 9, INNER = 7, ALL = 18 };
+    const int32_t counts[] = {3, 0, 4, 5, 0, 6};
+    const KernelGroups groups = {2, GROUPS, counts};
+    const int64_t rows[GROUPS] = {8, 0, 10};
+    float *x = check_floats(ALL * INNER, 7), *w = check_floats(GROUPS * OUTER * INNER, 8);
+    float *dy = check_floats(ALL * OUTER, 9), *before = check_floats(GROUPS * OUTER * INNER, 10);
+    float y[ALL * OUTER], dx[ALL * INNER], dw[GROUPS * OUTER * INNER], want[GROUPS * OUTER * INNER];
+    kernel_grouped_gemm(&groups, false, true, OUTER, INNER, x, w, y, false);
+    kernel_grouped_gemm(&groups, false, false, INNER, OUTER, dy, w, dx, false);
+    memcpy(dw, before, sizeof dw);
+    kernel_grouped_gemm(&groups, true, false, OUTER, INNER, dy, x, dw, true);
+    int64_t first = 0;
+    for (int g = 0; g < GROUPS; first += rows[g++]) {
+        const int64_t at = g * OUTER * INNER;
+        kernel_gemm(false, true, rows[g], OUTER, INNER, x + first * INNER, w + at, want, false);
+        cr_expect_arr_eq(y + first * OUTER, want, (size_t)(rows[g] * OUTER) * sizeof *want);
+        kernel_gemm(false, false, rows[g], INNER, OUTER, dy + first * OUTER, w + at, want, false);
+        cr_expect_arr_eq(dx + first * INNER, want, (size_t)(rows[g] * INNER) * sizeof *want);
+        memcpy(want, before + at, OUTER * INNER * sizeof *want);
+        kernel_gemm(true, false, OUTER, INNER, rows[g], dy + first * OUTER, x + first * INNER, want, true);
+        cr_expect_arr_eq(dw + at, want, OUTER * INNER * sizeof *want);
+    }
+    kernel_grouped_gemm(&groups, true, false, OUTER, INNER, dy, x, dw, false);
+    for (int i = 0; i < OUTER * INNER; i++) {
+        cr_expect_eq(dw[OUTER * INNER + i], 0, "of a group without rows");
+    }
+    free(x), free(w), free(dy), free(before);
+}
