@@ -104,6 +104,8 @@ static const TargetField fields[] = {
     NEWER(adapters_cast),
     NEWER(runtime.messages_stop_host),
     NEWER(adapter_units),
+    NEWER(adapters_of_core),
+    NEWER(fused_qkv),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(expert_flavour),  // of models with experts only
     WORDS(reduces_often_bf16),

@@ -102,6 +102,7 @@ typedef struct Target {
     bool reduces_fp32_only;   // reduce_dtype=bf16 is refused
     bool reduces_often_bf16;  // published runs choose bf16 as often as its default and seldom say so
     bool fused_projections;   // one GEMM for q,k,v and one for gate,up
+    bool fused_qkv;           // one GEMM for q,k,v whatever gate and up are
     bool deferred_reduce;     // gradients are reduced on the last micro-step only
     bool gradient_buffer;     // whole gradients have memory of their own from the start, accumulated or not
     int gradient_copies;      // whole gradients in the working dtype kept beside that buffer
@@ -161,6 +162,7 @@ typedef struct Target {
     bool own_graphs;             // CUDA graphs of forward and backward, where there are no stages
     bool graph_switch;           // has a switch for them, on or off
     bool adapter_units;          // adapters are a unit beside their layer's, and beside each projection of attention
+    bool adapters_of_core;       // adapters are column- and row-parallel layers of Megatron-core, scaled by a pass
     unsigned finetunes;          // bit by Finetune: adapters that it trains (peft, or its own) beside frozen layers
     bool upcasts_frozen;         // frozen parameters have fp32 masters as trained ones do
     bool graphs_hold_gradients;  // with them, reduced gradients keep their memory from step to step

@@ -272,7 +272,8 @@ static const char *check_offload(const Check *check) {
 }
 
 static bool has_recipe(Fp8Flavour flavour, Fp8Recipe recipe) {
-    return recipe == FP8_TENSORWISE || recipe == (flavour == FP8_TORCHAO ? FP8_ROWWISE : FP8_DELAYED);
+    return recipe == FP8_TENSORWISE ||
+           (flavour == FP8_TORCHAO ? recipe == FP8_ROWWISE : recipe == FP8_DELAYED || recipe == FP8_MX);
 }
 
 // A dense layer in so many is taken as one of experts.
@@ -288,9 +289,9 @@ static const char *check_fp8(const Check *check) {
         return arena_format(check->arena, "%s does not run fp8: use precision bf16", target->name);
     }
     if (!has_recipe(target->fp8_flavour, recipe)) {
-        return arena_format(check->arena, "%s has no fp8_recipe=%s: use fp8_recipe %s", target->name,
-                            fp8_recipe_names[recipe],
-                            target->fp8_flavour == FP8_TORCHAO ? "tensorwise or rowwise" : "tensorwise or delayed");
+        return arena_format(
+            check->arena, "%s has no fp8_recipe=%s: use fp8_recipe %s", target->name, fp8_recipe_names[recipe],
+            target->fp8_flavour == FP8_TORCHAO ? "tensorwise or rowwise" : "tensorwise, delayed or mxfp8");
     }
     if (target->tp_flavour != TP_SP && axis_size(check, AXIS_TP) > 1) {
         return arena_format(check->arena, "%s does not run fp8 beside tp=%d: use tp=1 or precision bf16", target->name,
@@ -304,8 +305,10 @@ static const char *check_experts(const Check *check) {
     if (model->experts.count == 0) {
         return NULL;
     }
-    if (check->plan->precision == DTYPE_FP8) {
-        return arena_format(check->arena, "fp8 of layers of experts (%s) is not predicted yet: use precision bf16",
+    if (check->plan->precision == DTYPE_FP8 && check->target->fp8_flavour != FP8_TRANSFORMER_ENGINE) {
+        return arena_format(check->arena,
+                            "fp8 of layers of experts (%s) is predicted of Transformer Engine alone: use precision "
+                            "bf16",
                             model->name);
     }
     int dense = 0;
@@ -321,6 +324,28 @@ static const char *check_experts(const Check *check) {
     return NULL;
 }
 
+// A version of the same framework that trains them; NULL.
+static const Target *finetuning_version(const Check *check) {
+    int count;
+    const Target *table = target_table(&count);
+    for (int i = 0; i < count; i++) {
+        if (strcmp(table[i].name, check->target->name) == 0 && table[i].finetunes >> check->plan->finetune & 1) {
+            return &table[i];
+        }
+    }
+    return NULL;
+}
+
+static const char *refuse_finetune(const Check *check) {
+    const Target *other = finetuning_version(check);
+    const char *words =
+        arena_format(check->arena, "adapters (finetune=%s) of %s@%s are not predicted yet: use ",
+                     finetune_names[check->plan->finetune], check->target->name, check->target->version);
+    const bool any = check->target->finetunes >> FINETUNE_LORA & 1;
+    return other ? arena_format(check->arena, "%s%s@%s", words, other->name, other->version)
+                 : arena_format(check->arena, "%sfinetune %s", words, any ? "lora" : "full");
+}
+
 static const char *check_finetune(const Check *check) {
     const TrainPlan *plan = check->plan;
     const ModelSpec *model = check->model;
@@ -328,8 +353,7 @@ static const char *check_finetune(const Check *check) {
         return NULL;
     }
     if (!(check->target->finetunes >> plan->finetune & 1)) {
-        return arena_format(check->arena, "adapters (finetune=%s) of %s@%s are not predicted yet: use finetune full",
-                            finetune_names[plan->finetune], check->target->name, check->target->version);
+        return refuse_finetune(check);
     }
     if (model->experts.count > 0 || model->latent.kv_rank > 0) {
         return arena_format(check->arena, "adapters beside the experts or latent attention of %s are not predicted yet",
@@ -338,9 +362,10 @@ static const char *check_finetune(const Check *check) {
     if (plan->precision == DTYPE_FP8) {
         return "adapters beside fp8 layers are not predicted yet: use precision bf16";
     }
-    if (mesh_stages(&plan->mesh) > 1 && !check->target->adapter_units) {
-        return arena_format(check->arena, "adapters in a pipeline (pp=%d) are not predicted yet: use pp=1",
-                            mesh_stages(&plan->mesh));
+    if (check->target->adapters_of_core && plan_lora_rank(plan) % axis_size(check, AXIS_TP) != 0) {
+        return arena_format(check->arena,
+                            "the rank of adapters, %d, is cut over tp=%d: use a --lora-rank that it divides",
+                            plan_lora_rank(plan), axis_size(check, AXIS_TP));
     }
     if (plan->finetune == FINETUNE_LORA_INT8 && plan->zero == 3) {
         return "bitsandbytes' 8-bit weights cannot be sharded: use dp_replicate alone, or finetune qlora or lora";

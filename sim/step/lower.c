@@ -264,7 +264,7 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
     lowering.fp8 = plan->precision == DTYPE_FP8 ? target->fp8_flavour : FP8_NONE;
     lowering.master_dtype = target->master_fp32 && !plan->bf16_master ? DTYPE_FP32 : plan_activation_dtype(plan);
     const bool fused = target->fused_projections && !lowering_adapters_apart(&lowering);
-    lowering.fused_qkv = fused || model->fused_qkv;
+    lowering.fused_qkv = fused || target->fused_qkv || model->fused_qkv;
     lowering.fused_gate_up = fused || model->fused_gate_up;
     lowering.dims = tensor_parallel_dims(model, plan, target);
     lowering.loss_chunks = target_loss_chunks(target, model, plan);

@@ -2,7 +2,9 @@
 // factor alpha / rank in B. Under tp a column-parallel layer's A and a row-parallel layer's B are whole on every rank,
 // with gradients that are parts of a sum; the other one is cut as the layer is (peft.md 2). A pass over the results
 // adds the two, and another one scales where nothing is fused (peft's Linear.forward: result + lora_B(lora_A(x)) *
-// scaling).
+// scaling). Where adapters are layers of Megatron-core, every A and B is cut, and what they make goes over tp
+// (Megatron-Bridge 067f987df, peft/utils.py, ParallelLinearAdapter): rank-wide tensors, and beside row-parallel layers
+// the results. There the sum is over the whole sequence, as here; with sequence parallelism theirs is over a part.
 
 #include <string.h>
 
@@ -13,6 +15,7 @@ typedef struct Adapter {
     const char *a, *b;
     const char *base, *inner, *delta, *scaled, *inner_gradient, *input_gradient, *unpacked, *unpacked_again;
     const char *input, *input_fp32, *input_gradient_fp32;
+    const char *inner_part, *delta_part, *gradient;  // with layers of Megatron-core
     bool row_parallel;
     unsigned targets;  // sets of layers that it is in
 } Adapter;
@@ -24,7 +27,9 @@ enum { OF_ALL = 1 << LORA_ALL, OF_ATTENTION = 1 << LORA_ATTENTION, OF_QUERY_VALU
     .inner = slice " adapter inner", .delta = slice " adapter out", .scaled = slice " adapter scaled",                 \
     .inner_gradient = slice " adapter inner gradient", .input_gradient = slice " adapter input gradient",              \
     .unpacked = slice " unpacked", .unpacked_again = slice " unpacked again", .input = slice " adapter input",         \
-    .input_fp32 = slice " adapter input fp32", .input_gradient_fp32 = slice " adapter input gradient fp32"
+    .input_fp32 = slice " adapter input fp32", .input_gradient_fp32 = slice " adapter input gradient fp32",            \
+    .inner_part = slice " adapter inner part", .delta_part = slice " adapter out part",                                \
+    .gradient = slice " adapter gradient"
 static const Adapter adapters[] = {
     {NAMES("wq"), .targets = OF_ALL | OF_ATTENTION | OF_QUERY_VALUE},
     {NAMES("wk"), .targets = OF_ALL | OF_ATTENTION},
@@ -61,24 +66,27 @@ static LinearSize size_of(const Lowering *lowering, const Adapter *adapter) {
     return adapter->targets >> lowering->plan->lora_targets & 1 ? sizes[adapter - adapters] : none;
 }
 
-void add_adapter_slices(Lowering *lowering, Unit *unit) {
+// Both of an adapter's layers are cut over tp.
+static bool cuts_both(const Lowering *lowering) {
+    return lowering->target->adapters_of_core && lowering->tp > 1;
+}
+
+static SliceSpec slice_of(const Lowering *lowering, const Adapter *adapter, bool b) {
+    const LinearSize size = size_of(lowering, adapter);
     const int64_t rank = plan_lora_rank(lowering->plan);
-    for (int whole = 1; whole >= 0; whole--) {  // what every tp rank holds comes first
+    const bool whole = b == adapter->row_parallel && !cuts_both(lowering);
+    return b ? (SliceSpec){adapter->b, whole ? SPLIT_NONE : SPLIT_ROWS, size.out, rank, FILL_NOTHING, whole}
+             : (SliceSpec){adapter->a,  whole ? SPLIT_NONE : adapter->row_parallel ? SPLIT_COLS : SPLIT_ROWS,
+                           rank,        size.in,
+                           FILL_NORMAL, whole};
+}
+
+void add_adapter_slices(Lowering *lowering, Unit *unit) {
+    for (int first = 1; first >= 0; first--) {  // what every tp rank may hold whole comes first
         for (int i = 0; i < ADAPTERS; i++) {
-            const Adapter *adapter = &adapters[i];
-            const LinearSize size = size_of(lowering, adapter);
-            const bool a_is_whole = !adapter->row_parallel;
-            if (size.out == 0) {
-                continue;
-            }
-            if (a_is_whole == (whole == 1)) {
-                add_slice(lowering, unit,
-                          &(SliceSpec){adapter->a, a_is_whole ? SPLIT_NONE : SPLIT_COLS, rank, size.in, FILL_NORMAL,
-                                       a_is_whole});
-            } else {
-                add_slice(lowering, unit,
-                          &(SliceSpec){adapter->b, a_is_whole ? SPLIT_ROWS : SPLIT_NONE, size.out, rank, FILL_NOTHING,
-                                       !a_is_whole});
+            if (size_of(lowering, &adapters[i]).out > 0) {
+                const SliceSpec slice = slice_of(lowering, &adapters[i], adapters[i].row_parallel == (first == 1));
+                add_slice(lowering, unit, &slice);
             }
         }
     }
@@ -169,6 +177,42 @@ static OpRef inner_of(Lowering *lowering, const char *name) {
     return op_whole(lowering, tokens_by(lowering, name, plan_lora_rank(lowering->plan)));
 }
 
+// ---- layers of Megatron-core: what goes over tp
+
+static OpRef op_part(OpRef whole, int64_t bytes) {
+    whole.bytes = bytes;
+    return whole;
+}
+
+static void add_over_tp(Lowering *lowering, Section section, TaskKind kind, const char *name, OpRef from, OpRef to) {
+    const Phase phase = section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD;
+    Op op = op_collective(lowering, kind, LANE_TP, lowering->tp_group, name, phase);
+    op.task.payload_bytes = to.bytes;
+    if (kind == TASK_ALL_REDUCE) {
+        op_operand(&op, to, ACCESS_UPDATE);
+    } else {
+        op_operand(&op, from, ACCESS_READ);
+        op_operand(&op, to, ACCESS_WRITE);
+    }
+    op_list_append(lowering->arena, &lowering->lists[section], &op);
+}
+
+// Under the name: this rank's part of what is gathered, or all of it.
+static OpRef gathered_from(Lowering *lowering, const char *name, OpRef whole) {
+    const int64_t width = whole.bytes / lowering->dims.element / lowering->dims.tokens;
+    return cuts_both(lowering) ? op_whole(lowering, tokens_by(lowering, name, width / lowering->tp)) : whole;
+}
+
+// Of the products of this rank: columns of A's result, of B's.
+static int64_t rank_made(const Lowering *lowering, const Adapter *adapter) {
+    const int64_t rank = plan_lora_rank(lowering->plan);
+    return cuts_both(lowering) && !adapter->row_parallel ? rank / lowering->tp : rank;
+}
+
+static int64_t out_made(const Lowering *lowering, const Adapter *adapter, const Linear *linear) {
+    return cuts_both(lowering) && adapter->row_parallel ? linear->out / lowering->tp : linear->out;
+}
+
 typedef struct Product {
     OpRef a, b, c;
     int64_t m, n, k;
@@ -232,7 +276,7 @@ static void cast_input(Lowering *lowering, const Adapter *adapter, const Linear 
 }
 
 static OpRef scaled_out(Lowering *lowering, const Adapter *adapter, OpRef delta, int64_t elements) {
-    if (lowering->plan->fused != FUSED_EAGER) {
+    if (lowering->plan->fused != FUSED_EAGER && !lowering->target->adapters_of_core) {
         return delta;
     }
     const OpRef scaled = op_whole(lowering, tokens_by(lowering, adapter->scaled, elements / lowering->dims.tokens));
@@ -244,35 +288,55 @@ static OpRef scaled_out(Lowering *lowering, const Adapter *adapter, OpRef delta,
     return scaled;
 }
 
+static OpRef add_inner(Lowering *lowering, Section section, const Adapter *adapter, const Linear *linear,
+                       const Rows *rows) {
+    const OpRef inner = inner_of(lowering, adapter->inner);
+    const bool gathers = !adapter->row_parallel;
+    const OpRef made = gathers ? gathered_from(lowering, adapter->inner_part, inner) : inner;
+    add_product(lowering, section, adapter->a,
+                &(Product){.a = adapter_input(lowering, adapter, linear, rows->x),
+                           .b = adapter_weights(lowering, adapter->a),
+                           .c = made,
+                           .m = rows->count,
+                           .n = rank_made(lowering, adapter),
+                           .k = linear->in,
+                           .trans_b = true});
+    if (cuts_both(lowering)) {
+        add_over_tp(lowering, section, gathers ? TASK_ALL_GATHER : TASK_ALL_REDUCE, adapter->inner, made, inner);
+    }
+    return inner;
+}
+
+static OpRef add_delta(Lowering *lowering, Section section, const Adapter *adapter, const Linear *linear, OpRef inner,
+                       const Rows *rows) {
+    const OpRef delta = op_whole(lowering, tokens_by(lowering, adapter->delta, linear->out));
+    const OpRef made = adapter->row_parallel ? gathered_from(lowering, adapter->delta_part, delta) : delta;
+    add_product(lowering, section, adapter->b,
+                &(Product){.a = inner,
+                           .b = adapter_weights(lowering, adapter->b),
+                           .c = made,
+                           .m = rows->count,
+                           .n = out_made(lowering, adapter, linear),
+                           .k = plan_lora_rank(lowering->plan),
+                           .trans_b = true,
+                           .factor = scaling(lowering)});
+    if (adapter->row_parallel && cuts_both(lowering)) {
+        add_over_tp(lowering, section, TASK_ALL_GATHER, adapter->delta, made, delta);
+    }
+    return delta;
+}
+
 void add_adapter_forward(Lowering *lowering, const Linear *linear, const Rows *rows) {
     const Adapter *adapter = adapter_of(lowering, linear);
     if (!adapter) {
         return;
     }
     const Section section = SECTION_LAYER_FORWARD;
-    const int64_t rank = plan_lora_rank(lowering->plan);
     if (casts_inputs(lowering)) {
         cast_input(lowering, adapter, linear, rows);
     }
-    const OpRef inner = inner_of(lowering, adapter->inner);
-    const OpRef delta = op_whole(lowering, tokens_by(lowering, adapter->delta, linear->out));
-    add_product(lowering, section, adapter->a,
-                &(Product){.a = adapter_input(lowering, adapter, linear, rows->x),
-                           .b = adapter_weights(lowering, adapter->a),
-                           .c = inner,
-                           .m = rows->count,
-                           .n = rank,
-                           .k = linear->in,
-                           .trans_b = true});
-    add_product(lowering, section, adapter->b,
-                &(Product){.a = inner,
-                           .b = adapter_weights(lowering, adapter->b),
-                           .c = delta,
-                           .m = rows->count,
-                           .n = linear->out,
-                           .k = rank,
-                           .trans_b = true,
-                           .factor = scaling(lowering)});
+    const OpRef inner = add_inner(lowering, section, adapter, linear, rows);
+    const OpRef delta = add_delta(lowering, section, adapter, linear, inner, rows);
     add_sum(lowering, section, adapter_frozen_out(lowering, linear, rows->y),
             scaled_out(lowering, adapter, delta, rows->count * linear->out), rows->y, rows->count * linear->out);
 }
@@ -290,21 +354,38 @@ static bool is_made(const Lowering *lowering, Section section, int32_t tensor) {
     return false;
 }
 
+// Of what B makes. Beside a row-parallel layer it was gathered, and its sequence cut: that gradient comes by a gather
+// of its own.
+static OpRef out_gradient(Lowering *lowering, Section section, const Adapter *adapter, const Linear *linear, OpRef dy) {
+    if (!cuts_both(lowering) || !adapter->row_parallel) {
+        return dy;
+    }
+    const OpRef own = op_whole(lowering, tokens_by(lowering, adapter->gradient, linear->out));
+    if (!is_made(lowering, section, own.tensor)) {
+        add_over_tp(lowering, section, TASK_ALL_GATHER, adapter->gradient, op_part(dy, dy.bytes / lowering->tp), own);
+    }
+    return op_part(own, own.bytes / lowering->tp);
+}
+
 // dy B, which both gradients read: made by the one that comes first.
 static OpRef inner_gradient(Lowering *lowering, Section section, const Adapter *adapter, const Linear *linear,
                             OpRef dy) {
     const OpRef inner = inner_of(lowering, adapter->inner_gradient);
     if (!is_made(lowering, section, inner.tensor)) {
         add_product(lowering, section, adapter->inner_gradient,
-                    &(Product){.a = dy,
+                    &(Product){.a = out_gradient(lowering, section, adapter, linear, dy),
                                .b = adapter_weights(lowering, adapter->b),
                                .c = inner,
                                .m = lowering->dims.tokens,
                                .n = plan_lora_rank(lowering->plan),
-                               .k = linear->out,
+                               .k = out_made(lowering, adapter, linear),
                                .factor = scaling(lowering)});
+        if (cuts_both(lowering)) {
+            add_over_tp(lowering, section, TASK_ALL_REDUCE, adapter->inner_gradient, inner, inner);
+        }
     }
-    return inner;
+    return rank_made(lowering, adapter) < plan_lora_rank(lowering->plan) ? op_part(inner, inner.bytes / lowering->tp)
+                                                                         : inner;
 }
 
 void add_adapter_input_gradient(Lowering *lowering, Section section, const Linear *linear, const Rows *rows) {
@@ -319,7 +400,7 @@ void add_adapter_input_gradient(Lowering *lowering, Section section, const Linea
                            .c = part,
                            .m = rows->count,
                            .n = linear->in,
-                           .k = plan_lora_rank(lowering->plan)});
+                           .k = rank_made(lowering, adapter)});
     if (casts_inputs(lowering)) {
         const int64_t elements = rows->count * linear->in;
         const OpRef fp32 = fp32_of(lowering, adapter->input_gradient_fp32, elements);
@@ -334,14 +415,13 @@ void add_adapter_weight_gradient(Lowering *lowering, Section section, const Line
     if (!adapter) {
         return;
     }
-    const int64_t rank = plan_lora_rank(lowering->plan);
     const int32_t gradients = lowering->gradients[adapter_unit(lowering)];
     add_product(lowering, section, adapter->b,
-                &(Product){.a = rows->y,
+                &(Product){.a = out_gradient(lowering, section, adapter, linear, rows->y),
                            .b = inner_of(lowering, adapter->inner),
                            .c = unit_slice(lowering, gradients, adapter->b, adapter->b),
-                           .m = linear->out,
-                           .n = rank,
+                           .m = out_made(lowering, adapter, linear),
+                           .n = plan_lora_rank(lowering->plan),
                            .k = rows->count,
                            .trans_a = true,
                            .factor = scaling(lowering)});
@@ -349,7 +429,7 @@ void add_adapter_weight_gradient(Lowering *lowering, Section section, const Line
                 &(Product){.a = inner_gradient(lowering, section, adapter, linear, rows->y),
                            .b = adapter_input(lowering, adapter, linear, rows->x),
                            .c = unit_slice(lowering, gradients, adapter->a, adapter->a),
-                           .m = rank,
+                           .m = rank_made(lowering, adapter),
                            .n = linear->in,
                            .k = rows->count,
                            .trans_a = true});

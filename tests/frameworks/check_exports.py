@@ -7,6 +7,8 @@ each of them (--only FORMAT), and exports.json keeps the answers of all. README.
 """
 
 import argparse
+import dataclasses
+import importlib.machinery
 import importlib.util
 import json
 import os
@@ -14,6 +16,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import types
 import typing
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -259,27 +262,30 @@ def read_torchtitan_toml(path, text):
 
 
 def read_torchtitan_python(path, text):
-    """The recipe against torchtitan's own config classes. Its models and trainer need a PyTorch from after 2.11 and stand
-    aside: this says that names and sizes are right, not that the model builds."""
-    import torch  # noqa: F401  # which cannot be loaded twice, as all that the patch forgets
-    import torchtitan.config
+    """The recipe as torchtitan itself loads it: its model is built, without memory."""
+    import torch
+    from torchtitan.components.lora import LoRAConverter  # noqa: F401
+    from torchtitan.distributed.activation_checkpoint import FullAC
+    from torchtitan.models.common.linear import Linear
 
-    aside = ["torchtitan.components.loss", "torchtitan.distributed.activation_checkpoint", "torchtitan.models.llama3",
-             "torchtitan.models.common.config_utils", "torchtitan.models.llama3.config_registry", "torchtitan.trainer"]
-    with mock.patch.dict(sys.modules, {name: mock.MagicMock() for name in aside}):
-        registry = sys.modules["torchtitan.models.llama3.config_registry"]
-        registry.llama3_debugmodel.return_value = SimpleNamespace(training=torchtitan.config.TrainingConfig())
-        config = module_of(path).train()
-        recompute = config.activation_checkpoint
-        classes = sys.modules["torchtitan.distributed.activation_checkpoint"]
-        told_recompute = "full" if recompute is classes.FullAC.Config() else recompute and "selective"
-    p, training = config.parallelism, config.training
+    config = module_of(path).train()
+    model = config.model_spec.model
+    model.update_from_config(config=config)
+    lora = [(name.rsplit(".", 1)[-1], one) for name, one, *_ in model.traverse(Linear.Config) if hasattr(one, "rank")]
+    with torch.device("meta"):
+        parameters = list(model.build().parameters())
+    p, training, recompute = config.parallelism, config.training, config.activation_checkpoint
     mesh = [p.data_parallel_replicate_degree, p.data_parallel_shard_degree, p.context_parallel_degree,
             p.tensor_parallel_degree]
-    micro = training.num_tokens_per_microbatch_per_dp_rank // training.max_context_length
-    batch = training.num_tokens_per_train_step // training.max_context_length
-    return {"mesh": mesh, "micro_batch": micro, "batch": batch, "accumulation": batch // (micro * mesh[0] * mesh[1]),
-            "reshard": p.fsdp_reshard_after_forward, "recompute": told_recompute}
+    micro, batch = training.local_batch_size, training.global_batch_size
+    told = {"mesh": mesh, "micro_batch": micro, "batch": batch, "accumulation": batch // (micro * mesh[0] * mesh[1]),
+            "reshard": p.fsdp_reshard_after_forward,
+            "recompute": "full" if isinstance(recompute, FullAC.Config) else recompute and "selective",
+            "trained": sum(one.numel() for one in parameters if one.requires_grad)}
+    layers = sorted({name for name, _ in lora})
+    told["adapter"] = lora and {"rank": lora[0][1].rank, "alpha": lora[0][1].alpha, "bits": 16,
+                                "targets": "all-linear" if len(layers) == 5 else layers}
+    return told
 
 
 def megatron_flags(path, world):
@@ -309,6 +315,68 @@ def read_megatron(path, text):
     mesh = [instances, dp // instances, cp, tp] if args.use_distributed_optimizer else [None, dp, cp, tp]
     return {"mesh": mesh, "micro_batch": args.micro_batch_size, "accumulation": steps.get(),
             "batch": args.global_batch_size, "zero": int(args.use_distributed_optimizer)}
+
+
+class AnyClass(type):
+    """What a kernel's module is asked for: a class of its own for every name, to derive from."""
+
+    def __getattr__(cls, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return AnyClass(name, (), {"__init__": lambda self, *args, **kwargs: None})
+
+
+class KernelFinder:
+    """Modules below `root` that need a GPU to be built: empty ones, of classes that nothing calls."""
+
+    def __init__(self, root, found):
+        self.root, self.version = root, found
+
+    def find_spec(self, name, path=None, target=None):
+        if name == self.root or name.startswith(self.root + "."):
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec):
+        module = types.ModuleType(spec.name)
+        module.__version__ = self.version
+        return module
+
+    def exec_module(self, module):
+        module.__getattr__ = lambda name: getattr(AnyClass(module.__name__, (), {}), name)
+
+
+def read_megatron_bridge(path, text):
+    """Its configuration classes; Transformer Engine, a quantiser and restarts stand aside, and the model is its provider's
+    fields."""
+    if not any(isinstance(finder, KernelFinder) for finder in sys.meta_path):
+        aside = {"transformer_engine": "2.10.0", "modelopt": "0.40.0", "nvidia_resiliency_ext": "0.6.0"}
+        sys.meta_path += [KernelFinder(name, version) for name, version in aside.items()]
+    from megatron.bridge.models.gpt_provider import GPTModelProvider
+    from megatron.core.num_microbatches_calculator import ConstantNumMicroBatchesCalculator
+
+    module = module_of(path)
+    provider = GPTModelProvider(num_layers=32, hidden_size=4096, num_attention_heads=32)
+    for field in re.findall(r"cfg\.model\.(\w+) =", text):
+        assert hasattr(provider, field), f"its model has no {field}"
+    module.AutoBridge = mock.MagicMock()
+    module.AutoBridge.from_hf_pretrained.return_value.to_megatron_provider.return_value = provider
+    cfg = module.config()
+    for field in re.findall(r"cfg\.ddp\.(\w+)", text):
+        assert field in {one.name for one in dataclasses.fields(cfg.ddp)}, f"its ddp has no {field}"
+    world = int(re.search(r"(\d+) ranks on", text).group(1))
+    model, micro = cfg.model, cfg.train.micro_batch_size
+    tp, cp = model.tensor_model_parallel_size, model.context_parallel_size
+    dp = world // (tp * cp * model.pipeline_model_parallel_size)
+    steps = ConstantNumMicroBatchesCalculator(cfg.train.global_batch_size, micro, dp, False, 0)
+    instances, sharded = cfg.ddp.num_distributed_optimizer_instances, cfg.ddp.use_distributed_optimizer
+    told = {"mesh": [instances, dp // instances, cp, tp] if sharded else [None, dp, cp, tp], "micro_batch": micro,
+            "accumulation": steps.get(), "batch": cfg.train.global_batch_size, "zero": int(sharded),
+            "reduce": "torch.float32" if cfg.mixed_precision.grad_reduce_in_fp32 else "torch.bfloat16"}
+    peft = getattr(cfg, "peft", None)
+    told["adapter"] = peft and {"rank": peft.dim, "alpha": peft.alpha, "bits": 16,
+                                "targets": "all-linear" if len(peft.target_modules) == 4 else peft.target_modules}
+    return told
 
 
 def read_automodel(path, text):
@@ -383,6 +451,7 @@ READERS = {  # format: reader, packages
     "torchtitan-toml": (read_torchtitan_toml, ["torchtitan", "torch"]),
     "torchtitan-python": (read_torchtitan_python, ["torchtitan", "torch"]),
     "megatron": (read_megatron, ["megatron-core", "torch"]),
+    "megatron-bridge": (read_megatron_bridge, ["megatron-bridge", "megatron-core", "torch"]),
     "automodel": (read_automodel, ["nemo-automodel", "torch"]),
     "nanotron": (read_nanotron, ["nanotron", "torch"]),
     "deepspeed": (read_deepspeed, ["deepspeed", "torch"]),
@@ -458,7 +527,7 @@ def check_format(name, ndtune, more):
         for *mesh, options in MESHES:
             if name == "torchtitan-python" and "--model" in options:
                 continue  # a model that its registry does not have
-            path = Path(folder) / f"file{len(row['read'])}{'.py' if any(word in name for word in ('python', 'trainer', 'trl')) else ''}"
+            path = Path(folder) / f"file{len(row['read'])}{'.py' if any(word in name for word in ('python', 'trainer', 'trl', 'bridge')) else ''}"
             path = path.with_suffix(path.suffix or {"deepspeed": ".json", "torchtitan-toml": ".toml"}.get(name, ".yaml"))
             run = export(ndtune, name, mesh, options, path, folder)
             label = "x".join(map(str, mesh)) + ("".join(" " + word for word in options))

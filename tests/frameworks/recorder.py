@@ -402,7 +402,7 @@ def write_trace(script, case, everyone, path):
         micro_batch=MICRO_BATCH, grad_accum=case["grad_accum"], precision=case["precision"],
         load=case["load"], recompute=case["recompute"], rotate=case["rotate"], reshard=case["reshard"], no_sync=case["no_sync"],
         sync_each_batch=case["sync_each_batch"], recompute_by=case["recompute_by"],
-        **{key: case[key] for key in ("zero", "overlap_comm", "bucket", "loss") if key in case},
+        **{key: case[key] for key in ("zero", "overlap_comm", "bucket", "loss", "finetune") if key in case},
         step=getattr(script, "STEP", "second of two"), losses=first["losses"], norms=first["norms"], gradient_dtypes=first["gradient_dtypes"],
         storage=first["storage"], most_unsharded_layers=first["most_unsharded"],
         kept_bytes_per_layer=first.get("kept_per_layer"), gradient_bytes=first.get("gradient_bytes"),

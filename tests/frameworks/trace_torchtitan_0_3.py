@@ -34,10 +34,17 @@ CASES = [
     case("shard2_cp2", dict(dp_shard=2, cp=2)),
     case("shard2_cp2_recompute", dict(dp_shard=2, cp=2), recompute="full"),
     case("cp4", dict(cp=4)),
+    case("shard4_lora", dict(dp_shard=4), finetune="lora"),
+    case("shard4_lora_recompute", dict(dp_shard=4), finetune="lora", recompute="full"),
+    case("replicate2_shard2_lora_accumulate", dict(dp_replicate=2, dp_shard=2), finetune="lora", grad_accum=2),
+    case("shard2_tp2_lora", dict(dp_shard=2, tp=2), finetune="lora"),
 ]
 for one in CASES:
     one["load"] = "fp32"    # training.dtype
     one.setdefault("loss", "chunked")
+    # _spmd_distribute_state of protocols/module.py makes every parameter anew, trained, what LoRAConverter froze too;
+    # its main branch has mended that
+    one["backend"] = "partial_dtensor" if one.get("finetune") else "spmd_types"
 
 
 class MaskedAttention(torch.autograd.Function):
@@ -121,10 +128,16 @@ def configured(case):
     from torchtitan.trainer import Trainer
     from torchtitan.models.llama3 import parallelize_llama
 
+    model = model_of()
+    if case.get("finetune") == "lora":
+        from torchtitan.components.lora import LoRAConverter
+
+        model = LoRAConverter(LoRAConverter.Config(
+            rank=16, alpha=32, target_modules=["wqkv", "wo", "w1", "w2", "w3"])).convert(model)
     cross_entropy = CrossEntropyLoss.Config(global_vocab_size=MODEL["vocab_size"])
     mesh = case["mesh"]
     return Trainer.Config(
-        model_spec=ModelSpec(name="llama3", flavor="tiny", model=model_of(), parallelize_fn=parallelize_llama,
+        model_spec=ModelSpec(name="llama3", flavor="tiny", model=model, parallelize_fn=parallelize_llama,
                              pipelining_fn=None, post_optimizer_build_fn=None, state_dict_adapter=None),
         loss=ChunkedLossWrapper.Config(loss_fn=cross_entropy) if case["loss"] == "chunked" else cross_entropy,
         optimizer=default_adamw(lr=1e-4),
@@ -134,7 +147,7 @@ def configured(case):
         parallelism=ParallelismConfig(
             data_parallel_replicate_degree=mesh.get("dp_replicate", 1),
             data_parallel_shard_degree=mesh.get("dp_shard", 1), context_parallel_degree=mesh.get("cp", 1),
-            tensor_parallel_degree=mesh.get("tp", 1),
+            tensor_parallel_degree=mesh.get("tp", 1), spmd_backend=case["backend"],
             fsdp_reshard_after_forward="default" if case["reshard"] else "never"),
         activation_checkpoint={"none": None, "full": FullAC.Config(), "selective": SelectiveAC.Config()}[
             case["recompute"]])

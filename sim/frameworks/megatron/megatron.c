@@ -116,6 +116,7 @@ static const TargetVersion megatron_bridge_0_6 = {
     .extends = &megatron_0_19,
     .evidence = "unvalidated",
     .settings = SETTINGS(SET(pack_flavour, PACKS_ONE_ROW),  // packed_sequence_specs (data/datasets/packed_sequence.py)
+                         SET(finetunes, 1u << FINETUNE_LORA), SET(adapters_of_core, true),  // peft/lora.py, utils.py
                          // bf16_mixed reduces in fp32 (training/mixed_precision.py)
                          SET(reduces_often_bf16, false),
                          SET(vocab_multiple, 0)),  // should_pad_vocab is false (models/gpt_provider.py)
@@ -164,7 +165,7 @@ const Framework framework_megatron = {
     .refuse = refuse,
     .versions = (const TargetVersion *const[]){&megatron_core, &megatron_0_19, &megatron_bridge_0_6, &megatron_fsdp,
                                                &megatron_0_4, &megatron_2022, NULL},
-    .formats = (const ExportFormat *const[]){&export_megatron_flags, NULL},
+    .formats = (const ExportFormat *const[]){&export_megatron_flags, &export_megatron_bridge, NULL},
     .synonyms = synonyms,
     .logs = logs,
     .log_name = "Megatron-LM",

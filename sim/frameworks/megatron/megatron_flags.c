@@ -12,6 +12,16 @@ static bool knows_experts(const ModelSpec *model) {
     return model->run_count == 0 && (strcmp(type, "mixtral") == 0 || strcmp(type, "qwen3_moe") == 0);
 }
 
+const char *megatron_refuse_stages(const ConfigJob *job) {
+    const int chunks = mesh_stages(&job->plan->mesh) * plan_chunks(job->plan);
+    return job->model->layers % chunks == 0
+               ? NULL
+               : arena_format(job->arena,
+                              "Megatron-LM stops at %d layers on %d stages and chunks unless told where each goes, "
+                              "which this file does not: use a pp and virtual stages that divide them",
+                              job->model->layers, chunks);
+}
+
 static const char *megatron_refuse(const ConfigJob *job) {
     const ModelSpec *model = job->model;
     if (model->experts.count > 0 && !knows_experts(model)) {
@@ -28,14 +38,7 @@ static const char *megatron_refuse(const ConfigJob *job) {
                             "no flags of Megatron-LM describe the layers of %s: use a llama, qwen or gpt2 model",
                             model->name);
     }
-    const int chunks = mesh_stages(&job->plan->mesh) * plan_chunks(job->plan);
-    if (model->layers % chunks != 0) {
-        return arena_format(job->arena,
-                            "Megatron-LM stops at %d layers on %d stages and chunks unless told where each goes, which "
-                            "this file does not: use a pp and virtual stages that divide them",
-                            model->layers, chunks);
-    }
-    return NULL;
+    return megatron_refuse_stages(job);
 }
 
 // Dropless, by the dispatcher that is predicted: its own default gathers the tokens of all ranks instead.

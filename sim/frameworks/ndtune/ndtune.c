@@ -18,7 +18,7 @@ static const TargetVersion ndtune_1 = {
         SET(losses, LOSS_BIT(LOSS_WHOLE) | LOSS_BIT(LOSS_CHUNKED)), SET(loss_chunks, 8),
         SET_TEXT(loss_note, "it has no kernel for head and loss"),
         SET(rank_order_rule, RANK_ORDER_ANY),  // its groups come from sim/axes
-        SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_SP | AXES_PP),
+        SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_SP | AXES_PP | AXES_EP),
         SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_GPIPE) | PP_BIT(PP_INTERLEAVED) | PP_BIT(PP_ZERO_BUBBLE) |
                               PP_BIT(PP_ZBV) | PP_BIT(PP_DUALPIPEV)),
         SET(max_zero, 3),

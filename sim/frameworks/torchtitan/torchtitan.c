@@ -83,8 +83,7 @@ static const TargetVersion torchtitan_head = {
         SET(loss_fp32_copies[FUSED_FUSED], 0), SET(loss_fp32_copies[FUSED_EAGER], 0), SET(split_loss_fp32_copies, 0)),
 };
 
-// The release (wheel of 0.3.0), recorded in tests/frameworks/traces/torchtitan-0.3. Not priced: q, k and v are one GEMM
-// there, gate and up are not.
+// The release (wheel of 0.3.0), recorded in tests/frameworks/traces/torchtitan-0.3.
 static const TargetVersion torchtitan_0_3 = {
     .version = "0.3",
     .extends = &torchtitan_head,
@@ -102,7 +101,11 @@ static const TargetVersion torchtitan_0_3 = {
         // 13 bytes a logit of a part (pytorch/torchtitan PR 4514): bf16 and three fp32 copies, less what is shared
         SET(loss_fp32_copies[FUSED_FUSED], 3), SET(loss_fp32_copies[FUSED_EAGER], 3),
         SET(loss_fp32_copies[FUSED_COMPILED], 3), SET(split_loss_fp32_copies, 1), SET(own_graphs, true),
-        SET(graph_switch, true),           // training.disable_cuda_graphs, false (config/configs.py)
+        SET(graph_switch, true),  // training.disable_cuda_graphs, false (config/configs.py)
+        SET(fused_qkv, true),     // fuse_qkv of its llama3 and qwen3 flavours; w1 and w3 are two
+        // LoRAConverter: adapters of the parameters' dtype in the blocks' units (components/lora.py); training.dtype is
+        // that of what is frozen too
+        SET(finetunes, 1u << FINETUNE_LORA), SET(upcasts_frozen, true),
         SET(graphs_hold_gradients, true),  // zero_grad(set_to_none=disable_cuda_graphs) (trainer.py)
         SET_TEXT(graphs_note, "it refuses CUDA graphs of a pipeline"),  // _validate_cuda_graphs (trainer.py)
         SET(seq_by_tp, true)),  // seq_len_divisor is tp x 2 cp (distributed/parallel_dims.py)

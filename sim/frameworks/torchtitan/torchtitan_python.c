@@ -69,7 +69,25 @@ static void write_parallelism(const ConfigJob *job, FILE *out) {
     if (torchtitan_has_stages(job)) {
         write_stages(job, out);
     }
+    if (job->plan->finetune != FINETUNE_FULL) {
+        fputs("        spmd_backend=\"partial_dtensor\",  # 0.3's default trains what LoRAConverter has frozen\n", out);
+    }
     fprintf(out, "        fsdp_reshard_after_forward=\"%s\",\n    )\n", torchtitan_reshard(job));
+}
+
+// Of fuse_qkv, as all of its llama3 and qwen3 flavours are: q, k and v have one adapter.
+static void write_adapters(const ConfigJob *job, FILE *out) {
+    static const char *const modules[LORA_TARGETS_COUNT] = {[LORA_ALL] = "\"wqkv\", \"wo\", \"w1\", \"w2\", \"w3\"",
+                                                            [LORA_ATTENTION] = "\"wqkv\", \"wo\"",
+                                                            [LORA_QUERY_VALUE] = "\"wqkv\""};
+    const int rank = plan_lora_rank(job->plan);
+    if (job->plan->finetune == FINETUNE_FULL) {
+        return;
+    }
+    fprintf(out,
+            ",\n        converters=[\n"
+            "            LoRAConverter.Config(rank=%d, alpha=%d, target_modules=[%s])\n        ],\n    ",
+            rank, LORA_SCALING * rank, modules[job->plan->lora_targets]);
 }
 
 static void torchtitan_python_write(const ConfigJob *job, FILE *out) {
@@ -81,7 +99,7 @@ static void torchtitan_python_write(const ConfigJob *job, FILE *out) {
     const char *folder = known ? known->folder : "llama3";
     fprintf(out,
             "\nfrom dataclasses import replace\n\n"
-            "from torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss\n"
+            "%sfrom torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss\n"
             "from torchtitan.config import CompileConfig, ParallelismConfig\n"
             "from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC  # noqa: F401\n"
             "from torchtitan.models.common.config_utils import decoder_vocab_size\n"
@@ -91,8 +109,11 @@ static void torchtitan_python_write(const ConfigJob *job, FILE *out) {
             "def train() -> Trainer.Config:\n"
             "    config = %s_debugmodel()  # yours: data, optimizer, tokenizer\n"
             "    config.model_spec = model_registry(",
-            folder, folder, folder, folder);
+            plan->finetune == FINETUNE_FULL ? "" : "from torchtitan.components.lora import LoRAConverter\n", folder,
+            folder, folder, folder);
+    fputs(plan->finetune == FINETUNE_FULL ? "" : "\n        ", out);
     escape_quoted(known ? known->flavor : job->model->name, out);
+    write_adapters(job, out);
     fputs(plan->loss == LOSS_WHOLE
               ? ")\n"
                 "    config.loss = CrossEntropyLoss.Config(global_vocab_size=decoder_vocab_size(config.model_spec))\n"
@@ -130,6 +151,7 @@ const ExportFormat export_torchtitan_python = {
     .cuda_graphs = true,
     .stages = true,
     .optimizer = true,
+    .adapters = true,
     .refuse = torchtitan_refuse,
     .notes = torchtitan_notes,
     .write = torchtitan_python_write,

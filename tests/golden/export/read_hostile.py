@@ -21,7 +21,7 @@ def missing(what):
 
 
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    packages = ("accelerate", "torch", "torchtitan", "transformers", "trl")
+    packages = ("accelerate", "megatron", "torch", "torchtitan", "transformers", "trl")
 
     def find_spec(self, name, path, target=None):
         if name.split(".")[0] in self.packages:

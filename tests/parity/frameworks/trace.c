@@ -166,6 +166,7 @@ static void read_plan(const json_t *root, Trace *trace, const char *framework) {
         .bf16 = strcmp(text_of(root, "precision"), "bf16") == 0,
         .tied = flag_of(model, "tie_word_embeddings"),
         .loss = loss_of(root),
+        .finetune = json_object_get(root, "finetune") ? FINETUNE_LORA : FINETUNE_FULL,
         .grad_sync = json_is_true(json_object_get(root, "sync_each_batch")) ? GRAD_SYNC_EACH : GRAD_SYNC_TARGET,
     };
 }

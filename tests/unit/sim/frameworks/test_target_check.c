@@ -1,6 +1,7 @@
 // Legality: both sides of every rule, the whole sentence, and the published count of legal shapes.
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include "sim/frameworks/target.h"
 #include "sim/frameworks/target_choices.h"
@@ -298,7 +299,7 @@ Test(target_check, fp8_runs_where_the_target_has_it_with_the_recipes_that_it_has
     check_reason(torchtitan, &plan, "torchtitan has no fp8_recipe=delayed: use fp8_recipe tensorwise or rowwise");
     plan.fp8_recipe = FP8_ROWWISE;
     plan.zero = 1;
-    check_reason(megatron, &plan, "megatron has no fp8_recipe=rowwise: use fp8_recipe tensorwise or delayed");
+    check_reason(megatron, &plan, "megatron has no fp8_recipe=rowwise: use fp8_recipe tensorwise, delayed or mxfp8");
     plan = plan_of(accelerate, 1, 4, 1, 2);
     plan.precision = DTYPE_FP8;
     check_reason(accelerate, &plan, "accelerate does not run fp8 beside tp=2: use tp=1 or precision bf16");
@@ -574,4 +575,26 @@ Test(target_check, dualpipev_needs_twice_as_many_micro_steps_as_stages) {
     const TrainPlan few = staged_plan(ndtune, PP_DUALPIPEV, 2, 7), enough = staged_plan(ndtune, PP_DUALPIPEV, 2, 8);
     check_reason(ndtune, &few, "pp_schedule=dualpipev needs at least 2 pp = 8 micro-steps, grad_accum is 7");
     check_legal(ndtune, &enough);
+}
+
+Test(target_check, a_version_without_adapters_names_the_one_that_has_them) {
+    const Target *titan, *deepspeed;
+    cr_assert_eq(target_find("torchtitan@0.2", &titan, NULL), STATUS_OK);
+    cr_assert_eq(target_find("deepspeed", &deepspeed, NULL), STATUS_OK);
+    TrainPlan plan = plan_of(titan, 1, 8, 1, 1);
+    plan.finetune = FINETUNE_LORA;
+    cr_expect_str_eq(reason_of(titan, &plan),
+                     "adapters (finetune=lora) of torchtitan@0.2 are not predicted yet: use torchtitan@0.3");
+    cr_expect(strstr(reason_of(deepspeed, &plan), ": use finetune full"), "%s", reason_of(deepspeed, &plan));
+}
+
+Test(target_check, adapters_of_megatron_core_have_a_rank_that_tp_divides) {
+    const Target *bridge;
+    cr_assert_eq(target_find("megatron@bridge-0.6", &bridge, NULL), STATUS_OK);
+    TrainPlan plan = plan_of(bridge, 1, 2, 1, 4);
+    plan.finetune = FINETUNE_LORA;
+    plan.lora_rank = 8;
+    check_legal(bridge, &plan);
+    plan.lora_rank = 6;
+    check_reason(bridge, &plan, "the rank of adapters, 6, is cut over tp=4: use a --lora-rank that it divides");
 }

@@ -36,7 +36,17 @@ static const LoweredRequest requests[] = {
     {.mesh = "dp_shard=4", .finetune = FINETUNE_QLORA, .grad_accum = 2},
     {.mesh = "dp_shard=2", .finetune = FINETUNE_QLORA, .recompute = RECOMPUTE_FULL, .eager = true},
     {.mesh = "dp_replicate=2", .zero = -1, .finetune = FINETUNE_LORA_INT8, .recompute = RECOMPUTE_FULL},
-    {.mesh = "dp_shard=2", .target = "accelerate@1.0", .recompute = RECOMPUTE_FULL, .grad_accum = 2}};
+    {.mesh = "dp_shard=2", .target = "accelerate@1.0", .recompute = RECOMPUTE_FULL, .grad_accum = 2},
+    {.mesh = "dp_shard=2,tp=2", .target = "torchtitan@0.3"},
+    {.mesh = "dp_shard=2,cp=2",
+     .target = "torchtitan@0.3",
+     .seq = 256,
+     .cp_rotate = CP_ROTATE_ALLGATHER,
+     .recompute = RECOMPUTE_FULL,
+     .grad_accum = 2},
+    {.mesh = "pp=2,dp_shard=2", .target = "torchtitan@0.3", .grad_accum = 4},
+    {.mesh = "pp=2,dp_replicate=2", .target = "megatron@bridge-0.6", .zero = -1, .grad_accum = 4},
+    {.mesh = "dp_shard=2,tp=2", .target = "megatron@bridge-0.6", .zero = 1, .recompute = RECOMPUTE_FULL}};
 enum { REQUESTS = sizeof requests / sizeof requests[0] };
 
 static int64_t trained_elements(const StepProgram *program) {
@@ -58,6 +68,14 @@ Test(adapters, of_llama_3_8b_are_as_many_as_peft_counts) {
     const StepProgram with_all = lowered(&arena, with_adapters(all)), with_two = lowered(&arena, with_adapters(two));
     cr_assert_eq(trained_elements(&with_all), 41943040);
     cr_assert_eq(trained_elements(&with_two), 6815744);
+}
+
+// torchtitan 0.3.0 counts 37,748,736 parameters that require gradients in what we export (its model_registry, on the
+// meta device): q, k and v are one layer, 32 x 16 x 2 x 4096 fewer than peft's.
+Test(adapters, of_llama_3_8b_are_as_many_as_torchtitan_counts_beside_its_fused_qkv) {
+    const StepProgram program =
+        lowered(&arena, (LoweredRequest){.model = "llama-3-8b", .target = "torchtitan@0.3", .finetune = FINETUNE_LORA});
+    cr_assert_eq(trained_elements(&program), 37748736);
 }
 
 Test(adapters, alone_have_gradients_moments_and_masters) {
@@ -149,6 +167,31 @@ Test(adapters, are_all_that_data_ranks_reduce) {
         }
     }
     cr_assert_gt(reductions, 0);
+}
+
+// Bytes that tp ranks exchange for adapters in a layer, forward and back.
+static int64_t adapter_bytes_over_tp(const StepProgram *program, TaskKind kind) {
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        const Task *task = &program->tasks[i];
+        const bool counts = task->kind == kind && task->lane == LANE_TP && strstr(task->name, "adapter");
+        bytes += counts ? task->payload_bytes : 0;
+    }
+    return bytes;
+}
+
+// Megatron-Bridge's ParallelLinearAdapter: A's results beside qkv and gate with up are gathered, those beside the two
+// others reduced, and what those B make is gathered both ways; every gradient in front of A is reduced.
+Test(adapters, of_megatron_core_exchange_what_a_rank_wide_and_two_hidden_wide_layers_make) {
+    const LoweredRequest request = {.target = "megatron@bridge-0.6", .mesh = "tp=2", .zero = -1};
+    const StepProgram program = lowered(&arena, with_adapters(request));
+    const int64_t tokens = plan_local_tokens(&program.plan), rank = plan_lora_rank(&program.plan);
+    const int64_t wide = tokens * program.model.hidden * 2, narrow = tokens * rank * 2;
+    cr_expect_eq(adapter_bytes_over_tp(&program, TASK_ALL_GATHER), 2 * narrow + 2 * wide + 2 * wide);
+    cr_expect_eq(adapter_bytes_over_tp(&program, TASK_ALL_REDUCE), 2 * narrow + 4 * narrow);
+    const StepProgram other =
+        lowered(&arena, (LoweredRequest){.target = "ndtune", .mesh = "tp=2", .finetune = FINETUNE_LORA});
+    cr_expect_eq(adapter_bytes_over_tp(&other, TASK_ALL_GATHER) + adapter_bytes_over_tp(&other, TASK_ALL_REDUCE), 0);
 }
 
 static int32_t slots_of(const StepProgram *program, const char *name) {

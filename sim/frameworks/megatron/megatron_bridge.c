@@ -1,0 +1,167 @@
+// A script for Megatron-Bridge (wheel of 0.6.2): what its own recipes set on recipes/common.py's configurations, of
+// pretraining or of adapters. It converts the model from Hugging Face's. The data-parallel size is what the other sizes
+// leave. data, learning rate and checkpoints stay the configuration's.
+
+#include "sim/base/escape.h"
+#include "sim/frameworks/megatron/megatron_files.h"
+
+static bool has_adapters(const ConfigJob *job) {
+    return job->plan->finetune != FINETUNE_FULL;
+}
+
+static const char *bridge_refuse(const ConfigJob *job) {
+    bool known;
+    export_model_path(job, &known);
+    if (!known) {
+        return arena_format(job->arena,
+                            "Megatron-Bridge converts models of Hugging Face, and %s is none: give the "
+                            "folder of its config.json with --model",
+                            job->model->name);
+    }
+    return megatron_refuse_stages(job);
+}
+
+static void write_imports(const ConfigJob *job, FILE *out) {
+    const char *common = has_adapters(job) ? "_peft_common" : "_pretrain_common";
+    const char *train = has_adapters(job) ? "finetune" : "pretrain";
+    fprintf(out,
+            "\nimport torch\n"
+            "from megatron.bridge import AutoBridge\n"
+            "%s"
+            "from megatron.bridge.recipes.common import %s\n"
+            "from megatron.bridge.training.comm_overlap import CommOverlapConfig\n"
+            "from megatron.bridge.training.%s import %s\n"
+            "from megatron.bridge.training.gpt_step import forward_step\n"
+            "from megatron.bridge.training.mixed_precision import bf16_mixed\n"
+            "from megatron.core.transformer.enums import AttnBackend\n\nMODEL = ",
+            has_adapters(job) ? "from megatron.bridge.peft.lora import LoRA\n" : "", common, train, train);
+    bool known;
+    escape_quoted(export_model_path(job, &known), out);
+    fprintf(out,
+            "\n\n\ndef config():\n"
+            "    cfg = %s()  # yours: data, learning rate, checkpoints\n"
+            "    cfg.model = AutoBridge.from_hf_pretrained(MODEL).to_megatron_provider(load_weights=False)\n"
+            "    cfg.tokenizer.tokenizer_model = MODEL\n"
+            "    cfg.model.seq_length = cfg.dataset.seq_length = %d\n",
+            common, job->plan->seq);
+}
+
+// Of the four linear layers that it has by block, q, k and v being one, gate and up another.
+static void write_adapters(const ConfigJob *job, FILE *out) {
+    static const char *const modules[LORA_TARGETS_COUNT] = {
+        [LORA_ALL] = "\"linear_qkv\", \"linear_proj\", \"linear_fc1\", \"linear_fc2\"",
+        [LORA_ATTENTION] = "\"linear_qkv\", \"linear_proj\"",
+        [LORA_QUERY_VALUE] = "\"linear_qkv\""};
+    const TrainPlan *plan = job->plan;
+    const int rank = plan_lora_rank(plan), cp = export_axis(job, AXIS_CP);
+    if (!has_adapters(job)) {
+        return;
+    }
+    fprintf(out, "    cfg.peft = LoRA(dim=%d, alpha=%d, target_modules=[%s])\n", rank, LORA_SCALING * rank,
+            modules[plan->lora_targets]);
+    if (plan->pack == 0) {
+        fputs("    cfg.dataset.offline_packing_specs = None\n", out);
+        return;
+    }
+    fprintf(out, "    cfg.dataset.offline_packing_specs.packed_sequence_size = %d\n", plan->seq);
+    if (cp > 1) {
+        fprintf(out, "    cfg.dataset.offline_packing_specs.pad_seq_to_mult = %d\n", 2 * cp);
+    }
+}
+
+static void write_model(const ConfigJob *job, FILE *out) {
+    const TrainPlan *plan = job->plan;
+    const int tp = export_axis(job, AXIS_TP), cp = export_axis(job, AXIS_CP), pp = mesh_stages(&plan->mesh);
+    fprintf(out,
+            "    cfg.model.tensor_model_parallel_size = %d\n"
+            "    cfg.model.sequence_parallel = %s\n"
+            "    cfg.model.context_parallel_size = %d\n"
+            "    cfg.model.pipeline_model_parallel_size = %d\n",
+            tp, tp > 1 && target_tp_flavour(job->target, plan) == TP_SP ? "True" : "False", cp, pp);
+    if (pp > 1) {
+        fputs("    cfg.model.pipeline_dtype = torch.bfloat16\n", out);
+    }
+    if (plan_chunks(plan) > 1) {
+        fprintf(out, "    cfg.model.virtual_pipeline_model_parallel_size = %d\n", plan_chunks(plan));
+    }
+    if (cp > 1) {
+        fprintf(out, "    cfg.model.cp_comm_type = \"%s\"\n", plan->cp_rotate == CP_ROTATE_RING ? "p2p" : "all_gather");
+    }
+    fprintf(out, "    cfg.model.attention_backend = AttnBackend.%s\n",
+            plan->attention == ATTENTION_FLASH ? "flash" : "fused");
+    if (plan->recompute == RECOMPUTE_FULL) {
+        fprintf(out,
+                "    cfg.model.recompute_granularity = \"full\"\n"
+                "    cfg.model.recompute_method = \"%s\"\n"
+                "    cfg.model.recompute_num_layers = %d\n",
+                plan_keeps_layers(plan) ? "block" : "uniform", plan_keeps_layers(plan) ? plan->recompute_layers : 1);
+    } else if (plan->recompute == RECOMPUTE_SELECTIVE) {
+        fputs("    cfg.model.recompute_granularity = \"selective\"\n"
+              "    cfg.model.recompute_modules = [\"core_attn\"]\n",
+              out);
+    }
+}
+
+static void write_training(const ConfigJob *job, FILE *out) {
+    const TrainPlan *plan = job->plan;
+    const int replicate = export_axis(job, AXIS_DP_REPLICATE);
+    const bool sharded = plan->zero > 0, overlaps = target_reduce_overlap(job->target, plan) == REDUCE_OVERLAP_ON;
+    fprintf(out,
+            "    cfg.train.micro_batch_size = %d\n"
+            "    cfg.train.global_batch_size = %lld\n"
+            "    cfg.mixed_precision = bf16_mixed()\n",
+            plan->micro_batch, (long long)plan_global_batch(plan));
+    if (plan->reduce_dtype == REDUCE_DTYPE_BF16) {
+        fputs("    cfg.mixed_precision.grad_reduce_in_fp32 = cfg.ddp.grad_reduce_in_fp32 = False\n", out);
+    }
+    fprintf(out,
+            "    cfg.ddp.use_distributed_optimizer = cfg.optimizer.use_distributed_optimizer = %s\n"
+            "    cfg.ddp.overlap_grad_reduce = %s\n"
+            "    cfg.ddp.overlap_param_gather = %s\n",
+            sharded ? "True" : "False", overlaps ? "True" : "False", sharded && overlaps ? "True" : "False");
+    if (sharded && replicate > 1) {
+        fprintf(out, "    cfg.ddp.num_distributed_optimizer_instances = %d\n", replicate);
+    }
+    fprintf(out, "    cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=%s)\n", plan->tp_overlap ? "True" : "False");
+}
+
+static void bridge_write(const ConfigJob *job, FILE *out) {
+    write_imports(job, out);
+    write_adapters(job, out);
+    write_model(job, out);
+    write_training(job, out);
+    fprintf(out,
+            "    return cfg\n\n\n"
+            "if __name__ == \"__main__\":\n"
+            "    %s(config(), forward_step)\n",
+            has_adapters(job) ? "finetune" : "pretrain");
+}
+
+static void bridge_notes(const ConfigJob *job, FILE *out) {
+    if (has_adapters(job)) {
+        fputs("Base: set cfg.checkpoint.pretrained_checkpoint to the converted weights that are not trained.\n", out);
+    }
+}
+
+const ExportFormat export_megatron_bridge = {
+    .name = "megatron-bridge",
+    .target = "megatron@bridge-0.6",
+    .file_name = "ndtune_bridge.py",
+    .versions = "Megatron-Bridge 0.6",
+    .comment = "# ",
+    .precisions = EXPORT_BF16,
+    .recomputes = EXPORT_NONE | EXPORT_FULL | EXPORT_SELECTIVE,
+    .attentions = EXPORT_BIT(ATTENTION_CUDNN) | EXPORT_FLASH,
+    .fuseds = EXPORT_FUSED,
+    .reduce_dtype = true,
+    .tp_overlap = true,
+    .recompute_layers = true,
+    .adapters = true,
+    .packs = true,
+    .stages = true,
+    .refuse = bridge_refuse,
+    .notes = bridge_notes,
+    .write = bridge_write,
+    .launch = launch_torchrun,
+    .program = "%s",
+};
