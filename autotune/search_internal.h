@@ -68,6 +68,14 @@ Status search_screen(Search *search, Error *error);
 Status search_partial_shape(const Search *search, SearchWorker *worker, int shape, Error *error);
 void search_partial_join(Search *search);
 
+// Adds a plan with its estimate to those of its shape that join the space, if it is among the best of them.
+void search_partial_add(const Search *search, SearchWorker *worker, int shape, const TrainPlan *plan,
+                        const Estimate *estimate);
+
+// Tries sets of recomputed modules in a screened shape whose candidates need more memory than those would.
+Status search_modules_shape(const Search *search, SearchWorker *worker, int shape, Error *error);
+bool search_tries_modules(const TuneRequest *request);
+
 // Keeps at least one layer in `part` fewer; false where none is kept.
 bool search_partial_less(const TuneRequest *request, TrainPlan *plan, int part);
 

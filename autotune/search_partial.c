@@ -145,6 +145,19 @@ static void keep_best(PartialPlan *best, int *count, PartialPlan made) {
     }
 }
 
+static void add(const Search *search, SearchWorker *worker, PartialPlan made) {
+    const int shape = made.candidate.shape;
+    worker->counts.estimated++;
+    search_note(search, worker, &made.candidate);
+    keep_best(&search->partial[shape * PARTIAL_PER_SHAPE], &search->partial_count[shape], made);
+}
+
+void search_partial_add(const Search *search, SearchWorker *worker, int shape, const TrainPlan *plan,
+                        const Estimate *estimate) {
+    add(search, worker,
+        (PartialPlan){.candidate = make_candidate(worker, shape, plan, estimate), .estimate = *estimate});
+}
+
 Status search_partial_shape(const Search *search, SearchWorker *worker, int shape, Error *error) {
     if (!is_open(search->request)) {
         return STATUS_OK;
@@ -157,9 +170,7 @@ Status search_partial_shape(const Search *search, SearchWorker *worker, int shap
             TRY(fit_layers(search, worker, candidate, &made, &found, error));
         }
         if (found) {
-            worker->counts.estimated++;
-            search_note(search, worker, &made.candidate);
-            keep_best(&search->partial[shape * PARTIAL_PER_SHAPE], &search->partial_count[shape], made);
+            add(search, worker, made);
         }
     }
     return STATUS_OK;

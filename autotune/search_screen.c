@@ -35,7 +35,7 @@ typedef struct ByChoices {
 } ByChoices;
 
 // The slot of a plan's choices but for those of `without`; empty at first. Valid until another one is added.
-static const Candidate **slot_of(SearchWorker *worker, ByChoices *by, const TrainPlan *plan, unsigned without) {
+static const Candidate **slot_of(SearchWorker *worker, ByChoices *by, const TrainPlan *plan, uint64_t without) {
     PlanKey choices = plan_key(plan, without);
     plan_key_add(&choices, (uint64_t)accumulates(plan), 1);
     for (size_t i = 0; i < by->count; i++) {
@@ -246,8 +246,7 @@ typedef struct ScreenPieces {
 
 static bool same_inner(const Mesh *a, const Mesh *b) {
     return a->size[AXIS_TP] == b->size[AXIS_TP] && a->size[AXIS_CP] == b->size[AXIS_CP] &&
-           a->size[AXIS_SP] == b->size[AXIS_SP] &&
-           a->size[AXIS_EP] == b->size[AXIS_EP];
+           a->size[AXIS_SP] == b->size[AXIS_SP] && a->size[AXIS_EP] == b->size[AXIS_EP];
 }
 
 static void cut_pieces(Search *search, ScreenPieces *pieces) {
@@ -281,6 +280,24 @@ static Status screen_piece(void *context, int worker, int index, Error *error) {
     return STATUS_OK;
 }
 
+static Status modules_of_piece(void *context, int worker, int index, Error *error) {
+    const ScreenPieces *pieces = context;
+    Search *search = pieces->search;
+    for (int i = pieces->first[index]; i < pieces->first[index + 1]; i++) {
+        TRY(search_modules_shape(search, &search->workers[worker], pieces->shapes[i], error));
+    }
+    return STATUS_OK;
+}
+
+static void find_best_estimate(Search *search) {
+    search->best_estimate = 0;
+    for (int room = 1; room >= 0 && search->best_estimate == 0; room--) {
+        for (int i = 0; i < search->worker_count; i++) {
+            search->best_estimate = fmax(search->best_estimate, search->workers[i].best_tokens_per_s[room]);
+        }
+    }
+}
+
 static void find_shapes(Search *search) {
     const Space *space = &search->space;
     search->first_of_shape = ARENA_ARRAY(search->arena, int, space->mesh_count + 1);
@@ -299,11 +316,13 @@ Status search_screen(Search *search, Error *error) {
     const ParallelWork work = {search->worker_count, pieces.count,      screen_piece, &pieces,
                                search->progress,     "screening shapes"};
     TRY(parallel_run(&work, error));
-    search_partial_join(search);
-    for (int room = 1; room >= 0 && search->best_estimate == 0; room--) {
-        for (int i = 0; i < search->worker_count; i++) {
-            search->best_estimate = fmax(search->best_estimate, search->workers[i].best_tokens_per_s[room]);
-        }
+    find_best_estimate(search);
+    if (search_tries_modules(search->request)) {
+        const ParallelWork modules = {search->worker_count, pieces.count,         modules_of_piece, &pieces,
+                                      search->progress,     "recomputing modules"};
+        TRY(parallel_run(&modules, error));
+        find_best_estimate(search);
     }
+    search_partial_join(search);
     return STATUS_OK;
 }

@@ -25,7 +25,8 @@ static void write_targets(FILE *out) {
 }
 
 static bool has_choices(OptionId id) {
-    return option_row(id).type == VALUE_WORD || id == OPTION_MODEL || id == OPTION_CLUSTER || id == OPTION_TARGET;
+    return option_row(id).type == VALUE_WORD || option_row(id).type == VALUE_SET || id == OPTION_MODEL ||
+           id == OPTION_CLUSTER || id == OPTION_TARGET;
 }
 
 // What may stand for the value; names that grow are asked of the program when they are needed.

@@ -281,7 +281,7 @@ static OptionRow row_of(const PlanField *field) {
     const PlanOption *option = &field->option;
     const bool counts = option->value[strlen(option->value) - 1] == 'N';
     return (OptionRow){.name = option->name,
-                       .type = counts ? VALUE_INT : VALUE_WORD,
+                       .type = field->is_set ? VALUE_SET : counts ? VALUE_INT : VALUE_WORD,
                        .value = option->value,
                        .low = field->low,
                        .high = field->high,

@@ -234,6 +234,22 @@ static Status parse_word(ParseContext *context, const OptionRow *row, OptionValu
     return nearest ? error_hint(error, "did you mean %s?", nearest) : STATUS_USAGE;
 }
 
+static Status parse_set(ParseContext *context, const OptionRow *row, OptionValue *value, Error *error) {
+    static const char between[] = "+,";
+    const char *whole = value->text;
+    for (const char *at = whole; *at; at += strspn(at, between)) {
+        char member[WORD_BYTES];
+        const size_t length = strcspn(at, between);
+        snprintf(member, sizeof member, "%.*s", (int)length, at);
+        OptionValue one = *value;
+        one.text = member;
+        TRY(parse_word(context, row, &one, error));
+        value->integer = one.integer;
+        at += length;
+    }
+    return *whole ? STATUS_OK : parse_word(context, row, value, error);
+}
+
 static Status parse_value(ParseContext *context, Options *options, const OptionRow *row, OptionValue *value,
                           Error *error) {
     switch (row->type) {
@@ -251,6 +267,8 @@ static Status parse_value(ParseContext *context, Options *options, const OptionR
         return parse_bytes(context, row, value, error);
     case VALUE_WORD:
         return parse_word(context, row, value, error);
+    case VALUE_SET:
+        return parse_set(context, row, value, error);
     case VALUE_FLAG:
     case VALUE_TEXT:
     case VALUE_LIST:

@@ -129,6 +129,7 @@ typedef enum {
     VALUE_BYTES,   // "80e9" "64GiB", or into number "90%"
     VALUE_COUNT,   // "300e9" "2T"
     VALUE_WORD,    // one of words
+    VALUE_SET,     // one of words, or some of them joined by + or commas
     VALUE_TEXT,
     VALUE_LIST,     // repeatable, and takes following words that contain '='
     VALUE_REPEATED  // repeatable

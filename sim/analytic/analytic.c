@@ -112,9 +112,10 @@ static MemoKey mesh_key(const Analytic *analytic, const TrainPlan *plan) {
         key.words[SIZE_WORDS] = key.words[SIZE_WORDS] << 4 | (uint64_t)mesh_axis_at(&plan->mesh, place);
     }
     // what of a plan a mesh's piece does not read: choices of a micro-step's operations
-    const unsigned without = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_CP_ROTATE) |
+    const uint64_t without = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_CP_ROTATE) |
                              PLAN_BIT(PLAN_RECOMPUTE_UNIT) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |
-                             PLAN_BIT(PLAN_RECOMPUTE_EVERY) | PLAN_BIT(PLAN_LOSS);
+                             PLAN_BIT(PLAN_RECOMPUTE_EVERY) | PLAN_BIT(PLAN_RECOMPUTE_MODULES) |
+                             PLAN_BIT(PLAN_LOSS);
     return with_choices(key, plan_key(plan, without));
 }
 
@@ -274,7 +275,7 @@ static MemoKey memory_key(const Analytic *analytic, const TrainPlan *plan) {
 
 // Which buffers there are, those choices decide; how large one is they do not.
 static ShardSizes *find_shard_sizes(Analytic *analytic, const TrainPlan *plan) {
-    const unsigned without = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_CP_ROTATE);
+    const uint64_t without = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_CP_ROTATE);
     const MemoKey lengths = {.words = {lengths_word(analytic, plan, 0), inner_word(plan), expert_ranks(plan)}};
     const MemoKey key = with_choices(lengths, plan_key(plan, without));
     ShardSizes *sizes = memo_find(&analytic->shard_sizes, &key);

@@ -116,6 +116,7 @@ static const TargetField fields[] = {
     WORDS(recompute_other_unit),
     WORDS(recompute_counts),
     WORDS(offloads),
+    WORDS(recompute_modules),
     WORDS(overlap_stages),
     WORDS(rank_order_note),
     WORDS(grad_syncs),

@@ -90,6 +90,7 @@ typedef struct Target {
     bool recompute_other_unit;  // can also checkpoint what is not its own flavour: by another key, or call
     RecomputeCounts recompute_counts;
     SelectiveFlavour selective_flavour;
+    unsigned recompute_modules;  // RecomputeModules that recompute=selective can be told to make again
     bool recompute_whole;  // a checkpointed layer runs again to its end, also what its backward does not need
     bool zigzag;           // cp sequence split: zigzag (balanced) or contiguous
     bool cp_ring;          // cp_rotate=ring available
@@ -203,6 +204,14 @@ bool target_takes_order(const Target *target, const Mesh *mesh);
 int target_default_zero(const Target *target, const Mesh *mesh);
 CpRotate target_default_rotate(const Target *target);
 Fp8Recipe target_default_fp8(const Target *target);
+
+// RecomputeModules that recompute=selective makes again. 0 = none, or the target goes by operations.
+static inline unsigned target_recompute_modules(const Target *target, const TrainPlan *plan) {
+    const unsigned own = target->selective_flavour == SELECTIVE_CORE ? RECOMPUTE_CORE_ATTENTION : 0;
+    return plan->recompute != RECOMPUTE_SELECTIVE ? 0
+           : plan->recompute_modules != 0         ? (unsigned)plan->recompute_modules
+                                                  : own;
+}
 
 // Is the layer recomputed whole under recompute=full, and how many of them are?
 bool target_recomputes(const Target *target, const TrainPlan *plan, int layer);

@@ -9,6 +9,7 @@
 #include "sim/frameworks/framework.h"
 #include "sim/frameworks/optimizer_rules.h"
 #include "sim/frameworks/pack_rules.h"
+#include "sim/frameworks/recompute_rules.h"
 #include "sim/plan/plan_fields.h"
 
 typedef struct Check {
@@ -200,51 +201,6 @@ static const char *check_rotation(const Check *check) {
     return arena_format(check->arena, "%s does not run cp_rotate=%s: use cp_rotate=%s", target->name,
                         cp_rotate_names[check->plan->cp_rotate],
                         cp_rotate_names[ring ? CP_ROTATE_ALLGATHER : CP_ROTATE_RING]);
-}
-
-static const char *check_recompute(const Check *check) {
-    if (check->plan->recompute != RECOMPUTE_SELECTIVE || check->target->selective_flavour != SELECTIVE_NONE) {
-        return NULL;
-    }
-    return arena_format(check->arena, "%s has no selective recompute: use recompute none or full", check->target->name);
-}
-
-static const char *check_recompute_unit(const Check *check) {
-    const TrainPlan *plan = check->plan;
-    const RecomputeUnit own =
-        check->target->recompute_flavour == RECOMPUTE_CHILD ? RECOMPUTE_UNIT_CHILDREN : RECOMPUTE_UNIT_LAYER;
-    if (plan->recompute != RECOMPUTE_FULL || plan->recompute_unit == RECOMPUTE_UNIT_TARGET ||
-        plan->recompute_unit == own || check->target->recompute_other_unit) {
-        return NULL;
-    }
-    return arena_format(check->arena, "%s recomputes with recompute_unit=%s: use recompute_unit %s or auto",
-                        check->target->name, recompute_unit_names[own], recompute_unit_names[own]);
-}
-
-// Of how many layers.
-static const char *check_recompute_count(const Check *check) {
-    const TrainPlan *plan = check->plan;
-    const RecomputeCounts counts = check->target->recompute_counts;
-    if (!plan_keeps_layers(plan)) {
-        return NULL;
-    }
-    const bool first = plan->recompute_layers > 0;
-    const char *name = first ? "recompute_layers" : "recompute_every";
-    const int value = first ? plan->recompute_layers : plan->recompute_every;
-    if (first && plan->recompute_every > 1) {
-        return "recompute_layers and recompute_every exclude each other: use one of them";
-    }
-    if (counts == RECOMPUTE_ALL_ALIKE || first != (counts == RECOMPUTE_FIRST_N)) {
-        return arena_format(check->arena, "%s has no %s=%d: use %s 0%s", check->target->name, name, value, name,
-                            counts == RECOMPUTE_ALL_ALIKE ? ""
-                            : first                       ? ", or recompute_every"
-                                                          : ", or recompute_layers");
-    }
-    if (value >= check->model->layers + !first) {
-        return arena_format(check->arena, "%s=%d does not fit the %d layers of %s: use less, or %s 0 for all of them",
-                            name, value, check->model->layers, check->model->name, name);
-    }
-    return NULL;
 }
 
 static const char *check_offload(const Check *check) {
@@ -572,24 +528,21 @@ static const char *check_token_count(const Check *check) {
                         (long long)tokens, (long long)most);
 }
 
+static const char *check_recompute(const Check *check) {
+    return recompute_rule(check->target, check->model, check->plan, check->arena);
+}
+
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason) {
-    static const char *(*const rules[])(const Check *) = {check_positive,       check_axes,
-                                                          check_replicate,      check_zero,
-                                                          check_recompute,      check_reshard,
-                                                          check_overlap,        check_fp8,
-                                                          check_experts,        check_finetune,
-                                                          check_master,         check_attention,
-                                                          check_cuts,           check_sequence,
-                                                          check_blocks,         check_local_tokens,
-                                                          check_rotation,       check_token_count,
-                                                          check_structure,      check_framework,
-                                                          check_order,          check_reduce_dtype,
-                                                          check_recompute_unit, check_recompute_count,
-                                                          check_grad_sync,      check_offload,
-                                                          check_reduce_overlap, check_loss,
-                                                          check_cuda_graphs,    check_sequence_parallel,
-                                                          check_optimizer,      check_pack};
+    static const char *(*const rules[])(const Check *) = {
+        check_positive,       check_axes,         check_replicate,   check_zero,
+        check_recompute,      check_reshard,      check_overlap,     check_fp8,
+        check_experts,        check_finetune,     check_master,      check_attention,
+        check_cuts,           check_sequence,     check_blocks,      check_local_tokens,
+        check_rotation,       check_token_count,  check_structure,   check_framework,
+        check_order,          check_reduce_dtype, check_grad_sync,   check_offload,
+        check_reduce_overlap, check_loss,         check_cuda_graphs, check_sequence_parallel,
+        check_optimizer,      check_pack};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

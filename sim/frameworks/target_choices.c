@@ -229,6 +229,9 @@ void target_canonical(const Target *target, TrainPlan *plan) {
     if ((plan->sequence_parallel == SEQUENCE_PARALLEL_ON) == (target->tp_flavour == TP_SP)) {
         plan->sequence_parallel = SEQUENCE_PARALLEL_TARGET;
     }
+    if (target->selective_flavour == SELECTIVE_CORE && plan->recompute_modules == RECOMPUTE_CORE_ATTENTION) {
+        plan->recompute_modules = 0;
+    }
     const bool graphs = target_cuda_graphs(target, plan);
     plan->cuda_graphs = CUDA_GRAPHS_TARGET;
     if (graphs != target_cuda_graphs(target, plan)) {

@@ -51,6 +51,20 @@ typedef enum {
     RECOMPUTE_UNIT_COUNT
 } RecomputeUnit;
 
+// What recompute=selective makes again, as a set: the attention kernel's own values; the results of the norms before
+// attention and MLP; inside of the MLP of layers without experts, its input kept; the experts' activation; what the
+// low-rank products of latent attention give; the whole MLP of layers with experts, its input kept. The modules of
+// Megatron-core (transformer_config.py, recompute_modules). Empty: as the target does it by itself.
+typedef enum {
+    RECOMPUTE_CORE_ATTENTION = 1 << 0,
+    RECOMPUTE_NORMS = 1 << 1,
+    RECOMPUTE_MLP = 1 << 2,
+    RECOMPUTE_EXPERT_ACTIVATION = 1 << 3,
+    RECOMPUTE_LATENT_UP = 1 << 4,
+    RECOMPUTE_EXPERTS = 1 << 5,
+    RECOMPUTE_MODULE_SETS = 1 << 6
+} RecomputeModules;
+
 // What lives in the host's memory: optimizer state and masters, updated there; or all that is sharded, gathered from
 // there (FSDP2's CPUOffloadPolicy: parameters, reduced gradients, optimizer); or the inputs of recomputed layers until
 // backward.
@@ -95,6 +109,7 @@ extern const char *const fused_names[FUSED_COUNT];                // "fused" "ea
 extern const char *const fp8_recipe_names[FP8_RECIPE_COUNT];      // "tensorwise" "rowwise" "delayed" "mxfp8"
 extern const char *const offload_names[OFFLOAD_COUNT];  // "none" "optimizer" "parameters,optimizer" "activations"
 extern const char *const recompute_unit_names[RECOMPUTE_UNIT_COUNT];        // "auto" "layer" "children"
+extern const char *const recompute_module_names[RECOMPUTE_MODULE_SETS];     // "target" "core-attn" "layernorm" ...
 extern const char *const pp_schedule_names[PP_SCHEDULE_COUNT];              // "1f1b" "gpipe" "interleaved" ...
 extern const char *const grad_sync_names[GRAD_SYNC_COUNT];                  // "target" "each" "shards" "last"
 extern const char *const reduce_overlap_names[REDUCE_OVERLAP_COUNT];        // "target" "off" "on"
@@ -139,6 +154,7 @@ typedef struct TrainPlan {
     int pack;  // mean length of documents that share a sequence and see themselves only; 0 = it is one document
     int imbalance;  // of the experts of the busiest rank of ep: tokens over the mean, in per cent
     int capacity;   // of a rank of ep that runs for real: tokens there is room for, in per cent of the mean; 0 = 200
+    int recompute_modules;  // of recompute=selective: RecomputeModules; 0 = the target's own
 } TrainPlan;
 
 // The fields beside the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -176,6 +192,7 @@ typedef enum {
     PLAN_PACK,
     PLAN_IMBALANCE,
     PLAN_CAPACITY,
+    PLAN_RECOMPUTE_MODULES,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 

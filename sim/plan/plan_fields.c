@@ -28,6 +28,15 @@ const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT] = {
     [REDUCE_DTYPE_TARGET] = "auto", [REDUCE_DTYPE_FP32] = "fp32", [REDUCE_DTYPE_BF16] = "bf16"};
 const char *const recompute_unit_names[RECOMPUTE_UNIT_COUNT] = {
     [RECOMPUTE_UNIT_TARGET] = "auto", [RECOMPUTE_UNIT_LAYER] = "layer", [RECOMPUTE_UNIT_CHILDREN] = "children"};
+// Every set in the order of its bits: 1, then 2 and 3, then 4 to 7, ...
+#define SETS_1(end) &("" end)[1], &("+core-attn" end)[1]
+#define SETS_2(end) SETS_1(end), SETS_1("+layernorm" end)
+#define SETS_3(end) SETS_2(end), SETS_2("+mlp" end)
+#define SETS_4(end) SETS_3(end), SETS_3("+moe-act" end)
+#define SETS_5(end) SETS_4(end), SETS_4("+mla-up-proj" end)
+const char *const recompute_module_names[RECOMPUTE_MODULE_SETS] = {
+    "target",      "core-attn", SETS_1("+layernorm"), SETS_2("+mlp"), SETS_3("+moe-act"), SETS_4("+mla-up-proj"),
+    SETS_5("+moe")};
 const char *const grad_sync_names[GRAD_SYNC_COUNT] = {
     [GRAD_SYNC_TARGET] = "target", [GRAD_SYNC_EACH] = "each", [GRAD_SYNC_SHARDS] = "shards", [GRAD_SYNC_LAST] = "last"};
 const char *const reduce_overlap_names[REDUCE_OVERLAP_COUNT] = {
@@ -103,6 +112,10 @@ static bool is_fp8(const TrainPlan *plan) {
 
 static bool recomputes_layers(const TrainPlan *plan) {
     return plan->recompute == RECOMPUTE_FULL;
+}
+
+static bool recomputes_modules(const TrainPlan *plan) {
+    return plan->recompute == RECOMPUTE_SELECTIVE;
 }
 
 static bool recomputes_first_layers(const TrainPlan *plan) {
@@ -334,6 +347,16 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                   "tokens that the experts of a rank of ep have room for where ndtune's own executor "
                                   "runs them, of the mean: none is dropped, and a run that needs more ends",
                                   PLAN_OPTION_SAYS_WHAT | PLAN_OPTION_RUN}},
+    [PLAN_RECOMPUTE_MODULES] = {"recompute_modules", .label = "recomputed modules", AT(recompute_modules),
+                                WORDS(recompute_module_names), .is_set = true, .matters = recomputes_modules,
+                                .scope = PLAN_OF_SHAPE,
+                                .option = {"recompute-modules",
+                                           "auto|target|core-attn|layernorm|mlp|moe-act|mla-up-proj|moe", NULL,
+                                           "auto; predict, run: the target's own",
+                                           "what recompute selective makes again, of a layer, joined by +; auto tries "
+                                           "some sets of what the target has, target is its own",
+                                           RUNS},
+                                .column = "recompute_modules"},
 };
 
 int plan_get(const TrainPlan *plan, PlanFieldId id) {
@@ -363,9 +386,33 @@ int plan_told(const TrainPlan *plan, PlanFieldId id) {
     return told ? plan_get(plan, id) : PLAN_ANY;
 }
 
+// The members of a set in any order, also as a list in brackets.
+static int set_value(const PlanField *field, const char *word) {
+    static const char between[] = "+, []";
+    int value = 0;
+    for (const char *at = word + strspn(word, between); *at; at += strspn(at, between)) {
+        char member[PLAN_VALUE_BYTES] = "";
+        const size_t length = strcspn(at, between);
+        int bit = 1;
+        snprintf(member, sizeof member, "%.*s", (int)length, at);
+        while (bit <= field->high && !text_same_word(member, field->words[bit])) {
+            bit <<= 1;
+        }
+        if (bit > field->high || length >= sizeof member) {
+            return PLAN_ANY;
+        }
+        value |= bit;
+        at += length;
+    }
+    return value > 0 ? value : PLAN_ANY;
+}
+
 int plan_field_value(PlanFieldId id, const char *word) {
     const PlanField *field = &plan_fields[id];
     int64_t number = PLAN_ANY;
+    if (field->is_set && !text_same_word(word, field->words[0])) {
+        return set_value(field, word);
+    }
     if (!field->words) {
         return text_parse_int(word, &number) && number >= field->low && number <= field->high ? (int)number : PLAN_ANY;
     }

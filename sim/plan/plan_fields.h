@@ -36,6 +36,7 @@ typedef struct PlanField {
     bool is_bool;                            // of TrainPlan
     bool json_bool;                          // true and false in JSON, not its words
     const char *const *words;                // by value; NULL = a number
+    bool is_set;                             // a value is a set of bits, its word those of its bits joined by '+'
     int low, high;                           // of the value
     int usual;                               // where it does not matter; of numbers the least
     bool (*matters)(const TrainPlan *plan);  // beside the fields above it; NULL = always

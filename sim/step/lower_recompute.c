@@ -41,6 +41,35 @@ static const char *const op_keeps[] = {"x", "q", "v", "attention_out", "lse", "g
 // other cp ranks sent for it.
 static const char *const core_drops[] = {
     "attention_probabilities", "lse", "kv gathered", "kv ring even", "kv ring odd", NULL};
+// What a module of its own drops (transformer_config.py of Megatron-core, recompute_modules; transformer_layer.py,
+// mlp.py, moe_layer.py and multi_latent_attention.py wrap each in a checkpoint that keeps its input).
+static const char *const norm_drops[] = {"attention_in", "attention_rstd", "mlp_in", "mlp_rstd", NULL};
+static const char *const mlp_drops[] = {"gate", "up", "gate_up", "activation_out", "activation_values", NULL};
+static const char *const activation_drops[] = {"experts_act", NULL};
+static const char *const latent_drops[] = {
+    "q", "kv_up", "k", "q_latent_normed", "q_latent_rstd", "kv_latent_normed", "kv_latent_rstd", NULL};
+static const char *const expert_drops[] = {
+    // shared experts have the names of an MLP
+    "gate",
+    "up",
+    "gate_up",
+    "activation_out",
+    "activation_values",
+    "shared_gate",
+    "router_logits",
+    "routing",
+    "expert_rows",
+    "expert_rows of ranks",
+    "experts_leave",
+    "experts_sent",
+    "experts_came",
+    "experts_values",
+    "experts_in",
+    "experts_gate_up",
+    "experts_act",
+    "experts_out",
+    "experts_back",
+    NULL};
 // Linear layers that keep their split input gather it again.
 static const char *const gathered_inputs[] = {"attention_in_full", "mlp_in_full", NULL};
 
@@ -55,6 +84,28 @@ static bool checkpoints_children(const Lowering *lowering) {
     const RecomputeUnit unit = lowering->plan->recompute_unit;
     return unit == RECOMPUTE_UNIT_TARGET ? lowering->target->recompute_flavour == RECOMPUTE_CHILD
                                          : unit == RECOMPUTE_UNIT_CHILDREN;
+}
+
+static bool dropped_by_module(const Lowering *lowering, const char *name) {
+    const unsigned modules = target_recompute_modules(lowering->target, lowering->plan);
+    const bool experts = lowering->model->experts.count > 0;
+    const struct {
+        unsigned module;
+        const char *const *drops;
+    } table[] = {
+        {RECOMPUTE_CORE_ATTENTION, core_drops},
+        {RECOMPUTE_NORMS, norm_drops},
+        {experts ? 0 : RECOMPUTE_MLP, mlp_drops},
+        {RECOMPUTE_EXPERT_ACTIVATION, activation_drops},
+        {lowering->model->latent.kv_rank > 0 ? RECOMPUTE_LATENT_UP : 0, latent_drops},
+        {experts ? RECOMPUTE_EXPERTS : 0, expert_drops},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        if (modules & table[i].module && listed(table[i].drops, name)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool is_remade(const Lowering *lowering, Recompute mode, const Tensor *tensor) {
@@ -76,7 +127,7 @@ static bool is_remade(const Lowering *lowering, Recompute mode, const Tensor *te
     if (target->selective_flavour == SELECTIVE_OPS) {
         return !listed(op_keeps, tensor->name);
     }
-    return tensor->cheap || regathered || listed(core_drops, tensor->name);
+    return tensor->cheap || regathered || dropped_by_module(lowering, tensor->name);
 }
 
 // Per-op checkpointing: the only flavour that keeps results among operations that run again.

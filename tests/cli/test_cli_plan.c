@@ -55,6 +55,24 @@ Test(cli_plan, accounts_for_the_56_shapes_of_world_32) {
     json_decref(root);
 }
 
+// Between recomputing little, which does not fit 64k tokens, and recomputing all.
+Test(cli_plan, modules_of_a_layer_are_tried_where_the_target_can_name_them) {
+    json_t *root = CLI_JSON(0, "--world", "8", "--model", "llama-3-8b", "--seq", "64k", "--target", "megatron@0.19",
+                            "--recompute-layers", "0", "--format", "json");
+    int found = 0;
+    size_t i;
+    const json_t *entry;
+    json_array_foreach(json_object_get(root, "entries"), i, entry) {
+        const json_t *plan = json_object_get(entry, "plan");
+        const char *modules = json_string_value(json_object_get(plan, "recompute_modules"));
+        found += strcmp(modules, "core-attn+layernorm+mlp") == 0;
+        cr_expect(strcmp(modules, "target") == 0 ||
+                  strcmp(json_string_value(json_object_get(plan, "recompute")), "selective") == 0);
+    }
+    cr_expect_gt(found, 0);
+    json_decref(root);
+}
+
 Test(cli_plan, no_shape_comes_twice) {
     json_t *root = CLI_JSON(0, "--world", "8", "--model", "7b", "--format", "json");
     json_t *all = json_copy(json_object_get(root, "entries"));

@@ -15,6 +15,7 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .reshard = request->reshard,
                       .recompute = request->recompute,
                       .recompute_unit = request->recompute_unit,
+                      .recompute_modules = request->recompute_modules,
                       .recompute_layers = request->recompute_layers,
                       .recompute_every = request->recompute_every,
                       .offload = request->offload,

@@ -15,6 +15,7 @@ typedef struct LoweredRequest {
     Reshard reshard;
     Recompute recompute;
     RecomputeUnit recompute_unit;
+    int recompute_modules;
     int recompute_layers, recompute_every;
     Offload offload;
     CpRotate cp_rotate;

@@ -48,6 +48,9 @@ static const TargetVersion megatron_core = {
         SET(overlap_stages, 1u << 0 | 1u << 1),    // --overlap-grad-reduce, in what we export and NeMo's recipes;
                                                    // else all is reduced in finish_grad_sync (param_and_grad_buffer.py)
         SET(recompute_counts, RECOMPUTE_FIRST_N),  // --recompute-method block (transformer_block.py)
+        // --recompute-modules (transformer_config.py)
+        SET(recompute_modules, RECOMPUTE_CORE_ATTENTION | RECOMPUTE_NORMS | RECOMPUTE_MLP |
+                                   RECOMPUTE_EXPERT_ACTIVATION | RECOMPUTE_LATENT_UP | RECOMPUTE_EXPERTS),
         SET(cp_ring, true), SET(cp_allgather, true),
         SET(cp_scatters, true),         // _attn_cp_kv_allgather_bwd_reduce_scatter of Transformer Engine
         SET(cp_half_gradients, true),   // Transformer Engine context_parallel.py: p2p buffers of kv.dtype
@@ -74,7 +77,8 @@ static const TargetVersion megatron_0_4 = {
     .until = "2024-02",
     .extends = &megatron_core,
     .evidence = "18 published runs",
-    .settings = SETTINGS(SET(runtime.gathers_beside_forward, false)),  // --overlap-param-gather came with 0.5
+    // --overlap-param-gather came with 0.5, --recompute-modules with 0.12
+    .settings = SETTINGS(SET(runtime.gathers_beside_forward, false), SET(recompute_modules, 0)),
 };
 
 // Read in the wheel of megatron-core 0.19.2, whose steps need a GPU: nothing is recorded. Buckets, overlap, recompute

@@ -97,8 +97,10 @@ static void write_model(const ConfigJob *job, FILE *out) {
                 plan_keeps_layers(plan) ? "block" : "uniform", plan_keeps_layers(plan) ? plan->recompute_layers : 1);
     } else if (plan->recompute == RECOMPUTE_SELECTIVE) {
         fputs("    cfg.model.recompute_granularity = \"selective\"\n"
-              "    cfg.model.recompute_modules = [\"core_attn\"]\n",
+              "    cfg.model.recompute_modules = [",
               out);
+        megatron_modules(job, "\"%s\"", ", \"%s\"", out);
+        fputs("]\n", out);
     }
 }
 

@@ -12,6 +12,21 @@ static bool knows_experts(const ModelSpec *model) {
     return model->run_count == 0 && (strcmp(type, "mixtral") == 0 || strcmp(type, "qwen3_moe") == 0);
 }
 
+void megatron_modules(const ConfigJob *job, const char *first, const char *next, FILE *out) {
+    static const struct {
+        unsigned module;
+        const char *word;
+    } words[] = {
+        {RECOMPUTE_CORE_ATTENTION, "core_attn"},  {RECOMPUTE_NORMS, "layernorm"},       {RECOMPUTE_MLP, "mlp"},
+        {RECOMPUTE_EXPERT_ACTIVATION, "moe_act"}, {RECOMPUTE_LATENT_UP, "mla_up_proj"}, {RECOMPUTE_EXPERTS, "moe"}};
+    const unsigned modules = target_recompute_modules(job->target, job->plan);
+    for (size_t i = 0, written = 0; i < sizeof words / sizeof *words; i++) {
+        if (modules & words[i].module) {
+            fprintf(out, written++ == 0 ? first : next, words[i].word);
+        }
+    }
+}
+
 const char *megatron_refuse_stages(const ConfigJob *job) {
     const int chunks = mesh_stages(&job->plan->mesh) * plan_chunks(job->plan);
     return job->model->layers % chunks == 0
@@ -157,7 +172,9 @@ static void write_training(const ConfigJob *job, FILE *out) {
     } else if (plan->recompute == RECOMPUTE_FULL) {
         fputs("    --recompute-granularity full --recompute-method uniform --recompute-num-layers 1\n", out);
     } else if (plan->recompute == RECOMPUTE_SELECTIVE) {
-        fputs("    --recompute-granularity selective --recompute-modules core_attn\n", out);
+        fputs("    --recompute-granularity selective --recompute-modules", out);
+        megatron_modules(job, " %s", " %s", out);
+        fputc('\n', out);
     }
     fputs(")\n", out);
 }

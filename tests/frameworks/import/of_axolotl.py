@@ -38,11 +38,31 @@ CAPABILITIES = {"bf16": True, "fp8": True, "tf32": True, "n_gpu": 8, "n_node": 1
 ENVIRONMENT = {"torch_version": "2.13.0"}
 # What trains otherwise than all parameters on rows of text, and what a plan does not hold: to be refused in words.
 OTHER = (
-    "adapter rl reward_model process_reward_model ebft unfrozen_parameters relora lisa_n_layers gptq "
+    "rl reward_model process_reward_model ebft unfrozen_parameters relora lisa_n_layers gptq "
     "quantize_moe_experts model_quantization_config spectrum_top_fraction llmcompressor use_onebitllms mora deepspeed "
     "expert_parallel_size nemo_gym_enabled"
 ).split()
-PLAIN_OPTIMIZERS = ("adamw_torch", "adamw_torch_fused", "adamw_hf", "OptimizerNames.ADAMW_TORCH_FUSED")
+# torch, transformers 5.16's trainer_optimizer.py and axolotl's schemas/enums.py: what each name runs. "adamw" is what
+# the target runs by itself, which is fused. Others have to be named.
+OPTIMIZERS = {
+    "adamw_torch_fused": "adamw",
+    "adamw_torch": "adamw-foreach",
+    "adamw_hf": "adamw-foreach",
+    "adamw_8bit": "adamw-8bit",
+    "adamw_bnb_8bit": "adamw-8bit",
+    "paged_adamw_8bit": "adamw-8bit-paged",
+    "paged_adamw_32bit": "adamw-32bit-paged",
+    "adamw_torch_8bit": "adamw-8bit-torchao",
+    "ao_adamw_8bit": "adamw-8bit-torchao",
+    "adamw_torch_4bit": "adamw-4bit-torchao",
+    "ao_adamw_4bit": "adamw-4bit-torchao",
+    "lion_8bit": "lion-8bit",
+    "sgd": "sgd",
+    "adafactor": "adafactor",
+}
+ATTENTION, MLP = ("q_proj", "k_proj", "v_proj", "o_proj"), ("gate_proj", "up_proj", "down_proj")
+SETS = {frozenset(("q_proj", "v_proj")): "query-value", frozenset(ATTENTION): "attention"}
+SETS[frozenset(ATTENTION + MLP)] = "all"
 
 
 class Refused(Exception):
@@ -95,6 +115,18 @@ def kernel(name):
     return "flash3" if name in ("flash_attention_3", "flash_attention_4", "fp8") or "flash-attn3" in name else "flash"
 
 
+def adapters(cfg):
+    """LoRA as load_lora of axolotl's loaders/adapter.py makes its LoraConfig: modules, and those of the switch."""
+    if not cfg.adapter:
+        return {"finetune": "full"}
+    modules = cfg.lora_target_modules or []
+    modules = [modules] if isinstance(modules, str) else list(modules)
+    linear = cfg.lora_target_linear or "all-linear" in modules
+    named = frozenset(ATTENTION + MLP if linear else modules or ("q_proj", "v_proj"))
+    base = "qlora" if cfg.load_in_4bit else "lora-int8" if cfg.load_in_8bit else "lora"
+    return {"finetune": base, "lora_rank": cfg.lora_r or 8, "lora_targets": SETS.get(named, "another set")}
+
+
 def read(path, world, root):
     """(values, what has to be named, what makes it none of ours): keys that switch something on which no plan holds.
     Raises Refused."""
@@ -144,9 +176,12 @@ def read(path, world, root):
     cuts = "CutCrossEntropyPlugin" in str(cfg.plugins) and cfg.get("cut_cross_entropy") is not False
     fused = cuts or cfg.get("liger_fused_linear_cross_entropy")
     values["loss_form"] = "fused" if fused and values["fsdp"] != 1 else "whole"
+    values |= adapters(cfg)
     named = []
-    if str(cfg.optimizer or "adamw_torch_fused").split(".")[-1] not in PLAIN_OPTIMIZERS:
-        named.append(("optimizer",))
+    if cfg.adapter and cfg.adapter not in ("lora", "qlora"):
+        other.append("adapter")
+    optimizer = str(getattr(cfg.optimizer, "value", cfg.optimizer) or "adamw_torch_fused")
+    values["optimizer"] = OPTIMIZERS.get(optimizer, "another one")
     if cfg.activation_offloading:
         named.append(("activation_offloading", "gradient_checkpointing"))
     switches = "selective_checkpointing layer_offloading chunked_cross_entropy tiled_mlp fp8 liger_rope qat"

@@ -90,6 +90,7 @@ def read(path, world, root):
         "recompute_every": 0,
         "fused": "compiled" if config.compile.enable else "eager",
         "reshard": "never" if parallel.fsdp_reshard_after_forward == "never" else "always",
+        "finetune": "full",
     }
     if "quantize.linear.float8" in config.model.converters:
         values["precision"] = "fp8"

@@ -45,9 +45,11 @@ def read(ndtune, path, form, world, folder, store):
         return answer
     own, plan = report["own"], report["own"]["plan"]
     answer.values = {axis: own["mesh"][axis] for axis in AXES}
-    same_names = "seq micro_batch grad_accum zero precision recompute attention fused reshard offload loss_form"
+    same_names = "seq micro_batch grad_accum zero precision recompute attention fused reshard offload loss_form finetune optimizer"
     for key in same_names.split():
         answer.values[key] = plan[key]
+    if plan["finetune"] != "full":
+        answer.values |= {key: plan[key] for key in ("lora_rank", "lora_targets")}
     answer.values["recompute_every"] = plan.get("recompute_every", 0)
     answer.values["fsdp"] = 1 if "version 1" in report["flavour"] else 2 if "version 2" in report["flavour"] else 0
     return answer

@@ -109,6 +109,31 @@ Test(modes, layers_in_two_runs_give_the_bits_of_one_run) {
     }
 }
 
+// What runs again computes what it computed before.
+Test(modes, modules_that_run_again_give_the_bits_of_a_step_that_keeps_all) {
+    static const struct {
+        const char *target, *mesh;
+        int modules;
+    } sets[] = {{"ndtune", "dp_shard=2,tp=2", RECOMPUTE_NORMS},
+                {"ndtune", "dp_shard=2,cp=2", RECOMPUTE_CORE_ATTENTION | RECOMPUTE_MLP},
+                {"megatron", "dp_shard=2,tp=2", RECOMPUTE_NORMS | RECOMPUTE_MLP},
+                {"megatron", "cp=2", RECOMPUTE_CORE_ATTENTION | RECOMPUTE_NORMS | RECOMPUTE_MLP}};
+    RunOptions options = case_options();
+    options.steps = MODE_STEPS / 2;
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        const Case none = {sets[i].target, sets[i].mesh, 1, RECOMPUTE_NONE, CP_ROTATE_RING};
+        Case selective = none;
+        selective.recompute = RECOMPUTE_SELECTIVE;
+        const RunRequest keeps = request_of(&none, &options);
+        RunRequest again = request_of(&selective, &options);
+        again.plan.recompute_modules = sets[i].modules;
+        const RunResult kept = case_run_request(&keeps, &arena), run = case_run_request(&again, &arena);
+        cr_expect(same_bits(&kept, &run), "%s %s: loss %.9g, keeping all %.9g", none.target, none.mesh,
+                  run.loss[run.steps - 1], kept.loss[kept.steps - 1]);
+        cr_expect_lt(run.peak_bytes, kept.peak_bytes);
+    }
+}
+
 Test(modes, nothing_is_read_before_it_was_written) {
     RunOptions options = case_options();
     options.steps = MODE_STEPS;

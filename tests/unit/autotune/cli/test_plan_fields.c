@@ -30,7 +30,7 @@ static TrainPlan plan_with(PlanFieldId id, int value) {
                       .grad_accum = 2,
                       .zero = 3,
                       .precision = DTYPE_FP8,
-                      .recompute = RECOMPUTE_FULL,
+                      .recompute = id == PLAN_RECOMPUTE_MODULES ? RECOMPUTE_SELECTIVE : RECOMPUTE_FULL,
                       .pp_schedule = PP_INTERLEAVED,
                       .virtual_stages = 2,
                       .finetune = FINETUNE_LORA};
@@ -115,11 +115,21 @@ static void check_option(PlanFieldId id, int value, const char *text) {
     const OptionValue *given = &options.values[option_of(id)];
     cr_expect(given->given);
     cr_expect_eq(plan_field_value(id, given->text), value, "--%s %s", row.name, text);
-    cr_expect(row.type == VALUE_WORD || given->integer == value, "--%s %s", row.name, text);
+    cr_expect(row.type != VALUE_INT || given->integer == value, "--%s %s", row.name, text);
 }
 
 Test(plan_fields, come_back_from_their_options) {
     for_each_value(check_option);
+}
+
+Test(plan_fields, a_set_is_read_in_any_order_and_as_a_list) {
+    const int both = RECOMPUTE_NORMS | RECOMPUTE_EXPERT_ACTIVATION;
+    cr_expect_eq(plan_field_value(PLAN_RECOMPUTE_MODULES, "layernorm+moe_act"), both);
+    cr_expect_eq(plan_field_value(PLAN_RECOMPUTE_MODULES, "moe_act+layernorm"), both);
+    cr_expect_eq(plan_field_value(PLAN_RECOMPUTE_MODULES, "[layernorm moe_act]"), both);
+    cr_expect_eq(plan_field_value(PLAN_RECOMPUTE_MODULES, "moe-act,layernorm"), both);
+    cr_expect_eq(plan_field_value(PLAN_RECOMPUTE_MODULES, "layernorm+wings"), PLAN_ANY);
+    cr_expect_eq(plan_field_value(PLAN_RECOMPUTE_MODULES, ""), PLAN_ANY);
 }
 
 Test(plan_fields, the_words_of_an_option_are_those_of_its_field) {

@@ -1,0 +1,89 @@
+// Selective recompute of other modules than the target's own: between recomputing little and recomputing all, where the
+// target lets one name the modules of a layer. Tried for those micro-batches for which recomputing all layers fits and
+// the target's own selective recompute does not, the cheapest sets first until one fits, and only where even a step that
+// recomputes nothing could be the best. The plans join the space as those of search_partial.c do.
+
+#include "autotune/best.h"
+#include "autotune/search_internal.h"
+#include "sim/frameworks/target_choices.h"
+
+// A set costs at least as much time as those before it and saves more. Norms are read once more; an activation is one
+// pass; an MLP is two products of three.
+static const RecomputeModules dense_sets[] = {RECOMPUTE_CORE_ATTENTION | RECOMPUTE_NORMS,
+                                              RECOMPUTE_CORE_ATTENTION | RECOMPUTE_NORMS | RECOMPUTE_MLP};
+static const RecomputeModules expert_sets[] = {
+    RECOMPUTE_CORE_ATTENTION | RECOMPUTE_NORMS | RECOMPUTE_EXPERT_ACTIVATION,
+    RECOMPUTE_CORE_ATTENTION | RECOMPUTE_NORMS | RECOMPUTE_EXPERT_ACTIVATION | RECOMPUTE_LATENT_UP,
+    RECOMPUTE_CORE_ATTENTION | RECOMPUTE_NORMS | RECOMPUTE_EXPERTS | RECOMPUTE_LATENT_UP};
+enum { DENSE_SETS = sizeof dense_sets / sizeof *dense_sets, EXPERT_SETS = sizeof expert_sets / sizeof *expert_sets };
+
+bool search_tries_modules(const TuneRequest *request) {
+    return request->target->recompute_modules != 0 && request->target->selective_flavour == SELECTIVE_CORE &&
+           request->asked[PLAN_RECOMPUTE] == TUNE_ANY && request->asked[PLAN_RECOMPUTE_MODULES] == TUNE_ANY;
+}
+
+static RecomputeModules modules_of(const ModelSpec *model, int set) {
+    if (model->experts.count == 0) {
+        return dense_sets[set];
+    }
+    return model->latent.kv_rank > 0 ? expert_sets[set] : expert_sets[set] & ~RECOMPUTE_LATENT_UP;
+}
+
+// Does the target's own selective recompute, or none, fit the same micro-batch? Memory falls from one to the other.
+static bool fits_with_less(const Search *search, const Candidate *full) {
+    TrainPlan plan = full->plan;
+    plan.recompute = RECOMPUTE_SELECTIVE;
+    target_canonical(search->request->target, &plan);
+    Hash hash = hash_begin();
+    plan_hash(&plan, &hash);
+    const uint64_t wanted = hash_end(&hash);
+    for (int i = search->first_of_shape[full->shape]; i < search->first_of_shape[full->shape + 1]; i++) {
+        const Candidate *candidate = &search->space.candidates[i];
+        if (candidate->plan.recompute != RECOMPUTE_SELECTIVE || candidate->plan.micro_batch != plan.micro_batch) {
+            continue;
+        }
+        hash = hash_begin();
+        plan_hash(&candidate->plan, &hash);
+        if (hash_end(&hash) == wanted) {
+            return candidate->state == CANDIDATE_ESTIMATED &&
+                   candidate->reserved_bytes <= best_usable_bytes(search->request);
+        }
+    }
+    return false;
+}
+
+// Recomputing all repeats forward, a third of what forward and backward are without.
+static const double FULL_OVER_NONE = 4.0 / 3;
+
+static bool may_be_best(const Search *search, const Candidate *full) {
+    return search->request->effort == EFFORT_EXHAUSTIVE || full->tokens_per_s * FULL_OVER_NONE >= search->best_estimate;
+}
+
+static Status try_sets(const Search *search, SearchWorker *worker, const Candidate *full, Error *error) {
+    const TuneRequest *request = search->request;
+    const int sets = request->model.experts.count > 0 ? EXPERT_SETS : DENSE_SETS;
+    for (int set = 0; set < sets; set++) {
+        TrainPlan plan = full->plan;
+        plan.recompute = RECOMPUTE_SELECTIVE;
+        plan.recompute_modules = (int)modules_of(&request->model, set);
+        target_canonical(request->target, &plan);
+        Estimate estimate;
+        TRY(analytic_estimate(worker->analytic, &plan, &estimate, error));
+        if (estimate.reserved_bytes <= best_usable_bytes(request)) {
+            search_partial_add(search, worker, full->shape, &plan, &estimate);
+            break;
+        }
+    }
+    return STATUS_OK;
+}
+
+Status search_modules_shape(const Search *search, SearchWorker *worker, int shape, Error *error) {
+    for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
+        const Candidate *full = &search->space.candidates[i];
+        if (full->state == CANDIDATE_ESTIMATED && full->plan.recompute == RECOMPUTE_FULL &&
+            !plan_keeps_layers(&full->plan) && may_be_best(search, full) && !fits_with_less(search, full)) {
+            TRY(try_sets(search, worker, full, error));
+        }
+    }
+    return STATUS_OK;
+}

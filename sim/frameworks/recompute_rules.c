@@ -1,0 +1,77 @@
+// By modules: sim/plan/plan.h. By layers: target.h.
+
+#include "sim/frameworks/recompute_rules.h"
+
+static const char *refuse_selective(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const bool by_modules = plan->recompute_modules != 0 && target->recompute_modules != 0;
+    if (plan->recompute != RECOMPUTE_SELECTIVE || target->selective_flavour != SELECTIVE_NONE || by_modules) {
+        return NULL;
+    }
+    return arena_format(arena, "%s has no selective recompute: use recompute none or full", target->name);
+}
+
+// Modules that the target does not know, then those that the model does not have.
+static const char *refuse_modules(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const unsigned asked = (unsigned)plan->recompute_modules, known = target->recompute_modules;
+    const bool experts = model->experts.count > 0, latent = model->latent.kv_rank > 0;
+    const unsigned absent = asked & (unsigned)((!experts ? RECOMPUTE_EXPERT_ACTIVATION | RECOMPUTE_EXPERTS
+                                                : model->run_count == 0 ? RECOMPUTE_MLP
+                                                                        : 0) |
+                                               (latent ? 0 : RECOMPUTE_LATENT_UP));
+    if (asked & ~known) {
+        return known == 0
+                   ? arena_format(arena, "%s has no choice of recomputed modules: leave out recompute_modules=%s",
+                                  target->name, recompute_module_names[asked])
+                   : arena_format(arena, "%s recomputes %s, not %s", target->name, recompute_module_names[known],
+                                  recompute_module_names[asked & ~known]);
+    }
+    return absent ? arena_format(arena, "recompute_modules=%s: layers of %s have no %s", recompute_module_names[asked],
+                                 model->name, recompute_module_names[absent])
+                  : NULL;
+}
+
+static const char *refuse_unit(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const RecomputeUnit own =
+        target->recompute_flavour == RECOMPUTE_CHILD ? RECOMPUTE_UNIT_CHILDREN : RECOMPUTE_UNIT_LAYER;
+    if (plan->recompute != RECOMPUTE_FULL || plan->recompute_unit == RECOMPUTE_UNIT_TARGET ||
+        plan->recompute_unit == own || target->recompute_other_unit) {
+        return NULL;
+    }
+    return arena_format(arena, "%s recomputes with recompute_unit=%s: use recompute_unit %s or auto", target->name,
+                        recompute_unit_names[own], recompute_unit_names[own]);
+}
+
+// Of how many layers.
+static const char *refuse_count(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const RecomputeCounts counts = target->recompute_counts;
+    if (!plan_keeps_layers(plan)) {
+        return NULL;
+    }
+    const bool first = plan->recompute_layers > 0;
+    const char *name = first ? "recompute_layers" : "recompute_every";
+    const int value = first ? plan->recompute_layers : plan->recompute_every;
+    if (first && plan->recompute_every > 1) {
+        return "recompute_layers and recompute_every exclude each other: use one of them";
+    }
+    if (counts == RECOMPUTE_ALL_ALIKE || first != (counts == RECOMPUTE_FIRST_N)) {
+        return arena_format(arena, "%s has no %s=%d: use %s 0%s", target->name, name, value, name,
+                            counts == RECOMPUTE_ALL_ALIKE ? ""
+                            : first                       ? ", or recompute_every"
+                                                          : ", or recompute_layers");
+    }
+    if (value >= model->layers + !first) {
+        return arena_format(arena, "%s=%d does not fit the %d layers of %s: use less, or %s 0 for all of them", name,
+                            value, model->layers, model->name, name);
+    }
+    return NULL;
+}
+
+const char *recompute_rule(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    static const char *(*const rules[])(const Target *, const ModelSpec *, const TrainPlan *,
+                                        Arena *) = {refuse_selective, refuse_modules, refuse_unit, refuse_count};
+    const char *reason = NULL;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules && !reason; i++) {
+        reason = rules[i](target, model, plan, arena);
+    }
+    return reason;
+}

@@ -1,0 +1,8 @@
+// What a target refuses of recomputation: of which part of a layer, of how many layers.
+
+#pragma once
+
+#include "sim/frameworks/target.h"
+
+// Why the plan cannot recompute as it says: one sentence, arena text; NULL.
+const char *recompute_rule(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena);

@@ -1,0 +1,96 @@
+// Selective recompute by modules: what runs again, and what that leaves in memory.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "sim/memory/memory_breakdown.h"
+#include "tests/support/lowered.h"
+
+static Arena arena;
+
+static void end(void) {
+    arena_free(&arena);
+}
+
+TestSuite(recompute_modules, .fini = end);
+
+static LoweredRequest request_of(int modules) {
+    return (LoweredRequest){.layers = 4,
+                            .target = "megatron@core",
+                            .mesh = "dp_shard=2",
+                            .seq = 256,
+                            .bf16 = true,
+                            .recompute = modules ? RECOMPUTE_SELECTIVE : RECOMPUTE_NONE,
+                            .recompute_modules = modules};
+}
+
+// Names of a layer's operations that run again, in order, each once.
+static const char *again(const LoweredRequest *request) {
+    const StepProgram program = lowered(&arena, *request);
+    char *text = arena_alloc(&arena, 2000);
+    text[0] = '\0';
+    for (size_t i = 0; i < program.task_count; i++) {
+        const Task *task = &program.tasks[i];
+        if (task->phase == PHASE_RECOMPUTE && !strstr(text, task->name)) {
+            strcat(strcat(text, text[0] ? ", " : ""), task->name);
+        }
+    }
+    return text;
+}
+
+static double activations_of(const LoweredRequest *request) {
+    const StepProgram program = lowered(&arena, *request);
+    Arena scratch = {0};
+    Error error = {0};
+    MemoryBreakdown breakdown;
+    cr_assert_eq(memory_breakdown(&program, &scratch, &breakdown, &error), STATUS_OK, "%s", error.message);
+    arena_free(&scratch);
+    return breakdown.activations;
+}
+
+Test(recompute_modules, norms_run_again_and_nothing_else) {
+    const LoweredRequest norms = request_of(RECOMPUTE_NORMS);
+    cr_assert_str_eq(again(&norms), "norm");
+}
+
+Test(recompute_modules, an_mlp_runs_again_up_to_its_last_product) {
+    const LoweredRequest mlp = request_of(RECOMPUTE_MLP);
+    cr_assert_str_eq(again(&mlp), "gate up, swiglu");
+}
+
+// Two results of tokens x hidden in bf16 a layer: 256 x 256 x 2 bytes each; a layer's own come back in its backward.
+Test(recompute_modules, norms_save_their_results_of_all_layers_but_one) {
+    const LoweredRequest none = request_of(0), norms = request_of(RECOMPUTE_NORMS);
+    const double saved = activations_of(&none) - activations_of(&norms);
+    cr_assert_geq(saved, 3 * 2 * 256 * 256 * 2.0);
+    cr_assert_leq(saved, 4 * (2 * 256 * 256 * 2.0 + 2 * 256 * 4));  // with their statistics, f32 a row
+}
+
+Test(recompute_modules, more_modules_keep_less) {
+    static const int sets[] = {RECOMPUTE_CORE_ATTENTION, RECOMPUTE_CORE_ATTENTION | RECOMPUTE_NORMS,
+                               RECOMPUTE_CORE_ATTENTION | RECOMPUTE_NORMS | RECOMPUTE_MLP};
+    LoweredRequest request = request_of(0);
+    double before = activations_of(&request);
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        request = request_of(sets[i]);
+        const double now = activations_of(&request);
+        cr_expect_lt(now, before, "set %d", sets[i]);
+        before = now;
+    }
+}
+
+Test(recompute_modules, layers_of_experts_exchange_their_tokens_again) {
+    LoweredRequest request = request_of(RECOMPUTE_EXPERTS);
+    request.model = "tiny-moe";
+    request.mesh = "dp_shard=2,ep=2";
+    const char *text = again(&request);
+    cr_expect(strstr(text, "tokens to experts"), "%s", text);
+    cr_expect(strstr(text, "experts gate up"), "%s", text);
+    cr_expect(!strstr(text, "norm"), "%s", text);
+}
+
+Test(recompute_modules, an_activation_of_experts_is_one_pass) {
+    LoweredRequest request = request_of(RECOMPUTE_EXPERT_ACTIVATION);
+    request.model = "tiny-moe";
+    cr_assert_str_eq(again(&request), "experts swiglu");
+}
