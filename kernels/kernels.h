@@ -83,9 +83,9 @@ void kernel_rope(int64_t rows, const KernelRope *shape, const int32_t *position,
 // 1/sqrt(head_dim). merge false: o, lse are written. merge true: (o, lse) hold another block's result and become that
 // of both (log-sum-exp merge): L' = max(L,l) + log1p(exp(-|L-l|)), O' = O exp(L-L') + o exp(l-L'). head_dim: a multiple
 // of 8, at most 256. ALiBi: scores lose slope(head) * distance in tokens (Press et al. 2022; slopes of a number of
-// heads that is no power of two as in Hugging Face's mpt). lse[heads][lse_stride], entry per query.
-// Rows that see no key: o 0, lse -inf (or unchanged when
-// merging). Tiled: no S x S matrix.
+// heads that is no power of two as in Hugging Face's mpt). window > 0: a query sees that many keys at most, its own the
+// last of them (transformers' sliding_window). lse[heads][lse_stride], entry per query. Rows that see no key: o 0, lse
+// -inf (or unchanged when merging). Tiled: no S x S matrix.
 typedef struct KernelAttention {
     int64_t queries, keys;
     int64_t q_first, k_first;
@@ -94,6 +94,7 @@ typedef struct KernelAttention {
     int64_t lse_stride;
     int alibi_heads;  // of the whole model, of which alibi_first is head 0 here; 0 = no ALiBi
     int alibi_first;
+    int64_t window;  // 0 = all
 } KernelAttention;
 void kernel_attention(const KernelAttention *shape, const float *q, const float *k, const float *v, float *o,
                       float *lse, bool merge);

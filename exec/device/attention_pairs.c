@@ -2,6 +2,13 @@
 
 #include "exec/device/attention_pairs.h"
 
+// Tokens that this layer's attention looks back; 0 = all.
+static int window_of(const TaskCall *call) {
+    const StepProgram *program = call->program;
+    const int layer = stage_model_layer(&program->held, call->instance->layer);
+    return model_layer_slides(&program->model, layer) ? program->model.window : 0;
+}
+
 Blocks attention_blocks(const TaskCall *call) {
     const Task *task = call->task;
     const int owner = step_ring_owner(call->program, task->ring_step, call->at);
@@ -9,11 +16,14 @@ Blocks attention_blocks(const TaskCall *call) {
                     .query = step_chunks(call->program, call->at->at[AXIS_CP]),
                     .key = step_chunks(call->program, owner),
                     .local = task->rows / task->sequences,
+                    .window = window_of(call),
                     .o_stride = (int64_t)task->heads * task->head_dim};
 }
 
 bool attention_visible(const Blocks *blocks, int query, int key) {
-    return blocks->key.start[key] <= blocks->query.start[query] + blocks->query.length - 1;
+    const int64_t first = blocks->query.start[query], key_first = blocks->key.start[key];
+    const bool past = blocks->window > 0 && first - (key_first + blocks->key.length - 1) >= blocks->window;
+    return key_first <= first + blocks->query.length - 1 && !past;
 }
 
 // tp cuts the heads, and sp what is left of them.
@@ -37,7 +47,8 @@ Pair attention_pair(const Blocks *blocks, int sequence, int query, int key) {
                             .o_stride = blocks->o_stride,
                             .lse_stride = blocks->local,
                             .alibi_heads = task->alibi ? blocks->call->program->model.heads : 0,
-                            .alibi_first = first_head(blocks->call)},
+                            .alibi_first = first_head(blocks->call),
+                            .window = blocks->window},
                   .q_row = sequence * blocks->local + in_sequence,
                   .k_row = sequence * blocks->local + (int64_t)key * blocks->key.length,
                   .lse_at = (int64_t)sequence * task->heads * blocks->local + in_sequence};

@@ -10,6 +10,7 @@ typedef struct Blocks {
     SequenceChunks query, key;
     int64_t local;  // rows of one sequence
     int64_t o_stride;
+    int window;  // tokens that the layer looks back; 0 = all
 } Blocks;
 
 typedef struct Pair {

@@ -102,6 +102,15 @@ static const char *experts_refusal(const ModelSpec *model, const TrainPlan *plan
     return NULL;
 }
 
+static const char *window_refusal(const ModelSpec *model, const TrainPlan *plan, const char *device, Arena *arena) {
+    return on_gpu(device) && model->window > 0 && model->window < plan->seq
+               ? arena_format(arena,
+                              "the executor's cuda kernels look back over all of a sequence, and attention of %s over "
+                              "%d tokens: use device cpu, or seq up to %d",
+                              model->name, model->window, model->window)
+               : NULL;
+}
+
 const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Target *target, const char *device,
                        Arena *arena) {
     const char *reason = NULL;
@@ -113,7 +122,8 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
         return arena_format(arena, "the executor runs up to %d ranks, the mesh has %d", TRANSPORT_MAX_WORLD,
                             mesh_world(&plan->mesh));
     }
-    reason = experts_refusal(model, plan, target, device, arena);
+    reason = window_refusal(model, plan, device, arena);
+    reason = reason ? reason : experts_refusal(model, plan, target, device, arena);
     if (reason) {
         return reason;
     }

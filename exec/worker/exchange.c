@@ -44,13 +44,22 @@ static Status overflow(const Session *session, const StepInstance *instance, con
                      first, first + experts - 1, (long long)most, first + busiest, (long long)task->rows);
 }
 
+enum { TALLY_MOST = 1 << 16 };  // judged: of a longer run the beginning
+
+void exchange_open(Session *session, Arena *arena) {
+    const TrainPlan *plan = &session->program.plan;
+    if (plan->mesh.size[AXIS_EP] > 1) {
+        const int64_t all = (int64_t)session->request->options.steps * plan->grad_accum * session->program.model.layers;
+        session->tally.room = all < TALLY_MOST ? all : TALLY_MOST;
+        session->tally.over = ARENA_ARRAY(arena, float, session->tally.room);
+    }
+}
+
 // Every rank of the group sends as many rows, so what leaves is what comes in the mean.
 static void tally(Session *session, const Task *task, int64_t came, int64_t left) {
-    if (task->phase == PHASE_FORWARD && !task->backward && left > 0) {
-        const double over = (double)came / (double)left - 1;
-        session->tally.most = session->tally.count == 0 || over > session->tally.most ? over : session->tally.most;
-        session->tally.sum += over;
-        session->tally.count++;
+    ExpertTally *tally = &session->tally;
+    if (task->phase == PHASE_FORWARD && !task->backward && tally->count < tally->room) {
+        tally->over[tally->count++] = (float)((double)came / (double)left - 1);
     }
 }
 

@@ -8,6 +8,8 @@ typedef struct ExchangeParts {
     int64_t leave[TRANSPORT_MAX_WORLD], come[TRANSPORT_MAX_WORLD];  // bytes, by member of the group
 } ExchangeParts;
 
+void exchange_open(Session *session, Arena *arena);
+
 // Gives the call parts of their own sizes where its task has them, else nothing. USAGE where more rows come than there
 // is room for: rank, layer and expert are named.
 Status exchange_parts(Session *session, const StepInstance *instance, ExchangeParts *parts, TransportCall *call,

@@ -112,18 +112,37 @@ static Status gather_spans(Session *session, const StepSeries *series, Arena *ar
     return STATUS_OK;
 }
 
-// Of the rank whose experts had most to do.
+// Others of a group of ep wait for its busiest rank, exchange by exchange.
 static Status gather_load(Session *session, Arena *arena, ExpertLoad *load, Error *error) {
-    const int world = mesh_world(&session->request->plan.mesh);
-    ExpertTally *each = ARENA_ARRAY(arena, ExpertTally, world);
-    TRY(gather(session, &session->tally, each, sizeof *each, error));
+    const Mesh *mesh = &session->request->plan.mesh;
+    const int world = mesh_world(mesh), ep = mesh->size[AXIS_EP];
+    int64_t *counts = ARENA_ARRAY(arena, int64_t, world), longest = 0, exchanges = 0;
+    TRY(gather(session, &session->tally.count, counts, sizeof *counts, error));
     for (int rank = 0; rank < world; rank++) {
-        const double over = each[rank].count > 0 ? 100 * each[rank].sum / (double)each[rank].count : 0;
-        const double most_here = 100 * each[rank].most;
-        load->measured = each[rank].count > 0;
-        load->over = over > load->over ? over : load->over;
-        load->most = most_here > load->most ? most_here : load->most;
+        longest = most(longest, counts[rank]);
     }
+    float *own = ARENA_ARRAY(arena, float, longest), *all = ARENA_ARRAY(arena, float, longest *world);
+    if (longest == 0) {
+        return STATUS_OK;
+    }
+    memcpy(own, session->tally.over, sizeof *own * (size_t)session->tally.count);
+    TRY(gather(session, own, all, longest * (int64_t)sizeof *own, error));
+    for (int rank = 0; rank < world; rank++) {
+        const MeshCoordinates at = mesh_coordinates(mesh, rank);
+        if (mesh_group_index(mesh, AXIS_BIT(AXIS_EP), &at) > 0) {
+            continue;
+        }
+        for (int64_t i = 0; i < counts[rank]; i++, exchanges++) {
+            double over = 0;
+            for (int member = 0; member < ep; member++) {
+                const float of = all[mesh_group_member(mesh, AXIS_BIT(AXIS_EP), &at, member) * longest + i];
+                over = (double)of > over ? (double)of : over;
+            }
+            load->over += over;
+            load->most = over > load->most ? over : load->most;
+        }
+    }
+    *load = (ExpertLoad){true, 100 * load->over / (double)exchanges, 100 * load->most};
     return STATUS_OK;
 }
 

@@ -9,6 +9,7 @@
 #include "exec/launch/program_words.h"
 #include "exec/transport/clock.h"
 #include "exec/transport/nccl_choice.h"
+#include "exec/worker/exchange.h"
 #include "exec/worker/interpreter.h"
 #include "exec/worker/lanes.h"
 #include "sim/base/json.h"
@@ -150,6 +151,7 @@ Status session_join(const RunRequest *request, const RankPlace *place, Arena *ar
     TRY(transport_join(session, arena, error));
     TRY(device_begin(session, arena, error));
     recorder_open(session, arena);
+    exchange_open(session, arena);
     return request->options.lanes == LANES_ASYNC ? lanes_open(session, arena, error) : STATUS_OK;
 }
 

@@ -22,10 +22,11 @@ typedef struct RankPlace {
     PostClient *post;      // to a launcher that did not start this process itself; NULL else
 } RankPlace;
 
-// Tokens that came to this rank's experts over the mean of the ranks, as a share of it.
+// Tokens that came to this rank's experts over the mean of the ranks, as a share of it: of each exchange in forward, as
+// far as there is room.
 typedef struct ExpertTally {
-    double sum, most;
-    int64_t count;  // of exchanges in forward
+    float *over;
+    int64_t count, room;
 } ExpertTally;
 
 typedef struct Session {

@@ -145,12 +145,14 @@ static void forward_tile(const Forward *f, int head, int64_t first) {
     for (int i = 0; i < head_dim * TILE; i++) {
         t.o[i] = 0.0f;
     }
-    for (int64_t key = 0;;) {
-        const TileSight sight = tile_sight(queries, shape->q_first + first, shape->k_first, key, shape->keys);
+    for (int64_t key = tile_first_key(shape, first);;) {
+        const TileSight sight = tile_sight(shape, first, queries, key);
         if (sight.keys == 0) {
             break;
         }
-        attend(&t, &sight, shape, f->k + key * shape->kv_stride + kv_at, f->v + key * shape->kv_stride + kv_at);
+        if (sight.cols > 0) {
+            attend(&t, &sight, shape, f->k + key * shape->kv_stride + kv_at, f->v + key * shape->kv_stride + kv_at);
+        }
         key += sight.keys;
     }
     tile_transpose_back(t.o, head_dim, t.q);

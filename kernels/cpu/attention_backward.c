@@ -126,7 +126,7 @@ static void step_back(BackwardTile *t, const TileSight *sight, const Backward *b
         const int64_t out_at = key * b->dkv_stride + kv_head * head_dim;
         TileProduct dkv = {.rows = sight->keys,
                            .cols = head_dim,
-                           .depth = t->queries - col,
+                           .depth = t->queries - col < sight->cols ? t->queries - col : sight->cols,
                            .a = t->p + col,
                            .a_row = TILE,
                            .a_step = 1,
@@ -147,12 +147,12 @@ static void step_back(BackwardTile *t, const TileSight *sight, const Backward *b
 // The tile's steps over keys from..to; they do not depend on where a span of keys is cut (cuts lie at step borders).
 static void walk_keys(BackwardTile *t, const Backward *b, int64_t from, int64_t to) {
     const KernelAttention *shape = b->shape;
-    for (int64_t key = 0; key < to;) {
-        const TileSight sight = tile_sight(t->queries, shape->q_first + t->first, shape->k_first, key, shape->keys);
+    for (int64_t key = tile_first_key(shape, t->first); key < to;) {
+        const TileSight sight = tile_sight(shape, t->first, t->queries, key);
         if (sight.keys == 0) {
             return;
         }
-        if (key >= from) {
+        if (key >= from && sight.cols > 0) {
             step_back(t, &sight, b, key);
         }
         key += sight.keys;
@@ -173,7 +173,8 @@ static void walk_queries(const Backward *b, int64_t kv_head, int64_t from, int64
     for (int64_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
         for (int64_t first = 0; first < shape->queries; first += TILE) {
             const int64_t last = first + TILE < shape->queries ? first + TILE - 1 : shape->queries - 1;
-            if (shape->k_first + from > shape->q_first + last) {
+            const bool past = shape->window > 0 && tile_first_key(shape, first) >= to;
+            if (shape->k_first + from > shape->q_first + last || past) {
                 continue;  // sees none of these keys
             }
             load_tile(&t, b, (int)head, first);

@@ -31,10 +31,15 @@ static int64_t kv_at(const KernelAttention *s, int64_t row, int head) {
     return row * s->kv_stride + (int64_t)(head / (s->heads / s->kv_heads)) * s->head_dim;
 }
 
-// Keys of the block that the query sees.
+// Keys of the block that the query sees: the first, and the one behind the last.
 static int64_t seen(const KernelAttention *s, int64_t query) {
     const int64_t keys = s->q_first + query - s->k_first + 1;
     return keys < 0 ? 0 : keys < s->keys ? keys : s->keys;
+}
+
+static int64_t seen_from(const KernelAttention *s, int64_t query) {
+    const int64_t key = s->q_first + query - s->k_first + 1 - s->window;
+    return s->window > 0 && key > 0 ? key : 0;
 }
 
 void exact_attention_begin(const KernelAttention *s, const float *q, const float *k, const ExactAttention *out) {
@@ -54,7 +59,7 @@ void exact_attention_block(const KernelAttention *s, const float *q, const float
         for (int64_t row = 0; row < s->queries; row++) {
             const int64_t at = head * s->lse_stride + row;
             ExactSum *o = out->o_sums + o_at(s, row, head);
-            for (int64_t key = 0; key < seen(s, row); key++) {
+            for (int64_t key = seen_from(s, row); key < seen(s, row); key++) {
                 const int64_t from = kv_at(s, key, head);
                 const double p = exp(score(s, q + q_at(s, row, head), k + from) - (double)out->lse[at]);
                 exact_add(&out->lse_sums[at], p);
@@ -83,7 +88,7 @@ static void backward_row(const KernelAttention *s, const ExactAttentionBackward 
     const int64_t at = head * s->lse_stride + row, from = q_at(s, row, head);
     const float *q = w->q + from, *d_o = w->d_o + o_at(s, row, head);
     const double scale = 1.0 / sqrt((double)s->head_dim);
-    for (int64_t key = 0; key < seen(s, row); key++) {
+    for (int64_t key = seen_from(s, row); key < seen(s, row); key++) {
         const int64_t kv = kv_at(s, key, head);
         const float *k = w->k + kv;
         const double p = exp(score(s, q, k) - (double)w->lse[at]);

@@ -20,13 +20,22 @@ typedef struct Route {
 
 // ---------------------------------------------------------------------------------------------- the choice
 
+// A run that diverged still chooses: experts whose logits are no numbers come last.
+static float rank_of(float logit) {
+    return isnan(logit) ? -INFINITY : logit;
+}
+
 // The next one below the last choice: the larger logit, of equal ones the lower expert.
 static int32_t next_choice(const float *logits, int experts, int32_t last) {
+    const float above = last < 0 ? INFINITY : rank_of(logits[last]);
     int32_t best = -1;
+    float highest = -INFINITY;
     for (int32_t e = 0; e < experts; e++) {
-        const bool left = last < 0 || logits[e] < logits[last] || (logits[e] == logits[last] && e > last);
-        if (left && (best < 0 || logits[e] > logits[best])) {
+        const float rank = rank_of(logits[e]);
+        const bool left = rank < above || (rank == above && e > last);
+        if (left && (best < 0 || rank > highest)) {
             best = e;
+            highest = rank;
         }
     }
     return best;

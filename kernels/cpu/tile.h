@@ -146,20 +146,23 @@ static inline void tile_transpose_back(const float *from, int head_dim, float *t
     }
 }
 
-// Causal sight of one step: `queries` of a tile from global position q_at against keys from k_at.
+// Causal sight of one step: queries of a tile against keys of the block.
 typedef struct TileSight {
     int64_t keys;       // of this step: a whole tile where all is visible, 16 on the diagonal
     int64_t shift;      // query i sees key j when i >= j + shift
-    int64_t col, cols;  // the lanes that see any key, in whole vectors
+    int64_t window;     // and i < j + shift + window; 0: always
+    int64_t col, cols;  // the lanes that see any key, in whole vectors; cols 0: none does
     bool masked;
 } TileSight;
 
 enum { DIAGONAL = 16 };  // keys of one step on the diagonal: what is computed in vain stays small
 
-// The next step of a query tile at key `key` of `keys`; keys 0 when no query of the tile sees it (nor any later one).
-static inline TileSight tile_sight(int64_t queries, int64_t q_at, int64_t k_at, int64_t key, int64_t keys) {
-    TileSight sight = {0};
-    sight.shift = k_at + key - q_at;
+// The next step of the tile of `queries` from `first` on, at key `key`; keys 0 when none of them sees it (nor any later
+// one).
+static inline TileSight tile_sight(const KernelAttention *shape, int64_t first, int64_t queries, int64_t key) {
+    const int64_t keys = shape->keys;
+    TileSight sight = {.window = shape->window};
+    sight.shift = shape->k_first + key - shape->q_first - first;
     if (key >= keys || sight.shift > queries - 1) {
         return sight;
     }
@@ -170,8 +173,21 @@ static inline TileSight tile_sight(int64_t queries, int64_t q_at, int64_t k_at, 
         sight.masked = sight.shift + sight.keys - 1 > 0;
     }
     sight.col = sight.shift > 0 ? sight.shift / LANES * LANES : 0;
-    sight.cols = (queries + LANES - 1) / LANES * LANES - sight.col;
+    int64_t end = queries;
+    if (sight.window > 0) {
+        const int64_t last = sight.shift + sight.keys - 1 + sight.window;  // from here on none sees any
+        sight.masked = sight.masked || sight.shift + sight.window < queries;
+        end = last < queries ? last : queries;
+    }
+    sight.cols = end > sight.col ? (end + LANES - 1) / LANES * LANES - sight.col : 0;
     return sight;
+}
+
+// The first step of the tile whose queries begin at `first`: before it none of them looks back that far. Steps are the
+// same wherever a walk begins.
+static inline int64_t tile_first_key(const KernelAttention *shape, int64_t first) {
+    const int64_t key = shape->q_first + first - shape->window + 1 - shape->k_first;
+    return shape->window > 0 && key > 0 ? key / TILE * TILE : 0;
 }
 
 // Scores lose the slope times their distance, i - (j + shift) tokens.
@@ -185,11 +201,16 @@ static inline void tile_lean(const TileSight *sight, float slope, float *scores)
     }
 }
 
-// Hides scores[j][i], j in keys: -inf where query i comes before key j.
+// Hides scores[j][i], j in keys: -inf where query i comes before key j, or looks back less far.
 static inline void tile_hide(const TileSight *sight, float *scores) {
     for (int64_t j = 0; sight->masked && j < sight->keys; j++) {
         const int64_t end = j + sight->shift < TILE ? j + sight->shift : TILE;
         for (int64_t i = sight->col; i < end; i++) {
+            scores[j * TILE + i] = -__builtin_inff();
+        }
+        const int64_t behind = j + sight->shift + sight->window;
+        for (int64_t i = behind > sight->col ? behind : sight->col; sight->window > 0 && i < sight->col + sight->cols;
+             i++) {
             scores[j * TILE + i] = -__builtin_inff();
         }
     }

@@ -60,7 +60,7 @@ Status config_window(const Config *config, int window, int every, Error *error) 
         config_note(config, arena_format(config->arena,
                                          "the sliding window of %d tokens%s takes less on longer sequences: a kernel "
                                          "is priced that skips the rest, as flash_attention_2 does; sdpa, eager "
-                                         "attention, cp above 1 and runs of ndtune's own executor go all the way back",
+                                         "attention and cp above 1 are priced all the way back",
                                          window, where));
     }
     return STATUS_OK;

@@ -61,8 +61,7 @@ static const LayerRun maverick_runs[] = {FOUR_PAIRS(0),  FOUR_PAIRS(8),  FOUR_PA
 // What is priced, and what takes longer: transformers hands sdpa a mask, which skips nothing (masking_utils.py).
 #define SLIDES(tokens)                                                                                                 \
     "the sliding window of " tokens " tokens takes less on longer sequences: a kernel is priced that skips the rest, " \
-    "as flash_attention_2 does; sdpa, "                                                                                \
-    "eager attention, cp above 1 and runs of ndtune's own executor go all the way back"
+    "as flash_attention_2 does; sdpa, eager attention and cp above 1 are priced all the way back"
 
 // sim/step lowers one kind of layer; a dense layer of these models is as wide as the experts that a token visits.
 #define DENSE_AS_EXPERTS(layers)                                                                                       \

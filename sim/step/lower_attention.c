@@ -117,11 +117,12 @@ static double window_share(const Lowering *lowering) {
 }
 
 // Layers that slide and layers that do not are one list: their attention is the mean of both. What skips the keys
-// outside is a flash kernel of one rank's whole sequence; our own executor's does not.
+// outside is a flash kernel of one rank's whole sequence. Our own executor's skips them beside cp too, unevenly over
+// ranks: not modelled.
 static void set_window(const Lowering *lowering, Task *task) {
     const ModelSpec *model = lowering->model;
     const bool skips = lowering->cp == 1 && lowering->plan->attention != ATTENTION_EAGER &&
-                       lowering->plan->attention != ATTENTION_TRITON && !lowering->target->own_kernels;
+                       lowering->plan->attention != ATTENTION_TRITON;
     const double share = skips && model->window > 0 && model->window < task->cols ? window_share(lowering) : 0;
     if (share > 0) {
         const double seen = (double)model->window / (double)task->cols;

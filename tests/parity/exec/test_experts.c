@@ -3,6 +3,8 @@
 // expert, on every mesh. test_meshes_product.c has world 8, tests/parity/pytorch the gradients beside transformers'.
 
 #include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/parity/exec/mesh_case.h"
@@ -75,22 +77,52 @@ Test(experts, those_of_other_targets_are_refused_in_a_sentence) {
     cr_expect(reason && strstr(reason, "torchtitan") && strstr(reason, "use target ndtune"), "%s", reason);
 }
 
-static Status try_capacity(int capacity, Error *error) {
-    const Mesh spread = mesh_of(1, 2, 2);
-    const RunRequest request = request_of("mixtral", &spread, 1, capacity);
+static Status try_capacity(const Mesh *mesh, int capacity, Error *error) {
+    const RunRequest request = request_of("mixtral", mesh, 1, capacity);
     const ExecOptions built = {.worker_path = NDTUNE_BIN_DIR "/ndtune-worker"};
     RunResult result;
     return exec_run(&request, &built, &arena, &result, error);
 }
 
 // Half of all tokens' visits are the mean of two ranks: more than the mean comes to one of them, unless both have
-// exactly that; more than all cannot.
-Test(experts, a_run_whose_tokens_have_no_room_ends_and_names_layer_and_expert) {
+// exactly that; more than all cannot. Of 8 experts a rank of 2 has 4.
+Test(experts, a_run_whose_tokens_have_no_room_ends_and_names_rank_layer_and_expert) {
+    const Mesh spread = mesh_of(1, 2, 2);
     Error error = {0};
-    cr_assert_neq(try_capacity(100, &error), STATUS_OK);
+    int rank = -1, first = -1, last = -1, busiest = -1;
+    long long rows = 0, of_busiest = 0, room = 0;
+    cr_assert_neq(try_capacity(&spread, 100, &error), STATUS_OK);
+    const char *of_rank = strstr(error.message, "rank "), *came = strstr(error.message, "layer 0, ");
+    cr_assert(of_rank && came && strstr(error.message, "--capacity"), "%s", error.message);
+    cr_assert_eq(sscanf(of_rank, "rank %d", &rank), 1);
+    cr_assert_eq(sscanf(came,
+                        "layer 0, %lld rows came to experts %d to %d, most of them (%lld) to expert %d, and there is "
+                        "room for %lld",
+                        &rows, &first, &last, &of_busiest, &busiest, &room),
+                 6, "%s", error.message);
+    cr_expect(first == 4 * rank && last == first + 3 && busiest >= first && busiest <= last, "%s", error.message);
+    cr_expect(rows > room && of_busiest <= rows && 4 * of_busiest >= rows, "%s", error.message);
+}
+
+// Which is the room that the run itself measured.
+Test(experts, room_for_the_busiest_layer_is_enough_and_one_per_cent_less_is_not) {
+    const Mesh spread = mesh_of(1, 4, 4);
+    const RunRequest request = request_of("mixtral", &spread, 1, 400);
+    const double most = case_run_request(&request, &arena).expert_load.most;
+    const int enough = (int)ceil(100 + most - 1e-3);
+    Error error = {0};
+    cr_expect_eq(try_capacity(&spread, enough, &error), STATUS_OK, "%s", error.message);
+    cr_expect_neq(try_capacity(&spread, enough - 1, &error), STATUS_OK, "%d was enough", enough - 1);
     cr_expect(strstr(error.message, "rows came to experts"), "%s", error.message);
-    cr_expect(strstr(error.message, "layer 0") && strstr(error.message, "--capacity"), "%s", error.message);
-    cr_expect(strstr(error.message, "rank "), "%s", error.message);
+}
+
+Test(experts, more_room_is_planned_and_touched_as_planned) {
+    const Mesh spread = mesh_of(1, 4, 4);
+    const RunRequest usual = request_of("mixtral", &spread, 1, 300), more = request_of("mixtral", &spread, 1, 400);
+    const RunResult three_times = case_run_request(&usual, &arena), four_times = case_run_request(&more, &arena);
+    cr_expect_eq(three_times.peak_bytes, three_times.planned_peak_bytes);
+    cr_expect_eq(four_times.peak_bytes, four_times.planned_peak_bytes);
+    cr_expect_gt(four_times.planned_peak_bytes, three_times.planned_peak_bytes);
 }
 
 // As many rows as all ranks send lie in the mean on each, so somebody gets at least that.
@@ -105,5 +137,6 @@ Test(experts, a_run_tells_how_unevenly_tokens_came) {
 
 Test(experts, room_for_all_tokens_is_enough_for_any) {
     Error error = {0};
-    cr_assert_eq(try_capacity(200, &error), STATUS_OK, "%s", error.message);
+    const Mesh spread = mesh_of(1, 2, 2);
+    cr_assert_eq(try_capacity(&spread, 200, &error), STATUS_OK, "%s", error.message);
 }

@@ -26,3 +26,6 @@ double reference_attention_value(const void *context);
 // future.
 extern const KernelAttention attention_shapes[];
 extern const int attention_shape_count;
+
+// Tokens that a query looks back, shorter and longer than a tile and than the shapes; listed to a 0.
+extern const int attention_windows[];

@@ -12,19 +12,43 @@ static void run(const AttentionCase *c, float *o, float *lse) {
     kernel_attention(&c->shape, c->q, c->k, c->v, o, lse, false);
 }
 
-Test(kernel_attention, equals_the_definition_in_double_for_every_shape) {
+static void equals_the_definition(int window) {
     for (int i = 0; i < attention_shape_count; i++) {
         AttentionCase c = attention_case(attention_shapes[i], 11);
         float *o = check_zeros(c.o_size), *lse = check_zeros(c.lse_size);
+        c.shape.window = window;
         run(&c, o, lse);
         reference_attention(&c);
         const double off = check_distance(o, c.o, c.o_size), off_lse = check_distance(lse, c.lse, c.lse_size);
-        cr_assert_lt(off, FORWARD, "shape %d: o is off by %g of its largest entry", i, off);
-        cr_assert_lt(off_lse, FORWARD, "shape %d: lse is off by %g", i, off_lse);
+        cr_assert_lt(off, FORWARD, "shape %d, window %d: o is off by %g of its largest entry", i, window, off);
+        cr_assert_lt(off_lse, FORWARD, "shape %d, window %d: lse is off by %g", i, window, off_lse);
         free(o);
         free(lse);
         attention_case_free(&c);
     }
+}
+
+Test(kernel_attention, equals_the_definition_in_double_for_every_shape) {
+    equals_the_definition(0);
+}
+
+Test(kernel_attention, equals_the_definition_where_queries_look_back_a_window) {
+    for (const int *window = attention_windows; *window; window++) {
+        equals_the_definition(*window);
+    }
+}
+
+Test(kernel_attention, a_window_of_everything_changes_no_bit) {
+    AttentionCase c = attention_case(attention_shapes[8], 16);
+    float *o = check_zeros(c.o_size), *all = check_zeros(c.o_size), *lse = check_zeros(c.lse_size);
+    run(&c, all, lse);
+    c.shape.window = 1000;
+    run(&c, o, lse);
+    cr_expect_arr_eq(o, all, sizeof(float) * (size_t)c.o_size);
+    free(o);
+    free(all);
+    free(lse);
+    attention_case_free(&c);
 }
 
 Test(kernel_attention, writes_nothing_between_the_strides) {

@@ -45,21 +45,31 @@ static double off_by(const AttentionCase *c, const float *gradient, double *inpu
     return off / fmax(largest, 0.1);  // a true gradient of 0, as with a single key, leaves rounding only
 }
 
-Test(kernel_attention_backward, equals_central_differences_of_the_definition_for_every_shape) {
+static void equals_central_differences(int window) {
     for (int i = 0; i < attention_shape_count; i++) {
         AttentionCase c = attention_case(attention_shapes[i], 21);
+        c.shape.window = window;
         const KernelAttention *s = &c.shape;
         Gradients g = gradients(&c);
         const int64_t heads = (int64_t)s->heads * s->head_dim, kv_heads = (int64_t)s->kv_heads * s->head_dim;
         const double dq = off_by(&c, g.dq, c.wide_q, c.q_size, s->q_stride, heads);
         const double dk = off_by(&c, g.dk, c.wide_k, c.kv_size, s->kv_stride, kv_heads);
         const double dv = off_by(&c, g.dv, c.wide_v, c.kv_size, s->kv_stride, kv_heads);
-        cr_assert_lt(dq, BACKWARD, "shape %d: dq is off by %g of its largest entry", i, dq);
-        cr_assert_lt(dk, BACKWARD, "shape %d: dk is off by %g", i, dk);
-        cr_assert_lt(dv, BACKWARD, "shape %d: dv is off by %g", i, dv);
+        cr_assert_lt(dq, BACKWARD, "shape %d, window %d: dq is off by %g of its largest entry", i, window, dq);
+        cr_assert_lt(dk, BACKWARD, "shape %d, window %d: dk is off by %g", i, window, dk);
+        cr_assert_lt(dv, BACKWARD, "shape %d, window %d: dv is off by %g", i, window, dv);
         gradients_free(&g);
         attention_case_free(&c);
     }
+}
+
+Test(kernel_attention_backward, equals_central_differences_of_the_definition_for_every_shape) {
+    equals_central_differences(0);
+}
+
+Test(kernel_attention_backward, equals_central_differences_where_queries_look_back_a_window) {
+    equals_central_differences(attention_windows[1]);
+    equals_central_differences(attention_windows[4]);
 }
 
 Test(kernel_attention_backward, adds_to_what_is_there_with_its_own_strides) {

@@ -80,6 +80,19 @@ Test(kernel_experts, of_equal_logits_the_lower_expert_is_visited) {
     cr_expect_float_eq(weights[0], 1.0 / 3, 1e-7);
 }
 
+Test(kernel_experts, logits_that_are_no_numbers_still_choose_as_many_experts) {
+    const float logits[] = {NAN, NAN, 1, NAN, NAN, INFINITY};
+    float weights[4];
+    int32_t places[4], counts[EXPERTS];
+    const KernelRoute shape = {1, EXPERTS, 4, false};
+    kernel_route(&shape, logits, weights, places, counts);
+    const int32_t want[EXPERTS] = {1, 1, 1, 0, 0, 1};
+    cr_expect_arr_eq(counts, want, sizeof want);
+    for (int i = 0; i < 4; i++) {
+        cr_expect(places[i] >= 0 && places[i] < 4);
+    }
+}
+
 // exp(2), exp(1) and exp(0) are the logits' shares: of the two chosen, or of all.
 Test(kernel_experts, weights_are_of_the_softmax_over_the_choices_or_over_all) {
     const float logits[] = {0, 2, 1};
