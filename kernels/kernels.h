@@ -99,6 +99,12 @@ typedef struct KernelAttention {
 void kernel_attention(const KernelAttention *shape, const float *q, const float *k, const float *v, float *o,
                       float *lse, bool merge);
 
+// One more score for each head, that no key has (gpt_oss): of a whole sequence's o and lse. Of its gradient, which is
+// added: delta as below.
+void kernel_attention_sinks(const KernelAttention *shape, const float *sinks, float *o, float *lse);
+void kernel_attention_sinks_backward(const KernelAttention *shape, const float *sinks, const float *lse,
+                                     const float *delta, float *dsinks);
+
 // Backward of the same block given the final o and lse of the whole sequence; d_o has o's stride.
 // delta[heads][lse_stride] = rowsum(do * o), made by kernel_attention_delta. dq[q_stride rows] (+)=, dk and dv
 // (kv_stride rows) (+)=: always added; the caller zeroes first.
@@ -122,6 +128,12 @@ typedef struct KernelGated {
 void kernel_gated(const KernelGated *shape, const float *gate, const float *up, float *s);
 void kernel_gated_backward(const KernelGated *shape, const float *ds, const float *gate, const float *up, float *dgate,
                            float *dup);
+
+// As gpt_oss: gate is cut off above 7, up beyond 7 either way, s = gate sigmoid(1.702 gate) (up + 1). The shape's
+// activation is not used.
+void kernel_clamped(const KernelGated *shape, const float *gate, const float *up, float *s);
+void kernel_clamped_backward(const KernelGated *shape, const float *ds, const float *gate, const float *up,
+                             float *dgate, float *dup);
 
 // ---- layers of experts
 

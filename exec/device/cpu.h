@@ -18,7 +18,8 @@ CpuTask cpu_load_tokens, cpu_embed, cpu_embed_backward, cpu_position, cpu_positi
 CpuTask cpu_rmsnorm, cpu_rmsnorm_backward, cpu_layernorm, cpu_layernorm_backward, cpu_qk_norm, cpu_qk_norm_backward,
     cpu_column_sum, cpu_gemm, cpu_rope, cpu_gated, cpu_gated_backward, cpu_activation, cpu_activation_backward;
 // cpu_tasks_experts.c
-CpuTask cpu_route, cpu_route_backward, cpu_permute, cpu_unpermute, cpu_unpermute_backward, cpu_grouped_gemm;
+CpuTask cpu_route, cpu_route_backward, cpu_permute, cpu_unpermute, cpu_unpermute_backward, cpu_grouped_gemm,
+    cpu_expert_bias_gradient;
 // cpu_tasks_attention.c
 CpuTask cpu_attention, cpu_attention_backward;
 // cpu_tasks_cast.c

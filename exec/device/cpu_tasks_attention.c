@@ -4,6 +4,22 @@
 #include "exec/device/attention_pairs.h"
 #include "exec/device/cpu.h"
 
+// When the last block is merged. Heads that sp cuts have none (sim/frameworks/axis_rules.c).
+static void add_sinks(const Blocks *blocks) {
+    const TaskCall *call = blocks->call;
+    const float *sinks = call_optional(call, AT_ATTENTION_SINKS);
+    if (!sinks || call->task->ring_step < call->program->plan.mesh.size[AXIS_CP] - 1) {
+        return;
+    }
+    for (int s = 0; s < call->task->sequences; s++) {
+        for (int i = 0; i < blocks->query.count; i++) {
+            const Pair at = attention_pair(blocks, s, i, 0);
+            kernel_attention_sinks(&at.shape, sinks, call_floats(call, AT_ATTENTION_O) + at.q_row * at.shape.o_stride,
+                                   call_floats(call, AT_ATTENTION_LSE) + at.lse_at);
+        }
+    }
+}
+
 void cpu_attention(const TaskCall *call) {
     const Blocks blocks = attention_blocks(call);
     const float *q = call_floats(call, AT_ATTENTION_Q), *k = call_floats(call, AT_ATTENTION_K),
@@ -24,6 +40,7 @@ void cpu_attention(const TaskCall *call) {
             }
         }
     }
+    add_sinks(&blocks);
 }
 
 static void zero_rows(int64_t rows, int64_t cols, int64_t stride, float *x) {
@@ -43,6 +60,11 @@ static void backward_begin(const Blocks *blocks) {
         return;
     }
     zero_rows(task->rows, blocks->o_stride, task->stride, call_floats(call, AT_ATTENTION_BACKWARD_DQ));
+    const float *const sinks = call_optional(call, AT_ATTENTION_BACKWARD_SINKS);
+    float *const dsinks = sinks ? call_floats(call, AT_ATTENTION_BACKWARD_DSINKS) : NULL;
+    if (sinks && !task->accumulate) {
+        kernel_zero(call_elements(call, AT_ATTENTION_BACKWARD_DSINKS), dsinks);
+    }
     for (int s = 0; s < task->sequences; s++) {
         for (int i = 0; i < blocks->query.count; i++) {
             const Pair at = attention_pair(blocks, s, i, 0);
@@ -50,6 +72,10 @@ static void backward_begin(const Blocks *blocks) {
             kernel_attention_delta(&at.shape, call_floats(call, AT_ATTENTION_O) + o_at,
                                    call_floats(call, AT_ATTENTION_BACKWARD_DO) + o_at,
                                    call_floats(call, AT_ATTENTION_BACKWARD_WORKSPACE) + at.lse_at);
+            if (sinks) {
+                kernel_attention_sinks_backward(&at.shape, sinks, call_floats(call, AT_ATTENTION_LSE) + at.lse_at,
+                                                call_floats(call, AT_ATTENTION_BACKWARD_WORKSPACE) + at.lse_at, dsinks);
+            }
         }
     }
 }

@@ -65,10 +65,56 @@ void cpu_unpermute_backward(const TaskCall *call) {
                             call_floats(call, AT_UNPERMUTE_BACKWARD_DWEIGHTS));
 }
 
+static int64_t rows_of_group(const KernelGroups *groups, int group) {
+    int64_t rows = 0;
+    for (int part = 0; part < groups->parts; part++) {
+        rows += groups->counts[part * groups->count + group];
+    }
+    return rows;
+}
+
+// Ranks of tp sum their parts of a product: the first adds the bias that all of them have, and makes its gradient.
+static bool is_anothers(const TaskCall *call) {
+    return call->task->replicated > 0 && call->at->at[AXIS_TP] > 0;
+}
+
+static void begin_with_bias(const TaskCall *call, const KernelGroups *groups) {
+    const int64_t cols = call->task->n;
+    const bool anothers = is_anothers(call);
+    const float *bias = call_floats(call, AT_GROUPED_BIAS);
+    float *c = call_floats(call, AT_GEMM_C);
+    for (int g = 0; g < groups->count; g++) {
+        const int64_t rows = rows_of_group(groups, g);
+        if (anothers) {
+            kernel_zero(rows * cols, c);
+        } else {
+            kernel_fill_rows(rows, cols, bias + g * cols, c);
+        }
+        c += rows * cols;
+    }
+}
+
+void cpu_expert_bias_gradient(const TaskCall *call) {
+    const Task *task = call->task;
+    const KernelGroups groups = call_groups(call, AT_COLUMN_SUM_CAME);
+    const bool anothers = is_anothers(call);
+    const float *x = call_floats(call, AT_COLUMN_SUM_X);
+    float *sums = call_floats(call, AT_COLUMN_SUM_SUMS);
+    for (int g = 0; g < groups.count; g++) {
+        const int64_t rows = rows_of_group(&groups, g);
+        kernel_column_sum(anothers ? 0 : rows, task->cols, x, sums + g * task->cols, task->accumulate);
+        x += rows * task->cols;
+    }
+}
+
 void cpu_grouped_gemm(const TaskCall *call) {
     const Task *task = call->task;
     const KernelGroups groups = call_groups(call, AT_GROUPED_CAME);
+    const bool biased = task->operand_count > AT_GROUPED_BIAS;
+    if (biased) {
+        begin_with_bias(call, &groups);
+    }
     kernel_grouped_gemm(&groups, task->trans_a, task->trans_b, task->trans_a ? task->m : task->n,
                         task->trans_a ? task->n : task->k, call_floats(call, AT_GEMM_A), call_floats(call, AT_GEMM_B),
-                        call_floats(call, AT_GEMM_C), task->accumulate);
+                        call_floats(call, AT_GEMM_C), task->accumulate || biased);
 }

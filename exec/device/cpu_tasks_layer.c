@@ -90,6 +90,10 @@ void cpu_qk_norm_backward(const TaskCall *call) {
 
 void cpu_column_sum(const TaskCall *call) {
     const Task *task = call->task;
+    if (task->operand_count > AT_COLUMN_SUM_CAME) {
+        cpu_expert_bias_gradient(call);
+        return;
+    }
     kernel_column_sum(task->rows, task->cols, call_floats(call, AT_COLUMN_SUM_X), call_floats(call, AT_COLUMN_SUM_SUMS),
                       task->accumulate);
 }
@@ -114,19 +118,30 @@ void cpu_rope(const TaskCall *call) {
     }
 }
 
+// Of models whose experts' products have biases (gpt_oss), those are clamped.
+static bool is_clamped(const TaskCall *call, int came) {
+    return call->task->operand_count > came && call->program->model.experts.bias;
+}
+
 void cpu_gated(const TaskCall *call) {
     const KernelGated shape = call_gated_rows(call, AT_SWIGLU_CAME);
-    (call->bitwise ? exact_gated : kernel_gated)(&shape, call_floats(call, AT_SWIGLU_GATE),
-                                                 call_floats(call, AT_SWIGLU_UP), call_floats(call, AT_SWIGLU_S));
+    const bool clamped = is_clamped(call, AT_SWIGLU_CAME);
+    (clamped         ? kernel_clamped
+     : call->bitwise ? exact_gated
+                     : kernel_gated)(&shape, call_floats(call, AT_SWIGLU_GATE), call_floats(call, AT_SWIGLU_UP),
+                                     call_floats(call, AT_SWIGLU_S));
 }
 
 void cpu_gated_backward(const TaskCall *call) {
     const KernelGated shape = call_gated_rows(call, AT_SWIGLU_BACKWARD_CAME);
     float *const dgate = call_floats(call, AT_SWIGLU_BACKWARD_DGATE);
     float *const dup = call_floats(call, AT_SWIGLU_BACKWARD_DUP);
-    (call->bitwise ? exact_gated_backward : kernel_gated_backward)(
-        &shape, call_floats(call, AT_SWIGLU_BACKWARD_DS), call_floats(call, AT_SWIGLU_BACKWARD_GATE),
-        call_floats(call, AT_SWIGLU_BACKWARD_UP), dgate, dup);
+    const bool clamped = is_clamped(call, AT_SWIGLU_BACKWARD_CAME);
+    (clamped         ? kernel_clamped_backward
+     : call->bitwise ? exact_gated_backward
+                     : kernel_gated_backward)(&shape, call_floats(call, AT_SWIGLU_BACKWARD_DS),
+                                              call_floats(call, AT_SWIGLU_BACKWARD_GATE),
+                                              call_floats(call, AT_SWIGLU_BACKWARD_UP), dgate, dup);
 }
 
 void cpu_activation(const TaskCall *call) {

@@ -8,7 +8,7 @@
 #include "kernels/exact.h"
 #include "kernels/kernels.h"
 
-enum { TASK_MAX_OPERANDS = 12 };
+enum { TASK_MAX_OPERANDS = 13 };
 
 typedef struct TaskCall {
     const StepProgram *program;

@@ -84,6 +84,9 @@ static const Field model_fields[] = {
     COUNT_OR_NONE(ModelSpec, experts.ffn),
     COUNT_OR_NONE(ModelSpec, experts.shared_ffn),
     FLAG(ModelSpec, experts.unscaled),
+    FLAG(ModelSpec, experts.router_bias),
+    FLAG(ModelSpec, experts.bias),
+    FLAG(ModelSpec, sinks),
 };
 
 #define FIELDS(table) table, sizeof table / sizeof *table

@@ -199,3 +199,44 @@ void kernel_attention_delta(const KernelAttention *shape, const float *o, const 
     const Delta work = {shape, o, d_o, delta};
     parallel_rows(shape->queries, (int64_t)shape->heads * shape->head_dim, delta_rows, &work);
 }
+
+typedef struct Sinks {
+    const KernelAttention *shape;
+    const float *sinks;
+    float *o, *lse;
+} Sinks;
+
+static void sinks_rows(const void *context, int64_t begin, int64_t end) {
+    const Sinks *s = context;
+    const int head_dim = s->shape->head_dim;
+    for (int64_t row = begin; row < end; row++) {
+        for (int head = 0; head < s->shape->heads; head++) {
+            float *restrict o = s->o + row * s->shape->o_stride + (int64_t)head * head_dim;
+            float *lse = s->lse + head * s->shape->lse_stride + row;
+            const float high = fmaxf(*lse, s->sinks[head]), low = fminf(*lse, s->sinks[head]);
+            const float both = high + log1pf(expf(low - high)), keep = expf(*lse - both);
+            *lse = both;
+            for (int i = 0; i < head_dim; i++) {
+                o[i] *= keep;
+            }
+        }
+    }
+}
+
+void kernel_attention_sinks(const KernelAttention *shape, const float *sinks, float *o, float *lse) {
+    const Sinks work = {shape, sinks, o, lse};
+    parallel_rows(shape->queries, (int64_t)shape->heads * shape->head_dim, sinks_rows, &work);
+}
+
+// What the score took of the others: its share p, whose value is zero, so d sink = p (0 - delta).
+void kernel_attention_sinks_backward(const KernelAttention *shape, const float *sinks, const float *lse,
+                                     const float *delta, float *dsinks) {
+    for (int head = 0; head < shape->heads; head++) {
+        double sum = 0;
+        for (int64_t row = 0; row < shape->queries; row++) {
+            const int64_t at = head * shape->lse_stride + row;
+            sum += exp((double)sinks[head] - (double)lse[at]) * (double)delta[at];
+        }
+        dsinks[head] -= (float)sum;
+    }
+}

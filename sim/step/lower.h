@@ -52,7 +52,7 @@ typedef enum {
     MARK_UNIT_GRADIENT,      // this unit's gradient of the micro-step is complete
 } Mark;
 
-enum { OP_MAX_OPERANDS = 12 };
+enum { OP_MAX_OPERANDS = 13 };
 
 // Operands of marks.
 enum { AT_MARK_FROM, AT_MARK_TO, AT_MARK_SCALE };

@@ -244,6 +244,13 @@ static OpRef eager_probabilities(Lowering *lowering) {
     return op_whole(lowering, lowering_tensor(lowering, "attention_probabilities", ROLE_ACTIVATION, DTYPE_FP8, bytes));
 }
 
+// What only a program that runs has to be told.
+static void told_sinks(Lowering *lowering, Op *op) {
+    if (lowering->model->sinks && lowering->target->own_kernels) {
+        op_operand(op, unit_slice(lowering, lowering->weights[UNIT_LAYER], "sinks", "sinks"), ACCESS_READ);
+    }
+}
+
 void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t o, int32_t lse) {
     const OpRef probabilities = eager_probabilities(lowering);
     Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_ATTENTION, PHASE_FORWARD, "attention");
@@ -259,6 +266,7 @@ void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t o, int
     if (fp8_saves_inputs(lowering)) {
         op_operand(op, op_whole(lowering, attention_projected(lowering)), ACCESS_WRITE);
     }
+    told_sinks(lowering, op);
 }
 
 void add_attention_backward(Lowering *lowering, const AttentionRefs *refs, const AttentionRefs *gradients, int32_t o,
@@ -283,6 +291,7 @@ void add_attention_backward(Lowering *lowering, const AttentionRefs *refs, const
     if (lowering->model->sinks) {
         op_operand(op, unit_slice(lowering, lowering->gradients[UNIT_LAYER], "sinks", "sinks"), ACCESS_WRITE);
     }
+    told_sinks(lowering, op);
 }
 
 int32_t attention_inner(Lowering *lowering) {

@@ -218,6 +218,9 @@ static Op backward_block(const Lowering *lowering, const Op *attention, const Ri
         values_half(lowering, gradient, dtype_bytes(lowering->tensors[gradient.tensor].dtype));
     block.operands[AT_ATTENTION_BACKWARD_DK].access = block.operands[AT_ATTENTION_BACKWARD_DV].access = ACCESS_WRITE;
     block.operands[AT_ATTENTION_BACKWARD_WORKSPACE].access = hop == 0 ? ACCESS_WRITE : ACCESS_READ;
+    if (lowering->model->sinks && lowering->target->own_kernels) {  // which the first makes
+        block.operands[AT_ATTENTION_BACKWARD_DSINKS].access = hop == 0 ? ACCESS_WRITE : ACCESS_READ;
+    }
     return block;
 }
 

@@ -7,6 +7,8 @@
 // Under tp every rank has a slice of each expert's width and all tokens. Operations: transformers 5.23,
 // integrations/moe.py grouped_mm_experts_forward; other frameworks differ in how many kernels they are.
 
+#include <string.h>
+
 #include "sim/step/lower_ops.h"
 
 static int64_t least(int64_t a, int64_t b) {
@@ -84,10 +86,17 @@ static ExpertTensors expert_tensors(Lowering *lowering) {
                            .back = lowering->ep > 1 ? routed_by(lowering, "experts_back", d->hidden) : out};
 }
 
+// Its traffic is not priced: as many elements as there are experts.
+static const char *router_bias(const Lowering *lowering) {
+    return lowering->model->experts.router_bias && lowering->target->own_kernels ? "router_bias" : NULL;
+}
+
 static Linear router_linear(const Lowering *lowering) {
     return (Linear){.name = "router",
                     .first = "router",
                     .last = "router",
+                    .first_bias = router_bias(lowering),
+                    .last_bias = router_bias(lowering),
                     .backward_name = "router dgrad",
                     .weight_name = "router wgrad",
                     .unit = UNIT_LAYER,
@@ -120,18 +129,18 @@ static int32_t gate_of(Lowering *lowering, const char *name) {
 // ---- grouped products
 
 typedef struct Grouped {
-    const char *name, *dgrad, *wgrad, *weights;
+    const char *name, *dgrad, *wgrad, *weights, *bias;
     int64_t in, out;
 } Grouped;
 
 static Grouped grouped_up(const Lowering *lowering) {
-    return (Grouped){"experts gate up", "experts gate up dgrad", "experts gate up wgrad",
-                     "experts_up",      lowering->dims.hidden,   2 * expert_ffn(lowering)};
+    return (Grouped){"experts gate up", "experts gate up dgrad", "experts gate up wgrad", "experts_up",
+                     "experts_up_bias", lowering->dims.hidden,   2 * expert_ffn(lowering)};
 }
 
 static Grouped grouped_down(const Lowering *lowering) {
-    return (Grouped){"experts down", "experts down dgrad", "experts down wgrad",
-                     "experts_down", expert_ffn(lowering), lowering->dims.hidden};
+    return (Grouped){"experts down",      "experts down dgrad", "experts down wgrad", "experts_down",
+                     "experts_down_bias", expert_ffn(lowering), lowering->dims.hidden};
 }
 
 // Their bf16 weights, or the copies that Transformer Engine keeps.
@@ -179,11 +188,24 @@ static int64_t casts(const Lowering *lowering, GemmRole role, int64_t width) {
     return lowering->fp8 != FP8_NONE ? fp8_rows_cast_bytes(lowering, role) * received_rows(lowering) * width : 0;
 }
 
+// Elements of the bias behind a product whose parts tp ranks sum.
+static int64_t replicated_bias(const Lowering *lowering, const char *bias) {
+    return lowering->target->own_kernels && strcmp(bias, "experts_down_bias") == 0
+               ? lowering_local_experts(lowering) * lowering->dims.hidden
+               : 0;
+}
+
 static Op *add_grouped_forward(Lowering *lowering, const Grouped *grouped, const ExpertTensors *tensors, int32_t x,
                                int32_t y) {
     Op *op = add_grouped(lowering, SECTION_LAYER_FORWARD, grouped->name, op_whole(lowering, x),
                          grouped_weights(lowering, grouped), op_whole(lowering, y));
     told(lowering, op, tensors->come);
+    if (lowering->model->experts.bias && lowering->target->own_kernels) {
+        op_operand(
+            op, unit_slice(lowering, lowering->weights[lowering_expert_unit(lowering)], grouped->bias, grouped->bias),
+            ACCESS_READ);
+        op->task.replicated = replicated_bias(lowering, grouped->bias);
+    }
     op->task.trans_b = true;
     set_product(op, received_rows(lowering), grouped->out, grouped->in, grouped_flops(lowering, grouped));
     op->task.cast_bytes = casts(lowering, GEMM_FORWARD, grouped->in);
@@ -431,7 +453,8 @@ static void route_backward(Lowering *lowering, const Half *half, const ExpertTen
 }
 
 // Each row's gradient goes to the bias of its expert.
-static void add_expert_bias(Lowering *lowering, const char *slice, int32_t dy, int64_t cols) {
+static void add_expert_bias(Lowering *lowering, const ExpertTensors *tensors, const char *slice, int32_t dy,
+                            int64_t cols) {
     if (lowering->model->experts.bias) {
         Op *op = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_COLUMN_SUM, PHASE_BACKWARD, "bias gradient");
         op->task.rows = received_rows(lowering);
@@ -439,6 +462,8 @@ static void add_expert_bias(Lowering *lowering, const char *slice, int32_t dy, i
         op_operand(op, op_whole(lowering, dy), ACCESS_READ);
         op_operand(op, unit_slice(lowering, lowering->gradients[lowering_expert_unit(lowering)], slice, slice),
                    ACCESS_WRITE);
+        op->task.replicated = replicated_bias(lowering, slice);
+        told(lowering, op, tensors->come);
     }
 }
 
@@ -469,7 +494,7 @@ void lower_experts_backward(Lowering *lowering, const Half *half, const HalfGrad
     if (spread) {
         dispatch(lowering, section, &tensors, dback, dout);
     }
-    add_expert_bias(lowering, "experts_down_bias", dout, hidden);
+    add_expert_bias(lowering, &tensors, "experts_down_bias", dout, hidden);
     op = add_grouped_backward(lowering, &down, &tensors, tensors.act, dact, dout);
     op->task.cast_bytes += beside_bytes(lowering, BIAS_BACKWARD_BYTES, hidden);
     op = add_gated(lowering, section, TASK_SWIGLU_BACKWARD, "experts swiglu backward");
@@ -481,7 +506,7 @@ void lower_experts_backward(Lowering *lowering, const Half *half, const HalfGrad
     op_operand(op, op_whole(lowering, dgate_up), ACCESS_WRITE);
     op_operand(op, column(lowering, dgate_up, expert_ffn(lowering)), ACCESS_WRITE);
     told(lowering, op, tensors.come);
-    add_expert_bias(lowering, "experts_up_bias", dgate_up, 2 * expert_ffn(lowering));
+    add_expert_bias(lowering, &tensors, "experts_up_bias", dgate_up, 2 * expert_ffn(lowering));
     add_grouped_backward(lowering, &up, &tensors, tensors.in, drouted, dgate_up);
     const int32_t dsent = spread ? moved_by(lowering, "dexperts_sent") : drouted;
     if (spread) {

@@ -13,7 +13,7 @@ static const double INIT_STD = 0.02;
 static int32_t slices_of_part(const Lowering *lowering) {
     int32_t count = 0;
     for (int32_t i = 0; i < lowering->slice_count; i++) {
-        count += lowering->slices[i].part == lowering->part;
+        count += lowering->slices[i].part == lowering->part && !lowering->slices[i].unnumbered;
     }
     return count;
 }
@@ -60,6 +60,7 @@ void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec) {
 // `each` blocks of every expert.
 static void add_expert_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec, int each) {
     add_blocks(lowering, unit, spec, each * lowering->model->experts.count, true);
+    lowering->slices[lowering->slice_count - 1].unnumbered = spec->fill == FILL_ZERO;
 }
 
 // Of adapters, the unit that they are in.

@@ -133,7 +133,7 @@ typedef struct Task {
     int32_t groups;         // grouped GEMM: experts
     int32_t window;         // attention: tokens that it looks back in some layers; 0 = all in every layer
     double window_share;    //   of the layers
-    int64_t replicated;     // square sum: leading elements of the unit that every tp rank holds
+    int64_t replicated;     // square sum: leading elements of the unit that every tp rank holds; bias: all of it
     double factor;          // GEMM: of the product; 0 = 1
     double flops;           // arithmetic of the representative rank
     int64_t traffic_bytes;  // least memory traffic: operands once

@@ -23,6 +23,7 @@ typedef struct ParamSlice {
     int32_t blocks;           // of which the local rows are parts, each cut by itself
     int64_t block_rows;       // of a whole one
     bool spread;              // ranks of ep have other blocks
+    bool unnumbered;          // takes no id: begins as zeros, in another place where ep spreads experts
     int64_t offset_elements;  // inside the unit's flat parameter
     double init_std;          // 0 = filled with init_value
     double init_value;

@@ -162,8 +162,12 @@ static void plans_train(const MeshFamily *family, const Pool *pool, const int *c
 }
 
 void mesh_plans_train(const MeshFamily *family, int world) {
+    mesh_plans_train_with(family, world, AXES_FIRST, AXIS_COUNT);
+}
+
+void mesh_plans_train_with(const MeshFamily *family, int world, AxisMask axes, Axis cut) {
     Pool *pool = calloc(1, sizeof *pool);
-    add_world(pool, family, world, true, (Shapes){AXES_FIRST, AXIS_COUNT});
+    add_world(pool, family, world, true, (Shapes){axes, cut});
     plans_train(family, pool, NULL, pool->count);
     free(pool);
 }

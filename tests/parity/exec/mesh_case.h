@@ -29,6 +29,8 @@ TrainPlan mesh_spread_plan(const MeshFamily *family, const Mesh *mesh, int index
 // Stages 0 to 3, reshard always and never, recompute none and full, one and two micro-steps on every shape of a world:
 // canonical plans, once each. Each is expected to train as one rank.
 void mesh_plans_train(const MeshFamily *family, int world);
+// The same for shapes of all of `axes` in which `cut` is above 1; AXIS_COUNT: of all.
+void mesh_plans_train_with(const MeshFamily *family, int world, AxisMask axes, Axis cut);
 
 // Of those of several worlds, listed to a 0, a few that show every pair of axis size and choice. A world above 8 costs
 // most: of its shapes one choice each is all that there is.

@@ -33,6 +33,13 @@ static Mesh mesh_of(int pp, int dp_shard, int ep) {
     return mesh;
 }
 
+static Mesh mesh_named(const char *text) {
+    Mesh mesh;
+    Error error = {0};
+    cr_assert_eq(mesh_parse(text, &mesh, &error), STATUS_OK, "%s", error.message);
+    return mesh;
+}
+
 static RunRequest request_of(const char *type, const Mesh *mesh, int grad_accum, int capacity) {
     TrainPlan plan;
     cr_assert(mesh_plan(&mesh_twos_experts, mesh, grad_accum, &plan));
@@ -42,6 +49,9 @@ static RunRequest request_of(const char *type, const Mesh *mesh, int grad_accum,
     RunRequest request = mesh_request(&mesh_twos_experts, &plan);
     cr_assert(model_set_family(&request.model, type));
     request.model.experts.unscaled = strcmp(type, "olmoe") == 0;
+    request.model.experts.bias = request.model.experts.router_bias = request.model.sinks;
+    request.model.window = request.model.sinks ? 7 : 0;
+    request.model.window_every = request.model.sinks ? 2 : 0;
     return request;
 }
 
@@ -55,7 +65,7 @@ static void expect_same(const char *type, const Mesh *mesh, int grad_accum) {
 }
 
 Test(experts, every_type_of_router_trains_as_one_rank) {
-    const char *const types[] = {"mixtral", "qwen3_moe", "olmoe"};
+    const char *const types[] = {"mixtral", "qwen3_moe", "olmoe", "gpt_oss"};
     const Mesh spread = mesh_of(1, 2, 2);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         expect_same(types[i], &spread, 1);
@@ -63,8 +73,20 @@ Test(experts, every_type_of_router_trains_as_one_rank) {
 }
 
 Test(experts, stages_train_as_one_rank) {
-    const Mesh stages = mesh_of(2, 2, 2);
-    expect_same("mixtral", &stages, 4);
+    const char *const meshes[] = {"pp=2,dp_shard=2,ep=2", "pp=2,cp=2,ep=2", "pp=2,dp_shard=4,ep=4"};
+    for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
+        const Mesh stages = mesh_named(meshes[i]);
+        expect_same("mixtral", &stages, 8 / mesh_group_size(&stages, AXES_BATCH));
+    }
+}
+
+// Its second bias is added by one rank of tp, its sinks by each rank for its heads, when its last keys have come.
+Test(experts, biases_clamps_sinks_and_windows_train_as_one_rank) {
+    const char *const meshes[] = {"tp=2", "cp=2,tp=2", "cp=4", "dp_shard=2,cp=2,ep=4", "pp=2,tp=2"};
+    for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
+        const Mesh mesh = mesh_named(meshes[i]);
+        expect_same("gpt_oss", &mesh, mesh.size[AXIS_PP] > 1 ? 4 : 1 + i % 2);
+    }
 }
 
 // Their programs tell no task how many rows there are.

@@ -171,6 +171,7 @@ def llama_like(model, offset=0.0, qk_norm=False, biases=False, post=False):
 
 
 EXPERTS, ACTIVE = 4, 2
+WINDOW = 7
 
 
 def experts(model, block, parts, qk_norm=False):
@@ -191,6 +192,37 @@ def experts(model, block, parts, qk_norm=False):
             Stack("experts_down", [getattr(e, parts[2]).weight for e in f.experts]),
         ]
         units.append(s)
+    return units + [head(model, model.model.norm, None, model.lm_head)]
+
+
+def gpt_oss(model):
+    """Its experts lie in one tensor each, [expert, in, out], gates and ups by turns."""
+    units = [[Slice("embed", model.model.embed_tokens.weight)]]
+    apart = lambda p: p.reshape(EXPERTS, -1, FFN, 2).permute(0, 3, 2, 1).reshape(EXPERTS * 2 * FFN, -1)
+    turned = lambda p: p.permute(0, 2, 1).reshape(EXPERTS * HIDDEN, FFN)
+    for layer in model.model.layers:
+        a, router, e = layer.self_attn, layer.mlp.router, layer.mlp.experts
+        units.append(
+            [
+                Slice("router", router.weight),
+                Slice("router_bias", router.bias),
+                Slice("attention_norm", layer.input_layernorm.weight),
+                Slice("mlp_norm", layer.post_attention_layernorm.weight),
+                Slice("bo", a.o_proj.bias),
+                Slice("experts_down_bias", e.down_proj_bias),
+                Slice("bq", a.q_proj.bias),
+                Slice("bk", a.k_proj.bias),
+                Slice("bv", a.v_proj.bias),
+                Slice("wq", a.q_proj.weight),
+                Slice("wk", a.k_proj.weight),
+                Slice("wv", a.v_proj.weight),
+                Slice("wo", a.o_proj.weight),
+                Slice("experts_up_bias", e.gate_up_proj_bias, apart),
+                Slice("sinks", a.sinks),
+                Slice("experts_up", e.gate_up_proj, apart),
+                Slice("experts_down", e.down_proj, turned),
+            ]
+        )
     return units + [head(model, model.model.norm, None, model.lm_head)]
 
 
@@ -369,6 +401,20 @@ MODELS = {
         lora,
     ),
     "mistral": lambda: (T.MistralForCausalLM(T.MistralConfig(sliding_window=None, **sizes())), llama_like),
+    "mistral_window": lambda: (T.MistralForCausalLM(T.MistralConfig(sliding_window=WINDOW, **sizes())), llama_like),
+    "gpt_oss": lambda: (
+        T.GptOssForCausalLM(
+            T.GptOssConfig(
+                head_dim=HEAD_DIM,
+                num_local_experts=EXPERTS,
+                num_experts_per_tok=ACTIVE,
+                sliding_window=WINDOW,
+                rope_scaling=None,
+                **sizes()
+            )
+        ),
+        gpt_oss,
+    ),
     "qwen2": lambda: (T.Qwen2ForCausalLM(T.Qwen2Config(**sizes())), lambda m: llama_like(m, biases=True)),
     "qwen3": lambda: (
         T.Qwen3ForCausalLM(T.Qwen3Config(head_dim=HEAD_DIM, **sizes())),
@@ -467,7 +513,9 @@ def start(units):
     """ndtune's weights: unit 0 the embedding, 1 a layer, 2 the head."""
     for u, unit in enumerate(units):
         number, instance = (0, 0) if u == 0 else (2, 0) if u == len(units) - 1 else (1, u - 1)
-        for tensor, s in enumerate(unit):
+        numbered = [s for s in unit if not (s.name.startswith("experts_") and s.name.endswith("_bias"))]
+        for s in unit:
+            tensor = numbered.index(s) if s in numbered else 0
             target = s.weight()
             if s.normal:
                 value = initial(number, tensor, instance, tuple(target.shape))

@@ -113,9 +113,13 @@ static bool is_adapted(const char *type) {
     return strcmp(type, ADAPTED) == 0;
 }
 
-// Softmax over the choices, or over all experts; norms of queries and keys in two of them.
-static const char *const routed[] = {"mixtral", "qwen3_moe", "olmoe"};
+// Softmax over the choices, or over all experts; norms of queries and keys in two of them; biases, clamps, sinks and a
+// window in every other layer.
+static const char *const routed[] = {"mixtral", "qwen3_moe", "olmoe", "gpt_oss"};
 enum { ROUTED = sizeof routed / sizeof routed[0] };
+
+static const char *const SLIDING = "mistral_window";
+enum { WINDOW = 7 };
 
 static ModelSpec model_of(const char *type) {
     ModelSpec sizes = {.name = "test",
@@ -136,12 +140,17 @@ static ModelSpec model_of(const char *type) {
             type = "llama";
         }
     }
+    const bool oss = strcmp(type, "gpt_oss") == 0, sliding = strcmp(type, SLIDING) == 0;
+    sizes.window = oss || sliding ? WINDOW : 0;
+    sizes.window_every = oss ? 2 : 0;
     for (int i = 0; i < ROUTED; i++) {
         if (strcmp(routed[i], type) == 0) {
-            sizes.experts = (Experts){.count = 4, .active = 2, .ffn = sizes.ffn, .unscaled = i == ROUTED - 1};
+            sizes.experts = (Experts){
+                .count = 4, .active = 2, .ffn = sizes.ffn, .unscaled = strcmp(type, "olmoe") == 0, .bias = oss};
+            sizes.experts.router_bias = oss;
         }
     }
-    return exec_family(sizes, is_adapted(type) ? "llama" : type);
+    return exec_family(sizes, is_adapted(type) ? "llama" : sliding ? "mistral" : type);
 }
 
 static RunRequest request_of(const char *type, bool gradients) {
@@ -371,6 +380,11 @@ Test(pytorch, layers_of_experts_train_as_those_of_transformers) {
         check_first_step(routed[i], fixture_of(routed[i]));
         check_training(routed[i], fixture_of(routed[i]));
     }
+}
+
+Test(pytorch, a_sliding_window_trains_as_its_own) {
+    check_first_step(SLIDING, fixture_of(SLIDING));
+    check_training(SLIDING, fixture_of(SLIDING));
 }
 
 Test(pytorch, adapters_train_as_those_of_peft) {

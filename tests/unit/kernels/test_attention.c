@@ -128,3 +128,60 @@ Test(kernel_attention, survives_scores_beyond_the_range_of_the_exponential) {
     free(lse);
     attention_case_free(&c);
 }
+
+// ---------------------------------------------------------------------------------------------- sinks
+
+enum { SINK_HEADS = 4 };
+
+typedef struct SinkCase {
+    AttentionCase *c;
+    double sinks[SINK_HEADS];
+} SinkCase;
+
+// Of one more key, whose value is zero: o shrinks by its share.
+static double sink_keeps(const SinkCase *s, int head, int64_t row) {
+    const double lse = s->c->lse[head * s->c->shape.lse_stride + row];
+    return 1 / (1 + exp(s->sinks[head] - lse));
+}
+
+static double sink_value(const void *context) {
+    const SinkCase *s = context;
+    const KernelAttention *shape = &s->c->shape;
+    double value = 0;
+    for (int64_t row = 0; row < shape->queries; row++) {
+        for (int64_t i = 0; i < (int64_t)shape->heads * shape->head_dim; i++) {
+            const int64_t at = row * shape->o_stride + i;
+            value += s->c->wide_d_o[at] * s->c->o[at] * sink_keeps(s, (int)(i / shape->head_dim), row);
+        }
+    }
+    return value;
+}
+
+Test(kernel_attention, a_sink_is_a_key_without_a_value) {
+    AttentionCase c = attention_case(attention_shapes[2], 17);
+    const float sinks[SINK_HEADS] = {-3, 0, 2.5f, 40};
+    SinkCase s = {&c, {-3, 0, 2.5, 40}};
+    float *o = check_zeros(c.o_size), *lse = check_zeros(c.lse_size), *delta = check_zeros(c.lse_size);
+    float dsinks[SINK_HEADS] = {1, 1, 1, 1};
+    run(&c, o, lse);
+    reference_attention(&c);
+    kernel_attention_sinks(&c.shape, sinks, o, lse);
+    kernel_attention_delta(&c.shape, o, c.d_o, delta);
+    kernel_attention_sinks_backward(&c.shape, sinks, lse, delta, dsinks);
+    for (int64_t row = 0; row < c.shape.queries; row++) {
+        for (int head = 0; head < SINK_HEADS; head++) {
+            const int64_t at = row * c.shape.o_stride + head * c.shape.head_dim;
+            const double keeps = sink_keeps(&s, head, row), was = c.lse[head * c.shape.lse_stride + row];
+            cr_assert_float_eq(o[at], c.o[at] * keeps, FORWARD);
+            cr_assert_float_eq(lse[head * c.shape.lse_stride + row],
+                               fmax(was, s.sinks[head]) + log1p(exp(-fabs(was - s.sinks[head]))), 1e-5);
+        }
+    }
+    for (int head = 0; head < SINK_HEADS; head++) {
+        cr_expect_float_eq(dsinks[head] - 1, check_slope(sink_value, &s, s.sinks + head), 2e-5);
+    }
+    free(o);
+    free(lse);
+    free(delta);
+    attention_case_free(&c);
+}

@@ -84,3 +84,69 @@ Test(kernel_gated_backward, equals_central_differences_also_in_place) {
         check_backward(kind, true);
     }
 }
+
+// ---------------------------------------------------------------------------------------------- clamped
+
+// transformers' GptOssExperts: alpha 1.702, limit 7.
+static double clamped(double gate, double up) {
+    gate = fmin(gate, 7);
+    return gate / (1 + exp(-1.702 * gate)) * (fmax(fmin(up, 7), -7) + 1);
+}
+
+static double clamped_value(const void *context) {
+    const Gated *s = context;
+    double value = 0.0;
+    for (int i = 0; i < ROWS * COLS; i++) {
+        const int at = i / COLS * STRIDE + i % COLS;
+        value += (double)s->ds[i] * clamped(s->gate[at], s->up[at]);
+    }
+    return value;
+}
+
+static float *wide_ups(void) {
+    float *up = check_floats(SIZE, 2);
+    for (int i = 0; i < SIZE; i++) {
+        up[i] *= i % 5 == 0 ? 30.0f : 1.0f;
+    }
+    return up;
+}
+
+Test(kernel_clamped, equals_the_definition_in_double_for_any_gate) {
+    float *gate = wide_gates(), *up = wide_ups(), *s = check_zeros(ROWS * COLS);
+    const KernelGated shape = shape_of(0);
+    kernel_clamped(&shape, gate, up, s);
+    for (int i = 0; i < ROWS * COLS; i++) {
+        const int at = i / COLS * STRIDE + i % COLS;
+        const double want = clamped((double)gate[at], (double)up[at]);
+        cr_assert_float_eq(s[i], want, 1e-6 * fabs(want) + 2e-7, "%g, %g", (double)gate[at], (double)up[at]);
+    }
+    free(gate);
+    free(up);
+    free(s);
+}
+
+Test(kernel_clamped, backward_equals_central_differences_and_stops_at_the_limits) {
+    float *gate = wide_gates(), *up = wide_ups(), *ds = check_floats(ROWS * COLS, 3);
+    Gated s = {NULL, check_doubles(gate, SIZE), check_doubles(up, SIZE), ds};
+    float *dgate = check_zeros(SIZE), *dup = check_zeros(SIZE);
+    const KernelGated shape = shape_of(0);
+    int beyond = 0;
+    kernel_clamped_backward(&shape, ds, gate, up, dgate, dup);
+    for (int i = 0; i < ROWS * COLS; i++) {
+        const int at = i / COLS * STRIDE + i % COLS;
+        const double want_gate = check_slope(clamped_value, &s, s.gate + at);
+        const double want_up = check_slope(clamped_value, &s, s.up + at);
+        cr_assert_float_eq(dgate[at], want_gate, 3e-6 * fmax(1.0, fabs(want_gate)), "at %g", s.gate[at]);
+        cr_assert_float_eq(dup[at], want_up, 3e-6 * fmax(1.0, fabs(want_up)), "at %g", s.up[at]);
+        beyond += s.gate[at] > 7 && fabs(s.up[at]) > 7;
+        cr_expect(s.gate[at] <= 7 || dgate[at] == 0.0f);
+    }
+    cr_expect_gt(beyond, 0);
+    free(s.gate);
+    free(s.up);
+    free(gate);
+    free(up);
+    free(ds);
+    free(dgate);
+    free(dup);
+}
