@@ -50,8 +50,9 @@ static const Candidate **slot_of(SearchWorker *worker, ByChoices *by, const Trai
 
 // The choices that save memory whatever the others are; plans that differ in them only are compared.
 enum {
-    THRIFT = PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE_UNIT) |
-             PLAN_BIT(PLAN_RECOMPUTE_LAYERS) | PLAN_BIT(PLAN_RECOMPUTE_EVERY)
+    RECOMPUTES = PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_RECOMPUTE_UNIT) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |
+                 PLAN_BIT(PLAN_RECOMPUTE_EVERY),
+    THRIFT = RECOMPUTES | PLAN_BIT(PLAN_RESHARD)
 };
 
 static void reject_larger(SearchWorker *worker, Candidate *candidate, const Candidate *smaller) {
@@ -76,38 +77,50 @@ static bool replays_graphs(const Target *target, const TrainPlan *plan) {
     return target_cuda_graphs(target, plan);
 }
 
+static bool keeps_all(const Target *target, const TrainPlan *plan) {
+    (void)target;
+    return plan->recompute == RECOMPUTE_NONE;
+}
+
 // Choices of which one value needs memory and nothing else: reducing once moves the least, a whole loss has the fewest
-// and largest products, graphs leave nothing to the host. Where the memory is there, the other values are at best as
-// fast. tests/property/autotune says by how much this errs.
+// and largest products, graphs leave nothing to the host, what is kept is not recomputed. Where the memory is there, the
+// other values are at best as fast. tests/property/autotune says by how much this errs.
 typedef struct Spender {
     PlanFieldId id;
     bool (*spends)(const Target *target, const TrainPlan *plan);
     const char *rule, *reason;  // no rule of prune.c: it could run
+    bool only_stages;           // of other shapes the other values are few: estimated, and answers for who asks
 } Spender;
 
-enum { SPENDERS = 3 };
+enum { SPENDERS = 4 };
 static const Spender spenders[SPENDERS] = {
     {PLAN_GRAD_SYNC, reduces_once, "sync",
-     "gradients that are reduced once, with the last micro-step, fit with room to spare"},
-    {PLAN_LOSS, keeps_logits, "loss", "the logits of all tokens fit with room to spare"},
-    {PLAN_CUDA_GRAPHS, replays_graphs, "graphs", "gradients that CUDA graphs hold fit with room to spare"},
+     "gradients that are reduced once, with the last micro-step, fit with room to spare", false},
+    {PLAN_LOSS, keeps_logits, "loss", "the logits of all tokens fit with room to spare", false},
+    {PLAN_CUDA_GRAPHS, replays_graphs, "graphs", "gradients that CUDA graphs hold fit with room to spare", false},
+    {PLAN_RECOMPUTE, keeps_all, "recompute", "the activations of all layers fit with room to spare", true},
 };
+
+static bool has_room(const Search *search, double reserved_bytes) {
+    return reserved_bytes <= WITH_ROOM * search->request->memory_limit_bytes;
+}
 
 // The candidate before it that spends and is the same but for the rank order, if that fits with room. Takes note of
 // those that spend.
 static bool fits_spending(const Search *search, SearchWorker *worker, const Spender *spender, ByChoices *known,
                           const Candidate *candidate) {
     const TrainPlan *plan = &candidate->plan;
-    if (!plan_field_matters(plan, spender->id)) {
+    if (!plan_field_matters(plan, spender->id) || (spender->only_stages && mesh_stages(&plan->mesh) == 1)) {
         return false;
     }
-    const Candidate **same = slot_of(worker, known, plan, PLAN_BIT(spender->id));
+    const Candidate **same =
+        slot_of(worker, known, plan, spender->id == PLAN_RECOMPUTE ? RECOMPUTES : PLAN_BIT(spender->id));
     if (spender->spends(search->request->target, plan)) {
         *same = candidate;
         return false;
     }
     return *same && (*same)->state == CANDIDATE_ESTIMATED && (*same)->plan.micro_batch == plan->micro_batch &&
-           (*same)->reserved_bytes <= WITH_ROOM * search->request->memory_limit_bytes;
+           has_room(search, (*same)->reserved_bytes);
 }
 
 // The choice by which the candidate saves memory that is there; NULL.
@@ -124,6 +137,28 @@ static const Spender *spared(const Search *search, SearchWorker *worker, ByChoic
         }
     }
     return found;
+}
+
+static bool is_open(const Search *search, PlanFieldId id) {
+    return search->request->asked[id] == TUNE_ANY && target_has_choice(search->request->target, id);
+}
+
+// The same pipeline with nothing recomputed fits with room: the thriftiest choice will not be asked for.
+static Status needs_no_thrift(const Search *search, SearchWorker *worker, const TrainPlan *plan, bool *fits,
+                              Error *error) {
+    *fits = false;
+    if (mesh_stages(&plan->mesh) == 1 || search->request->objective == OBJECTIVE_MEMORY ||
+        !search_takes(search->request, SHORTCUT_ROOM) || !is_open(search, PLAN_RECOMPUTE) ||
+        !target_offers(search->request->target, plan, PLAN_RECOMPUTE, RECOMPUTE_NONE)) {
+        return STATUS_OK;
+    }
+    TrainPlan kept = *plan;
+    Estimate bytes;
+    kept.recompute = RECOMPUTE_NONE;
+    target_canonical(search->request->target, &kept);
+    TRY(analytic_estimate_bytes(worker->analytic, &kept, &bytes, error));
+    *fits = has_room(search, bytes.reserved_bytes);
+    return STATUS_OK;
 }
 
 // It may have been estimated, as the thriftiest choice.
@@ -179,6 +214,11 @@ static Status screen_thriftiest(const Search *search, SearchWorker *worker, int 
             continue;
         }
         *looked_at = candidate;  // other rank orders need as much
+        bool fits;
+        TRY(needs_no_thrift(search, worker, plan, &fits, error));
+        if (fits) {
+            continue;
+        }
         TRY(estimate_candidate(search, worker, candidate, error));
         if (candidate->reserved_bytes > FAR_OVER * search->request->memory_limit_bytes &&
             search_takes(search->request, SHORTCUT_THRIFTIEST)) {

@@ -16,7 +16,6 @@
 typedef struct MeshPiece {
     ShardCosts costs;
     uint64_t tp_word, cp_word, sp_word, ep_word, node_word;  // placement as key words
-    double shard_share;                                      // 1 / ranks that share a unit
     uint64_t demand_word;  // which demands its collectives have: meshes of equal ones share contention
 } MeshPiece;
 
@@ -86,7 +85,6 @@ static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey
         piece->demand_word =
             piece->demand_word << 20 | fluid_demand_number(&analytic->fluids, &piece->costs.demand[kinds[i]]);
     }
-    piece->shard_share = plan->zero > 0 ? 1.0 / plan_shard_count(plan) : 1;
     memo_add(&analytic->meshes, key, piece, analytic->arena);
     arena_reset(&analytic->scratch);
     *made = piece;
@@ -327,7 +325,7 @@ static void fill_estimate(const OverlapTimes *times, double fixed_s, Estimate *e
     estimate->overhead_s = rest_s + fixed_s;
 }
 
-Status analytic_estimate_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     const MemoKey key = mesh_key(analytic, plan);
     MeshPiece *mesh = memo_find(&analytic->meshes, &key);
     if (!mesh) {
@@ -338,30 +336,32 @@ Status analytic_estimate_alike(Analytic *analytic, const TrainPlan *plan, Estima
     if (!overlap) {
         TRY(make_overlap(analytic, plan, &micro_key, &overlap, error));
     }
-    const MemoKey bytes_key = memory_key(analytic, plan);
-    MemoryCurve *memory = memo_find(&analytic->memory_of->memories, &bytes_key);
-    if (!memory) {
-        TRY(make_memory(analytic, plan, &bytes_key, &memory, error));
-    }
     OverlapTimes times;
     const OverlapContention *contention = analytic->no_contention ? NULL : contention_of(analytic, overlap, mesh);
     overlap_run(overlap, &mesh->costs, contention, plan->grad_accum, &times);
     fill_estimate(&times, analytic->cost.target->runtime.step_fixed_s, estimate);
-    memory_curve_at(memory, plan->micro_batch, mesh->shard_share, analytic->in_flight, estimate);
     return STATUS_OK;
 }
 
-Status analytic_bytes_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     const MemoKey key = memory_key(analytic, plan);
     MemoryCurve *memory = memo_find(&analytic->memory_of->memories, &key);
     if (!memory) {
         TRY(make_memory(analytic, plan, &key, &memory, error));
-        arena_reset(&analytic->scratch);
     }
-    *estimate = (Estimate){0};
     const double share = plan->zero > 0 ? 1.0 / plan_shard_count(plan) : 1;
     memory_curve_at(memory, plan->micro_batch, share, analytic->in_flight, estimate);
     return STATUS_OK;
+}
+
+Status analytic_estimate_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+    TRY(analytic_time_alike(analytic, plan, estimate, error));
+    return analytic_add_bytes(analytic, plan, estimate, error);
+}
+
+Status analytic_bytes_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+    *estimate = (Estimate){0};
+    return analytic_add_bytes(analytic, plan, estimate, error);
 }
 
 static Status estimate_whole(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {

@@ -30,6 +30,8 @@ struct Analytic {
 
 // Of a plan without stages, or of the stage that is set, alone; all layers recomputed or none.
 Status analytic_estimate_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
+Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
+Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 Status analytic_bytes_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 
 // Sequence length, micro-batch, the sizes of the inner axes and the choices; of the stage that is set.

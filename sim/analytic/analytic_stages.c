@@ -90,16 +90,16 @@ static double further(double few, double more, int steps) {
     return few + (more - few) * steps;
 }
 
-// First, middle and last micro-steps are in three; a fourth is what each further one takes.
+// First, middle and last micro-steps are in three; a fourth is what each further one takes. No bytes.
 static Status time_stage(Analytic *analytic, const TrainPlan *alone, StageTimes *times, Error *error) {
     enum { ENOUGH = 3 };
     TrainPlan plan = *alone;
     plan.grad_accum = alone->grad_accum < ENOUGH ? alone->grad_accum : ENOUGH;
     const int plan_steps = plan.grad_accum, steps = alone->grad_accum - plan_steps;
     Estimate more, *few = &times->step;
-    TRY(analytic_estimate_alike(analytic, &plan, few, error));
+    TRY(analytic_time_alike(analytic, &plan, few, error));
     plan.grad_accum++;
-    TRY(analytic_estimate_alike(analytic, &plan, &more, error));
+    TRY(analytic_time_alike(analytic, &plan, &more, error));
     times->pace_s = more.step_s - few->step_s;
     times->host_s = fmax(0, more.overhead_s - few->overhead_s);
     times->last_s = fmax(0, few->compute_s - plan_steps * (more.compute_s - few->compute_s));
@@ -259,7 +259,8 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     double head_s;
     TRY(find_head(analytic, plan, &head_s, error));
     look_at(analytic, shape, split->stage[STAGE_FULLEST]);
-    const Status status = time_stage(analytic, &alone, &fullest, error);
+    Status status = time_stage(analytic, &alone, &fullest, error);
+    status = status == STATUS_OK ? analytic_add_bytes(analytic, &alone, &fullest.step, error) : status;
     take_off_growing(analytic, shape, analytic->in_flight, &fullest.step);
     look_away(analytic);
     TRY(status);
@@ -286,18 +287,33 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
 
 // ---- bytes
 
+// By how many parameters the last stage has more than the fullest one, at most: it has the head, but fewer layers, and
+// a first stage has the embedding, as large. Where parameters are not alike (adapters, experts), the head's.
+static double more_parameters(const Analytic *analytic, const TrainPlan *plan, const StageSplit *split) {
+    const ModelSpec *model = &analytic->model;
+    const double head = (double)model->vocab * (double)model->hidden;
+    if (plan->finetune != FINETUNE_FULL || model->experts.count > 0) {
+        return head;
+    }
+    const int32_t fewer = split->layers[STAGE_FULLEST] - split->layers[STAGE_LAST];
+    const double embedding = split->stage[STAGE_FULLEST] == 0 ? head : 0;
+    const double of_layers = fewer * (double)model_layers_parameters(model) / model->layers;
+    return fmax(0, head - embedding - of_layers);
+}
+
 // The last stage keeps fewest micro-steps, but has the logits: it is looked at where what it does not keep is less than
-// they can be (fp32 logits, their softmax and gradient, a copy or two), and than head and embedding.
+// they can be (fp32 logits, their softmax and gradient, a copy or two), and than a gathered copy of the head and the
+// states of what it has more.
 static bool last_may_need_most(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
                                const StageSplit *split, const Estimate *fullest) {
-    enum { BYTES_PER_LOGIT = 16, BYTES_PER_PARAMETER = 18 };
+    enum { BYTES_PER_LOGIT = 16, BYTES_PER_PARAMETER = 18, BYTES_PER_GATHERED = 2 };
+    const double vocab = (double)analytic->model.vocab, hidden = (double)analytic->model.hidden;
+    const double bytes = vocab * (BYTES_PER_LOGIT * (double)plan_local_tokens(plan) + BYTES_PER_GATHERED * hidden) +
+                         BYTES_PER_PARAMETER * more_parameters(analytic, plan, split);
     const int whole = analytic->cost.target->tp_flavour == TP_HF;
-    const double columns = (double)analytic->model.vocab / (whole ? 1 : plan->mesh.size[AXIS_TP]);
-    const double head_bytes = columns * (BYTES_PER_LOGIT * (double)plan_local_tokens(plan) +
-                                         BYTES_PER_PARAMETER * (double)analytic->model.hidden);
     const int32_t fewer = pipeline_held(&analytic->orders, shape, split->stage[STAGE_FULLEST]) -
                           pipeline_held(&analytic->orders, shape, split->stage[STAGE_LAST]);
-    return head_bytes > fullest->carried_bytes * fewer / shape->chunks;
+    return bytes / (whole ? 1 : plan->mesh.size[AXIS_TP]) > fullest->carried_bytes * fewer / shape->chunks;
 }
 
 static Status add_last_stage(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,

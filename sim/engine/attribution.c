@@ -6,6 +6,8 @@
 
 #include "sim/engine/simulation.h"
 
+#include <string.h>
+
 // Until other stages had sent what was waited for, or were there.
 static int64_t charge_bubble(Attribution *attribution, int64_t from_ps, int64_t to_ps, int64_t ready_ps) {
     const int64_t until = ready_ps < from_ps ? from_ps : ready_ps > to_ps ? to_ps : ready_ps;
@@ -104,4 +106,33 @@ void attribution_end(Simulation *simulation, const Actor *actor) {
 
 void attribution_finish(Simulation *simulation, const Actor *actor) {
     charge_gap(simulation, actor, ~0u);
+}
+
+static size_t sum_bytes(const Simulation *simulation) {
+    return (size_t)simulation->program.step->task_count * sizeof(TaskSum);
+}
+
+Totals totals_new(const Simulation *simulation, Arena *arena) {
+    return (Totals){.sums = arena_alloc(arena, sum_bytes(simulation))};
+}
+
+void totals_take(const Simulation *simulation, Totals *totals) {
+    totals->attribution = simulation->attribution;
+    memcpy(totals->sums, simulation->sums, sum_bytes(simulation));
+}
+
+void totals_add(Simulation *simulation, const Totals *before, int64_t count) {
+    Attribution *sum = &simulation->attribution;
+    const Attribution *old = &before->attribution;
+    sum->compute_ps += (sum->compute_ps - old->compute_ps) * count;
+    sum->optimizer_ps += (sum->optimizer_ps - old->optimizer_ps) * count;
+    sum->overhead_ps += (sum->overhead_ps - old->overhead_ps) * count;
+    sum->bubble_ps += (sum->bubble_ps - old->bubble_ps) * count;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        sum->exposed_ps[axis] += (sum->exposed_ps[axis] - old->exposed_ps[axis]) * count;
+    }
+    for (int32_t i = 0; i < simulation->program.step->task_count; i++) {
+        simulation->sums[i].count += (simulation->sums[i].count - before->sums[i].count) * count;
+        simulation->sums[i].ps += (simulation->sums[i].ps - before->sums[i].ps) * count;
+    }
 }

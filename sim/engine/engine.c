@@ -136,8 +136,8 @@ static int32_t busiest_stage(const Meeting *meeting) {
     return busiest;
 }
 
-// A message goes to the counterpart of its rank: there is one rank of each stage, or all are there. Nothing repeats,
-// because the others are not always where they were.
+// A message goes to the counterpart of its rank: there is one rank of each stage, or all are there. A stage alone does
+// not repeat, because the others are not always where they were.
 static Status prepare_stage(const StepProgram *program, const EngineCosts *costs, const EngineOptions *options,
                             Simulation *simulation, Error *error) {
     EngineOptions of_stage = *options;
@@ -168,6 +168,9 @@ static Status run_meeting(const StepPrograms *programs, const EngineCosts *costs
         TRY(prepare_stage(&programs->of[stage], &costs[stage], options, simulation, error));
     }
     meeting_init(meeting, scratch);
+    if (!options->unroll && !options->keep_spans) {
+        meeting->repetition = meeting_repetition_new(meeting, scratch);
+    }
     return meeting_run(meeting, error);
 }
 

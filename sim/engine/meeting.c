@@ -106,9 +106,11 @@ bool meeting_receive(Simulation *simulation, int32_t actor, int lane, const Task
 bool meeting_arrive(Simulation *simulation, int32_t actor, int lane, int32_t group) {
     Meeting *meeting = simulation->meeting;
     const int32_t place = meeting_place(meeting, simulation, group, actor);
+    meeting->pending++;
     if (++meeting->arrived[place] < meeting->members[place]) {
         return false;
     }
+    meeting->pending -= meeting->arrived[place];
     meeting->arrived[place] = 0;
     for (int32_t s = 0; s < meeting->count; s++) {
         Simulation *other = &meeting->stages[s].simulation;
@@ -131,6 +133,7 @@ static void settle_woken(Meeting *meeting) {
             if (meeting->stages[s].woken) {
                 meeting->stages[s].woken = false;
                 simulation_settle(&meeting->stages[s].simulation);
+                meeting->stages[s].next_ps = simulation_next_ps(&meeting->stages[s].simulation);
                 again = true;
             }
         }
@@ -140,24 +143,28 @@ static void settle_woken(Meeting *meeting) {
 Status meeting_run(Meeting *meeting, Error *error) {
     for (int32_t s = 0; s < meeting->count; s++) {
         simulation_begin(&meeting->stages[s].simulation);
+        meeting->stages[s].next_ps = simulation_next_ps(&meeting->stages[s].simulation);
     }
     settle_woken(meeting);
     for (;;) {
         int64_t now_ps = INT64_MAX;
         for (int32_t s = 0; s < meeting->count; s++) {
-            const int64_t next_ps = simulation_next_ps(&meeting->stages[s].simulation);
-            now_ps = next_ps < now_ps ? next_ps : now_ps;
+            now_ps = meeting->stages[s].next_ps < now_ps ? meeting->stages[s].next_ps : now_ps;
         }
         if (now_ps == INT64_MAX) {
             break;
         }
         for (int32_t s = 0; s < meeting->count; s++) {
-            Simulation *simulation = &meeting->stages[s].simulation;
-            if (simulation_next_ps(simulation) == now_ps) {
-                simulation_instant(simulation, now_ps);
+            MeetingStage *stage = &meeting->stages[s];
+            if (stage->next_ps == now_ps) {
+                simulation_instant(&stage->simulation, now_ps);
+                stage->next_ps = simulation_next_ps(&stage->simulation);
             }
         }
         settle_woken(meeting);
+        if (meeting->repetition) {
+            meeting_repetition_check(meeting, now_ps);
+        }
     }
     for (int32_t s = 0; s < meeting->count; s++) {
         TRY(simulation_check_ended(&meeting->stages[s].simulation, error));

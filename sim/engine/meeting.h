@@ -17,7 +17,8 @@ typedef struct MeetingStage {
     Simulation simulation;
     int32_t *box_of;  // by peer and phase: first of its mailboxes, one per actor; -1 = none is received
     Mailbox *boxes;
-    bool woken;  // something of another stage lets it go on
+    bool woken;       // something of another stage lets it go on
+    int64_t next_ps;  // its next instant
 } MeetingStage;
 
 struct Meeting {
@@ -27,6 +28,8 @@ struct Meeting {
     int32_t *members;  // of the group of a rank: by group and the rank of its first member, how many actors
     int32_t *arrived;  // of them
     int32_t world;
+    int32_t pending;                // arrived and not yet let go on, in all groups
+    MeetingRepetition *repetition;  // NULL = everything is gone through
 };
 
 // The stages' simulations must be prepared.

@@ -37,16 +37,11 @@ typedef struct Watch {
     int64_t period_ps, done, host_gain_ps, slack_ps;
 } Watch;
 
-typedef struct Totals {
-    Attribution attribution;
-    TaskSum *sums;
-} Totals;
-
 // Per loop depth: the parts of its loop, and what belongs to their last snapshots, by iteration.
 typedef struct Level {
     Watch watches[LOOP_MAX_PARTS];
     LaneState *lanes[MOST_LAG];  // actors x lanes
-    Totals totals[MOST_LAG];     // of the observed rank
+    Totals totals[MOST_LAG];
 } Level;
 
 struct Repetition {
@@ -56,7 +51,6 @@ struct Repetition {
     uint32_t *passed;  // per marker: boundaries that it is done with
     Level levels[STEP_MAX_DEPTH];
     LaneState *now;
-    size_t sum_bytes;
 };
 
 static void find_markers(const Simulation *simulation, Arena *arena, Repetition *repetition) {
@@ -79,14 +73,13 @@ static void find_markers(const Simulation *simulation, Arena *arena, Repetition 
 Repetition *repetition_new(const Simulation *simulation, Arena *arena) {
     Repetition *repetition = ARENA_NEW(arena, Repetition);
     const int32_t states = simulation->classes.actors * simulation->program.lane_count;
-    repetition->sum_bytes = (size_t)simulation->program.step->task_count * sizeof(TaskSum);
     repetition->parts = loop_parts_find(&simulation->program, &simulation->classes, simulation->observed, arena);
     find_markers(simulation, arena, repetition);
     repetition->now = ARENA_ARRAY(arena, LaneState, states);
     for (int i = 0; i < STEP_MAX_DEPTH; i++) {
         for (int lag = 0; lag < MOST_LAG; lag++) {
             repetition->levels[i].lanes[lag] = ARENA_ARRAY(arena, LaneState, states);
-            repetition->levels[i].totals[lag].sums = arena_alloc(arena, repetition->sum_bytes);
+            repetition->levels[i].totals[lag] = totals_new(simulation, arena);
         }
     }
     return repetition;
@@ -190,11 +183,6 @@ static bool repeats(const Simulation *simulation, const Place *place, const Snap
     return watch->host_gain_ps == 0 || watch->slack_ps > 0;
 }
 
-static void take_totals(const Simulation *simulation, Totals *totals) {
-    totals->attribution = simulation->attribution;
-    memcpy(totals->sums, simulation->sums, simulation->repetition->sum_bytes);
-}
-
 static const Snapshot *newest_of(const Watch *watch) {
     const Snapshot *newest = &watch->last[0];
     for (int i = 1; i < MOST_LAG; i++) {
@@ -244,22 +232,6 @@ static int32_t skippable(const Simulation *simulation, const Place *place) {
         }
     }
     return (int32_t)(count / lag * lag);
-}
-
-static void add_totals(Simulation *simulation, const Totals *before, int64_t count) {
-    Attribution *sum = &simulation->attribution;
-    const Attribution *old = &before->attribution;
-    sum->compute_ps += (sum->compute_ps - old->compute_ps) * count;
-    sum->optimizer_ps += (sum->optimizer_ps - old->optimizer_ps) * count;
-    sum->overhead_ps += (sum->overhead_ps - old->overhead_ps) * count;
-    sum->bubble_ps += (sum->bubble_ps - old->bubble_ps) * count;
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        sum->exposed_ps[axis] += (sum->exposed_ps[axis] - old->exposed_ps[axis]) * count;
-    }
-    for (int32_t i = 0; i < simulation->program.step->task_count; i++) {
-        simulation->sums[i].count += (simulation->sums[i].count - before->sums[i].count) * count;
-        simulation->sums[i].ps += (simulation->sums[i].ps - before->sums[i].ps) * count;
-    }
 }
 
 // Moves what an actor waits for and has begun.
@@ -346,11 +318,11 @@ static void watch_part(Simulation *simulation, const Boundary *boundary, const P
     }
     const int32_t count = watch->matches > watch->lag ? skippable(simulation, place) : 0;
     if (count > 0) {
-        add_totals(simulation, &level->totals[slot_of(now.iteration - watch->lag)], count / watch->lag);
+        totals_add(simulation, &level->totals[slot_of(now.iteration - watch->lag)], count / watch->lag);
         skip(simulation, place, count);
         forget_levels(repetition, place->depth);
     } else {
-        take_totals(simulation, &level->totals[slot_of(now.iteration)]);
+        totals_take(simulation, &level->totals[slot_of(now.iteration)]);
     }
 }
 

@@ -69,6 +69,12 @@ typedef struct TaskSum {
     int64_t count, ps;
 } TaskSum;
 
+// Of the observed rank, at some moment.
+typedef struct Totals {
+    Attribution attribution;
+    TaskSum *sums;
+} Totals;
+
 typedef struct SpanEntry {
     int64_t position;
     Span span;
@@ -134,6 +140,11 @@ bool meeting_arrive(Simulation *simulation, int32_t actor, int lane, int32_t gro
 void meeting_send(Simulation *simulation, int32_t actor, const Task *task, int64_t began_ps);
 bool meeting_receive(Simulation *simulation, int32_t actor, int lane, const Task *task, int64_t *began_ps);
 
+// ---- meeting_repetition.c
+typedef struct MeetingRepetition MeetingRepetition;
+MeetingRepetition *meeting_repetition_new(Meeting *meeting, Arena *arena);
+void meeting_repetition_check(Meeting *meeting, int64_t now_ps);  // all that can go on at the instant has
+
 // ---- rates.c
 RateCache *rate_cache_new(Arena *arena);
 void rates_update(Simulation *simulation);
@@ -142,6 +153,11 @@ void rates_update(Simulation *simulation);
 void attribution_start(Simulation *simulation, const Actor *actor, const Instance *instance);
 void attribution_end(Simulation *simulation, const Actor *actor);
 void attribution_finish(Simulation *simulation, const Actor *actor);
+
+// What has been added since `before` is added so many times more.
+Totals totals_new(const Simulation *simulation, Arena *arena);
+void totals_take(const Simulation *simulation, Totals *totals);
+void totals_add(Simulation *simulation, const Totals *before, int64_t count);
 
 // ---- repetition.c
 Repetition *repetition_new(const Simulation *simulation, Arena *arena);

@@ -299,6 +299,43 @@ Test(search_shortcuts, the_best_plan_is_that_of_pricing_all_pipelines_with_the_e
     cr_assert_gt(pipelines, 0, "no pipeline was the best: nothing was compared");
 }
 
+// How much faster the best plan of a pipeline's shape is in `without`, at most; *compared: shapes of both.
+static double lost_of_pipelines(const TuneResult *with, const TuneResult *without, int *compared) {
+    double lost = 0;
+    for (int i = 0; i < without->entry_count; i++) {
+        for (int k = 0; k < with->entry_count; k++) {
+            const Prediction *a = &with->entries[k], *b = &without->entries[i];
+            if (mesh_stages(&b->plan.mesh) > 1 && mesh_same_shape(&a->plan.mesh, &b->plan.mesh)) {
+                lost = fmax(lost, b->tokens_per_s / a->tokens_per_s - 1);
+                (*compared)++;
+            }
+        }
+    }
+    return lost;
+}
+
+Test(search_shortcuts, no_pipeline_is_faster_for_recomputing_what_there_is_room_for) {
+    uint64_t seed = seed_begin() + 9;
+    int compared = 0;
+    int64_t spared = 0;
+    for (int round = 0; round < ROUNDS / 2; round++) {
+        Arena arena = {0};
+        TuneRequest request = pipeline_request(&arena, &seed);
+        request.effort = EFFORT_ESTIMATE;
+        const TuneResult with = answer(&request, &arena);
+        request.without = 1u << SHORTCUT_ROOM;
+        const TuneResult without = answer(&request, &arena);
+        char text[256];
+        cr_expect_eq(with.entry_count, without.entry_count, "%s", request_text(&request, text));
+        const double lost = lost_of_pipelines(&with, &without, &compared);
+        cr_expect_leq(lost, BELOW_NOISE, "%s: %g %%", request_text(&request, text), 100 * lost);
+        spared += without.search.estimated - with.search.estimated;
+        arena_free(&arena);
+    }
+    cr_assert_gt(compared, ROUNDS);
+    cr_assert_gt(spared, ROUNDS, "hardly anything fits with room: nothing was left out");
+}
+
 Test(search_shortcuts, shapes_that_the_estimate_puts_far_behind_are_no_faster_than_the_margin_lets_pass) {
     enum { LARGE = ROUNDS / 100 };
     if (LARGE == 0) {
