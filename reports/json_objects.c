@@ -126,6 +126,10 @@ static json_t *memory_object(const MemoryBreakdown *memory, double limit_bytes, 
     return object;
 }
 
+json_t *json_memory(const MemoryBreakdown *memory, double limit_bytes) {
+    return memory_object(memory, limit_bytes, true);
+}
+
 static json_t *time_object(const Prediction *prediction, bool known) {
     json_t *exposed = json_object();
     for (int axis = 0; axis < AXIS_COUNT; axis++) {

@@ -11,6 +11,7 @@ json_t *json_train_plan(const Target *target, const TrainPlan *plan);
 json_t *json_plan_value(PlanFieldId id, int value);  // of a field; PLAN_ANY is null
 json_t *json_model(const ModelSpec *model);
 json_t *json_profile(const ClusterProfile *profile, int world);  // world 0: without the node count
+json_t *json_memory(const MemoryBreakdown *memory, double limit_bytes);
 json_t *json_request(const TuneRequest *request);                // what was asked; null = left to the search
 // One ndtune.prediction/1 object.
 json_t *json_prediction_object(const TuneRequest *request, const Prediction *prediction, bool legal,

@@ -66,16 +66,21 @@ char *words_choice_options(const Target *target, const TrainPlan *plan, char out
     return unusual_choices(target, plan, " --", " --", true, out);
 }
 
+static const double near = 0.05;  // of the best's tokens per second
+
+double words_tie_share(const TuneResult *result) {
+    const Prediction *best = &result->entries[0];
+    return best->step_high_s - best->step_low_s > near * best->step_s ? near : 0;
+}
+
 char *words_close_shapes(const TuneResult *result, char out[WORDS_BYTES]) {
-    const double near = 0.05;  // of the best's tokens per second
     const Prediction *best = &result->entries[0];
     int close = 0;
     for (int i = 1; i < result->entry_count; i++) {
         close += result->entries[i].tokens_per_s > (1 - near) * best->tokens_per_s;
     }
-    const bool hidden = best->step_high_s - best->step_low_s > near * best->step_s;
     snprintf(out, WORDS_BYTES, "%d other%s within 5 %%%s", close, close == 1 ? " is" : "s are",
-             hidden ? ", too close to call" : "");
+             words_tie_share(result) > 0 ? ", too close to call" : "");
     out[0] = close > 0 ? out[0] : '\0';
     return out;
 }

@@ -24,6 +24,7 @@ char *words_choice_options(const Target *target, const TrainPlan *plan, char out
 // Shapes that prediction alone cannot tell from the best: "3 others are within 5 %, too close to call"; "" of none. The
 // last words only where the interval of the best is that wide.
 char *words_close_shapes(const TuneResult *result, char out[WORDS_BYTES]);
+double words_tie_share(const TuneResult *result);  // how much slower than the best is a tie; 0 = nothing is
 
 // What it costs to do without cp and tp, and to leave a margin of memory, where the best does neither.
 void words_rivals(const TuneResult *result, FILE *out);

@@ -194,6 +194,22 @@ static Status gather_timelines(Gathering *gathering, Error *error) {
     return STATUS_OK;
 }
 
+// What the charts divide further: the compute of the fastest shapes, the stages of the best.
+static Status gather_parts(Gathering *gathering, Error *error) {
+    HtmlReport *report = &gathering->report;
+    const TuneResult *result = report->result;
+    if (result->entry_count == 0) {
+        return STATUS_OK;
+    }
+    report->split_count = result->entry_count < HTML_SPLIT ? result->entry_count : HTML_SPLIT;
+    ComputeSplit *splits = ARENA_ARRAY(report->arena, ComputeSplit, report->split_count);
+    for (int i = 0; i < report->split_count; i++) {
+        TRY(compute_split(result->request, &result->entries[i], &splits[i], error));
+    }
+    report->splits = splits;
+    return predict_stages(result->request, &result->entries[0].plan, report->arena, &report->stages, error);
+}
+
 // Of the best plan; the recorded step lies over the simulated one.
 static Status write_step_files(Gathering *gathering, Error *error) {
     const HtmlReport *report = &gathering->report;
@@ -233,6 +249,7 @@ Status report_page_write(Cli *cli, Store *store, const ReportPage *page, const V
     TRY(other_frameworks(cli, store, page->result, &others, &report->other_count, error));
     report->others = others;
     TRY(gather_timelines(gathering, error));
+    TRY(gather_parts(gathering, error));
     if (cli->command == COMMAND_REPORT) {
         TRY(write_step_files(gathering, error));
     }

@@ -48,5 +48,8 @@ Status export_write(const ExportFormat *format, const ExportJob *job, FILE *out,
 // The whole file as one text, to be freed; NULL where it cannot be written.
 Status export_text(const ExportFormat *format, const ExportJob *job, char **text, Error *error);
 
+// What the user's own code has to do beside the file, to be freed; "" of nothing.
+Status export_notes(const ExportFormat *format, const ExportJob *job, char **notes, Error *error);
+
 // The same inside one JSON object, beside the prediction.
 Status export_json(const ExportFormat *format, const ExportJob *job, FILE *out, Error *error);

@@ -275,6 +275,21 @@ Status export_write(const ExportFormat *format, const ExportJob *asked, FILE *ou
     return ferror(out) ? error_set(error, STATUS_ENVIRONMENT, "the file could not be written") : STATUS_OK;
 }
 
+Status export_notes(const ExportFormat *format, const ExportJob *asked, char **notes, Error *error) {
+    ExportJob job = *asked;
+    *notes = NULL;
+    TRY(prepare(format, &job, error));
+    size_t bytes = 0;
+    FILE *file = open_memstream(notes, &bytes);
+    if (!file) {
+        return error_set(error, STATUS_ENVIRONMENT, "no memory for the notes of the file");
+    }
+    if (format->notes) {
+        format->notes(&job.config, file);
+    }
+    return fclose(file) == 0 ? STATUS_OK : error_set(error, STATUS_ENVIRONMENT, "no memory for the notes of the file");
+}
+
 Status export_text(const ExportFormat *format, const ExportJob *job, char **text, Error *error) {
     size_t bytes = 0;
     FILE *file = open_memstream(text, &bytes);

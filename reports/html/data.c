@@ -91,7 +91,16 @@ static void choose_details(const TuneResult *result, const Candidate *const *ran
     }
 }
 
-static json_t *detail_object(const TuneResult *result, const Prediction *prediction, int place) {
+static json_t *split_object(const ComputeSplit *split) {
+    json_t *object = json_object();
+    for (int kind = 0; kind < COMPUTE_KINDS; kind++) {
+        json_object_set_new(object, compute_kind_names[kind], json_real(split->seconds[kind]));
+    }
+    return object;
+}
+
+static json_t *detail_object(const HtmlReport *report, const Prediction *prediction, int place) {
+    const TuneResult *result = report->result;
     json_t *object = json_prediction_object(result->request, prediction, true, NULL);
     static const char *const same_for_all[] = {"schema",   "model", "cluster",  "target",  "target_version",
                                                "evidence", "legal", "feasible", "reasons", "engine_version"};
@@ -104,13 +113,17 @@ static json_t *detail_object(const TuneResult *result, const Prediction *predict
     if (place > 0) {
         json_object_set_new(object, "place", json_integer(place));
     }
+    if (place > 0 && place <= report->split_count) {
+        json_object_set_new(object, "compute_by", split_object(&report->splits[place - 1]));
+    }
     return object;
 }
 
-static json_t *details_array(const TuneResult *result, const Details *details) {
+static json_t *details_array(const HtmlReport *report, const Details *details) {
     json_t *array = json_array();
     for (int i = 0; i < details->count; i++) {
-        json_array_append_new(array, detail_object(result, details->of[i], i < result->entry_count ? i + 1 : 0));
+        json_array_append_new(array,
+                              detail_object(report, details->of[i], i < report->result->entry_count ? i + 1 : 0));
     }
     return array;
 }
@@ -217,12 +230,15 @@ Status report_data(const HtmlReport *report, FILE *out, Error *error) {
     json_t *shapes = shape_columns(result, &rules, &reasons);
     json_t *candidates = candidate_columns(result->request->target, ranked, count, &details, &rules, &reasons);
     json_t *root = json_pack(
-        "{s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema",
-        "ndtune.report-data/1", "axes", names_array(axis_names, AXIS_COUNT), "request", json_request(result->request),
-        "entry_count", result->entry_count, "candidate_count", result->candidate_count, "details",
-        details_array(result, &details), "candidates", candidates, "shapes", shapes, "rules", close_dictionary(&rules),
+        "{s:s, s:o, s:o, s:i, s:i, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "schema", "ndtune.report-data/1", "axes", names_array(axis_names, AXIS_COUNT), "request",
+        json_request(result->request), "entry_count", result->entry_count, "candidate_count", result->candidate_count,
+        "tie_share", result->entry_count > 0 ? words_tie_share(result) : 0.0, "noise",
+        report->validation ? json_known(true, report->validation->noise) : json_null(), "details",
+        details_array(report, &details), "candidates", candidates, "shapes", shapes, "rules", close_dictionary(&rules),
         "reasons", close_dictionary(&reasons), "validation", validation_array(report->validation), "timeline",
-        timeline_data(report), "memory_curve", memory_curve(report), "tuning", tuning_data(report), "sensitivities",
+        timeline_data(report), "stages", stages_data(report), "memory_curve", memory_curve(report), "tuning",
+        tuning_data(report), "sensitivities",
         report->explanation ? json_sensitivities(report->explanation) : json_array(), "recompute_names",
         names_array(recompute_names, RECOMPUTE_COUNT), "reshard_names", names_array(reshard_names, RESHARD_COUNT),
         "rotate_names", names_array(cp_rotate_names, CP_ROTATE_COUNT));

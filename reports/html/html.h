@@ -5,7 +5,9 @@
 
 #include <stdio.h>
 
+#include "autotune/compute_split.h"
 #include "autotune/explain.h"
+#include "autotune/predict_stages.h"
 #include "autotune/result.h"
 #include "autotune/run_record.h"
 #include "autotune/tune/tune.h"
@@ -40,6 +42,9 @@ typedef struct HtmlReport {
     const Tuning *tuning;              // the session of tune; NULL
     HtmlTimeline simulated, measured;  // program NULL = there is none
     HtmlTimeline memory_step;          // simulated, of at most two micro-batches: live bytes over time
+    StageSteps stages;                 // of the best plan
+    const ComputeSplit *splits;        // of the first entries
+    int split_count;
     const HtmlOther *others;
     int other_count;
     const char *again;  // the command that makes this page again
@@ -47,6 +52,7 @@ typedef struct HtmlReport {
     Arena *arena;       // of texts
 } HtmlReport;
 
+enum { HTML_SPLIT = 12 };  // shapes of the charts and tables that list the fastest
 enum { HTML_DETAILED = 200, HTML_MOST_CANDIDATES = 8000 };  // the best in full; rows at all: the page stays below 2 MB
 
 Status html_report(const HtmlReport *report, FILE *out, Error *error);

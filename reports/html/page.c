@@ -67,6 +67,7 @@ static const Place places[] = {
     {"compare", section_compare},
     {"time", section_time},
     {"memory", section_memory},
+    {"stages", section_stages},
     {"timeline", section_timeline},
     {"candidates", section_candidates},
     {"tuning", section_tuning},

@@ -1,6 +1,8 @@
 // Why this one: the best beside the runner-up, the rules of thumb and the user's baseline, term by term. Times are per
 // million tokens, because two shapes need not take the same number of tokens in a step.
 
+#include <math.h>
+
 #include "reports/explain_terms.h"
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
@@ -97,9 +99,16 @@ static void write_row(MarkupTable *table, const TuneResult *result, const Rival 
 static void write_reason(const TuneResult *result, FILE *out) {
     const Explanation pair = {.best = &result->entries[0], .runner_up = &result->entries[1]};
     const ExplainTerm most = explain_most_saved(&pair);
+    const double apart = 1 - pair.runner_up->tokens_per_s / pair.best->tokens_per_s;
     if (most.name) {
         char saved[TEXT_UNIT_BYTES];
-        fputs("<p>What it saves over the runner-up, it saves most of all in ", out);
+        fputs("<p>", out);
+        if (fabs(apart) < words_tie_share(result)) {
+            markup_format(out, "The runner-up is a tie: %.1f %% apart by prediction; it loses most in ",
+                          100 * fabs(apart));
+        } else {
+            fputs("What it saves over the runner-up, it saves most of all in ", out);
+        }
         markup_format(out, "%s: %s per million tokens.", most.name, text_seconds(saved, most.next - most.best));
         fputs("</p>\n", out);
     }

@@ -34,7 +34,8 @@ static void write_format(const HtmlReport *report, Written *written) {
     }
 }
 
-static void show_file(const Written *written, bool open, const char *note, FILE *out) {
+// of: the report whose entry it is, for the lines that matter; NULL = the whole file.
+static void show_file(const HtmlReport *of, const Written *written, bool open, const char *note, FILE *out) {
     const char *name = written->format->name;
     fprintf(out, "<details class=\"file\" id=\"config-%s\" data-format=\"%s\"%s>\n<summary><strong>%s</strong> <span>",
             name, name, open ? " open" : "", name);
@@ -45,12 +46,13 @@ static void show_file(const Written *written, bool open, const char *note, FILE 
         markup_text(note, out);
         fputs("</p>\n", out);
     }
-    fprintf(out,
-            "<button type=\"button\" class=\"copy\" data-copy=\"file-%s\" hidden>Copy</button>\n"
-            "<pre tabindex=\"0\" id=\"file-%s\"><code>",
-            name, name);
+    fprintf(out, "<button type=\"button\" class=\"copy\" data-copy=\"file-%s\" hidden>Copy</button>\n", name);
+    const bool folds = of && config_lines(of, written->format, written->place, written->text, out);
+    fputs(folds ? "<details><summary>The whole file</summary>\n" : "", out);
+    fprintf(out, "<pre tabindex=\"0\" id=\"file-%s\"><code>", name);
     markup_text(written->text, out);
     fputs("</code></pre>\n</details>\n", out);
+    fputs(folds ? "</details>\n" : "", out);
 }
 
 // Where another entry stands for the best; NULL where none does.
@@ -94,7 +96,7 @@ static void write_other(const HtmlReport *report, const HtmlOther *other, Writte
         return;
     }
     show_file(
-        written, false,
+        NULL, written, false,
         arena_format(report->arena, "Predicted step there%s: %s.",
                      other->prediction.plan.reshard != report_best(report)->plan.reshard ? ", with reshard always" : "",
                      words_interval(&other->prediction, interval)),
@@ -116,9 +118,7 @@ static void write_others(const HtmlReport *report, FILE *out) {
         }
         fputs("</details>\n", out);
     }
-    fputs("<p>Another framework runs other programs; which plan is its best is a question of its own: <code>ndtune "
-          "--world ",
-          out);
+    fputs("<p>Another framework runs other programs, so its best plan may be another one: <code>ndtune --world ", out);
     markup_format(out, "%d --model %s --target …", request->world, request->model_asked);
     fputs("</code>, then <code>ndtune export</code>.</p>\n", out);
 }
@@ -138,7 +138,7 @@ void section_config(const HtmlReport *report, FILE *out) {
         }
         write_format(report, &written);
         if (written.text) {
-            show_file(&written, shown++ == 0, substitute(report, &written), out);
+            show_file(report, &written, shown++ == 0, substitute(report, &written), out);
         } else {
             say_refused(format->name, written.reason, out);
         }

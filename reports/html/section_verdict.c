@@ -148,30 +148,48 @@ static void card(const char *name, const char *value, const char *note, FILE *ou
     fputs("</span></dd></div>\n", out);
 }
 
+static void write_speed(const Prediction *plan, double step_s, const char *measured, Arena *arena, FILE *out) {
+    const double faster = plan->step_s / step_s, tokens_per_s = faster * plan->tokens_per_s;
+    char a[TEXT_UNIT_BYTES], b[TEXT_UNIT_BYTES];
+    card(arena_format(arena, "Tokens per second%s", measured), text_count(a, tokens_per_s),
+         arena_format(arena, "%s per accelerator", text_count(b, tokens_per_s / mesh_world(&plan->plan.mesh))), out);
+    card(arena_format(arena, "MFU%s", measured), arena_format(arena, "%.1f %%", 100 * faster * plan->mfu),
+         arena_format(arena, "HFU %.1f %%", 100 * faster * plan->hfu), out);
+}
+
+// Of a plan that ran: what was measured, then what the prediction was.
+static void write_measured_cards(const ValidateRow *row, Arena *arena, FILE *out) {
+    const Prediction *plan = row->prediction;
+    char a[TEXT_UNIT_BYTES], b[TEXT_UNIT_BYTES], c[TEXT_UNIT_BYTES];
+    card("Measured step", text_seconds(a, row->measured_s),
+         arena_format(arena, "%s to %s; %d run%s", text_seconds(b, row->low_s), text_seconds(c, row->high_s),
+                      row->run_count, row->run_count == 1 ? "" : "s"),
+         out);
+    write_speed(plan, row->measured_s, ", measured", arena, out);
+    card("Predicted step", text_seconds(a, plan->step_s),
+         arena_format(arena, "%+.1f %% off", 100 * (plan->step_s / row->measured_s - 1)), out);
+}
+
 static void write_cards(const HtmlReport *report, const Prediction *best, FILE *out) {
     const TuneRequest *request = report->result->request;
     Arena *arena = report->arena;
+    const ValidateRow *fastest = measured_fastest(report), *row = fastest ? fastest : measured_best(report);
+    const Prediction *plan = row ? row->prediction : best;
     char a[TEXT_UNIT_BYTES], b[TEXT_UNIT_BYTES], c[TEXT_UNIT_BYTES];
     fputs("<dl class=\"cards\">\n", out);
-    card("Tokens per second", text_count(a, best->tokens_per_s),
-         arena_format(arena, "%s per accelerator", text_count(b, best->tokens_per_s / mesh_world(&best->plan.mesh))),
-         out);
-    text_seconds(b, best->step_low_s);
-    card("Predicted step", text_seconds(a, best->step_s),
-         arena_format(arena, "80 %% interval %s to %s", b, text_seconds(c, best->step_high_s)), out);
-    card("MFU", arena_format(arena, "%.1f %%", 100 * best->mfu), arena_format(arena, "HFU %.1f %%", 100 * best->hfu),
-         out);
-    card("Memory", text_bytes(a, best->memory.reserved_bytes),
-         arena_format(arena, "of %s, %.0f %%", text_bytes(b, request->memory_limit_bytes),
-                      100 * best->memory.reserved_bytes / request->memory_limit_bytes),
-         out);
-    const ValidateRow *row = measured_best(report);
     if (row) {
-        card("Measured step", text_seconds(a, row->measured_s),
-             arena_format(arena, "the prediction is %+.1f %% off; %d run%s", 100 * (best->step_s / row->measured_s - 1),
-                          row->run_count, row->run_count == 1 ? "" : "s"),
+        write_measured_cards(row, arena, out);
+    } else {
+        card("Predicted step", text_seconds(a, plan->step_s),
+             arena_format(arena, "80 %% interval %s to %s", text_seconds(b, plan->step_low_s),
+                          text_seconds(c, plan->step_high_s)),
              out);
+        write_speed(plan, plan->step_s, "", arena, out);
     }
+    card(row ? "Memory, predicted" : "Memory", text_bytes(a, plan->memory.reserved_bytes),
+         arena_format(arena, "of %s, %.0f %%", text_bytes(b, request->memory_limit_bytes),
+                      100 * plan->memory.reserved_bytes / request->memory_limit_bytes),
+         out);
     fputs("</dl>\n", out);
 }
 

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "reports/export/export.h"
 #include "reports/html/html.h"
 
 // Each writes what belongs into the place that section_table names; nothing to say is said in a sentence.
@@ -15,6 +16,7 @@ void section_config(const HtmlReport *report, FILE *out);
 void section_compare(const HtmlReport *report, FILE *out);
 void section_time(const HtmlReport *report, FILE *out);
 void section_memory(const HtmlReport *report, FILE *out);
+void section_stages(const HtmlReport *report, FILE *out);
 void section_timeline(const HtmlReport *report, FILE *out);
 void section_candidates(const HtmlReport *report, FILE *out);
 void section_tuning(const HtmlReport *report, FILE *out);
@@ -34,8 +36,12 @@ void section_provenance(const HtmlReport *report, FILE *out);
 // The data behind the charts and the table of candidates (ndtune.report-data/1).
 Status report_data(const HtmlReport *report, FILE *out, Error *error);
 json_t *timeline_data(const HtmlReport *report);
+json_t *stages_data(const HtmlReport *report);
 json_t *tuning_data(const HtmlReport *report);
 json_t *memory_curve(const HtmlReport *report);
+
+// Of a file that is written, the lines that tell its plan (an entry) from the others; false where there are none.
+bool config_lines(const HtmlReport *report, const ExportFormat *format, int place, const char *text, FILE *out);
 
 // The best entry, or NULL.
 static inline const Prediction *report_best(const HtmlReport *report) {

@@ -174,6 +174,26 @@ static Status run_meeting(const StepPrograms *programs, const EngineCosts *costs
     return meeting_run(meeting, error);
 }
 
+// Of each stage the rank that it is known by; all are on one clock.
+static Timeline *report_stages(Meeting *meeting, double step_s, Arena *arena) {
+    Timeline *stages = ARENA_ARRAY(arena, Timeline, meeting->count);
+    for (int32_t s = 0; s < meeting->count; s++) {
+        Simulation *simulation = &meeting->stages[s].simulation;
+        const int32_t rank = simulation->classes.rank[simulation->observed];
+        Timeline *stage = &stages[s];
+        *stage = (Timeline){.origin = TIMELINE_SIMULATED, .complete = simulation->complete, .step_s = step_s};
+        report_spans(simulation, arena, stage);
+        int64_t kept = 0;
+        for (int64_t i = 0; i < stage->span_count; i++) {
+            if (stage->spans[i].rank == rank) {
+                stage->spans[kept++] = stage->spans[i];
+            }
+        }
+        stage->span_count = kept;
+    }
+    return stages;
+}
+
 Status engine_run_stages_costs(const StepPrograms *programs, const EngineCosts *costs, const EngineOptions *options,
                                Arena *arena, const StepProgram **program, EngineResult *result, Error *error) {
     Arena scratch = {0};
@@ -184,6 +204,7 @@ Status engine_run_stages_costs(const StepPrograms *programs, const EngineCosts *
         *program = &programs->of[stage];
         end_with_the_last(&meeting, &meeting.stages[stage].simulation);
         report(&meeting.stages[stage].simulation, costs[stage].step_fixed_s, arena, result);
+        result->stages = options->keep_spans ? report_stages(&meeting, result->step_s, arena) : NULL;
     } else {
         error_wrap(error, "engine");
     }

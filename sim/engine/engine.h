@@ -35,6 +35,7 @@ typedef struct EngineResult {
     int representative;  // the rank that attribution and totals are of: the first of the slowest
     TaskTotal *totals;   // per task of the program, repeats included, on the representative rank
     Timeline timeline;
+    Timeline *stages;  // of a rank of each stage, where there are several and spans are kept; else NULL
 } EngineResult;
 
 // What the engine takes from sim/cost; given by hand in tests and what-if questions.

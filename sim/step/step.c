@@ -2,7 +2,10 @@
 
 #include "sim/step/step.h"
 
+#include <string.h>
+
 #include "sim/step/slots.h"
+#include "sim/step/task_counts.h"
 
 const char *task_kind_name(TaskKind kind) {
     static const char *const names[TASK_KIND_COUNT] = {
@@ -134,30 +137,41 @@ bool step_cursor_next(StepCursor *cursor, StepInstance *instance) {
     return false;
 }
 
-static int64_t segment_instance_count(const StepProgram *program, int32_t begin, int32_t end, const Segment *layers) {
-    int64_t count = 0;
+// What the nodes begin..end stand for, times over; counts: of each task, may be NULL.
+static int64_t segment_counts(const StepProgram *program, int32_t begin, int32_t end, const Segment *layers,
+                              int64_t times, int64_t *counts) {
+    int64_t sum = 0;
     for (int32_t i = begin; i < end;) {
         const Segment *segment = &program->segments[i];
         if (segment->kind != SEGMENT_TASKS) {
             const Segment *inner = segment->kind == SEGMENT_LAYERS ? segment : layers;
-            count +=
-                segment_instance_count(program, i + 1, segment->end, inner) * (inner == segment ? 1 : segment->count);
+            sum += segment_counts(program, i + 1, segment->end, inner,
+                                  inner == segment ? times : times * segment->count, counts);
             i = segment->end;
             continue;
         }
-        for (int32_t t = 0; t < segment->task_count; t++) {
-            const Task *task = &program->tasks[segment->first_task + t];
+        for (int32_t t = segment->first_task; t < segment->first_task + segment->task_count; t++) {
+            int64_t open = 0;
             for (int32_t k = 0; k < (layers ? layers->count : 1); k++) {
-                count += step_guard_open(program, task, layers ? layers->first + k * layers->step : 0);
+                open += step_guard_open(program, &program->tasks[t], layers ? layers->first + k * layers->step : 0);
+            }
+            sum += open * times;
+            if (counts) {
+                counts[t] += open * times;
             }
         }
         i++;
     }
-    return count;
+    return sum;
 }
 
 int64_t step_instance_count(const StepProgram *program) {
-    return segment_instance_count(program, 0, program->segment_count, NULL);
+    return segment_counts(program, 0, program->segment_count, NULL, 1, NULL);
+}
+
+void step_task_counts(const StepProgram *program, int64_t *counts) {
+    memset(counts, 0, (size_t)program->task_count * sizeof *counts);
+    segment_counts(program, 0, program->segment_count, NULL, 1, counts);
 }
 
 int64_t step_ref_offset(const StepProgram *program, const BufferRef *ref, const StepInstance *instance,

@@ -1,4 +1,5 @@
-"""The HTML report in a real browser: python3 check_page.py NDTUNE. Exit 77 with a reason where there is no browser.
+"""The HTML report in a real browser: python3 check_page.py NDTUNE [long]. Exit 77 with a reason where there is no browser.
+With "long" every page is looked at on every screen, in both themes and on paper; without, one page is, in bounded time.
 
 Pixels are those of screenshots, counted in the page itself: the browser decodes them. Nothing is asserted on time but that the
 page of 5,000 candidates can be used within ten seconds; how long it took is printed.
@@ -187,6 +188,113 @@ def the_timeline_zooms(page):
     page.quiet()
 
 
+# Texts of drawings that are cut by the screen or lie over each other, and marks without a size.
+DRAWN = """
+    const found = [];
+    document.querySelectorAll('figure[data-chart]:not([hidden])').forEach(function (figure) {
+        const name = figure.dataset.chart, place = figure.querySelector('.drawing').getBoundingClientRect();
+        const boxes = [...figure.querySelectorAll('.drawing svg text')].filter((text) => text.textContent.trim()).map(
+            (text) => [text.textContent, text.getBoundingClientRect()]);
+        boxes.forEach(function ([text, box]) {
+            if (box.left < place.left - 1 || box.right > place.right + 1) { found.push(name + ': cut: ' + text); }
+        });
+        figure.querySelectorAll('.legend li').forEach(function (item) {
+            if (item.getBoundingClientRect().right > document.documentElement.clientWidth) { found.push(name + ': legend: ' + item.textContent); }
+        });
+        const names = boxes.filter(([text]) => /^(dp_|pp=|cp=|tp=|stage )/.test(text));
+        names.forEach(([text, a], i) => names.slice(i + 1).forEach(function ([other, b]) {
+            if (a.left < b.right && b.left < a.right && a.top < b.bottom - 2 && b.top < a.bottom - 2) { found.push(name + ': ' + text + ' over ' + other); }
+        }));
+    });
+    ['time', 'memory'].forEach(function (name) {
+        const bars = [...document.querySelectorAll('figure[data-chart=' + name + '] .drawing svg .mark-rect path')];
+        const widest = Math.max(0, ...bars.map((bar) => bar.getBoundingClientRect().width));
+        if (widest < 0.25 * document.documentElement.clientWidth) { found.push(name + ': widest bar ' + widest); }
+    });
+    return found;
+"""
+
+
+def at_every_width_nothing_is_cut(page, widths=((390, "dark"), (768, "light"), (1280, "light"))):
+    """Waits until the charts are as wide as the screen: they are drawn again a moment after it changes."""
+    for width, scheme in widths:
+        page.browser.look(width, scheme)
+        page.browser.wait(f"charts of a screen of {width}", """
+            [...document.querySelectorAll('figure[data-chart]:not([hidden]) .drawing')].every((place) =>
+                Math.abs(place.querySelector('svg, canvas').getBoundingClientRect().width - place.clientWidth) < 2)""")
+        needed, room = page.browser.run("return [document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+        assert needed <= room, f"{needed} pixels wide on a screen of {room}"
+        found = page.browser.run(DRAWN)
+        assert not found, f"at {width}: {found}"
+        light = page.pixels(".cards")["light"]
+        assert light < 0.4 if scheme == "dark" else light > 0.8, f"{scheme} at {width}: {light}"
+    page.quiet()
+    page.browser.look(1280, "light")
+
+
+def tiles_stand_two_by_two_on_a_phone(page):
+    page.browser.look(390, "light")
+    left = page.browser.run("return [...document.querySelectorAll('.card')].map((card) => Math.round(card.getBoundingClientRect().left))")
+    assert len(left) >= 4 and len(set(left)) == 2 and left[0] != left[1], left
+    page.browser.look(1280, "light")
+
+
+def six_groups_lead_to_every_section(page):
+    groups = page.browser.run("""
+        return [...document.querySelectorAll('.contents a')].map((a) => [a.hash.slice(1), a.dataset.sections.split(' ')]);
+    """)
+    sections = page.browser.run("return [...document.querySelectorAll('main section')].map((section) => section.id)")
+    assert len(groups) == 6 and all(first == named[0] for first, named in groups), groups
+    assert [section for _, named in groups for section in named] == sections, f"{groups} and {sections}"
+
+
+def the_tie_is_shaded_as_far_as_it_goes(page):
+    tie, ends, slower, band, width = page.browser.run("""
+        const chart = window.ndtune.charts.find((one) => one.figure.dataset.chart === 'ranking'), given = chart.given;
+        const band = chart.figure.querySelector('svg .tie-band path').getBoundingClientRect();
+        const scale = chart.view.scale('x');
+        return [given.signals.tie, given.signals.ends, given.data.shapes.map((shape) => shape.slower), band.width,
+                scale(given.signals.tie) - scale(Math.max(-given.signals.tie, given.signals.ends[0]))];
+    """)
+    assert tie == 0.05 and slower[0] == 0 and sum(one < tie for one in slower) > 1, (tie, slower)
+    assert abs(band - width) < 2 and ends[1] >= max(slower), (band, width, ends)
+
+
+def compute_is_drawn_by_kind_and_sums_to_itself(page):
+    times, names = page.browser.run("""
+        const chart = window.ndtune.charts.find((one) => one.figure.dataset.chart === 'time');
+        return [window.ndtune.data.details.slice(0, 12).map((entry) => [entry.compute_by, entry.time.compute_s]), chart.given.series.map((one) => one.name)];
+    """)
+    assert names[:4] == ["GEMM", "attention", "memory-bound", "head"], names
+    for by, compute_s in times:
+        assert abs(sum(by.values()) - compute_s) < 1e-9 * compute_s, (by, compute_s)
+
+
+def the_lines_that_matter_lead_the_config(page):
+    lines, whole, folded = page.browser.run("""
+        const file = document.querySelector('details.file');
+        return [file.querySelector('.lines').textContent, file.querySelector('pre[id]').textContent, !file.querySelector('details').open];
+    """)
+    assert "dp_shard_size: " in lines and "machine_rank" not in lines and folded, lines
+    assert all(line in whole for line in lines.splitlines() if line != "…"), lines
+
+
+def stages_wait_as_long_as_the_bubble_says(page):
+    stages, bubble, colours = page.browser.run("""
+        const chart = window.ndtune.charts.find((one) => one.figure.dataset.chart === 'stages');
+        return [window.ndtune.data.stages, window.ndtune.data.details[0].time.bubble_s,
+                chart.given.data.blocks.filter((block) => block.phase === 'waits for another stage').length];
+    """)
+    assert len(stages["of"]) == 4 and colours > 4, stages
+    busiest = max(stages["of"], key=lambda stage: stage["busy_s"])
+    assert abs(busiest["bubble_s"] - bubble) < 0.02 * stages["step_s"], (busiest["bubble_s"], bubble)
+    drawn = page.browser.run("return document.querySelectorAll('figure[data-chart=stage-memory] svg .mark-rect path').length")
+    assert drawn >= 4 * 5, drawn
+    counted = page.pixels("figure[data-chart=stages] .drawing")
+    assert counted["colours"] >= 4 and counted["drawn"] > 0.2, counted
+    page.quiet()
+
+
 def the_theme_switches(page):
     was = page.pixels("body")["light"]
     label = page.browser.run("return document.getElementById('theme-switch').textContent")
@@ -304,9 +412,43 @@ def a_planted_error_is_seen(page):
     assert any("planted" in complaint for complaint in complaints), complaints
 
 
-def all_checks(page):
+def measured_steps_lead(page):
+    first = page.browser.run("return document.querySelector('.card dt').textContent")
+    assert first == "Measured step", first
+    chart, runs = page.browser.run("""
+        const chart = window.ndtune.charts.find((one) => one.figure.dataset.chart === 'ranking');
+        return [chart && chart.given.data.shapes.map((shape) => [shape.measured, shape.slower]),
+                window.ndtune.data.validation.filter((run) => run.measured_s).length];
+    """)
+    if runs > 1:
+        assert len(chart) == runs and all(ran for ran, _ in chart), chart
+        assert [slower for _, slower in chart] == sorted(slower for _, slower in chart) and chart[0][1] == 0, chart
+
+
+def make_pipeline(page):
+    return page.make("pipeline", "--mesh", "pp=4,dp_shard=8,tp=2", "--model", "70b", "--target", "torchtitan",
+                     "--global-batch", "128", "--recompute", "full", command="predict")
+
+
+def long_checks(page):
+    """Every other page on every screen."""
+    page.open(make_pipeline(page))
+    yield from (stages_wait_as_long_as_the_bubble_says, at_every_width_nothing_is_cut, the_page_prints)
+    page.open(page.make("adapters", "--world", "8", "--model", "8b", "--target", "torchtitan"))
+    yield from (at_every_width_nothing_is_cut, six_groups_lead_to_every_section, the_page_prints)
+    page.open(page.make("nothing", "--world", "2", "--model", "70b", codes=(0, 2)))
+    yield from (six_groups_lead_to_every_section, the_page_prints)
+
+
+def all_checks(page, is_long):
     """Pages in turn; each check is of the page that was opened last."""
+    if is_long:
+        yield from long_checks(page)
+        return
     page.open(page.make("plan", "--world", "16", "--model", "7b", "--memory-limit", "70GiB"))
+    yield from (at_every_width_nothing_is_cut, tiles_stand_two_by_two_on_a_phone, six_groups_lead_to_every_section,
+                the_tie_is_shaded_as_far_as_it_goes, compute_is_drawn_by_kind_and_sums_to_itself,
+                the_lines_that_matter_lead_the_config)
     yield from (eight_charts_are_drawn_and_named, the_marks_of_a_chart_are_those_of_its_data,
                 the_ranks_stand_on_their_nodes, a_heading_sorts,
                 a_filter_leaves_what_matches, a_mesh_opens_its_candidate, the_timeline_zooms, the_theme_switches,
@@ -315,15 +457,15 @@ def all_checks(page):
     yield a_model_that_is_markup_stays_text
     page.open(page.make("measured", "--world", "2", "--model", "tiny", "--layers", "1", "--top", "2", "--spread", "0",
                         "--steps", "2", "--warm-up", "0", "--repeats", "1", command="validate"))
-    yield measured_steps_stand_beside_predicted_ones
+    yield from (measured_steps_stand_beside_predicted_ones, measured_steps_lead)
     yield five_thousand_candidates_can_be_used
     yield the_page_of_blame_says_and_draws_who_stands_where
     yield a_planted_error_is_seen
 
 
-def run(page):
+def run(page, is_long):
     failed = tested = 0
-    for check in all_checks(page):
+    for check in all_checks(page, is_long):
         tested += 1
         start = time.monotonic()
         try:
@@ -357,7 +499,7 @@ def main():
             return SKIPPED
         with started as opened:
             print(f"Chromium {opened.version}")
-            return run(Page(opened, folder, ndtune))
+            return run(Page(opened, folder, ndtune), sys.argv[2:] == ["long"])
 
 
 if __name__ == "__main__":

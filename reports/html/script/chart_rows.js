@@ -12,19 +12,45 @@ const ranked = (data) => data.details.slice(0, data.entry_count);
 // Two orders of the ranks of one shape have different names; equal ones do not come twice.
 const label = (entry) => entry.name;
 
-export function ranking(data, page) {
-    const entries = ranked(data).slice(0, most);
-    if (entries.length === 0) { return null; }
+// Times that ran for real, by place.
+const measuredPlaces = (data) => new Map((data.validation || []).filter((run) => run.measured_s).map((run) => [run.place, run]));
+
+// Shapes beside the first, which is the fastest, or the best for other reasons: how much slower each is, and what is a tie.
+function distances(shapes, tie, page, words) {
+    const best = shapes[0].tokens;
+    shapes.forEach(function (shape, at) {
+        shape.slower = 1 - shape.tokens / best;
+        shape.first = at === 0;
+        shape.text = at === 0 ? page.format.count(best) + ' tokens/s' + words : (shape.slower <= -0.0005 ? '−' : shape.slower < 0.0005 ? '' : '+') + page.format.percent(Math.abs(shape.slower));
+    });
+    const low = Math.min(...shapes.map((shape) => shape.slower)), high = Math.max(...shapes.map((shape) => shape.slower), 1.2 * (tie || 0.01));
+    const close = tie === null ? 0 : shapes.filter((shape) => !shape.first && shape.slower < tie).length;
     return {
-        data: {shapes: entries.map(function (entry) {
-            const tokens = entry.tokens_per_s * entry.step_time_s;
-            const low = tokens / entry.step_time_high_s, high = tokens / entry.step_time_low_s;
-            return {name: label(entry), place: entry.place, tokens: entry.tokens_per_s, low: low, high: high,
-                tip: label(entry) + '\n' + page.format.count(entry.tokens_per_s) + ' tokens/s, ' + page.format.count(low) + ' to ' + page.format.count(high)};
-        })},
-        signals: {rows: entries.length},
-        summary: 'Fastest: ' + label(entries[0]) + ' with ' + page.format.count(entries[0].tokens_per_s) + ' tokens per second.'
+        data: {shapes: shapes}, rows: true,
+        signals: {rows: shapes.length, tie: tie, ends: [Math.min(0, 1.15 * low, -0.03 * high), high]},
+        summary: 'Fastest: ' + shapes[0].name + ' with ' + page.format.count(best) + ' tokens per second; ' + close + ' of the others shown are too close to call.'
     };
+}
+
+// What ran for real leads: where several did, the chart is of them.
+export function ranking(data, page) {
+    const ran = measuredPlaces(data), tokens = (entry) => entry.tokens_per_s * entry.step_time_s;
+    if (ran.size > 1) {
+        const shapes = ranked(data).filter((entry) => ran.has(entry.place)).map(function (entry) {
+            const run = ran.get(entry.place);
+            return {name: label(entry), place: entry.place, measured: true, tokens: tokens(entry) / run.measured_s,
+                tip: label(entry) + '\nmeasured ' + page.format.seconds(run.measured_s) + ', predicted ' + page.format.seconds(entry.step_time_s)};
+        }).sort((a, b) => b.tokens - a.tokens).slice(0, most);
+        const caption = 'Measured: how much slower than the fastest the other plans ran, in tokens per second.' +
+            (data.noise ? ' In the shaded band they differ less than repeats of one plan do.' : '');
+        return {...distances(shapes, data.noise || null, page, ', measured'), caption: caption};
+    }
+    const entries = ranked(data).slice(0, most);
+    if (entries.length < 2) { return null; }
+    return distances(entries.map((entry) => ({name: label(entry), place: entry.place, measured: false, tokens: entry.tokens_per_s,
+        tip: label(entry) + '\n' + page.format.count(entry.tokens_per_s) + ' tokens/s, step ' + page.format.seconds(entry.step_time_s) + ' (' +
+            page.format.seconds(entry.step_time_low_s) + ' to ' + page.format.seconds(entry.step_time_high_s) + ')'})),
+    data.tie_share > 0 ? data.tie_share : null, page, ran.size > 0 ? ', predicted' : '');
 }
 
 export function meshMap(data, page) {
@@ -55,32 +81,69 @@ export function meshMap(data, page) {
         summary: list.filter((cell) => cell.tokens > 0).length + ' of ' + list.length + ' shapes can run.'};
 }
 
+// What the legend names: terms that are something in some row, each with its colour.
+function seriesOf(terms) {
+    const found = new Map();
+    terms.filter((term) => term.value > 0).forEach((term) => found.set(term.term, [term.order, term.colour]));
+    return Array.from(found, ([name, [order, colour]]) => ({name: name, colour: colour, order: order})).sort((a, b) => a.order - b.order);
+}
+
 export function time(data, page) {
     const entries = ranked(data).slice(0, most), terms = [];
     if (entries.length === 0) { return null; }
     entries.forEach(function (entry) {
         const million = 1e6 / (entry.tokens_per_s * entry.step_time_s);
-        page.timeTerms(entry.time).forEach(function ([term, seconds], at) {
-            terms.push({name: label(entry), place: entry.place, term: term, order: at, value: 1e3 * million * seconds,
+        page.timeTerms(entry).forEach(function ([term, seconds, colour], at) {
+            terms.push({name: label(entry), place: entry.place, term: term, order: at, colour: colour, value: 1e3 * million * seconds,
                 tip: label(entry) + '\n' + term + ': ' + page.format.seconds(seconds) + ' of ' + page.format.seconds(entry.step_time_s) + ', ' +
                     page.format.percent(seconds / entry.step_time_s)});
         });
     });
     const first = entries[0];
-    return {data: {terms: terms}, signals: {rows: entries.length, names: page.timeTerms(first.time).map((term) => term[0])},
+    return {data: {terms: terms}, rows: true, series: seriesOf(terms), signals: {rows: entries.length},
         summary: 'Of the best, compute is ' + page.format.percent(first.time.compute_s / first.step_time_s) + '.'};
 }
 
+const roleColours = ['#4477aa', '#88ccee', '#aa3377', '#ee6677', '#ccbb44', '#228833', '#66ccaa', '#999933', '#bbbbbb'];
+
+// Stacked bars of memory, rows of {name, place, memory}.
+function memoryBars(rows, data, page) {
+    const scale = memoryScale(Math.max(...rows.map((row) => row.memory.reserved_bytes)), data.request.memory_limit_bytes, page.format), terms = [];
+    rows.forEach((row) => page.memoryTerms(row.memory).forEach(([term, bytes], at) => terms.push({name: row.name, place: row.place, term: term, order: at,
+        colour: roleColours[at], value: bytes / scale.bytes, tip: row.name + '\n' + term + ': ' + page.format.bytes(bytes) + ' of ' + page.format.bytes(row.memory.reserved_bytes)})));
+    return {data: {terms: terms}, rows: true, series: seriesOf(terms), signals: {rows: rows.length, ...scale.signals}};
+}
+
 export function memory(data, page) {
-    const entries = ranked(data).slice(0, most), terms = [];
+    const entries = ranked(data).slice(0, most);
     if (entries.length === 0) { return null; }
-    const scale = memoryScale(Math.max(...entries.map((entry) => entry.memory.reserved_bytes)), data.request.memory_limit_bytes, page.format);
-    entries.forEach(function (entry) {
-        page.memoryTerms(entry.memory).forEach(([term, bytes], at) => terms.push({name: label(entry), place: entry.place, term: term, order: at,
-            value: bytes / scale.bytes, tip: label(entry) + '\n' + term + ': ' + page.format.bytes(bytes) + ' of ' + page.format.bytes(entry.memory.reserved_bytes)}));
-    });
-    return {data: {terms: terms}, signals: {rows: entries.length, names: page.memoryTerms(entries[0].memory).map((term) => term[0]), ...scale.signals},
+    return {...memoryBars(entries.map((entry) => ({name: label(entry), place: entry.place, memory: entry.memory})), data, page),
         summary: 'The best reserves ' + page.format.bytes(entries[0].memory.reserved_bytes) + ' of ' + page.format.bytes(data.request.memory_limit_bytes) + '.'};
+}
+
+export function stageMemory(data, page) {
+    const stages = data.stages ? data.stages.of : [];
+    if (stages.length < 2) { return null; }
+    const most = stages.reduce((a, b) => b.memory.reserved_bytes > a.memory.reserved_bytes ? b : a);
+    return {...memoryBars(stages.map((one) => ({name: 'stage ' + one.stage, place: one.stage, memory: one.memory})), data, page),
+        summary: 'Stage ' + most.stage + ' reserves most, ' + page.format.bytes(most.memory.reserved_bytes) + '.'};
+}
+
+export function stages(data, page) {
+    if (!data.stages || data.stages.of.length < 2) { return null; }
+    const blocks = [], series = [['forward', 'series-gemm'], ['recompute', 'series-optimizer'], ['loss', 'series-head'], ['backward', 'series-tp'],
+        ['reduce', 'series-cp'], ['optimizer', 'series-dp_replicate'], ['waits for another stage', 'series-bubble']];
+    data.stages.of.forEach((one) => one.blocks.start_ns.forEach(function (start, i) {
+        const phase = one.blocks.phase[i], name = phase < 0 ? 'waits for another stage' : data.timeline.phases[phase], micro = one.blocks.micro_batch[i];
+        const from = start / 1e6, to = from + one.blocks.length_ns[i] / 1e6;
+        blocks.push({row: 'stage ' + one.stage, phase: name, start: from, end: to, label: phase < 0 || phase >= 4 ? '' : String(micro + 1),
+            dark: name === 'forward' || name === 'loss' || name === 'backward',
+            tip: 'stage ' + one.stage + ', ' + name + (phase < 0 ? '' : ', micro-batch ' + (micro + 1)) + '\n' + page.format.seconds((to - from) / 1e3)});
+    }));
+    const seen = new Set(blocks.map((block) => block.phase));
+    return {data: {blocks: blocks}, series: series.filter(([name]) => seen.has(name)).map(([name, colour]) => ({name: name, colour: colour})),
+        signals: {rows: data.stages.of.map((one) => 'stage ' + one.stage), end: 1e3 * data.stages.step_s},
+        summary: data.stages.of.map((one) => 'Stage ' + one.stage + ' waits ' + page.format.percent(one.bubble_s / data.stages.step_s) + ' of the step').join(', ') + '.'};
 }
 
 export function live(data, page) {
@@ -93,7 +156,7 @@ export function live(data, page) {
     const where = 'peak ' + page.format.bytes(curve.peak.bytes) + ': ' + curve.peak.task + (curve.peak.layer > 0 ? ', layer ' + curve.peak.layer : '');
     return {data: {points: points, peak: [{ms: curve.peak.ms, value: curve.peak.bytes / scale.bytes, text: where,
         right: curve.peak.ms > curve.ms[curve.ms.length - 1] / 2}]},
-    signals: {names: curve.roles, ...scale.signals}, summary: 'The ' + where + '.'};
+    series: curve.roles.map((role, at) => ({name: role, colour: roleColours[at]})), signals: scale.signals, summary: 'The ' + where + '.'};
 }
 
 // Spans of one origin; which is 'blocks' or 'window'.
@@ -119,6 +182,8 @@ export function timelineSpans(data, which) {
     return spans;
 }
 
+const phaseColours = ['#4477aa', '#66ccee', '#aa3377', '#ee6677', '#ccbb44', '#228833'];
+
 export function timeline(data, page) {
     const line = data.timeline.simulated;
     if (!line) { return null; }
@@ -128,7 +193,8 @@ export function timeline(data, page) {
         if (spans.some((span) => span.row === origin + ' · ' + lane)) { rows.push(origin + ' · ' + lane); }
     }));
     const end = 1e3 * Math.max(line.step_s, data.timeline.measured ? data.timeline.measured.step_s : 0);
-    return {data: {spans: spans}, signals: {rows: rows, phases: data.timeline.phases, domain: [0, end], whole: [0, end]},
+    return {data: {spans: spans}, series: data.timeline.phases.map((phase, at) => ({name: phase, colour: phaseColours[at]})).filter((one) => spans.some((span) => span.phase === one.name)),
+        signals: {rows: rows, alone: !data.timeline.measured, domain: [0, end], whole: [0, end]},
         summary: 'A step of ' + page.format.seconds(line.step_s) + ' on ' + rows.length + ' lanes.'};
 }
 
@@ -190,7 +256,7 @@ export function rejected(data) {
     });
     if (counts.size < 2) { return null; }
     const list = Array.from(counts, ([name, count]) => ({name: name, count: count, out: name.startsWith('rejected'), tip: name + ': ' + count}));
-    return {data: {groups: list}, signals: {rows: list.length}, summary: list.map((group) => group.name + ' ' + group.count).join(', ') + '.'};
+    return {data: {groups: list}, rows: true, signals: {rows: list.length, most: Math.max(...list.map((group) => group.count))}, summary: list.map((group) => group.name + ' ' + group.count).join(', ') + '.'};
 }
 
 export function tornado(data, page) {
@@ -205,6 +271,6 @@ export function tornado(data, page) {
     }));
     if (bars.length === 0) { return null; }
     const most = Math.max(...bars.map((bar) => Math.abs(bar.change)), 0.01);
-    return {data: {moves: bars}, signals: {rows: rows.length, ends: [-1.35 * most, 1.35 * most]},
+    return {data: {moves: bars}, rows: true, signals: {rows: rows.length, ends: [-most, most]},
         summary: 'Most of all on: ' + rows[0].sentence + '.'};
 }

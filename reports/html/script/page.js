@@ -21,8 +21,11 @@
 
     // ---- what a step and its memory are made of: [name, seconds or bytes]
     const axes = data.axes;
-    const timeTerms = (time) => [['compute', time.compute_s]].concat(axes.map((axis) => ['exposed ' + axis, time.exposed_communication_s[axis]]),
-        [['optimizer', time.optimizer_s], ['overhead', time.overhead_s]]);
+    const computeTerms = (time, by) => !by ? [['compute', time.compute_s, 'series-compute']]
+        : ['gemm', 'attention', 'memory-bound', 'head'].map((kind) => [{gemm: 'GEMM'}[kind] || kind, by[kind], 'series-' + kind]);
+    const timeTerms = ({time, compute_by: by}) => computeTerms(time, by).concat(
+        axes.map((axis) => ['exposed ' + axis, time.exposed_communication_s[axis], 'series-' + axis]),
+        [['optimizer', time.optimizer_s, 'series-optimizer'], ['bubble', time.bubble_s, 'series-bubble'], ['overhead', time.overhead_s, 'series-overhead']]);
     const memoryTerms = (memory) => ['parameters', 'gradients', 'optimizer', 'activations', 'logits', 'gathered_parameters', 'communication', 'runtime']
         .map((key) => [key.replace('_', ' '), memory[key]]).concat([['allocator, context', memory.reserved_bytes - memory.peak_bytes]]);
     Object.assign(window.ndtune, {axes: axes, timeTerms: timeTerms, memoryTerms: memoryTerms});
@@ -73,7 +76,7 @@
 
     // ---- where the reader is
     const links = new Map();
-    document.querySelectorAll('.contents a').forEach((a) => links.set(a.hash.slice(1), a));
+    document.querySelectorAll('.contents a').forEach((a) => a.dataset.sections.split(' ').forEach((section) => links.set(section, a)));
     if ('IntersectionObserver' in window) {
         const watcher = new IntersectionObserver(function (entries) {
             entries.forEach(function (entry) {
@@ -261,7 +264,7 @@
                 format.seconds(detail.step_time_high_s) + '), ' + format.count(detail.tokens_per_s) + ' tokens/s, MFU ' + format.percent(detail.mfu) +
                 ', global batch ' + detail.plan.global_batch + ' sequences.'));
             const pair = element('div', {'class': 'pair'});
-            pair.appendChild(terms('Time of a step', timeTerms(detail.time), detail.step_time_s, format.seconds));
+            pair.appendChild(terms('Time of a step', timeTerms(detail), detail.step_time_s, format.seconds));
             pair.appendChild(terms('Memory at the peak', memoryTerms(detail.memory), limit, format.bytes));
             shown.push(pair);
             detail.warnings.forEach((warning) => shown.push(element('p', {'class': 'warning'}, warning)));

@@ -33,9 +33,9 @@ static const json_t *detail(const json_t *data, size_t place) {
 #define SAYS(words) cr_expect_not_null(strstr(page.text, words), "the page does not say: %s", words)
 
 Test(html, has_every_section_in_the_order_in_which_people_ask) {
-    static const char *const sections[] = {"answer",      "config",     "compare",     "time",     "memory",
-                                           "timeline",    "candidates", "measured",    "rejected", "batch",
-                                           "sensitivity", "cost",       "assumptions", "sources",  "provenance"};
+    static const char *const sections[] = {"answer",      "config",   "batch",       "cost",    "compare",
+                                           "sensitivity", "time",     "timeline",    "memory",  "candidates",
+                                           "rejected",    "measured", "assumptions", "sources", "provenance"};
     page_write(&page);
     const char *at = page.text;
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
@@ -203,6 +203,12 @@ Test(html, measured_runs_stand_beside_their_predictions) {
     page.report.validation = &validation;
     page_write(&page);
     SAYS("<td class=\"number\">-20.0 %</td>");  // 1.00 predicted / 1.25 measured
+    const char *tiles = strstr(page.text, "<dl class=\"cards\">");
+    cr_assert_not_null(tiles);
+    const char *ran = strstr(tiles, "<dt>Measured step</dt><dd><strong>1.25 s</strong>");
+    const char *said = strstr(tiles, "<dt>Predicted step</dt><dd><strong>1.00 s</strong><span>-20.0 % off</span>");
+    cr_expect(ran && said && ran < said, "the measured step does not lead");
+    SAYS("<dt>Tokens per second, measured</dt><dd><strong>800 k</strong>");
     SAYS("Median error 20.0 %, bias -20.0 %; 1 of 1 within the predicted interval");
     json_t *data = page_data(&page);
     const json_t *shown = json_array_get(json_object_get(data, "validation"), 0);
@@ -281,6 +287,32 @@ Test(html, a_preflight_names_slow_links_and_says_where_it_was) {
     SAYS("dp_shard=4,tp=2 on node1, node2 over shm");
     SAYS("<strong>wrong:</strong> ranks 0 4 on node1, node2 are &lt;slow&gt;");
     SAYS("<td class=\"number\">2.00 ms</td><td class=\"number\">2.00</td><td class=\"number\">0</td>");
+}
+
+Test(html, the_lines_of_a_config_that_other_plans_do_not_have_lead_it) {
+    page.fixture.entries[0].plan.fused = FUSED_EAGER;
+    page.fixture.entries[1].plan = page.fixture.entries[0].plan;
+    page.fixture.entries[1].plan.mesh = (Mesh){.size = SIZES(1, 8, 1, 1)};
+    page_write(&page);
+    char *lines = page_between(&page, "<pre class=\"lines\"><code>", "</code>");
+    cr_expect_not_null(strstr(lines, "tp_size: 2"), "%s", lines);
+    cr_expect_not_null(strstr(lines, "parallelism_config:"), "%s", lines);
+    cr_expect_null(strstr(lines, "machine_rank"), "%s", lines);
+    free(lines);
+}
+
+Test(html, compute_is_divided_by_kind_of_kernel_where_that_is_known) {
+    const ComputeSplit splits[] = {{{0.5, 0.125, 0.0625, 0.03125}}, {{0.25, 0.125, 0.0625, 0.03125}}};
+    page.report.splits = splits;
+    page.report.split_count = 2;
+    page_write(&page);
+    json_t *data = page_data(&page);
+    const json_t *by = json_object_get(detail(data, 0), "compute_by");
+    cr_expect_eq(number(by, "gemm"), 0.5);
+    cr_expect_eq(number(by, "head"), 0.03125);
+    json_decref(data);
+    SAYS("<th scope=\"col\" class=\"number\">memory-bound</th>");
+    SAYS("<td class=\"number\">0.125</td>");
 }
 
 Test(html, communication_is_hidden_as_far_as_compute_works_beside_it) {

@@ -1,0 +1,132 @@
+// The lines of a config file that matter: those that the file of some other plan of the ranking does not have. So no
+// format needs a list of its keys.
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/html/markup.h"
+#include "reports/html/sections.h"
+
+enum { MOST_OTHERS = 24 };  // files of other plans
+
+typedef struct Line {
+    const char *text;
+    int length, indent;  // without the line's end
+} Line;
+
+static int next_line(const char **at, Line *line) {
+    if (!**at) {
+        return 0;
+    }
+    *line = (Line){*at, (int)strcspn(*at, "\n"), (int)strspn(*at, " ")};
+    *at += line->length + ((*at)[line->length] == '\n');
+    return 1;
+}
+
+static bool has_line(const char *text, const Line *wanted) {
+    Line line;
+    while (next_line(&text, &line)) {
+        if (line.length == wanted->length && memcmp(line.text, wanted->text, (size_t)line.length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_blank(const Line *line) {
+    return line->indent == line->length || strncmp(line->text, "# ", 2) == 0;
+}
+
+typedef struct Others {
+    char *texts[MOST_OTHERS];
+    int count;
+} Others;
+
+static Others write_others(const HtmlReport *report, const ExportFormat *format, int place) {
+    const TuneResult *result = report->result;
+    Others others = {.count = 0};
+    for (int i = 0; i < result->entry_count && others.count < MOST_OTHERS; i++) {
+        Error why = {0};
+        const ExportJob job = {.request = result->request,
+                               .prediction = &result->entries[i],
+                               .command = result->request->command,
+                               .arena = report->arena};
+        if (i != place && export_text(format, &job, &others.texts[others.count], &why) == STATUS_OK) {
+            others.count++;
+        }
+    }
+    return others;
+}
+
+static bool differs(const Others *others, const Line *line) {
+    for (int i = 0; i < others->count && !is_blank(line); i++) {
+        if (!has_line(others->texts[i], line)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// A line that matters stands under the line that opens its part of the file.
+static int choose_lines(const char *text, const Others *others, Line *lines, bool *chosen, int most) {
+    int count = 0;
+    while (count < most && next_line(&text, &lines[count])) {
+        chosen[count] = differs(others, &lines[count]);
+        for (int i = count - 1, indent = lines[count].indent; chosen[count] && indent > 0 && i >= 0; i--) {
+            if (!is_blank(&lines[i]) && lines[i].indent < indent) {
+                chosen[i] = true;
+                indent = lines[i].indent;
+            }
+        }
+        count++;
+    }
+    return count;
+}
+
+static bool print_lines(const char *text, const Others *others, FILE *out) {
+    enum { MOST_LINES = 400 };
+    Line lines[MOST_LINES];
+    bool chosen[MOST_LINES], any = false;
+    const int count = choose_lines(text, others, lines, chosen, MOST_LINES);
+    int last = -1;
+    for (int i = 0; i < count; i++) {
+        if (!chosen[i]) {
+            continue;
+        }
+        fputs(any ? "" : "<p>What tells this plan from the others of the ranking:</p>\n<pre class=\"lines\"><code>",
+              out);
+        fputs(any && i > last + 1 ? "…\n" : "", out);
+        markup_format(out, "%.*s\n", lines[i].length, lines[i].text);
+        any = true;
+        last = i;
+    }
+    fputs(any ? "</code></pre>\n" : "", out);
+    return any;
+}
+
+static void print_notes(const HtmlReport *report, const ExportFormat *format, int place, FILE *out) {
+    const ExportJob job = {.request = report->result->request,
+                           .prediction = &report->result->entries[place],
+                           .command = report->result->request->command,
+                           .arena = report->arena};
+    char *notes = NULL;
+    Error why = {0};
+    if (export_notes(format, &job, &notes, &why) == STATUS_OK && notes[0]) {
+        fputs("<p class=\"note\">", out);
+        markup_text(notes, out);
+        fputs("</p>\n", out);
+    }
+    free(notes);
+}
+
+bool config_lines(const HtmlReport *report, const ExportFormat *format, int place, const char *text, FILE *out) {
+    Others others = write_others(report, format, place);
+    const bool any = print_lines(text, &others, out);
+    for (int i = 0; i < others.count; i++) {
+        free(others.texts[i]);
+    }
+    if (any) {
+        print_notes(report, format, place, out);
+    }
+    return any;
+}

@@ -1,0 +1,172 @@
+// The best plan by stage of its pipeline: what the compute lane does when, how long it waits, and what the stage keeps.
+// What is no compute, and no communication of the stage's own, is waiting for another stage: the bubble.
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "reports/html/markup.h"
+#include "reports/html/sections.h"
+#include "reports/json_objects.h"
+#include "sim/base/text.h"
+
+enum { WAITING = -1 };  // in place of a phase
+
+// What a compute lane does without a change.
+typedef struct Stretch {
+    int phase, micro_batch;
+    double start_s, end_s;
+} Stretch;
+
+typedef struct StageLine {
+    Stretch *stretches;
+    int64_t count;
+    double busy_s, optimizer_s, waits_s;
+} StageLine;
+
+typedef struct Range {
+    double start_s, end_s;
+} Range;
+
+static int compare_ranges(const void *a, const void *b) {
+    const Range *x = a, *y = b;
+    return (x->start_s > y->start_s) - (x->start_s < y->start_s);
+}
+
+// When a collective, or a message that leaves, is under way.
+static int64_t find_traffic(const StageStep *stage, Arena *arena, Range **traffic) {
+    const Timeline *timeline = &stage->timeline;
+    *traffic = ARENA_ARRAY(arena, Range, timeline->span_count);
+    int64_t count = 0;
+    for (int64_t i = 0; i < timeline->span_count; i++) {
+        const Task *task = &stage->program->tasks[timeline->spans[i].task];
+        if (task->lane != LANE_COMPUTE && task->kind != TASK_RECEIVE) {
+            (*traffic)[count++] = (Range){timeline->spans[i].start_s, timeline->spans[i].end_s};
+        }
+    }
+    qsort(*traffic, (size_t)count, sizeof **traffic, compare_ranges);
+    return count;
+}
+
+// Copies around collectives belong to the phase that they are beside, recomputation to its backward.
+static int shown_phase(const StageStep *stage, const Span *span, const StageLine *line) {
+    const Phase phase = stage->program->tasks[span->task].phase;
+    if (phase == PHASE_RECOMPUTE) {
+        return PHASE_BACKWARD;
+    }
+    return phase == PHASE_REDUCE && line->count > 0 && line->stretches[line->count - 1].phase >= 0
+               ? line->stretches[line->count - 1].phase
+               : (int)phase;
+}
+
+static void add_stretch(StageLine *line, int phase, int micro_batch, double start_s, double end_s) {
+    Stretch *last = line->count > 0 ? &line->stretches[line->count - 1] : NULL;
+    if (last && last->phase == phase && last->micro_batch == micro_batch) {
+        last->end_s = end_s;
+    } else {
+        line->stretches[line->count++] = (Stretch){phase, micro_batch, start_s, end_s};
+    }
+}
+
+// The compute lane stands still from..to: what no traffic explains is waiting. *next: of the traffic.
+static void add_gap(StageLine *line, const Range *traffic, int64_t count, int64_t *next, double from_s, double to_s,
+                    double step_s) {
+    const double seen = 1e-4 * step_s;  // shorter waits are counted, not drawn
+    double at_s = from_s;
+    while (at_s < to_s) {
+        while (*next < count && traffic[*next].end_s <= at_s) {
+            ++*next;
+        }
+        const double begins_s = *next < count ? fmin(traffic[*next].start_s, to_s) : to_s;
+        if (begins_s > at_s) {
+            line->waits_s += begins_s - at_s;
+            if (begins_s - at_s > seen) {
+                add_stretch(line, WAITING, 0, at_s, begins_s);
+            }
+        }
+        at_s = *next < count ? fmax(begins_s, fmin(traffic[*next].end_s, to_s)) : to_s;
+    }
+}
+
+static StageLine line_of(const StageStep *stage, double step_s, Arena *arena) {
+    Range *traffic;
+    const int64_t traffic_count = find_traffic(stage, arena, &traffic);
+    const Timeline *timeline = &stage->timeline;
+    StageLine line = {.stretches = ARENA_ARRAY(arena, Stretch, 3 * (timeline->span_count + traffic_count) + 2)};
+    int64_t next = 0;
+    double at_s = 0;
+    for (int64_t i = 0; i < timeline->span_count; i++) {
+        const Span *span = &timeline->spans[i];
+        if (stage->program->tasks[span->task].lane != LANE_COMPUTE) {
+            continue;
+        }
+        add_gap(&line, traffic, traffic_count, &next, at_s, span->start_s, step_s);
+        const int phase = shown_phase(stage, span, &line);
+        const bool optimizer = phase == PHASE_OPTIMIZER;
+        add_stretch(&line, phase, optimizer ? 0 : span->micro_step, span->start_s, span->end_s);
+        *(optimizer ? &line.optimizer_s : &line.busy_s) += span->end_s - span->start_s;
+        at_s = span->end_s;
+    }
+    add_gap(&line, traffic, traffic_count, &next, at_s, step_s, step_s);
+    return line;
+}
+
+static json_t *stretches_object(const StageLine *line) {
+    json_t *phase = json_array(), *micro_batch = json_array(), *start = json_array(), *length = json_array();
+    for (int64_t i = 0; i < line->count; i++) {
+        const Stretch *one = &line->stretches[i];
+        json_array_append_new(phase, json_integer(one->phase));
+        json_array_append_new(micro_batch, json_integer(one->micro_batch));
+        json_array_append_new(start, json_integer(llround(1e9 * one->start_s)));
+        json_array_append_new(length, json_integer(llround(1e9 * (one->end_s - one->start_s))));
+    }
+    return json_pack("{s:o, s:o, s:o, s:o}", "phase", phase, "micro_batch", micro_batch, "start_ns", start, "length_ns",
+                     length);
+}
+
+json_t *stages_data(const HtmlReport *report) {
+    const StageSteps *steps = &report->stages;
+    if (steps->count < 2) {
+        return json_null();
+    }
+    json_t *array = json_array();
+    for (int i = 0; i < steps->count; i++) {
+        const StageStep *stage = &steps->of[i];
+        const StageLine line = line_of(stage, steps->step_s, report->arena);
+        json_array_append_new(array,
+                              json_pack("{s:i, s:i, s:f, s:f, s:o, s:o}", "stage", i, "layers", stage->program->layers,
+                                        "busy_s", line.busy_s, "bubble_s", line.waits_s, "memory",
+                                        json_memory(&stage->memory, report->result->request->memory_limit_bytes),
+                                        "blocks", stretches_object(&line)));
+    }
+    return json_pack("{s:f, s:i, s:o}", "step_s", steps->step_s, "micro_batches", steps->micro_batches, "of", array);
+}
+
+void section_stages(const HtmlReport *report, FILE *out) {
+    const StageSteps *steps = &report->stages;
+    if (steps->count < 2) {
+        return;
+    }
+    const int all = report_best(report)->plan.grad_accum;
+    if (steps->micro_batches < all) {
+        markup_format(out, "Shown is a step of %d micro-batches; the plan has %d, and its bubble is a smaller share.",
+                      steps->micro_batches, all);
+    }
+    static const MarkupColumn columns[] = {
+        {"stage", true},     {"layers", true},  {"computes", true}, {"waits", true}, {"share of the step", true},
+        {"optimizer", true}, {"reserves", true}};
+    MarkupTable table = table_begin("table-stages", "The stages of the pipeline", columns, 7, out);
+    for (int i = 0; i < steps->count; i++) {
+        const StageStep *stage = &steps->of[i];
+        const StageLine line = line_of(stage, steps->step_s, report->arena);
+        char text[TEXT_UNIT_BYTES];
+        table_row(&table, NULL);
+        table_cell(&table, "%d", i);
+        table_cell(&table, "%d", stage->program->layers);
+        table_cell(&table, "%s", text_seconds(text, line.busy_s));
+        table_cell(&table, "%s", text_seconds(text, line.waits_s));
+        table_cell(&table, "%.1f %%", 100 * line.waits_s / steps->step_s);
+        table_cell(&table, "%s", text_seconds(text, line.optimizer_s));
+        table_cell(&table, "%s", text_bytes(text, stage->memory.reserved_bytes));
+    }
+    table_end(&table);
+}
