@@ -145,7 +145,7 @@ static void derive(const Predictor *predictor, Arena *arena, Prediction *predict
     // Frozen layers have no weight gradient: 4 instead of 6 per parameter, as published figures count (peft.md 1).
     const double unmade = plan->finetune == FINETUNE_FULL ? 0 : 2.0 * (double)model_flop_parameters(&request->model);
     const double model_flops = model_flops_per_token(&request->model, (int)plan_document_tokens(plan)) - unmade;
-    const double peak = request->cluster.accelerator.gemm[plan->precision].peak_flop_per_s;
+    const double peak = request->cluster.accelerator.gemm[plan_product_dtype(plan)].peak_flop_per_s;
     prediction->model_flop_per_s_per_gpu = tokens_per_gpu * model_flops;
     prediction->mfu = peak > 0 ? prediction->model_flop_per_s_per_gpu / peak : 0;
     const double hardware_flops = model_flops + prediction->recomputed_flop_per_token;

@@ -7,6 +7,7 @@
 #include "autotune/batch.h"
 #include "autotune/space.h"
 #include "sim/base/text.h"
+#include "sim/cost/compute.h"
 
 static const char *check_max_tp(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
                                 Arena *arena) {
@@ -17,12 +18,25 @@ static const char *check_max_tp(const TuneRequest *request, const TrainPlan *pla
     return arena_format(arena, "tp=%d is over --max-tp %d", plan->mesh.size[AXIS_TP], request->max_tp);
 }
 
+// Scales in the hardware, of 32 elements or of 16, came together: chips without rates of nvfp4 have neither.
+static const char *check_formats(const TuneRequest *request, const TrainPlan *plan, Arena *arena) {
+    const Accelerator *accelerator = &request->cluster.accelerator;
+    const bool of_mx = plan->precision == DTYPE_FP8 && plan->fp8_recipe == FP8_MX;
+    const Dtype needed = of_mx ? DTYPE_NVFP4 : plan_product_dtype(plan);
+    if (plan->precision != DTYPE_FP8 || cost_supports(accelerator, needed)) {
+        return NULL;
+    }
+    return arena_format(
+        arena, "%s has no products for fp8_recipe=%s, or the profile no rates of them: use fp8_recipe %s",
+        accelerator->name, fp8_recipe_names[plan->fp8_recipe], fp8_recipe_names[target_default_fp8(request->target)]);
+}
+
 static const char *check_legality(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
                                   Arena *arena) {
     (void)memory;
     const char *reason = NULL;
     target_check(request->target, &request->model, plan, arena, &reason);
-    return reason;
+    return reason ? reason : check_formats(request, plan, arena);
 }
 
 // A ring of more ranks whose slices are shorter than an attention tile only adds hops (FlashAttention-2 tiles queries

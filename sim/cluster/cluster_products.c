@@ -50,10 +50,10 @@ const char *cluster_product_text(const TimedGemm *product, Arena *arena) {
 }
 
 bool cluster_product_parse(const char *text, TimedGemm *product, const char **rest) {
-    char a = 0, b = 0, input[8], output[8], sum[4];
+    char a = 0, b = 0, input[12], output[12], sum[4];
     int used = 0;
     *product = (TimedGemm){0};
-    if (sscanf(text, "%9" SCNd64 "x%9" SCNd64 "x%9" SCNd64 " %c%c %5[a-z0-9]>%5[a-z0-9] %3[a-z]%n", &product->m,
+    if (sscanf(text, "%9" SCNd64 "x%9" SCNd64 "x%9" SCNd64 " %c%c %9[a-z0-9_]>%9[a-z0-9_] %3[a-z]%n", &product->m,
                &product->n, &product->k, &a, &b, input, output, sum, &used) != 8 ||
         !dtype_parse(input, &product->input) || !dtype_parse(output, &product->output) || product->m < 1 ||
         product->n < 1 || product->k < 1) {

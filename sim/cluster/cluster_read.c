@@ -108,7 +108,8 @@ static Status read_dtypes(const Reading *reading, unsigned *mask, Error *error) 
     json_object_foreach(value_at(reading->root, "accelerator.gemm"), key, rates) {
         Dtype dtype;
         if (!dtype_parse(key, &dtype) || dtype == DTYPE_INT32) {
-            return error_at(reading, "accelerator.gemm", error, "dtypes are fp32, bf16, fp16 and fp8", key);
+            return error_at(reading, "accelerator.gemm", error, "dtypes are fp32, bf16, fp16, fp8, fp8_block and nvfp4",
+                            key);
         }
         *mask |= 1u << dtype;
     }

@@ -95,7 +95,7 @@ static double alignment_efficiency(const GemmShape *shape) {
 
 static KernelTime formula_time(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape, double flop_per_s) {
     const GemmRate *rate = &accelerator->gemm[dtype];
-    const double element = dtype_bytes(dtype);
+    const double element = dtype == DTYPE_NVFP4 ? 0.5 : dtype_bytes(dtype);  // as its fit reads: without scales
     const double m = (double)shape->m, n = (double)shape->n, k = (double)shape->k;
     if (accelerator->device_class == DEVICE_CLASS_GPU && dtype != DTYPE_FP32) {
         flop_per_s *= alignment_efficiency(shape);

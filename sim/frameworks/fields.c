@@ -134,6 +134,7 @@ static const TargetField fields[] = {
     WORDS(grad_sync_note),
     WORDS(pack_flavour),
     WORDS(own_optimizer),
+    WORDS(fp8_recipes),
     WORDS(optimizers),
     WORDS(unsharded_optimizers),
     WORDS(masters_beside_remainders),

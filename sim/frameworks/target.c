@@ -167,7 +167,8 @@ CpRotate target_default_rotate(const Target *target) {
 }
 
 Fp8Recipe target_default_fp8(const Target *target) {
-    return target->fp8_flavour == FP8_TRANSFORMER_ENGINE ? FP8_DELAYED : FP8_TENSORWISE;
+    const bool tensorwise = target->fp8_recipes & FP8_BIT(FP8_TENSORWISE);
+    return target->fp8_flavour == FP8_TRANSFORMER_ENGINE ? FP8_DELAYED : tensorwise ? FP8_TENSORWISE : FP8_ROWWISE;
 }
 
 // At stage 0 (DDP) a single micro-step leaves nothing to choose.

@@ -135,6 +135,7 @@ typedef struct Target {
     bool master_fp32;   // fp32 master when precision is lower
     bool bf16_weights;  // with precision bf16, weights, gradients and optimizer state are bf16 whatever is asked for
     Fp8Flavour fp8_flavour;
+    unsigned fp8_recipes;  // bit by Fp8Recipe
     AllocatorFlavour allocator;
     ExpertFlavour expert_flavour;
     // legality

@@ -6,6 +6,7 @@
 
 #include "sim/base/gcd.h"
 #include "sim/frameworks/axis_rules.h"
+#include "sim/frameworks/fp8_rules.h"
 #include "sim/frameworks/framework.h"
 #include "sim/frameworks/optimizer_rules.h"
 #include "sim/frameworks/pack_rules.h"
@@ -227,34 +228,12 @@ static const char *check_offload(const Check *check) {
     return NULL;
 }
 
-static bool has_recipe(Fp8Flavour flavour, Fp8Recipe recipe) {
-    return recipe == FP8_TENSORWISE ||
-           (flavour == FP8_TORCHAO ? recipe == FP8_ROWWISE : recipe == FP8_DELAYED || recipe == FP8_MX);
+static const char *check_fp8(const Check *check) {
+    return fp8_rule(check->target, check->plan, check->arena);
 }
 
 // A dense layer in so many is taken as one of experts.
 enum { MOST_DENSE = 20 };
-
-static const char *check_fp8(const Check *check) {
-    const Target *target = check->target;
-    const Fp8Recipe recipe = check->plan->fp8_recipe;
-    if (check->plan->precision != DTYPE_FP8) {
-        return NULL;
-    }
-    if (target->fp8_flavour == FP8_NONE) {
-        return arena_format(check->arena, "%s does not run fp8: use precision bf16", target->name);
-    }
-    if (!has_recipe(target->fp8_flavour, recipe)) {
-        return arena_format(
-            check->arena, "%s has no fp8_recipe=%s: use fp8_recipe %s", target->name, fp8_recipe_names[recipe],
-            target->fp8_flavour == FP8_TORCHAO ? "tensorwise or rowwise" : "tensorwise, delayed or mxfp8");
-    }
-    if (target->tp_flavour != TP_SP && axis_size(check, AXIS_TP) > 1) {
-        return arena_format(check->arena, "%s does not run fp8 beside tp=%d: use tp=1 or precision bf16", target->name,
-                            axis_size(check, AXIS_TP));
-    }
-    return NULL;
-}
 
 static const char *check_experts(const Check *check) {
     const ModelSpec *model = check->model;

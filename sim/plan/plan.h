@@ -30,8 +30,20 @@ typedef enum {
 typedef enum { FUSED_FUSED, FUSED_EAGER, FUSED_COMPILED, FUSED_COUNT } Fused;
 
 // Scales of fp8 operands: one per tensor from its present values (torchao's tensorwise, Transformer Engine's current
-// scaling), one per row, or one per tensor from the largest values of earlier steps.
-typedef enum { FP8_TENSORWISE, FP8_ROWWISE, FP8_DELAYED, FP8_MX, FP8_RECIPE_COUNT } Fp8Recipe;
+// scaling), one per row, one per tensor from the largest values of earlier steps, one per 32 elements (MX), one per 128
+// elements, of weights per 128 x 128 (BLOCK), or 4 bits with one per 16 (NVFP4). ROWWISE_BF16: one per row, and gradients
+// of weights in bf16 (torchao's rowwise_with_gw_hp).
+typedef enum {
+    FP8_TENSORWISE,
+    FP8_ROWWISE,
+    FP8_DELAYED,
+    FP8_MX,
+    FP8_BLOCK,
+    FP8_NVFP4,
+    FP8_ROWWISE_BF16,
+    FP8_RECIPE_COUNT
+} Fp8Recipe;
+#define FP8_BIT(recipe) (1u << (recipe))
 
 // Dtype of gradients while they are reduced over dp_shard x cp and dp_replicate: the target's own, or said here. It may
 // be narrower than what they are computed in (PyTorch's MixedPrecisionPolicy(reduce_dtype)).
@@ -106,7 +118,7 @@ extern const char *const recompute_names[RECOMPUTE_COUNT];        // "none" "ful
 extern const char *const cp_rotate_names[CP_ROTATE_COUNT];        // "ring" "allgather"
 extern const char *const attention_names[ATTENTION_COUNT];        // "flash" "flash3" "cudnn" "triton" "eager"
 extern const char *const fused_names[FUSED_COUNT];                // "fused" "eager" "compiled"
-extern const char *const fp8_recipe_names[FP8_RECIPE_COUNT];      // "tensorwise" "rowwise" "delayed" "mxfp8"
+extern const char *const fp8_recipe_names[FP8_RECIPE_COUNT];      // "tensorwise" "rowwise" "delayed" ...
 extern const char *const offload_names[OFFLOAD_COUNT];  // "none" "optimizer" "parameters,optimizer" "activations"
 extern const char *const recompute_unit_names[RECOMPUTE_UNIT_COUNT];        // "auto" "layer" "children"
 extern const char *const recompute_module_names[RECOMPUTE_MODULE_SETS];     // "target" "core-attn" "layernorm" ...
@@ -151,7 +163,7 @@ typedef struct TrainPlan {
     int lora_rank;  // of lora: rank of an adapter; 0 = plan_lora_rank's
     LoraTargets lora_targets;
     Optimizer optimizer;
-    int pack;  // mean length of documents that share a sequence and see themselves only; 0 = it is one document
+    int pack;       // mean length of documents that share a sequence and see themselves only; 0 = it is one document
     int imbalance;  // of the experts of the busiest rank of ep: tokens over the mean, in per cent
     int capacity;   // of a rank of ep that runs for real: tokens there is room for, in per cent of the mean; 0 = 200
     int recompute_modules;  // of recompute=selective: RecomputeModules; 0 = the target's own
@@ -201,6 +213,14 @@ enum { PLAN_TEXT_BYTES = 400, PLAN_USUAL_CAPACITY = 200 };
 // Dtype of activations, gathered parameters and gradients before reduction.
 static inline Dtype plan_activation_dtype(const TrainPlan *plan) {
     return plan->precision == DTYPE_FP8 ? DTYPE_BF16 : plan->precision;
+}
+
+// What the products of the layers read, where precision says fp8.
+static inline Dtype plan_product_dtype(const TrainPlan *plan) {
+    return plan->precision != DTYPE_FP8    ? plan->precision
+           : plan->fp8_recipe == FP8_BLOCK ? DTYPE_FP8_BLOCK
+           : plan->fp8_recipe == FP8_NVFP4 ? DTYPE_NVFP4
+                                           : DTYPE_FP8;
 }
 
 // Axes of size 1 in their default places; fields that do not matter beside the others at their usual value.

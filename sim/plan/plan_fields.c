@@ -23,7 +23,8 @@ const char *const attention_names[ATTENTION_COUNT] = {[ATTENTION_FLASH] = "flash
 const char *const fused_names[FUSED_COUNT] = {
     [FUSED_FUSED] = "fused", [FUSED_EAGER] = "eager", [FUSED_COMPILED] = "compiled"};
 const char *const fp8_recipe_names[FP8_RECIPE_COUNT] = {
-    [FP8_TENSORWISE] = "tensorwise", [FP8_ROWWISE] = "rowwise", [FP8_DELAYED] = "delayed", [FP8_MX] = "mxfp8"};
+    [FP8_TENSORWISE] = "tensorwise", [FP8_ROWWISE] = "rowwise", [FP8_DELAYED] = "delayed",          [FP8_MX] = "mxfp8",
+    [FP8_BLOCK] = "blockwise",       [FP8_NVFP4] = "nvfp4",     [FP8_ROWWISE_BF16] = "rowwise-bf16"};
 const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT] = {
     [REDUCE_DTYPE_TARGET] = "auto", [REDUCE_DTYPE_FP32] = "fp32", [REDUCE_DTYPE_BF16] = "bf16"};
 const char *const recompute_unit_names[RECOMPUTE_UNIT_COUNT] = {
@@ -221,13 +222,15 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                              .option = {"master-weights", "auto|fp32|bf16", NULL, "auto: the target's own",
                                         "number format of parameters, gradients and optimizer state"},
                              .column = "master_weights"},
-    [PLAN_FP8_RECIPE] = {"fp8_recipe", .label = "fp8 scales", AT(fp8_recipe), WORDS(fp8_recipe_names),
-                         .matters = is_fp8, .printed = PLAN_PRINTED_WHERE_IT_MATTERS, OLD,
-                         .option = {"fp8-recipe", "auto|tensorwise|rowwise|delayed|mxfp8", NULL,
-                                    "auto: the target's own",
-                                    "scales of fp8: one per tensor, one per row, one per tensor from earlier "
-                                    "steps, or one per 32 elements"},
-                         .column = "fp8_recipe"},
+    [PLAN_FP8_RECIPE] =
+        {"fp8_recipe", .label = "fp8 scales", AT(fp8_recipe), WORDS(fp8_recipe_names), .matters = is_fp8,
+         .printed = PLAN_PRINTED_WHERE_IT_MATTERS, OLD,
+         .option = {"fp8-recipe", "auto|tensorwise|rowwise|rowwise-bf16|delayed|mxfp8|blockwise|nvfp4", NULL,
+                    "auto: the target's own",
+                    "scales of fp8: one per tensor, one per row (and gradients of weights in bf16), one "
+                    "per tensor from earlier steps, one per 32 or 128 elements, or 4 bits with one per "
+                    "16"},
+         .column = "fp8_recipe"},
     [PLAN_REDUCE_DTYPE] = {"reduce_dtype", "reduce", "gradient reduction", AT(reduce_dtype), WORDS(reduce_dtype_names),
                            .matters = is_sharded, OLD,
                            .option = {"reduce-dtype", "auto|fp32|bf16", NULL, "auto: the target's own",

@@ -9,7 +9,12 @@
 //   one scale per row     no pass before, but the other layout has other scales: transposed in bf16 (2 + 2) and cast
 //                         again
 //   one scale per 32      of each layout its own, both made at once from bf16: read once and written twice (Transformer
-//                         Engine, MXFP8BlockScaling); what is saved is the layout of the weights' gradient
+//                         Engine, MXFP8BlockScaling); what is saved is the layout of the weights' gradient. torchao
+//                         makes each by itself, from bf16
+//   one scale per 128     both layouts at once from bf16 (Transformer Engine, Float8BlockQuantizer)
+//   one per 16 of 4 bits  the largest value is read first, as the second scale is the tensor's; then both layouts of
+//                         9/16 bytes at once (Transformer Engine, NVFP4Quantizer), or each by itself (torchao)
+//   rows, bf16 gradients  x and dy along their rows only, weights twice (torchao's rowwise_with_gw_hp, the same account)
 //   delayed scales        known before: read and written, both layouts at once (Transformer Engine, cast_transpose)
 //
 // What is fp8 already (gathered so, saved so, copies of weights) was cast by whoever made it. What Transformer Engine
@@ -22,19 +27,37 @@
 #include "sim/step/lower_ops.h"
 
 typedef struct CastBytes {
-    int a, b, c;  // per element of the GEMM's operands
+    double a, b, c;  // per element of the GEMM's operands
 } CastBytes;
 
 static const CastBytes cast_bytes[FP8_RECIPE_COUNT][GEMM_ROLE_COUNT] = {
     // x, w, y; dy, w, dx; dy, x, dw
-    [FP8_TENSORWISE] = {{5, 5, 0}, {6, 3, 0}, {0, 1, 0}},
-    [FP8_ROWWISE] = {{3, 3, 0}, {3, 7, 4}, {5, 5, 4}},
-    [FP8_DELAYED] = {{3, 3, 0}, {4, 1, 0}, {0, 1, 0}},
-    [FP8_MX] = {{4, 4, 0}, {4, 0, 0}, {0, 0, 0}},
+    [FP8_TENSORWISE] = {{5, 5, 0}, {6, 3, 0}, {0, 1, 0}},   [FP8_ROWWISE] = {{3, 3, 0}, {3, 7, 4}, {5, 5, 4}},
+    [FP8_DELAYED] = {{3, 3, 0}, {4, 1, 0}, {0, 1, 0}},      [FP8_MX] = {{4, 4, 0}, {4, 0, 0}, {0, 0, 0}},
+    [FP8_BLOCK] = {{4, 4, 0}, {4, 0, 0}, {0, 0, 0}},        [FP8_NVFP4] = {{5.125, 5.125, 0}, {5.125, 0, 0}, {0, 0, 0}},
+    [FP8_ROWWISE_BF16] = {{3, 3, 0}, {3, 3, 0}, {0, 0, 0}},
 };
+// torchao's of the recipes that both have: each product casts its own operands (mxfp8_cublas of the same account; the
+// triton kernels of nvfp4 in pytorch/torchtitan 0.3, which read the largest value first).
+static const CastBytes mx_bytes = {3, 3, 0}, nvfp4_bytes = {4.5625, 4.5625, 0};  // x and w, dy and w, dy and x
+
+static const CastBytes *bytes_of(const Lowering *lowering, GemmRole role) {
+    const Fp8Recipe recipe = lowering->plan->fp8_recipe;
+    const bool apart = lowering->fp8 == FP8_TORCHAO;
+    return apart && recipe == FP8_MX      ? &mx_bytes
+           : apart && recipe == FP8_NVFP4 ? &nvfp4_bytes
+                                          : &cast_bytes[recipe][role];
+}
+
+// What the products of a role read.
+Dtype fp8_product_dtype(const Lowering *lowering, GemmRole role) {
+    const bool in_bf16 = lowering->plan->fp8_recipe == FP8_ROWWISE_BF16 && role == GEMM_WEIGHT_GRADIENT;
+    return in_bf16 ? lowering->dims.dtype : plan_product_dtype(lowering->plan);
+}
 
 static int64_t elements(const Lowering *lowering, const OpRef *operand) {
-    return operand->bytes / dtype_bytes(lowering->tensors[operand->tensor].dtype);
+    const Dtype dtype = lowering->tensors[operand->tensor].dtype;
+    return dtype == DTYPE_FP8 ? fp8_stored_elements(lowering, operand->bytes) : operand->bytes / dtype_bytes(dtype);
 }
 
 static bool is_cast(const Lowering *lowering, const OpRef *operand) {
@@ -50,30 +73,40 @@ static bool is_cast_by_reader(const Lowering *lowering, const OpRef *operand) {
 
 enum { READ_BYTES = 3, TURN_BYTES = 2 };
 
+// The layout of the weights' gradient is made with the other one, not from it.
+static bool casts_both_at_once(const Lowering *lowering) {
+    const Fp8Recipe recipe = lowering->plan->fp8_recipe;
+    return recipe == FP8_MX || recipe == FP8_BLOCK || recipe == FP8_NVFP4;
+}
+
 // Of Transformer Engine's saved inputs, x of GEMM_FORWARD and of GEMM_WEIGHT_GRADIENT.
-static int64_t saved_input_bytes(const Lowering *lowering, GemmRole role, const OpRef *x) {
+static double saved_input_bytes(const Lowering *lowering, GemmRole role, const OpRef *x) {
     if (!fp8_saves_inputs(lowering) || !is_cast(lowering, x)) {
         return 0;
     }
-    const bool both_at_once = lowering->plan->fp8_recipe == FP8_MX;
-    const int turn = both_at_once ? 0 : TURN_BYTES, read = both_at_once ? READ_BYTES + 1 : READ_BYTES;
-    return (role == GEMM_WEIGHT_GRADIENT ? turn : is_cast_by_reader(lowering, x) ? read : 0) * elements(lowering, x);
+    const int turn = casts_both_at_once(lowering) ? 0 : TURN_BYTES;
+    const double read = casts_both_at_once(lowering) ? bytes_of(lowering, GEMM_FORWARD)->a : READ_BYTES;
+    return (role == GEMM_WEIGHT_GRADIENT     ? turn
+            : is_cast_by_reader(lowering, x) ? read
+                                             : 0) *
+           (double)elements(lowering, x);
 }
 
 int64_t fp8_cast_bytes(const Lowering *lowering, const Linear *linear, GemmRole role, const OpRef *abc) {
     const OpRef *a = &abc[AT_GEMM_A], *b = &abc[AT_GEMM_B], *c = &abc[AT_GEMM_C];
-    const CastBytes *bytes = &cast_bytes[lowering->plan->fp8_recipe][role];
+    const CastBytes *bytes = bytes_of(lowering, role);
     const bool shared = linear->shares_input && lowering->plan->fused == FUSED_COMPILED;
     const bool a_known = is_cast(lowering, a) || (shared && role == GEMM_FORWARD);
     const bool b_known = is_cast(lowering, b) || (shared && role == GEMM_WEIGHT_GRADIENT) ||
                          (role != GEMM_WEIGHT_GRADIENT && fp8_gathers_weights(lowering));
     const OpRef *x = role == GEMM_FORWARD ? a : role == GEMM_WEIGHT_GRADIENT ? b : NULL;
-    return (x ? saved_input_bytes(lowering, role, x) : 0) + (a_known ? 0 : bytes->a * elements(lowering, a)) +
-           (b_known ? 0 : bytes->b * elements(lowering, b)) + bytes->c * elements(lowering, c);
+    return (int64_t)((x ? saved_input_bytes(lowering, role, x) : 0) +
+                     (a_known ? 0 : bytes->a * (double)elements(lowering, a)) +
+                     (b_known ? 0 : bytes->b * (double)elements(lowering, b)) +
+                     bytes->c * (double)elements(lowering, c));
 }
 
 // Experts' rows: saved in fp8 by the product that reads them (Transformer Engine, GroupedLinear).
-int64_t fp8_rows_cast_bytes(const Lowering *lowering, GemmRole role) {
-    const Fp8Recipe recipe = lowering->plan->fp8_recipe;
-    return role == GEMM_WEIGHT_GRADIENT ? (recipe == FP8_MX ? 0 : TURN_BYTES) : cast_bytes[recipe][role].a;
+double fp8_rows_cast_bytes(const Lowering *lowering, GemmRole role) {
+    return role == GEMM_WEIGHT_GRADIENT ? (casts_both_at_once(lowering) ? 0 : TURN_BYTES) : bytes_of(lowering, role)->a;
 }

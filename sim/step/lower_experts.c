@@ -49,8 +49,7 @@ static int32_t routed_by(Lowering *lowering, const char *name, int64_t width) {
 }
 
 static int32_t received_by(Lowering *lowering, const char *name, int64_t width) {
-    return lowering_tensor(lowering, name, ROLE_ACTIVATION, activation_dtype(lowering, name),
-                           rows_of_room(lowering) * width);
+    return activation(lowering, name, rows_of_room(lowering) * width);
 }
 
 typedef struct ExpertTensors {
@@ -150,11 +149,12 @@ static OpRef grouped_weights(const Lowering *lowering, const Grouped *grouped) {
                                                    grouped->weights, grouped->weights);
 }
 
-static Op *add_grouped(Lowering *lowering, Section section, const char *name, OpRef a, OpRef b, OpRef c) {
+static Op *add_grouped(Lowering *lowering, Section section, GemmRole role, const char *name, OpRef a, OpRef b,
+                       OpRef c) {
     Op *op = op_add(lowering, section, TASK_GROUPED_GEMM,
                     section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, name);
     op->task.groups = lowering_local_experts(lowering);
-    op->task.dtype = lowering->fp8 != FP8_NONE ? DTYPE_FP8 : op->task.dtype;
+    op->task.dtype = lowering->fp8 != FP8_NONE ? fp8_product_dtype(lowering, role) : op->task.dtype;
     op_operand(op, a, ACCESS_READ);
     op_operand(op, b, ACCESS_READ);
     op_operand(op, c, ACCESS_WRITE);
@@ -185,7 +185,9 @@ static double grouped_flops(const Lowering *lowering, const Grouped *grouped) {
 
 // Rows of that width are cast before the product.
 static int64_t casts(const Lowering *lowering, GemmRole role, int64_t width) {
-    return lowering->fp8 != FP8_NONE ? fp8_rows_cast_bytes(lowering, role) * received_rows(lowering) * width : 0;
+    return lowering->fp8 != FP8_NONE
+               ? (int64_t)(fp8_rows_cast_bytes(lowering, role) * (double)received_rows(lowering) * (double)width)
+               : 0;
 }
 
 // Elements of the bias behind a product whose parts tp ranks sum.
@@ -197,7 +199,7 @@ static int64_t replicated_bias(const Lowering *lowering, const char *bias) {
 
 static Op *add_grouped_forward(Lowering *lowering, const Grouped *grouped, const ExpertTensors *tensors, int32_t x,
                                int32_t y) {
-    Op *op = add_grouped(lowering, SECTION_LAYER_FORWARD, grouped->name, op_whole(lowering, x),
+    Op *op = add_grouped(lowering, SECTION_LAYER_FORWARD, GEMM_FORWARD, grouped->name, op_whole(lowering, x),
                          grouped_weights(lowering, grouped), op_whole(lowering, y));
     told(lowering, op, tensors->come);
     if (lowering->model->experts.bias && lowering->target->own_kernels) {
@@ -215,14 +217,15 @@ static Op *add_grouped_forward(Lowering *lowering, const Grouped *grouped, const
 // Returns the product that makes the input's gradient.
 static Op *add_grouped_backward(Lowering *lowering, const Grouped *grouped, const ExpertTensors *tensors, int32_t x,
                                 int32_t dx, int32_t dy) {
-    Op *op = add_grouped(lowering, SECTION_LAYER_BACKWARD, grouped->dgrad, op_whole(lowering, dy),
+    Op *op = add_grouped(lowering, SECTION_LAYER_BACKWARD, GEMM_INPUT_GRADIENT, grouped->dgrad, op_whole(lowering, dy),
                          grouped_weights(lowering, grouped), op_whole(lowering, dx));
     told(lowering, op, tensors->come);
     set_product(op, received_rows(lowering), grouped->in, grouped->out, grouped_flops(lowering, grouped));
     op->task.cast_bytes = casts(lowering, GEMM_INPUT_GRADIENT, grouped->out);
     Op *input = op;
     op = add_grouped(
-        lowering, SECTION_LAYER_BACKWARD, grouped->wgrad, op_whole(lowering, dy), op_whole(lowering, x),
+        lowering, SECTION_LAYER_BACKWARD, GEMM_WEIGHT_GRADIENT, grouped->wgrad, op_whole(lowering, dy),
+        op_whole(lowering, x),
         unit_slice(lowering, lowering->gradients[lowering_expert_unit(lowering)], grouped->weights, grouped->weights));
     told(lowering, op, tensors->come);
     op->task.trans_a = true;

@@ -3,11 +3,12 @@
 //
 //   torchao             casts inside each GEMM and saves bf16 inputs (float8_linear.py); scales per tensor: the
 //                       weights' shards are cast before their gather (fsdp_utils.py), and so is what tp ranks gather
-//                       (float8_tensor_parallel.py); scales per row: all gathers stay bf16
+//                       (float8_tensor_parallel.py); all others (rows, MX, NVFP4): all gathers stay bf16
 //   Transformer Engine  saves inputs in fp8 and gathers them so; keeps fp8 copies of the weights, one of them
 //                       transposed, made with the first micro-step (pytorch/module/linear.py)
 //
-// A scale per tensor from present values is the largest value of all tp ranks: one number reduced before the gather.
+// A scale per tensor from present values is the largest value of all tp ranks: one number reduced before the gather, of
+// nvfp4 too (NVFP4Quantizer, with_amax_reduction).
 // Delayed scales reduce all of them together after forward and after backward. What casts before GEMMs
 // move: fp8_casts.c. Not modelled: the first projection of layer 0, which may be left in bf16; reductions of
 // scales of operands that no tp rank gathers; the pass over updated weights that finds their largest values.
@@ -23,6 +24,21 @@ static bool is_named(const char *const *names, const char *name) {
     return *names != NULL;
 }
 
+// 4 bits and a byte of scale for each 16; the scales of the others are left out.
+enum { NVFP4_BYTES = 9, NVFP4_BLOCK = 16 };
+
+static bool is_nvfp4(const Lowering *lowering) {
+    return lowering->plan->fp8_recipe == FP8_NVFP4;
+}
+
+int64_t fp8_stored_bytes(const Lowering *lowering, int64_t elements) {
+    return is_nvfp4(lowering) ? elements * NVFP4_BYTES / NVFP4_BLOCK : elements;
+}
+
+int64_t fp8_stored_elements(const Lowering *lowering, int64_t bytes) {
+    return is_nvfp4(lowering) ? bytes * NVFP4_BLOCK / NVFP4_BYTES : bytes;
+}
+
 bool fp8_gathers_weights(const Lowering *lowering) {
     return lowering->fp8 == FP8_TORCHAO && lowering->plan->fp8_recipe == FP8_TENSORWISE && lowering->plan->zero == 3;
 }
@@ -33,7 +49,8 @@ static bool copies_weights(const Lowering *lowering) {
 
 // Over tp: layer inputs forward, output gradients backward.
 bool fp8_gathers_inputs(const Lowering *lowering) {
-    return lowering->fp8 != FP8_NONE && lowering->plan->fp8_recipe != FP8_ROWWISE && lowering->tp > 1;
+    const bool scaled = lowering->fp8 == FP8_TRANSFORMER_ENGINE || lowering->plan->fp8_recipe == FP8_TENSORWISE;
+    return lowering->fp8 != FP8_NONE && scaled && lowering->tp > 1;
 }
 
 bool fp8_saves_inputs(const Lowering *lowering) {
@@ -41,7 +58,7 @@ bool fp8_saves_inputs(const Lowering *lowering) {
 }
 
 static bool reduces_scales(const Lowering *lowering) {
-    return fp8_gathers_inputs(lowering) && lowering->plan->fp8_recipe == FP8_TENSORWISE;
+    return fp8_gathers_inputs(lowering) && (lowering->plan->fp8_recipe == FP8_TENSORWISE || is_nvfp4(lowering));
 }
 
 Dtype activation_dtype(const Lowering *lowering, const char *name) {
@@ -122,13 +139,13 @@ void fp8_choose_weights(Lowering *lowering) {
     const int32_t layers = lowering->units[UNIT_LAYER].instances;
     if (copies_weights(lowering)) {
         lowering->fp8_weights = lowering_tensor(lowering, "layer fp8 weights", ROLE_PARAMETER, DTYPE_FP8,
-                                                2 * fp8_matrix_elements(lowering));
+                                                2 * fp8_stored_bytes(lowering, fp8_matrix_elements(lowering)));
         lowering->tensors[lowering->fp8_weights].slots = layers;
         lowering->tensors[lowering->fp8_weights].persistent = true;
     }
     if (copies_weights(lowering) && lowering->ep > 1) {
         lowering->fp8_experts = lowering_tensor(lowering, "expert fp8 weights", ROLE_PARAMETER, DTYPE_FP8,
-                                                2 * lowering->units[UNIT_EXPERTS].elements);
+                                                2 * fp8_stored_bytes(lowering, lowering->units[UNIT_EXPERTS].elements));
         lowering->tensors[lowering->fp8_experts].slots = layers;
         lowering->tensors[lowering->fp8_experts].persistent = true;
     }
@@ -147,9 +164,10 @@ OpRef fp8_weight_slice(const Lowering *lowering, const char *first, const char *
         return whole;
     }
     OpRef ref = op_whole(lowering, lowering->fp8_weights);
-    ref.offset_bytes = whole.offset_bytes / lowering->dims.element - vector_elements(lowering) +
-                       (transposed ? fp8_matrix_elements(lowering) : 0);
-    ref.bytes = whole.bytes / lowering->dims.element;
+    ref.offset_bytes =
+        fp8_stored_bytes(lowering, whole.offset_bytes / lowering->dims.element - vector_elements(lowering) +
+                                       (transposed ? fp8_matrix_elements(lowering) : 0));
+    ref.bytes = fp8_stored_bytes(lowering, whole.bytes / lowering->dims.element);
     return ref;
 }
 

@@ -5,14 +5,18 @@
 
 // ---- tensors by name
 
+int32_t activation(Lowering *lowering, const char *name, int64_t elements) {
+    const Dtype dtype = activation_dtype(lowering, name);
+    return lowering_tensor(lowering, name, ROLE_ACTIVATION, dtype,
+                           dtype == DTYPE_FP8 ? fp8_stored_bytes(lowering, elements) : elements);
+}
+
 int32_t tokens_by(Lowering *lowering, const char *name, int64_t width) {
-    return lowering_tensor(lowering, name, ROLE_ACTIVATION, activation_dtype(lowering, name),
-                           lowering->dims.tokens * width);
+    return activation(lowering, name, lowering->dims.tokens * width);
 }
 
 int32_t between_by_hidden(Lowering *lowering, const char *name) {
-    return lowering_tensor(lowering, name, ROLE_ACTIVATION, activation_dtype(lowering, name),
-                           lowering->dims.tokens_between * lowering->dims.hidden);
+    return activation(lowering, name, lowering->dims.tokens_between * lowering->dims.hidden);
 }
 
 int32_t residual_stream(Lowering *lowering) {
@@ -83,10 +87,10 @@ static bool is_in_fp8(const Lowering *lowering, const Linear *linear) {
 
 static void add_gemm(Lowering *lowering, Section section, Phase phase, const Gemm *gemm) {
     Op *op = op_add(lowering, section, TASK_GEMM, phase, gemm->name);
-    op->task.dtype = is_in_fp8(lowering, gemm->linear) ? DTYPE_FP8 : lowering->dims.dtype;
-    op->task.cast_bytes = op->task.dtype == DTYPE_FP8 ? fp8_cast_bytes(lowering, gemm->linear, gemm->role,
-                                                                       (const OpRef[]){gemm->a, gemm->b, gemm->c})
-                                                      : 0;
+    op->task.dtype = is_in_fp8(lowering, gemm->linear) ? fp8_product_dtype(lowering, gemm->role) : lowering->dims.dtype;
+    op->task.cast_bytes = is_in_fp8(lowering, gemm->linear) ? fp8_cast_bytes(lowering, gemm->linear, gemm->role,
+                                                                             (const OpRef[]){gemm->a, gemm->b, gemm->c})
+                                                            : 0;
     op->task.m = gemm->m;
     op->task.n = gemm->n;
     op->task.k = gemm->k;

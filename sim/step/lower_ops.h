@@ -36,6 +36,7 @@ typedef struct Projection {
 } Projection;
 
 Dtype activation_dtype(const Lowering *lowering, const char *name);
+int32_t activation(Lowering *lowering, const char *name, int64_t elements);  // in that dtype
 int32_t tokens_by(Lowering *lowering, const char *name, int64_t width);
 int32_t between_by_hidden(Lowering *lowering, const char *name);
 int32_t residual_stream(Lowering *lowering);
@@ -160,9 +161,12 @@ bool fp8_saves_inputs(const Lowering *lowering);
 OpRef fp8_scale_of(Lowering *lowering, Section section, Op *maker, int32_t tensor, const char *scale_name);
 Op *fp8_add_cast(Lowering *lowering, Section section, OpRef x, int32_t to);
 OpRef fp8_weight_slice(const Lowering *lowering, const char *first, const char *last, bool transposed);
+int64_t fp8_stored_bytes(const Lowering *lowering, int64_t elements);  // of an fp8 tensor, its scales counted in
+int64_t fp8_stored_elements(const Lowering *lowering, int64_t bytes);
+Dtype fp8_product_dtype(const Lowering *lowering, GemmRole role);
 // What casting a GEMM's operands moves; its three operands as add_gemm has them (fp8_casts.c).
 int64_t fp8_cast_bytes(const Lowering *lowering, const Linear *linear, GemmRole role, const OpRef *abc);
-int64_t fp8_rows_cast_bytes(const Lowering *lowering, GemmRole role);  // per element of experts' rows
+double fp8_rows_cast_bytes(const Lowering *lowering, GemmRole role);  // per element of experts' rows
 void lower_fp8_weights(Lowering *lowering);
 void lower_fp8_begin(Lowering *lowering);
 void lower_fp8_history(Lowering *lowering, Section section);

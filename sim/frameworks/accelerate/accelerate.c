@@ -25,6 +25,7 @@ static const TargetVersion accelerate_1_14 = {
         // cross-entropy alone
         SET(losses, LOSS_BIT(LOSS_WHOLE) | LOSS_BIT(LOSS_FUSED)), SET_TEXT(loss_note, "Liger's kernel is loss=fused"),
         SET_TEXT(grad_sync_note, "sync_each_batch reduces over shards and replicas alike"),
+        SET(fp8_recipes, FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_ROWWISE) | FP8_BIT(FP8_ROWWISE_BF16)),
         SET(fp8_flavour, FP8_TORCHAO),  // AORecipeKwargs, the default backend (accelerate 1.14 utils/dataclasses.py)
         SET(replicate_rule, REPLICATE_NOT_BESIDE_TP_OR_CP),  // ParallelismConfig's check (1.1)
         SET(axes, AXES_DP | AXES_TP | AXES_CP), SET(default_fused, FUSED_EAGER),

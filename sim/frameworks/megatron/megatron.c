@@ -60,6 +60,8 @@ static const TargetVersion megatron_core = {
         SET(tp_regathers, true),        // its linear layer keeps the split input only
         SET(fused_softmax, false), SET(default_attention, ATTENTION_CUDNN),  // Transformer Engine
         SET(fp8_flavour, FP8_TRANSFORMER_ENGINE),                            // --fp8-format, Transformer Engine layers
+        SET(fp8_recipes, FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_DELAYED) | FP8_BIT(FP8_MX) | FP8_BIT(FP8_BLOCK) |
+                             FP8_BIT(FP8_NVFP4)),  // Fp8Recipe, Fp4Recipe (megatron/core/enums.py of 0.19)
         // RankGenerator takes the tokens of order= as they come; instances are slices of its dp-cp groups
         // (NVIDIA/Megatron-LM 00caa53, megatron/core/parallel_state.py)
         SET(rank_order_rule, RANK_ORDER_DP_AS_ONE),

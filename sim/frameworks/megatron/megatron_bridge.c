@@ -21,6 +21,16 @@ static const char *bridge_refuse(const ConfigJob *job) {
     return megatron_refuse_stages(job);
 }
 
+// Of training/mixed_precision.py; their gathers in fp8 are switched off below.
+static const char *precision_recipe(const ConfigJob *job) {
+    static const char *const recipes[FP8_RECIPE_COUNT] = {[FP8_TENSORWISE] = "bf16_with_fp8_current_scaling_mixed",
+                                                          [FP8_DELAYED] = "bf16_with_fp8_delayed_scaling_mixed",
+                                                          [FP8_MX] = "bf16_with_mxfp8_mixed",
+                                                          [FP8_BLOCK] = "bf16_with_fp8_subchannel_scaling_mixed",
+                                                          [FP8_NVFP4] = "bf16_with_nvfp4_mixed"};
+    return job->plan->precision == DTYPE_FP8 ? recipes[job->plan->fp8_recipe] : "bf16_mixed";
+}
+
 static void write_imports(const ConfigJob *job, FILE *out) {
     const char *common = has_adapters(job) ? "_peft_common" : "_pretrain_common";
     const char *train = has_adapters(job) ? "finetune" : "pretrain";
@@ -32,9 +42,10 @@ static void write_imports(const ConfigJob *job, FILE *out) {
             "from megatron.bridge.training.comm_overlap import CommOverlapConfig\n"
             "from megatron.bridge.training.%s import %s\n"
             "from megatron.bridge.training.gpt_step import forward_step\n"
-            "from megatron.bridge.training.mixed_precision import bf16_mixed\n"
+            "from megatron.bridge.training.mixed_precision import %s\n"
             "from megatron.core.transformer.enums import AttnBackend\n\nMODEL = ",
-            has_adapters(job) ? "from megatron.bridge.peft.lora import LoRA\n" : "", common, train, train);
+            has_adapters(job) ? "from megatron.bridge.peft.lora import LoRA\n" : "", common, train, train,
+            precision_recipe(job));
     bool known;
     escape_quoted(export_model_path(job, &known), out);
     fprintf(out,
@@ -111,8 +122,15 @@ static void write_training(const ConfigJob *job, FILE *out) {
     fprintf(out,
             "    cfg.train.micro_batch_size = %d\n"
             "    cfg.train.global_batch_size = %lld\n"
-            "    cfg.mixed_precision = bf16_mixed()\n",
-            plan->micro_batch, (long long)plan_global_batch(plan));
+            "    cfg.mixed_precision = %s()\n",
+            plan->micro_batch, (long long)plan_global_batch(plan), precision_recipe(job));
+    if (plan->precision == DTYPE_FP8 && plan->fp8_recipe != FP8_NVFP4) {
+        fputs("    cfg.mixed_precision.fp8_param_gather = cfg.mixed_precision.reuse_grad_buf_for_mxfp8_param_ag = "
+              "False\n",
+              out);
+    } else if (plan->precision == DTYPE_FP8) {
+        fputs("    cfg.mixed_precision.fp4_param_gather = False\n", out);
+    }
     if (plan->reduce_dtype == REDUCE_DTYPE_BF16) {
         fputs("    cfg.mixed_precision.grad_reduce_in_fp32 = cfg.ddp.grad_reduce_in_fp32 = False\n", out);
     }
@@ -151,7 +169,7 @@ const ExportFormat export_megatron_bridge = {
     .file_name = "ndtune_bridge.py",
     .versions = "Megatron-Bridge 0.6",
     .comment = "# ",
-    .precisions = EXPORT_BF16,
+    .precisions = EXPORT_BF16 | EXPORT_FP8,
     .recomputes = EXPORT_NONE | EXPORT_FULL | EXPORT_SELECTIVE,
     .attentions = EXPORT_BIT(ATTENTION_CUDNN) | EXPORT_FLASH,
     .fuseds = EXPORT_FUSED,

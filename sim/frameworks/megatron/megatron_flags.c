@@ -152,7 +152,9 @@ static void write_training(const ConfigJob *job, FILE *out) {
     if (plan->precision != DTYPE_FP32) {
         fprintf(out, "    --%s\n", plan->precision == DTYPE_FP16 ? "fp16" : "bf16");
     }
-    if (plan->precision == DTYPE_FP8) {
+    if (plan->precision == DTYPE_FP8 && plan->fp8_recipe == FP8_NVFP4) {
+        fputs("    --fp4-format e2m1 --fp4-recipe nvfp4\n", out);
+    } else if (plan->precision == DTYPE_FP8) {
         fprintf(out, "    --fp8-format hybrid --fp8-recipe %s\n", fp8_recipe_names[plan->fp8_recipe]);
     }
     if (plan->offload != OFFLOAD_NONE) {  // which arguments.py takes with the precision-aware optimizer only

@@ -28,6 +28,7 @@ static const TargetVersion torchtitan_0_2 = {
         SET(allocator, ALLOCATOR_EXPANDABLE),        // its run_train.sh
         SET(expert_flavour, EXPERTS_WEIGHTED_FP32),  // models/moe.py
         SET(fp8_flavour, FP8_TORCHAO),               // Float8LinearConverter
+        SET(fp8_recipes, FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_ROWWISE) | FP8_BIT(FP8_ROWWISE_BF16)),
         SET(vocab_uneven, true),  // DTensor shards rows unevenly: apply_tp of 1003 entries over 2 ranks trains as one
         SET(seq_by_tp, true),     // ParallelDims.seq_len_divisor of 0.2.2, asserted by every parallelize
         SET(replicate_rule, REPLICATE_NOT_BESIDE_TP),  // R > 1 with S = C = 1 is DDP, which does not combine (2.1)
@@ -75,9 +76,11 @@ static const TargetVersion torchtitan_head = {
     .evidence = "unvalidated",
     .settings = SETTINGS(
         SET(recompute_counts, RECOMPUTE_ALL_ALIKE),  // SelectiveAC is by operation only
-        SET(seq_by_tp, false),                       // counts tokens of a micro-batch instead (trainer.py)
-        SET(cp_scatters, true),                      // gradients are reduced back at the local_map boundary (2.1)
-        SET(replicate_rule, REPLICATE_ANY),          // fully_shard is always applied (2.1)
+        // Float8, MXFP8 and NVFP4LinearConverter (components/quantization); fp8 gathers and tensorwise are gone
+        SET(fp8_recipes, FP8_BIT(FP8_ROWWISE) | FP8_BIT(FP8_ROWWISE_BF16) | FP8_BIT(FP8_MX) | FP8_BIT(FP8_NVFP4)),
+        SET(seq_by_tp, false),               // counts tokens of a micro-batch instead (trainer.py)
+        SET(cp_scatters, true),              // gradients are reduced back at the local_map boundary (2.1)
+        SET(replicate_rule, REPLICATE_ANY),  // fully_shard is always applied (2.1)
         // Its loss runs on an eighth of the tokens at a time (ChunkedLossWrapper, which our file of it sets): no fp32
         // plane of all logits lives (2.1).
         SET(loss_fp32_copies[FUSED_FUSED], 0), SET(loss_fp32_copies[FUSED_EAGER], 0), SET(split_loss_fp32_copies, 0)),

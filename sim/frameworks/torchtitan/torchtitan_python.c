@@ -75,6 +75,34 @@ static void write_parallelism(const ConfigJob *job, FILE *out) {
     fprintf(out, "        fsdp_reshard_after_forward=\"%s\",\n    )\n", torchtitan_reshard(job));
 }
 
+// The layers' products; the head stays as it is.
+static void write_converter(const TrainPlan *plan, FILE *out) {
+    const char *compiled = plan->fused == FUSED_COMPILED ? "True" : "False";
+    if (plan->fp8_recipe == FP8_MX || plan->fp8_recipe == FP8_NVFP4) {
+        fprintf(out, "%sLinearConverter.Config(fqns=[\"layers\"], model_compile_enabled=%s)",
+                plan->fp8_recipe == FP8_MX ? "MXFP8" : "NVFP4", compiled);
+        return;
+    }
+    fprintf(out,
+            "Float8LinearConverter.Config(\n"
+            "                recipe_name=\"%s\", filter_fqns=[\"lm_head\"], model_compile_enabled=%s\n            )",
+            plan->fp8_recipe == FP8_ROWWISE_BF16 ? "rowwise_with_gw_hp" : "rowwise", compiled);
+}
+
+static const char *converter_name(const TrainPlan *plan) {
+    return plan->fp8_recipe == FP8_MX      ? "MXFP8LinearConverter"
+           : plan->fp8_recipe == FP8_NVFP4 ? "NVFP4LinearConverter"
+                                           : "Float8LinearConverter";
+}
+
+static void write_formats(const ConfigJob *job, FILE *out) {
+    if (job->plan->precision == DTYPE_FP8) {
+        fputs(",\n        converters=[\n            ", out);
+        write_converter(job->plan, out);
+        fputs(",\n        ],\n    ", out);
+    }
+}
+
 // Of fuse_qkv, as all of its llama3 and qwen3 flavours are: q, k and v have one adapter.
 static void write_adapters(const ConfigJob *job, FILE *out) {
     static const char *const modules[LORA_TARGETS_COUNT] = {[LORA_ALL] = "\"wqkv\", \"wo\", \"w1\", \"w2\", \"w3\"",
@@ -90,6 +118,17 @@ static void write_adapters(const ConfigJob *job, FILE *out) {
             rank, LORA_SCALING * rank, modules[job->plan->lora_targets]);
 }
 
+static const char *import_of_adapters(const ConfigJob *job) {
+    return job->plan->finetune == FINETUNE_FULL ? "" : "from torchtitan.components.lora import LoRAConverter\n";
+}
+
+static const char *import_of_converter(const ConfigJob *job) {
+    return job->plan->precision == DTYPE_FP8
+               ? arena_format(job->arena, "from torchtitan.components.quantization import %s\n",
+                              converter_name(job->plan))
+               : "";
+}
+
 static void torchtitan_python_write(const ConfigJob *job, FILE *out) {
     static const char *const checkpoints[RECOMPUTE_COUNT] = {[RECOMPUTE_NONE] = "None",
                                                              [RECOMPUTE_FULL] = "FullAC.Config()",
@@ -99,7 +138,7 @@ static void torchtitan_python_write(const ConfigJob *job, FILE *out) {
     const char *folder = known ? known->folder : "llama3";
     fprintf(out,
             "\nfrom dataclasses import replace\n\n"
-            "%sfrom torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss\n"
+            "%sfrom torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss\n%s"
             "from torchtitan.config import CompileConfig, ParallelismConfig\n"
             "from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC  # noqa: F401\n"
             "from torchtitan.models.common.config_utils import decoder_vocab_size\n"
@@ -109,11 +148,11 @@ static void torchtitan_python_write(const ConfigJob *job, FILE *out) {
             "def train() -> Trainer.Config:\n"
             "    config = %s_debugmodel()  # yours: data, optimizer, tokenizer\n"
             "    config.model_spec = model_registry(",
-            plan->finetune == FINETUNE_FULL ? "" : "from torchtitan.components.lora import LoRAConverter\n", folder,
-            folder, folder, folder);
-    fputs(plan->finetune == FINETUNE_FULL ? "" : "\n        ", out);
+            import_of_adapters(job), import_of_converter(job), folder, folder, folder, folder);
+    fputs(plan->finetune == FINETUNE_FULL && plan->precision != DTYPE_FP8 ? "" : "\n        ", out);
     escape_quoted(known ? known->flavor : job->model->name, out);
     write_adapters(job, out);
+    write_formats(job, out);
     fputs(plan->loss == LOSS_WHOLE
               ? ")\n"
                 "    config.loss = CrossEntropyLoss.Config(global_vocab_size=decoder_vocab_size(config.model_spec))\n"
@@ -140,7 +179,7 @@ const ExportFormat export_torchtitan_python = {
     .file_name = "ndtune_recipe.py",
     .versions = "torchtitan 0.3 (@head: its main branch of 2026-08)",
     .comment = "# ",
-    .precisions = EXPORT_BF16 | EXPORT_FP32,
+    .precisions = EXPORT_BF16 | EXPORT_FP32 | EXPORT_FP8,
     .recomputes = EXPORT_NONE | EXPORT_FULL | EXPORT_SELECTIVE,
     .attentions = EXPORT_FLASH,
     .fuseds = EXPORT_EAGER | EXPORT_COMPILED,

@@ -113,7 +113,7 @@ static const ImportWord modes[] = {{"none", RECOMPUTE_NONE},
                                    {"memory_budget", RECOMPUTE_SELECTIVE},
                                    {NULL, 0}};
 static const ImportWord recipes[] = {
-    {"tensorwise", FP8_TENSORWISE}, {"rowwise", FP8_ROWWISE}, {"rowwise_with_gw_hp", FP8_ROWWISE}, {NULL, 0}};
+    {"tensorwise", FP8_TENSORWISE}, {"rowwise", FP8_ROWWISE}, {"rowwise_with_gw_hp", FP8_ROWWISE_BF16}, {NULL, 0}};
 
 enum {
     MODEL_NAME,

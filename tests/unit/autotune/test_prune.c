@@ -57,6 +57,29 @@ Test(prune, an_illegal_plan_gets_the_reason_of_the_target) {
     cr_assert_not_null(strstr(reason, "tp=64"));
 }
 
+// Hopper's tensor cores have neither scales of 32 elements nor 4 bits.
+Test(prune, a_recipe_of_fp8_is_legal_where_the_chip_has_its_products) {
+    static const struct {
+        const char *cluster;
+        Fp8Recipe recipe;
+        bool legal;
+    } cases[] = {{"dgx-h100", FP8_BLOCK, true},   {"dgx-h100", FP8_MX, false},     {"dgx-h100", FP8_NVFP4, false},
+                 {"dgx-b200", FP8_NVFP4, true},   {"dgx-b200", FP8_MX, true},      {"dgx-a100-80g", FP8_BLOCK, false},
+                 {"pcie-5090-8x", FP8_MX, false}, {"gb300-nvl72", FP8_NVFP4, true}};
+    Error error = {0};
+    cr_assert_eq(target_find("megatron", &request.target, &error), STATUS_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *reason = NULL;
+        cr_assert_eq(cluster_find(cases[i].cluster, &arena, &request.cluster, &error), STATUS_OK);
+        plan.precision = DTYPE_FP8;
+        plan.fp8_recipe = cases[i].recipe;
+        plan.zero = 1;
+        cr_assert_str_eq(rule_name(NULL, &reason), cases[i].legal ? "passes" : "legality", "%s %s: %s",
+                         cases[i].cluster, fp8_recipe_names[cases[i].recipe], reason ? reason : "");
+        cr_assert(cases[i].legal || strstr(reason, fp8_recipe_names[cases[i].recipe]));
+    }
+}
+
 Test(prune, a_batch_that_cannot_be_made_names_the_nearest_that_can) {
     const char *reason = NULL;
     request.global_batch = 12;

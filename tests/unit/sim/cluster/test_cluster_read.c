@@ -147,7 +147,7 @@ Test(cluster_read, a_cpu_profile_needs_cores) {
 
 Test(cluster_read, dtypes_and_kernels_have_their_names) {
     json_object_set_new(at("accelerator", "gemm"), "bf17", json_object());
-    check_refused("x.json: accelerator.gemm: dtypes are fp32, bf16, fp16 and fp8, got bf17");
+    check_refused("x.json: accelerator.gemm: dtypes are fp32, bf16, fp16, fp8, fp8_block and nvfp4, got bf17");
     json_object_del(at("accelerator", "gemm"), "bf17");
     json_object_set_new(at("accelerator", "attention"), "flash", json_object());
     check_refused("x.json: accelerator.attention: kernels are named kernel-headdim, such as flash-128, got flash");

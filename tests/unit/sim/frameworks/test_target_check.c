@@ -287,7 +287,7 @@ Test(target_check, a_rotation_must_be_one_that_the_target_runs) {
 }
 
 Test(target_check, fp8_runs_where_the_target_has_it_with_the_recipes_that_it_has) {
-    const Target *megatron, *torchtitan;
+    const Target *megatron, *torchtitan, *newest;
     Error error = {0};
     cr_assert_eq(target_find("megatron", &megatron, &error), STATUS_OK);
     cr_assert_eq(target_find("torchtitan", &torchtitan, &error), STATUS_OK);
@@ -296,10 +296,19 @@ Test(target_check, fp8_runs_where_the_target_has_it_with_the_recipes_that_it_has
     check_reason(ndtune, &plan, "ndtune does not run fp8: use precision bf16");
     check_legal(accelerate, &plan);
     plan.fp8_recipe = FP8_DELAYED;
-    check_reason(torchtitan, &plan, "torchtitan has no fp8_recipe=delayed: use fp8_recipe tensorwise or rowwise");
+    check_reason(torchtitan, &plan,
+                 "torchtitan has no fp8_recipe=delayed: use fp8_recipe tensorwise, rowwise or rowwise-bf16");
     plan.fp8_recipe = FP8_ROWWISE;
     plan.zero = 1;
-    check_reason(megatron, &plan, "megatron has no fp8_recipe=rowwise: use fp8_recipe tensorwise, delayed or mxfp8");
+    check_reason(megatron, &plan,
+                 "megatron has no fp8_recipe=rowwise: use fp8_recipe tensorwise, delayed, mxfp8, blockwise or nvfp4");
+    cr_assert_eq(target_find("torchtitan@0.3", &newest, &error), STATUS_OK);
+    plan = plan_of(newest, 1, 8, 1, 1);
+    plan.precision = DTYPE_FP8;
+    plan.fp8_recipe = FP8_TENSORWISE;
+    check_reason(newest, &plan,
+                 "torchtitan has no fp8_recipe=tensorwise: use fp8_recipe rowwise, mxfp8, nvfp4 or rowwise-bf16");
+    cr_assert_eq(target_default_fp8(newest), FP8_ROWWISE);
     plan = plan_of(accelerate, 1, 4, 1, 2);
     plan.precision = DTYPE_FP8;
     check_reason(accelerate, &plan, "accelerate does not run fp8 beside tp=2: use tp=1 or precision bf16");

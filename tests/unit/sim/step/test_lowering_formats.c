@@ -124,6 +124,51 @@ Test(lowering_formats, transformer_engine_saves_inputs_in_fp8_and_keeps_two_copi
     arena_free(&arena);
 }
 
+// Of each 16 elements 8 bytes and a scale of one.
+Test(lowering_formats, nvfp4_saves_and_keeps_nine_sixteenths_of_a_byte_per_element) {
+    Arena arena = {0};
+    const StepProgram four = fp8_program(&arena, "megatron", "dp_shard=2", FP8_NVFP4);
+    const StepProgram eight = fp8_program(&arena, "megatron", "dp_shard=2", FP8_MX);
+    static const char *const kept[] = {"layer fp8 weights", "attention_in", "activation_out", "attention_out_fp8"};
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        cr_assert_eq(buffer_named(&four, kept[i])->slot_bytes * 16, buffer_named(&eight, kept[i])->slot_bytes * 9, "%s",
+                     kept[i]);
+    }
+    cr_assert_eq(task_named(&four, "qkv", PHASE_FORWARD)->dtype, DTYPE_NVFP4);
+    cr_assert_eq(task_named(&eight, "qkv", PHASE_FORWARD)->dtype, DTYPE_FP8);
+    arena_free(&arena);
+}
+
+Test(lowering_formats, rowwise_bf16_leaves_gradients_of_weights_in_bf16_without_casts) {
+    Arena arena = {0};
+    const StepProgram program = fp8_program(&arena, "torchtitan", "dp_shard=8", FP8_ROWWISE_BF16);
+    const Task *forward = task_named(&program, "gate", PHASE_FORWARD);
+    const Task *input = task_named(&program, "gate dgrad", PHASE_BACKWARD);
+    const Task *weight = task_named(&program, "gate wgrad", PHASE_BACKWARD);
+    cr_assert_eq(forward->dtype, DTYPE_FP8);
+    cr_assert_eq(input->dtype, DTYPE_FP8);
+    cr_assert_eq(weight->dtype, DTYPE_BF16);
+    cr_assert_eq(weight->cast_bytes, 0);
+    cr_assert_gt(input->cast_bytes, 0);
+    arena_free(&arena);
+}
+
+// 2 + 1 of x and of w, of the other product's dy and w the same (mxfp8_cublas of torchao's own account); Transformer
+// Engine makes both layouts at once, 2 + 1 + 1, weights with the first micro-step.
+Test(lowering_formats, torchao_casts_mx_operands_for_each_product_and_transformer_engine_both_layouts_at_once) {
+    Arena arena = {0};
+    const StepProgram ao = fp8_program(&arena, "torchtitan@0.3", "dp_shard=8", FP8_MX);
+    const StepProgram te = fp8_program(&arena, "megatron", "dp_shard=8", FP8_MX);
+    const double x = 8192.0 * 4096, y = 8192.0 * 11008, w = 4096.0 * 11008;
+    cr_assert_eq((double)task_named(&ao, "mlp down", PHASE_FORWARD)->cast_bytes, 3 * y + 3 * w);
+    cr_assert_eq((double)task_named(&ao, "mlp down dgrad", PHASE_BACKWARD)->cast_bytes, 3 * x + 3 * w);
+    cr_assert_eq((double)task_named(&ao, "mlp down wgrad", PHASE_BACKWARD)->cast_bytes, 3 * x + 3 * y);
+    cr_assert_eq((double)task_named(&te, "mlp down", PHASE_FORWARD)->cast_bytes, 4 * y);
+    cr_assert_eq((double)task_named(&te, "mlp down dgrad", PHASE_BACKWARD)->cast_bytes, 4 * x);
+    cr_assert_eq((double)task_named(&te, "mlp down wgrad", PHASE_BACKWARD)->cast_bytes, 0);
+    arena_free(&arena);
+}
+
 Test(lowering_formats, weights_are_cast_once_a_step) {
     Arena arena = {0};
     const StepProgram program = lowered(
