@@ -110,11 +110,30 @@ Status cluster_find(const char *name_or_path, Arena *arena, ClusterProfile *prof
     return status;
 }
 
+// Rates that only plans of these formats read go into the hash of those: older stores hold hashes without them.
+static const unsigned plan_dtypes = 1u << DTYPE_FP8_BLOCK | 1u << DTYPE_NVFP4;
+
+void cluster_hash_products(const ClusterProfile *profile, Dtype dtype, Hash *hash) {
+    if (!(plan_dtypes >> dtype & 1)) {
+        return;
+    }
+    Arena arena = {0};
+    ClusterProfile copy = *profile;
+    const ClusterSlots slots = cluster_slots(&copy, 1u << dtype, &arena);
+    const char *key = arena_format(&arena, ".%s.", dtype_name(dtype));
+    for (int i = 0; i < slots.count; i++) {
+        if (strstr(slots.rows[i].path, key)) {
+            hash_double(hash, cluster_slot_value(&slots.rows[i]));
+        }
+    }
+    arena_free(&arena);
+}
+
 void cluster_hash(const ClusterProfile *profile, Hash *hash) {
     Arena arena = {0};
     ClusterProfile copy = *profile;
     cluster_order(&copy);
-    const ClusterSlots slots = cluster_slots(&copy, cluster_dtypes(profile), &arena);
+    const ClusterSlots slots = cluster_slots(&copy, cluster_dtypes(profile) & ~plan_dtypes, &arena);
     hash_int(hash, profile->accelerator.device_class);
     int optional = 0;  // left out: nothing that is stored under the hash reads them (offload)
     for (int i = 0; i < slots.count; i++) {

@@ -261,3 +261,5 @@ Status cluster_write(const ClusterProfile *profile, char **text, Error *error);
 
 const char *grade_name(Grade grade);
 void cluster_hash(const ClusterProfile *profile, Hash *hash);
+// Of formats whose rates the one above leaves out: fp8_block, nvfp4; of others nothing.
+void cluster_hash_products(const ClusterProfile *profile, Dtype dtype, Hash *hash);
