@@ -91,6 +91,8 @@ static const TargetVersion megatron_0_19 = {
     .extends = &megatron_core,
     .evidence = "unvalidated",
     .settings = SETTINGS(
+        // --cp-comm-type a2a, and a2a+p2p with --hierarchical-context-parallel-sizes: the first of them is sp
+        SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_SP | AXES_PP | AXES_EP),
         // cuda_graph_impl full_iteration: forward and backward, not the optimizer (transformer_config.py); gradients
         // have their buffer anyway. With stages it takes over 10 GiB more (Megatron-Bridge docs/training/cuda-graphs)
         SET(graph_switch, true), SET_TEXT(graphs_note, "the memory that graphs of stages keep is not modelled"),
@@ -121,16 +123,38 @@ static const TargetVersion megatron_bridge_0_6 = {
     .version = "bridge-0.6",
     .extends = &megatron_0_19,
     .evidence = "unvalidated",
-    .settings = SETTINGS(SET(pack_flavour, PACKS_ONE_ROW),  // packed_sequence_specs (data/datasets/packed_sequence.py)
+    .settings = SETTINGS(SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP | AXES_EP),  // a2a is not written here yet
+                         SET(pack_flavour, PACKS_ONE_ROW),  // packed_sequence_specs (data/datasets/packed_sequence.py)
                          SET(finetunes, 1u << FINETUNE_LORA), SET(adapters_of_core, true),  // peft/lora.py, utils.py
                          // bf16_mixed reduces in fp32 (training/mixed_precision.py)
                          SET(reduces_often_bf16, false),
                          SET(vocab_multiple, 0)),  // should_pad_vocab is false (models/gpt_provider.py)
 };
 
+// Its context-parallel group is sp x cp, of which each rank has a chunk from either end of a sequence
+// (get_batch_on_this_cp_rank, training/utils.py), and the outer ranks of a2a+p2p are a ring (Transformer Engine,
+// attn_forward_func_with_cp).
+static const char *refuse_sp(const TrainPlan *plan, Arena *arena) {
+    const int sp = plan->mesh.size[AXIS_SP], cp = plan->mesh.size[AXIS_CP], chunks = 2 * sp * cp;
+    if (cp > 1 && plan->cp_rotate != CP_ROTATE_RING) {
+        return arena_format(arena, "a2a+p2p (sp=%d with cp=%d) moves keys and values in a ring: use cp_rotate ring", sp,
+                            cp);
+    }
+    return plan->seq % chunks == 0
+               ? NULL
+               : arena_format(arena, "seq=%d cannot be cut into the %d equal chunks of sp x cp = %d: use seq %d",
+                              plan->seq, chunks, sp * cp, plan->seq - plan->seq % chunks + chunks);
+}
+
 // arguments.py asserts it.
 static const char *refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     (void)model;
+    if (plan->mesh.size[AXIS_SP] > 1) {
+        const char *reason = refuse_sp(plan, arena);
+        if (reason) {
+            return reason;
+        }
+    }
     return plan->optimizer == OPTIMIZER_ADAMW_BF16 && plan->zero == 0
                ? arena_format(arena,
                               "the precision-aware optimizer of %s only works with its distributed optimizer: use zero "

@@ -119,11 +119,11 @@ static void write_sharding(const ConfigJob *job, FILE *out) {
 
 static void write_parallelism(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
-    const int tp = export_axis(job, AXIS_TP), cp = export_axis(job, AXIS_CP);
+    const int tp = export_axis(job, AXIS_TP), cp = export_axis(job, AXIS_CP), sp = export_axis(job, AXIS_SP);
     fprintf(out,
             "PARALLELISM=(\n"
             "    --tensor-model-parallel-size %d --context-parallel-size %d --pipeline-model-parallel-size %d\n",
-            tp, cp, mesh_stages(&plan->mesh));
+            tp, sp * cp, mesh_stages(&plan->mesh));
     if (export_axis(job, AXIS_EP) > 1) {
         fprintf(out, "    --expert-model-parallel-size %d\n", export_axis(job, AXIS_EP));
     }
@@ -134,7 +134,11 @@ static void write_parallelism(const ConfigJob *job, FILE *out) {
     if (tp > 1 && target_tp_flavour(job->target, plan) == TP_SP) {
         fprintf(out, "    --sequence-parallel%s\n", plan->tp_overlap ? " --tp-comm-overlap" : "");
     }
-    if (cp > 1) {
+    if (sp > 1 && cp > 1) {
+        fprintf(out, "    --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes %d %d\n", sp, cp);
+    } else if (sp > 1) {
+        fputs("    --cp-comm-type a2a\n", out);
+    } else if (cp > 1) {
         fprintf(out, "    --cp-comm-type %s\n", plan->cp_rotate == CP_ROTATE_RING ? "p2p" : "all_gather");
     }
     write_sharding(job, out);

@@ -607,3 +607,22 @@ Test(target_check, adapters_of_megatron_core_have_a_rank_that_tp_divides) {
     plan.lora_rank = 6;
     check_reason(bridge, &plan, "the rank of adapters, 6, is cut over tp=4: use a --lora-rank that it divides");
 }
+
+// Its context-parallel group is sp x cp: chunks from either end, and a ring between groups.
+Test(target_check, megatrons_a2a_cuts_heads_and_sequences_and_its_outer_ranks_are_a_ring) {
+    const Target *megatron;
+    Error error = {0};
+    cr_assert_eq(target_find("megatron@0.19", &megatron, &error), STATUS_OK);
+    Mesh mesh = {.size = SIZES(1, 1, 2, 1)};
+    mesh.size[AXIS_SP] = 4;
+    TrainPlan plan = plan_on(megatron, &mesh);
+    plan.cp_rotate = CP_ROTATE_RING;
+    check_legal(megatron, &plan);
+    plan.cp_rotate = CP_ROTATE_ALLGATHER;
+    check_reason(megatron, &plan, "a2a+p2p (sp=4 with cp=2) moves keys and values in a ring: use cp_rotate ring");
+    plan.mesh.size[AXIS_CP] = 1;
+    plan.seq = 4100;
+    check_reason(megatron, &plan, "seq=4100 cannot be cut into the 8 equal chunks of sp x cp = 4: use seq 4104");
+    cr_assert_eq(target_find("megatron@2022", &megatron, &error), STATUS_OK);
+    check_reason(megatron, &plan, "megatron has no sp: use sp=1");
+}
