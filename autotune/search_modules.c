@@ -26,7 +26,7 @@ static RecomputeModules modules_of(const ModelSpec *model, int set) {
     if (model->experts.count == 0) {
         return dense_sets[set];
     }
-    return model->latent.kv_rank > 0 ? expert_sets[set] : expert_sets[set] & ~RECOMPUTE_LATENT_UP;
+    return model->latent.kv_rank > 0 ? expert_sets[set] : expert_sets[set] & ~(unsigned)RECOMPUTE_LATENT_UP;
 }
 
 // Does the target's own selective recompute, or none, fit the same micro-batch? Memory falls from one to the other.

@@ -3,6 +3,7 @@
 #include "sim/frameworks/recompute_rules.h"
 
 static const char *refuse_selective(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    (void)model;
     const bool by_modules = plan->recompute_modules != 0 && target->recompute_modules != 0;
     if (plan->recompute != RECOMPUTE_SELECTIVE || target->selective_flavour != SELECTIVE_NONE || by_modules) {
         return NULL;
@@ -31,6 +32,7 @@ static const char *refuse_modules(const Target *target, const ModelSpec *model, 
 }
 
 static const char *refuse_unit(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    (void)model;
     const RecomputeUnit own =
         target->recompute_flavour == RECOMPUTE_CHILD ? RECOMPUTE_UNIT_CHILDREN : RECOMPUTE_UNIT_LAYER;
     if (plan->recompute != RECOMPUTE_FULL || plan->recompute_unit == RECOMPUTE_UNIT_TARGET ||
