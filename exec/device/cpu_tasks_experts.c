@@ -1,6 +1,11 @@
 // Tasks of layers of experts on the CPU. How many rows each expert has is known when they run, not before.
 
 #include "exec/device/cpu.h"
+#include "kernels/shared_expert.h"
+
+// Behind the operands of task_kind.h, where a shared expert has a gate.
+enum { AT_SUM_GATE = AT_UNPERMUTE_MORE + 1 };
+enum { AT_SUM_BACKWARD_MORE = AT_UNPERMUTE_BACKWARD_DWEIGHTS + 1, AT_DGATE, AT_SUM_BACKWARD_GATE, AT_DMORE };
 
 // Weights of a routing's choices, and their places behind them.
 typedef struct Routing {
@@ -53,8 +58,13 @@ void cpu_permute(const TaskCall *call) {
 void cpu_unpermute(const TaskCall *call) {
     const KernelSpread shape = spread_shape(call, AT_UNPERMUTE_ROUTING);
     const float *const weights = routing_of(call, AT_UNPERMUTE_ROUTING).weights;
-    kernel_collect(&shape, call->task->backward ? NULL : weights, call_floats(call, AT_UNPERMUTE_Y),
-                   call_optional(call, AT_UNPERMUTE_MORE), call_floats(call, AT_UNPERMUTE_X));
+    const float *const more = call_optional(call, AT_UNPERMUTE_MORE), *const gate = call_optional(call, AT_SUM_GATE);
+    float *const x = call_floats(call, AT_UNPERMUTE_X);
+    kernel_collect(&shape, call->task->backward ? NULL : weights, call_floats(call, AT_UNPERMUTE_Y), gate ? NULL : more,
+                   x);
+    if (gate) {
+        kernel_shared(&(KernelShared){shape.rows, shape.cols, gate, more}, x);
+    }
 }
 
 void cpu_unpermute_backward(const TaskCall *call) {
@@ -63,6 +73,12 @@ void cpu_unpermute_backward(const TaskCall *call) {
                             call_floats(call, AT_UNPERMUTE_BACKWARD_DX), call_floats(call, AT_UNPERMUTE_BACKWARD_Y),
                             call_floats(call, AT_UNPERMUTE_BACKWARD_DY),
                             call_floats(call, AT_UNPERMUTE_BACKWARD_DWEIGHTS));
+    const float *const gate = call_optional(call, AT_SUM_BACKWARD_GATE);
+    if (gate) {
+        kernel_shared_backward(&(KernelShared){shape.rows, shape.cols, gate, call_floats(call, AT_SUM_BACKWARD_MORE)},
+                               call_floats(call, AT_UNPERMUTE_BACKWARD_DX), call_floats(call, AT_DMORE),
+                               call_floats(call, AT_DGATE));
+    }
 }
 
 static int64_t rows_of_group(const KernelGroups *groups, int group) {

@@ -59,7 +59,7 @@ static const bool runs_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
 
 // Types whose router takes the largest logits and weighs by a softmax.
 static bool routes_by_softmax(const char *type) {
-    static const char *const types[] = {"mixtral", "qwen3_moe", "olmoe", "gpt_oss"};
+    static const char *const types[] = {"mixtral", "qwen3_moe", "olmoe", "qwen2_moe", "gpt_oss"};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         if (type && strcmp(types[i], type) == 0) {
             return true;
@@ -76,10 +76,10 @@ static const char *experts_refusal(const ModelSpec *model, const TrainPlan *plan
     if (model->experts.count == 0) {
         return NULL;
     }
-    if (!routes_by_softmax(model->type) || model->experts.shared_ffn > 0) {
+    if (!routes_by_softmax(model->type)) {
         return arena_format(arena,
-                            "the executor runs routers that weigh by a softmax, without shared experts (mixtral, "
-                            "qwen3_moe, olmoe, gpt_oss), and %s is of type %s",
+                            "the executor runs routers that weigh by a softmax (mixtral, qwen2_moe, qwen3_moe, "
+                            "olmoe, gpt_oss), and %s is of type %s",
                             model->name, model->type ? model->type : "llama");
     }
     if (model->experts.count > EXPERTS_MOST) {

@@ -84,6 +84,7 @@ static const Field model_fields[] = {
     COUNT_OR_NONE(ModelSpec, experts.ffn),
     COUNT_OR_NONE(ModelSpec, experts.shared_ffn),
     FLAG(ModelSpec, experts.unscaled),
+    FLAG(ModelSpec, experts.shared_gate),
     FLAG(ModelSpec, experts.router_bias),
     FLAG(ModelSpec, experts.bias),
     FLAG(ModelSpec, sinks),

@@ -3,6 +3,7 @@
 // checks. Not modelled: preferences inside a tier (a processor that clocks down for 512-bit vectors still gets them).
 
 #include "kernels/kernels.h"
+#include "kernels/shared_expert.h"
 
 #define DISPATCH(name)                                                                                                 \
     extern __typeof__(name) name##_base, name##_avx2, name##_avx512;                                                   \
@@ -55,5 +56,7 @@ DISPATCH(kernel_spread);
 DISPATCH(kernel_collect);
 DISPATCH(kernel_collect_backward);
 DISPATCH(kernel_regroup);
+DISPATCH(kernel_shared);
+DISPATCH(kernel_shared_backward);
 DISPATCH(kernel_normal);
 DISPATCH(kernel_adamw);

@@ -6,6 +6,7 @@
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/kernels.h"
+#include "kernels/shared_expert.h"
 
 #include <math.h>
 #include <string.h>
@@ -227,4 +228,53 @@ void kernel_regroup(const KernelGroups *groups, int64_t cols, bool back, const f
             by_group += counts[g];
         }
     }
+}
+
+// ---------------------------------------------------------------------------------------------- the shared expert
+
+typedef struct Shared {
+    KernelShared of;
+    const float *dx;
+    float *x, *dy, *dgate;
+} Shared;
+
+static float open_by(float gate) {
+    return 1.0f / (1.0f + expf(-gate));
+}
+
+static void shared_rows(const void *context, int64_t begin, int64_t end) {
+    const Shared *s = context;
+    const int64_t cols = s->of.cols;
+    for (int64_t row = begin; row < end; row++) {
+        const float open = open_by(s->of.gate[row]);
+        const float *restrict y = s->of.y + row * cols;
+        float *restrict x = s->x + row * cols;
+        for (int64_t col = 0; col < cols; col++) {
+            x[col] += open * y[col];
+        }
+    }
+}
+
+void kernel_shared(const KernelShared *shared, float *x) {
+    const Shared work = {.of = *shared, .x = x};
+    parallel_rows(shared->rows, shared->cols, shared_rows, &work);
+}
+
+static void shared_backward_rows(const void *context, int64_t begin, int64_t end) {
+    const Shared *s = context;
+    const int64_t cols = s->of.cols;
+    for (int64_t row = begin; row < end; row++) {
+        const float open = open_by(s->of.gate[row]);
+        const float *restrict dx = s->dx + row * cols;
+        float *restrict dy = s->dy + row * cols;
+        s->dgate[row] = open * (1.0f - open) * lanes_dot(dx, s->of.y + row * cols, cols);
+        for (int64_t col = 0; col < cols; col++) {
+            dy[col] = open * dx[col];
+        }
+    }
+}
+
+void kernel_shared_backward(const KernelShared *shared, const float *dx, float *dy, float *dgate) {
+    const Shared work = {.of = *shared, .dx = dx, .dy = dy, .dgate = dgate};
+    parallel_rows(shared->rows, shared->cols, shared_backward_rows, &work);
 }

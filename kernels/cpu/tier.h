@@ -36,6 +36,8 @@
 #define kernel_spread TIER_NAME(kernel_spread)
 #define kernel_collect TIER_NAME(kernel_collect)
 #define kernel_collect_backward TIER_NAME(kernel_collect_backward)
+#define kernel_shared TIER_NAME(kernel_shared)
+#define kernel_shared_backward TIER_NAME(kernel_shared_backward)
 #define kernel_regroup TIER_NAME(kernel_regroup)
 #define kernel_loss_max TIER_NAME(kernel_loss_max)
 #define kernel_loss_sum TIER_NAME(kernel_loss_sum)

@@ -415,10 +415,22 @@ static void add_part(Lowering *lowering, const Half *half, int32_t part, const c
     }
 }
 
+// Of what runs really the shared expert's result has a gradient of its own: its gate times the layer's. That the others
+// make it too is not in their programs.
+static bool gates_gradient(const Lowering *lowering) {
+    return has_gate(lowering) && lowering->target->own_kernels;
+}
+
+static int32_t dshared_sum(Lowering *lowering) {
+    return tokens_by(lowering, "dshared_sum", lowering->dims.hidden);
+}
+
 static void shared_backward(Lowering *lowering, const Half *half, const HalfGradient *gradient, int32_t x) {
     const int64_t hidden = lowering->dims.hidden;
     const int32_t part = tokens_by(lowering, "dshared_in", hidden);
-    half_out_backward(lowering, half, gradient, mlp_inner(lowering), mlp_inner_gradient(lowering));
+    HalfGradient gated = *gradient;
+    gated.full = gates_gradient(lowering) ? dshared_sum(lowering) : gradient->full;
+    half_out_backward(lowering, half, &gated, mlp_inner(lowering), mlp_inner_gradient(lowering));
     const Projection projection = lower_mlp_backward(lowering);
     projection_backward(lowering, &projection, x, part, half->din_part);
     const OpRef sum = op_whole(lowering, tokens_by(lowering, half->din_full, hidden));
@@ -493,6 +505,10 @@ void lower_experts_backward(Lowering *lowering, const Half *half, const HalfGrad
     if (has_gate(lowering)) {
         op_operand(op, op_whole(lowering, shared_sum(lowering)), ACCESS_READ);
         op_operand(op, op_whole(lowering, gate_of(lowering, "dshared_gate")), ACCESS_WRITE);
+        told(lowering, op, gate_of(lowering, "shared_gate"));
+        if (gates_gradient(lowering)) {
+            op_operand(op, op_whole(lowering, dshared_sum(lowering)), ACCESS_WRITE);
+        }
     }
     if (spread) {
         dispatch(lowering, section, &tensors, dback, dout);

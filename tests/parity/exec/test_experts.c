@@ -48,7 +48,9 @@ static RunRequest request_of(const char *type, const Mesh *mesh, int grad_accum,
     plan_canonical(&plan);
     RunRequest request = mesh_request(&mesh_twos_experts, &plan);
     cr_assert(model_set_family(&request.model, type));
-    request.model.experts.unscaled = strcmp(type, "olmoe") == 0;
+    request.model.experts.shared_gate = strcmp(type, "qwen2_moe") == 0;
+    request.model.experts.shared_ffn = request.model.experts.shared_gate ? 160 : 0;
+    request.model.experts.unscaled = request.model.experts.shared_gate || strcmp(type, "olmoe") == 0;
     request.model.experts.bias = request.model.experts.router_bias = request.model.sinks;
     request.model.window = request.model.sinks ? 7 : 0;
     request.model.window_every = request.model.sinks ? 2 : 0;
@@ -65,7 +67,7 @@ static void expect_same(const char *type, const Mesh *mesh, int grad_accum) {
 }
 
 Test(experts, every_type_of_router_trains_as_one_rank) {
-    const char *const types[] = {"mixtral", "qwen3_moe", "olmoe", "gpt_oss"};
+    const char *const types[] = {"mixtral", "qwen3_moe", "olmoe", "qwen2_moe", "gpt_oss"};
     const Mesh spread = mesh_of(1, 2, 2);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         expect_same(types[i], &spread, 1);
@@ -77,6 +79,14 @@ Test(experts, stages_train_as_one_rank) {
     for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
         const Mesh stages = mesh_named(meshes[i]);
         expect_same("mixtral", &stages, 8 / mesh_group_size(&stages, AXES_BATCH));
+    }
+}
+
+Test(experts, a_shared_expert_behind_a_gate_trains_as_one_rank) {
+    const char *const meshes[] = {"tp=2", "cp=2,tp=2", "sp=2,tp=2", "dp_shard=2,cp=2,ep=4", "pp=2,dp_shard=2,ep=2"};
+    for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
+        const Mesh mesh = mesh_named(meshes[i]);
+        expect_same("qwen2_moe", &mesh, mesh.size[AXIS_PP] > 1 ? 4 : 1 + i % 2);
     }
 }
 

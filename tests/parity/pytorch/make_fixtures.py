@@ -90,7 +90,7 @@ def batch(step):
 # ---- models: a slice of ndtune's units -> the part of a Hugging Face parameter that it is
 
 
-NORMAL = ("embed", "positions", "lm_head", "router", "experts_up", "experts_down")
+NORMAL = ("embed", "positions", "lm_head", "router", "shared_gate", "experts_up", "experts_down")
 
 
 class Slice:
@@ -170,24 +170,32 @@ def llama_like(model, offset=0.0, qk_norm=False, biases=False, post=False):
     return units + [head(model, model.model.norm, None, model.lm_head, offset)]
 
 
-EXPERTS, ACTIVE = 4, 2
+EXPERTS, ACTIVE, SHARED = 4, 2, 64
 WINDOW = 7
 
 
-def experts(model, block, parts, qk_norm=False):
-    """The router in front of a layer's own slices, the experts' gates and ups, and their downs, behind them."""
+def experts(model, block, parts, qk_norm=False, shared=False):
+    """The router (and the gate of a shared expert, which lies in front of the others) in front of a layer's own slices, the experts' gates and ups, and their downs, behind them."""
     units = [[Slice("embed", model.model.embed_tokens.weight)]]
     for layer in model.model.layers:
         a, f = layer.self_attn, block(layer)
         s = [Slice("router", f.gate.weight)]
+        s += [Slice("shared_gate", f.shared_expert_gate.weight)] if shared else []
         s += [Slice("q_norm", a.q_norm.weight), Slice("k_norm", a.k_norm.weight)] if qk_norm else []
         s += [
             Slice("attention_norm", layer.input_layernorm.weight),
             Slice("mlp_norm", layer.post_attention_layernorm.weight),
+        ]
+        s += [Slice("bq", a.q_proj.bias), Slice("bk", a.k_proj.bias), Slice("bv", a.v_proj.bias)] if shared else []
+        s += [
             Slice("wq", a.q_proj.weight),
             Slice("wk", a.k_proj.weight),
             Slice("wv", a.v_proj.weight),
             Slice("wo", a.o_proj.weight),
+        ]
+        e = f.shared_expert if shared else None
+        s += [Slice("w" + part[:-5], getattr(e, part).weight) for part in GATED] if shared else []
+        s += [
             Stack("experts_up", [getattr(e, part).weight for e in f.experts for part in parts[:2]]),
             Stack("experts_down", [getattr(e, parts[2]).weight for e in f.experts]),
         ]
@@ -433,6 +441,19 @@ MODELS = {
             )
         ),
         lambda m: experts(m, lambda layer: layer.block_sparse_moe, ("w1", "w3", "w2")),
+    ),
+    "qwen2_moe": lambda: (
+        T.Qwen2MoeForCausalLM(
+            T.Qwen2MoeConfig(
+                num_experts=EXPERTS,
+                num_experts_per_tok=ACTIVE,
+                moe_intermediate_size=FFN,
+                shared_expert_intermediate_size=SHARED,
+                norm_topk_prob=False,
+                **sizes()
+            )
+        ),
+        lambda m: experts(m, lambda layer: layer.mlp, GATED, shared=True),
     ),
     "qwen3_moe": lambda: (
         T.Qwen3MoeForCausalLM(

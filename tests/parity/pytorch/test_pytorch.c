@@ -113,9 +113,9 @@ static bool is_adapted(const char *type) {
     return strcmp(type, ADAPTED) == 0;
 }
 
-// Softmax over the choices, or over all experts; norms of queries and keys in two of them; biases, clamps, sinks and a
-// window in every other layer.
-static const char *const routed[] = {"mixtral", "qwen3_moe", "olmoe", "gpt_oss"};
+// Softmax over the choices, or over all experts; norms of queries and keys in two of them; a shared expert behind a
+// gate; biases, clamps, sinks and a window in every other layer.
+static const char *const routed[] = {"mixtral", "qwen3_moe", "olmoe", "qwen2_moe", "gpt_oss"};
 enum { ROUTED = sizeof routed / sizeof routed[0] };
 
 static const char *const SLIDING = "mistral_window";
@@ -148,6 +148,9 @@ static ModelSpec model_of(const char *type) {
             sizes.experts = (Experts){
                 .count = 4, .active = 2, .ffn = sizes.ffn, .unscaled = strcmp(type, "olmoe") == 0, .bias = oss};
             sizes.experts.router_bias = oss;
+            sizes.experts.shared_gate = strcmp(type, "qwen2_moe") == 0;
+            sizes.experts.shared_ffn = sizes.experts.shared_gate ? 64 : 0;
+            sizes.experts.unscaled = sizes.experts.unscaled || sizes.experts.shared_gate;
         }
     }
     return exec_family(sizes, is_adapted(type) ? "llama" : sliding ? "mistral" : type);

@@ -1,4 +1,5 @@
 #include "kernels/kernels.h"
+#include "kernels/shared_expert.h"
 #include "tests/unit/kernels/check.h"
 
 #include <criterion/criterion.h>
@@ -235,4 +236,43 @@ Test(kernel_experts, grouped_products_are_the_products_of_each_group) {
         cr_expect_eq(dw[OUTER * INNER + i], 0, "of a group without rows");
     }
     free(x), free(w), free(dy), free(before);
+}
+
+// ---------------------------------------------------------------------------------------------- the shared expert
+
+typedef struct SharedCase {
+    double gate[ROWS], y[ROWS * COLS];
+    const float *dx;
+} SharedCase;
+
+static double shared_value(const void *context) {
+    const SharedCase *s = context;
+    double value = 0;
+    for (int i = 0; i < ROWS * COLS; i++) {
+        value += (double)s->dx[i] * s->y[i] / (1 + exp(-s->gate[i / COLS]));
+    }
+    return value;
+}
+
+Test(kernel_experts, a_shared_expert_is_added_by_its_gate_and_backward_equals_central_differences) {
+    float *gate = check_floats(ROWS, 4), *y = check_floats(ROWS * COLS, 5), *dx = check_floats(ROWS * COLS, 6);
+    float *was = check_floats(ROWS * COLS, 7), x[ROWS * COLS], dy[ROWS * COLS], dgate[ROWS];
+    SharedCase s = {.dx = dx};
+    const KernelShared shared = {ROWS, COLS, gate, y};
+    memcpy(x, was, sizeof x);
+    for (int i = 0; i < ROWS * COLS; i++) {
+        s.y[i] = (double)y[i];
+        s.gate[i / COLS] = (double)gate[i / COLS];
+    }
+    kernel_shared(&shared, x);
+    kernel_shared_backward(&shared, dx, dy, dgate);
+    for (int i = 0; i < ROWS * COLS; i++) {
+        cr_assert_float_eq(x[i], (double)was[i] + s.y[i] / (1 + exp(-s.gate[i / COLS])), 1e-6);
+        cr_assert_float_eq(dy[i], check_slope(shared_value, &s, s.y + i), 1e-6);
+        cr_assert_float_eq(dgate[i / COLS], check_slope(shared_value, &s, s.gate + i / COLS), 1e-5);
+    }
+    free(gate);
+    free(y);
+    free(dx);
+    free(was);
 }

@@ -1,0 +1,16 @@
+// What a shared expert adds to the results of the chosen ones, by a gate of each token (qwen2_moe).
+
+#pragma once
+
+#include <stdint.h>
+
+typedef struct KernelShared {
+    int64_t rows, cols;
+    const float *gate;  // [rows], before its sigmoid
+    const float *y;     // [rows,cols]: the expert's result
+} KernelShared;
+
+// x += sigmoid(gate) y.
+void kernel_shared(const KernelShared *shared, float *x);
+// dy = sigmoid(gate) dx, dgate = sigmoid'(gate) dx . y.
+void kernel_shared_backward(const KernelShared *shared, const float *dx, float *dy, float *dgate);
