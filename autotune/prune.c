@@ -128,8 +128,9 @@ static const char *check_weights(const TuneRequest *request, const TrainPlan *pl
     enum { BYTES = 2 + 2 };
     const int stages = mesh_stages(&plan->mesh), tp = plan->mesh.size[AXIS_TP], ep = plan->mesh.size[AXIS_EP];
     const bool whole = plan->zero < 2 || request->target->pp_keeps_gathered;
-    const double elsewhere = (double)model_expert_parameters(&request->model) * (ep - 1) / ep;  // on ranks of ep
-    const double least = ((double)model_layers_parameters(&request->model) - elsewhere) / stages / tp * BYTES;
+    const double experts = ep > 1 ? (double)model_expert_parameters(&request->model) : 0;  // whole on ranks of ep
+    const double others = (double)model_layers_parameters(&request->model) - experts;
+    const double least = (others / tp + experts / ep) / stages * BYTES;
     if (stages == 1 || !whole || least <= request->memory_limit_bytes) {
         return NULL;
     }

@@ -137,13 +137,19 @@ static uint64_t lengths_word(const Analytic *analytic, const TrainPlan *plan, in
     return ((uint64_t)plan->seq << STAGE_BITS_OF_WORD | (uint64_t)analytic->stage) << COUNT_BITS | (uint64_t)count;
 }
 
+// Ranks that share the experts of one rank of ep; those of tp are lent to it too.
+static int32_t expert_shards(const TrainPlan *plan) {
+    const int ep = plan->mesh.size[AXIS_EP], lent = ep > 1 ? plan->mesh.size[AXIS_TP] : 1;
+    return (int32_t)(plan_shard_count(plan) * lent / ep);
+}
+
 // What changes a micro-step's operations.
 static PlanKey choice_key(const TrainPlan *plan) {
     PlanKey key = plan_key(plan, 0);
     plan_key_add(&key, plan->grad_accum > 1, 1);
     plan_key_add(&key, mesh_group_size(&plan->mesh, AXES_REPLICATE) > 1, 1);
     plan_key_add(&key, plan_shard_count(plan) > 1, 1);
-    plan_key_add(&key, plan_shard_count(plan) > plan->mesh.size[AXIS_EP], 1);
+    plan_key_add(&key, expert_shards(plan) > 1, 1);
     return key;
 }
 
@@ -201,7 +207,7 @@ static bool shards_show(const StepProgram *program, const TrainPlan *plan) {
     bool padded_alike = true, copied = false;
     for (int32_t u = 0; u < program->unit_count; u++) {
         const Unit *unit = &program->units[u];
-        const int32_t of_unit = u == UNIT_EXPERTS ? shards / plan->mesh.size[AXIS_EP] : shards;
+        const int32_t of_unit = u == UNIT_EXPERTS && plan->zero > 0 ? expert_shards(plan) : shards;
         padded_alike &= unit->padded_elements == unit_padded(unit->elements, of_unit > 1 ? of_unit : 1);
     }
     for (int32_t i = 0; i < program->task_count && !padded_alike; i++) {

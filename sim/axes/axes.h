@@ -51,6 +51,7 @@ enum {  // lists in lists do not expand: the masks of lenders need numbers
 #define AXES_SHARD_GROUP (AXES_SHARD | AXES_SEQUENCE)        // the FSDP group
 #define AXES_DATA_GROUP (AXES_REPLICATE | AXES_SHARD_GROUP)  // ranks with tokens of their own
 #define AXES_NORM_GROUP (AXES_SHARD_GROUP | AXES_TENSOR)     // ranks whose sharded gradients differ
+#define AXES_STAGE_RANKS AXES_NORM_GROUP                     // of one replica of a stage: those that share its experts
 
 // A borrowed axis divides the ranks of its lenders and adds none to the world.
 #define AXES_NONE 0u

@@ -1,5 +1,5 @@
 // The axes from slow to fast: AXIS(symbol, name, role, lenders). An axis is a row here and a file of its name with its
-// AxisRow, axis_<name>. Roles and masks are in axes.h; lenders: NONE, or SHARD_GROUP and the like for a borrowed axis.
+// AxisRow, axis_<name>. Roles and masks are in axes.h; lenders: NONE, or STAGE_RANKS and the like for a borrowed axis.
 
 #pragma once
 
@@ -10,4 +10,4 @@
     AXIS(CP, cp, SEQUENCE, NONE)                                                                                       \
     AXIS(SP, sp, SEQUENCE, NONE)                                                                                       \
     AXIS(TP, tp, TENSOR, NONE)                                                                                         \
-    AXIS(EP, ep, EXPERT, SHARD_GROUP)
+    AXIS(EP, ep, EXPERT, STAGE_RANKS)

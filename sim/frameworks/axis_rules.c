@@ -32,17 +32,19 @@ static bool splits_vocabulary_evenly(const Target *target) {
     return target->tp_flavour != TP_HF && !target->vocab_uneven;
 }
 
-// Of a layer: of each expert, and of the shared ones.
-static int feed_forward_columns(const ModelSpec *model) {
+// Of a layer: of each expert, unless ep spreads them whole, and of the shared ones.
+static int feed_forward_columns(const ModelSpec *model, const TrainPlan *plan) {
     const Experts *experts = &model->experts;
-    return experts->count > 0 ? (int)gcd(experts->ffn, experts->shared_ffn) : model->ffn;
+    return experts->count == 0            ? model->ffn
+           : plan->mesh.size[AXIS_EP] > 1 ? experts->shared_ffn
+                                          : (int)gcd(experts->ffn, experts->shared_ffn);
 }
 
 static const char *check_tp(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int tp = plan->mesh.size[AXIS_TP];
     const Divisible sizes[] = {{model->kv_heads, "key-value heads"},
                                {model->heads, "attention heads"},
-                               {feed_forward_columns(model), "feed-forward columns"},
+                               {feed_forward_columns(model, plan), "feed-forward columns"},
                                {target_vocab(target, model, tp), "vocabulary entries"}};
     const size_t count = splits_vocabulary_evenly(target) ? 4 : 3;
     int64_t common = 0;
@@ -181,6 +183,20 @@ static const char *check_pp(const Target *target, const ModelSpec *model, const 
     return check_schedule(model, plan, target, arena);
 }
 
+// All that have both (Megatron-LM's arguments.py asserts it): tp ranks share out the tokens that go to experts.
+static const char *check_ep_beside_tp(const Target *target, const TrainPlan *plan, Arena *arena) {
+    const int ep = plan->mesh.size[AXIS_EP], tp = plan->mesh.size[AXIS_TP];
+    if (target->own_kernels) {
+        return arena_format(arena, "ep=%d beside tp=%d is not run by %s yet: use tp=1, or ep=1", ep, tp, target->name);
+    }
+    return target_tp_flavour(target, plan) == TP_SP
+               ? NULL
+               : arena_format(arena,
+                              "when using expert parallelism (ep=%d) and tensor parallelism (tp=%d), sequence "
+                              "parallelism must be used: use sequence_parallel target, tp=1 or ep=1",
+                              ep, tp);
+}
+
 // Where ep takes its ranks from, and what is not predicted beside it.
 static const char *check_ep(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int ep = plan->mesh.size[AXIS_EP], lent = mesh_group_size(&plan->mesh, axis_lenders[AXIS_EP]);
@@ -193,13 +209,15 @@ static const char *check_ep(const Target *target, const ModelSpec *model, const 
                             divisors_text(arena, gcd(experts, lent)));
     }
     if (!mesh_lends_evenly(&plan->mesh)) {
-        return arena_format(arena,
-                            "ep=%d takes its ranks from dp_shard x cp, and does not divide their %d evenly: use ep %s",
-                            ep, lent, divisors_text(arena, gcd(experts, lent)));
+        return arena_format(
+            arena, "ep=%d takes its ranks from dp_shard x cp x tp, and does not divide their %d evenly: use ep %s", ep,
+            lent, divisors_text(arena, gcd(experts, lent)));
     }
     if (plan->mesh.size[AXIS_TP] > 1) {
-        return arena_format(arena, "ep=%d beside tp=%d is not predicted yet: use tp=1, or ep=1", ep,
-                            plan->mesh.size[AXIS_TP]);
+        const char *reason = check_ep_beside_tp(target, plan, arena);
+        if (reason) {
+            return reason;
+        }
     }
     if (plan->zero == 0) {
         return arena_format(arena, "ep=%d of whole replicas is not predicted yet: use zero=%d", ep,

@@ -114,6 +114,14 @@ int lowering_expert_unit(const Lowering *lowering) {
     return lowering->ep > 1 ? UNIT_EXPERTS : UNIT_LAYER;
 }
 
+int lowering_expert_tp(const Lowering *lowering) {
+    return lowering->ep > 1 ? 1 : lowering->tp;
+}
+
+bool lowering_routes_apart(const Lowering *lowering) {
+    return lowering->ep > 1 && lowering->tp > 1;
+}
+
 // name NULL: that of the axes.
 static int16_t add_group(Lowering *lowering, const char *name, AxisMask axes) {
     const AxisMask named = axes & mesh_named_axes(&lowering->plan->mesh);
@@ -140,7 +148,8 @@ static void add_groups(Lowering *lowering) {
     }
     if (lowering->ep > 1) {
         lowering->ep_group = add_group(lowering, NULL, AXIS_BIT(AXIS_EP));
-        lowering->expert_shard_group = add_group(lowering, "experts' shards", AXES_SHARD_GROUP | AXES_LEFT_BY_EP);
+        const AxisMask lend = lowering->tp > 1 ? AXES_STAGE_RANKS : AXES_SHARD_GROUP;
+        lowering->expert_shard_group = add_group(lowering, "experts' shards", lend | AXES_LEFT_BY_EP);
     }
 }
 

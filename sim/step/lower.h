@@ -187,6 +187,8 @@ bool lowering_has_stages(const Lowering *lowering);      // the stage is one of 
 bool lowering_adapters_apart(const Lowering *lowering);  // in a unit of their own
 int lowering_local_experts(const Lowering *lowering);    // of a layer, on a rank
 int lowering_expert_unit(const Lowering *lowering);      // that they are in
+int lowering_expert_tp(const Lowering *lowering);        // ranks that cut each of them
+bool lowering_routes_apart(const Lowering *lowering);    // each rank of tp its own tokens (lower_experts.c)
 bool head_gathers(const Lowering *lowering);             // a split head's logits (lower_head.c)
 OpRef unit_slice(const Lowering *lowering, int32_t tensor, const char *slice, const char *last_slice);
 

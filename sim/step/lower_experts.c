@@ -4,25 +4,27 @@
 // are put in order again there, results go back the same way; backward does both again in reverse (moe.md 3;
 // ExpertParallel and MoEAlltoAllTokenDispatcher of the frameworks that have it). Rows per expert are the mean of the
 // busiest rank, by the plan's imbalance; our executor counts them, and has room for more. Not modelled: dropped tokens.
-// Under tp every rank has a slice of each expert's width and all tokens. Operations: transformers 5.23,
+// Under tp alone every rank has a slice of each expert's width and all tokens; with ep too, experts are whole, and a
+// rank of tp routes the tokens that it has between blocks: only shared experts gather them (Megatron-LM's
+// MoELayer under sequence parallelism, and who else has both). Operations: transformers 5.23,
 // integrations/moe.py grouped_mm_experts_forward; other frameworks differ in how many kernels they are.
 
 #include <string.h>
 
-#include "sim/step/lower_ops.h"
+#include "sim/step/experts.h"
 
 static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
 // Rows that experts see: each token once for every expert that it visits.
-static int64_t routed_rows(const Lowering *lowering) {
+int64_t routed_rows(const Lowering *lowering) {
     return lowering->dims.tokens * lowering->model->experts.active;
 }
 
 // And those of other ranks' tokens that come to the experts here, on the busiest rank: tokens are counted in whole
 // 256ths, so that sizes stay proportional to them.
-static int64_t received_rows(const Lowering *lowering) {
+int64_t received_rows(const Lowering *lowering) {
     enum { WHOLE = 256, PER_CENT = 100 };
     const int64_t over = lowering->ep > 1 ? (int64_t)WHOLE * lowering->plan->imbalance / PER_CENT : 0;
     return over > 0 ? routed_rows(lowering) * (WHOLE + over) / WHOLE : routed_rows(lowering);
@@ -30,7 +32,7 @@ static int64_t received_rows(const Lowering *lowering) {
 
 // Rows that there is room for here. Our executor ends a run that needs more (exec/worker/exchange.c): more than every
 // rank's tokens cannot come, and each visits an expert once.
-static int64_t rows_of_room(const Lowering *lowering) {
+int64_t rows_of_room(const Lowering *lowering) {
     enum { PER_CENT = 100 };
     const int percent = lowering->plan->capacity > 0 ? lowering->plan->capacity : PLAN_USUAL_CAPACITY;
     const int64_t mean = received_rows(lowering), room = routed_rows(lowering) * percent / PER_CENT;
@@ -41,30 +43,23 @@ static int64_t rows_of_room(const Lowering *lowering) {
 }
 
 static int64_t expert_ffn(const Lowering *lowering) {
-    return lowering->model->experts.ffn / lowering->tp;
+    return lowering->model->experts.ffn / lowering_expert_tp(lowering);
 }
 
-static int32_t routed_by(Lowering *lowering, const char *name, int64_t width) {
+int32_t routed_by(Lowering *lowering, const char *name, int64_t width) {
     return tokens_by(lowering, name, lowering->model->experts.active * width);
 }
 
-static int32_t received_by(Lowering *lowering, const char *name, int64_t width) {
+int32_t received_by(Lowering *lowering, const char *name, int64_t width) {
     return activation(lowering, name, rows_of_room(lowering) * width);
 }
-
-typedef struct ExpertTensors {
-    int32_t logits, routing;  // routing: weight and place of each routed row, f32 and i32
-    int32_t leave, come;      // rows of every expert from here; of the experts here from every rank
-    int32_t in, gate_up, act, out;
-    int32_t back;  // results as the sum reads them: out, or what ranks sent back
-} ExpertTensors;
 
 static int32_t counted_by(Lowering *lowering, const char *name) {
     return lowering_tensor(lowering, name, ROLE_ACTIVATION, DTYPE_INT32, lowering->model->experts.count);
 }
 
 // What only a program that runs has to be told.
-static void told(Lowering *lowering, Op *op, int32_t tensor) {
+void told(Lowering *lowering, Op *op, int32_t tensor) {
     if (lowering->target->own_kernels) {
         op_operand(op, op_whole(lowering, tensor), ACCESS_READ);
     }
@@ -236,7 +231,7 @@ static Op *add_grouped_backward(Lowering *lowering, const Grouped *grouped, cons
 
 // ---- what streams
 
-static Op *add_routed(Lowering *lowering, Section section, TaskKind kind, const char *name) {
+Op *add_routed(Lowering *lowering, Section section, TaskKind kind, const char *name) {
     Op *op = op_add(lowering, section, kind, section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, name);
     op->task.rows = lowering->dims.tokens;
     op->task.cols = lowering->dims.hidden;
@@ -261,73 +256,8 @@ static Op *add_gated(Lowering *lowering, Section section, TaskKind kind, const c
     return op;
 }
 
-// ---- between ranks
-
-static Op *exchange(Lowering *lowering, Section section, const char *name, int64_t bytes, int32_t from, int32_t to) {
-    const Phase phase = section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD;
-    Op op = op_collective(lowering, TASK_ALL_TO_ALL, LANE_CP, lowering->ep_group, name, phase);
-    op.task.dtype = lowering->tensors[from].dtype;
-    op.task.payload_bytes = bytes;
-    op_operand(&op, op_whole(lowering, from), ACCESS_READ);
-    op_operand(&op, op_whole(lowering, to), ACCESS_WRITE);
-    return op_list_append(lowering->arena, &lowering->lists[section], &op);
-}
-
-// How many tokens of each expert come: before any of them does. Sizes of the exchanges are the host's.
-static void exchange_counts(Lowering *lowering, const ExpertTensors *tensors) {
-    Op *op = exchange(lowering, SECTION_LAYER_FORWARD, "count tokens", lowering->tensors[tensors->leave].bytes,
-                      tensors->leave, tensors->come);
-    op->task.awaited = true;
-}
-
-// To the ranks of the tokens' experts, or back.
-static void exchange_tokens(Lowering *lowering, Section section, const char *name, const ExpertTensors *tensors,
-                            bool back, int32_t from, int32_t to) {
-    const int64_t row = lowering->dims.hidden * dtype_bytes(lowering->tensors[from].dtype);
-    Op *op = exchange(lowering, section, name, received_rows(lowering) * row, from, to);
-    told(lowering, op, tensors->leave);
-    told(lowering, op, tensors->come);
-    op->task.rows = rows_of_room(lowering);
-    op->task.cols = lowering->dims.hidden;
-    op->task.backward = back;
-}
-
-// Rows as they came from other ranks in the order of the experts here, or back.
-static void reorder(Lowering *lowering, Section section, const char *name, const ExpertTensors *tensors, bool back,
-                    int32_t from, int32_t to) {
-    Op *op = add_routed(lowering, section, TASK_PERMUTE, name);
-    op->task.rows = received_rows(lowering);
-    op->task.inner = 1;
-    op->task.groups = lowering_local_experts(lowering);
-    op->task.backward = back;
-    op_operand(op, op_whole(lowering, from), ACCESS_READ);
-    op_operand(op, op_whole(lowering, tensors->come), ACCESS_READ);
-    op_operand(op, op_whole(lowering, to), ACCESS_WRITE);
-}
-
 static int32_t moved_by(Lowering *lowering, const char *name) {
     return routed_by(lowering, name, lowering->dims.hidden);
-}
-
-// Rows in the order of the experts of all ranks -> those of the experts here.
-static void dispatch(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t sent, int32_t to) {
-    const bool sorts = lowering_local_experts(lowering) > 1;
-    const int32_t came = sorts ? received_by(lowering, "experts_came", lowering->dims.hidden) : to;
-    exchange_tokens(lowering, section, section == SECTION_LAYER_FORWARD ? "dispatch" : "combine backward", tensors,
-                    false, sent, came);
-    if (sorts) {
-        reorder(lowering, section, "tokens by expert", tensors, false, came, to);
-    }
-}
-
-static void combine(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t from, int32_t to) {
-    const bool sorts = lowering_local_experts(lowering) > 1;
-    const int32_t sent = sorts ? received_by(lowering, "experts_leave", lowering->dims.hidden) : from;
-    if (sorts) {
-        reorder(lowering, section, "tokens by rank", tensors, true, from, sent);
-    }
-    exchange_tokens(lowering, section, section == SECTION_LAYER_FORWARD ? "combine" : "dispatch backward", tensors,
-                    true, sent, to);
 }
 
 static void route(Lowering *lowering, const ExpertTensors *tensors, int32_t x) {
@@ -343,57 +273,96 @@ static void route(Lowering *lowering, const ExpertTensors *tensors, int32_t x) {
 }
 
 static int32_t shared_sum(Lowering *lowering) {
-    return tokens_by(lowering, "shared_sum", lowering->dims.hidden);
+    return lowering_routes_apart(lowering) ? between_by_hidden(lowering, "shared_sum_between")
+                                           : tokens_by(lowering, "shared_sum", lowering->dims.hidden);
 }
 
 static bool has_shared(const Lowering *lowering) {
     return lowering->model->experts.shared_ffn > 0;
 }
 
-void lower_experts(Lowering *lowering, const Half *half, int32_t x) {
+// Sizes are of the tokens that this rank routes, or of all that it knows.
+static void count_routed(Lowering *lowering) {
+    lowering->dims.tokens = lowering_routes_apart(lowering) ? lowering->dims.tokens_between : lowering->dims.tokens;
+}
+
+static void count_all(Lowering *lowering) {
+    lowering->dims.tokens = plan_local_tokens(lowering->plan);
+}
+
+static void routed_forward(Lowering *lowering, const ExpertTensors *tensors, int32_t x) {
     const Section section = SECTION_LAYER_FORWARD;
-    const ExpertTensors tensors = expert_tensors(lowering);
     const Grouped up = grouped_up(lowering), down = grouped_down(lowering);
-    route(lowering, &tensors, x);
+    route(lowering, tensors, x);
     const bool spread = lowering->ep > 1;
-    const int32_t sent = spread ? moved_by(lowering, "experts_sent") : tensors.in;
+    const int32_t sent = spread ? moved_by(lowering, "experts_sent") : tensors->in;
     Op *op = add_routed(lowering, section, TASK_PERMUTE, "tokens to experts");
     op_operand(op, op_whole(lowering, x), ACCESS_READ);
-    op_operand(op, op_whole(lowering, tensors.routing), ACCESS_READ);
+    op_operand(op, op_whole(lowering, tensors->routing), ACCESS_READ);
     op_operand(op, op_whole(lowering, sent), ACCESS_WRITE);
     if (spread) {
-        exchange_counts(lowering, &tensors);
-        dispatch(lowering, section, &tensors, sent, tensors.in);
+        exchange_counts(lowering, tensors);
+        dispatch(lowering, section, tensors, sent, tensors->in);
     }
-    add_grouped_forward(lowering, &up, &tensors, tensors.in, tensors.gate_up);
+    add_grouped_forward(lowering, &up, tensors, tensors->in, tensors->gate_up);
     op = add_gated(lowering, section, TASK_SWIGLU, "experts swiglu");
     op->task.cast_bytes = beside_bytes(lowering, CLAMP_BYTES, expert_ffn(lowering));
-    op_operand(op, op_whole(lowering, tensors.gate_up), ACCESS_READ);
-    op_operand(op, column(lowering, tensors.gate_up, expert_ffn(lowering)), ACCESS_READ);
-    op_operand(op, op_whole(lowering, tensors.act), ACCESS_WRITE);
+    op_operand(op, op_whole(lowering, tensors->gate_up), ACCESS_READ);
+    op_operand(op, column(lowering, tensors->gate_up, expert_ffn(lowering)), ACCESS_READ);
+    op_operand(op, op_whole(lowering, tensors->act), ACCESS_WRITE);
     op_operand(op, kept_values(lowering), ACCESS_WRITE);
-    told(lowering, op, tensors.come);
-    op = add_grouped_forward(lowering, &down, &tensors, tensors.act, tensors.out);
+    told(lowering, op, tensors->come);
+    op = add_grouped_forward(lowering, &down, tensors, tensors->act, tensors->out);
     op->task.cast_bytes += beside_bytes(lowering, BIAS_BYTES, lowering->dims.hidden);
     if (spread) {
-        combine(lowering, section, &tensors, tensors.out, tensors.back);
+        combine(lowering, section, tensors, tensors->out, tensors->back);
     }
+}
+
+// Shared experts are cut by tp, and every rank of it needs all tokens for them.
+static void shared_forward(Lowering *lowering, const Half *half, int32_t x) {
+    const bool apart = lowering_routes_apart(lowering);
+    count_all(lowering);
+    const int32_t full = apart ? half_enter(lowering, half, x) : x;
+    const int32_t sum = tokens_by(lowering, "shared_sum", lowering->dims.hidden);
+    add_forward(lowering, SECTION_LAYER_FORWARD, &half->out, lower_mlp(lowering, full), sum);
+    if (apart) {
+        mark_tp(lowering, SECTION_LAYER_FORWARD, MARK_TP_LEAVE, op_whole(lowering, sum),
+                op_whole(lowering, shared_sum(lowering)), "shared sum");
+    }
+    count_routed(lowering);
+}
+
+void lower_experts(Lowering *lowering, const Half *half, OpRef x, OpRef sum) {
+    const Section section = SECTION_LAYER_FORWARD;
+    const bool apart = lowering_routes_apart(lowering);
+    const int32_t in = apart ? half_norm(lowering, half, x) : half_begin(lowering, half, x);
+    count_routed(lowering);
+    const ExpertTensors tensors = expert_tensors(lowering);
+    routed_forward(lowering, &tensors, in);
     if (has_gate(lowering)) {
         const Linear gate = gate_linear(lowering);
-        add_forward(lowering, section, &gate, x, gate_of(lowering, "shared_gate"));
+        add_forward(lowering, section, &gate, in, gate_of(lowering, "shared_gate"));
     }
     if (has_shared(lowering)) {
-        add_forward(lowering, section, &half->out, lower_mlp(lowering, x), shared_sum(lowering));
+        shared_forward(lowering, half, in);
     }
-    op = add_routed(lowering, section, TASK_UNPERMUTE, "sum of experts");
+    const int32_t y = tokens_by(lowering, apart ? half->sum_between : half->sum, lowering->dims.hidden);
+    Op *op = add_routed(lowering, section, TASK_UNPERMUTE, "sum of experts");
     op_operand(op, op_whole(lowering, tensors.back), ACCESS_READ);
     op_operand(op, op_whole(lowering, tensors.routing), ACCESS_READ);
-    op_operand(op, op_whole(lowering, tokens_by(lowering, half->sum, lowering->dims.hidden)), ACCESS_WRITE);
+    op_operand(op, op_whole(lowering, y), ACCESS_WRITE);
     if (has_shared(lowering)) {
         op_operand(op, op_whole(lowering, shared_sum(lowering)), ACCESS_READ);
     }
     if (has_gate(lowering)) {
         op_operand(op, op_whole(lowering, gate_of(lowering, "shared_gate")), ACCESS_READ);
+    }
+    count_all(lowering);
+    if (apart) {
+        half_join(lowering, half, y, x, sum);
+    } else {
+        half_leave(lowering, half, x, sum);
     }
 }
 
@@ -405,9 +374,13 @@ static bool weighs_inputs(const Lowering *lowering) {
     return lowering->target->expert_flavour == EXPERTS_PERMUTE_KERNELS;
 }
 
+static int32_t input_gradient(Lowering *lowering, const Half *half) {
+    return tokens_by(lowering, lowering_routes_apart(lowering) ? half->din : half->din_full, lowering->dims.hidden);
+}
+
 // dx of one way through the half: written by the first, added by the others.
 static void add_part(Lowering *lowering, const Half *half, int32_t part, const char *name) {
-    const int32_t din = tokens_by(lowering, half->din_full, lowering->dims.hidden);
+    const int32_t din = input_gradient(lowering, half);
     const OpRef sum = op_whole(lowering, din), more = op_whole(lowering, part);
     mark_tp(lowering, SECTION_LAYER_BACKWARD, MARK_TP_PART_BACKWARD, more, more, name);
     if (part != din) {
@@ -425,15 +398,24 @@ static int32_t dshared_sum(Lowering *lowering) {
     return tokens_by(lowering, "dshared_sum", lowering->dims.hidden);
 }
 
-static void shared_backward(Lowering *lowering, const Half *half, const HalfGradient *gradient, int32_t x) {
+static void shared_backward(Lowering *lowering, const Half *half, const HalfGradient *gradient) {
     const int64_t hidden = lowering->dims.hidden;
-    const int32_t part = tokens_by(lowering, "dshared_in", hidden);
+    const bool apart = lowering_routes_apart(lowering);
+    count_all(lowering);
+    int32_t part = tokens_by(lowering, apart ? "dshared_in_full" : "dshared_in", hidden);
     HalfGradient gated = *gradient;
     gated.full = gates_gradient(lowering) ? dshared_sum(lowering) : gradient->full;
     half_out_backward(lowering, half, &gated, mlp_inner(lowering), mlp_inner_gradient(lowering));
     const Projection projection = lower_mlp_backward(lowering);
-    projection_backward(lowering, &projection, x, part, half->din_part);
-    const OpRef sum = op_whole(lowering, tokens_by(lowering, half->din_full, hidden));
+    projection_backward(lowering, &projection, tokens_by(lowering, half->in_full, hidden), part, half->din_part);
+    if (apart) {
+        const int32_t own = between_by_hidden(lowering, "dshared_in");
+        mark_tp(lowering, SECTION_LAYER_BACKWARD, MARK_TP_ENTER_BACKWARD, op_whole(lowering, part),
+                op_whole(lowering, own), half->enter_backward);
+        part = own;
+    }
+    count_routed(lowering);
+    const OpRef sum = op_whole(lowering, input_gradient(lowering, half));
     add_sum(lowering, SECTION_LAYER_BACKWARD, sum, op_whole(lowering, part), sum, lowering->dims.tokens * hidden);
 }
 
@@ -482,24 +464,23 @@ static void add_expert_bias(Lowering *lowering, const ExpertTensors *tensors, co
     }
 }
 
-void lower_experts_backward(Lowering *lowering, const Half *half, const HalfGradient *gradient) {
+// From the gradient of the sum; returns that of the weights of a token's experts.
+static int32_t routed_backward(Lowering *lowering, const Half *half, const ExpertTensors *tensors, OpRef dsum) {
     const Section section = SECTION_LAYER_BACKWARD;
     const int64_t hidden = lowering->dims.hidden;
-    const ExpertTensors tensors = expert_tensors(lowering);
     const Grouped up = grouped_up(lowering), down = grouped_down(lowering);
-    const int32_t x = tokens_by(lowering, half->in_full, hidden), din = tokens_by(lowering, half->din_full, hidden);
+    const int32_t din = input_gradient(lowering, half);
     const int32_t dout = received_by(lowering, "dexperts_out", hidden);
     const int32_t dact = received_by(lowering, "dexperts_act", expert_ffn(lowering));
     const int32_t dgate_up = received_by(lowering, "dexperts_gate_up", 2 * expert_ffn(lowering));
     const int32_t drouted = received_by(lowering, "dexperts_in", hidden);
     const int32_t dweights = row_statistics(lowering, "drouting", routed_rows(lowering));
-
     const bool spread = lowering->ep > 1;
     const int32_t dback = spread ? moved_by(lowering, "dexperts_back") : dout;
     Op *op = add_routed(lowering, section, TASK_UNPERMUTE_BACKWARD, "sum of experts backward");
-    op_operand(op, op_whole(lowering, gradient->full), ACCESS_READ);
-    op_operand(op, weighs_inputs(lowering) ? op_absent() : op_whole(lowering, tensors.back), ACCESS_READ);
-    op_operand(op, op_whole(lowering, tensors.routing), ACCESS_READ);
+    op_operand(op, dsum, ACCESS_READ);
+    op_operand(op, weighs_inputs(lowering) ? op_absent() : op_whole(lowering, tensors->back), ACCESS_READ);
+    op_operand(op, op_whole(lowering, tensors->routing), ACCESS_READ);
     op_operand(op, op_whole(lowering, dback), ACCESS_WRITE);
     op_operand(op, op_whole(lowering, dweights), ACCESS_WRITE);
     if (has_gate(lowering)) {
@@ -511,34 +492,52 @@ void lower_experts_backward(Lowering *lowering, const Half *half, const HalfGrad
         }
     }
     if (spread) {
-        dispatch(lowering, section, &tensors, dback, dout);
+        dispatch(lowering, section, tensors, dback, dout);
     }
-    add_expert_bias(lowering, &tensors, "experts_down_bias", dout, hidden);
-    op = add_grouped_backward(lowering, &down, &tensors, tensors.act, dact, dout);
+    add_expert_bias(lowering, tensors, "experts_down_bias", dout, hidden);
+    op = add_grouped_backward(lowering, &down, tensors, tensors->act, dact, dout);
     op->task.cast_bytes += beside_bytes(lowering, BIAS_BACKWARD_BYTES, hidden);
     op = add_gated(lowering, section, TASK_SWIGLU_BACKWARD, "experts swiglu backward");
     op->task.cast_bytes = beside_bytes(lowering, CLAMP_BACKWARD_BYTES, expert_ffn(lowering));
     op_operand(op, op_whole(lowering, dact), ACCESS_READ);
-    op_operand(op, op_whole(lowering, tensors.gate_up), ACCESS_READ);
-    op_operand(op, column(lowering, tensors.gate_up, expert_ffn(lowering)), ACCESS_READ);
+    op_operand(op, op_whole(lowering, tensors->gate_up), ACCESS_READ);
+    op_operand(op, column(lowering, tensors->gate_up, expert_ffn(lowering)), ACCESS_READ);
     op_operand(op, kept_values(lowering), ACCESS_READ);
     op_operand(op, op_whole(lowering, dgate_up), ACCESS_WRITE);
     op_operand(op, column(lowering, dgate_up, expert_ffn(lowering)), ACCESS_WRITE);
-    told(lowering, op, tensors.come);
-    add_expert_bias(lowering, &tensors, "experts_up_bias", dgate_up, 2 * expert_ffn(lowering));
-    add_grouped_backward(lowering, &up, &tensors, tensors.in, drouted, dgate_up);
+    told(lowering, op, tensors->come);
+    add_expert_bias(lowering, tensors, "experts_up_bias", dgate_up, 2 * expert_ffn(lowering));
+    add_grouped_backward(lowering, &up, tensors, tensors->in, drouted, dgate_up);
     const int32_t dsent = spread ? moved_by(lowering, "dexperts_sent") : drouted;
     if (spread) {
-        combine(lowering, section, &tensors, drouted, dsent);
+        combine(lowering, section, tensors, drouted, dsent);
     }
     op = add_routed(lowering, section, TASK_UNPERMUTE, "tokens to experts backward");
     op->task.backward = true;
     op_operand(op, op_whole(lowering, dsent), ACCESS_READ);
-    op_operand(op, op_whole(lowering, tensors.routing), ACCESS_READ);
+    op_operand(op, op_whole(lowering, tensors->routing), ACCESS_READ);
     op_operand(op, op_whole(lowering, din), ACCESS_WRITE);
     add_part(lowering, half, din, "experts");
+    return dweights;
+}
+
+void lower_experts_backward(Lowering *lowering, const Half *half, OpRef x, OpRef g) {
+    const bool apart = lowering_routes_apart(lowering), alone = apart && !has_shared(lowering);
+    const HalfGradient gradient = alone ? (HalfGradient){.between = g, .full = -1} : half_gradient(lowering, half, g);
+    count_routed(lowering);
+    const ExpertTensors tensors = expert_tensors(lowering);
+    const int32_t in = tokens_by(lowering, apart ? half->in : half->in_full, lowering->dims.hidden);
+    const OpRef dsum = apart ? gradient.between : op_whole(lowering, gradient.full);
+    const int32_t dweights = routed_backward(lowering, half, &tensors, dsum);
     if (has_shared(lowering)) {
-        shared_backward(lowering, half, gradient, x);
+        shared_backward(lowering, half, &gradient);
     }
-    route_backward(lowering, half, &tensors, dweights, x);
+    route_backward(lowering, half, &tensors, dweights, in);
+    count_all(lowering);
+    const NormBackward stream = {.x = x, .residual = g, .dx = g};
+    if (apart) {
+        half_norm_backward(lowering, half, op_whole(lowering, between_by_hidden(lowering, half->din)), &stream);
+    } else {
+        half_enter_backward(lowering, half, &stream);
+    }
 }

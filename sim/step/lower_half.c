@@ -79,21 +79,42 @@ static HalfGradient gather_in_fp8(Lowering *lowering, const Half *half, OpRef be
     return gradient;
 }
 
-// x, or its norm, as every tp rank sees it.
-int32_t half_begin(Lowering *lowering, const Half *half, OpRef x) {
+// x, or its norm, on the tp rank that has the tokens; `scale` of it in fp8.
+static OpRef half_norm_scaled(Lowering *lowering, const Half *half, OpRef x, OpRef *scale) {
     const Section section = SECTION_LAYER_FORWARD;
     const bool in_fp8 = activation_dtype(lowering, half->in) == DTYPE_FP8;
-    OpRef in = x, scale = op_absent();
-    if (!norms_behind(lowering) || in_fp8) {
-        const int32_t made = between_by_hidden(lowering, half->in);
-        Op *maker = norms_behind(lowering) ? fp8_add_cast(lowering, section, x, made)
-                                           : add_norm(lowering, section, &half->norm, x, made);
-        scale = fp8_scale_of(lowering, section, maker, made, half->in_scale);
-        in = op_whole(lowering, made);
+    *scale = op_absent();
+    if (norms_behind(lowering) && !in_fp8) {
+        return x;
     }
+    const int32_t made = between_by_hidden(lowering, half->in);
+    Op *maker = norms_behind(lowering) ? fp8_add_cast(lowering, section, x, made)
+                                       : add_norm(lowering, section, &half->norm, x, made);
+    *scale = fp8_scale_of(lowering, section, maker, made, half->in_scale);
+    return op_whole(lowering, made);
+}
+
+int32_t half_norm(Lowering *lowering, const Half *half, OpRef x) {
+    OpRef scale;
+    return half_norm_scaled(lowering, half, x, &scale).tensor;
+}
+
+static int32_t enter(Lowering *lowering, const Half *half, OpRef in, OpRef scale) {
     const int32_t full = tokens_by(lowering, half->in_full, lowering->dims.hidden);
-    mark_scaled(lowering, mark_tp(lowering, section, MARK_TP_ENTER, in, op_whole(lowering, full), half->enter), scale);
+    Op *mark = mark_tp(lowering, SECTION_LAYER_FORWARD, MARK_TP_ENTER, in, op_whole(lowering, full), half->enter);
+    mark_scaled(lowering, mark, scale);
     return full;
+}
+
+int32_t half_enter(Lowering *lowering, const Half *half, int32_t in) {
+    return enter(lowering, half, op_whole(lowering, in), op_absent());
+}
+
+// x, or its norm, as every tp rank sees it.
+int32_t half_begin(Lowering *lowering, const Half *half, OpRef x) {
+    OpRef scale;
+    const OpRef in = half_norm_scaled(lowering, half, x, &scale);
+    return enter(lowering, half, in, scale);
 }
 
 // sum = x + out(inner), or x + norm(out(inner)).
@@ -106,15 +127,19 @@ void half_end(Lowering *lowering, const Half *half, int32_t inner, OpRef x, OpRe
 
 void half_leave(Lowering *lowering, const Half *half, OpRef x, OpRef sum) {
     const int32_t y = tokens_by(lowering, half->sum, lowering->dims.hidden);
-    int32_t y_between = between_by_hidden(lowering, half->sum_between);
+    const int32_t y_between = between_by_hidden(lowering, half->sum_between);
     mark_tp(lowering, SECTION_LAYER_FORWARD, MARK_TP_LEAVE, op_whole(lowering, y), op_whole(lowering, y_between),
             half->leave);
+    half_join(lowering, half, y_between, x, sum);
+}
+
+void half_join(Lowering *lowering, const Half *half, int32_t y, OpRef x, OpRef sum) {
     if (norms_behind(lowering)) {
         const int32_t normed = between_by_hidden(lowering, half->sum_normed);
-        add_norm(lowering, SECTION_LAYER_FORWARD, &half->norm, op_whole(lowering, y_between), normed);
-        y_between = normed;
+        add_norm(lowering, SECTION_LAYER_FORWARD, &half->norm, op_whole(lowering, y), normed);
+        y = normed;
     }
-    add_residual(lowering, x, op_whole(lowering, y_between), sum, half->out_bias);
+    add_residual(lowering, x, op_whole(lowering, y), sum, half->out_bias);
 }
 
 // From the gradient g of the residual stream behind the half.
@@ -166,9 +191,13 @@ void half_enter_backward(Lowering *lowering, const Half *half, const NormBackwar
     const OpRef din = op_whole(lowering, between_by_hidden(lowering, half->din));
     mark_tp(lowering, SECTION_LAYER_BACKWARD, MARK_TP_ENTER_BACKWARD, op_whole(lowering, din_full), din,
             half->enter_backward);
+    half_norm_backward(lowering, half, din, stream);
+}
+
+void half_norm_backward(Lowering *lowering, const Half *half, OpRef din, const NormBackward *stream) {
     if (norms_behind(lowering)) {
         add_sum(lowering, SECTION_LAYER_BACKWARD, stream->residual, din, stream->dx,
-                lowering->dims.tokens_between * hidden);
+                lowering->dims.tokens_between * lowering->dims.hidden);
         return;
     }
     NormBackward operands = *stream;

@@ -29,8 +29,7 @@ static void lower_experts_forward(Lowering *lowering) {
     const OpRef x = layer_input(lowering), x_mid = middle(lowering);
     const int32_t o = lower_attention(lowering, half_begin(lowering, &attention, x));
     half_end(lowering, &attention, o, x, x_mid);
-    lower_experts(lowering, &mlp, half_begin(lowering, &mlp, x_mid));
-    half_leave(lowering, &mlp, x_mid, stream_at(lowering, residual_stream(lowering), 1));
+    lower_experts(lowering, &mlp, x_mid, stream_at(lowering, residual_stream(lowering), 1));
 }
 
 static void lower_dense_forward(Lowering *lowering) {
@@ -69,10 +68,8 @@ static void lower_dense_backward(Lowering *lowering) {
 static void lower_experts_layer_backward(Lowering *lowering) {
     const Half attention = attention_half(lowering), mlp = mlp_half(lowering);
     const OpRef g = op_whole(lowering, gradient_stream(lowering));
-    HalfGradient gradient = half_gradient(lowering, &mlp, g);
-    lower_experts_backward(lowering, &mlp, &gradient);
-    half_enter_backward(lowering, &mlp, &(NormBackward){.x = middle(lowering), .residual = g, .dx = g});
-    gradient = half_gradient(lowering, &attention, g);
+    lower_experts_backward(lowering, &mlp, middle(lowering), g);
+    const HalfGradient gradient = half_gradient(lowering, &attention, g);
     half_out_backward(lowering, &attention, &gradient, attention_projected(lowering),
                       attention_inner_gradient(lowering));
     const Projection qkv = lower_attention_backward(lowering);

@@ -117,6 +117,12 @@ void half_begin_backward(Lowering *lowering, const Half *half, const Projection 
 void half_leave(Lowering *lowering, const Half *half, OpRef x, OpRef sum);
 void half_enter_backward(Lowering *lowering, const Half *half, const NormBackward *stream);
 
+// Their parts: on the tp rank that has the tokens, and between it and all of them.
+int32_t half_norm(Lowering *lowering, const Half *half, OpRef x);
+int32_t half_enter(Lowering *lowering, const Half *half, int32_t in);
+void half_join(Lowering *lowering, const Half *half, int32_t y, OpRef x, OpRef sum);
+void half_norm_backward(Lowering *lowering, const Half *half, OpRef din, const NormBackward *stream);
+
 // ---- inside attention (lower_attention.c)
 
 // Where q, k and v are: columns of one tensor or tensors of their own.
@@ -146,10 +152,10 @@ int32_t mlp_inner(Lowering *lowering);
 int32_t mlp_inner_gradient(Lowering *lowering);
 Projection lower_mlp_backward(Lowering *lowering);
 
-// From what every tp rank sees of the half's input to half->sum, and from the gradient of that to the input's
-// (lower_experts.c).
-void lower_experts(Lowering *lowering, const Half *half, int32_t x);
-void lower_experts_backward(Lowering *lowering, const Half *half, const HalfGradient *gradient);
+// The half of experts (lower_experts.c): x -> sum = x + experts(norm x), and from g, the gradient of that, to the
+// gradient of x in its place.
+void lower_experts(Lowering *lowering, const Half *half, OpRef x, OpRef sum);
+void lower_experts_backward(Lowering *lowering, const Half *half, OpRef x, OpRef g);
 
 // What the half's last layer reads: attention's results, in fp8 where they are saved so.
 int32_t attention_projected(Lowering *lowering);

@@ -20,7 +20,7 @@ static int32_t slices_of_part(const Lowering *lowering) {
 
 // In equal blocks of rows, of which each is cut; spread over ranks of ep, or all of them on each.
 static void add_blocks(Lowering *lowering, Unit *unit, const SliceSpec *spec, int blocks, bool spread) {
-    const int tp = lowering->tp, ranks = spread ? lowering->ep : 1;
+    const int tp = spread ? lowering_expert_tp(lowering) : lowering->tp, ranks = spread ? lowering->ep : 1;
     const int64_t rows = spec->rows / ranks;
     ASSERT(lowering->slice_count < MAX_SLICES);
     lowering->slices[lowering->slice_count] = (ParamSlice){
@@ -43,7 +43,7 @@ static void add_blocks(Lowering *lowering, Unit *unit, const SliceSpec *spec, in
     const ParamSlice *slice = &lowering->slices[lowering->slice_count++];
     unit->slice_count++;
     unit->elements += slice->local_rows * slice->local_cols;
-    if (spec->split == SPLIT_NONE && unit->replicated_elements == slice->offset_elements) {
+    if (spec->split == SPLIT_NONE && ranks == 1 && unit->replicated_elements == slice->offset_elements) {
         unit->replicated_elements = unit->elements;
     }
     const bool partial = spec->partial && unit->trained_slices == 0;  // behind what is trained nothing is reduced
@@ -220,7 +220,7 @@ static void add_expert_bias_down(Lowering *lowering, Unit *unit) {
     if (model->experts.bias) {
         add_expert_slice(lowering, unit,
                          &(SliceSpec){"experts_down_bias", SPLIT_NONE, model->experts.count, model->hidden, FILL_ZERO,
-                                      splits_tokens(lowering)},
+                                      splits_tokens(lowering) && lowering->ep == 1},
                          1);
     }
 }

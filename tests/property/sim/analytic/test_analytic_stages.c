@@ -49,6 +49,9 @@ static const Case cases[] = {
     {"qwen3-30b-a3b", "dgx-h100", "torchtitan", "dp_shard=16,cp=2,ep=4", 4096, 2, 2, PP_1F1B, 1, RECOMPUTE_NONE},
     {"qwen3-30b-a3b", "dgx-h100", "megatron", "dp_shard=32,ep=8", 4096, 1, 4, PP_1F1B, 1, RECOMPUTE_FULL},
     {"qwen3-30b-a3b", "dgx-h100", "megatron", "pp=4,dp_shard=16,ep=8", 4096, 1, 16, PP_1F1B, 1, RECOMPUTE_NONE},
+    {"qwen3-30b-a3b", "dgx-h100", "torchtitan", "dp_shard=8,tp=4,ep=8", 4096, 1, 2, PP_1F1B, 1, RECOMPUTE_FULL},
+    {"qwen3-30b-a3b", "dgx-h100", "torchtitan", "dp_shard=4,tp=4,ep=2", 4096, 2, 1, PP_1F1B, 1, RECOMPUTE_NONE},
+    {"deepseek-v2-lite", "dgx-h100", "megatron", "dp_shard=8,tp=2,ep=8", 4096, 1, 4, PP_1F1B, 1, RECOMPUTE_NONE},
 };
 
 enum { CASES = sizeof cases / sizeof cases[0] };

@@ -106,7 +106,7 @@ Test(expert_ranks, meshes_that_cannot_be_are_refused) {
         {"qwen3-30b-a3b", "accelerate", "dp_shard=8,ep=4", 0},                // has no ep
         {"llama-3-8b", "torchtitan", "dp_shard=8,ep=4", 0},                   // no experts
         {"mixtral-8x7b", "torchtitan", "dp_shard=16,ep=16", 0},               // 8 experts
-        {"qwen3-30b-a3b", "torchtitan", "dp_shard=4,tp=2,ep=2", 0},           // beside tp
+        {"qwen3-30b-a3b", "ndtune", "dp_shard=4,tp=2,ep=2", 0},               // beside tp: not run yet
         {"qwen3-30b-a3b", "megatron", "dp_replicate=2,dp_shard=4,ep=4", -1},  // whole replicas
     };
     Arena arena = {0};
@@ -176,5 +176,77 @@ Test(expert_ranks, results_of_experts_live_until_backward_only_where_they_are_we
     const StepProgram before = lowered(&arena, request), after = lowered(&arena, spread);
     cr_assert_lt(task_operand(&before, task_named(&before, "sum of experts backward"), 1)->ref.buffer, 0);
     cr_assert_geq(task_operand(&after, task_named(&after, "sum of experts backward"), 1)->ref.buffer, 0);
+    arena_free(&arena);
+}
+
+// ---- beside tp, which lends its ranks first
+
+static const Task *task_or_null(const StepProgram *program, const char *name) {
+    for (int32_t i = 0; i < program->task_count; i++) {
+        if (strcmp(program->tasks[i].name, name) == 0) {
+            return &program->tasks[i];
+        }
+    }
+    return NULL;
+}
+
+Test(expert_ranks, beside_tp_experts_are_whole_and_shared_by_what_ep_leaves_of_all_ranks) {
+    Arena arena = {0};
+    const StepProgram beside = lowered(&arena, on_mesh("dp_shard=4,tp=2,ep=4"));
+    const Unit *experts = &beside.units[UNIT_EXPERTS];
+    cr_assert_eq(experts->elements, 128 / 4 * 3 * INT64_C(2048) * 768);
+    cr_assert_eq(experts->shards, 2);
+    cr_assert_eq(experts->replicated_elements, 0);
+    cr_assert_eq(beside.units[UNIT_LAYER].shards, 4);
+    arena_free(&arena);
+}
+
+Test(expert_ranks, beside_tp_a_rank_routes_the_tokens_that_it_has_between_blocks) {
+    Arena arena = {0};
+    const StepProgram beside = lowered(&arena, on_mesh("dp_shard=4,tp=2,ep=4"));
+    cr_assert_eq(task_named(&beside, "router")->m, 64 / 2);
+    cr_assert_eq(task_named(&beside, "dispatch")->payload_bytes, 64 / 2 * 8 * INT64_C(2048) * 2);
+    cr_assert_eq(task_named(&beside, "experts gate up")->n, 2 * 768);
+    cr_assert_eq(task_named(&beside, "experts gate up")->m, 64 / 2 * 8);
+    arena_free(&arena);
+}
+
+Test(expert_ranks, beside_tp_only_shared_experts_gather_tokens) {
+    Arena arena = {0};
+    LoweredRequest shared = on_mesh("dp_shard=4,tp=2,ep=4");
+    shared.model = "qwen1.5-moe-a2.7b";
+    const StepProgram none = lowered(&arena, on_mesh("dp_shard=4,tp=2,ep=4")), some = lowered(&arena, shared);
+    cr_assert_null(task_or_null(&none, "mlp in"));
+    cr_assert_null(task_or_null(&none, "mlp sum"));
+    cr_assert_null(task_or_null(&none, "mlp gradient"));
+    cr_assert_eq(task_named(&some, "mlp in")->kind, TASK_ALL_GATHER);
+    cr_assert_eq(task_named(&some, "shared sum")->kind, TASK_REDUCE_SCATTER);
+    cr_assert_eq(task_named(&some, "mlp down")->m, 64);
+    arena_free(&arena);
+}
+
+// tp 2 and two of dp_shard: ranks 4 to 7 of the second group.
+Test(expert_ranks, beside_tp_its_ranks_are_neighbours_in_the_same_group_of_experts) {
+    Arena arena = {0};
+    const StepProgram beside = lowered(&arena, on_mesh("dp_shard=4,tp=2,ep=4"));
+    const Mesh *mesh = &beside.plan.mesh;
+    const MeshCoordinates at = mesh_coordinates(mesh, 6);
+    const AxisMask others = beside.groups[task_named(&beside, "dispatch")->group].axes;
+    const AxisMask same = beside.groups[beside.units[UNIT_EXPERTS].shard_group].axes;
+    cr_assert_eq(mesh_group_member(mesh, others, &at, 0), 4);
+    cr_assert_eq(mesh_group_member(mesh, others, &at, 3), 7);
+    cr_assert_eq(mesh_group_member(mesh, same, &at, 0), 2);
+    cr_assert_eq(mesh_group_member(mesh, same, &at, 1), 6);
+    arena_free(&arena);
+}
+
+// Megatron-LM: "When using expert parallelism and tensor parallelism, sequence parallelism must be used".
+Test(expert_ranks, beside_tp_tokens_must_be_shared_out_between_blocks) {
+    Arena arena = {0};
+    LoweredRequest request = on_mesh("dp_shard=4,tp=2,ep=4");
+    request.target = "megatron";
+    cr_assert(lowered_is_legal(&request, &arena));
+    request.sequence_parallel = SEQUENCE_PARALLEL_OFF;
+    cr_assert_not(lowered_is_legal(&request, &arena));
     arena_free(&arena);
 }
