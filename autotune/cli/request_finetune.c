@@ -27,12 +27,16 @@ Status request_check_finetune(Cli *cli, Error *error) {
 }
 
 Status request_check_imbalance(Cli *cli, const TuneRequest *request, Error *error) {
-    const OptionId option = option_of(PLAN_IMBALANCE);
-    return cli_given(cli, option) && request->model.experts.count == 0
-               ? cli_blame(cli, option,
-                           error_set(error, STATUS_USAGE, "--%s is of experts, and %s has none",
-                                     plan_fields[PLAN_IMBALANCE].option.name, request->model.name))
-               : STATUS_OK;
+    static const PlanFieldId of_experts[] = {PLAN_IMBALANCE, PLAN_DISPATCH, PLAN_EP_OVERLAP};
+    for (size_t i = 0; i < sizeof of_experts / sizeof of_experts[0]; i++) {
+        const OptionId option = option_of(of_experts[i]);
+        if (cli_given(cli, option) && request->model.experts.count == 0) {
+            return cli_blame(cli, option,
+                             error_set(error, STATUS_USAGE, "--%s is of experts, and %s has none",
+                                       plan_fields[of_experts[i]].option.name, request->model.name));
+        }
+    }
+    return STATUS_OK;
 }
 
 static const char *finetune_text(const TrainPlan *plan, Arena *arena) {

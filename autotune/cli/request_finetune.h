@@ -10,7 +10,7 @@ int64_t request_finetune_batch(Cli *cli, int world);
 
 // Words that go with adapters only.
 Status request_check_finetune(Cli *cli, Error *error);
-// And one that goes with experts only.
+// And those that go with experts only.
 Status request_check_imbalance(Cli *cli, const TuneRequest *request, Error *error);
 
 // What is trained and on what, where it is not all parameters with fp32 masters on whole documents: sentences in the

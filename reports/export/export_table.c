@@ -152,6 +152,8 @@ static const bool says_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
                                                   [PLAN_OPTIMIZER] = true,
                                                   [PLAN_PACK] = true,
                                                   [PLAN_IMBALANCE] = true,  // of the data, not of a file
+                                                  [PLAN_DISPATCH] = true,
+                                                  [PLAN_EP_OVERLAP] = true,
                                                   [PLAN_PP_SCHEDULE] = true,
                                                   [PLAN_VIRTUAL_STAGES] = true};
 
@@ -181,6 +183,9 @@ static const char *refuse_columns(const ExportFormat *format, const ConfigJob *j
         {plan->finetune != FINETUNE_FULL && !format->adapters, "finetune", finetune_names[plan->finetune], "full"},
         {plan->optimizer != OPTIMIZER_TARGET && !format->optimizer, "optimizer", optimizer_names[plan->optimizer],
          "adamw"},
+        {plan->dispatch != DISPATCH_TARGET && !format->dispatcher, "dispatcher", dispatch_names[plan->dispatch],
+         "target"},
+        {plan->ep_overlap && !format->ep_overlap, "ep-overlap", "on", "off"},
         {plan->pack > 0 && !format->packs, "pack", plan_value_text(PLAN_PACK, plan->pack, packed), "0"},
         {plan->recompute_layers > 0 && !format->recompute_layers, "recompute-layers",
          plan_value_text(PLAN_RECOMPUTE_LAYERS, plan->recompute_layers, layers), "0"},

@@ -103,6 +103,8 @@ typedef struct GroupPlacement {
     int per_node;  // p: members on the fullest node
     int siblings;  // q: groups of the same mask with members on one node, at least 1
     int span;      // ranks from a group's first member to its last, both counted; above n = others in between; 0 = n
+    double
+        merged;  // of an all-to-all by DeepEP's kernels: parts for a node's ranks that travel to it as one; 0 = NCCL's
 } GroupPlacement;
 
 GroupPlacement mesh_group_placement(const Mesh *mesh, AxisMask mask, int ranks_per_node);

@@ -1,7 +1,8 @@
 // All-to-all: every rank sends a part to every other. Formula: collectives.md 6.3, "alltoall". Inside a node the curve
 // of the p2p links, over the parts of the peers there; across nodes the parts of the others at the rank's share of the
 // NICs, as long as the slower of the two. Start-up grows with the peers on other nodes. A pod's edge sees all that
-// leaves the pod, so oversubscription counts in full. Not modelled: several channels per peer, hierarchical exchanges.
+// leaves the pod, so oversubscription counts in full. Parts for a node that travel as one (DeepEP) leave once for each
+// other node, and are spread inside it. Not modelled: several channels per peer.
 
 #include "sim/cost/collective.h"
 
@@ -9,6 +10,10 @@
 
 // What InfiniBand clusters reach (nccl-tests of 10 H100 nodes: 46 of 50 GB/s, Sophia; collectives.md 6.5).
 static const double usual_efficiency = 0.85, usual_peer_s = 1e-6;
+
+// What DeepEP's kernels reach of it inside a node: 643 GB/s of 8 B200 by 24 SMs, a rank's own eighth counted (DeepEP
+// dd758ca, docs/legacy.md; moe.md 4), of 685 (dgx-b200). By 64 SMs, which trainers do not give them, 726.
+static const double merged_efficiency = 643.0 * 7 / 8 / 685;
 
 static bool exchange_applicable(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group) {
     return kind == COLLECTIVE_ALL_TO_ALL && (group->nodes == 1 || profile->fabric.nics > 0);
@@ -33,19 +38,23 @@ static CollectiveCost exchange_cost(const ClusterProfile *profile, CollectiveKin
     const NodeLinks links = collective_node_links(profile, group);
     const double part = payload_bytes / group->size;
     const int inside = group->per_node - 1, outside = group->size - group->per_node;
-    CollectiveCost cost = {.wire_bytes = part * (group->size - 1),
-                           .ctas = node->ring_ctas,
-                           .link_s = part * inside / links.p2p.bandwidth_bytes_per_s};
+    const bool merged = group->merged > 0;
+    const double spread = merged ? payload_bytes / group->per_node : part;  // of each on the node, over its links
+    const double link_bytes_per_s = links.p2p.bandwidth_bytes_per_s * (merged ? merged_efficiency : 1);
+    CollectiveCost cost = {
+        .wire_bytes = part * (group->size - 1), .ctas = node->ring_ctas, .link_s = spread * inside / link_bytes_per_s};
     if (group->nodes == 1) {
         cost.seconds = collective_curve_s(links.p2p_start_s, cost.link_s, &links.p2p);
         return cost;
     }
-    const double leaving = part * outside * group->per_node;  // a node
+    const double as_one = merged ? group->merged : 1;
+    const double leaving = part * outside * group->per_node / as_one;  // a node
     const double peer_s = fabric->exchange_peer_s > 0 ? fabric->exchange_peer_s : usual_peer_s;
+    const int peers = merged ? group->nodes - 1 : outside;
     const double start_s =
-        fabric->p2p_latency_s + peer_s * outside + collective_tiers_latency_s(profile, group, exchange_hops, kind);
+        fabric->p2p_latency_s + peer_s * peers + collective_tiers_latency_s(profile, group, exchange_hops, kind);
     cost.nic_s = leaving / network_bytes_per_s(profile, group);
-    cost.uplink_s = collective_tiers_exchange_s(profile, group, part);
+    cost.uplink_s = collective_tiers_exchange_s(profile, group, part / as_one);
     const double network_s = smooth_max(cost.nic_s, cost.uplink_s);
     cost.seconds = collective_curve_s(start_s, fmax(network_s, cost.link_s), &fabric->p2p);
     return cost;

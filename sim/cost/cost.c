@@ -288,8 +288,25 @@ static CollectiveKind collective_kind(const CostModel *model, const StepProgram 
     }
 }
 
+// Forward of one micro-step runs beside backward of another. The first forward passes of a pipeline have no partner,
+// and its last backward ones: of v chunks on each of p stages (v - 1) p and the stages behind (Narayanan et al. 2021,
+// section 2.2), without a pipeline one of each.
+static double unpaired_share(const TrainPlan *plan) {
+    const double stages = mesh_stages(&plan->mesh), chunks = plan_chunks(plan);
+    const double first = stages > 1 ? (chunks - 1) * stages + (stages - 1) : 1;
+    return fmin(1, first / (chunks * plan->grad_accum));
+}
+
+static bool travels_to_experts(const StepProgram *program, const Task *task) {
+    return task->group >= 0 && program->groups[task->group].axes == AXIS_BIT(AXIS_EP) && !task->awaited;
+}
+
 // With tp_overlap most of a tp collective runs inside the GEMM that it feeds; what is left is the target's number.
 static double exposed_share(const CostModel *model, const StepProgram *program, const Task *task) {
+    if (program->plan.ep_overlap && (travels_to_experts(program, task) || task->once)) {
+        const double alone = unpaired_share(&program->plan);
+        return alone + (1 - alone) * model->target->ep_overlap_exposed;
+    }
     const bool overlaps = program->plan.tp_overlap && task->lane == LANE_TP && task->kind != TASK_ALL_REDUCE;
     return overlaps ? model->target->tp_overlap_exposed : 1;
 }
@@ -345,11 +362,25 @@ static void occupy(const CostModel *model, const CollectiveCost *alone, TaskCost
     cost->sm_share = (float)clamp_share(alone->ctas / accelerator->sm_count);
 }
 
+// Tokens that go once to each rank, over those that go once to each node.
+static void merge_visits(const Task *task, GroupPlacement *placement) {
+    if (!task->once) {
+        return;
+    }
+    const int experts = task->groups, active = (int)task->inner, size = placement->size, nodes = placement->nodes;
+    placement->merged = 1;
+    if (nodes > 1) {
+        const double to_ranks = experts_parts_visited(experts, active, size) * (size - placement->per_node) / size;
+        placement->merged = to_ranks * nodes / (experts_parts_visited(experts, active, nodes) * (nodes - 1));
+    }
+}
+
 static TaskCost collective_task_cost(const CostModel *model, const StepProgram *program, const Task *task) {
     const ClusterProfile *profile = model->profile;
     const Mesh *mesh = &program->plan.mesh;
-    const GroupPlacement placement =
+    GroupPlacement placement =
         mesh_group_placement(mesh, program->groups[task->group].axes, cost_ranks_per_node(profile, mesh));
+    merge_visits(task, &placement);
     TaskCost cost = {.algorithm = "none"};
     const CollectiveCost alone = cost_collective(profile, collective_kind(model, program, task), &placement,
                                                  (double)task->payload_bytes, &cost.algorithm);

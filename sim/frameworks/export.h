@@ -36,6 +36,7 @@ typedef struct ExportFormat {
     bool cuda_graphs;                                            // the same
     bool adapters;                                               // the same, or they are the user's own code
     bool optimizer, packs;                                       // the same
+    bool dispatcher, ep_overlap;                                 // the same
     bool stages;                                                 // writes a pipeline: schedule, chunks, micro-batches
     // Why this mesh or plan cannot be written, beside what the columns say: arena text; NULL.
     const char *(*refuse)(const ConfigJob *job);

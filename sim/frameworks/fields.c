@@ -113,6 +113,8 @@ static const TargetField fields[] = {
     WORDS(seq_by_tp),
     WORDS(cp_block),
     // What a plan may choose: its hash has it.
+    WORDS(ep_overlap_exposed),
+    WORDS(dispatchers),
     WORDS(recompute_other_unit),
     WORDS(recompute_counts),
     WORDS(offloads),

@@ -178,6 +178,8 @@ typedef struct Target {
     bool compiles;                      // has a switch by which the layers are compiled
     int loss_fp32_copies[FUSED_COUNT];  // fp32 tensors of the logits that live together in the loss, by fused mode
     int split_loss_fp32_copies;         // more of them where a loss written out runs on a vocabulary split over tp
+    unsigned dispatchers;       // of tokens to experts that can be had by a switch, beside its own: DISPATCH_BIT(value)
+    double ep_overlap_exposed;  // share of exchanges left in the open by ep_overlap; 0 = the target has none
     double tp_overlap_exposed;  // share of tp collectives left in the open by tp_overlap; 0 = the target has none
     double bf16_optimizer_bytes_per_parameter;  // traffic with bf16 masters; 0 = the target has none
     double optimizer_temporary_bytes_per_parameter;
@@ -220,6 +222,7 @@ int target_recomputed_layers(const Target *target, const TrainPlan *plan, int la
 
 #define GRAD_SYNC_BIT(value) (1 << (value))
 #define PP_BIT(value) (1u << (value))
+#define DISPATCH_BIT(value) (1u << (value))
 
 // Is the model sharded by its own library on this mesh, and not by what the target trains by?
 static inline bool target_shards_itself(const Target *target, const TrainPlan *plan) {
@@ -257,6 +260,12 @@ static inline ReduceOverlap target_reduce_overlap(const Target *target, const Tr
 // Which tensor parallelism the plan's layers have.
 static inline TpFlavour target_tp_flavour(const Target *target, const TrainPlan *plan) {
     return target->sp_switch && plan->sequence_parallel == SEQUENCE_PARALLEL_OFF ? TP_AR : target->tp_flavour;
+}
+
+// Its own: all-to-all, as the recipes of all of them have it.
+static inline Dispatch target_dispatch(const Target *target, const TrainPlan *plan) {
+    (void)target;
+    return plan->dispatch == DISPATCH_TARGET ? DISPATCH_ALLTOALL : plan->dispatch;
 }
 
 // Does the host issue nothing until a message between stages has ended? Stages with several chunks take messages beside

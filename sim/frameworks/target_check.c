@@ -6,6 +6,7 @@
 
 #include "sim/base/gcd.h"
 #include "sim/frameworks/axis_rules.h"
+#include "sim/frameworks/expert_rules.h"
 #include "sim/frameworks/fp8_rules.h"
 #include "sim/frameworks/framework.h"
 #include "sim/frameworks/optimizer_rules.h"
@@ -232,31 +233,8 @@ static const char *check_fp8(const Check *check) {
     return fp8_rule(check->target, check->plan, check->arena);
 }
 
-// A dense layer in so many is taken as one of experts.
-enum { MOST_DENSE = 20 };
-
 static const char *check_experts(const Check *check) {
-    const ModelSpec *model = check->model;
-    if (model->experts.count == 0) {
-        return NULL;
-    }
-    if (check->plan->precision == DTYPE_FP8 && check->target->fp8_flavour != FP8_TRANSFORMER_ENGINE) {
-        return arena_format(check->arena,
-                            "fp8 of layers of experts (%s) is predicted of Transformer Engine alone: use precision "
-                            "bf16",
-                            model->name);
-    }
-    int dense = 0;
-    for (int i = 0; i < model->run_count; i++) {
-        dense += model->runs[i].kind == LAYER_DENSE ? model->runs[i].count : 0;
-    }
-    if (dense * MOST_DENSE > model->layers) {
-        return arena_format(check->arena,
-                            "%s has %d dense layers among %d of experts: a model of two kinds of layers is not "
-                            "predicted yet",
-                            model->name, dense, model->layers - dense);
-    }
-    return NULL;
+    return expert_rule(check->target, check->model, check->plan, check->arena);
 }
 
 // A version of the same framework that trains them; NULL.

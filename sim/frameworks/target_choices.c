@@ -169,6 +169,19 @@ static bool offers_sequences(const Target *target, const TrainPlan *plan, int va
     return value == SEQUENCE_PARALLEL_TARGET || (has_sequences(target) && plan->mesh.size[AXIS_TP] > 1);
 }
 
+static bool has_dispatchers(const Target *target) {
+    return target->dispatchers != 0;
+}
+
+static bool offers_dispatch(const Target *target, const TrainPlan *plan, int value) {
+    return value == DISPATCH_TARGET ||
+           (plan_field_matters(plan, PLAN_DISPATCH) && (target->dispatchers & DISPATCH_BIT(value)));
+}
+
+static int told_dispatch(const Target *target, const TrainPlan *plan) {
+    return plan_field_matters(plan, PLAN_DISPATCH) ? (int)target_dispatch(target, plan) : DISPATCH_TARGET;
+}
+
 typedef struct TargetChoice {
     int (*usual)(const Target *target, const TrainPlan *plan);
     bool (*offers)(const Target *target, const TrainPlan *plan, int value);
@@ -192,6 +205,7 @@ static const TargetChoice choices[PLAN_FIELD_COUNT] = {
     [PLAN_LOSS] = {.offers = offers_loss, .has = has_losses, .told = told_loss},
     [PLAN_CUDA_GRAPHS] = {.offers = offers_graphs, .has = has_graphs, .told = told_graphs},
     [PLAN_SEQUENCE_PARALLEL] = {.offers = offers_sequences, .has = has_sequences, .told = told_sequences},
+    [PLAN_DISPATCH] = {.offers = offers_dispatch, .has = has_dispatchers, .told = told_dispatch},
 };
 
 int target_usual(const Target *target, const TrainPlan *plan, PlanFieldId id) {
@@ -232,6 +246,7 @@ void target_canonical(const Target *target, TrainPlan *plan) {
     if (target->selective_flavour == SELECTIVE_CORE && plan->recompute_modules == RECOMPUTE_CORE_ATTENTION) {
         plan->recompute_modules = 0;
     }
+    plan->dispatch = plan->dispatch == DISPATCH_ALLTOALL ? DISPATCH_TARGET : plan->dispatch;
     const bool graphs = target_cuda_graphs(target, plan);
     plan->cuda_graphs = CUDA_GRAPHS_TARGET;
     if (graphs != target_cuda_graphs(target, plan)) {

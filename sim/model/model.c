@@ -159,6 +159,15 @@ static void hash_experts(const ModelSpec *model, Hash *hash) {
     }
 }
 
+double experts_parts_visited(int count, int active, int parts) {
+    const int part = count / parts;
+    double missed = 1;  // all of a part: C(count - part, active) / C(count, active)
+    for (int i = 0; i < active; i++) {
+        missed *= (double)(count - part - i) / (count - i);
+    }
+    return parts * (1 - missed);
+}
+
 void model_hash(const ModelSpec *model, Hash *hash) {
     const int64_t fields[] = {model->layers,
                               model->hidden,

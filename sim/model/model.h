@@ -158,4 +158,7 @@ int64_t model_matrix_parameters(const ModelSpec *model);  // of these the ones i
 // appendix B; of a sliding window too, whose rate then stays comparable with the printed ones).
 double model_flops_per_token(const ModelSpec *model, int seq);
 
+// Of equal parts of a layer's experts, how many a token visits in the mean where it chooses any of them alike.
+double experts_parts_visited(int count, int active, int parts);
+
 void model_hash(const ModelSpec *model, Hash *hash);

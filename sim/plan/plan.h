@@ -105,6 +105,18 @@ typedef enum {
     SEQUENCE_PARALLEL_ON,
     SEQUENCE_PARALLEL_COUNT
 } SequenceParallel;
+// How tokens get to experts on other ranks of ep. ALLTOALL: a row for each expert that a token visits. ALLGATHER: all
+// tokens to every rank. DEEPEP, HYBRIDEP: once to each node and rank that a token visits, by kernels of DeepSeek and of
+// NVIDIA. TARGET: as the target does it by itself (target_dispatch).
+typedef enum {
+    DISPATCH_TARGET,
+    DISPATCH_ALLTOALL,
+    DISPATCH_ALLGATHER,
+    DISPATCH_DEEPEP,
+    DISPATCH_HYBRIDEP,
+    DISPATCH_COUNT
+} Dispatch;
+
 // Which parameters are trained: all, or low-rank adapters beside frozen linear layers (Hu et al. 2021, LoRA), whose
 // weights are in the plan's precision, in 4 bits (nf4; Dettmers et al. 2023, QLoRA) or in int8. Which of a layer's
 // linear layers have an adapter.
@@ -128,6 +140,7 @@ extern const char *const reduce_overlap_names[REDUCE_OVERLAP_COUNT];        // "
 extern const char *const loss_form_names[LOSS_FORM_COUNT];                  // "target" "whole" "chunked" "fused"
 extern const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT];              // "target" "off" "on"
 extern const char *const sequence_parallel_names[SEQUENCE_PARALLEL_COUNT];  // the same
+extern const char *const dispatch_names[DISPATCH_COUNT];                    // "target" "alltoall" "allgather" ...
 extern const char *const finetune_names[FINETUNE_COUNT];                    // "full" "lora" "qlora" "lora-int8"
 extern const char *const lora_targets_names[LORA_TARGETS_COUNT];            // "all" "attention" "query-value"
 extern const char *const optimizer_names[OPTIMIZER_COUNT];                  // "adamw" "adamw-fused" ...
@@ -167,6 +180,8 @@ typedef struct TrainPlan {
     int imbalance;  // of the experts of the busiest rank of ep: tokens over the mean, in per cent
     int capacity;   // of a rank of ep that runs for real: tokens there is room for, in per cent of the mean; 0 = 200
     int recompute_modules;  // of recompute=selective: RecomputeModules; 0 = the target's own
+    Dispatch dispatch;  // ep > 1 only
+    bool ep_overlap;    // ep > 1: tokens travel beside the layers of another micro-step
 } TrainPlan;
 
 // The fields beside the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -205,6 +220,8 @@ typedef enum {
     PLAN_IMBALANCE,
     PLAN_CAPACITY,
     PLAN_RECOMPUTE_MODULES,
+    PLAN_DISPATCH,
+    PLAN_EP_OVERLAP,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 

@@ -55,6 +55,11 @@ const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT] = {
     [CUDA_GRAPHS_TARGET] = "target", [CUDA_GRAPHS_OFF] = "off", [CUDA_GRAPHS_ON] = "on"};
 const char *const sequence_parallel_names[SEQUENCE_PARALLEL_COUNT] = {
     [SEQUENCE_PARALLEL_TARGET] = "target", [SEQUENCE_PARALLEL_OFF] = "off", [SEQUENCE_PARALLEL_ON] = "on"};
+const char *const dispatch_names[DISPATCH_COUNT] = {[DISPATCH_TARGET] = "target",
+                                                    [DISPATCH_ALLTOALL] = "alltoall",
+                                                    [DISPATCH_ALLGATHER] = "allgather",
+                                                    [DISPATCH_DEEPEP] = "deepep",
+                                                    [DISPATCH_HYBRIDEP] = "hybridep"};
 const char *const finetune_names[FINETUNE_COUNT] = {
     [FINETUNE_FULL] = "full", [FINETUNE_LORA] = "lora", [FINETUNE_QLORA] = "qlora", [FINETUNE_LORA_INT8] = "lora-int8"};
 const char *const lora_targets_names[LORA_TARGETS_COUNT] = {
@@ -360,6 +365,18 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                            "some sets of what the target has, target is its own",
                                            RUNS},
                                 .column = "recompute_modules"},
+    [PLAN_DISPATCH] = {"dispatcher", .label = "dispatcher of experts", AT(dispatch), WORDS(dispatch_names),
+                       .matters = spreads_experts, .scope = PLAN_OF_SHAPE,
+                       .option = {"dispatcher", "target|alltoall|allgather|deepep|hybridep", NULL, "the target's own",
+                                  "how tokens get to experts on other ranks (ep): a row for each visit, all tokens to "
+                                  "every rank, or once to each node and rank by DeepEP or HybridEP; never tried by "
+                                  "itself"},
+                       .column = "dispatcher"},
+    [PLAN_EP_OVERLAP] = {"ep_overlap", .label = "ep overlap", FLAG(ep_overlap), WORDS(tp_overlap_names),
+                         .json_bool = true, .matters = spreads_experts, .scope = PLAN_OF_SHAPE,
+                         .option = {"ep-overlap", "off|on", NULL, "off",
+                                    "tokens travel to experts and back beside the layers of another micro-step"},
+                         .column = "a2a_overlap", .column_is_number = true},
 };
 
 int plan_get(const TrainPlan *plan, PlanFieldId id) {

@@ -6,9 +6,9 @@
 
 typedef struct ExpertTensors {
     int32_t logits, routing;  // routing: weight and place of each routed row, f32 and i32
-    int32_t leave, come;      // rows of every expert from here; of the experts here from every rank
+    int32_t leave, come;      // rows of every expert from here; of the experts here from every rank. Gathered: which
     int32_t in, gate_up, act, out;
-    int32_t back;  // results as the sum reads them: out, or what ranks sent back
+    int32_t back;  // results as the sum reads them: out, or what ranks sent back, a row for every visit or token
 } ExpertTensors;
 
 int64_t routed_rows(const Lowering *lowering);    // that experts see of the tokens here, each once for every visit
@@ -21,6 +21,9 @@ Op *add_routed(Lowering *lowering, Section section, TaskKind kind, const char *n
 
 // ---- between ranks (lower_dispatch.c): backward is the same in reverse, section says which
 
+bool dispatch_sums(const Lowering *lowering);     // takes tokens, and gives their summed results back
+bool dispatch_gathers(const Lowering *lowering);  // all of them to every rank
 void exchange_counts(Lowering *lowering, const ExpertTensors *tensors);
-void dispatch(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t sent, int32_t to);
+// Tokens, or rows in the order of the experts of all ranks -> rows of the experts here.
+void dispatch(Lowering *lowering, Section section, const ExpertTensors *tensors, OpRef sent, int32_t to);
 void combine(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t from, int32_t to);

@@ -1,30 +1,106 @@
-// Tokens on their way to the ranks of their experts and back: counts first, then rows by an all-to-all, put in order
-// again where a rank has several experts (moe.md 3).
+// Tokens on their way to the experts of other ranks and back (moe.md 2, 3), by the plan's dispatcher:
+//   all-to-all   a row for every visit, put in the experts' order before and behind; how many come is told first
+//   all-gather   every rank gets all tokens and picks those of its experts; results are summed by a reduce-scatter
+//                (Megatron-LM, MoEAllGatherTokenDispatcher)
+//   DeepEP       a token goes once to each rank that has an expert of it, and over the network once to each node; each
+//   HybridEP     rank's results come back summed (Megatron-LM, _DeepepManager and _HybridEPManager)
+// Routing is taken as uniform. Not modelled: fp8 on the way, groups of experts that bound how many nodes a token
+// visits.
 
 #include "sim/step/experts.h"
 
-static Op *exchange(Lowering *lowering, Section section, const char *name, int64_t bytes, int32_t from, int32_t to) {
+// Shares of tokens are in whole 256ths, so that sizes stay proportional to them.
+enum { WHOLE = 256 };
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+// Rows that experts see: each token once for every expert that it visits.
+int64_t routed_rows(const Lowering *lowering) {
+    return lowering->dims.tokens * lowering->model->experts.active;
+}
+
+// And those of other ranks' tokens that come to the experts here, on the busiest rank.
+int64_t received_rows(const Lowering *lowering) {
+    enum { PER_CENT = 100 };
+    const int64_t over = lowering->ep > 1 ? (int64_t)WHOLE * lowering->plan->imbalance / PER_CENT : 0;
+    return over > 0 ? routed_rows(lowering) * (WHOLE + over) / WHOLE : routed_rows(lowering);
+}
+
+// Rows that there is room for here. Our executor ends a run that needs more (exec/worker/exchange.c): more than every
+// rank's tokens cannot come, and each visits an expert once.
+int64_t rows_of_room(const Lowering *lowering) {
+    enum { PER_CENT = 100 };
+    const int percent = lowering->plan->capacity > 0 ? lowering->plan->capacity : PLAN_USUAL_CAPACITY;
+    const int64_t mean = received_rows(lowering), room = routed_rows(lowering) * percent / PER_CENT;
+    const int64_t all =
+        lowering->dims.tokens * lowering->ep * least(lowering->model->experts.active, lowering_local_experts(lowering));
+    const bool counts = lowering->ep > 1 && lowering->target->own_kernels;
+    return !counts ? mean : least(room > mean ? room : mean, all);
+}
+
+int32_t routed_by(Lowering *lowering, const char *name, int64_t width) {
+    return tokens_by(lowering, name, lowering->model->experts.active * width);
+}
+
+int32_t received_by(Lowering *lowering, const char *name, int64_t width) {
+    return activation(lowering, name, rows_of_room(lowering) * width);
+}
+
+bool dispatch_sums(const Lowering *lowering) {
+    return lowering->ep > 1 && target_dispatch(lowering->target, lowering->plan) != DISPATCH_ALLTOALL;
+}
+
+bool dispatch_gathers(const Lowering *lowering) {
+    return lowering->ep > 1 && target_dispatch(lowering->target, lowering->plan) == DISPATCH_ALLGATHER;
+}
+
+// Of all ranks of ep.
+static int32_t gathered_by(Lowering *lowering, const char *name) {
+    return lowering_tensor(lowering, name, ROLE_ACTIVATION, activation_dtype(lowering, name),
+                           lowering->dims.tokens * lowering->ep * lowering->dims.hidden);
+}
+
+// Each token once for every rank that it visits.
+static int64_t rows_of_ranks(const Lowering *lowering) {
+    const Experts *experts = &lowering->model->experts;
+    const double ranks = experts_parts_visited(experts->count, experts->active, lowering->ep);
+    return received_rows(lowering) * (int64_t)(WHOLE * ranks / experts->active + 0.5) / WHOLE;
+}
+
+static int32_t rank_rows_by(Lowering *lowering, const char *name) {
+    return lowering_tensor(lowering, name, ROLE_ACTIVATION, activation_dtype(lowering, name),
+                           rows_of_ranks(lowering) * lowering->dims.hidden);
+}
+
+static Op *exchange(Lowering *lowering, Section section, TaskKind kind, const char *name, OpRef from, int32_t to) {
     const Phase phase = section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD;
-    Op op = op_collective(lowering, TASK_ALL_TO_ALL, LANE_CP, lowering->ep_group, name, phase);
-    op.task.dtype = lowering->tensors[from].dtype;
-    op.task.payload_bytes = bytes;
-    op_operand(&op, op_whole(lowering, from), ACCESS_READ);
+    Op op = op_collective(lowering, kind, LANE_CP, lowering->ep_group, name, phase);
+    op.task.dtype = lowering->tensors[from.tensor].dtype;
+    op.task.payload_bytes =
+        kind == TASK_REDUCE_SCATTER ? lowering->tensors[from.tensor].bytes : lowering->tensors[to].bytes;
+    op_operand(&op, from, ACCESS_READ);
     op_operand(&op, op_whole(lowering, to), ACCESS_WRITE);
     return op_list_append(lowering->arena, &lowering->lists[section], &op);
 }
 
-// How many tokens of each expert come: before any of them does. Sizes of the exchanges are the host's.
+// How many tokens of each expert come, or which: before any of them does. Sizes are the host's.
 void exchange_counts(Lowering *lowering, const ExpertTensors *tensors) {
-    Op *op = exchange(lowering, SECTION_LAYER_FORWARD, "count tokens", lowering->tensors[tensors->leave].bytes,
-                      tensors->leave, tensors->come);
+    const bool gathers = dispatch_gathers(lowering);
+    Op *op = exchange(lowering, SECTION_LAYER_FORWARD, gathers ? TASK_ALL_GATHER : TASK_ALL_TO_ALL,
+                      gathers ? "gather routing" : "count tokens", op_whole(lowering, tensors->leave), tensors->come);
     op->task.awaited = true;
 }
 
+// ---- a row for every visit
+
 // To the ranks of the tokens' experts, or back.
 static void exchange_tokens(Lowering *lowering, Section section, const char *name, const ExpertTensors *tensors,
-                            bool back, int32_t from, int32_t to) {
-    const int64_t row = lowering->dims.hidden * dtype_bytes(lowering->tensors[from].dtype);
-    Op *op = exchange(lowering, section, name, received_rows(lowering) * row, from, to);
+                            bool back, OpRef from, int32_t to) {
+    const int64_t row = lowering->dims.hidden * dtype_bytes(lowering->tensors[from.tensor].dtype);
+    Op *op = exchange(lowering, section, TASK_ALL_TO_ALL, name, from, to);
+    op->task.payload_bytes = received_rows(lowering) * row;
     told(lowering, op, tensors->leave);
     told(lowering, op, tensors->come);
     op->task.rows = rows_of_room(lowering);
@@ -33,35 +109,123 @@ static void exchange_tokens(Lowering *lowering, Section section, const char *nam
 }
 
 // Rows as they came from other ranks in the order of the experts here, or back.
-static void reorder(Lowering *lowering, Section section, const char *name, const ExpertTensors *tensors, bool back,
-                    int32_t from, int32_t to) {
+static Op *reorder(Lowering *lowering, Section section, const char *name, const ExpertTensors *tensors, bool back,
+                   OpRef from, int32_t to) {
     Op *op = add_routed(lowering, section, TASK_PERMUTE, name);
     op->task.rows = received_rows(lowering);
     op->task.inner = 1;
     op->task.groups = lowering_local_experts(lowering);
     op->task.backward = back;
-    op_operand(op, op_whole(lowering, from), ACCESS_READ);
-    op_operand(op, op_whole(lowering, tensors->come), ACCESS_READ);
+    op_operand(op, from, ACCESS_READ);
+    const bool told_here = !dispatch_sums(lowering) || dispatch_gathers(lowering);
+    op_operand(op, op_whole(lowering, told_here ? tensors->come : tensors->routing), ACCESS_READ);
     op_operand(op, op_whole(lowering, to), ACCESS_WRITE);
+    return op;
 }
 
-// Rows in the order of the experts of all ranks -> those of the experts here.
-void dispatch(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t sent, int32_t to) {
+static void visits_to(Lowering *lowering, Section section, const ExpertTensors *tensors, OpRef sent, int32_t to) {
     const bool sorts = lowering_local_experts(lowering) > 1;
     const int32_t came = sorts ? received_by(lowering, "experts_came", lowering->dims.hidden) : to;
     exchange_tokens(lowering, section, section == SECTION_LAYER_FORWARD ? "dispatch" : "combine backward", tensors,
                     false, sent, came);
     if (sorts) {
-        reorder(lowering, section, "tokens by expert", tensors, false, came, to);
+        reorder(lowering, section, "tokens by expert", tensors, false, op_whole(lowering, came), to);
     }
 }
 
-void combine(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t from, int32_t to) {
+static void visits_back(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t from, int32_t to) {
     const bool sorts = lowering_local_experts(lowering) > 1;
     const int32_t sent = sorts ? received_by(lowering, "experts_leave", lowering->dims.hidden) : from;
     if (sorts) {
-        reorder(lowering, section, "tokens by rank", tensors, true, from, sent);
+        reorder(lowering, section, "tokens by rank", tensors, true, op_whole(lowering, from), sent);
     }
     exchange_tokens(lowering, section, section == SECTION_LAYER_FORWARD ? "combine" : "dispatch backward", tensors,
-                    true, sent, to);
+                    true, op_whole(lowering, sent), to);
+}
+
+// ---- all tokens to all ranks
+
+// What is picked of them is no more than is there.
+static OpRef picked(const Lowering *lowering, int32_t gathered) {
+    OpRef ref = op_whole(lowering, gathered);
+    const int64_t rows = received_rows(lowering) * lowering->dims.hidden;
+    const int64_t bytes = rows * dtype_bytes(lowering->tensors[gathered].dtype);
+    ref.bytes = bytes < ref.bytes ? bytes : ref.bytes;
+    return ref;
+}
+
+static void gathered_to(Lowering *lowering, Section section, const ExpertTensors *tensors, OpRef sent, int32_t to) {
+    const bool forward = section == SECTION_LAYER_FORWARD;
+    const int32_t all = gathered_by(lowering, forward ? "tokens_gathered" : "dtokens_gathered");
+    exchange(lowering, section, TASK_ALL_GATHER, forward ? "dispatch" : "combine backward", sent, all);
+    reorder(lowering, section, "tokens by expert", tensors, false, picked(lowering, all), to);
+}
+
+static void gathered_back(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t from, int32_t to) {
+    const bool forward = section == SECTION_LAYER_FORWARD;
+    const int32_t all = gathered_by(lowering, forward ? "results_of_all" : "dtokens_of_all");
+    reorder(lowering, section, "tokens by rank", tensors, true, op_whole(lowering, from), all);
+    exchange(lowering, section, TASK_REDUCE_SCATTER, forward ? "combine" : "dispatch backward", op_whole(lowering, all),
+             to);
+}
+
+// ---- once to each node and rank
+
+static void set_visits(const Lowering *lowering, Op *op, bool awaited) {
+    op->task.payload_bytes = rows_of_ranks(lowering) * lowering->dims.hidden * dtype_bytes(op->task.dtype);
+    op->task.inner = lowering->model->experts.active;
+    op->task.groups = lowering->model->experts.count;
+    op->task.once = true;
+    op->task.awaited = awaited;  // how many come, in the kernel itself; backward knows
+}
+
+// Who does not weigh within the experts multiplies results by their weights (2 planes of rows in bf16), and back by
+// these and for theirs (4).
+static void set_weights(const Lowering *lowering, Op *op, int planes) {
+    if (lowering->target->expert_flavour == EXPERTS_WEIGHTED_FP32) {
+        op->task.cast_bytes = planes * received_rows(lowering) * lowering->dims.hidden * lowering->dims.element;
+    }
+}
+
+static void once_to(Lowering *lowering, Section section, const ExpertTensors *tensors, OpRef sent, int32_t to) {
+    const bool forward = section == SECTION_LAYER_FORWARD;
+    const int32_t came = rank_rows_by(lowering, "experts_came");
+    set_visits(lowering,
+               exchange(lowering, section, TASK_ALL_TO_ALL, forward ? "dispatch" : "combine backward", sent, came),
+               forward);
+    Op *op = reorder(lowering, section, "tokens by expert", tensors, false, op_whole(lowering, came), to);
+    set_weights(lowering, op, forward ? 0 : 4);
+}
+
+static void once_back(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t from, int32_t to) {
+    const bool forward = section == SECTION_LAYER_FORWARD;
+    const int32_t sent = rank_rows_by(lowering, "experts_leave");
+    Op *op = reorder(lowering, section, "tokens by rank", tensors, true, op_whole(lowering, from), sent);
+    set_weights(lowering, op, forward ? 2 : 0);
+    set_visits(lowering,
+               exchange(lowering, section, TASK_ALL_TO_ALL, forward ? "combine" : "dispatch backward",
+                        op_whole(lowering, sent), to),
+               false);
+}
+
+typedef struct Dispatcher {
+    void (*to)(Lowering *lowering, Section section, const ExpertTensors *tensors, OpRef sent, int32_t to);
+    void (*back)(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t from, int32_t to);
+} Dispatcher;
+
+static const Dispatcher dispatchers[DISPATCH_COUNT] = {[DISPATCH_ALLTOALL] = {visits_to, visits_back},
+                                                       [DISPATCH_ALLGATHER] = {gathered_to, gathered_back},
+                                                       [DISPATCH_DEEPEP] = {once_to, once_back},
+                                                       [DISPATCH_HYBRIDEP] = {once_to, once_back}};
+
+static const Dispatcher *dispatcher_of(const Lowering *lowering) {
+    return &dispatchers[target_dispatch(lowering->target, lowering->plan)];
+}
+
+void dispatch(Lowering *lowering, Section section, const ExpertTensors *tensors, OpRef sent, int32_t to) {
+    dispatcher_of(lowering)->to(lowering, section, tensors, sent, to);
+}
+
+void combine(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t from, int32_t to) {
+    dispatcher_of(lowering)->back(lowering, section, tensors, from, to);
 }

@@ -13,49 +13,16 @@
 
 #include "sim/step/experts.h"
 
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-// Rows that experts see: each token once for every expert that it visits.
-int64_t routed_rows(const Lowering *lowering) {
-    return lowering->dims.tokens * lowering->model->experts.active;
-}
-
-// And those of other ranks' tokens that come to the experts here, on the busiest rank: tokens are counted in whole
-// 256ths, so that sizes stay proportional to them.
-int64_t received_rows(const Lowering *lowering) {
-    enum { WHOLE = 256, PER_CENT = 100 };
-    const int64_t over = lowering->ep > 1 ? (int64_t)WHOLE * lowering->plan->imbalance / PER_CENT : 0;
-    return over > 0 ? routed_rows(lowering) * (WHOLE + over) / WHOLE : routed_rows(lowering);
-}
-
-// Rows that there is room for here. Our executor ends a run that needs more (exec/worker/exchange.c): more than every
-// rank's tokens cannot come, and each visits an expert once.
-int64_t rows_of_room(const Lowering *lowering) {
-    enum { PER_CENT = 100 };
-    const int percent = lowering->plan->capacity > 0 ? lowering->plan->capacity : PLAN_USUAL_CAPACITY;
-    const int64_t mean = received_rows(lowering), room = routed_rows(lowering) * percent / PER_CENT;
-    const int64_t all =
-        lowering->dims.tokens * lowering->ep * least(lowering->model->experts.active, lowering_local_experts(lowering));
-    const bool counts = lowering->ep > 1 && lowering->target->own_kernels;
-    return !counts ? mean : least(room > mean ? room : mean, all);
-}
-
 static int64_t expert_ffn(const Lowering *lowering) {
     return lowering->model->experts.ffn / lowering_expert_tp(lowering);
 }
 
-int32_t routed_by(Lowering *lowering, const char *name, int64_t width) {
-    return tokens_by(lowering, name, lowering->model->experts.active * width);
-}
-
-int32_t received_by(Lowering *lowering, const char *name, int64_t width) {
-    return activation(lowering, name, rows_of_room(lowering) * width);
-}
-
-static int32_t counted_by(Lowering *lowering, const char *name) {
-    return lowering_tensor(lowering, name, ROLE_ACTIVATION, DTYPE_INT32, lowering->model->experts.count);
+// Rows of every expert; of tokens that all ranks gather, which visit which and their weights: 3 bytes for each expert.
+static int32_t counted_by(Lowering *lowering, const char *name, int ranks) {
+    const int64_t experts = lowering->model->experts.count;
+    return dispatch_gathers(lowering) ? lowering_tensor(lowering, name, ROLE_ACTIVATION, DTYPE_BF16,
+                                                        ranks * lowering->dims.tokens * ((3 * experts + 1) / 2))
+                                      : lowering_tensor(lowering, name, ROLE_ACTIVATION, DTYPE_INT32, experts);
 }
 
 // What only a program that runs has to be told.
@@ -65,19 +32,37 @@ void told(Lowering *lowering, Op *op, int32_t tensor) {
     }
 }
 
-static ExpertTensors expert_tensors(Lowering *lowering) {
+static bool has_shared(const Lowering *lowering) {
+    return lowering->model->experts.shared_ffn > 0;
+}
+
+// What the half adds to the residual stream.
+static int32_t half_sum(Lowering *lowering, const Half *half) {
+    return tokens_by(lowering, lowering_routes_apart(lowering) ? half->sum_between : half->sum, lowering->dims.hidden);
+}
+
+static int32_t results_back(Lowering *lowering, const Half *half, int32_t out) {
+    if (dispatch_sums(lowering)) {
+        return has_shared(lowering) ? tokens_by(lowering, "experts_back", lowering->dims.hidden)
+                                    : half_sum(lowering, half);
+    }
+    return lowering->ep > 1 ? routed_by(lowering, "experts_back", lowering->dims.hidden) : out;
+}
+
+static ExpertTensors expert_tensors(Lowering *lowering, const Half *half) {
     const Dims *d = &lowering->dims;
     const int32_t out = received_by(lowering, "experts_out", d->hidden);
-    const int32_t leave = counted_by(lowering, "expert_rows");
+    const int32_t leave = counted_by(lowering, "expert_rows", 1);
     return (ExpertTensors){.leave = leave,
-                           .come = lowering->ep > 1 ? counted_by(lowering, "expert_rows of ranks") : leave,
+                           .come =
+                               lowering->ep > 1 ? counted_by(lowering, "expert_rows of ranks", lowering->ep) : leave,
                            .logits = tokens_by(lowering, "router_logits", lowering->model->experts.count),
                            .routing = row_statistics(lowering, "routing", 2 * routed_rows(lowering)),
                            .in = received_by(lowering, "experts_in", d->hidden),
                            .gate_up = received_by(lowering, "experts_gate_up", 2 * expert_ffn(lowering)),
                            .act = received_by(lowering, "experts_act", expert_ffn(lowering)),
                            .out = out,
-                           .back = lowering->ep > 1 ? routed_by(lowering, "experts_back", d->hidden) : out};
+                           .back = results_back(lowering, half, out)};
 }
 
 // Its traffic is not priced: as many elements as there are experts.
@@ -267,7 +252,8 @@ static void route(Lowering *lowering, const ExpertTensors *tensors, int32_t x) {
     op->task.cols = lowering->model->experts.count;
     op_operand(op, op_whole(lowering, tensors->logits), ACCESS_READ);
     op_operand(op, op_whole(lowering, tensors->routing), ACCESS_WRITE);
-    if (lowering->ep > 1 || lowering->target->own_kernels) {
+    if ((lowering->ep > 1 && (!dispatch_sums(lowering) || dispatch_gathers(lowering))) ||
+        lowering->target->own_kernels) {
         op_operand(op, op_whole(lowering, tensors->leave), ACCESS_WRITE);
     }
 }
@@ -275,10 +261,6 @@ static void route(Lowering *lowering, const ExpertTensors *tensors, int32_t x) {
 static int32_t shared_sum(Lowering *lowering) {
     return lowering_routes_apart(lowering) ? between_by_hidden(lowering, "shared_sum_between")
                                            : tokens_by(lowering, "shared_sum", lowering->dims.hidden);
-}
-
-static bool has_shared(const Lowering *lowering) {
-    return lowering->model->experts.shared_ffn > 0;
 }
 
 // Sizes are of the tokens that this rank routes, or of all that it knows.
@@ -290,22 +272,31 @@ static void count_all(Lowering *lowering) {
     lowering->dims.tokens = plan_local_tokens(lowering->plan);
 }
 
+static void tokens_to_experts(Lowering *lowering, const ExpertTensors *tensors, int32_t x) {
+    const Section section = SECTION_LAYER_FORWARD;
+    const bool spread = lowering->ep > 1, sums = dispatch_sums(lowering);
+    const int32_t sent = sums ? x : spread ? moved_by(lowering, "experts_sent") : tensors->in;
+    if (!sums) {
+        Op *op = add_routed(lowering, section, TASK_PERMUTE, "tokens to experts");
+        op_operand(op, op_whole(lowering, x), ACCESS_READ);
+        op_operand(op, op_whole(lowering, tensors->routing), ACCESS_READ);
+        op_operand(op, op_whole(lowering, sent), ACCESS_WRITE);
+    }
+    if (spread && (!sums || dispatch_gathers(lowering))) {
+        exchange_counts(lowering, tensors);
+    }
+    if (spread) {
+        dispatch(lowering, section, tensors, op_whole(lowering, sent), tensors->in);
+    }
+}
+
 static void routed_forward(Lowering *lowering, const ExpertTensors *tensors, int32_t x) {
     const Section section = SECTION_LAYER_FORWARD;
     const Grouped up = grouped_up(lowering), down = grouped_down(lowering);
     route(lowering, tensors, x);
-    const bool spread = lowering->ep > 1;
-    const int32_t sent = spread ? moved_by(lowering, "experts_sent") : tensors->in;
-    Op *op = add_routed(lowering, section, TASK_PERMUTE, "tokens to experts");
-    op_operand(op, op_whole(lowering, x), ACCESS_READ);
-    op_operand(op, op_whole(lowering, tensors->routing), ACCESS_READ);
-    op_operand(op, op_whole(lowering, sent), ACCESS_WRITE);
-    if (spread) {
-        exchange_counts(lowering, tensors);
-        dispatch(lowering, section, tensors, sent, tensors->in);
-    }
+    tokens_to_experts(lowering, tensors, x);
     add_grouped_forward(lowering, &up, tensors, tensors->in, tensors->gate_up);
-    op = add_gated(lowering, section, TASK_SWIGLU, "experts swiglu");
+    Op *op = add_gated(lowering, section, TASK_SWIGLU, "experts swiglu");
     op->task.cast_bytes = beside_bytes(lowering, CLAMP_BYTES, expert_ffn(lowering));
     op_operand(op, op_whole(lowering, tensors->gate_up), ACCESS_READ);
     op_operand(op, column(lowering, tensors->gate_up, expert_ffn(lowering)), ACCESS_READ);
@@ -314,7 +305,7 @@ static void routed_forward(Lowering *lowering, const ExpertTensors *tensors, int
     told(lowering, op, tensors->come);
     op = add_grouped_forward(lowering, &down, tensors, tensors->act, tensors->out);
     op->task.cast_bytes += beside_bytes(lowering, BIAS_BYTES, lowering->dims.hidden);
-    if (spread) {
+    if (lowering->ep > 1) {
         combine(lowering, section, tensors, tensors->out, tensors->back);
     }
 }
@@ -333,12 +324,35 @@ static void shared_forward(Lowering *lowering, const Half *half, int32_t x) {
     count_routed(lowering);
 }
 
+static int32_t sum_of_experts(Lowering *lowering, const Half *half, const ExpertTensors *tensors) {
+    const int32_t y = half_sum(lowering, half);
+    const OpRef back = op_whole(lowering, tensors->back);
+    if (dispatch_sums(lowering)) {
+        if (has_shared(lowering)) {
+            add_sum(lowering, SECTION_LAYER_FORWARD, back, op_whole(lowering, shared_sum(lowering)),
+                    op_whole(lowering, y), lowering->dims.tokens * lowering->dims.hidden);
+        }
+        return y;
+    }
+    Op *op = add_routed(lowering, SECTION_LAYER_FORWARD, TASK_UNPERMUTE, "sum of experts");
+    op_operand(op, back, ACCESS_READ);
+    op_operand(op, op_whole(lowering, tensors->routing), ACCESS_READ);
+    op_operand(op, op_whole(lowering, y), ACCESS_WRITE);
+    if (has_shared(lowering)) {
+        op_operand(op, op_whole(lowering, shared_sum(lowering)), ACCESS_READ);
+    }
+    if (has_gate(lowering)) {
+        op_operand(op, op_whole(lowering, gate_of(lowering, "shared_gate")), ACCESS_READ);
+    }
+    return y;
+}
+
 void lower_experts(Lowering *lowering, const Half *half, OpRef x, OpRef sum) {
     const Section section = SECTION_LAYER_FORWARD;
     const bool apart = lowering_routes_apart(lowering);
     const int32_t in = apart ? half_norm(lowering, half, x) : half_begin(lowering, half, x);
     count_routed(lowering);
-    const ExpertTensors tensors = expert_tensors(lowering);
+    const ExpertTensors tensors = expert_tensors(lowering, half);
     routed_forward(lowering, &tensors, in);
     if (has_gate(lowering)) {
         const Linear gate = gate_linear(lowering);
@@ -347,17 +361,7 @@ void lower_experts(Lowering *lowering, const Half *half, OpRef x, OpRef sum) {
     if (has_shared(lowering)) {
         shared_forward(lowering, half, in);
     }
-    const int32_t y = tokens_by(lowering, apart ? half->sum_between : half->sum, lowering->dims.hidden);
-    Op *op = add_routed(lowering, section, TASK_UNPERMUTE, "sum of experts");
-    op_operand(op, op_whole(lowering, tensors.back), ACCESS_READ);
-    op_operand(op, op_whole(lowering, tensors.routing), ACCESS_READ);
-    op_operand(op, op_whole(lowering, y), ACCESS_WRITE);
-    if (has_shared(lowering)) {
-        op_operand(op, op_whole(lowering, shared_sum(lowering)), ACCESS_READ);
-    }
-    if (has_gate(lowering)) {
-        op_operand(op, op_whole(lowering, gate_of(lowering, "shared_gate")), ACCESS_READ);
-    }
+    const int32_t y = sum_of_experts(lowering, half, &tensors);
     count_all(lowering);
     if (apart) {
         half_join(lowering, half, y, x, sum);
@@ -464,17 +468,13 @@ static void add_expert_bias(Lowering *lowering, const ExpertTensors *tensors, co
     }
 }
 
-// From the gradient of the sum; returns that of the weights of a token's experts.
-static int32_t routed_backward(Lowering *lowering, const Half *half, const ExpertTensors *tensors, OpRef dsum) {
+static void gradient_to_experts(Lowering *lowering, const ExpertTensors *tensors, OpRef dsum, int32_t dweights,
+                                int32_t dout) {
     const Section section = SECTION_LAYER_BACKWARD;
-    const int64_t hidden = lowering->dims.hidden;
-    const Grouped up = grouped_up(lowering), down = grouped_down(lowering);
-    const int32_t din = input_gradient(lowering, half);
-    const int32_t dout = received_by(lowering, "dexperts_out", hidden);
-    const int32_t dact = received_by(lowering, "dexperts_act", expert_ffn(lowering));
-    const int32_t dgate_up = received_by(lowering, "dexperts_gate_up", 2 * expert_ffn(lowering));
-    const int32_t drouted = received_by(lowering, "dexperts_in", hidden);
-    const int32_t dweights = row_statistics(lowering, "drouting", routed_rows(lowering));
+    if (dispatch_sums(lowering)) {
+        dispatch(lowering, section, tensors, dsum, dout);
+        return;
+    }
     const bool spread = lowering->ep > 1;
     const int32_t dback = spread ? moved_by(lowering, "dexperts_back") : dout;
     Op *op = add_routed(lowering, section, TASK_UNPERMUTE_BACKWARD, "sum of experts backward");
@@ -492,10 +492,42 @@ static int32_t routed_backward(Lowering *lowering, const Half *half, const Exper
         }
     }
     if (spread) {
-        dispatch(lowering, section, tensors, dback, dout);
+        dispatch(lowering, section, tensors, op_whole(lowering, dback), dout);
     }
+}
+
+static void gradient_from_experts(Lowering *lowering, const ExpertTensors *tensors, int32_t drouted, int32_t din) {
+    const Section section = SECTION_LAYER_BACKWARD;
+    if (dispatch_sums(lowering)) {
+        combine(lowering, section, tensors, drouted, din);
+        return;
+    }
+    const bool spread = lowering->ep > 1;
+    const int32_t dsent = spread ? moved_by(lowering, "dexperts_sent") : drouted;
+    if (spread) {
+        combine(lowering, section, tensors, drouted, dsent);
+    }
+    Op *op = add_routed(lowering, section, TASK_UNPERMUTE, "tokens to experts backward");
+    op->task.backward = true;
+    op_operand(op, op_whole(lowering, dsent), ACCESS_READ);
+    op_operand(op, op_whole(lowering, tensors->routing), ACCESS_READ);
+    op_operand(op, op_whole(lowering, din), ACCESS_WRITE);
+}
+
+// From the gradient of the sum; returns that of the weights of a token's experts.
+static int32_t routed_backward(Lowering *lowering, const Half *half, const ExpertTensors *tensors, OpRef dsum) {
+    const Section section = SECTION_LAYER_BACKWARD;
+    const int64_t hidden = lowering->dims.hidden;
+    const Grouped up = grouped_up(lowering), down = grouped_down(lowering);
+    const int32_t din = input_gradient(lowering, half);
+    const int32_t dout = received_by(lowering, "dexperts_out", hidden);
+    const int32_t dact = received_by(lowering, "dexperts_act", expert_ffn(lowering));
+    const int32_t dgate_up = received_by(lowering, "dexperts_gate_up", 2 * expert_ffn(lowering));
+    const int32_t drouted = received_by(lowering, "dexperts_in", hidden);
+    const int32_t dweights = row_statistics(lowering, "drouting", routed_rows(lowering));
+    gradient_to_experts(lowering, tensors, dsum, dweights, dout);
     add_expert_bias(lowering, tensors, "experts_down_bias", dout, hidden);
-    op = add_grouped_backward(lowering, &down, tensors, tensors->act, dact, dout);
+    Op *op = add_grouped_backward(lowering, &down, tensors, tensors->act, dact, dout);
     op->task.cast_bytes += beside_bytes(lowering, BIAS_BACKWARD_BYTES, hidden);
     op = add_gated(lowering, section, TASK_SWIGLU_BACKWARD, "experts swiglu backward");
     op->task.cast_bytes = beside_bytes(lowering, CLAMP_BACKWARD_BYTES, expert_ffn(lowering));
@@ -506,17 +538,13 @@ static int32_t routed_backward(Lowering *lowering, const Half *half, const Exper
     op_operand(op, op_whole(lowering, dgate_up), ACCESS_WRITE);
     op_operand(op, column(lowering, dgate_up, expert_ffn(lowering)), ACCESS_WRITE);
     told(lowering, op, tensors->come);
+    if (dispatch_sums(lowering)) {  // where weights are told apart from results
+        op_operand(op, weighs_inputs(lowering) ? op_absent() : op_whole(lowering, tensors->out), ACCESS_READ);
+        op_operand(op, op_whole(lowering, dweights), ACCESS_WRITE);
+    }
     add_expert_bias(lowering, tensors, "experts_up_bias", dgate_up, 2 * expert_ffn(lowering));
     add_grouped_backward(lowering, &up, tensors, tensors->in, drouted, dgate_up);
-    const int32_t dsent = spread ? moved_by(lowering, "dexperts_sent") : drouted;
-    if (spread) {
-        combine(lowering, section, tensors, drouted, dsent);
-    }
-    op = add_routed(lowering, section, TASK_UNPERMUTE, "tokens to experts backward");
-    op->task.backward = true;
-    op_operand(op, op_whole(lowering, dsent), ACCESS_READ);
-    op_operand(op, op_whole(lowering, tensors->routing), ACCESS_READ);
-    op_operand(op, op_whole(lowering, din), ACCESS_WRITE);
+    gradient_from_experts(lowering, tensors, drouted, din);
     add_part(lowering, half, din, "experts");
     return dweights;
 }
@@ -525,7 +553,7 @@ void lower_experts_backward(Lowering *lowering, const Half *half, OpRef x, OpRef
     const bool apart = lowering_routes_apart(lowering), alone = apart && !has_shared(lowering);
     const HalfGradient gradient = alone ? (HalfGradient){.between = g, .full = -1} : half_gradient(lowering, half, g);
     count_routed(lowering);
-    const ExpertTensors tensors = expert_tensors(lowering);
+    const ExpertTensors tensors = expert_tensors(lowering, half);
     const int32_t in = tokens_by(lowering, apart ? half->in : half->in_full, lowering->dims.hidden);
     const OpRef dsum = apart ? gradient.between : op_whole(lowering, gradient.full);
     const int32_t dweights = routed_backward(lowering, half, &tensors, dsum);

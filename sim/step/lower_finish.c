@@ -158,6 +158,9 @@ static uint64_t task_key(const Task *task) {
     if (task->awaited) {
         hash_text(&hash, "awaited");
     }
+    if (task->once) {
+        hash_text(&hash, "once");
+    }
     if (task->factor != 0) {
         hash_text(&hash, "factor");
         hash_double(&hash, task->factor);

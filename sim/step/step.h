@@ -119,9 +119,9 @@ typedef struct Task {
     bool backward;     // rotary direction
     bool vocab_split;  // embedding (range = inner) and loss (range = cols): this rank holds [tp index * range, + range)
     bool reduce_max;   // all-reduce: max instead of sum
-    bool awaited;      // all-to-all: the host waits for what comes
-    bool scaled;       // embedding
-    bool alibi;        // attention: scores lose slope * distance (Press et al. 2022)
+    bool awaited, once;  // all-to-all: the host waits for what comes; tokens go once to each rank, and to each node
+    bool scaled;         // embedding
+    bool alibi;          // attention: scores lose slope * distance (Press et al. 2022)
     Activation activation;
     Dtype dtype;      // of the arithmetic's inputs, or of the payload
     int64_t m, n, k;  // GEMM

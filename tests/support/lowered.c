@@ -34,6 +34,8 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .optimizer = request->optimizer,
                       .pack = request->pack,
                       .imbalance = request->imbalance,
+                      .dispatch = request->dispatch,
+                      .ep_overlap = request->ep_overlap,
                       .precision = request->fp8    ? DTYPE_FP8
                                    : request->bf16 ? DTYPE_BF16
                                                    : DTYPE_FP32};

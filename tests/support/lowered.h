@@ -36,6 +36,8 @@ typedef struct LoweredRequest {
     Optimizer optimizer;
     int pack;
     int imbalance;
+    Dispatch dispatch;
+    bool ep_overlap;
     bool tied;
     int layers;  // 0 = the model's
 } LoweredRequest;

@@ -42,7 +42,12 @@ static const TargetVersion megatron_core = {
     .settings = SETTINGS(
         SET(tp_flavour, TP_SP), SET(sp_switch, true),  // --sequence-parallel
         SET(expert_flavour, EXPERTS_PERMUTE_KERNELS),  // --moe-permute-fusion, in NeMo's and Megatron-Bridge's recipes
-        SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP | AXES_EP),
+        // --moe-token-dispatcher-type allgather, or flex with --moe-flex-dispatcher-backend
+        SET(dispatchers,
+            DISPATCH_BIT(DISPATCH_ALLGATHER) | DISPATCH_BIT(DISPATCH_DEEPEP) | DISPATCH_BIT(DISPATCH_HYBRIDEP)),
+        // DeepSeek's profile of a chunk forward beside one backward: 129 ms, of them 124 compute; 113 of exchanges
+        // (deepseek-ai/profile-data, train.json; moe.md 4)
+        SET(ep_overlap_exposed, (129.0 - 124) / 113), SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP | AXES_EP),
         SET(zigzag, true),                         // DualChunkSwap of Transformer Engine (executor.md 1.3)
         SET(offloads, 1u << OFFLOAD_OPTIMIZER),    // --optimizer-cpu-offload (optimizer_config.py)
         SET(overlap_stages, 1u << 0 | 1u << 1),    // --overlap-grad-reduce, in what we export and NeMo's recipes;

@@ -80,6 +80,29 @@ static void write_adapters(const ConfigJob *job, FILE *out) {
     }
 }
 
+// Experts are not cut: its default cuts them as tp cuts the rest.
+static void write_experts(const ConfigJob *job, FILE *out) {
+    static const char *const types[DISPATCH_COUNT] = {[DISPATCH_ALLTOALL] = "alltoall",
+                                                      [DISPATCH_ALLGATHER] = "allgather",
+                                                      [DISPATCH_DEEPEP] = "flex",
+                                                      [DISPATCH_HYBRIDEP] = "flex"};
+    const Dispatch dispatch = target_dispatch(job->target, job->plan);
+    if (export_axis(job, AXIS_EP) == 1) {
+        return;
+    }
+    fprintf(out,
+            "    cfg.model.expert_model_parallel_size = %d\n"
+            "    cfg.model.expert_tensor_parallel_size = 1\n"
+            "    cfg.model.moe_token_dispatcher_type = \"%s\"\n",
+            export_axis(job, AXIS_EP), types[dispatch]);
+    if (dispatch >= DISPATCH_DEEPEP) {
+        fprintf(out,
+                "    cfg.model.moe_flex_dispatcher_backend = \"%s\"\n"
+                "    cfg.model.moe_router_dtype = \"fp32\"\n",
+                dispatch_names[dispatch]);
+    }
+}
+
 static void write_model(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     const int tp = export_axis(job, AXIS_TP), cp = export_axis(job, AXIS_CP), pp = mesh_stages(&plan->mesh);
@@ -98,6 +121,7 @@ static void write_model(const ConfigJob *job, FILE *out) {
     if (cp > 1) {
         fprintf(out, "    cfg.model.cp_comm_type = \"%s\"\n", plan->cp_rotate == CP_ROTATE_RING ? "p2p" : "all_gather");
     }
+    write_experts(job, out);
     fprintf(out, "    cfg.model.attention_backend = AttnBackend.%s\n",
             plan->attention == ATTENTION_FLASH ? "flash" : "fused");
     if (plan->recompute == RECOMPUTE_FULL) {
@@ -142,7 +166,8 @@ static void write_training(const ConfigJob *job, FILE *out) {
     if (sharded && replicate > 1) {
         fprintf(out, "    cfg.ddp.num_distributed_optimizer_instances = %d\n", replicate);
     }
-    fprintf(out, "    cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=%s)\n", plan->tp_overlap ? "True" : "False");
+    fprintf(out, "    cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=%s%s)\n",
+            plan->tp_overlap ? "True" : "False", plan->ep_overlap ? ", overlap_moe_expert_parallel_comm=True" : "");
 }
 
 static void bridge_write(const ConfigJob *job, FILE *out) {
@@ -178,6 +203,8 @@ const ExportFormat export_megatron_bridge = {
     .recompute_layers = true,
     .adapters = true,
     .packs = true,
+    .dispatcher = true,
+    .ep_overlap = true,
     .stages = true,
     .refuse = bridge_refuse,
     .notes = bridge_notes,

@@ -56,14 +56,26 @@ static const char *megatron_refuse(const ConfigJob *job) {
     return megatron_refuse_stages(job);
 }
 
+static const char *dispatcher_words(const ConfigJob *job) {
+    static const char *const words[DISPATCH_COUNT] = {[DISPATCH_ALLTOALL] = "alltoall",
+                                                      [DISPATCH_ALLGATHER] = "allgather",
+                                                      [DISPATCH_DEEPEP] = "flex --moe-flex-dispatcher-backend deepep",
+                                                      [DISPATCH_HYBRIDEP] =
+                                                          "flex --moe-flex-dispatcher-backend hybridep"};
+    return words[target_dispatch(job->target, job->plan)];
+}
+
 // Dropless, by the dispatcher that is predicted: its own default gathers the tokens of all ranks instead.
-static void write_experts(const Experts *experts, FILE *out) {
+static void write_experts(const ConfigJob *job, FILE *out) {
+    const Experts *experts = &job->model->experts;
     if (experts->count > 0) {
         fprintf(out,
                 "    --num-experts %d --moe-router-topk %d --moe-ffn-hidden-size %d\n"
-                "    --moe-grouped-gemm --moe-permute-fusion --moe-token-dispatcher-type alltoall\n"
+                "    --moe-grouped-gemm --moe-permute-fusion --moe-token-dispatcher-type %s\n"
                 "    --moe-router-load-balancing-type aux_loss --moe-aux-loss-coeff 1e-2\n",
-                experts->count, experts->active, experts->ffn);
+                experts->count, experts->active, experts->ffn, dispatcher_words(job));
+        // DeepEP and HybridEP take weights in fp32 only (transformer/moe/token_dispatcher.py)
+        fputs(job->plan->dispatch >= DISPATCH_DEEPEP ? "    --moe-router-dtype fp32\n" : "", out);
     }
 }
 
@@ -90,7 +102,7 @@ static void write_model(const ConfigJob *job, FILE *out) {
             model->qkv_bias && !model->mlp_bias ? "    --add-qkv-bias\n" : "",
             model->qk_norm == QK_NORM_HEAD ? "    --qk-layernorm\n" : "",
             model->tied_embeddings ? "" : "    --untie-embeddings-and-output-weights\n");
-    write_experts(&model->experts, out);
+    write_experts(job, out);
     fputs(")\n", out);
 }
 
@@ -125,7 +137,8 @@ static void write_parallelism(const ConfigJob *job, FILE *out) {
             "    --tensor-model-parallel-size %d --context-parallel-size %d --pipeline-model-parallel-size %d\n",
             tp, sp * cp, mesh_stages(&plan->mesh));
     if (export_axis(job, AXIS_EP) > 1) {
-        fprintf(out, "    --expert-model-parallel-size %d\n", export_axis(job, AXIS_EP));
+        fprintf(out, "    --expert-model-parallel-size %d --expert-tensor-parallel-size 1%s\n",
+                export_axis(job, AXIS_EP), plan->ep_overlap ? " --overlap-moe-expert-parallel-comm" : "");
     }
     if (plan_chunks(plan) > 1) {
         fprintf(out, "    --num-layers-per-virtual-pipeline-stage %d\n",
@@ -218,6 +231,8 @@ const ExportFormat export_megatron_flags = {
     .offload = true,
     .cuda_graphs = true,
     .optimizer = true,
+    .dispatcher = true,
+    .ep_overlap = true,
     .refuse = megatron_refuse,
     .write = megatron_write,
     .launch = launch_script,

@@ -25,9 +25,10 @@ static const TargetVersion torchtitan_0_2 = {
                                         // replicate2_shard2_accumulate)
         SET_TEXT(grad_sync_note, "its trainer reduces on every micro-step and has no switch for it"),
         SET(tp_copies, true),  // torch.distributed._functional_collectives: cat of chunks where the dimension is not 0
-        SET(allocator, ALLOCATOR_EXPANDABLE),        // its run_train.sh
-        SET(expert_flavour, EXPERTS_WEIGHTED_FP32),  // models/moe.py
-        SET(fp8_flavour, FP8_TORCHAO),               // Float8LinearConverter
+        SET(allocator, ALLOCATOR_EXPANDABLE),                                               // its run_train.sh
+        SET(expert_flavour, EXPERTS_WEIGHTED_FP32),                                         // models/moe.py
+        SET(dispatchers, DISPATCH_BIT(DISPATCH_DEEPEP) | DISPATCH_BIT(DISPATCH_HYBRIDEP)),  // moe_comm_backend
+        SET(fp8_flavour, FP8_TORCHAO),                                                      // Float8LinearConverter
         SET(fp8_recipes, FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_ROWWISE) | FP8_BIT(FP8_ROWWISE_BF16)),
         SET(vocab_uneven, true),  // DTensor shards rows unevenly: apply_tp of 1003 entries over 2 ranks trains as one
         SET(seq_by_tp, true),     // ParallelDims.seq_len_divisor of 0.2.2, asserted by every parallelize

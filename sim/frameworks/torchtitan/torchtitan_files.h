@@ -17,6 +17,7 @@ void torchtitan_notes(const ConfigJob *job, FILE *out);
 extern const ImportWord torchtitan_schedules[];  // pipeline_parallel_schedule
 bool torchtitan_has_stages(const ConfigJob *job);
 bool torchtitan_spreads_experts(const ConfigJob *job);
+bool torchtitan_other_dispatcher(const ConfigJob *job);
 const char *torchtitan_schedule_word(const TrainPlan *plan);
 const char *torchtitan_local_batch(const ConfigJob *job);   // a pipeline cuts it into its micro-batches
 const char *torchtitan_stage_layers(const ConfigJob *job);  // pipeline_parallel_layers_per_stage

@@ -151,6 +151,9 @@ static void torchtitan_python_write(const ConfigJob *job, FILE *out) {
             import_of_adapters(job), import_of_converter(job), folder, folder, folder, folder);
     fputs(plan->finetune == FINETUNE_FULL && plan->precision != DTYPE_FP8 ? "" : "\n        ", out);
     escape_quoted(known ? known->flavor : job->model->name, out);
+    if (torchtitan_other_dispatcher(job)) {
+        fprintf(out, ", moe_comm_backend=\"%s\"", dispatch_names[plan->dispatch]);
+    }
     write_adapters(job, out);
     write_formats(job, out);
     fputs(plan->loss == LOSS_WHOLE
@@ -190,6 +193,7 @@ const ExportFormat export_torchtitan_python = {
     .cuda_graphs = true,
     .stages = true,
     .optimizer = true,
+    .dispatcher = true,
     .adapters = true,
     .refuse = torchtitan_refuse,
     .notes = torchtitan_notes,

@@ -34,7 +34,6 @@ static const char *const of_no_matter[] = {"job",
                                            "parallelism.pipeline_parallel_schedule_csv",
                                            "parallelism.pipeline_parallel_expert_parallel_overlap",
                                            "parallelism.expert_tensor_parallel_degree",
-                                           "parallelism.expert_parallel_comm_backend",
                                            "activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns",
                                            "activation_checkpoint.early_stop",
                                            "activation_checkpoint.memory_budget",
@@ -112,6 +111,8 @@ static const ImportWord modes[] = {{"none", RECOMPUTE_NONE},
                                    {"selective", RECOMPUTE_SELECTIVE},
                                    {"memory_budget", RECOMPUTE_SELECTIVE},
                                    {NULL, 0}};
+static const ImportWord backends[] = {
+    {"standard", DISPATCH_TARGET}, {"deepep", DISPATCH_DEEPEP}, {"hybridep", DISPATCH_HYBRIDEP}, {NULL, 0}};
 static const ImportWord recipes[] = {
     {"tensorwise", FP8_TENSORWISE}, {"rowwise", FP8_ROWWISE}, {"rowwise_with_gw_hp", FP8_ROWWISE_BF16}, {NULL, 0}};
 
@@ -132,6 +133,7 @@ enum {
     CONTEXT,
     TENSOR,
     EXPERT,
+    BACKEND,
     PIPELINE,
     PP_SCHEDULE,
     PP_MICRO_BATCH,
@@ -167,6 +169,8 @@ static const ConfigKey keys[KEYS + 1] = {
     [CONTEXT] = {"parallelism.context_parallel_degree", KEY_AXIS, AXIS_CP},
     [TENSOR] = {"parallelism.tensor_parallel_degree", KEY_AXIS, AXIS_TP},
     [EXPERT] = {"parallelism.expert_parallel_degree", KEY_AXIS, AXIS_EP, .when = torchtitan_spreads_experts},
+    [BACKEND] = {"parallelism.expert_parallel_comm_backend", KEY_CHOICE, PLAN_DISPATCH, backends, .quoted = true,
+                 .when = torchtitan_other_dispatcher},
     [PIPELINE] = {"parallelism.pipeline_parallel_degree", KEY_AXIS, AXIS_PP},
     [PP_SCHEDULE] = {"parallelism.pipeline_parallel_schedule", KEY_CHOICE, PLAN_PP_SCHEDULE, torchtitan_schedules,
                      .quoted = true, .when = torchtitan_has_stages},
@@ -422,6 +426,7 @@ const ExportFormat export_torchtitan_toml = {
     .recompute_every = true,
     .stages = true,
     .optimizer = true,
+    .dispatcher = true,
     .offload = true,
     .refuse = torchtitan_refuse,
     .notes = torchtitan_notes,

@@ -21,12 +21,13 @@ MODEL=(
     --disable-bias-linear
     --untie-embeddings-and-output-weights
     --num-experts 8 --moe-router-topk 2 --moe-ffn-hidden-size 14336
-    --moe-grouped-gemm --moe-permute-fusion --moe-token-dispatcher-type alltoall
+    --moe-grouped-gemm --moe-permute-fusion --moe-token-dispatcher-type flex --moe-flex-dispatcher-backend deepep
     --moe-router-load-balancing-type aux_loss --moe-aux-loss-coeff 1e-2
+    --moe-router-dtype fp32
 )
 PARALLELISM=(
     --tensor-model-parallel-size 1 --context-parallel-size 1 --pipeline-model-parallel-size 4
-    --expert-model-parallel-size 8
+    --expert-model-parallel-size 8 --expert-tensor-parallel-size 1 --overlap-moe-expert-parallel-comm
     --num-layers-per-virtual-pipeline-stage 1
     --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather
 )

@@ -1,0 +1,136 @@
+// How tokens get to experts on other ranks, by dispatcher: what travels, what waits, who may.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "sim/cost/cost.h"
+#include "tests/support/lowered.h"
+
+static Arena arena;
+
+static void clean(void) {
+    arena_free(&arena);
+}
+
+TestSuite(expert_dispatch, .fini = clean);
+
+// 64 tokens to 8 of 128 experts, of hidden 2048, on 4 ranks.
+static LoweredRequest by(Dispatch dispatch) {
+    return (LoweredRequest){
+        .model = "qwen3-30b-a3b", .target = "megatron", .mesh = "dp_shard=8,ep=4", .bf16 = true, .dispatch = dispatch};
+}
+
+static const Task *task_named(const StepProgram *program, const char *name) {
+    for (int32_t i = 0; i < program->task_count; i++) {
+        if (strcmp(program->tasks[i].name, name) == 0) {
+            return &program->tasks[i];
+        }
+    }
+    return NULL;
+}
+
+enum { ROW = 2048 * 2 };
+
+// Of 4 ranks 4 (1 - C(96, 8) / C(128, 8)) = 3.63 have one of 8 experts.
+Test(expert_dispatch, deepep_sends_a_token_once_to_each_rank) {
+    const StepProgram program = lowered(&arena, by(DISPATCH_DEEPEP));
+    const Task *task = task_named(&program, "dispatch");
+    cr_assert_eq(task->kind, TASK_ALL_TO_ALL);
+    cr_assert(task->once && task->awaited);
+    cr_assert_float_eq((double)task->payload_bytes, 64 * 3.63 * ROW, 0.01 * 64 * ROW);
+    cr_assert_null(task_named(&program, "count tokens"));
+    cr_assert_null(task_named(&program, "tokens to experts"));
+    cr_assert_null(task_named(&program, "sum of experts"));
+    cr_assert_eq(task_named(&program, "experts gate up")->m, 64 * 8);
+}
+
+Test(expert_dispatch, backward_of_deepep_knows_what_comes) {
+    const StepProgram program = lowered(&arena, by(DISPATCH_DEEPEP));
+    cr_assert_not(task_named(&program, "combine backward")->awaited);
+    cr_assert_not(task_named(&program, "combine")->awaited);
+}
+
+Test(expert_dispatch, allgather_brings_all_tokens_of_all_ranks_and_scatters_their_sums) {
+    const StepProgram program = lowered(&arena, by(DISPATCH_ALLGATHER));
+    cr_assert_eq(task_named(&program, "dispatch")->kind, TASK_ALL_GATHER);
+    cr_assert_eq(task_named(&program, "dispatch")->payload_bytes, INT64_C(4) * 64 * ROW);
+    cr_assert_eq(task_named(&program, "combine")->kind, TASK_REDUCE_SCATTER);
+    cr_assert_eq(task_named(&program, "combine")->payload_bytes, INT64_C(4) * 64 * ROW);
+    cr_assert_eq(task_named(&program, "combine backward")->kind, TASK_ALL_GATHER);
+    cr_assert_eq(task_named(&program, "dispatch backward")->kind, TASK_REDUCE_SCATTER);
+    cr_assert_eq(task_named(&program, "gather routing")->payload_bytes, INT64_C(4) * 64 * 128 * 3);
+}
+
+Test(expert_dispatch, shared_experts_are_added_to_sums_that_come_back) {
+    LoweredRequest request = by(DISPATCH_HYBRIDEP);
+    request.model = "deepseek-v2-lite";
+    const StepProgram program = lowered(&arena, request);
+    const Task *sum = NULL;
+    for (int32_t i = 0; i < program.task_count && !sum; i++) {
+        const Task *task = &program.tasks[i];
+        const bool adds = task->kind == TASK_ADD && task->phase == PHASE_FORWARD;
+        const int32_t first = adds ? task_operand(&program, task, 0)->ref.buffer : -1;
+        sum = first >= 0 && strcmp(program.buffers[first].name, "experts_back") == 0 ? task : NULL;
+    }
+    cr_assert_not_null(sum);
+    cr_assert_eq(sum->rows * sum->cols, 64 * 2048);
+}
+
+// Two rows of four nodes of eight ranks as one: half the bytes leave.
+Test(expert_dispatch, between_nodes_tokens_that_travel_once_take_less_time) {
+    Error error = {0};
+    ClusterProfile profile;
+    cr_assert_eq(cluster_find("dgx-h100", &arena, &profile, &error), STATUS_OK);
+    GroupPlacement placement = {.size = 32, .nodes = 4, .per_node = 8, .siblings = 1};
+    const double payload = 64e6;
+    const double each = cost_collective_s(&profile, COLLECTIVE_ALL_TO_ALL, &placement, payload, NULL);
+    placement.merged = 2;
+    const double once = cost_collective_s(&profile, COLLECTIVE_ALL_TO_ALL, &placement, payload, NULL);
+    cr_assert_lt(once, 0.6 * each);
+    cr_assert_gt(once, 0.4 * each);
+}
+
+static double seconds_of(const LoweredRequest *request, const char *name) {
+    Error error = {0};
+    ClusterProfile profile;
+    const StepProgram program = lowered(&arena, *request);
+    cr_assert_eq(cluster_find("dgx-h100", &arena, &profile, &error), STATUS_OK);
+    const CostModel cost = {.profile = &profile, .target = program.target};
+    return cost_task(&cost, &program, task_named(&program, name)).seconds;
+}
+
+// Of four micro-steps the first forward has no partner, so a quarter is in the open, and 5 / 113 of the rest.
+Test(expert_dispatch, beside_another_micro_step_most_of_an_exchange_is_hidden) {
+    LoweredRequest request = by(DISPATCH_TARGET);
+    request.grad_accum = 4;
+    const double alone = seconds_of(&request, "dispatch"), counts = seconds_of(&request, "count tokens");
+    request.ep_overlap = true;
+    cr_assert_float_eq(seconds_of(&request, "dispatch") / alone, 0.25 + 0.75 * 5 / 113, 1e-9);
+    cr_assert_float_eq(seconds_of(&request, "count tokens"), counts, 1e-12);
+}
+
+Test(expert_dispatch, who_has_no_such_dispatcher_refuses) {
+    LoweredRequest request = by(DISPATCH_ALLGATHER);
+    cr_assert(lowered_is_legal(&request, &arena));
+    request.target = "torchtitan";
+    cr_assert_not(lowered_is_legal(&request, &arena));
+    request.dispatch = DISPATCH_DEEPEP;
+    cr_assert(lowered_is_legal(&request, &arena));
+    request.ep_overlap = true;
+    cr_assert_not(lowered_is_legal(&request, &arena));
+}
+
+Test(expert_dispatch, overlap_is_refused_as_megatron_refuses_it) {
+    LoweredRequest request = by(DISPATCH_TARGET);
+    request.ep_overlap = true;
+    cr_assert(lowered_is_legal(&request, &arena));
+    request.recompute = RECOMPUTE_FULL;
+    cr_assert_not(lowered_is_legal(&request, &arena));
+    request.recompute = RECOMPUTE_NONE;
+    request.dispatch = DISPATCH_ALLGATHER;
+    cr_assert_not(lowered_is_legal(&request, &arena));
+    request.dispatch = DISPATCH_HYBRIDEP;
+    request.mesh = "pp=2,dp_shard=8,ep=4";
+    request.grad_accum = 4;
+    cr_assert_not(lowered_is_legal(&request, &arena));
+}
