@@ -8,6 +8,16 @@
 #include "autotune/search_internal.h"
 #include "sim/frameworks/target_choices.h"
 #include "sim/step/schedules/schedule.h"
+#include "sim/step/splits/split.h"
+
+enum { KNOWN_SPLITS = 32 };
+
+// The most even split of a pipeline; what it depends on beside the model.
+typedef struct KnownSplit {
+    int stages, schedule, chunks, split, recompute;
+    bool gains;
+    int first, last;
+} KnownSplit;
 
 typedef struct SpaceBuilder {
     const TuneRequest *request;
@@ -15,6 +25,8 @@ typedef struct SpaceBuilder {
     Space *space;
     size_t capacity;
     PlanFieldId order[PLAN_FIELD_COUNT];  // of the fields, slowest first
+    KnownSplit splits[KNOWN_SPLITS];      // the latest ones
+    int split_count;
 } SpaceBuilder;
 
 static void add_candidate(SpaceBuilder *builder, int shape, TrainPlan plan, size_t first_alike) {
@@ -51,6 +63,42 @@ static bool tries(const TuneRequest *request, const TrainPlan *plan, PlanFieldId
            can_be_tried(request, plan, id, value);
 }
 
+static const KnownSplit *find_split(SpaceBuilder *builder, const TrainPlan *plan) {
+    const KnownSplit asked = {.stages = mesh_stages(&plan->mesh),
+                              .schedule = (int)plan->pp_schedule,
+                              .chunks = plan_chunks(plan),
+                              .split = (int)plan->pp_split,
+                              .recompute = (int)plan->recompute};
+    const int known = builder->split_count < KNOWN_SPLITS ? builder->split_count : KNOWN_SPLITS;
+    for (int i = 0; i < known; i++) {
+        const KnownSplit *old = &builder->splits[i];
+        if (old->stages == asked.stages && old->schedule == asked.schedule && old->chunks == asked.chunks &&
+            old->split == asked.split && old->recompute == asked.recompute) {
+            return old;
+        }
+    }
+    KnownSplit *made = &builder->splits[builder->split_count++ % KNOWN_SPLITS];
+    TrainPlan even = *plan;
+    *made = asked;
+    made->gains = split_balance(&builder->request->model, builder->request->target, &even);
+    made->first = even.pp_first;
+    made->last = even.pp_last;
+    return made;
+}
+
+// Layers of the ends where nobody said them: the most even split. False where an open search has nothing to gain by it.
+static bool settle_split(SpaceBuilder *builder, TrainPlan *plan) {
+    const int *asked = builder->request->asked;
+    const bool said = asked[PLAN_PP_FIRST] != TUNE_ANY || asked[PLAN_PP_LAST] != TUNE_ANY;
+    if (plan->pp_split < SPLIT_WEIGHTED || mesh_stages(&plan->mesh) == 1 || said) {
+        return true;
+    }
+    const KnownSplit *split = find_split(builder, plan);
+    plan->pp_first = split->first;
+    plan->pp_last = split->last;
+    return split->gains || asked[PLAN_PP_SPLIT] != TUNE_ANY;
+}
+
 // The searched fields from `place` of the order on, each with the asked value or all that the target offers: choices
 // that may come to the same plan.
 static void add_choices(SpaceBuilder *builder, int shape, TrainPlan plan, int place, size_t first_alike) {
@@ -67,8 +115,11 @@ static void add_choices(SpaceBuilder *builder, int shape, TrainPlan plan, int pl
     bool found = false;
     for (int value = plan_fields[id].low; value <= plan_fields[id].high; value++) {
         if (asked != TUNE_ANY ? value == asked : tries(request, &plan, id, value)) {
-            plan_set(&plan, id, value);
-            add_choices(builder, shape, plan, place + 1, first_alike);
+            TrainPlan chosen = plan;
+            plan_set(&chosen, id, value);
+            if (id != PLAN_PP_SPLIT || settle_split(builder, &chosen)) {
+                add_choices(builder, shape, chosen, place + 1, first_alike);
+            }
             found = true;
         }
     }

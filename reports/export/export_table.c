@@ -155,7 +155,10 @@ static const bool says_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
                                                   [PLAN_DISPATCH] = true,
                                                   [PLAN_EP_OVERLAP] = true,
                                                   [PLAN_PP_SCHEDULE] = true,
-                                                  [PLAN_VIRTUAL_STAGES] = true};
+                                                  [PLAN_VIRTUAL_STAGES] = true,
+                                                  [PLAN_PP_SPLIT] = true,
+                                                  [PLAN_PP_FIRST] = true,
+                                                  [PLAN_PP_LAST] = true};
 
 // The first thing of the plan that a column of the row excludes.
 static const char *refuse_columns(const ExportFormat *format, const ConfigJob *job) {

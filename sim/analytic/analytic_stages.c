@@ -15,25 +15,40 @@ enum { STAGE_FULLEST, STAGE_LAST, STAGES_LOOKED_AT };
 typedef struct StageSplit {
     int stage[STAGES_LOOKED_AT];
     int32_t layers[STAGES_LOOKED_AT];  // on them, as one chunk each
+    int32_t first_layers;              // on the first one
     int32_t *part_layers;              // of each chunk of all stages
     double *part_s;                    // of each, for whoever is at it
     int32_t parts;
 } StageSplit;
 
-static StageSplit *make_split(const Analytic *analytic, int stages, int chunks) {
+// Its schedule is no matter to a stage alone.
+static TrainPlan plan_alone(const Analytic *analytic, const TrainPlan *plan) {
+    TrainPlan alone = *plan;
+    split_alone(&analytic->model, &alone);
+    alone.pp_schedule = PP_1F1B;
+    plan_canonical(&alone);
+    return alone;
+}
+
+static StageSplit *make_split(const Analytic *analytic, const TrainPlan *plan) {
     StageSplit *split = ARENA_NEW(analytic->arena, StageSplit);
-    const LayerSplit *rule = layer_splits[analytic->cost.target->layer_rule];
+    const TrainPlan alone = plan_alone(analytic, plan);
+    const int stages = mesh_stages(&plan->mesh), chunks = plan_chunks(plan);
     int32_t *layers = ARENA_ARRAY(analytic->arena, int32_t, stages);
     *split = (StageSplit){.stage = {0, stages - 1},
                           .part_layers = ARENA_ARRAY(analytic->arena, int32_t, stages * chunks),
                           .part_s = ARENA_ARRAY(analytic->arena, double, stages *chunks),
                           .parts = stages * chunks};
-    rule->cut(&analytic->model, stages, layers);
-    rule->cut(&analytic->model, split->parts, split->part_layers);
+    split_layers(&analytic->model, analytic->cost.target, &alone, layers);
+    split_layers(&analytic->model, analytic->cost.target, plan, split->part_layers);
     for (int stage = 1; stage < stages - 1; stage++) {
         split->stage[STAGE_FULLEST] =
             layers[stage] > layers[split->stage[STAGE_FULLEST]] ? stage : split->stage[STAGE_FULLEST];
     }
+    if (layers[stages - 1] > layers[split->stage[STAGE_FULLEST]]) {
+        split->stage[STAGE_FULLEST] = stages - 1;
+    }
+    split->first_layers = layers[0];
     for (int i = 0; i < STAGES_LOOKED_AT; i++) {
         split->layers[i] = layers[split->stage[i]];
     }
@@ -41,11 +56,12 @@ static StageSplit *make_split(const Analytic *analytic, int stages, int chunks) 
 }
 
 static StageSplit *find_split(Analytic *analytic, const TrainPlan *plan) {
-    const int stages = mesh_stages(&plan->mesh), chunks = plan_chunks(plan);
-    const MemoKey key = {.words = {(uint64_t)stages << 32 | (uint64_t)chunks}};
+    const uint64_t stages = (uint64_t)mesh_stages(&plan->mesh), chunks = (uint64_t)plan_chunks(plan);
+    const uint64_t ends = (uint64_t)plan->pp_first << 32 | (uint64_t)plan->pp_last;
+    const MemoKey key = {.words = {stages << 32 | chunks, (uint64_t)plan->pp_split, ends}};
     StageSplit *split = memo_find(&analytic->splits, &key);
     if (!split) {
-        split = make_split(analytic, stages, chunks);
+        split = make_split(analytic, plan);
         memo_add(&analytic->splits, &key, split, analytic->arena);
     }
     return split;
@@ -57,14 +73,6 @@ static Status find_shape(const TrainPlan *plan, PipelineShape *shape, Error *err
     return shape->schedule
                ? STATUS_OK
                : error_set(error, STATUS_INFEASIBLE, "the schedule %s of a pipeline is not predicted yet", name);
-}
-
-// Its schedule is no matter to a stage alone.
-static TrainPlan plan_alone(const TrainPlan *plan) {
-    TrainPlan alone = *plan;
-    alone.pp_schedule = PP_1F1B;
-    plan_canonical(&alone);
-    return alone;
 }
 
 static void look_at(Analytic *analytic, const PipelineShape *shape, int stage) {
@@ -113,13 +121,20 @@ static Status time_stage(Analytic *analytic, const TrainPlan *alone, StageTimes 
     return STATUS_OK;
 }
 
-static double layer_s(const StageSplit *split, const StageTimes *fullest) {
-    return fullest->pace_s / split->layers[STAGE_FULLEST];
+// The head is on the fullest stage only where that is the last one.
+static bool is_last_fullest(const StageSplit *split) {
+    return split->stage[STAGE_FULLEST] == split->stage[STAGE_LAST];
+}
+
+static double layer_s(const StageSplit *split, const StageTimes *fullest, double head_s) {
+    return fmax(0, fullest->pace_s - (is_last_fullest(split) ? head_s : 0)) / split->layers[STAGE_FULLEST];
 }
 
 // Head and loss are the same with any number of stages, of data ranks, and whatever layers recompute: of these, that.
 static TrainPlan plan_of_head(const TrainPlan *plan) {
-    TrainPlan of = plan_alone(plan);
+    TrainPlan of = *plan;
+    of.pp_schedule = PP_1F1B;
+    of.pp_split = SPLIT_TARGET;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         const bool inner = (AXES_SEQUENCE | AXES_TENSOR) & AXIS_BIT(axis);
         const bool stages = AXES_STAGE & AXIS_BIT(axis) && of.mesh.size[axis] > 1;
@@ -141,7 +156,7 @@ static Status time_head(Analytic *analytic, const TrainPlan *of, double *head_s,
     TRY(time_stage(analytic, of, &fullest, error));
     analytic->stage = split->stage[STAGE_LAST];
     TRY(time_stage(analytic, of, &last, error));
-    *head_s = fmax(0, last.pace_s - layer_s(split, &fullest) * split->layers[STAGE_LAST]);
+    *head_s = fmax(0, last.pace_s - layer_s(split, &fullest, 0) * split->layers[STAGE_LAST]);
     return STATUS_OK;
 }
 
@@ -231,7 +246,7 @@ static double device_share(const Analytic *analytic, const TrainPlan *plan, cons
 // The last stage is the slowest where the head is more than the layers that it lacks.
 static void add_head(const StageSplit *split, double layer_s, double head_s, int micro_steps, Estimate *estimate) {
     const double more_s = head_s - layer_s * (split->layers[STAGE_FULLEST] - split->layers[STAGE_LAST]);
-    if (more_s > 0) {
+    if (more_s > 0 && !is_last_fullest(split)) {
         estimate->compute_s += more_s * micro_steps;
         estimate->step_s += more_s * micro_steps;
     }
@@ -253,7 +268,7 @@ static void take_off_growing(const Analytic *analytic, const PipelineShape *shap
 
 static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
                             const StageSplit *split, Estimate *estimate, Error *error) {
-    const TrainPlan alone = plan_alone(plan);
+    const TrainPlan alone = plan_alone(analytic, plan);
     const int micro_steps = plan->grad_accum;
     StageTimes fullest;
     double head_s;
@@ -265,7 +280,7 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     look_away(analytic);
     TRY(status);
     const double beside_s = fullest.step.step_s - micro_steps * fullest.pace_s - fullest.last_s;
-    const double each_s = layer_s(split, &fullest);
+    const double each_s = layer_s(split, &fullest, head_s);
     const Message message = mean_message(analytic, plan);
     const double slower_s = slowed_s(shape, &message);
     time_parts(split, each_s, head_s, slower_s);
@@ -316,24 +331,33 @@ static bool last_may_need_most(Analytic *analytic, const TrainPlan *plan, const 
     return bytes / (whole ? 1 : plan->mesh.size[AXIS_TP]) > fullest->carried_bytes * fewer / shape->chunks;
 }
 
-static Status add_last_stage(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
-                             const StageSplit *split, Estimate *estimate, Error *error) {
-    const TrainPlan alone = plan_alone(plan);
-    Estimate last = {0};
+static Status add_stage(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, int stage,
+                        Estimate *estimate, Error *error) {
+    const TrainPlan alone = plan_alone(analytic, plan);
+    Estimate other = {0};
+    look_at(analytic, shape, stage);
+    const Status status = analytic_bytes_alike(analytic, &alone, &other, error);
+    take_off_growing(analytic, shape, analytic->in_flight, &other);
+    look_away(analytic);
+    TRY(status);
+    if (other.reserved_bytes > estimate->reserved_bytes) {
+        estimate->peak_bytes = other.peak_bytes;
+        estimate->reserved_bytes = other.reserved_bytes;
+        estimate->stage = stage;
+    }
+    return STATUS_OK;
+}
+
+// Of a split that the plan says, the first stage may have fewer layers, of which it holds most micro-steps.
+static Status add_ends(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, const StageSplit *split,
+                       Estimate *estimate, Error *error) {
+    if (plan->pp_split != SPLIT_TARGET && split->stage[STAGE_FULLEST] != 0 && split->first_layers > 0) {
+        TRY(add_stage(analytic, plan, shape, 0, estimate, error));
+    }
     if (split->layers[STAGE_LAST] == 0 || !last_may_need_most(analytic, plan, shape, split, estimate)) {
         return STATUS_OK;
     }
-    look_at(analytic, shape, split->stage[STAGE_LAST]);
-    const Status status = analytic_bytes_alike(analytic, &alone, &last, error);
-    take_off_growing(analytic, shape, analytic->in_flight, &last);
-    look_away(analytic);
-    TRY(status);
-    if (last.reserved_bytes > estimate->reserved_bytes) {
-        estimate->peak_bytes = last.peak_bytes;
-        estimate->reserved_bytes = last.reserved_bytes;
-        estimate->stage = split->stage[STAGE_LAST];
-    }
-    return STATUS_OK;
+    return add_stage(analytic, plan, shape, split->stage[STAGE_LAST], estimate, error);
 }
 
 Status analytic_estimate_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
@@ -341,19 +365,19 @@ Status analytic_estimate_stages(Analytic *analytic, const TrainPlan *plan, Estim
     TRY(find_shape(plan, &shape, error));
     const StageSplit *split = find_split(analytic, plan);
     TRY(time_pipeline(analytic, plan, &shape, split, estimate, error));
-    return add_last_stage(analytic, plan, &shape, split, estimate, error);
+    return add_ends(analytic, plan, &shape, split, estimate, error);
 }
 
 Status analytic_bytes_of_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     PipelineShape shape;
     TRY(find_shape(plan, &shape, error));
     const StageSplit *split = find_split(analytic, plan);
-    const TrainPlan alone = plan_alone(plan);
+    const TrainPlan alone = plan_alone(analytic, plan);
     look_at(analytic, &shape, split->stage[STAGE_FULLEST]);
     const Status status = analytic_bytes_alike(analytic, &alone, estimate, error);
     take_off_growing(analytic, &shape, analytic->in_flight, estimate);
     look_away(analytic);
     TRY(status);
     estimate->stage = split->stage[STAGE_FULLEST];
-    return add_last_stage(analytic, plan, &shape, split, estimate, error);
+    return add_ends(analytic, plan, &shape, split, estimate, error);
 }

@@ -170,15 +170,23 @@ static const char *check_pp(const Target *target, const ModelSpec *model, const 
     if (plan->pp_schedule == PP_INTERLEAVED && chunks < 2) {
         return "the interleaved schedule needs several chunks of layers on each stage: use virtual_stages 2 or more";
     }
-    const bool edges_count = target->layer_rule == LAYERS_EDGES_IF_UNEVEN && pp * chunks == model->layers + 2;
+    const char *split = target_refuse_split(target, model, plan, arena);
+    if (split) {
+        return split;
+    }
+    const LayerRule rule = target_layer_rule(target, plan);
+    const bool edges_count =
+        rule >= LAYERS_WEIGHTED || (rule == LAYERS_EDGES_IF_UNEVEN && pp * chunks == model->layers + 2);
     if ((int64_t)pp * chunks > model->layers && !edges_count) {
         return arena_format(arena,
                             "pp=%d with %d chunks of layers each needs %lld layers, %s has %d: use pp %d or less", pp,
                             chunks, (long long)pp * chunks, model->name, model->layers, model->layers / chunks);
     }
-    if (plan->recompute == RECOMPUTE_FULL && plan->recompute_layers >= model->layers / pp) {
+    const int ends = plan->pp_first < plan->pp_last ? plan->pp_first : plan->pp_last, even = model->layers / pp;
+    const int fewest = rule == LAYERS_BY_ENDS && ends < even ? ends : even;
+    if (plan->recompute == RECOMPUTE_FULL && plan->recompute_layers > 0 && plan->recompute_layers >= fewest) {
         return arena_format(arena, "recompute_layers=%d does not fit the %d layers of a stage: use less, or 0 for all",
-                            plan->recompute_layers, model->layers / pp);
+                            plan->recompute_layers, fewest);
     }
     return check_schedule(model, plan, target, arena);
 }

@@ -128,6 +128,8 @@ static const TargetField fields[] = {
     WORDS(messages_in_turn),
     WORDS(pp_keeps_gathered),
     WORDS(layer_rule),
+    WORDS(splits),
+    WORDS(edges_weigh_one),
     WORDS(ties_stages),
     WORDS(compiles),
     WORDS(losses),

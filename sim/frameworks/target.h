@@ -51,7 +51,16 @@ typedef enum { PACKS_NOT, PACKS_ROWS, PACKS_ONE_ROW } PackFlavour;
 typedef enum { RANK_ORDER_FIXED, RANK_ORDER_DP_AS_ONE, RANK_ORDER_ANY } RankOrderRule;
 
 // Which layers the stages of a pipeline hold (sim/step/splits).
-typedef enum { LAYERS_EVEN, LAYERS_EDGES_IF_UNEVEN, LAYERS_BY_COST, LAYERS_BY_PARAMETERS, LAYER_RULE_COUNT } LayerRule;
+typedef enum {
+    LAYERS_EVEN,
+    LAYERS_EDGES_IF_UNEVEN,
+    LAYERS_BY_COST,
+    LAYERS_BY_PARAMETERS,
+    LAYERS_WEIGHTED,  // from here on by pp_first and pp_last
+    LAYERS_BY_ENDS,
+    LAYERS_BY_CHUNKS,
+    LAYER_RULE_COUNT
+} LayerRule;
 
 // What running a program costs beyond its tasks, explicit (DESIGN section 5); belongs to who runs it, not to the
 // program.
@@ -91,9 +100,9 @@ typedef struct Target {
     RecomputeCounts recompute_counts;
     SelectiveFlavour selective_flavour;
     unsigned recompute_modules;  // RecomputeModules that recompute=selective can be told to make again
-    bool recompute_whole;  // a checkpointed layer runs again to its end, also what its backward does not need
-    bool zigzag;           // cp sequence split: zigzag (balanced) or contiguous
-    bool cp_ring;          // cp_rotate=ring available
+    bool recompute_whole;        // a checkpointed layer runs again to its end, also what its backward does not need
+    bool zigzag;                 // cp sequence split: zigzag (balanced) or contiguous
+    bool cp_ring;                // cp_rotate=ring available
     bool cp_allgather;
     bool cp_half_gradients;   // with ring: dKV travels in the compute dtype, not in fp32
     bool cp_scatters;         // with all-gather: one reduce-scatter brings dKV home, else it travels the ring
@@ -150,7 +159,9 @@ typedef struct Target {
     bool messages_in_turn;   // a stage waits for what it sends before it takes the next message, where it has one chunk
     bool pp_keeps_gathered;  // with stages: parameters are gathered once, whatever reshard says, and gradients
                              // reduced at the end
-    LayerRule layer_rule;    // which layers stages hold
+    LayerRule layer_rule;    // which layers stages hold by themselves
+    unsigned splits;         // what of pp_split can be had beside: PP_BIT(value)
+    bool edges_weigh_one;    // embedding and head count as one layer or none, and all must divide
     bool ties_stages;        // one table may be embedding and head of two stages, which sum its gradient
     unsigned offloads;       // bit 1 << Offload: what it can keep in the host's memory
     int grad_syncs;          // that can be had by a switch, beside its own: GRAD_SYNC_BIT(value)
@@ -266,6 +277,18 @@ static inline TpFlavour target_tp_flavour(const Target *target, const TrainPlan 
 static inline Dispatch target_dispatch(const Target *target, const TrainPlan *plan) {
     (void)target;
     return plan->dispatch == DISPATCH_TARGET ? DISPATCH_ALLTOALL : plan->dispatch;
+}
+
+// Why the layers cannot be split over the stages as the plan says: one sentence, arena text; NULL (split_rules.c).
+const char *target_refuse_split(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena);
+
+// Which rule cuts the layers in this plan.
+static inline LayerRule target_layer_rule(const Target *target, const TrainPlan *plan) {
+    static const LayerRule rules[SPLIT_COUNT] = {[SPLIT_EVEN] = LAYERS_EVEN,
+                                                 [SPLIT_WEIGHTED] = LAYERS_WEIGHTED,
+                                                 [SPLIT_ENDS] = LAYERS_BY_ENDS,
+                                                 [SPLIT_CHUNKS] = LAYERS_BY_CHUNKS};
+    return plan->pp_split == SPLIT_TARGET ? target->layer_rule : rules[plan->pp_split];
 }
 
 // Does the host issue nothing until a message between stages has ended? Stages with several chunks take messages beside

@@ -59,6 +59,17 @@ static bool offers_chunks(const Target *target, const TrainPlan *plan, int value
     return open ? value >= (plan->pp_schedule == PP_INTERLEAVED ? 2 : 1) && value <= MOST_CHUNKS : value == 1;
 }
 
+static bool has_splits(const Target *target) {
+    return target->splits != 0;
+}
+
+// By numbers, of which those are tried that come out most even (sim/step/splits/balance.c): by weights, or by chunk
+// where weights say too little.
+static bool offers_split(const Target *target, const TrainPlan *plan, int value) {
+    const int tried = target->edges_weigh_one ? SPLIT_CHUNKS : SPLIT_WEIGHTED;
+    return value == SPLIT_TARGET || (has_stages(plan) && value == tried && (target->splits & PP_BIT(tried)));
+}
+
 static bool offers_reshard(const Target *target, const TrainPlan *plan, int value) {
     const bool decided =
         target->always_reshards || target_shards_itself(target, plan) || keeps_gathered_stages(target, plan);
@@ -204,6 +215,7 @@ static const TargetChoice choices[PLAN_FIELD_COUNT] = {
     [PLAN_REDUCE_OVERLAP] = {.offers = offers_overlap, .has = has_overlap, .told = told_overlap},
     [PLAN_LOSS] = {.offers = offers_loss, .has = has_losses, .told = told_loss},
     [PLAN_CUDA_GRAPHS] = {.offers = offers_graphs, .has = has_graphs, .told = told_graphs},
+    [PLAN_PP_SPLIT] = {.offers = offers_split, .has = has_splits},
     [PLAN_SEQUENCE_PARALLEL] = {.offers = offers_sequences, .has = has_sequences, .told = told_sequences},
     [PLAN_DISPATCH] = {.offers = offers_dispatch, .has = has_dispatchers, .told = told_dispatch},
 };
@@ -251,6 +263,10 @@ void target_canonical(const Target *target, TrainPlan *plan) {
     plan->cuda_graphs = CUDA_GRAPHS_TARGET;
     if (graphs != target_cuda_graphs(target, plan)) {
         plan->cuda_graphs = graphs ? CUDA_GRAPHS_ON : CUDA_GRAPHS_OFF;
+    }
+    const bool even = plan->pp_split == SPLIT_WEIGHTED && plan->pp_first == 0 && plan->pp_last == 0;
+    if (target->layer_rule == LAYERS_EVEN && (even || plan->pp_split == SPLIT_EVEN)) {
+        plan->pp_split = SPLIT_TARGET;
     }
     const bool foreach = target->own_optimizer == OPTIMIZER_ADAMW_FOREACH;
     const Optimizer update = foreach ? OPTIMIZER_ADAMW_FOREACH : OPTIMIZER_ADAMW_FUSED;

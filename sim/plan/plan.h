@@ -85,6 +85,11 @@ typedef enum { OFFLOAD_NONE, OFFLOAD_OPTIMIZER, OFFLOAD_PARAMETERS, OFFLOAD_ACTI
 // In which order the stages of a pipeline work off the micro-steps; the orders are in sim/step/schedules.
 typedef enum { PP_1F1B, PP_GPIPE, PP_INTERLEAVED, PP_ZERO_BUBBLE, PP_ZBV, PP_DUALPIPEV, PP_SCHEDULE_COUNT } PpSchedule;
 
+// Which layers the stages of a pipeline hold. TARGET: as the target deals them out by itself. EVEN: as many each.
+// WEIGHTED: embedding and head count as so many layers (pp_first, pp_last). ENDS: the first and the last stage hold so
+// many, the others as many each. CHUNKS: the same of the first and the last chunk of layers.
+typedef enum { SPLIT_TARGET, SPLIT_EVEN, SPLIT_WEIGHTED, SPLIT_ENDS, SPLIT_CHUNKS, SPLIT_COUNT } PpSplit;
+
 // Whether gradients are reduced beside backward, or kernels wait for them: at stage 2 for each reduction, at stages 0
 // and 1 for all of them when backward has ended. TARGET: as the target does it by itself.
 typedef enum { REDUCE_OVERLAP_TARGET, REDUCE_OVERLAP_OFF, REDUCE_OVERLAP_ON, REDUCE_OVERLAP_COUNT } ReduceOverlap;
@@ -135,6 +140,7 @@ extern const char *const offload_names[OFFLOAD_COUNT];  // "none" "optimizer" "p
 extern const char *const recompute_unit_names[RECOMPUTE_UNIT_COUNT];        // "auto" "layer" "children"
 extern const char *const recompute_module_names[RECOMPUTE_MODULE_SETS];     // "target" "core-attn" "layernorm" ...
 extern const char *const pp_schedule_names[PP_SCHEDULE_COUNT];              // "1f1b" "gpipe" "interleaved" ...
+extern const char *const pp_split_names[SPLIT_COUNT];                       // "target" "even" "weighted" ...
 extern const char *const grad_sync_names[GRAD_SYNC_COUNT];                  // "target" "each" "shards" "last"
 extern const char *const reduce_overlap_names[REDUCE_OVERLAP_COUNT];        // "target" "off" "on"
 extern const char *const loss_form_names[LOSS_FORM_COUNT];                  // "target" "whole" "chunked" "fused"
@@ -180,8 +186,10 @@ typedef struct TrainPlan {
     int imbalance;  // of the experts of the busiest rank of ep: tokens over the mean, in per cent
     int capacity;   // of a rank of ep that runs for real: tokens there is room for, in per cent of the mean; 0 = 200
     int recompute_modules;  // of recompute=selective: RecomputeModules; 0 = the target's own
-    Dispatch dispatch;  // ep > 1 only
-    bool ep_overlap;    // ep > 1: tokens travel beside the layers of another micro-step
+    Dispatch dispatch;      // ep > 1 only
+    bool ep_overlap;        // ep > 1: tokens travel beside the layers of another micro-step
+    PpSplit pp_split;       // pp > 1 only
+    int pp_first, pp_last;  // of pp_split weighted, ends, chunks: layers
 } TrainPlan;
 
 // The fields beside the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -222,10 +230,13 @@ typedef enum {
     PLAN_RECOMPUTE_MODULES,
     PLAN_DISPATCH,
     PLAN_EP_OVERLAP,
+    PLAN_PP_SPLIT,
+    PLAN_PP_FIRST,
+    PLAN_PP_LAST,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 
-enum { PLAN_TEXT_BYTES = 400, PLAN_USUAL_CAPACITY = 200 };
+enum { PLAN_TEXT_BYTES = 450, PLAN_USUAL_CAPACITY = 200 };
 
 // Dtype of activations, gathered parameters and gradients before reduction.
 static inline Dtype plan_activation_dtype(const TrainPlan *plan) {

@@ -49,6 +49,11 @@ const char *const offload_names[OFFLOAD_COUNT] = {[OFFLOAD_NONE] = "none",
 const char *const pp_schedule_names[PP_SCHEDULE_COUNT] = {
     [PP_1F1B] = "1f1b", [PP_GPIPE] = "gpipe",        [PP_INTERLEAVED] = "interleaved", [PP_ZERO_BUBBLE] = "zero-bubble",
     [PP_ZBV] = "zbv",   [PP_DUALPIPEV] = "dualpipev"};
+const char *const pp_split_names[SPLIT_COUNT] = {[SPLIT_TARGET] = "target",
+                                                 [SPLIT_EVEN] = "even",
+                                                 [SPLIT_WEIGHTED] = "weighted",
+                                                 [SPLIT_ENDS] = "ends",
+                                                 [SPLIT_CHUNKS] = "chunks"};
 const char *const loss_form_names[LOSS_FORM_COUNT] = {
     [LOSS_TARGET] = "target", [LOSS_WHOLE] = "whole", [LOSS_CHUNKED] = "chunked", [LOSS_FUSED] = "fused"};
 const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT] = {
@@ -138,6 +143,10 @@ static bool has_stages(const TrainPlan *plan) {
 
 static bool has_virtual_stages(const TrainPlan *plan) {
     return has_stages(plan) && (plan->pp_schedule == PP_INTERLEAVED || plan->pp_schedule == PP_ZERO_BUBBLE);
+}
+
+static bool counts_ends(const TrainPlan *plan) {
+    return has_stages(plan) && plan->pp_split >= SPLIT_WEIGHTED;
 }
 
 static bool spreads_experts(const TrainPlan *plan) {
@@ -377,6 +386,26 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                          .option = {"ep-overlap", "off|on", NULL, "off",
                                     "tokens travel to experts and back beside the layers of another micro-step"},
                          .column = "a2a_overlap", .column_is_number = true},
+    [PLAN_PP_SPLIT] = {"pp_split", .label = "layers by stage", AT(pp_split), WORDS(pp_split_names),
+                       .matters = has_stages, .scope = PLAN_OF_SHAPE, .searched = true,
+                       .option = {"pp-split", "auto|target|even|weighted|ends|chunks", NULL,
+                                  "auto; predict, run, preflight: the target's own",
+                                  "which layers the stages of a pipeline hold: as many each, embedding and head "
+                                  "counting as layers, or so many on the first and last stage, or chunk; auto tries "
+                                  "what the target has where it is more even, target is its own",
+                                  RUNS}},
+    [PLAN_PP_FIRST] = {"pp_first", .label = "layers of the first stage", AT(pp_first), .high = 255,
+                       .matters = counts_ends, .scope = PLAN_OF_SHAPE,
+                       .option = {"pp-first", "auto|N", "layers", "auto; predict, run, preflight: 0",
+                                  "of --pp-split: layers that the embedding counts as, or that the first stage or "
+                                  "chunk holds; auto takes the most even split",
+                                  RUNS}},
+    [PLAN_PP_LAST] = {"pp_last", .label = "layers of the last stage", AT(pp_last), .high = 255, .matters = counts_ends,
+                      .scope = PLAN_OF_SHAPE,
+                      .option = {"pp-last", "auto|N", "layers", "auto; predict, run, preflight: 0",
+                                 "of --pp-split: layers that the head counts as, or that the last stage or chunk "
+                                 "holds; auto takes the most even split",
+                                 RUNS}},
 };
 
 int plan_get(const TrainPlan *plan, PlanFieldId id) {

@@ -17,7 +17,7 @@ StageLayers stage_layers(const ModelSpec *model, const TrainPlan *plan, const Ta
                          Arena *arena) {
     const int32_t stages = mesh_stages(&plan->mesh), parts = stages * plan_chunks(plan);
     int32_t *counts = ARENA_ARRAY(arena, int32_t, parts);
-    layer_splits[target->layer_rule]->cut(model, parts, counts);
+    split_layers(model, target, plan, counts);
     StageLayers held = {.tied_peer = -1, .chunks = ARENA_ARRAY(arena, StageChunk, plan_chunks(plan))};
     int32_t in_model = 0;
     for (int32_t part = 0; part < parts; in_model += counts[part++]) {

@@ -16,7 +16,7 @@ static const TargetVersion megatron_2022 = {
         SET(messages_in_turn, true),            // send_forward_recv_backward (pipeline_parallel/schedules.py)
         SET(runtime.messages_stop_host, true),  // batch_p2p_sync: torch.cuda.synchronize() behind batch_isend_irecv
                                                 // (pipeline_parallel/p2p_communication.py); overlap_p2p_comm has none
-        SET(layer_rule, LAYERS_EDGES_IF_UNEVEN),
+        SET(layer_rule, LAYERS_EDGES_IF_UNEVEN), SET(splits, PP_BIT(SPLIT_EVEN)),
         SET(ties_stages, true),  // _allreduce_word_embedding_grads (distributed/finalize_model_grads.py)
         SET(selective_flavour, SELECTIVE_CORE), SET(fused_projections, true),
         SET(deferred_reduce, true),  // main gradients are summed locally, reduced with the last micro-step
@@ -41,6 +41,10 @@ static const TargetVersion megatron_core = {
     .evidence = "41 published runs",
     .settings = SETTINGS(
         SET(tp_flavour, TP_SP), SET(sp_switch, true),  // --sequence-parallel
+        // account_for_embedding_ and account_for_loss_in_pipeline_split, num_layers_in_first_ and
+        // num_layers_in_last_pipeline_stage, pipeline_model_parallel_layout (transformer/transformer_config.py)
+        SET(splits, PP_BIT(SPLIT_EVEN) | PP_BIT(SPLIT_WEIGHTED) | PP_BIT(SPLIT_ENDS) | PP_BIT(SPLIT_CHUNKS)),
+        SET(edges_weigh_one, true),
         SET(expert_flavour, EXPERTS_PERMUTE_KERNELS),  // --moe-permute-fusion, in NeMo's and Megatron-Bridge's recipes
         // --moe-token-dispatcher-type allgather, or flex with --moe-flex-dispatcher-backend
         SET(dispatchers,

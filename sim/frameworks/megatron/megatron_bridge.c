@@ -18,7 +18,7 @@ static const char *bridge_refuse(const ConfigJob *job) {
                             "folder of its config.json with --model",
                             job->model->name);
     }
-    return megatron_refuse_stages(job);
+    return NULL;
 }
 
 // Of training/mixed_precision.py; their gathers in fp8 are switched off below.
@@ -103,6 +103,26 @@ static void write_experts(const ConfigJob *job, FILE *out) {
     }
 }
 
+static void write_stages(const ConfigJob *job, FILE *out) {
+    const TrainPlan *plan = job->plan;
+    const MegatronSplit split = megatron_split(job);
+    fputs("    cfg.model.pipeline_dtype = torch.bfloat16\n", out);
+    if (plan_chunks(plan) > 1) {
+        fprintf(out, "    cfg.model.virtual_pipeline_model_parallel_size = %d\n", plan_chunks(plan));
+    }
+    if (split.layout) {
+        fprintf(out, "    cfg.model.pipeline_model_parallel_layout = \"%s\"\n", megatron_layout(job));
+    }
+    if (split.first) {
+        fprintf(out,
+                "    cfg.model.num_layers_in_first_pipeline_stage = %d\n"
+                "    cfg.model.num_layers_in_last_pipeline_stage = %d\n",
+                split.first, split.last);
+    }
+    fputs(split.embedding ? "    cfg.model.account_for_embedding_in_pipeline_split = True\n" : "", out);
+    fputs(split.loss ? "    cfg.model.account_for_loss_in_pipeline_split = True\n" : "", out);
+}
+
 static void write_model(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     const int tp = export_axis(job, AXIS_TP), cp = export_axis(job, AXIS_CP), pp = mesh_stages(&plan->mesh);
@@ -113,10 +133,7 @@ static void write_model(const ConfigJob *job, FILE *out) {
             "    cfg.model.pipeline_model_parallel_size = %d\n",
             tp, tp > 1 && target_tp_flavour(job->target, plan) == TP_SP ? "True" : "False", cp, pp);
     if (pp > 1) {
-        fputs("    cfg.model.pipeline_dtype = torch.bfloat16\n", out);
-    }
-    if (plan_chunks(plan) > 1) {
-        fprintf(out, "    cfg.model.virtual_pipeline_model_parallel_size = %d\n", plan_chunks(plan));
+        write_stages(job, out);
     }
     if (cp > 1) {
         fprintf(out, "    cfg.model.cp_comm_type = \"%s\"\n", plan->cp_rotate == CP_ROTATE_RING ? "p2p" : "all_gather");

@@ -9,5 +9,14 @@ extern const ExportFormat export_megatron_flags, export_megatron_bridge;
 // The words of the modules that recompute=selective makes again, the first and each further one by its format.
 void megatron_modules(const ConfigJob *job, const char *first, const char *next, FILE *out);
 
-// Why its rule of layers by stage takes no such mesh; NULL.
-const char *megatron_refuse_stages(const ConfigJob *job);
+// ---- layers of the stages (megatron_stages.c)
+
+typedef struct MegatronSplit {
+    bool embedding, loss;  // counted as a layer
+    int first, last;       // layers of these stages; 0 = as many as the others
+    bool layout;           // only a layout says it
+} MegatronSplit;
+
+MegatronSplit megatron_split(const ConfigJob *job);
+const char *megatron_layout(const ConfigJob *job);  // pipeline_model_parallel_layout
+void megatron_write_split(const ConfigJob *job, FILE *out);

@@ -27,16 +27,6 @@ void megatron_modules(const ConfigJob *job, const char *first, const char *next,
     }
 }
 
-const char *megatron_refuse_stages(const ConfigJob *job) {
-    const int chunks = mesh_stages(&job->plan->mesh) * plan_chunks(job->plan);
-    return job->model->layers % chunks == 0
-               ? NULL
-               : arena_format(job->arena,
-                              "Megatron-LM stops at %d layers on %d stages and chunks unless told where each goes, "
-                              "which this file does not: use a pp and virtual stages that divide them",
-                              job->model->layers, chunks);
-}
-
 static const char *megatron_refuse(const ConfigJob *job) {
     const ModelSpec *model = job->model;
     if (model->experts.count > 0 && !knows_experts(model)) {
@@ -53,7 +43,7 @@ static const char *megatron_refuse(const ConfigJob *job) {
                             "no flags of Megatron-LM describe the layers of %s: use a llama, qwen or gpt2 model",
                             model->name);
     }
-    return megatron_refuse_stages(job);
+    return NULL;
 }
 
 static const char *dispatcher_words(const ConfigJob *job) {
@@ -140,9 +130,8 @@ static void write_parallelism(const ConfigJob *job, FILE *out) {
         fprintf(out, "    --expert-model-parallel-size %d --expert-tensor-parallel-size 1%s\n",
                 export_axis(job, AXIS_EP), plan->ep_overlap ? " --overlap-moe-expert-parallel-comm" : "");
     }
-    if (plan_chunks(plan) > 1) {
-        fprintf(out, "    --num-layers-per-virtual-pipeline-stage %d\n",
-                job->model->layers / (mesh_stages(&plan->mesh) * plan_chunks(plan)));
+    if (mesh_stages(&plan->mesh) > 1) {
+        megatron_write_split(job, out);
     }
     if (tp > 1 && target_tp_flavour(job->target, plan) == TP_SP) {
         fprintf(out, "    --sequence-parallel%s\n", plan->tp_overlap ? " --tp-comm-overlap" : "");

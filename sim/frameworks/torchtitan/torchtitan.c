@@ -15,6 +15,8 @@ static const TargetVersion torchtitan_0_2 = {
         SET(zigzag, true), SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP | AXES_EP),
         SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_GPIPE) | PP_BIT(PP_INTERLEAVED) | PP_BIT(PP_ZERO_BUBBLE) |
                               PP_BIT(PP_ZBV) | PP_BIT(PP_DUALPIPEV)),
+        // first_ and last_stage_less_layers, module_fqns_per_model_part (distributed/pipeline_parallel.py)
+        SET(splits, PP_BIT(SPLIT_EVEN) | PP_BIT(SPLIT_WEIGHTED) | PP_BIT(SPLIT_CHUNKS)),
         SET(pp_keeps_gathered, true),  // reshard_after_forward "default" is off with pp; REDUCE_GRAD after the last
                                        // backward (torch.distributed.pipelining.stage)
         SET(cp_allgather, true),       // 0.2.2 reads context_parallel_rotate_method in validation only

@@ -20,6 +20,11 @@ bool torchtitan_spreads_experts(const ConfigJob *job);
 bool torchtitan_other_dispatcher(const ConfigJob *job);
 const char *torchtitan_schedule_word(const TrainPlan *plan);
 const char *torchtitan_local_batch(const ConfigJob *job);   // a pipeline cuts it into its micro-batches
+bool torchtitan_counts_layers(const ConfigJob *job);        // stages follow from layers, or
+bool torchtitan_names_modules(const ConfigJob *job);        // each is named with its modules
+const char *torchtitan_first_less(const ConfigJob *job);    // layers that the embedding counts as
+const char *torchtitan_last_less(const ConfigJob *job);     // and the head
+const char *torchtitan_modules(const ConfigJob *job);       // module_fqns_per_model_part
 const char *torchtitan_stage_layers(const ConfigJob *job);  // pipeline_parallel_layers_per_stage
 const char *torchtitan_reshard(const ConfigJob *job);       // fsdp_reshard_after_forward
 const char *torchtitan_refuse_stages(const ConfigJob *job);

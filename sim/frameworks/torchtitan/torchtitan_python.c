@@ -45,13 +45,19 @@ static void write_stages(const ConfigJob *job, FILE *out) {
     fprintf(out,
             "        pipeline_parallel_degree=%d,\n"
             "        pipeline_parallel_schedule=\"%s\",\n"
-            "        %s=%d,\n"
-            "        pipeline_parallel_first_stage_less_layers=0,\n"
-            "        pipeline_parallel_last_stage_less_layers=0,\n"
-            "        pipeline_parallel_layers_per_stage=%s,\n",
+            "        %s=%d,\n",
             mesh_stages(&plan->mesh), torchtitan_schedule_word(plan),
             is_head(job) ? "num_pp_microbatches" : "pipeline_parallel_microbatch_size",
-            is_head(job) ? plan->grad_accum : plan->micro_batch, torchtitan_stage_layers(job));
+            is_head(job) ? plan->grad_accum : plan->micro_batch);
+    if (torchtitan_names_modules(job)) {
+        fprintf(out, "        module_fqns_per_model_part=%s,\n", torchtitan_modules(job));
+        return;
+    }
+    fprintf(out,
+            "        pipeline_parallel_first_stage_less_layers=%s,\n"
+            "        pipeline_parallel_last_stage_less_layers=%s,\n"
+            "        pipeline_parallel_layers_per_stage=%s,\n",
+            torchtitan_first_less(job), torchtitan_last_less(job), torchtitan_stage_layers(job));
 }
 
 static void write_parallelism(const ConfigJob *job, FILE *out) {

@@ -1,7 +1,9 @@
 // Pipelines in torchtitan's config (distributed/pipeline_parallel.py of v0.2.2). The local batch is cut into
 // micro-batches of pipeline_parallel_microbatch_size; accumulation beside them repeats whole schedules, which no plan
 // holds. Stages are even where embedding and head count as no layers (first and last_stage_less_layers 0). Not read: a
-// CSV of actions, modules by name.
+// CSV of actions; modules by name where the inner stages differ.
+
+#include <string.h>
 
 #include "sim/frameworks/torchtitan/torchtitan_files.h"
 #include "sim/frameworks/torchtitan/torchtitan_models.h"
@@ -31,13 +33,59 @@ const char *torchtitan_local_batch(const ConfigJob *job) {
     return arena_format(job->arena, "%lld", (long long)job->plan->micro_batch * micro_steps);
 }
 
+bool torchtitan_names_modules(const ConfigJob *job) {
+    return torchtitan_has_stages(job) && job->plan->pp_split == SPLIT_CHUNKS;
+}
+
+bool torchtitan_counts_layers(const ConfigJob *job) {
+    return torchtitan_has_stages(job) && job->plan->pp_split != SPLIT_CHUNKS;
+}
+
+static int first_less(const ConfigJob *job) {
+    return job->plan->pp_split == SPLIT_WEIGHTED ? job->plan->pp_first : 0;
+}
+
+static int last_less(const ConfigJob *job) {
+    return job->plan->pp_split == SPLIT_WEIGHTED ? job->plan->pp_last : 0;
+}
+
+const char *torchtitan_first_less(const ConfigJob *job) {
+    return arena_format(job->arena, "%d", first_less(job));
+}
+
+const char *torchtitan_last_less(const ConfigJob *job) {
+    return arena_format(job->arena, "%d", last_less(job));
+}
+
+// With the embedding and the head, as they are counted.
+static int counted_layers(const ConfigJob *job) {
+    return job->model->layers + first_less(job) + last_less(job);
+}
+
 const char *torchtitan_stage_layers(const ConfigJob *job) {
     const int stages = mesh_stages(&job->plan->mesh) * plan_chunks(job->plan);
-    return arena_format(job->arena, "%d", (job->model->layers + stages - 1) / stages);
+    return arena_format(job->arena, "%d", (counted_layers(job) + stages - 1) / stages);
+}
+
+const char *torchtitan_modules(const ConfigJob *job) {
+    const TrainPlan *plan = job->plan;
+    const int stages = mesh_stages(&plan->mesh) * plan_chunks(plan);
+    const int rest = job->model->layers - plan->pp_first - plan->pp_last, inner = stages > 2 ? rest / (stages - 2) : 0;
+    const char *text = "[[\"tok_embeddings\"";
+    for (int stage = 0, layer = 0; stage < stages; stage++) {
+        const int count = stage == 0 ? plan->pp_first : stage == stages - 1 ? plan->pp_last : inner;
+        text = stage == 0 ? text : arena_format(job->arena, "%s], [", text);
+        for (int i = 0; i < count; i++) {
+            const char *comma = i > 0 || stage == 0 ? ", " : "";
+            text = arena_format(job->arena, "%s%s\"layers.%d\"", text, comma, layer++);
+        }
+    }
+    return arena_format(job->arena, "%s%s\"norm\", \"output\"]]", text, plan->pp_last > 0 ? ", " : "");
 }
 
 const char *torchtitan_refuse_stages(const ConfigJob *job) {
-    const int pp = mesh_stages(&job->plan->mesh), stages = pp * plan_chunks(job->plan), layers = job->model->layers;
+    const int pp = mesh_stages(&job->plan->mesh), stages = pp * plan_chunks(job->plan);
+    const int layers = counted_layers(job);
     const int each = (layers + stages - 1) / stages, made = (layers + each - 1) / each;
     const bool looped = job->plan->pp_schedule != PP_1F1B && job->plan->pp_schedule != PP_GPIPE;
     if (pp > 1 && looped && stages == pp) {
@@ -45,7 +93,7 @@ const char *torchtitan_refuse_stages(const ConfigJob *job) {
                             "torchtitan runs %s with at least 2 stages on each rank: use --virtual-stages 2",
                             torchtitan_schedule_word(job->plan));
     }
-    if (pp > 1 && made != stages) {
+    if (torchtitan_counts_layers(job) && made != stages) {
         return arena_format(job->arena,
                             "torchtitan cuts %d layers by the layers of a stage, %d of which make %d stages and not "
                             "%d: use --virtual-stages with a number that divides the layers",
@@ -85,10 +133,11 @@ static Status read_chunks(Import *import, Error *error) {
     TRY(import_int(import, PIPELINE_KEY "first_stage_less_layers", 0, 1024, &first, error));
     TRY(import_int(import, PIPELINE_KEY "last_stage_less_layers", 0, 1024, &last, error));
     TRY(import_int(import, PIPELINE_KEY "layers_per_stage", 1, 1024, &layers, error));
-    if (first > 0 || last > 0) {
-        import_find(import, FINDING_UNMODELLED, NULL,
-                    "embedding and head count as %d and %d layers when stages are cut: predicted with even stages",
-                    first, last);
+    const bool named = import_has(import, "parallelism.module_fqns_per_model_part");
+    if (!named && (first > 0 || last > 0)) {
+        import->said.choice[PLAN_PP_SPLIT] = SPLIT_WEIGHTED;
+        import->said.choice[PLAN_PP_FIRST] = first;
+        import->said.choice[PLAN_PP_LAST] = last;
     }
     const int schedule = import->said.choice[PLAN_PP_SCHEDULE];
     if (schedule != PP_INTERLEAVED && schedule != PP_ZERO_BUBBLE) {
@@ -109,6 +158,47 @@ static Status read_chunks(Import *import, Error *error) {
     return STATUS_OK;
 }
 
+// Layers of a stage by the names of its modules.
+static int named_layers(const ConfigNode *stage) {
+    int layers = 0;
+    for (const ConfigNode *module = stage->first; module; module = module->next) {
+        layers += module->kind == NODE_SCALAR && strncmp(module->text, "layers.", strlen("layers.")) == 0;
+    }
+    return layers;
+}
+
+// Stages by the names of their modules, in the model's order; chunks of a rank follow from how many there are.
+static void read_modules(Import *import) {
+    static const char key[] = "parallelism.module_fqns_per_model_part";
+    const ConfigNode *list = import_has(import, key) ? import_at(import, key) : NULL;
+    ImportChoices *said = &import->said;
+    if (!list || list->kind != NODE_LIST) {
+        return;
+    }
+    const int stages = (int)list->child_count;
+    int inner = -1;
+    for (const ConfigNode *stage = list->first; stage; stage = stage->next) {
+        const bool end = stage == list->first || stage == list->last;
+        if (!end && inner >= 0 && named_layers(stage) != inner) {
+            import_refuse(import, key,
+                          "stages between the first and the last one differ, which no plan of ndtune holds");
+            return;
+        }
+        inner = end ? inner : named_layers(stage);
+    }
+    if (stages < 2 || stages % said->size[AXIS_PP] != 0) {
+        import_find(import, FINDING_REFUSED, key, "torchtitan stops: %d stages on %d ranks", stages,
+                    said->size[AXIS_PP]);
+        return;
+    }
+    said->choice[PLAN_PP_SPLIT] = SPLIT_CHUNKS;
+    said->choice[PLAN_PP_FIRST] = named_layers(list->first);
+    said->choice[PLAN_PP_LAST] = named_layers(list->last);
+    if (said->choice[PLAN_PP_SCHEDULE] == PP_INTERLEAVED || said->choice[PLAN_PP_SCHEDULE] == PP_ZERO_BUBBLE) {
+        said->choice[PLAN_VIRTUAL_STAGES] = stages / said->size[AXIS_PP];
+    }
+}
+
 Status torchtitan_read_stages(Import *import, Error *error) {
     static const char *const of_stages[] = {PIPELINE_KEY "first_stage_less_layers",
                                             PIPELINE_KEY "last_stage_less_layers", PIPELINE_KEY "layers_per_stage",
@@ -122,11 +212,9 @@ Status torchtitan_read_stages(Import *import, Error *error) {
     if (import_is_on(import, PIPELINE_KEY "schedule_csv")) {
         import_refuse(import, PIPELINE_KEY "schedule_csv", "a CSV of actions is no schedule that ndtune reads yet");
     }
-    if (import_has(import, "parallelism.module_fqns_per_model_part")) {
-        import_refuse(import, "parallelism.module_fqns_per_model_part", "stages named module by module are not read");
-    }
     said->choice[PLAN_PP_SCHEDULE] =
         said->choice[PLAN_PP_SCHEDULE] == IMPORT_UNSAID ? PP_1F1B : said->choice[PLAN_PP_SCHEDULE];
     TRY(read_chunks(import, error));
+    read_modules(import);
     return read_micro_batches(import, error);
 }

@@ -5,7 +5,8 @@
 
 #include "sim/step/splits/split.h"
 
-static void cut(const ModelSpec *model, int32_t chunks, int32_t *counts) {
+static void cut(const ModelSpec *model, const SplitShape *shape, int32_t *counts) {
+    const int32_t chunks = shape->chunks;
     const double hidden = model->hidden, layer = 4 * hidden * hidden + 3 * hidden * (double)model->ffn;
     const double all = layer * model->layers + (double)model->vocab * hidden;
     double sum = 0;

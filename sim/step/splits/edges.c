@@ -4,7 +4,8 @@
 
 #include "sim/step/splits/split.h"
 
-static void cut(const ModelSpec *model, int32_t chunks, int32_t *counts) {
+static void cut(const ModelSpec *model, const SplitShape *shape, int32_t *counts) {
+    const int32_t chunks = shape->chunks;
     const int32_t layers = model->layers;
     const bool even = layers % chunks == 0;
     const int32_t embedding = !even && (layers + 2) % chunks == 0;

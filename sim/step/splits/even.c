@@ -8,8 +8,8 @@ void split_evenly(int32_t layers, int32_t chunks, int32_t *counts) {
     }
 }
 
-static void cut(const ModelSpec *model, int32_t chunks, int32_t *counts) {
-    split_evenly(model->layers, chunks, counts);
+static void cut(const ModelSpec *model, const SplitShape *shape, int32_t *counts) {
+    split_evenly(model->layers, shape->chunks, counts);
 }
 
 extern const LayerSplit layer_split_even;

@@ -33,7 +33,8 @@ static bool fill(const Weights *weights, int64_t most, int32_t chunks, int32_t *
     return left == 0;
 }
 
-static void cut(const ModelSpec *model, int32_t chunks, int32_t *counts) {
+static void cut(const ModelSpec *model, const SplitShape *shape, int32_t *counts) {
+    const int32_t chunks = shape->chunks;
     const Weights weights = weights_of(model);
     int64_t too_little = 0, enough = 2 * weights.edge + weights.layer * weights.layers;
     while (enough - too_little > 1) {

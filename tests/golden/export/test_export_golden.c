@@ -105,8 +105,6 @@ Test(export_files, what_a_format_cannot_express_is_refused_in_a_sentence) {
          PLAN(1, 8, 2, 1, .zero = 3, .cp_rotate = CP_ROTATE_RING, .fused = FUSED_EAGER)},
         {"nanotron", "nanotron", "dp_shard=16", PLAN(2, 8, 1, 1, .zero = 1)},
         {"deepspeed", "deepspeed", "dp_shard=16", PLAN(2, 8, 1, 1, .zero = 3, .fused = FUSED_EAGER)},
-        {"megatron", "megatron", "a pp and virtual stages that divide them",
-         STAGES(3, 8, 1, .zero = 1, .micro_batch = 1, .grad_accum = 4, .attention = ATTENTION_CUDNN)},
         {"deepspeed",
          "deepspeed",
          "--as accelerate-deepspeed",
@@ -210,4 +208,28 @@ Test(export_files, a_path_that_is_no_utf8_is_refused) {
     cr_expect_null(exported("accelerate-yaml", &made, &error));
     cr_expect(strstr(error.message, "UTF-8"), "%s", error.message);
     arena_free(&made.arena);
+}
+
+// Where layers do not divide, the rule of the target says which stages have one more, and the file says it too.
+Test(export_files, megatron_is_told_where_layers_go_that_do_not_divide) {
+    static const struct {
+        int stages;
+        const char *words;
+    } cases[] = {{5, "--pipeline-model-parallel-layout \"Et*7|t*7|(t*6|)*2t*6L\"\n"},
+                 {11, "    --account-for-loss-in-pipeline-split\n"},
+                 {17, "    --account-for-embedding-in-pipeline-split\n"},
+                 {7, "--pipeline-model-parallel-layout \"Et*5|(t*5|)*3(t*4|)*2t*4L\"\n"},
+                 {4, "--pipeline-model-parallel-size 4\n    --use-distributed-optimizer"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Case made;
+        Error error = {0};
+        const TrainPlan plan =
+            STAGES(cases[i].stages, 8, 1, .zero = 1, .micro_batch = 1, .grad_accum = 32, .attention = ATTENTION_CUDNN);
+        case_fill(&made, "llama-3-8b", "megatron", &plan);
+        char *text = exported("megatron", &made, &error);
+        cr_assert_not_null(text, "%s", error.message);
+        cr_expect(strstr(text, cases[i].words), "pp=%d has no %s", cases[i].stages, cases[i].words);
+        free(text);
+        arena_free(&made.arena);
+    }
 }

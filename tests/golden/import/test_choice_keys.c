@@ -132,6 +132,11 @@ static const Choice of_torchtitan[] = {
     {"parallelism.pipeline_parallel_schedule_csv", STAGES2("schedule_csv = \"actions.csv\"\n"), NULL},
     {"parallelism.module_fqns_per_model_part",
      STAGES2("microbatch_size = 1\n") "module_fqns_per_model_part = [[\"a\"]]\n", NULL},
+    {NULL,
+     STAGES2("microbatch_size = 1\n") "module_fqns_per_model_part = [[\"tok_embeddings\", \"layers.0\"], "
+                                      "[\"layers.1\", \"layers.2\", \"norm\", \"output\"]]\n",
+     STAGES2("microbatch_size = 1\n")},
+    {NULL, STAGES2("last_stage_less_layers = 3\n"), STAGES2("last_stage_less_layers = 2\n")},
     {NULL, NULL, NULL}};
 
 #define STAGE3(more) "{\"zero_optimization\": {\"stage\": 3" more "}}"

@@ -42,7 +42,10 @@ bool pipeline_request(const Mesh *mesh, const PipelineChoice *choice, RunRequest
                       .reshard = choice->reshard,
                       .recompute = choice->recompute,
                       .pp_schedule = choice->schedule,
-                      .virtual_stages = choice->virtual_stages};
+                      .virtual_stages = choice->virtual_stages,
+                      .pp_split = choice->split,
+                      .pp_first = choice->first,
+                      .pp_last = choice->last};
     Arena arena = {0};
     RunOptions options = case_options();
     const char *reason = NULL;

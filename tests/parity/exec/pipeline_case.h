@@ -11,6 +11,8 @@ typedef struct PipelineChoice {
     int zero;
     Reshard reshard;
     Recompute recompute;
+    PpSplit split;
+    int first, last;  // layers, of splits that say them
 } PipelineChoice;
 
 // Shapes of a world with more than one stage; how many were written.

@@ -52,6 +52,35 @@ Test(pipelines, a_stage_without_layers_trains_as_one_rank) {
     pipeline_trains(&request, &worst);
 }
 
+// Of 8 layers: 2 3 2 1; 1 3 3 1; 3 and 5; 1 3, 3 1 in two chunks each; 0 4, 4 0, the first with the embedding alone.
+Test(pipelines, uneven_splits_train_as_one_rank) {
+    static const struct {
+        const char *mesh;
+        PipelineChoice choice;
+    } cases[] = {
+        {"pp=4", {.schedule = PP_1F1B, .virtual_stages = 1, .split = SPLIT_WEIGHTED, .first = 1, .last = 1}},
+        {"pp=4,tp=2", {.schedule = PP_1F1B, .virtual_stages = 1, .split = SPLIT_ENDS, .first = 1, .last = 1}},
+        {"pp=2,dp_shard=2",
+         {.schedule = PP_1F1B, .virtual_stages = 1, .zero = 3, .split = SPLIT_ENDS, .first = 3, .last = 5}},
+        {"pp=2,cp=2",
+         {.schedule = PP_INTERLEAVED, .virtual_stages = 2, .zero = 1, .split = SPLIT_CHUNKS, .first = 1, .last = 1}},
+        {"pp=2", {.schedule = PP_INTERLEAVED, .virtual_stages = 2, .split = SPLIT_CHUNKS, .first = 0, .last = 0}},
+        {"pp=2", {.schedule = PP_ZBV, .virtual_stages = 2, .split = SPLIT_CHUNKS, .first = 3, .last = 1}},
+        {"pp=2", {.schedule = PP_ZERO_BUBBLE, .virtual_stages = 2, .split = SPLIT_WEIGHTED, .first = 0, .last = 2}},
+    };
+    Deviation worst = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Mesh mesh;
+        Error error = {0};
+        RunRequest request;
+        cr_assert(mesh_parse(cases[i].mesh, &mesh, &error) == STATUS_OK, "%s", error.message);
+        cr_assert(pipeline_request(&mesh, &cases[i].choice, &request), "%s is refused", cases[i].mesh);
+        pipeline_trains(&request, &worst);
+    }
+    cr_log_warn("uneven splits: step 1 loss %.1e norm %.1e, last step loss %.1e norm %.1e", worst.loss_first,
+                worst.norm_first, worst.loss_last, worst.norm_last);
+}
+
 // ---------------------------------------------------------------------------------------------- how it is run
 
 typedef struct Case {

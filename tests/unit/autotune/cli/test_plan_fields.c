@@ -33,6 +33,7 @@ static TrainPlan plan_with(PlanFieldId id, int value) {
                       .recompute = id == PLAN_RECOMPUTE_MODULES ? RECOMPUTE_SELECTIVE : RECOMPUTE_FULL,
                       .pp_schedule = PP_INTERLEAVED,
                       .virtual_stages = 2,
+                      .pp_split = SPLIT_ENDS,
                       .finetune = FINETUNE_LORA};
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         plan.mesh.size[axis] = AXES_OWN & AXIS_BIT(axis) ? 2 : 1;

@@ -1,0 +1,80 @@
+// Splits that a plan says: the numbers must come out even, as the frameworks that have them assert.
+
+#include "sim/frameworks/target.h"
+
+static bool is_folded(const TrainPlan *plan) {
+    return plan->pp_schedule == PP_ZBV || plan->pp_schedule == PP_DUALPIPEV;
+}
+
+static int32_t parts_of(const TrainPlan *plan) {
+    return mesh_stages(&plan->mesh) * plan_chunks(plan);
+}
+
+static const char *refuse_weights(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const int32_t parts = parts_of(plan), all = model->layers + plan->pp_first + plan->pp_last;
+    const int32_t fewest = all / parts;
+    if (target->edges_weigh_one && (plan->pp_first > 1 || plan->pp_last > 1 || all % parts != 0)) {
+        return arena_format(arena,
+                            "%s counts embedding and loss as one layer or none, and the %d of %s with them, %d, must "
+                            "divide by %d: use pp_split ends or chunks",
+                            target->name, model->layers, model->name, all, parts);
+    }
+    if (fewest == 0 || plan->pp_first > fewest || plan->pp_last > fewest) {
+        return arena_format(arena,
+                            "embedding and head cannot count as %d and %d layers where a stage or chunk has %d: use "
+                            "less",
+                            plan->pp_first, plan->pp_last, fewest);
+    }
+    return NULL;
+}
+
+// Of units: stages, or chunks of all stages; each of the ends in `cut` parts.
+static const char *refuse_ends(const ModelSpec *model, const TrainPlan *plan, const char *unit, int32_t units,
+                               int32_t cut, Arena *arena) {
+    const int32_t rest = model->layers - plan->pp_first - plan->pp_last, inner = units - 2;
+    const bool even = inner == 0 ? rest == 0 : rest >= 0 && rest % (inner * cut) == 0;
+    if (even && plan->pp_first % cut == 0 && plan->pp_last % cut == 0) {
+        return NULL;
+    }
+    return arena_format(arena,
+                        "pp_first=%d and pp_last=%d leave %d layers of %s to %d %ss between, which must hold as many "
+                        "each%s: use other numbers, or leave them out",
+                        plan->pp_first, plan->pp_last, rest, model->name, inner, unit,
+                        cut > 1 ? ", in chunks of as many" : "");
+}
+
+const char *target_refuse_split(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const int32_t stages = mesh_stages(&plan->mesh), parts = parts_of(plan);
+    if (plan->pp_split == SPLIT_TARGET || stages == 1) {
+        return NULL;
+    }
+    const char *word = pp_split_names[plan->pp_split];
+    if (!(target->splits & PP_BIT(plan->pp_split))) {
+        return arena_format(arena, "%s has no pp_split=%s: use pp_split target", target->name, word);
+    }
+    if (plan->pp_split == SPLIT_ENDS && is_folded(plan)) {
+        return arena_format(arena, "pp_schedule=%s has the first and the last chunk on one stage: use pp_split chunks",
+                            pp_schedule_names[plan->pp_schedule]);
+    }
+    if (plan->pp_split == SPLIT_ENDS && target->edges_weigh_one && (plan->pp_first == 0 || plan->pp_last == 0)) {
+        return arena_format(arena, "%s has layers on the first and on the last stage: use pp_split chunks",
+                            target->name);
+    }
+    if (plan->pp_split == SPLIT_EVEN && target->edges_weigh_one && model->layers % parts != 0) {
+        return arena_format(arena, "%s stops at %d layers on %d stages and chunks: use pp_split target", target->name,
+                            model->layers, parts);
+    }
+    switch (plan->pp_split) {
+    case SPLIT_WEIGHTED:
+        return refuse_weights(target, model, plan, arena);
+    case SPLIT_ENDS:
+        return refuse_ends(model, plan, "stage", stages, plan_chunks(plan), arena);
+    case SPLIT_CHUNKS:
+        return refuse_ends(model, plan, "chunk", parts, 1, arena);
+    case SPLIT_TARGET:
+    case SPLIT_EVEN:
+    case SPLIT_COUNT:
+        break;
+    }
+    return NULL;
+}

@@ -1,0 +1,76 @@
+// The most even split of those that two numbers say. A stage's weight is what it computes: matrices and attention of
+// its layers, head and loss on the last one; the embedding is read, not computed. Not weighed: messages, the chunks of
+// a stage one by one.
+
+#include <math.h>
+
+#include "sim/step/splits/split.h"
+
+enum { MOST_PARTS = 512, MOST_LAYERS = 256 };
+static const double WORTH_IT = 0.97;  // ours: of the slowest stage's time; a search has enough to try
+
+typedef struct Balance {
+    const ModelSpec *model;
+    const Target *target;
+    double head;  // in layers
+    bool folded;
+} Balance;
+
+// A token's attention takes as much as seq x heads x head_dim parameters more: two products over half of the sequence.
+static double head_layers(const ModelSpec *model, const TrainPlan *plan) {
+    const double q = (double)model->heads * model->head_dim, kv = (double)model->kv_heads * model->head_dim;
+    const double matrices = 2 * q + 2 * kv + (model->mlp == MLP_GATED ? 3.0 : 2.0) * (double)model->ffn;
+    const double layer = matrices * model->hidden + (double)plan->seq * q;
+    const double again = plan->recompute == RECOMPUTE_FULL ? 4.0 / 3 : 1;
+    return (double)model->vocab * model->hidden / (layer * again);
+}
+
+static double slowest(const Balance *balance, const TrainPlan *plan) {
+    const int32_t stages = mesh_stages(&plan->mesh), parts = split_parts(plan);
+    int32_t counts[MOST_PARTS];
+    double of_stage[MOST_PARTS] = {0}, most = 0;
+    split_layers(balance->model, balance->target, plan, counts);
+    for (int32_t part = 0; part < parts; part++) {
+        const bool back = balance->folded && part / stages % 2 == 1;
+        const int32_t stage = back ? stages - 1 - part % stages : part % stages;
+        of_stage[stage] += counts[part] + (part == parts - 1 ? balance->head : 0);
+    }
+    for (int32_t stage = 0; stage < stages; stage++) {
+        most = fmax(most, of_stage[stage]);
+    }
+    return most;
+}
+
+static bool is_legal(const Balance *balance, const TrainPlan *plan) {
+    Arena arena = {0};
+    const char *reason = target_refuse_split(balance->target, balance->model, plan, &arena);
+    arena_free(&arena);
+    return reason == NULL;
+}
+
+bool split_balance(const ModelSpec *model, const Target *target, TrainPlan *plan) {
+    const int32_t parts = split_parts(plan), layers = model->layers, stages = mesh_stages(&plan->mesh);
+    const Balance balance = {model, target, head_layers(model, plan),
+                             plan->pp_schedule == PP_ZBV || plan->pp_schedule == PP_DUALPIPEV};
+    if (parts > MOST_PARTS || layers > MOST_LAYERS || plan->pp_split < SPLIT_WEIGHTED) {
+        return false;
+    }
+    TrainPlan tried = *plan, own = *plan;
+    own.pp_split = SPLIT_TARGET;
+    double best = slowest(&balance, &own) * WORTH_IT;
+    const double least = (layers + balance.head) / stages;
+    const int32_t units = plan->pp_split == SPLIT_ENDS ? stages : parts;
+    const int32_t most = plan->pp_split == SPLIT_WEIGHTED ? layers / units : 2 * (layers / units) + 1;
+    bool found = false;
+    for (tried.pp_first = 0; least <= best && tried.pp_first <= most; tried.pp_first++) {
+        for (tried.pp_last = 0; tried.pp_last <= most; tried.pp_last++) {
+            double time;
+            if (is_legal(&balance, &tried) && (time = slowest(&balance, &tried)) < best) {
+                *plan = tried;
+                best = time;
+                found = true;
+            }
+        }
+    }
+    return found;
+}

@@ -1,0 +1,49 @@
+# Written by ndtune 0.1.0 for torchtitan 0.3 (@head: its main branch of 2026-08).
+# Mesh: pp=4,dp_shard=8, 32 ranks on 4 nodes of box (8 each).
+# Batch: 128 sequences of 4096 tokens per optimizer step = micro-batch 2 x dp_replicate 1 x dp_shard 8 x accumulation 8.
+# Predicted (80 % interval; no measured run of torchtitan 0.3; 118 of other versions, none on ): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
+#   Predicted for torchtitan@0.3 on the model llama-3.1-8b: bf16, recompute none, attention flash, kernels compiled.
+# Launch on every node, MASTER_ADDR naming the first and NODE_RANK counting them: torchrun --nnodes 4 --nproc-per-node 8 --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port 29500 -m torchtitan.train --module ndtune_recipe --config train  # ndtune_recipe.py lies in this folder under that name
+# Made by: ndtune export --as 'it'
+
+from dataclasses import replace
+
+from torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss
+from torchtitan.config import CompileConfig, ParallelismConfig
+from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC  # noqa: F401
+from torchtitan.models.common.config_utils import decoder_vocab_size
+from torchtitan.models.llama3 import model_registry
+from torchtitan.models.llama3.config_registry import llama3_debugmodel
+from torchtitan.trainer import Trainer
+
+
+def train() -> Trainer.Config:
+    config = llama3_debugmodel()  # yours: data, optimizer, tokenizer
+    config.model_spec = model_registry("8B")
+    config.loss = ChunkedLossWrapper.Config(
+        loss_fn=CrossEntropyLoss.Config(global_vocab_size=decoder_vocab_size(config.model_spec))
+    )
+    config.training = replace(
+        config.training,
+        local_batch_size=16,
+        global_batch_size=128,
+        seq_len=4096,
+        dtype="float32",
+        mixed_precision_param="bfloat16",
+        mixed_precision_reduce="float32",
+        disable_cuda_graphs=True,
+    )
+    config.parallelism = ParallelismConfig(
+        data_parallel_replicate_degree=1,
+        data_parallel_shard_degree=8,
+        context_parallel_degree=1,
+        tensor_parallel_degree=1,
+        pipeline_parallel_degree=4,
+        pipeline_parallel_schedule="1F1B",
+        pipeline_parallel_microbatch_size=2,
+        module_fqns_per_model_part=[["tok_embeddings", "layers.0", "layers.1", "layers.2", "layers.3", "layers.4", "layers.5", "layers.6", "layers.7"], ["layers.8", "layers.9", "layers.10", "layers.11", "layers.12", "layers.13", "layers.14", "layers.15", "layers.16"], ["layers.17", "layers.18", "layers.19", "layers.20", "layers.21", "layers.22", "layers.23", "layers.24", "layers.25"], ["layers.26", "layers.27", "layers.28", "layers.29", "layers.30", "layers.31", "norm", "output"]],
+        fsdp_reshard_after_forward="default",
+    )
+    config.activation_checkpoint = None
+    config.compile = CompileConfig(enable=True, enable_async_tensor_parallel=False)
+    return config
