@@ -129,6 +129,10 @@ void cluster_hash_products(const ClusterProfile *profile, Dtype dtype, Hash *has
     arena_free(&arena);
 }
 
+static bool is_hashed(const ClusterSlot *slot) {
+    return slot->field->need == FIELD_REQUIRED || (slot->field->need == FIELD_WHAT_IF && cluster_slot_value(slot) > 0);
+}
+
 void cluster_hash(const ClusterProfile *profile, Hash *hash) {
     Arena arena = {0};
     ClusterProfile copy = *profile;
@@ -137,11 +141,11 @@ void cluster_hash(const ClusterProfile *profile, Hash *hash) {
     hash_int(hash, profile->accelerator.device_class);
     int optional = 0;  // left out: nothing that is stored under the hash reads them (offload)
     for (int i = 0; i < slots.count; i++) {
-        optional += slots.rows[i].field->optional;
+        optional += !is_hashed(&slots.rows[i]);
     }
     hash_int(hash, slots.count - optional);
     for (int i = 0; i < slots.count; i++) {
-        if (!slots.rows[i].field->optional) {
+        if (is_hashed(&slots.rows[i])) {
             hash_text(hash, slots.rows[i].path);
             hash_double(hash, cluster_slot_value(&slots.rows[i]));
         }

@@ -108,6 +108,7 @@ typedef struct Node {
     LinkCurve p2p;     // send/recv and all-to-all
     double ring_ctas;  // SMs that a ring collective takes
     double nvls_ctas;
+    double symmetric_ctas;  // of gathers and reductions in registered symmetric memory; 0 = they are not (a what-if)
     GroupRate groups[CLUSTER_MAX_GROUPS];  // by ascending ranks; none on switched nodes
     int group_count;
 } Node;
@@ -136,6 +137,7 @@ typedef struct Fabric {
     double p2p_efficiency;       // share of a NIC that one flow reaches
     LinkCurve p2p;               // bandwidth unused: comes from the NICs
     double p2p_ctas;             // SMs that a send and receive across nodes take
+    double sharp_ctas;           // that collectives summed in the switches take; 0 = they are not (a what-if)
     double exchange_efficiency;  // share of a NIC that all-to-alls reach; 0 = as InfiniBand
     double exchange_peer_s;      // start-up of an all-to-all for each rank on other nodes; 0 = as InfiniBand
     FabricTier tier[CLUSTER_TIERS];

@@ -17,9 +17,9 @@ const ClusterText cluster_texts[CLUSTER_TEXT_COUNT] = {
 };
 
 #define NUMBER(path, type, member, unit, low, high)                                                                    \
-    { path, offsetof(type, member), FIELD_NUMBER, unit, low, high, false }
+    { path, offsetof(type, member), FIELD_NUMBER, unit, low, high, FIELD_REQUIRED }
 #define INTEGER(path, type, member, unit, low, high)                                                                   \
-    { path, offsetof(type, member), FIELD_INTEGER, unit, low, high, false }
+    { path, offsetof(type, member), FIELD_INTEGER, unit, low, high, FIELD_REQUIRED }
 
 static const double byte_rate_high = 1e16;  // bytes/s
 static const double flop_rate_high = 1e19;  // flop/s
@@ -63,7 +63,9 @@ static const ClusterField attention_fields[] = {
 
 #define PLACE(path, unit, low, high) NUMBER(#path, ClusterProfile, path, unit, low, high)
 #define OPTIONAL(path, unit, high)                                                                                     \
-    { #path, offsetof(ClusterProfile, path), FIELD_NUMBER, unit, 0.0, high, true }
+    { #path, offsetof(ClusterProfile, path), FIELD_NUMBER, unit, 0.0, high, FIELD_OPTIONAL }
+#define WHAT_IF(path, unit, high)                                                                                      \
+    { #path, offsetof(ClusterProfile, path), FIELD_NUMBER, unit, 0.0, high, FIELD_WHAT_IF }
 // Level n of the network is element n - 1; a plain [] would count from 0.
 #define TIER(n)                                                                                                        \
     INTEGER("fabric.tier" #n ".nodes", ClusterProfile, fabric.tier[n - 1].nodes, "1", 0, 1e6),                         \
@@ -124,6 +126,8 @@ static const ClusterField system_fields[] = {
     OPTIONAL(node.host_memory_bytes, "bytes", 1e15),
     OPTIONAL(fabric.exchange_efficiency, "1", 1.0),
     OPTIONAL(fabric.exchange_peer_s, "s", latency_high_s),
+    WHAT_IF(node.symmetric_ctas, "1", 1e6),
+    WHAT_IF(fabric.sharp_ctas, "1", 1e6),
 };
 
 #define GROUP(name, unit, low, high) NUMBER(#name, GroupRate, name, unit, low, high)

@@ -8,13 +8,16 @@
 
 typedef enum { FIELD_NUMBER, FIELD_INTEGER } FieldType;
 
+// WHAT_IF: optional, and hashed where it is not 0.
+typedef enum { FIELD_REQUIRED, FIELD_OPTIONAL, FIELD_WHAT_IF } FieldNeed;
+
 typedef struct ClusterField {
     const char *path;  // below its section
     size_t offset;     // in ClusterProfile, GemmRate or AttentionRate
     FieldType type;
     const char *unit;  // "bytes", "bytes/s", "s", "flop/s", "W", "usd/h", "1"
     double low, high;  // inclusive
-    bool optional;     // 0 where a file does not say it, as those from before there was the field
+    FieldNeed need;    // optional: 0 where a file does not say it, as those from before there was the field
 } ClusterField;
 
 // A field of one profile: the table row and where its value is.

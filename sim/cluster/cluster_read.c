@@ -218,7 +218,7 @@ static Status read_origin(const Reading *reading, const JsonReader *leaf, Proven
 static Status read_slot(const Reading *reading, const ClusterSlot *slot, Provenance *row, Error *error) {
     static const char *const keys[] = {"value", "source", "grade"};
     json_t *object = value_at(reading->root, slot->path);
-    if (!object && slot->field->optional) {
+    if (!object && slot->field->need != FIELD_REQUIRED) {
         *row = (Provenance){.path = slot->path, .source = "not known", .grade = GRADE_ESTIMATED};
         cluster_slot_store(slot, 0);
         return STATUS_OK;

@@ -5,7 +5,8 @@
 
 #include "sim/cost/cost.h"
 
-extern const CollectiveAlgorithm collective_ring, collective_tree, collective_nvls, collective_p2p, collective_exchange;
+extern const CollectiveAlgorithm collective_ring, collective_tree, collective_nvls, collective_p2p, collective_exchange,
+    collective_symmetric, collective_sharp;
 
 // start + transfer + the pipelining loss between them: T of collectives.md 6.1 with W/B = transfer_s.
 double collective_curve_s(double start_s, double transfer_s, const LinkCurve *curve);

@@ -38,7 +38,7 @@ static const CastBytes cast_bytes[FP8_RECIPE_COUNT][GEMM_ROLE_COUNT] = {
     [FP8_ROWWISE_BF16] = {{3, 3, 0}, {3, 3, 0}, {0, 0, 0}},
 };
 // torchao's of the recipes that both have: each product casts its own operands (mxfp8_cublas of the same account; the
-// triton kernels of nvfp4 in pytorch/torchtitan 0.3, which read the largest value first).
+// triton kernels of its nvfp4_training, which read the largest value first).
 static const CastBytes mx_bytes = {3, 3, 0}, nvfp4_bytes = {4.5625, 4.5625, 0};  // x and w, dy and w, dy and x
 
 static const CastBytes *bytes_of(const Lowering *lowering, GemmRole role) {

@@ -8,8 +8,8 @@
 
 from dataclasses import replace
 
-from torchtitan.components.quantization import Float8LinearConverter
 from torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss
+from torchtitan.components.quantization import Float8LinearConverter
 from torchtitan.config import CompileConfig, ParallelismConfig
 from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC  # noqa: F401
 from torchtitan.models.common.config_utils import decoder_vocab_size

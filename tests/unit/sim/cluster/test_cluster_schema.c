@@ -131,7 +131,7 @@ Test(cluster_schema, a_file_that_extends_nothing_must_state_every_number) {
         if (strncmp(path, "targets.", 8) == 0) {
             continue;  // what ndtune calibrate adds
         }
-        if (slots.rows[i].field->optional) {
+        if (slots.rows[i].field->need != FIELD_REQUIRED) {
             continue;  // 0 where it is left out
         }
         json_t *object = json_object_get(schema, "then");

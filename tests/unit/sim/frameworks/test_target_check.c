@@ -286,35 +286,6 @@ Test(target_check, a_rotation_must_be_one_that_the_target_runs) {
     check_legal(accelerate, &plan);
 }
 
-Test(target_check, fp8_runs_where_the_target_has_it_with_the_recipes_that_it_has) {
-    const Target *megatron, *torchtitan, *newest;
-    Error error = {0};
-    cr_assert_eq(target_find("megatron", &megatron, &error), STATUS_OK);
-    cr_assert_eq(target_find("torchtitan", &torchtitan, &error), STATUS_OK);
-    TrainPlan plan = plan_of(ndtune, 1, 8, 1, 1);
-    plan.precision = DTYPE_FP8;
-    check_reason(ndtune, &plan, "ndtune does not run fp8: use precision bf16");
-    check_legal(accelerate, &plan);
-    plan.fp8_recipe = FP8_DELAYED;
-    check_reason(torchtitan, &plan,
-                 "torchtitan has no fp8_recipe=delayed: use fp8_recipe tensorwise, rowwise or rowwise-bf16");
-    plan.fp8_recipe = FP8_ROWWISE;
-    plan.zero = 1;
-    check_reason(megatron, &plan,
-                 "megatron has no fp8_recipe=rowwise: use fp8_recipe tensorwise, delayed, mxfp8, blockwise or nvfp4");
-    cr_assert_eq(target_find("torchtitan@0.3", &newest, &error), STATUS_OK);
-    plan = plan_of(newest, 1, 8, 1, 1);
-    plan.precision = DTYPE_FP8;
-    plan.fp8_recipe = FP8_TENSORWISE;
-    check_reason(newest, &plan,
-                 "torchtitan has no fp8_recipe=tensorwise: use fp8_recipe rowwise, mxfp8, nvfp4 or rowwise-bf16");
-    cr_assert_eq(target_default_fp8(newest), FP8_ROWWISE);
-    plan = plan_of(accelerate, 1, 4, 1, 2);
-    plan.precision = DTYPE_FP8;
-    check_reason(accelerate, &plan, "accelerate does not run fp8 beside tp=2: use tp=1 or precision bf16");
-    check_legal(torchtitan, &plan);
-}
-
 Test(target_check, bf16_masters_are_refused_where_the_target_keeps_fp32_ones) {
     TrainPlan plan = plan_of(accelerate, 1, 8, 1, 1);
     plan.bf16_master = true;
@@ -606,23 +577,4 @@ Test(target_check, adapters_of_megatron_core_have_a_rank_that_tp_divides) {
     check_legal(bridge, &plan);
     plan.lora_rank = 6;
     check_reason(bridge, &plan, "the rank of adapters, 6, is cut over tp=4: use a --lora-rank that it divides");
-}
-
-// Its context-parallel group is sp x cp: chunks from either end, and a ring between groups.
-Test(target_check, megatrons_a2a_cuts_heads_and_sequences_and_its_outer_ranks_are_a_ring) {
-    const Target *megatron;
-    Error error = {0};
-    cr_assert_eq(target_find("megatron@0.19", &megatron, &error), STATUS_OK);
-    Mesh mesh = {.size = SIZES(1, 1, 2, 1)};
-    mesh.size[AXIS_SP] = 4;
-    TrainPlan plan = plan_on(megatron, &mesh);
-    plan.cp_rotate = CP_ROTATE_RING;
-    check_legal(megatron, &plan);
-    plan.cp_rotate = CP_ROTATE_ALLGATHER;
-    check_reason(megatron, &plan, "a2a+p2p (sp=4 with cp=2) moves keys and values in a ring: use cp_rotate ring");
-    plan.mesh.size[AXIS_CP] = 1;
-    plan.seq = 4100;
-    check_reason(megatron, &plan, "seq=4100 cannot be cut into the 8 equal chunks of sp x cp = 4: use seq 4104");
-    cr_assert_eq(target_find("megatron@2022", &megatron, &error), STATUS_OK);
-    check_reason(megatron, &plan, "megatron has no sp: use sp=1");
 }

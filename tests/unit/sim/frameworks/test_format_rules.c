@@ -1,0 +1,95 @@
+// Legality of fp8's recipes, and of all-to-alls over heads where their group is context parallelism's.
+
+#include <criterion/criterion.h>
+
+#include "sim/frameworks/target.h"
+#include "sim/frameworks/target_choices.h"
+#include "tests/support/sizes.h"
+
+static Arena arena;
+static ModelSpec model;
+
+static const Target *found(const char *name) {
+    const Target *target = NULL;
+    Error error = {0};
+    cr_assert_eq(target_find(name, &target, &error), STATUS_OK);
+    return target;
+}
+
+static void begin(void) {
+    Error error = {0};
+    cr_assert_eq(model_find("llama-3-8b", NULL, &model, &error), STATUS_OK);
+}
+
+static void end(void) {
+    arena_free(&arena);
+}
+
+TestSuite(format_rules, .init = begin, .fini = end);
+
+static TrainPlan plan_on(const Target *target, const Mesh *mesh) {
+    TrainPlan plan = {.mesh = *mesh, .seq = 4096, .micro_batch = 1, .grad_accum = 1, .precision = DTYPE_BF16};
+    plan.zero = target_default_zero(target, &plan.mesh);
+    plan.cp_rotate = target_default_rotate(target);
+    plan_canonical(&plan);
+    return plan;
+}
+
+static TrainPlan plan_of(const Target *target, int shard, int tp) {
+    return plan_on(target, &(Mesh){.size = SIZES(1, shard, 1, tp)});
+}
+
+static void check_legal(const Target *target, const TrainPlan *plan) {
+    const char *reason = "not touched";
+    target_check(target, &model, plan, &arena, &reason);
+    cr_assert_null(reason, "%s", reason);
+}
+
+static void check_reason(const Target *target, const TrainPlan *plan, const char *sentence) {
+    const char *reason = NULL;
+    target_check(target, &model, plan, &arena, &reason);
+    cr_assert_not_null(reason, "legal, expected: %s", sentence);
+    cr_assert_str_eq(reason, sentence);
+}
+
+Test(format_rules, fp8_runs_where_the_target_has_it_with_the_recipes_that_it_has) {
+    const Target *accelerate = found("accelerate"), *ndtune = found("ndtune");
+    const Target *megatron = found("megatron"), *torchtitan = found("torchtitan"), *newest = found("torchtitan@0.3");
+    TrainPlan plan = plan_of(ndtune, 8, 1);
+    plan.precision = DTYPE_FP8;
+    check_reason(ndtune, &plan, "ndtune does not run fp8: use precision bf16");
+    check_legal(accelerate, &plan);
+    plan.fp8_recipe = FP8_DELAYED;
+    check_reason(torchtitan, &plan,
+                 "torchtitan has no fp8_recipe=delayed: use fp8_recipe tensorwise, rowwise or rowwise-bf16");
+    plan.fp8_recipe = FP8_ROWWISE;
+    plan.zero = 1;
+    check_reason(megatron, &plan,
+                 "megatron has no fp8_recipe=rowwise: use fp8_recipe tensorwise, delayed, mxfp8, blockwise or nvfp4");
+    plan = plan_of(newest, 8, 1);
+    plan.precision = DTYPE_FP8;
+    plan.fp8_recipe = FP8_TENSORWISE;
+    check_reason(newest, &plan,
+                 "torchtitan has no fp8_recipe=tensorwise: use fp8_recipe rowwise, mxfp8, nvfp4 or rowwise-bf16");
+    cr_assert_eq(target_default_fp8(newest), FP8_ROWWISE);
+    plan = plan_of(accelerate, 4, 2);
+    plan.precision = DTYPE_FP8;
+    check_reason(accelerate, &plan, "accelerate does not run fp8 beside tp=2: use tp=1 or precision bf16");
+    check_legal(torchtitan, &plan);
+}
+
+// Its context-parallel group is sp x cp: chunks from either end, and a ring between groups.
+Test(format_rules, megatrons_a2a_cuts_heads_and_sequences_and_its_outer_ranks_are_a_ring) {
+    const Target *megatron = found("megatron@0.19");
+    Mesh mesh = {.size = SIZES(1, 1, 2, 1)};
+    mesh.size[AXIS_SP] = 4;
+    TrainPlan plan = plan_on(megatron, &mesh);
+    plan.cp_rotate = CP_ROTATE_RING;
+    check_legal(megatron, &plan);
+    plan.cp_rotate = CP_ROTATE_ALLGATHER;
+    check_reason(megatron, &plan, "a2a+p2p (sp=4 with cp=2) moves keys and values in a ring: use cp_rotate ring");
+    plan.mesh.size[AXIS_CP] = 1;
+    plan.seq = 4100;
+    check_reason(megatron, &plan, "seq=4100 cannot be cut into the 8 equal chunks of sp x cp = 4: use seq 4104");
+    check_reason(found("megatron@2022"), &plan, "megatron has no sp: use sp=1");
+}
