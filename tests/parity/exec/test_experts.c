@@ -2,9 +2,12 @@
 // experts spread over ranks (ep), whose tokens cross in parts of their own sizes. Ties of a router go to the lower
 // expert, on every mesh. test_meshes_product.c has world 8, tests/parity/pytorch the gradients beside transformers'.
 
+#define _GNU_SOURCE  // setenv
+
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/parity/exec/mesh_case.h"
@@ -57,46 +60,41 @@ static RunRequest request_of(const char *type, const Mesh *mesh, int grad_accum,
     return request;
 }
 
-static void expect_same(const char *type, const Mesh *mesh, int grad_accum) {
+// On each of the meshes, listed to a NULL.
+static void expect_same(const char *type, const char *const *meshes) {
     const Mesh one = mesh_of_one();
     Deviation worst = {0};
-    const RunRequest alone = request_of(type, &one, grad_accum, 0), request = request_of(type, mesh, grad_accum, 400);
-    const RunResult reference = case_run_request(&alone, &arena), run = case_run_request(&request, &arena);
-    case_expect_same(&request, &run, &reference, &worst);
+    const RunRequest alone = request_of(type, &one, 1, 0);
+    const RunResult reference = case_run_request(&alone, &arena);
+    for (int i = 0; meshes[i]; i++) {
+        const Mesh mesh = mesh_named(meshes[i]);
+        const int parts = mesh_group_size(&mesh, AXES_BATCH);
+        const RunRequest request = request_of(type, &mesh, mesh_stages(&mesh) > 1 ? 8 / parts : 1 + i % 2, 400);
+        const RunResult run = case_run_request(&request, &arena);
+        case_expect_same(&request, &run, &reference, &worst);
+    }
     cr_expect_lt(reference.loss[PAIRS_STEPS - 1], reference.loss[0]);
 }
 
 Test(experts, every_type_of_router_trains_as_one_rank) {
-    const char *const types[] = {"mixtral", "qwen3_moe", "olmoe", "qwen2_moe", "gpt_oss"};
-    const Mesh spread = mesh_of(1, 2, 2);
+    const char *const types[] = {"mixtral", "qwen3_moe", "olmoe"}, *const meshes[] = {"dp_shard=2,ep=2", NULL};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        expect_same(types[i], &spread, 1);
+        expect_same(types[i], meshes);
     }
 }
 
 Test(experts, stages_train_as_one_rank) {
-    const char *const meshes[] = {"pp=2,dp_shard=2,ep=2", "pp=2,cp=2,ep=2", "pp=2,dp_shard=4,ep=4"};
-    for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
-        const Mesh stages = mesh_named(meshes[i]);
-        expect_same("mixtral", &stages, 8 / mesh_group_size(&stages, AXES_BATCH));
-    }
+    expect_same("mixtral", (const char *[]){"pp=2,dp_shard=2,ep=2", "pp=2,cp=2,ep=2", "pp=2,dp_shard=4,ep=4", NULL});
 }
 
 Test(experts, a_shared_expert_behind_a_gate_trains_as_one_rank) {
-    const char *const meshes[] = {"tp=2", "cp=2,tp=2", "sp=2,tp=2", "dp_shard=2,cp=2,ep=4", "pp=2,dp_shard=2,ep=2"};
-    for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
-        const Mesh mesh = mesh_named(meshes[i]);
-        expect_same("qwen2_moe", &mesh, mesh.size[AXIS_PP] > 1 ? 4 : 1 + i % 2);
-    }
+    expect_same("qwen2_moe",
+                (const char *[]){"cp=2,tp=2", "sp=2,tp=2", "dp_shard=2,cp=2,ep=4", "pp=2,dp_shard=2,ep=2", NULL});
 }
 
-// Its second bias is added by one rank of tp, its sinks by each rank for its heads, when its last keys have come.
+// The second bias is added by one rank of tp, the sinks by each rank for its heads, when its last keys have come.
 Test(experts, biases_clamps_sinks_and_windows_train_as_one_rank) {
-    const char *const meshes[] = {"tp=2", "cp=2,tp=2", "cp=4", "dp_shard=2,cp=2,ep=4", "pp=2,tp=2"};
-    for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
-        const Mesh mesh = mesh_named(meshes[i]);
-        expect_same("gpt_oss", &mesh, mesh.size[AXIS_PP] > 1 ? 4 : 1 + i % 2);
-    }
+    expect_same("gpt_oss", (const char *[]){"tp=2", "cp=2,tp=2", "cp=4", "dp_shard=2,cp=2,ep=4", "pp=2,tp=2", NULL});
 }
 
 // Their programs tell no task how many rows there are.
@@ -172,3 +170,56 @@ Test(experts, room_for_all_tokens_is_enough_for_any) {
     const Mesh spread = mesh_of(1, 2, 2);
     cr_assert_eq(try_capacity(&spread, 200, &error), STATUS_OK, "%s", error.message);
 }
+
+// ---------------------------------------------------------------------------------------------- how it is run
+
+static RunRequest spread_request(const char *type) {
+    const Mesh mesh = mesh_named("dp_shard=2,cp=2,ep=4");
+    RunRequest request = request_of(type, &mesh, 2, 400);
+    request.options.steps = 4;
+    return request;
+}
+
+static bool same_bits(const RunResult *a, const RunResult *b) {
+    const size_t bytes = (size_t)a->steps * sizeof(double);
+    return memcmp(a->loss, b->loss, bytes) == 0 && memcmp(a->grad_norm, b->grad_norm, bytes) == 0;
+}
+
+static const char *const run_types[] = {"qwen2_moe", "gpt_oss"};  // every task that layers of experts have
+enum { RUN_TYPES = sizeof run_types / sizeof *run_types };
+
+static void same_as_serial(LaneMode lanes, uint64_t jitter_seed, bool poison) {
+    for (int i = 0; i < RUN_TYPES; i++) {
+        const RunRequest usual = spread_request(run_types[i]);
+        RunRequest otherwise = usual;
+        otherwise.options.lanes = lanes;
+        otherwise.options.jitter_seed = jitter_seed;
+        otherwise.options.poison = poison;
+        const RunResult serial = case_run_request(&usual, &arena), run = case_run_request(&otherwise, &arena);
+        cr_expect(same_bits(&serial, &run), "%s: loss %.9g, serial %.9g", run_types[i], run.loss[run.steps - 1],
+                  serial.loss[run.steps - 1]);
+    }
+}
+
+Test(experts, lanes_in_threads_with_injected_waits_give_the_bits_of_issue_order) {
+    same_as_serial(LANES_ASYNC, 5, false);
+}
+
+Test(experts, nothing_is_read_before_it_was_written) {
+    same_as_serial(LANES_SERIAL, 0, true);
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+Test(experts, nothing_is_allocated_inside_a_step) {
+    cr_skip_test("a sanitizer has the allocator already");
+}
+#else
+Test(experts, nothing_is_allocated_inside_a_step) {
+    setenv("LD_PRELOAD", ALLOCATION_GUARD, 1);
+    for (int i = 0; i < RUN_TYPES; i++) {
+        const RunRequest request = spread_request(run_types[i]);
+        case_run_request(&request, &arena);
+    }
+    unsetenv("LD_PRELOAD");
+}
+#endif
