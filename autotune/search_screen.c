@@ -83,8 +83,8 @@ static bool keeps_all(const Target *target, const TrainPlan *plan) {
 }
 
 // Choices of which one value needs memory and nothing else: reducing once moves the least, a whole loss has the fewest
-// and largest products, graphs leave nothing to the host, what is kept is not recomputed. Where the memory is there, the
-// other values are at best as fast. tests/property/autotune says by how much this errs.
+// and largest products, graphs leave nothing to the host, what is kept is not recomputed. Where the memory is there,
+// the other values are at best as fast. tests/property/autotune says by how much this errs.
 typedef struct Spender {
     PlanFieldId id;
     bool (*spends)(const Target *target, const TrainPlan *plan);

@@ -210,10 +210,20 @@ static Status parse_bytes(ParseContext *context, const OptionRow *row, OptionVal
     return STATUS_OK;
 }
 
+// Where a word may be a file, who takes the option reads it.
+static bool is_file(const char *words, const char *text) {
+    static const char suffix[] = ".csv";
+    const size_t length = strlen(text), end = sizeof suffix - 1;
+    return strstr(words, "|FILE.csv") && length > end && strcmp(text + length - end, suffix) == 0;
+}
+
 static Status parse_word(ParseContext *context, const OptionRow *row, OptionValue *value, Error *error) {
     char words[OPTIONS_MAX_WORDS][WORD_BYTES];
     const char *candidates[OPTIONS_MAX_WORDS];
     size_t count = 0;
+    if (is_file(row->value, value->text)) {
+        return STATUS_OK;
+    }
     while (count < OPTIONS_MAX_WORDS && option_word(row->value, (int)count, words[count], WORD_BYTES)) {
         if (text_same_word(value->text, words[count])) {
             value->integer = (int64_t)count;

@@ -184,8 +184,8 @@ static Status find_target(Builder *builder, Error *error) {
 static void say_no_pipeline(Builder *builder) {
     const TuneRequest *request = builder->request;
     const Framework *framework = framework_of(request->target->name);
-    const bool spans = !builder->defaults->single_plan && request->world > request->cluster.node.accelerators;
-    if (spans && framework && framework->has_pipelines) {
+    const bool searched = builder->defaults->single_plan || request->target->axes & AXES_STAGE;
+    if (!searched && request->world > request->cluster.node.accelerators && framework && framework->has_pipelines) {
         assume(builder, "no pipeline stages: shapes with them are not in the search, and may be faster");
     }
 }
@@ -568,11 +568,11 @@ static void find_lanes(Builder *builder) {
 }
 
 Status request_build(Cli *cli, const RequestDefaults *defaults, TuneRequest *request, Error *error) {
-    *request = (TuneRequest){.command = cli->line};
     Builder builder = {cli, defaults, request, ARENA_ARRAY(&cli->arena, const char *, MAX_ASSUMPTIONS),
                        ARENA_ARRAY(&cli->arena, const char *, MAX_DEFAULTS)};
-    request->assumptions = builder.assumptions;
-    request->defaults = builder.defaults_taken;
+    *request =
+        (TuneRequest){.command = cli->line, .assumptions = builder.assumptions, .defaults = builder.defaults_taken};
+    TRY(request_order_file(cli, defaults, error));
     if (defaults->single_plan) {
         TRY(choose_world(&builder, error));
     }

@@ -284,10 +284,10 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
     [PLAN_PP_SCHEDULE] =
         {"pp_schedule", .label = "pipeline schedule", AT(pp_schedule), WORDS(pp_schedule_names), .matters = has_stages,
          .printed = PLAN_PRINTED_WHERE_IT_MATTERS, .scope = PLAN_OF_SHAPE, .searched = true,
-         .option = {"pp-schedule", "auto|gpipe|1f1b|interleaved|zero-bubble|zbv|dualpipev", NULL,
+         .option = {"pp-schedule", "auto|gpipe|1f1b|interleaved|zero-bubble|zbv|dualpipev|FILE.csv", NULL,
                     "auto; predict, run, preflight: 1f1b",
                     "order in which the stages of a pipeline (pp) work off the micro-steps; auto tries "
-                    "what the target has",
+                    "what the target has; of one plan, a file of PyTorch's actions, whose order must be one of these",
                     RUNS},
          .column = "pp_schedule"},
     [PLAN_VIRTUAL_STAGES] = {"virtual_stages", .label = "virtual stages", AT(virtual_stages), COUNT(63),

@@ -1,0 +1,76 @@
+// A pipeline's order in a file: the options that say the same without it.
+
+#include <string.h>
+
+#include "autotune/cli/request.h"
+#include "sim/step/schedules/order_file.h"
+
+static bool is_file(const char *text) {
+    const char *dot = strrchr(text, '.');
+    return dot && strcmp(dot, ".csv") == 0;
+}
+
+// What the file says of another option; who says something else is wrong.
+static Status say(Cli *cli, OptionId option, const char *path, const char *name, int32_t number, Error *error) {
+    OptionValue *value = &cli->options.values[option];
+    if (value->given && value->integer != number) {
+        return cli_blame(
+            cli, option,
+            error_set(error, STATUS_USAGE, "%s has %d %s, not %lld", path, number, name, (long long)value->integer));
+    }
+    if (!value->given) {
+        *value = (OptionValue){
+            .given = true, .text = arena_format(&cli->arena, "%d", number), .integer = number, .argument = -1};
+    }
+    return STATUS_OK;
+}
+
+static Status check_stages(Cli *cli, const char *path, const OrderFile *file, Error *error) {
+    Mesh mesh;
+    TRY(request_mesh(cli, &mesh, error));
+    if (mesh_stages(&mesh) != file->stages) {
+        return cli_blame(
+            cli, OPTION_MESH,
+            error_set(error, STATUS_USAGE, "%s is the order of %d ranks: use pp=%d", path, file->stages, file->stages));
+    }
+    return STATUS_OK;
+}
+
+static Status take(Cli *cli, OptionId option, const char *path, Error *error) {
+    OrderFile file;
+    if (order_file_read(path, &cli->arena, &file, error) != STATUS_OK) {
+        return cli_blame(cli, option, STATUS_USAGE);
+    }
+    const Schedule *schedule = order_file_schedule(&file, &cli->arena);
+    if (!schedule) {
+        return cli_blame(cli, option,
+                         error_set(error, STATUS_USAGE,
+                                   "%s is none of the orders that are predicted and run: gpipe, 1f1b, interleaved, "
+                                   "zero-bubble, zbv, dualpipev",
+                                   path));
+    }
+    TRY(check_stages(cli, path, &file, error));
+    TRY(say(cli, OPTION_GRAD_ACCUM, path, "micro-batches", file.micro_steps, error));
+    cli->options.values[option].text = schedule->name;
+    TrainPlan plan = {.pp_schedule = (PpSchedule)plan_field_value(PLAN_PP_SCHEDULE, schedule->name)};
+    plan.mesh = mesh_of_one();
+    plan.mesh.size[AXIS_PP] = file.stages;
+    return plan_field_matters(&plan, PLAN_VIRTUAL_STAGES)
+               ? say(cli, option_of(PLAN_VIRTUAL_STAGES), path, "stages on each rank", file.chunks, error)
+               : STATUS_OK;
+}
+
+Status request_order_file(Cli *cli, const RequestDefaults *defaults, Error *error) {
+    const OptionId option = option_of(PLAN_PP_SCHEDULE);
+    const char *path = cli_given(cli, option) ? cli_value(cli, option)->text : "";
+    if (!is_file(path)) {
+        return STATUS_OK;
+    }
+    if (!defaults->single_plan || cli_given(cli, OPTION_WORLD)) {
+        return cli_blame(cli, option,
+                         error_set(error, STATUS_USAGE,
+                                   "a file of actions is the order of one pipeline: give it to predict, run or export, "
+                                   "with --mesh"));
+    }
+    return take(cli, option, path, error);
+}

@@ -1,0 +1,340 @@
+// Read in two passes: what is in the cells, then what stages and micro-batches these are. PyTorch 2.15 numbers the
+// forwards of the last rank of 1F1B from 1 (Schedule1F1B._get_pipeline_order): such a rank is taken as if from 0.
+
+#include "sim/step/schedules/order_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/open.h"
+
+typedef struct Cell {
+    int64_t stage, micro_step;
+    char kind;  // F, B, I or W
+    int32_t line, at;
+} Cell;
+
+typedef struct Reader {
+    const char *path;
+    Arena *arena;
+    Cell *cells;
+    size_t count, capacity;
+    int32_t lines;
+    int32_t *first;  // cell of each line; lines + 1 entries once all are read
+    size_t line_capacity;
+    OrderFile *file;
+} Reader;
+
+static Status at_cell(const Reader *reader, const Cell *cell, Error *error, const char *what) {
+    return error_set(error, STATUS_USAGE, "%s, line %d, cell %d: %s", reader->path, cell->line, cell->at, what);
+}
+
+// ---- cells
+
+// What is said of messages, gathers and reductions.
+static bool is_left_out(const char *word) {
+    static const char *const words[] = {"UNSHARD", "RESHARD", "REDUCE_GRAD", "WAIT_REDUCE_GRAD",
+                                        "SEND_",   "RECV_",   "WAIT_SEND_"};
+    bool known = false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const size_t length = strlen(words[i]);
+        known |= words[i][length - 1] == '_' ? strncmp(word, words[i], length) == 0 : strcmp(word, words[i]) == 0;
+    }
+    return known;
+}
+
+static bool read_number(const char **text, int64_t *number) {
+    enum { MOST = 1 << 20 };
+    char *end;
+    if (**text < '0' || **text > '9') {
+        return false;
+    }
+    *number = strtoll(*text, &end, 10);
+    *text = end;
+    return *number < MOST;
+}
+
+static Status add_action(Reader *reader, const char *word, Cell cell, Error *error) {
+    const char *rest = word;
+    if (read_number(&rest, &cell.stage) && is_left_out(rest)) {
+        return STATUS_OK;
+    }
+    cell.kind = *rest;
+    const bool known = rest > word && *rest && strchr("FBIW", *rest++) != NULL;
+    if (!known || !read_number(&rest, &cell.micro_step) || *rest != '\0') {
+        return error_set(error, STATUS_USAGE,
+                         "%s, line %d, cell %d: \"%.40s\" is no action of a pipeline, such as 2F0, 2B0, 2I0 or 2W0",
+                         reader->path, cell.line, cell.at, word);
+    }
+    reader->cells = arena_grow(reader->arena, reader->cells, reader->count, &reader->capacity, sizeof cell);
+    reader->cells[reader->count++] = cell;
+    return STATUS_OK;
+}
+
+// Forward of one and backward of another micro-batch at once, "(0F7;7B3)OVERLAP_F_B", are one after the other here.
+static Status add_cell(Reader *reader, char *word, Cell cell, Error *error) {
+    char *end = strchr(word, ')');
+    if (*word != '(' || !end || strcmp(end + 1, "OVERLAP_F_B") != 0) {
+        return *word ? add_action(reader, word, cell, error) : STATUS_OK;
+    }
+    *end = '\0';
+    char *rest = NULL;
+    for (char *part = strtok_r(word + 1, ";", &rest); part; part = strtok_r(NULL, ";", &rest)) {
+        TRY(add_action(reader, part, cell, error));
+    }
+    return STATUS_OK;
+}
+
+static char *trimmed(char *word) {
+    word += strspn(word, " \t\"");
+    size_t length = strlen(word);
+    while (length > 0 && strchr(" \t\"\r\n", word[length - 1])) {
+        word[--length] = '\0';
+    }
+    return word;
+}
+
+static Status read_line(Reader *reader, char *line, Error *error) {
+    Cell cell = {.line = reader->lines + 1};
+    reader->first =
+        arena_grow(reader->arena, reader->first, (size_t)reader->lines, &reader->line_capacity, sizeof *reader->first);
+    reader->first[reader->lines++] = (int32_t)reader->count;
+    for (char *word = line; word;) {
+        char *comma = strchr(word, ',');
+        if (comma) {
+            *comma = '\0';
+        }
+        cell.at++;
+        TRY(add_cell(reader, trimmed(word), cell, error));
+        word = comma ? comma + 1 : NULL;
+    }
+    return STATUS_OK;
+}
+
+static Status read_cells(Reader *reader, Error *error) {
+    const char *why;
+    FILE *file = open_to_read(reader->path, &why);
+    if (!file) {
+        return error_set(error, STATUS_USAGE, "%s cannot be read: %s", reader->path, why);
+    }
+    char *line = NULL;
+    size_t bytes = 0;
+    Status status = STATUS_OK;
+    for (ssize_t read; status == STATUS_OK && (read = getline(&line, &bytes, file)) > 0;) {
+        status = (size_t)read == strlen(line)
+                     ? read_line(reader, line, error)
+                     : error_set(error, STATUS_USAGE, "%s, line %d: not text", reader->path, reader->lines + 1);
+    }
+    free(line);
+    fclose(file);
+    return status;
+}
+
+// ---- stages and micro-batches
+
+static Status find_sizes(Reader *reader, Error *error) {
+    OrderFile *file = reader->file;
+    int64_t most_stage = -1, most = -1;
+    for (size_t i = 0; i < reader->count; i++) {
+        const Cell *cell = &reader->cells[i];
+        most_stage = cell->stage > most_stage ? cell->stage : most_stage;
+        most = cell->kind != 'F' && cell->micro_step > most ? cell->micro_step : most;
+        file->splits |= cell->kind == 'I' || cell->kind == 'W';
+    }
+    file->stages = reader->lines;
+    file->chunks = (int32_t)((most_stage + 1) / (reader->lines > 0 ? reader->lines : 1));
+    file->micro_steps = (int32_t)(most + 1);
+    if (reader->count == 0 || file->stages < 2) {
+        return error_set(error, STATUS_USAGE, "%s is no order of a pipeline: a line for each of two or more ranks",
+                         reader->path);
+    }
+    if ((int64_t)file->chunks * file->stages != most_stage + 1) {
+        return error_set(error, STATUS_USAGE, "%s has %d stages on %d ranks: as many on each rank, or it is no order",
+                         reader->path, (int)most_stage + 1, file->stages);
+    }
+    if (file->micro_steps == 0) {
+        return error_set(error, STATUS_USAGE, "%s has no backward: that is no order of a training step", reader->path);
+    }
+    const Cell *cells = reader->cells;
+    for (int32_t i = reader->first[0]; file->chunks == 2 && i < reader->first[1]; i++) {
+        file->folded |= cells[i].stage == 2 * file->stages - 1;
+    }
+    return STATUS_OK;
+}
+
+static bool counts_from_one(const Reader *reader, int32_t line) {
+    int64_t least = INT64_MAX, most = -1;
+    for (int32_t i = reader->first[line]; i < reader->first[line + 1]; i++) {
+        const Cell *cell = &reader->cells[i];
+        least = cell->kind == 'F' && cell->micro_step < least ? cell->micro_step : least;
+        most = cell->kind == 'F' && cell->micro_step > most ? cell->micro_step : most;
+    }
+    return least == 1 && most == reader->file->micro_steps;
+}
+
+typedef struct Taker {
+    const Reader *reader;
+    int32_t rank, shift;
+    bool *done;  // of work, chunk and micro-step
+} Taker;
+
+static Status take(const Taker *taker, const Cell *cell, Work work, int32_t chunk, Error *error) {
+    OrderFile *file = taker->reader->file;
+    const int64_t micro_step = cell->micro_step - (work == WORK_FORWARD ? taker->shift : 0);
+    if (micro_step < 0 || micro_step >= file->micro_steps) {
+        return at_cell(taker->reader, cell, error, "a micro-batch that has no backward");
+    }
+    const int32_t place = chunk * file->micro_steps + (int32_t)micro_step, works = file->chunks * file->micro_steps;
+    if (taker->done[(int32_t)work * works + place]) {
+        return at_cell(taker->reader, cell, error, "done before");
+    }
+    if (work > WORK_FORWARD && !taker->done[((int32_t)work - 1) * works + place]) {
+        return at_cell(taker->reader, cell, error,
+                       work == WORK_BACKWARD ? "backward before its forward"
+                                             : "gradients of weights before those of inputs");
+    }
+    taker->done[(int32_t)work * works + place] = true;
+    file->actions[taker->rank][file->count[taker->rank]++] = (ScheduleAction){work, chunk, (int32_t)micro_step};
+    return STATUS_OK;
+}
+
+static Status take_cell(const Taker *taker, const Cell *cell, Error *error) {
+    const OrderFile *file = taker->reader->file;
+    const int32_t stage = (int32_t)cell->stage, chunk = stage / file->stages, at = stage % file->stages;
+    const int32_t rank = file->folded && chunk == 1 ? file->stages - 1 - at : at;
+    if (rank != taker->rank) {
+        return error_set(error, STATUS_USAGE, "%s, line %d, cell %d: stage %d is rank %d's", taker->reader->path,
+                         cell->line, cell->at, stage, rank);
+    }
+    if (cell->kind == 'F') {
+        return take(taker, cell, WORK_FORWARD, chunk, error);
+    }
+    if (cell->kind != 'W') {
+        TRY(take(taker, cell, WORK_BACKWARD, chunk, error));
+    }
+    const bool weights = cell->kind == 'W' || (cell->kind == 'B' && file->splits);
+    return weights ? take(taker, cell, WORK_WEIGHTS, chunk, error) : STATUS_OK;
+}
+
+static Status take_rank(const Reader *reader, int32_t rank, Error *error) {
+    OrderFile *file = reader->file;
+    const int32_t works = (file->splits ? WORK_WEIGHTS : WORK_BACKWARD) + 1;
+    const int32_t all = works * file->chunks * file->micro_steps;
+    const Taker taker = {reader, rank, counts_from_one(reader, rank), ARENA_ARRAY(reader->arena, bool, all)};
+    file->actions[rank] = ARENA_ARRAY(reader->arena, ScheduleAction, all);
+    for (int32_t i = reader->first[rank]; i < reader->first[rank + 1]; i++) {
+        TRY(take_cell(&taker, &reader->cells[i], error));
+    }
+    if (file->count[rank] != all) {
+        return error_set(error, STATUS_USAGE,
+                         "%s, line %d: rank %d does %d of the %d works of %d micro-batches of %d chunks", reader->path,
+                         rank + 1, rank, file->count[rank], all, file->micro_steps, file->chunks);
+    }
+    return STATUS_OK;
+}
+
+// ---- who waits for whom
+
+static int32_t part_of(const OrderFile *file, int32_t rank, int32_t chunk) {
+    return chunk * file->stages + (file->folded && chunk == 1 ? file->stages - 1 - rank : rank);
+}
+
+typedef struct Replay {
+    const OrderFile *file;
+    bool *done;  // of forward and backward, part and micro-step
+    int32_t *next;
+} Replay;
+
+static bool *done_at(const Replay *replay, bool backward, int32_t part, int32_t micro_step) {
+    const OrderFile *file = replay->file;
+    return &replay->done[((backward ? 1 : 0) * file->stages * file->chunks + part) * file->micro_steps + micro_step];
+}
+
+static bool may_go(const Replay *replay, const ScheduleAction *action, int32_t part) {
+    const int32_t last = replay->file->stages * replay->file->chunks - 1;
+    if (action->work == WORK_FORWARD) {
+        return part == 0 || *done_at(replay, false, part - 1, action->micro_step);
+    }
+    return action->work == WORK_WEIGHTS || part == last || *done_at(replay, true, part + 1, action->micro_step);
+}
+
+static bool go_on(const Replay *replay, int32_t rank) {
+    const OrderFile *file = replay->file;
+    const int32_t before = replay->next[rank];
+    while (replay->next[rank] < file->count[rank]) {
+        const ScheduleAction *action = &file->actions[rank][replay->next[rank]];
+        const int32_t part = part_of(file, rank, action->chunk);
+        if (!may_go(replay, action, part)) {
+            break;
+        }
+        if (action->work != WORK_WEIGHTS) {
+            *done_at(replay, action->work == WORK_BACKWARD, part, action->micro_step) = true;
+        }
+        replay->next[rank]++;
+    }
+    return replay->next[rank] > before;
+}
+
+static Status check_waits(const Reader *reader, Error *error) {
+    const OrderFile *file = reader->file;
+    Replay replay = {.file = file,
+                     .done = ARENA_ARRAY(reader->arena, bool, 2 * file->stages * file->chunks * file->micro_steps),
+                     .next = ARENA_ARRAY(reader->arena, int32_t, file->stages)};
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int32_t rank = 0; rank < file->stages; rank++) {
+            moved |= go_on(&replay, rank);
+        }
+    }
+    for (int32_t rank = 0; rank < file->stages; rank++) {
+        if (replay.next[rank] < file->count[rank]) {
+            const ScheduleAction *action = &file->actions[rank][replay.next[rank]];
+            return error_set(error, STATUS_USAGE, "%s: ranks wait for each other; rank %d never gets to %d%c%d",
+                             reader->path, rank, part_of(file, rank, action->chunk),
+                             action->work == WORK_FORWARD ? 'F' : 'B', action->micro_step);
+        }
+    }
+    return STATUS_OK;
+}
+
+Status order_file_read(const char *path, Arena *arena, OrderFile *file, Error *error) {
+    *file = (OrderFile){0};
+    Reader reader = {.path = path, .arena = arena, .file = file};
+    TRY(read_cells(&reader, error));
+    reader.first = arena_grow(arena, reader.first, (size_t)reader.lines, &reader.line_capacity, sizeof *reader.first);
+    reader.first[reader.lines] = (int32_t)reader.count;
+    TRY(find_sizes(&reader, error));
+    file->actions = ARENA_ARRAY(arena, ScheduleAction *, file->stages);
+    file->count = ARENA_ARRAY(arena, int32_t, file->stages);
+    for (int32_t rank = 0; rank < file->stages; rank++) {
+        TRY(take_rank(&reader, rank, error));
+    }
+    return check_waits(&reader, error);
+}
+
+// ---- whose order it is
+
+static bool has_order(const OrderFile *file, const Schedule *schedule, Arena *arena) {
+    ScheduleShape shape = {.stages = file->stages, .chunks = file->chunks, .micro_steps = file->micro_steps};
+    const int32_t count = schedule_action_count(schedule, &shape);
+    ScheduleAction *actions = ARENA_ARRAY(arena, ScheduleAction, count);
+    bool same = true;
+    for (; shape.stage < file->stages && same; shape.stage++) {
+        schedule->order(&shape, actions);
+        for (int32_t i = 0; i < count && same; i++) {
+            const ScheduleAction *a = &actions[i], *b = &file->actions[shape.stage][i];
+            same = a->work == b->work && a->chunk == b->chunk && a->micro_step == b->micro_step;
+        }
+    }
+    return same;
+}
+
+const Schedule *order_file_schedule(const OrderFile *file, Arena *arena) {
+    for (int i = 0; i < schedule_count; i++) {
+        const Schedule *schedule = schedules[i];
+        if (schedule->folded == file->folded && schedule->splits == file->splits && has_order(file, schedule, arena)) {
+            return schedule;
+        }
+    }
+    return NULL;
+}

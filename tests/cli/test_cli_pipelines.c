@@ -1,0 +1,39 @@
+// Pipelines on the command line: an order that PyTorch wrote into a file says the same as the options without it.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/cli/cli.h"
+
+Test(cli_pipelines, a_file_of_pytorchs_actions_is_predicted_as_the_schedule_of_that_name) {
+    static const struct {
+        const char *file, *schedule, *chunks, *target;
+    } rows[] = {{ORDERS "/1f1b_pp4_m8.csv", "1f1b", "1", "torchtitan"},
+                {ORDERS "/interleaved_pp4_v2_m8.csv", "interleaved", "2", "torchtitan"},
+                {ORDERS "/zero_bubble_pp4_v2_m8.csv", "zero-bubble", "2", "ndtune"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        json_t *of_file = CLI_JSON(0, "predict", "--mesh", "pp=4,tp=2", "--model", "llama-3-8b", "--target",
+                                   rows[i].target, "--format", "json", "--pp-schedule", rows[i].file);
+        json_t *named = CLI_JSON(0, "predict", "--mesh", "pp=4,tp=2", "--model", "llama-3-8b", "--target",
+                                 rows[i].target, "--format", "json", "--pp-schedule", rows[i].schedule,
+                                 "--virtual-stages", rows[i].chunks, "--grad-accum", "8");
+        cr_expect_eq(cli_number(of_file, "step_time_s"), cli_number(named, "step_time_s"), "%s", rows[i].schedule);
+        cr_expect(json_equal(json_object_get(of_file, "plan"), json_object_get(named, "plan")), "%s", rows[i].schedule);
+        cr_expect(json_equal(json_object_get(of_file, "memory"), json_object_get(named, "memory")), "%s",
+                  rows[i].schedule);
+        json_decref(of_file);
+        json_decref(named);
+    }
+}
+
+Test(cli_pipelines, a_file_of_pytorchs_actions_is_run_as_the_schedule_of_that_name) {
+    json_t *of_file = CLI_JSON(0, "run", "--mesh", "pp=4", "--model", "tiny", "--steps", "2", "--seq", "32", "--format",
+                               "json", "--pp-schedule", ORDERS "/1f1b_pp4_m8.csv");
+    json_t *named = CLI_JSON(0, "run", "--mesh", "pp=4", "--model", "tiny", "--steps", "2", "--seq", "32", "--format",
+                             "json", "--pp-schedule", "1f1b", "--grad-accum", "8");
+    cr_expect(json_equal(json_object_get(of_file, "plan"), json_object_get(named, "plan")));
+    cr_expect(json_equal(json_object_get(of_file, "loss"), json_object_get(named, "loss")));
+    cr_expect_gt(json_array_size(json_object_get(of_file, "loss")), 0);
+    json_decref(of_file);
+    json_decref(named);
+}
