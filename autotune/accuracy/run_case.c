@@ -169,6 +169,9 @@ static const char *choose_field(Arena *arena, const RunRow *row, const Target *t
     if (id == PLAN_FP8_RECIPE && strcmp(word, "mx") == 0) {
         word = fp8_recipe_names[FP8_MX];
     }
+    if (id == PLAN_RECOMPUTE_MODULES && !plan_field_matters(plan, id)) {
+        word = "";  // "none" where nothing is recomputed
+    }
     if (id == PLAN_LORA_TARGETS && word[0]) {
         word = lora_targets_names[adapted_layers(word)];
     }

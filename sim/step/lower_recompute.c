@@ -69,6 +69,8 @@ static const char *const expert_drops[] = {
     "experts_act",
     "experts_out",
     "experts_back",
+    "tokens_gathered",
+    "results_of_all",
     NULL};
 // Linear layers that keep their split input gather it again.
 static const char *const gathered_inputs[] = {"attention_in_full", "mlp_in_full", NULL};
