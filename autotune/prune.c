@@ -4,10 +4,14 @@
 
 #include "autotune/prune.h"
 
+#include <math.h>
+#include <string.h>
+
 #include "autotune/batch.h"
 #include "autotune/space.h"
 #include "sim/base/text.h"
 #include "sim/cost/compute.h"
+#include "sim/plan/optimizers.h"
 
 static const char *check_max_tp(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
                                 Arena *arena) {
@@ -113,7 +117,8 @@ static const char *check_host(const TuneRequest *request, const TrainPlan *plan,
                             "node.host_link_bytes_per_s=N node.host_memory_bytes_per_s=N",
                             request->cluster.name);
     }
-    const double ranks = (double)node->accelerators / (node->hosts > 0 ? node->hosts : 1);
+    const int there = request->world < node->accelerators ? request->world : node->accelerators;
+    const double ranks = fmax(1, (double)there / (node->hosts > 0 ? node->hosts : 1));
     if (!memory || node->host_memory_bytes <= 0 || memory->host_bytes * ranks <= node->host_memory_bytes) {
         return NULL;
     }
@@ -139,18 +144,27 @@ static const char *check_weights(const TuneRequest *request, const TrainPlan *pl
                         text_bytes(needs, least), text_bytes(limit, request->memory_limit_bytes), stages, tp);
 }
 
+// bitsandbytes keeps paged states in managed memory, which CUDA moves to the host when the accelerator is full: what has
+// to be there while nothing is updated does not include them (optim/optimizer.py, get_paged).
+double prune_needed_bytes(const TrainPlan *plan, const MemoryBreakdown *memory) {
+    const bool updates = memory->peak_phase && strcmp(memory->peak_phase, "optimizer") == 0;
+    const bool paged = optimizer_rows[plan->optimizer].paged && !updates;
+    return memory->reserved_bytes - (paged ? memory->optimizer : 0);
+}
+
 static const char *check_memory(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
                                 Arena *arena) {
     if (!memory) {
         return check_weights(request, plan, arena);
     }
-    if (memory->reserved_bytes <= request->memory_limit_bytes) {
+    const double needed = prune_needed_bytes(plan, memory);
+    if (needed <= request->memory_limit_bytes) {
         return NULL;
     }
     char over[TEXT_UNIT_BYTES], needs[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES], top[TEXT_UNIT_BYTES];
     char recompute[PLAN_RECOMPUTE_BYTES];
-    text_bytes(over, memory->reserved_bytes - request->memory_limit_bytes);
-    text_bytes(needs, memory->reserved_bytes);
+    text_bytes(over, needed - request->memory_limit_bytes);
+    text_bytes(needs, needed);
     text_bytes(limit, request->memory_limit_bytes);
     text_bytes(top, memory->top_bytes);
     return arena_format(

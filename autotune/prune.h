@@ -21,3 +21,6 @@ const PruneRule *prune_rules(int *count);
 // The first rule that rejects the plan, with *reason; NULL when none does.
 const PruneRule *prune(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory, Arena *arena,
                        const char **reason);
+
+// What the accelerator must hold: what is reserved, but for states that can be paged out at the peak.
+double prune_needed_bytes(const TrainPlan *plan, const MemoryBreakdown *memory);

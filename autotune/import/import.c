@@ -69,12 +69,38 @@ static void say_unread(Import *import, const ConfigNode *map, const char *above)
 
 // ---- which format
 
+// A mark is a key, or one below another: "bf16.enabled".
+static bool has_mark(const ConfigNode *root, const char *mark) {
+    char above[ERROR_HINT_BYTES];
+    const char *dot = strchr(mark, '.');
+    snprintf(above, sizeof above, "%.*s", dot ? (int)(dot - mark) : (int)strlen(mark), mark);
+    const ConfigNode *node = config_child(root, above);
+    return node && (!dot || (node->kind == NODE_MAP && config_child(node, dot + 1)));
+}
+
 static int marks_in(const ImportFormat *format, const ConfigNode *root) {
     int count = 0;
     for (const char *const *mark = format->marks; *mark; mark++) {
-        count += config_child(root, *mark) != NULL;
+        count += has_mark(root, *mark);
     }
     return count;
+}
+
+static bool is_mark_of(const ImportFormat *format, const char *key) {
+    bool found = false;
+    for (const char *const *mark = format->marks; *mark; mark++) {
+        found |= strcmp(*mark, key) == 0;
+    }
+    return found;
+}
+
+// Every mark of the one is a mark of the other: a file that both read alike.
+static bool same_marks(const ImportFormat *format, const ImportFormat *other, const ConfigNode *root) {
+    bool same = true;
+    for (const char *const *mark = format->marks; *mark; mark++) {
+        same &= !has_mark(root, *mark) || is_mark_of(other, *mark);
+    }
+    return same;
 }
 
 static bool has_config(const Framework *framework) {
@@ -88,7 +114,8 @@ static Status recognise(const char *path, const ConfigNode *root, const ImportFo
     for (int i = 0; i < count; i++) {
         const ImportFormat *config = frameworks[i]->config;
         const int marks = config ? marks_in(config, root) : 0;
-        twice = marks == most ? twice || marks > 0 : marks > most ? false : twice;
+        const bool again = marks == most && marks > 0 && !same_marks(config, *format, root);
+        twice = marks > most ? false : twice || again;
         if (marks > most) {
             most = marks;
             *format = config;

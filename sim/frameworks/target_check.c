@@ -110,7 +110,7 @@ static const char *check_zero(const Check *check) {
                             check->target->name, check->target->max_zero, other ? ", or --target " : "",
                             other ? other->name : "", other ? "@" : "", other ? other->version : "");
     }
-    if (zero > 0 && shards == 1) {
+    if (zero > 0 && shards == 1 && !plan_offloads_states(check->plan)) {
         return arena_format(check->arena, "zero=%d has nothing to shard over, dp_shard x cp is 1: use zero=0", zero);
     }
     if (check->target->shard_needs_fsdp && shards > 1 && zero != 3) {

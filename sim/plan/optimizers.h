@@ -41,6 +41,7 @@ typedef struct OptimizerRow {
     bool wide_embedding;     // states of the embedding stay fp32
     double passes;           // traffic over one pass: gradient, parameter and states read, but the gradient written
     double temporary_bytes;  // for all parameters at once, per parameter with a master of fp32
+    bool paged;              // states go to the host when the accelerator is full
 } OptimizerRow;
 
 extern const OptimizerRow optimizer_rows[OPTIMIZER_COUNT];

@@ -89,8 +89,9 @@ static const char *const precision_names[] = {
 static const char *const tp_overlap_names[] = {[false] = "off", [true] = "on"};
 static const char *const master_names[] = {[false] = "fp32", [true] = "bf16"};
 
+// One rank offloads as a stage does.
 static bool has_shards(const TrainPlan *plan) {
-    return plan_shard_count(plan) > 1;
+    return plan_shard_count(plan) > 1 || plan_offloads_states(plan);
 }
 
 static bool is_sharded(const TrainPlan *plan) {

@@ -112,7 +112,18 @@ static void move_to_host(Lowering *lowering, const Unit *unit) {
             lowering->tensors[moved[i]].host = true;
         }
     }
-    lowering->tensors[unit->master].host = copied || lowering->plan->offload == OFFLOAD_PARAMETERS;
+    const bool parameters = lowering->plan->offload == OFFLOAD_PARAMETERS;
+    lowering->tensors[unit->master].host = copied || parameters;
+    if (copied && parameters && gathers(lowering)) {
+        lowering->tensors[unit->working].host = true;  // frozen ones beside adapters
+    }
+}
+
+// What is not trained waits there too.
+static void move_frozen(Lowering *lowering, const Unit *unit) {
+    if (lowering->plan->offload == OFFLOAD_PARAMETERS && gathers(lowering)) {
+        lowering->tensors[unit->master].host = true;
+    }
 }
 
 static bool adds_half_gradients(const Lowering *lowering) {
@@ -170,6 +181,8 @@ void lower_unit_tensors(Lowering *lowering) {
             if (offloads(lowering)) {
                 move_to_host(lowering, &lowering->units[u]);
             }
+        } else {
+            move_frozen(lowering, &lowering->units[u]);
         }
     }
     fp8_choose_weights(lowering);

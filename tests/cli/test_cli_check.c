@@ -11,13 +11,13 @@
 #define SLOW FILES "accelerate_fsdp2.yaml"
 #define MODEL "--model", "llama-3-8b"
 
-// The slow file with one of its lines replaced.
-static const char *changed_file(const char *folder, const char *name, const char *const *swaps) {
+// A file with some of its lines replaced.
+static const char *changed(const char *from, const char *folder, const char *name, const char *const *swaps) {
     static char path[4][512];
     static int used;
     char *out = path[used++ % 4];
     snprintf(out, sizeof path[0], "%s/%s", folder, name);
-    FILE *in = fopen(SLOW, "r"), *file = fopen(out, "w");
+    FILE *in = fopen(from, "r"), *file = fopen(out, "w");
     cr_assert(in && file);
     char line[256];
     while (fgets(line, sizeof line, in)) {
@@ -30,6 +30,10 @@ static const char *changed_file(const char *folder, const char *name, const char
     fclose(in);
     fclose(file);
     return out;
+}
+
+static const char *changed_file(const char *folder, const char *name, const char *const *swaps) {
+    return changed(SLOW, folder, name, swaps);
 }
 
 Test(cli_check, a_slow_file_fails_with_the_lines_to_blame) {
@@ -134,6 +138,55 @@ Test(cli_check, the_price_of_a_line_is_the_difference_of_two_files) {
     cr_expect_float_eq(cli_number(line, "more_bytes"), cli_number(whole, "more_bytes"), 1);
     json_decref(whole);
     json_decref(part);
+    temp_dir_remove(folder);
+}
+
+#define PUBLISHED NDTUNE_SOURCE_DIR "/tests/accuracy/configs/files/"
+
+static bool fits(json_t *root) {
+    const bool said = json_is_true(json_object_get(root, "runs")) && json_is_true(json_object_get(root, "fits"));
+    json_decref(root);
+    return said;
+}
+
+// Published runs (tests/accuracy/configs) that earlier versions read otherwise.
+Test(cli_check, switches_of_the_trainer_are_no_sections_of_deepspeed) {
+    json_t *root = CLI_JSON(2, "check", PUBLISHED "alpaca-7b-4xa100-80.json", "--model", "llama-1-7b", "--world", "4",
+                            "--cluster", "dgx-a100-40g", "--format", "json");
+    cr_expect_str_eq(cli_text(root, "format"), "trainer");
+    json_decref(root);
+}
+
+Test(cli_check, deepspeed_trains_adapters_beside_data_parallelism_alone) {
+    ProgramRun data = CLI("predict", "--target", "deepspeed", "--finetune", "lora", "--mesh", "dp_shard=4", "--model",
+                          "7b", "--zero", "3"),
+               tensor = CLI("predict", "--target", "deepspeed", "--finetune", "lora", "--mesh", "dp_shard=2,tp=2",
+                            "--model", "7b", "--zero", "3");
+    cr_expect_eq(data.exit_code, 0, "%s", data.err);
+    cr_expect(tensor.exit_code == 2 && strstr(tensor.err, "beside data parallelism alone"), "%s", tensor.err);
+}
+
+Test(cli_check, one_rank_offloads_its_states_and_asks_its_host_for_its_own_alone) {
+    const char *file = PUBLISHED "deepspeed-10b-z2-offload-1xv100.json",
+               *model = NDTUNE_SOURCE_DIR "/tests/accuracy/configs/models/gpt2-10b.json";
+    cr_expect(fits(CLI_JSON(0, "check", file, "--model", model, "--world", "1", "--cluster", "dgx-2", "--seq", "1024",
+                            "--attention", "eager", "--recompute", "full", "--format", "json")));
+}
+
+Test(cli_check, frozen_weights_wait_on_the_host_too) {
+    cr_expect(fits(CLI_JSON(0, "check", PUBLISHED "axolotl-llama3-70b-qlora-fsdp-2x24g.yaml", "--model", "llama-3-70b",
+                            "--world", "2", "--cluster", "pcie-4090-8x", "--tolerance", "100", "--format", "json")));
+}
+
+Test(cli_check, paged_states_need_not_be_there_while_nothing_is_updated) {
+    const char *const unpaged[] = {"paged_adamw_8bit", "optimizer: adamw_bnb_8bit\n", NULL};
+    const char *paged = PUBLISHED "axolotl-yi-34b-qlora-4090.yaml";
+    char *folder = temp_dir_make();
+    const char *resident = changed(paged, folder, "resident.yaml", unpaged);
+#define ON_ONE                                                                                                         \
+    "--model", "yi-34b", "--world", "1", "--cluster", "pcie-4090-8x", "--tolerance", "100", "--format", "json"
+    cr_expect(fits(CLI_JSON(0, "check", paged, ON_ONE)));
+    cr_expect_not(fits(CLI_JSON(2, "check", resident, ON_ONE)));
     temp_dir_remove(folder);
 }
 

@@ -28,6 +28,8 @@ static const TargetVersion deepspeed_0_19 = {
         SET(loss_fp32_copies[FUSED_EAGER], 2),  // upcast logits, log-softmax; fused: none
         SET(loss_fp32_copies[FUSED_COMPILED], 1), SET(runtime.optimizer_bytes_per_parameter, 28.0),  // FusedAdam
         SET(pack_flavour, PACKS_ROWS),  // your script's attention
+        // peft and bitsandbytes; runtime/engine.py _configure_distributed_model casts the module whole, adapters too
+        SET(finetunes, 1u << FINETUNE_LORA | 1u << FINETUNE_QLORA | 1u << FINETUNE_LORA_INT8),
         // runtime/engine.py _configure_basic_optimizer: torch_adam of AdamW's params, FusedLion
         SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_ADAMW_FOREACH) | OPTIMIZER_BIT(OPTIMIZER_LION)),
         SET(runtime.relative_uncertainty, 0.13)),  // hardware.md 6, worked gap: 15 to 25 % unexplained for its
@@ -64,6 +66,10 @@ static const char *refuse_sp(const Target *target, const TrainPlan *plan, Arena 
 // PipelineEngine (runtime/pipe/engine.py) asserts that.
 static const char *refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     (void)model;
+    if (plan->finetune != FINETUNE_FULL && mesh_group_size(&plan->mesh, AXES_OWN & ~AXES_DATA_GROUP) > 1) {
+        return arena_format(
+            arena, "adapters of %s are predicted beside data parallelism alone: use tp=1, sp=1 and pp=1", target->name);
+    }
     if (plan->mesh.size[AXIS_SP] > 1) {
         return refuse_sp(target, plan, arena);
     }

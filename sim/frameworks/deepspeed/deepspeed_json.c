@@ -365,13 +365,9 @@ static Status deepspeed_read(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-static const char *const marks[] = {"zero_optimization",
-                                    "train_batch_size",
-                                    "train_micro_batch_size_per_gpu",
-                                    "gradient_accumulation_steps",
-                                    "bf16",
-                                    "fp16",
-                                    NULL};
+// "bf16" and "gradient_accumulation_steps" alone are the Trainer's too.
+static const char *const marks[] = {"zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu",
+                                    "bf16.enabled",      "fp16.enabled",     NULL};
 
 const ImportFormat import_deepspeed = {
     .name = "deepspeed",

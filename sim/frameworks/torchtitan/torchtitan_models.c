@@ -19,6 +19,8 @@ static const TitanModel models[] = {
     {"qwen3", "32B", "qwen3-32b", 64, 5120, 151936},
     {"qwen3", "30B-A3B", "qwen3-30b-a3b", 48, 2048, 151936},
     {"qwen3", "235B-A22B", "qwen3-235b-a22b", 94, 4096, 151936},
+    {"deepseek_v3", "16B", "deepseek-v2-lite", 27, 2048, 102400},  // models/deepseek_v3/__init__.py: its sizes
+    {"deepseek_v3", "671B", "deepseek-v3", 61, 7168, 129280},
 };
 enum { MODELS = sizeof models / sizeof models[0] };
 

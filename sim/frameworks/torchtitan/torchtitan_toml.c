@@ -271,7 +271,7 @@ static Status read_model(Import *import, Error *error) {
     import->model_key = keys[MODEL_FLAVOR].path;
     import->model = import_has(import, keys[MODEL_FLAVOR].path) ? flavor : NULL;
     import->preset = model ? model->preset : NULL;
-    if (other) {
+    if (other && !model) {
         import_refuse(import, keys[MODEL_NAME].path, "%s %s is %s, which is not modelled yet", folder, flavor, other);
     }
     if (strstr(flavor, "flex")) {

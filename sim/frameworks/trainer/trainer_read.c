@@ -331,6 +331,7 @@ static Status read(Import *import, Error *error) {
 }
 
 static const char *const marks[] = {"per_device_train_batch_size",
+                                    "fsdp",
                                     "per_device_eval_batch_size",
                                     "num_train_epochs",
                                     "model_name_or_path",

@@ -91,6 +91,7 @@ static Status trl_read(Import *import, Error *error) {
 }
 
 static const char *const marks[] = {"per_device_train_batch_size",
+                                    "fsdp",
                                     "per_device_eval_batch_size",
                                     "num_train_epochs",
                                     "model_name_or_path",
