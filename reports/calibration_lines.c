@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "reports/calibration.h"
-#include "reports/csv_lines.h"
 #include "reports/json_objects.h"
+#include "reports/schemas.h"
 
 static json_t *parameters(const CalibrationPosterior *posterior) {
     static const char *const verdicts[VERDICT_COUNT] = {"identified", "weak", "untaught"};
@@ -81,24 +81,5 @@ Status json_calibration(const CalibrationReport *report, FILE *out, Error *error
 }
 
 Status csv_calibration(const CalibrationReport *report, FILE *out, Error *error) {
-    static const char columns[] = "model,target,plan,runs,measured_step_time_s,before_step_time_s,after_step_time_s,"
-                                  "held_out_step_time_s,weight";
-    const Calibration *calibration = report->calibration;
-    Csv csv = {.out = out};
-    csv_header(&csv, columns);
-    for (int s = 0; s < calibration->shape_count; s++) {
-        const CalibrationShape *shape = &calibration->shapes[s];
-        char plan[PLAN_TEXT_BYTES];
-        csv_text(&csv, shape->what.model->name);
-        csv_text(&csv, shape->what.target->name);
-        csv_text(&csv, plan_text(&shape->what.plan, plan));
-        csv_integer(&csv, shape->runs);
-        csv_number(&csv, shape->measured_s > 0, shape->measured_s);
-        csv_number(&csv, true, shape->before_s);
-        csv_number(&csv, shape->after_s > 0, shape->after_s);
-        csv_number(&csv, shape->held_out_s > 0, shape->held_out_s);
-        csv_number(&csv, true, shape->weight);
-        csv_end_line(&csv);
-    }
-    return csv_finish(&csv, error);
+    return record_csv(&schema_calibrated, report->calibration->shapes, report->calibration->shape_count, out, error);
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "reports/json_objects.h"
+#include "reports/schemas.h"
 #include "reports/words.h"
 
 static json_t *int_or_null(bool known, int64_t value) {
@@ -144,14 +145,7 @@ static json_t *numbers(const double *values, int count) {
 }
 
 static json_t *run_tasks(const RunRecord *run) {
-    json_t *array = json_array();
-    for (int i = 0; i < run->task_count; i++) {
-        const RunTask *task = &run->tasks[i];
-        json_array_append_new(array, json_pack("{s:s, s:s, s:s, s:I, s:f, s:f}", "name", task->name, "kind", task->kind,
-                                               "lane", task->lane, "count", (json_int_t)task->count, "measured_s",
-                                               task->measured_s, "predicted_s", task->predicted_s));
-    }
-    return array;
+    return record_array(&schema_tasks, run->tasks, run->task_count);
 }
 
 Status json_run(const RunRecord *run, FILE *out, Error *error) {

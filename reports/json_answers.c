@@ -2,6 +2,7 @@
 
 #include "reports/explain_terms.h"
 #include "reports/json_objects.h"
+#include "reports/schemas.h"
 
 static json_t *term_object(ExplainTerm term, bool has_next) {
     return json_pack("{s:s, s:f, s:o, s:o}", "name", term.name, "best", term.best, "next",
@@ -75,40 +76,10 @@ Status json_scaling(const ScalingCurve *curve, FILE *out, Error *error) {
                       out, error);
 }
 
-static json_t *seconds_or_null(double seconds) {
-    return seconds > 0 ? json_real(seconds) : json_null();
-}
-
 Status json_stored(const StoredList *list, FILE *out, Error *error) {
-    json_t *requests = json_array(), *runs = json_array(), *preflights = json_array();
-    for (int i = 0; i < list->request_count; i++) {
-        const StoredRequest *request = &list->requests[i];
-        json_array_append_new(requests, json_pack("{s:I, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:s?, s:o}", "id",
-                                                  (json_int_t)request->id, "asked_at", request->asked_at, "command",
-                                                  request->command, "model", request->model, "cluster",
-                                                  request->cluster, "target", request->target, "world", request->world,
-                                                  "times_asked", request->times_asked, "best_plan", request->best_plan,
-                                                  "best_step_s", seconds_or_null(request->best_step_s)));
-    }
-    for (int i = 0; i < list->run_count; i++) {
-        const StoredRun *run = &list->runs[i];
-        json_array_append_new(
-            runs, json_pack("{s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:i, s:o, s:o}", "id", (json_int_t)run->id,
-                            "started_at", run->started_at, "host", run->host, "model", run->model, "plan", run->plan,
-                            "device", run->device, "transport", run->transport, "state", run->state, "failure",
-                            run->failure, "steps", run->steps, "measured_step_s", seconds_or_null(run->measured_step_s),
-                            "predicted_step_s", seconds_or_null(run->predicted_step_s)));
-    }
-    for (int i = 0; i < list->preflight_count; i++) {
-        const StoredPreflight *row = &list->preflights[i];
-        json_array_append_new(preflights,
-                              json_pack("{s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:b, s:s?}", "id",
-                                        (json_int_t)row->id, "checked_at", row->checked_at, "command", row->command,
-                                        "cluster", row->cluster, "hosts", row->hosts, "device", row->device,
-                                        "transport", row->transport, "mesh", row->mesh, "world", row->world, "ready",
-                                        row->ready, "reason", row->finding_count ? row->findings[0].sentence : NULL));
-    }
-    return json_print(json_pack("{s:s, s:o, s:o, s:o}", "schema", "ndtune.runs/1", "requests", requests, "runs", runs,
-                                "preflights", preflights),
+    return json_print(json_pack("{s:s, s:o, s:o, s:o}", "schema", "ndtune.runs/1", "requests",
+                                record_array(&schema_requests, list->requests, list->request_count), "runs",
+                                record_array(&schema_runs, list->runs, list->run_count), "preflights",
+                                record_array(&schema_preflights, list->preflights, list->preflight_count)),
                       out, error);
 }

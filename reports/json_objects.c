@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "reports/memory_terms.h"
+#include "reports/schemas.h"
 #include "sim/frameworks/target_choices.h"
 
 static const double SECONDS_PER_HOUR = 3600;
@@ -71,12 +72,7 @@ json_t *json_train_plan(const Target *target, const TrainPlan *plan) {
 }
 
 json_t *json_model(const ModelSpec *model) {
-    return json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:s, s:s?, s:s?}", "name", model->name,
-                     "parameters", (json_int_t)model_parameters(model), "layers", model->layers, "hidden",
-                     model->hidden, "heads", model->heads, "kv_heads", model->kv_heads, "head_dim", model->head_dim,
-                     "ffn", model->ffn, "vocab", model->vocab, "max_seq", model->max_seq, "tied_embeddings",
-                     model->tied_embeddings, "type", model->type ? model->type : "llama", "note", model->note, "source",
-                     model->source);
+    return record_object(&schema_models, model);
 }
 
 json_t *json_profile(const ClusterProfile *profile, int world) {

@@ -38,9 +38,7 @@ Status table_comparison(const Explanation *explanation, const char *const names[
 Status table_scaling(const ScalingCurve *curve, FILE *out, Error *error);
 Status table_stored(const StoredList *list, FILE *out, Error *error);
 Status table_stored_run(const StoredRun *about, const RunRecord *run, FILE *out, Error *error);
-Status table_models(const ModelPreset *presets, int count, FILE *out, Error *error);
 Status table_model(const ModelSpec *model, FILE *out, Error *error);
-Status table_clusters(const ClusterProfile *profiles, int count, FILE *out, Error *error);
 Status table_cluster(const ClusterProfile *profile, FILE *out, Error *error);
 
 // Schemas ndtune.plan/1, ndtune.prediction/1, ndtune.run/1, ndtune.explain/1, ndtune.scaling/1, ndtune.runs/1,
@@ -66,6 +64,3 @@ Status csv_candidates(const TuneResult *result, FILE *out, Error *error);  // ev
 Status csv_explanation(const Explanation *explanation, FILE *out, Error *error);
 Status csv_scaling(const ScalingCurve *curve, FILE *out, Error *error);
 Status csv_stored(const StoredList *list, FILE *out, Error *error);
-Status csv_models(const ModelPreset *presets, int count, FILE *out, Error *error);
-Status csv_clusters(const ClusterProfile *profiles, int count, FILE *out, Error *error);
-Status csv_cluster(const ClusterProfile *profile, FILE *out, Error *error);

@@ -5,6 +5,7 @@
 
 #include "reports/calibration.h"
 #include "reports/grid.h"
+#include "reports/schemas.h"
 #include "reports/words.h"
 #include "sim/base/text.h"
 
@@ -33,41 +34,13 @@ static Status print_parameters(const CalibrationReport *report, FILE *out, Error
     return grid_print(grid, out, error);
 }
 
-static void time_cell(Grid *grid, double seconds, double measured_s) {
-    char text[TEXT_UNIT_BYTES];
-    if (seconds > 0 && measured_s > 0) {
-        grid_cell(grid, "%s (%+.1f %%)", text_seconds(text, seconds), 100 * (seconds / measured_s - 1));
-    } else {
-        grid_cell(grid, "-");
-    }
-}
-
 enum { PLANS_SHOWN = 40 };
 
 static Status print_plans(const CalibrationReport *report, FILE *out, Error *error) {
-    static const GridColumn columns[] = {{"model", false}, {"mesh", false}, {"seq", true},
-                                         {"batch", true},  {"runs", true},  {"measured", true},
-                                         {"before", true}, {"after", true}, {"held out", true}};
-    const Calibration *calibration = report->calibration;
-    Grid *grid = grid_new(columns, 9);
-    for (int s = 0; s < calibration->shape_count && s < PLANS_SHOWN; s++) {
-        const CalibrationShape *shape = &calibration->shapes[s];
-        const TrainPlan *plan = &shape->what.plan;
-        char words[WORDS_BYTES], text[TEXT_UNIT_BYTES];
-        grid_row(grid);
-        grid_cell(grid, "%s", shape->what.model->name);
-        grid_cell(grid, "%s", words_mesh(&plan->mesh, words));
-        grid_cell(grid, "%d", plan->seq);
-        grid_cell(grid, "%d x %d", plan->micro_batch, plan->grad_accum);
-        grid_cell(grid, "%d", shape->runs);
-        grid_cell(grid, "%s", shape->measured_s > 0 ? text_seconds(text, shape->measured_s) : "-");
-        time_cell(grid, shape->before_s, shape->measured_s);
-        time_cell(grid, shape->after_s, shape->measured_s);
-        time_cell(grid, shape->held_out_s, shape->measured_s);
-    }
-    TRY(grid_print(grid, out, error));
-    if (calibration->shape_count > PLANS_SHOWN) {
-        fprintf(out, "... and %d more plans (--format csv has them all)\n", calibration->shape_count - PLANS_SHOWN);
+    const int count = report->calibration->shape_count, shown = count < PLANS_SHOWN ? count : PLANS_SHOWN;
+    TRY(record_table(&schema_calibrated, report->calibration->shapes, shown, out, error));
+    if (count > shown) {
+        fprintf(out, "... and %d more plans (--format csv has them all)\n", count - shown);
     }
     return STATUS_OK;
 }

@@ -2,31 +2,8 @@
 
 #include "reports/grid.h"
 #include "reports/reports.h"
+#include "reports/schemas.h"
 #include "sim/base/text.h"
-
-Status table_models(const ModelPreset *presets, int count, FILE *out, Error *error) {
-    static const GridColumn columns[] = {{"model", false}, {"alias", false}, {"parameters", true}, {"layers", true},
-                                         {"hidden", true}, {"heads", true},  {"kv heads", true},   {"head dim", true},
-                                         {"ffn", true},    {"vocab", true},  {"longest", true},    {"type", false},
-                                         {"source", false}};
-    Grid *grid = grid_new(columns, 13);
-    char text[TEXT_UNIT_BYTES];
-    for (int i = 0; i < count; i++) {
-        const ModelSpec *model = &presets[i].spec;
-        grid_row(grid);
-        grid_cell(grid, "%s", model->name);
-        grid_cell(grid, "%s", presets[i].alias ? presets[i].alias : "");
-        grid_cell(grid, "%s", text_count(text, (double)model_parameters(model)));
-        const int numbers[] = {model->layers,   model->hidden, model->heads, model->kv_heads,
-                               model->head_dim, model->ffn,    model->vocab, model->max_seq};
-        for (size_t j = 0; j < sizeof numbers / sizeof numbers[0]; j++) {
-            grid_cell(grid, "%d", numbers[j]);
-        }
-        grid_cell(grid, "%s", model->type);
-        grid_cell(grid, "%s", model->source);
-    }
-    return grid_print(grid, out, error);
-}
 
 static void row_of_number(Grid *grid, const char *name, int value) {
     grid_row(grid);
@@ -78,22 +55,6 @@ Status table_model(const ModelSpec *model, FILE *out, Error *error) {
     return STATUS_OK;
 }
 
-Status table_clusters(const ClusterProfile *profiles, int count, FILE *out, Error *error) {
-    static const GridColumn columns[] = {
-        {"cluster", false}, {"accelerator", false}, {"per node", true}, {"memory", true}, {"what", false}};
-    Grid *grid = grid_new(columns, 5);
-    char text[TEXT_UNIT_BYTES];
-    for (int i = 0; i < count; i++) {
-        grid_row(grid);
-        grid_cell(grid, "%s", profiles[i].name);
-        grid_cell(grid, "%s", profiles[i].accelerator.name);
-        grid_cell(grid, "%d", profiles[i].node.accelerators);
-        grid_cell(grid, "%s", text_bytes(text, profiles[i].accelerator.memory_bytes));
-        grid_cell(grid, "%s", profiles[i].description ? profiles[i].description : "");
-    }
-    return grid_print(grid, out, error);
-}
-
 Status table_cluster(const ClusterProfile *profile, FILE *out, Error *error) {
     fprintf(out, "%s: %s\nstack %s, dated %s\n", profile->name, profile->description ? profile->description : "",
             profile->stack ? profile->stack : "not said", profile->date ? profile->date : "not said");
@@ -101,15 +62,5 @@ Status table_cluster(const ClusterProfile *profile, FILE *out, Error *error) {
         fprintf(out, "extends %s: what its own file does not state comes from there\n", profile->extends);
     }
     fputc('\n', out);
-    static const GridColumn columns[] = {{"field", false}, {"value", true}, {"grade", false}, {"source", false}};
-    Grid *grid = grid_new(columns, 4);
-    for (int i = 0; i < profile->provenance_count; i++) {
-        const Provenance *row = &profile->provenance[i];
-        grid_row(grid);
-        grid_cell(grid, "%s", row->path);
-        grid_cell(grid, "%g", row->value);
-        grid_cell(grid, "%s", grade_name(row->grade));
-        grid_cell(grid, "%s", row->source);
-    }
-    return grid_print(grid, out, error);
+    return record_table(&schema_provenance, profile->provenance, profile->provenance_count, out, error);
 }

@@ -7,6 +7,7 @@
 #include "reports/grid.h"
 #include "reports/reports.h"
 #include "reports/run_tables.h"
+#include "reports/schemas.h"
 #include "reports/words.h"
 #include "sim/base/text.h"
 
@@ -40,25 +41,11 @@ void table_waiting(FILE *out) {
 }
 
 Status table_run_tasks(const RunRecord *run, FILE *out, Error *error) {
-    static const GridColumn columns[] = {{"task", false},    {"lane", false},     {"per step", true},
-                                         {"measured", true}, {"predicted", true}, {"predicted / measured", true}};
-    Grid *grid = grid_new(columns, 6);
-    char text[TEXT_UNIT_BYTES];
     bool collectives = false;
     for (int i = 0; i < run->task_count; i++) {
-        const RunTask *task = &run->tasks[i];
-        collectives = collectives || strcmp(task->lane, "compute") != 0;
-        grid_row(grid);
-        grid_cell(grid, "%s", task->name);
-        grid_cell(grid, "%s", task->lane);
-        grid_cell(grid, "%lld", (long long)task->count);
-        grid_cell(grid, "%s", text_seconds(text, task->measured_s));
-        grid_cell(grid, "%s", text_seconds(text, task->predicted_s));
-        if (task->measured_s > 0 && strcmp(task->lane, "compute") == 0) {  // elsewhere it is mostly waiting
-            grid_cell(grid, "%.2f", task->predicted_s / task->measured_s);
-        }
+        collectives = collectives || strcmp(run->tasks[i].lane, "compute") != 0;
     }
-    TRY(grid_print(grid, out, error));
+    TRY(record_table(&schema_tasks, run->tasks, run->task_count, out, error));
     if (collectives) {
         table_waiting(out);
     }

@@ -5,6 +5,7 @@
 
 #include "reports/grid.h"
 #include "reports/run_tables.h"
+#include "reports/schemas.h"
 #include "reports/validation.h"
 #include "reports/words.h"
 #include "sim/base/text.h"
@@ -108,26 +109,12 @@ static Status print_parts(const Validation *validation, FILE *out, Error *error)
 }
 
 static Status print_kinds(const Validation *validation, FILE *out, Error *error) {
-    static const GridColumn columns[] = {{"lane", false},    {"kind", false},     {"tasks", true},
-                                         {"measured", true}, {"predicted", true}, {"predicted / measured", true}};
     bool collectives = false;
     fprintf(out, "\nTasks of one step, summed over the measured shapes\n");
-    Grid *grid = grid_new(columns, 6);
     for (int i = 0; i < validation->kind_count; i++) {
-        const ValidateKind *kind = &validation->kinds[i];
-        char measured[TEXT_UNIT_BYTES], predicted[TEXT_UNIT_BYTES];
-        collectives = collectives || strcmp(kind->lane, "compute") != 0;
-        grid_row(grid);
-        grid_cell(grid, "%s", kind->lane);
-        grid_cell(grid, "%s", kind->kind);
-        grid_cell(grid, "%lld", (long long)kind->count);
-        grid_cell(grid, "%s", text_seconds(measured, kind->measured_s));
-        grid_cell(grid, "%s", text_seconds(predicted, kind->predicted_s));
-        if (kind->measured_s > 0 && strcmp(kind->lane, "compute") == 0) {
-            grid_cell(grid, "%.2f", kind->predicted_s / kind->measured_s);
-        }
+        collectives = collectives || strcmp(validation->kinds[i].lane, "compute") != 0;
     }
-    TRY(grid_print(grid, out, error));
+    TRY(record_table(&schema_kinds, validation->kinds, validation->kind_count, out, error));
     if (collectives) {
         table_waiting(out);
     }
@@ -151,8 +138,7 @@ static void print_agreement(const Validation *validation, FILE *out) {
     }
     fprintf(out, "step time: median error %.0f %%, median bias %+.0f %%, %d of %d within the predicted interval\n",
             100 * agreement->median_abs_error, 100 * agreement->median_bias, validation->in_interval, agreement->count);
-    words_far_off(1, 1 + agreement->median_bias, validation->request->cluster.name,
-                  &validation->core_use, out);
+    words_far_off(1, 1 + agreement->median_bias, validation->request->cluster.name, &validation->core_use, out);
     if (isfinite(agreement->constant_median_abs_error)) {
         fprintf(out, "one constant rate, fitted to these very runs, errs by %.0f %%\n",
                 100 * agreement->constant_median_abs_error);

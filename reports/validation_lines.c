@@ -4,6 +4,7 @@
 
 #include "reports/csv_lines.h"
 #include "reports/json_objects.h"
+#include "reports/schemas.h"
 #include "reports/validation.h"
 
 static const char *const why_names[] = {"top", "spread"};
@@ -32,17 +33,6 @@ static json_t *runs_array(const ValidateRow *row) {
     return runs;
 }
 
-static json_t *tasks_array(const RunRecord *run) {
-    json_t *tasks = json_array();
-    for (int i = 0; i < run->task_count; i++) {
-        const RunTask *task = &run->tasks[i];
-        json_array_append_new(tasks, json_pack("{s:s, s:s, s:s, s:I, s:f, s:f}", "name", task->name, "kind", task->kind,
-                                               "lane", task->lane, "count", (json_int_t)task->count, "measured_s",
-                                               task->measured_s, "predicted_s", task->predicted_s));
-    }
-    return tasks;
-}
-
 static json_t *row_object(const Target *target, const ValidateRow *row) {
     const Prediction *prediction = row->prediction;
     const RunRecord *run = row->run_count > 0 ? &row->runs[row->run_count - 1] : NULL;
@@ -66,7 +56,8 @@ static json_t *row_object(const Target *target, const ValidateRow *row) {
         json_object_set_new(object, "peak_bytes", parts ? json_integer((json_int_t)run->peak_bytes) : json_null());
         json_object_set_new(object, "planned_peak_bytes",
                             parts ? json_integer((json_int_t)run->planned_peak_bytes) : json_null());
-        json_object_set_new(object, "tasks", parts ? tasks_array(run) : json_array());
+        json_object_set_new(object, "tasks",
+                            record_array(&schema_tasks, parts ? run->tasks : NULL, parts ? run->task_count : 0));
     }
     return object;
 }
@@ -88,17 +79,6 @@ static json_t *agreement_object(const Validation *validation) {
                      "noise", json_known(any, validation->noise));
 }
 
-static json_t *kinds_array(const Validation *validation) {
-    json_t *kinds = json_array();
-    for (int i = 0; i < validation->kind_count; i++) {
-        const ValidateKind *kind = &validation->kinds[i];
-        json_array_append_new(kinds, json_pack("{s:s, s:s, s:I, s:f, s:f}", "lane", kind->lane, "kind", kind->kind,
-                                               "count", (json_int_t)kind->count, "measured_s", kind->measured_s,
-                                               "predicted_s", kind->predicted_s));
-    }
-    return kinds;
-}
-
 Status json_validation(const Validation *validation, FILE *out, Error *error) {
     json_t *rows = json_array();
     for (int i = 0; i < validation->row_count; i++) {
@@ -107,8 +87,9 @@ Status json_validation(const Validation *validation, FILE *out, Error *error) {
     return json_print(json_pack("{s:s, s:o, s:s, s:i, s:i, s:i, s:i, s:o, s:o, s:o}", "schema", "ndtune.validate/1",
                                 "request", json_request(validation->request), "source", validation->source, "shapes",
                                 validation->shapes, "steps", validation->steps, "warm_up", validation->warm_up,
-                                "repeats", validation->repeats, "rows", rows, "kinds", kinds_array(validation),
-                                "agreement", agreement_object(validation)),
+                                "repeats", validation->repeats, "rows", rows, "kinds",
+                                record_array(&schema_kinds, validation->kinds, validation->kind_count), "agreement",
+                                agreement_object(validation)),
                       out, error);
 }
 

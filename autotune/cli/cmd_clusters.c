@@ -5,6 +5,7 @@
 
 #include "autotune/cli/cli.h"
 #include "reports/reports.h"
+#include "reports/schemas.h"
 
 static Status print_profile(Cli *cli, const ClusterProfile *profile, Error *error) {
     switch (cli_format(cli)) {
@@ -16,7 +17,7 @@ static Status print_profile(Cli *cli, const ClusterProfile *profile, Error *erro
         return STATUS_OK;
     }
     case FORMAT_CSV:
-        return csv_cluster(profile, stdout, error);
+        return record_csv(&schema_provenance, profile->provenance, profile->provenance_count, stdout, error);
     case FORMAT_TABLE:
         break;
     }
@@ -34,11 +35,11 @@ static Status print_all(Cli *cli, Error *error) {
     case FORMAT_JSON:
         return json_clusters(profiles, count, stdout, error);
     case FORMAT_CSV:
-        return csv_clusters(profiles, count, stdout, error);
+        return record_csv(&schema_clusters, profiles, count, stdout, error);
     case FORMAT_TABLE:
         break;
     }
-    return table_clusters(profiles, count, stdout, error);
+    return record_table(&schema_clusters, profiles, count, stdout, error);
 }
 
 Status cmd_clusters(Cli *cli, Error *error) {

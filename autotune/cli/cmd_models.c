@@ -5,18 +5,19 @@
 
 #include "autotune/cli/cli.h"
 #include "reports/reports.h"
+#include "reports/schemas.h"
 
 static Status print_models(Cli *cli, const ModelPreset *presets, int count, Error *error) {
     switch (cli_format(cli)) {
     case FORMAT_JSON:
         return json_models(presets, count, stdout, error);
     case FORMAT_CSV:
-        return csv_models(presets, count, stdout, error);
+        return record_csv(&schema_models, presets, count, stdout, error);
     case FORMAT_TABLE:
         break;
     }
     return cli->options.word_count > 0 ? table_model(&presets[0].spec, stdout, error)
-                                       : table_models(presets, count, stdout, error);
+                                       : record_table(&schema_models, presets, count, stdout, error);
 }
 
 Status cmd_models(Cli *cli, Error *error) {

@@ -11,6 +11,7 @@
 #include "exec/launch/cores.h"
 #include "exec/launch/launchers.h"
 #include "reports/reports.h"
+#include "reports/schemas.h"
 #include "sim/base/json.h"
 #include "sim/cluster/cluster.h"
 
@@ -80,7 +81,7 @@ static Status print_profile(const Cli *cli, const ClusterProfile *profile, const
     case FORMAT_JSON:
         return json_clusters(profile, 1, stdout, error);
     case FORMAT_CSV:
-        return csv_cluster(profile, stdout, error);
+        return record_csv(&schema_provenance, profile->provenance, profile->provenance_count, stdout, error);
     case FORMAT_TABLE:
         break;
     }

@@ -166,3 +166,23 @@ void table_end(MarkupTable *table) {
     close_row(table);
     fputs("</tbody></table></div>\n", table->out);
 }
+
+void table_records(const char *id, const char *caption, const RecordSchema *schema, const void *records, int count,
+                   FILE *out) {
+    const RecordField *fields[RECORD_MOST_COLUMNS];
+    MarkupColumn columns[RECORD_MOST_COLUMNS];
+    const int width = record_columns(schema, fields);
+    for (int i = 0; i < width; i++) {
+        columns[i] = (MarkupColumn){fields[i]->heading, record_is_number(fields[i])};
+    }
+    MarkupTable table = table_begin(id, caption, columns, width, out);
+    for (int row = 0; row < count; row++) {
+        table_row(&table, NULL);
+        for (int i = 0; i < width; i++) {
+            char text[RECORD_BYTES];
+            table_cell(&table, "%s",
+                       record_words(fields[i], (const char *)records + (size_t)row * schema->bytes, text));
+        }
+    }
+    table_end(&table);
+}

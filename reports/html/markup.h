@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "reports/record.h"
 #include "sim/base/error.h"
 
 void markup_text(const char *text, FILE *out);  // escaped for elements and quoted attributes; NULL = nothing
@@ -41,3 +42,6 @@ void table_cell(MarkupTable *table, const char *format, ...) __attribute__((form
 // A sentence over the rest of the row.
 void table_rest(MarkupTable *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void table_end(MarkupTable *table);
+// Records as a whole table.
+void table_records(const char *id, const char *caption, const RecordSchema *schema, const void *records, int count,
+                   FILE *out);

@@ -5,6 +5,7 @@
 
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
+#include "reports/schemas.h"
 #include "reports/words.h"
 #include "sim/base/text.h"
 
@@ -56,30 +57,12 @@ static void write_row(MarkupTable *table, const ValidateRow *row) {
 }
 
 static void write_kinds(const Validation *validation, FILE *out) {
-    static const MarkupColumn columns[] = {{"kind of task", false}, {"lane", false},
-                                           {"count", true},         {"predicted, s", true},
-                                           {"measured, s", true},   {"predicted / measured", true}};
-    if (validation->kind_count == 0) {
-        return;
+    if (validation->kind_count > 0) {
+        fputs("<details><summary>By kind of task</summary>\n", out);
+        table_records("table-kinds", "Tasks of one step of each measured plan, summed", &schema_kinds,
+                      validation->kinds, validation->kind_count, out);
+        fputs("</details>\n", out);
     }
-    fputs("<details><summary>By kind of task</summary>\n", out);
-    MarkupTable table = table_begin("table-kinds", "Tasks of one step of each measured plan, summed", columns, 6, out);
-    for (int i = 0; i < validation->kind_count; i++) {
-        const ValidateKind *kind = &validation->kinds[i];
-        table_row(&table, NULL);
-        table_cell(&table, "%s", kind->kind);
-        table_cell(&table, "%s", kind->lane);
-        table_cell(&table, "%lld", (long long)kind->count);
-        table_cell(&table, "%.4g", kind->predicted_s);
-        table_cell(&table, "%.4g", kind->measured_s);
-        if (kind->measured_s > 0) {
-            table_cell(&table, "%.2f", kind->predicted_s / kind->measured_s);
-        } else {
-            table_cell(&table, "–");
-        }
-    }
-    table_end(&table);
-    fputs("</details>\n", out);
 }
 
 static void write_failed(const HtmlReport *report, FILE *out) {

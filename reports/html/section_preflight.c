@@ -4,7 +4,7 @@
 #include "autotune/run_record.h"
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
-#include "sim/base/text.h"
+#include "reports/schemas.h"
 
 static void write_findings(const StoredPreflight *preflight, FILE *out) {
     if (preflight->finding_count == 0) {
@@ -19,33 +19,6 @@ static void write_findings(const StoredPreflight *preflight, FILE *out) {
         fputs("</li>\n", out);
     }
     fputs("</ul>\n", out);
-}
-
-static void write_groups(const StoredPreflight *preflight, FILE *out) {
-    static const MarkupColumn columns[] = {
-        {"groups over", false}, {"ranks", true},     {"collective", false},          {"payload", true},
-        {"measured", true},     {"predicted", true}, {"measured / predicted", true}, {"wrong elements", true}};
-    MarkupTable table =
-        table_begin("table-preflight", "Collectives on all groups at once, by the slowest rank", columns, 8, out);
-    for (int i = 0; i < preflight->group_count; i++) {
-        const StoredGroups *groups = &preflight->groups[i];
-        char text[TEXT_UNIT_BYTES];
-        table_row(&table, NULL);
-        table_cell(&table, "%s", groups->axes);
-        table_cell(&table, "%d", groups->ranks);
-        table_cell(&table, "%s", groups->collective);
-        table_cell(&table, "%s", text_bytes(text, groups->payload_bytes));
-        table_cell(&table, "%s", text_seconds(text, groups->measured_s));
-        if (groups->predicted_s > 0) {
-            table_cell(&table, "%s", text_seconds(text, groups->predicted_s));
-            table_cell(&table, "%.2f", groups->measured_s / groups->predicted_s);
-        } else {
-            table_cell(&table, "–");
-            table_cell(&table, "–");
-        }
-        table_cell(&table, "%.0f", groups->wrong_elements);
-    }
-    table_end(&table);
 }
 
 void section_preflight(const HtmlReport *report, FILE *out) {
@@ -65,6 +38,7 @@ void section_preflight(const HtmlReport *report, FILE *out) {
     }
     fputs("</p>\n", out);
     write_findings(preflight, out);
-    write_groups(preflight, out);
+    table_records("table-preflight", "Collectives on all groups at once, by the slowest rank", &schema_groups,
+                  preflight->groups, preflight->group_count, out);
     fputs("</details>\n", out);
 }

@@ -5,6 +5,7 @@
 #include "autotune/evidence.h"
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
+#include "reports/schemas.h"
 #include "sim/base/text.h"
 
 static void write_grades(const ClusterProfile *profile, FILE *out) {
@@ -40,17 +41,8 @@ void section_sources(const HtmlReport *report, FILE *out) {
     const ClusterProfile *profile = &report->result->request->cluster;
     write_grades(profile, out);
     fputs("<details><summary>Every number with its source</summary>\n", out);
-    static const MarkupColumn columns[] = {{"number", false}, {"value", true}, {"grade", false}, {"source", false}};
-    MarkupTable table = table_begin("table-sources", "The cluster profile", columns, 4, out);
-    for (int i = 0; i < profile->provenance_count; i++) {
-        const Provenance *row = &profile->provenance[i];
-        table_row(&table, NULL);
-        table_cell(&table, "%s", row->path);
-        table_cell(&table, "%.6g", row->value);
-        table_cell(&table, "%s", grade_name(row->grade));
-        table_cell(&table, "%s", row->source ? row->source : "not said");
-    }
-    table_end(&table);
+    table_records("table-sources", "The cluster profile", &schema_provenance, profile->provenance,
+                  profile->provenance_count, out);
     fputs("</details>\n", out);
 }
 

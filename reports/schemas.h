@@ -1,0 +1,16 @@
+// What the rows of the answers are, a schema each.
+
+#pragma once
+
+#include "reports/record.h"
+
+extern const RecordSchema schema_models;      // ModelPreset; for JSON a ModelSpec is enough
+extern const RecordSchema schema_clusters;    // ClusterProfile
+extern const RecordSchema schema_provenance;  // Provenance
+extern const RecordSchema schema_requests;    // StoredRequest
+extern const RecordSchema schema_runs;        // StoredRun
+extern const RecordSchema schema_preflights;  // StoredPreflight
+extern const RecordSchema schema_tasks;       // RunTask
+extern const RecordSchema schema_kinds;       // ValidateKind
+extern const RecordSchema schema_groups;      // StoredGroups
+extern const RecordSchema schema_calibrated;  // CalibrationShape
