@@ -1,6 +1,6 @@
 // Selective recompute of other modules than the target's own: between recomputing little and recomputing all, where the
 // target lets one name the modules of a layer. Tried for those micro-batches for which recomputing all layers fits and
-// the target's own selective recompute does not, the cheapest sets first until one fits, and only where even a step that
+// the target's own selective recompute does not, the cheapest sets first until one fits, and only where a step that
 // recomputes nothing could be the best. The plans join the space as those of search_partial.c do.
 
 #include "autotune/best.h"

@@ -31,8 +31,8 @@ typedef enum { FUSED_FUSED, FUSED_EAGER, FUSED_COMPILED, FUSED_COUNT } Fused;
 
 // Scales of fp8 operands: one per tensor from its present values (torchao's tensorwise, Transformer Engine's current
 // scaling), one per row, one per tensor from the largest values of earlier steps, one per 32 elements (MX), one per 128
-// elements, of weights per 128 x 128 (BLOCK), or 4 bits with one per 16 (NVFP4). ROWWISE_BF16: one per row, and gradients
-// of weights in bf16 (torchao's rowwise_with_gw_hp).
+// elements, of weights per 128 x 128 (BLOCK), or 4 bits with one per 16 (NVFP4). ROWWISE_BF16: one per row, and
+// gradients of weights in bf16 (torchao's rowwise_with_gw_hp).
 typedef enum {
     FP8_TENSORWISE,
     FP8_ROWWISE,

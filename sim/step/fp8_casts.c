@@ -14,7 +14,7 @@
 //   one scale per 128     both layouts at once from bf16 (Transformer Engine, Float8BlockQuantizer)
 //   one per 16 of 4 bits  the largest value is read first, as the second scale is the tensor's; then both layouts of
 //                         9/16 bytes at once (Transformer Engine, NVFP4Quantizer), or each by itself (torchao)
-//   rows, bf16 gradients  x and dy along their rows only, weights twice (torchao's rowwise_with_gw_hp, the same account)
+//   rows, bf16 gradients  x and dy along their rows only, weights twice (torchao's rowwise_with_gw_hp, by it too)
 //   delayed scales        known before: read and written, both layouts at once (Transformer Engine, cast_transpose)
 //
 // What is fp8 already (gathered so, saved so, copies of weights) was cast by whoever made it. What Transformer Engine
