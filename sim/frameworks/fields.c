@@ -45,6 +45,7 @@ static const TargetField fields[] = {
     FIELD(sp_switch),
     FIELD(tp_copies),
     FIELD(tp_regathers),
+    NEWER(gate_kept),
     FIELD(fused_softmax),
     FIELD(fused_norms),
     FIELD(fuses_passes),

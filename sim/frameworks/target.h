@@ -137,6 +137,7 @@ typedef struct Target {
     bool tp_shards_itself;  // beside tp the model is sharded by its own library: reduced in fp32, freed after forward;
                             // replicas wait for the last micro-step, shards do not; no cp
     bool tp_regathers;      // TP_SP: gathered inputs are not kept, backward gathers them again
+    bool gate_kept;         // act(gate) is kept for backward, whatever GEMM made gate and up
     bool fused_softmax;     // eager attention's scale, mask and softmax are one kernel, where it takes the shape
     bool fused_norms;       // RMSNorm is one kernel in eager mode too; to the host it costs as much as the chain
     bool fuses_passes;  // with fused mode `fused`: a sum and the norm behind it, and the whole loss, are one pass each

@@ -58,7 +58,7 @@ static Projection mlp_projection(Lowering *lowering) {
 // activation that is written out.
 static OpRef eager_values(Lowering *lowering) {
     const bool written_out = lowering->model->activation == ACTIVATION_GELU_NEW && lowering->plan->fused == FUSED_EAGER;
-    const bool gate = is_gated(lowering) && !lowering->target->fused_projections;
+    const bool gate = is_gated(lowering) && (!lowering->target->fused_projections || lowering->target->gate_kept);
     const int64_t planes = (gate ? 1 : 0) + (written_out ? WRITTEN_OUT_VALUES : 0);
     if (planes == 0) {
         return op_absent();

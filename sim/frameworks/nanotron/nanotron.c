@@ -25,6 +25,7 @@ static const TargetVersion nanotron_0_4 = {
         SET(late_reduce, true),         // its published ZeRO-1 steps lose the whole reduction, however long backward is
         SET(fused_norms, true),         // its TritonRMSNorm, launched from Python
         SET(tp_reduce_overlaps, true),  // tp_linear_async_communication
+        SET(gate_kept, true),           // GLUActivation: act(gate_states) * up_states (models/llama.py)
         SET(max_zero, 1), SET(vocab_multiple, 1),  // padded to a multiple of tp (nanotron _vocab_size_with_padding)
         SET(runtime.host_s_per_op, PYTHON_2023_HOST_S),
         // This source's, mechanism unknown: in its sweep a layer, forward and backward, takes no less than 10, 14, 23,

@@ -323,3 +323,23 @@ Test(models, a_norm_over_all_heads_refuses_tensor_parallelism_in_words) {
     cr_assert_str_eq(reason, "olmo2-7b norms all heads of a token together, tp=2 would split them: use tp=1");
     arena_free(&arena);
 }
+
+static int64_t bytes_of(const StepProgram *program, const char *name) {
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        if (strcmp(program->buffers[i].name, name) == 0) {
+            return program->buffers[i].slot_bytes;
+        }
+    }
+    return 0;
+}
+
+// act(gate) * up, two operations: backward of the product needs act(gate), which half of the two's columns are.
+Test(models, act_of_gate_is_kept_where_the_activation_is_written_out_whatever_made_gate_and_up) {
+    Arena arena = {0};
+    const StepProgram out = lowered(&arena, (LoweredRequest){.target = "nanotron", .mesh = "dp_replicate=2"});
+    const StepProgram fused = lowered(&arena, (LoweredRequest){.target = "megatron@core", .mesh = "dp_replicate=2"});
+    cr_expect_gt(bytes_of(&out, "gate_up"), 0);
+    cr_expect_eq(2 * bytes_of(&out, "activation_values"), bytes_of(&out, "gate_up"));
+    cr_expect_eq(bytes_of(&fused, "activation_values"), 0);
+    arena_free(&arena);
+}
