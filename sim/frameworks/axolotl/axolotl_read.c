@@ -437,6 +437,11 @@ static Status read_fsdp(Import *import, Error *error) {
         import_find(import, FINDING_REFUSED, "optimizer", "FSDP2 not compatible with %s, use adamw_torch_8bit instead",
                     optimizer);
     }
+    if (version == 2 && import_is_on(import, "load_in_4bit") &&
+        import_is_on(import, "fsdp_config.cpu_ram_efficient_loading")) {
+        import_find(import, FINDING_REFUSED, "fsdp_config.cpu_ram_efficient_loading",
+                    "FSDP2 does not support cpu_ram_efficient_loading with load_in_4bit: set it to false");
+    }
     if (version != 2 && offload && strstr(optimizer, "8bit")) {
         import_find(import, FINDING_REFUSED, "optimizer", "FSDP offload not compatible with %s", optimizer);
     }
@@ -492,6 +497,10 @@ static void refuse_values(Import *import) {
             import_find(import, FINDING_REFUSED, row->path, "%s", row->sentence);
         }
     }
+    if (import_at(import, "output_dir") && !import_has(import, "output_dir")) {
+        import_find(import, FINDING_REFUSED, "output_dir",
+                    "output_dir takes a path; leave the key out for the usual one");
+    }
     for (const char *const *list = axolotl_lists; *list; list++) {
         const ConfigNode *node = import_has(import, *list) ? import_at(import, *list) : NULL;
         if (node && node->kind != NODE_LIST) {
@@ -502,6 +511,11 @@ static void refuse_values(Import *import) {
 
 static Status refuse_saving(Import *import, Error *error) {
     const char *strategy = "";
+    if (import_is_on(import, "early_stopping_patience") &&
+        !(import_is_on(import, "save_steps") && import_is_on(import, "eval_steps"))) {
+        import_find(import, FINDING_REFUSED, "early_stopping_patience",
+                    "early_stopping_patience requires save_steps and eval_steps to be set");
+    }
     TRY(import_word(import, "save_strategy", &strategy, error));
     if (strcmp(strategy, "best") == 0 && !import_is_on(import, "metric_for_best_model")) {
         import_find(import, FINDING_REFUSED, "save_strategy",

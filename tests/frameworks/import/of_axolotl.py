@@ -182,6 +182,8 @@ def read(path, world, root):
         other.append("adapter")
     optimizer = str(getattr(cfg.optimizer, "value", cfg.optimizer) or "adamw_torch_fused")
     values["optimizer"] = OPTIMIZERS.get(optimizer, "another one")
+    if values["fsdp"] == 1 and optimizer == "adamw_torch_fused":  # of that row it is another one than its own
+        values["optimizer"] = "adamw-fused"
     if cfg.activation_offloading:
         named.append(("activation_offloading", "gradient_checkpointing"))
     switches = "selective_checkpointing layer_offloading chunked_cross_entropy tiled_mlp fp8 liger_rope qat"

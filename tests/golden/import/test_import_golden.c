@@ -317,6 +317,12 @@ static const Trap traps[] = {
      FINDING_REFUSED},
     {"base_model: x\noptimizer: adamw_8bit\nfsdp_config: {version: 2}\n", "axolotl", "use adamw_torch_8bit instead",
      SYNTAX_YAML, FINDING_REFUSED},
+    {"base_model: x\nadapter: qlora\nload_in_4bit: true\n"
+     "fsdp_config: {fsdp_version: 2, cpu_ram_efficient_loading: true}\n",
+     "axolotl", "does not support cpu_ram_efficient_loading with load_in_4bit", SYNTAX_YAML, FINDING_REFUSED},
+    {"base_model: x\nearly_stopping_patience: 3\nsave_steps: 10\n", "axolotl", "requires save_steps and eval_steps",
+     SYNTAX_YAML, FINDING_REFUSED},
+    {"base_model: x\noutput_dir:\n", "axolotl", "output_dir takes a path", SYNTAX_YAML, FINDING_REFUSED},
     {"base_model: x\noptimizer: muon\nfsdp_config: {fsdp_version: 1}\n", "axolotl", "only compatible with FSDP2",
      SYNTAX_YAML, FINDING_REFUSED},
     {"base_model: x\nactivation_offloading: true\n", "axolotl", "requires gradient_checkpointing", SYNTAX_YAML,
