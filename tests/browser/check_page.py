@@ -434,8 +434,8 @@ def long_checks(page):
     """Every other page on every screen."""
     page.open(make_pipeline(page))
     yield from (stages_wait_as_long_as_the_bubble_says, at_every_width_nothing_is_cut, the_page_prints)
-    page.open(page.make("adapters", "--world", "8", "--model", "8b", "--target", "torchtitan"))
-    yield from (at_every_width_nothing_is_cut, six_groups_lead_to_every_section, the_page_prints)
+    page.open(page.make("search", "--world", "8", "--model", "8b", "--target", "torchtitan"))
+    yield from (at_every_width_nothing_is_cut, six_groups_lead_to_every_section)
     page.open(page.make("nothing", "--world", "2", "--model", "70b", codes=(0, 2)))
     yield from (six_groups_lead_to_every_section, the_page_prints)
 
