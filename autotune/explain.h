@@ -22,11 +22,21 @@ typedef struct WhatIf {
     Mesh break_even_mesh;
 } WhatIf;
 
+// Why pipeline stages, where the best has some, and why not, where it has none.
+typedef struct WhyStages {
+    bool offered;               // the target has pipelines; more ranks than one
+    bool used;                  // by the best
+    int shapes;                 // of the other kind, that were looked at
+    const Prediction *other;    // the best of them; NULL = none fits
+    const Rejection *rejected;  // else one of them, for its memory if any was
+} WhyStages;
+
 typedef struct Explanation {
     const TuneResult *result;  // with at least one entry
     const Prediction *best;
     const Prediction *runner_up;  // NULL = only one shape fits
     Mesh estimated_best;  // the winner by the estimate alone (as explain.c says): what the questions are compared with
+    WhyStages stages;
     WhatIf questions[WHAT_IF_COUNT];
     Sensitivities sensitivities;  // of the best plan
 } Explanation;

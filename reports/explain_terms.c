@@ -45,6 +45,12 @@ ExplainTerm explain_most_saved(const Explanation *explanation) {
     return most;
 }
 
+Explanation explain_beside_stages(const Explanation *explanation) {
+    Explanation beside = *explanation;
+    beside.runner_up = explanation->stages.other;
+    return beside;
+}
+
 static MemoryTerm memory_of(const MemoryBreakdown *memory, int index) {
     MemoryTerm terms[EXPLAIN_MEMORY_TERMS];
     memory_terms(memory, terms);

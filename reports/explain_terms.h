@@ -23,5 +23,8 @@ ExplainTerm explain_most_saved(const Explanation *explanation);
 // Tokens per second of the best over those of the next, minus one.
 double explain_lead(const Explanation *explanation);
 
+// The best beside the best of the other kind, with stages or without, which there must be.
+Explanation explain_beside_stages(const Explanation *explanation);
+
 // "+12.3 % at 0.80 times"; where that is not known, why.
 char *explain_sensitivity(const SensitivityEnd *end, char out[WORDS_BYTES]);

@@ -27,6 +27,19 @@ static json_t *question_object(const WhatIf *question) {
                      "searched_to_factor", question->searched_to);
 }
 
+static json_t *stages_object(const Explanation *explanation) {
+    const WhyStages *stages = &explanation->stages;
+    const Explanation beside = explain_beside_stages(explanation);
+    const Prediction *other = stages->other, *staged = stages->used ? explanation->best : other;
+    const ExplainTerm most = other ? explain_most_saved(&beside) : (ExplainTerm){0};
+    return json_pack("{s:b, s:b, s:i, s:o, s:o, s:s?, s:o, s:s?}", "offered", stages->offered, "used", stages->used,
+                     "other_shapes", stages->shapes, "other",
+                     other ? json_prediction_object(explanation->result->request, other, true, NULL) : json_null(),
+                     "lead", other ? json_real(explain_lead(&beside)) : json_null(), "most_saved", most.name,
+                     "bubble_share", staged ? json_real(staged->bubble_s / staged->step_s) : json_null(), "reason",
+                     !other && stages->rejected ? stages->rejected->reason : NULL);
+}
+
 Status json_explanation(const Explanation *explanation, FILE *out, Error *error) {
     const TuneRequest *request = explanation->result->request;
     const bool has_next = explanation->runner_up;
@@ -41,12 +54,12 @@ Status json_explanation(const Explanation *explanation, FILE *out, Error *error)
         json_array_append_new(questions, question_object(&explanation->questions[i]));
     }
     return json_print(
-        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema", "ndtune.explain/1", "request",
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema", "ndtune.explain/1", "request",
                   json_request(request), "best", json_prediction_object(request, explanation->best, true, NULL), "next",
                   has_next ? json_prediction_object(request, explanation->runner_up, true, NULL) : json_null(), "lead",
                   has_next ? json_real(explain_lead(explanation)) : json_null(), "seconds_per_million_tokens", times,
                   "memory_bytes", memory, "estimated_best", json_mesh(&explanation->estimated_best), "what_if",
-                  questions, "sensitivities", json_sensitivities(explanation)),
+                  questions, "sensitivities", json_sensitivities(explanation), "stages", stages_object(explanation)),
         out, error);
 }
 

@@ -139,6 +139,46 @@ static Status print_sensitivities(const Explanation *explanation, FILE *out, Err
     return grid_print(grid, out, error);
 }
 
+// Against the best of the other kind: with stages where the best has none, without where it has some.
+static void print_other_kind(const Explanation *explanation, const char *kind, FILE *out) {
+    char mesh[WORDS_BYTES], own[TEXT_UNIT_BYTES], others[TEXT_UNIT_BYTES];
+    const Explanation beside = explain_beside_stages(explanation);
+    const Prediction *other = beside.runner_up;
+    const double lead = explain_lead(&beside);
+    const ExplainTerm most = explain_most_saved(&beside);
+    fprintf(out, "  %s, the best %s stages: %.1f %% %s tokens per second\n", words_mesh(&other->plan.mesh, mesh), kind,
+            100 * fabs(1 - 1 / (1 + lead)), lead >= 0 ? "fewer" : "more");
+    if (lead < 0) {
+        fputs("  that is level, and the best is simpler or needs less memory\n", out);
+    } else if (most.name) {
+        fprintf(out, "  most of it: more %s\n", most.name);
+    }
+    const Prediction *staged = explanation->stages.used ? explanation->best : other;
+    fprintf(out, "  memory %s instead of %s; bubble of the pipeline: %.1f %% of its step\n",
+            text_bytes(others, other->memory.reserved_bytes), text_bytes(own, explanation->best->memory.reserved_bytes),
+            100 * staged->bubble_s / staged->step_s);
+}
+
+static void print_stages(const Explanation *explanation, FILE *out) {
+    const WhyStages *stages = &explanation->stages;
+    const char *kind = stages->used ? "without" : "with";
+    if (explanation->result->request->world == 1) {
+        return;
+    }
+    fprintf(out, "\nWhy %spp\n", stages->used ? "" : "not ");
+    if (!stages->offered) {
+        fprintf(out, "  %s has no pipelines here\n", explanation->result->request->target->name);
+    } else if (stages->other) {
+        print_other_kind(explanation, kind, out);
+    } else if (stages->rejected) {
+        char mesh[WORDS_BYTES];
+        fprintf(out, "  none of the %d shapes %s stages can run, as %s:\n  %s\n", stages->shapes, kind,
+                words_mesh(&stages->rejected->plan.mesh, mesh), stages->rejected->reason);
+    } else {
+        fprintf(out, "  no shape %s stages was looked at\n", kind);
+    }
+}
+
 Status table_explanation(const Explanation *explanation, FILE *out, Error *error) {
     const TuneRequest *request = explanation->result->request;
     fprintf(out, "%s on %d x %s (%s), for %s %s\n\n", request->model.name, request->world,
@@ -147,6 +187,7 @@ Status table_explanation(const Explanation *explanation, FILE *out, Error *error
     if (explanation->runner_up) {
         TRY(table_comparison(explanation, (const char *const[]){"best", "next"}, out, error));
     }
+    print_stages(explanation, out);
     char mesh[WORDS_BYTES];
     fprintf(out,
             request->handicap_count > 0

@@ -26,6 +26,32 @@ Test(cli_pipelines, a_file_of_pytorchs_actions_is_predicted_as_the_schedule_of_t
     }
 }
 
+Test(cli_pipelines, an_explanation_says_why_stages_or_why_not) {
+    json_t *root = CLI_JSON(0, "explain", "--world", "4", "--model", "7b", "--target", "torchtitan", "--effort",
+                            "estimate", "--format", "json");
+    const json_t *stages = json_object_get(root, "stages"), *other = json_object_get(stages, "other");
+    const json_t *best = json_object_get(root, "best");
+    const bool used = cli_number(json_object_get(best, "mesh"), "pp") > 1;
+    cr_expect(json_is_true(json_object_get(stages, "offered")));
+    cr_expect_eq(json_is_true(json_object_get(stages, "used")), used);
+    cr_expect_eq(cli_number(json_object_get(other, "mesh"), "pp") > 1, !used);
+    cr_expect_float_eq(cli_number(stages, "lead"),
+                       cli_number(best, "tokens_per_s") / cli_number(other, "tokens_per_s") - 1, 1e-9);
+    const json_t *staged = used ? best : other;
+    cr_expect_float_eq(cli_number(stages, "bubble_share"),
+                       cli_number(json_object_get(staged, "time"), "bubble_s") / cli_number(staged, "step_time_s"),
+                       1e-9);
+    json_decref(root);
+}
+
+Test(cli_pipelines, a_target_without_pipelines_is_named_as_the_reason) {
+    ProgramRun run =
+        CLI("explain", "--world", "4", "--model", "tiny", "--target", "accelerate", "--effort", "estimate");
+    cr_expect_eq(run.exit_code, 0);
+    cr_expect(strstr(run.out, "Why not pp\n  accelerate has no pipelines"), "%s", run.out);
+    program_run_free(&run);
+}
+
 Test(cli_pipelines, a_file_of_pytorchs_actions_is_run_as_the_schedule_of_that_name) {
     json_t *of_file = CLI_JSON(0, "run", "--mesh", "pp=4", "--model", "tiny", "--steps", "2", "--seq", "32", "--format",
                                "json", "--pp-schedule", ORDERS "/1f1b_pp4_m8.csv");
