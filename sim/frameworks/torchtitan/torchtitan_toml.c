@@ -262,6 +262,18 @@ static void read_float8(Import *import) {
     }
 }
 
+// Which is off unless said.
+static Status read_gather(Import *import, Error *error) {
+    const ImportChoices *said = &import->said;
+    int gathers = 0;
+    TRY(import_bool(import, keys[FP8_GATHER].path, &gathers, error));
+    if (!gathers && said->choice[PLAN_PRECISION] == DTYPE_FP8 && said->choice[PLAN_FP8_RECIPE] == FP8_TENSORWISE) {
+        import_find(import, FINDING_UNMODELLED, keys[FP8_GATHER].path,
+                    "off: predicted with weights gathered in fp8, your run moves twice the bytes");
+    }
+    return STATUS_OK;
+}
+
 static Status read_model(Import *import, Error *error) {
     const char *folder = "llama3", *flavor = "debugmodel";
     TRY(import_word(import, keys[MODEL_NAME].path, &folder, error));
@@ -386,6 +398,7 @@ static Status torchtitan_read(Import *import, Error *error) {
     TRY(read_training(import, error));
     TRY(read_optimizer(import, error));
     read_float8(import);
+    TRY(read_gather(import, error));
     TRY(read_parallelism(import, error));
     TRY(read_overlap(import, error));
     return read_checkpoint(import, error);

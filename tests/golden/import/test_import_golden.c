@@ -336,6 +336,8 @@ static const Trap traps[] = {
      FINDING_REFUSED},
     {"[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_microbatch_size = 3\n", "torchtitan",
      "torchtitan stops: a local batch of 8 is no multiple of it", SYNTAX_TOML, FINDING_REFUSED},
+    {"[model]\nconverters = [\"quantize.linear.float8\"]\n", "torchtitan",
+     "off: predicted with weights gathered in fp8", SYNTAX_TOML, FINDING_UNMODELLED},
     {"[model]\nconverters = [\"float8\"]\n", "torchtitan", "KeyError: quantize.linear.float8", SYNTAX_TOML,
      FINDING_REFUSED},
     {"[model]\nname = \"flux\"\nflavor = \"flux-dev\"\n", "torchtitan", "flux flux-dev is a diffusion model",
