@@ -62,8 +62,8 @@ static void check_stated(const Stated *stated) {
 
 Test(runs_of_experts, step_times_are_within_the_stated_errors) {
     static const Stated stated[] = {
-        {"megatron", DTYPE_BF16, false, 0.18, 0.19},   {"megatron", DTYPE_BF16, true, 0.27, 0.27},
-        {"megatron", DTYPE_FP8, false, 0.11, 0.50},   {"megatron", DTYPE_FP8, true, 0.08, 0.15},
+        {"megatron", DTYPE_BF16, false, 0.19, 0.20},   {"megatron", DTYPE_BF16, true, 0.28, 0.28},
+        {"megatron", DTYPE_FP8, false, 0.145, 0.505},  {"megatron", DTYPE_FP8, true, 0.08, 0.16},
         {"torchtitan", DTYPE_BF16, false, 0.30, 0.36}, {"torchtitan", DTYPE_BF16, true, 0.67, 0.71}};
     for (size_t i = 0; i < sizeof stated / sizeof stated[0]; i++) {
         check_stated(&stated[i]);
