@@ -17,8 +17,7 @@ const char *import_key_of(const Import *import, AdviceKind kind) {
         [ADVICE_RESHARD] = offsetof(ImportKeys, reshard), [ADVICE_RECOMPUTE] = offsetof(ImportKeys, recompute),
         [ADVICE_ROTATE] = offsetof(ImportKeys, rotate),   [ADVICE_ZERO] = offsetof(ImportKeys, zero),
         [ADVICE_SYNC] = offsetof(ImportKeys, sync),       [ADVICE_KERNELS] = offsetof(ImportKeys, kernels),
-        [ADVICE_OVERLAP] = offsetof(ImportKeys, overlap),
-        [ADVICE_LOSS] = offsetof(ImportKeys, loss)};
+        [ADVICE_OVERLAP] = offsetof(ImportKeys, overlap), [ADVICE_LOSS] = offsetof(ImportKeys, loss)};
     const char *key = NULL;
     memcpy(&key, (const char *)import->keys + places[kind], sizeof key);
     return key;
