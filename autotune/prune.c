@@ -144,8 +144,8 @@ static const char *check_weights(const TuneRequest *request, const TrainPlan *pl
                         text_bytes(needs, least), text_bytes(limit, request->memory_limit_bytes), stages, tp);
 }
 
-// bitsandbytes keeps paged states in managed memory, which CUDA moves to the host when the accelerator is full: what has
-// to be there while nothing is updated does not include them (optim/optimizer.py, get_paged).
+// bitsandbytes keeps paged states in managed memory, which CUDA moves to the host when the accelerator is full: what
+// has to be there while nothing is updated does not include them (optim/optimizer.py, get_paged).
 double prune_needed_bytes(const TrainPlan *plan, const MemoryBreakdown *memory) {
     const bool updates = memory->peak_phase && strcmp(memory->peak_phase, "optimizer") == 0;
     const bool paged = optimizer_rows[plan->optimizer].paged && !updates;
