@@ -51,7 +51,8 @@ static void check_settings(const ClusterProfile *profile, Arena *arena) {
 }
 
 static void check_costs(const ClusterProfile *profile) {
-    static const GroupPlacement groups[] = {{2, 1, 2, 1, 2}, {3, 1, 3, 2, 5}, {16, 2, 8, 1, 16}, {64, 64, 1, 8, 505}};
+    static const GroupPlacement groups[] = {
+        {2, 1, 2, 1, 2, 0}, {3, 1, 3, 2, 5, 0}, {16, 2, 8, 1, 16, 0}, {64, 64, 1, 8, 505, 0}};
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
         for (int kind = COLLECTIVE_ALL_GATHER; kind <= COLLECTIVE_SEND_RECV; kind++) {
             for (double bytes = 1; bytes < 1e12; bytes *= 1e3) {

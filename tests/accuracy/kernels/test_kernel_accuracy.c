@@ -188,7 +188,7 @@ static CollectiveKind collective_kind(const char *name) {
 
 static double collective_s(const ClusterProfile *profile, const CollectiveSample *row) {
     const CollectiveKind kind = collective_kind(row->kind);
-    const GroupPlacement group = {row->nodes * row->per_node, row->nodes, row->per_node, 1, 0};
+    const GroupPlacement group = {row->nodes * row->per_node, row->nodes, row->per_node, 1, 0, 0};
     for (int i = 0; collective_table[i]; i++) {
         if (strcmp(collective_table[i]->name, row->algorithm) == 0 &&
             collective_table[i]->applicable(profile, kind, &group)) {

@@ -22,7 +22,7 @@ static void check_collective(const ClusterProfile *profile, CollectiveKind kind,
 Test(golden_cost, ring_all_gather_in_a_node) {
     // n 4, s 3: a = 5 + 3 x 1 = 8 us; W/B = (3 + 0.5)/4 x 400 MB / 100 GB/s = 3.5 ms
     const ClusterProfile round = machine_round();
-    check_collective(&round, COLLECTIVE_ALL_GATHER, (GroupPlacement){4, 1, 4, 1, 0}, 4e8, 3.508e-3, "ring");
+    check_collective(&round, COLLECTIVE_ALL_GATHER, (GroupPlacement){4, 1, 4, 1, 0, 0}, 4e8, 3.508e-3, "ring");
 }
 
 Test(golden_cost, ring_all_gather_over_two_nodes) {
@@ -30,14 +30,14 @@ Test(golden_cost, ring_all_gather_over_two_nodes) {
     // links: 7.5/8 x 800 MB / 100 GB/s = 7.5 ms; NICs: 7/8 x 800 MB / (0.5 x 40 GB/s) = 35 ms
     // smooth maximum: 35 x (1 + (7.5/35)^4)^(1/4) = 35 x 1.00210850^(1/4) = 35.018434 ms
     const ClusterProfile round = machine_round();
-    check_collective(&round, COLLECTIVE_REDUCE_SCATTER, (GroupPlacement){8, 2, 4, 1, 0}, 8e8, 21e-6 + 35.018434e-3,
+    check_collective(&round, COLLECTIVE_REDUCE_SCATTER, (GroupPlacement){8, 2, 4, 1, 0, 0}, 8e8, 21e-6 + 35.018434e-3,
                      "ring");
 }
 
 Test(golden_cost, sibling_groups_divide_the_nics) {
     // n 2 on 2 nodes, p 1, q 4: Bnode = 0.5 x min(10, 40/4) = 5 GB/s: 1/2 x 100 MB / 5 GB/s = 10 ms; a = 5 + 10 = 15 us
     ClusterProfile round = machine_round();
-    const GroupPlacement group = {2, 2, 1, 4, 0};
+    const GroupPlacement group = {2, 2, 1, 4, 0, 0};
     check_collective(&round, COLLECTIVE_ALL_GATHER, group, 1e8, 10.015e-3, "ring");
     // two NICs for the four groups: 0.5 x min(10, 20/4) = 2.5 GB/s
     round.fabric.nics = 2;
@@ -48,20 +48,20 @@ Test(golden_cost, short_all_reduce_on_four_nodes_takes_the_tree) {
     // p 1, q 4: ring a = 5 + 6 x 10 = 65 us. Tree a = 5 + 2 x 2 x 7 = 33 us; w 2: 1 kB / 2.5 GB/s = 0.4 us
     // (smooth minimum with the 1 TB/s cap: below 1e-10 of it)
     const ClusterProfile round = machine_round();
-    check_collective(&round, COLLECTIVE_ALL_REDUCE, (GroupPlacement){4, 4, 1, 4, 0}, 1000, 33.4e-6, "tree");
+    check_collective(&round, COLLECTIVE_ALL_REDUCE, (GroupPlacement){4, 4, 1, 4, 0, 0}, 1000, 33.4e-6, "tree");
 }
 
 Test(golden_cost, long_all_reduce_on_four_nodes_takes_the_ring) {
     // ring: 6/4 x 100 MB / 5 GB/s = 30 ms + 65 us; tree: 100 MB / 2.5 GB/s = 40 ms
     const ClusterProfile round = machine_round();
-    check_collective(&round, COLLECTIVE_ALL_REDUCE, (GroupPlacement){4, 4, 1, 4, 0}, 1e8, 30.065e-3, "ring");
+    check_collective(&round, COLLECTIVE_ALL_REDUCE, (GroupPlacement){4, 4, 1, 4, 0, 0}, 1e8, 30.065e-3, "ring");
 }
 
 Test(golden_cost, small_all_reduce_in_an_h100_node_takes_the_ring) {
     // S 1 kB, n 8: a = 4.5 + 14 x 0.85 = 16.4 us (NVLS starts at 20); W/B = 14.64/8 x 1000 / 400e9 = 4.575 ns
     // x = 2 x 0.5 x sqrt(16.4e-6 x 4.575e-9) = 2.73916e-7; y = 8 x 16.4e-6 = 1.312e-4; xy/sqrt(x2+y2) = 2.73915e-7
     const ClusterProfile h100 = machine_h100();
-    check_collective(&h100, COLLECTIVE_ALL_REDUCE, (GroupPlacement){8, 1, 8, 1, 0}, 1000,
+    check_collective(&h100, COLLECTIVE_ALL_REDUCE, (GroupPlacement){8, 1, 8, 1, 0, 0}, 1000,
                      16.4e-6 + 4.575e-9 + 2.73915e-7, "ring");
 }
 
@@ -70,13 +70,13 @@ Test(golden_cost, large_all_reduce_in_an_h100_node_takes_nvls) {
     // x = 1.4 sqrt(20e-6 x 990.131e-6) = 197.0105 us; y = 60 us; xy/sqrt(x2+y2) = 57.3971 us
     // (the ring: 1228.09 + 16.4 + 96.34 = 1340.8 us)
     const ClusterProfile h100 = machine_h100();
-    check_collective(&h100, COLLECTIVE_ALL_REDUCE, (GroupPlacement){8, 1, 8, 1, 0}, 268435456, 1067.5284e-6, "nvls");
+    check_collective(&h100, COLLECTIVE_ALL_REDUCE, (GroupPlacement){8, 1, 8, 1, 0, 0}, 268435456, 1067.5284e-6, "nvls");
 }
 
 Test(golden_cost, ring_hop_in_a_node) {
     // 4 us + 100 MB / 50 GB/s
     const ClusterProfile round = machine_round();
-    check_collective(&round, COLLECTIVE_SEND_RECV, (GroupPlacement){4, 1, 4, 1, 0}, 1e8, 2.004e-3, "p2p");
+    check_collective(&round, COLLECTIVE_SEND_RECV, (GroupPlacement){4, 1, 4, 1, 0, 0}, 1e8, 2.004e-3, "p2p");
 }
 
 Test(golden_cost, ring_hop_across_nodes_is_one_flow) {
@@ -84,8 +84,8 @@ Test(golden_cost, ring_hop_across_nodes_is_one_flow) {
     // x = 1.6 sqrt(20e-6 x 25e-3) = 1.1313708 ms; y 60 us
     // xy/sqrt(x2+y2) = 6.7882251e-8 / 1.1329607e-3 = 59.915807 us
     const ClusterProfile round = machine_round();
-    check_collective(&round, COLLECTIVE_SEND_RECV, (GroupPlacement){4, 4, 1, 4, 0}, 1e8, 25e-3 + 20e-6 + 59.915807e-6,
-                     "p2p");
+    check_collective(&round, COLLECTIVE_SEND_RECV, (GroupPlacement){4, 4, 1, 4, 0, 0}, 1e8,
+                     25e-3 + 20e-6 + 59.915807e-6, "p2p");
 }
 
 Test(golden_cost, gemm_of_exactly_one_wave) {
@@ -137,6 +137,6 @@ Test(golden_cost, eight_ranks_on_four_cores_take_turns) {
     check(cost_gemm_s(&shared.accelerator, DTYPE_FP32, 512, 512, 512, 4), 2 * alone_s);
     // all-gather of 8 ranks, 8 MB: alone 0.5 + 7 x 0.5 = 4 us + (7 + 1)/8 x 8 MB / 10 GB/s = 800 us; in turns twice
     // that
-    check_collective(&cpu, COLLECTIVE_ALL_GATHER, (GroupPlacement){8, 1, 8, 1, 0}, 8e6, 804e-6, "ring");
-    check_collective(&shared, COLLECTIVE_ALL_GATHER, (GroupPlacement){8, 1, 8, 1, 0}, 8e6, 1608e-6, "ring");
+    check_collective(&cpu, COLLECTIVE_ALL_GATHER, (GroupPlacement){8, 1, 8, 1, 0, 0}, 8e6, 804e-6, "ring");
+    check_collective(&shared, COLLECTIVE_ALL_GATHER, (GroupPlacement){8, 1, 8, 1, 0, 0}, 8e6, 1608e-6, "ring");
 }

@@ -25,7 +25,7 @@ Test(golden_topology, a_ring_over_whole_pods_notices_only_oversubscription_above
     round.fabric.tier[0] = (FabricTier){.nodes = 4, .oversubscription = 4, .latency_s = 2e-6};
     const double network_s = 0.155 * pow(2, 0.25);
     const double transfer_s = pow(pow(network_s, 4) + pow(0.0315, 4), 0.25);
-    check(&round, COLLECTIVE_ALL_GATHER, (GroupPlacement){32, 8, 4, 1, 32}, 3.2e9, 99e-6 + 2e-6 + transfer_s);
+    check(&round, COLLECTIVE_ALL_GATHER, (GroupPlacement){32, 8, 4, 1, 32, 0}, 3.2e9, 99e-6 + 2e-6 + transfer_s);
     cr_assert_float_eq(transfer_s, 184.366392e-3, 1e-9);
 }
 
@@ -36,13 +36,13 @@ Test(golden_topology, replicas_that_lie_interleaved_divide_the_uplink) {
     ClusterProfile round = machine_round();
     round.fabric.tier[0] = (FabricTier){.nodes = 4, .oversubscription = 2, .latency_s = 0};
     const double transfer_s = pow(pow(8e-3, 4) + pow(16e-3, 4), 0.25);
-    check(&round, COLLECTIVE_ALL_GATHER, (GroupPlacement){2, 2, 1, 4, 17}, 80e6, first_hops_s + 10e-6 + transfer_s);
+    check(&round, COLLECTIVE_ALL_GATHER, (GroupPlacement){2, 2, 1, 4, 17, 0}, 80e6, first_hops_s + 10e-6 + transfer_s);
     cr_assert_float_eq(transfer_s, 16.244345e-3, 1e-9);
 }
 
 Test(golden_topology, a_group_inside_a_pod_does_not_notice_the_level) {
     ClusterProfile round = machine_round();
-    const GroupPlacement group = {8, 2, 4, 1, 8};
+    const GroupPlacement group = {8, 2, 4, 1, 8, 0};
     const double before_s = cost_collective_s(&round, COLLECTIVE_ALL_GATHER, &group, 1e9, NULL);
     round.fabric.tier[0] = (FabricTier){.nodes = 4, .oversubscription = 100, .latency_s = 1};
     cr_assert_eq(cost_collective_s(&round, COLLECTIVE_ALL_GATHER, &group, 1e9, NULL), before_s);
@@ -52,7 +52,7 @@ Test(golden_topology, bandwidth_decays_per_doubling_beyond_two_nodes) {
     // 8 nodes, one rank each: 2 doublings beyond two at 10 %: 5 x 0.81 = 4.05 GB/s; 7/8 x 81 MB / 4.05 GB/s = 17.5 ms
     ClusterProfile round = machine_round();
     round.fabric.decay = 0.1;
-    check(&round, COLLECTIVE_ALL_GATHER, (GroupPlacement){8, 8, 1, 1, 29}, 81e6, first_hops_s + 70e-6 + 17.5e-3);
+    check(&round, COLLECTIVE_ALL_GATHER, (GroupPlacement){8, 8, 1, 1, 29, 0}, 81e6, first_hops_s + 70e-6 + 17.5e-3);
 }
 
 Test(golden_topology, a_group_drives_no_more_cards_than_the_library_has_channels) {
@@ -61,7 +61,7 @@ Test(golden_topology, a_group_drives_no_more_cards_than_the_library_has_channels
     ClusterProfile round = machine_round();
     round.fabric.group_bytes_per_s = 8e9;
     const double transfer_s = pow(pow(3.5e-3, 4) + pow(8.75e-3, 4) + pow(0.75e-3, 4), 0.25);
-    check(&round, COLLECTIVE_ALL_GATHER, (GroupPlacement){8, 2, 4, 1, 8}, 80e6, 21e-6 + transfer_s);
+    check(&round, COLLECTIVE_ALL_GATHER, (GroupPlacement){8, 2, 4, 1, 8, 0}, 80e6, 21e-6 + transfer_s);
 }
 
 Test(golden_topology, a_groups_limit_shrinks_with_the_nodes) {
@@ -71,13 +71,13 @@ Test(golden_topology, a_groups_limit_shrinks_with_the_nodes) {
     round.fabric.group_decay = 0.5;
     const double wire_bytes = 7.0 / 8 * 80e6;
     const double transfer_s = pow(pow(wire_bytes / 2e9, 4) + pow(wire_bytes / 5e9, 4), 0.25);
-    check(&round, COLLECTIVE_ALL_GATHER, (GroupPlacement){8, 8, 1, 1, 29}, 80e6, first_hops_s + 70e-6 + transfer_s);
+    check(&round, COLLECTIVE_ALL_GATHER, (GroupPlacement){8, 8, 1, 1, 29, 0}, 80e6, first_hops_s + 70e-6 + transfer_s);
 }
 
 Test(golden_topology, starting_up_between_nodes_grows_with_every_doubling) {
     // 8 nodes: three doublings at 100 us with one rank of each; 2 nodes of 4: one at 700 us
     ClusterProfile round = machine_round();
-    const GroupPlacement rail = {8, 8, 1, 1, 29}, wide = {8, 2, 4, 1, 8};
+    const GroupPlacement rail = {8, 8, 1, 1, 29, 0}, wide = {8, 2, 4, 1, 8, 0};
     const double rail_s = cost_collective_s(&round, COLLECTIVE_ALL_GATHER, &rail, 80e6, NULL);
     const double wide_s = cost_collective_s(&round, COLLECTIVE_ALL_REDUCE, &wide, 80e6, NULL);
     round.fabric.rail_latency_s = 100e-6;
@@ -102,25 +102,25 @@ static ClusterProfile machine_box(void) {
 Test(golden_topology, a_box_has_a_curve_per_group_size) {
     const ClusterProfile box = machine_box();
     // all-gather of four: 8 us + 3/4 x 40 MB / 10 GB/s = 3 ms; all-reduce twice that and 3 us for its second pass
-    check(&box, COLLECTIVE_ALL_GATHER, (GroupPlacement){4, 1, 4, 2, 4}, 40e6, 8e-6 + 3e-3);
-    check(&box, COLLECTIVE_ALL_REDUCE, (GroupPlacement){4, 1, 4, 2, 4}, 40e6, 11e-6 + 6e-3);
+    check(&box, COLLECTIVE_ALL_GATHER, (GroupPlacement){4, 1, 4, 2, 4, 0}, 40e6, 8e-6 + 3e-3);
+    check(&box, COLLECTIVE_ALL_REDUCE, (GroupPlacement){4, 1, 4, 2, 4, 0}, 40e6, 11e-6 + 6e-3);
     // three neighbours use the row of four
-    check(&box, COLLECTIVE_ALL_GATHER, (GroupPlacement){3, 1, 3, 2, 3}, 30e6, 8e-6 + 2e-3);
+    check(&box, COLLECTIVE_ALL_GATHER, (GroupPlacement){3, 1, 3, 2, 3, 0}, 30e6, 8e-6 + 2e-3);
     // a send of a pair: 6 us + 16 MB / 16 GB/s
-    check(&box, COLLECTIVE_SEND_RECV, (GroupPlacement){2, 1, 2, 4, 2}, 16e6, 6e-6 + 1e-3);
+    check(&box, COLLECTIVE_SEND_RECV, (GroupPlacement){2, 1, 2, 4, 2, 0}, 16e6, 6e-6 + 1e-3);
 }
 
 Test(golden_topology, groups_that_lie_between_each_other_cross_the_same_links) {
     // two ranks four apart (span 5): the row of eight, divided by four groups side by side
     const ClusterProfile box = machine_box();
-    check(&box, COLLECTIVE_ALL_GATHER, (GroupPlacement){2, 1, 2, 4, 5}, 4e6, 12e-6 + 0.5 * 4e6 / (2e9 / 4));
+    check(&box, COLLECTIVE_ALL_GATHER, (GroupPlacement){2, 1, 2, 4, 5, 0}, 4e6, 12e-6 + 0.5 * 4e6 / (2e9 / 4));
 }
 
 Test(golden_topology, a_tree_is_no_faster_than_the_links_inside_a_box) {
     // 2 nodes of 8: every rank sends 2 x 7/8 x 80 MB = 140 MB up and down its chain at 2 GB/s = 70 ms, the cards would
     // need 80 MB / 40 GB/s = 2 ms; start 5 + 14 x 1 + 2 x 7 us
     const ClusterProfile box = machine_box();
-    const GroupPlacement all = {16, 2, 8, 1, 16};
+    const GroupPlacement all = {16, 2, 8, 1, 16, 0};
     const char *algorithm = NULL;
     const double seconds = cost_collective_s(&box, COLLECTIVE_ALL_REDUCE, &all, 80e6, &algorithm);
     cr_assert_str_eq(algorithm, "tree");
@@ -132,7 +132,7 @@ Test(golden_topology, sums_that_do_not_overlap_the_transfer_cost_their_time) {
     // 0.8 ms; all-reduce (2 + 1)/2 x 0.8 + 0.8 ms; an all-gather sums nothing
     ClusterProfile cpu = machine_cpu();
     cpu.node.reduction_bytes_per_s = 5e9;
-    const GroupPlacement pair = {2, 1, 2, 1, 2};
+    const GroupPlacement pair = {2, 1, 2, 1, 2, 0};
     check(&cpu, COLLECTIVE_ALL_GATHER, pair, 8e6, 1e-6 + 0.8e-3);
     check(&cpu, COLLECTIVE_REDUCE_SCATTER, pair, 8e6, 1e-6 + 1.6e-3);
     check(&cpu, COLLECTIVE_ALL_REDUCE, pair, 8e6, 1.5e-6 + 2.0e-3);
@@ -151,7 +151,7 @@ static ClusterProfile machine_measured(MeasuredCurve *curve) {
 Test(golden_topology, a_measured_curve_wins_inside_its_range) {
     MeasuredCurve curve;
     const ClusterProfile round = machine_measured(&curve);
-    const GroupPlacement group = {8, 2, 4, 1, 8};
+    const GroupPlacement group = {8, 2, 4, 1, 8, 0};
     check(&round, COLLECTIVE_ALL_GATHER, group, 1e3, 1e-4);
     check(&round, COLLECTIVE_ALL_GATHER, group, 1e4, 1e-3);  // a straight line in log-log of slope 1
     check(&round, COLLECTIVE_ALL_GATHER, group, 3e5, 1e-2);
@@ -163,7 +163,7 @@ Test(golden_topology, a_measured_curve_wins_inside_its_range) {
 Test(golden_topology, outside_its_range_the_formula_is_scaled_to_meet_it) {
     MeasuredCurve curve;
     const ClusterProfile with = machine_measured(&curve), without = machine_round();
-    const GroupPlacement group = {8, 2, 4, 1, 8};
+    const GroupPlacement group = {8, 2, 4, 1, 8, 0};
     const double at_end_s = cost_collective_s(&without, COLLECTIVE_ALL_GATHER, &group, 1e6, NULL);
     const double beyond_s = cost_collective_s(&without, COLLECTIVE_ALL_GATHER, &group, 7e6, NULL);
     check(&with, COLLECTIVE_ALL_GATHER, group, 7e6, 1e-2 * beyond_s / at_end_s);
@@ -172,12 +172,12 @@ Test(golden_topology, outside_its_range_the_formula_is_scaled_to_meet_it) {
 Test(golden_topology, other_groups_and_collectives_keep_their_formula) {
     MeasuredCurve curve;
     const ClusterProfile with = machine_measured(&curve), without = machine_round();
-    const GroupPlacement others[] = {{4, 2, 2, 1, 6}, {8, 2, 4, 2, 8}, {8, 4, 2, 1, 14}};
+    const GroupPlacement others[] = {{4, 2, 2, 1, 6, 0}, {8, 2, 4, 2, 8, 0}, {8, 4, 2, 1, 14, 0}};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         check(&with, COLLECTIVE_ALL_GATHER, others[i], 1e5,
               cost_collective_s(&without, COLLECTIVE_ALL_GATHER, &others[i], 1e5, NULL));
     }
-    const GroupPlacement same = {8, 2, 4, 1, 8};
+    const GroupPlacement same = {8, 2, 4, 1, 8, 0};
     check(&with, COLLECTIVE_REDUCE_SCATTER, same, 1e5,
           cost_collective_s(&without, COLLECTIVE_REDUCE_SCATTER, &same, 1e5, NULL));
 }

@@ -111,7 +111,7 @@ Test(cost, odd_rows_in_memory_are_slow_and_an_odd_number_of_tokens_is_not) {
 
 Test(cost, collective_of_one_rank_costs_nothing) {
     const ClusterProfile h100 = machine_h100();
-    const GroupPlacement alone = {1, 1, 1, 8, 0};
+    const GroupPlacement alone = {1, 1, 1, 8, 0, 0};
     const char *algorithm = NULL;
     cr_assert_eq(cost_collective_s(&h100, COLLECTIVE_ALL_REDUCE, &alone, 1e9, &algorithm), 0);
     cr_assert_str_eq(algorithm, "none");
@@ -129,7 +129,7 @@ Test(cost, curve_of_a_long_message_ends_at_start_times_one_plus_the_ceiling) {
 
 Test(cost, two_nics_per_rank_are_both_used) {
     ClusterProfile round = machine_round();  // 4 ranks and 4 NICs of 10 GB/s per node, efficiency 0.5
-    const GroupPlacement one_per_node = {2, 2, 1, 1, 0};
+    const GroupPlacement one_per_node = {2, 2, 1, 1, 0, 0};
     cr_assert_float_eq(collective_fabric_bytes_per_s(&round, &one_per_node), 5e9, 1);
     round.fabric.nics = 8;
     cr_assert_float_eq(collective_fabric_bytes_per_s(&round, &one_per_node), 10e9, 1);
@@ -137,17 +137,17 @@ Test(cost, two_nics_per_rank_are_both_used) {
 
 Test(cost, nvls_needs_its_smallest_group_and_one_node) {
     const ClusterProfile h100 = machine_h100();
-    cr_assert_not(collective_nvls.applicable(&h100, COLLECTIVE_ALL_REDUCE, &(GroupPlacement){4, 1, 4, 2, 0}));
-    cr_assert(collective_nvls.applicable(&h100, COLLECTIVE_ALL_REDUCE, &(GroupPlacement){8, 1, 8, 1, 0}));
-    cr_assert_not(collective_nvls.applicable(&h100, COLLECTIVE_ALL_REDUCE, &(GroupPlacement){16, 2, 8, 1, 0}));
-    cr_assert_not(collective_nvls.applicable(&h100, COLLECTIVE_ALL_GATHER, &(GroupPlacement){8, 1, 8, 1, 0}));
+    cr_assert_not(collective_nvls.applicable(&h100, COLLECTIVE_ALL_REDUCE, &(GroupPlacement){4, 1, 4, 2, 0, 0}));
+    cr_assert(collective_nvls.applicable(&h100, COLLECTIVE_ALL_REDUCE, &(GroupPlacement){8, 1, 8, 1, 0, 0}));
+    cr_assert_not(collective_nvls.applicable(&h100, COLLECTIVE_ALL_REDUCE, &(GroupPlacement){16, 2, 8, 1, 0, 0}));
+    cr_assert_not(collective_nvls.applicable(&h100, COLLECTIVE_ALL_GATHER, &(GroupPlacement){8, 1, 8, 1, 0, 0}));
 }
 
 // NVIDIA/Megatron-LM pull request 5596: registered gathers of 8 ranks are 1.86 times as fast at 2 MiB, 1.06 at 128. The
 // row starts in one step instead of seven and copies no part to itself; the SMs are those that were said.
 Test(cost, gathers_in_symmetric_memory_start_in_one_step_and_gain_less_the_longer_they_are) {
     ClusterProfile h100 = machine_h100();
-    const GroupPlacement node = {8, 1, 8, 1, 0};
+    const GroupPlacement node = {8, 1, 8, 1, 0, 0};
     const double mib = 1048576;
     const double small_s = cost_collective_s(&h100, COLLECTIVE_ALL_GATHER, &node, 2 * mib, NULL);
     const double large_s = cost_collective_s(&h100, COLLECTIVE_ALL_GATHER, &node, 128 * mib, NULL);
@@ -167,7 +167,7 @@ Test(cost, gathers_in_symmetric_memory_start_in_one_step_and_gain_less_the_longe
 // An all-reduce sends its data once, not twice.
 Test(cost, sums_in_switches_halve_what_an_all_reduce_sends) {
     ClusterProfile round = machine_round();
-    const GroupPlacement nodes = {8, 8, 1, 1, 0};
+    const GroupPlacement nodes = {8, 8, 1, 1, 0, 0};
     const CollectiveCost ring = collective_ring.cost(&round, COLLECTIVE_ALL_REDUCE, &nodes, 8e8);
     cr_expect_not(collective_sharp.applicable(&round, COLLECTIVE_ALL_REDUCE, &nodes));
     round.fabric.sharp_ctas = 6;
@@ -182,7 +182,7 @@ Test(cost, sums_in_switches_halve_what_an_all_reduce_sends) {
 Test(cost, send_recv_takes_only_p2p) {
     const ClusterProfile h100 = machine_h100();
     const char *algorithm = NULL;
-    cost_collective_s(&h100, COLLECTIVE_SEND_RECV, &(GroupPlacement){8, 1, 8, 1, 0}, 1e6, &algorithm);
+    cost_collective_s(&h100, COLLECTIVE_SEND_RECV, &(GroupPlacement){8, 1, 8, 1, 0, 0}, 1e6, &algorithm);
     cr_assert_str_eq(algorithm, "p2p");
 }
 
@@ -190,7 +190,7 @@ Test(cost, send_recv_takes_only_p2p) {
 // median error of 7 % for the curve.
 Test(cost, all_to_alls_of_a_node_take_what_was_measured) {
     const ClusterProfile h100 = machine_h100();
-    const GroupPlacement node = {8, 1, 8, 1, 0};
+    const GroupPlacement node = {8, 1, 8, 1, 0, 0};
     const char *algorithm = NULL;
     cr_expect_float_eq(cost_collective_s(&h100, COLLECTIVE_ALL_TO_ALL, &node, 16777216, &algorithm), 75.66e-6, 7e-6);
     cr_expect_float_eq(cost_collective_s(&h100, COLLECTIVE_ALL_TO_ALL, &node, 268435456, NULL), 763.91e-6, 50e-6);
@@ -205,7 +205,7 @@ Test(cost, all_to_alls_between_nodes_wait_for_the_cards) {
     round.fabric.p2p = (LinkCurve){0};
     round.fabric.p2p_latency_s = 0;
     round.fabric.exchange_peer_s = 1e-12;
-    const GroupPlacement two_nodes = {8, 2, 4, 1, 8};
+    const GroupPlacement two_nodes = {8, 2, 4, 1, 8, 0};
     const CollectiveCost cost = cost_collective(&round, COLLECTIVE_ALL_TO_ALL, &two_nodes, 8e6, NULL);
     cr_expect_float_eq(cost.nic_s, 0.8e-3, 1e-9);
     cr_expect_float_eq(cost.wire_bytes, 7e6, 1);
@@ -233,7 +233,7 @@ Test(cost, what_the_profile_cannot_do_takes_forever) {
     ClusterProfile h100 = machine_h100();
     cr_assert(isinf(cost_gemm_s(&h100.accelerator, DTYPE_FP32, 64, 64, 64, 4)));
     h100.fabric.efficiency = 0;
-    const GroupPlacement group = {16, 2, 8, 1, 0};
+    const GroupPlacement group = {16, 2, 8, 1, 0, 0};
     cr_assert(isinf(cost_collective_s(&h100, COLLECTIVE_ALL_GATHER, &group, 1e6, NULL)));
     h100.accelerator.attention_count = 0;
     cr_assert(isinf(cost_attention_s(&h100.accelerator, DTYPE_BF16, 1, 8, 128, 1024, 1024, 0.5, false)));
