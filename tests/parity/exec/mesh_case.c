@@ -6,7 +6,7 @@
 
 #include "tests/support/covering.h"
 
-enum { CHOICES = 32, MOST_SHAPES = 64, MOST_PLANS = MOST_SHAPES * CHOICES, FACTORS = AXIS_COUNT + 4 };
+enum { CHOICES = 32, MOST_SHAPES = 128, MOST_PLANS = MOST_SHAPES * CHOICES, FACTORS = AXIS_COUNT + 4 };
 
 #define EVEN_SIZES .heads = 16, .kv_heads = 8, .ffn = 160, .vocab = 256, .batch = CASE_BATCH
 
