@@ -152,7 +152,7 @@ static const SplitRow split_rows[] = {{PP_ZERO_BUBBLE, 2, 2, 1, 7, 7.4, 2, 2, 2}
                                       {PP_ZERO_BUBBLE, 16, 128, 2, 391.5, 394.5, 16, 16, 16},
                                       {PP_ZBV, 16, 128, 2, 391.5, 393, 16, 16, 16},
                                       {PP_DUALPIPEV, 16, 128, 2, 391.5, 395.5, 16.5, 16.5, 16.5}};
-enum { SPLIT_ROWS = sizeof split_rows / sizeof split_rows[0] };
+enum { SPLIT_ROW_COUNT = sizeof split_rows / sizeof split_rows[0] };
 
 typedef struct Case {
     Arena arena;
@@ -305,7 +305,7 @@ static double run_split(const SplitRow *row, const UnitCosts *unit) {
 }
 
 Test(pipeline_bubble, a_step_with_split_gradients_takes_as_long_as_its_schedule_says) {
-    for (int i = 0; i < SPLIT_ROWS; i++) {
+    for (int i = 0; i < SPLIT_ROW_COUNT; i++) {
         const SplitRow *row = &split_rows[i];
         const double step_s = run_split(row, &even), uneven_s = run_split(row, &uneven);
         cr_expect_float_eq(step_s, row->makespan, 0.051, "row %d: %g s, not %g", i, step_s, row->makespan);
@@ -338,7 +338,7 @@ Test(pipeline_bubble, stages_hold_as_much_as_their_schedule_says) {
 }
 
 Test(pipeline_bubble, stages_with_split_gradients_hold_as_much_as_their_schedule_says) {
-    for (int i = 0; i < SPLIT_ROWS; i++) {
+    for (int i = 0; i < SPLIT_ROW_COUNT; i++) {
         const SplitRow *row = &split_rows[i];
         const Row shape = {row->schedule, row->stages, row->micro_steps, row->chunks, 0, 0, 0};
         double most = 0;
