@@ -120,6 +120,7 @@ static const TargetField fields[] = {
     WORDS(recompute_counts),
     WORDS(offloads),
     WORDS(recompute_modules),
+    WORDS(update_copies),
     WORDS(overlap_stages),
     WORDS(rank_order_note),
     WORDS(grad_syncs),

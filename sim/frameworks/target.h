@@ -195,6 +195,7 @@ typedef struct Target {
     double tp_overlap_exposed;  // share of tp collectives left in the open by tp_overlap; 0 = the target has none
     double bf16_optimizer_bytes_per_parameter;  // traffic with bf16 masters; 0 = the target has none
     double optimizer_temporary_bytes_per_parameter;
+    int update_copies;  // stage 3: gradients are copied to the masters' dtype, so many at a time; 0 = they are not
     PackFlavour pack_flavour;
     Optimizer own_optimizer;         // TARGET: AdamW in one kernel
     unsigned optimizers;             // that can be had by a switch, beside its own: OPTIMIZER_BIT(value)

@@ -103,13 +103,20 @@ static OpRef working_ref(const Lowering *lowering, const Unit *unit) {
                                             : own_slice(lowering, unit, unit->working));
 }
 
+// Gradients in the dtype of the masters, of a part of the shard at a time, where they are reduced in another one.
+static int64_t copied_gradients(const Lowering *lowering, int64_t elements) {
+    const int64_t most = lowering->target->update_copies;
+    const bool copies = lowering->plan->zero == 3 && !plan_offloads_states(lowering->plan);
+    return !copies ? 0 : elements < most ? elements : most;
+}
+
 // A foreach optimizer holds a temporary for all parameters at once.
-static OpRef foreach_temporary(Lowering *lowering) {
+static OpRef update_temporary(Lowering *lowering) {
     const Optimizer said = lowering->plan->optimizer;
     const double bytes_per_parameter = said == OPTIMIZER_TARGET
                                            ? lowering->target->optimizer_temporary_bytes_per_parameter
                                            : optimizer_rows[said].temporary_bytes;
-    if (bytes_per_parameter <= 0) {
+    if (bytes_per_parameter <= 0 && lowering->target->update_copies == 0) {
         return op_absent();
     }
     int64_t elements = 0;
@@ -117,7 +124,11 @@ static OpRef foreach_temporary(Lowering *lowering) {
         const Unit *unit = &lowering->units[u];
         elements += unit->trainable ? unit->trained_shard * unit->instances : 0;
     }
-    const int64_t held = (int64_t)((double)elements * bytes_per_parameter / dtype_bytes(DTYPE_FP32));
+    const int64_t held = (int64_t)((double)elements * bytes_per_parameter / dtype_bytes(DTYPE_FP32)) +
+                         copied_gradients(lowering, elements);
+    if (held == 0) {
+        return op_absent();
+    }
     const int32_t tensor =
         lowering_tensor(lowering, "optimizer temporary", ROLE_OPTIMIZER, lowering->master_dtype, held);
     lowering->tensors[tensor].slots = 1;
@@ -175,7 +186,7 @@ static void emit_regather(Lowering *lowering, Section section, int u) {
 // The first unit makes the temporary of all.
 static void emit_update(Lowering *lowering, Section section, int u, bool first) {
     const Unit *unit = &lowering->units[u];
-    const OpRef temporary = foreach_temporary(lowering);
+    const OpRef temporary = update_temporary(lowering);
     const bool by_adamw = optimizer_rows[unit->optimizer].rule == UPDATE_ADAMW;
     Op *op = op_add(lowering, section, by_adamw ? TASK_ADAMW : TASK_UPDATE, PHASE_OPTIMIZER,
                     by_adamw ? "adamw" : optimizer_names[unit->optimizer]);

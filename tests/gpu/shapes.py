@@ -50,7 +50,7 @@ PREDICTED = [
     ("llama-3-8b", 4, 2048, "none"),
     ("llama-3-8b", 4, 8192, "none"),
     ("llama-3-8b", 8, 4096, "full"),
-    ("mistral-7b", 4, 8192, "full"),
+    ("mistral-7b", 4, 4096, "full"),
     ("1.3b", 12, 2048, "none"),
     ("qwen3-8b", 4, 4096, "none"),
 ]

@@ -42,6 +42,8 @@ static const TargetVersion deepspeed_0_19_8 = {
     .extends = &deepspeed_0_19,
     .evidence = "unvalidated",
     .settings = SETTINGS(SET(axes, AXES_DP | AXES_SP | AXES_TP | AXES_PP),  // UlyssesSPAttentionHF (ulysses_sp.py)
+                         // _prepare_fp32_grad_for_sub_group of a sub_group_size (runtime/zero/stage3.py, config.py)
+                         SET(update_copies, 1000000000),
                          SET(runtime.scatters_by_all_reduce, true)),  // use_multi_rank_bucket_allreduce, on unless said
 };
 

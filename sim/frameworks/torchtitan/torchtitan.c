@@ -79,8 +79,9 @@ static const TargetVersion torchtitan_head = {
     .evidence = "unvalidated",
     .settings = SETTINGS(
         SET(recompute_counts, RECOMPUTE_ALL_ALIKE),  // SelectiveAC is by operation only
-        // Float8, MXFP8 and NVFP4LinearConverter (components/quantization); fp8 gathers and tensorwise are gone
-        SET(fp8_recipes, FP8_BIT(FP8_ROWWISE) | FP8_BIT(FP8_ROWWISE_BF16) | FP8_BIT(FP8_MX) | FP8_BIT(FP8_NVFP4)),
+        // Float8, MXFP8 and NVFP4LinearConverter (components/quantization)
+        SET(fp8_recipes, FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_ROWWISE) | FP8_BIT(FP8_ROWWISE_BF16) | FP8_BIT(FP8_MX) |
+                             FP8_BIT(FP8_NVFP4)),
         SET(seq_by_tp, false),               // counts tokens of a micro-batch instead (trainer.py)
         SET(cp_scatters, true),              // gradients are reduced back at the local_map boundary (2.1)
         SET(replicate_rule, REPLICATE_ANY),  // fully_shard is always applied (2.1)
@@ -95,6 +96,8 @@ static const TargetVersion torchtitan_0_3 = {
     .extends = &torchtitan_head,
     .evidence = "unvalidated",
     .settings = SETTINGS(
+        // fp8 gathers and tensorwise scales are gone (components/quantization/float8.py)
+        SET(fp8_recipes, FP8_BIT(FP8_ROWWISE) | FP8_BIT(FP8_ROWWISE_BF16) | FP8_BIT(FP8_MX) | FP8_BIT(FP8_NVFP4)),
         SET(own_loss, LOSS_CHUNKED), SET(loss_chunks, 8),  // ChunkedLossWrapper of every recipe (components/loss.py),
                                                            // which collects the hidden gradient in fp32
         SET(losses, LOSS_BIT(LOSS_WHOLE)),                 // a recipe's config.loss without it

@@ -45,6 +45,22 @@ static int64_t state_bytes(Optimizer optimizer) {
     return bytes_of_role(&program, ROLE_OPTIMIZER, true);
 }
 
+static int64_t update_temporary(const char *target, const char *mesh, int zero) {
+    const StepProgram program = lowered(
+        &arena, (LoweredRequest){
+                    .model = "llama-3-8b", .target = target, .mesh = mesh, .zero = zero, .bf16 = true, .eager = true});
+    return bytes_of_role(&program, ROLE_OPTIMIZER, false);
+}
+
+// sub_group_size 1e9 of deepspeed 0.19.8 (runtime/zero/stage3.py): four bytes of a shard, of at most 1e9 parameters.
+Test(optimizers, gradients_of_deepspeeds_stage_3_are_copied_a_sub_group_at_a_time) {
+    const int64_t all = 2 * TABLE + NORMS + MATRICES;
+    cr_assert_eq(update_temporary("deepspeed@0.19.8", "dp_shard=4", 3), INT64_C(4000000000));
+    cr_assert_eq(update_temporary("deepspeed@0.19.8", "dp_shard=64", 3), 4 * all / 64);
+    cr_assert_eq(update_temporary("deepspeed@0.19.8", "dp_shard=64", 2), 0);
+    cr_assert_eq(update_temporary("deepspeed@0.19", "dp_shard=64", 3), 0);
+}
+
 Test(optimizers, of_adamw_keep_eight_bytes_of_a_parameter) {
     const int64_t all = 2 * TABLE + NORMS + MATRICES;
     cr_assert_eq(all, 8030261248);
