@@ -558,14 +558,16 @@ Test(target_check, dualpipev_needs_twice_as_many_micro_steps_as_stages) {
 }
 
 Test(target_check, a_version_without_adapters_names_the_one_that_has_them) {
-    const Target *titan, *deepspeed;
+    const Target *titan, *without;
     cr_assert_eq(target_find("torchtitan@0.2", &titan, NULL), STATUS_OK);
-    cr_assert_eq(target_find("deepspeed", &deepspeed, NULL), STATUS_OK);
+    cr_assert_eq(target_find("nanotron", &without, NULL), STATUS_OK);
     TrainPlan plan = plan_of(titan, 1, 8, 1, 1);
     plan.finetune = FINETUNE_LORA;
     cr_expect_str_eq(reason_of(titan, &plan),
                      "adapters (finetune=lora) of torchtitan@0.2 are not predicted yet: use torchtitan@0.3");
-    cr_expect(strstr(reason_of(deepspeed, &plan), ": use finetune full"), "%s", reason_of(deepspeed, &plan));
+    plan.zero = target_default_zero(without, &plan.mesh);
+    cr_assert_not_null(reason_of(without, &plan));
+    cr_expect(strstr(reason_of(without, &plan), ": use finetune full"), "%s", reason_of(without, &plan));
 }
 
 Test(target_check, adapters_of_megatron_core_have_a_rank_that_tp_divides) {
