@@ -7,6 +7,31 @@
 
 enum { FIRST_RING = 64 };
 
+static int32_t tasks_on(const EngineProgram *compiled, const Segment *segment, int lane) {
+    int32_t count = 0;
+    for (int32_t t = segment->first_task; t < segment->first_task + segment->task_count; t++) {
+        count += compiled->tasks[t].lane == lane;
+    }
+    return count;
+}
+
+// May tasks behind the stretch, or of its last iteration, have been queued before the walk came to it? Then what waits
+// for them can start although the walk is not there, which what the stretch needs was found without. Of a layer loop
+// no more than PATH_ITERATIONS are queued early.
+static bool is_queued_past(const Walker *walker, int32_t at) {
+    const EngineProgram *compiled = walker->compiled;
+    const Segment *stretch = &compiled->step->segments[at];
+    const bool loop = stretch->kind != SEGMENT_TASKS;
+    for (uint32_t left = compiled->shapes[at].lanes; left; left &= left - 1) {
+        const int lane = __builtin_ctz(left);
+        if (walker->early[lane] > 0 &&
+            (loop ? stretch->count <= PATH_ITERATIONS : walker->early[lane] > tasks_on(compiled, stretch, lane))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 // Lanes that may have work which could start before the walk leaves the stretch that it is in.
 static void find_stretch(Walker *walker) {
     static const WalkNeeds nothing = {0};
@@ -28,7 +53,8 @@ static void find_stretch(Walker *walker) {
                   .last = !in_micro_steps || outer->iteration + 1 == program->segments[outer->segment].count};
     walker->needs = &walker->compiled->shapes[at].needs[walker->stretch.last];
     const bool ends = in_layers && inner->iteration + 1 == segment->count;
-    walker->eager = walker->needs->eager | (ends ? walker->needs->held : 0);
+    walker->eager = is_queued_past(walker, at) ? (1u << walker->compiled->lane_count) - 1
+                                               : walker->needs->eager | (ends ? walker->needs->held : 0);
 }
 
 void walker_begin(Walker *walker, const EngineProgram *compiled, Arena *arena) {

@@ -96,8 +96,8 @@ static Oracle oracle_new(const StepProgram *program, Arena *arena) {
     return oracle;
 }
 
-Test(engine_random, isolated_times_give_the_schedule_of_the_rules) {
-    Random random = {seed_of_run("rules")};
+static void check_rules(uint64_t seed) {
+    Random random = {seed};
     for (int number = 0; number < PROGRAMS; number++) {
         Arena arena = {0};
         const RandomProgram program = random_program(&random, &arena);
@@ -114,6 +114,16 @@ Test(engine_random, isolated_times_give_the_schedule_of_the_rules) {
         cr_assert_eq(llround(result.step_s * 1e12), oracle.end_ps);
         arena_free(&arena);
     }
+}
+
+Test(engine_random, isolated_times_give_the_schedule_of_the_rules) {
+    check_rules(seed_of_run("rules"));
+}
+
+// Tasks of a short loop, or behind a stretch, that were queued before the walk came there: programs 64 and 184 of these.
+Test(engine_random, what_waits_for_work_that_was_queued_early_starts_behind_it) {
+    check_rules(1795708325);
+    check_rules(1795708348);
 }
 
 Test(engine_random, skipping_equals_unrolling) {
