@@ -29,7 +29,7 @@ static const char *again(const LoweredRequest *request) {
     const StepProgram program = lowered(&arena, *request);
     char *text = arena_alloc(&arena, 2000);
     text[0] = '\0';
-    for (size_t i = 0; i < program.task_count; i++) {
+    for (int32_t i = 0; i < program.task_count; i++) {
         const Task *task = &program.tasks[i];
         if (task->phase == PHASE_RECOMPUTE && !strstr(text, task->name)) {
             strcat(strcat(text, text[0] ? ", " : ""), task->name);
