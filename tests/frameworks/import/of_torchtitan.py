@@ -15,7 +15,8 @@ from torchtitan.config import ConfigManager  # noqa: E402
 from torchtitan.distributed.parallel_dims import ParallelDims  # noqa: E402
 
 FORMAT = "torchtitan"
-DENSE = ("llama3", "llama3_ft", "qwen3")
+HELD = ("llama3", "llama3_ft", "qwen3", "deepseek_v3")
+UNKNOWN_FLAVORS = (("deepseek_v3", "debugmodel"),)
 
 
 class Refused(Exception):
@@ -50,12 +51,11 @@ def read(path, world, root):
     for name in config.model.converters:
         if name not in known:
             raise Refused(f"KeyError {name}")  # build_model_converters looks it up
-    if config.model.name not in DENSE or "moe" in config.model.flavor or "-A" in config.model.flavor:
+    unknown = (config.model.name, config.model.flavor) in UNKNOWN_FLAVORS
+    if config.model.name not in HELD or unknown or "moe" in config.model.flavor or "-A" in config.model.flavor:
         other.append(f"model {config.model.name} {config.model.flavor}")
     if parallel.pipeline_parallel_degree > 1:
         other.append("pipeline_parallel_degree")
-    if parallel.expert_parallel_degree > 1:
-        other.append("expert_parallel_degree")
     if other:
         return None, [], other
     try:
@@ -81,6 +81,7 @@ def read(path, world, root):
         "dp_shard": dims.dp_shard,
         "cp": dims.cp,
         "tp": dims.tp,
+        "ep": dims.ep,
         "seq": training.seq_len,
         "micro_batch": training.local_batch_size,
         "grad_accum": accumulation,

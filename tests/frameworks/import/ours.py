@@ -3,7 +3,7 @@
 import json
 import subprocess
 
-AXES = ("dp_replicate", "dp_shard", "cp", "tp")
+AXES = ("dp_replicate", "dp_shard", "cp", "tp", "ep")
 
 
 class Answer:
