@@ -30,6 +30,11 @@ typedef struct PartialPlan {
     Estimate estimate;
 } PartialPlan;
 
+// The choices of what is recomputed.
+#define RECOMPUTE_CHOICES                                                                                              \
+    (PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_RECOMPUTE_UNIT) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |                      \
+     PLAN_BIT(PLAN_RECOMPUTE_EVERY) | PLAN_BIT(PLAN_RECOMPUTE_MODULES))
+
 enum { PARTIAL_PER_SHAPE = 2 };  // as many as are simulated of a shape in any case (search_settle.c)
 
 typedef struct Search {
@@ -67,6 +72,10 @@ Status search_screen(Search *search, Error *error);
 // Finds the plans of a screened shape that recompute the fewest layers that fit; joins all of them to the space.
 Status search_partial_shape(const Search *search, SearchWorker *worker, int shape, Error *error);
 void search_partial_join(Search *search);
+
+// The estimated candidate of a shape that is `like` but for its recompute and micro-batch, which are these; NULL.
+const Candidate *search_find_alike(const Search *search, int shape, const TrainPlan *like, Recompute mode,
+                                   int micro_batch);
 
 // Adds a plan with its estimate to those of its shape that join the space, if it is among the best of them.
 void search_partial_add(const Search *search, SearchWorker *worker, int shape, const TrainPlan *plan,

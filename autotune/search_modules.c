@@ -31,25 +31,9 @@ static RecomputeModules modules_of(const ModelSpec *model, int set) {
 
 // Does the target's own selective recompute, or none, fit the same micro-batch? Memory falls from one to the other.
 static bool fits_with_less(const Search *search, const Candidate *full) {
-    TrainPlan plan = full->plan;
-    plan.recompute = RECOMPUTE_SELECTIVE;
-    target_canonical(search->request->target, &plan);
-    Hash hash = hash_begin();
-    plan_hash(&plan, &hash);
-    const uint64_t wanted = hash_end(&hash);
-    for (int i = search->first_of_shape[full->shape]; i < search->first_of_shape[full->shape + 1]; i++) {
-        const Candidate *candidate = &search->space.candidates[i];
-        if (candidate->plan.recompute != RECOMPUTE_SELECTIVE || candidate->plan.micro_batch != plan.micro_batch) {
-            continue;
-        }
-        hash = hash_begin();
-        plan_hash(&candidate->plan, &hash);
-        if (hash_end(&hash) == wanted) {
-            return candidate->state == CANDIDATE_ESTIMATED &&
-                   candidate->reserved_bytes <= best_usable_bytes(search->request);
-        }
-    }
-    return false;
+    const Candidate *less =
+        search_find_alike(search, full->shape, &full->plan, RECOMPUTE_SELECTIVE, full->plan.micro_batch);
+    return less && less->reserved_bytes <= best_usable_bytes(search->request);
 }
 
 // Recomputing all repeats forward, a third of what forward and backward are without.

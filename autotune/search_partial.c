@@ -20,12 +20,13 @@ static bool is_open(const TuneRequest *request) {
 }
 
 static bool same_but_recompute(const TrainPlan *a, const TrainPlan *b) {
-    const PlanKey of_a = plan_key(a, PLAN_BIT(PLAN_RECOMPUTE)), of_b = plan_key(b, PLAN_BIT(PLAN_RECOMPUTE));
+    const PlanKey of_a = plan_key(a, RECOMPUTE_CHOICES), of_b = plan_key(b, RECOMPUTE_CHOICES);
     return plan_keys_equal(&of_a, &of_b) && memcmp(&a->mesh.order, &b->mesh.order, sizeof a->mesh.order) == 0 &&
            (a->grad_accum > 1) == (b->grad_accum > 1);
 }
 
-static const Candidate *find(const Search *search, int shape, const TrainPlan *like, Recompute mode, int micro_batch) {
+const Candidate *search_find_alike(const Search *search, int shape, const TrainPlan *like, Recompute mode,
+                                   int micro_batch) {
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         const Candidate *candidate = &search->space.candidates[i];
         if (candidate->state == CANDIDATE_ESTIMATED && candidate->plan.recompute == mode &&
@@ -40,8 +41,8 @@ static const Candidate *find(const Search *search, int shape, const TrainPlan *l
 // estimated both ways. 0 = none was.
 static double step_share(const Search *search, int shape, const TrainPlan *full) {
     for (int micro_batch = full->micro_batch; micro_batch > 0; micro_batch--) {
-        const Candidate *none = find(search, shape, full, RECOMPUTE_NONE, micro_batch);
-        const Candidate *all = none ? find(search, shape, full, RECOMPUTE_FULL, micro_batch) : NULL;
+        const Candidate *none = search_find_alike(search, shape, full, RECOMPUTE_NONE, micro_batch);
+        const Candidate *all = none ? search_find_alike(search, shape, full, RECOMPUTE_FULL, micro_batch) : NULL;
         if (all) {
             return none->step_s / all->step_s;
         }

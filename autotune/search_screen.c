@@ -49,11 +49,7 @@ static const Candidate **slot_of(SearchWorker *worker, ByChoices *by, const Trai
 }
 
 // The choices that save memory whatever the others are; plans that differ in them only are compared.
-enum {
-    RECOMPUTES = PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_RECOMPUTE_UNIT) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |
-                 PLAN_BIT(PLAN_RECOMPUTE_EVERY),
-    THRIFT = RECOMPUTES | PLAN_BIT(PLAN_RESHARD)
-};
+#define THRIFT (RECOMPUTE_CHOICES | PLAN_BIT(PLAN_RESHARD))
 
 static void reject_larger(SearchWorker *worker, Candidate *candidate, const Candidate *smaller) {
     char needs[TEXT_UNIT_BYTES];
@@ -114,7 +110,7 @@ static bool fits_spending(const Search *search, SearchWorker *worker, const Spen
         return false;
     }
     const Candidate **same =
-        slot_of(worker, known, plan, spender->id == PLAN_RECOMPUTE ? RECOMPUTES : PLAN_BIT(spender->id));
+        slot_of(worker, known, plan, spender->id == PLAN_RECOMPUTE ? RECOMPUTE_CHOICES : PLAN_BIT(spender->id));
     if (spender->spends(search->request->target, plan)) {
         *same = candidate;
         return false;
@@ -282,6 +278,7 @@ typedef struct ScreenPieces {
     int *shapes;  // in the order of their pieces
     int *first;   // into shapes; count + 1 entries
     int count;
+    Status (*do_shape)(const Search *search, SearchWorker *worker, int shape, Error *error);
 } ScreenPieces;
 
 static bool same_inner(const Mesh *a, const Mesh *b) {
@@ -311,20 +308,11 @@ static void cut_pieces(Search *search, ScreenPieces *pieces) {
     pieces->first[pieces->count] = placed;
 }
 
-static Status screen_piece(void *context, int worker, int index, Error *error) {
+static Status do_piece(void *context, int worker, int index, Error *error) {
     const ScreenPieces *pieces = context;
     Search *search = pieces->search;
     for (int i = pieces->first[index]; i < pieces->first[index + 1]; i++) {
-        TRY(screen_shape(search, &search->workers[worker], pieces->shapes[i], error));
-    }
-    return STATUS_OK;
-}
-
-static Status modules_of_piece(void *context, int worker, int index, Error *error) {
-    const ScreenPieces *pieces = context;
-    Search *search = pieces->search;
-    for (int i = pieces->first[index]; i < pieces->first[index + 1]; i++) {
-        TRY(search_modules_shape(search, &search->workers[worker], pieces->shapes[i], error));
+        TRY(pieces->do_shape(search, &search->workers[worker], pieces->shapes[i], error));
     }
     return STATUS_OK;
 }
@@ -351,16 +339,15 @@ Status search_screen(Search *search, Error *error) {
     find_shapes(search);
     search->partial = ARENA_UNCLEARED(search->arena, PartialPlan, PARTIAL_PER_SHAPE * search->space.mesh_count);
     search->partial_count = ARENA_ARRAY(search->arena, int, search->space.mesh_count);
-    ScreenPieces pieces = {0};
+    ScreenPieces pieces = {.do_shape = screen_shape};
     cut_pieces(search, &pieces);
-    const ParallelWork work = {search->worker_count, pieces.count,      screen_piece, &pieces,
-                               search->progress,     "screening shapes"};
+    ParallelWork work = {search->worker_count, pieces.count, do_piece, &pieces, search->progress, "screening shapes"};
     TRY(parallel_run(&work, error));
     find_best_estimate(search);
     if (search_tries_modules(search->request)) {
-        const ParallelWork modules = {search->worker_count, pieces.count,         modules_of_piece, &pieces,
-                                      search->progress,     "recomputing modules"};
-        TRY(parallel_run(&modules, error));
+        pieces.do_shape = search_modules_shape;
+        work.label = "recomputing modules";
+        TRY(parallel_run(&work, error));
         find_best_estimate(search);
     }
     search_partial_join(search);

@@ -161,7 +161,10 @@ static Status time_head(Analytic *analytic, const TrainPlan *of, double *head_s,
 }
 
 static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_s, Error *error) {
-    const TrainPlan of = plan_of_head(plan);
+    TrainPlan of = plan_of_head(plan);
+    if (find_split(analytic, &of)->layers[STAGE_LAST] == 0) {
+        of.pp_split = SPLIT_EVEN;  // a head as dear as the layers before it: only beside layers is it timed
+    }
     const MemoKey key = analytic_choices_key(analytic, &of);
     double *known = memo_find(&analytic->heads, &key);
     if (!known) {
