@@ -268,9 +268,19 @@ static const char *check_finetune(const Check *check) {
     if (!(check->target->finetunes >> plan->finetune & 1)) {
         return refuse_finetune(check);
     }
-    if (model->experts.count > 0 || model->latent.kv_rank > 0) {
-        return arena_format(check->arena, "adapters beside the experts or latent attention of %s are not predicted yet",
+    if (model->latent.kv_rank > 0) {
+        return arena_format(check->arena, "adapters beside the latent attention of %s are not predicted yet",
                             model->name);
+    }
+    if (model->experts.count > 0 && check->target->adapters_of_core) {
+        return arena_format(check->arena,
+                            "%s puts adapters on the experts of %s too, which is not predicted yet: use finetune full",
+                            check->target->name, model->name);
+    }
+    if (model->experts.count > 0 && plan->finetune != FINETUNE_LORA) {
+        return arena_format(
+            check->arena, "the experts of %s are plain parameters, which bitsandbytes does not pack: use finetune lora",
+            model->name);
     }
     if (plan->precision == DTYPE_FP8) {
         return "adapters beside fp8 layers are not predicted yet: use precision bf16";

@@ -41,7 +41,9 @@ static const Adapter adapters[] = {
 };
 enum { ADAPTERS = sizeof adapters / sizeof adapters[0] };
 
-// Whole sizes of the linear layer that begins with the slice; out 0 where there is none.
+// Whole sizes of the linear layer that begins with the slice; out 0 where there is none. In a layer of experts shared
+// ones have linear layers; routed ones and the router are plain parameters there (transformers 5, integrations/moe.py;
+// GroupedExperts elsewhere), which no list of linear layers names.
 typedef struct LinearSize {
     int64_t in, out;
 } LinearSize;
@@ -49,8 +51,8 @@ typedef struct LinearSize {
 static LinearSize size_of(const Lowering *lowering, const Adapter *adapter) {
     const ModelSpec *model = lowering->model;
     const int64_t q = (int64_t)model->heads * model->head_dim, kv = (int64_t)model->kv_heads * model->head_dim;
-    const int64_t hidden = model->hidden, ffn = model->ffn;
-    const bool gated = model->mlp == MLP_GATED, one_up = gated && lowering->fused_gate_up;
+    const int64_t hidden = model->hidden, ffn = model->experts.count > 0 ? model->experts.shared_ffn : model->ffn;
+    const bool gated = model->mlp == MLP_GATED && ffn > 0, one_up = gated && lowering->fused_gate_up;
     const LinearSize sizes[ADAPTERS] = {
         {hidden, lowering->fused_qkv ? q + 2 * kv : q},
         {hidden, lowering->fused_qkv ? 0 : kv},
@@ -60,7 +62,7 @@ static LinearSize size_of(const Lowering *lowering, const Adapter *adapter) {
                  : gated ? ffn
                          : 0},
         {hidden, one_up ? 0 : ffn},
-        {ffn, hidden},
+        {ffn, ffn > 0 ? hidden : 0},
     };
     const LinearSize none = {0};
     return adapter->targets >> lowering->plan->lora_targets & 1 ? sizes[adapter - adapters] : none;

@@ -62,6 +62,19 @@ Test(adapters, every_type_of_model_trains_as_one_rank) {
     }
 }
 
+// Of routed experts no linear layer is adapted, of a shared one all.
+Test(adapters, those_beside_frozen_experts_train_as_one_rank) {
+    const Mesh sharded = mesh_of(1, 2, 1), cut = mesh_of(1, 1, 2);
+    TrainPlan plan;
+    cr_assert(mesh_plan(&mesh_twos_experts, &sharded, 1, &plan));
+    ModelSpec model = mesh_request(&mesh_twos_experts, &plan).model;
+    expect_same(&model, &sharded, 1, LORA_ALL);
+    cr_assert(model_set_family(&model, "qwen2_moe"));
+    model.experts.shared_gate = true;
+    model.experts.shared_ffn = 160;
+    expect_same(&model, &cut, 1, LORA_ALL);
+}
+
 Test(adapters, those_of_some_layers_train_as_one_rank) {
     const Mesh cut = mesh_of(1, 2, 2);
     const ModelSpec model = case_model();

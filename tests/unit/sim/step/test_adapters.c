@@ -37,6 +37,7 @@ static const LoweredRequest requests[] = {
     {.mesh = "dp_shard=2", .finetune = FINETUNE_QLORA, .recompute = RECOMPUTE_FULL, .eager = true},
     {.mesh = "dp_replicate=2", .zero = -1, .finetune = FINETUNE_LORA_INT8, .recompute = RECOMPUTE_FULL},
     {.mesh = "dp_shard=2", .target = "accelerate@1.0", .recompute = RECOMPUTE_FULL, .grad_accum = 2},
+    {.mesh = "dp_shard=2", .model = "tiny-moe", .target = "trl", .eager = true, .grad_accum = 2},
     {.mesh = "dp_shard=2,tp=2", .target = "torchtitan@0.3"},
     {.mesh = "dp_shard=2,cp=2",
      .target = "torchtitan@0.3",
@@ -76,6 +77,13 @@ Test(adapters, of_llama_3_8b_are_as_many_as_torchtitan_counts_beside_its_fused_q
     const StepProgram program =
         lowered(&arena, (LoweredRequest){.model = "llama-3-8b", .target = "torchtitan@0.3", .finetune = FINETUNE_LORA});
     cr_assert_eq(trained_elements(&program), 37748736);
+}
+
+// By hand 48 layers x 16 x (2 x (2048 + 4096) + 2 x (2048 + 512)): routers and experts are no linear layers.
+Test(adapters, of_qwen3_30b_a3b_are_of_attention_alone) {
+    const StepProgram program =
+        lowered(&arena, with_adapters((LoweredRequest){.model = "qwen3-30b-a3b", .target = "trl"}));
+    cr_assert_eq(trained_elements(&program), 13369344);
 }
 
 Test(adapters, alone_have_gradients_moments_and_masters) {
