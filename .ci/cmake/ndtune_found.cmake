@@ -56,6 +56,22 @@ else()
     ndtune_found_row(mpi "no" "no transport mpi (packages libopenmpi-dev openmpi-bin)")
 endif()
 
+# Products in bf16 on processors. oneDNN is opened at run time, as libdnnl.so.2: other major versions have other calls.
+find_path(NDTUNE_DNNL_INCLUDE oneapi/dnnl/dnnl.h)
+if(NDTUNE_DNNL_INCLUDE)
+    file(STRINGS ${NDTUNE_DNNL_INCLUDE}/oneapi/dnnl/dnnl_version.h dnnl REGEX "define DNNL_VERSION_(MAJOR|MINOR|PATCH)")
+    string(REGEX REPLACE "[^0-9;]" "" dnnl "${dnnl}")
+    string(REPLACE ";" "." dnnl "${dnnl}")
+endif()
+if(NDTUNE_DNNL_INCLUDE AND dnnl MATCHES "^2\\." AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    add_library(foreign::dnnl INTERFACE IMPORTED GLOBAL)
+    target_include_directories(foreign::dnnl SYSTEM INTERFACE ${NDTUNE_DNNL_INCLUDE})
+    target_link_libraries(foreign::dnnl INTERFACE ${CMAKE_DL_LIBS})
+    ndtune_found_row(dnnl "${dnnl}" "bf16 on processors with AMX-BF16 or AVX512_BF16, where libdnnl.so.2 is found at run time")
+else()
+    ndtune_found_row(dnnl "no" "no bf16 on processors (package libdnnl-dev, version 2)")
+endif()
+
 # The charts of the HTML report: Vega's modules as Debian lays them out, bundled by esbuild.
 option(NDTUNE_CHARTS "bundle the charts of the HTML report where esbuild and node-vega are found" ON)
 find_program(NDTUNE_ESBUILD esbuild)

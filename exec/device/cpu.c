@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "exec/device/placement.h"
+#include "exec/device/cpu_half.h"
 #include "sim/base/text.h"
 
 CpuTask *const cpu_tasks[TASK_KIND_COUNT] = {
@@ -60,6 +60,7 @@ struct Device {
     char *mapping;
     int64_t mapping_bytes;
     CpuTask *const *tasks;
+    CpuHalf *half;   // of a program in bf16; else NULL
     ExactSum *sums;  // bitwise: one for each 4 bytes of the arena; else NULL
     int64_t step;
     DataSource data;
@@ -110,8 +111,13 @@ static Status sums_map(Device *cpu, Error *error) {
 
 static void parameters_take(void *context, int32_t buffer, const InitialStretch *stretch) {
     Device *cpu = context;
-    char *slot = placement_slot(&cpu->placement, buffer, stretch->instance);
-    initial_parameters(cpu->setup.program, cpu->setup.numbers.seed, stretch, (float *)(void *)slot);
+    const StepProgram *program = cpu->setup.program;
+    void *slot = placement_slot(&cpu->placement, buffer, stretch->instance);
+    if (program->buffers[buffer].dtype == DTYPE_BF16) {
+        initial_parameters_half(program, cpu->setup.numbers.seed, stretch, slot);
+    } else {
+        initial_parameters(program, cpu->setup.numbers.seed, stretch, slot);
+    }
 }
 
 static void state_begin(Device *cpu) {
@@ -139,9 +145,8 @@ static Status program_check(const StepProgram *program, CpuTask *const *tasks, E
     }
     for (int32_t b = 0; b < program->buffer_count; b++) {
         const Dtype dtype = program->buffers[b].dtype;
-        const bool travels = program->buffers[b].role == ROLE_COMMUNICATION;  // cast before and after
-        if (dtype != DTYPE_FP32 && dtype != DTYPE_INT32 && !(travels && dtype == DTYPE_BF16)) {
-            return error_set(error, STATUS_USAGE, "the cpu device computes in fp32, buffer '%s' is %s",
+        if (dtype != DTYPE_FP32 && dtype != DTYPE_INT32 && dtype != DTYPE_BF16) {
+            return error_set(error, STATUS_USAGE, "the cpu device computes in fp32 and bf16, buffer '%s' is %s",
                              program->buffers[b].name, dtype_name(dtype));
         }
     }
@@ -161,6 +166,9 @@ static Status cpu_open(const DeviceSetup *setup, Arena *arena, Device **device, 
     cpu->positions = ARENA_ARRAY(arena, int32_t, plan_local_tokens(&setup->program->plan));
     placement_positions(&cpu->placement, cpu->positions);
     kernel_set_threads(setup->threads);
+    if (cpu_half_wanted(setup->program)) {
+        TRY(cpu_half_open(&cpu->placement, arena, &cpu->half, error));
+    }
     state_begin(cpu);
     *device = cpu;
     return STATUS_OK;
@@ -168,6 +176,7 @@ static Status cpu_open(const DeviceSetup *setup, Arena *arena, Device **device, 
 
 static void cpu_close(Device *cpu) {
     data_close(&cpu->data);
+    cpu_half_close(cpu->half);
     munmap(cpu->mapping, (size_t)cpu->mapping_bytes);
     if (cpu->sums) {
         munmap(cpu->sums, (size_t)sums_bytes(cpu));
@@ -210,7 +219,12 @@ static void cpu_run(Device *cpu, const StepInstance *instance) {
     for (int i = 0; cpu->sums && i < call.task->operand_count; i++) {
         call.sums[i] = call.operand[i] ? sums_behind(cpu, call.operand[i]) : NULL;
     }
-    cpu->tasks[call.task->kind](&call);
+    CpuTask *const task = cpu->tasks[call.task->kind];
+    if (cpu->half) {
+        cpu_half_run(cpu->half, &call, task);
+    } else {
+        task(&call);
+    }
 }
 
 static Status cpu_synchronize(Device *cpu, Error *error) {

@@ -23,7 +23,7 @@ CpuTask cpu_route, cpu_route_backward, cpu_permute, cpu_unpermute, cpu_unpermute
 // cpu_tasks_attention.c
 CpuTask cpu_attention, cpu_attention_backward;
 // cpu_tasks_cast.c
-CpuTask cpu_copy, cpu_accumulate;
+CpuTask cpu_copy, cpu_unpack, cpu_accumulate, cpu_zero;
 // cpu_tasks_step.c
 CpuTask cpu_add, cpu_loss_max, cpu_loss_sum, cpu_loss_gradient, cpu_loss, cpu_square_sum, cpu_exact_square_sum,
-    cpu_clip, cpu_adamw, cpu_unpack, cpu_zero;
+    cpu_clip, cpu_adamw;

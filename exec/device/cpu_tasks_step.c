@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "kernels/half.h"
+
 void cpu_add(const TaskCall *call) {
     const Task *task = call->task;
     const float *const bias = call_optional(call, AT_ADD_BIAS);
@@ -82,22 +84,10 @@ void cpu_adamw(const TaskCall *call) {
             shard.count, shard.lead, &options, call_floats(call, AT_ADAMW_SCALE),
             call_floats(call, AT_ADAMW_GRADIENT) + shard.first, master, call_floats(call, AT_ADAMW_M) + shard.first,
             call_floats(call, AT_ADAMW_V) + shard.first);
-        if (working) {
+        if (working && call_dtype(call, AT_ADAMW_WORKING) == DTYPE_BF16) {
+            kernel_narrow(shard.count, master, call_halves(call, AT_ADAMW_WORKING) + shard.first);
+        } else if (working) {
             kernel_copy_rows(1, shard.count, shard.count, shard.count, master, working + shard.first);
         }
     }
-}
-
-void cpu_unpack(const TaskCall *call) {
-    const Task *task = call->task;
-    for (int64_t block = 0; block < task_blocks(task); block++) {
-        kernel_copy_rows(task->rows, task->cols, task->cols, task->stride,
-                         call_floats(call, AT_COPY_SRC) + block * task->rows * task->cols,
-                         call_floats(call, AT_COPY_DST) + block * task->cols);
-    }
-}
-
-void cpu_zero(const TaskCall *call) {
-    kernel_zero(task_operand(call->program, call->task, AT_ZERO_DST)->ref.bytes / (int64_t)sizeof(float),
-                call_floats(call, AT_ZERO_DST));
 }

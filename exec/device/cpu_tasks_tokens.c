@@ -2,12 +2,30 @@
 
 #include "exec/device/cpu.h"
 
+#include "sim/base/bf16.h"
+
 void cpu_load_tokens(const TaskCall *call) {
     call_load_tokens(call, call_ints(call, AT_LOAD_TOKENS), call_ints(call, AT_LOAD_TARGETS));
 }
 
+// Rows of a table in bf16.
+static void embed_halves(const KernelEmbed *shape, const int32_t *entries, const uint16_t *table, uint16_t *x) {
+    for (int64_t row = 0; row < shape->rows; row++, x += shape->cols) {
+        const int64_t entry = entries[row] - shape->first;
+        const uint16_t *from = table + entry * shape->cols;
+        for (int64_t i = 0; i < shape->cols; i++) {
+            x[i] = entry >= 0 && entry < shape->range ? bf16_of(shape->scale * bf16_value(from[i])) : 0;
+        }
+    }
+}
+
 void cpu_embed(const TaskCall *call) {
     const KernelEmbed shape = call_vocabulary(call);
+    if (call_dtype(call, AT_EMBED_X) == DTYPE_BF16 && call_dtype(call, AT_EMBED_TABLE) == DTYPE_BF16) {
+        embed_halves(&shape, call_ints(call, AT_EMBED_TOKENS), call_halves(call, AT_EMBED_TABLE),
+                     call_halves(call, AT_EMBED_X));
+        return;
+    }
     kernel_embed(&shape, call_ints(call, AT_EMBED_TOKENS), call_floats(call, AT_EMBED_TABLE),
                  call_floats(call, AT_EMBED_X), false);
 }

@@ -4,6 +4,10 @@
 
 #include "exec/device/initial.h"
 
+#include <string.h>
+
+#include "kernels/half.h"
+
 // The counter's high word: part of the model, tensor of the part, layer.
 enum { PART_SHIFT = 56, TENSOR_SHIFT = 32 };
 
@@ -77,4 +81,24 @@ static void piece_make(void *context, const InitialPiece *piece) {
 void initial_parameters(const StepProgram *program, uint64_t seed, const InitialStretch *stretch, float *out) {
     kernel_zero(stretch->count, out);
     initial_pieces(program, seed, stretch, piece_make, out);
+}
+
+// Made as fp32, a little at a time.
+static void halves_make(void *context, const InitialPiece *piece) {
+    enum { SOME = 1024 };
+    uint16_t *const out = (uint16_t *)context + piece->at;
+    float numbers[SOME];
+    for (int64_t at = 0; at < piece->count; at += SOME) {
+        InitialPiece some = *piece;
+        some.at = 0;
+        some.count = piece->count - at < SOME ? piece->count - at : SOME;
+        some.numbers.first += (uint64_t)at;
+        piece_make(numbers, &some);
+        kernel_narrow(some.count, numbers, out + at);
+    }
+}
+
+void initial_parameters_half(const StepProgram *program, uint64_t seed, const InitialStretch *stretch, uint16_t *out) {
+    memset(out, 0, (size_t)stretch->count * sizeof *out);
+    initial_pieces(program, seed, stretch, halves_make, out);
 }

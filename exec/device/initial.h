@@ -27,3 +27,4 @@ void initial_pieces(const StepProgram *program, uint64_t seed, const InitialStre
                     void *context);
 // Makes them here, padding too.
 void initial_parameters(const StepProgram *program, uint64_t seed, const InitialStretch *stretch, float *out);
+void initial_parameters_half(const StepProgram *program, uint64_t seed, const InitialStretch *stretch, uint16_t *out);

@@ -29,6 +29,10 @@ static inline float *call_floats(const TaskCall *call, int index) {
     return (float *)(void *)call->operand[index];
 }
 
+static inline uint16_t *call_halves(const TaskCall *call, int index) {
+    return (uint16_t *)(void *)call->operand[index];
+}
+
 static inline int32_t *call_ints(const TaskCall *call, int index) {
     return (int32_t *)(void *)call->operand[index];
 }

@@ -164,12 +164,9 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
         return arena_format(arena, "the executor splits a vocabulary evenly, and tp=%d does not divide %d entries",
                             plan->mesh.size[AXIS_TP], model->vocab);
     }
-    if (plan->precision != DTYPE_FP32 && !on_gpu(device)) {
-        return arena_format(arena, "the executor computes in fp32 on the cpu, not in %s", dtype_name(plan->precision));
-    }
+    // Whether a processor computes in bf16 is its worker's to say.
     if (plan->precision != DTYPE_FP32 && plan->precision != DTYPE_BF16) {
-        return arena_format(arena, "the executor computes in fp32 and bf16 on GPUs, not in %s",
-                            dtype_name(plan->precision));
+        return arena_format(arena, "the executor computes in fp32 and bf16, not in %s", dtype_name(plan->precision));
     }
     return plan_refuse_others(plan, runs_field, "the executor does not run", arena);
 }
@@ -184,6 +181,9 @@ static const char *bitwise_refusal(const ModelSpec *model, const TrainPlan *plan
     }
     if (model->experts.count > 0) {
         return "bitwise runs no layers of experts, whose sums it does not keep: use a dense model";
+    }
+    if (plan->precision != DTYPE_FP32) {
+        return "bitwise sums fp32 exactly, nothing in bf16: use precision fp32";
     }
     if (plan->finetune != FINETUNE_FULL) {
         return "bitwise runs no adapters, whose products are scaled: use finetune full";

@@ -25,6 +25,10 @@ void cpuid_read(Cpuid *out) {
     }
     if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) {
         out->leaf7_ebx = ebx;
+        out->leaf7_edx = edx;
+    }
+    if (__get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx)) {
+        out->leaf71_eax = eax;
     }
     if (out->leaf1_ecx & LEAF1_OSXSAVE) {
         __asm__ volatile("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
@@ -41,14 +45,28 @@ static bool has(uint32_t set, uint32_t wanted) {
     return (set & wanted) == wanted;
 }
 
+static bool has_avx512(const Cpuid *cpuid) {
+    return has(cpuid->leaf7_ebx, LEAF7_AVX512F | LEAF7_AVX512DQ | LEAF7_AVX512BW | LEAF7_AVX512VL) &&
+           has(cpuid->xcr0, XCR0_AVX512);
+}
+
+const char *core_half_of(const Cpuid *cpuid) {
+    if (!has_avx512(cpuid)) {
+        return NULL;
+    }
+    if (has(cpuid->leaf7_edx, LEAF7_EDX_AMX_BF16 | LEAF7_EDX_AMX_TILE) && has(cpuid->xcr0, XCR0_AMX)) {
+        return "AMX-BF16";
+    }
+    return has(cpuid->leaf71_eax, LEAF71_AVX512_BF16) ? "AVX512_BF16" : NULL;
+}
+
 const char *core_type_of(const Cpuid *cpuid) {
-    const uint32_t wide = LEAF7_AVX512F | LEAF7_AVX512DQ | LEAF7_AVX512BW | LEAF7_AVX512VL;
     const bool avx2 = has(cpuid->leaf1_ecx, LEAF1_OSXSAVE | LEAF1_AVX | LEAF1_FMA) &&
                       has(cpuid->leaf7_ebx, LEAF7_AVX2) && has(cpuid->xcr0, XCR0_AVX);
     if (!avx2) {
         return NULL;
     }
-    if (has(cpuid->leaf7_ebx, wide) && has(cpuid->xcr0, XCR0_AVX512)) {
+    if (has_avx512(cpuid)) {
         return "SkylakeX";
     }
     const bool amd = strcmp(cpuid->vendor, "AuthenticAMD") == 0 || strcmp(cpuid->vendor, "HygonGenuine") == 0;

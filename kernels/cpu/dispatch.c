@@ -2,6 +2,7 @@
 // runs before the program is fully relocated, so it touches nothing but the CPUID flags and is kept free of sanitizer
 // checks. Not modelled: preferences inside a tier (a processor that clocks down for 512-bit vectors still gets them).
 
+#include "kernels/half.h"
 #include "kernels/kernels.h"
 #include "kernels/shared_expert.h"
 
@@ -60,3 +61,5 @@ DISPATCH(kernel_shared);
 DISPATCH(kernel_shared_backward);
 DISPATCH(kernel_normal);
 DISPATCH(kernel_adamw);
+DISPATCH(kernel_widen);
+DISPATCH(kernel_narrow);

@@ -3,6 +3,7 @@
 // other), and the sum over k is never cut, so a block's bits do not depend on what the others do. Sizes are below 2^31
 // per dimension (OpenBLAS' index type).
 
+#include "kernels/cpu/grid.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/kernels.h"
 
@@ -16,24 +17,15 @@ typedef struct Gemm {
     float *c;
     float factor;
     bool accumulate;
-    int grid_m, grid_n;
+    Grid grid;
 } Gemm;
-
-enum { BLOCK = 32 };                   // a multiple of every OpenBLAS register tile
-static const double SPLIT_FLOP = 4e6;  // about 15 us at 270 GFLOP/s; below, a fork and join is not worth it
-
-static int64_t cut(int64_t size, int part, int parts) {
-    const int64_t units = (size + BLOCK - 1) / BLOCK;
-    const int64_t at = units * part / parts * BLOCK;
-    return at < size ? at : size;
-}
 
 static void gemm_block(const void *context, int64_t begin, int64_t end) {
     const Gemm *g = context;
     for (int64_t part = begin; part < end; part++) {
-        const int row = (int)(part / g->grid_n), col = (int)(part % g->grid_n);
-        const int64_t m0 = cut(g->m, row, g->grid_m), n0 = cut(g->n, col, g->grid_n);
-        const int64_t m = cut(g->m, row + 1, g->grid_m) - m0, n = cut(g->n, col + 1, g->grid_n) - n0;
+        const int row = (int)(part / g->grid.cols), col = (int)(part % g->grid.cols);
+        const int64_t m0 = grid_cut(g->m, row, g->grid.rows), n0 = grid_cut(g->n, col, g->grid.cols);
+        const int64_t m = grid_cut(g->m, row + 1, g->grid.rows) - m0, n = grid_cut(g->n, col + 1, g->grid.cols) - n0;
         if (m == 0 || n == 0) {
             continue;
         }
@@ -42,22 +34,6 @@ static void gemm_block(const void *context, int64_t begin, int64_t end) {
                     (blasint)(g->trans_a ? g->m : g->k), g->b + (g->trans_b ? n0 * g->k : n0),
                     (blasint)(g->trans_b ? g->k : g->n), g->accumulate ? 1.0f : 0.0f, g->c + m0 * g->n + n0,
                     (blasint)g->n);
-    }
-}
-
-// The grid of blocks nearest to squares: what each thread reads is m/grid_m + n/grid_n rows of length k.
-static void gemm_grid(Gemm *g, int threads) {
-    double best = -1.0;
-    for (int rows = 1; rows <= threads; rows++) {
-        if (threads % rows != 0) {
-            continue;
-        }
-        const double read = (double)g->m / rows + (double)g->n * rows / threads;
-        if (best < 0.0 || read < best) {
-            best = read;
-            g->grid_m = rows;
-            g->grid_n = threads / rows;
-        }
     }
 }
 
@@ -74,11 +50,8 @@ void kernel_gemm_scaled(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_
     if (m == 0 || n == 0 || k == 0) {
         return;
     }
-    Gemm g = {trans_a, trans_b, m, n, k, a, b, c, factor, accumulate, 1, 1};
-    if (2.0 * (double)m * (double)n * (double)k >= SPLIT_FLOP) {
-        gemm_grid(&g, parallel_threads());
-    }
-    parallel_items((int64_t)g.grid_m * g.grid_n, gemm_block, &g);
+    const Gemm g = {trans_a, trans_b, m, n, k, a, b, c, factor, accumulate, grid_choose(m, n, k, parallel_threads())};
+    parallel_items((int64_t)g.grid.rows * g.grid.cols, gemm_block, &g);
 }
 
 typedef struct GroupedGemm {

@@ -52,4 +52,6 @@
 #define kernel_square_sum TIER_NAME(kernel_square_sum)
 #define kernel_normal TIER_NAME(kernel_normal)
 #define kernel_adamw TIER_NAME(kernel_adamw)
+#define kernel_widen TIER_NAME(kernel_widen)
+#define kernel_narrow TIER_NAME(kernel_narrow)
 #endif

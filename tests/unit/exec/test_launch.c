@@ -59,9 +59,9 @@ Test(launch, refuses_more_ranks_than_a_run_can_watch) {
 Test(launch, refuses_other_precisions_in_words) {
     const ModelSpec model = case_model();
     TrainPlan plan = plan_of((Mesh){.size = SIZES(1, 2, 1, 1)});
-    plan.precision = DTYPE_BF16;
+    plan.precision = DTYPE_FP16;
     const char *reason = exec_check(&model, &plan, target_of("ndtune"), "cpu", &arena);
-    cr_assert(reason && strstr(reason, "not in bf16"), "%s", reason ? reason : "runs it");
+    cr_assert(reason && strstr(reason, "not in fp16"), "%s", reason ? reason : "runs it");
 }
 
 Test(launch, refuses_dualpipev_in_words) {
@@ -152,14 +152,19 @@ Test(launch, options_that_a_device_does_not_go_with_are_refused) {
     cr_assert(strstr(error.message, "cpu and cuda"), "%s", error.message);
 }
 
-Test(launch, bf16_is_for_gpus) {
+// Whether the processor at hand multiplies in it is its worker's to say (tests/parity/exec/test_half.c).
+Test(launch, bf16_is_for_gpus_and_processors_but_never_bitwise) {
     const ModelSpec model = case_model();
     TrainPlan plan = plan_of((Mesh){.size = SIZES(1, 2, 1, 1)});
     plan.precision = DTYPE_BF16;
     const char *reason = exec_check(&model, &plan, target_of("ndtune"), "cpu", &arena);
-    cr_expect(reason && strstr(reason, "fp32 on the cpu"), "%s", reason ? reason : "runs it");
+    cr_expect(!reason, "%s", reason);
     reason = exec_check(&model, &plan, target_of("ndtune"), "cuda", &arena);
     cr_expect(!reason, "%s", reason);
+    RunOptions options = case_options();
+    options.bitwise = true;
+    reason = exec_check_options(&model, &plan, &options);
+    cr_expect(reason && strstr(reason, "nothing in bf16"), "%s", reason ? reason : "runs it");
 }
 
 static RunRequest request_of(void) {
