@@ -58,7 +58,8 @@ static const bool runs_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
                                                   [PLAN_CAPACITY] = true,
                                                   [PLAN_FINETUNE] = true,
                                                   [PLAN_LORA_RANK] = true,
-                                                  [PLAN_LORA_TARGETS] = true};
+                                                  [PLAN_LORA_TARGETS] = true,
+                                                  [PLAN_MLP_TILES] = true};
 
 // Types whose router takes the largest logits and weighs by a softmax.
 static bool routes_by_softmax(const char *type) {

@@ -158,12 +158,15 @@ static const bool says_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
                                                   [PLAN_VIRTUAL_STAGES] = true,
                                                   [PLAN_PP_SPLIT] = true,
                                                   [PLAN_PP_FIRST] = true,
-                                                  [PLAN_PP_LAST] = true};
+                                                  [PLAN_PP_LAST] = true,
+                                                  [PLAN_MLP_TILES] = true,
+                                                  [PLAN_UPDATE_IN_BACKWARD] = true,
+                                                  [PLAN_FP8_PARAMETERS] = true};
 
 // The first thing of the plan that a column of the row excludes.
 static const char *refuse_columns(const ExportFormat *format, const ConfigJob *job) {
     const TrainPlan *plan = job->plan;
-    char layers[PLAN_VALUE_BYTES], every[PLAN_VALUE_BYTES], packed[PLAN_VALUE_BYTES];
+    char layers[PLAN_VALUE_BYTES], every[PLAN_VALUE_BYTES], packed[PLAN_VALUE_BYTES], tiles[PLAN_VALUE_BYTES];
     const struct {
         bool refused;
         const char *what, *value, *instead;
@@ -190,6 +193,10 @@ static const char *refuse_columns(const ExportFormat *format, const ConfigJob *j
          "target"},
         {plan->ep_overlap && !format->ep_overlap, "ep-overlap", "on", "off"},
         {plan->pack > 0 && !format->packs, "pack", plan_value_text(PLAN_PACK, plan->pack, packed), "0"},
+        {plan->update_in_backward && !format->update_in_backward, "update-in-backward", "on", "off"},
+        {plan->fp8_parameters && !format->fp8_parameters, "fp8-parameters", "on", "off"},
+        {plan->mlp_tiles > 0 && !format->tiles, "mlp-tiles", plan_value_text(PLAN_MLP_TILES, plan->mlp_tiles, tiles),
+         "0"},
         {plan->recompute_layers > 0 && !format->recompute_layers, "recompute-layers",
          plan_value_text(PLAN_RECOMPUTE_LAYERS, plan->recompute_layers, layers), "0"},
         {plan->recompute_every > 1 && !format->recompute_every, "recompute-every",

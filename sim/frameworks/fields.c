@@ -144,6 +144,11 @@ static const TargetField fields[] = {
     WORDS(optimizers),
     WORDS(unsharded_optimizers),
     WORDS(masters_beside_remainders),
+    WORDS(tiles_mlp),
+    WORDS(updates_in_backward),
+    WORDS(fp8_parameters),
+    WORDS(losses_by_call),
+    WORDS(loss_collects_half),
 };
 
 enum { FIELDS = sizeof fields / sizeof fields[0] };

@@ -14,7 +14,45 @@ static const char *recipes_text(unsigned recipes, Arena *arena) {
     return text;
 }
 
-const char *fp8_rule(const Target *target, const TrainPlan *plan, Arena *arena) {
+// arguments.py of Megatron-LM asserts the first and the last.
+static const char *refuse_parameters(const Target *target, const ModelSpec *model, const TrainPlan *plan,
+                                     Arena *arena) {
+    const unsigned recipes = target->fp8_parameters;
+    if (!plan->fp8_parameters) {
+        return NULL;
+    }
+    if (!(recipes & FP8_BIT(plan->fp8_recipe))) {
+        return recipes == 0
+                   ? arena_format(arena, "%s@%s has no fp8_parameters=on: use fp8_parameters off", target->name,
+                                  target->version)
+                   : arena_format(arena, "%s has fp8_parameters=on with fp8_recipe %s, not %s: use one of them",
+                                  target->name, recipes_text(recipes, arena), fp8_recipe_names[plan->fp8_recipe]);
+    }
+    if (plan->zero == 0) {
+        return arena_format(arena,
+                            "fp8_parameters=on of %s is of its distributed optimizer, zero=0 has none: use zero 1, or "
+                            "fp8_parameters off",
+                            target->name);
+    }
+    if (plan->bf16_master) {
+        return "fp8_parameters=on keeps no weights in bf16 to be masters: use master weights fp32";
+    }
+    if (model->experts.count > 0) {
+        return arena_format(arena,
+                            "fp8_parameters=on of layers of experts, which %s has, is not predicted yet: use "
+                            "fp8_parameters off",
+                            model->name);
+    }
+    if (plan->offload == OFFLOAD_OPTIMIZER && plan->fp8_recipe != FP8_DELAYED) {
+        return arena_format(arena,
+                            "fp8_parameters=on of states that are updated on the host goes with fp8_recipe delayed, "
+                            "not %s: use that, or fp8_parameters off",
+                            fp8_recipe_names[plan->fp8_recipe]);
+    }
+    return NULL;
+}
+
+const char *fp8_rule(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int tp = plan->mesh.size[AXIS_TP];
     if (plan->precision != DTYPE_FP8) {
         return NULL;
@@ -29,5 +67,5 @@ const char *fp8_rule(const Target *target, const TrainPlan *plan, Arena *arena) 
     if (target->tp_flavour != TP_SP && tp > 1) {
         return arena_format(arena, "%s does not run fp8 beside tp=%d: use tp=1 or precision bf16", target->name, tp);
     }
-    return NULL;
+    return refuse_parameters(target, model, plan, arena);
 }

@@ -5,4 +5,4 @@
 #include "sim/frameworks/target.h"
 
 // Why the plan's layers cannot be in fp8: one sentence, arena text; NULL.
-const char *fp8_rule(const Target *target, const TrainPlan *plan, Arena *arena);
+const char *fp8_rule(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena);

@@ -15,7 +15,45 @@ static const char *those_it_has(const Target *target, const TrainPlan *plan, Are
     return words;
 }
 
+// Who has it refuses pipelines and ranks of experts, steps with every micro-step, and has hooks that run before
+// replicas without FSDP have reduced.
+static const char *refuse_in_backward(const Target *target, const TrainPlan *plan, Arena *arena) {
+    static const Axis without[] = {AXIS_PP, AXIS_EP};
+    if (!target->updates_in_backward) {
+        return arena_format(arena, "%s@%s has no update_in_backward=on: use update_in_backward off", target->name,
+                            target->version);
+    }
+    for (int i = 0; i < 2; i++) {
+        if (plan->mesh.size[without[i]] > 1) {
+            return arena_format(
+                arena, "%s has no update_in_backward=on beside %s=%d: use %s=1, or update_in_backward off",
+                target->name, axis_names[without[i]], plan->mesh.size[without[i]], axis_names[without[i]]);
+        }
+    }
+    if (plan->grad_accum > 1) {
+        return arena_format(
+            arena,
+            "update_in_backward=on updates with every micro-step, so grad_accum=%d accumulates nothing: "
+            "use grad_accum 1, or update_in_backward off",
+            plan->grad_accum);
+    }
+    if (plan->zero == 0 && mesh_group_size(&plan->mesh, AXES_DATA_GROUP) > 1) {
+        return arena_format(arena,
+                            "update_in_backward=on of replicas alone updates before they have reduced their gradients: "
+                            "use dp_shard, not dp_replicate=%d alone, or update_in_backward off",
+                            plan->mesh.size[AXIS_DP_REPLICATE]);
+    }
+    return plan->offload != OFFLOAD_NONE
+               ? arena_format(arena, "update_in_backward=on beside offload=%s is not predicted yet: use offload none",
+                              offload_names[plan->offload])
+               : NULL;
+}
+
 const char *optimizer_rule(const Target *target, const TrainPlan *plan, Arena *arena) {
+    const char *early = plan->update_in_backward ? refuse_in_backward(target, plan, arena) : NULL;
+    if (early) {
+        return early;
+    }
     const Optimizer asked = plan->optimizer;
     const unsigned bit = OPTIMIZER_BIT(asked);
     if (asked == OPTIMIZER_TARGET) {

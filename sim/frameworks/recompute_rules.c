@@ -1,4 +1,4 @@
-// By modules: sim/plan/plan.h. By layers: target.h.
+// By modules: sim/plan/plan.h. By layers: target.h. By tiles of the MLP: sim/step/lower_tiles.c.
 
 #include "sim/frameworks/recompute_rules.h"
 
@@ -68,9 +68,45 @@ static const char *refuse_count(const Target *target, const ModelSpec *model, co
     return NULL;
 }
 
+// What is beside it that is not predicted: words for it; NULL.
+static const char *beside_tiles(const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const int tp = plan->mesh.size[AXIS_TP], pp = mesh_stages(&plan->mesh);
+    return model->experts.count > 0          ? "layers of experts"
+           : plan->finetune != FINETUNE_FULL ? "adapters"
+           : plan->precision == DTYPE_FP8    ? "fp8 layers"
+           : tp > 1                          ? arena_format(arena, "tp=%d", tp)
+           : pp > 1                          ? arena_format(arena, "pp=%d", pp)
+                                             : NULL;
+}
+
+static const char *refuse_tiles(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const int tiles = plan->mlp_tiles, tokens = plan_local_tokens(plan);
+    if (tiles == 0) {
+        return NULL;
+    }
+    if (!target->tiles_mlp) {
+        return arena_format(arena, "%s has no tiled MLP: use mlp_tiles 0", target->name);
+    }
+    const char *beside = beside_tiles(model, plan, arena);
+    if (beside) {
+        return arena_format(arena, "a tiled MLP beside %s is not predicted yet: use mlp_tiles 0", beside);
+    }
+    if (tokens % tiles != 0) {
+        int fewer = tiles;
+        while (tokens % fewer != 0) {
+            fewer--;
+        }
+        return arena_format(arena,
+                            "mlp_tiles=%d does not cut the %d tokens of a rank and micro-step into equal tiles: use "
+                            "mlp_tiles %d",
+                            tiles, tokens, fewer);
+    }
+    return NULL;
+}
+
 const char *recompute_rule(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
-    static const char *(*const rules[])(const Target *, const ModelSpec *, const TrainPlan *,
-                                        Arena *) = {refuse_selective, refuse_modules, refuse_unit, refuse_count};
+    static const char *(*const rules[])(const Target *, const ModelSpec *, const TrainPlan *, Arena *) = {
+        refuse_selective, refuse_modules, refuse_unit, refuse_count, refuse_tiles};
     const char *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof *rules && !reason; i++) {
         reason = rules[i](target, model, plan, arena);

@@ -168,6 +168,8 @@ typedef struct Target {
     int grad_syncs;          // that can be had by a switch, beside its own: GRAD_SYNC_BIT(value)
     const char *grad_sync_note;  // what its own is, and why there is no other; NULL
     int losses;                  // forms that can be had by a switch, beside its own: LOSS_BIT(value)
+    int losses_by_call;          // that the user's own code calls: never tried by themselves
+    bool loss_collects_half;     // CHUNKED: its input's gradient is collected in its own dtype, not in fp32
     LossForm own_loss;           // TARGET: whole
     const char *loss_note;       // what its own is, and why there is no other; NULL
     bool loss_remakes_logits;    // backward runs the head a second time, and collects its input's gradient in fp32
@@ -197,10 +199,12 @@ typedef struct Target {
     double optimizer_temporary_bytes_per_parameter;
     int update_copies;  // stage 3: gradients are copied to the masters' dtype, so many at a time; 0 = they are not
     PackFlavour pack_flavour;
-    Optimizer own_optimizer;         // TARGET: AdamW in one kernel
-    unsigned optimizers;             // that can be had by a switch, beside its own: OPTIMIZER_BIT(value)
-    bool masters_beside_remainders;  // with states in bf16, of a master only what its bf16 weight lacks is kept
-    unsigned unsharded_optimizers;   // of them those that do not take sharded parameters (stage 3)
+    Optimizer own_optimizer;              // TARGET: AdamW in one kernel
+    unsigned optimizers;                  // that can be had by a switch, beside its own: OPTIMIZER_BIT(value)
+    bool masters_beside_remainders;       // with states in bf16, of a master only what its bf16 weight lacks is kept
+    bool tiles_mlp, updates_in_backward;  // has mlp_tiles, a switch for update_in_backward
+    unsigned fp8_parameters;              // bit by Fp8Recipe: with which it has fp8_parameters
+    unsigned unsharded_optimizers;        // of them those that do not take sharded parameters (stage 3)
     TargetRuntime runtime;
 } Target;
 

@@ -230,7 +230,7 @@ static const char *check_offload(const Check *check) {
 }
 
 static const char *check_fp8(const Check *check) {
-    return fp8_rule(check->target, check->plan, check->arena);
+    return fp8_rule(check->target, check->model, check->plan, check->arena);
 }
 
 static const char *check_experts(const Check *check) {
@@ -430,7 +430,7 @@ static const char *check_loss(const Check *check) {
     const TrainPlan *plan = check->plan;
     const Target *target = check->target;
     const LossForm form = target_loss(target, plan);
-    if (form != target_own_loss(target) && !(target->losses & LOSS_BIT(form))) {
+    if (form != target_own_loss(target) && !((target->losses | target->losses_by_call) & LOSS_BIT(form))) {
         return arena_format(check->arena, "%s has no loss=%s: %s; use loss target", target->name, loss_form_names[form],
                             target->loss_note ? target->loss_note : "its own is all there is");
     }

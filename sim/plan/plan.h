@@ -185,11 +185,15 @@ typedef struct TrainPlan {
     int pack;       // mean length of documents that share a sequence and see themselves only; 0 = it is one document
     int imbalance;  // of the experts of the busiest rank of ep: tokens over the mean, in per cent
     int capacity;   // of a rank of ep that runs for real: tokens there is room for, in per cent of the mean; 0 = 200
-    int recompute_modules;  // of recompute=selective: RecomputeModules; 0 = the target's own
-    Dispatch dispatch;      // ep > 1 only
-    bool ep_overlap;        // ep > 1: tokens travel beside the layers of another micro-step
-    PpSplit pp_split;       // pp > 1 only
-    int pp_first, pp_last;  // of pp_split weighted, ends, chunks: layers
+    int recompute_modules;    // of recompute=selective: RecomputeModules; 0 = the target's own
+    Dispatch dispatch;        // ep > 1 only
+    bool ep_overlap;          // ep > 1: tokens travel beside the layers of another micro-step
+    PpSplit pp_split;         // pp > 1 only
+    int pp_first, pp_last;    // of pp_split weighted, ends, chunks: layers
+    int mlp_tiles;            // parts of a rank's tokens that a layer's MLP runs on one after another, made again in
+                              // backward (TiledMLP; Bekman et al. 2025, ALST); 0 = on all of them, kept
+    bool update_in_backward;  // a layer is updated as soon as its gradient is there, which is then freed
+    bool fp8_parameters;      // precision fp8, stage 1: the products' weights are kept and gathered in fp8 alone
 } TrainPlan;
 
 // The fields beside the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -233,10 +237,13 @@ typedef enum {
     PLAN_PP_SPLIT,
     PLAN_PP_FIRST,
     PLAN_PP_LAST,
+    PLAN_MLP_TILES,
+    PLAN_UPDATE_IN_BACKWARD,
+    PLAN_FP8_PARAMETERS,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 
-enum { PLAN_TEXT_BYTES = 450, PLAN_USUAL_CAPACITY = 200 };
+enum { PLAN_TEXT_BYTES = 520, PLAN_USUAL_CAPACITY = 200 };
 
 // Dtype of activations, gathered parameters and gradients before reduction.
 static inline Dtype plan_activation_dtype(const TrainPlan *plan) {

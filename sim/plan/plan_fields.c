@@ -407,6 +407,22 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                  "of --pp-split: layers that the head counts as, or that the last stage or chunk "
                                  "holds; auto takes the most even split",
                                  RUNS}},
+    [PLAN_MLP_TILES] = {"mlp_tiles", .label = "tiles of the MLP", AT(mlp_tiles), .high = 1023, .scope = PLAN_OF_SHAPE,
+                        .option = {"mlp-tiles", "N", "parts", "0: all tokens at once, kept for backward",
+                                   "parts of a rank's tokens that the MLP of a layer runs on one after another, made "
+                                   "again in backward (TiledMLP of Arctic long sequence training); never tried by "
+                                   "itself",
+                                   RUNS}},
+    [PLAN_UPDATE_IN_BACKWARD] = {"update_in_backward", .label = "update in backward", FLAG(update_in_backward),
+                                 WORDS(tp_overlap_names), .json_bool = true, .scope = PLAN_OF_JOB,
+                                 .option = {"update-in-backward", "off|on", NULL, "off",
+                                            "parameters are updated as soon as their gradient is there, which is then "
+                                            "freed: no accumulation and no clipping by the norm of all gradients"}},
+    [PLAN_FP8_PARAMETERS] = {"fp8_parameters", .label = "fp8 parameters", FLAG(fp8_parameters), WORDS(tp_overlap_names),
+                             .json_bool = true, .matters = is_fp8, .scope = PLAN_OF_SHAPE,
+                             .option = {"fp8-parameters", "off|on", NULL, "off",
+                                        "weights that products read in fp8 are kept in fp8 alone, and gathered so "
+                                        "behind the update; never tried by itself"}},
 };
 
 int plan_get(const TrainPlan *plan, PlanFieldId id) {

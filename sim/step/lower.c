@@ -264,6 +264,8 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
                          .choice = choice,
                          .held = &program->held,
                          .loss_tensor = -1,
+                         .norm_square_tensor = -1,
+                         .norm_tensor = -1,
                          .tp = plan->mesh.size[AXIS_TP],
                          .cp = plan->mesh.size[AXIS_CP],
                          .sp = plan->mesh.size[AXIS_SP],

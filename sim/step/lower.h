@@ -3,6 +3,7 @@
 // data flow into events.
 //
 //   layers          lower_layers.c     one rank's arithmetic, in local sizes, with marks where parallelism has a say
+//                                      (lower_tiles.c: the MLP on a part of the tokens at a time)
 //   tensor parallel lower_tensor.c     sizes under tp; marks -> collectives of the tp lane; the loss
 //   heads           lower_heads.c      attention of a part of the heads over whole sequences (Ulysses)
 //   context         lower_context.c    attention -> ring or gathered blocks
@@ -204,6 +205,9 @@ bool holds_inputs(const Lowering *lowering);  // of layers until backward has en
 // ---- fp8 (lower_fp8.c)
 
 bool fp8_gathers_weights(const Lowering *lowering);
+bool fp8_keeps_parameters(const Lowering *lowering);  // a layer's weights are in fp8, whole, on each rank
+bool fp8_gathers_half(const Lowering *lowering);      // of these, in bf16, in the buffer of gradients
+bool fp8_mixes_weights(const Lowering *lowering);     // a layer's matrices are in fp8, behind its vectors in bf16
 int64_t fp8_weight_bytes(const Lowering *lowering, int64_t elements);
 void fp8_choose_weights(Lowering *lowering);
 
@@ -254,6 +258,7 @@ void lower_fuse(Lowering *lowering);
 bool lowering_splits(const Lowering *lowering);  // weight gradients are works of their own
 void lower_split(Lowering *lowering);
 void lower_update(Lowering *lowering);
+void lower_unit_update(Lowering *lowering, OpList *out, int unit, LaneId lane);          // in backward
 void lower_states(Lowering *lowering, int unit, const char *first, const char *second);  // tensors of these names
 
 // One finished stretch of the step: a list that runs over the layers (or once).

@@ -48,37 +48,47 @@ static Projection attention_projection(Lowering *lowering) {
     return projection;
 }
 
-void projection_forward(Lowering *lowering, const Projection *projection, int32_t x) {
+void projection_forward(Lowering *lowering, const Projection *projection, OpRef x) {
     for (int i = 0; i < projection->count; i++) {
-        add_forward(lowering, SECTION_LAYER_FORWARD, &projection->linear[i], x, projection->y[i]);
+        const Rows rows = {x, op_whole(lowering, projection->y[i]), lowering->dims.tokens, true};
+        add_forward_rows(lowering, SECTION_LAYER_FORWARD, &projection->linear[i], &rows);
+    }
+}
+
+static void add_bias_gradient(Lowering *lowering, const Linear *linear, OpRef dy, bool first) {
+    if (!linear->first_bias) {
+        return;
+    }
+    Op *op =
+        add_column_sum(lowering, "bias gradient", dy, linear->first_bias, linear->last_bias, lowering->dims.tokens);
+    if (!first) {
+        op->operands[op->operand_count - 1].access = ACCESS_UPDATE;
+        op->task.accumulate = true;
     }
 }
 
 // Input gradients of all parts, summed into dx; weight gradients beside them.
-void projection_backward(Lowering *lowering, const Projection *projection, int32_t x, int32_t dx,
+void projection_backward(Lowering *lowering, const Projection *projection, const ProjectionInput *input,
                          const char *part_name) {
     const Section section = SECTION_LAYER_BACKWARD;
+    const int64_t tokens = lowering->dims.tokens;
     for (int i = 0; i < projection->count; i++) {
         const OpRef dy = op_whole(lowering, projection->dy[i]);
-        const int32_t part = i == 0 ? dx : tokens_by(lowering, part_name, lowering->dims.hidden);
+        const OpRef part =
+            i == 0 ? input->dx : op_whole(lowering, tokens_by(lowering, part_name, lowering->dims.hidden));
+        const Rows read = {input->x, dy, tokens, input->first}, made = {part, dy, tokens, true};
         const bool weight_first = !lowering->target->tp_reduce_overlaps;
         if (weight_first) {
-            add_weight_gradient(lowering, section, &projection->linear[i], dy, x);
+            add_weight_gradient_rows(lowering, section, &projection->linear[i], &read);
         }
-        add_input_gradient(lowering, section, &projection->linear[i], dy, part);
-        mark_tp(lowering, section, MARK_TP_PART_BACKWARD, op_whole(lowering, part), op_whole(lowering, part),
-                projection->linear[i].name);
+        add_input_gradient_rows(lowering, section, &projection->linear[i], &made);
+        mark_tp(lowering, section, MARK_TP_PART_BACKWARD, part, part, projection->linear[i].name);
         if (!weight_first) {
-            add_weight_gradient(lowering, section, &projection->linear[i], dy, x);
+            add_weight_gradient_rows(lowering, section, &projection->linear[i], &read);
         }
-        if (projection->linear[i].first_bias) {
-            add_column_sum(lowering, "bias gradient", dy, projection->linear[i].first_bias,
-                           projection->linear[i].last_bias, lowering->dims.tokens);
-        }
+        add_bias_gradient(lowering, &projection->linear[i], dy, input->first);
         if (i > 0) {
-            const OpRef sum = op_whole(lowering, dx);
-            add_sum(lowering, section, sum, op_whole(lowering, part), sum,
-                    lowering->dims.tokens * lowering->dims.hidden);
+            add_sum(lowering, section, input->dx, part, input->dx, tokens * lowering->dims.hidden);
         }
     }
 }
@@ -316,7 +326,7 @@ int32_t lower_attention(Lowering *lowering, int32_t x) {
         return lower_latent_attention(lowering, x);
     }
     const Projection projection = attention_projection(lowering);
-    projection_forward(lowering, &projection, x);
+    projection_forward(lowering, &projection, op_whole(lowering, x));
     AttentionRefs refs = attention_refs(lowering, projection.y, projection.count);
     const int32_t o = attention_inner(lowering);
     turn_a_copy(lowering, SECTION_LAYER_FORWARD, &refs);

@@ -73,7 +73,8 @@ static int32_t logits_of_part(Lowering *lowering) {
 // PyTorch's losses that come in parts collect the gradient of their input in fp32.
 static int32_t collected_gradient(Lowering *lowering, int32_t dh) {
     const bool chunked = target_loss(lowering->target, lowering->plan) == LOSS_CHUNKED;
-    return (chunked || lowering->target->loss_remakes_logits) && !lowering->target->own_kernels
+    const bool as_it_is = lowering->target->own_kernels || (chunked && lowering->target->loss_collects_half);
+    return (chunked || lowering->target->loss_remakes_logits) && !as_it_is
                ? lowering_tensor(lowering, "dhead_in_fp32", ROLE_ACTIVATION, DTYPE_FP32,
                                  lowering->dims.tokens * lowering->dims.hidden)
                : dh;

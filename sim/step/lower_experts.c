@@ -316,7 +316,7 @@ static void shared_forward(Lowering *lowering, const Half *half, int32_t x) {
     count_all(lowering);
     const int32_t full = apart ? half_enter(lowering, half, x) : x;
     const int32_t sum = tokens_by(lowering, "shared_sum", lowering->dims.hidden);
-    add_forward(lowering, SECTION_LAYER_FORWARD, &half->out, lower_mlp(lowering, full), sum);
+    add_forward(lowering, SECTION_LAYER_FORWARD, &half->out, lower_mlp(lowering, op_whole(lowering, full)), sum);
     if (apart) {
         mark_tp(lowering, SECTION_LAYER_FORWARD, MARK_TP_LEAVE, op_whole(lowering, sum),
                 op_whole(lowering, shared_sum(lowering)), "shared sum");
@@ -411,7 +411,8 @@ static void shared_backward(Lowering *lowering, const Half *half, const HalfGrad
     gated.full = gates_gradient(lowering) ? dshared_sum(lowering) : gradient->full;
     half_out_backward(lowering, half, &gated, mlp_inner(lowering), mlp_inner_gradient(lowering));
     const Projection projection = lower_mlp_backward(lowering);
-    projection_backward(lowering, &projection, tokens_by(lowering, half->in_full, hidden), part, half->din_part);
+    const OpRef in = op_whole(lowering, tokens_by(lowering, half->in_full, hidden));
+    projection_backward(lowering, &projection, &(ProjectionInput){in, op_whole(lowering, part), true}, half->din_part);
     if (apart) {
         const int32_t own = between_by_hidden(lowering, "dshared_in");
         mark_tp(lowering, SECTION_LAYER_BACKWARD, MARK_TP_ENTER_BACKWARD, op_whole(lowering, part),

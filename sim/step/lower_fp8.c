@@ -5,7 +5,11 @@
 //                       weights' shards are cast before their gather (fsdp_utils.py), and so is what tp ranks gather
 //                       (float8_tensor_parallel.py); all others (rows, MX, NVFP4): all gathers stay bf16
 //   Transformer Engine  saves inputs in fp8 and gathers them so; keeps fp8 copies of the weights, one of them
-//                       transposed, made with the first micro-step (pytorch/module/linear.py)
+//                       transposed, made with the first micro-step (pytorch/module/linear.py); or fp8 weights alone
+//                       (fp8_parameters, Megatron-core's --fp8-param-gather): the update makes its shard of them,
+//                       ranks gather that, and the transposed copy follows. MX has scales of its own for each copy:
+//                       ranks gather bf16, into the buffer of gradients, and cast that twice (Megatron-core 0.19,
+//                       optimizer/distrib_optimizer.py, distributed/param_and_grad_buffer.py)
 //
 // A scale per tensor from present values is the largest value of all tp ranks: one number reduced before the gather, of
 // nvfp4 too (NVFP4Quantizer, with_amax_reduction).
@@ -45,6 +49,18 @@ bool fp8_gathers_weights(const Lowering *lowering) {
 
 static bool copies_weights(const Lowering *lowering) {
     return lowering->fp8 == FP8_TRANSFORMER_ENGINE;
+}
+
+bool fp8_keeps_parameters(const Lowering *lowering) {
+    return lowering->plan->fp8_parameters && copies_weights(lowering);
+}
+
+bool fp8_gathers_half(const Lowering *lowering) {
+    return fp8_keeps_parameters(lowering) && lowering->plan->fp8_recipe == FP8_MX;
+}
+
+bool fp8_mixes_weights(const Lowering *lowering) {
+    return fp8_gathers_weights(lowering) || fp8_keeps_parameters(lowering);
 }
 
 // Over tp: layer inputs forward, output gradients backward.
@@ -125,21 +141,23 @@ static int64_t fp8_matrix_elements(const Lowering *lowering) {
     return lowering->units[UNIT_LAYER].elements - vector_elements(lowering);
 }
 
-// Gathered weights in fp8 share one buffer with the vectors, which lead it in bf16.
+// Weights in fp8 share one buffer with the vectors, which lead it in bf16.
 int64_t fp8_weight_bytes(const Lowering *lowering, int64_t elements) {
     const int64_t vectors = vector_elements(lowering);
     const int64_t leading = elements < vectors ? elements : vectors;
-    return leading * dtype_bytes(lowering->dims.dtype) + (elements - leading) * dtype_bytes(DTYPE_FP8);
+    return leading * dtype_bytes(lowering->dims.dtype) + fp8_stored_bytes(lowering, elements - leading);
 }
 
-// Transformer Engine's copies of a layer's matrices, the second one transposed.
+// Transformer Engine's copies of a layer's matrices, the second one transposed: the only one where the weights are the
+// first.
 void fp8_choose_weights(Lowering *lowering) {
     lowering->fp8_weights = lowering->fp8_experts = -1;
     lowering->weight_scales = -1;
     const int32_t layers = lowering->units[UNIT_LAYER].instances;
     if (copies_weights(lowering)) {
+        const int copies = fp8_keeps_parameters(lowering) ? 1 : 2;
         lowering->fp8_weights = lowering_tensor(lowering, "layer fp8 weights", ROLE_PARAMETER, DTYPE_FP8,
-                                                2 * fp8_stored_bytes(lowering, fp8_matrix_elements(lowering)));
+                                                copies * fp8_stored_bytes(lowering, fp8_matrix_elements(lowering)));
         lowering->tensors[lowering->fp8_weights].slots = layers;
         lowering->tensors[lowering->fp8_weights].persistent = true;
     }
@@ -160,10 +178,15 @@ void fp8_choose_weights(Lowering *lowering) {
 
 OpRef fp8_weight_slice(const Lowering *lowering, const char *first, const char *last, bool transposed) {
     const OpRef whole = unit_slice(lowering, lowering->weights[UNIT_LAYER], first, last);
-    if (lowering->fp8_weights < 0) {
+    if (lowering->fp8_weights < 0 || (fp8_keeps_parameters(lowering) && !transposed)) {
         return whole;
     }
     OpRef ref = op_whole(lowering, lowering->fp8_weights);
+    if (fp8_keeps_parameters(lowering)) {
+        ref.offset_bytes = whole.offset_bytes - vector_elements(lowering) * lowering->dims.element;
+        ref.bytes = whole.bytes;
+        return ref;
+    }
     ref.offset_bytes =
         fp8_stored_bytes(lowering, whole.offset_bytes / lowering->dims.element - vector_elements(lowering) +
                                        (transposed ? fp8_matrix_elements(lowering) : 0));
@@ -171,8 +194,8 @@ OpRef fp8_weight_slice(const Lowering *lowering, const char *first, const char *
     return ref;
 }
 
-static void cast_matrices(Lowering *lowering, int unit, int64_t first, int64_t elements, int32_t to) {
-    OpRef matrices = op_whole(lowering, lowering->weights[unit]);
+static Op *cast_matrices(Lowering *lowering, int unit, int32_t from, int64_t first, int64_t elements, int32_t to) {
+    OpRef matrices = op_whole(lowering, from);
     matrices.offset_bytes = first * lowering->dims.element;
     matrices.bytes = elements * lowering->dims.element;
     Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_COPY, PHASE_FORWARD, "cast weights to fp8");
@@ -181,6 +204,21 @@ static void cast_matrices(Lowering *lowering, int unit, int64_t first, int64_t e
     op->task.cols = op->task.stride = elements;
     op_operand(op, matrices, ACCESS_READ);
     op_operand(op, op_whole(lowering, to), ACCESS_WRITE);
+    return op;
+}
+
+// The transposed copy, of fp8 weights that were gathered.
+static void transpose_matrices(Lowering *lowering) {
+    OpRef matrices = op_whole(lowering, lowering->weights[UNIT_LAYER]);
+    matrices.offset_bytes = vector_elements(lowering) * lowering->dims.element;
+    matrices.bytes = lowering->tensors[lowering->fp8_weights].bytes;
+    Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_COPY, PHASE_FORWARD, "transpose fp8 weights");
+    op->task.unit = UNIT_LAYER;
+    op->task.dtype = DTYPE_FP8;
+    op->task.rows = 1;
+    op->task.cols = op->task.stride = matrices.bytes;
+    op_operand(op, matrices, ACCESS_READ);
+    op_operand(op, op_whole(lowering, lowering->fp8_weights), ACCESS_WRITE);
 }
 
 // Once a step, before a layer's first GEMM.
@@ -188,10 +226,22 @@ void lower_fp8_weights(Lowering *lowering) {
     if (lowering->fp8_weights < 0 || !lowering->first) {
         return;
     }
-    cast_matrices(lowering, UNIT_LAYER, vector_elements(lowering), fp8_matrix_elements(lowering),
+    const int32_t layer = lowering->weights[UNIT_LAYER];
+    if (fp8_gathers_half(lowering)) {
+        Op *op = cast_matrices(lowering, UNIT_LAYER, lowering->units[UNIT_LAYER].gradient_full, 0,
+                               lowering->units[UNIT_LAYER].elements, layer);
+        op_operand(op, op_whole(lowering, lowering->fp8_weights), ACCESS_WRITE);
+        return;
+    }
+    if (fp8_keeps_parameters(lowering)) {
+        transpose_matrices(lowering);
+        return;
+    }
+    cast_matrices(lowering, UNIT_LAYER, layer, vector_elements(lowering), fp8_matrix_elements(lowering),
                   lowering->fp8_weights);
     if (lowering->fp8_experts >= 0) {
-        cast_matrices(lowering, UNIT_EXPERTS, 0, lowering->units[UNIT_EXPERTS].elements, lowering->fp8_experts);
+        cast_matrices(lowering, UNIT_EXPERTS, lowering->weights[UNIT_EXPERTS], 0,
+                      lowering->units[UNIT_EXPERTS].elements, lowering->fp8_experts);
     }
 }
 

@@ -168,6 +168,10 @@ void half_out_backward(Lowering *lowering, const Half *half, const HalfGradient 
     const OpRef full = op_whole(lowering, gradient->full);
     add_input_gradient(lowering, SECTION_LAYER_BACKWARD, &half->out, full, dinner);
     add_weight_gradient(lowering, SECTION_LAYER_BACKWARD, &half->out, full, inner);
+    half_bias_backward(lowering, half, gradient);
+}
+
+void half_bias_backward(Lowering *lowering, const Half *half, const HalfGradient *gradient) {
     if (half->out_bias) {
         add_column_sum(lowering, "bias gradient", gradient->between, half->out_bias, half->out_bias,
                        lowering->dims.tokens_between);
@@ -181,7 +185,9 @@ void half_begin_backward(Lowering *lowering, const Half *half, const Projection 
     const int64_t hidden = lowering->dims.hidden;
     const int32_t din_full = tokens_by(lowering, half->din_full, hidden);
     between_by_hidden(lowering, half->din);
-    projection_backward(lowering, projection, tokens_by(lowering, half->in_full, hidden), din_full, half->din_part);
+    const OpRef in = op_whole(lowering, tokens_by(lowering, half->in_full, hidden));
+    projection_backward(lowering, projection, &(ProjectionInput){in, op_whole(lowering, din_full), true},
+                        half->din_part);
     half_enter_backward(lowering, half, stream);
 }
 

@@ -38,23 +38,38 @@ static void lower_dense_forward(Lowering *lowering) {
     const OpRef x_next = stream_at(lowering, residual_stream(lowering), 1);
     const int32_t o = lower_attention(lowering, half_begin(lowering, &attention, x));
     half_end(lowering, &attention, o, x, x_mid);
-    const int32_t s = lower_mlp(lowering, half_begin(lowering, &mlp, mlp_input(lowering)));
-    half_end(lowering, &mlp, s, x_mid, x_next);
+    const int32_t in = half_begin(lowering, &mlp, mlp_input(lowering));
+    if (lowering->plan->mlp_tiles > 0) {
+        lower_tiles(lowering, &mlp, in);
+        half_leave(lowering, &mlp, x_mid, x_next);
+    } else {
+        half_end(lowering, &mlp, lower_mlp(lowering, op_whole(lowering, in)), x_mid, x_next);
+    }
+}
+
+static HalfGradient lower_mlp_half_backward(Lowering *lowering, OpRef g, OpRef mid) {
+    const Half mlp = mlp_half(lowering);
+    const NormBackward stream = {.x = mlp_input(lowering), .residual = g, .dx = mid};
+    const HalfGradient gradient = half_gradient(lowering, &mlp, g);
+    if (lowering->plan->mlp_tiles > 0) {
+        lower_tiles_backward(lowering, &mlp, &gradient, &stream);
+        return gradient;
+    }
+    half_out_backward(lowering, &mlp, &gradient, mlp_inner(lowering), mlp_inner_gradient(lowering));
+    const Projection gate_up = lower_mlp_backward(lowering);
+    half_begin_backward(lowering, &mlp, &gate_up, &stream);
+    return gradient;
 }
 
 // Side by side, both halves start from the same gradient g; what comes back through the feed-forward half waits aside.
 static void lower_dense_backward(Lowering *lowering) {
-    const Half attention = attention_half(lowering), mlp = mlp_half(lowering);
+    const Half attention = attention_half(lowering);
     const OpRef g = gradient_at(lowering, 1);
     const bool in_place = !side_by_side(lowering) && !gradients_apart(lowering);
     const char *name = side_by_side(lowering) ? "dx_aside" : "dx_mid";
     const OpRef mid = in_place ? g : op_whole(lowering, between_by_hidden(lowering, name));
 
-    HalfGradient gradient = half_gradient(lowering, &mlp, g);
-    half_out_backward(lowering, &mlp, &gradient, mlp_inner(lowering), mlp_inner_gradient(lowering));
-    const Projection gate_up = lower_mlp_backward(lowering);
-    half_begin_backward(lowering, &mlp, &gate_up, &(NormBackward){.x = mlp_input(lowering), .residual = g, .dx = mid});
-
+    HalfGradient gradient = lower_mlp_half_backward(lowering, g, mid);
     if (!side_by_side(lowering)) {
         gradient = half_gradient(lowering, &attention, mid);
     }

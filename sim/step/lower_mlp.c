@@ -90,7 +90,7 @@ static OpRef up_of(const Lowering *lowering, const int32_t part[MAX_PARTS], int 
     return count == 1 ? column(lowering, part[0], lowering->dims.ffn) : op_whole(lowering, part[1]);
 }
 
-int32_t lower_mlp(Lowering *lowering, int32_t x) {
+int32_t lower_mlp(Lowering *lowering, OpRef x) {
     const Projection projection = mlp_projection(lowering);
     projection_forward(lowering, &projection, x);
     const int32_t s = tokens_by(lowering, "activation_out", lowering->dims.ffn);

@@ -231,13 +231,14 @@ void add_norm_backward(Lowering *lowering, Section section, const Norm *norm, co
 }
 
 // Gradient of the biases first..last of a layer.
-void add_column_sum(Lowering *lowering, const char *name, OpRef x, const char *first, const char *last, int64_t rows) {
+Op *add_column_sum(Lowering *lowering, const char *name, OpRef x, const char *first, const char *last, int64_t rows) {
     const OpRef sums = unit_slice(lowering, lowering->gradients[UNIT_LAYER], first, last);
     Op *op = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_COLUMN_SUM, PHASE_BACKWARD, name);
     op->task.rows = rows;
     op->task.cols = sums.bytes / dtype_bytes(lowering->tensors[sums.tensor].dtype);
     op_operand(op, x, ACCESS_READ);
     op_operand(op, sums, ACCESS_WRITE);
+    return op;
 }
 
 static Op *sum_op(Lowering *lowering, Section section, OpRef a, OpRef b, OpRef c) {

@@ -76,11 +76,17 @@ void add_adapter_weight_gradient(Lowering *lowering, Section section, const Line
 Norm norm_of(const Lowering *lowering, int unit, const char *weight, const char *bias, const char *statistics);
 Op *add_norm(Lowering *lowering, Section section, const Norm *norm, OpRef x, int32_t y);
 void add_norm_backward(Lowering *lowering, Section section, const Norm *norm, const NormBackward *operands);
-void add_column_sum(Lowering *lowering, const char *name, OpRef x, const char *first, const char *last, int64_t rows);
+Op *add_column_sum(Lowering *lowering, const char *name, OpRef x, const char *first, const char *last, int64_t rows);
 void add_sum(Lowering *lowering, Section section, OpRef a, OpRef b, OpRef c, int64_t elements);
 void add_residual(Lowering *lowering, OpRef x, OpRef y, OpRef sum, const char *bias);
-void projection_forward(Lowering *lowering, const Projection *projection, int32_t x);
-void projection_backward(Lowering *lowering, const Projection *projection, int32_t x, int32_t dx,
+void projection_forward(Lowering *lowering, const Projection *projection, OpRef x);
+
+// What goes into a projection and its gradient; first: nothing was added to the gradients of its weights before.
+typedef struct ProjectionInput {
+    OpRef x, dx;
+    bool first;
+} ProjectionInput;
+void projection_backward(Lowering *lowering, const Projection *projection, const ProjectionInput *input,
                          const char *part_name);
 
 // ---- a layer's halves (lower_half.c)
@@ -110,6 +116,8 @@ void half_end(Lowering *lowering, const Half *half, int32_t inner, OpRef x, OpRe
 HalfGradient half_gradient(Lowering *lowering, const Half *half, OpRef g);
 void half_out_backward(Lowering *lowering, const Half *half, const HalfGradient *gradient, int32_t inner,
                        int32_t dinner);
+void half_bias_backward(Lowering *lowering, const Half *half,
+                        const HalfGradient *gradient);  // of that row-parallel layer
 void half_begin_backward(Lowering *lowering, const Half *half, const Projection *projection,
                          const NormBackward *stream);
 
@@ -147,10 +155,15 @@ Projection lower_latent_attention_backward(Lowering *lowering);
 int32_t lower_attention(Lowering *lowering, int32_t x);
 int32_t attention_inner_gradient(Lowering *lowering);
 Projection lower_attention_backward(Lowering *lowering);
-int32_t lower_mlp(Lowering *lowering, int32_t x);
+int32_t lower_mlp(Lowering *lowering, OpRef x);
 int32_t mlp_inner(Lowering *lowering);
 int32_t mlp_inner_gradient(Lowering *lowering);
 Projection lower_mlp_backward(Lowering *lowering);
+
+// The feed-forward half in tiles (lower_tiles.c): x, normed, -> half->sum, and from the gradient of that on.
+void lower_tiles(Lowering *lowering, const Half *half, int32_t x);
+void lower_tiles_backward(Lowering *lowering, const Half *half, const HalfGradient *gradient,
+                          const NormBackward *stream);
 
 // The half of experts (lower_experts.c): x -> sum = x + experts(norm x), and from g, the gradient of that, to the
 // gradient of x in its place.

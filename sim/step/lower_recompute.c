@@ -190,12 +190,23 @@ static bool repeats_whole(const Lowering *lowering, Recompute mode) {
     return lowering->target->recompute_whole && (mode == RECOMPUTE_FULL || recomputes_by_op(lowering));
 }
 
+// What runs in tiles saves its input behind its work, so a layer that runs again stops there, not before.
+static void need_tiles(Rematerialiser *maker) {
+    static const char *const results[] = {"mlp_sum", "mlp_sum_between", NULL};
+    const Lowering *lowering = maker->lowering;
+    for (size_t t = 0; t < lowering->tensor_count && lowering->plan->mlp_tiles > 0; t++) {
+        const bool needed = maker->mode == RECOMPUTE_FULL && listed(results, lowering->tensors[t].name);
+        maker->needed[t] |= needed && missing(maker, (int32_t)t);
+    }
+}
+
 static void make_present(Rematerialiser *maker, int32_t tensor) {
     const bool whole = repeats_whole(maker->lowering, maker->mode);
     for (size_t t = 0; t < maker->lowering->tensor_count; t++) {
         maker->needed[t] = whole && missing(maker, (int32_t)t);
     }
     maker->needed[tensor] = true;
+    need_tiles(maker);
     close_over_inputs(maker);
     for (size_t i = 0; i < maker->forward->count; i++) {
         if (maker->repeated[i]) {

@@ -49,7 +49,7 @@ static int32_t ring_slots(const Unit *unit, int depth) {
 static int64_t gathered_elements(const Lowering *lowering, int u) {
     const Unit *unit = &lowering->units[u];
     const bool packed = u == UNIT_LAYER && weights_are_packed(lowering);
-    if (!packed && (u != UNIT_LAYER || !fp8_gathers_weights(lowering))) {
+    if (!packed && (u != UNIT_LAYER || !fp8_mixes_weights(lowering))) {
         return unit->padded_elements;
     }
     const int64_t grain = (int64_t)unit->shards * STEP_ALIGN_BYTES;
@@ -69,12 +69,13 @@ static void choose_weights(Lowering *lowering, int u) {
     const bool lone = stays_half(lowering) && !unit->trainable, beside = stays_half(lowering) && unit->trainable;
     const Dtype master_dtype = lone ? dtype : lowering->master_dtype;
     const bool has_master = master_dtype != dtype;
-    const bool halved =
-        has_master && lowering->plan->optimizer == OPTIMIZER_ADAMW_BF16 && lowering->target->masters_beside_remainders;
+    const bool fp8 = u == UNIT_LAYER && fp8_keeps_parameters(lowering);
+    const bool halved = has_master && !fp8 && lowering->plan->optimizer == OPTIMIZER_ADAMW_BF16 &&
+                        lowering->target->masters_beside_remainders;
     const int64_t master_elements =
         (beside && has_master ? unit->trained_shard : unit->shard_elements) / (halved ? 2 : 1);
     const bool packed = u == UNIT_LAYER && weights_are_packed(lowering);
-    const Dtype stored = packed ? DTYPE_FP8 : dtype;
+    const Dtype stored = packed || fp8 ? DTYPE_FP8 : dtype;
     if (gathers(lowering)) {
         const bool kept = lowering->plan->reshard == RESHARD_NEVER;
         const int32_t slots = kept ? unit->instances : ring_slots(unit, lowering->target->shard_copies ? 1 : 2);
@@ -135,7 +136,8 @@ static void choose_gradients(Lowering *lowering, int u) {
     const UnitNames *names = unit_names(lowering, u);
     const bool buffered = lowering->target->gradient_buffer;
     const bool summed = !lowering->reduce_each && (lowering->plan->zero == 0 || lowering->plan->grad_accum > 1);
-    const bool kept = buffered || summed || target_reduces_late(lowering->target, lowering->plan);
+    const bool updated = lowering->plan->update_in_backward;
+    const bool kept = !updated && (buffered || summed || target_reduces_late(lowering->target, lowering->plan));
     const int32_t slots = kept ? unit->instances : ring_slots(unit, lowering->target->shard_copies ? 1 : 2);
     unit->gradient_full = unit_tensor(lowering, names->gradients, ROLE_GRADIENT, lowering->dims.gradient_dtype,
                                       unit->trained_padded, slots);
@@ -148,9 +150,10 @@ static void choose_gradients(Lowering *lowering, int u) {
     const bool in_place = (lowering->plan->zero == 0 && !lowering->reduce_each) ||
                           (buffered && lowering->plan->zero > 0 &&
                            lowering->dims.reduce_dtype == lowering->master_dtype && !offloads(lowering));
-    unit->gradient_shard = in_place ? unit->gradient_full
-                                    : unit_tensor(lowering, names->shard_gradient, ROLE_GRADIENT,
-                                                  lowering->master_dtype, unit->trained_shard, unit->instances);
+    unit->gradient_shard = in_place
+                               ? unit->gradient_full
+                               : unit_tensor(lowering, names->shard_gradient, ROLE_GRADIENT, lowering->master_dtype,
+                                             unit->trained_shard, updated ? 1 : unit->instances);
     if (unit->trainable && lowering->target->graphs_hold_gradients &&
         target_cuda_graphs(lowering->target, lowering->plan)) {
         lowering->tensors[unit->gradient_shard].persistent = true;  // a graph writes where it wrote when captured
@@ -537,6 +540,10 @@ static void emit_gradient(Lowering *lowering, OpList *out, const Op *mark) {
     emit_norm_gradient_sum(lowering, &place);
     if (!target_reduces_late(lowering->target, lowering->plan)) {
         emit_reduction(lowering, &place);
+    }
+    if (lowering->plan->update_in_backward) {  // FSDP2 runs the hooks on the stream that ends the reduction
+        const bool replicas = lowering_group_size(lowering, lowering->units[unit].replica_group) > 1;
+        lower_unit_update(lowering, out, unit, replicas ? LANE_REP : lowering->plan->zero > 0 ? LANE_RS : LANE_COMPUTE);
     }
 }
 

@@ -379,7 +379,7 @@ static int64_t unit_bytes(const Lowering *lowering, int32_t tensor, int64_t elem
     if (tensor == lowering->weights[UNIT_LAYER] && weights_are_packed(lowering)) {
         return packed_bytes(lowering, elements);
     }
-    const bool mixed = tensor == lowering->weights[UNIT_LAYER] && fp8_gathers_weights(lowering);
+    const bool mixed = tensor == lowering->weights[UNIT_LAYER] && fp8_mixes_weights(lowering);
     return mixed ? fp8_weight_bytes(lowering, elements) : elements * dtype_bytes(lowering->tensors[tensor].dtype);
 }
 

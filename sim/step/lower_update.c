@@ -1,5 +1,7 @@
 // Pass 4b: the end of a step. Loss and gradient norm are summed over the ranks that hold different parts of them, the
 // clip scale is made, and the optimizer runs over each unit's shard; stages 1 and 2 then gather the updated weights.
+// Where updates are made in backward, each on the lane that ends the reduction of its gradient, the sum of the loss is
+// all that is left, and nothing is clipped.
 
 #include "sim/step/lower.h"
 
@@ -94,9 +96,27 @@ static OpRef master_ref(const Lowering *lowering, const Unit *unit) {
                                                       : op_whole(lowering, unit->master));
 }
 
+// Where updated weights are made and gathered in bf16 before they are cast: the unit's buffer of gradients.
+static bool updates_in_gradients(const Lowering *lowering, const Unit *unit) {
+    return unit == &lowering->units[UNIT_LAYER] && fp8_gathers_half(lowering);
+}
+
+static OpRef half_of_gradients(const Lowering *lowering, const Unit *unit, bool own) {
+    OpRef ref = op_whole(lowering, unit->gradient_full);
+    ref.bytes = (own ? unit->shard_elements : unit->padded_elements) * lowering->dims.element;
+    if (own && unit->shards > 1) {
+        ref.rank_group = unit->shard_group;
+        ref.rank_stride_bytes = ref.bytes;
+    }
+    return ref;
+}
+
 static OpRef working_ref(const Lowering *lowering, const Unit *unit) {
     if (unit->working < 0 || unit->working == unit->master) {
         return op_absent();
+    }
+    if (updates_in_gradients(lowering, unit)) {
+        return half_of_gradients(lowering, unit, true);
     }
     return trained_part(lowering, unit,
                         unit->gathered >= 0 ? op_whole(lowering, unit->working)
@@ -116,7 +136,9 @@ static OpRef update_temporary(Lowering *lowering) {
     const double bytes_per_parameter = said == OPTIMIZER_TARGET
                                            ? lowering->target->optimizer_temporary_bytes_per_parameter
                                            : optimizer_rows[said].temporary_bytes;
-    if (bytes_per_parameter <= 0 && lowering->target->update_copies == 0) {
+    const bool at_once =
+        !lowering->plan->update_in_backward;  // an optimizer for each parameter holds what is not counted
+    if (!at_once || (bytes_per_parameter <= 0 && lowering->target->update_copies == 0)) {
         return op_absent();
     }
     int64_t elements = 0;
@@ -173,12 +195,15 @@ static void emit_regather(Lowering *lowering, Section section, int u) {
     const Unit *unit = &lowering->units[u];
     Op gather =
         op_collective(lowering, TASK_ALL_GATHER, LANE_AG, unit->shard_group, "gather updated weights", PHASE_OPTIMIZER);
-    const bool part = unit->trained_elements < unit->elements;
+    const bool part = unit->trained_elements < unit->elements, aside = updates_in_gradients(lowering, unit);
     gather.task.unit = (int16_t)u;
-    OpRef whole = op_whole(lowering, unit->working);
+    OpRef whole = aside ? half_of_gradients(lowering, unit, false) : op_whole(lowering, unit->working);
     whole.bytes = part ? unit->trained_padded * dtype_bytes(lowering->dims.dtype) : whole.bytes;
     gather.task.payload_bytes = whole.bytes;
-    op_operand(&gather, trained_part(lowering, unit, own_slice(lowering, unit, unit->working)), ACCESS_READ);
+    op_operand(&gather,
+               aside ? half_of_gradients(lowering, unit, true)
+                     : trained_part(lowering, unit, own_slice(lowering, unit, unit->working)),
+               ACCESS_READ);
     op_operand(&gather, whole, part ? ACCESS_UPDATE : ACCESS_WRITE);
     op_list_append(lowering->arena, &lowering->lists[section], &gather);
 }
@@ -198,7 +223,7 @@ static void emit_update(Lowering *lowering, Section section, int u, bool first) 
     op_operand(op, state_ref(lowering, unit->moment1), ACCESS_UPDATE);
     op_operand(op, state_ref(lowering, unit->moment2), ACCESS_UPDATE);
     op_operand(op, shard_gradient(lowering, unit), ACCESS_READ);
-    op_operand(op, op_whole(lowering, lowering->norm_tensor), ACCESS_READ);
+    op_operand(op, lowering->norm_tensor >= 0 ? op_whole(lowering, lowering->norm_tensor) : op_absent(), ACCESS_READ);
     op_operand(op, working_ref(lowering, unit), ACCESS_WRITE);
     op_operand(op, temporary, first ? ACCESS_WRITE : ACCESS_UPDATE);
     if (unit_is_orthogonalized(unit)) {
@@ -210,6 +235,17 @@ static void emit_update(Lowering *lowering, Section section, int u, bool first) 
     if (unit->shards > 1 && unit->gathered < 0) {
         emit_regather(lowering, section, u);
     }
+}
+
+void lower_unit_update(Lowering *lowering, OpList *out, int unit, LaneId lane) {
+    OpList *list = &lowering->lists[SECTION_UPDATE_LAYER];
+    const size_t first = list->count;
+    emit_update(lowering, SECTION_UPDATE_LAYER, unit, false);
+    for (size_t i = first; i < list->count; i++) {
+        list->ops[i]->task.lane = (int16_t)lane;
+        op_list_pass(lowering->arena, out, list->ops[i]);
+    }
+    list->count = first;
 }
 
 static void emit_zero(Lowering *lowering, Section section, int32_t tensor, const char *name) {
@@ -227,11 +263,12 @@ static void zero_missing_loss(Lowering *lowering) {
     }
 }
 
-void lower_update(Lowering *lowering) {
+// Gradients of each unit join the norm, the layers' before those of the edges.
+static void emit_norm(Lowering *lowering) {
     lowering->norm_square_tensor = scalar(lowering, "norm square", 1).tensor;
     lowering->norm_tensor = scalar(lowering, "clip scale and norm", 2).tensor;
     emit_zero(lowering, SECTION_NORM, lowering->norm_square_tensor, "zero norm");
-    for (int edges = 0; edges < 2; edges++) {  // the layers' squares are summed before those of the edges
+    for (int edges = 0; edges < 2; edges++) {
         for (int u = lowering->unit_count - 1; u >= 0; u--) {
             if (lowering->units[u].trainable && lowering->units[u].layered != (edges == 1)) {
                 lower_late_reduce(lowering, edges ? SECTION_UPDATE : SECTION_NORM_LAYER, u);
@@ -240,14 +277,18 @@ void lower_update(Lowering *lowering) {
             }
         }
     }
-    zero_missing_loss(lowering);
-    emit_scalar_sum(lowering, lowering->loss_group, lowering->loss_tensor, "loss sum over ranks");
+}
+
+static void emit_clip(Lowering *lowering) {
     emit_scalar_sum(lowering, lowering->norm_group, lowering->norm_square_tensor, "norm sum over ranks");
     Op *clip = op_add(lowering, SECTION_UPDATE, TASK_CLIP, PHASE_OPTIMIZER, "clip");
     clip->task.rows = clip->task.cols = 1;
     clip->task.dtype = DTYPE_FP32;
     op_operand(clip, op_whole(lowering, lowering->norm_square_tensor), ACCESS_READ);
     op_operand(clip, op_whole(lowering, lowering->norm_tensor), ACCESS_WRITE);
+}
+
+static void emit_updates(Lowering *lowering) {
     bool first = true;
     for (int layers = 0; layers < 2; layers++) {  // the edges are updated before the layers
         for (int u = 0; u < lowering->unit_count; u++) {
@@ -256,5 +297,18 @@ void lower_update(Lowering *lowering) {
                 first = false;
             }
         }
+    }
+}
+
+void lower_update(Lowering *lowering) {
+    const bool at_the_end = !lowering->plan->update_in_backward;
+    if (at_the_end) {
+        emit_norm(lowering);
+    }
+    zero_missing_loss(lowering);
+    emit_scalar_sum(lowering, lowering->loss_group, lowering->loss_tensor, "loss sum over ranks");
+    if (at_the_end) {
+        emit_clip(lowering);
+        emit_updates(lowering);
     }
 }

@@ -36,6 +36,9 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .imbalance = request->imbalance,
                       .dispatch = request->dispatch,
                       .ep_overlap = request->ep_overlap,
+                      .mlp_tiles = request->mlp_tiles,
+                      .update_in_backward = request->update_in_backward,
+                      .fp8_parameters = request->fp8_parameters,
                       .precision = request->fp8    ? DTYPE_FP8
                                    : request->bf16 ? DTYPE_BF16
                                                    : DTYPE_FP32};

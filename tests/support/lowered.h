@@ -38,6 +38,9 @@ typedef struct LoweredRequest {
     int imbalance;
     Dispatch dispatch;
     bool ep_overlap;
+    int mlp_tiles;
+    bool update_in_backward;
+    bool fp8_parameters;
     bool tied;
     int layers;  // 0 = the model's
 } LoweredRequest;

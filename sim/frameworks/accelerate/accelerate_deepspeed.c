@@ -151,6 +151,7 @@ static void notes(const ConfigJob *job, FILE *out) {
     if (plan->recompute == RECOMPUTE_FULL) {
         fputs("  Its model: model.gradient_checkpointing_enable(); the file cannot switch recomputation on.\n", out);
     }
+    deepspeed_call_notes(job, "  Its model", out);
     if (cuts_sequences(job)) {
         fputs("  Its batches: position_ids and shift_labels, and the loss summed over the sp group "
               "(UlyssesSPDataLoaderAdapter of accelerate's prepare() cuts them).\n",
@@ -175,6 +176,8 @@ const ExportFormat export_accelerate_deepspeed = {
     .attentions = EXPORT_OF_TRANSFORMERS,
     .fuseds = EXPORT_EAGER,
     .offload = true,
+    .other_loss = true,
+    .tiles = true,
     .refuse = refuse,
     .notes = notes,
     .write = write,

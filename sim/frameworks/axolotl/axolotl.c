@@ -20,8 +20,9 @@ static const TargetVersion axolotl_0_18 = {
         SET(optimizer_temporary_bytes_per_parameter, 0.0), SET(own_optimizer, OPTIMIZER_TARGET),
         SET(optimizers, OPTIMIZERS_OF_TRANSFORMERS | OPTIMIZER_BIT(OPTIMIZER_MUON)),
         SET_TEXT(loss_note, "its chunked_cross_entropy keeps the logits, which is loss=whole here"),
-        SET(zigzag, false),          // ring-flash-attn splits contiguously: batch_ring, varlen_llama3 (2.2)
-        SET(cp_scatters, true),      // llama3_flash_attn_varlen.py of ring-flash-attention: reduce_scatter_tensor
+        SET(tiles_mlp, true),    // tiled_mlp, tiled_mlp_num_shards (monkeypatch/tiled_mlp), with DeepSpeed's package
+        SET(zigzag, false),      // ring-flash-attn splits contiguously: batch_ring, varlen_llama3 (2.2)
+        SET(cp_scatters, true),  // llama3_flash_attn_varlen.py of ring-flash-attention: reduce_scatter_tensor
         SET(always_reshards, true),  // its setup_fsdp_envs hands on only true, and accelerate's default is true
         SET(runtime.relative_uncertainty, 0.12)),  // estimated: accelerate's, and no run of its own to compare with
 };

@@ -44,3 +44,5 @@ extern const ImportLeftOut axolotl_left_out[], axolotl_other_training[], axolotl
 extern const char *const axolotl_of_no_matter[], *const axolotl_lists[];
 
 Status axolotl_read(Import *import, Error *error);
+Status axolotl_read_tiles(Import *import, Error *error);
+void axolotl_write_tiles(const ConfigJob *job, FILE *out);

@@ -559,5 +559,8 @@ Status axolotl_read(Import *import, Error *error) {
     import_leave_out(import, axolotl_left_out);
     know_fsdp(import);
     import_known(import, axolotl_of_no_matter);
-    return has_fsdp(import) ? read_fsdp(import, error) : STATUS_OK;
+    if (has_fsdp(import)) {
+        TRY(read_fsdp(import, error));
+    }
+    return axolotl_read_tiles(import, error);
 }

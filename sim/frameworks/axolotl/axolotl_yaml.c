@@ -155,6 +155,7 @@ static void axolotl_write(const ConfigJob *job, FILE *out) {
     if (export_syncs_each(job)) {
         fputs("accelerator_config:\n  gradient_accumulation_kwargs:\n    sync_each_batch: true\n", out);
     }
+    axolotl_write_tiles(job, out);
     write_adapters(job, out);
     if (export_fuses_loss(job)) {
         fputs("plugins:\n  - axolotl.integrations.liger.LigerPlugin\nliger_fused_linear_cross_entropy: true\n", out);
@@ -183,6 +184,7 @@ const ExportFormat export_axolotl_yaml = {
     .adapters = true,
     .optimizer = true,
     .packs = true,
+    .tiles = true,
     .refuse = axolotl_refuse,
     .write = axolotl_write,
     .launch = launch_torchrun,

@@ -10,7 +10,7 @@ static const TargetVersion deepspeed_0_19 = {
     .extends = &pytorch,
     .evidence = "unvalidated",
     .settings = SETTINGS(
-        SET_TEXT(loss_note, "TiledFusedLogitsLoss and chunked_cross_entropy are calls of your own code"),
+        SET_TEXT(loss_note, "its chunked_cross_entropy keeps the logits"),
         SET_TEXT(grad_sync_note, "stages 2 and 3 reduce on every micro-step, stages 0 and 1 on the last"),
         // Stage 0: engine.py allreduce_gradients, behind backward. Stages 1, 2: overlap_comm is false unless said
         // (runtime/zero/config.py overlap_comm_valid): stage_1_and_2.py reduces on the stream of the kernels, at stage
@@ -44,6 +44,10 @@ static const TargetVersion deepspeed_0_19_8 = {
     .settings = SETTINGS(SET(axes, AXES_DP | AXES_SP | AXES_TP | AXES_PP),  // UlyssesSPAttentionHF (ulysses_sp.py)
                          // _prepare_fp32_grad_for_sub_group of a sub_group_size (runtime/zero/stage3.py, config.py)
                          SET(update_copies, 1000000000),
+                         // TiledMLP and TiledFusedLogitsLoss (ulysses_sp.py), which the script calls; num_shards is 4
+                         // in its tutorial (ulysses-alst-sequence-parallelism.md)
+                         SET(tiles_mlp, true), SET(losses_by_call, LOSS_BIT(LOSS_CHUNKED)), SET(loss_chunks, 4),
+                         SET(loss_collects_half, true),               // zeros_like(x)
                          SET(runtime.scatters_by_all_reduce, true)),  // use_multi_rank_bucket_allreduce, on unless said
 };
 

@@ -405,6 +405,17 @@ static const char *deepspeed_refuse(const ConfigJob *job) {
     return deepspeed_refuse_replicas(job);
 }
 
+void deepspeed_call_notes(const ConfigJob *job, const char *whose, FILE *out) {
+    if (job->plan->mlp_tiles > 0) {
+        fprintf(out, "%s: TiledMLP.apply with %d shards in the model's MLP (ulysses_sp of DeepSpeed).\n", whose,
+                job->plan->mlp_tiles);
+    }
+    if (job->plan->loss == LOSS_CHUNKED) {
+        fprintf(out, "%s: head and loss by TiledFusedLogitsLoss.apply with %d shards (ulysses_sp of DeepSpeed).\n",
+                whose, job->target->loss_chunks);
+    }
+}
+
 static void deepspeed_notes(const ConfigJob *job, FILE *out) {
     if (job->plan->recompute == RECOMPUTE_FULL) {
         fputs("Your script: model.gradient_checkpointing_enable(); the file cannot switch recomputation on.\n", out);
@@ -413,6 +424,7 @@ static void deepspeed_notes(const ConfigJob *job, FILE *out) {
         fprintf(out, "Your script: packs documents of %d tokens in the mean, which see themselves only.\n",
                 job->plan->pack);
     }
+    deepspeed_call_notes(job, "Your script", out);
     fprintf(out, "Your script: sequences of %d tokens, model loaded with attn_implementation=\"%s\".\n", job->plan->seq,
             export_attention(job->plan));
 }
@@ -446,8 +458,10 @@ const ExportFormat export_deepspeed_json = {
     .attentions = EXPORT_OF_TRANSFORMERS,
     .fuseds = EXPORT_EAGER,
     .offload = true,
+    .other_loss = true,
     .optimizer = true,
     .packs = true,
+    .tiles = true,
     .refuse = deepspeed_refuse,
     .notes = deepspeed_notes,
     .write = deepspeed_write,

@@ -71,6 +71,9 @@ static const TargetVersion megatron_core = {
         SET(fp8_flavour, FP8_TRANSFORMER_ENGINE),                            // --fp8-format, Transformer Engine layers
         SET(fp8_recipes, FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_DELAYED) | FP8_BIT(FP8_MX) | FP8_BIT(FP8_BLOCK) |
                              FP8_BIT(FP8_NVFP4)),  // Fp8Recipe, Fp4Recipe (megatron/core/enums.py of 0.19)
+        // --fp8-param-gather, --fp4-param-gather (distributed/param_and_grad_buffer.py, optimizer/distrib_optimizer.py)
+        SET(fp8_parameters,
+            FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_DELAYED) | FP8_BIT(FP8_MX) | FP8_BIT(FP8_BLOCK) | FP8_BIT(FP8_NVFP4)),
         // RankGenerator takes the tokens of order= as they come; instances are slices of its dp-cp groups
         // (NVIDIA/Megatron-LM 00caa53, megatron/core/parallel_state.py)
         SET(rank_order_rule, RANK_ORDER_DP_AS_ONE),
@@ -124,6 +127,7 @@ static const TargetVersion megatron_fsdp = {
         SET(backward_prefetch, true),                // AllGatherPipeline, PrefetchOrder
         SET(deferred_reduce, false), SET_TEXT(grad_sync_note, "sharded gradients are reduced on every micro-batch"),
         SET(gradient_buffer, false), SET(overlap_stages, 0), SET(offloads, 0), SET(graph_switch, false),
+        SET(fp8_parameters, 0),  // in buffers of its own, which are not modelled
         SET(runtime.gathers_beside_forward, false)),
 };
 

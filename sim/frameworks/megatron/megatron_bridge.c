@@ -21,7 +21,7 @@ static const char *bridge_refuse(const ConfigJob *job) {
     return NULL;
 }
 
-// Of training/mixed_precision.py; their gathers in fp8 are switched off below.
+// Of training/mixed_precision.py; their parameters in fp8 are said below.
 static const char *precision_recipe(const ConfigJob *job) {
     static const char *const recipes[FP8_RECIPE_COUNT] = {[FP8_TENSORWISE] = "bf16_with_fp8_current_scaling_mixed",
                                                           [FP8_DELAYED] = "bf16_with_fp8_delayed_scaling_mixed",
@@ -156,6 +156,21 @@ static void write_model(const ConfigJob *job, FILE *out) {
     }
 }
 
+// What its precisions set differs by recipe, so it is always said.
+static void write_fp8_parameters(const TrainPlan *plan, FILE *out) {
+    const char *on = plan->fp8_parameters ? "True" : "False";
+    if (plan->fp8_recipe == FP8_NVFP4) {
+        fprintf(out, "    cfg.mixed_precision.fp4_param_gather = %s\n", on);
+    } else if (plan->fp8_parameters && plan->fp8_recipe != FP8_MX) {
+        fputs("    cfg.mixed_precision.fp8_param_gather = True\n", out);
+    } else {  // MX gathers into the buffer of gradients
+        fprintf(out,
+                "    cfg.mixed_precision.fp8_param_gather = cfg.mixed_precision.reuse_grad_buf_for_mxfp8_param_ag = "
+                "%s\n",
+                on);
+    }
+}
+
 static void write_training(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     const int replicate = export_axis(job, AXIS_DP_REPLICATE);
@@ -165,12 +180,8 @@ static void write_training(const ConfigJob *job, FILE *out) {
             "    cfg.train.global_batch_size = %lld\n"
             "    cfg.mixed_precision = %s()\n",
             plan->micro_batch, (long long)plan_global_batch(plan), precision_recipe(job));
-    if (plan->precision == DTYPE_FP8 && plan->fp8_recipe != FP8_NVFP4) {
-        fputs("    cfg.mixed_precision.fp8_param_gather = cfg.mixed_precision.reuse_grad_buf_for_mxfp8_param_ag = "
-              "False\n",
-              out);
-    } else if (plan->precision == DTYPE_FP8) {
-        fputs("    cfg.mixed_precision.fp4_param_gather = False\n", out);
+    if (plan->precision == DTYPE_FP8) {
+        write_fp8_parameters(plan, out);
     }
     if (plan->reduce_dtype == REDUCE_DTYPE_BF16) {
         fputs("    cfg.mixed_precision.grad_reduce_in_fp32 = cfg.ddp.grad_reduce_in_fp32 = False\n", out);
@@ -220,6 +231,7 @@ const ExportFormat export_megatron_bridge = {
     .recompute_layers = true,
     .adapters = true,
     .packs = true,
+    .fp8_parameters = true,
     .dispatcher = true,
     .ep_overlap = true,
     .stages = true,

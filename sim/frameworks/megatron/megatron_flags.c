@@ -159,9 +159,11 @@ static void write_training(const ConfigJob *job, FILE *out) {
         fprintf(out, "    --%s\n", plan->precision == DTYPE_FP16 ? "fp16" : "bf16");
     }
     if (plan->precision == DTYPE_FP8 && plan->fp8_recipe == FP8_NVFP4) {
-        fputs("    --fp4-format e2m1 --fp4-recipe nvfp4\n", out);
+        fprintf(out, "    --fp4-format e2m1 --fp4-recipe nvfp4%s\n", plan->fp8_parameters ? " --fp4-param-gather" : "");
     } else if (plan->precision == DTYPE_FP8) {
-        fprintf(out, "    --fp8-format hybrid --fp8-recipe %s\n", fp8_recipe_names[plan->fp8_recipe]);
+        fprintf(out, "    --fp8-format hybrid --fp8-recipe %s%s%s\n", fp8_recipe_names[plan->fp8_recipe],
+                plan->fp8_parameters ? " --fp8-param-gather" : "",
+                plan->fp8_parameters && plan->fp8_recipe == FP8_MX ? " --reuse-grad-buf-for-mxfp8-param-ag" : "");
     }
     if (plan->offload != OFFLOAD_NONE) {  // which arguments.py takes with the precision-aware optimizer only
         fputs("    --optimizer-cpu-offload --optimizer-offload-fraction 1.0 --use-precision-aware-optimizer\n", out);
@@ -220,6 +222,7 @@ const ExportFormat export_megatron_flags = {
     .offload = true,
     .cuda_graphs = true,
     .optimizer = true,
+    .fp8_parameters = true,
     .dispatcher = true,
     .ep_overlap = true,
     .refuse = megatron_refuse,

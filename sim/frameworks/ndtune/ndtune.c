@@ -12,7 +12,7 @@ static const TargetVersion ndtune_1 = {
         SET(recompute_other_unit, true),  // any program of a lowering
         SET(recompute_modules, RECOMPUTE_CORE_ATTENTION | RECOMPUTE_NORMS | RECOMPUTE_MLP),
         SET(fused_projections, true), SET(tp_reduce_overlaps, true), SET(fuses_passes, true), SET(own_kernels, true),
-        SET(master_fp32, true), SET(finetunes, 1u << FINETUNE_LORA),
+        SET(master_fp32, true), SET(finetunes, 1u << FINETUNE_LORA), SET(tiles_mlp, true),
         SET(adapter_units, true),  // so that each rank's shards of weights and of gradients are the same
         SET(grad_syncs,
             GRAD_SYNC_BIT(GRAD_SYNC_EACH) | GRAD_SYNC_BIT(GRAD_SYNC_SHARDS) | GRAD_SYNC_BIT(GRAD_SYNC_LAST)),

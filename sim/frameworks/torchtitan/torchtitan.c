@@ -43,6 +43,7 @@ static const TargetVersion torchtitan_0_2 = {
                                                        // bf16 logits at once
         SET(split_loss_fp32_copies, 1),                // the same: loss_parallel's exponentials
         SET(runtime.optimizer_bytes_per_parameter, 40.0),  // accuracy-notes.md 2
+        SET(updates_in_backward, true),                    // optimizer.early_step_in_backward (components/optimizer.py)
         SET(pack_flavour, PACKS_ROWS),  // flavors _flex and _varlen, of documents that see themselves only
         SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_ADAMW_FOREACH)),  // implementation: fused, its default, or foreach
         SET(runtime.allocator_slack, 0.15),        // its reserved memory over live bytes; 0.2 fits half of its groups
@@ -57,6 +58,7 @@ static const TargetVersion torchtitan_0_1 = {
     .until = "2025-04",
     .evidence = "45 published runs",
     .settings = SETTINGS(
+        SET(updates_in_backward, false),     // as its logs have it: not looked at
         SET(seq_by_tp, false),               // v0.1.0 asserts nothing of the kind
         SET(allocator, ALLOCATOR_SEGMENTS),  // its logs of 2024-12 and 2025-02, first step and later: 42.1 and 49.6 GiB
         SET(loss_fp32_copies[FUSED_COMPILED], 3)),  // Inductor kept the log-softmax: compiled runs held what eager do
@@ -79,6 +81,7 @@ static const TargetVersion torchtitan_head = {
     .evidence = "unvalidated",
     .settings = SETTINGS(
         SET(recompute_counts, RECOMPUTE_ALL_ALIKE),  // SelectiveAC is by operation only
+        SET(updates_in_backward, false),             // gone (components/optimizer)
         // Float8, MXFP8 and NVFP4LinearConverter (components/quantization)
         SET(fp8_recipes, FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_ROWWISE) | FP8_BIT(FP8_ROWWISE_BF16) | FP8_BIT(FP8_MX) |
                              FP8_BIT(FP8_NVFP4)),

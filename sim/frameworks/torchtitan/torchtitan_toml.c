@@ -51,7 +51,6 @@ static const char *const of_no_matter[] = {"job",
                                            NULL};
 
 static const ImportLeftOut left_out[] = {
-    {"optimizer.early_step_in_backward", NULL, "each gradient is applied in backward: your run needs less memory"},
     {"parallelism.enable_compiled_autograd", NULL, "backward is compiled as a whole"},
     {"parallelism.pipeline_parallel_expert_parallel_overlap", NULL, "no plan here has stages and experts"},
     {"compile.backend", "inductor", "another compiler: predicted as Inductor"},
@@ -91,6 +90,10 @@ static const char *selected(const ConfigJob *job) {
 
 static const char *micro_batch(const ConfigJob *job) {
     return arena_format(job->arena, "%d", job->plan->micro_batch);
+}
+
+static bool updates_in_backward(const ConfigJob *job) {
+    return job->plan->update_in_backward;
 }
 
 static const char *gathers_fp8(const ConfigJob *job) {
@@ -150,6 +153,7 @@ enum {
     RECIPE,
     FP8_GATHER,
     IMPLEMENTATION,
+    IN_BACKWARD,
     KEYS
 };
 
@@ -197,6 +201,8 @@ static const ConfigKey keys[KEYS + 1] = {
     [FP8_GATHER] = {"quantize.linear.float8.enable_fsdp_float8_all_gather", .text = gathers_fp8, .when = in_fp8},
     [IMPLEMENTATION] = {"optimizer.implementation", KEY_CHOICE, PLAN_OPTIMIZER, implementations, .quoted = true,
                         .when = export_other_optimizer},
+    [IN_BACKWARD] = {"optimizer.early_step_in_backward", KEY_SWITCH, PLAN_UPDATE_IN_BACKWARD, .on = true,
+                     .when = updates_in_backward},
 };
 
 // ---- reading
@@ -442,6 +448,7 @@ const ExportFormat export_torchtitan_toml = {
     .recompute_every = true,
     .stages = true,
     .optimizer = true,
+    .update_in_backward = true,
     .dispatcher = true,
     .offload = true,
     .refuse = torchtitan_refuse,

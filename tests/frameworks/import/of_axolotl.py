@@ -186,7 +186,12 @@ def read(path, world, root):
         values["optimizer"] = "adamw-fused"
     if cfg.activation_offloading:
         named.append(("activation_offloading", "gradient_checkpointing"))
-    switches = "selective_checkpointing layer_offloading chunked_cross_entropy tiled_mlp fp8 liger_rope qat"
+    switches = "selective_checkpointing layer_offloading chunked_cross_entropy fp8 liger_rope qat"
+    if cfg.tiled_mlp and (cfg.adapter or values["tp"] > 1 or values["fsdp"] == 1):
+        named.append(("tiled_mlp",))
+    elif cfg.tiled_mlp:  # patch_tiled_mlp: of so many tokens each, unless a number is said
+        local = cfg.sequence_len // values["cp"]
+        values["mlp_tiles"] = cfg.tiled_mlp_num_shards or max(1, -(-local // 32768))
     for key in switches.split():
         if cfg.get(key):
             named.append((key,))

@@ -54,6 +54,7 @@ Test(loss_form, parts_of_the_logits_take_the_place_of_all) {
     } cases[] = {
         {"accelerate", LOSS_TARGET, 1, 2},     {"accelerate", LOSS_WHOLE, 1, 2},     {"accelerate", LOSS_FUSED, 32, 0},
         {"torchtitan@0.3", LOSS_TARGET, 8, 3}, {"torchtitan@0.3", LOSS_WHOLE, 1, 3}, {"ndtune", LOSS_CHUNKED, 8, 0},
+        {"deepspeed", LOSS_CHUNKED, 4, 2},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const StepProgram program = program_of(cases[i].target, cases[i].loss);
@@ -74,6 +75,13 @@ Test(loss_form, torchtitan_collects_the_gradient_of_the_head_s_input_in_fp32) {
     const StepProgram whole = program_of("torchtitan@0.3", LOSS_WHOLE);
     cr_expect_eq(bytes_of(&chunked, "dhead_in_fp32"), 4.0 * 8192 * 4096);
     cr_expect_eq(bytes_of(&whole, "dhead_in_fp32"), 0);
+}
+
+// x_grad = torch.zeros_like(x) of TiledFusedLogitsLoss (ulysses_sp.py of DeepSpeed 0.19.8).
+Test(loss_form, deepspeed_collects_it_as_wide_as_the_input_is) {
+    const StepProgram tiled = program_of("deepspeed", LOSS_CHUNKED);
+    cr_expect_eq(bytes_of(&tiled, "dhead_in_fp32"), 0);
+    cr_expect_eq(bytes_of(&tiled, "dhead_in_full"), 2.0 * 8192 * 4096);
 }
 
 // kernels/chunked_logprob.py of TRL 1.16: the product of its input and the head once more in backward.

@@ -124,6 +124,83 @@ Test(lowering_formats, transformer_engine_saves_inputs_in_fp8_and_keeps_two_copi
     arena_free(&arena);
 }
 
+static StepProgram fp8_parameters(Arena *arena, Fp8Recipe recipe) {
+    return lowered(arena, (LoweredRequest){.model = "llama-2-7b",
+                                           .target = "megatron@0.19",
+                                           .mesh = "dp_shard=8",
+                                           .seq = 8192,
+                                           .fp8 = true,
+                                           .fp8_recipe = recipe,
+                                           .fp8_parameters = true});
+}
+
+// A byte of each matrix element as it is read, gathered so behind the update, and one transposed; no bf16 weights. Of
+// MX each copy has scales of its own: bf16 is gathered, where gradients are, and cast twice. nvfp4: 9/16.
+Test(lowering_formats, fp8_parameters_are_two_bytes_of_a_matrix_element_and_one_of_its_gather) {
+    static const struct {
+        Fp8Recipe recipe;
+        double gathered, kept;
+    } cases[] = {
+        {FP8_TENSORWISE, 1, 1}, {FP8_DELAYED, 1, 1}, {FP8_BLOCK, 1, 1}, {FP8_MX, 2, 1}, {FP8_NVFP4, 0.5625, 0.5625}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        const StepProgram program = fp8_parameters(&arena, cases[i].recipe);
+        const Buffer *weights = buffer_named(&program, "layer weights");
+        const Buffer *transposed = buffer_named(&program, "layer fp8 weights");
+        const char *name = fp8_recipe_names[cases[i].recipe];
+        const Task *gather = program.tasks;
+        while (gather->unit != UNIT_LAYER || gather->kind != TASK_ALL_GATHER) {
+            gather++;
+        }
+        cr_expect_float_eq((double)weights->bytes, cases[i].kept * matrices + 2 * norms, 4096, "%s", name);
+        cr_expect_float_eq((double)transposed->bytes, cases[i].kept * matrices, 4096, "%s", name);
+        cr_expect_float_eq((double)gather->payload_bytes, cases[i].gathered * matrices + 2 * norms, 4096, "%s", name);
+        cr_expect_eq(operand_buffer(&program, task_named(&program, "qkv", PHASE_FORWARD), AT_GEMM_B), weights);
+        cr_expect_eq(operand_buffer(&program, task_named(&program, "qkv dgrad", PHASE_BACKWARD), AT_GEMM_B),
+                     transposed);
+        arena_free(&arena);
+    }
+}
+
+Test(lowering_formats, fp8_parameters_race_with_nothing) {
+    static const Fp8Recipe recipes[] = {FP8_DELAYED, FP8_MX, FP8_NVFP4};
+    for (size_t i = 0; i < sizeof recipes / sizeof recipes[0]; i++) {
+        Arena arena = {0};
+        Error error = {0};
+        MemoryPlan plan;
+        const StepProgram program = lowered(&arena, (LoweredRequest){.target = "megatron@0.19",
+                                                                     .mesh = "dp_shard=2",
+                                                                     .fp8 = true,
+                                                                     .grad_accum = 2,
+                                                                     .fp8_recipe = recipes[i],
+                                                                     .fp8_parameters = true});
+        cr_assert_eq(memory_plan(&program, &arena, &plan, &error), STATUS_OK, "%s", error.message);
+        cr_assert_eq(hazard_check(&program, &plan, &arena, NULL, &error), STATUS_OK, "%s", error.message);
+        arena_free(&arena);
+    }
+}
+
+// Megatron-LM's arguments.py asserts its distributed optimizer, and delayed scales beside states on the host.
+Test(lowering_formats, fp8_parameters_are_of_the_distributed_optimizer) {
+    Arena arena = {0};
+    LoweredRequest request = {.target = "megatron@0.19",
+                              .mesh = "dp_shard=2",
+                              .fp8 = true,
+                              .fp8_recipe = FP8_TENSORWISE,
+                              .fp8_parameters = true};
+    cr_expect(lowered_is_legal(&request, &arena));
+    request.zero = -1;
+    cr_expect_not(lowered_is_legal(&request, &arena));
+    request.zero = 1;
+    request.offload = OFFLOAD_OPTIMIZER;
+    cr_expect_not(lowered_is_legal(&request, &arena));
+    request.fp8_recipe = FP8_DELAYED;
+    cr_expect(lowered_is_legal(&request, &arena));
+    request.target = "torchtitan";
+    cr_expect_not(lowered_is_legal(&request, &arena));
+    arena_free(&arena);
+}
+
 // Of each 16 elements 8 bytes and a scale of one.
 Test(lowering_formats, nvfp4_saves_and_keeps_nine_sixteenths_of_a_byte_per_element) {
     Arena arena = {0};

@@ -256,6 +256,54 @@ Test(optimizers, are_those_that_a_target_has) {
     cr_expect_not(is_legal("axolotl", "dp_shard=2", OPTIMIZER_MUON, OFFLOAD_NONE), "exchanges matrices");
 }
 
+static LoweredRequest in_backward(bool on) {
+    return (LoweredRequest){.target = "torchtitan@0.2", .mesh = "dp_shard=2", .bf16 = true, .update_in_backward = on};
+}
+
+static int count_of(const StepProgram *program, TaskKind kind, LaneId lane) {
+    int count = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        count += program->tasks[i].kind == kind && (lane == LANE_COUNT || program->tasks[i].lane == (int)lane);
+    }
+    return count;
+}
+
+// Of embedding, layers and head, on the stream that reduces, as FSDP2 runs hooks; nothing is left to be clipped.
+Test(optimizers, in_backward_update_behind_each_reduction_and_keep_one_gradient) {
+    const StepProgram late = lowered(&arena, in_backward(false)), early = lowered(&arena, in_backward(true));
+    cr_expect_eq(count_of(&late, TASK_ADAMW, LANE_COMPUTE), 3);
+    cr_expect_eq(count_of(&early, TASK_ADAMW, LANE_RS), 3);
+    cr_expect_eq(count_of(&early, TASK_ADAMW, LANE_COUNT), 3);
+    cr_expect_eq(count_of(&early, TASK_SQUARE_SUM, LANE_COUNT) + count_of(&early, TASK_CLIP, LANE_COUNT), 0);
+    const int64_t saved = bytes_of_role(&late, ROLE_GRADIENT, false) - bytes_of_role(&early, ROLE_GRADIENT, false);
+    cr_expect_eq(saved, (early.model.layers - 1) * early.units[UNIT_LAYER].trained_shard * 4);
+}
+
+Test(optimizers, in_backward_race_with_nothing) {
+    static const char *const meshes[] = {"dp_shard=1", "dp_shard=2", "dp_replicate=2,dp_shard=2", "dp_shard=2,tp=2"};
+    for (size_t i = 0; i < sizeof meshes / sizeof meshes[0]; i++) {
+        Error error = {0};
+        MemoryPlan plan;
+        LoweredRequest request = in_backward(true);
+        request.mesh = meshes[i];
+        const StepProgram program = lowered(&arena, request);
+        cr_assert_eq(memory_plan(&program, &arena, &plan, &error), STATUS_OK, "%s: %s", meshes[i], error.message);
+        cr_assert_eq(hazard_check(&program, &plan, &arena, NULL, &error), STATUS_OK, "%s: %s", meshes[i],
+                     error.message);
+    }
+}
+
+Test(optimizers, in_backward_neither_accumulate_nor_wait_for_replicas_or_stages) {
+    LoweredRequest bad[4] = {in_backward(true), in_backward(true), in_backward(true), in_backward(true)};
+    bad[0].grad_accum = 2;
+    bad[1].mesh = "dp_replicate=2";
+    bad[2].mesh = "pp=2";
+    bad[3].target = "torchtitan@0.3";
+    for (int i = 0; i < 4; i++) {
+        cr_expect_not(lowered_is_legal(&bad[i], &arena), "case %d", i);
+    }
+}
+
 Test(optimizers, race_with_nothing_and_every_memory_plan_is_proved) {
     for (int i = 0; i < OPTIMIZER_COUNT; i++) {
         static const char *const targets[] = {"trainer", "axolotl", "torchtitan@0.3", "megatron@0.19", "deepspeed"};

@@ -1,0 +1,43 @@
+# Written by ndtune 0.1.0 for Megatron-Bridge 0.6.
+# Mesh: dp_shard=8, 8 ranks on 1 node of box (8 each).
+# Batch: 16 sequences of 4096 tokens per optimizer step = micro-batch 1 x dp_replicate 1 x dp_shard 8 x accumulation 2.
+# Predicted (80 % interval; no measured run of megatron bridge-0.6; 398 of other versions, none on ): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
+#   Predicted for megatron@bridge-0.6 on the model llama-3-8b: fp8, recompute none, attention cudnn, kernels fused.
+# Launch: torchrun --nnodes 1 --nproc-per-node 8 ndtune_bridge.py
+# Made by: ndtune export --as 'it'
+
+import torch
+from megatron.bridge import AutoBridge
+from megatron.bridge.recipes.common import _pretrain_common
+from megatron.bridge.training.comm_overlap import CommOverlapConfig
+from megatron.bridge.training.pretrain import pretrain
+from megatron.bridge.training.gpt_step import forward_step
+from megatron.bridge.training.mixed_precision import bf16_with_mxfp8_mixed
+from megatron.core.transformer.enums import AttnBackend
+
+MODEL = "meta-llama/Meta-Llama-3-8B"
+
+
+def config():
+    cfg = _pretrain_common()  # yours: data, learning rate, checkpoints
+    cfg.model = AutoBridge.from_hf_pretrained(MODEL).to_megatron_provider(load_weights=False)
+    cfg.tokenizer.tokenizer_model = MODEL
+    cfg.model.seq_length = cfg.dataset.seq_length = 4096
+    cfg.model.tensor_model_parallel_size = 1
+    cfg.model.sequence_parallel = False
+    cfg.model.context_parallel_size = 1
+    cfg.model.pipeline_model_parallel_size = 1
+    cfg.model.attention_backend = AttnBackend.fused
+    cfg.train.micro_batch_size = 1
+    cfg.train.global_batch_size = 16
+    cfg.mixed_precision = bf16_with_mxfp8_mixed()
+    cfg.mixed_precision.fp8_param_gather = cfg.mixed_precision.reuse_grad_buf_for_mxfp8_param_ag = True
+    cfg.ddp.use_distributed_optimizer = cfg.optimizer.use_distributed_optimizer = True
+    cfg.ddp.overlap_grad_reduce = True
+    cfg.ddp.overlap_param_gather = True
+    cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=False)
+    return cfg
+
+
+if __name__ == "__main__":
+    pretrain(config(), forward_step)
