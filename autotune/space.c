@@ -1,5 +1,6 @@
 // Enumerates candidates. Micro-batches are the divisors of one rank's share of the global batch, up to
-// SPACE_MAX_MICRO_BATCH. Not searched in this version: sharding stages beside the target's usual one.
+// SPACE_MAX_MICRO_BATCH. Sharding stages beside the usual one are searched of targets whose file chooses
+// from them.
 
 #include "autotune/space.h"
 
@@ -204,6 +205,10 @@ static bool is_hopeless(const TuneRequest *request, const Mesh *mesh, Arena *are
     TrainPlan plan;
     const char *reason = NULL;
     space_plain_plan(request, mesh, &plan);
+    if (request->asked[PLAN_ZERO] == TUNE_ANY && target_has_choice(request->target, PLAN_ZERO) && plan.zero > 1) {
+        plan.zero = 1;  // beside which the fewest shapes are refused
+        target_canonical(request->target, &plan);
+    }
     const int64_t data_ranks = mesh_group_size(mesh, AXES_BATCH);
     plan.grad_accum = accumulation(request, data_ranks, plan.micro_batch);
     plan.grad_accum = plan.grad_accum > 0 ? plan.grad_accum : 1;
@@ -252,7 +257,7 @@ void space_meshes(const TuneRequest *request, Arena *arena, Space *space) {
 
 void space_enumerate(const TuneRequest *request, Arena *arena, Space *space) {
     space_meshes(request, arena, space);
-    static const PlanFieldId first[] = {PLAN_RECOMPUTE, PLAN_RESHARD, PLAN_CP_ROTATE};
+    static const PlanFieldId first[] = {PLAN_ZERO, PLAN_RECOMPUTE, PLAN_RESHARD, PLAN_CP_ROTATE};
     SpaceBuilder builder = {.request = request, .arena = arena, .space = space};
     plan_fields_from(first, sizeof first / sizeof first[0], builder.order);
     for (int shape = 0; shape < space->mesh_count; shape++) {

@@ -179,28 +179,6 @@ static bool is_writable(const void *state, const Prediction *prediction) {
     return !writable->format || export_check(writable->format, &job, &why) == STATUS_OK;
 }
 
-// The search of a target that has stages of sharding to choose from looks at each of them.
-static Status search_stages(Cli *cli, Store *store, TuneRequest *request, const AdviceFilter *filter, TuneResult *best,
-                            Error *error) {
-    const Target *target = request->target;
-    double most = -1;
-    const bool chooses = !target->shard_needs_fsdp && target->max_zero > 1;
-    for (int stage = chooses ? 1 : TUNE_ANY; stage <= (chooses ? target->max_zero : TUNE_ANY); stage++) {
-        TuneRequest *narrowed = ARENA_NEW(&cli->arena, TuneRequest);
-        TuneResult result;
-        *narrowed = *request;
-        narrowed->asked[PLAN_ZERO] = stage;
-        TRY(cli_search_in(cli, store, narrowed, &result, error));
-        const Prediction *first = advice_best(&result, filter);
-        const double rate = first ? first->tokens_per_s : 0;
-        if (rate > most) {
-            most = rate;
-            *best = result;
-        }
-    }
-    return store_save_result(store, best, error);
-}
-
 // Model and cluster as a command line says them, with every --set.
 static const char *asked_words(Cli *cli, const TuneRequest *request) {
     const char *cluster =
@@ -242,7 +220,8 @@ static Status advise_in(Cli *cli, Store *store, ConfigFile *file, ImportReport *
     }
     const AdviceFilter filter = {is_writable, &writable};
     TuneResult *result = ARENA_NEW(&cli->arena, TuneResult);
-    TRY(search_stages(cli, store, request, &filter, result, error));
+    TRY(cli_search_in(cli, store, request, result, error));
+    TRY(store_save_result(store, result, error));
     const AdviceQuestion question = {.result = result,
                                      .plan = import->refusal ? NULL : &file->plan,
                                      .filter = filter,

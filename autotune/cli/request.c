@@ -358,8 +358,8 @@ static void say_kernels(Builder *builder) {
     space_job(request, &plan);
     space_take(request, &plan, PLAN_FUSED);
     const bool own = request->asked[PLAN_ATTENTION] == TUNE_ANY && request->asked[PLAN_FUSED] == TUNE_ANY;
-    const bool searched = !builder->defaults->single_plan && request->asked[PLAN_FUSED] == TUNE_ANY &&
-                          target_has_choice(request->target, PLAN_FUSED);
+    const bool open = request->asked[PLAN_FUSED] == TUNE_ANY && target_has_choice(request->target, PLAN_FUSED);
+    const bool searched = open && !builder->defaults->single_plan;
     assume(builder, arena_format(&builder->cli->arena, "attention %s%s%s%s", attention_names[plan.attention],
                                  searched ? "" : ", other kernels ", searched ? "" : fused_names[plan.fused],
                                  own ? ": the target's own" : ""));
@@ -368,12 +368,6 @@ static void say_kernels(Builder *builder) {
                                      "attention %s stands for PyTorch's memory-efficient kernel: %s is older than the "
                                      "chips that FlashAttention runs on",
                                      attention_names[plan.attention], request->cluster.accelerator.name));
-    }
-}
-
-static void say_overlap(Builder *builder) {
-    if (builder->request->asked[PLAN_TP_OVERLAP]) {
-        assume(builder, "tensor-parallel collectives run beside the GEMMs that they feed");
     }
 }
 
@@ -409,16 +403,21 @@ static void say_others(Builder *builder) {
 }
 
 static void add_open(Builder *builder, const char **open, const char *name, const char *taken) {
-    *open = arena_format(&builder->cli->arena, "%s%s%s%s%s", *open, (*open)[0] ? ", " : "", name,
-                         builder->defaults->single_plan && taken ? " " : "",
-                         builder->defaults->single_plan && taken ? taken : "");
+    const char *value = builder->defaults->single_plan && taken ? taken : "";
+    const char *comma = (*open)[0] ? ", " : "", *space = value[0] ? " " : "";
+    *open = arena_format(&builder->cli->arena, "%s%s%s%s%s", *open, comma, name, space, value);
+}
+
+// Else the line of the target's own stage says it.
+static bool tries_stages(const Builder *builder) {
+    return !builder->defaults->single_plan && target_has_choice(builder->request->target, PLAN_ZERO);
 }
 
 // The names of what is left open; of a single plan with what is taken, but for what is left to the target anyway.
 static const char *open_choices(Builder *builder) {
     static const PlanFieldId first[] = {PLAN_RECOMPUTE, PLAN_RESHARD};
     const TuneRequest *request = builder->request;
-    const int zero = request->asked[PLAN_ZERO] == TUNE_ANY ? request->target->max_zero : request->asked[PLAN_ZERO];
+    const int said = request->asked[PLAN_ZERO], any = tries_stages(builder) ? 1 : request->target->max_zero;
     PlanFieldId order[PLAN_FIELD_COUNT];
     const char *open = "";
     plan_fields_from(first, sizeof first / sizeof first[0], order);
@@ -428,11 +427,11 @@ static const char *open_choices(Builder *builder) {
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         const PlanField *field = &plan_fields[order[i]];
         char value[PLAN_VALUE_BYTES];
-        const bool fitted = space_fits(request, order[i]) && !builder->defaults->single_plan;
-        const bool told = !builder->defaults->single_plan ||
-                          (field->printed == PLAN_PRINTED_ALWAYS && order[i] != PLAN_FUSED);  // say_kernels
+        const bool alone = builder->defaults->single_plan, apart = order[i] == PLAN_ZERO || order[i] == PLAN_FUSED;
+        const bool fitted = space_fits(request, order[i]) && !alone;
+        const bool told = !alone || (field->printed == PLAN_PRINTED_ALWAYS && !apart);
         const bool searched = field->searched && request->asked[order[i]] == TUNE_ANY && told &&
-                              target_searches(request->target, zero, order[i]);
+                              target_searches(request->target, said == TUNE_ANY ? any : said, order[i]);
         if (fitted || searched) {
             add_open(builder, &open, field->label,
                      target_decides(order[i]) ? "of the target" : plan_value_text(order[i], field->usual, value));
@@ -450,17 +449,17 @@ static void choose_search(Builder *builder) {
     read_choices(builder);
     const char *open = open_choices(builder);
     if (open[0]) {
-        assume(builder,
-               arena_format(&cli->arena, "%s: %s",
-                            builder->defaults->single_plan ? "not said, so taken" : "searched for each shape", open));
+        const char *what = builder->defaults->single_plan ? "not said, so taken" : "searched for each shape";
+        assume(builder, arena_format(&cli->arena, "%s: %s", what, open));
     }
-    if (request->asked[PLAN_ZERO] == TUNE_ANY) {
-        assume(builder,
-               arena_format(&cli->arena, "sharding stage of the target (3 where there is something to shard)"));
+    if (request->asked[PLAN_ZERO] == TUNE_ANY && !tries_stages(builder)) {
+        assume(builder, "sharding stage of the target (3 where there is something to shard)");
     }
     say_formats(builder);
     say_kernels(builder);
-    say_overlap(builder);
+    if (request->asked[PLAN_TP_OVERLAP]) {
+        assume(builder, "tensor-parallel collectives run beside the GEMMs that they feed");
+    }
     say_others(builder);
 }
 

@@ -122,6 +122,7 @@ static const TargetField fields[] = {
     WORDS(recompute_modules),
     WORDS(update_copies),
     WORDS(overlap_stages),
+    WORDS(zero_stages),
     WORDS(rank_order_note),
     WORDS(grad_syncs),
     WORDS(graph_switch),

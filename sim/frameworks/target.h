@@ -156,6 +156,7 @@ typedef struct Target {
     AxisMask axes;                // that it has; on the others it runs only meshes of size 1
     bool shard_needs_fsdp;        // S*C > 1 is fully sharded: stages 1 and 2 do not exist
     int max_zero;
+    unsigned zero_stages;    // bit 1 << stage: that its configuration chooses from; 0 = its own alone is searched
     unsigned pp_schedules;   // orders that its pipelines have: PP_BIT(value)
     bool messages_in_turn;   // a stage waits for what it sends before it takes the next message, where it has one chunk
     bool pp_keeps_gathered;  // with stages: parameters are gathered once, whatever reshard says, and gradients

@@ -6,6 +6,15 @@ static int usual_zero(const Target *target, const TrainPlan *plan) {
     return target_default_zero(target, &plan->mesh);
 }
 
+static bool has_stages_of_sharding(const Target *target) {
+    return target->zero_stages != 0;
+}
+
+static bool offers_zero(const Target *target, const TrainPlan *plan, int value) {
+    const int usual = usual_zero(target, plan);
+    return value == usual || (usual > 0 && (target->zero_stages >> value & 1));
+}
+
 static int usual_rotate(const Target *target, const TrainPlan *plan) {
     (void)plan;
     return (int)target_default_rotate(target);
@@ -201,7 +210,7 @@ typedef struct TargetChoice {
 } TargetChoice;
 
 static const TargetChoice choices[PLAN_FIELD_COUNT] = {
-    [PLAN_ZERO] = {.usual = usual_zero},
+    [PLAN_ZERO] = {usual_zero, offers_zero, has_stages_of_sharding},
     [PLAN_RESHARD] = {.offers = offers_reshard},
     [PLAN_RECOMPUTE] = {.offers = offers_recompute},
     [PLAN_CP_ROTATE] = {usual_rotate, offers_rotate},

@@ -186,9 +186,11 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                     EXECUTED | PLAN_OPTION_OF_ONE_PLAN},
                          .column = "grad_accum"},
     [PLAN_ZERO] = {"zero", .label = "sharding stage", AT(zero), .high = 3, .matters = has_shards, PRINTED, OLD,
-                   .scope = PLAN_OF_SHAPE,
+                   .scope = PLAN_OF_SHAPE, .searched = true,
                    .option = {"zero", "auto|0|1|2|3", NULL, "auto",
-                              "sharding stage over dp_shard x cp (3 = FSDP); auto is the target's own", EXECUTED},
+                              "sharding stage over dp_shard x cp (3 = FSDP); auto tries those that the target's file "
+                              "chooses from, else it is the target's own",
+                              EXECUTED},
                    .column = "zero", .column_is_number = true},
     [PLAN_RESHARD] = {"reshard", .label = "reshard", AT(reshard), WORDS(reshard_names), .matters = shards_parameters,
                       PRINTED, OLD, .scope = PLAN_OF_SHAPE, .searched = true,

@@ -1,7 +1,7 @@
 // The best plan that a search finds beside the best of all plans that can be written down: every value of every choice
 // that keeps the numbers of a training (no dtype, optimizer, or loss function), also those that the search passes over
 // by what it knows of a target, on worlds small enough to simulate all of them. Left out: offload, which is for what
-// does not fit; sharding stages beside the target's own; --tp-overlap, which needs kernels of its own.
+// does not fit; sharding stages that the target's own file cannot say; --tp-overlap, which needs links of its own.
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -22,7 +22,8 @@ static const double WITHIN = 0.03;
 static const double BEHIND = 0.05, OVER = 0.10;
 
 // Slowest first. What a field can be is its row's words, or so many numbers.
-static const PlanFieldId searched[] = {PLAN_RECOMPUTE,
+static const PlanFieldId searched[] = {PLAN_ZERO,
+                                       PLAN_RECOMPUTE,
                                        PLAN_RECOMPUTE_UNIT,
                                        PLAN_RECOMPUTE_LAYERS,
                                        PLAN_RECOMPUTE_EVERY,
@@ -100,10 +101,10 @@ static int highest(const Every *every, PlanFieldId id) {
     return plan_fields[id].high < most || plan_fields[id].words ? plan_fields[id].high : most;
 }
 
-// A word for kernels that nobody refuses, be it somebody's or not.
+// Kernels and stages that nobody refuses are some target's or not.
 static bool can_be_had(Every *every, const TrainPlan *plan, PlanFieldId id, int value) {
     const char *reason = NULL;
-    return (id != PLAN_FUSED || target_offers(every->request->target, plan, id, value)) &&
+    return ((id != PLAN_FUSED && id != PLAN_ZERO) || target_offers(every->request->target, plan, id, value)) &&
            !prune(every->request, plan, NULL, &every->arena, &reason);
 }
 
@@ -224,6 +225,7 @@ Test(every_plan, none_is_faster_than_the_found_one_by_more_than_the_margin) {
     cr_expect_leq(lost_of_job("torchtitan", &jobs[4]), WITHIN);
     cr_expect_leq(lost_of_job("accelerate", &jobs[4]), WITHIN);
     cr_expect_leq(lost_of_job("megatron", &jobs[4]), WITHIN);
+    cr_expect_leq(lost_of_job("deepspeed", &jobs[4]), WITHIN);
 }
 
 // Its head is as dear as these layers: the rule by cost leaves the last stage without any.
