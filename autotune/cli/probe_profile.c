@@ -64,10 +64,10 @@ double probe_gemm_rate(const ProbeSample *sample, double launch_s) {
     return flops / fmax(sample->seconds - launch_s, 1e-9);
 }
 
-static const ProbeSample *find_gemm(const ProbeResult *probe, double m, double n, double k) {
+static const ProbeSample *find_gemm(const ProbeResult *probe, const char *name, double m, double n, double k) {
     for (int i = 0; i < probe->sample_count; i++) {
         const ProbeSample *sample = &probe->samples[i];
-        if (sample->kind == PROBE_GEMM &&
+        if (sample->kind == PROBE_GEMM && strcmp(sample->name, name) == 0 &&
             fabs(sample->size[0] - m) + fabs(sample->size[1] - n) + fabs(sample->size[2] - k) < 0.5) {
             return sample;
         }
@@ -139,44 +139,72 @@ static Status fit_cores(ProbeBuilder *builder, Error *error) {
 
 // ---------------------------------------------------------------------------------------------- kernels
 
-static Status fit_gemm(ProbeBuilder *builder, Error *error) {
-    const ProbeResult *probe = builder->probe;
-    const ProbeSample *tiny = find_gemm(probe, 1, 1, 1);
-    const ProbeSample *tiles[] = {find_gemm(probe, 128, 128, 256), find_gemm(probe, 64, 128, 256),
-                                  find_gemm(probe, 64, 64, 256)};
-    double rates[MOST_VALUES], peak = 0;
-    int count = 0;
-    for (int i = 0; i < probe->sample_count && count < MOST_VALUES; i++) {
+// Of products in one format.
+typedef struct GemmFit {
+    double peak, burst, launch_s;
+    int shapes;
+    const ProbeSample *tiny, *tiles[3];
+} GemmFit;
+
+// False: the probe has not all samples of it.
+static bool find_gemm_fit(const ProbeResult *probe, const char *name, GemmFit *fit) {
+    double rates[MOST_VALUES];
+    *fit = (GemmFit){.tiny = find_gemm(probe, name, 1, 1, 1),
+                     .tiles = {find_gemm(probe, name, 128, 128, 256), find_gemm(probe, name, 64, 128, 256),
+                               find_gemm(probe, name, 64, 64, 256)}};
+    for (int i = 0; i < probe->sample_count && fit->shapes < MOST_VALUES; i++) {
         const ProbeSample *sample = &probe->samples[i];
-        if (sample->kind == PROBE_GEMM && fmin(sample->size[0], fmin(sample->size[1], sample->size[2])) >= LARGE_GEMM) {
-            rates[count++] = probe_gemm_rate(sample, 0);
-            peak = fmax(peak, rates[count - 1]);
+        if (sample->kind == PROBE_GEMM && strcmp(sample->name, name) == 0 &&
+            fmin(sample->size[0], fmin(sample->size[1], sample->size[2])) >= LARGE_GEMM) {
+            rates[fit->shapes++] = probe_gemm_rate(sample, 0);
+            fit->peak = fmax(fit->peak, rates[fit->shapes - 1]);
         }
     }
-    if (!tiny || !tiles[0] || !tiles[1] || !tiles[2] || count == 0) {
+    if (!fit->tiny || !fit->tiles[0] || !fit->tiles[1] || !fit->tiles[2] || fit->shapes == 0) {
+        return false;
+    }
+    fit->burst = statistics_median(rates, fit->shapes);
+    fit->launch_s = fit->tiny->seconds;
+    return true;
+}
+
+static void put_gemm(const ProbeBuilder *builder, const char *dtype, const GemmFit *fit) {
+    char path[96];
+    const int before = snprintf(path, sizeof path, "accelerator.gemm.%s.", dtype);
+    char *const leaf = path + before;
+    const size_t room = sizeof path - (size_t)before;
+    snprintf(leaf, room, "peak_flop_per_s");
+    probe_put(builder, path, fit->peak,
+              "best of %d GEMM shapes from 256 to 3072 on one core: the datasheet's peak is not known", fit->shapes);
+    snprintf(leaf, room, "burst_flop_per_s");
+    probe_put(builder, path, fit->burst, "median of %d GEMM shapes on one core, others idle", fit->shapes);
+    snprintf(leaf, room, "sustained_flop_per_s");
+    probe_put(builder, path, fit->burst * builder->gemm_kept, "%.0f %% of that is kept with all cores busy",
+              100 * builder->gemm_kept);
+    snprintf(leaf, room, "launch_s");
+    probe_put(builder, path, fit->launch_s, "GEMM of 1 x 1 x 1, median of %d", fit->tiny->repeats);
+    for (int i = 0; i < 3; i++) {
+        const ProbeSample *tile = fit->tiles[i];
+        snprintf(leaf, room, "class_efficiency_%d", i + 1);
+        probe_put(builder, path, probe_clamp(probe_gemm_rate(tile, fit->launch_s) / fit->burst, 0.01, 1.5),
+                  "GEMM of %.0f x %.0f x %.0f against the large ones", tile->size[0], tile->size[1], tile->size[2]);
+    }
+}
+
+static Status fit_gemm(ProbeBuilder *builder, Error *error) {
+    GemmFit fit, half;
+    if (!find_gemm_fit(builder->probe, "nt", &fit)) {
         return error_set(error, STATUS_ENVIRONMENT, "the probe has not all samples of the GEMM");
     }
-    const double burst = statistics_median(rates, count);
-    builder->launch_s = tiny->seconds;
-    builder->peak_flop_per_s = peak;
-    builder->sustained_flop_per_s = burst * builder->gemm_kept;
-    static const char gemm[] = "accelerator.gemm.fp32.";
-    char path[96];
-    snprintf(path, sizeof path, "%speak_flop_per_s", gemm);
-    probe_put(builder, path, peak,
-              "best of %d GEMM shapes from 256 to 3072 on one core: the datasheet's peak is not known", count);
-    snprintf(path, sizeof path, "%sburst_flop_per_s", gemm);
-    probe_put(builder, path, burst, "median of %d GEMM shapes on one core, others idle", count);
-    snprintf(path, sizeof path, "%ssustained_flop_per_s", gemm);
-    probe_put(builder, path, builder->sustained_flop_per_s, "%.0f %% of that is kept with all cores busy",
-              100 * builder->gemm_kept);
-    snprintf(path, sizeof path, "%slaunch_s", gemm);
-    probe_put(builder, path, tiny->seconds, "GEMM of 1 x 1 x 1, median of %d", tiny->repeats);
-    for (int i = 0; i < 3; i++) {
-        snprintf(path, sizeof path, "%sclass_efficiency_%d", gemm, i + 1);
-        probe_put(builder, path, probe_clamp(probe_gemm_rate(tiles[i], tiny->seconds) / burst, 0.01, 1.5),
-                  "GEMM of %.0f x %.0f x %.0f against the large ones", tiles[i]->size[0], tiles[i]->size[1],
-                  tiles[i]->size[2]);
+    builder->launch_s = fit.launch_s;
+    builder->peak_flop_per_s = fit.peak;
+    builder->sustained_flop_per_s = fit.burst * builder->gemm_kept;
+    put_gemm(builder, "fp32", &fit);
+    if (find_gemm_fit(builder->probe, "nt bf16", &half)) {  // processors that multiply in it
+        put_gemm(builder, "bf16", &half);
+        probe_put(builder, "accelerator.gemm.bf16.wave_quantisation", 0, "one core: there are no partial waves");
+        probe_put(builder, "accelerator.gemm.bf16.tile_overhead_s", 0, "as in fp32");
+        probe_put(builder, "accelerator.gemm.bf16.bandwidth_factor", 1, "operands stream as in fp32");
     }
     return STATUS_OK;
 }

@@ -193,13 +193,11 @@ static void say_no_pipeline(Builder *builder) {
 static void choose_sequence(Builder *builder) {
     Cli *cli = builder->cli;
     TuneRequest *request = builder->request;
-    const int longest = request->model.max_seq;
+    const int longest = request->model.max_seq, most = longest < TUNE_DEFAULT_SEQ ? longest : TUNE_DEFAULT_SEQ;
     if (cli_given(cli, OPTION_SEQ)) {
         request->seq = (int)cli_value(cli, OPTION_SEQ)->integer;
-    } else if (builder->defaults->seq > 0) {
-        request->seq = builder->defaults->seq;
     } else {
-        request->seq = longest < TUNE_DEFAULT_SEQ ? longest : TUNE_DEFAULT_SEQ;
+        request->seq = builder->defaults->seq > 0 ? builder->defaults->seq : most;
     }
     if (request->seq > longest) {
         assume(builder, arena_format(&cli->arena, "sequences of %d tokens, longer than the %d that %s was made for",
@@ -230,7 +228,9 @@ static Status choose_precision(Builder *builder, Error *error) {
     const GemmRate *rates = request->cluster.accelerator.gemm;
     Dtype dtype;
     if (!cli_given(cli, OPTION_PRECISION)) {
-        const bool bf16 = rates[DTYPE_BF16].burst_flop_per_s > 0 && (!builder->defaults->fp32 || cli_on_gpu(cli));
+        const bool gpu = request->cluster.accelerator.device_class == DEVICE_CLASS_GPU;  // processors are asked for it
+        const bool bf16 =
+            gpu && rates[DTYPE_BF16].burst_flop_per_s > 0 && (!builder->defaults->fp32 || cli_on_gpu(cli));
         const bool fp16 = rates[DTYPE_FP16].burst_flop_per_s > 0 && !builder->defaults->fp32;
         dtype = bf16 ? DTYPE_BF16 : fp16 ? DTYPE_FP16 : DTYPE_FP32;
         assume(builder, arena_format(&cli->arena, "precision %s; change it with --precision", dtype_name(dtype)));

@@ -7,6 +7,7 @@
 #include "exec/transport/clock.h"
 #include "exec/worker/gather.h"
 #include "exec/worker/probe.h"
+#include "kernels/half.h"
 #include "kernels/kernels.h"
 
 static const double BUDGET_S = 0.05;      // per sample
@@ -17,6 +18,8 @@ typedef struct Work {
     float *buffer[BUFFERS];
     double size[4];
     bool backward;
+    KernelHalves *halves;  // NULL: this machine has no products in bf16
+    int product;           // of the row's size
 } Work;
 
 typedef struct KernelRow {
@@ -29,6 +32,10 @@ typedef struct KernelRow {
 static void run_gemm(const Work *work) {
     kernel_gemm(false, true, (int64_t)work->size[0], (int64_t)work->size[1], (int64_t)work->size[2], work->buffer[0],
                 work->buffer[1], work->buffer[2], false);
+}
+
+static void run_half_gemm(const Work *work) {
+    kernel_halves_gemm(work->halves, work->product, work->buffer[3], work->buffer[4], work->buffer[2]);
 }
 
 // The streams take the elements of one operand.
@@ -81,6 +88,8 @@ static void run_attention(const Work *work) {
 
 #define GEMM(m, n, k)                                                                                                  \
     { "gemm", "nt", run_gemm, {m, n, k}, false }
+#define HALF_GEMM(m, n, k)                                                                                             \
+    { "gemm", "nt bf16", run_half_gemm, {m, n, k}, false }
 #define STREAM(name, run, count)                                                                                       \
     { "stream", name, run, {count}, false }
 // Whole blocks, and causal ones.
@@ -109,6 +118,15 @@ static const KernelRow rows[] = {
     GEMM(256, 768, 3072),
     GEMM(512, 512, 512),
     GEMM(1024, 1024, 1024),
+    HALF_GEMM(1, 1, 1),
+    HALF_GEMM(64, 64, 256),
+    HALF_GEMM(64, 128, 256),
+    HALF_GEMM(128, 128, 256),
+    HALF_GEMM(256, 768, 768),
+    HALF_GEMM(256, 3072, 768),
+    HALF_GEMM(256, 768, 3072),
+    HALF_GEMM(512, 512, 512),
+    HALF_GEMM(1024, 1024, 1024),
     STREAM("floor", run_add, 16),
     STREAM("add", run_add, 32 << 10),
     STREAM("add", run_add, 256 << 10),
@@ -128,12 +146,38 @@ static const KernelRow rows[] = {
 // All ranks at once, by name: what a full machine leaves of the rate that a rank has alone.
 static const KernelRow shared_rows[] = {GEMM(256, 768, 768), STREAM("add", run_add, 256 << 10)};
 
+static KernelHalfGemm half_shape(const KernelRow *row) {
+    return (KernelHalfGemm){.trans_b = true,
+                            .half_c = true,
+                            .m = (int64_t)row->size[0],
+                            .n = (int64_t)row->size[1],
+                            .k = (int64_t)row->size[2],
+                            .factor = 1};
+}
+
 static void work_begin(Work *work, Arena *arena) {
+    *work = (Work){0};
     for (int b = 0; b < BUFFERS; b++) {
         work->buffer[b] = ARENA_ARRAY(arena, float, LARGEST);
         for (int i = 0; i < LARGEST; i++) {
             work->buffer[b][i] = 0.25f + (float)(i % 61) / 64;
         }
+    }
+}
+
+// Where one fails all are left out: the profile has no rate then.
+static void halves_begin(Work *work) {
+    enum { ROWS = sizeof rows / sizeof rows[0] };
+    char why[KERNEL_HALF_WHY_BYTES];
+    work->halves = kernel_halves_open(ROWS, why);
+    bool done = work->halves;
+    for (int i = 0; done && i < ROWS; i++) {
+        const KernelHalfGemm shape = half_shape(&rows[i]);
+        done = rows[i].run != run_half_gemm || kernel_halves_prepare(work->halves, &shape, why) >= 0;
+    }
+    if (!done || !kernel_halves_ready(work->halves)) {
+        kernel_halves_close(work->halves);
+        work->halves = NULL;
     }
 }
 
@@ -152,6 +196,13 @@ static Status call_kernel(void *context, Error *error) {
 static void call_prepare(const Call *call) {
     memcpy(call->work->size, call->row->size, sizeof call->work->size);
     call->work->backward = call->row->backward;
+    if (call->row->run == run_half_gemm) {
+        const KernelHalfGemm shape = half_shape(call->row);
+        char why[KERNEL_HALF_WHY_BYTES];
+        call->work->product = kernel_halves_prepare(call->work->halves, &shape, why);  // which one it is
+        kernel_narrow(shape.m * shape.k, call->work->buffer[0], (uint16_t *)(void *)call->work->buffer[3]);
+        kernel_narrow(shape.n * shape.k, call->work->buffer[1], (uint16_t *)(void *)call->work->buffer[4]);
+    }
     call->row->run(call->work);
 }
 
@@ -173,9 +224,14 @@ Status probe_kernels(Probe *probe, Error *error) {
     if (probe->session->rank == 0) {
         Work work;
         work_begin(&work, probe->arena);
-        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-            TRY(probe_row(probe, &rows[i], &work, error));
+        halves_begin(&work);
+        Status status = STATUS_OK;
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0] && status == STATUS_OK; i++) {
+            status =
+                rows[i].run == run_half_gemm && !work.halves ? STATUS_OK : probe_row(probe, &rows[i], &work, error);
         }
+        kernel_halves_close(work.halves);
+        TRY(status);
     }
     return probe_meet(probe, error);
 }

@@ -89,6 +89,36 @@ static double stream_bytes(const Target *target, const StepProgram *program, con
     }
 }
 
+// The executor on processors multiplies in bf16; its other kernels compute in fp32, and experts' products too
+// (exec/device/cpu_half.c).
+static bool is_widened(const Accelerator *accelerator, const Task *task) {
+    return accelerator->device_class == DEVICE_CLASS_CPU && task->dtype == DTYPE_BF16 && task->kind != TASK_GEMM &&
+           cost_supports(accelerator, DTYPE_FP32);
+}
+
+static Dtype computed_dtype(const Accelerator *accelerator, const Task *task) {
+    return is_widened(accelerator, task) ? DTYPE_FP32 : task->dtype;
+}
+
+// What each byte of bf16 becomes where it is widened: read, written and read again as fp32, and results the other way.
+// Counted; add, norm and SwiGLU took 2.1 to 2.9 times the time of fp32, which this makes 2.5 (Emerald Rapids,
+// 2026-11-26, one thread, 512 rows).
+static const double widened_traffic = 5;
+
+static double widened_factor(const Accelerator *accelerator, const Task *task) {
+    switch (task->kind) {
+    case TASK_EMBED:
+    case TASK_ADAMW:
+    case TASK_COPY:
+    case TASK_UNPACK:
+    case TASK_ACCUMULATE:
+    case TASK_ZERO:
+        return 1;
+    default:
+        return is_widened(accelerator, task) ? widened_traffic : 1;
+    }
+}
+
 static KernelTime gemm_task_time(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
     const Dtype output = program->buffers[task_operand(program, task, AT_GEMM_C)->ref.buffer].dtype;
     const GemmShape shape = {.m = task->m,
@@ -127,7 +157,7 @@ static KernelTime grouped_task_time(const Accelerator *accelerator, const StepPr
                              .trans_b = task->trans_b,
                              .output = output,
                              .accumulate = task->accumulate};
-    KernelTime time = gemm_time(accelerator, task->dtype, &shape);
+    KernelTime time = gemm_time(accelerator, computed_dtype(accelerator, task), &shape);
     if (task->cast_bytes > 0) {
         const int each = task->phase == PHASE_FORWARD ? BIAS_KERNELS : BIAS_BACKWARD_KERNELS;
         const KernelTime biases =
@@ -169,10 +199,10 @@ static KernelTime attention_task_time(const Accelerator *accelerator, const Step
         shape.sequences *= queries / document;
         shape.queries = shape.keys = document;
     }
-    KernelTime time = attention_time(accelerator, task->dtype, &shape);
+    KernelTime time = attention_time(accelerator, computed_dtype(accelerator, task), &shape);
     if (task->window > 0) {
         shape.window = task->window;
-        const KernelTime sliding = attention_time(accelerator, task->dtype, &shape);
+        const KernelTime sliding = attention_time(accelerator, computed_dtype(accelerator, task), &shape);
         time = mean_time(&time, &sliding, task->window_share);
     }
     if (task->kind == TASK_ATTENTION && task->ring_step > 0 && program->plan.fused == FUSED_EAGER) {
@@ -255,7 +285,8 @@ static TaskCost compute_task_cost(const CostModel *model, const StepProgram *pro
         time.seconds *= slowest_chip_factor(accelerator, mesh_world(&program->plan.mesh));
         algorithm = attention_names[program->plan.attention];
     } else {
-        time = stream_time(accelerator, stream_bytes(model->target, program, task), task_kernels(&program->plan, task));
+        const double bytes = stream_bytes(model->target, program, task) * widened_factor(accelerator, task);
+        time = stream_time(accelerator, bytes, task_kernels(&program->plan, task));
     }
     if (task->kind == TASK_UPDATE && unit_is_orthogonalized(&program->units[task->unit])) {
         const KernelTime products = orthogonal_time(accelerator, program, task);

@@ -34,11 +34,15 @@ static ProbeSample *add(ProbeKind kind, const char *name, double seconds) {
     return sample;
 }
 
-static void add_gemm(double m, double n, double k) {
-    ProbeSample *sample = add(PROBE_GEMM, "nt", launch_s + 2 * m * n * k / rate);
+static void add_product(const char *name, double m, double n, double k, double flop_per_s) {
+    ProbeSample *sample = add(PROBE_GEMM, name, launch_s + 2 * m * n * k / flop_per_s);
     sample->size[0] = m;
     sample->size[1] = n;
     sample->size[2] = k;
+}
+
+static void add_gemm(double m, double n, double k) {
+    add_product("nt", m, n, k, rate);
 }
 
 static void add_stream(const char *name, double elements, double bytes) {
@@ -129,6 +133,20 @@ static void build(void) {
 
 static void near(double value, double expected, const char *what) {
     cr_assert_float_eq(value, expected, 0.01 * expected, "%s: %g, expected %g", what, value, expected);
+}
+
+// Products in bf16 are on some processors; the rates of those in fp32 are their own.
+Test(probe_profile, of_products_in_bf16_rates_come_back_where_there_are_samples) {
+    static const double shapes[][3] = {{1, 1, 1},       {64, 64, 256},   {64, 128, 256},    {128, 128, 256},
+                                       {256, 768, 768}, {512, 512, 512}, {1024, 1024, 1024}};
+    build();
+    cr_expect(profile.accelerator.gemm[DTYPE_BF16].burst_flop_per_s <= 0, "a rate that nobody measured");
+    for (int i = 0; i < 7; i++) {
+        add_product("nt bf16", shapes[i][0], shapes[i][1], shapes[i][2], 6 * rate);
+    }
+    build();
+    near(profile.accelerator.gemm[DTYPE_BF16].sustained_flop_per_s, 6 * rate, "GEMM in bf16");
+    near(profile.accelerator.gemm[DTYPE_FP32].sustained_flop_per_s, rate, "GEMM in fp32");
 }
 
 Test(probe_profile, rates_and_latencies_come_back) {

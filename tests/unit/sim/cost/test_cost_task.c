@@ -95,6 +95,36 @@ Test(cost_task, eager_norm_moves_its_passes_in_eight_kernels) {
     cr_assert_eq(cost.memory_bound, 1);
 }
 
+// The executor there multiplies in bf16 and widens what other kernels read of it.
+Test(cost_task, processors_price_products_alone_by_their_rate_in_bf16) {
+    Bench bench;
+    bench_begin(&bench, machine_h100(), &fused);
+    Accelerator *accelerator = &bench.profile.accelerator;
+    accelerator->device_class = DEVICE_CLASS_CPU;
+    bench.profile.node.cores = bench.profile.node.accelerators;
+    accelerator->gemm[DTYPE_FP32] = accelerator->gemm[DTYPE_BF16];
+    accelerator->gemm[DTYPE_FP32].peak_flop_per_s /= 8;
+    const TaskCost product =
+        bench_cost(&bench, (Task){.kind = TASK_GEMM, .dtype = DTYPE_BF16, .m = 4096, .n = 4096, .k = 4096});
+    cr_expect_float_eq(product.seconds,
+                       cost_gemm_s(accelerator, DTYPE_BF16, 4096, 4096, 4096, 2) + accelerator->kernel_gap_s, 1e-12);
+    const Task attention = {.kind = TASK_ATTENTION,
+                            .dtype = DTYPE_BF16,
+                            .sequences = 1,
+                            .rows = 4096,
+                            .cols = 4096,
+                            .heads = 32,
+                            .kv_heads = 8,
+                            .head_dim = 128};
+    Task full = attention;
+    full.dtype = DTYPE_FP32;
+    cr_expect_float_eq(bench_cost(&bench, attention).seconds, bench_cost(&bench, full).seconds, 1e-12);
+    const Task norm = {.kind = TASK_RMSNORM, .dtype = DTYPE_BF16, .traffic_bytes = 64 << 20};
+    const double stream_s = 5.0 * (64 << 20) / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
+    cr_expect_float_eq(bench_cost(&bench, norm).seconds,
+                       stream_s + accelerator->kernel_floor_s + accelerator->kernel_gap_s, 1e-9);
+}
+
 // Only where the target says so, and the stages are not all on one node.
 Test(cost_task, stages_on_other_nodes_cost_the_host_of_a_tp_collective_time_for_each_rank) {
     static Target waits;
