@@ -258,13 +258,16 @@ Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fi
     return STATUS_OK;
 }
 
-Status predict_cached_bytes(Predictor *predictor, const TrainPlan *plan, double *cached_bytes, Error *error) {
+Status predict_cached_bytes(Predictor *predictor, const TrainPlan *plan, int stage, double *cached_bytes,
+                            Error *error) {
     StepPrograms programs;
     TRY(lower(predictor, plan, &programs, error));
     *cached_bytes = 0;
-    for (int stage = 0; stage < programs.count; stage++) {
-        double here;
-        TRY(memory_cached_bytes(&programs.of[stage], &here, error));
+    for (int i = 0; i < programs.count; i++) {
+        double here = 0;
+        if (stage == EVERY_STAGE || stage == i) {
+            TRY(memory_cached_bytes(&programs.of[i], &here, error));
+        }
         *cached_bytes = here > *cached_bytes ? here : *cached_bytes;
     }
     return STATUS_OK;
@@ -281,17 +284,29 @@ static TrainPlan with_few_micro_steps(const TrainPlan *plan) {
     return few;
 }
 
+static Status memory_of_program(Predictor *predictor, const TrainPlan *plan, int stage, StepProgram *program,
+                                Arena *arena, MemoryBreakdown *memory, Error *error) {
+    arena_reset(&predictor->scratch);
+    TRY(step_lower_stage(&predictor->request->model, plan, predictor->request->target, stage, &predictor->scratch,
+                         program, error));
+    TRY(memory_breakdown_among(program, &predictor->traces, &predictor->scratch, memory, error));
+    keep_memory(memory, arena);
+    memory->stage = stage;
+    return STATUS_OK;
+}
+
+Status predict_memory_of_stage(Predictor *predictor, const TrainPlan *plan, int stage, Arena *arena,
+                               MemoryBreakdown *memory, Error *error) {
+    const TrainPlan few = with_few_micro_steps(plan);
+    StepProgram program;
+    return memory_of_program(predictor, &few, stage, &program, arena, memory, error);
+}
+
 // Of the stage that the estimate says needs most; the others are left out.
 static Status memory_of_stage(Predictor *predictor, int stage, Arena *arena, Prediction *prediction, Error *error) {
     const TrainPlan few = with_few_micro_steps(&prediction->plan);
     StepProgram program;
-    MemoryBreakdown *memory = &prediction->memory;
-    arena_reset(&predictor->scratch);
-    TRY(step_lower_stage(&predictor->request->model, &few, predictor->request->target, stage, &predictor->scratch,
-                         &program, error));
-    TRY(memory_breakdown_among(&program, &predictor->traces, &predictor->scratch, memory, error));
-    keep_memory(memory, arena);
-    memory->stage = stage;
+    TRY(memory_of_program(predictor, &few, stage, &program, arena, &prediction->memory, error));
     prediction->recomputed_flop_per_token = predict_recomputed_flop_per_token(&program) * mesh_stages(&few.mesh);
     return STATUS_OK;
 }

@@ -45,8 +45,15 @@ Status predict_once(const TuneRequest *request, const PredictionCache *cache, co
 Status predict_from_estimate(Predictor *predictor, const TrainPlan *plan, const Estimate *estimate, Arena *arena,
                              Prediction *prediction, Error *error);
 
-// What the target's caching allocator holds of the device for this plan; 0 where the target has none.
-Status predict_cached_bytes(Predictor *predictor, const TrainPlan *plan, double *cached_bytes, Error *error);
+enum { EVERY_STAGE = -1 };
+
+// What the target's caching allocator holds of the device for this plan, on one stage or on the one that holds most; 0
+// where the target has none.
+Status predict_cached_bytes(Predictor *predictor, const TrainPlan *plan, int stage, double *cached_bytes, Error *error);
+
+// Memory of one stage of a pipeline, whatever the others need.
+Status predict_memory_of_stage(Predictor *predictor, const TrainPlan *plan, int stage, Arena *arena,
+                               MemoryBreakdown *memory, Error *error);
 
 // What recomputation adds to the model FLOPs of a token: the program's GEMMs and attention that run a second time, the
 // attention at the full square that the model FLOPs count (programs count its causal half).

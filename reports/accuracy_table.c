@@ -196,7 +196,7 @@ Status table_accuracy(const Accuracy *accuracy, FILE *out, Error *error) {
         fputc('\n', out);
         TRY(print_halves(accuracy, out, error));
     }
-    fprintf(out, "\nPeak memory (what nobody named is held against live bytes)\n");
+    fprintf(out, "\nPeak memory (what nobody named is held against what its framework logs, else live bytes)\n");
     TRY(print_memory(accuracy, out, error));
     print_verdicts(accuracy, out);
     print_ranking(accuracy, out);

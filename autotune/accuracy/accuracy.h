@@ -32,7 +32,8 @@ typedef struct ScoreTable {
     int count;
 } ScoreTable;
 
-// What mem_kind says was measured; MEMORY_KIND_UNKNOWN is held against live bytes and counted apart.
+// What mem_kind says was measured; MEMORY_KIND_UNKNOWN is held against what the framework logs, live bytes where that
+// is not known, and counted apart.
 typedef enum {
     MEMORY_KIND_ALLOCATED,
     MEMORY_KIND_RESERVED,

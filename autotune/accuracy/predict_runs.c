@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "autotune/predict.h"
+#include "sim/frameworks/framework.h"
 
 struct RunPredictor {
     Effort effort;
@@ -57,7 +58,7 @@ static Status predict(RunPredictor *runs, Predictor *predictor, RunCase *run, bo
         return predict_plan(predictor, &run->plan, false, runs->arena, &run->prediction, error);
     }
     Estimate found = {0};
-    if (!memory_only) {
+    if (!memory_only || mesh_stages(&run->plan.mesh) > 1) {  // it says which stage decides whether a plan fits
         TRY(estimate(runs, predictor, run, &found, error));
     }
     return predict_from_estimate(predictor, &run->plan, &found, runs->arena, &run->prediction, error);
@@ -81,6 +82,17 @@ static Status predict_unsaid(RunPredictor *runs, Predictor *predictor, RunCase *
     return predict(runs, predictor, run, memory_only, error);
 }
 
+// What the framework's own log would say of memory.
+static Status predict_logged(RunPredictor *runs, Predictor *predictor, RunCase *run, Error *error) {
+    const Framework *framework = framework_of(run->request.target->name);
+    const bool of_first = framework && framework->logs_first_stage && mesh_stages(&run->plan.mesh) > 1;
+    run->logs_reserved = framework && framework->logs_reserved;
+    if (of_first) {
+        TRY(predict_memory_of_stage(predictor, &run->plan, 0, runs->arena, &run->logged, error));
+    }
+    return predict_cached_bytes(predictor, &run->plan, of_first ? 0 : EVERY_STAGE, &run->cached_bytes, error);
+}
+
 void run_predict(RunPredictor *runs, RunCase *run, bool memory_only) {
     Predictor predictor;
     predictor_init(&predictor, &run->request, NULL);
@@ -88,8 +100,7 @@ void run_predict(RunPredictor *runs, RunCase *run, bool memory_only) {
     predictor.traces = runs->traces;
     Error error = {0};
     if (predict_unsaid(runs, &predictor, run, memory_only, &error) != STATUS_OK ||
-        (run->row->peak_mem_gb > 0 &&
-         predict_cached_bytes(&predictor, &run->plan, &run->cached_bytes, &error) != STATUS_OK)) {
+        (run->row->peak_mem_gb > 0 && predict_logged(runs, &predictor, run, &error) != STATUS_OK)) {
         run->skipped = arena_text(runs->arena, error.message);
     } else if (!memory_only && !isfinite(run->prediction.step_s)) {
         run->skipped = "the profile has no rate for what the plan needs";

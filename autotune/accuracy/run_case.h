@@ -14,7 +14,9 @@ typedef struct RunCase {
     const char *skipped;     // why it is not predicted; NULL
     uint64_t not_expressed;  // bit i: row i of run_case_losses holds
     Prediction prediction;
-    double cached_bytes;  // what the target's allocator holds, where memory was measured; 0 = the target has none
+    MemoryBreakdown logged;  // of the stage that the framework's log speaks of; nothing = of the fullest one
+    bool logs_reserved;      // a figure of no kind is what the allocator holds: so the framework's log has it
+    double cached_bytes;     // what the target's allocator holds, where memory was measured; 0 = the target has none
 } RunCase;
 
 // What a row says and no plan of this version can: it is predicted without.

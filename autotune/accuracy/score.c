@@ -37,13 +37,14 @@ bool accuracy_memory(const RunCase *run, MemoryKind *kind, double *measured_byte
             *kind = (MemoryKind)i;
         }
     }
-    const MemoryBreakdown *memory = &run->prediction.memory;
-    const double slack = memory->peak_bytes * (1 + run->request.target->runtime.allocator_slack);
+    const MemoryBreakdown *memory = run->logged.peak_bytes > 0 ? &run->logged : &run->prediction.memory;
+    const bool of_allocator = *kind == MEMORY_KIND_RESERVED || (*kind == MEMORY_KIND_UNKNOWN && run->logs_reserved);
+    const double slack = memory->peak_bytes * (1 + target_slack(run->request.target, &run->plan));
     const double reserved = run->cached_bytes > 0 ? run->cached_bytes : slack;
     *measured_bytes = run->row->peak_mem_gb * GIB;
-    *predicted_bytes = *kind == MEMORY_KIND_DEVICE     ? memory->reserved_bytes - slack + reserved
-                       : *kind == MEMORY_KIND_RESERVED ? reserved
-                                                       : memory->peak_bytes;
+    *predicted_bytes = *kind == MEMORY_KIND_DEVICE ? memory->reserved_bytes - slack + reserved
+                       : of_allocator              ? reserved
+                                                   : memory->peak_bytes;
     return true;
 }
 

@@ -261,12 +261,13 @@ static void add_head(const StageSplit *split, double layer_s, double head_s, int
 static void take_off_growing(const Analytic *analytic, const PipelineShape *shape, double in_flight,
                              Estimate *estimate) {
     enum { GROUPS = 3 };
+    const TargetRuntime *runtime = &analytic->cost.target->runtime;
     const bool steady =
         shape->chunks > 1 ? shape->micro_steps >= GROUPS * shape->stages : shape->micro_steps > in_flight;
     const double growing = estimate->growing_bytes, held = estimate->carried_bytes * in_flight;
     const double less = steady ? 0 : shape->chunks > 1 ? growing : fmin(held, growing);
     estimate->peak_bytes -= less;
-    estimate->reserved_bytes -= less * (1 + analytic->cost.target->runtime.allocator_slack);
+    estimate->reserved_bytes -= less * (1 + runtime->allocator_slack + runtime->stage_slack);
 }
 
 static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,

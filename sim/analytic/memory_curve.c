@@ -172,7 +172,7 @@ Status memory_curve_make(const CurveSource *from, const TrainPlan *plan, Arena *
     StepProgram *program;
     Status status = resizable_at(from->few_shards, plan->micro_batch, from->scratch, &program, error);
     if (status == STATUS_OK) {
-        *curve = (MemoryCurve){.slack = program->target->runtime.allocator_slack,
+        *curve = (MemoryCurve){.slack = target_slack(program->target, &program->plan),
                                .fixed_reserved_bytes = memory_outside_bytes(program, from->scratch),
                                .carried_bytes = carried_bytes(program),
                                .growing_bytes = growing_bytes(program)};
@@ -190,7 +190,7 @@ Status memory_curve_planned(const StepProgram *program, LiveTraces *traces, Aren
     MemoryBreakdown breakdown;
     TRY(memory_breakdown_among(program, traces, scratch, &breakdown, error));
     MemoryPlane planned = {.fixed_bytes = breakdown.peak_bytes};
-    const double slack = program->target->runtime.allocator_slack;
+    const double slack = target_slack(program->target, &program->plan);
     *curve = (MemoryCurve){.planes = &planned,
                            .count = 1,
                            .slack = slack,

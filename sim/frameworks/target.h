@@ -85,6 +85,7 @@ typedef struct TargetRuntime {
     double context_bytes;         // CUDA context and libraries
     double communicator_bytes;    // per communicator
     double allocator_slack;       // reserved / allocated - 1
+    double stage_slack;           // and on top, on the stages of a pipeline
     double relative_uncertainty;  // one-sigma of step time, added in quadrature to the profile's
 } TargetRuntime;
 
@@ -137,6 +138,7 @@ typedef struct Target {
     bool tp_shards_itself;  // beside tp the model is sharded by its own library: reduced in fp32, freed after forward;
                             // replicas wait for the last micro-step, shards do not; no cp
     bool tp_regathers;      // TP_SP: gathered inputs are not kept, backward gathers them again
+    bool stages_regather;   // the same, in a pipeline only
     bool gate_kept;         // act(gate) is kept for backward, whatever GEMM made gate and up
     bool fused_softmax;     // eager attention's scale, mask and softmax are one kernel, where it takes the shape
     bool fused_norms;       // RMSNorm is one kernel in eager mode too; to the host it costs as much as the chain
@@ -286,6 +288,8 @@ static inline Dispatch target_dispatch(const Target *target, const TrainPlan *pl
     return plan->dispatch == DISPATCH_TARGET ? DISPATCH_ALLTOALL : plan->dispatch;
 }
 
+double target_slack(const Target *target, const TrainPlan *plan);    // reserved / allocated - 1
+bool target_regathers(const Target *target, const TrainPlan *plan);  // whichever of the two
 // Why the layers cannot be split over the stages as the plan says: one sentence, arena text; NULL (split_rules.c).
 const char *target_refuse_split(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena);
 

@@ -185,7 +185,7 @@ Status memory_breakdown_cut(const StepProgram *program, const CutOptions *option
     trace_find_peak(&trace);
     trace_break_down(&trace, breakdown, &traces->scratch);
     breakdown->reserved_bytes = memory_outside_bytes(program, &traces->scratch) +
-                                breakdown->peak_bytes * (1 + program->target->runtime.allocator_slack);
+                                breakdown->peak_bytes * (1 + target_slack(program->target, &program->plan));
     return STATUS_OK;
 }
 
@@ -219,7 +219,7 @@ Status memory_breakdown_among(const StepProgram *program, LiveTraces *traces, Ar
     const double rest = (double)plan.arena_bytes - breakdown->peak_bytes;
     breakdown->runtime += rest;
     breakdown->peak_bytes += rest;
-    breakdown->reserved_bytes += rest * (1 + program->target->runtime.allocator_slack);
+    breakdown->reserved_bytes += rest * (1 + target_slack(program->target, &program->plan));
     return STATUS_OK;
 }
 

@@ -122,7 +122,8 @@ static bool is_remade(const Lowering *lowering, Recompute mode, const Tensor *te
                !(post_norm && listed(post_norm_keeps, tensor->name));
     }
     const bool gathers = lowering->tp > 1 && target_tp_flavour(target, lowering->plan) == TP_SP;
-    const bool regathered = target->tp_regathers && gathers && listed(gathered_inputs, tensor->name);
+    const bool regathered =
+        target_regathers(target, lowering->plan) && gathers && listed(gathered_inputs, tensor->name);
     if (mode == RECOMPUTE_NONE) {
         return tensor->cheap || regathered;
     }

@@ -25,13 +25,17 @@ static const TargetVersion nanotron_0_4 = {
         SET(late_reduce, true),         // its published ZeRO-1 steps lose the whole reduction, however long backward is
         SET(fused_norms, true),         // its TritonRMSNorm, launched from Python
         SET(tp_reduce_overlaps, true),  // tp_linear_async_communication
-        SET(gate_kept, true),           // GLUActivation: act(gate_states) * up_states (models/llama.py)
+        SET(runtime.allocator_slack, 0.0), SET(runtime.stage_slack, 0.15),
+        SET(gate_kept, true),                      // GLUActivation: act(gate_states) * up_states (models/llama.py)
         SET(max_zero, 1), SET(vocab_multiple, 1),  // padded to a multiple of tp (nanotron _vocab_size_with_padding)
         SET(runtime.host_s_per_op, PYTHON_2023_HOST_S),
+        // tp_recompute_allgather is true unless said (config/parallelism_config.py). By their memory its sweep's runs
+        // without stages kept what they had gathered, two thirds of those with stages gathered again.
+        SET(stages_regather, true),
         // This source's, mechanism unknown: in its sweep a layer, forward and backward, takes no less than 10, 14, 23,
         // 48 and 115 ms at tp 2 to 32 whatever model and micro-batch, where pp > 1 and nodes > 1; else 4.4 ms at tp up
-        // to 8. That is 0.31 ms a rank for each of its eight collectives beyond the 4.4 ms.
-        SET(runtime.stage_host_s_per_rank, 0.31e-3),
+        // to 8. That is 0.24 ms a rank for each of its ten collectives beyond the 4.4 ms.
+        SET(runtime.stage_host_s_per_rank, 0.24e-3),
         SET(runtime.step_fixed_s, 35e-3),       // accuracy-notes.md 2: 30 to 40 ms
         SET(loss_fp32_copies[FUSED_FUSED], 3),  // 14 B per logit, from micro-batch 1 to 2 at tp 1
         SET(loss_fp32_copies[FUSED_EAGER], 3), SET(loss_fp32_copies[FUSED_COMPILED], 3),
@@ -40,10 +44,30 @@ static const TargetVersion nanotron_0_4 = {
         SET(runtime.relative_uncertainty, 0.11)),          // of one sweep; its long tail is beyond 256 ranks
 };
 
-// Its 1F1B asserts that the first stage can run ahead of the last one (parallel/pipeline_parallel/engine.py).
+// The stage of the head by build_model's rule (models/base.py, sim/step/splits/cost.c): the one that layers have not
+// closed.
+static int head_stage(const ModelSpec *model, int pp) {
+    const double hidden = model->hidden, layer = 4 * hidden * hidden + 3 * hidden * (double)model->ffn;
+    const double all = layer * model->layers + (double)model->vocab * hidden;
+    int stage = 0;
+    for (int i = 1; i <= model->layers; i++) {
+        stage += stage < pp - 1 && layer * i > all * (stage + 1) / pp;
+    }
+    return stage;
+}
+
+// Head, cast to fp32 and loss each close a stage. Labels come to the last stage, and its log reads the loss there
+// (output_pp_rank): with the loss before it no run gets past its first step. Its 1F1B asserts that the first stage can
+// run ahead of the last one (parallel/pipeline_parallel/engine.py).
 static const char *refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int pp = plan->mesh.size[AXIS_PP];
-    (void)model;
+    const int loss_stage = pp > 1 ? head_stage(model, pp) + 2 : 0;
+    if (pp > 1 && loss_stage < pp - 1) {
+        return arena_format(arena,
+                            "%s balances stages by cost, which puts the loss on stage %d of 0 to %d and nothing on the "
+                            "last, where its labels are: use pp %d",
+                            target->name, loss_stage, pp - 1, pp / 2);
+    }
     if (pp == 1 || plan->pp_schedule != PP_1F1B || plan->grad_accum >= pp - 1) {
         return NULL;
     }
@@ -77,4 +101,8 @@ const Framework framework_nanotron = {
     .micro_batch = "micro_batch_size",
     .accumulation = "batch_accumulation_per_replica",
     .has_pipelines = true,
+    // log_throughput writes rank 0's figures behind the optimizer's step, and log_memory has reset the peak of what
+    // lives before it (helpers.py, logging.py, trainer.py): only the reserved bytes still know of the activations.
+    .logs_first_stage = true,
+    .logs_reserved = true,
 };

@@ -196,3 +196,50 @@ Test(accuracy, an_interrupted_call_says_how_far_it_came) {
                  STATUS_ENVIRONMENT);
     cr_assert_str_eq(error.message, "interrupted after 2 of 6 rows");
 }
+
+// Nanotron's last stage holds logits; its log is of the first, and of the allocator.
+Test(accuracy, memory_of_a_pipeline_is_that_of_the_stage_and_kind_that_its_framework_logs) {
+    const RunLine line = {.target = "nanotron",
+                          .recompute = "none",
+                          .pp = 2,
+                          .dp_shard = 1,
+                          .tp = 4,
+                          .micro_batch = 8,
+                          .step_time_s = 1,
+                          .peak_mem_gb = 60};
+    const Accuracy accuracy =
+        accuracy_of_text(arena_format(&arena, "%s%s", RUNS_HEADER, run_line(&arena, line)), EFFORT_SIMULATE);
+    const RunCase *run = &accuracy.cases[0];
+    Predictor predictor;
+    MemoryBreakdown first;
+    MemoryKind kind;
+    Error error = {0};
+    double measured, predicted;
+    cr_assert_eq(accuracy.scored, 1, "%s", run->skipped);
+    predictor_init(&predictor, &run->request, NULL);
+    cr_assert_eq(predict_memory_of_stage(&predictor, &run->plan, 0, &arena, &first, &error), STATUS_OK, "%s",
+                 error.message);
+    cr_assert(accuracy_memory(run, &kind, &measured, &predicted));
+    cr_expect_eq(run->prediction.memory.stage, 1, "the fullest stage decides whether it fits");
+    cr_expect_float_eq(predicted, first.peak_bytes * (1 + target_slack(run->request.target, &run->plan)), 1);
+    predictor_free(&predictor);
+}
+
+Test(accuracy, failures_are_judged_by_the_fullest_stage_as_runs_are) {
+    const RunLine line = {.target = "nanotron",
+                          .recompute = "none",
+                          .pp = 2,
+                          .dp_shard = 1,
+                          .tp = 4,
+                          .micro_batch = 8,
+                          .step_time_s = 1,
+                          .gpu_mem_gb = 80};
+    const char *text = arena_format(&arena, "%s%s", RUNS_HEADER, run_line(&arena, line));
+    const Accuracy accuracy = accuracy_of(
+        (AccuracyOptions){.runs_paths = (const char *const[]){run_text_file(&arena, folder, "runs.csv", text), NULL},
+                          .oom_paths = (const char *const[]){run_text_file(&arena, folder, "oom.csv", text), NULL},
+                          .effort = EFFORT_ESTIMATE});
+    cr_assert_eq(accuracy.oom.n, 1);
+    cr_expect_eq(accuracy.failure_cases[0].prediction.memory.stage, accuracy.cases[0].prediction.memory.stage);
+    cr_expect_eq(accuracy.failure_cases[0].prediction.fits, accuracy.cases[0].prediction.fits);
+}

@@ -551,6 +551,20 @@ Test(target_check, torchtitan_has_weight_gradients_apart_with_two_stages_on_each
     check_reason(torchtitan, &plan, "PyTorch refuses zero-bubble of compiled stages: use fused eager");
 }
 
+Test(target_check, nanotron_has_the_loss_on_the_last_stage_or_does_not_run) {
+    Error error = {0};
+    const Target *nanotron;
+    cr_assert_eq(target_find("nanotron", &nanotron, &error), STATUS_OK);
+    cr_assert_eq(model_find("llama-3.2-1b", NULL, &model, &error), STATUS_OK);
+    TrainPlan plan = staged_plan(nanotron, PP_1F1B, 1, 16);
+    plan.mesh.size[AXIS_PP] = 16;
+    check_reason(nanotron, &plan,
+                 "nanotron balances stages by cost, which puts the loss on stage 14 of 0 to 15 and nothing on the "
+                 "last, where its labels are: use pp 8");
+    plan.mesh.size[AXIS_PP] = 8;
+    check_legal(nanotron, &plan);
+}
+
 Test(target_check, dualpipev_needs_twice_as_many_micro_steps_as_stages) {
     const TrainPlan few = staged_plan(ndtune, PP_DUALPIPEV, 2, 7), enough = staged_plan(ndtune, PP_DUALPIPEV, 2, 8);
     check_reason(ndtune, &few, "pp_schedule=dualpipev needs at least 2 pp = 8 micro-steps, grad_accum is 7");

@@ -11,13 +11,11 @@ typedef struct Shape {
     Recompute recompute;
 } Shape;
 
-static StepPrograms lower(const Shape *shape, const char *name, Arena *arena) {
+static StepPrograms lower_for(const Shape *shape, const Target *target, int tp, Arena *arena) {
     Error error = {0};
     ModelSpec model;
-    const Target *target = NULL;
     StepPrograms programs;
     cr_assert_eq(model_find("tiny", arena, &model, &error), STATUS_OK, "%s", error.message);
-    cr_assert_eq(target_find(name, &target, &error), STATUS_OK, "%s", error.message);
     model.layers = 2 * shape->stages * shape->chunks;
     TrainPlan plan = {.mesh = {SIZES(1, 1, 1, 1)},
                       .seq = 64,
@@ -28,10 +26,18 @@ static StepPrograms lower(const Shape *shape, const char *name, Arena *arena) {
                       .virtual_stages = shape->chunks};
     plan.mesh.size[AXIS_PP] = shape->stages;
     plan.mesh.size[AXIS_DP_SHARD] = shape->shards;
+    plan.mesh.size[AXIS_TP] = tp;
     plan.zero = target_default_zero(target, &plan.mesh);
     plan_canonical(&plan);
     cr_assert_eq(step_lower_stages(&model, &plan, target, arena, &programs, &error), STATUS_OK, "%s", error.message);
     return programs;
+}
+
+static StepPrograms lower(const Shape *shape, const char *name, Arena *arena) {
+    Error error = {0};
+    const Target *target = NULL;
+    cr_assert_eq(target_find(name, &target, &error), STATUS_OK, "%s", error.message);
+    return lower_for(shape, target, 1, arena);
 }
 
 Test(pipeline_memory, no_two_uses_of_the_same_bytes_meet) {
@@ -70,5 +76,26 @@ Test(pipeline_memory, the_stage_that_reserves_most_decides) {
     cr_expect_eq(memory.by_stage[memory.stage], memory.reserved_bytes);
     cr_expect_gt(memory.by_stage[1], memory.by_stage[2], "more micro-steps are in flight");
     live_traces_free(&traces);
+    arena_free(&arena);
+}
+
+static double first_stage_bytes(Target target, bool regathers, int stages, Arena *arena) {
+    Error error = {0};
+    MemoryBreakdown memory;
+    target.stages_regather = regathers;
+    const Shape shape = {PP_1F1B, stages, 1, 8, 1, RECOMPUTE_NONE};
+    const StepPrograms programs = lower_for(&shape, &target, 2, arena);
+    cr_assert_eq(memory_breakdown(&programs.of[0], arena, &memory, &error), STATUS_OK, "%s", error.message);
+    return memory.peak_bytes;
+}
+
+Test(pipeline_memory, what_a_pipeline_gathers_again_is_not_held) {
+    Arena arena = {0};
+    Error error = {0};
+    const Target *nanotron = NULL;
+    cr_assert_eq(target_find("nanotron", &nanotron, &error), STATUS_OK, "%s", error.message);
+    cr_expect_lt(first_stage_bytes(*nanotron, true, 4, &arena), first_stage_bytes(*nanotron, false, 4, &arena));
+    cr_expect_eq(first_stage_bytes(*nanotron, true, 1, &arena), first_stage_bytes(*nanotron, false, 1, &arena),
+                 "without stages nothing changes");
     arena_free(&arena);
 }
