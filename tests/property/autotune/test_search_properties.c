@@ -10,9 +10,10 @@
 #include "autotune/search.h"
 #include "autotune/space.h"
 #include "tests/support/orders.h"
+#include "tests/support/rounds.h"
 #include "tests/unit/autotune/requests.h"
 
-enum { ROUNDS = 6 };
+enum { ROUNDS = SEARCH_ROUNDS(6) };
 
 // splitmix64 (Vigna): small, seedable, the same everywhere.
 static uint64_t next(uint64_t *state) {
@@ -161,7 +162,7 @@ static void check_shapes(const TuneRequest *request, const TuneResult *result, A
 
 Test(search_property, every_answer_keeps_the_promises_of_the_contract) {
     uint64_t seed = seed_begin() + 3;
-    const int rounds = rounds_of(24);
+    const int rounds = rounds_of(SEARCH_ROUNDS(24));
     for (int round = 0; round < rounds; round++) {
         Arena arena = {0};
         Error error = {0};
