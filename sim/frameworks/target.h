@@ -62,8 +62,7 @@ typedef enum {
     LAYER_RULE_COUNT
 } LayerRule;
 
-// What running a program costs beyond its tasks, explicit (DESIGN section 5); belongs to who runs it, not to the
-// program.
+// What running a program costs beyond its tasks, explicit (DESIGN section 5); is its runner's.
 typedef struct TargetRuntime {
     double host_s_per_op;          // host time to issue one operation
     double stage_host_s_per_rank;  // and per rank of a tp group for each of its collectives, where stages of a pipeline
