@@ -57,6 +57,25 @@ MESHES = [
 ]
 
 
+def fp8(recipe, *more):
+    return (1, 8, 1, 1, ["--precision", "fp8", "--fp8-recipe", recipe, "--cluster", "dgx-b200", *more])
+
+
+OF_MEGATRON = [fp8("tensorwise"), fp8("delayed", "--fp8-parameters", "on"), fp8("blockwise"),
+               fp8("mxfp8", "--fp8-parameters", "on"), fp8("nvfp4", "--fp8-parameters", "on")]
+
+# Of one format, beside those of all.
+MORE = {
+    "megatron": [*OF_MEGATRON, (1, 2, 1, 1, ["sp=4", "--target", "megatron@0.19"]),
+                 (1, 1, 2, 1, ["sp=4", "--cp-rotate", "ring", "--target", "megatron@0.19"])],
+    "megatron-bridge": OF_MEGATRON,
+    "torchtitan-python": [fp8("rowwise"), fp8("rowwise-bf16"), fp8("mxfp8"), fp8("nvfp4")],
+    "torchtitan-toml": [fp8("tensorwise"), fp8("rowwise"), fp8("rowwise-bf16"),
+                        (1, 8, 1, 1, ["--update-in-backward", "on", "--micro-batch", "16", "--recompute", "full"])],
+    "axolotl": [(1, 8, 1, 1, ["--mlp-tiles", "4"])],
+}
+
+
 def module_of(path):
     spec = importlib.util.spec_from_file_location("exported", path)
     module = importlib.util.module_from_spec(spec)
@@ -239,6 +258,7 @@ def read_axolotl(path, text):
     told = {"mesh": mesh, "micro_batch": cfg.micro_batch_size, "accumulation": cfg.gradient_accumulation_steps}
     told["batch"] = cfg.micro_batch_size * cfg.gradient_accumulation_steps * world // (mesh[2] * mesh[3])
     told["rotate"] = str(cfg.ring_attn_func.value) if cfg.ring_attn_func and mesh[2] > 1 else None
+    told["tiles"] = cfg.tiled_mlp_num_shards if cfg.tiled_mlp else None
     targets = "all-linear" if cfg.lora_target_linear else cfg.lora_target_modules
     told["adapter"] = cfg.adapter and {"rank": cfg.lora_r, "alpha": cfg.lora_alpha, "targets": targets,
                                        "bits": 4 if cfg.load_in_4bit else 16}
@@ -258,16 +278,22 @@ def read_torchtitan_toml(path, text):
     told = {"mesh": [dims.dp_replicate, dims.dp_shard, dims.cp, dims.tp], "micro_batch": training.local_batch_size}
     told["batch"] = training.global_batch_size
     told["accumulation"] = training.global_batch_size // (training.local_batch_size * dims.dp_replicate * dims.dp_shard)
+    on = "quantize.linear.float8" in config.model.converters
+    told["fp8"] = on and [config.quantize.linear.float8.recipe_name or "tensorwise", False] or None
+    told["in_backward"] = config.optimizer.early_step_in_backward
     return told
 
 
 def read_torchtitan_python(path, text):
-    """The recipe as torchtitan itself loads it: its model is built, without memory."""
+    """The recipe as torchtitan itself loads it: its model is built, without memory. Converters to fp8 see a GPU."""
     import torch
+    from torchtitan.components.quantization import float8, mx, nvfp4
     from torchtitan.components.lora import LoRAConverter  # noqa: F401
     from torchtitan.distributed.activation_checkpoint import FullAC
     from torchtitan.models.common.linear import Linear
 
+    for module in (float8, mx, nvfp4):
+        module.has_cuda_capability = lambda *_: True
     config = module_of(path).train()
     model = config.model_spec.model
     model.update_from_config(config=config)
@@ -282,10 +308,22 @@ def read_torchtitan_python(path, text):
             "reshard": p.fsdp_reshard_after_forward,
             "recompute": "full" if isinstance(recompute, FullAC.Config) else recompute and "selective",
             "trained": sum(one.numel() for one in parameters if one.requires_grad)}
+    told["fp8"] = titan_fp8([one for _, one, *_ in model.traverse(Linear.Config)])
     layers = sorted({name for name, _ in lora})
     told["adapter"] = lora and {"rank": lora[0][1].rank, "alpha": lora[0][1].alpha, "bits": 16,
                                 "targets": "all-linear" if len(layers) == 5 else layers}
     return told
+
+
+def titan_fp8(linears):
+    """Of what class the layers' linears are, one of them is: torchao's recipe, and that parameters are not kept in fp8."""
+    kinds = {type(one).__qualname__.split(".")[0]: one for one in linears}
+    if "Float8Linear" in kinds:
+        recipe = kinds["Float8Linear"]._torchao_config
+        half = recipe.cast_config_grad_output_for_grad_weight.scaling_type.name == "DISABLED"
+        return ["rowwise_with_gw_hp" if half else "rowwise", False]
+    found = [word for name, word in (("MXFP8Linear", "mxfp8"), ("NVFP4Linear", "nvfp4")) if name in kinds]
+    return [found[0], False] if found else None
 
 
 def megatron_flags(path, world):
@@ -312,9 +350,21 @@ def read_megatron(path, text):
     instances = args.num_distributed_optimizer_instances
     steps = ConstantNumMicroBatchesCalculator(args.global_batch_size, args.micro_batch_size, dp, False, 0)
     # Without the sharded optimizer all data-parallel ranks are alike: the file cannot tell replicas from shards.
+    # a2a is over all of the group, a2a+p2p over the first of its hierarchical sizes.
+    how = args.cp_comm_type[0]
+    sp = {"a2a": cp, "a2a+p2p": (args.hierarchical_context_parallel_sizes or [1])[0]}.get(how, 1)
+    cp //= sp
     mesh = [instances, dp // instances, cp, tp] if args.use_distributed_optimizer else [None, dp, cp, tp]
-    return {"mesh": mesh, "micro_batch": args.micro_batch_size, "accumulation": steps.get(),
-            "batch": args.global_batch_size, "zero": int(args.use_distributed_optimizer)}
+    told = {"mesh": mesh, "micro_batch": args.micro_batch_size, "accumulation": steps.get(),
+            "batch": args.global_batch_size, "zero": int(args.use_distributed_optimizer), "sp": sp,
+            "fp8": fp8_words(args.fp8, args.fp8_recipe, args.fp4, args.fp8_param_gather, args.fp4_param_gather)}
+    assert args.reuse_grad_buf_for_mxfp8_param_ag == (told["fp8"] == ["mxfp8", True]), told
+    return told
+
+
+def fp8_words(format, recipe, four_bits, gathers, gathers_four):
+    """Megatron-core's recipe, and whether parameters are kept in it."""
+    return ["nvfp4", bool(gathers_four)] if four_bits else format and [recipe, bool(gathers)]
 
 
 class AnyClass(type):
@@ -373,6 +423,9 @@ def read_megatron_bridge(path, text):
     told = {"mesh": [instances, dp // instances, cp, tp] if sharded else [None, dp, cp, tp], "micro_batch": micro,
             "accumulation": steps.get(), "batch": cfg.train.global_batch_size, "zero": int(sharded),
             "reduce": "torch.float32" if cfg.mixed_precision.grad_reduce_in_fp32 else "torch.bfloat16"}
+    mixed = cfg.mixed_precision
+    mixed.finalize()
+    told["fp8"] = fp8_words(mixed.fp8, mixed.fp8_recipe, mixed.fp4, mixed.fp8_param, mixed.fp4_param)
     peft = getattr(cfg, "peft", None)
     told["adapter"] = peft and {"rank": peft.dim, "alpha": peft.alpha, "bits": 16,
                                 "targets": "all-linear" if len(peft.target_modules) == 4 else peft.target_modules}
@@ -464,9 +517,13 @@ def export(ndtune, name, mesh, options, path, data):
     axes = ",".join(f"{axis}={size}" for axis, size in zip(("dp_replicate", "dp_shard", "cp", "tp"), mesh))
     axes = ",".join([axes, *(word for word in options if word.startswith("sp="))])
     options = [word for word in options if not word.startswith("sp=")]
-    words = [ndtune, "export", "--as", name, "--mesh", axes, "--global-batch", str(BATCH), "--out", str(path), "--cluster",
-             "dgx-h200", "--seq", "2048", *options, *([] if "--model" in options else ["--model", MODEL])]
+    usual = {"--cluster": "dgx-h200", "--model": MODEL}
+    words = [ndtune, "export", "--as", name, "--mesh", axes, "--global-batch", str(BATCH), "--out", str(path), "--seq", "2048",
+             *options, *(word for key, value in usual.items() if key not in options for word in (key, value))]
     return subprocess.run(words, capture_output=True, text=True, env=dict(os.environ, XDG_DATA_HOME=data))
+
+
+FP8_NAMES = {"rowwise_with_gw_hp": "rowwise-bf16"}
 
 
 def check(told, mesh, options):
@@ -504,6 +561,14 @@ def check(told, mesh, options):
         targets = ["q_proj", "v_proj"] if "query-value" in options else "all-linear"
         asked = {"rank": rank, "alpha": 2 * rank, "targets": targets, "bits": 4 if "qlora" in options else 16}
         assert adapter == asked, f"{adapter} is not {asked}"
+    if "fp8" in told:
+        recipe = options[options.index("--fp8-recipe") + 1] if "--fp8-recipe" in options else None
+        seen = told["fp8"] and [FP8_NAMES.get(told["fp8"][0], told["fp8"][0]), told["fp8"][1]]
+        assert seen == (recipe and [recipe, "--fp8-parameters" in options]), told
+    if "tiles" in told:
+        assert told["tiles"] == (int(options[options.index("--mlp-tiles") + 1]) if "--mlp-tiles" in options else None), told
+    if "in_backward" in told:
+        assert told["in_backward"] == ("--update-in-backward" in options), told
     if told.get("rotate"):
         ring = "ring" in options
         assert told["rotate"] in (("alltoall", "batch_ring") if ring else ("allgather", "varlen_llama3")), told
@@ -524,7 +589,7 @@ def check_format(name, ndtune, more):
     reader, packages = READERS[name]
     row = {"versions": versions_of(packages, more), "read": [], "refused": []}
     with tempfile.TemporaryDirectory() as folder:
-        for *mesh, options in MESHES:
+        for *mesh, options in MESHES + MORE.get(name, []):
             if name == "torchtitan-python" and "--model" in options:
                 continue  # a model that its registry does not have
             path = Path(folder) / f"file{len(row['read'])}{'.py' if any(word in name for word in ('python', 'trainer', 'trl', 'bridge')) else ''}"

@@ -12,17 +12,17 @@ static bool knows_experts(const ModelSpec *model) {
     return model->run_count == 0 && (strcmp(type, "mixtral") == 0 || strcmp(type, "qwen3_moe") == 0);
 }
 
+// Its words are the plan's, with another stroke: core_attn.
 void megatron_modules(const ConfigJob *job, const char *first, const char *next, FILE *out) {
-    static const struct {
-        unsigned module;
-        const char *word;
-    } words[] = {
-        {RECOMPUTE_CORE_ATTENTION, "core_attn"},  {RECOMPUTE_NORMS, "layernorm"},       {RECOMPUTE_MLP, "mlp"},
-        {RECOMPUTE_EXPERT_ACTIVATION, "moe_act"}, {RECOMPUTE_LATENT_UP, "mla_up_proj"}, {RECOMPUTE_EXPERTS, "moe"}};
     const unsigned modules = target_recompute_modules(job->target, job->plan);
-    for (size_t i = 0, written = 0; i < sizeof words / sizeof *words; i++) {
-        if (modules & words[i].module) {
-            fprintf(out, written++ == 0 ? first : next, words[i].word);
+    int written = 0;
+    for (unsigned bit = 1; bit < RECOMPUTE_MODULE_SETS; bit <<= 1) {
+        if (modules & bit) {
+            char *word = arena_text(job->arena, recompute_module_names[bit]);
+            for (char *at = word; (at = strchr(at, '-'));) {
+                *at = '_';
+            }
+            fprintf(out, written++ == 0 ? first : next, word);
         }
     }
 }

@@ -112,7 +112,8 @@ static void check_plausible(const ClusterProfile *profile) {
         const GemmRate *rate = &accelerator->gemm[dtype];
         cr_assert_leq(rate->sustained_flop_per_s, rate->burst_flop_per_s);
         cr_assert_leq(rate->burst_flop_per_s, 1.3 * rate->peak_flop_per_s);  // clocks above the specification
-        // AMD's fp8 (0.37) and L40S's (0.43) are the lowest published shares, of nvfp4 B300's (0.32).
+        // AMD's fp8 (0.37) and L40S's (0.43) are the lowest published shares. Of nvfp4 they are B300's (0.32, kernels
+        // of 4 ms and more) and GB300's (0.34), whose peaks are three times their fp8's, not twice as B200's (0.42).
         const double least = dtype == DTYPE_NVFP4 ? 0.3 : 0.35;
         cr_assert(rate->peak_flop_per_s == 0.0 || rate->sustained_flop_per_s > least * rate->peak_flop_per_s, "%s %s",
                   profile->name, dtype_name((Dtype)dtype));
@@ -130,6 +131,21 @@ static void check_plausible(const ClusterProfile *profile) {
 
 Test(cluster, numbers_are_plausible_against_each_other) {
     for_every_profile(check_plausible);
+}
+
+// Of operands in 4 bits and in 8, both with scales of blocks: faster, by less than the datasheets' peaks are.
+static void check_four_bits(const ClusterProfile *profile) {
+    const GemmRate *four = &profile->accelerator.gemm[DTYPE_NVFP4];
+    const GemmRate *eight = &profile->accelerator.gemm[DTYPE_FP8_BLOCK];
+    if (four->peak_flop_per_s > 0 && eight->peak_flop_per_s > 0) {
+        const double faster = four->sustained_flop_per_s / eight->sustained_flop_per_s;
+        cr_expect_gt(faster, 1.3, "%s: %.2f", profile->name, faster);
+        cr_expect_lt(faster, four->peak_flop_per_s / eight->peak_flop_per_s, "%s: %.2f", profile->name, faster);
+    }
+}
+
+Test(cluster, products_in_4_bits_outrun_those_in_8_by_less_than_their_peaks) {
+    for_every_profile(check_four_bits);
 }
 
 Test(cluster, published_figures_of_the_dgx_h100) {
