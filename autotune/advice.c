@@ -186,12 +186,12 @@ static Status predict_own(Adviser *adviser, Error *error) {
     AdviceReport *report = adviser->report;
     const TuneRequest *request = adviser->predictor.request;
     const TrainPlan plan = report->own.plan;
-    report->legal = !prune(request, &plan, NULL, adviser->arena, &report->reason);
+    report->legal = !prune_given(request, &plan, NULL, adviser->arena, &report->reason);
     if (!report->legal) {
         return STATUS_OK;
     }
     TRY(predict_plan(&adviser->predictor, &plan, false, adviser->arena, &report->own, error));
-    prune(request, &plan, &report->own.memory, adviser->arena, &report->reason);
+    prune_given(request, &plan, &report->own.memory, adviser->arena, &report->reason);
     return STATUS_OK;
 }
 

@@ -205,3 +205,10 @@ const PruneRule *prune(const TuneRequest *request, const TrainPlan *plan, const 
     }
     return NULL;
 }
+
+const PruneRule *prune_given(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
+                             Arena *arena, const char **reason) {
+    TuneRequest given = *request;
+    given.without |= 1u << SHORTCUT_STAGES;
+    return prune(&given, plan, memory, arena, reason);
+}

@@ -33,6 +33,7 @@ typedef enum {
     SHORTCUT_ROOM,        // the same plan that needs memory in place of time fits with room to spare
     SHORTCUT_OUTDONE,     // another value of a choice is no slower and needs no more memory (target_outdoing)
     SHORTCUT_STAGES,      // rules of prune.c: a pipeline with too few micro-steps, or whose chunks are uneven
+    SHORTCUT_RINGS,       // half as many ranks on a sequence are far behind the best (search_rings.c)
     SHORTCUT_COUNT
 } SearchShortcut;
 

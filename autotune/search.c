@@ -159,7 +159,8 @@ static void take_best(const TuneResult *result, const Mesh *reference, SearchBes
 Status search_best(const TuneRequest *request, Analytic *analytic, const Mesh *reference, Arena *arena,
                    SearchBest *best, Error *error) {
     TuneResult result;
-    Search search = {.request = request, .arena = arena, .result = &result, .analytic = analytic};
+    Search search = {
+        .request = request, .arena = arena, .result = &result, .analytic = analytic, .reference = reference};
     const bool by_estimate = request->handicap_count == 0 && request->objective != OBJECTIVE_MEMORY;
     *best = (SearchBest){0};
     search_begin(&search, NULL);

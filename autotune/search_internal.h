@@ -35,6 +35,8 @@ typedef struct PartialPlan {
     (PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_RECOMPUTE_UNIT) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |                      \
      PLAN_BIT(PLAN_RECOMPUTE_EVERY) | PLAN_BIT(PLAN_RECOMPUTE_MODULES))
 
+typedef struct RingGroup RingGroup;  // search_rings.c
+
 enum { PARTIAL_PER_SHAPE = 2 };  // as many as are simulated of a shape in any case (search_settle.c)
 
 typedef struct Search {
@@ -46,14 +48,18 @@ typedef struct Search {
     SearchWorker workers[PARALLEL_MAX_WORKERS];
     int worker_count;
     Space space;
-    Estimate *estimates;   // one per candidate
-    PartialPlan *partial;  // PARTIAL_PER_SHAPE of each shape, as many as partial_count, best first
-    int *partial_count;    // by shape
-    Candidate **order;     // by shape, most promising first
-    int *first_of_shape;   // into space.candidates and into order; mesh_count + 1 entries
-    int *shape_order;      // shapes by their best estimate
-    double best_estimate;  // tokens per second of the best that seems to fit with room, or else to fit
-    Analytic *analytic;    // the caller's, for the only worker; NULL = each has its own
+    Estimate *estimates;    // one per candidate
+    PartialPlan *partial;   // PARTIAL_PER_SHAPE of each shape, as many as partial_count, best first
+    int *partial_count;     // by shape
+    Candidate **order;      // by shape, most promising first
+    int *first_of_shape;    // into space.candidates and into order; mesh_count + 1 entries
+    int *shape_order;       // shapes by their best estimate
+    double best_estimate;   // tokens per second of the best that seems to fit with room, or else to fit
+    Analytic *analytic;     // the caller's, for the only worker; NULL = each has its own
+    const Mesh *reference;  // a shape that is asked for whatever the others are; or NULL
+    RingGroup *rings;
+    int ring_count;
+    size_t ring_capacity;
 } Search;
 
 static inline bool search_takes(const TuneRequest *request, SearchShortcut shortcut) {
@@ -68,6 +74,11 @@ void search_note(const Search *search, SearchWorker *worker, const Candidate *ca
 
 // Prunes and estimates every candidate.
 Status search_screen(Search *search, Error *error);
+
+// Why a shape is not screened: a shorter ring is far behind; or NULL. Of a wave that is screened before the next one.
+const char *search_ring_outdone(const Search *search, SearchWorker *worker, int shape);
+int search_ring_wave(const Mesh *mesh);
+void search_note_ring(Search *search, int shape);
 
 // Finds the plans of a screened shape that recompute the fewest layers that fit; joins all of them to the space.
 Status search_partial_shape(const Search *search, SearchWorker *worker, int shape, Error *error);

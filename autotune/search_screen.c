@@ -158,10 +158,10 @@ static Status needs_no_thrift(const Search *search, SearchWorker *worker, const 
 }
 
 // It may have been estimated, as the thriftiest choice.
-static void reject_sparing(SearchWorker *worker, Candidate *candidate, const Spender *spender) {
+static void reject(SearchWorker *worker, Candidate *candidate, const char *rule, const char *reason) {
     candidate->state = CANDIDATE_REJECTED;
-    candidate->rule = spender->rule;
-    candidate->reason = spender->reason;
+    candidate->rule = rule;
+    candidate->reason = reason;
     worker->counts.pruned++;
 }
 
@@ -237,7 +237,10 @@ static void reject_thirstier(SearchWorker *worker, Candidate *candidate, const C
 static Status screen_shape(const Search *search, SearchWorker *worker, int shape, Error *error) {
     ByChoices too_large = {0};  // the smallest micro-batch that was too large for memory
     ByChoices far = {0}, spending[SPENDERS] = {0};
-    TRY(screen_thriftiest(search, worker, shape, &far, error));
+    const char *outdone = search_ring_outdone(search, worker, shape);
+    if (!outdone) {
+        TRY(screen_thriftiest(search, worker, shape, &far, error));
+    }
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         Candidate *candidate = &search->space.candidates[i];
         candidate->content_hash = predictor_content_hash(&worker->predictor, &candidate->plan);
@@ -247,9 +250,13 @@ static Status screen_shape(const Search *search, SearchWorker *worker, int shape
             worker->counts.pruned++;
             continue;
         }
+        if (outdone) {
+            reject(worker, candidate, "rings", outdone);
+            continue;
+        }
         const Spender *spender = spared(search, worker, spending, candidate);
         if (spender) {
-            reject_sparing(worker, candidate, spender);
+            reject(worker, candidate, spender->rule, spender->reason);
             continue;
         }
         const Candidate *thriftiest = *slot_of(worker, &far, &candidate->plan, THRIFT);
@@ -269,16 +276,17 @@ static Status screen_shape(const Search *search, SearchWorker *worker, int shape
             *smaller = candidate;
         }
     }
-    return search_partial_shape(search, worker, shape, error);
+    return outdone ? STATUS_OK : search_partial_shape(search, worker, shape, error);
 }
 
-// Shapes of equal (tp, cp), one after another.
+// Shapes of equal (tp, cp), one after another; the pieces of a wave (search_rings.c) too.
 typedef struct ScreenPieces {
     Search *search;
-    int *shapes;  // in the order of their pieces
-    int *first;   // into shapes; count + 1 entries
-    int count;
+    int *shapes;       // in the order of their pieces
+    int *first;        // into shapes; count + 1 entries
+    int count, begin;  // of what is done: its first one
     Status (*do_shape)(const Search *search, SearchWorker *worker, int shape, Error *error);
+    const char *label;
 } ScreenPieces;
 
 static bool same_inner(const Mesh *a, const Mesh *b) {
@@ -286,35 +294,38 @@ static bool same_inner(const Mesh *a, const Mesh *b) {
            a->size[AXIS_SP] == b->size[AXIS_SP] && a->size[AXIS_EP] == b->size[AXIS_EP];
 }
 
-static void cut_pieces(Search *search, ScreenPieces *pieces) {
-    const Space *space = &search->space;
-    pieces->search = search;
-    pieces->shapes = ARENA_ARRAY(search->arena, int, space->mesh_count);
-    pieces->first = ARENA_ARRAY(search->arena, int, space->mesh_count + 1);
-    bool *taken = ARENA_ARRAY(search->arena, bool, space->mesh_count);
-    int placed = 0;
+static void cut_wave(ScreenPieces *pieces, int wave, bool *taken) {
+    const Space *space = &pieces->search->space;
+    int placed = pieces->first[pieces->count];
     for (int shape = 0; shape < space->mesh_count; shape++) {
-        if (taken[shape]) {
+        if (taken[shape] || search_ring_wave(&space->meshes[shape]) != wave) {
             continue;
         }
-        pieces->first[pieces->count++] = placed;
         for (int other = shape; other < space->mesh_count; other++) {
             if (!taken[other] && same_inner(&space->meshes[shape], &space->meshes[other])) {
                 taken[other] = true;
                 pieces->shapes[placed++] = other;
             }
         }
+        pieces->first[++pieces->count] = placed;
     }
-    pieces->first[pieces->count] = placed;
 }
 
 static Status do_piece(void *context, int worker, int index, Error *error) {
     const ScreenPieces *pieces = context;
     Search *search = pieces->search;
-    for (int i = pieces->first[index]; i < pieces->first[index + 1]; i++) {
+    const int piece = pieces->begin + index;
+    for (int i = pieces->first[piece]; i < pieces->first[piece + 1]; i++) {
         TRY(pieces->do_shape(search, &search->workers[worker], pieces->shapes[i], error));
     }
     return STATUS_OK;
+}
+
+static Status do_pieces(ScreenPieces *pieces, Error *error) {
+    const Search *search = pieces->search;
+    const ParallelWork work = {search->worker_count, pieces->count - pieces->begin, do_piece, pieces, search->progress,
+                               pieces->label};
+    return parallel_run(&work, error);
 }
 
 static void find_best_estimate(Search *search) {
@@ -335,19 +346,37 @@ static void find_shapes(Search *search) {
     search->first_of_shape[space->mesh_count] = space->candidate_count;
 }
 
+static Status screen_waves(Search *search, ScreenPieces *pieces, Error *error) {
+    const int shapes = search->space.mesh_count;
+    bool *taken = ARENA_ARRAY(search->arena, bool, shapes);
+    for (int wave = 0; pieces->first[pieces->count] < shapes; wave++) {
+        pieces->begin = pieces->count;
+        cut_wave(pieces, wave, taken);
+        TRY(do_pieces(pieces, error));
+        for (int i = pieces->first[pieces->begin]; i < pieces->first[pieces->count]; i++) {
+            search_note_ring(search, pieces->shapes[i]);
+        }
+        find_best_estimate(search);
+    }
+    return STATUS_OK;
+}
+
 Status search_screen(Search *search, Error *error) {
+    const int shapes = search->space.mesh_count;
     find_shapes(search);
-    search->partial = ARENA_UNCLEARED(search->arena, PartialPlan, PARTIAL_PER_SHAPE * search->space.mesh_count);
-    search->partial_count = ARENA_ARRAY(search->arena, int, search->space.mesh_count);
-    ScreenPieces pieces = {.do_shape = screen_shape};
-    cut_pieces(search, &pieces);
-    ParallelWork work = {search->worker_count, pieces.count, do_piece, &pieces, search->progress, "screening shapes"};
-    TRY(parallel_run(&work, error));
-    find_best_estimate(search);
+    search->partial = ARENA_UNCLEARED(search->arena, PartialPlan, PARTIAL_PER_SHAPE * shapes);
+    search->partial_count = ARENA_ARRAY(search->arena, int, shapes);
+    ScreenPieces pieces = {.search = search,
+                           .shapes = ARENA_ARRAY(search->arena, int, shapes),
+                           .first = ARENA_ARRAY(search->arena, int, shapes + 1),
+                           .do_shape = screen_shape,
+                           .label = "screening shapes"};
+    TRY(screen_waves(search, &pieces, error));
     if (search_tries_modules(search->request)) {
+        pieces.begin = 0;
         pieces.do_shape = search_modules_shape;
-        work.label = "recomputing modules";
-        TRY(parallel_run(&work, error));
+        pieces.label = "recomputing modules";
+        TRY(do_pieces(&pieces, error));
         find_best_estimate(search);
     }
     search_partial_join(search);

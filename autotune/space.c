@@ -130,10 +130,13 @@ static void add_choices(SpaceBuilder *builder, int shape, TrainPlan plan, int pl
     }
 }
 
+// Where a layer is missing at each end, embedding and head are there in its place: by the target's rule, or, of
+// chunks as even as can be, on the last two ones.
 bool space_cuts_evenly(const TuneRequest *request, const TrainPlan *plan, int chunks) {
     const int parts = mesh_stages(&plan->mesh) * chunks, layers = request->model.layers;
-    const bool edges = request->target->layer_rule == LAYERS_EDGES_IF_UNEVEN && (layers + 2) % parts == 0;
-    return layers % parts == 0 || edges;
+    const LayerRule rule = request->target->layer_rule;
+    const bool ends = rule == LAYERS_EDGES_IF_UNEVEN || rule == LAYERS_EVEN;
+    return layers % parts == 0 || (ends && (layers + 2) % parts == 0);
 }
 
 // Accumulation steps for this micro-batch; 0 = the micro-batch is not a choice of this shape.

@@ -137,10 +137,10 @@ Status config_file_predict(Cli *cli, Store *store, const ConfigFile *file, Predi
                            const char **reason, Error *error) {
     *own = (Prediction){.plan = file->plan};
     *reason = file->import.refusal;
-    *legal = !*reason && !prune(&file->request, &file->plan, NULL, &cli->arena, reason);
+    *legal = !*reason && !prune_given(&file->request, &file->plan, NULL, &cli->arena, reason);
     if (*legal) {
         TRY(cli_predict_in(cli, store, &file->request, &file->plan, own, error));
-        prune(&file->request, &file->plan, &own->memory, &cli->arena, reason);
+        prune_given(&file->request, &file->plan, &own->memory, &cli->arena, reason);
     }
     return STATUS_OK;
 }

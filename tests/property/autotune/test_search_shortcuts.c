@@ -354,6 +354,24 @@ Test(search_shortcuts, no_ring_that_is_cut_finer_than_an_attention_tile_is_the_b
     cr_assert_gt(worst.more_entries, 0, "no shape was cut so fine: nothing was compared");
 }
 
+// Long sequences over many ranks, of which pipelines need fewer.
+static TuneRequest ring_request(Arena *arena, uint64_t *seed) {
+    TuneRequest request = request_for(arena, 64, pick(seed, 2) ? "llama-3-8b" : "7b", "dgx-h100", "megatron");
+    request.seq = 8192 << pick(seed, 2);
+    request.global_batch = (int64_t)32 << pick(seed, 2);
+    request.micro_batch = 1;
+    request.effort = EFFORT_ESTIMATE;
+    request.threads = 1;
+    return request;
+}
+
+Test(search_shortcuts, no_ring_longer_than_one_that_is_far_behind_is_the_best) {
+    uint64_t seed = seed_begin() + 10;
+    const Worst worst = worst_of(SHORTCUT_RINGS, ring_request, ROUNDS / 10, &seed);
+    check_worst(&worst, "longer than a ring far behind", 0);
+    cr_assert_gt(worst.more_entries, 0, "no ring was left out: nothing was compared");
+}
+
 // How much faster the best plan of any shape is where all plans of all shapes are simulated.
 Test(search_shortcuts, an_exhaustive_search_finds_no_plan_that_is_faster_than_the_margin_lets_pass) {
     uint64_t seed = seed_begin() + 1;

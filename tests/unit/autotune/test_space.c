@@ -106,3 +106,11 @@ Test(space, a_target_without_all_gather_is_offered_the_ring_only) {
         cr_assert_eq(space.candidates[i].plan.cp_rotate, CP_ROTATE_RING);
     }
 }
+
+Test(space, chunks_that_lack_a_layer_at_each_end_are_even) {
+    request = request_for(&arena, 512, "405b", "dgx-h100", "torchtitan");  // 126 layers
+    TrainPlan plan = {.mesh = mesh_of_one()};
+    plan.mesh.size[AXIS_PP] = 8;
+    cr_expect(space_cuts_evenly(&request, &plan, 2), "16 chunks: embedding and head are with the last two");
+    cr_expect_not(space_cuts_evenly(&request, &plan, 3), "24 chunks");
+}
