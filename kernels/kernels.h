@@ -78,6 +78,13 @@ typedef struct KernelRope {
 } KernelRope;
 void kernel_rope(int64_t rows, const KernelRope *shape, const int32_t *position, float *x);
 
+// dim 0: values are as wide as keys and lie as these do. Else they have dim elements, in rows and heads so far apart; o
+// and d_o have heads of dim elements, and so has dv, in rows gradient_stride apart.
+typedef struct KernelValues {
+    int dim;
+    int64_t stride, apart, gradient_stride;
+} KernelValues;
+
 // One causal attention block of one sequence: queries at global positions q_first .. q_first+queries-1, keys likewise.
 // Grouped-query: query head h uses key head h / (heads/kv_heads). Strides are elements per token row. Scale
 // 1/sqrt(head_dim). merge false: o, lse are written. merge true: (o, lse) hold another block's result and become that
@@ -95,6 +102,7 @@ typedef struct KernelAttention {
     int alibi_heads;  // of the whole model, of which alibi_first is head 0 here; 0 = no ALiBi
     int alibi_first;
     int64_t window;  // 0 = all
+    KernelValues values;
 } KernelAttention;
 void kernel_attention(const KernelAttention *shape, const float *q, const float *k, const float *v, float *o,
                       float *lse, bool merge);
@@ -142,14 +150,31 @@ enum { KERNEL_MAX_EXPERTS = 1024 };
 // Each row visits `active` of the experts: those of its largest logits, of equal ones the lower expert. Its weights are
 // their softmax, or what a softmax over all experts has for them (unscaled). counts[experts] are rows that come to
 // each; places[rows * active] are where these lie when they are in the order of the experts, of one in the rows' order.
+// sigmoid (DeepSeek-V3, section 2.1.2): scores are sigmoids; chosen are the largest scores + correction[experts] (may
+// be NULL) among experts of the active_groups of `groups` equal groups whose two largest add up to most (groups 0: of
+// all experts); weights are `factor` times the scores over their sum, or times the scores themselves (unscaled).
 typedef struct KernelRoute {
     int64_t rows;
     int experts, active;
     bool unscaled;
+    bool sigmoid;
+    int groups, active_groups;
+    float factor;  // sigmoid only
+    const float *correction;
 } KernelRoute;
 void kernel_route(const KernelRoute *shape, const float *logits, float *weights, int32_t *places, int32_t *counts);
 void kernel_route_backward(const KernelRoute *shape, const float *logits, const float *weights, const int32_t *places,
                            const int32_t *counts, const float *dweights, float *dlogits);
+
+// A loss that spreads a sequence's tokens (DeepSeek-V3, section 2.1.2; transformers' load_balancing_loss_func of one
+// sequence): the sum over experts of visits[expert] times the mean of its probability, a softmax of the logits, or
+// scores over their sum. counts and places are of kernel_route; visits[rows / sequence][experts] of `sequence` rows
+// each.
+void kernel_count_visits(const KernelRoute *shape, int64_t sequence, const int32_t *places, const int32_t *counts,
+                         float *visits);
+// dlogits += factor times the gradient of visits . probability, row by row.
+void kernel_balance_backward(const KernelRoute *shape, int64_t sequence, float factor, const float *visits,
+                             const float *logits, float *dlogits);
 
 typedef struct KernelSpread {
     int64_t rows, cols;

@@ -9,15 +9,29 @@ static int window_of(const TaskCall *call) {
     return model_layer_slides(&program->model, layer) ? program->model.window : 0;
 }
 
+static Heads heads_of(const TaskCall *call) {
+    const Task *task = call->task;
+    const LatentAttention *latent = &call->program->model.latent;
+    if (latent->kv_rank == 0) {
+        return (Heads){
+            task->head_dim, task->kv_heads, {task->head_dim, task->kv_stride, task->head_dim, task->kv_stride}};
+    }
+    const int64_t heads = task->heads, value = latent->value;
+    const int64_t apart = call->program->model.head_dim - latent->rope + value;  // what wkv makes for a head
+    return (Heads){call->program->model.head_dim, task->heads, {latent->value, heads * apart, apart, heads * value}};
+}
+
 Blocks attention_blocks(const TaskCall *call) {
     const Task *task = call->task;
     const int owner = step_ring_owner(call->program, task->ring_step, call->at);
+    const Heads heads = heads_of(call);
     return (Blocks){.call = call,
                     .query = step_chunks(call->program, call->at->at[AXIS_CP]),
                     .key = step_chunks(call->program, owner),
                     .local = task->rows / task->sequences,
                     .window = window_of(call),
-                    .o_stride = (int64_t)task->heads * task->head_dim};
+                    .o_stride = (int64_t)task->heads * heads.values.dim,
+                    .heads = heads};
 }
 
 bool attention_visible(const Blocks *blocks, int query, int key) {
@@ -40,15 +54,16 @@ Pair attention_pair(const Blocks *blocks, int sequence, int query, int key) {
                             .q_first = blocks->query.start[query],
                             .k_first = blocks->key.start[key],
                             .heads = task->heads,
-                            .kv_heads = task->kv_heads,
-                            .head_dim = task->head_dim,
+                            .kv_heads = blocks->heads.kv,
+                            .head_dim = blocks->heads.dim,
                             .q_stride = task->stride,
                             .kv_stride = task->kv_stride,
                             .o_stride = blocks->o_stride,
                             .lse_stride = blocks->local,
                             .alibi_heads = task->alibi ? blocks->call->program->model.heads : 0,
                             .alibi_first = first_head(blocks->call),
-                            .window = blocks->window},
+                            .window = blocks->window,
+                            .values = blocks->heads.values},
                   .q_row = sequence * blocks->local + in_sequence,
                   .k_row = sequence * blocks->local + (int64_t)key * blocks->key.length,
                   .lse_at = (int64_t)sequence * task->heads * blocks->local + in_sequence};

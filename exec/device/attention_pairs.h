@@ -5,12 +5,19 @@
 
 #include "exec/device/task_call.h"
 
+// Of a rank; of latent attention the task's figures are means, for prices.
+typedef struct Heads {
+    int dim, kv;
+    KernelValues values;
+} Heads;
+
 typedef struct Blocks {
     const TaskCall *call;
     SequenceChunks query, key;
     int64_t local;  // rows of one sequence
     int64_t o_stride;
     int window;  // tokens that the layer looks back; 0 = all
+    Heads heads;
 } Blocks;
 
 typedef struct Pair {

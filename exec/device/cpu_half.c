@@ -22,7 +22,8 @@ struct CpuHalf {
 // Bit i: operand i is taken as it is.
 static uint32_t taken_as_is(const TaskCall *call) {
     switch (call->task->kind) {
-    case TASK_COPY:
+    case TASK_COPY:  // keys of latent attention are put together in fp32
+        return call->task->operand_count > AT_KEYS_SHARED ? 0 : ~UINT32_C(0);
     case TASK_UNPACK:
     case TASK_ACCUMULATE:
     case TASK_ZERO:

@@ -34,8 +34,8 @@ void cpu_attention(const TaskCall *call) {
                 }
                 const Pair at = attention_pair(&blocks, s, i, j);
                 kernel_attention(&at.shape, q + at.q_row * at.shape.q_stride, k + at.k_row * at.shape.kv_stride,
-                                 v + at.k_row * at.shape.kv_stride, o + at.q_row * at.shape.o_stride, lse + at.lse_at,
-                                 merge);
+                                 v + at.k_row * at.shape.values.stride, o + at.q_row * at.shape.o_stride,
+                                 lse + at.lse_at, merge);
                 merge = true;
             }
         }
@@ -53,13 +53,15 @@ static void zero_rows(int64_t rows, int64_t cols, int64_t stride, float *x) {
 static void backward_begin(const Blocks *blocks) {
     const TaskCall *call = blocks->call;
     const Task *task = call->task;
-    const int64_t kv_width = (int64_t)task->kv_heads * task->head_dim;
-    zero_rows(task->rows, kv_width, task->kv_stride, call_floats(call, AT_ATTENTION_BACKWARD_DK));
-    zero_rows(task->rows, kv_width, task->kv_stride, call_floats(call, AT_ATTENTION_BACKWARD_DV));
+    const Heads *heads = &blocks->heads;
+    zero_rows(task->rows, (int64_t)heads->kv * heads->dim, task->kv_stride,
+              call_floats(call, AT_ATTENTION_BACKWARD_DK));
+    zero_rows(task->rows, (int64_t)heads->kv * heads->values.dim, heads->values.gradient_stride,
+              call_floats(call, AT_ATTENTION_BACKWARD_DV));
     if (task->ring_step > 0) {
         return;
     }
-    zero_rows(task->rows, blocks->o_stride, task->stride, call_floats(call, AT_ATTENTION_BACKWARD_DQ));
+    zero_rows(task->rows, (int64_t)task->heads * heads->dim, task->stride, call_floats(call, AT_ATTENTION_BACKWARD_DQ));
     const float *const sinks = call_optional(call, AT_ATTENTION_BACKWARD_SINKS);
     float *const dsinks = sinks ? call_floats(call, AT_ATTENTION_BACKWARD_DSINKS) : NULL;
     if (sinks && !task->accumulate) {
@@ -84,13 +86,14 @@ static void backward_pair(const TaskCall *call, const Pair *at) {
     const KernelAttention *shape = &at->shape;
     const int64_t q_at = at->q_row * shape->q_stride, k_at = at->k_row * shape->kv_stride;
     kernel_attention_backward(shape, call_floats(call, AT_ATTENTION_Q) + q_at, call_floats(call, AT_ATTENTION_K) + k_at,
-                              call_floats(call, AT_ATTENTION_V) + k_at,
+                              call_floats(call, AT_ATTENTION_V) + at->k_row * shape->values.stride,
                               call_floats(call, AT_ATTENTION_BACKWARD_DO) + at->q_row * shape->o_stride,
                               call_floats(call, AT_ATTENTION_LSE) + at->lse_at,
                               call_floats(call, AT_ATTENTION_BACKWARD_WORKSPACE) + at->lse_at,
                               call_floats(call, AT_ATTENTION_BACKWARD_DQ) + q_at, shape->q_stride,
                               call_floats(call, AT_ATTENTION_BACKWARD_DK) + k_at,
-                              call_floats(call, AT_ATTENTION_BACKWARD_DV) + k_at, shape->kv_stride);
+                              call_floats(call, AT_ATTENTION_BACKWARD_DV) + at->k_row * shape->values.gradient_stride,
+                              shape->kv_stride);
 }
 
 void cpu_attention_backward(const TaskCall *call) {

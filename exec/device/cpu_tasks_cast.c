@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/half.h"
+#include "kernels/latent.h"
 
 static bool in_halves(const TaskCall *call, int index) {
     return call_dtype(call, index) == DTYPE_BF16;
@@ -61,8 +62,32 @@ static void copy_blocks(const TaskCall *call, const Rows *rows, int64_t src_apar
     }
 }
 
+// Keys of latent attention, and their gradients the other way (lower_latent.c).
+static void copy_keys(const TaskCall *call) {
+    const ModelSpec *model = &call->program->model;
+    const LatentAttention *latent = &model->latent;
+    const int64_t rank = latent->kv_rank;
+    const KernelKeys keys = {.rows = call->task->rows,
+                             .heads = model->heads / call->program->plan.mesh.size[AXIS_TP],
+                             .still = model->head_dim - latent->rope,
+                             .turning = latent->rope,
+                             .value = latent->value,
+                             .shared_stride = rank + latent->rope};
+    if (call->task->operand_count > AT_KEYS_DSHARED) {
+        kernel_part_keys(&keys, call_floats(call, AT_COPY_SRC), call_floats(call, AT_KEYS_DV),
+                         call_floats(call, AT_COPY_DST), call_floats(call, AT_KEYS_DSHARED) + rank);
+    } else {
+        kernel_join_keys(&keys, call_floats(call, AT_COPY_SRC), call_floats(call, AT_KEYS_SHARED) + rank,
+                         call_floats(call, AT_COPY_DST));
+    }
+}
+
 void cpu_copy(const TaskCall *call) {
     const Task *task = call->task;
+    if (task->operand_count > AT_KEYS_SHARED) {
+        copy_keys(call);
+        return;
+    }
     const Rows rows = {task->rows, task->cols, task->stride > 0 ? task->stride : task->cols, task->cols};
     copy_blocks(call, &rows, task->cols, task->rows * task->cols);
 }

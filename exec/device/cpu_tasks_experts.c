@@ -20,14 +20,52 @@ static Routing routing_of(const TaskCall *call, int operand) {
 
 static KernelRoute route_shape(const TaskCall *call) {
     const Task *task = call->task;
-    return (KernelRoute){task->rows, (int)task->cols, (int)task->inner, call->program->model.experts.unscaled};
+    const Experts *experts = &call->program->model.experts;
+    return (KernelRoute){.rows = task->rows,
+                         .experts = (int)task->cols,
+                         .active = (int)task->inner,
+                         .unscaled = experts->unscaled,
+                         .sigmoid = experts->sigmoid.groups > 0,
+                         .groups = experts->sigmoid.groups,
+                         .active_groups = experts->sigmoid.active_groups,
+                         .factor = (float)experts->sigmoid.factor};
+}
+
+// Rows of one sequence here.
+static int64_t rows_of_sequence(const TaskCall *call) {
+    return call->task->rows / call->program->plan.micro_batch;
 }
 
 void cpu_route(const TaskCall *call) {
-    const KernelRoute shape = route_shape(call);
+    KernelRoute shape = route_shape(call);
+    shape.correction = call_optional(call, AT_ROUTE_CORRECTION);
     const Routing routing = routing_of(call, AT_ROUTE_ROUTING);
     kernel_route(&shape, call_floats(call, AT_ROUTE_LOGITS), routing.weights, routing.places,
                  call_ints(call, AT_ROUTE_ROWS));
+    float *const visits = call_optional(call, AT_ROUTE_VISITS);
+    if (visits) {
+        kernel_count_visits(&shape, rows_of_sequence(call), routing.places, call_ints(call, AT_ROUTE_ROWS), visits);
+    }
+}
+
+// Experts times the share of a sequence's tokens that visits each times its mean probability, of the mean sequence.
+static float balance_factor(const TaskCall *call) {
+    const TrainPlan *plan = &call->program->plan;
+    const Experts *experts = &call->program->model.experts;
+    return (float)(experts->balance * experts->count / ((double)plan_tokens_per_step(plan) * plan->seq));
+}
+
+// What a router has beside its weights' gradient.
+static void route_backward_more(const TaskCall *call, const KernelRoute *shape) {
+    float *const dcorrection = call_optional(call, AT_ROUTE_BACKWARD_DCORRECTION);
+    const float *const visits = call_optional(call, AT_ROUTE_BACKWARD_VISITS);
+    if (dcorrection && !call->task->accumulate) {
+        kernel_zero(shape->experts, dcorrection);
+    }
+    if (visits && call->at->at[AXIS_TP] == 0) {  // ranks of tp have all tokens, and sum their parts of the gradient
+        kernel_balance_backward(shape, rows_of_sequence(call), balance_factor(call), visits,
+                                call_floats(call, AT_ROUTE_LOGITS), call_floats(call, AT_ROUTE_BACKWARD_DLOGITS));
+    }
 }
 
 void cpu_route_backward(const TaskCall *call) {
@@ -36,6 +74,7 @@ void cpu_route_backward(const TaskCall *call) {
     kernel_route_backward(&shape, call_floats(call, AT_ROUTE_LOGITS), routing.weights, routing.places,
                           call_ints(call, AT_ROUTE_BACKWARD_ROWS), call_floats(call, AT_ROUTE_BACKWARD_DWEIGHTS),
                           call_floats(call, AT_ROUTE_BACKWARD_DLOGITS));
+    route_backward_more(call, &shape);
 }
 
 static KernelSpread spread_shape(const TaskCall *call, int operand) {

@@ -2,6 +2,7 @@
 // fp32 only; capability checks refuse the rest before a program gets here.
 
 #include "exec/device/cpu.h"
+#include "kernels/latent.h"
 
 // y and what follows are behind the bias, where the kind has one.
 static KernelAddNorm adding_norm(const TaskCall *call, int y) {
@@ -17,8 +18,26 @@ static KernelAddNorm adding_norm(const TaskCall *call, int y) {
                            .rstd = call_floats(call, y + 1)};
 }
 
+// transformers' DeepseekV3Attention norms latents by its norm's own default, whatever rms_norm_eps says.
+static const float LATENT_EPS = 1e-6F;
+
+static bool is_latent(const TaskCall *call) {
+    return call->program->model.latent.kv_rank > 0;
+}
+
+// Of the leading columns of wider rows.
+static KernelLatentNorm latent_norm(const TaskCall *call, int x, int w) {
+    const Task *task = call->task;
+    return (KernelLatentNorm){task->rows, task->cols, task->stride, call_floats(call, x), call_floats(call, w)};
+}
+
 void cpu_rmsnorm(const TaskCall *call) {
     const Task *task = call->task;
+    if (task->stride > 0) {
+        const KernelLatentNorm norm = latent_norm(call, AT_NORM_X, AT_NORM_W);
+        kernel_latent_norm(&norm, LATENT_EPS, call_floats(call, AT_RMSNORM_Y), call_floats(call, AT_RMSNORM_RSTD));
+        return;
+    }
     if (task_added_operand(task)) {
         const KernelAddNorm norm = adding_norm(call, AT_RMSNORM_Y);
         kernel_add_norm(&norm);
@@ -30,6 +49,13 @@ void cpu_rmsnorm(const TaskCall *call) {
 
 void cpu_rmsnorm_backward(const TaskCall *call) {
     const Task *task = call->task;
+    if (task->stride > 0) {
+        const KernelLatentNorm norm = latent_norm(call, AT_NORM_BACKWARD_X, AT_NORM_BACKWARD_W);
+        kernel_latent_norm_backward(
+            &norm, call_floats(call, AT_NORM_BACKWARD_DY), call_floats(call, AT_NORM_BACKWARD_STATISTICS),
+            call_floats(call, AT_NORM_BACKWARD_DX), call_floats(call, AT_NORM_BACKWARD_DW), task->accumulate);
+        return;
+    }
     kernel_rmsnorm_backward(task->rows, task->cols, call_floats(call, AT_NORM_BACKWARD_DY),
                             call_floats(call, AT_NORM_BACKWARD_X), call_floats(call, AT_NORM_BACKWARD_W),
                             call_floats(call, AT_NORM_BACKWARD_STATISTICS),
@@ -112,9 +138,10 @@ void cpu_gemm(const TaskCall *call) {
 
 void cpu_rope(const TaskCall *call) {
     const QkTurns turns = call_turns(call);
-    kernel_rope(call->task->rows, &turns.q, call->positions, call_floats(call, AT_ROPE_Q));
+    const int64_t still = is_latent(call) ? turns.q.head_dim - turns.q.turning : 0;  // in front of what turns
+    kernel_rope(call->task->rows, &turns.q, call->positions, call_floats(call, AT_ROPE_Q) + still);
     if (turns.k.heads > 0) {
-        kernel_rope(call->task->rows, &turns.k, call->positions, call_floats(call, AT_ROPE_K));
+        kernel_rope(call->task->rows, &turns.k, call->positions, call_floats(call, AT_ROPE_K) + still);
     }
 }
 

@@ -27,9 +27,9 @@ static Status constant_send(const Initial *initial, const InitialPiece *piece, c
     const void *from = initial->store == KERNEL_BF16 ? (const void *)halves : (const void *)numbers;
     for (int64_t at = 0; at < piece->count && piece->value != 0; at += CONSTANTS) {
         const int64_t count = piece->count - at < CONSTANTS ? piece->count - at : CONSTANTS;
-        CUDA_TRY(cudaMemcpyAsync(to + at * bytes, from, (size_t)(count * bytes), cudaMemcpyHostToDevice,
-                                 initial->at.stream),
-                 "initial parameters");
+        CUDA_TRY(
+            cudaMemcpyAsync(to + at * bytes, from, (size_t)(count * bytes), cudaMemcpyHostToDevice, initial->at.stream),
+            "initial parameters");
     }
     CUDA_TRY(cudaStreamSynchronize(initial->at.stream), "initial parameters");
     return STATUS_OK;
@@ -82,9 +82,8 @@ static Status positions_send(Device *cuda, Arena *arena, Error *error) {
 
 Status cuda_state_begin(Device *cuda, Arena *arena, Error *error) {
     const cudaStream_t stream = cuda->lanes.streams[0];
-    Initial initial = {.cuda = cuda,
-                       .at = {.stream = stream, .processors = cuda->properties.multiProcessorCount},
-                       .error = error};
+    Initial initial = {
+        .cuda = cuda, .at = {.stream = stream, .processors = cuda->properties.multiProcessorCount}, .error = error};
     TRY(buffers_zero(cuda, stream, error));
     placement_parameters(&cuda->placement, parameters_take, &initial);
     TRY(initial.status);

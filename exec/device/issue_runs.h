@@ -18,8 +18,7 @@ typedef struct IssueRun {
     StepCursor cursor;  // step_cursor_next gives the first instance, then the others of the run
     int64_t first;      // place of the first instance in issue order
     int32_t count;
-    int32_t
-        same_as;  // fixed: the first run of the same tasks, layers and slots in the same order; itself if none
+    int32_t same_as;  // fixed: the first run of the same tasks, layers and slots in the same order; itself if none
 } IssueRun;
 
 typedef struct IssueRuns {

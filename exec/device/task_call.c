@@ -76,8 +76,11 @@ QkTurns call_turns(const TaskCall *call) {
                            .low = scaling->low,
                            .high = scaling->high,
                            .original = scaling->original}};
+    const ModelSpec *model = &call->program->model;
+    const bool latent = model->latent.kv_rank > 0;  // the task's figures are for prices: one key that all heads share
+    turns.q.head_dim = latent ? model->head_dim : task->head_dim;
     turns.k = turns.q;
-    turns.k.heads = task->kv_heads;
+    turns.k.heads = latent ? task->heads : task->kv_heads;
     turns.k.stride = task->kv_stride;
     const int64_t q_bytes = (int64_t)task->heads * task->head_dim * dtype_bytes(call_dtype(call, AT_ROPE_Q));
     if (call->operand[AT_ROPE_K] == call->operand[AT_ROPE_Q] + q_bytes && task->stride == task->kv_stride) {

@@ -61,9 +61,10 @@ static const bool runs_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
                                                   [PLAN_LORA_TARGETS] = true,
                                                   [PLAN_MLP_TILES] = true};
 
-// Types whose router takes the largest logits and weighs by a softmax.
-static bool routes_by_softmax(const char *type) {
-    static const char *const types[] = {"mixtral", "qwen3_moe", "olmoe", "qwen2_moe", "gpt_oss"};
+// Types whose router takes the largest logits and weighs by a softmax, or by sigmoids.
+static bool runs_router(const char *type) {
+    static const char *const types[] = {"mixtral", "qwen3_moe",   "olmoe",  "qwen2_moe",
+                                        "gpt_oss", "deepseek_v3", "kimi_k2"};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         if (type && strcmp(types[i], type) == 0) {
             return true;
@@ -74,17 +75,28 @@ static bool routes_by_softmax(const char *type) {
 
 static const char *experts_refusal(const ModelSpec *model, const TrainPlan *plan, const Target *target,
                                    const char *device, Arena *arena) {
-    if (model->latent.kv_rank > 0) {
-        return arena_format(arena, "the executor does not run latent attention, which %s has", model->name);
-    }
     if (model->experts.count == 0) {
-        return NULL;
+        return model->latent.kv_rank > 0 && on_gpu(device)
+                   ? arena_format(arena,
+                                  "the executor's cuda device has no latent attention, which %s has: use device "
+                                  "cpu",
+                                  model->name)
+                   : NULL;
     }
-    if (!routes_by_softmax(model->type)) {
+    if (!runs_router(model->type)) {
         return arena_format(arena,
                             "the executor runs routers that weigh by a softmax (mixtral, qwen2_moe, qwen3_moe, "
-                            "olmoe, gpt_oss), and %s is of type %s",
+                            "olmoe, gpt_oss) or by sigmoids (deepseek_v3, kimi_k2), and %s is of type %s",
                             model->name, model->type ? model->type : "llama");
+    }
+    if (model->run_count > 1) {
+        return arena_format(arena, "the executor runs layers of one kind, and %s has dense ones among those of experts",
+                            model->name);
+    }
+    if (model->experts.balance > 0 && plan->mesh.size[AXIS_EP] > 1 && plan->mesh.size[AXIS_TP] > 1) {
+        return "the executor's loss that spreads tokens is of parts of sequences that cp cuts, not of those of tp "
+               "beside ep: "
+               "use tp=1, or output_router_logits false";
     }
     if (model->experts.count > EXPERTS_MOST) {
         return arena_format(arena, "the kernels take up to %d experts, %s has %d", EXPERTS_MOST, model->name,
@@ -113,6 +125,12 @@ static const char *window_refusal(const ModelSpec *model, const TrainPlan *plan,
                               "%d tokens: use device cpu, or seq up to %d",
                               model->name, model->window, model->window)
                : NULL;
+}
+
+static bool heads_fit(const ModelSpec *model) {
+    const int value = model->latent.value;
+    return model->head_dim % HEAD_DIM_GRAIN == 0 && model->head_dim <= HEAD_DIM_MOST && value % HEAD_DIM_GRAIN == 0 &&
+           value <= HEAD_DIM_MOST;
 }
 
 const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Target *target, const char *device,
@@ -147,9 +165,11 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
     if (plan->tp_overlap) {
         return "the executor does not run tp collectives beside the GEMMs that they feed: use tp_overlap off";
     }
-    if (model->head_dim % HEAD_DIM_GRAIN != 0 || model->head_dim > HEAD_DIM_MOST) {
-        return arena_format(arena, "the kernels take head_dim in multiples of %d up to %d, the model has %d",
-                            HEAD_DIM_GRAIN, HEAD_DIM_MOST, model->head_dim);
+    if (!heads_fit(model)) {
+        return arena_format(arena, "the kernels take head_dim in multiples of %d up to %d, the model has %d%s",
+                            HEAD_DIM_GRAIN, HEAD_DIM_MOST, model->head_dim,
+                            model->latent.value > 0 ? arena_format(arena, " and values of %d", model->latent.value)
+                                                    : "");
     }
     if (model->tied_embeddings && mesh_stages(&plan->mesh) > 1) {
         return arena_format(arena,

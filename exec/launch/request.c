@@ -87,6 +87,12 @@ static const Field model_fields[] = {
     FLAG(ModelSpec, experts.shared_gate),
     FLAG(ModelSpec, experts.router_bias),
     FLAG(ModelSpec, experts.bias),
+    COUNT_OR_NONE(ModelSpec, experts.sigmoid.groups),
+    COUNT_OR_NONE(ModelSpec, experts.sigmoid.active_groups),
+    COUNT_OR_NONE(ModelSpec, latent.q_rank),
+    COUNT_OR_NONE(ModelSpec, latent.kv_rank),
+    COUNT_OR_NONE(ModelSpec, latent.rope),
+    COUNT_OR_NONE(ModelSpec, latent.value),
     FLAG(ModelSpec, sinks),
 };
 
@@ -102,9 +108,11 @@ static void fields_write(json_t *object, const Field *fields, size_t count, cons
 
 static json_t *model_json(const ModelSpec *model) {
     const RopeScaling *scaling = &model->rope_scaling;
-    json_t *object = json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f}", "name", model->name, "rope_theta",
-                               model->rope_theta, "rope_factor", scaling->factor, "rope_low", scaling->low, "rope_high",
-                               scaling->high, "rope_original", scaling->original, "norm_eps", model->norm_eps);
+    json_t *object =
+        json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "name", model->name, "rope_theta", model->rope_theta,
+                  "rope_factor", scaling->factor, "rope_low", scaling->low, "rope_high", scaling->high, "rope_original",
+                  scaling->original, "norm_eps", model->norm_eps, "experts_factor", model->experts.sigmoid.factor,
+                  "experts_balance", model->experts.balance);
     fields_write(object, FIELDS(model_fields), model);
     json_t *runs = json_array();
     for (int i = 0; i < model->run_count; i++) {
@@ -267,6 +275,8 @@ static Status read_model(const JsonReader *root, Arena *arena, ModelSpec *model,
     TRY(json_get_double(&reader, "rope_high", 0, 1e12, &model->rope_scaling.high, error));
     TRY(json_get_double(&reader, "rope_original", 0, 1e12, &model->rope_scaling.original, error));
     TRY(json_get_double(&reader, "norm_eps", 0, 1, &model->norm_eps, error));
+    TRY(json_get_double(&reader, "experts_factor", 0, 1e6, &model->experts.sigmoid.factor, error));
+    TRY(json_get_double(&reader, "experts_balance", 0, 1e6, &model->experts.balance, error));
     TRY(read_runs(&reader, arena, model, error));
     model->source = "run request";
     return model_check(model, error);

@@ -28,7 +28,7 @@ typedef struct ForwardTile {
 } ForwardTile;
 
 // The running maximum of each lane takes in this step's scores; what was summed before shrinks accordingly.
-static void raise_max(ForwardTile *t, const TileSight *sight, int head_dim) {
+static void raise_max(ForwardTile *t, const TileSight *sight, int value_dim) {
     const int64_t begin = sight->col, end = sight->col + sight->cols;
     float highest[TILE];
     for (int64_t i = begin; i < end; i++) {
@@ -52,7 +52,7 @@ static void raise_max(ForwardTile *t, const TileSight *sight, int head_dim) {
         t->max[i] = highest[i];
         t->sum[i] *= t->shrink[i];
     }
-    for (int row = 0; row < head_dim; row++) {
+    for (int row = 0; row < value_dim; row++) {
         float *restrict o = t->o + row * TILE;
         for (int64_t i = begin; i < end; i++) {
             o[i] *= t->shrink[i];
@@ -91,14 +91,14 @@ static void attend(ForwardTile *t, const TileSight *sight, const KernelAttention
     tile_product(&scores);
     tile_lean(sight, t->slope, t->p);
     tile_hide(sight, t->p);
-    raise_max(t, sight, shape->head_dim);
+    raise_max(t, sight, tile_value_dim(shape));
     exponentials(t, sight);
-    const TileProduct values = {.rows = shape->head_dim,
+    const TileProduct values = {.rows = tile_value_dim(shape),
                                 .cols = sight->cols,
                                 .depth = sight->keys,
                                 .a = v,
                                 .a_row = 1,
-                                .a_step = shape->kv_stride,
+                                .a_step = tile_value_stride(shape),
                                 .b = t->p + sight->col,
                                 .b_stride = TILE,
                                 .c = t->o + sight->col,
@@ -108,7 +108,7 @@ static void attend(ForwardTile *t, const TileSight *sight, const KernelAttention
 }
 
 // One query's result goes out, merged with what an earlier block left there.
-static void finish_query(const ForwardTile *t, int64_t i, int head_dim, bool merge, float *restrict o, float *lse) {
+static void finish_query(const ForwardTile *t, int64_t i, int value_dim, bool merge, float *restrict o, float *lse) {
     const bool seen = t->sum[i] > 0.0f;
     const float own = seen ? t->max[i] + logf(t->sum[i]) : -INFINITY;
     float keep = 0.0f, take = seen ? 1.0f / t->sum[i] : 0.0f;
@@ -124,16 +124,16 @@ static void finish_query(const ForwardTile *t, int64_t i, int head_dim, bool mer
     } else {
         *lse = own;
     }
-    for (int row = 0; row < head_dim; row++) {
-        o[row] = (merge ? o[row] * keep : 0.0f) + t->q[i * head_dim + row] * take;
+    for (int row = 0; row < value_dim; row++) {
+        o[row] = (merge ? o[row] * keep : 0.0f) + t->q[i * value_dim + row] * take;
     }
 }
 
 static void forward_tile(const Forward *f, int head, int64_t first) {
     const KernelAttention *shape = f->shape;
-    const int head_dim = shape->head_dim;
+    const int head_dim = shape->head_dim, value_dim = tile_value_dim(shape);
     const int64_t queries = shape->queries - first < TILE ? shape->queries - first : TILE;
-    const int64_t kv_at = (int64_t)(head / (shape->heads / shape->kv_heads)) * head_dim;
+    const int64_t kv_head = head / (shape->heads / shape->kv_heads), kv_at = kv_head * head_dim;
     ForwardTile t;
     t.slope = kernel_alibi_slope(shape, head);
     tile_transpose(f->q + first * shape->q_stride + (int64_t)head * head_dim, shape->q_stride, queries, head_dim,
@@ -142,7 +142,7 @@ static void forward_tile(const Forward *f, int head, int64_t first) {
         t.max[i] = -INFINITY;
         t.sum[i] = 0.0f;
     }
-    for (int i = 0; i < head_dim * TILE; i++) {
+    for (int i = 0; i < value_dim * TILE; i++) {
         t.o[i] = 0.0f;
     }
     for (int64_t key = tile_first_key(shape, first);;) {
@@ -151,13 +151,13 @@ static void forward_tile(const Forward *f, int head, int64_t first) {
             break;
         }
         if (sight.cols > 0) {
-            attend(&t, &sight, shape, f->k + key * shape->kv_stride + kv_at, f->v + key * shape->kv_stride + kv_at);
+            attend(&t, &sight, shape, f->k + key * shape->kv_stride + kv_at, f->v + tile_value_at(shape, key, kv_head));
         }
         key += sight.keys;
     }
-    tile_transpose_back(t.o, head_dim, t.q);
+    tile_transpose_back(t.o, value_dim, t.q);
     for (int64_t i = 0; i < queries; i++) {
-        finish_query(&t, i, head_dim, f->merge, f->o + (first + i) * shape->o_stride + (int64_t)head * head_dim,
+        finish_query(&t, i, value_dim, f->merge, f->o + (first + i) * shape->o_stride + (int64_t)head * value_dim,
                      f->lse + head * shape->lse_stride + first + i);
     }
 }
@@ -186,11 +186,11 @@ typedef struct Delta {
 
 static void delta_rows(const void *context, int64_t begin, int64_t end) {
     const Delta *d = context;
-    const int head_dim = d->shape->head_dim;
+    const int value_dim = tile_value_dim(d->shape);
     for (int64_t row = begin; row < end; row++) {
         for (int head = 0; head < d->shape->heads; head++) {
-            const int64_t at = row * d->shape->o_stride + (int64_t)head * head_dim;
-            d->delta[head * d->shape->lse_stride + row] = lanes_dot(d->o + at, d->d_o + at, head_dim);
+            const int64_t at = row * d->shape->o_stride + (int64_t)head * value_dim;
+            d->delta[head * d->shape->lse_stride + row] = lanes_dot(d->o + at, d->d_o + at, value_dim);
         }
     }
 }

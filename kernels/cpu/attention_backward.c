@@ -43,11 +43,11 @@ static void load_tile(BackwardTile *t, const Backward *b, int head, int64_t firs
     t->slope = kernel_alibi_slope(shape, head);
     t->first = first;
     t->queries = left < TILE ? left : TILE;
-    const int64_t head_at = (int64_t)head * shape->head_dim;
-    tile_transpose(b->q + first * shape->q_stride + head_at, shape->q_stride, t->queries, shape->head_dim,
-                   1.0f / sqrtf((float)shape->head_dim), t->q);
-    tile_transpose(b->d_o + first * shape->o_stride + head_at, shape->o_stride, t->queries, shape->head_dim, 1.0f,
-                   t->d_o);
+    const int value_dim = tile_value_dim(shape);
+    tile_transpose(b->q + first * shape->q_stride + (int64_t)head * shape->head_dim, shape->q_stride, t->queries,
+                   shape->head_dim, 1.0f / sqrtf((float)shape->head_dim), t->q);
+    tile_transpose(b->d_o + first * shape->o_stride + (int64_t)head * value_dim, shape->o_stride, t->queries, value_dim,
+                   1.0f, t->d_o);
     for (int64_t i = 0; i < TILE;
          i++) {  // a query that saw no key, and the lanes behind the last query: exp(s - inf) = 0
         const int64_t at = head * shape->lse_stride + first + i;
@@ -86,7 +86,7 @@ static void differentiate(BackwardTile *t, const TileSight *sight, float scale) 
 // One step of the tile against keys key .. key + sight->keys - 1.
 static void step_back(BackwardTile *t, const TileSight *sight, const Backward *b, int64_t key) {
     const KernelAttention *shape = b->shape;
-    const int64_t head_dim = shape->head_dim, col = sight->col;
+    const int64_t head_dim = shape->head_dim, value_dim = tile_value_dim(shape), col = sight->col;
     const int64_t kv_head = t->head / (shape->heads / shape->kv_heads);
     const int64_t kv_at = key * shape->kv_stride + kv_head * head_dim;
     TileProduct product = {.rows = sight->keys,
@@ -100,7 +100,9 @@ static void step_back(BackwardTile *t, const TileSight *sight, const Backward *b
                            .c = t->p + col,
                            .c_stride = TILE};
     tile_product(&product);  // S^T
-    product.a = b->v + kv_at;
+    product.depth = value_dim;
+    product.a = b->v + tile_value_at(shape, key, kv_head);
+    product.a_row = tile_value_stride(shape);
     product.b = t->d_o + col;
     product.c = t->ds + col;
     tile_product(&product);  // dP^T
@@ -122,24 +124,26 @@ static void step_back(BackwardTile *t, const TileSight *sight, const Backward *b
         tile_product(&dq);
     }
     if (b->want_kv && t->queries > col) {
-        const int64_t row = t->first + col, head_at = t->head * head_dim;
-        const int64_t out_at = key * b->dkv_stride + kv_head * head_dim;
+        const int64_t row = t->first + col;
+        const int64_t dv_stride = shape->values.dim > 0 ? shape->values.gradient_stride : b->dkv_stride;
         TileProduct dkv = {.rows = sight->keys,
-                           .cols = head_dim,
+                           .cols = value_dim,
                            .depth = t->queries - col < sight->cols ? t->queries - col : sight->cols,
                            .a = t->p + col,
                            .a_row = TILE,
                            .a_step = 1,
-                           .b = b->d_o + row * shape->o_stride + head_at,
+                           .b = b->d_o + row * shape->o_stride + t->head * value_dim,
                            .b_stride = shape->o_stride,
-                           .c = b->dv + out_at,
-                           .c_stride = b->dkv_stride,
+                           .c = b->dv + key * dv_stride + kv_head * value_dim,
+                           .c_stride = dv_stride,
                            .accumulate = true};
         tile_product(&dkv);
+        dkv.cols = head_dim;
         dkv.a = t->ds + col;
-        dkv.b = b->q + row * shape->q_stride + head_at;
+        dkv.b = b->q + row * shape->q_stride + t->head * head_dim;
         dkv.b_stride = shape->q_stride;
-        dkv.c = b->dk + out_at;
+        dkv.c = b->dk + key * b->dkv_stride + kv_head * head_dim;
+        dkv.c_stride = b->dkv_stride;
         tile_product(&dkv);
     }
 }

@@ -4,6 +4,7 @@
 
 #include "kernels/half.h"
 #include "kernels/kernels.h"
+#include "kernels/latent.h"
 #include "kernels/shared_expert.h"
 
 #define DISPATCH(name)                                                                                                 \
@@ -59,6 +60,12 @@ DISPATCH(kernel_collect_backward);
 DISPATCH(kernel_regroup);
 DISPATCH(kernel_shared);
 DISPATCH(kernel_shared_backward);
+DISPATCH(kernel_latent_norm);
+DISPATCH(kernel_latent_norm_backward);
+DISPATCH(kernel_join_keys);
+DISPATCH(kernel_part_keys);
+DISPATCH(kernel_count_visits);
+DISPATCH(kernel_balance_backward);
 DISPATCH(kernel_normal);
 DISPATCH(kernel_adamw);
 DISPATCH(kernel_widen);

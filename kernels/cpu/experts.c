@@ -42,6 +42,63 @@ static int32_t next_choice(const float *logits, int experts, int32_t last) {
     return best;
 }
 
+// ---- scores that are sigmoids
+
+static float score_of(float logit) {
+    return 1.0f / (1.0f + expf(-logit));
+}
+
+static float two_largest(const float *values, int count) {
+    float first = -INFINITY, second = -INFINITY;
+    for (int i = 0; i < count; i++) {
+        const float value = rank_of(values[i]);
+        second = value > first ? first : value > second ? value : second;
+        first = value > first ? value : first;
+    }
+    return count > 1 ? first + second : first;
+}
+
+// Experts of other groups are out of the choice.
+static void close_groups(const KernelRoute *shape, float *values) {
+    const int width = shape->experts / shape->groups;
+    float sums[KERNEL_MAX_EXPERTS];
+    bool open[KERNEL_MAX_EXPERTS] = {false};
+    for (int g = 0; g < shape->groups; g++) {
+        sums[g] = two_largest(values + g * width, width);
+    }
+    for (int32_t i = 0, last = -1; i < shape->active_groups; i++) {
+        last = next_choice(sums, shape->groups, last);
+        open[last] = true;
+    }
+    for (int e = 0; e < shape->experts; e++) {
+        values[e] = open[e / width] ? values[e] : -INFINITY;
+    }
+}
+
+static void choose_by_scores(const Route *r, int64_t row) {
+    const int experts = r->shape.experts, active = r->shape.active;
+    const float *logits = r->logits + row * experts;
+    int32_t *chosen = r->places + row * active;
+    float values[KERNEL_MAX_EXPERTS];
+    for (int e = 0; e < experts; e++) {
+        values[e] = score_of(logits[e]) + (r->shape.correction ? r->shape.correction[e] : 0.0f);
+    }
+    if (r->shape.groups > 0) {
+        close_groups(&r->shape, values);
+    }
+    double sum = 0;
+    for (int i = 0; i < active; i++) {
+        chosen[i] = next_choice(values, experts, i > 0 ? chosen[i - 1] : -1);
+        sum += (double)score_of(logits[chosen[i]]);
+    }
+    for (int i = 0; i < active; i++) {
+        const double share = (double)score_of(logits[chosen[i]]) / (r->shape.unscaled ? 1.0 : sum);
+        r->weights[row * active + i] = (float)(r->shape.factor * share);
+    }
+}
+
+// ---- and those of a softmax
+
 static double exp_sum(const float *logits, const int32_t *chosen, int count, float largest) {
     double sum = 0;
     for (int i = 0; i < count; i++) {
@@ -54,6 +111,10 @@ static void choose_rows(const void *context, int64_t begin, int64_t end) {
     const Route *r = context;
     const int experts = r->shape.experts, active = r->shape.active;
     for (int64_t row = begin; row < end; row++) {
+        if (r->shape.sigmoid) {
+            choose_by_scores(r, row);
+            continue;
+        }
         const float *logits = r->logits + row * experts;
         int32_t *chosen = r->places + row * active;
         for (int i = 0; i < active; i++) {
@@ -85,6 +146,13 @@ void kernel_route(const KernelRoute *shape, const float *logits, float *weights,
     }
 }
 
+// Where the rows of each expert end.
+static void ends_of(const KernelRoute *shape, const int32_t *counts, int32_t *ends) {
+    for (int32_t e = 0, at = 0; e < shape->experts; e++) {
+        ends[e] = at += counts[e];
+    }
+}
+
 // The expert whose rows the place is among.
 static int expert_at(const int32_t *ends, int experts, int32_t place) {
     int low = 0, high = experts - 1;
@@ -97,6 +165,17 @@ static int expert_at(const int32_t *ends, int experts, int32_t place) {
         }
     }
     return low;
+}
+
+// Of sigmoids s, w = factor s over their sum: w (1 - s) (dw - sum of w dw over factor); unscaled: w (1 - s) dw.
+static void back_to_scores(const Route *r, int64_t row, double mean) {
+    const int experts = r->shape.experts, active = r->shape.active;
+    for (int64_t i = row * active; i < (row + 1) * active; i++) {
+        const int expert = expert_at(r->ends, experts, r->places[i]);
+        const double closed = 1.0 - (double)score_of(r->logits[row * experts + expert]);
+        const double through = r->shape.unscaled ? r->dweights[i] : r->dweights[i] - mean / (double)r->shape.factor;
+        r->dlogits[row * experts + expert] += (float)(r->weights[i] * closed * through);
+    }
 }
 
 // Of a softmax: p (dp - sum of p dp), over what it was of; experts that are not visited have dp 0.
@@ -113,6 +192,10 @@ static void route_backward_rows(const void *context, int64_t begin, int64_t end)
             mean += (double)weights[i] * dweights[i];
         }
         memset(dlogits, 0, sizeof *dlogits * (size_t)experts);
+        if (r->shape.sigmoid) {
+            back_to_scores(r, row, mean);
+            continue;
+        }
         if (r->shape.unscaled) {
             const float first = logits[expert_at(r->ends, experts, places[0])];
             const double sum = exp_sum(logits, NULL, experts, first);
@@ -129,10 +212,8 @@ static void route_backward_rows(const void *context, int64_t begin, int64_t end)
 
 void kernel_route_backward(const KernelRoute *shape, const float *logits, const float *weights, const int32_t *places,
                            const int32_t *counts, const float *dweights, float *dlogits) {
-    int32_t ends[KERNEL_MAX_EXPERTS], at = 0;
-    for (int e = 0; e < shape->experts; e++) {
-        ends[e] = at += counts[e];
-    }
+    int32_t ends[KERNEL_MAX_EXPERTS];
+    ends_of(shape, counts, ends);
     const Route route = {.shape = *shape,
                          .logits = logits,
                          .dweights = dweights,
@@ -141,6 +222,55 @@ void kernel_route_backward(const KernelRoute *shape, const float *logits, const 
                          .places = (int32_t *)(uintptr_t)places,
                          .ends = ends};
     parallel_rows(shape->rows, shape->experts, route_backward_rows, &route);
+}
+
+// ---------------------------------------------------------------------------------------------- the spreading loss
+
+void kernel_count_visits(const KernelRoute *shape, int64_t sequence, const int32_t *places, const int32_t *counts,
+                         float *visits) {
+    int32_t ends[KERNEL_MAX_EXPERTS];
+    ends_of(shape, counts, ends);
+    memset(visits, 0, sizeof *visits * (size_t)(shape->rows / sequence * shape->experts));
+    for (int64_t i = 0; i < shape->rows * shape->active; i++) {
+        visits[i / shape->active / sequence * shape->experts + expert_at(ends, shape->experts, places[i])] += 1.0f;
+    }
+}
+
+typedef struct Balance {
+    KernelRoute shape;
+    int64_t sequence;
+    float factor;
+    const float *visits, *logits;
+    float *dlogits;
+} Balance;
+
+static void balance_rows(const void *context, int64_t begin, int64_t end) {
+    const Balance *b = context;
+    const int experts = b->shape.experts;
+    for (int64_t row = begin; row < end; row++) {
+        const float *logits = b->logits + row * experts, *visits = b->visits + row / b->sequence * experts;
+        float *dlogits = b->dlogits + row * experts;
+        double sum = 0, mean = 0, chances[KERNEL_MAX_EXPERTS];
+        float largest = -INFINITY;
+        for (int e = 0; e < experts; e++) {
+            largest = fmaxf(largest, logits[e]);
+        }
+        for (int e = 0; e < experts; e++) {
+            chances[e] = b->shape.sigmoid ? (double)score_of(logits[e]) : exp((double)logits[e] - largest);
+            sum += chances[e];
+            mean += chances[e] * visits[e];
+        }
+        for (int e = 0; e < experts; e++) {
+            const double slope = b->shape.sigmoid ? 1.0 - chances[e] : 1.0;
+            dlogits[e] += (float)(b->factor * (chances[e] / sum) * slope * (visits[e] - mean / sum));
+        }
+    }
+}
+
+void kernel_balance_backward(const KernelRoute *shape, int64_t sequence, float factor, const float *visits,
+                             const float *logits, float *dlogits) {
+    const Balance balance = {*shape, sequence, factor, visits, logits, dlogits};
+    parallel_rows(shape->rows, shape->experts, balance_rows, &balance);
 }
 
 // ---------------------------------------------------------------------------------------------- rows and places

@@ -9,11 +9,12 @@
 #include "kernels/cpu/columns.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/kernels.h"
+#include "kernels/latent.h"
 
 #include <math.h>
 
 typedef struct Norm {
-    int64_t rows, cols;
+    int64_t rows, cols, x_stride;  // of x and of its gradient; the others are packed
     float eps;
     const float *dy, *x, *w, *bias, *mean_in, *rstd_in, *residual;  // mean_in NULL: RMS
     float *out, *mean_out, *rstd_out, *dw;
@@ -23,7 +24,7 @@ typedef struct Norm {
 static void rms_rows(const void *context, int64_t begin, int64_t end) {
     const Norm *n = context;
     for (int64_t row = begin; row < end; row++) {
-        const float *restrict x = n->x + row * n->cols;
+        const float *restrict x = n->x + row * n->x_stride;
         const float *restrict w = n->w;
         float *restrict y = n->out + row * n->cols;
         const float rstd = 1.0f / sqrtf(lanes_dot(x, x, n->cols) / (float)n->cols + n->eps);
@@ -35,7 +36,8 @@ static void rms_rows(const void *context, int64_t begin, int64_t end) {
 }
 
 void kernel_rmsnorm(int64_t rows, int64_t cols, float eps, const float *x, const float *w, float *y, float *rstd) {
-    const Norm norm = {.rows = rows, .cols = cols, .eps = eps, .x = x, .w = w, .out = y, .rstd_out = rstd};
+    const Norm norm = {
+        .rows = rows, .cols = cols, .x_stride = cols, .eps = eps, .x = x, .w = w, .out = y, .rstd_out = rstd};
     parallel_rows(rows, cols, rms_rows, &norm);
 }
 
@@ -104,6 +106,7 @@ void kernel_add_norm(const KernelAddNorm *norm) {
                            .sum = norm->sum,
                            .norm = {.rows = norm->rows,
                                     .cols = norm->cols,
+                                    .x_stride = norm->cols,
                                     .eps = norm->eps,
                                     .x = norm->sum,
                                     .w = norm->w,
@@ -116,8 +119,8 @@ void kernel_add_norm(const KernelAddNorm *norm) {
 
 // dx = (residual) + r g - (x - mean) pull - drop.
 static void pass_back(const Norm *n, int64_t row, float mean, float pull, float drop) {
-    const float *dy = n->dy + row * n->cols, *x = n->x + row * n->cols, *w = n->w;
-    float *dx = n->out + row * n->cols;
+    const float *dy = n->dy + row * n->cols, *x = n->x + row * n->x_stride, *w = n->w;
+    float *dx = n->out + row * n->x_stride;
     const float rstd = n->rstd_in[row];
     if (n->residual) {
         const float *residual = n->residual + row * n->cols;
@@ -137,7 +140,7 @@ static void backward_rows(const void *context, int64_t begin, int64_t end) {
     const Norm *n = context;
     const float cols = (float)n->cols;
     for (int64_t row = begin; row < end; row++) {
-        const float *dy = n->dy + row * n->cols, *x = n->x + row * n->cols;
+        const float *dy = n->dy + row * n->cols, *x = n->x + row * n->x_stride;
         const float rstd = n->rstd_in[row];
         const float mean = n->mean_in ? n->mean_in[row] : 0.0f;
         const float along = lanes_dot_of_three(dy, n->w, x, mean, n->cols) / cols;    // mean(g (x - mean))
@@ -153,7 +156,7 @@ static void weight_columns(const void *context, int64_t begin, int64_t end) {
         ColumnSums sums = {0};
         for (int64_t row = 0; row < n->rows; row++) {
             const float *restrict dy = n->dy + row * n->cols + first;
-            const float *restrict x = n->x + row * n->cols + first;
+            const float *restrict x = n->x + row * n->x_stride + first;
             const float rstd = n->rstd_in[row], mean = n->mean_in ? n->mean_in[row] : 0.0f;
             for (int64_t col = 0; col < width; col++) {
                 sums.part[col] += dy[col] * ((x[col] - mean) * rstd);
@@ -162,6 +165,13 @@ static void weight_columns(const void *context, int64_t begin, int64_t end) {
         }
         column_sums_store(&sums, width, n->accumulate, n->dw + first);
     }
+}
+
+static void norm_backward(const Norm *norm) {
+    if (norm->dw) {
+        parallel_columns(norm->rows, norm->cols, weight_columns, norm);
+    }
+    parallel_rows(norm->rows, norm->cols, backward_rows, norm);
 }
 
 void kernel_rmsnorm_backward(int64_t rows, int64_t cols, const float *dy, const float *x, const float *w,
@@ -174,6 +184,7 @@ void kernel_layernorm_backward(int64_t rows, int64_t cols, const float *dy, cons
                                bool accumulate) {
     const Norm norm = {.rows = rows,
                        .cols = cols,
+                       .x_stride = cols,
                        .dy = dy,
                        .x = x,
                        .w = w,
@@ -183,8 +194,32 @@ void kernel_layernorm_backward(int64_t rows, int64_t cols, const float *dy, cons
                        .out = dx,
                        .dw = dw,
                        .accumulate = accumulate};
-    if (dw) {
-        parallel_columns(rows, cols, weight_columns, &norm);
-    }
-    parallel_rows(rows, cols, backward_rows, &norm);
+    norm_backward(&norm);
+}
+
+void kernel_latent_norm(const KernelLatentNorm *norm, float eps, float *y, float *rstd) {
+    const Norm work = {.rows = norm->rows,
+                       .cols = norm->cols,
+                       .x_stride = norm->x_stride,
+                       .eps = eps,
+                       .x = norm->x,
+                       .w = norm->w,
+                       .out = y,
+                       .rstd_out = rstd};
+    parallel_rows(norm->rows, norm->cols, rms_rows, &work);
+}
+
+void kernel_latent_norm_backward(const KernelLatentNorm *norm, const float *dy, const float *rstd, float *dx, float *dw,
+                                 bool accumulate) {
+    const Norm work = {.rows = norm->rows,
+                       .cols = norm->cols,
+                       .x_stride = norm->x_stride,
+                       .dy = dy,
+                       .x = norm->x,
+                       .w = norm->w,
+                       .rstd_in = rstd,
+                       .out = dx,
+                       .dw = dw,
+                       .accumulate = accumulate};
+    norm_backward(&work);
 }

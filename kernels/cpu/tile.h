@@ -146,6 +146,20 @@ static inline void tile_transpose_back(const float *from, int head_dim, float *t
     }
 }
 
+// Values may be of another width than keys, and lie otherwise.
+static inline int tile_value_dim(const KernelAttention *shape) {
+    return shape->values.dim > 0 ? shape->values.dim : shape->head_dim;
+}
+
+static inline int64_t tile_value_stride(const KernelAttention *shape) {
+    return shape->values.dim > 0 ? shape->values.stride : shape->kv_stride;
+}
+
+static inline int64_t tile_value_at(const KernelAttention *shape, int64_t key, int64_t kv_head) {
+    const int64_t apart = shape->values.dim > 0 ? shape->values.apart : shape->head_dim;
+    return key * tile_value_stride(shape) + kv_head * apart;
+}
+
 // Causal sight of one step: queries of a tile against keys of the block.
 typedef struct TileSight {
     int64_t keys;       // of this step: a whole tile where all is visible, 16 on the diagonal

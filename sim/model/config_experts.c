@@ -1,5 +1,5 @@
 // config.json of the types with experts: Llama's keys (config_llama.c), and what each type calls its experts. Defaults
-// as in transformers' *Config class of the type. Not read: how experts are balanced.
+// as in transformers' *Config class of the type. Not read: how a correction of scores balances experts.
 
 #include <string.h>
 
@@ -9,8 +9,9 @@ typedef struct ExpertKeys {
     const char *type;
     const char *count, *active, *ffn;
     int count_default, active_default, ffn_default;  // ffn 0 = the key must be there
-    bool latent, router_bias, bias, shared_gate;
+    bool latent, sigmoid, router_bias, bias, shared_gate;
     bool may_scale;  // norm_topk_prob, false by default
+    double balance;  // router_aux_loss_coef; 0 = the class has 0.001
 } ExpertKeys;
 
 #define LOCAL "num_local_experts", "num_experts_per_tok", "intermediate_size"
@@ -20,14 +21,14 @@ typedef struct ExpertKeys {
 static const ExpertKeys keys_by_type[] = {
     {"mixtral", LOCAL, 8, 2, .ffn_default = 0},
     {"phimoe", LOCAL, 16, 2, .ffn_default = 0},
-    {"olmoe", "num_experts", "num_experts_per_tok", "intermediate_size", 64, 8, 0, .may_scale = true},
+    {"olmoe", "num_experts", "num_experts_per_tok", "intermediate_size", 64, 8, 0, .may_scale = true, .balance = 0.01},
     {"qwen2_moe", QWEN, 60, 4, 1408, .shared_gate = true, .may_scale = true},
     {"qwen3_moe", QWEN, 128, 8, 768, .may_scale = true},
-    {"gpt_oss", LOCAL, 128, 4, 0, .router_bias = true, .bias = true},
+    {"gpt_oss", LOCAL, 128, 4, 0, .router_bias = true, .bias = true, .balance = 0.9},
     {"llama4_text", LOCAL, 16, 1, .ffn_default = 0},
     {"deepseek_v2", DEEPSEEK, 64, 6, 1407, .latent = true},
-    {"deepseek_v3", DEEPSEEK, 256, 8, 2048, .latent = true},
-    {"kimi_k2", DEEPSEEK, 256, 8, 2048, .latent = true},
+    {"deepseek_v3", DEEPSEEK, 256, 8, 2048, .latent = true, .sigmoid = true},
+    {"kimi_k2", DEEPSEEK, 256, 8, 2048, .latent = true, .sigmoid = true},
 };
 
 static const ExpertKeys *find_keys(const char *type) {
@@ -105,6 +106,36 @@ static Status read_shared(const Config *config, Error *error) {
     return STATUS_OK;
 }
 
+// transformers adds the loss that spreads tokens where it gives the router's logits out.
+static Status read_balance(const Config *config, Error *error) {
+    const double fallback = find_keys(config->model->type)->balance;
+    bool added;
+    double weight;
+    TRY(json_get_bool_or(&config->json, "output_router_logits", false, &added, error));
+    TRY(json_get_double_or(&config->json, "router_aux_loss_coef", 0, 1e6, fallback > 0 ? fallback : 0.001, &weight,
+                           error));
+    if (added && weight > 0) {
+        config->model->experts.balance = weight;
+        config_note(config,
+                    "the loss that spreads tokens over experts is run for each sequence and each layer, the same "
+                    "on every mesh, where transformers takes a rank's micro-batch and all layers in one; it is "
+                    "not priced");
+    }
+    return STATUS_OK;
+}
+
+// Of deepseek_v3 and kimi_k2; deepseek_v2 chooses groups by a softmax.
+static Status read_sigmoid(const Config *config, Error *error) {
+    Experts *experts = &config->model->experts;
+    bool scaled;
+    TRY(config_int_or(config, "n_group", CONFIG_MAX_LAYERS, 8, &experts->sigmoid.groups, error));
+    TRY(config_int_or(config, "topk_group", CONFIG_MAX_LAYERS, 4, &experts->sigmoid.active_groups, error));
+    TRY(json_get_double_or(&config->json, "routed_scaling_factor", 1e-6, 1e6, 2.5, &experts->sigmoid.factor, error));
+    TRY(json_get_bool_or(&config->json, "norm_topk_prob", true, &scaled, error));
+    experts->unscaled = !scaled;
+    return STATUS_OK;
+}
+
 static Status read_latent(const Config *config, Error *error) {
     ModelSpec *model = config->model;
     LatentAttention *latent = &model->latent;
@@ -158,6 +189,8 @@ Status config_read_experts(const Config *config, const ConfigType *type, Error *
     TRY(read_shared(config, error));
     TRY(read_layers(config, error));
     TRY(keys->latent ? read_latent(config, error) : STATUS_OK);
+    TRY(keys->sigmoid ? read_sigmoid(config, error) : STATUS_OK);
+    TRY(keys->latent ? STATUS_OK : read_balance(config, error));
     if (model->run_count == 2 && keys->latent) {
         config_note(config, "its first dense layers are predicted as layers of experts: the same work where they are "
                             "as wide as the experts that a token visits, and the parameters of so many more");

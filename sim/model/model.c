@@ -147,6 +147,16 @@ static void hash_experts(const ModelSpec *model, Hash *hash) {
         if (experts->unscaled) {
             hash_text(hash, "unscaled");
         }
+        if (experts->sigmoid.groups > 0) {
+            hash_text(hash, "sigmoid");
+            hash_int(hash, experts->sigmoid.groups);
+            hash_int(hash, experts->sigmoid.active_groups);
+            hash_double(hash, experts->sigmoid.factor);
+        }
+        if (experts->balance > 0) {
+            hash_text(hash, "balance");
+            hash_double(hash, experts->balance);
+        }
     }
     if (latent->kv_rank > 0) {
         hash_text(hash, "latent");

@@ -46,6 +46,16 @@ typedef struct RopeScaling {
 // few.
 typedef enum { LAYER_DENSE, LAYER_EXPERTS, LAYER_KIND_COUNT } LayerKind;
 
+// A router whose scores are sigmoids (DeepSeek-V3, section 2.1.2): a token visits the largest scores, with a correction
+// for each expert that no gradient moves, among the experts of its best groups; weights are the scores over their sum
+// (unscaled: the scores), times the factor. How the correction balances experts from step to step is not modelled: it
+// stays zero.
+typedef struct SigmoidRouter {
+    int groups;  // of the experts; 0 = weights by a softmax, no sigmoids
+    int active_groups;
+    double factor;  // of the weights
+} SigmoidRouter;
+
 // The feed-forward half of a layer of experts. Each is gated where the model's is: 3 * hidden * ffn parameters.
 typedef struct Experts {
     int count;         // in a layer, without the shared ones; 0 = the model has none
@@ -56,6 +66,8 @@ typedef struct Experts {
     bool router_bias;  // count more
     bool bias;         // of the experts' products (gpt_oss)
     bool unscaled;     // a token's weights are those of a softmax over all experts, not over the ones that it visits
+    SigmoidRouter sigmoid;
+    double balance;  // weight of the loss that spreads tokens over experts, of each layer; 0 = none
 } Experts;
 
 // Queries, keys and values from low-rank products (DeepSeek-V2, section 2.1); head_dim is that of queries and keys.

@@ -126,6 +126,15 @@ static Status check_experts(const ModelSpec *model, Error *error) {
                          "model %s: of %d experts of width %d a token visits %d, and the shared ones are %d wide",
                          model->name, experts->count, experts->ffn, experts->active, experts->shared_ffn);
     }
+    const SigmoidRouter *router = &experts->sigmoid;
+    if (router->groups < 0 ||
+        (router->groups > 0 && (experts->count % router->groups != 0 || !(router->factor > 0) ||
+                                router->active_groups < 1 || router->active_groups > router->groups ||
+                                experts->count / router->groups * router->active_groups < experts->active))) {
+        return error_set(error, STATUS_USAGE,
+                         "model %s: a token visits %d of %d experts, in %d of %d groups, weights times %g", model->name,
+                         experts->active, experts->count, router->active_groups, router->groups, router->factor);
+    }
     if (most > 0x1p50) {
         return error_set(error, STATUS_USAGE,
                          "model %s: about %.2g parameters of experts, more than 2^50 are not "

@@ -35,6 +35,12 @@
                 .shared_ffn = (SHARED),                                                                                \
                 .shared_gate = true,                                                                                   \
                 .unscaled = true}
+#define SIGMOID_EXPERTS(COUNT, GROUPS, ACTIVE_GROUPS, FACTOR)                                                          \
+    .experts = {.count = (COUNT),                                                                                      \
+                .active = 8,                                                                                           \
+                .ffn = 2048,                                                                                           \
+                .shared_ffn = 2048,                                                                                    \
+                .sigmoid = {(GROUPS), (ACTIVE_GROUPS), (FACTOR)}}
 #define RUNS(TABLE) .runs = (TABLE), .run_count = (int)(sizeof(TABLE) / sizeof(TABLE)[0])
 #define GPT_OSS_SIZES(COUNT)                                                                                           \
     .vocab = 201088, .max_seq = 131072, .rope_theta = 1.5e5, .norm_eps = 1e-5, .window = 128, .window_every = 2,       \
@@ -520,7 +526,7 @@ static const ModelPreset presets[] = {
               .source = "deepseek-ai/DeepSeek-V2 config.json"}},
     {.spec = {.name = "deepseek-v3",
               SHAPE(61, 7168, 128, 128, 192, 18432),
-              SHARED_EXPERTS(256, 8, 2048, 2048),
+              SIGMOID_EXPERTS(256, 8, 4, 2.5),
               RUNS(deepseek_v3_runs),
               DEEPSEEK_HEAD(1536),
               .vocab = 129280,
@@ -533,7 +539,7 @@ static const ModelPreset presets[] = {
               .source = "deepseek-ai/DeepSeek-V3 config.json"}},
     {.spec = {.name = "kimi-k2",
               SHAPE(61, 7168, 64, 64, 192, 18432),
-              SHARED_EXPERTS(384, 8, 2048, 2048),
+              SIGMOID_EXPERTS(384, 1, 1, 2.827),
               RUNS(kimi_k2_runs),
               DEEPSEEK_HEAD(1536),
               .vocab = 163840,

@@ -17,6 +17,8 @@ int64_t rows_of_room(const Lowering *lowering);
 int32_t routed_by(Lowering *lowering, const char *name, int64_t width);
 int32_t received_by(Lowering *lowering, const char *name, int64_t width);
 void told(Lowering *lowering, Op *op, int32_t tensor);
+void told_router(Lowering *lowering, Op *op);           // lower_router.c: the choice
+void told_router_backward(Lowering *lowering, Op *op);  //   and its gradient
 Op *add_routed(Lowering *lowering, Section section, TaskKind kind, const char *name);
 
 // ---- between ranks (lower_dispatch.c): backward is the same in reverse, section says which

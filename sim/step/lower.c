@@ -151,6 +151,9 @@ static void add_groups(Lowering *lowering) {
         const AxisMask lend = lowering->tp > 1 ? AXES_STAGE_RANKS : AXES_SHARD_GROUP;
         lowering->expert_shard_group = add_group(lowering, "experts' shards", lend | AXES_LEFT_BY_EP);
     }
+    if (lowering->model->experts.balance > 0) {
+        lowering->sequence_group = add_group(lowering, NULL, AXIS_BIT(AXIS_CP) | AXIS_BIT(AXIS_SP));
+    }
 }
 
 static void take_stretch(Lowering *lowering, Variant *variant, Section section) {

@@ -153,6 +153,7 @@ typedef struct Lowering {
     int32_t group_count;
     int16_t shard_group, tp_group, cp_group, sp_group, replicate_group, data_group, loss_group, norm_group;
     int16_t ep_group, expert_shard_group;  // those with its other experts, those with other shards of its own
+    int16_t sequence_group;                // those with other parts of its sequences; only where a loss needs them
     int32_t loss_tensor, norm_square_tensor, norm_tensor;
     bool first, last;  // of the micro-steps of a step: the variant being lowered
     int tp, cp, sp, ep;
@@ -189,6 +190,7 @@ bool lowering_adapters_apart(const Lowering *lowering);  // in a unit of their o
 int lowering_local_experts(const Lowering *lowering);    // of a layer, on a rank
 int lowering_expert_unit(const Lowering *lowering);      // that they are in
 int lowering_expert_tp(const Lowering *lowering);        // ranks that cut each of them
+bool lowering_corrects(const Lowering *lowering);        // scores of the router (lower_router.c)
 bool lowering_routes_apart(const Lowering *lowering);    // each rank of tp its own tokens (lower_experts.c)
 bool head_gathers(const Lowering *lowering);             // a split head's logits (lower_head.c)
 OpRef unit_slice(const Lowering *lowering, int32_t tensor, const char *slice, const char *last_slice);

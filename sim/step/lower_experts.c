@@ -256,6 +256,7 @@ static void route(Lowering *lowering, const ExpertTensors *tensors, int32_t x) {
         lowering->target->own_kernels) {
         op_operand(op, op_whole(lowering, tensors->leave), ACCESS_WRITE);
     }
+    told_router(lowering, op);
 }
 
 static int32_t shared_sum(Lowering *lowering) {
@@ -444,6 +445,7 @@ static void route_backward(Lowering *lowering, const Half *half, const ExpertTen
     op_operand(op, op_whole(lowering, dweights), ACCESS_READ);
     op_operand(op, op_whole(lowering, dlogits), ACCESS_WRITE);
     told(lowering, op, tensors->leave);
+    told_router_backward(lowering, op);
     side_backward(lowering, half, &router, dlogits, "drouter_in", x);
     if (lowering->model->experts.router_bias) {
         add_column_sum(lowering, "bias gradient", op_whole(lowering, dlogits), "router_bias", "router_bias",

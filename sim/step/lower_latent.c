@@ -34,7 +34,9 @@ static Latents latents_of(Lowering *lowering) {
     const int64_t still = (int64_t)d->heads * (model->head_dim - latent->rope), kv = latent->kv_rank + latent->rope;
     const int64_t up = still + (int64_t)d->heads * latent->value;
     const bool low = latent->q_rank > 0;
-    Latents l = {.low_rank_q = low, .value_column = still};
+    // Head by head, as the model's own code has them; programs that are only priced have all of the keys in front.
+    const bool by_head = lowering->target->own_kernels;
+    Latents l = {.low_rank_q = low, .value_column = by_head ? model->head_dim - latent->rope : still};
     l.q = low ? linear_of("q latent", "q latent dgrad", "q latent wgrad", "wq_latent", d->hidden, latent->q_rank)
               : linear_of("q", "q dgrad", "q wgrad", "wq", d->hidden, d->q_width);
     l.q_up = linear_of("q", "q dgrad", "q wgrad", "wq", latent->q_rank, d->q_width);
@@ -62,15 +64,18 @@ static Latents latents_of(Lowering *lowering) {
 
 typedef struct LatentNorm {
     const char *weight, *statistics;
-    int64_t cols;
+    int64_t cols, stride;  // stride: of the rows that they lead; only a program that runs has to be told
 } LatentNorm;
 
 static LatentNorm q_norm(const Lowering *lowering) {
-    return (LatentNorm){"q_latent_norm", "q_latent_rstd", lowering->model->latent.q_rank};
+    const int64_t rank = lowering->model->latent.q_rank;
+    return (LatentNorm){"q_latent_norm", "q_latent_rstd", rank, lowering->target->own_kernels ? rank : 0};
 }
 
 static LatentNorm kv_norm(const Lowering *lowering) {
-    return (LatentNorm){"kv_latent_norm", "kv_latent_rstd", lowering->model->latent.kv_rank};
+    const LatentAttention *latent = &lowering->model->latent;
+    return (LatentNorm){"kv_latent_norm", "kv_latent_rstd", latent->kv_rank,
+                        lowering->target->own_kernels ? latent->kv_rank + latent->rope : 0};
 }
 
 static void norm_latent(Lowering *lowering, const LatentNorm *norm, int32_t x, int32_t y) {
@@ -78,6 +83,7 @@ static void norm_latent(Lowering *lowering, const LatentNorm *norm, int32_t x, i
     Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_RMSNORM, PHASE_FORWARD, "latent norm");
     op->task.rows = lowering->dims.tokens;
     op->task.cols = norm->cols;
+    op->task.stride = norm->stride;
     op_operand(op, op_whole(lowering, x), ACCESS_READ);
     op_operand(op, unit_slice(lowering, lowering->weights[UNIT_LAYER], norm->weight, norm->weight), ACCESS_READ);
     op_operand(op, op_whole(lowering, y), ACCESS_WRITE);
@@ -90,6 +96,7 @@ static void norm_latent_backward(Lowering *lowering, const LatentNorm *norm, int
     Op *op = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_RMSNORM_BACKWARD, PHASE_BACKWARD, "latent norm backward");
     op->task.rows = lowering->dims.tokens;
     op->task.cols = norm->cols;
+    op->task.stride = norm->stride;
     op_operand(op, op_whole(lowering, dy), ACCESS_READ);
     op_operand(op, op_whole(lowering, x), ACCESS_READ);
     op_operand(op, unit_slice(lowering, lowering->weights[UNIT_LAYER], norm->weight, norm->weight), ACCESS_READ);

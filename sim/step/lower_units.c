@@ -172,6 +172,7 @@ static void add_shared_slices(Lowering *lowering, Unit *unit) {
         {"kv_latent_norm", SPLIT_NONE, 1, latent->kv_rank, FILL_ONE, true},
         {"router", SPLIT_NONE, experts->count, model->hidden, FILL_NORMAL, true},
         {"router_bias", SPLIT_NONE, 1, experts->router_bias ? experts->count : 0, FILL_ZERO, true},
+        {"router_correction", SPLIT_NONE, 1, lowering_corrects(lowering) ? experts->count : 0, FILL_ZERO, true},
         {"shared_gate", SPLIT_NONE, 1, experts->shared_gate ? model->hidden : 0, FILL_NORMAL, true}};
     for (size_t i = 0; i < sizeof slices / sizeof slices[0]; i++) {
         if (slices[i].rows * slices[i].cols > 0) {

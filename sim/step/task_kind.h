@@ -17,7 +17,7 @@ typedef enum {
     // dx[rows,cols], dtable[inner,cols](u, accumulate); rows of no token here become 0
     TASK_POSITION_BACKWARD,
     // x[rows,cols], w[cols] -> y, rstd f32[rows]; more[rows,cols] -> sum (operands only where it adds): the norm is
-    // that of x + more
+    // that of x + more; stride > 0: of a latent, the leading columns of so wide rows of x (and of dx)
     TASK_RMSNORM,
     // dy, x, w, rstd, [residual gradient g] -> dx = g + .., dw[cols](u, accumulate), [what is held until here for
     // nobody]
@@ -74,7 +74,8 @@ typedef enum {
     TASK_ADAMW,
     // src -> dst, rows x cols, src row stride `stride`, dst rows packed; dtypes may differ (cast); inner > 1: so many
     // such blocks, each from `cols` further right, one behind the other; scales (operand only where fp8 is cast by
-    // scales known before, read, or found, written)
+    // scales known before, read, or found, written). Keys of latent attention: what the latent gives, keys, its shared
+    // part; back: dkeys, gradient of what it gave, dvalues, that of the shared part
     TASK_COPY,
     // src -> dst, rows x cols, src packed, dst row stride `stride`; inner > 1: so many such blocks one behind the
     // other, each `cols` further right
@@ -99,9 +100,10 @@ typedef enum {
     // as many belong to each, in the mean; what came (operand only where it runs) says how many really
     TASK_GROUPED_GEMM,
     // logits[rows,cols] -> routing: weight f32, and place i32 in the order of the experts, of each of inner choices of
-    // a row; [rows of each expert i32[cols]]
+    // a row; [rows of each expert i32[cols]]; correction of scores[cols], visits f32[sequences,cols] (operands only
+    // where there is one of them)
     TASK_ROUTE,
-    // logits, routing, dweights f32[rows,inner] -> dlogits; [rows of each expert]
+    // logits, routing, dweights f32[rows,inner] -> dlogits; [rows of each expert]; dcorrection, visits as there
     TASK_ROUTE_BACKWARD,
     // x[rows,cols], routing -> y[rows * inner,cols] in the order of the experts; with groups: rows of so many experts
     // as ranks sent them, what came i32[ranks,groups] -> in the order of the experts (backward: the other way)
@@ -190,8 +192,14 @@ enum { AT_SQUARE_SUM_GRADIENT, AT_SQUARE_SUM_SUM };
 enum { AT_CLIP_NORM_SQUARE, AT_CLIP_SCALE };
 enum { AT_ADAMW_MASTER, AT_ADAMW_M, AT_ADAMW_V, AT_ADAMW_GRADIENT, AT_ADAMW_SCALE, AT_ADAMW_WORKING };
 enum { AT_GROUPED_CAME = AT_GEMM_C + 1, AT_GROUPED_BIAS };
-enum { AT_ROUTE_LOGITS, AT_ROUTE_ROUTING, AT_ROUTE_ROWS };
-enum { AT_ROUTE_BACKWARD_DWEIGHTS = AT_ROUTE_ROUTING + 1, AT_ROUTE_BACKWARD_DLOGITS, AT_ROUTE_BACKWARD_ROWS };
+enum { AT_ROUTE_LOGITS, AT_ROUTE_ROUTING, AT_ROUTE_ROWS, AT_ROUTE_CORRECTION, AT_ROUTE_VISITS };
+enum {
+    AT_ROUTE_BACKWARD_DWEIGHTS = AT_ROUTE_ROUTING + 1,
+    AT_ROUTE_BACKWARD_DLOGITS,
+    AT_ROUTE_BACKWARD_ROWS,
+    AT_ROUTE_BACKWARD_DCORRECTION,
+    AT_ROUTE_BACKWARD_VISITS
+};
 enum { AT_PERMUTE_X, AT_PERMUTE_ROUTING, AT_PERMUTE_Y, AT_PERMUTE_CAME = AT_PERMUTE_ROUTING };
 enum { AT_EXCHANGE_LEAVES = 2, AT_EXCHANGE_CAME };
 enum {
@@ -203,6 +211,7 @@ enum {
 };
 enum { AT_UNPERMUTE_Y, AT_UNPERMUTE_ROUTING, AT_UNPERMUTE_X, AT_UNPERMUTE_MORE };
 enum { AT_COPY_SRC, AT_COPY_DST };  // copy, unpack, accumulate
+enum { AT_KEYS_SHARED = AT_COPY_DST + 1, AT_KEYS_DV = AT_KEYS_SHARED, AT_KEYS_DSHARED };
 enum { AT_ZERO_DST };
 enum { AT_COLLECTIVE_FROM, AT_COLLECTIVE_TO };
 enum { AT_MESSAGE };  // of a send and of a receive

@@ -7,7 +7,7 @@
 enum { CASE_BATCH = 8, CASE_STEPS = 20, CASE_SEQ = 64 };
 
 // Of a pairwise covering, whose runs are many: lengths are none of what it combines.
-enum { PAIRS_STEPS = 12, PAIRS_SEQ = 32 };
+enum { PAIRS_STEPS = 12, PAIRS_SEQ = 32, EXPERTS_STEPS = 4 };
 
 // 2 layers, hidden 64, 16 query heads on 8 key heads, vocabulary 256: every axis may have size 8.
 ModelSpec case_model(void);

@@ -13,7 +13,7 @@ enum { CHOICES = 32, MOST_SHAPES = 128, MOST_PLANS = MOST_SHAPES * CHOICES, FACT
 const MeshFamily mesh_twos = {EVEN_SIZES, .seq = CASE_SEQ, .steps = CASE_STEPS};
 const MeshFamily mesh_twos_short = {EVEN_SIZES, .seq = PAIRS_SEQ, .steps = PAIRS_STEPS};
 const MeshFamily mesh_twos_adapters = {EVEN_SIZES, .seq = PAIRS_SEQ, .steps = PAIRS_STEPS, .finetune = FINETUNE_LORA};
-const MeshFamily mesh_twos_experts = {EVEN_SIZES, .seq = PAIRS_SEQ, .steps = PAIRS_STEPS,
+const MeshFamily mesh_twos_experts = {EVEN_SIZES, .seq = PAIRS_SEQ, .steps = EXPERTS_STEPS,
                                       .experts = {.count = 8, .active = 2, .ffn = 96}};
 // 72: 3 tokens a zigzag chunk of cp=12; 24: one token
 const MeshFamily mesh_threes = {

@@ -28,6 +28,8 @@ Test(experts, every_pair_with_experts_spread_of_worlds_2_and_4_trains_as_one_ran
     mesh_pairs_train_with(&mesh_twos_experts, (const int[]){2, 4, 0}, AXES_FIRST | AXIS_BIT(AXIS_EP), AXIS_EP);
 }
 
+static double balance;  // of the loss that spreads tokens, in the requests of a test
+
 static Mesh mesh_of(int pp, int dp_shard, int ep) {
     Mesh mesh = mesh_of_one();
     mesh.size[AXIS_PP] = pp;
@@ -43,6 +45,16 @@ static Mesh mesh_named(const char *text) {
     return mesh;
 }
 
+// Heads of which a part turns, values of another width, scores in groups of experts.
+static void make_latent(ModelSpec *model) {
+    model->latent = (LatentAttention){.q_rank = 40, .kv_rank = 24, .rope = 8, .value = 16};
+    model->head_dim = 24;
+    model->rotary_dims = model->latent.rope;
+    model->heads = model->kv_heads = 4;
+    model->experts.shared_ffn = 48;
+    model->experts.sigmoid = (SigmoidRouter){.groups = 4, .active_groups = 2, .factor = 2.5};
+}
+
 static RunRequest request_of(const char *type, const Mesh *mesh, int grad_accum, int capacity) {
     TrainPlan plan;
     cr_assert(mesh_plan(&mesh_twos_experts, mesh, grad_accum, &plan));
@@ -55,8 +67,12 @@ static RunRequest request_of(const char *type, const Mesh *mesh, int grad_accum,
     request.model.experts.shared_ffn = request.model.experts.shared_gate ? 160 : 0;
     request.model.experts.unscaled = request.model.experts.shared_gate || strcmp(type, "olmoe") == 0;
     request.model.experts.bias = request.model.experts.router_bias = request.model.sinks;
+    request.model.experts.balance = balance;
     request.model.window = request.model.sinks ? 7 : 0;
     request.model.window_every = request.model.sinks ? 2 : 0;
+    if (strcmp(type, "deepseek_v3") == 0) {
+        make_latent(&request.model);
+    }
     return request;
 }
 
@@ -73,7 +89,7 @@ static void expect_same(const char *type, const char *const *meshes) {
         const RunResult run = case_run_request(&request, &arena);
         case_expect_same(&request, &run, &reference, &worst);
     }
-    cr_expect_lt(reference.loss[PAIRS_STEPS - 1], reference.loss[0]);
+    cr_expect_lt(reference.loss[EXPERTS_STEPS - 1], reference.loss[0]);
 }
 
 Test(experts, every_type_of_router_trains_as_one_rank) {
@@ -95,6 +111,26 @@ Test(experts, a_shared_expert_behind_a_gate_trains_as_one_rank) {
 // The second bias is added by one rank of tp, the sinks by each rank for its heads, when its last keys have come.
 Test(experts, biases_clamps_sinks_and_windows_train_as_one_rank) {
     expect_same("gpt_oss", (const char *[]){"tp=2", "cp=2,tp=2", "cp=4", "dp_shard=2,cp=2,ep=4", "pp=2,tp=2", NULL});
+}
+
+// Every rank of tp makes the latents of all tokens, and a part of their gradients.
+Test(experts, latent_attention_and_routers_of_sigmoids_train_as_one_rank) {
+    expect_same("deepseek_v3", (const char *[]){"tp=2", "tp=4", "dp_shard=2,ep=2", "dp_shard=4,ep=4",
+                                                "pp=2,dp_shard=2,ep=2", "pp=2,tp=2", NULL});
+}
+
+// Its gradient is that of whole sequences, whatever ranks and micro-steps share the batch.
+Test(experts, the_loss_that_spreads_tokens_trains_as_on_one_rank) {
+    balance = 0.5;
+    const Mesh one = mesh_of_one();
+    const RunRequest alone = request_of("mixtral", &one, 1, 0);
+    RunRequest without = alone;
+    without.model.experts.balance = 0;
+    const RunResult with = case_run_request(&alone, &arena), plain = case_run_request(&without, &arena);
+    cr_expect_gt(fabs(with.grad_norm[0] / plain.grad_norm[0] - 1), 1e-4);
+    expect_same("mixtral",
+                (const char *[]){"cp=2", "sp=2", "cp=2,sp=2", "dp_shard=2,cp=2,ep=4", "tp=2", "pp=2,cp=2,ep=2", NULL});
+    balance = 0;
 }
 
 // Their programs tell no task how many rows there are.

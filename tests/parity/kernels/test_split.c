@@ -10,8 +10,8 @@
 
 enum { TOKENS = 192, HEADS = 4, KV_HEADS = 2, HEAD_DIM = 32, Q_ROW = HEADS * HEAD_DIM, KV_ROW = KV_HEADS * HEAD_DIM };
 
-static const KernelAttention whole = {TOKENS, TOKENS, 0,     0,      HEADS, KV_HEADS, HEAD_DIM,
-                                      Q_ROW,  KV_ROW, Q_ROW, TOKENS, 12,    4,        0};
+static const KernelAttention whole = {TOKENS, TOKENS, 0,      0,  HEADS, KV_HEADS, HEAD_DIM, Q_ROW,
+                                      KV_ROW, Q_ROW,  TOKENS, 12, 4,     0,        {0}};
 
 // Block (i, j) of a sequence cut into `parts`: queries of part i against keys of part j.
 static KernelAttention block_of(int parts, int i, int j) {

@@ -90,7 +90,7 @@ def batch(step):
 # ---- models: a slice of ndtune's units -> the part of a Hugging Face parameter that it is
 
 
-NORMAL = ("embed", "positions", "lm_head", "router", "shared_gate", "experts_up", "experts_down")
+NORMAL = ("embed", "positions", "lm_head", "router", "router_correction", "shared_gate", "experts_up", "experts_down")
 
 
 class Slice:
@@ -171,7 +171,14 @@ def llama_like(model, offset=0.0, qk_norm=False, biases=False, post=False):
 
 
 EXPERTS, ACTIVE, SHARED = 4, 2, 64
+# Of widths 32 to 160 PyTorch's own float32 leaves float64 in ten AdamW steps by norms of 2e-7 to 3e-6 (32: 8e-7, 48:
+# 3e-6) and single weights of 9e-5 to 2e-4, with the same choice of experts throughout and gradients of step 1 within
+# 1e-5: AdamW divides a gradient near zero by its own size. With 64 neither norms nor the sampled weights meet that.
 WINDOW = 7
+BALANCE = 0.1
+# DeepSeek-V3: heads of STILL + ROPE elements, values of VALUE; experts in groups
+Q_RANK, KV_RANK, STILL, ROPE, VALUE = 24, 16, 8, 8, 8
+GROUPED_EXPERTS, GROUPS, ACTIVE_GROUPS, FACTOR, DEEPSEEK_FFN = 8, 4, 2, 2.5, 64
 
 
 def experts(model, block, parts, qk_norm=False, shared=False):
@@ -232,6 +239,49 @@ def gpt_oss(model):
             ]
         )
     return units + [head(model, model.model.norm, None, model.lm_head)]
+
+
+def deepseek(model):
+    """Elements that turn lie in pairs there, here in halves; the correction of the router's scores is a buffer."""
+    halves = [*range(0, ROPE, 2), *range(1, ROPE, 2)]
+    of_heads = [h * (STILL + ROPE) + i for h in range(HEADS) for i in [*range(STILL), *(STILL + r for r in halves)]]
+    of_latent = [*range(KV_RANK), *(KV_RANK + r for r in halves)]
+    units = [[Slice("embed", model.model.embed_tokens.weight)]]
+    for layer in model.model.layers:
+        a, f = layer.self_attn, layer.mlp
+        units.append(
+            [
+                Slice("wq_latent", a.q_a_proj.weight),
+                Slice("q_latent_norm", a.q_a_layernorm.weight),
+                Slice("wkv_latent", a.kv_a_proj_with_mqa.weight, lambda p: p[of_latent]),
+                Slice("kv_latent_norm", a.kv_a_layernorm.weight),
+                Slice("router", f.gate.weight),
+                Slice("router_correction", f.gate.e_score_correction_bias),
+                Slice("attention_norm", layer.input_layernorm.weight),
+                Slice("mlp_norm", layer.post_attention_layernorm.weight),
+                Slice("wq", a.q_b_proj.weight, lambda p: p[of_heads]),
+                Slice("wkv", a.kv_b_proj.weight),
+                Slice("wo", a.o_proj.weight),
+                *(Slice("w" + part[:-5], getattr(f.shared_experts, part).weight) for part in GATED),
+                Stack("experts_up", [getattr(e, part).weight for e in f.experts for part in GATED[:2]]),
+                Stack("experts_down", [e.down_proj.weight for e in f.experts]),
+            ]
+        )
+    return units + [head(model, model.model.norm, None, model.lm_head)]
+
+
+class Wide:
+    """torch for a module whose casts to float32 are to stay in float64."""
+
+    float32 = torch.float64
+
+    def __getattr__(self, name):
+        return getattr(torch, name)
+
+
+def wide(name):
+    module = sys.modules["transformers.models.%s.modeling_%s" % (name, name)]
+    module.torch = Wide()
 
 
 GATED = ("gate_proj", "up_proj", "down_proj")
@@ -442,6 +492,34 @@ MODELS = {
         ),
         lambda m: experts(m, lambda layer: layer.block_sparse_moe, ("w1", "w3", "w2")),
     ),
+    "mixtral_balance": lambda: (
+        T.MixtralForCausalLM(
+            T.MixtralConfig(num_local_experts=EXPERTS, num_experts_per_tok=ACTIVE, sliding_window=None, **sizes())
+        ),
+        lambda m: experts(m, lambda layer: layer.block_sparse_moe, ("w1", "w3", "w2")),
+    ),
+    "deepseek_v3": lambda: (
+        T.DeepseekV3ForCausalLM(
+            T.DeepseekV3Config(
+                q_lora_rank=Q_RANK,
+                kv_lora_rank=KV_RANK,
+                qk_nope_head_dim=STILL,
+                qk_rope_head_dim=ROPE,
+                v_head_dim=VALUE,
+                n_routed_experts=GROUPED_EXPERTS,
+                num_experts_per_tok=ACTIVE,
+                n_shared_experts=1,
+                moe_intermediate_size=DEEPSEEK_FFN,
+                n_group=GROUPS,
+                topk_group=ACTIVE_GROUPS,
+                routed_scaling_factor=FACTOR,
+                norm_topk_prob=True,
+                first_k_dense_replace=0,
+                **(sizes() | dict(num_key_value_heads=HEADS))
+            )
+        ),
+        deepseek,
+    ),
     "qwen2_moe": lambda: (
         T.Qwen2MoeForCausalLM(
             T.Qwen2MoeConfig(
@@ -555,11 +633,19 @@ def line(*fields):
     return " ".join(f if isinstance(f, str) else "%.9g" % f for f in fields) + "\n"
 
 
-def losses(model, step):
+def losses(model, step, balance):
+    """Beside the loss of the tokens that which spreads them over experts: transformers' own function, of each sequence
+    and each layer."""
     tokens, targets = batch(step)
-    logits = model(input_ids=tokens, use_cache=False).logits
-    loss = torch.nn.functional.cross_entropy(logits.reshape(-1, VOCAB), targets.reshape(-1))
-    return logits, loss
+    made = model(input_ids=tokens, use_cache=False, **({"output_router_logits": True} if balance else {}))
+    loss = torch.nn.functional.cross_entropy(made.logits.reshape(-1, VOCAB), targets.reshape(-1))
+    spread = transformers.models.mixtral.modeling_mixtral.load_balancing_loss_func
+    more = [
+        balance / SEQUENCES * spread((of_sequence,), EXPERTS, ACTIVE)
+        for of_layer in (made.router_logits if balance else ())
+        for of_sequence in of_layer.reshape(SEQUENCES, SEQ, EXPERTS)
+    ]
+    return made.logits, loss, sum(more)
 
 
 def trained(unit):
@@ -577,10 +663,12 @@ def describe(kind, units, of):
 
 def fixture(name):
     model, slices = MODELS[name]()
+    if name == "deepseek_v3":
+        wide(name)
     model = model.eval() if name in FLOAT32 else model.double().eval()
     units = slices(model)
     start(units)
-    covered = sum(s.weight().numel() for unit in units for s in unit)
+    covered = sum(s.weight().numel() for unit in units for s in unit if isinstance(s.parameter, torch.nn.Parameter))
     assert covered == sum(p.numel() for p in model.parameters()), "%s has parameters that no slice is" % name
     normals = {id(p): s.normal for unit in units for s in unit for p in s.parameters}
     groups = [
@@ -594,8 +682,8 @@ def fixture(name):
     head_text, curve, norms = "", [], []
     for step in range(STEPS):
         optimizer.zero_grad()
-        logits, loss = losses(model, step)
-        loss.backward()
+        logits, loss, more = losses(model, step, BALANCE if "balance" in name else 0.0)
+        (loss + more).backward()
         for p in model.parameters():  # of an expert that no token visits: it decays all the same
             p.grad = torch.zeros_like(p) if p.requires_grad and p.grad is None else p.grad
         norm = math.sqrt(sum(p.grad.square().sum().item() for p in model.parameters() if p.requires_grad))

@@ -115,8 +115,10 @@ static bool is_adapted(const char *type) {
 
 // Softmax over the choices, or over all experts; norms of queries and keys in two of them; a shared expert behind a
 // gate; biases, clamps, sinks and a window in every other layer.
-static const char *const routed[] = {"mixtral", "qwen3_moe", "olmoe", "qwen2_moe", "gpt_oss"};
+static const char *const routed[] = {"mixtral", "qwen3_moe", "olmoe", "qwen2_moe", "gpt_oss", "mixtral_balance"};
 enum { ROUTED = sizeof routed / sizeof routed[0] };
+
+static const char *const BALANCED = "mixtral_balance", *const LATENT = "deepseek_v3";
 
 static const char *const SLIDING = "mistral_window";
 enum { WINDOW = 7 };
@@ -153,11 +155,24 @@ static ModelSpec model_of(const char *type) {
             sizes.experts.unscaled = sizes.experts.unscaled || sizes.experts.shared_gate;
         }
     }
-    return exec_family(sizes, is_adapted(type) ? "llama" : sliding ? "mistral" : type);
+    const bool balanced = strcmp(type, BALANCED) == 0;
+    sizes.experts.balance = balanced ? 0.1 : 0;
+    return exec_family(sizes, is_adapted(type) ? "llama" : sliding ? "mistral" : balanced ? "mixtral" : type);
+}
+
+// Heads of which a part turns and values of another width; experts in groups, scores corrected.
+static ModelSpec latent_model(void) {
+    ModelSpec model = model_of(LATENT);
+    model.latent = (LatentAttention){.q_rank = 24, .kv_rank = 16, .rope = 8, .value = 8};
+    model.head_dim = 16;
+    model.kv_heads = model.heads;
+    model.rotary_dims = model.latent.rope;
+    model.experts = (Experts){.count = 8, .active = 2, .ffn = 64, .shared_ffn = 64, .sigmoid = {4, 2, 2.5}};
+    return model;
 }
 
 static RunRequest request_of(const char *type, bool gradients) {
-    RunRequest request = {.model = model_of(type),
+    RunRequest request = {.model = strcmp(type, LATENT) == 0 ? latent_model() : model_of(type),
                           .plan = {.mesh = {SIZES(1, 1, 1, 1)},
                                    .seq = 24,
                                    .micro_batch = 2,
@@ -187,6 +202,11 @@ static float *slice_of(Session *session, int32_t buffer, int instance, const Par
     return (float *)session_slot(session, buffer, instance) + slice->offset_elements;
 }
 
+// A buffer to transformers: nothing moves it.
+static bool is_correction(const ParamSlice *slice) {
+    return strcmp(slice->name, "router_correction") == 0;
+}
+
 // What begins as zeros gets the numbers that a normal weight in its place would have.
 static void make_normal(Session *session, const ParamSlice *slice, int layer, float *x) {
     enum { PART_SHIFT = 56, TENSOR_SHIFT = 32 };  // exec/device/initial.c
@@ -203,7 +223,7 @@ static void scale_weights(Session *session) {
         for (int32_t i = 0; i < unit->slice_count * unit->instances; i++) {
             const ParamSlice *slice = &session->program.slices[unit->first_slice + i % unit->slice_count];
             float *x = slice_of(session, unit->master, i / unit->slice_count, slice);
-            const bool zeros = u == UNIT_ADAPTERS && slice->init_std == 0;
+            const bool zeros = (u == UNIT_ADAPTERS && slice->init_std == 0) || is_correction(slice);
             if (zeros) {
                 make_normal(session, slice, i / unit->slice_count, x);
             }
@@ -263,6 +283,13 @@ typedef struct Comparison {
 } Comparison;
 
 static void compare_slice(Comparison *c, const Unit *unit, const ParamSlice *slice, int instance) {
+    if (is_correction(slice)) {
+        const float *x = slice_of(c->session, unit->moment1, instance, slice);
+        for (int64_t i = 0; i < slice->local_rows * slice->local_cols; i++) {
+            cr_expect(x[i] == 0, "a gradient of %s: %g", slice->name, (double)x[i]);
+        }
+        return;
+    }
     char name[NAME_BYTES];
     snprintf(name, sizeof name, "%s", slice->name);
     for (char *at = name; (at = strchr(at, ' ')); *at = '_') {  // "wq adapter a"
@@ -383,6 +410,11 @@ Test(pytorch, layers_of_experts_train_as_those_of_transformers) {
         check_first_step(routed[i], fixture_of(routed[i]));
         check_training(routed[i], fixture_of(routed[i]));
     }
+}
+
+Test(pytorch, latent_attention_and_a_router_of_sigmoids_train_as_those_of_transformers) {
+    check_first_step(LATENT, fixture_of(LATENT));
+    check_training(LATENT, fixture_of(LATENT));
 }
 
 Test(pytorch, a_sliding_window_trains_as_its_own) {

@@ -14,7 +14,7 @@ typedef struct Routed {
 } Routed;
 
 static KernelRoute shape_of(bool unscaled) {
-    return (KernelRoute){ROWS, EXPERTS, ACTIVE, unscaled};
+    return (KernelRoute){.rows = ROWS, .experts = EXPERTS, .active = ACTIVE, .unscaled = unscaled};
 }
 
 static Routed routed_of(bool unscaled) {
@@ -74,7 +74,7 @@ Test(kernel_experts, of_equal_logits_the_lower_expert_is_visited) {
     const float logits[] = {1, 3, 3, 3, 0, 3};
     float weights[3];
     int32_t places[3], counts[EXPERTS];
-    const KernelRoute shape = {1, EXPERTS, 3, false};
+    const KernelRoute shape = {.rows = 1, .experts = EXPERTS, .active = 3};
     kernel_route(&shape, logits, weights, places, counts);
     const int32_t want[EXPERTS] = {0, 1, 1, 1, 0, 0};
     cr_expect_arr_eq(counts, want, sizeof want);
@@ -85,7 +85,7 @@ Test(kernel_experts, logits_that_are_no_numbers_still_choose_as_many_experts) {
     const float logits[] = {NAN, NAN, 1, NAN, NAN, INFINITY};
     float weights[4];
     int32_t places[4], counts[EXPERTS];
-    const KernelRoute shape = {1, EXPERTS, 4, false};
+    const KernelRoute shape = {.rows = 1, .experts = EXPERTS, .active = 4};
     kernel_route(&shape, logits, weights, places, counts);
     const int32_t want[EXPERTS] = {1, 1, 1, 0, 0, 1};
     cr_expect_arr_eq(counts, want, sizeof want);
@@ -101,7 +101,7 @@ Test(kernel_experts, weights_are_of_the_softmax_over_the_choices_or_over_all) {
     int32_t places[2], counts[3];
     const double two = exp(2) + exp(1);
     for (int unscaled = 0; unscaled < 2; unscaled++) {
-        const KernelRoute shape = {1, 3, 2, unscaled};
+        const KernelRoute shape = {.rows = 1, .experts = 3, .active = 2, .unscaled = unscaled};
         kernel_route(&shape, logits, weights, places, counts);
         cr_expect_float_eq(weights[0], exp(2) / (two + unscaled), 1e-7);
         cr_expect_float_eq(weights[1], exp(1) / (two + unscaled), 1e-7);
@@ -145,6 +145,123 @@ Test(kernel_experts, the_gradient_of_the_logits_equals_central_differences) {
             cr_assert_float_eq(dlogits[i], check_slope(weighed, &c, c.logits + i), 1e-6);
         }
         free(dweights), free(c.logits);
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- sigmoids
+
+static Routed routed_by_scores(const KernelRoute *shape) {
+    Routed routed = routed_of(false);
+    kernel_route(shape, routed.logits, routed.weights, routed.places, routed.counts);
+    return routed;
+}
+
+static double score(double logit) {
+    return 1 / (1 + exp(-logit));
+}
+
+// Groups {0,1} {2,3} {4,5}: of their sums .9 .8 .7 the first two are open, and the largest score, expert 4's, is shut.
+Test(kernel_experts, of_scores_the_largest_with_their_corrections_in_the_best_groups_are_visited) {
+    const float scores[] = {0.5F, 0.4F, 0.4F, 0.3F, 0.65F, 0.05F}, correction[] = {0, 0, 0, 0.15F, 0, 0};
+    float logits[EXPERTS], weights[ACTIVE];
+    int32_t places[ACTIVE], counts[EXPERTS];
+    const int32_t want[] = {1, 1, 0, 0, 0, 0}, corrected[] = {0, 0, 1, 1, 0, 0};
+    KernelRoute shape = {
+        .rows = 1, .experts = EXPERTS, .active = ACTIVE, .sigmoid = true, .groups = 3, .active_groups = 2, .factor = 2};
+    for (int e = 0; e < EXPERTS; e++) {
+        logits[e] = logf(scores[e] / (1 - scores[e]));
+    }
+    shape.correction = correction;  // .3 + .15 of expert 3 comes before the .4 of experts 1 and 2
+    kernel_route(&shape, logits, weights, places, counts);
+    cr_expect_eq(counts[0] + counts[3], 2);
+    cr_expect_float_eq(weights[0] + weights[1], 2, 1e-6);
+    shape.correction = NULL;
+    kernel_route(&shape, logits, weights, places, counts);
+    cr_expect_arr_eq(counts, want, sizeof want);
+    cr_expect_float_eq(weights[0], 2 * 0.5 / 0.9, 1e-6);
+    shape.active_groups = 1;
+    shape.correction = (const float[]){0, 0, 0.2F, 0.2F, 0, 0};
+    kernel_route(&shape, logits, weights, places, counts);
+    cr_expect_arr_eq(counts, corrected, sizeof corrected);
+    cr_expect_float_eq(weights[0], 2 * 0.4 / 0.7, 1e-6, "weights are of scores without corrections");
+}
+
+static double weighed_scores(const void *context) {
+    const Choice *c = context;
+    double sum = 0;
+    for (int row = 0; row < ROWS; row++) {
+        double all = c->unscaled ? 1 : 0, of_row = 0;
+        for (int i = row * ACTIVE; i < (row + 1) * ACTIVE; i++) {
+            const double share = score(c->logits[row * EXPERTS + expert_of(c->routed, i)]);
+            all += c->unscaled ? 0 : share;
+            of_row += 2.5 * share * (double)c->dweights[i];
+        }
+        sum += of_row / all;
+    }
+    return sum;
+}
+
+Test(kernel_experts, the_gradient_of_logits_behind_scores_equals_central_differences) {
+    for (int unscaled = 0; unscaled < 2; unscaled++) {
+        KernelRoute shape = shape_of(unscaled);
+        shape.sigmoid = true;
+        shape.groups = 3;
+        shape.active_groups = 2;
+        shape.factor = 2.5F;
+        const Routed routed = routed_by_scores(&shape);
+        float *dweights = check_floats(CHOICES, 2), dlogits[ROWS * EXPERTS];
+        kernel_route_backward(&shape, routed.logits, routed.weights, routed.places, routed.counts, dweights, dlogits);
+        Choice c = {&routed, check_doubles(routed.logits, ROWS * EXPERTS), dweights, unscaled};
+        for (int i = 0; i < ROWS * EXPERTS; i++) {
+            cr_assert_float_eq(dlogits[i], check_slope(weighed_scores, &c, c.logits + i), 1e-6);
+        }
+        free(dweights), free(c.logits);
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- spreading
+
+typedef struct Spreading {
+    double *logits;
+    const float *visits;
+    bool sigmoid;
+} Spreading;
+
+// One sequence of all rows.
+static double spreading_loss(const void *context) {
+    const Spreading *s = context;
+    double sum = 0;
+    for (int row = 0; row < ROWS; row++) {
+        double all = 0, of_row = 0;
+        for (int e = 0; e < EXPERTS; e++) {
+            const double logit = s->logits[row * EXPERTS + e], chance = s->sigmoid ? score(logit) : exp(logit);
+            all += chance;
+            of_row += chance * (double)s->visits[e];
+        }
+        sum += 0.25 * of_row / all;
+    }
+    return sum;
+}
+
+Test(kernel_experts, visits_are_counted_and_the_spreading_loss_pulls_as_central_differences_say) {
+    for (int sigmoid = 0; sigmoid < 2; sigmoid++) {
+        KernelRoute shape = shape_of(false);
+        shape.sigmoid = sigmoid;
+        shape.groups = shape.active_groups = sigmoid;
+        shape.factor = 1;
+        const Routed routed = routed_by_scores(&shape);
+        float visits[EXPERTS], dlogits[ROWS * EXPERTS];
+        kernel_count_visits(&shape, ROWS, routed.places, routed.counts, visits);
+        for (int e = 0; e < EXPERTS; e++) {
+            cr_expect_eq(visits[e], (float)routed.counts[e]);
+        }
+        memset(dlogits, 0, sizeof dlogits);
+        kernel_balance_backward(&shape, ROWS, 0.25F, visits, routed.logits, dlogits);
+        Spreading s = {check_doubles(routed.logits, ROWS * EXPERTS), visits, sigmoid};
+        for (int i = 0; i < ROWS * EXPERTS; i++) {
+            cr_assert_float_eq(dlogits[i], check_slope(spreading_loss, &s, s.logits + i), 1e-5);
+        }
+        free(s.logits);
     }
 }
 

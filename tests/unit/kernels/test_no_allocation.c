@@ -1,6 +1,7 @@
 // Counts every malloc, calloc, realloc and aligned_alloc of the process while each kernel runs, by standing in for
 // glibc's.
 
+#include "kernels/latent.h"
 #include "tests/unit/kernels/attention_reference.h"
 #include "tests/unit/kernels/check.h"
 
@@ -83,11 +84,15 @@ static void run_streaming(Work *w) {
 
 static void run_experts(Work *w) {
     enum { EXPERTS = 8, ACTIVE = 2, HALF = ROWS / 2 };
-    const KernelRoute route = {HALF, EXPERTS, ACTIVE, true};
+    const KernelRoute route = {.rows = HALF, .experts = EXPERTS, .active = ACTIVE, .unscaled = true};
     const KernelSpread spread = {HALF, COLS, ACTIVE, w->tokens};
     int32_t counts[EXPERTS];
     kernel_route(&route, w->a, w->row, w->tokens, counts);
     kernel_route_backward(&route, w->a, w->row, w->tokens, counts, w->b, w->c);
+    kernel_count_visits(&route, HALF, w->tokens, counts, w->row);
+    kernel_balance_backward(&route, HALF, 1.0f, w->row, w->a, w->c);
+    kernel_join_keys(&(KernelKeys){HALF, 1, 8, 8, 8, COLS}, w->a, w->b, w->c);
+    kernel_part_keys(&(KernelKeys){HALF, 1, 8, 8, 8, COLS}, w->a, w->b, w->c, w->d);
     kernel_spread(&spread, w->a, w->c);
     kernel_collect(&spread, w->row, w->c, NULL, w->d);
     kernel_collect_backward(&spread, w->row, w->d, w->c, w->b, w->row);

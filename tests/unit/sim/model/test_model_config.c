@@ -197,6 +197,28 @@ Test(model_config, a_refused_file_leaves_the_model_alone) {
     cr_assert_eq(model.layers, 77);
 }
 
+#define EXPERT_SIZES                                                                                                   \
+    "\"num_hidden_layers\":2,\"hidden_size\":64,\"num_attention_heads\":4,\"num_key_value_heads\":4,"                  \
+    "\"intermediate_size\":128,\"vocab_size\":100"
+
+Test(model_config, a_router_of_sigmoids_has_its_groups_and_its_factor) {
+    cr_assert_eq(load("{\"model_type\":\"deepseek_v3\"," EXPERT_SIZES ",\"n_routed_experts\":16,\"n_group\":4,"
+                      "\"topk_group\":3,\"first_k_dense_replace\":0,\"norm_topk_prob\":false}"),
+                 STATUS_OK, "%s", error.message);
+    cr_expect(model.experts.sigmoid.groups == 4 && model.experts.sigmoid.active_groups == 3);
+    cr_expect(model.experts.sigmoid.factor == 2.5 && model.experts.unscaled);
+    cr_expect_neq(load("{\"model_type\":\"deepseek_v3\"," EXPERT_SIZES ",\"n_routed_experts\":16,\"n_group\":3}"),
+                  STATUS_OK);
+}
+
+Test(model_config, the_loss_that_spreads_tokens_is_there_where_the_file_adds_it) {
+    cr_assert_eq(load("{\"model_type\":\"olmoe\"," EXPERT_SIZES ",\"output_router_logits\":true}"), STATUS_OK, "%s",
+                 error.message);
+    cr_expect(model.experts.balance == 0.01 && strstr(model.note, "spreads tokens"), "%s", model.note);
+    cr_assert_eq(load("{\"model_type\":\"olmoe\"," EXPERT_SIZES ",\"router_aux_loss_coef\":0.5}"), STATUS_OK);
+    cr_expect_eq(model.experts.balance, 0);
+}
+
 Test(model_config, quantized_weights_are_a_note) {
     cr_assert_eq(load("{" SMALL ",\"quantization_config\":{\"quant_method\":\"fp8\"}}"), STATUS_OK, "%s",
                  error.message);
