@@ -202,10 +202,6 @@ double target_slack(const Target *target, const TrainPlan *plan) {
     return target->runtime.allocator_slack + (mesh_stages(&plan->mesh) > 1 ? target->runtime.stage_slack : 0);
 }
 
-bool target_regathers(const Target *target, const TrainPlan *plan) {
-    return target->tp_regathers || (target->stages_regather && mesh_stages(&plan->mesh) > 1);
-}
-
 bool target_reduces_late(const Target *target, const TrainPlan *plan) {
     return (plan->zero == 1 && target->late_reduce) ||
            (plan->zero < 2 && target_reduce_overlap(target, plan) == REDUCE_OVERLAP_OFF);

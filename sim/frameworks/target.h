@@ -226,7 +226,6 @@ bool target_takes_order(const Target *target, const Mesh *mesh);
 int target_default_zero(const Target *target, const Mesh *mesh);
 CpRotate target_default_rotate(const Target *target);
 Fp8Recipe target_default_fp8(const Target *target);
-
 // RecomputeModules that recompute=selective makes again. 0 = none, or the target goes by operations.
 static inline unsigned target_recompute_modules(const Target *target, const TrainPlan *plan) {
     const unsigned own = target->selective_flavour == SELECTIVE_CORE ? RECOMPUTE_CORE_ATTENTION : 0;
@@ -287,8 +286,10 @@ static inline Dispatch target_dispatch(const Target *target, const TrainPlan *pl
     return plan->dispatch == DISPATCH_TARGET ? DISPATCH_ALLTOALL : plan->dispatch;
 }
 
-double target_slack(const Target *target, const TrainPlan *plan);    // reserved / allocated - 1
-bool target_regathers(const Target *target, const TrainPlan *plan);  // whichever of the two
+double target_slack(const Target *target, const TrainPlan *plan);  // reserved / allocated - 1
+static inline bool target_regathers(const Target *target, const TrainPlan *plan) {
+    return target->tp_regathers || (target->stages_regather && mesh_stages(&plan->mesh) > 1);
+}
 // Why the layers cannot be split over the stages as the plan says: one sentence, arena text; NULL (split_rules.c).
 const char *target_refuse_split(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena);
 
@@ -301,24 +302,19 @@ static inline LayerRule target_layer_rule(const Target *target, const TrainPlan 
     return plan->pp_split == SPLIT_TARGET ? target->layer_rule : rules[plan->pp_split];
 }
 
-// Does the host issue nothing until a message between stages has ended? Stages with several chunks take messages beside
-// computing.
+// Does the host issue nothing until a message between stages has ended? With several chunks messages are beside it.
 static inline bool target_stops_host(const Target *target, const TrainPlan *plan) {
     return target->runtime.messages_stop_host && plan_chunks(plan) == 1;
 }
 
-// Behind the last backward?
-bool target_reduces_late(const Target *target, const TrainPlan *plan);
+bool target_reduces_late(const Target *target, const TrainPlan *plan);  // behind the last backward?
 
-// Vocabulary entries as the target trains them: padded where it pads, so that tp divides them. Of an uneven split: tp
-// times the rows of the fullest rank.
+// Vocabulary entries as it trains them: padded so that tp divides them; of uneven splits tp times the fullest rank's.
 int target_vocab(const Target *target, const ModelSpec *model, int tp);
-
 // One sentence where it pads (arena text); NULL.
 const char *target_vocab_note(const Target *target, const ModelSpec *model, int tp, Arena *arena);
 
-// The program of one target with the runtime costs of another: what is predicted when the executor runs the program of
-// a framework.
+// The program of one target with the runtime costs of another: a framework's program that the executor runs.
 Target target_run_by(const Target *program, const Target *runner);
 
 void target_hash(const Target *target, Hash *hash);

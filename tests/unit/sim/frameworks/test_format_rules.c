@@ -1,4 +1,5 @@
-// Legality of fp8's recipes, and of all-to-alls over heads where their group is context parallelism's.
+// Legality of fp8's recipes, of adapters beside packed experts, and of all-to-alls over heads where their group is
+// context parallelism's.
 
 #include <criterion/criterion.h>
 
@@ -92,4 +93,17 @@ Test(format_rules, megatrons_a2a_cuts_heads_and_sequences_and_its_outer_ranks_ar
     plan.seq = 4100;
     check_reason(megatron, &plan, "seq=4100 cannot be cut into the 8 equal chunks of sp x cp = 4: use seq 4104");
     check_reason(found("megatron@2022"), &plan, "megatron has no sp: use sp=1");
+}
+
+Test(format_rules, adapters_beside_packed_experts_are_refused) {
+    const Target *trl = found("trl");
+    Error error = {0};
+    cr_assert_eq(model_find("qwen3-30b-a3b", NULL, &model, &error), STATUS_OK);
+    TrainPlan plan = plan_of(trl, 8, 1);
+    plan.finetune = FINETUNE_LORA;
+    check_legal(trl, &plan);
+    plan.finetune = FINETUNE_QLORA;
+    check_reason(
+        trl, &plan,
+        "the experts of qwen3-30b-a3b are plain parameters, which bitsandbytes does not pack: use finetune lora");
 }

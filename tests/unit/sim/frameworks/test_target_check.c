@@ -594,17 +594,3 @@ Test(target_check, adapters_of_megatron_core_have_a_rank_that_tp_divides) {
     plan.lora_rank = 6;
     check_reason(bridge, &plan, "the rank of adapters, 6, is cut over tp=4: use a --lora-rank that it divides");
 }
-
-Test(target_check, adapters_beside_packed_experts_are_refused) {
-    const Target *trl;
-    Error error = {0};
-    cr_assert_eq(target_find("trl", &trl, NULL), STATUS_OK);
-    cr_assert_eq(model_find("qwen3-30b-a3b", NULL, &model, &error), STATUS_OK);
-    TrainPlan plan = plan_of(trl, 1, 8, 1, 1);
-    plan.finetune = FINETUNE_LORA;
-    check_legal(trl, &plan);
-    plan.finetune = FINETUNE_QLORA;
-    check_reason(
-        trl, &plan,
-        "the experts of qwen3-30b-a3b are plain parameters, which bitsandbytes does not pack: use finetune lora");
-}
