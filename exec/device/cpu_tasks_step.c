@@ -74,20 +74,32 @@ void cpu_clip(const TaskCall *call) {
     out[1] = norm;
 }
 
+// In bf16 the working copy of a part is made while its masters are in the cache.
+static void update_stretch(const TaskCall *call, const KernelAdamw *options, const ShardStretch *shard) {
+    enum { PART = 1 << 16 };  // elements: a quarter of a megabyte of each array
+    const bool half = call_optional(call, AT_ADAMW_WORKING) && call_dtype(call, AT_ADAMW_WORKING) == DTYPE_BF16;
+    for (int64_t at = 0; at < shard->count; at += half ? PART : shard->count) {
+        const int64_t rest = shard->count - at, first = shard->first + at;
+        const int64_t count = half && rest > PART ? PART : rest, lead = shard->lead > at ? shard->lead - at : 0;
+        float *const master = call_floats(call, AT_ADAMW_MASTER) + first;
+        (call->bitwise ? exact_adamw
+                       : kernel_adamw)(count, lead < count ? lead : count, options, call_floats(call, AT_ADAMW_SCALE),
+                                       call_floats(call, AT_ADAMW_GRADIENT) + first, master,
+                                       call_floats(call, AT_ADAMW_M) + first, call_floats(call, AT_ADAMW_V) + first);
+        if (half) {
+            kernel_narrow(count, master, call_halves(call, AT_ADAMW_WORKING) + first);
+        }
+    }
+    if (call_optional(call, AT_ADAMW_WORKING) && !half) {
+        kernel_copy_rows(1, shard->count, shard->count, shard->count, call_floats(call, AT_ADAMW_MASTER) + shard->first,
+                         call_floats(call, AT_ADAMW_WORKING) + shard->first);
+    }
+}
+
 void cpu_adamw(const TaskCall *call) {
     const KernelAdamw options = call_adamw_options(call);
-    float *const working = call_optional(call, AT_ADAMW_WORKING);
     ShardStretch shard;
     for (int32_t slice = 0; call_update_stretch(call, &slice, &shard);) {
-        float *const master = call_floats(call, AT_ADAMW_MASTER) + shard.first;
-        (call->bitwise ? exact_adamw : kernel_adamw)(
-            shard.count, shard.lead, &options, call_floats(call, AT_ADAMW_SCALE),
-            call_floats(call, AT_ADAMW_GRADIENT) + shard.first, master, call_floats(call, AT_ADAMW_M) + shard.first,
-            call_floats(call, AT_ADAMW_V) + shard.first);
-        if (working && call_dtype(call, AT_ADAMW_WORKING) == DTYPE_BF16) {
-            kernel_narrow(shard.count, master, call_halves(call, AT_ADAMW_WORKING) + shard.first);
-        } else if (working) {
-            kernel_copy_rows(1, shard.count, shard.count, shard.count, master, working + shard.first);
-        }
+        update_stretch(call, &options, &shard);
     }
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """ndtune run beside PyTorch on processors: the same model, mesh, batch and clipping, in turn on this machine.
 
-    python compare.py [--ndtune PROGRAM] [--rounds 3] [--only NAME,...] > RESULTS.md      (in a venv with torch)
+    python compare.py [--ndtune PROGRAM] [--rounds 3] [--only NAME;...] [--bf16 PROFILE] > RESULTS.md     (venv: torch)
 
 CPU seconds are of all ranks and threads, per step: PyTorch's are taken inside of its ranks after the warm-up, ndtune's
 are the difference between a long run and a short one. Wall is the median step. Memory is the largest resident set of a
@@ -34,6 +34,7 @@ CASES = [  # name, axes above 1, threads of a rank, micro-steps
 ]
 WARM_UP = 2  # steps
 LIMIT_S = 600  # of one run
+BF16 = None  # a profile by ndtune probe on this machine: both in bf16, PyTorch by autocast
 # A program's largest resident set counts this one's at its start: nothing large is imported here.
 
 
@@ -56,7 +57,7 @@ def run(words, environment, cores):
 def by_pytorch(steps, axes, threads, micro_steps, by_hand, cores):
     case = MODEL | {axis: axes.get(axis, 1) for axis in AXES} | {
         "threads": threads, "grad_accum": micro_steps, "micro_batch": 1, "steps": steps, "warm_up": WARM_UP,
-        "by_hand": by_hand}
+        "by_hand": by_hand, "bf16": BF16 is not None}
     world = 1
     for size in axes.values():
         world *= size
@@ -78,7 +79,8 @@ def by_ndtune(program, folder, total, axes, micro_steps, cores):
     for steps in (WARM_UP, total):
         output, seconds, resident = run(
             [program, "run", "--mesh", mesh, "--model", folder / "config.json", "--seq", MODEL["seq"], "--grad-accum",
-             micro_steps, "--steps", steps, "--format", "json", "--db", folder / "runs.db"], {}, cores)
+             micro_steps, "--steps", steps, "--format", "json", "--db", folder / "runs.db"]
+            + (["--precision", "bf16", "--cluster", BF16] if BF16 else []), {}, cores)
         cpu.append(seconds)
         said = json.loads(output)
     return {"cpu_s": (cpu[1] - cpu[0]) / (total - WARM_UP), "mib": resident,
@@ -105,7 +107,10 @@ def main():
     options.add_argument("--rounds", default=3, type=int)
     options.add_argument("--steps", default=8, type=int, help=f"of which {WARM_UP} to warm up")
     options.add_argument("--only", help="parts of the names of cases, separated by semicolons")
+    options.add_argument("--bf16", metavar="PROFILE", help="in bf16; a profile that has its rate, by ndtune probe")
     options = options.parse_args()
+    global BF16
+    BF16 = options.bf16 and Path(options.bf16).resolve()
     os.environ.pop("OPENBLAS_CORETYPE", None)
     cores = sorted(os.sched_getaffinity(0))[:2]
     rows, reasons, core = {}, {}, None
@@ -129,6 +134,7 @@ def main():
                                                             our_reason and f"ndtune: {our_reason}")))
     version = subprocess.run([options.ndtune, "--version"], capture_output=True, text=True).stdout.splitlines()[0]
     print(f"{processor()}, cores {', '.join(map(str, cores))}; PyTorch {importlib.metadata.version('torch')} with gloo; {version}"
+          f"{', both in bf16' if BF16 else ''}"
           f"{f', OpenBLAS kernels for {core}' if core else ''}; {options.rounds} "
           f"rounds of {options.steps} steps in turn, load {os.getloadavg()[0]:.1f}\n")
     print("| case | CPU s per step: PyTorch, ndtune | ndtune / PyTorch (rounds) | wall s per step: PyTorch, ndtune | "

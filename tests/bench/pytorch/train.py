@@ -1,8 +1,10 @@
 """One rank of a PyTorch training run on processors, as its users write one: FSDP2, DTensor tensor parallelism, context
-parallelism and pipelining over gloo, in fp32, AdamW, gradients clipped to a global norm of 1. Started by compare.py
-through torchrun; rank 0 prints one line of JSON: wall seconds of each step, CPU seconds of all ranks in them.
+parallelism and pipelining over gloo, in fp32 or by autocast in bf16, AdamW, gradients clipped to a global norm of 1.
+Started by compare.py through torchrun; rank 0 prints one line of JSON: wall seconds of each step, CPU seconds of all
+ranks in them.
 """
 
+import contextlib
 import json
 import os
 import time
@@ -174,7 +176,8 @@ def main():
         tokens = torch.randint(VOCAB, (CASE["micro_batch"] * CASE["grad_accum"], SEQ + 1))
         dist.barrier()
         wall, cpu = time.perf_counter(), time.process_time()
-        run(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous())
+        with torch.autocast("cpu", torch.bfloat16) if CASE["bf16"] else contextlib.nullcontext():
+            run(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous())
         clip(model)
         optimizer.step()
         optimizer.zero_grad()
