@@ -85,6 +85,23 @@ static const char *find_cluster(RunMapper *mapper, const RunRow *row, ClusterPro
     return known.skipped;
 }
 
+// Graphs of whole micro-steps or of whole layers; those of single modules leave the host what it had.
+static const char *graphs_of(const RunRow *row) {
+    static const char *const on[] = {"1", "on", "full", "full_iteration"}, *const off[] = {"0", "off", "none"};
+    const char *word = row->plan_word[PLAN_CUDA_GRAPHS];
+    for (size_t i = 0; i < sizeof on / sizeof on[0]; i++) {
+        if (strcmp(word, on[i]) == 0) {
+            return cuda_graphs_names[CUDA_GRAPHS_ON];
+        }
+    }
+    for (size_t i = 0; i < sizeof off / sizeof off[0]; i++) {
+        if (strcmp(word, off[i]) == 0) {
+            return cuda_graphs_names[CUDA_GRAPHS_OFF];
+        }
+    }
+    return "";
+}
+
 static bool is_target(const Target *target, const char *name) {
     const size_t name_bytes = strcspn(name, "@");
     const bool named = strlen(target->name) == name_bytes && strncmp(target->name, name, name_bytes) == 0;
@@ -116,6 +133,20 @@ static const char *find_target(Arena *arena, const RunRow *row, const Target **t
         }
     }
     return *target ? NULL : arena_format(arena, "target \"%s\" is not in this version", row->target);
+}
+
+// CUDA graphs are of the first version that has them.
+static void take_graphs(const RunRow *row, const Target **target) {
+    int count = 0;
+    const Target *rows = target_table(&count);
+    if (strcmp(graphs_of(row), cuda_graphs_names[CUDA_GRAPHS_ON]) != 0 || strchr(row->target, '@') != NULL) {
+        return;
+    }
+    for (int i = 0; i < count && !(*target)->own_graphs && !(*target)->graph_switch; i++) {
+        if (is_target(&rows[i], row->target) && rows[i].graph_switch) {
+            *target = &rows[i];
+        }
+    }
 }
 
 // Weights loaded in bf16 stay so, unless mixed precision meets sharding: FSDP upcasts what it shards (1.14 of
@@ -169,6 +200,9 @@ static const char *choose_field(Arena *arena, const RunRow *row, const Target *t
     if (id == PLAN_FP8_RECIPE && strcmp(word, "mx") == 0) {
         word = fp8_recipe_names[FP8_MX];
     }
+    if (id == PLAN_CUDA_GRAPHS) {
+        word = graphs_of(row);
+    }
     if (id == PLAN_RECOMPUTE_MODULES && !plan_field_matters(plan, id)) {
         word = "";  // "none" where nothing is recomputed
     }
@@ -194,6 +228,18 @@ static bool is_said_uncompiled(const RunRow *row) {
            !strstr(said, "inductor");
 }
 
+// Who trains by Megatron's core in fp8 gathers weights in it and reduces gradients in bf16, and seldom says so: recipes
+// of NeMo and Megatron-Bridge (fp8_param_gather; grad_reduce_in_fp32 false in what figures are published of),
+// Megatron-LM examples/llama/train_llama3_8b_h100_fp8.sh, NVIDIA's MLPerf submissions (pretrain.py). Runs of NeMo
+// before 25.04 do not show it. With a scale for every 32 elements weights travel in bf16, through the buffer of
+// gradients (reuse_grad_buf_for_mxfp8_param_ag).
+static const char fp8_weights_since[] = "2025-05";
+
+static bool is_fp8_recipe(const RunRow *row, const Target *target) {
+    return target->reduces_often_bf16 && strcmp(row->plan_word[PLAN_PRECISION], "fp8") == 0 &&
+           (row->date[0] == '\0' || strcmp(row->date, fp8_weights_since) >= 0);
+}
+
 // The columns of the row as choices of the plan; precision and stage have rules of their own.
 static const char *choose_fields(Arena *arena, const RunRow *row, const Target *target, TrainPlan *plan) {
     const char *reason = NULL;
@@ -203,6 +249,9 @@ static const char *choose_fields(Arena *arena, const RunRow *row, const Target *
             id != PLAN_ZERO) {
             reason = choose_field(arena, row, target, id, plan);
         }
+    }
+    if (is_fp8_recipe(row, target) && plan->fp8_recipe != FP8_MX && row->plan_word[PLAN_REDUCE_DTYPE][0] == '\0') {
+        plan->reduce_dtype = REDUCE_DTYPE_BF16;
     }
     if (plan->fused == FUSED_COMPILED && is_said_uncompiled(row)) {
         plan->fused = FUSED_EAGER;
@@ -259,6 +308,12 @@ static void choose_sharding(const RunRow *row, const Target *target, TrainPlan *
     }
 }
 
+static bool keeps_fp8_parameters(const RunRow *row, const TuneRequest *request, const TrainPlan *plan) {
+    const bool one_scale = plan->fp8_recipe == FP8_TENSORWISE || plan->fp8_recipe == FP8_DELAYED;
+    return is_fp8_recipe(row, request->target) && one_scale && plan->zero == 1 && !plan->bf16_master &&
+           request->model.experts.count == 0 && (request->target->fp8_parameters & FP8_BIT(plan->fp8_recipe)) != 0;
+}
+
 static const char *choose_plan(Arena *arena, const RunRow *row, const TuneRequest *request, TrainPlan *plan) {
     *plan = (TrainPlan){.seq = (int)row->seq};
     const char *reason = row->seq == 0 || row->micro_batch == 0 ? "seq_len or micro_batch is empty" : NULL;
@@ -270,6 +325,7 @@ static const char *choose_plan(Arena *arena, const RunRow *row, const TuneReques
         return reason;
     }
     choose_sharding(row, request->target, plan);
+    plan->fp8_parameters = keeps_fp8_parameters(row, request, plan);
     if (row->sp == 0 && request->target->sp_switch && plan->precision != DTYPE_FP8) {
         plan->sequence_parallel = SEQUENCE_PARALLEL_OFF;
     }
@@ -330,6 +386,15 @@ static void take_libraries_of_date(const RunRow *row, Accelerator *accelerator) 
     }
 }
 
+static void gather_in_fp8(Arena *arena, const RunRow *row, const Target **target) {
+    if (is_fp8_recipe(row, *target)) {
+        Target *gathers = ARENA_NEW(arena, Target);
+        *gathers = **target;
+        gathers->runtime.gathers_fp8 = true;
+        *target = gathers;
+    }
+}
+
 // The vocabulary is trained as printed, unless tp has to split it.
 static void keep_vocabulary(Arena *arena, const RunRow *row, const Target **target) {
     if (row->mesh[AXIS_TP] <= 1 && (*target)->vocab_multiple > 0) {
@@ -346,8 +411,10 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
     reason = reason ? reason : find_target(mapper->arena, row, &run->request.target);
     reason = reason ? reason : find_cluster(mapper, row, &run->request.cluster);
     if (!reason) {
+        take_graphs(row, &run->request.target);
         run->request.target = target_on_cluster(run->request.target, &run->request.cluster, mapper->arena);
         keep_vocabulary(mapper->arena, row, &run->request.target);
+        gather_in_fp8(mapper->arena, row, &run->request.target);
         take_libraries_of_date(row, &run->request.cluster.accelerator);
     }
     reason = reason ? reason : run_model(mapper->arena, row, &run->request.model);

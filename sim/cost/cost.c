@@ -342,17 +342,38 @@ static double exposed_share(const CostModel *model, const StepProgram *program, 
     return overlaps ? model->target->tp_overlap_exposed : 1;
 }
 
+static bool gathers_layer(const Task *task) {
+    return task->kind == TASK_ALL_GATHER && task->lane == LANE_AG && task->unit == UNIT_LAYER;
+}
+
+// Of a number in a collective's payload: weights that are kept in 8 bits, or 4 and scales of 16, are gathered so.
+static double number_bytes(const StepProgram *program, const Task *task) {
+    const TrainPlan *plan = &program->plan;
+    const bool kept = gathers_layer(task) && plan->fp8_parameters && plan->fp8_recipe != FP8_MX;
+    return !kept ? dtype_bytes(task->dtype) : plan->fp8_recipe == FP8_NVFP4 ? 9.0 / 16 : 1;
+}
+
+// Of its payload, what a collective sends: stage 3 may gather weights of layers as products read them, where one scale
+// is enough for both layouts.
+static double sent_share(const CostModel *model, const StepProgram *program, const Task *task) {
+    const TrainPlan *plan = &program->plan;
+    const bool one_scale = plan->fp8_recipe == FP8_TENSORWISE || plan->fp8_recipe == FP8_DELAYED;
+    const bool in_fp8 = gathers_layer(task) && plan->zero == 3 && plan->precision == DTYPE_FP8 && one_scale;
+    return in_fp8 && model->target->runtime.gathers_fp8 ? 1.0 / dtype_bytes(task->dtype) : 1;
+}
+
 // Of gradients and weights of a unit: they travel in the target's buckets, each of which starts up once.
-static double bucket_bytes(const Target *target, const Task *task, const GroupPlacement *group) {
+static double bucket_bytes(const Target *target, const Task *task, const GroupPlacement *group, double each_bytes) {
     const double parameters =
         fmax(target->runtime.bucket_parameters, target->runtime.bucket_parameters_per_rank * (double)group->size);
     const bool sharding = task->lane == LANE_AG || task->lane == LANE_RS || task->lane == LANE_REP;
-    return sharding && group->nodes > 1 ? parameters * dtype_bytes(task->dtype) : 0;
+    return sharding && group->nodes > 1 ? parameters * each_bytes : 0;
 }
 
 static double bucketed_s(const CostModel *model, const StepProgram *program, const Task *task,
-                         const GroupPlacement *group, double alone_s) {
-    const double payload = (double)task->payload_bytes, bucket = bucket_bytes(model->target, task, group);
+                         const GroupPlacement *group, double payload, double alone_s) {
+    const double bucket =
+        bucket_bytes(model->target, task, group, number_bytes(program, task) * sent_share(model, program, task));
     if (bucket <= payload) {
         return alone_s;
     }
@@ -371,7 +392,7 @@ static double beside_forward_s(const CostModel *model, const StepProgram *progra
     }
     const TrainPlan *plan = &program->plan;
     const double tokens = (double)plan_local_tokens(plan);
-    const double weights = (double)task->payload_bytes / dtype_bytes(task->dtype);
+    const double weights = (double)task->payload_bytes / number_bytes(program, task);
     return 2 * weights * tokens / model->profile->accelerator.gemm[plan->precision].sustained_flop_per_s;
 }
 
@@ -413,10 +434,11 @@ static TaskCost collective_task_cost(const CostModel *model, const StepProgram *
         mesh_group_placement(mesh, program->groups[task->group].axes, cost_ranks_per_node(profile, mesh));
     merge_visits(task, &placement);
     TaskCost cost = {.algorithm = "none"};
-    const CollectiveCost alone = cost_collective(profile, collective_kind(model, program, task), &placement,
-                                                 (double)task->payload_bytes, &cost.algorithm);
+    const double payload = (double)task->payload_bytes * sent_share(model, program, task);
+    const CollectiveCost alone =
+        cost_collective(profile, collective_kind(model, program, task), &placement, payload, &cost.algorithm);
     if (alone.seconds > 0) {
-        const double bucketed = bucketed_s(model, program, task, &placement, alone.seconds);
+        const double bucketed = bucketed_s(model, program, task, &placement, payload, alone.seconds);
         const double in_the_open = fmax(least_open * bucketed, bucketed - beside_forward_s(model, program, task));
         cost.seconds = (in_the_open + tp_copy_s(model, task)) * exposed_share(model, program, task) *
                        (1 + model->target->runtime.collective_share);

@@ -92,6 +92,7 @@ static const TargetField fields[] = {
     NEWER(cp_full_attention),
     NEWER(serial_stages),
     NEWER(runtime.scatters_by_all_reduce),
+    NEWER(runtime.gathers_fp8),
     NEWER(tp_splits_head),
     NEWER(tp_splits_embedding),
     NEWER(tp_shards_itself),

@@ -77,8 +77,8 @@ typedef struct TargetRuntime {
     double loss_bytes_per_logit;        // traffic of the loss per logit, both ways; 0 = by the plan's fused mode
     double bucket_parameters;           // that one collective of gradients or weights moves, at least; 0 = a unit's
     double bucket_parameters_per_rank;  // and at least so many for each rank of its group
-    bool gathers_beside_forward;        // stage 1: updated weights of a layer arrive while the layers before it run
-    bool scatters_by_all_reduce;        // stages 1 and 2: buckets are reduced whole, and each rank takes its part
+    bool gathers_beside_forward, gathers_fp8;  // stage 1: updated weights arrive beside forward; 3: weights in fp8
+    bool scatters_by_all_reduce;  // stages 1 and 2: buckets are reduced whole, and each rank takes its part
     double optimizer_bytes_per_parameter;
     // memory beyond live bytes
     double context_bytes;         // CUDA context and libraries

@@ -320,7 +320,8 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                           .scope = PLAN_OF_SHAPE, .searched = true,
                           .option = {"cuda-graphs", "auto|target|off|on", NULL, "auto; predict: the target's own",
                                      "forward and backward are captured once and replayed, without the host; auto "
-                                     "tries what the target has, target is its own"}},
+                                     "tries what the target has, target is its own"},
+                          .column = "cuda_graph"},
     [PLAN_SEQUENCE_PARALLEL] = {"sequence_parallel", .label = "sequence parallelism", AT(sequence_parallel),
                                 WORDS(sequence_parallel_names), .matters = splits_layers, .scope = PLAN_OF_SHAPE,
                                 .option = {"sequence-parallel", "target|off|on", NULL, "the target's own",
