@@ -41,8 +41,9 @@ static int *shard_owners(const StepProgram *program, const Unit *unit, Arena *ar
         const MeshCoordinates at = mesh_coordinates(mesh, rank);
         const int set = sets > 1 ? mesh_group_index(mesh, AXIS_BIT(AXIS_EP), &at) : 0;
         const int shard = unit->shards > 1 ? mesh_group_index(mesh, program->groups[unit->shard_group].axes, &at) : 0;
+        const int tp = sets > 1 ? 0 : at.at[AXIS_TP];  // tp does not cut experts that are spread
         if (mesh_stage_of(mesh, rank) == program->stage) {
-            owner[(set * mesh->size[AXIS_TP] + at.at[AXIS_TP]) * unit->shards + shard] = rank;
+            owner[(set * mesh->size[AXIS_TP] + tp) * unit->shards + shard] = rank;
         }
     }
     return owner;

@@ -192,10 +192,14 @@ static const char *check_pp(const Target *target, const ModelSpec *model, const 
 }
 
 // All that have both (Megatron-LM's arguments.py asserts it): tp ranks share out the tokens that go to experts.
-static const char *check_ep_beside_tp(const Target *target, const TrainPlan *plan, Arena *arena) {
+static const char *check_ep_beside_tp(const Target *target, const ModelSpec *model, const TrainPlan *plan,
+                                      Arena *arena) {
     const int ep = plan->mesh.size[AXIS_EP], tp = plan->mesh.size[AXIS_TP];
-    if (target->own_kernels) {
-        return arena_format(arena, "ep=%d beside tp=%d is not run by %s yet: use tp=1, or ep=1", ep, tp, target->name);
+    if (target->own_kernels && model->experts.shared_gate) {
+        return arena_format(arena,
+                            "ep=%d beside tp=%d with a gate on the shared expert (%s) is not run by %s yet: use tp=1, "
+                            "or ep=1",
+                            ep, tp, model->name, target->name);
     }
     return target_tp_flavour(target, plan) == TP_SP
                ? NULL
@@ -222,7 +226,7 @@ static const char *check_ep(const Target *target, const ModelSpec *model, const 
             lent, divisors_text(arena, gcd(experts, lent)));
     }
     if (plan->mesh.size[AXIS_TP] > 1) {
-        const char *reason = check_ep_beside_tp(target, plan, arena);
+        const char *reason = check_ep_beside_tp(target, model, plan, arena);
         if (reason) {
             return reason;
         }

@@ -172,7 +172,7 @@ static int64_t casts(const Lowering *lowering, GemmRole role, int64_t width) {
 
 // Elements of the bias behind a product whose parts tp ranks sum.
 static int64_t replicated_bias(const Lowering *lowering, const char *bias) {
-    return lowering->target->own_kernels && strcmp(bias, "experts_down_bias") == 0
+    return lowering->target->own_kernels && !lowering_routes_apart(lowering) && strcmp(bias, "experts_down_bias") == 0
                ? lowering_local_experts(lowering) * lowering->dims.hidden
                : 0;
 }

@@ -21,13 +21,14 @@ static int32_t slices_of_part(const Lowering *lowering) {
 // In equal blocks of rows, of which each is cut; spread over ranks of ep, or all of them on each.
 static void add_blocks(Lowering *lowering, Unit *unit, const SliceSpec *spec, int blocks, bool spread) {
     const int tp = spread ? lowering_expert_tp(lowering) : lowering->tp, ranks = spread ? lowering->ep : 1;
+    const bool uncut = spread && lowering_routes_apart(lowering);  // whole, whatever tp is
     const int64_t rows = spec->rows / ranks;
     ASSERT(lowering->slice_count < MAX_SLICES);
     lowering->slices[lowering->slice_count] = (ParamSlice){
         .name = spec->name,
         .part = lowering->part,
         .tensor = slices_of_part(lowering),
-        .split = spec->split,
+        .split = uncut ? SPLIT_NONE : spec->split,
         .decay = spec->fill == FILL_NORMAL || spec->fill == FILL_NOTHING,
         .global_rows = spec->rows,
         .global_cols = spec->cols,

@@ -99,6 +99,14 @@ Test(experts, every_type_of_router_trains_as_one_rank) {
     }
 }
 
+// Experts are whole then, and a rank of tp routes the tokens that it has between blocks; sp lends no ranks.
+Test(experts, spread_beside_tp_and_beside_sp_they_train_as_one_rank) {
+    expect_same("mixtral", (const char *[]){"dp_shard=2,tp=2,ep=2", "dp_shard=2,tp=2,ep=4", "sp=2,dp_shard=2,ep=2",
+                                            "pp=2,dp_shard=2,tp=2,ep=4", NULL});
+    expect_same("gpt_oss", (const char *[]){"cp=2,tp=2,ep=4", NULL});
+    expect_same("deepseek_v3", (const char *[]){"dp_shard=2,tp=2,ep=4", NULL});
+}
+
 Test(experts, stages_train_as_one_rank) {
     expect_same("mixtral", (const char *[]){"pp=2,dp_shard=2,ep=2", "pp=2,cp=2,ep=2", "pp=2,dp_shard=4,ep=4", NULL});
 }
