@@ -80,7 +80,8 @@ double predict_recomputed_flop_per_token(const StepProgram *program) {
     for (int32_t i = 0; i < program->task_count; i++) {
         const Task *task = &program->tasks[i];
         if (task->phase == PHASE_RECOMPUTE) {
-            flop += square_over_visible(program, task) * task->flops * task_runs(program, i);
+            flop += square_over_visible(program, task) * task->flops * task_runs(program, i) *
+                    (task->share > 0 ? task->share : 1);
         }
     }
     const Mesh *mesh = &program->plan.mesh;

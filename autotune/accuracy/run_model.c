@@ -1,7 +1,8 @@
 // Sizes come from the row; structure (norms, biases, positions) from the preset whose name begins most like the row's
 // and whose feed-forward half is of the same kind, else from the plainest family of that kind. Whether embeddings are
 // tied no column says: of both, the one whose parameter count is nearer to the row's. A row with experts is like a
-// preset with experts, whose biases and gates it has; its first `dense_layers` layers are dense.
+// preset with experts, whose biases and gates it has; its first `dense_layers` layers are dense, but those of a preset
+// that has as many among as many, which are where they are there.
 
 #include "autotune/accuracy/run_model.h"
 
@@ -125,6 +126,16 @@ static const char *set_latent(Arena *arena, const RunRow *row, ModelSpec *model)
     return NULL;
 }
 
+// By turns, as the preset has them.
+static bool keeps_turns(const RunExperts *given, const ModelSpec *model) {
+    int64_t dense = 0, layers = 0;
+    for (int i = 0; i < model->run_count; i++) {
+        dense += model->runs[i].kind == LAYER_DENSE ? model->runs[i].count : 0;
+        layers += model->runs[i].count;
+    }
+    return layers == model->layers && given->dense_layers == dense;
+}
+
 static const char *set_experts(Arena *arena, const RunRow *row, bool plain, ModelSpec *model) {
     const RunExperts *given = &row->experts;
     const bool by_turns = model->run_count > 2;
@@ -141,8 +152,12 @@ static const char *set_experts(Arena *arena, const RunRow *row, bool plain, Mode
     if (plain) {
         return "experts without a gate (mlp gelu) are not in this version";
     }
+    if (by_turns && keeps_turns(given, model)) {
+        return NULL;
+    }
     if (by_turns) {
-        return "dense layers and layers of experts by turns are not in this version";
+        return arena_format(arena, "%lld dense layers of %d: which of them no column says",
+                            (long long)given->dense_layers, model->layers);
     }
     set_runs(arena, (int)given->dense_layers, model);
     return NULL;

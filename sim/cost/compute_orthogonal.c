@@ -36,7 +36,11 @@ KernelTime orthogonal_time(const Accelerator *accelerator, const StepProgram *pr
     for (int32_t i = 0; i < unit->trained_slices; i++) {
         const ParamSlice *slice = &program->slices[unit->first_slice + i];
         if (slice->local_rows > 1 && slice->local_cols > 1) {
-            add(&time, matrix_time(accelerator, slice->local_rows, slice->local_cols));
+            const double share = slice->share > 0 ? slice->share : 1;
+            KernelTime matrix = matrix_time(accelerator, slice->local_rows, slice->local_cols);
+            matrix.seconds *= share;
+            matrix.memory_s *= share;
+            add(&time, matrix);
         }
     }
     return time;

@@ -512,15 +512,21 @@ static double rank_host_s(const CostModel *model, const StepProgram *program, co
     return mesh_group_placement(mesh, AXES_STAGE, per_node).nodes > 1 ? each_s * mesh->size[AXIS_TP] : 0;
 }
 
+// Layers of two kinds are priced by their mean.
+static double share_of_layers(const Task *task) {
+    return task->share > 0 ? task->share : 1;
+}
+
 double task_issue_s(const CostModel *model, const StepProgram *program, const Task *task) {
-    return task_host_s(model->target, &program->plan, task) + rank_host_s(model, program, task);
+    const double host_s = task_host_s(model->target, &program->plan, task) + rank_host_s(model, program, task);
+    return host_s * share_of_layers(task);
 }
 
 TaskCost task_cost_shared(const CostModel *model, const StepProgram *program, const Task *task) {
     TaskCost cost = task_is_collective(task) ? collective_task_cost(model, program, task)
                     : task_is_message(task)  ? message_task_cost(model, program, task)
                                              : compute_task_cost(model, program, task);
-    cost.seconds *= crowding_factor(model, program);
+    cost.seconds *= crowding_factor(model, program) * share_of_layers(task);
     cost.host_s = task_issue_s(model, program, task);
     cost.use[RESOURCE_CORES] = (float)core_share(model, program, task, &cost);
     return cost;

@@ -191,9 +191,8 @@ Status config_read_experts(const Config *config, const ConfigType *type, Error *
     TRY(keys->latent ? read_latent(config, error) : STATUS_OK);
     TRY(keys->sigmoid ? read_sigmoid(config, error) : STATUS_OK);
     TRY(keys->latent ? STATUS_OK : read_balance(config, error));
-    if (model->run_count == 2 && keys->latent) {
-        config_note(config, "its first dense layers are predicted as layers of experts: the same work where they are "
-                            "as wide as the experts that a token visits, and the parameters of so many more");
+    if (model->run_count > 1) {
+        config_note(config, "dense layers and layers of experts on one stage are priced by their mean");
     }
     if (strcmp(type->type, "deepseek_v3") == 0) {
         config_note(config, "its layer that predicts a second token (MTP) is left out, as transformers leaves it out");

@@ -69,9 +69,8 @@ static const LayerRun maverick_runs[] = {FOUR_PAIRS(0),  FOUR_PAIRS(8),  FOUR_PA
     "the sliding window of " tokens " tokens takes less on longer sequences: a kernel is priced that skips the rest, " \
     "as flash_attention_2 does; sdpa, eager attention and cp above 1 are priced all the way back"
 
-// sim/step lowers one kind of layer; a dense layer of these models is as wide as the experts that a token visits.
-#define DENSE_AS_EXPERTS(layers)                                                                                       \
-    "its first dense " layers " predicted as layers of experts: the same work, and the parameters of so many more"
+// sim/step/lower_mixed.c
+#define TWO_KINDS "dense layers and layers of experts on one stage are priced by their mean"
 
 #define CHUNKS "attention in chunks of 8192 tokens is priced as a sliding window of as many"
 
@@ -506,7 +505,7 @@ static const ModelPreset presets[] = {
               RUNS(maverick_runs),
               .max_seq = 1048576,
               LLAMA4_SIZES,
-              .note = CHUNKS,
+              .note = CHUNKS "; " TWO_KINDS,
               .source = "meta-llama/Llama-4-Maverick-17B-128E config.json"}},
     {.spec = {.name = "deepseek-v2-lite",
               SHAPE(27, 2048, 16, 16, 192, 10944),
@@ -514,7 +513,7 @@ static const ModelPreset presets[] = {
               RUNS(deepseek_v2_lite_runs),
               DEEPSEEK_HEAD(0),
               DEEPSEEK_V2_SIZES,
-              .note = DENSE_AS_EXPERTS("layer is"),
+              .note = TWO_KINDS,
               .source = "deepseek-ai/DeepSeek-V2-Lite config.json"}},
     {.spec = {.name = "deepseek-v2",
               SHAPE(60, 5120, 128, 128, 192, 12288),
@@ -522,7 +521,7 @@ static const ModelPreset presets[] = {
               RUNS(deepseek_v2_runs),
               DEEPSEEK_HEAD(1536),
               DEEPSEEK_V2_SIZES,
-              .note = DENSE_AS_EXPERTS("layer is"),
+              .note = TWO_KINDS,
               .source = "deepseek-ai/DeepSeek-V2 config.json"}},
     {.spec = {.name = "deepseek-v3",
               SHAPE(61, 7168, 128, 128, 192, 18432),
@@ -534,8 +533,8 @@ static const ModelPreset presets[] = {
               .rope_theta = 1e4,
               .norm_eps = 1e-6,
               FAMILY_DEEPSEEK_V3,
-              .note = DENSE_AS_EXPERTS("layers are") "; its layer that predicts a second token (MTP) is left out, as "
-                                                     "transformers leaves it out",
+              .note = TWO_KINDS "; its layer that predicts a second token (MTP) is left out, as "
+                                "transformers leaves it out",
               .source = "deepseek-ai/DeepSeek-V3 config.json"}},
     {.spec = {.name = "kimi-k2",
               SHAPE(61, 7168, 64, 64, 192, 18432),
@@ -547,7 +546,7 @@ static const ModelPreset presets[] = {
               .rope_theta = 5e4,
               .norm_eps = 1e-6,
               FAMILY_KIMI_K2,
-              .note = DENSE_AS_EXPERTS("layer is"),
+              .note = TWO_KINDS,
               .source = "moonshotai/Kimi-K2-Base config.json"}},
 };
 

@@ -13,7 +13,8 @@ static unsigned name_bucket(const char *name) {
     return sum % TENSOR_BUCKETS;
 }
 
-int32_t lowering_tensor(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t elements) {
+int32_t lowering_tensor(Lowering *lowering, const char *plain, BufferRole role, Dtype dtype, int64_t elements) {
+    const char *name = mixed_name(lowering, plain);
     int32_t *bucket = &lowering->bucket[name_bucket(name)];
     for (int32_t i = *bucket - 1; i >= 0; i = lowering->tensors[i].next) {
         const char *known = lowering->tensors[i].name;
@@ -28,6 +29,7 @@ int32_t lowering_tensor(Lowering *lowering, const char *name, BufferRole role, D
                                                          .dtype = dtype,
                                                          .bytes = elements * dtype_bytes(dtype),
                                                          .scale = -1,
+                                                         .share = (int32_t)(WHOLE_SHARE * lowering->share + 0.5),
                                                          .next = *bucket - 1};
     *bucket = (int32_t)++lowering->tensor_count;
     return *bucket - 1;
@@ -55,6 +57,7 @@ Op *op_add(Lowering *lowering, Section section, TaskKind kind, Phase phase, cons
     op->task.lane = LANE_COMPUTE;
     op->task.group = op->task.unit = -1;
     op->task.dtype = lowering->dims.dtype;
+    op->task.share = lowering->share;
     op_list_pass(lowering->arena, &lowering->lists[section], op);
     return op;
 }
@@ -87,7 +90,8 @@ Op op_collective(const Lowering *lowering, TaskKind kind, LaneId lane, int16_t g
                          .lane = (int16_t)lane,
                          .group = group,
                          .unit = -1,
-                         .dtype = lowering->dims.dtype}};
+                         .dtype = lowering->dims.dtype,
+                         .share = lowering->share}};
 }
 
 int lowering_group_size(const Lowering *lowering, int16_t group) {
@@ -250,9 +254,6 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
     program->held = stage_layers(model, plan, target, choice->schedule->folded, choice->stage, arena);
     program->model = stage_model(model, &program->held, arena);
     program->layers = program->model.layers;
-    if (model->experts.count > 0) {  // dense ones among them are taken as layers of experts: said in the model's note
-        program->model.run_count = 0;
-    }
     program->model.vocab = target_vocab(target, model, plan->mesh.size[AXIS_TP]);
     model = &program->model;
     if (mesh_stages(&plan->mesh) > 1 && target->pp_keeps_gathered && plan->zero == 3) {
@@ -272,9 +273,14 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
                          .tp = plan->mesh.size[AXIS_TP],
                          .cp = plan->mesh.size[AXIS_CP],
                          .sp = plan->mesh.size[AXIS_SP],
-                         .ep = plan->mesh.size[AXIS_EP],
                          .reduce_each = sync != GRAD_SYNC_LAST,
                          .replicas_each = sync == GRAD_SYNC_EACH};
+    const int runs = program->model.run_count;
+    if (model->experts.count > 0) {  // one list for all layers
+        mixed_choose(&lowering, &program->model);
+        program->model.run_count = 0;
+    }
+    lowering.ep = model->experts.count > 0 ? plan->mesh.size[AXIS_EP] : 1;
     lowering.fp8 = plan->precision == DTYPE_FP8 ? target->fp8_flavour : FP8_NONE;
     lowering.master_dtype = target->master_fp32 && !plan->bf16_master ? DTYPE_FP32 : plan_activation_dtype(plan);
     const bool fused = target->fused_projections && !lowering_adapters_apart(&lowering);
@@ -286,6 +292,7 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
     lower_units(&lowering);
     lower_unit_tensors(&lowering);
     lower_step(&lowering, program);
+    program->model.run_count = lowering_is_mixed(&lowering) ? runs : program->model.run_count;
     return STATUS_OK;
 }
 

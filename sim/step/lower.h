@@ -5,6 +5,7 @@
 //   layers          lower_layers.c     one rank's arithmetic, in local sizes, with marks where parallelism has a say
 //                                      (lower_tiles.c: the MLP on a part of the tokens at a time)
 //   tensor parallel lower_tensor.c     sizes under tp; marks -> collectives of the tp lane; the loss
+//   (of two kinds   lower_mixed.c      dense layers and layers of experts on one stage)
 //   heads           lower_heads.c      attention of a part of the heads over whole sequences (Ulysses)
 //   context         lower_context.c    attention -> ring or gathered blocks
 //   frozen          lower_frozen.c     no gradients of what is not trained
@@ -93,14 +94,16 @@ typedef struct Tensor {
     int32_t micro_steps;  // that have so many slots each (the lanes pass decides, but of what is received); 0 = all
                           // share them
     bool persistent;
-    bool host;      // in the host's memory
-    bool held;      // until backward has ended
-    int32_t scale;  // of an fp8 tensor: tensor id; -1 = none
-    bool cheap;     // backward makes it again rather than keep it (a packed copy)
-    int32_t next;   // of the same bucket; -1 = none
+    bool host;             // in the host's memory
+    bool held;             // until backward has ended
+    int32_t scale;         // of an fp8 tensor: tensor id; -1 = none
+    bool cheap;            // backward makes it again rather than keep it (a packed copy)
+    int32_t next;          // of the same bucket; -1 = none
+    int32_t share;         // of the layers that have it, in 256ths; 0 = all
+    int64_t widest_bytes;  // that a slot needs in layers of one of two kinds, where more than `bytes`, their mean
 } Tensor;
 
-enum { MAX_SLICES = 48, TENSOR_BUCKETS = 64 };
+enum { MAX_SLICES = 48, TENSOR_BUCKETS = 64, WHOLE_SHARE = 256 };
 
 // Local sizes of one rank.
 typedef struct Dims {
@@ -165,7 +168,11 @@ typedef struct Lowering {
     Dtype master_dtype;             // of masters, moments and shard gradients
     bool reduce_each;               // gradients are reduced on every micro-step into the shard, else once at the end
     bool replicas_each;             // over dp_replicate too
-    int loss_chunks;                // parts of the tokens that come to the head and the loss, one after another
+    double dense_share;             // of layers of two kinds the dense ones; 0 = all are of one kind
+    double share;                   // of the layers that run what is being lowered; 0 = all
+    bool in_dense;                  // and these are the dense ones
+    int64_t widest[UNIT_COUNT][LAYER_KIND_COUNT];  // elements of a layer of a kind
+    int loss_chunks;  // parts of the tokens that come to the head and the loss, one after another
 } Lowering;
 
 // ---- building (lower.c)
@@ -194,6 +201,18 @@ bool lowering_corrects(const Lowering *lowering);        // scores of the router
 bool lowering_routes_apart(const Lowering *lowering);    // each rank of tp its own tokens (lower_experts.c)
 bool head_gathers(const Lowering *lowering);             // a split head's logits (lower_head.c)
 OpRef unit_slice(const Lowering *lowering, int32_t tensor, const char *slice, const char *last_slice);
+
+// ---- layers of two kinds (lower_mixed.c)
+
+void mixed_begin(Lowering *lowering, LayerKind kind);  // what follows is of these layers, until the end
+void mixed_end(Lowering *lowering);
+const char *mixed_name(const Lowering *lowering, const char *name);  // of a tensor
+const char *mixed_plain_name(const char *name);                      // as a layer of one kind has it
+bool mixed_is_dense_name(const char *name);
+bool lowering_is_mixed(const Lowering *lowering);
+void mixed_choose(Lowering *lowering, ModelSpec *model);
+void mixed_set_widest(Lowering *lowering, int unit, int32_t tensor);
+int64_t mixed_kept_bytes(const Tensor *tensor, int64_t bytes);
 
 // ---- frozen weights in fewer bits (lower_adapters.c): a layer's matrices, its vectors and adapters not
 

@@ -165,6 +165,10 @@ static uint64_t task_key(const Task *task) {
         hash_text(&hash, "factor");
         hash_double(&hash, task->factor);
     }
+    if (task->share > 0) {
+        hash_text(&hash, "share");
+        hash_double(&hash, task->share);
+    }
     if (task->window > 0) {
         hash_text(&hash, "window");
         hash_int(&hash, task->window);

@@ -63,13 +63,17 @@ static size_t last_touch(const OpList *list, size_t at, int32_t tensor) {
     return list->count;
 }
 
+static bool same_layers(const Op *a, const Op *b) {
+    return a->task.share >= b->task.share && a->task.share <= b->task.share;
+}
+
 static void fuse_inside(OpList *list) {
     for (size_t i = 0; i < list->count; i++) {
         Op *norm = list->ops[i];
         const size_t at = is_norm(norm) ? last_touch(list, i, norm->operands[AT_NORM_X].tensor) : list->count;
         const Op *sum = at < list->count ? list->ops[at] : NULL;
-        if (sum && is_sum(sum) && same_place(&sum->operands[AT_ADD_C], &norm->operands[AT_NORM_X]) &&
-            !changes_between(list, at, i, sum)) {
+        if (sum && is_sum(sum) && same_layers(sum, norm) &&
+            same_place(&sum->operands[AT_ADD_C], &norm->operands[AT_NORM_X]) && !changes_between(list, at, i, sum)) {
             join(norm, sum, 0);
             list_remove(list, at);
             i--;

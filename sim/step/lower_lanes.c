@@ -89,13 +89,20 @@ static void choose_slots_of(Assembly *assembly, const Variant *variants, Section
 static void choose_slots(Assembly *assembly, const Variant *variants) {
     Lowering *lowering = assembly->lowering;
     const int32_t layers = lowering->model->layers;
+    bool *chosen = ARENA_ARRAY(lowering->arena, bool, lowering->tensor_count);
+    for (size_t t = 0; t < lowering->tensor_count; t++) {
+        chosen[t] = lowering->tensors[t].slots == 0;
+    }
     choose_slots_of(assembly, variants, SECTION_LAYER_BACKWARD, layers);
     choose_slots_of(assembly, variants, SECTION_LAYER_WEIGHTS, layers);
     choose_slots_of(assembly, variants, SECTION_KEPT_BACKWARD, layers - lowering->plan->recompute_layers);
     choose_slots_of(assembly, variants, SECTION_KEPT_WEIGHTS, layers - lowering->plan->recompute_layers);
     for (size_t t = 0; t < lowering->tensor_count; t++) {
         Tensor *tensor = &lowering->tensors[t];
+        const bool kept = tensor->slots > 1 && chosen[t];  // a slot for each layer
         tensor->slots = tensor->slots == 0 ? 1 : tensor->slots;
+        tensor->share = kept ? tensor->share : 0;
+        tensor->bytes = mixed_kept_bytes(tensor, tensor->bytes);
     }
 }
 
@@ -165,6 +172,10 @@ static void choose_micro_steps(Assembly *assembly, const Variant *variants, cons
 
 // ---- buffers and events
 
+static int64_t slot_needs(const Tensor *tensor) {
+    return tensor->widest_bytes > tensor->bytes ? tensor->widest_bytes : tensor->bytes;
+}
+
 static void make_buffers(Assembly *assembly) {
     const Lowering *lowering = assembly->lowering;
     StepProgram *program = assembly->program;
@@ -180,8 +191,8 @@ static void make_buffers(Assembly *assembly) {
                          .dtype = tensor->dtype,
                          .slots = tensor->slots * (tensor->micro_steps > 0 ? tensor->micro_steps : 1),
                          .micro_steps = tensor->micro_steps,
-                         .bytes = tensor->bytes,
-                         .slot_bytes = step_slot_bytes(tensor->bytes),
+                         .bytes = slot_needs(tensor),
+                         .slot_bytes = step_slot_bytes(slot_needs(tensor)),
                          .scale_buffer = -1,
                          .persistent = tensor->persistent,
                          .host = tensor->host,
@@ -294,13 +305,14 @@ static void append_operands(Assembly *assembly, const Op *op, Section section, T
         const OpRef *ref = &op->operands[k];
         Operand operand = {.access = ref->access, .ref = {.buffer = -1, .rank_group = -1}};
         if (ref->tensor >= 0) {
+            const Tensor *tensor = &assembly->lowering->tensors[ref->tensor];
             operand.ref = (BufferRef){.buffer = assembly->buffer_of[ref->tensor],
                                       .index = resolve_index(assembly, op, section, ref),
                                       .rank_group = ref->rank_group,
                                       .rank_shift = ref->rank_shift,
-                                      .rank_stride_bytes = ref->rank_stride_bytes,
-                                      .offset_bytes = ref->offset_bytes,
-                                      .bytes = ref->bytes};
+                                      .rank_stride_bytes = mixed_kept_bytes(tensor, ref->rank_stride_bytes),
+                                      .offset_bytes = mixed_kept_bytes(tensor, ref->offset_bytes),
+                                      .bytes = mixed_kept_bytes(tensor, ref->bytes)};
         }
         program->operands[program->operand_count++] = operand;
     }

@@ -24,12 +24,38 @@ static OpRef mlp_input(Lowering *lowering) {
     return side_by_side(lowering) ? layer_input(lowering) : middle(lowering);
 }
 
+// The feed-forward half of dense layers among layers of experts.
+static void dense_half_forward(Lowering *lowering, OpRef x_mid, OpRef x_next) {
+    mixed_begin(lowering, LAYER_DENSE);
+    const Half mlp = mlp_half(lowering);
+    const int32_t s = lower_mlp(lowering, half_begin(lowering, &mlp, x_mid));
+    half_end(lowering, &mlp, s, x_mid, x_next);
+    mixed_end(lowering);
+}
+
+static void dense_half_backward(Lowering *lowering, OpRef x_mid, OpRef g) {
+    mixed_begin(lowering, LAYER_DENSE);
+    const Half mlp = mlp_half(lowering);
+    const HalfGradient gradient = half_gradient(lowering, &mlp, g);
+    half_out_backward(lowering, &mlp, &gradient, mlp_inner(lowering), mlp_inner_gradient(lowering));
+    const Projection gate_up = lower_mlp_backward(lowering);
+    half_begin_backward(lowering, &mlp, &gate_up, &(NormBackward){.x = x_mid, .residual = g, .dx = g});
+    mixed_end(lowering);
+}
+
 static void lower_experts_forward(Lowering *lowering) {
-    const Half attention = attention_half(lowering), mlp = mlp_half(lowering);
+    const Half attention = attention_half(lowering);
     const OpRef x = layer_input(lowering), x_mid = middle(lowering);
     const int32_t o = lower_attention(lowering, half_begin(lowering, &attention, x));
+    const OpRef x_next = stream_at(lowering, residual_stream(lowering), 1);
     half_end(lowering, &attention, o, x, x_mid);
-    lower_experts(lowering, &mlp, x_mid, stream_at(lowering, residual_stream(lowering), 1));
+    if (lowering_is_mixed(lowering)) {
+        dense_half_forward(lowering, x_mid, x_next);
+    }
+    mixed_begin(lowering, LAYER_EXPERTS);
+    const Half mlp = mlp_half(lowering);
+    lower_experts(lowering, &mlp, x_mid, x_next);
+    mixed_end(lowering);
 }
 
 static void lower_dense_forward(Lowering *lowering) {
@@ -81,9 +107,15 @@ static void lower_dense_backward(Lowering *lowering) {
 }
 
 static void lower_experts_layer_backward(Lowering *lowering) {
-    const Half attention = attention_half(lowering), mlp = mlp_half(lowering);
-    const OpRef g = op_whole(lowering, gradient_stream(lowering));
-    lower_experts_backward(lowering, &mlp, middle(lowering), g);
+    const Half attention = attention_half(lowering);
+    const OpRef g = op_whole(lowering, gradient_stream(lowering)), x_mid = middle(lowering);
+    mixed_begin(lowering, LAYER_EXPERTS);
+    const Half mlp = mlp_half(lowering);
+    lower_experts_backward(lowering, &mlp, x_mid, g);
+    mixed_end(lowering);
+    if (lowering_is_mixed(lowering)) {
+        dense_half_backward(lowering, x_mid, g);
+    }
     const HalfGradient gradient = half_gradient(lowering, &attention, g);
     half_out_backward(lowering, &attention, &gradient, attention_projected(lowering),
                       attention_inner_gradient(lowering));

@@ -75,7 +75,8 @@ static const char *const expert_drops[] = {
 // Linear layers that keep their split input gather it again.
 static const char *const gathered_inputs[] = {"attention_in_full", "mlp_in_full", NULL};
 
-static bool listed(const char *const *names, const char *name) {
+static bool listed(const char *const *names, const char *tensor) {
+    const char *name = mixed_plain_name(tensor);
     while (*names && strcmp(*names, name) != 0) {
         names++;
     }
@@ -90,7 +91,7 @@ static bool checkpoints_children(const Lowering *lowering) {
 
 static bool dropped_by_module(const Lowering *lowering, const char *name) {
     const unsigned modules = target_recompute_modules(lowering->target, lowering->plan);
-    const bool experts = lowering->model->experts.count > 0;
+    const bool experts = lowering->model->experts.count > 0 && !mixed_is_dense_name(name);
     const struct {
         unsigned module;
         const char *const *drops;

@@ -83,6 +83,9 @@ static void choose_weights(Lowering *lowering, int u) {
         lowering->weights[u] = unit->gathered =
             unit_tensor(lowering, names->weights, ROLE_GATHERED, in_bytes ? DTYPE_FP8 : dtype,
                         gathered_elements(lowering, u), slots);
+        if (slots < unit->instances) {
+            mixed_set_widest(lowering, u, unit->gathered);
+        }
         unit->master =
             persistent_tensor(lowering, names->master, ROLE_PARAMETER, master_dtype, master_elements, unit->instances);
         const bool updated_elsewhere = lowering->plan->offload == OFFLOAD_OPTIMIZER;
@@ -141,6 +144,9 @@ static void choose_gradients(Lowering *lowering, int u) {
     const int32_t slots = kept ? unit->instances : ring_slots(unit, lowering->target->shard_copies ? 1 : 2);
     unit->gradient_full = unit_tensor(lowering, names->gradients, ROLE_GRADIENT, lowering->dims.gradient_dtype,
                                       unit->trained_padded, slots);
+    if (slots < unit->instances) {
+        mixed_set_widest(lowering, u, unit->gradient_full);
+    }
     lowering->tensors[unit->gradient_full].persistent = buffered && (unit->trainable || lowering->choice->frozen);
     lowering->gradients[u] = adds_half_gradients(lowering)
                                  ? persistent_tensor(lowering, names->half_gradients, ROLE_GRADIENT,
@@ -261,8 +267,10 @@ static void place_collective(Lowering *lowering, const Place *place, Op op, OpRe
 
 static int32_t gather_out(Lowering *lowering, int u) {
     const Tensor weights = lowering->tensors[lowering->weights[u]];
-    return unit_tensor(lowering, unit_names(lowering, u)->raw, ROLE_COMMUNICATION, weights.dtype,
-                       weights.bytes / dtype_bytes(weights.dtype), ring_slots(&lowering->units[u], 2));
+    const int32_t raw = unit_tensor(lowering, unit_names(lowering, u)->raw, ROLE_COMMUNICATION, weights.dtype,
+                                    weights.bytes / dtype_bytes(weights.dtype), ring_slots(&lowering->units[u], 2));
+    lowering->tensors[raw].widest_bytes = weights.widest_bytes;
+    return raw;
 }
 
 static void emit_gather(Lowering *lowering, const Place *place) {

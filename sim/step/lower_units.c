@@ -18,6 +18,18 @@ static int32_t slices_of_part(const Lowering *lowering) {
     return count;
 }
 
+// In the mean of the layers.
+static int64_t slice_elements(const ParamSlice *slice) {
+    const int64_t whole = slice->local_rows * slice->local_cols;
+    return slice->share > 0 ? (int64_t)(slice->share * (double)whole) : whole;
+}
+
+static void note_widest(Lowering *lowering, int unit, int64_t elements) {
+    const bool both = lowering->share <= 0;
+    lowering->widest[unit][LAYER_DENSE] += both || lowering->in_dense ? elements : 0;
+    lowering->widest[unit][LAYER_EXPERTS] += both || !lowering->in_dense ? elements : 0;
+}
+
 // In equal blocks of rows, of which each is cut; spread over ranks of ep, or all of them on each.
 static void add_blocks(Lowering *lowering, Unit *unit, const SliceSpec *spec, int blocks, bool spread) {
     const int tp = spread ? lowering_expert_tp(lowering) : lowering->tp, ranks = spread ? lowering->ep : 1;
@@ -38,12 +50,14 @@ static void add_blocks(Lowering *lowering, Unit *unit, const SliceSpec *spec, in
         .block_rows = spec->rows / blocks,
         .spread = ranks > 1,
         .offset_elements = unit->elements,
+        .share = lowering->share,
         .init_std = spec->fill == FILL_NORMAL ? INIT_STD : 0,
         .init_value = spec->fill == FILL_ONE ? 1 : 0,
     };
     const ParamSlice *slice = &lowering->slices[lowering->slice_count++];
     unit->slice_count++;
-    unit->elements += slice->local_rows * slice->local_cols;
+    unit->elements += slice_elements(slice);
+    note_widest(lowering, (int)(unit - lowering->units), slice->local_rows * slice->local_cols);
     if (spec->split == SPLIT_NONE && ranks == 1 && unit->replicated_elements == slice->offset_elements) {
         unit->replicated_elements = unit->elements;
     }
@@ -175,11 +189,16 @@ static void add_shared_slices(Lowering *lowering, Unit *unit) {
         {"router_bias", SPLIT_NONE, 1, experts->router_bias ? experts->count : 0, FILL_ZERO, true},
         {"router_correction", SPLIT_NONE, 1, lowering_corrects(lowering) ? experts->count : 0, FILL_ZERO, true},
         {"shared_gate", SPLIT_NONE, 1, experts->shared_gate ? model->hidden : 0, FILL_NORMAL, true}};
+    enum { OF_EXPERTS = 4 };  // from there on
     for (size_t i = 0; i < sizeof slices / sizeof slices[0]; i++) {
+        if (i == OF_EXPERTS) {
+            mixed_begin(lowering, LAYER_EXPERTS);
+        }
         if (slices[i].rows * slices[i].cols > 0) {
             add_slice(lowering, unit, &slices[i]);
         }
     }
+    mixed_end(lowering);
 }
 
 static void add_attention_matrices(Lowering *lowering, Unit *unit) {
@@ -203,10 +222,10 @@ static void add_attention_matrices(Lowering *lowering, Unit *unit) {
 static void add_mlp_matrices(Lowering *lowering, Unit *unit, int64_t ffn) {
     const int64_t hidden = lowering->model->hidden;
     if (lowering->model->mlp == MLP_GATED) {
-        add_matrix(lowering, unit, "wgate", SPLIT_ROWS, ffn, hidden);
+        add_matrix(lowering, unit, mixed_name(lowering, "wgate"), SPLIT_ROWS, ffn, hidden);
     }
-    add_matrix(lowering, unit, "wup", SPLIT_ROWS, ffn, hidden);
-    add_matrix(lowering, unit, "wdown", SPLIT_COLS, hidden, ffn);
+    add_matrix(lowering, unit, mixed_name(lowering, "wup"), SPLIT_ROWS, ffn, hidden);
+    add_matrix(lowering, unit, mixed_name(lowering, "wdown"), SPLIT_COLS, hidden, ffn);
 }
 
 static void add_expert_bias_up(Lowering *lowering, Unit *unit) {
@@ -267,12 +286,18 @@ static void add_layer_slices(Lowering *lowering, Unit *unit) {
         add_split_bias(lowering, unit, "sinks", model->heads);
     }
     const int ffn = model->experts.count > 0 ? model->experts.shared_ffn : model->ffn;
+    mixed_begin(lowering, LAYER_EXPERTS);
     if (ffn > 0) {
         add_mlp_matrices(lowering, unit, ffn);
     }
     if (experts_here) {
         add_expert_matrices(lowering, unit);
     }
+    if (lowering_is_mixed(lowering)) {
+        mixed_begin(lowering, LAYER_DENSE);
+        add_mlp_matrices(lowering, unit, model->ffn);
+    }
+    mixed_end(lowering);
 }
 
 static ParamSplit split_of(bool split) {
@@ -313,9 +338,11 @@ static void add_second_of_layer(Lowering *lowering) {
     if (adapters) {
         add_adapter_slices(lowering, unit);
     } else {
+        mixed_begin(lowering, LAYER_EXPERTS);
         add_expert_bias_down(lowering, unit);
         add_expert_bias_up(lowering, unit);
         add_expert_matrices(lowering, unit);
+        mixed_end(lowering);
     }
     end_unit(unit);
 }
@@ -357,7 +384,14 @@ void lower_units(Lowering *lowering) {
     }
 }
 
+// In dense layers beside others, their own where they have one.
 static const ParamSlice *find_slice(const Lowering *lowering, const char *name) {
+    for (int32_t i = 0; lowering->in_dense && i < lowering->slice_count; i++) {
+        const char *known = lowering->slices[i].name;
+        if (mixed_is_dense_name(known) && strcmp(mixed_plain_name(known), name) == 0) {
+            return &lowering->slices[i];
+        }
+    }
     for (int32_t i = 0; i < lowering->slice_count; i++) {
         if (lowering->slices[i].name == name) {  // equal literals are usually one
             return &lowering->slices[i];
@@ -391,7 +425,7 @@ OpRef unit_slice(const Lowering *lowering, int32_t tensor, const char *slice, co
     const ParamSlice *first = find_slice(lowering, slice);
     const ParamSlice *last = find_slice(lowering, last_slice);
     ASSERT(first && last);
-    const int64_t end = last->offset_elements + last->local_rows * last->local_cols;
+    const int64_t end = last->offset_elements + slice_elements(last);
     OpRef ref = op_whole(lowering, tensor);
     ref.offset_bytes = unit_bytes(lowering, tensor, first->offset_elements);
     ref.bytes = unit_bytes(lowering, tensor, end) - ref.offset_bytes;

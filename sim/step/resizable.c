@@ -75,6 +75,11 @@ static void *copied(Arena *arena, const void *from, size_t count, size_t bytes) 
 
 #define COPIED(arena, array, count) copied((arena), (array), (size_t)(count), sizeof *(array))
 
+// Most are literals.
+static const char *name_copied(const char *name, Arena *arena) {
+    return mixed_is_dense_name(name) ? arena_text(arena, name) : name;
+}
+
 static StepProgram program_copied(const StepProgram *from, Arena *arena) {
     StepProgram to = *from;
     to.buffers = COPIED(arena, from->buffers, from->buffer_count);
@@ -91,6 +96,12 @@ static StepProgram program_copied(const StepProgram *from, Arena *arena) {
     to.model.runs = from->model.run_count > 0 ? COPIED(arena, from->model.runs, from->model.run_count) : NULL;
     for (int32_t i = 0; i < to.group_count; i++) {
         to.groups[i].name = arena_text(arena, from->groups[i].name);
+    }
+    for (int32_t i = 0; i < to.buffer_count; i++) {
+        to.buffers[i].name = name_copied(from->buffers[i].name, arena);
+    }
+    for (int32_t i = 0; i < to.slice_count; i++) {
+        to.slices[i].name = name_copied(from->slices[i].name, arena);
     }
     return to;
 }

@@ -134,8 +134,8 @@ typedef struct Task {
     int32_t window;         // attention: tokens that it looks back in some layers; 0 = all in every layer
     double window_share;    //   of the layers
     int64_t replicated;     // square sum: leading elements of the unit that every tp rank holds; bias: all of it
-    double factor;          // GEMM: of the product; 0 = 1
-    double flops;           // arithmetic of the representative rank
+    double factor, share;   // GEMM: of the product, 0 = 1; of the layers that run it, 0 = all (lower_mixed.c)
+    double flops;           // arithmetic of the representative rank, where it runs
     int64_t traffic_bytes;  // least memory traffic: operands once
     int64_t cast_bytes;     // traffic beside it: casts of an fp8 GEMM, biases of a grouped one, clamps of an activation
     int64_t payload_bytes;  // collectives: the full tensor (all-gather output, reduce-scatter input, all parts of an

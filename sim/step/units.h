@@ -25,6 +25,7 @@ typedef struct ParamSlice {
     bool spread;              // ranks of ep have other blocks
     bool unnumbered;          // takes no id: begins as zeros, in another place where ep spreads experts
     int64_t offset_elements;  // inside the unit's flat parameter
+    double share;             // of the layers that have it, where a stage has two kinds; 0 = all
     double init_std;          // 0 = filled with init_value
     double init_value;
 } ParamSlice;
@@ -68,7 +69,7 @@ typedef struct Unit {
     int32_t shards;                      // ranks that share it; 1 = each holds the whole
     int16_t shard_group, replica_group;  // indices into groups
     int32_t first_slice, slice_count;
-    int64_t elements;         // tp-local, without padding
+    int64_t elements;         // tp-local, without padding; of layers of two kinds the mean
     int64_t padded_elements;  // multiple of shards * 64
     int64_t shard_elements;   // padded_elements / shards
     // Of the leading slices that are trained, the same: all, or the adapters in front of what is frozen. Gradients,

@@ -187,6 +187,16 @@ Test(run_case, a_row_with_experts_is_a_model_with_experts) {
     cr_assert_eq(experts->shared_ffn, 1024);
 }
 
+Test(run_case, its_first_layers_are_dense_where_the_row_says_so) {
+    const RunCase run = case_with_experts("experts,topk,moe_ffn,dense_layers", "16,4,2048,2");
+    cr_assert_null(run.skipped, "%s", run.skipped);
+    const ModelSpec *model = &run.request.model;
+    cr_assert_eq(model_run_count(model), 2);
+    cr_assert_eq(model_run(model, 0).kind, LAYER_DENSE);
+    cr_assert_eq(model_run(model, 0).count, 2);
+    cr_assert_eq(model_run(model, 1).kind, LAYER_EXPERTS);
+}
+
 // torchtitan compiles by itself; what a source tells of its kernels goes before.
 Test(run_case, kernels_that_name_no_compiler_were_not_compiled) {
     const char *const said[] = {"grouped_mm", "torch.compile", "graph_trainer full inductor", ""};
@@ -208,7 +218,6 @@ Test(run_case, experts_that_this_version_cannot_predict_say_why) {
     } cases[] = {
         {"experts,topk,moe_ffn,ep", "16,4,2048,8", "accelerate has no ep"},
         {"experts,topk,moe_ffn,etp", "16,4,2048,2", "etp 2: experts cut by other ranks"},
-        {"experts,topk,moe_ffn,dense_layers", "16,4,2048,2", "2 dense layers among 30 of experts"},
         {"experts,topk", "16,4", "of topk and moe_ffn"},
         {"attention_type", "mla", "kv_lora is empty"},
         {"attention_type,kv_lora", "mla,512", "no preset like it begins as"},

@@ -1,0 +1,83 @@
+// Dense layers and layers of experts on one stage (DeepSeek's first layers, Llama 4's every second). A program has one
+// list of operations for all layers, so a layer of both kinds is the mean of them: it has both feed-forward halves,
+// each with the share of the layers that it is in. Time, exchanges, weights, their states and what backward keeps are
+// those shares of a whole one, so their sums over a stage's layers are as if each layer were of its own kind; what
+// lives within a layer has the room of a whole one. A stage of one kind is lowered as that kind. Not modelled: that the
+// layers differ, one behind the other; our own executor, which runs layers of one kind.
+
+#include <math.h>
+#include <string.h>
+
+#include "sim/step/lower.h"
+
+#define DENSE "dense "
+
+bool lowering_is_mixed(const Lowering *lowering) {
+    return lowering->dense_share > 0;
+}
+
+bool mixed_is_dense_name(const char *name) {
+    return strncmp(name, DENSE, sizeof DENSE - 1) == 0;
+}
+
+const char *mixed_plain_name(const char *name) {
+    return mixed_is_dense_name(name) ? name + sizeof DENSE - 1 : name;
+}
+
+const char *mixed_name(const Lowering *lowering, const char *name) {
+    return lowering->in_dense ? arena_format(lowering->arena, DENSE "%s", name) : name;
+}
+
+static int dense_layers(const ModelSpec *model) {
+    int count = 0;
+    for (int i = 0; i < model_run_count(model); i++) {
+        const LayerRun run = model_run(model, i);
+        count += run.kind == LAYER_DENSE ? run.count : 0;
+    }
+    return count;
+}
+
+// Of the stage's own layers; a model whose layers are all dense here has no experts here.
+void mixed_choose(Lowering *lowering, ModelSpec *model) {
+    const int dense = dense_layers(model);
+    if (model->layers == 0 || lowering->target->own_kernels) {
+        return;
+    }
+    if (dense == model->layers) {
+        model->experts = (Experts){.count = 0};
+    } else {
+        lowering->dense_share = (double)dense / model->layers;
+    }
+}
+
+void mixed_begin(Lowering *lowering, LayerKind kind) {
+    if (!lowering_is_mixed(lowering)) {
+        return;
+    }
+    lowering->in_dense = kind == LAYER_DENSE;
+    lowering->share = kind == LAYER_DENSE ? lowering->dense_share : 1 - lowering->dense_share;
+    const int ffn = kind == LAYER_DENSE ? lowering->model->ffn : lowering->model->experts.shared_ffn;
+    lowering->dims.ffn = ffn / lowering->tp;
+}
+
+void mixed_end(Lowering *lowering) {
+    mixed_begin(lowering, LAYER_EXPERTS);
+    lowering->share = 0;
+}
+
+// A tensor that has a whole layer at a time.
+void mixed_set_widest(Lowering *lowering, int unit, int32_t tensor) {
+    const int64_t *of_kind = lowering->widest[unit], mean = lowering->units[unit].elements;
+    const int64_t widest =
+        of_kind[LAYER_DENSE] > of_kind[LAYER_EXPERTS] ? of_kind[LAYER_DENSE] : of_kind[LAYER_EXPERTS];
+    if (lowering_is_mixed(lowering) && widest > mean) {
+        const int64_t bytes = lowering->tensors[tensor].bytes;
+        lowering->tensors[tensor].widest_bytes = (int64_t)ceil((double)bytes * (double)widest / (double)mean);
+    }
+}
+
+// Of what has a slot for each layer, in parts that stay proportional to the micro-batch.
+int64_t mixed_kept_bytes(const Tensor *tensor, int64_t bytes) {
+    return tensor->share > 0 ? bytes / WHOLE_SHARE * tensor->share + bytes % WHOLE_SHARE * tensor->share / WHOLE_SHARE
+                             : bytes;
+}
