@@ -159,6 +159,13 @@ static int64_t beside_bytes(const Lowering *lowering, int bytes, int64_t width) 
     return apart ? bytes * received_rows(lowering) * width : 0;
 }
 
+// Gate and up of torchtitan are products of their own (models/common/moe.py, GroupedExperts): autograd adds the
+// gradients of what both read, three planes of rows.
+static int64_t apart_bytes(const Lowering *lowering, int64_t width) {
+    const bool apart = lowering->target->expert_flavour == EXPERTS_WEIGHTED_FP32;
+    return apart ? 3 * received_rows(lowering) * width * lowering->dims.element : 0;
+}
+
 static double grouped_flops(const Lowering *lowering, const Grouped *grouped) {
     return 2.0 * (double)received_rows(lowering) * (double)grouped->in * (double)grouped->out;
 }
@@ -546,7 +553,8 @@ static int32_t routed_backward(Lowering *lowering, const Half *half, const Exper
         op_operand(op, op_whole(lowering, dweights), ACCESS_WRITE);
     }
     add_expert_bias(lowering, tensors, "experts_up_bias", dgate_up, 2 * expert_ffn(lowering));
-    add_grouped_backward(lowering, &up, tensors, tensors->in, drouted, dgate_up);
+    op = add_grouped_backward(lowering, &up, tensors, tensors->in, drouted, dgate_up);
+    op->task.cast_bytes += apart_bytes(lowering, hidden);
     gradient_from_experts(lowering, tensors, drouted, din);
     add_part(lowering, half, din, "experts");
     return dweights;
