@@ -2,6 +2,7 @@
 // assembles them in the order of the schedule. Also the small vocabulary that the passes build with.
 
 #include "sim/step/lower.h"
+#include "sim/step/mixed.h"
 
 #include <string.h>
 

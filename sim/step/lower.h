@@ -202,18 +202,6 @@ bool lowering_routes_apart(const Lowering *lowering);    // each rank of tp its 
 bool head_gathers(const Lowering *lowering);             // a split head's logits (lower_head.c)
 OpRef unit_slice(const Lowering *lowering, int32_t tensor, const char *slice, const char *last_slice);
 
-// ---- layers of two kinds (lower_mixed.c)
-
-void mixed_begin(Lowering *lowering, LayerKind kind);  // what follows is of these layers, until the end
-void mixed_end(Lowering *lowering);
-const char *mixed_name(const Lowering *lowering, const char *name);  // of a tensor
-const char *mixed_plain_name(const char *name);                      // as a layer of one kind has it
-bool mixed_is_dense_name(const char *name);
-bool lowering_is_mixed(const Lowering *lowering);
-void mixed_choose(Lowering *lowering, ModelSpec *model);
-void mixed_set_widest(Lowering *lowering, int unit, int32_t tensor);
-int64_t mixed_kept_bytes(const Tensor *tensor, int64_t bytes);
-
 // ---- frozen weights in fewer bits (lower_adapters.c): a layer's matrices, its vectors and adapters not
 
 bool weights_are_packed(const Lowering *lowering);

@@ -159,7 +159,7 @@ static int64_t beside_bytes(const Lowering *lowering, int bytes, int64_t width) 
     return apart ? bytes * received_rows(lowering) * width : 0;
 }
 
-// Gate and up of torchtitan are products of their own (models/common/moe.py, GroupedExperts): autograd adds the
+// Where gate and up are products of their own (models/common/moe.py, GroupedExperts) autograd adds the
 // gradients of what both read, three planes of rows.
 static int64_t apart_bytes(const Lowering *lowering, int64_t width) {
     const bool apart = lowering->target->expert_flavour == EXPERTS_WEIGHTED_FP32;

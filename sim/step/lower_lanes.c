@@ -4,6 +4,7 @@
 // not out of special cases.
 
 #include "sim/step/lower.h"
+#include "sim/step/mixed.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
 // gradient of the residual stream, dx, is one tensor updated in place.
 
 #include "sim/step/lower_ops.h"
+#include "sim/step/mixed.h"
 
 static bool side_by_side(const Lowering *lowering) {
     return lowering->model->residual == RESIDUAL_PARALLEL;
@@ -28,7 +29,7 @@ static OpRef mlp_input(Lowering *lowering) {
 static void dense_half_forward(Lowering *lowering, OpRef x_mid, OpRef x_next) {
     mixed_begin(lowering, LAYER_DENSE);
     const Half mlp = mlp_half(lowering);
-    const int32_t s = lower_mlp(lowering, half_begin(lowering, &mlp, x_mid));
+    const int32_t s = lower_mlp(lowering, op_whole(lowering, half_begin(lowering, &mlp, x_mid)));
     half_end(lowering, &mlp, s, x_mid, x_next);
     mixed_end(lowering);
 }

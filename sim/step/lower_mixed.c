@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "sim/step/lower.h"
+#include "sim/step/mixed.h"
 
 #define DENSE "dense "
 

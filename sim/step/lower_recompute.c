@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sim/step/lower_ops.h"
+#include "sim/step/mixed.h"
 
 typedef struct Rematerialiser {
     Lowering *lowering;

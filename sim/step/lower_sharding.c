@@ -14,6 +14,7 @@
 // gradient on their lane. dp_replicate adds an all-reduce of the shard at the end, or on each micro-step.
 
 #include "sim/step/lower.h"
+#include "sim/step/mixed.h"
 
 // ---- what the units' tensors are
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/step/lower.h"
+#include "sim/step/mixed.h"
 
 // Llama's published initialisation: normal, 0.02 (Touvron et al. 2023 follow GPT-2's constant).
 static const double INIT_STD = 0.02;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sim/step/lower.h"
+#include "sim/step/mixed.h"
 
 // One that rises with the micro-batch.
 typedef struct Size {

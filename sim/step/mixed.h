@@ -1,0 +1,15 @@
+// Dense layers and layers of experts on one stage; private to sim/step (lower_mixed.c).
+
+#pragma once
+
+#include "sim/step/lower.h"
+
+void mixed_begin(Lowering *lowering, LayerKind kind);  // what follows is of these layers, until the end
+void mixed_end(Lowering *lowering);
+const char *mixed_name(const Lowering *lowering, const char *name);  // of a tensor
+const char *mixed_plain_name(const char *name);                      // as a layer of one kind has it
+bool mixed_is_dense_name(const char *name);
+bool lowering_is_mixed(const Lowering *lowering);
+void mixed_choose(Lowering *lowering, ModelSpec *model);
+void mixed_set_widest(Lowering *lowering, int unit, int32_t tensor);
+int64_t mixed_kept_bytes(const Tensor *tensor, int64_t bytes);
