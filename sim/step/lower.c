@@ -30,7 +30,7 @@ int32_t lowering_tensor(Lowering *lowering, const char *plain, BufferRole role, 
                                                          .dtype = dtype,
                                                          .bytes = elements * dtype_bytes(dtype),
                                                          .scale = -1,
-                                                         .share = (int32_t)(WHOLE_SHARE * lowering->share + 0.5),
+                                                         .share = mixed_share_of(lowering, role, dtype),
                                                          .next = *bucket - 1};
     *bucket = (int32_t)++lowering->tensor_count;
     return *bucket - 1;

@@ -99,11 +99,12 @@ typedef struct Tensor {
     int32_t scale;         // of an fp8 tensor: tensor id; -1 = none
     bool cheap;            // backward makes it again rather than keep it (a packed copy)
     int32_t next;          // of the same bucket; -1 = none
-    int32_t share;         // of the layers that have it, in 256ths; 0 = all
-    int64_t widest_bytes;  // that a slot needs in layers of one of two kinds, where more than `bytes`, their mean
+    double share;          // of the layers that have it; 0 = all
+    int64_t whole_bytes;   // of a slot in a layer that has it, where `bytes` are the mean
+    int64_t widest_bytes;  // that a slot needs in layers of one of two kinds, where more than the mean
 } Tensor;
 
-enum { MAX_SLICES = 48, TENSOR_BUCKETS = 64, WHOLE_SHARE = 256 };
+enum { MAX_SLICES = 48, TENSOR_BUCKETS = 64 };
 
 // Local sizes of one rank.
 typedef struct Dims {

@@ -103,7 +103,8 @@ static void choose_slots(Assembly *assembly, const Variant *variants) {
         const bool kept = tensor->slots > 1 && chosen[t];  // a slot for each layer
         tensor->slots = tensor->slots == 0 ? 1 : tensor->slots;
         tensor->share = kept ? tensor->share : 0;
-        tensor->bytes = mixed_kept_bytes(tensor, tensor->bytes);
+        tensor->whole_bytes = tensor->bytes;
+        tensor->bytes = mixed_kept_bytes(lowering, tensor->bytes, tensor->share);
     }
 }
 
@@ -303,17 +304,16 @@ static void append_operands(Assembly *assembly, const Op *op, Section section, T
     task->first_operand = program->operand_count;
     task->operand_count = op->operand_count;
     for (int k = 0; k < op->operand_count; k++) {
-        const OpRef *ref = &op->operands[k];
+        const OpRef kept = mixed_kept_ref(assembly->lowering, &op->operands[k]), *ref = &kept;
         Operand operand = {.access = ref->access, .ref = {.buffer = -1, .rank_group = -1}};
         if (ref->tensor >= 0) {
-            const Tensor *tensor = &assembly->lowering->tensors[ref->tensor];
             operand.ref = (BufferRef){.buffer = assembly->buffer_of[ref->tensor],
                                       .index = resolve_index(assembly, op, section, ref),
                                       .rank_group = ref->rank_group,
                                       .rank_shift = ref->rank_shift,
-                                      .rank_stride_bytes = mixed_kept_bytes(tensor, ref->rank_stride_bytes),
-                                      .offset_bytes = mixed_kept_bytes(tensor, ref->offset_bytes),
-                                      .bytes = mixed_kept_bytes(tensor, ref->bytes)};
+                                      .rank_stride_bytes = ref->rank_stride_bytes,
+                                      .offset_bytes = ref->offset_bytes,
+                                      .bytes = ref->bytes};
         }
         program->operands[program->operand_count++] = operand;
     }

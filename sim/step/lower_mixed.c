@@ -77,8 +77,26 @@ void mixed_set_widest(Lowering *lowering, int unit, int32_t tensor) {
     }
 }
 
-// Of what has a slot for each layer, in parts that stay proportional to the micro-batch.
-int64_t mixed_kept_bytes(const Tensor *tensor, int64_t bytes) {
-    return tensor->share > 0 ? bytes / WHOLE_SHARE * tensor->share + bytes % WHOLE_SHARE * tensor->share / WHOLE_SHARE
-                             : bytes;
+// Of what has a slot for each layer; proportional to the micro-batch, as what is whole.
+int64_t mixed_kept_bytes(const Lowering *lowering, int64_t bytes, double share) {
+    const int64_t sequences = lowering->plan->micro_batch;
+    const int64_t each = bytes % sequences == 0 ? bytes / sequences : bytes;
+    return share > 0 ? bytes / each * (int64_t)(share * (double)each) : bytes;
+}
+
+// Sizes that follow from tokens.
+double mixed_share_of(const Lowering *lowering, BufferRole role, Dtype dtype) {
+    return role == ROLE_ACTIVATION && dtype != DTYPE_INT32 ? lowering->share : 0;
+}
+
+OpRef mixed_kept_ref(const Lowering *lowering, const OpRef *ref) {
+    const Tensor *tensor = ref->tensor >= 0 ? &lowering->tensors[ref->tensor] : NULL;
+    OpRef kept = *ref;
+    if (tensor && tensor->share > 0) {
+        const bool to_end = ref->offset_bytes + ref->bytes == tensor->whole_bytes;
+        kept.offset_bytes = (int64_t)(tensor->share * (double)ref->offset_bytes);
+        kept.rank_stride_bytes = (int64_t)(tensor->share * (double)ref->rank_stride_bytes);
+        kept.bytes = to_end ? tensor->bytes - kept.offset_bytes : (int64_t)(tensor->share * (double)ref->bytes);
+    }
+    return kept;
 }

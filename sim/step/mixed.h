@@ -12,4 +12,6 @@ bool mixed_is_dense_name(const char *name);
 bool lowering_is_mixed(const Lowering *lowering);
 void mixed_choose(Lowering *lowering, ModelSpec *model);
 void mixed_set_widest(Lowering *lowering, int unit, int32_t tensor);
-int64_t mixed_kept_bytes(const Tensor *tensor, int64_t bytes);
+int64_t mixed_kept_bytes(const Lowering *lowering, int64_t bytes, double share);
+double mixed_share_of(const Lowering *lowering, BufferRole role, Dtype dtype);
+OpRef mixed_kept_ref(const Lowering *lowering, const OpRef *ref);
