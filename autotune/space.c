@@ -183,6 +183,7 @@ static void begin_plan(const TuneRequest *request, const Mesh *mesh, TrainPlan *
             space_take(request, plan, (PlanFieldId)id);
         }
     }
+    space_take(request, plan, PLAN_ZERO);  // of shapes without a choice too
 }
 
 void space_plain_plan(const TuneRequest *request, const Mesh *mesh, TrainPlan *plan) {

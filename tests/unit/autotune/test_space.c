@@ -114,3 +114,14 @@ Test(space, chunks_that_lack_a_layer_at_each_end_are_even) {
     cr_expect(space_cuts_evenly(&request, &plan, 2), "16 chunks: embedding and head are with the last two");
     cr_expect_not(space_cuts_evenly(&request, &plan, 3), "24 chunks");
 }
+
+// As the pipelines that the stage makes illegal: a rule must have it to say why.
+Test(space, an_asked_stage_is_that_of_shapes_without_a_choice_too) {
+    Error error = {0};
+    target_find("deepspeed", &request.target, &error);
+    request.asked[PLAN_ZERO] = 3;
+    space_enumerate(&request, &arena, &space);
+    for (int i = 0; i < space.candidate_count; i++) {
+        cr_assert_eq(space.candidates[i].plan.zero, plan_shard_count(&space.candidates[i].plan) > 1 ? 3 : 0);
+    }
+}
