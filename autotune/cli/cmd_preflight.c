@@ -47,6 +47,18 @@ static Status prepare(Preflight *preflight, Error *error) {
     return measured_run_prepare(&preflight->run, &plan, &options, error);
 }
 
+// Of two ranks: on machines of their own where a link crosses them.
+static GroupPlacement link_placement(const PreflightResult *result, const PreflightGroups *links) {
+    GroupPlacement placement = {.size = 2, .per_node = 2, .nodes = 1};
+    for (int rank = 0; rank < result->world; rank++) {
+        const int from = links->from[rank];
+        if (from >= 0 && result->ranks[from].node != result->ranks[rank].node) {
+            placement = (GroupPlacement){.size = 2, .per_node = 1, .nodes = 2};
+        }
+    }
+    return placement;
+}
+
 // What the profile promises each collective, on the nodes where the ranks really stand.
 static void predict(Preflight *preflight) {
     static const char *const names[] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv"};
@@ -58,9 +70,11 @@ static void predict(Preflight *preflight) {
     const ClusterProfile profile = cost_shared_profile(&preflight->request.cluster, on_first);
     for (int g = 0; g < result->group_count; g++) {
         PreflightGroups *groups = &result->groups[g];
-        const GroupPlacement placement = mesh_group_placement(&result->mesh, groups->axes, on_first);
+        const GroupPlacement placement =
+            groups->from ? link_placement(result, groups) : mesh_group_placement(&result->mesh, groups->axes, on_first);
         for (int kind = 0; kind < 4; kind++) {
-            if (strcmp(names[kind], groups->collective) == 0 && (placement.nodes == 1 || profile.fabric.nics > 0)) {
+            const bool same = strcmp(names[kind], groups->from ? "send_recv" : groups->collective) == 0;
+            if (same && (placement.nodes == 1 || profile.fabric.nics > 0)) {
                 groups->predicted_s =
                     cost_collective_s(&profile, (CollectiveKind)kind, &placement, groups->payload_bytes, NULL);
             }

@@ -9,7 +9,8 @@
 #include "sim/memory/memory.h"
 
 static const char SCHEMA[] = "ndtune.preflight-result/1";
-static const char *const collectives[] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv"};
+static const char *const collectives[] = {"all_gather", "reduce_scatter", "all_reduce",
+                                          "send_recv",  "send_forward",   "send_backward"};
 
 static Status broken(Error *error, const char *what) {
     return error_set(error, STATUS_INTERNAL, "not the result of a preflight (%s): %s", SCHEMA, what);
@@ -32,25 +33,31 @@ static Status read_rank(const json_t *row, Arena *arena, PreflightRank *rank, Er
 static Status read_groups(const json_t *row, int world, Arena *arena, PreflightGroups *groups, Error *error) {
     const char *name = "";
     int axes = 0;
-    json_t *seconds = NULL, *wrong = NULL;
+    json_t *seconds = NULL, *wrong = NULL, *from = NULL;
     json_error_t where;
-    if (json_unpack_ex((json_t *)row, &where, 0, "{s:i, s:s, s:F, s:o, s:o}", "axes", &axes, "collective", &name,
-                       "payload_bytes", &groups->payload_bytes, "seconds", &seconds, "wrong", &wrong) != 0) {
+    if (json_unpack_ex((json_t *)row, &where, 0, "{s:i, s:s, s:F, s:o, s:o, s?o}", "axes", &axes, "collective", &name,
+                       "payload_bytes", &groups->payload_bytes, "seconds", &seconds, "wrong", &wrong, "from",
+                       &from) != 0) {
         return broken(error, where.text);
     }
     for (size_t i = 0; i < sizeof collectives / sizeof collectives[0]; i++) {
         groups->collective = strcmp(collectives[i], name) == 0 ? collectives[i] : groups->collective;
     }
     if (!groups->collective || axes <= 0 || (int)json_array_size(seconds) != world ||
-        (int)json_array_size(wrong) != world) {
+        (int)json_array_size(wrong) != world || (from && (int)json_array_size(from) != world)) {
         return broken(error, "a group without its ranks");
     }
     groups->axes = (AxisMask)axes;
     groups->seconds = ARENA_ARRAY(arena, double, world);
     groups->wrong = ARENA_ARRAY(arena, double, world);
+    groups->from = from ? ARENA_ARRAY(arena, int, world) : NULL;
     for (int rank = 0; rank < world; rank++) {
         groups->seconds[rank] = json_number_value(json_array_get(seconds, (size_t)rank));
         groups->wrong[rank] = json_number_value(json_array_get(wrong, (size_t)rank));
+        if (from) {
+            const json_int_t sender = json_integer_value(json_array_get(from, (size_t)rank));
+            groups->from[rank] = sender >= 0 && sender < world ? (int)sender : -1;
+        }
     }
     return STATUS_OK;
 }

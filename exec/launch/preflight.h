@@ -13,13 +13,15 @@ typedef struct PreflightRank {
     double flop_per_s;                               // GEMM, all ranks at once
 } PreflightRank;
 
-// One collective on all groups of a set of axes at once.
+// One collective on all groups of a set of axes at once, or the messages of one direction on every link between
+// neighbouring stages.
 typedef struct PreflightGroups {
     AxisMask axes;
-    const char *collective;
+    const char *collective;  // or "send_forward", "send_backward"
     double payload_bytes;
     double *seconds;     // by rank: median
     double *wrong;       // by rank: elements that are not what arithmetic says
+    int *from;           // by rank: whose messages it receives, -1 = nobody's; NULL = a collective
     double predicted_s;  // the caller's; 0 = none
 } PreflightGroups;
 

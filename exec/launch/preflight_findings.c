@@ -158,7 +158,7 @@ static AxesTimes axes_times(Judge *judge, int first) {
                      .ratios = ARENA_ARRAY(judge->arena, double, MOST_COLLECTIVES)};
     for (int g = first; g < result->group_count && all.collectives < MOST_COLLECTIVES; g++) {
         const PreflightGroups *groups = &result->groups[g];
-        if (groups->axes != all.axes) {
+        if (groups->axes != all.axes || groups->from) {
             continue;
         }
         all.last = group_times(judge, groups);
@@ -227,7 +227,7 @@ static void judge_links(Judge *judge) {
     AxisMask seen[AXIS_ALL] = {0};
     int seen_count = 0;
     for (int g = 0; g < result->group_count; g++) {
-        bool known = false;
+        bool known = result->groups[g].from != NULL;
         for (int i = 0; i < seen_count; i++) {
             known = known || seen[i] == result->groups[g].axes;
         }
@@ -249,6 +249,41 @@ static void judge_links(Judge *judge) {
         say(judge, true,
             arena_format(judge->arena, "%s is in a slow group of every axis, and no other rank is: look there",
                          rank_words(judge, suspect)));
+    }
+}
+
+static double usual_message_s(Judge *judge, const PreflightGroups *links) {
+    double *times = ARENA_ARRAY(judge->arena, double, judge->result->world);
+    int count = 0;
+    for (int rank = 0; rank < judge->result->world; rank++) {
+        if (links->from[rank] >= 0) {
+            times[count++] = links->seconds[rank];
+        }
+    }
+    return count > 0 ? median(judge, times, count) : 0;
+}
+
+// Each link beside the others of its direction, and only where the way back is slow too: one disturbed measurement
+// accuses nobody.
+static void judge_messages(Judge *judge, const PreflightGroups *links) {
+    const PreflightResult *result = judge->result;
+    const double usual_s = usual_message_s(judge, links);
+    for (int rank = 0; rank < result->world; rank++) {
+        const int from = links->from[rank];
+        double ratio = from >= 0 ? links->seconds[rank] / usual_s : 0;
+        for (int g = 0; g < result->group_count && from >= 0; g++) {
+            const PreflightGroups *back = &result->groups[g];
+            if (back->from && back->from[from] == rank) {
+                ratio = fmin(ratio, back->seconds[from] / usual_message_s(judge, back));
+            }
+        }
+        if (ratio > SLOW_GROUP) {
+            say(judge, true,
+                arena_format(
+                    judge->arena,
+                    "messages between stages (%s) are slow from %s to %s: %.1f times what the other links take",
+                    links->collective, rank_words(judge, from), rank_words(judge, rank), ratio));
+        }
     }
 }
 
@@ -318,5 +353,10 @@ void preflight_findings(const PreflightResult *result, Arena *arena, PreflightFi
     judge_sums(&judge);
     judge_ranks(&judge);
     judge_links(&judge);
+    for (int g = 0; g < result->group_count; g++) {
+        if (result->groups[g].from) {
+            judge_messages(&judge, &result->groups[g]);
+        }
+    }
     judge_hosts(&judge);
 }

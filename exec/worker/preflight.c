@@ -12,6 +12,7 @@
 #include "exec/transport/clock.h"
 #include "exec/worker/gather.h"
 #include "exec/worker/hosts.h"
+#include "exec/worker/preflight_links.h"
 #include "exec/worker/room.h"
 #include "exec/worker/stopwatch.h"
 #include "kernels/kernels.h"
@@ -241,6 +242,7 @@ static Status preflight_all(Session *session, Arena *arena, json_t *groups, Erro
     TRY(check_clocks(session, arena, offsets, error));
     TRY(check_speed(session, arena, rates, error));
     TRY(check_groups(session, arena, groups, error));
+    TRY(preflight_links(session, arena, groups, error));
     if (session->rank != 0) {
         return STATUS_OK;
     }

@@ -254,16 +254,39 @@ Test(cli_validate, preflight_checks_every_group_exactly) {
     json_decref(root);
 }
 
+Test(cli_validate, preflight_checks_every_link_between_stages) {
+    ProgramRun run = CLI("preflight", "--mesh", "pp=3", "--model", "tiny", "--layers", "3", "--grad-accum", "3",
+                         "--timeout", "60", "--format", "csv");
+    cr_assert(is_ready_or_slow(&run), "exit %d: %s", run.exit_code, run.err);
+    static const char *const received[] = {"pp,send_forward,", "pp,send_backward,"};
+    for (size_t i = 0; i < sizeof received / sizeof received[0]; i++) {
+        cr_expect_not_null(strstr(run.out, received[i]), "%s: %s", received[i], run.out);
+    }
+    program_run_free(&run);
+}
+
+// The fault of a run, on the link that carries its task.
+Test(cli_validate, preflight_names_the_rank_that_a_message_between_stages_waits_for) {
+    cr_assert_eq(setenv("NDTUNE_FAULT", "hang:0:send activations", 1), 0);
+    ProgramRun run =
+        CLI("preflight", "--mesh", "pp=2", "--model", "tiny", "--layers", "2", "--grad-accum", "2", "--timeout", "3");
+    cr_assert_eq(unsetenv("NDTUNE_FAULT"), 0);
+    cr_expect_eq(run.exit_code, 3, "exit %d: %s", run.exit_code, run.err);
+    cr_expect_not_null(strstr(run.err, "rank 0"), "%s", run.err);
+    program_run_free(&run);
+}
+
 Test(cli_validate, preflight_works_over_mpi_too) {
-    ProgramRun run = CLI("preflight", "--launcher", "mpirun", "--transport", "mpi", "--mesh", "tp=2", "--model", "tiny",
-                         "--layers", "1", "--timeout", "60", "--format", "csv");
+    ProgramRun run = CLI("preflight", "--launcher", "mpirun", "--transport", "mpi", "--mesh", "pp=2", "--model", "tiny",
+                         "--layers", "2", "--grad-accum", "2", "--timeout", "60", "--format", "csv");
     const bool lacks = strstr(run.err, "is not installed") || strstr(run.err, "not part of this build");
     if (lacks) {
         program_run_free(&run);
         cr_skip_test("no Open MPI here");
     }
     cr_assert(is_ready_or_slow(&run), "exit %d: %s", run.exit_code, run.err);
-    cr_assert_not_null(strstr(run.out, "tp,all_reduce"), "%s", run.out);
+    cr_assert_not_null(strstr(run.out, "pp,all_reduce"), "%s", run.out);
+    cr_assert_not_null(strstr(run.out, "pp,send_forward"), "%s", run.out);
     program_run_free(&run);
 }
 

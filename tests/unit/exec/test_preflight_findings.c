@@ -150,3 +150,29 @@ Test(preflight_findings, clocks_shared_memory_and_locked_memory_are_notes) {
     says(false, "ulimit -l on two", "RDMA");
     cr_assert_eq(findings.bad, 0);
 }
+
+// Eight stages of one rank: ranks 1 to 7 receive from the one before, and 0 to 6 from the one behind.
+static PreflightGroups *add_links(const char *collective, int step) {
+    add(AXES_STAGE, collective, 1e-3);
+    PreflightGroups *links = &result.groups[result.group_count - 1];
+    links->from = ARENA_ARRAY(&arena, int, WORLD);
+    for (int rank = 0; rank < WORLD; rank++) {
+        const int from = rank - step;
+        links->from[rank] = from < WORLD ? from : -1;
+    }
+    return links;
+}
+
+Test(preflight_findings, a_slow_link_between_stages_names_who_sends_and_who_receives) {
+    add_links("send_forward", 1)->seconds[4] *= 5;
+    add_links("send_backward", -1)->seconds[3] *= 4;
+    says(true, "messages between stages (send_forward) are slow", "from rank 3 on one to rank 4 on two: 4.0 times");
+    cr_assert_eq(findings.bad, 2, "and the way back");
+}
+
+Test(preflight_findings, a_message_that_was_slow_one_way_accuses_nobody) {
+    add_links("send_forward", 1)->seconds[4] *= 5;
+    add_links("send_backward", -1)->seconds[7] = 1;  // the last stage receives nothing
+    preflight_findings(&result, &arena, &findings);
+    cr_assert_eq(findings.count, 0, "%s", findings.count > 0 ? findings.rows[0].sentence : "");
+}

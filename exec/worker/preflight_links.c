@@ -1,0 +1,162 @@
+// One link at a time: behind a barrier its sender sends and its receiver takes the time, all others wait at the next
+// barrier. Both members of links of one class work at once, as their groups do in a run. A message is no longer than
+// the run's longest on that link, for which the transport made room. A fault that names a message of this link strikes
+// here as it would in the run.
+
+#include "exec/worker/preflight_links.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/transport/clock.h"
+#include "exec/worker/gather.h"
+#include "exec/worker/room.h"
+#include "exec/worker/strike.h"
+
+enum { MOST_FLOATS = 1 << 20, REPEATS = 7 };  // 4 MB: bandwidth, not latency
+
+typedef struct LinkFinding {
+    double seconds;  // the slowest link's that this rank receives on, median
+    int64_t wrong, bytes;
+    int32_t from;  // -1 = it receives nothing in this direction
+} LinkFinding;
+
+typedef struct Links {
+    Session *session;
+    Room room;
+    float *values;
+} Links;
+
+// What `rank` sends at place i.
+static float value_of(int64_t i, int rank) {
+    return (float)((i * 11 + rank * 5) % 128);
+}
+
+static Status meet(Session *session, Error *error) {
+    const TransportCall call = {.communicator = session->communicators.world, .place = {.step = -1, .task = -1}};
+    return session->transports->barrier(session->transport, &call, error);
+}
+
+static FaultAction struck(Session *session, int link) {
+    const RunFault *fault = &session->request->options.fault;
+    if (fault->action == FAULT_NONE || fault->action == FAULT_PACE || fault->rank != session->rank ||
+        session->communicators.of_task[fault->task] != link) {
+        return FAULT_NONE;
+    }
+    return fault_strike(session, &(StepInstance){.task = fault->task});
+}
+
+static Status send(Links *links, const TransportCall *whole, Error *error) {
+    Session *session = links->session;
+    const int64_t count = whole->bytes / (int64_t)sizeof(float);
+    for (int64_t i = 0; i < count; i++) {
+        links->values[i] = value_of(i, session->rank);
+    }
+    TRY(room_move(session, &links->room, links->room.in, links->values, whole->bytes, error));
+    TransportCall call = *whole;
+    switch (struck(session, call.communicator)) {
+    case FAULT_SKIP:
+        return STATUS_OK;
+    case FAULT_SIZE:
+        call.bytes /= 2;
+        break;
+    default:
+        break;
+    }
+    call.in = links->room.in;
+    return session->transports->send(session->transport, &call, error);
+}
+
+static Status receive(Links *links, const TransportCall *whole, int from, LinkFinding *finding, Error *error) {
+    Session *session = links->session;
+    TransportCall call = *whole;
+    const int64_t count = call.bytes / (int64_t)sizeof(float);
+    call.out = links->room.out;
+    struck(session, call.communicator);
+    TRY(session->transports->receive(session->transport, &call, error));
+    TRY(room_move(session, &links->room, links->values, links->room.out, call.bytes, error));
+    for (int64_t i = 0; i < count; i++) {
+        finding->wrong += links->values[i] < value_of(i, from) || links->values[i] > value_of(i, from);
+    }
+    return STATUS_OK;
+}
+
+static int by_value(const void *a, const void *b) {
+    const double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+static Status check_link(Links *links, int link, LinkFinding *finding, Error *error) {
+    Session *session = links->session;
+    const Communicator *communicator = &session->communicators.entries[link];
+    const TransportGroup group = transport_group(&session->request->plan.mesh, communicator, session->rank);
+    const int64_t floats = communicator->message_bytes / (int64_t)sizeof(float);
+    const TransportCall call = {.communicator = link,
+                                .bytes = (floats < MOST_FLOATS ? floats : MOST_FLOATS) * (int64_t)sizeof(float),
+                                .place = {.step = -1, .task = -1}};
+    double took[REPEATS];
+    for (int repeat = -1; repeat < REPEATS; repeat++) {  // the first is not timed: connections are made
+        TRY(meet(session, error));
+        const double start_s = clock_s();
+        if (group.size == 2 && group.index == 0) {
+            TRY(send(links, &call, error));
+        } else if (group.size == 2) {
+            TRY(receive(links, &call, group.ranks[0], finding, error));
+        }
+        if (repeat >= 0) {
+            took[repeat] = clock_s() - start_s;
+        }
+    }
+    if (group.size == 2 && group.index == 1) {
+        qsort(took, REPEATS, sizeof *took, by_value);
+        const double seconds = took[REPEATS / 2];
+        finding->from = seconds > finding->seconds ? group.ranks[0] : finding->from;
+        finding->seconds = seconds > finding->seconds ? seconds : finding->seconds;
+    }
+    finding->bytes = call.bytes;
+    return STATUS_OK;
+}
+
+static json_t *direction_row(const LinkFinding *all, int world, const char *phase) {
+    json_t *seconds = json_array(), *wrong = json_array(), *from = json_array();
+    for (int rank = 0; rank < world; rank++) {
+        json_array_append_new(seconds, json_real(all[rank].seconds));
+        json_array_append_new(wrong, json_integer((json_int_t)all[rank].wrong));
+        json_array_append_new(from, json_integer(all[rank].from));
+    }
+    return json_pack("{s:i, s:s, s:I, s:o, s:o, s:o}", "axes", (int)AXES_STAGE, "collective",
+                     strcmp(phase, "forward") == 0 ? "send_forward" : "send_backward", "payload_bytes",
+                     (json_int_t)all[0].bytes, "seconds", seconds, "wrong", wrong, "from", from);
+}
+
+// All links that carry messages of this phase.
+static Status check_direction(Links *links, const char *phase, json_t *rows, Error *error) {
+    Session *session = links->session;
+    LinkFinding own = {.from = -1}, all[TRANSPORT_MAX_WORLD];
+    int found = 0;
+    for (int i = 0; i < session->communicators.count; i++) {
+        const Communicator *entry = &session->communicators.entries[i];
+        if (entry->link.step != 0 && strcmp(entry->name, phase) == 0) {
+            TRY(check_link(links, i, &own, error));
+            found++;
+        }
+    }
+    if (found > 0) {
+        TRY(gather(session, &own, all, sizeof own, error));
+        json_array_append_new(rows, direction_row(all, mesh_world(&session->request->plan.mesh), phase));
+    }
+    return STATUS_OK;
+}
+
+Status preflight_links(Session *session, Arena *arena, json_t *rows, Error *error) {
+    static const Phase phases[] = {PHASE_FORWARD, PHASE_BACKWARD};
+    Links links = {.session = session, .values = ARENA_ARRAY(arena, float, MOST_FLOATS)};
+    if (mesh_stages(&session->request->plan.mesh) == 1) {
+        return STATUS_OK;
+    }
+    TRY(room_open(session, MOST_FLOATS * (int64_t)sizeof(float), arena, &links.room, error));
+    for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
+        TRY(check_direction(&links, phase_name(phases[i]), rows, error));
+    }
+    return STATUS_OK;
+}
