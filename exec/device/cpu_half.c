@@ -23,7 +23,7 @@ struct CpuHalf {
 static uint32_t taken_as_is(const TaskCall *call) {
     switch (call->task->kind) {
     case TASK_COPY:  // keys of latent attention are put together in fp32
-        return call->task->operand_count > AT_KEYS_SHARED ? 0 : ~UINT32_C(0);
+        return call_copies_keys(call) ? 0 : ~UINT32_C(0);
     case TASK_UNPACK:
     case TASK_ACCUMULATE:
     case TASK_ZERO:

@@ -84,7 +84,7 @@ static void copy_keys(const TaskCall *call) {
 
 void cpu_copy(const TaskCall *call) {
     const Task *task = call->task;
-    if (task->operand_count > AT_KEYS_SHARED) {
+    if (call_copies_keys(call)) {
         copy_keys(call);
         return;
     }

@@ -51,6 +51,12 @@ static inline int64_t call_elements(const TaskCall *call, int index) {
     return task_operand(call->program, call->task, index)->ref.bytes / dtype_bytes(call_dtype(call, index));
 }
 
+// A copy of latent attention's keys, which are put together from two parts. Others may hold a buffer beside theirs.
+static inline bool call_copies_keys(const TaskCall *call) {
+    return call->program->model.latent.kv_rank > 0 && call->program->target->own_kernels &&
+           call->task->operand_count > AT_KEYS_SHARED;
+}
+
 // First vocabulary entry of this rank when its task is split by vocabulary into ranges of this many.
 static inline int64_t call_vocab_first(const TaskCall *call, int64_t range) {
     return call->task->vocab_split ? call->at->at[AXIS_TP] * range : 0;
