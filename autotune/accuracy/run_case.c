@@ -135,17 +135,20 @@ static const char *find_target(Arena *arena, const RunRow *row, const Target **t
     return *target ? NULL : arena_format(arena, "target \"%s\" is not in this version", row->target);
 }
 
-// CUDA graphs are of the first version that has them.
-static void take_graphs(const RunRow *row, const Target **target) {
+// CUDA graphs of a framework are older than the version that was read for its switch.
+static void take_graphs(Arena *arena, const RunRow *row, const Target **target) {
     int count = 0;
+    bool has = false;
     const Target *rows = target_table(&count);
-    if (strcmp(graphs_of(row), cuda_graphs_names[CUDA_GRAPHS_ON]) != 0 || strchr(row->target, '@') != NULL) {
-        return;
+    for (int i = 0; i < count; i++) {
+        has = has || (rows[i].graph_switch && strcmp(rows[i].name, (*target)->name) == 0);
     }
-    for (int i = 0; i < count && !(*target)->own_graphs && !(*target)->graph_switch; i++) {
-        if (is_target(&rows[i], row->target) && rows[i].graph_switch) {
-            *target = &rows[i];
-        }
+    const bool asked = strcmp(graphs_of(row), cuda_graphs_names[CUDA_GRAPHS_ON]) == 0;
+    if (asked && has && !(*target)->own_graphs && strchr(row->target, '@') == NULL) {
+        Target *graphs = ARENA_NEW(arena, Target);
+        *graphs = **target;
+        graphs->graph_switch = true;
+        *target = graphs;
     }
 }
 
@@ -411,7 +414,7 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
     reason = reason ? reason : find_target(mapper->arena, row, &run->request.target);
     reason = reason ? reason : find_cluster(mapper, row, &run->request.cluster);
     if (!reason) {
-        take_graphs(row, &run->request.target);
+        take_graphs(mapper->arena, row, &run->request.target);
         run->request.target = target_on_cluster(run->request.target, &run->request.cluster, mapper->arena);
         keep_vocabulary(mapper->arena, row, &run->request.target);
         gather_in_fp8(mapper->arena, row, &run->request.target);
