@@ -6,7 +6,7 @@
 
 #include "tests/support/covering.h"
 
-enum { CHOICES = 32, MOST_SHAPES = 128, MOST_PLANS = MOST_SHAPES * CHOICES, FACTORS = AXIS_COUNT + 4 };
+enum { CHOICES = 32, MOST_SHAPES = 512, MOST_PLANS = 128 * CHOICES, FACTORS = AXIS_COUNT + 4 };
 
 #define EVEN_SIZES .heads = 16, .kv_heads = 8, .ffn = 160, .vocab = 256, .batch = CASE_BATCH
 
@@ -115,8 +115,16 @@ static void add_shape(Pool *pool, const MeshFamily *family, const Mesh *mesh) {
     }
 }
 
+// Of shapes that the batch and the model can be cut into.
 static void add_one_choice(Pool *pool, const MeshFamily *family, const Mesh *mesh, int index) {
+    TrainPlan whole;
+    if (!mesh_plan(family, mesh, 1, &whole)) {
+        return;
+    }
     pool->plans[pool->count] = mesh_spread_plan(family, mesh, index + 3);
+    if (!is_legal(family, &pool->plans[pool->count])) {
+        return;
+    }
     row_of(&pool->plans[pool->count], pool->rows[pool->count]);
     pool->count++;
 }

@@ -50,6 +50,11 @@ Test(meshes_product, every_pair_with_experts_spread_of_world_8_trains_as_one_ran
     mesh_pairs_train_with(&mesh_twos_experts, (const int[]){8, 0}, AXES_FIRST | AXIS_BIT(AXIS_EP), AXIS_EP);
 }
 
+Test(meshes_product, every_pair_with_experts_spread_of_world_16_trains_as_one_rank) {
+    mesh_pairs_train_with(&mesh_twos_experts, (const int[]){16, 0}, AXES_FIRST | AXIS_BIT(AXIS_SP) | AXIS_BIT(AXIS_EP),
+                          AXIS_EP);
+}
+
 Test(meshes_product, every_pair_with_experts_of_worlds_2_4_and_8_trains_as_one_rank) {
     mesh_pairs_train_with(&mesh_twos_experts, (const int[]){2, 4, 8, 0}, AXES_FIRST | AXIS_BIT(AXIS_SP), AXIS_COUNT);
 }
