@@ -10,6 +10,7 @@ import argparse
 import dataclasses
 import importlib.machinery
 import importlib.util
+import inspect
 import json
 import os
 import re
@@ -69,6 +70,9 @@ MORE = {
     "megatron": [*OF_MEGATRON, (1, 2, 1, 1, ["sp=4", "--target", "megatron@0.19"]),
                  (1, 1, 2, 1, ["sp=4", "--cp-rotate", "ring", "--target", "megatron@0.19"])],
     "megatron-bridge": OF_MEGATRON,
+    "deepspeed": [(1, 4, 1, 1, ["pp=2", "--zero", "1"]), (4, 1, 1, 1, ["pp=2", "--zero", "0"]),
+                  (1, 2, 1, 1, ["pp=4", "--zero", "1", "--recompute", "full"]), (1, 2, 1, 2, ["pp=2", "--zero", "1"]),
+                  (1, 4, 1, 1, ["pp=2", "--zero", "2"])],
     "torchtitan-python": [fp8("rowwise"), fp8("rowwise-bf16"), fp8("mxfp8"), fp8("nvfp4")],
     "torchtitan-toml": [fp8("tensorwise"), fp8("rowwise"), fp8("rowwise-bf16"),
                         (1, 8, 1, 1, ["--update-in-backward", "on", "--micro-batch", "16", "--recompute", "full"])],
@@ -466,18 +470,43 @@ def read_nanotron(path, text):
             "batch": config.global_batch_size, "zero": config.optimizer.zero_stage}
 
 
+def deepspeed_stages(text):
+    """What the file's words on PipelineModule say, bound as its constructor would; None without stages."""
+    said = re.search(r"PipelineModule\((layers=.*?)\), \.\.\.\)", "\n".join(json.loads(text)["_comment"]))
+    if not said:
+        return None
+    from deepspeed.pipe import PipelineModule
+    from deepspeed.runtime.pipe.engine import PipelineEngine
+
+    words = eval(f"dict({said.group(1)})", {"layers": []})
+    inspect.signature(PipelineModule.__init__).bind(None, **words)
+    assert callable(PipelineEngine.train_batch)
+    return words
+
+
 def read_deepspeed(path, text):
     from deepspeed.runtime import config as settings
+    from deepspeed.runtime.pipe.topology import PipeModelDataParallelTopology
 
     world = int(re.search(r"(\d+) ranks on", text).group(1))
     tp = json.loads(text).get("tensor_parallel", {}).get("autotp_size", 1)
+    staged = deepspeed_stages(text)
+    told = {}
+    if staged:
+        pp = staged["num_stages"]
+        grid = PipeModelDataParallelTopology(num_pp=pp, num_mp=1, num_dp=world // pp)
+        assert grid.get_rank(pipe=1, model=0, data=0) == grid.get_dim("data"), grid  # stages are the slowest axis
+        world = grid.get_dim("data")
+        told = {"pp": pp, "partition": staged["partition_method"],
+                "checkpoint_interval": staged.get("activation_checkpoint_interval", 0)}
     ranks = mock.Mock()
     ranks.get_data_parallel_world_size.return_value = world // tp
     del ranks.get_sequence_parallel_world_size
     with mock.patch.object(settings.dist, "get_rank", return_value=0):
         config = settings.DeepSpeedConfig(str(path), mpu=ranks)
     told_tp = max(1, config.tensor_parallel_config.autotp_size)
-    return {"mesh": [None, world // told_tp, 1, told_tp],
+    assert not staged or config.zero_config.stage < 2, "PipelineEngine asserts that"
+    return told | {"mesh": [None, world // told_tp, 1, told_tp],
             "micro_batch": config.train_micro_batch_size_per_gpu, "accumulation": config.gradient_accumulation_steps,
             "batch": config.train_batch_size, "zero": config.zero_config.stage}
 
@@ -515,8 +544,8 @@ READERS = {  # format: reader, packages
 
 def export(ndtune, name, mesh, options, path, data):
     axes = ",".join(f"{axis}={size}" for axis, size in zip(("dp_replicate", "dp_shard", "cp", "tp"), mesh))
-    axes = ",".join([axes, *(word for word in options if word.startswith("sp="))])
-    options = [word for word in options if not word.startswith("sp=")]
+    axes = ",".join([axes, *(word for word in options if word.startswith(("sp=", "pp=")))])
+    options = [word for word in options if not word.startswith(("sp=", "pp="))]
     usual = {"--cluster": "dgx-h200", "--model": MODEL}
     words = [ndtune, "export", "--as", name, "--mesh", axes, "--global-batch", str(BATCH), "--out", str(path), "--seq", "2048",
              *options, *(word for key, value in usual.items() if key not in options for word in (key, value))]
@@ -530,7 +559,9 @@ def check(told, mesh, options):
     micro = int(options[options.index("--micro-batch") + 1]) if "--micro-batch" in options else 1
     asked = {"batch": BATCH, "micro_batch": micro, "accumulation": BATCH // (micro * mesh[0] * mesh[1])}
     asked["sp"] = next((int(word[3:]) for word in options if word.startswith("sp=")), 1)
-    asked["world"] = mesh[0] * mesh[1] * mesh[2] * mesh[3] * asked["sp"]
+    asked["pp"] = next((int(word[3:]) for word in options if word.startswith("pp=")), 1)
+    asked["checkpoint_interval"] = int("full" in options)
+    asked["world"] = mesh[0] * mesh[1] * mesh[2] * mesh[3] * asked["sp"] * asked["pp"]
     for key, value in asked.items():
         assert told.get(key, value) == value, f"{key} is {told[key]}, not {value}"
     seen = list(told["mesh"])

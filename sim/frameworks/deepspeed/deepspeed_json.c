@@ -402,7 +402,29 @@ static const char *deepspeed_refuse(const ConfigJob *job) {
                             "accelerate-deepspeed",
                             export_axis(job, AXIS_SP));
     }
+    // AutoTP splits a model's modules, PipelineModule makes its own of layers and leaves them whole.
+    if (mesh_stages(&job->plan->mesh) > 1 && export_axis(job, AXIS_TP) > 1) {
+        return arena_format(job->arena,
+                            "DeepSpeed's file has no tp beside stages, tensor_parallel is AutoTP's, which does not see "
+                            "the layers of a PipelineModule (tp=%d): use tp=1 or pp=1",
+                            export_axis(job, AXIS_TP));
+    }
     return deepspeed_refuse_replicas(job);
+}
+
+// The file says no stages: PipelineModule has them, and micro-steps are gradient_accumulation_steps (pipe/engine.py).
+static void stage_notes(const ConfigJob *job, FILE *out) {
+    const int stages = mesh_stages(&job->plan->mesh);
+    if (stages == 1) {
+        return;
+    }
+    fprintf(out,
+            "Your script: deepspeed.initialize(model=PipelineModule(layers=layers, num_stages=%d, "
+            "partition_method=\"parameters\"%s), ...)\n"
+            "  of deepspeed.pipe, layers being your model's as a list of LayerSpec, the loss in loss_fn.\n"
+            "Your script: engine.train_batch(data_iter) for a step: all %d micro-steps, schedule and update.\n",
+            stages, job->plan->recompute == RECOMPUTE_FULL ? ", activation_checkpoint_interval=1" : "",
+            job->plan->grad_accum);
 }
 
 void deepspeed_call_notes(const ConfigJob *job, const char *whose, FILE *out) {
@@ -417,7 +439,8 @@ void deepspeed_call_notes(const ConfigJob *job, const char *whose, FILE *out) {
 }
 
 static void deepspeed_notes(const ConfigJob *job, FILE *out) {
-    if (job->plan->recompute == RECOMPUTE_FULL) {
+    stage_notes(job, out);
+    if (job->plan->recompute == RECOMPUTE_FULL && mesh_stages(&job->plan->mesh) == 1) {
         fputs("Your script: model.gradient_checkpointing_enable(); the file cannot switch recomputation on.\n", out);
     }
     if (job->plan->pack > 0) {
@@ -462,6 +485,7 @@ const ExportFormat export_deepspeed_json = {
     .optimizer = true,
     .packs = true,
     .tiles = true,
+    .stages = true,
     .refuse = deepspeed_refuse,
     .notes = deepspeed_notes,
     .write = deepspeed_write,

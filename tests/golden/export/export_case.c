@@ -185,6 +185,8 @@ const Golden goldens[] = {
       .fused = FUSED_COMPILED,
       .virtual_stages = 1,
       .dispatch = DISPATCH_DEEPEP}},
+    {"deepspeed_stages.json", "deepspeed", "deepspeed", "llama-3.1-8b",
+     STAGES(4, 8, 1, .micro_batch = 1, .grad_accum = 8, .zero = 1, .recompute = RECOMPUTE_FULL, .fused = FUSED_EAGER)},
     {"nanotron_stages.yaml", "nanotron", "nanotron", "llama-3.2-1b",
      STAGES(4, 4, 2, .micro_batch = 2, .grad_accum = 4, .zero = 1, .pp_schedule = PP_GPIPE)},
     {"torchtitan_no_graphs.py", "torchtitan-python", "torchtitan@0.3", "llama-3.1-8b",

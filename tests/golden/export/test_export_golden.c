@@ -113,7 +113,9 @@ Test(export_files, what_a_format_cannot_express_is_refused_in_a_sentence) {
           .precision = DTYPE_BF16,
           .zero = 3,
           .fused = FUSED_EAGER}},
-        {"deepspeed", "deepspeed", "which holds no pipeline", STAGES(2, 4, 1, .zero = 1, .fused = FUSED_EAGER)},
+        {"deepspeed", "deepspeed", "use tp=1 or pp=1", STAGES(2, 4, 2, .zero = 1, .fused = FUSED_EAGER)},
+        {"accelerate-deepspeed", "deepspeed", "which holds no pipeline",
+         STAGES(2, 4, 1, .zero = 1, .fused = FUSED_EAGER)},
         {"sbatch", "fsdp1", "no config file of fsdp1", PLAN(1, 8, 1, 1, .zero = 3)},
         {"sbatch", "deepspeed", "dp_shard=16", PLAN(2, 8, 1, 1, .zero = 3, .fused = FUSED_EAGER)},
     };
