@@ -9,12 +9,6 @@
 
 static const double BF16 = 1e-2, LSE = 2e-6;
 
-#define BLOCK(queries, keys, q_first, k_first, heads, kv_heads, dim, gap)                                              \
-    {                                                                                                                  \
-        queries, keys, q_first, k_first, heads, kv_heads, dim, (heads) * (dim) + (gap), (kv_heads) * (dim) + (gap),    \
-            (heads) * (dim) + (gap), (queries) + (gap), 0, 0, 0                                                        \
-    }
-
 static const struct Row {
     const char *name;
     KernelAttention block;
