@@ -82,15 +82,13 @@ static bool batch_was_in_the_way(const TuneResult *result) {
     return false;
 }
 
-Status alternative_batch(const TuneResult *result, Arena *arena, BatchAlternative *alternative, Error *error) {
-    const TuneRequest *asked = result->request;
-    *alternative = (BatchAlternative){0};
-    if (asked->batch_assumed || asked->global_batch == 0 || asked->handicap_count > 0 ||
-        !batch_was_in_the_way(result)) {
-        return STATUS_OK;
-    }
+// The best with one of the two multiples of the world around the batch asked for, where that is faster.
+static Status try_batches(const TuneRequest *asked, Analytic *analytic, Arena *arena, BatchAlternative *alternative,
+                          Error *error) {
     SearchBest as_asked;
-    TRY(search_best_alone(asked, arena, &as_asked, error));
+    Mesh none = mesh_of_one();
+    none.size[AXIS_DP_REPLICATE] = asked->world;
+    TRY(search_best(asked, analytic, &none, arena, &as_asked, error));
     double fastest = as_asked.feasible ? (1 + WORTH_SAYING) * as_asked.best.tokens_per_s : 0;
     for (int more = 0; more < 2; more++) {
         TuneRequest request = *asked;
@@ -99,7 +97,7 @@ Status alternative_batch(const TuneResult *result, Arena *arena, BatchAlternativ
         if (request.global_batch == 0 || request.global_batch == asked->global_batch) {
             continue;
         }
-        TRY(search_best_alone(&request, arena, &best, error));
+        TRY(search_best(&request, analytic, &none, arena, &best, error));
         if (best.feasible && best.best.tokens_per_s > fastest) {
             fastest = best.best.tokens_per_s;
             *alternative = (BatchAlternative){
@@ -109,6 +107,20 @@ Status alternative_batch(const TuneResult *result, Arena *arena, BatchAlternativ
         }
     }
     return STATUS_OK;
+}
+
+Status alternative_batch(const TuneResult *result, Arena *arena, BatchAlternative *alternative, Error *error) {
+    const TuneRequest *asked = result->request;
+    *alternative = (BatchAlternative){0};
+    if (asked->batch_assumed || asked->global_batch == 0 || asked->handicap_count > 0 ||
+        !batch_was_in_the_way(result)) {
+        return STATUS_OK;
+    }
+    const CostModel cost = {.profile = &asked->cluster, .target = asked->target};
+    Analytic *analytic = analytic_new(&asked->model, &cost, arena);  // most pieces are the same with any batch
+    const Status status = try_batches(asked, analytic, arena, alternative, error);
+    analytic_free(analytic);
+    return status;
 }
 
 Status alternative_idle(const TuneResult *result, Arena *arena, IdleAlternative *alternative, Error *error) {

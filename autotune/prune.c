@@ -127,16 +127,25 @@ static const char *check_host(const TuneRequest *request, const TrainPlan *plan,
                         text_bytes(needs, memory->host_bytes * ranks), text_bytes(has, node->host_memory_bytes));
 }
 
-// A stage of a pipeline that gathers its weights for good, or never shards them, holds them and their gradients, both
-// in at least two bytes: a bound that needs no program.
+// Gradients are there as a whole: of a stage that gathers its weights for good or never shards them; without stages, of
+// a target that could have some, where nothing is frozen, elsewhere or updated at once. In which batch is assumed
+// (batch.c) such shapes have a say.
+static bool keeps_weights_whole(const TuneRequest *request, const TrainPlan *plan) {
+    if (mesh_stages(&plan->mesh) > 1) {
+        return plan->zero < 2 || request->target->pp_keeps_gathered;
+    }
+    return (request->target->axes & AXES_STAGE) && request->global_batch > 0 && plan->zero < 2 &&
+           plan->finetune == FINETUNE_FULL && plan->offload == OFFLOAD_NONE && !plan->update_in_backward;
+}
+
+// They and their weights, both in at least two bytes: a bound that needs no program.
 static const char *check_weights(const TuneRequest *request, const TrainPlan *plan, Arena *arena) {
     enum { BYTES = 2 + 2 };
     const int stages = mesh_stages(&plan->mesh), tp = plan->mesh.size[AXIS_TP], ep = plan->mesh.size[AXIS_EP];
-    const bool whole = plan->zero < 2 || request->target->pp_keeps_gathered;
     const double experts = ep > 1 ? (double)model_expert_parameters(&request->model) : 0;  // whole on ranks of ep
     const double others = (double)model_layers_parameters(&request->model) - experts;
     const double least = (others / tp + experts / ep) / stages * BYTES;
-    if (stages == 1 || !whole || least <= request->memory_limit_bytes) {
+    if (least <= request->memory_limit_bytes || !keeps_weights_whole(request, plan)) {
         return NULL;
     }
     char needs[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES];

@@ -104,6 +104,32 @@ static bool is_worth_more(const Search *search, const Candidate *candidate, cons
             !best_leaves_room(request, best->memory.reserved_bytes) || candidate->tokens_per_s > best->tokens_per_s);
 }
 
+// A pipeline's bytes are the same in any order of ranks: one that a full breakdown threw out answers for the others.
+static const Candidate *thrown_out_alike(const Search *search, int place, const Candidate *candidate) {
+    const PlanKey choices = plan_key(&candidate->plan, 0);
+    if (mesh_stages(&candidate->plan.mesh) == 1 || plan_keeps_layers(&candidate->plan)) {
+        return NULL;
+    }
+    for (int i = search->first_of_shape[candidate->shape]; i < place; i++) {
+        const Candidate *other = search->order[i];
+        const PlanKey others = plan_key(&other->plan, 0);
+        if (other->state == CANDIDATE_REJECTED && other->plan.micro_batch == candidate->plan.micro_batch &&
+            other->plan.grad_accum == candidate->plan.grad_accum && plan_keys_equal(&others, &choices)) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
+static void reject_alike(SearchWorker *worker, Candidate *candidate, const Candidate *other) {
+    candidate->state = CANDIDATE_REJECTED;
+    candidate->rule = other->rule;
+    candidate->reason = other->reason;
+    candidate->peak_bytes = other->peak_bytes;
+    candidate->reserved_bytes = other->reserved_bytes;
+    worker->counts.pruned++;
+}
+
 // The best choice of a shape that fits, or none.
 Status search_settle_shape(const Search *search, SearchWorker *worker, int shape, int simulated, Prediction **best,
                            Error *error) {
@@ -121,6 +147,11 @@ Status search_settle_shape(const Search *search, SearchWorker *worker, int shape
             if (!hopeful) {
                 break;
             }
+            continue;
+        }
+        const Candidate *alike = thrown_out_alike(search, i, candidate);
+        if (alike) {
+            reject_alike(worker, candidate, alike);
             continue;
         }
         Prediction *prediction = ARENA_NEW(&worker->arena, Prediction);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "autotune/prune.h"
+#include "autotune/space.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 
@@ -117,4 +118,23 @@ Test(prune, chunks_that_are_left_out_of_a_search_run_where_somebody_has_them) {
     plan_canonical(&plan);
     cr_expect_str_eq(rule_name(NULL, &reason), "chunks");
     cr_expect_null(prune_given(&request, &plan, NULL, &arena, &reason), "%s", reason);
+}
+
+Test(prune, weights_too_large_for_a_rank_need_no_program_where_stages_would_cut_them) {
+    const char *reason = NULL;
+    request = request_for(&arena, 8, "405b", "dgx-h100", "megatron");
+    request.global_batch = 8;
+    plan.mesh = (Mesh){.size = SIZES(1, 1, 1, 8)};
+    plan.zero = 0;
+    plan.grad_accum = 8;
+    plan.seq = 8192;
+    space_take(&request, &plan, PLAN_ATTENTION);
+    space_take(&request, &plan, PLAN_FUSED);
+    const char *rule = rule_name(NULL, &reason);
+    cr_expect_str_eq(rule, "memory", "%s", reason);
+    plan.update_in_backward = true;
+    cr_expect_str_neq(rule_name(NULL, &reason), "memory", "gradients are freed layer by layer");
+    request.global_batch = 0;
+    plan.update_in_backward = false;
+    cr_expect_str_neq(rule_name(NULL, &reason), "memory", "the batch is still to be settled");
 }
