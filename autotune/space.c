@@ -7,6 +7,7 @@
 #include "autotune/prune.h"
 #include "autotune/rank_orders.h"
 #include "autotune/search_internal.h"
+#include "sim/cost/cost.h"
 #include "sim/frameworks/target_choices.h"
 #include "sim/step/schedules/schedule.h"
 #include "sim/step/splits/split.h"
@@ -46,8 +47,11 @@ static void add_candidate(SpaceBuilder *builder, int shape, TrainPlan plan, size
     space->candidates[space->candidate_count++] = (Candidate){.plan = plan, .shape = shape, .content_hash = identity};
 }
 
-// A schedule that can be priced; chunks of equally many layers.
+// A schedule that can be priced; chunks of equally many layers; neighbours of a node.
 static bool can_be_tried(const TuneRequest *request, const TrainPlan *plan, PlanFieldId id, int value) {
+    if (id == PLAN_RESHARD_RANKS) {  // fewer take more memory, more leave the node
+        return value == 0 || value == cost_ranks_per_node(&request->cluster, &plan->mesh);
+    }
     if (mesh_stages(&plan->mesh) == 1) {
         return true;
     }
@@ -100,11 +104,20 @@ static bool settle_split(SpaceBuilder *builder, TrainPlan *plan) {
     return split->gains || asked[PLAN_PP_SPLIT] != TUNE_ANY;
 }
 
+// Has it values beside the target's own, or was it said? Of what nobody has a switch for no value is looked at.
+static bool is_open(const SpaceBuilder *builder, PlanFieldId id) {
+    return plan_fields[id].searched &&
+           (builder->request->asked[id] != TUNE_ANY || target_has_choice(builder->request->target, id));
+}
+
 // The searched fields from `place` of the order on, each with the asked value or all that the target offers: choices
 // that may come to the same plan.
 static void add_choices(SpaceBuilder *builder, int shape, TrainPlan plan, int place, size_t first_alike) {
     const TuneRequest *request = builder->request;
-    while (place < PLAN_FIELD_COUNT && !plan_fields[builder->order[place]].searched) {
+    while (place < PLAN_FIELD_COUNT && !is_open(builder, builder->order[place])) {
+        if (plan_fields[builder->order[place]].searched) {
+            space_take(request, &plan, builder->order[place]);
+        }
         place++;
     }
     if (place == PLAN_FIELD_COUNT) {

@@ -93,6 +93,9 @@ void export_narrow(const ExportFormat *format, TuneRequest *request) {
     if (!format->cuda_graphs && request->asked[PLAN_CUDA_GRAPHS] == TUNE_ANY) {
         request->asked[PLAN_CUDA_GRAPHS] = CUDA_GRAPHS_TARGET;
     }
+    if (!format->near_shards && request->asked[PLAN_RESHARD_RANKS] == TUNE_ANY) {
+        request->asked[PLAN_RESHARD_RANKS] = 0;
+    }
 }
 
 static bool has_file(const Framework *framework) {
@@ -127,6 +130,7 @@ static const bool says_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
                                                   [PLAN_GRAD_ACCUM] = true,
                                                   [PLAN_ZERO] = true,
                                                   [PLAN_RESHARD] = true,
+                                                  [PLAN_RESHARD_RANKS] = true,
                                                   [PLAN_RECOMPUTE] = true,
                                                   [PLAN_CP_ROTATE] = true,
                                                   [PLAN_PRECISION] = true,
@@ -167,6 +171,7 @@ static const bool says_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
 static const char *refuse_columns(const ExportFormat *format, const ConfigJob *job) {
     const TrainPlan *plan = job->plan;
     char layers[PLAN_VALUE_BYTES], every[PLAN_VALUE_BYTES], packed[PLAN_VALUE_BYTES], tiles[PLAN_VALUE_BYTES];
+    char near[PLAN_VALUE_BYTES];
     const struct {
         bool refused;
         const char *what, *value, *instead;
@@ -195,6 +200,8 @@ static const char *refuse_columns(const ExportFormat *format, const ConfigJob *j
         {plan->pack > 0 && !format->packs, "pack", plan_value_text(PLAN_PACK, plan->pack, packed), "0"},
         {plan->update_in_backward && !format->update_in_backward, "update-in-backward", "on", "off"},
         {plan->fp8_parameters && !format->fp8_parameters, "fp8-parameters", "on", "off"},
+        {plan->reshard_ranks > 1 && !format->near_shards, "reshard-ranks",
+         plan_value_text(PLAN_RESHARD_RANKS, plan->reshard_ranks, near), "0"},
         {plan->mlp_tiles > 0 && !format->tiles, "mlp-tiles", plan_value_text(PLAN_MLP_TILES, plan->mlp_tiles, tiles),
          "0"},
         {plan->recompute_layers > 0 && !format->recompute_layers, "recompute-layers",

@@ -93,7 +93,8 @@ TrainPlan memory_neighbour(const TrainPlan *plan, int shards) {
     neighbour.grad_accum = memory_micro_steps(plan);
     neighbour.mesh.order = (AxisOrder){0};  // bytes are the same in any, and a neighbour may not be legal in the plan's
     const int lent = mesh_lent_extent(&plan->mesh, AXIS_BIT(AXIS_EP), AXIS_DP_SHARD);  // what it must go on lending
-    neighbour.mesh.size[AXIS_DP_SHARD] = plan->zero > 0 ? shards * lent : plan->mesh.size[AXIS_DP_SHARD];
+    const int near = plan->reshard_ranks > 1 ? plan->reshard_ranks : 1;  // what they hold does not follow the shards
+    neighbour.mesh.size[AXIS_DP_SHARD] = plan->zero > 0 ? shards * lent * near : plan->mesh.size[AXIS_DP_SHARD];
     return neighbour;
 }
 

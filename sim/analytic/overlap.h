@@ -30,6 +30,7 @@ typedef struct OverlapOp {
     bool in_line;       // the same: on the compute lane
     bool guarded;       // looks at the next layer: not in the last iteration
     int32_t block;
+    bool near;       // gather: among neighbours
     bool copied_in;  // gather: behind a copy on its lane, issued copy_host_s earlier
     uint8_t after;   // scatter: what follows on its lane, SHARD_CAST or SHARD_ADD; SHARD_KINDS nothing
     double host_s, copy_host_s;
@@ -68,9 +69,10 @@ typedef struct Overlap {
     bool experts;     // a layer's experts are a unit
     bool sums_whole;  // replicas sum whole gradients inside the micro-step: nothing is scattered
     bool shared_communicator, copies;
-    bool late_reduce;  // reductions run behind the last backward
-    bool in_line;      // kernels wait for each
-    Axis reduce_axis;  // of waits for the last reduction
+    bool late_reduce;   // reductions run behind the last backward
+    bool in_line;       // kernels wait for each
+    bool near_gathers;  // of all but the first forward
+    Axis reduce_axis;   // of waits for the last reduction
 } Overlap;
 
 // Blocks of a structure, compiled: programs that differ in sizes only share them.

@@ -326,6 +326,7 @@ static void add_task(Builder *builder, int32_t index) {
                                    .replica_lane = task->lane == LANE_REP,
                                    .in_line = task->lane == LANE_COMPUTE,
                                    .guarded = task->layer_guard != 0,
+                                   .near = kind == SHARD_GATHER && shard_is_near(builder->program, task),
                                    .host_s = builder->costs[index].host_s});
 }
 
@@ -479,6 +480,7 @@ void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *c
     overlap->shared_communicator = program->lanes[LANE_AG].communicator == program->lanes[LANE_RS].communicator;
     overlap->copies = program->target->shard_copies;
     overlap->late_reduce = target_reduces_late(program->target, &program->plan);
+    overlap->near_gathers = program->plan.reshard_ranks > 1;
     overlap->in_line = target_reduce_overlap(program->target, &program->plan) == REDUCE_OVERLAP_OFF;
     overlap->reduce_axis = program->plan.mesh.size[AXIS_DP_REPLICATE] > 1 ? AXIS_DP_REPLICATE : AXIS_DP_SHARD;
     MicroVariant variant = program->plan.grad_accum == 1 ? MICRO_ONLY : MICRO_FIRST;

@@ -57,11 +57,19 @@ void overlap_contention_make(const Overlap *overlap, const ShardCosts *costs, co
     }
 }
 
+// Its demand on the device is taken to be that of a gather over all shards.
+static ShardKind kind_of(const Overlap *overlap, MicroVariant variant, int pass, int background) {
+    const bool over_all = pass == LAYERS_FORWARD && (variant == MICRO_FIRST || variant == MICRO_ONLY);
+    return background == BACKGROUND_GATHER && overlap->near_gathers && !over_all ? SHARD_NEAR_GATHER
+                                                                                 : background_kinds[background];
+}
+
 // Variants whose layers have the same collectives beside them have the same factors.
 static bool same_beside(const Overlap *overlap, const ShardCosts *costs, MicroVariant variant, int pass) {
     const MicroVariant other = variant - 1;
     const bool adds = costs->seconds[UNIT_LAYER][SHARD_ADD] > 0 && overlap->beside[variant][pass][BACKGROUND_SCATTER];
-    return !(adds && other == MICRO_FIRST) &&
+    const bool nearer = overlap->near_gathers && other == MICRO_FIRST && pass == LAYERS_FORWARD;
+    return !(adds && other == MICRO_FIRST) && !nearer &&
            memcmp(overlap->beside[variant][pass], overlap->beside[other][pass], sizeof overlap->beside[0][0]) == 0 &&
            memcmp(overlap->experts_beside[variant][pass], overlap->experts_beside[other][pass],
                   sizeof overlap->experts_beside[0][0]) == 0 &&
@@ -73,13 +81,13 @@ static LayerWork layer_work(const Overlap *overlap, const ShardCosts *costs, Mic
     const double *layer_s = costs->seconds[UNIT_LAYER];
     LayerWork work = {.take_turns = overlap->shared_communicator};
     for (int i = 0; i < BACKGROUNDS; i++) {
+        const ShardKind kind = kind_of(overlap, variant, pass, i);
         double edges_s = 0;
         for (int unit = 0; unit < UNIT_COUNT; unit++) {
-            edges_s += overlap->edge_beside[variant][pass][unit][i] * costs->seconds[unit][background_kinds[i]];
+            edges_s += overlap->edge_beside[variant][pass][unit][i] * costs->seconds[unit][kind];
         }
-        work.layers_s[i] =
-            overlap->beside[variant][pass][i] * layer_s[background_kinds[i]] +
-            overlap->experts_beside[variant][pass][i] * costs->seconds[UNIT_EXPERTS][background_kinds[i]];
+        work.layers_s[i] = overlap->beside[variant][pass][i] * layer_s[kind] +
+                           overlap->experts_beside[variant][pass][i] * costs->seconds[UNIT_EXPERTS][kind];
         work.collective_s[i] = work.layers_s[i] + edges_s / overlap->layers;
     }
     const bool gathers = work.collective_s[BACKGROUND_GATHER] > 0, reduces = work.collective_s[BACKGROUND_SCATTER] > 0;
@@ -91,7 +99,8 @@ static LayerWork layer_work(const Overlap *overlap, const ShardCosts *costs, Mic
         work.copies_s += (gathers ? experts_s[SHARD_COPY_OUT] : 0) + (reduces ? experts_s[SHARD_REDUCE_COPY] : 0);
     }
     const double add_s = variant == MICRO_FIRST ? 0 : layer_s[SHARD_ADD];
-    work.lane_kernels_s = (gathers ? layer_s[SHARD_COPY_IN] : 0) + (reduces ? fmax(layer_s[SHARD_CAST], add_s) : 0);
+    const bool copied_in = gathers && kind_of(overlap, variant, pass, BACKGROUND_GATHER) == SHARD_GATHER;
+    work.lane_kernels_s = (copied_in ? layer_s[SHARD_COPY_IN] : 0) + (reduces ? fmax(layer_s[SHARD_CAST], add_s) : 0);
     return work;
 }
 

@@ -141,7 +141,8 @@ static inline void run_gather(const Overlap *overlap, const OverlapOp *op, const
         start = later(start, clocks->shard_comm);
     }
     start = later(start, released_s(op, run));
-    clocks->ag = start + unit_s[SHARD_GATHER] * run->factors->collective[BACKGROUND_GATHER];
+    clocks->ag =
+        start + unit_s[op->near ? SHARD_NEAR_GATHER : SHARD_GATHER] * run->factors->collective[BACKGROUND_GATHER];
     clocks->shard_comm = overlap->shared_communicator ? clocks->ag : clocks->shard_comm;
     clocks->ready[op->unit] = clocks->ag;
 }

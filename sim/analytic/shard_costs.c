@@ -55,6 +55,10 @@ ShardKind shard_kind(const StepProgram *program, const Task *task) {
     }
 }
 
+bool shard_is_near(const StepProgram *program, const Task *task) {
+    return task->kind == TASK_ALL_GATHER && axes_nearest_ranks(program->groups[task->group].axes) > 0;
+}
+
 // Tasks of the control lane and the two kernels around them.
 static void add_scalar(const Task *task, const TaskCost *cost, ShardCosts *costs) {
     if (task->lane == LANE_CTL) {
@@ -72,7 +76,8 @@ void shard_costs_add(const CostModel *cost, const Slowdowns *slow, const StepPro
     costs->scalars_s = costs->loss_sum_s = costs->edge_host_s = 0;
     for (int32_t i = 0; i < program->task_count; i++) {
         const Task *task = &program->tasks[i];
-        const ShardKind kind = shard_kind(program, task);
+        ShardKind kind = shard_kind(program, task);
+        kind = kind == SHARD_GATHER && shard_is_near(program, task) ? SHARD_NEAR_GATHER : kind;
         if (kind == SHARD_KINDS && task->phase != PHASE_OPTIMIZER) {
             continue;
         }

@@ -19,7 +19,8 @@ typedef enum {
     SHARD_REPLICA,  // sum over replicas
     SHARD_SQUARE,   // optimizer: square sum
     SHARD_ADAMW,
-    SHARD_REGATHER,  // of updated weights
+    SHARD_REGATHER,     // of updated weights
+    SHARD_NEAR_GATHER,  // of reshard_ranks: what it costs; in a micro-step it is a SHARD_GATHER
     SHARD_KINDS
 } ShardKind;
 
@@ -33,8 +34,11 @@ typedef struct ShardCosts {
     ShareDemand demand[SHARD_KINDS];  // of the layer unit's collectives
 } ShardCosts;
 
-// SHARD_KINDS when the task is none of them.
+// SHARD_KINDS when the task is none of them; never SHARD_NEAR_GATHER.
 ShardKind shard_kind(const StepProgram *program, const Task *task);
+
+// A gather among neighbours that hold a second copy?
+bool shard_is_near(const StepProgram *program, const Task *task);
 
 // How many times longer a task takes where every rank is as slow as the slowest.
 typedef struct Slowdowns {

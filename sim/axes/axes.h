@@ -63,6 +63,16 @@ enum {  // lists in lists do not expand: the masks of lenders need numbers
 // of one of its ranks are.
 #define AXES_LEFT_BY_EP ((AxisMask)1 << 31)
 
+// In a mask of lenders: so many of their ranks, those that are nearest, as of an axis of that size that borrows.
+enum { AXES_NEAREST_SHIFT = 12, AXES_NEAREST_MOST = (1 << 19) - 1 };
+static inline AxisMask axes_nearest(AxisMask lenders, int ranks) {
+    return lenders | (AxisMask)ranks << AXES_NEAREST_SHIFT;
+}
+static inline int axes_nearest_ranks(AxisMask mask) {  // 0 = all of them
+    return (int)(mask >> AXES_NEAREST_SHIFT & AXES_NEAREST_MOST);
+}
+_Static_assert((int)AXIS_COUNT <= (int)AXES_NEAREST_SHIFT, "a mask has axes, ranks and AXES_LEFT_BY_EP");
+
 // Texts and hashes have these also where they are 1, and every search enumerates them: so it was when there were no
 // others, and what was stored then keeps its name.
 #define AXES_FIRST (AXIS_BIT(AXIS_DP_REPLICATE) | AXIS_BIT(AXIS_DP_SHARD) | AXIS_BIT(AXIS_CP) | AXIS_BIT(AXIS_TP))

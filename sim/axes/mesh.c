@@ -35,11 +35,11 @@ int mesh_rank(const Mesh *mesh, const MeshCoordinates *at) {
     return mesh_group_index(mesh, AXES_OWN, at);
 }
 
-// How many ranks along `axis` lie in one group of the borrowed axis: lenders give from the fastest on.
-static int lent(const Mesh *mesh, Axis borrowed, Axis axis) {
-    int rest = mesh->size[borrowed];
+// Lenders give from the fastest on.
+int mesh_nearest_extent(const Mesh *mesh, AxisMask lenders, int ranks, Axis axis) {
+    int rest = ranks;
     for (int lender = AXIS_COUNT - 1; lender > (int)axis; lender--) {
-        if (axis_lenders[borrowed] & AXIS_BIT(lender)) {
+        if (lenders & AXIS_BIT(lender)) {
             rest /= rest < mesh->size[lender] ? rest : mesh->size[lender];
         }
     }
@@ -50,7 +50,7 @@ int mesh_lent_extent(const Mesh *mesh, AxisMask mask, Axis axis) {
     int most = 1;
     for (int borrowed = 0; borrowed < AXIS_COUNT; borrowed++) {
         if ((mask & AXES_BORROWED & AXIS_BIT(borrowed)) && (axis_lenders[borrowed] & AXIS_BIT(axis))) {
-            const int here = lent(mesh, (Axis)borrowed, axis);
+            const int here = mesh_nearest_extent(mesh, axis_lenders[borrowed], mesh->size[borrowed], axis);
             most = here > most ? here : most;
         }
     }

@@ -59,12 +59,18 @@ bool mesh_same_shape(const Mesh *a, const Mesh *b);  // equal sizes, in whatever
 // borrows from both give groups of two neighbouring dp_shard coordinates with their cp ranks.
 int mesh_lent_extent(const Mesh *mesh, AxisMask mask, Axis axis);  // ranks along an axis not in mask, borrowed by it
 
+// The same of the nearest so many ranks of the lenders.
+int mesh_nearest_extent(const Mesh *mesh, AxisMask lenders, int ranks, Axis axis);
+
 // How far neighbours along the axis lie apart in a group: as far as ep takes ranks of it, where they are left out.
 static inline int mesh_group_step(const Mesh *mesh, AxisMask mask, Axis axis) {
     return mask & AXES_LEFT_BY_EP ? mesh_lent_extent(mesh, AXIS_BIT(AXIS_EP), axis) : 1;
 }
 
 static inline int mesh_group_extent(const Mesh *mesh, AxisMask mask, Axis axis) {
+    if (axes_nearest_ranks(mask) > 0) {
+        return mask & AXIS_BIT(axis) ? mesh_nearest_extent(mesh, mask, axes_nearest_ranks(mask), axis) : 1;
+    }
     return mask & AXIS_BIT(axis)  ? mesh_extent(mesh, axis) / mesh_group_step(mesh, mask, axis)
            : mask & AXES_BORROWED ? mesh_lent_extent(mesh, mask, axis)
                                   : 1;

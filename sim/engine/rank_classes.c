@@ -85,10 +85,15 @@ static Cells cells_find(const Mesh *mesh, const int32_t *ranks, int count, Arena
     return cells;
 }
 
+// Of an axis, some of its ranks.
+static bool takes_part(AxisMask axes) {
+    return (axes & (AXES_BORROWED | AXES_LEFT_BY_EP)) || axes_nearest_ranks(axes) > 0;
+}
+
 static bool borrows(const StepProgram *program) {
     bool found = false;
     for (int32_t i = 0; i < program->group_count; i++) {
-        found |= (program->groups[i].axes & (AXES_BORROWED | AXES_LEFT_BY_EP)) != 0;
+        found |= takes_part(program->groups[i].axes);
     }
     return found;
 }
@@ -96,7 +101,7 @@ static bool borrows(const StepProgram *program) {
 static void place_cell(Colours *colours, int32_t group, int32_t cell) {
     const Cells *cells = &colours->cells;
     const AxisMask axes = colours->program->groups[group].axes;
-    if (axes & (AXES_BORROWED | AXES_LEFT_BY_EP)) {  // each rank is a cell
+    if (takes_part(axes)) {  // each rank is a cell
         const MeshCoordinates at = mesh_coordinates(cells->mesh, cell);
         colours->leader[group][cell] = mesh_group_member(cells->mesh, axes, &at, 0);
         colours->weight[group][cell] = 1;

@@ -37,7 +37,7 @@ typedef struct ExportFormat {
     bool adapters;                                               // the same, or they are the user's own code
     bool optimizer, packs;                                       // the same
     bool dispatcher, ep_overlap;                                 // the same
-    bool fp8_parameters, update_in_backward;                     // the same
+    bool fp8_parameters, update_in_backward, near_shards;        // the same
     bool tiles;                                                  // the same, or they are the user's own code
     bool stages;                                                 // writes a pipeline: schedule, chunks, micro-batches
     // Why this mesh or plan cannot be written, beside what the columns say: arena text; NULL.

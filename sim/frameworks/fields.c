@@ -126,6 +126,7 @@ static const TargetField fields[] = {
     WORDS(update_copies),
     WORDS(overlap_stages),
     WORDS(zero_stages),
+    WORDS(reshards_near),
     WORDS(rank_order_note),
     WORDS(grad_syncs),
     WORDS(graph_switch),

@@ -185,10 +185,10 @@ typedef struct Target {
     bool upcasts_frozen;         // frozen parameters have fp32 masters as trained ones do
     bool graphs_hold_gradients;  // with them, reduced gradients keep their memory from step to step
     const char *graphs_note;     // why there are none of stages; NULL
-    bool always_reshards;        // stage 3: its configuration cannot keep gathered parameters until backward
-    int vocab_multiple;          // pads the vocabulary to a multiple of this times tp; 0 = takes it as it is
-    bool vocab_uneven;           // splits a vocabulary that tp does not divide: the last rank has fewer rows
-    bool seq_by_tp;              // the sequence is a multiple of 2 x cp x tp, whatever the mesh
+    bool always_reshards, reshards_near;  // stage 3: cannot keep gathered parameters until backward; has reshard_ranks
+    int vocab_multiple;                   // pads the vocabulary to a multiple of this times tp; 0 = takes it as it is
+    bool vocab_uneven;                    // splits a vocabulary that tp does not divide: the last rank has fewer rows
+    bool seq_by_tp;                       // the sequence is a multiple of 2 x cp x tp, whatever the mesh
     AttentionKernel default_attention;
     Fused default_fused;
     bool compiles;                      // has a switch by which the layers are compiled

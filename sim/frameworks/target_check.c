@@ -353,6 +353,29 @@ static const char *check_reshard(const Check *check) {
                         check->target->name);
 }
 
+static const char *check_reshard_ranks(const Check *check) {
+    const TrainPlan *plan = check->plan;
+    const int ranks = plan->reshard_ranks, shards = plan_shard_count(plan);
+    if (!plan_field_matters(plan, PLAN_RESHARD_RANKS)) {
+        return NULL;
+    }
+    if (!check->target->reshards_near) {
+        return arena_format(check->arena, "%s keeps no second copy of the parameters (reshard_ranks=%d): use 0",
+                            check->target->name, ranks);
+    }
+    if (plan->offload == OFFLOAD_PARAMETERS) {
+        return "a second copy of parameters that live in the host's memory is not predicted: use reshard_ranks 0";
+    }
+    if (shards != mesh_world(&plan->mesh)) {  // its groups are of consecutive ranks of the world
+        return arena_format(check->arena, "reshard_ranks=%d beside other axes than shards is not predicted: use 0",
+                            ranks);
+    }
+    return ranks > shards || shards % ranks != 0
+               ? arena_format(check->arena, "reshard_ranks=%d does not divide the %d ranks that shard: use a divisor",
+                              ranks, shards)
+               : NULL;
+}
+
 static const char *check_overlap(const Check *check) {
     if (!check->plan->tp_overlap || check->target->tp_overlap_exposed > 0) {
         return NULL;
@@ -502,14 +525,14 @@ static const char *check_recompute(const Check *check) {
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason) {
     static const char *(*const rules[])(const Check *) = {
-        check_positive,       check_axes,         check_replicate,   check_zero,
-        check_recompute,      check_reshard,      check_overlap,     check_fp8,
-        check_experts,        check_finetune,     check_master,      check_attention,
-        check_cuts,           check_sequence,     check_blocks,      check_local_tokens,
-        check_rotation,       check_token_count,  check_structure,   check_framework,
-        check_order,          check_reduce_dtype, check_grad_sync,   check_offload,
-        check_reduce_overlap, check_loss,         check_cuda_graphs, check_sequence_parallel,
-        check_optimizer,      check_pack};
+        check_positive,       check_axes,         check_replicate,    check_zero,
+        check_recompute,      check_reshard,      check_overlap,      check_fp8,
+        check_experts,        check_finetune,     check_master,       check_attention,
+        check_cuts,           check_sequence,     check_blocks,       check_local_tokens,
+        check_rotation,       check_token_count,  check_structure,    check_framework,
+        check_order,          check_reduce_dtype, check_grad_sync,    check_offload,
+        check_reduce_overlap, check_loss,         check_cuda_graphs,  check_sequence_parallel,
+        check_optimizer,      check_pack,         check_reshard_ranks};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

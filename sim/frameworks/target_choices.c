@@ -85,6 +85,19 @@ static bool offers_reshard(const Target *target, const TrainPlan *plan, int valu
     return value == RESHARD_ALWAYS || (plan->zero == 3 && !decided);
 }
 
+static bool has_near(const Target *target) {
+    return target->reshards_near;
+}
+
+// Beside replicas, stages and the like no file of it has a second copy (check_reshard_ranks).
+static bool offers_near(const Target *target, const TrainPlan *plan, int value) {
+    const bool open = target->reshards_near && plan->zero == 3 && plan->reshard == RESHARD_ALWAYS &&
+                      plan->offload != OFFLOAD_PARAMETERS;
+    const int shards = plan_shard_count(plan);
+    return value == 0 ||
+           (open && value > 1 && value < shards && shards % value == 0 && shards == mesh_world(&plan->mesh));
+}
+
 static bool offers_recompute(const Target *target, const TrainPlan *plan, int value) {
     (void)plan;
     return value != RECOMPUTE_SELECTIVE || target->selective_flavour != SELECTIVE_NONE;
@@ -212,6 +225,7 @@ typedef struct TargetChoice {
 static const TargetChoice choices[PLAN_FIELD_COUNT] = {
     [PLAN_ZERO] = {usual_zero, offers_zero, has_stages_of_sharding},
     [PLAN_RESHARD] = {.offers = offers_reshard},
+    [PLAN_RESHARD_RANKS] = {.offers = offers_near, .has = has_near},
     [PLAN_RECOMPUTE] = {.offers = offers_recompute},
     [PLAN_CP_ROTATE] = {usual_rotate, offers_rotate},
     [PLAN_ATTENTION] = {.usual = usual_attention},

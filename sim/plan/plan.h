@@ -194,6 +194,8 @@ typedef struct TrainPlan {
                               // backward (TiledMLP; Bekman et al. 2025, ALST); 0 = on all of them, kept
     bool update_in_backward;  // a layer is updated as soon as its gradient is there, which is then freed
     bool fp8_parameters;      // precision fp8, stage 1: the products' weights are kept and gathered in fp8 alone
+    int reshard_ranks;  // of reshard=always: after the first forward neighbours, so many, hold all parameters between
+                        // them once more, and gather from each other until the step ends; 0 = none do
 } TrainPlan;
 
 // The fields beside the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -240,6 +242,7 @@ typedef enum {
     PLAN_MLP_TILES,
     PLAN_UPDATE_IN_BACKWARD,
     PLAN_FP8_PARAMETERS,
+    PLAN_RESHARD_RANKS,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 

@@ -110,6 +110,10 @@ static bool shards_parameters(const TrainPlan *plan) {
     return plan->zero == 3;
 }
 
+static bool reshards(const TrainPlan *plan) {
+    return shards_parameters(plan) && plan->reshard == RESHARD_ALWAYS && plan->reshard_ranks > 1;
+}
+
 static bool splits_sequences(const TrainPlan *plan) {
     return plan->mesh.size[AXIS_CP] > 1;
 }
@@ -426,6 +430,12 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                              .option = {"fp8-parameters", "off|on", NULL, "off",
                                         "weights that products read in fp8 are kept in fp8 alone, and gathered so "
                                         "behind the update; never tried by itself"}},
+    [PLAN_RESHARD_RANKS] = {"reshard_ranks", .label = "ranks that reshard", AT(reshard_ranks), .high = 1023,
+                            .matters = reshards, .scope = PLAN_OF_SHAPE, .searched = true,
+                            .option = {"reshard-ranks", "auto|N", "ranks", "auto; predict: 0",
+                                       "so many neighbours keep all parameters once more between them after the first "
+                                       "forward and gather from each other (stage 3, hpZ), 0 none; auto tries those "
+                                       "of a node where the target has it"}},
 };
 
 int plan_get(const TrainPlan *plan, PlanFieldId id) {

@@ -148,6 +148,10 @@ static void add_groups(Lowering *lowering) {
     // A whole gradient (stage 0) is the same on every data rank: only its tp slices differ.
     lowering->norm_group = lowering->plan->zero > 0 ? add_group(lowering, NULL, AXES_NORM_GROUP | stages)
                                                     : add_group(lowering, "tp (norm)", AXES_TENSOR | stages);
+    if (lowering->plan->reshard_ranks > 1) {
+        lowering->near_group =
+            add_group(lowering, "near shards", axes_nearest(AXES_SHARD_GROUP, lowering->plan->reshard_ranks));
+    }
     if (lowering->sp > 1) {
         lowering->sp_group = add_group(lowering, NULL, AXIS_BIT(AXIS_SP));
     }

@@ -156,6 +156,7 @@ typedef struct Lowering {
     Group groups[11];
     int32_t group_count;
     int16_t shard_group, tp_group, cp_group, sp_group, replicate_group, data_group, loss_group, norm_group;
+    int16_t near_group;                    // of reshard_ranks
     int16_t ep_group, expert_shard_group;  // those with its other experts, those with other shards of its own
     int16_t sequence_group;                // those with other parts of its sequences; only where a loss needs them
     int32_t loss_tensor, norm_square_tensor, norm_tensor;
@@ -240,7 +241,7 @@ typedef struct SliceSpec {
 // Of a unit's tensors.
 typedef struct UnitNames {
     const char *weights, *gradients, *half_gradients, *master, *working, *moment1, *moment2, *shard_gradient, *part,
-        *raw, *reduce_in, *reduce_out, *copies;
+        *raw, *reduce_in, *reduce_out, *copies, *near;
 } UnitNames;
 
 // Behind the unit's other slices.
@@ -251,6 +252,8 @@ void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec);
 Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const Target *target);
 void lower_units(Lowering *lowering);
 const UnitNames *unit_names(const Lowering *lowering, int unit);  // lower_names.c
+int32_t near_shard(Lowering *lowering, int unit);                 // lower_near.c: its tensor; -1
+void lower_offload(Lowering *lowering, const Unit *unit);         // of a unit with its tensors
 void add_adapter_slices(Lowering *lowering, Unit *unit);          // of a layer (lower_adapters.c)
 void lower_layers(Lowering *lowering);
 void lower_tensor_parallel(Lowering *lowering);

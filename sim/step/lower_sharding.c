@@ -104,33 +104,6 @@ static void choose_weights(Lowering *lowering, int u) {
                               : unit->working;
 }
 
-static bool offloads(const Lowering *lowering) {
-    return plan_offloads_states(lowering->plan);
-}
-
-// What the update reads and writes; masters stay where nothing else holds the weights.
-static void move_to_host(Lowering *lowering, const Unit *unit) {
-    const bool copied = unit->working >= 0 && unit->working != unit->master;
-    const int32_t moved[] = {unit->moment1, unit->moment2, unit->gradient_shard};
-    for (size_t i = 0; i < sizeof moved / sizeof moved[0]; i++) {
-        if (moved[i] >= 0) {
-            lowering->tensors[moved[i]].host = true;
-        }
-    }
-    const bool parameters = lowering->plan->offload == OFFLOAD_PARAMETERS;
-    lowering->tensors[unit->master].host = copied || parameters;
-    if (copied && parameters && gathers(lowering)) {
-        lowering->tensors[unit->working].host = true;  // frozen ones beside adapters
-    }
-}
-
-// What is not trained waits there too.
-static void move_frozen(Lowering *lowering, const Unit *unit) {
-    if (lowering->plan->offload == OFFLOAD_PARAMETERS && gathers(lowering)) {
-        lowering->tensors[unit->master].host = true;
-    }
-}
-
 static bool adds_half_gradients(const Lowering *lowering) {
     return lowering->target->half_gradients && lowering->dims.gradient_dtype != lowering->dims.dtype;
 }
@@ -154,9 +127,10 @@ static void choose_gradients(Lowering *lowering, int u) {
                                                      lowering->dims.dtype, unit->trained_padded, unit->instances)
                                  : unit->gradient_full;
     // A gradient buffer is reduced in place: the shard is a part of it.
-    const bool in_place = (lowering->plan->zero == 0 && !lowering->reduce_each) ||
-                          (buffered && lowering->plan->zero > 0 &&
-                           lowering->dims.reduce_dtype == lowering->master_dtype && !offloads(lowering));
+    const bool in_place =
+        (lowering->plan->zero == 0 && !lowering->reduce_each) ||
+        (buffered && lowering->plan->zero > 0 && lowering->dims.reduce_dtype == lowering->master_dtype &&
+         !plan_offloads_states(lowering->plan));
     unit->gradient_shard = in_place
                                ? unit->gradient_full
                                : unit_tensor(lowering, names->shard_gradient, ROLE_GRADIENT, lowering->master_dtype,
@@ -184,16 +158,13 @@ void lower_unit_tensors(Lowering *lowering) {
             continue;
         }
         choose_weights(lowering, u);
+        near_shard(lowering, u);
         choose_gradients(lowering, u);
         if (lowering->units[u].trainable) {
             keep_gradient_copies(lowering, u);
             lower_states(lowering, u, unit_names(lowering, u)->moment1, unit_names(lowering, u)->moment2);
-            if (offloads(lowering)) {
-                move_to_host(lowering, &lowering->units[u]);
-            }
-        } else {
-            move_frozen(lowering, &lowering->units[u]);
         }
+        lower_offload(lowering, &lowering->units[u]);
     }
     fp8_choose_weights(lowering);
 }
@@ -255,7 +226,7 @@ static Op *place_copy(Lowering *lowering, const Place *place, LaneId lane, const
     return place_append(lowering, place, op);
 }
 
-static void place_collective(Lowering *lowering, const Place *place, Op op, OpRef in, OpRef out) {
+static Op *place_collective(Lowering *lowering, const Place *place, Op op, OpRef in, OpRef out) {
     op.task.dtype = lowering->tensors[in.tensor].dtype;
     const bool in_place = op.task.kind == TASK_ALL_REDUCE;
     op.task.payload_bytes = op.task.kind == TASK_ALL_GATHER ? out.bytes : in.bytes;
@@ -263,7 +234,7 @@ static void place_collective(Lowering *lowering, const Place *place, Op op, OpRe
     if (!in_place) {
         op_operand(&op, out, ACCESS_WRITE);
     }
-    place_append(lowering, place, op);
+    return place_append(lowering, place, op);
 }
 
 static int32_t gather_out(Lowering *lowering, int u) {
@@ -274,7 +245,28 @@ static int32_t gather_out(Lowering *lowering, int u) {
     return raw;
 }
 
+// From the neighbours that kept a part of what the first forward gathered, as it is.
+static void emit_near_gather(Lowering *lowering, const Place *place) {
+    const Op gather =
+        op_collective(lowering, TASK_ALL_GATHER, LANE_AG, lowering->near_group, "gather near weights", place->phase);
+    const int32_t to =
+        lowering->target->shard_copies ? gather_out(lowering, place->unit) : lowering->weights[place->unit];
+    Op *made = place_collective(lowering, place, gather, place_ref(lowering, place, near_shard(lowering, place->unit)),
+                                place_ref(lowering, place, to));
+    if (place->behind) {
+        op_operand(made, *place->behind, ACCESS_READ);
+    }
+}
+
+static bool gathers_near(const Lowering *lowering, const Place *place) {
+    return lowering->plan->reshard_ranks > 1 && !(lowering->first && place->phase == PHASE_FORWARD);
+}
+
 static void emit_gather(Lowering *lowering, const Place *place) {
+    if (gathers_near(lowering, place)) {
+        emit_near_gather(lowering, place);
+        return;
+    }
     Unit *unit = &lowering->units[place->unit];
     const Op gather =
         op_collective(lowering, TASK_ALL_GATHER, LANE_AG, unit->shard_group, "gather weights", place->phase);
@@ -299,10 +291,15 @@ static void emit_gather(Lowering *lowering, const Place *place) {
                      place_ref(lowering, place, gather_out(lowering, place->unit)));
 }
 
+// What a rank keeps of the near shards is a part of what it copies: no time of its own.
 static void emit_copy_out(Lowering *lowering, const Place *place) {
-    if (lowering->target->shard_copies) {
-        place_copy(lowering, place, LANE_COMPUTE, "gather copy out", gather_out(lowering, place->unit),
-                   lowering->weights[place->unit]);
+    if (!lowering->target->shard_copies) {
+        return;
+    }
+    Op *copy = place_copy(lowering, place, LANE_COMPUTE, "gather copy out", gather_out(lowering, place->unit),
+                          lowering->weights[place->unit]);
+    if (lowering->plan->reshard_ranks > 1 && !gathers_near(lowering, place)) {
+        op_operand(copy, place_ref(lowering, place, near_shard(lowering, place->unit)), ACCESS_WRITE);
     }
 }
 
@@ -452,7 +449,7 @@ static int32_t reduce_source(Lowering *lowering, const Place *place) {
 static void emit_reduce_scatter(Lowering *lowering, const Place *place) {
     const Unit *unit = &lowering->units[place->unit];
     const bool waits = target_reduce_overlap(lowering->target, lowering->plan) == REDUCE_OVERLAP_OFF;
-    const bool cast = lowering->dims.reduce_dtype != lowering->master_dtype || offloads(lowering) ||
+    const bool cast = lowering->dims.reduce_dtype != lowering->master_dtype || plan_offloads_states(lowering->plan) ||
                       (waits && lowering->plan->zero >= 2);
     const bool adds = lowering->reduce_each && !lowering->first;
     const bool replicas = lowering_group_size(lowering, unit->replica_group) > 1;

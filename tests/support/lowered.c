@@ -39,6 +39,7 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .mlp_tiles = request->mlp_tiles,
                       .update_in_backward = request->update_in_backward,
                       .fp8_parameters = request->fp8_parameters,
+                      .reshard_ranks = request->reshard_ranks,
                       .precision = request->fp8    ? DTYPE_FP8
                                    : request->bf16 ? DTYPE_BF16
                                                    : DTYPE_FP32};

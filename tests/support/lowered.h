@@ -41,6 +41,7 @@ typedef struct LoweredRequest {
     int mlp_tiles;
     bool update_in_backward;
     bool fp8_parameters;
+    int reshard_ranks;
     bool tied;
     int layers;  // 0 = the model's
 } LoweredRequest;

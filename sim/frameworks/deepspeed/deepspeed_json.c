@@ -1,7 +1,8 @@
 // DeepSpeed's JSON (0.19: runtime/config.py, runtime/zero/config.py), read and written. It holds no sequence length and
 // no model. Keys that it does not have are dropped at the top and refused inside zero_optimization (its models forbid
-// extra fields). It shards over all data-parallel ranks: sharded groups with replicas were MiCS, which 0.19.8 removed,
-// and zero_hpz_partition_size keeps the optimizer sharded over all, which is another plan. Tensor parallelism goes with
+// extra fields). It shards over all data-parallel ranks: sharded groups with replicas were MiCS, which 0.19.8 removed;
+// zero_hpz_partition_size is reshard_ranks (partition_parameters.py, _partition_param_sec: made where the first forward
+// frees a parameter, gathered from until stage3.py invalidates it behind the step). Tensor parallelism goes with
 // every stage (0.19.8: runtime/engine.py, _configure_tensor_parallel_states). A key that DeepSpeed does not know
 // carries the header, as JSON has no comments.
 
@@ -185,6 +186,10 @@ static const char *overlaps(const ConfigJob *job) {
     return export_bool(target_reduce_overlap(job->target, job->plan) == REDUCE_OVERLAP_ON);
 }
 
+static bool reshards_near(const ConfigJob *job) {
+    return job->plan->reshard_ranks > 1;
+}
+
 static bool offloads_param(const ConfigJob *job) {
     return job->plan->offload == OFFLOAD_PARAMETERS;
 }
@@ -205,6 +210,7 @@ enum {
     TENSOR,
     STAGE,
     OVERLAP,
+    NEAR,
     OFFLOAD_STATE,
     OFFLOAD_PARAM,
     OPTIMIZER,
@@ -221,6 +227,7 @@ static const ConfigKey keys[KEYS + 1] = {
     [TENSOR] = {"tensor_parallel.autotp_size", .text = tensor_size, .when = splits_layers},
     [STAGE] = {"zero_optimization.stage", KEY_NUMBER, PLAN_ZERO},
     [OVERLAP] = {"zero_optimization.overlap_comm", .text = overlaps, .when = shards},
+    [NEAR] = {"zero_optimization.zero_hpz_partition_size", KEY_NUMBER, PLAN_RESHARD_RANKS, .when = reshards_near},
     [OFFLOAD_STATE] = {"zero_optimization.offload_optimizer", .literal = "{\"device\": \"cpu\", \"pin_memory\": true}",
                        .when = export_offloads},
     [OFFLOAD_PARAM] = {"zero_optimization.offload_param", .literal = "{\"device\": \"cpu\", \"pin_memory\": true}",
@@ -289,10 +296,7 @@ static Status read_groups(Import *import, Error *error) {
     int hpz = 1, mics = -1;
     TRY(import_int(import, "zero_optimization.zero_hpz_partition_size", 1, MESH_MAX_WORLD, &hpz, error));
     TRY(import_int(import, "zero_optimization.mics_shard_size", -1, MESH_MAX_WORLD, &mics, error));
-    if (hpz > 1) {
-        import_find(import, FINDING_UNMODELLED, "zero_optimization.zero_hpz_partition_size",
-                    "a second copy of the parameters in groups of %d: the prediction gathers over all ranks", hpz);
-    }
+    import->said.choice[PLAN_RESHARD_RANKS] = hpz > 1 ? hpz : 0;
     if (mics > 0) {
         import_find(import, FINDING_REFUSED, "zero_optimization.mics_shard_size",
                     "DeepSpeed 0.19.8 has no MiCS any more and refuses the key; predicted as shards over %d ranks",
@@ -481,6 +485,7 @@ const ExportFormat export_deepspeed_json = {
     .attentions = EXPORT_OF_TRANSFORMERS,
     .fuseds = EXPORT_EAGER,
     .offload = true,
+    .near_shards = true,
     .other_loss = true,
     .optimizer = true,
     .packs = true,

@@ -157,7 +157,7 @@ static const Choice of_deepspeed[] = {
     {"zero_optimization.stage3_param_persistence_threshold", STAGE3(", \"stage3_param_persistence_threshold\": 1e6"),
      NULL},
     {"zero_optimization.allgather_sequential", STAGE3(", \"allgather_sequential\": true"), NULL},
-    {"zero_optimization.zero_hpz_partition_size", STAGE3(", \"zero_hpz_partition_size\": 8"), NULL},
+    {NULL, STAGE3(", \"zero_hpz_partition_size\": 8"), STAGE3("")},
     {"zero_optimization.zero_quantized_weights", STAGE3(", \"zero_quantized_weights\": true"), NULL},
     {"zero_optimization.zero_quantized_gradients", STAGE3(", \"zero_quantized_gradients\": true"), NULL},
     {NULL, STAGE3(", \"offload_optimizer\": {\"device\": \"cpu\"}"), STAGE3("")},

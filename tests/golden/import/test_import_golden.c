@@ -351,8 +351,6 @@ static const Trap traps[] = {
      FINDING_REFUSED},
     {"{\"zero_optimization\": {\"stage\": 3, \"stge3_x\": 1}}", "deepspeed", "refuses a section", SYNTAX_JSON,
      FINDING_REFUSED},
-    {"{\"zero_optimization\": {\"stage\": 3, \"zero_hpz_partition_size\": 8}}", "deepspeed", "groups of 8", SYNTAX_JSON,
-     FINDING_UNMODELLED},
     {"{\"zero_optimization\": {\"stage\": 2}}", "deepspeed", "the default but for stage 3", SYNTAX_JSON, FINDING_TRAP},
 };
 

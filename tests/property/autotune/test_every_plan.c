@@ -29,6 +29,7 @@ static const PlanFieldId searched[] = {PLAN_ZERO,
                                        PLAN_RECOMPUTE_EVERY,
                                        PLAN_RECOMPUTE_MODULES,
                                        PLAN_RESHARD,
+                                       PLAN_RESHARD_RANKS,
                                        PLAN_CP_ROTATE,
                                        PLAN_FUSED,
                                        PLAN_GRAD_SYNC,
@@ -97,14 +98,19 @@ static void take_new(Every *every, const TrainPlan *plan) {
 }
 
 static int highest(const Every *every, PlanFieldId id) {
-    const int most = every->request->model.layers;
+    const int most = id == PLAN_RESHARD_RANKS ? every->request->world : every->request->model.layers;
     return plan_fields[id].high < most || plan_fields[id].words ? plan_fields[id].high : most;
 }
 
 // Kernels and stages that nobody refuses are some target's or not.
 static bool can_be_had(Every *every, const TrainPlan *plan, PlanFieldId id, int value) {
     const char *reason = NULL;
-    return ((id != PLAN_FUSED && id != PLAN_ZERO) || target_offers(every->request->target, plan, id, value)) &&
+    const int stage = every->request->asked[PLAN_ZERO];
+    if (id == PLAN_LOSS && (every->request->target->losses_by_call & LOSS_BIT(value))) {
+        return false;  // somebody's own code
+    }
+    return (id != PLAN_ZERO || stage == TUNE_ANY || stage == value) &&
+           ((id != PLAN_FUSED && id != PLAN_ZERO) || target_offers(every->request->target, plan, id, value)) &&
            !prune(every->request, plan, NULL, &every->arena, &reason);
 }
 
@@ -231,6 +237,19 @@ Test(every_plan, none_is_faster_than_the_found_one_by_more_than_the_margin) {
 // Its head is as dear as these layers: the rule by cost leaves the last stage without any.
 Test(every_plan, a_pipeline_whose_last_stage_has_the_head_alone_is_priced) {
     cr_assert_leq(lost_of_job("nanotron", &jobs[0]), WITHIN);
+}
+
+// Of what is gathered over links between nodes only the first forward is left.
+Test(every_plan, a_second_copy_within_the_nodes_is_found_where_links_between_them_are_slow) {
+    Arena arena = {0};
+    TuneResult found;
+    Error error = {0};
+    TuneRequest request = small_request(&arena, "deepspeed", &(Job){"llama-3-8b", "pcie-a100-8x", 16, 4, 0.28});
+    request.asked[PLAN_ZERO] = 3;
+    cr_assert_leq(lost_of(&request), WITHIN);
+    cr_assert_eq(search_run(&request, NULL, NULL, &arena, &found, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(found.entries[0].plan.reshard_ranks, 8);
+    arena_free(&arena);
 }
 #else
 Test(every_plan, none_is_faster_than_the_found_one_by_more_than_the_margin_for_any_target) {

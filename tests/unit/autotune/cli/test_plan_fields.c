@@ -47,9 +47,9 @@ static TrainPlan plan_with(PlanFieldId id, int value) {
 
 typedef void (*Check)(PlanFieldId id, int value, const char *text);
 
-// "Every first layer" is each layer, which is 0.
+// "Every first layer" is each layer, which is 0; a rank alone has no neighbours.
 static bool is_other_spelling(PlanFieldId id, int value) {
-    return id == PLAN_RECOMPUTE_EVERY && value == 1;
+    return (id == PLAN_RECOMPUTE_EVERY || id == PLAN_RESHARD_RANKS) && value == 1;
 }
 
 // Words: all of them; numbers: the least ones.

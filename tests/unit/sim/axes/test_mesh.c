@@ -225,3 +225,20 @@ Test(mesh, stages_cross_nodes_where_a_rank_and_its_counterpart_are_on_two_nodes)
         } while (mesh_next_order(mesh));
     }
 }
+
+// As DeepSpeed's hpZ makes them: consecutive ranks (deepspeed/utils/groups.py, _create_zero_param_parallel_group).
+Test(mesh, the_nearest_ranks_of_a_group_are_consecutive_ones) {
+    Mesh mesh = mesh_of_one();
+    mesh.size[AXIS_DP_SHARD] = 8;
+    mesh.size[AXIS_SP] = 2;
+    const AxisMask nearest = axes_nearest(AXES_SHARD_GROUP, 4);
+    cr_assert_eq(mesh_group_size(&mesh, nearest), 4);
+    cr_assert_eq(mesh_group_placement(&mesh, nearest, 4).nodes, 1);
+    for (int rank = 0; rank < mesh_world(&mesh); rank++) {
+        const MeshCoordinates at = mesh_coordinates(&mesh, rank);
+        cr_expect_eq(mesh_group_index(&mesh, nearest, &at), rank % 4);
+        for (int i = 0; i < 4; i++) {
+            cr_expect_eq(mesh_group_member(&mesh, nearest, &at, i), rank / 4 * 4 + i);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+// What of a unit lives in the host's memory.
+
+#include "sim/step/lower.h"
+
+// What the update reads and writes; masters stay where nothing else holds the weights.
+static void move_to_host(Lowering *lowering, const Unit *unit, bool gathered) {
+    const bool copied = unit->working >= 0 && unit->working != unit->master;
+    const int32_t moved[] = {unit->moment1, unit->moment2, unit->gradient_shard};
+    for (size_t i = 0; i < sizeof moved / sizeof moved[0]; i++) {
+        if (moved[i] >= 0) {
+            lowering->tensors[moved[i]].host = true;
+        }
+    }
+    const bool parameters = lowering->plan->offload == OFFLOAD_PARAMETERS;
+    lowering->tensors[unit->master].host = copied || parameters;
+    if (copied && parameters && gathered) {
+        lowering->tensors[unit->working].host = true;  // frozen ones beside adapters
+    }
+}
+
+void lower_offload(Lowering *lowering, const Unit *unit) {
+    const bool gathered = lowering->plan->zero == 3;
+    if (unit->trainable && plan_offloads_states(lowering->plan)) {
+        move_to_host(lowering, unit, gathered);
+    } else if (!unit->trainable && lowering->plan->offload == OFFLOAD_PARAMETERS && gathered) {
+        lowering->tensors[unit->master].host = true;  // what is not trained waits there too
+    }
+}
