@@ -30,6 +30,30 @@ static TrainPlan plan_alone(const Analytic *analytic, const TrainPlan *plan) {
     return alone;
 }
 
+// Of so many layers from one on, those of experts.
+static int32_t expert_layers(const ModelSpec *model, int32_t first, int32_t count) {
+    int32_t experts = 0;
+    for (int i = 0; i < model_run_count(model); i++) {
+        LayerRun run = model_run(model, i);
+        experts += run.kind == LAYER_EXPERTS && layer_run_cut(&run, first, count) ? run.count : 0;
+    }
+    return experts;
+}
+
+// Of most layers; among as many, of most layers of experts, the first one.
+static int fullest_stage(const ModelSpec *model, const int32_t *layers, int stages) {
+    int fullest = 0;
+    int32_t first = layers[0], most = expert_layers(model, 0, layers[0]);
+    for (int stage = 1; stage < stages; first += layers[stage++]) {
+        const int32_t experts = expert_layers(model, first, layers[stage]);
+        if (layers[stage] > layers[fullest] || (layers[stage] == layers[fullest] && experts > most)) {
+            fullest = stage;
+            most = experts;
+        }
+    }
+    return fullest;
+}
+
 static StageSplit *make_split(const Analytic *analytic, const TrainPlan *plan) {
     StageSplit *split = ARENA_NEW(analytic->arena, StageSplit);
     const TrainPlan alone = plan_alone(analytic, plan);
@@ -41,13 +65,7 @@ static StageSplit *make_split(const Analytic *analytic, const TrainPlan *plan) {
                           .parts = stages * chunks};
     split_layers(&analytic->model, analytic->cost.target, &alone, layers);
     split_layers(&analytic->model, analytic->cost.target, plan, split->part_layers);
-    for (int stage = 1; stage < stages - 1; stage++) {
-        split->stage[STAGE_FULLEST] =
-            layers[stage] > layers[split->stage[STAGE_FULLEST]] ? stage : split->stage[STAGE_FULLEST];
-    }
-    if (layers[stages - 1] > layers[split->stage[STAGE_FULLEST]]) {
-        split->stage[STAGE_FULLEST] = stages - 1;
-    }
+    split->stage[STAGE_FULLEST] = fullest_stage(&analytic->model, layers, stages);
     split->first_layers = layers[0];
     for (int i = 0; i < STAGES_LOOKED_AT; i++) {
         split->layers[i] = layers[split->stage[i]];

@@ -190,3 +190,29 @@ Test(estimate, few_layers_and_a_large_vocabulary_take_what_the_engine_says_where
     }
     tear_down(&setup);
 }
+
+// Of DeepSeek-V3 on 32 stages the first one is dense.
+Test(estimate, a_first_stage_of_dense_layers_does_not_stand_for_those_of_experts) {
+    static Setup setup;
+    TrainPlan plan = {.mesh = {SIZES(1, 8, 1, 4)},
+                      .seq = 4096,
+                      .micro_batch = 1,
+                      .grad_accum = 64,
+                      .zero = 1,
+                      .recompute = RECOMPUTE_FULL,
+                      .precision = DTYPE_BF16,
+                      .pp_schedule = PP_1F1B};
+    plan.mesh.size[AXIS_PP] = 32;
+    Error error = {0};
+    set_up(&setup);
+    analytic_free(setup.analytic);
+    cr_assert_eq(model_find("deepseek-v3", &setup.arena, &setup.model, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(target_find("megatron", &setup.cost.target, &error), STATUS_OK);
+    setup.analytic = analytic_new(&setup.model, &setup.cost, &setup.arena);
+    const Estimate whole = estimate_of(&setup, &plan);
+    plan.mesh.size[AXIS_EP] = 16;
+    const Estimate spread = estimate_of(&setup, &plan);
+    cr_assert_gt(whole.stage, 0);
+    cr_assert_gt(whole.reserved_bytes, 1.2 * spread.reserved_bytes);
+    tear_down(&setup);
+}
