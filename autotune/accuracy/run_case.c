@@ -398,9 +398,11 @@ static void gather_in_fp8(Arena *arena, const RunRow *row, const Target **target
     }
 }
 
-// The vocabulary is trained as printed, unless tp has to split it.
+// Who pads trains a padded vocabulary. One source's head takes 4.7 times as long where tp does not split it, as
+// products with an odd number of columns do.
 static void keep_vocabulary(Arena *arena, const RunRow *row, const Target **target) {
-    if (row->mesh[AXIS_TP] <= 1 && (*target)->vocab_multiple > 0) {
+    const bool whole = row->source && strncmp(row->source, "vTrain", strlen("vTrain")) == 0;
+    if (whole && row->mesh[AXIS_TP] <= 1 && (*target)->vocab_multiple > 0) {
         Target *printed = ARENA_NEW(arena, Target);
         *printed = **target;
         printed->vocab_multiple = 0;

@@ -127,14 +127,25 @@ Test(run_case, a_run_older_than_a_version_is_of_the_one_before) {
     }
 }
 
-Test(run_case, a_vocabulary_is_padded_by_the_targets_that_pad_it) {
+static int vocabulary_of(const char *source, int tp) {
     char line[1024];
-    snprintf(line, sizeof line, "%s", run_line(&arena, (RunLine){.target = "megatron", .dp_shard = 1, .tp = 8}));
+    snprintf(line, sizeof line, "%s",
+             run_line(&arena, (RunLine){.source = source, .target = "megatron", .dp_shard = 1, .tp = tp}));
     char *at = strstr(line, ",128256,");
     cr_assert_not_null(at);
     const RunCase run = case_of(arena_format(&arena, "%.*s,50257,%s", (int)(at - line), line, at + strlen(",128256,")));
     cr_assert_null(run.skipped, "%s", run.skipped);
-    cr_assert_eq(target_vocab(run.request.target, &run.request.model, 8), 51200);  // 50 x 1024
+    return target_vocab(run.request.target, &run.request.model, tp);
+}
+
+Test(run_case, a_vocabulary_is_padded_by_the_targets_that_pad_it) {
+    cr_expect_eq(vocabulary_of("ours", 8), 51200);  // 50 x 1024
+    cr_expect_eq(vocabulary_of("ours", 1), 50304);  // 393 x 128
+}
+
+Test(run_case, the_source_that_trained_an_odd_vocabulary_is_predicted_with_it) {
+    cr_expect_eq(vocabulary_of("vTrain (MICRO 2024) measured ground truth", 1), 50257);
+    cr_expect_eq(vocabulary_of("vTrain (MICRO 2024) measured ground truth", 8), 51200);
 }
 
 Test(run_case, gelu_rows_are_gpts_and_mpts_by_name) {
