@@ -47,7 +47,15 @@ static void add_candidate(SpaceBuilder *builder, int shape, TrainPlan plan, size
     space->candidates[space->candidate_count++] = (Candidate){.plan = plan, .shape = shape, .content_hash = identity};
 }
 
-// A schedule that can be priced; chunks of equally many layers; neighbours of a node.
+// One that can be priced. Compiled kernels outdo others but where backward is split, which is what those are tried for.
+static bool is_worth_a_schedule(const TuneRequest *request, const TrainPlan *plan, int value) {
+    const Schedule *schedule = schedule_find(pp_schedule_names[value]);
+    const bool outdone = request->asked[PLAN_FUSED] == TUNE_ANY && request->target->default_fused == FUSED_COMPILED &&
+                         plan->fused != FUSED_COMPILED;
+    return schedule && (schedule->splits || !outdone);
+}
+
+// A schedule; chunks of equally many layers; neighbours of a node.
 static bool can_be_tried(const TuneRequest *request, const TrainPlan *plan, PlanFieldId id, int value) {
     if (id == PLAN_RESHARD_RANKS) {  // fewer take more memory, more leave the node
         return value == 0 || value == cost_ranks_per_node(&request->cluster, &plan->mesh);
@@ -55,7 +63,7 @@ static bool can_be_tried(const TuneRequest *request, const TrainPlan *plan, Plan
     if (mesh_stages(&plan->mesh) == 1) {
         return true;
     }
-    return id == PLAN_PP_SCHEDULE      ? schedule_find(pp_schedule_names[value]) != NULL
+    return id == PLAN_PP_SCHEDULE      ? is_worth_a_schedule(request, plan, value)
            : id == PLAN_VIRTUAL_STAGES ? value == 1 || space_cuts_evenly(request, plan, value)
                                        : true;
 }
@@ -107,7 +115,8 @@ static bool settle_split(SpaceBuilder *builder, TrainPlan *plan) {
 // Has it values beside the target's own, or was it said? Of what nobody has a switch for no value is looked at.
 static bool is_open(const SpaceBuilder *builder, PlanFieldId id) {
     return plan_fields[id].searched &&
-           (builder->request->asked[id] != TUNE_ANY || target_has_choice(builder->request->target, id));
+           (builder->request->asked[id] != TUNE_ANY || target_has_choice(builder->request->target, id) ||
+            id == PLAN_FUSED);  // what splits backward is not compiled
 }
 
 // The searched fields from `place` of the order on, each with the asked value or all that the target offers: choices

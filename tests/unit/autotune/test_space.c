@@ -125,3 +125,25 @@ Test(space, an_asked_stage_is_that_of_shapes_without_a_choice_too) {
         cr_assert_eq(space.candidates[i].plan.zero, plan_shard_count(&space.candidates[i].plan) > 1 ? 3 : 0);
     }
 }
+
+// How many candidates of pipelines split backward.
+static int splitting(int64_t batch) {
+    int count = 0;
+    request = request_for(&arena, 8, "llama-3-8b", "dgx-h100", "torchtitan");
+    request.micro_batch = 1;
+    request.global_batch = batch;
+    space_enumerate(&request, &arena, &space);
+    for (int i = 0; i < space.candidate_count; i++) {
+        const TrainPlan *plan = &space.candidates[i].plan;
+        const bool splits = plan->pp_schedule == PP_ZERO_BUBBLE || plan->pp_schedule == PP_ZBV;
+        cr_expect(!splits || plan->fused == FUSED_EAGER, "PyTorch refuses to split compiled stages");
+        count += splits;
+    }
+    return count;
+}
+
+Test(space, backward_is_split_where_the_bubble_is_large) {
+    const int few = splitting(8), many = splitting(1024);
+    cr_expect(few > 0, "8 stages, 8 micro-steps");
+    cr_expect(many == 0, "at least 128 micro-steps of one sequence");
+}
