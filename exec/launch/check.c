@@ -219,5 +219,6 @@ const char *exec_check_options(const ModelSpec *model, const TrainPlan *plan, co
     if (options->deterministic && on_gpu(options->device) && plan->attention == ATTENTION_CUDNN) {
         return "cuDNN adds attention's gradients in no fixed order: use attention flash with deterministic";
     }
-    return options->bitwise ? bitwise_refusal(model, plan) : NULL;
+    const bool judged = options->bitwise && !on_gpu(options->device);  // a GPU is refused for what it is
+    return judged ? bitwise_refusal(model, plan) : NULL;
 }
