@@ -135,6 +135,14 @@ static const char *find_target(Arena *arena, const RunRow *row, const Target **t
     return *target ? NULL : arena_format(arena, "target \"%s\" is not in this version", row->target);
 }
 
+// The row's own copy of its target, to be changed.
+static Target *own_copy(Arena *arena, const Target **target) {
+    Target *copy = ARENA_NEW(arena, Target);
+    *copy = **target;
+    *target = copy;
+    return copy;
+}
+
 // CUDA graphs of a framework are older than the version that was read for its switch.
 static void take_graphs(Arena *arena, const RunRow *row, const Target **target) {
     int count = 0;
@@ -145,10 +153,7 @@ static void take_graphs(Arena *arena, const RunRow *row, const Target **target) 
     }
     const bool asked = strcmp(graphs_of(row), cuda_graphs_names[CUDA_GRAPHS_ON]) == 0;
     if (asked && has && !(*target)->own_graphs && strchr(row->target, '@') == NULL) {
-        Target *graphs = ARENA_NEW(arena, Target);
-        *graphs = **target;
-        graphs->graph_switch = true;
-        *target = graphs;
+        own_copy(arena, target)->graph_switch = true;
     }
 }
 
@@ -391,10 +396,7 @@ static void take_libraries_of_date(const RunRow *row, Accelerator *accelerator) 
 
 static void gather_in_fp8(Arena *arena, const RunRow *row, const Target **target) {
     if (is_fp8_recipe(row, *target)) {
-        Target *gathers = ARENA_NEW(arena, Target);
-        *gathers = **target;
-        gathers->runtime.gathers_fp8 = true;
-        *target = gathers;
+        own_copy(arena, target)->runtime.gathers_fp8 = true;
     }
 }
 
@@ -403,10 +405,7 @@ static void gather_in_fp8(Arena *arena, const RunRow *row, const Target **target
 static void keep_vocabulary(Arena *arena, const RunRow *row, const Target **target) {
     const bool whole = row->source && strncmp(row->source, "vTrain", strlen("vTrain")) == 0;
     if (whole && row->mesh[AXIS_TP] <= 1 && (*target)->vocab_multiple > 0) {
-        Target *printed = ARENA_NEW(arena, Target);
-        *printed = **target;
-        printed->vocab_multiple = 0;
-        *target = printed;
+        own_copy(arena, target)->vocab_multiple = 0;
     }
 }
 

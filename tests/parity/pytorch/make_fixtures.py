@@ -430,6 +430,13 @@ def sizes(**more):
 
 T = transformers
 FLOAT32 = ("mpt",)  # its mask overflows float64
+
+
+def mixtral():
+    config = T.MixtralConfig(num_local_experts=EXPERTS, num_experts_per_tok=ACTIVE, sliding_window=None, **sizes())
+    return T.MixtralForCausalLM(config), lambda m: experts(m, lambda layer: layer.block_sparse_moe, ("w1", "w3", "w2"))
+
+
 MODELS = {
     "llama": lambda: (T.LlamaForCausalLM(T.LlamaConfig(**sizes())), llama_like),
     "llama_linear": lambda: (
@@ -484,20 +491,8 @@ MODELS = {
         lambda m: llama_like(m, offset=1.0),
     ),
     "phi3": lambda: (T.Phi3ForCausalLM(T.Phi3Config(**sizes())), phi3),
-    "mixtral": lambda: (
-        T.MixtralForCausalLM(
-            T.MixtralConfig(
-                num_local_experts=EXPERTS, num_experts_per_tok=ACTIVE, sliding_window=None, **sizes()
-            )
-        ),
-        lambda m: experts(m, lambda layer: layer.block_sparse_moe, ("w1", "w3", "w2")),
-    ),
-    "mixtral_balance": lambda: (
-        T.MixtralForCausalLM(
-            T.MixtralConfig(num_local_experts=EXPERTS, num_experts_per_tok=ACTIVE, sliding_window=None, **sizes())
-        ),
-        lambda m: experts(m, lambda layer: layer.block_sparse_moe, ("w1", "w3", "w2")),
-    ),
+    "mixtral": mixtral,
+    "mixtral_balance": mixtral,
     "deepseek_v3": lambda: (
         T.DeepseekV3ForCausalLM(
             T.DeepseekV3Config(
