@@ -12,11 +12,15 @@
 #include "sim/plan/plan_fields.h"
 #include "sim/step/resizable.h"
 
+enum { DEMAND_WORDS = 3 };
+
 // What one mesh (and stage, and dtype) determines.
 typedef struct MeshPiece {
     ShardCosts costs;
     uint64_t tp_word, cp_word, sp_word, ep_word, node_word;  // placement as key words
-    uint64_t demand_word;  // which demands its collectives have: meshes of equal ones share contention
+    Task next_gather;                                        // of a layer's updated weights; not there: payload_bytes 0
+    Group gathering;                                         // its ranks
+    uint64_t demand_words[DEMAND_WORDS];  // which demands its tasks have: meshes of equal ones share contention
 } MeshPiece;
 
 enum { PROGRAMS_BYTES = 64 << 20 };
@@ -68,6 +72,54 @@ static uint64_t placement_word(const Mesh *mesh, Axis axis, int ranks_per_node) 
     return (uint64_t)at.nodes << 43 | (uint64_t)at.per_node << 32 | (uint64_t)at.siblings << 21 | (uint64_t)at.span;
 }
 
+// All that contention reads of a mesh's costs (overlap_contention.c): demands, and of a layer which kinds occur.
+static void add_demand_words(Analytic *analytic, MeshPiece *piece) {
+    static const ShardKind kinds[] = {SHARD_GATHER,   SHARD_SCATTER, SHARD_REPLICA, SHARD_ADAMW,
+                                      SHARD_REGATHER, SHARD_COPY_IN, SHARD_ADD};
+    enum { KINDS = sizeof kinds / sizeof *kinds, DEMAND_BITS = 20, DEMANDS_OF_WORD = 3 };
+    _Static_assert((int)KINDS <= (int)DEMANDS_OF_WORD * (int)DEMAND_WORDS, "a number each");
+    for (int i = 0; i < KINDS; i++) {
+        uint64_t *word = &piece->demand_words[i / DEMANDS_OF_WORD];
+        *word = *word << DEMAND_BITS | fluid_demand_number(&analytic->fluids, &piece->costs.demand[kinds[i]]);
+    }
+    for (int i = 0; i < KINDS; i++) {
+        uint64_t *last = &piece->demand_words[DEMAND_WORDS - 1];
+        *last = *last << 1 | (piece->costs.seconds[UNIT_LAYER][kinds[i]] > 0);
+    }
+}
+
+// A gather beside the next forward is as long as the micro-batch lets it be in the open, which a mesh does not say.
+static void keep_next_gather(const StepProgram *program, MeshPiece *piece) {
+    for (int32_t i = 0; i < program->task_count && program->target->runtime.gathers_beside_forward; i++) {
+        const Task *task = &program->tasks[i];
+        if (task->unit == UNIT_LAYER && shard_kind(program, task) == SHARD_REGATHER) {
+            piece->next_gather = *task;
+            piece->gathering = program->groups[task->group];
+            piece->next_gather.group = 0;
+            piece->next_gather.operand_count = 0;  // a price of links reads none
+        }
+    }
+}
+
+// The mesh's costs as they are with the plan's micro-batch.
+static const ShardCosts *costs_of(const Analytic *analytic, const TrainPlan *plan, const MeshPiece *piece,
+                                  ShardCosts *room) {
+    if (piece->next_gather.payload_bytes == 0) {
+        return &piece->costs;
+    }
+    Group gathering = piece->gathering;
+    const StepProgram program = {.model = analytic->model,
+                                 .plan = *plan,
+                                 .target = analytic->cost.target,
+                                 .groups = &gathering,
+                                 .group_count = 1,
+                                 .stage = analytic->stage};
+    *room = piece->costs;
+    room->seconds[UNIT_LAYER][SHARD_REGATHER] =
+        cost_task(&analytic->cost, &program, &piece->next_gather).seconds * analytic->slow.links;
+    return room;
+}
+
 static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, MeshPiece **made, Error *error) {
     StepProgram program;
     TRY(lower(analytic, plan, ALL_VARIANTS, &program, error));
@@ -80,11 +132,8 @@ static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey
     piece->sp_word = placement_word(&plan->mesh, AXIS_SP, per_node);
     piece->ep_word = placement_word(&plan->mesh, AXIS_EP, per_node);
     piece->node_word = (uint64_t)(world < per_node ? world : per_node);
-    for (int i = 0; i < BACKGROUNDS; i++) {
-        static const ShardKind kinds[BACKGROUNDS] = {SHARD_GATHER, SHARD_SCATTER, SHARD_REPLICA};
-        piece->demand_word =
-            piece->demand_word << 20 | fluid_demand_number(&analytic->fluids, &piece->costs.demand[kinds[i]]);
-    }
+    add_demand_words(analytic, piece);
+    keep_next_gather(&program, piece);
     memo_add(&analytic->meshes, key, piece, analytic->arena);
     arena_reset(&analytic->scratch);
     *made = piece;
@@ -112,8 +161,7 @@ static MemoKey mesh_key(const Analytic *analytic, const TrainPlan *plan) {
     // what of a plan a mesh's piece does not read: choices of a micro-step's operations
     const uint64_t without = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_CP_ROTATE) |
                              PLAN_BIT(PLAN_RECOMPUTE_UNIT) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |
-                             PLAN_BIT(PLAN_RECOMPUTE_EVERY) | PLAN_BIT(PLAN_RECOMPUTE_MODULES) |
-                             PLAN_BIT(PLAN_LOSS);
+                             PLAN_BIT(PLAN_RECOMPUTE_EVERY) | PLAN_BIT(PLAN_RECOMPUTE_MODULES) | PLAN_BIT(PLAN_LOSS);
     return with_choices(key, plan_key(plan, without));
 }
 
@@ -259,7 +307,8 @@ static Status make_overlap(Analytic *analytic, const TrainPlan *plan, const Memo
 }
 
 static const OverlapContention *contention_of(Analytic *analytic, const Overlap *overlap, const MeshPiece *mesh) {
-    const MemoKey key = {.words = {(uint64_t)(uintptr_t)overlap, mesh->demand_word}};
+    const MemoKey key = {
+        .words = {(uint64_t)(uintptr_t)overlap, mesh->demand_words[0], mesh->demand_words[1], mesh->demand_words[2]}};
     OverlapContention *contention = memo_find(&analytic->contentions, &key);
     if (!contention) {
         contention = ARENA_NEW(analytic->arena, OverlapContention);
@@ -343,8 +392,9 @@ Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *
         TRY(make_overlap(analytic, plan, &micro_key, &overlap, error));
     }
     OverlapTimes times;
+    ShardCosts room;
     const OverlapContention *contention = analytic->no_contention ? NULL : contention_of(analytic, overlap, mesh);
-    overlap_run(overlap, &mesh->costs, contention, plan->grad_accum, &times);
+    overlap_run(overlap, costs_of(analytic, plan, mesh, &room), contention, plan->grad_accum, &times);
     fill_estimate(&times, analytic->cost.target->runtime.step_fixed_s, estimate);
     return STATUS_OK;
 }

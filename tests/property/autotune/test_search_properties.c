@@ -9,6 +9,7 @@
 #include "autotune/batch.h"
 #include "autotune/search.h"
 #include "autotune/space.h"
+#include "sim/analytic/analytic.h"
 #include "tests/support/orders.h"
 #include "tests/support/rounds.h"
 #include "tests/unit/autotune/requests.h"
@@ -281,6 +282,47 @@ Test(search_property, a_given_batch_is_the_batch_of_every_entry) {
         for (int i = 0; i < result.entry_count; i++) {
             cr_assert_eq(plan_global_batch(&result.entries[i].plan), request.global_batch, "round %d", round);
         }
+        arena_free(&arena);
+    }
+}
+
+// Every stride-th candidate of a search beside an estimate that knows nothing of the others. Of layers that are kept in
+// part the search takes the line between none and all.
+static int check_cold(const TuneResult *result, int stride) {
+    int checked = 0;
+    for (int i = 0; i < result->candidate_count; i += stride) {
+        const Candidate *candidate = &result->candidates[i];
+        if (candidate->step_s <= 0 || plan_keeps_layers(&candidate->plan)) {
+            continue;
+        }
+        Arena arena = {0};
+        Error error = {0};
+        Estimate estimate;
+        char text[PLAN_TEXT_BYTES];
+        const CostModel cost = {.profile = &result->request->cluster, .target = result->request->target};
+        Analytic *cold = analytic_new(&result->request->model, &cost, &arena);
+        cr_assert_eq(analytic_estimate(cold, &candidate->plan, &estimate, &error), STATUS_OK, "%s", error.message);
+        cr_assert_eq(candidate->step_s, estimate.step_s, "%s: %.9g s among others, %.9g s alone",
+                     plan_text(&candidate->plan, text), candidate->step_s, estimate.step_s);
+        analytic_free(cold);
+        arena_free(&arena);
+        checked++;
+    }
+    return checked;
+}
+
+Test(search_property, an_estimate_does_not_depend_on_what_was_estimated_before) {
+    enum { LOOKED_AT = 120 };
+    static const char *const cases[][2] = {{"llama-3-8b", "megatron"}, {"llama-3-8b", "torchtitan"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Arena arena = {0};
+        Error error = {0};
+        TuneResult result;
+        TuneRequest request = request_for(&arena, 16, cases[i][0], "dgx-h100", cases[i][1]);
+        request.effort = EFFORT_ESTIMATE;
+        request.threads = 1;
+        cr_assert_eq(search_run(&request, NULL, NULL, &arena, &result, &error), STATUS_OK, "%s", error.message);
+        cr_assert_gt(check_cold(&result, 1 + result.candidate_count / LOOKED_AT), 10, "hardly any is estimated");
         arena_free(&arena);
     }
 }
