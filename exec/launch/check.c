@@ -89,8 +89,10 @@ static const char *experts_refusal(const ModelSpec *model, const TrainPlan *plan
                             "olmoe, gpt_oss) or by sigmoids (deepseek_v3, kimi_k2), and %s is of type %s",
                             model->name, model->type ? model->type : "llama");
     }
-    if (model->run_count > 1) {
-        return arena_format(arena, "the executor runs layers of one kind, and %s has dense ones among those of experts",
+    if (model->run_count > 1 && plan->finetune != FINETUNE_FULL) {
+        return arena_format(arena,
+                            "the executor runs no adapters where dense layers are among those of experts, as in %s: "
+                            "use finetune full",
                             model->name);
     }
     if (model->experts.balance > 0 && plan->mesh.size[AXIS_EP] > 1 && plan->mesh.size[AXIS_TP] > 1) {

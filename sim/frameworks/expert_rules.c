@@ -2,23 +2,12 @@
 
 #include "sim/frameworks/expert_rules.h"
 
-// Our executor runs layers of one kind: a dense layer in so many is one of experts there.
-enum { MOST_DENSE = 20 };
-
 static const char *check_layers(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     if (plan->precision == DTYPE_FP8 && target->fp8_flavour != FP8_TRANSFORMER_ENGINE) {
         return arena_format(arena,
                             "fp8 of layers of experts (%s) is predicted of Transformer Engine alone: use precision "
                             "bf16",
                             model->name);
-    }
-    int dense = 0;
-    for (int i = 0; i < model->run_count; i++) {
-        dense += model->runs[i].kind == LAYER_DENSE ? model->runs[i].count : 0;
-    }
-    if (target->own_kernels && dense * MOST_DENSE > model->layers) {
-        return arena_format(arena, "%s has %d dense layers among %d of experts: %s runs layers of one kind",
-                            model->name, dense, model->layers - dense, target->name);
     }
     return NULL;
 }

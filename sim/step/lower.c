@@ -59,6 +59,7 @@ Op *op_add(Lowering *lowering, Section section, TaskKind kind, Phase phase, cons
     op->task.group = op->task.unit = -1;
     op->task.dtype = lowering->dims.dtype;
     op->task.share = lowering->share;
+    op->only = lowering->only;
     op_list_pass(lowering->arena, &lowering->lists[section], op);
     return op;
 }
@@ -92,7 +93,8 @@ Op op_collective(const Lowering *lowering, TaskKind kind, LaneId lane, int16_t g
                          .group = group,
                          .unit = -1,
                          .dtype = lowering->dims.dtype,
-                         .share = lowering->share}};
+                         .share = lowering->share},
+                .only = lowering->only};
 }
 
 int lowering_group_size(const Lowering *lowering, int16_t group) {
@@ -167,7 +169,7 @@ static void add_groups(Lowering *lowering) {
 
 static void take_stretch(Lowering *lowering, Variant *variant, Section section) {
     variant->stretches[variant->stretch_count++] =
-        (Stretch){.section = section, .list = lowering->lists[section], .first_task = -1};
+        (Stretch){.section = section, .list = lowering->lists[section], .first_task = {-1, -1}};
     lowering->lists[section] = (OpList){0};
 }
 
@@ -283,7 +285,7 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
     const int runs = program->model.run_count;
     if (model->experts.count > 0) {  // one list for all layers
         mixed_choose(&lowering, &program->model);
-        program->model.run_count = 0;
+        program->model.run_count = lowering.in_turn ? runs : 0;
     }
     lowering.ep = model->experts.count > 0 ? plan->mesh.size[AXIS_EP] : 1;
     lowering.fp8 = plan->precision == DTYPE_FP8 ? target->fp8_flavour : FP8_NONE;
@@ -315,7 +317,8 @@ Status step_lower_stage(const ModelSpec *model, const TrainPlan *plan, const Tar
 
 Status step_lower_alone(const ModelSpec *model, const TrainPlan *plan, const Target *target, int stage, Arena *arena,
                         StepProgram *program, Error *error) {
-    const LoweringChoice choice = {.stage = stage, .schedule = schedules[0], .alone = mesh_stages(&plan->mesh) > 1};
+    const LoweringChoice choice = {
+        .stage = stage, .schedule = schedules[0], .alone = mesh_stages(&plan->mesh) > 1, .mean = true};
     return step_lower_chosen(model, plan, target, &choice, arena, program, error);
 }
 

@@ -75,6 +75,7 @@ typedef struct Op {
     OpRef operands[OP_MAX_OPERANDS];
     int operand_count;
     bool absolute;             // a layered section's op whose indices are absolute
+    int8_t only;               // of layers of a kind: 1 + LayerKind; 0 = of all layers
     const struct Op *copy_of;  // NULL: of none
     int32_t place;             // behind its task in the program; 0 = it has none
 } Op;
@@ -130,6 +131,7 @@ typedef struct LoweringChoice {
     const Schedule *schedule;  // any order of the micro-steps
     uint32_t frozen;           // bit per unit that is not trained
     bool alone;                // without messages, whatever the order: step_lower_alone
+    bool mean;                 // layers of two kinds are the mean of them, whoever runs them
 } LoweringChoice;
 
 typedef struct Lowering {
@@ -173,6 +175,8 @@ typedef struct Lowering {
     double dense_share;             // of layers of two kinds the dense ones; 0 = all are of one kind
     double share;                   // of the layers that run what is being lowered; 0 = all
     bool in_dense;                  // and these are the dense ones
+    bool in_turn;                   // layers of two kinds run as what they are, one behind the other
+    int8_t only, dense_slices;      // then the kind of those that run it, as of an operation; slices so far
     int64_t widest[UNIT_COUNT][LAYER_KIND_COUNT];  // elements of a layer of a kind
     int loss_chunks;  // parts of the tokens that come to the head and the loss, one after another
 } Lowering;
@@ -278,7 +282,7 @@ void lower_states(Lowering *lowering, int unit, const char *first, const char *s
 typedef struct Stretch {
     Section section;
     OpList list;
-    int32_t first_task;  // in the program; -1 = not there yet
+    int32_t first_task[LAYER_KIND_COUNT];  // in the program, as layers of a kind have it; -1 = not there yet
 } Stretch;
 
 // The stretches of a micro-step of one kind, or of the optimizer; none where the step has no such micro-step.

@@ -64,7 +64,7 @@ static size_t last_touch(const OpList *list, size_t at, int32_t tensor) {
 }
 
 static bool same_layers(const Op *a, const Op *b) {
-    return a->task.share >= b->task.share && a->task.share <= b->task.share;
+    return a->only == b->only && a->task.share >= b->task.share && a->task.share <= b->task.share;
 }
 
 static void fuse_inside(OpList *list) {
@@ -103,7 +103,7 @@ static void fuse_between_layers(Lowering *lowering) {
     OpList *forward = &lowering->lists[SECTION_LAYER_FORWARD], *tail = &lowering->lists[SECTION_TAIL];
     const int layers = lowering->model->layers;
     Op *sum = forward->ops[forward->count - 1];
-    const int32_t stream = is_sum(sum) ? sum->operands[AT_ADD_C].tensor : -1;
+    const int32_t stream = is_sum(sum) && sum->only == 0 ? sum->operands[AT_ADD_C].tensor : -1;
     const size_t head = first_norm(forward, stream, 0), end = first_norm(tail, stream, layers);
     if (lowering_has_stages(lowering) || stream < 0 || layers < 2 || sum->operands[AT_ADD_C].index != 1 ||
         head == forward->count || end == tail->count) {

@@ -34,15 +34,16 @@ static void note_lanes(Assembly *assembly, const Op *op) {
     }
 }
 
-// And how many tasks and operands there will be.
+// And how many tasks and operands there will be at most: where layers of two kinds run, once for each kind.
 static void note_stretches(Assembly *assembly, const Stretch *stretches, int count) {
+    const int times = assembly->lowering->in_turn ? LAYER_KIND_COUNT : 1;
     for (int s = 0; s < count; s++) {
         const OpList *list = &stretches[s].list;
         for (size_t i = 0; i < list->count; i++) {
             note_lanes(assembly, list->ops[i]);
-            assembly->operand_count += list->ops[i]->operand_count;
+            assembly->operand_count += list->ops[i]->operand_count * times;
         }
-        assembly->task_count += (int32_t)list->count;
+        assembly->task_count += (int32_t)list->count * times;
     }
 }
 
@@ -352,22 +353,47 @@ static int32_t append_segment(Assembly *assembly, Segment segment) {
     return program->segment_count++;
 }
 
-// Tasks are in the program once, in however many loops they are.
-static int32_t append_tasks(Assembly *assembly, Stretch *stretch) {
-    if (stretch->first_task < 0) {
-        stretch->first_task = assembly->program->task_count;
-        for (size_t i = 0; i < stretch->list.count; i++) {
-            append_task(assembly, stretch->list.ops[i], stretch->section);
-        }
-    }
-    return stretch->first_task;
+static bool has_part(const Op *op, LayerKind kind) {
+    return op->only == 0 || op->only == 1 + (int)kind;
 }
 
-static void append_leaf(Assembly *assembly, Stretch *stretch, const char *name, int32_t micro_offset) {
+// As layers of this kind have it; one list for both where nothing is of one kind alone.
+static LayerKind stretch_kind(const Stretch *stretch, LayerKind kind) {
+    for (size_t i = 0; i < stretch->list.count; i++) {
+        if (stretch->list.ops[i]->only > 0) {
+            return kind;
+        }
+    }
+    return LAYER_DENSE;
+}
+
+// Tasks are in the program once, in however many loops they are.
+static int32_t append_tasks(Assembly *assembly, Stretch *stretch, LayerKind kind) {
+    if (stretch->first_task[kind] < 0) {
+        stretch->first_task[kind] = assembly->program->task_count;
+        for (size_t i = 0; i < stretch->list.count; i++) {
+            if (has_part(stretch->list.ops[i], kind)) {
+                append_task(assembly, stretch->list.ops[i], stretch->section);
+            }
+        }
+    }
+    return stretch->first_task[kind];
+}
+
+static int32_t tasks_of(const Stretch *stretch, LayerKind kind) {
+    int32_t count = 0;
+    for (size_t i = 0; i < stretch->list.count; i++) {
+        count += has_part(stretch->list.ops[i], kind);
+    }
+    return count;
+}
+
+static void append_leaf(Assembly *assembly, Stretch *stretch, const char *name, int32_t micro_offset, LayerKind of) {
+    const LayerKind kind = stretch_kind(stretch, of);
     const int32_t leaf = append_segment(assembly, (Segment){.kind = SEGMENT_TASKS,
                                                             .name = name,
-                                                            .first_task = append_tasks(assembly, stretch),
-                                                            .task_count = (int32_t)stretch->list.count,
+                                                            .first_task = append_tasks(assembly, stretch, kind),
+                                                            .task_count = tasks_of(stretch, kind),
                                                             .micro_offset = micro_offset});
     assembly->program->segments[leaf].end = leaf + 1;
 }
@@ -379,7 +405,7 @@ static void append_run(Assembly *assembly, Stretch *stretch, const char *name, i
                                                             .count = run.count,
                                                             .first = run.first + (down ? run.count - 1 : 0),
                                                             .step = down ? -1 : 1});
-    append_leaf(assembly, stretch, name, micro_offset);
+    append_leaf(assembly, stretch, name, micro_offset, run.kind);
     assembly->program->segments[loop].end = assembly->program->segment_count;
 }
 
@@ -446,13 +472,13 @@ static void append_stretch(Assembly *assembly, Stretch *stretch, int32_t micro_o
         append_runs(assembly, stretch, name, micro_offset, chunk ? chunk->first : 0,
                     chunk ? chunk->count : assembly->lowering->model->layers);
     } else {
-        append_leaf(assembly, stretch, name, micro_offset);
+        append_leaf(assembly, stretch, name, micro_offset, LAYER_DENSE);
     }
 }
 
 static void append_message(Assembly *assembly, Stretch *stretch, int32_t micro_offset) {
     if (stretch->list.count > 0) {
-        append_leaf(assembly, stretch, stretch->list.ops[0]->task.name, micro_offset);
+        append_leaf(assembly, stretch, stretch->list.ops[0]->task.name, micro_offset, LAYER_DENSE);
     }
 }
 

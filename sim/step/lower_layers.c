@@ -137,8 +137,12 @@ static const LayerPasses kinds[LAYER_KIND_COUNT] = {
 };
 
 // All runs are of one kind: a section's list is that kind's, and runs are loops over it (lower_lanes.c).
-static LayerKind only_kind(const ModelSpec *model) {
+static LayerKind only_kind(const Lowering *lowering) {
+    const ModelSpec *model = lowering->model;
     const LayerKind kind = model_run(model, 0).kind;
+    if (lowering_is_mixed(lowering)) {
+        return LAYER_EXPERTS;  // which lowers both
+    }
     for (int i = 1; i < model_run_count(model); i++) {
         ASSERT(model_run(model, i).kind == kind);
     }
@@ -157,13 +161,14 @@ static void mark_layer(Lowering *lowering, Section section, Mark mark) {
 static void layers_forward(Lowering *lowering) {
     mark_layer(lowering, SECTION_LAYER_FORWARD, MARK_UNIT_NEED);
     lower_fp8_weights(lowering);
-    kinds[only_kind(lowering->model)].forward(lowering);
+    kinds[only_kind(lowering)].forward(lowering);
 }
 
 static void layers_backward(Lowering *lowering) {
     mark_layer(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_NEED);
     mark_layer(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_BACKWARD);
-    kinds[only_kind(lowering->model)].backward(lowering);
+    kinds[only_kind(lowering)].backward(lowering);
+    mixed_zero_others(lowering);
     mark_layer(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_GRADIENT);
 }
 

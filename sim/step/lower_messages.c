@@ -50,7 +50,7 @@ ChunkMessages *lower_messages(Lowering *lowering, const MicroLoops *loops) {
     ChunkMessages *messages = ARENA_ARRAY(lowering->arena, ChunkMessages, lowering->held->chunk_count);
     for (int32_t c = 0; c < lowering->held->chunk_count; c++) {
         for (Message message = 0; message < MESSAGE_COUNT; message++) {
-            messages[c].of[message] = (Stretch){.section = SECTION_BEGIN, .first_task = -1};
+            messages[c].of[message] = (Stretch){.section = SECTION_BEGIN, .first_task = {-1, -1}};
         }
         if (!lowering->choice->alone) {
             lower_chunk(lowering, &lowering->held->chunks[c], &messages[c]);

@@ -2,8 +2,10 @@
 // list of operations for all layers, so a layer of both kinds is the mean of them: it has both feed-forward halves,
 // each with the share of the layers that it is in. Time, exchanges, weights, their states and what backward keeps are
 // those shares of a whole one, so their sums over a stage's layers are as if each layer were of its own kind; what
-// lives within a layer has the room of a whole one. A stage of one kind is lowered as that kind. Not modelled: that the
-// layers differ, one behind the other; our own executor, which runs layers of one kind.
+// lives within a layer has the room of a whole one. A stage of one kind is lowered as that kind. Our own executor runs
+// the layers as what they are, one behind the other: operations of a kind are in the loops of its layers alone, and a
+// layer has room for both halves, of which the other's gradient is zero. Not modelled: that order where layers are a
+// mean.
 
 #include <math.h>
 #include <string.h>
@@ -41,10 +43,11 @@ static int dense_layers(const ModelSpec *model) {
 // Of the stage's own layers; a model whose layers are all dense here has no experts here.
 void mixed_choose(Lowering *lowering, ModelSpec *model) {
     const int dense = dense_layers(model);
-    if (model->layers == 0 || lowering->target->own_kernels) {
+    if (model->layers == 0) {
         return;
     }
-    if (dense == model->layers) {
+    lowering->in_turn = lowering->target->own_kernels && !lowering->choice->mean && dense > 0;
+    if (dense == model->layers && !lowering->in_turn) {
         model->experts = (Experts){.count = 0};
     } else {
         lowering->dense_share = (double)dense / model->layers;
@@ -56,7 +59,8 @@ void mixed_begin(Lowering *lowering, LayerKind kind) {
         return;
     }
     lowering->in_dense = kind == LAYER_DENSE;
-    lowering->share = kind == LAYER_DENSE ? lowering->dense_share : 1 - lowering->dense_share;
+    lowering->only = (int8_t)(lowering->in_turn ? 1 + kind : 0);
+    lowering->share = lowering->in_turn ? 0 : kind == LAYER_DENSE ? lowering->dense_share : 1 - lowering->dense_share;
     const int ffn = kind == LAYER_DENSE ? lowering->model->ffn : lowering->model->experts.shared_ffn;
     lowering->dims.ffn = ffn / lowering->tp;
 }
@@ -64,6 +68,38 @@ void mixed_begin(Lowering *lowering, LayerKind kind) {
 void mixed_end(Lowering *lowering) {
     mixed_begin(lowering, LAYER_EXPERTS);
     lowering->share = 0;
+    lowering->only = 0;
+}
+
+// Gradients of what layers of the other kind leave alone.
+void mixed_zero_others(Lowering *lowering) {
+    for (int u = 0; u < lowering->unit_count && lowering->in_turn; u++) {
+        const Unit *unit = &lowering->units[u];
+        for (int32_t i = unit->first_slice; i < unit->first_slice + unit->slice_count; i++) {
+            const ParamSlice *slice = &lowering->slices[i];
+            if (slice->only == 0 || !unit->trainable) {
+                continue;
+            }
+            const OpRef gradient = unit_slice(lowering, lowering->gradients[u], slice->name, slice->name);
+            Op *zero = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_ZERO, PHASE_BACKWARD, "zero of other layers");
+            zero->task.dtype = lowering->dims.gradient_dtype;
+            zero->task.rows = 1;
+            zero->task.cols = gradient.bytes / dtype_bytes(zero->task.dtype);
+            zero->only = (int8_t)(slice->only == 1 + LAYER_DENSE ? 1 + LAYER_EXPERTS : 1 + LAYER_DENSE);
+            op_operand(zero, gradient, ACCESS_WRITE);
+        }
+    }
+}
+
+// Of micro-steps that add to what is there.
+void mixed_drop_zeros(OpList *list) {
+    size_t left = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->ops[i]->only == 0 || list->ops[i]->task.kind != TASK_ZERO) {
+            list->ops[left++] = list->ops[i];
+        }
+    }
+    list->count = left;
 }
 
 // A tensor that has a whole layer at a time.

@@ -555,6 +555,7 @@ static void emit_gradient(Lowering *lowering, OpList *out, const Op *mark) {
 
 // Whole gradients that are summed over micro-steps: every write after the first micro-step adds.
 static void accumulate_gradients(Lowering *lowering, OpList *list) {
+    mixed_drop_zeros(list);
     for (size_t i = 0; i < list->count; i++) {
         Op *op = list->ops[i];
         for (int k = 0; k < op->operand_count; k++) {

@@ -70,7 +70,8 @@ static void put_aside(Lowering *lowering, Op *op, OpRef *ref, OpList *weights) {
                         .dtype = dtype,
                         .rows = 1,
                         .cols = elements,
-                        .stride = adds ? 0 : elements}};
+                        .stride = adds ? 0 : elements},
+               .only = op->only};
     op_operand(&move, op_whole(lowering, aside), ACCESS_READ);
     op_operand(&move, *ref, adds ? ACCESS_UPDATE : ACCESS_WRITE);
     op_list_append(lowering->arena, weights, &move);

@@ -11,6 +11,8 @@
 // Llama's published initialisation: normal, 0.02 (Touvron et al. 2023 follow GPT-2's constant).
 static const double INIT_STD = 0.02;
 
+enum { OF_DENSE = MAX_SLICES };  // ids of what dense layers among others have, wherever experts lie
+
 static int32_t slices_of_part(const Lowering *lowering) {
     int32_t count = 0;
     for (int32_t i = 0; i < lowering->slice_count; i++) {
@@ -34,13 +36,15 @@ static void note_widest(Lowering *lowering, int unit, int64_t elements) {
 // In equal blocks of rows, of which each is cut; spread over ranks of ep, or all of them on each.
 static void add_blocks(Lowering *lowering, Unit *unit, const SliceSpec *spec, int blocks, bool spread) {
     const int tp = spread ? lowering_expert_tp(lowering) : lowering->tp, ranks = spread ? lowering->ep : 1;
+    const bool in_turn = lowering->in_turn && lowering->in_dense;
     const bool uncut = spread && lowering_routes_apart(lowering);  // whole, whatever tp is
     const int64_t rows = spec->rows / ranks;
     ASSERT(lowering->slice_count < MAX_SLICES);
     lowering->slices[lowering->slice_count] = (ParamSlice){
         .name = spec->name,
         .part = lowering->part,
-        .tensor = slices_of_part(lowering),
+        .tensor = in_turn ? OF_DENSE + lowering->dense_slices++ : slices_of_part(lowering),
+        .unnumbered = in_turn,
         .split = uncut ? SPLIT_NONE : spec->split,
         .decay = spec->fill == FILL_NORMAL || spec->fill == FILL_NOTHING,
         .global_rows = spec->rows,
@@ -52,6 +56,7 @@ static void add_blocks(Lowering *lowering, Unit *unit, const SliceSpec *spec, in
         .spread = ranks > 1,
         .offset_elements = unit->elements,
         .share = lowering->share,
+        .only = lowering->only,
         .init_std = spec->fill == FILL_NORMAL ? INIT_STD : 0,
         .init_value = spec->fill == FILL_ONE ? 1 : 0,
     };

@@ -23,9 +23,10 @@ typedef struct ParamSlice {
     int32_t blocks;           // of which the local rows are parts, each cut by itself
     int64_t block_rows;       // of a whole one
     bool spread;              // ranks of ep have other blocks
-    bool unnumbered;          // takes no id: begins as zeros, in another place where ep spreads experts
+    bool unnumbered;          // not counted by ids: zeros, in another place where ep spreads experts; dense layers' own
     int64_t offset_elements;  // inside the unit's flat parameter
     double share;             // of the layers that have it, where a stage has two kinds; 0 = all
+    int8_t only;              // of layers of a kind, others leave it alone: 1 + LayerKind; 0 = all
     double init_std;          // 0 = filled with init_value
     double init_value;
 } ParamSlice;

@@ -142,14 +142,49 @@ Test(experts, the_loss_that_spreads_tokens_trains_as_on_one_rank) {
     balance = 0;
 }
 
-Test(experts, dense_layers_among_them_are_refused_in_a_sentence) {
-    static const LayerRun runs[] = {{LAYER_DENSE, 0, 1}, {LAYER_EXPERTS, 1, 1}};
-    const Mesh one = mesh_of_one();
-    RunRequest request = request_of("mixtral", &one, 1, 0);
+// DeepSeek's first ones, Llama-4 Maverick's by turns; on a stage that has them alone too.
+static const LayerRun by_turns[] = {{LAYER_DENSE, 0, 1},
+                                    {LAYER_EXPERTS, 1, 1},
+                                    {LAYER_DENSE, 2, 1},
+                                    {LAYER_EXPERTS, 3, 1}},
+                      first_dense[] = {{LAYER_DENSE, 0, 2}, {LAYER_EXPERTS, 2, 2}};
+
+static RunRequest request_of_two_kinds(const char *type, const Mesh *mesh, int grad_accum, const LayerRun *runs) {
+    RunRequest request = request_of(type, mesh, grad_accum, 400);
+    request.model.layers = 4;
     request.model.runs = runs;
-    request.model.run_count = 2;
-    const char *reason = exec_check(&request.model, &request.plan, request.target, "cpu", &arena);
-    cr_expect(reason && strstr(reason, "layers of one kind"), "%s", reason ? reason : "taken");
+    request.model.run_count = runs == by_turns ? 4 : 2;
+    return request;
+}
+
+static void expect_same_of_two_kinds(const char *type, const LayerRun *runs, Recompute recompute,
+                                     const char *const *meshes) {
+    const Mesh one = mesh_of_one();
+    Deviation worst = {0};
+    const RunRequest alone = request_of_two_kinds(type, &one, 1, runs);
+    RunRequest poisoned = alone;
+    poisoned.options.poison = true;
+    const RunResult reference = case_run_request(&alone, &arena), same = case_run_request(&poisoned, &arena);
+    cr_expect_float_eq(same.loss[same.steps - 1], reference.loss[same.steps - 1], 0);
+    for (int i = 0; meshes[i]; i++) {
+        const Mesh mesh = mesh_named(meshes[i]);
+        const int stages = mesh_stages(&mesh);
+        RunRequest request =
+            request_of_two_kinds(type, &mesh, stages > 1 ? 8 / mesh_group_size(&mesh, AXES_BATCH) : 2, runs);
+        request.plan.recompute = recompute;
+        request.options.lanes = i % 2 == 0 ? LANES_SERIAL : LANES_ASYNC;
+        request.options.jitter_seed = i % 2 == 0 ? 0 : 5;
+        const RunResult run = case_run_request(&request, &arena);
+        case_expect_same(&request, &run, &reference, &worst);
+        cr_expect_eq(run.peak_bytes, run.planned_peak_bytes);
+    }
+}
+
+Test(experts, dense_layers_among_them_train_as_one_rank) {
+    expect_same_of_two_kinds("mixtral", by_turns, RECOMPUTE_NONE,
+                             (const char *[]){"dp_shard=2,ep=2", "cp=2,tp=2", "pp=2,dp_shard=2,ep=2", NULL});
+    expect_same_of_two_kinds("deepseek_v3", first_dense, RECOMPUTE_FULL,
+                             (const char *[]){"dp_shard=2,tp=2,ep=4", "pp=2,dp_shard=2,ep=2", NULL});
 }
 
 // Their programs tell no task how many rows there are.

@@ -97,7 +97,7 @@ class Slice:
     def __init__(self, name, parameter, view=lambda p: p, offset=0.0):
         self.name, self.parameter, self.view, self.offset = name, parameter, view, offset
         self.parameters = [parameter]
-        self.normal = name.startswith("w") or name in NORMAL
+        self.normal = name.startswith(("w", "dense_w")) or name in NORMAL
 
     def weight(self):  # gemma multiplies by 1 + weight
         return self.view(self.parameter.data) + self.offset
@@ -111,6 +111,12 @@ class Slice:
         probe = torch.arange(before.numel(), dtype=torch.float64).reshape(before.shape)
         before.view(-1)[self.view(probe).reshape(-1).long()] = value.reshape(-1).to(before.dtype)
         self.parameter.data.copy_(before)
+
+
+class Gap:
+    """Takes a number in a layer that has no such parameter."""
+
+    name = ""
 
 
 class Stack(Slice):
@@ -179,6 +185,7 @@ BALANCE = 0.1
 # DeepSeek-V3: heads of STILL + ROPE elements, values of VALUE; experts in groups
 Q_RANK, KV_RANK, STILL, ROPE, VALUE = 24, 16, 8, 8, 8
 GROUPED_EXPERTS, GROUPS, ACTIVE_GROUPS, FACTOR, DEEPSEEK_FFN = 8, 4, 2, 2.5, 64
+OF_DENSE = 48  # number of the first matrix of dense layers among those of experts (sim/step/lower_units.c)
 
 
 def experts(model, block, parts, qk_norm=False, shared=False):
@@ -249,25 +256,52 @@ def deepseek(model):
     units = [[Slice("embed", model.model.embed_tokens.weight)]]
     for layer in model.model.layers:
         a, f = layer.self_attn, layer.mlp
+        routed = hasattr(f, "gate")
         units.append(
             [
                 Slice("wq_latent", a.q_a_proj.weight),
                 Slice("q_latent_norm", a.q_a_layernorm.weight),
                 Slice("wkv_latent", a.kv_a_proj_with_mqa.weight, lambda p: p[of_latent]),
                 Slice("kv_latent_norm", a.kv_a_layernorm.weight),
-                Slice("router", f.gate.weight),
-                Slice("router_correction", f.gate.e_score_correction_bias),
+                Slice("router", f.gate.weight) if routed else Gap(),
+                Slice("router_correction", f.gate.e_score_correction_bias) if routed else Gap(),
                 Slice("attention_norm", layer.input_layernorm.weight),
                 Slice("mlp_norm", layer.post_attention_layernorm.weight),
                 Slice("wq", a.q_b_proj.weight, lambda p: p[of_heads]),
                 Slice("wkv", a.kv_b_proj.weight),
                 Slice("wo", a.o_proj.weight),
-                *(Slice("w" + part[:-5], getattr(f.shared_experts, part).weight) for part in GATED),
-                Stack("experts_up", [getattr(e, part).weight for e in f.experts for part in GATED[:2]]),
-                Stack("experts_down", [e.down_proj.weight for e in f.experts]),
             ]
         )
+        unit = units[-1]
+        if routed:
+            unit += [Slice("w" + part[:-5], getattr(f.shared_experts, part).weight) for part in GATED]
+            unit.append(Stack("experts_up", [getattr(e, part).weight for e in f.experts for part in GATED[:2]]))
+            unit.append(Stack("experts_down", [e.down_proj.weight for e in f.experts]))
+        else:
+            unit += [Gap() for _ in range(OF_DENSE - len(unit))]
+            unit += [Slice("dense_w" + part[:-5], getattr(f, part).weight) for part in GATED]
     return units + [head(model, model.model.norm, None, model.lm_head)]
+
+
+def deepseek_v3(dense):
+    config = transformers.DeepseekV3Config(
+        q_lora_rank=Q_RANK,
+        kv_lora_rank=KV_RANK,
+        qk_nope_head_dim=STILL,
+        qk_rope_head_dim=ROPE,
+        v_head_dim=VALUE,
+        n_routed_experts=GROUPED_EXPERTS,
+        num_experts_per_tok=ACTIVE,
+        n_shared_experts=1,
+        moe_intermediate_size=DEEPSEEK_FFN,
+        n_group=GROUPS,
+        topk_group=ACTIVE_GROUPS,
+        routed_scaling_factor=FACTOR,
+        norm_topk_prob=True,
+        first_k_dense_replace=dense,
+        **(sizes() | dict(num_key_value_heads=HEADS))
+    )
+    return transformers.DeepseekV3ForCausalLM(config), deepseek
 
 
 class Wide:
@@ -493,28 +527,8 @@ MODELS = {
     "phi3": lambda: (T.Phi3ForCausalLM(T.Phi3Config(**sizes())), phi3),
     "mixtral": mixtral,
     "mixtral_balance": mixtral,
-    "deepseek_v3": lambda: (
-        T.DeepseekV3ForCausalLM(
-            T.DeepseekV3Config(
-                q_lora_rank=Q_RANK,
-                kv_lora_rank=KV_RANK,
-                qk_nope_head_dim=STILL,
-                qk_rope_head_dim=ROPE,
-                v_head_dim=VALUE,
-                n_routed_experts=GROUPED_EXPERTS,
-                num_experts_per_tok=ACTIVE,
-                n_shared_experts=1,
-                moe_intermediate_size=DEEPSEEK_FFN,
-                n_group=GROUPS,
-                topk_group=ACTIVE_GROUPS,
-                routed_scaling_factor=FACTOR,
-                norm_topk_prob=True,
-                first_k_dense_replace=0,
-                **(sizes() | dict(num_key_value_heads=HEADS))
-            )
-        ),
-        deepseek,
-    ),
+    "deepseek_v3": lambda: deepseek_v3(0),
+    "deepseek_v3_dense": lambda: deepseek_v3(1),
     "qwen2_moe": lambda: (
         T.Qwen2MoeForCausalLM(
             T.Qwen2MoeConfig(
@@ -603,12 +617,16 @@ MODELS = {
 # ---- training
 
 
+def present(unit):
+    return [s for s in unit if not isinstance(s, Gap)]
+
+
 def start(units):
     """ndtune's weights: unit 0 the embedding, 1 a layer, 2 the head."""
     for u, unit in enumerate(units):
         number, instance = (0, 0) if u == 0 else (2, 0) if u == len(units) - 1 else (1, u - 1)
         numbered = [s for s in unit if not (s.name.startswith("experts_") and s.name.endswith("_bias"))]
-        for s in unit:
+        for s in present(unit):
             tensor = numbered.index(s) if s in numbered else 0
             target = s.weight()
             if s.normal:
@@ -658,11 +676,12 @@ def describe(kind, units, of):
 
 def fixture(name):
     model, slices = MODELS[name]()
-    if name == "deepseek_v3":
-        wide(name)
+    if name.startswith("deepseek_v3"):
+        wide("deepseek_v3")
     model = model.eval() if name in FLOAT32 else model.double().eval()
     units = slices(model)
     start(units)
+    units = [present(unit) for unit in units]
     covered = sum(s.weight().numel() for unit in units for s in unit if isinstance(s.parameter, torch.nn.Parameter))
     assert covered == sum(p.numel() for p in model.parameters()), "%s has parameters that no slice is" % name
     normals = {id(p): s.normal for unit in units for s in unit for p in s.parameters}

@@ -97,3 +97,14 @@ Test(two_kinds, a_stage_of_dense_layers_holds_no_experts) {
     cr_expect_float_eq(both.memory.by_stage[0], of_dense.memory.by_stage[0], 1);
     cr_expect_gt(both.memory.by_stage[1], 1.1 * of_dense.memory.by_stage[1]);
 }
+
+// It runs each layer as what it is, with the room for both halves gathered and reduced in each.
+Test(two_kinds, of_our_executor_they_take_the_mean_and_the_room_of_both) {
+    const Shape shape = {"ndtune", {.size = SIZES(1, 8, 1, 1)}, RECOMPUTE_NONE};
+    const Prediction of_experts = predicted(&shape, experts, 1), of_dense = predicted(&shape, dense, 1);
+    const Prediction first = predicted(&shape, first_dense, 2), turns = predicted(&shape, by_turns, LAYERS);
+    const double mean_s = (of_experts.step_s + of_dense.step_s) / 2;
+    cr_expect(first.step_s > mean_s && first.step_s < 1.08 * mean_s, "%g %g", first.step_s, mean_s);
+    cr_expect(turns.step_s > mean_s && turns.step_s < 1.08 * mean_s, "%g %g", turns.step_s, mean_s);
+    cr_expect_gt(first.memory.peak_bytes, of_experts.memory.peak_bytes);
+}

@@ -41,7 +41,7 @@ Test(models, slices_of_every_preset_add_up_to_its_parameters) {
     const ModelPreset *presets = model_presets(&count);
     for (int i = 0; i < count; i++) {
         Arena arena = {0};
-        // Not our executor, which runs layers of one kind.
+        // Not our executor, whose layers have room for either kind.
         const char *target = presets[i].spec.run_count > 0 ? "torchtitan" : NULL;
         const LoweredRequest request = {
             .model = presets[i].spec.name, .target = target, .mesh = "dp_shard=2", .seq = 64, .bf16 = target != NULL};
