@@ -45,18 +45,31 @@ static bool ends_in(const char *path, const char *ending) {
 }
 
 static ConfigSyntax syntax_of(const char *path, const char *text) {
-    if (ends_in(path, ".json") || ends_in(path, ".toml")) {
-        return ends_in(path, ".json") ? SYNTAX_JSON : SYNTAX_TOML;
+    static const struct {
+        const char *ending;
+        ConfigSyntax syntax;
+    } endings[] = {{".json", SYNTAX_JSON},    {".toml", SYNTAX_TOML},   {".yaml", SYNTAX_YAML},
+                   {".yml", SYNTAX_YAML},     {".sh", SYNTAX_SHELL},    {".bash", SYNTAX_SHELL},
+                   {".sbatch", SYNTAX_SHELL}, {".slurm", SYNTAX_SHELL}, {".py", SYNTAX_PYTHON}};
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        if (ends_in(path, endings[i].ending)) {
+            return endings[i].syntax;
+        }
     }
-    const bool yaml = ends_in(path, ".yaml") || ends_in(path, ".yml");
-    const char first = text[strspn(text, " \t\r\n")];
-    return yaml ? SYNTAX_YAML : first == '{' ? SYNTAX_JSON : first == '[' ? SYNTAX_TOML : SYNTAX_YAML;
+    const char *first = text + strspn(text, " \t\r\n");
+    return *first == '{'                                                  ? SYNTAX_JSON
+           : *first == '['                                                ? SYNTAX_TOML
+           : strncmp(first, "#!", 2) == 0 || strncmp(first, "--", 2) == 0 ? SYNTAX_SHELL
+                                                                          : SYNTAX_YAML;
 }
 
 Status config_parse(const char *text, const char *path, ConfigSyntax syntax, Arena *arena, ConfigNode **root,
                     Error *error) {
-    static Status (*const parsers[])(const ConfigSource *, ConfigNode **) = {
-        [SYNTAX_YAML] = config_yaml, [SYNTAX_JSON] = config_json, [SYNTAX_TOML] = config_toml};
+    static Status (*const parsers[])(const ConfigSource *, ConfigNode **) = {[SYNTAX_YAML] = config_yaml,
+                                                                             [SYNTAX_JSON] = config_json,
+                                                                             [SYNTAX_TOML] = config_toml,
+                                                                             [SYNTAX_SHELL] = config_shell,
+                                                                             [SYNTAX_PYTHON] = config_python};
     const ConfigSource source = {.text = text, .path = path, .arena = arena, .error = error};
     TRY(parsers[syntax](&source, root));
     return (*root)->kind == NODE_MAP

@@ -4,7 +4,7 @@
 
 #include "sim/frameworks/config_tree.h"
 
-typedef enum { SYNTAX_YAML, SYNTAX_JSON, SYNTAX_TOML } ConfigSyntax;
+typedef enum { SYNTAX_YAML, SYNTAX_JSON, SYNTAX_TOML, SYNTAX_SHELL, SYNTAX_PYTHON } ConfigSyntax;
 
 enum { CONFIG_MAX_BYTES = 4 << 20, CONFIG_MAX_DEPTH = 32 };
 
@@ -25,6 +25,8 @@ typedef struct ConfigSource {
 Status config_yaml(const ConfigSource *source, ConfigNode **root);
 Status config_json(const ConfigSource *source, ConfigNode **root);
 Status config_toml(const ConfigSource *source, ConfigNode **root);
+Status config_shell(const ConfigSource *source, ConfigNode **root);
+Status config_python(const ConfigSource *source, ConfigNode **root);
 
 Status config_malformed(const ConfigSource *source, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

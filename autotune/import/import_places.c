@@ -54,7 +54,7 @@ ImportPlace import_place_of(const Import *import, AdviceKind kind) {
     while (at && *at) {
         size_t length = 0;
         for (bool inside = false;
-             at[length] && (inside || isalnum((unsigned char)at[length]) || strchr("_.{", at[length])); length++) {
+             at[length] && (inside || isalnum((unsigned char)at[length]) || strchr("_-.{", at[length])); length++) {
             inside = at[length] == '{' || (inside && at[length] != '}');
         }
         if (length > 0) {

@@ -30,10 +30,10 @@ static void check_import(Import *import) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const ConfigSyntax syntaxes[] = {SYNTAX_YAML, SYNTAX_JSON, SYNTAX_TOML};
-    static const char *const formats[] = {"auto", "accelerate", "axolotl", "torchtitan", "deepspeed"};
-    for (size_t s = 0; s < 3; s++) {
-        for (size_t f = 0; f < 5; f++) {
+    static const ConfigSyntax syntaxes[] = {SYNTAX_YAML, SYNTAX_JSON, SYNTAX_TOML, SYNTAX_SHELL, SYNTAX_PYTHON};
+    static const char *const formats[] = {"auto", "accelerate", "axolotl", "torchtitan", "deepspeed", "megatron"};
+    for (size_t s = 0; s < 5; s++) {
+        for (size_t f = 0; f < 6; f++) {
             Arena arena = {0};
             Error error = {0};
             ConfigNode *root = NULL;

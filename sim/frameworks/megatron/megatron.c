@@ -209,6 +209,7 @@ const Framework framework_megatron = {
     .versions = (const TargetVersion *const[]){&megatron_core, &megatron_0_19, &megatron_bridge_0_6, &megatron_fsdp,
                                                &megatron_0_4, &megatron_2022, NULL},
     .formats = (const ExportFormat *const[]){&export_megatron_flags, &export_megatron_bridge, NULL},
+    .config = &import_megatron,
     .synonyms = synonyms,
     .logs = logs,
     .log_name = "Megatron-LM",

@@ -23,6 +23,32 @@ static int pick(uint64_t *seed, int count) {
     return (int)(next(seed) % (uint64_t)count);
 }
 
+// Of 32 layers. One chunk more than the others in front is how it deals out what does not divide, by itself.
+static void any_of_megatron(uint64_t *seed, const Target *target, TrainPlan *plan) {
+    static const int ends[] = {1, 2, 4, 6};
+    static const PpSplit splits[] = {SPLIT_TARGET, SPLIT_WEIGHTED, SPLIT_ENDS, SPLIT_CHUNKS};
+    static const Optimizer optimizers[] = {OPTIMIZER_TARGET, OPTIMIZER_SGD_MOMENTUM, OPTIMIZER_ADAMW_BF16};
+    const bool newer = strcmp(target->version, "0.19") == 0;
+    plan->pp_schedule = pick(seed, 2) ? PP_1F1B : PP_INTERLEAVED;
+    plan->pp_split = splits[pick(seed, 4)];
+    plan->pp_first = plan->pp_split == SPLIT_WEIGHTED ? pick(seed, 2) : ends[pick(seed, 4)];
+    plan->pp_last = plan->pp_split == SPLIT_WEIGHTED ? 1 : ends[pick(seed, 4)];
+    plan->recompute_modules = pick(seed, RECOMPUTE_MODULE_SETS);
+    plan->recompute_layers = pick(seed, 2) * 3;
+    plan->reduce_dtype = pick(seed, 2) ? REDUCE_DTYPE_TARGET : REDUCE_DTYPE_BF16;
+    plan->reduce_overlap = (ReduceOverlap)pick(seed, REDUCE_OVERLAP_COUNT);
+    plan->sequence_parallel = (SequenceParallel)pick(seed, SEQUENCE_PARALLEL_COUNT);
+    plan->fp8_recipe = (Fp8Recipe)pick(seed, FP8_RECIPE_COUNT);
+    plan->fp8_parameters = pick(seed, 2);
+    plan->attention = pick(seed, 2) ? ATTENTION_FLASH : ATTENTION_CUDNN;
+    plan->fused = FUSED_FUSED;
+    plan->zero = target->max_zero == 3 ? 3 : pick(seed, 2);
+    plan->cuda_graphs = newer && pick(seed, 4) == 0 ? CUDA_GRAPHS_ON : CUDA_GRAPHS_TARGET;
+    plan->optimizer = newer ? optimizers[pick(seed, 3)] : OPTIMIZER_TARGET;
+    plan->offload = pick(seed, 6) == 0 ? OFFLOAD_OPTIMIZER : OFFLOAD_NONE;
+    plan->bf16_master = false;
+}
+
 static TrainPlan any_plan(uint64_t *seed, const Target *target) {
     static const int sizes[] = {1, 1, 2, 4, 8}, seqs[] = {512, 2048, 4096, 8192};
     static const Dtype dtypes[] = {DTYPE_BF16, DTYPE_FP16, DTYPE_FP32, DTYPE_FP8};
@@ -41,12 +67,15 @@ static TrainPlan any_plan(uint64_t *seed, const Target *target) {
                       .tp_overlap = pick(seed, 4) == 0,
                       .pp_schedule = (PpSchedule)pick(seed, PP_SCHEDULE_COUNT),
                       .virtual_stages = 1 + pick(seed, 4)};
-    const bool titan = strcmp(target->name, "torchtitan") == 0;  // the one of these whose file has stages
+    const bool staged = strcmp(target->name, "torchtitan") == 0 || strcmp(target->name, "megatron") == 0;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        plan.mesh.size[axis] = axis == AXIS_EP || (axis == AXIS_PP && !titan) ? 1 : sizes[pick(seed, 5)];
+        plan.mesh.size[axis] = axis == AXIS_EP || (axis == AXIS_PP && !staged) ? 1 : sizes[pick(seed, 5)];
     }
     if (plan.mesh.size[AXIS_SP] > 1) {  // beside data parallelism alone, where there is a file for it
         plan.mesh.size[AXIS_TP] = plan.mesh.size[AXIS_CP] = plan.mesh.size[AXIS_DP_REPLICATE] = 1;
+    }
+    if (strcmp(target->name, "megatron") == 0) {
+        any_of_megatron(seed, target, &plan);
     }
     if (target->bf16_weights) {  // its file has no switch for them
         plan.bf16_master = plan.precision == DTYPE_BF16;
@@ -58,7 +87,7 @@ static TrainPlan any_plan(uint64_t *seed, const Target *target) {
         plan.mesh.size[AXIS_DP_REPLICATE] *= plan.mesh.size[AXIS_DP_SHARD];
         plan.mesh.size[AXIS_DP_SHARD] = 1;
     }
-    plan_canonical(&plan);
+    target_canonical(target, &plan);
     return plan;
 }
 
@@ -85,7 +114,8 @@ static ImportChoices of_the_script(const Pair *pair, const TrainPlan *plan) {
     given.micro_batch = pair->holds_batch ? 0 : plan->micro_batch;
     given.grad_accum = pair->holds_batch ? 0 : plan->grad_accum;
     const bool in_fsdp = plan_shard_count(plan) > 1;
-    given.choice[PLAN_RECOMPUTE] = pair->holds_recompute && in_fsdp ? IMPORT_UNSAID : (int)plan->recompute;
+    given.choice[PLAN_RECOMPUTE] =
+        pair->holds_recompute && (in_fsdp || pair->syntax >= SYNTAX_SHELL) ? IMPORT_UNSAID : (int)plan->recompute;
     given.choice[PLAN_ATTENTION] = pair->holds_attention ? IMPORT_UNSAID : (int)plan->attention;
     const bool alone = pair->syntax != SYNTAX_YAML || strcmp(pair->importer, "accelerate") != 0;
     given.world = alone ? mesh_world(&plan->mesh) : 0;
@@ -158,6 +188,10 @@ Test(import_round_trip, what_is_exported_reads_back_as_the_same_plan) {
         {"torchtitan-toml", "torchtitan", "torchtitan", SYNTAX_TOML, true, true, true, true},
         {"deepspeed", "deepspeed", "deepspeed", SYNTAX_JSON, true, false, false, false},
         {"accelerate-deepspeed", "accelerate", "deepspeed", SYNTAX_YAML, false, false, false, false},
+        {"megatron", "megatron", "megatron@core", SYNTAX_SHELL, true, true, true, true},
+        {"megatron", "megatron", "megatron@0.19", SYNTAX_SHELL, true, true, true, true},
+        {"megatron", "megatron", "megatron@fsdp", SYNTAX_SHELL, true, true, true, true},
+        {"megatron-bridge", "megatron", "megatron@bridge-0.6", SYNTAX_PYTHON, true, true, true, true},
     };
     const char *text = getenv("NDTUNE_SEED");
     uint64_t seed = text ? strtoull(text, NULL, 10) : 20261120;

@@ -1,0 +1,513 @@
+// A launch script in bash as a tree: the command that has most options, with what it is given by variables and arrays.
+// "--name value" is the key "--name", of several values a list, of none "true"; a.b=value, as Hydra has it, is b in
+// the map a; what stands before the program is in the map "launcher". A script that only sets variables is read as if
+// all of them were given. Of `if` the branch that the script itself decides; what only the environment decides counts
+// as unset. Bodies of loops and of `case` are left out.
+
+#include <string.h>
+
+#include "autotune/import/shell_words.h"
+#include "sim/base/text.h"
+
+typedef enum { FRAME_IF, FRAME_SKIPPED } FrameKind;
+
+typedef struct Frame {
+    FrameKind kind;
+    const char *end;            // the word that ends it
+    bool outer, taken, active;  // outer: the place around it is read
+} Frame;
+
+enum { FRAMES_MOST = 64 };
+
+typedef struct Script {
+    Shell shell;
+    size_t made_bytes;
+    Frame frames[FRAMES_MOST];
+    int frame_count;
+    bool testing, truth;  // between `if` and `then`; what its commands say so far
+    char joined;          // '&' or '|' before the command: 0
+    ShellList best;
+    int best_options;
+} Script;
+
+static bool is_active(const Script *script) {
+    return script->frame_count == 0 || script->frames[script->frame_count - 1].active;
+}
+
+// ---- what `if` asks
+
+static bool is_unknown(const char *word) {
+    return word[0] == '\0' || strchr(word, '$') || strchr(word, '`');
+}
+
+static bool compare(const char *left, const char *sign, const char *right) {
+    static const char *const signs[] = {"-eq", "-ne", "-gt", "-ge", "-lt", "-le"};
+    if (strcmp(sign, "=") == 0 || strcmp(sign, "==") == 0 || strcmp(sign, "!=") == 0) {
+        left = is_unknown(left) ? "" : left;
+        return (strcmp(left, is_unknown(right) ? "" : right) == 0) == (sign[0] == '=');
+    }
+    int64_t a, b;
+    if (!text_parse_int(left, &a) || !text_parse_int(right, &b)) {
+        return false;
+    }
+    const bool truths[] = {a == b, a != b, a > b, a >= b, a < b, a <= b};
+    for (int i = 0; i < 6; i++) {
+        if (strcmp(sign, signs[i]) == 0) {
+            return truths[i];
+        }
+    }
+    return false;
+}
+
+// [ a = b ], [[ -z a ]]; false of every other command.
+static bool is_true(const ShellList *command) {
+    int first = 0, last = command->count;
+    const ShellWord *words = command->words;
+    bool truth = true;
+    for (; first < last; first++) {
+        const char *word = words[first].text;
+        if (strcmp(word, "!") == 0) {
+            truth = !truth;
+        } else if (strcmp(word, "[") != 0 && strcmp(word, "[[") != 0) {
+            break;
+        }
+    }
+    last -= last > first && words[last - 1].text[0] == ']';
+    const int count = last - first;
+    if (count == 3) {
+        return compare(words[first].text, words[first + 1].text, words[first + 2].text) == truth;
+    }
+    if (count == 2 && (strcmp(words[first].text, "-z") == 0 || strcmp(words[first].text, "-n") == 0)) {
+        return (is_unknown(words[first + 1].text) == (words[first].text[1] == 'z')) == truth;
+    }
+    return !truth && count == 2 && words[first].text[0] == '-';  // no file is there
+}
+
+static void take_test(Script *script, const ShellList *command) {
+    const bool truth = is_true(command);
+    script->truth = script->joined == '&'   ? script->truth && truth
+                    : script->joined == '|' ? script->truth || truth
+                                            : truth;
+}
+
+// ---- words that lead a command
+
+static Status enter(Script *script, FrameKind kind, const char *end) {
+    if (script->frame_count == FRAMES_MOST) {
+        return config_malformed(script->shell.source, script->shell.line, "nested deeper than %d", FRAMES_MOST);
+    }
+    const bool outer = is_active(script);
+    script->frames[script->frame_count++] = (Frame){kind, end, outer, false, false};
+    script->testing = kind == FRAME_IF;
+    script->joined = 0;
+    return STATUS_OK;
+}
+
+// Is the word one of the language? It is consumed then.
+static Status take_keyword(Script *script, const char *word, bool *taken) {
+    static const char *const loops[][2] = {{"for", "done"},    {"while", "done"}, {"until", "done"},
+                                           {"select", "done"}, {"case", "esac"},  {NULL, NULL}};
+    static const char *const plain[] = {"do", "{", "}", "time", "exec", "function", NULL};
+    Frame *frame = script->frame_count ? &script->frames[script->frame_count - 1] : NULL;
+    *taken = true;
+    for (int i = 0; loops[i][0]; i++) {
+        if (strcmp(word, loops[i][0]) == 0) {
+            return enter(script, FRAME_SKIPPED, loops[i][1]);
+        }
+    }
+    if (strcmp(word, "if") == 0) {
+        return enter(script, FRAME_IF, "fi");
+    }
+    if (frame && strcmp(word, frame->end) == 0) {
+        script->frame_count--;
+        script->testing = false;
+        return STATUS_OK;
+    }
+    if (frame && frame->kind == FRAME_IF && strcmp(word, "then") == 0) {
+        frame->active = frame->outer && !frame->taken && script->truth;
+        frame->taken |= frame->active;
+        script->testing = false;
+        return STATUS_OK;
+    }
+    if (frame && frame->kind == FRAME_IF && (strcmp(word, "elif") == 0 || strcmp(word, "else") == 0)) {
+        script->testing = word[2] == 'i';
+        script->joined = 0;
+        frame->active = !script->testing && frame->outer && !frame->taken;
+        return STATUS_OK;
+    }
+    for (int i = 0; plain[i]; i++) {
+        if (strcmp(word, plain[i]) == 0) {
+            return STATUS_OK;
+        }
+    }
+    *taken = false;
+    return STATUS_OK;
+}
+
+// ---- NAME=value, NAME+=value, NAME=( values )
+
+static void skip_blank(Shell *shell, bool lines) {
+    for (;;) {
+        shell->at += strspn(shell->at, " \t\r");
+        if (shell->at[0] == '\\' && shell->at[1] == '\n') {
+            shell->line++;
+            shell->at += 2;
+        } else if (lines && *shell->at == '#') {
+            shell->at += strcspn(shell->at, "\n");
+        } else if (lines && *shell->at == '\n') {
+            shell->line++;
+            shell->at++;
+        } else {
+            return;
+        }
+    }
+}
+
+static Status read_array(Shell *shell, ShellList *value) {
+    const int line = shell->line;
+    for (shell->at++;;) {
+        skip_blank(shell, true);
+        if (*shell->at == ')') {
+            shell->at++;
+            return STATUS_OK;
+        }
+        if (!*shell->at) {
+            return config_malformed(shell->source, line, "an array that does not end");
+        }
+        const char *before = shell->at;
+        TRY(shell_word(shell, value, true));
+        shell->at += shell->at == before;
+    }
+}
+
+static void append(Script *script, const ShellVariable *known, bool is_array, ShellList *value) {
+    ShellList all = {0};
+    for (int i = 0; known && i < known->value.count; i++) {
+        shell_push(&script->shell, &all, known->value.words[i].text, known->value.words[i].line);
+    }
+    for (int i = 0; i < value->count; i++) {
+        if (!is_array && all.count > 0) {
+            ShellWord *last = &all.words[all.count - 1];
+            last->text = arena_format(script->shell.source->arena, "%s%s", last->text, value->words[i].text);
+            script->made_bytes += strlen(last->text);
+        } else {
+            shell_push(&script->shell, &all, value->words[i].text, value->words[i].line);
+        }
+    }
+    *value = all;
+}
+
+// Is an assignment next? Then it is read.
+static Status take_assignment(Script *script, bool *taken) {
+    Shell *shell = &script->shell;
+    const size_t length = strspn(shell->at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    const bool adds = shell->at[length] == '+' && shell->at[length + 1] == '=';
+    *taken = shell_is_name(shell->at, length) && (adds || shell->at[length] == '=');
+    if (!*taken) {
+        return STATUS_OK;
+    }
+    const char *name = arena_format(shell->source->arena, "%.*s", (int)length, shell->at);
+    ShellList value = {0};
+    shell->at += length + (adds ? 2 : 1);
+    const int line = shell->line;
+    const bool is_array = *shell->at == '(';
+    TRY(is_array ? read_array(shell, &value) : shell_word(shell, &value, false));
+    if (!is_array && value.count == 0) {
+        shell_push(shell, &value, "", line);
+    }
+    if (is_active(script) && !script->testing) {
+        if (adds) {
+            append(script, shell_variable(shell, name, length), is_array, &value);
+        }
+        shell_set(shell, name, value);
+    }
+    return STATUS_OK;
+}
+
+// ---- commands
+
+static int options_in(const ShellList *command) {
+    int count = 0;
+    for (int i = 0; i < command->count; i++) {
+        count += strncmp(command->words[i].text, "--", 2) == 0 || strstr(command->words[i].text, "_parallel_size=");
+    }
+    return count;
+}
+
+// A command in quotes, bash -c "...", is words too.
+static void push_words(Shell *shell, const ShellWord *word, ShellList *words) {
+    int line = word->line;
+    for (const char *at = word->text; *at;) {
+        const size_t blank = strspn(at, " \t\r\n"), length = strcspn(at + blank, " \t\r\n");
+        for (size_t i = 0; i < blank; i++) {
+            line += at[i] == '\n';
+        }
+        if (length > 0) {
+            shell_push(shell, words, arena_format(shell->source->arena, "%.*s", (int)length, at + blank), line);
+        }
+        at += blank + length;
+    }
+}
+
+static ShellList flat(Shell *shell, const ShellList *command) {
+    ShellList words = {0};
+    for (int i = 0; i < command->count; i++) {
+        const ShellWord *word = &command->words[i];
+        if (i > 0 && strstr(word->text, " --") && !strchr(word->text, '{')) {
+            push_words(shell, word, &words);
+        } else {
+            shell_push(shell, &words, word->text, word->line);
+        }
+    }
+    return words;
+}
+
+static bool only_prints(const char *word) {
+    return strcmp(word, "echo") == 0 || strcmp(word, "printf") == 0 || strcmp(word, "cat") == 0;
+}
+
+static void take_command(Script *script, const ShellList *command) {
+    if (command->count == 0 || !is_active(script) || only_prints(command->words[0].text)) {
+        return;
+    }
+    const ShellList words = flat(&script->shell, command);
+    const int options = options_in(&words);
+    if (options > 0 && options >= script->best_options) {
+        script->best = words;
+        script->best_options = options;
+    }
+}
+
+// Behind a sign that ends a word but no command. *more false: the command ends here.
+static Status goes_on(Script *script, const ShellList *command, bool *more) {
+    Shell *shell = &script->shell;
+    ShellList file = {0};
+    *more = false;
+    if (*shell->at == '<' || *shell->at == '>') {
+        const bool document = shell->at[0] == '<' && shell->at[1] == '<';
+        shell->at += strspn(shell->at, "<>&-");
+        skip_blank(shell, false);
+        TRY(shell_word(shell, &file, false));
+        *more = true;
+        if (document && file.count == 1 && command->count > 0 && strcmp(command->words[0].text, "cat") == 0) {
+            for (const char *end = file.words[0].text; *shell->at;) {  // a file that it writes
+                shell->at += strcspn(shell->at, "\n") + (strchr(shell->at, '\n') != NULL);
+                shell->line++;
+                const size_t length = strcspn(shell->at, "\n");
+                if (strlen(end) == length && strncmp(shell->at, end, length) == 0) {
+                    break;
+                }
+            }
+        }
+    } else if (*shell->at == '(' || *shell->at == ')') {
+        shell->at++;
+        *more = true;
+    }
+    return STATUS_OK;
+}
+
+static Status read_command(Script *script) {
+    Shell *shell = &script->shell;
+    static const char *const leads[] = {"export", "local", "declare", "readonly", "-x", "-a", NULL};
+    ShellList command = {0};
+    bool more = true;
+    while (more) {
+        skip_blank(shell, false);
+        bool taken = false;
+        const size_t length = strcspn(shell->at, " \t\r\n;&|()<>");
+        const char *word = command.count == 0 ? arena_format(shell->source->arena, "%.*s", (int)length, shell->at) : "";
+        if (*shell->at == '#') {
+            shell->at += strcspn(shell->at, "\n");
+        }
+        for (int i = 0; leads[i] && length > 0; i++) {
+            taken |= strcmp(word, leads[i]) == 0;
+        }
+        if (!taken && length > 0 && command.count == 0) {
+            TRY(take_keyword(script, word, &taken));
+        }
+        if (taken) {
+            shell->at += length;
+            continue;
+        }
+        if (command.count == 0) {
+            TRY(take_assignment(script, &taken));
+        }
+        const char *before = shell->at;
+        if (!taken) {
+            TRY(shell_word(shell, &command, true));
+            const char *last = command.count ? command.words[command.count - 1].text : "";
+            const bool of_file = shell->at > before && (*shell->at == '<' || *shell->at == '>');
+            command.count -= of_file && last[0] && last[strspn(last, "0123456789")] == '\0';  // 2> log
+        }
+        if (!taken && shell->at == before) {
+            TRY(goes_on(script, &command, &more));
+        }
+    }
+    if (script->testing && command.count > 0) {
+        take_test(script, &command);
+    } else if (!script->testing) {
+        take_command(script, &command);
+    }
+    return STATUS_OK;
+}
+
+static Status read_script(Script *script) {
+    Shell *shell = &script->shell;
+    while (*shell->at) {
+        const char *before = shell->at;
+        TRY(read_command(script));
+        const char sign = *shell->at;
+        script->joined = (sign == '&' || sign == '|') && shell->at[1] == sign ? sign : script->joined;
+        if (sign && strchr("\n;&|", sign)) {
+            shell->line += sign == '\n';
+            shell->at++;
+        } else if (shell->at == before && sign) {
+            shell->at++;
+        }
+        shell->at += *shell->at == sign && (sign == '&' || sign == '|' || sign == ';');
+    }
+    return STATUS_OK;
+}
+
+// ---- the tree
+
+static ConfigNode *scalar(Arena *arena, const char *text, int line) {
+    ConfigNode *node = config_node(arena, NODE_SCALAR, line);
+    node->text = text;
+    return node;
+}
+
+// "model.tensor_model_parallel_size=8": a path of words before the sign.
+static bool is_override(const char *word) {
+    word += strspn(word, "+~");
+    const size_t length = strcspn(word, "=");
+    bool dotted = false;
+    for (size_t i = 0; i < length; i++) {
+        dotted |= word[i] == '.';
+        if (!(word[i] == '.' || shell_is_name(&word[i], 1) || (word[i] >= '0' && word[i] <= '9'))) {
+            return false;
+        }
+    }
+    return dotted && word[length] == '=' && word[0] != '.';
+}
+
+static Status add_override(const ConfigSource *source, ConfigNode *map, const ShellWord *word) {
+    const char *at = word->text + strspn(word->text, "+~");
+    for (int depth = 0;; depth++) {
+        const size_t length = strcspn(at, ".=");
+        const char *key = arena_format(source->arena, "%.*s", (int)length, at);
+        const bool last = at[length] == '=';
+        ConfigNode *child = config_child(map, key);
+        if (depth == CONFIG_MAX_DEPTH) {
+            return config_malformed(source, word->line, "a key of too many words");
+        }
+        if (last || !child || child->kind != NODE_MAP) {
+            child = last ? scalar(source->arena, at + length + 1, word->line)
+                         : config_node(source->arena, NODE_MAP, word->line);
+            child->key = key;
+            config_append(source->arena, map, child);
+        }
+        if (last) {
+            return STATUS_OK;
+        }
+        map = child;
+        at += length + 1;
+    }
+}
+
+static bool same_value(const ConfigNode *a, const ConfigNode *b) {
+    const ConfigNode *x = a->first, *y = b->first;
+    bool same = a->kind == b->kind && (a->kind != NODE_SCALAR || strcmp(a->text, b->text) == 0);
+    for (; same && x && y; x = x->next, y = y->next) {
+        same = strcmp(x->text, y->text) == 0;
+    }
+    return same && !x && !y;
+}
+
+// --name, --name=value, --name value value; returns how many words.
+static int add_option(Arena *arena, ConfigNode *map, const ShellList *words, int at, int end) {
+    const ShellWord *word = &words->words[at];
+    const size_t length = strcspn(word->text, "=");
+    const char *key = arena_format(arena, "%.*s", (int)length, word->text);
+    ConfigNode *value = NULL;
+    int used = 1;
+    if (word->text[length] == '=') {
+        value = scalar(arena, word->text + length + 1, word->line);
+    } else {
+        for (; at + used < end; used++) {
+            const char *next = words->words[at + used].text;
+            if (strncmp(next, "--", 2) == 0 || is_override(next)) {
+                break;
+            }
+            ConfigNode *item = scalar(arena, next, words->words[at + used].line);
+            if (value && value->kind == NODE_SCALAR) {
+                ConfigNode *list = config_node(arena, NODE_LIST, word->line);
+                config_append(arena, list, value);
+                value = list;
+            }
+            if (value) {
+                config_append(arena, value, item);
+            } else {
+                value = item;
+            }
+        }
+    }
+    value = value ? value : scalar(arena, "true", word->line);
+    value->key = key;
+    value->line = word->line;
+    const ConfigNode *there = config_child(map, key);
+    if (!there || !same_value(there, value)) {
+        config_append(arena, map, value);
+    }
+    return used;
+}
+
+// Behind the program of the command, "train.py"; 0 = it names none.
+static int behind_program(const ShellList *words) {
+    for (int i = 0; i < words->count; i++) {
+        const size_t length = strlen(words->words[i].text);
+        if (length > 3 && strcmp(words->words[i].text + length - 3, ".py") == 0) {
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
+// What a script without such a command would hand to one.
+static ShellList given_by_variables(Script *script) {
+    ShellList words = {0};
+    for (int i = 0; i < script->shell.variable_count; i++) {
+        const ShellList *value = &script->shell.variables[i].value;
+        const char *first = value->count ? value->words[0].text + strspn(value->words[0].text, " \t\r\n") : "";
+        for (int j = 0; j < value->count && strncmp(first, "--", 2) == 0; j++) {
+            push_words(&script->shell, &value->words[j], &words);
+        }
+    }
+    return words;
+}
+
+Status config_shell(const ConfigSource *source, ConfigNode **root) {
+    Script script = {.shell = {.source = source, .at = source->text, .line = 1}};
+    script.shell.made = &script.made_bytes;
+    TRY(read_script(&script));
+    *root = config_node(source->arena, NODE_MAP, 1);
+    const ShellList words = script.best_options > 0 ? script.best : given_by_variables(&script);
+    const int program = behind_program(&words);
+    ConfigNode *launcher = config_node(source->arena, NODE_MAP, words.count ? words.words[0].line : 1);
+    launcher->key = "launcher";
+    for (int i = 0; i < words.count;) {
+        ConfigNode *map = i < program ? launcher : *root;
+        if (strncmp(words.words[i].text, "--", 2) == 0 && words.words[i].text[2]) {
+            i += add_option(source->arena, map, &words, i, i < program ? program - 1 : words.count);
+        } else {
+            if (i >= program && is_override(words.words[i].text)) {
+                TRY(add_override(source, *root, &words.words[i]));
+            }
+            i++;
+        }
+    }
+    if (launcher->first) {
+        config_append(source->arena, *root, launcher);
+    }
+    return STATUS_OK;
+}

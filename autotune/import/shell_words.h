@@ -1,0 +1,49 @@
+// Words of a shell script as bash would make them: quotes, variables, arrays, defaults, whole-number arithmetic. What
+// only a running shell knows (commands in $( ), the environment, arguments) stays as it is written.
+
+#pragma once
+
+#include "autotune/import/config_load.h"
+
+typedef struct ShellWord {
+    const char *text;
+    int line;
+} ShellWord;
+
+typedef struct ShellList {
+    ShellWord *words;
+    int count;
+    size_t capacity;
+} ShellList;
+
+typedef struct ShellVariable {
+    const char *name;
+    ShellList value;  // of a plain variable one word, in which line ends of the file stay
+} ShellVariable;
+
+enum { SHELL_WORDS_MOST = 1 << 15, SHELL_BYTES_MOST = 1 << 22, SHELL_DEPTH_MOST = 8 };
+
+typedef struct Shell {
+    const ConfigSource *source;
+    const char *at;
+    int line;
+    int depth;
+    size_t made_bytes, *made;  // of all words so far: a few lines could ask for any number
+    ShellVariable *variables;
+    int variable_count;
+    size_t variable_capacity;
+} Shell;
+
+void shell_push(Shell *shell, ShellList *list, const char *text, int line);
+
+// NULL = it has not been set.
+ShellVariable *shell_variable(const Shell *shell, const char *name, size_t length);
+void shell_set(Shell *shell, const char *name, ShellList value);
+
+// The word at shell->at, none, or several where a variable holds several; its `split` false: as behind "=".
+Status shell_word(Shell *shell, ShellList *list, bool split);
+
+// Up to the end of the text, as if in quotes: the default of a variable.
+Status shell_text(Shell *shell, const char *text, const char **value);
+
+bool shell_is_name(const char *text, size_t length);

@@ -1,0 +1,480 @@
+// What Megatron-LM is started with: the flags of its launch scripts (megatron/training/arguments.py at d98e8a64dd), a
+// file of its functional tests, whose MODEL_ARGS are flags too, or what a recipe, a dump or overrides of Megatron-
+// Bridge set in its ConfigContainer. Refusals are those of validate_args. A recipe begins as another one, of which the
+// file does not tell: what _pretrain_common sets is assumed of it.
+
+#include "sim/frameworks/megatron/megatron_read.h"
+
+#include <string.h>
+
+#include "sim/base/text.h"
+#include "sim/model/model.h"
+
+// ---- lists
+
+static int word_count(const ConfigNode *node) {
+    return !node ? 0 : node->kind == NODE_SCALAR ? node->text[0] != '\0' : (int)node->child_count;
+}
+
+static const char *word_at(const ConfigNode *node, int at) {
+    if (node->kind == NODE_SCALAR) {
+        return node->text;
+    }
+    const ConfigNode *item = node->first;
+    while (at-- > 0) {
+        item = item->next;
+    }
+    return item->kind == NODE_SCALAR ? item->text : "";
+}
+
+// ---- the mesh
+
+static Status read_sharding(Import *import, Error *error) {
+    static const ImportWord strategies[] = {
+        {"no_shard", 0}, {"optim", 1}, {"optim_grads", 2}, {"optim_grads_params", 3}, {NULL, 0}};
+    ImportChoices *said = &import->said;
+    int sharded = megatron_is_bridge(import), fsdp = 0, stage = 3, instances = 1, torch = 0;
+    TRY(megatron_bool(import, M_SHARDED_OPTIMIZER, &sharded, error));
+    TRY(megatron_bool(import, M_FSDP, &fsdp, error));
+    TRY(import_choice(import, megatron_key(import, M_STRATEGY), strategies, &stage, error));
+    TRY(megatron_int(import, M_INSTANCES, 1, MESH_MAX_WORLD, &instances, error));
+    TRY(import_bool(import, "--use-torch-fsdp2", &torch, error));
+    if (torch) {
+        import_refuse(import, "--use-torch-fsdp2", "PyTorch's FSDP2 inside Megatron-LM is not modelled");
+    }
+    said->choice[PLAN_ZERO] = fsdp ? stage : sharded;
+    if (said->choice[PLAN_ZERO] == 0) {
+        said->size[AXIS_DP_REPLICATE] = -1;
+    } else {
+        said->size[AXIS_DP_REPLICATE] = instances;
+        said->size[AXIS_DP_SHARD] = -1;
+    }
+    import->target = fsdp ? "megatron@fsdp" : import->target;
+    return STATUS_OK;
+}
+
+static Status read_overlap(Import *import, Error *error) {
+    int reduces = megatron_is_bridge(import), gathers = reduces, tp = 0, experts = 0;
+    const int zero = import->said.choice[PLAN_ZERO];
+    TRY(megatron_bool(import, M_OVERLAP_REDUCE, &reduces, error));
+    TRY(megatron_bool(import, M_OVERLAP_GATHER, &gathers, error));
+    TRY(megatron_bool(import, M_TP_OVERLAP, &tp, error));
+    TRY(megatron_bool(import, M_EP_OVERLAP, &experts, error));
+    if (gathers && zero == 0 && megatron_says(import, M_OVERLAP_GATHER)) {
+        import_find(import, FINDING_REFUSED, megatron_key(import, M_OVERLAP_GATHER),
+                    "--overlap-param-gather only supported with distributed optimizer, megatron fsdp, or dist_muon");
+    } else if (gathers && !reduces && zero > 0) {
+        import_find(import, FINDING_REFUSED, megatron_key(import, M_OVERLAP_GATHER),
+                    "Must use --overlap-param-gather with --overlap-grad-reduce");
+    } else if (reduces && !gathers && zero == 1) {
+        import_find(import, FINDING_UNMODELLED, megatron_key(import, M_OVERLAP_REDUCE),
+                    "parameters are gathered before forward and not beside it: your run needs more time");
+    }
+    if (zero < 2) {
+        import->said.choice[PLAN_REDUCE_OVERLAP] = reduces ? REDUCE_OVERLAP_ON : REDUCE_OVERLAP_OFF;
+    }
+    import->said.choice[PLAN_TP_OVERLAP] = tp;
+    import->said.choice[PLAN_EP_OVERLAP] = experts;
+    return STATUS_OK;
+}
+
+static Status read_tensor(Import *import, Error *error) {
+    ImportChoices *said = &import->said;
+    int split = 0;
+    TRY(megatron_int(import, M_TP, 1, MESH_MAX_WORLD, &said->size[AXIS_TP], error));
+    TRY(megatron_bool(import, M_SEQUENCE_PARALLEL, &split, error));
+    said->choice[PLAN_SEQUENCE_PARALLEL] = split ? SEQUENCE_PARALLEL_ON : SEQUENCE_PARALLEL_OFF;
+    if (said->choice[PLAN_TP_OVERLAP] == true && !split) {
+        import_find(import, FINDING_REFUSED, megatron_key(import, M_TP_OVERLAP),
+                    "Tensor parallel communication/GEMM overlap can happen only when sequence parallelism is enabled");
+    }
+    return STATUS_OK;
+}
+
+// a2a is over all of the group (axis sp), a2a+p2p over the first of its hierarchical sizes.
+static Status read_context(Import *import, Error *error) {
+    ImportChoices *said = &import->said;
+    int cp = 1;
+    TRY(megatron_int(import, M_CP, 1, MESH_MAX_WORLD, &cp, error));
+    const ConfigNode *types = import_at(import, megatron_key(import, M_CP_TYPE));
+    const ConfigNode *sizes = import_at(import, megatron_key(import, M_CP_SIZES));
+    const char *type = word_count(types) ? word_at(types, 0) : "p2p";
+    for (int i = 1; i < word_count(types); i++) {
+        if (strcmp(word_at(types, i), type) != 0) {
+            import_refuse(import, megatron_key(import, M_CP_TYPE), "layers that attend by other ways of cp each");
+            break;
+        }
+    }
+    int64_t inner = strcmp(type, "a2a") == 0 ? cp : 1;
+    if (strcmp(type, "a2a+p2p") == 0) {
+        if (word_count(sizes) != 2 || !text_parse_int(word_at(sizes, 0), &inner) || inner < 1 || cp % inner != 0) {
+            import_find(import, FINDING_REFUSED, megatron_key(import, M_CP_SIZES),
+                        "--hierarchical-context-parallel-sizes must be set when a2a+p2p is used in cp comm: two sizes "
+                        "whose product is %d",
+                        cp);
+            inner = 1;
+        }
+    } else if (strcmp(type, "p2p") != 0 && strcmp(type, "all_gather") != 0 && strcmp(type, "a2a") != 0) {
+        import_find(import, FINDING_REFUSED, megatron_key(import, M_CP_TYPE),
+                    "%s is none of p2p, a2a, allgather, a2a+p2p", type);
+    }
+    said->size[AXIS_SP] = (int)inner;
+    said->size[AXIS_CP] = cp / (int)inner;
+    said->choice[PLAN_CP_ROTATE] = strcmp(type, "all_gather") == 0 ? CP_ROTATE_ALLGATHER : CP_ROTATE_RING;
+    if (inner > 1) {
+        import->target = "megatron@0.19";
+    }
+    return STATUS_OK;
+}
+
+static Status read_experts(Import *import, Error *error) {
+    static const ImportWord types[] = {
+        {"allgather", DISPATCH_ALLGATHER}, {"alltoall", DISPATCH_ALLTOALL}, {"flex", DISPATCH_DEEPEP}, {NULL, 0}};
+    static const ImportWord backends[] = {{"deepep", DISPATCH_DEEPEP}, {"hybridep", DISPATCH_HYBRIDEP}, {NULL, 0}};
+    ImportChoices *said = &import->said;
+    const bool bridge = megatron_is_bridge(import);
+    int experts = 0, type = bridge ? DISPATCH_ALLTOALL : DISPATCH_ALLGATHER, backend = DISPATCH_DEEPEP;
+    TRY(megatron_int(import, M_EP, 1, MESH_MAX_WORLD, &said->size[AXIS_EP], error));
+    TRY(megatron_int(import, M_EXPERTS, 0, 1 << 20, &experts, error));
+    TRY(import_choice(import, megatron_key(import, M_DISPATCHER), types, &type, error));
+    TRY(import_choice(import, megatron_key(import, M_BACKEND), backends, &backend, error));
+    int cut = said->size[AXIS_TP];
+    TRY(megatron_int(import, M_ETP, 1, MESH_MAX_WORLD, &cut, error));
+    const int ep = said->size[AXIS_EP];
+    if (ep > 1 && experts == 0 && !bridge) {
+        import_find(import, FINDING_REFUSED, megatron_key(import, M_EP),
+                    "num_experts must be non None to use expert model parallelism");
+    } else if (ep > 1 && experts % ep != 0) {
+        import_find(import, FINDING_REFUSED, megatron_key(import, M_EP),
+                    "Number of experts should be a multiple of expert model parallel_size.");
+    }
+    if (cut > 1 && (experts > 0 || ep > 1)) {
+        import_refuse(import, megatron_says(import, M_ETP) ? megatron_key(import, M_ETP) : megatron_key(import, M_TP),
+                      "experts cut over %d ranks (%s%s), which no plan of ndtune holds: "
+                      "--expert-tensor-parallel-size 1 leaves them whole",
+                      cut, megatron_key(import, M_ETP), megatron_says(import, M_ETP) ? "" : " is as tp unless said");
+    }
+    if (ep > 1) {
+        said->choice[PLAN_DISPATCH] = type == DISPATCH_DEEPEP ? backend : type;
+    }
+    return STATUS_OK;
+}
+
+// ---- what is kept, what is computed
+
+static unsigned module_of(const ConfigNode *node, int at) {
+    const char *text = word_at(node, at);
+    for (unsigned bit = 1; bit < RECOMPUTE_MODULE_SETS; bit <<= 1) {
+        if (text_same_word(text, recompute_module_names[bit])) {
+            return bit;
+        }
+    }
+    return 0;
+}
+
+static void read_modules(Import *import) {
+    const ConfigNode *node = import_at(import, megatron_key(import, M_MODULES));
+    unsigned modules = 0;
+    for (int i = 0; i < word_count(node); i++) {
+        const unsigned one = module_of(node, i);
+        if (!one) {
+            import_find(import, FINDING_UNMODELLED, megatron_key(import, M_MODULES),
+                        "%s is made again too: predicted as kept, your run needs less memory", word_at(node, i));
+        }
+        modules |= one;
+    }
+    import->said.choice[PLAN_RECOMPUTE_MODULES] = modules ? (int)modules : RECOMPUTE_CORE_ATTENTION;
+}
+
+static Status read_recompute(Import *import, Error *error) {
+    static const ImportWord kinds[] = {{"full", RECOMPUTE_FULL}, {"selective", RECOMPUTE_SELECTIVE}, {NULL, 0}};
+    ImportChoices *said = &import->said;
+    int kind = RECOMPUTE_NONE, layers = 1, selective = 0;
+    const char *method = NULL;
+    TRY(import_choice(import, megatron_key(import, M_GRANULARITY), kinds, &kind, error));
+    TRY(import_bool(import, "--recompute-activations", &selective, error));
+    TRY(megatron_word(import, M_METHOD, &method, error));
+    TRY(megatron_int(import, M_LAYERS_AGAIN, 0, 1 << 16, &layers, error));
+    kind = selective ? RECOMPUTE_SELECTIVE : kind;
+    if (kind == RECOMPUTE_SELECTIVE && method) {
+        import_find(import, FINDING_REFUSED, megatron_key(import, M_METHOD),
+                    "recompute method is not yet supported for selective recomputing granularity");
+    } else if (kind == RECOMPUTE_FULL && !method) {
+        import_find(import, FINDING_REFUSED, megatron_key(import, M_GRANULARITY),
+                    "Using recompute_granularity: full so recompute_method must be one of \"block\" or \"uniform\"");
+    } else if (kind == RECOMPUTE_FULL && strcmp(method, "block") == 0) {
+        said->choice[PLAN_RECOMPUTE_LAYERS] = layers;
+    } else if (kind == RECOMPUTE_FULL && layers > 1) {
+        import_find(import, FINDING_UNMODELLED, megatron_key(import, M_LAYERS_AGAIN),
+                    "%d layers between two kept inputs: predicted with one, your run needs less memory for inputs and "
+                    "more for what is made again",
+                    layers);
+    }
+    said->choice[PLAN_RECOMPUTE] = kind;
+    if (kind == RECOMPUTE_SELECTIVE) {
+        read_modules(import);
+    }
+    import_known(import, (const char *const[]){megatron_key(import, M_MODULES), NULL});
+    return STATUS_OK;
+}
+
+static Status read_attention(Import *import, Error *error) {
+    static const ImportWord kernels[] = {{"flash", ATTENTION_FLASH},   {"fused", ATTENTION_CUDNN},
+                                         {"unfused", ATTENTION_EAGER}, {"local", ATTENTION_EAGER},
+                                         {"auto", IMPORT_UNSAID},      {NULL, 0}};
+    const char *word = NULL;
+    TRY(megatron_word(import, M_ATTENTION, &word, error));
+    const char *dot = word ? strrchr(word, '.') : NULL;  // AttnBackend.fused
+    if (dot) {
+        import_at(import, megatron_key(import, M_ATTENTION))->text = dot + 1;
+    }
+    return import_choice(import, megatron_key(import, M_ATTENTION), kernels, &import->said.choice[PLAN_ATTENTION],
+                         error);
+}
+
+static Status read_optimizer(Import *import, Error *error) {
+    const char *name = "adam", *average = "fp32", *square = "fp32";
+    int aware = 0, offload = 0;
+    TRY(megatron_word(import, M_OPTIMIZER, &name, error));
+    TRY(megatron_bool(import, M_PRECISION_AWARE, &aware, error));
+    TRY(megatron_word(import, M_AVERAGE_TYPE, &average, error));
+    TRY(megatron_word(import, M_SQUARE_TYPE, &square, error));
+    TRY(megatron_bool(import, M_OFFLOAD, &offload, error));
+    const bool both = strstr(average, "bf16") || strstr(average, "bfloat16");
+    const bool of_squares = strstr(square, "bf16") || strstr(square, "bfloat16");
+    if (strcmp(name, "sgd") == 0) {
+        import->said.choice[PLAN_OPTIMIZER] = OPTIMIZER_SGD_MOMENTUM;
+        import->target = "megatron@0.19";
+    } else if (strcmp(name, "adam") != 0) {
+        import_find(import, FINDING_UNMODELLED, megatron_key(import, M_OPTIMIZER),
+                    "optimizer %s: the prediction has fused AdamW with two states", name);
+    } else if (aware && both && of_squares) {
+        import->said.choice[PLAN_OPTIMIZER] = OPTIMIZER_ADAMW_BF16;
+        import->target = "megatron@0.19";
+    } else if (aware && (both || of_squares || strstr(average, "8") || strstr(square, "8"))) {
+        import_find(import, FINDING_UNMODELLED, megatron_key(import, both ? M_AVERAGE_TYPE : M_SQUARE_TYPE),
+                    "states in other dtypes than fp32 or bf16 for both: predicted in fp32, your run needs less memory");
+    }
+    const char *part = "1.0";
+    TRY(megatron_word(import, M_OFFLOADED, &part, error));
+    double share = 1;
+    if (offload) {
+        import_take_offload(import, megatron_key(import, M_OFFLOAD), OFFLOAD_OPTIMIZER, "cpu");
+    }
+    if (offload && (!text_parse_double(part, &share) || share < 1)) {
+        import_find(import, FINDING_UNMODELLED, megatron_key(import, M_OFFLOADED),
+                    "%s of the states are on the host: predicted with all of them there", part);
+    }
+    return STATUS_OK;
+}
+
+static Status read_graphs(Import *import, Error *error) {
+    const char *how = "none";
+    TRY(megatron_word(import, M_GRAPHS, &how, error));
+    if (strcmp(how, "full_iteration") == 0) {
+        import->said.choice[PLAN_CUDA_GRAPHS] = CUDA_GRAPHS_ON;
+        import->target = megatron_is_bridge(import) ? import->target : "megatron@0.19";
+    } else if (strcmp(how, "none") != 0) {
+        import_find(import, FINDING_UNMODELLED, megatron_key(import, M_GRAPHS),
+                    "graphs of single layers: predicted without, your run needs less time where the host is slow");
+    }
+    return STATUS_OK;
+}
+
+// ---- the model
+
+// The preset with these sizes, where there is one.
+static Status read_sizes(Import *import, Error *error) {
+    int layers = 0, hidden = 0, ffn = 0, heads = 0, experts = 0, count = 0;
+    TRY(megatron_int(import, M_LAYERS, 1, 1 << 16, &layers, error));
+    TRY(megatron_int(import, M_HIDDEN, 1, 1 << 20, &hidden, error));
+    TRY(megatron_int(import, M_FFN, 1, 1 << 22, &ffn, error));
+    TRY(megatron_int(import, M_HEADS, 1, 1 << 16, &heads, error));
+    TRY(megatron_int(import, M_EXPERTS, 0, 1 << 20, &experts, error));
+    const ModelPreset *presets = model_presets(&count);
+    for (int i = 0; i < count && layers > 0; i++) {
+        const ModelSpec *model = &presets[i].spec;
+        if (model->layers == layers && model->hidden == hidden && (model->ffn == ffn || experts > 0) &&
+            model->heads == heads && model->experts.count == experts && !import->preset) {
+            import->preset = model->name;
+            import_find(import, FINDING_ASSUMED, NULL, "the model is %s, which has these sizes; --model says another",
+                        model->name);
+        }
+    }
+    import->model_key = megatron_is_bridge(import) ? "tokenizer.tokenizer_model" : "--tokenizer-model";
+    TRY(import_word(import, import->model_key, &import->model, error));
+    if (import->model && (strchr(import->model, '$') || !strchr(import->model, '/'))) {
+        import->model = NULL;
+    }
+    return STATUS_OK;
+}
+
+// ---- the file
+
+// Several values of a flag stand in one text there.
+static void split_values(Import *import, ConfigNode *node) {
+    static const char *const several[] = {"--recompute-modules", "--cp-comm-type",
+                                          "--hierarchical-context-parallel-sizes"};
+    for (size_t i = 0; i < sizeof several / sizeof several[0] && node->kind == NODE_SCALAR; i++) {
+        if (strcmp(node->key, several[i]) != 0 || !strchr(node->text, ' ')) {
+            continue;
+        }
+        node->kind = NODE_LIST;
+        for (const char *at = node->text; *at;) {
+            const size_t blank = strspn(at, " "), length = strcspn(at + blank, " ");
+            if (length > 0) {
+                ConfigNode *item = config_node(import->arena, NODE_SCALAR, node->line);
+                item->text = arena_format(import->arena, "%.*s", (int)length, at + blank);
+                config_append(import->arena, node, item);
+            }
+            at += blank + length;
+        }
+    }
+}
+
+// MODEL_ARGS of a functional test are flags: they come up.
+static void lift_arguments(Import *import) {
+    ConfigNode *arguments = import_at(import, "MODEL_ARGS");
+    if (!arguments || arguments->kind != NODE_MAP) {
+        return;
+    }
+    static const char *const beside[] = {
+        "ENV_VARS",    "TEST_TYPE",     "TEST_EVALUATION", "LAUNCHER", "MODE", "METRICS", "THROUGHPUT_TEST_PARAMS",
+        "SKIP_PYTEST", "BEFORE_SCRIPT", "AFTER_SCRIPT",    NULL};
+    import_known(import, beside);
+    ConfigNode *child = arguments->first;
+    arguments->first = arguments->last = NULL;
+    for (ConfigNode *next; child; child = next) {
+        next = child->next;
+        child->next = NULL;
+        split_values(import, child);
+        config_append(import->arena, import->root, child);
+    }
+}
+
+static void read_world(Import *import) {
+    static const char *const nodes[] = {"launcher.--nnodes", "launcher.--nodes", NULL};
+    static const char *const ranks[] = {"launcher.--nproc_per_node", "launcher.--nproc-per-node", NULL};
+    const ConfigNode *node = NULL, *rank = NULL;
+    for (int i = 0; i < 2; i++) {
+        node = import_at(import, nodes[i]) ? import_at(import, nodes[i]) : node;
+        rank = import_at(import, ranks[i]) ? import_at(import, ranks[i]) : rank;
+    }
+    int64_t count = 1, each = 0;
+    const bool known = rank && rank->kind == NODE_SCALAR && text_parse_int(rank->text, &each) &&
+                       (!node || (node->kind == NODE_SCALAR && text_parse_int(node->text, &count)));
+    if (known && each > 0 && count > 0 && each <= MESH_MAX_WORLD && count <= MESH_MAX_WORLD / each) {
+        import->said.world = (int)(each * count);
+    }
+}
+
+static Status read_batch(Import *import, Error *error) {
+    ImportChoices *said = &import->said;
+    TRY(megatron_int(import, M_MICRO_BATCH, 1, 1 << 20, &said->micro_batch, error));
+    TRY(import_big(import, megatron_key(import, M_BATCH), 1, 1000000000, &said->global_batch, error));
+    TRY(megatron_int(import, M_SEQ, 1, 1 << 24, &said->seq, error));
+    if (!megatron_is_bridge(import)) {
+        said->grad_accum = said->global_batch > 0 ? 0 : 1;
+        if (said->global_batch > 0 && import_has(import, "--step-batch-size-schedule")) {
+            import_find(import, FINDING_REFUSED, "--step-batch-size-schedule",
+                        "Cannot specify both --step-batch-size-schedule and --global-batch-size");
+        }
+        return STATUS_OK;
+    }
+    TRY(import_int(import, "dataset.seq_length", 1, 1 << 24, &said->seq, error));
+    return STATUS_OK;
+}
+
+static void refuse_other_models(Import *import) {
+    static const ImportLeftOut rows[] = {
+        {"--hybrid-layer-pattern", NULL, "layers of state spaces, which no model of ndtune has"},
+        {"--hybrid-override-pattern", NULL, "layers of state spaces, which no model of ndtune has"},
+        {"--experimental-attention-variant", NULL, "another attention, which no model of ndtune has"},
+        {"--perform-rl-step", NULL, "training on what the model itself samples"},
+        {"model.hybrid_layer_pattern", NULL, "layers of state spaces, which no model of ndtune has"},
+        {NULL, NULL, NULL}};
+    for (int i = 0; rows[i].path; i++) {
+        if (import_is_on(import, rows[i].path)) {
+            import_refuse(import, rows[i].path, "%s", rows[i].sentence);
+        }
+    }
+}
+
+static Status megatron_read(Import *import, Error *error) {
+    lift_arguments(import);
+    const bool bridge = megatron_is_bridge(import);
+    import->unknown.kind = bridge ? FINDING_UNKNOWN : FINDING_REFUSED;
+    import->unknown.words = bridge ? "no section of Megatron-Bridge's configuration"
+                                   : "no argument of Megatron-LM, which stops: error: unrecognized arguments";
+    import->unknown_below.kind = FINDING_UNKNOWN;
+    import->unknown_below.words = "no key that is looked at there";
+    import->target = bridge ? "megatron@bridge-0.6" : "megatron@core";
+    import->flavour = bridge ? "configuration of Megatron-Bridge" : "arguments of Megatron-LM";
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        import->said.size[axis] = 1;
+    }
+    refuse_other_models(import);
+    TRY(read_sharding(import, error));
+    TRY(read_context(import, error));
+    TRY(megatron_int(import, M_PP, 1, MESH_MAX_WORLD, &import->said.size[AXIS_PP], error));
+    TRY(read_overlap(import, error));
+    TRY(read_tensor(import, error));
+    TRY(read_experts(import, error));
+    TRY(megatron_read_stages(import, error));
+    TRY(read_batch(import, error));
+    TRY(megatron_read_precision(import, error));
+    TRY(read_attention(import, error));
+    TRY(read_recompute(import, error));
+    TRY(read_optimizer(import, error));
+    TRY(read_graphs(import, error));
+    TRY(megatron_read_adapters(import, error));
+    TRY(read_sizes(import, error));
+    read_world(import);
+    import_leave_out(import, bridge ? megatron_bridge_left_out : megatron_left_out);
+    if (bridge) {
+        const char *base = "the recipe that it is given to";
+        TRY(import_word(import, "--recipe", &base, error));
+        TRY(import_word(import, "_base_._target_", &base, error));
+        import_find(
+            import, FINDING_ASSUMED, NULL,
+            "what the file does not set is as _pretrain_common has it (bf16, distributed optimizer, overlapped), "
+            "and not as %s may have it",
+            base);
+    }
+    megatron_mark_known(import);
+    return STATUS_OK;
+}
+
+static const char *const marks[] = {"--tensor-model-parallel-size",
+                                    "--pipeline-model-parallel-size",
+                                    "--num-layers",
+                                    "--micro-batch-size",
+                                    "--seq-length",
+                                    "MODEL_ARGS",
+                                    "model.tensor_model_parallel_size",
+                                    "model.pipeline_model_parallel_size",
+                                    "model.context_parallel_size",
+                                    "model.sequence_parallel",
+                                    "train.global_batch_size",
+                                    "train.micro_batch_size",
+                                    "ddp.use_distributed_optimizer",
+                                    "mixed_precision",
+                                    "comm_overlap",
+                                    NULL};
+
+const ImportFormat import_megatron = {
+    .name = "megatron",
+    .marks = marks,
+    .keys = {.mesh = "--{tensor-model,pipeline-model,context,expert-model}-parallel-size, "
+                     "{tensor_model,pipeline_model,context,expert_model}_parallel_size",
+             .micro_batch = "--micro-batch-size, micro_batch_size",
+             .reshard = "--data-parallel-sharding-strategy",
+             .recompute = "--recompute-granularity, recompute_granularity",
+             .rotate = "--cp-comm-type, cp_comm_type",
+             .zero = "--use-distributed-optimizer, use_distributed_optimizer",
+             .sync = "no key of Megatron's",
+             .kernels = "--attention-backend, attention_backend",
+             .overlap = "--overlap-grad-reduce, overlap_grad_reduce",
+             .loss = "no key of Megatron's"},
+    .read = megatron_read,
+};

@@ -1,0 +1,74 @@
+// Reading what Megatron-LM and Megatron-Bridge are started with: the same settings, by flags or by attributes of a
+// configuration.
+
+#pragma once
+
+#include "sim/frameworks/config_keys.h"
+#include "sim/frameworks/megatron/megatron_files.h"
+
+typedef enum {
+    M_TP,
+    M_CP,
+    M_PP,
+    M_EP,
+    M_ETP,
+    M_SEQUENCE_PARALLEL,
+    M_TP_OVERLAP,
+    M_CP_TYPE,
+    M_CP_SIZES,
+    M_STRATEGY,
+    M_FSDP,
+    M_SHARDED_OPTIMIZER,
+    M_INSTANCES,
+    M_OVERLAP_REDUCE,
+    M_OVERLAP_GATHER,
+    M_SEQ,
+    M_MICRO_BATCH,
+    M_BATCH,
+    M_ATTENTION,
+    M_GRANULARITY,
+    M_METHOD,
+    M_LAYERS_AGAIN,
+    M_MODULES,
+    M_OPTIMIZER,
+    M_PRECISION_AWARE,
+    M_AVERAGE_TYPE,
+    M_SQUARE_TYPE,
+    M_OFFLOAD,
+    M_OFFLOADED,
+    M_GRAPHS,
+    M_EXPERTS,
+    M_DISPATCHER,
+    M_BACKEND,
+    M_EP_OVERLAP,
+    M_LAYERS,
+    M_LAYOUT,
+    M_FIRST,
+    M_LAST,
+    M_VIRTUAL,
+    M_PER_VIRTUAL,
+    M_COUNT_EMBEDDING,
+    M_COUNT_LOSS,
+    M_HIDDEN,
+    M_FFN,
+    M_HEADS,
+    M_KEY_COUNT
+} MegatronKey;
+
+// Its path in the file that is read; "" where that has none.
+const char *megatron_key(const Import *import, MegatronKey key);
+bool megatron_is_bridge(const Import *import);
+
+extern const char *const megatron_arguments[];  // each several words, without the strokes before; ends at NULL
+extern const ImportLeftOut megatron_left_out[], megatron_bridge_left_out[];
+
+// Not said: *value stays.
+Status megatron_int(Import *import, MegatronKey key, int64_t low, int64_t high, int *value, Error *error);
+Status megatron_bool(Import *import, MegatronKey key, int *value, Error *error);
+Status megatron_word(Import *import, MegatronKey key, const char **value, Error *error);
+bool megatron_says(Import *import, MegatronKey key);
+
+Status megatron_read_stages(Import *import, Error *error);
+Status megatron_read_precision(Import *import, Error *error);
+Status megatron_read_adapters(Import *import, Error *error);
+void megatron_mark_known(Import *import);

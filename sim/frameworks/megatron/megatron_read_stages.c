@@ -1,0 +1,238 @@
+// Stages of a file of Megatron's as a plan's: the counterpart of megatron_stages.c. Chunks that no plan holds (inner
+// ones that differ, layers that predict further tokens) are refused in words. Asserts as in validate_args
+// (megatron/training/arguments.py).
+
+#include <string.h>
+
+#include "sim/frameworks/megatron/megatron_read.h"
+
+enum { CHUNKS_MOST = 4096, LAYERS_MOST = 1 << 16 };
+
+typedef struct Chunks {
+    int layers[CHUNKS_MOST];
+    int count;
+    bool further;  // a layer that predicts further tokens
+    const char *wrong;
+} Chunks;
+
+// One sign of the layout; `times` where a number follows "*".
+static void take_sign(Chunks *chunks, char sign, int times) {
+    for (int i = 0; i < times && !chunks->wrong; i++) {
+        if (sign == '|' && chunks->count < CHUNKS_MOST) {
+            chunks->layers[chunks->count++] = 0;
+        } else if (sign == 't') {
+            chunks->layers[chunks->count - 1]++;
+        } else if (sign == '|') {
+            chunks->wrong = "too many stages";
+        }
+    }
+    chunks->further |= sign == 'm';
+    if (!strchr("|tmEL", sign)) {
+        chunks->wrong = "a sign other than E, t, m, L and |";
+    }
+}
+
+static int number_at(const char **at) {
+    int number = 0;
+    while (**at >= '0' && **at <= '9' && number <= LAYERS_MOST) {
+        number = 10 * number + *(*at)++ - '0';
+    }
+    return number > LAYERS_MOST ? LAYERS_MOST : number;
+}
+
+static int times_behind(const char **at) {
+    if (**at != '*') {
+        return 1;
+    }
+    ++*at;
+    return number_at(at);
+}
+
+// "Et*4|(t*4|)*6t*4L": brackets do not nest (PipelineParallelLayerLayout.parse_str_to_list).
+static void read_layout(const char *text, Chunks *chunks) {
+    *chunks = (Chunks){.count = 1};
+    while (*text && !chunks->wrong) {
+        if (*text == ' ' || *text == ',') {
+            text++;
+        } else if (*text == '(') {
+            const char *from = text + 1, *end = strchr(from, ')');
+            const char *behind = end ? end + 1 : text + strlen(text);
+            const int times = end ? times_behind(&behind) : 0;
+            chunks->wrong = end ? NULL : "a bracket that does not end";
+            for (int i = 0; i < times && i < CHUNKS_MOST && !chunks->wrong; i++) {
+                for (const char *at = from; at < end && !chunks->wrong;) {
+                    const char sign = *at++;
+                    take_sign(chunks, sign, times_behind(&at));
+                }
+            }
+            text = behind;
+        } else {
+            const char sign = *text++;
+            take_sign(chunks, sign, times_behind(&text));
+        }
+    }
+}
+
+static int sum_of(const Chunks *chunks) {
+    int sum = 0;
+    for (int i = 0; i < chunks->count; i++) {
+        sum += chunks->layers[i];
+    }
+    return sum;
+}
+
+// As they are dealt out where the number does not divide: the first ones have one more.
+static bool is_own_deal(const Chunks *chunks) {
+    const int all = sum_of(chunks), each = all / chunks->count, over = all % chunks->count;
+    bool same = over > 0;
+    for (int i = 0; i < chunks->count; i++) {
+        same &= chunks->layers[i] == each + (i < over);
+    }
+    // Where embedding and loss count as layers, that is how they are dealt out.
+    return same && (all + 2) % chunks->count != 0 && (all + 1) % chunks->count != 0;
+}
+
+static Status take_layout(Import *import, const char *text, Error *error) {
+    const char *key = megatron_key(import, M_LAYOUT);
+    const int pp = import->said.size[AXIS_PP];
+    Chunks *chunks = ARENA_NEW(import->arena, Chunks);
+    read_layout(text, chunks);
+    if (chunks->wrong) {
+        return error_set(error, STATUS_USAGE, "%s:%d: %s %s has %s", import->path, import_at(import, key)->line, key,
+                         text, chunks->wrong);
+    }
+    bool alike = true;
+    for (int i = 2; i < chunks->count - 1; i++) {
+        alike &= chunks->layers[i] == chunks->layers[1];
+    }
+    if (chunks->count % pp != 0) {
+        import_find(import, FINDING_REFUSED, key,
+                    "The length of pipeline_model_parallel_layout must be divisible by pipeline_model_parallel_size "
+                    "(num_stages=%d, pipeline_model_parallel_size=%d)",
+                    chunks->count, pp);
+        return STATUS_OK;
+    }
+    import->said.choice[PLAN_VIRTUAL_STAGES] = chunks->count / pp;
+    if (chunks->further) {
+        import_find(import, FINDING_UNMODELLED, key,
+                    "m, layers that predict further tokens: predicted without, your run computes more");
+    }
+    if (!alike && !is_own_deal(chunks)) {
+        import_refuse(import, key, "stages between the first and the last one differ, which no plan of ndtune holds");
+    } else if (!is_own_deal(chunks)) {
+        import->said.choice[PLAN_PP_SPLIT] = SPLIT_CHUNKS;
+        import->said.choice[PLAN_PP_FIRST] = chunks->layers[0];
+        import->said.choice[PLAN_PP_LAST] = chunks->layers[chunks->count - 1];
+    }
+    return STATUS_OK;
+}
+
+static Status read_virtual(Import *import, int layers, int counted, Error *error) {
+    const int pp = import->said.size[AXIS_PP];
+    int each = 0, chunks = 1;
+    TRY(megatron_int(import, M_VIRTUAL, 1, 1024, &chunks, error));
+    if (!megatron_is_bridge(import)) {
+        TRY(megatron_int(import, M_PER_VIRTUAL, 1, 1024, &each, error));
+    }
+    if (each > 0 && megatron_says(import, M_VIRTUAL)) {
+        import_find(import, FINDING_REFUSED, megatron_key(import, M_PER_VIRTUAL),
+                    "No more than one of the following arguments can be set at the same time: "
+                    "--num-layers-per-virtual-pipeline-stage, --num-virtual-stages-per-pipeline-rank, "
+                    "--pipeline-model-parallel-layout.");
+    } else if (each > 0 && layers == 0) {
+        import_refuse(import, megatron_key(import, M_PER_VIRTUAL),
+                      "chunks of a stage follow from the layers of the model, and the file has no --num-layers");
+    } else if (each > 0 && (layers + counted) % pp != 0) {
+        import_find(import, FINDING_REFUSED, megatron_key(import, M_PER_VIRTUAL),
+                    "number of layers of the model must be divisible pipeline model parallel size");
+    } else if (each > 0 && (layers + counted) / pp % each != 0) {
+        import_find(
+            import, FINDING_REFUSED, megatron_key(import, M_PER_VIRTUAL),
+            "number of layers per pipeline stage must be divisible number of layers per virtual pipeline stage");
+    } else if (each > 0) {
+        chunks = (layers + counted) / pp / each;
+    }
+    import->said.choice[PLAN_VIRTUAL_STAGES] = chunks;
+    return STATUS_OK;
+}
+
+// Layers of the first and last stage; where only one is said the others have as many each.
+static Status read_ends(Import *import, int layers, Error *error) {
+    const int pp = import->said.size[AXIS_PP];
+    int first = 0, last = 0;
+    TRY(megatron_int(import, M_FIRST, 0, 1024, &first, error));
+    TRY(megatron_int(import, M_LAST, 0, 1024, &last, error));
+    if (first == 0 && last == 0) {
+        return STATUS_OK;
+    }
+    const int rest = layers - first - last, others = pp - (first > 0) - (last > 0);
+    if (layers == 0 && (first == 0 || last == 0)) {
+        import_refuse(import, megatron_key(import, first > 0 ? M_FIRST : M_LAST),
+                      "the layers of the other stages follow from those of the model, which the file does not say");
+        return STATUS_OK;
+    }
+    if (layers > 0 && others > 0 && (rest < 0 || rest % others != 0)) {
+        import_find(import, FINDING_REFUSED, megatron_key(import, first > 0 ? M_FIRST : M_LAST),
+                    "With uneven pipelineing the left over layers must be divisible by left over stages");
+        return STATUS_OK;
+    }
+    import->said.choice[PLAN_PP_SPLIT] = SPLIT_ENDS;
+    import->said.choice[PLAN_PP_FIRST] = first > 0 ? first : rest / others;
+    import->said.choice[PLAN_PP_LAST] = last > 0 ? last : rest / others;
+    return STATUS_OK;
+}
+
+// Embedding and loss counted as layers; what it does by itself where the layers do not divide (LAYERS_EDGES_IF_UNEVEN)
+// is the target's own split.
+static void take_counted(Import *import, int layers, bool embedding, bool loss) {
+    const int chunks = import->said.size[AXIS_PP] * import->said.choice[PLAN_VIRTUAL_STAGES];
+    const bool both = embedding && loss;
+    const bool own = layers > 0 && layers % chunks != 0 && loss && (layers + 1 + both) % chunks == 0 &&
+                     (both || (layers + 2) % chunks != 0);
+    if ((embedding || loss) && !own) {
+        import->said.choice[PLAN_PP_SPLIT] = SPLIT_WEIGHTED;
+        import->said.choice[PLAN_PP_FIRST] = embedding;
+        import->said.choice[PLAN_PP_LAST] = loss;
+    } else if (!embedding && !loss && import->said.choice[PLAN_PP_SPLIT] == IMPORT_UNSAID && layers % chunks != 0) {
+        import_find(import, FINDING_REFUSED, megatron_key(import, M_LAYERS),
+                    "Number of layers should be divisible by the pipeline-model-parallel size");
+    }
+}
+
+static void mark_stages(Import *import) {
+    static const MegatronKey alone[] = {M_LAYOUT,      M_FIRST,           M_LAST,      M_VIRTUAL,
+                                        M_PER_VIRTUAL, M_COUNT_EMBEDDING, M_COUNT_LOSS};
+    for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++) {
+        import_known(import, (const char *const[]){megatron_key(import, alone[i]), NULL});
+    }
+}
+
+Status megatron_read_stages(Import *import, Error *error) {
+    ImportChoices *said = &import->said;
+    const char *layout = NULL;
+    int layers = 0, embedding = 0, loss = 0;
+    TRY(megatron_int(import, M_LAYERS, 1, LAYERS_MOST, &layers, error));
+    if (said->size[AXIS_PP] <= 1) {
+        mark_stages(import);
+        return STATUS_OK;
+    }
+    TRY(megatron_bool(import, M_COUNT_EMBEDDING, &embedding, error));
+    TRY(megatron_bool(import, M_COUNT_LOSS, &loss, error));
+    TRY(read_virtual(import, layers, embedding + loss, error));
+    TRY(read_ends(import, layers, error));
+    const ConfigNode *said_layout = import_at(import, megatron_key(import, M_LAYOUT));
+    if (said_layout && said_layout->kind != NODE_SCALAR) {
+        import_refuse(import, megatron_key(import, M_LAYOUT), "a layout as a list is not read yet: write it as a text");
+        return STATUS_OK;
+    }
+    TRY(megatron_word(import, M_LAYOUT, &layout, error));
+    if (layout) {
+        TRY(take_layout(import, layout, error));
+    } else {
+        take_counted(import, layers, embedding, loss);
+    }
+    const int chunks = said->choice[PLAN_VIRTUAL_STAGES];
+    said->choice[PLAN_PP_SCHEDULE] = chunks > 1 ? PP_INTERLEAVED : PP_1F1B;
+    said->choice[PLAN_VIRTUAL_STAGES] = chunks > 1 ? chunks : IMPORT_UNSAID;
+    return STATUS_OK;
+}

@@ -1,0 +1,135 @@
+// Launch scripts and recipes as trees: what bash and Python would make of them, each key with its line, and what is
+// malformed said with its line.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "autotune/import/config_load.h"
+
+static ConfigNode *parse(const char *text, ConfigSyntax syntax, Arena *arena) {
+    ConfigNode *root = NULL;
+    Error error = {0};
+    cr_assert_eq(config_parse(text, "file", syntax, arena, &root, &error), STATUS_OK, "%s", error.message);
+    return root;
+}
+
+static const char *text_of(const ConfigNode *root, const char *key) {
+    const ConfigNode *node = config_child(root, key);
+    return !node ? "(absent)" : node->kind == NODE_SCALAR ? node->text : "(several)";
+}
+
+typedef struct Case {
+    const char *text, *key, *value;
+    int line;  // 0: not asked
+} Case;
+
+static void check(const Case *cases, size_t count, ConfigSyntax syntax) {
+    for (size_t i = 0; i < count; i++) {
+        Arena arena = {0};
+        const ConfigNode *root = parse(cases[i].text, syntax, &arena);
+        const char *dot = strchr(cases[i].key, '.');
+        const ConfigNode *map =
+            dot ? config_child(root, arena_format(&arena, "%.*s", (int)(dot - cases[i].key), cases[i].key)) : root;
+        const char *key = dot ? dot + 1 : cases[i].key;
+        cr_expect_str_eq(text_of(map, key), cases[i].value, "case %zu:\n%s", i, cases[i].text);
+        if (cases[i].line) {
+            cr_expect_eq(config_child(map, key)->line, cases[i].line, "case %zu", i);
+        }
+        arena_free(&arena);
+    }
+}
+
+#define RUN "torchrun --nnodes 2 train.py "
+
+Test(config_scripts, a_script_is_the_options_of_its_command) {
+    static const Case cases[] = {
+        {RUN "--a 1 --b", "--a", "1", 1},
+        {RUN "--a 1 --b", "--b", "true", 1},
+        {RUN "--a=1", "--a", "1", 0},
+        {RUN "--a -1", "--a", "-1", 0},
+        {RUN "--a x y --b 2", "--a", "(several)", 0},
+        {RUN "--a 1", "launcher.--nnodes", "2", 0},
+        {RUN "\\\n  --a 1 \\\n  --b 2 # c\n", "--b", "2", 3},
+        {"TP=8\n" RUN "--tp $TP --pp ${PP:-4}", "--tp", "8", 2},
+        {"TP=8\n" RUN "--tp $TP --pp ${PP:-4}", "--pp", "4", 2},
+        {"N=2\nW=$((N * 4 + 1))\n" RUN "--w $W", "--w", "9", 0},
+        {"A=(\n  --a 1  # one\n  --b 2\n)\n" RUN "${A[@]}", "--b", "2", 3},
+        {"A=(--a 1)\nA+=(--b \"x y\")\n" RUN "\"${A[@]}\"", "--b", "x y", 0},
+        {"A=\"--a 1\"\nA+=\" --b 2\"\n" RUN "$A", "--b", "2", 0},
+        {"A=\" \\\n --a 1 \\\n --b 2\"\n" RUN "$A", "--b", "2", 3},
+        {"CMD=\"python train.py --a 1\"\nsrun --nodes 4 bash -c \"$CMD\"\n", "--a", "1", 0},
+        {RUN "--a ${UNSET} --b $(hostname)", "--a", "${UNSET}", 0},
+        {RUN "--a ${UNSET} --b $(hostname)", "--b", "$(hostname)", 0},
+        {"prepare.py --x 1\n" RUN "--a 1 --b 2", "--x", "(absent)", 0},
+        {"echo " RUN "--x 1 --y 2 --z 3\n" RUN "--a 1", "--x", "(absent)", 0},
+        {"OPTIONS=\" \\\n --a 1 \\\n --b 2\"\n", "--b", "2", 3},
+        {RUN "model.a=3", "model.a", "3", 1},
+        {RUN "--a 1 > log 2>&1 &\n", "--a", "1", 0},
+    };
+    check(cases, sizeof cases / sizeof cases[0], SYNTAX_SHELL);
+}
+
+Test(config_scripts, a_branch_is_taken_where_the_script_decides_it) {
+    static const Case cases[] = {
+        {"D=fp8\nif [[ \"$D\" == \"fp8\" ]]; then A=1\nelse A=2\nfi\n" RUN "--a $A", "--a", "1", 0},
+        {"D=bf16\nif [ $D = fp8 ]; then\n A=1\nelif [ $D = bf16 ]; then A=2\nelse A=3\nfi\n" RUN "--a $A", "--a", "2",
+         0},
+        {"A=1\nif [ -n \"$KEY\" ]; then A=2; fi\n" RUN "--a $A", "--a", "1", 0},
+        {"A=1\nif [ -z \"$KEY\" ] && [ 3 -gt 2 ]; then A=2; fi\n" RUN "--a $A", "--a", "2", 0},
+        {"A=1\nif ! [ -f x ]; then A=2; fi\n" RUN "--a $A", "--a", "2", 0},
+        {"A=1\nwhile [ $# -gt 0 ]; do case $1 in\n --a) A=9;;\n esac; done\n" RUN "--a $A", "--a", "1", 0},
+    };
+    check(cases, sizeof cases / sizeof cases[0], SYNTAX_SHELL);
+}
+
+Test(config_scripts, a_recipe_is_what_it_sets) {
+    static const Case cases[] = {
+        {"cfg.model.a = 8  # c\n", "model.a", "8", 1},
+        {"def f():\n    cfg = base()\n    cfg.model.a = \"x\"\n    return cfg\n", "model.a", "x", 3},
+        {"cfg = base()\n", "_base_._target_", "base", 1},
+        {"cfg.m = name(a=1, b=\"x\")\ncfg.m.c = cfg.n.c = True\n", "m.b", "x", 1},
+        {"cfg.m = name(a=1, b=\"x\")\ncfg.m.c = cfg.n.c = True\n", "m.c", "True", 2},
+        {"cfg.m = name(a=1, b=\"x\")\ncfg.m.c = cfg.n.c = True\n", "n.c", "True", 2},
+        {"cfg.m.a = 1\ncfg.m.a = 2\n", "m.a", "2", 2},
+        {"cfg.m.a = [\"x\",\n  \"y\"]\ncfg.m.b = None\n", "m.a", "(several)", 1},
+        {"cfg.m.a = [\"x\",\n  \"y\"]\ncfg.m.b = None\n", "m.b", "", 3},
+        {"M = \"hub/model\"\ncfg.t.m = M\n", "t.m", "hub/model", 2},
+        {"\"\"\"text\ncfg.m.a = 1\n\"\"\"\ncfg.m.b = 2\n", "m.a", "(absent)", 0},
+    };
+    check(cases, sizeof cases / sizeof cases[0], SYNTAX_PYTHON);
+}
+
+Test(config_scripts, what_is_malformed_is_said_with_its_line) {
+    static const struct {
+        const char *text, *words;
+        ConfigSyntax syntax;
+    } cases[] = {
+        {"a\nb \"c\n", "file:2: a quote that does not end", SYNTAX_SHELL},
+        {"\nA=(--a\n", "file:2: an array that does not end", SYNTAX_SHELL},
+        {"x ${A\n", "file:1: a brace that does not end", SYNTAX_SHELL},
+        {"x $(A\n", "file:1: a bracket that does not end", SYNTAX_SHELL},
+        {"def a():\n    cfg.x = 1\ndef b():\n    cfg.x = 2\n", "file:4: a() and b() both set", SYNTAX_PYTHON},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        ConfigNode *root = NULL;
+        Error error = {0};
+        cr_expect_eq(config_parse(cases[i].text, "file", cases[i].syntax, &arena, &root, &error), STATUS_USAGE);
+        cr_expect(strstr(error.message, cases[i].words), "%s", error.message);
+        arena_free(&arena);
+    }
+}
+
+// Each line would double what the one before says.
+Test(config_scripts, a_few_lines_cannot_ask_for_any_number_of_words) {
+    Arena arena = {0};
+    ConfigNode *root = NULL;
+    Error error = {0};
+    const char *text = "A=\"--a --b\"\n";
+    for (int i = 0; i < 40; i++) {
+        text = arena_format(&arena, "%sA=\"$A $A\"\n", text);
+    }
+    cr_expect_eq(config_parse(text, "file", SYNTAX_SHELL, &arena, &root, &error), STATUS_USAGE);
+    cr_expect(strstr(error.message, "variables within variables"), "%s", error.message);
+    arena_free(&arena);
+}

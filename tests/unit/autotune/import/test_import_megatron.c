@@ -1,0 +1,180 @@
+// Megatron-LM's flags, its functional tests' files and Megatron-Bridge's configurations as plans: values by hand from
+// megatron/training/arguments.py at d98e8a64dd, refusals in its words.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "autotune/import/config_load.h"
+#include "autotune/import/import.h"
+
+static void read_in(const char *text, ConfigSyntax syntax, int world, Arena *arena, Import *import) {
+    ConfigNode *root = NULL;
+    Error error = {0};
+    cr_assert_eq(config_parse(text, "file", syntax, arena, &root, &error), STATUS_OK, "%s\n%s", error.message, text);
+    cr_assert_eq(import_tree(root, "file", "auto", arena, import, &error), STATUS_OK, "%s\n%s", error.message, text);
+    cr_expect_str_eq(import->format->name, "megatron");
+    ImportChoices given = import_nothing_said();
+    given.world = world;
+    import_settle(import, &given);
+}
+
+static const char launch[] =
+    "#!/bin/bash\n"
+    "GPUS_PER_NODE=8\n"
+    "NNODES=${SLURM_NNODES:-\"16\"}\n"
+    "TP=4 PP=4\n"
+    "DISTRIBUTED_ARGS=(--nproc_per_node $GPUS_PER_NODE --nnodes $NNODES)\n"
+    "MODEL_ARGS=(\n"
+    "    --num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336\n"
+    "    --num-attention-heads 32 --group-query-attention --num-query-groups 8\n"
+    "    --seq-length 8192 --max-position-embeddings 8192\n"
+    ")\n"
+    "PARALLEL=(\n"
+    "    --tensor-model-parallel-size $TP\n"
+    "    --pipeline-model-parallel-size ${PP}\n"
+    "    --num-layers-per-virtual-pipeline-stage 2 --sequence-parallel\n"
+    "    --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather\n"
+    ")\n"
+    "if [[ \"$TP\" -gt 1 ]]; then PARALLEL+=(--tp-comm-overlap); fi\n"
+    "TRAINING=\"--micro-batch-size 2 --global-batch-size 128 --bf16 --calculate-per-token-los \\\n"
+    "    --recompute-granularity selective --recompute-modules core_attn mlp\"\n"
+    "torchrun \"${DISTRIBUTED_ARGS[@]}\" pretrain_gpt.py \\\n"
+    "    ${MODEL_ARGS[@]} ${PARALLEL[@]} $TRAINING --mock-data\n";
+
+// 128 ranks / (4 x 4) = 8; 32 / 4 / 2 = 4 chunks; 128 / (2 x 8) = 8 micro-steps.
+Test(import_megatron, a_launch_script_is_its_plan) {
+    Arena arena = {0};
+    Import import;
+    read_in(launch, SYNTAX_SHELL, 0, &arena, &import);
+    cr_expect_null(import.refusal, "%s", import.refusal);
+    cr_expect_eq(import.said.world, 128);
+    cr_expect_str_eq(import.preset, "llama-3-8b");
+    const TrainPlan usual = {.attention = ATTENTION_CUDNN};
+    TrainPlan plan;
+    char text[PLAN_TEXT_BYTES];
+    import_plan(&import, &usual, &plan);
+    cr_expect_str_eq(plan_text(&plan, text),
+                     "pp=4,dp_replicate=1,dp_shard=8,cp=1,tp=4 seq=8192 mb=2 ga=8 zero=1 reshard=always "
+                     "recompute=selective cp_rotate=ring precision=bf16 attention=cudnn fused=fused tp_overlap=on "
+                     "pp_schedule=interleaved virtual_stages=4 reduce_overlap=on sequence_parallel=on "
+                     "recompute_modules=core-attn+mlp");
+    bool named = false;
+    for (int i = 0; i < import.finding_count; i++) {
+        const ImportFinding *finding = &import.findings[i];
+        named |= finding->kind == FINDING_REFUSED && finding->line == 18 &&
+                 strcmp(finding->key, "--calculate-per-token-los") == 0 && strstr(finding->sentence, "unrecognized") &&
+                 strstr(finding->sentence, "did you mean --calculate-per-token-loss?");
+    }
+    cr_expect(named);
+    arena_free(&arena);
+}
+
+typedef struct Reading {
+    const char *text;
+    ConfigSyntax syntax;
+    int world;
+    const char *holds;  // in the plan's text
+} Reading;
+
+#define FLAGS(more) "pretrain_gpt.py --micro-batch-size 1 --seq-length 512 --num-layers 16 --bf16 " more
+
+static const Reading readings[] = {
+    {"ENV_VARS:\n  X: 1\nMODEL_ARGS:\n  --tensor-model-parallel-size: 2\n  --micro-batch-size: 4\n"
+     "  --global-batch-size: 32\n  --seq-length: 1024\n  --bf16: true\n  --data-path: ${D}/x\nTEST_TYPE: regular\n",
+     SYNTAX_YAML, 8, "dp_replicate=4,dp_shard=1,cp=1,tp=2 seq=1024 mb=4 ga=2 zero=0"},
+    {"run_recipe.py --recipe x model.tensor_model_parallel_size=4 model.seq_length=2048 train.global_batch_size=8 "
+     "train.micro_batch_size=1",
+     SYNTAX_SHELL, 8, "dp_replicate=1,dp_shard=2,cp=1,tp=4 seq=2048 mb=1 ga=4 zero=1"},
+    {"model:\n  tensor_model_parallel_size: 2\n  context_parallel_size: 2\n  cp_comm_type: all_gather\n"
+     "train: {global_batch_size: 8, micro_batch_size: 1}\nmixed_precision: bf16_with_mxfp8_mixed\n",
+     SYNTAX_YAML, 8,
+     "cp=2,tp=2 seq=1 mb=1 ga=4 zero=1 reshard=always recompute=none cp_rotate=allgather precision=fp8"},
+    {FLAGS("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 1"), SYNTAX_SHELL, 4,
+     "pp_split=ends pp_first=1 pp_last=5"},
+    {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et|tt|ttt|t*10L'"), SYNTAX_SHELL, 4,
+     NULL},
+    {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et|(t*2|)*6t*3L'"), SYNTAX_SHELL, 4,
+     "pp_schedule=interleaved virtual_stages=2 pp_split=chunks pp_first=1 pp_last=3"},
+    {FLAGS("--context-parallel-size 8 --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes 2 4"), SYNTAX_SHELL,
+     8, "cp=4,sp=2,tp=1"},
+    {FLAGS("--num-experts 8 --expert-model-parallel-size 4"), SYNTAX_SHELL, 4, "dispatcher=allgather"},
+    {FLAGS("--num-experts 8 --expert-model-parallel-size 4 --moe-token-dispatcher-type flex "
+           "--moe-flex-dispatcher-backend hybridep"),
+     SYNTAX_SHELL, 4, "dispatcher=hybridep"},
+    {FLAGS("--use-megatron-fsdp --use-distributed-optimizer --num-distributed-optimizer-instances 2"), SYNTAX_SHELL, 8,
+     "dp_replicate=2,dp_shard=4,cp=1,tp=1 seq=512 mb=1 ga=1 zero=3"},
+    {FLAGS("--fp8-format hybrid --use-distributed-optimizer"), SYNTAX_SHELL, 8, "fp8_recipe=delayed"},
+    {FLAGS("--recompute-granularity full --recompute-method block --recompute-num-layers 3"), SYNTAX_SHELL, 8,
+     "recompute=full cp_rotate=ring precision=bf16 attention=flash fused=fused recompute_layers=3"},
+};
+
+Test(import_megatron, every_kind_of_file_is_the_plan_that_it_starts) {
+    for (size_t i = 0; i < sizeof readings / sizeof readings[0]; i++) {
+        Arena arena = {0};
+        Import import;
+        const TrainPlan usual = {.seq = 1};
+        TrainPlan plan;
+        char text[PLAN_TEXT_BYTES];
+        read_in(readings[i].text, readings[i].syntax, readings[i].world, &arena, &import);
+        if (readings[i].holds) {
+            cr_assert_null(import.refusal, "case %zu: %s", i, import.refusal);
+            import_plan(&import, &usual, &plan);
+            cr_expect(strstr(plan_text(&plan, text), readings[i].holds), "case %zu: %s", i, text);
+        } else {
+            cr_expect(import.refusal && import.refusal_is_ours, "case %zu", i);
+        }
+        arena_free(&arena);
+    }
+}
+
+Test(import_megatron, what_it_asserts_is_refused_in_its_words) {
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {FLAGS("--overlap-param-gather --overlap-grad-reduce"), "--overlap-param-gather only supported with"},
+        {FLAGS("--use-distributed-optimizer --overlap-param-gather"), "Must use --overlap-param-gather with"},
+        {FLAGS("--fp8-format hybrid --fp4-format e2m1"), "cannot be used simultaneously"},
+        {FLAGS("--fp8-format hybrid --fp8-param-gather"), "--fp8-param-gather only supported with distributed"},
+        {FLAGS("--fp4-param-gather"), "must be used together with --fp4-format"},
+        {FLAGS("--fp16"), "bf16 and fp16"},
+        {FLAGS("--pipeline-model-parallel-size 3"), "Number of layers should be divisible by the pipeline"},
+        {FLAGS("--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 3"),
+         "must be divisible number of layers per virtual pipeline stage"},
+        {FLAGS("--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 2 "
+               "--num-virtual-stages-per-pipeline-rank 2"),
+         "No more than one of the following arguments"},
+        {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et*8|t*4|t*4L'"),
+         "(num_stages=3, pipeline_model_parallel_size=4)"},
+        {FLAGS("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 2"),
+         "left over layers must be divisible by left over stages"},
+        {FLAGS("--expert-model-parallel-size 2"), "num_experts must be non None"},
+        {FLAGS("--num-experts 6 --expert-model-parallel-size 4"), "should be a multiple of expert model"},
+        {FLAGS("--recompute-granularity selective --recompute-method block"), "not yet supported for selective"},
+        {FLAGS("--recompute-granularity full"), "recompute_method must be one of"},
+        {FLAGS("--tp-comm-overlap --tensor-model-parallel-size 2"), "only when sequence parallelism is enabled"},
+        {FLAGS("--context-parallel-size 4 --cp-comm-type a2a+p2p"),
+         "--hierarchical-context-parallel-sizes must be set"},
+        {FLAGS("--global-batch-size 8 --step-batch-size-schedule 0:8"), "Cannot specify both"},
+        {FLAGS("--lazy-mpu-initialise"), "unrecognized arguments"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        Import import;
+        bool said = false;
+        read_in(cases[i].text, SYNTAX_SHELL, 48, &arena, &import);
+        for (int j = 0; j < import.finding_count; j++) {
+            said |= import.findings[j].kind == FINDING_REFUSED && strstr(import.findings[j].sentence, cases[i].words);
+        }
+        cr_expect(said, "%s is not said of %s", cases[i].words, cases[i].text);
+        arena_free(&arena);
+    }
+}
+
+Test(import_megatron, experts_cut_by_tp_are_named_as_not_held) {
+    Arena arena = {0};
+    Import import;
+    read_in(FLAGS("--num-experts 8 --tensor-model-parallel-size 2 --sequence-parallel"), SYNTAX_SHELL, 4, &arena,
+            &import);
+    cr_expect(import.refusal_is_ours && strstr(import.refusal, "experts cut over 2 ranks"), "%s", import.refusal);
+    arena_free(&arena);
+}
