@@ -171,7 +171,7 @@ typedef struct RepeatedValue {
     int argument;
 } RepeatedValue;
 
-enum { OPTIONS_MAX_SETS = 256, OPTIONS_MAX_WORDS = 16, OPTIONS_MAX_LIST = 64, OPTIONS_MAX_REPEATED = 256 };
+enum { OPTIONS_MAX_SETS = 256, OPTIONS_MAX_WORDS = 24, OPTIONS_MAX_LIST = 64, OPTIONS_MAX_REPEATED = 256 };
 
 typedef struct Options {
     OptionValue values[OPTION_COUNT];

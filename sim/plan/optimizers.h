@@ -23,6 +23,8 @@ typedef enum {
     OPTIMIZER_SGD_MOMENTUM,
     OPTIMIZER_ADAFACTOR,
     OPTIMIZER_MUON,
+    OPTIMIZER_ADAMW_FOREACH_2_0,
+    OPTIMIZER_ADAMW_LOOP,
     OPTIMIZER_COUNT
 } Optimizer;
 
@@ -40,7 +42,8 @@ typedef struct OptimizerRow {
     bool whole_blocks;       // a tensor that blocks do not divide stays fp32
     bool wide_embedding;     // states of the embedding stay fp32
     double passes;           // traffic over one pass: gradient, parameter and states read, but the gradient written
-    double temporary_bytes;  // for all parameters at once, per parameter with a master of fp32
+    double temporary_bytes;  // per parameter with a master of fp32, for all parameters at once
+    bool by_tensor;          // or of one tensor at a time
     bool paged;              // states go to the host when the accelerator is full
 } OptimizerRow;
 

@@ -83,7 +83,9 @@ const char *const optimizer_names[OPTIMIZER_COUNT] = {[OPTIMIZER_TARGET] = "adam
                                                       [OPTIMIZER_SGD] = "sgd",
                                                       [OPTIMIZER_SGD_MOMENTUM] = "sgd-momentum",
                                                       [OPTIMIZER_ADAFACTOR] = "adafactor",
-                                                      [OPTIMIZER_MUON] = "muon"};
+                                                      [OPTIMIZER_MUON] = "muon",
+                                                      [OPTIMIZER_ADAMW_FOREACH_2_0] = "adamw-foreach-2.0",
+                                                      [OPTIMIZER_ADAMW_LOOP] = "adamw-loop"};
 static const char *const precision_names[] = {
     [DTYPE_FP32] = "fp32", [DTYPE_BF16] = "bf16", [DTYPE_FP16] = "fp16", [DTYPE_FP8] = "fp8"};
 static const char *const tp_overlap_names[] = {[false] = "off", [true] = "on"};
@@ -351,10 +353,10 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                         .option = {"optimizer",
                                    "adamw|adamw-fused|adamw-foreach|adamw-bf16|adamw-8bit|adamw-8bit-paged|"
                                    "adamw-32bit-paged|adamw-8bit-torchao|adamw-4bit-torchao|lion|lion-8bit|sgd|"
-                                   "sgd-momentum|adafactor|muon",
+                                   "sgd-momentum|adafactor|muon|adamw-foreach-2.0|adamw-loop",
                                    NULL, "adamw, as the target runs it",
                                    "what updates the parameters: it changes the training and is never tried by itself; "
-                                   "8bit and lion are bitsandbytes', bf16 is of the states alone",
+                                   "8bit and lion are bitsandbytes', bf16 is of the states alone, foreach-2.0 is PyTorch 2.0's",
                                    PLAN_OPTION_SAYS_WHAT}},
     [PLAN_PACK] = {"pack", .label = "packed documents", AT(pack), .high = 1 << 24, .scope = PLAN_OF_JOB,
                    .option = {"pack", "N", "tokens", "0: a sequence is one document",

@@ -130,7 +130,42 @@ static int64_t copied_gradients(const Lowering *lowering, int64_t elements) {
     return !copies ? 0 : elements < most ? elements : most;
 }
 
-// A foreach optimizer holds a temporary for all parameters at once.
+// A rank's part of all trained parameters.
+static int64_t trained_here(const Lowering *lowering) {
+    int64_t elements = 0;
+    for (int32_t u = 0; u < lowering->unit_count; u++) {
+        const Unit *unit = &lowering->units[u];
+        elements += unit->trainable ? unit->trained_shard * unit->instances : 0;
+    }
+    return elements;
+}
+
+// And of the largest of them. Left out: FSDP version 1 makes one tensor of a unit.
+static int64_t largest_here(const Lowering *lowering) {
+    int64_t most = 0;
+    for (int32_t u = 0; u < lowering->unit_count; u++) {
+        const Unit *unit = &lowering->units[u];
+        for (int32_t i = 0; i < (unit->trainable ? unit->trained_slices : 0); i++) {
+            const ParamSlice *slice = &lowering->slices[unit->first_slice + i];
+            const int64_t elements = slice->local_rows * slice->local_cols / unit->shards;
+            most = elements > most ? elements : most;
+        }
+    }
+    return most;
+}
+
+// Whose temporaries live together: of all parameters, or of one tensor. Who copies gradients updates flat copies: one of
+// all, at stage 3 one of as many as are copied at a time (runtime/zero/stage3.py _optimizer_step).
+static int64_t updated_together(const Lowering *lowering) {
+    const int64_t most = lowering->target->update_copies;
+    if (optimizer_rows[lowering->plan->optimizer].by_tensor && most == 0) {
+        return largest_here(lowering);
+    }
+    const int64_t elements = trained_here(lowering);
+    return most > 0 && lowering->plan->zero == 3 && elements > most ? most : elements;
+}
+
+// What an optimizer holds beside its states.
 static OpRef update_temporary(Lowering *lowering) {
     const Optimizer said = lowering->plan->optimizer;
     const double bytes_per_parameter = said == OPTIMIZER_TARGET
@@ -141,13 +176,8 @@ static OpRef update_temporary(Lowering *lowering) {
     if (!at_once || (bytes_per_parameter <= 0 && lowering->target->update_copies == 0)) {
         return op_absent();
     }
-    int64_t elements = 0;
-    for (int32_t u = 0; u < lowering->unit_count; u++) {
-        const Unit *unit = &lowering->units[u];
-        elements += unit->trainable ? unit->trained_shard * unit->instances : 0;
-    }
-    const int64_t held = (int64_t)((double)elements * bytes_per_parameter / dtype_bytes(DTYPE_FP32)) +
-                         copied_gradients(lowering, elements);
+    const double together = (double)updated_together(lowering) * bytes_per_parameter / dtype_bytes(DTYPE_FP32);
+    const int64_t held = (int64_t)together + copied_gradients(lowering, trained_here(lowering));
     if (held == 0) {
         return op_absent();
     }

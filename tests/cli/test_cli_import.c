@@ -250,7 +250,8 @@ Test(cli_import, a_file_that_names_an_optimizer_is_the_plan_that_wrote_it) {
         const char *as, *target, *optimizer, *file;
     } kinds[] = {{"axolotl", "axolotl", "adamw-8bit-torchao", "axolotl.yaml"},
                  {"torchtitan-toml", "torchtitan", "adamw-foreach", "torchtitan.toml"},
-                 {"deepspeed", "deepspeed", "lion", "deepspeed.json"}};
+                 {"deepspeed", "deepspeed", "lion", "deepspeed.json"},
+                 {"deepspeed", "deepspeed", "adamw-loop", "deepspeed.json"}};
     char folder[] = "/tmp/ndtune-optimizer-XXXXXX", path[64];
     cr_assert_not_null(mkdtemp(folder));
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {

@@ -42,7 +42,8 @@ static const TargetVersion accelerate_1_14 = {
         SET(optimizer_temporary_bytes_per_parameter, 4.0),  // foreach temporary: accuracy-notes.md 4, "12+4+4"
         SET(pack_flavour, PACKS_ROWS),  // DataCollatorWithFlattening of transformers, flash_attention_2
         SET(own_optimizer, OPTIMIZER_ADAMW_FOREACH),
-        SET(optimizers, OPTIMIZERS_OF_TRANSFORMERS | OPTIMIZER_BIT(OPTIMIZER_SGD_MOMENTUM)),
+        SET(optimizers, OPTIMIZERS_OF_TRANSFORMERS | OPTIMIZER_BIT(OPTIMIZER_SGD_MOMENTUM) |
+                            OPTIMIZER_BIT(OPTIMIZER_ADAMW_FOREACH_2_0) | OPTIMIZER_BIT(OPTIMIZER_ADAMW_LOOP)),
         SET(unsharded_optimizers, OPTIMIZERS_OF_BITSANDBYTES),  // their kernels read plain tensors, not DTensors
         SET(runtime.relative_uncertainty, 0.09)),               // judged: no run of this version is published
                                                                 // at 80 % (accuracy-notes.md 1.1, uncalibrated)

@@ -33,8 +33,9 @@ static const TargetVersion deepspeed_0_19 = {
         SET(pack_flavour, PACKS_ROWS),  // your script's attention
         // peft and bitsandbytes; runtime/engine.py _configure_distributed_model casts the module whole, adapters too
         SET(finetunes, 1u << FINETUNE_LORA | 1u << FINETUNE_QLORA | 1u << FINETUNE_LORA_INT8),
-        // runtime/engine.py _configure_basic_optimizer: torch_adam of AdamW's params, FusedLion
-        SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_ADAMW_FOREACH) | OPTIMIZER_BIT(OPTIMIZER_LION)),
+        // runtime/engine.py _configure_basic_optimizer: torch_adam of AdamW's params, FusedLion; the script's own
+        SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_ADAMW_FOREACH) | OPTIMIZER_BIT(OPTIMIZER_LION) |
+                            OPTIMIZER_BIT(OPTIMIZER_ADAMW_FOREACH_2_0) | OPTIMIZER_BIT(OPTIMIZER_ADAMW_LOOP)),
         SET(runtime.relative_uncertainty, 0.13)),  // hardware.md 6, worked gap: 15 to 25 % unexplained for its
                                                    // eager runs
 };

@@ -195,9 +195,14 @@ static bool offloads_param(const ConfigJob *job) {
 }
 
 static const char *optimizer(const ConfigJob *job) {
-    return job->plan->optimizer == OPTIMIZER_LION
-               ? "{\"type\": \"Lion\", \"params\": {\"lr\": 0.0001}}"
-               : "{\"type\": \"AdamW\", \"params\": {\"lr\": 0.0001, \"torch_adam\": true}}";
+    switch (job->plan->optimizer) {
+    case OPTIMIZER_LION:
+        return "{\"type\": \"Lion\", \"params\": {\"lr\": 0.0001}}";
+    case OPTIMIZER_ADAMW_LOOP:
+        return "{\"type\": \"AdamW\", \"params\": {\"lr\": 0.0001, \"torch_adam\": true, \"foreach\": false}}";
+    default:
+        return "{\"type\": \"AdamW\", \"params\": {\"lr\": 0.0001, \"torch_adam\": true}}";
+    }
 }
 
 enum {
@@ -256,14 +261,15 @@ static Status read_precision(Import *import, Error *error) {
 // _configure_basic_optimizer of runtime/engine.py; without a type the script's own optimizer is taken.
 static Status read_optimizer(Import *import, Error *error) {
     const char *type = "adamw";
-    int in_torch = 0;
+    int in_torch = 0, foreach = 1;
     TRY(import_word(import, "optimizer.type", &type, error));
     TRY(import_bool(import, "optimizer.params.torch_adam", &in_torch, error));
+    TRY(import_bool(import, "optimizer.params.foreach", &foreach, error));  // handed on to torch.optim.AdamW
     const bool adam = import_same_word(type, "adamw") || import_same_word(type, "adam");
     if (import_same_word(type, "lion")) {
         import->said.choice[PLAN_OPTIMIZER] = OPTIMIZER_LION;
     } else if (adam && in_torch) {
-        import->said.choice[PLAN_OPTIMIZER] = OPTIMIZER_ADAMW_FOREACH;
+        import->said.choice[PLAN_OPTIMIZER] = foreach ? OPTIMIZER_ADAMW_FOREACH : OPTIMIZER_ADAMW_LOOP;
     } else if (!adam) {
         import_find(import, FINDING_UNMODELLED, "optimizer.type",
                     "optimizer %s: the prediction has fused AdamW with two states", type);
