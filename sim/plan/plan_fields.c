@@ -349,15 +349,17 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                            .option = {"lora-targets", "all|attention|query-value", NULL, "all",
                                       "linear layers that have an adapter", PLAN_OPTION_SAYS_WHAT | PLAN_OPTION_RUN},
                            .column = "target_modules"},
-    [PLAN_OPTIMIZER] = {"optimizer", .label = "optimizer", AT(optimizer), WORDS(optimizer_names), .scope = PLAN_OF_JOB,
-                        .option = {"optimizer",
-                                   "adamw|adamw-fused|adamw-foreach|adamw-bf16|adamw-8bit|adamw-8bit-paged|"
-                                   "adamw-32bit-paged|adamw-8bit-torchao|adamw-4bit-torchao|lion|lion-8bit|sgd|"
-                                   "sgd-momentum|adafactor|muon|adamw-foreach-2.0|adamw-loop",
-                                   NULL, "adamw, as the target runs it",
-                                   "what updates the parameters: it changes the training and is never tried by itself; "
-                                   "8bit and lion are bitsandbytes', bf16 is of the states alone, foreach-2.0 is PyTorch 2.0's",
-                                   PLAN_OPTION_SAYS_WHAT}},
+    [PLAN_OPTIMIZER] =
+        {"optimizer", .label = "optimizer", AT(optimizer), WORDS(optimizer_names), .scope = PLAN_OF_JOB,
+         .option = {"optimizer",
+                    "adamw|adamw-fused|adamw-foreach|adamw-bf16|adamw-8bit|adamw-8bit-paged|"
+                    "adamw-32bit-paged|adamw-8bit-torchao|adamw-4bit-torchao|lion|lion-8bit|sgd|"
+                    "sgd-momentum|adafactor|muon|adamw-foreach-2.0|adamw-loop",
+                    NULL, "adamw, as the target runs it",
+                    "what updates the parameters: it changes the training and is never tried by itself; "
+                    "8bit and lion are bitsandbytes', bf16 is of the states alone, foreach-2.0 is PyTorch "
+                    "2.0's",
+                    PLAN_OPTION_SAYS_WHAT}},
     [PLAN_PACK] = {"pack", .label = "packed documents", AT(pack), .high = 1 << 24, .scope = PLAN_OF_JOB,
                    .option = {"pack", "N", "tokens", "0: a sequence is one document",
                               "mean length of the documents that are packed into a sequence: attention is within each",

@@ -154,8 +154,8 @@ static int64_t largest_here(const Lowering *lowering) {
     return most;
 }
 
-// Whose temporaries live together: of all parameters, or of one tensor. Who copies gradients updates flat copies: one of
-// all, at stage 3 one of as many as are copied at a time (runtime/zero/stage3.py _optimizer_step).
+// Whose temporaries live together: of all parameters, or of one tensor. Who copies gradients updates flat copies: one
+// of all, at stage 3 one of as many as are copied at a time (runtime/zero/stage3.py _optimizer_step).
 static int64_t updated_together(const Lowering *lowering) {
     const int64_t most = lowering->target->update_copies;
     if (optimizer_rows[lowering->plan->optimizer].by_tensor && most == 0) {
