@@ -75,6 +75,7 @@ static void scale_memory(double factor, ClusterProfile *cluster, TargetRuntime *
     (void)runtime;
     (void)arena;
     scale_share(factor, &cluster->accelerator.memory_efficiency, &cluster->accelerator.memory_bytes_per_s);
+    cluster->accelerator.beyond_cache_bytes_per_s *= factor;
 }
 
 static void scale_overhead(double factor, ClusterProfile *cluster, TargetRuntime *runtime, Arena *arena) {

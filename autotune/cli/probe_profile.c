@@ -209,6 +209,43 @@ static Status fit_gemm(ProbeBuilder *builder, Error *error) {
     return STATUS_OK;
 }
 
+// Streams whose operands come from memory, and the most bytes of which an addition is nearer to its rate in the caches.
+// The probe of an older program has no such samples.
+static void fit_far_streams(const ProbeBuilder *builder) {
+    const ProbeResult *probe = builder->probe;
+    double widest = 0, near_rate = 0, far_rate = 0, rates[MOST_VALUES], cache = 0;
+    int count = 0;
+    for (int i = 0; i < probe->sample_count; i++) {
+        widest = probe->samples[i].kind == PROBE_FAR ? fmax(widest, probe->samples[i].size[1]) : widest;
+    }
+    for (int i = 0; i < probe->sample_count && count < MOST_VALUES; i++) {
+        const ProbeSample *sample = &probe->samples[i];
+        const double rate = probe_stream_bytes(&BYTES, sample) / fmax(sample->seconds, 1e-9);
+        const bool add = strcmp(sample->name, "add") == 0, far = sample->kind == PROBE_FAR;
+        if (sample->kind == PROBE_STREAM && add && rate > near_rate) {
+            near_rate = rate;
+            cache = probe_stream_bytes(&BYTES, sample);
+        }
+        if (far && sample->size[1] >= widest) {
+            rates[count++] = rate;
+            far_rate = add ? rate : far_rate;
+        }
+    }
+    for (int i = 0; i < probe->sample_count; i++) {
+        const ProbeSample *sample = &probe->samples[i];
+        const bool add = sample->kind == PROBE_FAR && strcmp(sample->name, "add") == 0;
+        if (add && pow(probe_stream_bytes(&BYTES, sample) / sample->seconds, 2) >= near_rate * far_rate) {
+            cache = fmax(cache, sample->size[1]);
+        }
+    }
+    if (count > 0 && cache < widest) {
+        probe_put(builder, "accelerator.cache_bytes", cache,
+                  "add is nearer to its best, %.1f GB/s, than to that of %.0f MB", near_rate / 1e9, widest / 1e6);
+        probe_put(builder, "accelerator.beyond_cache_bytes_per_s", statistics_median(rates, count),
+                  "median of add, norm, SwiGLU and AdamW through %.0f MB of one core", widest / 1e6);
+    }
+}
+
 static Status fit_streams(ProbeBuilder *builder, Error *error) {
     const ProbeResult *probe = builder->probe;
     double rates[MOST_VALUES], best = 0, adamw = 0, beyond = 0;
@@ -245,6 +282,7 @@ static Status fit_streams(ProbeBuilder *builder, Error *error) {
               "median of those %d samples against the best; AdamW of 4 M parameters %.2f G parameters/s", count,
               adamw / 1e9);
     probe_put(builder, "accelerator.kernel_floor_s", builder->floor_s, "adding 16 elements");
+    fit_far_streams(builder);
     for (int i = 0; i < probe->sample_count; i++) {
         if (probe->samples[i].kind == PROBE_GAP) {
             probe_put(builder, "accelerator.kernel_gap_s", fmax(0, probe->samples[i].seconds),

@@ -8,7 +8,7 @@
 
 static const char SCHEMA[] = "ndtune.probe-result/1";
 static const char *const kinds[PROBE_KIND_COUNT] = {"gemm",   "stream",     "attention", "sustained",
-                                                    "shared", "collective", "gap"};
+                                                    "shared", "collective", "gap",       "far"};
 
 static Status read_sample(const json_t *row, Arena *arena, ProbeSample *sample, Error *error) {
     const char *what = "", *name = "";

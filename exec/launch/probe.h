@@ -13,6 +13,7 @@ typedef enum {
     PROBE_SHARED,      // one rank alone, then all at once: name gemm | stream
     PROBE_COLLECTIVE,  // size payload bytes as sim/cost counts them; name all_gather ... send_recv barrier
     PROBE_GAP,         // between two tasks of one thread
+    PROBE_FAR,         // as stream, operands one after another through size[1] bytes
     PROBE_KIND_COUNT
 } ProbeKind;
 

@@ -20,6 +20,7 @@ typedef struct Work {
     bool backward;
     KernelHalves *halves;  // NULL: this machine has no products in bf16
     int product;           // of the row's size
+    int64_t turn;          // calls of this row before
 } Work;
 
 typedef struct KernelRow {
@@ -86,12 +87,28 @@ static void run_attention(const Work *work) {
     }
 }
 
+static const char FAR_STREAM[] = "far";
+// A stream as a step runs it: its operands were not touched since the window was gone through. A chunk has the same
+// part in every round, so that values stay as they are.
+enum { FAR_ELEMENTS = 256 << 10, FAR_OPERANDS = 4, FAR_CHUNK_BYTES = 4 * FAR_ELEMENTS };
+
+static void operands_far(const Work *work, Work *far) {
+    const int64_t chunks = (int64_t)work->size[1] / FAR_CHUNK_BYTES;
+    *far = *work;
+    for (int operand = 0; operand < FAR_OPERANDS; operand++) {
+        const int64_t chunk = (FAR_OPERANDS * work->turn + operand) % chunks;
+        far->buffer[operand] = work->buffer[chunk % BUFFERS] + chunk / BUFFERS * FAR_ELEMENTS;
+    }
+}
+
 #define GEMM(m, n, k)                                                                                                  \
     { "gemm", "nt", run_gemm, {m, n, k}, false }
 #define HALF_GEMM(m, n, k)                                                                                             \
     { "gemm", "nt bf16", run_half_gemm, {m, n, k}, false }
 #define STREAM(name, run, count)                                                                                       \
     { "stream", name, run, {count}, false }
+#define FAR(name, run, mebibytes)                                                                                      \
+    { FAR_STREAM, name, run, {FAR_ELEMENTS, (mebibytes)*1048576.0}, false }
 // Whole blocks, and causal ones.
 #define ATTENTION(dim, heads)                                                                                          \
     {"attention", "forward", run_attention, {128, 128, heads, dim}, false},                                            \
@@ -141,6 +158,12 @@ static const KernelRow rows[] = {
     ATTENTION(16, 16),
     ATTENTION(64, 4),
     ATTENTION(128, 4),
+    FAR("add", run_add, 24),
+    FAR("add", run_add, 48),
+    FAR("add", run_add, 112),  // all buffers
+    FAR("norm", run_norm, 112),
+    FAR("swiglu", run_swiglu, 112),
+    FAR("adamw", run_adamw, 112),
 };
 
 // All ranks at once, by name: what a full machine leaves of the rate that a rank has alone.
@@ -188,8 +211,15 @@ typedef struct Call {
 
 static Status call_kernel(void *context, Error *error) {
     const Call *call = context;
+    Work far;
     (void)error;
-    call->row->run(call->work);
+    if (call->row->what == FAR_STREAM) {
+        operands_far(call->work, &far);
+        call->work->turn++;
+        call->row->run(&far);
+    } else {
+        call->row->run(call->work);
+    }
     return STATUS_OK;
 }
 

@@ -57,12 +57,14 @@ typedef struct Accelerator {
     double memory_bytes;        // usable by one process
     double memory_bytes_per_s;  // datasheet
     double memory_efficiency;   // achieved share for streaming kernels, hardware.md 5.3
-    double kernel_floor_s;      // shortest kernel in a stream
-    double kernel_gap_s;        // between dependent kernels of one stream
-    double power_w;             // cap that the rates belong to; 0 = unknown
-    double chip_spread;         // one-sigma of arithmetic rates from chip to chip; a step waits for the slowest
-    double fp8_exact_share;     // rate of fp8 products that add up in full precision, of that of the others
-    double sharded_gemm_share;  // rate of products beside full sharding's gathers, of that of the others
+    double cache_bytes;  // processors: what the ranks of a node may hold in all so that streams run at the rates above
+    double beyond_cache_bytes_per_s;  // achieved by streams of those that hold more; 0 = not measured
+    double kernel_floor_s;            // shortest kernel in a stream
+    double kernel_gap_s;              // between dependent kernels of one stream
+    double power_w;                   // cap that the rates belong to; 0 = unknown
+    double chip_spread;               // one-sigma of arithmetic rates from chip to chip; a step waits for the slowest
+    double fp8_exact_share;           // rate of fp8 products that add up in full precision, of that of the others
+    double sharded_gemm_share;        // rate of products beside full sharding's gathers, of that of the others
     int sm_count;
     GemmRate gemm[DTYPE_COUNT];
     AttentionRate attention[CLUSTER_MAX_ATTENTION];

@@ -126,6 +126,8 @@ static const ClusterField system_fields[] = {
     OPTIONAL(node.host_memory_bytes, "bytes", 1e15),
     OPTIONAL(fabric.exchange_efficiency, "1", 1.0),
     OPTIONAL(fabric.exchange_peer_s, "s", latency_high_s),
+    WHAT_IF(accelerator.cache_bytes, "bytes", 1e15),
+    WHAT_IF(accelerator.beyond_cache_bytes_per_s, "bytes/s", byte_rate_high),
     WHAT_IF(node.symmetric_ctas, "1", 1e6),
     WHAT_IF(fabric.sharp_ctas, "1", 1e6),
 };

@@ -533,7 +533,15 @@ TaskCost task_cost_shared(const CostModel *model, const StepProgram *program, co
 }
 
 ClusterProfile program_profile(const CostModel *model, const StepProgram *program) {
-    return cost_shared_profile(model->profile, ranks_on_node(model, program));
+    const int ranks = ranks_on_node(model, program);
+    ClusterProfile shared = cost_shared_profile(model->profile, ranks);
+    double held = 0;
+    for (int32_t b = 0; b < program->buffer_count; b++) {
+        const Buffer *buffer = &program->buffers[b];
+        held += buffer->persistent ? (double)buffer->slots * (double)buffer->slot_bytes : 0;
+    }
+    cost_streams_from(&shared.accelerator, ranks * held);
+    return shared;
 }
 
 TaskCost cost_task(const CostModel *model, const StepProgram *program, const Task *task) {

@@ -82,6 +82,9 @@ double cost_memory_bound_s(const Accelerator *accelerator, double bytes);
 // The machine as one of ranks_on_node ranks sees it. GPU profiles: unchanged. CPU profiles: see cpu_sharing.c.
 ClusterProfile cost_shared_profile(const ClusterProfile *profile, int ranks_on_node);
 
+// Streams of a program whose ranks hold so much on a node that operands come from memory, where its rate is known.
+void cost_streams_from(Accelerator *accelerator, double held_bytes);
+
 // What a kernel, or one thread, needs of the cores that are a rank's part of its node; 0 on a GPU.
 double cost_core_share(const ClusterProfile *profile, int ranks_on_node, bool one_thread);
 

@@ -8,7 +8,9 @@
 // So a rank has cores/ranks of them as its own part, and what it runs at the same time (its lanes) shares that part: a
 // kernel is as many threads as it has whole cores, a collective one (cost_core_share).
 // Not modelled: that a rank which waits lends its part to the others; memory channels that saturate before the cores
-// do, caches, kernels too small for several threads.
+// do, kernels too small for several threads.
+// Between two uses of a weight a step touches all that the ranks hold from step to step: where that is more than the
+// caches, streams read and write memory (cost_streams_from). Not modelled: what the task before left in a cache.
 
 #include "sim/cost/cost.h"
 
@@ -22,6 +24,7 @@ static void kernels_scale(Accelerator *accelerator, double speed) {
         rate->sustained_flop_per_s *= speed;
     }
     accelerator->memory_bytes_per_s *= speed;
+    accelerator->beyond_cache_bytes_per_s *= speed;
 }
 
 static void latencies_scale(ClusterProfile *profile, double turns) {
@@ -34,6 +37,14 @@ static void latencies_scale(ClusterProfile *profile, double turns) {
     profile->node.link_latency_s *= turns;
     profile->node.step_latency_s *= turns;
     profile->node.p2p_latency_s *= turns;
+}
+
+void cost_streams_from(Accelerator *accelerator, double held_bytes) {
+    if (accelerator->device_class == DEVICE_CLASS_CPU && accelerator->beyond_cache_bytes_per_s > 0 &&
+        held_bytes > accelerator->cache_bytes) {
+        accelerator->memory_bytes_per_s = accelerator->beyond_cache_bytes_per_s;
+        accelerator->memory_efficiency = 1;
+    }
 }
 
 double cost_core_share(const ClusterProfile *profile, int ranks_on_node, bool one_thread) {

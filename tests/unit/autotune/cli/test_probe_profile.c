@@ -49,6 +49,13 @@ static void add_stream(const char *name, double elements, double bytes) {
     add(PROBE_STREAM, name, floor_s + bytes * elements / memory)->size[0] = elements;
 }
 
+static void add_far(const char *name, double mebibytes, double bytes, double bytes_per_s) {
+    enum { ELEMENTS = 256 << 10 };
+    ProbeSample *sample = add(PROBE_FAR, name, bytes * ELEMENTS / bytes_per_s);
+    sample->size[0] = ELEMENTS;
+    sample->size[1] = mebibytes * 1048576;
+}
+
 static void add_shared(const char *name, double seconds, int ranks) {
     ProbeSample *sample = add(PROBE_SHARED, name, seconds);
     sample->repeats = ranks;
@@ -331,4 +338,24 @@ Test(probe_profile, a_gpu_without_measured_links_keeps_the_built_in_ones) {
     build_on("dgx-h200");
     cr_expect_eq(profile.curve_count, built_in + 4);
     cr_expect_null(strstr(profile.description, "links"), "%s", profile.description);
+}
+
+Test(probe_profile, streams_beyond_the_caches_have_a_rate_of_their_own) {
+    build();
+    cr_assert_eq(profile.accelerator.beyond_cache_bytes_per_s, 0, "a probe without these samples");
+    add_far("add", 24, 12, memory);
+    add_far("add", 48, 12, 0.6 * memory);  // nearer to the caches' than to a tenth of it
+    add_far("add", 112, 12, 0.1 * memory);
+    add_far("norm", 112, 8, 0.1 * memory);
+    add_far("adamw", 112, 28, 0.2 * memory);
+    build();
+    near(profile.accelerator.cache_bytes, 48 * 1048576.0, "caches");
+    near(profile.accelerator.beyond_cache_bytes_per_s, 0.1 * memory, "memory");
+}
+
+Test(probe_profile, memory_as_fast_as_the_caches_needs_no_rate_of_its_own) {
+    add_far("add", 24, 12, memory);
+    add_far("add", 112, 12, memory);
+    build();
+    cr_assert_eq(profile.accelerator.beyond_cache_bytes_per_s, 0);
 }

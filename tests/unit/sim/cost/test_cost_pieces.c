@@ -247,6 +247,21 @@ Test(cost, sharing_leaves_gpus_and_cores_that_suffice_alone) {
     cr_assert_eq(cpu_shared.node.ring.bandwidth_bytes_per_s, 10e9);
 }
 
+Test(cost, streams_of_ranks_that_hold_more_than_the_caches_run_from_memory) {
+    ClusterProfile cpu = machine_cpu();
+    cpu.accelerator.memory_efficiency = 0.5;
+    Accelerator unknown = cpu.accelerator;
+    cost_streams_from(&unknown, 1e12);
+    cr_assert_eq(unknown.memory_bytes_per_s, 40e9, "not measured");
+    cpu.accelerator.cache_bytes = 48e6;
+    cpu.accelerator.beyond_cache_bytes_per_s = 12e9;
+    Accelerator within = cost_shared_profile(&cpu, 2).accelerator, beyond = within;
+    cost_streams_from(&within, 48e6);
+    cost_streams_from(&beyond, 49e6);
+    cr_assert_float_eq(cost_memory_bound_s(&within, 4e9) - within.kernel_floor_s, 0.1, 1e-9);  // two threads of a rank
+    cr_assert_float_eq(cost_memory_bound_s(&beyond, 4e9) - beyond.kernel_floor_s, 4.0 / 24, 1e-9);
+}
+
 // Four cores: one rank has them all, two have two each, eight half a core each; three have one whole core of 4/3.
 Test(cost, a_rank_has_its_part_of_the_cores) {
     ClusterProfile profile = {.accelerator = {.device_class = DEVICE_CLASS_CPU}, .node = {.cores = 4}};
