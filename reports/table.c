@@ -128,7 +128,7 @@ static void print_winner(const TuneResult *result, FILE *out) {
     words_batch(request->target, &best->plan, out);
     words_network(&best->plan.mesh, request->cluster.node.accelerators, out);
     words_time(best, out);
-    words_memory(best, request->memory_limit_bytes, out);
+    words_memory(best, request, out);
     for (int i = 0; i < best->warning_count; i++) {
         fprintf(out, "  %swarning: %s%s\n", colour(out, COLOUR_WARNING), best->warnings[i], colour(out, COLOUR_END));
     }

@@ -20,7 +20,7 @@ static void print_speed(const PredictionReport *report, FILE *out) {
     fprintf(out, "\nTime\n");
     words_time(prediction, out);
     fprintf(out, "Memory\n");
-    words_memory(prediction, request->memory_limit_bytes, out);
+    words_memory(prediction, request, out);
 }
 
 Status table_prediction(const PredictionReport *report, FILE *out, Error *error) {

@@ -234,7 +234,18 @@ void words_time(const Prediction *prediction, FILE *out) {
     fprintf(out, ", overhead %s\n", text_seconds(text, prediction->overhead_s));
 }
 
-void words_memory(const Prediction *prediction, double limit_bytes, FILE *out) {
+// Where the target keeps buffers for it: part of what is reserved beside live bytes.
+static void words_reduced_by(const TuneRequest *request, const TrainPlan *plan, FILE *out) {
+    const double each = target_reduce_bucket(request->target, &request->model, plan);
+    const double all = target_reduce_buffers(request->target, &request->model, plan);
+    char text[TEXT_UNIT_BYTES];
+    if (each > 0) {
+        fprintf(out, "  of it %s hold gradients on their way to be reduced: %.0f x %.0f elements\n",
+                text_bytes(text, all * dtype_bytes(plan_activation_dtype(plan))), all / each, each);
+    }
+}
+
+void words_memory(const Prediction *prediction, const TuneRequest *request, FILE *out) {
     const MemoryBreakdown *memory = &prediction->memory;
     MemoryTerm terms[MEMORY_TERMS];
     memory_terms(memory, terms);
@@ -248,8 +259,10 @@ void words_memory(const Prediction *prediction, double limit_bytes, FILE *out) {
         }
     }
     fprintf(out, "\n  reserved %s", text_bytes(text, memory->reserved_bytes));
-    fprintf(out, " of %s; largest buffer at the peak: %s", text_bytes(text, limit_bytes), memory->top_name);
+    fprintf(out, " of %s; largest buffer at the peak: %s", text_bytes(text, request->memory_limit_bytes),
+            memory->top_name);
     fprintf(out, " %s\n", text_bytes(text, memory->top_bytes));
+    words_reduced_by(request, &prediction->plan, out);
     for (int stage = 0; stage < memory->stages; stage++) {
         fprintf(out, "%s%s%s", stage == 0 ? "  by stage: " : ", ", text_bytes(text, memory->by_stage[stage]),
                 stage + 1 == memory->stages ? "\n" : "");

@@ -44,7 +44,7 @@ void words_network(const Mesh *mesh, int ranks_per_node, FILE *out);
 
 // Where the time of a step goes, and what memory holds at the peak, one line each.
 void words_time(const Prediction *prediction, FILE *out);
-void words_memory(const Prediction *prediction, double limit_bytes, FILE *out);
+void words_memory(const Prediction *prediction, const TuneRequest *request, FILE *out);
 
 void words_assumptions(const TuneRequest *request, FILE *out);
 

@@ -131,6 +131,7 @@ static const bool says_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
                                                   [PLAN_ZERO] = true,
                                                   [PLAN_RESHARD] = true,
                                                   [PLAN_RESHARD_RANKS] = true,
+                                                  [PLAN_REDUCE_BUCKET] = true,
                                                   [PLAN_RECOMPUTE] = true,
                                                   [PLAN_CP_ROTATE] = true,
                                                   [PLAN_PRECISION] = true,
@@ -171,7 +172,7 @@ static const bool says_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
 static const char *refuse_columns(const ExportFormat *format, const ConfigJob *job) {
     const TrainPlan *plan = job->plan;
     char layers[PLAN_VALUE_BYTES], every[PLAN_VALUE_BYTES], packed[PLAN_VALUE_BYTES], tiles[PLAN_VALUE_BYTES];
-    char near[PLAN_VALUE_BYTES];
+    char near[PLAN_VALUE_BYTES], bucket[PLAN_VALUE_BYTES];
     const struct {
         bool refused;
         const char *what, *value, *instead;
@@ -202,6 +203,8 @@ static const char *refuse_columns(const ExportFormat *format, const ConfigJob *j
         {plan->fp8_parameters && !format->fp8_parameters, "fp8-parameters", "on", "off"},
         {plan->reshard_ranks > 1 && !format->near_shards, "reshard-ranks",
          plan_value_text(PLAN_RESHARD_RANKS, plan->reshard_ranks, near), "0"},
+        {plan->reduce_bucket > 0 && !format->reduce_bucket, "reduce-bucket",
+         plan_value_text(PLAN_REDUCE_BUCKET, plan->reduce_bucket, bucket), "0"},
         {plan->mlp_tiles > 0 && !format->tiles, "mlp-tiles", plan_value_text(PLAN_MLP_TILES, plan->mlp_tiles, tiles),
          "0"},
         {plan->recompute_layers > 0 && !format->recompute_layers, "recompute-layers",

@@ -370,10 +370,23 @@ static double bucket_bytes(const Target *target, const Task *task, const GroupPl
     return sharding && group->nodes > 1 ? parameters * each_bytes : 0;
 }
 
+// Of a reduction that the plan says the size of; 0 = no more than the target's own.
+static double reduced_part_bytes(const StepProgram *program, const Task *task) {
+    const bool reduces = (task->lane == LANE_RS || task->lane == LANE_REP) && task->kind != TASK_ALL_GATHER;
+    return reduces && program->plan.reduce_bucket > 0
+               ? target_reduce_bucket(program->target, &program->model, &program->plan) * dtype_bytes(task->dtype)
+               : 0;
+}
+
 static double bucketed_s(const CostModel *model, const StepProgram *program, const Task *task,
                          const GroupPlacement *group, double payload, double alone_s) {
     const double bucket =
         bucket_bytes(model->target, task, group, number_bytes(program, task) * sent_share(model, program, task));
+    const double part = reduced_part_bytes(program, task);
+    if (part > 0 && part < payload) {
+        return cost_collective_s(model->profile, collective_kind(model, program, task), group, part, NULL) * payload /
+               part;
+    }
     if (bucket <= payload) {
         return alone_s;
     }

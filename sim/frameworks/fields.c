@@ -85,6 +85,7 @@ static const TargetField fields[] = {
     FIELD(optimizer_temporary_bytes_per_parameter),
     FIELD(runtime.context_bytes),
     FIELD(runtime.communicator_bytes),
+    FIELD(runtime.reduce_buffer),
     FIELD(runtime.allocator_slack),
     FIELD(runtime.stage_slack),
     FIELD(runtime.relative_uncertainty),

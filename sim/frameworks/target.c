@@ -202,6 +202,23 @@ double target_slack(const Target *target, const TrainPlan *plan) {
     return target->runtime.allocator_slack + (mesh_stages(&plan->mesh) > 1 ? target->runtime.stage_slack : 0);
 }
 
+double target_reduce_bucket(const Target *target, const ModelSpec *model, const TrainPlan *plan) {
+    if (target->runtime.reduce_buffer == 0 || plan->zero == 0) {
+        return 0;
+    }
+    return plan->reduce_bucket == REDUCE_BUCKET_HIDDEN ? (double)model->hidden * (double)model->hidden
+           : plan->reduce_bucket > 0                   ? plan->reduce_bucket
+                                                       : target->runtime.reduce_buffer;
+}
+
+// One is filled while the other is reduced, where that is beside backward; behind a pipeline's, and at stage 3, one is
+// enough.
+double target_reduce_buffers(const Target *target, const ModelSpec *model, const TrainPlan *plan) {
+    const bool beside =
+        plan->zero < 3 && mesh_stages(&plan->mesh) == 1 && target_reduce_overlap(target, plan) == REDUCE_OVERLAP_ON;
+    return target_reduce_bucket(target, model, plan) * (beside ? 2 : 1);
+}
+
 bool target_reduces_late(const Target *target, const TrainPlan *plan) {
     return (plan->zero == 1 && target->late_reduce) ||
            (plan->zero < 2 && target_reduce_overlap(target, plan) == REDUCE_OVERLAP_OFF);

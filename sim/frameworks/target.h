@@ -81,10 +81,10 @@ typedef struct TargetRuntime {
     bool scatters_by_all_reduce;  // stages 1 and 2: buckets are reduced whole, and each rank takes its part
     double optimizer_bytes_per_parameter;
     // memory beyond live bytes
-    double context_bytes;         // CUDA context and libraries
-    double communicator_bytes;    // per communicator
-    double allocator_slack;       // reserved / allocated - 1
-    double stage_slack;           // and on top, on the stages of a pipeline
+    double context_bytes;                 // CUDA context and libraries
+    double communicator_bytes;            // per communicator
+    double allocator_slack, stage_slack;  // reserved / allocated - 1; and on top, on the stages of a pipeline
+    double reduce_buffer;         // stages 1 to 3: elements of the buffer that gradients are copied into to be reduced
     double relative_uncertainty;  // one-sigma of step time, added in quadrature to the profile's
 } TargetRuntime;
 
@@ -102,23 +102,22 @@ typedef struct Target {
     unsigned recompute_modules;  // RecomputeModules that recompute=selective can be told to make again
     bool recompute_whole;        // a checkpointed layer runs again to its end, also what its backward does not need
     bool zigzag;                 // cp sequence split: zigzag (balanced) or contiguous
-    bool cp_ring;                // cp_rotate=ring available
-    bool cp_allgather;
-    bool cp_half_gradients;   // with ring: dKV travels in the compute dtype, not in fp32
-    bool cp_scatters;         // with all-gather: one reduce-scatter brings dKV home, else it travels the ring
-    bool cp_keeps_gathered;   // with all-gather: keys and values stay as they were gathered, backward gathers none
-    int cp_block;             // with cp the sequence is a multiple of so many tokens a rank; 0 = of any
-    Dtype reduce_dtype_bf16;  // gradient reduction dtype when precision is bf16; if bf16, fp16 reduces in fp16
-    bool reduces_fp32_only;   // reduce_dtype=bf16 is refused
-    bool reduces_often_bf16;  // published runs choose bf16 as often as its default and seldom say so
-    bool fused_projections;   // one GEMM for q,k,v and one for gate,up
-    bool fused_qkv;           // one GEMM for q,k,v whatever gate and up are
-    bool deferred_reduce;     // gradients are reduced on the last micro-step only
-    bool gradient_buffer;     // whole gradients have memory of their own from the start, accumulated or not
-    int gradient_copies;      // whole gradients in the working dtype kept beside that buffer
-    bool late_reduce;         // stage 1 reduces when backward has ended, not beside it
-    unsigned serial_stages;   // bit 1 << stage: where kernels wait for reductions unless a plan says otherwise
-    unsigned overlap_stages;  // the same: where it has a switch for that
+    bool cp_ring, cp_allgather;  // values of cp_rotate that are available
+    bool cp_half_gradients;      // with ring: dKV travels in the compute dtype, not in fp32
+    bool cp_scatters;            // with all-gather: one reduce-scatter brings dKV home, else it travels the ring
+    bool cp_keeps_gathered;      // with all-gather: keys and values stay as they were gathered, backward gathers none
+    int cp_block;                // with cp the sequence is a multiple of so many tokens a rank; 0 = of any
+    Dtype reduce_dtype_bf16;     // gradient reduction dtype when precision is bf16; if bf16, fp16 reduces in fp16
+    bool reduces_fp32_only;      // reduce_dtype=bf16 is refused
+    bool reduces_often_bf16;     // published runs choose bf16 as often as its default and seldom say so
+    bool fused_projections;      // one GEMM for q,k,v and one for gate,up
+    bool fused_qkv;              // one GEMM for q,k,v whatever gate and up are
+    bool deferred_reduce;        // gradients are reduced on the last micro-step only
+    bool gradient_buffer;        // whole gradients have memory of their own from the start, accumulated or not
+    int gradient_copies;         // whole gradients in the working dtype kept beside that buffer
+    bool late_reduce;            // stage 1 reduces when backward has ended, not beside it
+    unsigned serial_stages;      // bit 1 << stage: where kernels wait for reductions unless a plan says otherwise
+    unsigned overlap_stages;     // the same: where it has a switch for that
     bool replicas_each_step;  // reduced on every micro-step over dp_replicate too; at stage 0 none are left for the end
     bool half_gradients;      // weight gradients have whole buffers in the compute dtype, added to the fp32 ones
     bool shared_shard_lane;   // all-gather and reduce-scatter use one communicator and serialise
@@ -132,8 +131,8 @@ typedef struct Target {
     bool tp_reduce_overlaps;  // the tp reduction of an input gradient runs beside the weight gradient's GEMM
     bool sp_switch;           // TP_SP: has a switch that turns it into TP_AR
     bool tp_copies;           // TP_SP: a copy orders what was gathered or will be scattered along the sequence
-    bool tp_splits_head;      // TP_HF: the head is split over the vocabulary, and its logits are gathered for the loss
-    bool tp_splits_embedding;  // TP_HF: so is the embedding
+    bool tp_splits_head,
+        tp_splits_embedding;  // TP_HF: over the vocabulary; the head's logits are gathered for the loss
     bool tp_shards_itself;  // beside tp the model is sharded by its own library: reduced in fp32, freed after forward;
                             // replicas wait for the last micro-step, shards do not; no cp
     bool tp_regathers;      // TP_SP: gathered inputs are not kept, backward gathers them again
@@ -308,7 +307,9 @@ static inline bool target_stops_host(const Target *target, const TrainPlan *plan
 }
 
 bool target_reduces_late(const Target *target, const TrainPlan *plan);  // behind the last backward?
-
+// Elements that gradients are reduced by, where the target has a size for it; 0. Those of its buffers for them.
+double target_reduce_bucket(const Target *target, const ModelSpec *model, const TrainPlan *plan);
+double target_reduce_buffers(const Target *target, const ModelSpec *model, const TrainPlan *plan);
 // Vocabulary entries as it trains them: padded so that tp divides them; of uneven splits tp times the fullest rank's.
 int target_vocab(const Target *target, const ModelSpec *model, int tp);
 // One sentence where it pads (arena text); NULL.

@@ -376,6 +376,14 @@ static const char *check_reshard_ranks(const Check *check) {
                : NULL;
 }
 
+static const char *check_reduce_bucket(const Check *check) {
+    const bool has = check->target->runtime.reduce_buffer > 0;
+    return has || check->plan->reduce_bucket == 0 || !plan_field_matters(check->plan, PLAN_REDUCE_BUCKET)
+               ? NULL
+               : arena_format(check->arena, "%s has no size of its own for reductions: use reduce_bucket 0",
+                              check->target->name);
+}
+
 static const char *check_overlap(const Check *check) {
     if (!check->plan->tp_overlap || check->target->tp_overlap_exposed > 0) {
         return NULL;
@@ -525,14 +533,14 @@ static const char *check_recompute(const Check *check) {
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason) {
     static const char *(*const rules[])(const Check *) = {
-        check_positive,       check_axes,         check_replicate,    check_zero,
-        check_recompute,      check_reshard,      check_overlap,      check_fp8,
-        check_experts,        check_finetune,     check_master,       check_attention,
-        check_cuts,           check_sequence,     check_blocks,       check_local_tokens,
-        check_rotation,       check_token_count,  check_structure,    check_framework,
-        check_order,          check_reduce_dtype, check_grad_sync,    check_offload,
-        check_reduce_overlap, check_loss,         check_cuda_graphs,  check_sequence_parallel,
-        check_optimizer,      check_pack,         check_reshard_ranks};
+        check_positive,       check_axes,         check_replicate,     check_zero,
+        check_recompute,      check_reshard,      check_overlap,       check_fp8,
+        check_experts,        check_finetune,     check_master,        check_attention,
+        check_cuts,           check_sequence,     check_blocks,        check_local_tokens,
+        check_rotation,       check_token_count,  check_structure,     check_framework,
+        check_order,          check_reduce_dtype, check_grad_sync,     check_offload,
+        check_reduce_overlap, check_loss,         check_cuda_graphs,   check_sequence_parallel,
+        check_optimizer,      check_pack,         check_reshard_ranks, check_reduce_bucket};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

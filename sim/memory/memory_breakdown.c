@@ -174,7 +174,9 @@ static int32_t communicator_count(const StepProgram *program, Arena *arena) {
 
 double memory_outside_bytes(const StepProgram *program, Arena *arena) {
     const TargetRuntime *runtime = &program->target->runtime;
-    return runtime->context_bytes + communicator_count(program, arena) * runtime->communicator_bytes;
+    const double reduced = target_reduce_buffers(program->target, &program->model, &program->plan) *
+                           dtype_bytes(plan_activation_dtype(&program->plan));
+    return runtime->context_bytes + communicator_count(program, arena) * runtime->communicator_bytes + reduced;
 }
 
 Status memory_breakdown_cut(const StepProgram *program, const CutOptions *options, LiveTraces *traces,

@@ -196,6 +196,7 @@ typedef struct TrainPlan {
     bool fp8_parameters;      // precision fp8, stage 1: the products' weights are kept and gathered in fp8 alone
     int reshard_ranks;  // of reshard=always: after the first forward neighbours, so many, hold all parameters between
                         // them once more, and gather from each other until the step ends; 0 = none do
+    int reduce_bucket;  // elements that gradients are reduced by; 0 = the target's own, 1 = the hidden size squared
 } TrainPlan;
 
 // The fields beside the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -243,10 +244,11 @@ typedef enum {
     PLAN_UPDATE_IN_BACKWARD,
     PLAN_FP8_PARAMETERS,
     PLAN_RESHARD_RANKS,
+    PLAN_REDUCE_BUCKET,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 
-enum { PLAN_TEXT_BYTES = 520, PLAN_USUAL_CAPACITY = 200 };
+enum { PLAN_TEXT_BYTES = 560, PLAN_USUAL_CAPACITY = 200, REDUCE_BUCKET_HIDDEN = 1 };
 
 // Dtype of activations, gathered parameters and gradients before reduction.
 static inline Dtype plan_activation_dtype(const TrainPlan *plan) {

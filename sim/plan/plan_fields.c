@@ -440,6 +440,12 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                        "so many neighbours keep all parameters once more between them after the first "
                                        "forward and gather from each other (stage 3, hpZ), 0 none; auto tries those "
                                        "of a node where the target has it"}},
+    [PLAN_REDUCE_BUCKET] = {"reduce_bucket", .label = "reduced by", AT(reduce_bucket), .high = 2000000000,
+                            .matters = is_sharded, .scope = PLAN_OF_SHAPE,
+                            .option = {"reduce-bucket", "N", "elements", "0: the target's own",
+                                       "gradients are copied into buffers of so many elements to be reduced "
+                                       "(reduce_bucket_size of DeepSpeed); 1: the hidden size squared, as transformers "
+                                       "fills in auto"}},
 };
 
 int plan_get(const TrainPlan *plan, PlanFieldId id) {

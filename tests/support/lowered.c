@@ -40,6 +40,7 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .update_in_backward = request->update_in_backward,
                       .fp8_parameters = request->fp8_parameters,
                       .reshard_ranks = request->reshard_ranks,
+                      .reduce_bucket = request->reduce_bucket,
                       .precision = request->fp8    ? DTYPE_FP8
                                    : request->bf16 ? DTYPE_BF16
                                                    : DTYPE_FP32};

@@ -42,6 +42,7 @@ typedef struct LoweredRequest {
     bool update_in_backward;
     bool fp8_parameters;
     int reshard_ranks;
+    int reduce_bucket;
     bool tied;
     int layers;  // 0 = the model's
 } LoweredRequest;

@@ -1,6 +1,8 @@
 // DeepSpeed's ZeRO. Sequence parallelism is Ulysses there. tp ranks are neighbours
 // (deepspeed/utils/groups.py).
 
+#include <string.h>
+
 #include "sim/frameworks/deepspeed/deepspeed_files.h"
 #include "sim/frameworks/framework.h"
 #include "sim/frameworks/pytorch.h"
@@ -52,6 +54,7 @@ static const TargetVersion deepspeed_0_19_8 = {
                          // in its tutorial (ulysses-alst-sequence-parallelism.md)
                          SET(tiles_mlp, true), SET(losses_by_call, LOSS_BIT(LOSS_CHUNKED)), SET(loss_chunks, 4),
                          SET(loss_collects_half, true),               // zeros_like(x)
+                         SET(runtime.reduce_buffer, 5e8),             // reduce_bucket_size (zero/config.py)
                          SET(runtime.scatters_by_all_reduce, true)),  // use_multi_rank_bucket_allreduce, on unless said
 };
 
@@ -79,6 +82,12 @@ static const char *refuse(const Target *target, const ModelSpec *model, const Tr
     if (plan->finetune != FINETUNE_FULL && mesh_group_size(&plan->mesh, AXES_OWN & ~AXES_DATA_GROUP) > 1) {
         return arena_format(
             arena, "adapters of %s are predicted beside data parallelism alone: use tp=1, sp=1 and pp=1", target->name);
+    }
+    if (strcmp(target->version, deepspeed_0_19.version) != 0 && plan->zero > 0 &&
+        plan->mesh.size[AXIS_DP_REPLICATE] > 1) {  // runtime/zero/config.py has no mics_shard_size any more
+        return arena_format(arena, "%s shards over all data-parallel ranks, not over %d of %d: use dp_replicate=1",
+                            target->name, plan->mesh.size[AXIS_DP_SHARD],
+                            plan->mesh.size[AXIS_DP_SHARD] * plan->mesh.size[AXIS_DP_REPLICATE]);
     }
     if (plan->mesh.size[AXIS_SP] > 1) {
         return refuse_sp(target, plan, arena);

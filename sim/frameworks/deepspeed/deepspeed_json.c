@@ -6,11 +6,14 @@
 // every stage (0.19.8: runtime/engine.py, _configure_tensor_parallel_states). A key that DeepSpeed does not know
 // carries the header, as JSON has no comments.
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/escape.h"
 #include "sim/frameworks/config_keys.h"
 #include "sim/frameworks/deepspeed/deepspeed_files.h"
+
+static const double DEFAULT_BUCKET = 5e8;  // runtime/zero/config.py, reduce_bucket_size
 
 static const char *const of_no_matter[] = {"steps_per_print",
                                            "wall_clock_breakdown",
@@ -126,8 +129,6 @@ static const ImportLeftOut left_out[] = {
     {"elasticity.enabled", NULL, "the batch follows the number of ranks: the figures are of the file's"},
     {"compression_training", NULL, "weights are compressed while training"},
     {"progressive_layer_drop.enabled", NULL, "layers are dropped now and then: your run computes less"},
-    {"zero_optimization.reduce_bucket_size", NULL,
-     "buckets of reduced gradients of this size: latency and memory differ"},
     {"zero_optimization.allgather_bucket_size", NULL,
      "buckets of gathered parameters of this size: latency and memory differ"},
     {"zero_optimization.stage3_prefetch_bucket_size", NULL,
@@ -190,6 +191,16 @@ static bool reshards_near(const ConfigJob *job) {
     return job->plan->reshard_ranks > 1;
 }
 
+static bool other_bucket(const ConfigJob *job) {
+    return job->plan->reduce_bucket > 0 && job->plan->zero > 0;
+}
+
+static const char *bucket(const ConfigJob *job) {
+    const int hidden = job->model->hidden, elements = job->plan->reduce_bucket;
+    return elements == REDUCE_BUCKET_HIDDEN ? arena_format(job->arena, "%lld", (long long)hidden * hidden)
+                                            : arena_format(job->arena, "%d", elements);
+}
+
 static bool offloads_param(const ConfigJob *job) {
     return job->plan->offload == OFFLOAD_PARAMETERS;
 }
@@ -216,6 +227,7 @@ enum {
     STAGE,
     OVERLAP,
     NEAR,
+    BUCKET,
     OFFLOAD_STATE,
     OFFLOAD_PARAM,
     OPTIMIZER,
@@ -233,6 +245,7 @@ static const ConfigKey keys[KEYS + 1] = {
     [STAGE] = {"zero_optimization.stage", KEY_NUMBER, PLAN_ZERO},
     [OVERLAP] = {"zero_optimization.overlap_comm", .text = overlaps, .when = shards},
     [NEAR] = {"zero_optimization.zero_hpz_partition_size", KEY_NUMBER, PLAN_RESHARD_RANKS, .when = reshards_near},
+    [BUCKET] = {"zero_optimization.reduce_bucket_size", .text = bucket, .when = other_bucket},
     [OFFLOAD_STATE] = {"zero_optimization.offload_optimizer", .literal = "{\"device\": \"cpu\", \"pin_memory\": true}",
                        .when = export_offloads},
     [OFFLOAD_PARAM] = {"zero_optimization.offload_param", .literal = "{\"device\": \"cpu\", \"pin_memory\": true}",
@@ -305,10 +318,34 @@ static Status read_groups(Import *import, Error *error) {
     import->said.choice[PLAN_RESHARD_RANKS] = hpz > 1 ? hpz : 0;
     if (mics > 0) {
         import_find(import, FINDING_REFUSED, "zero_optimization.mics_shard_size",
-                    "DeepSpeed 0.19.8 has no MiCS any more and refuses the key; predicted as shards over %d ranks",
-                    mics);
-        import->said.size[AXIS_DP_SHARD] = mics;
-        import->said.size[AXIS_DP_REPLICATE] = -1;
+                    "DeepSpeed 0.19.8 has no MiCS any more and refuses the key; predicted as shards over all ranks");
+    }
+    return STATUS_OK;
+}
+
+// Python's int() of the number, which is often 5e8. transformers fills in "auto" (HfTrainerDeepSpeedConfig,
+// trainer_config_finalize) at every stage.
+static Status read_bucket(Import *import, int stage, Error *error) {
+    const ConfigNode *node = import_at(import, keys[BUCKET].path);
+    const bool said = node && node->kind == NODE_SCALAR && node->text[0] != 0;
+    double elements = DEFAULT_BUCKET;
+    char *end = NULL;
+    if (said && import_same_word(node->text, "auto")) {
+        elements = REDUCE_BUCKET_HIDDEN;
+    } else if (said) {
+        elements = strtod(node->text, &end);
+        if (end == node->text || *end || !(elements >= 1 && elements <= plan_fields[PLAN_REDUCE_BUCKET].high)) {
+            return error_set(error, STATUS_USAGE, "%s:%d: %s: elements, from 1 to %d, not \"%s\"", import->path,
+                             node->line, keys[BUCKET].path, plan_fields[PLAN_REDUCE_BUCKET].high, node->text);
+        }
+    }
+    import->said.choice[PLAN_REDUCE_BUCKET] = stage == 0 || elements == DEFAULT_BUCKET ? 0 : (int)elements;
+    int copies = 1;
+    TRY(import_bool(import, "zero_optimization.contiguous_gradients", &copies, error));
+    if (stage > 0 && !copies) {
+        import_find(import, FINDING_UNMODELLED, "zero_optimization.contiguous_gradients",
+                    "gradients are reduced where they are: the prediction copies them into a buffer, so your run needs "
+                    "less memory");
     }
     return STATUS_OK;
 }
@@ -338,6 +375,7 @@ static Status read_zero(Import *import, Error *error) {
     import_known(import, of_zero);
     TRY(read_overlap(import, stage, error));
     TRY(read_groups(import, error));
+    TRY(read_bucket(import, stage, error));
     TRY(read_offload(import, error));
     int tp = 1;
     TRY(import_int(import, keys[TENSOR].path, 0, MESH_MAX_WORLD, &tp, error));
@@ -492,6 +530,7 @@ const ExportFormat export_deepspeed_json = {
     .fuseds = EXPORT_EAGER,
     .offload = true,
     .near_shards = true,
+    .reduce_bucket = true,
     .other_loss = true,
     .optimizer = true,
     .packs = true,

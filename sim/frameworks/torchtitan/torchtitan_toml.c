@@ -34,7 +34,6 @@ static const char *const of_no_matter[] = {"job",
                                            "parallelism.pipeline_parallel_schedule_csv",
                                            "parallelism.pipeline_parallel_expert_parallel_overlap",
                                            "parallelism.expert_tensor_parallel_degree",
-                                           "activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns",
                                            "activation_checkpoint.early_stop",
                                            "activation_checkpoint.memory_budget",
                                            "activation_checkpoint.visualize_memory_budget_pareto",
@@ -360,10 +359,27 @@ static Status read_every(Import *import, const char *option, Error *error) {
     return STATUS_OK;
 }
 
+// Products of the shapes of these layers are never kept (_apply_op_sac). Routers are its default, and too small to tell.
+static void read_forced(Import *import, bool by_operation) {
+    static const char *const path[] = {"activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns", NULL};
+    const ConfigNode *names = import_at(import, path[0]);
+    import_known(import, path);
+    for (const ConfigNode *name = names ? names->first : NULL; name && by_operation; name = name->next) {
+        if (strcmp(name->text, "moe.router.gate") != 0) {
+            import_find(import, FINDING_UNMODELLED, path[0],
+                        "products of the shape of %s are made again in backward: the prediction keeps every second "
+                        "product of any shape, so your run needs other time and memory",
+                        name->text);
+            return;
+        }
+    }
+}
+
 static Status read_checkpoint(Import *import, Error *error) {
     const char *mode = "selective", *option = "2";
     TRY(import_word(import, keys[MODE].path, &mode, error));
     TRY(import_word(import, keys[OPTION].path, &option, error));
+    read_forced(import, strcmp(mode, "selective") == 0 && strcmp(option, "op") == 0);
     if (strcmp(mode, "memory_budget") == 0) {
         import_find(import, FINDING_UNMODELLED, keys[MODE].path, "memory_budget: predicted as selective by operation");
     } else if (strcmp(mode, "selective") == 0 && strcmp(option, "op") != 0) {

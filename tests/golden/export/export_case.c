@@ -244,6 +244,8 @@ const Golden goldens[] = {
      PLAN(1, 8, 1, 1, .micro_batch = 2, .grad_accum = 4, .zero = 2, .optimizer = OPTIMIZER_LION, EAGER_FULL)},
     {"deepspeed_near.json", "deepspeed", "deepspeed", "pythia-6.9b",
      PLAN(1, 16, 1, 1, .micro_batch = 2, .grad_accum = 4, .zero = 3, .reshard_ranks = 8, EAGER_FULL)},
+    {"deepspeed_bucket.json", "deepspeed", "deepspeed", "pythia-6.9b",
+     PLAN(1, 8, 1, 1, .micro_batch = 2, .grad_accum = 4, .zero = 2, .reduce_bucket = REDUCE_BUCKET_HIDDEN, EAGER_FULL)},
     {"trl_packed.py", "trl", "trl", "llama-3-8b",
      PLAN(1, 8, 1, 1, .micro_batch = 2, .grad_accum = 2, .zero = 3, .pack = 600, EAGER_FULL)},
     {"train.sbatch", "sbatch", "torchtitan", "llama-3-8b",

@@ -110,6 +110,10 @@ static const Choice of_axolotl[] = {
 static const Choice of_torchtitan[] = {
     {NULL, "[activation_checkpoint]\nmode = \"full\"\n", "[training]\nlocal_batch_size = 8\n"},
     {"activation_checkpoint.mode", "[activation_checkpoint]\nmode = \"memory_budget\"\n", NULL},
+    {"activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns",
+     "[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"op\"\n"
+     "per_op_sac_force_recompute_mm_shapes_by_fqns = [\"moe.router.gate\", \"feed_forward.w3\"]\n",
+     NULL},
     {NULL, "[parallelism]\nfsdp_reshard_after_forward = \"never\"\n", "[parallelism]\ntensor_parallel_degree = 1\n"},
     {NULL, "[compile]\nenable = true\n[parallelism]\nenable_async_tensor_parallel = true\n",
      "[compile]\nenable = true\n"},
@@ -149,7 +153,9 @@ static const Choice of_deepspeed[] = {
     {"zero_optimization.overlap_comm", STAGE3(", \"overlap_comm\": false"), NULL},
     {NULL, "{\"zero_optimization\": {\"stage\": 2, \"overlap_comm\": true}}",
      "{\"zero_optimization\": {\"stage\": 2}}"},
-    {"zero_optimization.reduce_bucket_size", STAGE3(", \"reduce_bucket_size\": 1e8"), NULL},
+    {NULL, STAGE3(", \"reduce_bucket_size\": 1e8"), STAGE3("")},
+    {NULL, STAGE3(", \"reduce_bucket_size\": \"auto\""), STAGE3("")},
+    {"zero_optimization.contiguous_gradients", STAGE3(", \"contiguous_gradients\": false"), NULL},
     {"zero_optimization.allgather_bucket_size", STAGE3(", \"allgather_bucket_size\": 1e8"), NULL},
     {"zero_optimization.stage3_prefetch_bucket_size", STAGE3(", \"stage3_prefetch_bucket_size\": 1e8"), NULL},
     {"zero_optimization.stage3_max_live_parameters", STAGE3(", \"stage3_max_live_parameters\": 1e8"), NULL},

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "sim/memory/memory_breakdown.h"
 #include "tests/support/lowered.h"
 
 static Arena arena;
@@ -86,4 +87,49 @@ Test(reduce_overlap, without_it_megatron_reduces_when_backward_has_ended) {
     cr_expect_eq(places_of(&own, "reduce gradients").inside, units);
     cr_expect_eq(places_of(&late, "reduce gradients").inside, 0);
     cr_expect_eq(places_of(&late, "reduce gradients").behind, units);
+}
+
+static double outside_with(int zero, ReduceOverlap overlap, int bucket) {
+    const StepProgram program = lowered(&arena, (LoweredRequest){.target = "deepspeed",
+                                                                 .mesh = "dp_shard=4",
+                                                                 .zero = zero,
+                                                                 .grad_accum = 2,
+                                                                 .bf16 = true,
+                                                                 .reduce_overlap = overlap,
+                                                                 .reduce_bucket = bucket});
+    return memory_outside_bytes(&program, &arena);
+}
+
+// stage_1_and_2.py setup_buckets, stage3.py _setup_for_real_optimizer: in bf16.
+Test(reduce_overlap, deepspeed_holds_two_buckets_where_one_is_reduced_beside_backward) {
+    const struct {
+        int zero;
+        ReduceOverlap overlap;
+        int buckets;
+    } cases[] = {{1, REDUCE_OVERLAP_OFF, 1},
+                 {2, REDUCE_OVERLAP_OFF, 1},
+                 {2, REDUCE_OVERLAP_ON, 2},
+                 {1, REDUCE_OVERLAP_ON, 2},
+                 {3, REDUCE_OVERLAP_TARGET, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const double own = outside_with(cases[i].zero, cases[i].overlap, 0);
+        cr_expect_eq(own - outside_with(cases[i].zero, cases[i].overlap, 100000000), cases[i].buckets * 4e8 * 2);
+    }
+}
+
+Test(reduce_overlap, a_bucket_of_the_hidden_size_is_its_square) {
+    const StepProgram program = program_of("deepspeed", 2, REDUCE_OVERLAP_OFF);
+    TrainPlan plan = program.plan;
+    plan.reduce_bucket = REDUCE_BUCKET_HIDDEN;
+    cr_expect_eq(target_reduce_bucket(program.target, &program.model, &plan),
+                 (double)program.model.hidden * (double)program.model.hidden);
+    plan.zero = 0;
+    cr_expect_eq(target_reduce_bucket(program.target, &program.model, &plan), 0);
+}
+
+Test(reduce_overlap, who_has_no_such_buffer_takes_no_size_for_it) {
+    LoweredRequest request = {.target = "deepspeed", .mesh = "dp_shard=4", .bf16 = true, .reduce_bucket = 1000};
+    cr_expect(lowered_is_legal(&request, &arena));
+    request.target = "torchtitan";
+    cr_expect_not(lowered_is_legal(&request, &arena));
 }
