@@ -7,20 +7,24 @@
 
 #include "sim/base/error.h"
 
-// One work of a stage.
+typedef enum { PART_FORWARD, PART_BACKWARD, PART_LAST_BACKWARD, PART_WORKS } PartWork;
+
+// One work of a stage. Hundreds of thousands are gone through, over and over: no more than that.
 typedef struct PipelineWork {
-    int32_t stage, part;
-    int32_t done, after;  // places of the times at which it and what it waits for end; 0: it waits for nothing
-    bool backward, last, message;
+    uint32_t after : 31;   // place in the order, from 1, of what it waits for; 0: nothing
+    uint32_t message : 1;  // which comes from another stage
+    uint16_t stage, work;  // by part, PART_WORKS of each
 } PipelineWork;
 
 struct PipelineOrder {
     PipelineWork *works;
     int32_t count;
-    int32_t stages, backward_works;  // that a backward is cut into, equally long
-    double *done_s, *free_s;         // while it is run: of each place; of each stage
-    double *issued_s;                // and when a stage's host, which waits for nobody, has issued what was run so far
-    int32_t *held;                   // by stage
+    int32_t stages, parts, backward_works;  // that a backward is cut into, equally long
+    double *done_s;                         // while it is run: of each place
+    double *free_s;                         // of each stage
+    double *issued_s;  // and when a stage's host, which waits for nobody, has issued what was run so far
+    double *work_s;    // of each part and its works
+    int32_t *held;     // by stage
 };
 
 // ---- making one
@@ -34,7 +38,7 @@ typedef struct Orderer {
     const PipelineShape *shape;
     StageQueue *queues;
     PipelineOrder *order;
-    bool *done;
+    uint32_t *done;  // of each action: its place in the order; 0 = not yet
 } Orderer;
 
 static int32_t part_of(const PipelineShape *shape, int32_t stage, int32_t chunk) {
@@ -47,40 +51,49 @@ static int32_t stage_of(const PipelineShape *shape, int32_t part) {
     return back ? shape->stages - 1 - part % shape->stages : part % shape->stages;
 }
 
-// Place 0 is nobody's.
-static int32_t place_of(const PipelineShape *shape, Work work, int32_t part, int32_t micro_step) {
+// Action 0 is nobody's.
+static int32_t action_of(const PipelineShape *shape, Work work, int32_t part, int32_t micro_step) {
     const int32_t parts = shape->stages * shape->chunks;
     return 1 + ((int32_t)work * parts + part) * shape->micro_steps + micro_step;
 }
 
-static PipelineWork work_of(const PipelineShape *shape, int32_t stage, const ScheduleAction *action) {
+// What must be done before the action; 0: nothing. *message: of another stage.
+static int32_t action_before(const PipelineShape *shape, int32_t stage, const ScheduleAction *action, bool *message) {
     const int32_t part = part_of(shape, stage, action->chunk), last = shape->stages * shape->chunks - 1;
     const bool backward = action->work == WORK_BACKWARD, turns = backward && part == last;
     const int32_t next = turns ? part : part + (backward ? 1 : -1);
     const int32_t before = action->work == WORK_WEIGHTS ? -1 : next;  // weights come behind the stage's own backward
-    return (PipelineWork){.stage = stage,
-                          .part = part,
-                          .done = place_of(shape, action->work, part, action->micro_step),
-                          .after = before < 0 ? 0
-                                              : place_of(shape, backward && !turns ? WORK_BACKWARD : WORK_FORWARD,
-                                                         before, action->micro_step),
-                          .backward = action->work != WORK_FORWARD,
-                          .last = (int32_t)action->work == schedule_works(shape->schedule) - 1 &&
-                                  action->micro_step == shape->micro_steps - 1 && action->chunk == 0,
-                          .message = before >= 0 && stage_of(shape, before) != stage};
+    *message = before >= 0 && stage_of(shape, before) != stage;
+    return before < 0 ? 0
+                      : action_of(shape, backward && !turns ? WORK_BACKWARD : WORK_FORWARD, before, action->micro_step);
+}
+
+static PartWork part_work(const PipelineShape *shape, const ScheduleAction *action) {
+    const bool last = (int32_t)action->work == schedule_works(shape->schedule) - 1 &&
+                      action->micro_step == shape->micro_steps - 1 && action->chunk == 0;
+    return action->work == WORK_FORWARD ? PART_FORWARD : last ? PART_LAST_BACKWARD : PART_BACKWARD;
 }
 
 // Takes what a stage can do now; whether that was anything.
 static bool take_ready(Orderer *orderer, int32_t stage, int32_t actions) {
+    const PipelineShape *shape = orderer->shape;
+    PipelineOrder *order = orderer->order;
     StageQueue *queue = &orderer->queues[stage];
     const int32_t first = queue->next;
     while (queue->next < actions) {
-        const PipelineWork work = work_of(orderer->shape, stage, &queue->actions[queue->next]);
-        if (work.after > 0 && !orderer->done[work.after]) {
+        const ScheduleAction *action = &queue->actions[queue->next];
+        const int32_t part = part_of(shape, stage, action->chunk);
+        bool message;
+        const int32_t before = action_before(shape, stage, action, &message);
+        if (before > 0 && orderer->done[before] == 0) {
             break;
         }
-        orderer->done[work.done] = true;
-        orderer->order->works[orderer->order->count++] = work;
+        order->works[order->count++] =
+            (PipelineWork){.after = orderer->done[before] & INT32_MAX,
+                           .message = message,
+                           .stage = (uint16_t)stage,
+                           .work = (uint16_t)(part * PART_WORKS + (int32_t)part_work(shape, action))};
+        orderer->done[action_of(shape, action->work, part, action->micro_step)] = (uint32_t)order->count;
         queue->next++;
     }
     return queue->next > first;
@@ -101,16 +114,18 @@ static PipelineOrder *make_order(const PipelineShape *shape, Arena *arena) {
     PipelineOrder *order = ARENA_NEW(arena, PipelineOrder);
     *order = (PipelineOrder){.works = ARENA_UNCLEARED(arena, PipelineWork, places),
                              .stages = shape->stages,
+                             .parts = shape->stages * shape->chunks,
                              .backward_works = schedule_works(shape->schedule) - 1,
                              .done_s = ARENA_ARRAY(arena, double, places),
                              .free_s = ARENA_ARRAY(arena, double, shape->stages),
                              .issued_s = ARENA_ARRAY(arena, double, shape->stages),
+                             .work_s = ARENA_UNCLEARED(arena, double, shape->stages * shape->chunks * PART_WORKS),
                              .held = ARENA_ARRAY(arena, int32_t, shape->stages)};
     Arena scratch = {0};
     Orderer orderer = {.shape = shape,
                        .queues = ARENA_ARRAY(&scratch, StageQueue, shape->stages),
                        .order = order,
-                       .done = ARENA_ARRAY(&scratch, bool, places)};
+                       .done = ARENA_ARRAY(&scratch, uint32_t, places)};
     for (of.stage = 0; of.stage < shape->stages; of.stage++) {
         ScheduleAction *queue = orderer.queues[of.stage].actions = ARENA_ARRAY(&scratch, ScheduleAction, actions);
         shape->schedule->order(&of, queue);
@@ -142,22 +157,29 @@ static PipelineOrder *find_order(PipelineOrders *known, const PipelineShape *sha
 // ---- running one
 
 static double run_order(PipelineOrder *order, const PipelineTimes *times) {
-    double end_s = 0;
-    for (int32_t stage = 0; stage < order->stages; stage++) {
-        order->free_s[stage] = order->issued_s[stage] = 0;
-    }
     const double backward_share = (1 - times->forward_share) / order->backward_works;
-    const double share[2][2] = {{times->forward_share}, {backward_share, backward_share + times->last_share}};
+    const double share[PART_WORKS] = {times->forward_share, backward_share, backward_share + times->last_share};
+    const double message_s[2] = {0, times->message_s}, device_share = times->device_share;
+    double *done_s = order->done_s, *free_s = order->free_s, *issued_s = order->issued_s, *work_s = order->work_s;
+    for (int32_t part = 0; part < order->parts; part++) {
+        for (int work = 0; work < PART_WORKS; work++) {
+            work_s[part * PART_WORKS + work] = times->part_s[part] * share[work];
+        }
+    }
+    for (int32_t stage = 0; stage < order->stages; stage++) {
+        free_s[stage] = issued_s[stage] = 0;
+    }
     for (int32_t i = 0; i < order->count; i++) {
-        const PipelineWork *work = &order->works[i];
-        const double ready_s = order->done_s[work->after] + (work->message ? times->message_s : 0);
-        const double free_s = order->free_s[work->stage];
-        const double work_s = times->part_s[work->part] * share[work->backward][work->last];
-        const double issued_s = order->issued_s[work->stage] += work_s;
-        const double ahead_s = (ready_s > free_s ? ready_s : free_s) + work_s * times->device_share;
-        const double done_s = ahead_s > issued_s ? ahead_s : issued_s;
-        order->done_s[work->done] = order->free_s[work->stage] = done_s;
-        end_s = done_s > end_s ? done_s : end_s;
+        const PipelineWork work = order->works[i];
+        const double ready_s = done_s[work.after] + message_s[work.message], before_s = free_s[work.stage];
+        const double here_s = work_s[work.work], host_s = issued_s[work.stage] + here_s;
+        const double ahead_s = (ready_s > before_s ? ready_s : before_s) + here_s * device_share;
+        issued_s[work.stage] = host_s;
+        done_s[i + 1] = free_s[work.stage] = ahead_s > host_s ? ahead_s : host_s;
+    }
+    double end_s = 0;
+    for (int32_t stage = 0; stage < order->stages; stage++) {  // each does one after another
+        end_s = free_s[stage] > end_s ? free_s[stage] : end_s;
     }
     return end_s;
 }
