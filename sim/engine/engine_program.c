@@ -47,6 +47,8 @@ static Status compile_sites(const StepProgram *program, const int32_t *first_slo
                 if (pass == 0 && event->lane == task->lane) {
                     continue;
                 }
+                enum { EVENT_BITS = 64 };
+                *(pass == 0 ? &out->waits : &out->records) |= UINT64_C(1) << ref->event % EVENT_BITS;
                 const Buffer *buffer = &program->buffers[event->buffer];
                 const bool own_slots = ref->index.micro_scale != 0;
                 compiled->sites[next++] = (EventSite){.event = ref->event,
@@ -172,6 +174,8 @@ static void compile_shape(const EngineProgram *compiled, int32_t index, uint8_t 
         for (int32_t t = 0; body->kind == SEGMENT_TASKS && t < body->task_count; t++) {
             const EngineTask *task = &compiled->tasks[body->first_task + t];
             shape->lanes |= 1u << task->lane;
+            shape->joined |= task->group >= 0 ? 1u << task->lane : 0;
+            shape->records |= task->records;
             if (segment->kind != SEGMENT_TASKS) {
                 shape_add_task(compiled, task, segment->kind == SEGMENT_LAYERS, seen, shape);
             }

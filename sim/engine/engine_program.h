@@ -29,6 +29,7 @@ typedef struct EngineTask {
     int16_t lane, guard, group;  // not a collective: below 0
     uint16_t demand;             // index into demands; 0 = occupies nothing
     bool stops_host;             // which issues nothing more until the task has ended
+    uint64_t waits, records;     // events of its sites, a bit each: of several events the same
 } EngineTask;
 
 // Sets of lanes, for a stretch that is being walked: when one of them has nothing queued, (lookahead.c)
@@ -42,6 +43,8 @@ typedef struct WalkNeeds {
 // What a loop's iterations have in common.
 typedef struct LoopShape {
     uint32_t lanes;      // that the body (or the stretch of tasks) uses
+    uint32_t joined;     // of them, those with collectives
+    uint64_t records;    // events that the tasks record, as a task says them
     WalkNeeds needs[2];  // [1] where the micro-step loop around it is in its last iteration, or there is none
     bool last_differs;   // the loop's last iteration needs more or less of the walk than the others
     int32_t margin;      // iterations at either end that may differ: guards and look-ahead

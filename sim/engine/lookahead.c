@@ -51,7 +51,7 @@ static Meets task_meets(const EngineProgram *compiled, const EngineTask *other, 
         return SURELY;
     }
     Meets most = NEVER;
-    for (int32_t i = 0; i < other->record_count; i++) {
+    for (int32_t i = 0; i < other->record_count && (other->records & task->waits); i++) {
         for (int32_t k = 0; k < task->wait_count && most != SURELY; k++) {
             const Meets meets = record_meets(&compiled->sites[other->first_record + i], layer, whole_loop,
                                              &compiled->sites[task->first_wait + k], waiting_layer);
@@ -59,6 +59,12 @@ static Meets task_meets(const EngineProgram *compiled, const EngineTask *other, 
         }
     }
     return most;
+}
+
+// May a task of the segment, which is a list of tasks, be one that the task must wait for?
+static bool segment_may_meet(const EngineProgram *compiled, int32_t segment, const EngineTask *task) {
+    const LoopShape *shape = &compiled->shapes[segment];
+    return (shape->records & task->waits) || (task->group >= 0 && (compiled->siblings[task->lane] & shape->joined));
 }
 
 static bool is_queued_early(const Ahead *ahead, int32_t step, int32_t task) {
@@ -77,6 +83,9 @@ static Meets step_meets(const Ahead *ahead, int32_t index, const PathPlace *plac
     const int32_t waiting_layer = ahead->path.steps[place->step].layer;
     const int32_t end = index == place->step ? place->task : segment->first_task + segment->task_count;
     Meets most = NEVER;
+    if (!segment_may_meet(compiled, step->segment, &compiled->tasks[place->task])) {
+        return NEVER;
+    }
     for (int32_t t = segment->first_task; t < end && most != SURELY; t++) {
         const EngineTask *other = &compiled->tasks[t];
         const bool open = step->rest || step_guard_open(compiled->step, &compiled->step->tasks[t], step->layer);
@@ -114,7 +123,8 @@ static Meets stretch_meets(const Ahead *ahead, const PathPlace *place) {
     Meets most = NEVER;
     for (int32_t s = ahead->stretch.segment; s < ahead->stretch.end; s++) {
         const Segment *body = &program->segments[s];
-        const int32_t end = body->kind == SEGMENT_TASKS ? body->first_task + body->task_count : 0;
+        const bool may_meet = body->kind == SEGMENT_TASKS && segment_may_meet(compiled, s, task);
+        const int32_t end = may_meet ? body->first_task + body->task_count : 0;
         for (int32_t t = body->first_task; t < end && most != SURELY; t++) {
             const EngineTask *other = &compiled->tasks[t];
             const bool last = loop && step_guard_open(program, &program->tasks[t], layer) &&

@@ -561,10 +561,8 @@ PlanKey plan_key(const TrainPlan *plan, uint64_t without) {
         if (plan_fields[id].scope == PLAN_OF_BATCH || without & PLAN_BIT(id)) {
             continue;
         }
-        int bits = 1;
-        while (plan_fields[id].high >> bits > 0) {
-            bits++;
-        }
+        enum { INT_BITS = 32 };
+        const int bits = INT_BITS - __builtin_clz((unsigned)plan_fields[id].high | 1);  // of the largest value
         plan_key_add(&key, (uint64_t)plan_get(plan, (PlanFieldId)id), bits);
     }
     return key;
