@@ -191,6 +191,26 @@ static void put_gemm(const ProbeBuilder *builder, const char *dtype, const GemmF
     }
 }
 
+// Rows of a group at which its rate is half of that of large products: what the samples say in the middle.
+static void fit_grouped(const ProbeBuilder *builder, const GemmFit *fit) {
+    const ProbeResult *probe = builder->probe;
+    double ramps[MOST_VALUES];
+    int count = 0;
+    for (int i = 0; i < probe->sample_count && count < MOST_VALUES; i++) {
+        const ProbeSample *sample = &probe->samples[i];
+        if (sample->kind != PROBE_GEMM || strcmp(sample->name, "grouped") != 0) {
+            continue;
+        }
+        const double rate = sample->size[3] * probe_gemm_rate(sample, 0) * sample->seconds /
+                            fmax(sample->seconds - sample->size[3] * fit->launch_s, 1e-9);
+        ramps[count++] = fmax(0, sample->size[0] * (fit->burst / rate - 1));
+    }
+    if (count > 0) {
+        probe_put(builder, "accelerator.grouped_ramp_rows", statistics_median(ramps, count),
+                  "median of %d grouped products of 8 to 128 rows each, against the large ones", count);
+    }
+}
+
 static Status fit_gemm(ProbeBuilder *builder, Error *error) {
     GemmFit fit, half;
     if (!find_gemm_fit(builder->probe, "nt", &fit)) {
@@ -200,6 +220,7 @@ static Status fit_gemm(ProbeBuilder *builder, Error *error) {
     builder->peak_flop_per_s = fit.peak;
     builder->sustained_flop_per_s = fit.burst * builder->gemm_kept;
     put_gemm(builder, "fp32", &fit);
+    fit_grouped(builder, &fit);
     if (find_gemm_fit(builder->probe, "nt bf16", &half)) {  // processors that multiply in it
         put_gemm(builder, "bf16", &half);
         probe_put(builder, "accelerator.gemm.bf16.wave_quantisation", 0, "one core: there are no partial waves");

@@ -5,7 +5,7 @@
 #include "exec/launch/launch.h"
 
 typedef enum {
-    PROBE_GEMM,        // size m, n, k
+    PROBE_GEMM,        // size m, n, k; name grouped: rows of each group, n, k, groups
     PROBE_STREAM,      // size elements of one operand
     PROBE_ATTENTION,   // size queries (= keys), first query - first key, heads, head_dim; name forward | backward, of a
                        // device with several kernels "own forward", "cudnn forward" and so on

@@ -13,6 +13,7 @@
 static const double BUDGET_S = 0.05;      // per sample
 static const double TOGETHER_S = 0.4;     // of all ranks at once: many turns of the scheduler
 enum { BUFFERS = 7, LARGEST = 4 << 20 };  // floats of each
+enum { GROUPS_MOST = 8 };
 
 typedef struct Work {
     float *buffer[BUFFERS];
@@ -37,6 +38,17 @@ static void run_gemm(const Work *work) {
 
 static void run_half_gemm(const Work *work) {
     kernel_halves_gemm(work->halves, work->product, work->buffer[3], work->buffer[4], work->buffer[2]);
+}
+
+// size: rows of each group, n, k, groups.
+static void run_grouped(const Work *work) {
+    int32_t counts[GROUPS_MOST];
+    const KernelGroups groups = {.parts = 1, .count = (int)work->size[3], .counts = counts};
+    for (int g = 0; g < groups.count; g++) {
+        counts[g] = (int32_t)work->size[0];
+    }
+    kernel_grouped_gemm(&groups, false, true, (int64_t)work->size[1], (int64_t)work->size[2], work->buffer[0],
+                        work->buffer[1], work->buffer[2], false);
 }
 
 // The streams take the elements of one operand.
@@ -105,6 +117,8 @@ static void operands_far(const Work *work, Work *far) {
     { "gemm", "nt", run_gemm, {m, n, k}, false }
 #define HALF_GEMM(m, n, k)                                                                                             \
     { "gemm", "nt bf16", run_half_gemm, {m, n, k}, false }
+#define GROUPED(rows, n, k, groups)                                                                                    \
+    { "gemm", "grouped", run_grouped, {rows, n, k, groups}, false }
 #define STREAM(name, run, count)                                                                                       \
     { "stream", name, run, {count}, false }
 #define FAR(name, run, mebibytes)                                                                                      \
@@ -144,6 +158,10 @@ static const KernelRow rows[] = {
     HALF_GEMM(256, 768, 3072),
     HALF_GEMM(512, 512, 512),
     HALF_GEMM(1024, 1024, 1024),
+    GROUPED(8, 256, 256, 8),
+    GROUPED(32, 256, 256, 8),
+    GROUPED(32, 768, 256, 4),
+    GROUPED(128, 256, 256, 8),
     STREAM("floor", run_add, 16),
     STREAM("add", run_add, 32 << 10),
     STREAM("add", run_add, 256 << 10),

@@ -65,6 +65,7 @@ typedef struct Accelerator {
     double chip_spread;               // one-sigma of arithmetic rates from chip to chip; a step waits for the slowest
     double fp8_exact_share;           // rate of fp8 products that add up in full precision, of that of the others
     double sharded_gemm_share;        // rate of products beside full sharding's gathers, of that of the others
+    double grouped_ramp_rows;         // a grouped product of so many rows each runs at half the rate; 0 = by its tiles
     int sm_count;
     GemmRate gemm[DTYPE_COUNT];
     AttentionRate attention[CLUSTER_MAX_ATTENTION];

@@ -128,6 +128,7 @@ static const ClusterField system_fields[] = {
     OPTIONAL(fabric.exchange_peer_s, "s", latency_high_s),
     WHAT_IF(accelerator.cache_bytes, "bytes", 1e15),
     WHAT_IF(accelerator.beyond_cache_bytes_per_s, "bytes/s", byte_rate_high),
+    WHAT_IF(accelerator.grouped_ramp_rows, "1", 1e6),
     WHAT_IF(node.symmetric_ctas, "1", 1e6),
     WHAT_IF(fabric.sharp_ctas, "1", 1e6),
 };

@@ -4,7 +4,7 @@
 // takes its own time instead, slowed by the power limit as the formula is. Not modelled: layouts (NT, NN and TN differ
 // by a few percent), tile swizzles, clock changes inside a step. Grouped products (experts) run at the plain rate of
 // one group's shape, with waves counted over the tiles of all groups, which are alike (moe.md 5: the rate falls with
-// rows per expert below some 512, not with the number of groups); no run judged that.
+// rows per expert below some 512, not with the number of groups; no run judged that), or as a probe measured them.
 
 #include "sim/cost/compute.h"
 
@@ -81,6 +81,14 @@ static double tiles_seconds(const Accelerator *accelerator, const GemmRate *rate
     return best_s;
 }
 
+// As measured (ndtune probe): each group is a call, whose rate falls with its rows.
+static double ramped_seconds(const Accelerator *accelerator, const GemmRate *rate, const GemmShape *shape,
+                             double flop_per_s) {
+    const double rows = (double)(shape->trans_a ? shape->k : shape->m), groups = (double)shape->groups;
+    const double flops = 2.0 * (double)shape->m * (double)shape->n * (double)shape->k;
+    return groups * flops / flop_per_s * (1 + accelerator->grouped_ramp_rows / rows) + (groups - 1) * rate->launch_s;
+}
+
 bool cost_supports(const Accelerator *accelerator, Dtype dtype) {
     return accelerator->gemm[dtype].burst_flop_per_s > 0 || accelerator->gemm[dtype].sustained_flop_per_s > 0;
 }
@@ -103,7 +111,8 @@ static KernelTime formula_time(const Accelerator *accelerator, Dtype dtype, cons
     if (shape->exact) {
         flop_per_s *= accelerator->fp8_exact_share;
     }
-    const double compute_s = tiles_seconds(accelerator, rate, shape, flop_per_s);
+    const bool ramped = shape->groups > 0 && accelerator->grouped_ramp_rows > 0;
+    const double compute_s = (ramped ? ramped_seconds : tiles_seconds)(accelerator, rate, shape, flop_per_s);
     const double bytes_per_s = accelerator->memory_bytes_per_s * rate->bandwidth_factor;
     const double memory_s =
         group_count(shape) * ((m * k + k * n) * element + m * n * shape->output_bytes) / bytes_per_s;

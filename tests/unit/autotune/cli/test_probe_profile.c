@@ -7,6 +7,7 @@
 
 #include "autotune/cli/probe_profile.h"
 #include "sim/base/json.h"
+#include "sim/cost/compute.h"
 #include "sim/cost/cost.h"
 #include "tests/support/run_program.h"
 
@@ -140,6 +141,24 @@ static void build(void) {
 
 static void near(double value, double expected, const char *what) {
     cr_assert_float_eq(value, expected, 0.01 * expected, "%s: %g, expected %g", what, value, expected);
+}
+
+// Groups of few rows are slower by what the samples say, and predicted as they were timed.
+Test(probe_profile, of_grouped_products_the_ramp_comes_back_and_predicts_them) {
+    static const double ramp = 24, rows[] = {8, 32, 128};
+    build();
+    cr_expect(profile.accelerator.grouped_ramp_rows <= 0, "a ramp that nobody measured");
+    for (int i = 0; i < 3; i++) {
+        const double flops = 2 * rows[i] * 256 * 256;
+        ProbeSample *sample = add(PROBE_GEMM, "grouped", 8 * (launch_s + flops / rate * (1 + ramp / rows[i])));
+        memcpy(sample->size, (double[]){rows[i], 256, 256, 8}, sizeof sample->size);
+    }
+    build();
+    near(profile.accelerator.grouped_ramp_rows, ramp, "ramp");
+    Accelerator core = profile.accelerator;
+    core.memory_bytes_per_s = 1e15;  // arithmetic alone
+    const GemmShape shape = {.m = 32, .n = 256, .k = 256, .groups = 8, .output_bytes = 4, .output = DTYPE_FP32};
+    near(gemm_time(&core, DTYPE_FP32, &shape).seconds, samples[probe.sample_count - 2].seconds, "32 rows each");
 }
 
 // Products in bf16 are on some processors; the rates of those in fp32 are their own.
