@@ -112,6 +112,12 @@ Test(experts, stages_train_as_one_rank) {
     expect_same("mixtral", (const char *[]){"pp=2,dp_shard=2,ep=2", "pp=2,cp=2,ep=2", "pp=2,dp_shard=4,ep=4", NULL});
 }
 
+// pp beside each other axis, and sp beside each.
+Test(experts, stages_of_16_ranks_train_as_one_rank) {
+    expect_same("mixtral", (const char *[]){"pp=2,dp_shard=2,cp=2,tp=2,ep=4", "pp=2,dp_shard=2,sp=2,tp=2,ep=2",
+                                            "pp=2,dp_shard=2,cp=2,sp=2,ep=4", NULL});
+}
+
 Test(experts, a_shared_expert_behind_a_gate_trains_as_one_rank) {
     expect_same("qwen2_moe",
                 (const char *[]){"cp=2,tp=2", "sp=2,tp=2", "dp_shard=2,cp=2,ep=4", "pp=2,dp_shard=2,ep=2", NULL});
