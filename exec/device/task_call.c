@@ -63,14 +63,22 @@ QkStretches call_qk_stretches(const TaskCall *call) {
         .k_rstd = q_parts};
 }
 
+// Layers that slide may turn by angles of their own, as they are.
+static bool turns_locally(const TaskCall *call) {
+    const ModelSpec *model = &call->program->model;
+    return model->rope_local > 0 &&
+           model_layer_slides(model, stage_model_layer(&call->program->held, call->instance->layer));
+}
+
 QkTurns call_turns(const TaskCall *call) {
     const Task *task = call->task;
-    const RopeScaling *scaling = &call->program->model.rope_scaling;
+    const bool local = turns_locally(call);
+    const RopeScaling none = {0}, *scaling = local ? &none : &call->program->model.rope_scaling;
     QkTurns turns = {.q = {.heads = task->heads,
                            .head_dim = task->head_dim,
                            .turning = (int)task->inner,
                            .stride = task->stride,
-                           .theta = call->program->model.rope_theta,
+                           .theta = local ? call->program->model.rope_local : call->program->model.rope_theta,
                            .backward = task->backward,
                            .factor = scaling->factor,
                            .low = scaling->low,

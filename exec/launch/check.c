@@ -121,6 +121,12 @@ static const char *experts_refusal(const ModelSpec *model, const TrainPlan *plan
 }
 
 static const char *window_refusal(const ModelSpec *model, const TrainPlan *plan, const char *device, Arena *arena) {
+    if (on_gpu(device) && model->rope_local > 0) {
+        return arena_format(arena,
+                            "the executor's cuda device turns all layers alike, and %s those that slide by angles of "
+                            "their own: use device cpu",
+                            model->name);
+    }
     return on_gpu(device) && model->window > 0 && model->window < plan->seq
                ? arena_format(arena,
                               "the executor's cuda kernels look back over all of a sequence, and attention of %s over "
@@ -198,7 +204,8 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
 static const char *bitwise_refusal(const ModelSpec *model, const TrainPlan *plan) {
     const bool biased = model->qkv_bias || model->out_bias || model->mlp_bias || model->norm_bias;
     if (model->norm != NORM_RMS || model->mlp != MLP_GATED || model->position != POSITION_ROTARY ||
-        model->residual == RESIDUAL_POST_NORM || model->qk_norm != QK_NORM_NONE || biased) {
+        model->residual == RESIDUAL_POST_NORM || model->residual == RESIDUAL_BOTH_NORMS ||
+        model->qk_norm != QK_NORM_NONE || biased) {
         return "bitwise runs models of the Llama type: RMS norms, norms in front, a gated feed-forward, rotary "
                "positions, no norm of queries and keys, no biases; such as tiny or llama-3.2-1b";
     }

@@ -41,6 +41,7 @@ const char *export_layer_class(const ModelSpec *model) {
                    {"qwen2", "Qwen2DecoderLayer"},
                    {"qwen3", "Qwen3DecoderLayer"},
                    {"gemma", "GemmaDecoderLayer"},
+                   {"gemma3_text", "Gemma3DecoderLayer"},
                    {"phi3", "Phi3DecoderLayer"},
                    {"olmo2", "Olmo2DecoderLayer"},
                    {"gpt2", "GPT2Block"},

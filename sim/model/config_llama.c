@@ -60,6 +60,17 @@ static const LlamaDefaults defaults_by_type[] = {
      .tied = true,
      .activation = "gelu_pytorch_tanh",
      .attention_bias_key = true},
+    {.type = "gemma3_text",
+     .kv_heads = 4,
+     .head_dim = 256,
+     .max_seq = 131072,
+     .norm_eps = 1e-6,
+     .tied = true,
+     .activation = "gelu_pytorch_tanh",
+     .attention_bias_key = true,
+     .window = WINDOW_DEFAULT,
+     .window_default = 4096,
+     .window_every = 6},
     {.type = "mixtral",
      .kv_heads = 8,
      .max_seq = 131072,
@@ -137,7 +148,8 @@ static Status read_heads(const Config *config, const LlamaDefaults *defaults, Er
 
 static Status read_biases(const Config *config, const LlamaDefaults *defaults, Error *error) {
     ModelSpec *model = config->model;
-    if (defaults->attention_bias_key && model->residual == RESIDUAL_POST_NORM) {
+    const bool norm_behind = model->residual == RESIDUAL_POST_NORM || model->residual == RESIDUAL_BOTH_NORMS;
+    if (defaults->attention_bias_key && norm_behind) {
         TRY(config_refuse_true(config, "attention_bias", "must be false, a bias in front of a norm is not modelled",
                                error));
     } else if (defaults->attention_bias_key) {
@@ -165,6 +177,27 @@ static Status read_window(const Config *config, const LlamaDefaults *defaults, E
     return window < config->model->max_seq ? config_window(config, window, defaults->window_every, error) : STATUS_OK;
 }
 
+// Scores are over the root of query_pre_attn_scalar, and kernels take that of head_dim; nothing soft-caps.
+static Status read_gemma3(const Config *config, int *window_every, Error *error) {
+    ModelSpec *model = config->model;
+    static const char *const caps[] = {"attn_logit_softcapping", "final_logit_softcapping"};
+    int scalar = 0;
+    TRY(config_int_or(config, "query_pre_attn_scalar", CONFIG_MAX_WIDTH, 256, &scalar, error));
+    if (scalar != model->head_dim) {
+        return json_error(&config->json, "query_pre_attn_scalar", error,
+                          "must be head_dim %d, scores of another scale are not modelled, got %d", model->head_dim,
+                          scalar);
+    }
+    for (size_t i = 0; i < sizeof caps / sizeof *caps; i++) {
+        const json_t *cap = json_object_get(config->json.object, caps[i]);
+        if (cap && !json_is_null(cap)) {
+            return json_error(&config->json, caps[i], error, "must be null, soft-capped scores are not modelled");
+        }
+    }
+    TRY(config_int_or(config, "sliding_window_pattern", CONFIG_MAX_LAYERS, *window_every, window_every, error));
+    return json_get_double_or(&config->json, "rope_local_base_freq", 1, 1e12, 1e4, &model->rope_local, error);
+}
+
 Status config_read_llama(const Config *config, const ConfigType *type, Error *error) {
     const LlamaDefaults *defaults = find_defaults(type->type);
     ModelSpec *model = config->model;
@@ -180,6 +213,11 @@ Status config_read_llama(const Config *config, const ConfigType *type, Error *er
     TRY(json_get_double_or(&config->json, "rms_norm_eps", 1e-12, 1e-1, defaults->norm_eps, &model->norm_eps, error));
     TRY(json_get_bool_or(&config->json, "tie_word_embeddings", defaults->tied, &model->tied_embeddings, error));
     TRY(read_biases(config, defaults, error));
-    TRY(read_window(config, defaults, error));
-    return config_activation(config, "hidden_act", defaults->activation, error);
+    LlamaDefaults given = *defaults;
+    if (model->residual == RESIDUAL_BOTH_NORMS) {
+        TRY(read_gemma3(config, &given.window_every, error));
+    }
+    TRY(read_window(config, &given, error));
+    const bool renamed = model->residual == RESIDUAL_BOTH_NORMS;
+    return config_activation(config, renamed ? "hidden_activation" : "hidden_act", defaults->activation, error);
 }

@@ -41,7 +41,7 @@ static int64_t dense_matrices(const ModelSpec *model) {
 }
 
 static int64_t attention_vectors(const ModelSpec *model) {
-    int64_t count = 2 * model_norm_parameters(model);
+    int64_t count = (model->residual == RESIDUAL_BOTH_NORMS ? 4 : 2) * model_norm_parameters(model);
     count += model->qkv_bias ? query_width(model) + 2 * key_width(model) : 0;
     count += model->out_bias ? model->hidden : 0;
     count += model->qk_norm == QK_NORM_HEAD ? 2 * (int64_t)model->head_dim : 0;

@@ -219,6 +219,10 @@ void model_hash(const ModelSpec *model, Hash *hash) {
         hash_int(hash, model->window_first);
         hash_int(hash, model->window_every);
     }
+    if (model->rope_local > 0) {
+        hash_text(hash, "rope local");
+        hash_double(hash, model->rope_local);
+    }
     hash_experts(model, hash);
     const RopeScaling *scaling = &model->rope_scaling;
     if (scaling->factor > 0) {

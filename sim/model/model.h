@@ -32,8 +32,14 @@ typedef enum { POSITION_ROTARY, POSITION_LEARNED, POSITION_ALIBI, POSITION_COUNT
 typedef enum { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_WHOLE, QK_NORM_COUNT } QkNorm;
 
 // A layer's halves, attention A and feed-forward F: x += A(norm x), x += F(norm x); x += A(norm x) + F(norm' x)
-// (gpt_neox); x += norm A(x), x += norm F(x) (olmo2).
-typedef enum { RESIDUAL_PRE_NORM, RESIDUAL_PARALLEL, RESIDUAL_POST_NORM, RESIDUAL_COUNT } ResidualKind;
+// (gpt_neox); x += norm A(x), x += norm F(x) (olmo2); x += norm' A(norm x), x += norm' F(norm x) (gemma3).
+typedef enum {
+    RESIDUAL_PRE_NORM,
+    RESIDUAL_PARALLEL,
+    RESIDUAL_POST_NORM,
+    RESIDUAL_BOTH_NORMS,
+    RESIDUAL_COUNT
+} ResidualKind;
 
 // Longer sequences than a model was first made for: pairs that turn less than `low` times over `original` positions
 // turn `factor` times slower, those that turn more than `high` times as they are, those between in between (Llama 3.1).
@@ -101,6 +107,7 @@ typedef struct ModelSpec {
     int window_every;  // and so does every so many-th layer (2: the second, fourth ..); 0 = no further one
     int max_seq;       // longest sequence the model was made for; rows of the table of learned positions
     double rope_theta;
+    double rope_local;  // theta of the layers that slide, which are not scaled; 0 = as the others
     RopeScaling rope_scaling;
     double norm_eps;
     bool tied_embeddings;

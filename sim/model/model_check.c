@@ -98,11 +98,15 @@ static Status check_choices(const ModelSpec *model, Error *error) {
     if (model->norm_bias && model->norm != NORM_LAYER) {
         return error_set(error, STATUS_USAGE, "model %s: norm_bias goes with layer norms only", model->name);
     }
-    if (model->residual == RESIDUAL_POST_NORM && model->out_bias) {
+    const bool norm_behind = model->residual == RESIDUAL_POST_NORM || model->residual == RESIDUAL_BOTH_NORMS;
+    if (norm_behind && model->out_bias) {
         return error_set(error, STATUS_USAGE, "model %s: out_bias in front of a norm is not modelled", model->name);
     }
-    if (model->residual == RESIDUAL_POST_NORM && model->mlp_bias) {
+    if (norm_behind && model->mlp_bias) {
         return error_set(error, STATUS_USAGE, "model %s: mlp_bias in front of a norm is not modelled", model->name);
+    }
+    if (model->residual == RESIDUAL_BOTH_NORMS && model->experts.count > 0) {
+        return error_set(error, STATUS_USAGE, "model %s: experts between norms are not modelled", model->name);
     }
     return STATUS_OK;
 }

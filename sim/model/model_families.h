@@ -8,6 +8,10 @@
 #define FAMILY_QWEN2 .type = "qwen2", .qkv_bias = true
 #define FAMILY_QWEN3 .type = "qwen3", .qk_norm = QK_NORM_HEAD
 #define FAMILY_GEMMA .type = "gemma", .activation = ACTIVATION_GELU_TANH, .scaled_embeddings = true
+// Gemma 3 (transformers' Gemma3TextModel): its norms of queries and keys are of each head.
+#define FAMILY_GEMMA3                                                                                                  \
+    .type = "gemma3_text", .activation = ACTIVATION_GELU_TANH, .scaled_embeddings = true, .qk_norm = QK_NORM_HEAD,     \
+    .residual = RESIDUAL_BOTH_NORMS
 #define FAMILY_PHI3 .type = "phi3", .fused_qkv = true, .fused_gate_up = true
 #define FAMILY_OLMO2 .type = "olmo2", .qk_norm = QK_NORM_WHOLE, .residual = RESIDUAL_POST_NORM
 #define FAMILY_GPT2                                                                                                    \

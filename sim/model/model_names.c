@@ -90,10 +90,10 @@ static bool has_experts(const char *name) {
 
 // What no model of the step is made for, by the words that its names have.
 static const TextSynonym refused[] = {
-    {"gemma-2", "Gemma 2 and 3 (soft-capped scores, sliding windows by turns) are not predicted yet"},
-    {"gemma-3", "Gemma 2 and 3 (soft-capped scores, sliding windows by turns) are not predicted yet"},
-    {"gemma2", "Gemma 2 and 3 (soft-capped scores, sliding windows by turns) are not predicted yet"},
-    {"gemma3", "Gemma 2 and 3 (soft-capped scores, sliding windows by turns) are not predicted yet"},
+    {"gemma-2", "Gemma 2 (soft-capped scores) is not predicted yet"},
+    {"gemma-3", "no preset: Gemma 3 is read from the config.json of its language model (gemma3_text)"},
+    {"gemma2", "Gemma 2 (soft-capped scores) is not predicted yet"},
+    {"gemma3", "no preset: Gemma 3 is read from the config.json of its language model (gemma3_text)"},
     {"falcon", "Falcon (attention beside the MLP) is not predicted yet"},
     {"mamba", "state-space models are not predicted yet"},
     {"rwkv", "recurrent models are not predicted yet"},

@@ -1,16 +1,29 @@
 // What both halves of a layer share: the norm and the way in, the row-parallel layer and the way out, and the same
-// back. In a post-norm model the norm stands on the way out (olmo2); elsewhere on the way in.
+// back. In a post-norm model the norm stands on the way out (olmo2), in some on both (gemma3); elsewhere on the way in.
 
 #include "sim/step/lower_ops.h"
 
 static bool norms_behind(const Lowering *lowering) {
-    return lowering->model->residual == RESIDUAL_POST_NORM;
+    const ResidualKind kind = lowering->model->residual;
+    return kind == RESIDUAL_POST_NORM || kind == RESIDUAL_BOTH_NORMS;
+}
+
+static bool norms_in_front(const Lowering *lowering) {
+    return lowering->model->residual != RESIDUAL_POST_NORM;
+}
+
+static bool norms_twice(const Lowering *lowering) {
+    return lowering->model->residual == RESIDUAL_BOTH_NORMS;
 }
 
 Half attention_half(const Lowering *lowering) {
     const Dims *d = &lowering->dims;
     return (Half){
         .norm = norm_of(lowering, UNIT_LAYER, "attention_norm", "attention_norm_bias", "attention_rstd"),
+        .behind = norms_twice(lowering)
+                      ? norm_of(lowering, UNIT_LAYER, "attention_post_norm", "attention_post_norm_bias",
+                                "attention_post_rstd")
+                      : norm_of(lowering, UNIT_LAYER, "attention_norm", "attention_norm_bias", "attention_rstd"),
         .out = {"attention out", "wo", "wo", "attention out dgrad", "attention out wgrad", UNIT_LAYER, d->o_width,
                 d->hidden, NULL, NULL},
         .out_bias = lowering->model->out_bias ? "bo" : NULL,
@@ -36,6 +49,9 @@ Half mlp_half(const Lowering *lowering) {
     const Dims *d = &lowering->dims;
     return (Half){
         .norm = norm_of(lowering, UNIT_LAYER, "mlp_norm", "mlp_norm_bias", "mlp_rstd"),
+        .behind = norms_twice(lowering)
+                      ? norm_of(lowering, UNIT_LAYER, "mlp_post_norm", "mlp_post_norm_bias", "mlp_post_rstd")
+                      : norm_of(lowering, UNIT_LAYER, "mlp_norm", "mlp_norm_bias", "mlp_rstd"),
         .out = {"mlp down", "wdown", "wdown", "mlp down dgrad", "mlp down wgrad", UNIT_LAYER, d->ffn, d->hidden, NULL,
                 NULL},
         .out_bias = lowering->model->mlp_bias ? "bdown" : NULL,
@@ -84,12 +100,12 @@ static OpRef half_norm_scaled(Lowering *lowering, const Half *half, OpRef x, OpR
     const Section section = SECTION_LAYER_FORWARD;
     const bool in_fp8 = activation_dtype(lowering, half->in) == DTYPE_FP8;
     *scale = op_absent();
-    if (norms_behind(lowering) && !in_fp8) {
+    if (!norms_in_front(lowering) && !in_fp8) {
         return x;
     }
     const int32_t made = between_by_hidden(lowering, half->in);
-    Op *maker = norms_behind(lowering) ? fp8_add_cast(lowering, section, x, made)
-                                       : add_norm(lowering, section, &half->norm, x, made);
+    Op *maker = norms_in_front(lowering) ? add_norm(lowering, section, &half->norm, x, made)
+                                         : fp8_add_cast(lowering, section, x, made);
     *scale = fp8_scale_of(lowering, section, maker, made, half->in_scale);
     return op_whole(lowering, made);
 }
@@ -136,7 +152,7 @@ void half_leave(Lowering *lowering, const Half *half, OpRef x, OpRef sum) {
 void half_join(Lowering *lowering, const Half *half, int32_t y, OpRef x, OpRef sum) {
     if (norms_behind(lowering)) {
         const int32_t normed = between_by_hidden(lowering, half->sum_normed);
-        add_norm(lowering, SECTION_LAYER_FORWARD, &half->norm, op_whole(lowering, y), normed);
+        add_norm(lowering, SECTION_LAYER_FORWARD, &half->behind, op_whole(lowering, y), normed);
         y = normed;
     }
     add_residual(lowering, x, op_whole(lowering, y), sum, half->out_bias);
@@ -147,7 +163,7 @@ HalfGradient half_gradient(Lowering *lowering, const Half *half, OpRef g) {
     HalfGradient gradient = {.between = g};
     if (norms_behind(lowering)) {
         gradient.between = op_whole(lowering, between_by_hidden(lowering, half->dsum));
-        add_norm_backward(lowering, SECTION_LAYER_BACKWARD, &half->norm,
+        add_norm_backward(lowering, SECTION_LAYER_BACKWARD, &half->behind,
                           &(NormBackward){.dy = g,
                                           .x = op_whole(lowering, between_by_hidden(lowering, half->sum_between)),
                                           .residual = op_absent(),
@@ -201,7 +217,7 @@ void half_enter_backward(Lowering *lowering, const Half *half, const NormBackwar
 }
 
 void half_norm_backward(Lowering *lowering, const Half *half, OpRef din, const NormBackward *stream) {
-    if (norms_behind(lowering)) {
+    if (!norms_in_front(lowering)) {
         add_sum(lowering, SECTION_LAYER_BACKWARD, stream->residual, din, stream->dx,
                 lowering->dims.tokens_between * lowering->dims.hidden);
         return;

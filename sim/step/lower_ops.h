@@ -94,7 +94,7 @@ void projection_backward(Lowering *lowering, const Projection *projection, const
 // One half of a layer, attention or feed-forward: the norm before or behind it, the row-parallel layer that ends it,
 // and what its tensors and collectives are called.
 typedef struct Half {
-    Norm norm;
+    Norm norm, behind;  // the one behind is the same where there is one only
     Linear out;
     const char *out_bias;  // added with the residual; NULL where there is none
     const char *in, *in_full, *sum, *sum_between, *sum_normed;

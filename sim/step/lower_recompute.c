@@ -119,7 +119,8 @@ static bool is_remade(const Lowering *lowering, Recompute mode, const Tensor *te
     }
     if (mode == RECOMPUTE_FULL) {
         const bool child = checkpoints_children(lowering);
-        const bool post_norm = child && lowering->model->residual == RESIDUAL_POST_NORM;
+        const ResidualKind kind = lowering->model->residual;
+        const bool post_norm = child && (kind == RESIDUAL_POST_NORM || kind == RESIDUAL_BOTH_NORMS);
         return !listed(child ? child_keeps : block_keeps, tensor->name) &&
                !(post_norm && listed(post_norm_keeps, tensor->name));
     }

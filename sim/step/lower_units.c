@@ -273,6 +273,10 @@ static void add_layer_slices(Lowering *lowering, Unit *unit) {
     add_qk_norm_slices(lowering, unit);
     add_norm_slices(lowering, unit, "attention_norm", "attention_norm_bias");
     add_norm_slices(lowering, unit, "mlp_norm", "mlp_norm_bias");
+    if (model->residual == RESIDUAL_BOTH_NORMS) {
+        add_norm_slices(lowering, unit, "attention_post_norm", "attention_post_norm_bias");
+        add_norm_slices(lowering, unit, "mlp_post_norm", "mlp_post_norm_bias");
+    }
     if (model->out_bias) {
         add_vector(lowering, unit, "bo", FILL_ZERO);
     }

@@ -59,6 +59,22 @@ Test(windows, every_axis_that_cuts_attention_trains_as_one_rank) {
                 worst.norm_first, worst.loss_last, worst.norm_last);
 }
 
+// Of Gemma 3: norms in front of each half and behind, layers that slide turn by angles of their own.
+Test(windows, norms_on_both_sides_and_local_angles_train_as_one_rank) {
+    static const char *const on[] = {"dp_shard=1", "cp=2,tp=2", "pp=2,cp=2", "dp_shard=2,sp=2"};
+    Deviation worst = {0};
+    RunResult reference = {0};
+    for (size_t i = 0; i < sizeof on / sizeof *on; i++) {
+        RunRequest request = request_of(on[i], &windows[1]);
+        cr_assert(model_set_family(&request.model, "gemma3_text"));
+        request.model.tied_embeddings = false;  // which no two stages share
+        request.model.rope_local = 1000;
+        const RunResult run = case_run_request(&request, &arena);
+        reference = i == 0 ? run : reference;
+        case_expect_same(&request, &run, &reference, &worst);
+    }
+}
+
 // In all layers, in some, in none: no two are the same model.
 Test(windows, each_window_is_another_model) {
     const Window none = {0};

@@ -304,6 +304,20 @@ def deepseek_v3(dense):
     return transformers.DeepseekV3ForCausalLM(config), deepseek
 
 
+def gemma3(model):
+    units = llama_like(model, offset=1.0, qk_norm=True)
+    for layer, unit in zip(model.model.layers, units[1:-1]):
+        names = [s.name for s in unit]
+        unit[names.index("q_norm")].offset = unit[names.index("k_norm")].offset = 1.0
+        at = names.index("mlp_norm")
+        unit[at] = Slice("mlp_norm", layer.pre_feedforward_layernorm.weight, offset=1.0)
+        unit[at + 1 : at + 1] = [
+            Slice("attention_post_norm", layer.post_attention_layernorm.weight, offset=1.0),
+            Slice("mlp_post_norm", layer.post_feedforward_layernorm.weight, offset=1.0),
+        ]
+    return units
+
+
 class Wide:
     """torch for a module whose casts to float32 are to stay in float64."""
 
@@ -575,6 +589,21 @@ MODELS = {
             )
         ),
         gpt2,
+    ),
+    "gemma3_text": lambda: (
+        T.Gemma3ForCausalLM(
+            T.Gemma3TextConfig(
+                head_dim=2 * HEAD_DIM,
+                query_pre_attn_scalar=2 * HEAD_DIM,
+                sliding_window=WINDOW,
+                layer_types=["sliding_attention", "full_attention"],
+                rope_local_base_freq=1000.0,
+                rope_scaling={"rope_type": "linear", "factor": 4.0},
+                hidden_activation="gelu_pytorch_tanh",
+                **(sizes() | dict(tie_word_embeddings=True))
+            )
+        ),
+        gemma3,
     ),
     "gpt_neox": lambda: (
         T.GPTNeoXForCausalLM(

@@ -119,7 +119,7 @@ static const char *const routed[] = {"mixtral", "qwen3_moe", "olmoe", "qwen2_moe
 enum { ROUTED = sizeof routed / sizeof routed[0] };
 
 static const char *const BALANCED = "mixtral_balance", *const LATENT = "deepseek_v3",
-                         *const FIRST_DENSE = "deepseek_v3_dense";
+                         *const FIRST_DENSE = "deepseek_v3_dense", *const GEMMA3 = "gemma3_text";
 
 static const char *const SLIDING = "mistral_window";
 enum { WINDOW = 7 };
@@ -180,8 +180,22 @@ static ModelSpec first_dense_model(void) {
     return model;
 }
 
+// Norms on both sides of each half and of queries and keys; the first layer slides, by angles of its own, the second
+// is scaled.
+static ModelSpec gemma3_model(void) {
+    ModelSpec model = model_of(GEMMA3);
+    model.head_dim = 16;
+    model.tied_embeddings = true;
+    model.window = WINDOW;
+    model.window_every = 2;
+    model.rope_local = 1000;
+    model.rope_scaling = (RopeScaling){.factor = 4, .low = 1, .high = 2};
+    return model;
+}
+
 static RunRequest request_of(const char *type, bool gradients) {
     RunRequest request = {.model = strcmp(type, FIRST_DENSE) == 0 ? first_dense_model()
+                                   : strcmp(type, GEMMA3) == 0    ? gemma3_model()
                                    : strcmp(type, LATENT) == 0    ? latent_model()
                                                                   : model_of(type),
                           .plan = {.mesh = {SIZES(1, 1, 1, 1)},
@@ -451,6 +465,11 @@ Test(pytorch, a_dense_layer_in_front_of_those_of_experts_trains_as_its_own) {
 Test(pytorch, a_sliding_window_trains_as_its_own) {
     check_first_step(SLIDING, fixture_of(SLIDING));
     check_training(SLIDING, fixture_of(SLIDING));
+}
+
+Test(pytorch, gemma_3_trains_as_its_own) {
+    check_first_step(GEMMA3, fixture_of(GEMMA3));
+    check_training(GEMMA3, fixture_of(GEMMA3));
 }
 
 Test(pytorch, adapters_train_as_those_of_peft) {

@@ -121,7 +121,8 @@ Test(model_config, the_file_names_the_model) {
 Test(model_config, other_model_types_fail_with_the_list) {
 #define TYPES                                                                                                          \
     "llama, mistral, qwen2, qwen3, gemma, phi3, gpt2, gpt_neox, mpt, olmo2, "                                          \
-    "mixtral, qwen2_moe, qwen3_moe, olmoe, phimoe, gpt_oss, llama4, llama4_text, deepseek_v2, deepseek_v3, kimi_k2"
+    "mixtral, qwen2_moe, qwen3_moe, olmoe, phimoe, gpt_oss, llama4, llama4_text, deepseek_v2, deepseek_v3, kimi_k2, "  \
+    "gemma3_text"
     check_refused("{\"model_type\":\"mamba\"}", ": model_type: \"mamba\" is not supported; supported: " TYPES);
     check_refused("{\"model_type\":\"lama\"}", ": model_type: \"lama\" is not supported; supported: " TYPES);
     cr_assert_str_eq(error.hint, "did you mean \"llama\"?");
@@ -225,4 +226,21 @@ Test(model_config, quantized_weights_are_a_note) {
     cr_assert_not_null(strstr(model.note, "quantization_config is not looked at"));
     cr_assert_eq(load("{" SMALL ",\"quantization_config\":null}"), STATUS_OK, "%s", error.message);
     cr_assert_null(model.note);
+}
+
+#define GEMMA3                                                                                                         \
+    "\"model_type\":\"gemma3_text\",\"hidden_size\":1152,\"intermediate_size\":6912,\"num_attention_heads\":4,"        \
+    "\"num_hidden_layers\":26,\"num_key_value_heads\":1,\"vocab_size\":262144,\"max_position_embeddings\":32768,"      \
+    "\"rope_theta\":1000000,\"rope_local_base_freq\":10000,\"sliding_window\":512,\"sliding_window_pattern\":6"
+
+// google/gemma-3-1b-pt, whose safetensors have as many parameters.
+Test(model_config, gemma_3_has_norms_on_both_sides_and_every_sixth_layer_sees_all) {
+    cr_assert_eq(load("{" GEMMA3 ",\"head_dim\":256,\"query_pre_attn_scalar\":256}"), STATUS_OK, "%s", error.message);
+    cr_expect_eq(model_parameters(&model), INT64_C(999885952));
+    cr_expect(model_layer_slides(&model, 4) && !model_layer_slides(&model, 5) && model.window == 512);
+    cr_expect(model.rope_local > 9999 && model.rope_local < 10001 && model.rope_theta > 999999);
+    check_refused("{" GEMMA3 ",\"head_dim\":128,\"query_pre_attn_scalar\":168}",
+                  ": query_pre_attn_scalar: must be head_dim 128, scores of another scale are not modelled, got 168");
+    check_refused("{" GEMMA3 ",\"final_logit_softcapping\":30.0}",
+                  ": final_logit_softcapping: must be null, soft-capped scores are not modelled");
 }
