@@ -5,20 +5,11 @@
 
 static void score_line(Csv *csv, const char *what, const ScoreRow *row, bool step) {
     const ErrorScore *score = &row->score;
-    csv_text(csv, what);
-    csv_text(csv, row->target);
-    csv_text(csv, row->cluster);
-    csv_text(csv, row->source);
-    csv_text(csv, row->kind);
-    csv_integer(csv, score->n);
-    csv_number(csv, score->n > 0, score->median_abs);
-    csv_number(csv, score->n > 0, score->p90_abs);
-    csv_number(csv, score->n > 0, score->bias);
-    csv_number(csv, step && score->n > 0, score->in_interval);
-    csv_number(csv, step && score->n > 0, score->baseline_mfu);
-    csv_number(csv, step && score->n > 0, score->baseline_median_abs);
-    csv_number(csv, step && score->n > 0, score->baseline_p90_abs);
-    csv_end_line(csv);
+    const bool any = score->n > 0, beside = step && any;
+    csv_row(csv, "sssssdnnnnnnn.", what, row->target, row->cluster, row->source, row->kind, score->n,
+            csv_known(any, score->median_abs), csv_known(any, score->p90_abs), csv_known(any, score->bias),
+            csv_known(beside, score->in_interval), csv_known(beside, score->baseline_mfu),
+            csv_known(beside, score->baseline_median_abs), csv_known(beside, score->baseline_p90_abs));
 }
 
 static void score_lines(Csv *csv, const char *what, const ScoreTable *table, bool step) {
@@ -51,18 +42,15 @@ static const char row_header[] =
 static void time_fields(Csv *csv, const RunCase *run) {
     const Prediction *prediction = &run->prediction;
     const bool both = accuracy_has_step(run), known = !run->skipped && prediction->step_s > 0;
-    csv_number(csv, run->measured_step_s > 0, run->measured_step_s);
-    csv_number(csv, known, prediction->step_s);
-    csv_number(csv, known, prediction->step_low_s);
-    csv_number(csv, known, prediction->step_high_s);
-    csv_number(csv, both, both ? accuracy_step_error(run) : 0);
-    csv_number(csv, known, prediction->compute_s);
+    csv_row(csv, "nnnnnn", csv_known(run->measured_step_s > 0, run->measured_step_s),
+            csv_known(known, prediction->step_s), csv_known(known, prediction->step_low_s),
+            csv_known(known, prediction->step_high_s), both ? accuracy_step_error(run) : NAN,
+            csv_known(known, prediction->compute_s));
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         csv_number(csv, known, prediction->exposed_s[axis]);
     }
-    csv_number(csv, known, prediction->optimizer_s);
-    csv_number(csv, known, prediction->overhead_s);
-    csv_number(csv, both, both ? accuracy_measured_mfu(run) : 0);
+    csv_row(csv, "nnn", csv_known(known, prediction->optimizer_s), csv_known(known, prediction->overhead_s),
+            both ? accuracy_measured_mfu(run) : NAN);
 }
 
 static void memory_fields(Csv *csv, const RunCase *run) {
@@ -70,29 +58,21 @@ static void memory_fields(Csv *csv, const RunCase *run) {
     MemoryKind kind = MEMORY_KIND_UNKNOWN;
     double measured = 0, predicted = 0;
     const bool both = accuracy_memory(run, &kind, &measured, &predicted);
-    csv_text(csv, both ? memory_kind_names[kind] : NULL);
-    csv_number(csv, both, measured);
-    csv_number(csv, both, predicted);
-    csv_number(csv, both, both ? predicted / measured - 1 : 0);
-    csv_number(csv, !run->skipped, memory->peak_bytes);
-    csv_number(csv, !run->skipped, memory->reserved_bytes);
-    csv_number(csv, !run->skipped, run->request.memory_limit_bytes);
-    csv_text(csv, run->skipped ? NULL : run->prediction.fits ? "1" : "0");
-    csv_text(csv, memory->peak_phase);
-    csv_text(csv, memory->top_name);
+    csv_row(csv, "snnnnnnsss", both ? memory_kind_names[kind] : NULL, csv_known(both, measured),
+            csv_known(both, predicted), both ? predicted / measured - 1 : NAN,
+            csv_known(!run->skipped, memory->peak_bytes), csv_known(!run->skipped, memory->reserved_bytes),
+            csv_known(!run->skipped, run->request.memory_limit_bytes),
+            run->skipped           ? NULL
+            : run->prediction.fits ? "1"
+                                   : "0",
+            memory->peak_phase, memory->top_name);
 }
 
 static void row_line(Csv *csv, const char *file, const RunCase *run) {
     char plan[PLAN_TEXT_BYTES];
-    csv_text(csv, file);
-    csv_text(csv, run->row->id);
-    csv_text(csv, run->row->source);
-    csv_text(csv, run->row->target);
-    csv_text(csv, run->row->cluster);
-    csv_text(csv, run->row->model);
-    csv_number(csv, !run->skipped, run->request.world);
-    csv_text(csv, run->skipped ? NULL : plan_text(&run->plan, plan));
-    csv_text(csv, run->skipped);
+    csv_row(csv, "ssssssnss", file, run->row->id, run->row->source, run->row->target, run->row->cluster,
+            run->row->model, csv_known(!run->skipped, run->request.world),
+            run->skipped ? NULL : plan_text(&run->plan, plan), run->skipped);
     time_fields(csv, run);
     memory_fields(csv, run);
     csv_end_line(csv);

@@ -31,64 +31,71 @@ static void step_cells(Grid *grid, const ErrorScore *score) {
     percent(grid, score->baseline_mfu);
 }
 
-static Status print_steps(const Accuracy *accuracy, FILE *out, Error *error) {
-    static const GridColumn columns[] = {
-        {"target", false}, {"cluster", false}, {"rows", true},        {"median", true},
-        {"90th", true},    {"bias", true},     {"in interval", true}, {"one MFU: median", true},
-        {"90th", true},    {"MFU", true}};
-    Grid *grid = grid_new(columns, 10);
-    const ScoreTable *tables[] = {&accuracy->step_by, &accuracy->step_by_target};
-    for (int t = 0; t < 2; t++) {
-        for (int i = 0; i < tables[t]->count; i++) {
-            const ScoreRow *row = &tables[t]->rows[i];
-            grid_row(grid);
-            grid_cell(grid, "%s", row->target);
-            grid_cell(grid, "%s", row->cluster ? row->cluster : "all clusters");
-            step_cells(grid, &row->score);
+// What names a row of scores.
+typedef const char *(*LabelOf)(const ScoreRow *row);
+
+static const char *target_of(const ScoreRow *row) {
+    return row->target ? row->target : "all";
+}
+
+static const char *cluster_of(const ScoreRow *row) {
+    return row->cluster ? row->cluster : "all clusters";
+}
+
+static const char *source_of(const ScoreRow *row) {
+    return row->source;
+}
+
+static const char *half_of(const ScoreRow *row) {
+    return row->half;
+}
+
+static void step_rows(Grid *grid, const ScoreRow *rows, int count, LabelOf first, LabelOf second) {
+    for (int i = 0; i < count; i++) {
+        grid_row(grid);
+        grid_cell(grid, "%.*s", SOURCE_WIDTH, first(&rows[i]));
+        if (second) {
+            grid_cell(grid, "%s", second(&rows[i]));
         }
+        step_cells(grid, &rows[i].score);
     }
-    grid_row(grid);
-    grid_cell(grid, "all");
-    grid_cell(grid, "all clusters");
-    step_cells(grid, &accuracy->step);
+}
+
+// The second label leads where there is but one.
+static Grid *step_grid(const char *first, const char *second) {
+    const GridColumn columns[] = {{first, false}, {second, false}, {"rows", true},        {"median", true},
+                                  {"90th", true}, {"bias", true},  {"in interval", true}, {"one MFU: median", true},
+                                  {"90th", true}, {"MFU", true}};
+    return first ? grid_new(columns, 10) : grid_new(columns + 1, 9);
+}
+
+static Status print_steps(const Accuracy *accuracy, FILE *out, Error *error) {
+    const ScoreTable *tables[] = {&accuracy->step_by, &accuracy->step_by_target};
+    const ScoreRow all = {.score = accuracy->step};
+    Grid *grid = step_grid("target", "cluster");
+    for (int t = 0; t < 2; t++) {
+        step_rows(grid, tables[t]->rows, tables[t]->count, target_of, cluster_of);
+    }
+    step_rows(grid, &all, 1, target_of, cluster_of);
     return grid_print(grid, out, error);
 }
 
 static Status print_sources(const Accuracy *accuracy, FILE *out, Error *error) {
-    static const GridColumn columns[] = {
-        {"source", false}, {"rows", true},        {"median", true},          {"90th", true},
-        {"bias", true},    {"in interval", true}, {"one MFU: median", true}, {"90th", true},
-        {"MFU", true}};
-    Grid *grid = grid_new(columns, 9);
-    for (int i = 0; i < accuracy->step_by_source.count; i++) {
-        const ScoreRow *row = &accuracy->step_by_source.rows[i];
-        grid_row(grid);
-        grid_cell(grid, "%.*s", SOURCE_WIDTH, row->source);
-        step_cells(grid, &row->score);
-    }
+    Grid *grid = step_grid(NULL, "source");
+    step_rows(grid, accuracy->step_by_source.rows, accuracy->step_by_source.count, source_of, NULL);
     return grid_print(grid, out, error);
 }
 
 static Status print_halves(const Accuracy *accuracy, FILE *out, Error *error) {
-    static const GridColumn columns[] = {
-        {"target", false}, {"half", false}, {"rows", true},        {"median", true},
-        {"90th", true},    {"bias", true},  {"in interval", true}, {"one MFU: median", true},
-        {"90th", true},    {"MFU", true}};
-    Grid *grid = grid_new(columns, 10);
-    for (int i = 0; i < accuracy->step_by_half.count; i++) {
-        const ScoreRow *row = &accuracy->step_by_half.rows[i];
-        grid_row(grid);
-        grid_cell(grid, "%s", row->target ? row->target : "all");
-        grid_cell(grid, "%s", row->half);
-        step_cells(grid, &row->score);
-    }
+    Grid *grid = step_grid("target", "half");
+    step_rows(grid, accuracy->step_by_half.rows, accuracy->step_by_half.count, target_of, half_of);
     return grid_print(grid, out, error);
 }
 
 static void memory_row(Grid *grid, const ScoreRow *row) {
     grid_row(grid);
-    grid_cell(grid, "%s", row->target ? row->target : "all");
-    grid_cell(grid, "%s", row->cluster ? row->cluster : "all clusters");
+    grid_cell(grid, "%s", target_of(row));
+    grid_cell(grid, "%s", cluster_of(row));
     grid_cell(grid, "%s", row->kind);
     grid_cell(grid, "%d", row->score.n);
     if (row->score.n == 0) {

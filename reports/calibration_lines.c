@@ -22,22 +22,6 @@ static json_t *parameters(const CalibrationPosterior *posterior) {
     return rows;
 }
 
-static json_t *plans(const Calibration *calibration) {
-    json_t *rows = json_array();
-    for (int s = 0; s < calibration->shape_count; s++) {
-        const CalibrationShape *shape = &calibration->shapes[s];
-        json_array_append_new(
-            rows, json_pack("{s:s, s:s, s:o, s:o, s:i, s:o, s:f, s:o, s:o, s:f}", "model", shape->what.model->name,
-                            "target", shape->what.target->name, "mesh", json_mesh(&shape->what.plan.mesh), "plan",
-                            json_train_plan(shape->what.target, &shape->what.plan), "runs", shape->runs,
-                            "measured_step_time_s", json_known(shape->measured_s > 0, shape->measured_s),
-                            "before_step_time_s", shape->before_s, "after_step_time_s",
-                            json_known(shape->after_s > 0, shape->after_s), "held_out_step_time_s",
-                            json_known(shape->held_out_s > 0, shape->held_out_s), "weight", shape->weight));
-    }
-    return rows;
-}
-
 static json_t *score(const CalibrationScore *of) {
     return json_pack("{s:i, s:f, s:f, s:f, s:f}", "plans", of->shapes, "median_before", of->before_median,
                      "median_after", of->after_median, "p90_before", of->before_p90, "p90_after", of->after_p90);
@@ -73,10 +57,11 @@ Status json_calibration(const CalibrationReport *report, FILE *out, Error *error
                                 "schema", "ndtune.calibrate/1", "parent", about->parent, "parent_hash",
                                 about->parent_hash, "profile", report->child->name, "path", report->path, "from",
                                 report->from, "runs", runs, "parameters", parameters(&calibration->posterior), "plans",
-                                plans(calibration), "fit", score(&calibration->fit), "held_out",
-                                score(&calibration->held_out), "misfit_sd", calibration->posterior.misfit_sd,
-                                "noise_sd", calibration->posterior.noise_sd, "span_runs", calibration->span_runs,
-                                "outliers", outliers(calibration), "left_out", left_out(report)),
+                                record_array(&schema_calibrated, calibration->shapes, calibration->shape_count), "fit",
+                                score(&calibration->fit), "held_out", score(&calibration->held_out), "misfit_sd",
+                                calibration->posterior.misfit_sd, "noise_sd", calibration->posterior.noise_sd,
+                                "span_runs", calibration->span_runs, "outliers", outliers(calibration), "left_out",
+                                left_out(report)),
                       out, error);
 }
 

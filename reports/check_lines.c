@@ -37,13 +37,8 @@ Status json_check(const CheckReport *report, FILE *out, Error *error) {
 }
 
 static void note_line(Csv *csv, const char *path, const CheckNote *note) {
-    csv_text(csv, path);
-    csv_number(csv, note->first > 0, note->first);
-    csv_number(csv, note->first > 0, note->last);
-    csv_text(csv, check_level_names[note->level]);
-    csv_text(csv, note->key);
-    csv_text(csv, note->sentence);
-    csv_end_line(csv);
+    csv_row(csv, "snnsss.", path, csv_known(note->first > 0, note->first), csv_known(note->first > 0, note->last),
+            check_level_names[note->level], note->key, note->sentence);
 }
 
 Status csv_check(const CheckReport *report, FILE *out, Error *error) {
@@ -99,25 +94,15 @@ Status csv_check_pair(const CheckPair *pair, FILE *out, Error *error) {
     Arena arena = {0};
     Csv csv = {.out = out};
     csv_header(&csv, "key,line_before,line,before,after,slower,more_bytes");
-    csv_text(&csv, NULL);
-    csv_text(&csv, NULL);
-    csv_text(&csv, NULL);
-    csv_text(&csv, pair->before.import->path);
-    csv_text(&csv, pair->after.import->path);
-    csv_number(&csv, pair->timed, pair->slower);
-    csv_number(&csv, pair->timed, pair->more_bytes);
-    csv_end_line(&csv);
+    csv_row(&csv, "sssssnn.", NULL, NULL, NULL, pair->before.import->path, pair->after.import->path,
+            csv_known(pair->timed, pair->slower), csv_known(pair->timed, pair->more_bytes));
     for (int i = 0; i < pair->change_count; i++) {
         const CheckChange *change = &pair->changes[i];
         const ConfigChange *what = &change->change;
-        csv_text(&csv, what->path);
-        csv_number(&csv, what->before, what->before ? what->before->line : 0);
-        csv_number(&csv, what->after, what->after ? what->after->line : 0);
-        csv_text(&csv, what->before ? config_text(what->before, &arena) : NULL);
-        csv_text(&csv, what->after ? config_text(what->after, &arena) : NULL);
-        csv_number(&csv, change->priced, change->slower);
-        csv_number(&csv, change->priced, change->more_bytes);
-        csv_end_line(&csv);
+        csv_row(&csv, "snnssnn.", what->path, what->before ? (double)what->before->line : NAN,
+                what->after ? (double)what->after->line : NAN, what->before ? config_text(what->before, &arena) : NULL,
+                what->after ? config_text(what->after, &arena) : NULL, csv_known(change->priced, change->slower),
+                csv_known(change->priced, change->more_bytes));
     }
     arena_free(&arena);
     return csv_finish(&csv, error);

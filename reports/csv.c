@@ -66,10 +66,9 @@ static void prediction_fields(Csv *csv, const Prediction *prediction) {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         csv_number(csv, known, prediction->exposed_s[axis]);
     }
-    csv_number(csv, known, prediction->optimizer_s);
-    csv_number(csv, known, prediction->overhead_s);
-    csv_number(csv, prediction->memory.peak_bytes > 0, prediction->memory.peak_bytes);
-    csv_number(csv, prediction->memory.reserved_bytes > 0, prediction->memory.reserved_bytes);
+    const double peak = prediction->memory.peak_bytes, reserved = prediction->memory.reserved_bytes;
+    csv_row(csv, "nnnn", csv_known(known, prediction->optimizer_s), csv_known(known, prediction->overhead_s),
+            csv_known(peak > 0, peak), csv_known(reserved > 0, reserved));
 }
 
 // Of an estimate that was not looked into further: step time, tokens/s and memory.
@@ -91,25 +90,17 @@ Status csv_plan(const TuneResult *result, FILE *out, Error *error) {
     Csv csv = {.out = out};
     put_header(&csv);
     for (int i = 0; i < result->entry_count; i++) {
-        csv_text(&csv, "ranked");
-        csv_integer(&csv, i + 1);
+        csv_row(&csv, "sd", "ranked", i + 1);
         put_plan(&csv, result->request->target, &result->entries[i].plan);
         prediction_fields(&csv, &result->entries[i]);
-        csv_integer(&csv, result->entries[i].pareto);
-        csv_text(&csv, NULL);
-        csv_text(&csv, NULL);
-        csv_end_line(&csv);
+        csv_row(&csv, "dss.", result->entries[i].pareto, NULL, NULL);
     }
     for (int i = 0; i < result->rejected_count; i++) {
         const Prediction nothing = {0};
-        csv_text(&csv, "rejected");
-        csv_text(&csv, NULL);
+        csv_row(&csv, "ss", "rejected", NULL);
         put_plan(&csv, result->request->target, &result->rejected[i].plan);
         prediction_fields(&csv, &nothing);
-        csv_text(&csv, NULL);
-        csv_text(&csv, result->rejected[i].rule);
-        csv_text(&csv, result->rejected[i].reason);
-        csv_end_line(&csv);
+        csv_row(&csv, "sss.", NULL, result->rejected[i].rule, result->rejected[i].reason);
     }
     return csv_finish(&csv, error);
 }
@@ -120,18 +111,14 @@ Status csv_candidates(const TuneResult *result, FILE *out, Error *error) {
     put_header(&csv);
     for (int i = 0; i < result->candidate_count; i++) {
         const Candidate *candidate = &result->candidates[i];
-        csv_text(&csv, states[candidate->state]);
-        csv_text(&csv, NULL);
+        csv_row(&csv, "ss", states[candidate->state], NULL);
         put_plan(&csv, result->request->target, &candidate->plan);
         if (candidate->prediction) {
             prediction_fields(&csv, candidate->prediction);
         } else {
             estimate_fields(&csv, candidate);
         }
-        csv_text(&csv, NULL);
-        csv_text(&csv, candidate->rule);
-        csv_text(&csv, candidate->reason);
-        csv_end_line(&csv);
+        csv_row(&csv, "sss.", NULL, candidate->rule, candidate->reason);
     }
     return csv_finish(&csv, error);
 }
@@ -139,14 +126,10 @@ Status csv_candidates(const TuneResult *result, FILE *out, Error *error) {
 Status csv_prediction(const PredictionReport *report, FILE *out, Error *error) {
     Csv csv = {.out = out};
     put_header(&csv);
-    csv_text(&csv, !report->legal ? "not legal" : report->prediction->fits ? "feasible" : "does not fit");
-    csv_text(&csv, NULL);
+    csv_row(&csv, "ss", !report->legal ? "not legal" : report->prediction->fits ? "feasible" : "does not fit", NULL);
     put_plan(&csv, report->request->target, &report->prediction->plan);
     prediction_fields(&csv, report->prediction);
-    csv_text(&csv, NULL);
-    csv_text(&csv, NULL);
-    csv_text(&csv, report->reason);
-    csv_end_line(&csv);
+    csv_row(&csv, "sss.", NULL, NULL, report->reason);
     return csv_finish(&csv, error);
 }
 

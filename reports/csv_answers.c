@@ -5,13 +5,8 @@
 #include "reports/reports.h"
 
 static void term_line(Csv *csv, const char *kind, const char *unit, ExplainTerm term, bool has_next) {
-    csv_text(csv, kind);
-    csv_text(csv, term.name);
-    csv_text(csv, unit);
-    csv_number(csv, true, term.best);
-    csv_number(csv, has_next, term.next);
-    csv_number(csv, has_next, term.next - term.best);
-    csv_end_line(csv);
+    csv_row(csv, "sssnnn.", kind, term.name, unit, term.best, csv_known(has_next, term.next),
+            csv_known(has_next, term.next - term.best));
 }
 
 static void sensitivity_line(Csv *csv, const Sensitivity *row, const SensitivityEnd *end) {
@@ -35,13 +30,8 @@ Status csv_explanation(const Explanation *explanation, FILE *out, Error *error) 
     }
     for (int i = 0; i < WHAT_IF_COUNT; i++) {
         const WhatIf *question = &explanation->questions[i];
-        csv_text(&csv, "break-even");
-        csv_text(&csv, question->sentence);
-        csv_text(&csv, "factor");
-        csv_number(&csv, question->break_even > 0, question->break_even);
-        csv_text(&csv, NULL);
-        csv_text(&csv, NULL);
-        csv_end_line(&csv);
+        csv_row(&csv, "sssnss.", "break-even", question->sentence, "factor",
+                csv_known(question->break_even > 0, question->break_even), NULL, NULL);
     }
     for (int i = 0; i < explanation->sensitivities.count; i++) {
         const Sensitivity *row = &explanation->sensitivities.rows[i];
@@ -91,45 +81,20 @@ Status csv_stored(const StoredList *list, FILE *out, Error *error) {
     csv_header(&csv, "kind,id,at,model,where,plan,state,measured_step_s,predicted_step_s,command");
     for (int i = 0; i < list->request_count; i++) {
         const StoredRequest *request = &list->requests[i];
-        csv_text(&csv, "request");
-        csv_integer(&csv, request->id);
-        csv_text(&csv, request->asked_at);
-        csv_text(&csv, request->model);
-        csv_text(&csv, request->cluster);
-        csv_text(&csv, request->best_plan);
-        csv_text(&csv, request->best_plan ? "feasible" : "nothing simulated");
-        csv_number(&csv, false, 0);
-        csv_number(&csv, request->best_step_s > 0, request->best_step_s);
-        csv_text(&csv, request->command);
-        csv_end_line(&csv);
+        csv_row(&csv, "sIsssssnns.", "request", request->id, request->asked_at, request->model, request->cluster,
+                request->best_plan, request->best_plan ? "feasible" : "nothing simulated", NAN,
+                csv_known(request->best_step_s > 0, request->best_step_s), request->command);
     }
     for (int i = 0; i < list->run_count; i++) {
         const StoredRun *run = &list->runs[i];
-        csv_text(&csv, "run");
-        csv_integer(&csv, run->id);
-        csv_text(&csv, run->started_at);
-        csv_text(&csv, run->model);
-        csv_text(&csv, run->host);
-        csv_text(&csv, run->plan);
-        csv_text(&csv, run->state);
-        csv_number(&csv, run->measured_step_s > 0, run->measured_step_s);
-        csv_number(&csv, run->predicted_step_s > 0, run->predicted_step_s);
-        csv_text(&csv, NULL);
-        csv_end_line(&csv);
+        csv_row(&csv, "sIsssssnns.", "run", run->id, run->started_at, run->model, run->host, run->plan, run->state,
+                csv_known(run->measured_step_s > 0, run->measured_step_s),
+                csv_known(run->predicted_step_s > 0, run->predicted_step_s), NULL);
     }
     for (int i = 0; i < list->preflight_count; i++) {
         const StoredPreflight *preflight = &list->preflights[i];
-        csv_text(&csv, "preflight");
-        csv_integer(&csv, preflight->id);
-        csv_text(&csv, preflight->checked_at);
-        csv_text(&csv, NULL);
-        csv_text(&csv, preflight->hosts);
-        csv_text(&csv, preflight->mesh);
-        csv_text(&csv, preflight->ready ? "ready" : "not ready");
-        csv_number(&csv, false, 0);
-        csv_number(&csv, false, 0);
-        csv_text(&csv, preflight->command);
-        csv_end_line(&csv);
+        csv_row(&csv, "sIsssssnns.", "preflight", preflight->id, preflight->checked_at, NULL, preflight->hosts,
+                preflight->mesh, preflight->ready ? "ready" : "not ready", NAN, NAN, preflight->command);
     }
     return csv_finish(&csv, error);
 }

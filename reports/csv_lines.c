@@ -3,6 +3,7 @@
 #include "reports/csv_lines.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <string.h>
 
 static void separate(Csv *csv) {
@@ -50,6 +51,26 @@ void csv_number(Csv *csv, bool known, double value) {
 void csv_end_line(Csv *csv) {
     fputs("\r\n", csv->out);
     csv->inside = false;
+}
+
+void csv_row(Csv *csv, const char *kinds, ...) {
+    va_list values;
+    va_start(values, kinds);
+    for (const char *kind = kinds; *kind; kind++) {
+        if (*kind == 's') {
+            csv_text(csv, va_arg(values, const char *));
+        } else if (*kind == 'd') {
+            csv_integer(csv, va_arg(values, int));
+        } else if (*kind == 'I') {
+            csv_integer(csv, va_arg(values, int64_t));
+        } else if (*kind == 'n') {
+            const double value = va_arg(values, double);
+            csv_number(csv, !isnan(value), value);
+        } else {
+            csv_end_line(csv);
+        }
+    }
+    va_end(values);
 }
 
 void csv_header(Csv *csv, const char *names) {

@@ -7,22 +7,14 @@
 static void span_line(Csv *csv, const TraceStep *step, const OpenTime *open, const Span *span) {
     const Task *task = &step->program->tasks[span->task];
     const bool collective = task_is_collective(task);
-    csv_text(csv, trace_origin_names[step->timeline->origin]);
-    csv_integer(csv, span->rank);
-    csv_text(csv, step->program->lanes[task->lane].name);
-    csv_text(csv, task->name);
-    csv_text(csv, task_kind_name(task->kind));
-    csv_text(csv, phase_name(task->phase));
-    csv_integer(csv, span->layer);
-    csv_integer(csv, span->micro_step);
-    csv_number(csv, true, span->start_s);
-    csv_number(csv, true, span->end_s);
-    csv_number(csv, !collective, task->flops);
-    csv_integer(csv, collective ? task->payload_bytes : task->traffic_bytes);
-    csv_text(csv, collective ? step->program->groups[task->group].name : NULL);
-    csv_number(csv, collective, collective ? step->program->groups[task->group].size : 0);
-    csv_number(csv, collective, 1e-9 * (double)open_time_ns(open, span));
-    csv_end_line(csv);
+    csv_row(csv, "sdssssddnnnIsnn.", trace_origin_names[step->timeline->origin], (int)span->rank,
+            step->program->lanes[task->lane].name, task->name, task_kind_name(task->kind), phase_name(task->phase),
+            (int)span->layer, (int)span->micro_step, span->start_s, span->end_s,
+            csv_known(!collective, (double)task->flops),
+            (int64_t)(collective ? task->payload_bytes : task->traffic_bytes),
+            collective ? step->program->groups[task->group].name : NULL,
+            collective ? (double)step->program->groups[task->group].size : NAN,
+            csv_known(collective, 1e-9 * (double)open_time_ns(open, span)));
 }
 
 static void step_lines(Csv *csv, const TraceStep *step, Arena *arena) {

@@ -77,17 +77,10 @@ static void prediction_line(Csv *csv, const char *kind, const char *change, cons
                             bool gains) {
     char plan[PLAN_TEXT_BYTES];
     const bool known = prediction->step_s > 0;
-    csv_text(csv, kind);
-    csv_text(csv, NULL);
-    csv_text(csv, change);
-    csv_text(csv, NULL);
-    csv_text(csv, plan_text(&prediction->plan, plan));
-    csv_number(csv, known, prediction->step_s);
-    csv_number(csv, known, prediction->tokens_per_s);
-    csv_number(csv, known && gains, gain);
-    csv_number(csv, known, prediction->memory.reserved_bytes);
-    csv_number(csv, known, prediction->fits);
-    csv_end_line(csv);
+    csv_row(csv, "sssssnnnnn.", kind, NULL, change, NULL, plan_text(&prediction->plan, plan),
+            csv_known(known, prediction->step_s), csv_known(known, prediction->tokens_per_s),
+            csv_known(known && gains, gain), csv_known(known, prediction->memory.reserved_bytes),
+            csv_known(known, prediction->fits));
 }
 
 Status csv_import(const ImportReport *report, FILE *out, Error *error) {
@@ -107,15 +100,9 @@ Status csv_import(const ImportReport *report, FILE *out, Error *error) {
         prediction_line(&csv, "change", change->change, &change->prediction, change->gain, gains);
     }
     for (int i = 0; i < import->finding_count; i++) {
-        enum { EMPTY_BEHIND_LINE = 6 };
-        csv_text(&csv, finding_names[import->findings[i].kind]);
-        csv_text(&csv, import->findings[i].key);
-        csv_text(&csv, import->findings[i].sentence);
-        csv_number(&csv, import->findings[i].line > 0, import->findings[i].line);
-        for (int column = 0; column < EMPTY_BEHIND_LINE; column++) {
-            csv_text(&csv, NULL);
-        }
-        csv_end_line(&csv);
+        const ImportFinding *finding = &import->findings[i];
+        csv_row(&csv, "sssnnnnnnn.", finding_names[finding->kind], finding->key, finding->sentence,
+                csv_known(finding->line > 0, finding->line), NAN, NAN, NAN, NAN, NAN, NAN);
     }
     return csv_finish(&csv, error);
 }

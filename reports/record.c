@@ -70,8 +70,9 @@ json_t *record_object(const RecordSchema *schema, const void *record) {
     for (int i = 0; i < schema->count; i++) {
         const RecordField *field = &schema->fields[i];
         if (field->key && !field->no_json) {
-            const RecordValue value = value_of(field, record, text);
-            if (json_object_set_new(object, field->key, json_value(&value)) != 0) {  // no memory, or not UTF-8
+            const RecordValue value = field->nested ? record_of_text(NULL) : value_of(field, record, text);
+            json_t *told = field->nested ? field->nested(record) : json_value(&value);
+            if (json_object_set_new(object, field->key, told) != 0) {  // no memory, or not UTF-8
                 json_decref(object);
                 return NULL;
             }
@@ -109,7 +110,7 @@ Status record_csv(const RecordSchema *schema, const void *records, int count, FI
         for (int i = 0; i < schema->count; i++) {
             const RecordField *field = &schema->fields[i];
             char text[RECORD_BYTES];
-            if (field->key && !field->no_csv) {
+            if (field->key && !field->no_csv && !field->nested) {
                 const RecordValue value =
                     row < 0 ? record_of_text(field->key) : value_of(field, record_at(schema, records, row), text);
                 csv_value(&csv, &value);

@@ -45,6 +45,7 @@ typedef struct RecordField {
     RecordUnit unit;
     const char *missing;  // what tables write for what is unknown; NULL = "-"
     RecordValue (*make)(const void *record, char text[RECORD_BYTES]);
+    json_t *(*nested)(const void *record);  // what JSON has for the key, and nothing else has
     bool no_json, no_csv;
     bool right;  // a text that stands where numbers do
 } RecordField;

@@ -7,6 +7,7 @@
 #include "autotune/calibrate/calibrate.h"
 #include "autotune/run_record.h"
 #include "autotune/validate/validate.h"
+#include "reports/json_objects.h"
 #include "reports/words.h"
 #include "sim/base/text.h"
 #include "sim/cluster/cluster.h"
@@ -197,10 +198,21 @@ MADE(before_of, CalibrationShape, beside(of->before_s, of->measured_s, text))
 MADE(after_of, CalibrationShape, beside(of->after_s, of->measured_s, text))
 MADE(held_out_of, CalibrationShape, beside(of->held_out_s, of->measured_s, text))
 
+static json_t *mesh_object_of(const void *record) {
+    return json_mesh(&((const CalibrationShape *)record)->what.plan.mesh);
+}
+
+static json_t *plan_object_of(const void *record) {
+    const CalibrationShape *of = record;
+    return json_train_plan(of->what.target, &of->what.plan);
+}
+
 static const RecordField calibrated[] = {
     {.key = "model", BY(model_of), COLUMN(1, "model")},
     {.key = "target", BY(target_of)},
-    {.key = "plan", BY(plan_of)},
+    {.key = "mesh", .nested = mesh_object_of},
+    {.key = "plan", .nested = plan_object_of},
+    {.key = "plan", BY(plan_of), .no_json = true},
     {FIELD("runs", INT, CalibrationShape, runs), COLUMN(5, "runs")},
     {FIELD("measured_step_time_s", ABOVE, CalibrationShape, measured_s), COLUMN(6, "measured"), .unit = AS_SECONDS},
     {FIELD("before_step_time_s", REAL, CalibrationShape, before_s)},

@@ -96,18 +96,11 @@ Status csv_blame(const BlameReport *report, FILE *out, Error *error) {
         const VerdictPlace *place = &report->verdict->stands[rank];
         const Dump *dump = report->job->ranks[rank].dump;
         const bool at = place->group >= 0;
-        csv_integer(&csv, rank);
-        csv_text(&csv, dump ? dump->host : NULL);
-        csv_text(&csv, blame_is_blamed(report, rank) ? "yes" : "no");
-        csv_text(&csv, blame_state(report, rank));
-        csv_text(&csv, at ? dump_op_rows[place->op].words : NULL);
-        csv_number(&csv, at && place->bytes >= 0, (double)place->bytes);
-        csv_text(&csv, at ? report->job->groups[place->group].name : NULL);
-        csv_number(&csv, at, (double)place->seq);
-        csv_number(&csv, place->waited_s >= 0, place->waited_s);
-        csv_text(&csv, place->layer);
-        csv_text(&csv, place->caller);
-        csv_end_line(&csv);
+        csv_row(&csv, "dssssnsnnss.", rank, dump ? dump->host : NULL, blame_is_blamed(report, rank) ? "yes" : "no",
+                blame_state(report, rank), at ? dump_op_rows[place->op].words : NULL,
+                csv_known(at && place->bytes >= 0, (double)place->bytes),
+                at ? report->job->groups[place->group].name : NULL, csv_known(at, (double)place->seq),
+                csv_known(place->waited_s >= 0, place->waited_s), place->layer, place->caller);
     }
     return csv_finish(&csv, error);
 }

@@ -101,23 +101,14 @@ Status csv_validation(const Validation *validation, FILE *out, Error *error) {
         const ValidateRow *row = &validation->rows[i];
         const bool measured = row->measured_s > 0;
         char plan[PLAN_TEXT_BYTES];
-        csv_integer(&csv, row->place);
-        csv_text(&csv, why_names[row->why]);
+        csv_row(&csv, "ds", row->place, why_names[row->why]);
         for (int axis = 0; axis < AXIS_COUNT; axis++) {
             csv_integer(&csv, row->prediction->plan.mesh.size[axis]);
         }
-        csv_text(&csv, plan_text(&row->prediction->plan, plan));
-        csv_number(&csv, true, row->prediction->step_s);
-        csv_number(&csv, true, row->prediction->step_low_s);
-        csv_number(&csv, true, row->prediction->step_high_s);
-        csv_number(&csv, measured, row->measured_s);
-        csv_number(&csv, measured, row->low_s);
-        csv_number(&csv, measured, row->high_s);
-        csv_integer(&csv, row->run_count);
-        csv_number(&csv, isfinite(row->noise), row->noise);
-        csv_text(&csv, row->state ? row->state : "not run");
-        csv_text(&csv, row->reason);
-        csv_end_line(&csv);
+        csv_row(&csv, "snnnnnndnss.", plan_text(&row->prediction->plan, plan), row->prediction->step_s,
+                row->prediction->step_low_s, row->prediction->step_high_s, csv_known(measured, row->measured_s),
+                csv_known(measured, row->low_s), csv_known(measured, row->high_s), row->run_count,
+                csv_known(isfinite(row->noise), row->noise), row->state ? row->state : "not run", row->reason);
     }
     return csv_finish(&csv, error);
 }

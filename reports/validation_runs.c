@@ -83,11 +83,8 @@ static void put_plan(Csv *csv, const TrainPlan *plan, const Target *target) {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         csv_integer(csv, plan->mesh.size[axis]);
     }
-    csv_integer(csv, mesh_world(&plan->mesh));
-    csv_integer(csv, plan->seq);
-    csv_integer(csv, plan->micro_batch);
-    csv_integer(csv, plan->grad_accum);
-    csv_integer(csv, plan_global_batch(plan));
+    csv_row(csv, "ddddI", mesh_world(&plan->mesh), plan->seq, plan->micro_batch, plan->grad_accum,
+            (int64_t)plan_global_batch(plan));
     put_fields(csv, plan, target, 0, FIRST_FIELDS);
     csv_integer(csv, target_tp_flavour(target, plan) == TP_SP);
 }
@@ -101,19 +98,12 @@ static void put_run(Csv *csv, const ValidationRuns *runs, const ValidateRow *row
     put_id(csv, request, plan, number + 1);
     csv_text(csv, runs->validation->source);
     put_model(csv, &request->model);
-    csv_text(csv, runs->cluster);
-    csv_text(csv, runs->overrides);
-    csv_number(csv, true, request->cluster.accelerator.memory_bytes / GIB);
-    csv_text(csv, target);
+    csv_row(csv, "ssns", runs->cluster, runs->overrides, request->cluster.accelerator.memory_bytes / GIB, target);
     put_plan(csv, plan, request->target);
-    csv_number(csv, true, run->measured_step_s);
-    csv_number(csv, true, (double)plan_tokens_per_step(plan) / run->measured_step_s / mesh_world(&plan->mesh));
-    csv_number(csv, run->peak_bytes > 0, (double)run->peak_bytes / GIB);
-    csv_text(csv, run->peak_bytes > 0 ? "allocated" : NULL);
-    csv_integer(csv, 1);
-    csv_text(csv, run->lanes);
-    csv_text(csv, run->host);
-    csv_text(csv, run->transport);
+    csv_row(csv, "nnnsdsss", run->measured_step_s,
+            (double)plan_tokens_per_step(plan) / run->measured_step_s / mesh_world(&plan->mesh),
+            csv_known(run->peak_bytes > 0, (double)run->peak_bytes / GIB), run->peak_bytes > 0 ? "allocated" : NULL, 1,
+            run->lanes, run->host, run->transport);
     put_fields(csv, plan, request->target, FIRST_FIELDS, PLAN_FIELD_COUNT);
     csv_end_line(csv);
 }
