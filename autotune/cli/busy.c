@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "autotune/cli/cli.h"
+#include "exec/launch/cores.h"
 
 static const double MOST_LOAD = 0.5;  // per core, before we add our own
 
@@ -43,6 +44,16 @@ CoreUse core_clock_use(const CoreClock *begin, int ranks) {
         use.others = fmax(0, (all_s - idle_s - (end.own_s - begin->own_s)) / all_s);
     }
     return use;
+}
+
+void cli_warn_if_bound(const ClusterProfile *profile) {
+    const int allowed = cores_allowed();
+    if (profile->accelerator.device_class == DEVICE_CLASS_CPU && allowed < (int)sysconf(_SC_NPROCESSORS_ONLN) &&
+        allowed < profile->node.cores) {
+        fprintf(stderr,
+                "ndtune: runs are bound to %d of the %.0f cores that %s predicts for: give --set node.cores=%d\n",
+                allowed, profile->node.cores, profile->name, allowed);
+    }
 }
 
 void cli_warn_if_busy(const char *consequence) {

@@ -126,6 +126,8 @@ Status last_request_read(Cli *cli, const char *line, CommandId *command, Error *
 
 // A line on standard error when others use this machine while something is measured on it.
 void cli_warn_if_busy(const char *consequence);
+// Where taskset or a batch system leaves this machine's runs fewer cores than their prediction has.
+void cli_warn_if_bound(const ClusterProfile *profile);
 
 // Reads who uses the cores of this machine: once before something is measured, once after.
 typedef struct CoreClock {

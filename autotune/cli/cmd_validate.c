@@ -157,12 +157,16 @@ static Status run_and_print(Executor *executor, const TuneResult *result, Valida
     executor->of_row = ARENA_ARRAY(&cli->arena, MeasuredRun *, validation->row_count + 1);
     cli_warn_if_busy("steps will be slow and repeats will differ");
     const ValidateMeans means = {.recall = recall, .run = run_row, .cancelled = cancelled, .state = executor};
+    const bool here = !cli_given(cli, OPTION_HOSTS) && !cli_given(cli, OPTION_HOSTFILE) && !cli_on_gpu(cli);
+    if (here) {
+        cli_warn_if_bound(&validation->request->cluster);
+    }
     const CoreClock begin = core_clock_now();
     TRY(cli_given(cli, OPTION_WITH) ? validate_with(cli, executor->store, validation, error)
                                     : validate_run(validation, &means, &cli->arena, error));
     cli_progress_clear(cli);
     validate_summarize(validation, &cli->arena);
-    if (!cli_given(cli, OPTION_HOSTS) && !cli_given(cli, OPTION_HOSTFILE) && !cli_on_gpu(cli)) {
+    if (here) {
         validation->core_use = core_clock_use(&begin, validation->request->world);
     }
     TRY(print_validation(cli, validation, error));

@@ -8,6 +8,7 @@
 #include "kernels/philox.h"
 #include "sim/base/bf16.h"
 #include "sim/base/log.h"
+#include "sim/base/sorted.h"
 
 enum { STREAM_BUFFERS = 5, MOST_CALLS = 10, REPEATS = 7, PATTERN = 1 << 16, NORM_COLS = 4096 };
 static const double ROW_S = 0.02;  // of calls in a row, where one takes long
@@ -146,11 +147,6 @@ static Status time_calls(MeasureBench *bench, int calls, double *seconds, Error 
     return STATUS_OK;
 }
 
-static int by_value(const void *a, const void *b) {
-    const double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 static Status time_few(MeasureBench *bench, DeviceTiming *timing, Error *error) {
     double seconds[REPEATS], once;
     TRY(time_calls(bench, 1, &once, error));  // loads code
@@ -159,7 +155,7 @@ static Status time_few(MeasureBench *bench, DeviceTiming *timing, Error *error) 
     for (int i = 0; i < REPEATS; i++) {
         TRY(time_calls(bench, calls, &seconds[i], error));
     }
-    qsort(seconds, REPEATS, sizeof *seconds, by_value);
+    sorted_doubles(seconds, REPEATS);
     timing->seconds = seconds[REPEATS / 2];
     timing->low = seconds[REPEATS / 4];
     timing->high = seconds[REPEATS - 1 - REPEATS / 4];

@@ -3,10 +3,10 @@
 // cluster equals differ by a tenth, on a shared machine by a third.
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "exec/launch/preflight.h"
+#include "sim/base/sorted.h"
 #include "sim/base/text.h"
 
 static const double SLOW_RANK = 0.5;          // of the median rank's rate
@@ -64,16 +64,11 @@ static const char *group_words(const Judge *judge, AxisMask axes, int first) {
     return arena_format(judge->arena, "%s on %s", ranks, hosts);
 }
 
-static int by_value(const void *a, const void *b) {
-    const double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 // The lower one of an even count: of two groups, the faster is the measure.
 static double median(Judge *judge, const double *values, int count) {
     double *sorted = ARENA_ARRAY(judge->arena, double, count);
     memcpy(sorted, values, (size_t)count * sizeof *sorted);
-    qsort(sorted, (size_t)count, sizeof *sorted, by_value);
+    sorted_doubles(sorted, count);
     return sorted[(count - 1) / 2];
 }
 

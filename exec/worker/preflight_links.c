@@ -5,12 +5,12 @@
 
 #include "exec/worker/preflight_links.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "exec/transport/clock.h"
 #include "exec/worker/gather.h"
 #include "exec/worker/room.h"
+#include "exec/worker/stopwatch.h"
 #include "exec/worker/strike.h"
 
 enum { MOST_FLOATS = 1 << 20, REPEATS = 7 };  // 4 MB: bandwidth, not latency
@@ -81,11 +81,6 @@ static Status receive(Links *links, const TransportCall *whole, int from, LinkFi
     return STATUS_OK;
 }
 
-static int by_value(const void *a, const void *b) {
-    const double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 static Status check_link(Links *links, int link, LinkFinding *finding, Error *error) {
     Session *session = links->session;
     const Communicator *communicator = &session->communicators.entries[link];
@@ -108,8 +103,7 @@ static Status check_link(Links *links, int link, LinkFinding *finding, Error *er
         }
     }
     if (group.size == 2 && group.index == 1) {
-        qsort(took, REPEATS, sizeof *took, by_value);
-        const double seconds = took[REPEATS / 2];
+        const double seconds = timing_of(took, REPEATS).seconds;
         finding->from = seconds > finding->seconds ? group.ranks[0] : finding->from;
         finding->seconds = seconds > finding->seconds ? seconds : finding->seconds;
     }

@@ -3,8 +3,6 @@
 
 #include "exec/worker/probe.h"
 
-#include <stdlib.h>
-
 #include "exec/launch/probe.h"
 #include "exec/worker/gather.h"
 
@@ -25,18 +23,13 @@ Status probe_meet(Probe *probe, Error *error) {
     return session->transports->barrier(session->transport, &call, error);
 }
 
-static int by_value(const void *a, const void *b) {
-    const double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 // What passes between the end of one compute task and the start of the next one on the same thread.
 static void add_gap(Probe *probe) {
     const Recorder *recorder = &probe->session->recorder;
     const StepProgram *program = &probe->session->program;
     const int64_t at = (probe->session->step - 1) % recorder->steps_kept * recorder->instances;
     double *gaps = ARENA_ARRAY(probe->arena, double, recorder->instances);
-    size_t count = 0;
+    int count = 0;
     StepCursor cursor = step_cursor_begin(program);
     StepInstance instance;
     bool compute_before = false;
@@ -48,9 +41,8 @@ static void add_gap(Probe *probe) {
         compute_before = compute;
     }
     if (count > 0) {
-        qsort(gaps, count, sizeof *gaps, by_value);
-        probe_add(probe, &(ProbeTopic){.what = "gap", .name = "between tasks", .nodes = 1, .per_node = 1},
-                  &(Timing){gaps[count / 2], gaps[count / 4], gaps[count - 1 - count / 4], (int)count});
+        const Timing timing = timing_of(gaps, count);
+        probe_add(probe, &(ProbeTopic){.what = "gap", .name = "between tasks", .nodes = 1, .per_node = 1}, &timing);
     }
 }
 

@@ -3,14 +3,15 @@
 #include "exec/worker/stopwatch.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <time.h>
+
+#include "sim/base/sorted.h"
 
 static const double SHORTEST_REPEAT_S = 50e-6;  // against clock_gettime's 30 ns, and 200 ns of the thread's own clock
 
-static int by_value(const void *a, const void *b) {
-    const double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
+Timing timing_of(double *seconds, int count) {
+    sorted_doubles(seconds, count);
+    return (Timing){seconds[count / 2], seconds[count / 4], seconds[count - 1 - count / 4], count};
 }
 
 double stopwatch_cpu_s(void) {
@@ -38,10 +39,6 @@ Status stopwatch_run(TimedCall *call, void *context, const StopwatchPlan *plan, 
         }
         seconds[i] = (plan->clock() - start_s) / plan->calls;
     }
-    qsort(seconds, (size_t)repeats, sizeof *seconds, by_value);
-    *timing = (Timing){.seconds = seconds[repeats / 2],
-                       .low = seconds[repeats / 4],
-                       .high = seconds[repeats - 1 - repeats / 4],
-                       .repeats = repeats};
+    *timing = timing_of(seconds, repeats);
     return STATUS_OK;
 }

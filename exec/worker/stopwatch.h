@@ -10,6 +10,9 @@ typedef struct Timing {
     int repeats;
 } Timing;
 
+// Of `count` repeats, which it sorts.
+Timing timing_of(double *seconds, int count);
+
 enum { STOPWATCH_MOST_REPEATS = 256, STOPWATCH_FEWEST_REPEATS = 5 };
 
 typedef Status TimedCall(void *context, Error *error);

@@ -1,7 +1,10 @@
 // ndtune validate, probe, preflight and runs: real steps of a tiny model on this machine, as scripts use them.
 
+#define _GNU_SOURCE  // sched_setaffinity
+
 #include <criterion/criterion.h>
 #include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +50,30 @@ Test(cli_validate, one_object_keeps_the_contract) {
     cr_assert_geq(cli_number(agreement, "regret"), 1);
     cr_assert_leq(fabs(cli_number(agreement, "kendall_tau")), 1);
     json_decref(root);
+}
+
+Test(cli_validate, fewer_cores_than_the_prediction_has_are_named) {
+    cpu_set_t allowed, one;
+    int core = 0;
+    cr_assert_eq(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    while (!CPU_ISSET(core, &allowed)) {
+        core++;
+    }
+    if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+        cr_skip_test("a machine of one core");
+    }
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    cr_assert_eq(sched_setaffinity(0, sizeof one, &one), 0);
+    ProgramRun run = CLI("validate", "--world", "1", "--top", "1", "--spread", "0", QUICK, "--set", "node.cores=2",
+                         "--with", "ndtune", "--", "echo", "step_time_s: 0.25");
+    cr_assert(strstr(run.err, "bound to 1 of the 2 cores that local-cpu predicts for: give --set node.cores=1"), "%s",
+              run.err);
+    program_run_free(&run);
+    run = CLI("validate", "--world", "1", "--top", "1", "--spread", "0", QUICK, "--set", "node.cores=1", "--with",
+              "ndtune", "--", "echo", "step_time_s: 0.25");
+    cr_assert_null(strstr(run.err, "bound to"), "%s", run.err);
+    program_run_free(&run);
 }
 
 Test(cli_validate, the_terms_of_a_measured_step_sum_to_it) {
