@@ -10,6 +10,7 @@
 
 #include "sim/base/escape.h"
 #include "sim/base/text.h"
+#include "sim/model/model.h"
 
 ImportChoices import_nothing_said(void) {
     ImportChoices nothing = {0};
@@ -214,6 +215,20 @@ void import_leave_out(Import *import, const ImportLeftOut *rows) {
             import_find(import, FINDING_UNMODELLED, rows->path, "%s", rows->sentence);
         }
         import_known(import, (const char *const[]){rows->path, NULL});
+    }
+}
+
+void import_name_model(Import *import, const ImportSizes *sizes) {
+    int count = 0;
+    const ModelPreset *presets = model_presets(&count);
+    for (int i = 0; i < count && sizes->layers > 0 && !import->preset; i++) {
+        const ModelSpec *model = &presets[i].spec;
+        if (model->layers == sizes->layers && model->hidden == sizes->hidden && model->heads == sizes->heads &&
+            (model->ffn == sizes->ffn || sizes->experts > 0) && model->experts.count == sizes->experts) {
+            import->preset = model->name;
+            import_find(import, FINDING_ASSUMED, NULL, "the model is %s, which has these sizes; --model says another",
+                        model->name);
+        }
     }
 }
 

@@ -119,5 +119,11 @@ void import_leave_out(Import *import, const ImportLeftOut *rows);
 // What the file keeps in the host's memory; that it is elsewhere is said.
 void import_take_offload(Import *import, const char *path, Offload offload, const char *to);
 
+// Names the preset that has these sizes, where there is one and the file names no model. 0 = not said.
+typedef struct ImportSizes {
+    int layers, hidden, ffn, heads, experts;
+} ImportSizes;
+void import_name_model(Import *import, const ImportSizes *sizes);
+
 // Marks a key with everything below it as known and of no matter to a plan.
 void import_known(Import *import, const char *const *paths);

@@ -385,6 +385,25 @@ static Status read_zero(Import *import, Error *error) {
     return STATUS_OK;
 }
 
+// PipelineModule has the stages (pipe/module.py); of the section its engine looks at what is recomputed between stages.
+static Status read_stages(Import *import, Error *error) {
+    int layers = 0;
+    if (!import_has(import, "pipeline")) {
+        return STATUS_OK;
+    }
+    TRY(import_int(import, "pipeline.activation_checkpoint_interval", 0, 1 << 16, &layers, error));
+    if (layers > 0) {
+        import->said.choice[PLAN_RECOMPUTE] = RECOMPUTE_FULL;
+    }
+    if (layers > 1) {
+        import_find(import, FINDING_UNMODELLED, "pipeline.activation_checkpoint_interval",
+                    "%d layers between two kept inputs: predicted with one", layers);
+    }
+    import_find(import, FINDING_UNMODELLED, "pipeline",
+                "the number of stages is PipelineModule(num_stages=..)'s in your script: predicted with one stage");
+    return STATUS_OK;
+}
+
 static Status deepspeed_read(Import *import, Error *error) {
     import->unknown.kind = FINDING_UNKNOWN;
     import->unknown.words = "no key of DeepSpeed's, which drops it without a word";
@@ -399,6 +418,7 @@ static Status deepspeed_read(Import *import, Error *error) {
     TRY(read_precision(import, error));
     TRY(read_optimizer(import, error));
     TRY(read_zero(import, error));
+    TRY(read_stages(import, error));
     if (import_has(import, "activation_checkpointing")) {
         static const char *const known[] = {"activation_checkpointing", NULL};
         import_find(
@@ -407,9 +427,11 @@ static Status deepspeed_read(Import *import, Error *error) {
             "others need gradient_checkpointing_enable()");
         import_known(import, known);
     }
-    import_find(import, FINDING_ASSUMED, NULL,
-                "no activation is recomputed: the file cannot say it; --recompute full where your script calls "
-                "gradient_checkpointing_enable()");
+    if (import->said.choice[PLAN_RECOMPUTE] == IMPORT_UNSAID) {
+        import_find(import, FINDING_ASSUMED, NULL,
+                    "no activation is recomputed: the file cannot say it; --recompute full where your script calls "
+                    "gradient_checkpointing_enable()");
+    }
     return STATUS_OK;
 }
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "sim/base/text.h"
-#include "sim/model/model.h"
 
 // ---- lists
 
@@ -285,22 +284,13 @@ static Status read_graphs(Import *import, Error *error) {
 
 // The preset with these sizes, where there is one.
 static Status read_sizes(Import *import, Error *error) {
-    int layers = 0, hidden = 0, ffn = 0, heads = 0, experts = 0, count = 0;
+    int layers = 0, hidden = 0, ffn = 0, heads = 0, experts = 0;
     TRY(megatron_int(import, M_LAYERS, 1, 1 << 16, &layers, error));
     TRY(megatron_int(import, M_HIDDEN, 1, 1 << 20, &hidden, error));
     TRY(megatron_int(import, M_FFN, 1, 1 << 22, &ffn, error));
     TRY(megatron_int(import, M_HEADS, 1, 1 << 16, &heads, error));
     TRY(megatron_int(import, M_EXPERTS, 0, 1 << 20, &experts, error));
-    const ModelPreset *presets = model_presets(&count);
-    for (int i = 0; i < count && layers > 0; i++) {
-        const ModelSpec *model = &presets[i].spec;
-        if (model->layers == layers && model->hidden == hidden && (model->ffn == ffn || experts > 0) &&
-            model->heads == heads && model->experts.count == experts && !import->preset) {
-            import->preset = model->name;
-            import_find(import, FINDING_ASSUMED, NULL, "the model is %s, which has these sizes; --model says another",
-                        model->name);
-        }
-    }
+    import_name_model(import, &(ImportSizes){layers, hidden, ffn, heads, experts});
     import->model_key = megatron_is_bridge(import) ? "tokenizer.tokenizer_model" : "--tokenizer-model";
     TRY(import_word(import, import->model_key, &import->model, error));
     if (import->model && (strchr(import->model, '$') || !strchr(import->model, '/'))) {
@@ -390,6 +380,7 @@ static void refuse_other_models(Import *import) {
         {"--hybrid-layer-pattern", NULL, "layers of state spaces, which no model of ndtune has"},
         {"--hybrid-override-pattern", NULL, "layers of state spaces, which no model of ndtune has"},
         {"--experimental-attention-variant", NULL, "another attention, which no model of ndtune has"},
+        {"--encoder-num-layers", NULL, "an encoder beside the decoder, which no model of ndtune has"},
         {"--perform-rl-step", NULL, "training on what the model itself samples"},
         {"model.hybrid_layer_pattern", NULL, "layers of state spaces, which no model of ndtune has"},
         {NULL, NULL, NULL}};

@@ -95,6 +95,7 @@ const Framework framework_nanotron = {
     .measured = measured,
     .versions = (const TargetVersion *const[]){&nanotron_0_4, NULL},
     .formats = (const ExportFormat *const[]){&export_nanotron_yaml, NULL},
+    .config = &import_nanotron,
     .logs = logs,
     .refuse = refuse,
     .log_name = "nanotron",

@@ -3,5 +3,7 @@
 #pragma once
 
 #include "sim/frameworks/export.h"
+#include "sim/frameworks/import.h"
 
 extern const ExportFormat export_nanotron_yaml;
+extern const ImportFormat import_nanotron;

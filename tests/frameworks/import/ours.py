@@ -3,7 +3,7 @@
 import json
 import subprocess
 
-AXES = ("dp_replicate", "dp_shard", "cp", "tp", "ep")
+AXES = ("dp_replicate", "dp_shard", "cp", "sp", "tp", "pp", "ep")
 
 
 class Answer:
@@ -44,12 +44,14 @@ def read(ndtune, path, form, world, folder, store):
     if not report["own"]:
         return answer
     own, plan = report["own"], report["own"]["plan"]
-    answer.values = {axis: own["mesh"][axis] for axis in AXES}
+    answer.values = {axis: own["mesh"].get(axis) or 1 for axis in AXES}
     same_names = "seq micro_batch grad_accum zero precision recompute attention fused reshard offload loss_form finetune optimizer"
     for key in same_names.split():
         answer.values[key] = plan[key]
     if plan["finetune"] != "full":
         answer.values |= {key: plan[key] for key in ("lora_rank", "lora_targets")}
+    for key in ("pp_schedule", "virtual_stages", "fp8_recipe"):
+        answer.values[key] = plan.get(key)
     answer.values["recompute_every"] = plan.get("recompute_every", 0)
     answer.values["fsdp"] = 1 if "version 1" in report["flavour"] else 2 if "version 2" in report["flavour"] else 0
     return answer

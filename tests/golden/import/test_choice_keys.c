@@ -175,6 +175,8 @@ static const Choice of_deepspeed[] = {
     {"bf16.bf16_optimizer_states", BESIDE("\"bf16\": {\"enabled\": true, \"bf16_optimizer_states\": true}"), NULL},
     {"data_types.grad_accum_dtype", BESIDE("\"data_types\": {\"grad_accum_dtype\": \"fp32\"}"), NULL},
     {"communication_data_type", BESIDE("\"communication_data_type\": \"fp32\""), NULL},
+    {"pipeline", BESIDE("\"pipeline\": {\"stages\": 4}"), NULL},
+    {NULL, BESIDE("\"pipeline\": {\"activation_checkpoint_interval\": 1}"), BESIDE("\"pipeline\": {\"stages\": 4}")},
     {NULL, BESIDE("\"optimizer\": {\"type\": \"Lion\"}"), BESIDE("\"optimizer\": {\"type\": \"AdamW\"}")},
     {NULL, BESIDE("\"optimizer\": {\"type\": \"AdamW\", \"params\": {\"torch_adam\": true}}"),
      BESIDE("\"optimizer\": {\"type\": \"AdamW\"}")},
@@ -237,6 +239,58 @@ static const Choice of_trl[] = {{NULL, TRL("gradient_checkpointing: false\n"), T
                                 {NULL, TRL("attn_implementation: eager\n"), TRL("")},
                                 {NULL, NULL, NULL}};
 
+#define NANOTRON(parallelism, more) "parallelism: {dp: 2, pp: 2, tp: 2, tp_mode: REDUCE_SCATTER" parallelism "}\n" more
+
+static const Choice of_nanotron[] = {
+    {NULL, NANOTRON(", pp_engine: 1f1b", ""), NANOTRON("", "")},
+    {NULL, NANOTRON(", recompute_layer: true", ""), NANOTRON("", "")},
+    {"tp_mode", "parallelism: {dp: 4, pp: 1, tp: 2, tp_mode: ALL_REDUCE}\n", NULL},
+    {"tp_linear_async", NANOTRON(", tp_linear_async_communication: false", ""), NULL},
+    {"tp_recompute_allgather", NANOTRON(", tp_recompute_allgather: false", ""), NULL},
+    {"expert_parallel_size", NANOTRON(", expert_parallel_size: 2", ""), NULL},
+    {"context_parallel_size", NANOTRON(", context_parallel_size: 2", ""), NULL},
+    {NULL, NANOTRON("", "optimizer: {zero_stage: 1}\n"), NANOTRON("", "optimizer: {zero_stage: 0}\n")},
+    {NULL, NANOTRON("", "model: {dtype: float32}\n"), NANOTRON("", "model: {dtype: bfloat16}\n")},
+    {"accumulate_grad", NANOTRON("", "optimizer: {accumulate_grad_in_fp32: false}\n"), NULL},
+    {"optimizer_factory", NANOTRON("", "optimizer: {optimizer_factory: {name: sgd}}\n"), NULL},
+    {"ddp_bucket_cap_mb", NANOTRON("", "model: {ddp_bucket_cap_mb: 100}\n"), NULL},
+    {"is_mamba_config", NANOTRON("", "model: {model_config: {is_mamba_config: true}}\n"), NULL},
+    {NULL, NULL, NULL}};
+
+#define MEGATRON(more) "pretrain_gpt.py --micro-batch-size 1 --seq-length 512 --num-layers 8 --bf16 " more
+
+static const Choice of_megatron[] = {
+    {NULL, MEGATRON("--use-distributed-optimizer"), MEGATRON("")},
+    {NULL, MEGATRON("--overlap-grad-reduce"), MEGATRON("")},
+    {NULL, MEGATRON("--sequence-parallel"), MEGATRON("")},
+    {NULL, MEGATRON("--attention-backend flash"), MEGATRON("--attention-backend auto")},
+    {NULL, MEGATRON("--recompute-activations"), MEGATRON("")},
+    {NULL, MEGATRON("--recompute-granularity selective --recompute-modules layernorm"),
+     MEGATRON("--recompute-granularity selective")},
+    {NULL, MEGATRON("--grad-reduce-in-bf16"), MEGATRON("")},
+    {NULL, MEGATRON("--optimizer sgd"), MEGATRON("")},
+    {NULL, MEGATRON("--cuda-graph-impl full_iteration"), MEGATRON("")},
+    {NULL, MEGATRON("--fp8-format hybrid --fp8-recipe mxfp8"), MEGATRON("--fp8-format hybrid")},
+    {NULL, MEGATRON("--optimizer-cpu-offload"), MEGATRON("")},
+    {NULL, MEGATRON("--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2"),
+     MEGATRON("--pipeline-model-parallel-size 2")},
+    {"--optimizer", MEGATRON("--optimizer muon"), NULL},
+    {"--cuda-graph-impl", MEGATRON("--cuda-graph-impl local"), NULL},
+    {"--optimizer-offload-fraction", MEGATRON("--optimizer-cpu-offload --optimizer-offload-fraction 0.5"), NULL},
+    {"--recompute-num-layers",
+     MEGATRON("--recompute-granularity full --recompute-method uniform --recompute-num-layers 2"), NULL},
+    {"--recompute-modules", MEGATRON("--recompute-granularity selective --recompute-modules shared_experts"), NULL},
+    {"--overlap-grad-reduce", MEGATRON("--use-distributed-optimizer --overlap-grad-reduce"), NULL},
+    {"--use-torch-fsdp2", MEGATRON("--use-torch-fsdp2"), NULL},
+    {"--hybrid-layer-pattern", MEGATRON("--hybrid-layer-pattern M*M*"), NULL},
+    {"--encoder-num-layers", MEGATRON("--encoder-num-layers 4"), NULL},
+    {"--mtp-num-layers", MEGATRON("--mtp-num-layers 1"), NULL},
+    {"--moe-expert-capacity-factor", MEGATRON("--moe-expert-capacity-factor 1.0"), NULL},
+    {"--delay-wgrad-compute", MEGATRON("--delay-wgrad-compute"), NULL},
+    {"--rampup-batch-size", MEGATRON("--rampup-batch-size 8 8 100"), NULL},
+    {"--exp-avg-dtype", MEGATRON("--use-precision-aware-optimizer --exp-avg-dtype bf16"), NULL},
+    {NULL, NULL, NULL}};
+
 static void read_in(const char *text, ConfigSyntax syntax, const char *format, Arena *arena, Import *import) {
     ConfigNode *root = NULL;
     Error error = {0};
@@ -298,4 +352,12 @@ Test(choice_keys, trainer_has_no_switch_that_passes_in_silence) {
 
 Test(choice_keys, trl_has_no_switch_that_passes_in_silence) {
     check(of_trl, SYNTAX_YAML, "trl");
+}
+
+Test(choice_keys, nanotron_has_no_switch_that_passes_in_silence) {
+    check(of_nanotron, SYNTAX_YAML, "nanotron");
+}
+
+Test(choice_keys, megatron_has_no_switch_that_passes_in_silence) {
+    check(of_megatron, SYNTAX_SHELL, "megatron");
 }

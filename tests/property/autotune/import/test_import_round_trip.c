@@ -49,6 +49,17 @@ static void any_of_megatron(uint64_t *seed, const Target *target, TrainPlan *pla
     plan->bf16_master = false;
 }
 
+static void any_of_nanotron(uint64_t *seed, TrainPlan *plan) {
+    plan->zero = pick(seed, 2);
+    plan->pp_schedule = pick(seed, 2) ? PP_1F1B : PP_GPIPE;
+    plan->recompute = pick(seed, 2) ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+    plan->precision = pick(seed, 3) ? DTYPE_BF16 : DTYPE_FP32;
+    plan->attention = ATTENTION_FLASH;
+    plan->fused = FUSED_FUSED;
+    plan->bf16_master = plan->tp_overlap = false;
+    plan->mesh.size[AXIS_CP] = plan->mesh.size[AXIS_SP] = 1;
+}
+
 static TrainPlan any_plan(uint64_t *seed, const Target *target) {
     static const int sizes[] = {1, 1, 2, 4, 8}, seqs[] = {512, 2048, 4096, 8192};
     static const Dtype dtypes[] = {DTYPE_BF16, DTYPE_FP16, DTYPE_FP32, DTYPE_FP8};
@@ -67,7 +78,8 @@ static TrainPlan any_plan(uint64_t *seed, const Target *target) {
                       .tp_overlap = pick(seed, 4) == 0,
                       .pp_schedule = (PpSchedule)pick(seed, PP_SCHEDULE_COUNT),
                       .virtual_stages = 1 + pick(seed, 4)};
-    const bool staged = strcmp(target->name, "torchtitan") == 0 || strcmp(target->name, "megatron") == 0;
+    const bool staged = strcmp(target->name, "torchtitan") == 0 || strcmp(target->name, "megatron") == 0 ||
+                        strcmp(target->name, "nanotron") == 0;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         plan.mesh.size[axis] = axis == AXIS_EP || (axis == AXIS_PP && !staged) ? 1 : sizes[pick(seed, 5)];
     }
@@ -76,6 +88,9 @@ static TrainPlan any_plan(uint64_t *seed, const Target *target) {
     }
     if (strcmp(target->name, "megatron") == 0) {
         any_of_megatron(seed, target, &plan);
+    }
+    if (strcmp(target->name, "nanotron") == 0) {
+        any_of_nanotron(seed, &plan);
     }
     if (target->bf16_weights) {  // its file has no switch for them
         plan.bf16_master = plan.precision == DTYPE_BF16;
@@ -113,9 +128,9 @@ static ImportChoices of_the_script(const Pair *pair, const TrainPlan *plan) {
     given.seq = pair->holds_seq ? 0 : plan->seq;
     given.micro_batch = pair->holds_batch ? 0 : plan->micro_batch;
     given.grad_accum = pair->holds_batch ? 0 : plan->grad_accum;
-    const bool in_fsdp = plan_shard_count(plan) > 1;
-    given.choice[PLAN_RECOMPUTE] =
-        pair->holds_recompute && (in_fsdp || pair->syntax >= SYNTAX_SHELL) ? IMPORT_UNSAID : (int)plan->recompute;
+    const bool by_fsdp = strcmp(pair->importer, "nanotron") != 0 && strcmp(pair->importer, "megatron") != 0;
+    const bool said = plan_shard_count(plan) > 1 || !by_fsdp;
+    given.choice[PLAN_RECOMPUTE] = pair->holds_recompute && said ? IMPORT_UNSAID : (int)plan->recompute;
     given.choice[PLAN_ATTENTION] = pair->holds_attention ? IMPORT_UNSAID : (int)plan->attention;
     const bool alone = pair->syntax != SYNTAX_YAML || strcmp(pair->importer, "accelerate") != 0;
     given.world = alone ? mesh_world(&plan->mesh) : 0;
@@ -188,6 +203,7 @@ Test(import_round_trip, what_is_exported_reads_back_as_the_same_plan) {
         {"torchtitan-toml", "torchtitan", "torchtitan", SYNTAX_TOML, true, true, true, true},
         {"deepspeed", "deepspeed", "deepspeed", SYNTAX_JSON, true, false, false, false},
         {"accelerate-deepspeed", "accelerate", "deepspeed", SYNTAX_YAML, false, false, false, false},
+        {"nanotron", "nanotron", "nanotron", SYNTAX_YAML, true, true, true, true},
         {"megatron", "megatron", "megatron@core", SYNTAX_SHELL, true, true, true, true},
         {"megatron", "megatron", "megatron@0.19", SYNTAX_SHELL, true, true, true, true},
         {"megatron", "megatron", "megatron@fsdp", SYNTAX_SHELL, true, true, true, true},
