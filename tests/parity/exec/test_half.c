@@ -121,6 +121,23 @@ Test(half, every_family_of_models_steps_as_in_fp32) {
     }
 }
 
+Test(half, gemma_3_and_a_dense_layer_before_one_of_experts_step_as_in_fp32) {
+    static const LayerRun runs[] = {{LAYER_DENSE, 0, 1}, {LAYER_EXPERTS, 1, 1}};
+    skip_elsewhere();
+    RunRequest request = request_of(&one, DTYPE_BF16);
+    request.model = exec_family(case_model(), "gemma3_text");
+    request.model.window = 7;
+    request.model.window_every = 2;
+    request.model.rope_local = 1000;
+    check_step(&request, 2e-4, 2e-2, "gemma3_text");
+    request = request_of(&one, DTYPE_BF16);
+    request.model = exec_family(case_model(), "mixtral");
+    request.model.experts = (Experts){.count = 4, .active = 4, .ffn = 96};  // all: bf16 chooses as fp32
+    request.model.runs = runs;
+    request.model.run_count = 2;
+    check_step(&request, 2e-4, 2e-2, "two kinds");
+}
+
 Test(half, every_target_s_program_steps_as_in_fp32) {
     static const char *const targets[] = {"accelerate", "axolotl",   "torchtitan", "megatron",
                                           "nanotron",   "deepspeed", "fsdp1"};
