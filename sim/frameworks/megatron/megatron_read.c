@@ -79,10 +79,16 @@ static Status read_overlap(Import *import, Error *error) {
 
 static Status read_tensor(Import *import, Error *error) {
     ImportChoices *said = &import->said;
-    int split = 0;
+    int split = 0, same_bits = 0;
+    TRY(import_bool(import, "--deterministic-mode", &same_bits, error));
     TRY(megatron_int(import, M_TP, 1, MESH_MAX_WORLD, &said->size[AXIS_TP], error));
     TRY(megatron_bool(import, M_SEQUENCE_PARALLEL, &split, error));
     said->choice[PLAN_SEQUENCE_PARALLEL] = split ? SEQUENCE_PARALLEL_ON : SEQUENCE_PARALLEL_OFF;
+    if (said->choice[PLAN_TP_OVERLAP] == true && same_bits) {  // determinism.py
+        import_find(
+            import, FINDING_REFUSED, "--deterministic-mode",
+            "--deterministic-mode requires: tp_comm_overlap=False (got True). Adjust these options to continue.");
+    }
     if (said->choice[PLAN_TP_OVERLAP] == true && !split) {
         import_find(import, FINDING_REFUSED, megatron_key(import, M_TP_OVERLAP),
                     "Tensor parallel communication/GEMM overlap can happen only when sequence parallelism is enabled");
@@ -244,6 +250,9 @@ static Status read_optimizer(Import *import, Error *error) {
     if (strcmp(name, "sgd") == 0) {
         import->said.choice[PLAN_OPTIMIZER] = OPTIMIZER_SGD_MOMENTUM;
         import->target = "megatron@0.19";
+    } else if (strcmp(name, "adam") != 0 && import->said.choice[PLAN_ZERO] > 0) {
+        import_refuse(import, megatron_key(import, M_OPTIMIZER),
+                      "%s keeps the states of whole layers on some ranks each, which no plan of ndtune holds", name);
     } else if (strcmp(name, "adam") != 0) {
         import_find(import, FINDING_UNMODELLED, megatron_key(import, M_OPTIMIZER),
                     "optimizer %s: the prediction has fused AdamW with two states", name);
@@ -391,9 +400,24 @@ static void refuse_other_models(Import *import) {
     }
 }
 
+// Of a script whose command stands in a loop nothing is read: that is no plan of one rank's defaults.
+static bool says_anything(Import *import) {
+    static const MegatronKey any[] = {M_TP, M_PP, M_CP, M_EP, M_MICRO_BATCH, M_BATCH, M_SEQ, M_LAYERS};
+    bool says = megatron_is_bridge(import) || import_has(import, "_base_") || import_has(import, "mixed_precision");
+    for (size_t i = 0; i < sizeof any / sizeof any[0]; i++) {
+        says |= megatron_says(import, any[i]);
+    }
+    return says;
+}
+
 static Status megatron_read(Import *import, Error *error) {
     lift_arguments(import);
     const bool bridge = megatron_is_bridge(import);
+    if (!says_anything(import)) {
+        return error_set(error, STATUS_USAGE,
+                         "%s gives no command outside of loops an argument of Megatron-LM or a key of Megatron-Bridge",
+                         import->path);
+    }
     import->unknown.kind = bridge ? FINDING_UNKNOWN : FINDING_REFUSED;
     import->unknown.words = bridge ? "no section of Megatron-Bridge's configuration"
                                    : "no argument of Megatron-LM, which stops: error: unrecognized arguments";

@@ -39,10 +39,11 @@ def of_package():
 
 def of_test(path):
     with open(path, encoding="utf-8") as text:
-        given = yaml.safe_load(text).get("MODEL_ARGS") or {}
+        config = yaml.safe_load(text)
+    given = config.get("MODEL_ARGS") or {}
     words = []
-    for name, value in given.items():
-        value = str(value)
+    for name, value in given.items() if config.get("MODE") != "inference" else ():
+        value = " ".join(map(str, value)) if isinstance(value, list) else str(value)
         if value.lower() == "true":
             words.append(name)
         elif value.lower() != "false":
@@ -86,7 +87,7 @@ def files(root):
     for folder, _, names in sorted(os.walk(root)):
         for name in sorted(names):
             path = os.path.join(folder, name)
-            if name == "model_config.yaml" and any(word.startswith("--micro-batch") for word in of_test(path)):
+            if name == "model_config.yaml" and any(word.startswith("--train-") for word in of_test(path)):
                 yield path
             elif name.endswith(".sh") and "/examples/" in path and trains(path):
                 yield path
@@ -124,7 +125,7 @@ def parsed(words, world):
     args.world_size, args.rank, args.iteration = world, 0, 0
     with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere), mock.patch(
         "torch.cuda.get_device_capability", return_value=(9, 0)
-    ), mock.patch.dict(os.environ, CUDA_DEVICE_MAX_CONNECTIONS="8" if args.use_megatron_fsdp or args.use_torch_fsdp2 else "1"), mock.patch(
+    ), mock.patch.dict(os.environ, NVTE_CPU_OFFLOAD_V1="1", CUDA_DEVICE_MAX_CONNECTIONS="8" if args.use_megatron_fsdp or args.use_torch_fsdp2 else "1"), mock.patch(
         "megatron.training.arguments.is_te_min_version", return_value=True
     ), mock.patch("megatron.training.arguments.get_device_arch_version", return_value=9):
         arguments.validate_args(args, {"tokenizer_type": "GPT2BPETokenizer"})
@@ -137,6 +138,14 @@ def other_of(args):
                                "experimental_attention_variant") if getattr(args, name, None)]
     if args.num_experts and args.expert_tensor_parallel_size > 1:
         other.append("experts are cut")
+    if args.use_layer_wise_distributed_optimizer:
+        other.append("whole layers' states on some ranks")
+    if args.pipeline_model_parallel_layout:
+        from megatron.core.transformer.pipeline_parallel_layer_layout import PipelineParallelLayerLayout as Layout
+
+        stages = Layout.parse_str_to_list(args.pipeline_model_parallel_layout)
+        if len({sum(kind.name == "decoder" for kind in stage) for stage in stages[1:-1]}) > 1:
+            other.append("inner stages differ")
     return other
 
 

@@ -155,6 +155,7 @@ Test(import_megatron, what_it_asserts_is_refused_in_its_words) {
         {FLAGS("--context-parallel-size 4 --cp-comm-type a2a+p2p"),
          "--hierarchical-context-parallel-sizes must be set"},
         {FLAGS("--global-batch-size 8 --step-batch-size-schedule 0:8"), "Cannot specify both"},
+        {FLAGS("--deterministic-mode --tp-comm-overlap --sequence-parallel"), "requires: tp_comm_overlap=False"},
         {FLAGS("--lazy-mpu-initialise"), "unrecognized arguments"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -176,5 +177,26 @@ Test(import_megatron, experts_cut_by_tp_are_named_as_not_held) {
     read_in(FLAGS("--num-experts 8 --tensor-model-parallel-size 2 --sequence-parallel"), SYNTAX_SHELL, 4, &arena,
             &import);
     cr_expect(import.refusal_is_ours && strstr(import.refusal, "experts cut over 2 ranks"), "%s", import.refusal);
+    arena_free(&arena);
+}
+
+Test(import_megatron, a_script_whose_command_stands_in_a_loop_is_an_error_and_no_plan) {
+    Arena arena = {0};
+    Import import;
+    ConfigNode *root = NULL;
+    Error error = {0};
+    const char *text = "for tp in 1 2; do torchrun pretrain_gpt.py --tensor-model-parallel-size $tp; done\n";
+    cr_assert_eq(config_parse(text, "file", SYNTAX_SHELL, &arena, &root, &error), STATUS_OK);
+    cr_expect_eq(import_tree(root, "file", "megatron", &arena, &import, &error), STATUS_USAGE);
+    cr_expect(strstr(error.message, "gives no command outside of loops"), "%s", error.message);
+    arena_free(&arena);
+}
+
+Test(import_megatron, an_optimizer_that_deals_out_whole_layers_is_named_as_not_held) {
+    Arena arena = {0};
+    Import import;
+    read_in(FLAGS("--optimizer muon --use-distributed-optimizer"), SYNTAX_SHELL, 4, &arena, &import);
+    cr_expect(import.refusal_is_ours && strstr(import.refusal, "muon keeps the states of whole layers"), "%s",
+              import.refusal);
     arena_free(&arena);
 }
