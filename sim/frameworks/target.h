@@ -81,9 +81,8 @@ typedef struct TargetRuntime {
     bool scatters_by_all_reduce;  // stages 1 and 2: buckets are reduced whole, and each rank takes its part
     double optimizer_bytes_per_parameter;
     // memory beyond live bytes
-    double context_bytes;                 // CUDA context and libraries
-    double communicator_bytes;            // per communicator
-    double allocator_slack, stage_slack;  // reserved / allocated - 1; and on top, on the stages of a pipeline
+    double context_bytes, communicator_bytes;  // CUDA context and libraries; per communicator
+    double allocator_slack, stage_slack;       // reserved / allocated - 1; and on top, on the stages of a pipeline
     double reduce_buffer;         // stages 1 to 3: elements of the buffer that gradients are copied into to be reduced
     double relative_uncertainty;  // one-sigma of step time, added in quadrature to the profile's
 } TargetRuntime;

@@ -359,7 +359,7 @@ static Status read_every(Import *import, const char *option, Error *error) {
     return STATUS_OK;
 }
 
-// Products of the shapes of these layers are never kept (_apply_op_sac). Routers are its default, and too small to tell.
+// Products of the shapes of these layers are never kept (_apply_op_sac). Routers are its default, too small to tell.
 static void read_forced(Import *import, bool by_operation) {
     static const char *const path[] = {"activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns", NULL};
     const ConfigNode *names = import_at(import, path[0]);
