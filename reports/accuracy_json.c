@@ -10,11 +10,8 @@ static json_t *number_or_null(bool known, double value) {
 static void set_labels(json_t *object, const ScoreRow *row) {
     const struct {
         const char *name, *value;
-    } labels[] = {{"target", row->target},
-                  {"cluster", row->cluster},
-                  {"source", row->source},
-                  {"kind", row->kind},
-                  {"half", row->half}};
+    } labels[] = {{"target", row->target}, {"cluster", row->cluster}, {"source", row->source},
+                  {"kind", row->kind},     {"half", row->half},       {"class", row->class}};
     for (size_t i = 0; i < sizeof labels / sizeof labels[0]; i++) {
         if (labels[i].value) {
             json_object_set_new(object, labels[i].name, json_string(labels[i].value));
@@ -58,6 +55,7 @@ static json_t *step_object(const Accuracy *accuracy) {
     json_object_set_new(object, "by", table_array(&accuracy->step_by, true));
     json_object_set_new(object, "by_target", table_array(&accuracy->step_by_target, true));
     json_object_set_new(object, "by_source", table_array(&accuracy->step_by_source, true));
+    json_object_set_new(object, "by_class", table_array(&accuracy->step_by_class, true));
     json_object_set_new(object, "by_half", table_array(&accuracy->step_by_half, true));
     return object;
 }

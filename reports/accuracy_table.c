@@ -1,6 +1,8 @@
 // The scores for people: step time by target and cluster and by source, the one-constant baseline beside each; then
 // memory, verdicts, rankings, and what was left out and why.
 
+#include <string.h>
+
 #include "reports/accuracy.h"
 #include "reports/grid.h"
 
@@ -89,6 +91,28 @@ static Status print_sources(const Accuracy *accuracy, FILE *out, Error *error) {
 static Status print_halves(const Accuracy *accuracy, FILE *out, Error *error) {
     Grid *grid = step_grid("target", "half");
     step_rows(grid, accuracy->step_by_half.rows, accuracy->step_by_half.count, target_of, half_of);
+    return grid_print(grid, out, error);
+}
+
+// Nothing where all rows are of one class: the first table is theirs.
+static Status print_classes(const Accuracy *accuracy, FILE *out, Error *error) {
+    static const GridColumn columns[] = {{"class", false}, {"target", false},     {"cluster", false},
+                                         {"rows", true},   {"median", true},      {"90th", true},
+                                         {"bias", true},   {"in interval", true}, {"one MFU: median", true},
+                                         {"90th", true},   {"MFU", true}};
+    const ScoreTable *table = &accuracy->step_by_class;
+    if (table->count == 0 || strcmp(table->rows[0].class, table->rows[table->count - 1].class) == 0) {
+        return STATUS_OK;
+    }
+    fputc('\n', out);
+    Grid *grid = grid_new(columns, 11);
+    for (int i = 0; i < table->count; i++) {
+        grid_row(grid);
+        grid_cell(grid, "%s", table->rows[i].class);
+        grid_cell(grid, "%s", table->rows[i].target);
+        grid_cell(grid, "%s", table->rows[i].cluster);
+        step_cells(grid, &table->rows[i].score);
+    }
     return grid_print(grid, out, error);
 }
 
@@ -199,6 +223,7 @@ Status table_accuracy(const Accuracy *accuracy, FILE *out, Error *error) {
     TRY(print_steps(accuracy, out, error));
     fputc('\n', out);
     TRY(print_sources(accuracy, out, error));
+    TRY(print_classes(accuracy, out, error));
     if (accuracy->step_by_half.count > 0) {
         fputc('\n', out);
         TRY(print_halves(accuracy, out, error));

@@ -23,7 +23,7 @@ typedef struct ErrorScore {
 } ErrorScore;
 
 typedef struct ScoreRow {
-    const char *target, *cluster, *source, *kind, *half;  // NULL where the score is not split by it
+    const char *target, *cluster, *source, *kind, *half, *class;  // NULL where the score is not split by it
     ErrorScore score;
 } ScoreRow;
 
@@ -69,8 +69,9 @@ typedef struct Accuracy {
     int scored;
     ErrorScore step;
     ScoreTable step_by, step_by_source, step_by_target;
-    ScoreTable step_by_half;  // rows of groups that say one
-    ErrorScore memory;        // of known kinds
+    ScoreTable step_by_half;   // rows of groups that say one
+    ScoreTable step_by_class;  // what is trained how: accuracy_class
+    ErrorScore memory;         // of known kinds
     ScoreTable memory_by, memory_by_kind;
     OomScore oom;
     RankingScore ranking;
@@ -87,6 +88,8 @@ Status accuracy_run(const AccuracyOptions *options, const Progress *progress, Ar
 
 // Whether a step time was measured and predicted.
 bool accuracy_has_step(const RunCase *run);
+// "dense", "stages", "experts" or "adapters": errors of one say little of another.
+const char *accuracy_class(const RunCase *run);
 double accuracy_step_error(const RunCase *run);
 double accuracy_measured_mfu(const RunCase *run);
 

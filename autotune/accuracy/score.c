@@ -18,6 +18,13 @@ bool accuracy_has_step(const RunCase *run) {
     return !run->skipped && run->measured_step_s > 0 && run->prediction.step_s > 0;
 }
 
+const char *accuracy_class(const RunCase *run) {
+    return run->plan.finetune != FINETUNE_FULL    ? "adapters"
+           : run->request.model.experts.count > 0 ? "experts"
+           : mesh_stages(&run->plan.mesh) > 1     ? "stages"
+                                                  : "dense";
+}
+
 double accuracy_step_error(const RunCase *run) {
     return run->prediction.step_s / run->measured_step_s - 1;
 }
@@ -117,7 +124,8 @@ static ScoreRow labels_of(const RunCase *run, ScoreSplit split) {
                       .cluster = split.cluster ? run->request.cluster.name : NULL,
                       .source = split.source ? run->row->source : NULL,
                       .kind = split.kind ? memory_kind_names[kind] : NULL,
-                      .half = split.half ? run->row->half : NULL};
+                      .half = split.half ? run->row->half : NULL,
+                      .class = split.class ? accuracy_class(run) : NULL};
 }
 
 static bool same_text(const char *a, const char *b) {
@@ -126,7 +134,7 @@ static bool same_text(const char *a, const char *b) {
 
 static bool same_labels(const ScoreRow *a, const ScoreRow *b) {
     return same_text(a->target, b->target) && same_text(a->cluster, b->cluster) && same_text(a->source, b->source) &&
-           same_text(a->kind, b->kind) && same_text(a->half, b->half);
+           same_text(a->kind, b->kind) && same_text(a->half, b->half) && same_text(a->class, b->class);
 }
 
 static int compare_text(const char *a, const char *b) {
@@ -135,6 +143,10 @@ static int compare_text(const char *a, const char *b) {
 
 static int compare_rows(const void *a, const void *b) {
     const ScoreRow *left = a, *right = b;
+    const int by_class = compare_text(left->class, right->class);
+    if (by_class != 0) {
+        return by_class;
+    }
     const int by_target = compare_text(left->target, right->target);
     if (by_target != 0) {
         return by_target;

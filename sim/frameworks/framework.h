@@ -80,6 +80,14 @@ typedef struct MeasuredChip {
     double error, bias;
 } MeasuredChip;
 
+// How wide intervals are on one accelerator: times what profile and framework say together, so that they hold 80 % of
+// runs whose source had no part in any constant (tests/accuracy/leave_out prints it).
+typedef struct ChipWidth {
+    const char *accelerator;  // NULL = the end
+    double width;
+    double far_spread;  // one-sigma, on top, of the ranks beyond those of autotune/interval.c
+} ChipWidth;
+
 typedef struct Framework {
     const char *name;                      // of the folder
     const TargetVersion *const *versions;  // the default one first; ends at NULL. None: it trains by another's
@@ -95,6 +103,7 @@ typedef struct Framework {
     const char *compile;           // what compiles its layers; NULL = nothing has to
     const char *fuse_loss;         // what makes head and loss one kernel; NULL = nothing has to
     const MeasuredChip *measured;  // NULL = no published run
+    const ChipWidth *widths;       // NULL = as profile and framework say
     const char *sync_each;         // what makes it reduce gradients on every micro-step; NULL = nothing has to
     bool accumulation_is_batch;    // the latter is the global batch
     const char *of_stages[2];    // in a pipeline: the micro-batch, and the batch that is cut into them; NULL = as above

@@ -35,9 +35,12 @@ static const MeasuredChip measured[] = {
     {0},
 };
 
+static const ChipWidth widths[] = {{"A100-SXM4-80GB", 0.8, 0.25}, {"A100-SXM4-40GB", 0.8, 0.25}, {0}};  // 0.73, 0.77
+
 const Framework framework_fsdp1 = {
     .name = "fsdp1",
     .measured = measured,
+    .widths = widths,
     .versions = (const TargetVersion *const[]){&fsdp1_2_0, NULL},
     .synonyms = synonyms,
 };

@@ -166,10 +166,15 @@ static const MeasuredChip measured[] = {
     {"H100-SXM5-80GB", 3, 128, 0.013, -0.013},       {0},
 };
 
+static const ChipWidth widths[] = {{"A100-SXM4-80GB", 0.6, 0.25},  // 0.36, of one page
+                                   {"B200-SXM-180GB", 1.5, 0.25},  // 1.53: its two machines are 19 to 45 % slower
+                                   {0}};
+
 const Framework framework_torchtitan = {
     .name = "torchtitan",
     .refuse = refuse,
     .measured = measured,
+    .widths = widths,
     .versions = (const TargetVersion *const[]){&torchtitan_0_2, &torchtitan_0_0, &torchtitan_0_1, &torchtitan_head,
                                                &torchtitan_0_3, NULL},
     .formats = (const ExportFormat *const[]){&export_torchtitan_toml, &export_torchtitan_python, NULL},
@@ -182,4 +187,5 @@ const Framework framework_torchtitan = {
     .of_stages = {"pipeline_parallel_microbatch_size", "local_batch_size"},
     .accumulation_is_batch = true,
     .has_pipelines = true,
+    .logs_reserved = true,  // components/metrics.py: max_reserved_gib
 };

@@ -24,6 +24,7 @@ enum { ROUNDS = 40, MOST_SOURCES = 64 };
 
 typedef struct Row {
     const char *source;
+    const char *class;        // target and accelerator
     double error, low, high;  // log of predicted / measured; of the interval's ends over the prediction
     double slope[MOST_PARAMETERS];
     double weight;
@@ -76,6 +77,8 @@ static void read_rows(const RunFile *file, Arena *arena, Table *table) {
             continue;
         }
         row->source = file->rows[i].source;
+        row->class =
+            arena_format(arena, "%s on %s", asked.request.target->name, asked.request.cluster.accelerator.name);
         row->low = log(run.prediction.step_low_s / run.prediction.step_s);
         row->high = log(run.prediction.step_high_s / run.prediction.step_s);
         for (int p = 0; p < leave_out_parameter_count; p++) {
@@ -153,15 +156,17 @@ static void fit(const Table *table, const char *without, double *theta) {
 typedef struct Score {
     int n, inside;
     double median, p90, bias;
+    double width;  // intervals so many times as wide would hold 80 %
 } Score;
 
-// Of one source, or with each source's own parameters of all.
-static Score score(const Table *table, const char *source, double (*thetas)[MOST_PARAMETERS]) {
+// Of one source or class, or of all; with each source's own parameters.
+static Score score(const Table *table, const char *source, const char *class, double (*thetas)[MOST_PARAMETERS]) {
     double *sizes = calloc((size_t)table->count, sizeof *sizes), *signs = calloc((size_t)table->count, sizeof *signs);
+    double *widths = calloc((size_t)table->count, sizeof *widths);
     Score result = {0};
     for (int i = 0; i < table->count; i++) {
         const Row *row = &table->rows[i];
-        if (source && strcmp(row->source, source) != 0) {
+        if ((source && strcmp(row->source, source) != 0) || (class && strcmp(row->class, class) != 0)) {
             continue;
         }
         int at = 0;
@@ -170,23 +175,48 @@ static Score score(const Table *table, const char *source, double (*thetas)[MOST
         }
         const double error = error_at(row, thetas[at]);
         sizes[result.n] = fabs(expm1(error));
+        widths[result.n] = error > 0 ? -error / row->low : -error / row->high;
         signs[result.n++] = expm1(error);
         result.inside += -error >= row->low && -error <= row->high;
     }
     result.median = statistics_median(sizes, result.n);
     result.p90 = statistics_quantile(sizes, result.n, 0.9);
     result.bias = statistics_median(signs, result.n);
+    result.width = statistics_quantile(widths, result.n, 0.8);
     free(sizes);
     free(signs);
+    free(widths);
     return result;
 }
 
 static void print_line(const Table *table, const char *source, double (*ships)[MOST_PARAMETERS],
                        double (*left)[MOST_PARAMETERS]) {
-    const Score a = score(table, source, ships), b = score(table, source, left);
+    const Score a = score(table, source, NULL, ships), b = score(table, source, NULL, left);
     printf("| %.44s | %d | %.1f / %.1f, %+.1f | %.0f | %.1f / %.1f, %+.1f | %.0f |\n", source ? source : "all", a.n,
            100 * a.median, 100 * a.p90, 100 * a.bias, 100.0 * a.inside / a.n, 100 * b.median, 100 * b.p90, 100 * b.bias,
            100.0 * b.inside / b.n);
+}
+
+static bool seen_before(const Table *table, int row) {
+    int i = 0;
+    while (i < row && strcmp(table->rows[i].class, table->rows[row].class) != 0) {
+        i++;
+    }
+    return i < row;
+}
+
+// What the widths of intervals rest on: errors of rows whose source had no part in any constant.
+static void print_classes(const Table *table, double (*left)[MOST_PARAMETERS]) {
+    puts("\n| target and accelerator | rows | source left out: median / 90th, bias % | in interval % | 80 % by times "
+         "the "
+         "width |\n|---|---|---|---|---|");
+    for (int i = 0; i < table->count; i++) {
+        if (!seen_before(table, i)) {
+            const Score of = score(table, NULL, table->rows[i].class, left);
+            printf("| %s | %d | %.1f / %.1f, %+.1f | %.0f | %.2f |\n", table->rows[i].class, of.n, 100 * of.median,
+                   100 * of.p90, 100 * of.bias, 100.0 * of.inside / of.n, of.width);
+        }
+    }
 }
 
 int main(int count, char **words) {
@@ -209,6 +239,7 @@ int main(int count, char **words) {
         print_line(&table, table.sources[s], ships, left);
     }
     print_line(&table, NULL, ships, left);
+    print_classes(&table, left);
     double all[MOST_PARAMETERS];
     fit(&table, NULL, all);
     puts(

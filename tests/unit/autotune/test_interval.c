@@ -2,8 +2,10 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "autotune/interval.h"
+#include "sim/frameworks/framework.h"
 
 Test(interval, unvalidated_is_minus_20_plus_45_percent) {
     // spread 0.232: exp(-1.2816 * 0.75 * 0.232) = 0.800, exp(1.2816 * 1.25 * 0.232) = 1.450
@@ -32,4 +34,39 @@ Test(interval, a_wider_profile_widens_even_the_unvalidated) {
     interval_of(1, &cluster, &target, &(ModelSpec){0}, 8, &low_s, &high_s);
     cr_assert_lt(low_s, 0.63);   // exp(-1.2816 * 0.375) = 0.6184
     cr_assert_gt(high_s, 2.22);  // exp(1.2816 * 0.625) = 2.2277
+}
+
+static double slow_tail(const char *framework, const char *accelerator, double own, int ranks) {
+    ClusterProfile cluster = {.relative_uncertainty = 0.06};
+    snprintf(cluster.accelerator.name, sizeof cluster.accelerator.name, "%s", accelerator);
+    const Target target = {.name = framework, .evidence = "120 runs", .runtime.relative_uncertainty = own};
+    double low_s = 0, high_s = 0;
+    interval_of(1, &cluster, &target, &(ModelSpec){0}, ranks, &low_s, &high_s);
+    return log(high_s);
+}
+
+Test(interval, is_as_wide_as_left_out_runs_of_the_framework_on_the_chip_need) {
+    int count = 0, seen = 0;
+    const Framework *const *frameworks = framework_list(&count);
+    for (int i = 0; i < count; i++) {
+        for (const ChipWidth *chip = frameworks[i]->widths; chip && chip->accelerator; chip++) {
+            const double plain = slow_tail(frameworks[i]->name, "none of theirs", 0.08, 1);
+            const double here = slow_tail(frameworks[i]->name, chip->accelerator, 0.08, 1);
+            cr_expect_float_eq(here, chip->width * plain, 1e-9, "%s on %s", frameworks[i]->name, chip->accelerator);
+            seen++;
+        }
+    }
+    cr_assert_gt(seen, 0);
+}
+
+Test(interval, of_a_calibrated_machine_is_its_own) {
+    // Calibration states the runner's part as 0: it is in the profile's.
+    cr_assert_eq(slow_tail("fsdp1", "A100-SXM4-80GB", 0, 8), slow_tail("fsdp1", "another", 0, 8));
+}
+
+Test(interval, of_many_ranks_is_wide_where_such_runs_went_astray) {
+    const double near = slow_tail("megatron", "H100-SXM5-80GB", 0.08, 256);
+    cr_assert_float_eq(slow_tail("megatron", "H100-SXM5-80GB", 0.08, 512), near, 1e-9, "its runs on 512 did not");
+    cr_assert_gt(slow_tail("nanotron", "H100-SXM5-80GB", 0.08, 512), 3 * near);
+    cr_assert_gt(slow_tail("deepspeed", "H100-SXM5-80GB", 0.08, 512), near);
 }
