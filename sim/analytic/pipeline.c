@@ -74,19 +74,19 @@ static PartWork part_work(const PipelineShape *shape, const ScheduleAction *acti
     return action->work == WORK_FORWARD ? PART_FORWARD : last ? PART_LAST_BACKWARD : PART_BACKWARD;
 }
 
-// Takes what a stage can do now; whether that was anything.
-static bool take_ready(Orderer *orderer, int32_t stage, int32_t actions) {
+// Takes what a stage can do next, if what that waits for was done in an earlier round: works of a round wait for none of
+// it, and a processor runs them side by side.
+static void take_ready(Orderer *orderer, int32_t stage, int32_t actions, uint32_t earlier) {
     const PipelineShape *shape = orderer->shape;
     PipelineOrder *order = orderer->order;
     StageQueue *queue = &orderer->queues[stage];
-    const int32_t first = queue->next;
-    while (queue->next < actions) {
+    if (queue->next < actions) {
         const ScheduleAction *action = &queue->actions[queue->next];
         const int32_t part = part_of(shape, stage, action->chunk);
         bool message;
         const int32_t before = action_before(shape, stage, action, &message);
-        if (before > 0 && orderer->done[before] == 0) {
-            break;
+        if (before > 0 && (orderer->done[before] == 0 || orderer->done[before] > earlier)) {
+            return;
         }
         order->works[order->count++] =
             (PipelineWork){.after = orderer->done[before] & INT32_MAX,
@@ -96,7 +96,6 @@ static bool take_ready(Orderer *orderer, int32_t stage, int32_t actions) {
         orderer->done[action_of(shape, action->work, part, action->micro_step)] = (uint32_t)order->count;
         queue->next++;
     }
-    return queue->next > first;
 }
 
 static int32_t most_held(const ScheduleAction *actions, int32_t count) {
@@ -131,10 +130,10 @@ static PipelineOrder *make_order(const PipelineShape *shape, Arena *arena) {
         shape->schedule->order(&of, queue);
         order->held[of.stage] = most_held(queue, actions);
     }
-    for (bool moved = true; moved;) {
-        moved = false;
+    for (int32_t earlier = -1; earlier < order->count;) {
+        earlier = order->count;
         for (int32_t stage = 0; stage < shape->stages; stage++) {
-            moved |= take_ready(&orderer, stage, actions);
+            take_ready(&orderer, stage, actions, (uint32_t)earlier);
         }
     }
     ASSERT(order->count == actions * shape->stages);
