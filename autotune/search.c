@@ -163,6 +163,7 @@ Status search_best(const TuneRequest *request, Analytic *analytic, const Mesh *r
         .request = request, .arena = arena, .result = &result, .analytic = analytic, .reference = reference};
     const bool by_estimate = request->handicap_count == 0 && request->objective != OBJECTIVE_MEMORY;
     *best = (SearchBest){0};
+    search.best_only = by_estimate;
     search_begin(&search, NULL);
     Status status;
     if (by_estimate) {

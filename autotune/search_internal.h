@@ -56,6 +56,7 @@ typedef struct Search {
     int *shape_order;       // shapes by their best estimate
     double best_estimate;   // tokens per second of the best that seems to fit with room, or else to fit
     Analytic *analytic;     // the caller's, for the only worker; NULL = each has its own
+    bool best_only;         // what is clearly behind the best is bounded, not estimated
     const Mesh *reference;  // a shape that is asked for whatever the others are; or NULL
     RingGroup *rings;
     int ring_count;
@@ -71,6 +72,9 @@ bool search_seems_to_fit(const Search *search, const Candidate *candidate);
 
 // Takes note of the estimate of a candidate that fits.
 void search_note(const Search *search, SearchWorker *worker, const Candidate *candidate);
+
+// Estimates a candidate whose time was only bounded.
+Status search_complete(const Search *search, SearchWorker *worker, Candidate *candidate, Error *error);
 
 // Prunes and estimates every candidate.
 Status search_screen(Search *search, Error *error);

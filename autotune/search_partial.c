@@ -37,17 +37,26 @@ const Candidate *search_find_alike(const Search *search, int shape, const TrainP
     return NULL;
 }
 
+static Status complete(const Search *search, SearchWorker *worker, const Candidate *candidate, Error *error) {
+    return search_complete(search, worker, &search->space.candidates[candidate - search->space.candidates], error);
+}
+
 // Of the step with all layers recomputed, the share with none: at this micro-batch, or the nearest smaller one that was
 // estimated both ways. 0 = none was.
-static double step_share(const Search *search, int shape, const TrainPlan *full) {
+static Status step_share(const Search *search, SearchWorker *worker, int shape, const TrainPlan *full, double *share,
+                         Error *error) {
+    *share = 0;
     for (int micro_batch = full->micro_batch; micro_batch > 0; micro_batch--) {
         const Candidate *none = search_find_alike(search, shape, full, RECOMPUTE_NONE, micro_batch);
         const Candidate *all = none ? search_find_alike(search, shape, full, RECOMPUTE_FULL, micro_batch) : NULL;
         if (all) {
-            return none->step_s / all->step_s;
+            TRY(complete(search, worker, none, error));
+            TRY(complete(search, worker, all, error));
+            *share = none->step_s / all->step_s;
+            break;
         }
     }
-    return 0;
+    return STATUS_OK;
 }
 
 // Sets how many layers are recomputed so that at most `most` are kept; the number that are.
@@ -100,7 +109,9 @@ static double between(double all, double none, double kept) {
 static Status fit_layers(const Search *search, SearchWorker *worker, const Candidate *full, PartialPlan *made,
                          bool *found, Error *error) {
     const TuneRequest *request = search->request;
-    const double usable = best_usable_bytes(request), share = step_share(search, full->shape, &full->plan);
+    const double usable = best_usable_bytes(request);
+    double share;
+    TRY(step_share(search, worker, full->shape, &full->plan, &share, error));
     const int layers = request->model.layers / mesh_stages(&full->plan.mesh);
     *found = false;
     if (share <= 0 || full->reserved_bytes >= usable) {
@@ -121,6 +132,7 @@ static Status fit_layers(const Search *search, SearchWorker *worker, const Candi
     if (kept == 0) {
         return STATUS_OK;
     }
+    TRY(complete(search, worker, full, error));
     made->estimate = search->estimates[full - search->space.candidates];
     const double saved_s = (1 - share) * kept * full->step_s;
     made->estimate.step_s -= saved_s;

@@ -172,17 +172,40 @@ void search_note(const Search *search, SearchWorker *worker, const Candidate *ca
     }
 }
 
-static Status estimate_candidate(const Search *search, SearchWorker *worker, Candidate *candidate, Error *error) {
+// A bound must be so far behind the best that fits with room to stand for the estimate.
+static const double CLEARLY_BEHIND = 0.10;  // more than what a breakdown of memory or an estimate may change
+
+static double hopeless_s(const Search *search, const SearchWorker *worker, const TrainPlan *plan) {
+    const double best = (1 - CLEARLY_BEHIND) * worker->best_tokens_per_s[true];
+    return search->best_only && best > 0 ? (double)plan_tokens_per_step(plan) / best : 0;
+}
+
+static Status price_candidate(const Search *search, SearchWorker *worker, Candidate *candidate, double hopeless_s,
+                              Error *error) {
     Estimate *estimate = &search->estimates[candidate - search->space.candidates];
-    TRY(analytic_estimate(worker->analytic, &candidate->plan, estimate, error));
-    worker->counts.estimated++;
+    analytic_set_hopeless(worker->analytic, hopeless_s);
+    const Status status = analytic_estimate(worker->analytic, &candidate->plan, estimate, error);
+    analytic_set_hopeless(worker->analytic, 0);
+    TRY(status);
     candidate->state = CANDIDATE_ESTIMATED;
     candidate->step_s = estimate->step_s;
     candidate->tokens_per_s = (double)plan_tokens_per_step(&candidate->plan) / estimate->step_s;
     candidate->peak_bytes = estimate->peak_bytes;
     candidate->reserved_bytes = estimate->reserved_bytes;
-    search_note(search, worker, candidate);
+    if (!estimate->is_bound) {
+        search_note(search, worker, candidate);
+    }
     return STATUS_OK;
+}
+
+static Status estimate_candidate(const Search *search, SearchWorker *worker, Candidate *candidate, Error *error) {
+    worker->counts.estimated++;
+    return price_candidate(search, worker, candidate, hopeless_s(search, worker, &candidate->plan), error);
+}
+
+Status search_complete(const Search *search, SearchWorker *worker, Candidate *candidate, Error *error) {
+    const bool is_bound = search->estimates[candidate - search->space.candidates].is_bound;
+    return is_bound ? price_candidate(search, worker, candidate, 0, error) : STATUS_OK;
 }
 
 // Where not even the thriftiest choices fit by far, the others are not worth an estimate each.

@@ -33,6 +33,7 @@ static Status predict_candidate(const Search *search, SearchWorker *worker, Cand
     if (with_engine) {
         TRY(predict_plan(&worker->predictor, &candidate->plan, true, &worker->arena, prediction, error));
     } else {
+        TRY(search_complete(search, worker, candidate, error));
         const Estimate *estimate = &search->estimates[candidate - search->space.candidates];
         TRY(predict_from_estimate(&worker->predictor, &candidate->plan, estimate, &worker->arena, prediction, error));
     }

@@ -51,6 +51,10 @@ void analytic_set_slowdowns(Analytic *analytic, double compute_slowdown, double 
     analytic->slow = (Slowdowns){.compute = compute_slowdown, .links = link_slowdown};
 }
 
+void analytic_set_hopeless(Analytic *analytic, double step_s) {
+    analytic->hopeless_s = step_s;
+}
+
 void analytic_free(Analytic *analytic) {
     arena_free(&analytic->scratch);
     arena_free(&analytic->programs_arena);
@@ -376,6 +380,7 @@ static void fill_estimate(const OverlapTimes *times, double fixed_s, Estimate *e
     estimate->compute_s = times->compute_s;
     estimate->bubble_s = 0;
     estimate->stage = 0;
+    estimate->is_bound = false;
     estimate->optimizer_s = times->optimizer_s;
     estimate->overhead_s = rest_s + fixed_s;
 }
@@ -444,6 +449,7 @@ static Status estimate_partly(Analytic *analytic, const TrainPlan *plan, Estimat
     none.recompute = RECOMPUTE_NONE;
     plan_canonical(&none);
     Estimate most, least;
+    analytic->hopeless_s = 0;
     TRY(estimate_whole(analytic, &all, &most, error));
     TRY(estimate_whole(analytic, &none, &least, error));
     *estimate = (Estimate){.step_s = between(most.step_s, least.step_s, kept),

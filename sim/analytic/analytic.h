@@ -29,6 +29,9 @@ void analytic_share_memory(Analytic *analytic, Analytic *known);
 // Who is alive when is looked up and kept in `traces`, which somebody else uses too and frees.
 void analytic_share_traces(Analytic *analytic, LiveTraces *traces);
 
+// A pipeline's step that is sure to be longer is bounded from below, which is cheap; 0 = all are estimated.
+void analytic_set_hopeless(Analytic *analytic, double step_s);
+
 // Every rank computes and communicates so many times slower (both at least 1): what a step comes to when all wait for
 // one such rank. A bound rather than a value; the engine knows who really waits.
 void analytic_set_slowdowns(Analytic *analytic, double compute_slowdown, double link_slowdown);
@@ -46,6 +49,7 @@ typedef struct Estimate {
     int stage;             // of a pipeline, whose bytes these are
     double carried_bytes;  // of it, by each micro-step from forward to its backward
     double growing_bytes;  // of it: whole gradients, which the first backward makes
+    bool is_bound;         // the step takes at least so long (analytic_set_hopeless)
 } Estimate;
 
 // The plan must be canonical and legal. After the unit of its key is memoised: no allocation, no lowering.

@@ -26,6 +26,7 @@ struct Analytic {
     Memo splits, heads;  // of layers over stages; what head and loss take
     int stage;           // of a pipeline, that pieces are looked up and made for
     double in_flight;    // its micro-steps whose backward has not come
+    double hopeless_s;   // a pipeline's step that is longer is only bounded; 0 = none is
 };
 
 // Of a plan without stages, or of the stage that is set, alone; all layers recomputed or none.

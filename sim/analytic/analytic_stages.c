@@ -288,6 +288,21 @@ static void take_off_growing(const Analytic *analytic, const PipelineShape *shap
     estimate->reserved_bytes -= less * (1 + runtime->allocator_slack + runtime->stage_slack);
 }
 
+// From the first forward to the last backward at least: the last stage has its work, and before and behind it the first
+// micro-step gets there and the last one back. Where weights come behind, a backward is half as long.
+static double least_span_s(const StageSplit *split, const PipelineShape *shape, const PipelineTimes *times) {
+    const double back_share = (1 - times->forward_share) / (schedule_works(shape->schedule) - 1);
+    double way_s = 0, work_s = 0;
+    for (int32_t part = 0; part + 1 < shape->stages; part++) {
+        way_s += split->part_s[part];
+    }
+    for (int32_t part = 0; part < split->parts; part++) {
+        work_s += split->part_s[part];
+    }
+    return (way_s * (times->forward_share + back_share) + work_s * shape->micro_steps / shape->stages) *
+           times->device_share;
+}
+
 static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
                             const StageSplit *split, Estimate *estimate, Error *error) {
     const TrainPlan alone = plan_alone(analytic, plan);
@@ -311,8 +326,11 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
                                  .device_share = device_share(analytic, plan, &fullest),
                                  .last_share = fullest.last_s / fullest.pace_s,
                                  .message_s = message.seconds};
-    const double step_s = pipeline_span_s(&analytic->orders, shape, &parts) + beside_s;
+    const double least_s = least_span_s(split, shape, &parts) + beside_s;
+    const bool hopeless = analytic->hopeless_s > 0 && least_s > analytic->hopeless_s;
+    const double step_s = hopeless ? least_s : pipeline_span_s(&analytic->orders, shape, &parts) + beside_s;
     *estimate = fullest.step;
+    estimate->is_bound = hopeless;
     estimate->stage = split->stage[STAGE_FULLEST];
     add_head(split, each_s, head_s, micro_steps, estimate);
     estimate->compute_s += slower_s * shape->chunks * micro_steps;
