@@ -74,8 +74,8 @@ static PartWork part_work(const PipelineShape *shape, const ScheduleAction *acti
     return action->work == WORK_FORWARD ? PART_FORWARD : last ? PART_LAST_BACKWARD : PART_BACKWARD;
 }
 
-// Takes what a stage can do next, if what that waits for was done in an earlier round: works of a round wait for none of
-// it, and a processor runs them side by side.
+// Takes what a stage can do next, if what that waits for was done in an earlier round: works of a round do not wait for
+// each other, and a processor runs them side by side.
 static void take_ready(Orderer *orderer, int32_t stage, int32_t actions, uint32_t earlier) {
     const PipelineShape *shape = orderer->shape;
     PipelineOrder *order = orderer->order;
