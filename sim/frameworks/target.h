@@ -306,9 +306,8 @@ static inline bool target_stops_host(const Target *target, const TrainPlan *plan
 }
 
 bool target_reduces_late(const Target *target, const TrainPlan *plan);  // behind the last backward?
-// Elements that gradients are reduced by, where the target has a size for it; 0. Those of its buffers for them.
-double target_reduce_bucket(const Target *target, const ModelSpec *model, const TrainPlan *plan);
-double target_reduce_buffers(const Target *target, const ModelSpec *model, const TrainPlan *plan);
+double target_reduce_bucket(const Target *target, const ModelSpec *model, const TrainPlan *plan);   // elements; 0
+double target_reduce_buffers(const Target *target, const ModelSpec *model, const TrainPlan *plan);  // of all of them
 // Vocabulary entries as it trains them: padded so that tp divides them; of uneven splits tp times the fullest rank's.
 int target_vocab(const Target *target, const ModelSpec *model, int tp);
 // One sentence where it pads (arena text); NULL.

@@ -131,7 +131,8 @@ static bool is_remade(const Lowering *lowering, Recompute mode, const Tensor *te
         return tensor->cheap || regathered;
     }
     if (target->selective_flavour == SELECTIVE_OPS) {
-        return !listed(op_keeps, tensor->name);
+        const bool first = target->fused_qkv && strcmp(tensor->name, "qkv") == 0;  // of the products
+        return !listed(op_keeps, tensor->name) && !first;
     }
     return tensor->cheap || regathered || dropped_by_module(lowering, tensor->name);
 }

@@ -9,6 +9,7 @@
 #include "autotune/batch.h"
 #include "autotune/search.h"
 #include "autotune/space.h"
+#include "reports/export/export.h"
 #include "sim/analytic/analytic.h"
 #include "tests/support/orders.h"
 #include "tests/support/rounds.h"
@@ -325,4 +326,34 @@ Test(search_property, an_estimate_does_not_depend_on_what_was_estimated_before) 
         cr_assert_gt(check_cold(&result, 1 + result.candidate_count / LOOKED_AT), 10, "hardly any is estimated");
         arena_free(&arena);
     }
+}
+
+// The best of a small job, as the usual file of its target.
+static void check_file(const char *target, const char *model, const char *cluster, int world) {
+    Arena arena = {0};
+    TuneRequest request = request_for(&arena, world, model, cluster, target);
+    const ExportFormat *format = NULL;
+    TuneResult result;
+    Error error = {0};
+    request.seq = 2048;
+    request.effort = EFFORT_ESTIMATE;
+    cr_assert_eq(export_usual(request.target, &format, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(search_run(&request, NULL, NULL, &arena, &result, &error), STATUS_OK, "%s", error.message);
+    if (result.entry_count > 0) {
+        const ExportJob job = {
+            .request = &request, .prediction = &result.entries[0], .command = "ndtune", .arena = &arena};
+        char plan[PLAN_TEXT_BYTES];
+        cr_expect_eq(export_check(format, &job, &error), STATUS_OK, "%s on %s, %s: %s", target, cluster,
+                     plan_text(&result.entries[0].plan, plan), error.message);
+    }
+    arena_free(&arena);
+}
+
+Test(search_property, what_is_recommended_can_be_exported) {
+    static const char *const targets[] = {"accelerate", "axolotl", "torchtitan", "torchtitan@0.3", "deepspeed",
+                                          "megatron",   "trainer", "trl",        "automodel",      "nanotron"};
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        check_file(targets[i], "1b", "dgx-h100", 4);
+    }
+    check_file("deepspeed", "llama-3-8b", "pcie-a100-8x", 16);  // replicas beside shards would be faster
 }
