@@ -123,9 +123,11 @@ def parsed(words, world):
         raise Refused(said.getvalue().strip().splitlines()[-1]) from why
     args.is_encoder_decoder = args.encoder_num_layers is not None
     args.world_size, args.rank, args.iteration = world, 0, 0
+    connections = "8" if args.use_megatron_fsdp or args.use_torch_fsdp2 else "1"
+    variables = {"NVTE_CPU_OFFLOAD_V1": "1", "CUDA_DEVICE_MAX_CONNECTIONS": connections}
     with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere), mock.patch(
         "torch.cuda.get_device_capability", return_value=(9, 0)
-    ), mock.patch.dict(os.environ, NVTE_CPU_OFFLOAD_V1="1", CUDA_DEVICE_MAX_CONNECTIONS="8" if args.use_megatron_fsdp or args.use_torch_fsdp2 else "1"), mock.patch(
+    ), mock.patch.dict(os.environ, variables), mock.patch(
         "megatron.training.arguments.is_te_min_version", return_value=True
     ), mock.patch("megatron.training.arguments.get_device_arch_version", return_value=9):
         arguments.validate_args(args, {"tokenizer_type": "GPT2BPETokenizer"})
@@ -160,7 +162,8 @@ def read(path, world, root):
     tp, pp, cp = args.tensor_model_parallel_size, args.pipeline_model_parallel_size, args.context_parallel_size
     dp = world // (tp * pp * cp)
     stages = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
-    zero = stages[args.data_parallel_sharding_strategy] if args.use_megatron_fsdp else int(args.use_distributed_optimizer)
+    of_fsdp = stages[args.data_parallel_sharding_strategy]
+    zero = of_fsdp if args.use_megatron_fsdp else int(args.use_distributed_optimizer)
     instances = args.num_distributed_optimizer_instances if zero else dp
     how = args.cp_comm_type[0]
     sp = {"a2a": cp, "a2a+p2p": (args.hierarchical_context_parallel_sizes or [1])[0]}.get(how, 1)

@@ -4,7 +4,7 @@ read value by value.
 
     read_examples.py --ndtune build/release/bin/ndtune FRAMEWORK FOLDER [FRAMEWORK FOLDER ...]
 
-FOLDER is a checkout of the framework (axolotl: with examples/; torchtitan: v0.2.2). The framework's package has to be
+FOLDER is a checkout of the framework (axolotl: with examples/; torchtitan: v0.2.2; megatron: with tests/). The framework's package has to be
 importable (requirements.txt). Exit code 1 where less than --goal of the files are read the same or refused by both.
 
   same       ndtune holds the values that the framework's code holds, and names what it does not hold
