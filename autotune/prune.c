@@ -144,7 +144,7 @@ static const char *check_weights(const TuneRequest *request, const TrainPlan *pl
     const int stages = mesh_stages(&plan->mesh), tp = plan->mesh.size[AXIS_TP], ep = plan->mesh.size[AXIS_EP];
     const double experts = ep > 1 ? (double)model_expert_parameters(&request->model) : 0;  // whole on ranks of ep
     const double others = (double)model_layers_parameters(&request->model) - experts;
-    const double least = (others / tp + experts / ep) / stages * BYTES;
+    const double least = (others / tp + experts / ep / plan_expert_tp(plan)) / stages * BYTES;
     if (least <= request->memory_limit_bytes || !keeps_weights_whole(request, plan)) {
         return NULL;
     }

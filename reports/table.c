@@ -93,8 +93,7 @@ static void print_verdict(const TuneResult *result, FILE *out) {
     char mesh[WORDS_BYTES], evidence[EVIDENCE_BYTES];
     fprintf(out, "\n%sBest: %s%s", colour(out, COLOUR_GOOD), words_mesh_options(&best->plan.mesh, mesh),
             colour(out, COLOUR_END));
-    fprintf(out, ", %s%s\n", result->best_reason,
-            best->origin == ORIGIN_ESTIMATE ? " (estimated, not simulated)" : "");
+    fprintf(out, ", %s%s\n", result->best_reason, best->origin == ORIGIN_ESTIMATE ? " (estimated, not simulated)" : "");
     fprintf(out, "  evidence: %s\n", evidence_text(result->request, evidence));
     char close[WORDS_BYTES];
     if (*words_close_shapes(result, close)) {
@@ -126,7 +125,7 @@ static void print_winner(const TuneResult *result, FILE *out) {
     print_baseline(result, out);
     words_training(request, best, out);
     words_batch(request->target, &best->plan, out);
-    words_network(&best->plan.mesh, request->cluster.node.accelerators, out);
+    words_network(&best->plan, request->cluster.node.accelerators, out);
     words_time(best, out);
     words_memory(best, request, out);
     for (int i = 0; i < best->warning_count; i++) {

@@ -36,7 +36,7 @@ Status table_prediction(const PredictionReport *report, FILE *out, Error *error)
     fprintf(out, "Batch\n");
     words_batch(request->target, plan, out);
     fprintf(out, "Network\n");
-    words_network(&plan->mesh, request->cluster.node.accelerators, out);
+    words_network(plan, request->cluster.node.accelerators, out);
     for (int i = 0; i < report->prediction->warning_count; i++) {
         fprintf(out, "warning: %s\n", report->prediction->warnings[i]);
     }

@@ -197,21 +197,31 @@ void words_batch(const Target *target, const TrainPlan *plan, FILE *out) {
     words_batch_keys(target, plan, out);
 }
 
-void words_network(const Mesh *mesh, int ranks_per_node, FILE *out) {
+// Whose traffic the axis is. Parts of experts travel as far as these.
+static AxisMask traffic_ranks(const TrainPlan *plan, Axis axis) {
+    const bool shards = AXES_SHARD & AXIS_BIT(axis);
+    const int cut = plan_expert_tp(plan);
+    return axis == AXIS_EP && plan->mesh.size[AXIS_EP] > 1 && cut > 1
+               ? axes_nearest(AXES_STAGE_RANKS, cut * plan->mesh.size[AXIS_EP])
+               : AXIS_BIT(axis) | (shards ? mesh_real_axes(&plan->mesh, AXES_SEQUENCE) : 0);
+}
+
+void words_network(const TrainPlan *plan, int ranks_per_node, FILE *out) {
+    const Mesh *mesh = &plan->mesh;
     for (int axis = AXIS_COUNT - 1; axis >= 0; axis--) {
-        const bool shards = AXES_SHARD & AXIS_BIT(axis);
-        const AxisMask axes = AXIS_BIT(axis) | (shards ? mesh_real_axes(mesh, AXES_SEQUENCE) : 0);
+        const AxisMask axes = traffic_ranks(plan, (Axis)axis);
         const GroupPlacement group = mesh_group_placement(mesh, axes, ranks_per_node);
         if (group.size == 1) {
             continue;
         }
         char name[AXES_TEXT_BYTES];
-        axes_text(axes, " x ", name);
+        axes_text(axes_nearest_ranks(axes) > 0 ? AXIS_BIT(axis) : axes, " x ", name);
+        const char *cut = axes_nearest_ranks(axes) > 0 ? "etp x " : "";
         if (group.nodes > 1) {
-            fprintf(out, "  %s groups (%d ranks) cross node borders: each touches %d nodes\n", name, group.size,
+            fprintf(out, "  %s%s groups (%d ranks) cross node borders: each touches %d nodes\n", cut, name, group.size,
                     group.nodes);
         } else {
-            fprintf(out, "  %s groups (%d ranks) stay inside a node\n", name, group.size);
+            fprintf(out, "  %s%s groups (%d ranks) stay inside a node\n", cut, name, group.size);
         }
     }
     if (mesh_world(mesh) == 1) {

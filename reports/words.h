@@ -40,7 +40,7 @@ char *words_batch_in(const Target *target, const TrainPlan *plan, char out[WORDS
 void words_batch(const Target *target, const TrainPlan *plan, FILE *out);
 
 // Which groups of the mesh cross node borders, and which stay inside.
-void words_network(const Mesh *mesh, int ranks_per_node, FILE *out);
+void words_network(const TrainPlan *plan, int ranks_per_node, FILE *out);
 
 // Where the time of a step goes, and what memory holds at the peak, one line each.
 void words_time(const Prediction *prediction, FILE *out);

@@ -56,7 +56,6 @@ static const Column columns[] = {
     MAYBE("dense_layers", experts.dense_layers, 1 << 16),
     MAYBE("q_lora", experts.q_rank, 1 << 20),
     MAYBE("kv_lora", experts.kv_rank, 1 << 20),
-    COUNT("etp", experts.etp, false, MESH_MAX_WORLD),
     TEXT("attention_type", experts.attention_type, false),
     TEXT("cluster", cluster, true),
     TEXT("overrides", overrides, false),

@@ -16,7 +16,6 @@ enum { RUN_UNKNOWN = -1 };  // of sp and the plan's columns; other unknown numbe
 typedef struct RunExperts {
     int64_t count, active, ffn, shared_ffn, dense_layers;
     int64_t q_rank, kv_rank;
-    int64_t etp;                 // ranks that cut each of them
     const char *attention_type;  // "mla": latent attention
 } RunExperts;
 

@@ -163,14 +163,6 @@ static const char *set_experts(Arena *arena, const RunRow *row, bool plain, Mode
     return NULL;
 }
 
-static const char *check_spread(Arena *arena, const RunExperts *experts) {
-    if (experts->count > 0 && experts->etp > 1) {
-        return arena_format(arena, "etp %lld: experts cut by other ranks than tp's are not in this version",
-                            (long long)experts->etp);
-    }
-    return NULL;
-}
-
 // A row without sizes is of the preset that it names.
 static const char *named_model(Arena *arena, const RunRow *row, ModelSpec *model) {
     Error error = {0};
@@ -181,10 +173,6 @@ static const char *named_model(Arena *arena, const RunRow *row, ModelSpec *model
 }
 
 const char *run_model(Arena *arena, const RunRow *row, ModelSpec *model) {
-    const char *reason = check_spread(arena, &row->experts);
-    if (reason) {
-        return reason;
-    }
     if (row->layers == 0 && row->hidden == 0 && row->heads == 0 && row->ffn == 0 && row->vocab == 0) {
         return named_model(arena, row, model);
     }
@@ -197,7 +185,7 @@ const char *run_model(Arena *arena, const RunRow *row, ModelSpec *model) {
     }
     set_structure(row, plain, model);
     set_sizes(row, model);
-    reason = set_latent(arena, row, model);
+    const char *reason = set_latent(arena, row, model);
     reason = reason ? reason : set_experts(arena, row, plain, model);
     if (reason) {
         return reason;

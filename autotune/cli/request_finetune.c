@@ -27,7 +27,8 @@ Status request_check_finetune(Cli *cli, Error *error) {
 }
 
 Status request_check_imbalance(Cli *cli, const TuneRequest *request, Error *error) {
-    static const PlanFieldId of_experts[] = {PLAN_IMBALANCE, PLAN_DISPATCH, PLAN_EP_OVERLAP};
+    static const PlanFieldId of_experts[] = {PLAN_IMBALANCE, PLAN_DISPATCH,        PLAN_EP_OVERLAP,
+                                             PLAN_ETP,       PLAN_EXPERT_CAPACITY, PLAN_PAD_EXPERTS};
     for (size_t i = 0; i < sizeof of_experts / sizeof of_experts[0]; i++) {
         const OptionId option = option_of(of_experts[i]);
         if (cli_given(cli, option) && request->model.experts.count == 0) {

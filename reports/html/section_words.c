@@ -10,7 +10,7 @@ static void write_batch(const void *what, FILE *out) {
     const HtmlReport *report = what;
     const Prediction *best = report_best(report);
     words_batch(report->result->request->target, &best->plan, out);
-    words_network(&best->plan.mesh, report->result->request->cluster.node.accelerators, out);
+    words_network(&best->plan, report->result->request->cluster.node.accelerators, out);
 }
 
 void section_batch(const HtmlReport *report, FILE *out) {

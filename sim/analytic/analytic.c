@@ -71,8 +71,8 @@ static Status lower(Analytic *analytic, const TrainPlan *plan, int micro_steps, 
 // Enough micro-steps that first, middle and last occur.
 enum { ALL_VARIANTS = 3 };
 
-static uint64_t placement_word(const Mesh *mesh, Axis axis, int ranks_per_node) {
-    const GroupPlacement at = mesh_group_placement(mesh, AXIS_BIT(axis), ranks_per_node);
+static uint64_t placement_word(const Mesh *mesh, AxisMask ranks, int ranks_per_node) {
+    const GroupPlacement at = mesh_group_placement(mesh, ranks, ranks_per_node);
     return (uint64_t)at.nodes << 43 | (uint64_t)at.per_node << 32 | (uint64_t)at.siblings << 21 | (uint64_t)at.span;
 }
 
@@ -131,10 +131,13 @@ static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey
     const int world = mesh_world(&plan->mesh);
     MeshPiece *piece = ARENA_NEW(analytic->arena, MeshPiece);
     shard_costs_add(&analytic->cost, &analytic->slow, &program, &piece->costs);
-    piece->tp_word = placement_word(&plan->mesh, AXIS_TP, per_node);
-    piece->cp_word = placement_word(&plan->mesh, AXIS_CP, per_node);
-    piece->sp_word = placement_word(&plan->mesh, AXIS_SP, per_node);
-    piece->ep_word = placement_word(&plan->mesh, AXIS_EP, per_node);
+    const int etp = plan->mesh.size[AXIS_EP] > 1 ? plan_expert_tp(plan) : 1;  // their ranks follow from these and etp
+    const AxisMask experts =
+        etp > 1 ? axes_nearest(AXES_STAGE_RANKS, etp * plan->mesh.size[AXIS_EP]) : AXIS_BIT(AXIS_EP);
+    piece->tp_word = placement_word(&plan->mesh, AXIS_BIT(AXIS_TP), per_node);
+    piece->cp_word = placement_word(&plan->mesh, AXIS_BIT(AXIS_CP), per_node);
+    piece->sp_word = placement_word(&plan->mesh, AXIS_BIT(AXIS_SP), per_node);
+    piece->ep_word = placement_word(&plan->mesh, experts, per_node);
     piece->node_word = (uint64_t)(world < per_node ? world : per_node);
     add_demand_words(analytic, piece);
     keep_next_gather(&program, piece);
@@ -192,7 +195,8 @@ static uint64_t lengths_word(const Analytic *analytic, const TrainPlan *plan, in
 // Ranks that share the experts of one rank of ep; those of tp are lent to it too.
 static int32_t expert_shards(const TrainPlan *plan) {
     const int ep = plan->mesh.size[AXIS_EP], lent = ep > 1 ? plan->mesh.size[AXIS_TP] : 1;
-    return (int32_t)(plan_shard_count(plan) * lent / ep);
+    const int cut = ep > 1 ? plan_expert_tp(plan) : 1;
+    return (int32_t)(plan_shard_count(plan) * lent / (ep * cut));
 }
 
 // What changes a micro-step's operations.

@@ -92,7 +92,9 @@ TrainPlan memory_neighbour(const TrainPlan *plan, int shards) {
     TrainPlan neighbour = *plan;
     neighbour.grad_accum = memory_micro_steps(plan);
     neighbour.mesh.order = (AxisOrder){0};  // bytes are the same in any, and a neighbour may not be legal in the plan's
-    const int lent = mesh_lent_extent(&plan->mesh, AXIS_BIT(AXIS_EP), AXIS_DP_SHARD);  // what it must go on lending
+    const int ep = plan->mesh.size[AXIS_EP];  // and what the expert's ranks take it must go on lending
+    const int lent =
+        ep > 1 ? mesh_nearest_extent(&plan->mesh, AXES_STAGE_RANKS, ep * plan_expert_tp(plan), AXIS_DP_SHARD) : 1;
     const int near = plan->reshard_ranks > 1 ? plan->reshard_ranks : 1;  // what they hold does not follow the shards
     neighbour.mesh.size[AXIS_DP_SHARD] = plan->zero > 0 ? shards * lent * near : plan->mesh.size[AXIS_DP_SHARD];
     return neighbour;

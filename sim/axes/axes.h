@@ -22,7 +22,7 @@ typedef enum {
     ROLE_EXPERT      // ranks hold different experts
 } AxisRole;
 
-typedef uint32_t AxisMask;  // bit 1 << axis
+typedef uint64_t AxisMask;  // bit 1 << axis
 #define AXIS_BIT(axis) ((AxisMask)1 << (axis))
 #define AXIS_ALL ((AxisMask)((1u << AXIS_COUNT) - 1))
 
@@ -73,6 +73,15 @@ static inline int axes_nearest_ranks(AxisMask mask) {  // 0 = all of them
 }
 _Static_assert((int)AXIS_COUNT <= (int)AXES_NEAREST_SHIFT, "a mask has axes, ranks and AXES_LEFT_BY_EP");
 
+// In a mask of lenders: every so many of these ranks, of neighbours the first one, its neighbour's counterpart, ...
+enum { AXES_APART_SHIFT = 32 };
+static inline AxisMask axes_apart(AxisMask lenders, int ranks) {
+    return lenders | (AxisMask)ranks << AXES_APART_SHIFT;
+}
+static inline int axes_apart_ranks(AxisMask mask) {  // 0 = neighbours
+    return (int)(mask >> AXES_APART_SHIFT);
+}
+
 // Texts and hashes have these also where they are 1, and every search enumerates them: so it was when there were no
 // others, and what was stored then keeps its name.
 #define AXES_FIRST (AXIS_BIT(AXIS_DP_REPLICATE) | AXIS_BIT(AXIS_DP_SHARD) | AXIS_BIT(AXIS_CP) | AXIS_BIT(AXIS_TP))
@@ -115,10 +124,11 @@ Axis axis_find(const char *word);              // AXIS_COUNT where there is none
 const char *axis_called(const char *word);     // what another tool's word is here; NULL = unknown
 const char *axis_as_option(const char *word);  // the answer to "--word N", by name or another tool's word; NULL = none
 
-// The slowest axis of a group, to which the exposed time of its collectives is charged (shard group -> dp_shard);
-// AXIS_COUNT for the group of no axis.
+// The slowest axis of a group, to which the exposed time of its collectives is charged (shard group -> dp_shard); a
+// borrowed one, where its lenders are named beside it; AXIS_COUNT for the group of no axis.
 static inline Axis axes_slowest(AxisMask axes) {
     int axis = 0;
+    axes = axes & AXES_BORROWED ? axes & AXES_BORROWED : axes;
     while (axis < AXIS_COUNT && !(axes & AXIS_BIT(axis))) {
         axis++;
     }

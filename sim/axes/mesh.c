@@ -57,23 +57,27 @@ int mesh_lent_extent(const Mesh *mesh, AxisMask mask, Axis axis) {
     return most;
 }
 
-bool mesh_lends_evenly(const Mesh *mesh) {
-    for (int borrowed = 0; borrowed < AXIS_COUNT; borrowed++) {
-        int rest = AXES_BORROWED & AXIS_BIT(borrowed) ? mesh->size[borrowed] : 1;
-        for (int lender = AXIS_COUNT - 1; lender >= 0 && rest > 1; lender--) {
-            if (axis_lenders[borrowed] & AXIS_BIT(lender)) {
-                const int size = mesh->size[lender], given = rest < size ? rest : size;
-                if (rest % given != 0 || size % given != 0) {
-                    return false;
-                }
-                rest /= given;
+bool mesh_lends_ranks(const Mesh *mesh, AxisMask lenders, int ranks) {
+    int rest = ranks;
+    for (int lender = AXIS_COUNT - 1; lender >= 0 && rest > 1; lender--) {
+        if (lenders & AXIS_BIT(lender)) {
+            const int size = mesh->size[lender], given = rest < size ? rest : size;
+            if (rest % given != 0 || size % given != 0) {
+                return false;
             }
-        }
-        if (rest > 1) {
-            return false;
+            rest /= given;
         }
     }
-    return true;
+    return rest == 1;
+}
+
+bool mesh_lends_evenly(const Mesh *mesh) {
+    bool evenly = true;
+    for (int borrowed = 0; borrowed < AXIS_COUNT && evenly; borrowed++) {
+        evenly = !(AXES_BORROWED & AXIS_BIT(borrowed)) ||
+                 mesh_lends_ranks(mesh, axis_lenders[borrowed], mesh->size[borrowed]);
+    }
+    return evenly;
 }
 
 int mesh_group_index(const Mesh *mesh, AxisMask mask, const MeshCoordinates *at) {
@@ -134,7 +138,7 @@ bool mesh_stages_cross(const Mesh *mesh, int stage, int other, int ranks_per_nod
 }
 
 AxisMask mesh_real_axes(const Mesh *mesh, AxisMask axes) {
-    AxisMask real = axes & AXES_LEFT_BY_EP;
+    AxisMask real = axes & ~AXIS_ALL;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         real |= mesh->size[axis] > 1 ? axes & AXIS_BIT(axis) : 0;
     }

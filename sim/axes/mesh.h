@@ -39,8 +39,9 @@ static inline int mesh_extent(const Mesh *mesh, Axis axis) {
     return AXES_OWN & AXIS_BIT(axis) ? mesh->size[axis] : 1;
 }
 
-// Can each borrowed axis take its ranks from its lenders, the fastest first, in whole parts?
+// Can each borrowed axis take its ranks from its lenders, the fastest first, in whole parts? So many ranks?
 bool mesh_lends_evenly(const Mesh *mesh);
+bool mesh_lends_ranks(const Mesh *mesh, AxisMask lenders, int ranks);
 
 AxisOrder axis_order(const Axis slow_to_fast[AXIS_COUNT]);
 
@@ -62,14 +63,22 @@ int mesh_lent_extent(const Mesh *mesh, AxisMask mask, Axis axis);  // ranks alon
 // The same of the nearest so many ranks of the lenders.
 int mesh_nearest_extent(const Mesh *mesh, AxisMask lenders, int ranks, Axis axis);
 
-// How far neighbours along the axis lie apart in a group: as far as ep takes ranks of it, where they are left out.
+// How far neighbours along the axis lie apart in a group: as far as what is left out of it takes ranks of the axis.
 static inline int mesh_group_step(const Mesh *mesh, AxisMask mask, Axis axis) {
+    if (axes_apart_ranks(mask) > 0) {
+        return mask & AXES_OWN & AXIS_BIT(axis)
+                   ? mesh_nearest_extent(mesh, mask & AXES_OWN, axes_apart_ranks(mask), axis)
+                   : 1;
+    }
     return mask & AXES_LEFT_BY_EP ? mesh_lent_extent(mesh, AXIS_BIT(AXIS_EP), axis) : 1;
 }
 
 static inline int mesh_group_extent(const Mesh *mesh, AxisMask mask, Axis axis) {
     if (axes_nearest_ranks(mask) > 0) {
-        return mask & AXIS_BIT(axis) ? mesh_nearest_extent(mesh, mask, axes_nearest_ranks(mask), axis) : 1;
+        return mask & AXES_OWN & AXIS_BIT(axis)
+                   ? mesh_nearest_extent(mesh, mask & AXES_OWN, axes_nearest_ranks(mask), axis) /
+                         mesh_group_step(mesh, mask, axis)
+                   : 1;
     }
     return mask & AXIS_BIT(axis)  ? mesh_extent(mesh, axis) / mesh_group_step(mesh, mask, axis)
            : mask & AXES_BORROWED ? mesh_lent_extent(mesh, mask, axis)

@@ -329,7 +329,7 @@ static double unpaired_share(const TrainPlan *plan) {
 }
 
 static bool travels_to_experts(const StepProgram *program, const Task *task) {
-    return task->group >= 0 && program->groups[task->group].axes == AXIS_BIT(AXIS_EP) && !task->awaited;
+    return task->group >= 0 && (program->groups[task->group].axes & AXIS_BIT(AXIS_EP)) && !task->awaited;
 }
 
 // With tp_overlap most of a tp collective runs inside the GEMM that it feeds; what is left is the target's number.
@@ -428,14 +428,16 @@ static void occupy(const CostModel *model, const CollectiveCost *alone, TaskCost
 }
 
 // Tokens that go once to each rank, over those that go once to each node.
-static void merge_visits(const Task *task, GroupPlacement *placement) {
+static void merge_visits(const StepProgram *program, const Task *task, GroupPlacement *placement) {
     if (!task->once) {
         return;
     }
     const int experts = task->groups, active = (int)task->inner, size = placement->size, nodes = placement->nodes;
+    const int sharers = plan_expert_tp(&program->plan);  // each needs the token
     placement->merged = 1;
     if (nodes > 1) {
-        const double to_ranks = experts_parts_visited(experts, active, size) * (size - placement->per_node) / size;
+        const double visited = experts_parts_visited(experts, active, size / sharers) * sharers;
+        const double to_ranks = visited * (size - placement->per_node) / size;
         placement->merged = to_ranks * nodes / (experts_parts_visited(experts, active, nodes) * (nodes - 1));
     }
 }
@@ -445,7 +447,7 @@ static TaskCost collective_task_cost(const CostModel *model, const StepProgram *
     const Mesh *mesh = &program->plan.mesh;
     GroupPlacement placement =
         mesh_group_placement(mesh, program->groups[task->group].axes, cost_ranks_per_node(profile, mesh));
-    merge_visits(task, &placement);
+    merge_visits(program, task, &placement);
     TaskCost cost = {.algorithm = "none"};
     const double payload = (double)task->payload_bytes * sent_share(model, program, task);
     const CollectiveCost alone =

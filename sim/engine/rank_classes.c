@@ -87,7 +87,7 @@ static Cells cells_find(const Mesh *mesh, const int32_t *ranks, int count, Arena
 
 // Of an axis, some of its ranks.
 static bool takes_part(AxisMask axes) {
-    return (axes & (AXES_BORROWED | AXES_LEFT_BY_EP)) || axes_nearest_ranks(axes) > 0;
+    return (axes & (AXES_BORROWED | AXES_LEFT_BY_EP)) || axes_nearest_ranks(axes) > 0 || axes_apart_ranks(axes) > 0;
 }
 
 static bool borrows(const StepProgram *program) {

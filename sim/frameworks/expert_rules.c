@@ -51,11 +51,75 @@ static const char *check_ep_overlap(const Target *target, const TrainPlan *plan,
                                          : NULL;
 }
 
-const char *expert_rule(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
-    if (model->experts.count == 0) {
+// The ranks of an expert's parts, and of all experts, are lent as those of ep are.
+static const char *check_lent(const TrainPlan *plan, Arena *arena) {
+    const int ep = plan->mesh.size[AXIS_EP], stages = mesh_stages(&plan->mesh), world = mesh_world(&plan->mesh);
+    if (world % (plan->etp * ep * stages) != 0) {
+        return arena_format(
+            arena, "world_size (%d) is not divisible by expert_tensor_model_pipeline_parallel size (%d): use etp 1",
+            world, plan->etp * ep * stages);
+    }
+    return mesh_lends_ranks(&plan->mesh, AXES_STAGE_RANKS, plan->etp) &&
+                   mesh_lends_ranks(&plan->mesh, AXES_STAGE_RANKS, plan->etp * ep)
+               ? NULL
+               : arena_format(arena,
+                              "etp=%d and ep=%d take their ranks from dp_shard x cp x tp, and do not divide their %d "
+                              "evenly: use etp 1",
+                              plan->etp, ep, mesh_group_size(&plan->mesh, AXES_STAGE_RANKS));
+}
+
+// Megatron-core's parallel_state.py and transformer_config.py.
+static const char *check_etp(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const int etp = plan->etp, ep = plan->mesh.size[AXIS_EP];
+    if (plan_expert_tp(plan) == (ep > 1 ? 1 : plan->mesh.size[AXIS_TP])) {
         return NULL;
     }
+    if (!target->cuts_experts) {
+        return arena_format(arena, "%s has no tensor parallelism of experts alone (etp=%d): use etp=%d", target->name,
+                            etp, ep > 1 ? 1 : plan->mesh.size[AXIS_TP]);
+    }
+    if (ep == 1) {
+        return arena_format(arena,
+                            "etp=%d beside tp=%d is predicted with experts on several ranks alone: use ep, or etp=%d",
+                            etp, plan->mesh.size[AXIS_TP], plan->mesh.size[AXIS_TP]);
+    }
+    if (model->experts.ffn % etp != 0) {
+        return arena_format(arena, "etp=%d does not divide the %d columns of an expert: use etp 1", etp,
+                            model->experts.ffn);
+    }
+    return model->experts.bias ? arena_format(arena,
+                                              "bias in MoE is only supported when ETP==1, and the experts of %s have "
+                                              "biases: use etp 1 for etp=%d",
+                                              model->name, etp)
+                               : check_lent(plan, arena);
+}
+
+// Megatron-core's transformer_config.py.
+static const char *check_capacity(const Target *target, const TrainPlan *plan, Arena *arena) {
+    if (plan->expert_capacity == 0) {
+        return plan->pad_experts ? "expert_capacity must be set to use pad_experts=on" : NULL;
+    }
+    if (!target->cuts_experts) {
+        return arena_format(arena, "%s drops no tokens (expert_capacity=%d): use expert_capacity=0", target->name,
+                            plan->expert_capacity);
+    }
+    return plan->pad_experts && plan->mesh.size[AXIS_EP] > 1 && target_dispatch(target, plan) == DISPATCH_DEEPEP
+               ? "flex token dispatcher with deepep backend does not support pad_experts=on: use dispatcher alltoall"
+               : NULL;
+}
+
+static const char *check_without(const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const char *what = plan->etp > 0 ? "etp" : plan->expert_capacity > 0 ? "expert_capacity" : NULL;
+    return what ? arena_format(arena, "%s is of experts, and %s has none: use %s=0", what, model->name, what) : NULL;
+}
+
+const char *expert_rule(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    if (model->experts.count == 0) {
+        return check_without(model, plan, arena);
+    }
     const char *reason = check_layers(target, model, plan, arena);
+    reason = reason ? reason : check_etp(target, model, plan, arena);
+    reason = reason ? reason : check_capacity(target, plan, arena);
     reason = reason ? reason : check_dispatch(target, model, plan, arena);
     return reason ? reason : check_ep_overlap(target, plan, arena);
 }

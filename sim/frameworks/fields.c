@@ -152,6 +152,7 @@ static const TargetField fields[] = {
     WORDS(masters_beside_remainders),
     WORDS(tiles_mlp),
     WORDS(updates_in_backward),
+    WORDS(cuts_experts),
     WORDS(fp8_parameters),
     WORDS(losses_by_call),
     WORDS(loss_collects_half),
@@ -191,7 +192,7 @@ double target_field_number(const Target *target, const TargetField *field) {
         return real;
     case FIELD_AXES:
         memcpy(&axes, at, sizeof axes);
-        return axes;
+        return (double)axes;
     case FIELD_TEXT:
         break;
     }

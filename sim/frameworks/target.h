@@ -166,23 +166,22 @@ typedef struct Target {
     bool ties_stages;        // one table may be embedding and head of two stages, which sum its gradient
     unsigned offloads;       // bit 1 << Offload: what it can keep in the host's memory
     int grad_syncs;          // that can be had by a switch, beside its own: GRAD_SYNC_BIT(value)
-    const char *grad_sync_note;  // what its own is, and why there is no other; NULL
-    int losses;                  // forms that can be had by a switch, beside its own: LOSS_BIT(value)
-    int losses_by_call;          // that the user's own code calls: never tried by themselves
-    bool loss_collects_half;     // CHUNKED: its input's gradient is collected in its own dtype, not in fp32
-    LossForm own_loss;           // TARGET: whole
-    const char *loss_note;       // what its own is, and why there is no other; NULL
-    bool loss_remakes_logits;    // backward runs the head a second time, and collects its input's gradient in fp32
-    bool loss_regathers;         // CHUNKED: the head's unit is handed back behind its norm and behind the parts
-    int loss_chunks;             // of CHUNKED: parts that a rank's tokens of a micro-step are cut into
-    bool own_graphs;             // CUDA graphs of forward and backward, where there are no stages
-    bool graph_switch;           // has a switch for them, on or off
-    bool adapter_units;          // adapters are a unit beside their layer's, and beside each projection of attention
-    bool adapters_of_core;       // adapters are column- and row-parallel layers of Megatron-core, scaled by a pass
-    unsigned finetunes;          // bit by Finetune: adapters that it trains (peft, or its own) beside frozen layers
-    bool upcasts_frozen;         // frozen parameters have fp32 masters as trained ones do
-    bool graphs_hold_gradients;  // with them, reduced gradients keep their memory from step to step
-    const char *graphs_note;     // why there are none of stages; NULL
+    const char *grad_sync_note;     // what its own is, and why there is no other; NULL
+    int losses;                     // forms that can be had by a switch, beside its own: LOSS_BIT(value)
+    int losses_by_call;             // that the user's own code calls: never tried by themselves
+    bool loss_collects_half;        // CHUNKED: its input's gradient is collected in its own dtype, not in fp32
+    LossForm own_loss;              // TARGET: whole
+    const char *loss_note;          // what its own is, and why there is no other; NULL
+    bool loss_remakes_logits;       // backward runs the head a second time, and collects its input's gradient in fp32
+    bool loss_regathers;            // CHUNKED: the head's unit is handed back behind its norm and behind the parts
+    int loss_chunks;                // of CHUNKED: parts that a rank's tokens of a micro-step are cut into
+    bool own_graphs, graph_switch;  // CUDA graphs of forward and backward, where there are no stages; a switch for them
+    bool adapter_units;             // adapters are a unit beside their layer's, and beside each projection of attention
+    bool adapters_of_core;          // adapters are column- and row-parallel layers of Megatron-core, scaled by a pass
+    unsigned finetunes;             // bit by Finetune: adapters that it trains (peft, or its own) beside frozen layers
+    bool upcasts_frozen;            // frozen parameters have fp32 masters as trained ones do
+    bool graphs_hold_gradients;     // with them, reduced gradients keep their memory from step to step
+    const char *graphs_note;        // why there are none of stages; NULL
     bool always_reshards, reshards_near;  // stage 3: cannot keep gathered parameters until backward; has reshard_ranks
     int vocab_multiple;                   // pads the vocabulary to a multiple of this times tp; 0 = takes it as it is
     bool vocab_uneven;                    // splits a vocabulary that tp does not divide: the last rank has fewer rows
@@ -199,12 +198,12 @@ typedef struct Target {
     double optimizer_temporary_bytes_per_parameter;
     int update_copies;  // stage 3: gradients are copied to the masters' dtype, so many at a time; 0 = they are not
     PackFlavour pack_flavour;
-    Optimizer own_optimizer;              // TARGET: AdamW in one kernel
-    unsigned optimizers;                  // that can be had by a switch, beside its own: OPTIMIZER_BIT(value)
-    bool masters_beside_remainders;       // with states in bf16, of a master only what its bf16 weight lacks is kept
-    bool tiles_mlp, updates_in_backward;  // has mlp_tiles, a switch for update_in_backward
-    unsigned fp8_parameters;              // bit by Fp8Recipe: with which it has fp8_parameters
-    unsigned unsharded_optimizers;        // of them those that do not take sharded parameters (stage 3)
+    Optimizer own_optimizer;         // TARGET: AdamW in one kernel
+    unsigned optimizers;             // that can be had by a switch, beside its own: OPTIMIZER_BIT(value)
+    bool masters_beside_remainders;  // with states in bf16, of a master only what its bf16 weight lacks is kept
+    bool tiles_mlp, updates_in_backward, cuts_experts;  // has mlp_tiles; update_in_backward; etp and expert_capacity
+    unsigned fp8_parameters;                            // bit by Fp8Recipe: with which it has fp8_parameters
+    unsigned unsharded_optimizers;                      // of them those that do not take sharded parameters (stage 3)
     TargetRuntime runtime;
 } Target;
 

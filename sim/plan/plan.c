@@ -10,6 +10,9 @@
 
 void plan_canonical(TrainPlan *plan) {
     mesh_canonical_order(&plan->mesh);
+    const int etp = plan->etp;
+    plan->etp = 0;
+    plan->etp = etp == plan_expert_tp(plan) ? 0 : etp;
     for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
         if (!plan_field_matters(plan, (PlanFieldId)id)) {
             plan_set(plan, (PlanFieldId)id, plan_fields[id].usual);
@@ -29,6 +32,17 @@ int plan_local_tokens(const TrainPlan *plan) {
     return (int)((int64_t)plan->micro_batch * plan->seq / mesh_group_size(&plan->mesh, AXES_SEQUENCE));
 }
 
+int plan_expert_tp(const TrainPlan *plan) {
+    return plan->etp > 0 ? plan->etp : plan->mesh.size[AXIS_EP] > 1 ? 1 : plan->mesh.size[AXIS_TP];
+}
+
+Dtype plan_product_dtype(const TrainPlan *plan) {
+    return plan->precision != DTYPE_FP8    ? plan->precision
+           : plan->fp8_recipe == FP8_BLOCK ? DTYPE_FP8_BLOCK
+           : plan->fp8_recipe == FP8_NVFP4 ? DTYPE_NVFP4
+                                           : DTYPE_FP8;
+}
+
 int plan_shard_count(const TrainPlan *plan) {
     return mesh_group_size(&plan->mesh, AXES_SHARD_GROUP);
 }
@@ -46,6 +60,10 @@ int plan_chunks(const TrainPlan *plan) {
     static const int fixed[PP_SCHEDULE_COUNT] = {[PP_1F1B] = 1, [PP_GPIPE] = 1, [PP_ZBV] = 2, [PP_DUALPIPEV] = 2};
     const int chunks = fixed[plan->pp_schedule] > 0 ? fixed[plan->pp_schedule] : plan->virtual_stages;
     return mesh_stages(&plan->mesh) > 1 ? chunks : 1;
+}
+
+bool plan_keeps_layers(const TrainPlan *plan) {
+    return plan->recompute == RECOMPUTE_FULL && (plan->recompute_layers > 0 || plan->recompute_every > 1);
 }
 
 const char *plan_recompute_text(const TrainPlan *plan, char out[PLAN_RECOMPUTE_BYTES]) {
@@ -108,5 +126,19 @@ void plan_hash(const TrainPlan *plan, Hash *hash) {
     }
     if (!mesh_has_default_order(&canonical.mesh)) {  // else as before there were orders
         axis_order_hash(&canonical.mesh.order, hash);
+    }
+}
+
+void plan_fields_from(const PlanFieldId *first, int count, PlanFieldId order[PLAN_FIELD_COUNT]) {
+    bool taken[PLAN_FIELD_COUNT] = {false};
+    int places = 0;
+    for (int i = 0; i < count; i++) {
+        order[places++] = first[i];
+        taken[first[i]] = true;
+    }
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        if (!taken[id]) {
+            order[places++] = (PlanFieldId)id;
+        }
     }
 }

@@ -197,6 +197,8 @@ typedef struct TrainPlan {
     int reshard_ranks;  // of reshard=always: after the first forward neighbours, so many, hold all parameters between
                         // them once more, and gather from each other until the step ends; 0 = none do
     int reduce_bucket;  // elements that gradients are reduced by; 0 = the target's own, 1 = the hidden size squared
+    int etp, expert_capacity;  // ranks that cut each expert, 0 = plan_expert_tp's; most rows that it takes of a rank's
+    bool pad_experts;          // tokens, in per cent of the mean, 0 = all that come; always so many
 } TrainPlan;
 
 // The fields beside the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -245,6 +247,9 @@ typedef enum {
     PLAN_FP8_PARAMETERS,
     PLAN_RESHARD_RANKS,
     PLAN_REDUCE_BUCKET,
+    PLAN_ETP,
+    PLAN_EXPERT_CAPACITY,
+    PLAN_PAD_EXPERTS,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 
@@ -256,12 +261,7 @@ static inline Dtype plan_activation_dtype(const TrainPlan *plan) {
 }
 
 // What the products of the layers read, where precision says fp8.
-static inline Dtype plan_product_dtype(const TrainPlan *plan) {
-    return plan->precision != DTYPE_FP8    ? plan->precision
-           : plan->fp8_recipe == FP8_BLOCK ? DTYPE_FP8_BLOCK
-           : plan->fp8_recipe == FP8_NVFP4 ? DTYPE_NVFP4
-                                           : DTYPE_FP8;
-}
+Dtype plan_product_dtype(const TrainPlan *plan);
 
 // Axes of size 1 in their default places; fields that do not matter beside the others at their usual value.
 void plan_canonical(TrainPlan *plan);
@@ -270,6 +270,8 @@ int64_t plan_global_batch(const TrainPlan *plan);     // sequences: micro_batch 
 int64_t plan_tokens_per_step(const TrainPlan *plan);  // global_batch * seq
 int plan_local_tokens(const TrainPlan *plan);  // tokens of one rank and micro-step: micro_batch * seq / sequence axes
 int plan_shard_count(const TrainPlan *plan);   // F = dp_shard * cp: the shard group
+// Ranks that cut each expert: where nothing is said those of tp, and with ep none.
+int plan_expert_tp(const TrainPlan *plan);
 
 // Packed documents end anywhere, as often in the mean as `pack` says (their lengths are those of an exponential), and
 // at the ends of a sequence. How many tokens the document of a token has there, in the mean: the sum of the squares of
@@ -289,9 +291,7 @@ static inline int plan_lora_rank(const TrainPlan *plan) {
 }
 
 // Does recompute=full leave some layers as they are?
-static inline bool plan_keeps_layers(const TrainPlan *plan) {
-    return plan->recompute == RECOMPUTE_FULL && (plan->recompute_layers > 0 || plan->recompute_every > 1);
-}
+bool plan_keeps_layers(const TrainPlan *plan);
 
 // Whatever recompute says is said of all layers.
 static inline void plan_all_layers_alike(TrainPlan *plan) {

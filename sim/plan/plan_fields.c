@@ -160,6 +160,10 @@ static bool spreads_experts(const TrainPlan *plan) {
     return plan->mesh.size[AXIS_EP] > 1;
 }
 
+static bool bounds_experts(const TrainPlan *plan) {
+    return plan->expert_capacity > 0;
+}
+
 static bool has_adapters(const TrainPlan *plan) {
     return plan->finetune != FINETUNE_FULL;
 }
@@ -446,6 +450,24 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                        "gradients are copied into buffers of so many elements to be reduced "
                                        "(reduce_bucket_size of DeepSpeed); 1: the hidden size squared, as transformers "
                                        "fills in auto"}},
+    [PLAN_ETP] = {"etp", .label = "ranks that cut an expert", AT(etp), .high = 1023, .scope = PLAN_OF_SHAPE,
+                  .option = {"etp", "N", "ranks", "1 with ep, else as many as tp",
+                             "ranks that cut each expert, with ep: the nearest of dp_shard x cp x tp; "
+                             "Megatron's expert-tensor-parallel-size; never tried by itself",
+                             RUNS},
+                  .column = "etp", .column_is_number = true},
+    [PLAN_EXPERT_CAPACITY] = {"expert_capacity", .label = "capacity of experts", AT(expert_capacity), .high = 6400,
+                              .scope = PLAN_OF_JOB,
+                              .option = {"expert-capacity", "N", "per cent", "0: none is dropped",
+                                         "rows that an expert takes of a rank's tokens, of their mean; tokens beyond "
+                                         "are dropped (Megatron's moe-expert-capacity-factor, 100 times)",
+                                         PLAN_OPTION_SAYS_WHAT}},
+    [PLAN_PAD_EXPERTS] = {"pad_experts", .label = "padding of experts", FLAG(pad_experts), WORDS(tp_overlap_names),
+                          .json_bool = true, .matters = bounds_experts, .scope = PLAN_OF_JOB,
+                          .option = {"pad-experts", "off|on", NULL, "off",
+                                     "every expert takes --expert-capacity rows of each rank, empty ones too: the "
+                                     "host waits for no counts",
+                                     PLAN_OPTION_SAYS_WHAT}},
 };
 
 int plan_get(const TrainPlan *plan, PlanFieldId id) {
@@ -566,18 +588,4 @@ PlanKey plan_key(const TrainPlan *plan, uint64_t without) {
         plan_key_add(&key, (uint64_t)plan_get(plan, (PlanFieldId)id), bits);
     }
     return key;
-}
-
-void plan_fields_from(const PlanFieldId *first, int count, PlanFieldId order[PLAN_FIELD_COUNT]) {
-    bool taken[PLAN_FIELD_COUNT] = {false};
-    int places = 0;
-    for (int i = 0; i < count; i++) {
-        order[places++] = first[i];
-        taken[first[i]] = true;
-    }
-    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
-        if (!taken[id]) {
-            order[places++] = (PlanFieldId)id;
-        }
-    }
 }

@@ -12,6 +12,7 @@ typedef struct ExpertTensors {
 } ExpertTensors;
 
 int64_t routed_rows(const Lowering *lowering);    // that experts see of the tokens here, each once for every visit
+int64_t sent_rows(const Lowering *lowering);      // of these, those that the capacity leaves; padded, what it says
 int64_t received_rows(const Lowering *lowering);  // that the experts here see, on the busiest rank
 int64_t rows_of_room(const Lowering *lowering);
 int32_t routed_by(Lowering *lowering, const char *name, int64_t width);

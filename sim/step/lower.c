@@ -122,7 +122,7 @@ int lowering_expert_unit(const Lowering *lowering) {
 }
 
 int lowering_expert_tp(const Lowering *lowering) {
-    return lowering->ep > 1 ? 1 : lowering->tp;
+    return plan_expert_tp(lowering->plan);
 }
 
 bool lowering_routes_apart(const Lowering *lowering) {
@@ -136,6 +136,23 @@ static int16_t add_group(Lowering *lowering, const char *name, AxisMask axes) {
     const int size = mesh_group_size(&lowering->plan->mesh, axes);
     lowering->groups[lowering->group_count] = (Group){.name = name, .axes = axes, .size = size};
     return (int16_t)lowering->group_count++;
+}
+
+// Ranks that cut an expert are nearest, those with others next, those with other shards last (Megatron-core,
+// parallel_state.py: tp-ep-dp of its expert generator).
+static void add_expert_groups(Lowering *lowering) {
+    const int etp = lowering_expert_tp(lowering), all = etp * lowering->ep;
+    const AxisMask ranks = AXES_STAGE_RANKS | AXIS_BIT(AXIS_EP);
+    if (etp > 1) {
+        lowering->etp_group = add_group(lowering, "etp", axes_nearest(ranks, etp));
+        lowering->ep_group = add_group(lowering, "ep", axes_apart(axes_nearest(ranks, all), etp));
+        lowering->expert_ranks_group = add_group(lowering, "etp x ep", axes_nearest(ranks, all));
+        lowering->expert_shard_group = add_group(lowering, "experts' shards", axes_apart(AXES_STAGE_RANKS, all));
+        return;
+    }
+    const AxisMask lend = lowering->tp > 1 ? AXES_STAGE_RANKS : AXES_SHARD_GROUP;
+    lowering->ep_group = lowering->expert_ranks_group = add_group(lowering, NULL, AXIS_BIT(AXIS_EP));
+    lowering->expert_shard_group = add_group(lowering, "experts' shards", lend | AXES_LEFT_BY_EP);
 }
 
 static void add_groups(Lowering *lowering) {
@@ -158,9 +175,7 @@ static void add_groups(Lowering *lowering) {
         lowering->sp_group = add_group(lowering, NULL, AXIS_BIT(AXIS_SP));
     }
     if (lowering->ep > 1) {
-        lowering->ep_group = add_group(lowering, NULL, AXIS_BIT(AXIS_EP));
-        const AxisMask lend = lowering->tp > 1 ? AXES_STAGE_RANKS : AXES_SHARD_GROUP;
-        lowering->expert_shard_group = add_group(lowering, "experts' shards", lend | AXES_LEFT_BY_EP);
+        add_expert_groups(lowering);
     }
     if (lowering->model->experts.balance > 0) {
         lowering->sequence_group = add_group(lowering, NULL, AXIS_BIT(AXIS_CP) | AXIS_BIT(AXIS_SP));

@@ -155,12 +155,12 @@ typedef struct Lowering {
     int part;       // of the model that slices are being added for
     ParamSlice slices[MAX_SLICES];
     int32_t slice_count;
-    Group groups[11];
+    Group groups[13];
     int32_t group_count;
     int16_t shard_group, tp_group, cp_group, sp_group, replicate_group, data_group, loss_group, norm_group;
-    int16_t near_group;                    // of reshard_ranks
-    int16_t ep_group, expert_shard_group;  // those with its other experts, those with other shards of its own
-    int16_t sequence_group;                // those with other parts of its sequences; only where a loss needs them
+    int16_t near_group;                                                   // of reshard_ranks
+    int16_t ep_group, expert_shard_group, etp_group, expert_ranks_group;  // other experts, shards, parts; all ranks
+    int16_t sequence_group;  // those with other parts of its sequences; only where a loss needs them
     int32_t loss_tensor, norm_square_tensor, norm_tensor;
     bool first, last;  // of the micro-steps of a step: the variant being lowered
     int tp, cp, sp, ep;

@@ -4,6 +4,10 @@
 //                (Megatron-LM, MoEAllGatherTokenDispatcher)
 //   DeepEP       a token goes once to each rank that has an expert of it, and over the network once to each node; each
 //   HybridEP     rank's results come back summed (Megatron-LM, _DeepepManager and _HybridEPManager)
+// Where ranks cut each expert (etp), what comes to one of them by the all-to-all is gathered from the others, and
+// results are summed by a reduce-scatter before they go back; the others take the token to all of them (Megatron-core
+// 0.19, token_dispatcher.py). With a capacity an expert takes so many rows of each rank; how many tokens are dropped
+// follows from routing, so that uniform rows are bounded and no more; padded, rows are as many always, and none counts.
 // Routing is taken as uniform. Not modelled: fp8 on the way, groups of experts that bound how many nodes a token
 // visits.
 
@@ -21,11 +25,35 @@ int64_t routed_rows(const Lowering *lowering) {
     return lowering->dims.tokens * lowering->model->experts.active;
 }
 
-// And those of other ranks' tokens that come to the experts here, on the busiest rank.
-int64_t received_rows(const Lowering *lowering) {
+// With a capacity, of so many 256ths of them.
+static int64_t bounded(const Lowering *lowering, int64_t parts) {
+    enum { PER_CENT = 100 };
+    const TrainPlan *plan = lowering->plan;
+    const int64_t most = (int64_t)WHOLE * plan->expert_capacity / PER_CENT;
+    return most > 0 && (plan->pad_experts || most < parts) ? most : parts;
+}
+
+static int64_t parts_of(const Lowering *lowering, int64_t parts) {
+    return parts == WHOLE ? routed_rows(lowering) : routed_rows(lowering) * parts / WHOLE;
+}
+
+int64_t sent_rows(const Lowering *lowering) {
+    return parts_of(lowering, bounded(lowering, WHOLE));
+}
+
+// And those of other ranks' tokens that come to the busiest rank.
+static int64_t came_rows(const Lowering *lowering) {
     enum { PER_CENT = 100 };
     const int64_t over = lowering->ep > 1 ? (int64_t)WHOLE * lowering->plan->imbalance / PER_CENT : 0;
-    return over > 0 ? routed_rows(lowering) * (WHOLE + over) / WHOLE : routed_rows(lowering);
+    return parts_of(lowering, bounded(lowering, WHOLE + over));
+}
+
+static int sharers(const Lowering *lowering) {
+    return lowering->ep > 1 ? lowering_expert_tp(lowering) : 1;
+}
+
+int64_t received_rows(const Lowering *lowering) {
+    return came_rows(lowering) * sharers(lowering);
 }
 
 // Rows that there is room for here. Our executor ends a run that needs more (exec/worker/exchange.c): more than every
@@ -41,7 +69,7 @@ int64_t rows_of_room(const Lowering *lowering) {
 }
 
 int32_t routed_by(Lowering *lowering, const char *name, int64_t width) {
-    return tokens_by(lowering, name, lowering->model->experts.active * width);
+    return activation(lowering, name, sent_rows(lowering) * width);
 }
 
 int32_t received_by(Lowering *lowering, const char *name, int64_t width) {
@@ -56,10 +84,10 @@ bool dispatch_gathers(const Lowering *lowering) {
     return lowering->ep > 1 && target_dispatch(lowering->target, lowering->plan) == DISPATCH_ALLGATHER;
 }
 
-// Of all ranks of ep.
+// Of all ranks of ep, and those that share their experts.
 static int32_t gathered_by(Lowering *lowering, const char *name) {
     return lowering_tensor(lowering, name, ROLE_ACTIVATION, activation_dtype(lowering, name),
-                           lowering->dims.tokens * lowering->ep * lowering->dims.hidden);
+                           lowering->dims.tokens * lowering->ep * sharers(lowering) * lowering->dims.hidden);
 }
 
 // Each token once for every rank that it visits.
@@ -76,7 +104,7 @@ static int32_t rank_rows_by(Lowering *lowering, const char *name) {
 
 static Op *exchange(Lowering *lowering, Section section, TaskKind kind, const char *name, OpRef from, int32_t to) {
     const Phase phase = section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD;
-    Op op = op_collective(lowering, kind, LANE_CP, lowering->ep_group, name, phase);
+    Op op = op_collective(lowering, kind, LANE_CP, lowering->expert_ranks_group, name, phase);
     op.task.dtype = lowering->tensors[from.tensor].dtype;
     op.task.payload_bytes =
         kind == TASK_REDUCE_SCATTER ? lowering->tensors[from.tensor].bytes : lowering->tensors[to].bytes;
@@ -100,7 +128,8 @@ static void exchange_tokens(Lowering *lowering, Section section, const char *nam
                             bool back, OpRef from, int32_t to) {
     const int64_t row = lowering->dims.hidden * dtype_bytes(lowering->tensors[from.tensor].dtype);
     Op *op = exchange(lowering, section, TASK_ALL_TO_ALL, name, from, to);
-    op->task.payload_bytes = received_rows(lowering) * row;
+    op->task.group = lowering->ep_group;
+    op->task.payload_bytes = came_rows(lowering) * row;
     told(lowering, op, tensors->leave);
     told(lowering, op, tensors->come);
     op->task.rows = rows_of_room(lowering);
@@ -123,24 +152,40 @@ static Op *reorder(Lowering *lowering, Section section, const char *name, const 
     return op;
 }
 
+// Of this rank and those that hold other parts of its experts: all of them need the rows of each.
+static int32_t own_rows_by(Lowering *lowering, const char *name) {
+    return activation(lowering, name, came_rows(lowering) * lowering->dims.hidden);
+}
+
 static void visits_to(Lowering *lowering, Section section, const ExpertTensors *tensors, OpRef sent, int32_t to) {
-    const bool sorts = lowering_local_experts(lowering) > 1;
+    const bool sorts = lowering_local_experts(lowering) > 1, forward = section == SECTION_LAYER_FORWARD;
     const int32_t came = sorts ? received_by(lowering, "experts_came", lowering->dims.hidden) : to;
-    exchange_tokens(lowering, section, section == SECTION_LAYER_FORWARD ? "dispatch" : "combine backward", tensors,
-                    false, sent, came);
+    const int32_t own = sharers(lowering) > 1 ? own_rows_by(lowering, "experts_came_own") : came;
+    exchange_tokens(lowering, section, forward ? "dispatch" : "combine backward", tensors, false, sent, own);
+    if (own != came) {
+        exchange(lowering, section, TASK_ALL_GATHER, forward ? "gather of etp" : "gather of etp backward",
+                 op_whole(lowering, own), came)
+            ->task.group = lowering->etp_group;
+    }
     if (sorts) {
         reorder(lowering, section, "tokens by expert", tensors, false, op_whole(lowering, came), to);
     }
 }
 
 static void visits_back(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t from, int32_t to) {
-    const bool sorts = lowering_local_experts(lowering) > 1;
+    const bool sorts = lowering_local_experts(lowering) > 1, forward = section == SECTION_LAYER_FORWARD;
     const int32_t sent = sorts ? received_by(lowering, "experts_leave", lowering->dims.hidden) : from;
+    const int32_t own = sharers(lowering) > 1 ? own_rows_by(lowering, "experts_leave_own") : sent;
     if (sorts) {
         reorder(lowering, section, "tokens by rank", tensors, true, op_whole(lowering, from), sent);
     }
-    exchange_tokens(lowering, section, section == SECTION_LAYER_FORWARD ? "combine" : "dispatch backward", tensors,
-                    true, op_whole(lowering, sent), to);
+    if (own != sent) {
+        exchange(lowering, section, TASK_REDUCE_SCATTER, forward ? "sum of etp" : "sum of etp backward",
+                 op_whole(lowering, sent), own)
+            ->task.group = lowering->etp_group;
+    }
+    exchange_tokens(lowering, section, forward ? "combine" : "dispatch backward", tensors, true,
+                    op_whole(lowering, own), to);
 }
 
 // ---- all tokens to all ranks

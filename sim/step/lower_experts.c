@@ -3,10 +3,10 @@
 // experts: ranks tell each other how many tokens come, tokens go to the ranks of their experts by an all-to-all and
 // are put in order again there, results go back the same way; backward does both again in reverse (moe.md 3;
 // ExpertParallel and MoEAlltoAllTokenDispatcher of the frameworks that have it). Rows per expert are the mean of the
-// busiest rank, by the plan's imbalance; our executor counts them, and has room for more. Not modelled: dropped tokens.
-// Under tp alone every rank has a slice of each expert's width and all tokens; with ep too, experts are whole, and a
-// rank of tp routes the tokens that it has between blocks: only shared experts gather them (Megatron-LM's
-// MoELayer under sequence parallelism, and who else has both). Operations: transformers 5.23,
+// busiest rank, by the plan's imbalance, no more than its capacity; our executor counts them, and has room for more.
+// Under tp alone every rank has a slice of each expert's width and all tokens; with ep too, experts are whole or cut by
+// ranks of their own (etp), and a rank of tp routes the tokens that it has between blocks: only shared experts gather
+// them (Megatron-LM's MoELayer under sequence parallelism, and who else has both). Operations: transformers 5.23,
 // integrations/moe.py grouped_mm_experts_forward; other frameworks differ in how many kernels they are.
 
 #include <string.h>
@@ -290,7 +290,7 @@ static void tokens_to_experts(Lowering *lowering, const ExpertTensors *tensors, 
         op_operand(op, op_whole(lowering, tensors->routing), ACCESS_READ);
         op_operand(op, op_whole(lowering, sent), ACCESS_WRITE);
     }
-    if (spread && (!sums || dispatch_gathers(lowering))) {
+    if (spread && ((!sums && !lowering->plan->pad_experts) || dispatch_gathers(lowering))) {
         exchange_counts(lowering, tensors);
     }
     if (spread) {

@@ -37,7 +37,7 @@ static void note_widest(Lowering *lowering, int unit, int64_t elements) {
 static void add_blocks(Lowering *lowering, Unit *unit, const SliceSpec *spec, int blocks, bool spread) {
     const int tp = spread ? lowering_expert_tp(lowering) : lowering->tp, ranks = spread ? lowering->ep : 1;
     const bool in_turn = lowering->in_turn && lowering->in_dense;
-    const bool uncut = spread && lowering_routes_apart(lowering);  // whole, whatever tp is
+    const bool uncut = spread && lowering_routes_apart(lowering) && tp == 1;  // whole, whatever tp of the rest is
     const int64_t rows = spec->rows / ranks;
     ASSERT(lowering->slice_count < MAX_SLICES);
     lowering->slices[lowering->slice_count] = (ParamSlice){

@@ -41,6 +41,9 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .fp8_parameters = request->fp8_parameters,
                       .reshard_ranks = request->reshard_ranks,
                       .reduce_bucket = request->reduce_bucket,
+                      .etp = request->etp,
+                      .expert_capacity = request->expert_capacity,
+                      .pad_experts = request->pad_experts,
                       .precision = request->fp8    ? DTYPE_FP8
                                    : request->bf16 ? DTYPE_BF16
                                                    : DTYPE_FP32};
@@ -81,7 +84,7 @@ static uint32_t draw(uint64_t *seed, uint32_t bound) {
     return (uint32_t)(*seed >> 33) % bound;
 }
 
-bool lowered_is_legal(const LoweredRequest *request, Arena *arena) {
+const char *lowered_refusal(const LoweredRequest *request, Arena *arena) {
     Error error = {0};
     ModelSpec model;
     const Target *target = NULL;
@@ -90,7 +93,11 @@ bool lowered_is_legal(const LoweredRequest *request, Arena *arena) {
     cr_assert_eq(target_find(request->target ? request->target : "ndtune", &target, &error), STATUS_OK);
     const TrainPlan plan = request_plan(request, target);
     target_check(target, &model, &plan, arena, &reason);
-    return !reason;
+    return reason;
+}
+
+bool lowered_is_legal(const LoweredRequest *request, Arena *arena) {
+    return !lowered_refusal(request, arena);
 }
 
 LoweredRequest lowered_random(Arena *arena, uint64_t *seed, int max_world) {

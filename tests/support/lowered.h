@@ -43,12 +43,18 @@ typedef struct LoweredRequest {
     bool fp8_parameters;
     int reshard_ranks;
     int reduce_bucket;
+    int etp;
+    int expert_capacity;
+    bool pad_experts;
     bool tied;
     int layers;  // 0 = the model's
 } LoweredRequest;
 
 // The program in the arena; fails the test with the reason when the request is not legal.
 StepProgram lowered(Arena *arena, LoweredRequest request);
+
+// Why the request's target refuses it; NULL = it does not.
+const char *lowered_refusal(const LoweredRequest *request, Arena *arena);
 
 // Whether the request's target accepts it.
 bool lowered_is_legal(const LoweredRequest *request, Arena *arena);

@@ -80,21 +80,30 @@ static void write_adapters(const ConfigJob *job, FILE *out) {
     }
 }
 
-// Experts are not cut: its default cuts them as tp cuts the rest.
+static void write_capacity(const TrainPlan *plan, FILE *out) {
+    static const double PER_CENT = 100;
+    if (plan->expert_capacity > 0) {
+        fprintf(out, "    cfg.model.moe_expert_capacity_factor = %g\n", plan->expert_capacity / PER_CENT);
+        fputs(plan->pad_experts ? "    cfg.model.moe_pad_expert_input_to_capacity = True\n" : "", out);
+    }
+}
+
+// Its default cuts experts as tp cuts the rest.
 static void write_experts(const ConfigJob *job, FILE *out) {
     static const char *const types[DISPATCH_COUNT] = {[DISPATCH_ALLTOALL] = "alltoall",
                                                       [DISPATCH_ALLGATHER] = "allgather",
                                                       [DISPATCH_DEEPEP] = "flex",
                                                       [DISPATCH_HYBRIDEP] = "flex"};
     const Dispatch dispatch = target_dispatch(job->target, job->plan);
+    write_capacity(job->plan, out);
     if (export_axis(job, AXIS_EP) == 1) {
         return;
     }
     fprintf(out,
             "    cfg.model.expert_model_parallel_size = %d\n"
-            "    cfg.model.expert_tensor_parallel_size = 1\n"
+            "    cfg.model.expert_tensor_parallel_size = %d\n"
             "    cfg.model.moe_token_dispatcher_type = \"%s\"\n",
-            export_axis(job, AXIS_EP), types[dispatch]);
+            export_axis(job, AXIS_EP), plan_expert_tp(job->plan), types[dispatch]);
     if (dispatch >= DISPATCH_DEEPEP) {
         fprintf(out,
                 "    cfg.model.moe_flex_dispatcher_backend = \"%s\"\n"

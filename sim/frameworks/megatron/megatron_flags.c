@@ -55,8 +55,9 @@ static const char *dispatcher_words(const ConfigJob *job) {
     return words[target_dispatch(job->target, job->plan)];
 }
 
-// Dropless, by the dispatcher that is predicted: its own default gathers the tokens of all ranks instead.
+// By the dispatcher that is predicted: its own default gathers the tokens of all ranks instead.
 static void write_experts(const ConfigJob *job, FILE *out) {
+    static const double PER_CENT = 100;
     const Experts *experts = &job->model->experts;
     if (experts->count > 0) {
         fprintf(out,
@@ -66,6 +67,10 @@ static void write_experts(const ConfigJob *job, FILE *out) {
                 experts->count, experts->active, experts->ffn, dispatcher_words(job));
         // DeepEP and HybridEP take weights in fp32 only (transformer/moe/token_dispatcher.py)
         fputs(job->plan->dispatch >= DISPATCH_DEEPEP ? "    --moe-router-dtype fp32\n" : "", out);
+        if (job->plan->expert_capacity > 0) {
+            fprintf(out, "    --moe-expert-capacity-factor %g%s\n", job->plan->expert_capacity / PER_CENT,
+                    job->plan->pad_experts ? " --moe-pad-expert-input-to-capacity" : "");
+        }
     }
 }
 
@@ -127,8 +132,9 @@ static void write_parallelism(const ConfigJob *job, FILE *out) {
             "    --tensor-model-parallel-size %d --context-parallel-size %d --pipeline-model-parallel-size %d\n",
             tp, sp * cp, mesh_stages(&plan->mesh));
     if (export_axis(job, AXIS_EP) > 1) {
-        fprintf(out, "    --expert-model-parallel-size %d --expert-tensor-parallel-size 1%s\n",
-                export_axis(job, AXIS_EP), plan->ep_overlap ? " --overlap-moe-expert-parallel-comm" : "");
+        fprintf(out, "    --expert-model-parallel-size %d --expert-tensor-parallel-size %d%s\n",
+                export_axis(job, AXIS_EP), plan_expert_tp(plan),
+                plan->ep_overlap ? " --overlap-moe-expert-parallel-comm" : "");
     }
     if (mesh_stages(&plan->mesh) > 1) {
         megatron_write_split(job, out);

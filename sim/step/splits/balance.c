@@ -1,6 +1,6 @@
 // The most even split of those that two numbers say. A stage's weight is what it computes: matrices and attention of
-// its layers, head and loss on the last one; the embedding is read, not computed. Not weighed: messages, the chunks of
-// a stage one by one.
+// its layers, of experts those that a token visits, head and loss on the last one; the embedding is read, not computed.
+// Not weighed: messages, the chunks of a stage one by one.
 
 #include <math.h>
 
@@ -12,28 +12,59 @@ static const double WORTH_IT = 0.97;  // ours: of the slowest stage's time; a se
 typedef struct Balance {
     const ModelSpec *model;
     const Target *target;
-    double head;  // in layers
+    double head;                 // in layers of the model's mean
+    double weight[MOST_LAYERS];  // of each layer, the same
+    double all;                  // of all layers
     bool folded;
 } Balance;
 
+// What a token reads of a layer of experts, and of one without.
+static double active_parameters(const ModelSpec *model, LayerKind kind) {
+    const int64_t expert = (int64_t)(model->mlp == MLP_GATED ? 3 : 2) * model->hidden * model->experts.ffn;
+    const int idle = kind == LAYER_EXPERTS ? model->experts.count - model->experts.active : 0;
+    return (double)(model_layer_parameters(model, kind) - idle * expert);
+}
+
 // A token's attention takes as much as seq x heads x head_dim parameters more: two products over half of the sequence.
-static double head_layers(const ModelSpec *model, const TrainPlan *plan) {
+static double layer_weight(const ModelSpec *model, const TrainPlan *plan, LayerKind kind) {
     const double q = (double)model->heads * model->head_dim, kv = (double)model->kv_heads * model->head_dim;
     const double matrices = 2 * q + 2 * kv + (model->mlp == MLP_GATED ? 3.0 : 2.0) * (double)model->ffn;
-    const double layer = matrices * model->hidden + (double)plan->seq * q;
+    const double read = model->experts.count > 0 ? active_parameters(model, kind) : matrices * model->hidden;
+    return read + (double)plan->seq * q;
+}
+
+static void weigh(const ModelSpec *model, const TrainPlan *plan, Balance *balance) {
     const double again = plan->recompute == RECOMPUTE_FULL ? 4.0 / 3 : 1;
-    return (double)model->vocab * model->hidden / (layer * again);
+    double sum = 0, kinds[LAYER_KIND_COUNT];
+    for (int i = 0; i < model_run_count(model); i++) {
+        const LayerRun run = model_run(model, i);
+        kinds[run.kind] = layer_weight(model, plan, run.kind);
+        sum += run.count * kinds[run.kind];
+    }
+    const bool alike = model_run_count(model) == 1;
+    const double mean = alike ? kinds[model_run(model, 0).kind] : sum / model->layers;
+    for (int i = 0, layer = 0; i < model_run_count(model); i++) {
+        const LayerRun run = model_run(model, i);
+        for (int end = layer + run.count; layer < end; layer++) {
+            balance->weight[layer] = kinds[run.kind] / mean;
+            balance->all += balance->weight[layer];
+        }
+    }
+    balance->head = (double)model->vocab * model->hidden / (mean * again);
 }
 
 static double slowest(const Balance *balance, const TrainPlan *plan) {
     const int32_t stages = mesh_stages(&plan->mesh), parts = split_parts(plan);
-    int32_t counts[MOST_PARTS];
+    int32_t counts[MOST_PARTS], layer = 0;
     double of_stage[MOST_PARTS] = {0}, most = 0;
     split_layers(balance->model, balance->target, plan, counts);
     for (int32_t part = 0; part < parts; part++) {
         const bool back = balance->folded && part / stages % 2 == 1;
         const int32_t stage = back ? stages - 1 - part % stages : part % stages;
-        of_stage[stage] += counts[part] + (part == parts - 1 ? balance->head : 0);
+        for (const int32_t end = layer + counts[part]; layer < end; layer++) {
+            of_stage[stage] += balance->weight[layer];
+        }
+        of_stage[stage] += part == parts - 1 ? balance->head : 0;
     }
     for (int32_t stage = 0; stage < stages; stage++) {
         most = fmax(most, of_stage[stage]);
@@ -50,15 +81,16 @@ static bool is_legal(const Balance *balance, const TrainPlan *plan) {
 
 bool split_balance(const ModelSpec *model, const Target *target, TrainPlan *plan) {
     const int32_t parts = split_parts(plan), layers = model->layers, stages = mesh_stages(&plan->mesh);
-    const Balance balance = {model, target, head_layers(model, plan),
-                             plan->pp_schedule == PP_ZBV || plan->pp_schedule == PP_DUALPIPEV};
+    Balance balance = {
+        .model = model, .target = target, .folded = plan->pp_schedule == PP_ZBV || plan->pp_schedule == PP_DUALPIPEV};
     if (parts > MOST_PARTS || layers > MOST_LAYERS || plan->pp_split < SPLIT_WEIGHTED) {
         return false;
     }
+    weigh(model, plan, &balance);
     TrainPlan tried = *plan, own = *plan;
     own.pp_split = SPLIT_TARGET;
     double best = slowest(&balance, &own) * WORTH_IT;
-    const double least = (layers + balance.head) / stages;
+    const double least = (balance.all + balance.head) / stages;
     const int32_t units = plan->pp_split == SPLIT_ENDS ? stages : parts;
     const int32_t most = plan->pp_split == SPLIT_WEIGHTED ? layers / units : 2 * (layers / units) + 1;
     bool found = false;

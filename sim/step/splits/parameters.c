@@ -5,38 +5,57 @@
 #include "sim/step/splits/split.h"
 
 typedef struct Weights {
-    int64_t edge, layer;  // of the embedding and of the head each; of a layer
-    int32_t layers;
+    const ModelSpec *model;
+    int64_t edge;                     // of the embedding and of the head each
+    int64_t layer[LAYER_KIND_COUNT];  // of a kind
 } Weights;
 
 static Weights weights_of(const ModelSpec *model) {
     const int64_t q = (int64_t)model->heads * model->head_dim, kv = (int64_t)model->kv_heads * model->head_dim;
     const int64_t matrices = 2 * q + 2 * kv + (model->mlp == MLP_GATED ? 3 : 2) * (int64_t)model->ffn;
-    return (Weights){.edge = (int64_t)model->vocab * model->hidden,
-                     .layer = model->experts.count > 0 ? model_layer_parameters(model, LAYER_EXPERTS)
-                                                       : matrices * model->hidden,
-                     .layers = model->layers};
+    Weights weights = {.model = model, .edge = (int64_t)model->vocab * model->hidden};
+    weights.layer[LAYER_DENSE] = matrices * model->hidden;
+    if (model->experts.count > 0) {
+        weights.layer[LAYER_DENSE] = model_layer_parameters(model, LAYER_DENSE);
+        weights.layer[LAYER_EXPERTS] = model_layer_parameters(model, LAYER_EXPERTS);
+    }
+    return weights;
 }
 
 // Layers of each chunk when none may weigh more; false where that is too little.
 static bool fill(const Weights *weights, int64_t most, int32_t chunks, int32_t *counts) {
-    int32_t left = weights->layers;
+    int run = 0;
+    int32_t left = model_run(weights->model, 0).count, taken = 0;
     for (int32_t chunk = 0; chunk < chunks; chunk++) {
-        const int64_t edges = (chunk == 0 ? weights->edge : 0) + (chunk == chunks - 1 ? weights->edge : 0);
-        const int64_t room = most < edges ? -1 : (most - edges) / weights->layer;
-        if (room < 0) {
+        int64_t held = (chunk == 0 ? weights->edge : 0) + (chunk == chunks - 1 ? weights->edge : 0);
+        counts[chunk] = 0;
+        if (held > most) {
             return false;
         }
-        counts[chunk] = room < left ? (int32_t)room : left;
-        left -= counts[chunk];
+        while (taken < weights->model->layers) {
+            const int64_t layer = weights->layer[model_run(weights->model, run).kind];
+            if (held + layer > most) {
+                break;
+            }
+            held += layer;
+            counts[chunk]++;
+            taken++;
+            if (--left == 0 && taken < weights->model->layers) {
+                left = model_run(weights->model, ++run).count;
+            }
+        }
     }
-    return left == 0;
+    return taken == weights->model->layers;
 }
 
 static void cut(const ModelSpec *model, const SplitShape *shape, int32_t *counts) {
     const int32_t chunks = shape->chunks;
     const Weights weights = weights_of(model);
-    int64_t too_little = 0, enough = 2 * weights.edge + weights.layer * weights.layers;
+    int64_t too_little = 0, enough = 2 * weights.edge;
+    for (int i = 0; i < model_run_count(model); i++) {
+        const LayerRun run = model_run(model, i);
+        enough += run.count * weights.layer[run.kind];
+    }
     while (enough - too_little > 1) {
         const int64_t middle = too_little + (enough - too_little) / 2;
         *(fill(&weights, middle, chunks, counts) ? &enough : &too_little) = middle;

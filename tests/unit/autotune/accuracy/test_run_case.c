@@ -228,7 +228,7 @@ Test(run_case, experts_that_this_version_cannot_predict_say_why) {
         const char *columns, *values, *says;
     } cases[] = {
         {"experts,topk,moe_ffn,ep", "16,4,2048,8", "accelerate has no ep"},
-        {"experts,topk,moe_ffn,etp", "16,4,2048,2", "etp 2: experts cut by other ranks"},
+        {"experts,topk,moe_ffn,etp", "16,4,2048,2", "accelerate has no tensor parallelism of experts alone"},
         {"experts,topk", "16,4", "of topk and moe_ffn"},
         {"attention_type", "mla", "kv_lora is empty"},
         {"attention_type,kv_lora", "mla,512", "no preset like it begins as"},

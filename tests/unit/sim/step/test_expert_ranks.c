@@ -250,3 +250,100 @@ Test(expert_ranks, beside_tp_tokens_must_be_shared_out_between_blocks) {
     cr_assert_not(lowered_is_legal(&request, &arena));
     arena_free(&arena);
 }
+
+// etp's ranks are neighbours, those of ep lie as far apart as there are of them, shards of an expert beyond both.
+Test(expert_ranks, cut_experts_are_gathered_between_the_ranks_that_cut_them) {
+    Arena arena = {0};
+    const LoweredRequest whole = {
+        .model = "mixtral-8x7b", .target = "megatron", .mesh = "dp_shard=8,tp=2,ep=4", .bf16 = true};
+    LoweredRequest cut = whole;
+    cut.etp = 2;
+    const StepProgram alone = lowered(&arena, whole), parts = lowered(&arena, cut);
+    const Mesh *mesh = &parts.plan.mesh;
+    const MeshCoordinates at = mesh_coordinates(mesh, 5);
+    const AxisMask others = parts.groups[task_named(&parts, "dispatch")->group].axes;
+    const AxisMask cutting = parts.groups[task_named(&parts, "gather of etp")->group].axes;
+    const AxisMask same = parts.groups[parts.units[UNIT_EXPERTS].shard_group].axes;
+    cr_expect_eq(mesh_group_member(mesh, others, &at, 0), 1);
+    cr_expect_eq(mesh_group_member(mesh, others, &at, 3), 7);
+    cr_expect_eq(mesh_group_member(mesh, cutting, &at, 0), 4);
+    cr_expect_eq(mesh_group_member(mesh, same, &at, 1), 13);
+    cr_expect_eq(parts.units[UNIT_EXPERTS].elements * 2, alone.units[UNIT_EXPERTS].elements);
+    cr_expect_eq(parts.units[UNIT_EXPERTS].shard_elements, alone.units[UNIT_EXPERTS].shard_elements);
+    cr_expect_eq(task_named(&parts, "dispatch")->payload_bytes, task_named(&alone, "dispatch")->payload_bytes);
+    cr_expect_eq(task_named(&parts, "experts down")->m, 2 * task_named(&alone, "experts down")->m);
+    cr_expect_eq(task_named(&parts, "experts down")->k * 2, task_named(&alone, "experts down")->k);
+    cr_expect_eq(task_named(&parts, "sum of etp")->kind, TASK_REDUCE_SCATTER);
+    cr_expect_float_eq(task_named(&parts, "experts down")->flops, task_named(&alone, "experts down")->flops, 1);
+    arena_free(&arena);
+}
+
+Test(expert_ranks, as_many_ranks_of_an_expert_as_without_a_word_is_the_same_plan) {
+    TrainPlan plan = {.mesh = mesh_of_one(), .etp = 1}, said = plan;
+    plan.mesh.size[AXIS_DP_SHARD] = said.mesh.size[AXIS_DP_SHARD] = 8;
+    plan.mesh.size[AXIS_EP] = said.mesh.size[AXIS_EP] = 4;
+    said.etp = 0;
+    plan_canonical(&plan);
+    plan_canonical(&said);
+    cr_expect_eq(plan.etp, said.etp);
+    said.etp = 2;
+    plan_canonical(&said);
+    cr_expect_eq(said.etp, 2);
+}
+
+Test(expert_ranks, ranks_that_cannot_cut_an_expert_are_refused_in_words) {
+    static const struct {
+        const char *model, *target, *mesh;
+        int etp, capacity;
+        const char *says;
+    } refused[] = {
+        {"mixtral-8x7b", "torchtitan", "dp_shard=8,ep=4", 2, 0, "has no tensor parallelism of experts alone"},
+        {"mixtral-8x7b", "ndtune", "dp_shard=8,ep=4", 2, 0, "has no tensor parallelism of experts alone"},
+        {"mixtral-8x7b", "megatron", "dp_shard=8,ep=4", 4, 0, "world_size (8) is not divisible"},
+        {"gpt-oss-20b", "megatron", "dp_shard=8,ep=4", 2, 0, "only supported when ETP==1"},
+        {"llama-3-8b", "megatron", "dp_shard=8", 2, 0, "etp is of experts"},
+        {"mixtral-8x7b", "torchtitan", "dp_shard=8,ep=4", 0, 125, "drops no tokens"},
+    };
+    Arena arena = {0};
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        const LoweredRequest request = {.model = refused[i].model,
+                                        .target = refused[i].target,
+                                        .mesh = refused[i].mesh,
+                                        .etp = refused[i].etp,
+                                        .expert_capacity = refused[i].capacity,
+                                        .bf16 = true};
+        const char *reason = lowered_refusal(&request, &arena);
+        cr_expect(reason && strstr(reason, refused[i].says), "%zu: %s", i, reason ? reason : "legal");
+    }
+    arena_free(&arena);
+}
+
+// Uniform routing drops none at a capacity of the mean; padded, every expert takes what it may.
+Test(expert_ranks, a_capacity_bounds_rows_and_padded_rows_are_what_it_says) {
+    static const struct {
+        int imbalance, capacity;
+        bool pads;
+        int64_t per_cent;
+    } cases[] = {{0, 0, false, 100},  {0, 125, false, 100},   {0, 75, false, 75},
+                 {0, 125, true, 125}, {100, 150, false, 150}, {50, 0, false, 150}};
+    Arena arena = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const LoweredRequest request = {.model = "mixtral-8x7b",
+                                        .target = "megatron",
+                                        .mesh = "dp_shard=8,ep=4",
+                                        .imbalance = cases[i].imbalance,
+                                        .expert_capacity = cases[i].capacity,
+                                        .pad_experts = cases[i].pads,
+                                        .bf16 = true};
+        const StepProgram program = lowered(&arena, request);
+        bool counts = false;
+        for (int32_t t = 0; t < program.task_count; t++) {
+            counts |= strcmp(program.tasks[t].name, "count tokens") == 0;
+        }
+        cr_expect_eq(task_named(&program, "experts down")->m, 64 * 2 * cases[i].per_cent / 100, "%zu", i);
+        cr_expect_eq(task_named(&program, "dispatch")->payload_bytes, 128 * cases[i].per_cent / 100 * 4096 * 2, "%zu",
+                     i);
+        cr_expect_eq(counts, !cases[i].pads, "%zu", i);
+    }
+    arena_free(&arena);
+}

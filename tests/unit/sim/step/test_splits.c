@@ -155,3 +155,33 @@ Test(splits, a_split_that_gains_nothing_is_none) {
     cr_expect_not(split_balance(&model, megatron, &plan));
     arena_free(&arena);
 }
+
+// V3: 3 dense layers of 0.58 B before 58 of experts of 11.5 B: the three weigh a seventh of one.
+Test(splits, layers_of_two_kinds_weigh_what_each_holds) {
+    Arena arena = {0};
+    Error error = {0};
+    ModelSpec model;
+    int32_t counts[MOST];
+    cr_assert_eq(model_find("deepseek-v3", &arena, &model, &error), STATUS_OK);
+    layer_splits[LAYERS_BY_PARAMETERS]->cut(&model, &(SplitShape){.stages = 2, .chunks = 2}, counts);
+    cr_expect_eq(counts[0], 3 + 29);
+    cr_expect_eq(counts[1], 29);
+    arena_free(&arena);
+}
+
+// The one dense layer of V2-Lite, made as wide as to compute what six of the others do, is on the first stage.
+Test(splits, a_heavy_dense_layer_leaves_its_stage_fewer_others) {
+    Arena arena = {0};
+    Error error = {0};
+    ModelSpec model;
+    const Target *megatron;
+    int32_t counts[MOST];
+    cr_assert_eq(model_find("deepseek-v2-lite", &arena, &model, &error), STATUS_OK);
+    cr_assert_eq(target_find("megatron", &megatron, &error), STATUS_OK);
+    model.ffn *= 10;
+    TrainPlan plan = plan_of(SPLIT_CHUNKS, 4, 1);
+    cr_assert(split_balance(&model, megatron, &plan));
+    split_layers(&model, megatron, &plan, counts);
+    cr_expect_lt(counts[0] + 3, counts[1], "%d and %d", counts[0], counts[1]);
+    arena_free(&arena);
+}
