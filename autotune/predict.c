@@ -5,7 +5,6 @@
 
 #include "autotune/predict.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "autotune/handicap.h"
@@ -177,17 +176,6 @@ static bool find_cached(Predictor *predictor, Arena *arena, Prediction *predicti
     return true;
 }
 
-// Where the target's caching allocator is known, what it holds in place of live bytes and a slack; of a pipeline's
-// stages the slack stays, as the replay sees few of the micro-steps that a stage has in flight.
-static Status replay_reserved(const StepProgram *program, Arena *scratch, MemoryBreakdown *memory, Error *error) {
-    double cached = 0;
-    TRY(memory_cached_bytes(program, &cached, error));
-    if (cached > 0) {
-        memory->reserved_bytes = memory_outside_bytes(program, scratch) + fmax(cached, memory->peak_bytes);
-    }
-    return STATUS_OK;
-}
-
 // Its texts are the program's.
 static void keep_memory(MemoryBreakdown *memory, Arena *arena) {
     memory->peak_phase = arena_text(arena, memory->peak_phase);
@@ -197,9 +185,6 @@ static void keep_memory(MemoryBreakdown *memory, Arena *arena) {
 static Status memory_of(Predictor *predictor, const StepPrograms *programs, Arena *arena, MemoryBreakdown *memory,
                         Error *error) {
     TRY(memory_breakdown_stages(programs, &predictor->traces, &predictor->scratch, memory, error));
-    if (programs->count == 1) {
-        TRY(replay_reserved(&programs->of[0], &predictor->scratch, memory, error));
-    }
     keep_memory(memory, arena);
     double *by_stage = ARENA_ARRAY(arena, double, memory->stages);
     for (int stage = 0; stage < memory->stages; stage++) {

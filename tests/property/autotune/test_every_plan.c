@@ -244,7 +244,7 @@ Test(every_plan, a_second_copy_within_the_nodes_is_found_where_links_between_the
     Arena arena = {0};
     TuneResult found;
     Error error = {0};
-    TuneRequest request = small_request(&arena, "deepspeed", &(Job){"llama-3-8b", "pcie-a100-8x", 16, 4, 0.28});
+    TuneRequest request = small_request(&arena, "deepspeed", &(Job){"llama-3-8b", "pcie-a100-8x", 16, 4, 0.29});
     request.asked[PLAN_ZERO] = 3;
     cr_assert_leq(lost_of(&request), WITHIN);
     cr_assert_eq(search_run(&request, NULL, NULL, &arena, &found, &error), STATUS_OK, "%s", error.message);
