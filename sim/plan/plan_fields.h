@@ -85,7 +85,7 @@ const char *plan_refuse_others(const TrainPlan *plan, const bool known[PLAN_FIEL
 // without the same fields, and with the same additions, are comparable.
 #define PLAN_BIT(id) ((uint64_t)1 << (id))
 _Static_assert(PLAN_FIELD_COUNT <= 64, "a field is a bit of a word");
-enum { PLAN_KEY_WORDS = 4, PLAN_KEY_WORD_BITS = 64 };
+enum { PLAN_KEY_WORDS = 5, PLAN_KEY_WORD_BITS = 64 };
 typedef struct PlanKey {
     uint64_t words[PLAN_KEY_WORDS];
     int used;  // bits, from the first word on
