@@ -101,22 +101,6 @@ Test(accuracy, rows_of_one_class_are_scored_together) {
     cr_expect_str_eq(accuracy_class(&run), "adapters");
 }
 
-// What is no tensor, the context and communicators, does not depend on the micro-batch.
-Test(accuracy, predict_reserves_what_the_replayed_allocator_holds) {
-    double outside[2];
-    for (int i = 0; i < 2; i++) {
-        const RunLine line = {
-            .target = "torchtitan", .micro_batch = 1 + i, .step_time_s = 1, .peak_mem_gb = 50, .mem_kind = "reserved"};
-        const char *text = arena_format(&arena, "%s%s", RUNS_HEADER, run_line(&arena, line));
-        const Accuracy accuracy = accuracy_of_text(text, EFFORT_ESTIMATE);
-        const RunCase *run = &accuracy.cases[0];
-        cr_assert_gt(run->cached_bytes, run->prediction.memory.peak_bytes, "%s", run->skipped);
-        outside[i] = run->prediction.memory.reserved_bytes - run->cached_bytes;
-    }
-    cr_expect_gt(outside[0], 0);
-    cr_expect_float_eq(outside[0], outside[1], 1);
-}
-
 Test(accuracy, rows_of_one_source_are_scored_together) {
     const Accuracy accuracy = accuracy_of_text(golden_rows(EFFORT_ESTIMATE), EFFORT_ESTIMATE);
     cr_assert_eq(accuracy.step_by_source.count, 2);
