@@ -75,7 +75,8 @@ static void check_plan(Random *random, const RandomRequest *request, const Train
         char text[PLAN_TEXT_BYTES];
         plan_text(&other, text);
         if (is_legal(request, &other, arena)) {
-            cr_assert_eq(step_lower_alone(&request->model, &other, request->target, 0, arena, &anew, &error), STATUS_OK);
+            cr_assert_eq(step_lower_alone(&request->model, &other, request->target, 0, arena, &anew, &error),
+                         STATUS_OK);
             cr_assert_eq(resizable_at(resizable, other.micro_batch, &scratch, &sized, &error), STATUS_OK, "%s: %s",
                          text, error.message);
             expect_same(sized, &anew, text);
