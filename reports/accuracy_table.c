@@ -1,6 +1,7 @@
 // The scores for people: step time by target and cluster and by source, the one-constant baseline beside each; then
 // memory, verdicts, rankings, and what was left out and why.
 
+#include <limits.h>
 #include <string.h>
 
 #include "reports/accuracy.h"
@@ -33,9 +34,6 @@ static void step_cells(Grid *grid, const ErrorScore *score) {
     percent(grid, score->baseline_mfu);
 }
 
-// What names a row of scores.
-typedef const char *(*LabelOf)(const ScoreRow *row);
-
 static const char *target_of(const ScoreRow *row) {
     return row->target ? row->target : "all";
 }
@@ -52,68 +50,78 @@ static const char *half_of(const ScoreRow *row) {
     return row->half;
 }
 
-static void step_rows(Grid *grid, const ScoreRow *rows, int count, LabelOf first, LabelOf second) {
+static const char *class_of(const ScoreRow *row) {
+    return row->class;
+}
+
+// What names a row of scores.
+typedef struct Label {
+    const char *column;  // NULL = the end
+    const char *(*of)(const ScoreRow *row);
+} Label;
+
+enum { MOST_LABELS = 3 };
+
+static void step_rows(Grid *grid, const Label *labels, const ScoreRow *rows, int count) {
     for (int i = 0; i < count; i++) {
         grid_row(grid);
-        grid_cell(grid, "%.*s", SOURCE_WIDTH, first(&rows[i]));
-        if (second) {
-            grid_cell(grid, "%s", second(&rows[i]));
+        for (const Label *label = labels; label->column; label++) {
+            grid_cell(grid, "%.*s", label == labels ? SOURCE_WIDTH : INT_MAX, label->of(&rows[i]));
         }
         step_cells(grid, &rows[i].score);
     }
 }
 
-// The second label leads where there is but one.
-static Grid *step_grid(const char *first, const char *second) {
-    const GridColumn columns[] = {{first, false}, {second, false}, {"rows", true},        {"median", true},
-                                  {"90th", true}, {"bias", true},  {"in interval", true}, {"one MFU: median", true},
-                                  {"90th", true}, {"MFU", true}};
-    return first ? grid_new(columns, 10) : grid_new(columns + 1, 9);
+static Grid *step_grid(const Label *labels) {
+    static const GridColumn scores[] = {{"rows", true}, {"median", true},      {"90th", true},
+                                        {"bias", true}, {"in interval", true}, {"one MFU: median", true},
+                                        {"90th", true}, {"MFU", true}};
+    GridColumn columns[MOST_LABELS + sizeof scores / sizeof *scores];
+    int count = 0;
+    for (; labels[count].column; count++) {
+        columns[count] = (GridColumn){labels[count].column, false};
+    }
+    memcpy(columns + count, scores, sizeof scores);
+    return grid_new(columns, count + (int)(sizeof scores / sizeof *scores));
 }
 
 static Status print_steps(const Accuracy *accuracy, FILE *out, Error *error) {
+    static const Label labels[] = {{"target", target_of}, {"cluster", cluster_of}, {NULL, NULL}};
     const ScoreTable *tables[] = {&accuracy->step_by, &accuracy->step_by_target};
     const ScoreRow all = {.score = accuracy->step};
-    Grid *grid = step_grid("target", "cluster");
+    Grid *grid = step_grid(labels);
     for (int t = 0; t < 2; t++) {
-        step_rows(grid, tables[t]->rows, tables[t]->count, target_of, cluster_of);
+        step_rows(grid, labels, tables[t]->rows, tables[t]->count);
     }
-    step_rows(grid, &all, 1, target_of, cluster_of);
+    step_rows(grid, labels, &all, 1);
+    return grid_print(grid, out, error);
+}
+
+static Status print_table(const Label *labels, const ScoreTable *table, FILE *out, Error *error) {
+    Grid *grid = step_grid(labels);
+    step_rows(grid, labels, table->rows, table->count);
     return grid_print(grid, out, error);
 }
 
 static Status print_sources(const Accuracy *accuracy, FILE *out, Error *error) {
-    Grid *grid = step_grid(NULL, "source");
-    step_rows(grid, accuracy->step_by_source.rows, accuracy->step_by_source.count, source_of, NULL);
-    return grid_print(grid, out, error);
+    static const Label labels[] = {{"source", source_of}, {NULL, NULL}};
+    return print_table(labels, &accuracy->step_by_source, out, error);
 }
 
 static Status print_halves(const Accuracy *accuracy, FILE *out, Error *error) {
-    Grid *grid = step_grid("target", "half");
-    step_rows(grid, accuracy->step_by_half.rows, accuracy->step_by_half.count, target_of, half_of);
-    return grid_print(grid, out, error);
+    static const Label labels[] = {{"target", target_of}, {"half", half_of}, {NULL, NULL}};
+    return print_table(labels, &accuracy->step_by_half, out, error);
 }
 
 // Nothing where all rows are of one class: the first table is theirs.
 static Status print_classes(const Accuracy *accuracy, FILE *out, Error *error) {
-    static const GridColumn columns[] = {{"class", false}, {"target", false},     {"cluster", false},
-                                         {"rows", true},   {"median", true},      {"90th", true},
-                                         {"bias", true},   {"in interval", true}, {"one MFU: median", true},
-                                         {"90th", true},   {"MFU", true}};
+    static const Label labels[] = {{"class", class_of}, {"target", target_of}, {"cluster", cluster_of}, {NULL, NULL}};
     const ScoreTable *table = &accuracy->step_by_class;
     if (table->count == 0 || strcmp(table->rows[0].class, table->rows[table->count - 1].class) == 0) {
         return STATUS_OK;
     }
     fputc('\n', out);
-    Grid *grid = grid_new(columns, 11);
-    for (int i = 0; i < table->count; i++) {
-        grid_row(grid);
-        grid_cell(grid, "%s", table->rows[i].class);
-        grid_cell(grid, "%s", table->rows[i].target);
-        grid_cell(grid, "%s", table->rows[i].cluster);
-        step_cells(grid, &table->rows[i].score);
-    }
-    return grid_print(grid, out, error);
+    return print_table(labels, table, out, error);
 }
 
 static void memory_row(Grid *grid, const ScoreRow *row) {

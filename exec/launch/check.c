@@ -204,8 +204,7 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
 static const char *bitwise_refusal(const ModelSpec *model, const TrainPlan *plan) {
     const bool biased = model->qkv_bias || model->out_bias || model->mlp_bias || model->norm_bias;
     if (model->norm != NORM_RMS || model->mlp != MLP_GATED || model->position != POSITION_ROTARY ||
-        model->residual == RESIDUAL_POST_NORM || model->residual == RESIDUAL_BOTH_NORMS ||
-        model->qk_norm != QK_NORM_NONE || biased) {
+        model_norms_behind(model) || model->qk_norm != QK_NORM_NONE || biased) {
         return "bitwise runs models of the Llama type: RMS norms, norms in front, a gated feed-forward, rotary "
                "positions, no norm of queries and keys, no biases; such as tiny or llama-3.2-1b";
     }

@@ -148,8 +148,7 @@ static Status read_heads(const Config *config, const LlamaDefaults *defaults, Er
 
 static Status read_biases(const Config *config, const LlamaDefaults *defaults, Error *error) {
     ModelSpec *model = config->model;
-    const bool norm_behind = model->residual == RESIDUAL_POST_NORM || model->residual == RESIDUAL_BOTH_NORMS;
-    if (defaults->attention_bias_key && norm_behind) {
+    if (defaults->attention_bias_key && model_norms_behind(model)) {
         TRY(config_refuse_true(config, "attention_bias", "must be false, a bias in front of a norm is not modelled",
                                error));
     } else if (defaults->attention_bias_key) {

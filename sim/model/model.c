@@ -94,6 +94,10 @@ int64_t model_parameters(const ModelSpec *model) {
            (model->tied_embeddings ? 1 : 2) * table + (model->head_bias ? model->vocab : 0);
 }
 
+bool model_norms_behind(const ModelSpec *model) {
+    return model->residual == RESIDUAL_POST_NORM || model->residual == RESIDUAL_BOTH_NORMS;
+}
+
 static int64_t idle_parameters(const ModelSpec *model) {
     int64_t count = 0;
     for (int i = 0; i < model_run_count(model); i++) {

@@ -165,6 +165,7 @@ bool model_set_family(ModelSpec *model, const char *type);
 int model_run_count(const ModelSpec *model);  // at least 1
 LayerRun model_run(const ModelSpec *model, int index);
 
+bool model_norms_behind(const ModelSpec *model);  // what a half gives goes through a norm before it is added
 int64_t model_layer_parameters(const ModelSpec *model, LayerKind kind);
 int64_t model_layers_parameters(const ModelSpec *model);  // of all layers
 int64_t model_expert_parameters(const ModelSpec *model);  // of the experts that a token chooses from: matrices

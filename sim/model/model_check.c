@@ -98,7 +98,7 @@ static Status check_choices(const ModelSpec *model, Error *error) {
     if (model->norm_bias && model->norm != NORM_LAYER) {
         return error_set(error, STATUS_USAGE, "model %s: norm_bias goes with layer norms only", model->name);
     }
-    const bool norm_behind = model->residual == RESIDUAL_POST_NORM || model->residual == RESIDUAL_BOTH_NORMS;
+    const bool norm_behind = model_norms_behind(model);
     if (norm_behind && model->out_bias) {
         return error_set(error, STATUS_USAGE, "model %s: out_bias in front of a norm is not modelled", model->name);
     }

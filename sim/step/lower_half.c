@@ -4,8 +4,7 @@
 #include "sim/step/lower_ops.h"
 
 static bool norms_behind(const Lowering *lowering) {
-    const ResidualKind kind = lowering->model->residual;
-    return kind == RESIDUAL_POST_NORM || kind == RESIDUAL_BOTH_NORMS;
+    return model_norms_behind(lowering->model);
 }
 
 static bool norms_in_front(const Lowering *lowering) {

@@ -119,8 +119,7 @@ static bool is_remade(const Lowering *lowering, Recompute mode, const Tensor *te
     }
     if (mode == RECOMPUTE_FULL) {
         const bool child = checkpoints_children(lowering);
-        const ResidualKind kind = lowering->model->residual;
-        const bool post_norm = child && (kind == RESIDUAL_POST_NORM || kind == RESIDUAL_BOTH_NORMS);
+        const bool post_norm = child && model_norms_behind(lowering->model);
         return !listed(child ? child_keeps : block_keeps, tensor->name) &&
                !(post_norm && listed(post_norm_keeps, tensor->name));
     }

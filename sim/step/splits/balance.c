@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "sim/model/layer_kinds.h"
 #include "sim/step/splits/split.h"
 
 enum { MOST_PARTS = 512, MOST_LAYERS = 256 };
@@ -18,19 +19,13 @@ typedef struct Balance {
     bool folded;
 } Balance;
 
-// What a token reads of a layer of experts, and of one without.
-static double active_parameters(const ModelSpec *model, LayerKind kind) {
-    const int64_t expert = (int64_t)(model->mlp == MLP_GATED ? 3 : 2) * model->hidden * model->experts.ffn;
-    const int idle = kind == LAYER_EXPERTS ? model->experts.count - model->experts.active : 0;
-    return (double)(model_layer_parameters(model, kind) - idle * expert);
-}
-
-// A token's attention takes as much as seq x heads x head_dim parameters more: two products over half of the sequence.
+// What a token reads of a layer, and its attention: as much as seq x heads x head_dim parameters more, two products
+// over half of the sequence.
 static double layer_weight(const ModelSpec *model, const TrainPlan *plan, LayerKind kind) {
-    const double q = (double)model->heads * model->head_dim, kv = (double)model->kv_heads * model->head_dim;
-    const double matrices = 2 * q + 2 * kv + (model->mlp == MLP_GATED ? 3.0 : 2.0) * (double)model->ffn;
-    const double read = model->experts.count > 0 ? active_parameters(model, kind) : matrices * model->hidden;
-    return read + (double)plan->seq * q;
+    const LayerKindRow *row = &layer_kinds[kind];
+    const int64_t read = model->experts.count > 0 ? model_layer_parameters(model, kind) - row->idle_matrices(model)
+                                                  : row->matrix_parameters(model);
+    return (double)read + (double)plan->seq * model->heads * model->head_dim;
 }
 
 static void weigh(const ModelSpec *model, const TrainPlan *plan, Balance *balance) {

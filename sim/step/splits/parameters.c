@@ -2,6 +2,7 @@
 // by trainable parameters; embedding and head are blocks of their own (runtime/utils.py partition_balanced). Each chunk
 // in turn takes what fits under that weight.
 
+#include "sim/model/layer_kinds.h"
 #include "sim/step/splits/split.h"
 
 typedef struct Weights {
@@ -11,10 +12,8 @@ typedef struct Weights {
 } Weights;
 
 static Weights weights_of(const ModelSpec *model) {
-    const int64_t q = (int64_t)model->heads * model->head_dim, kv = (int64_t)model->kv_heads * model->head_dim;
-    const int64_t matrices = 2 * q + 2 * kv + (model->mlp == MLP_GATED ? 3 : 2) * (int64_t)model->ffn;
     Weights weights = {.model = model, .edge = (int64_t)model->vocab * model->hidden};
-    weights.layer[LAYER_DENSE] = matrices * model->hidden;
+    weights.layer[LAYER_DENSE] = layer_kinds[LAYER_DENSE].matrix_parameters(model);
     if (model->experts.count > 0) {
         weights.layer[LAYER_DENSE] = model_layer_parameters(model, LAYER_DENSE);
         weights.layer[LAYER_EXPERTS] = model_layer_parameters(model, LAYER_EXPERTS);
