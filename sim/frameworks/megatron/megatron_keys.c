@@ -45,6 +45,8 @@ static const Names names[M_KEY_COUNT] = {
     [M_DISPATCHER] = {"--moe-token-dispatcher-type", NULL},
     [M_BACKEND] = {"--moe-flex-dispatcher-backend", NULL},
     [M_EP_OVERLAP] = {"--overlap-moe-expert-parallel-comm", "comm_overlap.overlap_moe_expert_parallel_comm"},
+    [M_CAPACITY] = {"--moe-expert-capacity-factor", NULL},
+    [M_PAD] = {"--moe-pad-expert-input-to-capacity", NULL},
     [M_LAYERS] = {"--num-layers", NULL},
     [M_LAYOUT] = {"--pipeline-model-parallel-layout", NULL},
     [M_FIRST] = {"--decoder-first-pipeline-num-layers", "model.num_layers_in_first_pipeline_stage"},
@@ -109,8 +111,6 @@ bool megatron_says(Import *import, MegatronKey key) {
         "the embedding's gradient is computed in the bubble at the end: your run may need less time")                  \
     ROW("--moe-shared-expert-overlap", "model.moe_shared_expert_overlap", NULL,                                        \
         "the shared expert runs beside the exchange of tokens: your run may need less time")                           \
-    ROW("--moe-expert-capacity-factor", "model.moe_expert_capacity_factor", NULL,                                      \
-        "tokens above a capacity are dropped: the prediction drops none")                                              \
     ROW("--fine-grained-activation-offloading", "model.fine_grained_activation_offloading", NULL,                      \
         "inputs of modules wait on the host: your run needs less memory")                                              \
     ROW("--cpu-offloading-num-layers", "model.cpu_offloading_num_layers", NULL,                                        \

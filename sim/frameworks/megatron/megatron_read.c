@@ -132,6 +132,42 @@ static Status read_context(Import *import, Error *error) {
     return STATUS_OK;
 }
 
+// validate_args has it as tp where it is not said.
+static Status read_cut(Import *import, Error *error) {
+    ImportChoices *said = &import->said;
+    const int tp = said->size[AXIS_TP], usual = said->size[AXIS_EP] > 1 ? 1 : tp;
+    int cut = tp;
+    TRY(megatron_int(import, M_ETP, 1, MESH_MAX_WORLD, &cut, error));
+    if (cut != usual) {
+        said->choice[PLAN_ETP] = cut;
+        if (!megatron_says(import, M_ETP)) {
+            import_find(import, FINDING_ASSUMED, megatron_key(import, M_TP),
+                        "each expert is cut over %d ranks: %s is as tp unless said", cut, megatron_key(import, M_ETP));
+        }
+    }
+    return STATUS_OK;
+}
+
+// Rows that an expert takes, a factor of their mean; below none, without a limit (transformer_config.py).
+static Status read_capacity(Import *import, Error *error) {
+    static const double PER_CENT = 100;
+    const char *word = NULL;
+    double factor = 0;
+    int pads = 0;
+    TRY(megatron_word(import, M_CAPACITY, &word, error));
+    TRY(megatron_bool(import, M_PAD, &pads, error));
+    if (word && text_parse_double(word, &factor) && factor > 0) {
+        const double most = plan_fields[PLAN_EXPERT_CAPACITY].high;
+        const double percent = factor * PER_CENT + 0.5;
+        import->said.choice[PLAN_EXPERT_CAPACITY] = (int)(percent < most ? percent : most);
+        import->said.choice[PLAN_PAD_EXPERTS] = pads;
+    } else if (pads) {
+        import_find(import, FINDING_REFUSED, megatron_key(import, M_PAD),
+                    "moe_expert_capacity_factor must be set to use moe_pad_expert_input_to_capacity");
+    }
+    return STATUS_OK;
+}
+
 static Status read_experts(Import *import, Error *error) {
     static const ImportWord types[] = {
         {"allgather", DISPATCH_ALLGATHER}, {"alltoall", DISPATCH_ALLTOALL}, {"flex", DISPATCH_DEEPEP}, {NULL, 0}};
@@ -143,8 +179,6 @@ static Status read_experts(Import *import, Error *error) {
     TRY(megatron_int(import, M_EXPERTS, 0, 1 << 20, &experts, error));
     TRY(import_choice(import, megatron_key(import, M_DISPATCHER), types, &type, error));
     TRY(import_choice(import, megatron_key(import, M_BACKEND), backends, &backend, error));
-    int cut = said->size[AXIS_TP];
-    TRY(megatron_int(import, M_ETP, 1, MESH_MAX_WORLD, &cut, error));
     const int ep = said->size[AXIS_EP];
     if (ep > 1 && experts == 0 && !bridge) {
         import_find(import, FINDING_REFUSED, megatron_key(import, M_EP),
@@ -153,14 +187,12 @@ static Status read_experts(Import *import, Error *error) {
         import_find(import, FINDING_REFUSED, megatron_key(import, M_EP),
                     "Number of experts should be a multiple of expert model parallel_size.");
     }
-    if (cut > 1 && (experts > 0 || ep > 1)) {
-        import_refuse(import, megatron_says(import, M_ETP) ? megatron_key(import, M_ETP) : megatron_key(import, M_TP),
-                      "experts cut over %d ranks (%s%s), which no plan of ndtune holds: "
-                      "--expert-tensor-parallel-size 1 leaves them whole",
-                      cut, megatron_key(import, M_ETP), megatron_says(import, M_ETP) ? "" : " is as tp unless said");
-    }
     if (ep > 1) {
         said->choice[PLAN_DISPATCH] = type == DISPATCH_DEEPEP ? backend : type;
+    }
+    if (experts > 0 || bridge) {  // whose model is another file's
+        TRY(read_capacity(import, error));
+        TRY(read_cut(import, error));
     }
     return STATUS_OK;
 }

@@ -41,6 +41,8 @@ typedef enum {
     M_DISPATCHER,
     M_BACKEND,
     M_EP_OVERLAP,
+    M_CAPACITY,
+    M_PAD,
     M_LAYERS,
     M_LAYOUT,
     M_FIRST,

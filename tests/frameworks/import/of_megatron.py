@@ -138,8 +138,6 @@ def other_of(args):
     """What no plan holds."""
     other = [name for name in ("hybrid_layer_pattern", "is_encoder_decoder", "perform_rl_step", "use_torch_fsdp2",
                                "experimental_attention_variant") if getattr(args, name, None)]
-    if args.num_experts and args.expert_tensor_parallel_size > 1:
-        other.append("experts are cut")
     if args.use_layer_wise_distributed_optimizer:
         other.append("whole layers' states on some ranks")
     if args.pipeline_model_parallel_layout:
@@ -189,7 +187,7 @@ def read(path, world, root):
         values["zero"] = zero
     if args.attention_backend.name in ("flash", "unfused"):
         values["attention"] = {"flash": "flash", "unfused": "eager"}[args.attention_backend.name]
-    named = [(key,) for key in ("--mtp-num-layers", "--moe-expert-capacity-factor", "--delay-wgrad-compute",
+    named = [(key,) for key in ("--mtp-num-layers", "--delay-wgrad-compute",
                                 "--rampup-batch-size", "--distribute-saved-activations")
              if getattr(args, key[2:].replace("-", "_"), None)]
     if args.cuda_graph_impl in ("local", "transformer_engine"):

@@ -60,7 +60,22 @@ static void any_of_nanotron(uint64_t *seed, TrainPlan *plan) {
     plan->mesh.size[AXIS_CP] = plan->mesh.size[AXIS_SP] = 1;
 }
 
-static TrainPlan any_plan(uint64_t *seed, const Target *target) {
+// Of a model with experts: ranks that spread them, on a mesh that can lend as many.
+static void any_of_experts(uint64_t *seed, const Target *target, TrainPlan *plan) {
+    static const int sizes[] = {1, 2, 4, 8}, cuts[] = {0, 0, 1, 2, 4}, capacities[] = {0, 0, 125, 200};
+    plan->mesh.size[AXIS_EP] = target->axes & AXIS_BIT(AXIS_EP) ? sizes[pick(seed, 4)] : 1;
+    plan->mesh.size[AXIS_SP] = 1;
+    plan->dispatch = pick(seed, 2) ? DISPATCH_TARGET : (Dispatch)pick(seed, DISPATCH_COUNT);
+    plan->precision = DTYPE_BF16;
+    if (target->cuts_experts) {
+        plan->etp = cuts[pick(seed, 5)];
+        plan->expert_capacity = capacities[pick(seed, 4)];
+        plan->pad_experts = plan->expert_capacity > 0 && pick(seed, 2);
+        plan->ep_overlap = plan->mesh.size[AXIS_EP] > 1 && pick(seed, 3) == 0;
+    }
+}
+
+static TrainPlan any_plan(uint64_t *seed, const Target *target, const ModelSpec *model) {
     static const int sizes[] = {1, 1, 2, 4, 8}, seqs[] = {512, 2048, 4096, 8192};
     static const Dtype dtypes[] = {DTYPE_BF16, DTYPE_FP16, DTYPE_FP32, DTYPE_FP8};
     TrainPlan plan = {.seq = seqs[pick(seed, 4)],
@@ -91,6 +106,9 @@ static TrainPlan any_plan(uint64_t *seed, const Target *target) {
     }
     if (strcmp(target->name, "nanotron") == 0) {
         any_of_nanotron(seed, &plan);
+    }
+    if (model->experts.count > 0) {
+        any_of_experts(seed, target, &plan);
     }
     if (target->bf16_weights) {  // its file has no switch for them
         plan.bf16_master = plan.precision == DTYPE_BF16;
@@ -169,19 +187,19 @@ static void check_plan(const Pair *pair, const ExportFormat *format, const TuneR
     free(text);
 }
 
-static void check_pair(const Pair *pair, uint64_t *seed) {
+static void check_pair(const Pair *pair, const char *model, uint64_t *seed) {
     const ExportFormat *format = NULL;
     Error error = {0};
-    TuneRequest request = {.model_asked = "llama-3-8b", .memory_limit_bytes = 1};
+    TuneRequest request = {.model_asked = model, .memory_limit_bytes = 1};
     Arena lasting = {0};
     cr_assert_eq(export_find(pair->exporter, &format, &error), STATUS_OK);
-    cr_assert_eq(model_find("llama-3-8b", &lasting, &request.model, &error), STATUS_OK);
+    cr_assert_eq(model_find(model, &lasting, &request.model, &error), STATUS_OK);
     cr_assert_eq(target_find(pair->target, &request.target, &error), STATUS_OK);
     request.cluster.node.accelerators = 8;
     int written = 0;
     for (int i = 0; i < PLANS; i++) {
         Arena arena = {0};
-        const TrainPlan plan = any_plan(seed, request.target);
+        const TrainPlan plan = any_plan(seed, request.target, &request.model);
         const Prediction prediction = {.plan = plan};
         const ExportJob job = {.request = &request, .prediction = &prediction, .command = "ndtune", .arena = &arena};
         const char *reason = NULL;
@@ -192,8 +210,17 @@ static void check_pair(const Pair *pair, uint64_t *seed) {
         }
         arena_free(&arena);
     }
-    cr_expect_gt(written, 5, "%s wrote only %d plans", pair->exporter, written);
+    cr_expect_gt(written, 5, "%s wrote only %d plans of %s", pair->exporter, written, model);
     arena_free(&lasting);
+}
+
+static void check_pairs(const Pair *pairs, size_t count, const char *model) {
+    const char *text = getenv("NDTUNE_SEED");
+    uint64_t seed = text ? strtoull(text, NULL, 10) : 20261120;
+    cr_log_info("NDTUNE_SEED=%llu", (unsigned long long)seed);
+    for (size_t i = 0; i < count; i++) {
+        check_pair(&pairs[i], model, &seed);
+    }
 }
 
 Test(import_round_trip, what_is_exported_reads_back_as_the_same_plan) {
@@ -209,10 +236,15 @@ Test(import_round_trip, what_is_exported_reads_back_as_the_same_plan) {
         {"megatron", "megatron", "megatron@fsdp", SYNTAX_SHELL, true, true, true, true},
         {"megatron-bridge", "megatron", "megatron@bridge-0.6", SYNTAX_PYTHON, true, true, true, true},
     };
-    const char *text = getenv("NDTUNE_SEED");
-    uint64_t seed = text ? strtoull(text, NULL, 10) : 20261120;
-    cr_log_info("NDTUNE_SEED=%llu", (unsigned long long)seed);
-    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
-        check_pair(&pairs[i], &seed);
-    }
+    check_pairs(pairs, sizeof pairs / sizeof pairs[0], "llama-3-8b");
+}
+
+Test(import_round_trip, ranks_of_experts_read_back_as_the_same_plan) {
+    static const Pair pairs[] = {
+        {"torchtitan-toml", "torchtitan", "torchtitan", SYNTAX_TOML, true, true, true, true},
+        {"megatron", "megatron", "megatron@core", SYNTAX_SHELL, true, true, true, true},
+        {"megatron", "megatron", "megatron@0.19", SYNTAX_SHELL, true, true, true, true},
+        {"megatron-bridge", "megatron", "megatron@bridge-0.6", SYNTAX_PYTHON, true, true, true, true},
+    };
+    check_pairs(pairs, sizeof pairs / sizeof pairs[0], "qwen3-30b-a3b");
 }

@@ -2,6 +2,7 @@
 // megatron/training/arguments.py at d98e8a64dd, refusals in its words.
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "autotune/import/config_load.h"
@@ -149,6 +150,7 @@ Test(import_megatron, what_it_asserts_is_refused_in_its_words) {
          "left over layers must be divisible by left over stages"},
         {FLAGS("--expert-model-parallel-size 2"), "num_experts must be non None"},
         {FLAGS("--num-experts 6 --expert-model-parallel-size 4"), "should be a multiple of expert model"},
+        {FLAGS("--num-experts 6 --moe-pad-expert-input-to-capacity"), "moe_expert_capacity_factor must be set"},
         {FLAGS("--recompute-granularity selective --recompute-method block"), "not yet supported for selective"},
         {FLAGS("--recompute-granularity full"), "recompute_method must be one of"},
         {FLAGS("--tp-comm-overlap --tensor-model-parallel-size 2"), "only when sequence parallelism is enabled"},
@@ -171,12 +173,36 @@ Test(import_megatron, what_it_asserts_is_refused_in_its_words) {
     }
 }
 
-Test(import_megatron, experts_cut_by_tp_are_named_as_not_held) {
+// validate_args: expert_tensor_parallel_size is tensor_model_parallel_size where it is not said.
+Test(import_megatron, experts_are_cut_as_tp_is_unless_the_file_says_otherwise) {
+    static const struct {
+        const char *words;
+        int etp;
+    } cases[] = {{"", 2}, {"--expert-tensor-parallel-size 1", IMPORT_UNSAID}, {"--expert-tensor-parallel-size 4", 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        Import import;
+        char text[512];
+        snprintf(text, sizeof text, "%s %s\n",
+                 FLAGS("--num-experts 8 --expert-model-parallel-size 2 --tensor-model-parallel-size 2 "
+                       "--sequence-parallel"),
+                 cases[i].words);
+        read_in(text, SYNTAX_SHELL, 8, &arena, &import);
+        cr_expect_null(import.refusal, "%s", import.refusal);
+        cr_expect_eq(import.said.choice[PLAN_ETP], cases[i].etp, "%s: %d", cases[i].words,
+                     import.said.choice[PLAN_ETP]);
+        arena_free(&arena);
+    }
+}
+
+Test(import_megatron, a_capacity_of_experts_is_a_plan_in_per_cent) {
     Arena arena = {0};
     Import import;
-    read_in(FLAGS("--num-experts 8 --tensor-model-parallel-size 2 --sequence-parallel"), SYNTAX_SHELL, 4, &arena,
-            &import);
-    cr_expect(import.refusal_is_ours && strstr(import.refusal, "experts cut over 2 ranks"), "%s", import.refusal);
+    read_in(FLAGS("--num-experts 8 --moe-expert-capacity-factor 1.25 --moe-pad-expert-input-to-capacity"), SYNTAX_SHELL,
+            4, &arena, &import);
+    cr_expect_null(import.refusal, "%s", import.refusal);
+    cr_expect_eq(import.said.choice[PLAN_EXPERT_CAPACITY], 125);
+    cr_expect_eq(import.said.choice[PLAN_PAD_EXPERTS], 1);
     arena_free(&arena);
 }
 
