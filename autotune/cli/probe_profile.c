@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "autotune/accuracy/statistics.h"
+#include "sim/cost/compute.h"
 
 enum { MOST_VALUES = 64, SOURCE_BYTES = 512 };
 static const double LARGE_GEMM = 256;  // every side: burst and peak
@@ -97,17 +98,35 @@ static const ProbeSample *find_collective(const ProbeResult *probe, const char *
 
 // ---------------------------------------------------------------------------------------------- cores
 
-// The pair of samples of one kernel: alone, and all at once.
-static bool shared_pair(const ProbeResult *probe, const char *name, const ProbeSample **alone,
-                        const ProbeSample **all) {
-    *alone = *all = NULL;
+// One kernel over the rounds, in seconds of a call: of a rank alone, of all at once, and of the slowest of these.
+typedef struct Rounds {
+    double alone_s, all_s, slowest_s, fastest_s;  // the last of all rounds and ranks
+    int count;
+} Rounds;
+
+// False: the probe has no samples of it.
+static bool find_rounds(const ProbeResult *probe, const char *name, Rounds *rounds) {
+    int alone = 0;
+    *rounds = (Rounds){.fastest_s = INFINITY};
     for (int i = 0; i < probe->sample_count; i++) {
         const ProbeSample *sample = &probe->samples[i];
-        if (sample->kind == PROBE_SHARED && strcmp(sample->name, name) == 0) {
-            *(sample->repeats == 1 ? alone : all) = sample;
+        if (sample->kind != PROBE_SHARED || strcmp(sample->name, name) != 0) {
+            continue;
         }
+        if (sample->repeats == 1) {
+            rounds->alone_s += sample->seconds;
+            alone++;
+        } else {
+            rounds->all_s += sample->seconds;
+            rounds->slowest_s += sample->high;
+            rounds->count++;
+        }
+        rounds->fastest_s = fmin(rounds->fastest_s, sample->low);
     }
-    return *alone && *all;
+    rounds->alone_s /= fmax(1, alone);
+    rounds->all_s /= fmax(1, rounds->count);
+    rounds->slowest_s /= fmax(1, rounds->count);
+    return alone > 0 && rounds->count > 0;
 }
 
 // Machines of a probe that run on one kernel (namespaces, containers) share its cores.
@@ -120,20 +139,34 @@ static int machines_of_kernel(const ProbeResult *probe) {
     return machines > 0 ? machines : 1;
 }
 
+static int cores_at_once(const ProbeResult *probe, int machines) {
+    const double cores = (double)probe->hosts[0].cores / machines * probe->nodes;
+    return (int)fmin(probe->world, fmax(1, cores));
+}
+
 static Status fit_cores(ProbeBuilder *builder, Error *error) {
     const ProbeResult *probe = builder->probe;
-    const ProbeSample *alone, *all, *stream_alone, *stream_all;
-    if (!shared_pair(probe, "gemm", &alone, &all) || !shared_pair(probe, "stream", &stream_alone, &stream_all)) {
+    Rounds products, streams;
+    if (!find_rounds(probe, "gemm", &products) || !find_rounds(probe, "stream", &streams)) {
         return error_set(error, STATUS_ENVIRONMENT, "the probe has no sample of all ranks at once");
     }
     const int machines = machines_of_kernel(probe);
-    builder->gemm_kept = probe_clamp(alone->seconds / all->seconds, 0.05, 1);
-    builder->stream_kept = probe_clamp(stream_alone->seconds / stream_all->seconds, 0.05, 1);
+    builder->gemm_kept = probe_clamp(products.alone_s / products.all_s, 0.05, 1);
+    builder->stream_kept = probe_clamp(streams.alone_s / streams.all_s, 0.05, 1);
     probe_put(builder, "node.cores", fmax(1, floor((double)probe->hosts[0].cores / machines)),
               "the system counts %d cores%s; with %d ranks at once a core keeps %.0f %% of its GEMM rate, %.0f %% of "
               "streaming",
               probe->hosts[0].cores, machines > 1 ? ", which the machines of this probe share (one kernel)" : "",
               probe->world, 100 * builder->gemm_kept, 100 * builder->stream_kept);
+    // Backwards through slowest_chip_factor. Cores that take turns are as fast as each other.
+    const double sigmas = slowest_chip_sigmas(cores_at_once(probe, machines));
+    if (sigmas > 0) {
+        probe_put(
+            builder, "accelerator.chip_spread", probe_clamp((1 - products.all_s / products.slowest_s) / sigmas, 0, 0.2),
+            "in %d rounds of all %d ranks the slowest core took %.2f times the mean; a core's mean is %.2f times "
+            "its best",
+            products.count, probe->world, products.slowest_s / products.all_s, products.alone_s / products.fastest_s);
+    }
     return STATUS_OK;
 }
 

@@ -10,7 +10,7 @@ typedef enum {
     PROBE_ATTENTION,   // size queries (= keys), first query - first key, heads, head_dim; name forward | backward, of a
                        // device with several kernels "own forward", "cudnn forward" and so on
     PROBE_SUSTAINED,   // as gemm, for seconds on end
-    PROBE_SHARED,      // one rank alone, then all at once: name gemm | stream
+    PROBE_SHARED,      // rounds of one rank alone, then all at once: name gemm | stream
     PROBE_COLLECTIVE,  // size payload bytes as sim/cost counts them; name all_gather ... send_recv barrier
     PROBE_GAP,         // between two tasks of one thread
     PROBE_FAR,         // as stream, operands one after another through size[1] bytes
@@ -23,7 +23,7 @@ typedef struct ProbeSample {
     double size[4];
     int nodes, per_node;        // ranks at work
     double seconds, low, high;  // median and quartiles of one call; shared: mean, fastest and slowest rank. Of
-                                // kernels the time that the thread was computing
+        // kernels the time that the thread was computing, at a core's mean speed over the rounds
     int repeats;
 } ProbeSample;
 

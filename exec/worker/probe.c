@@ -1,5 +1,5 @@
-// The order of a probe: who is where; on processors a few real steps for the time between tasks, kernels of one rank
-// alone, all ranks at once; of a device with its own memory its own kernels; then collectives.
+// The order of a probe: who is where; on processors a few real steps for the time between tasks, all ranks at once,
+// kernels of one rank alone; of a device with its own memory its own kernels; then collectives.
 
 #include "exec/worker/probe.h"
 
@@ -84,8 +84,8 @@ static Status probe_save(const Probe *probe, Error *error) {
 // A device's own pauses are not those between the host's calls: steps tell them of a host only.
 static Status probe_host(Probe *probe, Error *error) {
     TRY(probe_steps(probe, error));
-    TRY(probe_kernels(probe, error));
-    return probe_together(probe, error);
+    TRY(probe_together(probe, error));
+    return probe_kernels(probe, error);
 }
 
 static Status probe_all(Probe *probe, Error *error) {

@@ -13,8 +13,9 @@ typedef struct Probe {
     Arena *arena;
     RankHost *hosts;
     int world;
-    json_t *samples;  // of rank 0; NULL elsewhere
-    int divisor;      // by which sizes of a device's own kernels are smaller, a power of two
+    json_t *samples;     // of rank 0; NULL elsewhere
+    double mean_call_s;  // of rank 0 alone, of the product that tells a core's speed: over the rounds
+    int divisor;         // by which sizes of a device's own kernels are smaller, a power of two
 } Probe;
 
 // What a sample is about, beside its timing.
@@ -29,9 +30,10 @@ void probe_add(Probe *probe, const ProbeTopic *topic, const Timing *timing);
 // All ranks meet; those that wait sleep or yield.
 Status probe_meet(Probe *probe, Error *error);
 
-// Kernels of rank 0 while the others wait; then the same two kernels on every rank at once.
-Status probe_kernels(Probe *probe, Error *error);
+// Two kernels in rounds, of rank 0 alone and of every rank at once; then kernels of rank 0 while the others wait, as at
+// the mean speed of those rounds.
 Status probe_together(Probe *probe, Error *error);
+Status probe_kernels(Probe *probe, Error *error);
 // Kernels of a device that has its own (device.h, measure), on rank 0.
 Status probe_device(Probe *probe, Error *error);
 int probe_divisor(const Probe *probe);

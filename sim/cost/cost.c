@@ -267,6 +267,16 @@ static TaskCost host_task_cost(const CostModel *model, const StepProgram *progra
     return (TaskCost){.seconds = copies ? fmax(link_s, memory_s) : link_s + memory_s, .algorithm = "host"};
 }
 
+// Ranks that take turns on a core are as fast as each other.
+static int chips_at_once(const CostModel *model, const StepProgram *program) {
+    const int world = mesh_world(&program->plan.mesh);
+    if (model->profile->accelerator.device_class != DEVICE_CLASS_CPU) {
+        return world;
+    }
+    const double turns = ranks_on_node(model, program) / fmax(1, model->profile->node.cores);
+    return (int)ceil(world / fmax(1, turns));
+}
+
 static TaskCost compute_task_cost(const CostModel *model, const StepProgram *program, const Task *task) {
     if (touches_host(program, task)) {
         return host_task_cost(model, program, task);
@@ -277,12 +287,12 @@ static TaskCost compute_task_cost(const CostModel *model, const StepProgram *pro
     if (task->kind == TASK_GEMM || task->kind == TASK_GROUPED_GEMM) {
         time = task->kind == TASK_GEMM ? gemm_task_time(accelerator, program, task)
                                        : grouped_task_time(accelerator, program, task);
-        time.seconds *= slowest_chip_factor(accelerator, mesh_world(&program->plan.mesh));
+        time.seconds *= slowest_chip_factor(accelerator, chips_at_once(model, program));
         time.seconds /= program->plan.zero == 3 ? accelerator->sharded_gemm_share : 1;
         algorithm = "tile";
     } else if (task->kind == TASK_ATTENTION || task->kind == TASK_ATTENTION_BACKWARD) {
         time = attention_task_time(accelerator, program, task);
-        time.seconds *= slowest_chip_factor(accelerator, mesh_world(&program->plan.mesh));
+        time.seconds *= slowest_chip_factor(accelerator, chips_at_once(model, program));
         algorithm = attention_names[program->plan.attention];
     } else {
         const double bytes = stream_bytes(model->target, program, task) * widened_factor(accelerator, task);
@@ -290,7 +300,7 @@ static TaskCost compute_task_cost(const CostModel *model, const StepProgram *pro
     }
     if (task->kind == TASK_UPDATE && unit_is_orthogonalized(&program->units[task->unit])) {
         const KernelTime products = orthogonal_time(accelerator, program, task);
-        time.seconds += products.seconds * slowest_chip_factor(accelerator, mesh_world(&program->plan.mesh));
+        time.seconds += products.seconds * slowest_chip_factor(accelerator, chips_at_once(model, program));
         time.memory_s += products.memory_s;
     }
     time.seconds *= other_factor(model->target, task);

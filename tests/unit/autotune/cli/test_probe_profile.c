@@ -207,6 +207,24 @@ Test(probe_profile, a_busy_core_keeps_what_all_ranks_at_once_kept) {
     near(profile.accelerator.memory_bytes_per_s, 0.8 * memory, "memory");
 }
 
+// 5 % beyond the mean is what slowest_chip_factor makes of it for two cores, one of each machine.
+Test(probe_profile, cores_that_wander_apart_hold_up_a_step) {
+    for (int i = 0; i < probe.sample_count; i++) {
+        if (samples[i].kind == PROBE_SHARED && samples[i].repeats == 4) {
+            samples[i].high = 1.05 * samples[i].seconds;
+        }
+    }
+    build();
+    near(slowest_chip_factor(&profile.accelerator, 2), 1.05, "factor");
+}
+
+Test(probe_profile, rounds_at_several_speeds_count_by_their_mean) {
+    add_shared("gemm", 3e-3, 1);
+    add_shared("gemm", 4e-3, 4);
+    build();
+    near(profile.accelerator.gemm[DTYPE_FP32].sustained_flop_per_s, 0.8 * rate, "GEMM");
+}
+
 Test(probe_profile, what_was_measured_is_predicted) {
     build();
     const GroupPlacement across = {.size = 2, .nodes = 2, .per_node = 1, .siblings = 1};

@@ -394,6 +394,18 @@ Test(cost_task, ranks_on_one_cpu_share_its_cores_in_programs_too) {
     cr_assert_float_eq(bench_cost(&bench, gemm).seconds, 2 * alone_s, 1e-9);
 }
 
+// A step waits for the slowest core, and there are four of them under eight ranks as under four.
+Test(cost_task, ranks_that_take_turns_scatter_as_their_cores_do) {
+    Bench bench;
+    bench_begin(&bench, machine_cpu(), &fused);
+    bench.profile.accelerator.chip_spread = 0.1;
+    const Task gemm = {.kind = TASK_GEMM, .dtype = DTYPE_FP32, .m = 512, .n = 512, .k = 512};
+    bench.program.plan.mesh = (Mesh){.size = SIZES(1, 4, 1, 1)};
+    const double four_s = bench_cost(&bench, gemm).seconds;
+    bench.program.plan.mesh = (Mesh){.size = SIZES(1, 8, 1, 1)};
+    cr_assert_float_eq(bench_cost(&bench, gemm).seconds, 2 * four_s, 1e-9);
+}
+
 static void add_fp8(Bench *bench, double exact_share) {
     Accelerator *accelerator = &bench->profile.accelerator;
     accelerator->gemm[DTYPE_FP8] = accelerator->gemm[DTYPE_BF16];
