@@ -16,9 +16,17 @@ static Heads heads_of(const TaskCall *call) {
         return (Heads){
             task->head_dim, task->kv_heads, {task->head_dim, task->kv_stride, task->head_dim, task->kv_stride}};
     }
+    const int dim = call->program->model.head_dim;
     const int64_t heads = task->heads, value = latent->value;
-    const int64_t apart = call->program->model.head_dim - latent->rope + value;  // what wkv makes for a head
-    return (Heads){call->program->model.head_dim, task->heads, {latent->value, heads * apart, apart, heads * value}};
+    const int *size = call->program->plan.mesh.size;
+    if (size[AXIS_CP] > 1) {  // in one row behind the keys
+        return (Heads){dim, task->heads, {latent->value, task->kv_stride, value, task->kv_stride}};
+    }
+    if (size[AXIS_SP] > 1) {  // by themselves
+        return (Heads){dim, task->heads, {latent->value, heads * value, value, heads * value}};
+    }
+    const int64_t apart = dim - latent->rope + value;  // what wkv makes for a head
+    return (Heads){dim, task->heads, {latent->value, heads * apart, apart, heads * value}};
 }
 
 Blocks attention_blocks(const TaskCall *call) {

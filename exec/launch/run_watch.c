@@ -51,7 +51,7 @@ void run_notes_pass(const Run *run) {
     while (file && fgets(line, sizeof line, file)) {
         if (strncmp(line, LOG_NOTE, mark) == 0) {
             line[strcspn(line, "\n")] = '\0';
-            log_write(LOG_WARN, "%s", line + mark);
+            log_write_once(LOG_WARN, line + mark);  // a command may start many runs
         }
     }
     if (file) {

@@ -5,7 +5,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "sim/base/hash.h"
+
+enum { SAID_MOST = 16 };  // different lines; more are written each time
+
 static LogLevel log_level = LOG_WARN;  // the one setting of a process; main.c sets it before anything runs
+static uint64_t log_said[SAID_MOST];   // 0 = free
 
 void log_set_level(LogLevel level) {
     log_level = level;
@@ -22,6 +27,22 @@ void log_write(LogLevel level, const char *format, ...) {
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
     fprintf(stderr, "ndtune: %s: %s\n", names[level], line);
+}
+
+void log_write_once(LogLevel level, const char *line) {
+    Hash hash = hash_begin();
+    hash_text(&hash, line);
+    const uint64_t id = hash_end(&hash) | 1;
+    for (int i = 0; i < SAID_MOST; i++) {
+        if (log_said[i] == id) {
+            return;
+        }
+        if (log_said[i] == 0) {
+            log_said[i] = id;
+            break;
+        }
+    }
+    log_write(level, "%s", line);
 }
 
 void log_note(const char *format, ...) {

@@ -9,3 +9,5 @@ void log_set_level(LogLevel level);  // default LOG_WARN
 #define LOG_NOTE "note: "
 void log_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_write(LogLevel level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// A line that this process wrote before is not written again.
+void log_write_once(LogLevel level, const char *line);

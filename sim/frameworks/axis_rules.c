@@ -74,7 +74,7 @@ static const char *check_cp(const Target *target, const ModelSpec *model, const 
                             "has full causal attention only; use cp=1",
                             target->name, cp, model->name, model->window);
     }
-    if (model->latent.kv_rank > 0) {
+    if (model->latent.kv_rank > 0 && !target->own_kernels) {
         return arena_format(arena, "cp=%d of latent attention (%s) is not predicted yet: use cp=1", cp, model->name);
     }
     const int chunks = target->zigzag ? 2 * cp : cp;
@@ -88,8 +88,7 @@ static const char *check_cp(const Target *target, const ModelSpec *model, const 
 
 static const char *check_sp(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int sp = plan->mesh.size[AXIS_SP], tp = plan->mesh.size[AXIS_TP], cp = plan->mesh.size[AXIS_CP];
-    (void)target;
-    if (model->latent.kv_rank > 0 || model->sinks) {
+    if (model->sinks || (model->latent.kv_rank > 0 && !target->own_kernels)) {
         return arena_format(arena, "sp=%d of %s (%s) is not predicted yet: use sp=1", sp,
                             model->sinks ? "attention with sinks" : "latent attention", model->name);
     }

@@ -116,11 +116,11 @@ typedef struct Dims {
     int64_t vocab;       // columns of the logits that the loss works on
     int64_t head_vocab;  // that this rank's head makes: fewer where they are gathered
     int heads, kv_heads, head_dim;
-    int64_t q_width, kv_width;  // latent attention: kv_width and head_dim are the mean of keys and values
-    int64_t o_width;            // of attention's results
-    bool vocab_split;           // the loss works on a tp slice
-    bool embed_split;           // so does the embedding
-    int64_t embed_vocab;        // its rows here
+    int64_t q_width, k_width, v_width;          // latent attention: head_dim is the mean of keys and values
+    int64_t o_width;                            // of attention's results
+    bool vocab_split;                           // the loss works on a tp slice
+    bool embed_split;                           // so does the embedding
+    int64_t embed_vocab;                        // its rows here
     Dtype dtype, gradient_dtype, reduce_dtype;  // of gradients: as computed and summed, and on the way
     int element;                                // bytes of dtype
 } Dims;

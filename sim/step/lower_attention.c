@@ -26,7 +26,7 @@ static Projection attention_projection(Lowering *lowering) {
     const Dims *d = &lowering->dims;
     Projection projection = {.count = lowering->fused_qkv ? 1 : 3};
     if (lowering->fused_qkv) {
-        const int64_t width = d->q_width + 2 * d->kv_width;
+        const int64_t width = d->q_width + d->k_width + d->v_width;
         projection.linear[0] = attention_linear(lowering, "qkv", 0, 2);
         projection.linear[0].backward_name = "qkv dgrad";
         projection.linear[0].weight_name = "qkv wgrad";
@@ -36,7 +36,7 @@ static Projection attention_projection(Lowering *lowering) {
         return projection;
     }
     for (int i = 0; i < projection.count; i++) {
-        const int64_t width = i == 0 ? d->q_width : d->kv_width;
+        const int64_t width = i == 0 ? d->q_width : d->k_width;
         projection.linear[i] = attention_linear(lowering, names[i], i, i);
         projection.linear[i].backward_name = dgrad[i];
         projection.linear[i].weight_name = wgrad[i];
@@ -96,12 +96,12 @@ void projection_backward(Lowering *lowering, const Projection *projection, const
 static AttentionRefs attention_refs(const Lowering *lowering, const int32_t part[MAX_PARTS], int count) {
     const Dims *d = &lowering->dims;
     if (count == 1) {
-        const int64_t width = d->q_width + 2 * d->kv_width;
+        const int64_t width = d->q_width + d->k_width + d->v_width;
         return (AttentionRefs){column(lowering, part[0], 0), column(lowering, part[0], d->q_width),
-                               column(lowering, part[0], d->q_width + d->kv_width), width, width};
+                               column(lowering, part[0], d->q_width + d->k_width), width, width};
     }
     return (AttentionRefs){op_whole(lowering, part[0]), op_whole(lowering, part[1]), op_whole(lowering, part[2]),
-                           d->q_width, d->kv_width};
+                           d->q_width, d->k_width};
 }
 
 static void set_attention_shape(const Lowering *lowering, Task *task, const AttentionRefs *refs) {
@@ -186,7 +186,7 @@ typedef struct QkNormRefs {
 static QkNormRefs qk_norm_refs(Lowering *lowering, const int32_t tensors[UNIT_COUNT]) {
     const Dims *d = &lowering->dims;
     const int64_t norms = lowering->model->qk_norm == QK_NORM_HEAD ? d->heads + d->kv_heads : 2;
-    return (QkNormRefs){op_whole(lowering, tokens_by(lowering, "qk_before_norm", d->q_width + d->kv_width)),
+    return (QkNormRefs){op_whole(lowering, tokens_by(lowering, "qk_before_norm", d->q_width + d->k_width)),
                         op_whole(lowering, row_statistics(lowering, "qk_rstd", d->tokens * norms)),
                         unit_slice(lowering, tensors[UNIT_LAYER], "q_norm", "q_norm"),
                         unit_slice(lowering, tensors[UNIT_LAYER], "k_norm", "k_norm")};

@@ -13,18 +13,26 @@
 
 #include "sim/step/lower_ops.h"
 
-// Tokens that attention works on here, and elements of a token's keys.
+// Tokens that attention works on here, and elements of a token's keys, values and both.
 static int64_t kv_rows(const Lowering *lowering) {
     return lowering->dims.tokens * lowering->sp;
 }
 
+static int64_t k_width(const Lowering *lowering) {
+    return lowering->dims.k_width / lowering->sp;
+}
+
+static int64_t v_width(const Lowering *lowering) {
+    return lowering->dims.v_width / lowering->sp;
+}
+
 static int64_t kv_width(const Lowering *lowering) {
-    return lowering->dims.kv_width / lowering->sp;
+    return k_width(lowering) + v_width(lowering);
 }
 
 // Keys and values are columns of what one GEMM makes.
 static bool kv_are_columns(const Lowering *lowering) {
-    return lowering->fused_qkv && lowering->sp == 1;
+    return lowering->fused_qkv && lowering->sp == 1 && lowering->model->latent.kv_rank == 0;
 }
 
 typedef struct RingBuffers {
@@ -35,7 +43,7 @@ typedef struct RingBuffers {
 } RingBuffers;
 
 static int32_t packed_kv(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t ranks) {
-    return lowering_tensor(lowering, name, role, dtype, ranks * kv_rows(lowering) * 2 * kv_width(lowering));
+    return lowering_tensor(lowering, name, role, dtype, ranks * kv_rows(lowering) * kv_width(lowering));
 }
 
 static bool rotates(const Lowering *lowering) {
@@ -66,17 +74,19 @@ static OpRef part_of_owner(const Lowering *lowering, int32_t tensor, int hop) {
     return part;
 }
 
+static OpRef values_of(const Lowering *lowering, OpRef packed, int element) {
+    packed.offset_bytes += k_width(lowering) * element;
+    packed.bytes -= k_width(lowering) * element;
+    return packed;
+}
+
 // Keys and values of hop j in the packed layout.
 static void ring_select(const Lowering *lowering, RingBuffers *ring, int hop) {
-    const int64_t half_row_bytes = kv_width(lowering) * lowering->dims.element;
     const int32_t tensor = hop == 0 ? ring->local : rotates(lowering) ? ring->hop[hop % 2] : ring->gathered;
     const OpRef keys =
         hop > 0 && !rotates(lowering) ? part_of_owner(lowering, tensor, hop) : op_whole(lowering, tensor);
-    OpRef values = keys;
-    values.offset_bytes = half_row_bytes;
-    values.bytes -= half_row_bytes;
     ring->keys = keys;
-    ring->values = values;
+    ring->values = values_of(lowering, keys, lowering->dims.element);
 }
 
 static Op copy_op(const Lowering *lowering, TaskKind kind, const char *name, Phase phase, int64_t cols,
@@ -99,43 +109,38 @@ static void append_copy(Lowering *lowering, OpList *out, Op op, OpRef from, OpRe
     op_list_append(lowering->arena, out, &op);
 }
 
-static OpRef values_half(const Lowering *lowering, OpRef packed, int element) {
-    packed.offset_bytes += kv_width(lowering) * element;
-    packed.bytes -= kv_width(lowering) * element;
-    return packed;
-}
-
 // k and v columns -> packed rows.
 static void pack_kv(Lowering *lowering, OpList *out, const Op *attention, const RingBuffers *ring) {
-    const int64_t width = kv_width(lowering);
+    const int64_t keys = k_width(lowering), values = v_width(lowering);
     const OpRef packed = op_whole(lowering, ring->local);
     if (kv_are_columns(lowering)) {
         append_copy(
             lowering, out,
-            copy_op(lowering, TASK_COPY, "pack kv", attention->task.phase, 2 * width, attention->task.kv_stride),
+            copy_op(lowering, TASK_COPY, "pack kv", attention->task.phase, keys + values, attention->task.kv_stride),
             attention->operands[AT_ATTENTION_K], packed, false);
         return;
     }
-    append_copy(lowering, out, copy_op(lowering, TASK_UNPACK, "pack k", attention->task.phase, width, 2 * width),
+    append_copy(lowering, out, copy_op(lowering, TASK_UNPACK, "pack k", attention->task.phase, keys, keys + values),
                 attention->operands[AT_ATTENTION_K], packed, false);
-    append_copy(lowering, out, copy_op(lowering, TASK_UNPACK, "pack v", attention->task.phase, width, 2 * width),
-                attention->operands[AT_ATTENTION_V], values_half(lowering, packed, lowering->dims.element), true);
+    append_copy(lowering, out, copy_op(lowering, TASK_UNPACK, "pack v", attention->task.phase, values, keys + values),
+                attention->operands[AT_ATTENTION_V], values_of(lowering, packed, lowering->dims.element), true);
 }
 
 // Packed gradient -> dk and dv columns.
 static void unpack_gradient(Lowering *lowering, OpList *out, const Op *attention, int32_t home) {
-    const int64_t width = kv_width(lowering);
+    const int64_t keys = k_width(lowering), values = v_width(lowering);
     const OpRef packed = op_whole(lowering, home);
     if (kv_are_columns(lowering)) {
-        append_copy(lowering, out,
-                    copy_op(lowering, TASK_UNPACK, "unpack dkv", PHASE_BACKWARD, 2 * width, attention->task.kv_stride),
-                    packed, attention->operands[AT_ATTENTION_BACKWARD_DK], true);
+        append_copy(
+            lowering, out,
+            copy_op(lowering, TASK_UNPACK, "unpack dkv", PHASE_BACKWARD, keys + values, attention->task.kv_stride),
+            packed, attention->operands[AT_ATTENTION_BACKWARD_DK], true);
         return;
     }
-    append_copy(lowering, out, copy_op(lowering, TASK_COPY, "unpack dk", PHASE_BACKWARD, width, 2 * width), packed,
+    append_copy(lowering, out, copy_op(lowering, TASK_COPY, "unpack dk", PHASE_BACKWARD, keys, keys + values), packed,
                 attention->operands[AT_ATTENTION_BACKWARD_DK], false);
-    append_copy(lowering, out, copy_op(lowering, TASK_COPY, "unpack dv", PHASE_BACKWARD, width, 2 * width),
-                values_half(lowering, packed, dtype_bytes(lowering->tensors[home].dtype)),
+    append_copy(lowering, out, copy_op(lowering, TASK_COPY, "unpack dv", PHASE_BACKWARD, values, keys + values),
+                values_of(lowering, packed, dtype_bytes(lowering->tensors[home].dtype)),
                 attention->operands[AT_ATTENTION_BACKWARD_DV], false);
 }
 
@@ -186,7 +191,7 @@ static double block_share(const Lowering *lowering, int hop) {
 
 static void set_block(const Lowering *lowering, Op *block, const RingBuffers *ring, int hop) {
     block->task.ring_step = (int16_t)hop;
-    block->task.kv_stride = 2 * kv_width(lowering);
+    block->task.kv_stride = kv_width(lowering);
     block->task.flops *= block_share(lowering, hop);
     block->operands[AT_ATTENTION_K] = ring->keys;
     block->operands[AT_ATTENTION_V] = ring->values;
@@ -215,7 +220,7 @@ static Op backward_block(const Lowering *lowering, const Op *attention, const Ri
     block.operands[AT_ATTENTION_BACKWARD_DQ].access = hop == 0 ? ACCESS_WRITE : ACCESS_UPDATE;
     block.operands[AT_ATTENTION_BACKWARD_DK] = gradient;
     block.operands[AT_ATTENTION_BACKWARD_DV] =
-        values_half(lowering, gradient, dtype_bytes(lowering->tensors[gradient.tensor].dtype));
+        values_of(lowering, gradient, dtype_bytes(lowering->tensors[gradient.tensor].dtype));
     block.operands[AT_ATTENTION_BACKWARD_DK].access = block.operands[AT_ATTENTION_BACKWARD_DV].access = ACCESS_WRITE;
     block.operands[AT_ATTENTION_BACKWARD_WORKSPACE].access = hop == 0 ? ACCESS_WRITE : ACCESS_READ;
     if (lowering->model->sinks && lowering->target->own_kernels) {  // which the first makes
@@ -262,7 +267,7 @@ static void ring_backward(Lowering *lowering, OpList *out, const Op *attention) 
             backward_block(lowering, attention, &ring, hop, op_whole(lowering, hop == 0 ? travel[0] : share));
         op_list_append(lowering->arena, out, &block);
         if (hop > 0) {
-            Op sum = copy_op(lowering, TASK_ACCUMULATE, "add dkv", PHASE_BACKWARD, 2 * kv_width(lowering), 0);
+            Op sum = copy_op(lowering, TASK_ACCUMULATE, "add dkv", PHASE_BACKWARD, kv_width(lowering), 0);
             sum.task.dtype = dtype;
             append_copy(lowering, out, sum, op_whole(lowering, share), op_whole(lowering, travel[hop % 2]), true);
         }

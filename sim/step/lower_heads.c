@@ -123,9 +123,15 @@ static Op of_part(const Heads *heads) {
     op.task.heads /= sp;
     op.task.kv_heads /= sp;
     op.task.flops /= sp;
-    op.task.stride = (int64_t)op.task.heads * op.task.head_dim;
-    op.task.kv_stride = (int64_t)op.task.kv_heads * op.task.head_dim;
+    op.task.stride = heads->lowering->dims.q_width / sp;
+    op.task.kv_stride = heads->lowering->dims.k_width / sp;
     return op;
+}
+
+// Values of rows of their own, or beside keys in one row of both.
+static int64_t value_stride(const Heads *heads) {
+    const bool latent = heads->lowering->model->latent.kv_rank > 0;
+    return latent ? heads->lowering->dims.v_width : heads->attention->task.kv_stride;
 }
 
 static void heads_forward(const Heads *heads) {
@@ -137,10 +143,10 @@ static void heads_forward(const Heads *heads) {
         to_heads(heads, &query, whole->operands[AT_ATTENTION_Q], d->q_width, whole->task.stride, ROLE_ACTIVATION));
     set_operand(
         &part, AT_ATTENTION_K,
-        to_heads(heads, &key, whole->operands[AT_ATTENTION_K], d->kv_width, whole->task.kv_stride, ROLE_ACTIVATION));
+        to_heads(heads, &key, whole->operands[AT_ATTENTION_K], d->k_width, whole->task.kv_stride, ROLE_ACTIVATION));
     set_operand(
         &part, AT_ATTENTION_V,
-        to_heads(heads, &value, whole->operands[AT_ATTENTION_V], d->kv_width, whole->task.kv_stride, ROLE_ACTIVATION));
+        to_heads(heads, &value, whole->operands[AT_ATTENTION_V], d->v_width, value_stride(heads), ROLE_ACTIVATION));
     const OpRef o = of_heads(heads, &result, d->o_width, ROLE_ACTIVATION);
     set_operand(&part, AT_ATTENTION_O, o);
     op_list_append(heads->lowering->arena, heads->out, &part);
@@ -150,18 +156,18 @@ static void heads_forward(const Heads *heads) {
 static void heads_backward(const Heads *heads) {
     const Dims *d = &heads->lowering->dims;
     const Op *whole = heads->attention;
-    const bool fused = heads->lowering->fused_qkv;
+    const bool fused = heads->lowering->fused_qkv && heads->lowering->model->latent.kv_rank == 0;
     Op part = of_part(heads);
     set_operand(&part, AT_ATTENTION_Q, of_heads(heads, &query, d->q_width, ROLE_ACTIVATION));
-    set_operand(&part, AT_ATTENTION_K, of_heads(heads, &key, d->kv_width, ROLE_ACTIVATION));
-    set_operand(&part, AT_ATTENTION_V, of_heads(heads, &value, d->kv_width, ROLE_ACTIVATION));
+    set_operand(&part, AT_ATTENTION_K, of_heads(heads, &key, d->k_width, ROLE_ACTIVATION));
+    set_operand(&part, AT_ATTENTION_V, of_heads(heads, &value, d->v_width, ROLE_ACTIVATION));
     set_operand(&part, AT_ATTENTION_O, of_heads(heads, &result, d->o_width, ROLE_ACTIVATION));
     set_operand(&part, AT_ATTENTION_BACKWARD_DO,
                 to_heads(heads, &result_gradient, whole->operands[AT_ATTENTION_BACKWARD_DO], d->o_width, d->o_width,
                          ROLE_COMMUNICATION));
     const OpRef dq = of_heads(heads, &query_gradient, d->q_width, ROLE_COMMUNICATION);
-    const OpRef dk = of_heads(heads, &key_gradient, d->kv_width, ROLE_COMMUNICATION);
-    const OpRef dv = of_heads(heads, &value_gradient, d->kv_width, ROLE_COMMUNICATION);
+    const OpRef dk = of_heads(heads, &key_gradient, d->k_width, ROLE_COMMUNICATION);
+    const OpRef dv = of_heads(heads, &value_gradient, d->v_width, ROLE_COMMUNICATION);
     set_operand(&part, AT_ATTENTION_BACKWARD_DQ, dq);
     set_operand(&part, AT_ATTENTION_BACKWARD_DK, dk);
     set_operand(&part, AT_ATTENTION_BACKWARD_DV, dv);
@@ -169,10 +175,10 @@ static void heads_backward(const Heads *heads) {
     const Access more = fused ? ACCESS_UPDATE : ACCESS_WRITE;  // columns of rows that dq begins
     from_heads(heads, &query_gradient, dq, d->q_width, whole->task.stride, whole->operands[AT_ATTENTION_BACKWARD_DQ],
                ACCESS_WRITE);
-    from_heads(heads, &key_gradient, dk, d->kv_width, whole->task.kv_stride, whole->operands[AT_ATTENTION_BACKWARD_DK],
+    from_heads(heads, &key_gradient, dk, d->k_width, whole->task.kv_stride, whole->operands[AT_ATTENTION_BACKWARD_DK],
                more);
-    from_heads(heads, &value_gradient, dv, d->kv_width, whole->task.kv_stride,
-               whole->operands[AT_ATTENTION_BACKWARD_DV], more);
+    from_heads(heads, &value_gradient, dv, d->v_width, value_stride(heads), whole->operands[AT_ATTENTION_BACKWARD_DV],
+               more);
 }
 
 void lower_heads(Lowering *lowering) {

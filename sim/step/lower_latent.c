@@ -9,10 +9,10 @@
 typedef struct Latents {
     Linear q, kv;        // from the layer's input
     Linear q_up, kv_up;  // to heads; q_up unused where queries come from the input at once
-    int32_t q_latent, q_normed, kv_latent, kv_normed, queries, up, keys;
+    int32_t q_latent, q_normed, kv_latent, kv_normed, queries, up, keys, values;
     int32_t dq_latent, dq_normed, dkv_latent, dkv_normed, dqueries, dup, dkeys, dvalues;
-    bool low_rank_q;
-    int64_t value_column;  // of up, where values begin
+    bool low_rank_q, apart;  // apart: values lie by themselves, as what cuts sequences or heads moves them
+    int64_t value_column;    // of up, where values begin
 } Latents;
 
 static Linear linear_of(const char *name, const char *dgrad, const char *wgrad, const char *weight, int64_t in,
@@ -36,7 +36,9 @@ static Latents latents_of(Lowering *lowering) {
     const bool low = latent->q_rank > 0;
     // Head by head, as the model's own code has them; programs that are only priced have all of the keys in front.
     const bool by_head = lowering->target->own_kernels;
-    Latents l = {.low_rank_q = low, .value_column = by_head ? model->head_dim - latent->rope : still};
+    Latents l = {.low_rank_q = low,
+                 .apart = lowering->cp * lowering->sp > 1,
+                 .value_column = by_head ? model->head_dim - latent->rope : still};
     l.q = low ? linear_of("q latent", "q latent dgrad", "q latent wgrad", "wq_latent", d->hidden, latent->q_rank)
               : linear_of("q", "q dgrad", "q wgrad", "wq", d->hidden, d->q_width);
     l.q_up = linear_of("q", "q dgrad", "q wgrad", "wq", latent->q_rank, d->q_width);
@@ -57,6 +59,7 @@ static Latents latents_of(Lowering *lowering) {
     l.up = tokens_by(lowering, "kv_up", up);
     l.dup = tokens_by(lowering, "dkv_up", up);
     l.keys = tokens_by(lowering, "k", (int64_t)d->heads * model->head_dim);
+    l.values = l.apart ? tokens_by(lowering, "v", (int64_t)d->heads * latent->value) : -1;
     l.dvalues = tokens_by(lowering, "dv", (int64_t)d->heads * latent->value);
     l.dkeys = tokens_by(lowering, "dk", (int64_t)d->heads * model->head_dim);
     return l;
@@ -116,6 +119,21 @@ static void put_together(Lowering *lowering, const Latents *l) {
     op_operand(op, op_whole(lowering, l->kv_latent), ACCESS_READ);
 }
 
+static OpRef values_beside_keys(const Lowering *lowering, const Latents *l) {
+    return column(lowering, l->up, l->value_column);
+}
+
+// Head by head out of what one product makes for both.
+static void set_values_apart(Lowering *lowering, const Latents *l) {
+    const int64_t heads = lowering->dims.heads;
+    Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_COPY, PHASE_FORWARD, "values");
+    op->task.rows = lowering->dims.tokens * heads;
+    op->task.cols = lowering->model->latent.value;
+    op->task.stride = l->kv_up.out / heads;
+    op_operand(op, values_beside_keys(lowering, l), ACCESS_READ);
+    op_operand(op, op_whole(lowering, l->values), ACCESS_WRITE);
+}
+
 // Gradients of keys and values into that of the product that made them, and of the shared part.
 static void take_apart(Lowering *lowering, const Latents *l) {
     Op *op = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_COPY, PHASE_BACKWARD, "keys backward");
@@ -130,7 +148,9 @@ static void take_apart(Lowering *lowering, const Latents *l) {
 static AttentionRefs refs_of(const Lowering *lowering, const Latents *l, bool gradients) {
     return (AttentionRefs){.q = op_whole(lowering, gradients ? l->dqueries : l->queries),
                            .k = op_whole(lowering, gradients ? l->dkeys : l->keys),
-                           .v = gradients ? op_whole(lowering, l->dvalues) : column(lowering, l->up, l->value_column),
+                           .v = gradients  ? op_whole(lowering, l->dvalues)
+                                : l->apart ? op_whole(lowering, l->values)
+                                           : values_beside_keys(lowering, l),
                            .stride = lowering->dims.q_width,
                            .kv_stride = (int64_t)lowering->dims.heads * lowering->model->head_dim};
 }
@@ -149,6 +169,9 @@ int32_t lower_latent_attention(Lowering *lowering, int32_t x) {
     add_forward(lowering, section, &l.kv_up, l.kv_normed, l.up);
     AttentionRefs refs = refs_of(lowering, &l, false);
     put_together(lowering, &l);
+    if (l.apart) {
+        set_values_apart(lowering, &l);
+    }
     turn_a_copy(lowering, section, &refs);
     add_rope(lowering, section, &refs, false);
     add_attention(lowering, &refs, attention_inner(lowering), attention_statistics(lowering));

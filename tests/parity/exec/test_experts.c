@@ -116,6 +116,8 @@ Test(experts, stages_train_as_one_rank) {
 Test(experts, stages_of_16_ranks_train_as_one_rank) {
     expect_same("mixtral", (const char *[]){"pp=2,dp_shard=2,cp=2,tp=2,ep=4", "pp=2,dp_shard=2,sp=2,tp=2,ep=2",
                                             "pp=2,dp_shard=2,cp=2,sp=2,ep=4", NULL});
+    expect_same("deepseek_v3",
+                (const char *[]){"pp=2,dp_shard=2,cp=2,tp=2,ep=4", "pp=2,dp_shard=2,sp=2,tp=2,ep=2", NULL});
 }
 
 Test(experts, a_shared_expert_behind_a_gate_trains_as_one_rank) {
@@ -132,6 +134,13 @@ Test(experts, biases_clamps_sinks_and_windows_train_as_one_rank) {
 Test(experts, latent_attention_and_routers_of_sigmoids_train_as_one_rank) {
     expect_same("deepseek_v3", (const char *[]){"tp=2", "tp=4", "dp_shard=2,ep=2", "dp_shard=4,ep=4",
                                                 "pp=2,dp_shard=2,ep=2", "pp=2,tp=2", NULL});
+}
+
+// Values of another width than keys travel behind them, or with their heads.
+Test(experts, latent_attention_of_cut_sequences_trains_as_one_rank) {
+    expect_same("deepseek_v3",
+                (const char *[]){"cp=2", "cp=4", "sp=2", "sp=4", "cp=2,sp=2", "cp=2,tp=2", "sp=2,tp=2",
+                                 "dp_shard=2,cp=2,ep=4", "sp=2,dp_shard=2,ep=2", "pp=2,cp=2,ep=2", "pp=2,sp=2", NULL});
 }
 
 // Its gradient is that of whole sequences, whatever ranks and micro-steps share the batch.
@@ -270,8 +279,8 @@ Test(experts, room_for_all_tokens_is_enough_for_any) {
 // ---------------------------------------------------------------------------------------------- how it is run
 
 static RunRequest spread_request(const char *type) {
-    const bool latent = strcmp(type, "deepseek_v3") == 0;  // without cp
-    const Mesh mesh = mesh_named(latent ? "dp_shard=2,tp=2,ep=2" : "dp_shard=2,cp=2,ep=4");
+    const bool latent = strcmp(type, "deepseek_v3") == 0;
+    const Mesh mesh = mesh_named(latent ? "cp=2,tp=2,ep=2" : "dp_shard=2,cp=2,ep=4");
     RunRequest request = request_of(type, &mesh, 2, 400);
     request.model.experts.balance = latent ? 0 : 0.1;
     request.options.steps = 4;
