@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <jansson.h>
 #include <stdio.h>
 
 #include "autotune/accuracy/accuracy.h"
@@ -12,3 +13,5 @@ Status csv_accuracy(const Accuracy *accuracy, FILE *out, Error *error);   // a l
 
 // A line per row of the run file and of the failures.
 Status csv_accuracy_rows(const Accuracy *accuracy, FILE *out, Error *error);
+
+json_t *json_baseline(const ErrorScore *score);

@@ -1,35 +1,74 @@
-// Scores and rows for spreadsheets.
+// The scores, and scores and rows for spreadsheets.
 
 #include "reports/accuracy.h"
-#include "reports/csv_lines.h"
+#include "reports/json_objects.h"
+#include "reports/schemas.h"
 
-static void score_line(Csv *csv, const char *what, const ScoreRow *row, bool step) {
-    const ErrorScore *score = &row->score;
-    const bool any = score->n > 0, beside = step && any;
-    csv_row(csv, "sssssdnnnnnnn.", what, row->target, row->cluster, row->source, row->kind, score->n,
-            csv_known(any, score->median_abs), csv_known(any, score->p90_abs), csv_known(any, score->bias),
-            csv_known(beside, score->in_interval), csv_known(beside, score->baseline_mfu),
-            csv_known(beside, score->baseline_median_abs), csv_known(beside, score->baseline_p90_abs));
+enum { SOURCE_WIDTH = 44, STEP_ONLY = 5 };
+
+json_t *json_baseline(const ErrorScore *score) {
+    const bool known = score->n > 0;
+    return json_pack("{s:o, s:o, s:o}", "mfu", json_known(known, score->baseline_mfu), "median_abs_error",
+                     json_known(known, score->baseline_median_abs), "p90_abs_error",
+                     json_known(known, score->baseline_p90_abs));
 }
 
-static void score_lines(Csv *csv, const char *what, const ScoreTable *table, bool step) {
-    for (int i = 0; i < table->count; i++) {
-        score_line(csv, what, &table->rows[i], step);
-    }
+static RecordValue short_source(const ScoreRow *row, char text[RECORD_BYTES]) {
+    snprintf(text, RECORD_BYTES, "%.*s", SOURCE_WIDTH, row->source ? row->source : "");
+    return record_of_text(row->source ? text : NULL);
+}
+
+NESTED_IN(baseline_of, ScoreRow, void, json_baseline(&of->score))
+KNOWN(any, ScoreRow, of->score.n > 0)
+KNOWN(is_step, ScoreRow, of->score.n > 0 && of->score.baseline_mfu > 0)
+MADE(source, ScoreRow, short_source(of, text))
+MADE_IN(what, ScoreRow, char, record_of_text(in))
+
+static const RecordField scores[] = {
+    {.key = "what", BY(what), .no_json = true},
+    {FIELD("target", TEXT, ScoreRow, target), COLUMN(2, "target"), .missing = "all", .optional = true},
+    {FIELD("cluster", TEXT, ScoreRow, cluster), COLUMN(3, "cluster"), .missing = "all clusters", .optional = true},
+    {FIELD("source", TEXT, ScoreRow, source), .optional = true},
+    {FIELD("kind", TEXT, ScoreRow, kind), COLUMN(6, "measured"), .optional = true},
+    {FIELD("half", TEXT, ScoreRow, half), COLUMN(5, "half"), .optional = true, .no_csv = true},
+    {FIELD("class", TEXT, ScoreRow, class), COLUMN(1, "class"), .optional = true, .no_csv = true},
+    {BY(source), COLUMN(4, "source"), .optional = true},
+    {FIELD("n", INT, ScoreRow, score.n), COLUMN(7, "rows")},
+    {FIELD("median_abs_error", REAL, ScoreRow, score.median_abs), COLUMN(8, "median"), .known = any,
+     .unit = AS_PERCENT},
+    {FIELD("p90_abs_error", REAL, ScoreRow, score.p90_abs), COLUMN(9, "90th"), .known = any, .unit = AS_PERCENT},
+    {FIELD("median_bias", REAL, ScoreRow, score.bias), COLUMN(10, "bias"), .known = any, .unit = AS_CHANGE},
+    {FIELD("in_interval", REAL, ScoreRow, score.in_interval), COLUMN(11, "in interval"), .known = is_step,
+     .unit = AS_PERCENT},
+    {FIELD("baseline_mfu", REAL, ScoreRow, score.baseline_mfu), COLUMN(14, "MFU"), .known = is_step, .unit = AS_PERCENT,
+     .no_json = true},
+    {FIELD("baseline_median_abs_error", REAL, ScoreRow, score.baseline_median_abs), COLUMN(12, "one MFU: median"),
+     .known = is_step, .unit = AS_PERCENT, .no_json = true},
+    {FIELD("baseline_p90_abs_error", REAL, ScoreRow, score.baseline_p90_abs), COLUMN(13, "90th"), .known = is_step,
+     .unit = AS_PERCENT, .no_json = true},
+    {.key = "baseline_constant_mfu", .nested = baseline_of},
+};
+const RecordSchema schema_step_scores = {scores, sizeof scores / sizeof scores[0], sizeof(ScoreRow), "step_time"};
+// Memory has no interval and no constant to hold against it.
+const RecordSchema schema_memory_scores = {scores, sizeof scores / sizeof scores[0] - STEP_ONLY, sizeof(ScoreRow),
+                                           "memory"};
+
+static void score_lines(Csv *csv, const char *what, const ScoreTable *table) {
+    const RecordSchema schema = record_about(&schema_step_scores, what);
+    record_csv_lines(&schema, table->rows, table->count, csv);
 }
 
 Status csv_accuracy(const Accuracy *accuracy, FILE *out, Error *error) {
     Csv csv = {.out = out};
-    csv_header(&csv, "what,target,cluster,source,kind,n,median_abs_error,p90_abs_error,median_bias,in_interval,"
-                     "baseline_mfu,baseline_median_abs_error,baseline_p90_abs_error");
-    const ScoreRow step = {.score = accuracy->step}, memory = {.score = accuracy->memory};
-    score_line(&csv, "step_time", &step, true);
-    score_lines(&csv, "step_time", &accuracy->step_by_target, true);
-    score_lines(&csv, "step_time", &accuracy->step_by, true);
-    score_lines(&csv, "step_time", &accuracy->step_by_source, true);
-    score_line(&csv, "memory", &memory, false);
-    score_lines(&csv, "memory", &accuracy->memory_by_kind, false);
-    score_lines(&csv, "memory", &accuracy->memory_by, false);
+    ScoreRow step = {.score = accuracy->step}, memory = {.score = accuracy->memory};
+    record_csv_header(&schema_step_scores, &csv);
+    score_lines(&csv, "step_time", &(ScoreTable){&step, 1});
+    score_lines(&csv, "step_time", &accuracy->step_by_target);
+    score_lines(&csv, "step_time", &accuracy->step_by);
+    score_lines(&csv, "step_time", &accuracy->step_by_source);
+    score_lines(&csv, "memory", &(ScoreTable){&memory, 1});
+    score_lines(&csv, "memory", &accuracy->memory_by_kind);
+    score_lines(&csv, "memory", &accuracy->memory_by);
     return csv_finish(&csv, error);
 }
 

@@ -6,21 +6,48 @@
 #include "reports/json_objects.h"
 #include "reports/schemas.h"
 
-static json_t *parameters(const CalibrationPosterior *posterior) {
-    static const char *const verdicts[VERDICT_COUNT] = {"identified", "weak", "untaught"};
-    json_t *rows = json_array();
-    for (int i = 0; i < posterior->count; i++) {
-        const CalibrationCoordinate *at = &posterior->at[i];
-        json_array_append_new(rows, json_pack("{s:s, s:s, s:s?, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:i, s:i, s:i}",
-                                              "name", at->parameter->name, "scales", at->parameter->scales, "target",
-                                              at->target ? at->target->name : NULL, "log_factor", posterior->mean[i],
-                                              "factor", exp(posterior->mean[i]), "prior_sd", at->prior_sd, "sd", at->sd,
-                                              "prior_source", at->prior_source, "verdict", verdicts[at->verdict],
-                                              "verdict_words", at->verdict_words, "runs", at->runs, "plans", at->shapes,
-                                              "run_sets", at->sets));
-    }
-    return rows;
+static const double Z_80 = 1.2815515655446004;  // normal quantile of 0.9
+
+static RecordValue factor_between(double log_factor, double sd, char text[RECORD_BYTES]) {
+    snprintf(text, RECORD_BYTES, "%.3g (%.3g .. %.3g)", exp(log_factor), exp(log_factor - Z_80 * sd),
+             exp(log_factor + Z_80 * sd));
+    return record_of_text(text);
 }
+
+static RecordValue sd_change(const CalibrationCoordinate *at, char text[RECORD_BYTES]) {
+    snprintf(text, RECORD_BYTES, "%.2g -> %.2g", at->prior_sd, at->sd);
+    return record_of_text(text);
+}
+
+static const char *const verdicts[VERDICT_COUNT] = {"identified", "weak", "untaught"};
+
+MADE_IN(log_factor, CalibrationCoordinate, CalibrationPosterior, record_of_real(true, in->mean[of - in->at]))
+MADE_IN(factor, CalibrationCoordinate, CalibrationPosterior, record_of_real(true, exp(in->mean[of - in->at])))
+MADE(target, CalibrationCoordinate, record_of_text(of->target ? of->target->name : NULL))
+MADE(verdict, CalibrationCoordinate, record_of_text(verdicts[of->verdict]))
+MADE(prior, CalibrationCoordinate, factor_between(0, of->prior_sd, text))
+MADE_IN(posterior, CalibrationCoordinate, CalibrationPosterior, factor_between(in->mean[of - in->at], of->sd, text))
+MADE(sds, CalibrationCoordinate, sd_change(of, text))
+
+static const RecordField parameters[] = {
+    {FIELD_OF("name", TEXT, CalibrationCoordinate, parameter, CalibrationParameter, name), COLUMN(1, "parameter")},
+    {FIELD_OF("scales", TEXT, CalibrationCoordinate, parameter, CalibrationParameter, scales)},
+    {.key = "target", BY(target), COLUMN(2, "of"), .missing = "the machine"},
+    {.key = "log_factor", BY(log_factor)},
+    {.key = "factor", BY(factor)},
+    {FIELD("prior_sd", REAL, CalibrationCoordinate, prior_sd)},
+    {FIELD("sd", REAL, CalibrationCoordinate, sd)},
+    {FIELD("prior_source", TEXT, CalibrationCoordinate, prior_source)},
+    {.key = "verdict", BY(verdict)},
+    {FIELD("verdict_words", TEXT, CalibrationCoordinate, verdict_words), COLUMN(6, "what the runs tell")},
+    {FIELD("runs", INT, CalibrationCoordinate, runs)},
+    {FIELD("plans", INT, CalibrationCoordinate, shapes)},
+    {FIELD("run_sets", INT, CalibrationCoordinate, sets)},
+    {BY(prior), COLUMN(3, "prior factor (80 %)"), .right = true},
+    {BY(posterior), COLUMN(4, "factor (80 %)"), .right = true},
+    {BY(sds), COLUMN(5, "sd of its log"), .right = true},
+};
+SCHEMA(parameters, CalibrationCoordinate);
 
 static json_t *score(const CalibrationScore *of) {
     return json_pack("{s:i, s:f, s:f, s:f, s:f}", "plans", of->shapes, "median_before", of->before_median,
@@ -49,20 +76,21 @@ static json_t *left_out(const CalibrationReport *report) {
 Status json_calibration(const CalibrationReport *report, FILE *out, Error *error) {
     const Calibration *calibration = report->calibration;
     const ClusterCalibration *about = report->child->calibration;
+    const RecordSchema coordinates = record_about(&schema_parameters, &calibration->posterior);
     json_t *runs = json_array();
     for (int i = 0; i < about->run_count; i++) {
         json_array_append_new(runs, json_string(about->runs[i]));
     }
-    return json_print(json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:i, s:o, s:o}",
-                                "schema", "ndtune.calibrate/1", "parent", about->parent, "parent_hash",
-                                about->parent_hash, "profile", report->child->name, "path", report->path, "from",
-                                report->from, "runs", runs, "parameters", parameters(&calibration->posterior), "plans",
-                                record_array(&schema_calibrated, calibration->shapes, calibration->shape_count), "fit",
-                                score(&calibration->fit), "held_out", score(&calibration->held_out), "misfit_sd",
-                                calibration->posterior.misfit_sd, "noise_sd", calibration->posterior.noise_sd,
-                                "span_runs", calibration->span_runs, "outliers", outliers(calibration), "left_out",
-                                left_out(report)),
-                      out, error);
+    return json_print(
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:i, s:o, s:o}", "schema",
+                  "ndtune.calibrate/1", "parent", about->parent, "parent_hash", about->parent_hash, "profile",
+                  report->child->name, "path", report->path, "from", report->from, "runs", runs, "parameters",
+                  record_array(&coordinates, calibration->posterior.at, calibration->posterior.count), "plans",
+                  record_array(&schema_calibrated, calibration->shapes, calibration->shape_count), "fit",
+                  score(&calibration->fit), "held_out", score(&calibration->held_out), "misfit_sd",
+                  calibration->posterior.misfit_sd, "noise_sd", calibration->posterior.noise_sd, "span_runs",
+                  calibration->span_runs, "outliers", outliers(calibration), "left_out", left_out(report)),
+        out, error);
 }
 
 Status csv_calibration(const CalibrationReport *report, FILE *out, Error *error) {

@@ -1,15 +1,18 @@
-// JSON and CSV of ndtune check.
+// The notes and changed lines of ndtune check, and its JSON and CSV.
 
 #include "reports/check_report.h"
-#include "reports/csv_lines.h"
 #include "reports/json_objects.h"
+#include "sim/base/text.h"
 
-static json_t *note_object(const CheckNote *note) {
-    const bool placed = note->first > 0;
-    return json_pack("{s:s, s:s?, s:o, s:o, s:s}", "level", check_level_names[note->level], "key", note->key, "line",
-                     placed ? json_integer(note->first) : json_null(), "end_line",
-                     placed ? json_integer(note->last) : json_null(), "sentence", note->sentence);
-}
+MADE(level, CheckNote, record_of_text(check_level_names[of->level]))
+MADE_IN(file, CheckNote, char, record_of_text(in))
+
+static const RecordField notes[] = {
+    {.key = "file", BY(file), .no_json = true},  {FIELD("line", PLACE, CheckNote, first)},
+    {FIELD("end_line", PLACE, CheckNote, last)}, {.key = "level", BY(level)},
+    {FIELD("key", TEXT, CheckNote, key)},        {FIELD("sentence", TEXT, CheckNote, sentence)},
+};
+static SCHEMA(notes, CheckNote);
 
 static json_t *own_object(const TuneRequest *request, const Import *import, const Prediction *own, bool legal,
                           const char *reason) {
@@ -19,38 +22,26 @@ static json_t *own_object(const TuneRequest *request, const Import *import, cons
 Status json_check(const CheckReport *report, FILE *out, Error *error) {
     const CheckQuestion *question = report->question;
     const AdviceReport *advice = question->advice;
-    json_t *notes = json_array();
-    for (int i = 0; i < report->note_count; i++) {
-        json_array_append_new(notes, note_object(&report->notes[i]));
-    }
     return json_print(
-        json_pack("{s:s, s:s, s:s, s:o, s:b, s:b, s:b, s:b, s:o, s:f, s:s, s:o, s:o, s:s?, s:o}", "schema",
-                  "ndtune.check/1", "file", question->import->path, "format", question->import->format->name, "request",
-                  json_request(question->request), "passed", report->near_best, "runs", report->runs, "fits",
-                  report->fits, "near_best", report->near_best, "slower",
-                  json_known(report->fits && advice->best, report->slower), "tolerance", question->tolerance, "verdict",
-                  report->verdict, "own",
-                  own_object(question->request, question->import, &advice->own, advice->legal, advice->reason), "best",
-                  advice->best ? json_prediction_object(question->request, advice->best, true, NULL) : json_null(),
-                  "no_best", question->no_best, "notes", notes),
+        json_pack(
+            "{s:s, s:s, s:s, s:o, s:b, s:b, s:b, s:b, s:o, s:f, s:s, s:o, s:o, s:s?, s:o}", "schema", "ndtune.check/1",
+            "file", question->import->path, "format", question->import->format->name, "request",
+            json_request(question->request), "passed", report->near_best, "runs", report->runs, "fits", report->fits,
+            "near_best", report->near_best, "slower", json_known(report->fits && advice->best, report->slower),
+            "tolerance", question->tolerance, "verdict", report->verdict, "own",
+            own_object(question->request, question->import, &advice->own, advice->legal, advice->reason), "best",
+            advice->best ? json_prediction_object(question->request, advice->best, true, NULL) : json_null(), "no_best",
+            question->no_best, "notes", record_array(&schema_notes, report->notes, report->note_count)),
         out, error);
 }
 
-static void note_line(Csv *csv, const char *path, const CheckNote *note) {
-    csv_row(csv, "snnsss.", path, csv_known(note->first > 0, note->first), csv_known(note->first > 0, note->last),
-            check_level_names[note->level], note->key, note->sentence);
-}
-
 Status csv_check(const CheckReport *report, FILE *out, Error *error) {
-    const char *path = report->question->import->path;
+    const RecordSchema of = record_about(&schema_notes, report->question->import->path);
+    const CheckNote passed = {.level = CHECK_NOTICE, .sentence = report->verdict};
     Csv csv = {.out = out};
-    csv_header(&csv, "file,line,end_line,level,key,sentence");
-    if (report->near_best) {
-        note_line(&csv, path, &(CheckNote){.level = CHECK_NOTICE, .sentence = report->verdict});
-    }
-    for (int i = 0; i < report->note_count; i++) {
-        note_line(&csv, path, &report->notes[i]);
-    }
+    record_csv_header(&of, &csv);
+    record_csv_lines(&of, &passed, report->near_best, &csv);
+    record_csv_lines(&of, report->notes, report->note_count, &csv);
     return csv_finish(&csv, error);
 }
 
@@ -60,50 +51,92 @@ static json_t *side_object(const CheckSide *side) {
                      own_object(side->request, side->import, &side->own, side->legal, side->reason));
 }
 
-static json_t *line_of(const ConfigNode *node) {
-    return node ? json_integer(node->line) : json_null();
+// Columns of the table say in words what is not priced, or no change.
+static RecordValue rate_of(const CheckLine *line, char text[RECORD_BYTES]) {
+    static const double SEEN_SHARE = 0.0005;  // smaller changes are printed as none
+    const char *with = line->alone ? "" : " *";
+    if (fabs(line->slower) < SEEN_SHARE) {
+        snprintf(text, RECORD_BYTES, "as before%s", with);
+    } else {
+        snprintf(text, RECORD_BYTES, "%+.1f %%%s", 100 * -line->slower, with);
+    }
+    return record_of_text(text);
 }
 
-static json_t *change_object(const CheckChange *change, Arena *arena) {
-    const ConfigChange *what = &change->change;
-    return json_pack(
-        "{s:s, s:o, s:o, s:s?, s:s?, s:b, s:o, s:o}", "key", what->path, "line_before", line_of(what->before), "line",
-        line_of(what->after), "before", what->before ? config_text(what->before, arena) : NULL, "after",
-        what->after ? config_text(what->after, arena) : NULL, "alone", change->alone, "slower",
-        json_known(change->priced, change->slower), "more_bytes", json_known(change->priced, change->more_bytes));
+static RecordValue memory_of(const CheckLine *line, char text[RECORD_BYTES]) {
+    char memory[TEXT_UNIT_BYTES];
+    snprintf(text, RECORD_BYTES, "%s%s", line->more_bytes < 0 ? "-" : "+", text_bytes(memory, fabs(line->more_bytes)));
+    return record_of_text(text);
+}
+
+KNOWN(priced, CheckLine, of->priced)
+MADE(at_line, CheckLine, record_of_whole(of->line > 0 ? of->line : of->line_before))
+MADE(before, CheckLine, record_of_text(of->before ? of->before : "absent"))
+MADE(after, CheckLine, record_of_text(of->after ? of->after : "absent"))
+MADE(rate, CheckLine, rate_of(of, text))
+MADE(memory, CheckLine, memory_of(of, text))
+
+static const RecordField check_lines[] = {
+    {FIELD("key", TEXT, CheckLine, key), COLUMN(2, "key")},
+    {FIELD("line_before", PLACE, CheckLine, line_before)},
+    {FIELD("line", PLACE, CheckLine, line)},
+    {FIELD("before", TEXT, CheckLine, before)},
+    {FIELD("after", TEXT, CheckLine, after)},
+    {FIELD("alone", FLAG, CheckLine, alone), .no_csv = true},
+    {FIELD("slower", REAL, CheckLine, slower), .known = priced},
+    {FIELD("more_bytes", REAL, CheckLine, more_bytes), .known = priced},
+    {BY(at_line), COLUMN(1, "line"), .right = true},
+    {BY(before), COLUMN(3, "before")},
+    {BY(after), COLUMN(4, "after")},
+    {BY(rate), COLUMN(5, "tokens/s"), .known = priced, .missing = "not priced", .right = true},
+    {BY(memory), COLUMN(6, "memory"), .known = priced, .missing = "", .right = true},
+};
+SCHEMA(check_lines, CheckLine);
+
+CheckLine *check_pair_lines(const CheckPair *pair, Arena *arena) {
+    CheckLine *lines = ARENA_ARRAY(arena, CheckLine, pair->change_count + 1);
+    for (int i = 0; i < pair->change_count; i++) {
+        const CheckChange *change = &pair->changes[i];
+        const ConfigNode *before = change->change.before, *after = change->change.after;
+        lines[i] = (CheckLine){.key = change->change.path,
+                               .line_before = before ? before->line : 0,
+                               .line = after ? after->line : 0,
+                               .before = before ? config_text(before, arena) : NULL,
+                               .after = after ? config_text(after, arena) : NULL,
+                               .alone = change->alone,
+                               .priced = change->priced,
+                               .slower = change->slower,
+                               .more_bytes = change->more_bytes};
+    }
+    return lines;
 }
 
 Status json_check_pair(const CheckPair *pair, FILE *out, Error *error) {
     Arena arena = {0};
-    json_t *changes = json_array();
-    for (int i = 0; i < pair->change_count; i++) {
-        json_array_append_new(changes, change_object(&pair->changes[i], &arena));
-    }
-    const Status status = json_print(json_pack("{s:s, s:o, s:o, s:o, s:b, s:o, s:o, s:f, s:s, s:o}", "schema",
-                                               "ndtune.check-pair/1", "request", json_request(pair->after.request),
-                                               "before", side_object(&pair->before), "after", side_object(&pair->after),
-                                               "passed", pair->passed, "slower", json_known(pair->timed, pair->slower),
-                                               "more_bytes", json_known(pair->timed, pair->more_bytes), "tolerance",
-                                               pair->tolerance, "verdict", pair->verdict, "changes", changes),
-                                     out, error);
+    const Status status = json_print(
+        json_pack("{s:s, s:o, s:o, s:o, s:b, s:o, s:o, s:f, s:s, s:o}", "schema", "ndtune.check-pair/1", "request",
+                  json_request(pair->after.request), "before", side_object(&pair->before), "after",
+                  side_object(&pair->after), "passed", pair->passed, "slower", json_known(pair->timed, pair->slower),
+                  "more_bytes", json_known(pair->timed, pair->more_bytes), "tolerance", pair->tolerance, "verdict",
+                  pair->verdict, "changes",
+                  record_array(&schema_check_lines, check_pair_lines(pair, &arena), pair->change_count)),
+        out, error);
     arena_free(&arena);
     return status;
 }
 
+// The files as wholes, then line by line.
 Status csv_check_pair(const CheckPair *pair, FILE *out, Error *error) {
     Arena arena = {0};
     Csv csv = {.out = out};
-    csv_header(&csv, "key,line_before,line,before,after,slower,more_bytes");
-    csv_row(&csv, "sssssnn.", NULL, NULL, NULL, pair->before.import->path, pair->after.import->path,
-            csv_known(pair->timed, pair->slower), csv_known(pair->timed, pair->more_bytes));
-    for (int i = 0; i < pair->change_count; i++) {
-        const CheckChange *change = &pair->changes[i];
-        const ConfigChange *what = &change->change;
-        csv_row(&csv, "snnssnn.", what->path, what->before ? (double)what->before->line : NAN,
-                what->after ? (double)what->after->line : NAN, what->before ? config_text(what->before, &arena) : NULL,
-                what->after ? config_text(what->after, &arena) : NULL, csv_known(change->priced, change->slower),
-                csv_known(change->priced, change->more_bytes));
-    }
+    const CheckLine whole = {.before = pair->before.import->path,
+                             .after = pair->after.import->path,
+                             .priced = pair->timed,
+                             .slower = pair->slower,
+                             .more_bytes = pair->more_bytes};
+    record_csv_header(&schema_check_lines, &csv);
+    record_csv_lines(&schema_check_lines, &whole, 1, &csv);
+    record_csv_lines(&schema_check_lines, check_pair_lines(pair, &arena), pair->change_count, &csv);
     arena_free(&arena);
     return csv_finish(&csv, error);
 }

@@ -3,6 +3,7 @@
 #include "reports/csv_lines.h"
 #include "reports/explain_terms.h"
 #include "reports/reports.h"
+#include "reports/schemas.h"
 
 static void term_line(Csv *csv, const char *kind, const char *unit, ExplainTerm term, bool has_next) {
     csv_row(csv, "sssnnn.", kind, term.name, unit, term.best, csv_known(has_next, term.next),
@@ -42,38 +43,7 @@ Status csv_explanation(const Explanation *explanation, FILE *out, Error *error) 
 }
 
 Status csv_scaling(const ScalingCurve *curve, FILE *out, Error *error) {
-    Csv csv = {.out = out};
-    csv_header(&csv, "world,feasible" AXES_COLUMNS ",micro_batch,grad_accum,global_batch,step_time_s,"
-                     "tokens_per_s,mfu,efficiency,reserved_bytes,training_s,training_usd,reason");
-    for (int i = 0; i < curve->count; i++) {
-        const ScalingPoint *point = &curve->points[i];
-        const TuneRequest *request = point->request;
-        const Prediction *best = &point->best;
-        const bool known = point->feasible;
-        csv_integer(&csv, request->world);
-        csv_integer(&csv, known);
-        for (int axis = 0; axis < AXIS_COUNT; axis++) {
-            csv_number(&csv, known, best->plan.mesh.size[axis]);
-        }
-        const double usd = scaling_usd(request, best, request->tokens);
-        const double seconds = scaling_seconds(best, request->tokens);
-        const double numbers[] = {best->plan.micro_batch,
-                                  best->plan.grad_accum,
-                                  known ? (double)plan_global_batch(&best->plan) : 0,
-                                  best->step_s,
-                                  best->tokens_per_s,
-                                  best->mfu,
-                                  point->efficiency,
-                                  best->memory.reserved_bytes,
-                                  seconds,
-                                  usd};
-        for (size_t j = 0; j < sizeof numbers / sizeof numbers[0]; j++) {
-            csv_number(&csv, known && numbers[j] > 0, numbers[j]);
-        }
-        csv_text(&csv, point->reason);
-        csv_end_line(&csv);
-    }
-    return csv_finish(&csv, error);
+    return record_csv(&schema_scaling, curve->points, curve->count, out, error);
 }
 
 Status csv_stored(const StoredList *list, FILE *out, Error *error) {

@@ -63,29 +63,12 @@ Status json_explanation(const Explanation *explanation, FILE *out, Error *error)
         out, error);
 }
 
-static json_t *point_object(const ScalingPoint *point) {
-    const TuneRequest *request = point->request;
-    const bool known = point->feasible;
-    const bool trained = known && request->tokens > 0;
-    const double usd = trained ? scaling_usd(request, &point->best, request->tokens) : 0;
-    return json_pack("{s:i, s:b, s:s?, s:o, s:o, s:o, s:o}", "world", request->world, "feasible", known, "reason",
-                     point->reason, "best",
-                     known ? json_prediction_object(request, &point->best, true, NULL) : json_null(), "efficiency",
-                     known ? json_real(point->efficiency) : json_null(), "training_s",
-                     trained ? json_real(scaling_seconds(&point->best, request->tokens)) : json_null(), "training_usd",
-                     usd > 0 ? json_real(usd) : json_null());
-}
-
 Status json_scaling(const ScalingCurve *curve, FILE *out, Error *error) {
-    json_t *points = json_array();
-    for (int i = 0; i < curve->count; i++) {
-        json_array_append_new(points, point_object(&curve->points[i]));
-    }
     const bool any = curve->best >= 0;
     return json_print(json_pack("{s:s, s:o, s:o, s:o}", "schema", "ndtune.scaling/1", "request",
                                 json_request(curve->points[0].request), "best_world",
                                 any ? json_integer(curve->points[curve->best].request->world) : json_null(), "worlds",
-                                points),
+                                record_array(&schema_scaling, curve->points, curve->count)),
                       out, error);
 }
 

@@ -1,4 +1,4 @@
-// The schemas. A column of a table that joins two values has a function and no key.
+// The schemas that several reports share. Others stand beside their answer.
 
 #include "reports/schemas.h"
 
@@ -12,18 +12,6 @@
 #include "sim/base/text.h"
 #include "sim/cluster/cluster.h"
 #include "sim/model/model.h"
-
-#define FIELD(name, what, type, member) .key = name, .kind = RECORD_##what, .offset = offsetof(type, member)
-#define BY(function) .kind = RECORD_MADE, .make = function
-#define COLUMN(place, name) .column = place, .heading = name
-#define SCHEMA(name, type) const RecordSchema schema_##name = {name, sizeof name / sizeof name[0], sizeof(type)}
-// A value of a row `of` that is not a member of it.
-#define MADE(name, type, value)                                                                                        \
-    static RecordValue name(const void *record, char text[RECORD_BYTES]) {                                             \
-        const type *of = record;                                                                                       \
-        (void)text;                                                                                                    \
-        return value;                                                                                                  \
-    }
 
 // ---- models, clusters
 
@@ -111,7 +99,8 @@ static const RecordField runs[] = {
 SCHEMA(runs, StoredRun);
 
 MADE(reason_of, StoredPreflight, record_of_text(of->finding_count > 0 ? of->findings[0].sentence : NULL))
-MADE(state_of_preflight, StoredPreflight, joined(of->ready ? "ready" : "not ready", reason_of(of, text).text, text))
+MADE(state_of_preflight, StoredPreflight,
+     joined(of->ready ? "ready" : "not ready", reason_of(of, NULL, text).text, text))
 
 static const RecordField preflights[] = {
     {FIELD("id", LONG, StoredPreflight, id), COLUMN(1, "#")},
@@ -176,12 +165,6 @@ SCHEMA(groups, StoredGroups);
 
 // ---- plans of a calibration
 
-// "2 x 16"
-static RecordValue product(int a, int b, char text[RECORD_BYTES]) {
-    snprintf(text, RECORD_BYTES, "%d x %d", a, b);
-    return record_of_text(text);
-}
-
 // "1.20 s (+3.0 %)"
 static RecordValue beside(double seconds, double measured_s, char text[RECORD_BYTES]) {
     char time[TEXT_UNIT_BYTES];
@@ -191,26 +174,18 @@ static RecordValue beside(double seconds, double measured_s, char text[RECORD_BY
 
 MADE(model_of, CalibrationShape, record_of_text(of->what.model->name))
 MADE(target_of, CalibrationShape, record_of_text(of->what.target->name))
-MADE(mesh_of, CalibrationShape, record_of_text(words_mesh(&of->what.plan.mesh, text)))
 MADE(plan_of, CalibrationShape, record_of_text(plan_text(&of->what.plan, text)))
-MADE(batch_of, CalibrationShape, product(of->what.plan.micro_batch, of->what.plan.grad_accum, text))
+MADE(batch_of, CalibrationShape, record_of_product(of->what.plan.micro_batch, of->what.plan.grad_accum, text))
 MADE(before_of, CalibrationShape, beside(of->before_s, of->measured_s, text))
 MADE(after_of, CalibrationShape, beside(of->after_s, of->measured_s, text))
 MADE(held_out_of, CalibrationShape, beside(of->held_out_s, of->measured_s, text))
 
-static json_t *mesh_object_of(const void *record) {
-    return json_mesh(&((const CalibrationShape *)record)->what.plan.mesh);
-}
-
-static json_t *plan_object_of(const void *record) {
-    const CalibrationShape *of = record;
-    return json_train_plan(of->what.target, &of->what.plan);
-}
+NESTED_IN(plan_object_of, CalibrationShape, void, json_train_plan(of->what.target, &of->what.plan))
 
 static const RecordField calibrated[] = {
     {.key = "model", BY(model_of), COLUMN(1, "model")},
     {.key = "target", BY(target_of)},
-    {.key = "mesh", .nested = mesh_object_of},
+    {FIELD("mesh", MESH, CalibrationShape, what.plan.mesh), COLUMN(2, "mesh"), .no_csv = true},
     {.key = "plan", .nested = plan_object_of},
     {.key = "plan", BY(plan_of), .no_json = true},
     {FIELD("runs", INT, CalibrationShape, runs), COLUMN(5, "runs")},
@@ -219,7 +194,6 @@ static const RecordField calibrated[] = {
     {FIELD("after_step_time_s", ABOVE, CalibrationShape, after_s)},
     {FIELD("held_out_step_time_s", ABOVE, CalibrationShape, held_out_s)},
     {FIELD("weight", REAL, CalibrationShape, weight)},
-    {BY(mesh_of), COLUMN(2, "mesh")},
     {FIELD(NULL, INT, CalibrationShape, what.plan.seq), COLUMN(3, "seq")},
     {BY(batch_of), COLUMN(4, "batch"), .right = true},
     {BY(before_of), COLUMN(7, "before"), .right = true},

@@ -4,35 +4,9 @@
 #include <string.h>
 
 #include "reports/calibration.h"
-#include "reports/grid.h"
 #include "reports/schemas.h"
 #include "reports/words.h"
 #include "sim/base/text.h"
-
-static const double Z_80 = 1.2815515655446004;  // normal quantile of 0.9
-
-static void factor_cell(Grid *grid, double log_factor, double sd) {
-    grid_cell(grid, "%.3g (%.3g .. %.3g)", exp(log_factor), exp(log_factor - Z_80 * sd), exp(log_factor + Z_80 * sd));
-}
-
-static Status print_parameters(const CalibrationReport *report, FILE *out, Error *error) {
-    static const GridColumn columns[] = {{"parameter", false},          {"of", false},
-                                         {"prior factor (80 %)", true}, {"factor (80 %)", true},
-                                         {"sd of its log", true},       {"what the runs tell", false}};
-    const CalibrationPosterior *posterior = &report->calibration->posterior;
-    Grid *grid = grid_new(columns, 6);
-    for (int i = 0; i < posterior->count; i++) {
-        const CalibrationCoordinate *at = &posterior->at[i];
-        grid_row(grid);
-        grid_cell(grid, "%s", at->parameter->name);
-        grid_cell(grid, "%s", at->target ? at->target->name : "the machine");
-        factor_cell(grid, 0, at->prior_sd);
-        factor_cell(grid, posterior->mean[i], at->sd);
-        grid_cell(grid, "%.2g -> %.2g", at->prior_sd, at->sd);
-        grid_cell(grid, "%s", at->verdict_words);
-    }
-    return grid_print(grid, out, error);
-}
 
 enum { PLANS_SHOWN = 40 };
 
@@ -80,7 +54,9 @@ static void print_verdict(const CalibrationReport *report, FILE *out) {
 Status table_calibration(const CalibrationReport *report, FILE *out, Error *error) {
     fprintf(out, "%s calibrated on %d runs of %d plans from %s\n\n", report->base->name, report->runs,
             report->calibration->shape_count, report->from);
-    TRY(print_parameters(report, out, error));
+    const CalibrationPosterior *posterior = &report->calibration->posterior;
+    const RecordSchema parameters = record_about(&schema_parameters, posterior);
+    TRY(record_table(&parameters, posterior->at, posterior->count, out, error));
     fputc('\n', out);
     TRY(print_plans(report, out, error));
     fputc('\n', out);

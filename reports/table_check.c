@@ -4,7 +4,6 @@
 
 #include "reports/check_report.h"
 #include "reports/colour.h"
-#include "reports/grid.h"
 #include "reports/words.h"
 #include "reports/wrap.h"
 #include "sim/base/escape.h"
@@ -89,40 +88,10 @@ static void print_side(const char *name, const CheckSide *side, FILE *out) {
     }
 }
 
-// Smaller changes are printed as none.
-static const double SEEN_SHARE = 0.0005;
-
-static void effect_cells(Grid *grid, const CheckChange *change) {
-    char memory[TEXT_UNIT_BYTES];
-    if (!change->priced) {
-        grid_cell(grid, "not priced");
-        grid_cell(grid, "%s", "");
-        return;
-    }
-    const char *with = change->alone ? "" : " *";
-    if (fabs(change->slower) < SEEN_SHARE) {
-        grid_cell(grid, "as before%s", with);
-    } else {
-        grid_cell(grid, "%+.1f %%%s", 100 * -change->slower, with);
-    }
-    grid_cell(grid, "%s%s", change->more_bytes < 0 ? "-" : "+", text_bytes(memory, fabs(change->more_bytes)));
-}
-
 static Status print_changes(const CheckPair *pair, FILE *out, Error *error) {
-    const GridColumn columns[] = {{"line", true},   {"key", false},     {"before", false},
-                                  {"after", false}, {"tokens/s", true}, {"memory", true}};
-    Grid *grid = grid_new(columns, sizeof columns / sizeof columns[0]);
     Arena arena = {0};
-    for (int i = 0; i < pair->change_count; i++) {
-        const ConfigChange *change = &pair->changes[i].change;
-        grid_row(grid);
-        grid_cell(grid, "%d", change->after ? change->after->line : change->before->line);
-        grid_cell(grid, "%s", change->path);
-        grid_cell(grid, "%s", config_text(change->before, &arena));
-        grid_cell(grid, "%s", config_text(change->after, &arena));
-        effect_cells(grid, &pair->changes[i]);
-    }
-    const Status status = grid_print(grid, out, error);
+    const CheckLine *lines = check_pair_lines(pair, &arena);
+    const Status status = record_table(&schema_check_lines, lines, pair->change_count, out, error);
     arena_free(&arena);
     for (int i = 0; i < pair->change_count; i++) {
         if (pair->changes[i].priced && !pair->changes[i].alone) {

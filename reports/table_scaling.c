@@ -1,40 +1,74 @@
-// The scaling curve: one line for each world, and what training to a number of tokens takes.
+// The scaling curve: one row for each world, and what training to a number of tokens takes.
 
 #include "reports/colour.h"
-#include "reports/grid.h"
-#include "reports/reports.h"
+#include "reports/json_objects.h"
+#include "reports/schemas.h"
 #include "reports/words.h"
 #include "sim/base/text.h"
 
-static void add_training(Grid *grid, const ScalingPoint *point) {
-    const TuneRequest *request = point->request;
-    char text[WORDS_BYTES];
-    grid_cell(grid, "%s", words_duration(scaling_seconds(&point->best, request->tokens), text));
-    const double usd = scaling_usd(request, &point->best, request->tokens);
-    grid_cell(grid, usd > 0 ? "$%.0f" : "-", usd);
+static RecordValue number_of(const ScalingPoint *point, double value) {
+    return record_of_real(point->feasible && value > 0, value);
 }
 
-static void add_point(Grid *grid, const ScalingPoint *point) {
-    const TuneRequest *request = point->request;
-    const Prediction *best = &point->best;
-    char text[WORDS_BYTES], number[TEXT_UNIT_BYTES];
-    grid_row(grid);
-    grid_cell(grid, "%d", request->world);
-    if (!point->feasible) {
-        grid_cell(grid, "nothing runs");
-        return;
-    }
-    grid_cell(grid, "%s", words_layout(&best->plan.mesh, text));
-    grid_cell(grid, "%d x %d", best->plan.micro_batch, best->plan.grad_accum);
-    grid_cell(grid, "%lld", (long long)plan_global_batch(&best->plan));
-    grid_cell(grid, "%s", words_interval(best, text));
-    grid_cell(grid, "%s", text_count(number, best->tokens_per_s));
-    grid_cell(grid, "%.1f %%", 100 * best->mfu);
-    grid_cell(grid, "%.1f %%", 100 * point->efficiency);
-    if (request->tokens > 0) {
-        add_training(grid, point);
-    }
+static double training_s(const ScalingPoint *point) {
+    return point->feasible ? scaling_seconds(&point->best, point->request->tokens) : 0;
 }
+
+static double training_usd(const ScalingPoint *point) {
+    return point->feasible ? scaling_usd(point->request, &point->best, point->request->tokens) : 0;
+}
+
+static RecordValue dollars(const ScalingPoint *point, char text[RECORD_BYTES]) {
+    const double usd = training_usd(point);
+    snprintf(text, RECORD_BYTES, usd > 0 ? "$%.0f" : "-", usd);
+    return record_of_text(point->feasible ? text : "");
+}
+
+KNOWN(runs, ScalingPoint, of->feasible)
+KNOWN(trains, ScalingPoint, of->request->tokens > 0)
+MADE(global_batch, ScalingPoint, record_of_whole(of->feasible ? (int64_t)plan_global_batch(&of->best.plan) : 0))
+MADE(seconds, ScalingPoint, number_of(of, training_s(of)))
+MADE(usd, ScalingPoint, number_of(of, training_usd(of)))
+MADE(batch, ScalingPoint, record_of_product(of->best.plan.micro_batch, of->best.plan.grad_accum, text))
+MADE(interval, ScalingPoint, record_of_text(words_interval(&of->best, text)))
+MADE(duration, ScalingPoint, record_of_text(of->feasible ? words_duration(training_s(of), text) : ""))
+MADE(cost, ScalingPoint, dollars(of, text))
+NESTED_IN(best, ScalingPoint, void,
+          of->feasible ? json_prediction_object(of->request, &of->best, true, NULL) : json_null())
+
+static const RecordField scaling[] = {
+    {FIELD_OF("world", INT, ScalingPoint, request, TuneRequest, world), COLUMN(1, "world")},
+    {FIELD("feasible", FLAG, ScalingPoint, feasible)},
+    {FIELD("reason", TEXT, ScalingPoint, reason), .no_csv = true},
+    {.key = "best", .nested = best},
+    {FIELD("mesh", MESH, ScalingPoint, best.plan.mesh), COLUMN(2, "best mesh"), .known = runs,
+     .missing = "nothing runs", .no_json = true},
+    {FIELD("micro_batch", INT, ScalingPoint, best.plan.micro_batch), .known = runs, .no_json = true},
+    {FIELD("grad_accum", INT, ScalingPoint, best.plan.grad_accum), .known = runs, .no_json = true},
+    {.key = "global_batch",
+     BY(global_batch),
+     COLUMN(4, "global batch"),
+     .known = runs,
+     .missing = "",
+     .right = true,
+     .no_json = true},
+    {FIELD("step_time_s", REAL, ScalingPoint, best.step_s), .known = runs, .no_json = true},
+    {FIELD("tokens_per_s", REAL, ScalingPoint, best.tokens_per_s), COLUMN(6, "tokens/s"), .unit = AS_COUNT,
+     .known = runs, .missing = "", .no_json = true},
+    {FIELD("mfu", REAL, ScalingPoint, best.mfu), COLUMN(7, "MFU"), .unit = AS_PERCENT, .known = runs, .missing = "",
+     .no_json = true},
+    {FIELD("efficiency", REAL, ScalingPoint, efficiency), COLUMN(8, "efficiency"), .unit = AS_PERCENT, .known = runs,
+     .missing = ""},
+    {FIELD("reserved_bytes", REAL, ScalingPoint, best.memory.reserved_bytes), .known = runs, .no_json = true},
+    {.key = "training_s", BY(seconds)},
+    {.key = "training_usd", BY(usd)},
+    {FIELD("reason", TEXT, ScalingPoint, reason), .no_json = true},
+    {BY(batch), COLUMN(3, "micro x accum"), .known = runs, .missing = "", .right = true},
+    {BY(interval), COLUMN(5, "step (80 % interval)"), .known = runs, .missing = ""},
+    {BY(duration), COLUMN(9, "time"), .known = trains, .optional = true, .right = true},
+    {BY(cost), COLUMN(10, "cost"), .known = trains, .optional = true, .right = true},
+};
+SCHEMA(scaling, ScalingPoint);
 
 static void print_best(const ScalingCurve *curve, FILE *out) {
     const ScalingPoint *best = &curve->points[curve->best];
@@ -58,16 +92,6 @@ static void print_losses(const ScalingCurve *curve, FILE *out) {
 }
 
 Status table_scaling(const ScalingCurve *curve, FILE *out, Error *error) {
-    static const GridColumn columns[] = {{"world", true},
-                                         {"best mesh", false},
-                                         {"micro x accum", true},
-                                         {"global batch", true},
-                                         {"step (80 % interval)", false},
-                                         {"tokens/s", true},
-                                         {"MFU", true},
-                                         {"efficiency", true},
-                                         {"time", true},
-                                         {"cost", true}};
     const TuneRequest *first = curve->points[0].request;
     char tokens[TEXT_UNIT_BYTES];
     fprintf(out, "%s on %s (%s), for %s %s", first->model.name, first->cluster.accelerator.name, first->cluster.name,
@@ -76,11 +100,7 @@ Status table_scaling(const ScalingCurve *curve, FILE *out, Error *error) {
         fprintf(out, ", to %s tokens", text_count(tokens, first->tokens));
     }
     fputs("\n\n", out);
-    Grid *grid = grid_new(columns, first->tokens > 0 ? 10 : 8);
-    for (int i = 0; i < curve->count; i++) {
-        add_point(grid, &curve->points[i]);
-    }
-    TRY(grid_print(grid, out, error));
+    TRY(record_table(&schema_scaling, curve->points, curve->count, out, error));
     for (int i = 0; i < curve->count; i++) {
         if (!curve->points[i].feasible) {
             fprintf(out, "world %d: %s\n", curve->points[i].request->world, curve->points[i].reason);

@@ -10,48 +10,6 @@
 #include "reports/words.h"
 #include "sim/base/text.h"
 
-static Status print_rows(const Validation *validation, FILE *out, Error *error) {
-    static const GridColumn columns[] = {{"place", true},
-                                         {"mesh", false},
-                                         {"micro x accum", true},
-                                         {"choices", false},
-                                         {"predicted (80 % interval)", true},
-                                         {"measured (90 % interval)", true},
-                                         {"predicted / measured", true},
-                                         {"runs", true},
-                                         {"noise", true},
-                                         {"state", false}};
-    Grid *grid = grid_new(columns, 10);
-    for (int i = 0; i < validation->row_count; i++) {
-        const ValidateRow *row = &validation->rows[i];
-        const TrainPlan *plan = &row->prediction->plan;
-        char words[WORDS_BYTES], middle[TEXT_UNIT_BYTES], low[TEXT_UNIT_BYTES], high[TEXT_UNIT_BYTES];
-        grid_row(grid);
-        grid_cell(grid, "%d", row->place);
-        grid_cell(grid, "%s", words_mesh(&plan->mesh, words));
-        grid_cell(grid, "%d x %d", plan->micro_batch, plan->grad_accum);
-        grid_cell(grid, "zero %d%s%s", plan->zero, plan->reshard == RESHARD_NEVER ? ", reshard never" : "",
-                  plan->recompute == RECOMPUTE_NONE ? "" : ", recompute");
-        grid_cell(grid, "%s", words_interval(row->prediction, words));
-        if (row->measured_s > 0) {
-            grid_cell(grid, "%s (%s .. %s)", text_seconds(middle, row->measured_s), text_seconds(low, row->low_s),
-                      text_seconds(high, row->high_s));
-            grid_cell(grid, "%.2f", row->prediction->step_s / row->measured_s);
-        } else {
-            grid_cell(grid, "-");
-            grid_cell(grid, "-");
-        }
-        grid_cell(grid, "%d%s", row->run_count, row->recalled > 0 ? " *" : "");
-        if (isfinite(row->noise)) {
-            grid_cell(grid, "%.1f %%", 100 * row->noise);
-        } else {
-            grid_cell(grid, "-");
-        }
-        grid_cell(grid, "%s", row->state ? row->state : "not run");
-    }
-    return grid_print(grid, out, error);
-}
-
 static void print_notes(const Validation *validation, FILE *out) {
     bool recalled = false;
     for (int i = 0; i < validation->row_count; i++) {
@@ -160,7 +118,7 @@ Status table_validation(const Validation *validation, FILE *out, Error *error) {
             request->cluster.name, validation->row_count, validation->shapes, validation->repeats,
             validation->repeats > 1 ? "s" : "", validation->steps, validation->repeats > 1 ? " each" : "",
             validation->warm_up);
-    TRY(print_rows(validation, out, error));
+    TRY(record_table(&schema_measured_rows, validation->rows, validation->row_count, out, error));
     print_notes(validation, out);
     if (validation->kind_count > 0) {
         TRY(print_parts(validation, out, error));

@@ -1,50 +1,106 @@
-// The JSON and CSV of tune. What is unknown is null, never 0.
+// The shapes and runs of tune, and its JSON and CSV. What is unknown is null, never 0.
 
-#include "reports/csv_lines.h"
+#include <math.h>
+
 #include "reports/json_objects.h"
+#include "reports/schemas.h"
 #include "reports/tuning.h"
+#include "reports/words.h"
+#include "sim/base/text.h"
+
+static const Mesh *mesh_of(const Tuning *tuning, int shape) {
+    return shape < 0 ? NULL : &tuning->shapes[shape].prediction->plan.mesh;
+}
 
 static json_t *mesh_at(const Tuning *tuning, int shape) {
-    return shape < 0 ? json_null() : json_mesh(&tuning->shapes[shape].prediction->plan.mesh);
+    return shape < 0 ? json_null() : json_mesh(mesh_of(tuning, shape));
 }
 
-static json_t *step_object(const Tuning *tuning, const TuneStep *step) {
-    const TuneRun *run = &step->run;
-    const bool ran = run->shape >= 0;
-    return json_pack("{s:o, s:s?, s:o, s:b, s:o, s:o, s:o, s:o, s:s?, s:o, s:s?, s:o, s:f, s:f, s:f, s:o, s:s?, s:f}",
-                     "mesh", mesh_at(tuning, run->shape), "why",
-                     !ran         ? NULL
-                     : run->known ? "known"
-                                  : tune_why_names[step->because],
-                     "run_id", run->id > 0 ? json_integer((json_int_t)run->id) : json_null(), "known", run->known,
-                     "expected_step_time_s", json_known(ran, step->expected_s), "expected_low_s",
-                     json_known(ran, step->expected_low_s), "expected_high_s", json_known(ran, step->expected_high_s),
-                     "measured_step_time_s", json_known(ran && !run->failure, run->step_s), "failure", run->failure,
-                     "wall_s", json_known(ran && !run->known, run->wall_s), "calibration", step->learnt, "winner",
-                     mesh_at(tuning, step->winner), "probability", step->probability, "expected_regret", step->regret,
-                     "entropy_bits", step->entropy, "next", mesh_at(tuning, step->next), "next_why",
-                     step->next < 0 ? NULL : tune_why_names[step->why], "gain_bits", step->gain);
+// ---- shapes
+
+static const char *state_of(const TuneShape *shape) {
+    return shape->out ? "out" : shape->unsettled ? "unsettled" : shape->runs > 0 ? "ok" : "not run";
 }
 
-static json_t *shape_object(const Target *target, const TuneShape *shape) {
-    const bool ran = shape->runs > 0;
-    return json_pack("{s:i, s:o, s:o, s:f, s:f, s:f, s:f, s:o, s:i, s:f, s:f, s:b, s:s?}", "place", shape->place,
-                     "mesh", json_mesh(&shape->prediction->plan.mesh), "plan",
-                     json_train_plan(target, &shape->prediction->plan), "predicted_step_time_s",
-                     shape->prediction->step_s, "calibrated_step_time_s", shape->calibrated_s, "believed_low_s",
-                     shape->low_s, "believed_high_s", shape->high_s, "measured_step_time_s",
-                     json_known(ran, shape->measured_s), "runs", shape->runs, "probability_good", shape->good,
-                     "probability_fastest", shape->best, "unsettled", shape->unsettled, "out", shape->out);
+KNOWN(has_run, TuneShape, of->runs > 0)
+MADE(batch, TuneShape, record_of_product(of->prediction->plan.micro_batch, of->prediction->plan.grad_accum, text))
+MADE(believed, TuneShape, record_of_text(words_between(sqrt(of->low_s * of->high_s), of->low_s, of->high_s, text)))
+MADE(state, TuneShape, record_of_text(state_of(of)))
+NESTED_IN(plan, TuneShape, Tuning, json_train_plan(in->request->target, &of->prediction->plan))
+
+static const RecordField tune_shapes[] = {
+    {FIELD("place", INT, TuneShape, place), COLUMN(1, "place")},
+    {FIELD_OF("mesh", MESH, TuneShape, prediction, Prediction, plan.mesh), COLUMN(2, "mesh")},
+    {.key = "plan", .nested = plan},
+    {FIELD_OF("predicted_step_time_s", REAL, TuneShape, prediction, Prediction, step_s), COLUMN(4, "predicted"),
+     .unit = AS_SECONDS},
+    {FIELD("calibrated_step_time_s", REAL, TuneShape, calibrated_s), COLUMN(5, "calibrated"), .unit = AS_SECONDS},
+    {FIELD("believed_low_s", REAL, TuneShape, low_s)},
+    {FIELD("believed_high_s", REAL, TuneShape, high_s)},
+    {FIELD("measured_step_time_s", REAL, TuneShape, measured_s), COLUMN(7, "measured"), .known = has_run,
+     .unit = AS_SECONDS},
+    {FIELD("runs", INT, TuneShape, runs), COLUMN(8, "runs")},
+    {FIELD("probability_good", REAL, TuneShape, good), COLUMN(9, "P good"), .unit = AS_RATIO},
+    {FIELD("probability_fastest", REAL, TuneShape, best), COLUMN(10, "P fastest"), .unit = AS_RATIO},
+    {FIELD("unsettled", FLAG, TuneShape, unsettled)},
+    {FIELD("out", TEXT, TuneShape, out)},
+    {BY(batch), COLUMN(3, "micro x accum"), .right = true},
+    {BY(believed), COLUMN(6, "believed (80 % interval)"), .right = true},
+    {BY(state), COLUMN(11, "state")},
+};
+SCHEMA(tune_shapes, TuneShape);
+
+// ---- runs
+
+static RecordValue measured_of(const TuneStep *step, char text[RECORD_BYTES]) {
+    return record_of_text(step->run.failure ? step->run.failure : text_seconds(text, step->run.step_s));
 }
+
+KNOWN(ran, TuneStep, of->run.shape >= 0)
+KNOWN(is_new, TuneStep, of->run.shape >= 0 && !of->run.known)
+KNOWN(is_stored, TuneStep, of->run.id > 0)
+KNOWN(is_measured, TuneStep, of->run.shape >= 0 && !of->run.failure)
+KNOWN(goes_on, TuneStep, of->next >= 0)
+MADE_IN(number, TuneStep, Tuning, record_of_whole(of - in->steps + 1))
+MADE_IN(mesh_run, TuneStep, Tuning, record_of_mesh(mesh_of(in, of->run.shape)))
+MADE_IN(winner, TuneStep, Tuning, record_of_mesh(mesh_of(in, of->winner)))
+MADE_IN(winner_words, TuneStep, Tuning,
+        record_of_text(of->winner < 0 ? NULL : mesh_text(mesh_of(in, of->winner), text)))
+MADE_IN(next, TuneStep, Tuning, record_of_mesh(mesh_of(in, of->next)))
+MADE(because, TuneStep, record_of_text(of->run.known ? "known" : tune_why_names[of->because]))
+MADE(next_why, TuneStep, record_of_text(tune_why_names[of->why]))
+MADE(expected, TuneStep, record_of_text(words_between(of->expected_s, of->expected_low_s, of->expected_high_s, text)))
+MADE(measured, TuneStep, measured_of(of, text))
+
+static const RecordField tune_steps[] = {
+    {.key = "run", BY(number), COLUMN(1, "run"), .no_json = true, .right = true},
+    {.key = "mesh", .kind = RECORD_MESH, .make = mesh_run, COLUMN(2, "mesh")},
+    {.key = "why", BY(because), COLUMN(3, "why"), .known = ran},
+    {FIELD("run_id", LONG, TuneStep, run.id), .known = is_stored, .no_csv = true},
+    {FIELD("known", FLAG, TuneStep, run.known), .no_csv = true},
+    {FIELD("expected_step_time_s", REAL, TuneStep, expected_s), .csv = "expected_s", .known = ran},
+    {FIELD("expected_low_s", REAL, TuneStep, expected_low_s), .known = ran},
+    {FIELD("expected_high_s", REAL, TuneStep, expected_high_s), .known = ran},
+    {FIELD("measured_step_time_s", REAL, TuneStep, run.step_s), .csv = "measured_s", .known = is_measured},
+    {FIELD("failure", TEXT, TuneStep, run.failure)},
+    {FIELD("wall_s", REAL, TuneStep, run.wall_s), .known = is_new},
+    {FIELD("calibration", TEXT, TuneStep, learnt), .no_csv = true},
+    {.key = "winner", .kind = RECORD_MESH, .make = winner, COLUMN(6, "winner then"), .no_csv = true},
+    {.key = "winner", BY(winner_words), .no_json = true},
+    {FIELD("probability", REAL, TuneStep, probability), COLUMN(7, "P"), .unit = AS_RATIO},
+    {FIELD("expected_regret", REAL, TuneStep, regret)},
+    {FIELD("entropy_bits", REAL, TuneStep, entropy)},
+    {.key = "next", .kind = RECORD_MESH, .make = next, .no_csv = true},
+    {.key = "next_why", BY(next_why), .known = goes_on, .no_csv = true},
+    {FIELD("gain_bits", REAL, TuneStep, gain), .no_csv = true},
+    {BY(expected), COLUMN(4, "expected (80 % interval)"), .right = true},
+    {BY(measured), COLUMN(5, "measured"), .right = true},
+};
+SCHEMA(tune_steps, TuneStep);
 
 Status json_tuning(const Tuning *tuning, FILE *out, Error *error) {
-    json_t *shapes = json_array(), *steps = json_array();
-    for (int i = 0; i < tuning->shape_count; i++) {
-        json_array_append_new(shapes, shape_object(tuning->request->target, &tuning->shapes[i]));
-    }
-    for (int i = 0; i < tuning->step_count; i++) {
-        json_array_append_new(steps, step_object(tuning, &tuning->steps[i]));
-    }
+    const RecordSchema shapes = record_about(&schema_tune_shapes, tuning);
+    const RecordSchema steps = record_about(&schema_tune_steps, tuning);
     const TuneOptions *options = &tuning->options;
     const TuneStep *last = tune_last(tuning);
     return json_print(
@@ -53,37 +109,15 @@ Status json_tuning(const Tuning *tuning, FILE *out, Error *error) {
                   options->probability, "tolerance", options->tolerance, "max_runs",
                   options->max_runs > 0 ? json_integer(options->max_runs) : json_null(), "max_time_s",
                   json_known(options->max_time_s > 0, options->max_time_s), "seed", (json_int_t)options->seed, "begin",
-                  step_object(tuning, &tuning->begin), "winner", mesh_at(tuning, last->winner), "probability",
+                  record_object(&steps, &tuning->begin), "winner", mesh_at(tuning, last->winner), "probability",
                   last->probability, "expected_regret", last->regret, "stopped_by", tune_stop_names[tuning->stop],
                   "runs", tuning->runs, "known", tuning->known, "failed", tuning->failures, "wall_s", tuning->wall_s,
-                  "steps", steps, "shapes", shapes),
+                  "steps", record_array(&steps, tuning->steps, tuning->step_count), "shapes",
+                  record_array(&shapes, tuning->shapes, tuning->shape_count)),
         out, error);
 }
 
 Status csv_tuning(const Tuning *tuning, FILE *out, Error *error) {
-    Csv csv = {.out = out};
-    csv_header(&csv, "run" AXES_COLUMNS ",why,expected_s,expected_low_s,expected_high_s,measured_s,failure,"
-                     "wall_s,winner,probability,expected_regret,entropy_bits");
-    for (int i = 0; i < tuning->step_count; i++) {
-        const TuneStep *step = &tuning->steps[i];
-        const TuneRun *run = &step->run;
-        char mesh[MESH_TEXT_BYTES];
-        csv_integer(&csv, i + 1);
-        for (int axis = 0; axis < AXIS_COUNT; axis++) {
-            csv_integer(&csv, tuning->shapes[run->shape].prediction->plan.mesh.size[axis]);
-        }
-        csv_text(&csv, run->known ? "known" : tune_why_names[step->because]);
-        csv_number(&csv, true, step->expected_s);
-        csv_number(&csv, true, step->expected_low_s);
-        csv_number(&csv, true, step->expected_high_s);
-        csv_number(&csv, !run->failure, run->step_s);
-        csv_text(&csv, run->failure);
-        csv_number(&csv, !run->known, run->wall_s);
-        csv_text(&csv, step->winner < 0 ? NULL : mesh_text(&tuning->shapes[step->winner].prediction->plan.mesh, mesh));
-        csv_number(&csv, true, step->probability);
-        csv_number(&csv, true, step->regret);
-        csv_number(&csv, true, step->entropy);
-        csv_end_line(&csv);
-    }
-    return csv_finish(&csv, error);
+    const RecordSchema steps = record_about(&schema_tune_steps, tuning);
+    return record_csv(&steps, tuning->steps, tuning->step_count, out, error);
 }

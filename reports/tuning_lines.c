@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "reports/grid.h"
+#include "reports/schemas.h"
 #include "reports/tuning.h"
 #include "reports/words.h"
 #include "sim/base/text.h"
@@ -24,14 +24,6 @@ static const char *mesh_at(const Tuning *tuning, int shape, char out[WORDS_BYTES
         return "-";
     }
     return words_mesh(&tuning->shapes[shape].prediction->plan.mesh, out);
-}
-
-// "95.1 ms (88.0 ms .. 103 ms)"
-static const char *interval_text(double middle_s, double low_s, double high_s, char out[WORDS_BYTES]) {
-    char middle[TEXT_UNIT_BYTES], low[TEXT_UNIT_BYTES], high[TEXT_UNIT_BYTES];
-    snprintf(out, WORDS_BYTES, "%s (%s .. %s)", text_seconds(middle, middle_s), text_seconds(low, low_s),
-             text_seconds(high, high_s));
-    return out;
 }
 
 void table_tuning_begin(const Tuning *tuning, FILE *out) {
@@ -79,7 +71,7 @@ void table_tuning_step(const Tuning *tuning, const TuneStep *step, FILE *out) {
             first        ? "-"
             : run->known ? "known"
                          : tune_why_names[step->because],
-            first ? "-" : interval_text(step->expected_s, step->expected_low_s, step->expected_high_s, expected),
+            first ? "-" : words_between(step->expected_s, step->expected_low_s, step->expected_high_s, expected),
             first          ? "-"
             : run->failure ? "failed"
                            : text_seconds(measured, run->step_s),
@@ -92,36 +84,6 @@ void table_tuning_step(const Tuning *tuning, const TuneStep *step, FILE *out) {
 }
 
 // ----------------------------------------------------------------------------------------------- what came of it
-
-static const char *state_text(const TuneShape *shape) {
-    return shape->out ? "out" : shape->unsettled ? "unsettled" : shape->runs > 0 ? "ok" : "not run";
-}
-
-static Status print_shapes(const Tuning *tuning, FILE *out, Error *error) {
-    static const GridColumn columns[] = {{"place", true},     {"mesh", false},      {"micro x accum", true},
-                                         {"predicted", true}, {"calibrated", true}, {"believed (80 % interval)", true},
-                                         {"measured", true},  {"runs", true},       {"P good", true},
-                                         {"P fastest", true}, {"state", false}};
-    Grid *grid = grid_new(columns, 11);
-    for (int i = 0; i < tuning->shape_count; i++) {
-        const TuneShape *shape = &tuning->shapes[i];
-        const TrainPlan *plan = &shape->prediction->plan;
-        char words[WORDS_BYTES], text[TEXT_UNIT_BYTES];
-        grid_row(grid);
-        grid_cell(grid, "%d", shape->place);
-        grid_cell(grid, "%s", words_mesh(&plan->mesh, words));
-        grid_cell(grid, "%d x %d", plan->micro_batch, plan->grad_accum);
-        grid_cell(grid, "%s", text_seconds(text, shape->prediction->step_s));
-        grid_cell(grid, "%s", text_seconds(text, shape->calibrated_s));
-        grid_cell(grid, "%s", interval_text(sqrt(shape->low_s * shape->high_s), shape->low_s, shape->high_s, words));
-        grid_cell(grid, "%s", shape->runs > 0 ? text_seconds(text, shape->measured_s) : "-");
-        grid_cell(grid, "%d", shape->runs);
-        grid_cell(grid, "%.2f", shape->good);
-        grid_cell(grid, "%.2f", shape->best);
-        grid_cell(grid, "%s", state_text(shape));
-    }
-    return grid_print(grid, out, error);
-}
 
 static void print_winner(const Tuning *tuning, FILE *out) {
     const TuneStep *last = tune_last(tuning);
@@ -154,7 +116,7 @@ static void print_winner(const Tuning *tuning, FILE *out) {
 
 Status table_tuning(const Tuning *tuning, FILE *out, Error *error) {
     fprintf(out, "\n");
-    TRY(print_shapes(tuning, out, error));
+    TRY(record_table(&schema_tune_shapes, tuning->shapes, tuning->shape_count, out, error));
     char words[WORDS_BYTES];
     for (int i = 0; i < tuning->shape_count; i++) {
         const TuneShape *shape = &tuning->shapes[i];

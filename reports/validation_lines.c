@@ -1,11 +1,12 @@
-// The JSON and CSV of validate. What is unknown is null, never 0.
+// The rows of validate, and its JSON and CSV. What is unknown is null, never 0.
 
 #include <math.h>
 
-#include "reports/csv_lines.h"
 #include "reports/json_objects.h"
 #include "reports/schemas.h"
 #include "reports/validation.h"
+#include "reports/words.h"
+#include "sim/base/text.h"
 
 static const char *const why_names[] = {"top", "spread"};
 
@@ -33,34 +34,91 @@ static json_t *runs_array(const ValidateRow *row) {
     return runs;
 }
 
-static json_t *row_object(const Target *target, const ValidateRow *row) {
-    const Prediction *prediction = row->prediction;
+// Of the last run, where it has its tasks.
+static const RunRecord *told_by(const ValidateRow *row) {
     const RunRecord *run = row->run_count > 0 ? &row->runs[row->run_count - 1] : NULL;
-    const bool measured = row->measured_s > 0;
-    json_t *object = json_pack(
-        "{s:i, s:s, s:o, s:o, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:s, s:s?, s:o, s:o}", "place", row->place,
-        "chosen", why_names[row->why], "mesh", json_mesh(&prediction->plan.mesh), "plan",
-        json_train_plan(target, &prediction->plan), "predicted_step_time_s", prediction->step_s, "predicted_low_s",
-        prediction->step_low_s, "predicted_high_s", prediction->step_high_s, "measured_step_time_s",
-        json_known(measured, row->measured_s), "steady_step_time_s", json_known(measured, row->steady_s),
-        "measured_low_s", json_known(measured, row->low_s), "measured_high_s", json_known(measured, row->high_s),
-        "noise", json_known(measured, row->noise), "state", row->state ? row->state : "not run", "reason", row->reason,
-        "runs", runs_array(row), "predicted_time",
-        parts_object(prediction->compute_s, prediction->exposed_s, prediction->optimizer_s, prediction->overhead_s));
-    if (object) {
-        const bool parts = run && run->task_count > 0;
-        json_object_set_new(object, "measured_time",
-                            parts ? parts_object(row->parts.compute_s, row->parts.exposed_s, row->parts.optimizer_s,
-                                                 row->parts.overhead_s)
-                                  : json_null());
-        json_object_set_new(object, "peak_bytes", parts ? json_integer((json_int_t)run->peak_bytes) : json_null());
-        json_object_set_new(object, "planned_peak_bytes",
-                            parts ? json_integer((json_int_t)run->planned_peak_bytes) : json_null());
-        json_object_set_new(object, "tasks",
-                            record_array(&schema_tasks, parts ? run->tasks : NULL, parts ? run->task_count : 0));
-    }
-    return object;
+    return run && run->task_count > 0 ? run : NULL;
 }
+
+static json_t *measured_parts(const ValidateRow *row) {
+    const StepParts *parts = &row->parts;
+    return told_by(row) ? parts_object(parts->compute_s, parts->exposed_s, parts->optimizer_s, parts->overhead_s)
+                        : json_null();
+}
+
+static json_t *tasks_array(const RunRecord *run) {
+    return record_array(&schema_tasks, run ? run->tasks : NULL, run ? run->task_count : 0);
+}
+
+static RecordValue choices_of(const TrainPlan *plan, char text[RECORD_BYTES]) {
+    snprintf(text, RECORD_BYTES, "zero %d%s%s", plan->zero, plan->reshard == RESHARD_NEVER ? ", reshard never" : "",
+             plan->recompute == RECOMPUTE_NONE ? "" : ", recompute");
+    return record_of_text(text);
+}
+
+static RecordValue runs_of(const ValidateRow *row, char text[RECORD_BYTES]) {
+    snprintf(text, RECORD_BYTES, "%d%s", row->run_count, row->recalled > 0 ? " *" : "");
+    return record_of_text(text);
+}
+
+static bool is_inside(const ValidateRow *row) {
+    return row->measured_s >= row->prediction->step_low_s && row->measured_s <= row->prediction->step_high_s;
+}
+
+KNOWN(is_measured, ValidateRow, of->measured_s > 0)
+KNOWN(is_told, ValidateRow, told_by(of))
+MADE(why, ValidateRow, record_of_text(why_names[of->why]))
+MADE(batch, ValidateRow, record_of_product(of->prediction->plan.micro_batch, of->prediction->plan.grad_accum, text))
+MADE(choices, ValidateRow, choices_of(&of->prediction->plan, text))
+MADE(plan, ValidateRow, record_of_text(plan_text(&of->prediction->plan, text)))
+MADE(interval, ValidateRow, record_of_text(words_interval(of->prediction, text)))
+MADE(measured, ValidateRow, record_of_text(words_between(of->measured_s, of->low_s, of->high_s, text)))
+MADE(ratio, ValidateRow, record_of_real(true, of->prediction->step_s / of->measured_s))
+MADE(inside, ValidateRow, record_of_text(is_inside(of) ? "inside" : "outside"))
+MADE(runs, ValidateRow, runs_of(of, text))
+MADE(state, ValidateRow, record_of_text(of->state ? of->state : "not run"))
+MADE(peak, ValidateRow, record_of_whole(told_by(of) ? (int64_t)told_by(of)->peak_bytes : 0))
+MADE(planned_peak, ValidateRow, record_of_whole(told_by(of) ? (int64_t)told_by(of)->planned_peak_bytes : 0))
+NESTED_IN(plan_of, ValidateRow, Validation, json_train_plan(in->request->target, &of->prediction->plan))
+NESTED_IN(runs_in, ValidateRow, Validation, runs_array(of))
+NESTED_IN(predicted_time, ValidateRow, Validation,
+          parts_object(of->prediction->compute_s, of->prediction->exposed_s, of->prediction->optimizer_s,
+                       of->prediction->overhead_s))
+NESTED_IN(measured_time, ValidateRow, Validation, measured_parts(of))
+NESTED_IN(tasks, ValidateRow, Validation, tasks_array(told_by(of)))
+
+static const RecordField measured_rows[] = {
+    {FIELD("place", INT, ValidateRow, place), COLUMN(1, "place")},
+    {.key = "chosen", BY(why)},
+    {FIELD_OF("mesh", MESH, ValidateRow, prediction, Prediction, plan.mesh), COLUMN(2, "mesh")},
+    {.key = "plan", .nested = plan_of},
+    {.key = "plan", BY(plan), .no_json = true},
+    {FIELD_OF("predicted_step_time_s", REAL, ValidateRow, prediction, Prediction, step_s), .csv = "predicted_step_s"},
+    {FIELD_OF("predicted_low_s", REAL, ValidateRow, prediction, Prediction, step_low_s)},
+    {FIELD_OF("predicted_high_s", REAL, ValidateRow, prediction, Prediction, step_high_s)},
+    {FIELD("measured_step_time_s", ABOVE, ValidateRow, measured_s), .csv = "measured_step_s"},
+    {FIELD("steady_step_time_s", REAL, ValidateRow, steady_s), .known = is_measured, .no_csv = true},
+    {FIELD("measured_low_s", REAL, ValidateRow, low_s), .known = is_measured},
+    {FIELD("measured_high_s", REAL, ValidateRow, high_s), .known = is_measured},
+    {FIELD("runs", INT, ValidateRow, run_count), .no_json = true},
+    {FIELD("noise", REAL, ValidateRow, noise), COLUMN(9, "noise"), .unit = AS_PERCENT},
+    {.key = "state", BY(state), COLUMN(10, "state")},
+    {FIELD("reason", TEXT, ValidateRow, reason)},
+    {.key = "runs", .nested = runs_in},
+    {.key = "predicted_time", .nested = predicted_time},
+    {.key = "measured_time", .nested = measured_time},
+    {.key = "peak_bytes", BY(peak), .known = is_told, .no_csv = true},
+    {.key = "planned_peak_bytes", BY(planned_peak), .known = is_told, .no_csv = true},
+    {.key = "tasks", .nested = tasks},
+    {BY(batch), COLUMN(3, "micro x accum"), .right = true},
+    {BY(choices), COLUMN(4, "choices")},
+    {BY(interval), COLUMN(5, "predicted (80 % interval)"), .right = true},
+    {BY(measured), COLUMN(6, "measured (90 % interval)"), .known = is_measured, .right = true},
+    {BY(ratio), COLUMN(7, "predicted / measured"), .known = is_measured, .unit = AS_RATIO},
+    {BY(inside), COLUMN(8, "interval"), .place = IN_PAGE, .known = is_measured},
+    {BY(runs), COLUMN(8, "runs"), .right = true},
+};
+SCHEMA(measured_rows, ValidateRow);
 
 static json_t *mesh_of(const Validation *validation, int row) {
     return row < 0 ? json_null() : json_mesh(&validation->rows[row].prediction->plan.mesh);
@@ -80,35 +138,17 @@ static json_t *agreement_object(const Validation *validation) {
 }
 
 Status json_validation(const Validation *validation, FILE *out, Error *error) {
-    json_t *rows = json_array();
-    for (int i = 0; i < validation->row_count; i++) {
-        json_array_append_new(rows, row_object(validation->request->target, &validation->rows[i]));
-    }
+    const RecordSchema rows = record_about(&schema_measured_rows, validation);
     return json_print(json_pack("{s:s, s:o, s:s, s:i, s:i, s:i, s:i, s:o, s:o, s:o}", "schema", "ndtune.validate/1",
                                 "request", json_request(validation->request), "source", validation->source, "shapes",
                                 validation->shapes, "steps", validation->steps, "warm_up", validation->warm_up,
-                                "repeats", validation->repeats, "rows", rows, "kinds",
+                                "repeats", validation->repeats, "rows",
+                                record_array(&rows, validation->rows, validation->row_count), "kinds",
                                 record_array(&schema_kinds, validation->kinds, validation->kind_count), "agreement",
                                 agreement_object(validation)),
                       out, error);
 }
 
 Status csv_validation(const Validation *validation, FILE *out, Error *error) {
-    Csv csv = {.out = out};
-    csv_header(&csv, "place,chosen" AXES_COLUMNS ",plan,predicted_step_s,predicted_low_s,predicted_high_s,"
-                     "measured_step_s,measured_low_s,measured_high_s,runs,noise,state,reason");
-    for (int i = 0; i < validation->row_count; i++) {
-        const ValidateRow *row = &validation->rows[i];
-        const bool measured = row->measured_s > 0;
-        char plan[PLAN_TEXT_BYTES];
-        csv_row(&csv, "ds", row->place, why_names[row->why]);
-        for (int axis = 0; axis < AXIS_COUNT; axis++) {
-            csv_integer(&csv, row->prediction->plan.mesh.size[axis]);
-        }
-        csv_row(&csv, "snnnnnndnss.", plan_text(&row->prediction->plan, plan), row->prediction->step_s,
-                row->prediction->step_low_s, row->prediction->step_high_s, csv_known(measured, row->measured_s),
-                csv_known(measured, row->low_s), csv_known(measured, row->high_s), row->run_count,
-                csv_known(isfinite(row->noise), row->noise), row->state ? row->state : "not run", row->reason);
-    }
-    return csv_finish(&csv, error);
+    return record_csv(&schema_measured_rows, validation->rows, validation->row_count, out, error);
 }

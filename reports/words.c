@@ -123,11 +123,15 @@ void words_rivals(const TuneResult *result, FILE *out) {
     }
 }
 
-char *words_interval(const Prediction *prediction, char out[WORDS_BYTES]) {
-    char step[TEXT_UNIT_BYTES], low[TEXT_UNIT_BYTES], high[TEXT_UNIT_BYTES];
-    snprintf(out, WORDS_BYTES, "%s (%s .. %s)", text_seconds(step, prediction->step_s),
-             text_seconds(low, prediction->step_low_s), text_seconds(high, prediction->step_high_s));
+char *words_between(double middle_s, double low_s, double high_s, char out[WORDS_BYTES]) {
+    char middle[TEXT_UNIT_BYTES], low[TEXT_UNIT_BYTES], high[TEXT_UNIT_BYTES];
+    snprintf(out, WORDS_BYTES, "%s (%s .. %s)", text_seconds(middle, middle_s), text_seconds(low, low_s),
+             text_seconds(high, high_s));
     return out;
+}
+
+char *words_interval(const Prediction *prediction, char out[WORDS_BYTES]) {
+    return words_between(prediction->step_s, prediction->step_low_s, prediction->step_high_s, out);
 }
 
 char *words_batch_in(const Target *target, const TrainPlan *plan, char out[WORDS_BYTES]) {

@@ -32,6 +32,9 @@ void words_rivals(const TuneResult *result, FILE *out);
 // "11.2 s (8.96 to 16.2)"
 char *words_interval(const Prediction *prediction, char out[WORDS_BYTES]);
 
+// "95.1 ms (88.0 ms .. 103 ms)"
+char *words_between(double middle_s, double low_s, double high_s, char out[WORDS_BYTES]);
+
 // "in its name: micro_batch_size 1, gradient_accumulation_steps 8": what the target calls the batch; empty where it has
 // no words of its own.
 char *words_batch_in(const Target *target, const TrainPlan *plan, char out[WORDS_BYTES]);

@@ -171,7 +171,8 @@ void table_records(const char *id, const char *caption, const RecordSchema *sche
                    FILE *out) {
     const RecordField *fields[RECORD_MOST_COLUMNS];
     MarkupColumn columns[RECORD_MOST_COLUMNS];
-    const int width = record_columns(schema, fields);
+    const Records all = {schema, records, count};
+    const int width = record_columns(&all, IN_PAGE, fields);
     for (int i = 0; i < width; i++) {
         columns[i] = (MarkupColumn){fields[i]->heading, record_is_number(fields[i])};
     }
@@ -180,8 +181,7 @@ void table_records(const char *id, const char *caption, const RecordSchema *sche
         table_row(&table, NULL);
         for (int i = 0; i < width; i++) {
             char text[RECORD_BYTES];
-            table_cell(&table, "%s",
-                       record_words(fields[i], (const char *)records + (size_t)row * schema->bytes, text));
+            table_cell(&table, "%s", record_words(&all, row, fields[i], text));
         }
     }
     table_end(&table);

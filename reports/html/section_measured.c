@@ -7,7 +7,6 @@
 #include "reports/html/sections.h"
 #include "reports/schemas.h"
 #include "reports/words.h"
-#include "sim/base/text.h"
 
 static void write_agreement(const Validation *validation, FILE *out) {
     const Agreement *agreement = &validation->agreement;
@@ -36,24 +35,15 @@ static void write_agreement(const Validation *validation, FILE *out) {
     fputs("</p>\n", out);
 }
 
-static void write_row(MarkupTable *table, const ValidateRow *row) {
-    const Prediction *prediction = row->prediction;
-    char text[WORDS_BYTES], low[TEXT_UNIT_BYTES], high[TEXT_UNIT_BYTES], middle[TEXT_UNIT_BYTES];
-    table_row(table, NULL);
-    table_cell(table, "%d", row->place);
-    table_cell(table, "%s", words_layout(&prediction->plan.mesh, text));
-    table_cell(table, "%s", words_interval(prediction, text));
-    if (row->measured_s <= 0) {
-        table_rest(table, "%s: %s", row->state ? row->state : "not run", row->reason ? row->reason : "no reason known");
-        return;
+static void write_unmeasured(const void *what, FILE *out) {
+    const Validation *validation = what;
+    char mesh[WORDS_BYTES];
+    for (int i = 0; i < validation->row_count; i++) {
+        const ValidateRow *row = &validation->rows[i];
+        if (row->reason) {
+            fprintf(out, "%s %s: %s\n", words_layout(&row->prediction->plan.mesh, mesh), row->state, row->reason);
+        }
     }
-    table_cell(table, "%s (%s .. %s)", text_seconds(middle, row->measured_s), text_seconds(low, row->low_s),
-               text_seconds(high, row->high_s));
-    table_cell(table, "%+.1f %%", 100 * (prediction->step_s / row->measured_s - 1));
-    table_cell(table, "%s",
-               row->measured_s >= prediction->step_low_s && row->measured_s <= prediction->step_high_s ? "inside"
-                                                                                                       : "outside");
-    table_cell(table, "%d", row->run_count);
 }
 
 static void write_kinds(const Validation *validation, FILE *out) {
@@ -102,18 +92,9 @@ void section_measured(const HtmlReport *report, FILE *out) {
     if (validation->agreement.count > 0) {
         write_agreement(validation, out);
     }
-    static const MarkupColumn columns[] = {{"place", true},
-                                           {"mesh", false},
-                                           {"predicted step (80 % interval)", false},
-                                           {"measured step (90 % interval)", false},
-                                           {"error", true},
-                                           {"interval", false},
-                                           {"runs", true}};
-    MarkupTable table = table_begin("table-measured", "Predicted against measured steps", columns, 7, out);
-    for (int i = 0; i < validation->row_count; i++) {
-        write_row(&table, &validation->rows[i]);
-    }
-    table_end(&table);
+    table_records("table-measured", "Predicted against measured steps", &schema_measured_rows, validation->rows,
+                  validation->row_count, out);
+    markup_lines(write_unmeasured, validation, out);
     write_kinds(validation, out);
     write_failed(report, out);
 }

@@ -1,10 +1,9 @@
 // What tune came to believe: the winner with its probability, the shapes, and the session run by run. Nothing where
 // there was no session.
 
-#include <math.h>
-
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
+#include "reports/schemas.h"
 #include "reports/words.h"
 #include "sim/base/text.h"
 
@@ -30,62 +29,28 @@ static void write_winner(const Tuning *tuning, FILE *out) {
     fputs("</p>\n", out);
 }
 
-static void write_shapes(const Tuning *tuning, FILE *out) {
-    static const MarkupColumn columns[] = {{"place", true},      {"mesh", false},           {"predicted", true},
-                                           {"calibrated", true}, {"believed, 80 %", false}, {"measured", true},
-                                           {"runs", true},       {"P good", true},          {"P fastest", true}};
-    MarkupTable table =
-        table_begin("table-tuning", "What is believed of each shape after the last run", columns, 9, out);
+static void write_out(const void *what, FILE *out) {
+    const Tuning *tuning = what;
+    char words[WORDS_BYTES];
     for (int i = 0; i < tuning->shape_count; i++) {
-        const TuneShape *shape = &tuning->shapes[i];
-        char words[WORDS_BYTES], text[TEXT_UNIT_BYTES], high[TEXT_UNIT_BYTES];
-        table_row(&table, NULL);
-        table_cell(&table, "%d", shape->place);
-        table_cell(&table, "%s", words_layout(&shape->prediction->plan.mesh, words));
-        table_cell(&table, "%s", text_seconds(text, shape->prediction->step_s));
-        if (shape->out) {
-            table_rest(&table, "out: %s", shape->out);
-            continue;
+        if (tuning->shapes[i].out) {
+            fprintf(out, "%s is out: %s\n", mesh_at(tuning, i, words), tuning->shapes[i].out);
         }
-        table_cell(&table, "%s", text_seconds(text, shape->calibrated_s));
-        table_cell(&table, "%s .. %s", text_seconds(text, shape->low_s), text_seconds(high, shape->high_s));
-        table_cell(&table, "%s", shape->runs > 0 ? text_seconds(text, shape->measured_s) : "–");
-        table_cell(&table, "%d", shape->runs);
-        table_cell(&table, "%.2f", shape->good);
-        table_cell(&table, "%.2f", shape->best);
     }
-    table_end(&table);
-}
-
-static void write_steps(const Tuning *tuning, FILE *out) {
-    static const MarkupColumn columns[] = {
-        {"run", true},      {"mesh", false},        {"why", false}, {"expected, 80 %", false},
-        {"measured", true}, {"winner then", false}, {"P", true}};
-    fputs("<details><summary>Run by run</summary>\n", out);
-    MarkupTable table = table_begin("table-tuning-runs", "The runs of the session in order", columns, 7, out);
-    for (int i = 0; i < tuning->step_count; i++) {
-        const TuneStep *step = &tuning->steps[i];
-        char words[WORDS_BYTES], low[TEXT_UNIT_BYTES], high[TEXT_UNIT_BYTES];
-        table_row(&table, NULL);
-        table_cell(&table, "%d", i + 1);
-        table_cell(&table, "%s", mesh_at(tuning, step->run.shape, words));
-        table_cell(&table, "%s", step->run.known ? "known" : tune_why_names[step->because]);
-        table_cell(&table, "%s .. %s", text_seconds(low, step->expected_low_s),
-                   text_seconds(high, step->expected_high_s));
-        table_cell(&table, "%s", step->run.failure ? step->run.failure : text_seconds(low, step->run.step_s));
-        table_cell(&table, "%s", mesh_at(tuning, step->winner, words));
-        table_cell(&table, "%.2f", step->probability);
-    }
-    table_end(&table);
-    fputs("</details>\n", out);
 }
 
 void section_tuning(const HtmlReport *report, FILE *out) {
     const Tuning *tuning = report->tuning;
     if (tuning) {
         write_winner(tuning, out);
-        write_shapes(tuning, out);
-        write_steps(tuning, out);
+        table_records("table-tuning", "What is believed of each shape after the last run", &schema_tune_shapes,
+                      tuning->shapes, tuning->shape_count, out);
+        markup_lines(write_out, tuning, out);
+        const RecordSchema steps = record_about(&schema_tune_steps, tuning);
+        fputs("<details><summary>Run by run</summary>\n", out);
+        table_records("table-tuning-runs", "The runs of the session in order", &steps, tuning->steps,
+                      tuning->step_count, out);
+        fputs("</details>\n", out);
     }
 }
 

@@ -415,7 +415,7 @@ Test(html, a_session_of_tune_says_what_it_came_to_believe) {
     page.report.tuning = &tuning;
     page_write(&page);
     SAYS("dp_shard=4,tp=2 is within 1 % of the fastest with probability 0.96");
-    SAYS("<td>1.38 s .. 1.62 s</td>");
+    SAYS(">1.49 s (1.38 s .. 1.62 s)</td>");
     SAYS("out: tp=&lt;1&gt; fails");
     json_t *data = page_data(&page);
     cr_expect_eq(json_array_size(json_object_get(data, "tuning")), 2);
