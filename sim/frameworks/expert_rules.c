@@ -14,18 +14,20 @@ static const char *check_layers(const Target *target, const ModelSpec *model, co
 
 static const char *check_dispatch(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const Dispatch dispatch = target_dispatch(target, plan);
-    if (plan->mesh.size[AXIS_EP] == 1 || dispatch == DISPATCH_ALLTOALL) {
+    TrainPlan as_usual = *plan;
+    as_usual.dispatch = DISPATCH_TARGET;
+    const bool own = dispatch == target_dispatch(target, &as_usual);
+    if (plan->mesh.size[AXIS_EP] == 1 || (own && dispatch == DISPATCH_ALLTOALL)) {
         return NULL;
     }
-    if (!(target->dispatchers & DISPATCH_BIT(dispatch))) {
+    if (!own && !(target->dispatchers & DISPATCH_BIT(dispatch))) {
         return arena_format(arena, "%s has no dispatcher=%s: use dispatcher target", target->name,
                             dispatch_names[dispatch]);
     }
     return model->experts.shared_gate
                ? arena_format(arena,
-                              "dispatcher=%s beside the gate of shared experts (%s) is not predicted yet: use "
-                              "dispatcher alltoall",
-                              dispatch_names[dispatch], model->name)
+                              "dispatcher=%s beside the gate of shared experts (%s) is not predicted yet: use %s",
+                              dispatch_names[dispatch], model->name, own ? "ep=1" : "dispatcher alltoall")
                : NULL;
 }
 

@@ -113,6 +113,7 @@ static const TargetField fields[] = {
     NEWER(fused_qkv),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(expert_flavour),  // of models with experts only
+    WORDS(own_dispatch),    // the same
     WORDS(reduces_often_bf16),
     WORDS(vocab_uneven),
     WORDS(seq_by_tp),

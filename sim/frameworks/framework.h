@@ -94,6 +94,8 @@ typedef struct Framework {
     const ExportFormat *const *formats;    // of its config files, the usual one first; ends at NULL; NULL = none
     // Why its packages cannot run a plan that its row allows: one sentence, arena text; NULL. NULL = whatever.
     const char *(*refuse)(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena);
+    // The same of ranks of experts, before the rules of the axes have their say; NULL = these are enough.
+    const char *(*refuse_mesh)(const ModelSpec *model, const TrainPlan *plan, Arena *arena);
     const ImportFormat *config;        // the file of it that can be read; NULL = none
     const FrameworkSynonym *synonyms;  // NULL = none
     const LogPattern *logs;            // NULL = none

@@ -132,7 +132,7 @@ typedef struct Target {
     bool tp_copies;           // TP_SP: a copy orders what was gathered or will be scattered along the sequence
     bool tp_splits_head,
         tp_splits_embedding;  // TP_HF: over the vocabulary; the head's logits are gathered for the loss
-    bool tp_shards_itself;  // beside tp the model is sharded by its own library: reduced in fp32, freed after forward;
+    bool tp_shards_itself;  // beside tp, or ep, its own library shards the model: reduced in fp32, freed after forward;
                             // replicas wait for the last micro-step, shards do not; no cp
     bool tp_regathers;      // TP_SP: gathered inputs are not kept, backward gathers them again
     bool stages_regather;   // the same, in a pipeline only
@@ -191,6 +191,7 @@ typedef struct Target {
     bool compiles;                      // has a switch by which the layers are compiled
     int loss_fp32_copies[FUSED_COUNT];  // fp32 tensors of the logits that live together in the loss, by fused mode
     int split_loss_fp32_copies;         // more of them where a loss written out runs on a vocabulary split over tp
+    Dispatch own_dispatch;              // TARGET: all-to-all
     unsigned dispatchers;       // of tokens to experts that can be had by a switch, beside its own: DISPATCH_BIT(value)
     double ep_overlap_exposed;  // share of exchanges left in the open by ep_overlap; 0 = the target has none
     double tp_overlap_exposed;  // share of tp collectives left in the open by tp_overlap; 0 = the target has none
@@ -241,7 +242,7 @@ int target_recomputed_layers(const Target *target, const TrainPlan *plan, int la
 
 // Is the model sharded by its own library on this mesh, and not by what the target trains by?
 static inline bool target_shards_itself(const Target *target, const TrainPlan *plan) {
-    return target->tp_shards_itself && plan->mesh.size[AXIS_TP] > 1;
+    return target->tp_shards_itself && (plan->mesh.size[AXIS_TP] > 1 || plan->mesh.size[AXIS_EP] > 1);
 }
 
 // When the target reduces gradients by itself, and when it does in this plan: never GRAD_SYNC_TARGET.
@@ -277,10 +278,10 @@ static inline TpFlavour target_tp_flavour(const Target *target, const TrainPlan 
     return target->sp_switch && plan->sequence_parallel == SEQUENCE_PARALLEL_OFF ? TP_AR : target->tp_flavour;
 }
 
-// Its own: all-to-all, as the recipes of all of them have it.
+// Its own: all-to-all where the row says nothing, as the recipes of most have it.
 static inline Dispatch target_dispatch(const Target *target, const TrainPlan *plan) {
-    (void)target;
-    return plan->dispatch == DISPATCH_TARGET ? DISPATCH_ALLTOALL : plan->dispatch;
+    const Dispatch own = target->own_dispatch == DISPATCH_TARGET ? DISPATCH_ALLTOALL : target->own_dispatch;
+    return plan->dispatch == DISPATCH_TARGET ? own : plan->dispatch;
 }
 
 double target_slack(const Target *target, const TrainPlan *plan);  // reserved / allocated - 1

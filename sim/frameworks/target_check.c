@@ -179,6 +179,14 @@ static const char *check_framework(const Check *check) {
                                           : NULL;
 }
 
+static const char *check_framework_mesh(const Check *check) {
+    const Framework *framework = framework_of(check->target->name);
+    const bool spreads = axis_size(check, AXIS_EP) > 1 && check->target->axes & AXES_EP;
+    return spreads && framework && framework->refuse_mesh
+               ? framework->refuse_mesh(check->model, check->plan, check->arena)
+               : NULL;
+}
+
 // A table of positions ends; a norm over all heads of a token needs them on one rank.
 static const char *check_structure(const Check *check) {
     const ModelSpec *model = check->model;
@@ -327,17 +335,19 @@ static const char *check_pack(const Check *check) {
 static const char *check_own_sharding(const Check *check) {
     const TrainPlan *plan = check->plan;
     const int cp = axis_size(check, AXIS_CP), tp = axis_size(check, AXIS_TP);
+    const char *axis = axis_names[tp > 1 ? AXIS_TP : AXIS_EP];
+    const int size = tp > 1 ? tp : axis_size(check, AXIS_EP);
     if (cp > 1) {
         return arena_format(check->arena,
-                            "%s shards a model with tp=%d when it is loaded, without context parallelism: use cp=1, "
-                            "not %d, or tp=1",
-                            check->target->name, tp, cp);
+                            "%s shards a model with %s=%d when it is loaded, without context parallelism: use cp=1, "
+                            "not %d, or %s=1",
+                            check->target->name, axis, size, cp, axis);
     }
     return plan->zero == 3 && plan->reshard == RESHARD_NEVER
                ? arena_format(check->arena,
-                              "%s shards a model with tp=%d when it is loaded, and frees gathered layers after "
-                              "forward: use reshard always, or tp=1",
-                              check->target->name, tp)
+                              "%s shards a model with %s=%d when it is loaded, and frees gathered layers after "
+                              "forward: use reshard always, or %s=1",
+                              check->target->name, axis, size, axis)
                : NULL;
 }
 
@@ -532,15 +542,39 @@ static const char *check_recompute(const Check *check) {
 
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason) {
-    static const char *(*const rules[])(const Check *) = {
-        check_positive,       check_axes,         check_replicate,     check_zero,
-        check_recompute,      check_reshard,      check_overlap,       check_fp8,
-        check_experts,        check_finetune,     check_master,        check_attention,
-        check_cuts,           check_sequence,     check_blocks,        check_local_tokens,
-        check_rotation,       check_token_count,  check_structure,     check_framework,
-        check_order,          check_reduce_dtype, check_grad_sync,     check_offload,
-        check_reduce_overlap, check_loss,         check_cuda_graphs,   check_sequence_parallel,
-        check_optimizer,      check_pack,         check_reshard_ranks, check_reduce_bucket};
+    static const char *(*const rules[])(const Check *) = {check_positive,
+                                                          check_framework_mesh,
+                                                          check_axes,
+                                                          check_replicate,
+                                                          check_zero,
+                                                          check_recompute,
+                                                          check_reshard,
+                                                          check_overlap,
+                                                          check_fp8,
+                                                          check_experts,
+                                                          check_finetune,
+                                                          check_master,
+                                                          check_attention,
+                                                          check_cuts,
+                                                          check_sequence,
+                                                          check_blocks,
+                                                          check_local_tokens,
+                                                          check_rotation,
+                                                          check_token_count,
+                                                          check_structure,
+                                                          check_framework,
+                                                          check_order,
+                                                          check_reduce_dtype,
+                                                          check_grad_sync,
+                                                          check_offload,
+                                                          check_reduce_overlap,
+                                                          check_loss,
+                                                          check_cuda_graphs,
+                                                          check_sequence_parallel,
+                                                          check_optimizer,
+                                                          check_pack,
+                                                          check_reshard_ranks,
+                                                          check_reduce_bucket};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

@@ -291,7 +291,9 @@ void target_canonical(const Target *target, TrainPlan *plan) {
     if (target->selective_flavour == SELECTIVE_CORE && plan->recompute_modules == RECOMPUTE_CORE_ATTENTION) {
         plan->recompute_modules = 0;
     }
-    plan->dispatch = plan->dispatch == DISPATCH_ALLTOALL ? DISPATCH_TARGET : plan->dispatch;
+    const Dispatch dispatch = plan->dispatch;
+    plan->dispatch = DISPATCH_TARGET;
+    plan->dispatch = dispatch == target_dispatch(target, plan) ? DISPATCH_TARGET : dispatch;
     const bool graphs = target_cuda_graphs(target, plan);
     plan->cuda_graphs = CUDA_GRAPHS_TARGET;
     if (graphs != target_cuda_graphs(target, plan)) {

@@ -80,6 +80,18 @@ MORE = {
 }
 
 
+def experts(*mesh, **sizes):
+    words = [f"{axis}={size}" for axis, size in sizes.items()]
+    return (*mesh, [*words, "--model", "qwen3-30b-a3b", "--recompute", "full"])
+
+
+# Ranks of experts are lent by those of the mesh: what a format cannot hold is refused in words.
+for name in ("axolotl", "automodel", "trainer", "torchtitan-toml", "torchtitan-python", "megatron", "megatron-bridge"):
+    MORE.setdefault(name, []).extend([
+        experts(1, 16, 1, 1, ep=4), experts(1, 16, 1, 1, ep=16), experts(2, 8, 1, 1, ep=4), experts(1, 16, 1, 2, ep=4),
+        experts(1, 8, 2, 1, ep=4)])
+
+
 def module_of(path):
     spec = importlib.util.spec_from_file_location("exported", path)
     module = importlib.util.module_from_spec(spec)
@@ -216,6 +228,7 @@ def read_trainer(path, text):
     if plugin is None:
         told["recompute"] = "full" if arguments.activation_checkpointing else None
         told["reshard"] = "always"
+    told["ep"] = own.ep_size if own else 1
     told["offload"] = own.fsdp_cpu_offload if own else type(getattr(plugin, "cpu_offload", None)).__name__ == "CPUOffloadPolicy"
     told["every_n_layers"] = (arguments.activation_checkpointing_kwargs or {}).get("every_n_layers")
     told["sync_each"] = (arguments.accelerator_config.gradient_accumulation_kwargs or {}).get("sync_each_batch", False)
@@ -257,10 +270,18 @@ def read_axolotl(path, text):
         env_capabilities={"torch_version": version("torch").split("+")[0]},
     )
     sizes = _get_parallel_config_kwargs(world, cfg.tensor_parallel_size, cfg.context_parallel_size, cfg.dp_shard_size,
-                                        cfg.dp_replicate_size, bool(cfg.fsdp_config))
-    mesh = mesh_of(ParallelismConfig(**sizes))
+                                        cfg.dp_replicate_size, bool(cfg.fsdp_config), cfg.expert_parallel_size)
+    mesh, experts = mesh_of(ParallelismConfig(**sizes)), cfg.expert_parallel_size or 1
+    if experts > 1:    # a plugin's key, which is there with the plugin only
+        from axolotl.integrations.expert_parallel.plugin import ExpertParallelPlugin
+
+        with mock.patch.multiple("torch.distributed", is_available=lambda: True, is_initialized=lambda: True,
+                                 get_world_size=lambda: world):
+            ExpertParallelPlugin._validate_mesh_axes(cfg)
+    mesh[1] *= experts    # slowest of all there; lent by the shards in a plan
     told = {"mesh": mesh, "micro_batch": cfg.micro_batch_size, "accumulation": cfg.gradient_accumulation_steps}
     told["batch"] = cfg.micro_batch_size * cfg.gradient_accumulation_steps * world // (mesh[2] * mesh[3])
+    told["ep"] = experts
     told["rotate"] = str(cfg.ring_attn_func.value) if cfg.ring_attn_func and mesh[2] > 1 else None
     told["tiles"] = cfg.tiled_mlp_num_shards if cfg.tiled_mlp else None
     targets = "all-linear" if cfg.lora_target_linear else cfg.lora_target_modules
@@ -280,7 +301,7 @@ def read_torchtitan_toml(path, text):
                         cp=p.context_parallel_degree, tp=p.tensor_parallel_degree, pp=p.pipeline_parallel_degree,
                         ep=p.expert_parallel_degree, etp=p.expert_tensor_parallel_degree, world_size=world)
     told = {"mesh": [dims.dp_replicate, dims.dp_shard, dims.cp, dims.tp], "micro_batch": training.local_batch_size}
-    told["batch"] = training.global_batch_size
+    told["batch"], told["ep"] = training.global_batch_size, dims.ep
     told["accumulation"] = training.global_batch_size // (training.local_batch_size * dims.dp_replicate * dims.dp_shard)
     on = "quantize.linear.float8" in config.model.converters
     told["fp8"] = on and [config.quantize.linear.float8.recipe_name or "tensorwise", False] or None
@@ -447,6 +468,13 @@ def read_automodel(path, text):
     mesh = [sizes.dp_replicate_size, sizes.dp_size // sizes.dp_replicate_size, sizes.cp_size, sizes.tp_size]
     told = {"mesh": mesh, "micro_batch": scheduler["local_batch_size"], "batch": scheduler["global_batch_size"]}
     told["accumulation"] = told["batch"] // (told["micro_batch"] * sizes.dp_size)
+    told["ep"] = sizes.ep_size or 1
+    if told["ep"] > 1:
+        from nemo_automodel.components.models.common import BackendConfig
+
+        backend = dict(config["model"]["backend"])
+        assert backend.pop("_target_").endswith(".BackendConfig"), config["model"]
+        told["dispatcher"] = BackendConfig(**backend).dispatcher
     strategy = parsed["strategy_config"]
     told["recompute"] = "full" if parsed["activation_checkpointing"] else None
     told["reshard"] = "always" if strategy.reshard_after_forward else "never"
@@ -544,8 +572,8 @@ READERS = {  # format: reader, packages
 
 def export(ndtune, name, mesh, options, path, data):
     axes = ",".join(f"{axis}={size}" for axis, size in zip(("dp_replicate", "dp_shard", "cp", "tp"), mesh))
-    axes = ",".join([axes, *(word for word in options if word.startswith(("sp=", "pp=")))])
-    options = [word for word in options if not word.startswith(("sp=", "pp="))]
+    axes = ",".join([axes, *(word for word in options if word.startswith(("sp=", "pp=", "ep=")))])
+    options = [word for word in options if not word.startswith(("sp=", "pp=", "ep="))]
     usual = {"--cluster": "dgx-h200", "--model": MODEL}
     words = [ndtune, "export", "--as", name, "--mesh", axes, "--global-batch", str(BATCH), "--out", str(path), "--seq", "2048",
              *options, *(word for key, value in usual.items() if key not in options for word in (key, value))]
@@ -560,6 +588,7 @@ def check(told, mesh, options):
     asked = {"batch": BATCH, "micro_batch": micro, "accumulation": BATCH // (micro * mesh[0] * mesh[1])}
     asked["sp"] = next((int(word[3:]) for word in options if word.startswith("sp=")), 1)
     asked["pp"] = next((int(word[3:]) for word in options if word.startswith("pp=")), 1)
+    asked["ep"] = next((int(word[3:]) for word in options if word.startswith("ep=")), 1)
     asked["checkpoint_interval"] = int("full" in options)
     asked["world"] = mesh[0] * mesh[1] * mesh[2] * mesh[3] * asked["sp"] * asked["pp"]
     for key, value in asked.items():
@@ -567,6 +596,7 @@ def check(told, mesh, options):
     seen = list(told["mesh"])
     if seen[0] is None:  # one data-parallel dimension: replicas and shards together
         seen, mesh = seen[1:], [mesh[0] * mesh[1], *mesh[2:]]
+    assert asked["ep"] == 1 or "ep" in told, told
     assert seen == list(mesh), f"mesh is {seen}, not {list(mesh)}"
     if "--zero" in options and "zero" in told:
         assert told["zero"] == int(options[options.index("--zero") + 1]), told

@@ -24,6 +24,8 @@ AXES = ("dp_replicate", "dp_shard", "cp", "tp")
 MODEL = dict(num_hidden_layers=4, hidden_size=256, num_attention_heads=16, num_key_value_heads=8, head_dim=16,
              intermediate_size=768, vocab_size=1024, max_position_embeddings=2048, rms_norm_eps=1e-5,
              rope_theta=10000.0, tie_word_embeddings=False)
+# And what its "tiny-moe" changes of it.
+EXPERTS = dict(intermediate_size=384, num_local_experts=8, num_experts_per_tok=2)
 SEQUENCE = 64
 MICRO_BATCH = 2
 
@@ -98,9 +100,10 @@ def tensors_of(value):
 class Recorder(TorchDispatchMode):
     """Sees every c10d operator of this rank once, below autograd and DTensor."""
 
-    def __init__(self, mesh, model_names):
+    def __init__(self, mesh, model_names, ep=1):
         super().__init__()
         self.mesh = {axis: mesh.get(axis, 1) for axis in AXES}
+        self.ep = ep
         self.names = model_names
         self.events = []
         self.phase = "setup"
@@ -151,7 +154,7 @@ class Recorder(TorchDispatchMode):
         phase, place, origin = self.circumstances()
         self.events.append(dict(
             micro=self.micro, phase=phase, place=place, kind=KINDS[operator].removesuffix("_list"),
-            axes=self.axes_of(self.ranks_of(args, kwargs)), bytes=size,
+            axes=self.axes_of(self.ranks_of(args, kwargs), KINDS[operator]), bytes=size,
             dtype=str(largest.dtype).removeprefix("torch.") if largest is not None else "", origin=origin))
 
     @staticmethod
@@ -169,7 +172,15 @@ class Recorder(TorchDispatchMode):
                 continue    # the other string of a reduction is its operation
         raise RuntimeError("a collective without a group")
 
-    def axes_of(self, ranks):
+    def axes_of(self, ranks, kind):
+        """Ranks of experts are neighbours within shards x cp x tp; only they exchange tokens."""
+        if self.ep > 1 and kind == "all_to_all":
+            if ranks != list(range(ranks[0], ranks[0] + self.ep)):
+                raise RuntimeError(f"group {ranks} is not the nearest {self.ep} ranks")
+            return "ep"
+        if self.ep > 1 and len(ranks) > 1 and self.mesh["dp_replicate"] == 1:
+            if {rank % self.ep for rank in ranks} == {ranks[0] % self.ep}:
+                return "efsdp"
         coordinates = []
         for rank in ranks:
             at = {}
@@ -179,6 +190,8 @@ class Recorder(TorchDispatchMode):
             coordinates.append(at)
         spanned = [axis for axis in AXES if len({at[axis] for at in coordinates}) > 1]
         expected = world_of({axis: self.mesh[axis] for axis in spanned})
+        if expected != len(ranks) and ranks == list(range(ranks[0], ranks[0] + self.ep)):
+            return "ep"    # of a norm that is summed over efsdp and ep in turn
         if expected != len(ranks):
             raise RuntimeError(f"group {ranks} is not a product of axes")
         return "+".join(spanned)
@@ -338,7 +351,7 @@ def watch(recorder, model):
         return forward_hook
 
     for name, module in model.named_modules():
-        is_layer = type(module).__name__.endswith(("LlamaDecoderLayer", "TransformerBlock"))
+        is_layer = type(module).__name__.endswith(("DecoderLayer", "TransformerBlock"))
         if is_layer or name.endswith(("embed_tokens", "tok_embeddings")):
             module.register_forward_hook(mark(place_of(name)))
         if is_layer:
@@ -398,7 +411,8 @@ def write_trace(script, case, everyone, path):
         command=f"{os.path.basename(script.__file__)} --case {case['name']}",
         versions={package: importlib.metadata.version(package) for package in script.PACKAGES},
         backend=f"gloo, {len(everyone)} CPU processes",
-        mesh={axis: case["mesh"].get(axis, 1) for axis in AXES}, model={**MODEL, **case["model"]}, seq=SEQUENCE,
+        mesh={axis: case["mesh"].get(axis, 1) for axis in AXES} | ({"ep": case["ep"]} if case["ep"] > 1 else {}),
+        model={**MODEL, **case["model"]}, seq=SEQUENCE,
         micro_batch=MICRO_BATCH, grad_accum=case["grad_accum"], precision=case["precision"],
         load=case["load"], recompute=case["recompute"], rotate=case["rotate"], reshard=case["reshard"], no_sync=case["no_sync"],
         sync_each_batch=case["sync_each_batch"], recompute_by=case["recompute_by"],
@@ -417,7 +431,7 @@ def write_trace(script, case, everyone, path):
 def case(name, mesh, **choices):
     """load: dtype in which from_pretrained makes the weights; nd_parallel.py asks for bf16."""
     defaults = dict(precision="bf16", load="bf16", recompute="none", grad_accum=1, rotate="allgather", reshard=True,
-                    model={}, ram_efficient=False, no_sync=False, sync_each_batch=False,
+                    model={}, ep=1, ram_efficient=False, no_sync=False, sync_each_batch=False,
                     recompute_by="plugin")
     return dict(name=name, mesh=mesh, **{**defaults, **choices})
 

@@ -168,10 +168,14 @@ def traced(case, folder, current):
 
 
 def save_model(folder, overrides):
-    from transformers import LlamaConfig, LlamaForCausalLM
+    from transformers import LlamaConfig, LlamaForCausalLM, MixtralConfig, MixtralForCausalLM
 
     torch.manual_seed(1)
-    LlamaForCausalLM(LlamaConfig(**{**MODEL, **overrides})).save_pretrained(folder)
+    config = {**MODEL, **overrides}
+    if "num_local_experts" in config:
+        MixtralForCausalLM(MixtralConfig(**config)).save_pretrained(folder)
+    else:
+        LlamaForCausalLM(LlamaConfig(**config)).save_pretrained(folder)
 
 
 if __name__ == "__main__":

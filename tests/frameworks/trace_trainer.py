@@ -17,7 +17,7 @@ from accelerate.utils import DistributedType, TorchContextParallelConfig
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 from transformers.distributed import DistributedConfig
 
-from recorder import (AXES, MICRO_BATCH, MODEL, SEQUENCE, Recorder, case, gradient_bytes_of, run, storage_of, watch,
+from recorder import (AXES, EXPERTS, MICRO_BATCH, MODEL, SEQUENCE, Recorder, case, gradient_bytes_of, run, storage_of, watch,
                       world_of)
 from trace_accelerate import read_to_cpu, save_model
 
@@ -46,6 +46,9 @@ CASES = [
     case("shard2_tp2_accumulate", dict(dp_shard=2, tp=2), load="fp32", grad_accum=2),
     case("replicate2_shard2_tp2", dict(dp_replicate=2, dp_shard=2, tp=2), load="fp32"),
     case("replicate2_shard2_tp2_accumulate", dict(dp_replicate=2, dp_shard=2, tp=2), load="fp32", grad_accum=2),
+    case("shard4_ep4", dict(dp_shard=4), load="fp32", model=EXPERTS, ep=4),
+    case("shard4_ep2", dict(dp_shard=4), load="fp32", model=EXPERTS, ep=2),
+    case("shard4_ep2_accumulate", dict(dp_shard=4), load="fp32", model=EXPERTS, ep=2, grad_accum=2),
 ]
 
 
@@ -62,7 +65,7 @@ class Tokens(torch.utils.data.Dataset):
 
 
 def sharded_by_transformers(one):
-    return one["mesh"].get("tp", 1) > 1
+    return one["mesh"].get("tp", 1) > 1 or one["ep"] > 1
 
 
 def load(one, folder):
@@ -70,7 +73,7 @@ def load(one, folder):
     if sharded_by_transformers(one):
         mesh = one["mesh"]
         options["distributed_config"] = DistributedConfig(
-            tp_size=mesh["tp"], fsdp_size=mesh.get("dp_shard", 1), dp_replicate_size=mesh.get("dp_replicate", 1),
+            tp_size=mesh.get("tp", 1), ep_size=one["ep"], fsdp_size=mesh.get("dp_shard", 1), dp_replicate_size=mesh.get("dp_replicate", 1),
             fsdp_mixed_precision=one["precision"] == "bf16" and mesh.get("dp_shard", 1) > 1)
     return AutoModelForCausalLM.from_pretrained(folder, **options)
 
@@ -109,6 +112,20 @@ def like_several_gpus():
     PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
 
 
+def experts_in_turn():
+    """Every expert is visited as often, so that all ranks move the same bytes: the program's are those of the mean. Whom
+    a token visits is no part of what is recorded."""
+    from transformers.models.mixtral.modeling_mixtral import MixtralTopKRouter as Router
+
+    def forward(self, hidden_states):
+        logits = torch.nn.functional.linear(hidden_states.reshape(-1, self.hidden_dim), self.weight)
+        visits = torch.arange(logits.shape[0] * self.top_k).view(-1, self.top_k) % self.num_experts
+        scores = torch.softmax(logits.float(), -1).gather(1, visits)
+        return logits, scores / scores.sum(-1, keepdim=True), visits
+
+    Router.forward = forward
+
+
 # ---------------------------------------------------------------------------------------------- recording
 
 class Steps:
@@ -126,7 +143,7 @@ class Steps:
     def _prepare_for_training(self, method, *args, **kwargs):
         prepared = method(*args, **kwargs)
         model = self.trainer.model
-        self.recorder = Recorder(self.one["mesh"], {id(module): name for name, module in model.named_modules()})
+        self.recorder = Recorder(self.one["mesh"], {id(module): name for name, module in model.named_modules()}, self.one["ep"])
         self.current["recorder"] = self.recorder
         watch(self.recorder, model)
         backward = self.trainer.accelerator.backward
@@ -179,6 +196,8 @@ def record(make_trainer, one, folder, current):
         save_model(folder, one["model"])
     dist.barrier()
     torch.manual_seed(1)
+    if one["ep"] > 1:
+        experts_in_turn()
     modeling = importlib.import_module("transformers.modeling_utils")
     modeling.safe_open = functools.partial(read_to_cpu, importlib.import_module("safetensors").safe_open)
     os.environ["ACCELERATE_BYPASS_DEVICE_MAP"] = "true"

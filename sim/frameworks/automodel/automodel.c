@@ -3,6 +3,8 @@
 // tests/frameworks/traces/automodel-0.7. Its final norm is a unit of its own, here one with the head: a gather of some
 // KB, which nothing waits for long. Kernels and their times are those of accelerate, whose modules it shares.
 
+#include <string.h>
+
 #include "sim/frameworks/accelerate/accelerate.h"
 #include "sim/frameworks/automodel/automodel_files.h"
 #include "sim/frameworks/framework.h"
@@ -17,6 +19,9 @@ static const TargetVersion automodel_0_7 = {
         SET_TEXT(grad_sync_note, "defer_fsdp_grad_sync: false reduces over shards and replicas alike"),
         SET(tp_splits_head, true), SET(tp_splits_embedding, true),  // _parallelize_llama (optimized_tp_plans.py)
         SET(vocab_uneven, true),                                    // DTensor: the last rank has fewer rows
+        SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_EP),           // ep_size (mesh_utils.py)
+        // BackendConfig.dispatcher: deepep where it is installed; torch sums by an all-reduce, which none here does
+        SET(own_dispatch, DISPATCH_DEEPEP), SET(dispatchers, DISPATCH_BIT(DISPATCH_HYBRIDEP)),
         SET(cp_ring, false),  // context_parallel/sharder.py gathers keys and values
         SET(losses, 0),
         SET_TEXT(loss_note, "its FusedLinearCrossEntropy makes logits again in backward, which no form here does"),
@@ -31,6 +36,53 @@ const char *automodel_refuse_mesh(const Mesh *mesh, Arena *arena) {
                               "nemo-automodel refuses dp_replicate=%d with dp_shard=1: use dp_shard=%d with "
                               "dp_replicate=1",
                               replicate, replicate)
+               : NULL;
+}
+
+// Its own layers of experts, which inherit from MoEFSDPSyncMixin (components/models).
+static bool spreads_experts_of(const ModelSpec *model) {
+    static const char *const types[] = {"qwen3_moe", "deepseek_v3", "kimi_k2", "gpt_oss"};
+    for (size_t i = 0; model->type && i < sizeof types / sizeof types[0]; i++) {
+        if (strcmp(types[i], model->type) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// mesh_utils.py: ep divides all ranks but those of pp, and experts are sharded over what it leaves of them, replicas
+// too; moe/parallelizer.py: apply_cp, and tp ranks that send the same tokens (_nemo_moe_tp_requires_replica_sync).
+static const char *refuse_ranks(const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const int *size = plan->mesh.size, ep = size[AXIS_EP];
+    if (!spreads_experts_of(model)) {
+        return arena_format(arena,
+                            "Expert parallelism (ep_size=%d) requires a MoE model, but that of %s does not inherit "
+                            "from MoEFSDPSyncMixin: use ep=1",
+                            ep, model->name);
+    }
+    if (model->experts.count % ep != 0) {
+        return arena_format(arena,
+                            "n_routed_experts %d must be divisible by expert_parallel_degree %d: use an ep that "
+                            "divides them",
+                            model->experts.count, ep);
+    }
+    if (size[AXIS_TP] > 1) {
+        return arena_format(arena,
+                            "ep=%d beside tp=%d: the ranks of tp send the same tokens to experts, which is not "
+                            "predicted: use tp=1 or ep=1",
+                            ep, size[AXIS_TP]);
+    }
+    if (size[AXIS_CP] > 1) {
+        return arena_format(arena,
+                            "ep=%d beside cp=%d takes Transformer Engine's attention (apply_cp), which is not "
+                            "predicted: use cp=1 or ep=1",
+                            ep, size[AXIS_CP]);
+    }
+    return size[AXIS_DP_REPLICATE] > 1
+               ? arena_format(arena,
+                              "ep=%d beside dp_replicate=%d: experts are sharded over the replicas too, which is not "
+                              "predicted: use dp_replicate=1",
+                              ep, size[AXIS_DP_REPLICATE])
                : NULL;
 }
 
@@ -58,6 +110,7 @@ const Framework framework_automodel = {
     .name = "automodel",
     .versions = (const TargetVersion *const[]){&automodel_0_7, NULL},
     .refuse = refuse,
+    .refuse_mesh = refuse_ranks,
     .formats = (const ExportFormat *const[]){&export_automodel_yaml, NULL},
     .synonyms = synonyms,
     .micro_batch = "step_scheduler.local_batch_size",

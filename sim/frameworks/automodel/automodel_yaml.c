@@ -28,6 +28,20 @@ static const char *reduce_dtype(const ConfigJob *job) {
     return fp32 ? "float32" : "bfloat16";
 }
 
+// Of its own layers of experts (components/models/common/utils.py); other models of it are transformers'.
+static void write_backend(const ConfigJob *job, FILE *out) {
+    if (export_axis(job, AXIS_EP) > 1) {
+        fprintf(out,
+                "  backend:\n"
+                "    _target_: nemo_automodel.components.models.common.BackendConfig\n"
+                "    attn: sdpa\n"
+                "    linear: torch\n"
+                "    experts: torch_mm\n"
+                "    dispatcher: %s\n",
+                dispatch_names[target_dispatch(job->target, job->plan)]);
+    }
+}
+
 static void automodel_write(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     const int replicate = export_axis(job, AXIS_DP_REPLICATE);
@@ -44,6 +58,7 @@ static void automodel_write(const ConfigJob *job, FILE *out) {
           out);
     escape_quoted(export_model_path(job, &known), out);
     fprintf(out, "\n  attn_implementation: %s\n  torch_dtype: float32  # master weights\n", export_attention(plan));
+    write_backend(job, out);
     fprintf(out,
             "distributed:\n"
             "  strategy: fsdp2\n"
@@ -51,6 +66,7 @@ static void automodel_write(const ConfigJob *job, FILE *out) {
             "  dp_replicate_size: %d\n"
             "  tp_size: %d\n"
             "  cp_size: %d\n"
+            "%s"
             "  sequence_parallel: false\n"
             "  activation_checkpointing: %s\n"
             "  reshard_after_forward: %s\n"
@@ -62,8 +78,9 @@ static void automodel_write(const ConfigJob *job, FILE *out) {
             "dataset:\n"
             "  seq_length: %d\n",
             replicate * export_axis(job, AXIS_DP_SHARD), replicate, export_axis(job, AXIS_TP),
-            export_axis(job, AXIS_CP), export_bool(plan->recompute == RECOMPUTE_FULL),
-            export_bool(plan->reshard == RESHARD_ALWAYS),
+            export_axis(job, AXIS_CP),
+            export_axis(job, AXIS_EP) > 1 ? arena_format(job->arena, "  ep_size: %d\n", export_axis(job, AXIS_EP)) : "",
+            export_bool(plan->recompute == RECOMPUTE_FULL), export_bool(plan->reshard == RESHARD_ALWAYS),
             export_syncs_each(job) ? "  defer_fsdp_grad_sync: false\n" : "",
             plan->fused == FUSED_COMPILED ? "  enable_compile: true\n" : "",
             plan->offload == OFFLOAD_PARAMETERS
@@ -84,6 +101,7 @@ const ExportFormat export_automodel_yaml = {
     .attentions = EXPORT_FLASH,
     .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
     .reduce_dtype = true,
+    .dispatcher = true,
     .refuse = automodel_refuse,
     .notes = automodel_notes,
     .offload = true,

@@ -33,19 +33,28 @@ static const TargetVersion axolotl_0_19 = {
     .version = "0.19",
     .extends = &axolotl_0_18,
     .evidence = "unvalidated",
-    .settings = SETTINGS(SET(tp_splits_head, true), SET(vocab_uneven, true)),  // DTensor: the last rank has fewer rows
+    .settings = SETTINGS(SET(tp_splits_head, true), SET(vocab_uneven, true),  // DTensor: the last rank has fewer rows
+                         SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_EP),
+                         SET(own_dispatch, DISPATCH_DEEPEP)),  // expert_parallel_backend has no other
 };
+
+static const char *refuse_mesh(const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    (void)model;
+    return axolotl_refuse_experts(plan, arena);
+}
 
 const Framework framework_axolotl = {
     .name = "axolotl",
     .versions = (const TargetVersion *const[]){&axolotl_0_19, &axolotl_0_18, NULL},
     .refuse = transformers_refuse,
+    .refuse_mesh = refuse_mesh,
     .formats = (const ExportFormat *const[]){&export_axolotl_yaml, NULL},
     .config = &import_axolotl,
     .micro_batch = "micro_batch_size",
     .accumulation = "gradient_accumulation_steps",
     .compile = "torch_compile: true",
     .fuse_loss = "liger_fused_linear_cross_entropy: true, plugins: axolotl.integrations.liger.LigerPlugin",
-    .without_stages = "its config has dp_replicate_size, dp_shard_size, context_parallel_size and tensor_parallel_size",
+    .without_stages = "its config has dp_replicate_size, dp_shard_size, context_parallel_size, "
+                      "tensor_parallel_size and expert_parallel_size",
     .sync_each = "accelerator_config.gradient_accumulation_kwargs.sync_each_batch: true",
 };

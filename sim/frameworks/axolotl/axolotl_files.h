@@ -46,3 +46,11 @@ extern const char *const axolotl_of_no_matter[], *const axolotl_lists[];
 Status axolotl_read(Import *import, Error *error);
 Status axolotl_read_tiles(Import *import, Error *error);
 void axolotl_write_tiles(const ConfigJob *job, FILE *out);
+
+// ---- ranks of experts
+
+const char *axolotl_refuse_experts(const TrainPlan *plan, Arena *arena);
+const char *axolotl_shards_beside(const ConfigJob *job);  // dp_shard_size
+void axolotl_write_plugins(const ConfigJob *job, FILE *out);
+bool axolotl_has_plugin(Import *import, const char *name);
+Status axolotl_read_experts(Import *import, bool sharded, bool *spread, Error *error);

@@ -230,7 +230,7 @@ static Status read_optimizer(Import *import, Error *error) {
 // ---- kernels and loss
 
 // The plugins that give keys of axolotl's a meaning.
-static bool has_plugin(Import *import, const char *name) {
+bool axolotl_has_plugin(Import *import, const char *name) {
     const ConfigNode *plugins = import_at(import, "plugins");
     for (const ConfigNode *item = plugins ? plugins->first : NULL; item; item = item->next) {
         if (item->kind == NODE_SCALAR && strstr(item->text, name)) {
@@ -243,12 +243,12 @@ static bool has_plugin(Import *import, const char *name) {
 static Status read_loss(Import *import, Error *error) {
     static const char *const losses[] = {"cut_cross_entropy", "chunked_cross_entropy", "liger_cross_entropy",
                                          "liger_fused_linear_cross_entropy"};
-    int cuts = has_plugin(import, "CutCrossEntropyPlugin"), on = 0;  // its switch is on by itself
+    int cuts = axolotl_has_plugin(import, "CutCrossEntropyPlugin"), on = 0;  // its switch is on by itself
     TRY(import_bool(import, "cut_cross_entropy", &cuts, error));
     for (int i = 0; i < 4; i++) {
         on += import_is_on(import, losses[i]);
     }
-    const bool liger = has_plugin(import, "LigerPlugin");
+    const bool liger = axolotl_has_plugin(import, "LigerPlugin");
     int fused = 0;
     TRY(import_bool(import, losses[3], &fused, error));
     if (cuts || (fused && liger)) {
@@ -310,13 +310,13 @@ static void fill_replicas(Import *import) {
 }
 
 static Status read_mesh(Import *import, Error *error) {
-    int experts = 1, *cp = &import->said.size[AXIS_CP];
-    int old = 0;
+    int *cp = &import->said.size[AXIS_CP], old = 0;
+    bool spread = false;
     TRY(import_int(import, "sequence_parallel_degree", 0, MESH_MAX_WORLD, &old, error));
     *cp = *cp == 0 ? old : *cp;
-    TRY(import_int(import, "expert_parallel_size", 1, MESH_MAX_WORLD, &experts, error));
-    if (experts > 1) {
-        import_refuse(import, "expert_parallel_size", "expert parallelism over %d ranks is not modelled yet", experts);
+    TRY(axolotl_read_experts(import, has_fsdp(import), &spread, error));
+    if (spread) {
+        return STATUS_OK;
     }
     if (has_fsdp(import)) {
         fill_mesh(import);

@@ -68,7 +68,7 @@ const ConfigKey axolotl_keys[AXOLOTL_KEYS + 1] = {
     [AXOLOTL_ATTENTION] = {"attn_implementation", .text = kernel},
     [AXOLOTL_COMPILE] = {"torch_compile", .literal = "true", .when = compiles},
     [AXOLOTL_REPLICATE] = {"dp_replicate_size", KEY_AXIS, AXIS_DP_REPLICATE},
-    [AXOLOTL_SHARD] = {"dp_shard_size", KEY_AXIS, AXIS_DP_SHARD},
+    [AXOLOTL_SHARD] = {"dp_shard_size", KEY_AXIS, AXIS_DP_SHARD, .text = axolotl_shards_beside},
     [AXOLOTL_CONTEXT] = {"context_parallel_size", KEY_AXIS, AXIS_CP},
     [AXOLOTL_TENSOR] = {"tensor_parallel_size", KEY_AXIS, AXIS_TP},
     [AXOLOTL_RING] = {"ring_attn_func", KEY_CHOICE, PLAN_CP_ROTATE, rings, .when = cuts_sequences},
@@ -96,7 +96,8 @@ static const char *const marks[] = {"base_model", "sequence_len",  "micro_batch_
 const ImportFormat import_axolotl = {
     .name = "axolotl",
     .marks = marks,
-    .keys = {.mesh = "dp_replicate_size, dp_shard_size, context_parallel_size, tensor_parallel_size",
+    .keys = {.mesh = "dp_replicate_size, dp_shard_size, context_parallel_size, tensor_parallel_size, "
+                     "expert_parallel_size",
              .micro_batch = "micro_batch_size, gradient_accumulation_steps",
              .reshard = "fsdp_config.reshard_after_forward",
              .recompute = "gradient_checkpointing, fsdp_config.activation_checkpointing",
@@ -157,9 +158,7 @@ static void axolotl_write(const ConfigJob *job, FILE *out) {
     }
     axolotl_write_tiles(job, out);
     write_adapters(job, out);
-    if (export_fuses_loss(job)) {
-        fputs("plugins:\n  - axolotl.integrations.liger.LigerPlugin\nliger_fused_linear_cross_entropy: true\n", out);
-    }
+    axolotl_write_plugins(job, out);
     const bool own = job->plan->optimizer == OPTIMIZER_TARGET;
     fprintf(out,
             "# Yours: data, %slearning rate.\n"

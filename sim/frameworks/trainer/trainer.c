@@ -1,6 +1,8 @@
 // transformers' Trainer. Without tensor parallelism it drives accelerate's FSDP2 (trainer.py: fsdp_config,
-// parallelism_config); a model with it is sharded by transformers itself, at load time (DistributedConfig), and
-// accelerate only steps it. Recorded in tests/frameworks/traces/trainer-5.23.
+// parallelism_config); a model with it, or with ranks of experts, is sharded by transformers itself, at load time
+// (DistributedConfig), and accelerate only steps it. Recorded in tests/frameworks/traces/trainer-5.23.
+
+#include <string.h>
 
 #include "sim/frameworks/trainer/trainer.h"
 
@@ -18,13 +20,37 @@ const TargetVersion trainer_5_23 = {
         SET(tp_shards_itself, true),     // fsdp_mixed_precision: reduce_dtype float32; keep and free by its plan; and
                                          // _defer_fsdp_gradient_reduction (distributed/fsdp.py, trainer.py)
         SET(vocab_uneven, true),         // DTensor: the last rank has fewer rows
-        SET(recompute_counts, RECOMPUTE_EVERY_FIRST),  // activation_checkpointing_kwargs every_n_layers
+        SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_EP),  // ep_size (distributed/configuration_utils.py)
+        SET(recompute_counts, RECOMPUTE_EVERY_FIRST),      // activation_checkpointing_kwargs every_n_layers
         // adamw_torch_fused, its default (training_args.py): weight, gradient and moments read, all but the gradient
         // written, of 4 or 2 bytes.
         SET(runtime.optimizer_bytes_per_parameter, 28.0), SET(bf16_optimizer_bytes_per_parameter, 14.0),
         SET(optimizer_temporary_bytes_per_parameter, 0.0), SET(own_optimizer, OPTIMIZER_TARGET),
         SET(optimizers, OPTIMIZERS_OF_TRANSFORMERS)),
 };
+
+// distributed/configuration_utils.py (_validate_mesh_config) and mixin.py (_resolve_parallel_plans). Beside tp each of
+// its ranks sends a part of the batch that they share, and results are gathered (expert_parallel.py, AllToAllEP).
+static const char *refuse_mesh(const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const int ep = plan->mesh.size[AXIS_EP], tp = plan->mesh.size[AXIS_TP], shard = plan->mesh.size[AXIS_DP_SHARD];
+    if (ep % tp != 0) {
+        return arena_format(arena, "`ep_size` must be a multiple of `tp_size`: ep=%d is none of tp=%d, use ep=1", ep,
+                            tp);
+    }
+    if (shard * tp % ep != 0) {
+        return arena_format(arena, "`ep_size` must divide `fsdp_size * tp_size`: ep=%d does not divide %d, use ep=1",
+                            ep, shard * tp);
+    }
+    if (model->type && strcmp(model->type, "llama4_text") == 0) {
+        return arena_format(arena, "`ep_size=%d` was requested, but %s models have no `ep_plan`: use ep=1", ep,
+                            model->type);
+    }
+    return tp > 1 ? arena_format(arena,
+                                 "ep=%d beside tp=%d: the ranks of tp share out their batch before experts and gather "
+                                 "it behind, which is not predicted yet: use tp=1 or ep=1",
+                                 ep, tp)
+                  : NULL;
+}
 
 static const FrameworkSynonym synonyms[] = {
     {"hf", NULL}, {"huggingface", NULL}, {"transformers", NULL}, {"hf-trainer", NULL}, {NULL, NULL},
@@ -34,6 +60,7 @@ const Framework framework_trainer = {
     .name = "trainer",
     .versions = (const TargetVersion *const[]){&trainer_5_23, NULL},
     .refuse = transformers_refuse,
+    .refuse_mesh = refuse_mesh,
     .formats = (const ExportFormat *const[]){&export_trainer, NULL},
     .config = &import_trainer,
     .synonyms = synonyms,

@@ -1,6 +1,6 @@
-// Arguments of transformers 5's Trainer, in a module that a training script imports. Without tensor parallelism the
-// mesh is accelerate's ParallelismConfig and FSDP2 is asked for by fsdp_config; with it the model is sharded as it is
-// loaded, by DistributedConfig, which knows neither cp nor a choice of resharding.
+// Arguments of transformers 5's Trainer, in a module that a training script imports. Without tensor parallelism and
+// ranks of experts the mesh is accelerate's ParallelismConfig and FSDP2 is asked for by fsdp_config; with them the
+// model is sharded as it is loaded, by DistributedConfig, which knows neither cp nor a choice of resharding.
 
 #include "sim/base/escape.h"
 #include "sim/frameworks/accelerate/accelerate_files.h"
@@ -64,11 +64,14 @@ static void write_model(const ConfigJob *job, FILE *out) {
                 "        fsdp_size=%d,\n"
                 "        dp_replicate_size=%d,\n"
                 "        fsdp_mixed_precision=%s,\n"
-                "        fsdp_cpu_offload=%s,\n"
-                "    ))\n",
+                "        fsdp_cpu_offload=%s,\n",
                 export_axis(job, AXIS_TP), export_axis(job, AXIS_DP_SHARD), export_axis(job, AXIS_DP_REPLICATE),
                 python_bool(job->plan->precision == DTYPE_BF16 && export_shards(job)),
                 python_bool(job->plan->offload == OFFLOAD_PARAMETERS));
+        if (export_axis(job, AXIS_EP) > 1) {  // of the ranks of fsdp_size x tp_size
+            fprintf(out, "        ep_size=%d,\n        ep_implementation=\"all_to_all\",\n", export_axis(job, AXIS_EP));
+        }
+        fputs("    ))\n", out);
     }
     write_quantisation(job, out);
     fputs("    return arguments\n", out);

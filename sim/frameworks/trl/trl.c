@@ -12,7 +12,8 @@ static const TargetVersion trl_1_16 = {
     .extends = &trainer_5_23,
     .evidence = "unvalidated",
     .settings =
-        SETTINGS(SET(own_loss, LOSS_FUSED), SET(loss_remakes_logits, true),  // add_fused_lm_head (sft_trainer.py)
+        SETTINGS(SET(axes, AXES_DP | AXES_TP | AXES_CP),                     // ranks of experts: not looked at
+                 SET(own_loss, LOSS_FUSED), SET(loss_remakes_logits, true),  // add_fused_lm_head (sft_trainer.py)
                  SET(losses, 0),  // beside it Liger's is turned off (sft_trainer.py)
                  SET_TEXT(loss_note, "its own keeps no logits and makes them again in backward")),
 };

@@ -18,6 +18,11 @@ typedef struct Golden {
         .mesh = {.size = {[0 ... AXIS_COUNT - 1] = 1, [AXIS_PP] = p, [AXIS_DP_SHARD] = s, [AXIS_TP] = t}},             \
         .seq = 4096, .precision = DTYPE_BF16, .virtual_stages = 1, __VA_ARGS__                                         \
     }
+#define EXPERTS(s, e, ...)                                                                                             \
+    {                                                                                                                  \
+        .mesh = {.size = {[0 ... AXIS_COUNT - 1] = 1, [AXIS_DP_SHARD] = s, [AXIS_EP] = e}}, .seq = 4096,               \
+        .precision = DTYPE_BF16, .zero = 3, .virtual_stages = 1, EAGER_FULL, __VA_ARGS__                               \
+    }
 #define EAGER_FULL .recompute = RECOMPUTE_FULL, .fused = FUSED_EAGER
 
 extern const Golden goldens[];

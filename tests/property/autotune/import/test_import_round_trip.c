@@ -242,6 +242,7 @@ Test(import_round_trip, what_is_exported_reads_back_as_the_same_plan) {
 Test(import_round_trip, ranks_of_experts_read_back_as_the_same_plan) {
     static const Pair pairs[] = {
         {"torchtitan-toml", "torchtitan", "torchtitan", SYNTAX_TOML, true, true, true, true},
+        {"axolotl", "axolotl", "axolotl", SYNTAX_YAML, true, true, true, true},
         {"megatron", "megatron", "megatron@core", SYNTAX_SHELL, true, true, true, true},
         {"megatron", "megatron", "megatron@0.19", SYNTAX_SHELL, true, true, true, true},
         {"megatron-bridge", "megatron", "megatron@bridge-0.6", SYNTAX_PYTHON, true, true, true, true},

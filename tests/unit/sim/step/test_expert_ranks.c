@@ -318,6 +318,64 @@ Test(expert_ranks, ranks_that_cannot_cut_an_expert_are_refused_in_words) {
     arena_free(&arena);
 }
 
+// integrations/expert_parallel/plugin.py of axolotl 0.19, mesh_utils.py and capabilities.py of nemo-automodel 0.7,
+// distributed/configuration_utils.py and mixin.py of transformers 5.23.
+Test(expert_ranks, what_a_framework_does_not_start_is_refused_in_its_words) {
+    static const struct {
+        const char *model, *target, *mesh;
+        Dispatch dispatch;
+        const char *says;
+    } refused[] = {
+        {"qwen3-30b-a3b", "axolotl", "dp_shard=8,tp=2,ep=4", DISPATCH_TARGET, "EP x TP composition not yet supported"},
+        {"qwen3-30b-a3b", "axolotl", "dp_replicate=2,dp_shard=8,ep=4", DISPATCH_TARGET,
+         "world_size (16) must equal expert_parallel_size (4) * dp_shard_size (2)"},
+        {"qwen3-30b-a3b", "axolotl", "dp_shard=2,cp=4,ep=4", DISPATCH_TARGET, "expert_parallel_size (4) must divide"},
+        {"qwen3-30b-a3b", "axolotl", "dp_shard=8,ep=4", DISPATCH_ALLTOALL, "has no dispatcher=alltoall"},
+        {"qwen3-30b-a3b", "axolotl@0.18", "dp_shard=8,ep=4", DISPATCH_TARGET, "axolotl has no ep"},
+        {"mixtral-8x7b", "automodel", "dp_shard=8,ep=4", DISPATCH_TARGET, "does not inherit from MoEFSDPSyncMixin"},
+        {"gpt-oss-20b", "automodel", "dp_shard=24,ep=24", DISPATCH_TARGET,
+         "n_routed_experts 32 must be divisible by expert_parallel_degree 24"},
+        {"qwen3-30b-a3b", "automodel", "dp_shard=8,ep=4", DISPATCH_ALLTOALL, "has no dispatcher=alltoall"},
+        {"qwen3-30b-a3b", "automodel", "dp_shard=4,tp=2,ep=4", DISPATCH_TARGET, "send the same tokens to experts"},
+        {"qwen3-30b-a3b", "trainer", "dp_shard=4,tp=4,ep=2", DISPATCH_TARGET,
+         "`ep_size` must be a multiple of `tp_size`"},
+        {"qwen3-30b-a3b", "trainer", "dp_shard=2,cp=2,ep=4", DISPATCH_TARGET,
+         "`ep_size` must divide `fsdp_size * tp_size`"},
+        {"llama-4-scout", "trainer", "dp_shard=8,ep=4", DISPATCH_TARGET, "have no `ep_plan`"},
+        {"qwen3-30b-a3b", "trainer", "dp_shard=4,cp=2,ep=4", DISPATCH_TARGET, "without context parallelism"},
+        {"qwen3-30b-a3b", "trainer", "dp_shard=8,ep=4", DISPATCH_DEEPEP, "has no dispatcher=deepep"},
+        {"qwen3-30b-a3b", "trl", "dp_shard=8,ep=4", DISPATCH_TARGET, "trl has no ep"},
+    };
+    Arena arena = {0};
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        const LoweredRequest request = {.model = refused[i].model,
+                                        .target = refused[i].target,
+                                        .mesh = refused[i].mesh,
+                                        .dispatch = refused[i].dispatch,
+                                        .bf16 = true};
+        const char *reason = lowered_refusal(&request, &arena);
+        cr_expect(reason && strstr(reason, refused[i].says), "%zu: %s", i, reason ? reason : "legal");
+    }
+    arena_free(&arena);
+}
+
+Test(expert_ranks, frameworks_over_shards_lower_ranks_of_experts_by_their_own_dispatcher) {
+    static const struct {
+        const char *target;
+        Dispatch dispatch;
+    } cases[] = {{"axolotl", DISPATCH_DEEPEP}, {"automodel", DISPATCH_DEEPEP}, {"trainer", DISPATCH_ALLTOALL}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        LoweredRequest request = spread;
+        request.target = cases[i].target;
+        const StepProgram program = lowered(&arena, request);
+        cr_expect_eq(task_named(&program, "dispatch")->once, cases[i].dispatch != DISPATCH_ALLTOALL, "%s",
+                     cases[i].target);
+        cr_expect_eq(program.units[UNIT_EXPERTS].shards, 2, "%s", cases[i].target);
+        arena_free(&arena);
+    }
+}
+
 // Uniform routing drops none at a capacity of the mean; padded, every expert takes what it may.
 Test(expert_ranks, a_capacity_bounds_rows_and_padded_rows_are_what_it_says) {
     static const struct {
