@@ -10,6 +10,7 @@
 
 #include "autotune/best.h"
 #include "autotune/prune.h"
+#include "autotune/space.h"
 #include "sim/frameworks/target_choices.h"
 
 typedef struct Adviser {
@@ -76,7 +77,8 @@ static Status try_switch(Adviser *adviser, AdviceKind kind, PlanFieldId id, Erro
     for (int value = 1; value <= plan_fields[id].high; value++) {
         TrainPlan plan = *own;
         plan_set(&plan, id, value);
-        if (value != now && plan_field_matters(own, id) && target_has_choice(request->target, id)) {
+        const bool can = id != PLAN_TP_OVERLAP || space_tries(request, own, id, value);
+        if (value != now && can && plan_field_matters(own, id) && target_has_choice(request->target, id)) {
             TRY(try_change(adviser, kind, plan,
                            arena_format(adviser->arena, "%s %s", plan_fields[id].label, plan_fields[id].words[value]),
                            error));
@@ -216,6 +218,7 @@ static Status run(Adviser *adviser, Error *error) {
         TRY(try_switch(adviser, ADVICE_SYNC, PLAN_GRAD_SYNC, error));
         TRY(try_switch(adviser, ADVICE_OVERLAP, PLAN_REDUCE_OVERLAP, error));
         TRY(try_switch(adviser, ADVICE_LOSS, PLAN_LOSS, error));
+        TRY(try_switch(adviser, ADVICE_TP_OVERLAP, PLAN_TP_OVERLAP, error));
         TRY(try_micro_batches(adviser, error));
         TRY(try_meshes(adviser, error));
     }

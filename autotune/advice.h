@@ -18,6 +18,7 @@ typedef enum {
     ADVICE_KERNELS,
     ADVICE_OVERLAP,
     ADVICE_LOSS,
+    ADVICE_TP_OVERLAP,
     ADVICE_KIND_COUNT
 } AdviceKind;
 

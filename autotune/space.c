@@ -55,10 +55,22 @@ static bool is_worth_a_schedule(const TuneRequest *request, const TrainPlan *pla
     return schedule && (schedule->splits || !outdone);
 }
 
+// Collectives beside products copy from neighbours' memory: one node, links beyond PCIe (64 GB/s, of 5.0 x16).
+// Grouped products of experts have no such kernel.
+static bool reaches_neighbours(const TuneRequest *request, const Mesh *mesh) {
+    static const double PCIE_BYTES_PER_S = 64e9;
+    const int per_node = cost_ranks_per_node(&request->cluster, mesh);
+    return request->model.experts.count == 0 && request->cluster.node.ring.bandwidth_bytes_per_s > PCIE_BYTES_PER_S &&
+           mesh_group_placement(mesh, AXIS_BIT(AXIS_TP), per_node).nodes == 1;
+}
+
 // A schedule; chunks of equally many layers; neighbours of a node.
 static bool can_be_tried(const TuneRequest *request, const TrainPlan *plan, PlanFieldId id, int value) {
     if (id == PLAN_RESHARD_RANKS) {  // fewer take more memory, more leave the node
         return value == 0 || value == cost_ranks_per_node(&request->cluster, &plan->mesh);
+    }
+    if (id == PLAN_TP_OVERLAP) {
+        return value == false || reaches_neighbours(request, &plan->mesh);
     }
     if (mesh_stages(&plan->mesh) == 1) {
         return true;
@@ -68,8 +80,7 @@ static bool can_be_tried(const TuneRequest *request, const TrainPlan *plan, Plan
                                        : true;
 }
 
-// What an open search tries of a field beside the fields that are set.
-static bool tries(const TuneRequest *request, const TrainPlan *plan, PlanFieldId id, int value) {
+bool space_tries(const TuneRequest *request, const TrainPlan *plan, PlanFieldId id, int value) {
     const int outdoing =
         search_takes(request, SHORTCUT_OUTDONE) ? target_outdoing(request->target, plan, id) : PLAN_ANY;
     return target_offers(request->target, plan, id, value) && (outdoing == PLAN_ANY || value == outdoing) &&
@@ -119,6 +130,11 @@ static bool is_open(const SpaceBuilder *builder, PlanFieldId id) {
             id == PLAN_FUSED);  // what splits backward is not compiled
 }
 
+// What needs memory comes before what may then be spared (search_screen.c).
+static int value_at(PlanFieldId id, int place) {
+    return id == PLAN_TP_OVERLAP ? plan_fields[id].high - place : plan_fields[id].low + place;
+}
+
 // The searched fields from `place` of the order on, each with the asked value or all that the target offers: choices
 // that may come to the same plan.
 static void add_choices(SpaceBuilder *builder, int shape, TrainPlan plan, int place, size_t first_alike) {
@@ -136,8 +152,9 @@ static void add_choices(SpaceBuilder *builder, int shape, TrainPlan plan, int pl
     const PlanFieldId id = builder->order[place];
     const int asked = request->asked[id];
     bool found = false;
-    for (int value = plan_fields[id].low; value <= plan_fields[id].high; value++) {
-        if (asked != TUNE_ANY ? value == asked : tries(request, &plan, id, value)) {
+    for (int i = 0; i <= plan_fields[id].high - plan_fields[id].low; i++) {
+        const int value = value_at(id, i);
+        if (asked != TUNE_ANY ? value == asked : space_tries(request, &plan, id, value)) {
             TrainPlan chosen = plan;
             plan_set(&chosen, id, value);
             if (id != PLAN_PP_SPLIT || settle_split(builder, &chosen)) {

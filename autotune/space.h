@@ -27,6 +27,9 @@ void space_plain_plan(const TuneRequest *request, const Mesh *mesh, TrainPlan *p
 // Do so many chunks on each stage of the plan have equally many layers, as the target counts them?
 bool space_cuts_evenly(const TuneRequest *request, const TrainPlan *plan, int chunks);
 
+// Does an open search try the value, beside the fields that are set?
+bool space_tries(const TuneRequest *request, const TrainPlan *plan, PlanFieldId id, int value);
+
 // Is the field's value found by what just fits in memory?
 bool space_fits(const TuneRequest *request, PlanFieldId id);
 

@@ -32,6 +32,11 @@ static Status predict_other(Cli *cli, Store *store, TuneRequest *request, const 
     if (!target_offers(request->target, &plan, PLAN_FUSED, (int)plan.fused)) {
         space_take(request, &plan, PLAN_FUSED);
     }
+    if (request->asked[PLAN_TP_OVERLAP] == TUNE_ANY) {
+        plan.tp_overlap = space_tries(request, &plan, PLAN_TP_OVERLAP, true);
+    } else {
+        space_take(request, &plan, PLAN_TP_OVERLAP);
+    }
     if (!(request->target->grad_syncs & GRAD_SYNC_BIT(plan.grad_sync))) {
         plan.grad_sync = GRAD_SYNC_TARGET;
     }

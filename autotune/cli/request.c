@@ -457,7 +457,7 @@ static void choose_search(Builder *builder) {
     }
     say_formats(builder);
     say_kernels(builder);
-    if (request->asked[PLAN_TP_OVERLAP]) {
+    if (request->asked[PLAN_TP_OVERLAP] == true) {
         assume(builder, "tensor-parallel collectives run beside the GEMMs that they feed");
     }
     say_others(builder);

@@ -12,12 +12,17 @@
 #include "sim/frameworks/framework.h"
 
 const char *import_key_of(const Import *import, AdviceKind kind) {
-    static const size_t places[ADVICE_KIND_COUNT] = {
-        [ADVICE_MESH] = offsetof(ImportKeys, mesh),       [ADVICE_MICRO_BATCH] = offsetof(ImportKeys, micro_batch),
-        [ADVICE_RESHARD] = offsetof(ImportKeys, reshard), [ADVICE_RECOMPUTE] = offsetof(ImportKeys, recompute),
-        [ADVICE_ROTATE] = offsetof(ImportKeys, rotate),   [ADVICE_ZERO] = offsetof(ImportKeys, zero),
-        [ADVICE_SYNC] = offsetof(ImportKeys, sync),       [ADVICE_KERNELS] = offsetof(ImportKeys, kernels),
-        [ADVICE_OVERLAP] = offsetof(ImportKeys, overlap), [ADVICE_LOSS] = offsetof(ImportKeys, loss)};
+    static const size_t places[ADVICE_KIND_COUNT] = {[ADVICE_MESH] = offsetof(ImportKeys, mesh),
+                                                     [ADVICE_MICRO_BATCH] = offsetof(ImportKeys, micro_batch),
+                                                     [ADVICE_RESHARD] = offsetof(ImportKeys, reshard),
+                                                     [ADVICE_RECOMPUTE] = offsetof(ImportKeys, recompute),
+                                                     [ADVICE_ROTATE] = offsetof(ImportKeys, rotate),
+                                                     [ADVICE_ZERO] = offsetof(ImportKeys, zero),
+                                                     [ADVICE_SYNC] = offsetof(ImportKeys, sync),
+                                                     [ADVICE_KERNELS] = offsetof(ImportKeys, kernels),
+                                                     [ADVICE_OVERLAP] = offsetof(ImportKeys, overlap),
+                                                     [ADVICE_LOSS] = offsetof(ImportKeys, loss),
+                                                     [ADVICE_TP_OVERLAP] = offsetof(ImportKeys, tp_overlap)};
     const char *key = NULL;
     memcpy(&key, (const char *)import->keys + places[kind], sizeof key);
     return key;

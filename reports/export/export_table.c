@@ -93,6 +93,9 @@ void export_narrow(const ExportFormat *format, TuneRequest *request) {
     if (!format->cuda_graphs && request->asked[PLAN_CUDA_GRAPHS] == TUNE_ANY) {
         request->asked[PLAN_CUDA_GRAPHS] = CUDA_GRAPHS_TARGET;
     }
+    if (!format->tp_overlap && request->asked[PLAN_TP_OVERLAP] == TUNE_ANY) {
+        request->asked[PLAN_TP_OVERLAP] = false;
+    }
     if (!format->near_shards && request->asked[PLAN_RESHARD_RANKS] == TUNE_ANY) {
         request->asked[PLAN_RESHARD_RANKS] = 0;
     }

@@ -18,6 +18,7 @@ typedef struct MemoryCurve {
     MemoryPlane *planes;  // moments; the largest counts
     int32_t count;
     double fixed_reserved_bytes, slack;
+    double sequence_reserved_bytes;  // beside the allocator, of a sequence
     double carried_bytes;  // of a sequence, from forward to its backward: once in the planes; 0 without a pipeline
     double growing_bytes;  // whole gradients of all layers that are not there before the first backward
 } MemoryCurve;

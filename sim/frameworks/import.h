@@ -42,7 +42,7 @@ typedef struct Import Import;
 
 // Where the file, or the user's script, holds what a change touches.
 typedef struct ImportKeys {
-    const char *mesh, *micro_batch, *reshard, *recompute, *rotate, *zero, *sync, *kernels, *overlap, *loss;
+    const char *mesh, *micro_batch, *reshard, *recompute, *rotate, *zero, *sync, *kernels, *overlap, *loss, *tp_overlap;
 } ImportKeys;
 
 typedef struct ImportFormat {

@@ -219,6 +219,16 @@ double target_reduce_buffers(const Target *target, const ModelSpec *model, const
     return target_reduce_bucket(target, model, plan) * (beside ? 2 : 1);
 }
 
+// Held all along, beside the framework's allocator: some bytes for each number that goes into a layer, of all tokens of
+// the tp group, in fp8 where its products are, and some for each of a rank's own part of them.
+double target_overlap_bytes(const Target *target, const ModelSpec *model, const TrainPlan *plan) {
+    const bool in_fp8 = plan->precision == DTYPE_FP8;
+    const double whole = in_fp8 ? target->tp_overlap_fp8_bytes : target->tp_overlap_bytes;
+    const double part = target->tp_overlap_part_bytes / plan->mesh.size[AXIS_TP];
+    const double tokens = (double)plan->micro_batch * plan->seq / mesh_group_size(&plan->mesh, AXES_SEQUENCE);
+    return plan->tp_overlap ? (whole + part) * tokens * (double)model->hidden : 0;
+}
+
 bool target_reduces_late(const Target *target, const TrainPlan *plan) {
     return (plan->zero == 1 && target->late_reduce) ||
            (plan->zero < 2 && target_reduce_overlap(target, plan) == REDUCE_OVERLAP_OFF);

@@ -195,6 +195,7 @@ typedef struct Target {
     unsigned dispatchers;       // of tokens to experts that can be had by a switch, beside its own: DISPATCH_BIT(value)
     double ep_overlap_exposed;  // share of exchanges left in the open by ep_overlap; 0 = the target has none
     double tp_overlap_exposed;  // share of tp collectives left in the open by tp_overlap; 0 = the target has none
+    double tp_overlap_bytes, tp_overlap_fp8_bytes, tp_overlap_part_bytes;  // of target_overlap_bytes
     double bf16_optimizer_bytes_per_parameter;  // traffic with bf16 masters; 0 = the target has none
     double optimizer_temporary_bytes_per_parameter;
     int update_copies;  // stage 3: gradients are copied to the masters' dtype, so many at a time; 0 = they are not
@@ -308,6 +309,7 @@ static inline bool target_stops_host(const Target *target, const TrainPlan *plan
 bool target_reduces_late(const Target *target, const TrainPlan *plan);  // behind the last backward?
 double target_reduce_bucket(const Target *target, const ModelSpec *model, const TrainPlan *plan);   // elements; 0
 double target_reduce_buffers(const Target *target, const ModelSpec *model, const TrainPlan *plan);  // of all of them
+double target_overlap_bytes(const Target *target, const ModelSpec *model, const TrainPlan *plan);   // of tp_overlap
 // Vocabulary entries as it trains them: padded so that tp divides them; of uneven splits tp times the fullest rank's.
 int target_vocab(const Target *target, const ModelSpec *model, int tp);
 // One sentence where it pads (arena text); NULL.

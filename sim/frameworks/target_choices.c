@@ -136,6 +136,22 @@ static bool offers_sync(const Target *target, const TrainPlan *plan, int value) 
            value != (int)own && !(value == GRAD_SYNC_EACH && may_wait);
 }
 
+static bool has_tp_overlap(const Target *target) {
+    return target->tp_overlap_exposed > 0;
+}
+
+// Collectives that share the tokens run beside products, of which some formats have no such kernel (MX, blocks, 4 bits:
+// torch.distributed._symmetric_memory takes scales of tensors and rows); where a compiler finds the pairs, compiled.
+static bool offers_tp_overlap(const Target *target, const TrainPlan *plan, int value) {
+    const bool scales =
+        plan->precision != DTYPE_FP8 ||
+        ((FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_ROWWISE) | FP8_BIT(FP8_ROWWISE_BF16) | FP8_BIT(FP8_DELAYED)) &
+         FP8_BIT(plan->fp8_recipe));
+    const bool compiled = target->default_fused != FUSED_COMPILED || plan->fused == FUSED_COMPILED;
+    return !value || (has_tp_overlap(target) && plan->mesh.size[AXIS_TP] > 1 && scales && compiled &&
+                      target_tp_flavour(target, plan) == TP_SP);
+}
+
 // Where the target overlaps by itself, waiting saves no more than a bucket.
 static bool offers_overlap(const Target *target, const TrainPlan *plan, int value) {
     return value == REDUCE_OVERLAP_TARGET ||
@@ -240,6 +256,7 @@ static const TargetChoice choices[PLAN_FIELD_COUNT] = {
     [PLAN_CP_ROTATE] = {usual_rotate, offers_rotate},
     [PLAN_ATTENTION] = {.usual = usual_attention},
     [PLAN_FUSED] = {usual_fused, offers_fused, has_compiler},
+    [PLAN_TP_OVERLAP] = {.offers = offers_tp_overlap, .has = has_tp_overlap},
     [PLAN_MASTER_WEIGHTS] = {.usual = usual_master},
     [PLAN_FP8_RECIPE] = {.usual = usual_fp8},
     [PLAN_PP_SCHEDULE] = {.offers = offers_schedule, .has = has_pipelines},
@@ -316,6 +333,9 @@ bool target_has_choice(const Target *target, PlanFieldId id) {
 int target_outdoing(const Target *target, const TrainPlan *plan, PlanFieldId id) {
     if (id == PLAN_CUDA_GRAPHS && !target->graphs_hold_gradients && offers_graphs(target, plan, CUDA_GRAPHS_ON)) {
         return CUDA_GRAPHS_ON;  // their memory is there without them too
+    }
+    if (id == PLAN_TP_OVERLAP && target->tp_overlap_bytes == 0 && offers_tp_overlap(target, plan, true)) {
+        return true;  // a buffer of some parts is next to nothing
     }
     return id == PLAN_FUSED && offers_fused(target, plan, FUSED_COMPILED) && !may_split_backward(target, plan)
                ? FUSED_COMPILED

@@ -176,7 +176,8 @@ double memory_outside_bytes(const StepProgram *program, Arena *arena) {
     const TargetRuntime *runtime = &program->target->runtime;
     const double reduced = target_reduce_buffers(program->target, &program->model, &program->plan) *
                            dtype_bytes(plan_activation_dtype(&program->plan));
-    return runtime->context_bytes + communicator_count(program, arena) * runtime->communicator_bytes + reduced;
+    return runtime->context_bytes + communicator_count(program, arena) * runtime->communicator_bytes + reduced +
+           target_overlap_bytes(program->target, &program->model, &program->plan);
 }
 
 Status memory_breakdown_cut(const StepProgram *program, const CutOptions *options, LiveTraces *traces,

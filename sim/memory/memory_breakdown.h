@@ -14,7 +14,7 @@ Status memory_breakdown_cut(const StepProgram *program, const CutOptions *option
 Status memory_breakdown_among(const StepProgram *program, LiveTraces *traces, Arena *arena, MemoryBreakdown *breakdown,
                               Error *error);
 
-// Of what a framework reserves, the part that is no tensor: its context and a buffer per communicator.
+// Of what a framework reserves, the part that is no tensor: its context, a buffer per communicator, and libraries' own.
 double memory_outside_bytes(const StepProgram *program, Arena *arena);
 
 // Of the stage that reserves most, the first of several: it decides whether a plan fits.

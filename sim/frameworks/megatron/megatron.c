@@ -83,7 +83,10 @@ static const TargetVersion megatron_core = {
         SET(runtime.bucket_parameters, 40e6), SET(runtime.bucket_parameters_per_rank, 1e6),  // its bucket_size
         SET(runtime.gathers_beside_forward, true),  // --overlap-param-gather, in what we export and NeMo's recipes
         SET(runtime.step_fixed_s, 6e-3),            // accuracy-notes.md 2: 3 to 9 ms
-        SET(tp_overlap_exposed, 0.2)),              // user buffers (accuracy-notes.md 2; chosen there, not fitted)
+        SET(tp_overlap_exposed, 0.2),               // user buffers (accuracy-notes.md 2; chosen there, not fitted)
+        // One of all tokens for each of 12 products of a layer, 8 of them of what is gathered, which fp8 has in a byte
+        // (Transformer Engine 2.8, pytorch/module/base.py, initialize_ub)
+        SET(tp_overlap_bytes, 12 * 2), SET(tp_overlap_fp8_bytes, 8 * 1 + 4 * 2)),
 };
 
 // Megatron-core 0.4 and before, 2023.

@@ -201,6 +201,11 @@ static void megatron_write(const ConfigJob *job, FILE *out) {
     fprintf(out, "set -euo pipefail\n%s\n\n",
             job->plan->zero == 3 ? "unset CUDA_DEVICE_MAX_CONNECTIONS  # its FSDP refuses 1"
                                  : "export CUDA_DEVICE_MAX_CONNECTIONS=1  # the order of tp's collectives and GEMMs");
+    // assert of initialize_ub (Transformer Engine 2.8, pytorch/module/base.py)
+    fputs(job->plan->tp_overlap
+              ? "# export UB_SKIPMC=1  # --tp-comm-overlap on links without multicast, before Hopper\n\n"
+              : "",
+          out);
     write_model(job, out);
     write_parallelism(job, out);
     write_training(job, out);

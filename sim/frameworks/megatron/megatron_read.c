@@ -522,6 +522,7 @@ const ImportFormat import_megatron = {
              .sync = "no key of Megatron's",
              .kernels = "--attention-backend, attention_backend",
              .overlap = "--overlap-grad-reduce, overlap_grad_reduce",
-             .loss = "no key of Megatron's"},
+             .loss = "no key of Megatron's",
+             .tp_overlap = "--tp-comm-overlap, tp_comm_overlap"},
     .read = megatron_read,
 };

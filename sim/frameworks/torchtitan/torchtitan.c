@@ -37,6 +37,7 @@ static const TargetVersion torchtitan_0_2 = {
         SET(replicate_rule, REPLICATE_NOT_BESIDE_TP),  // R > 1 with S = C = 1 is DDP, which does not combine (2.1)
         SET(default_fused, FUSED_COMPILED),            // its published recipes compile each block
         SET(tp_overlap_exposed, 0.65),                 // async TP (accuracy-notes.md 2)
+        SET(tp_overlap_part_bytes, 2 * 2),             // get_symm_mem_workspace: two parts that are scattered
         SET(runtime.step_fixed_s, 5e-3),               // estimated: no Trainer around the step
         SET(loss_fp32_copies[FUSED_FUSED], 3),         // tests/frameworks/memory: log-softmax and two gradients;
         SET(loss_fp32_copies[FUSED_EAGER], 3),         // compiled, Inductor of PyTorch 2.11 writes the gradient from
@@ -70,7 +71,8 @@ static const TargetVersion torchtitan_0_0 = {
     .extends = &torchtitan_0_1,
     .until = "2024-07",
     .evidence = "12 published runs",
-    .settings = SETTINGS(SET(root_unit, true),  // embedding, norm and output until pytorch/torchtitan f336766da
+    .settings = SETTINGS(SET(root_unit, true),          // embedding, norm and output until pytorch/torchtitan f336766da
+                         SET(tp_overlap_exposed, 0.0),  // async TP came later that summer
                          SET(loss_fp32_copies[FUSED_FUSED], 4),  // the logits live through backward
                          SET(loss_fp32_copies[FUSED_EAGER], 4), SET(loss_fp32_copies[FUSED_COMPILED], 4)),
 };

@@ -440,7 +440,8 @@ const ImportFormat import_torchtitan = {
              .reshard = "parallelism.fsdp_reshard_after_forward",
              .recompute = "activation_checkpoint.mode",
              .rotate = "parallelism.context_parallel_rotate_method",
-             .zero = "parallelism.data_parallel_shard_degree"},
+             .zero = "parallelism.data_parallel_shard_degree",
+             .tp_overlap = "parallelism.enable_async_tensor_parallel"},
     .read = torchtitan_read,
 };
 

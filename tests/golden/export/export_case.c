@@ -131,7 +131,7 @@ const Golden goldens[] = {
     {"megatron_layout.sh", "megatron", "megatron", "llama-3-8b",
      STAGES(4, 4, 2, .micro_batch = 1, .grad_accum = 16, .zero = 1, .recompute = RECOMPUTE_SELECTIVE,
             .attention = ATTENTION_CUDNN, .pp_schedule = PP_INTERLEAVED, .virtual_stages = 2, .pp_split = SPLIT_CHUNKS,
-            .pp_first = 4, .pp_last = 4)},
+            .pp_first = 4, .pp_last = 4, .tp_overlap = true)},
     {"megatron_bridge_ends.py", "megatron-bridge", "megatron@bridge-0.6", "llama-3.1-8b",
      STAGES(4, 4, 2, .micro_batch = 1, .grad_accum = 16, .zero = 1, .recompute = RECOMPUTE_SELECTIVE,
             .attention = ATTENTION_CUDNN, .pp_split = SPLIT_ENDS, .pp_first = 8, .pp_last = 6)},

@@ -10,6 +10,8 @@
 set -euo pipefail
 export CUDA_DEVICE_MAX_CONNECTIONS=1  # the order of tp's collectives and GEMMs
 
+# export UB_SKIPMC=1  # --tp-comm-overlap on links without multicast, before Hopper
+
 MODEL=(
     --use-mcore-models --transformer-impl transformer_engine
     --num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336
@@ -25,7 +27,7 @@ MODEL=(
 PARALLELISM=(
     --tensor-model-parallel-size 2 --context-parallel-size 1 --pipeline-model-parallel-size 4
     --pipeline-model-parallel-layout "Et*4|(t*4|)*6t*4L"
-    --sequence-parallel
+    --sequence-parallel --tp-comm-overlap
     --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather
 )
 TRAINING=(

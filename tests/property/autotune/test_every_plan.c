@@ -1,7 +1,7 @@
 // The best plan that a search finds beside the best of all plans that can be written down: every value of every choice
 // that keeps the numbers of a training (no dtype, optimizer, or loss function), also those that the search passes over
 // by what it knows of a target, on worlds small enough to simulate all of them. Left out: offload, which is for what
-// does not fit; sharding stages that the target's own file cannot say; --tp-overlap, which needs links of its own.
+// does not fit; sharding stages that the target's own file cannot say.
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -32,6 +32,7 @@ static const PlanFieldId searched[] = {PLAN_ZERO,
                                        PLAN_RESHARD_RANKS,
                                        PLAN_CP_ROTATE,
                                        PLAN_FUSED,
+                                       PLAN_TP_OVERLAP,
                                        PLAN_GRAD_SYNC,
                                        PLAN_REDUCE_OVERLAP,
                                        PLAN_LOSS,
@@ -102,12 +103,15 @@ static int highest(const Every *every, PlanFieldId id) {
     return plan_fields[id].high < most || plan_fields[id].words ? plan_fields[id].high : most;
 }
 
-// Kernels and stages that nobody refuses are some target's or not.
+// Kernels, stages and tp collectives beside products that nobody refuses are some target's, or some links', or not.
 static bool can_be_had(Every *every, const TrainPlan *plan, PlanFieldId id, int value) {
     const char *reason = NULL;
     const int stage = every->request->asked[PLAN_ZERO];
     if (id == PLAN_LOSS && (every->request->target->losses_by_call & LOSS_BIT(value))) {
         return false;  // somebody's own code
+    }
+    if (id == PLAN_TP_OVERLAP && value && !space_tries(every->request, plan, id, value)) {
+        return false;
     }
     return (id != PLAN_ZERO || stage == TUNE_ANY || stage == value) &&
            ((id != PLAN_FUSED && id != PLAN_ZERO) || target_offers(every->request->target, plan, id, value)) &&

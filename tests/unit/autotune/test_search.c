@@ -124,6 +124,39 @@ Test(search, graphs_are_given_up_where_the_gradients_that_they_hold_do_not_fit) 
     cr_expect_eq(result.entries[0].plan.cuda_graphs, CUDA_GRAPHS_OFF);
 }
 
+static const Prediction *entry_of(const Mesh *mesh) {
+    for (int i = 0; i < result.entry_count; i++) {
+        if (memcmp(result.entries[i].plan.mesh.size, mesh->size, sizeof mesh->size) == 0) {
+            return &result.entries[i];
+        }
+    }
+    cr_assert_fail("the shape has no entry");
+    return NULL;
+}
+
+// Four sequences of 4096 tokens: 12 buffers of 128 MiB.
+Test(search, megatron_overlaps_tp_until_its_buffers_do_not_fit) {
+    Mesh split = mesh_of_one();
+    split.size[AXIS_TP] = 8;
+    request = request_for(&arena, 8, "llama-3-8b", "dgx-h100", "megatron");
+    request.micro_batch = 4;
+    request.global_batch = 32;
+    request.asked[PLAN_RECOMPUTE] = RECOMPUTE_NONE;
+    request.effort = EFFORT_ESTIMATE;
+    run();
+    const Prediction beside = *entry_of(&split);
+    cr_expect(beside.plan.tp_overlap);
+    request.asked[PLAN_TP_OVERLAP] = false;
+    run();
+    const Prediction apart = *entry_of(&split);
+    cr_expect_lt(apart.tokens_per_s, beside.tokens_per_s);
+    cr_expect_float_eq(beside.memory.reserved_bytes - apart.memory.reserved_bytes, 12.0 * (128 << 20), 1);
+    request.memory_limit_bytes = 1.01 * apart.memory.reserved_bytes;
+    request.asked[PLAN_TP_OVERLAP] = TUNE_ANY;
+    run();
+    cr_expect_not(entry_of(&split)->plan.tp_overlap);
+}
+
 // Megatron's gradients have their memory anyway: a graph of the whole iteration is never behind.
 Test(search, megatron_takes_graphs_where_its_version_has_them) {
     request = request_for(&arena, 8, "1b", "dgx-h100", "megatron@0.19");

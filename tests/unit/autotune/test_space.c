@@ -107,6 +107,43 @@ Test(space, a_target_without_all_gather_is_offered_the_ring_only) {
     }
 }
 
+// Whether the candidates without stages, with tp inside and beyond a node of 8, may overlap its collectives with
+// products: a bit for each of off and on.
+static void overlaps(const char *model, const char *cluster, const char *target, unsigned seen[2]) {
+    enum { ON_A_NODE = 8 };
+    seen[0] = seen[1] = 0;
+    request = request_for(&arena, 32, model, cluster, target);
+    request.global_batch = 64;
+    request.micro_batch = 1;
+    space_enumerate(&request, &arena, &space);
+    for (int i = 0; i < space.candidate_count; i++) {
+        const Mesh *mesh = &space.candidates[i].plan.mesh;
+        const int tp = mesh->size[AXIS_TP];
+        if (tp > 1 && mesh_stages(mesh) == 1) {
+            seen[tp > ON_A_NODE] |= 1u << space.candidates[i].plan.tp_overlap;
+        }
+    }
+}
+
+// Off only where on may not fit: Transformer Engine's buffers are large, PyTorch's are not.
+Test(space, tp_collectives_run_beside_products_where_target_and_links_can) {
+    static const unsigned OFF = 1u << false, ON = 1u << true;
+    static const struct {
+        const char *model, *cluster, *target;
+        unsigned on_a_node;
+    } cases[] = {{"llama-3-8b", "dgx-h100", "torchtitan", ON},      {"llama-3-8b", "dgx-h100", "megatron", OFF | ON},
+                 {"llama-3-8b", "pcie-4090-8x", "torchtitan", OFF}, {"mixtral-8x7b", "dgx-h100", "torchtitan", OFF},
+                 {"llama-3-8b", "dgx-h100", "torchtitan@0.0", OFF}, {"llama-3-8b", "dgx-h100", "accelerate", OFF}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        unsigned seen[2];
+        overlaps(cases[i].model, cases[i].cluster, cases[i].target, seen);
+        cr_expect_eq(seen[0], cases[i].on_a_node, "%s %s %s: %u", cases[i].model, cases[i].cluster, cases[i].target,
+                     seen[0]);
+        cr_expect_eq(seen[1], OFF, "%s %s %s, beyond a node: %u", cases[i].model, cases[i].cluster, cases[i].target,
+                     seen[1]);
+    }
+}
+
 Test(space, chunks_that_lack_a_layer_at_each_end_are_even) {
     request = request_for(&arena, 512, "405b", "dgx-h100", "torchtitan");  // 126 layers
     TrainPlan plan = {.mesh = mesh_of_one()};

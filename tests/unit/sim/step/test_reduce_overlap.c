@@ -117,6 +117,32 @@ Test(reduce_overlap, deepspeed_holds_two_buckets_where_one_is_reduced_beside_bac
     }
 }
 
+// Of 16 sequences of 128 tokens on two ranks: 12 buffers of all tokens, or two parts of a rank's.
+Test(reduce_overlap, tp_collectives_beside_products_have_buffers) {
+    static const struct {
+        const char *target;
+        int zero;
+        bool fp8;
+        double bytes;  // of a number that goes into a layer
+    } cases[] = {{"megatron", 1, false, 24},
+                 {"megatron", 1, true, 16},
+                 {"torchtitan", 3, false, 2},
+                 {"accelerate", 3, false, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const StepProgram program = program_of(cases[i].target, cases[i].zero, REDUCE_OVERLAP_TARGET);
+        TrainPlan plan = program.plan;
+        plan.mesh.size[AXIS_TP] = 2;
+        plan.seq = 128;
+        plan.micro_batch = 16;
+        plan.precision = cases[i].fp8 ? DTYPE_FP8 : DTYPE_BF16;
+        plan.tp_overlap = true;
+        cr_expect_eq(target_overlap_bytes(program.target, &program.model, &plan),
+                     cases[i].bytes * 16 * 128 * program.model.hidden, "%s", cases[i].target);
+        plan.tp_overlap = false;
+        cr_expect_eq(target_overlap_bytes(program.target, &program.model, &plan), 0);
+    }
+}
+
 Test(reduce_overlap, a_bucket_of_the_hidden_size_is_its_square) {
     const StepProgram program = program_of("deepspeed", 2, REDUCE_OVERLAP_OFF);
     TrainPlan plan = program.plan;
