@@ -3,56 +3,17 @@
 #include "exec/device/cpu.h"
 #include "kernels/shared_expert.h"
 
-// Behind the operands of task_kind.h, where a shared expert has a gate.
-enum { AT_SUM_GATE = AT_UNPERMUTE_MORE + 1 };
-enum { AT_SUM_BACKWARD_MORE = AT_UNPERMUTE_BACKWARD_DWEIGHTS + 1, AT_DGATE, AT_SUM_BACKWARD_GATE, AT_DMORE };
-
-// Weights of a routing's choices, and their places behind them.
-typedef struct Routing {
-    float *weights;
-    int32_t *places;
-} Routing;
-
-static Routing routing_of(const TaskCall *call, int operand) {
-    const int64_t choices = call_elements(call, operand) / 2;
-    return (Routing){call_floats(call, operand), call_ints(call, operand) + choices};
-}
-
-static KernelRoute route_shape(const TaskCall *call) {
-    const Task *task = call->task;
-    const Experts *experts = &call->program->model.experts;
-    return (KernelRoute){.rows = task->rows,
-                         .experts = (int)task->cols,
-                         .active = (int)task->inner,
-                         .unscaled = experts->unscaled,
-                         .sigmoid = experts->sigmoid.groups > 0,
-                         .groups = experts->sigmoid.groups,
-                         .active_groups = experts->sigmoid.active_groups,
-                         .factor = (float)experts->sigmoid.factor};
-}
-
-// Rows of one sequence here.
-static int64_t rows_of_sequence(const TaskCall *call) {
-    return call->task->rows / call->program->plan.micro_batch;
-}
-
 void cpu_route(const TaskCall *call) {
-    KernelRoute shape = route_shape(call);
+    KernelRoute shape = call_route_shape(call);
     shape.correction = call_optional(call, AT_ROUTE_CORRECTION);
-    const Routing routing = routing_of(call, AT_ROUTE_ROUTING);
+    const Routing routing = call_routing(call, AT_ROUTE_ROUTING);
     kernel_route(&shape, call_floats(call, AT_ROUTE_LOGITS), routing.weights, routing.places,
                  call_ints(call, AT_ROUTE_ROWS));
     float *const visits = call_optional(call, AT_ROUTE_VISITS);
     if (visits) {
-        kernel_count_visits(&shape, rows_of_sequence(call), routing.places, call_ints(call, AT_ROUTE_ROWS), visits);
+        kernel_count_visits(&shape, call_rows_of_sequence(call), routing.places, call_ints(call, AT_ROUTE_ROWS),
+                            visits);
     }
-}
-
-// Experts times the share of a sequence's tokens that visits each times its mean probability, of the mean sequence.
-static float balance_factor(const TaskCall *call) {
-    const TrainPlan *plan = &call->program->plan;
-    const Experts *experts = &call->program->model.experts;
-    return (float)(experts->balance * experts->count / ((double)plan_tokens_per_step(plan) * plan->seq));
 }
 
 // What a router has beside its weights' gradient.
@@ -63,23 +24,18 @@ static void route_backward_more(const TaskCall *call, const KernelRoute *shape) 
         kernel_zero(shape->experts, dcorrection);
     }
     if (visits && call->at->at[AXIS_TP] == 0) {  // ranks of tp have all tokens, and sum their parts of the gradient
-        kernel_balance_backward(shape, rows_of_sequence(call), balance_factor(call), visits,
+        kernel_balance_backward(shape, call_rows_of_sequence(call), call_balance_factor(call), visits,
                                 call_floats(call, AT_ROUTE_LOGITS), call_floats(call, AT_ROUTE_BACKWARD_DLOGITS));
     }
 }
 
 void cpu_route_backward(const TaskCall *call) {
-    const KernelRoute shape = route_shape(call);
-    const Routing routing = routing_of(call, AT_ROUTE_ROUTING);
+    const KernelRoute shape = call_route_shape(call);
+    const Routing routing = call_routing(call, AT_ROUTE_ROUTING);
     kernel_route_backward(&shape, call_floats(call, AT_ROUTE_LOGITS), routing.weights, routing.places,
                           call_ints(call, AT_ROUTE_BACKWARD_ROWS), call_floats(call, AT_ROUTE_BACKWARD_DWEIGHTS),
                           call_floats(call, AT_ROUTE_BACKWARD_DLOGITS));
     route_backward_more(call, &shape);
-}
-
-static KernelSpread spread_shape(const TaskCall *call, int operand) {
-    const Task *task = call->task;
-    return (KernelSpread){task->rows, task->cols, (int)task->inner, routing_of(call, operand).places};
 }
 
 void cpu_permute(const TaskCall *call) {
@@ -90,13 +46,13 @@ void cpu_permute(const TaskCall *call) {
                        call_floats(call, AT_PERMUTE_Y));
         return;
     }
-    const KernelSpread shape = spread_shape(call, AT_PERMUTE_ROUTING);
+    const KernelSpread shape = call_spread_shape(call, AT_PERMUTE_ROUTING);
     kernel_spread(&shape, call_floats(call, AT_PERMUTE_X), call_floats(call, AT_PERMUTE_Y));
 }
 
 void cpu_unpermute(const TaskCall *call) {
-    const KernelSpread shape = spread_shape(call, AT_UNPERMUTE_ROUTING);
-    const float *const weights = routing_of(call, AT_UNPERMUTE_ROUTING).weights;
+    const KernelSpread shape = call_spread_shape(call, AT_UNPERMUTE_ROUTING);
+    const float *const weights = call_routing(call, AT_UNPERMUTE_ROUTING).weights;
     const float *const more = call_optional(call, AT_UNPERMUTE_MORE), *const gate = call_optional(call, AT_SUM_GATE);
     float *const x = call_floats(call, AT_UNPERMUTE_X);
     kernel_collect(&shape, call->task->backward ? NULL : weights, call_floats(call, AT_UNPERMUTE_Y), gate ? NULL : more,
@@ -107,8 +63,8 @@ void cpu_unpermute(const TaskCall *call) {
 }
 
 void cpu_unpermute_backward(const TaskCall *call) {
-    const KernelSpread shape = spread_shape(call, AT_UNPERMUTE_BACKWARD_ROUTING);
-    kernel_collect_backward(&shape, routing_of(call, AT_UNPERMUTE_BACKWARD_ROUTING).weights,
+    const KernelSpread shape = call_spread_shape(call, AT_UNPERMUTE_BACKWARD_ROUTING);
+    kernel_collect_backward(&shape, call_routing(call, AT_UNPERMUTE_BACKWARD_ROUTING).weights,
                             call_floats(call, AT_UNPERMUTE_BACKWARD_DX), call_floats(call, AT_UNPERMUTE_BACKWARD_Y),
                             call_floats(call, AT_UNPERMUTE_BACKWARD_DY),
                             call_floats(call, AT_UNPERMUTE_BACKWARD_DWEIGHTS));
@@ -120,26 +76,13 @@ void cpu_unpermute_backward(const TaskCall *call) {
     }
 }
 
-static int64_t rows_of_group(const KernelGroups *groups, int group) {
-    int64_t rows = 0;
-    for (int part = 0; part < groups->parts; part++) {
-        rows += groups->counts[part * groups->count + group];
-    }
-    return rows;
-}
-
-// Ranks of tp sum their parts of a product: the first adds the bias that all of them have, and makes its gradient.
-static bool is_anothers(const TaskCall *call) {
-    return call->task->replicated > 0 && call->at->at[AXIS_TP] > 0;
-}
-
 static void begin_with_bias(const TaskCall *call, const KernelGroups *groups) {
     const int64_t cols = call->task->n;
-    const bool anothers = is_anothers(call);
+    const bool anothers = call_bias_is_anothers(call);
     const float *bias = call_floats(call, AT_GROUPED_BIAS);
     float *c = call_floats(call, AT_GEMM_C);
     for (int g = 0; g < groups->count; g++) {
-        const int64_t rows = rows_of_group(groups, g);
+        const int64_t rows = groups_rows(groups, g);
         if (anothers) {
             kernel_zero(rows * cols, c);
         } else {
@@ -152,11 +95,11 @@ static void begin_with_bias(const TaskCall *call, const KernelGroups *groups) {
 void cpu_expert_bias_gradient(const TaskCall *call) {
     const Task *task = call->task;
     const KernelGroups groups = call_groups(call, AT_COLUMN_SUM_CAME);
-    const bool anothers = is_anothers(call);
+    const bool anothers = call_bias_is_anothers(call);
     const float *x = call_floats(call, AT_COLUMN_SUM_X);
     float *sums = call_floats(call, AT_COLUMN_SUM_SUMS);
     for (int g = 0; g < groups.count; g++) {
-        const int64_t rows = rows_of_group(&groups, g);
+        const int64_t rows = groups_rows(&groups, g);
         kernel_column_sum(anothers ? 0 : rows, task->cols, x, sums + g * task->cols, task->accumulate);
         x += rows * task->cols;
     }

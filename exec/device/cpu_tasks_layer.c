@@ -145,14 +145,9 @@ void cpu_rope(const TaskCall *call) {
     }
 }
 
-// Of models whose experts' products have biases (gpt_oss), those are clamped.
-static bool is_clamped(const TaskCall *call, int came) {
-    return call->task->operand_count > came && call->program->model.experts.bias;
-}
-
 void cpu_gated(const TaskCall *call) {
     const KernelGated shape = call_gated_rows(call, AT_SWIGLU_CAME);
-    const bool clamped = is_clamped(call, AT_SWIGLU_CAME);
+    const bool clamped = call_gate_is_clamped(call, AT_SWIGLU_CAME);
     (clamped         ? kernel_clamped
      : call->bitwise ? exact_gated
                      : kernel_gated)(&shape, call_floats(call, AT_SWIGLU_GATE), call_floats(call, AT_SWIGLU_UP),
@@ -163,7 +158,7 @@ void cpu_gated_backward(const TaskCall *call) {
     const KernelGated shape = call_gated_rows(call, AT_SWIGLU_BACKWARD_CAME);
     float *const dgate = call_floats(call, AT_SWIGLU_BACKWARD_DGATE);
     float *const dup = call_floats(call, AT_SWIGLU_BACKWARD_DUP);
-    const bool clamped = is_clamped(call, AT_SWIGLU_BACKWARD_CAME);
+    const bool clamped = call_gate_is_clamped(call, AT_SWIGLU_BACKWARD_CAME);
     (clamped         ? kernel_clamped_backward
      : call->bitwise ? exact_gated_backward
                      : kernel_gated_backward)(&shape, call_floats(call, AT_SWIGLU_BACKWARD_DS),

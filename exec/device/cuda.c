@@ -90,6 +90,7 @@ static Status parts_open(Device *cuda, Arena *arena, Error *error) {
     TRY(cuda_stages_open(cuda, error));
     TRY(cuda_marks_open(cuda, error));
     TRY(cuda_workspaces_open(cuda, error));
+    TRY(cuda_counts_open(cuda, arena, error));
     TRY(cuda_gemms_open(cuda, arena, error));
     TRY(arena_fill(cuda, error));
     TRY(cuda_attention_open(cuda, arena, error));
@@ -104,6 +105,7 @@ static void cuda_close(Device *cuda) {
     cuda_graphs_close(cuda);
     cuda_attention_close(cuda);
     cuda_gemms_close(cuda);
+    cuda_counts_close(cuda);
     cuda_stages_close(cuda);
     cuda_marks_close(cuda);
     cuda_lanes_close(&cuda->lanes);
@@ -168,6 +170,7 @@ static void cuda_wait(Device *cuda, const StepInstance *instance) {
     const Task *task = &program->tasks[instance->task];
     const cudaStream_t stream = cuda_stream(cuda, task);
     int code = 0;
+    cuda_counts_forget(cuda, instance);
     for (int32_t i = 0; i < task->wait_count; i++) {
         const EventRef *ref = &program->event_refs[task->first_wait + i];
         if (!cuda_same_stream(cuda, ref, task)) {
@@ -282,6 +285,7 @@ const DeviceTable device_cuda = {
     .moved = cuda_moved,
     .synchronize = cuda_synchronize,
     .address = cuda_address,
+    .counts = cuda_counts,
     .read = cuda_read,
     .measure = cuda_measure,
     .account = cuda_account,

@@ -61,6 +61,22 @@ typedef struct CudaGemms {
     ChipPrice *prices;  // of all plans
 } CudaGemms;
 
+// ---------------------------------------------------------------------------------------------- rows (cuda_counts.c)
+
+// Where the device counts rows of experts, and what the host knows of it.
+typedef struct CudaCount {
+    const char *at;
+    int32_t *host;  // pinned
+    int64_t bytes;
+    bool known;
+} CudaCount;
+
+typedef struct CudaCounts {
+    CudaCount *places;  // in the order of their addresses
+    int32_t count;
+    char *area;
+} CudaCounts;
+
 // ---------------------------------------------------------------------------------------------- graphs (cuda_graphs.c)
 
 // What a fixed run needs around its graph: slots of events of the tasks before it, and of its own.
@@ -106,6 +122,7 @@ struct Device {
     CudaStages stages;
     CudaTokens tokens;
     CudaGemms gemms;
+    CudaCounts counts;
     CudaGraphs graphs;
     CudaMarks marks;
     CudaTrace trace;
@@ -149,6 +166,18 @@ static inline KernelStore store_of(const TaskCall *call, int index) {
     return call_dtype(call, index) == DTYPE_BF16 ? KERNEL_BF16 : KERNEL_FP32;
 }
 
+static inline void *cuda_operand(const TaskCall *call, int index) {
+    return index < call->task->operand_count ? call->operand[index] : NULL;
+}
+
+static inline KernelCuda cuda_place(const TaskCall *call, const Device *cuda, cudaStream_t stream) {
+    const int at = cuda->lanes.of_lane[call->task->lane];
+    return (KernelCuda){.stream = stream,
+                        .processors = cuda->properties.multiProcessorCount,
+                        .workspace = cuda->workspace[at],
+                        .workspace_bytes = cuda->workspace_bytes[at]};
+}
+
 // One compute task on a stream.
 void cuda_issue(Device *cuda, const StepInstance *instance, cudaStream_t stream);
 
@@ -167,6 +196,23 @@ int cuda_load_tokens(const TaskCall *call, Device *cuda, cudaStream_t stream);
 Status cuda_gemms_open(Device *cuda, Arena *arena, Error *error);
 void cuda_gemms_close(Device *cuda);
 int cuda_gemm(const TaskCall *call, Device *cuda, cudaStream_t stream);
+
+CudaTask cuda_grouped_gemm;
+
+// Rows of experts: products want their sizes on the host, which waits for them once after each time they were counted.
+Status cuda_counts_open(Device *cuda, Arena *arena, Error *error);
+void cuda_counts_close(Device *cuda);
+void cuda_counts_forget(Device *cuda, const StepInstance *instance);  // before a task that counts
+// A cudaError_t; the stream is behind the task that counted.
+int cuda_counts_at(Device *cuda, const void *at, cudaStream_t stream, const int32_t **counts);
+Status cuda_counts(Device *cuda, const BufferRef *ref, const StepInstance *instance, const int32_t **counts,
+                   Error *error);
+// call_groups with counts that the host can read.
+int cuda_groups(const TaskCall *call, Device *cuda, cudaStream_t stream, int came, KernelGroups *groups);
+
+// cuda_tasks_experts.c
+CudaTask cuda_route, cuda_route_backward, cuda_permute, cuda_unpermute, cuda_unpermute_backward, cuda_expert_gated,
+    cuda_expert_gated_backward, cuda_expert_bias_gradient;
 
 Status cuda_attention_open(Device *cuda, Arena *arena, Error *error);
 void cuda_attention_close(Device *cuda);

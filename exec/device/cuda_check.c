@@ -33,12 +33,21 @@ static const Formats formats[TASK_KIND_COUNT] = {
     [TASK_LOSS] = {OPERAND(0), OPERAND(2) | OPERAND(3) | OPERAND(4)},
     [TASK_SQUARE_SUM] = {OPERAND(0), OPERAND(1)},
     [TASK_CLIP] = {0, OPERAND(0) | OPERAND(1)},
+    [TASK_GROUPED_GEMM] = {OPERAND(0) | OPERAND(1) | OPERAND(AT_GROUPED_BIAS), 0},
+    [TASK_ROUTE] = {OPERAND(0) | OPERAND(AT_ROUTE_CORRECTION), OPERAND(AT_ROUTE_VISITS)},
+    [TASK_ROUTE_BACKWARD] = {OPERAND(0) | OPERAND(AT_ROUTE_BACKWARD_DLOGITS), OPERAND(2)},
+    [TASK_PERMUTE] = {OPERAND(0) | OPERAND(AT_PERMUTE_Y), 0},
+    [TASK_UNPERMUTE] = {OPERAND(0) | OPERAND(2) | OPERAND(3) | OPERAND(4), 0},
+    [TASK_UNPERMUTE_BACKWARD] = {OPERAND(0) | OPERAND(1) | OPERAND(3) | OPERAND(5) | OPERAND(6) | OPERAND(7) |
+                                     OPERAND(8),
+                                 OPERAND(AT_UNPERMUTE_BACKWARD_DWEIGHTS)},
     [TASK_ADAMW] = {OPERAND(0) | OPERAND(1) | OPERAND(2), OPERAND(4)},
 };
 
 // Where only the first three and the last ones are the kernel's: what an eager activation keeps lies between.
 static Formats formats_of(const Task *task) {
-    const uint32_t last = OPERAND(task->operand_count - 1);
+    const bool told = task->kind == TASK_SWIGLU_BACKWARD && task->operand_count > AT_SWIGLU_BACKWARD_CAME;
+    const uint32_t last = OPERAND(task->operand_count - 1 - told);
     switch (task->kind) {
     case TASK_SWIGLU_BACKWARD:
         return (Formats){OPERAND(0) | OPERAND(1) | OPERAND(2) | last | last >> 1, 0};
@@ -71,7 +80,8 @@ static Status formats_check(const StepProgram *program, const Task *task, Error 
 
 // Workspaces and scratch of products and attention are those of one stream.
 static bool on_one_stream(const StepProgram *program, const Task *task) {
-    const bool wants = task->kind == TASK_GEMM || task->kind == TASK_ATTENTION || task->kind == TASK_ATTENTION_BACKWARD;
+    const bool wants = task->kind == TASK_GEMM || task->kind == TASK_GROUPED_GEMM || task->kind == TASK_ATTENTION ||
+                       task->kind == TASK_ATTENTION_BACKWARD;
     return !wants || program->lanes[task->lane].communicator == program->lanes[0].communicator;
 }
 

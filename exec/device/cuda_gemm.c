@@ -21,23 +21,67 @@ static GemmType type_of(const Device *cuda, const Task *task, int operand) {
     return dtype == DTYPE_BF16 ? GEMM_BF16 : GEMM_FP32;
 }
 
-static bool has_bias(const StepProgram *program, const Task *task) {
-    return task->operand_count > AT_GEMM_BIAS && task_operand(program, task, AT_GEMM_BIAS)->ref.buffer >= 0;
+static bool is_product(const Task *task) {
+    return task->kind == TASK_GEMM || task->kind == TASK_GROUPED_GEMM;
+}
+
+static bool is_grouped(const Task *task) {
+    return task->kind == TASK_GROUPED_GEMM;
+}
+
+static int bias_operand(const Task *task) {
+    return is_grouped(task) ? AT_GROUPED_BIAS : AT_GEMM_BIAS;
+}
+
+// One that all ranks of tp have is the first one's to add.
+static bool has_bias(const Device *cuda, const Task *task) {
+    const int bias = bias_operand(task);
+    const bool anothers = is_grouped(task) && task->replicated > 0 && cuda->setup.at.at[AXIS_TP] > 0;
+    return task->operand_count > bias && !anothers && task_operand(cuda->setup.program, task, bias)->ref.buffer >= 0;
+}
+
+// Rows of one group, in the mean: the plan's shape, from which the rows of each call differ.
+static int64_t mean_rows(int64_t rows, int groups) {
+    return rows > groups ? rows / groups : 1;
 }
 
 static GemmShape shape_of(const Device *cuda, const Task *task, bool beside) {
     const int sms = cuda->properties.multiProcessorCount - cuda->setup.collective_sms;
-    return (GemmShape){.m = task->m,
+    const bool rows = is_grouped(task);
+    return (GemmShape){.m = rows && !task->trans_a ? mean_rows(task->m, task->groups) : task->m,
                        .n = task->n,
-                       .k = task->k,
+                       .k = rows && task->trans_a ? mean_rows(task->k, task->groups) : task->k,
                        .trans_a = task->trans_a,
                        .trans_b = task->trans_b,
                        .input = type_of(cuda, task, AT_GEMM_A),
                        .output = type_of(cuda, task, AT_GEMM_C),
                        .accumulate = task->accumulate,
-                       .bias = has_bias(cuda->setup.program, task),
+                       .bias = has_bias(cuda, task),
                        .alignment = gemm_alignment(0),
                        .sms = beside && cuda->setup.collective_sms > 0 && sms > 0 ? sms : 0};
+}
+
+// Elements from a row to the next, or from a group to the next where a matrix is a group's.
+typedef struct Strides {
+    int64_t a, b, c, bias;
+} Strides;
+
+static Strides strides_of(const Task *task) {
+    return task->trans_a ? (Strides){task->m, task->n, task->m * task->n, 0}
+                         : (Strides){task->k, task->n * task->k, task->n, task->n};
+}
+
+static int least(int a, int b) {
+    return a < b ? a : b;
+}
+
+// Of a group that begins behind any number of rows.
+static int grouped_alignment(const Device *cuda, const Task *task) {
+    const Strides strides = strides_of(task);
+    const int input = type_of(cuda, task, AT_GEMM_A) == GEMM_BF16 ? 2 : 4;
+    const int output = type_of(cuda, task, AT_GEMM_C) == GEMM_BF16 ? 2 : 4;
+    const int a = gemm_alignment((uint64_t)(strides.a * input)), b = gemm_alignment((uint64_t)(strides.b * input));
+    return least(least(a, b), gemm_alignment((uint64_t)((strides.c | strides.bias) * output)));
 }
 
 // The weakest alignment of any instance's addresses.
@@ -47,15 +91,15 @@ static void align(Device *cuda, GemmShape *shape_of_task) {
     StepInstance instance;
     TaskCall call = {0};
     while (step_cursor_next(&cursor, &instance)) {
-        if (program->tasks[instance.task].kind != TASK_GEMM) {
+        if (!is_product(&program->tasks[instance.task])) {
             continue;
         }
         placement_call(&cuda->placement, &instance, &call);
+        int *weakest = &shape_of_task[instance.task].alignment;
         for (int i = 0; i < call.task->operand_count; i++) {
-            const int here = gemm_alignment((uint64_t)(uintptr_t)call.operand[i]);
-            int *least = &shape_of_task[instance.task].alignment;
-            *least = here < *least ? here : *least;
+            *weakest = least(*weakest, gemm_alignment((uint64_t)(uintptr_t)call.operand[i]));
         }
+        *weakest = is_grouped(call.task) ? least(*weakest, grouped_alignment(cuda, call.task)) : *weakest;
     }
 }
 
@@ -91,7 +135,7 @@ static Status fill(Device *cuda, const Pattern *pattern, const TaskCall *call, i
 
 static GemmData data_of(const TaskCall *call) {
     return (GemmData){call->operand[AT_GEMM_A], call->operand[AT_GEMM_B], call->operand[AT_GEMM_C],
-                      call_optional(call, AT_GEMM_BIAS), call->task->factor};
+                      call_optional(call, bias_operand(call->task)), call->task->factor};
 }
 
 static Status plan_time(Device *cuda, const Pattern *pattern, const StepInstance *instance, GemmPlan *plan,
@@ -136,14 +180,14 @@ static Status plans_make(Device *cuda, Arena *arena, Error *error) {
     cuda->gemms.of_task = ARENA_ARRAY(arena, int32_t, program->task_count);
     beside_collectives(program, arena, beside);
     for (int32_t t = 0; t < program->task_count; t++) {
-        if (program->tasks[t].kind == TASK_GEMM) {
+        if (is_product(&program->tasks[t])) {
             shapes[t] = shape_of(cuda, &program->tasks[t], beside[t]);
         }
     }
     align(cuda, shapes);
     for (int32_t t = 0; t < program->task_count; t++) {
         cuda->gemms.of_task[t] = -1;
-        if (program->tasks[t].kind == TASK_GEMM) {
+        if (is_product(&program->tasks[t])) {
             TRY(plan_make(cuda, &shapes[t], &cuda->gemms.of_task[t], error));
         }
     }
@@ -272,6 +316,8 @@ void cuda_gemms_close(Device *cuda) {
     }
 }
 
+// ---------------------------------------------------------------------------------------------- running
+
 int cuda_gemm(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const GemmData data = data_of(call);
     const GemmPlan *plan = &cuda->gemms.plans[cuda->gemms.of_task[call->instance->task]];
@@ -280,4 +326,46 @@ int cuda_gemm(const TaskCall *call, Device *cuda, cudaStream_t stream) {
         cuda_note_failure(cuda, call->task, why);
     }
     return 0;
+}
+
+static void *behind(void *at, const TaskCall *call, int operand, int64_t elements) {
+    return at ? (char *)at + elements * dtype_bytes(call_dtype(call, operand)) : NULL;
+}
+
+// Of one group, whose rows begin behind so many others.
+static GemmData group_data(const TaskCall *call, int group, int64_t before) {
+    const Task *task = call->task;
+    const Strides strides = strides_of(task);
+    GemmData data = data_of(call);
+    data.a = behind(call->operand[AT_GEMM_A], call, AT_GEMM_A, before * strides.a);
+    data.b = behind(call->operand[AT_GEMM_B], call, AT_GEMM_B, (task->trans_a ? before : group) * strides.b);
+    data.c = behind(call->operand[AT_GEMM_C], call, AT_GEMM_C, (task->trans_a ? group : before) * strides.c);
+    data.bias = data.bias ? behind(call->operand[AT_GROUPED_BIAS], call, AT_GROUPED_BIAS, group * strides.bias) : NULL;
+    return data;
+}
+
+// Nobody came to the group: no rows of a result, or a gradient of nothing.
+static int empty_group(const TaskCall *call, const Device *cuda, const GemmData *data, cudaStream_t stream) {
+    const Task *task = call->task;
+    const KernelCuda at = cuda_place(call, cuda, stream);
+    return task->trans_a && !task->accumulate
+               ? kernel_cuda_zero(&at, task->m * task->n * dtype_bytes(call_dtype(call, AT_GEMM_C)), data->c)
+               : 0;
+}
+
+int cuda_grouped_gemm(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+    GemmPlan *const plan = &cuda->gemms.plans[cuda->gemms.of_task[call->instance->task]];
+    KernelGroups groups;
+    int code = cuda_groups(call, cuda, stream, AT_GROUPED_CAME, &groups);
+    for (int64_t g = 0, before = 0; code == 0 && g < groups.count; g++) {
+        const int64_t rows = groups_rows(&groups, (int)g);
+        const GemmData data = group_data(call, (int)g, before);
+        const char *why = rows > 0 ? gemm_run_rows(&cuda->gemms.shop, plan, &data, rows, stream) : NULL;
+        code = rows > 0 ? 0 : empty_group(call, cuda, &data, stream);
+        before += rows;
+        if (why) {
+            cuda_note_failure(cuda, call->task, why);
+        }
+    }
+    return code;
 }

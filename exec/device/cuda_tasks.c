@@ -3,34 +3,22 @@
 
 #include "exec/device/cuda.h"
 
-static void *operand(const TaskCall *call, int index) {
-    return index < call->task->operand_count ? call->operand[index] : NULL;
-}
-
-static KernelCuda place(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const int at = cuda->lanes.of_lane[call->task->lane];
-    return (KernelCuda){.stream = stream,
-                        .processors = cuda->properties.multiProcessorCount,
-                        .workspace = cuda->workspace[at],
-                        .workspace_bytes = cuda->workspace_bytes[at]};
-}
-
 // ---------------------------------------------------------------------------------------------- tokens
 
 static int embed(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelEmbed shape = call_vocabulary(call);
     return kernel_cuda_embed(&at, store_of(call, AT_EMBED_X), &shape, call_ints(call, AT_EMBED_TOKENS),
-                             operand(call, AT_EMBED_TABLE), operand(call, AT_EMBED_X), false);
+                             cuda_operand(call, AT_EMBED_TABLE), cuda_operand(call, AT_EMBED_X), false);
 }
 
 static int embed_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelEmbed shape = call_vocabulary(call);
-    return kernel_cuda_embed_backward(&at, store_of(call, AT_EMBED_BACKWARD_DX),
-                                      store_of(call, AT_EMBED_BACKWARD_DTABLE), &shape,
-                                      call_ints(call, AT_EMBED_BACKWARD_TOKENS), operand(call, AT_EMBED_BACKWARD_DX),
-                                      operand(call, AT_EMBED_BACKWARD_DTABLE), call->task->accumulate);
+    return kernel_cuda_embed_backward(
+        &at, store_of(call, AT_EMBED_BACKWARD_DX), store_of(call, AT_EMBED_BACKWARD_DTABLE), &shape,
+        call_ints(call, AT_EMBED_BACKWARD_TOKENS), cuda_operand(call, AT_EMBED_BACKWARD_DX),
+        cuda_operand(call, AT_EMBED_BACKWARD_DTABLE), call->task->accumulate);
 }
 
 static int64_t embed_backward_workspace(const TaskCall *call, const KernelCuda *at) {
@@ -40,18 +28,18 @@ static int64_t embed_backward_workspace(const TaskCall *call, const KernelCuda *
 }
 
 static int position(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelEmbed shape = call_position_table(call);
     return kernel_cuda_embed(&at, store_of(call, AT_POSITION_X), &shape, call_position_entries(call),
-                             operand(call, AT_POSITION_TABLE), operand(call, AT_POSITION_X), true);
+                             cuda_operand(call, AT_POSITION_TABLE), cuda_operand(call, AT_POSITION_X), true);
 }
 
 static int position_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelEmbed shape = call_position_table(call);
     return kernel_cuda_embed_backward(&at, store_of(call, AT_POSITION_X), store_of(call, AT_POSITION_TABLE), &shape,
-                                      call->positions, operand(call, AT_POSITION_X), operand(call, AT_POSITION_TABLE),
-                                      call->task->accumulate);
+                                      call->positions, cuda_operand(call, AT_POSITION_X),
+                                      cuda_operand(call, AT_POSITION_TABLE), call->task->accumulate);
 }
 
 static int64_t position_backward_workspace(const TaskCall *call, const KernelCuda *at) {
@@ -68,16 +56,16 @@ static KernelCudaNorm forward_norm(const TaskCall *call, int y) {
     return (KernelCudaNorm){.rows = call->task->rows,
                             .cols = call->task->cols,
                             .eps = (float)call->program->model.norm_eps,
-                            .x = operand(call, AT_NORM_X),
-                            .add = added ? operand(call, added) : NULL,
-                            .w = operand(call, AT_NORM_W),
-                            .added = added ? operand(call, added + 1) : NULL,
-                            .y = operand(call, y),
+                            .x = cuda_operand(call, AT_NORM_X),
+                            .add = added ? cuda_operand(call, added) : NULL,
+                            .w = cuda_operand(call, AT_NORM_W),
+                            .added = added ? cuda_operand(call, added + 1) : NULL,
+                            .y = cuda_operand(call, y),
                             .rstd = call_floats(call, y + 1)};
 }
 
 static int rmsnorm(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelCudaNorm norm = forward_norm(call, AT_RMSNORM_Y);
     return kernel_cuda_norm(&at, store_of(call, AT_NORM_X), &norm);
 }
@@ -87,19 +75,19 @@ static KernelCudaNormBackward backward_norm(const TaskCall *call, bool means) {
     float *const statistics = call_floats(call, AT_NORM_BACKWARD_STATISTICS);
     return (KernelCudaNormBackward){.rows = call->task->rows,
                                     .cols = call->task->cols,
-                                    .dy = operand(call, AT_NORM_BACKWARD_DY),
-                                    .x = operand(call, AT_NORM_BACKWARD_X),
-                                    .w = operand(call, AT_NORM_BACKWARD_W),
+                                    .dy = cuda_operand(call, AT_NORM_BACKWARD_DY),
+                                    .x = cuda_operand(call, AT_NORM_BACKWARD_X),
+                                    .w = cuda_operand(call, AT_NORM_BACKWARD_W),
                                     .mean = means ? statistics : NULL,
                                     .rstd = means ? statistics + call->task->rows : statistics,
-                                    .residual = operand(call, AT_NORM_BACKWARD_RESIDUAL),
-                                    .dx = operand(call, AT_NORM_BACKWARD_DX),
-                                    .dw = operand(call, AT_NORM_BACKWARD_DW),
+                                    .residual = cuda_operand(call, AT_NORM_BACKWARD_RESIDUAL),
+                                    .dx = cuda_operand(call, AT_NORM_BACKWARD_DX),
+                                    .dw = cuda_operand(call, AT_NORM_BACKWARD_DW),
                                     .accumulate = call->task->accumulate};
 }
 
 static int rmsnorm_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelCudaNormBackward norm = backward_norm(call, false);
     return kernel_cuda_norm_backward(&at, store_of(call, AT_NORM_BACKWARD_DY), store_of(call, AT_NORM_BACKWARD_DW),
                                      &norm);
@@ -113,9 +101,9 @@ static int64_t norm_backward_workspace(const TaskCall *call, const KernelCuda *a
 }
 
 static int layernorm(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     KernelCudaNorm norm = forward_norm(call, AT_LAYERNORM_Y);
-    norm.bias = operand(call, AT_LAYERNORM_BIAS);
+    norm.bias = cuda_operand(call, AT_LAYERNORM_BIAS);
     norm.mean = norm.rstd;
     norm.rstd += norm.rows;
     return kernel_cuda_norm(&at, store_of(call, AT_NORM_X), &norm);
@@ -123,13 +111,13 @@ static int layernorm(const TaskCall *call, Device *cuda, cudaStream_t stream) {
 
 static int layernorm_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const Task *task = call->task;
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelCudaNormBackward norm = backward_norm(call, true);
     int code = 0;
-    if (operand(call, AT_NORM_BACKWARD_DBIAS)) {
+    if (cuda_operand(call, AT_NORM_BACKWARD_DBIAS)) {
         code = kernel_cuda_column_sum(&at, store_of(call, AT_NORM_BACKWARD_DY), store_of(call, AT_NORM_BACKWARD_DBIAS),
-                                      task->rows, task->cols, operand(call, AT_NORM_BACKWARD_DY),
-                                      operand(call, AT_NORM_BACKWARD_DBIAS), task->accumulate);
+                                      task->rows, task->cols, cuda_operand(call, AT_NORM_BACKWARD_DY),
+                                      cuda_operand(call, AT_NORM_BACKWARD_DBIAS), task->accumulate);
     }
     return code ? code
                 : kernel_cuda_norm_backward(&at, store_of(call, AT_NORM_BACKWARD_DY),
@@ -141,34 +129,35 @@ static char *behind(const TaskCall *call, int index, int64_t elements) {
 }
 
 static int qk_norm(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     const QkStretches s = call_qk_stretches(call);
     const KernelStore store = store_of(call, AT_QK_NORM_Q);
     const float eps = (float)call->program->model.norm_eps;
-    const int code =
-        kernel_cuda_stretch_norm(&at, store, &s.q, eps, operand(call, AT_QK_NORM_WQ), operand(call, AT_QK_NORM_Q),
-                                 operand(call, AT_QK_NORM_BEFORE), call_floats(call, AT_QK_NORM_RSTD));
-    return code ? code
-                : kernel_cuda_stretch_norm(&at, store, &s.k, eps, operand(call, AT_QK_NORM_WK),
-                                           operand(call, AT_QK_NORM_K), behind(call, AT_QK_NORM_BEFORE, s.k_before),
-                                           call_floats(call, AT_QK_NORM_RSTD) + s.k_rstd);
+    const int code = kernel_cuda_stretch_norm(&at, store, &s.q, eps, cuda_operand(call, AT_QK_NORM_WQ),
+                                              cuda_operand(call, AT_QK_NORM_Q), cuda_operand(call, AT_QK_NORM_BEFORE),
+                                              call_floats(call, AT_QK_NORM_RSTD));
+    return code
+               ? code
+               : kernel_cuda_stretch_norm(&at, store, &s.k, eps, cuda_operand(call, AT_QK_NORM_WK),
+                                          cuda_operand(call, AT_QK_NORM_K), behind(call, AT_QK_NORM_BEFORE, s.k_before),
+                                          call_floats(call, AT_QK_NORM_RSTD) + s.k_rstd);
 }
 
 static int qk_norm_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     const QkStretches s = call_qk_stretches(call);
     const KernelStore store = store_of(call, AT_QK_NORM_BACKWARD_DQ);
     const bool add = call->task->accumulate;
     const int code = kernel_cuda_stretch_norm_backward(
-        &at, store, store_of(call, AT_QK_NORM_BACKWARD_DWQ), &s.q, operand(call, AT_QK_NORM_BACKWARD_WQ),
-        operand(call, AT_QK_NORM_BACKWARD_BEFORE), call_floats(call, AT_QK_NORM_BACKWARD_RSTD),
-        operand(call, AT_QK_NORM_BACKWARD_DQ), operand(call, AT_QK_NORM_BACKWARD_DWQ), add);
+        &at, store, store_of(call, AT_QK_NORM_BACKWARD_DWQ), &s.q, cuda_operand(call, AT_QK_NORM_BACKWARD_WQ),
+        cuda_operand(call, AT_QK_NORM_BACKWARD_BEFORE), call_floats(call, AT_QK_NORM_BACKWARD_RSTD),
+        cuda_operand(call, AT_QK_NORM_BACKWARD_DQ), cuda_operand(call, AT_QK_NORM_BACKWARD_DWQ), add);
     return code ? code
                 : kernel_cuda_stretch_norm_backward(
-                      &at, store, store_of(call, AT_QK_NORM_BACKWARD_DWK), &s.k, operand(call, AT_QK_NORM_BACKWARD_WK),
-                      behind(call, AT_QK_NORM_BACKWARD_BEFORE, s.k_before),
-                      call_floats(call, AT_QK_NORM_BACKWARD_RSTD) + s.k_rstd, operand(call, AT_QK_NORM_BACKWARD_DK),
-                      operand(call, AT_QK_NORM_BACKWARD_DWK), add);
+                      &at, store, store_of(call, AT_QK_NORM_BACKWARD_DWK), &s.k,
+                      cuda_operand(call, AT_QK_NORM_BACKWARD_WK), behind(call, AT_QK_NORM_BACKWARD_BEFORE, s.k_before),
+                      call_floats(call, AT_QK_NORM_BACKWARD_RSTD) + s.k_rstd,
+                      cuda_operand(call, AT_QK_NORM_BACKWARD_DK), cuda_operand(call, AT_QK_NORM_BACKWARD_DWK), add);
 }
 
 static int64_t qk_norm_backward_workspace(const TaskCall *call, const KernelCuda *at) {
@@ -181,68 +170,79 @@ static int64_t qk_norm_backward_workspace(const TaskCall *call, const KernelCuda
 // ---------------------------------------------------------------------------------------------- layers
 
 static int column_sum(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    if (call->task->operand_count > AT_COLUMN_SUM_CAME) {
+        return cuda_expert_bias_gradient(call, cuda, stream);
+    }
+    const KernelCuda at = cuda_place(call, cuda, stream);
     return kernel_cuda_column_sum(&at, store_of(call, AT_COLUMN_SUM_X), store_of(call, AT_COLUMN_SUM_SUMS),
-                                  call->task->rows, call->task->cols, operand(call, AT_COLUMN_SUM_X),
-                                  operand(call, AT_COLUMN_SUM_SUMS), call->task->accumulate);
+                                  call->task->rows, call->task->cols, cuda_operand(call, AT_COLUMN_SUM_X),
+                                  cuda_operand(call, AT_COLUMN_SUM_SUMS), call->task->accumulate);
 }
 
 static int64_t column_sum_workspace(const TaskCall *call, const KernelCuda *at) {
-    return kernel_cuda_column_sum_workspace(at, call->task->rows, call->task->cols);
+    const int64_t room = call_elements(call, AT_COLUMN_SUM_X) / call->task->cols;  // of experts, for rows that come
+    return kernel_cuda_column_sum_workspace(at, room > call->task->rows ? room : call->task->rows, call->task->cols);
 }
 
 static int rope(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     const QkTurns turns = call_turns(call);
     const int code = kernel_cuda_rope(&at, store_of(call, AT_ROPE_Q), call->task->rows, &turns.q, call->positions,
-                                      operand(call, AT_ROPE_Q));
+                                      cuda_operand(call, AT_ROPE_Q));
     return code || turns.k.heads == 0 ? code
                                       : kernel_cuda_rope(&at, store_of(call, AT_ROPE_K), call->task->rows, &turns.k,
-                                                         call->positions, operand(call, AT_ROPE_K));
+                                                         call->positions, cuda_operand(call, AT_ROPE_K));
 }
 
 static int gated(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    if (call->task->operand_count > AT_SWIGLU_CAME) {
+        return cuda_expert_gated(call, cuda, stream);
+    }
+    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelGated shape = call_gated_shape(call);
-    return kernel_cuda_gated(&at, store_of(call, AT_SWIGLU_GATE), &shape, operand(call, AT_SWIGLU_GATE),
-                             operand(call, AT_SWIGLU_UP), operand(call, AT_SWIGLU_S));
+    return kernel_cuda_gated(&at, store_of(call, AT_SWIGLU_GATE), &shape, cuda_operand(call, AT_SWIGLU_GATE),
+                             cuda_operand(call, AT_SWIGLU_UP), cuda_operand(call, AT_SWIGLU_S));
 }
 
 static int gated_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    if (call->task->operand_count > AT_SWIGLU_BACKWARD_CAME) {
+        return cuda_expert_gated_backward(call, cuda, stream);
+    }
+    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelGated shape = call_gated_shape(call);
-    return kernel_cuda_gated_backward(&at, store_of(call, AT_SWIGLU_BACKWARD_DS), &shape,
-                                      operand(call, AT_SWIGLU_BACKWARD_DS), operand(call, AT_SWIGLU_BACKWARD_GATE),
-                                      operand(call, AT_SWIGLU_BACKWARD_UP), operand(call, AT_SWIGLU_BACKWARD_DGATE),
-                                      operand(call, AT_SWIGLU_BACKWARD_DUP));
+    return kernel_cuda_gated_backward(
+        &at, store_of(call, AT_SWIGLU_BACKWARD_DS), &shape, cuda_operand(call, AT_SWIGLU_BACKWARD_DS),
+        cuda_operand(call, AT_SWIGLU_BACKWARD_GATE), cuda_operand(call, AT_SWIGLU_BACKWARD_UP),
+        cuda_operand(call, AT_SWIGLU_BACKWARD_DGATE), cuda_operand(call, AT_SWIGLU_BACKWARD_DUP));
 }
 
 static int activation(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelGated shape = call_gated_shape(call);
     return kernel_cuda_activation(&at, store_of(call, AT_ACTIVATION_X), shape.activation, shape.rows * shape.cols,
-                                  operand(call, AT_ACTIVATION_X), operand(call, AT_ACTIVATION_Y));
+                                  cuda_operand(call, AT_ACTIVATION_X), cuda_operand(call, AT_ACTIVATION_Y));
 }
 
 static int activation_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelGated shape = call_gated_shape(call);
     return kernel_cuda_activation_backward(&at, store_of(call, AT_ACTIVATION_BACKWARD_DY), shape.activation,
-                                           shape.rows * shape.cols, operand(call, AT_ACTIVATION_BACKWARD_DY),
-                                           operand(call, AT_ACTIVATION_BACKWARD_X),
-                                           operand(call, AT_ACTIVATION_BACKWARD_DX));
+                                           shape.rows * shape.cols, cuda_operand(call, AT_ACTIVATION_BACKWARD_DY),
+                                           cuda_operand(call, AT_ACTIVATION_BACKWARD_X),
+                                           cuda_operand(call, AT_ACTIVATION_BACKWARD_DX));
 }
 
 static int add(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const Task *task = call->task;
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelStore store = store_of(call, AT_ADD_C);
-    if (operand(call, AT_ADD_BIAS)) {
-        return kernel_cuda_add_bias(&at, store, task->rows, task->cols, operand(call, AT_ADD_A),
-                                    operand(call, AT_ADD_B), operand(call, AT_ADD_BIAS), operand(call, AT_ADD_C));
+    if (cuda_operand(call, AT_ADD_BIAS)) {
+        return kernel_cuda_add_bias(&at, store, task->rows, task->cols, cuda_operand(call, AT_ADD_A),
+                                    cuda_operand(call, AT_ADD_B), cuda_operand(call, AT_ADD_BIAS),
+                                    cuda_operand(call, AT_ADD_C));
     }
-    return kernel_cuda_add(&at, store, call_elements(call, AT_ADD_C), operand(call, AT_ADD_A), operand(call, AT_ADD_B),
-                           operand(call, AT_ADD_C));
+    return kernel_cuda_add(&at, store, call_elements(call, AT_ADD_C), cuda_operand(call, AT_ADD_A),
+                           cuda_operand(call, AT_ADD_B), cuda_operand(call, AT_ADD_C));
 }
 
 // ---------------------------------------------------------------------------------------------- loss
@@ -260,28 +260,28 @@ static KernelCudaLoss loss_shape(const TaskCall *call, int row_max, int sums) {
 }
 
 static int loss_max(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelCudaLoss loss = loss_shape(call, AT_LOSS_MAX_ROW_MAX, -1);
-    return kernel_cuda_loss_max(&at, store_of(call, AT_LOSS_MAX_LOGITS), &loss, operand(call, AT_LOSS_MAX_LOGITS));
+    return kernel_cuda_loss_max(&at, store_of(call, AT_LOSS_MAX_LOGITS), &loss, cuda_operand(call, AT_LOSS_MAX_LOGITS));
 }
 
 static int loss_sum(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelCudaLoss loss = loss_shape(call, AT_LOSS_ROW_MAX, AT_LOSS_SUMS);
-    return kernel_cuda_loss_sum(&at, store_of(call, AT_LOSS_LOGITS), &loss, operand(call, AT_LOSS_LOGITS));
+    return kernel_cuda_loss_sum(&at, store_of(call, AT_LOSS_LOGITS), &loss, cuda_operand(call, AT_LOSS_LOGITS));
 }
 
 static int loss_gradient(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelCudaLoss loss = loss_shape(call, AT_LOSS_ROW_MAX, AT_LOSS_SUMS);
-    return kernel_cuda_loss_gradient(&at, store_of(call, AT_LOSS_LOGITS), &loss, operand(call, AT_LOSS_LOGITS),
+    return kernel_cuda_loss_gradient(&at, store_of(call, AT_LOSS_LOGITS), &loss, cuda_operand(call, AT_LOSS_LOGITS),
                                      call_loss_gradient(call), call_floats(call, AT_LOSS_LOSS), call->task->accumulate);
 }
 
 static int loss(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelCudaLoss rows = loss_shape(call, AT_LOSS_ROW_MAX, AT_LOSS_SUMS);
-    return kernel_cuda_loss(&at, store_of(call, AT_LOSS_LOGITS), &rows, operand(call, AT_LOSS_LOGITS),
+    return kernel_cuda_loss(&at, store_of(call, AT_LOSS_LOGITS), &rows, cuda_operand(call, AT_LOSS_LOGITS),
                             call_loss_gradient(call), call_floats(call, AT_LOSS_LOSS), call->task->accumulate);
 }
 
@@ -294,15 +294,15 @@ static int copy_blocks(const TaskCall *call, const KernelCuda *at, const KernelC
     const int64_t to_bytes = to_elements * dtype_bytes(call_dtype(call, AT_COPY_DST));
     int failed = 0;
     for (int64_t block = 0; block < task_blocks(call->task) && !failed; block++) {
-        failed = kernel_cuda_copy_rows(at, rows, (char *)operand(call, AT_COPY_SRC) + block * from_bytes,
-                                       (char *)operand(call, AT_COPY_DST) + block * to_bytes);
+        failed = kernel_cuda_copy_rows(at, rows, (char *)cuda_operand(call, AT_COPY_SRC) + block * from_bytes,
+                                       (char *)cuda_operand(call, AT_COPY_DST) + block * to_bytes);
     }
     return failed;
 }
 
 static int copy(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const Task *task = call->task;
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelCudaCopy rows = {.from = store_of(call, AT_COPY_SRC),
                                  .to = store_of(call, AT_COPY_DST),
                                  .rows = task->rows,
@@ -314,7 +314,7 @@ static int copy(const TaskCall *call, Device *cuda, cudaStream_t stream) {
 
 static int unpack(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const Task *task = call->task;
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelCudaCopy rows = {.from = store_of(call, AT_COPY_SRC),
                                  .to = store_of(call, AT_COPY_DST),
                                  .rows = task->rows,
@@ -325,26 +325,27 @@ static int unpack(const TaskCall *call, Device *cuda, cudaStream_t stream) {
 }
 
 static int accumulate(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     return kernel_cuda_accumulate(&at, store_of(call, AT_COPY_SRC), store_of(call, AT_COPY_DST),
-                                  call_elements(call, AT_COPY_DST), operand(call, AT_COPY_SRC),
-                                  operand(call, AT_COPY_DST));
+                                  call_elements(call, AT_COPY_DST), cuda_operand(call, AT_COPY_SRC),
+                                  cuda_operand(call, AT_COPY_DST));
 }
 
 static int zero(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     return kernel_cuda_zero(&at, task_operand(call->program, call->task, AT_ZERO_DST)->ref.bytes,
-                            operand(call, AT_ZERO_DST));
+                            cuda_operand(call, AT_ZERO_DST));
 }
 
 // ---------------------------------------------------------------------------------------------- optimizer
 
 static int square_sum(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     const ShardStretch shard = call_replicated_stretch(call);
     return kernel_cuda_square_sum(&at, store_of(call, AT_SQUARE_SUM_GRADIENT), shard.count, shard.lead,
-                                  1.0 / call->program->plan.mesh.size[AXIS_TP], operand(call, AT_SQUARE_SUM_GRADIENT),
-                                  call_floats(call, AT_SQUARE_SUM_SUM), call->task->accumulate);
+                                  1.0 / call->program->plan.mesh.size[AXIS_TP],
+                                  cuda_operand(call, AT_SQUARE_SUM_GRADIENT), call_floats(call, AT_SQUARE_SUM_SUM),
+                                  call->task->accumulate);
 }
 
 static int64_t square_sum_workspace(const TaskCall *call, const KernelCuda *at) {
@@ -353,13 +354,13 @@ static int64_t square_sum_workspace(const TaskCall *call, const KernelCuda *at) 
 }
 
 static int clip(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     return kernel_cuda_clip(&at, (float)call->numbers->clip, call_floats(call, AT_CLIP_NORM_SQUARE),
                             call_floats(call, AT_CLIP_SCALE));
 }
 
 static void *from_element(const TaskCall *call, int index, int64_t element) {
-    char *const at = operand(call, index);
+    char *const at = cuda_operand(call, index);
     return at ? at + element * dtype_bytes(call_dtype(call, index)) : NULL;
 }
 
@@ -387,7 +388,7 @@ static int update_stretch(const TaskCall *call, const KernelCuda *at, const Shar
 }
 
 static int adamw(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = place(call, cuda, stream);
+    const KernelCuda at = cuda_place(call, cuda, stream);
     ShardStretch shard;
     int code = 0;
     for (int32_t slice = 0; !code && call_update_stretch(call, &slice, &shard);) {
@@ -431,7 +432,19 @@ CudaTask *const cuda_tasks[TASK_KIND_COUNT] = {
     [TASK_UNPACK] = unpack,
     [TASK_ACCUMULATE] = accumulate,
     [TASK_ZERO] = zero,
+    [TASK_GROUPED_GEMM] = cuda_grouped_gemm,
+    [TASK_ROUTE] = cuda_route,
+    [TASK_ROUTE_BACKWARD] = cuda_route_backward,
+    [TASK_PERMUTE] = cuda_permute,
+    [TASK_UNPERMUTE] = cuda_unpermute,
+    [TASK_UNPERMUTE_BACKWARD] = cuda_unpermute_backward,
 };
+
+static int64_t route_workspace(const TaskCall *call, const KernelCuda *at) {
+    const KernelRoute shape = call_route_shape(call);
+    (void)at;
+    return kernel_cuda_route_workspace(&shape);
+}
 
 typedef int64_t Workspace(const TaskCall *call, const KernelCuda *at);
 
@@ -443,6 +456,7 @@ static Workspace *const workspaces[TASK_KIND_COUNT] = {
     [TASK_QK_NORM_BACKWARD] = qk_norm_backward_workspace,
     [TASK_COLUMN_SUM] = column_sum_workspace,
     [TASK_SQUARE_SUM] = square_sum_workspace,
+    [TASK_ROUTE] = route_workspace,
 };
 
 Status cuda_workspaces_open(Device *cuda, Error *error) {
@@ -453,7 +467,7 @@ Status cuda_workspaces_open(Device *cuda, Error *error) {
             TaskCall call = {.numbers = &cuda->setup.numbers};
             const StepInstance instance = {.task = t};
             placement_call(&cuda->placement, &instance, &call);
-            const KernelCuda at = place(&call, cuda, NULL);
+            const KernelCuda at = cuda_place(&call, cuda, NULL);
             const int64_t bytes = workspaces[task->kind](&call, &at);
             int64_t *most = &cuda->workspace_bytes[cuda->lanes.of_lane[task->lane]];
             *most = bytes > *most ? bytes : *most;

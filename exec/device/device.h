@@ -117,6 +117,9 @@ typedef struct DeviceTable {
     bool (*moved)(Device *device);
     Status (*synchronize)(Device *device, Error *error);
     void *(*address)(Device *device, const BufferRef *ref, const StepInstance *instance);
+    // Rows of experts that a task of the instance's lane counted, on the host. NULL: as address.
+    Status (*counts)(Device *device, const BufferRef *ref, const StepInstance *instance, const int32_t **counts,
+                     Error *error);
     // Bytes of an access, to host memory, behind everything that was given to the device before.
     Status (*read)(Device *device, const BufferRef *ref, const StepInstance *instance, void *out, Error *error);
     // Bitwise: the exact sums behind an access, DEVICE_SUM_BYTES for each byte of it; and its floats from them.

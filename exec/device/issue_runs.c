@@ -4,11 +4,29 @@
 
 #include "sim/step/slots.h"
 
+// Rows of experts are as many as the router says, on the device; the host has to know, or is to ask again.
+static bool counts_rows(const Task *task) {
+    switch (task->kind) {
+    case TASK_GROUPED_GEMM:
+    case TASK_ROUTE:
+        return true;
+    case TASK_SWIGLU:
+        return task->operand_count > AT_SWIGLU_CAME;
+    case TASK_SWIGLU_BACKWARD:
+        return task->operand_count > AT_SWIGLU_BACKWARD_CAME;
+    case TASK_COLUMN_SUM:
+        return task->operand_count > AT_COLUMN_SUM_CAME;
+    default:
+        return false;
+    }
+}
+
 static RunKind kind_of(const Task *task) {
     if (task_is_transfer(task)) {
         return RUN_COLLECTIVE;
     }
-    return task->kind == TASK_LOAD_TOKENS ? RUN_HOST : task->kind == TASK_ADAMW ? RUN_STEPWISE : RUN_FIXED;
+    const bool host = task->kind == TASK_LOAD_TOKENS || counts_rows(task);
+    return host ? RUN_HOST : task->kind == TASK_ADAMW ? RUN_STEPWISE : RUN_FIXED;
 }
 
 static bool joins(RunKind before, int lane_before, RunKind now, int lane) {

@@ -7,7 +7,7 @@
 
 typedef enum {
     RUN_COLLECTIVE,  // one collective
-    RUN_HOST,        // one task that the host has a part in: tokens come from it
+    RUN_HOST,        // one task that the host has a part in: tokens come from it, rows of experts are its sizes
     RUN_STEPWISE,  // compute tasks that are not the same in every step: AdamW corrects its moments by the step's number
     RUN_FIXED,     // compute tasks that do the same in every step: a graph
     RUN_KINDS

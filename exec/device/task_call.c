@@ -98,6 +98,57 @@ QkTurns call_turns(const TaskCall *call) {
     return turns;
 }
 
+// ---------------------------------------------------------------------------------------------- layers of experts
+
+Routing call_routing(const TaskCall *call, int operand) {
+    const int64_t choices = call_elements(call, operand) / 2;
+    return (Routing){call_floats(call, operand), call_ints(call, operand) + choices};
+}
+
+KernelRoute call_route_shape(const TaskCall *call) {
+    const Task *task = call->task;
+    const Experts *experts = &call->program->model.experts;
+    return (KernelRoute){.rows = task->rows,
+                         .experts = (int)task->cols,
+                         .active = (int)task->inner,
+                         .unscaled = experts->unscaled,
+                         .sigmoid = experts->sigmoid.groups > 0,
+                         .groups = experts->sigmoid.groups,
+                         .active_groups = experts->sigmoid.active_groups,
+                         .factor = (float)experts->sigmoid.factor};
+}
+
+KernelSpread call_spread_shape(const TaskCall *call, int routing) {
+    const Task *task = call->task;
+    return (KernelSpread){task->rows, task->cols, (int)task->inner, call_routing(call, routing).places};
+}
+
+int64_t call_rows_of_sequence(const TaskCall *call) {
+    return call->task->rows / call->program->plan.micro_batch;
+}
+
+float call_balance_factor(const TaskCall *call) {
+    const TrainPlan *plan = &call->program->plan;
+    const Experts *experts = &call->program->model.experts;
+    return (float)(experts->balance * experts->count / ((double)plan_tokens_per_step(plan) * plan->seq));
+}
+
+bool call_bias_is_anothers(const TaskCall *call) {
+    return call->task->replicated > 0 && call->at->at[AXIS_TP] > 0;
+}
+
+bool call_gate_is_clamped(const TaskCall *call, int came) {
+    return call->task->operand_count > came && call->program->model.experts.bias;
+}
+
+int64_t groups_rows(const KernelGroups *groups, int group) {
+    int64_t rows = 0;
+    for (int part = 0; part < groups->parts; part++) {
+        rows += groups->counts[part * groups->count + group];
+    }
+    return rows;
+}
+
 KernelGroups call_groups(const TaskCall *call, int came) {
     const StepProgram *program = call->program;
     const int ranks = program->plan.mesh.size[AXIS_EP];

@@ -51,6 +51,10 @@ static inline int64_t call_elements(const TaskCall *call, int index) {
     return task_operand(call->program, call->task, index)->ref.bytes / dtype_bytes(call_dtype(call, index));
 }
 
+// Behind the operands of task_kind.h, where a shared expert has a gate.
+enum { AT_SUM_GATE = AT_UNPERMUTE_MORE + 1 };
+enum { AT_SUM_BACKWARD_MORE = AT_UNPERMUTE_BACKWARD_DWEIGHTS + 1, AT_DGATE, AT_SUM_BACKWARD_GATE, AT_DMORE };
+
 // A copy of latent attention's keys, which are put together from two parts. Others may hold a buffer beside theirs.
 static inline bool call_copies_keys(const TaskCall *call) {
     return call->program->model.latent.kv_rank > 0 && call->program->target->own_kernels &&
@@ -84,8 +88,25 @@ typedef struct QkTurns {
 } QkTurns;
 QkTurns call_turns(const TaskCall *call);
 
+// Weights of a routing's choices, and their places behind them.
+typedef struct Routing {
+    float *weights;
+    int32_t *places;
+} Routing;
+Routing call_routing(const TaskCall *call, int operand);
+KernelRoute call_route_shape(const TaskCall *call);  // without the correction
+KernelSpread call_spread_shape(const TaskCall *call, int routing);
+int64_t call_rows_of_sequence(const TaskCall *call);  // here
+// Experts times the share of a sequence's tokens that visits each times its mean probability, of the mean sequence.
+float call_balance_factor(const TaskCall *call);
+// Ranks of tp sum their parts of a product: the first adds the bias that all of them have, and makes its gradient.
+bool call_bias_is_anothers(const TaskCall *call);
+// Of models whose experts' products have biases (gpt_oss), gates are clamped.
+bool call_gate_is_clamped(const TaskCall *call, int came);
+
 // Rows of the experts here, as they came.
 KernelGroups call_groups(const TaskCall *call, int came);
+int64_t groups_rows(const KernelGroups *groups, int group);
 
 KernelGated call_gated_shape(const TaskCall *call);
 KernelGated call_gated_rows(const TaskCall *call, int came);  // of experts, where that operand is there

@@ -73,15 +73,15 @@ static bool runs_router(const char *type) {
     return false;
 }
 
+static const char *latent_refusal(const ModelSpec *model, Arena *arena) {
+    return arena_format(arena, "the executor's cuda device has no latent attention, which %s has: use device cpu",
+                        model->name);
+}
+
 static const char *experts_refusal(const ModelSpec *model, const TrainPlan *plan, const Target *target,
                                    const char *device, Arena *arena) {
     if (model->experts.count == 0) {
-        return model->latent.kv_rank > 0 && on_gpu(device)
-                   ? arena_format(arena,
-                                  "the executor's cuda device has no latent attention, which %s has: use device "
-                                  "cpu",
-                                  model->name)
-                   : NULL;
+        return model->latent.kv_rank > 0 && on_gpu(device) ? latent_refusal(model, arena) : NULL;
     }
     if (!runs_router(model->type)) {
         return arena_format(arena,
@@ -110,9 +110,8 @@ static const char *experts_refusal(const ModelSpec *model, const TrainPlan *plan
                             "target ndtune",
                             target->name);
     }
-    if (on_gpu(device)) {
-        return "the executor runs layers of experts on processors: its cuda device has no kernels of them yet; use "
-               "device cpu";
+    if (model->latent.kv_rank > 0 && on_gpu(device)) {
+        return latent_refusal(model, arena);
     }
     if (plan->recompute == RECOMPUTE_SELECTIVE) {
         return "the executor does not run layers of experts with recompute selective: use full or none";
@@ -121,6 +120,10 @@ static const char *experts_refusal(const ModelSpec *model, const TrainPlan *plan
 }
 
 static const char *window_refusal(const ModelSpec *model, const TrainPlan *plan, const char *device, Arena *arena) {
+    if (on_gpu(device) && model->sinks) {
+        return arena_format(
+            arena, "the executor's cuda kernels have no sinks beside the keys, as %s has: use device cpu", model->name);
+    }
     if (on_gpu(device) && model->rope_local > 0) {
         return arena_format(arena,
                             "the executor's cuda device turns all layers alike, and %s those that slide by angles of "

@@ -2,10 +2,15 @@
 
 #include "exec/worker/exchange.h"
 
-static const int32_t *counts_at(Session *session, const StepInstance *instance, int operand) {
+static Status counts_at(Session *session, const StepInstance *instance, int operand, const int32_t **counts,
+                        Error *error) {
     const StepProgram *program = &session->program;
     const BufferRef *ref = &task_operand(program, &program->tasks[instance->task], operand)->ref;
-    return session->devices->address(session->device, ref, instance);
+    if (session->devices->counts) {
+        return session->devices->counts(session->device, ref, instance, counts, error);
+    }
+    *counts = session->devices->address(session->device, ref, instance);
+    return STATUS_OK;
 }
 
 // Of [ranks][experts], by rank; returns all of them.
@@ -71,10 +76,12 @@ Status exchange_parts(Session *session, const StepInstance *instance, ExchangePa
         return STATUS_OK;
     }
     const int ranks = program->groups[task->group].size, experts = program->model.experts.count / ranks;
-    const int32_t *came = counts_at(session, instance, AT_EXCHANGE_CAME);
+    const int32_t *came, *leaves;
+    TRY(counts_at(session, instance, AT_EXCHANGE_CAME, &came, error));
+    TRY(counts_at(session, instance, AT_EXCHANGE_LEAVES, &leaves, error));
     int64_t *const leaving = task->backward ? parts->come : parts->leave;
     int64_t *const coming = task->backward ? parts->leave : parts->come;
-    const int64_t left = rows_by_rank(counts_at(session, instance, AT_EXCHANGE_LEAVES), ranks, experts, leaving);
+    const int64_t left = rows_by_rank(leaves, ranks, experts, leaving);
     const int64_t rows = rows_by_rank(came, ranks, experts, coming);
     tally(session, task, rows, left);
     if (rows > task->rows) {

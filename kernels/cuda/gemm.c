@@ -193,3 +193,32 @@ const char *gemm_run(const GemmWorkshop *shop, const GemmPlan *plan, const GemmD
     const cublasStatus_t status = multiply(shop, plan, &algorithm, data, stream);
     return status == CUBLAS_STATUS_SUCCESS ? NULL : shop->library->status_words(status);
 }
+
+// Column-major, rows of ours are columns of the library's.
+static cublasStatus_t rows_set(const GemmWorkshop *shop, GemmPlan *plan, int64_t rows) {
+    const uint64_t cols = (uint64_t)rows;
+    const cublasLtMatrixLayout_t other = plan->choice.shape.trans_a ? plan->first : plan->result;
+    const cublasStatus_t status =
+        shop->library->layout_set(plan->second, CUBLASLT_MATRIX_LAYOUT_COLS, &cols, sizeof cols);
+    return status == CUBLAS_STATUS_SUCCESS
+               ? shop->library->layout_set(other, CUBLASLT_MATRIX_LAYOUT_COLS, &cols, sizeof cols)
+               : status;
+}
+
+const char *gemm_run_rows(const GemmWorkshop *shop, GemmPlan *plan, const GemmData *data, int64_t rows,
+                          cudaStream_t stream) {
+    cublasLtMatmulAlgo_t algorithm;
+    cublasLtMatmulHeuristicResult_t results[GEMM_MOST_CANDIDATES];
+    char why[GEMM_WHY_BYTES];
+    int found = 0;
+    memcpy(&algorithm, plan->choice.algorithm, sizeof algorithm);
+    cublasStatus_t status = rows_set(shop, plan, rows);
+    status = status == CUBLAS_STATUS_SUCCESS ? multiply(shop, plan, &algorithm, data, stream) : status;
+    if (status != CUBLAS_STATUS_SUCCESS && candidates(shop, plan, results, &found, why)) {
+        for (int i = 0; i < found && status != CUBLAS_STATUS_SUCCESS; i++) {
+            status = results[i].state == CUBLAS_STATUS_SUCCESS ? multiply(shop, plan, &results[i].algo, data, stream)
+                                                               : status;
+        }
+    }
+    return status == CUBLAS_STATUS_SUCCESS ? NULL : shop->library->status_words(status);
+}

@@ -60,6 +60,8 @@ typedef struct GemmLibrary {
                           size_t bytes);
     cublasStatus_t (*layout)(cublasLtMatrixLayout_t *layout, cudaDataType type, uint64_t rows, uint64_t cols,
                              int64_t leading);
+    cublasStatus_t (*layout_set)(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t name, const void *value,
+                                 size_t bytes);
     cublasStatus_t (*layout_release)(cublasLtMatrixLayout_t layout);
     cublasStatus_t (*prefer)(cublasLtMatmulPreference_t *preference);
     cublasStatus_t (*prefer_release)(cublasLtMatmulPreference_t preference);
@@ -125,3 +127,8 @@ void gemm_plan_end(const GemmWorkshop *shop, GemmPlan *plan);
 
 // NULL, or why it could not be launched. One call at a time for each workspace.
 const char *gemm_run(const GemmWorkshop *shop, const GemmPlan *plan, const GemmData *data, cudaStream_t stream);
+
+// Of so many rows, of a and c (trans_a: of a and b), in place of those that the plan was made for; a row's width stays.
+// An algorithm that does not take them gives way to the library's first that does, for this call.
+const char *gemm_run_rows(const GemmWorkshop *shop, GemmPlan *plan, const GemmData *data, int64_t rows,
+                          cudaStream_t stream);

@@ -28,6 +28,7 @@ bool gemm_library_open(GemmLibrary *library, char why[GEMM_WHY_BYTES]) {
         {"cublasLtMatmulDescDestroy", &library->release},
         {"cublasLtMatmulDescSetAttribute", &library->set},
         {"cublasLtMatrixLayoutCreate", &library->layout},
+        {"cublasLtMatrixLayoutSetAttribute", &library->layout_set},
         {"cublasLtMatrixLayoutDestroy", &library->layout_release},
         {"cublasLtMatmulPreferenceCreate", &library->prefer},
         {"cublasLtMatmulPreferenceDestroy", &library->prefer_release},

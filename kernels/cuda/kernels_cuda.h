@@ -80,6 +80,49 @@ int kernel_cuda_gated(const KernelCuda *at, KernelStore store, const KernelGated
 int kernel_cuda_gated_backward(const KernelCuda *at, KernelStore store, const KernelGated *shape, const void *ds,
                                const void *gate, const void *up, void *dgate, void *dup);
 
+int kernel_cuda_clamped(const KernelCuda *at, KernelStore store, const KernelGated *shape, const void *gate,
+                        const void *up, void *s);
+int kernel_cuda_clamped_backward(const KernelCuda *at, KernelStore store, const KernelGated *shape, const void *ds,
+                                 const void *gate, const void *up, void *dgate, void *dup);
+
+// ---- layers of experts; weights, dweights and visits are fp32, places and counts int32, all in device memory. The
+// shape's correction is not used: it is of the logits' format.
+int64_t kernel_cuda_route_workspace(const KernelRoute *shape);
+int kernel_cuda_route(const KernelCuda *at, KernelStore store, const KernelRoute *shape, const void *logits,
+                      const void *correction, float *weights, int32_t *places, int32_t *counts);
+int kernel_cuda_count_visits(const KernelCuda *at, const KernelRoute *shape, int64_t sequence, const int32_t *places,
+                             const int32_t *counts, float *visits);
+// The gradients of both, of choices and of the loss that spreads tokens, in one pass.
+typedef struct KernelCudaRouteBackward {
+    const void *logits;
+    const float *weights, *dweights;
+    const int32_t *places, *counts;
+    void *dlogits;
+    const float *visits;  // NULL: no such loss
+    int64_t sequence;
+    float factor;
+} KernelCudaRouteBackward;
+int kernel_cuda_route_backward(const KernelCuda *at, KernelStore store, const KernelRoute *shape,
+                               const KernelCudaRouteBackward *back);
+
+int kernel_cuda_spread(const KernelCuda *at, KernelStore store, const KernelSpread *shape, const void *x, void *y);
+// gate[rows] may be NULL; else its sigmoid times more is added.
+typedef struct KernelCudaCollect {
+    KernelSpread shape;
+    const float *weights;
+    const void *y, *more, *gate;
+    void *x;
+} KernelCudaCollect;
+int kernel_cuda_collect(const KernelCuda *at, KernelStore store, const KernelCudaCollect *collect);
+int kernel_cuda_collect_backward(const KernelCuda *at, KernelStore store, const KernelSpread *shape,
+                                 const float *weights, const void *dx, const void *y, void *dy, float *dweights);
+// As kernel_shared_backward.
+int kernel_cuda_shared_backward(const KernelCuda *at, KernelStore store, int64_t rows, int64_t cols, const void *gate,
+                                const void *y, const void *dx, void *dy, void *dgate);
+// As many rows as the counts, which are in device memory, and no more than `rows`.
+int kernel_cuda_regroup(const KernelCuda *at, KernelStore store, const KernelGroups *groups, int64_t rows, int64_t cols,
+                        bool back, const void *from, void *to);
+
 // ---- cross-entropy in the three steps of kernels.h, logits of one vocabulary range at a time
 typedef struct KernelCudaLoss {
     int64_t rows, cols, first;

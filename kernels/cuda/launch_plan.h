@@ -21,6 +21,11 @@ enum {
     SQUARE_BLOCKS = 8,  // per processor
     ROPE_BLOCKS = 16,   // per processor
     SORT_ROWS = 256,    // that a block places
+    ROUTE_WARPS = 4,
+    ROUTE_BLOCKS = 16,   // per processor
+    CHOICE_CHUNK = 256,  // choices of experts that a block puts in order
+    REGROUP_THREADS = 128,
+    REGROUP_BLOCKS = 16,  // per processor
     WARP_THREADS = 32
 };
 
@@ -142,5 +147,36 @@ static inline LaunchShape launch_runs(int64_t rows, int64_t packs) {
     const int64_t warps = launch_at_least(rows, 1) * launch_parts(launch_at_least(packs, 1), WARP_THREADS);
     const int64_t blocks = launch_parts(warps, FLAT_THREADS / WARP_THREADS);
     const LaunchShape shape = {(uint32_t)launch_at_most(blocks, LAUNCH_MAX_GRID_X), 1, 1, FLAT_THREADS, 0};
+    return shape;
+}
+
+// Layers of experts: a warp for a row, with three words of shared memory for each expert, and one of the block's.
+static inline LaunchShape launch_route(int64_t rows, int experts, int processors) {
+    const int64_t blocks = launch_parts(launch_at_least(rows, 1), ROUTE_WARPS);
+    const LaunchShape shape = {(uint32_t)launch_at_most(blocks, (int64_t)processors * ROUTE_BLOCKS), 1, 1,
+                               ROUTE_WARPS * WARP_THREADS, (uint32_t)((3 * ROUTE_WARPS + 1) * experts * 4)};
+    return shape;
+}
+
+static inline LaunchShape launch_choices(int64_t chunks, int experts) {
+    const LaunchShape shape = {(uint32_t)chunks, 1, 1, CHOICE_CHUNK, (uint32_t)((CHOICE_CHUNK + experts) * 4)};
+    return shape;
+}
+
+static inline LaunchShape launch_experts(int experts) {
+    const LaunchShape shape = {(uint32_t)experts, 1, 1, WARP_THREADS, 0};
+    return shape;
+}
+
+static inline LaunchShape launch_visits(int64_t sequences, int experts) {
+    const LaunchShape shape = {(uint32_t)sequences, 1, 1, CHOICE_CHUNK, (uint32_t)(2 * experts * 4)};
+    return shape;
+}
+
+// A block for a row at a time, and where so many stretches of rows begin and end.
+static inline LaunchShape launch_regroup(int64_t rows, int stretches, int processors) {
+    const uint32_t most = (uint32_t)(processors * REGROUP_BLOCKS);
+    const LaunchShape shape = {(uint32_t)launch_at_most(launch_at_least(rows, 1), most), 1, 1, REGROUP_THREADS,
+                               (uint32_t)(stretches * 8)};
     return shape;
 }

@@ -87,6 +87,14 @@ static __device__ __forceinline__ float stored_load(const void *from, KernelStor
                                 : bf16_widen(static_cast<const Bf16 *>(from)[at]);
 }
 
+static __device__ __forceinline__ void stored_store(void *to, KernelStore store, int64_t at, float x) {
+    if (store == KERNEL_FP32) {
+        static_cast<float *>(to)[at] = x;
+    } else {
+        static_cast<Bf16 *>(to)[at] = bf16_narrow(x);
+    }
+}
+
 template <typename T>
 static __device__ __forceinline__ T warp_sum(T x) {
 #pragma unroll

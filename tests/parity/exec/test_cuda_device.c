@@ -10,10 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/parity/exec/exec_case.h"
+#include "tests/parity/exec/cuda_case.h"
 #include "tests/parity/exec/exec_families.h"
-
-enum { STEPS = 3 };
 
 static Arena arena;
 
@@ -27,123 +25,74 @@ static void teardown(void) {
 
 TestSuite(cuda_device, .init = setup, .fini = teardown);
 
-typedef struct Case {
-    const char *mesh;
-    int zero, grad_accum;
-    Recompute recompute;
-    const char *seed;
-} Case;
-
-enum { BATCH = 4, SEQ = 16 };  // every fiber of the stand-in costs
-
-static ModelSpec small_model(void) {
-    return (ModelSpec){.name = "test",
-                       .layers = 2,
-                       .hidden = 32,
-                       .heads = 4,
-                       .kv_heads = 2,
-                       .head_dim = 8,
-                       .ffn = 48,
-                       .vocab = 64,
-                       .max_seq = 64,
-                       .rope_theta = 10000,
-                       .norm_eps = 1e-5,
-                       .source = "tests"};
-}
-
-static RunRequest request_of(const Case *c, Dtype precision, const char *device) {
-    Mesh mesh;
-    Error error = {0};
-    RunOptions options = case_options();
-    cr_assert(mesh_parse(c->mesh, &mesh, &error) == STATUS_OK, "%s", error.message);
-    TrainPlan plan = {.mesh = mesh,
-                      .seq = SEQ,
-                      .grad_accum = c->grad_accum,
-                      .zero = c->zero,
-                      .recompute = c->recompute,
-                      .precision = precision};
-    plan.micro_batch = BATCH / (mesh.size[AXIS_DP_REPLICATE] * mesh.size[AXIS_DP_SHARD] * c->grad_accum);
-    plan_canonical(&plan);
-    options.steps = STEPS;
-    options.device = device;
-    options.poison = true;
-    RunRequest request = case_request(&plan, &options);
-    request.model = small_model();
-    return request;
-}
-
-static RunResult run_cuda(const Case *c, Dtype precision) {
-    const RunRequest request = request_of(c, precision, "cuda");
+static RunResult run_cuda(const CudaCase *c, Dtype precision) {
+    const RunRequest request = cuda_case_request(c, precision, "cuda");
     setenv("NDTUNE_CUDA_HOST_SEED", c->seed, 1);
     return case_run_by(CUDA_HOST_WORKER, &request, &arena);
 }
 
-static RunResult run_cpu(const Case *c) {
-    const RunRequest request = request_of(c, DTYPE_FP32, "cpu");
+static RunResult run_cpu(const CudaCase *c) {
+    const RunRequest request = cuda_case_request(c, DTYPE_FP32, "cpu");
     return case_run_request(&request, &arena);
 }
 
-static double off(double value, double reference) {
-    return fabs(value - reference) / fabs(reference);
-}
-
-static void check_fp32_steps(const Case *c, int steps) {
-    RunRequest on_cpu = request_of(c, DTYPE_FP32, "cpu"), on_cuda = request_of(c, DTYPE_FP32, "cuda");
+static void check_fp32_steps(const CudaCase *c, int steps) {
+    RunRequest on_cpu = cuda_case_request(c, DTYPE_FP32, "cpu"), on_cuda = cuda_case_request(c, DTYPE_FP32, "cuda");
     on_cpu.options.steps = on_cuda.options.steps = steps;
     setenv("NDTUNE_CUDA_HOST_SEED", c->seed, 1);
     const RunResult cpu = case_run_request(&on_cpu, &arena), cuda = case_run_by(CUDA_HOST_WORKER, &on_cuda, &arena);
-    cr_expect(off(cuda.loss[0], cpu.loss[0]) <= 2e-6, "%s: loss %.9g, on the cpu %.9g", c->mesh, cuda.loss[0],
+    cr_expect(case_off(cuda.loss[0], cpu.loss[0]) <= 2e-6, "%s: loss %.9g, on the cpu %.9g", c->mesh, cuda.loss[0],
               cpu.loss[0]);
-    cr_expect(off(cuda.grad_norm[0], cpu.grad_norm[0]) <= 2e-6, "%s: norm %.9g, on the cpu %.9g", c->mesh,
+    cr_expect(case_off(cuda.grad_norm[0], cpu.grad_norm[0]) <= 2e-6, "%s: norm %.9g, on the cpu %.9g", c->mesh,
               cuda.grad_norm[0], cpu.grad_norm[0]);
-    cr_expect(off(cuda.loss[steps - 1], cpu.loss[steps - 1]) <= 1e-5, "%s: loss %.9g at the end, on the cpu %.9g",
+    cr_expect(case_off(cuda.loss[steps - 1], cpu.loss[steps - 1]) <= 1e-5, "%s: loss %.9g at the end, on the cpu %.9g",
               c->mesh, cuda.loss[steps - 1], cpu.loss[steps - 1]);
     cr_expect_eq(cuda.peak_bytes, cuda.planned_peak_bytes);
 }
 
-static void check_fp32(const Case *c) {
-    check_fp32_steps(c, STEPS);
+static void check_fp32(const CudaCase *c) {
+    check_fp32_steps(c, CUDA_CASE_STEPS);
 }
 
 Test(cuda_device, one_rank_trains_as_on_the_cpu) {
-    check_fp32(&(Case){"dp_shard=1", 0, 1, RECOMPUTE_NONE, "1"});
+    check_fp32(&(CudaCase){"dp_shard=1", 0, 1, RECOMPUTE_NONE, "1"});
 }
 
 Test(cuda_device, sharded_ranks_with_accumulation_train_as_on_the_cpu) {
-    check_fp32(&(Case){"dp_shard=2", 3, 2, RECOMPUTE_FULL, "2"});
+    check_fp32(&(CudaCase){"dp_shard=2", 3, 2, RECOMPUTE_FULL, "2"});
 }
 
 Test(cuda_device, rings_and_tensor_parallel_ranks_train_as_on_the_cpu) {
-    check_fp32(&(Case){"cp=2,tp=2", 3, 1, RECOMPUTE_FULL, "3"});
+    check_fp32(&(CudaCase){"cp=2,tp=2", 3, 1, RECOMPUTE_FULL, "3"});
 }
 
 // The guard faults where the program touches device memory by itself; it costs most of a step, and every step touches
 // the same.
 Test(cuda_device, sharded_ranks_with_accumulation_leave_device_memory_to_the_device) {
     setenv("NDTUNE_CUDA_HOST_GUARD", "1", 1);  // in this test's process and its workers
-    check_fp32_steps(&(Case){"dp_shard=2", 3, 2, RECOMPUTE_FULL, "2"}, 1);
+    check_fp32_steps(&(CudaCase){"dp_shard=2", 3, 2, RECOMPUTE_FULL, "2"}, 1);
 }
 
 Test(cuda_device, rings_and_tensor_parallel_ranks_leave_device_memory_to_the_device) {
     setenv("NDTUNE_CUDA_HOST_GUARD", "1", 1);
-    check_fp32_steps(&(Case){"cp=2,tp=2", 3, 1, RECOMPUTE_FULL, "3"}, 1);
+    check_fp32_steps(&(CudaCase){"cp=2,tp=2", 3, 1, RECOMPUTE_FULL, "3"}, 1);
 }
 
 Test(cuda_device, replicas_with_a_sharded_optimizer_train_as_on_the_cpu) {
-    check_fp32(&(Case){"dp_replicate=2,dp_shard=2", 1, 1, RECOMPUTE_NONE, "4"});
+    check_fp32(&(CudaCase){"dp_replicate=2,dp_shard=2", 1, 1, RECOMPUTE_NONE, "4"});
 }
 
 static double worst_loss(const RunResult *run, const RunResult *exact) {
     double worst = 0;
-    for (int step = 0; step < STEPS; step++) {
-        worst = fmax(worst, isfinite(run->loss[step]) ? off(run->loss[step], exact->loss[step]) : INFINITY);
+    for (int step = 0; step < CUDA_CASE_STEPS; step++) {
+        worst = fmax(worst, isfinite(run->loss[step]) ? case_off(run->loss[step], exact->loss[step]) : INFINITY);
     }
     return worst;
 }
 
 // What bf16 costs on one rank it may cost twice on a mesh (DESIGN section 13).
-static void check_bf16(const Case *c) {
-    const Case one = {"dp_shard=1", 0, 1, RECOMPUTE_NONE, "5"};
+static void check_bf16(const CudaCase *c) {
+    const CudaCase one = {"dp_shard=1", 0, 1, RECOMPUTE_NONE, "5"};
     const RunResult exact = run_cpu(&one), alone = run_cuda(&one, DTYPE_BF16), mesh = run_cuda(c, DTYPE_BF16);
     const double cost = worst_loss(&alone, &exact), on_mesh = worst_loss(&mesh, &exact);
     cr_expect(cost > 0 && cost < 5e-3, "bf16 on one rank is off by %.2e", cost);
@@ -151,16 +100,16 @@ static void check_bf16(const Case *c) {
 }
 
 Test(cuda_device, bf16_on_a_mesh_is_as_near_as_bf16_on_one_rank) {
-    check_bf16(&(Case){"dp_shard=2,tp=2", 3, 1, RECOMPUTE_NONE, "6"});
+    check_bf16(&(CudaCase){"dp_shard=2,tp=2", 3, 1, RECOMPUTE_NONE, "6"});
 }
 
 Test(cuda_device, bf16_on_a_ring_is_as_near_as_bf16_on_one_rank) {
-    check_bf16(&(Case){"cp=2", 3, 2, RECOMPUTE_FULL, "7"});
+    check_bf16(&(CudaCase){"cp=2", 3, 2, RECOMPUTE_FULL, "7"});
 }
 
 Test(cuda_device, what_a_run_found_out_of_its_chip_serves_the_next_one) {
-    const Case one = {"dp_shard=1", 0, 1, RECOMPUTE_NONE, "8"};
-    RunRequest request = request_of(&one, DTYPE_BF16, "cuda");
+    const CudaCase one = {"dp_shard=1", 0, 1, RECOMPUTE_NONE, "8"};
+    RunRequest request = cuda_case_request(&one, DTYPE_BF16, "cuda");
     request.options.steps = 1;
     const RunResult first = case_run_by(CUDA_HOST_WORKER, &request, &arena);
     cr_assert(first.chip && first.price_count > 5 && first.device_bytes > first.planned_peak_bytes);
@@ -175,16 +124,16 @@ Test(cuda_device, what_a_run_found_out_of_its_chip_serves_the_next_one) {
 }
 
 Test(cuda_device, ranks_that_share_a_gpu_find_no_prices_of_it) {
-    const Case two = {"tp=2", 0, 1, RECOMPUTE_NONE, "14"};
-    RunRequest request = request_of(&two, DTYPE_BF16, "cuda");
+    const CudaCase two = {"tp=2", 0, 1, RECOMPUTE_NONE, "14"};
+    RunRequest request = cuda_case_request(&two, DTYPE_BF16, "cuda");
     request.options.steps = 1;
     const RunResult run = case_run_by(CUDA_HOST_WORKER, &request, &arena);
     cr_expect(run.chip && run.price_count == 0);
 }
 
 Test(cuda_device, spans_of_the_last_steps_come_from_events) {
-    const Case c = {"dp_shard=2", 3, 1, RECOMPUTE_NONE, "9"};
-    RunRequest request = request_of(&c, DTYPE_FP32, "cuda");
+    const CudaCase c = {"dp_shard=2", 3, 1, RECOMPUTE_NONE, "9"};
+    RunRequest request = cuda_case_request(&c, DTYPE_FP32, "cuda");
     request.options.steps = 4;
     request.options.spans = true;
     const RunResult run = case_run_by(CUDA_HOST_WORKER, &request, &arena);
@@ -223,14 +172,14 @@ static size_t weights_of(const char *worker, RunRequest request, char content[WE
 
 // The device makes them itself: columns cut by tp go row by row, a shard begins in the middle of a matrix.
 Test(cuda_device, parameters_begin_with_the_bits_of_the_cpu) {
-    static const Case cases[] = {{"dp_shard=1", 0, 1, RECOMPUTE_NONE, "12"},
-                                 {"dp_shard=2,tp=2", 3, 1, RECOMPUTE_NONE, "13"}};
+    static const CudaCase cases[] = {{"dp_shard=1", 0, 1, RECOMPUTE_NONE, "12"},
+                                     {"dp_shard=2,tp=2", 3, 1, RECOMPUTE_NONE, "13"}};
     char *const cuda = ARENA_ARRAY(&arena, char, WEIGHTS_BYTES), *const cpu = ARENA_ARRAY(&arena, char, WEIGHTS_BYTES);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         setenv("NDTUNE_CUDA_HOST_SEED", cases[i].seed, 1);
-        const size_t bytes = weights_of(CUDA_HOST_WORKER, request_of(&cases[i], DTYPE_FP32, "cuda"), cuda);
+        const size_t bytes = weights_of(CUDA_HOST_WORKER, cuda_case_request(&cases[i], DTYPE_FP32, "cuda"), cuda);
         const size_t expected =
-            weights_of(NDTUNE_BIN_DIR "/ndtune-worker", request_of(&cases[i], DTYPE_FP32, "cpu"), cpu);
+            weights_of(NDTUNE_BIN_DIR "/ndtune-worker", cuda_case_request(&cases[i], DTYPE_FP32, "cpu"), cpu);
         cr_assert(bytes == expected && bytes > 1000 * sizeof(float) && bytes < WEIGHTS_BYTES);
         cr_expect(memcmp(cuda, cpu, bytes) == 0, "%s", cases[i].mesh);
     }
@@ -238,68 +187,51 @@ Test(cuda_device, parameters_begin_with_the_bits_of_the_cpu) {
 
 // ---------------------------------------------------------------------------------------------- every model and target
 
-typedef struct Allowed {
-    double loss, norm;
-} Allowed;
-
-static void check_step(RunRequest *request, Allowed allowed, const char *words) {
-    request->options.steps = 1;
-    request->options.device = "cuda";
-    const RunResult cuda = case_run_by(CUDA_HOST_WORKER, request, &arena);
-    request->options.device = "cpu";
-    request->plan.precision = DTYPE_FP32;
-    const RunResult cpu = case_run_request(request, &arena);
-    cr_expect(off(cuda.loss[0], cpu.loss[0]) <= allowed.loss, "%s: loss %.9g, on the cpu %.9g", words, cuda.loss[0],
-              cpu.loss[0]);
-    cr_expect(off(cuda.grad_norm[0], cpu.grad_norm[0]) <= allowed.norm, "%s: norm %.9g, on the cpu %.9g", words,
-              cuda.grad_norm[0], cpu.grad_norm[0]);
-}
-
 // Biases, layer norms, learnt positions, norms of queries and keys, ALiBi: every kernel that Llama has not.
 Test(cuda_device, every_family_of_models_steps_as_on_the_cpu) {
-    const Case one = {"dp_shard=1", 0, 1, RECOMPUTE_NONE, "10"};
+    const CudaCase one = {"dp_shard=1", 0, 1, RECOMPUTE_NONE, "10"};
     for (int f = 0; f < EXEC_FAMILIES; f++) {
-        RunRequest request = request_of(&one, DTYPE_FP32, "cuda");
-        request.model = exec_family(small_model(), exec_families[f]);
-        check_step(&request, (Allowed){2e-6, 2e-6}, exec_families[f]);
+        RunRequest request = cuda_case_request(&one, DTYPE_FP32, "cuda");
+        request.model = exec_family(cuda_case_model(), exec_families[f]);
+        cuda_case_step(&request, &arena, (CudaAllowed){2e-6, 2e-6}, exec_families[f]);
     }
 }
 
 // Formats of their kernels, and biases of products in the format of the result.
 Test(cuda_device, every_family_of_models_steps_in_bf16_as_on_the_cpu_in_fp32) {
-    const Case one = {"dp_shard=1", 0, 1, RECOMPUTE_NONE, "15"};
+    const CudaCase one = {"dp_shard=1", 0, 1, RECOMPUTE_NONE, "15"};
     for (int f = 0; f < EXEC_FAMILIES; f++) {
-        RunRequest request = request_of(&one, DTYPE_BF16, "cuda");
-        request.model = exec_family(small_model(), exec_families[f]);
-        check_step(&request, (Allowed){2e-4, 2e-2}, exec_families[f]);
+        RunRequest request = cuda_case_request(&one, DTYPE_BF16, "cuda");
+        request.model = exec_family(cuda_case_model(), exec_families[f]);
+        cuda_case_step(&request, &arena, (CudaAllowed){2e-4, 2e-2}, exec_families[f]);
     }
 }
 
 Test(cuda_device, every_target_s_program_steps_in_bf16_as_on_the_cpu_in_fp32) {
     static const char *const targets[] = {"accelerate", "axolotl",   "torchtitan", "megatron",
                                           "nanotron",   "deepspeed", "fsdp1"};
-    const Case c = {"dp_shard=2", 3, 1, RECOMPUTE_NONE, "11"};
+    const CudaCase c = {"dp_shard=2", 3, 1, RECOMPUTE_NONE, "11"};
     for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
         Error error = {0};
-        RunRequest request = request_of(&c, DTYPE_BF16, "cuda");
+        RunRequest request = cuda_case_request(&c, DTYPE_BF16, "cuda");
         cr_assert(target_find(targets[t], &request.target, &error) == STATUS_OK, "%s", error.message);
         request.plan.zero = target_default_zero(request.target, &request.plan.mesh);
         request.plan.bf16_master = request.target->bf16_weights;
-        check_step(&request, (Allowed){1e-4, 1e-2}, targets[t]);  // bf16: 2^-9 of each value
+        cuda_case_step(&request, &arena, (CudaAllowed){1e-4, 1e-2}, targets[t]);  // bf16: 2^-9 of each value
     }
 }
 
 // Every kernel of this model sums in a fixed order (head_dim 8: attention is scalar; our own on tensor cores adds dq in
 // none): what differs between orders of streams was not ordered by an event.
 Test(cuda_device, any_legal_order_of_streams_gives_the_same_bits) {
-    Case c = {"dp_shard=2,cp=2", 3, 1, RECOMPUTE_FULL, "20"};
+    CudaCase c = {"dp_shard=2,cp=2", 3, 1, RECOMPUTE_FULL, "20"};
     const RunResult first = run_cuda(&c, DTYPE_BF16);
     for (int i = 1; i < 3; i++) {
         char seed[16];
         snprintf(seed, sizeof seed, "%d", 20 + i);
         c.seed = seed;
         const RunResult again = run_cuda(&c, DTYPE_BF16);
-        for (int step = 0; step < STEPS; step++) {
+        for (int step = 0; step < CUDA_CASE_STEPS; step++) {
             cr_expect(again.loss[step] == first.loss[step] && again.grad_norm[step] == first.grad_norm[step],
                       "seed %s, step %d: loss %.17g, not %.17g", seed, step, again.loss[step], first.loss[step]);
         }
@@ -309,8 +241,8 @@ Test(cuda_device, any_legal_order_of_streams_gives_the_same_bits) {
 // Our own attention adds dq of a query tile from several key tiles, here four: in the order in which they come, or in
 // theirs (kernels/cuda/attention_own.h; its kernel's test shows that the order tells). Whose turn it is takes room.
 static RunResult long_run(const char *seed, bool deterministic, int steps) {
-    const Case one = {"dp_shard=1", 0, 1, RECOMPUTE_NONE, seed};
-    RunRequest request = request_of(&one, DTYPE_BF16, "cuda");
+    const CudaCase one = {"dp_shard=1", 0, 1, RECOMPUTE_NONE, seed};
+    RunRequest request = cuda_case_request(&one, DTYPE_BF16, "cuda");
     request.model = (ModelSpec){.name = "test",
                                 .layers = 1,
                                 .hidden = 32,

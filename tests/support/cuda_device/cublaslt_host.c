@@ -191,6 +191,17 @@ static cublasStatus_t layout(cublasLtMatrixLayout_t *made, cudaDataType type, ui
     return (int64_t)rows <= leading ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
+static cublasStatus_t layout_set(cublasLtMatrixLayout_t made, cublasLtMatrixLayoutAttribute_t name, const void *what,
+                                 size_t bytes) {
+    uint64_t cols;
+    if (name != CUBLASLT_MATRIX_LAYOUT_COLS || bytes != sizeof cols) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    memcpy(&cols, what, sizeof cols);
+    made->cols = (int64_t)cols;
+    return cols > 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+}
+
 static cublasStatus_t layout_release(cublasLtMatrixLayout_t made) {
     free(made);
     return CUBLAS_STATUS_SUCCESS;
@@ -262,6 +273,7 @@ bool gemm_library_open(GemmLibrary *library, char why[GEMM_WHY_BYTES]) {
                              .release = release,
                              .set = set,
                              .layout = layout,
+                             .layout_set = layout_set,
                              .layout_release = layout_release,
                              .prefer = prefer,
                              .prefer_release = prefer_release,
