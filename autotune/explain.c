@@ -230,5 +230,6 @@ Status explain_run(const TuneResult *result, const Progress *progress, Explanati
     const ParallelWork work = {
         parallel_workers(result->request->threads), PIECE_COUNT, answer_piece, explanation, progress, "asking what if"};
     TRY(parallel_run(&work, error));
+    TRY(expert_cuts_explain(result, &explanation->cuts, error));
     return sensitivity_run(result->request, &explanation->best->plan, progress, &explanation->sensitivities, error);
 }

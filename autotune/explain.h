@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "autotune/expert_cuts.h"
 #include "autotune/result.h"
 #include "autotune/sensitivity.h"
 #include "sim/base/progress.h"
@@ -37,6 +38,7 @@ typedef struct Explanation {
     const Prediction *runner_up;  // NULL = only one shape fits
     Mesh estimated_best;  // the winner by the estimate alone (as explain.c says): what the questions are compared with
     WhyStages stages;
+    WhyCuts cuts;
     WhatIf questions[WHAT_IF_COUNT];
     Sensitivities sensitivities;  // of the best plan
 } Explanation;

@@ -100,6 +100,10 @@ void search_partial_add(const Search *search, SearchWorker *worker, int shape, c
 Status search_modules_shape(const Search *search, SearchWorker *worker, int shape, Error *error);
 bool search_tries_modules(const TuneRequest *request);
 
+// Tries other numbers of ranks that cut each expert in a screened shape.
+Status search_cuts_shape(const Search *search, SearchWorker *worker, int shape, Error *error);
+bool search_tries_cuts(const TuneRequest *request);
+
 // Keeps at least one layer in `part` fewer; false where none is kept.
 bool search_partial_less(const TuneRequest *request, TrainPlan *plan, int part);
 

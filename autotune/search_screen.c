@@ -392,6 +392,26 @@ static Status screen_waves(Search *search, ScreenPieces *pieces, Error *error) {
     return STATUS_OK;
 }
 
+// What is tried in screened shapes beside their candidates.
+static Status screen_more(Search *search, ScreenPieces *pieces, Error *error) {
+    static const struct {
+        bool (*tries)(const TuneRequest *request);
+        Status (*do_shape)(const Search *search, SearchWorker *worker, int shape, Error *error);
+        const char *label;
+    } passes[] = {{search_tries_modules, search_modules_shape, "recomputing modules"},
+                  {search_tries_cuts, search_cuts_shape, "cutting experts"}};
+    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
+        if (passes[i].tries(search->request)) {
+            pieces->begin = 0;
+            pieces->do_shape = passes[i].do_shape;
+            pieces->label = passes[i].label;
+            TRY(do_pieces(pieces, error));
+            find_best_estimate(search);
+        }
+    }
+    return STATUS_OK;
+}
+
 Status search_screen(Search *search, Error *error) {
     const int shapes = search->space.mesh_count;
     find_shapes(search);
@@ -403,13 +423,7 @@ Status search_screen(Search *search, Error *error) {
                            .do_shape = screen_shape,
                            .label = "screening shapes"};
     TRY(screen_waves(search, &pieces, error));
-    if (search_tries_modules(search->request)) {
-        pieces.begin = 0;
-        pieces.do_shape = search_modules_shape;
-        pieces.label = "recomputing modules";
-        TRY(do_pieces(&pieces, error));
-        find_best_estimate(search);
-    }
+    TRY(screen_more(search, &pieces, error));
     search_partial_join(search);
     return STATUS_OK;
 }

@@ -4,6 +4,7 @@
 
 #include "autotune/space.h"
 
+#include "autotune/expert_cuts.h"
 #include "autotune/prune.h"
 #include "autotune/rank_orders.h"
 #include "autotune/search_internal.h"
@@ -186,6 +187,9 @@ static int accumulation(const TuneRequest *request, int64_t data_ranks, int micr
 
 // Which layers are recomputed is open only where it is open whether any are.
 bool space_fits(const TuneRequest *request, PlanFieldId id) {
+    if (id == PLAN_ETP) {
+        return expert_cuts_open(request);
+    }
     return target_fits(request->target, id) && request->asked[id] == TUNE_ANY &&
            request->asked[PLAN_RECOMPUTE] == TUNE_ANY;
 }

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "sim/base/text.h"
+
 static const double MILLION = 1e6;
 
 enum {
@@ -76,5 +78,13 @@ char *explain_sensitivity(const SensitivityEnd *end, char out[WORDS_BYTES]) {
         const double percent = 100 * end->change, shown = fabs(percent) < 0.05 ? 0 : percent;  // no "-0.0"
         snprintf(out, WORDS_BYTES, "%+.1f %% at %.2f times%s", shown, end->factor, end->fits ? "" : ", does not fit");
     }
+    return out;
+}
+
+char *explain_cut(const struct OtherCut *other, char out[WORDS_BYTES]) {
+    char bytes[TEXT_UNIT_BYTES];
+    const double percent = 100 * other->step;
+    snprintf(out, WORDS_BYTES, "etp=%d: %.1f %% %s, %s%s", other->cut, fabs(percent), percent < 0 ? "faster" : "slower",
+             text_bytes(bytes, other->reserved_bytes), other->fits ? "" : ", which does not fit");
     return out;
 }

@@ -40,6 +40,17 @@ static json_t *stages_object(const Explanation *explanation) {
                      !other && stages->rejected ? stages->rejected->reason : NULL);
 }
 
+static json_t *cuts_object(const WhyCuts *cuts) {
+    json_t *others = json_array();
+    for (int i = 0; i < cuts->count; i++) {
+        const struct OtherCut *other = &cuts->others[i];
+        json_array_append_new(others, json_pack("{s:i, s:b, s:f, s:f}", "etp", other->cut, "feasible", other->fits,
+                                                "slower", other->step, "reserved_bytes", other->reserved_bytes));
+    }
+    return json_pack("{s:b, s:b, s:i, s:o, s:s?}", "offered", cuts->offered, "asked", cuts->asked, "used", cuts->used,
+                     "others", others, "reason", cuts->reason[0] ? cuts->reason : NULL);
+}
+
 Status json_explanation(const Explanation *explanation, FILE *out, Error *error) {
     const TuneRequest *request = explanation->result->request;
     const bool has_next = explanation->runner_up;
@@ -54,12 +65,14 @@ Status json_explanation(const Explanation *explanation, FILE *out, Error *error)
         json_array_append_new(questions, question_object(&explanation->questions[i]));
     }
     return json_print(
-        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema", "ndtune.explain/1", "request",
-                  json_request(request), "best", json_prediction_object(request, explanation->best, true, NULL), "next",
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema", "ndtune.explain/1",
+                  "request", json_request(request), "best",
+                  json_prediction_object(request, explanation->best, true, NULL), "next",
                   has_next ? json_prediction_object(request, explanation->runner_up, true, NULL) : json_null(), "lead",
                   has_next ? json_real(explain_lead(explanation)) : json_null(), "seconds_per_million_tokens", times,
                   "memory_bytes", memory, "estimated_best", json_mesh(&explanation->estimated_best), "what_if",
-                  questions, "sensitivities", json_sensitivities(explanation), "stages", stages_object(explanation)),
+                  questions, "sensitivities", json_sensitivities(explanation), "stages", stages_object(explanation),
+                  "etp", cuts_object(&explanation->cuts)),
         out, error);
 }
 

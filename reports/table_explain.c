@@ -179,6 +179,20 @@ static void print_stages(const Explanation *explanation, FILE *out) {
     }
 }
 
+static void print_cuts(const WhyCuts *cuts, FILE *out) {
+    char text[WORDS_BYTES];
+    if (!cuts->offered) {
+        return;
+    }
+    fprintf(out, "\nWhy etp=%d (ranks that cut each expert)%s\n", cuts->used, cuts->asked ? ": it was said" : "");
+    for (int i = 0; i < cuts->count; i++) {
+        fprintf(out, "  %s\n", explain_cut(&cuts->others[i], text));
+    }
+    if (cuts->count == 0) {
+        fprintf(out, "  no other can run: %s\n", cuts->reason);
+    }
+}
+
 Status table_explanation(const Explanation *explanation, FILE *out, Error *error) {
     const TuneRequest *request = explanation->result->request;
     fprintf(out, "%s on %d x %s (%s), for %s %s\n\n", request->model.name, request->world,
@@ -188,6 +202,7 @@ Status table_explanation(const Explanation *explanation, FILE *out, Error *error
         TRY(table_comparison(explanation, (const char *const[]){"best", "next"}, out, error));
     }
     print_stages(explanation, out);
+    print_cuts(&explanation->cuts, out);
     char mesh[WORDS_BYTES];
     fprintf(out,
             request->handicap_count > 0

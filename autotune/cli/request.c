@@ -267,16 +267,15 @@ static Status check_formats(Builder *builder, Error *error) {
 
 static void say_formats(Builder *builder) {
     const TuneRequest *request = builder->request;
-    TrainPlan plan = {0};
+    TrainPlan plan = {.seq = request->seq};
     space_job(request, &plan);
     if (request->asked[PLAN_PRECISION] == DTYPE_FP8) {
         assume(builder, arena_format(&builder->cli->arena, "fp8 with %s scales%s", fp8_recipe_names[plan.fp8_recipe],
                                      request->asked[PLAN_FP8_RECIPE] == TUNE_ANY ? ": the target's own" : ""));
     }
     const char *texts[TRAINING_TEXTS];
-    plan.seq = request->seq;
     plan.bf16_master = request->asked[PLAN_MASTER_WEIGHTS];
-    for (int i = 0, count = request_training_texts(&plan, &builder->cli->arena, texts); i < count; i++) {
+    for (int i = 0, count = request_training_texts(request, &plan, &builder->cli->arena, texts); i < count; i++) {
         assume(builder, texts[i]);
     }
 }
@@ -389,8 +388,9 @@ static Status choose_order(Builder *builder, Error *error) {
 // What was said of fields that have no sentence of their own.
 static void say_others(Builder *builder) {
     static const bool told[PLAN_FIELD_COUNT] = {
-        [PLAN_PRECISION] = true, [PLAN_MASTER_WEIGHTS] = true, [PLAN_FP8_RECIPE] = true,   [PLAN_ATTENTION] = true,
-        [PLAN_FUSED] = true,     [PLAN_TP_OVERLAP] = true,     [PLAN_REDUCE_DTYPE] = true, [PLAN_IMBALANCE] = true,
+        [PLAN_PRECISION] = true,   [PLAN_MASTER_WEIGHTS] = true,  [PLAN_FP8_RECIPE] = true,   [PLAN_ATTENTION] = true,
+        [PLAN_FUSED] = true,       [PLAN_TP_OVERLAP] = true,      [PLAN_REDUCE_DTYPE] = true, [PLAN_IMBALANCE] = true,
+        [PLAN_PAD_EXPERTS] = true, [PLAN_EXPERT_CAPACITY] = true,
     };
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         const int asked = builder->request->asked[i];
@@ -592,7 +592,7 @@ Status request_build(Cli *cli, const RequestDefaults *defaults, TuneRequest *req
     choose_search(&builder);
     TRY(check_formats(&builder, error));
     TRY(request_check_finetune(cli, error));
-    TRY(request_check_imbalance(cli, request, error));
+    TRY(request_check_experts(cli, request, error));
     choose_limits(&builder);
     TRY(choose_objective(&builder, error));
     return choose_baseline(&builder, error);

@@ -26,20 +26,6 @@ Status request_check_finetune(Cli *cli, Error *error) {
     return STATUS_OK;
 }
 
-Status request_check_imbalance(Cli *cli, const TuneRequest *request, Error *error) {
-    static const PlanFieldId of_experts[] = {PLAN_IMBALANCE, PLAN_DISPATCH,        PLAN_EP_OVERLAP,
-                                             PLAN_ETP,       PLAN_EXPERT_CAPACITY, PLAN_PAD_EXPERTS};
-    for (size_t i = 0; i < sizeof of_experts / sizeof of_experts[0]; i++) {
-        const OptionId option = option_of(of_experts[i]);
-        if (cli_given(cli, option) && request->model.experts.count == 0) {
-            return cli_blame(cli, option,
-                             error_set(error, STATUS_USAGE, "--%s is of experts, and %s has none",
-                                       plan_fields[of_experts[i]].option.name, request->model.name));
-        }
-    }
-    return STATUS_OK;
-}
-
 static const char *finetune_text(const TrainPlan *plan, Arena *arena) {
     static const char *const layers[LORA_TARGETS_COUNT] = {[LORA_ALL] = "all linear layers",
                                                            [LORA_ATTENTION] = "the linear layers of attention",
@@ -58,7 +44,8 @@ static const char *pack_text(const TrainPlan *plan, Arena *arena) {
                         plan->pack, plan_document_tokens(plan), 100 * (1 - plan_unpacked_share(plan)));
 }
 
-int request_training_texts(const TrainPlan *plan, Arena *arena, const char *texts[TRAINING_TEXTS]) {
+int request_training_texts(const TuneRequest *request, const TrainPlan *plan, Arena *arena,
+                           const char *texts[TRAINING_TEXTS]) {
     int count = 0;
     if (plan->finetune != FINETUNE_FULL) {
         texts[count++] = finetune_text(plan, arena);
@@ -71,11 +58,5 @@ int request_training_texts(const TrainPlan *plan, Arena *arena, const char *text
     if (plan->pack > 0) {
         texts[count++] = pack_text(plan, arena);
     }
-    if (plan->imbalance > 0) {
-        texts[count++] = arena_format(arena,
-                                      "where experts are spread (ep), those of the busiest rank get %d %% more tokens "
-                                      "than the mean, on every layer and micro-step",
-                                      plan->imbalance);
-    }
-    return count;
+    return count + request_expert_texts(request, plan, arena, texts + count);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "autotune/cli/cli.h"
+#include "autotune/cli/request_experts.h"
 
 // Sequences of a step where nobody said: 64, as published recipes of adapters have it, or one per rank; 0 where all is
 // trained.
@@ -10,10 +11,9 @@ int64_t request_finetune_batch(Cli *cli, int world);
 
 // Words that go with adapters only.
 Status request_check_finetune(Cli *cli, Error *error);
-// And those that go with experts only.
-Status request_check_imbalance(Cli *cli, const TuneRequest *request, Error *error);
 
-// What is trained and on what, where it is not all parameters with fp32 masters on whole documents: sentences in the
-// arena, their number.
-enum { TRAINING_TEXTS = 4 };
-int request_training_texts(const TrainPlan *plan, Arena *arena, const char *texts[TRAINING_TEXTS]);
+// What is trained and on what, where it is not all parameters with fp32 masters on whole documents, and what is guessed
+// of experts: sentences in the arena, their number.
+enum { TRAINING_TEXTS = 3 + EXPERT_TEXTS };
+int request_training_texts(const TuneRequest *request, const TrainPlan *plan, Arena *arena,
+                           const char *texts[TRAINING_TEXTS]);

@@ -49,6 +49,24 @@ static void write_question(MarkupTable *table, const Explanation *explanation, c
     }
 }
 
+static void write_cuts(const WhyCuts *cuts, FILE *out) {
+    static const MarkupColumn columns[] = {{"the best plan with", false}};
+    char text[WORDS_BYTES];
+    if (!cuts->offered) {
+        return;
+    }
+    MarkupTable table = table_begin("table-cuts", "Other numbers of ranks that cut each expert", columns, 1, out);
+    for (int i = 0; i < cuts->count; i++) {
+        table_row(&table, NULL);
+        table_cell(&table, "%s", explain_cut(&cuts->others[i], text));
+    }
+    if (cuts->count == 0) {
+        table_row(&table, NULL);
+        table_cell(&table, "none: %s", cuts->reason);
+    }
+    table_end(&table);
+}
+
 void section_sensitivity(const HtmlReport *report, FILE *out) {
     const Explanation *explanation = report->explanation;
     if (!explanation) {
@@ -68,6 +86,7 @@ void section_sensitivity(const HtmlReport *report, FILE *out) {
         write_question(&table, explanation, &explanation->questions[i]);
     }
     table_end(&table);
+    write_cuts(&explanation->cuts, out);
 }
 
 // Each quantity on its own; what is simulated again is the best plan, not the search.

@@ -453,9 +453,9 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                        "(reduce_bucket_size of DeepSpeed); 1: the hidden size squared, as transformers "
                                        "fills in auto"}},
     [PLAN_ETP] = {"etp", .label = "ranks that cut an expert", AT(etp), .high = 1023, .scope = PLAN_OF_SHAPE,
-                  .option = {"etp", "N", "ranks", "1 with ep, else as many as tp",
-                             "ranks that cut each expert, with ep: the nearest of dp_shard x cp x tp; "
-                             "Megatron's expert-tensor-parallel-size; never tried by itself",
+                  .option = {"etp", "auto|N", "ranks", "auto; predict, run: 1 with ep, else as many as tp",
+                             "ranks that cut each expert, with ep: the nearest of dp_shard x cp x tp; Megatron's "
+                             "expert-tensor-parallel-size; auto tries those of a node where ep can be no larger",
                              RUNS},
                   .column = "etp", .column_is_number = true},
     [PLAN_EXPERT_CAPACITY] = {"expert_capacity", .label = "capacity of experts", AT(expert_capacity), .high = 6400,

@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/cli/cli.h"
@@ -71,6 +72,67 @@ Test(cli_plan, modules_of_a_layer_are_tried_where_the_target_can_name_them) {
     }
     cr_expect_gt(found, 0);
     json_decref(root);
+}
+
+// Mixtral's 8 experts are on 8 ranks at most: beyond that they can only be cut.
+Test(cli_plan, ranks_that_cut_experts_are_tried_where_nobody_said_how_many) {
+    json_t *root = CLI_JSON(0, "--world", "16", "--model", "mixtral-8x7b", "--seq", "4096", "--global-batch", "64",
+                            "--micro-batch", "1", "--target", "megatron", "--effort", "estimate", "--format", "json");
+    json_t *one = CLI_JSON(0, "--world", "16", "--model", "mixtral-8x7b", "--seq", "4096", "--global-batch", "64",
+                           "--micro-batch", "1", "--target", "megatron", "--effort", "estimate", "--etp", "1",
+                           "--format", "json");
+    int cut = 0;
+    size_t i;
+    const json_t *entry;
+    json_array_foreach(json_object_get(root, "entries"), i, entry) {
+        const double etp = cli_number(json_object_get(entry, "plan"), "etp");
+        cut += etp > 1;
+        cr_expect(etp == 0 || cli_number(json_object_get(entry, "mesh"), "ep") > 1);
+    }
+    cr_expect_gt(cut, 0);
+    cr_expect_gt(json_array_size(json_object_get(root, "entries")), json_array_size(json_object_get(one, "entries")));
+    json_decref(root);
+    json_decref(one);
+}
+
+// ep takes all 8 ranks.
+Test(cli_plan, an_explanation_says_why_experts_are_cut_by_so_many_ranks) {
+    json_t *root =
+        CLI_JSON(0, "explain", "--world", "8", "--model", "olmoe-1b-7b", "--seq", "2048", "--global-batch", "16",
+                 "--micro-batch", "1", "--target", "megatron", "--effort", "estimate", "--format", "json");
+    const json_t *cuts = json_object_get(root, "etp");
+    cr_expect(json_is_true(json_object_get(cuts, "offered")) && json_is_false(json_object_get(cuts, "asked")));
+    cr_expect_eq(cli_number(cuts, "used"), 1);
+    cr_expect_eq(json_array_size(json_object_get(cuts, "others")), 0);
+    cr_expect(strstr(json_string_value(json_object_get(cuts, "reason")), "is not divisible by"));
+    json_decref(root);
+}
+
+// What nobody can know, or no run has shown, is told as that, whatever was said of it.
+Test(cli_plan, guesses_about_experts_are_printed_as_guesses) {
+    static const struct {
+        const char *option, *value, *sentence;
+    } rows[] = {
+        {"--imbalance", "0", "a guess: all experts get as many tokens (imbalance 0)"},
+        {"--imbalance", "30", "a guess: where experts are spread (ep), those of the busiest rank get 30 % more"},
+        {"--expert-capacity", "0", "no token is dropped: experts take all that come"},
+        {"--expert-capacity", "125", "a guess: how many tokens the capacity of experts, 125 % of the mean, drops"},
+        {"--dispatcher", "target", "a guess: tokens travel between ranks by alltoall"},
+        {"--dispatcher", "deepep", "a guess: tokens travel by the kernels of deepep"},
+        {"--etp", "2", "a guess: experts cut by ranks (etp) beside ranks with whole ones (ep)"},
+        {"--etp", "1", "a guess: grouped products of experts at the rate of plain ones"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        json_t *root = CLI_JSON(0, "predict", "--model", "olmoe-1b-7b", "--mesh", "dp_shard=8,ep=4", "--target",
+                                "megatron", rows[i].option, rows[i].value, "--format", "json");
+        char *text = json_dumps(json_object_get(json_object_get(root, "request"), "assumptions"), 0);
+        cr_expect(strstr(text, rows[i].sentence), "%s", text);
+        free(text);
+        json_decref(root);
+    }
+    ProgramRun table = CLI("predict", "--model", "olmoe-1b-7b", "--mesh", "dp_shard=8,ep=4", "--target", "megatron");
+    cr_expect(strstr(table.out, "\n  a guess: all experts get as many tokens"), "%s", table.out);
+    program_run_free(&table);
 }
 
 Test(cli_plan, no_shape_comes_twice) {

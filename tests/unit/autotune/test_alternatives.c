@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "autotune/alternatives.h"
+#include "autotune/expert_cuts.h"
+#include "autotune/predict.h"
 #include "autotune/search.h"
+#include "autotune/space.h"
 #include "tests/unit/autotune/requests.h"
 
 static Arena arena;
@@ -80,4 +83,37 @@ Test(alternatives, narrower_states_are_named_and_never_tried) {
     cr_expect_eq(offers("torchtitan@0.3", OPTIMIZER_TARGET, "--optimizer adamw-bf16"), 1);
     cr_expect_eq(offers("torchtitan", OPTIMIZER_TARGET, ""), 0);
     cr_expect_eq(offers("accelerate", OPTIMIZER_SGD, ""), 0);
+}
+
+static WhyCuts why_cuts(const char *model, const char *target, int ep) {
+    TuneRequest request = request_for(&arena, 16, model, "dgx-h100", target);
+    Mesh mesh = mesh_of_one();
+    TrainPlan plan;
+    Prediction best;
+    WhyCuts why;
+    mesh.size[AXIS_DP_SHARD] = 16;
+    mesh.size[AXIS_EP] = ep;
+    space_plain_plan(&request, &mesh, &plan);
+    cr_assert_eq(predict_once(&request, NULL, &plan, &arena, &best, &error), STATUS_OK, "%s", error.message);
+    const TuneResult result = {.request = &request, .entries = &best, .entry_count = 1};
+    cr_assert_eq(expert_cuts_explain(&result, &why, &error), STATUS_OK, "%s", error.message);
+    return why;
+}
+
+// 2 and 4 of 16 ranks beside ep=4; 8 of them would need 32.
+Test(alternatives, experts_cut_by_more_ranks_are_predicted_beside_the_best) {
+    const WhyCuts why = why_cuts("olmoe-1b-7b", "megatron", 4);
+    cr_expect(why.offered && !why.asked && why.used == 1);
+    cr_assert_eq(why.count, 2);
+    cr_expect(why.others[0].cut == 2 && why.others[1].cut == 4);
+    cr_expect_gt(why.others[0].step, 0, "%g", why.others[0].step);
+    cr_expect_gt(why.others[1].step, why.others[0].step);
+}
+
+Test(alternatives, why_experts_are_not_cut_is_the_rules_word) {
+    const WhyCuts biased = why_cuts("gpt-oss-20b", "megatron", 4), full = why_cuts("olmoe-1b-7b", "megatron", 16);
+    cr_expect(biased.offered && strstr(biased.reason, "bias in MoE is only supported when ETP==1"), "%s",
+              biased.reason);
+    cr_expect(full.count == 0 && strstr(full.reason, "not divisible"), "%s", full.reason);
+    cr_expect_not(why_cuts("olmoe-1b-7b", "torchtitan", 4).offered);
 }
