@@ -83,13 +83,11 @@ static bool batch_was_in_the_way(const TuneResult *result) {
 }
 
 // The best with one of the two multiples of the world around the batch asked for, where that is faster.
-static Status try_batches(const TuneRequest *asked, Analytic *analytic, Arena *arena, BatchAlternative *alternative,
+static Status try_batches(const TuneResult *result, Analytic *analytic, Arena *arena, BatchAlternative *alternative,
                           Error *error) {
-    SearchBest as_asked;
-    Mesh none = mesh_of_one();
-    none.size[AXIS_DP_REPLICATE] = asked->world;
-    TRY(search_best(asked, analytic, &none, arena, &as_asked, error));
-    double fastest = as_asked.feasible ? (1 + WORTH_SAYING) * as_asked.best.tokens_per_s : 0;
+    const TuneRequest *asked = result->request;
+    const double as_asked = result->chosen_tokens_per_s;
+    double fastest = (1 + WORTH_SAYING) * as_asked;
     for (int more = 0; more < 2; more++) {
         TuneRequest request = *asked;
         SearchBest best;
@@ -97,13 +95,12 @@ static Status try_batches(const TuneRequest *asked, Analytic *analytic, Arena *a
         if (request.global_batch == 0 || request.global_batch == asked->global_batch) {
             continue;
         }
-        TRY(search_best(&request, analytic, &none, arena, &best, error));
+        TRY(search_best_above(&request, analytic, fastest, arena, &best, error));
         if (best.feasible && best.best.tokens_per_s > fastest) {
             fastest = best.best.tokens_per_s;
-            *alternative = (BatchAlternative){
-                .global_batch = request.global_batch,
-                .mesh = best.best.plan.mesh,
-                .gain = as_asked.feasible ? best.best.tokens_per_s / as_asked.best.tokens_per_s - 1 : 0};
+            *alternative = (BatchAlternative){.global_batch = request.global_batch,
+                                              .mesh = best.best.plan.mesh,
+                                              .gain = as_asked > 0 ? best.best.tokens_per_s / as_asked - 1 : 0};
         }
     }
     return STATUS_OK;
@@ -118,7 +115,7 @@ Status alternative_batch(const TuneResult *result, Arena *arena, BatchAlternativ
     }
     const CostModel cost = {.profile = &asked->cluster, .target = asked->target};
     Analytic *analytic = analytic_new(&asked->model, &cost, arena);  // most pieces are the same with any batch
-    const Status status = try_batches(asked, analytic, arena, alternative, error);
+    const Status status = try_batches(result, analytic, arena, alternative, error);
     analytic_free(analytic);
     return status;
 }

@@ -151,7 +151,8 @@ typedef struct TuneResult {
     int rejected_count;
     Candidate *candidates;  // every choice of every shape
     int candidate_count;
-    const char *best_reason;  // why entries[0] is the best, one sentence; NULL = nothing fits
+    double chosen_tokens_per_s;  // of what a search by estimate alone would take; 0 = nothing fits
+    const char *best_reason;     // why entries[0] is the best, one sentence; NULL = nothing fits
     const Prediction
         *fastest_if_it_fits;  // a plan faster than the best that leaves too little memory free; NULL = none
     const Cure *cures;        // what would let something fit, the nearest first; none unless asked for

@@ -108,6 +108,16 @@ static void reject_the_rest(Search *search) {
     }
 }
 
+static double chosen_tokens_per_s(const Search *search) {
+    double best[2] = {0};
+    for (int i = 0; i < search->worker_count; i++) {
+        for (int room = 0; room < 2; room++) {
+            best[room] = fmax(best[room], search->workers[i].chosen_tokens_per_s[room]);
+        }
+    }
+    return best[true] > 0 ? best[true] : best[false];
+}
+
 static Status run_stages(Search *search, Error *error) {
     TuneResult *result = search->result;
     TRY(search_screen(search, error));
@@ -115,6 +125,8 @@ static Status run_stages(Search *search, Error *error) {
     TRY(search_settle(search, error));
     reject_the_rest(search);
     rank_entries(result->entries, result->entry_count, search->request->objective);
+    const bool by_memory = search->request->objective == OBJECTIVE_MEMORY && result->entry_count > 0;
+    result->chosen_tokens_per_s = by_memory ? result->entries[0].tokens_per_s : chosen_tokens_per_s(search);
     best_choose(result, search->arena);
     rank_mark_pareto(result->entries, result->entry_count);
     for (int i = 0; i < result->entry_count; i++) {
@@ -156,36 +168,57 @@ static void take_best(const TuneResult *result, const Mesh *reference, SearchBes
     }
 }
 
-Status search_best(const TuneRequest *request, Analytic *analytic, const Mesh *reference, Arena *arena,
-                   SearchBest *best, Error *error) {
+static Status find_best(Search *search, SearchBest *best, Error *error) {
+    const TuneRequest *request = search->request;
     TuneResult result;
-    Search search = {
-        .request = request, .arena = arena, .result = &result, .analytic = analytic, .reference = reference};
     const bool by_estimate = request->handicap_count == 0 && request->objective != OBJECTIVE_MEMORY;
     *best = (SearchBest){0};
-    search.best_only = by_estimate;
-    search_begin(&search, NULL);
+    search->result = &result;
+    search->best_only = by_estimate;
+    search_begin(search, NULL);
     Status status;
     if (by_estimate) {
-        status = search_screen(&search, error);
+        status = search_screen(search, error);
         if (status == STATUS_OK) {
-            search_order(&search);
-            status = search_settle_best(&search, reference, best, error);
+            search_order(search);
+            status = search_settle_best(search, best, error);
         }
     } else {
-        status = run_stages(&search, error);
+        status = run_stages(search, error);
         if (status == STATUS_OK) {
-            take_best(&result, reference, best);
+            take_best(&result, search->reference, best);
         }
     }
-    workers_end(&search);
+    workers_end(search);
     return status;
+}
+
+Status search_best(const TuneRequest *request, Analytic *analytic, const Mesh *reference, Arena *arena,
+                   SearchBest *best, Error *error) {
+    Search search = {.request = request, .arena = arena, .analytic = analytic, .reference = reference};
+    return find_best(&search, best, error);
+}
+
+static Mesh only_replicas(int world) {
+    Mesh mesh = mesh_of_one();
+    mesh.size[AXIS_DP_REPLICATE] = world;
+    return mesh;
+}
+
+Status search_best_above(const TuneRequest *request, Analytic *analytic, double tokens_per_s, Arena *arena,
+                         SearchBest *best, Error *error) {
+    const Mesh none = only_replicas(request->world);
+    Search search = {.request = request,
+                     .arena = arena,
+                     .analytic = analytic,
+                     .reference = &none,
+                     .above_tokens_per_s = tokens_per_s};
+    return find_best(&search, best, error);
 }
 
 Status search_best_alone(const TuneRequest *request, Arena *arena, SearchBest *best, Error *error) {
     const CostModel cost = {.profile = &request->cluster, .target = request->target};
-    Mesh none = mesh_of_one();
-    none.size[AXIS_DP_REPLICATE] = request->world;
+    const Mesh none = only_replicas(request->world);
     Analytic *analytic = analytic_new(&request->model, &cost, arena);
     const Status status = search_best(request, analytic, &none, arena, best, error);
     analytic_free(analytic);

@@ -23,5 +23,10 @@ typedef struct SearchBest {
 Status search_best(const TuneRequest *request, Analytic *analytic, const Mesh *reference, Arena *arena,
                    SearchBest *best, Error *error);
 
-// The same with a closed form of its own, and no reference shape.
+// The same without a reference shape, for who asks only whether something is faster than that: what cannot be is not
+// looked at closely, so the best may be another one where nothing is.
+Status search_best_above(const TuneRequest *request, Analytic *analytic, double tokens_per_s, Arena *arena,
+                         SearchBest *best, Error *error);
+
+// The best with a closed form of its own, and no reference shape.
 Status search_best_alone(const TuneRequest *request, Arena *arena, SearchBest *best, Error *error);

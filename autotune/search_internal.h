@@ -14,7 +14,8 @@ typedef struct SearchWorker {
     Arena arena;
     Predictor predictor;
     Analytic *analytic;
-    double best_tokens_per_s[2];  // of what it screened and seems to fit: without room to spare, with it
+    double best_tokens_per_s[2];    // of what it screened and seems to fit: without room to spare, with it
+    double chosen_tokens_per_s[2];  // by estimate, of the choices of shapes that it settled, as well
     SearchCounts counts;
 } SearchWorker;
 
@@ -48,16 +49,17 @@ typedef struct Search {
     SearchWorker workers[PARALLEL_MAX_WORKERS];
     int worker_count;
     Space space;
-    Estimate *estimates;    // one per candidate
-    PartialPlan *partial;   // PARTIAL_PER_SHAPE of each shape, as many as partial_count, best first
-    int *partial_count;     // by shape
-    Candidate **order;      // by shape, most promising first
-    int *first_of_shape;    // into space.candidates and into order; mesh_count + 1 entries
-    int *shape_order;       // shapes by their best estimate
-    double best_estimate;   // tokens per second of the best that seems to fit with room, or else to fit
-    Analytic *analytic;     // the caller's, for the only worker; NULL = each has its own
-    bool best_only;         // what is clearly behind the best is bounded, not estimated
-    const Mesh *reference;  // a shape that is asked for whatever the others are; or NULL
+    Estimate *estimates;        // one per candidate
+    PartialPlan *partial;       // PARTIAL_PER_SHAPE of each shape, as many as partial_count, best first
+    int *partial_count;         // by shape
+    Candidate **order;          // by shape, most promising first
+    int *first_of_shape;        // into space.candidates and into order; mesh_count + 1 entries
+    int *shape_order;           // shapes by their best estimate
+    double best_estimate;       // tokens per second of the best that seems to fit with room, or else to fit
+    Analytic *analytic;         // the caller's, for the only worker; NULL = each has its own
+    bool best_only;             // what is clearly behind the best is bounded, not estimated
+    double above_tokens_per_s;  // then: only whether something is faster matters; 0 = all does
+    const Mesh *reference;      // a shape that is asked for whatever the others are; or NULL
     RingGroup *rings;
     int ring_count;
     size_t ring_capacity;
@@ -127,4 +129,4 @@ Status search_settle(Search *search, Error *error);
 void search_warn_of_batch(const Search *search, Prediction *entry);
 
 // Settles shapes by estimate, most promising first, until none of the rest can be the best; and the reference shape.
-Status search_settle_best(Search *search, const Mesh *reference, SearchBest *best, Error *error);
+Status search_settle_best(Search *search, SearchBest *best, Error *error);

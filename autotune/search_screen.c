@@ -184,8 +184,9 @@ void search_note(const Search *search, SearchWorker *worker, const Candidate *ca
 static const double CLEARLY_BEHIND = 0.10;  // more than what a breakdown of memory or an estimate may change
 
 static double hopeless_s(const Search *search, const SearchWorker *worker, const TrainPlan *plan) {
-    const double best = (1 - CLEARLY_BEHIND) * worker->best_tokens_per_s[true];
-    return search->best_only && best > 0 ? (double)plan_tokens_per_step(plan) / best : 0;
+    const double with_room = worker->best_tokens_per_s[true];
+    const double least = fmax((1 - CLEARLY_BEHIND) * with_room, search->above_tokens_per_s);
+    return search->best_only && with_room > 0 ? (double)plan_tokens_per_step(plan) / least : 0;
 }
 
 static Status price_candidate(const Search *search, SearchWorker *worker, Candidate *candidate, double hopeless_s,

@@ -3,6 +3,7 @@
 // breakdown.
 
 #include <limits.h>
+#include <math.h>
 
 #include "autotune/batch.h"
 #include "autotune/best.h"
@@ -131,6 +132,15 @@ static void reject_alike(SearchWorker *worker, Candidate *candidate, const Candi
     worker->counts.pruned++;
 }
 
+// A shape's choice that a search by estimate would take. Alternatives are held against the best of these.
+static void note_chosen(const Search *search, SearchWorker *worker, const Candidate *candidate,
+                        const Prediction *prediction) {
+    const double step_s = search->estimates[candidate - search->space.candidates].step_s;
+    const double tokens_per_s = (double)plan_tokens_per_step(&prediction->plan) / step_s;
+    double *chosen = &worker->chosen_tokens_per_s[best_leaves_room(search->request, prediction->memory.reserved_bytes)];
+    *chosen = tokens_per_s > *chosen ? tokens_per_s : *chosen;
+}
+
 // The best choice of a shape that fits, or none.
 Status search_settle_shape(const Search *search, SearchWorker *worker, int shape, int simulated, Prediction **best,
                            Error *error) {
@@ -158,7 +168,9 @@ Status search_settle_shape(const Search *search, SearchWorker *worker, int shape
         Prediction *prediction = ARENA_NEW(&worker->arena, Prediction);
         TRY(predict_fitting(search, worker, candidate, with_engine, prediction, error));
         if (prediction->fits) {
-            fitting++;
+            if (fitting++ == 0) {
+                note_chosen(search, worker, candidate, prediction);
+            }
             if (!*best || best_prefers(request, prediction, *best)) {
                 *best = prediction;
             }
@@ -236,14 +248,15 @@ Status search_settle(Search *search, Error *error) {
     return STATUS_OK;
 }
 
-Status search_settle_best(Search *search, const Mesh *reference, SearchBest *best, Error *error) {
+Status search_settle_best(Search *search, SearchBest *best, Error *error) {
     const TuneRequest *request = search->request;
     for (int place = 0; place < search->space.mesh_count; place++) {
         const int shape = search->shape_order[place];
-        const bool is_reference = mesh_same_shape(&search->space.meshes[shape], reference);
+        const bool is_reference = search->reference && mesh_same_shape(&search->space.meshes[shape], search->reference);
         const Candidate *first = search->order[search->first_of_shape[shape]];
-        const bool hopeless = best->feasible && first->tokens_per_s < best->best.tokens_per_s &&
-                              best_leaves_room(request, best->best.memory.reserved_bytes);
+        const double known = best->feasible ? fmax(best->best.tokens_per_s, search->above_tokens_per_s) : 0;
+        const bool hopeless =
+            first->tokens_per_s < known && best_leaves_room(request, best->best.memory.reserved_bytes);
         if (hopeless && !is_reference) {
             continue;
         }

@@ -33,8 +33,8 @@ static Status plan_one(Cli *cli, Store *store, const TuneRequest *request, Error
     TRY(cli_search_in(cli, store, request, &result, error));
     if (result.entry_count == 0) {
         TRY(cli_find_cures(cli, &result, error));
-    } else if (cli_format(cli) != FORMAT_CSV) {
-        TRY(cli_find_formats(cli, &result, error));
+    } else if (cli_format(cli) == FORMAT_JSON || (cli_format(cli) == FORMAT_TABLE && cli_given(cli, OPTION_VERBOSE))) {
+        TRY(cli_find_formats(cli, &result, error));  // an engine's run each: only for who reads it
     }
     TRY(print_result(cli, &result, error));
     if (cli_given(cli, OPTION_CSV)) {

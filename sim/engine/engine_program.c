@@ -27,8 +27,26 @@ static int32_t demand_index(EngineProgram *compiled, const Task *task, const Tas
     return compiled->demand_count++;
 }
 
-static Status compile_sites(const StepProgram *program, const int32_t *first_slot, EngineProgram *compiled,
-                            Error *error) {
+// A bit for each event that a task of another lane waits for; nobody looks for the others. Of more than there are bits
+// several have the same one.
+static uint64_t *event_bits(const StepProgram *program, Arena *arena) {
+    enum { EVENT_BITS = 64 };
+    uint64_t *bits = ARENA_ARRAY(arena, uint64_t, program->event_count);
+    int32_t awaited = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        const Task *task = &program->tasks[i];
+        for (int32_t k = task->first_wait; k < task->first_wait + task->wait_count; k++) {
+            const int32_t event = program->event_refs[k].event;
+            if (program->events[event].lane != task->lane && bits[event] == 0) {
+                bits[event] = UINT64_C(1) << awaited++ % EVENT_BITS;
+            }
+        }
+    }
+    return bits;
+}
+
+static Status compile_sites(const StepProgram *program, const int32_t *first_slot, const uint64_t *bits,
+                            EngineProgram *compiled, Error *error) {
     int32_t next = 0;
     for (int32_t i = 0; i < program->task_count; i++) {
         const Task *task = &program->tasks[i];
@@ -47,8 +65,7 @@ static Status compile_sites(const StepProgram *program, const int32_t *first_slo
                 if (pass == 0 && event->lane == task->lane) {
                     continue;
                 }
-                enum { EVENT_BITS = 64 };
-                *(pass == 0 ? &out->waits : &out->records) |= UINT64_C(1) << ref->event % EVENT_BITS;
+                *(pass == 0 ? &out->waits : &out->records) |= bits[ref->event];
                 const Buffer *buffer = &program->buffers[event->buffer];
                 const bool own_slots = ref->index.micro_scale != 0;
                 compiled->sites[next++] = (EventSite){.event = ref->event,
@@ -202,7 +219,7 @@ Status engine_compile(const StepProgram *program, const EngineCosts *costs, Aren
     const int32_t *first_slot = step_event_slots(program, arena);
     compiled->slot_count = first_slot[program->event_count];
     TRY(compile_tasks(program, costs, compiled, error));
-    TRY(compile_sites(program, first_slot, compiled, error));
+    TRY(compile_sites(program, first_slot, event_bits(program, arena), compiled, error));
     compile_lanes(program, compiled);
     compiled->shapes = ARENA_ARRAY(arena, LoopShape, program->segment_count);
     uint8_t *seen = ARENA_ARRAY(arena, uint8_t, program->event_count);

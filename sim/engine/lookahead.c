@@ -44,6 +44,11 @@ static Meets record_meets(const EventSite *record, int32_t layer, bool whole_loo
     return slot_at(record, layer) == slot_at(wait, waiting_layer) ? SURELY : NEVER;
 }
 
+static inline bool task_may_meet(const EngineProgram *compiled, const EngineTask *other, const EngineTask *task) {
+    return (other->records & task->waits) ||
+           (task->group >= 0 && other->group >= 0 && (compiled->siblings[task->lane] >> other->lane & 1));
+}
+
 // Must the task wait for this one, where it comes before?
 static Meets task_meets(const EngineProgram *compiled, const EngineTask *other, int32_t layer, bool whole_loop,
                         const EngineTask *task, int32_t waiting_layer) {
@@ -51,7 +56,7 @@ static Meets task_meets(const EngineProgram *compiled, const EngineTask *other, 
         return SURELY;
     }
     Meets most = NEVER;
-    for (int32_t i = 0; i < other->record_count && (other->records & task->waits); i++) {
+    for (int32_t i = 0; i < other->record_count; i++) {
         for (int32_t k = 0; k < task->wait_count && most != SURELY; k++) {
             const Meets meets = record_meets(&compiled->sites[other->first_record + i], layer, whole_loop,
                                              &compiled->sites[task->first_wait + k], waiting_layer);
@@ -82,18 +87,18 @@ static Meets step_meets(const Ahead *ahead, int32_t index, const PathPlace *plac
     const Segment *segment = &compiled->step->segments[step->segment];
     const int32_t waiting_layer = ahead->path.steps[place->step].layer;
     const int32_t end = index == place->step ? place->task : segment->first_task + segment->task_count;
+    const EngineTask *task = &compiled->tasks[place->task];
     Meets most = NEVER;
-    if (!segment_may_meet(compiled, step->segment, &compiled->tasks[place->task])) {
+    if (!segment_may_meet(compiled, step->segment, task)) {
         return NEVER;
     }
     for (int32_t t = segment->first_task; t < end && most != SURELY; t++) {
         const EngineTask *other = &compiled->tasks[t];
         const bool open = step->rest || step_guard_open(compiled->step, &compiled->step->tasks[t], step->layer);
-        if ((other->record_count == 0 && other->group < 0) || !open) {
+        if (!task_may_meet(compiled, other, task) || !open) {
             continue;
         }
-        Meets meets =
-            task_meets(compiled, other, step->layer, step->rest, &compiled->tasks[place->task], waiting_layer);
+        Meets meets = task_meets(compiled, other, step->layer, step->rest, task, waiting_layer);
         const bool perhaps = (step->rest && other->guard != 0) || is_queued_early(ahead, index, t);
         meets = meets == SURELY && perhaps ? PERHAPS : meets;
         most = meets > most ? meets : most;
@@ -127,6 +132,9 @@ static Meets stretch_meets(const Ahead *ahead, const PathPlace *place) {
         const int32_t end = may_meet ? body->first_task + body->task_count : 0;
         for (int32_t t = body->first_task; t < end && most != SURELY; t++) {
             const EngineTask *other = &compiled->tasks[t];
+            if (!task_may_meet(compiled, other, task)) {
+                continue;
+            }
             const bool last = loop && step_guard_open(program, &program->tasks[t], layer) &&
                               task_meets(compiled, other, layer, false, task, waiting_layer) == SURELY;
             const bool any = task_meets(compiled, other, layer, loop, task, waiting_layer) != NEVER;

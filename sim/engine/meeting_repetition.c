@@ -57,7 +57,10 @@ MeetingRepetition *meeting_repetition_new(Meeting *meeting, Arena *arena) {
 
 static void put(MeetingRepetition *repetition, int64_t word) {
     MeetingState *state = &repetition->states[repetition->newest];
-    state->words = arena_grow(repetition->arena, state->words, state->count, &state->capacity, sizeof *state->words);
+    if (state->count == state->capacity) {  // millions of words: mostly there is room
+        state->words =
+            arena_grow(repetition->arena, state->words, state->count, &state->capacity, sizeof *state->words);
+    }
     state->words[state->count++] = word;
 }
 

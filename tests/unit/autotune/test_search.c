@@ -448,6 +448,27 @@ Test(search, an_interrupted_search_says_so_with_any_number_of_threads) {
     }
 }
 
+Test(search, a_simulated_search_knows_what_an_estimate_alone_would_take) {
+    SearchBest best;
+    run();
+    cr_assert_eq(search_best_alone(&request, &arena, &best, &error), STATUS_OK, "%s", error.message);
+    cr_assert(best.feasible);
+    cr_assert_eq(result.chosen_tokens_per_s, best.best.tokens_per_s);
+}
+
+Test(search, nothing_above_the_best_is_found_and_above_less_the_best) {
+    SearchBest best, above;
+    const CostModel cost = {.profile = &request.cluster, .target = request.target};
+    Analytic *analytic = analytic_new(&request.model, &cost, &arena);
+    cr_assert_eq(search_best_alone(&request, &arena, &best, &error), STATUS_OK, "%s", error.message);
+    const double fastest = best.best.tokens_per_s;
+    cr_assert_eq(search_best_above(&request, analytic, 0.98 * fastest, &arena, &above, &error), STATUS_OK);
+    cr_assert_eq(above.best.tokens_per_s, fastest);
+    cr_assert_eq(search_best_above(&request, analytic, 1.01 * fastest, &arena, &above, &error), STATUS_OK);
+    cr_assert(!above.feasible || above.best.tokens_per_s <= fastest);
+    analytic_free(analytic);
+}
+
 // Four limits: what fits by far to what hardly any shape meets. The closed form knows the request from the first on.
 Test(search, the_best_alone_is_the_best_of_the_whole_search) {
     request.effort = EFFORT_ESTIMATE;
