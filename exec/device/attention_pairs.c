@@ -2,8 +2,7 @@
 
 #include "exec/device/attention_pairs.h"
 
-// Tokens that this layer's attention looks back; 0 = all.
-static int window_of(const TaskCall *call) {
+int attention_window(const TaskCall *call) {
     const StepProgram *program = call->program;
     const int layer = stage_model_layer(&program->held, call->instance->layer);
     return model_layer_slides(&program->model, layer) ? program->model.window : 0;
@@ -37,7 +36,7 @@ Blocks attention_blocks(const TaskCall *call) {
                     .query = step_chunks(call->program, call->at->at[AXIS_CP]),
                     .key = step_chunks(call->program, owner),
                     .local = task->rows / task->sequences,
-                    .window = window_of(call),
+                    .window = attention_window(call),
                     .o_stride = (int64_t)task->heads * heads.values.dim,
                     .heads = heads};
 }

@@ -26,6 +26,7 @@ typedef struct Pair {
     int64_t lse_at;        // lse is [sequence][head][local row]
 } Pair;
 
+int attention_window(const TaskCall *call);  // tokens that its layer looks back; 0 = all
 Blocks attention_blocks(const TaskCall *call);
 bool attention_visible(const Blocks *blocks, int query, int key);
 Pair attention_pair(const Blocks *blocks, int sequence, int query, int key);

@@ -18,16 +18,18 @@ typedef struct PairPlan {
     int64_t q_row, k_row, lse_at;  // of the first sequence
 } PairPlan;
 
-// One task, on this rank.
+// One task, on this rank, of layers that slide or of others.
 typedef struct TaskPlan {
     PairPlan pairs[MOST_PAIRS];
     int count;
-    bool sums_o, sums_gradients;  // go through scratch
-    bool delta;                   // some tier needs it
+    int64_t q_width, k_width, v_width;  // of rows of sums
+    int64_t dv_stride;                  // of the gradient that they are rounded to
+    bool sums_o, sums_gradients;        // go through scratch
+    bool delta;                         // some tier needs it
 } TaskPlan;
 
 struct CudaAttentions {
-    TaskPlan *plans;   // by attention task
+    TaskPlan *plans;   // by attention task: of layers that look back over everything, then of those with a window
     int32_t *of_task;  // by task: index into plans
     AttentionMeans means;
     CudnnAttention *cudnn;
@@ -46,14 +48,30 @@ static bool is_last(const TaskCall *call) {
 
 // ---------------------------------------------------------------------------------------------- plans
 
+static TaskPlan *plan_of(const CudaAttentions *attention, const TaskCall *call) {
+    return &attention->plans[attention->of_task[call->instance->task] + (attention_window(call) > 0)];
+}
+
+// Values that lie as keys do need no places of their own, and a window over all that is there hides nothing.
+static KernelAttention block_of(const Pair *pair) {
+    KernelAttention block = pair->shape;
+    const KernelValues *values = &block.values;
+    if (values->dim == block.head_dim && values->stride == block.kv_stride && values->apart == block.head_dim) {
+        block.values = (KernelValues){0};
+    }
+    block.window = block.q_first + block.queries - 1 - block.k_first < block.window ? 0 : block.window;
+    return block;
+}
+
 static CudaAttention call_of(const Blocks *blocks, const Pair *pair, const TaskPlan *plan) {
     const TaskCall *call = blocks->call;
     const Task *task = call->task;
-    const int64_t kv_width = (int64_t)task->kv_heads * task->head_dim;
-    CudaAttention made = {.block = pair->shape,
+    const KernelValues *values = &pair->shape.values;
+    CudaAttention made = {.block = block_of(pair),
                           .sequences = task->sequences,
                           .q_sequence = blocks->local * task->stride,
                           .kv_sequence = blocks->local * task->kv_stride,
+                          .v_sequence = blocks->local * values->stride,
                           .o_sequence = blocks->local * blocks->o_stride,
                           .lse_sequence = blocks->local * task->heads,
                           .input = store_of(call, AT_ATTENTION_Q),
@@ -61,24 +79,32 @@ static CudaAttention call_of(const Blocks *blocks, const Pair *pair, const TaskP
     if (is_backward(task)) {
         made.backward = true;
         made.gradient = plan->sums_gradients ? KERNEL_FP32 : KERNEL_BF16;
-        made.dq_stride = plan->sums_gradients ? blocks->o_stride : task->stride;
-        made.dkv_stride = plan->sums_gradients ? 2 * kv_width : task->kv_stride;
+        made.dq_stride = plan->sums_gradients ? plan->q_width : task->stride;
+        made.dkv_stride = plan->sums_gradients ? plan->k_width + plan->v_width : task->kv_stride;
+        made.dv_stride = plan->sums_gradients ? made.dkv_stride : values->gradient_stride;
         made.dq_sequence = blocks->local * made.dq_stride;
         made.dkv_sequence = blocks->local * made.dkv_stride;
+        made.dv_sequence = blocks->local * made.dv_stride;
     }
     return made;
 }
 
 // bf16 gradients of one pair are written as they come; everything else is summed first.
-static TaskPlan task_plan(const TaskCall *call) {
+static TaskPlan task_plan(const Blocks *blocks) {
+    const TaskCall *call = blocks->call;
+    const Heads *heads = &blocks->heads;
     const bool single = call->program->plan.mesh.size[AXIS_CP] == 1;
-    TaskPlan plan = {0};
+    TaskPlan plan = {.q_width = (int64_t)call->task->heads * heads->dim,
+                     .k_width = (int64_t)heads->kv * heads->dim,
+                     .v_width = (int64_t)heads->kv * heads->values.dim,
+                     .dv_stride = heads->values.gradient_stride};
     if (!is_backward(call->task)) {
         plan.sums_o = !single && store_of(call, AT_ATTENTION_O) == KERNEL_BF16;
     } else {
         const bool halves = store_of(call, AT_ATTENTION_BACKWARD_DQ) == KERNEL_BF16 &&
                             store_of(call, AT_ATTENTION_BACKWARD_DK) == KERNEL_BF16;
         plan.sums_gradients = !(single && halves);
+        plan.delta = call_optional(call, AT_ATTENTION_BACKWARD_SINKS) != NULL;
     }
     return plan;
 }
@@ -121,13 +147,10 @@ static void need(int64_t *most, bool wanted, int64_t elements) {
     *most = wanted && bytes > *most ? bytes : *most;
 }
 
-static Status plan_task(Device *cuda, int32_t index, TaskPlan *plan, Error *error) {
+static Status plan_task(Device *cuda, const TaskCall *call, TaskPlan *plan, Error *error) {
     CudaAttentions *attention = cuda->attention;
-    const StepInstance instance = {.task = index};
-    TaskCall call = {0};
-    placement_call(&cuda->placement, &instance, &call);
-    const Blocks blocks = attention_blocks(&call);
-    *plan = task_plan(&call);
+    const Blocks blocks = attention_blocks(call);
+    *plan = task_plan(&blocks);
     for (int i = 0; i < blocks.query.count; i++) {
         for (int j = 0; j < blocks.key.count; j++) {
             if (attention_visible(&blocks, i, j)) {
@@ -135,9 +158,9 @@ static Status plan_task(Device *cuda, int32_t index, TaskPlan *plan, Error *erro
             }
         }
     }
-    need(&attention->o_bytes, plan->sums_o, call.task->rows * blocks.o_stride);
-    need(&attention->dq_bytes, plan->sums_gradients, call.task->rows * blocks.o_stride);
-    need(&attention->dkv_bytes, plan->sums_gradients, call.task->rows * 2 * call.task->kv_heads * call.task->head_dim);
+    need(&attention->o_bytes, plan->sums_o, call->task->rows * blocks.o_stride);
+    need(&attention->dq_bytes, plan->sums_gradients, call->task->rows * plan->q_width);
+    need(&attention->dkv_bytes, plan->sums_gradients, call->task->rows * (plan->k_width + plan->v_width));
     return STATUS_OK;
 }
 
@@ -176,6 +199,24 @@ static Status means_find(Device *cuda, Error *error) {
     return STATUS_OK;
 }
 
+// At the first instance of each task on a layer of each kind.
+static Status plans_make(Device *cuda, Error *error) {
+    StepCursor cursor = step_cursor_begin(cuda->setup.program);
+    StepInstance instance;
+    while (step_cursor_next(&cursor, &instance)) {
+        TaskCall call = {0};
+        if (cuda->attention->of_task[instance.task] < 0) {
+            continue;
+        }
+        placement_call(&cuda->placement, &instance, &call);
+        TaskPlan *plan = plan_of(cuda->attention, &call);
+        if (plan->q_width == 0) {
+            TRY(plan_task(cuda, &call, plan, error));
+        }
+    }
+    return STATUS_OK;
+}
+
 Status cuda_attention_open(Device *cuda, Arena *arena, Error *error) {
     const StepProgram *program = cuda->setup.program;
     CudaAttentions *attention = cuda->attention = ARENA_NEW(arena, CudaAttentions);
@@ -184,14 +225,12 @@ Status cuda_attention_open(Device *cuda, Arena *arena, Error *error) {
     attention->of_task = ARENA_ARRAY(arena, int32_t, program->task_count);
     for (int32_t t = 0; t < program->task_count; t++) {
         const TaskKind kind = program->tasks[t].kind;
-        attention->of_task[t] = kind == TASK_ATTENTION || kind == TASK_ATTENTION_BACKWARD ? count++ : -1;
+        const bool attends = kind == TASK_ATTENTION || kind == TASK_ATTENTION_BACKWARD;
+        attention->of_task[t] = attends ? 2 * count : -1;
+        count += attends;
     }
-    attention->plans = ARENA_ARRAY(arena, TaskPlan, count + 1);
-    for (int32_t t = 0; t < program->task_count; t++) {
-        if (attention->of_task[t] >= 0) {
-            TRY(plan_task(cuda, t, &attention->plans[attention->of_task[t]], error));
-        }
-    }
+    attention->plans = ARENA_ARRAY(arena, TaskPlan, 2 * count + 1);
+    TRY(plans_make(cuda, error));
     return memory_take(cuda, error);
 }
 
@@ -232,9 +271,31 @@ static int round_rows(const Device *cuda, cudaStream_t stream, const KernelCudaC
     return kernel_cuda_copy_rows(&at, rows, src, dst);
 }
 
+// The whole of a task's rows, for passes over them.
+static CudaAttention whole_of(const TaskCall *call, const TaskPlan *plan) {
+    CudaAttention whole = plan->pairs[0].plan.call;
+    whole.block.queries = call->task->rows / call->task->sequences;
+    return whole;
+}
+
+// Values begin where keys do, or behind what a head has of them.
+static char *values_at(const TaskCall *call, const CudaAttention *shape, int64_t row) {
+    const KernelAttention *block = &shape->block;
+    return rows_at(call->operand[AT_ATTENTION_V], shape->input,
+                   row * (block->values.dim > 0 ? block->values.stride : block->kv_stride));
+}
+
+static int add_sinks(const TaskCall *call, const TaskPlan *plan, void *o, cudaStream_t stream) {
+    const void *const sinks = call_optional(call, AT_ATTENTION_SINKS);
+    const CudaAttention whole = whole_of(call, plan);
+    return !sinks || !is_last(call) ? 0
+                                    : cuda_attention_sinks(&whole, store_of(call, AT_ATTENTION_SINKS), sinks, o,
+                                                           call_floats(call, AT_ATTENTION_LSE), stream);
+}
+
 int cuda_attention_forward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const CudaAttentions *attention = cuda->attention;
-    const TaskPlan *plan = &attention->plans[attention->of_task[call->instance->task]];
+    const TaskPlan *plan = plan_of(attention, call);
     char *const o = plan->sums_o ? (char *)attention->o : call->operand[AT_ATTENTION_O];
     int code = 0;
     for (int i = 0; i < plan->count && code == 0; i++) {
@@ -244,14 +305,15 @@ int cuda_attention_forward(const TaskCall *call, Device *cuda, cudaStream_t stre
         const AttentionData data = {
             .q = rows_at(call->operand[AT_ATTENTION_Q], shape->input, pair->q_row * shape->block.q_stride),
             .k = rows_at(call->operand[AT_ATTENTION_K], shape->input, kv),
-            .v = rows_at(call->operand[AT_ATTENTION_V], shape->input, kv),
+            .v = values_at(call, shape, pair->k_row),
             .o = rows_at(o, shape->output, pair->q_row * shape->block.o_stride),
             .lse = call_floats(call, AT_ATTENTION_LSE) + pair->lse_at,
             .workspace = attention->workspace};
         code = pair_run(cuda, call->task, pair, &data, stream);
     }
+    code = code ? code : add_sinks(call, plan, o, stream);
     if (code == 0 && plan->sums_o && is_last(call)) {
-        const int64_t width = (int64_t)call->task->heads * call->task->head_dim;
+        const int64_t width = plan->pairs[0].plan.call.block.o_stride;
         const KernelCudaCopy rows = {KERNEL_FP32, store_of(call, AT_ATTENTION_O), call->task->rows, width, width,
                                      width};
         code = round_rows(cuda, stream, &rows, attention->o, call->operand[AT_ATTENTION_O]);
@@ -260,20 +322,35 @@ int cuda_attention_forward(const TaskCall *call, Device *cuda, cudaStream_t stre
 }
 
 // Sums begin at zero: dk and dv of every block, dq on ring step 0. Then delta, once for all ring steps.
+static int sinks_backward(const TaskCall *call, const CudaAttention *whole, cudaStream_t stream) {
+    const void *const sinks = call_optional(call, AT_ATTENTION_BACKWARD_SINKS);
+    if (!sinks) {
+        return 0;
+    }
+    const AttentionSinksBack back = {store_of(call, AT_ATTENTION_BACKWARD_SINKS),
+                                     store_of(call, AT_ATTENTION_BACKWARD_DSINKS),
+                                     sinks,
+                                     call_floats(call, AT_ATTENTION_LSE),
+                                     call_floats(call, AT_ATTENTION_BACKWARD_WORKSPACE),
+                                     call->operand[AT_ATTENTION_BACKWARD_DSINKS],
+                                     call->task->accumulate};
+    return cuda_attention_sinks_backward(whole, &back, stream);
+}
+
 static int backward_begin(const TaskCall *call, const Device *cuda, const TaskPlan *plan, cudaStream_t stream) {
     const CudaAttentions *attention = cuda->attention;
     const Task *task = call->task;
-    const int64_t q_bytes = task->rows * task->heads * task->head_dim * (int64_t)sizeof(float);
-    const int64_t kv_bytes = task->rows * 2 * task->kv_heads * task->head_dim * (int64_t)sizeof(float);
+    const int64_t q_bytes = task->rows * plan->q_width * (int64_t)sizeof(float);
+    const int64_t kv_bytes = task->rows * (plan->k_width + plan->v_width) * (int64_t)sizeof(float);
     int code = plan->sums_gradients ? (int)cudaMemsetAsync(attention->dkv, 0, (size_t)kv_bytes, stream) : 0;
     if (code == 0 && task->ring_step == 0 && plan->sums_gradients) {
         code = (int)cudaMemsetAsync(attention->dq, 0, (size_t)q_bytes, stream);
     }
     if (code == 0 && task->ring_step == 0 && plan->delta) {
-        CudaAttention whole = plan->pairs[0].plan.call;
-        whole.block.queries = task->rows / task->sequences;
+        const CudaAttention whole = whole_of(call, plan);
         code = cuda_attention_delta(&whole, call->operand[AT_ATTENTION_O], call->operand[AT_ATTENTION_BACKWARD_DO],
                                     call_floats(call, AT_ATTENTION_BACKWARD_WORKSPACE), stream);
+        code = code ? code : sinks_backward(call, &whole, stream);
     }
     return code;
 }
@@ -284,37 +361,40 @@ static AttentionData backward_data(const TaskCall *call, const CudaAttentions *a
     const int64_t q = pair->q_row * shape->block.q_stride, kv = pair->k_row * shape->block.kv_stride;
     const int64_t o = pair->q_row * shape->block.o_stride;
     const int64_t dq = pair->q_row * shape->dq_stride, dkv = pair->k_row * shape->dkv_stride;
-    const int64_t kv_width = (int64_t)call->task->kv_heads * call->task->head_dim;
+    const int64_t dv = shape->block.values.dim > 0 ? pair->k_row * shape->dv_stride : dkv;
     char *const to_dq = plan->sums_gradients ? (char *)attention->dq : call->operand[AT_ATTENTION_BACKWARD_DQ];
     char *const dk = plan->sums_gradients ? (char *)attention->dkv : call->operand[AT_ATTENTION_BACKWARD_DK];
-    char *const dv =
-        plan->sums_gradients ? (char *)(attention->dkv + kv_width) : call->operand[AT_ATTENTION_BACKWARD_DV];
+    char *const to_dv =
+        plan->sums_gradients ? (char *)(attention->dkv + plan->k_width) : call->operand[AT_ATTENTION_BACKWARD_DV];
     return (AttentionData){.q = rows_at(call->operand[AT_ATTENTION_Q], shape->input, q),
                            .k = rows_at(call->operand[AT_ATTENTION_K], shape->input, kv),
-                           .v = rows_at(call->operand[AT_ATTENTION_V], shape->input, kv),
+                           .v = values_at(call, shape, pair->k_row),
                            .o = rows_at(call->operand[AT_ATTENTION_O], shape->output, o),
                            .lse = call_floats(call, AT_ATTENTION_LSE) + pair->lse_at,
                            .d_o = rows_at(call->operand[AT_ATTENTION_BACKWARD_DO], shape->input, o),
                            .delta = call_floats(call, AT_ATTENTION_BACKWARD_WORKSPACE) + pair->lse_at,
                            .dq = rows_at(to_dq, shape->gradient, dq),
                            .dk = rows_at(dk, shape->gradient, dkv),
-                           .dv = rows_at(dv, shape->gradient, dkv),
+                           .dv = rows_at(to_dv, shape->gradient, dv),
                            .workspace = attention->workspace};
 }
 
 static int backward_end(const TaskCall *call, const Device *cuda, const TaskPlan *plan, cudaStream_t stream) {
     const CudaAttentions *attention = cuda->attention;
     const Task *task = call->task;
-    const int64_t width = (int64_t)task->heads * task->head_dim, kv_width = (int64_t)task->kv_heads * task->head_dim;
-    const KernelCudaCopy kv = {
-        KERNEL_FP32, store_of(call, AT_ATTENTION_BACKWARD_DK), task->rows, kv_width, 2 * kv_width, task->kv_stride};
-    const KernelCudaCopy q = {KERNEL_FP32, store_of(call, AT_ATTENTION_BACKWARD_DQ), task->rows, width, width,
-                              task->stride};
+    const int64_t stride = plan->k_width + plan->v_width;
+    const KernelCudaCopy k = {
+        KERNEL_FP32, store_of(call, AT_ATTENTION_BACKWARD_DK), task->rows, plan->k_width, stride, task->kv_stride};
+    const KernelCudaCopy v = {
+        KERNEL_FP32, store_of(call, AT_ATTENTION_BACKWARD_DV), task->rows, plan->v_width, stride, plan->dv_stride};
+    const KernelCudaCopy q = {
+        KERNEL_FP32, store_of(call, AT_ATTENTION_BACKWARD_DQ), task->rows, plan->q_width, plan->q_width, task->stride};
     int code = 0;
     if (plan->sums_gradients) {
-        code = round_rows(cuda, stream, &kv, attention->dkv, call->operand[AT_ATTENTION_BACKWARD_DK]);
+        code = round_rows(cuda, stream, &k, attention->dkv, call->operand[AT_ATTENTION_BACKWARD_DK]);
         code = code ? code
-                    : round_rows(cuda, stream, &kv, attention->dkv + kv_width, call->operand[AT_ATTENTION_BACKWARD_DV]);
+                    : round_rows(cuda, stream, &v, attention->dkv + plan->k_width,
+                                 call->operand[AT_ATTENTION_BACKWARD_DV]);
     }
     if (code == 0 && plan->sums_gradients && is_last(call)) {
         code = round_rows(cuda, stream, &q, attention->dq, call->operand[AT_ATTENTION_BACKWARD_DQ]);
@@ -324,7 +404,7 @@ static int backward_end(const TaskCall *call, const Device *cuda, const TaskPlan
 
 int cuda_attention_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const CudaAttentions *attention = cuda->attention;
-    const TaskPlan *plan = &attention->plans[attention->of_task[call->instance->task]];
+    const TaskPlan *plan = plan_of(attention, call);
     int code = backward_begin(call, cuda, plan, stream);
     for (int i = 0; i < plan->count && code == 0; i++) {
         const AttentionData data = backward_data(call, attention, plan, &plan->pairs[i]);

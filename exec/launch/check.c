@@ -119,25 +119,6 @@ static const char *experts_refusal(const ModelSpec *model, const TrainPlan *plan
     return NULL;
 }
 
-static const char *window_refusal(const ModelSpec *model, const TrainPlan *plan, const char *device, Arena *arena) {
-    if (on_gpu(device) && model->sinks) {
-        return arena_format(
-            arena, "the executor's cuda kernels have no sinks beside the keys, as %s has: use device cpu", model->name);
-    }
-    if (on_gpu(device) && model->rope_local > 0) {
-        return arena_format(arena,
-                            "the executor's cuda device turns all layers alike, and %s those that slide by angles of "
-                            "their own: use device cpu",
-                            model->name);
-    }
-    return on_gpu(device) && model->window > 0 && model->window < plan->seq
-               ? arena_format(arena,
-                              "the executor's cuda kernels look back over all of a sequence, and attention of %s over "
-                              "%d tokens: use device cpu, or seq up to %d",
-                              model->name, model->window, model->window)
-               : NULL;
-}
-
 static bool heads_fit(const ModelSpec *model) {
     const int value = model->latent.value;
     return model->head_dim % HEAD_DIM_GRAIN == 0 && model->head_dim <= HEAD_DIM_MOST && value % HEAD_DIM_GRAIN == 0 &&
@@ -155,8 +136,7 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
         return arena_format(arena, "the executor runs up to %d ranks, the mesh has %d", TRANSPORT_MAX_WORLD,
                             mesh_world(&plan->mesh));
     }
-    reason = window_refusal(model, plan, device, arena);
-    reason = reason ? reason : experts_refusal(model, plan, target, device, arena);
+    reason = experts_refusal(model, plan, target, device, arena);
     if (reason) {
         return reason;
     }

@@ -32,7 +32,13 @@ typedef struct CudaAttention {
     KernelStore gradient;           // fp32: dq, dk, dv are added to; bf16: they are written
     int64_t dq_stride, dkv_stride;  // backward
     int64_t dq_sequence, dkv_sequence;
+    int64_t v_sequence, dv_stride, dv_sequence;  // of values that lie apart from keys (block.values.dim > 0)
 } CudaAttention;
+
+// Elements of a value, and of a head of o.
+static inline int attention_value_dim(const KernelAttention *block) {
+    return block->values.dim > 0 ? block->values.dim : block->head_dim;
+}
 
 typedef struct AttentionData {
     const void *q, *k, *v;
@@ -80,6 +86,20 @@ int cuda_attention(const AttentionPlan *plan, struct CudnnAttention *cudnn, cons
 // delta = rowsum(do * o), laid out as lse: needed by the backward pass of every tier but cuDNN.
 int cuda_attention_delta(const CudaAttention *call, const void *o, const void *d_o, float *delta,
                          struct CUstream_st *stream);
+
+// One more score for each head, that no key has, behind all blocks of a whole sequence's o and lse; and its gradient,
+// from that delta: added to dsinks, or written. sinks and dsinks are of the formats named.
+int cuda_attention_sinks(const CudaAttention *call, KernelStore store, const void *sinks, void *o, float *lse,
+                         struct CUstream_st *stream);
+typedef struct AttentionSinksBack {
+    KernelStore sinks_store, dsinks_store;
+    const void *sinks;
+    const float *lse, *delta;
+    void *dsinks;
+    bool accumulate;
+} AttentionSinksBack;
+int cuda_attention_sinks_backward(const CudaAttention *call, const AttentionSinksBack *back,
+                                  struct CUstream_st *stream);
 
 #ifdef __cplusplus
 }

@@ -79,10 +79,14 @@ static __device__ Place place_of(const CudaAttention &call, uint32_t number) {
     return at;
 }
 
-// Steps go through the group's heads, in each through the query tiles from the last down to first_tile.
-static __device__ __forceinline__ Step step_behind(const KernelAttention &block, const Step &step, int first_tile) {
-    return step.tile > first_tile ? Step{step.head, step.tile - 1}
-                                  : Step{step.head + 1, (int)((block.queries + QUERIES - 1) / QUERIES) - 1};
+// Query tiles that a block of keys walks, and of which none sees them.
+struct Tiles {
+    int first, last;
+};
+
+// Steps go through the group's heads, in each through the query tiles from the last down to the first.
+static __device__ __forceinline__ Step step_behind(const Step &step, const Tiles &tiles) {
+    return step.tile > tiles.first ? Step{step.head, step.tile - 1} : Step{step.head + 1, tiles.last};
 }
 
 template <int D>
@@ -167,19 +171,21 @@ static __device__ __forceinline__ void gather(float sums[D / 8][4], const float 
 }
 
 // Scores become probabilities. ahead: key j of the warp is seen by queries from j - ahead on; behind: keys the warp
-// has.
-template <int D>
-static __device__ __forceinline__ void probabilities(float p[QUERY_TILES][4], const float *lse, int ahead, int behind) {
+// has. Of a window: by queries below j - before.
+template <int D, bool WINDOW>
+static __device__ __forceinline__ void probabilities(float p[QUERY_TILES][4], const float *lse, int ahead, int behind,
+                                                     int before) {
     const int lane = threadIdx.x % WARP;
     const float scale_log2 = LOG2_E / sqrtf((float)D);
-    const bool masked = ahead < WARP_KEYS - 1 || behind < WARP_KEYS;
+    const bool masked = ahead < WARP_KEYS - 1 || behind < WARP_KEYS || (WINDOW && before + QUERIES > 0);
 #pragma unroll
     for (int n = 0; n < QUERY_TILES; n++) {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const int query = 8 * n + 2 * (lane % 4) + i % 2, key = lane / 4 + 8 * (i / 2);
             const float weight = word_exp2(p[n][i] * scale_log2 - lse[query]);
-            p[n][i] = masked && (key > ahead + query || key >= behind) ? 0.0f : weight;
+            const bool past = WINDOW && key <= before + query;
+            p[n][i] = masked && (key > ahead + query || key >= behind || past) ? 0.0f : weight;
         }
     }
 }
@@ -279,7 +285,7 @@ static __device__ __forceinline__ void turn_pass(const Backward &work, const Pla
     }
 }
 
-template <int D, bool ORDERED>
+template <int D, bool ORDERED, bool WINDOW>
 static __device__ __forceinline__ void step_back(Shared<D> &shared, Sums<D> &sums, const Backward &work,
                                                  const Place &at, const Step &step, int stage) {
     const KernelAttention &block = work.call.block;
@@ -288,10 +294,11 @@ static __device__ __forceinline__ void step_back(Shared<D> &shared, Sums<D> &sum
     // Key j of the warp is seen by query i of the tile when j <= ahead + i.
     const int64_t from_first = block.q_first + step.first() - block.k_first - at.first - row;
     const int ahead = (int)least(from_first, KEYS), behind = (int)least(at.left - row, KEYS);
-    if (ahead + QUERIES - 1 >= 0 && behind > 0) {
+    const int before = WINDOW ? (int)most(least(from_first - block.window, KEYS), -(int64_t)QUERIES) : 0;
+    if (ahead + QUERIES - 1 >= 0 && behind > 0 && !(WINDOW && before >= WARP_KEYS - 1)) {
         float p[QUERY_TILES][4], ds[QUERY_TILES][4];
         product<D>(p, shared.k, row, shared.q[stage], lane);
-        probabilities<D>(p, shared.lse[stage], ahead, behind);
+        probabilities<D, WINDOW>(p, shared.lse[stage], ahead, behind, before);
         gather<D>(sums.dv, p, shared.d_o[stage], lane);
         product<D>(ds, shared.v, row, shared.d_o[stage], lane);
         differentiate<D>(ds, p, shared, shared.delta[stage]);
@@ -345,19 +352,31 @@ template <int D> static __device__ __forceinline__ uint32_t place_in_line(const 
     return shared.ticket;
 }
 
-template <int D, bool ORDERED>
+// Behind the last query that a window lets see the last of the keys nobody does; in line every tile takes its turn.
+template <bool ORDERED, bool WINDOW>
+static __device__ __forceinline__ Tiles tiles_of(const KernelAttention &block, const Place &at) {
+    const int tiles = (int)((block.queries + QUERIES - 1) / QUERIES);
+    const int64_t unseeing = block.k_first + at.first - block.q_first;  // the first queries, which come before all keys
+    Tiles walked = {unseeing > 0 ? (int)least(unseeing / QUERIES, tiles) : 0, tiles - 1};
+    if (WINDOW && !ORDERED) {
+        const int64_t seeing = unseeing + least(at.left, KEYS) - 1 + block.window;  // queries before the first that is
+        walked.last = seeing > 0 ? (int)least((seeing - 1) / QUERIES, tiles - 1) : -1;  // behind the window
+    }
+    walked.last = unseeing < block.queries ? walked.last : -1;
+    return walked;
+}
+
+template <int D, bool ORDERED, bool WINDOW>
 static __global__ void __launch_bounds__(THREADS, 1) attention_backward_kernel(const Backward work) {
     const KernelAttention &block = work.call.block;
     Shared<D> &shared = *word_shared<Shared<D>>();
     const Place at = place_of(work.call, ORDERED ? place_in_line<D>(work, shared) : blockIdx.x);
-    const int tiles = (int)((block.queries + QUERIES - 1) / QUERIES);
-    const int64_t unseeing = block.k_first + at.first - block.q_first;  // the first queries, which come before all keys
-    const int first_tile = unseeing > 0 ? (int)least(unseeing / QUERIES, tiles) : 0;
+    const Tiles tiles = tiles_of<ORDERED, WINDOW>(block, at);
     const int group = block.heads / block.kv_heads;
-    const int steps = unseeing < block.queries ? (tiles - first_tile) * group : 0;
+    const int steps = tiles.last >= tiles.first ? (tiles.last - tiles.first + 1) * group : 0;
     const int64_t kv_at = at.sequence * work.call.kv_sequence + at.first * block.kv_stride + (int64_t)at.kv_head * D;
     Sums<D> sums = {};
-    Step step = {at.kv_head * group, tiles - 1};
+    Step step = {at.kv_head * group, tiles.last};
     if (steps > 0) {
         tile_fetch<D, KEYS, THREADS>(shared.k, work.k + kv_at, block.kv_stride, at.left);
         tile_fetch<D, KEYS, THREADS>(shared.v, work.v + kv_at, block.kv_stride, at.left);
@@ -368,14 +387,14 @@ static __global__ void __launch_bounds__(THREADS, 1) attention_backward_kernel(c
     for (int i = 0; i < steps; i++) {
         word_copy_wait<0>();
         __syncthreads();  // the stage is there, and the other one free
-        const Step next = step_behind(block, step, first_tile);
+        const Step next = step_behind(step, tiles);
         float next_row = 0.0f;
         if (i + 1 < steps) {
             fetch_step<D>(shared, work, at, next, (i + 1) % 2);
             next_row = fetch_row(work, at, next);
         }
         word_copy_commit();
-        step_back<D, ORDERED>(shared, sums, work, at, step, i % 2);
+        step_back<D, ORDERED, WINDOW>(shared, sums, work, at, step, i % 2);
         keep_row<D>(shared, (i + 1) % 2, next_row);
         step = next;
     }
@@ -389,8 +408,12 @@ template <int D> static int launch_backward(const Backward &work, cudaStream_t s
     if (sizeof(Shared<D>) != shape.shared_bytes) {
         return (int)cudaErrorInvalidConfiguration;
     }
-    return work.call.deterministic ? launch(attention_backward_kernel<D, true>, shape, stream, work)
-                                   : launch(attention_backward_kernel<D, false>, shape, stream, work);
+    if (work.call.block.window > 0) {
+        return work.call.deterministic ? launch(attention_backward_kernel<D, true, true>, shape, stream, work)
+                                       : launch(attention_backward_kernel<D, false, true>, shape, stream, work);
+    }
+    return work.call.deterministic ? launch(attention_backward_kernel<D, true, false>, shape, stream, work)
+                                   : launch(attention_backward_kernel<D, false, false>, shape, stream, work);
 }
 
 extern "C" int attention_own_backward(const CudaAttention *call, const AttentionData *data, cudaStream_t stream) {

@@ -76,17 +76,19 @@ template <int D> static __device__ __forceinline__ void scores_of(Rows<D> &rows,
 }
 
 // Hides keys that come behind a query or behind the last key. ahead: how many keys of the tile the warp's first query
-// sees (may be negative); behind: how many the tile has.
-template <int D> static __device__ __forceinline__ void hide(Rows<D> &rows, int ahead, int behind) {
+// sees (may be negative); behind: how many the tile has. Of a window: how many its first query no longer sees.
+template <int D, bool WINDOW>
+static __device__ __forceinline__ void hide(Rows<D> &rows, int ahead, int behind, int before) {
     const int lane = threadIdx.x % WARP;
 #pragma unroll
     for (int row = 0; row < 4; row++) {  // 8 queries each
         const int sees = ahead + 8 * row + lane / 4, edge = (sees < behind ? sees : behind) - 2 * (lane % 4);
+        const int begin = before + 8 * row + lane / 4 - 2 * (lane % 4);
 #pragma unroll
         for (int n = 0; n < SCORE_TILES; n++) {
 #pragma unroll
             for (int i = 0; i < 2; i++) {
-                if (8 * n + i >= edge) {
+                if (8 * n + i >= edge || (WINDOW && 8 * n + i < begin)) {
                     rows.scores[row / 2][n][2 * (row % 2) + i] = -INFINITY;
                 }
             }
@@ -199,7 +201,7 @@ template <int D> struct Ring {
     const Forward &work;
     Bf16 *slots;
     int64_t start;  // of the head's keys and values
-    int items;
+    int first_tile, items;
 
     __device__ __forceinline__ Bf16 *slot(int item) const {
         return slots + item % SLOTS * (OWN_KEYS * D);
@@ -208,7 +210,7 @@ template <int D> struct Ring {
     // Every call ends a group, so that groups count items.
     __device__ __forceinline__ void fetch(int item) const {
         if (item < items) {
-            const int64_t first = (int64_t)(item / 2) * OWN_KEYS;
+            const int64_t first = (int64_t)(first_tile + item / 2) * OWN_KEYS;
             const KernelAttention &block = work.call.block;
             tile_fetch<D, OWN_KEYS, THREADS>(slot(item), (item % 2 ? work.v : work.k) + start + first * block.kv_stride,
                                              block.kv_stride, block.keys - first);
@@ -224,17 +226,29 @@ template <int D> struct Ring {
     }
 };
 
-template <int D> static __global__ void __launch_bounds__(THREADS) attention_forward_kernel(const Forward work) {
+// Keys of the block that a query there does not see any more.
+static __device__ __forceinline__ int64_t unseen_before(const KernelAttention &block, int64_t query) {
+    return block.q_first + query + 1 - block.window - block.k_first;
+}
+
+// The first tile that the block's first query sees.
+template <bool WINDOW> static __device__ __forceinline__ int first_tile_of(const KernelAttention &block, int first) {
+    const int64_t unseen = WINDOW ? unseen_before(block, first) : 0;
+    return unseen > 0 ? (int)(least(unseen, block.keys) / OWN_KEYS) : 0;
+}
+
+template <int D, bool WINDOW>
+static __global__ void __launch_bounds__(THREADS) attention_forward_kernel(const Forward work) {
     const KernelAttention &block = work.call.block;
     const Place at = place_of(work.call);
-    const int warp = (int)(threadIdx.x / WARP);
+    const int warp = (int)(threadIdx.x / WARP), first_tile = first_tile_of<WINDOW>(block, at.first);
     Bf16 *const q = word_shared<Bf16>();
     const int64_t last = at.first + least(at.left, OWN_QUERIES) - 1;
     const int64_t seen = least(block.keys, block.q_first + last + 1 - block.k_first);  // may be negative
     const int tiles = seen > 0 ? (int)((seen + OWN_KEYS - 1) / OWN_KEYS) : 0;
     const int64_t kv_at = at.sequence * work.call.kv_sequence + key_head(block, at.head) * D;
-    const Ring<D> ring = {work, q + OWN_QUERIES * D, kv_at, 2 * tiles};
-    if (tiles > 0) {
+    const Ring<D> ring = {work, q + OWN_QUERIES * D, kv_at, first_tile, 2 * (tiles - first_tile)};
+    if (tiles > first_tile) {
         tile_fetch<D, OWN_QUERIES, THREADS>(
             q, work.q + at.sequence * work.call.q_sequence + at.first * block.q_stride + (int64_t)at.head * D,
             block.q_stride, at.left);
@@ -248,21 +262,24 @@ template <int D> static __global__ void __launch_bounds__(THREADS) attention_for
     const int seen_first =
         (int)most(least(block.q_first + at.first + warp * WARP_ROWS - block.k_first + 1, INT32_MAX / 2),
                   -(int64_t)WARP_ROWS);  // of all keys by the warp's first query, or none by any
-    for (int tile = 0; tile < tiles; tile++) {
-        // Of the tile's keys the warp's first query sees `ahead`, and `behind` exist.
+    const int64_t unseen = WINDOW ? unseen_before(block, at.first + warp * WARP_ROWS) : 0;
+    const int unseen_first = (int)most(least(unseen, INT32_MAX / 2), -(int64_t)WARP_ROWS);
+    for (int tile = first_tile; tile < tiles; tile++) {
+        // Of the tile's keys the warp's first query sees `ahead`, and `behind` exist; it no longer sees `before`.
         const int ahead = seen_first - tile * OWN_KEYS, behind = (int)block.keys - tile * OWN_KEYS;
-        const bool sees = ahead + WARP_ROWS - 1 > 0;
-        ring.advance(2 * tile);
+        const int before = unseen_first - tile * OWN_KEYS, item = 2 * (tile - first_tile);
+        const bool sees = ahead + WARP_ROWS - 1 > 0 && !(WINDOW && before >= OWN_KEYS);
+        ring.advance(item);
         if (sees) {
-            scores_of<D>(rows, q, ring.slot(2 * tile), warp);
-            if (ahead < OWN_KEYS || behind < OWN_KEYS) {
-                hide<D>(rows, ahead, behind);
+            scores_of<D>(rows, q, ring.slot(item), warp);
+            if (ahead < OWN_KEYS || behind < OWN_KEYS || (WINDOW && before + WARP_ROWS > 0)) {
+                hide<D, WINDOW>(rows, ahead, behind, before);
             }
             soften<D>(rows, scale * LOG2_E);
         }
-        ring.advance(2 * tile + 1);
+        ring.advance(item + 1);
         if (sees) {
-            values_of<D>(rows, ring.slot(2 * tile + 1));
+            values_of<D>(rows, ring.slot(item + 1));
         }
     }
 #pragma unroll
@@ -272,6 +289,12 @@ template <int D> static __global__ void __launch_bounds__(THREADS) attention_for
     }
 }
 
+template <int D> static int launch_forward(const Forward &work, cudaStream_t stream) {
+    const LaunchShape shape = attention_own_shape(&work.call);
+    return work.call.block.window > 0 ? launch(attention_forward_kernel<D, true>, shape, stream, work)
+                                      : launch(attention_forward_kernel<D, false>, shape, stream, work);
+}
+
 extern "C" int attention_own_forward(const CudaAttention *call, const AttentionData *data, cudaStream_t stream) {
     const Forward work = {*call,
                           static_cast<const Bf16 *>(data->q),
@@ -279,7 +302,5 @@ extern "C" int attention_own_forward(const CudaAttention *call, const AttentionD
                           static_cast<const Bf16 *>(data->v),
                           data->o,
                           data->lse};
-    const LaunchShape shape = attention_own_shape(call);
-    return call->block.head_dim == 64 ? launch(attention_forward_kernel<64>, shape, stream, work)
-                                      : launch(attention_forward_kernel<128>, shape, stream, work);
+    return call->block.head_dim == 64 ? launch_forward<64>(work, stream) : launch_forward<128>(work, stream);
 }

@@ -24,6 +24,10 @@ static __device__ __forceinline__ Row row_of(const CudaAttention &call) {
     return row;
 }
 
+static __device__ __forceinline__ int values_of(const KernelAttention &block) {
+    return block.values.dim > 0 ? block.values.dim : block.head_dim;
+}
+
 static LaunchShape shape_of_rows(const CudaAttention *call) {
     const int64_t rows = call->sequences * call->block.heads * call->block.queries;
     LaunchShape shape = {};
@@ -40,9 +44,10 @@ static __global__ void delta_kernel(const CudaAttention call, const void *o, con
     if (!row.inside) {
         return;
     }
-    const int64_t at = row.sequence * call.o_sequence + row.query * block.o_stride + (int64_t)row.head * block.head_dim;
+    const int dim = values_of(block);
+    const int64_t at = row.sequence * call.o_sequence + row.query * block.o_stride + (int64_t)row.head * dim;
     float sum = 0.0f;
-    for (int t = lane; t < block.head_dim; t += WARP) {
+    for (int t = lane; t < dim; t += WARP) {
         sum += stored_load(o, call.output, at + t) * stored_load(d_o, call.input, at + t);
     }
     sum = warp_sum(sum);
@@ -87,6 +92,58 @@ static __global__ void merge_kernel(const CudaAttention call, const float *o_blo
 extern "C" int attention_merge(const CudaAttention *call, const float *o_block, const float *lse_block, float *o,
                                float *lse, cudaStream_t stream) {
     return launch(merge_kernel, shape_of_rows(call), stream, *call, o_block, lse_block, o, lse);
+}
+
+static __global__ void sinks_kernel(const CudaAttention call, KernelStore store, const void *sinks, void *o,
+                                    float *lse) {
+    const KernelAttention &block = call.block;
+    const Row row = row_of(call);
+    const int lane = threadIdx.x % WARP, dim = values_of(block);
+    if (!row.inside) {
+        return;
+    }
+    float *const lse_at = lse + row.sequence * call.lse_sequence + row.head * block.lse_stride + row.query;
+    const float before = *lse_at, sink = stored_load(sinks, store, row.head);
+    const float high = fmaxf(before, sink), both = high + log1pf(expf(fminf(before, sink) - high));
+    const float keep = expf(before - both);
+    __syncwarp();  // every lane has read lse
+    if (lane == 0) {
+        *lse_at = both;
+    }
+    const int64_t at = row.sequence * call.o_sequence + row.query * block.o_stride + (int64_t)row.head * dim;
+    for (int t = lane; t < dim; t += WARP) {
+        stored_store(o, call.output, at + t, keep * stored_load(o, call.output, at + t));
+    }
+}
+
+extern "C" int cuda_attention_sinks(const CudaAttention *call, KernelStore store, const void *sinks, void *o,
+                                    float *lse, cudaStream_t stream) {
+    return launch(sinks_kernel, shape_of_rows(call), stream, *call, store, sinks, o, lse);
+}
+
+// A block for a head. The score took a share p of the others, and its value is zero: d sink = p (0 - delta).
+static __global__ void __launch_bounds__(THREADS)
+    sinks_backward_kernel(const CudaAttention call, const AttentionSinksBack back) {
+    const KernelAttention &block = call.block;
+    const int64_t rows = call.sequences * block.queries, head = blockIdx.x;
+    const float sink = stored_load(back.sinks, back.sinks_store, head);
+    double sum = 0;
+    for (int64_t row = threadIdx.x; row < rows; row += THREADS) {
+        const int64_t at =
+            row / block.queries * call.lse_sequence + head * block.lse_stride + row % block.queries;
+        sum += (double)(expf(sink - back.lse[at]) * back.delta[at]);
+    }
+    sum = block_sum(sum, word_shared<double>());
+    if (threadIdx.x == 0) {
+        const float before = back.accumulate ? stored_load(back.dsinks, back.dsinks_store, head) : 0.0f;
+        stored_store(back.dsinks, back.dsinks_store, head, before - (float)sum);
+    }
+}
+
+extern "C" int cuda_attention_sinks_backward(const CudaAttention *call, const AttentionSinksBack *back,
+                                             cudaStream_t stream) {
+    const LaunchShape shape = {(uint32_t)call->block.heads, 1, 1, THREADS, THREADS / WARP * 8};
+    return launch(sinks_backward_kernel, shape, stream, *call, *back);
 }
 
 // Two neighbouring elements of every row; columns are even.

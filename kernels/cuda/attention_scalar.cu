@@ -74,6 +74,29 @@ static __device__ __forceinline__ int64_t kv_place(const CudaAttention &call, in
     return sequence * call.kv_sequence + key * call.block.kv_stride + kv_head * call.block.head_dim;
 }
 
+// Of values, which may lie apart from keys.
+static __device__ __forceinline__ int value_dim(const KernelAttention &block) {
+    return block.values.dim > 0 ? block.values.dim : block.head_dim;
+}
+
+static __device__ __forceinline__ int64_t v_place(const CudaAttention &call, int64_t key, int64_t kv_head,
+                                                  int64_t sequence) {
+    const KernelValues &values = call.block.values;
+    return values.dim > 0 ? sequence * call.v_sequence + key * values.stride + kv_head * values.apart
+                          : kv_place(call, key, kv_head, sequence);
+}
+
+static __device__ __forceinline__ int64_t o_place(const CudaAttention &call, int64_t query, int head,
+                                                  int64_t sequence) {
+    return sequence * call.o_sequence + query * call.block.o_stride + (int64_t)head * value_dim(call.block);
+}
+
+// The first key that a query at this position sees; behind a window are no others.
+static __device__ __forceinline__ int64_t first_key(const KernelAttention &block, int64_t at) {
+    const int64_t first = block.window > 0 ? at - block.window + 1 - block.k_first : 0;
+    return first > 0 ? first : 0;
+}
+
 // The score of a query that lies `distance` tokens behind the key.
 static __device__ __forceinline__ float score(const KernelAttention &block, const Part &q, const Part &k, float slope,
                                               int64_t distance) {
@@ -94,14 +117,15 @@ static __global__ void scalar_forward_kernel(const Scalar work) {
     const float slope = kernel_alibi_slope(&block, head);
     float max = -INFINITY, sum = 0.0f;
     Part o = {};
-    for (int64_t key = 0; key < block.keys && block.k_first + key <= at; key++) {
+    for (int64_t key = first_key(block, at); key < block.keys && block.k_first + key <= at; key++) {
         const int64_t kv = kv_place(call, key, head / (block.heads / block.kv_heads), sequence);
         const float s =
             score(block, q, load_row(work.data.k, call.input, kv, block.head_dim), slope, at - block.k_first - key);
         const float higher = fmaxf(max, s), shrink = expf(max - higher), weight = expf(s - higher);
         sum = sum * shrink + weight;
         add_to(o, shrink - 1.0f, o);
-        add_to(o, weight, load_row(work.data.v, call.input, kv, block.head_dim));
+        const int64_t v = v_place(call, key, head / (block.heads / block.kv_heads), sequence);
+        add_to(o, weight, load_row(work.data.v, call.input, v, value_dim(block)));
         max = higher;
     }
     float *const lse = work.data.lse + sequence * call.lse_sequence + head * block.lse_stride + query;
@@ -113,8 +137,8 @@ static __global__ void scalar_forward_kernel(const Scalar work) {
         return;
     }
     *lse = both;
-    store_row(work.data.o, call.output, sequence * call.o_sequence + query * block.o_stride + head_at, block.head_dim,
-              o, before > -INFINITY ? expf(before - both) : 0.0f, sum > 0.0f ? expf(own - both) / sum : 0.0f);
+    store_row(work.data.o, call.output, o_place(call, query, head, sequence), value_dim(block), o,
+              before > -INFINITY ? expf(before - both) : 0.0f, sum > 0.0f ? expf(own - both) / sum : 0.0f);
 }
 
 // One pair of a query and a key that it sees: its probability, and the gradient of its score times the scale.
@@ -145,13 +169,13 @@ static __global__ void scalar_dq_kernel(const Scalar work) {
     Part rows[4], dq = {};
     rows[0] =
         load_row(work.data.q, call.input, sequence * call.q_sequence + query * block.q_stride + head_at, head_dim);
-    rows[2] =
-        load_row(work.data.d_o, call.input, sequence * call.o_sequence + query * block.o_stride + head_at, head_dim);
+    rows[2] = load_row(work.data.d_o, call.input, o_place(call, query, head, sequence), value_dim(block));
     const int64_t lse_at = sequence * call.lse_sequence + head * block.lse_stride + query;
-    for (int64_t key = 0; key < block.keys && block.k_first + key <= at; key++) {
+    for (int64_t key = first_key(block, at); key < block.keys && block.k_first + key <= at; key++) {
         const int64_t kv = kv_place(call, key, head / (block.heads / block.kv_heads), sequence);
         rows[1] = load_row(work.data.k, call.input, kv, head_dim);
-        rows[3] = load_row(work.data.v, call.input, kv, head_dim);
+        rows[3] = load_row(work.data.v, call.input,
+                           v_place(call, key, head / (block.heads / block.kv_heads), sequence), value_dim(block));
         add_to(dq, pair_of(work, rows, head, lse_at, at - block.k_first - key).ds, rows[1]);
     }
     store_row(work.data.dq, call.gradient, sequence * call.dq_sequence + query * call.dq_stride + head_at, head_dim, dq,
@@ -168,15 +192,16 @@ static __global__ void scalar_dkv_kernel(const Scalar work) {
     }
     Part rows[4], dk = {}, dv = {};
     rows[1] = load_row(work.data.k, call.input, kv_place(call, key, kv_head, sequence), head_dim);
-    rows[3] = load_row(work.data.v, call.input, kv_place(call, key, kv_head, sequence), head_dim);
+    rows[3] = load_row(work.data.v, call.input, v_place(call, key, kv_head, sequence), value_dim(block));
     const int64_t at = block.k_first + key, first = at > block.q_first ? at - block.q_first : 0;
+    const int64_t behind = block.window > 0 ? at + block.window - block.q_first : block.queries;
+    const int64_t last = behind < block.queries ? behind : block.queries;
     for (int head = kv_head * group; head < (kv_head + 1) * group; head++) {
-        for (int64_t query = first; query < block.queries; query++) {
+        for (int64_t query = first; query < last; query++) {
             const int64_t head_at = (int64_t)head * head_dim;
             rows[0] = load_row(work.data.q, call.input, sequence * call.q_sequence + query * block.q_stride + head_at,
                                head_dim);
-            rows[2] = load_row(work.data.d_o, call.input, sequence * call.o_sequence + query * block.o_stride + head_at,
-                               head_dim);
+            rows[2] = load_row(work.data.d_o, call.input, o_place(call, query, head, sequence), value_dim(block));
             const int64_t lse_at = sequence * call.lse_sequence + head * block.lse_stride + query;
             const Pair pair = pair_of(work, rows, head, lse_at, block.q_first + query - at);
             add_to(dk, pair.ds, rows[0]);
@@ -186,7 +211,10 @@ static __global__ void scalar_dkv_kernel(const Scalar work) {
     const int64_t to = sequence * call.dkv_sequence + key * call.dkv_stride + (int64_t)kv_head * head_dim;
     const float keep = call.gradient == KERNEL_FP32 ? 1.0f : 0.0f;
     store_row(work.data.dk, call.gradient, to, head_dim, dk, keep, 1.0f);
-    store_row(work.data.dv, call.gradient, to, head_dim, dv, keep, 1.0f);
+    const int64_t dv_to = block.values.dim > 0 ? sequence * call.dv_sequence + key * call.dv_stride +
+                                                     (int64_t)kv_head * block.values.dim
+                                               : to;
+    store_row(work.data.dv, call.gradient, dv_to, value_dim(block), dv, keep, 1.0f);
 }
 
 static LaunchShape shape_of(const CudaAttention *call, int64_t rows, int heads) {

@@ -28,6 +28,9 @@ static const char *refusal_of_any(const CudaAttention *call) {
     if (b->head_dim % 8 != 0 || b->head_dim < 8 || b->head_dim > 256) {
         return "head_dim is a multiple of 8 up to 256";
     }
+    if (attention_value_dim(b) % 8 != 0 || attention_value_dim(b) > 256) {
+        return "values are a multiple of 8 elements up to 256";
+    }
     if (b->kv_heads < 1 || b->heads % b->kv_heads != 0) {
         return "every key head has equally many query heads";
     }
@@ -46,6 +49,9 @@ static const char *refusal_of_cores(const CudaAttention *call) {
     }
     if (call->block.alibi_heads != 0) {
         return "ALiBi is the scalar tier's";
+    }
+    if (call->block.values.dim > 0) {
+        return "values that lie apart from keys are the scalar tier's";
     }
     return all_eights(call) ? NULL : "rows begin at multiples of 8 elements";
 }
@@ -71,6 +77,9 @@ static const char *refusal_of_cudnn(const CudaAttention *call, const AttentionMe
     }
     if (means->arch < 80 || b->head_dim > 128) {
         return "cuDNN's fused attention is for sm_80 and newer and head_dim up to 128";
+    }
+    if (b->window > 0) {
+        return "a window is our own kernels'";
     }
     if (b->q_first != b->k_first && b->k_first + b->keys - 1 > b->q_first) {
         return "the causal border does not begin at the block's corner";

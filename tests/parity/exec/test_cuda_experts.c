@@ -56,6 +56,34 @@ Test(cuda_experts, spread_over_ranks_they_train_as_on_the_cpu) {
 
 // Weights that are shares of all experts or of the chosen ones, norms of queries and keys, an expert that all tokens
 // share. The guard faults where the program touches device memory by itself: rows of experts come by copies alone.
+static void make_gpt_oss(ModelSpec *model) {
+    model->experts.bias = model->experts.router_bias = model->sinks;
+    model->window = 7;
+    model->window_every = 2;
+}
+
+// Biases of experts, clamped gates, sinks beside the keys, layers that slide by turns: of heads of one rank of tp, and
+// of a ring whose chunks a window cuts.
+Test(cuda_experts, biases_clamps_sinks_and_windows_step_as_on_the_cpu) {
+    static const CudaCase cases[] = {{"tp=2", 0, 1, RECOMPUTE_NONE, "7"}, {"cp=2", 3, 1, RECOMPUTE_FULL, "8"}};
+    for (int i = 0; i < 2; i++) {
+        RunRequest request = request_of("gpt_oss", &cases[i], i == 0 ? DTYPE_FP32 : DTYPE_BF16, "cuda");
+        make_gpt_oss(&request.model);
+        cr_assert(request.model.sinks);
+        cuda_case_step(&request, &arena, i == 0 ? (CudaAllowed){1e-5, 1e-5} : (CudaAllowed){1e-3, 5e-2}, cases[i].mesh);
+    }
+}
+
+// As Mistral's and Gemma 3's: a window, and angles of their own for layers that slide.
+Test(cuda_experts, dense_layers_that_slide_step_as_on_the_cpu) {
+    const CudaCase c = {"cp=2", 3, 1, RECOMPUTE_FULL, "9"};
+    RunRequest request = cuda_case_request(&c, DTYPE_FP32, "cuda");
+    request.model.window = 5;
+    request.model.window_every = 2;
+    request.model.rope_local = 500;
+    cuda_case_step(&request, &arena, (CudaAllowed){1e-5, 1e-5}, "windows");
+}
+
 Test(cuda_experts, types_of_routers_step_in_bf16_as_on_the_cpu_in_fp32) {
     static const char *const types[] = {"qwen3_moe", "qwen2_moe"};
     const CudaCase c = {"dp_shard=2,ep=2", 3, 1, RECOMPUTE_NONE, "4"};

@@ -80,6 +80,30 @@ Test(cuda_attention, the_scalar_kernel_serves_every_head_dim_and_alibi) {
     }
 }
 
+// Windows that begin in the middle of a tile and at its border, of one key, and before all keys of the block.
+Test(cuda_attention, a_window_hides_the_keys_before_it) {
+    static const Row windows[] = {
+        {"several tiles", BLOCK(200, 200, 0, 0, 1, 1, 64, 0), 1},
+        {"queries begin among the keys", BLOCK(66, 190, 77, 0, 2, 1, 128, 8), 1},
+        {"each sees itself", BLOCK(40, 40, 0, 0, 1, 1, 64, 0), 2},
+        {"some see none any more", BLOCK(70, 75, 150, 100, 1, 1, 64, 0), 1},
+    };
+    static const int64_t widths[] = {70, 64, 1, 40};
+    for (int i = 0; i < 4; i++) {
+        KernelAttention block = windows[i].block;
+        block.window = widths[i];
+        CudaAttentionCase c = cuda_attention_case(block, windows[i].sequences, 101 + (uint64_t)i);
+        expect_forward(ATTENTION_TIER_OWN, &windows[i], &c, CORES);
+        cuda_attention_case_free(&c);
+        block.queries = block.queries / 4, block.keys = block.keys / 4, block.window = (block.window + 3) / 4;
+        block.q_first = block.q_first / 4, block.k_first = block.k_first / 4, block.lse_stride = block.queries;
+        CudaAttentionCase small = cuda_attention_case(block, windows[i].sequences, 111 + (uint64_t)i);
+        small.call.input = KERNEL_FP32;
+        expect_forward(ATTENTION_TIER_SCALAR, &windows[i], &small, SCALAR);
+        cuda_attention_case_free(&small);
+    }
+}
+
 // Keys of one sequence in blocks of these starts, in ring order, against queries from q_first on: a zigzag rank's
 // second half, say, sees its own keys, then a block before them, one in the future, and one that its last queries see.
 static void expect_merge(AttentionTier tier, int head_dim, double tolerance) {

@@ -74,6 +74,30 @@ Test(cuda_attention_backward, the_scalar_kernel_agrees_with_the_cpu_in_every_blo
     }
 }
 
+// In line, every query tile takes its turn, whether it sees the keys or not.
+Test(cuda_attention_backward, a_window_lets_nothing_through_from_before_it) {
+    static const Row windows[] = {
+        {"several tiles", BLOCK(300, 300, 0, 0, 1, 1, 64, 0), 1, KERNEL_FP32, false},
+        {"several tiles in line", BLOCK(300, 300, 0, 0, 1, 1, 64, 0), 1, KERNEL_FP32, true},
+        {"queries begin among the keys", BLOCK(66, 190, 77, 0, 2, 1, 128, 0), 1, KERNEL_BF16, false},
+        {"some see none any more", BLOCK(70, 75, 150, 100, 1, 1, 64, 0), 1, KERNEL_BF16, true},
+    };
+    static const int64_t widths[] = {70, 70, 64, 40};
+    for (int i = 0; i < 4; i++) {
+        Row row = windows[i];
+        row.block.window = widths[i];
+        CudaAttentionCase c = case_of(&row, 161 + (uint64_t)i);
+        expect_backward(ATTENTION_TIER_OWN, &row, &c, CORES);
+        cuda_attention_case_free(&c);
+    }
+    Row small = {"scalar", BLOCK(30, 34, 8, 4, 2, 1, 24, 0), 1, KERNEL_FP32, false};
+    small.block.window = 9;
+    CudaAttentionCase c = case_of(&small, 171);
+    c.call.input = KERNEL_FP32;
+    expect_backward(ATTENTION_TIER_SCALAR, &small, &c, SCALAR);
+    cuda_attention_case_free(&c);
+}
+
 Test(cuda_attention_backward, fp32_gradients_are_added_to_what_is_there) {
     for (AttentionTier tier = ATTENTION_TIER_SCALAR; tier <= ATTENTION_TIER_OWN; tier++) {
         const Row row = {"added", BLOCK(40, 48, 8, 0, 1, 1, 64, 0), 1, KERNEL_FP32, true};
