@@ -64,20 +64,13 @@ static void copy_blocks(const TaskCall *call, const Rows *rows, int64_t src_apar
 
 // Keys of latent attention, and their gradients the other way (lower_latent.c).
 static void copy_keys(const TaskCall *call) {
-    const ModelSpec *model = &call->program->model;
-    const LatentAttention *latent = &model->latent;
-    const int64_t rank = latent->kv_rank;
-    const KernelKeys keys = {.rows = call->task->rows,
-                             .heads = model->heads / call->program->plan.mesh.size[AXIS_TP],
-                             .still = model->head_dim - latent->rope,
-                             .turning = latent->rope,
-                             .value = latent->value,
-                             .shared_stride = rank + latent->rope};
+    const KernelKeys keys = call_keys(call);
+    const int64_t shared = call_keys_shared(call);
     if (call->task->operand_count > AT_KEYS_DSHARED) {
         kernel_part_keys(&keys, call_floats(call, AT_COPY_SRC), call_floats(call, AT_KEYS_DV),
-                         call_floats(call, AT_COPY_DST), call_floats(call, AT_KEYS_DSHARED) + rank);
+                         call_floats(call, AT_COPY_DST), call_floats(call, AT_KEYS_DSHARED) + shared);
     } else {
-        kernel_join_keys(&keys, call_floats(call, AT_COPY_SRC), call_floats(call, AT_KEYS_SHARED) + rank,
+        kernel_join_keys(&keys, call_floats(call, AT_COPY_SRC), call_floats(call, AT_KEYS_SHARED) + shared,
                          call_floats(call, AT_COPY_DST));
     }
 }

@@ -18,13 +18,6 @@ static KernelAddNorm adding_norm(const TaskCall *call, int y) {
                            .rstd = call_floats(call, y + 1)};
 }
 
-// transformers' DeepseekV3Attention norms latents by its norm's own default, whatever rms_norm_eps says.
-static const float LATENT_EPS = 1e-6F;
-
-static bool is_latent(const TaskCall *call) {
-    return call->program->model.latent.kv_rank > 0;
-}
-
 // Of the leading columns of wider rows.
 static KernelLatentNorm latent_norm(const TaskCall *call, int x, int w) {
     const Task *task = call->task;
@@ -35,7 +28,8 @@ void cpu_rmsnorm(const TaskCall *call) {
     const Task *task = call->task;
     if (task->stride > 0) {
         const KernelLatentNorm norm = latent_norm(call, AT_NORM_X, AT_NORM_W);
-        kernel_latent_norm(&norm, LATENT_EPS, call_floats(call, AT_RMSNORM_Y), call_floats(call, AT_RMSNORM_RSTD));
+        kernel_latent_norm(&norm, call_norm_eps(call), call_floats(call, AT_RMSNORM_Y),
+                           call_floats(call, AT_RMSNORM_RSTD));
         return;
     }
     if (task_added_operand(task)) {
@@ -138,7 +132,7 @@ void cpu_gemm(const TaskCall *call) {
 
 void cpu_rope(const TaskCall *call) {
     const QkTurns turns = call_turns(call);
-    const int64_t still = is_latent(call) ? turns.q.head_dim - turns.q.turning : 0;  // in front of what turns
+    const int64_t still = call_still(call, &turns.q);
     kernel_rope(call->task->rows, &turns.q, call->positions, call_floats(call, AT_ROPE_Q) + still);
     if (turns.k.heads > 0) {
         kernel_rope(call->task->rows, &turns.k, call->positions, call_floats(call, AT_ROPE_K) + still);

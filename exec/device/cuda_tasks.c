@@ -55,7 +55,8 @@ static KernelCudaNorm forward_norm(const TaskCall *call, int y) {
     const int added = task_added_operand(call->task);
     return (KernelCudaNorm){.rows = call->task->rows,
                             .cols = call->task->cols,
-                            .eps = (float)call->program->model.norm_eps,
+                            .eps = call_norm_eps(call),
+                            .x_stride = call->task->stride,
                             .x = cuda_operand(call, AT_NORM_X),
                             .add = added ? cuda_operand(call, added) : NULL,
                             .w = cuda_operand(call, AT_NORM_W),
@@ -81,6 +82,7 @@ static KernelCudaNormBackward backward_norm(const TaskCall *call, bool means) {
                                     .mean = means ? statistics : NULL,
                                     .rstd = means ? statistics + call->task->rows : statistics,
                                     .residual = cuda_operand(call, AT_NORM_BACKWARD_RESIDUAL),
+                                    .x_stride = call->task->stride,
                                     .dx = cuda_operand(call, AT_NORM_BACKWARD_DX),
                                     .dw = cuda_operand(call, AT_NORM_BACKWARD_DW),
                                     .accumulate = call->task->accumulate};
@@ -187,11 +189,12 @@ static int64_t column_sum_workspace(const TaskCall *call, const KernelCuda *at) 
 static int rope(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const KernelCuda at = cuda_place(call, cuda, stream);
     const QkTurns turns = call_turns(call);
+    const int64_t still = call_still(call, &turns.q);
     const int code = kernel_cuda_rope(&at, store_of(call, AT_ROPE_Q), call->task->rows, &turns.q, call->positions,
-                                      cuda_operand(call, AT_ROPE_Q));
+                                      behind(call, AT_ROPE_Q, still));
     return code || turns.k.heads == 0 ? code
                                       : kernel_cuda_rope(&at, store_of(call, AT_ROPE_K), call->task->rows, &turns.k,
-                                                         call->positions, cuda_operand(call, AT_ROPE_K));
+                                                         call->positions, behind(call, AT_ROPE_K, still));
 }
 
 static int gated(const TaskCall *call, Device *cuda, cudaStream_t stream) {
@@ -300,9 +303,24 @@ static int copy_blocks(const TaskCall *call, const KernelCuda *at, const KernelC
     return failed;
 }
 
+static int copy_keys(const TaskCall *call, const KernelCuda *at) {
+    const KernelKeys keys = call_keys(call);
+    const KernelStore store = store_of(call, AT_COPY_SRC);
+    const int64_t shared = call_keys_shared(call);
+    return call->task->operand_count > AT_KEYS_DSHARED
+               ? kernel_cuda_part_keys(at, store, &keys, cuda_operand(call, AT_COPY_SRC),
+                                       cuda_operand(call, AT_KEYS_DV), cuda_operand(call, AT_COPY_DST),
+                                       behind(call, AT_KEYS_DSHARED, shared))
+               : kernel_cuda_join_keys(at, store, &keys, cuda_operand(call, AT_COPY_SRC),
+                                       behind(call, AT_KEYS_SHARED, shared), cuda_operand(call, AT_COPY_DST));
+}
+
 static int copy(const TaskCall *call, Device *cuda, cudaStream_t stream) {
     const Task *task = call->task;
     const KernelCuda at = cuda_place(call, cuda, stream);
+    if (call_copies_keys(call)) {
+        return copy_keys(call, &at);
+    }
     const KernelCudaCopy rows = {.from = store_of(call, AT_COPY_SRC),
                                  .to = store_of(call, AT_COPY_DST),
                                  .rows = task->rows,

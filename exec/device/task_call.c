@@ -63,6 +63,32 @@ QkStretches call_qk_stretches(const TaskCall *call) {
         .k_rstd = q_parts};
 }
 
+// transformers' DeepseekV3Attention norms latents by its norm's own default, whatever rms_norm_eps says.
+static const float LATENT_EPS = 1e-6F;
+
+float call_norm_eps(const TaskCall *call) {
+    return call->task->stride > 0 ? LATENT_EPS : (float)call->program->model.norm_eps;
+}
+
+KernelKeys call_keys(const TaskCall *call) {
+    const ModelSpec *model = &call->program->model;
+    const LatentAttention *latent = &model->latent;
+    return (KernelKeys){.rows = call->task->rows,
+                        .heads = model->heads / call->program->plan.mesh.size[AXIS_TP],
+                        .still = model->head_dim - latent->rope,
+                        .turning = latent->rope,
+                        .value = latent->value,
+                        .shared_stride = latent->kv_rank + latent->rope};
+}
+
+int64_t call_keys_shared(const TaskCall *call) {
+    return call->program->model.latent.kv_rank;
+}
+
+int call_still(const TaskCall *call, const KernelRope *turning) {
+    return call->program->model.latent.kv_rank > 0 ? turning->head_dim - turning->turning : 0;
+}
+
 // Layers that slide may turn by angles of their own, as they are.
 static bool turns_locally(const TaskCall *call) {
     const ModelSpec *model = &call->program->model;

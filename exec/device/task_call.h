@@ -7,6 +7,7 @@
 #include "exec/device/device.h"
 #include "kernels/exact.h"
 #include "kernels/kernels.h"
+#include "kernels/latent.h"
 
 enum { TASK_MAX_OPERANDS = 13 };
 
@@ -60,6 +61,14 @@ static inline bool call_copies_keys(const TaskCall *call) {
     return call->program->model.latent.kv_rank > 0 && call->program->target->own_kernels &&
            call->task->operand_count > AT_KEYS_SHARED;
 }
+
+// The keys of a copy that puts them together or takes them apart, and where their shared part begins.
+KernelKeys call_keys(const TaskCall *call);
+int64_t call_keys_shared(const TaskCall *call);
+// Of a latent's norm too.
+float call_norm_eps(const TaskCall *call);
+// Elements of a head in front of what turns.
+int call_still(const TaskCall *call, const KernelRope *turning);
 
 // First vocabulary entry of this rank when its task is split by vocabulary into ranges of this many.
 static inline int64_t call_vocab_first(const TaskCall *call, int64_t range) {

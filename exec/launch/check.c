@@ -73,15 +73,9 @@ static bool runs_router(const char *type) {
     return false;
 }
 
-static const char *latent_refusal(const ModelSpec *model, Arena *arena) {
-    return arena_format(arena, "the executor's cuda device has no latent attention, which %s has: use device cpu",
-                        model->name);
-}
-
-static const char *experts_refusal(const ModelSpec *model, const TrainPlan *plan, const Target *target,
-                                   const char *device, Arena *arena) {
+static const char *experts_refusal(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena) {
     if (model->experts.count == 0) {
-        return model->latent.kv_rank > 0 && on_gpu(device) ? latent_refusal(model, arena) : NULL;
+        return NULL;
     }
     if (!runs_router(model->type)) {
         return arena_format(arena,
@@ -110,9 +104,6 @@ static const char *experts_refusal(const ModelSpec *model, const TrainPlan *plan
                             "target ndtune",
                             target->name);
     }
-    if (model->latent.kv_rank > 0 && on_gpu(device)) {
-        return latent_refusal(model, arena);
-    }
     if (plan->recompute == RECOMPUTE_SELECTIVE) {
         return "the executor does not run layers of experts with recompute selective: use full or none";
     }
@@ -136,7 +127,7 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
         return arena_format(arena, "the executor runs up to %d ranks, the mesh has %d", TRANSPORT_MAX_WORLD,
                             mesh_world(&plan->mesh));
     }
-    reason = experts_refusal(model, plan, target, device, arena);
+    reason = experts_refusal(model, plan, target, arena);
     if (reason) {
         return reason;
     }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "kernels/kernels.h"
+#include "kernels/latent.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -45,6 +46,7 @@ typedef struct KernelCudaNorm {
     const void *x, *add, *w, *bias;  // bias: layer norm only, may be NULL
     void *added, *y;
     float *mean, *rstd;  // mean NULL: RMS norm
+    int64_t x_stride;    // elements from a row of x to the next; 0 = cols. Nothing is added to rows that lie apart
 } KernelCudaNorm;
 int kernel_cuda_norm(const KernelCuda *at, KernelStore store, const KernelCudaNorm *norm);
 
@@ -56,6 +58,7 @@ typedef struct KernelCudaNormBackward {
     const void *residual;      // may be NULL
     void *dx, *dw;             // dx may be residual
     bool accumulate;           // dw
+    int64_t x_stride;          // of x and dx; 0 = cols. No residual where they lie apart
 } KernelCudaNormBackward;
 int64_t kernel_cuda_norm_backward_workspace(const KernelCuda *at, const KernelCudaNormBackward *norm);
 int kernel_cuda_norm_backward(const KernelCuda *at, KernelStore store, KernelStore sums,
@@ -122,6 +125,12 @@ int kernel_cuda_shared_backward(const KernelCuda *at, KernelStore store, int64_t
 // As many rows as the counts, which are in device memory, and no more than `rows`.
 int kernel_cuda_regroup(const KernelCuda *at, KernelStore store, const KernelGroups *groups, int64_t rows, int64_t cols,
                         bool back, const void *from, void *to);
+
+// ---- keys of latent attention (latent.h)
+int kernel_cuda_join_keys(const KernelCuda *at, KernelStore store, const KernelKeys *keys, const void *up,
+                          const void *shared, void *k);
+int kernel_cuda_part_keys(const KernelCuda *at, KernelStore store, const KernelKeys *keys, const void *dk,
+                          const void *dv, void *dup, void *dshared);
 
 // ---- cross-entropy in the three steps of kernels.h, logits of one vocabulary range at a time
 typedef struct KernelCudaLoss {

@@ -5,7 +5,7 @@
 
 template <typename T>
 struct NormRow {
-    int64_t cols;
+    int64_t cols, x_stride;
     float eps;
     const T *x, *add, *w, *bias;
     T *added, *y;
@@ -14,12 +14,14 @@ struct NormRow {
 
 // The pack of x at a column; the first time the addition is made and written, as it will be read.
 template <int W, bool ADD, typename T>
-static __device__ __forceinline__ void norm_load(const NormRow<T> &n, int64_t at, bool first, float x[W]) {
+static __device__ __forceinline__ void norm_load(const NormRow<T> &n, int64_t row, int64_t col, bool first,
+                                                 float x[W]) {
+    const int64_t at = row * n.cols + col;
     if (ADD && !first) {
         pack_load<W>(n.added + at, x);
         return;
     }
-    pack_load<W>(n.x + at, x);
+    pack_load<W>(n.x + row * n.x_stride + col, x);
     if (ADD) {
         float more[W];
         pack_load<W>(n.add + at, more);
@@ -41,14 +43,14 @@ static __device__ __forceinline__ void norm_each(const NormRow<T> &n, int64_t ro
         const int64_t pack = threadIdx.x + k * (int64_t)blockDim.x;
         if (pack < packs) {
             if (first) {
-                norm_load<W, ADD>(n, row * n.cols + pack * W, true, kept[k]);
+                norm_load<W, ADD>(n, row, pack * W, true, kept[k]);
             }
             visit(pack * W, kept[k]);
         }
     }
     for (int64_t pack = threadIdx.x + ROW_KEPT * (int64_t)blockDim.x; pack < packs; pack += blockDim.x) {
         float x[W];
-        norm_load<W, ADD>(n, row * n.cols + pack * W, first, x);
+        norm_load<W, ADD>(n, row, pack * W, first, x);
         visit(pack * W, x);
     }
 }
@@ -114,10 +116,11 @@ int kernel_cuda_norm(const KernelCuda *at, KernelStore store, const KernelCudaNo
     }
     const bool wide = launch_is_wide(address(norm->x) | address(norm->add) | address(norm->w) | address(norm->bias) |
                                          address(norm->added) | address(norm->y),
-                                     norm->cols);
+                                     norm->cols | norm->x_stride);
     return with_store(store, [&](auto element) {
         using T = decltype(element);
         const NormRow<T> n = {norm->cols,
+                              norm->x_stride > 0 ? norm->x_stride : norm->cols,
                               norm->eps,
                               (const T *)norm->x,
                               (const T *)norm->add,

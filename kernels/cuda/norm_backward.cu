@@ -6,7 +6,7 @@
 
 template <typename T>
 struct NormBack {
-    int64_t rows, cols;
+    int64_t rows, cols, x_stride;
     const T *dy, *x, *w;
     const float *mean, *rstd;
     const T *residual;
@@ -22,7 +22,7 @@ struct NormPack {
 template <int W, typename T>
 static __device__ __forceinline__ void back_load(const NormBack<T> &n, int64_t row, int64_t col, NormPack<W> &pack) {
     pack_load<W>(n.dy + row * n.cols + col, pack.dy);
-    pack_load<W>(n.x + row * n.cols + col, pack.x);
+    pack_load<W>(n.x + row * n.x_stride + col, pack.x);
     pack_load<W>(n.w + col, pack.w);
     if (n.residual) {
         pack_load<W>(n.residual + row * n.cols + col, pack.residual);
@@ -41,7 +41,7 @@ static __device__ __forceinline__ void back_store(const NormBack<T> &n, int64_t 
         dx[k] = pack.residual[k] + (pack.dy[k] * pack.w[k] * rstd - from_mean * pull - drop);
         sums[k * blockDim.x] += pack.dy[k] * (from_mean * rstd);
     }
-    pack_store<W>(n.dx + row * n.cols + col, dx);
+    pack_store<W>(n.dx + row * n.x_stride + col, dx);
 }
 
 // The sums of pack i of this thread lie at stride blockDim.x: no two threads of a warp in one bank.
@@ -122,13 +122,20 @@ int kernel_cuda_norm_backward(const KernelCuda *at, KernelStore store, KernelSto
     }
     const bool wide = launch_is_wide(address(norm->dy) | address(norm->x) | address(norm->w) |
                                          address(norm->residual) | address(norm->dx) | address(at->workspace),
-                                     norm->cols);
+                                     norm->cols | norm->x_stride);
     const LaunchShape shape = back_shape(norm->rows, norm->cols, wide ? PACK : 1, at->processors);
     const int error = with_store(store, [&](auto element) {
         using T = decltype(element);
-        const NormBack<T> n = {norm->rows,  norm->cols,          (const T *)norm->dy,
-                               (const T *)norm->x, (const T *)norm->w, norm->mean,
-                               norm->rstd,  (const T *)norm->residual, (T *)norm->dx,
+        const NormBack<T> n = {norm->rows,
+                               norm->cols,
+                               norm->x_stride > 0 ? norm->x_stride : norm->cols,
+                               (const T *)norm->dy,
+                               (const T *)norm->x,
+                               (const T *)norm->w,
+                               norm->mean,
+                               norm->rstd,
+                               (const T *)norm->residual,
+                               (T *)norm->dx,
                                (float *)at->workspace};
         if (norm->mean) {
             return wide ? launch(norm_backward_kernel<PACK, true, T>, shape, at->stream, n)

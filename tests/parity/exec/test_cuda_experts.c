@@ -62,7 +62,7 @@ static void make_gpt_oss(ModelSpec *model) {
     model->window_every = 2;
 }
 
-// Biases of experts, clamped gates, sinks beside the keys, layers that slide by turns: of heads of one rank of tp, and
+// Biases of experts, clamped gates, sinks beside the keys, layers that slide by turns: of heads of ranks of a ring, and
 // of a ring whose chunks a window cuts.
 Test(cuda_experts, biases_clamps_sinks_and_windows_step_as_on_the_cpu) {
     static const CudaCase cases[] = {{"tp=2", 0, 1, RECOMPUTE_NONE, "7"}, {"cp=2", 3, 1, RECOMPUTE_FULL, "8"}};
@@ -70,6 +70,28 @@ Test(cuda_experts, biases_clamps_sinks_and_windows_step_as_on_the_cpu) {
         RunRequest request = request_of("gpt_oss", &cases[i], i == 0 ? DTYPE_FP32 : DTYPE_BF16, "cuda");
         make_gpt_oss(&request.model);
         cr_assert(request.model.sinks);
+        cuda_case_step(&request, &arena, i == 0 ? (CudaAllowed){1e-5, 1e-5} : (CudaAllowed){1e-3, 5e-2}, cases[i].mesh);
+    }
+}
+
+static void make_latent(ModelSpec *model) {
+    model->latent = (LatentAttention){.q_rank = 16, .kv_rank = 32, .rope = 8, .value = 16};
+    model->head_dim = 24;
+    model->rotary_dims = model->latent.rope;
+    model->heads = model->kv_heads = 2;
+    model->experts.shared_ffn = 40;
+    model->experts.sigmoid = (SigmoidRouter){.groups = 2, .active_groups = 1, .factor = 2.5};
+}
+
+// Keys of two parts, values of another width than theirs, scores in groups of experts: of heads of ranks of a ring, and
+// spread over ranks.
+Test(cuda_experts, latent_attention_and_routers_of_sigmoids_step_as_on_the_cpu) {
+    static const CudaCase cases[] = {{"cp=2,tp=2", 0, 1, RECOMPUTE_NONE, "10"},
+                                     {"dp_shard=2,ep=2", 3, 1, RECOMPUTE_FULL, "11"}};
+    for (int i = 0; i < 2; i++) {
+        RunRequest request = request_of("deepseek_v3", &cases[i], i == 0 ? DTYPE_FP32 : DTYPE_BF16, "cuda");
+        make_latent(&request.model);
+        request.model.experts.balance = 0.1 * i;
         cuda_case_step(&request, &arena, i == 0 ? (CudaAllowed){1e-5, 1e-5} : (CudaAllowed){1e-3, 5e-2}, cases[i].mesh);
     }
 }

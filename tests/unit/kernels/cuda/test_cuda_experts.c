@@ -1,11 +1,13 @@
-// Layers of experts: routing, rows to experts and back, groups and clamped gates of kernels/cuda on the processor
-// against kernels/cpu. Choices, places and counts are the same; everything else is as near as its format.
+// Layers of experts, and latent attention's keys and norms: routing, rows to experts and back, groups and clamped gates
+// of kernels/cuda on the processor against kernels/cpu. Choices, places and counts are the same; everything else is as
+// near as its format.
 
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/latent.h"
 #include "kernels/shared_expert.h"
 #include "tests/unit/kernels/check.h"
 #include "tests/unit/kernels/cuda/held.h"
@@ -304,4 +306,82 @@ static void check_clamped(Draw *draw, KernelStore store) {
 
 Test(kernel_cuda_experts, clamped_gates_equal_the_cpu_forward_and_backward) {
     each_case(10, check_clamped);
+}
+
+// ---------------------------------------------------------------------------------------------- latent attention
+
+static KernelKeys draw_keys(Draw *draw) {
+    const int grain = draw_below(draw, 2) == 1 ? 8 : 3;
+    return (KernelKeys){.rows = draw_rows(draw),
+                        .heads = 1 + (int)draw_below(draw, 4),
+                        .still = grain * (1 + (int)draw_below(draw, 3)),
+                        .turning = grain * (1 + (int)draw_below(draw, 2)),
+                        .value = grain * (1 + (int)draw_below(draw, 4)),
+                        .shared_stride = grain * (2 + draw_below(draw, 4))};
+}
+
+static void check_keys(Draw *draw, KernelStore store) {
+    const KernelKeys keys = draw_keys(draw);
+    const int64_t heads = keys.rows * keys.heads;
+    Held up = held_draw(draw, store, heads * (keys.still + keys.value));
+    Held shared = held_draw(draw, store, keys.rows * keys.shared_stride);
+    Held k = held_draw(draw, store, heads * (keys.still + keys.turning)),
+         dv = held_draw(draw, store, heads * keys.value);
+    float *upf = held_floats(&up), *sharedf = held_floats(&shared), *kf = held_floats(&k), *dvf = held_floats(&dv);
+    KernelCuda at = place_open(draw, 0);
+    cr_assert_eq(kernel_cuda_join_keys(&at, store, &keys, up.at, shared.at, k.at), 0);
+    place_wait(&at);
+    kernel_join_keys(&keys, upf, sharedf, kf);
+    held_near(draw, &k, kf, 0, "keys");
+    cr_assert_eq(kernel_cuda_part_keys(&at, store, &keys, k.at, dv.at, up.at, shared.at), 0);
+    place_close(&at);
+    kernel_part_keys(&keys, kf, dvf, upf, sharedf);
+    held_near(draw, &up, upf, 0, "dup");
+    held_near(draw, &shared, sharedf, held_limit(store), "dshared, and what lies beside it");
+    free(upf), free(sharedf), free(kf), free(dvf);
+    held_free(&up), held_free(&shared), held_free(&k), held_free(&dv);
+}
+
+Test(kernel_cuda_latent, keys_are_put_together_and_taken_apart_as_on_the_cpu) {
+    each_case(15, check_keys);
+}
+
+// Rows of a latent that lie in wider ones: what lies beside them stays.
+static void check_latent_norm(Draw *draw, KernelStore store) {
+    const int64_t rows = draw_rows(draw), cols = draw_cols(draw), stride = cols + 8 * draw_below(draw, 3);
+    Held x = held_draw(draw, store, rows * stride), w = held_draw(draw, store, cols), dx = held_copy(&x);
+    Held y = held_draw(draw, store, rows * cols), dy = held_copy(&y), rstd = held_draw(draw, KERNEL_FP32, rows);
+    Held dw = held_draw(draw, KERNEL_FP32, cols);
+    float *xf = held_floats(&x), *wf = held_floats(&w), *dxf = held_floats(&dx), *yf = held_floats(&y);
+    float *dyf = held_floats(&dy), *rstdf = check_zeros(rows), *dwf = held_floats(&dw);
+    const KernelCudaNorm norm = {
+        .rows = rows, .cols = cols, .eps = 1e-6f, .x = x.at, .w = w.at, .y = y.at, .rstd = rstd.at, .x_stride = stride};
+    const KernelCudaNormBackward back = {.rows = rows,
+                                         .cols = cols,
+                                         .dy = dy.at,
+                                         .x = x.at,
+                                         .w = w.at,
+                                         .rstd = rstd.at,
+                                         .dx = dx.at,
+                                         .dw = dw.at,
+                                         .accumulate = true,
+                                         .x_stride = stride};
+    KernelCuda at = {.processors = 3};
+    const int64_t room = kernel_cuda_norm_backward_workspace(&at, &back);
+    at = place_open(draw, room);
+    cr_assert_eq(kernel_cuda_norm(&at, store, &norm), 0);
+    cr_assert_eq(kernel_cuda_norm_backward(&at, store, KERNEL_FP32, &back), 0);
+    place_close(&at);
+    const KernelLatentNorm latent = {rows, cols, stride, xf, wf};
+    kernel_latent_norm(&latent, 1e-6f, yf, rstdf);
+    kernel_latent_norm_backward(&latent, dyf, rstdf, dxf, dwf, true);
+    held_near(draw, &y, yf, held_limit(store), "y");
+    held_near(draw, &dx, dxf, 4 * held_limit(store), "dx");
+    held_near(draw, &dw, dwf, 4e-5, "dw");
+    free(xf), free(wf), free(dxf), free(yf), free(dyf), free(rstdf), free(dwf);
+    held_free(&x), held_free(&w), held_free(&dx), held_free(&y), held_free(&dy), held_free(&rstd), held_free(&dw);
+}
+
+Test(kernel_cuda_latent, norms_of_leading_columns_equal_the_cpu) {
+    each_case(10, check_latent_norm);
 }
