@@ -1,11 +1,12 @@
-// The lines of a config file that matter: those that the file of some other plan of the ranking does not have. So no
-// format needs a list of its keys.
+// The lines of a config file that matter: those that the file of some other plan of the ranking does not have, or where
+// there is no other, that of plain FSDP. So no format needs a list of its keys.
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
+#include "sim/frameworks/target_choices.h"
 
 enum { MOST_OTHERS = 24 };  // files of other plans
 
@@ -40,20 +41,45 @@ static bool is_blank(const Line *line) {
 typedef struct Others {
     char *texts[MOST_OTHERS];
     int count;
+    const char *what;
 } Others;
+
+// The same batch and kernels with every rank on dp_shard; whether that divides the batch does not matter here.
+static Prediction plain_fsdp(const HtmlReport *report) {
+    Prediction plain = *report_best(report);
+    TrainPlan *plan = &plain.plan;
+    const int64_t batch = plan_global_batch(plan);
+    const int world = mesh_world(&plan->mesh);
+    plan->mesh = mesh_of_one();
+    plan->mesh.size[AXIS_DP_SHARD] = world;
+    plan->micro_batch = 1;
+    plan->grad_accum = batch > world ? (int)(batch / world) : 1;
+    plan->recompute = RECOMPUTE_NONE;
+    target_canonical(report->result->request->target, plan);
+    return plain;
+}
+
+static void write_other(const HtmlReport *report, const ExportFormat *format, const Prediction *other, Others *others) {
+    Error why = {0};
+    const ExportJob job = {.request = report->result->request,
+                           .prediction = other,
+                           .command = report->result->request->command,
+                           .arena = report->arena};
+    others->count += export_text(format, &job, &others->texts[others->count], &why) == STATUS_OK;
+}
 
 static Others write_others(const HtmlReport *report, const ExportFormat *format, int place) {
     const TuneResult *result = report->result;
-    Others others = {.count = 0};
+    Others others = {.what = "the others of the ranking"};
     for (int i = 0; i < result->entry_count && others.count < MOST_OTHERS; i++) {
-        Error why = {0};
-        const ExportJob job = {.request = result->request,
-                               .prediction = &result->entries[i],
-                               .command = result->request->command,
-                               .arena = report->arena};
-        if (i != place && export_text(format, &job, &others.texts[others.count], &why) == STATUS_OK) {
-            others.count++;
+        if (i != place) {
+            write_other(report, format, &result->entries[i], &others);
         }
+    }
+    if (others.count == 0) {
+        const Prediction plain = plain_fsdp(report);
+        write_other(report, format, &plain, &others);
+        others.what = "plain FSDP";
     }
     return others;
 }
@@ -93,8 +119,9 @@ static bool print_lines(const char *text, const Others *others, FILE *out) {
         if (!chosen[i]) {
             continue;
         }
-        fputs(any ? "" : "<p>What tells this plan from the others of the ranking:</p>\n<pre class=\"lines\"><code>",
-              out);
+        if (!any) {
+            fprintf(out, "<p>What tells this plan from %s:</p>\n<pre class=\"lines\"><code>", others->what);
+        }
         fputs(any && i > last + 1 ? "…\n" : "", out);
         markup_format(out, "%.*s\n", lines[i].length, lines[i].text);
         any = true;

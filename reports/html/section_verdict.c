@@ -170,10 +170,26 @@ static void write_measured_cards(const ValidateRow *row, Arena *arena, FILE *out
          arena_format(arena, "%+.1f %% off", 100 * (plan->step_s / row->measured_s - 1)), out);
 }
 
+// Of which the tiles tell; NULL where nothing ran.
+static const ValidateRow *leading_row(const HtmlReport *report) {
+    const ValidateRow *fastest = measured_fastest(report);
+    return fastest ? fastest : measured_best(report);
+}
+
+// What it most often is when a step takes more than twice its prediction.
+static void write_far_off(const void *what, FILE *out) {
+    const HtmlReport *report = what;
+    const ValidateRow *row = leading_row(report);
+    if (row) {
+        words_far_off(row->measured_s, row->prediction->step_s, report->result->request->cluster.name,
+                      &report->validation->core_use, out);
+    }
+}
+
 static void write_cards(const HtmlReport *report, const Prediction *best, FILE *out) {
     const TuneRequest *request = report->result->request;
     Arena *arena = report->arena;
-    const ValidateRow *fastest = measured_fastest(report), *row = fastest ? fastest : measured_best(report);
+    const ValidateRow *row = leading_row(report);
     const Prediction *plan = row ? row->prediction : best;
     char a[TEXT_UNIT_BYTES], b[TEXT_UNIT_BYTES], c[TEXT_UNIT_BYTES];
     fputs("<dl class=\"cards\">\n", out);
@@ -255,6 +271,7 @@ void section_verdict(const HtmlReport *report, FILE *out) {
     write_lead(report, out);
     write_fastest(report, out);
     write_cards(report, best, out);
+    markup_lines(write_far_off, report, out);
     for (int i = 0; i < best->warning_count; i++) {
         fputs("<p class=\"warning\"><strong>Warning:</strong> ", out);
         markup_text(best->warnings[i], out);

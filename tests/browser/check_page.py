@@ -260,6 +260,16 @@ def the_tie_is_shaded_as_far_as_it_goes(page):
     assert abs(band - width) < 2 and ends[1] >= max(slower), (band, width, ends)
 
 
+def the_map_marks_the_first_of_the_ranking(page):
+    marked, first, twice = page.browser.run("""
+        const chart = window.ndtune.charts.find((one) => one.figure.dataset.chart === 'mesh-map');
+        const cells = chart.given.data.cells, places = new Set(cells.map((cell) => cell.column + ',' + cell.row));
+        return [cells.filter((cell) => cell.best).map((cell) => cell.tip), window.ndtune.data.details[0].mesh, cells.length - places.size];
+    """)
+    assert twice == 0, f"{twice} shapes are drawn over others"
+    assert len(marked) == 1 and "place 1," in marked[0] and f"dp_shard={first['dp_shard']}" in marked[0], (marked, first)
+
+
 def compute_is_drawn_by_kind_and_sums_to_itself(page):
     times, names = page.browser.run("""
         const chart = window.ndtune.charts.find((one) => one.figure.dataset.chart === 'time');
@@ -277,6 +287,12 @@ def the_lines_that_matter_lead_the_config(page):
     """)
     assert "dp_shard_size: " in lines and "machine_rank" not in lines and folded, lines
     assert all(line in whole for line in lines.splitlines() if line != "…"), lines
+
+
+def one_plan_has_the_lines_that_tell_it_from_plain_fsdp(page):
+    lines = page.browser.run("return document.querySelector('details.file .lines').textContent")
+    assert "pipeline_parallel_degree = 4" in lines and "tensor_parallel_degree = 2" in lines, lines
+    assert "dataset" not in lines, lines
 
 
 def stages_wait_as_long_as_the_bubble_says(page):
@@ -433,7 +449,7 @@ def make_pipeline(page):
 def long_checks(page):
     """Every other page on every screen."""
     page.open(make_pipeline(page))
-    yield from (stages_wait_as_long_as_the_bubble_says, at_every_width_nothing_is_cut, the_page_prints)
+    yield from (stages_wait_as_long_as_the_bubble_says, one_plan_has_the_lines_that_tell_it_from_plain_fsdp, at_every_width_nothing_is_cut, the_page_prints)
     page.open(page.make("search", "--world", "8", "--model", "8b", "--target", "torchtitan"))
     yield from (at_every_width_nothing_is_cut, six_groups_lead_to_every_section)
     page.open(page.make("nothing", "--world", "2", "--model", "70b", codes=(0, 2)))
@@ -447,7 +463,7 @@ def all_checks(page, is_long):
         return
     page.open(page.make("plan", "--world", "16", "--model", "7b", "--memory-limit", "70GiB"))
     yield from (at_every_width_nothing_is_cut, tiles_stand_two_by_two_on_a_phone, six_groups_lead_to_every_section,
-                the_tie_is_shaded_as_far_as_it_goes, compute_is_drawn_by_kind_and_sums_to_itself,
+                the_tie_is_shaded_as_far_as_it_goes, the_map_marks_the_first_of_the_ranking, compute_is_drawn_by_kind_and_sums_to_itself,
                 the_lines_that_matter_lead_the_config)
     yield from (eight_charts_are_drawn_and_named, the_marks_of_a_chart_are_those_of_its_data,
                 the_ranks_stand_on_their_nodes, a_heading_sorts,

@@ -112,7 +112,13 @@ class Browser:
         return self._ask("GET", f"{self.session}/element/{self._find(selector)}/screenshot")
 
     def pdf(self):
-        return base64.b64decode(self._ask("POST", self.session + "/print", {"background": True}))
+        """The page on paper. chromedriver waits ten seconds for it, which a busy machine needs more than once."""
+        for last in (False, False, True):
+            try:
+                return base64.b64decode(self._ask("POST", self.session + "/print", {"background": True}))
+            except RuntimeError as error:
+                if last or "timeout" not in str(error):
+                    raise
 
     def complaints(self):
         """Errors on the console since the last call."""

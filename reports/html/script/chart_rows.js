@@ -56,7 +56,7 @@ export function ranking(data, page) {
 export function meshMap(data, page) {
     const cells = new Map(), axes = page.axes;
     ranked(data).forEach((entry) => cells.set(axes.map((axis) => entry.mesh[axis]).join(), {
-        size: (axis) => entry.mesh[axis], tokens: entry.tokens_per_s,
+        size: (axis) => entry.mesh[axis], tokens: entry.tokens_per_s, best: entry.place === 1,
         tip: label(entry) + '\nplace ' + entry.place + ', ' + page.format.count(entry.tokens_per_s) + ' tokens/s, ' + page.format.bytes(entry.memory.reserved_bytes)
     }));
     const shapes = data.shapes;
@@ -66,19 +66,23 @@ export function meshMap(data, page) {
             (shapes.reason[i] >= 0 ? data.reasons[shapes.reason[i]] : 'rejected by rule ' + data.rules[shapes.rule[i]])
     }));
     if (cells.size < 2) { return null; }
-    const list = Array.from(cells.values()), best = Math.max(...list.map((cell) => cell.tokens));
-    list.forEach(function (cell) {
+    const most = Math.max(...Array.from(cells.values(), (cell) => cell.tokens)), places = new Map();
+    cells.forEach(function (cell) {
         const cp = cell.size('cp'), tp = cell.size('tp');
         cell.column = cp + '×' + tp;
         cell.order = cp * 1e7 + tp;
         cell.row = cell.size('dp_replicate');
-        cell.relative = best > 0 ? cell.tokens / best : 0;
+        cell.relative = most > 0 ? cell.tokens / most : 0;
         cell.text = cell.tokens > 0 ? page.format.count(cell.tokens) : {memory: 'no room', legality: 'illegal', batch: 'batch'}[cell.rule] || cell.rule;
         cell.shard = cell.size('dp_shard');
+        // Shapes that differ in other axes share a place: the best or the fastest of them is drawn.
+        const at = cell.column + ',' + cell.row, drawn = places.get(at);
+        if (!drawn || (!drawn.best && (cell.best || cell.tokens > drawn.tokens))) { places.set(at, cell); }
     });
+    const list = Array.from(places.values());
     const columns = new Set(list.map((cell) => cell.column)).size, rows = new Set(list.map((cell) => cell.row)).size;
     return {data: {cells: list}, signals: {columns: columns, rows: rows},
-        summary: list.filter((cell) => cell.tokens > 0).length + ' of ' + list.length + ' shapes can run.'};
+        summary: Array.from(cells.values()).filter((cell) => cell.tokens > 0).length + ' of ' + cells.size + ' shapes can run.'};
 }
 
 // What the legend names: terms that are something in some row, each with its colour.

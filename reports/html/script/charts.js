@@ -83,7 +83,7 @@ function drawLegend(chart, place) {
 }
 
 // Rows whose names leave no room beside them have them above; `lift` is how much a row grows by.
-const NARROW = 640, LIFT = 15;
+const NARROW = 640, LIFT = 18;
 function nameAbove(spec, names) {
     spec.axes.find((axis) => axis.orient === 'left').encode = {labels: {update: {text: {value: ''}}}};
     spec.data.push({name: 'row_names', values: names.map((name) => ({name: name}))});

@@ -202,7 +202,7 @@ Test(html, measured_runs_stand_beside_their_predictions) {
     validate_summarize(&validation, &page.arena);
     page.report.validation = &validation;
     page_write(&page);
-    SAYS("<td class=\"number\">-20.0 %</td>");  // 1.00 predicted / 1.25 measured
+    SAYS("<td class=\"number\">0.80</td><td>inside</td><td class=\"number\">1</td>");  // 1.00 predicted / 1.25 measured
     const char *tiles = strstr(page.text, "<dl class=\"cards\">");
     cr_assert_not_null(tiles);
     const char *ran = strstr(tiles, "<dt>Measured step</dt><dd><strong>1.25 s</strong>");
@@ -214,6 +214,17 @@ Test(html, measured_runs_stand_beside_their_predictions) {
     const json_t *shown = json_array_get(json_object_get(data, "validation"), 0);
     cr_expect_eq(number(shown, "measured_s"), 1.25);
     json_decref(data);
+}
+
+Test(html, a_step_far_from_its_prediction_says_what_that_most_often_is) {
+    static const double steps[] = {4.0, 4.0};
+    RunRecord run = {.source = "executor", .state = "ok", .steps = 2, .step_times_s = steps, .measured_step_s = 4.0};
+    ValidateRow row = {.prediction = &page.fixture.entries[0], .place = 1, .runs = &run, .run_count = 1, .state = "ok"};
+    Validation validation = {.request = &page.fixture.request, .source = "executor", .rows = &row, .row_count = 1};
+    validate_summarize(&validation, &page.arena);
+    page.report.validation = &validation;
+    page_write(&page);
+    SAYS("</dl>\n<p>4.0 times the prediction: this machine is not the one of profile ");
 }
 
 Test(html, a_faster_measured_plan_outranks_the_predicted_best) {
