@@ -117,6 +117,7 @@ static const TargetField fields[] = {
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(expert_flavour),  // of models with experts only
     WORDS(own_dispatch),    // the same
+    WORDS(experts_apart),
     WORDS(reduces_often_bf16),
     WORDS(vocab_uneven),
     WORDS(seq_by_tp),

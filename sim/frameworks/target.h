@@ -147,6 +147,7 @@ typedef struct Target {
     unsigned fp8_recipes;  // bit by Fp8Recipe
     AllocatorFlavour allocator;
     ExpertFlavour expert_flavour;
+    bool experts_apart;  // with ep, wrapped by themselves: backward gathers a layer's as it comes to it, not before
     // legality
     ReplicateRule replicate_rule;
     RankOrderRule rank_order_rule;

@@ -164,12 +164,23 @@ static void layers_forward(Lowering *lowering) {
     kinds[only_kind(lowering)].forward(lowering);
 }
 
+// Experts that are wrapped by themselves are gathered before the layer ahead is (lower_sharding.c), and reduced before
+// the rest of their layer.
+static void mark_backward(Lowering *lowering, Mark mark) {
+    if (lowering->ep > 1 && lowering->target->experts_apart) {
+        mark_unit(lowering, SECTION_LAYER_BACKWARD, mark, UNIT_EXPERTS);
+        mark_unit(lowering, SECTION_LAYER_BACKWARD, mark, UNIT_LAYER);
+    } else {
+        mark_layer(lowering, SECTION_LAYER_BACKWARD, mark);
+    }
+}
+
 static void layers_backward(Lowering *lowering) {
-    mark_layer(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_NEED);
+    mark_backward(lowering, MARK_UNIT_NEED);
     mark_layer(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_BACKWARD);
     kinds[only_kind(lowering)].backward(lowering);
     mixed_zero_others(lowering);
-    mark_layer(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_GRADIENT);
+    mark_backward(lowering, MARK_UNIT_GRADIENT);
 }
 
 // A stage may have no layers: head and loss alone, or nothing but to pass on what comes.

@@ -41,9 +41,12 @@ static bool prefetches_backward(const Lowering *lowering) {
     return lowering->target->backward_prefetch && !lowering_has_stages(lowering);
 }
 
-// A layer's two-deep ring; edge units have one instance.
+static bool is_late(const Lowering *lowering, int unit) {  // gathered as backward comes to its layer
+    return unit == UNIT_EXPERTS && lowering->ep > 1 && lowering->target->experts_apart;
+}
+
 static int32_t ring_slots(const Unit *unit, int depth) {
-    return unit->instances > 1 ? depth : 1;
+    return unit->instances > 1 ? depth : 1;  // of layers; edge units have one instance
 }
 
 // Layers that are gathered in fp8, or packed, keep their vectors in bf16: the buffer is counted in bytes.
@@ -329,7 +332,7 @@ static void emit_need(Lowering *lowering, OpList *out, const Op *mark, Section s
                    .phase = mark->task.phase,
                    .out = out,
                    .behind = mark->operand_count > 0 ? &mark->operands[AT_NEED_BEHIND] : NULL};
-    if (!backward || !prefetches_backward(lowering)) {
+    if (!backward || !prefetches_backward(lowering) || is_late(lowering, place.unit)) {
         emit_gather(lowering, &place);
         emit_copy_out(lowering, &place);
         return;
@@ -351,7 +354,7 @@ static void emit_backward_begin(Lowering *lowering, OpList *out, const Op *mark)
         }
         Place place = {.index = lowering->model->layers - 1, .absolute = true, .phase = PHASE_BACKWARD, .out = out};
         for (place.unit = 0; place.unit < lowering->unit_count; place.unit++) {
-            if (lowering->units[place.unit].layered) {
+            if (lowering->units[place.unit].layered && !is_late(lowering, place.unit)) {
                 emit_gather(lowering, &place);
             }
         }

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 import recorder as shared
-from recorder import MODEL, MICRO_BATCH, Recorder, case, run, storage_of, tokens_of, watch
+from recorder import EXPERTS, MODEL, MICRO_BATCH, Recorder, case, run, storage_of, tokens_of, watch
 
 FRAMEWORK = "torchtitan"
 PACKAGES = ("torchtitan", "torch", "spmd_types")
@@ -38,6 +38,10 @@ CASES = [
     case("shard4_lora_recompute", dict(dp_shard=4), finetune="lora", recompute="full"),
     case("replicate2_shard2_lora_accumulate", dict(dp_replicate=2, dp_shard=2), finetune="lora", grad_accum=2),
     case("shard2_tp2_lora", dict(dp_shard=2, tp=2), finetune="lora"),
+    case("shard4_ep4", dict(dp_shard=4), model=EXPERTS, ep=4),
+    case("shard4_ep2", dict(dp_shard=4), model=EXPERTS, ep=2),
+    case("shard4_ep2_recompute", dict(dp_shard=4), model=EXPERTS, ep=2, recompute="full"),
+    case("shard4_ep2_accumulate", dict(dp_shard=4), model=EXPERTS, ep=2, grad_accum=2),
 ]
 for one in CASES:
     one["load"] = "fp32"    # training.dtype
@@ -117,18 +121,54 @@ def model_of():
         layers=layers)
 
 
+def experts_of():
+    """Of Qwen3, without its norms of queries and keys; every expert is visited as often (torchtitan's own switch), so that
+    all ranks move the same bytes, and nothing is biased towards balance."""
+    from torchtitan.models import qwen3
+    from torchtitan.models.common import ComplexRoPE, Embedding, Linear
+    from torchtitan.models.common.config_utils import (get_attention_config, make_gqa_config, make_moe_config,
+                                                       make_routed_experts_config, make_router_config)
+
+    dim, heads, count, top = MODEL["hidden_size"], MODEL["num_attention_heads"], EXPERTS["num_local_experts"], 2
+    rope = ComplexRoPE.Config(dim=dim // heads, max_seq_len=shared.SEQUENCE, theta=MODEL["rope_theta"])
+    layers = []
+    for _ in range(MODEL["num_hidden_layers"]):
+        router = make_router_config(dim=dim, num_experts=count, gate_param_init=qwen3._LINEAR_INIT, top_k=top,
+                                    score_func="softmax", route_norm=True)
+        layers.append(qwen3.Qwen3TransformerBlock.Config(
+            attention_norm=qwen3._qwen3_norm(dim), ffn_norm=qwen3._qwen3_norm(dim),
+            attention=make_gqa_config(
+                dim=dim, n_heads=heads, n_kv_heads=MODEL["num_key_value_heads"], head_dim=dim // heads,
+                wqkv_param_init=qwen3._LINEAR_INIT, wo_param_init=qwen3._LINEAR_INIT,
+                inner_attention=get_attention_config("flex"), fuse_qkv=True, rope=rope, qk_norm=None),
+            moe=make_moe_config(
+                num_experts=count, router=router, load_balance_coeff=None,
+                routed_experts=make_routed_experts_config(
+                    dim=dim, hidden_dim=EXPERTS["intermediate_size"], num_experts=count, top_k=top,
+                    param_init=qwen3._EXPERTS_INIT, comm_backend="standard"))))
+    return qwen3.Qwen3Model.Config(
+        dim=dim, vocab_size=MODEL["vocab_size"],
+        tok_embeddings=Embedding.Config(num_embeddings=MODEL["vocab_size"], embedding_dim=dim,
+                                        param_init=qwen3._EMBEDDING_INIT),
+        norm=qwen3._qwen3_norm(dim),
+        lm_head=Linear.Config(in_features=dim, out_features=MODEL["vocab_size"], param_init=qwen3._LINEAR_INIT),
+        layers=layers)
+
+
 def configured(case):
     """The options of a job; torchtitan takes its device from the accelerator that it finds: the CPU here."""
     torch._utils._get_available_device_type = lambda: "cpu"
     from torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss
     from torchtitan.components.optimizer import default_adamw
-    from torchtitan.config import ParallelismConfig, TrainingConfig
+    from torchtitan.config import DebugConfig, ParallelismConfig, TrainingConfig
     from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC
     from torchtitan.protocols.model_spec import ModelSpec
     from torchtitan.trainer import Trainer
     from torchtitan.models.llama3 import parallelize_llama
+    from torchtitan.models.qwen3 import parallelize_qwen3
 
-    model = model_of()
+    spread = case["ep"] > 1
+    model = experts_of() if spread else model_of()
     if case.get("finetune") == "lora":
         from torchtitan.components.lora import LoRAConverter
 
@@ -137,17 +177,19 @@ def configured(case):
     cross_entropy = CrossEntropyLoss.Config(global_vocab_size=MODEL["vocab_size"])
     mesh = case["mesh"]
     return Trainer.Config(
-        model_spec=ModelSpec(name="llama3", flavor="tiny", model=model, parallelize_fn=parallelize_llama,
+        model_spec=ModelSpec(name="qwen3" if spread else "llama3", flavor="tiny", model=model,
+                             parallelize_fn=parallelize_qwen3 if spread else parallelize_llama,
                              pipelining_fn=None, post_optimizer_build_fn=None, state_dict_adapter=None),
         loss=ChunkedLossWrapper.Config(loss_fn=cross_entropy) if case["loss"] == "chunked" else cross_entropy,
         optimizer=default_adamw(lr=1e-4),
+        debug=DebugConfig(moe_force_load_balance=spread),
         training=TrainingConfig(
             local_batch_size=MICRO_BATCH, seq_len=shared.SEQUENCE, disable_cuda_graphs=True,
             mixed_precision_param="bfloat16" if case["precision"] == "bf16" else "float32"),
         parallelism=ParallelismConfig(
             data_parallel_replicate_degree=mesh.get("dp_replicate", 1),
             data_parallel_shard_degree=mesh.get("dp_shard", 1), context_parallel_degree=mesh.get("cp", 1),
-            tensor_parallel_degree=mesh.get("tp", 1), spmd_backend=case["backend"],
+            tensor_parallel_degree=mesh.get("tp", 1), expert_parallel_degree=case["ep"], spmd_backend=case["backend"],
             fsdp_reshard_after_forward="default" if case["reshard"] else "never"),
         activation_checkpoint={"none": None, "full": FullAC.Config(), "selective": SelectiveAC.Config()}[
             case["recompute"]])
@@ -238,7 +280,7 @@ def traced(case, _folder, current):
         shared.SEQUENCE = 128 * case["mesh"]["cp"]
     trainer, model, optimizer = prepared(case)
     losses = []
-    recorder = Recorder(case["mesh"], {id(module): name for name, module in model.named_modules()})
+    recorder = Recorder(case["mesh"], {id(module): name for name, module in model.named_modules()}, case["ep"])
     current["recorder"] = recorder
     watch(recorder, model)
     follow(recorder, trainer, losses)

@@ -35,6 +35,7 @@ static const TargetVersion axolotl_0_19 = {
     .evidence = "unvalidated",
     .settings = SETTINGS(SET(tp_splits_head, true), SET(vocab_uneven, true),  // DTensor: the last rank has fewer rows
                          SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_EP),
+                         SET(experts_apart, true),             // plugin.py, fully_shard_experts
                          SET(own_dispatch, DISPATCH_DEEPEP)),  // expert_parallel_backend has no other
 };
 

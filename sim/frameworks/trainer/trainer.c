@@ -21,7 +21,8 @@ const TargetVersion trainer_5_23 = {
                                          // _defer_fsdp_gradient_reduction (distributed/fsdp.py, trainer.py)
         SET(vocab_uneven, true),         // DTensor: the last rank has fewer rows
         SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_EP),  // ep_size (distributed/configuration_utils.py)
-        SET(recompute_counts, RECOMPUTE_EVERY_FIRST),      // activation_checkpointing_kwargs every_n_layers
+        SET(experts_apart, true),  // fully_shard of each layer's experts on efsdp (distributed/fsdp.py)
+        SET(recompute_counts, RECOMPUTE_EVERY_FIRST),  // activation_checkpointing_kwargs every_n_layers
         // adamw_torch_fused, its default (training_args.py): weight, gradient and moments read, all but the gradient
         // written, of 4 or 2 bytes.
         SET(runtime.optimizer_bytes_per_parameter, 28.0), SET(bf16_optimizer_bytes_per_parameter, 14.0),

@@ -100,6 +100,19 @@ int norms_are_reduced_apart(Trace *trace) {
     return changed;
 }
 
+int counts_are_in_64_bits(Trace *trace) {
+    int changed = 0;
+    for (int i = 0; i < trace->list.count; i++) {
+        TraceEvent *event = &trace->list.events[i];
+        if (trace_is(event->axes, "ep") && trace_is(event->dtype, "int64")) {
+            event->bytes /= 2;
+            snprintf(event->dtype, sizeof event->dtype, "%s", dtype_name(DTYPE_INT32));
+            changed++;
+        }
+    }
+    return changed;
+}
+
 int loss_is_summed_elsewhere(Trace *trace) {
     TraceEvent loss = {.phase = "optimizer", .kind = "all_reduce", .bytes = 4, .dtype = "fp32"};
     for (int axis = AXIS_DP_REPLICATE; axis <= AXIS_CP; axis++) {

@@ -43,6 +43,9 @@ Held program_holds(const StepProgram *program);
 
 // ---- differences of several frameworks
 
+// How many tokens come to each expert is told in int64 (torch.zeros of torch.long); ours in int32.
+int counts_are_in_64_bits(Trace *trace);
+
 // The step itself does not sum the loss over ranks; ours does, before the norm.
 int loss_is_summed_elsewhere(Trace *trace);
 

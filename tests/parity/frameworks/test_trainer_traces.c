@@ -34,13 +34,25 @@ static int tokens_are_counted(Trace *trace) {
     return changed;
 }
 
-// With tensor parallelism parameters lie on several meshes (matrices on shards x tp, norms on shards), and the norm of
-// each mesh's is reduced axis by axis; ours is one scalar over all axes at once.
+static bool has_tp(const Trace *trace) {
+    return trace_size(trace, AXIS_TP) > 1;
+}
+
+static bool spreads_experts(const Trace *trace) {
+    return trace_size(trace, AXIS_EP) > 1;
+}
+
+static bool on_several_meshes(const Trace *trace) {
+    return has_tp(trace) || spreads_experts(trace);
+}
+
+// With tensor parallelism parameters lie on several meshes (matrices on shards x tp, norms on shards), with ranks of
+// experts too (these on efsdp x ep), and the norm of each mesh's is reduced axis by axis; ours is one scalar over all
+// axes at once.
 static int norms_of_each_mesh_are_reduced_apart(Trace *trace) {
     EventList *list = &trace->list;
-    const bool split = trace_size(trace, AXIS_TP) > 1;
     int changed = 0;
-    for (int i = 0; i < list->count && split; i++) {
+    for (int i = 0; i < list->count && on_several_meshes(trace); i++) {
         if (!trace_is(list->events[i].origin, "clip")) {
             continue;
         }
@@ -49,7 +61,10 @@ static int norms_of_each_mesh_are_reduced_apart(Trace *trace) {
             continue;
         }
         TraceEvent *event = &list->events[i];
-        snprintf(event->axes, sizeof event->axes, "%s", trace_is_sharded(trace) ? "dp_shard+tp" : "tp");
+        snprintf(event->axes, sizeof event->axes, "%s",
+                 !has_tp(trace)            ? "dp_shard"
+                 : trace_is_sharded(trace) ? "dp_shard+tp"
+                                           : "tp");
         event->bytes = 4;
         snprintf(event->dtype, sizeof event->dtype, "fp32");
         changed++;
@@ -57,12 +72,8 @@ static int norms_of_each_mesh_are_reduced_apart(Trace *trace) {
     return changed;
 }
 
-static bool has_tp(const Trace *trace) {
-    return trace_size(trace, AXIS_TP) > 1;
-}
-
-static bool has_no_tp(const Trace *trace) {
-    return !has_tp(trace);
+static bool is_on_one_mesh(const Trace *trace) {
+    return !on_several_meshes(trace);
 }
 
 static bool is_tp_alone(const Trace *trace) {
@@ -105,7 +116,7 @@ static bool is_autocast(const Trace *trace) {
 }
 
 static int one_vector_of_norms(Trace *trace) {
-    return has_tp(trace) ? 0 : norms_are_reduced_apart(trace);
+    return on_several_meshes(trace) ? 0 : norms_are_reduced_apart(trace);
 }
 
 static bool always(const Trace *trace) {
@@ -121,8 +132,9 @@ Test(trainer_traces, a_step_issues_the_same_collectives_in_the_same_order) {
     static const KnownDifference known[] = {
         {"tokens are counted", tokens_are_counted, always},
         {"the embedding is gathered after layer 0", embedding_is_gathered_after_layer_0, prefetches_embedding},
-        {"norms are reduced apart", one_vector_of_norms, has_no_tp},
-        {"norms of each mesh are reduced apart", norms_of_each_mesh_are_reduced_apart, has_tp},
+        {"norms are reduced apart", one_vector_of_norms, is_on_one_mesh},
+        {"norms of each mesh are reduced apart", norms_of_each_mesh_are_reduced_apart, on_several_meshes},
+        {"counts are in 64 bits", counts_are_in_64_bits, spreads_experts},
         {"gradients of norms are averaged", gradients_of_norms_are_averaged, is_tp_alone},
         {"autocast reduces in fp32", autocast_reduces_in_fp32, is_autocast},
         {"the loss is not summed", loss_is_summed_elsewhere, has_data_ranks},

@@ -65,11 +65,16 @@ static const char *dtype_text(const char *torch_name) {
     return strcmp(torch_name, "bfloat16") == 0 ? "bf16" : strcmp(torch_name, "float32") == 0 ? "fp32" : torch_name;
 }
 
-static void check_model(const json_t *model) {
+// Its preset.
+static const char *check_model(const json_t *model) {
     Arena arena = {0};
     Error error = {0};
     ModelSpec tiny;
-    cr_assert_eq(model_find("tiny", &arena, &tiny, &error), STATUS_OK, "%s", error.message);
+    const json_t *experts = json_object_get(model, "num_local_experts");
+    const char *name = experts ? "tiny-moe" : "tiny";
+    cr_assert_eq(model_find(name, &arena, &tiny, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(json_integer_value(experts), tiny.experts.count);
+    cr_assert_eq(json_integer_value(json_object_get(model, "num_experts_per_tok")), tiny.experts.active);
     cr_assert_eq(number_of(model, "num_hidden_layers"), tiny.layers);
     cr_assert_eq(number_of(model, "hidden_size"), tiny.hidden);
     cr_assert_eq(number_of(model, "num_attention_heads"), tiny.heads);
@@ -78,6 +83,7 @@ static void check_model(const json_t *model) {
     cr_assert_eq(number_of(model, "intermediate_size"), tiny.ffn);
     cr_assert_eq(number_of(model, "vocab_size"), tiny.vocab);
     arena_free(&arena);
+    return name;
 }
 
 static Recompute recompute_of(const json_t *root) {
@@ -140,10 +146,10 @@ static void read_plan(const json_t *root, Trace *trace, const char *framework) {
     Error error = {0};
     const json_t *mesh = json_object_get(root, "mesh");
     const json_t *model = json_object_get(root, "model");
-    check_model(model);
-    snprintf(trace->mesh, sizeof trace->mesh, "dp_replicate=%d,dp_shard=%d,cp=%d,tp=%d",
+    const char *preset = check_model(model);
+    snprintf(trace->mesh, sizeof trace->mesh, "dp_replicate=%d,dp_shard=%d,cp=%d,tp=%d,ep=%d",
              (int)number_of(mesh, "dp_replicate"), (int)number_of(mesh, "dp_shard"), (int)number_of(mesh, "cp"),
-             (int)number_of(mesh, "tp"));
+             (int)number_of(mesh, "tp"), (int)number_or(mesh, "ep", 1));
     cr_assert_eq(mesh_parse(trace->mesh, &trace->sizes, &error), STATUS_OK, "%s", error.message);
     trace->layers = (int)number_of(model, "num_hidden_layers");
     const json_t *whole = json_object_get(root, "most_unsharded_layers");
@@ -152,7 +158,7 @@ static void read_plan(const json_t *root, Trace *trace, const char *framework) {
     target_of(root, framework, trace->target);
     const bool keeps = !flag_of(root, "reshard");
     trace->request = (LoweredRequest){
-        .model = "tiny",
+        .model = preset,
         .target = trace->target,
         .mesh = trace->mesh,
         .seq = (int)number_of(root, "seq"),
@@ -233,11 +239,16 @@ static const char *phase_text(Phase phase) {
 
 static const char *kind_text(TaskKind kind) {
     static const char *const names[] = {"all_gather", "reduce_scatter", "all_reduce", "transfer"};
-    return names[kind - TASK_ALL_GATHER];
+    return kind == TASK_ALL_TO_ALL ? "transfer" : names[kind - TASK_ALL_GATHER];
 }
 
+// Of the shards of experts what ep leaves.
 static void task_axes_text(const StepProgram *program, const Task *task, char out[TRACE_TEXT]) {
     out[0] = '\0';
+    if (program->groups[task->group].axes & AXES_LEFT_BY_EP) {
+        snprintf(out, TRACE_TEXT, "efsdp");
+        return;
+    }
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if ((program->groups[task->group].axes & AXIS_BIT(axis)) && program->plan.mesh.size[axis] > 1) {
             snprintf(out + strlen(out), TRACE_TEXT - strlen(out), "%s%s", out[0] ? "+" : "", axis_names[axis]);
@@ -270,7 +281,7 @@ void trace_of_program(const StepProgram *program, EventList *list) {
     StepInstance instance;
     while (step_cursor_next(&cursor, &instance)) {
         const Task *task = &program->tasks[instance.task];
-        if (!task_is_collective(task)) {
+        if (!task_is_collective(task) || program->groups[task->group].size == 1) {
             continue;
         }
         cr_assert_lt(list->count, TRACE_MAX_EVENTS);
