@@ -29,6 +29,7 @@ static const RecordField scores[] = {
     {FIELD("target", TEXT, ScoreRow, target), COLUMN(2, "target"), .missing = "all", .optional = true},
     {FIELD("cluster", TEXT, ScoreRow, cluster), COLUMN(3, "cluster"), .missing = "all clusters", .optional = true},
     {FIELD("source", TEXT, ScoreRow, source), .optional = true},
+    {FIELD("software", TEXT, ScoreRow, software), COLUMN(5, "software"), .optional = true, .no_csv = true},
     {FIELD("kind", TEXT, ScoreRow, kind), COLUMN(6, "measured"), .optional = true},
     {FIELD("half", TEXT, ScoreRow, half), COLUMN(5, "half"), .optional = true, .no_csv = true},
     {FIELD("class", TEXT, ScoreRow, class), COLUMN(1, "class"), .optional = true, .no_csv = true},

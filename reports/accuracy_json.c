@@ -16,6 +16,7 @@ static json_t *step_object(const Accuracy *accuracy) {
     json_object_set_new(object, "by_target", table_array(&accuracy->step_by_target, schema));
     json_object_set_new(object, "by_source", table_array(&accuracy->step_by_source, schema));
     json_object_set_new(object, "by_class", table_array(&accuracy->step_by_class, schema));
+    json_object_set_new(object, "by_software", table_array(&accuracy->step_by_software, schema));
     json_object_set_new(object, "by_half", table_array(&accuracy->step_by_half, schema));
     return object;
 }

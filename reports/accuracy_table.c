@@ -109,6 +109,9 @@ Status table_accuracy(const Accuracy *accuracy, FILE *out, Error *error) {
     if (classes->count > 0 && strcmp(classes->rows[0].class, classes->rows[classes->count - 1].class) != 0) {
         TRY(print_steps(classes, out, error));
     }
+    if (accuracy->step_by_software.count > 0) {
+        TRY(print_steps(&accuracy->step_by_software, out, error));
+    }
     if (accuracy->step_by_half.count > 0) {
         TRY(print_steps(&accuracy->step_by_half, out, error));
     }

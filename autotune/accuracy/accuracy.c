@@ -64,6 +64,19 @@ static void score_halves(Accuracy *accuracy, const RunCase *const *timed, int co
     }
 }
 
+// Of those that say what software they ran.
+static void score_software(Accuracy *accuracy, const RunCase *const *runs, int count, Arena *arena) {
+    const ScoreSplit split = {.source = true, .software = true, .cluster = true};
+    const RunCase **said = ARENA_ARRAY(arena, const RunCase *, count);
+    int said_count = 0;
+    for (int i = 0; i < count; i++) {
+        if (runs[i]->row->software) {
+            said[said_count++] = runs[i];
+        }
+    }
+    accuracy->step_by_software = score_table(said, said_count, split, false, arena);
+}
+
 static void score_steps(Accuracy *accuracy, const RunCase *const *runs, int count, Arena *arena) {
     const RunCase **timed = ARENA_ARRAY(arena, const RunCase *, count);
     int timed_count = 0;
@@ -78,6 +91,7 @@ static void score_steps(Accuracy *accuracy, const RunCase *const *runs, int coun
     accuracy->step_by_source = score_table(timed, timed_count, (ScoreSplit){.source = true}, false, arena);
     accuracy->step_by_class =
         score_table(timed, timed_count, (ScoreSplit){.target = true, .cluster = true, .class = true}, false, arena);
+    score_software(accuracy, timed, timed_count, arena);
     score_halves(accuracy, timed, timed_count, arena);
 }
 

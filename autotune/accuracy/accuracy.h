@@ -23,7 +23,7 @@ typedef struct ErrorScore {
 } ErrorScore;
 
 typedef struct ScoreRow {
-    const char *target, *cluster, *source, *kind, *half, *class;  // NULL where the score is not split by it
+    const char *target, *cluster, *source, *software, *kind, *half, *class;  // NULL where the score is not split by it
     ErrorScore score;
 } ScoreRow;
 
@@ -69,9 +69,10 @@ typedef struct Accuracy {
     int scored;
     ErrorScore step;
     ScoreTable step_by, step_by_source, step_by_target;
-    ScoreTable step_by_half;   // rows of groups that say one
-    ScoreTable step_by_class;  // what is trained how: accuracy_class
-    ErrorScore memory;         // of known kinds
+    ScoreTable step_by_half;      // rows of groups that say one
+    ScoreTable step_by_class;     // what is trained how: accuracy_class
+    ScoreTable step_by_software;  // rows that say theirs: source, software, cluster
+    ErrorScore memory;            // of known kinds
     ScoreTable memory_by, memory_by_kind;
     OomScore oom;
     RankingScore ranking;

@@ -39,6 +39,7 @@ static const Column columns[] = {
     TEXT("id", id, true),
     TEXT("source", source, false),
     TEXT("date", date, false),
+    TEXT("software", software, false),
     TEXT("model", model, true),
     TEXT("mlp", mlp, false),
     NUMBER("params_b", params_b, 1000000),

@@ -123,6 +123,7 @@ static ScoreRow labels_of(const RunCase *run, ScoreSplit split) {
     return (ScoreRow){.target = split.target ? run->request.target->name : NULL,
                       .cluster = split.cluster ? run->request.cluster.name : NULL,
                       .source = split.source ? run->row->source : NULL,
+                      .software = split.software ? run->row->software : NULL,
                       .kind = split.kind ? memory_kind_names[kind] : NULL,
                       .half = split.half ? run->row->half : NULL,
                       .class = split.class ? accuracy_class(run) : NULL};
@@ -134,7 +135,8 @@ static bool same_text(const char *a, const char *b) {
 
 static bool same_labels(const ScoreRow *a, const ScoreRow *b) {
     return same_text(a->target, b->target) && same_text(a->cluster, b->cluster) && same_text(a->source, b->source) &&
-           same_text(a->kind, b->kind) && same_text(a->half, b->half) && same_text(a->class, b->class);
+           same_text(a->software, b->software) && same_text(a->kind, b->kind) && same_text(a->half, b->half) &&
+           same_text(a->class, b->class);
 }
 
 static int compare_text(const char *a, const char *b) {
@@ -150,6 +152,10 @@ static int compare_rows(const void *a, const void *b) {
     const int by_target = compare_text(left->target, right->target);
     if (by_target != 0) {
         return by_target;
+    }
+    const int by_software = compare_text(left->software, right->software);
+    if (by_software != 0) {
+        return by_software;
     }
     if (left->score.n != right->score.n) {
         return right->score.n - left->score.n;

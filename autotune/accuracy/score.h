@@ -6,7 +6,7 @@
 
 // Which rows belong together: rows with the same texts in all columns that are asked for.
 typedef struct ScoreSplit {
-    bool target, cluster, source, kind, half, class;
+    bool target, cluster, source, software, kind, half, class;
 } ScoreSplit;
 
 ErrorScore score_step(const RunCase *const *runs, int count);
