@@ -78,6 +78,12 @@ void search_note(const Search *search, SearchWorker *worker, const Candidate *ca
 // Estimates a candidate whose time was only bounded.
 Status search_complete(const Search *search, SearchWorker *worker, Candidate *candidate, Error *error);
 
+// A pipeline's step that is longer need not be estimated; 0 = each is.
+double search_hopeless_s(const Search *search, const SearchWorker *worker, const TrainPlan *plan);
+
+// May a plan that recomputes less than this one matter? The time of this one may be bounded.
+bool search_less_matters(const Search *search, const SearchWorker *worker, const Candidate *full);
+
 // Prunes and estimates every candidate.
 Status search_screen(Search *search, Error *error);
 

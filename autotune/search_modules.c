@@ -3,6 +3,8 @@
 // the target's own selective recompute does not, the cheapest sets first until one fits, and only where a step that
 // recomputes nothing could be the best. The plans join the space as those of search_partial.c do.
 
+#include <math.h>
+
 #include "autotune/best.h"
 #include "autotune/search_internal.h"
 #include "sim/frameworks/target_choices.h"
@@ -40,7 +42,8 @@ static bool fits_with_less(const Search *search, const Candidate *full) {
 static const double FULL_OVER_NONE = 4.0 / 3;
 
 static bool may_be_best(const Search *search, const Candidate *full) {
-    return search->request->effort == EFFORT_EXHAUSTIVE || full->tokens_per_s * FULL_OVER_NONE >= search->best_estimate;
+    const double known = fmax(search->best_estimate, search->above_tokens_per_s);
+    return search->request->effort == EFFORT_EXHAUSTIVE || full->tokens_per_s * FULL_OVER_NONE >= known;
 }
 
 static Status try_sets(const Search *search, SearchWorker *worker, const Candidate *full, Error *error) {
@@ -52,7 +55,13 @@ static Status try_sets(const Search *search, SearchWorker *worker, const Candida
         plan.recompute_modules = (int)modules_of(&request->model, set);
         target_canonical(request->target, &plan);
         Estimate estimate;
-        TRY(analytic_estimate(worker->analytic, &plan, &estimate, error));
+        analytic_set_hopeless(worker->analytic, search_hopeless_s(search, worker, &plan));
+        const Status status = analytic_estimate(worker->analytic, &plan, &estimate, error);
+        analytic_set_hopeless(worker->analytic, 0);
+        TRY(status);
+        if (estimate.is_bound) {
+            break;  // more modules take longer
+        }
         if (estimate.reserved_bytes <= best_usable_bytes(request)) {
             search_partial_add(search, worker, full->shape, &plan, &estimate);
             break;

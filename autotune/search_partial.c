@@ -19,18 +19,19 @@ static bool is_open(const TuneRequest *request) {
     return space_fits(request, counted_field(request->target));
 }
 
-static bool same_but_recompute(const TrainPlan *a, const TrainPlan *b) {
-    const PlanKey of_a = plan_key(a, RECOMPUTE_CHOICES), of_b = plan_key(b, RECOMPUTE_CHOICES);
-    return plan_keys_equal(&of_a, &of_b) && memcmp(&a->mesh.order, &b->mesh.order, sizeof a->mesh.order) == 0 &&
-           (a->grad_accum > 1) == (b->grad_accum > 1);
-}
-
 const Candidate *search_find_alike(const Search *search, int shape, const TrainPlan *like, Recompute mode,
                                    int micro_batch) {
+    const PlanKey choices = plan_key(like, RECOMPUTE_CHOICES);
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         const Candidate *candidate = &search->space.candidates[i];
-        if (candidate->state == CANDIDATE_ESTIMATED && candidate->plan.recompute == mode &&
-            candidate->plan.micro_batch == micro_batch && same_but_recompute(&candidate->plan, like)) {
+        const TrainPlan *plan = &candidate->plan;
+        if (candidate->state != CANDIDATE_ESTIMATED || plan->recompute != mode || plan->micro_batch != micro_batch ||
+            (plan->grad_accum > 1) != (like->grad_accum > 1) ||
+            memcmp(&plan->mesh.order, &like->mesh.order, sizeof like->mesh.order) != 0) {
+            continue;
+        }
+        const PlanKey others = plan_key(plan, RECOMPUTE_CHOICES);
+        if (plan_keys_equal(&others, &choices)) {
             return candidate;
         }
     }
@@ -179,7 +180,8 @@ Status search_partial_shape(const Search *search, SearchWorker *worker, int shap
         const Candidate *candidate = &search->space.candidates[i];
         PartialPlan made;
         bool found = false;
-        if (candidate->state == CANDIDATE_ESTIMATED && candidate->plan.recompute == RECOMPUTE_FULL) {
+        if (candidate->state == CANDIDATE_ESTIMATED && candidate->plan.recompute == RECOMPUTE_FULL &&
+            search_less_matters(search, worker, candidate)) {
             TRY(fit_layers(search, worker, candidate, &made, &found, error));
         }
         if (found) {

@@ -183,10 +183,22 @@ void search_note(const Search *search, SearchWorker *worker, const Candidate *ca
 // A bound must be so far behind the best that fits with room to stand for the estimate.
 static const double CLEARLY_BEHIND = 0.10;  // more than what a breakdown of memory or an estimate may change
 
-static double hopeless_s(const Search *search, const SearchWorker *worker, const TrainPlan *plan) {
+// Tokens per second below which nothing matters; 0 = all does.
+static double least_tokens_per_s(const Search *search, const SearchWorker *worker) {
     const double with_room = worker->best_tokens_per_s[true];
-    const double least = fmax((1 - CLEARLY_BEHIND) * with_room, search->above_tokens_per_s);
-    return search->best_only && with_room > 0 ? (double)plan_tokens_per_step(plan) / least : 0;
+    return search->best_only && with_room > 0 ? fmax((1 - CLEARLY_BEHIND) * with_room, search->above_tokens_per_s) : 0;
+}
+
+double search_hopeless_s(const Search *search, const SearchWorker *worker, const TrainPlan *plan) {
+    const double least = least_tokens_per_s(search, worker);
+    return least > 0 ? (double)plan_tokens_per_step(plan) / least : 0;
+}
+
+// Recomputing all repeats forward, a third of the rest, and what it sends, which may not be hidden.
+static const double FULL_OVER_LESS = 1.5;  // at most
+
+bool search_less_matters(const Search *search, const SearchWorker *worker, const Candidate *full) {
+    return full->tokens_per_s * FULL_OVER_LESS >= least_tokens_per_s(search, worker);
 }
 
 static Status price_candidate(const Search *search, SearchWorker *worker, Candidate *candidate, double hopeless_s,
@@ -209,7 +221,7 @@ static Status price_candidate(const Search *search, SearchWorker *worker, Candid
 
 static Status estimate_candidate(const Search *search, SearchWorker *worker, Candidate *candidate, Error *error) {
     worker->counts.estimated++;
-    return price_candidate(search, worker, candidate, hopeless_s(search, worker, &candidate->plan), error);
+    return price_candidate(search, worker, candidate, search_hopeless_s(search, worker, &candidate->plan), error);
 }
 
 Status search_complete(const Search *search, SearchWorker *worker, Candidate *candidate, Error *error) {

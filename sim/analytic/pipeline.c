@@ -22,9 +22,11 @@ struct PipelineOrder {
     int32_t stages, parts, backward_works;  // that a backward is cut into, equally long
     double *done_s;                         // while it is run: of each place
     double *free_s;                         // of each stage
-    double *issued_s;  // and when a stage's host, which waits for nobody, has issued what was run so far
-    double *work_s;    // of each part and its works
-    int32_t *held;     // by stage
+    double *issued_s;   // and when a stage's host, which waits for nobody, has issued what was run so far
+    double *work_s;     // of each part and its works
+    int32_t *works_of;  // how many there are of each of these
+    int16_t *stage_of;  // of each part
+    int32_t *held;      // by stage
 };
 
 // ---- making one
@@ -88,11 +90,13 @@ static void take_ready(Orderer *orderer, int32_t stage, int32_t actions, uint32_
         if (before > 0 && (orderer->done[before] == 0 || orderer->done[before] > earlier)) {
             return;
         }
-        order->works[order->count++] =
-            (PipelineWork){.after = orderer->done[before] & INT32_MAX,
-                           .message = message,
-                           .stage = (uint16_t)stage,
-                           .work = (uint16_t)(part * PART_WORKS + (int32_t)part_work(shape, action))};
+        const int32_t work = part * PART_WORKS + (int32_t)part_work(shape, action);
+        order->works[order->count++] = (PipelineWork){.after = orderer->done[before] & INT32_MAX,
+                                                      .message = message,
+                                                      .stage = (uint16_t)stage,
+                                                      .work = (uint16_t)work};
+        order->works_of[work]++;
+        order->stage_of[part] = (int16_t)stage;
         orderer->done[action_of(shape, action->work, part, action->micro_step)] = (uint32_t)order->count;
         queue->next++;
     }
@@ -110,15 +114,18 @@ static int32_t most_held(const ScheduleAction *actions, int32_t count) {
 static PipelineOrder *make_order(const PipelineShape *shape, Arena *arena) {
     ScheduleShape of = {.stages = shape->stages, .chunks = shape->chunks, .micro_steps = shape->micro_steps};
     const int32_t actions = schedule_action_count(shape->schedule, &of), places = 1 + actions * shape->stages;
+    const int32_t parts = shape->stages * shape->chunks;
     PipelineOrder *order = ARENA_NEW(arena, PipelineOrder);
     *order = (PipelineOrder){.works = ARENA_UNCLEARED(arena, PipelineWork, places),
                              .stages = shape->stages,
-                             .parts = shape->stages * shape->chunks,
+                             .parts = parts,
                              .backward_works = schedule_works(shape->schedule) - 1,
                              .done_s = ARENA_ARRAY(arena, double, places),
                              .free_s = ARENA_ARRAY(arena, double, shape->stages),
                              .issued_s = ARENA_ARRAY(arena, double, shape->stages),
-                             .work_s = ARENA_UNCLEARED(arena, double, shape->stages * shape->chunks * PART_WORKS),
+                             .work_s = ARENA_UNCLEARED(arena, double, parts *PART_WORKS),
+                             .works_of = ARENA_ARRAY(arena, int32_t, parts * PART_WORKS),
+                             .stage_of = ARENA_ARRAY(arena, int16_t, parts),
                              .held = ARENA_ARRAY(arena, int32_t, shape->stages)};
     Arena scratch = {0};
     Orderer orderer = {.shape = shape,
@@ -155,19 +162,30 @@ static PipelineOrder *find_order(PipelineOrders *known, const PipelineShape *sha
 
 // ---- running one
 
-static double run_order(PipelineOrder *order, const PipelineTimes *times) {
-    const double backward_share = (1 - times->forward_share) / order->backward_works;
-    const double share[PART_WORKS] = {times->forward_share, backward_share, backward_share + times->last_share};
+static double last_end_s(const PipelineOrder *order) {
+    double end_s = 0;
+    for (int32_t stage = 0; stage < order->stages; stage++) {  // each does one after another
+        end_s = order->free_s[stage] > end_s ? order->free_s[stage] : end_s;
+    }
+    return end_s;
+}
+
+// Where the host stops with the device it has never issued less than that has done: it need not be followed.
+static void run_stopping(PipelineOrder *order, const PipelineTimes *times) {
+    const double message_s[2] = {0, times->message_s};
+    double *done_s = order->done_s, *free_s = order->free_s;
+    const double *work_s = order->work_s;
+    for (int32_t i = 0; i < order->count; i++) {
+        const PipelineWork work = order->works[i];
+        const double ready_s = done_s[work.after] + message_s[work.message], before_s = free_s[work.stage];
+        done_s[i + 1] = free_s[work.stage] = (ready_s > before_s ? ready_s : before_s) + work_s[work.work];
+    }
+}
+
+static void run_issuing(PipelineOrder *order, const PipelineTimes *times) {
     const double message_s[2] = {0, times->message_s}, device_share = times->device_share;
-    double *done_s = order->done_s, *free_s = order->free_s, *issued_s = order->issued_s, *work_s = order->work_s;
-    for (int32_t part = 0; part < order->parts; part++) {
-        for (int work = 0; work < PART_WORKS; work++) {
-            work_s[part * PART_WORKS + work] = times->part_s[part] * share[work];
-        }
-    }
-    for (int32_t stage = 0; stage < order->stages; stage++) {
-        free_s[stage] = issued_s[stage] = 0;
-    }
+    double *done_s = order->done_s, *free_s = order->free_s, *issued_s = order->issued_s;
+    const double *work_s = order->work_s;
     for (int32_t i = 0; i < order->count; i++) {
         const PipelineWork work = order->works[i];
         const double ready_s = done_s[work.after] + message_s[work.message], before_s = free_s[work.stage];
@@ -176,11 +194,39 @@ static double run_order(PipelineOrder *order, const PipelineTimes *times) {
         issued_s[work.stage] = host_s;
         done_s[i + 1] = free_s[work.stage] = ahead_s > host_s ? ahead_s : host_s;
     }
-    double end_s = 0;
-    for (int32_t stage = 0; stage < order->stages; stage++) {  // each does one after another
-        end_s = free_s[stage] > end_s ? free_s[stage] : end_s;
+}
+
+static bool stops(const PipelineTimes *times) {
+    return times->device_share >= 1;
+}
+
+static double run_order(PipelineOrder *order, const PipelineTimes *times) {
+    const double backward_share = (1 - times->forward_share) / order->backward_works;
+    const double share[PART_WORKS] = {times->forward_share, backward_share, backward_share + times->last_share};
+    for (int32_t part = 0; part < order->parts; part++) {
+        for (int work = 0; work < PART_WORKS; work++) {
+            order->work_s[part * PART_WORKS + work] = times->part_s[part] * share[work];
+        }
     }
-    return end_s;
+    for (int32_t stage = 0; stage < order->stages; stage++) {
+        order->free_s[stage] = order->issued_s[stage] = 0;
+    }
+    if (stops(times)) {
+        run_stopping(order, times);
+    } else {
+        run_issuing(order, times);
+    }
+    return last_end_s(order);
+}
+
+// Of a run that did not follow the host: what its stages have issued, but for the order of the additions.
+static void sum_issued(PipelineOrder *order) {
+    for (int32_t part = 0; part < order->parts; part++) {
+        for (int work = 0; work < PART_WORKS; work++) {
+            const int32_t at = part * PART_WORKS + work;
+            order->issued_s[order->stage_of[part]] += order->works_of[at] * order->work_s[at];
+        }
+    }
 }
 
 // What the stage with most to issue needs for a micro-step of these.
@@ -218,6 +264,9 @@ double pipeline_span_s(PipelineOrders *known, const PipelineShape *shape, const 
     PipelineOrder *further = find_order(known, &more);
     const double few_s = run_order(find_order(known, &few), times), more_s = run_order(further, times);
     const double step_s = more_s + (more_s - few_s) * (shape->micro_steps - more.micro_steps) / group_of(shape);
+    if (stops(times)) {
+        sum_issued(further);
+    }
     return fmax(step_s, issue_pace_s(further, more.micro_steps) * shape->micro_steps);  // it may be behind only later
 }
 

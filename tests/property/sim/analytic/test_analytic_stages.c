@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/analytic/analytic.h"
+#include "sim/analytic/pipeline.h"
 #include "sim/engine/engine.h"
 #include "sim/frameworks/target_choices.h"
 #include "sim/memory/memory_breakdown.h"
@@ -212,4 +213,28 @@ Test(analytic_stages, the_terms_sum_to_the_step) {
     }
     cr_assert_float_eq(sum_s, estimate->step_s, 1e-9 * estimate->step_s);
     arena_free(&arena);
+}
+
+// A device that is ahead of its host by a rounding takes the way on which the host is followed.
+Test(analytic_stages, a_host_that_stops_with_the_device_need_not_be_followed) {
+    enum { STAGES = 4, MOST_PARTS = 16 };
+    static const int32_t micro_steps[] = {4, 12, 64};
+    double part_s[MOST_PARTS];
+    for (int part = 0; part < MOST_PARTS; part++) {
+        part_s[part] = 1 + part % 3 / 7.0 + (part == MOST_PARTS - 1);
+    }
+    for (int i = 0; i < 6; i++) {
+        Arena arena = {0};
+        PipelineOrders known = {.arena = &arena};
+        const PipelineShape shape = {schedule_find(i < 3 ? "1f1b" : "interleaved"), STAGES, i < 3 ? 1 : 4,
+                                     micro_steps[i % 3]};
+        PipelineTimes times = {
+            .part_s = part_s, .forward_share = 0.3, .device_share = 1, .last_share = 0.1, .message_s = 0.02};
+        const double stopping_s = pipeline_span_s(&known, &shape, &times);
+        times.device_share = nextafter(1, 0);
+        const double followed_s = pipeline_span_s(&known, &shape, &times);
+        cr_expect_float_eq(stopping_s, followed_s, 1e-12 * followed_s, "%d micro-steps: %g s, %g s", shape.micro_steps,
+                           stopping_s, followed_s);
+        arena_free(&arena);
+    }
 }
