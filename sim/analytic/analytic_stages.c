@@ -197,9 +197,9 @@ static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_
     return STATUS_OK;
 }
 
-// What a micro-step sends from a stage to another, and what that takes of a kernel beside it.
+// What a micro-step sends from a stage to another, what that takes of a kernel beside it, and of the hosts at both ends.
 typedef struct Message {
-    double seconds, slowed_s;
+    double seconds, slowed_s, host_s;
 } Message;
 
 // A kernel that is limited by arithmetic loses so much of its rate as long as the message goes.
@@ -226,18 +226,20 @@ static Message message_to_next(const Analytic *analytic, const TrainPlan *plan, 
                        .payload_bytes = elements * dtype_bytes(dtype) / (split ? plan->mesh.size[AXIS_TP] : 1)};
     const TaskCost cost = cost_task(&analytic->cost, &program, &task);
     const double links = analytic->slow.links;
-    return (Message){cost.seconds * links, cost.seconds > 0 ? lost_s(analytic, &task, &cost) * links : 0};
+    return (Message){cost.seconds * links, cost.seconds > 0 ? lost_s(analytic, &task, &cost) * links : 0,
+                     message_host_s(&analytic->cost, &plan->mesh, stage, stage + 1)};
 }
 
 // On average: boundaries inside of nodes are alike, and so are those between nodes.
 static Message mean_message(const Analytic *analytic, const TrainPlan *plan) {
     const int per_node = cost_ranks_per_node(analytic->cost.profile, &plan->mesh), stages = mesh_stages(&plan->mesh);
-    Message known[2] = {{-1, 0}, {-1, 0}}, mean = {0, 0};
+    Message known[2] = {{-1, 0, 0}, {-1, 0, 0}}, mean = {0, 0, 0};
     for (int stage = 0; stage + 1 < stages; stage++) {
         Message *message = &known[mesh_stages_cross(&plan->mesh, stage, stage + 1, per_node)];
         *message = message->seconds < 0 ? message_to_next(analytic, plan, stage) : *message;
         mean.seconds += message->seconds / (stages - 1);
         mean.slowed_s += message->slowed_s / (stages - 1);
+        mean.host_s += message->host_s / (stages - 1);
     }
     return mean;
 }
@@ -247,9 +249,11 @@ static double slowed_s(const PipelineShape *shape, const Message *message) {
     return shape->chunks > 1 ? 2 * message->slowed_s : 0;
 }
 
-static void time_parts(const StageSplit *split, double layer_s, double head_s, double slowed_s) {
+// A part takes and sends forward and back, the first and the last one on one side only.
+static void time_parts(const StageSplit *split, double layer_s, double head_s, double slowed_s, double host_s) {
     for (int32_t part = 0; part < split->parts; part++) {
-        split->part_s[part] = layer_s * split->part_layers[part] + slowed_s;
+        const int sides = (part > 0) + (part + 1 < split->parts);
+        split->part_s[part] = layer_s * split->part_layers[part] + slowed_s + 2 * sides * host_s;
     }
     split->part_s[split->parts - 1] += head_s;
 }
@@ -320,7 +324,7 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     const double each_s = layer_s(split, &fullest, head_s);
     const Message message = mean_message(analytic, plan);
     const double slower_s = slowed_s(shape, &message);
-    time_parts(split, each_s, head_s, slower_s);
+    time_parts(split, each_s, head_s, slower_s, message.host_s);
     const PipelineTimes parts = {.part_s = split->part_s,
                                  .forward_share = forward_share(plan),
                                  .device_share = device_share(analytic, plan, &fullest),

@@ -85,6 +85,10 @@ ClusterProfile cost_shared_profile(const ClusterProfile *profile, int ranks_on_n
 // Streams of a program whose ranks hold so much on a node that operands come from memory, where its rate is known.
 void cost_streams_from(Accelerator *accelerator, double held_bytes);
 
+// Host seconds for a message between two stages beyond its operation, of who sends it and of who takes it
+// (TargetRuntime).
+double message_host_s(const CostModel *model, const Mesh *mesh, int stage, int peer);
+
 // What a kernel, or one thread, needs of the cores that are a rank's part of its node; 0 on a GPU.
 double cost_core_share(const ClusterProfile *profile, int ranks_on_node, bool one_thread);
 

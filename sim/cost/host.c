@@ -7,6 +7,7 @@
 // chips on which a framework captures none (AMD).
 
 #include "sim/cost/compute.h"
+#include "sim/cost/cost.h"
 
 static const double autograd_host_factor = 0.7;  // accuracy-notes.md 2: "backward ops x 0.7"
 
@@ -165,4 +166,15 @@ double task_read_back_s(const Target *target, const TrainPlan *plan) {
     const double factor = target->runtime.memory_passes > 0 ? 1 : host_factor[plan->fused];
     const int operations = READ_BACKS + task_kernels(plan, &behind[0]) + task_kernels(plan, &behind[1]);
     return target->runtime.host_s_per_op * factor * operations;
+}
+
+double message_host_s(const CostModel *model, const Mesh *mesh, int stage, int peer) {
+    const TargetRuntime *runtime = &model->target->runtime;
+    const int per_node = cost_ranks_per_node(model->profile, mesh);
+    if (runtime->message_host_s == 0 || !mesh_stages_cross(mesh, stage, peer, per_node)) {
+        return 0;
+    }
+    const bool stalls = mesh_world(mesh) > (int64_t)per_node * (runtime->stalls_from_nodes - 1) ||
+                        mesh_group_placement(mesh, AXIS_BIT(AXIS_TP), per_node).nodes >= runtime->stalls_from_tp_nodes;
+    return stalls ? runtime->message_host_s : 0;
 }
