@@ -36,7 +36,7 @@ static const TargetVersion nanotron_0_4 = {
         // 48 and 115 ms at tp 2 to 32 whatever model and micro-batch, where pp > 1 and nodes > 1; else 4.4 ms at tp up
         // to 8. That is 0.24 ms a rank for each of its ten collectives beyond the 4.4 ms.
         SET(runtime.stage_host_s_per_rank, 0.24e-3),
-        // This source's, cause unknown: 0.25 s for each message of a stage (0.31 on 64 nodes), in 50 of its 51 runs with
+        // This source's, cause unknown: 0.25 s for a message of a stage (64 nodes: 0.31), in 50 of its 51 runs with
         // stages on 64 nodes and in 41 of 43 with tp over four; in 137 of 534 others, whose neighbours run without it.
         SET(runtime.message_host_s, 0.28), SET(runtime.stalls_from_nodes, 64), SET(runtime.stalls_from_tp_nodes, 4),
         SET(runtime.step_fixed_s, 35e-3),       // accuracy-notes.md 2: 30 to 40 ms
