@@ -103,6 +103,7 @@ typedef struct KernelAttention {
     int alibi_first;
     int64_t window;  // 0 = all
     KernelValues values;
+    float cap;  // scores are cap tanh(score / cap), not beside ALiBi; 0 = as they are
 } KernelAttention;
 void kernel_attention(const KernelAttention *shape, const float *q, const float *k, const float *v, float *o,
                       float *lse, bool merge);
@@ -208,11 +209,13 @@ void kernel_grouped_gemm(const KernelGroups *groups, bool trans_a, bool trans_b,
 void kernel_loss_max(int64_t rows, int64_t cols, const float *logits, float *row_max);
 void kernel_loss_sum(int64_t rows, int64_t cols, int64_t first, const float *logits, const int32_t *targets,
                      const float *row_max, float *sum_exp, float *target_logit);
-// logits become gradient * (softmax - onehot); *loss (+)= sum over rows of log(sum_exp) - target_logit. Double
-// accumulation inside.
+// logits become gradient * (softmax - onehot), and of capped ones times the slope of the cap; *loss (+)= sum over rows
+// of log(sum_exp) - target_logit. Double accumulation inside.
 void kernel_loss_gradient(int64_t rows, int64_t cols, int64_t first, float *logits, const int32_t *targets,
                           const float *row_max, const float *sum_exp, const float *target_logit, float gradient,
-                          float *loss, bool accumulate);
+                          float *loss, bool accumulate, float cap);
+// In front of the three: logits become cap tanh(logits / cap).
+void kernel_loss_cap(int64_t count, float cap, float *logits);
 
 // The three at once where this rank has the whole vocabulary: a row's logits are read again while they are in the
 // cache.
@@ -221,6 +224,7 @@ typedef struct KernelLoss {
     float gradient;
     const int32_t *targets;
     float *row_max, *sum_exp, *target_logit;  // written
+    float cap;                                // 0 = none; else logits are capped first
 } KernelLoss;
 void kernel_loss(const KernelLoss *loss, float *logits, float *total, bool accumulate);
 

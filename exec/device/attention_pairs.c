@@ -70,7 +70,8 @@ Pair attention_pair(const Blocks *blocks, int sequence, int query, int key) {
                             .alibi_heads = task->alibi ? blocks->call->program->model.heads : 0,
                             .alibi_first = first_head(blocks->call),
                             .window = blocks->window,
-                            .values = blocks->heads.values},
+                            .values = blocks->heads.values,
+                            .cap = (float)blocks->call->program->model.attention_cap},
                   .q_row = sequence * blocks->local + in_sequence,
                   .k_row = sequence * blocks->local + (int64_t)key * blocks->key.length,
                   .lse_at = (int64_t)sequence * task->heads * blocks->local + in_sequence};

@@ -18,7 +18,15 @@ void cpu_add(const TaskCall *call) {
                call_floats(call, AT_ADD_C));
 }
 
+static float logit_cap(const TaskCall *call) {
+    return (float)call->program->model.logit_cap;
+}
+
 void cpu_loss_max(const TaskCall *call) {
+    if (logit_cap(call) > 0) {
+        kernel_loss_cap(call_elements(call, AT_LOSS_MAX_LOGITS), logit_cap(call),
+                        call_floats(call, AT_LOSS_MAX_LOGITS));
+    }
     kernel_loss_max(call->task->rows, call->task->cols, call_floats(call, AT_LOSS_MAX_LOGITS),
                     call_floats(call, AT_LOSS_MAX_ROW_MAX));
 }
@@ -35,7 +43,7 @@ void cpu_loss_gradient(const TaskCall *call) {
     const float *const sums = call_floats(call, AT_LOSS_SUMS);
     kernel_loss_gradient(task->rows, task->cols, call_vocab_first(call, task->cols), call_floats(call, AT_LOSS_LOGITS),
                          call_ints(call, AT_LOSS_TARGETS), call_floats(call, AT_LOSS_ROW_MAX), sums, sums + task->rows,
-                         call_loss_gradient(call), call_floats(call, AT_LOSS_LOSS), task->accumulate);
+                         call_loss_gradient(call), call_floats(call, AT_LOSS_LOSS), task->accumulate, logit_cap(call));
 }
 
 void cpu_loss(const TaskCall *call) {
@@ -47,7 +55,8 @@ void cpu_loss(const TaskCall *call) {
                              call_ints(call, AT_LOSS_TARGETS),
                              call_floats(call, AT_LOSS_ROW_MAX),
                              sums,
-                             sums + task->rows};
+                             sums + task->rows,
+                             logit_cap(call)};
     kernel_loss(&loss, call_floats(call, AT_LOSS_LOGITS), call_floats(call, AT_LOSS_LOSS), task->accumulate);
 }
 

@@ -110,6 +110,15 @@ static const char *experts_refusal(const ModelSpec *model, const TrainPlan *plan
     return NULL;
 }
 
+static const char *caps_refusal(const ModelSpec *model, const char *device, Arena *arena) {
+    return on_gpu(device) && (model->attention_cap > 0 || model->logit_cap > 0)
+               ? arena_format(arena,
+                              "the executor's cuda device has no soft caps of scores and logits, which %s has: use "
+                              "device cpu",
+                              model->name)
+               : NULL;
+}
+
 static bool heads_fit(const ModelSpec *model) {
     const int value = model->latent.value;
     return model->head_dim % HEAD_DIM_GRAIN == 0 && model->head_dim <= HEAD_DIM_MOST && value % HEAD_DIM_GRAIN == 0 &&
@@ -128,6 +137,7 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
                             mesh_world(&plan->mesh));
     }
     reason = experts_refusal(model, plan, target, arena);
+    reason = reason ? reason : caps_refusal(model, device, arena);
     if (reason) {
         return reason;
     }

@@ -108,11 +108,12 @@ static void fields_write(json_t *object, const Field *fields, size_t count, cons
 
 static json_t *model_json(const ModelSpec *model) {
     const RopeScaling *scaling = &model->rope_scaling;
-    json_t *object = json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "name", model->name, "rope_theta",
-                               model->rope_theta, "rope_factor", scaling->factor, "rope_low", scaling->low, "rope_high",
-                               scaling->high, "rope_original", scaling->original, "norm_eps", model->norm_eps,
-                               "experts_factor", model->experts.sigmoid.factor, "experts_balance",
-                               model->experts.balance, "rope_local", model->rope_local);
+    json_t *object =
+        json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "name", model->name, "rope_theta",
+                  model->rope_theta, "rope_factor", scaling->factor, "rope_low", scaling->low, "rope_high",
+                  scaling->high, "rope_original", scaling->original, "norm_eps", model->norm_eps, "experts_factor",
+                  model->experts.sigmoid.factor, "experts_balance", model->experts.balance, "rope_local",
+                  model->rope_local, "attention_cap", model->attention_cap, "logit_cap", model->logit_cap);
     fields_write(object, FIELDS(model_fields), model);
     json_t *runs = json_array();
     for (int i = 0; i < model->run_count; i++) {
@@ -278,6 +279,8 @@ static Status read_model(const JsonReader *root, Arena *arena, ModelSpec *model,
     TRY(json_get_double(&reader, "experts_factor", 0, 1e6, &model->experts.sigmoid.factor, error));
     TRY(json_get_double(&reader, "experts_balance", 0, 1e6, &model->experts.balance, error));
     TRY(json_get_double(&reader, "rope_local", 0, 1e12, &model->rope_local, error));
+    TRY(json_get_double(&reader, "attention_cap", 0, 1e12, &model->attention_cap, error));
+    TRY(json_get_double(&reader, "logit_cap", 0, 1e12, &model->logit_cap, error));
     TRY(read_runs(&reader, arena, model, error));
     model->source = "run request";
     return model_check(model, error);

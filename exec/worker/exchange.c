@@ -26,8 +26,9 @@ static int64_t rows_by_rank(const int32_t *counts, int ranks, int experts, int64
     return all;
 }
 
+// mean: of the group's ranks, as each sends as many. Layers behind this one may need more.
 static Status overflow(const Session *session, const StepInstance *instance, const int32_t *came, int64_t rows,
-                       Error *error) {
+                       int64_t mean, Error *error) {
     const StepProgram *program = &session->program;
     const Task *task = &program->tasks[instance->task];
     const int ranks = program->plan.mesh.size[AXIS_EP], experts = program->model.experts.count / ranks;
@@ -44,9 +45,10 @@ static Status overflow(const Session *session, const StepInstance *instance, con
     }
     return error_set(error, STATUS_USAGE,
                      "in step %lld, layer %d, %lld rows came to experts %d to %d, most of them (%lld) to "
-                     "expert %d, and there is room for %lld: use more --capacity, or a smaller ep",
+                     "expert %d, and there is room for %lld: use --capacity %lld or more, or a smaller ep",
                      (long long)session->step + 1, stage_model_layer(&program->held, instance->layer), (long long)rows,
-                     first, first + experts - 1, (long long)most, first + busiest, (long long)task->rows);
+                     first, first + experts - 1, (long long)most, first + busiest, (long long)task->rows,
+                     (long long)((100 * rows + mean - 1) / mean));
 }
 
 enum { TALLY_MOST = 1 << 16 };  // judged: of a longer run the beginning
@@ -85,7 +87,7 @@ Status exchange_parts(Session *session, const StepInstance *instance, ExchangePa
     const int64_t rows = rows_by_rank(came, ranks, experts, coming);
     tally(session, task, rows, left);
     if (rows > task->rows) {
-        return overflow(session, instance, came, rows, error);
+        return overflow(session, instance, came, rows, left, error);
     }
     for (int rank = 0; rank < ranks; rank++) {
         parts->leave[rank] *= task->cols * dtype_bytes(task->dtype);

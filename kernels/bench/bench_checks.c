@@ -291,7 +291,7 @@ double check_loss(Bench *bench) {
         }
         want += log(denominator) - (double)bench->logits[row * cols + bench->tokens_at[row]];
     }
-    const KernelLoss rows = {bench->tokens, cols, 1.0f, bench->tokens_at, max, sum, target};
+    const KernelLoss rows = {bench->tokens, cols, 1.0f, bench->tokens_at, max, sum, target, 0};
     kernel_loss(&rows, bench->logits, &loss, false);
     compare(&error, (double)loss, want);
     return relative(error);

@@ -216,7 +216,7 @@ static void want_loss(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
     float *three = calloc((size_t)(3 * rows), sizeof *three), *sum = three + rows, *target = sum + rows;
     out[0] = (BenchCudaOutput){b->logits, b->store, rows * b->vocabulary, host_of(b, b->logits, rows * b->vocabulary)};
     expect(&out[1], b->scalars, KERNEL_FP32, 1);
-    const KernelLoss loss = {rows, b->vocabulary, 1.0f, entries, three, sum, target};
+    const KernelLoss loss = {rows, b->vocabulary, 1.0f, entries, three, sum, target, 0};
     kernel_loss(&loss, out[0].expected, out[1].expected, false);
     free(entries), free(three);
 }

@@ -143,7 +143,7 @@ static int64_t elements_ffn(const Bench *b) {
 
 static void run_loss(Bench *b) {
     float *max = b->rows, *sum = max + b->tokens, *target = sum + b->tokens, loss;
-    const KernelLoss rows = {b->tokens, b->vocabulary, 1.0f, b->tokens_at, max, sum, target};
+    const KernelLoss rows = {b->tokens, b->vocabulary, 1.0f, b->tokens_at, max, sum, target, 0};
     kernel_loss(&rows, b->logits, &loss, false);
 }
 

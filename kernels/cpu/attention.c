@@ -6,6 +6,7 @@
 #include "kernels/cpu/tier.h"
 
 #include "kernels/alibi.h"
+#include "kernels/cpu/cap.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/tile.h"
 #include "kernels/kernels.h"
@@ -89,6 +90,9 @@ static void attend(ForwardTile *t, const TileSight *sight, const KernelAttention
                                 .c = t->p + sight->col,
                                 .c_stride = TILE};
     tile_product(&scores);
+    if (shape->cap > 0) {
+        tile_cap(sight, shape->cap, t->p);
+    }
     tile_lean(sight, t->slope, t->p);
     tile_hide(sight, t->p);
     raise_max(t, sight, tile_value_dim(shape));

@@ -9,6 +9,7 @@
 #include "kernels/cpu/tier.h"
 
 #include "kernels/alibi.h"
+#include "kernels/cpu/cap.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/tile.h"
 #include "kernels/kernels.h"
@@ -71,7 +72,25 @@ static void store_dq(BackwardTile *t, const Backward *b) {
     }
 }
 
-static void differentiate(BackwardTile *t, const TileSight *sight, float scale) {
+// Capped scores are less steep.
+static void differentiate_capped(BackwardTile *t, const TileSight *sight, float scale, float cap) {
+    const int64_t begin = sight->col, end = sight->col + sight->cols;
+    for (int64_t j = 0; j < sight->keys; j++) {
+        float *restrict p = t->p + j * TILE, *restrict ds = t->ds + j * TILE;
+        const float *restrict lse = t->lse, *restrict delta = t->delta;
+        for (int64_t i = begin; i < end; i++) {
+            const float slope = cap_slope(p[i], 1.0f / cap);
+            p[i] = exp_fast(p[i] - lse[i]);
+            ds[i] = p[i] * (ds[i] - delta[i]) * scale * slope;
+        }
+    }
+}
+
+static void differentiate(BackwardTile *t, const TileSight *sight, float scale, float cap) {
+    if (cap > 0) {
+        differentiate_capped(t, sight, scale, cap);
+        return;
+    }
     const int64_t begin = sight->col, end = sight->col + sight->cols;
     for (int64_t j = 0; j < sight->keys; j++) {
         float *restrict p = t->p + j * TILE, *restrict ds = t->ds + j * TILE;
@@ -106,9 +125,12 @@ static void step_back(BackwardTile *t, const TileSight *sight, const Backward *b
     product.b = t->d_o + col;
     product.c = t->ds + col;
     tile_product(&product);  // dP^T
+    if (shape->cap > 0) {
+        tile_cap(sight, shape->cap, t->p);
+    }
     tile_lean(sight, t->slope, t->p);
     tile_hide(sight, t->p);
-    differentiate(t, sight, 1.0f / sqrtf((float)head_dim));
+    differentiate(t, sight, 1.0f / sqrtf((float)head_dim), shape->cap);
     if (b->want_q) {
         const TileProduct dq = {.rows = head_dim,
                                 .cols = sight->cols,

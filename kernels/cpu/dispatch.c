@@ -45,6 +45,7 @@ DISPATCH(kernel_loss_max);
 DISPATCH(kernel_loss_sum);
 DISPATCH(kernel_loss_gradient);
 DISPATCH(kernel_loss);
+DISPATCH(kernel_loss_cap);
 DISPATCH(kernel_add);
 DISPATCH(kernel_add_bias);
 DISPATCH(kernel_fill_rows);

@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/tier.h"
 
+#include "kernels/cpu/cap.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/kernels.h"
@@ -17,9 +18,22 @@ typedef struct Loss {
     const float *logits;
     const int32_t *targets;
     const float *row_max, *sum_exp;
-    float gradient;
+    float gradient, cap;
     float *out, *target_logit, *dlogits;
 } Loss;
+
+static void cap_range(const void *context, int64_t begin, int64_t end) {
+    const Loss *l = context;
+    float *restrict x = l->dlogits;
+    for (int64_t i = begin; i < end; i++) {
+        x[i] = cap_softly(x[i], l->cap);
+    }
+}
+
+void kernel_loss_cap(int64_t count, float cap, float *logits) {
+    const Loss loss = {.cap = cap, .dlogits = logits};
+    parallel_ranges(count, 16, PARALLEL_GRAIN, cap_range, &loss);
+}
 
 static void max_rows(const void *context, int64_t begin, int64_t end) {
     const Loss *l = context;
@@ -89,10 +103,19 @@ static void gradient_rows(const void *context, int64_t begin, int64_t end) {
         float *restrict x = l->dlogits + row * l->cols;
         const float shift = l->row_max[row], factor = l->gradient / l->sum_exp[row];
         const int64_t target = l->targets[row] - l->first;
+        const bool own = target >= 0 && target < l->cols;
+        if (l->cap > 0) {
+            const float over = 1.0f / l->cap, of_target = own ? l->gradient * cap_slope(x[target], over) : 0.0f;
+            for (int64_t col = 0; col < l->cols; col++) {
+                x[col] = exp_fast(x[col] - shift) * factor * cap_slope(x[col], over);
+            }
+            x[own ? target : 0] -= of_target;
+            continue;
+        }
         for (int64_t col = 0; col < l->cols; col++) {
             x[col] = exp_fast(x[col] - shift) * factor;
         }
-        if (target >= 0 && target < l->cols) {
+        if (own) {
             x[target] -= l->gradient;
         }
     }
@@ -107,7 +130,7 @@ static float loss_total(int64_t rows, const float *sum_exp, const float *target_
 
 void kernel_loss_gradient(int64_t rows, int64_t cols, int64_t first, float *logits, const int32_t *targets,
                           const float *row_max, const float *sum_exp, const float *target_logit, float gradient,
-                          float *loss, bool accumulate) {
+                          float *loss, bool accumulate, float cap) {
     *loss = loss_total(rows, sum_exp, target_logit, accumulate ? (double)*loss : 0.0);
     const Loss work = {.cols = cols,
                        .first = first,
@@ -115,6 +138,7 @@ void kernel_loss_gradient(int64_t rows, int64_t cols, int64_t first, float *logi
                        .row_max = row_max,
                        .sum_exp = sum_exp,
                        .gradient = gradient,
+                       .cap = cap,
                        .dlogits = logits};
     parallel_rows(rows, cols, gradient_rows, &work);
 }
@@ -126,6 +150,9 @@ typedef struct WholeLoss {
 static void loss_rows(const void *context, int64_t begin, int64_t end) {
     const WholeLoss *steps = context;
     for (int64_t row = begin; row < end; row++) {
+        if (steps->gradient.cap > 0) {
+            cap_range(&steps->gradient, row * steps->gradient.cols, (row + 1) * steps->gradient.cols);
+        }
         max_rows(&steps->max, row, row + 1);
         sum_rows(&steps->sum, row, row + 1);
         gradient_rows(&steps->gradient, row, row + 1);
@@ -142,6 +169,7 @@ void kernel_loss(const KernelLoss *loss, float *logits, float *total, bool accum
     steps.gradient.sum_exp = loss->sum_exp;
     steps.gradient.gradient = loss->gradient;
     steps.gradient.dlogits = logits;
+    steps.gradient.cap = loss->cap;
     parallel_rows(loss->rows, loss->cols, loss_rows, &steps);
     *total = loss_total(loss->rows, loss->sum_exp, loss->target_logit, accumulate ? (double)*total : 0.0);
 }

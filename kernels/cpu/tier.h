@@ -49,6 +49,7 @@
 #define kernel_loss_sum TIER_NAME(kernel_loss_sum)
 #define kernel_loss_gradient TIER_NAME(kernel_loss_gradient)
 #define kernel_loss TIER_NAME(kernel_loss)
+#define kernel_loss_cap TIER_NAME(kernel_loss_cap)
 #define kernel_add TIER_NAME(kernel_add)
 #define kernel_add_bias TIER_NAME(kernel_add_bias)
 #define kernel_fill_rows TIER_NAME(kernel_fill_rows)

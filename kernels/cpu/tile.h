@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include "kernels/cpu/cap.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/kernels.h"
 
@@ -202,6 +203,16 @@ static inline TileSight tile_sight(const KernelAttention *shape, int64_t first, 
 static inline int64_t tile_first_key(const KernelAttention *shape, int64_t first) {
     const int64_t key = shape->q_first + first - shape->window + 1 - shape->k_first;
     return shape->window > 0 && key > 0 ? key / TILE * TILE : 0;
+}
+
+// Scores are capped softly, of keys that are hidden afterwards too.
+static inline void tile_cap(const TileSight *sight, float cap, float *scores) {
+    for (int64_t j = 0; j < sight->keys; j++) {
+        float *restrict row = scores + j * TILE;
+        for (int64_t i = sight->col; i < sight->col + sight->cols; i++) {
+            row[i] = cap_softly(row[i], cap);
+        }
+    }
 }
 
 // Scores lose the slope times their distance, i - (j + shift) tokens.

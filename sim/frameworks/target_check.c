@@ -523,6 +523,17 @@ static const char *check_sequence_parallel(const Check *check) {
     return NULL;
 }
 
+// Elsewhere caps are passes of their own over scores and logits, and some attention kernels have none.
+static const char *check_caps(const Check *check) {
+    const ModelSpec *model = check->model;
+    return (model->attention_cap > 0 || model->logit_cap > 0) && !check->target->own_kernels
+               ? arena_format(check->arena,
+                              "the soft caps of scores and logits that %s has are predicted for target ndtune only, "
+                              "whose kernels take them in passing: use target ndtune",
+                              model->name)
+               : NULL;
+}
+
 static const char *check_token_count(const Check *check) {
     const int64_t tokens =
         (int64_t)check->plan->micro_batch * check->plan->seq / mesh_group_size(&check->plan->mesh, AXES_SEQUENCE);
@@ -574,7 +585,8 @@ void target_check(const Target *target, const ModelSpec *model, const TrainPlan 
                                                           check_optimizer,
                                                           check_pack,
                                                           check_reshard_ranks,
-                                                          check_reduce_bucket};
+                                                          check_reduce_bucket,
+                                                          check_caps};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

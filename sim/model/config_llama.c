@@ -20,6 +20,7 @@ typedef struct LlamaDefaults {
     bool attention_bias_key, mlp_bias_key;  // the class reads these keys; attention_bias is of q, k, v and out
     WindowRule window;
     int window_default, window_every;
+    double attention_cap, logit_cap;  // 0 = no keys of caps
 } LlamaDefaults;
 
 static const LlamaDefaults defaults_by_type[] = {
@@ -60,6 +61,19 @@ static const LlamaDefaults defaults_by_type[] = {
      .tied = true,
      .activation = "gelu_pytorch_tanh",
      .attention_bias_key = true},
+    {.type = "gemma2",
+     .kv_heads = 4,
+     .head_dim = 256,
+     .max_seq = 8192,
+     .norm_eps = 1e-6,
+     .tied = true,
+     .activation = "gelu_pytorch_tanh",
+     .attention_bias_key = true,
+     .window = WINDOW_DEFAULT,
+     .window_default = 4096,
+     .window_every = 2,
+     .attention_cap = 50,
+     .logit_cap = 30},
     {.type = "gemma3_text",
      .kv_heads = 4,
      .head_dim = 256,
@@ -176,10 +190,16 @@ static Status read_window(const Config *config, const LlamaDefaults *defaults, E
     return window < config->model->max_seq ? config_window(config, window, defaults->window_every, error) : STATUS_OK;
 }
 
-// Scores are over the root of query_pre_attn_scalar, and kernels take that of head_dim; nothing soft-caps.
-static Status read_gemma3(const Config *config, int *window_every, Error *error) {
-    ModelSpec *model = config->model;
-    static const char *const caps[] = {"attn_logit_softcapping", "final_logit_softcapping"};
+// null, or absent without a default: none.
+static Status read_cap(const Config *config, const char *key, double fallback, double *cap, Error *error) {
+    const json_t *value = json_object_get(config->json.object, key);
+    *cap = value ? 0 : fallback;
+    return value && !json_is_null(value) ? json_get_double(&config->json, key, 1e-3, 1e6, cap, error) : STATUS_OK;
+}
+
+// Scores are over the root of query_pre_attn_scalar, and kernels take that of head_dim.
+static Status read_score_scale(const Config *config, Error *error) {
+    const ModelSpec *model = config->model;
     int scalar = 0;
     TRY(config_int_or(config, "query_pre_attn_scalar", CONFIG_MAX_WIDTH, 256, &scalar, error));
     if (scalar != model->head_dim) {
@@ -187,6 +207,20 @@ static Status read_gemma3(const Config *config, int *window_every, Error *error)
                           "must be head_dim %d, scores of another scale are not modelled, got %d", model->head_dim,
                           scalar);
     }
+    return STATUS_OK;
+}
+
+static Status read_gemma2(const Config *config, const LlamaDefaults *defaults, Error *error) {
+    ModelSpec *model = config->model;
+    TRY(read_score_scale(config, error));
+    TRY(read_cap(config, "attn_logit_softcapping", defaults->attention_cap, &model->attention_cap, error));
+    return read_cap(config, "final_logit_softcapping", defaults->logit_cap, &model->logit_cap, error);
+}
+
+static Status read_gemma3(const Config *config, int *window_every, Error *error) {
+    ModelSpec *model = config->model;
+    static const char *const caps[] = {"attn_logit_softcapping", "final_logit_softcapping"};
+    TRY(read_score_scale(config, error));
     for (size_t i = 0; i < sizeof caps / sizeof *caps; i++) {
         const json_t *cap = json_object_get(config->json.object, caps[i]);
         if (cap && !json_is_null(cap)) {
@@ -213,7 +247,9 @@ Status config_read_llama(const Config *config, const ConfigType *type, Error *er
     TRY(json_get_bool_or(&config->json, "tie_word_embeddings", defaults->tied, &model->tied_embeddings, error));
     TRY(read_biases(config, defaults, error));
     LlamaDefaults given = *defaults;
-    if (model->residual == RESIDUAL_BOTH_NORMS) {
+    if (defaults->attention_cap > 0) {
+        TRY(read_gemma2(config, defaults, error));
+    } else if (model->residual == RESIDUAL_BOTH_NORMS) {
         TRY(read_gemma3(config, &given.window_every, error));
     }
     TRY(read_window(config, &given, error));

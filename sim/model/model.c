@@ -227,6 +227,11 @@ void model_hash(const ModelSpec *model, Hash *hash) {
         hash_text(hash, "rope local");
         hash_double(hash, model->rope_local);
     }
+    if (model->attention_cap > 0 || model->logit_cap > 0) {
+        hash_text(hash, "caps");
+        hash_double(hash, model->attention_cap);
+        hash_double(hash, model->logit_cap);
+    }
     hash_experts(model, hash);
     const RopeScaling *scaling = &model->rope_scaling;
     if (scaling->factor > 0) {

@@ -32,7 +32,7 @@ typedef enum { POSITION_ROTARY, POSITION_LEARNED, POSITION_ALIBI, POSITION_COUNT
 typedef enum { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_WHOLE, QK_NORM_COUNT } QkNorm;
 
 // A layer's halves, attention A and feed-forward F: x += A(norm x), x += F(norm x); x += A(norm x) + F(norm' x)
-// (gpt_neox); x += norm A(x), x += norm F(x) (olmo2); x += norm' A(norm x), x += norm' F(norm x) (gemma3).
+// (gpt_neox); x += norm A(x), x += norm F(x) (olmo2); x += norm' A(norm x), x += norm' F(norm x) (gemma2, 3).
 typedef enum {
     RESIDUAL_PRE_NORM,
     RESIDUAL_PARALLEL,
@@ -109,6 +109,7 @@ typedef struct ModelSpec {
     double rope_theta;
     double rope_local;  // theta of the layers that slide, which are not scaled; 0 = as the others
     RopeScaling rope_scaling;
+    double attention_cap, logit_cap;  // scores, and the head's, are cap tanh(x / cap) (gemma2); 0 = as they are
     double norm_eps;
     bool tied_embeddings;
     NormKind norm;

@@ -18,7 +18,7 @@ static const ConfigType types[] = {
     {"qwen3_moe", config_read_experts},   {"olmoe", config_read_experts},       {"phimoe", config_read_experts},
     {"gpt_oss", config_read_experts},     {"llama4", config_read_llama4},       {"llama4_text", config_read_experts},
     {"deepseek_v2", config_read_experts}, {"deepseek_v3", config_read_experts}, {"kimi_k2", config_read_experts},
-    {"gemma3_text", config_read_llama},
+    {"gemma2", config_read_llama},        {"gemma3_text", config_read_llama},
 };
 
 enum { TYPE_COUNT = sizeof types / sizeof types[0] };

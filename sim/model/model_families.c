@@ -13,7 +13,8 @@ static const ModelSpec families[] = {
     {FAMILY_MPT},         {FAMILY_MIXTRAL}, {FAMILY_QWEN2_MOE},
     {FAMILY_QWEN3_MOE},   {FAMILY_OLMOE},   {FAMILY_PHIMOE},
     {FAMILY_GPT_OSS},     {FAMILY_LLAMA4},  {FAMILY_DEEPSEEK_V2},
-    {FAMILY_DEEPSEEK_V3}, {FAMILY_KIMI_K2}, {FAMILY_GEMMA3}};
+    {FAMILY_DEEPSEEK_V3}, {FAMILY_KIMI_K2}, {FAMILY_GEMMA2},
+    {FAMILY_GEMMA3}};
 
 static const int neox_rotary_divisor = 4;  // rotary_pct 0.25, transformers' GPTNeoXConfig
 

@@ -8,6 +8,9 @@
 #define FAMILY_QWEN2 .type = "qwen2", .qkv_bias = true
 #define FAMILY_QWEN3 .type = "qwen3", .qk_norm = QK_NORM_HEAD
 #define FAMILY_GEMMA .type = "gemma", .activation = ACTIVATION_GELU_TANH, .scaled_embeddings = true
+// Its caps and windows are sizes.
+#define FAMILY_GEMMA2                                                                                                  \
+    .type = "gemma2", .activation = ACTIVATION_GELU_TANH, .scaled_embeddings = true, .residual = RESIDUAL_BOTH_NORMS
 // Gemma 3 (transformers' Gemma3TextModel): its norms of queries and keys are of each head.
 #define FAMILY_GEMMA3                                                                                                  \
     .type = "gemma3_text", .activation = ACTIVATION_GELU_TANH, .scaled_embeddings = true, .qk_norm = QK_NORM_HEAD,     \

@@ -90,9 +90,9 @@ static bool has_experts(const char *name) {
 
 // What no model of the step is made for, by the words that its names have.
 static const TextSynonym refused[] = {
-    {"gemma-2", "Gemma 2 (soft-capped scores) is not predicted yet"},
+    {"gemma-2", "no preset: Gemma 2 is read from its config.json (gemma2)"},
     {"gemma-3", "no preset: Gemma 3 is read from the config.json of its language model (gemma3_text)"},
-    {"gemma2", "Gemma 2 (soft-capped scores) is not predicted yet"},
+    {"gemma2", "no preset: Gemma 2 is read from its config.json (gemma2)"},
     {"gemma3", "no preset: Gemma 3 is read from the config.json of its language model (gemma3_text)"},
     {"falcon", "Falcon (attention beside the MLP) is not predicted yet"},
     {"mamba", "state-space models are not predicted yet"},

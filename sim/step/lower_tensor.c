@@ -209,7 +209,7 @@ static void emit_loss_end(Lowering *lowering, OpList *out, const LossRefs *refs,
 static void emit_loss_steps(Lowering *lowering, OpList *out, const LossRefs *refs) {
     const LossRows rows = loss_rows(lowering, refs);
     Op op = loss_op(lowering, TASK_LOSS_MAX, "loss max", refs->rows, refs->cols, refs->dtype);
-    op_operand(&op, refs->logits, ACCESS_READ);
+    op_operand(&op, refs->logits, lowering->model->logit_cap > 0 ? ACCESS_UPDATE : ACCESS_READ);  // capped in place
     op_operand(&op, rows.max, ACCESS_WRITE);
     op_list_append(lowering->arena, out, &op);
     if (refs->split) {

@@ -59,20 +59,33 @@ Test(windows, every_axis_that_cuts_attention_trains_as_one_rank) {
                 worst.norm_first, worst.loss_last, worst.norm_last);
 }
 
-// Of Gemma 3: norms in front of each half and behind, layers that slide turn by angles of their own.
-Test(windows, norms_on_both_sides_and_local_angles_train_as_one_rank) {
+static void train_between_norms(const char *type) {
     static const char *const on[] = {"dp_shard=1", "cp=2,tp=2", "pp=2,cp=2", "dp_shard=2,sp=2"};
+    const bool capped = strcmp(type, "gemma2") == 0;
     Deviation worst = {0};
     RunResult reference = {0};
     for (size_t i = 0; i < sizeof on / sizeof *on; i++) {
         RunRequest request = request_of(on[i], &windows[1]);
-        cr_assert(model_set_family(&request.model, "gemma3_text"));
+        cr_assert(model_set_family(&request.model, type));
         request.model.tied_embeddings = false;  // which no two stages share
-        request.model.rope_local = 1000;
+        request.model.rope_local = capped ? 0 : 1000;
+        request.model.attention_cap = capped ? 0.05 : 0;  // of the size of scores, and of logits
+        request.model.logit_cap = capped ? 0.3 : 0;
         const RunResult run = case_run_request(&request, &arena);
         reference = i == 0 ? run : reference;
         case_expect_same(&request, &run, &reference, &worst);
     }
+    cr_log_warn("%s: step 1 loss %.1e norm %.1e, last step loss %.1e norm %.1e", type, worst.loss_first,
+                worst.norm_first, worst.loss_last, worst.norm_last);
+}
+
+// Of Gemma 3: norms in front of each half and behind, layers that slide turn by angles of their own.
+Test(windows, norms_on_both_sides_and_local_angles_train_as_one_rank) {
+    train_between_norms("gemma3_text");
+}
+
+Test(windows, soft_caps_of_scores_and_logits_train_as_one_rank) {
+    train_between_norms("gemma2");
 }
 
 // In all layers, in some, in none: no two are the same model.
@@ -102,8 +115,10 @@ Test(windows, exact_sums_have_the_same_bits_on_every_mesh) {
     cr_expect_arr_eq(one.loss, run.loss, 3 * sizeof *one.loss);
 }
 
-Test(windows, cuda_kernels_refuse_them_in_a_sentence) {
-    const RunRequest request = request_of("dp_shard=1", &windows[0]);
+Test(windows, cuda_kernels_refuse_soft_caps_in_a_sentence) {
+    RunRequest request = request_of("dp_shard=1", &windows[0]);
+    cr_expect_null(exec_check(&request.model, &request.plan, request.target, "cuda", &arena));
+    request.model.logit_cap = 30;
     const char *reason = exec_check(&request.model, &request.plan, request.target, "cuda", &arena);
     cr_expect(reason && strstr(reason, "use device cpu"), "%s", reason);
 }

@@ -11,7 +11,7 @@
 enum { TOKENS = 192, HEADS = 4, KV_HEADS = 2, HEAD_DIM = 32, Q_ROW = HEADS * HEAD_DIM, KV_ROW = KV_HEADS * HEAD_DIM };
 
 static const KernelAttention whole = {TOKENS, TOKENS, 0,      0,  HEADS, KV_HEADS, HEAD_DIM, Q_ROW,
-                                      KV_ROW, Q_ROW,  TOKENS, 12, 4,     0,        {0}};
+                                      KV_ROW, Q_ROW,  TOKENS, 12, 4,     0,        {0},      0};
 
 // Block (i, j) of a sequence cut into `parts`: queries of part i against keys of part j.
 static KernelAttention block_of(int parts, int i, int j) {
@@ -118,7 +118,7 @@ static LossRun loss_in_parts(int parts, const int32_t *targets) {
     }
     for (int p = 0; p < parts; p++) {
         kernel_loss_gradient(ROWS, cols, p * cols, part + p * ROWS * cols, targets, r.max, r.sum, r.target, 0.5f,
-                             &r.loss, false);
+                             &r.loss, false, 0);
         for (int row = 0; row < ROWS; row++) {
             memcpy(r.logits + row * VOCABULARY + p * cols, part + (p * ROWS + row) * cols,
                    sizeof(float) * (size_t)cols);

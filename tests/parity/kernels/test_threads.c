@@ -82,7 +82,7 @@ static Run loss(void) {
     }
     kernel_loss_max(ROWS, COLS, logits, r.out[0]);
     kernel_loss_sum(ROWS, COLS, 0, logits, targets, r.out[0], r.out[1], r.out[1] + ROWS);
-    kernel_loss_gradient(ROWS, COLS, 0, logits, targets, r.out[0], r.out[1], r.out[1] + ROWS, 0.1f, r.out[3], false);
+    kernel_loss_gradient(ROWS, COLS, 0, logits, targets, r.out[0], r.out[1], r.out[1] + ROWS, 0.1f, r.out[3], false, 0);
     memcpy(r.out[2], logits, sizeof(float) * SIZE);
     free(logits);
     return r;

@@ -213,7 +213,7 @@ static void loss_on(Tier tier) {
         (side ? kernel_loss_sum : OF(tier, kernel_loss_sum))(ROWS, COLS, 0, logits[side], targets, max[side], sum[side],
                                                              target[side]);
         (side ? kernel_loss_gradient : OF(tier, kernel_loss_gradient))(
-            ROWS, COLS, 0, logits[side], targets, max[side], sum[side], target[side], 1.0f, &loss[side], false);
+            ROWS, COLS, 0, logits[side], targets, max[side], sum[side], target[side], 1.0f, &loss[side], false, 0);
     }
     cr_assert_arr_eq(max[0], max[1], sizeof max[0]);
     agree(tier, "sum of exponentials", sum[0], sum[1], ROWS, 1e-6);
@@ -230,7 +230,7 @@ static void whole_loss_on(Tier tier) {
     int32_t targets[ROWS] = {0};
     float rows[3][ROWS], loss[2];
     float *logits[2] = {check_floats(SIZE, 1), check_floats(SIZE, 1)};
-    const KernelLoss shape = {ROWS, COLS, 1.0f, targets, rows[0], rows[1], rows[2]};
+    const KernelLoss shape = {ROWS, COLS, 1.0f, targets, rows[0], rows[1], rows[2], 0};
     OF(tier, kernel_loss)(&shape, logits[0], &loss[0], false);
     kernel_loss(&shape, logits[1], &loss[1], false);
     agree(tier, "whole loss", &loss[0], &loss[1], 1, 1e-6);

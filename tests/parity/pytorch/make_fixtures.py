@@ -181,6 +181,7 @@ EXPERTS, ACTIVE, SHARED = 4, 2, 64
 # 3e-6) and single weights of 9e-5 to 2e-4, with the same choice of experts throughout and gradients of step 1 within
 # 1e-5: AdamW divides a gradient near zero by its own size. With 64 neither norms nor the sampled weights meet that.
 WINDOW = 7
+ATTENTION_CAP, LOGIT_CAP = 1.5, 4.0  # of the size of scores and logits here, so that both bend
 BALANCE = 0.1
 # DeepSeek-V3: heads of STILL + ROPE elements, values of VALUE; experts in groups
 Q_RANK, KV_RANK, STILL, ROPE, VALUE = 24, 16, 8, 8, 8
@@ -304,11 +305,12 @@ def deepseek_v3(dense):
     return transformers.DeepseekV3ForCausalLM(config), deepseek
 
 
-def gemma3(model):
-    units = llama_like(model, offset=1.0, qk_norm=True)
+def gemma3(model, qk_norm=True):
+    units = llama_like(model, offset=1.0, qk_norm=qk_norm)
     for layer, unit in zip(model.model.layers, units[1:-1]):
         names = [s.name for s in unit]
-        unit[names.index("q_norm")].offset = unit[names.index("k_norm")].offset = 1.0
+        for name in ("q_norm", "k_norm") if qk_norm else ():
+            unit[names.index(name)].offset = 1.0
         at = names.index("mlp_norm")
         unit[at] = Slice("mlp_norm", layer.pre_feedforward_layernorm.weight, offset=1.0)
         unit[at + 1 : at + 1] = [
@@ -589,6 +591,21 @@ MODELS = {
             )
         ),
         gpt2,
+    ),
+    "gemma2": lambda: (
+        T.Gemma2ForCausalLM(
+            T.Gemma2Config(
+                head_dim=2 * HEAD_DIM,
+                query_pre_attn_scalar=2 * HEAD_DIM,
+                sliding_window=WINDOW,
+                layer_types=["sliding_attention", "full_attention"],
+                attn_logit_softcapping=ATTENTION_CAP,
+                final_logit_softcapping=LOGIT_CAP,
+                hidden_activation="gelu_pytorch_tanh",
+                **(sizes() | dict(tie_word_embeddings=True))
+            )
+        ),
+        lambda m: gemma3(m, qk_norm=False),
     ),
     "gemma3_text": lambda: (
         T.Gemma3ForCausalLM(

@@ -7,18 +7,33 @@
 const KernelAttention attention_shapes[] = {
     // queries, keys, q_first, k_first, heads, kv_heads, head_dim, q_stride, kv_stride, o_stride, lse_stride, ALiBi
     // heads, first of them, window
-    {1, 1, 0, 0, 1, 1, 8, 8, 8, 8, 1, 0, 0, 0, {0}},              // the smallest
-    {64, 64, 0, 0, 2, 2, 64, 128, 128, 128, 64, 0, 0, 0, {0}},    // one whole tile
-    {130, 130, 0, 0, 4, 2, 40, 170, 90, 160, 140, 0, 0, 0, {0}},  // part of a tile, grouped heads, gaps in every stride
-    {70, 170, 100, 0, 2, 1, 24, 48, 24, 48, 70, 0, 0, 0, {0}},    // queries behind the keys' start
-    {50, 60, 0, 30, 2, 2, 16, 32, 32, 32, 50, 0, 0, 0, {0}},      // the first 30 queries see no key
-    {33, 40, 0, 33, 3, 3, 8, 24, 24, 24, 40, 0, 0, 0, {0}},       // nothing is seen
-    {75, 75, 7, 7, 1, 1, 256, 256, 256, 256, 75, 0, 0, 0, {0}},   // the largest head
-    {67, 67, 3, 3, 6, 1, 72, 432, 72, 432, 67, 0, 0, 0, {0}},     // one key head for six; 72 = 64 + 8
-    {100, 333, 240, 5, 2, 2, 32, 64, 64, 64, 100, 0, 0, 0, {0}},  // offsets that are no multiple of anything
-    {200, 64, 500, 100, 1, 1, 128, 128, 128, 128, 200, 0, 0, 0, {0}},  // all keys are past
-    {130, 130, 0, 0, 2, 2, 24, 48, 48, 48, 130, 8, 3, 0, {0}},         // ALiBi, part of the heads
-    {90, 200, 150, 40, 4, 2, 16, 64, 32, 64, 90, 6, 2, 0, {0}}         // ALiBi of six heads, offsets
+    {1, 1, 0, 0, 1, 1, 8, 8, 8, 8, 1, 0, 0, 0, {0}, 0},            // the smallest
+    {64, 64, 0, 0, 2, 2, 64, 128, 128, 128, 64, 0, 0, 0, {0}, 0},  // one whole tile
+    {130,
+     130,
+     0,
+     0,
+     4,
+     2,
+     40,
+     170,
+     90,
+     160,
+     140,
+     0,
+     0,
+     0,
+     {0},
+     0},  // part of a tile, grouped heads, gaps in every stride
+    {70, 170, 100, 0, 2, 1, 24, 48, 24, 48, 70, 0, 0, 0, {0}, 0},         // queries behind the keys' start
+    {50, 60, 0, 30, 2, 2, 16, 32, 32, 32, 50, 0, 0, 0, {0}, 0},           // the first 30 queries see no key
+    {33, 40, 0, 33, 3, 3, 8, 24, 24, 24, 40, 0, 0, 0, {0}, 0},            // nothing is seen
+    {75, 75, 7, 7, 1, 1, 256, 256, 256, 256, 75, 0, 0, 0, {0}, 0},        // the largest head
+    {67, 67, 3, 3, 6, 1, 72, 432, 72, 432, 67, 0, 0, 0, {0}, 0},          // one key head for six; 72 = 64 + 8
+    {100, 333, 240, 5, 2, 2, 32, 64, 64, 64, 100, 0, 0, 0, {0}, 0},       // offsets that are no multiple of anything
+    {200, 64, 500, 100, 1, 1, 128, 128, 128, 128, 200, 0, 0, 0, {0}, 0},  // all keys are past
+    {130, 130, 0, 0, 2, 2, 24, 48, 48, 48, 130, 8, 3, 0, {0}, 0},         // ALiBi, part of the heads
+    {90, 200, 150, 40, 4, 2, 16, 64, 32, 64, 90, 6, 2, 0, {0}, 0}         // ALiBi of six heads, offsets
 };
 const int attention_shape_count = (int)(sizeof attention_shapes / sizeof attention_shapes[0]);
 
@@ -80,7 +95,9 @@ static double score(const AttentionCase *c, int head, int64_t query, int64_t key
     for (int t = 0; t < s->head_dim; t++) {
         sum += q[t] * k[t];
     }
-    return sum / sqrt(s->head_dim) - alibi(s, head) * (double)(s->q_first + query - s->k_first - key);
+    const double scaled = sum / sqrt(s->head_dim), cap = (double)s->cap;
+    return (cap > 0 ? cap * tanh(scaled / cap) : scaled) -
+           alibi(s, head) * (double)(s->q_first + query - s->k_first - key);
 }
 
 static void reference_query(const AttentionCase *c, int head, int64_t query) {

@@ -12,11 +12,12 @@ static void run(const AttentionCase *c, float *o, float *lse) {
     kernel_attention(&c->shape, c->q, c->k, c->v, o, lse, false);
 }
 
-static void equals_the_definition(int window) {
+static void equals_the_definition(int window, float cap) {
     for (int i = 0; i < attention_shape_count; i++) {
         AttentionCase c = attention_case(attention_shapes[i], 11);
         float *o = check_zeros(c.o_size), *lse = check_zeros(c.lse_size);
         c.shape.window = window;
+        c.shape.cap = cap;
         run(&c, o, lse);
         reference_attention(&c);
         const double off = check_distance(o, c.o, c.o_size), off_lse = check_distance(lse, c.lse, c.lse_size);
@@ -29,13 +30,19 @@ static void equals_the_definition(int window) {
 }
 
 Test(kernel_attention, equals_the_definition_in_double_for_every_shape) {
-    equals_the_definition(0);
+    equals_the_definition(0, 0);
 }
 
 Test(kernel_attention, equals_the_definition_where_queries_look_back_a_window) {
     for (const int *window = attention_windows; *window; window++) {
-        equals_the_definition(*window);
+        equals_the_definition(*window, 0);
     }
+}
+
+// Below the size of scores and above it.
+Test(kernel_attention, equals_the_definition_where_scores_are_capped) {
+    equals_the_definition(0, 2);
+    equals_the_definition(attention_windows[1], 30);
 }
 
 Test(kernel_attention, a_window_of_everything_changes_no_bit) {

@@ -45,10 +45,14 @@ static double off_by(const AttentionCase *c, const float *gradient, double *inpu
     return off / fmax(largest, 0.1);  // a true gradient of 0, as with a single key, leaves rounding only
 }
 
-static void equals_central_differences(int window) {
+static void equals_central_differences(int window, float cap) {
     for (int i = 0; i < attention_shape_count; i++) {
+        if (cap > 0 && attention_shapes[i].alibi_heads > 0) {
+            continue;
+        }
         AttentionCase c = attention_case(attention_shapes[i], 21);
         c.shape.window = window;
+        c.shape.cap = cap;
         const KernelAttention *s = &c.shape;
         Gradients g = gradients(&c);
         const int64_t heads = (int64_t)s->heads * s->head_dim, kv_heads = (int64_t)s->kv_heads * s->head_dim;
@@ -64,12 +68,16 @@ static void equals_central_differences(int window) {
 }
 
 Test(kernel_attention_backward, equals_central_differences_of_the_definition_for_every_shape) {
-    equals_central_differences(0);
+    equals_central_differences(0, 0);
 }
 
 Test(kernel_attention_backward, equals_central_differences_where_queries_look_back_a_window) {
-    equals_central_differences(attention_windows[1]);
-    equals_central_differences(attention_windows[4]);
+    equals_central_differences(attention_windows[1], 0);
+    equals_central_differences(attention_windows[4], 0);
+}
+
+Test(kernel_attention_backward, equals_central_differences_where_scores_are_capped) {
+    equals_central_differences(attention_windows[1], 3);
 }
 
 Test(kernel_attention_backward, adds_to_what_is_there_with_its_own_strides) {

@@ -141,7 +141,7 @@ Test(exact, a_product_takes_transposed_sides) {
 enum { TOKENS = 24, HEADS = 4, KV_HEADS = 2, HEAD_DIM = 8, Q_ROW = HEADS * HEAD_DIM, KV_ROW = KV_HEADS * HEAD_DIM };
 
 static const KernelAttention sequence = {TOKENS, TOKENS, 0,      0, HEADS, KV_HEADS, HEAD_DIM, Q_ROW,
-                                         KV_ROW, Q_ROW,  TOKENS, 0, 0,     0,        {0}};
+                                         KV_ROW, Q_ROW,  TOKENS, 0, 0,     0,        {0},      0};
 
 typedef struct Results {
     float o[TOKENS * Q_ROW], lse[HEADS * TOKENS], delta[HEADS * TOKENS];

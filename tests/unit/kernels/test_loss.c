@@ -9,13 +9,18 @@ enum { ROWS = 7, COLS = 1013, SIZE = ROWS * COLS };
 typedef struct Loss {
     double *logits;
     const int32_t *targets;
+    double cap;
 } Loss;
 
 static double loss_value(const void *context) {
     const Loss *l = context;
     double loss = 0.0;
     for (int row = 0; row < ROWS; row++) {
-        const double *x = l->logits + row * COLS;
+        double x[COLS];
+        for (int col = 0; col < COLS; col++) {
+            const double logit = l->logits[row * COLS + col];
+            x[col] = l->cap > 0 ? l->cap * tanh(logit / l->cap) : logit;
+        }
         double highest = -INFINITY, sum = 0.0;
         for (int col = 0; col < COLS; col++) {
             highest = fmax(highest, x[col]);
@@ -39,17 +44,24 @@ static float *logits_fill(void) {
 }
 
 // All three steps on one rank; logits become the gradient.
-static float run(float *logits, float gradient, float before, bool accumulate) {
+static float run_capped(float *logits, float gradient, float before, bool accumulate, float cap) {
     float row_max[ROWS], sum[ROWS], target[ROWS], loss = before;
+    if (cap > 0) {
+        kernel_loss_cap(SIZE, cap, logits);
+    }
     kernel_loss_max(ROWS, COLS, logits, row_max);
     kernel_loss_sum(ROWS, COLS, 0, logits, targets, row_max, sum, target);
-    kernel_loss_gradient(ROWS, COLS, 0, logits, targets, row_max, sum, target, gradient, &loss, accumulate);
+    kernel_loss_gradient(ROWS, COLS, 0, logits, targets, row_max, sum, target, gradient, &loss, accumulate, cap);
     return loss;
+}
+
+static float run(float *logits, float gradient, float before, bool accumulate) {
+    return run_capped(logits, gradient, before, accumulate, 0);
 }
 
 Test(kernel_loss, is_the_cross_entropy_in_double) {
     float *x = logits_fill();
-    const Loss l = {check_doubles(x, SIZE), targets};
+    const Loss l = {check_doubles(x, SIZE), targets, 0};
     const double want = loss_value(&l);
     cr_assert_float_eq(run(x, 1.0f, 3.0f, false), want, 5e-7 * want);
     free(x);
@@ -61,8 +73,27 @@ Test(kernel_loss, is_the_cross_entropy_in_double) {
 
 Test(kernel_loss_gradient, equals_central_differences_times_the_factor) {
     float *x = logits_fill();
-    const Loss l = {check_doubles(x, SIZE), targets};
+    const Loss l = {check_doubles(x, SIZE), targets, 0};
     run(x, 0.25f, 0.0f, false);
+    for (int i = 0; i < SIZE; i++) {
+        if (i % 61 == 0 || i % COLS == targets[i / COLS]) {
+            const double want = 0.25 * check_slope(loss_value, &l, l.logits + i);
+            cr_assert_float_eq(x[i], want, 3e-7, "row %d column %d: %g, not %g", i / COLS, i % COLS, (double)x[i],
+                               want);
+        }
+    }
+    free(x);
+    free(l.logits);
+}
+
+Test(kernel_loss_gradient, equals_central_differences_of_capped_logits) {
+    float *x = check_floats(SIZE, 1);
+    for (int i = 0; i < SIZE; i++) {
+        x[i] *= 9.0f;
+    }
+    const Loss l = {check_doubles(x, SIZE), targets, 5};
+    const double want_loss = loss_value(&l), got = run_capped(x, 0.25f, 0.0f, false, 5);
+    cr_assert_float_eq(got, want_loss, 5e-7 * want_loss);
     for (int i = 0; i < SIZE; i++) {
         if (i % 61 == 0 || i % COLS == targets[i / COLS]) {
             const double want = 0.25 * check_slope(loss_value, &l, l.logits + i);
@@ -102,9 +133,15 @@ Test(kernel_loss, a_column_of_minus_infinity_takes_no_part) {
 Test(kernel_loss, at_once_gives_the_bits_of_the_steps) {
     float *steps = logits_fill(), *once = logits_fill(), row_max[ROWS], sum[ROWS], target[ROWS], loss = 3.0f;
     const float want = run(steps, 0.25f, 3.0f, true);
-    const KernelLoss rows = {ROWS, COLS, 0.25f, targets, row_max, sum, target};
+    const KernelLoss rows = {ROWS, COLS, 0.25f, targets, row_max, sum, target, 0};
     kernel_loss(&rows, once, &loss, true);
     cr_assert_eq(loss, want);
+    cr_assert_arr_eq(once, steps, sizeof(float) * SIZE);
+    const KernelLoss capped = {ROWS, COLS, 0.25f, targets, row_max, sum, target, 0.01f};
+    const float of_capped = run_capped(steps, 0.25f, 3.0f, true, 0.01f);
+    loss = 3.0f;
+    kernel_loss(&capped, once, &loss, true);
+    cr_assert_eq(loss, of_capped);
     cr_assert_arr_eq(once, steps, sizeof(float) * SIZE);
     free(steps), free(once);
 }

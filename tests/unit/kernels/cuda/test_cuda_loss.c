@@ -45,7 +45,7 @@ static void check_equals_the_cpu(Draw *draw, LossCase *c, int64_t first, bool ac
     kernel_loss_max(c->rows, c->cols, c->x, c->cpu_max);
     kernel_loss_sum(c->rows, c->cols, first, c->x, c->targets.at, c->cpu_max, c->cpu_sum, c->cpu_target);
     kernel_loss_gradient(c->rows, c->cols, first, c->x, c->targets.at, c->cpu_max, c->cpu_sum, c->cpu_target, 0.25f,
-                         &c->cpu_total, accumulate);
+                         &c->cpu_total, accumulate, 0);
     held_near(draw, &c->max, c->cpu_max, 0.0, "maxima");
     held_near(draw, &c->sum, c->cpu_sum, held_limit(KERNEL_FP32), "sums");
     held_near(draw, &c->target, c->cpu_target, held_limit(KERNEL_FP32), "target logits");

@@ -1,6 +1,7 @@
 // config.json of Hugging Face: real files in short form, defaults, and one clear sentence for each way to be wrong.
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -122,7 +123,7 @@ Test(model_config, other_model_types_fail_with_the_list) {
 #define TYPES                                                                                                          \
     "llama, mistral, qwen2, qwen3, gemma, phi3, gpt2, gpt_neox, mpt, olmo2, "                                          \
     "mixtral, qwen2_moe, qwen3_moe, olmoe, phimoe, gpt_oss, llama4, llama4_text, deepseek_v2, deepseek_v3, kimi_k2, "  \
-    "gemma3_text"
+    "gemma2, gemma3_text"
     check_refused("{\"model_type\":\"mamba\"}", ": model_type: \"mamba\" is not supported; supported: " TYPES);
     check_refused("{\"model_type\":\"lama\"}", ": model_type: \"lama\" is not supported; supported: " TYPES);
     cr_assert_str_eq(error.hint, "did you mean \"llama\"?");
@@ -226,6 +227,22 @@ Test(model_config, quantized_weights_are_a_note) {
     cr_assert_not_null(strstr(model.note, "quantization_config is not looked at"));
     cr_assert_eq(load("{" SMALL ",\"quantization_config\":null}"), STATUS_OK, "%s", error.message);
     cr_assert_null(model.note);
+}
+
+#define GEMMA2                                                                                                         \
+    "\"model_type\":\"gemma2\",\"hidden_size\":2304,\"intermediate_size\":9216,\"num_attention_heads\":8,"             \
+    "\"num_hidden_layers\":26,\"num_key_value_heads\":4,\"head_dim\":256,\"vocab_size\":256000"
+
+// google/gemma-2-2b, whose safetensors have as many parameters.
+Test(model_config, gemma_2_has_caps_and_every_second_layer_sees_all) {
+    cr_assert_eq(load("{" GEMMA2 "}"), STATUS_OK, "%s", error.message);
+    cr_expect_eq(model_parameters(&model), INT64_C(2614341888));
+    cr_expect(model_layer_slides(&model, 0) && !model_layer_slides(&model, 1) && model.window == 4096);
+    cr_expect(fabs(model.attention_cap - 50) < 1e-9 && fabs(model.logit_cap - 30) < 1e-9 && model.rope_local < 1);
+    cr_assert_eq(load("{" GEMMA2 ",\"attn_logit_softcapping\":null}"), STATUS_OK, "%s", error.message);
+    cr_expect(model.attention_cap < 1e-9 && fabs(model.logit_cap - 30) < 1e-9);
+    check_refused("{" GEMMA2 ",\"query_pre_attn_scalar\":144}",
+                  ": query_pre_attn_scalar: must be head_dim 256, scores of another scale are not modelled, got 144");
 }
 
 #define GEMMA3                                                                                                         \
