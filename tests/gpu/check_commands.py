@@ -13,7 +13,7 @@ import time
 import steps
 
 PROGRAM = os.path.join(steps.BIN, "ndtune")
-CHECKED = ("parity", "meshes", "nccl", "sanitizer", "layer8b", "layers8b", "probe", "spans", "calibrate")
+CHECKED = ("parity", "families", "meshes", "nccl", "sanitizer", "layer8b", "layers8b", "probe", "spans", "calibrate")
 TOLD_APART = ("--model", "--precision", "--attention", "--recompute", "--transport", "--device")
 
 taken = []

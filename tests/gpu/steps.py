@@ -197,6 +197,42 @@ def parity_row(context, size, reference, row):
     }
 
 
+MODELS = os.path.join(HERE, "models")
+# Small models of each kind of layer beside Llama's: heads of 64 where attention may go to our own kernel, windows that
+# cut a sequence, experts of 8 groups, latents, clamped gates and sinks.
+FAMILIES = ("mixtral", "qwen2_moe", "gpt_oss", "deepseek_v3", "mistral")
+# One rank, then experts spread over two that share the GPU.
+FAMILY_CASES = [("dp_shard=1", "shm", "fp32", "flash"), ("dp_shard=1", "shm", "bf16", "flash"),
+                ("dp_shard=1", "shm", "bf16", "cudnn"), ("dp_shard=2,ep=2", "shm", "bf16", "flash"),
+                ("dp_shard=2,ep=2", "nccl", "bf16", "flash")]
+
+
+def family_row(context, family, case, reference):
+    mesh, transport, precision, attention = case
+    if family == "mistral":
+        mesh = mesh.replace(",ep=2", "")
+    words = ["--model", os.path.join(MODELS, family + ".json"), "--seq", "256", "--steps", "5", "--precision", precision]
+    words += ["--micro-batch", "2" if mesh == "dp_shard=1" else "1", "--device", "cuda", "--attention", attention]
+    words += ["--transport", transport, "--timeout", "60", *([] if "ep=" not in mesh else ["--capacity", "200"])]
+    shared = {"NDTUNE_NCCL_SHARE_GPU": "1"} if transport == "nccl" else None
+    row = mesh_row(context, mesh, reference, words, shared, PARITY_BOUND[precision])
+    return row | {"model": family, "transport": transport, "precision": precision, "attention": attention}
+
+
+def families(context):
+    """Layers of experts, windows, sinks and latent attention, against the same model on the processor in fp32."""
+    rows = []
+    for family in FAMILIES:
+        model = ["--model", os.path.join(MODELS, family + ".json"), "--seq", "256", "--steps", "5"]
+        reference = train(context, [*model, "--micro-batch", "2", "--mesh", "dp_shard=1", "--device", "cpu"])
+        for case in FAMILY_CASES:
+            try:
+                rows.append(family_row(context, family, case, reference))
+            except Skip as reason:
+                rows.append({"model": family, "mesh": case[0], "verdict": "NOT RUN", "words": str(reason)})
+    return checked(rows)
+
+
 def given(row, *names):
     """Options of these names, with the row's values."""
     return [word for name in names for word in ("--" + name, row[name])]
@@ -581,6 +617,8 @@ FRAMEWORK = (GPU, machine.no_package("torch"), machine.no_package("transformers"
 STEPS = [
     Step("build", "the programs, with CUDA", 600, 10, (GPU,), build, always=True),
     Step("parity", "CUDA against CPU, one rank", 110, 20, (GPU, not_built), parity),
+    Step("families", "experts, windows, sinks and latents: CUDA against CPU, one rank and two", 90, 20,
+         (GPU, not_built), families),
     Step("layer8b", "one 8B-shaped layer, bf16, beside compiled PyTorch", 110, 20, (GPU, not_built),
          layers([shapes.ONE_LAYER], ["compiled"])),
     Step("attention", "attention kernels against their targets", 70, 20, (GPU, not_built), bench("bench_*attention*")),

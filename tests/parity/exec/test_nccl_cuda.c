@@ -68,9 +68,18 @@ static StepProgram program_of(const RunRequest *request) {
     return program;
 }
 
-static RunResult trains_as_shm(Mesh mesh, const char *seed) {
+// Without experts the model of all tests.
+static RunResult same_as_shm(Mesh mesh, const char *seed, Experts experts) {
     setenv("NDTUNE_CUDA_HOST_SEED", seed, 1);
-    const RunRequest over_shm = request_of(mesh, "shm"), over_nccl = request_of(mesh, "nccl");
+    RunRequest over_shm = request_of(mesh, "shm"), over_nccl = request_of(mesh, "nccl");
+    if (experts.count > 0) {
+        cr_assert(model_set_family(&over_shm.model, "mixtral"));
+        over_shm.model.experts = experts;
+        over_shm.plan.capacity = 400;
+        plan_canonical(&over_shm.plan);
+        over_nccl.model = over_shm.model;
+        over_nccl.plan = over_shm.plan;
+    }
     const RunResult reference = run(&over_shm), result = run(&over_nccl);
     const StepProgram program = program_of(&over_nccl);
     for (int i = 0; i < STEPS; i++) {
@@ -86,6 +95,10 @@ static RunResult trains_as_shm(Mesh mesh, const char *seed) {
         nccl_log_has_partners(&log, &first);
     }
     return result;
+}
+
+static RunResult trains_as_shm(Mesh mesh, const char *seed) {
+    return same_as_shm(mesh, seed, (Experts){0});
 }
 
 Test(nccl_cuda, a_ring_runs_in_streams_to_the_bits_of_shm) {
@@ -112,6 +125,13 @@ Test(nccl_cuda, shards_run_in_streams_and_the_arena_is_a_window_of_gather_and_sc
         }
     }
     cr_expect_eq(windows, 2);
+}
+
+// Ranks tell each other how many rows come, then parts of those sizes cross in streams.
+Test(nccl_cuda, tokens_cross_to_experts_in_parts_of_their_own_sizes_to_the_bits_of_shm) {
+    Mesh mesh = {.size = SIZES(1, 2, 1, 1)};
+    mesh.size[AXIS_EP] = 2;
+    same_as_shm(mesh, "14", (Experts){.count = 4, .active = 2, .ffn = 32});
 }
 
 // Its host stands still; the streams of the others have begun a collective that never ends.
