@@ -259,13 +259,15 @@ def read_axolotl(path, text):
     import yaml
     without_kernels("ring_flash_attn")
     from accelerate.parallelism_config import ParallelismConfig
-    from axolotl.utils.config import validate_config
+    from axolotl.utils.config import prepare_plugins, validate_config
     from axolotl.utils.dict import DictDefault
     from axolotl.utils.distributed import _get_parallel_config_kwargs
 
     world = int(re.search(r"(\d+) ranks on", text).group(1))
+    cfg = DictDefault(yaml.safe_load(text))
+    prepare_plugins(cfg)
     cfg = validate_config(
-        DictDefault(yaml.safe_load(text)),
+        cfg,
         capabilities={"bf16": True, "fp8": True, "tf32": True, "n_gpu": world, "n_node": 1, "compute_capability": "sm_90"},
         env_capabilities={"torch_version": version("torch").split("+")[0]},
     )

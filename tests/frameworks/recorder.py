@@ -48,7 +48,7 @@ KINDS = {
     "reduce_scatter_tensor": "reduce_scatter", "reduce_scatter_tensor_coalesced": "reduce_scatter",
     "allreduce_": "all_reduce", "all_reduce": "all_reduce", "all_reduce_": "all_reduce",
     "allreduce_coalesced_": "all_reduce", "all_reduce_coalesced": "all_reduce",
-    "alltoall_base_": "all_to_all", "alltoall_": "all_to_all", "all_to_all_single": "all_to_all",
+    "alltoall_base_": "all_to_all", "alltoall_": "all_to_all_list", "all_to_all_single": "all_to_all",
     "broadcast_": "broadcast", "broadcast": "broadcast", "barrier": "barrier", "send": "send", "recv_": "receive",
     "gather_": "gather", "scatter_": "scatter", "reduce_": "reduce",
 }
@@ -174,7 +174,7 @@ class Recorder(TorchDispatchMode):
 
     def axes_of(self, ranks, kind):
         """Ranks of experts are neighbours within shards x cp x tp; only they exchange tokens."""
-        if self.ep > 1 and kind == "all_to_all":
+        if self.ep > 1 and kind.startswith("all_to_all"):
             if ranks != list(range(ranks[0], ranks[0] + self.ep)):
                 raise RuntimeError(f"group {ranks} is not the nearest {self.ep} ranks")
             return "ep"

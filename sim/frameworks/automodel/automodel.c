@@ -113,6 +113,7 @@ const Framework framework_automodel = {
     .refuse = refuse,
     .refuse_mesh = refuse_ranks,
     .formats = (const ExportFormat *const[]){&export_automodel_yaml, NULL},
+    .config = &import_automodel,
     .synonyms = synonyms,
     .micro_batch = "step_scheduler.local_batch_size",
     .accumulation = "step_scheduler.global_batch_size",

@@ -246,7 +246,8 @@ Test(import_files, what_cannot_be_read_names_line_key_and_value) {
         {"{\"zero_optimization\": {\"stage\": 4}}", "deepspeed",
          "zero_optimization.stage takes a whole number from 0 to 3", SYNTAX_JSON},
         {"{\"zero_optimization\": {\"stage\": [3]}}", "deepspeed", "not a list", SYNTAX_JSON},
-        {"a: 1\n", NULL, "no key of accelerate, trainer, trl, axolotl, torchtitan, megatron, nanotron or deepspeed",
+        {"a: 1\n", NULL,
+         "no key of accelerate, trainer, trl, axolotl, torchtitan, megatron, automodel, nanotron or deepspeed",
          SYNTAX_YAML},
         {"num_processes: 1\nbase_model: x\n", NULL, "more than one framework", SYNTAX_YAML},
     };

@@ -263,7 +263,7 @@ static void place_text(const StepProgram *program, const StepCursor *cursor, con
     const char *unit = task->unit >= 0 ? program->units[task->unit].name : "";
     if (cursor->depth == 2) {
         snprintf(out, TRACE_TEXT, "layer %d", at->layer + task->layer_guard);
-    } else if (strcmp(unit, "layer") == 0) {  // the first gather of backward
+    } else if (strcmp(unit, "layer") == 0 || strcmp(unit, "experts") == 0) {  // the first gather of backward
         snprintf(out, TRACE_TEXT, "layer %d", program->layers - 1);
     } else if (task->phase == PHASE_OPTIMIZER) {
         out[0] = '\0';

@@ -110,6 +110,11 @@ static TrainPlan any_plan(uint64_t *seed, const Target *target, const ModelSpec 
     if (model->experts.count > 0) {
         any_of_experts(seed, target, &plan);
     }
+    if (strcmp(target->name, "automodel") == 0) {  // its file holds no others
+        plan.precision = DTYPE_BF16;
+        plan.attention = ATTENTION_FLASH;
+        plan.bf16_master = plan.tp_overlap = false;
+    }
     if (target->bf16_weights) {  // its file has no switch for them
         plan.bf16_master = plan.precision == DTYPE_BF16;
     }
@@ -231,6 +236,7 @@ Test(import_round_trip, what_is_exported_reads_back_as_the_same_plan) {
         {"deepspeed", "deepspeed", "deepspeed", SYNTAX_JSON, true, false, false, false},
         {"accelerate-deepspeed", "accelerate", "deepspeed", SYNTAX_YAML, false, false, false, false},
         {"nanotron", "nanotron", "nanotron", SYNTAX_YAML, true, true, true, true},
+        {"automodel", "automodel", "automodel", SYNTAX_YAML, true, true, true, true},
         {"megatron", "megatron", "megatron@core", SYNTAX_SHELL, true, true, true, true},
         {"megatron", "megatron", "megatron@0.19", SYNTAX_SHELL, true, true, true, true},
         {"megatron", "megatron", "megatron@fsdp", SYNTAX_SHELL, true, true, true, true},
@@ -243,6 +249,7 @@ Test(import_round_trip, ranks_of_experts_read_back_as_the_same_plan) {
     static const Pair pairs[] = {
         {"torchtitan-toml", "torchtitan", "torchtitan", SYNTAX_TOML, true, true, true, true},
         {"axolotl", "axolotl", "axolotl", SYNTAX_YAML, true, true, true, true},
+        {"automodel", "automodel", "automodel", SYNTAX_YAML, true, true, true, true},
         {"megatron", "megatron", "megatron@core", SYNTAX_SHELL, true, true, true, true},
         {"megatron", "megatron", "megatron@0.19", SYNTAX_SHELL, true, true, true, true},
         {"megatron-bridge", "megatron", "megatron@bridge-0.6", SYNTAX_PYTHON, true, true, true, true},
