@@ -4,6 +4,7 @@
 #include "sim/analytic/pipeline.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "sim/base/error.h"
 
@@ -27,6 +28,8 @@ struct PipelineOrder {
     int32_t *works_of;  // how many there are of each of these
     int16_t *stage_of;  // of each part
     int32_t *held;      // by stage
+    double *kept_s;     // free_s and issued_s where an order of fewer micro-steps goes another way
+    int32_t shared;     // works until then; 0 = not counted
 };
 
 // ---- making one
@@ -126,7 +129,8 @@ static PipelineOrder *make_order(const PipelineShape *shape, Arena *arena) {
                              .work_s = ARENA_UNCLEARED(arena, double, parts *PART_WORKS),
                              .works_of = ARENA_ARRAY(arena, int32_t, parts * PART_WORKS),
                              .stage_of = ARENA_ARRAY(arena, int16_t, parts),
-                             .held = ARENA_ARRAY(arena, int32_t, shape->stages)};
+                             .held = ARENA_ARRAY(arena, int32_t, shape->stages),
+                             .kept_s = ARENA_ARRAY(arena, double, 2 * shape->stages)};
     Arena scratch = {0};
     Orderer orderer = {.shape = shape,
                        .queues = ARENA_ARRAY(&scratch, StageQueue, shape->stages),
@@ -171,23 +175,25 @@ static double last_end_s(const PipelineOrder *order) {
 }
 
 // Where the host stops with the device it has never issued less than that has done: it need not be followed.
-static void run_stopping(PipelineOrder *order, const PipelineTimes *times) {
+static void run_stopping(PipelineOrder *order, const PipelineWork *works, int32_t from, int32_t end,
+                         const PipelineTimes *times) {
     const double message_s[2] = {0, times->message_s};
     double *done_s = order->done_s, *free_s = order->free_s;
     const double *work_s = order->work_s;
-    for (int32_t i = 0; i < order->count; i++) {
-        const PipelineWork work = order->works[i];
+    for (int32_t i = from; i < end; i++) {
+        const PipelineWork work = works[i];
         const double ready_s = done_s[work.after] + message_s[work.message], before_s = free_s[work.stage];
         done_s[i + 1] = free_s[work.stage] = (ready_s > before_s ? ready_s : before_s) + work_s[work.work];
     }
 }
 
-static void run_issuing(PipelineOrder *order, const PipelineTimes *times) {
+static void run_issuing(PipelineOrder *order, const PipelineWork *works, int32_t from, int32_t end,
+                        const PipelineTimes *times) {
     const double message_s[2] = {0, times->message_s}, device_share = times->device_share;
     double *done_s = order->done_s, *free_s = order->free_s, *issued_s = order->issued_s;
     const double *work_s = order->work_s;
-    for (int32_t i = 0; i < order->count; i++) {
-        const PipelineWork work = order->works[i];
+    for (int32_t i = from; i < end; i++) {
+        const PipelineWork work = works[i];
         const double ready_s = done_s[work.after] + message_s[work.message], before_s = free_s[work.stage];
         const double here_s = work_s[work.work], host_s = issued_s[work.stage] + here_s;
         const double ahead_s = (ready_s > before_s ? ready_s : before_s) + here_s * device_share;
@@ -200,7 +206,18 @@ static bool stops(const PipelineTimes *times) {
     return times->device_share >= 1;
 }
 
-static double run_order(PipelineOrder *order, const PipelineTimes *times) {
+// Of these works, with what the order has done before them; when the last stage ends.
+static double run_works(PipelineOrder *order, const PipelineWork *works, int32_t from, int32_t end,
+                        const PipelineTimes *times) {
+    if (stops(times)) {
+        run_stopping(order, works, from, end, times);
+    } else {
+        run_issuing(order, works, from, end, times);
+    }
+    return last_end_s(order);
+}
+
+static void begin_run(PipelineOrder *order, const PipelineTimes *times) {
     const double backward_share = (1 - times->forward_share) / order->backward_works;
     const double share[PART_WORKS] = {times->forward_share, backward_share, backward_share + times->last_share};
     for (int32_t part = 0; part < order->parts; part++) {
@@ -211,12 +228,30 @@ static double run_order(PipelineOrder *order, const PipelineTimes *times) {
     for (int32_t stage = 0; stage < order->stages; stage++) {
         order->free_s[stage] = order->issued_s[stage] = 0;
     }
-    if (stops(times)) {
-        run_stopping(order, times);
-    } else {
-        run_issuing(order, times);
+}
+
+// Works at the beginning that are the same with fewer micro-steps.
+static int32_t count_shared(const PipelineOrder *order, const PipelineOrder *fewer) {
+    int32_t shared = 0;
+    while (shared < fewer->count && memcmp(&order->works[shared], &fewer->works[shared], sizeof *order->works) == 0) {
+        shared++;
     }
-    return last_end_s(order);
+    return shared;
+}
+
+// Both with these times; what they have in common is run once. *fewer_s: when the order of fewer micro-steps ends.
+static double run_both(PipelineOrder *order, const PipelineOrder *fewer, const PipelineTimes *times, double *fewer_s) {
+    order->shared = order->shared > 0 ? order->shared : count_shared(order, fewer);
+    const int32_t shared = order->shared, stages = order->stages;
+    const size_t bytes = (size_t)stages * sizeof(double);
+    begin_run(order, times);
+    run_works(order, fewer->works, 0, shared, times);
+    memcpy(order->kept_s, order->free_s, bytes);
+    memcpy(order->kept_s + stages, order->issued_s, bytes);
+    *fewer_s = run_works(order, fewer->works, shared, fewer->count, times);
+    memcpy(order->free_s, order->kept_s, bytes);
+    memcpy(order->issued_s, order->kept_s + stages, bytes);
+    return run_works(order, order->works, shared, order->count, times);
 }
 
 // Of a run that did not follow the host: what its stages have issued, but for the order of the additions.
@@ -258,11 +293,14 @@ static bool is_short(const PipelineShape *shape) {
 
 double pipeline_span_s(PipelineOrders *known, const PipelineShape *shape, const PipelineTimes *times) {
     if (is_short(shape)) {
-        return run_order(find_order(known, shape), times);
+        PipelineOrder *all = find_order(known, shape);
+        begin_run(all, times);
+        return run_works(all, all->works, 0, all->count, times);
     }
     const PipelineShape few = with_groups(shape, GROUPS_BEFORE_PACE), more = with_groups(shape, GROUPS_BEFORE_PACE + 1);
     PipelineOrder *further = find_order(known, &more);
-    const double few_s = run_order(find_order(known, &few), times), more_s = run_order(further, times);
+    double few_s;
+    const double more_s = run_both(further, find_order(known, &few), times, &few_s);
     const double step_s = more_s + (more_s - few_s) * (shape->micro_steps - more.micro_steps) / group_of(shape);
     if (stops(times)) {
         sum_issued(further);

@@ -571,12 +571,16 @@ const char *plan_refuse_others(const TrainPlan *plan, const bool known[PLAN_FIEL
     return NULL;
 }
 
-void plan_key_add(PlanKey *key, uint64_t value, int bits) {
-    const int free_bits = PLAN_KEY_WORD_BITS - key->used % PLAN_KEY_WORD_BITS;
-    const int at = bits <= free_bits ? key->used : key->used + free_bits;  // no value lies across two words
+static inline void key_add(PlanKey *key, uint64_t value, unsigned bits) {
+    const unsigned used = (unsigned)key->used, free_bits = PLAN_KEY_WORD_BITS - used % PLAN_KEY_WORD_BITS;
+    const unsigned at = bits <= free_bits ? used : used + free_bits;  // no value lies across two words
     ASSERT(at + bits <= PLAN_KEY_WORDS * PLAN_KEY_WORD_BITS);
     key->words[at / PLAN_KEY_WORD_BITS] |= value << at % PLAN_KEY_WORD_BITS;
-    key->used = at + bits;
+    key->used = (int)(at + bits);
+}
+
+void plan_key_add(PlanKey *key, uint64_t value, int bits) {
+    key_add(key, value, (unsigned)bits);
 }
 
 PlanKey plan_key(const TrainPlan *plan, uint64_t without) {
@@ -586,8 +590,8 @@ PlanKey plan_key(const TrainPlan *plan, uint64_t without) {
             continue;
         }
         enum { INT_BITS = 32 };
-        const int bits = INT_BITS - __builtin_clz((unsigned)plan_fields[id].high | 1);  // of the largest value
-        plan_key_add(&key, (uint64_t)plan_get(plan, (PlanFieldId)id), bits);
+        const unsigned bits = INT_BITS - (unsigned)__builtin_clz((unsigned)plan_fields[id].high | 1);  // of the largest
+        key_add(&key, (uint64_t)plan_get(plan, (PlanFieldId)id), bits);
     }
     return key;
 }
