@@ -197,7 +197,7 @@ static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_
     return STATUS_OK;
 }
 
-// What a micro-step sends from a stage to another, what that takes of a kernel beside it, and of the hosts at both ends.
+// What a micro-step sends from a stage to another: its time, what that takes of a kernel beside it, and of both hosts.
 typedef struct Message {
     double seconds, slowed_s, host_s;
 } Message;
