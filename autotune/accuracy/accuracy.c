@@ -70,7 +70,7 @@ static void score_software(Accuracy *accuracy, const RunCase *const *runs, int c
     const RunCase **said = ARENA_ARRAY(arena, const RunCase *, count);
     int said_count = 0;
     for (int i = 0; i < count; i++) {
-        if (runs[i]->row->software) {
+        if (runs[i]->row->software && runs[i]->row->software[0]) {
             said[said_count++] = runs[i];
         }
     }

@@ -130,11 +130,12 @@ static void layout_fill(Layout *layout) {
     }
 }
 
-// Nothing is missing without it: an axis that is not named is 1, a model without experts has none, and only failures
-// are certain.
+// Nothing is missing without it: an axis that is not named is 1, a model without experts has none, only failures are
+// certain, and what software ran splits scores alone.
 static bool goes_without(const Column *column) {
-    return column->offset == AT(oom_certain) || is_within(column, AT(mesh), sizeof((RunRow *)0)->mesh) ||
-           column->offset == AT(compiled_or_fused) || is_within(column, AT(experts), sizeof((RunRow *)0)->experts);
+    return column->offset == AT(oom_certain) || column->offset == AT(software) ||
+           is_within(column, AT(mesh), sizeof((RunRow *)0)->mesh) || column->offset == AT(compiled_or_fused) ||
+           is_within(column, AT(experts), sizeof((RunRow *)0)->experts);
 }
 
 static Status layout_find(const CsvTable *table, Layout *layout, Arena *arena, RunFile *file, Error *error) {

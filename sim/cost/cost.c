@@ -59,7 +59,6 @@ static double stream_bytes(const Target *target, const StepProgram *program, con
     case TASK_LAYERNORM_BACKWARD:
     case TASK_QK_NORM:
     case TASK_QK_NORM_BACKWARD:
-    case TASK_ROPE:
     case TASK_ACTIVATION:
     case TASK_ACTIVATION_BACKWARD:
     case TASK_ROUTE:
@@ -68,6 +67,7 @@ static double stream_bytes(const Target *target, const StepProgram *program, con
     case TASK_UNPERMUTE:
     case TASK_UNPERMUTE_BACKWARD:
         return least * traffic_passes(target, &program->plan, task);
+    case TASK_ROPE:
     case TASK_SWIGLU:
     case TASK_SWIGLU_BACKWARD:
         return least * traffic_passes(target, &program->plan, task) + (double)task->cast_bytes;

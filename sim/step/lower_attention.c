@@ -143,6 +143,17 @@ static void set_window(const Lowering *lowering, Task *task) {
     }
 }
 
+// Megatron-LM turns queries and keys of gpt_oss by operations of their own: YaRN scales their cosines, which fused
+// kernels do not take (megatron-core 0.16, rope_utils.py). Bytes an element, over the kernel's 4: times the cosine 4,
+// half of it negated and put together 2 + 4, times the sine 4, sum 6, put before an empty rest 4; back 4, 2 + 4, 4, the
+// sum of both 6, and zeros for the empty rest with their sum 2 + 6.
+static int64_t turned_apart_bytes(const Lowering *lowering, bool backward) {
+    enum { FORWARD = 24 - 4, BACKWARD = 28 - 4 };
+    const Dims *d = &lowering->dims;
+    const bool apart = lowering->model->experts.bias && lowering->target->expert_flavour == EXPERTS_PERMUTE_KERNELS;
+    return apart ? (backward ? BACKWARD : FORWARD) * d->tokens * (d->q_width + d->k_width) : 0;
+}
+
 void add_rope(Lowering *lowering, Section section, const AttentionRefs *refs, bool backward) {
     const ModelSpec *model = lowering->model;
     if (model->position != POSITION_ROTARY) {
@@ -154,6 +165,7 @@ void add_rope(Lowering *lowering, Section section, const AttentionRefs *refs, bo
     op->task.backward = backward;
     op->task.inner = model->rotary_dims > 0 ? model->rotary_dims : model->head_dim;
     op->task.kv_heads = model->latent.kv_rank > 0 ? 1 : op->task.kv_heads;
+    op->task.cast_bytes = turned_apart_bytes(lowering, backward);
     op_operand(op, refs->q, ACCESS_UPDATE);
     op_operand(op, refs->k, ACCESS_UPDATE);
 }

@@ -137,7 +137,7 @@ typedef struct Task {
     double factor, share;   // GEMM: of the product, 0 = 1; of the layers that run it, 0 = all (lower_mixed.c)
     double flops;           // arithmetic of the representative rank, where it runs
     int64_t traffic_bytes;  // least memory traffic: operands once
-    int64_t cast_bytes;     // traffic beside it: casts of an fp8 GEMM, biases of a grouped one, clamps of an activation
+    int64_t cast_bytes;     // traffic beside it: casts of an fp8 GEMM, biases of a grouped one, clamps, rotary apart
     int64_t payload_bytes;  // collectives: the full tensor (all-gather output, reduce-scatter input, all parts of an
                             // all-to-all), or the message
     int32_t first_operand, operand_count;

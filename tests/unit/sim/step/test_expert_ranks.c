@@ -122,7 +122,8 @@ Test(expert_ranks, meshes_that_cannot_be_are_refused) {
     arena_free(&arena);
 }
 
-// Megatron-LM's: biases in fp32 expert by expert, and clamps, are operations of their own.
+// Megatron-LM's: biases in fp32 expert by expert, clamps, and rotary positions with scaled cosines are operations of
+// their own.
 Test(expert_ranks, biases_and_clamps_that_are_no_part_of_a_kernel_move_their_bytes) {
     Arena arena = {0};
     const LoweredRequest request = {
@@ -132,7 +133,10 @@ Test(expert_ranks, biases_and_clamps_that_are_no_part_of_a_kernel_move_their_byt
     const StepProgram apart = lowered(&arena, request), within = lowered(&arena, picked);
     cr_assert_eq(task_named(&apart, "experts down")->cast_bytes, INT64_C(28) * 64 * 4 * 2880);
     cr_assert_eq(task_named(&apart, "experts swiglu")->cast_bytes, INT64_C(16) * 64 * 4 * 2880);
+    cr_assert_eq(task_named(&apart, "rope")->cast_bytes, INT64_C(20) * 64 * (64 + 8) * 64);
+    cr_assert_eq(task_named(&apart, "rope backward")->cast_bytes, INT64_C(24) * 64 * (64 + 8) * 64);
     cr_assert_eq(task_named(&within, "experts down")->cast_bytes, 0);
+    cr_assert_eq(task_named(&within, "rope")->cast_bytes, 0);
     arena_free(&arena);
 }
 
