@@ -1,6 +1,8 @@
 // Expert parallelism (0.19, integrations/expert_parallel): a plugin over DeepEP whose ranks multiply the mesh, slowest
 // of all (monkeypatch/accelerate/parallelism_config.py), where a plan's are lent by its shards: dp_shard_size is what
-// ep leaves of dp_shard. Other weights are sharded over both, experts over dp_shard_size (expert_shard_axis).
+// ep leaves of dp_shard. Other weights are sharded over both, experts over dp_shard_size (expert_shard_axis). Ranks of
+// experts are predicted as the nearest ones, as everybody else's are: on one node, and where all ranks are one group,
+// that is the same.
 
 #include "sim/frameworks/axolotl/axolotl_files.h"
 
@@ -56,8 +58,10 @@ void axolotl_write_plugins(const ConfigJob *job, FILE *out) {
         fputs(export_fuses_loss(job) ? "  - axolotl.integrations.liger.LigerPlugin\n" : "", out);
     }
     if (spreads(job)) {
-        fprintf(out, SIZE ": %d  # DeepEP's kernels: ranks of one node, each with NVLink to the others\n",
-                export_axis(job, AXIS_EP));
+        const bool apart = job->nodes > 1 && export_axis(job, AXIS_EP) < mesh_world(&job->plan->mesh);
+        fprintf(out, SIZE ": %d  # %s\n", export_axis(job, AXIS_EP),
+                apart ? "slowest of all: on several nodes these ranks are far apart, predicted as the nearest"
+                      : "by DeepEP's kernels, which take NVLink between all ranks of a node");
     }
     if (export_fuses_loss(job)) {
         fputs("liger_fused_linear_cross_entropy: true\n", out);

@@ -1,6 +1,7 @@
 // Ranks of experts in files of frameworks.
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "autotune/import/config_load.h"
@@ -72,6 +73,55 @@ Test(import_experts, what_the_plugin_refuses_or_no_plan_holds_is_said) {
             said |= strstr(import.findings[k].sentence, cases[i].says) != NULL;
         }
         cr_expect(said, "%s is not said of\n%s", cases[i].says, text);
+        arena_free(&arena);
+    }
+}
+
+#define RECIPE(distributed)                                                                                            \
+    "model:\n  pretrained_model_name_or_path: Qwen/Qwen3-30B-A3B\n  backend: {dispatcher: %s}\n"                       \
+    "step_scheduler: {local_batch_size: 1, global_batch_size: 64}\ndistributed:\n  strategy: fsdp2\n" distributed
+
+static void read_recipe(const char *format, const char *dispatcher, Arena *arena, Import *import) {
+    Error error = {0};
+    ConfigNode *root = NULL;
+    char text[1024];
+    snprintf(text, sizeof text, format, dispatcher);
+    cr_assert_eq(config_parse(text, "file", SYNTAX_YAML, arena, &root, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(import_tree(root, "file", "auto", arena, import, &error), STATUS_OK, "%s", error.message);
+    cr_expect_str_eq(import->format->name, "automodel");
+}
+
+// MoEParallelizerConfig: experts stay as they were gathered unless the file says otherwise.
+Test(import_experts, a_recipe_of_experts_is_its_mesh_dispatcher_and_resharding) {
+    Arena arena = {0};
+    Import import;
+    read_recipe(RECIPE("  dp_size: 16\n  ep_size: 8\n"), "hybridep", &arena, &import);
+    cr_expect_null(import.refusal, "%s", import.refusal);
+    cr_expect_eq(import.said.size[AXIS_DP_SHARD], 16);
+    cr_expect_eq(import.said.size[AXIS_EP], 8);
+    cr_expect_eq(import.said.choice[PLAN_DISPATCH], DISPATCH_HYBRIDEP);
+    cr_expect_eq(import.said.choice[PLAN_RESHARD], RESHARD_NEVER);
+    arena_free(&arena);
+}
+
+Test(import_experts, what_a_recipe_cannot_start_with_or_no_plan_holds_is_said) {
+    static const struct {
+        const char *format, *dispatcher, *says;
+    } cases[] = {
+        {RECIPE("  dp_size: 6\n  ep_size: 4\n"), "deepep", "non_pp_size=6 must be a multiple of ep_size=4"},
+        {RECIPE("  dp_size: 8\n  dp_replicate_size: 3\n"), "deepep", "must be a multiple of dp_replicate_size"},
+        {RECIPE("  dp_size: 4\n  dp_replicate_size: 4\n"), "deepep", "DDP usecase is not supported by FSDP2"},
+        {RECIPE("  dp_size: 8\n  ep_size: 4\n"), "torch", "sums results by an all-reduce"},
+        {RECIPE("  dp_size: 8\n  pp_size: 2\n"), "deepep", "pipelines of Automodel"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        Import import;
+        bool said = false;
+        read_recipe(cases[i].format, cases[i].dispatcher, &arena, &import);
+        for (int k = 0; k < import.finding_count; k++) {
+            said |= strstr(import.findings[k].sentence, cases[i].says) != NULL;
+        }
+        cr_expect(said, "%s is not said", cases[i].says);
         arena_free(&arena);
     }
 }
