@@ -226,16 +226,21 @@ Test(tiers, loss_agrees) {
     each_tier(loss_on);
 }
 
-static void whole_loss_on(Tier tier) {
+static void whole_loss_of(Tier tier, float cap) {
     int32_t targets[ROWS] = {0};
     float rows[3][ROWS], loss[2];
     float *logits[2] = {check_floats(SIZE, 1), check_floats(SIZE, 1)};
-    const KernelLoss shape = {ROWS, COLS, 1.0f, targets, rows[0], rows[1], rows[2], 0};
+    const KernelLoss shape = {ROWS, COLS, 1.0f, targets, rows[0], rows[1], rows[2], cap};
     OF(tier, kernel_loss)(&shape, logits[0], &loss[0], false);
     kernel_loss(&shape, logits[1], &loss[1], false);
     agree(tier, "whole loss", &loss[0], &loss[1], 1, 1e-6);
     agree(tier, "gradient of the whole loss", logits[0], logits[1], SIZE, 1e-6);
     free(logits[0]), free(logits[1]);
+}
+
+static void whole_loss_on(Tier tier) {
+    whole_loss_of(tier, 0);
+    whole_loss_of(tier, 0.5f);
 }
 
 Test(tiers, the_whole_loss_agrees) {

@@ -77,6 +77,7 @@ static void run_streaming(Work *w) {
     kernel_zero(SIZE, w->c);
     kernel_square_sum(SIZE, 10, 0.5, w->a, w->row, false);
     kernel_adamw(SIZE, 0, &adamw, &one, w->a, w->b, w->c, w->d);
+    kernel_loss_cap(SIZE, 0.5f, w->a);
     kernel_loss_max(ROWS, COLS, w->a, w->row);
     kernel_loss_sum(ROWS, COLS, 0, w->a, w->tokens, w->row, w->row + ROWS, w->row + 2 * ROWS);
     kernel_loss_gradient(ROWS, COLS, 0, w->a, w->tokens, w->row, w->row + ROWS, w->row + 2 * ROWS, 1.0f, w->d, false,
