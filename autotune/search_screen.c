@@ -78,15 +78,20 @@ static bool overlaps_tp(const Target *target, const TrainPlan *plan) {
     return plan->tp_overlap;
 }
 
+static bool fills_own_buckets(const Target *target, const TrainPlan *plan) {
+    (void)target;
+    return plan->reduce_bucket == 0;
+}
+
 static bool keeps_all(const Target *target, const TrainPlan *plan) {
     (void)target;
     return plan->recompute == RECOMPUTE_NONE;
 }
 
 // Choices of which one value needs memory and nothing else: reducing once moves the least, a whole loss has the fewest
-// and largest products, graphs leave nothing to the host, tp collectives beside products leave less in the open, what
-// is kept is not recomputed. Where the memory is there, the other values are at best as fast. tests/property/autotune
-// says by how much this errs.
+// and largest products, graphs leave nothing to the host, tp collectives beside products leave less in the open, larger
+// buckets start up less often, what is kept is not recomputed. Where the memory is there, the other values are at best
+// as fast. tests/property/autotune says by how much this errs.
 typedef struct Spender {
     PlanFieldId id;
     bool (*spends)(const Target *target, const TrainPlan *plan);
@@ -94,7 +99,7 @@ typedef struct Spender {
     bool only_stages;           // of other shapes the other values are few: estimated, and answers for who asks
 } Spender;
 
-enum { SPENDERS = 5 };
+enum { SPENDERS = 6 };
 static const Spender spenders[SPENDERS] = {
     {PLAN_GRAD_SYNC, reduces_once, "sync",
      "gradients that are reduced once, with the last micro-step, fit with room to spare", false},
@@ -102,6 +107,7 @@ static const Spender spenders[SPENDERS] = {
     {PLAN_CUDA_GRAPHS, replays_graphs, "graphs", "gradients that CUDA graphs hold fit with room to spare", false},
     {PLAN_TP_OVERLAP, overlaps_tp, "tp overlap", "buffers of tp collectives beside GEMMs fit with room to spare",
      false},
+    {PLAN_REDUCE_BUCKET, fills_own_buckets, "bucket", "buckets of the target's own size fit with room to spare", false},
     {PLAN_RECOMPUTE, keeps_all, "recompute", "the activations of all layers fit with room to spare", true},
 };
 

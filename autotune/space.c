@@ -131,9 +131,16 @@ static bool is_open(const SpaceBuilder *builder, PlanFieldId id) {
             id == PLAN_FUSED);  // what splits backward is not compiled
 }
 
-// What needs memory comes before what may then be spared (search_screen.c).
-static int value_at(PlanFieldId id, int place) {
-    return id == PLAN_TP_OVERLAP ? plan_fields[id].high - place : plan_fields[id].low + place;
+// Values of a field that a search looks at; what needs memory comes before what may then be spared (search_screen.c).
+static int value_count(PlanFieldId id, int asked) {
+    return asked != TUNE_ANY ? 1 : id == PLAN_REDUCE_BUCKET ? 2 : plan_fields[id].high - plan_fields[id].low + 1;
+}
+
+static int value_at(PlanFieldId id, int asked, int place) {
+    return asked != TUNE_ANY          ? asked
+           : id == PLAN_REDUCE_BUCKET ? place * TARGET_SMALL_BUCKET
+           : id == PLAN_TP_OVERLAP    ? plan_fields[id].high - place
+                                      : plan_fields[id].low + place;
 }
 
 // The searched fields from `place` of the order on, each with the asked value or all that the target offers: choices
@@ -153,9 +160,9 @@ static void add_choices(SpaceBuilder *builder, int shape, TrainPlan plan, int pl
     const PlanFieldId id = builder->order[place];
     const int asked = request->asked[id];
     bool found = false;
-    for (int i = 0; i <= plan_fields[id].high - plan_fields[id].low; i++) {
-        const int value = value_at(id, i);
-        if (asked != TUNE_ANY ? value == asked : space_tries(request, &plan, id, value)) {
+    for (int i = 0; i < value_count(id, asked); i++) {
+        const int value = value_at(id, asked, i);
+        if (asked != TUNE_ANY || space_tries(request, &plan, id, value)) {
             TrainPlan chosen = plan;
             plan_set(&chosen, id, value);
             if (id != PLAN_PP_SPLIT || settle_split(builder, &chosen)) {

@@ -52,6 +52,9 @@ static Status predict_other(Cli *cli, Store *store, TuneRequest *request, const 
     if (!target_offers(request->target, &plan, PLAN_SEQUENCE_PARALLEL, (int)plan.sequence_parallel)) {
         plan.sequence_parallel = SEQUENCE_PARALLEL_TARGET;
     }
+    if (request->asked[PLAN_REDUCE_BUCKET] == TUNE_ANY) {
+        plan.reduce_bucket = 0;
+    }
     target_canonical(request->target, &plan);
     other->request = request;
     other->prediction = (Prediction){.plan = plan};

@@ -96,6 +96,9 @@ void export_narrow(const ExportFormat *format, TuneRequest *request) {
     if (!format->tp_overlap && request->asked[PLAN_TP_OVERLAP] == TUNE_ANY) {
         request->asked[PLAN_TP_OVERLAP] = false;
     }
+    if (!format->reduce_bucket && request->asked[PLAN_REDUCE_BUCKET] == TUNE_ANY) {
+        request->asked[PLAN_REDUCE_BUCKET] = 0;
+    }
     if (!format->near_shards && request->asked[PLAN_RESHARD_RANKS] == TUNE_ANY) {
         request->asked[PLAN_RESHARD_RANKS] = 0;
     }

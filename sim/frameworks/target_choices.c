@@ -241,6 +241,15 @@ static int told_dispatch(const Target *target, const TrainPlan *plan) {
     return plan_field_matters(plan, PLAN_DISPATCH) ? (int)target_dispatch(target, plan) : DISPATCH_TARGET;
 }
 
+static bool has_buckets(const Target *target) {
+    return target->runtime.reduce_buffer > TARGET_SMALL_BUCKET;
+}
+
+static bool offers_bucket(const Target *target, const TrainPlan *plan, int value) {
+    return value == 0 || (value == TARGET_SMALL_BUCKET && has_buckets(target) && plan->zero > 0 &&
+                          plan_field_matters(plan, PLAN_REDUCE_BUCKET));
+}
+
 typedef struct TargetChoice {
     int (*usual)(const Target *target, const TrainPlan *plan);
     bool (*offers)(const Target *target, const TrainPlan *plan, int value);
@@ -267,6 +276,7 @@ static const TargetChoice choices[PLAN_FIELD_COUNT] = {
     [PLAN_CUDA_GRAPHS] = {.offers = offers_graphs, .has = has_graphs, .told = told_graphs},
     [PLAN_PP_SPLIT] = {.offers = offers_split, .has = has_splits},
     [PLAN_SEQUENCE_PARALLEL] = {.offers = offers_sequences, .has = has_sequences, .told = told_sequences},
+    [PLAN_REDUCE_BUCKET] = {.offers = offers_bucket, .has = has_buckets},
     [PLAN_DISPATCH] = {.offers = offers_dispatch, .has = has_dispatchers, .told = told_dispatch},
 };
 

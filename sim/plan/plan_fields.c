@@ -447,11 +447,11 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                        "forward and gather from each other (stage 3, hpZ), 0 none; auto tries those "
                                        "of a node where the target has it"}},
     [PLAN_REDUCE_BUCKET] = {"reduce_bucket", .label = "reduced by", AT(reduce_bucket), .high = 2000000000,
-                            .matters = is_sharded, .scope = PLAN_OF_SHAPE,
-                            .option = {"reduce-bucket", "N", "elements", "0: the target's own",
+                            .matters = is_sharded, .scope = PLAN_OF_SHAPE, .searched = true,
+                            .option = {"reduce-bucket", "auto|N", "elements", "auto; predict: 0, the target's own",
                                        "gradients are copied into buffers of so many elements to be reduced "
                                        "(reduce_bucket_size of DeepSpeed); 1: the hidden size squared, as transformers "
-                                       "fills in auto"}},
+                                       "fills in auto; auto tries 1e8 where the target's own do not fit with room"}},
     [PLAN_ETP] = {"etp", .label = "ranks that cut an expert", AT(etp), .high = 1023, .scope = PLAN_OF_SHAPE,
                   .option = {"etp", "auto|N", "ranks", "auto; predict, run: 1 with ep, else as many as tp",
                              "ranks that cut each expert, with ep: the nearest of dp_shard x cp x tp; Megatron's "

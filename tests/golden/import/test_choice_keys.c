@@ -292,6 +292,20 @@ static const Choice of_megatron[] = {
     {"--exp-avg-dtype", MEGATRON("--use-precision-aware-optimizer --exp-avg-dtype bf16"), NULL},
     {NULL, NULL, NULL}};
 
+#define AUTOMODEL(more)                                                                                                \
+    "recipe: TrainFinetuneRecipeForNextTokenPrediction\nstep_scheduler: {local_batch_size: 1, global_batch_size: 8}\n" \
+    "distributed: {strategy: fsdp2" more "}\n"
+
+static const Choice of_automodel[] = {
+    {NULL, AUTOMODEL(", activation_checkpointing: true"), AUTOMODEL("")},
+    {NULL, AUTOMODEL(", enable_compile: true"), AUTOMODEL("")},
+    {NULL, AUTOMODEL(", defer_fsdp_grad_sync: false"), AUTOMODEL("")},
+    {"enable_fsdp2_prefetch", AUTOMODEL(", enable_fsdp2_prefetch: true"), NULL},
+    {"enable_fsdp2_prefetch", AUTOMODEL(", enable_fsdp2_prefetch: true, fsdp2_backward_prefetch_depth: 3"), NULL},
+    {"enable_async_tensor_parallel", AUTOMODEL(", tp_size: 2, enable_async_tensor_parallel: true"), NULL},
+    {"sequence_parallel", AUTOMODEL(", tp_size: 2, sequence_parallel: true"), NULL},
+    {NULL, NULL, NULL}};
+
 static void read_in(const char *text, ConfigSyntax syntax, const char *format, Arena *arena, Import *import) {
     ConfigNode *root = NULL;
     Error error = {0};
@@ -361,4 +375,8 @@ Test(choice_keys, nanotron_has_no_switch_that_passes_in_silence) {
 
 Test(choice_keys, megatron_has_no_switch_that_passes_in_silence) {
     check(of_megatron, SYNTAX_SHELL, "megatron");
+}
+
+Test(choice_keys, automodel_has_no_switch_that_passes_in_silence) {
+    check(of_automodel, SYNTAX_YAML, "automodel");
 }

@@ -7,6 +7,7 @@
 #include "autotune/best.h"
 #include "autotune/predict.h"
 #include "autotune/search.h"
+#include "sim/frameworks/target_choices.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 
@@ -155,6 +156,33 @@ Test(search, megatron_overlaps_tp_until_its_buffers_do_not_fit) {
     request.asked[PLAN_TP_OVERLAP] = TUNE_ANY;
     run();
     cr_expect_not(entry_of(&split)->plan.tp_overlap);
+}
+
+// Two buffers of 5e8 bf16 elements, or of 1e8: 1.6 GB between.
+Test(search, deepspeed_reduces_by_smaller_buckets_where_its_own_do_not_fit) {
+    Mesh sharded = mesh_of_one();
+    sharded.size[AXIS_DP_SHARD] = 8;
+    request = request_for(&arena, 8, "7b", "dgx-h100", "deepspeed");
+    request.micro_batch = 1;
+    request.global_batch = 32;
+    request.asked[PLAN_ZERO] = 2;
+    request.asked[PLAN_RECOMPUTE] = RECOMPUTE_FULL;
+    request.asked[PLAN_REDUCE_OVERLAP] = REDUCE_OVERLAP_ON;
+    request.effort = EFFORT_ESTIMATE;
+    run();
+    const Prediction own = *entry_of(&sharded);
+    cr_expect_eq(own.plan.reduce_bucket, 0);
+    request.memory_limit_bytes = own.memory.reserved_bytes - 1e9;
+    run();
+    const Prediction *small = entry_of(&sharded);
+    cr_expect_eq(small->plan.reduce_bucket, TARGET_SMALL_BUCKET);
+    cr_expect_float_eq(own.memory.reserved_bytes - small->memory.reserved_bytes, 2 * 2 * (5e8 - 1e8), 1);
+    cr_expect_gt(small->tokens_per_s, 0.985 * own.tokens_per_s);
+    request.asked[PLAN_REDUCE_BUCKET] = 0;
+    run();
+    for (int i = 0; i < result.entry_count; i++) {
+        cr_expect_neq(result.entries[i].plan.mesh.size[AXIS_DP_SHARD], 8);
+    }
 }
 
 // Megatron's gradients have their memory anyway: a graph of the whole iteration is never behind.
