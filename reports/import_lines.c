@@ -1,31 +1,72 @@
-// JSON and CSV of explain --from.
+// The findings and changes of explain --from, and its JSON and CSV.
 
 #include "reports/csv_lines.h"
 #include "reports/explain_terms.h"
 #include "reports/import_report.h"
 #include "reports/json_objects.h"
+#include "reports/record.h"
+#include "sim/base/text.h"
 
-static json_t *finding_object(const ImportFinding *finding) {
-    return json_pack("{s:s, s:s?, s:o, s:s}", "kind", finding_names[finding->kind], "key", finding->key, "line",
-                     finding->line > 0 ? json_integer(finding->line) : json_null(), "sentence", finding->sentence);
-}
+MADE(finding_kind, ImportFinding, record_of_text(finding_names[of->kind]))
+
+static const RecordField findings[] = {
+    {.key = "kind", BY(finding_kind)},
+    {FIELD("key", TEXT, ImportFinding, key)},
+    {FIELD("line", PLACE, ImportFinding, line)},
+    {FIELD("sentence", TEXT, ImportFinding, sentence)},
+};
+static SCHEMA(findings, ImportFinding);
 
 static json_t *known_gain(const ImportReport *report, double gain) {
     return report->advice->own.tokens_per_s > 0 ? json_real(gain) : json_null();
 }
 
-static json_t *change_object(const ImportReport *report, const Advice *change) {
+static const char *kind_of(const Advice *change) {
     static const char *const kinds[ADVICE_KIND_COUNT] = {"mesh",           "micro_batch", "reshard",   "recompute",
                                                          "cp_rotate",      "zero",        "grad_sync", "fused",
                                                          "reduce_overlap", "loss_form"};
-    const Prediction *prediction = &change->prediction;
-    return json_pack(
-        "{s:s, s:s, s:s, s:o, s:o, s:b, s:s?, s:f, s:f, s:o, s:f}", "kind", kinds[change->kind], "change",
-        change->change, "key", import_key_of(report->import, change->kind), "mesh", json_mesh(&prediction->plan.mesh),
-        "plan", json_train_plan(report->request->target, &prediction->plan), "feasible", prediction->fits, "reason",
-        change->reason, "step_time_s", prediction->step_s, "tokens_per_s", prediction->tokens_per_s, "gain",
-        known_gain(report, change->gain), "reserved_bytes", prediction->memory.reserved_bytes);
+    return kinds[change->kind];
 }
+
+// Over a plan that does not fit there is no gain, only a rate.
+static RecordValue rate_of(const ImportReport *report, const Advice *change, char text[RECORD_BYTES]) {
+    if (!report->advice->own.fits) {
+        return record_of_text(text_count(text, change->prediction.tokens_per_s));
+    }
+    snprintf(text, RECORD_BYTES, "%+.1f %%", 100 * change->gain);
+    return record_of_text(text);
+}
+
+static RecordValue memory_of(const Advice *change, char text[RECORD_BYTES]) {
+    char memory[TEXT_UNIT_BYTES];
+    snprintf(text, RECORD_BYTES, "%s%s", text_bytes(memory, change->prediction.memory.reserved_bytes),
+             change->reason ? ", does not fit" : "");
+    return record_of_text(text);
+}
+
+MADE(kind, Advice, record_of_text(kind_of(of)))
+MADE_IN(key, Advice, ImportReport, record_of_text(import_key_of(in->import, of->kind)))
+MADE_IN(gain, Advice, ImportReport, record_of_real(in->advice->own.tokens_per_s > 0, of->gain))
+MADE_IN(rate, Advice, ImportReport, rate_of(in, of, text))
+MADE(memory, Advice, memory_of(of, text))
+NESTED_IN(plan, Advice, ImportReport, json_train_plan(in->request->target, &of->prediction.plan))
+
+static const RecordField changes[] = {
+    {.key = "kind", BY(kind)},
+    {FIELD("change", TEXT, Advice, change), COLUMN(1, "one change")},
+    {.key = "key", BY(key), COLUMN(5, "in the file")},
+    {FIELD("mesh", MESH, Advice, prediction.plan.mesh)},
+    {.key = "plan", .nested = plan},
+    {FIELD("feasible", FLAG, Advice, prediction.fits)},
+    {FIELD("reason", TEXT, Advice, reason)},
+    {FIELD("step_time_s", REAL, Advice, prediction.step_s), COLUMN(3, "step"), .unit = AS_SECONDS},
+    {FIELD("tokens_per_s", REAL, Advice, prediction.tokens_per_s)},
+    {.key = "gain", BY(gain)},
+    {FIELD("reserved_bytes", REAL, Advice, prediction.memory.reserved_bytes)},
+    {BY(rate), COLUMN(2, "tokens/s"), .right = true},
+    {BY(memory), COLUMN(4, "memory"), .right = true},
+};
+SCHEMA(changes, Advice);
 
 typedef ExplainTerm (*TermOf)(const Explanation *explanation, int index);
 
@@ -51,13 +92,7 @@ static json_t *own_object(const ImportReport *report) {
 Status json_import(const ImportReport *report, FILE *out, Error *error) {
     const Import *import = report->import;
     const AdviceReport *advice = report->advice;
-    json_t *changes = json_array(), *findings = json_array();
-    for (int i = 0; i < advice->change_count; i++) {
-        json_array_append_new(changes, change_object(report, &advice->changes[i]));
-    }
-    for (int i = 0; i < import->finding_count; i++) {
-        json_array_append_new(findings, finding_object(&import->findings[i]));
-    }
+    const RecordSchema of_report = record_about(&schema_changes, report);
     const bool newer = report->successor && advice->own.tokens_per_s > 0;
     return json_print(
         json_pack("{s:s, s:s, s:s, s:s, s:o, s:s?, s:b, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, s:s?, s:o}", "schema",
@@ -67,8 +102,10 @@ Status json_import(const ImportReport *report, FILE *out, Error *error) {
                   advice->best ? json_prediction_object(report->request, advice->best, true, NULL) : json_null(),
                   "no_best", report->no_best, "gain", advice->best ? known_gain(report, advice->gain) : json_null(),
                   "seconds_per_million_tokens", term_list(report, EXPLAIN_TIME_TERMS, explain_time_term),
-                  "memory_bytes", term_list(report, EXPLAIN_MEMORY_TERMS, explain_memory_term), "changes", changes,
-                  "findings", findings, "successor", newer ? import->successor : NULL, "successor_gain",
+                  "memory_bytes", term_list(report, EXPLAIN_MEMORY_TERMS, explain_memory_term), "changes",
+                  record_array(&of_report, advice->changes, advice->change_count), "findings",
+                  record_array(&schema_findings, import->findings, import->finding_count), "successor",
+                  newer ? import->successor : NULL, "successor_gain",
                   newer ? json_real(report->successor->tokens_per_s / advice->own.tokens_per_s - 1) : json_null()),
         out, error);
 }

@@ -6,6 +6,7 @@
 
 #include "autotune/advice.h"
 #include "autotune/import/import.h"
+#include "reports/record.h"
 
 typedef struct ImportReport {
     const Import *import;
@@ -16,6 +17,8 @@ typedef struct ImportReport {
     Prediction *successor;           // of the same plan under import->successor; NULL
     const Target *successor_target;  // its row
 } ImportReport;
+
+extern const RecordSchema schema_changes;  // Advice, about its ImportReport
 
 Status table_import(const ImportReport *report, FILE *out, Error *error);
 Status json_import(const ImportReport *report, FILE *out, Error *error);  // ndtune.explain-from/1

@@ -16,10 +16,6 @@ static json_t *bytes(double value) {
     return json_integer((json_int_t)llround(value));
 }
 
-static json_t *number_or_null(bool known, double value) {
-    return known ? json_real(value) : json_null();
-}
-
 json_t *json_mesh(const Mesh *mesh) {
     json_t *object = json_object();
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
@@ -129,12 +125,12 @@ json_t *json_memory(const MemoryBreakdown *memory, double limit_bytes) {
 static json_t *time_object(const Prediction *prediction, bool known) {
     json_t *exposed = json_object();
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        json_object_set_new(exposed, axis_names[axis], number_or_null(known, prediction->exposed_s[axis]));
+        json_object_set_new(exposed, axis_names[axis], json_known(known, prediction->exposed_s[axis]));
     }
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "compute_s", number_or_null(known, prediction->compute_s),
-                     "exposed_communication_s", exposed, "optimizer_s", number_or_null(known, prediction->optimizer_s),
-                     "bubble_s", number_or_null(known, prediction->bubble_s), "overhead_s",
-                     number_or_null(known, prediction->overhead_s));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "compute_s", json_known(known, prediction->compute_s),
+                     "exposed_communication_s", exposed, "optimizer_s", json_known(known, prediction->optimizer_s),
+                     "bubble_s", json_known(known, prediction->bubble_s), "overhead_s",
+                     json_known(known, prediction->overhead_s));
 }
 
 static json_t *cost_object(const TuneRequest *request, const Prediction *prediction, bool known) {
@@ -142,13 +138,13 @@ static json_t *cost_object(const TuneRequest *request, const Prediction *predict
     const double per_hour = price * mesh_world(&prediction->plan.mesh);
     const bool priced = price > 0 && known;
     const double per_billion = priced ? per_hour / SECONDS_PER_HOUR / prediction->tokens_per_s * 1e9 : 0;
-    json_t *object = json_pack("{s:o, s:o}", "usd_per_hour", number_or_null(price > 0, per_hour),
-                               "usd_per_billion_tokens", number_or_null(priced, per_billion));
+    json_t *object = json_pack("{s:o, s:o}", "usd_per_hour", json_known(price > 0, per_hour), "usd_per_billion_tokens",
+                               json_known(priced, per_billion));
     if (request->tokens > 0) {
         json_object_set_new(object, "tokens", json_real(request->tokens));
-        json_object_set_new(object, "training_s", number_or_null(known, scaling_seconds(prediction, request->tokens)));
+        json_object_set_new(object, "training_s", json_known(known, scaling_seconds(prediction, request->tokens)));
         json_object_set_new(object, "training_usd",
-                            number_or_null(priced, scaling_usd(request, prediction, request->tokens)));
+                            json_known(priced, scaling_usd(request, prediction, request->tokens)));
     }
     return object;
 }
@@ -166,7 +162,7 @@ static void set_speed(json_t *object, const Prediction *prediction, bool known) 
                    {"hfu", prediction->hfu},
                    {"model_flops_per_s_per_gpu", prediction->model_flop_per_s_per_gpu}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        json_object_set_new(object, numbers[i].name, number_or_null(known, numbers[i].value));
+        json_object_set_new(object, numbers[i].name, json_known(known, numbers[i].value));
     }
 }
 

@@ -184,7 +184,8 @@ Status record_csv(const RecordSchema *schema, const void *records, int count, FI
 // ---- tables
 
 static int compare_columns(const void *left, const void *right) {
-    return (*(const RecordField *const *)left)->column - (*(const RecordField *const *)right)->column;
+    const RecordField *one = *(const RecordField *const *)left, *other = *(const RecordField *const *)right;
+    return one->column != other->column ? one->column - other->column : (one > other) - (one < other);
 }
 
 static bool any_known(const Records *records, const RecordField *field) {
@@ -248,8 +249,9 @@ const char *record_words(const Records *records, int row, const RecordField *fie
         snprintf(text, RECORD_BYTES, "%+.1f %%", 100 * number);
         break;
     case AS_PLAIN:
-        value.kind == RECORD_REAL ? snprintf(text, RECORD_BYTES, "%g", number)
-                                  : snprintf(text, RECORD_BYTES, "%lld", (long long)value.whole);
+        value.kind != RECORD_REAL ? snprintf(text, RECORD_BYTES, "%lld", (long long)value.whole)
+        : field->digits > 0       ? snprintf(text, RECORD_BYTES, "%.*f", field->digits, number)
+                                  : snprintf(text, RECORD_BYTES, "%g", number);
     }
     return text;
 }
@@ -263,6 +265,13 @@ Status record_table(const RecordSchema *schema, const void *records, int count, 
         columns[i] = (GridColumn){fields[i]->heading, record_is_number(fields[i])};
     }
     Grid *grid = grid_new(columns, width);
+    for (int drop = 1; drop <= width; drop++) {
+        for (int i = 0; i < width; i++) {
+            if (fields[i]->drop == drop) {
+                grid_may_drop(grid, i);
+            }
+        }
+    }
     for (int row = 0; row < count; row++) {
         grid_row(grid);
         for (int i = 0; i < width; i++) {

@@ -50,9 +50,10 @@ typedef struct RecordField {
     size_t through;       // 1 + where the record points to what holds the value; 0 = the record itself does
     size_t offset;        // of the value there
     const char *heading;  // of a table's column; NULL = in no table
-    int column;           // its place there, from 1
+    int column;           // its place there, from 1; those of one place stand in the order of the fields
     RecordPlace place;
     RecordUnit unit;
+    int digits;           // behind the point of a real number without a unit; 0 = as many as it takes
     const char *missing;  // what tables write for what is unknown; NULL = "-"
     RecordValue (*make)(const void *record, const void *about, char text[RECORD_BYTES]);
     json_t *(*nested)(const void *record, const void *about);  // what JSON has for the key, and nothing else has
@@ -60,6 +61,7 @@ typedef struct RecordField {
     bool no_json, no_csv;
     bool optional;  // JSON leaves out what is unknown, tables a column in which everything is
     bool right;     // a text that stands where numbers do
+    int drop;       // the column goes first, second, ... from a terminal that is too narrow; 0 = it stays
 } RecordField;
 
 typedef struct RecordSchema {
@@ -79,7 +81,7 @@ RecordValue record_of_mesh(const Mesh *mesh);                          // NULL i
 RecordValue record_of_product(int a, int b, char text[RECORD_BYTES]);  // "2 x 16"
 
 // The columns of a table of these records in their order; how many. place: IN_TEXT or IN_PAGE.
-enum { RECORD_MOST_COLUMNS = 16 };
+enum { RECORD_MOST_COLUMNS = 24 };
 typedef struct Records {
     const RecordSchema *schema;
     const void *rows;

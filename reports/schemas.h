@@ -21,3 +21,4 @@ extern const RecordSchema schema_step_scores;    // ScoreRow, about a word for w
 extern const RecordSchema schema_memory_scores;  // the same without interval and baseline
 extern const RecordSchema schema_scaling;        // ScalingPoint
 extern const RecordSchema schema_parameters;     // CalibrationCoordinate, about its CalibrationPosterior
+extern const RecordSchema schema_entries;        // Prediction, about its TuneResult

@@ -6,8 +6,8 @@
 
 #include "autotune/evidence.h"
 #include "reports/colour.h"
-#include "reports/grid.h"
 #include "reports/reports.h"
+#include "reports/schemas.h"
 #include "reports/words.h"
 #include "sim/base/text.h"
 
@@ -22,63 +22,51 @@ static void print_title(const TuneRequest *request, FILE *out) {
             request->target->version);
 }
 
-static void add_entry(Grid *grid, const TuneRequest *request, int place, const Prediction *entry, bool besides) {
-    char text[WORDS_BYTES], tokens[TEXT_UNIT_BYTES], reserved[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES];
-    char recompute[PLAN_RECOMPUTE_BYTES];
-    grid_row(grid);
-    grid_cell(grid, "%d", place);
-    grid_cell(grid, "%s", words_layout(&entry->plan.mesh, text));
-    grid_cell(grid, "%d x %d", entry->plan.micro_batch, entry->plan.grad_accum);
-    grid_cell(grid, "%s", plan_recompute_text(&entry->plan, recompute));
-    grid_cell(grid, "%s", entry->plan.zero == 3 ? reshard_names[entry->plan.reshard] : "-");
-    grid_cell(grid, "%s", entry->plan.mesh.size[AXIS_CP] > 1 ? cp_rotate_names[entry->plan.cp_rotate] : "-");
-    if (besides) {
-        grid_cell(grid, "%s", words_choices(request->target, &entry->plan, text));
-    }
-    grid_cell(grid, "%s", words_interval(entry, text));
-    grid_cell(grid, "%s", text_count(tokens, entry->tokens_per_s));
-    grid_cell(grid, "%.1f %%", 100 * entry->mfu);
-    grid_cell(grid, "%s", entry->pareto ? "*" : "");
-    grid_cell(grid, "%s of %s", text_bytes(reserved, entry->memory.reserved_bytes),
-              text_bytes(limit, request->memory_limit_bytes));
+static RecordValue choices_of(const TuneResult *result, const TrainPlan *plan, char text[RECORD_BYTES]) {
+    return record_of_text(words_choices(result->request->target, plan, text)[0] ? text : NULL);
 }
 
-static bool any_choices(const TuneResult *result, int shown) {
-    char text[WORDS_BYTES];
-    bool any = false;
-    for (int i = 0; i < shown; i++) {
-        any = any || words_choices(result->request->target, &result->entries[i].plan, text)[0];
-    }
-    return any;
+static RecordValue memory_of(const Prediction *entry, double limit_bytes, char text[RECORD_BYTES]) {
+    char reserved[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES];
+    snprintf(text, RECORD_BYTES, "%s of %s", text_bytes(reserved, entry->memory.reserved_bytes),
+             text_bytes(limit, limit_bytes));
+    return record_of_text(text);
 }
+
+MADE_IN(place, Prediction, TuneResult, record_of_whole(of - in->entries + 1))
+MADE(batch, Prediction, record_of_product(of->plan.micro_batch, of->plan.grad_accum, text))
+MADE(recompute, Prediction, record_of_text(plan_recompute_text(&of->plan, text)))
+MADE(reshard, Prediction, record_of_text(of->plan.zero == 3 ? reshard_names[of->plan.reshard] : NULL))
+MADE(rotate, Prediction, record_of_text(of->plan.mesh.size[AXIS_CP] > 1 ? cp_rotate_names[of->plan.cp_rotate] : NULL))
+MADE_IN(besides, Prediction, TuneResult, choices_of(in, &of->plan, text))
+MADE(interval, Prediction, record_of_text(words_interval(of, text)))
+MADE(front, Prediction, record_of_text(of->pareto ? "*" : ""))
+MADE_IN(memory, Prediction, TuneResult, memory_of(of, in->request->memory_limit_bytes, text))
+MADE_IN(share, Prediction, TuneResult,
+        record_of_real(true, of->memory.reserved_bytes / in->request->memory_limit_bytes))
+
+// Columns alone: JSON has a whole prediction for each, CSV every field of its plan (csv.c).
+static const RecordField entries[] = {
+    {BY(place), COLUMN(1, "#"), .right = true},
+    {FIELD(NULL, MESH, Prediction, plan.mesh), COLUMN(2, "mesh")},
+    {BY(batch), COLUMN(3, "micro x accum"), .right = true},
+    {BY(recompute), COLUMN(4, "recompute"), .drop = 4},
+    {BY(reshard), COLUMN(5, "reshard"), .drop = 2},
+    {BY(rotate), COLUMN(6, "rotate"), .drop = 1},
+    {BY(besides), COLUMN(7, "besides"), .optional = true, .missing = "", .drop = 5},
+    {BY(interval), COLUMN(8, "step (80 % interval)")},
+    {FIELD(NULL, REAL, Prediction, tokens_per_s), COLUMN(9, "tokens/s"), .unit = AS_COUNT},
+    {FIELD(NULL, REAL, Prediction, mfu), COLUMN(10, "MFU"), .unit = AS_PERCENT, .drop = 3},
+    {BY(front), COLUMN(11, "front")},
+    {BY(memory), COLUMN(12, "memory"), .right = true},
+    {BY(share), COLUMN(13, "of limit"), .place = IN_PAGE, .unit = AS_PERCENT},
+};
+SCHEMA(entries, Prediction);
 
 static Status print_entries(const TuneResult *result, int rows, FILE *out, Error *error) {
-    enum { BESIDES = 6 };
-    static const GridColumn all[] = {
-        {"#", true},        {"mesh", false},   {"micro x accum", true}, {"recompute", false},
-        {"reshard", false}, {"rotate", false}, {"besides", false},      {"step (80 % interval)", false},
-        {"tokens/s", true}, {"MFU", true},     {"front", false},        {"memory", true}};
-    static const int less_needed[] = {5, 4, 8, 3};  // rotate, reshard, MFU, recompute; without BESIDES
     const int shown = rows == 0 || rows > result->entry_count ? result->entry_count : rows;
-    const bool besides = any_choices(result, shown);
-    GridColumn columns[sizeof all / sizeof all[0]];
-    int count = 0;
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        if (i != BESIDES || besides) {
-            columns[count++] = all[i];
-        }
-    }
-    Grid *grid = grid_new(columns, count);
-    for (size_t i = 0; i < sizeof less_needed / sizeof less_needed[0]; i++) {
-        grid_may_drop(grid, less_needed[i] + (besides && less_needed[i] >= BESIDES));
-    }
-    if (besides) {
-        grid_may_drop(grid, BESIDES);
-    }
-    for (int i = 0; i < shown; i++) {
-        add_entry(grid, result->request, i + 1, &result->entries[i], besides);
-    }
-    TRY(grid_print(grid, out, error));
+    const RecordSchema schema = record_about(&schema_entries, result);
+    TRY(record_table(&schema, result->entries, shown, out, error));
     if (shown < result->entry_count) {
         fprintf(out, "... and %d more shape%s that fit%s (--top 0 shows all)\n", result->entry_count - shown,
                 result->entry_count - shown == 1 ? "" : "s", result->entry_count - shown == 1 ? "s" : "");

@@ -9,62 +9,42 @@
 #include "reports/words.h"
 #include "sim/base/text.h"
 
-// Headings of the two compared columns, "best, ms".
-typedef struct Headings {
-    char text[2][WORDS_BYTES];
-} Headings;
+// One comparison of two plans, term by term.
+typedef struct Terms {
+    const char *what, *unit;
+    int count, digits;
+    double scale;
+    ExplainTerm (*of)(const Explanation *explanation, int index);
+} Terms;
 
-static Headings headings(const char *const names[2], const char *unit) {
-    Headings both;
-    for (int i = 0; i < 2; i++) {
-        snprintf(both.text[i], sizeof both.text[i], "%s, %s", names[i], unit);
+static Status print_terms(const Explanation *explanation, const char *const names[2], const Terms *terms, FILE *out,
+                          Error *error) {
+    char headings[3][WORDS_BYTES];
+    for (int i = 0; i < 3; i++) {
+        snprintf(headings[i], WORDS_BYTES, "%s, %s", i < 2 ? names[i] : "difference", terms->unit);
     }
-    return both;
-}
-
-static Status print_times(const Explanation *explanation, const char *const names[2], FILE *out, Error *error) {
-    const Headings both = headings(names, "ms");
-    const GridColumn columns[] = {
-        {"time per million tokens", false}, {both.text[0], true}, {both.text[1], true}, {"difference, ms", true}};
+    const GridColumn columns[] = {{terms->what, false}, {headings[0], true}, {headings[1], true}, {headings[2], true}};
     Grid *grid = grid_new(columns, 4);
-    for (int i = 0; i < EXPLAIN_TIME_TERMS; i++) {
-        const ExplainTerm term = explain_time_term(explanation, i);
-        if (term.best == 0 && term.next == 0) {
-            continue;
+    for (int i = 0; i < terms->count; i++) {
+        const ExplainTerm term = terms->of(explanation, i);
+        if (term.best != 0 || term.next != 0) {
+            grid_row(grid);
+            grid_cell(grid, "%s", term.name);
+            grid_cell(grid, "%.*f", terms->digits, term.best * terms->scale);
+            grid_cell(grid, "%.*f", terms->digits, term.next * terms->scale);
+            grid_cell(grid, "%+.*f", terms->digits, (term.next - term.best) * terms->scale);
         }
-        grid_row(grid);
-        grid_cell(grid, "%s", term.name);
-        grid_cell(grid, "%.1f", 1e3 * term.best);
-        grid_cell(grid, "%.1f", 1e3 * term.next);
-        grid_cell(grid, "%+.1f", 1e3 * (term.next - term.best));
-    }
-    return grid_print(grid, out, error);
-}
-
-static Status print_memory(const Explanation *explanation, const char *const names[2], FILE *out, Error *error) {
-    const Headings both = headings(names, "GiB");
-    const GridColumn columns[] = {
-        {"memory per accelerator", false}, {both.text[0], true}, {both.text[1], true}, {"difference, GiB", true}};
-    const double gib = 1024.0 * 1024 * 1024;
-    Grid *grid = grid_new(columns, 4);
-    for (int i = 0; i < EXPLAIN_MEMORY_TERMS; i++) {
-        const ExplainTerm term = explain_memory_term(explanation, i);
-        if (term.best == 0 && term.next == 0) {
-            continue;
-        }
-        grid_row(grid);
-        grid_cell(grid, "%s", term.name);
-        grid_cell(grid, "%.2f", term.best / gib);
-        grid_cell(grid, "%.2f", term.next / gib);
-        grid_cell(grid, "%+.2f", (term.next - term.best) / gib);
     }
     return grid_print(grid, out, error);
 }
 
 Status table_comparison(const Explanation *explanation, const char *const names[2], FILE *out, Error *error) {
-    TRY(print_times(explanation, names, out, error));
+    static const Terms times = {"time per million tokens", "ms", EXPLAIN_TIME_TERMS, 1, 1e3, explain_time_term};
+    static const Terms memory = {"memory per accelerator", "GiB", EXPLAIN_MEMORY_TERMS, 2, 1 / (1024.0 * 1024 * 1024),
+                                 explain_memory_term};
+    TRY(print_terms(explanation, names, &times, out, error));
     fputc('\n', out);
-    return print_memory(explanation, names, out, error);
+    return print_terms(explanation, names, &memory, out, error);
 }
 
 static void print_heads(const Explanation *explanation, FILE *out) {
@@ -78,16 +58,9 @@ static void print_heads(const Explanation *explanation, FILE *out) {
     }
     fprintf(out, "next  %s\n      step %s\n", plan_text(&next->plan, plan), words_interval(next, text));
     fprintf(out, "\nThe best makes %.2f %% more tokens per second than the next", 100 * explain_lead(explanation));
-    const ExplainTerm *most = NULL;
-    ExplainTerm terms[EXPLAIN_TIME_TERMS];
-    for (int i = 0; i + 1 < EXPLAIN_TIME_TERMS; i++) {  // the last is the sum
-        terms[i] = explain_time_term(explanation, i);
-        if (!most || terms[i].next - terms[i].best > most->next - most->best) {
-            most = &terms[i];
-        }
-    }
-    if (most && most->next - most->best > 0) {
-        fprintf(out, ", most of all by less %s", most->name);
+    const ExplainTerm most = explain_most_saved(explanation);
+    if (most.name) {
+        fprintf(out, ", most of all by less %s", most.name);
     }
     fprintf(out, ".\n\n");
 }

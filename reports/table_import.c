@@ -6,7 +6,6 @@
 #include "reports/colour.h"
 #include "reports/explain_terms.h"
 #include "reports/export/export.h"
-#include "reports/grid.h"
 #include "reports/import_report.h"
 #include "reports/reports.h"
 #include "reports/words.h"
@@ -52,29 +51,12 @@ static void print_verdict(const ImportReport *report, const Explanation *pair, F
 
 static Status print_changes(const ImportReport *report, FILE *out, Error *error) {
     const AdviceReport *advice = report->advice;
-    const GridColumn columns[] = {
-        {"one change", false}, {"tokens/s", true}, {"step", true}, {"memory", true}, {"in the file", false}};
+    const RecordSchema schema = record_about(&schema_changes, report);
     if (advice->change_count == 0) {
         return STATUS_OK;
     }
     fputs("\nSingle changes, with the same global batch\n", out);
-    Grid *grid = grid_new(columns, 5);
-    for (int i = 0; i < advice->change_count; i++) {
-        const Advice *change = &advice->changes[i];
-        char step[TEXT_UNIT_BYTES], memory[TEXT_UNIT_BYTES];
-        grid_row(grid);
-        grid_cell(grid, "%s", change->change);
-        if (advice->own.fits) {
-            grid_cell(grid, "%+.1f %%", 100 * change->gain);
-        } else {
-            grid_cell(grid, "%s", text_count(step, change->prediction.tokens_per_s));
-        }
-        grid_cell(grid, "%s", text_seconds(step, change->prediction.step_s));
-        grid_cell(grid, "%s%s", text_bytes(memory, change->prediction.memory.reserved_bytes),
-                  change->reason ? ", does not fit" : "");
-        grid_cell(grid, "%s", import_key_of(report->import, change->kind));
-    }
-    return grid_print(grid, out, error);
+    return record_table(&schema, advice->changes, advice->change_count, out, error);
 }
 
 static void print_findings(const Import *import, FILE *out) {

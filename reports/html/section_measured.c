@@ -56,8 +56,6 @@ static void write_kinds(const Validation *validation, FILE *out) {
 }
 
 static void write_failed(const HtmlReport *report, FILE *out) {
-    static const MarkupColumn columns[] = {{"run", true},   {"started", false}, {"plan", false},
-                                           {"host", false}, {"state", false},   {"why", false}};
     if (report->failed_count == 0) {
         return;
     }
@@ -65,18 +63,8 @@ static void write_failed(const HtmlReport *report, FILE *out) {
     markup_format(out, "%d run%s of this model did not end well", report->failed_count,
                   report->failed_count == 1 ? "" : "s");
     fputs("</summary>\n", out);
-    MarkupTable table = table_begin("table-failed", "Runs that failed, with their diagnosis", columns, 6, out);
-    for (int i = 0; i < report->failed_count; i++) {
-        const StoredRun *run = &report->failed[i];
-        table_row(&table, NULL);
-        table_cell(&table, "%lld", (long long)run->id);
-        table_cell(&table, "%s", run->started_at);
-        table_cell(&table, "%.*s", (int)strcspn(run->plan, " "), run->plan);
-        table_cell(&table, "%s", run->host);
-        table_cell(&table, "%s", run->state);
-        table_cell(&table, "%s", run->failure ? run->failure : "not said");
-    }
-    table_end(&table);
+    table_records("table-failed", "Runs that failed, with their diagnosis", &schema_runs, report->failed,
+                  report->failed_count, out);
     fputs("</details>\n", out);
 }
 

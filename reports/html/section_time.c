@@ -9,67 +9,35 @@ static void write_words(const void *what, FILE *out) {
     words_time(what, out);
 }
 
-typedef struct TimeTable {
-    const HtmlReport *report;
-    int rows;
-    bool axis[AXIS_COUNT], waits;  // columns that are something in some row
-    MarkupColumn columns[COMPUTE_KINDS + AXIS_COUNT + 6];
-    int count;
-} TimeTable;
-
-static void add_column(TimeTable *table, const char *name, bool number) {
-    table->columns[table->count++] = (MarkupColumn){name, number};
+static RecordValue kind_of(const HtmlReport *report, const Prediction *entry, ComputeKind kind) {
+    const int place = (int)(entry - report->result->entries);
+    const bool split = place < report->split_count;
+    return record_of_real(report->split_count > 0, split ? report->splits[place].seconds[kind] : 0);
 }
 
-static TimeTable time_table(const HtmlReport *report) {
-    const TuneResult *result = report->result;
-    TimeTable table = {.report = report, .rows = result->entry_count < HTML_SPLIT ? result->entry_count : HTML_SPLIT};
-    for (int i = 0; i < table.rows; i++) {
-        for (int axis = 0; axis < AXIS_COUNT; axis++) {
-            table.axis[axis] |= result->entries[i].exposed_s[axis] > 0;
-        }
-        table.waits |= result->entries[i].bubble_s > 0;
-    }
-    add_column(&table, "mesh", false);
-    add_column(&table, "step, s", true);
-    add_column(&table, "compute", true);
-    for (int kind = 0; kind < COMPUTE_KINDS && report->split_count > 0; kind++) {
-        add_column(&table, compute_kind_names[kind], true);
-    }
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        if (table.axis[axis]) {
-            add_column(&table, axis_names[axis], true);
-        }
-    }
-    add_column(&table, "optimizer", true);
-    if (table.waits) {
-        add_column(&table, "bubble", true);
-    }
-    add_column(&table, "overhead", true);
-    return table;
-}
+#define KIND(name, kind) MADE_IN(name, Prediction, HtmlReport, kind_of(in, of, kind))
+KIND(gemm, COMPUTE_GEMM)
+KIND(attention, COMPUTE_ATTENTION)
+KIND(memory_bound, COMPUTE_MEMORY_BOUND)
+KIND(head, COMPUTE_HEAD)
 
-static void write_row(const TimeTable *table, int place, MarkupTable *out) {
-    const Prediction *entry = &table->report->result->entries[place];
-    char mesh[WORDS_BYTES];
-    table_row(out, NULL);
-    table_cell(out, "%s", words_layout(&entry->plan.mesh, mesh));
-    table_cell(out, "%.3f", entry->step_s);
-    table_cell(out, "%.3f", entry->compute_s);
-    for (int kind = 0; kind < COMPUTE_KINDS && table->report->split_count > 0; kind++) {
-        table_cell(out, "%.3f", place < table->report->split_count ? table->report->splits[place].seconds[kind] : 0);
-    }
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        if (table->axis[axis]) {
-            table_cell(out, "%.3f", entry->exposed_s[axis]);
-        }
-    }
-    table_cell(out, "%.3f", entry->optimizer_s);
-    if (table->waits) {
-        table_cell(out, "%.3f", entry->bubble_s);
-    }
-    table_cell(out, "%.3f", entry->overhead_s);
-}
+// Axes and the bubble have a column where they are something in some row.
+#define SECONDS(place, name, what, member) FIELD(NULL, what, Prediction, member), COLUMN(place, name), .digits = 3
+#define OPTIONAL .optional = true, .missing = "0.000"
+#define EXPOSED(symbol, name, role, lenders) {SECONDS(8, #name, ABOVE, exposed_s[AXIS_##symbol]), OPTIONAL},
+static const RecordField times[] = {
+    {FIELD(NULL, MESH, Prediction, plan.mesh), COLUMN(1, "mesh")},
+    {SECONDS(2, "step, s", REAL, step_s)},
+    {SECONDS(3, "compute", REAL, compute_s)},
+    {BY(gemm), COLUMN(4, "gemm"), .optional = true, .right = true, .digits = 3},
+    {BY(attention), COLUMN(5, "attention"), .optional = true, .right = true, .digits = 3},
+    {BY(memory_bound), COLUMN(6, "memory-bound"), .optional = true, .right = true, .digits = 3},
+    {BY(head), COLUMN(7, "head"), .optional = true, .right = true, .digits = 3},
+    AXIS_LIST(EXPOSED){SECONDS(9, "optimizer", REAL, optimizer_s)},
+    {SECONDS(10, "bubble", ABOVE, bubble_s), OPTIONAL},
+    {SECONDS(11, "overhead", REAL, overhead_s)},
+};
+static SCHEMA(times, Prediction);
 
 void section_time(const HtmlReport *report, FILE *out) {
     const Prediction *best = report_best(report);
@@ -79,13 +47,9 @@ void section_time(const HtmlReport *report, FILE *out) {
     }
     markup_lines(write_words, best, out);
     fputs("<details><summary>Table behind the chart</summary>\n", out);
-    const TimeTable shown = time_table(report);
-    MarkupTable table =
-        table_begin("table-time", "Seconds of a step; compute by kind of kernel, communication as far as it is exposed",
-                    shown.columns, shown.count, out);
-    for (int i = 0; i < shown.rows; i++) {
-        write_row(&shown, i, &table);
-    }
-    table_end(&table);
+    const RecordSchema schema = record_about(&schema_times, report);
+    const int count = report->result->entry_count;
+    table_records("table-time", "Seconds of a step; compute by kind of kernel, communication as far as it is exposed",
+                  &schema, report->result->entries, count < HTML_SPLIT ? count : HTML_SPLIT, out);
     fputs("</details>\n", out);
 }

@@ -275,7 +275,8 @@ Test(html, runs_that_failed_are_listed_with_their_diagnosis) {
     page.report.failed_count = 1;
     page_write(&page);
     SAYS("1 run of this model did not end well");
-    SAYS("<td>dp_shard=2</td><td>node&lt;1&gt;</td><td>failed</td><td>rank 1 on node2 left gather weights</td>");
+    SAYS("<td>2026-11-20</td><td>node&lt;1&gt;</td>");
+    SAYS("<td>dp_shard=2 seq=1</td><td>failed: rank 1 on node2 left gather weights</td>");
 }
 
 Test(html, a_preflight_names_slow_links_and_says_where_it_was) {
