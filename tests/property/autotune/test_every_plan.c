@@ -30,6 +30,7 @@ static const PlanFieldId searched[] = {PLAN_ZERO,
                                        PLAN_RECOMPUTE_MODULES,
                                        PLAN_RESHARD,
                                        PLAN_RESHARD_RANKS,
+                                       PLAN_REDUCE_BUCKET,
                                        PLAN_CP_ROTATE,
                                        PLAN_FUSED,
                                        PLAN_TP_OVERLAP,
@@ -99,6 +100,9 @@ static void take_new(Every *every, const TrainPlan *plan) {
 }
 
 static int highest(const Every *every, PlanFieldId id) {
+    if (id == PLAN_REDUCE_BUCKET) {
+        return every->request->asked[id] == TUNE_ANY;  // none, or a smaller one
+    }
     const int most = id == PLAN_RESHARD_RANKS ? every->request->world : every->request->model.layers;
     return plan_fields[id].high < most || plan_fields[id].words ? plan_fields[id].high : most;
 }
@@ -130,7 +134,7 @@ static void take_all(Every *every, const TrainPlan *plan, int place) {
     size_t count = 0;
     for (int value = plan_fields[id].low; value <= highest(every, id); value++) {
         TrainPlan chosen = *plan;
-        plan_set(&chosen, id, value);
+        plan_set(&chosen, id, id == PLAN_REDUCE_BUCKET ? value * TARGET_SMALL_BUCKET : value);
         if (id == PLAN_PP_SCHEDULE) {
             chosen.virtual_stages = target_usual(every->request->target, &chosen, PLAN_VIRTUAL_STAGES);
         }
@@ -250,6 +254,8 @@ Test(every_plan, a_second_copy_within_the_nodes_is_found_where_links_between_the
     Error error = {0};
     TuneRequest request = small_request(&arena, "deepspeed", &(Job){"llama-3-8b", "pcie-a100-8x", 16, 4, 0.29});
     request.asked[PLAN_ZERO] = 3;
+    cr_assert_leq(lost_of(&request), WITHIN);
+    request.asked[PLAN_REDUCE_BUCKET] = 0;  // smaller ones leave room for another plan
     cr_assert_leq(lost_of(&request), WITHIN);
     cr_assert_eq(search_run(&request, NULL, NULL, &arena, &found, &error), STATUS_OK, "%s", error.message);
     cr_assert_eq(found.entries[0].plan.reshard_ranks, 8);
