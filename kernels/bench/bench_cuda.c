@@ -55,9 +55,10 @@ void host_round(KernelStore store, int64_t count, float *x) {
 static int64_t workspace_bytes(const BenchCuda *b) {
     const KernelCudaNormBackward back = {.rows = b->tokens, .cols = b->hidden};
     const KernelEmbed embed = {.rows = b->tokens, .cols = b->hidden};
-    const int64_t needs[] = {
-        kernel_cuda_norm_backward_workspace(&b->at, &back), kernel_cuda_embed_backward_workspace(&embed),
-        kernel_cuda_column_sum_workspace(&b->at, b->tokens, b->ffn), kernel_cuda_square_sum_workspace(&b->at)};
+    const int64_t needs[] = {kernel_cuda_norm_backward_workspace(&b->at, &back),
+                             kernel_cuda_embed_backward_workspace(&embed),
+                             kernel_cuda_column_sum_workspace(&b->at, b->tokens, b->ffn),
+                             kernel_cuda_square_sum_workspace(&b->at), bench_route_workspace(b->tokens)};
     int64_t most = 0;
     for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
         most = needs[i] > most ? needs[i] : most;
@@ -74,12 +75,25 @@ int bench_cuda_open(BenchCuda *b) {
     const struct {
         void *place;
         size_t bytes;
-    } all[] = {{&b->a, stored},          {&b->b, stored},          {&b->c, stored},
-               {&b->d, stored},          {&b->e, stored},          {&b->f, stored},
-               {&b->g, floats},          {&b->m, floats},          {&b->v, floats},
-               {&b->x, floats},          {&b->rows[0], per_row},   {&b->rows[1], per_row},
-               {&b->rows[2], per_row},   {&b->rows[3], per_row},   {&b->scalars, 256},
-               {&b->entries, per_row},   {&b->positions, per_row}, {&b->at.workspace, (size_t)b->at.workspace_bytes},
+    } all[] = {{&b->a, stored},
+               {&b->b, stored},
+               {&b->c, stored},
+               {&b->d, stored},
+               {&b->e, stored},
+               {&b->f, stored},
+               {&b->g, floats},
+               {&b->m, floats},
+               {&b->v, floats},
+               {&b->x, floats},
+               {&b->rows[0], per_row},
+               {&b->rows[1], per_row},
+               {&b->rows[2], per_row},
+               {&b->rows[3], per_row},
+               {&b->scalars, 256},
+               {&b->entries, per_row},
+               {&b->positions, per_row},
+               {&b->at.workspace, (size_t)b->at.workspace_bytes},
+               {&b->places, BENCH_CUDA_VISITS * per_row},
                {&b->logits, (size_t)(table * kernel_store_bytes(b->store))}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         const cudaError_t error = cudaMalloc(all[i].place, all[i].bytes);
@@ -91,9 +105,9 @@ int bench_cuda_open(BenchCuda *b) {
 }
 
 void bench_cuda_close(BenchCuda *b) {
-    void *const all[] = {b->a, b->b, b->c,       b->d,       b->e,       b->f,       b->g,       b->m,         b->v,
-                         b->x, b->logits, b->rows[0], b->rows[1], b->rows[2], b->rows[3], b->scalars, b->entries,
-                         b->positions, b->at.workspace};
+    void *const all[] = {b->a,       b->b,       b->c,       b->d,         b->e,       b->f,           b->g,
+                         b->m,       b->v,       b->x,       b->logits,    b->rows[0], b->rows[1],     b->rows[2],
+                         b->rows[3], b->scalars, b->entries, b->positions, b->places,  b->at.workspace};
     if (b->at.stream) {
         cudaStreamDestroy(b->at.stream);
     }
@@ -111,8 +125,15 @@ static int fill_rows(const BenchCuda *b) {
         entries[i] = (int32_t)((seed >> 4) % (uint64_t)b->vocabulary);
         positions[i] = (int32_t)(i % 8192);
     }
+    const int64_t choices = b->tokens * BENCH_CUDA_VISITS;
+    int32_t *places = malloc((size_t)choices * sizeof *places);
+    for (int64_t i = 0; i < choices; i++) {
+        places[i] = (int32_t)(i * 7919 % choices);  // a prime that divides no number of choices here
+    }
     const size_t bytes = (size_t)b->tokens * sizeof *entries;
-    int error = (int)cudaMemcpy(b->entries, entries, bytes, cudaMemcpyHostToDevice);
+    int error = (int)cudaMemcpy(b->places, places, BENCH_CUDA_VISITS * bytes, cudaMemcpyHostToDevice);
+    free(places);
+    error = error ? error : (int)cudaMemcpy(b->entries, entries, bytes, cudaMemcpyHostToDevice);
     error = error ? error : (int)cudaMemcpy(b->positions, positions, bytes, cudaMemcpyHostToDevice);
     error = error ? error : (int)cudaMemcpy(b->scalars, scalars, sizeof scalars, cudaMemcpyHostToDevice);
     free(entries);
@@ -139,8 +160,19 @@ int bench_cuda_fill(const BenchCuda *b) {
     return error ? error : (int)cudaStreamSynchronize(b->at.stream);
 }
 
+static float *integers_of(const int32_t *at, int64_t count) {
+    float *x = calloc((size_t)count, sizeof *x);
+    int32_t *integers = host_ints(at, count);
+    for (int64_t i = 0; i < count; i++) {
+        x[i] = (float)integers[i];
+    }
+    free(integers);
+    return x;
+}
+
 static double error_of(const BenchCudaOutput *output) {
-    float *got = floats_of(output->store, output->at, output->count);
+    float *got = (int)output->store == BENCH_CUDA_INTEGERS ? integers_of(output->at, output->count)
+                                                           : floats_of(output->store, output->at, output->count);
     double off = 0.0, largest = 1e-30;
     for (int64_t i = 0; i < output->count; i++) {
         const double difference = fabs((double)got[i] - (double)output->expected[i]);

@@ -5,6 +5,9 @@
 
 #include "kernels/cuda/kernels_cuda.h"
 
+enum { BENCH_CUDA_VISITS = 2 };                // experts of a token
+enum { BENCH_CUDA_INTEGERS = KERNEL_STORES };  // an output's store: int32 at the place, expected as floats
+
 typedef struct BenchCuda {
     int64_t tokens, hidden, ffn, vocabulary;  // vocabulary: entries of the table and columns of the logits
     int head_dim;
@@ -17,6 +20,7 @@ typedef struct BenchCuda {
     float *rows[4];                        // fp32 per token
     float *scalars;                        // fp32
     int32_t *entries, *positions;          // per token
+    int32_t *places;                       // BENCH_CUDA_VISITS per token, each once
 } BenchCuda;
 
 // What a run leaves behind, and what the CPU says it should be; `expected` is freed by the caller.

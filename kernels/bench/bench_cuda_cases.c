@@ -333,6 +333,10 @@ const BenchCudaCase bench_cuda_cases[] = {
     {"column sum", run_column_sum, want_column_sum, bytes_one},
     {"square sum", run_square_sum, want_square_sum, bytes_one},
     {"adamw", run_adamw, want_adamw, bytes_adamw},
+    {"choice of experts", run_route, want_route, bytes_route},
+    {"rows to experts", run_spread, want_spread, bytes_spread},
+    {"sum of experts", run_collect, want_collect, bytes_collect},
+    {"sum of experts backward", run_collect_backward, want_collect_backward, bytes_collect_backward},
     {"normal numbers", run_normal, want_normal, bytes_one},
 };
 const int bench_cuda_case_count = sizeof bench_cuda_cases / sizeof *bench_cuda_cases;

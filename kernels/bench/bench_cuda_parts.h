@@ -17,3 +17,14 @@ void host_round(KernelStore store, int64_t count, float *x);
 static inline void expect(BenchCudaOutput *output, const void *at, KernelStore store, int64_t count) {
     *output = (BenchCudaOutput){at, store, count, calloc((size_t)count, sizeof(float))};
 }
+
+// bench_cuda_experts.c
+int64_t bench_route_workspace(int64_t rows);
+#define BENCH_CUDA_EXPERT_CASE(name)                                                                                   \
+    int run_##name(const BenchCuda *bench, int64_t rows);                                                              \
+    void want_##name(const BenchCuda *bench, int64_t rows, BenchCudaOutput *out);                                      \
+    int64_t bytes_##name(const BenchCuda *bench, int64_t rows)
+BENCH_CUDA_EXPERT_CASE(route);
+BENCH_CUDA_EXPERT_CASE(spread);
+BENCH_CUDA_EXPERT_CASE(collect);
+BENCH_CUDA_EXPERT_CASE(collect_backward);

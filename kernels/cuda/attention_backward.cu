@@ -171,21 +171,22 @@ static __device__ __forceinline__ void gather(float sums[D / 8][4], const float 
 }
 
 // Scores become probabilities. ahead: key j of the warp is seen by queries from j - ahead on; behind: keys the warp
-// has. Of a window: by queries below j - before.
+// has. Of a window: by so many queries.
 template <int D, bool WINDOW>
 static __device__ __forceinline__ void probabilities(float p[QUERY_TILES][4], const float *lse, int ahead, int behind,
-                                                     int before) {
+                                                     int window) {
     const int lane = threadIdx.x % WARP;
     const float scale_log2 = LOG2_E / sqrtf((float)D);
-    const bool masked = ahead < WARP_KEYS - 1 || behind < WARP_KEYS || (WINDOW && before + QUERIES > 0);
+    const bool masked = ahead < WARP_KEYS - 1 || behind < WARP_KEYS || (WINDOW && ahead + QUERIES > window);
 #pragma unroll
     for (int n = 0; n < QUERY_TILES; n++) {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const int query = 8 * n + 2 * (lane % 4) + i % 2, key = lane / 4 + 8 * (i / 2);
             const float weight = word_exp2(p[n][i] * scale_log2 - lse[query]);
-            const bool past = WINDOW && key <= before + query;
-            p[n][i] = masked && (key > ahead + query || key >= behind || past) ? 0.0f : weight;
+            const int distance = ahead + query - key;
+            const bool unseen = WINDOW ? (uint32_t)distance >= (uint32_t)window : distance < 0;
+            p[n][i] = masked && (unseen || key >= behind) ? 0.0f : weight;
         }
     }
 }
@@ -293,12 +294,12 @@ static __device__ __forceinline__ void step_back(Shared<D> &shared, Sums<D> &sum
     const int row = (int)(threadIdx.x / WARP) * WARP_KEYS;
     // Key j of the warp is seen by query i of the tile when j <= ahead + i.
     const int64_t from_first = block.q_first + step.first() - block.k_first - at.first - row;
-    const int ahead = (int)least(from_first, KEYS), behind = (int)least(at.left - row, KEYS);
-    const int before = WINDOW ? (int)most(least(from_first - block.window, KEYS), -(int64_t)QUERIES) : 0;
-    if (ahead + QUERIES - 1 >= 0 && behind > 0 && !(WINDOW && before >= WARP_KEYS - 1)) {
+    const int ahead = (int)least(from_first, WINDOW ? INT32_MAX - QUERIES : KEYS);
+    const int behind = (int)least(at.left - row, KEYS), window = WINDOW ? (int)least(block.window, INT32_MAX) : 0;
+    if (ahead + QUERIES - 1 >= 0 && behind > 0 && !(WINDOW && ahead - WARP_KEYS + 1 >= window)) {
         float p[QUERY_TILES][4], ds[QUERY_TILES][4];
         product<D>(p, shared.k, row, shared.q[stage], lane);
-        probabilities<D, WINDOW>(p, shared.lse[stage], ahead, behind, before);
+        probabilities<D, WINDOW>(p, shared.lse[stage], ahead, behind, window);
         gather<D>(sums.dv, p, shared.d_o[stage], lane);
         product<D>(ds, shared.v, row, shared.d_o[stage], lane);
         differentiate<D>(ds, p, shared, shared.delta[stage]);

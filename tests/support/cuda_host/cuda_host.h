@@ -24,6 +24,12 @@ void cuda_host_processors(int count);
 // Blocks that have run since the start: that a test ran something at all.
 uint64_t cuda_host_blocks(void);
 
+// Accesses of 16 bytes that kernels made since the start, where they ask for them by that word (words.cuh).
+typedef struct CudaHostWords {
+    uint64_t loads, stores;
+} CudaHostWords;
+CudaHostWords cuda_host_words(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -19,10 +19,15 @@ static const unsigned char GUARD = 0xA5;
 __thread HostLane *host_lane;
 static std::atomic<uint64_t> random_state{1};
 static std::atomic<uint64_t> blocks_run{0};
+std::atomic<uint64_t> host_words_loaded{0}, host_words_stored{0};
 static __thread const std::function<void()> *kernel_now;
 
 void cuda_host_seed(uint64_t seed) {
     random_state = seed * 2 + 1;
+}
+
+CudaHostWords cuda_host_words(void) {
+    return CudaHostWords{host_words_loaded, host_words_stored};
 }
 
 uint64_t cuda_host_blocks(void) {

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -14,6 +15,8 @@ enum { HOST_WARP = 32, HOST_EXCHANGE_BYTES = 64 };
 struct HostIndex {
     uint32_t x, y, z;
 };
+
+extern std::atomic<uint64_t> host_words_loaded, host_words_stored;
 
 // What the 32 lanes of a warp bring to one collective word, and take from it.
 struct HostWarp {

@@ -9,6 +9,7 @@
 
 #include "kernels/latent.h"
 #include "kernels/shared_expert.h"
+#include "tests/support/cuda_host/cuda_host.h"
 #include "tests/unit/kernels/check.h"
 #include "tests/unit/kernels/cuda/held.h"
 
@@ -204,6 +205,39 @@ static void check_spread(Draw *draw, KernelStore store) {
 
 Test(kernel_cuda_experts, rows_go_to_their_places_and_come_back_weighted) {
     each_case(15, check_spread);
+}
+
+// The rungs that permutation and sum stand on, in accesses of 16 bytes of bf16, eight elements each: a kernel of one
+// element at a time makes eight times as many, one that takes visits apart reads a row once for each, and one that adds
+// visit by visit reads and writes the sum each time.
+Test(kernel_cuda_experts, a_row_is_read_once_for_all_its_visits_and_its_sum_written_once) {
+    enum { ROWS = 20, COLS = 64, VISITS = 3, PACKS = COLS / 8 };
+    Draw draw = {7, 7};
+    float *zeros = check_zeros(ROWS * VISITS * COLS);
+    Held places, x, y;
+    for (;;) {  // at 16-byte addresses
+        x = held_of(&draw, KERNEL_BF16, zeros, ROWS * COLS);
+        y = held_of(&draw, KERNEL_BF16, zeros, ROWS * VISITS * COLS);
+        if (((uintptr_t)x.at | (uintptr_t)y.at) % 16 == 0) {
+            break;
+        }
+        held_free(&x), held_free(&y);
+    }
+    const KernelSpread shape = {ROWS, COLS, VISITS, draw_places(&draw, ROWS * VISITS, &places)};
+    KernelCuda at = place_open(&draw, 0);
+    const CudaHostWords begin = cuda_host_words();
+    cr_assert_eq(kernel_cuda_spread(&at, KERNEL_BF16, &shape, x.at, y.at), 0);
+    place_wait(&at);
+    const CudaHostWords there = cuda_host_words();
+    const KernelCudaCollect collect = {.shape = shape, .y = y.at, .x = x.at};
+    cr_assert_eq(kernel_cuda_collect(&at, KERNEL_BF16, &collect), 0);
+    place_close(&at);
+    const CudaHostWords back = cuda_host_words();
+    cr_expect_eq(there.loads - begin.loads, ROWS * PACKS);
+    cr_expect_eq(there.stores - begin.stores, ROWS * VISITS * PACKS);
+    cr_expect_eq(back.loads - there.loads, ROWS * VISITS * PACKS);
+    cr_expect_eq(back.stores - there.stores, ROWS * PACKS);
+    free(zeros), held_free(&x), held_free(&y), held_free(&places);
 }
 
 static void check_collect_backward(Draw *draw, KernelStore store) {

@@ -70,6 +70,7 @@ struct alignas(16) Word16 {
 
 static inline Word16 word_load16(const void *at) {
     host_aligned(at, 16, "word_load16");
+    host_words_loaded.fetch_add(1, std::memory_order_relaxed);
     Word16 x;
     memcpy(&x, at, sizeof x);
     return x;
@@ -77,6 +78,7 @@ static inline Word16 word_load16(const void *at) {
 
 static inline void word_store16(void *at, Word16 x) {
     host_aligned(at, 16, "word_store16");
+    host_words_stored.fetch_add(1, std::memory_order_relaxed);
     memcpy(at, &x, sizeof x);
 }
 
