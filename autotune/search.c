@@ -129,14 +129,17 @@ static Status run_stages(Search *search, Error *error) {
     result->chosen_tokens_per_s = by_memory ? result->entries[0].tokens_per_s : chosen_tokens_per_s(search);
     best_choose(result, search->arena);
     rank_mark_pareto(result->entries, result->entry_count);
+    if (search->near) {
+        search_near_forget(search);
+    }
     for (int i = 0; i < result->entry_count; i++) {
         search_warn_of_batch(search, &result->entries[i]);
     }
     return STATUS_OK;
 }
 
-static void search_begin(Search *search, const PredictionCache *cache) {
-    const TuneRequest *request = search->request = batch_settle(search->request, search->arena);
+static void begin_space(Search *search) {
+    const TuneRequest *request = search->request;
     TuneResult *result = search->result;
     *result = (TuneResult){.request = request};
     space_enumerate(request, search->arena, &search->space);
@@ -145,18 +148,45 @@ static void search_begin(Search *search, const PredictionCache *cache) {
     result->candidate_count = search->space.candidate_count;
     result->search.shapes = search->space.mesh_count;
     result->search.candidates = search->space.candidate_count;
+}
+
+static void search_begin(Search *search, const PredictionCache *cache) {
+    search->request = batch_settle(search->request, search->arena);
+    begin_space(search);
     workers_begin(search, cache);
+}
+
+static Status run(Search *search, const PredictionCache *cache, Error *error) {
+    const double start_s = now_s();
+    search_begin(search, cache);
+    Status status = run_stages(search, error);
+    if (status == STATUS_OK && search->near && !search_near_holds(search)) {
+        search_near_widen(search);
+        begin_space(search);
+        status = run_stages(search, error);
+    }
+    workers_end(search);
+    search->result->search.elapsed_s = now_s() - start_s;
+    return status;
 }
 
 Status search_run(const TuneRequest *request, const PredictionCache *cache, const Progress *progress, Arena *arena,
                   TuneResult *result, Error *error) {
-    const double start_s = now_s();
     Search search = {.request = request, .progress = progress, .arena = arena, .result = result};
-    search_begin(&search, cache);
-    const Status status = run_stages(&search, error);
-    workers_end(&search);
-    result->search.elapsed_s = now_s() - start_s;
-    return status;
+    return run(&search, cache, error);
+}
+
+Status search_near(const TuneRequest *request, const SearchNear *near, const PredictionCache *cache,
+                   const Progress *progress, Arena *arena, TuneResult *result, Error *error) {
+    const bool enough = search_near_is_enough(request);
+    Search search = {.request = request,
+                     .progress = progress,
+                     .arena = arena,
+                     .result = result,
+                     .near = enough,
+                     .who = near,
+                     .best_only = enough};
+    return run(&search, cache, error);
 }
 
 static void take_best(const TuneResult *result, const Mesh *reference, SearchBest *best) {

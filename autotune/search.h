@@ -10,6 +10,21 @@
 Status search_run(const TuneRequest *request, const PredictionCache *cache, const Progress *progress, Arena *arena,
                   TuneResult *result, Error *error);
 
+// Who asks how far a plan is behind the best.
+typedef struct SearchNear {
+    const TrainPlan *like;                                           // the plan; NULL = it cannot run
+    bool (*takes)(const void *state, const Prediction *prediction);  // can it be had?
+    const void *state;
+} SearchNear;
+
+#define SEARCH_NOT_HAD "not had"  // the rule of plans that cannot
+
+// The best plan for them, of those that can be had: what is clearly behind it is not looked at further, so that entries
+// are those near it and nothing is said of the other shapes. Candidates that make the choices of near->like on another
+// shape, and are not clearly slower than it, are as a full search has them.
+Status search_near(const TuneRequest *request, const SearchNear *near, const PredictionCache *cache,
+                   const Progress *progress, Arena *arena, TuneResult *result, Error *error);
+
 // What a question about a changed request wants to know.
 typedef struct SearchBest {
     bool feasible;

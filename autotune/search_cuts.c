@@ -13,9 +13,6 @@ bool search_tries_cuts(const TuneRequest *request) {
     return expert_cuts_open(request);
 }
 
-// Of the step, what fewer weights on each rank may save: their gradients' sums and updates beside everything else.
-static const double MOST_SAVED = 0.12;  // 8x22B on 64 H100, pp=2, dp_shard=8, tp=4, ep=8: 0.07 with etp=2
-
 static const double AMONG_FIRST = 0.03;
 
 // No more ranks could hold whole experts in this shape.
@@ -26,7 +23,7 @@ static bool ep_is_full(const Search *search, const Mesh *mesh) {
 }
 
 static bool may_be_best(const Search *search, const Candidate *candidate) {
-    const double behind = ep_is_full(search, &candidate->plan.mesh) ? MOST_SAVED : AMONG_FIRST;
+    const double behind = ep_is_full(search, &candidate->plan.mesh) ? CUTS_SAVE : AMONG_FIRST;
     return search->request->effort == EFFORT_EXHAUSTIVE ||
            candidate->tokens_per_s >= (1 - behind) * search->best_estimate;
 }

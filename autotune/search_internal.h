@@ -16,6 +16,7 @@ typedef struct SearchWorker {
     Analytic *analytic;
     double best_tokens_per_s[2];    // of what it screened and seems to fit: without room to spare, with it
     double chosen_tokens_per_s[2];  // by estimate, of the choices of shapes that it settled, as well
+    double like_tokens_per_s;       // who->like, by estimate, where it fits; 0 = not yet, or it does not
     SearchCounts counts;
 } SearchWorker;
 
@@ -59,6 +60,8 @@ typedef struct Search {
     Analytic *analytic;         // the caller's, for the only worker; NULL = each has its own
     bool best_only;             // what is clearly behind the best is bounded, not estimated
     double above_tokens_per_s;  // then: only whether something is faster matters; 0 = all does
+    bool near;                  // and its bytes are not asked for: nobody reads of it (search_near.c)
+    const SearchNear *who;      // asks what is near the best; NULL = nobody
     const Mesh *reference;      // a shape that is asked for whatever the others are; or NULL
     RingGroup *rings;
     int ring_count;
@@ -78,11 +81,60 @@ void search_note(const Search *search, SearchWorker *worker, const Candidate *ca
 // Estimates a candidate whose time was only bounded.
 Status search_complete(const Search *search, SearchWorker *worker, Candidate *candidate, Error *error);
 
+// A bound must be so far behind the best that fits with room to stand for the estimate: more than what a breakdown of
+// memory or an estimate may change.
+#define CLEARLY_BEHIND 0.10
+
+// Recomputing all repeats forward, a third of what forward and backward are without.
+#define FULL_OVER_NONE (4.0 / 3)
+
+// And what it sends, which may not be hidden.
+#define FULL_OVER_LESS 1.5  // at most
+
+// Of the step, what fewer weights on each rank may save by cuts of experts: their gradients' sums and updates beside
+// everything else. 8x22B on 64 H100, pp=2, dp_shard=8, tp=4, ep=8: 0.07 with etp=2.
+#define CUTS_SAVE 0.12
+
 // A pipeline's step that is longer need not be estimated; 0 = each is.
 double search_hopeless_s(const Search *search, const SearchWorker *worker, const TrainPlan *plan);
 
 // May a plan that recomputes less than this one matter? The time of this one may be bounded.
 bool search_less_matters(const Search *search, const SearchWorker *worker, const Candidate *full);
+
+// ---- the search for what is near the best (search_near.c)
+
+bool search_near_is_enough(const TuneRequest *request);
+
+// What a plan must reach to be looked at further.
+double search_near_tokens_per_s(const Search *search, const TrainPlan *plan);
+
+// Its time was bounded, its bytes were not asked for.
+bool search_is_passed_over(const Search *search, const Candidate *candidate);
+
+// Does it make the choices of who->like, on any shape?
+bool search_is_like(const Search *search, const TrainPlan *plan);
+
+bool search_can_be_had(const Search *search, const TrainPlan *plan);
+
+// Clearly behind the best of all that were screened.
+bool search_is_far(const Search *search, const Candidate *candidate);
+
+// The shape to begin with; -1 = any.
+int search_near_shape(const Search *search);
+
+// Takes note of an estimate that fits.
+void search_near_note(const Search *search, SearchWorker *worker, const Candidate *candidate);
+
+// Is the best as good as what the others were measured against?
+bool search_near_holds(const Search *search);
+
+// Makes it a search of all; what is known of times and bytes stays with the closed form.
+void search_near_widen(Search *search);
+
+// Of those that were only bounded nobody shall take the times for theirs.
+void search_near_forget(Search *search);
+
+// ---- the parts of every search
 
 // Prunes and estimates every candidate.
 Status search_screen(Search *search, Error *error);
@@ -99,6 +151,9 @@ void search_partial_join(Search *search);
 // The estimated candidate of a shape that is `like` but for its recompute and micro-batch, which are these; NULL.
 const Candidate *search_find_alike(const Search *search, int shape, const TrainPlan *like, Recompute mode,
                                    int micro_batch);
+
+// Is the number of layers that are recomputed searched?
+bool search_partial_is_open(const TuneRequest *request);
 
 // Adds a plan with its estimate to those of its shape that join the space, if it is among the best of them.
 void search_partial_add(const Search *search, SearchWorker *worker, int shape, const TrainPlan *plan,

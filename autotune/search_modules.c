@@ -38,9 +38,6 @@ static bool fits_with_less(const Search *search, const Candidate *full) {
     return less && less->reserved_bytes <= best_usable_bytes(search->request);
 }
 
-// Recomputing all repeats forward, a third of what forward and backward are without.
-static const double FULL_OVER_NONE = 4.0 / 3;
-
 static bool may_be_best(const Search *search, const Candidate *full) {
     const double known = fmax(search->best_estimate, search->above_tokens_per_s);
     return search->request->effort == EFFORT_EXHAUSTIVE || full->tokens_per_s * FULL_OVER_NONE >= known;
@@ -55,9 +52,9 @@ static Status try_sets(const Search *search, SearchWorker *worker, const Candida
         plan.recompute_modules = (int)modules_of(&request->model, set);
         target_canonical(request->target, &plan);
         Estimate estimate;
-        analytic_set_hopeless(worker->analytic, search_hopeless_s(search, worker, &plan));
+        analytic_set_hopeless(worker->analytic, search_hopeless_s(search, worker, &plan), true);
         const Status status = analytic_estimate(worker->analytic, &plan, &estimate, error);
-        analytic_set_hopeless(worker->analytic, 0);
+        analytic_set_hopeless(worker->analytic, 0, true);
         TRY(status);
         if (estimate.is_bound) {
             break;  // more modules take longer
@@ -74,7 +71,8 @@ Status search_modules_shape(const Search *search, SearchWorker *worker, int shap
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         const Candidate *full = &search->space.candidates[i];
         if (full->state == CANDIDATE_ESTIMATED && full->plan.recompute == RECOMPUTE_FULL &&
-            !plan_keeps_layers(&full->plan) && may_be_best(search, full) && !fits_with_less(search, full)) {
+            !plan_keeps_layers(&full->plan) && !search_is_passed_over(search, full) && may_be_best(search, full) &&
+            !fits_with_less(search, full)) {
             TRY(try_sets(search, worker, full, error));
         }
     }

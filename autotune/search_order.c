@@ -51,7 +51,8 @@ static Promise promise_of(const Search *search, Candidate *candidate) {
     const TuneRequest *request = search->request;
     const bool by_memory = request->objective == OBJECTIVE_MEMORY;
     const bool room = by_memory || best_leaves_room(request, candidate->reserved_bytes);
-    const PromiseClass class = candidate->state == CANDIDATE_REJECTED    ? PROMISE_PRUNED
+    const bool pruned = candidate->state == CANDIDATE_REJECTED || search_is_far(search, candidate);
+    const PromiseClass class = pruned                                    ? PROMISE_PRUNED
                                : !search_seems_to_fit(search, candidate) ? PROMISE_TOO_LARGE
                                : room                                    ? PROMISE_ROOMY
                                                                          : PROMISE_TIGHT;

@@ -15,7 +15,7 @@ static PlanFieldId counted_field(const Target *target) {
     return target_fits(target, PLAN_RECOMPUTE_LAYERS) ? PLAN_RECOMPUTE_LAYERS : PLAN_RECOMPUTE_EVERY;
 }
 
-static bool is_open(const TuneRequest *request) {
+bool search_partial_is_open(const TuneRequest *request) {
     return space_fits(request, counted_field(request->target));
 }
 
@@ -162,6 +162,9 @@ static void keep_best(PartialPlan *best, int *count, PartialPlan made) {
 static void add(const Search *search, SearchWorker *worker, PartialPlan made) {
     const int shape = made.candidate.shape;
     worker->counts.estimated++;
+    if (!search_can_be_had(search, &made.candidate.plan)) {
+        return;
+    }
     search_note(search, worker, &made.candidate);
     keep_best(&search->partial[shape * PARTIAL_PER_SHAPE], &search->partial_count[shape], made);
 }
@@ -173,7 +176,7 @@ void search_partial_add(const Search *search, SearchWorker *worker, int shape, c
 }
 
 Status search_partial_shape(const Search *search, SearchWorker *worker, int shape, Error *error) {
-    if (!is_open(search->request)) {
+    if (!search_partial_is_open(search->request)) {
         return STATUS_OK;
     }
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {

@@ -94,7 +94,7 @@ void search_note_ring(Search *search, int shape) {
         const Candidate *candidate = &search->space.candidates[i];
         if (candidate->state == CANDIDATE_ESTIMATED) {
             hope = fmax(hope, hope_of(search, candidate));
-            fits |= search_seems_to_fit(search, candidate);
+            fits |= search_seems_to_fit(search, candidate) && !search_is_passed_over(search, candidate);
         }
     }
     if (fits) {

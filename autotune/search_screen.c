@@ -115,38 +115,47 @@ static bool has_room(const Search *search, double reserved_bytes) {
     return reserved_bytes <= WITH_ROOM * search->request->memory_limit_bytes;
 }
 
-// The candidate before it that spends and is the same but for the rank order, if that fits with room. Takes note of
+// *fits: does the candidate before it that spends, and is the same but for the rank order, fit with room? Takes note of
 // those that spend.
-static bool fits_spending(const Search *search, SearchWorker *worker, const Spender *spender, ByChoices *known,
-                          const Candidate *candidate) {
+static Status fits_spending(const Search *search, SearchWorker *worker, const Spender *spender, ByChoices *known,
+                            const Candidate *candidate, bool *fits, Error *error) {
     const TrainPlan *plan = &candidate->plan;
+    *fits = false;
     if (!plan_field_matters(plan, spender->id) || (spender->only_stages && mesh_stages(&plan->mesh) == 1)) {
-        return false;
+        return STATUS_OK;
     }
     const Candidate **same =
         slot_of(worker, known, plan, spender->id == PLAN_RECOMPUTE ? RECOMPUTE_CHOICES : PLAN_BIT(spender->id));
     if (spender->spends(search->request->target, plan)) {
         *same = candidate;
-        return false;
+        return STATUS_OK;
     }
-    return *same && (*same)->state == CANDIDATE_ESTIMATED && (*same)->plan.micro_batch == plan->micro_batch &&
-           has_room(search, (*same)->reserved_bytes);
+    if (!*same || (*same)->state != CANDIDATE_ESTIMATED || (*same)->plan.micro_batch != plan->micro_batch) {
+        return STATUS_OK;
+    }
+    if (search_is_passed_over(search, *same) &&
+        search_is_like(search, plan)) {  // else it is no faster: passed over too
+        TRY(search_complete(search, worker, &search->space.candidates[*same - search->space.candidates], error));
+    }
+    *fits = has_room(search, (*same)->reserved_bytes);
+    return STATUS_OK;
 }
 
-// The choice by which the candidate saves memory that is there; NULL.
-static const Spender *spared(const Search *search, SearchWorker *worker, ByChoices known[SPENDERS],
-                             const Candidate *candidate) {
-    const Spender *found = NULL;
+// *spared: the choice by which the candidate saves memory that is there; NULL.
+static Status find_spared(const Search *search, SearchWorker *worker, ByChoices known[SPENDERS],
+                          const Candidate *candidate, const Spender **spared, Error *error) {
+    *spared = NULL;
     if (search->request->objective == OBJECTIVE_MEMORY || !search_takes(search->request, SHORTCUT_ROOM)) {
-        return NULL;
+        return STATUS_OK;
     }
     for (int i = 0; i < SPENDERS; i++) {
-        if (target_has_choice(search->request->target, spenders[i].id) &&
-            fits_spending(search, worker, &spenders[i], &known[i], candidate)) {
-            found = &spenders[i];
+        bool fits = false;
+        if (target_has_choice(search->request->target, spenders[i].id)) {
+            TRY(fits_spending(search, worker, &spenders[i], &known[i], candidate, &fits, error));
         }
+        *spared = fits ? &spenders[i] : *spared;
     }
-    return found;
+    return STATUS_OK;
 }
 
 static bool is_open(const Search *search, PlanFieldId id) {
@@ -183,11 +192,9 @@ void search_note(const Search *search, SearchWorker *worker, const Candidate *ca
     if (candidate->reserved_bytes <= search->request->memory_limit_bytes) {
         double *best = &worker->best_tokens_per_s[best_leaves_room(search->request, candidate->reserved_bytes)];
         *best = fmax(*best, candidate->tokens_per_s);
+        search_near_note(search, worker, candidate);
     }
 }
-
-// A bound must be so far behind the best that fits with room to stand for the estimate.
-static const double CLEARLY_BEHIND = 0.10;  // more than what a breakdown of memory or an estimate may change
 
 // Tokens per second below which nothing matters; 0 = all does.
 static double least_tokens_per_s(const Search *search, const SearchWorker *worker) {
@@ -196,23 +203,21 @@ static double least_tokens_per_s(const Search *search, const SearchWorker *worke
 }
 
 double search_hopeless_s(const Search *search, const SearchWorker *worker, const TrainPlan *plan) {
-    const double least = least_tokens_per_s(search, worker);
+    const double least = search->near ? search_near_tokens_per_s(search, plan) : least_tokens_per_s(search, worker);
     return least > 0 ? (double)plan_tokens_per_step(plan) / least : 0;
 }
 
-// Recomputing all repeats forward, a third of the rest, and what it sends, which may not be hidden.
-static const double FULL_OVER_LESS = 1.5;  // at most
-
 bool search_less_matters(const Search *search, const SearchWorker *worker, const Candidate *full) {
-    return full->tokens_per_s * FULL_OVER_LESS >= least_tokens_per_s(search, worker);
+    return !search_is_passed_over(search, full) &&
+           full->tokens_per_s * FULL_OVER_LESS >= least_tokens_per_s(search, worker);
 }
 
 static Status price_candidate(const Search *search, SearchWorker *worker, Candidate *candidate, double hopeless_s,
                               Error *error) {
     Estimate *estimate = &search->estimates[candidate - search->space.candidates];
-    analytic_set_hopeless(worker->analytic, hopeless_s);
+    analytic_set_hopeless(worker->analytic, hopeless_s, !search->near);
     const Status status = analytic_estimate(worker->analytic, &candidate->plan, estimate, error);
-    analytic_set_hopeless(worker->analytic, 0);
+    analytic_set_hopeless(worker->analytic, 0, true);
     TRY(status);
     candidate->state = CANDIDATE_ESTIMATED;
     candidate->step_s = estimate->step_s;
@@ -255,13 +260,19 @@ static Status screen_thriftiest(const Search *search, SearchWorker *worker, int 
         const char *reason = NULL;
         const Candidate **looked_at = slot_of(worker, &looked, plan, THRIFT);
         if (*looked_at || plan->micro_batch != *micro_batch || !is_thriftiest(plan) ||
-            prune(search->request, plan, NULL, &worker->arena, &reason) ||
-            spared(search, worker, spending, candidate)) {
+            prune(search->request, plan, NULL, &worker->arena, &reason) || !search_can_be_had(search, plan)) {
+            continue;
+        }
+        const Spender *spender;
+        TRY(find_spared(search, worker, spending, candidate, &spender, error));
+        if (spender) {
             continue;
         }
         *looked_at = candidate;  // other rank orders need as much
-        bool fits;
-        TRY(needs_no_thrift(search, worker, plan, &fits, error));
+        bool fits = false;
+        if (!search->near) {  // which asks for times first
+            TRY(needs_no_thrift(search, worker, plan, &fits, error));
+        }
         if (fits) {
             continue;
         }
@@ -304,7 +315,12 @@ static Status screen_shape(const Search *search, SearchWorker *worker, int shape
             reject(worker, candidate, "rings", outdone);
             continue;
         }
-        const Spender *spender = spared(search, worker, spending, candidate);
+        if (!search_can_be_had(search, &candidate->plan)) {
+            reject(worker, candidate, SEARCH_NOT_HAD, "who asks cannot have it");
+            continue;
+        }
+        const Spender *spender;
+        TRY(find_spared(search, worker, spending, candidate, &spender, error));
         if (spender) {
             reject(worker, candidate, spender->rule, spender->reason);
             continue;
@@ -347,11 +363,15 @@ static bool same_inner(const Mesh *a, const Mesh *b) {
 static void cut_wave(ScreenPieces *pieces, int wave, bool *taken) {
     const Space *space = &pieces->search->space;
     int placed = pieces->first[pieces->count];
-    for (int shape = 0; shape < space->mesh_count; shape++) {
+    const int foremost = search_near_shape(pieces->search);
+    for (int at = foremost < 0 ? 0 : -1; at < space->mesh_count; at++) {
+        const int shape = at < 0 ? foremost : at;
         if (taken[shape] || search_ring_wave(&space->meshes[shape]) != wave) {
             continue;
         }
-        for (int other = shape; other < space->mesh_count; other++) {
+        pieces->shapes[placed++] = shape;
+        taken[shape] = true;
+        for (int other = 0; other < space->mesh_count; other++) {
             if (!taken[other] && same_inner(&space->meshes[shape], &space->meshes[other])) {
                 taken[other] = true;
                 pieces->shapes[placed++] = other;
@@ -373,7 +393,8 @@ static Status do_piece(void *context, int worker, int index, Error *error) {
 
 static Status do_pieces(ScreenPieces *pieces, Error *error) {
     const Search *search = pieces->search;
-    const ParallelWork work = {search->worker_count, pieces->count - pieces->begin, do_piece, pieces, search->progress,
+    const int workers = search->near ? 1 : search->worker_count;
+    const ParallelWork work = {workers,      pieces->count - pieces->begin, do_piece, pieces, search->progress,
                                pieces->label};
     return parallel_run(&work, error);
 }

@@ -150,7 +150,7 @@ Status search_settle_shape(const Search *search, SearchWorker *worker, int shape
     int fitting = 0;
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         Candidate *candidate = search->order[i];
-        if (candidate->state != CANDIDATE_ESTIMATED) {
+        if (candidate->state != CANDIDATE_ESTIMATED || search_is_far(search, candidate)) {
             continue;
         }
         const bool hopeful = search_seems_to_fit(search, candidate);
@@ -241,7 +241,7 @@ Status search_settle(Search *search, Error *error) {
     for (int i = 0; i < shapes; i++) {
         if (pieces.best[i]) {
             result->entries[result->entry_count++] = *pieces.best[i];
-        } else {
+        } else if (!search->near) {
             add_rejection(search, search->shape_order[i]);
         }
     }

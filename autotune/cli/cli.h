@@ -7,6 +7,7 @@
 
 #include "autotune/cli/options.h"
 #include "autotune/result.h"
+#include "autotune/search.h"
 #include "autotune/store/store.h"
 #include "sim/base/arena.h"
 #include "sim/base/error.h"
@@ -108,6 +109,8 @@ void cli_complain(const Cli *cli, const Error *error);
 
 // A search with progress and cache; the second opens the store, and saves what it finds.
 Status cli_search_in(Cli *cli, Store *store, const TuneRequest *request, TuneResult *result, Error *error);
+Status cli_search_near_in(Cli *cli, Store *store, const TuneRequest *request, const SearchNear *near,
+                          TuneResult *result, Error *error);
 Status cli_search(Cli *cli, const TuneRequest *request, TuneResult *result, Error *error);
 
 // One legal plan, from the cache where it is there.

@@ -191,20 +191,41 @@ static const char *asked_words(Cli *cli, const TuneRequest *request) {
     return words;
 }
 
-// Why there is no best plan: nothing fits, or no file of the target can say what does.
+// The first plan that no file says, where none that a file says was looked at; NULL.
+static const Candidate *never_said(const TuneResult *result) {
+    const Candidate *found = NULL;
+    for (int i = 0; i < result->candidate_count; i++) {
+        const Candidate *candidate = &result->candidates[i];
+        const bool is_unsaid = candidate->rule && strcmp(candidate->rule, SEARCH_NOT_HAD) == 0;
+        if (candidate->state != CANDIDATE_REJECTED || candidate->reserved_bytes > 0) {
+            return NULL;
+        }
+        found = is_unsaid && !found ? candidate : found;
+    }
+    return found;
+}
+
+// Why there is no best plan: nothing fits, or no file of the target can say what might.
 static const char *why_no_best(const Writable *writable, const TuneResult *result) {
     Arena *arena = &writable->cli->arena;
-    if (result->entry_count == 0) {
+    const Candidate *unsaid = never_said(result);
+    if (!unsaid) {
         return arena_format(arena, "none of the %d shapes of %d ranks fits", result->search.shapes,
                             writable->request->world);
     }
     Error why = {0};
-    const ExportJob job = {.request = writable->request,
-                           .prediction = &result->entries[0],
-                           .command = writable->cli->line,
-                           .arena = arena};
+    const Prediction bare = {.plan = unsaid->plan};
+    const ExportJob job = {
+        .request = writable->request, .prediction = &bare, .command = writable->cli->line, .arena = arena};
     export_check(writable->format, &job, &why);
     return arena_text(arena, why.message);
+}
+
+static Status search(Cli *cli, Store *store, const ConfigFile *file, const Writable *writable, TuneResult *result,
+                     Error *error) {
+    const SearchNear near = {file->import.refusal ? NULL : &file->plan, is_writable, writable};
+    TRY(cli_search_near_in(cli, store, &file->request, &near, result, error));
+    return store_save_predictions(store, result, error);
 }
 
 static Status advise_in(Cli *cli, Store *store, ConfigFile *file, ImportReport *report, Error *error) {
@@ -220,8 +241,7 @@ static Status advise_in(Cli *cli, Store *store, ConfigFile *file, ImportReport *
     }
     const AdviceFilter filter = {is_writable, &writable};
     TuneResult *result = ARENA_NEW(&cli->arena, TuneResult);
-    TRY(cli_search_in(cli, store, request, result, error));
-    TRY(store_save_result(store, result, error));
+    TRY(search(cli, store, file, &writable, result, error));
     const AdviceQuestion question = {.result = result,
                                      .plan = import->refusal ? NULL : &file->plan,
                                      .filter = filter,

@@ -17,13 +17,28 @@
 const RequestDefaults search_defaults = {.cluster = "dgx-h100"};
 const RequestDefaults predict_defaults = {.cluster = "dgx-h100", .single_plan = true};
 
+static Status searched(Cli *cli, Status status, const TuneRequest *request, TuneResult *result, Error *error) {
+    cli_progress_clear(cli);
+    return status == STATUS_OK ? calibrated_intervals(request, result->entries, result->entry_count, error) : status;
+}
+
 Status cli_search_in(Cli *cli, Store *store, const TuneRequest *request, TuneResult *result, Error *error) {
     const PredictionCache cache = store_cache(store);
     const Progress progress = cli_progress(cli);
-    const Status status =
-        search_run(request, cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache, &progress, &cli->arena, result, error);
-    cli_progress_clear(cli);
-    return status == STATUS_OK ? calibrated_intervals(request, result->entries, result->entry_count, error) : status;
+    return searched(
+        cli,
+        search_run(request, cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache, &progress, &cli->arena, result, error),
+        request, result, error);
+}
+
+Status cli_search_near_in(Cli *cli, Store *store, const TuneRequest *request, const SearchNear *near,
+                          TuneResult *result, Error *error) {
+    const PredictionCache cache = store_cache(store);
+    const Progress progress = cli_progress(cli);
+    return searched(cli,
+                    search_near(request, near, cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache, &progress, &cli->arena,
+                                result, error),
+                    request, result, error);
 }
 
 Status cli_search(Cli *cli, const TuneRequest *request, TuneResult *result, Error *error) {

@@ -161,6 +161,15 @@ static Status save_result(Store *store, void *context, Error *error) {
     return put_candidates(store, result, sqlite3_last_insert_rowid(store->db), error);
 }
 
+static Status save_predictions(Store *store, void *context, Error *error) {
+    return put_predictions(store, context, error);
+}
+
+Status store_save_predictions(Store *store, const TuneResult *result, Error *error) {
+    TuneResult copy = *result;
+    return store_transaction(store, save_predictions, &copy, error);
+}
+
 Status store_save_result(Store *store, const TuneResult *result, Error *error) {
     TuneResult copy = *result;
     return store_transaction(store, save_result, &copy, error);

@@ -35,6 +35,7 @@ PredictionCache store_cache(Store *store);
 
 // Each is one transaction: all of it or nothing.
 Status store_save_result(Store *store, const TuneResult *result, Error *error);
+Status store_save_predictions(Store *store, const TuneResult *result, Error *error);  // that alone, for the cache
 Status store_save_prediction(Store *store, const TuneRequest *request, const Prediction *prediction, Error *error);
 Status store_save_run(Store *store, const RunRecord *run, int64_t *run_id, Error *error);
 

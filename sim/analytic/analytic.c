@@ -51,8 +51,9 @@ void analytic_set_slowdowns(Analytic *analytic, double compute_slowdown, double 
     analytic->slow = (Slowdowns){.compute = compute_slowdown, .links = link_slowdown};
 }
 
-void analytic_set_hopeless(Analytic *analytic, double step_s) {
+void analytic_set_hopeless(Analytic *analytic, double step_s, bool with_bytes) {
     analytic->hopeless_s = step_s;
+    analytic->time_only = !with_bytes;
 }
 
 void analytic_free(Analytic *analytic) {
@@ -419,9 +420,19 @@ Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *e
     return STATUS_OK;
 }
 
+bool analytic_is_hopeless(const Analytic *analytic, double step_s) {
+    return analytic->hopeless_s > 0 && step_s > analytic->hopeless_s;
+}
+
+Status analytic_no_bytes(Estimate *estimate) {
+    estimate->peak_bytes = estimate->reserved_bytes = estimate->carried_bytes = estimate->growing_bytes = 0;
+    return STATUS_OK;
+}
+
 Status analytic_estimate_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     TRY(analytic_time_alike(analytic, plan, estimate, error));
-    return analytic_add_bytes(analytic, plan, estimate, error);
+    estimate->is_bound = analytic->time_only && analytic_is_hopeless(analytic, estimate->step_s);
+    return estimate->is_bound ? analytic_no_bytes(estimate) : analytic_add_bytes(analytic, plan, estimate, error);
 }
 
 Status analytic_bytes_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {

@@ -29,8 +29,9 @@ void analytic_share_memory(Analytic *analytic, Analytic *known);
 // Who is alive when is looked up and kept in `traces`, which somebody else uses too and frees.
 void analytic_share_traces(Analytic *analytic, LiveTraces *traces);
 
-// A pipeline's step that is sure to be longer is bounded from below, which is cheap; 0 = all are estimated.
-void analytic_set_hopeless(Analytic *analytic, double step_s);
+// A pipeline's step that is sure to be longer is bounded from below, which is cheap; 0 = all are estimated. Where the
+// bytes of such plans are not asked for either, any plan's that takes longer are 0, and the plan counts as bounded.
+void analytic_set_hopeless(Analytic *analytic, double step_s, bool with_bytes);
 
 // Every rank computes and communicates so many times slower (both at least 1): what a step comes to when all wait for
 // one such rank. A bound rather than a value; the engine knows who really waits.

@@ -27,6 +27,7 @@ struct Analytic {
     int stage;           // of a pipeline, that pieces are looked up and made for
     double in_flight;    // its micro-steps whose backward has not come
     double hopeless_s;   // a pipeline's step that is longer is only bounded; 0 = none is
+    bool time_only;      // such plans' bytes are not asked for
 };
 
 // Of a plan without stages, or of the stage that is set, alone; all layers recomputed or none.
@@ -34,6 +35,9 @@ Status analytic_estimate_alike(Analytic *analytic, const TrainPlan *plan, Estima
 Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 Status analytic_bytes_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
+
+bool analytic_is_hopeless(const Analytic *analytic, double step_s);
+Status analytic_no_bytes(Estimate *estimate);  // of a hopeless plan, where nobody asks
 
 // Sequence length, micro-batch, the sizes of the inner axes and the choices; of the stage that is set.
 MemoKey analytic_choices_key(const Analytic *analytic, const TrainPlan *plan);

@@ -307,6 +307,15 @@ static double least_span_s(const StageSplit *split, const PipelineShape *shape, 
            times->device_share;
 }
 
+static Status add_bytes(Analytic *analytic, const TrainPlan *alone, const PipelineShape *shape, int stage,
+                        Estimate *estimate, Error *error) {
+    look_at(analytic, shape, stage);
+    const Status status = analytic_add_bytes(analytic, alone, estimate, error);
+    take_off_growing(analytic, shape, analytic->in_flight, estimate);
+    look_away(analytic);
+    return status;
+}
+
 static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
                             const StageSplit *split, Estimate *estimate, Error *error) {
     const TrainPlan alone = plan_alone(analytic, plan);
@@ -314,10 +323,8 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     StageTimes fullest;
     double head_s;
     TRY(find_head(analytic, plan, &head_s, error));
-    look_at(analytic, shape, split->stage[STAGE_FULLEST]);
-    Status status = time_stage(analytic, &alone, &fullest, error);
-    status = status == STATUS_OK ? analytic_add_bytes(analytic, &alone, &fullest.step, error) : status;
-    take_off_growing(analytic, shape, analytic->in_flight, &fullest.step);
+    analytic->stage = split->stage[STAGE_FULLEST];
+    const Status status = time_stage(analytic, &alone, &fullest, error);
     look_away(analytic);
     TRY(status);
     const double beside_s = fullest.step.step_s - micro_steps * fullest.pace_s - fullest.last_s;
@@ -331,7 +338,7 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
                                  .last_share = fullest.last_s / fullest.pace_s,
                                  .message_s = message.seconds};
     const double least_s = least_span_s(split, shape, &parts) + beside_s;
-    const bool hopeless = analytic->hopeless_s > 0 && least_s > analytic->hopeless_s;
+    const bool hopeless = analytic_is_hopeless(analytic, least_s);
     const double step_s = hopeless ? least_s : pipeline_span_s(&analytic->orders, shape, &parts) + beside_s;
     *estimate = fullest.step;
     estimate->is_bound = hopeless;
@@ -341,7 +348,11 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     estimate->step_s += slower_s * shape->chunks * micro_steps;
     estimate->bubble_s = fmax(0, step_s - estimate->step_s);
     estimate->step_s += estimate->bubble_s;
-    return STATUS_OK;
+    if (analytic->time_only && analytic_is_hopeless(analytic, estimate->step_s)) {
+        estimate->is_bound = true;
+        return analytic_no_bytes(estimate);
+    }
+    return add_bytes(analytic, &alone, shape, estimate->stage, estimate, error);
 }
 
 // ---- bytes
@@ -409,7 +420,8 @@ Status analytic_estimate_stages(Analytic *analytic, const TrainPlan *plan, Estim
     TRY(find_shape(plan, &shape, error));
     const StageSplit *split = find_split(analytic, plan);
     TRY(time_pipeline(analytic, plan, &shape, split, estimate, error));
-    return add_ends(analytic, plan, &shape, split, estimate, error);
+    return estimate->is_bound && analytic->time_only ? STATUS_OK
+                                                     : add_ends(analytic, plan, &shape, split, estimate, error);
 }
 
 Status analytic_bytes_of_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
