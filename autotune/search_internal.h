@@ -93,7 +93,7 @@ Status search_complete(const Search *search, SearchWorker *worker, Candidate *ca
 
 // Of the step, what fewer weights on each rank may save by cuts of experts: their gradients' sums and updates beside
 // everything else. 8x22B on 64 H100, pp=2, dp_shard=8, tp=4, ep=8: 0.07 with etp=2.
-#define CUTS_SAVE 0.12
+#define CUTS_SAVE 0.2
 
 // A pipeline's step that is longer need not be estimated; 0 = each is.
 double search_hopeless_s(const Search *search, const SearchWorker *worker, const TrainPlan *plan);
