@@ -8,7 +8,7 @@
 #define BLOCK(queries, keys, q_first, k_first, heads, kv_heads, dim, gap)                                              \
     {                                                                                                                  \
         queries, keys, q_first, k_first, heads, kv_heads, dim, (heads) * (dim) + (gap), (kv_heads) * (dim) + (gap),    \
-            (heads) * (dim) + (gap), (queries) + (gap), 0, 0, 0, {0}                                                   \
+            (heads) * (dim) + (gap), (queries) + (gap), 0, 0, 0, {0}, 0                                                \
     }
 
 // Buffers of every sequence. Inputs are numbers that bf16 holds exactly; the wide ones are the same in fp32.
