@@ -48,7 +48,7 @@ static const Typed refused[] = {
     {{"mistralai/Mistral-7B-Instruct-v0.2", "--world", "8"}, "hint: did you mean mistral-7b?"},
     {{"--world", "8", "--model", "70b", "--lora-rank", "16"}, "--lora-rank goes with --finetune lora"},
     {{"--world", "8", "--model", "7b", "--pipeline-parallel", "2"}, "hint: --mesh pp=N of one shape"},
-    {{"--world", "8", "--model", "gemma-2-9b"}, "is not predicted yet"},
+    {{"--world", "8", "--model", "gemma-2-9b"}, "Gemma 2 is read from its config.json"},
     {{"--world", "8", "--model", "falcon-7b"}, "Falcon (attention beside the MLP) is not predicted yet"},
     {{"--world", "8", "--model", "t5-11b"}, "models with an encoder are not predicted yet"},
     {{"--world", "8", "--model", "gpt3"}, "hint: did you mean gpt3-125m, "},
