@@ -143,8 +143,8 @@ static void set_window(const Lowering *lowering, Task *task) {
     }
 }
 
-// Megatron-LM turns queries and keys of gpt_oss by operations of their own: YaRN scales their cosines, which fused
-// kernels do not take (megatron-core 0.16, rope_utils.py). Bytes an element, over the kernel's 4: times the cosine 4,
+// A framework with kernels for experts' rows turns queries and keys of gpt_oss by operations of their own: YaRN scales
+// their cosines, which its fused kernel does not take (rope_utils.py of its core 0.16). Bytes an element, over the kernel's 4: times the cosine 4,
 // half of it negated and put together 2 + 4, times the sine 4, sum 6, put before an empty rest 4; back 4, 2 + 4, 4, the
 // sum of both 6, and zeros for the empty rest with their sum 2 + 6.
 static int64_t turned_apart_bytes(const Lowering *lowering, bool backward) {
