@@ -144,9 +144,9 @@ static void set_window(const Lowering *lowering, Task *task) {
 }
 
 // A framework with kernels for experts' rows turns queries and keys of gpt_oss by operations of their own: YaRN scales
-// their cosines, which its fused kernel does not take (rope_utils.py of its core 0.16). Bytes an element, over the kernel's 4: times the cosine 4,
-// half of it negated and put together 2 + 4, times the sine 4, sum 6, put before an empty rest 4; back 4, 2 + 4, 4, the
-// sum of both 6, and zeros for the empty rest with their sum 2 + 6.
+// their cosines, which its fused kernel does not take (rope_utils.py of its core 0.16). Bytes an element, over the
+// kernel's 4: times the cosine 4, half of it negated and put together 2 + 4, times the sine 4, sum 6, put before an
+// empty rest 4; back 4, 2 + 4, 4, the sum of both 6, and zeros for the empty rest with their sum 2 + 6.
 static int64_t turned_apart_bytes(const Lowering *lowering, bool backward) {
     enum { FORWARD = 24 - 4, BACKWARD = 28 - 4 };
     const Dims *d = &lowering->dims;
