@@ -193,7 +193,7 @@ static void take_best(const TuneResult *result, const Mesh *reference, SearchBes
     best->feasible = result->entry_count > 0;
     best->best = best->feasible ? result->entries[0] : (Prediction){0};
     for (int i = 0; i < result->entry_count; i++) {
-        const bool same = mesh_same_shape(&result->entries[i].plan.mesh, reference);
+        const bool same = reference && mesh_same_shape(&result->entries[i].plan.mesh, reference);
         best->reference_tokens_per_s = same ? result->entries[i].tokens_per_s : best->reference_tokens_per_s;
     }
 }
@@ -229,28 +229,16 @@ Status search_best(const TuneRequest *request, Analytic *analytic, const Mesh *r
     return find_best(&search, best, error);
 }
 
-static Mesh only_replicas(int world) {
-    Mesh mesh = mesh_of_one();
-    mesh.size[AXIS_DP_REPLICATE] = world;
-    return mesh;
-}
-
 Status search_best_above(const TuneRequest *request, Analytic *analytic, double tokens_per_s, Arena *arena,
                          SearchBest *best, Error *error) {
-    const Mesh none = only_replicas(request->world);
-    Search search = {.request = request,
-                     .arena = arena,
-                     .analytic = analytic,
-                     .reference = &none,
-                     .above_tokens_per_s = tokens_per_s};
+    Search search = {.request = request, .arena = arena, .analytic = analytic, .above_tokens_per_s = tokens_per_s};
     return find_best(&search, best, error);
 }
 
 Status search_best_alone(const TuneRequest *request, Arena *arena, SearchBest *best, Error *error) {
     const CostModel cost = {.profile = &request->cluster, .target = request->target};
-    const Mesh none = only_replicas(request->world);
     Analytic *analytic = analytic_new(&request->model, &cost, arena);
-    const Status status = search_best(request, analytic, &none, arena, best, error);
+    const Status status = search_best(request, analytic, NULL, arena, best, error);
     analytic_free(analytic);
     return status;
 }

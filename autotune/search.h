@@ -32,9 +32,9 @@ typedef struct SearchBest {
     double reference_tokens_per_s;  // of the reference shape; 0 = it cannot run
 } SearchBest;
 
-// The best plan alone and the reference shape, by estimate where nothing is slow. The closed form's memory is the
-// caller's, for the request's model, cluster and target, so that searches can share it; one thread. The texts of
-// best->best go with the arena.
+// The best plan alone and the reference shape (NULL = none), by estimate where nothing is slow. The closed form's
+// memory is the caller's, for the request's model, cluster and target, so that searches can share it; one thread. The
+// texts of best->best go with the arena.
 Status search_best(const TuneRequest *request, Analytic *analytic, const Mesh *reference, Arena *arena,
                    SearchBest *best, Error *error);
 

@@ -52,10 +52,8 @@ static Status try_sets(const Search *search, SearchWorker *worker, const Candida
         plan.recompute_modules = (int)modules_of(&request->model, set);
         target_canonical(request->target, &plan);
         Estimate estimate;
-        analytic_set_hopeless(worker->analytic, search_hopeless_s(search, worker, &plan), true);
-        const Status status = analytic_estimate(worker->analytic, &plan, &estimate, error);
-        analytic_set_hopeless(worker->analytic, 0, true);
-        TRY(status);
+        TRY(analytic_estimate_within(worker->analytic, &plan, search_hopeless_s(search, worker, &plan), true, &estimate,
+                                     error));
         if (estimate.is_bound) {
             break;  // more modules take longer
         }

@@ -215,10 +215,7 @@ bool search_less_matters(const Search *search, const SearchWorker *worker, const
 static Status price_candidate(const Search *search, SearchWorker *worker, Candidate *candidate, double hopeless_s,
                               Error *error) {
     Estimate *estimate = &search->estimates[candidate - search->space.candidates];
-    analytic_set_hopeless(worker->analytic, hopeless_s, !search->near);
-    const Status status = analytic_estimate(worker->analytic, &candidate->plan, estimate, error);
-    analytic_set_hopeless(worker->analytic, 0, true);
-    TRY(status);
+    TRY(analytic_estimate_within(worker->analytic, &candidate->plan, hopeless_s, !search->near, estimate, error));
     candidate->state = CANDIDATE_ESTIMATED;
     candidate->step_s = estimate->step_s;
     candidate->tokens_per_s = (double)plan_tokens_per_step(&candidate->plan) / estimate->step_s;

@@ -107,10 +107,10 @@ void cli_progress_clear(Cli *cli);
 // Prints "ndtune: error: ..." in the manner of bfs: the command line, the words underlined, the sentence, a hint.
 void cli_complain(const Cli *cli, const Error *error);
 
-// A search with progress and cache; the second opens the store, and saves what it finds.
-Status cli_search_in(Cli *cli, Store *store, const TuneRequest *request, TuneResult *result, Error *error);
-Status cli_search_near_in(Cli *cli, Store *store, const TuneRequest *request, const SearchNear *near,
-                          TuneResult *result, Error *error);
+// A search with progress and cache, of what is near a plan where `near` is not NULL; the second opens the store, and
+// saves what it finds.
+Status cli_search_in(Cli *cli, Store *store, const TuneRequest *request, const SearchNear *near, TuneResult *result,
+                     Error *error);
 Status cli_search(Cli *cli, const TuneRequest *request, TuneResult *result, Error *error);
 
 // One legal plan, from the cache where it is there.

@@ -98,7 +98,7 @@ static Status best_plan(Cli *cli, Store *store, ExportCall *call, TuneRequest *r
     }
     TRY(narrow(cli, call->format, request, error));
     TuneResult result;
-    TRY(cli_search_in(cli, store, request, &result, error));
+    TRY(cli_search_in(cli, store, request, NULL, &result, error));
     TRY(store_save_result(store, &result, error));
     if (result.entry_count == 0) {
         return cli_say_what_fits(cli, &result, error);

@@ -30,7 +30,7 @@ static Status write_candidates(const void *result, FILE *out, Error *error) {
 
 static Status plan_one(Cli *cli, Store *store, const TuneRequest *request, Error *error) {
     TuneResult result;
-    TRY(cli_search_in(cli, store, request, &result, error));
+    TRY(cli_search_in(cli, store, request, NULL, &result, error));
     if (result.entry_count == 0) {
         TRY(cli_find_cures(cli, &result, error));
     } else if (cli_format(cli) == FORMAT_JSON || (cli_format(cli) == FORMAT_TABLE && cli_given(cli, OPTION_VERBOSE))) {
@@ -70,7 +70,7 @@ static Status plan_point(Cli *cli, Store *store, const TuneRequest *first, int w
     request->world = world;
     TRY(request_check_world(cli, request, error));
     TuneResult result;
-    TRY(cli_search_in(cli, store, request, &result, error));
+    TRY(cli_search_in(cli, store, request, NULL, &result, error));
     TRY(store_save_result(store, &result, error));
     *point = (ScalingPoint){.request = request, .feasible = result.entry_count > 0, .search = result.search};
     if (point->feasible) {

@@ -65,7 +65,7 @@ static Status ask(Cli *cli, Store *store, CommandId command, TuneRequest *reques
     if (page->one_plan) {
         return predict_single(cli, store, request, result, error);
     }
-    TRY(cli_search_in(cli, store, request, result, error));
+    TRY(cli_search_in(cli, store, request, NULL, result, error));
     TRY(store_save_result(store, result, error));
     return command == COMMAND_TUNE ? tune_recall(cli, store, result, page->executed, &page->tuning, error) : STATUS_OK;
 }

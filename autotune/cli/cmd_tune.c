@@ -338,7 +338,7 @@ static Status tune(Cli *cli, Store *store, Error *error) {
     TRY(cli_check_output(cli, OPTION_OUT, error));
     TRY(cli_check_output(cli, OPTION_HTML, error));
     TuneResult result;
-    TRY(cli_search_in(cli, store, &request, &result, error));
+    TRY(cli_search_in(cli, store, &request, NULL, &result, error));
     TRY(store_save_result(store, &result, error));
     if (result.entry_count == 0) {
         return cli_nothing_feasible(&result, error);

@@ -193,7 +193,7 @@ static Status validate(Cli *cli, Store *store, Error *error) {
         executor.target = any.target;
     }
     TuneResult result;
-    TRY(cli_search_in(cli, store, &request, &result, error));
+    TRY(cli_search_in(cli, store, &request, NULL, &result, error));
     TRY(store_save_result(store, &result, error));
     if (result.entry_count == 0) {
         return cli_nothing_feasible(&result, error);

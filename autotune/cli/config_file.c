@@ -224,7 +224,7 @@ static const char *why_no_best(const Writable *writable, const TuneResult *resul
 static Status search(Cli *cli, Store *store, const ConfigFile *file, const Writable *writable, TuneResult *result,
                      Error *error) {
     const SearchNear near = {file->import.refusal ? NULL : &file->plan, is_writable, writable};
-    TRY(cli_search_near_in(cli, store, &file->request, &near, result, error));
+    TRY(cli_search_in(cli, store, &file->request, &near, result, error));
     return store_save_predictions(store, result, error);
 }
 

@@ -17,34 +17,20 @@
 const RequestDefaults search_defaults = {.cluster = "dgx-h100"};
 const RequestDefaults predict_defaults = {.cluster = "dgx-h100", .single_plan = true};
 
-static Status searched(Cli *cli, Status status, const TuneRequest *request, TuneResult *result, Error *error) {
+Status cli_search_in(Cli *cli, Store *store, const TuneRequest *request, const SearchNear *near, TuneResult *result,
+                     Error *error) {
+    const PredictionCache cache = store_cache(store), *known = cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache;
+    const Progress progress = cli_progress(cli);
+    const Status status = near ? search_near(request, near, known, &progress, &cli->arena, result, error)
+                               : search_run(request, known, &progress, &cli->arena, result, error);
     cli_progress_clear(cli);
     return status == STATUS_OK ? calibrated_intervals(request, result->entries, result->entry_count, error) : status;
-}
-
-Status cli_search_in(Cli *cli, Store *store, const TuneRequest *request, TuneResult *result, Error *error) {
-    const PredictionCache cache = store_cache(store);
-    const Progress progress = cli_progress(cli);
-    return searched(
-        cli,
-        search_run(request, cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache, &progress, &cli->arena, result, error),
-        request, result, error);
-}
-
-Status cli_search_near_in(Cli *cli, Store *store, const TuneRequest *request, const SearchNear *near,
-                          TuneResult *result, Error *error) {
-    const PredictionCache cache = store_cache(store);
-    const Progress progress = cli_progress(cli);
-    return searched(cli,
-                    search_near(request, near, cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache, &progress, &cli->arena,
-                                result, error),
-                    request, result, error);
 }
 
 Status cli_search(Cli *cli, const TuneRequest *request, TuneResult *result, Error *error) {
     Store *store = NULL;
     TRY(cli_open_store_to_ask(cli, &store, error));
-    Status status = cli_search_in(cli, store, request, result, error);
+    Status status = cli_search_in(cli, store, request, NULL, result, error);
     if (status == STATUS_OK) {
         status = store_save_result(store, result, error);
     }

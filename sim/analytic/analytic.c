@@ -51,11 +51,6 @@ void analytic_set_slowdowns(Analytic *analytic, double compute_slowdown, double 
     analytic->slow = (Slowdowns){.compute = compute_slowdown, .links = link_slowdown};
 }
 
-void analytic_set_hopeless(Analytic *analytic, double step_s, bool with_bytes) {
-    analytic->hopeless_s = step_s;
-    analytic->time_only = !with_bytes;
-}
-
 void analytic_free(Analytic *analytic) {
     arena_free(&analytic->scratch);
     arena_free(&analytic->programs_arena);
@@ -484,4 +479,14 @@ static Status estimate_partly(Analytic *analytic, const TrainPlan *plan, Estimat
 Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     return plan_keeps_layers(plan) ? estimate_partly(analytic, plan, estimate, error)
                                    : estimate_whole(analytic, plan, estimate, error);
+}
+
+Status analytic_estimate_within(Analytic *analytic, const TrainPlan *plan, double hopeless_s, bool with_bytes,
+                                Estimate *estimate, Error *error) {
+    analytic->hopeless_s = hopeless_s;
+    analytic->time_only = !with_bytes;
+    const Status status = analytic_estimate(analytic, plan, estimate, error);
+    analytic->hopeless_s = 0;
+    analytic->time_only = false;
+    return status;
 }

@@ -29,10 +29,6 @@ void analytic_share_memory(Analytic *analytic, Analytic *known);
 // Who is alive when is looked up and kept in `traces`, which somebody else uses too and frees.
 void analytic_share_traces(Analytic *analytic, LiveTraces *traces);
 
-// A pipeline's step that is sure to be longer is bounded from below, which is cheap; 0 = all are estimated. Where the
-// bytes of such plans are not asked for either, any plan's that takes longer are 0, and the plan counts as bounded.
-void analytic_set_hopeless(Analytic *analytic, double step_s, bool with_bytes);
-
 // Every rank computes and communicates so many times slower (both at least 1): what a step comes to when all wait for
 // one such rank. A bound rather than a value; the engine knows who really waits.
 void analytic_set_slowdowns(Analytic *analytic, double compute_slowdown, double link_slowdown);
@@ -50,11 +46,16 @@ typedef struct Estimate {
     int stage;             // of a pipeline, whose bytes these are
     double carried_bytes;  // of it, by each micro-step from forward to its backward
     double growing_bytes;  // of it: whole gradients, which the first backward makes
-    bool is_bound;         // the step takes at least so long (analytic_set_hopeless)
+    bool is_bound;         // the step takes at least so long (analytic_estimate_within)
 } Estimate;
 
 // The plan must be canonical and legal. After the unit of its key is memoised: no allocation, no lowering.
 Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
+
+// The same for who asks no more of a step longer than `hopeless_s` (0 = of none is that so): a pipeline's is bounded
+// from below, which is cheap; without with_bytes any plan's bytes are left 0, and the plan counts as bounded.
+Status analytic_estimate_within(Analytic *analytic, const TrainPlan *plan, double hopeless_s, bool with_bytes,
+                                Estimate *estimate, Error *error);
 
 // The bytes of it alone: no lowering either where another micro-batch was estimated.
 Status analytic_estimate_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
