@@ -1,6 +1,6 @@
-// One run: a private directory, a nameless shared segment or a post, workers or their launcher, and a way out that
-// always reaps and removes. Signals that would end it are held back meanwhile and delivered again once nothing is left
-// behind.
+// One run: a private directory, a nameless shared segment or a rendezvous, workers or their launcher, and a way out
+// that always reaps and removes. Signals that would end it are held back meanwhile and delivered again once nothing is
+// left behind.
 
 #define _GNU_SOURCE  // gethostname in strict C
 
@@ -13,8 +13,8 @@
 #include "exec/data/token_file.h"
 #include "exec/launch/cores.h"
 #include "exec/launch/fault.h"
-#include "exec/launch/post_address.h"
 #include "exec/launch/program_words.h"
+#include "exec/launch/rendezvous_address.h"
 #include "exec/launch/result.h"
 #include "exec/launch/run.h"
 #include "sim/base/json.h"
@@ -128,8 +128,9 @@ static Status request_prepare(Run *run, Error *error) {
         TRY(run_request_text(&run->request, run->arena, &text, error));
         const LaunchOptions *where = &run->options->launch;
         const bool anywhere = where->hostfile || (run->hosts > 1 && !where->hosts);
-        const uint32_t address = anywhere ? POST_EVERYWHERE : post_address(where->hosts ? where->hosts : "");
-        return post_open(mesh_world(&run->request.plan.mesh), address, text, run->arena, &run->post, error);
+        const uint32_t address =
+            anywhere ? RENDEZVOUS_EVERYWHERE : rendezvous_address(where->hosts ? where->hosts : "");
+        return rendezvous_open(mesh_world(&run->request.plan.mesh), address, text, run->arena, &run->rendezvous, error);
     }
     const char *path = run->directory.path;
     run->request_path = arena_format(run->arena, "%s/request.json", path);
@@ -159,23 +160,24 @@ static Status workers_begin(Run *run, Error *error) {
                                  .directory = run->directory.path,
                                  .options = run->options->launch};
         setup.argv = run->launcher->argv(&plan, run->arena);
-        setup.post_setting = post_setting(run->post);
+        setup.rendezvous_setting = rendezvous_setting(run->rendezvous);
     }
     return workers_start(&setup, run->arena, &run->workers, error);
 }
 
 static void watch_prepare(Run *run) {
-    run->watch = (Watch){.board = {.mesh = run->request.plan.mesh,
+    run->watch = (Watch){.table = {.mesh = run->request.plan.mesh,
                                    .communicators = run->communicators.entries,
                                    .communicator_count = run->communicators.count,
-                                   .ranks = has_segment(run) ? shm_segment_board(&run->segment) : post_board(run->post),
+                                   .ranks = has_segment(run) ? shm_segment_progress_table(&run->segment)
+                                                             : rendezvous_progress_table(run->rendezvous),
                                    // A rank of nccl issues what its streams do later.
                                    .ordered = run->request.options.lanes == LANES_SERIAL && !over(run, "nccl"),
                                    .words = program_words(&run->programs)},
-                         .post = run->post,
+                         .rendezvous = run->rendezvous,
                          .workers = &run->workers,
                          .timeout_s = run->request.options.timeout_s};
-    char host[BOARD_HOST_BYTES] = "";
+    char host[PROGRESS_HOST_BYTES] = "";
     const bool here = run->hosts == 1 && !run->options->launch.hosts && !run->options->launch.hostfile &&
                       gethostname(host, sizeof host - 1) == 0;
     watch_begin(&run->watch, here ? host : NULL, run->arena);
@@ -183,8 +185,8 @@ static void watch_prepare(Run *run) {
 
 static Status result_take(Run *run, ExecReader *read, void *result, Error *error) {
     json_t *root = NULL;
-    TRY(run->post ? json_text_load(post_result(run->post), "rank 0", &root, error)
-                  : json_file_load(run->request.result_path, &root, error));
+    TRY(run->rendezvous ? json_text_load(rendezvous_result(run->rendezvous), "rank 0", &root, error)
+                        : json_file_load(run->request.result_path, &root, error));
     const Status status = read(root, &run->programs, run->arena, result, error);
     json_decref(root);
     return status;
@@ -201,12 +203,12 @@ static Status run_all(Run *run, const HeldSignals *held, ExecReader *read, void 
     return result_take(run, read, result, error);
 }
 
-// The post goes first: ranks that see it close end by themselves.
+// The rendezvous goes first: ranks that see it close end by themselves.
 static void run_end(Run *run) {
-    post_lines_close(run->post);
+    rendezvous_lines_close(run->rendezvous);
     workers_kill(&run->workers);
     run_ranks_end(run);
-    post_close(run->post);
+    rendezvous_close(run->rendezvous);
     shm_segment_destroy(&run->segment);
     run_directory_remove(&run->directory);
 }

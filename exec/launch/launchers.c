@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "exec/launch/post_wire.h"
+#include "exec/launch/rendezvous_wire.h"
 
 enum { WORDS_MOST = 128 };
 
@@ -66,7 +66,7 @@ static void add_nccl_settings(Words *words) {
 
 // Ranks are bound to nothing: their threads would share the one core that mpirun binds each rank to.
 static char **mpirun_argv(const LaunchPlan *plan, Arena *arena) {
-    static const char *const exported[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", POST_VARIABLE};
+    static const char *const exported[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", RENDEZVOUS_VARIABLE};
     Words words = begin(arena, "mpirun");
     add_number(&words, "-n", plan->world);
     add(&words, "--bind-to");

@@ -77,7 +77,7 @@ typedef struct RunRequest {
     uint64_t template_hash;
     int segment_fd;            // -1: one rank, or no shared memory
     int launcher_pid;          // a worker whose parent is another ends; 0 = not checked
-    const char *result_path;   // written by rank 0; "" where ranks join by post
+    const char *result_path;   // written by rank 0; "" where ranks join by rendezvous
     const char *failure_path;  // written by the first rank that fails; "" likewise
 } RunRequest;
 

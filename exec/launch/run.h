@@ -20,7 +20,7 @@ typedef struct Run {
     ShmSegment segment;  // transport shm; nccl with local ranks
     RunDirectory directory;
     const char *request_path;
-    Post *post;  // NULL where the ranks are this program's own children
+    Rendezvous *rendezvous;  // NULL where the ranks are this program's own children
     Workers workers;
     Watch watch;
     int caught;  // signal to deliver again; 0 = none

@@ -1,6 +1,6 @@
-// The loop that watches a run. It sleeps in sigtimedwait where the ranks are children of this process, in the post
-// where a launcher started them, and turns whatever goes wrong into one sentence: what a rank said, else how its
-// process ended, else what the board shows.
+// The loop that watches a run. It sleeps in sigtimedwait where the ranks are children of this process, in the
+// rendezvous where a launcher started them, and turns whatever goes wrong into one sentence: what a rank said, else how
+// its process ended, else what the progress table shows.
 
 #define _GNU_SOURCE  // gethostname in strict C
 
@@ -102,9 +102,9 @@ static const char *launcher_words(const Run *run) {
 }
 
 static const char *place_words(const Run *run, int rank) {
-    const TransportPlace place = board_place(&run->watch.board.ranks[rank]);
+    const TransportPlace place = progress_row_place(&run->watch.table.ranks[rank]);
     char text[160];
-    const TransportWords *words = &run->watch.board.words;
+    const TransportWords *words = &run->watch.table.words;
     return arena_format(run->arena, "in %s", words->describe(words->context, rank, &place, text, sizeof text));
 }
 
@@ -122,7 +122,7 @@ static Status children_check(Run *run, Error *error) {
     }
     char who[128];
     return error_set(
-        error, STATUS_ENVIRONMENT, "%s %s %s%s", board_rank_words(&run->watch.board, rank, false, who, sizeof who),
+        error, STATUS_ENVIRONMENT, "%s %s %s%s", progress_row_words(&run->watch.table, rank, false, who, sizeof who),
         worker_end_words(&run->workers.of_rank[rank], run->arena), place_words(run, rank), last_words(run, rank));
 }
 
@@ -141,8 +141,8 @@ typedef struct Arrivals {
 static Arrivals arrivals_of(const Run *run) {
     Arrivals all = {0};
     for (int rank = 0; rank < mesh_world(&run->request.plan.mesh); rank++) {
-        all.came += post_rank(run->post, rank)->came;
-        all.done += post_rank(run->post, rank)->done;
+        all.came += rendezvous_rank(run->rendezvous, rank)->came;
+        all.done += rendezvous_rank(run->rendezvous, rank)->done;
     }
     return all;
 }
@@ -153,8 +153,8 @@ static Status missing(const Run *run, double waited_s, Error *error) {
     const int world = mesh_world(&run->request.plan.mesh);
     const char *hosts = run->options->launch.hosts;
     for (int rank = 0; rank < world && used < sizeof whom; rank++) {
-        if (!post_rank(run->post, rank)->came) {
-            board_rank_words(&run->watch.board, rank, false, who, sizeof who);
+        if (!rendezvous_rank(run->rendezvous, rank)->came) {
+            progress_row_words(&run->watch.table, rank, false, who, sizeof who);
             used += (size_t)snprintf(whom + used, sizeof whom - used, "%s%s", used ? ", " : "", who);
         }
     }
@@ -174,7 +174,8 @@ static Status arrivals_check(Run *run, Waits *waits, double past_s, Error *error
     return late ? missing(run, waits->any_s + waits->others_s, error) : STATUS_OK;
 }
 
-// mpirun knows which process was first to go, and says it in one of two ways; the post may see several go at a time.
+// mpirun knows which process was first to go, and says it in one of two ways; the rendezvous may see several go at a
+// time.
 static int rank_lost(const Run *run) {
     FILE *file = fopen(arena_format(run->arena, "%s/rank-0.err", run->directory.path), "r");
     char line[256];
@@ -191,41 +192,41 @@ static int rank_lost(const Run *run) {
     if (file) {
         fclose(file);
     }
-    return rank >= 0 && rank < mesh_world(&run->request.plan.mesh) ? rank : post_first_lost(run->post);
+    return rank >= 0 && rank < mesh_world(&run->request.plan.mesh) ? rank : rendezvous_first_lost(run->rendezvous);
 }
 
 static Status lost(Run *run, Error *error) {
     const double end_s = clock_s() + SETTLE_S;
     while (run->workers.running > 0 && clock_s() < end_s) {
-        post_serve(run->post, LOOK_S);
+        rendezvous_serve(run->rendezvous, LOOK_S);
         workers_poll(&run->workers);
     }
-    if (post_failure(run->post)) {
-        return run_failure_parse(post_failure(run->post), error);
+    if (rendezvous_failure(run->rendezvous)) {
+        return run_failure_parse(rendezvous_failure(run->rendezvous), error);
     }
     const char *line = last_line(run, 0);
     char who[320];
     return error_set(error, STATUS_ENVIRONMENT, "%s ended without a word%s%s%s%s",
-                     board_rank_words(&run->watch.board, rank_lost(run), true, who, sizeof who), *line ? "; " : "",
+                     progress_row_words(&run->watch.table, rank_lost(run), true, who, sizeof who), *line ? "; " : "",
                      *line ? run->launcher->program : "", *line ? ": " : "", line);
 }
 
 static Status group_check(Run *run, Error *error) {
-    if (post_failure(run->post)) {
-        return run_failure_parse(post_failure(run->post), error);
+    if (rendezvous_failure(run->rendezvous)) {
+        return run_failure_parse(rendezvous_failure(run->rendezvous), error);
     }
-    if (post_first_lost(run->post) >= 0) {
+    if (rendezvous_first_lost(run->rendezvous) >= 0) {
         return lost(run, error);
     }
     const Worker *launcher = &run->workers.of_rank[0];
     if (launcher->pid > 0) {
         return STATUS_OK;
     }
-    post_serve(run->post, 0);
-    if (post_failure(run->post)) {
-        return run_failure_parse(post_failure(run->post), error);
+    rendezvous_serve(run->rendezvous, 0);
+    if (rendezvous_failure(run->rendezvous)) {
+        return run_failure_parse(rendezvous_failure(run->rendezvous), error);
     }
-    if (run->workers.first_failed >= 0 || !post_result(run->post)) {
+    if (run->workers.first_failed >= 0 || !rendezvous_result(run->rendezvous)) {
         return error_set(error, STATUS_ENVIRONMENT, "%s %s before the ranks had a result%s", run->launcher->program,
                          worker_end_words(launcher, run->arena), launcher_words(run));
     }
@@ -236,10 +237,10 @@ static Status group_check(Run *run, Error *error) {
 
 // The signal that ends the run; 0 = none.
 static int wait_a_little(Run *run, const HeldSignals *held) {
-    if (run->post) {
-        post_serve(run->post, LOOK_S);
+    if (run->rendezvous) {
+        rendezvous_serve(run->rendezvous, LOOK_S);
     }
-    return signals_wait(held, run->post ? 0 : LOOK_S);
+    return signals_wait(held, run->rendezvous ? 0 : LOOK_S);
 }
 
 Status run_watch(Run *run, const HeldSignals *held, Error *error) {
@@ -251,15 +252,15 @@ Status run_watch(Run *run, const HeldSignals *held, Error *error) {
             return error_set(error, STATUS_ENVIRONMENT, "interrupted by signal %d", run->caught);
         }
         workers_poll(&run->workers);
-        TRY(run->post ? group_check(run, error) : children_check(run, error));
+        TRY(run->rendezvous ? group_check(run, error) : children_check(run, error));
         TRY(watch_look(&run->watch, error));
         const double now_s = clock_s();
         const double past_s = fmin(now_s - looked_s, LONGEST_LOOK_S);  // by the clock: every row that comes ends a look
         looked_s = now_s;
-        if (run->post) {
+        if (run->rendezvous) {
             TRY(arrivals_check(run, &waits, past_s, error));
         }
-        const TransportPlace place = board_place(&run->watch.board.ranks[0]);
+        const TransportPlace place = progress_row_place(&run->watch.table.ranks[0]);
         if (!progress_update(run->options->progress, "step", place.step < 0 ? 0 : place.step,
                              run->request.options.steps)) {
             return error_set(error, STATUS_ENVIRONMENT, "the run was cancelled");
@@ -283,12 +284,12 @@ static bool is_worker(pid_t pid) {
 }
 
 void run_ranks_end(const Run *run) {
-    char host[BOARD_HOST_BYTES] = "";
-    if (!run->post || gethostname(host, sizeof host - 1) != 0) {
+    char host[PROGRESS_HOST_BYTES] = "";
+    if (!run->rendezvous || gethostname(host, sizeof host - 1) != 0) {
         return;
     }
-    for (int rank = 0; run->watch.board.ranks && rank < mesh_world(&run->watch.board.mesh); rank++) {
-        BoardRank *row = &run->watch.board.ranks[rank];
+    for (int rank = 0; run->watch.table.ranks && rank < mesh_world(&run->watch.table.mesh); rank++) {
+        ProgressRow *row = &run->watch.table.ranks[rank];
         const pid_t pid = (pid_t)atomic_load(&row->process);
         if (pid > 0 && strcmp(row->host, host) == 0 && is_worker(pid)) {
             kill(pid, SIGKILL);

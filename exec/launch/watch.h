@@ -1,16 +1,16 @@
-// The watchdog: looks at the board of a run and says in words who holds it up, once something stood still too long.
-// Private to exec/launch.
+// The watchdog: looks at the progress table of a run and says in words who holds it up, once something stood still too
+// long. Private to exec/launch.
 
 #pragma once
 
-#include "exec/launch/post.h"
+#include "exec/launch/rendezvous.h"
 #include "exec/launch/workers.h"
-#include "exec/transport/blame.h"
+#include "exec/transport/diagnose.h"
 
 typedef struct Watch {
-    Board board;
-    const Post *post;        // NULL: ranks are children of this process,
-    const Workers *workers;  // these
+    ProgressTable table;
+    const Rendezvous *rendezvous;  // NULL: ranks are children of this process,
+    const Workers *workers;        // these
     double timeout_s;
     double *still_s;     // by rank: since its progress changed
     unsigned *progress;  // by rank: when it changed last
@@ -18,7 +18,7 @@ typedef struct Watch {
     double looked_s;     // clock of the last look
 } Watch;
 
-// Board, post and timeout_s are set. host: of all ranks; NULL where they are on several.
+// ProgressTable, rendezvous and timeout_s are set. host: of all ranks; NULL where they are on several.
 void watch_begin(Watch *watch, const char *host, Arena *arena);
 
 // OK while the run goes on; else the error that says who hangs, is silent, or is elsewhere.

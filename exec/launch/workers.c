@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "exec/launch/post_wire.h"
+#include "exec/launch/rendezvous_wire.h"
 #include "exec/launch/signals.h"
 
 static const char WORKER_NAME[] = "ndtune-worker";
@@ -57,7 +57,7 @@ static int settings_make(const WorkersSetup *setup, Arena *arena, char *settings
         settings[count++] = arena_text(arena, "OMP_WAIT_POLICY=passive");
     }
     if (setup->argv) {
-        settings[count++] = arena_format(arena, "%s=%s", POST_VARIABLE, setup->post_setting);
+        settings[count++] = arena_format(arena, "%s=%s", RENDEZVOUS_VARIABLE, setup->rendezvous_setting);
     }
     if (setup->argv && geteuid() == 0) {  // mpirun refuses root otherwise; containers know no other user
         settings[count++] = arena_text(arena, "OMPI_ALLOW_RUN_AS_ROOT=1");

@@ -32,8 +32,8 @@ typedef struct WorkersSetup {
     bool passive;    // threads that wait shall sleep: more threads than cores
     int segment_fd;  // becomes WORKER_SEGMENT_FD in the worker
     // A launcher in place of the workers:
-    char **argv;               // NULL = none
-    const char *post_setting;  // of POST_VARIABLE in its environment
+    char **argv;                     // NULL = none
+    const char *rendezvous_setting;  // of RENDEZVOUS_VARIABLE in its environment
 } WorkersSetup;
 
 enum { WORKER_SEGMENT_FD = 3 };

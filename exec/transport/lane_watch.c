@@ -25,16 +25,16 @@ bool lane_watch_idle(const LaneWatch *watch) {
 static void show_begun(const LanePlace *of, const LaneNote *note) {
     const TransportCall call = {.bytes = note->bytes, .op = note->op, .place = note->place};
     if (is_message(note->kind)) {
-        board_message_enter(of->seat, note->kind, &call, of->peer);
+        progress_cell_enter_message(of->cell, note->kind, &call, of->peer);
         return;
     }
-    board_enter(of->seat, of->communicator, note->kind, &call);
-    atomic_fetch_add_explicit(&of->seat->rounds, 1, memory_order_release);
+    progress_cell_enter(of->cell, of->communicator, note->kind, &call);
+    atomic_fetch_add_explicit(&of->cell->rounds, 1, memory_order_release);
 }
 
 static void show_ended(const LanePlace *of, const LaneNote *note) {
     if (is_message(note->kind)) {
-        board_message_count(of->seat);
+        progress_cell_count_message(of->cell);
     }
 }
 
@@ -56,7 +56,7 @@ bool lane_watch_show(LaneWatch *watch) {
         show_begun(&watch->of, &watch->notes[(begun - left) % LANE_NOTES]);
     }
     if (begun == ended) {
-        atomic_store_explicit(&watch->of.seat->inside, 0, memory_order_release);
+        atomic_store_explicit(&watch->of.cell->inside, 0, memory_order_release);
     }
     atomic_fetch_add_explicit(&watch->of.row->progress, 1, memory_order_release);
     watch->shown_begun = begun;

@@ -1,13 +1,14 @@
-// What a stream has done of a communicator's collectives and messages, shown on the board. The host notes each one that
-// it puts into a stream; the stream counts, in memory that the host reads, the ones it began and the ones it ended.
+// What a stream has done of a communicator's collectives and messages, shown on the progress table. The host notes each
+// one that it puts into a stream; the stream counts, in memory that the host reads, the ones it began and the ones it
+// ended.
 
 #pragma once
 
-#include "exec/transport/board.h"
+#include "exec/transport/progress_table.h"
 
 // Written by a stream in its order, one line for each communicator: no write is slowed down by another lane's.
 typedef struct LaneCounts {
-    _Alignas(BOARD_LINE_BYTES) atomic_uint begun;
+    _Alignas(PROGRESS_LINE_BYTES) atomic_uint begun;
     atomic_uint ended;
 } LaneCounts;
 
@@ -25,8 +26,8 @@ enum { LANE_NOTES = 1024 };
 typedef struct LanePlace {
     const Communicator *communicator;
     int peer;  // of a link: the other rank
-    BoardRank *row;
-    BoardSeat *seat;
+    ProgressRow *row;
+    ProgressCell *cell;
 } LanePlace;
 
 typedef struct LaneWatch {
@@ -41,5 +42,5 @@ void lane_watch_begin(LaneWatch *watch, const LanePlace *of, LaneCounts *counts,
 // The next call of this communicator goes into a stream: its number, 1, 2, ..., which the stream is to count.
 unsigned lane_watch_note(LaneWatch *watch, CollectiveKind kind, const TransportCall *call);
 bool lane_watch_idle(const LaneWatch *watch);  // the stream has ended all that was noted
-// Puts what the stream has done since the last look on the board; one thread at a time. False: nothing new.
+// Puts what the stream has done since the last look on the progress table; one thread at a time. False: nothing new.
 bool lane_watch_show(LaneWatch *watch);

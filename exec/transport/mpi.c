@@ -2,10 +2,10 @@
 // others. Sums run over the members in rank order, in the same loop as shm's (reduce.c): both transports give the same
 // bits. Every member exchanges directly with every other: reduce-scatter moves (n-1)/n of the data out of each rank,
 // all-reduce twice that, all-gather n-1 parts, whatever the topology; no ring or tree. Message tags are made of the
-// collective's signature and number: members that disagree wait, and are told apart by the board, instead of mixing
-// data. A message is copied and sent from there, so that its sender can go on; the library moves it when somebody calls
-// the library, which every task of a rank without lanes in threads does. Sources: executor.md 6.3 (malloc tuning, what
-// Open MPI's own collectives cost), MPI 3.1 sections 3.7, 6.4.
+// collective's signature and number: members that disagree wait, and are told apart by the progress table, instead of
+// mixing data. A message is copied and sent from there, so that its sender can go on; the library moves it when
+// somebody calls the library, which every task of a rank without lanes in threads does. Sources: executor.md 6.3
+// (malloc tuning, what Open MPI's own collectives cost), MPI 3.1 sections 3.7, 6.4.
 
 #define _GNU_SOURCE  // sched_yield, mallopt
 
@@ -18,8 +18,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "exec/transport/board.h"
 #include "exec/transport/clock.h"
+#include "exec/transport/progress_table.h"
 #include "exec/transport/reduce.h"
 
 enum {
@@ -44,7 +44,7 @@ typedef struct MpiMember {
     MPI_Comm group;  // ranked in group order
     int size, index;
     int ranks[TRANSPORT_MAX_WORLD];
-    BoardSeat *seat;
+    ProgressCell *cell;
     int tag;                // of the collective that runs
     MPI_Request *requests;  // receives by member, then sends by member
     char *staging;          // a row per member
@@ -55,7 +55,7 @@ typedef struct MpiMember {
 struct Transport {
     TransportSetup setup;
     MpiMember *members;
-    BoardRank *row;
+    ProgressRow *row;
     atomic_int stopped;
     bool begun;       // the library is initialised
     atomic_int torn;  // a call failed: messages may be under way
@@ -132,13 +132,13 @@ static Status member_begin(Transport *mpi, int communicator, Arena *arena, Error
     const TransportGroup group = transport_group(&setup->mesh, spec, setup->rank);
     member->size = group.size;
     member->index = group.index;
-    member->seat = &mpi->row->seats[communicator];
+    member->cell = &mpi->row->cells[communicator];
     memcpy(member->ranks, group.ranks, sizeof member->ranks);
     MPI_TRY(MPI_Comm_split(MPI_COMM_WORLD, group.ranks[0], member->index, &member->group), "make a group");
     MPI_Comm_set_errhandler(member->group, MPI_ERRORS_RETURN);
     member->requests = ARENA_ARRAY(arena, MPI_Request, 2 * (int64_t)member->size);
     if (member->size > 1) {
-        member->staging = aligned_alloc(BOARD_LINE_BYTES, (size_t)member->size * ROW_BYTES);
+        member->staging = aligned_alloc(PROGRESS_LINE_BYTES, (size_t)member->size * ROW_BYTES);
         if (!member->staging) {
             return error_set(error, STATUS_ENVIRONMENT, "MPI: no memory to stage messages");
         }
@@ -158,14 +158,14 @@ static Status mpi_open(const TransportSetup *setup, Arena *arena, Transport **tr
     mpi->setup = *setup;
     mpi->row = setup->row;
     ASSERT(mpi->row);
-    board_rank_join(mpi->row);
-    board_meet(mpi->row, true);
+    progress_row_join(mpi->row);
+    progress_row_meet(mpi->row, true);
     TRY(library_begin(mpi, error));
     mpi->members = ARENA_ARRAY(arena, MpiMember, setup->communicator_count);
     for (int i = 0; i < setup->communicator_count; i++) {
         TRY(member_begin(mpi, i, arena, error));
     }
-    board_meet(mpi->row, false);
+    progress_row_meet(mpi->row, false);
     return STATUS_OK;
 }
 
@@ -207,7 +207,7 @@ typedef struct Waiting {
 static Status late(const Transport *mpi, const Waiting *waiting, double waited_s, Error *error) {
     const TransportCall *call = waiting->call;
     MpiMember *member = &mpi->members[call->communicator];
-    const Board board = {.words = mpi->setup.words};
+    const ProgressTable table = {.words = mpi->setup.words};
     char what[224], whom[256] = "";
     size_t used = 0;
     if (waiting->peer >= 0) {
@@ -223,7 +223,7 @@ static Status late(const Transport *mpi, const Waiting *waiting, double waited_s
             }
         }
     }
-    board_collective_words(&board, mpi->setup.rank, member->seat, what, sizeof what);
+    progress_cell_words(&table, mpi->setup.rank, member->cell, what, sizeof what);
     return error_set(error, STATUS_ENVIRONMENT, "lane %s, %s: rank %d on %s waited %.1f s for %s",
                      mpi->setup.communicators[call->communicator].name, what, mpi->setup.rank, mpi->row->host, waited_s,
                      used ? whom : "all others to meet");
@@ -429,7 +429,7 @@ static Status barrier(Transport *mpi, const TransportCall *call, Error *error) {
 
 // Tags tell messages of different places apart; of the same, MPI keeps the order.
 static int tag_of(const Transport *mpi, CollectiveKind kind, const TransportCall *call) {
-    const uint64_t mix = board_signature(&mpi->setup.communicators[call->communicator], kind, call);
+    const uint64_t mix = collective_signature(&mpi->setup.communicators[call->communicator], kind, call);
     return (int)(mix & ((1u << TAG_BITS) - 1));
 }
 
@@ -464,19 +464,19 @@ static Status take(Transport *mpi, const TransportCall *call, Error *error) {
     return requests_wait(mpi, &(Waiting){call, member->arriving, parts, member->ranks[0]}, error);
 }
 
-// Shows the message on the board while it goes.
+// Shows the message on the progress table while it goes.
 static Status message(Transport *mpi, CollectiveKind kind, const TransportCall *call, Error *error) {
     MpiMember *member = &mpi->members[call->communicator];
     const bool sends = kind == COLLECTIVE_SEND;
     ASSERT(member->size == 2 && member->index == !sends);
-    board_message_enter(member->seat, kind, call, member->ranks[sends]);
+    progress_cell_enter_message(member->cell, kind, call, member->ranks[sends]);
     const Status status = sends ? give(mpi, call, error) : take(mpi, call, error);
     if (status != STATUS_OK) {
         atomic_store(&mpi->torn, 1);
         return status;
     }
-    board_message_count(member->seat);
-    board_leave(mpi->row, member->seat);
+    progress_cell_count_message(member->cell);
+    progress_cell_leave(mpi->row, member->cell);
     return STATUS_OK;
 }
 
@@ -503,7 +503,7 @@ static void messages_move(Transport *mpi) {
 
 typedef Status Body(Transport *mpi, const TransportCall *call, Error *error);
 
-// Shows the collective on the board while it runs.
+// Shows the collective on the progress table while it runs.
 static Status run(Transport *mpi, CollectiveKind kind, const TransportCall *call, Error *error) {
     static Body *const bodies[COLLECTIVE_COUNT] = {
         [COLLECTIVE_ALL_GATHER] = all_gather, [COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
@@ -518,15 +518,15 @@ static Status run(Transport *mpi, CollectiveKind kind, const TransportCall *call
         return STATUS_OK;
     }
     const Communicator *spec = &mpi->setup.communicators[call->communicator];
-    board_enter(member->seat, spec, kind, call);
-    const uint64_t mix = board_signature(spec, kind, call) + atomic_fetch_add(&member->seat->rounds, 1);
+    progress_cell_enter(member->cell, spec, kind, call);
+    const uint64_t mix = collective_signature(spec, kind, call) + atomic_fetch_add(&member->cell->rounds, 1);
     member->tag = (int)(mix & ((1u << TAG_BITS) - 1));
     const Status status = bodies[kind](mpi, call, error);
     if (status != STATUS_OK) {
         atomic_store(&mpi->torn, 1);
         return status;
     }
-    board_leave(mpi->row, member->seat);
+    progress_cell_leave(mpi->row, member->cell);
     return STATUS_OK;
 }
 
@@ -555,7 +555,7 @@ static Status mpi_barrier(Transport *mpi, const TransportCall *call, Error *erro
 }
 
 static void mpi_note(Transport *mpi, const TransportPlace *place) {
-    board_note(mpi->row, place);
+    progress_row_note(mpi->row, place);
     messages_move(mpi);
 }
 

@@ -112,7 +112,7 @@ static Status count_write(Transport *nccl, const NcclLane *lane, CUstream stream
     return nccl_cuda_try(nccl, nccl->cuda.stream_write(stream, lane->counts_at + at, number, 0), "a counter", error);
 }
 
-// shown: the collective that this call is (part of), for the board.
+// shown: the collective that this call is (part of), for the progress table.
 static Status put(Transport *nccl, NcclLane *lane, CollectiveKind kind, const TransportCall *call,
                   const TransportCall *shown, Error *error) {
     const CUstream stream = shown->stream ? shown->stream : lane->stream;
@@ -332,7 +332,7 @@ static Status nccl_barrier(Transport *nccl, const TransportCall *call, Error *er
 }
 
 static void nccl_note(Transport *nccl, const TransportPlace *place) {
-    board_note(nccl->row, place);
+    progress_row_note(nccl->row, place);
 }
 
 // Without a segment of this process only: the launcher ends the others.

@@ -51,11 +51,11 @@ static Status gpu_take(Transport *nccl, Error *error) {
 
 static Status memory_take(Transport *nccl, Error *error) {
     const size_t counts_bytes = (size_t)nccl->lane_count * sizeof(LaneCounts);
-    nccl->start_seat = aligned_alloc(BOARD_LINE_BYTES, sizeof(BoardSeat));
-    if (!nccl->start_seat) {
-        return error_set(error, STATUS_INTERNAL, "no memory for a seat");
+    nccl->start_cell = aligned_alloc(PROGRESS_LINE_BYTES, sizeof(ProgressCell));
+    if (!nccl->start_cell) {
+        return error_set(error, STATUS_INTERNAL, "no memory for a cell");
     }
-    memset(nccl->start_seat, 0, sizeof *nccl->start_seat);
+    memset(nccl->start_cell, 0, sizeof *nccl->start_cell);
     void *counts = NULL;
     CUdeviceptr at;
     TRY(nccl_cuda_try(nccl, nccl->cuda.mem_alloc(&nccl->staging, 2 * (size_t)NCCL_STAGING_BYTES), "staging memory",
@@ -86,14 +86,14 @@ static Status segment_join(Transport *nccl, Arena *arena, Error *error) {
     setup.spins = 0;
     TRY(transport_shm.open(&setup, arena, &nccl->segment, error));
     const ShmLayout layout = shm_layout(&setup.mesh, setup.communicators, setup.communicator_count);
-    TRY(shm_segment_attach(setup.segment_fd, &layout, &nccl->board_memory, error));
-    nccl->board_bytes = layout.bytes;
-    nccl->board = (Board){.mesh = setup.mesh,
-                          .communicators = setup.communicators,
-                          .communicator_count = setup.communicator_count,
-                          .ranks = shm_board(nccl->board_memory, &layout),
-                          .words = setup.words};
-    nccl->row = &nccl->board.ranks[setup.rank];
+    TRY(shm_segment_attach(setup.segment_fd, &layout, &nccl->progress_table_memory, error));
+    nccl->progress_table_bytes = layout.bytes;
+    nccl->table = (ProgressTable){.mesh = setup.mesh,
+                                  .communicators = setup.communicators,
+                                  .communicator_count = setup.communicator_count,
+                                  .ranks = shm_progress_table(nccl->progress_table_memory, &layout),
+                                  .words = setup.words};
+    nccl->row = &nccl->table.ranks[setup.rank];
     return STATUS_OK;
 }
 
@@ -231,7 +231,7 @@ static void lanes_begin(Transport *nccl, Arena *arena) {
         const LanePlace of = {.communicator = lane->spec,
                               .peer = group.ranks[1 - group.index % 2],
                               .row = nccl->row,
-                              .seat = start ? nccl->start_seat : &nccl->row->seats[i]};
+                              .cell = start ? nccl->start_cell : &nccl->row->cells[i]};
         lane_watch_begin(&lane->watch, &of, &nccl->counts[i], arena);
         lane->outbox.count = lane->spec->ahead;
         lane->outbox.ends = ARENA_ARRAY(arena, unsigned, lane->spec->ahead);
@@ -262,7 +262,7 @@ Status nccl_open(const TransportSetup *setup, Arena *arena, Transport **transpor
         TRY(segment_join(nccl, arena, error));
     } else {
         ASSERT(nccl->row);
-        board_rank_join(nccl->row);
+        progress_row_join(nccl->row);
     }
     settings_set(setup->rank);
     TRY(cuda_driver_open(&nccl->cuda, error));
@@ -372,12 +372,12 @@ void nccl_close(Transport *nccl) {
     if (nccl->counts) {
         nccl->cuda.host_free(nccl->counts);
     }
-    free(nccl->start_seat);
+    free(nccl->start_cell);
     if (nccl->has_context) {
         nccl->cuda.primary_release(nccl->gpu);
     }
-    if (nccl->board_memory) {
-        munmap(nccl->board_memory, (size_t)nccl->board_bytes);
+    if (nccl->progress_table_memory) {
+        munmap(nccl->progress_table_memory, (size_t)nccl->progress_table_bytes);
     }
     if (nccl->segment) {
         transport_shm.close(nccl->segment);

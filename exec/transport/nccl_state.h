@@ -50,12 +50,12 @@ struct Transport {
     void *memories[NCCL_MEMORIES_MOST];  // what `memory` gave
     int64_t memory_bytes[NCCL_MEMORIES_MOST];
     int memory_count;
-    Transport *segment;  // shm over the run's segment: stop flag and board; NULL where there is none
-    void *board_memory;  // the segment, mapped for its board
-    int64_t board_bytes;
-    Board board;  // ranks NULL where only this rank's row is known
-    BoardRank *row;
-    BoardSeat *start_seat;  // of the lane that the board does not show
+    Transport *segment;           // shm over the run's segment: stop flag and table; NULL where there is none
+    void *progress_table_memory;  // the segment, mapped for its progress table
+    int64_t progress_table_bytes;
+    ProgressTable table;  // ranks NULL where only this rank's row is known
+    ProgressRow *row;
+    ProgressCell *start_cell;  // of the lane that the progress table does not show
     pthread_t shower;
     bool showing;
     atomic_int closing, stopped;
@@ -83,7 +83,7 @@ Status nccl_finish(Transport *nccl, Error *error);      // the table's
 Status nccl_torn(const Transport *nccl, Error *error);  // no call after an abort
 void nccl_abort(Transport *nccl);
 bool nccl_poll(const Transport *nccl);
-Status nccl_shower_start(Transport *nccl, Error *error);  // the thread that keeps the board
+Status nccl_shower_start(Transport *nccl, Error *error);  // the thread that keeps the progress table
 void nccl_shower_stop(Transport *nccl);
 
 // nccl.c: operands of the host where the call has no stream.

@@ -1,6 +1,6 @@
 // Waiting for streams and for NCCL, which works on its own: looks at the counters, the stop flag, NCCL's asynchronous
 // errors and the clock. Communicators are non-blocking, so that no call of NCCL holds this thread, which alone talks to
-// NCCL: an abort is safe then (executor.md 4.4). The other thread only copies counters to the board.
+// NCCL: an abort is safe then (executor.md 4.4). The other thread only copies counters to the progress table.
 
 #define _GNU_SOURCE  // sched_yield
 
@@ -8,8 +8,8 @@
 #include <sched.h>
 #include <time.h>
 
-#include "exec/transport/blame.h"
 #include "exec/transport/clock.h"
+#include "exec/transport/diagnose.h"
 #include "exec/transport/nccl_state.h"
 #include "exec/transport/shm.h"
 
@@ -60,14 +60,14 @@ static Status late(Transport *nccl, NcclLane *lane, const char *what, double wai
     const int communicator = (int)(lane - nccl->lanes);
     nccl_shower_stop(nccl);
     lane_watch_show(&lane->watch);
-    BoardSeat *seat = lane->watch.of.seat;
-    const bool inside = atomic_load(&seat->inside) != 0;
-    if (nccl->board.ranks && communicator < nccl->setup.communicator_count && inside) {
-        return blame_late(&nccl->board, nccl->setup.rank, communicator, waited_s, error);
+    ProgressCell *cell = lane->watch.of.cell;
+    const bool inside = atomic_load(&cell->inside) != 0;
+    if (nccl->table.ranks && communicator < nccl->setup.communicator_count && inside) {
+        return diagnose_late(&nccl->table, nccl->setup.rank, communicator, waited_s, error);
     }
     char words[256];
-    const Board board = {.words = nccl->setup.words};
-    board_collective_words(&board, nccl->setup.rank, seat, words, sizeof words);
+    const ProgressTable table = {.words = nccl->setup.words};
+    progress_cell_words(&table, nccl->setup.rank, cell, words, sizeof words);
     return error_set(error, STATUS_ENVIRONMENT, "lane %s, %s: rank %d on %s waited %.1f s for %s", lane->spec->name,
                      inside ? words : what, nccl->setup.rank, nccl->row->host, waited_s,
                      lane->size > 1 ? "the others of its group" : "its GPU");
@@ -209,7 +209,7 @@ bool nccl_poll(const Transport *nccl) {
            (!nccl->segment || transport_shm.poll(nccl->segment));
 }
 
-// ---------------------------------------------------------------------------------------------- the board
+// ---------------------------------------------------------------------------------------------- the progress table
 
 static void *shower_main(void *argument) {
     Transport *nccl = argument;
@@ -226,7 +226,7 @@ static void *shower_main(void *argument) {
 
 Status nccl_shower_start(Transport *nccl, Error *error) {
     if (pthread_create(&nccl->shower, NULL, shower_main, nccl) != 0) {
-        return error_set(error, STATUS_ENVIRONMENT, "transport nccl: cannot start the thread that keeps the board");
+        return error_set(error, STATUS_ENVIRONMENT, "transport nccl: cannot start the thread that keeps the table");
     }
     nccl->showing = true;
     return STATUS_OK;

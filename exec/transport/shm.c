@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "exec/transport/blame.h"
 #include "exec/transport/clock.h"
+#include "exec/transport/diagnose.h"
 #include "exec/transport/reduce.h"
 #include "exec/transport/shm_segment.h"
 
@@ -38,7 +38,7 @@ typedef struct ShmMember {
     uint32_t rounds;
     bool begins;  // the next round is the first of its collective
     ShmGate *gate;
-    BoardSeat *seats[TRANSPORT_MAX_WORLD];  // by group index
+    ProgressCell *cells[TRANSPORT_MAX_WORLD];  // by group index
     char *slots[TRANSPORT_MAX_WORLD];
     int ranks[TRANSPORT_MAX_WORLD];
 } ShmMember;
@@ -48,8 +48,8 @@ struct Transport {
     ShmLayout layout;
     void *memory;  // NULL for one rank without a segment
     ShmMember *members;
-    Board board;
-    BoardRank *here;  // this rank's row; NULL without a segment
+    ProgressTable table;
+    ProgressRow *here;  // this rank's row; NULL without a segment
 };
 
 static void member_begin(Transport *shm, int communicator) {
@@ -64,7 +64,7 @@ static void member_begin(Transport *shm, int communicator) {
     }
     for (int i = 0; i < member->size; i++) {
         const int rank = member->ranks[i] = group.ranks[i];
-        member->seats[i] = &shm->board.ranks[rank].seats[communicator];
+        member->cells[i] = &shm->table.ranks[rank].cells[communicator];
         member->slots[i] = shm_slot(shm->memory, &shm->layout, communicator, rank);
     }
     member->gate = shm_gate(shm->memory, &shm->layout, communicator, member->ranks[0]);
@@ -81,14 +81,14 @@ static Status shm_open_transport(const TransportSetup *setup, Arena *arena, Tran
     shm->layout = shm_layout(&setup->mesh, setup->communicators, setup->communicator_count);
     if (world > 1 || setup->segment_fd >= 0) {
         TRY(shm_segment_attach(setup->segment_fd, &shm->layout, &shm->memory, error));
-        shm->board = (Board){.mesh = setup->mesh,
-                             .communicators = setup->communicators,
-                             .communicator_count = setup->communicator_count,
-                             .ranks = shm_board(shm->memory, &shm->layout),
-                             .ordered = !setup->concurrent,
-                             .words = setup->words};
-        shm->here = &shm->board.ranks[setup->rank];
-        board_rank_join(shm->here);
+        shm->table = (ProgressTable){.mesh = setup->mesh,
+                                     .communicators = setup->communicators,
+                                     .communicator_count = setup->communicator_count,
+                                     .ranks = shm_progress_table(shm->memory, &shm->layout),
+                                     .ordered = !setup->concurrent,
+                                     .words = setup->words};
+        shm->here = &shm->table.ranks[setup->rank];
+        progress_row_join(shm->here);
     }
     shm->members = ARENA_ARRAY(arena, ShmMember, setup->communicator_count);
     for (int i = 0; i < setup->communicator_count; i++) {
@@ -123,7 +123,7 @@ static bool shm_stop(Transport *shm) {
 
 static void shm_note(Transport *shm, const TransportPlace *here) {
     if (shm->here) {
-        board_note(shm->here, here);
+        progress_row_note(shm->here, here);
     }
 }
 
@@ -158,7 +158,7 @@ static Status bell_wait(const Transport *shm, const TransportCall *call, ShmBell
                              shm->setup.communicators[call->communicator].name);
         }
         if (waited_s > shm->setup.timeout_s) {
-            return blame_late(&shm->board, shm->setup.rank, call->communicator, waited_s, error);
+            return diagnose_late(&shm->table, shm->setup.rank, call->communicator, waited_s, error);
         }
         bell_sleep(bell, rings);
         const double now_s = clock_s();
@@ -172,10 +172,10 @@ static Status bell_wait(const Transport *shm, const TransportCall *call, ShmBell
 // later, like a slot half.
 static Status gate_agree(const Transport *shm, const ShmMember *member, const TransportCall *call, Error *error) {
     const unsigned parity = (member->rounds - 1) & 1;
-    const uint64_t own = atomic_load_explicit(&member->seats[member->index]->signature[parity], memory_order_relaxed);
+    const uint64_t own = atomic_load_explicit(&member->cells[member->index]->signature[parity], memory_order_relaxed);
     for (int i = 0; i < member->size; i++) {
-        if (atomic_load_explicit(&member->seats[i]->signature[parity], memory_order_relaxed) != own) {
-            return blame_mismatch(&shm->board, shm->setup.rank, call->communicator, error);
+        if (atomic_load_explicit(&member->cells[i]->signature[parity], memory_order_relaxed) != own) {
+            return diagnose_mismatch(&shm->table, shm->setup.rank, call->communicator, error);
         }
     }
     return STATUS_OK;
@@ -185,7 +185,7 @@ static Status gate_agree(const Transport *shm, const ShmMember *member, const Tr
 static Status gate_pass(const Transport *shm, ShmMember *member, const TransportCall *call, Error *error) {
     ShmGate *gate = member->gate;
     member->rounds++;
-    atomic_store_explicit(&member->seats[member->index]->rounds, member->rounds, memory_order_release);
+    atomic_store_explicit(&member->cells[member->index]->rounds, member->rounds, memory_order_release);
     const unsigned rings = atomic_load(&gate->bell.rings);
     if (atomic_fetch_add(&gate->arrived, 1) + 1 < (unsigned)member->size) {
         TRY(bell_wait(shm, call, &gate->bell, rings, error));
@@ -420,7 +420,7 @@ static Status pipe_move(const PipeEnd *end, const char *from, char *to, int64_t 
 static Status pipe_give(const Transport *shm, const TransportCall *call, Error *error) {
     const PipeEnd end = pipe_end(shm, call);
     const Communicator *spec = &shm->setup.communicators[call->communicator];
-    const ShmMessage head = {board_signature(spec, COLLECTIVE_SEND, call), call->bytes};
+    const ShmMessage head = {collective_signature(spec, COLLECTIVE_SEND, call), call->bytes};
     TRY(pipe_move(&end, (const char *)&head, NULL, sizeof head, error));
     TRY(pipe_move(&end, call->in, NULL, call->bytes, error));
     bell_ring(&end.pipe->bell);
@@ -432,24 +432,24 @@ static Status pipe_take(const Transport *shm, const TransportCall *call, Error *
     const Communicator *spec = &shm->setup.communicators[call->communicator];
     ShmMessage head;
     TRY(pipe_move(&end, NULL, (char *)&head, sizeof head, error));
-    if (head.signature != board_signature(spec, COLLECTIVE_RECEIVE, call)) {
-        return blame_message(&shm->board, shm->setup.rank, call->communicator, error);
+    if (head.signature != collective_signature(spec, COLLECTIVE_RECEIVE, call)) {
+        return diagnose_message(&shm->table, shm->setup.rank, call->communicator, error);
     }
     TRY(pipe_move(&end, NULL, call->out, call->bytes, error));
     bell_ring(&end.pipe->bell);
     return STATUS_OK;
 }
 
-// Shows the message on the board while it goes.
+// Shows the message on the progress table while it goes.
 static Status message(const Transport *shm, CollectiveKind kind, const TransportCall *call, Error *error) {
     const ShmMember *member = &shm->members[call->communicator];
-    BoardSeat *seat = member->seats[member->index];
+    ProgressCell *cell = member->cells[member->index];
     const bool sends = kind == COLLECTIVE_SEND;
     ASSERT(member->spec->link.step != 0 && member->size == 2 && member->index == !sends);
-    board_message_enter(seat, kind, call, member->ranks[sends]);
+    progress_cell_enter_message(cell, kind, call, member->ranks[sends]);
     TRY(sends ? pipe_give(shm, call, error) : pipe_take(shm, call, error));
-    board_message_count(seat);
-    board_leave(shm->here, seat);
+    progress_cell_count_message(cell);
+    progress_cell_leave(shm->here, cell);
     return STATUS_OK;
 }
 
@@ -465,7 +465,7 @@ static Status shm_receive(Transport *shm, const TransportCall *call, Error *erro
 
 typedef Status Body(Transport *shm, const TransportCall *call, Error *error);
 
-// Shows the collective on the board while it runs.
+// Shows the collective on the progress table while it runs.
 static Status run(Transport *shm, CollectiveKind kind, const TransportCall *call, Error *error) {
     static Body *const bodies[COLLECTIVE_COUNT] = {
         [COLLECTIVE_ALL_GATHER] = all_gather, [COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
@@ -476,11 +476,11 @@ static Status run(Transport *shm, CollectiveKind kind, const TransportCall *call
     if (member->size == 1) {
         return bodies[kind](shm, call, error);
     }
-    BoardSeat *seat = member->seats[member->index];
-    board_enter(seat, member->spec, kind, call);
+    ProgressCell *cell = member->cells[member->index];
+    progress_cell_enter(cell, member->spec, kind, call);
     member->begins = true;
     TRY(bodies[kind](shm, call, error));
-    board_leave(shm->here, seat);
+    progress_cell_leave(shm->here, cell);
     return STATUS_OK;
 }
 

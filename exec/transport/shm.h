@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include "exec/transport/board.h"
+#include "exec/transport/progress_table.h"
 
 extern const TransportTable transport_shm;
 
@@ -19,4 +19,4 @@ Status shm_segment_create(const Mesh *mesh, const Communicator *communicators, i
                           Error *error);
 void shm_segment_destroy(ShmSegment *segment);
 void shm_segment_stop(ShmSegment *segment);
-BoardRank *shm_segment_board(const ShmSegment *segment);  // a row per rank
+ProgressRow *shm_segment_progress_table(const ShmSegment *segment);  // a row per rank

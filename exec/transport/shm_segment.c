@@ -41,14 +41,14 @@ static void layout_pipes(const Communicator *communicators, ShmLayout *layout) {
 
 ShmLayout shm_layout(const Mesh *mesh, const Communicator *communicators, int count) {
     ShmLayout layout = {.world = mesh_world(mesh), .communicators = count, .slot_bytes = SLOT_BYTES_MOST};
-    const int64_t seats = (int64_t)count * layout.world;
-    while (layout.slot_bytes > SHM_SLOT_BYTES_LEAST && seats * 2 * layout.slot_bytes > SLOTS_BYTES_MOST) {
+    const int64_t cells = (int64_t)count * layout.world;
+    while (layout.slot_bytes > SHM_SLOT_BYTES_LEAST && cells * 2 * layout.slot_bytes > SLOTS_BYTES_MOST) {
         layout.slot_bytes /= 2;
     }
-    layout.board_at = line_up((int64_t)sizeof(ShmHead), SHM_LINE_BYTES);
-    layout.gates_at = layout.board_at + layout.world * (int64_t)sizeof(BoardRank);
-    layout.slots_at = line_up(layout.gates_at + seats * (int64_t)sizeof(ShmGate), 4096);
-    layout.bytes = layout.slots_at + (layout.world > 1 ? seats * 2 * layout.slot_bytes : 0);
+    layout.progress_table_at = line_up((int64_t)sizeof(ShmHead), SHM_LINE_BYTES);
+    layout.gates_at = layout.progress_table_at + layout.world * (int64_t)sizeof(ProgressRow);
+    layout.slots_at = line_up(layout.gates_at + cells * (int64_t)sizeof(ShmGate), 4096);
+    layout.bytes = layout.slots_at + (layout.world > 1 ? cells * 2 * layout.slot_bytes : 0);
     layout_pipes(communicators, &layout);
     return layout;
 }
@@ -63,7 +63,7 @@ static void head_begin(ShmSegment *segment, const ShmLayout *layout) {
     atomic_init(&head->stopped, 0);
     atomic_init(&head->first_failure, SHM_NO_RANK);
     for (int rank = 0; rank < layout->world; rank++) {
-        board_rank_begin(shm_board(segment->memory, layout) + rank);
+        progress_row_begin(shm_progress_table(segment->memory, layout) + rank);
     }
 }
 
@@ -126,6 +126,6 @@ void shm_segment_stop(ShmSegment *segment) {
     atomic_store(&((ShmHead *)segment->memory)->stopped, 1);
 }
 
-BoardRank *shm_segment_board(const ShmSegment *segment) {
-    return (BoardRank *)(void *)((char *)segment->memory + line_up((int64_t)sizeof(ShmHead), SHM_LINE_BYTES));
+ProgressRow *shm_segment_progress_table(const ShmSegment *segment) {
+    return (ProgressRow *)(void *)((char *)segment->memory + line_up((int64_t)sizeof(ShmHead), SHM_LINE_BYTES));
 }

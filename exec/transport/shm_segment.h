@@ -1,11 +1,11 @@
 // Layout of the shared segment, private to the shm transport:
-//   head | the board's row per rank | a gate per (communicator, rank) | two staging slots per (communicator, rank) |
-//   a pipe per (link, rank)
+//   head | a row of the progress table per rank | a gate per (communicator, rank) |
+//   two staging slots per (communicator, rank) | a pipe per (link, rank)
 // A gate is used at the leader of its group (the member of index 0), a pipe is that of the rank that sends.
 
 #pragma once
 
-#include "exec/transport/board.h"
+#include "exec/transport/progress_table.h"
 #include "exec/transport/shm.h"
 
 enum { SHM_LINE_BYTES = 64, SHM_NO_RANK = -1, SHM_SLOT_BYTES_LEAST = 8 << 10 };
@@ -46,7 +46,7 @@ typedef struct ShmMessage {
 typedef struct ShmLayout {
     int world, communicators;
     int64_t slot_bytes;
-    int64_t board_at, gates_at, slots_at, bytes;
+    int64_t progress_table_at, gates_at, slots_at, bytes;
     int64_t room_bytes[TRANSPORT_MAX_COMMUNICATORS];  // of a link's pipes
     int64_t pipes_at[TRANSPORT_MAX_COMMUNICATORS];
 } ShmLayout;
@@ -56,8 +56,8 @@ ShmLayout shm_layout(const Mesh *mesh, const Communicator *communicators, int co
 // Maps the segment behind fd and checks that it was made for this layout.
 Status shm_segment_attach(int fd, const ShmLayout *layout, void **memory, Error *error);
 
-static inline BoardRank *shm_board(void *memory, const ShmLayout *layout) {
-    return (BoardRank *)(void *)((char *)memory + layout->board_at);
+static inline ProgressRow *shm_progress_table(void *memory, const ShmLayout *layout) {
+    return (ProgressRow *)(void *)((char *)memory + layout->progress_table_at);
 }
 
 static inline ShmGate *shm_gate(void *memory, const ShmLayout *layout, int communicator, int leader) {

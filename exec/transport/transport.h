@@ -69,9 +69,9 @@ typedef struct TransportSetup {
     int rank;
     const Communicator *communicators;
     int communicator_count;
-    int local_rank;         // among the ranks of its machine, as who started it says; nccl: its GPU
-    int segment_fd;         // shm, nccl on one machine: descriptor of the shared segment; one rank may go without, -1
-    struct BoardRank *row;  // where this rank shows itself (board.h) when there is no segment
+    int local_rank;           // among the ranks of its machine, as who started it says; nccl: its GPU
+    int segment_fd;           // shm, nccl on one machine: descriptor of the shared segment; one rank may go without, -1
+    struct ProgressRow *row;  // where this rank shows itself (progress_table.h) when there is no segment
     // Without a segment: rank 0's bytes become everybody's, before ranks can talk (nccl: its id).
     Status (*share)(void *context, void *data, size_t bytes, Error *error);
     void *share_context;
@@ -104,10 +104,9 @@ extern const char *const collective_names[COLLECTIVE_COUNT];  // "all-gather" ..
 // Sizes: all_gather: bytes of one part, out holds one part per rank of the group; reduce_scatter: bytes of one part, in
 // holds one per rank; all_reduce: bytes of the data, in == out allowed; send_recv: bytes of the message, to the next
 // rank of the group and from the one before; all_to_all: bytes of one part, in and out hold one per rank, or parts of
-// `leave` and `come` bytes close behind each other, and bytes is the same on all ranks, for the board alone; send,
-// receive: bytes of the message, only in or out is used.
-// Reductions take fp32, or bf16 which they sum in fp32 and round once. in may be the own part of out (all_gather), out
-// that of in (reduce_scatter).
+// `leave` and `come` bytes close behind each other, and bytes is the same on all ranks, for the progress table alone;
+// send, receive: bytes of the message, only in or out is used. Reductions take fp32, or bf16 which they sum in fp32 and
+// round once. in may be the own part of out (all_gather), out that of in (reduce_scatter).
 typedef struct TransportCall {
     int communicator;  // index into the setup's communicators
     const void *in;

@@ -6,7 +6,7 @@
 #include "exec/launch/program_words.h"
 #include "exec/transport/clock.h"
 #include "exec/worker/exchange.h"
-#include "exec/worker/strike.h"
+#include "exec/worker/inject.h"
 
 static Status transport_run(Session *session, const Task *task, const TransportCall *call, Error *error) {
     const TransportTable *table = session->transports;
@@ -136,7 +136,7 @@ static TransportPlace place_note(Session *session, const StepInstance *instance,
 
 Status interpreter_run_instance(Session *session, const StepInstance *instance, int64_t ordinal, Error *error) {
     const TransportPlace place = place_note(session, instance, ordinal);
-    const FaultAction fault = fault_strike(session, instance);
+    const FaultAction fault = fault_inject(session, instance);
     if (fault == FAULT_SKIP) {
         return STATUS_OK;
     }

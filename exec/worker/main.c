@@ -1,5 +1,6 @@
 // ndtune-worker run REQUEST.json RANK: one rank of a run, a child of the launcher, which reads the result and failure
-// files. ndtune-worker join LAUNCHER: one that mpirun, srun or torchrun started; request and results go by post.
+// files. ndtune-worker join LAUNCHER: one that mpirun, srun or torchrun started; request and results go over the
+// rendezvous.
 
 #define _GNU_SOURCE  // RTLD_DEFAULT
 
@@ -77,9 +78,9 @@ typedef Status Job(Session *session, Arena *arena, Error *error);
 static Job *const jobs[JOB_COUNT] = {
     [JOB_TRAIN] = session_run, [JOB_PROBE] = probe_run, [JOB_PREFLIGHT] = preflight_run};
 
-static void failure_post(PostClient *post, int rank, const Error *error) {
+static void failure_send(RendezvousClient *rendezvous, int rank, const Error *error) {
     json_t *root = run_failure_json(rank, error);
-    post_send_json(post, POST_FAILURE, root, NULL);
+    rendezvous_send_json(rendezvous, RENDEZVOUS_FAILURE, root, NULL);
     json_decref(root);
 }
 
@@ -90,8 +91,8 @@ static void failed(Session *session, const Error *error) {
     if (session->transport && !session->transports->poll(session->transport)) {
         return;
     }
-    if (session->post) {
-        failure_post(session->post, session->rank, error);
+    if (session->rendezvous) {
+        failure_send(session->rendezvous, session->rank, error);
     } else {
         run_failure_save(session->request->failure_path, session->rank, error);
     }
@@ -116,7 +117,7 @@ static Status rank_run(const RunRequest *request, const RankPlace *place, Arena 
     if (status != STATUS_OK) {
         failed(&session, error);
     }
-    if (status != STATUS_OK && (session.lanes || place->post)) {
+    if (status != STATUS_OK && (session.lanes || place->rendezvous)) {
         _exit(status_exit_code(status));  // other lanes may still sit in a task, MPI in the middle of a message
     }
     session_close(&session);
@@ -166,25 +167,25 @@ static Status join_rank(const char *launcher_name, RankPlace *rank, Error *error
 
 static Status join(const char *launcher_name, Arena *arena, Error *error) {
     RunRequest request;
-    PostClient post;
+    RendezvousClient rendezvous;
     char *text;
-    RankPlace place = {.post = &post};
-    const char *setting = getenv(POST_VARIABLE);
+    RankPlace place = {.rendezvous = &rendezvous};
+    const char *setting = getenv(RENDEZVOUS_VARIABLE);
     TRY(join_rank(launcher_name, &place, error));
     if (!setting) {
-        return error_set(error, STATUS_ENVIRONMENT, "%s does not say where the launcher is", POST_VARIABLE);
+        return error_set(error, STATUS_ENVIRONMENT, "%s does not say where the launcher is", RENDEZVOUS_VARIABLE);
     }
-    TRY(post_join(&post, setting, place.rank, &text, error));
-    Status status = post_watch(&post, error);
+    TRY(rendezvous_join(&rendezvous, setting, place.rank, &text, error));
+    Status status = rendezvous_watch(&rendezvous, error);
     status = status == STATUS_OK ? run_request_parse(text, arena, &request, error) : status;
     free(text);
     status = status == STATUS_OK ? segment_open(&request, error) : status;
     if (status == STATUS_OK) {
         status = rank_run(&request, &place, arena, error);
     } else {
-        failure_post(&post, place.rank, error);
+        failure_send(&rendezvous, place.rank, error);
     }
-    post_leave(&post);
+    rendezvous_leave(&rendezvous);
     return status;
 }
 

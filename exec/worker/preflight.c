@@ -13,7 +13,7 @@
 #include "exec/worker/gather.h"
 #include "exec/worker/hosts.h"
 #include "exec/worker/preflight_links.h"
-#include "exec/worker/room.h"
+#include "exec/worker/probe_buffers.h"
 #include "exec/worker/stopwatch.h"
 #include "kernels/kernels.h"
 
@@ -34,8 +34,8 @@ typedef struct Check {
     int which, size, index;  // collective, members, this rank among them
     int64_t part;            // floats of one member
     TransportCall call;
-    const Room *room;  // where the transport finds them
-    float *in, *out;   // as the host sees them
+    const ProbeBuffers *buffers;  // where the transport finds them
+    float *in, *out;              // as the host sees them
 } Check;
 
 // What member `index` contributes at place i.
@@ -66,19 +66,20 @@ static Status check_fill(Check *check, Error *error) {
     for (int64_t i = 0; i < (part_in ? check->part : whole); i++) {
         check->in[i] = value_of(i, check->index);
     }
-    check->call.in = check->room->in;
-    check->call.out = check->room->out;
+    check->call.in = check->buffers->in;
+    check->call.out = check->buffers->out;
     const bool parts = check->which == GATHER || check->which == SCATTER;
     check->call.bytes = (parts ? check->part : whole) * (int64_t)sizeof(float);
-    return room_move(check->session, check->room, check->room->in, check->in,
-                     (part_in ? check->part : whole) * (int64_t)sizeof(float), error);
+    return probe_buffers_move(check->session, check->buffers, check->buffers->in, check->in,
+                              (part_in ? check->part : whole) * (int64_t)sizeof(float), error);
 }
 
 // Counts elements that are not what arithmetic says.
 static Status check_wrong(const Check *check, int64_t *wrong, Error *error) {
     const int64_t part = check->part, whole = part * check->size, count = check->which == 1 ? part : whole;
     const int before = (check->index + check->size - 1) % check->size;
-    TRY(room_move(check->session, check->room, check->out, check->room->out, count * (int64_t)sizeof(float), error));
+    TRY(probe_buffers_move(check->session, check->buffers, check->out, check->buffers->out,
+                           count * (int64_t)sizeof(float), error));
     for (int64_t i = 0; i < count; i++) {
         const float expected[KINDS] = {value_of(i % part, (int)(i / part)),
                                        sum_of(check->index * part + i, check->size), sum_of(i, check->size),
@@ -117,11 +118,11 @@ static json_t *findings_json(const Finding *all, int world, bool wrong) {
 }
 
 // One collective of one set of axes on all its groups.
-static Status check_axes(const Check *room, AxisMask axes, int which, json_t *rows, Error *error) {
-    Session *session = room->session;
+static Status check_axes(const Check *common, AxisMask axes, int which, json_t *rows, Error *error) {
+    Session *session = common->session;
     const Mesh *mesh = &session->request->plan.mesh;
     const int world = mesh_world(mesh);
-    Check check = *room;
+    Check check = *common;
     check.which = which;
     check.size = mesh_group_size(mesh, axes);
     check.index = mesh_group_index(mesh, axes, &session->at);
@@ -147,10 +148,10 @@ static Status check_groups(Session *session, Arena *arena, json_t *rows, Error *
             wanted[count++] = AXES_SHARD_GROUP;
         }
     }
-    Room room;
-    TRY(room_open(session, PAYLOAD_FLOATS * (int64_t)sizeof(float), arena, &room, error));
+    ProbeBuffers buffers;
+    TRY(probe_buffers_open(session, PAYLOAD_FLOATS * (int64_t)sizeof(float), arena, &buffers, error));
     const Check check = {.session = session,
-                         .room = &room,
+                         .buffers = &buffers,
                          .in = ARENA_ARRAY(arena, float, PAYLOAD_FLOATS),
                          .out = ARENA_ARRAY(arena, float, PAYLOAD_FLOATS)};
     for (size_t i = 0; i < count; i++) {

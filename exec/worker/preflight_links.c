@@ -9,9 +9,9 @@
 
 #include "exec/transport/clock.h"
 #include "exec/worker/gather.h"
-#include "exec/worker/room.h"
+#include "exec/worker/inject.h"
+#include "exec/worker/probe_buffers.h"
 #include "exec/worker/stopwatch.h"
-#include "exec/worker/strike.h"
 
 enum { MOST_FLOATS = 1 << 20, REPEATS = 7 };  // 4 MB: bandwidth, not latency
 
@@ -23,7 +23,7 @@ typedef struct LinkFinding {
 
 typedef struct Links {
     Session *session;
-    Room room;
+    ProbeBuffers buffers;
     float *values;
 } Links;
 
@@ -43,7 +43,7 @@ static FaultAction struck(Session *session, int link) {
         session->communicators.of_task[fault->task] != link) {
         return FAULT_NONE;
     }
-    return fault_strike(session, &(StepInstance){.task = fault->task});
+    return fault_inject(session, &(StepInstance){.task = fault->task});
 }
 
 static Status send(Links *links, const TransportCall *whole, Error *error) {
@@ -52,7 +52,7 @@ static Status send(Links *links, const TransportCall *whole, Error *error) {
     for (int64_t i = 0; i < count; i++) {
         links->values[i] = value_of(i, session->rank);
     }
-    TRY(room_move(session, &links->room, links->room.in, links->values, whole->bytes, error));
+    TRY(probe_buffers_move(session, &links->buffers, links->buffers.in, links->values, whole->bytes, error));
     TransportCall call = *whole;
     switch (struck(session, call.communicator)) {
     case FAULT_SKIP:
@@ -63,7 +63,7 @@ static Status send(Links *links, const TransportCall *whole, Error *error) {
     default:
         break;
     }
-    call.in = links->room.in;
+    call.in = links->buffers.in;
     return session->transports->send(session->transport, &call, error);
 }
 
@@ -71,10 +71,10 @@ static Status receive(Links *links, const TransportCall *whole, int from, LinkFi
     Session *session = links->session;
     TransportCall call = *whole;
     const int64_t count = call.bytes / (int64_t)sizeof(float);
-    call.out = links->room.out;
+    call.out = links->buffers.out;
     struck(session, call.communicator);
     TRY(session->transports->receive(session->transport, &call, error));
-    TRY(room_move(session, &links->room, links->values, links->room.out, call.bytes, error));
+    TRY(probe_buffers_move(session, &links->buffers, links->values, links->buffers.out, call.bytes, error));
     for (int64_t i = 0; i < count; i++) {
         finding->wrong += links->values[i] < value_of(i, from) || links->values[i] > value_of(i, from);
     }
@@ -148,7 +148,7 @@ Status preflight_links(Session *session, Arena *arena, json_t *rows, Error *erro
     if (mesh_stages(&session->request->plan.mesh) == 1) {
         return STATUS_OK;
     }
-    TRY(room_open(session, MOST_FLOATS * (int64_t)sizeof(float), arena, &links.room, error));
+    TRY(probe_buffers_open(session, MOST_FLOATS * (int64_t)sizeof(float), arena, &links.buffers, error));
     for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
         TRY(check_direction(&links, phase_name(phases[i]), rows, error));
     }

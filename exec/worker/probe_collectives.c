@@ -6,7 +6,7 @@
 
 #include "exec/transport/clock.h"
 #include "exec/worker/probe.h"
-#include "exec/worker/room.h"
+#include "exec/worker/probe_buffers.h"
 
 static const double BUDGET_S = 0.06;  // per sample
 // Payload as sim/cost counts it. The last two for devices with their own memory, whose layers have such buffers.
@@ -72,12 +72,13 @@ static int sizes_of(const Probe *probe) {
     return count;
 }
 
-static Status probe_group(Probe *probe, const Room *room, int communicator, ProbeTopic topic, Error *error) {
+static Status probe_group(Probe *probe, const ProbeBuffers *buffers, int communicator, ProbeTopic topic, Error *error) {
     Session *session = probe->session;
     const int members = topic.nodes * topic.per_node;
     Exchange exchange = {
         .session = session,
-        .call = {.communicator = communicator, .in = room->in, .out = room->out, .place = {.step = -1, .task = -1}}};
+        .call = {
+            .communicator = communicator, .in = buffers->in, .out = buffers->out, .place = {.step = -1, .task = -1}}};
     topic.what = "collective";
     for (int which = 0; which < COLLECTIVES; which++) {
         exchange_begin(&exchange, session->transports, which);
@@ -96,12 +97,12 @@ Status probe_collectives(Probe *probe, Error *error) {
     Session *session = probe->session;
     const Mesh *mesh = &session->request->plan.mesh;
     const bool own_memory = session->devices->measure;
-    Room room;
+    ProbeBuffers buffers;
     if (probe->world == 1 || (own_memory && !session->transports->memory)) {
         return probe_meet(probe, error);
     }
-    TRY(room_open(session, sizes_bytes[sizes_of(probe) - 1], probe->arena, &room, error));
-    if (own_memory && !room.device) {
+    TRY(probe_buffers_open(session, sizes_bytes[sizes_of(probe) - 1], probe->arena, &buffers, error));
+    if (own_memory && !buffers.device) {
         return probe_meet(probe, error);
     }
     int done[AXIS_ALL][2], done_count = 0;
@@ -129,7 +130,7 @@ Status probe_collectives(Probe *probe, Error *error) {
             mine = mine && ((axes & AXIS_BIT(axis)) || session->at.at[axis] == 0);
         }
         if (mine) {
-            TRY(probe_group(probe, &room, communicator, topic, error));
+            TRY(probe_group(probe, &buffers, communicator, topic, error));
         }
         TRY(probe_meet(probe, error));
     }

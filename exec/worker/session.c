@@ -62,8 +62,8 @@ static Status transport_join(Session *session, Arena *arena, Error *error) {
     const RunOptions *options = &request->options;
     const bool own_cores =
         options->lanes == LANES_SERIAL && mesh_world(&request->plan.mesh) * (long)options->threads <= cores_allowed();
-    if (!session->post) {
-        board_rank_begin(&session->row);
+    if (!session->rendezvous) {
+        progress_row_begin(&session->row);
     }
     session->transports = transport_find(options->transport, error);
     if (!session->transports) {
@@ -72,15 +72,15 @@ static Status transport_join(Session *session, Arena *arena, Error *error) {
     const TransportSetup setup = {.mesh = request->plan.mesh,
                                   .rank = session->rank,
                                   .local_rank = session->local_rank,
-                                  .share = session->post ? post_share : NULL,
-                                  .share_context = session->post,
+                                  .share = session->rendezvous ? rendezvous_share : NULL,
+                                  .share_context = session->rendezvous,
                                   .communicators = session->communicators.entries,
                                   .communicator_count = session->communicators.count,
                                   .segment_fd = request->segment_fd,
-                                  .timeout_s = options->timeout_s + (session->post ? LAUNCHER_FIRST_S : 0),
+                                  .timeout_s = options->timeout_s + (session->rendezvous ? LAUNCHER_FIRST_S : 0),
                                   .spins = own_cores ? GATE_SPINS : 0,
                                   .concurrent = options->lanes == LANES_ASYNC,
-                                  .row = session->post ? &session->post->row : &session->row,
+                                  .row = session->rendezvous ? &session->rendezvous->row : &session->row,
                                   .moved = session_moved,
                                   .moved_context = session,
                                   .words = program_words(&session->programs)};
@@ -145,7 +145,7 @@ Status session_join(const RunRequest *request, const RankPlace *place, Arena *ar
     *session = (Session){.request = request,
                          .rank = place->rank,
                          .local_rank = place->local_rank,
-                         .post = place->post,
+                         .rendezvous = place->rendezvous,
                          .at = mesh_coordinates(&request->plan.mesh, place->rank)};
     TRY(program_open(session, arena, error));
     TRY(transport_join(session, arena, error));
@@ -243,8 +243,9 @@ Status session_report(const Session *session, json_t *root, Error *error) {
     if (!root) {
         return error_set(error, STATUS_INTERNAL, "the result cannot be written as JSON");
     }
-    const Status status = session->post ? post_send_json(session->post, POST_RESULT, root, error)
-                                        : json_file_save(session->request->result_path, root, error);
+    const Status status = session->rendezvous
+                              ? rendezvous_send_json(session->rendezvous, RENDEZVOUS_RESULT, root, error)
+                              : json_file_save(session->request->result_path, root, error);
     json_decref(root);
     return status;
 }

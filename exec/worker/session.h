@@ -8,9 +8,9 @@
 #include "exec/device/device.h"
 #include "exec/launch/communicators.h"
 #include "exec/launch/request.h"
-#include "exec/transport/board.h"
-#include "exec/worker/post_client.h"
+#include "exec/transport/progress_table.h"
 #include "exec/worker/recorder.h"
+#include "exec/worker/rendezvous_client.h"
 #include "sim/memory/memory.h"
 #include "sim/step/stages.h"
 
@@ -18,8 +18,8 @@ typedef struct Lanes Lanes;  // threads of the async mode, lanes.h
 
 // Which rank this process is, and whom it reports to.
 typedef struct RankPlace {
-    int rank, local_rank;  // local: among those of its machine
-    PostClient *post;      // to a launcher that did not start this process itself; NULL else
+    int rank, local_rank;          // local: among those of its machine
+    RendezvousClient *rendezvous;  // to a launcher that did not start this process itself; NULL else
 } RankPlace;
 
 // Tokens that came to this rank's experts over the mean of the ranks, as a share of it: of each exchange in forward, as
@@ -39,15 +39,15 @@ typedef struct Session {
     CommunicatorSet communicators;
     const TransportTable *transports;
     Transport *transport;
-    PostClient *post;  // of its place
-    BoardRank row;     // where this rank shows itself when there is neither post nor segment
+    RendezvousClient *rendezvous;  // of its place
+    ProgressRow row;               // where this rank shows itself when there is neither rendezvous nor segment
     const DeviceTable *devices;
     Device *device;
     Recorder recorder;
     Lanes *lanes;          // NULL in serial mode
     int64_t step;          // 0, 1, ...
     int64_t traced_from;   // steps that a device with a clock of its own times
-    bool fault_struck;     // the fault of a test, strike.h
+    bool fault_struck;     // the fault of a test, inject.h
     double step_begin_s;   // clock at the start of the step: spans count from here
     TransportPlace place;  // where the host is; kept where a device runs on its own
     ExpertTally tally;
@@ -76,5 +76,5 @@ typedef struct SlotBytes {
 } SlotBytes;
 Status session_read(Session *session, const SlotBytes *from, void *out, Error *error);
 
-// Rank 0's result, to the file or by post to the launcher. Frees root; NULL = it could not be made.
+// Rank 0's result, to the file or over the rendezvous to the launcher. Frees root; NULL = it could not be made.
 Status session_report(const Session *session, json_t *root, Error *error);

@@ -93,8 +93,8 @@ static void attend(ForwardTile *t, const TileSight *sight, const KernelAttention
     if (shape->cap > 0) {
         tile_cap(sight, shape->cap, t->p);
     }
-    tile_lean(sight, t->slope, t->p);
-    tile_hide(sight, t->p);
+    tile_alibi(sight, t->slope, t->p);
+    tile_mask(sight, t->p);
     raise_max(t, sight, tile_value_dim(shape));
     exponentials(t, sight);
     const TileProduct values = {.rows = tile_value_dim(shape),

@@ -1,4 +1,4 @@
-// Backward of tiled attention (Dao 2023, FlashAttention-2, algorithm 2): probabilities are made again from the scores
+// Backward of tiled attention (Dao 2023, FlashAttention-2, algorithm 2): probabilities are recomputed from the scores
 // and the final log-sum-exp, P^T = exp(S^T - lse), then dP^T = V dO^T, dS^T = P^T (dP^T - delta) scale, and
 //   dV += P^T dO, dK += dS^T Q, dQ^T += K^T dS^T.
 // As in the forward pass queries are lanes in the transposed products; dV and dK have head dimensions as lanes. A kv
@@ -128,8 +128,8 @@ static void step_back(BackwardTile *t, const TileSight *sight, const Backward *b
     if (shape->cap > 0) {
         tile_cap(sight, shape->cap, t->p);
     }
-    tile_lean(sight, t->slope, t->p);
-    tile_hide(sight, t->p);
+    tile_alibi(sight, t->slope, t->p);
+    tile_mask(sight, t->p);
     differentiate(t, sight, 1.0f / sqrtf((float)head_dim), shape->cap);
     if (b->want_q) {
         const TileProduct dq = {.rows = head_dim,

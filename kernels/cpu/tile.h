@@ -216,7 +216,7 @@ static inline void tile_cap(const TileSight *sight, float cap, float *scores) {
 }
 
 // Scores lose the slope times their distance, i - (j + shift) tokens.
-static inline void tile_lean(const TileSight *sight, float slope, float *scores) {
+static inline void tile_alibi(const TileSight *sight, float slope, float *scores) {
     for (int64_t j = 0; slope != 0.0f && j < sight->keys; j++) {
         float *restrict row = scores + j * TILE;
         const int32_t ahead = (int32_t)(j + sight->shift);
@@ -227,7 +227,7 @@ static inline void tile_lean(const TileSight *sight, float slope, float *scores)
 }
 
 // Hides scores[j][i], j in keys: -inf where query i comes before key j, or looks back less far.
-static inline void tile_hide(const TileSight *sight, float *scores) {
+static inline void tile_mask(const TileSight *sight, float *scores) {
     for (int64_t j = 0; sight->masked && j < sight->keys; j++) {
         const int64_t end = j + sight->shift < TILE ? j + sight->shift : TILE;
         for (int64_t i = sight->col; i < end; i++) {

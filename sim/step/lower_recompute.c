@@ -1,7 +1,7 @@
-// Pass 5: recompute. A tensor that forward makes and that is not kept is made again where backward first reads it, by
+// Pass 5: recompute. A tensor that forward makes and that is not kept is recomputed where backward first reads it, by
 // repeating the forward operations that it depends on (collectives included), in forward order, down to what is kept.
 // So nothing runs that backward does not need, which is what PyTorch's early stop does; a target without it repeats the
-// whole layer at once. Without recompute only cheap tensors (packed copies) are made again. Where some layers are
+// whole layer at once. Without recompute only cheap tensors (packed copies) are recomputed. Where some layers are
 // recomputed and others kept, backward has a list for each; forward is the same. Inputs that wait on the host
 // are copied there by forward and back by backward.
 
@@ -26,7 +26,7 @@ static bool touches(const OpRef *ref, Access access) {
     return ref->tensor >= 0 && (ref->access & access);
 }
 
-// What each mode keeps of a layer, by tensor name; everything else is made again.
+// What each mode keeps of a layer, by tensor name; everything else is recomputed.
 static const char *const block_keeps[] = {"x", NULL};
 static const char *const child_keeps[] = {"x", "attention_in", "x_mid", "mlp_in", NULL};
 // Where norms stand behind the halves they are children of their own, and these their inputs.
@@ -242,7 +242,7 @@ static bool passes_through(Rematerialiser *maker, int32_t tensor, int32_t other)
 }
 
 // Backward sends keys and values round the ring once more, in the buffers of forward's ring. What later operations need
-// and forward made with the help of those buffers is made again before backward fills them.
+// and forward made with the help of those buffers is recomputed before backward fills them.
 static void make_before(Rematerialiser *maker, const OpList *backward, size_t first, int32_t overwritten) {
     for (size_t i = first; i < backward->count; i++) {
         const Op *op = backward->ops[i];

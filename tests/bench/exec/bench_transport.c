@@ -116,7 +116,7 @@ static void bench_communicators(int64_t most_bytes, Communicator communicators[C
 }
 
 static int rank_main(const char *transport, int rank, int world, int64_t most_bytes) {
-    static BoardRank row;
+    static ProgressRow row;
     Arena arena = {0};
     Error error = {0};
     Rank self = {.rank = rank, .world = world, .table = transport_find(transport, &error)};
@@ -133,7 +133,7 @@ static int rank_main(const char *transport, int rank, int world, int64_t most_by
     must(self.table ? STATUS_OK : error.status, &error);
     snprintf(words, sizeof words, "dp_shard=%d", world);
     must(mesh_parse(words, &setup.mesh, &error), &error);
-    board_rank_begin(&row);
+    progress_row_begin(&row);
     must(self.table->open(&setup, &arena, &self.transport, &error), &error);
     self.in = calloc(1, (size_t)most_bytes);
     self.out = calloc(1, (size_t)most_bytes);

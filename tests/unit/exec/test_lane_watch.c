@@ -1,17 +1,17 @@
-// What streams count becomes what the board shows, so that blame finds on GPUs whom it finds on CPUs. Streams are
-// counters that the test moves.
+// What streams count becomes what the progress table shows, so that a stall is diagnosed on GPUs as on CPUs. Streams
+// are counters that the test moves.
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "exec/transport/blame.h"
+#include "exec/transport/diagnose.h"
 #include "exec/transport/lane_watch.h"
 #include "tests/support/sizes.h"
 
 enum { RANKS = 3 };
 
 static Arena arena;
-static BoardRank rows[RANKS];
+static ProgressRow rows[RANKS];
 static LaneCounts counts[RANKS];
 static LaneWatch watches[RANKS];
 static const Communicator lane = {.name = "rs", .axes = AXIS_BIT(AXIS_DP_SHARD)};
@@ -19,9 +19,9 @@ static const Mesh mesh = {.size = SIZES(1, RANKS, 1, 1)};
 
 static void begin(void) {
     for (int rank = 0; rank < RANKS; rank++) {
-        board_rank_begin(&rows[rank]);
+        progress_row_begin(&rows[rank]);
         const LanePlace of = {
-            .communicator = &lane, .peer = 1 - rank % 2, .row = &rows[rank], .seat = &rows[rank].seats[0]};
+            .communicator = &lane, .peer = 1 - rank % 2, .row = &rows[rank], .cell = &rows[rank].cells[0]};
         lane_watch_begin(&watches[rank], &of, &counts[rank], &arena);
     }
 }
@@ -43,14 +43,14 @@ static void stream_is_at(int rank, unsigned begun, unsigned ended) {
     lane_watch_show(&watches[rank]);
 }
 
-static Board board_of(void) {
-    return (Board){.mesh = mesh, .communicators = &lane, .communicator_count = 1, .ranks = rows};
+static ProgressTable progress_table_of(void) {
+    return (ProgressTable){.mesh = mesh, .communicators = &lane, .communicator_count = 1, .ranks = rows};
 }
 
 Test(lane_watch, what_is_only_put_into_a_stream_is_not_shown) {
     note(0, 1, 64);
     cr_expect(!lane_watch_show(&watches[0]) && !lane_watch_idle(&watches[0]));
-    cr_expect_eq(atomic_load(&rows[0].seats[0].inside), 0);
+    cr_expect_eq(atomic_load(&rows[0].cells[0].inside), 0);
     cr_expect_eq(atomic_load(&rows[0].progress), 0);
 }
 
@@ -59,17 +59,17 @@ Test(lane_watch, the_seat_shows_the_collective_that_the_stream_is_in) {
         note(0, task, 100 * task);
     }
     stream_is_at(0, 3, 2);
-    BoardSeat *seat = &rows[0].seats[0];
-    cr_expect(atomic_load(&seat->inside) == 1 && atomic_load(&seat->rounds) == 3 && atomic_load(&seat->task) == 3);
-    cr_expect_eq(atomic_load(&seat->bytes), 300);
+    ProgressCell *cell = &rows[0].cells[0];
+    cr_expect(atomic_load(&cell->inside) == 1 && atomic_load(&cell->rounds) == 3 && atomic_load(&cell->task) == 3);
+    cr_expect_eq(atomic_load(&cell->bytes), 300);
     cr_expect_eq(atomic_load(&rows[0].progress), 1);
     stream_is_at(0, 5, 5);
-    cr_expect(atomic_load(&seat->inside) == 0 && atomic_load(&seat->rounds) == 5 && lane_watch_idle(&watches[0]));
+    cr_expect(atomic_load(&cell->inside) == 0 && atomic_load(&cell->rounds) == 5 && lane_watch_idle(&watches[0]));
     cr_expect_eq(atomic_load(&rows[0].progress), 2);
 }
 
 // Hosts run ahead by different counts; only the streams tell who is missing.
-Test(lane_watch, blame_finds_the_rank_whose_stream_has_not_begun) {
+Test(lane_watch, diagnosis_finds_the_rank_whose_stream_has_not_begun) {
     for (int task = 1; task <= 9; task++) {
         note(0, task, 64);
         note(2, task, 64);
@@ -79,26 +79,26 @@ Test(lane_watch, blame_finds_the_rank_whose_stream_has_not_begun) {
     stream_is_at(0, 2, 1);
     stream_is_at(2, 2, 1);
     stream_is_at(1, 1, 1);
-    const Board board = board_of();
-    Blame blame;
-    blame_find(&board, 0, &blame);
-    cr_expect(blame.culprit[1] && !blame.culprit[0] && !blame.culprit[2]);
+    const ProgressTable table = progress_table_of();
+    WaitDiagnosis wait;
+    diagnose_wait(&table, 0, &wait);
+    cr_expect(wait.culprit[1] && !wait.culprit[0] && !wait.culprit[2]);
     Error error = {0};
-    blame_late(&board, 2, 0, 5.0, &error);
+    diagnose_late(&table, 2, 0, 5.0, &error);
     cr_expect(strstr(error.message, "lane rs, reduce-scatter of 64 B") && strstr(error.message, "for rank 1"), "%s",
               error.message);
 }
 
-Test(lane_watch, blame_finds_streams_in_different_collectives) {
+Test(lane_watch, diagnosis_finds_streams_in_different_collectives) {
     note(0, 1, 64);
     note(1, 1, 64);
     note(2, 2, 32);
     for (int rank = 0; rank < RANKS; rank++) {
         stream_is_at(rank, 1, 0);
     }
-    const Board board = board_of();
+    const ProgressTable table = progress_table_of();
     Error error = {0};
-    blame_late(&board, 0, 0, 5.0, &error);
+    diagnose_late(&table, 0, 0, 5.0, &error);
     cr_expect(strstr(error.message, "rank 2 is in reduce-scatter of 32 B"), "%s", error.message);
 }
 
@@ -115,36 +115,36 @@ static void notes_of_messages(int first_received) {
     }
 }
 
-Test(lane_watch, blame_finds_the_stream_that_sends_nothing) {
+Test(lane_watch, diagnosis_finds_the_stream_that_sends_nothing) {
     notes_of_messages(0);
     stream_is_at(0, 1, 1);
     stream_is_at(1, 2, 1);
-    const Board board = board_of();
+    const ProgressTable table = progress_table_of();
     Error error = {0};
-    blame_late(&board, 1, 0, 5.0, &error);
+    diagnose_late(&table, 1, 0, 5.0, &error);
     cr_expect(strstr(error.message, "lane rs, receive of 64 B from rank 0") && strstr(error.message, "for rank 0"),
               "%s", error.message);
 }
 
-Test(lane_watch, blame_finds_a_message_that_its_receiver_does_not_take) {
+Test(lane_watch, diagnosis_finds_a_message_that_its_receiver_does_not_take) {
     notes_of_messages(1);
     stream_is_at(0, 1, 0);
     stream_is_at(1, 1, 0);
-    const Board board = board_of();
+    const ProgressTable table = progress_table_of();
     Error error = {0};
-    blame_late(&board, 1, 0, 5.0, &error);
+    diagnose_late(&table, 1, 0, 5.0, &error);
     cr_expect(strstr(error.message, "send of 64 B to rank 1") &&
                   strstr(error.message, "one of them skipped or repeated a message"),
               "%s", error.message);
 }
 
-Test(lane_watch, blame_finds_a_message_that_came_and_was_not_the_one) {
+Test(lane_watch, diagnosis_finds_a_message_that_came_and_was_not_the_one) {
     notes_of_messages(1);
     stream_is_at(0, 1, 1);
     stream_is_at(1, 1, 0);
-    const Board board = board_of();
+    const ProgressTable table = progress_table_of();
     Error error = {0};
-    blame_late(&board, 1, 0, 5.0, &error);
+    diagnose_late(&table, 1, 0, 5.0, &error);
     cr_expect(strstr(error.message, "the message that came is another one"), "%s", error.message);
 }
 
@@ -156,7 +156,7 @@ Test(lane_watch, numbers_that_wrap_still_count) {
     note(0, 7, 64);
     cr_expect(!lane_watch_idle(watch));
     stream_is_at(0, 0, UINT32_MAX);
-    cr_expect_eq(atomic_load(&rows[0].seats[0].task), 7);
+    cr_expect_eq(atomic_load(&rows[0].cells[0].task), 7);
     stream_is_at(0, 0, 0);
     cr_expect(lane_watch_idle(watch));
 }

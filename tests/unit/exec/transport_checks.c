@@ -32,37 +32,37 @@ typedef struct Seat {
     int ranks[CHECK_RANKS_MOST];
 } Seat;
 
-static Seat seat_of(CheckRank *rank, int communicator) {
+static Seat cell_of(CheckRank *rank, int communicator) {
     const AxisMask axes = rank->communicators[communicator].axes;
     const MeshCoordinates at = mesh_coordinates(&rank->mesh, rank->rank);
-    Seat seat = {rank, communicator, mesh_group_size(&rank->mesh, axes), mesh_group_index(&rank->mesh, axes, &at), {0}};
-    for (int i = 0; i < seat.size; i++) {
-        seat.ranks[i] = mesh_group_member(&rank->mesh, axes, &at, i);
+    Seat cell = {rank, communicator, mesh_group_size(&rank->mesh, axes), mesh_group_index(&rank->mesh, axes, &at), {0}};
+    for (int i = 0; i < cell.size; i++) {
+        cell.ranks[i] = mesh_group_member(&rank->mesh, axes, &at, i);
     }
-    return seat;
+    return cell;
 }
 
-static void expect(const Seat *seat, bool right) {
-    seat->rank->faults += !right;
+static void expect(const Seat *cell, bool right) {
+    cell->rank->faults += !right;
 }
 
 typedef Status Collective(Transport *transport, const TransportCall *call, Error *error);
 
 // place.step tells calls apart, as a program's places do.
-static void call(const Seat *seat, Collective *collective, const float *in, float *out, int64_t count, ReduceOp op) {
-    const TransportCall call = {.communicator = seat->communicator,
+static void call(const Seat *cell, Collective *collective, const float *in, float *out, int64_t count, ReduceOp op) {
+    const TransportCall call = {.communicator = cell->communicator,
                                 .in = in,
                                 .out = out,
                                 .bytes = count * (int64_t)sizeof(float),
                                 .op = op,
                                 .place = {.task = -1}};
-    expect(seat, collective(seat->rank->transport, &call, &seat->rank->error) == STATUS_OK);
+    expect(cell, collective(cell->rank->transport, &call, &cell->rank->error) == STATUS_OK);
 }
 
-static float combined(const Seat *seat, int64_t i, ReduceOp op) {
-    float result = element(seat->ranks[0], i);
-    for (int k = 1; k < seat->size; k++) {
-        const float x = element(seat->ranks[k], i);
+static float combined(const Seat *cell, int64_t i, ReduceOp op) {
+    float result = element(cell->ranks[0], i);
+    for (int k = 1; k < cell->size; k++) {
+        const float x = element(cell->ranks[k], i);
         result = op == REDUCE_SUM ? result + x : x > result ? x : result;
     }
     return result;
@@ -76,64 +76,64 @@ static float *elements(int rank, int64_t count) {
     return data;
 }
 
-static void all_gather(const Seat *seat, int64_t count, ReduceOp op) {
-    float *in = elements(seat->rank->rank, count), *out = elements(-1, count * seat->size);
-    call(seat, seat->rank->table->all_gather, in, out, count, op);
-    for (int64_t i = 0; i < count * seat->size; i++) {
-        expect(seat, out[i] == element(seat->ranks[i / count], i % count));
+static void all_gather(const Seat *cell, int64_t count, ReduceOp op) {
+    float *in = elements(cell->rank->rank, count), *out = elements(-1, count * cell->size);
+    call(cell, cell->rank->table->all_gather, in, out, count, op);
+    for (int64_t i = 0; i < count * cell->size; i++) {
+        expect(cell, out[i] == element(cell->ranks[i / count], i % count));
     }
     free(in);
     free(out);
 }
 
 // The own part lies in the result already, which is allowed.
-static void all_gather_in_place(const Seat *seat, int64_t count, ReduceOp op) {
-    float *out = elements(-1, count * seat->size), *in = elements(seat->rank->rank, count);
-    memcpy(out + seat->index * count, in, (size_t)count * sizeof(float));
-    call(seat, seat->rank->table->all_gather, out + seat->index * count, out, count, op);
-    for (int64_t i = 0; i < count * seat->size; i++) {
-        expect(seat, out[i] == element(seat->ranks[i / count], i % count));
+static void all_gather_in_place(const Seat *cell, int64_t count, ReduceOp op) {
+    float *out = elements(-1, count * cell->size), *in = elements(cell->rank->rank, count);
+    memcpy(out + cell->index * count, in, (size_t)count * sizeof(float));
+    call(cell, cell->rank->table->all_gather, out + cell->index * count, out, count, op);
+    for (int64_t i = 0; i < count * cell->size; i++) {
+        expect(cell, out[i] == element(cell->ranks[i / count], i % count));
     }
     free(in);
     free(out);
 }
 
-static void scattered(const Seat *seat, const float *in, float *out, int64_t count, ReduceOp op) {
-    call(seat, seat->rank->table->reduce_scatter, in, out, count, op);
+static void scattered(const Seat *cell, const float *in, float *out, int64_t count, ReduceOp op) {
+    call(cell, cell->rank->table->reduce_scatter, in, out, count, op);
     for (int64_t i = 0; i < count; i++) {
-        expect(seat, out[i] == combined(seat, seat->index * count + i, op));
+        expect(cell, out[i] == combined(cell, cell->index * count + i, op));
     }
 }
 
-static void reduce_scatter(const Seat *seat, int64_t count, ReduceOp op) {
-    float *in = elements(seat->rank->rank, count * seat->size), *out = elements(-1, count);
-    scattered(seat, in, out, count, op);
+static void reduce_scatter(const Seat *cell, int64_t count, ReduceOp op) {
+    float *in = elements(cell->rank->rank, count * cell->size), *out = elements(-1, count);
+    scattered(cell, in, out, count, op);
     free(in);
     free(out);
 }
 
 // The result goes over the own part of the input, which is allowed.
-static void reduce_scatter_in_place(const Seat *seat, int64_t count, ReduceOp op) {
-    float *in = elements(seat->rank->rank, count * seat->size);
-    scattered(seat, in, in + seat->index * count, count, op);
+static void reduce_scatter_in_place(const Seat *cell, int64_t count, ReduceOp op) {
+    float *in = elements(cell->rank->rank, count * cell->size);
+    scattered(cell, in, in + cell->index * count, count, op);
     free(in);
 }
 
-static void all_reduce(const Seat *seat, int64_t count, ReduceOp op) {
-    float *in = elements(seat->rank->rank, count), *out = elements(-1, count);
-    call(seat, seat->rank->table->all_reduce, in, out, count, op);
+static void all_reduce(const Seat *cell, int64_t count, ReduceOp op) {
+    float *in = elements(cell->rank->rank, count), *out = elements(-1, count);
+    call(cell, cell->rank->table->all_reduce, in, out, count, op);
     for (int64_t i = 0; i < count; i++) {
-        expect(seat, out[i] == combined(seat, i, op));
+        expect(cell, out[i] == combined(cell, i, op));
     }
     free(in);
     free(out);
 }
 
-static void all_reduce_in_place(const Seat *seat, int64_t count, ReduceOp op) {
-    float *data = elements(seat->rank->rank, count);
-    call(seat, seat->rank->table->all_reduce, data, data, count, op);
+static void all_reduce_in_place(const Seat *cell, int64_t count, ReduceOp op) {
+    float *data = elements(cell->rank->rank, count);
+    call(cell, cell->rank->table->all_reduce, data, data, count, op);
     for (int64_t i = 0; i < count; i++) {
-        expect(seat, data[i] == combined(seat, i, op));
+        expect(cell, data[i] == combined(cell, i, op));
     }
     free(data);
 }
@@ -143,27 +143,27 @@ static int64_t integer(int rank, int64_t i) {
     return (rank - 3) * (INT64_C(1) << 58) + 7 * i + rank;
 }
 
-static int64_t integer_sum(const Seat *seat, int64_t i) {
+static int64_t integer_sum(const Seat *cell, int64_t i) {
     int64_t sum = 0;
-    for (int k = 0; k < seat->size; k++) {
-        sum += integer(seat->ranks[k], i);
+    for (int k = 0; k < cell->size; k++) {
+        sum += integer(cell->ranks[k], i);
     }
     return sum;
 }
 
-static void integers(const Seat *seat, int64_t count, ReduceOp op) {
-    const int64_t part = (count + seat->size - 1) / seat->size, all = part * seat->size;
+static void integers(const Seat *cell, int64_t count, ReduceOp op) {
+    const int64_t part = (count + cell->size - 1) / cell->size, all = part * cell->size;
     int64_t *in = calloc((size_t)all, sizeof *in), *out = calloc((size_t)all, sizeof *out);
     for (int64_t i = 0; i < all; i++) {
-        in[i] = integer(seat->rank->rank, i);
+        in[i] = integer(cell->rank->rank, i);
     }
-    call(seat, seat->rank->table->all_reduce, (const float *)(void *)in, (float *)(void *)out, 2 * all, op);
+    call(cell, cell->rank->table->all_reduce, (const float *)(void *)in, (float *)(void *)out, 2 * all, op);
     for (int64_t i = 0; i < all; i++) {
-        expect(seat, out[i] == integer_sum(seat, i));
+        expect(cell, out[i] == integer_sum(cell, i));
     }
-    call(seat, seat->rank->table->reduce_scatter, (const float *)(void *)in, (float *)(void *)out, 2 * part, op);
+    call(cell, cell->rank->table->reduce_scatter, (const float *)(void *)in, (float *)(void *)out, 2 * part, op);
     for (int64_t i = 0; i < part; i++) {
-        expect(seat, out[i] == integer_sum(seat, seat->index * part + i));
+        expect(cell, out[i] == integer_sum(cell, cell->index * part + i));
     }
     free(in);
     free(out);
@@ -174,66 +174,66 @@ static float half_element(int rank, int64_t i) {
     return (float)((rank * 31 + i * 7) % 256 - 128);
 }
 
-static void all_reduce_bf16(const Seat *seat, int64_t count, ReduceOp op) {
+static void all_reduce_bf16(const Seat *cell, int64_t count, ReduceOp op) {
     uint16_t *data = malloc((size_t)count * sizeof *data);
     for (int64_t i = 0; i < count; i++) {
-        data[i] = bf16_of(half_element(seat->rank->rank, i));
+        data[i] = bf16_of(half_element(cell->rank->rank, i));
     }
-    const TransportCall call = {.communicator = seat->communicator,
+    const TransportCall call = {.communicator = cell->communicator,
                                 .in = data,
                                 .out = data,
                                 .bytes = count * (int64_t)sizeof *data,
                                 .op = op,
                                 .dtype = DTYPE_BF16,
                                 .place = {.task = -1}};
-    expect(seat, seat->rank->table->all_reduce(seat->rank->transport, &call, &seat->rank->error) == STATUS_OK);
+    expect(cell, cell->rank->table->all_reduce(cell->rank->transport, &call, &cell->rank->error) == STATUS_OK);
     for (int64_t i = 0; i < count; i++) {
         float sum = 0;
-        for (int k = 0; k < seat->size; k++) {
-            sum += half_element(seat->ranks[k], i);
+        for (int k = 0; k < cell->size; k++) {
+            sum += half_element(cell->ranks[k], i);
         }
-        expect(seat, data[i] == bf16_of(sum));
+        expect(cell, data[i] == bf16_of(sum));
     }
     free(data);
 }
 
-static void send_recv(const Seat *seat, int64_t count, ReduceOp op) {
-    float *out = elements(seat->rank->rank, count), *in = elements(-1, count);
-    call(seat, seat->rank->table->send_recv, out, in, count, op);
-    const int before = seat->ranks[(seat->index + seat->size - 1) % seat->size];
+static void send_recv(const Seat *cell, int64_t count, ReduceOp op) {
+    float *out = elements(cell->rank->rank, count), *in = elements(-1, count);
+    call(cell, cell->rank->table->send_recv, out, in, count, op);
+    const int before = cell->ranks[(cell->index + cell->size - 1) % cell->size];
     for (int64_t i = 0; i < count; i++) {
-        expect(seat, in[i] == element(before, i));
+        expect(cell, in[i] == element(before, i));
     }
     free(out);
     free(in);
 }
 
 // Part k is for member k; part k of what comes is the one that member k had for this one.
-static void all_to_all(const Seat *seat, int64_t count, ReduceOp op) {
-    float *in = elements(seat->rank->rank, count * seat->size), *out = elements(-1, count * seat->size);
-    call(seat, seat->rank->table->all_to_all, in, out, count, op);
-    for (int64_t i = 0; i < count * seat->size; i++) {
+static void all_to_all(const Seat *cell, int64_t count, ReduceOp op) {
+    float *in = elements(cell->rank->rank, count * cell->size), *out = elements(-1, count * cell->size);
+    call(cell, cell->rank->table->all_to_all, in, out, count, op);
+    for (int64_t i = 0; i < count * cell->size; i++) {
         const int from = (int)(i / count);
-        expect(seat, out[i] == element(seat->ranks[from], seat->index * count + i % count));
+        expect(cell, out[i] == element(cell->ranks[from], cell->index * count + i % count));
     }
     free(in);
     free(out);
 }
 
 // How many elements go from one member to another: none, a few, all.
-static int64_t uneven_count(const Seat *seat, int from, int to, int64_t count) {
-    const int64_t share = (from * 3 + to * 5 + 1) % (seat->size + 1);
-    return count * share / seat->size;
+static int64_t uneven_count(const Seat *cell, int from, int to, int64_t count) {
+    const int64_t share = (from * 3 + to * 5 + 1) % (cell->size + 1);
+    return count * share / cell->size;
 }
 
-static void all_to_all_uneven(const Seat *seat, int64_t count, ReduceOp op) {
-    float *in = elements(seat->rank->rank, count * seat->size), *out = elements(-1, count * seat->size);
+static void all_to_all_uneven(const Seat *cell, int64_t count, ReduceOp op) {
+    float *in = elements(cell->rank->rank, count * cell->size), *out = elements(-1, count * cell->size);
     int64_t leave[TRANSPORT_MAX_WORLD], come[TRANSPORT_MAX_WORLD], at = 0;
-    for (int i = 0; i < seat->size; i++) {
-        leave[i] = uneven_count(seat, seat->index, i, count) * (int64_t)sizeof(float);
-        come[i] = uneven_count(seat, i, seat->index, count) * (int64_t)sizeof(float);
+    for (int i = 0; i < cell->size; i++) {
+        leave[i] = uneven_count(cell, cell->index, i, count) * (int64_t)sizeof(float);
+        come[i] = uneven_count(cell, i, cell->index, count) * (int64_t)sizeof(float);
     }
-    const TransportCall call = {.communicator = seat->communicator,
+    const TransportCall call = {.communicator = cell->communicator,
                                 .in = in,
                                 .out = out,
                                 .bytes = count * (int64_t)sizeof(float),
@@ -242,30 +242,30 @@ static void all_to_all_uneven(const Seat *seat, int64_t count, ReduceOp op) {
                                 .leave = leave,
                                 .come = come,
                                 .place = {.task = -1}};
-    expect(seat, seat->rank->table->all_to_all(seat->rank->transport, &call, &seat->rank->error) == STATUS_OK);
-    for (int from = 0; from < seat->size; from++) {
+    expect(cell, cell->rank->table->all_to_all(cell->rank->transport, &call, &cell->rank->error) == STATUS_OK);
+    for (int from = 0; from < cell->size; from++) {
         int64_t first = 0;  // in what that member sends
-        for (int to = 0; to < seat->index; to++) {
-            first += uneven_count(seat, from, to, count);
+        for (int to = 0; to < cell->index; to++) {
+            first += uneven_count(cell, from, to, count);
         }
-        for (int64_t i = 0; i < uneven_count(seat, from, seat->index, count); i++, at++) {
-            expect(seat, out[at] == element(seat->ranks[from], first + i));
+        for (int64_t i = 0; i < uneven_count(cell, from, cell->index, count); i++, at++) {
+            expect(cell, out[at] == element(cell->ranks[from], first + i));
         }
     }
-    for (; at < count * seat->size; at++) {
-        expect(seat, out[at] == element(-1, at));
+    for (; at < count * cell->size; at++) {
+        expect(cell, out[at] == element(-1, at));
     }
     free(in);
     free(out);
 }
 
-static void barrier(const Seat *seat, int64_t count, ReduceOp op) {
+static void barrier(const Seat *cell, int64_t count, ReduceOp op) {
     (void)count;
-    call(seat, seat->rank->table->barrier, NULL, NULL, 0, op);
+    call(cell, cell->rank->table->barrier, NULL, NULL, 0, op);
 }
 
 typedef struct Check {
-    void (*run)(const Seat *seat, int64_t count, ReduceOp op);
+    void (*run)(const Seat *cell, int64_t count, ReduceOp op);
     ReduceOp op;
 } Check;
 
@@ -282,24 +282,24 @@ static const int64_t counts[] = {1, 3, 1023, 1024, 1025, 70001, 200003};
 
 void check_all(CheckRank *rank) {
     for (int communicator = 0; communicator < rank->communicator_count; communicator++) {
-        const Seat seat = seat_of(rank, communicator);
+        const Seat cell = cell_of(rank, communicator);
         for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
             for (size_t c = 0; c < sizeof checks / sizeof *checks; c++) {
-                checks[c].run(&seat, counts[i], checks[c].op);
+                checks[c].run(&cell, counts[i], checks[c].op);
             }
         }
     }
 }
 
 void check_some(CheckRank *rank, int communicator, int times) {
-    const Seat seat = seat_of(rank, communicator);
+    const Seat cell = cell_of(rank, communicator);
     for (int i = 0; i < times; i++) {
-        all_reduce(&seat, 3001, REDUCE_SUM);
-        send_recv(&seat, 777, REDUCE_SUM);
-        all_to_all(&seat, 411, REDUCE_SUM);
-        all_to_all_uneven(&seat, 411, REDUCE_SUM);
-        all_gather(&seat, 1501, REDUCE_SUM);
-        reduce_scatter(&seat, 333, REDUCE_SUM);
+        all_reduce(&cell, 3001, REDUCE_SUM);
+        send_recv(&cell, 777, REDUCE_SUM);
+        all_to_all(&cell, 411, REDUCE_SUM);
+        all_to_all_uneven(&cell, 411, REDUCE_SUM);
+        all_gather(&cell, 1501, REDUCE_SUM);
+        reduce_scatter(&cell, 333, REDUCE_SUM);
     }
 }
 
@@ -312,18 +312,18 @@ static float uneven(int rank, int i) {
 }
 
 void check_order(CheckRank *rank) {
-    const Seat seat = seat_of(rank, rank->communicator_count - 1);  // the mask of all axes
+    const Seat cell = cell_of(rank, rank->communicator_count - 1);  // the mask of all axes
     float data[ORDER_COUNT];
     for (int i = 0; i < ORDER_COUNT; i++) {
         data[i] = uneven(rank->rank, i);
     }
-    call(&seat, rank->table->all_reduce, data, data, ORDER_COUNT, REDUCE_SUM);
+    call(&cell, rank->table->all_reduce, data, data, ORDER_COUNT, REDUCE_SUM);
     for (int i = 0; i < ORDER_COUNT; i++) {
         float sum = uneven(0, i);
-        for (int k = 1; k < seat.size; k++) {
+        for (int k = 1; k < cell.size; k++) {
             sum += uneven(k, i);
         }
-        expect(&seat, memcmp(&data[i], &sum, sizeof sum) == 0);
+        expect(&cell, memcmp(&data[i], &sum, sizeof sum) == 0);
     }
 }
 

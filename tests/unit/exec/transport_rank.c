@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/transport/board.h"
+#include "exec/transport/progress_table.h"
 #include "tests/unit/exec/transport_checks.h"
 
 static void *second_lane(void *argument) {
@@ -56,7 +56,7 @@ static const Work *work_find(const char *name) {
 }
 
 static Status rank_run(const char *mesh, const Work *work, CheckRank *rank, Arena *arena) {
-    static BoardRank row;
+    static ProgressRow row;
     Communicator communicators[CHECK_COMMUNICATORS_MOST];
     rank->communicators = communicators;
     TRY(mesh_parse(mesh, &rank->mesh, &rank->error));
@@ -65,7 +65,7 @@ static Status rank_run(const char *mesh, const Work *work, CheckRank *rank, Aren
     if (!rank->table) {
         return rank->error.status;
     }
-    board_rank_begin(&row);
+    progress_row_begin(&row);
     const TransportSetup setup = {.mesh = rank->mesh,
                                   .rank = rank->rank,
                                   .communicators = communicators,

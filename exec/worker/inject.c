@@ -1,6 +1,6 @@
 // A fault strikes once, at the first instance of its task in its step; a pace is kept all along.
 
-#include "exec/worker/strike.h"
+#include "exec/worker/inject.h"
 
 #include <time.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ void fault_pace(const Session *session, double start_s) {
     }
 }
 
-FaultAction fault_strike(Session *session, const StepInstance *instance) {
+FaultAction fault_inject(Session *session, const StepInstance *instance) {
     const RunFault *fault = &session->request->options.fault;
     if (fault->action == FAULT_NONE || fault->rank != session->rank || fault->task != instance->task ||
         fault->step != session->step || session->fault_struck) {

@@ -2,7 +2,7 @@
 
 #define _GNU_SOURCE  // MSG_NOSIGNAL in strict C
 
-#include "exec/worker/post_client.h"
+#include "exec/worker/rendezvous_client.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -70,14 +70,15 @@ static bool receive_all(int fd, void *data, size_t bytes) {
     return true;
 }
 
-static bool send_frame(int fd, PostKind kind, const void *data, size_t bytes) {
-    const PostFrame frame = {.kind = (uint32_t)kind, .bytes = (uint32_t)bytes};
+static bool send_frame(int fd, RendezvousKind kind, const void *data, size_t bytes) {
+    const RendezvousFrame frame = {.kind = (uint32_t)kind, .bytes = (uint32_t)bytes};
     return send_all(fd, &frame, sizeof frame) && send_all(fd, data, bytes);
 }
 
 static char *request_receive(int fd) {
-    PostFrame frame;
-    if (!receive_all(fd, &frame, sizeof frame) || frame.kind != POST_REQUEST || frame.bytes > POST_MOST_BYTES) {
+    RendezvousFrame frame;
+    if (!receive_all(fd, &frame, sizeof frame) || frame.kind != RENDEZVOUS_REQUEST ||
+        frame.bytes > RENDEZVOUS_MOST_BYTES) {
         return NULL;
     }
     char *text = malloc((size_t)frame.bytes + 1);
@@ -100,21 +101,21 @@ static Status unreachable(const char *setting, Error *error) {
                      (int)strcspn(setting, " "), setting, addresses ? addresses : "");
 }
 
-Status post_join(PostClient *client, const char *setting, int rank, char **request, Error *error) {
+Status rendezvous_join(RendezvousClient *client, const char *setting, int rank, char **request, Error *error) {
     char words[1024], *rest = words;
-    *client = (PostClient){.fd = -1, .rank = rank};
+    *client = (RendezvousClient){.fd = -1, .rank = rank};
     *request = NULL;
     snprintf(words, sizeof words, "%s", setting);
     const char *port = strtok_r(rest, " ", &rest), *token = strtok_r(rest, " ", &rest);
-    board_rank_begin(&client->row);
-    board_rank_join(&client->row);
-    PostHello hello = {.rank = rank, .process = (int32_t)getpid(), .row_bytes = sizeof(BoardRank)};
+    progress_row_begin(&client->row);
+    progress_row_join(&client->row);
+    RendezvousHello hello = {.rank = rank, .process = (int32_t)getpid(), .row_bytes = sizeof(ProgressRow)};
     memcpy(hello.host, client->row.host, sizeof hello.host);
     snprintf(hello.token, sizeof hello.token, "%s", token ? token : "");
     for (const char *address = strtok_r(rest, " ", &rest); port && address && !*request;
          address = strtok_r(rest, " ", &rest)) {
         client->fd = connect_to(address, (int)strtol(port, NULL, 10));
-        if (client->fd >= 0 && send_frame(client->fd, POST_HELLO, &hello, sizeof hello)) {
+        if (client->fd >= 0 && send_frame(client->fd, RENDEZVOUS_HELLO, &hello, sizeof hello)) {
             *request = request_receive(client->fd);
         }
         if (client->fd >= 0 && !*request) {
@@ -128,14 +129,14 @@ Status post_join(PostClient *client, const char *setting, int rank, char **reque
 
 // ---------------------------------------------------------------------------------------------- the thread
 
-static bool row_send(PostClient *client) {
+static bool row_send(RendezvousClient *client) {
     pthread_mutex_lock(&client->sending);
-    const bool sent = send_frame(client->fd, POST_ROW, &client->row, sizeof client->row);
+    const bool sent = send_frame(client->fd, RENDEZVOUS_ROW, &client->row, sizeof client->row);
     pthread_mutex_unlock(&client->sending);
     return sent;
 }
 
-// True when the launcher is gone; what else comes from it is post_share's, which is on its way to read it.
+// True when the launcher is gone; what else comes from it is rendezvous_share's, which is on its way to read it.
 static bool line_ended(int fd) {
     struct pollfd set = {.fd = fd, .events = POLLIN};
     if (poll(&set, 1, ROW_EVERY_MS) != 1) {
@@ -150,7 +151,7 @@ static bool line_ended(int fd) {
 }
 
 static void *watch_main(void *argument) {
-    PostClient *client = argument;
+    RendezvousClient *client = argument;
     while (!atomic_load(&client->closing)) {
         const bool ended = line_ended(client->fd);
         if (!atomic_load(&client->closing) && (ended || !row_send(client))) {
@@ -160,7 +161,7 @@ static void *watch_main(void *argument) {
     return NULL;
 }
 
-Status post_watch(PostClient *client, Error *error) {
+Status rendezvous_watch(RendezvousClient *client, Error *error) {
     if (pthread_create(&client->thread, NULL, watch_main, client) != 0) {
         return error_set(error, STATUS_ENVIRONMENT, "cannot start the thread that reports to the launcher");
     }
@@ -168,31 +169,31 @@ Status post_watch(PostClient *client, Error *error) {
     return STATUS_OK;
 }
 
-Status post_share(void *context, void *data, size_t bytes, Error *error) {
-    PostClient *client = context;
+Status rendezvous_share(void *context, void *data, size_t bytes, Error *error) {
+    RendezvousClient *client = context;
     if (client->rank == 0) {
         pthread_mutex_lock(&client->sending);
-        const bool sent = send_frame(client->fd, POST_SHARE, data, bytes);
+        const bool sent = send_frame(client->fd, RENDEZVOUS_SHARE, data, bytes);
         pthread_mutex_unlock(&client->sending);
         return sent ? STATUS_OK : error_set(error, STATUS_ENVIRONMENT, "the launcher is gone");
     }
-    PostFrame frame;
+    RendezvousFrame frame;
     struct pollfd set = {.fd = client->fd, .events = POLLIN};
     const bool came = poll(&set, 1, SHARE_MS) == 1 && receive_all(client->fd, &frame, sizeof frame) &&
-                      frame.kind == POST_SHARE && frame.bytes == bytes && receive_all(client->fd, data, bytes);
+                      frame.kind == RENDEZVOUS_SHARE && frame.bytes == bytes && receive_all(client->fd, data, bytes);
     return came ? STATUS_OK
                 : error_set(error, STATUS_ENVIRONMENT, "rank %d got no word from rank 0 within %d s", client->rank,
                             SHARE_MS / 1000);
 }
 
-static bool text_send(PostClient *client, PostKind kind, const char *text) {
+static bool text_send(RendezvousClient *client, RendezvousKind kind, const char *text) {
     pthread_mutex_lock(&client->sending);
     const bool sent = send_frame(client->fd, kind, text, strlen(text));
     pthread_mutex_unlock(&client->sending);
     return sent;
 }
 
-Status post_send_json(PostClient *client, PostKind kind, const json_t *root, Error *error) {
+Status rendezvous_send_json(RendezvousClient *client, RendezvousKind kind, const json_t *root, Error *error) {
     char *text = root ? json_dumps(root, JSON_REAL_PRECISION(17)) : NULL;
     if (!text) {
         return error_set(error, STATUS_INTERNAL, "cannot be written as JSON");
@@ -202,12 +203,12 @@ Status post_send_json(PostClient *client, PostKind kind, const json_t *root, Err
     return sent ? STATUS_OK : error_set(error, STATUS_ENVIRONMENT, "the launcher is gone");
 }
 
-void post_leave(PostClient *client) {
+void rendezvous_leave(RendezvousClient *client) {
     atomic_store(&client->closing, 1);
     if (client->watching) {
         pthread_join(client->thread, NULL);
     }
-    text_send(client, POST_GOODBYE, "");
+    text_send(client, RENDEZVOUS_GOODBYE, "");
     close(client->fd);
     pthread_mutex_destroy(&client->sending);
 }

@@ -1,9 +1,9 @@
 // The system's routes say it: a datagram socket that is connected to a host has the address that leads there. Hosts
-// that are this machine itself reach any of its addresses. IPv4, as the post.
+// that are this machine itself reach any of its addresses. IPv4, as the rendezvous.
 
 #define _GNU_SOURCE  // getaddrinfo, IFF_ in strict C
 
-#include "exec/launch/post_address.h"
+#include "exec/launch/rendezvous_address.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -43,8 +43,8 @@ static bool address_towards(const char *name, uint32_t *here) {
     return known;
 }
 
-uint32_t post_address(const char *hosts) {
-    uint32_t chosen = POST_HERE;
+uint32_t rendezvous_address(const char *hosts) {
+    uint32_t chosen = RENDEZVOUS_HERE;
     for (const char *at = hosts; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
         char name[NAME_BYTES];
         uint32_t here;
@@ -53,7 +53,7 @@ uint32_t post_address(const char *hosts) {
             continue;
         }
         if (!address_towards(name, &here) || (!is_loopback(here) && !is_loopback(chosen) && chosen != here)) {
-            return POST_EVERYWHERE;
+            return RENDEZVOUS_EVERYWHERE;
         }
         chosen = is_loopback(here) ? chosen : here;
     }
@@ -68,10 +68,10 @@ static void add_word(const struct in_addr *address, char *text, size_t text_byte
     }
 }
 
-void post_address_words(uint32_t address, char *text, size_t text_bytes) {
-    const struct in_addr one = {.s_addr = htonl(address != POST_EVERYWHERE ? address : POST_HERE)};
+void rendezvous_address_words(uint32_t address, char *text, size_t text_bytes) {
+    const struct in_addr one = {.s_addr = htonl(address != RENDEZVOUS_EVERYWHERE ? address : RENDEZVOUS_HERE)};
     struct ifaddrs *all = NULL;
-    if (address == POST_EVERYWHERE && getifaddrs(&all) == 0) {
+    if (address == RENDEZVOUS_EVERYWHERE && getifaddrs(&all) == 0) {
         for (const struct ifaddrs *at = all; at; at = at->ifa_next) {
             if (at->ifa_addr && at->ifa_addr->sa_family == AF_INET && (at->ifa_flags & IFF_UP) &&
                 !(at->ifa_flags & IFF_LOOPBACK)) {

@@ -1,0 +1,352 @@
+// One poll over the listening socket and a connection per rank. Connections prove themselves with the token first; a
+// frame is kept until it is whole.
+
+#define _GNU_SOURCE  // accept4, getrandom
+
+#include "exec/launch/rendezvous.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "exec/launch/rendezvous_address.h"
+#include "exec/transport/clock.h"
+
+enum { STRANGERS = 64, SETTING_BYTES = 1024, SEND_TIMEOUT_S = 5, BACKLOG = 1024 };
+static const double HELLO_S = 0.5;  // a rank says hello as soon as it is connected: its line is its own for so long
+
+// A connection: of a rank once it said hello, else of a stranger.
+typedef struct Line {
+    int fd;          // -1 = free
+    int rank;        // -1 = stranger
+    double since_s;  // clock when it was accepted
+    size_t have, room;
+    char *bytes;  // frames that have come, the last perhaps in part
+} Line;
+
+struct Rendezvous {
+    int world, listen_fd, line_count;
+    Line *lines;  // world + STRANGERS
+    RendezvousRank *ranks;
+    ProgressRow *table;
+    const char *request;
+    char *failure, *result;
+    char *shared;  // what rank 0 has for all others; NULL before it came
+    size_t shared_bytes;
+    int first_lost;
+    double served_s;  // clock of the last look
+    char token[RENDEZVOUS_TOKEN_BYTES], setting[SETTING_BYTES];
+};
+
+// ---------------------------------------------------------------------------------------------- open and close
+
+static Status token_make(char token[RENDEZVOUS_TOKEN_BYTES], Error *error) {
+    unsigned char random[(RENDEZVOUS_TOKEN_BYTES - 1) / 2];
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
+        return error_set(error, STATUS_ENVIRONMENT, "no random numbers: %s", strerror(errno));
+    }
+    for (size_t i = 0; i < sizeof random; i++) {
+        snprintf(token + 2 * i, 3, "%02x", random[i]);
+    }
+    return STATUS_OK;
+}
+
+static Status rendezvous_listen(Rendezvous *rendezvous, uint32_t on, Error *error) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(on)};
+    socklen_t bytes = sizeof address;
+    rendezvous->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (rendezvous->listen_fd < 0 ||
+        bind(rendezvous->listen_fd, (const struct sockaddr *)&address, sizeof address) != 0 ||
+        listen(rendezvous->listen_fd, BACKLOG) != 0 ||
+        getsockname(rendezvous->listen_fd, (struct sockaddr *)&address, &bytes) != 0) {
+        return error_set(error, STATUS_ENVIRONMENT, "cannot listen for ranks: %s", strerror(errno));
+    }
+    TRY(token_make(rendezvous->token, error));
+    snprintf(rendezvous->setting, sizeof rendezvous->setting, "%d %s", ntohs(address.sin_port), rendezvous->token);
+    rendezvous_address_words(on, rendezvous->setting, sizeof rendezvous->setting);
+    return STATUS_OK;
+}
+
+Status rendezvous_open(int world, uint32_t address, const char *request, Arena *arena, Rendezvous **opened,
+                       Error *error) {
+    Rendezvous *rendezvous = ARENA_NEW(arena, Rendezvous);
+    *opened = rendezvous;
+    rendezvous->world = world;
+    rendezvous->listen_fd = -1;
+    rendezvous->request = request;
+    rendezvous->first_lost = -1;
+    rendezvous->line_count = world + STRANGERS;
+    rendezvous->lines = ARENA_ARRAY(arena, Line, rendezvous->line_count);
+    rendezvous->ranks = ARENA_ARRAY(arena, RendezvousRank, world);
+    for (int i = 0; i < rendezvous->line_count; i++) {
+        rendezvous->lines[i] = (Line){.fd = -1, .rank = -1};
+    }
+    rendezvous->table = aligned_alloc(PROGRESS_LINE_BYTES, (size_t)world * sizeof(ProgressRow));
+    if (!rendezvous->table) {
+        return error_set(error, STATUS_INTERNAL, "no memory for the table");
+    }
+    for (int rank = 0; rank < world; rank++) {
+        rendezvous->ranks[rank].fd = -1;
+        progress_row_begin(&rendezvous->table[rank]);
+    }
+    rendezvous->served_s = clock_s();
+    return rendezvous_listen(rendezvous, address, error);
+}
+
+static void line_end(Rendezvous *rendezvous, Line *line) {
+    RendezvousRank *rank = line->rank >= 0 ? &rendezvous->ranks[line->rank] : NULL;
+    if (rank) {
+        rank->fd = -1;
+        rank->lost = !rank->done;
+        if (rank->lost && rendezvous->first_lost < 0) {
+            rendezvous->first_lost = line->rank;
+        }
+    }
+    close(line->fd);
+    free(line->bytes);
+    *line = (Line){.fd = -1, .rank = -1};
+}
+
+void rendezvous_lines_close(Rendezvous *rendezvous) {
+    for (int i = 0; rendezvous && i < rendezvous->line_count; i++) {
+        if (rendezvous->lines[i].fd >= 0) {
+            line_end(rendezvous, &rendezvous->lines[i]);
+        }
+    }
+    if (rendezvous && rendezvous->listen_fd >= 0) {
+        close(rendezvous->listen_fd);
+        rendezvous->listen_fd = -1;
+    }
+}
+
+void rendezvous_close(Rendezvous *rendezvous) {
+    if (!rendezvous) {
+        return;
+    }
+    rendezvous_lines_close(rendezvous);
+    free(rendezvous->table);
+    free(rendezvous->failure);
+    free(rendezvous->result);
+    free(rendezvous->shared);
+}
+
+// ---------------------------------------------------------------------------------------------- frames
+
+// What ranks get is small and they wait for it: a blocking send with a time limit.
+static bool frame_send(int fd, RendezvousKind kind, const void *body, size_t bytes) {
+    const RendezvousFrame frame = {.kind = (uint32_t)kind, .bytes = (uint32_t)bytes};
+    const struct timeval limit = {.tv_sec = SEND_TIMEOUT_S};
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    return send(fd, &frame, sizeof frame, MSG_NOSIGNAL | MSG_MORE) == (ssize_t)sizeof frame &&
+           send(fd, body, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
+}
+
+// A rank that cannot be reached is found lost by its line.
+static void share(Rendezvous *rendezvous, const char *body, size_t bytes) {
+    if (rendezvous->shared || !(rendezvous->shared = malloc(bytes + 1))) {
+        return;
+    }
+    memcpy(rendezvous->shared, body, bytes);
+    rendezvous->shared_bytes = bytes;
+    for (int rank = 1; rank < rendezvous->world; rank++) {
+        if (rendezvous->ranks[rank].fd >= 0) {
+            frame_send(rendezvous->ranks[rank].fd, RENDEZVOUS_SHARE, rendezvous->shared, bytes);
+        }
+    }
+}
+
+static bool hello(Rendezvous *rendezvous, Line *line, const RendezvousFrame *frame, const char *body) {
+    RendezvousHello said;
+    if (frame->kind != RENDEZVOUS_HELLO || frame->bytes != sizeof said) {
+        return false;
+    }
+    memcpy(&said, body, sizeof said);
+    said.token[RENDEZVOUS_TOKEN_BYTES - 1] = '\0';
+    const bool known = strcmp(said.token, rendezvous->token) == 0 && said.row_bytes == sizeof(ProgressRow) &&
+                       said.rank >= 0 && said.rank < rendezvous->world && !rendezvous->ranks[said.rank].came;
+    if (!known || !frame_send(line->fd, RENDEZVOUS_REQUEST, rendezvous->request, strlen(rendezvous->request)) ||
+        (rendezvous->shared && !frame_send(line->fd, RENDEZVOUS_SHARE, rendezvous->shared, rendezvous->shared_bytes))) {
+        return false;
+    }
+    line->rank = said.rank;
+    ProgressRow *row =
+        &rendezvous->table[said.rank];  // its first row is under way: who is stopped before has a name and a host
+    memcpy(row->host, said.host, sizeof row->host);
+    row->host[sizeof row->host - 1] = '\0';
+    atomic_store(&row->process, said.process);
+    rendezvous->ranks[said.rank].came = true;
+    rendezvous->ranks[said.rank].fd = line->fd;
+    return true;
+}
+
+static void keep_first(char **kept, const char *body, size_t bytes) {
+    if (!*kept) {
+        *kept = strndup(body, bytes);
+    }
+}
+
+// False ends the line: a stranger, or a frame that no rank sends.
+static bool frame_take(Rendezvous *rendezvous, Line *line, const RendezvousFrame *frame, const char *body) {
+    if (line->rank < 0) {
+        return hello(rendezvous, line, frame, body);
+    }
+    RendezvousRank *rank = &rendezvous->ranks[line->rank];
+    rank->silent_s = 0;
+    switch ((RendezvousKind)frame->kind) {
+    case RENDEZVOUS_ROW:
+        if (frame->bytes == sizeof(ProgressRow)) {
+            memcpy(&rendezvous->table[line->rank], body, sizeof(ProgressRow));
+        }
+        return frame->bytes == sizeof(ProgressRow);
+    case RENDEZVOUS_FAILURE:
+        rank->done = true;  // what follows is an end that has its reason
+        keep_first(&rendezvous->failure, body, frame->bytes);
+        return true;
+    case RENDEZVOUS_RESULT:
+        keep_first(&rendezvous->result, body, frame->bytes);
+        return true;
+    case RENDEZVOUS_SHARE:
+        share(rendezvous, body, frame->bytes);
+        return line->rank == 0;
+    case RENDEZVOUS_GOODBYE:
+        rank->done = true;
+        return true;
+    case RENDEZVOUS_HELLO:
+    case RENDEZVOUS_REQUEST:
+        break;
+    }
+    return false;
+}
+
+static bool frames_take(Rendezvous *rendezvous, Line *line) {
+    size_t at = 0;
+    bool well = true;
+    while (well && line->have - at >= sizeof(RendezvousFrame)) {
+        RendezvousFrame frame;
+        memcpy(&frame, line->bytes + at, sizeof frame);
+        if (frame.bytes > (line->rank < 0 ? sizeof(RendezvousHello) : RENDEZVOUS_MOST_BYTES)) {
+            return false;
+        }
+        if (line->have - at - sizeof frame < frame.bytes) {
+            break;
+        }
+        well = frame_take(rendezvous, line, &frame, line->bytes + at + sizeof frame);
+        at += sizeof frame + frame.bytes;
+    }
+    memmove(line->bytes, line->bytes + at, line->have - at);
+    line->have -= at;
+    return well;
+}
+
+static bool line_read(Rendezvous *rendezvous, Line *line) {
+    for (;;) {
+        if (line->room - line->have < 4096) {
+            const size_t room = line->room ? 2 * line->room : 16384;
+            char *more = realloc(line->bytes, room);
+            if (!more) {
+                return false;
+            }
+            line->bytes = more;
+            line->room = room;
+        }
+        const ssize_t got = recv(line->fd, line->bytes + line->have, line->room - line->have, MSG_DONTWAIT);
+        if (got <= 0) {
+            return got < 0 && (errno == EAGAIN || errno == EINTR);
+        }
+        line->have += (size_t)got;
+        if (!frames_take(rendezvous, line)) {
+            return false;
+        }
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- serving
+
+// A free line; else that of the stranger who has been silent longest, so that strangers keep no rank out; NULL while
+// all of them may yet say hello.
+static Line *line_free(Rendezvous *rendezvous) {
+    Line *oldest = NULL;
+    for (int i = 0; i < rendezvous->line_count; i++) {
+        Line *line = &rendezvous->lines[i];
+        if (line->fd < 0) {
+            return line;
+        }
+        oldest = line->rank < 0 && (!oldest || line->since_s < oldest->since_s) ? line : oldest;
+    }
+    return oldest && clock_s() - oldest->since_s > HELLO_S ? oldest : NULL;
+}
+
+static void lines_accept(Rendezvous *rendezvous) {
+    const int one = 1;
+    for (Line *line = line_free(rendezvous); line; line = line_free(rendezvous)) {
+        const int fd = accept4(rendezvous->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+        if (fd < 0) {
+            return;
+        }
+        if (line->fd >= 0) {
+            line_end(rendezvous, line);
+        }
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        *line = (Line){.fd = fd, .rank = -1, .since_s = clock_s()};
+    }
+}
+
+// Silence counts only while this process looks: a pause of its own is nobody's silence.
+static void silence_count(Rendezvous *rendezvous) {
+    const double now_s = clock_s(), past_s = now_s - rendezvous->served_s;
+    rendezvous->served_s = now_s;
+    for (int rank = 0; rank < rendezvous->world && past_s < 1; rank++) {
+        rendezvous->ranks[rank].silent_s += rendezvous->ranks[rank].came && !rendezvous->ranks[rank].done ? past_s : 0;
+    }
+}
+
+void rendezvous_serve(Rendezvous *rendezvous, double wait_s) {
+    struct pollfd sets[TRANSPORT_MAX_WORLD + STRANGERS + 1] = {
+        {.fd = line_free(rendezvous) ? rendezvous->listen_fd : -1, .events = POLLIN}};
+    for (int i = 0; i < rendezvous->line_count; i++) {
+        sets[i + 1] = (struct pollfd){.fd = rendezvous->lines[i].fd, .events = POLLIN};
+    }
+    silence_count(rendezvous);
+    if (poll(sets, (nfds_t)rendezvous->line_count + 1, (int)(wait_s * 1000)) <= 0) {
+        return;
+    }
+    for (int i = 0; i < rendezvous->line_count; i++) {
+        if (sets[i + 1].fd >= 0 && sets[i + 1].revents != 0 && !line_read(rendezvous, &rendezvous->lines[i])) {
+            line_end(rendezvous, &rendezvous->lines[i]);
+        }
+    }
+    if (sets[0].revents & POLLIN) {
+        lines_accept(rendezvous);
+    }
+}
+
+const char *rendezvous_setting(const Rendezvous *rendezvous) {
+    return rendezvous->setting;
+}
+
+ProgressRow *rendezvous_progress_table(const Rendezvous *rendezvous) {
+    return rendezvous->table;
+}
+
+const RendezvousRank *rendezvous_rank(const Rendezvous *rendezvous, int rank) {
+    return &rendezvous->ranks[rank];
+}
+
+const char *rendezvous_failure(const Rendezvous *rendezvous) {
+    return rendezvous->failure;
+}
+
+const char *rendezvous_result(const Rendezvous *rendezvous) {
+    return rendezvous->result;
+}
+
+int rendezvous_first_lost(const Rendezvous *rendezvous) {
+    return rendezvous->first_lost;
+}
