@@ -70,6 +70,7 @@ Status csv_accuracy(const Accuracy *accuracy, FILE *out, Error *error) {
     score_lines(&csv, "memory", &(ScoreTable){&memory, 1});
     score_lines(&csv, "memory", &accuracy->memory_by_kind);
     score_lines(&csv, "memory", &accuracy->memory_by);
+    csv_left_out(accuracy, &csv);
     return csv_finish(&csv, error);
 }
 

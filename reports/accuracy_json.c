@@ -87,6 +87,9 @@ Status json_accuracy(const Accuracy *accuracy, FILE *out, Error *error) {
     if (root) {
         json_object_set_new(root, "oom", oom_object(&accuracy->oom));
         json_object_set_new(root, "ranking", ranking_object(&accuracy->ranking));
+        if (accuracy->options.leave_out) {
+            json_object_set_new(root, "left_out", json_left_out(&accuracy->left_out));
+        }
     }
     return json_print(root, out, error);
 }

@@ -122,5 +122,6 @@ Status table_accuracy(const Accuracy *accuracy, FILE *out, Error *error) {
     print_ranking(accuracy, out);
     print_losses(accuracy, out);
     print_skips(accuracy, out);
+    TRY(table_left_out(accuracy, out, error));
     return STATUS_OK;
 }

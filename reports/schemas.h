@@ -19,6 +19,8 @@ extern const RecordSchema schema_tune_shapes;    // TuneShape, about its Tuning
 extern const RecordSchema schema_tune_steps;     // TuneStep, about its Tuning
 extern const RecordSchema schema_step_scores;    // ScoreRow, about a word for what they score
 extern const RecordSchema schema_memory_scores;  // the same without interval and baseline
+extern const RecordSchema schema_left_out;       // LeftOutScore
+extern const RecordSchema schema_fitted;         // LeftOutParameter
 extern const RecordSchema schema_scaling;        // ScalingPoint
 extern const RecordSchema schema_parameters;     // CalibrationCoordinate, about its CalibrationPosterior
 extern const RecordSchema schema_entries;        // Prediction, about its TuneResult

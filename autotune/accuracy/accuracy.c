@@ -1,5 +1,5 @@
 // Reads the files, predicts row by row, then hands the predicted rows to the scores. Every row ends scored or skipped
-// with a reason. Nothing is fitted here but the one constant of the baseline.
+// with a reason. Nothing is fitted here but the one constant of the baseline; left_out.c fits, where that is asked.
 
 #include "autotune/accuracy/accuracy.h"
 
@@ -215,5 +215,9 @@ Status accuracy_run(const AccuracyOptions *options, const Progress *progress, Ar
     score_failures(accuracy, runs, accuracy->scored);
     score_ranking(accuracy->cases, &groups, arena, &accuracy->ranking);
     count_rest(accuracy, arena);
+    if (options->leave_out &&
+        !left_out_run(accuracy->cases, accuracy->runs.count, options->effort, progress, arena, &accuracy->left_out)) {
+        return error_set(error, STATUS_ENVIRONMENT, "interrupted while sources were left out");
+    }
     return STATUS_OK;
 }

@@ -3,13 +3,13 @@
 
 #pragma once
 
-#include "autotune/accuracy/run_case.h"
-#include "sim/base/progress.h"
+#include "autotune/accuracy/left_out.h"
 
 typedef struct AccuracyOptions {
     const char *const *runs_paths;                       // ended by NULL, as the others
     const char *const *oom_paths, *const *groups_paths;  // NULL = not asked
     Effort effort;
+    bool leave_out;  // fit again without each source: Accuracy.left_out
 } AccuracyOptions;
 
 // Errors are predicted / measured - 1.
@@ -78,6 +78,7 @@ typedef struct Accuracy {
     RankingScore ranking;
     SkipReason *skips;  // by number of rows
     int skip_count;
+    LeftOut left_out;
     int *loss_rows;  // per row of run_case_losses: scored rows that it concerns
 } Accuracy;
 

@@ -129,6 +129,7 @@ const CommandRow command_table[COMMAND_COUNT] = {
     [COMMAND_ACCURACY] = {"accuracy", "predictions of measured runs, scored beside a constant MFU",
                           "accuracy --runs FILE.csv [--oom FILE.csv] [--groups FILE.csv] [options]",
                           "ndtune accuracy --runs runs.csv\n"
+                          "ndtune accuracy --runs runs.csv --leave-one-source-out\n"
                           "ndtune accuracy --runs runs.csv --groups groups.csv --effort estimate --csv rows.csv\n",
                           cmd_accuracy},
     [COMMAND_HELP] = {"help", "this text, all options of a command, or what to do about a topic",

@@ -50,7 +50,8 @@ Status cmd_accuracy(Cli *cli, Error *error) {
     const AccuracyOptions options = {.runs_paths = files_of(cli, OPTION_RUNS),
                                      .oom_paths = files_of(cli, OPTION_OOM),
                                      .groups_paths = files_of(cli, OPTION_GROUPS),
-                                     .effort = (Effort)cli_value(cli, OPTION_EFFORT)->integer};
+                                     .effort = (Effort)cli_value(cli, OPTION_EFFORT)->integer,
+                                     .leave_out = cli_given(cli, OPTION_LEAVE_ONE_SOURCE_OUT)};
     const Progress progress = cli_progress(cli);
     Accuracy accuracy;
     TRY(accuracy_run(&options, &progress, &cli->arena, &accuracy, error));

@@ -208,6 +208,11 @@ static const OptionRow rows[OPTION_OF_PLAN] = {
                        "sets of runs that differ in the plan only: columns group and ids (separated by spaces); may be "
                        "repeated",
                        GROUP_WHAT, ACCURACY},
+    [OPTION_LEAVE_ONE_SOURCE_OUT] =
+        {"leave-one-source-out", VALUE_FLAG, NULL, 0, 0, NULL, NULL,
+         "fit what was fitted on published runs again without each source of these, and predict the source by that; "
+         "what each number rests on",
+         GROUP_RUN, ACCURACY},
     [OPTION_CSV] =
         {"csv", VALUE_TEXT, "FILE", 0, 0, NULL, NULL,
          "plan: every choice of every shape; accuracy: a line per run, measured beside predicted; validate: the "
@@ -281,7 +286,9 @@ static OptionRow row_of(const PlanField *field) {
     const PlanOption *option = &field->option;
     const bool counts = option->value[strlen(option->value) - 1] == 'N';
     return (OptionRow){.name = option->name,
-                       .type = field->is_set ? VALUE_SET : counts ? VALUE_INT : VALUE_WORD,
+                       .type = field->is_set ? VALUE_SET
+                               : counts      ? VALUE_INT
+                                             : VALUE_WORD,
                        .value = option->value,
                        .low = field->low,
                        .high = field->high,

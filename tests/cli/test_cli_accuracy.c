@@ -60,6 +60,28 @@ Test(cli_accuracy, the_object_has_what_the_contract_promises) {
     json_decref(root);
 }
 
+Test(cli_accuracy, sources_are_left_out_where_that_is_asked) {
+    json_t *plain = CLI_JSON(0, "accuracy", "--runs", SAMPLE "mlperf.csv", "--format", "json");
+    cr_expect_null(json_object_get(plain, "left_out"));
+    json_t *root = CLI_JSON(0, "accuracy", "--runs", SAMPLE "mlperf.csv", "--leave-one-source-out", "--format", "json");
+    json_t *left = json_object_get(root, "left_out");
+    static const char *const arrays[] = {"by_source", "by_accelerator"};
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
+        double sum = 0;
+        size_t index;
+        json_t *row;
+        json_array_foreach(json_object_get(left, arrays[i]), index, row) {
+            sum += cli_number(row, "n");
+        }
+        cr_expect_eq(sum, cli_number(root, "scored"), "%s", arrays[i]);
+    }
+    cr_expect_float_eq(cli_number(json_object_get(left, "all"), "median_abs_error"),
+                       cli_number(json_object_get(root, "step_time"), "median_abs_error"), 1e-9);
+    cr_expect_gt(json_array_size(json_object_get(left, "fitted")), 0);
+    json_decref(plain);
+    json_decref(root);
+}
+
 Test(cli_accuracy, scored_and_skipped_rows_are_all_rows) {
     json_t *root = sample();
     cr_assert_eq(cli_number(root, "rows"),

@@ -109,6 +109,41 @@ Test(accuracy, rows_of_one_source_are_scored_together) {
     cr_assert_float_eq(accuracy.step_by_source.rows[1].score.median_abs, 0.225, 1e-9);
 }
 
+static double step_on(const char *cluster) {
+    const char *text =
+        arena_format(&arena, "%s%s", RUNS_HEADER, run_line(&arena, (RunLine){.cluster = cluster, .step_time_s = 1}));
+    return accuracy_of_text(text, EFFORT_SIMULATE).cases[0].prediction.step_s;
+}
+
+// Both sources are predicted without error, and nothing but its own run tells of a chip.
+Test(accuracy, a_number_that_one_source_determines_falls_back_to_what_one_would_take_without_runs) {
+    static const char *const clusters[] = {"dgx-h100", "mi300x-8x"};
+    const char *text = RUNS_HEADER;
+    for (int i = 0; i < 2; i++) {
+        text = arena_format(&arena, "%s%s", text,
+                            run_line(&arena, (RunLine){.id = clusters[i],
+                                                       .source = clusters[i],
+                                                       .cluster = clusters[i],
+                                                       .step_time_s = step_on(clusters[i])}));
+    }
+    const Accuracy accuracy = accuracy_of((AccuracyOptions){
+        .runs_paths = (const char *const[]){run_text_file(&arena, folder, "runs.csv", text), NULL}, .leave_out = true});
+    const LeftOut *left = &accuracy.left_out;
+    cr_assert_eq(left->source_count, 2);
+    cr_expect_lt(left->sources[1].median_abs, 1e-9);
+    cr_expect_gt(left->sources[1].left_median_abs, 1e-3);
+    int found = 0;
+    for (int i = 0; i < left->parameter_count; i++) {
+        if (strcmp(left->parameters[i].name, "products on MI300X") == 0) {
+            found++;
+            cr_expect_str_eq(left->parameters[i].rests_on, "mi300x-8x");
+            cr_expect_float_eq(left->parameters[i].left, left->parameters[i].without, 1e-9);
+            cr_expect_eq(left->parameters[i].n, 1);
+        }
+    }
+    cr_expect_eq(found, 1);
+}
+
 Test(accuracy, a_failure_is_judged_by_memory_and_a_run_too) {
     const char *rows = arena_format(
         &arena, "%s%s%s%s", RUNS_HEADER, run_line(&arena, (RunLine){.id = "fits", .gpu_mem_gb = 80, .step_time_s = 1}),
