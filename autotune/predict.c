@@ -10,7 +10,6 @@
 #include "autotune/handicap.h"
 #include "autotune/interval.h"
 #include "autotune/predict_serial.h"
-#include "autotune/prune.h"
 #include "sim/engine/engine.h"
 #include "sim/memory/cached_bytes.h"
 #include "sim/memory/memory_breakdown.h"
@@ -138,7 +137,7 @@ static void add_warnings(const TuneRequest *request, Arena *arena, Prediction *p
 static void derive(const Predictor *predictor, Arena *arena, Prediction *prediction) {
     const TuneRequest *request = predictor->request;
     const TrainPlan *plan = &prediction->plan;
-    prediction->fits = prune_needed_bytes(plan, &prediction->memory) <= request->memory_limit_bytes;
+    prediction->fits = memory_needed_bytes(plan, &prediction->memory) <= request->memory_limit_bytes;
     add_warnings(request, arena, prediction);
     if (prediction->step_s <= 0) {
         return;
@@ -248,7 +247,7 @@ Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fi
         return wrap_plan(plan, error);
     }
     prediction->recomputed_flop_per_token = recomputed_flop_per_token(&programs);
-    const bool fits = prune_needed_bytes(plan, &prediction->memory) <= predictor->request->memory_limit_bytes;
+    const bool fits = memory_needed_bytes(plan, &prediction->memory) <= predictor->request->memory_limit_bytes;
     if ((fits || !only_if_fits) && simulate(predictor, &programs, prediction, error) != STATUS_OK) {
         return wrap_plan(plan, error);
     }

@@ -5,13 +5,11 @@
 #include "autotune/prune.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "autotune/batch.h"
 #include "autotune/space.h"
 #include "sim/base/text.h"
 #include "sim/cost/compute.h"
-#include "sim/plan/optimizers.h"
 
 static const char *check_max_tp(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
                                 Arena *arena) {
@@ -153,20 +151,12 @@ static const char *check_weights(const TuneRequest *request, const TrainPlan *pl
                         text_bytes(needs, least), text_bytes(limit, request->memory_limit_bytes), stages, tp);
 }
 
-// bitsandbytes keeps paged states in managed memory, which CUDA moves to the host when the accelerator is full: what
-// has to be there while nothing is updated does not include them (optim/optimizer.py, get_paged).
-double prune_needed_bytes(const TrainPlan *plan, const MemoryBreakdown *memory) {
-    const bool updates = memory->peak_phase && strcmp(memory->peak_phase, "optimizer") == 0;
-    const bool paged = optimizer_rows[plan->optimizer].paged && !updates;
-    return memory->reserved_bytes - (paged ? memory->optimizer : 0);
-}
-
 static const char *check_memory(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
                                 Arena *arena) {
     if (!memory) {
         return check_weights(request, plan, arena);
     }
-    const double needed = prune_needed_bytes(plan, memory);
+    const double needed = memory_needed_bytes(plan, memory);
     if (needed <= request->memory_limit_bytes) {
         return NULL;
     }

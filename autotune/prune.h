@@ -25,6 +25,3 @@ const PruneRule *prune(const TuneRequest *request, const TrainPlan *plan, const 
 // The same of a plan that somebody has: what a search leaves out because it is slow is no reason.
 const PruneRule *prune_given(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
                              Arena *arena, const char **reason);
-
-// What the accelerator must hold: what is reserved, but for states that can be paged out at the peak.
-double prune_needed_bytes(const TrainPlan *plan, const MemoryBreakdown *memory);

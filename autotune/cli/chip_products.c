@@ -8,14 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "autotune/cli/chip_name.h"
 #include "autotune/store/store.h"
-
-enum { NAME_CHARACTERS = 40 };  // of Accelerator.name
-
-const char *chip_name(const char *chip, Arena *arena) {
-    const size_t length = strcspn(chip, ",");
-    return arena_format(arena, "%.*s", (int)(length < NAME_CHARACTERS ? length : NAME_CHARACTERS), chip);
-}
 
 static bool store_exists(const Cli *cli) {
     const OptionValue *db = cli_value(cli, OPTION_DB);

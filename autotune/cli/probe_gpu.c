@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "autotune/accuracy/statistics.h"
-#include "autotune/cli/chip_products.h"
+#include "autotune/cli/chip_name.h"
 #include "autotune/cli/probe_builder.h"
 
 enum { MOST_RATES = 32 };

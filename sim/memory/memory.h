@@ -40,6 +40,9 @@ typedef struct MemoryBreakdown {
 // the planner's arena, and runtime holds what the live bytes leave of it.
 Status memory_breakdown(const StepProgram *program, Arena *arena, MemoryBreakdown *breakdown, Error *error);
 
+// What the accelerator must hold: what is reserved, but for states that can be paged out at the peak.
+double memory_needed_bytes(const TrainPlan *plan, const MemoryBreakdown *memory);
+
 typedef struct HazardReport {
     int64_t instances, accesses, pairs_checked;
 } HazardReport;

@@ -10,6 +10,7 @@
 
 #include "sim/memory/memory.h"
 #include "sim/memory/memory_breakdown.h"
+#include "sim/plan/optimizers.h"
 
 typedef struct Trace {
     const StepProgram *program;
@@ -246,4 +247,12 @@ Status memory_breakdown(const StepProgram *program, Arena *arena, MemoryBreakdow
     const Status status = memory_breakdown_among(program, &traces, arena, breakdown, error);
     live_traces_free(&traces);
     return status;
+}
+
+// bitsandbytes keeps paged states in managed memory, which CUDA moves to the host when the accelerator is full: what
+// has to be there while nothing is updated does not include them (optim/optimizer.py, get_paged).
+double memory_needed_bytes(const TrainPlan *plan, const MemoryBreakdown *memory) {
+    const bool updates = memory->peak_phase && strcmp(memory->peak_phase, "optimizer") == 0;
+    const bool paged = optimizer_rows[plan->optimizer].paged && !updates;
+    return memory->reserved_bytes - (paged ? memory->optimizer : 0);
 }
