@@ -119,6 +119,15 @@ static const char *caps_refusal(const ModelSpec *model, const char *device, Aren
                : NULL;
 }
 
+static const char *scale_refusal(const ModelSpec *model, Arena *arena) {
+    return model->score_scalar > 0
+               ? arena_format(arena,
+                              "the executor's kernels take scores over the root of head_dim %d, not of the %d of %s: "
+                              "predictions do not depend on it",
+                              model->head_dim, model->score_scalar, model->name)
+               : NULL;
+}
+
 static bool heads_fit(const ModelSpec *model) {
     const int value = model->latent.value;
     return model->head_dim % HEAD_DIM_GRAIN == 0 && model->head_dim <= HEAD_DIM_MOST && value % HEAD_DIM_GRAIN == 0 &&
@@ -138,6 +147,7 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
     }
     reason = experts_refusal(model, plan, target, arena);
     reason = reason ? reason : caps_refusal(model, device, arena);
+    reason = reason ? reason : scale_refusal(model, arena);
     if (reason) {
         return reason;
     }

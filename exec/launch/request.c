@@ -79,6 +79,7 @@ static const Field model_fields[] = {
     COUNT_OR_NONE(ModelSpec, window),
     COUNT_OR_NONE(ModelSpec, window_first),
     COUNT_OR_NONE(ModelSpec, window_every),
+    COUNT_OR_NONE(ModelSpec, score_scalar),
     COUNT_OR_NONE(ModelSpec, experts.count),
     COUNT_OR_NONE(ModelSpec, experts.active),
     COUNT_OR_NONE(ModelSpec, experts.ffn),

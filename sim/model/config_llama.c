@@ -197,22 +197,18 @@ static Status read_cap(const Config *config, const char *key, double fallback, d
     return value && !json_is_null(value) ? json_get_double(&config->json, key, 1e-3, 1e6, cap, error) : STATUS_OK;
 }
 
-// Scores are over the root of query_pre_attn_scalar, and kernels take that of head_dim.
-static Status read_score_scale(const Config *config, Error *error) {
-    const ModelSpec *model = config->model;
+// Scores are over the root of query_pre_attn_scalar.
+static Status read_score_scalar(const Config *config, Error *error) {
+    ModelSpec *model = config->model;
     int scalar = 0;
     TRY(config_int_or(config, "query_pre_attn_scalar", CONFIG_MAX_WIDTH, 256, &scalar, error));
-    if (scalar != model->head_dim) {
-        return json_error(&config->json, "query_pre_attn_scalar", error,
-                          "must be head_dim %d, scores of another scale are not modelled, got %d", model->head_dim,
-                          scalar);
-    }
+    model->score_scalar = scalar == model->head_dim ? 0 : scalar;
     return STATUS_OK;
 }
 
 static Status read_gemma2(const Config *config, const LlamaDefaults *defaults, Error *error) {
     ModelSpec *model = config->model;
-    TRY(read_score_scale(config, error));
+    TRY(read_score_scalar(config, error));
     TRY(read_cap(config, "attn_logit_softcapping", defaults->attention_cap, &model->attention_cap, error));
     return read_cap(config, "final_logit_softcapping", defaults->logit_cap, &model->logit_cap, error);
 }
@@ -220,7 +216,7 @@ static Status read_gemma2(const Config *config, const LlamaDefaults *defaults, E
 static Status read_gemma3(const Config *config, int *window_every, Error *error) {
     ModelSpec *model = config->model;
     static const char *const caps[] = {"attn_logit_softcapping", "final_logit_softcapping"};
-    TRY(read_score_scale(config, error));
+    TRY(read_score_scalar(config, error));
     for (size_t i = 0; i < sizeof caps / sizeof *caps; i++) {
         const json_t *cap = json_object_get(config->json.object, caps[i]);
         if (cap && !json_is_null(cap)) {

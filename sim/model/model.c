@@ -227,6 +227,10 @@ void model_hash(const ModelSpec *model, Hash *hash) {
         hash_text(hash, "rope local");
         hash_double(hash, model->rope_local);
     }
+    if (model->score_scalar > 0) {
+        hash_text(hash, "score scalar");
+        hash_int(hash, model->score_scalar);
+    }
     if (model->attention_cap > 0 || model->logit_cap > 0) {
         hash_text(hash, "caps");
         hash_double(hash, model->attention_cap);

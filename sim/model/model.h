@@ -109,6 +109,7 @@ typedef struct ModelSpec {
     double rope_theta;
     double rope_local;  // theta of the layers that slide, which are not scaled; 0 = as the others
     RopeScaling rope_scaling;
+    int score_scalar;                 // scores are over the root of it (gemma-3-27b); 0 = of head_dim
     double attention_cap, logit_cap;  // scores, and the head's, are cap tanh(x / cap) (gemma2); 0 = as they are
     double norm_eps;
     bool tied_embeddings;

@@ -91,9 +91,7 @@ static bool has_experts(const char *name) {
 // What no model of the step is made for, by the words that its names have.
 static const TextSynonym refused[] = {
     {"gemma-2", "no preset: Gemma 2 is read from its config.json (gemma2)"},
-    {"gemma-3", "no preset: Gemma 3 is read from the config.json of its language model (gemma3_text)"},
     {"gemma2", "no preset: Gemma 2 is read from its config.json (gemma2)"},
-    {"gemma3", "no preset: Gemma 3 is read from the config.json of its language model (gemma3_text)"},
     {"falcon", "Falcon (attention beside the MLP) is not predicted yet"},
     {"mamba", "state-space models are not predicted yet"},
     {"rwkv", "recurrent models are not predicted yet"},

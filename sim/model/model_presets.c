@@ -20,6 +20,12 @@
 #define QWEN3_SIZES .vocab = 151936, .max_seq = 40960, .rope_theta = 1e6, .norm_eps = 1e-6, FAMILY_QWEN3
 #define GEMMA_SIZES                                                                                                    \
     .vocab = 256000, .max_seq = 8192, .rope_theta = 1e4, .norm_eps = 1e-6, .tied_embeddings = true, FAMILY_GEMMA
+// The language model alone; the words of the larger ones are 262144 and what stands for a picture. The layers that see
+// all turn 8 times slower (rope_scaling of type linear).
+#define GEMMA3_SIZES .norm_eps = 1e-6, .rope_theta = 1e6, .rope_local = 1e4, .tied_embeddings = true, FAMILY_GEMMA3
+#define GEMMA3_WITH_EYES                                                                                               \
+    .vocab = 262208, .max_seq = 131072, .window = 1024, .window_every = 6, .rope_scaling = {8, 1, 2, 0},               \
+    .note = "the part that sees pictures is left out; " SLIDES("1024"), GEMMA3_SIZES
 #define GPT2_SIZES .vocab = 50257, .max_seq = 1024, .norm_eps = 1e-5, .tied_embeddings = true, FAMILY_GPT2
 #define NEOX_SIZES .max_seq = 2048, .rope_theta = 1e4, .norm_eps = 1e-5, FAMILY_GPT_NEOX
 #define MPT_SIZES .vocab = 50432, .norm_eps = 1e-5, .tied_embeddings = true, FAMILY_MPT
@@ -318,6 +324,28 @@ static const ModelPreset presets[] = {
               SHAPE(28, 3072, 16, 16, 256, 24576),
               GEMMA_SIZES,
               .source = "google/gemma-7b config.json"}},
+    {.spec = {.name = "gemma-3-1b",
+              SHAPE(26, 1152, 4, 1, 256, 6912),
+              .vocab = 262144,
+              .max_seq = 32768,
+              .window = 512,
+              .window_every = 6,
+              .note = SLIDES("512"),
+              GEMMA3_SIZES,
+              .source = "google/gemma-3-1b-pt config.json"}},
+    {.spec = {.name = "gemma-3-4b",
+              SHAPE(34, 2560, 8, 4, 256, 10240),
+              GEMMA3_WITH_EYES,
+              .source = "google/gemma-3-4b-pt config.json, its text_config"}},
+    {.spec = {.name = "gemma-3-12b",
+              SHAPE(48, 3840, 16, 8, 256, 15360),
+              GEMMA3_WITH_EYES,
+              .source = "google/gemma-3-12b-pt config.json, its text_config"}},
+    {.spec = {.name = "gemma-3-27b",
+              SHAPE(62, 5376, 32, 16, 128, 21504),
+              GEMMA3_WITH_EYES,
+              .score_scalar = 168,
+              .source = "google/gemma-3-27b-pt config.json, its text_config"}},
     {.spec = {.name = "phi-3-mini",
               SHAPE(32, 3072, 32, 32, 96, 8192),
               .vocab = 32064,

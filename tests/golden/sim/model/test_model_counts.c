@@ -1,5 +1,6 @@
 // Presets against published parameter counts. Where nothing else is said a number is the total of the model's weight
 // files as its Hugging Face page states it (safetensors total, or total_size of the index over the bytes of its dtype).
+// Gemma 3: the language model alone, as transformers 5.23 builds Gemma3ForCausalLM of its text_config (meta device).
 // No number was computed with this project's formulas.
 
 #include <criterion/criterion.h>
@@ -51,6 +52,10 @@ static const Published published[] = {
     {"qwen3-32b", INT64_C(32762123264)},         // Qwen/Qwen3-32B
     {"gemma-2b", INT64_C(2506172416)},           // google/gemma-2b
     {"gemma-7b", INT64_C(8537680896)},           // google/gemma-7b
+    {"gemma-3-1b", INT64_C(999885952)},          // google/gemma-3-1b-pt
+    {"gemma-3-4b", INT64_C(3880263168)},         // google/gemma-3-4b-pt, its text_config
+    {"gemma-3-12b", INT64_C(11766034176)},       // google/gemma-3-12b-pt, its text_config
+    {"gemma-3-27b", INT64_C(27009346304)},       // google/gemma-3-27b-pt, its text_config
     {"phi-3-mini", INT64_C(3821079552)},         // microsoft/Phi-3-mini-4k-instruct
     {"phi-3-medium", INT64_C(13960238080)},      // microsoft/Phi-3-medium-4k-instruct
     {"phi-4", INT64_C(14659507200)},             // microsoft/phi-4

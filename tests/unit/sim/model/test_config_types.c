@@ -81,6 +81,12 @@ Test(config_types, published_files_give_their_presets) {
                              "\"model_type\":\"gemma\",\"num_attention_heads\":16,\"num_hidden_layers\":28,"
                              "\"num_key_value_heads\":16,\"rms_norm_eps\":1e-06,\"rope_theta\":10000.0,"
                              "\"vocab_size\":256000}");
+    // google/gemma-3-27b-pt, its text_config
+    check_preset("gemma-3-27b", "{\"head_dim\":128,\"hidden_size\":5376,\"intermediate_size\":21504,"
+                                "\"model_type\":\"gemma3_text\",\"num_attention_heads\":32,\"num_hidden_layers\":62,"
+                                "\"num_key_value_heads\":16,\"query_pre_attn_scalar\":168,\"rope_scaling\":"
+                                "{\"factor\":8.0,\"rope_type\":\"linear\"},\"rope_theta\":1000000,"
+                                "\"sliding_window\":1024,\"vocab_size\":262208}");
     check_preset("phi-3-mini", "{\"hidden_act\":\"silu\",\"hidden_size\":3072,\"intermediate_size\":8192,"
                                "\"max_position_embeddings\":4096,\"model_type\":\"phi3\",\"num_attention_heads\":32,"
                                "\"num_hidden_layers\":32,\"num_key_value_heads\":32,"

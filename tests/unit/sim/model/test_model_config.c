@@ -241,8 +241,8 @@ Test(model_config, gemma_2_has_caps_and_every_second_layer_sees_all) {
     cr_expect(fabs(model.attention_cap - 50) < 1e-9 && fabs(model.logit_cap - 30) < 1e-9 && model.rope_local < 1);
     cr_assert_eq(load("{" GEMMA2 ",\"attn_logit_softcapping\":null}"), STATUS_OK, "%s", error.message);
     cr_expect(model.attention_cap < 1e-9 && fabs(model.logit_cap - 30) < 1e-9);
-    check_refused("{" GEMMA2 ",\"query_pre_attn_scalar\":144}",
-                  ": query_pre_attn_scalar: must be head_dim 256, scores of another scale are not modelled, got 144");
+    cr_assert_eq(load("{" GEMMA2 ",\"query_pre_attn_scalar\":144}"), STATUS_OK, "%s", error.message);
+    cr_expect_eq(model.score_scalar, 144);
 }
 
 #define GEMMA3                                                                                                         \
@@ -256,8 +256,7 @@ Test(model_config, gemma_3_has_norms_on_both_sides_and_every_sixth_layer_sees_al
     cr_expect_eq(model_parameters(&model), INT64_C(999885952));
     cr_expect(model_layer_slides(&model, 4) && !model_layer_slides(&model, 5) && model.window == 512);
     cr_expect(model.rope_local > 9999 && model.rope_local < 10001 && model.rope_theta > 999999);
-    check_refused("{" GEMMA3 ",\"head_dim\":128,\"query_pre_attn_scalar\":168}",
-                  ": query_pre_attn_scalar: must be head_dim 128, scores of another scale are not modelled, got 168");
+    cr_expect_eq(model.score_scalar, 0);
     check_refused("{" GEMMA3 ",\"final_logit_softcapping\":30.0}",
                   ": final_logit_softcapping: must be null, soft-capped scores are not modelled");
 }
