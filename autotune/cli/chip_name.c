@@ -1,3 +1,5 @@
+// Names of accelerators are as long as profiles hold.
+
 #include "autotune/cli/chip_name.h"
 
 #include <string.h>
