@@ -29,7 +29,7 @@ static json_t *totals_json(const StageRecord *stage) {
     return array;
 }
 
-static json_t *stages_json(const RunRecord *record) {
+static json_t *stages_json(const WorkerRecord *record) {
     json_t *array = json_array();
     for (int i = 0; i < record->stage_count; i++) {
         const StageRecord *stage = &record->stages[i];
@@ -40,7 +40,7 @@ static json_t *stages_json(const RunRecord *record) {
     return array;
 }
 
-static json_t *chip_json(const RunRecord *record) {
+static json_t *chip_json(const WorkerRecord *record) {
     return record->chip ? json_pack("{s:s, s:I, s:o}", "name", record->chip, "bytes", (json_int_t)record->device_bytes,
                                     "prices", chip_prices_json(record->prices, record->price_count))
                         : json_null();
@@ -50,7 +50,7 @@ static json_t *load_json(const ExpertLoad *load) {
     return load->measured ? json_pack("{s:f, s:f}", "over", load->over, "most", load->most) : json_null();
 }
 
-json_t *run_result_json(const RunRecord *record) {
+json_t *run_result_json(const WorkerRecord *record) {
     const int64_t spans = record->span_step < 0 ? 0 : record->world * record->spans_per_rank;
     return json_pack("{s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:s?, s:o}", "schema", SCHEMA, "world",
                      record->world, "steps", record->steps, "loss", numbers_json(record->loss, record->steps),

@@ -13,7 +13,7 @@ typedef struct StageRecord {
 } StageRecord;
 
 // What rank 0 writes: gathered over the ranks.
-typedef struct RunRecord {
+typedef struct WorkerRecord {
     int world, steps;
     const double *loss, *grad_norm, *step_time_s;
     const StageRecord *stages;  // by stage
@@ -26,9 +26,9 @@ typedef struct RunRecord {
     const ChipPrice *prices;
     int price_count;
     ExpertLoad expert_load;
-} RunRecord;
+} WorkerRecord;
 
-json_t *run_result_json(const RunRecord *record);  // NULL: cannot be written
+json_t *run_result_json(const WorkerRecord *record);  // NULL: cannot be written
 Status run_result_take(const json_t *root, const StepPrograms *programs, Arena *arena, RunResult *result, Error *error);
 
 // The first rank that fails says why; a later one finds the file there and keeps quiet.

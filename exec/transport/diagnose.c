@@ -32,8 +32,8 @@ static bool inside(const ProgressTable *table, int rank, int communicator) {
     return atomic_load(&cell_of(table, rank, communicator)->inside) != 0;
 }
 
-static CollectiveKind kind_of(const ProgressTable *table, int rank, int communicator) {
-    return (CollectiveKind)atomic_load(&cell_of(table, rank, communicator)->kind);
+static TransportKind kind_of(const ProgressTable *table, int rank, int communicator) {
+    return (TransportKind)atomic_load(&cell_of(table, rank, communicator)->kind);
 }
 
 static bool in_message(const ProgressTable *table, int rank, int other, int communicator) {
@@ -162,7 +162,7 @@ static uint64_t signature_of(const ProgressTable *table, int rank, int communica
     ProgressCell *cell = cell_of(table, rank, communicator);
     const TransportPlace place = progress_cell_place(cell);
     const TransportCall call = {.bytes = (int64_t)atomic_load(&cell->bytes), .place = place};
-    return collective_signature(&table->communicators[communicator], (CollectiveKind)atomic_load(&cell->kind), &call);
+    return collective_signature(&table->communicators[communicator], (TransportKind)atomic_load(&cell->kind), &call);
 }
 
 // Of each other: one sends what the other receives.

@@ -9,7 +9,7 @@ void lane_watch_begin(LaneWatch *watch, const LanePlace *of, LaneCounts *counts,
     atomic_store(&counts->ended, 0);
 }
 
-unsigned lane_watch_note(LaneWatch *watch, CollectiveKind kind, const TransportCall *call) {
+unsigned lane_watch_note(LaneWatch *watch, TransportKind kind, const TransportCall *call) {
     const unsigned number = atomic_load_explicit(&watch->noted, memory_order_relaxed) + 1;
     watch->notes[(number - 1) % LANE_NOTES] =
         (LaneNote){.kind = kind, .bytes = call->bytes, .op = call->op, .place = call->place};

@@ -13,7 +13,7 @@ typedef struct LaneCounts {
 } LaneCounts;
 
 typedef struct LaneNote {
-    CollectiveKind kind;
+    TransportKind kind;
     int64_t bytes;
     ReduceOp op;
     TransportPlace place;
@@ -40,7 +40,7 @@ typedef struct LaneWatch {
 
 void lane_watch_begin(LaneWatch *watch, const LanePlace *of, LaneCounts *counts, Arena *arena);
 // The next call of this communicator goes into a stream: its number, 1, 2, ..., which the stream is to count.
-unsigned lane_watch_note(LaneWatch *watch, CollectiveKind kind, const TransportCall *call);
+unsigned lane_watch_note(LaneWatch *watch, TransportKind kind, const TransportCall *call);
 bool lane_watch_idle(const LaneWatch *watch);  // the stream has ended all that was noted
 // Puts what the stream has done since the last look on the progress table; one thread at a time. False: nothing new.
 bool lane_watch_show(LaneWatch *watch);

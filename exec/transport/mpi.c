@@ -428,7 +428,7 @@ static Status barrier(Transport *mpi, const TransportCall *call, Error *error) {
 // ---------------------------------------------------------------------------------------------- messages
 
 // Tags tell messages of different places apart; of the same, MPI keeps the order.
-static int tag_of(const Transport *mpi, CollectiveKind kind, const TransportCall *call) {
+static int tag_of(const Transport *mpi, TransportKind kind, const TransportCall *call) {
     const uint64_t mix = collective_signature(&mpi->setup.communicators[call->communicator], kind, call);
     return (int)(mix & ((1u << TAG_BITS) - 1));
 }
@@ -465,7 +465,7 @@ static Status take(Transport *mpi, const TransportCall *call, Error *error) {
 }
 
 // Shows the message on the progress table while it goes.
-static Status message(Transport *mpi, CollectiveKind kind, const TransportCall *call, Error *error) {
+static Status message(Transport *mpi, TransportKind kind, const TransportCall *call, Error *error) {
     MpiMember *member = &mpi->members[call->communicator];
     const bool sends = kind == COLLECTIVE_SEND;
     ASSERT(member->size == 2 && member->index == !sends);
@@ -504,7 +504,7 @@ static void messages_move(Transport *mpi) {
 typedef Status Body(Transport *mpi, const TransportCall *call, Error *error);
 
 // Shows the collective on the progress table while it runs.
-static Status run(Transport *mpi, CollectiveKind kind, const TransportCall *call, Error *error) {
+static Status run(Transport *mpi, TransportKind kind, const TransportCall *call, Error *error) {
     static Body *const bodies[COLLECTIVE_COUNT] = {
         [COLLECTIVE_ALL_GATHER] = all_gather, [COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
         [COLLECTIVE_ALL_REDUCE] = all_reduce, [COLLECTIVE_SEND_RECV] = send_recv,

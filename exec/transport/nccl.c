@@ -113,7 +113,7 @@ static Status count_write(Transport *nccl, const NcclLane *lane, CUstream stream
 }
 
 // shown: the collective that this call is (part of), for the progress table.
-static Status put(Transport *nccl, NcclLane *lane, CollectiveKind kind, const TransportCall *call,
+static Status put(Transport *nccl, NcclLane *lane, TransportKind kind, const TransportCall *call,
                   const TransportCall *shown, Error *error) {
     const CUstream stream = shown->stream ? shown->stream : lane->stream;
     const unsigned number = lane_watch_note(&lane->watch, kind, shown);
@@ -139,11 +139,11 @@ static void *pointer_of(CUdeviceptr at) {
     return (void *)(uintptr_t)at;
 }
 
-static bool has_in(CollectiveKind kind) {
+static bool has_in(TransportKind kind) {
     return kind != COLLECTIVE_RECEIVE;
 }
 
-static bool has_out(CollectiveKind kind) {
+static bool has_out(TransportKind kind) {
     return kind != COLLECTIVE_SEND;
 }
 
@@ -174,7 +174,7 @@ static Status side_copy(Transport *nccl, const NcclLane *lane, const Side *side,
     return STATUS_OK;
 }
 
-static Status staged(Transport *nccl, NcclLane *lane, CollectiveKind kind, const TransportCall *call, Error *error) {
+static Status staged(Transport *nccl, NcclLane *lane, TransportKind kind, const TransportCall *call, Error *error) {
     const bool parts = kind == COLLECTIVE_ALL_TO_ALL;
     const CUdeviceptr staging = nccl->staging;
     const Side in = {place_of(call->in), staging, call->leave, call->bytes,
@@ -231,14 +231,14 @@ static Status nccl_move(Transport *nccl, void *to, const void *from, int64_t byt
     return nccl_stream_wait(nccl, start, error);
 }
 
-static Status unstaged(Transport *nccl, NcclLane *lane, CollectiveKind kind, const TransportCall *call, Error *error) {
+static Status unstaged(Transport *nccl, NcclLane *lane, TransportKind kind, const TransportCall *call, Error *error) {
     TRY(put(nccl, lane, kind, call, call, error));
     return call->stream ? STATUS_OK : nccl_stream_wait(nccl, lane, error);
 }
 
 // ---------------------------------------------------------------------------------------------- the table
 
-static Status alone(Transport *nccl, CollectiveKind kind, const TransportCall *call, Error *error) {
+static Status alone(Transport *nccl, TransportKind kind, const TransportCall *call, Error *error) {
     if (kind == COLLECTIVE_BARRIER || call->in == call->out || call->bytes == 0) {
         return STATUS_OK;
     }
@@ -275,7 +275,7 @@ static Status posted(Transport *nccl, NcclLane *lane, const TransportCall *call,
     return STATUS_OK;
 }
 
-Status nccl_run(Transport *nccl, NcclLane *lane, CollectiveKind kind, const TransportCall *call, Error *error) {
+Status nccl_run(Transport *nccl, NcclLane *lane, TransportKind kind, const TransportCall *call, Error *error) {
     TRY(nccl_torn(nccl, error));
     Status status;
     if (!lane->comm) {
@@ -295,7 +295,7 @@ Status nccl_run(Transport *nccl, NcclLane *lane, CollectiveKind kind, const Tran
     return status;
 }
 
-static Status run(Transport *nccl, CollectiveKind kind, const TransportCall *call, Error *error) {
+static Status run(Transport *nccl, TransportKind kind, const TransportCall *call, Error *error) {
     return nccl_run(nccl, &nccl->lanes[call->communicator], kind, call, error);
 }
 

@@ -87,4 +87,4 @@ Status nccl_shower_start(Transport *nccl, Error *error);  // the thread that kee
 void nccl_shower_stop(Transport *nccl);
 
 // nccl.c: operands of the host where the call has no stream.
-Status nccl_run(Transport *nccl, NcclLane *lane, CollectiveKind kind, const TransportCall *call, Error *error);
+Status nccl_run(Transport *nccl, NcclLane *lane, TransportKind kind, const TransportCall *call, Error *error);

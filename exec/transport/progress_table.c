@@ -53,7 +53,7 @@ void progress_row_note(ProgressRow *rank, const TransportPlace *place) {
     atomic_fetch_add_explicit(&rank->progress, 1, memory_order_release);
 }
 
-static void show_call(ProgressCell *cell, CollectiveKind kind, const TransportCall *call) {
+static void show_call(ProgressCell *cell, TransportKind kind, const TransportCall *call) {
     put(&cell->kind, (int)kind);
     put(&cell->step, call->place.step);
     put(&cell->task, call->place.task);
@@ -63,7 +63,7 @@ static void show_call(ProgressCell *cell, CollectiveKind kind, const TransportCa
     atomic_store_explicit(&cell->bytes, kind == COLLECTIVE_BARRIER ? 0 : call->bytes, memory_order_relaxed);
 }
 
-void progress_cell_enter(ProgressCell *cell, const Communicator *communicator, CollectiveKind kind,
+void progress_cell_enter(ProgressCell *cell, const Communicator *communicator, TransportKind kind,
                          const TransportCall *call) {
     const unsigned begins = atomic_load_explicit(&cell->rounds, memory_order_relaxed);
     show_call(cell, kind, call);
@@ -78,7 +78,7 @@ void progress_cell_leave(ProgressRow *rank, ProgressCell *cell) {
     atomic_fetch_add_explicit(&rank->progress, 1, memory_order_release);
 }
 
-void progress_cell_enter_message(ProgressCell *cell, CollectiveKind kind, const TransportCall *call, int peer_rank) {
+void progress_cell_enter_message(ProgressCell *cell, TransportKind kind, const TransportCall *call, int peer_rank) {
     show_call(cell, kind, call);
     put(&cell->peer, peer_rank);
     atomic_store_explicit(&cell->inside, 1, memory_order_release);
@@ -104,7 +104,7 @@ TransportPlace progress_cell_place(ProgressCell *cell) {
                             .ordinal = get(&cell->ordinal)};
 }
 
-uint64_t collective_signature(const Communicator *communicator, CollectiveKind kind, const TransportCall *call) {
+uint64_t collective_signature(const Communicator *communicator, TransportKind kind, const TransportCall *call) {
     const bool same_task = !is_message(kind) && !communicator->across_stages;
     const int64_t parts[] = {is_message(kind) ? (int64_t)COLLECTIVE_SEND : (int64_t)kind,
                              kind == COLLECTIVE_BARRIER ? 0 : call->bytes,
@@ -137,7 +137,7 @@ const char *progress_cell_words(const ProgressTable *table, int rank, ProgressCe
     }
     const TransportPlace at = progress_cell_place(cell);
     place_words(table, rank, &at, place, sizeof place);
-    if (is_message((CollectiveKind)kind)) {
+    if (is_message((TransportKind)kind)) {
         snprintf(peer, sizeof peer, " %s rank %d", kind == COLLECTIVE_SEND ? "to" : "from", get(&cell->peer));
     }
     const double bytes = (double)atomic_load_explicit(&cell->bytes, memory_order_relaxed);

@@ -46,22 +46,22 @@ void progress_row_begin(ProgressRow *rank);  // nowhere yet
 void progress_row_join(ProgressRow *rank);   // by its process: host and process id
 void progress_row_meet(ProgressRow *rank, bool meeting);
 void progress_row_note(ProgressRow *rank, const TransportPlace *place);  // the rank is here now
-void progress_cell_enter(ProgressCell *cell, const Communicator *communicator, CollectiveKind kind,
+void progress_cell_enter(ProgressCell *cell, const Communicator *communicator, TransportKind kind,
                          const TransportCall *call);
 void progress_cell_leave(ProgressRow *rank, ProgressCell *cell);
-void progress_cell_enter_message(ProgressCell *cell, CollectiveKind kind, const TransportCall *call, int peer_rank);
+void progress_cell_enter_message(ProgressCell *cell, TransportKind kind, const TransportCall *call, int peer_rank);
 void progress_cell_count_message(ProgressCell *cell);  // one more is done
 
 TransportPlace progress_row_place(ProgressRow *rank);
 TransportPlace progress_cell_place(ProgressCell *cell);
 
-static inline bool is_message(CollectiveKind kind) {
+static inline bool is_message(TransportKind kind) {
     return kind == COLLECTIVE_SEND || kind == COLLECTIVE_RECEIVE;
 }
 
 // Equal on every member of a group exactly when they call the same collective of the same task with the same bytes. Of
 // a message, and across stages, whose tasks are not the same: of the same step and micro-step with the same bytes.
-uint64_t collective_signature(const Communicator *communicator, CollectiveKind kind, const TransportCall *call);
+uint64_t collective_signature(const Communicator *communicator, TransportKind kind, const TransportCall *call);
 
 // What a rank does in a cell of its own: "all-reduce of 4.0 KiB (step 1, task 'mlp down', layer 0)".
 const char *progress_cell_words(const ProgressTable *table, int rank, ProgressCell *cell, char *out, size_t out_bytes);

@@ -441,7 +441,7 @@ static Status pipe_take(const Transport *shm, const TransportCall *call, Error *
 }
 
 // Shows the message on the progress table while it goes.
-static Status message(const Transport *shm, CollectiveKind kind, const TransportCall *call, Error *error) {
+static Status message(const Transport *shm, TransportKind kind, const TransportCall *call, Error *error) {
     const ShmMember *member = &shm->members[call->communicator];
     ProgressCell *cell = member->cells[member->index];
     const bool sends = kind == COLLECTIVE_SEND;
@@ -466,7 +466,7 @@ static Status shm_receive(Transport *shm, const TransportCall *call, Error *erro
 typedef Status Body(Transport *shm, const TransportCall *call, Error *error);
 
 // Shows the collective on the progress table while it runs.
-static Status run(Transport *shm, CollectiveKind kind, const TransportCall *call, Error *error) {
+static Status run(Transport *shm, TransportKind kind, const TransportCall *call, Error *error) {
     static Body *const bodies[COLLECTIVE_COUNT] = {
         [COLLECTIVE_ALL_GATHER] = all_gather, [COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
         [COLLECTIVE_ALL_REDUCE] = all_reduce, [COLLECTIVE_SEND_RECV] = send_recv,

@@ -97,7 +97,7 @@ typedef enum {
     COLLECTIVE_RECEIVE,
     COLLECTIVE_ALL_TO_ALL,
     COLLECTIVE_COUNT
-} CollectiveKind;
+} TransportKind;
 
 extern const char *const collective_names[COLLECTIVE_COUNT];  // "all-gather" ...
 

@@ -37,7 +37,7 @@ static Status gather_most(Session *session, int64_t own, Arena *arena, int64_t *
     return STATUS_OK;
 }
 
-static Status gather_memory(Session *session, Arena *arena, RunRecord *record, StageRecord *stages, Error *error) {
+static Status gather_memory(Session *session, Arena *arena, WorkerRecord *record, StageRecord *stages, Error *error) {
     int64_t *taken = ARENA_ARRAY(arena, int64_t, record->stage_count),
             *peak = ARENA_ARRAY(arena, int64_t, record->stage_count),
             *planned = ARENA_ARRAY(arena, int64_t, record->stage_count);
@@ -88,7 +88,8 @@ static Status gather_totals(Session *session, Arena *arena, StageRecord *stages,
     return STATUS_OK;
 }
 
-static Status gather_spans(Session *session, const StepSeries *series, Arena *arena, RunRecord *record, Error *error) {
+static Status gather_spans(Session *session, const StepSeries *series, Arena *arena, WorkerRecord *record,
+                           Error *error) {
     const Recorder *recorder = &session->recorder;
     record->span_step = recorder_typical_step(recorder, series->step_time_s, series->steps);
     if (record->span_step < 0) {
@@ -149,13 +150,13 @@ static Status gather_load(Session *session, Arena *arena, ExpertLoad *load, Erro
 Status gather_and_save(Session *session, const StepSeries *series, Arena *arena, Error *error) {
     const int world = mesh_world(&session->request->plan.mesh);
     StageRecord *stages = ARENA_ARRAY(arena, StageRecord, session->programs.count);
-    RunRecord record = {.world = world,
-                        .steps = series->steps,
-                        .loss = series->loss,
-                        .grad_norm = series->grad_norm,
-                        .step_time_s = series->step_time_s,
-                        .stages = stages,
-                        .stage_count = session->programs.count};
+    WorkerRecord record = {.world = world,
+                           .steps = series->steps,
+                           .loss = series->loss,
+                           .grad_norm = series->grad_norm,
+                           .step_time_s = series->step_time_s,
+                           .stages = stages,
+                           .stage_count = session->programs.count};
     if (!session->devices->measure) {  // its kernels are those of the host
         record.core_type = kernel_blas_name();
     }

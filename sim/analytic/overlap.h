@@ -10,11 +10,11 @@
 #include "sim/analytic/shard_costs.h"
 
 typedef enum {
-    SECTION_BEGIN,
-    SECTION_FORWARD,
-    SECTION_TAIL,
-    SECTION_BACKWARD,
-    SECTION_END,
+    OVERLAP_BEGIN,
+    OVERLAP_FORWARD,
+    OVERLAP_TAIL,
+    OVERLAP_BACKWARD,
+    OVERLAP_END,
     OVERLAP_SECTIONS
 } OverlapSection;
 

@@ -74,7 +74,7 @@ static uint8_t gradient_depth(const Builder *builder, int unit) {
 // does.
 static int32_t section_layer(const Builder *builder, OverlapSection section) {
     const int32_t layers = builder->program->layers;
-    return section == SECTION_FORWARD ? 1 : section == SECTION_BACKWARD ? layers - 2 : 0;
+    return section == OVERLAP_FORWARD ? 1 : section == OVERLAP_BACKWARD ? layers - 2 : 0;
 }
 
 // What the compute lane did just before: the block before, or the same block one layer earlier.
@@ -84,11 +84,11 @@ static TaskRun run_before(const Builder *builder) {
         return (TaskRun){builder->before, builder->before_count, section_layer(builder, builder->section)};
     }
     switch (builder->section) {
-    case SECTION_FORWARD:
+    case OVERLAP_FORWARD:
         return (TaskRun){builder->pending, builder->pending_count, 0};
-    case SECTION_BACKWARD:
+    case OVERLAP_BACKWARD:
         return (TaskRun){builder->pending, builder->pending_count, last};
-    case SECTION_TAIL:
+    case OVERLAP_TAIL:
         return (TaskRun){builder->before, builder->before_count, last};
     default:
         return (TaskRun){builder->before, builder->before_count, 0};
@@ -154,7 +154,7 @@ static bool same_touch(const StepProgram *program, const Task *a, const Task *b)
 // The block at this place of the first micro-step, if all that is measured is the same: its tasks, and those before it,
 // which are another block's or, at the beginning of a pass, its own.
 static const KnownBlock *block_of_first(const Builder *builder) {
-    const bool in_layers = builder->section == SECTION_FORWARD || builder->section == SECTION_BACKWARD;
+    const bool in_layers = builder->section == OVERLAP_FORWARD || builder->section == OVERLAP_BACKWARD;
     const bool before_too = builder->like_first || (in_layers && !builder->opened);
     if (builder->is_first || !before_too || builder->closed >= builder->first_count[builder->section]) {
         return NULL;
@@ -188,7 +188,7 @@ static BlockPattern compile_pending(Builder *builder, Arena *arena) {
         .numbers = builder->numbers,
         .stamp = ++builder->compiled,
         .first_slot = builder->first_slot,
-        .joins = builder->section == SECTION_BEGIN};  // the first layer waits for the embedding's sum
+        .joins = builder->section == OVERLAP_BEGIN};  // the first layer waits for the embedding's sum
     return block_compile(&tasks, arena);
 }
 
@@ -230,8 +230,8 @@ static void close_block(Builder *builder) {
                                    .ring = gradient_depth(builder, unit),
                                    .block = block,
                                    .host_s = measured->block.host_s});
-    if (builder->section == SECTION_FORWARD || builder->section == SECTION_BACKWARD) {
-        const int pass = builder->section == SECTION_FORWARD ? LAYERS_FORWARD : LAYERS_BACKWARD;
+    if (builder->section == OVERLAP_FORWARD || builder->section == OVERLAP_BACKWARD) {
+        const int pass = builder->section == OVERLAP_FORWARD ? LAYERS_FORWARD : LAYERS_BACKWARD;
         overlap->fluid[pass] = measured->fluid;
         overlap->isolated_s[pass] = measured->block.length_s;
     }
@@ -272,7 +272,7 @@ static int8_t op_offset(const Builder *builder, const Task *task, ShardKind kind
     if (kind != SHARD_GATHER || !builder->program->units[task->unit].layered) {
         return 0;
     }
-    return (int8_t)(builder->section == SECTION_TAIL
+    return (int8_t)(builder->section == OVERLAP_TAIL
                         ? (builder->program->layers - 1) & 1
                         : task_operand(builder->program, task, AT_COLLECTIVE_TO)->ref.index.layer_offset);
 }
@@ -336,7 +336,7 @@ static void mark_release(const Builder *builder, OpRange range) {
     if (builder->program->units[unit].gathered < 0 || builder->overlap->copies) {
         return;
     }
-    if (keeps_weights(builder) && builder->section == SECTION_FORWARD) {
+    if (keeps_weights(builder) && builder->section == OVERLAP_FORWARD) {
         return;
     }
     for (int32_t i = range.first + range.count - 1; i >= range.first; i--) {
@@ -368,7 +368,7 @@ static void add_section(Builder *builder, MicroVariant variant, OverlapSection s
 }
 
 static int section_pass(int section) {
-    return section == SECTION_FORWARD ? LAYERS_FORWARD : section == SECTION_BACKWARD ? LAYERS_BACKWARD : LAYER_PASSES;
+    return section == OVERLAP_FORWARD ? LAYERS_FORWARD : section == OVERLAP_BACKWARD ? LAYERS_BACKWARD : LAYER_PASSES;
 }
 
 static void add_sums(Overlap *overlap, MicroVariant variant) {
@@ -428,7 +428,7 @@ static void find_beside(Overlap *overlap, MicroVariant variant) {
                 overlap->experts_beside[variant][section_pass(section)][background]++;
             } else if (section_pass(section) < LAYER_PASSES) {
                 overlap->beside[variant][section_pass(section)][background]++;
-            } else if (section == SECTION_TAIL && op->unit == UNIT_HEAD) {
+            } else if (section == OVERLAP_TAIL && op->unit == UNIT_HEAD) {
                 const int pass = op->kind == SHARD_GATHER ? LAYERS_FORWARD : LAYERS_BACKWARD;
                 overlap->edge_beside[variant][pass][op->unit][background]++;
             }
@@ -438,7 +438,7 @@ static void find_beside(Overlap *overlap, MicroVariant variant) {
 
 static void add_micro_step(Builder *builder, MicroVariant variant, int32_t loop) {
     const Segment *segments = builder->program->segments;
-    int section = SECTION_BEGIN;
+    int section = OVERLAP_BEGIN;
     int32_t from = loop + 1;
     builder->variant = variant;
     builder->is_first = variant == MICRO_FIRST;
@@ -447,15 +447,15 @@ static void add_micro_step(Builder *builder, MicroVariant variant, int32_t loop)
         if (segments[s].kind != SEGMENT_LAYERS) {
             continue;
         }
-        const bool turns = section == SECTION_TAIL && segments[s].step < 0;  // of a stage without a head
-        if (s > from || section == SECTION_BEGIN || turns) {                 // else a further run of the same layers
+        const bool turns = section == OVERLAP_TAIL && segments[s].step < 0;  // of a stage without a head
+        if (s > from || section == OVERLAP_BEGIN || turns) {                 // else a further run of the same layers
             add_section(builder, variant, (OverlapSection)section++, from, s);
             add_section(builder, variant, (OverlapSection)section++, s, segments[s].end);
         }
         from = segments[s].end;
     }
     add_section(builder, variant, (OverlapSection)section, from, segments[loop].end);
-    ASSERT(section == SECTION_END);
+    ASSERT(section == OVERLAP_END);
     add_sums(builder->overlap, variant);
     find_beside(builder->overlap, variant);
 }

@@ -364,18 +364,18 @@ static void set_factors(Step *step, MicroVariant variant) {
     overlap_factors(step->overlap, step->costs, step->contention, variant, step->layers);
     const LayerFactors *layers = step->layers[variant];
     LayerFactors *factors = step->factors[variant];
-    factors[SECTION_BEGIN] = edge_factors(step, variant, true);
-    factors[SECTION_FORWARD] = layers[LAYERS_FORWARD];
-    factors[SECTION_TAIL] = layers[LAYERS_BACKWARD];  // of its collectives: they go on beside the layers of backward
-    factors[SECTION_TAIL].block = 1;
-    factors[SECTION_TAIL].collective[BACKGROUND_GATHER] = layers[LAYERS_FORWARD].collective[BACKGROUND_GATHER];
-    factors[SECTION_BACKWARD] = layers[LAYERS_BACKWARD];
-    factors[SECTION_END] = edge_factors(step, variant, false);
+    factors[OVERLAP_BEGIN] = edge_factors(step, variant, true);
+    factors[OVERLAP_FORWARD] = layers[LAYERS_FORWARD];
+    factors[OVERLAP_TAIL] = layers[LAYERS_BACKWARD];  // of its collectives: they go on beside the layers of backward
+    factors[OVERLAP_TAIL].block = 1;
+    factors[OVERLAP_TAIL].collective[BACKGROUND_GATHER] = layers[LAYERS_FORWARD].collective[BACKGROUND_GATHER];
+    factors[OVERLAP_BACKWARD] = layers[LAYERS_BACKWARD];
+    factors[OVERLAP_END] = edge_factors(step, variant, false);
     if (variant == MICRO_FIRST || variant == MICRO_ONLY) {
-        factors[SECTION_FORWARD].block -= layers[LAYERS_FORWARD].spare;
+        factors[OVERLAP_FORWARD].block -= layers[LAYERS_FORWARD].spare;
     }
     if (variant == MICRO_LAST || variant == MICRO_ONLY) {
-        factors[SECTION_BACKWARD].block -= layers[LAYERS_BACKWARD].spare;
+        factors[OVERLAP_BACKWARD].block -= layers[LAYERS_BACKWARD].spare;
     }
 }
 
@@ -384,8 +384,8 @@ static void run_micro_step(const Step *step, MicroVariant variant, Run *run) {
         const OpRange range = step->overlap->sections[variant][section];
         run->layer = 0;
         run->factors = &step->factors[variant][section];
-        if (section == SECTION_FORWARD || section == SECTION_BACKWARD) {
-            run_layers(step->overlap, range, section == SECTION_FORWARD ? 1 : -1, step->costs, run);
+        if (section == OVERLAP_FORWARD || section == OVERLAP_BACKWARD) {
+            run_layers(step->overlap, range, section == OVERLAP_FORWARD ? 1 : -1, step->costs, run);
         } else {
             run_section(step->overlap, range, step->costs, run);
         }
@@ -504,7 +504,7 @@ static Clocks clocks_at_zero(void) {
 static void add_sums(const Step *step, MicroVariant variant, int count, OverlapTimes *times) {
     const Overlap *overlap = step->overlap;
     for (int pass = 0; pass <= LAYER_PASSES; pass++) {
-        static const OverlapSection sections[LAYER_PASSES] = {SECTION_FORWARD, SECTION_BACKWARD};
+        static const OverlapSection sections[LAYER_PASSES] = {OVERLAP_FORWARD, OVERLAP_BACKWARD};
         const double weight = count * (pass < LAYER_PASSES ? step->factors[variant][sections[pass]].block : 1);
         times->compute_s += overlap->busy_s[variant][pass] * weight;
         for (int axis = 0; axis < AXIS_COUNT; axis++) {

@@ -16,7 +16,7 @@ enum { MOST_EARLY = 16 };  // on a stretch: a few units of gathers
 typedef struct Ahead {
     const EngineProgram *compiled;
     uint32_t lanes;  // of the whole program
-    Stretch stretch;
+    WalkStretch stretch;
     WalkPath path;
     PathPlace early[MOST_EARLY];  // queued before the walk comes there
     int32_t early_count;
@@ -203,7 +203,7 @@ static bool find_needs(Ahead *ahead, WalkNeeds *needs) {
 }
 
 // How a layer loop's last iteration and that of the micro-step loop around it differ from the others.
-static void note_last(const EngineProgram *compiled, const Stretch *stretch) {
+static void note_last(const EngineProgram *compiled, const WalkStretch *stretch) {
     LoopShape *shape = &compiled->shapes[stretch->segment];
     const bool again = stretch->repeat >= 0 && compiled->step->segments[stretch->repeat].count > 1;
     shape->last_differs = shape->needs[1].held || (again && shape->needs[0].held);
@@ -225,7 +225,7 @@ static bool find_all(Ahead *ahead, EngineProgram *compiled) {
         }
         const int32_t end = segments[s].kind == SEGMENT_TASKS ? s + 1 : segments[s].end;
         for (int last = repeat >= 0 && segments[repeat].count > 1 ? 0 : 1; last < 2; last++) {
-            ahead->stretch = (Stretch){s, end, repeat, last};
+            ahead->stretch = (WalkStretch){s, end, repeat, last};
             if (!find_needs(ahead, &needs[last])) {
                 return false;
             }

@@ -43,7 +43,7 @@ static void add_segments(const EngineProgram *compiled, int32_t from, int32_t en
     }
 }
 
-void walk_path_make(const EngineProgram *compiled, const Stretch *stretch, WalkPath *path) {
+void walk_path_make(const EngineProgram *compiled, const WalkStretch *stretch, WalkPath *path) {
     const Segment *segments = compiled->step->segments;
     const int32_t body_end = stretch->repeat >= 0 ? segments[stretch->repeat].end : stretch->end;
     path->count = 0;

@@ -6,11 +6,11 @@
 #include "sim/engine/engine_program.h"
 
 // What is walked before the simulation goes on: a layer loop or a segment of tasks.
-typedef struct Stretch {
+typedef struct WalkStretch {
     int32_t segment, end;
     int32_t repeat;  // the micro-step loop around it, or -1
     bool last;       // iteration of that loop; true where there is none
-} Stretch;
+} WalkStretch;
 
 typedef struct PathStep {
     int32_t segment;     // of tasks
@@ -31,7 +31,7 @@ typedef struct WalkPath {
 
 // With room for any path of the program.
 WalkPath walk_path_new(const EngineProgram *compiled, Arena *arena);
-void walk_path_make(const EngineProgram *compiled, const Stretch *stretch, WalkPath *path);
+void walk_path_make(const EngineProgram *compiled, const WalkStretch *stretch, WalkPath *path);
 
 typedef struct PathPlace {
     int32_t step, task;  // step -1: the lane has no further task

@@ -47,10 +47,10 @@ static void find_stretch(Walker *walker) {
     }
     const Segment *segment = &program->segments[at];
     walker->stretch =
-        (Stretch){.segment = at,
-                  .end = segment->kind == SEGMENT_TASKS ? at + 1 : segment->end,
-                  .repeat = in_micro_steps ? outer->segment : -1,
-                  .last = !in_micro_steps || outer->iteration + 1 == program->segments[outer->segment].count};
+        (WalkStretch){.segment = at,
+                      .end = segment->kind == SEGMENT_TASKS ? at + 1 : segment->end,
+                      .repeat = in_micro_steps ? outer->segment : -1,
+                      .last = !in_micro_steps || outer->iteration + 1 == program->segments[outer->segment].count};
     walker->needs = &walker->compiled->shapes[at].needs[walker->stretch.last];
     const bool ends = in_layers && inner->iteration + 1 == segment->count;
     walker->eager = is_queued_past(walker, at) ? (1u << walker->compiled->lane_count) - 1

@@ -45,7 +45,7 @@ typedef struct Walker {
     Arena *arena;
     LaneRing rings[ENGINE_LANES];
     int32_t early[ENGINE_LANES];  // the last ones of a ring that the walk has not reached yet
-    Stretch stretch;              // what is being walked
+    WalkStretch stretch;          // what is being walked
     const WalkNeeds *needs;       // of the stretch
     uint32_t eager;               // lanes for which the walk goes on where it is
     WalkPath path;                // scratch

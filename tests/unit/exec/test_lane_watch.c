@@ -102,7 +102,7 @@ Test(lane_watch, diagnosis_finds_streams_in_different_collectives) {
     cr_expect(strstr(error.message, "rank 2 is in reduce-scatter of 32 B"), "%s", error.message);
 }
 
-static void message_note(int rank, CollectiveKind kind, int micro_step) {
+static void message_note(int rank, TransportKind kind, int micro_step) {
     const TransportCall call = {.bytes = 64, .place = {.micro_step = micro_step}};
     lane_watch_note(&watches[rank], kind, &call);
 }
