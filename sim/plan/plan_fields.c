@@ -365,7 +365,8 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                     "what updates the parameters: it changes the training and is never tried by itself; "
                     "8bit and lion are bitsandbytes', bf16 is of the states alone, foreach-2.0 is PyTorch "
                     "2.0's",
-                    PLAN_OPTION_SAYS_WHAT}},
+                    PLAN_OPTION_SAYS_WHAT},
+         .column = "optimizer"},
     [PLAN_PACK] = {"pack", .label = "packed documents", AT(pack), .high = 1 << 24, .scope = PLAN_OF_JOB,
                    .option = {"pack", "N", "tokens", "0: a sequence is one document",
                               "mean length of the documents that are packed into a sequence: attention is within each",
