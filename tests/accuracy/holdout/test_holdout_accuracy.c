@@ -126,7 +126,7 @@ Test(holdout_runs, submissions_to_mlperf_are_within_the_stated_errors) {
     check_file(FOLDER "mlperf.csv", 17, 0.07, 0.11);
 }
 
-// Four of our own on one H200; 4.2 and 4.9 % with the kernels that ran. One constant MFU is nearer to so few of one plan.
+// Four of our own on one H200: 4.2 and 4.9 % with the kernels that ran. One MFU is nearer to so few rows of one plan.
 Test(holdout_runs, our_runs_on_one_gpu_are_within_the_stated_errors) {
     Accuracy of;
     Error error = {0};
