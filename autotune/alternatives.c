@@ -1,6 +1,6 @@
 // One search by estimate per question. A batch near the one asked is one of the two multiples of the world around it,
-// which every shape can make with some micro-batch; where a rank or link is slow none is named, because the form takes
-// all to be as fast.
+// which every shape can make with some micro-batch; of worlds with many shapes, those near the best alone are tried
+// with it. Where a rank or link is slow none is named, because the form takes all to be as fast.
 
 #include "autotune/alternatives.h"
 
@@ -108,6 +108,8 @@ static Status try_batches(const TuneResult *result, Analytic *analytic, Arena *a
                           Error *error) {
     const TuneRequest *asked = result->request;
     const double as_asked = result->chosen_tokens_per_s;
+    const bool is_large = result->entry_count > 0 && result->search.shapes > SEARCH_MANY_SHAPES;
+    const Mesh *near = is_large ? &result->entries[0].plan.mesh : NULL;
     double fastest = (1 + WORTH_SAYING) * as_asked;
     for (int more = 0; more < 2; more++) {
         TuneRequest request = *asked;
@@ -116,12 +118,13 @@ static Status try_batches(const TuneResult *result, Analytic *analytic, Arena *a
         if (request.global_batch == 0 || request.global_batch == asked->global_batch) {
             continue;
         }
-        TRY(search_best_above(&request, analytic, fastest, arena, &best, error));
+        TRY(search_best_above(&request, analytic, fastest, near, arena, &best, error));
         if (best.feasible && best.best.tokens_per_s > fastest) {
             fastest = best.best.tokens_per_s;
             *alternative = (BatchAlternative){.global_batch = request.global_batch,
                                               .mesh = best.best.plan.mesh,
-                                              .gain = as_asked > 0 ? best.best.tokens_per_s / as_asked - 1 : 0};
+                                              .gain = as_asked > 0 ? best.best.tokens_per_s / as_asked - 1 : 0,
+                                              .shapes_near = near ? best.shapes : 0};
         }
     }
     return STATUS_OK;

@@ -19,6 +19,7 @@ typedef struct BatchAlternative {
     int64_t global_batch;  // 0 = none is better
     Mesh mesh;             // of its best plan
     double gain;           // tokens/s over the best with the batch that was asked, minus one; 0 = nothing ran with it
+    int shapes_near;       // to which the search was bound, near the best with the batch that was asked; 0 = it was not
 } BatchAlternative;
 
 Status alternative_batch(const TuneResult *result, Arena *arena, BatchAlternative *alternative, Error *error);

@@ -142,7 +142,7 @@ static void begin_space(Search *search) {
     const TuneRequest *request = search->request;
     TuneResult *result = search->result;
     *result = (TuneResult){.request = request};
-    space_enumerate(request, search->arena, &search->space);
+    space_enumerate_near(request, search->around, search->arena, &search->space);
     search->estimates = ARENA_ARRAY(search->arena, Estimate, search->space.candidate_count);
     result->candidates = search->space.candidates;
     result->candidate_count = search->space.candidate_count;
@@ -219,6 +219,7 @@ static Status find_best(Search *search, SearchBest *best, Error *error) {
             take_best(&result, search->reference, best);
         }
     }
+    best->shapes = search->space.mesh_count;
     workers_end(search);
     return status;
 }
@@ -229,9 +230,13 @@ Status search_best(const TuneRequest *request, Analytic *analytic, const Mesh *r
     return find_best(&search, best, error);
 }
 
-Status search_best_above(const TuneRequest *request, Analytic *analytic, double tokens_per_s, Arena *arena,
-                         SearchBest *best, Error *error) {
-    Search search = {.request = request, .arena = arena, .analytic = analytic, .above_tokens_per_s = tokens_per_s};
+Status search_best_above(const TuneRequest *request, Analytic *analytic, double tokens_per_s, const Mesh *mesh,
+                         Arena *arena, SearchBest *best, Error *error) {
+    Search search = {.request = request,
+                     .arena = arena,
+                     .analytic = analytic,
+                     .above_tokens_per_s = tokens_per_s,
+                     .around = mesh};
     return find_best(&search, best, error);
 }
 

@@ -30,6 +30,7 @@ typedef struct SearchBest {
     bool feasible;
     Prediction best;
     double reference_tokens_per_s;  // of the reference shape; 0 = it cannot run
+    int shapes;                     // that were looked at
 } SearchBest;
 
 // The best plan alone and the reference shape (NULL = none), by estimate where nothing is slow. The closed form's
@@ -38,10 +39,12 @@ typedef struct SearchBest {
 Status search_best(const TuneRequest *request, Analytic *analytic, const Mesh *reference, Arena *arena,
                    SearchBest *best, Error *error);
 
+enum { SEARCH_MANY_SHAPES = 256 };  // beyond, what is far from the best is not looked at closely
+
 // The same without a reference shape, for who asks only whether something is faster than that: what cannot be is not
-// looked at closely, so the best may be another one where nothing is.
-Status search_best_above(const TuneRequest *request, Analytic *analytic, double tokens_per_s, Arena *arena,
-                         SearchBest *best, Error *error);
+// looked at closely, so the best may be another one where nothing is. Shapes near a mesh alone, or all: NULL.
+Status search_best_above(const TuneRequest *request, Analytic *analytic, double tokens_per_s, const Mesh *mesh,
+                         Arena *arena, SearchBest *best, Error *error);
 
 // The best with a closed form of its own, and no reference shape.
 Status search_best_alone(const TuneRequest *request, Arena *arena, SearchBest *best, Error *error);

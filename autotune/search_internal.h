@@ -62,6 +62,7 @@ typedef struct Search {
     double above_tokens_per_s;  // then: only whether something is faster matters; 0 = all does
     bool near;                  // and its bytes are not asked for: nobody reads of it (search_near.c)
     const SearchNear *who;      // asks what is near the best; NULL = nobody
+    const Mesh *around;         // shapes near it alone; NULL = all
     const Mesh *reference;      // a shape that is asked for whatever the others are; or NULL
     RingGroup *rings;
     int ring_count;

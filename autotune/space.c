@@ -309,8 +309,28 @@ void space_meshes(const TuneRequest *request, Arena *arena, Space *space) {
     mesh_enumerate(request->world, axes, space->meshes, space->mesh_count);
 }
 
+static bool is_near(const Mesh *mesh, const Mesh *other) {
+    bool near = true;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        const int a = mesh->size[axis], b = other->size[axis];
+        near &= (AXES_BATCH >> axis & 1) || (a <= 2 * b && b <= 2 * a);
+    }
+    return near;
+}
+
 void space_enumerate(const TuneRequest *request, Arena *arena, Space *space) {
+    space_enumerate_near(request, NULL, arena, space);
+}
+
+void space_enumerate_near(const TuneRequest *request, const Mesh *mesh, Arena *arena, Space *space) {
     space_meshes(request, arena, space);
+    int kept = 0;
+    for (int shape = 0; shape < space->mesh_count; shape++) {
+        if (!mesh || is_near(&space->meshes[shape], mesh)) {
+            space->meshes[kept++] = space->meshes[shape];
+        }
+    }
+    space->mesh_count = kept;
     static const PlanFieldId first[] = {PLAN_ZERO, PLAN_RECOMPUTE, PLAN_RESHARD, PLAN_CP_ROTATE};
     SpaceBuilder builder = {.request = request, .arena = arena, .space = space};
     plan_fields_from(first, sizeof first / sizeof first[0], builder.order);

@@ -109,12 +109,15 @@ Status cli_say_better_batch(Cli *cli, const TuneResult *result, Error *error) {
     if (better.global_batch == 0) {
         return STATUS_OK;
     }
-    char mesh[MESH_TEXT_BYTES], gain[TEXT_UNIT_BYTES] = "";
+    char mesh[MESH_TEXT_BYTES], gain[TEXT_UNIT_BYTES] = "", tried[TEXT_UNIT_BYTES + 24] = "";
     if (better.gain > 0) {
         snprintf(gain, sizeof gain, ", %.0f %% faster by estimate", 100 * better.gain);
     }
-    wrap_line(stdout, 2, "A global batch of %lld instead of %lld lets %s run%s.", (long long)better.global_batch,
-              (long long)result->request->global_batch, mesh_short_text(&better.mesh, mesh), gain);
+    if (better.shapes_near > 0) {
+        snprintf(tried, sizeof tried, " (of %d shapes near the best)", better.shapes_near);
+    }
+    wrap_line(stdout, 2, "A global batch of %lld instead of %lld lets %s run%s%s.", (long long)better.global_batch,
+              (long long)result->request->global_batch, mesh_short_text(&better.mesh, mesh), gain, tried);
     return STATUS_OK;
 }
 

@@ -490,9 +490,9 @@ Test(search, nothing_above_the_best_is_found_and_above_less_the_best) {
     Analytic *analytic = analytic_new(&request.model, &cost, &arena);
     cr_assert_eq(search_best_alone(&request, &arena, &best, &error), STATUS_OK, "%s", error.message);
     const double fastest = best.best.tokens_per_s;
-    cr_assert_eq(search_best_above(&request, analytic, 0.98 * fastest, &arena, &above, &error), STATUS_OK);
+    cr_assert_eq(search_best_above(&request, analytic, 0.98 * fastest, NULL, &arena, &above, &error), STATUS_OK);
     cr_assert_eq(above.best.tokens_per_s, fastest);
-    cr_assert_eq(search_best_above(&request, analytic, 1.01 * fastest, &arena, &above, &error), STATUS_OK);
+    cr_assert_eq(search_best_above(&request, analytic, 1.01 * fastest, NULL, &arena, &above, &error), STATUS_OK);
     cr_assert(!above.feasible || above.best.tokens_per_s <= fastest);
     analytic_free(analytic);
 }

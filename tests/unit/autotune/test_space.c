@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "autotune/space.h"
+#include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 
 static Arena arena;
@@ -38,6 +39,21 @@ Test(space, every_shape_has_a_candidate) {
     }
     for (int i = 0; i < 56; i++) {
         cr_assert(seen[i], "shape %d has none", i);
+    }
+}
+
+Test(space, near_a_mesh_inner_axes_are_at_most_twice_or_half_as_long) {
+    const Mesh mesh = {.size = SIZES(2, 4, 2, 2)};
+    int shapes = 0;
+    space_enumerate(&request, &arena, &space);
+    for (int i = 0; i < space.mesh_count; i++) {
+        shapes += space.meshes[i].size[AXIS_CP] <= 4 && space.meshes[i].size[AXIS_TP] <= 4;
+    }
+    space_enumerate_near(&request, &mesh, &arena, &space);
+    cr_assert_eq(space.mesh_count, shapes);
+    for (int i = 0; i < space.candidate_count; i++) {
+        const Mesh *near = &space.candidates[i].plan.mesh;
+        cr_assert(near->size[AXIS_CP] <= 4 && near->size[AXIS_TP] <= 4, "candidate %d", i);
     }
 }
 
