@@ -2,9 +2,8 @@
 
 #pragma once
 
-#include <stdio.h>
-
 #include "autotune/blame/verdict.h"
+#include "reports/answer.h"
 #include "sim/axes/mesh.h"
 
 typedef struct BlameReport {
@@ -29,6 +28,4 @@ const char *blame_group_name(const JobGroup *group);           // "mesh_tp"
 bool blame_is_blamed(const BlameReport *report, int rank);
 bool blame_is_inside(const BlameReport *report, int rank, int group, int64_t seq);  // it stands there, and waits
 
-Status table_blame(const BlameReport *report, FILE *out, Error *error);
-Status json_blame(const BlameReport *report, FILE *out, Error *error);  // ndtune.blame/1
-Status csv_blame(const BlameReport *report, FILE *out, Error *error);
+extern const Answer answer_blame;  // BlameReport; ndtune.blame/1

@@ -3,9 +3,8 @@
 
 #pragma once
 
-#include <stdio.h>
-
 #include "autotune/calibrate/calibrate.h"
+#include "reports/answer.h"
 
 typedef struct CalibrationReport {
     const Calibration *calibration;
@@ -17,6 +16,4 @@ typedef struct CalibrationReport {
     int left_out_count;
 } CalibrationReport;
 
-Status table_calibration(const CalibrationReport *report, FILE *out, Error *error);
-Status json_calibration(const CalibrationReport *report, FILE *out, Error *error);  // ndtune.calibrate/1
-Status csv_calibration(const CalibrationReport *report, FILE *out, Error *error);   // a line per plan
+extern const Answer answer_calibration;  // CalibrationReport; ndtune.calibrate/1, CSV: a line per plan

@@ -86,7 +86,8 @@ static void estimate_fields(Csv *csv, const Candidate *candidate) {
     csv_number(csv, candidate->reserved_bytes > 0, candidate->reserved_bytes);
 }
 
-Status csv_plan(const TuneResult *result, FILE *out, Error *error) {
+Status csv_plan(const void *answer, FILE *out, Error *error) {
+    const TuneResult *result = ((const PlanReport *)answer)->result;
     Csv csv = {.out = out};
     put_header(&csv);
     for (int i = 0; i < result->entry_count; i++) {
@@ -105,7 +106,8 @@ Status csv_plan(const TuneResult *result, FILE *out, Error *error) {
     return csv_finish(&csv, error);
 }
 
-Status csv_candidates(const TuneResult *result, FILE *out, Error *error) {
+Status csv_candidates(const void *what, FILE *out, Error *error) {
+    const TuneResult *result = what;
     static const char *const states[CANDIDATE_STATE_COUNT] = {"rejected", "estimated", "simulated"};
     Csv csv = {.out = out};
     put_header(&csv);
@@ -123,25 +125,13 @@ Status csv_candidates(const TuneResult *result, FILE *out, Error *error) {
     return csv_finish(&csv, error);
 }
 
-Status csv_prediction(const PredictionReport *report, FILE *out, Error *error) {
+Status csv_prediction(const void *answer, FILE *out, Error *error) {
+    const PredictionReport *report = answer;
     Csv csv = {.out = out};
     put_header(&csv);
     csv_row(&csv, "ss", !report->legal ? "not legal" : report->prediction->fits ? "feasible" : "does not fit", NULL);
     put_plan(&csv, report->request->target, &report->prediction->plan);
     prediction_fields(&csv, report->prediction);
     csv_row(&csv, "sss.", NULL, NULL, report->reason);
-    return csv_finish(&csv, error);
-}
-
-Status csv_run(const RunRecord *run, FILE *out, Error *error) {
-    Csv csv = {.out = out};
-    csv_header(&csv, "step,loss,grad_norm,step_time_s");
-    for (int i = 0; i < run->steps; i++) {
-        csv_integer(&csv, i + 1);
-        csv_number(&csv, true, run->losses[i]);
-        csv_number(&csv, true, run->grad_norms[i]);
-        csv_number(&csv, true, run->step_times_s[i]);
-        csv_end_line(&csv);
-    }
     return csv_finish(&csv, error);
 }

@@ -29,7 +29,8 @@ static void step_lines(Csv *csv, const TraceStep *step, Arena *arena) {
     }
 }
 
-Status csv_spans(const TraceFile *file, FILE *out, Error *error) {
+Status csv_spans(const void *trace, FILE *out, Error *error) {
+    const TraceFile *file = trace;
     Csv csv = {.out = out};
     csv_header(&csv,
                "origin,rank,lane,task,kind,phase,layer,micro_batch,start_s,end_s,flops,bytes,group,ranks,exposed_s");

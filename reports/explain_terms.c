@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "reports/json_objects.h"
 #include "sim/base/text.h"
 
 static const double MILLION = 1e6;
@@ -53,6 +54,19 @@ Explanation explain_beside_stages(const Explanation *explanation) {
     return beside;
 }
 
+json_t *explain_terms_json(const Explanation *explanation, int count, ExplainTerm (*term)(const Explanation *, int),
+                           const char *next) {
+    json_t *list = json_array();
+    const bool known = explanation->runner_up;
+    for (int i = 0; i < count; i++) {
+        const ExplainTerm of = term(explanation, i);
+        json_array_append_new(list, json_pack("{s:s, s:f, s:o, s:o}", "name", of.name, "best", of.best, next,
+                                              json_known(known, of.next), "difference",
+                                              json_known(known, of.next - of.best)));
+    }
+    return list;
+}
+
 static MemoryTerm memory_of(const MemoryBreakdown *memory, int index) {
     MemoryTerm terms[EXPLAIN_MEMORY_TERMS];
     memory_terms(memory, terms);
@@ -69,16 +83,6 @@ ExplainTerm explain_memory_term(const Explanation *explanation, int index) {
 
 double explain_lead(const Explanation *explanation) {
     return explanation->runner_up ? explanation->best->tokens_per_s / explanation->runner_up->tokens_per_s - 1 : 0;
-}
-
-char *explain_sensitivity(const SensitivityEnd *end, char out[WORDS_BYTES]) {
-    if (end->factor == 0) {
-        snprintf(out, WORDS_BYTES, "no such plan");
-    } else {
-        const double percent = 100 * end->change, shown = fabs(percent) < 0.05 ? 0 : percent;  // no "-0.0"
-        snprintf(out, WORDS_BYTES, "%+.1f %% at %.2f times%s", shown, end->factor, end->fits ? "" : ", does not fit");
-    }
-    return out;
 }
 
 char *explain_cut(const struct OtherCut *other, char out[WORDS_BYTES]) {

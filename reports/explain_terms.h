@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <jansson.h>
+
 #include "autotune/explain.h"
 #include "reports/memory_terms.h"
 #include "reports/words.h"
@@ -17,6 +19,10 @@ typedef struct ExplainTerm {
 ExplainTerm explain_time_term(const Explanation *explanation, int index);    // the last one is their sum
 ExplainTerm explain_memory_term(const Explanation *explanation, int index);  // the last two: peak (their sum), reserved
 
+// A list of name, best, the other plan under `next`, and the difference; null where there is no other.
+json_t *explain_terms_json(const Explanation *explanation, int count, ExplainTerm (*term)(const Explanation *, int),
+                           const char *next);
+
 // The time term in which the best saves most over the next; without a name where it saves in none.
 ExplainTerm explain_most_saved(const Explanation *explanation);
 
@@ -28,6 +34,3 @@ Explanation explain_beside_stages(const Explanation *explanation);
 
 // "etp=2: 4.1 % slower, 75.3 GiB"
 char *explain_cut(const struct OtherCut *other, char out[WORDS_BYTES]);
-
-// "+12.3 % at 0.80 times"; where that is not known, why.
-char *explain_sensitivity(const SensitivityEnd *end, char out[WORDS_BYTES]);

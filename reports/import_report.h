@@ -2,10 +2,9 @@
 
 #pragma once
 
-#include <stdio.h>
-
 #include "autotune/advice.h"
 #include "autotune/import/import.h"
+#include "reports/answer.h"
 #include "reports/record.h"
 
 typedef struct ImportReport {
@@ -20,6 +19,4 @@ typedef struct ImportReport {
 
 extern const RecordSchema schema_changes;  // Advice, about its ImportReport
 
-Status table_import(const ImportReport *report, FILE *out, Error *error);
-Status json_import(const ImportReport *report, FILE *out, Error *error);  // ndtune.explain-from/1
-Status csv_import(const ImportReport *report, FILE *out, Error *error);
+extern const Answer answer_import;  // ImportReport; ndtune.explain-from/1

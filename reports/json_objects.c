@@ -182,20 +182,13 @@ json_t *json_prediction_object(const TuneRequest *request, const Prediction *pre
     static const char *const origins[ORIGIN_COUNT] = {"estimate", "engine"};
     const bool known = legal && prediction->step_s > 0;
     const Target *target = request->target;
-    json_t *reasons = json_array();
-    if (reason) {
-        json_array_append_new(reasons, json_string(reason));
-    }
-    json_t *warnings = json_array();
-    for (int i = 0; i < prediction->warning_count; i++) {
-        json_array_append_new(warnings, json_string(prediction->warnings[i]));
-    }
     json_t *object = json_pack(
         "{s:s, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:b, s:b, s:o, s:o}", "schema", "ndtune.prediction/1", "model",
         json_model(&request->model), "cluster", json_profile(&request->cluster, mesh_world(&prediction->plan.mesh)),
         "target", target->name, "target_version", target->version, "evidence", target->evidence, "mesh",
         json_mesh(&prediction->plan.mesh), "plan", json_train_plan(target, &prediction->plan), "legal", legal,
-        "feasible", legal && prediction->fits, "reasons", reasons, "warnings", warnings);
+        "feasible", legal && prediction->fits, "reasons", json_strings(&reason, reason != NULL), "warnings",
+        json_strings(prediction->warnings, prediction->warning_count));
     if (!object) {
         return NULL;
     }
@@ -232,19 +225,19 @@ Status json_print(json_t *root, FILE *out, Error *error) {
     return STATUS_OK;
 }
 
-static json_t *sensitivity_end(const SensitivityEnd *end) {
-    return end->factor > 0
-               ? json_pack("{s:f, s:f, s:b}", "factor", end->factor, "change", end->change, "feasible", end->fits)
-               : json_null();
+json_t *json_strings(const char *const *texts, int count) {
+    json_t *array = json_array();
+    for (int i = 0; i < count; i++) {
+        json_array_append_new(array, json_string(texts[i]));
+    }
+    return array;
 }
 
-json_t *json_sensitivities(const Explanation *explanation) {
-    json_t *list = json_array();
-    for (int i = 0; i < explanation->sensitivities.count; i++) {
-        const Sensitivity *row = &explanation->sensitivities.rows[i];
-        json_array_append_new(list,
-                              json_pack("{s:s, s:s, s:o, s:o}", "quantity", row->name, "sentence", row->sentence,
-                                        "less", sensitivity_end(&row->less), "more", sensitivity_end(&row->more)));
+// JSON has no NaN: a diverged step is null.
+json_t *json_numbers(const double *values, int count) {
+    json_t *array = json_array();
+    for (int i = 0; i < count; i++) {
+        json_array_append_new(array, json_known(true, values[i]));
     }
-    return list;
+    return array;
 }

@@ -12,17 +12,15 @@ json_t *json_plan_value(PlanFieldId id, int value);  // of a field; PLAN_ANY is 
 json_t *json_model(const ModelSpec *model);
 json_t *json_profile(const ClusterProfile *profile, int world);  // world 0: without the node count
 json_t *json_memory(const MemoryBreakdown *memory, double limit_bytes);
-json_t *json_request(const TuneRequest *request);                // what was asked; null = left to the search
+json_t *json_request(const TuneRequest *request);  // what was asked; null = left to the search
 // One ndtune.prediction/1 object.
 json_t *json_prediction_object(const TuneRequest *request, const Prediction *prediction, bool legal,
                                const char *reason);
 
-// What the best plan hangs on, widest first: quantity, sentence, less and more (factor, change of the time per token,
-// feasible; null = not asked).
-json_t *json_sensitivities(const Explanation *explanation);
-
 json_t *json_diagnosis(const Diagnosis *diagnosis);  // the object measured of a prediction
 
+json_t *json_strings(const char *const *texts, int count);
+json_t *json_numbers(const double *values, int count);
 json_t *json_known(bool known, double value);  // null where it is not known or not finite
 
 // Prints and frees root; NULL root = out of memory.

@@ -261,7 +261,8 @@ static void put_segment(Pickle *pickle, const Layout *layout) {
     pickle_dict_end(pickle);
 }
 
-Status memory_snapshot(const MemorySnapshot *snapshot, FILE *out, Error *error) {
+Status memory_snapshot(const void *what, FILE *out, Error *error) {
+    const MemorySnapshot *snapshot = what;
     Layout layout = {.snapshot = snapshot};
     TRY(lay_out(&layout, error));
     Pickle pickle = pickle_begin(out);

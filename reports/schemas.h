@@ -23,4 +23,6 @@ extern const RecordSchema schema_left_out;       // LeftOutScore
 extern const RecordSchema schema_fitted;         // LeftOutParameter
 extern const RecordSchema schema_scaling;        // ScalingPoint
 extern const RecordSchema schema_parameters;     // CalibrationCoordinate, about its CalibrationPosterior
+extern const RecordSchema schema_sensitivities;  // Sensitivity
+extern const RecordSchema schema_rejected;       // Rejection, about its TuneResult
 extern const RecordSchema schema_entries;        // Prediction, about its TuneResult

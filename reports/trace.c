@@ -219,7 +219,8 @@ static void put_about(Writer *writer) {
     fputs("}}\n", writer->out);
 }
 
-Status trace_chrome(const TraceFile *file, FILE *out, Error *error) {
+Status trace_chrome(const void *trace, FILE *out, Error *error) {
+    const TraceFile *file = trace;
     Writer writer = {.file = file, .out = out, .comma = ""};
     fputs("{\"traceEvents\":[", out);
     for (int i = 0; i < file->step_count; i++) {

@@ -28,10 +28,10 @@ extern const char *const trace_origin_names[2];  // by TimelineOrigin: "simulate
 
 enum { TRACE_MOST_SPANS = 200000 };  // of a step; beyond, its first two and its last micro-batch stand for all
 
-Status trace_chrome(const TraceFile *file, FILE *out, Error *error);
+Status trace_chrome(const void *file, FILE *out, Error *error);
 
 // The same spans, all of them, as CSV.
-Status csv_spans(const TraceFile *file, FILE *out, Error *error);
+Status csv_spans(const void *file, FILE *out, Error *error);
 
 // Live bytes of one rank over the step, allocated at the first write of each slot and freed after its last use, as
 // memory_breakdown counts. The timeline gives the times where it is complete; NULL = the order alone.
@@ -42,4 +42,4 @@ typedef struct MemorySnapshot {
     Arena *arena;
 } MemorySnapshot;
 
-Status memory_snapshot(const MemorySnapshot *snapshot, FILE *out, Error *error);
+Status memory_snapshot(const void *snapshot, FILE *out, Error *error);

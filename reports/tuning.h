@@ -2,14 +2,11 @@
 
 #pragma once
 
-#include <stdio.h>
-
 #include "autotune/tune/tune.h"
+#include "reports/answer.h"
 
 // The log of a session: its head, the heading of the lines, then a line per step as it ends.
 void table_tuning_begin(const Tuning *tuning, FILE *out);
 void table_tuning_step(const Tuning *tuning, const TuneStep *step, FILE *out);
 
-Status table_tuning(const Tuning *tuning, FILE *out, Error *error);  // what came of it
-Status json_tuning(const Tuning *tuning, FILE *out, Error *error);   // ndtune.tune/1
-Status csv_tuning(const Tuning *tuning, FILE *out, Error *error);    // a line per run
+extern const Answer answer_tuning;  // Tuning, what came of it; ndtune.tune/1, CSV: a line per run

@@ -2,13 +2,10 @@
 
 #pragma once
 
-#include <stdio.h>
-
 #include "autotune/validate/validate.h"
+#include "reports/answer.h"
 
-Status table_validation(const Validation *validation, FILE *out, Error *error);
-Status json_validation(const Validation *validation, FILE *out, Error *error);  // ndtune.validate/1
-Status csv_validation(const Validation *validation, FILE *out, Error *error);   // a line per row
+extern const Answer answer_validation;  // Validation; ndtune.validate/1, CSV: a line per row
 
 // Every run as a line of a run file; cluster and overrides as its columns want them.
 typedef struct ValidationRuns {
@@ -16,4 +13,4 @@ typedef struct ValidationRuns {
     const char *cluster, *overrides;
 } ValidationRuns;
 
-Status csv_validation_runs(const ValidationRuns *runs, FILE *out, Error *error);
+Status csv_validation_runs(const void *runs, FILE *out, Error *error);

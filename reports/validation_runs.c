@@ -108,7 +108,8 @@ static void put_run(Csv *csv, const ValidationRuns *runs, const ValidateRow *row
     csv_end_line(csv);
 }
 
-Status csv_validation_runs(const ValidationRuns *runs, FILE *out, Error *error) {
+Status csv_validation_runs(const void *answer, FILE *out, Error *error) {
+    const ValidationRuns *runs = answer;
     Csv csv = {.out = out};
     put_header(&csv);
     for (int i = 0; i < runs->validation->row_count; i++) {

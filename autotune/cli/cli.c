@@ -149,8 +149,9 @@ Format cli_format(const Cli *cli) {
     return (Format)cli_value(cli, OPTION_FORMAT)->integer;  // the words stand in the order of Format
 }
 
-bool cli_annotates(const Cli *cli) {
-    return cli_value(cli, OPTION_FORMAT)->integer == FORMAT_CSV + 1;
+Status cli_answer(const Cli *cli, const Answer *answer, const void *what, Error *error) {
+    const Renderer by_word[] = {answer->table, answer->json, answer->csv, answer->github};
+    return by_word[cli_value(cli, OPTION_FORMAT)->integer](what, stdout, error);
 }
 
 static Status store_path(const Cli *cli, char path[STORE_PATH_BYTES], Error *error) {

@@ -9,6 +9,7 @@
 #include "autotune/result.h"
 #include "autotune/search.h"
 #include "autotune/store/store.h"
+#include "reports/answer.h"
 #include "sim/base/arena.h"
 #include "sim/base/error.h"
 #include "sim/base/progress.h"
@@ -89,7 +90,8 @@ Status cli_blame(Cli *cli, OptionId id, Status status);
 
 typedef enum { FORMAT_TABLE, FORMAT_JSON, FORMAT_CSV } Format;
 Format cli_format(const Cli *cli);
-bool cli_annotates(const Cli *cli);  // --format github, which only check takes
+// To standard output in the format that is asked for; github is for check alone.
+Status cli_answer(const Cli *cli, const Answer *answer, const void *what, Error *error);
 
 // ---- what commands share
 
@@ -156,8 +158,9 @@ Status cli_say_better_batch(Cli *cli, const TuneResult *result, Error *error);
 Status cli_find_formats(Cli *cli, TuneResult *result, Error *error);
 
 // Writes a file whole or not at all.
-typedef Status (*FileWriter)(const void *what, FILE *out, Error *error);
-Status cli_write_file(Cli *cli, const char *path, FileWriter writer, const void *what, Error *error);
+Status cli_write_file(Cli *cli, const char *path, Renderer writer, const void *what, Error *error);
+// The file of that option, where it is given.
+Status cli_write_option(Cli *cli, OptionId id, Renderer writer, const void *what, Error *error);
 // Can the file of that option be written? Asked before something long begins; not given, it can.
 Status cli_check_output(Cli *cli, OptionId id, Error *error);
 

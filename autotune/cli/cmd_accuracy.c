@@ -6,22 +6,6 @@
 #include "autotune/cli/cli.h"
 #include "reports/accuracy.h"
 
-static Status print_accuracy(const Cli *cli, const Accuracy *accuracy, Error *error) {
-    switch (cli_format(cli)) {
-    case FORMAT_JSON:
-        return json_accuracy(accuracy, stdout, error);
-    case FORMAT_CSV:
-        return csv_accuracy(accuracy, stdout, error);
-    case FORMAT_TABLE:
-        break;
-    }
-    return table_accuracy(accuracy, stdout, error);
-}
-
-static Status write_rows(const void *accuracy, FILE *out, Error *error) {
-    return csv_accuracy_rows(accuracy, out, error);
-}
-
 // A table of nothing must not look like a good score.
 static void say_when_empty(const Accuracy *accuracy) {
     if (accuracy->scored == 0 && accuracy->oom.n == 0) {
@@ -56,10 +40,7 @@ Status cmd_accuracy(Cli *cli, Error *error) {
     Accuracy accuracy;
     TRY(accuracy_run(&options, &progress, &cli->arena, &accuracy, error));
     cli_progress_clear(cli);
-    if (cli_given(cli, OPTION_CSV)) {
-        TRY(cli_blame(cli, OPTION_CSV,
-                      cli_write_file(cli, cli_value(cli, OPTION_CSV)->text, write_rows, &accuracy, error)));
-    }
+    TRY(cli_write_option(cli, OPTION_CSV, csv_accuracy_rows, &accuracy, error));
     say_when_empty(&accuracy);
-    return print_accuracy(cli, &accuracy, error);
+    return cli_answer(cli, &answer_accuracy, &accuracy, error);
 }

@@ -20,18 +20,6 @@ typedef struct Blaming {
     BlameReport report;
 } Blaming;
 
-static Status print(const Cli *cli, const BlameReport *report, Error *error) {
-    switch (cli_format(cli)) {
-    case FORMAT_JSON:
-        return json_blame(report, stdout, error);
-    case FORMAT_CSV:
-        return csv_blame(report, stdout, error);
-    case FORMAT_TABLE:
-        break;
-    }
-    return table_blame(report, stdout, error);
-}
-
 // The step of --mesh, --model and the choices beside them.
 static Status lower_step(Blaming *blaming, Error *error) {
     Cli *cli = blaming->cli;
@@ -80,18 +68,6 @@ static void find_places(Blaming *blaming) {
     }
 }
 
-static Status write_page(const void *what, FILE *out, Error *error) {
-    return html_blame(what, out, error);
-}
-
-static Status write_html(Cli *cli, const BlameReport *report, Error *error) {
-    const BlamePage page = {.report = report, .again = cli->line, .arena = &cli->arena};
-    return cli_given(cli, OPTION_HTML)
-               ? cli_blame(cli, OPTION_HTML,
-                           cli_write_file(cli, cli_value(cli, OPTION_HTML)->text, write_page, &page, error))
-               : STATUS_OK;
-}
-
 Status cmd_blame(Cli *cli, Error *error) {
     Blaming blaming = {.cli = cli};
     BlameReport *report = &blaming.report;
@@ -107,8 +83,9 @@ Status cmd_blame(Cli *cli, Error *error) {
     find_places(&blaming);
     report->job = &blaming.job;
     report->verdict = &blaming.verdict;
-    TRY(write_html(cli, report, error));
-    TRY(print(cli, report, error));
+    const BlamePage page = {.report = report, .again = cli->line, .arena = &cli->arena};
+    TRY(cli_write_option(cli, OPTION_HTML, html_blame, &page, error));
+    TRY(cli_answer(cli, &answer_blame, report, error));
     return blaming.verdict.kind == VERDICT_HEALTHY
                ? STATUS_OK
                : error_set(error, STATUS_INFEASIBLE, "%s", blame_sentence(report, &cli->arena));

@@ -8,6 +8,7 @@
 #include "autotune/calibrate/calibrate.h"
 #include "autotune/cli/calibrate_samples.h"
 #include "reports/calibration.h"
+#include "reports/json_objects.h"
 #include "sim/base/json.h"
 
 typedef struct Calibrating {
@@ -126,10 +127,7 @@ static Status keep(Calibrating *work, const char *text, Error *error) {
     Hash hash = hash_begin();
     char hex[HASH_TEXT_BYTES];
     cluster_hash(&work->child, &hash);
-    json_t *ids = json_array();
-    for (int i = 0; i < about->run_count; i++) {
-        json_array_append_new(ids, json_string(about->runs[i]));
-    }
+    json_t *ids = json_strings(about->runs, about->run_count);
     char *runs = json_dumps(ids, JSON_COMPACT);
     json_decref(ids);
     const StoredCalibration stored = {.command = work->cli->line,
@@ -171,15 +169,7 @@ static Status print(const Calibrating *work, Error *error) {
                                       .path = work->path,
                                       .left_out = work->samples.left_out,
                                       .left_out_count = work->samples.left_out_count};
-    switch (cli_format(work->cli)) {
-    case FORMAT_JSON:
-        return json_calibration(&report, stdout, error);
-    case FORMAT_CSV:
-        return csv_calibration(&report, stdout, error);
-    case FORMAT_TABLE:
-        break;
-    }
-    return table_calibration(&report, stdout, error);
+    return cli_answer(work->cli, &answer_calibration, &report, error);
 }
 
 static Status calibrate(Calibrating *work, Error *error) {

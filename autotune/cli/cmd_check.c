@@ -14,21 +14,6 @@ static double tolerance_of(const Cli *cli) {
 
 // ---- one file
 
-static Status print_check(const Cli *cli, const CheckReport *report, Error *error) {
-    if (cli_annotates(cli)) {
-        return github_check(report, stdout, error);
-    }
-    switch (cli_format(cli)) {
-    case FORMAT_JSON:
-        return json_check(report, stdout, error);
-    case FORMAT_CSV:
-        return csv_check(report, stdout, error);
-    case FORMAT_TABLE:
-        break;
-    }
-    return table_check(report, stdout, error);
-}
-
 static Status check_one(Cli *cli, Error *error) {
     ConfigFile file;
     ImportReport advice;
@@ -41,7 +26,7 @@ static Status check_one(Cli *cli, Error *error) {
                                     .no_best = advice.no_best,
                                     .tolerance = tolerance_of(cli)};
     check_judge(&question, &cli->arena, &report);
-    TRY(print_check(cli, &report, error));
+    TRY(cli_answer(cli, &answer_check, &report, error));
     return report.near_best ? STATUS_OK
                             : error_set(error, STATUS_INFEASIBLE, "%s %s", file.import.path, report.verdict);
 }
@@ -54,21 +39,6 @@ typedef struct Comparing {
     Options asked;  // before a file said anything
     CheckPair pair;
 } Comparing;
-
-static Status print_pair(const Cli *cli, const CheckPair *pair, Error *error) {
-    if (cli_annotates(cli)) {
-        return github_check_pair(pair, stdout, error);
-    }
-    switch (cli_format(cli)) {
-    case FORMAT_JSON:
-        return json_check_pair(pair, stdout, error);
-    case FORMAT_CSV:
-        return csv_check_pair(pair, stdout, error);
-    case FORMAT_TABLE:
-        break;
-    }
-    return table_check_pair(pair, stdout, error);
-}
 
 static Status predict_side(Comparing *comparing, ConfigFile *file, CheckSide *side, Error *error) {
     *side = (CheckSide){.import = &file->import, .request = &file->request};
@@ -152,7 +122,7 @@ static Status compare(Comparing *comparing, Error *error) {
     TRY(price_changes(comparing, error));
     pair->tolerance = tolerance_of(comparing->cli);
     check_compare(pair, &comparing->cli->arena);
-    TRY(print_pair(comparing->cli, pair, error));
+    TRY(cli_answer(comparing->cli, &answer_check_pair, pair, error));
     return pair->passed ? STATUS_OK : error_set(error, STATUS_INFEASIBLE, "%s", pair->verdict);
 }
 

@@ -5,23 +5,16 @@
 
 #include "autotune/cli/cli.h"
 #include "reports/reports.h"
-#include "reports/schemas.h"
 
 static Status print_profile(Cli *cli, const ClusterProfile *profile, Error *error) {
-    switch (cli_format(cli)) {
-    case FORMAT_JSON: {  // a profile file that --cluster reads back
-        char *text = NULL;
-        TRY(cluster_write(profile, &text, error));
-        fputs(text, stdout);
-        free(text);
-        return STATUS_OK;
+    if (cli_format(cli) != FORMAT_JSON) {
+        return cli_answer(cli, &answer_cluster, profile, error);
     }
-    case FORMAT_CSV:
-        return record_csv(&schema_provenance, profile->provenance, profile->provenance_count, stdout, error);
-    case FORMAT_TABLE:
-        break;
-    }
-    return table_cluster(profile, stdout, error);
+    char *text = NULL;  // a profile file that --cluster reads back
+    TRY(cluster_write(profile, &text, error));
+    fputs(text, stdout);
+    free(text);
+    return STATUS_OK;
 }
 
 static Status print_all(Cli *cli, Error *error) {
@@ -31,15 +24,7 @@ static Status print_all(Cli *cli, Error *error) {
     for (int i = 0; i < count; i++) {
         TRY(cluster_find(names[i], &cli->arena, &profiles[i], error));
     }
-    switch (cli_format(cli)) {
-    case FORMAT_JSON:
-        return json_clusters(profiles, count, stdout, error);
-    case FORMAT_CSV:
-        return record_csv(&schema_clusters, profiles, count, stdout, error);
-    case FORMAT_TABLE:
-        break;
-    }
-    return record_table(&schema_clusters, profiles, count, stdout, error);
+    return cli_answer(cli, &answer_clusters, &(ClustersReport){profiles, count}, error);
 }
 
 Status cmd_clusters(Cli *cli, Error *error) {

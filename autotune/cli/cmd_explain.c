@@ -9,18 +9,6 @@
 #include "autotune/explain.h"
 #include "reports/reports.h"
 
-static Status print_explanation(const Cli *cli, const Explanation *explanation, Error *error) {
-    switch (cli_format(cli)) {
-    case FORMAT_JSON:
-        return json_explanation(explanation, stdout, error);
-    case FORMAT_CSV:
-        return csv_explanation(explanation, stdout, error);
-    case FORMAT_TABLE:
-        break;
-    }
-    return table_explanation(explanation, stdout, error);
-}
-
 Status cmd_explain(Cli *cli, Error *error) {
     if (cli->options.list_count > 1) {
         return cli_blame(cli, OPTION_WORLD,
@@ -48,5 +36,5 @@ Status cmd_explain(Cli *cli, Error *error) {
     Explanation explanation;
     const Status status = explain_run(&result, &progress, &explanation, error);
     cli_progress_clear(cli);
-    return status == STATUS_OK ? print_explanation(cli, &explanation, error) : status;
+    return status == STATUS_OK ? cli_answer(cli, &answer_explanation, &explanation, error) : status;
 }

@@ -8,26 +8,6 @@
 #include "autotune/scaling.h"
 #include "reports/reports.h"
 
-static Status print_result(const Cli *cli, const TuneResult *result, Error *error) {
-    switch (cli_format(cli)) {
-    case FORMAT_JSON:
-        return json_plan(result, stdout, error);
-    case FORMAT_CSV:
-        return csv_plan(result, stdout, error);
-    case FORMAT_TABLE:
-        break;
-    }
-    if (cli_given(cli, OPTION_VERBOSE)) {
-        return table_plan(result, cli_integer_or(cli, OPTION_TOP, TABLE_DEFAULT_ROWS), stdout, error);
-    }
-    table_answer(result, cli_integer_or(cli, OPTION_TOP, ANSWER_ROWS_THAT_FIT), stdout);
-    return STATUS_OK;
-}
-
-static Status write_candidates(const void *result, FILE *out, Error *error) {
-    return csv_candidates(result, out, error);
-}
-
 static Status plan_one(Cli *cli, Store *store, const TuneRequest *request, Error *error) {
     TuneResult result;
     TRY(cli_search_in(cli, store, request, NULL, &result, error));
@@ -36,31 +16,18 @@ static Status plan_one(Cli *cli, Store *store, const TuneRequest *request, Error
     } else if (cli_format(cli) == FORMAT_JSON || (cli_format(cli) == FORMAT_TABLE && cli_given(cli, OPTION_VERBOSE))) {
         TRY(cli_find_formats(cli, &result, error));  // an engine's run each: only for who reads it
     }
-    TRY(print_result(cli, &result, error));
-    if (cli_given(cli, OPTION_CSV)) {
-        TRY(cli_blame(cli, OPTION_CSV,
-                      cli_write_file(cli, cli_value(cli, OPTION_CSV)->text, write_candidates, &result, error)));
-    }
+    const bool in_full = cli_given(cli, OPTION_VERBOSE);
+    const int rows = cli_integer_or(cli, OPTION_TOP, in_full ? TABLE_DEFAULT_ROWS : ANSWER_ROWS_THAT_FIT);
+    TRY(cli_answer(cli, &answer_plan, &(PlanReport){&result, in_full, rows}, error));
+    TRY(cli_write_option(cli, OPTION_CSV, csv_candidates, &result, error));
     TRY(store_save_result(store, &result, error));
-    TRY(report_page_option(cli, store, &result, false, error));
+    TRY(report_page_option(cli, store, &(ReportPage){.result = &result}, error));
     TRY(cli_say_better_batch(cli, &result, error));
     TRY(cli_say_idle(cli, &result, error));
     if (cli_given(cli, OPTION_VERBOSE) && result.if_allowed) {
         printf("\nIf you allow %s\n", result.if_allowed);
     }
     return result.entry_count > 0 ? STATUS_OK : cli_say_what_fits(cli, &result, error);
-}
-
-static Status print_curve(const Cli *cli, const ScalingCurve *curve, Error *error) {
-    switch (cli_format(cli)) {
-    case FORMAT_JSON:
-        return json_scaling(curve, stdout, error);
-    case FORMAT_CSV:
-        return csv_scaling(curve, stdout, error);
-    case FORMAT_TABLE:
-        break;
-    }
-    return table_scaling(curve, stdout, error);
 }
 
 static Status plan_point(Cli *cli, Store *store, const TuneRequest *first, int world, ScalingPoint *point,
@@ -98,7 +65,7 @@ static Status plan_curve(Cli *cli, Store *store, const TuneRequest *first, Error
         TRY(plan_point(cli, store, first, (int)cli->options.list[i], &curve.points[i], error));
     }
     scaling_finish(&curve, first->objective);
-    TRY(print_curve(cli, &curve, error));
+    TRY(cli_answer(cli, &answer_scaling, &curve, error));
     return curve.best >= 0 ? STATUS_OK : error_set(error, STATUS_INFEASIBLE, "no shape of any of the worlds can run");
 }
 

@@ -14,18 +14,6 @@
 #include "reports/reports.h"
 #include "sim/base/text.h"
 
-static Status print_prediction(const Cli *cli, const PredictionReport *report, Error *error) {
-    switch (cli_format(cli)) {
-    case FORMAT_JSON:
-        return json_prediction(report, stdout, error);
-    case FORMAT_CSV:
-        return csv_prediction(report, stdout, error);
-    case FORMAT_TABLE:
-        break;
-    }
-    return table_prediction(report, stdout, error);
-}
-
 static Status predict_and_save(Cli *cli, const TuneRequest *request, const TrainPlan *plan, Prediction *prediction,
                                Error *error) {
     Store *store = NULL;
@@ -49,7 +37,7 @@ static Status write_html(Cli *cli, const PredictionReport *report, const PruneRu
     report_page_single(cli, report->request, report->prediction, rule ? rule->name : NULL, report->reason, &result);
     Store *store = NULL;
     TRY(cli_open_store_to_ask(cli, &store, error));
-    const Status status = report_page_option(cli, store, &result, true, error);
+    const Status status = report_page_option(cli, store, &(ReportPage){.result = &result, .one_plan = true}, error);
     store_close(store);
     return status;
 }
@@ -108,7 +96,7 @@ Status cmd_predict(Cli *cli, Error *error) {
         TRY(compare_measured(cli, &report, error));
         rule = prune(&request, &plan, &prediction.memory, &cli->arena, &report.reason);
     }
-    TRY(print_prediction(cli, &report, error));
+    TRY(cli_answer(cli, &answer_prediction, &report, error));
     TRY(write_html(cli, &report, rule, error));
     TRY(report.legal ? step_files_write(cli, &request, &plan, &(MeasuredSteps){.count = 0}, error) : STATUS_OK);
     return !report.reason ? STATUS_OK

@@ -9,8 +9,8 @@
 #include "autotune/cli/request.h"
 #include "exec/launch/preflight.h"
 #include "reports/csv_lines.h"
-#include "reports/grid.h"
 #include "reports/json_objects.h"
+#include "reports/record.h"
 #include "reports/words.h"
 #include "sim/base/text.h"
 #include "sim/cost/cost.h"
@@ -98,131 +98,110 @@ static StoredGroups summary(const Preflight *preflight, int index) {
     return sum;
 }
 
-// ---------------------------------------------------------------------------------------------- table
+// ---------------------------------------------------------------------------------------------- records
 
-static Status print_ranks(const PreflightResult *result, Error *error) {
-    static const GridColumn columns[] = {{"rank", true}, {"host", false},       {"cores", true},
-                                         {"GEMM", true}, {"memory free", true}, {"clock", true}};
-    Grid *grid = grid_new(columns, 6);
-    for (int rank = 0; rank < result->world; rank++) {
-        const PreflightRank *row = &result->ranks[rank];
-        char memory[TEXT_UNIT_BYTES];
-        grid_row(grid);
-        grid_cell(grid, "%d", rank);
-        grid_cell(grid, "%s", row->host);
-        grid_cell(grid, "%d", row->cores);
-        grid_cell(grid, "%.1f GFLOP/s", row->flop_per_s / 1e9);
-        grid_cell(grid, "%s", text_bytes(memory, row->memory_bytes));
-        grid_cell(grid, "%+.3f ms", 1e3 * row->clock_offset_s);
-    }
-    return grid_print(grid, stdout, error);
+static RecordValue in_unit(const char *format, double value, char text[RECORD_BYTES]) {
+    snprintf(text, RECORD_BYTES, format, value);
+    return record_of_text(text);
 }
 
-static Status print_groups(const Preflight *preflight, Error *error) {
-    static const GridColumn columns[] = {{"axes", false},    {"groups", true}, {"collective", false}, {"size", true},
-                                         {"measured", true}, {"rate", true},   {"predicted", true},   {"sums", false}};
-    Grid *grid = grid_new(columns, 8);
-    for (int g = 0; g < preflight->result.group_count; g++) {
-        const StoredGroups groups = summary(preflight, g);
-        char text[TEXT_UNIT_BYTES];
-        grid_row(grid);
-        grid_cell(grid, "%s", groups.axes);
-        grid_cell(grid, "%d", preflight->result.world / groups.ranks);
-        grid_cell(grid, "%s", groups.collective);
-        grid_cell(grid, "%s", text_bytes(text, groups.payload_bytes));
-        grid_cell(grid, "%s", text_seconds(text, groups.measured_s));
-        grid_cell(grid, "%.2f GB/s", groups.payload_bytes / groups.measured_s / 1e9);
-        grid_cell(grid, "%s", groups.predicted_s > 0 ? text_seconds(text, groups.predicted_s) : "-");
-        grid_cell(grid, "%s", groups.wrong_elements > 0 ? "wrong" : "exact");
+MADE_IN(rank_number, PreflightRank, PreflightResult, record_of_whole(of - in->ranks))
+MADE(gemm_rate, PreflightRank, in_unit("%.1f GFLOP/s", of->flop_per_s / 1e9, text))
+MADE(clock_offset, PreflightRank, in_unit("%+.3f ms", 1e3 * of->clock_offset_s, text))
+
+static const RecordField ranks[] = {
+    {.key = "rank", BY(rank_number), COLUMN(1, "rank"), .right = true},
+    {FIELD("host", TEXT, PreflightRank, host), COLUMN(2, "host")},
+    {FIELD("cores", INT, PreflightRank, cores), COLUMN(3, "cores")},
+    {FIELD("flop_per_s", REAL, PreflightRank, flop_per_s)},
+    {FIELD("memory_bytes", REAL, PreflightRank, memory_bytes), COLUMN(5, "memory free"), .unit = AS_BYTES},
+    {FIELD("clock_offset_s", REAL, PreflightRank, clock_offset_s)},
+    {BY(gemm_rate), COLUMN(4, "GEMM"), .right = true},
+    {BY(clock_offset), COLUMN(6, "clock"), .right = true},
+};
+static SCHEMA(ranks, PreflightRank);
+
+MADE_IN(copies, StoredGroups, PreflightResult, record_of_whole(in->world / of->ranks))
+MADE(rate, StoredGroups, in_unit("%.2f GB/s", of->payload_bytes / of->measured_s / 1e9, text))
+MADE(sums, StoredGroups, record_of_text(of->wrong_elements > 0 ? "wrong" : "exact"))
+
+static const RecordField groups[] = {
+    {FIELD("axes", TEXT, StoredGroups, axes), COLUMN(1, "axes")},
+    {FIELD("collective", TEXT, StoredGroups, collective), COLUMN(3, "collective")},
+    {FIELD("ranks", INT, StoredGroups, ranks)},
+    {FIELD("payload_bytes", REAL, StoredGroups, payload_bytes), COLUMN(4, "size"), .unit = AS_BYTES},
+    {FIELD("measured_s", REAL, StoredGroups, measured_s), COLUMN(5, "measured"), .unit = AS_SECONDS},
+    {FIELD("predicted_s", ABOVE, StoredGroups, predicted_s), COLUMN(7, "predicted"), .unit = AS_SECONDS},
+    {FIELD("wrong_elements", REAL, StoredGroups, wrong_elements)},
+    {BY(copies), COLUMN(2, "groups"), .right = true},
+    {BY(rate), COLUMN(6, "rate"), .right = true},
+    {BY(sums), COLUMN(8, "sums")},
+};
+static SCHEMA(groups, StoredGroups);
+
+static const RecordField findings[] = {
+    {FIELD("bad", FLAG, PreflightFinding, bad)},
+    {FIELD("sentence", TEXT, PreflightFinding, sentence)},
+};
+static SCHEMA(findings, PreflightFinding);
+
+static const StoredGroups *summaries(const Preflight *preflight) {
+    const int count = preflight->result.group_count;
+    StoredGroups *all = ARENA_ARRAY(&preflight->cli->arena, StoredGroups, count);
+    for (int g = 0; g < count; g++) {
+        all[g] = summary(preflight, g);
     }
-    return grid_print(grid, stdout, error);
+    return all;
 }
 
-static Status print_table(const Preflight *preflight, Error *error) {
-    TRY(print_ranks(&preflight->result, error));
-    printf("\n");
-    TRY(print_groups(preflight, error));
-    printf("\n");
+static Status print_table(const void *answer, FILE *out, Error *error) {
+    const Preflight *preflight = answer;
+    const PreflightResult *result = &preflight->result;
+    const RecordSchema of_ranks = record_about(&schema_ranks, result), of_groups = record_about(&schema_groups, result);
+    TRY(record_table(&of_ranks, result->ranks, result->world, out, error));
+    fputc('\n', out);
+    TRY(record_table(&of_groups, summaries(preflight), result->group_count, out, error));
+    fputc('\n', out);
     for (int i = 0; i < preflight->findings.count; i++) {
         const PreflightFinding *finding = &preflight->findings.rows[i];
-        printf("%s: %s\n", finding->bad ? "wrong" : "note", finding->sentence);
+        fprintf(out, "%s: %s\n", finding->bad ? "wrong" : "note", finding->sentence);
     }
-    printf("%d ranks, %d checks of groups: %s\n", preflight->result.world, preflight->result.group_count,
-           preflight->findings.bad > 0 ? "not ready" : "ready");
+    fprintf(out, "%d ranks, %d checks of groups: %s\n", result->world, result->group_count,
+            preflight->findings.bad > 0 ? "not ready" : "ready");
     return STATUS_OK;
 }
 
-// ---------------------------------------------------------------------------------------------- json, csv
-
-static json_t *ranks_array(const PreflightResult *result) {
-    json_t *rows = json_array();
-    for (int rank = 0; rank < result->world; rank++) {
-        const PreflightRank *row = &result->ranks[rank];
-        json_array_append_new(rows, json_pack("{s:i, s:s, s:i, s:f, s:f, s:f}", "rank", rank, "host", row->host,
-                                              "cores", row->cores, "flop_per_s", row->flop_per_s, "memory_bytes",
-                                              row->memory_bytes, "clock_offset_s", row->clock_offset_s));
-    }
-    return rows;
-}
-
-static json_t *groups_array(const Preflight *preflight) {
-    json_t *rows = json_array();
-    for (int g = 0; g < preflight->result.group_count; g++) {
-        const StoredGroups groups = summary(preflight, g);
-        json_array_append_new(rows, json_pack("{s:s, s:s, s:i, s:f, s:f, s:o, s:f}", "axes", groups.axes, "collective",
-                                              groups.collective, "ranks", groups.ranks, "payload_bytes",
-                                              groups.payload_bytes, "measured_s", groups.measured_s, "predicted_s",
-                                              groups.predicted_s > 0 ? json_real(groups.predicted_s) : json_null(),
-                                              "wrong_elements", groups.wrong_elements));
-    }
-    return rows;
-}
-
-static Status print_json(const Preflight *preflight, Error *error) {
-    json_t *findings = json_array();
-    for (int i = 0; i < preflight->findings.count; i++) {
-        const PreflightFinding *finding = &preflight->findings.rows[i];
-        json_array_append_new(findings, json_pack("{s:b, s:s}", "bad", finding->bad, "sentence", finding->sentence));
-    }
-    return json_print(json_pack("{s:s, s:o, s:b, s:o, s:o, s:o}", "schema", "ndtune.preflight/1", "mesh",
-                                json_mesh(&preflight->result.mesh), "ready", preflight->findings.bad == 0, "ranks",
-                                ranks_array(&preflight->result), "groups", groups_array(preflight), "findings",
-                                findings),
-                      stdout, error);
-}
-
-static Status print_csv(const Preflight *preflight, Error *error) {
+static Status print_json(const void *answer, FILE *out, Error *error) {
+    const Preflight *preflight = answer;
     const PreflightResult *result = &preflight->result;
-    Csv csv = {.out = stdout};
+    const PreflightFindings *found = &preflight->findings;
+    const RecordSchema of_ranks = record_about(&schema_ranks, result);
+    return json_print(json_pack("{s:s, s:o, s:b, s:o, s:o, s:o}", "schema", "ndtune.preflight/1", "mesh",
+                                json_mesh(&result->mesh), "ready", found->bad == 0, "ranks",
+                                record_array(&of_ranks, result->ranks, result->world), "groups",
+                                record_array(&schema_groups, summaries(preflight), result->group_count), "findings",
+                                record_array(&schema_findings, found->rows, found->count)),
+                      out, error);
+}
+
+// A line a rank of each group, which no other format has.
+static Status print_csv(const void *answer, FILE *out, Error *error) {
+    const Preflight *preflight = answer;
+    const PreflightResult *result = &preflight->result;
+    Csv csv = {.out = out};
     csv_header(&csv, "axes,collective,payload_bytes,rank,host,measured_s,predicted_s,wrong_elements");
     for (int g = 0; g < result->group_count; g++) {
-        const PreflightGroups *groups = &result->groups[g];
+        const PreflightGroups *of = &result->groups[g];
         for (int rank = 0; rank < result->world; rank++) {
-            csv_text(&csv, mesh_axes_words(groups->axes, &preflight->cli->arena));
-            csv_text(&csv, groups->collective);
-            csv_number(&csv, true, groups->payload_bytes);
-            csv_integer(&csv, rank);
-            csv_text(&csv, result->ranks[rank].host);
-            csv_number(&csv, true, groups->seconds[rank]);
-            csv_number(&csv, groups->predicted_s > 0, groups->predicted_s);
-            csv_number(&csv, true, groups->wrong[rank]);
-            csv_end_line(&csv);
+            csv_row(&csv, "ssndsnnn.", mesh_axes_words(of->axes, &preflight->cli->arena), of->collective,
+                    of->payload_bytes, rank, result->ranks[rank].host, of->seconds[rank],
+                    csv_known(of->predicted_s > 0, of->predicted_s), of->wrong[rank]);
         }
     }
     return csv_finish(&csv, error);
 }
 
-static Status print_preflight(const Preflight *preflight, Error *error) {
-    switch (cli_format(preflight->cli)) {
-    case FORMAT_JSON:
-        return print_json(preflight, error);
-    case FORMAT_CSV:
-        return print_csv(preflight, error);
-    case FORMAT_TABLE:
-        break;
-    }
-    return print_table(preflight, error);
-}
+static const Answer answer_preflight = {.table = print_table, .json = print_json, .csv = print_csv};
 
 // ---------------------------------------------------------------------------------------------- the store
 
@@ -243,14 +222,10 @@ static Status save(const Preflight *preflight, Error *error) {
     Cli *cli = preflight->cli;
     const PreflightResult *result = &preflight->result;
     const PreflightFindings *found = &preflight->findings;
-    StoredFinding *findings = ARENA_ARRAY(&cli->arena, StoredFinding, found->count);
-    StoredGroups *groups = ARENA_ARRAY(&cli->arena, StoredGroups, result->group_count);
+    StoredFinding *rows = ARENA_ARRAY(&cli->arena, StoredFinding, found->count);
     char mesh[WORDS_BYTES];
     for (int i = 0; i < found->count; i++) {
-        findings[i] = (StoredFinding){found->rows[i].bad, found->rows[i].sentence};
-    }
-    for (int g = 0; g < result->group_count; g++) {
-        groups[g] = summary(preflight, g);
+        rows[i] = (StoredFinding){found->rows[i].bad, found->rows[i].sentence};
     }
     const StoredPreflight stored = {.command = cli->line,
                                     .cluster = preflight->request.cluster.name,
@@ -260,8 +235,8 @@ static Status save(const Preflight *preflight, Error *error) {
                                     .mesh = words_layout(&result->mesh, mesh),
                                     .world = result->world,
                                     .ready = found->bad == 0,
-                                    .findings = findings,
-                                    .groups = groups,
+                                    .findings = rows,
+                                    .groups = summaries(preflight),
                                     .finding_count = found->count,
                                     .group_count = result->group_count};
     Store *store = NULL;
@@ -281,7 +256,7 @@ Status cmd_preflight(Cli *cli, Error *error) {
     TRY(status);
     predict(&preflight);
     preflight_findings(&preflight.result, &cli->arena, &preflight.findings);
-    TRY(print_preflight(&preflight, error));
+    TRY(cli_answer(cli, &answer_preflight, &preflight, error));
     TRY(save(&preflight, error));
     if (preflight.findings.bad == 0) {
         return STATUS_OK;

@@ -77,17 +77,11 @@ static Status save(Cli *cli, const ProbeResult *probe, const char *transport, co
 
 static Status print_profile(const Cli *cli, const ClusterProfile *profile, const ProbeResult *probe, const char *path,
                             Error *error) {
-    switch (cli_format(cli)) {
-    case FORMAT_JSON:
-        return json_clusters(profile, 1, stdout, error);
-    case FORMAT_CSV:
-        return record_csv(&schema_provenance, profile->provenance, profile->provenance_count, stdout, error);
-    case FORMAT_TABLE:
-        break;
+    TRY(cli_answer(cli, &answer_cluster, profile, error));
+    if (cli_format(cli) == FORMAT_TABLE) {
+        printf("\n%d samples of %d ranks on %d machine%s; the profile is %s\n", probe->sample_count, probe->world,
+               probe->nodes, probe->nodes > 1 ? "s" : "", path);
     }
-    TRY(table_cluster(profile, stdout, error));
-    printf("\n%d samples of %d ranks on %d machine%s; the profile is %s\n", probe->sample_count, probe->world,
-           probe->nodes, probe->nodes > 1 ? "s" : "", path);
     return STATUS_OK;
 }
 

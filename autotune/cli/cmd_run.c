@@ -20,22 +20,6 @@ static Status prepare(Cli *cli, TuneRequest *request, MeasuredRun *run, Error *e
     return measured_run_prepare(run, &plan, &options, error);
 }
 
-static Status print_record(const Cli *cli, const RunRecord *record, Error *error) {
-    switch (cli_format(cli)) {
-    case FORMAT_JSON:
-        return json_run(record, stdout, error);
-    case FORMAT_CSV:
-        return csv_run(record, stdout, error);
-    case FORMAT_TABLE:
-        break;
-    }
-    TRY(table_run(record, stdout, error));
-    if (cli_given(cli, OPTION_EXPLAIN)) {
-        table_run_story(record, stdout);
-    }
-    return STATUS_OK;
-}
-
 static void say_vocabulary(const MeasuredRun *run) {
     const int tp = run->run.plan.mesh.size[AXIS_TP];
     const char *note = target_vocab_note(run->target, &run->run.model, tp, &run->cli->arena);
@@ -66,7 +50,10 @@ static Status run_and_save(MeasuredRun *run, Store *store, Error *error) {
     if (status == STATUS_OK) {
         const RunRecord *record = &run->record;
         MeasuredSteps measured = {.count = 0};
-        TRY(print_record(run->cli, record, error));
+        TRY(cli_answer(run->cli, &answer_run, record, error));
+        if (cli_format(run->cli) == FORMAT_TABLE && cli_given(run->cli, OPTION_EXPLAIN)) {
+            table_run_story(record, stdout);
+        }
         TRY(recorded_steps(run, &measured, error));
         TRY(step_files_write(run->cli, run->request, &record->prediction.plan, &measured, error));
     }

@@ -6,30 +6,6 @@
 #include "reports/reports.h"
 #include "sim/base/text.h"
 
-static Status print_list(const Cli *cli, const StoredList *list, Error *error) {
-    switch (cli_format(cli)) {
-    case FORMAT_JSON:
-        return json_stored(list, stdout, error);
-    case FORMAT_CSV:
-        return csv_stored(list, stdout, error);
-    case FORMAT_TABLE:
-        break;
-    }
-    return table_stored(list, stdout, error);
-}
-
-static Status print_run(const Cli *cli, const StoredRun *about, const RunRecord *run, Error *error) {
-    switch (cli_format(cli)) {
-    case FORMAT_JSON:
-        return json_stored_run(about, run, stdout, error);
-    case FORMAT_CSV:
-        return csv_run(run, stdout, error);
-    case FORMAT_TABLE:
-        break;
-    }
-    return table_stored_run(about, run, stdout, error);
-}
-
 static Status one_run(Cli *cli, Store *store, Error *error) {
     int64_t id;
     cli->blame = cli->options.word_argument[0];
@@ -45,14 +21,14 @@ static Status one_run(Cli *cli, Store *store, Error *error) {
         return error_hint(error, "ndtune runs lists them");
     }
     cli->blame = -1;
-    return print_run(cli, &about, &run, error);
+    return cli_answer(cli, &answer_stored_run, &(StoredRunReport){&about, &run}, error);
 }
 
 static Status all_runs(Cli *cli, Store *store, Error *error) {
     const int rows = cli_integer_or(cli, OPTION_TOP, TABLE_DEFAULT_ROWS);
     StoredList list;
     TRY(store_list(store, rows, &cli->arena, &list, error));
-    return print_list(cli, &list, error);
+    return cli_answer(cli, &answer_stored, &list, error);
 }
 
 Status cmd_runs(Cli *cli, Error *error) {

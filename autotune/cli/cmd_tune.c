@@ -64,17 +64,17 @@ static Status read_spans(const Tuner *tuner, const Tuning *tuning, TuneRun *run,
 static Status read_run(const Tuner *tuner, const Tuning *tuning, int shape, const StoredTuneRun *stored, TuneRun *run,
                        Error *error) {
     const bool ok = strcmp(stored->state, "ok") == 0 && stored->measured_step_s > 0;
-    *run = (TuneRun){.shape = shape,
-                     .known = stored->known,
-                     .id = stored->run_id,
-                     .at_s = stored->at_s,
-                     .step_s = ok ? stored->measured_step_s : 0,
-                     .own_sd = measurement_median_sd(stored->step_times_s, stored->steps, stored->warm_up,
-                                                     &tuner->cli->arena),
-                     .wall_s = stored->wall_s,
-                     .failure = ok                ? NULL
-                                : stored->failure ? stored->failure
-                                                  : stored->state};
+    *run = (TuneRun){
+        .shape = shape,
+        .known = stored->known,
+        .id = stored->run_id,
+        .at_s = stored->at_s,
+        .step_s = ok ? stored->measured_step_s : 0,
+        .own_sd = measurement_median_sd(stored->step_times_s, stored->steps, stored->warm_up, &tuner->cli->arena),
+        .wall_s = stored->wall_s,
+        .failure = ok                ? NULL
+                   : stored->failure ? stored->failure
+                                     : stored->state};
     return ok ? read_spans(tuner, tuning, run, error) : STATUS_OK;
 }
 
@@ -208,18 +208,6 @@ static Status open_session(Tuner *tuner, const Tuning *tuning, Error *error) {
     return store_tune_session(tuner->store, &key, &tuner->session, error);
 }
 
-static Status print_tuning(const Cli *cli, const Tuning *tuning, Error *error) {
-    switch (cli_format(cli)) {
-    case FORMAT_JSON:
-        return json_tuning(tuning, stdout, error);
-    case FORMAT_CSV:
-        return csv_tuning(tuning, stdout, error);
-    case FORMAT_TABLE:
-        break;
-    }
-    return table_tuning(tuning, stdout, error);
-}
-
 // What the runs taught, as a profile for the next plan.
 static Status save_profile(const Tuner *tuner, Error *error) {
     Cli *cli = tuner->cli;
@@ -232,18 +220,6 @@ static Status save_profile(const Tuner *tuner, Error *error) {
     TRY(cli_write_profile(cli, path, &profile, &text, error));
     fprintf(stderr, "calibrated profile: %s\n", path);
     return STATUS_OK;
-}
-
-static Status write_html(const Tuner *tuner, const Tuning *tuning, Error *error) {
-    Cli *cli = tuner->cli;
-    if (!cli_given(cli, OPTION_HTML)) {
-        return STATUS_OK;
-    }
-    const ReportPage page = {.result = tuner->result,
-                             .tuning = tuning,
-                             .executed = tuner->setup.target,
-                             .path = cli_value(cli, OPTION_HTML)->text};
-    return report_page_write(cli, tuner->store, &page, NULL, error);
 }
 
 // Why, in the words of the last run, or of the first shape that the executor refuses.
@@ -273,9 +249,10 @@ static Status tune_and_print(Tuner *tuner, Tuning *tuning, Error *error) {
         error_hint(error, "--no-cache begins anew: leave it out to go on");
     }
     TRY(ended);
-    TRY(print_tuning(cli, tuning, error));
+    TRY(cli_answer(cli, &answer_tuning, tuning, error));
     TRY(save_profile(tuner, error));
-    TRY(write_html(tuner, tuning, error));
+    const ReportPage page = {.result = tuner->result, .tuning = tuning, .executed = tuner->setup.target};
+    TRY(report_page_option(cli, tuner->store, &page, error));
     return tuning->step_count > tuning->failures ? STATUS_OK : none_measured(tuning, error);
 }
 

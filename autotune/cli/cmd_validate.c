@@ -106,27 +106,8 @@ static bool cancelled(void *state) {
     return *executor->cli->interrupted;
 }
 
-static Status print_validation(const Cli *cli, const Validation *validation, Error *error) {
-    switch (cli_format(cli)) {
-    case FORMAT_JSON:
-        return json_validation(validation, stdout, error);
-    case FORMAT_CSV:
-        return csv_validation(validation, stdout, error);
-    case FORMAT_TABLE:
-        break;
-    }
-    return table_validation(validation, stdout, error);
-}
-
-static Status write_runs(const void *runs, FILE *out, Error *error) {
-    return csv_validation_runs(runs, out, error);
-}
-
 // The runs as a run file, for accuracy and calibration.
 static Status save_runs(Cli *cli, const Validation *validation, Error *error) {
-    if (!cli_given(cli, OPTION_CSV)) {
-        return STATUS_OK;
-    }
     const char *overrides = "";
     for (int i = 0; i < cli->options.set_count; i++) {
         overrides = arena_format(&cli->arena, "%s%s%s", overrides, i > 0 ? ";" : "", cli->options.sets[i]);
@@ -135,20 +116,7 @@ static Status save_runs(Cli *cli, const Validation *validation, Error *error) {
     const ValidationRuns runs = {.validation = validation,
                                  .cluster = file ? cli_value(cli, OPTION_CLUSTER)->text : validate_defaults.cluster,
                                  .overrides = overrides};
-    return cli_blame(cli, OPTION_CSV, cli_write_file(cli, cli_value(cli, OPTION_CSV)->text, write_runs, &runs, error));
-}
-
-static Status write_html(const Executor *executor, const TuneResult *result, const Validation *validation,
-                         Error *error) {
-    Cli *cli = executor->cli;
-    if (!cli_given(cli, OPTION_HTML)) {
-        return STATUS_OK;
-    }
-    const ReportPage page = {.result = result,
-                             .validation = validation,
-                             .executed = executor->target,
-                             .path = cli_value(cli, OPTION_HTML)->text};
-    return report_page_write(cli, executor->store, &page, NULL, error);
+    return cli_write_option(cli, OPTION_CSV, csv_validation_runs, &runs, error);
 }
 
 static Status run_and_print(Executor *executor, const TuneResult *result, Validation *validation, Error *error) {
@@ -169,9 +137,10 @@ static Status run_and_print(Executor *executor, const TuneResult *result, Valida
     if (here) {
         validation->core_use = core_clock_use(&begin, validation->request->world);
     }
-    TRY(print_validation(cli, validation, error));
+    TRY(cli_answer(cli, &answer_validation, validation, error));
     TRY(save_runs(cli, validation, error));
-    TRY(write_html(executor, result, validation, error));
+    const ReportPage page = {.result = result, .validation = validation, .executed = executor->target};
+    TRY(report_page_option(cli, executor->store, &page, error));
     return validation->agreement.count > 0
                ? STATUS_OK
                : error_set(error, STATUS_ENVIRONMENT, "none of the %d shapes could be measured", validation->row_count);

@@ -221,10 +221,6 @@ static Status write_step_files(Gathering *gathering, Error *error) {
                             &(MeasuredSteps){&measured, measured.program != NULL}, error);
 }
 
-static Status write_page(const void *what, FILE *out, Error *error) {
-    return html_report(what, out, error);
-}
-
 Status report_page_write(Cli *cli, Store *store, const ReportPage *page, const Validation **validation, Error *error) {
     Gathering *gathering = ARENA_NEW(&cli->arena, Gathering);
     *gathering = (Gathering){.cli = cli, .store = store, .page = page};
@@ -256,15 +252,13 @@ Status report_page_write(Cli *cli, Store *store, const ReportPage *page, const V
     if (validation) {
         *validation = report->validation;
     }
-    return cli_blame(cli, OPTION_HTML, cli_write_file(cli, page->path, write_page, report, error));
+    return cli_blame(cli, OPTION_HTML, cli_write_file(cli, page->path, html_report, report, error));
 }
 
-Status report_page_option(Cli *cli, Store *store, const TuneResult *result, bool one_plan, Error *error) {
-    if (!cli_given(cli, OPTION_HTML)) {
-        return STATUS_OK;
-    }
-    const ReportPage page = {.result = result, .one_plan = one_plan, .path = cli_value(cli, OPTION_HTML)->text};
-    return report_page_write(cli, store, &page, NULL, error);
+Status report_page_option(Cli *cli, Store *store, const ReportPage *page, Error *error) {
+    ReportPage named = *page;
+    named.path = cli_value(cli, OPTION_HTML)->text;
+    return cli_given(cli, OPTION_HTML) ? report_page_write(cli, store, &named, NULL, error) : STATUS_OK;
 }
 
 void report_page_single(Cli *cli, const TuneRequest *request, const Prediction *prediction, const char *rule,

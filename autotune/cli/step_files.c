@@ -6,22 +6,6 @@
 
 #include "autotune/predict_timeline.h"
 
-static Status write_trace(const void *what, FILE *out, Error *error) {
-    return trace_chrome(what, out, error);
-}
-
-static Status write_snapshot(const void *what, FILE *out, Error *error) {
-    return memory_snapshot(what, out, error);
-}
-
-static Status write_spans(const void *what, FILE *out, Error *error) {
-    return csv_spans(what, out, error);
-}
-
-static Status write_named(Cli *cli, OptionId file, FileWriter writer, const void *what, Error *error) {
-    return cli_blame(cli, file, cli_write_file(cli, cli_value(cli, file)->text, writer, what, error));
-}
-
 static Status span_files(Cli *cli, const TuneRequest *request, const TrainPlan *plan, const MeasuredSteps *measured,
                          Arena *arena, Error *error) {
     StepProgram program;
@@ -33,10 +17,8 @@ static Status span_files(Cli *cli, const TuneRequest *request, const TrainPlan *
     if (measured->count > 0) {
         file.steps[file.step_count++] = measured->of[program.stage < measured->count ? program.stage : 0];
     }
-    if (cli_given(cli, OPTION_TRACE)) {
-        TRY(write_named(cli, OPTION_TRACE, write_trace, &file, error));
-    }
-    return cli_given(cli, OPTION_SPANS) ? write_named(cli, OPTION_SPANS, write_spans, &file, error) : STATUS_OK;
+    TRY(cli_write_option(cli, OPTION_TRACE, trace_chrome, &file, error));
+    return cli_write_option(cli, OPTION_SPANS, csv_spans, &file, error);
 }
 
 static Status snapshot_file(Cli *cli, const TuneRequest *request, const TrainPlan *whole, Arena *arena, Error *error) {
@@ -46,7 +28,7 @@ static Status snapshot_file(Cli *cli, const TuneRequest *request, const TrainPla
     int rank = 0;
     TRY(predict_timeline(request, &plan, arena, &program, &simulated, &rank, error));
     const MemorySnapshot snapshot = {.program = &program, .timeline = &simulated, .rank = rank, .arena = arena};
-    return write_named(cli, OPTION_MEMORY_SNAPSHOT, write_snapshot, &snapshot, error);
+    return cli_write_option(cli, OPTION_MEMORY_SNAPSHOT, memory_snapshot, &snapshot, error);
 }
 
 Status step_files_write(Cli *cli, const TuneRequest *request, const TrainPlan *plan, const MeasuredSteps *measured,

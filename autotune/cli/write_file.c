@@ -13,7 +13,7 @@ static Status cannot_write(const char *path, Error *error) {
     return error_set(error, STATUS_ENVIRONMENT, "%s cannot be written: %s", path, strerror(errno));
 }
 
-static Status write_to(const char *opened, const char *path, FileWriter writer, const void *what, Error *error) {
+static Status write_to(const char *opened, const char *path, Renderer writer, const void *what, Error *error) {
     FILE *file = fopen(opened, "w");
     if (!file) {
         return cannot_write(path, error);
@@ -45,7 +45,7 @@ Status cli_check_output(Cli *cli, OptionId id, Error *error) {
     return STATUS_OK;
 }
 
-Status cli_write_file(Cli *cli, const char *path, FileWriter writer, const void *what, Error *error) {
+Status cli_write_file(Cli *cli, const char *path, Renderer writer, const void *what, Error *error) {
     struct stat about;
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) {
         return write_to(path, path, writer, what, error);
@@ -59,4 +59,9 @@ Status cli_write_file(Cli *cli, const char *path, FileWriter writer, const void 
         unlink(temporary);
     }
     return status;
+}
+
+Status cli_write_option(Cli *cli, OptionId id, Renderer writer, const void *what, Error *error) {
+    return cli_given(cli, id) ? cli_blame(cli, id, cli_write_file(cli, cli_value(cli, id)->text, writer, what, error))
+                              : STATUS_OK;
 }

@@ -184,6 +184,7 @@ static Status write_place(const void *what, const char *name, size_t length, FIL
     return markup_no_place(name, length, error);
 }
 
-Status html_blame(const BlamePage *page, FILE *out, Error *error) {
+Status html_blame(const void *what, FILE *out, Error *error) {
+    const BlamePage *page = what;
     return markup_page(asset_page, write_place, page, out, error);
 }

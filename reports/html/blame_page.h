@@ -10,7 +10,7 @@ typedef struct BlamePage {
     Arena *arena;       // of texts
 } BlamePage;
 
-Status html_blame(const BlamePage *page, FILE *out, Error *error);
+Status html_blame(const void *page, FILE *out, Error *error);
 
 // Its places, a function each.
 void blame_page_group(const BlamePage *page, FILE *out);

@@ -8,6 +8,7 @@
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
 #include "reports/json_objects.h"
+#include "reports/schemas.h"
 #include "reports/words.h"
 
 enum { MOST_REASON_BYTES = 300000 };
@@ -196,14 +197,6 @@ static json_t *shape_columns(const TuneResult *result, Dictionary *rules, Dictio
     return columns;
 }
 
-static json_t *names_array(const char *const *names, int count) {
-    json_t *array = json_array();
-    for (int i = 0; i < count; i++) {
-        json_array_append_new(array, json_string(names[i]));
-    }
-    return array;
-}
-
 static json_t *validation_array(const Validation *validation) {
     json_t *array = json_array();
     for (int i = 0; validation && i < validation->row_count; i++) {
@@ -231,7 +224,7 @@ Status report_data(const HtmlReport *report, FILE *out, Error *error) {
     json_t *candidates = candidate_columns(result->request->target, ranked, count, &details, &rules, &reasons);
     json_t *root = json_pack(
         "{s:s, s:o, s:o, s:i, s:i, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-        "schema", "ndtune.report-data/1", "axes", names_array(axis_names, AXIS_COUNT), "request",
+        "schema", "ndtune.report-data/1", "axes", json_strings(axis_names, AXIS_COUNT), "request",
         json_request(result->request), "entry_count", result->entry_count, "candidate_count", result->candidate_count,
         "tie_share", result->entry_count > 0 ? words_tie_share(result) : 0.0, "noise",
         report->validation ? json_known(true, report->validation->noise) : json_null(), "details",
@@ -239,8 +232,10 @@ Status report_data(const HtmlReport *report, FILE *out, Error *error) {
         "reasons", close_dictionary(&reasons), "validation", validation_array(report->validation), "timeline",
         timeline_data(report), "stages", stages_data(report), "memory_curve", memory_curve(report), "tuning",
         tuning_data(report), "sensitivities",
-        report->explanation ? json_sensitivities(report->explanation) : json_array(), "recompute_names",
-        names_array(recompute_names, RECOMPUTE_COUNT), "reshard_names", names_array(reshard_names, RESHARD_COUNT),
-        "rotate_names", names_array(cp_rotate_names, CP_ROTATE_COUNT));
+        report->explanation ? record_array(&schema_sensitivities, report->explanation->sensitivities.rows,
+                                           report->explanation->sensitivities.count)
+                            : json_array(),
+        "recompute_names", json_strings(recompute_names, RECOMPUTE_COUNT), "reshard_names",
+        json_strings(reshard_names, RESHARD_COUNT), "rotate_names", json_strings(cp_rotate_names, CP_ROTATE_COUNT));
     return markup_json(root, out, error);
 }

@@ -55,7 +55,7 @@ typedef struct HtmlReport {
 enum { HTML_SPLIT = 12 };  // shapes of the charts and tables that list the fastest
 enum { HTML_DETAILED = 200, HTML_MOST_CANDIDATES = 8000 };  // the best in full; rows at all: the page stays below 2 MB
 
-Status html_report(const HtmlReport *report, FILE *out, Error *error);
+Status html_report(const void *report, FILE *out, Error *error);
 
 // Was the chart runtime there when ndtune was built?
 bool html_has_charts(void);

@@ -102,6 +102,7 @@ static Status write_place(const void *what, const char *name, size_t length, FIL
     return markup_no_place(name, length, error);
 }
 
-Status html_report(const HtmlReport *report, FILE *out, Error *error) {
+Status html_report(const void *what, FILE *out, Error *error) {
+    const HtmlReport *report = what;
     return markup_page(asset_page, write_place, report, out, error);
 }

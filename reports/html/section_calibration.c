@@ -25,6 +25,34 @@ static void write_runs(const ClusterCalibration *calibration, FILE *out) {
     fputs("</p>\n", out);
 }
 
+static RecordValue between(double log_factor, double sd, char text[RECORD_BYTES]) {
+    static const double QUANTILE = 1.2816;  // of the normal distribution, 90 % on each side
+    snprintf(text, RECORD_BYTES, "%.3f .. %.3f", exp(log_factor - QUANTILE * sd), exp(log_factor + QUANTILE * sd));
+    return record_of_text(text);
+}
+
+static RecordValue verdict_of(const ClusterCalibrated *row, char text[RECORD_BYTES]) {
+    const bool said = !row->one_set || (row->verdict && strstr(row->verdict, "one run set"));
+    snprintf(text, RECORD_BYTES, "%s%s", row->verdict ? row->verdict : "", said ? "" : " (seen by one run set only)");
+    return record_of_text(text);
+}
+
+MADE(factor, ClusterCalibrated, record_of_real(true, exp(of->log_factor)))
+MADE(interval, ClusterCalibrated, between(of->log_factor, of->sd, text))
+MADE(prior, ClusterCalibrated, between(0, of->prior_sd, text))
+MADE(verdict, ClusterCalibrated, verdict_of(of, text))
+
+static const RecordField calibrated_rows[] = {
+    {FIELD(NULL, TEXT, ClusterCalibrated, name), COLUMN(1, "parameter")},
+    {FIELD(NULL, TEXT, ClusterCalibrated, target), COLUMN(2, "of"), .missing = "the machine"},
+    {BY(factor), COLUMN(3, "factor"), .right = true, .digits = 3},
+    {BY(interval), COLUMN(4, "80 % interval")},
+    {BY(prior), COLUMN(5, "before the runs")},
+    {FIELD(NULL, INT, ClusterCalibrated, plans), COLUMN(6, "plans")},
+    {BY(verdict), COLUMN(7, "verdict")},
+};
+static SCHEMA(calibrated_rows, ClusterCalibrated);
+
 void section_calibration(const HtmlReport *report, FILE *out) {
     const ClusterCalibration *calibration = report->result->request->cluster.calibration;
     if (!calibration) {
@@ -32,24 +60,6 @@ void section_calibration(const HtmlReport *report, FILE *out) {
         return;
     }
     write_runs(calibration, out);
-    static const MarkupColumn columns[] = {
-        {"parameter", false},       {"of", false},   {"factor", true},  {"80 % interval", false},
-        {"before the runs", false}, {"plans", true}, {"verdict", false}};
-    static const double QUANTILE = 1.2816;  // of the normal distribution, 90 % on each side
-    MarkupTable table = table_begin("table-calibration", "Fitted parameters, as factors over the parent's numbers",
-                                    columns, (int)(sizeof columns / sizeof columns[0]), out);
-    for (int i = 0; i < calibration->count; i++) {
-        const ClusterCalibrated *row = &calibration->parameters[i];
-        const bool said = !row->one_set || (row->verdict && strstr(row->verdict, "one run set"));
-        table_row(&table, NULL);
-        table_cell(&table, "%s", row->name);
-        table_cell(&table, "%s", row->target ? row->target : "the machine");
-        table_cell(&table, "%.3f", exp(row->log_factor));
-        table_cell(&table, "%.3f .. %.3f", exp(row->log_factor - QUANTILE * row->sd),
-                   exp(row->log_factor + QUANTILE * row->sd));
-        table_cell(&table, "%.3f .. %.3f", exp(-QUANTILE * row->prior_sd), exp(QUANTILE * row->prior_sd));
-        table_cell(&table, "%d", row->plans);
-        table_cell(&table, "%s%s", row->verdict ? row->verdict : "", said ? "" : " (seen by one run set only)");
-    }
-    table_end(&table);
+    table_records("table-calibration", "Fitted parameters, as factors over the parent's numbers",
+                  &schema_calibrated_rows, calibration->parameters, calibration->count, out);
 }

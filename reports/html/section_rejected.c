@@ -1,10 +1,8 @@
 // What was rejected and why, and what the search did with the rest.
 
-#include <string.h>
-
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
-#include "reports/words.h"
+#include "reports/schemas.h"
 
 enum { MOST_ROWS = 300 };
 
@@ -26,17 +24,8 @@ void section_rejected(const HtmlReport *report, FILE *out) {
         fputs("<p>No shape was rejected.</p>\n", out);
         return;
     }
-    static const MarkupColumn columns[] = {{"mesh", false}, {"rule", false}, {"why", false}};
-    MarkupTable table = table_begin("table-rejected", "Shapes that were rejected", columns, 3, out);
-    for (int i = 0; i < result->rejected_count && i < MOST_ROWS; i++) {
-        const Rejection *rejection = &result->rejected[i];
-        char mesh[WORDS_BYTES];
-        table_row(&table, NULL);
-        table_cell(&table, "%s", words_mesh(&rejection->plan.mesh, mesh));
-        table_cell(&table, "%s", rejection->rule);
-        table_cell(&table, "%s", rejection->reason);
-    }
-    table_end(&table);
+    table_records("table-rejected", "Shapes that were rejected", &schema_rejected, result->rejected,
+                  result->rejected_count < MOST_ROWS ? result->rejected_count : MOST_ROWS, out);
     if (result->rejected_count > MOST_ROWS) {
         fputs("<p>", out);
         markup_format(out, "%d further shapes were rejected; ", result->rejected_count - MOST_ROWS);

@@ -3,6 +3,7 @@
 #include "reports/explain_terms.h"
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
+#include "reports/schemas.h"
 #include "reports/words.h"
 #include "sim/base/text.h"
 
@@ -95,17 +96,8 @@ void section_tornado(const HtmlReport *report, FILE *out) {
     if (!all || all->count == 0) {
         return;
     }
-    static const MarkupColumn columns[] = {{"quantity", false}, {"a fifth less", true}, {"a fifth more", true}};
-    MarkupTable table =
-        table_begin("table-tornado", "What the best plan’s time per token hangs on, simulated again", columns, 3, out);
-    for (int i = 0; i < all->count; i++) {
-        char text[WORDS_BYTES];
-        table_row(&table, NULL);
-        table_cell(&table, "%s", all->rows[i].sentence);
-        table_cell(&table, "%s", explain_sensitivity(&all->rows[i].less, text));
-        table_cell(&table, "%s", explain_sensitivity(&all->rows[i].more, text));
-    }
-    table_end(&table);
+    table_records("table-tornado", "What the best plan’s time per token hangs on, simulated again",
+                  &schema_sensitivities, all->rows, all->count, out);
 }
 
 static void write_training(const void *what, FILE *out) {

@@ -9,7 +9,7 @@
 static Fixture fixture;
 
 static Status print_plan(const Fixture *from, FILE *out, Error *error) {
-    return csv_plan(&from->result, out, error);
+    return answer_plan.csv(&(PlanReport){.result = &from->result}, out, error);
 }
 
 static char *printed(void) {

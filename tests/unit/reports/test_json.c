@@ -10,13 +10,13 @@
 static Fixture fixture;
 
 static Status print_plan(const Fixture *from, FILE *out, Error *error) {
-    return json_plan(&from->result, out, error);
+    return answer_plan.json(&(PlanReport){.result = &from->result}, out, error);
 }
 
 static Status print_illegal(const Fixture *from, FILE *out, Error *error) {
     const Prediction nothing = {.plan = from->entries[0].plan};
     const PredictionReport report = {.request = &from->request, .prediction = &nothing, .reason = "because"};
-    return json_prediction(&report, out, error);
+    return answer_prediction.json(&report, out, error);
 }
 
 static Status print_run(const Fixture *from, FILE *out, Error *error) {
@@ -38,7 +38,7 @@ static Status print_run(const Fixture *from, FILE *out, Error *error) {
                            .prediction = from->entries[0],
                            .tasks = tasks,
                            .task_count = 1};
-    return json_run(&run, out, error);
+    return answer_run.json(&run, out, error);
 }
 
 static json_t *parsed(FixturePrint print) {

@@ -4,25 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/words.h"
 #include "reports/grid.h"
+#include "reports/words.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/reports/fixture.h"
 
 static Fixture fixture;
 
 static Status print_short(const Fixture *from, FILE *out, Error *error) {
-    return table_plan(&from->result, 1, out, error);
+    return answer_plan.table(&(PlanReport){&from->result, true, 1}, out, error);
 }
 
 static Status print_all(const Fixture *from, FILE *out, Error *error) {
-    return table_plan(&from->result, 0, out, error);
+    return answer_plan.table(&(PlanReport){&from->result, true, 0}, out, error);
 }
 
 static Status print_none(const Fixture *from, FILE *out, Error *error) {
     TuneResult result = from->result;
     result.entry_count = 0;
-    return table_plan(&result, 10, out, error);
+    return answer_plan.table(&(PlanReport){&result, true, 10}, out, error);
 }
 
 static char *printed(FixturePrint print) {

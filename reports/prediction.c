@@ -1,6 +1,7 @@
 // The table of `ndtune predict`: one plan in full.
 
 #include "autotune/evidence.h"
+#include "reports/json_objects.h"
 #include "reports/reports.h"
 #include "reports/words.h"
 #include "sim/base/text.h"
@@ -23,7 +24,8 @@ static void print_speed(const PredictionReport *report, FILE *out) {
     words_memory(prediction, request, out);
 }
 
-Status table_prediction(const PredictionReport *report, FILE *out, Error *error) {
+static Status table_prediction(const void *answer, FILE *out, Error *error) {
+    const PredictionReport *report = answer;
     const TuneRequest *request = report->request;
     const TrainPlan *plan = &report->prediction->plan;
     char plan_line[PLAN_TEXT_BYTES];
@@ -44,3 +46,17 @@ Status table_prediction(const PredictionReport *report, FILE *out, Error *error)
     words_assumptions(request, out);
     return ferror(out) ? error_set(error, STATUS_ENVIRONMENT, "the result could not be written") : STATUS_OK;
 }
+
+static Status json_prediction(const void *answer, FILE *out, Error *error) {
+    const PredictionReport *report = answer;
+    json_t *object = json_prediction_object(report->request, report->prediction, report->legal, report->reason);
+    if (object) {
+        json_object_set_new(object, "request", json_request(report->request));
+    }
+    if (object && report->diagnosis) {
+        json_object_set_new(object, "measured", json_diagnosis(report->diagnosis));
+    }
+    return json_print(object, out, error);
+}
+
+const Answer answer_prediction = {.table = table_prediction, .json = json_prediction, .csv = csv_prediction};

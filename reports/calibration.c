@@ -1,10 +1,14 @@
-// The document and the lines of `ndtune calibrate`.
-
-#include <math.h>
+// What calibrate found, for people and programs.
 
 #include "reports/calibration.h"
+
+#include <math.h>
+#include <string.h>
+
 #include "reports/json_objects.h"
 #include "reports/schemas.h"
+#include "reports/words.h"
+#include "sim/base/text.h"
 
 static const double Z_80 = 1.2815515655446004;  // normal quantile of 0.9
 
@@ -73,18 +77,16 @@ static json_t *left_out(const CalibrationReport *report) {
     return rows;
 }
 
-Status json_calibration(const CalibrationReport *report, FILE *out, Error *error) {
+static Status json_calibration(const void *answer, FILE *out, Error *error) {
+    const CalibrationReport *report = answer;
     const Calibration *calibration = report->calibration;
     const ClusterCalibration *about = report->child->calibration;
     const RecordSchema coordinates = record_about(&schema_parameters, &calibration->posterior);
-    json_t *runs = json_array();
-    for (int i = 0; i < about->run_count; i++) {
-        json_array_append_new(runs, json_string(about->runs[i]));
-    }
     return json_print(
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:i, s:o, s:o}", "schema",
                   "ndtune.calibrate/1", "parent", about->parent, "parent_hash", about->parent_hash, "profile",
-                  report->child->name, "path", report->path, "from", report->from, "runs", runs, "parameters",
+                  report->child->name, "path", report->path, "from", report->from, "runs",
+                  json_strings(about->runs, about->run_count), "parameters",
                   record_array(&coordinates, calibration->posterior.at, calibration->posterior.count), "plans",
                   record_array(&schema_calibrated, calibration->shapes, calibration->shape_count), "fit",
                   score(&calibration->fit), "held_out", score(&calibration->held_out), "misfit_sd",
@@ -93,6 +95,73 @@ Status json_calibration(const CalibrationReport *report, FILE *out, Error *error
         out, error);
 }
 
-Status csv_calibration(const CalibrationReport *report, FILE *out, Error *error) {
+static Status csv_calibration(const void *answer, FILE *out, Error *error) {
+    const CalibrationReport *report = answer;
     return record_csv(&schema_calibrated, report->calibration->shapes, report->calibration->shape_count, out, error);
 }
+
+enum { PLANS_SHOWN = 40 };
+
+static Status print_plans(const CalibrationReport *report, FILE *out, Error *error) {
+    const int count = report->calibration->shape_count, shown = count < PLANS_SHOWN ? count : PLANS_SHOWN;
+    TRY(record_table(&schema_calibrated, report->calibration->shapes, shown, out, error));
+    if (count > shown) {
+        fprintf(out, "... and %d more plans (--format csv has them all)\n", count - shown);
+    }
+    return STATUS_OK;
+}
+
+static void print_outliers(const CalibrationReport *report, FILE *out) {
+    const Calibration *calibration = report->calibration;
+    for (int i = 0; i < calibration->outlier_count; i++) {
+        const CalibrationOutlier *outlier = &calibration->outliers[i];
+        fprintf(out, "outlier: %s took %.2g times what %s; it counts little\n", outlier->id, outlier->ratio,
+                outlier->against_repeats ? "its repeats took" : "the fit to the others says");
+    }
+}
+
+static void print_verdict(const CalibrationReport *report, FILE *out) {
+    const Calibration *calibration = report->calibration;
+    const CalibrationScore *fit = &calibration->fit, *held = &calibration->held_out;
+    fprintf(
+        out, "step time over %d plans: median error %.1f %% before, %.1f %% after; 90th percentile %.1f %%, %.1f %%\n",
+        fit->shapes, 100 * fit->before_median, 100 * fit->after_median, 100 * fit->before_p90, 100 * fit->after_p90);
+    if (held->shapes > 0) {
+        fprintf(out,
+                "held out (each of %d plans by the fit without it): median error %.1f %% before, %.1f %% after; 90th "
+                "percentile %.1f %%, %.1f %%%s\n",
+                held->shapes, 100 * held->before_median, 100 * held->after_median, 100 * held->before_p90,
+                100 * held->after_p90,
+                held->after_median < held->before_median ? "" : ": NOT better than the profile as it was");
+    } else {
+        fprintf(out, "held out: too few plans to leave one out\n");
+    }
+    fprintf(out, "a plan's own misfit %.1f %% (sd), repeats of a plan %.1f %%\n",
+            100 * calibration->posterior.misfit_sd, 100 * calibration->posterior.noise_sd);
+    if (calibration->span_runs > 0) {
+        fprintf(out, "spans of %d runs taught chip and links beside the step times\n", calibration->span_runs);
+    }
+}
+
+static Status table_calibration(const void *answer, FILE *out, Error *error) {
+    const CalibrationReport *report = answer;
+    fprintf(out, "%s calibrated on %d runs of %d plans from %s\n\n", report->base->name, report->runs,
+            report->calibration->shape_count, report->from);
+    const CalibrationPosterior *posterior = &report->calibration->posterior;
+    const RecordSchema coordinates = record_about(&schema_parameters, posterior);
+    TRY(record_table(&coordinates, posterior->at, posterior->count, out, error));
+    fputc('\n', out);
+    TRY(print_plans(report, out, error));
+    fputc('\n', out);
+    print_verdict(report, out);
+    print_outliers(report, out);
+    for (int i = 0; i < report->left_out_count; i++) {
+        fprintf(out, "left out: %d run%s: %s\n", report->left_out[i].runs, report->left_out[i].runs == 1 ? "" : "s",
+                report->left_out[i].reason);
+    }
+    fprintf(out, "profile %s (parent %s, %s) written to %s; use it with --cluster %s\n", report->child->name,
+            report->child->calibration->parent, report->child->calibration->parent_hash, report->path, report->path);
+    return STATUS_OK;
+}
+
+const Answer answer_calibration = {.table = table_calibration, .json = json_calibration, .csv = csv_calibration};

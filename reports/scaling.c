@@ -91,7 +91,8 @@ static void print_losses(const ScalingCurve *curve, FILE *out) {
     }
 }
 
-Status table_scaling(const ScalingCurve *curve, FILE *out, Error *error) {
+static Status table_scaling(const void *answer, FILE *out, Error *error) {
+    const ScalingCurve *curve = answer;
     const TuneRequest *first = curve->points[0].request;
     char tokens[TEXT_UNIT_BYTES];
     fprintf(out, "%s on %s (%s), for %s %s", first->model.name, first->cluster.accelerator.name, first->cluster.name,
@@ -114,3 +115,20 @@ Status table_scaling(const ScalingCurve *curve, FILE *out, Error *error) {
     words_assumptions(first, out);
     return STATUS_OK;
 }
+
+static Status json_scaling(const void *answer, FILE *out, Error *error) {
+    const ScalingCurve *curve = answer;
+    const bool any = curve->best >= 0;
+    return json_print(json_pack("{s:s, s:o, s:o, s:o}", "schema", "ndtune.scaling/1", "request",
+                                json_request(curve->points[0].request), "best_world",
+                                any ? json_integer(curve->points[curve->best].request->world) : json_null(), "worlds",
+                                record_array(&schema_scaling, curve->points, curve->count)),
+                      out, error);
+}
+
+static Status csv_scaling(const void *answer, FILE *out, Error *error) {
+    const ScalingCurve *curve = answer;
+    return record_csv(&schema_scaling, curve->points, curve->count, out, error);
+}
+
+const Answer answer_scaling = {.table = table_scaling, .json = json_scaling, .csv = csv_scaling};

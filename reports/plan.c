@@ -1,11 +1,12 @@
-// The table of `ndtune plan --verbose`: the best shapes, then what a reader needs to trust or doubt them: the batch
-// arithmetic, the network, every rejected shape accounted for, the search, and what was assumed.
+// What `ndtune plan` answers. The table of --verbose: the best shapes, then what a reader needs to trust or doubt them:
+// the batch arithmetic, the network, every rejected shape accounted for, the search, and what was assumed.
 
 #include <math.h>
 #include <string.h>
 
 #include "autotune/evidence.h"
 #include "reports/colour.h"
+#include "reports/json_objects.h"
 #include "reports/reports.h"
 #include "reports/schemas.h"
 #include "reports/words.h"
@@ -62,6 +63,18 @@ static const RecordField entries[] = {
     {BY(share), COLUMN(13, "of limit"), .place = IN_PAGE, .unit = AS_PERCENT},
 };
 SCHEMA(entries, Prediction);
+
+MADE(rejected_mesh, Rejection, record_of_text(words_mesh(&of->plan.mesh, text)))
+NESTED_IN(rejected_plan, Rejection, TuneResult, json_train_plan(in->request->target, &of->plan))
+
+static const RecordField rejected[] = {
+    {FIELD("mesh", MESH, Rejection, plan.mesh)},
+    {.key = "plan", .nested = rejected_plan},
+    {BY(rejected_mesh), COLUMN(1, "mesh")},
+    {FIELD("rule", TEXT, Rejection, rule), COLUMN(2, "rule")},
+    {FIELD("reason", TEXT, Rejection, reason), COLUMN(3, "why")},
+};
+SCHEMA(rejected, Rejection);
 
 static Status print_entries(const TuneResult *result, int rows, FILE *out, Error *error) {
     const int shown = rows == 0 || rows > result->entry_count ? result->entry_count : rows;
@@ -190,7 +203,14 @@ static void print_shapes(const TuneResult *result, bool all, FILE *out) {
             search->elapsed_s);
 }
 
-Status table_plan(const TuneResult *result, int rows, FILE *out, Error *error) {
+static Status table_plan(const void *answer, FILE *out, Error *error) {
+    const PlanReport *report = answer;
+    const TuneResult *result = report->result;
+    const int rows = report->rows;
+    if (!report->in_full) {
+        table_answer(result, rows, out);
+        return STATUS_OK;
+    }
     print_title(result->request, out);
     if (result->entry_count > 0) {
         TRY(print_entries(result, rows, out, error));
@@ -202,3 +222,66 @@ Status table_plan(const TuneResult *result, int rows, FILE *out, Error *error) {
     words_assumptions(result->request, out);
     return STATUS_OK;
 }
+
+// Where the shape that the user compares with came out.
+static json_t *baseline_object(const TuneResult *result) {
+    const TuneRequest *request = result->request;
+    if (mesh_world(&request->baseline) == 0) {
+        return json_null();
+    }
+    const Baseline baseline = words_baseline(result);
+    const Prediction *entry = baseline.entry;
+    return json_pack("{s:o, s:b, s:s?, s:o, s:o, s:o, s:o}", "mesh", json_mesh(&request->baseline), "feasible",
+                     entry != NULL, "reason", baseline.reason, "place",
+                     entry ? json_integer(baseline.place) : json_null(), "step_time_s",
+                     entry ? json_real(entry->step_s) : json_null(), "tokens_per_s",
+                     entry ? json_real(entry->tokens_per_s) : json_null(), "gain_of_best_percent",
+                     entry ? json_real(100 * baseline.gain) : json_null());
+}
+
+// A plan that is faster than the best and leaves too little memory free.
+static json_t *fastest_object(const TuneResult *result) {
+    const Prediction *fastest = result->fastest_if_it_fits;
+    return fastest ? json_prediction_object(result->request, fastest, true, NULL) : json_null();
+}
+
+static json_t *cures_array(const TuneResult *result) {
+    static const char *const kinds[] = {[CURE_PLAN] = "plan", [CURE_WORLD] = "world", [CURE_TRAINING] = "training"};
+    json_t *cures = json_array();
+    for (int i = 0; i < result->cure_count; i++) {
+        const Cure *cure = &result->cures[i];
+        json_array_append_new(
+            cures, json_pack("{s:s, s:s, s:i, s:o, s:f, s:f, s:I, s:f}", "option", cure->option, "changes",
+                             kinds[cure->kind], "world", cure->world, "mesh", json_mesh(&cure->mesh), "step_time_s",
+                             cure->step_s, "tokens_per_s", cure->tokens_per_s, "reserved_bytes",
+                             (json_int_t)llround(cure->reserved_bytes), "slower_percent", 100 * cure->slower));
+    }
+    return cures;
+}
+
+static json_t *search_object(const SearchCounts *search) {
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:f}", "shapes", search->shapes, "candidates", search->candidates,
+                     "pruned", search->pruned, "estimated", search->estimated, "simulated", search->simulated, "cached",
+                     search->cached, "elapsed_s", search->elapsed_s);
+}
+
+static Status json_plan(const void *answer, FILE *out, Error *error) {
+    const TuneResult *result = ((const PlanReport *)answer)->result;
+    json_t *ranked = json_array();
+    for (int i = 0; i < result->entry_count; i++) {
+        json_t *entry = json_prediction_object(result->request, &result->entries[i], true, NULL);
+        json_object_set_new(entry, "pareto", json_boolean(result->entries[i].pareto));
+        json_array_append_new(ranked, entry);
+    }
+    const RecordSchema rejected_rows = record_about(&schema_rejected, result);
+    return json_print(json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:s?, s:o, s:s?, s:o}", "schema", "ndtune.plan/1",
+                                "request", json_request(result->request), "entries", ranked, "rejected",
+                                record_array(&rejected_rows, result->rejected, result->rejected_count), "baseline",
+                                baseline_object(result), "search", search_object(&result->search), "global_batch",
+                                (json_int_t)result->request->global_batch, "best_reason", result->best_reason,
+                                "fastest_if_it_fits", fastest_object(result), "if_allowed", result->if_allowed, "cures",
+                                cures_array(result)),
+                      out, error);
+}
+
+const Answer answer_plan = {.table = table_plan, .json = json_plan, .csv = csv_plan};
