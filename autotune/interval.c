@@ -30,7 +30,7 @@ static const double BEYOND_SPREAD = 0.05;
 static const double EXPERTS_SPREAD = 0.232;
 
 // Judged: fits that left a source out erred by 11.3 % in the middle, those that left groups of a source out by 5.2 %
-// (accuracy-notes.md 0); half of that is the model's misfit, which is counted apart.
+// (sim/SOURCES.md A1); half of that is the model's misfit, which is counted apart.
 static const double ONE_SET = 1.5;
 
 // NULL: nobody's runs on this accelerator were left out of a fit; or the machine was calibrated, which says more.

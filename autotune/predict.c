@@ -146,7 +146,8 @@ static void derive(const Predictor *predictor, Arena *arena, Prediction *predict
                 &prediction->step_low_s, &prediction->step_high_s);
     prediction->tokens_per_s = (double)plan_tokens_per_step(plan) / prediction->step_s;
     const double tokens_per_gpu = prediction->tokens_per_s / mesh_world(&plan->mesh);
-    // Frozen layers have no weight gradient: 4 instead of 6 per parameter, as published figures count (peft.md 1).
+    // Frozen layers have no weight gradient: 4 instead of 6 per parameter, as published figures count
+    // (sim/SOURCES.md F1).
     const double unmade = plan->finetune == FINETUNE_FULL ? 0 : 2.0 * (double)model_flop_parameters(&request->model);
     const double model_flops = model_flops_per_token(&request->model, (int)plan_document_tokens(plan)) - unmade;
     const double peak = request->cluster.accelerator.gemm[plan_product_dtype(plan)].peak_flop_per_s;

@@ -109,7 +109,7 @@ static bool other_share(double factor, RunCase *run, Target *target) {
 }
 
 const Fitted fitted_numbers[] = {
-    {"host time per operation", 13 / 39.5, 0.7, "PyTorch of today, hardware.md 6", host},
+    {"host time per operation", 13 / 39.5, 0.7, "PyTorch of today, sim/SOURCES.md H7", host},
     {"lost lead", 0, 1, "host and device time do not add", lost_lead},
     {"latency of groups, EFA", 0, 1, "no sweep of the network shows it", group_latency},
     {"efficiency, EFA", 0.8 / 0.71, 0.1, "sweeps of the network alone", efficiency},

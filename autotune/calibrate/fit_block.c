@@ -19,7 +19,7 @@ enum { ROUNDS = 6, SOLVER_STEPS = 4, LINEAR_ROUNDS = 4 };
 static const double SETTLED = 1e-3;  // of theta between rounds: a thousandth of a number
 static const double LEAST_MISFIT = 0.005;
 
-// Before there is data: held-out errors of calibrated prototypes are about 5 % (accuracy-notes.md 0); spans of one kind
+// Before there is data: held-out errors of calibrated prototypes are about 5 % (sim/SOURCES.md A1); spans of one kind
 // hold several kernels and differ by more. Worth two shapes.
 static const double USUAL_MISFIT = 0.05, USUAL_SPAN_MISFIT = 0.15, MISFIT_WORTH = 2;
 

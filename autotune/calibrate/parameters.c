@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-// hardware.md 5 and collectives.md 6: fitted and measured rates repeat within 5 to 15 % between machines of one kind,
-// data sheets promise up to a third more than a step sees; estimates are ours.
+// sim/SOURCES.md H9: fitted and measured rates repeat within 5 to 15 % between machines of one kind, data sheets
+// promise up to a third more than a step sees; estimates are ours.
 static const double grade_sd[GRADE_COUNT] = {[GRADE_MEASURED] = 0.10,
                                              [GRADE_FITTED] = 0.15,
                                              [GRADE_DATASHEET] = 0.30,
@@ -287,13 +287,13 @@ static const CalibrationParameter table[] = {
     {"crowding", "time of a task while others wait for its core", true, false, NULL, 0.3, "judged", shares_cores,
      scale_crowding},
     {"host_launch", "host time to issue an operation", true, false, NULL, 0.5,
-     "13 to 39 us between the stacks of accuracy-notes.md 2", has_host, scale_host},
+     "13 to 39 us between the stacks of sim/SOURCES.md A3", has_host, scale_host},
     {"layer_overhead", "device time of layers that no kernel explains", true, true, NULL, 0.15,
-     "0.97 to 1.28 between the stacks of accuracy-notes.md 2", always, scale_other},
+     "0.97 to 1.28 between the stacks of sim/SOURCES.md A6", always, scale_other},
     {"step_edges", "fixed time around a step", true, true, NULL, 0.7,
-     "3 to 40 ms between the stacks of accuracy-notes.md 2", has_edges, scale_edges},
+     "3 to 40 ms between the stacks of sim/SOURCES.md A6", has_edges, scale_edges},
     {"optimizer_and_copies", "bytes that optimizer, norms and loss move", true, true, NULL, 0.3,
-     "20 to 60 bytes per parameter between the stacks of accuracy-notes.md 2", always, scale_copies},
+     "20 to 60 bytes per parameter between the stacks of sim/SOURCES.md A6", always, scale_copies},
     {"allocator", "reserved over allocated memory", true, true, NULL, 0.1, "0 to 20 % between the stacks", always,
      scale_allocator},
 };

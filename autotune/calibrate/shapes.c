@@ -13,7 +13,7 @@
 #include "sim/base/hash.h"
 #include "sim/memory/memory.h"
 
-// Where nothing is repeated: repeats of published runs differ by 0.3 to 6.5 % (runs.md 6). Worth three repeats.
+// Where nothing is repeated: repeats of published runs differ by 0.3 to 6.5 % (sim/SOURCES.md A8). Worth three repeats.
 static const double USUAL_NOISE = 0.03, USUAL_WORTH = 3;
 
 typedef struct Keyed {

@@ -9,7 +9,7 @@
 #include "autotune/tune/tune.h"
 
 static const double COMMON_SD = 0.50;  // all predictions by one factor: nine of ten published runs are within 48 % of
-                                       // an unfitted prediction (accuracy-notes.md 0), a busy machine is slower
+                                       // an unfitted prediction (sim/SOURCES.md A1), a busy machine is slower
 static const double MISFIT_SD = 0.20;  // shapes among each other: predicted over measured is 0.73 to 1.05 on a probed
                                        // machine (tests/accuracy/two_node/RESULTS.md); many profiles were never probed
 static const double PRIOR_RUNS = 4;

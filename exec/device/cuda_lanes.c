@@ -1,6 +1,6 @@
 // A stream for each communicator and for each lane without one (compute, messages), and an event for each slot of the
-// program's events. Collectives go first where both are ready: their streams have the higher priority (executor.md
-// 1.4).
+// program's events. Collectives go first where both are ready: their streams have the higher priority
+// (sim/SOURCES.md X2).
 
 #include "exec/device/cuda.h"
 

@@ -1,6 +1,6 @@
-// Initial parameters: Irwin-Hall numbers from Philox, keyed by seed, tensor and layer, counted by the global element
-// index (executor.md 7.6), times init_std. The only float operation is one multiply, so all meshes start bit-identical,
-// and so do all devices.
+// Initial parameters: Irwin-Hall numbers from Philox (Salmon et al. 2011), keyed by seed, tensor and layer, counted
+// by the global element index, times init_std. The only float operation is one multiply, so all meshes start
+// bit-identical, and so do all devices.
 
 #include "exec/device/initial.h"
 

@@ -1,5 +1,5 @@
-// The launchers and the choice among them. Options of mpirun: Open MPI 4.1 manual, and executor.md 6.3 for ranks beyond
-// the cores; of srun: Slurm 22.05 manual; of torchrun: PyTorch's torch.distributed.run.
+// The launchers and the choice among them. Options of mpirun: Open MPI 4.1 manual, and sim/SOURCES.md X1 for ranks
+// beyond the cores; of srun: Slurm 22.05 manual; of torchrun: PyTorch's torch.distributed.run.
 
 #define _GNU_SOURCE  // environ in unistd.h
 

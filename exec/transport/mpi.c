@@ -4,7 +4,7 @@
 // all-reduce twice that, all-gather n-1 parts, whatever the topology; no ring or tree. Message tags are made of the
 // collective's signature and number: members that disagree wait, and are told apart by the progress table, instead of
 // mixing data. A message is copied and sent from there, so that its sender can go on; the library moves it when
-// somebody calls the library, which every task of a rank without lanes in threads does. Sources: executor.md 6.3
+// somebody calls the library, which every task of a rank without lanes in threads does. Sources: sim/SOURCES.md X1
 // (malloc tuning, what Open MPI's own collectives cost), MPI 3.1 sections 3.7, 6.4.
 
 #define _GNU_SOURCE  // sched_yield, mallopt
@@ -79,7 +79,7 @@ static Status mpi_words(const char *what, int code, Error *error) {
     } while (0)
 
 // Keeps glibc from giving the library's temporaries back to the kernel each time: 2 to 3.6 times on large reductions
-// (executor.md 6.3).
+// (sim/SOURCES.md X1).
 static void malloc_tune(void) {
     mallopt(M_MMAP_THRESHOLD, 1 << 30);
     mallopt(M_TRIM_THRESHOLD, 2147483647);

@@ -1,6 +1,6 @@
 // Moving: a collective goes into a stream between two writes that count it, which is how the watchdog sees what the GPU
 // does. Host memory goes through two halves of a staging buffer, chunk by chunk. Bytes travel as int8; sums of bf16 are
-// NCCL's (each step rounds), of int64 exact, which bitwise runs rely on. Sources: executor.md 4.1, 4.4.
+// NCCL's (each step rounds), of int64 exact, which bitwise runs rely on. Sources: sim/SOURCES.md X2.
 
 #include "exec/transport/nccl.h"
 

@@ -1,5 +1,5 @@
-// Sources: executor.md 4.1 (lanes and their configuration, launch order, what zero-CTA all-gather needs), NCCL 2.28
-// release notes and user guide (CTAPolicy, symmetric windows), collectives.md section 3 (several ranks on one GPU).
+// Sources: sim/SOURCES.md X2 (launch order, what zero-CTA all-gather needs), NCCL 2.28 release notes and user guide
+// (CTAPolicy, symmetric windows), sim/SOURCES.md C11 (several ranks on one GPU).
 // Not tuned: no machine with several GPUs was there to measure on.
 
 #include "exec/transport/nccl_choice.h"
@@ -71,7 +71,7 @@ Status nccl_place(const NcclPlace *place, int *gpu, Error *error) {
                              "try it, for correctness only)");
 }
 
-// Each rank looks like a host of its own; LL and direct copies do not work between them (collectives.md section 3).
+// Each rank looks like a host of its own; LL and direct copies do not work between them (sim/SOURCES.md C11).
 int nccl_settings(bool share_gpu, NcclSetting settings[NCCL_SETTINGS_MOST]) {
     static const NcclSetting shared[] = {
         {"NCCL_HOSTID", NULL},       {"NCCL_NET", "Socket"},      {"NCCL_P2P_DISABLE", "1"},

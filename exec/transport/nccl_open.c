@@ -1,6 +1,6 @@
 // Opening: the GPU of this rank, the id that rank 0 makes, one communicator of all ranks, and one split from it for
-// each lane: nothing shared between them, so that aborting one leaves no other in doubt (executor.md 4.1). Rank 0's id
-// comes through the run's segment, or through whoever started the ranks: no MPI.
+// each lane: nothing shared between them, so that aborting one leaves no other in doubt (sim/SOURCES.md X2). Rank 0's
+// id comes through the run's segment, or through whoever started the ranks: no MPI.
 
 #define _GNU_SOURCE  // setenv in strict C
 

@@ -1,6 +1,6 @@
 // Waiting for streams and for NCCL, which works on its own: looks at the counters, the stop flag, NCCL's asynchronous
 // errors and the clock. Communicators are non-blocking, so that no call of NCCL holds this thread, which alone talks to
-// NCCL: an abort is safe then (executor.md 4.4). The other thread only copies counters to the progress table.
+// NCCL: an abort is safe then (sim/SOURCES.md X2). The other thread only copies counters to the progress table.
 
 #define _GNU_SOURCE  // sched_yield
 

@@ -1,8 +1,8 @@
 // Collectives over staging slots. A collective is a chain of rounds: a rank puts its chunk into the slot half of the
 // round, passes the group's gate, and reads the others' halves. Two halves make one gate per round enough: a half is
 // written again two rounds later, and nobody passes the gate between before everybody has read. Messages go through
-// pipes with room for all that may be ahead of their receives, so two neighbours may both send first. Idea: executor.md
-// 6.3 (own shm against Open MPI and MPICH). Does not model or use topology: every rank reads every other rank's slot.
+// pipes with room for all that may be ahead of their receives, so two neighbours may both send first. Against Open MPI
+// and MPICH: sim/SOURCES.md X1. Does not model or use topology: every rank reads every other rank's slot.
 
 #define _GNU_SOURCE  // syscall
 

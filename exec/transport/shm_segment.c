@@ -16,7 +16,7 @@
 
 static const uint64_t SHM_MAGIC = UINT64_C(0x6e6474756e653103);  // "ndtune1" and the layout's version
 
-// Staging: large enough that a round's fixed cost (about 1 us, executor.md 6.3) is small beside copying it, small
+// Staging: large enough that a round's fixed cost (about 1 us, sim/SOURCES.md X1) is small against copying it, small
 // enough that both halves stay in a core's second-level cache; the sum over ranks stays below what a container's
 // default /dev/shm (64 MiB) holds.
 static const int64_t SLOT_BYTES_MOST = 256 << 10, SLOTS_BYTES_MOST = 40 << 20;

@@ -111,7 +111,7 @@ bool mesh_stages_cross(const Mesh *mesh, int stage, int other, int ranks_per_nod
 AxisMask mesh_real_axes(const Mesh *mesh, AxisMask axes);  // those of them that are larger than 1
 AxisMask mesh_named_axes(const Mesh *mesh);                // AXES_FIRST and those larger than 1: what texts name
 
-// Block placement: node = rank / ranks_per_node. What a group's traffic sees (collectives.md 6.2):
+// Block placement: node = rank / ranks_per_node. What a group's traffic sees (sim/SOURCES.md C2):
 typedef struct GroupPlacement {
     int size;      // n
     int nodes;     // N: nodes that one group touches

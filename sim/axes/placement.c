@@ -1,4 +1,4 @@
-// Where the members of a group land when ranks fill nodes in order (collectives.md 6.2: n ranks, p on each of N nodes,
+// Where the members of a group land when ranks fill nodes in order (sim/SOURCES.md C2: n ranks, p on each of N nodes,
 // q sibling groups in the same node; uneven groups use the largest p). When every boundary divides or is divided by the
 // node size, one node is a sub-block of the mesh and the answer is a product. Otherwise (tp=3 on 8 per node) the answer
 // is still periodic in the offset of a block within its node, so the work depends on the node size G, not on the world:

@@ -17,7 +17,7 @@ typedef enum { DEVICE_CLASS_GPU, DEVICE_CLASS_CPU, DEVICE_CLASS_COUNT } DeviceCl
 
 typedef enum { GRADE_MEASURED, GRADE_FITTED, GRADE_DATASHEET, GRADE_ESTIMATED, GRADE_USER, GRADE_COUNT } Grade;
 
-// GEMM rate of one dtype: tile and wave model, hardware.md 5.1. 0 burst = dtype not supported by this profile.
+// GEMM rate of one dtype: tile and wave model, sim/SOURCES.md H1. 0 burst = dtype not supported by this profile.
 typedef struct GemmRate {
     double peak_flop_per_s;       // datasheet dense peak: the denominator of MFU
     double burst_flop_per_s;      // short kernels, before the power limit bites
@@ -29,7 +29,7 @@ typedef struct GemmRate {
     double class_efficiency[3];   // e1..e3 of the smaller tile classes; class 0 is 1
 } GemmRate;
 
-// One flash attention kernel: plateau, ramp and causal factor, hardware.md 5.2.
+// One flash attention kernel: plateau, ramp and causal factor, sim/SOURCES.md H4.
 typedef struct AttentionRate {
     char kernel[16];  // "flash" (FlashAttention 2), "flash3", "cudnn", "efficient" (memory-efficient), "cpu"
     int head_dim;
@@ -56,7 +56,7 @@ typedef struct Accelerator {
     DeviceClass device_class;
     double memory_bytes;        // usable by one process
     double memory_bytes_per_s;  // datasheet
-    double memory_efficiency;   // achieved share for streaming kernels, hardware.md 5.3
+    double memory_efficiency;   // achieved share for streaming kernels, sim/SOURCES.md H5
     double cache_bytes;  // processors: what the ranks of a node may hold in all so that streams run at the rates above
     double beyond_cache_bytes_per_s;  // achieved by streams of those that hold more; 0 = not measured
     double kernel_floor_s;            // shortest kernel in a stream
@@ -74,7 +74,7 @@ typedef struct Accelerator {
     int product_count;
 } Accelerator;
 
-// t = a + W/B + xy/sqrt(x^2+y^2), x = 2 g sqrt(a W/B), y = m a  (collectives.md 6.1)
+// t = a + W/B + xy/sqrt(x^2+y^2), x = 2 g sqrt(a W/B), y = m a  (sim/SOURCES.md C1)
 typedef struct LinkCurve {
     double bandwidth_bytes_per_s;  // B
     double pipelining;             // g

@@ -1,7 +1,7 @@
 // What every collective shares: the curve of one algorithm over message size, the links of a group inside a node, its
-// share of the node's NICs, and the choice of the fastest algorithm, as NCCL's tuner chooses. Formulas: collectives.md
-// 6.1 (curve) and 6.2 (geometry). Not modelled: slow links, holes in the curve where protocols switch, PAT (one rank
-// per node; no measurements of it are published).
+// share of the node's NICs, and the choice of the fastest algorithm, as NCCL's tuner chooses. Formulas: sim/SOURCES.md
+// C1 (curve) and C2 (geometry). Not modelled: slow links, holes in the curve where protocols switch, PAT (one rank per
+// node; no measurements of it are published).
 
 #include "sim/cost/collective.h"
 
@@ -57,7 +57,7 @@ static double kept_share(double decay, int nodes) {
 double collective_fabric_bytes_per_s(const ClusterProfile *profile, const GroupPlacement *group) {
     const Fabric *fabric = &profile->fabric;
     const double node_bytes_per_s = fabric->nics * fabric->nic_bytes_per_s;
-    // One rank reaches its own NIC, or all of its NICs where a node has more NICs than ranks (collectives.md 6.2).
+    // One rank reaches its own NIC, or all of its NICs where a node has more NICs than ranks (sim/SOURCES.md C2).
     const double rail_bytes_per_s = fabric->nics > profile->node.accelerators
                                         ? node_bytes_per_s / profile->node.accelerators
                                         : fabric->nic_bytes_per_s;

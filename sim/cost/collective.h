@@ -1,5 +1,5 @@
-// Inside sim/cost: the curve and the geometry that every collective algorithm shares. Formulas: collectives.md 6.1
-// and 6.2.
+// Inside sim/cost: the curve and the geometry that every collective algorithm shares. Formulas: sim/SOURCES.md C1
+// and C2.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 extern const CollectiveAlgorithm collective_ring, collective_tree, collective_nvls, collective_p2p, collective_exchange,
     collective_symmetric, collective_sharp;
 
-// start + transfer + the pipelining loss between them: T of collectives.md 6.1 with W/B = transfer_s.
+// start + transfer + the pipelining loss between them: T of sim/SOURCES.md C1 with W/B = transfer_s.
 double collective_curve_s(double start_s, double transfer_s, const LinkCurve *curve);
 
 // (a^4 + b^4)^(1/4): the slower of two stages that overlap, rounded where they are equal.

@@ -1,4 +1,4 @@
-// All-to-all: every rank sends a part to every other. Formula: collectives.md 6.3, "alltoall". Inside a node the curve
+// All-to-all: every rank sends a part to every other. Formula: sim/SOURCES.md C7. Inside a node the curve
 // of the p2p links, over the parts of the peers there; across nodes the parts of the others at the rank's share of the
 // NICs, as long as the slower of the two. Start-up grows with the peers on other nodes. A pod's edge sees all that
 // leaves the pod, so oversubscription counts in full. Parts for a node that travel as one (DeepEP) leave once for each
@@ -8,11 +8,11 @@
 
 #include <math.h>
 
-// What InfiniBand clusters reach (nccl-tests of 10 H100 nodes: 46 of 50 GB/s, Sophia; collectives.md 6.5).
+// What InfiniBand clusters reach (nccl-tests of 10 H100 nodes: 46 of 50 GB/s, Sophia; sim/SOURCES.md C8).
 static const double usual_efficiency = 0.85, usual_peer_s = 1e-6;
 
-// What DeepEP's kernels reach of it inside a node: 643 GB/s of 8 B200 by 24 SMs, a rank's own eighth counted (DeepEP
-// dd758ca, docs/legacy.md; moe.md 4), of 685 (dgx-b200). By 64 SMs, which trainers do not give them, 726.
+// What DeepEP's kernels reach of it inside a node: 643 GB/s of 8 B200 by 24 SMs, a rank's own eighth counted
+// (deepseek-ai/DeepEP@dd758ca:docs/legacy.md), of 685 (dgx-b200). By 64 SMs, which trainers do not give them, 726.
 static const double merged_efficiency = 643.0 * 7 / 8 / 685;
 
 static bool exchange_applicable(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group) {

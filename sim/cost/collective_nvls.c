@@ -1,5 +1,5 @@
 // NVLS: all-reduce inside one node with the switch doing the sums, so each rank sends its data once instead of twice.
-// Formula: collectives.md 6.3, "one node, NVLS AR": start-up independent of the ranks, W = S (1 + 1/n); used from
+// Formula: sim/SOURCES.md C5: start-up independent of the ranks, W = S (1 + 1/n); used from
 // nvls_min_ranks. Not modelled: NVLS all-gather and reduce-scatter (NCCL does not choose them by default).
 
 #include "sim/cost/collective.h"

@@ -1,5 +1,5 @@
 // Ring: every rank passes parts to its neighbour; ordered so that a node is left and entered once per ring and rail.
-// Formulas: collectives.md 6.3, "one node, ring" and "many nodes, ring". Start-up grows with the steps, each at the
+// Formulas: sim/SOURCES.md C4. Start-up grows with the steps, each at the
 // latency of its link; the payload is limited by the node links, the NICs, or both (smooth maximum). kappa is the local
 // copy of a rank's own part, which costs NVLink-class bandwidth but not the network.
 
@@ -11,7 +11,8 @@ static bool ring_applicable(const ClusterProfile *profile, CollectiveKind kind, 
     return kind <= COLLECTIVE_ALL_REDUCE && (group->nodes == 1 || profile->fabric.nics > 0);
 }
 
-// Of summing what arrived, on machines where that does not overlap the transfer (collectives.md 5.3: (P-1)/P r m).
+// Of summing what arrived, on machines where that does not overlap the transfer ((P-1)/P r m: Thakur,
+// Rabenseifner and Gropp 2005, their gamma).
 static double reduction_s(const Node *node, CollectiveKind kind, int members, double payload_bytes) {
     const bool reduces = kind != COLLECTIVE_ALL_GATHER && node->reduction_bytes_per_s > 0;
     return reduces ? payload_bytes * (members - 1) / members / node->reduction_bytes_per_s : 0;

@@ -1,5 +1,5 @@
 // Levels of the network above the nodes: pods of nodes on uplinks with less bandwidth than the nodes below them have
-// together. Formula: collectives.md 6.2, "oversubscription": a second stage of W_t / U_t beside the NICs. W_t of rings
+// together. Formula: sim/SOURCES.md C3: a second stage of W_t / U_t next to that of the NICs. W_t of rings
 // and trees is what one node sends (ordered ranks cross a pod's edge once per ring and rail), so a group that covers
 // whole pods only notices more than `nodes`-fold oversubscription; of an all-to-all it is all that goes to other pods.
 // Groups that lie interleaved in a pod, as replicas do, cross its edge side by side and divide it. Not modelled:

@@ -1,5 +1,5 @@
 // Tree all-reduce across nodes: reduce up and broadcast down a double binary tree of nodes, chains inside a node; on
-// machines with in-switch reduction NCCL runs its NVLSTree here. Formula: collectives.md 6.3, "many nodes, tree AR".
+// machines with in-switch reduction NCCL runs its NVLSTree here. Formula: sim/SOURCES.md C6.
 // Logarithmic start-up, so it wins for short messages on many nodes; with two nodes both directions carry useful data,
 // so it wins for long ones too. The cap is the rate of the tree kernels. Not modelled: trees inside one node (the ring
 // is never slower there).
@@ -29,7 +29,7 @@ static CollectiveCost tree_cost(const ClusterProfile *profile, CollectiveKind ki
                                 double payload_bytes) {
     const Fabric *fabric = &profile->fabric;
     const double cap = fabric->tree.bandwidth_bytes_per_s;
-    const double passes = group->nodes == 2 ? 1 : group->nodes == 3 ? 1.5 : 2;  // w(N) of collectives.md 6.3
+    const double passes = group->nodes == 2 ? 1 : group->nodes == 3 ? 1.5 : 2;  // w(N) of sim/SOURCES.md C6
     // Two nodes use both directions of the cards, so nothing but their rate and the cap limits them.
     const double own = collective_fabric_bytes_per_s(profile, group) / (group->nodes == 2 ? fabric->efficiency : 1);
     const double bandwidth = group->nodes == 2 ? fmin(own, cap) : 1 / smooth_max(passes / own, 1 / cap);

@@ -1,5 +1,5 @@
 // Flash-type attention: plateau rate, a ramp over the visible key positions, a loss on the causal diagonal and
-// occupancy. Formula: reference hardware.md 5.2, of a sliding window with its tiles counted (judged, not measured).
+// occupancy. Formula: sim/SOURCES.md H4, of a sliding window with its tiles counted (judged, not measured).
 // Slices of a ring use the same formula with their own queries and keys: short slices pay the ramp, which is the real
 // price of a high context-parallel degree. Not modelled: masks other than causal, dropout.
 
@@ -8,16 +8,16 @@
 #include <math.h>
 #include <string.h>
 
-static const double diagonal_tile = 128;   // hardware.md 5.2: diag = cc * S/(S+128)
-static const double query_tile = 128;      // hardware.md 5.2: w = B H ceil(Sq/128) / SM
-static const double backward_flops = 2.5;  // hardware.md 5.2: five matrix products instead of two
+static const double diagonal_tile = 128;   // H4: diag = cc * S/(S+128)
+static const double query_tile = 128;      // H4: w = B H ceil(Sq/128) / SM
+static const double backward_flops = 2.5;  // five matrix products instead of two (Dao 2023, FlashAttention-2, 4.1)
 
 // Kernels of 2023 written in Triton: FlashAttention 1 class, 1.91 and 1.92 times FA2 in two halves of the runs
-// (accuracy-notes.md 2).
+// (sim/SOURCES.md A5).
 static const double triton_slowdown = 1.9;
 
 // Attention as separate operations: bytes per element of the square of scores, at streaming speed, and batched products
-// below the rate of plain ones (accuracy-notes.md 2, without its multiplier for the bytes, which stood in for host
+// below the rate of plain ones (sim/SOURCES.md A5, without its multiplier for the bytes, which stood in for host
 // time).
 static const double eager_forward_bytes = 13, eager_backward_bytes = 18;
 static const double eager_product_efficiency = 0.55;

@@ -1,10 +1,11 @@
 // GEMM C[m,n] = A[m,k] B[k,n]: the cheapest tile shape and split of K under a wave model, joined with operand traffic.
-// Formula: reference hardware.md 5.1; the rates come from the profile, where each carries its source. Sustained rate:
+// Formula: sim/SOURCES.md H1; the rates come from the profile, where each carries its source. Sustained rate:
 // what a training step sees once the power limit bites. A product that was timed on the chip (profile, "products")
 // takes its own time instead, slowed by the power limit as the formula is. Not modelled: layouts (NT, NN and TN differ
 // by a few percent), tile swizzles, clock changes inside a step. Grouped products (experts) run at the plain rate of
-// one group's shape, with waves counted over the tiles of all groups, which are alike (moe.md 5: the rate falls with
-// rows per expert below some 512, not with the number of groups; no run judged that), or as a probe measured them.
+// one group's shape, with waves counted over the tiles of all groups, which are alike (sim/SOURCES.md E3: the rate
+// falls with rows per expert below some 512, not with the number of groups; no run judged that), or as a probe
+// measured them.
 
 #include "sim/cost/compute.h"
 
@@ -15,13 +16,13 @@ typedef struct Tile {
 } Tile;
 
 static const Tile tiles[] = {{256, 128, 0}, {128, 256, 0}, {128, 128, 1}, {256, 64, 1},
-                             {64, 256, 1},  {128, 64, 2},  {64, 128, 2},  {64, 64, 3}};  // hardware.md 5.1
+                             {64, 256, 1},  {128, 64, 2},  {64, 128, 2},  {64, 64, 3}};  // H1
 
 enum {
     TILE_COUNT = sizeof(tiles) / sizeof(tiles[0]),
-    MAX_SPLIT = 8,          // hardware.md 5.1: s in {1,2,4,8}
-    MIN_SPLIT_DEPTH = 256,  // hardware.md 5.1: K/s >= 256
-    FP8_QUANT_BYTES = 5,    // per element of A, dynamic tensor-wise scaling, at the operand bandwidth: hardware.md 5.1,
+    MAX_SPLIT = 8,          // H1: s in {1,2,4,8}
+    MIN_SPLIT_DEPTH = 256,  // H1: K/s >= 256
+    FP8_QUANT_BYTES = 5,    // per element of A, dynamic tensor-wise scaling, at the operand bandwidth: H1,
                             // as its fit reads
     ALIGNED_ELEMENTS = 8,   // tensor cores want rows in memory in multiples of 16 bytes of bf16
 };
@@ -32,9 +33,9 @@ enum {
 // shape). Judged: of the 2 bytes that a bf16 sum is read with, as much; no such pairs are known.
 static const double unhidden_sum_share = 0.67;
 
-// hardware.md 3: 273 against 398 TFLOP/s on H100, rows of an even number of elements (one measured pair). An odd number
-// leaves loads of 2 bytes: the head of a vocabulary of 50257 takes 2.5 to 2.9 times as long on A100 as one split and
-// padded (launch-bound and larger steps of vTrain's runs on one rank against two, per sequence).
+// sim/SOURCES.md H3: 273 against 398 TFLOP/s on H100, rows of an even number of elements (one measured pair). An odd
+// number leaves loads of 2 bytes: the head of a vocabulary of 50257 takes 2.5 to 2.9 times as long on A100 as one split
+// and padded (launch-bound and larger steps of vTrain's runs on one rank against two, per sequence).
 static const double unaligned_efficiency = 0.69, odd_efficiency = 0.4;
 
 typedef struct Waves {

@@ -1,5 +1,5 @@
 // Kernels that stream memory: norms, rotary, activations, copies, the loss, the optimizer. Time = floor + bytes at
-// achieved bandwidth, reference hardware.md 5.3; the gap to the next kernel of the stream is hardware.md 6. How many
+// achieved bandwidth, sim/SOURCES.md H5; the gap to the next kernel of the stream is H7. How many
 // bytes a target really moves (eager chains of operations) is its own number: memory_passes and friends, applied in
 // cost.c. Not modelled: caches (a small tensor may stay in L2), strided access.
 

@@ -1,6 +1,6 @@
 // Dispatch: a task's kind picks the formula and says how many bytes the target really moves for it. Every kernel of a
-// GPU stream is followed by the gap to the next one (hardware.md 6), which belongs to its time here. Not modelled here:
-// what runs at the same time (the engine), ranks that differ (the engine's slowdowns).
+// GPU stream is followed by the gap to the next one (sim/SOURCES.md H7), which belongs to its time here. Not modelled
+// here: what runs at the same time (the engine), ranks that differ (the engine's slowdowns).
 
 #include "sim/cost/cost_program.h"
 
@@ -12,7 +12,7 @@
 // How the target's loss traffic splits over the three loss tasks: each reads the logits, the last also writes them.
 static const double loss_max_share = 0.25, loss_sum_share = 0.25, loss_gradient_share = 0.5;
 
-// Eager merge of a ring block: fp32 partial and result read, result written (parallelism.md 3.2).
+// Eager merge of a ring block: fp32 partial and result read, result written (sim/SOURCES.md P7).
 static const double eager_merge_bytes = 12;
 
 // Of a gather that forward hides: the first layer's, of 32 to 80.
@@ -244,8 +244,8 @@ static bool touches_host(const StepProgram *program, const Task *task) {
 }
 
 // Copies cross the link in the dtype that they have before; the rest runs on the host, whose memory its accelerators
-// share: AdamW reads gradient, master and moments and writes the last three (28 bytes in fp32, hardware.md 5.3), then
-// sends the working copy.
+// share: AdamW reads gradient, master and moments and writes the last three (28 bytes in fp32, sim/SOURCES.md H6),
+// then sends the working copy.
 static TaskCost host_task_cost(const CostModel *model, const StepProgram *program, const Task *task) {
     const Node *node = &model->profile->node;
     const bool copies = task->kind == TASK_COPY || task->kind == TASK_ACCUMULATE;

@@ -6,7 +6,7 @@
 // Who counts which sharing, so that nothing is counted twice:
 //   - Isolated time of a collective already contains the SIBLINGS of the same collective: in SPMD training all groups
 //   of an
-//     axis run it at once and divide the node's NICs (collectives.md 6.2, q siblings). The engine must not divide
+//     axis run it at once and divide the node's NICs (sim/SOURCES.md C2, q siblings). The engine must not divide
 //     again.
 //   - Isolated time of a task on a CPU profile already contains the other ranks on the same cores (cpu_sharing.c), all
 //     of them busy; what a rank itself runs at the same time shares its part of the cores through use[].
@@ -111,7 +111,7 @@ typedef struct CollectiveCost {
     double ctas;        // SMs that its kernel holds
 } CollectiveCost;
 
-// One algorithm: a file and a row of collective_table. Formulas: collectives.md 6.1 - 6.3.
+// One algorithm: a file and a row of collective_table. Formulas: sim/SOURCES.md C1 to C7.
 typedef struct CollectiveAlgorithm {
     const char *name;
     bool (*applicable)(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group);

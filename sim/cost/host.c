@@ -1,17 +1,17 @@
 // How many kernels a task is on the device, and how many operations the host issues for it. A fused target runs one
 // kernel per task. An eager one (PyTorch without compile) runs a chain: Hugging Face's RMSNorm is upcast, square, mean,
-// add, rsqrt, scale, downcast, weight. With these counts a Llama layer's forward comes to 38, which is what reference
-// hardware.md 6 counts (615 kernels in 16 layers). Autograd issues backward from C++: 0.7 of the time per operation
-// (accuracy-notes.md 2). What is replayed as a CUDA graph costs the host nothing. Not modelled: host time hidden in
+// add, rsqrt, scale, downcast, weight. With these counts a Llama layer's forward comes to 38, which is what
+// sim/SOURCES.md H7 counts (615 kernels in 16 layers). Autograd issues backward from C++: 0.7 of the time per operation
+// (sim/SOURCES.md A3). What is replayed as a CUDA graph costs the host nothing. Not modelled: host time hidden in
 // framework hooks (a target's step_fixed_s), the launch of a graph itself, zeroing of the gradients that it holds,
 // chips on which a framework captures none (AMD).
 
 #include "sim/cost/compute.h"
 #include "sim/cost/cost.h"
 
-static const double autograd_host_factor = 0.7;  // accuracy-notes.md 2: "backward ops x 0.7"
+static const double autograd_host_factor = 0.7;  // sim/SOURCES.md A3
 
-// accuracy-notes.md 2: 24 and 42 operations a layer forward and backward when fused, 12 and 22 when compiled, against
+// sim/SOURCES.md A3: 24 and 42 operations a layer forward and backward when fused, 12 and 22 when compiled, against
 // 14 and 27 in the fused column below.
 static const double host_factor[FUSED_COUNT] = {[FUSED_FUSED] = 1.7, [FUSED_EAGER] = 1, [FUSED_COMPILED] = 0.85};
 
@@ -97,7 +97,7 @@ static int further_eager_kernels(const Task *task) {
 }
 
 // Attention as separate operations, forward and backward: two products, scale, mask, softmax, dropout, and the reshapes
-// around them; what the launch-bound runs of 2022 need beside accuracy-notes.md 2's 29.5 us per operation.
+// around them; what the launch-bound runs of 2022 need besides the 29.5 us per operation of sim/SOURCES.md A3.
 enum { EAGER_ATTENTION_KERNELS = 10, EAGER_ATTENTION_BACKWARD_KERNELS = 12 };
 
 int task_kernels(const TrainPlan *plan, const Task *task) {
@@ -112,7 +112,7 @@ int task_kernels(const TrainPlan *plan, const Task *task) {
 }
 
 // Megatron's fused softmax takes (sequences x heads) in fours (Megatron-LM fused_softmax.py, is_kernel_available); else
-// it is to fp32, scale, mask, softmax and back, one by one. How many more: accuracy-notes.md 2, "6u and 10u", u = 2.8,
+// it is to fp32, scale, mask, softmax and back, one by one. How many more: sim/SOURCES.md A3, 6 u and 10 u, u = 2.8,
 // here before the fused column's factor.
 enum { SOFTMAX_GROUP = 4, REFUSED_SOFTMAX_KERNELS = 10, REFUSED_SOFTMAX_BACKWARD_KERNELS = 16 };
 

@@ -1,4 +1,4 @@
-// Progress rates of concurrent tasks (reference collectives.md 4.2, profile fields in Interference):
+// Progress rates of concurrent tasks (sim/SOURCES.md C9, profile fields in Interference):
 //   collectives among themselves   max-min on every link: a full link gives each what it asks, up to the same share
 //                                  (what fair queueing does; SimGrid's solution where flows pass as many bytes on
 //                                  either link)

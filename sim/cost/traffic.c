@@ -1,5 +1,5 @@
 // How often a streaming task's least traffic is really moved, by how the plan runs its kernels. Bytes per token and
-// layer, forward (accuracy-notes.md 2; backward twice as much): both norms 9.6h compiled, 12h fused, of 8h at least;
+// layer, forward (sim/SOURCES.md A4; backward twice as much): both norms 9.6h compiled, 12h fused, of 8h at least;
 // rotary 4h, 16h, 20h times (1 + k/a), of 4h; gated activation 6f, 7f, 10f, of 6f. The loss moves 14, 24 or
 // 32 bytes per logit, both ways. A target with numbers of its own wins.
 

@@ -1,4 +1,4 @@
-// The rules of the axes, each with its numbers in one sentence (parallelism.md 1.1 and 1.3).
+// The rules of the axes, each with its numbers in one sentence (sim/SOURCES.md P1 and P3).
 
 #include "sim/frameworks/axis_rules.h"
 

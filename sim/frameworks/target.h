@@ -1,5 +1,5 @@
 // The capability table: what each framework (and version) runs. One row drives legality, lowering, cost and export.
-// Sources: ../shared/reference/parallelism.md, section in each row of target_table.c.
+// Sources: sim/SOURCES.md, its number in each row of the folders.
 
 #pragma once
 

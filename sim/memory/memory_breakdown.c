@@ -1,6 +1,6 @@
 // Live bytes of a framework: a slot is allocated at its first write and freed after its last use, in issue order, as
-// caching allocators with stream-ordered frees do (parallelism.md 3.1, 6.2); the peak is the largest moment of any
-// phase (accuracy-notes.md 4). Layer loops are cut: the slot of one middle layer stands for all that are left out, and
+// caching allocators with stream-ordered frees do (sim/SOURCES.md P6, P9); the peak is the largest moment of any
+// phase (sim/SOURCES.md A7). Layer loops are cut: the slot of one middle layer stands for all that are left out, and
 // only moments that do not touch it are looked at. Live bytes at one task are affine in the layer between them, so
 // their largest value is there. Of the micro-steps in the middle one is looked at: what the first one leaves behind is
 // all that another one in the middle would.

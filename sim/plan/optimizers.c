@@ -9,7 +9,7 @@ enum { BLOCK_8BIT = 256, BLOCK_4BIT = 128, LEAST_QUANTISED = 4096, FP32_BYTES = 
 #define SCALED_4BIT (0.5 + 4.0 / BLOCK_4BIT)
 
 // The chain of torch.optim's foreach AdamW moves 60 bytes where one kernel moves 28, and holds a list of temporaries
-// (accuracy-notes.md 2 and 4).
+// (sim/SOURCES.md H6, A6 and A7).
 static const double FOREACH_PASSES = 60.0 / 28.0;
 
 // _single_tensor_adamw (torch/optim/adamw.py), of fp32: the parameter decayed 8, the first moment 12, the second 20,

@@ -190,7 +190,7 @@ typedef struct TrainPlan {
     bool ep_overlap;          // ep > 1: tokens travel beside the layers of another micro-step
     PpSplit pp_split;         // pp > 1 only
     int pp_first, pp_last;    // of pp_split weighted, ends, chunks: layers
-    int mlp_tiles;            // parts of a rank's tokens that a layer's MLP runs on one after another, made again in
+    int mlp_tiles;            // parts of a rank's tokens that a layer's MLP runs on one after another, recomputed in
                               // backward (TiledMLP; Bekman et al. 2025, ALST); 0 = on all of them, kept
     bool update_in_backward;  // a layer is updated as soon as its gradient is there, which is then freed
     bool fp8_parameters;      // precision fp8, stage 1: the products' weights are kept and gathered in fp8 alone
@@ -283,7 +283,7 @@ double plan_unpacked_share(const TrainPlan *plan);
 // Chunks of layers that each stage of the pipeline holds: 1 without one.
 int plan_chunks(const TrainPlan *plan);
 
-// 16: between peft's 8 and what guides recommend, 32 (peft.md 2).
+// 16: between peft's 8 and what guides recommend, 32 (sim/SOURCES.md F3).
 enum { LORA_SCALING = 2 };  // alpha over rank, in what we run and export
 
 static inline int plan_lora_rank(const TrainPlan *plan) {

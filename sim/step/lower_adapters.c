@@ -1,10 +1,11 @@
-// Low-rank adapters beside frozen linear layers (Hu et al. 2021): y = W x + B A x, A [rank, in], B [out, rank], the
+// Low-rank adapters next to frozen linear layers (Hu et al. 2021): y = W x + B A x, A [rank, in], B [out, rank], the
 // factor alpha / rank in B. Under tp a column-parallel layer's A and a row-parallel layer's B are whole on every rank,
-// with gradients that are parts of a sum; the other one is cut as the layer is (peft.md 2). A pass over the results
-// adds the two, and another one scales where nothing is fused (peft's Linear.forward: result + lora_B(lora_A(x)) *
-// scaling). Where adapters are layers of Megatron-core, every A and B is cut, and what they make goes over tp
-// (Megatron-Bridge 067f987df, peft/utils.py, ParallelLinearAdapter): rank-wide tensors, and beside row-parallel layers
-// the results. There the sum is over the whole sequence, as here; with sequence parallelism theirs is over a part.
+// with gradients that are parts of a sum; the other one is cut as the layer is (sim/SOURCES.md F2). A pass over the
+// results adds the two, and another one scales where nothing is fused (peft's Linear.forward: result +
+// lora_B(lora_A(x)) * scaling). Where adapters are layers of Megatron-core, every A and B is cut, and what they make
+// goes over tp (Megatron-Bridge 067f987df, peft/utils.py, ParallelLinearAdapter): rank-wide tensors, and beside
+// row-parallel layers the results. There the sum is over the whole sequence, as here; with sequence parallelism theirs
+// is over a part.
 
 #include <string.h>
 
@@ -113,7 +114,8 @@ static const Adapter *adapter_of(const Lowering *lowering, const Linear *linear)
 
 // ---- frozen weights in fewer bits
 
-// Bytes of a parameter: bitsandbytes' nf4 with a scale of 4 bytes for each 64, int8 with one for each row (peft.md 3).
+// Bytes of a parameter: bitsandbytes' nf4 with a scale of 4 bytes for each 64, int8 with one for each row
+// (Dettmers et al. 2023, QLoRA, 3, without double quantization; Dettmers et al. 2022, LLM.int8()).
 static double bytes_per_frozen(const Lowering *lowering) {
     const double of[FINETUNE_COUNT] = {
         [FINETUNE_QLORA] = 0.5 + 4.0 / 64, [FINETUNE_LORA_INT8] = 1 + 4.0 / lowering->model->hidden};

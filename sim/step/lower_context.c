@@ -7,7 +7,7 @@
 //               it home; where a target gathers and scatters, the blocks' dKV lie side by side and one reduce-scatter
 //               brings them home; where it keeps what was gathered, KV does not move again
 //
-// Blocks merge by log-sum-exp in fp32 (Liu et al. 2023, Ring Attention; parallelism.md 3.2). Keys and values travel
+// Blocks merge by log-sum-exp in fp32 (Liu et al. 2023, Ring Attention; sim/SOURCES.md P7). Keys and values travel
 // as one packed buffer, token rows [k heads | v heads]. Zigzag or contiguous chunks only change positions, which
 // ranks resolve (step_chunks).
 
@@ -230,7 +230,7 @@ static Op backward_block(const Lowering *lowering, const Op *attention, const Ri
 }
 
 // All blocks' dKV side by side, by owner, in the dtype of the keys; summed where they belong (ring-flash-attention's
-// llama3 variant; Transformer Engine's all-gather variant; parallelism.md 2.1).
+// llama3 variant; Transformer Engine's all-gather variant; sim/SOURCES.md P4).
 static void scattered_backward(Lowering *lowering, OpList *out, const Op *attention) {
     RingBuffers ring = ring_buffers(lowering);
     const Dtype dtype = lowering->dims.dtype;

@@ -1,4 +1,4 @@
-// Tokens on their way to the experts of other ranks and back (moe.md 2, 3), by the plan's dispatcher:
+// Tokens on their way to the experts of other ranks and back (sim/SOURCES.md E1), by the plan's dispatcher:
 //   all-to-all   a row for every visit, put in the experts' order before and behind; how many come is told first
 //   all-gather   every rank gets all tokens and picks those of its experts; results are summed by a reduce-scatter
 //                (Megatron-LM, MoEAllGatherTokenDispatcher)

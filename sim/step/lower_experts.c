@@ -1,7 +1,7 @@
 // The feed-forward half of a layer of experts: router, choice of experts, tokens in the order of their experts,
 // grouped products (gate and up in one), weighted sum back, shared experts beside. With ep a rank holds a part of the
 // experts: ranks tell each other how many tokens come, tokens go to the ranks of their experts by an all-to-all and
-// are put in order again there, results go back the same way; backward does both again in reverse (moe.md 3;
+// are put in order again there, results go back the same way; backward does both again in reverse (sim/SOURCES.md E1;
 // ExpertParallel and MoEAlltoAllTokenDispatcher of the frameworks that have it). Rows per expert are the mean of the
 // busiest rank, by the plan's imbalance, no more than its capacity; our executor counts them, and has room for more.
 // Under tp alone every rank has a slice of each expert's width and all tokens; with ep too, experts are whole or cut by

@@ -33,7 +33,7 @@ static const char *const child_keeps[] = {"x", "attention_in", "x_mid", "mlp_in"
 static const char *const post_norm_keeps[] = {"attention_sum", "attention_sum_between", "mlp_sum", "mlp_sum_between",
                                               NULL};
 // SELECTIVE_OPS: every second product of q, k, v, out, gate, up, down, attention's results and the
-// outputs of reduce-scatters (parallelism.md 2.1, 6.2).
+// outputs of reduce-scatters (sim/SOURCES.md P4).
 static const char *const op_keeps[] = {"x", "q", "v", "attention_out", "lse", "gate", "attention_sum_between",
                                        "mlp_sum", "mlp_sum_between",
                                        // inside attention, which does not run again

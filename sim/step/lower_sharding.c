@@ -1,6 +1,6 @@
 // Pass 4: sharding over dp_shard x cp and replication. Decides what a unit's weights and gradients are, and turns
-// unit marks into gathers and reductions (Rajbhandari et al. 2020, ZeRO stages; FSDP2's schedule: parallelism.md
-// 3.1):
+// unit marks into gathers and reductions (Rajbhandari et al. 2020, ZeRO stages; FSDP2's schedule:
+// sim/SOURCES.md P6):
 //
 //   stage   weights read      gradient written            shard gradient            after the update
 //   0       whole             whole, summed over steps    -  (all-reduce at the end, or each step and then summed)

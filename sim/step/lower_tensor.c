@@ -8,7 +8,7 @@
 //   part, backward    -                   -               all-reduce
 //   enter, backward   reduce-scatter      all-reduce      -
 //
-// (Korthikanti et al. 2022 for SP; Shoeybi et al. 2019 for AR; parallelism.md 3.3 for HF.) With tp = 1 a mark
+// (Korthikanti et al. 2022 for SP; Shoeybi et al. 2019 for AR; sim/SOURCES.md P8 for HF.) With tp = 1 a mark
 // vanishes: its two tensors are one.
 
 #include "sim/step/lower.h"

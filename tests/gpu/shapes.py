@@ -31,7 +31,7 @@ class Shape:
         return self.layers * self.layer_parameters() + 2 * self.vocab * self.hidden + self.hidden
 
     def flops_per_token(self):
-        """6 for each parameter that multiplies, and causal attention counted once (executor.md section 8)."""
+        """6 for each parameter that multiplies, and causal attention counted once."""
         products = self.layers * self.layer_parameters() + self.vocab * self.hidden
         return 6 * products + 6 * self.layers * self.heads * self.head_dim * self.seq
 

@@ -176,7 +176,7 @@ def not_built(context):
 
 
 BATCH, SEQ = 24, 48
-PARITY_BOUND = {"fp32": (2e-6, 1e-4), "bf16": (5e-3, 5e-2)}  # DESIGN 13; executor.md 7.7 for bf16 against fp32
+PARITY_BOUND = {"fp32": (2e-6, 1e-4), "bf16": (5e-3, 5e-2)}  # of every mesh; bf16 against fp32: sim/SOURCES.md X3
 
 
 def parity_row(context, size, reference, row):

@@ -1,5 +1,5 @@
 // The shape of the repository: what the root holds, that every source is built, that headers stand alone and that the
-// paths named in the documents exist.
+// paths named in the documents and the documents named in sources exist.
 
 #include <criterion/criterion.h>
 #include <ctype.h>
@@ -87,9 +87,9 @@ static bool header_compiles(const SourceFile *header) {
     const char *needs = strstr(header->text, "<cudnn.h>") ? "__has_include(<cudnn.h>)" : "1";
     dprintf(descriptor, "#if %s\n#include \"%s\"\n#endif\nextern int header_is_alone;\n", needs, header->path);
     close(descriptor);
-    char *const arguments[] = {NDTUNE_C_COMPILER, "-std=c17",      "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra",
-                               "-Werror",         "-fsyntax-only", "-I" NDTUNE_SOURCE_DIR,      "-isystem",
-                               NDTUNE_CUDNN_INCLUDE, file,         NULL};
+    char *const arguments[] = {
+        NDTUNE_C_COMPILER,      "-std=c17", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+        "-I" NDTUNE_SOURCE_DIR, "-isystem", NDTUNE_CUDNN_INCLUDE,        file,    NULL};
     pid_t compiler;
     cr_assert_eq(posix_spawn(&compiler, NDTUNE_C_COMPILER, NULL, NULL, arguments, environ), 0);
     int status = 0;
@@ -144,15 +144,110 @@ static void check_document(const char *path, const char *text, Complaints *compl
     }
 }
 
+static const char *const root_only[] = {".", NULL};
+static const char *const documents_only[] = {".md", NULL};
+
 Test(tree, paths_named_in_documents_exist) {
-    const char *const folders[] = {".", NULL};
-    const char *const documents[] = {".md", NULL};
     Complaints complaints = complaints_none();
-    Tree tree = tree_load(folders, documents);
+    Tree tree = tree_load(root_only, documents_only);
     cr_assert_gt(tree.count, 1);
     for (size_t i = 0; i < tree.count; i++) {
         check_document(tree.files[i].path, tree.files[i].text, &complaints);
     }
     tree_free(&tree);
     assert_no_complaints(&complaints);
+}
+
+static bool is_of_path(char c) {
+    return isalnum((unsigned char)c) || (c != '\0' && strchr("_-./@:", c));
+}
+
+// Some document's path is the name, or ends in it behind a slash: README.md is one of many.
+static bool is_document(const Tree *documents, const char *name, size_t length) {
+    for (size_t i = 0; i < documents->count; i++) {
+        const char *path = documents->files[i].path;
+        const size_t path_length = strlen(path);
+        if (path_length > length && path[path_length - length - 1] == '/' &&
+            strncmp(path + path_length - length, name, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Of "sim/SOURCES.md C4": whether it has a fact C4. True where no number follows.
+static bool has_fact(const Tree *documents, const char *after_name) {
+    const size_t digits = isupper((unsigned char)after_name[1]) ? strspn(after_name + 2, "0123456789") : 0;
+    if (after_name[0] != ' ' || digits == 0) {
+        return true;
+    }
+    char mark[16];
+    snprintf(mark, sizeof mark, "**%.*s ", (int)digits + 1, after_name + 1);
+    const SourceFile *sources = tree_find(documents, "./sim/SOURCES.md");
+    return sources && strstr(sources->text, mark);
+}
+
+// Complains about documents that the text names and the tree does not have. Those of other repositories are named with
+// their commit, owner/name@commit:path.
+static void check_citations(const SourceFile *file, const Tree *documents, Complaints *complaints) {
+    const char *const facts = "sim/SOURCES";
+    for (const char *at = strstr(file->text, ".md"); at; at = strstr(at + 1, ".md")) {
+        const char *name = at, *end = at + strlen(".md");
+        while (name > file->text && is_of_path(name[-1])) {
+            name--;
+        }
+        if (name > file->text && strchr("$%", name[-1])) {  // of a variable or a format: what follows its slash
+            name += strcspn(name, "/");
+        }
+        name += strspn(name, "./");
+        const bool elsewhere = name < at && memchr(name, '@', (size_t)(at - name));
+        if (name < at && !isalnum((unsigned char)*end) && !elsewhere &&
+            !is_document(documents, name, (size_t)(end - name))) {
+            complain(complaints, "%s names %.*s, which does not exist", file->path, (int)(end - name), name);
+        }
+        if (at - name == (int)strlen(facts) && strncmp(name, facts, strlen(facts)) == 0 && !has_fact(documents, end)) {
+            complain(complaints, "%s names %.*s, which it does not have", file->path, (int)(end - name) + 3, name);
+        }
+    }
+}
+
+static void check_all_citations(const char *const *folders, const char *const *suffixes, Complaints *complaints) {
+    Tree documents = tree_load(root_only, documents_only);
+    Tree tree = tree_load(folders, suffixes);
+    cr_assert_gt(tree.count, 1);
+    for (size_t i = 0; i < tree.count; i++) {
+        check_citations(&tree.files[i], &documents, complaints);
+    }
+    tree_free(&tree);
+    tree_free(&documents);
+}
+
+Test(tree, documents_named_in_sources_exist) {
+    const char *const profiles[] = {"cluster-profiles", NULL};
+    const char *const json[] = {".json", NULL};
+    const char *const sources[] = {".c",   ".h",   ".cu",   ".cuh",    ".cpp",  ".py",          ".js", ".sh",
+                                   ".sql", ".txt", ".toml", "measure", "judge", "tune_session", NULL};
+    Complaints complaints = complaints_none();
+    check_all_citations(tree_all_folders, sources, &complaints);
+    check_all_citations(profiles, json, &complaints);
+    assert_no_complaints(&complaints);
+}
+
+Test(tree, the_check_sees_a_document_or_a_fact_that_is_gone) {
+    Complaints complaints = complaints_none();
+    Tree documents = tree_load(root_only, documents_only);
+    char text[] = "// README"
+                  ".md, %s/README"
+                  ".md, owner/name@1a2b:docs/gone"
+                  ".md; gone"
+                  ".md 2, sim/SOURCES"
+                  ".md C1, sim/SOURCES"
+                  ".md Z9";
+    check_citations(&(SourceFile){.path = "planted.c", .text = text}, &documents, &complaints);
+    cr_expect_str_eq(complaints.text, "planted.c names gone"
+                                      ".md, which does not exist\n"
+                                      "planted.c names sim/SOURCES"
+                                      ".md Z9, which it does not have\n");
+    tree_free(&documents);
+    complaints_free(&complaints);
 }

@@ -13,12 +13,12 @@ static const TargetVersion accelerate_1_14 = {
     .until = "2026-09",
     .evidence = "unvalidated",
     .settings = SETTINGS(
-        SET(tp_flavour, TP_HF),  // transformers' plan: each projection reduces its own input gradient (3.3)
-        SET(recompute_flavour, RECOMPUTE_CHILD),             // wraps norm1, attention, norm2, mlp separately (1.2)
-        SET(zigzag, true),                                   // torch context_parallel's head-tail balancer (1.3, 3.2)
-        SET(cp_ring, true),                                  // cp_comm_strategy alltoall (1.3)
-        SET(cp_allgather, true),                             // the default strategy (1.3)
-        SET(deferred_reduce, true),                          // accumulate() -> no_sync: last micro-step only (1.2)
+        SET(tp_flavour, TP_HF),  // transformers' plan: each projection reduces its own input gradient (P8)
+        SET(recompute_flavour, RECOMPUTE_CHILD),             // wraps norm1, attention, norm2, mlp separately (P2)
+        SET(zigzag, true),                                   // torch context_parallel's head-tail balancer (P3, P7)
+        SET(cp_ring, true),                                  // cp_comm_strategy alltoall (P3)
+        SET(cp_allgather, true),                             // the default strategy (P3)
+        SET(deferred_reduce, true),                          // accumulate() -> no_sync: last micro-step only (P2)
         SET(grad_syncs, GRAD_SYNC_BIT(GRAD_SYNC_EACH) |      // GradientAccumulationPlugin(sync_each_batch=True),
                             GRAD_SYNC_BIT(GRAD_SYNC_LAST)),  // accelerator.py accumulate()
         // use_liger_kernel of Trainer, AutoLigerKernelForCausalLM in a script of one's own: its fused linear
@@ -27,26 +27,26 @@ static const TargetVersion accelerate_1_14 = {
         SET_TEXT(grad_sync_note, "sync_each_batch reduces over shards and replicas alike"),
         SET(fp8_recipes, FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_ROWWISE) | FP8_BIT(FP8_ROWWISE_BF16)),
         SET(fp8_flavour, FP8_TORCHAO),  // AORecipeKwargs, the default backend (accelerate 1.14 utils/dataclasses.py)
-        SET(replicate_rule, REPLICATE_NOT_BESIDE_TP_OR_CP),  // ParallelismConfig's check (1.1)
+        SET(replicate_rule, REPLICATE_NOT_BESIDE_TP_OR_CP),  // ParallelismConfig's check (P1)
         SET(axes, AXES_DP | AXES_TP | AXES_CP), SET(default_fused, FUSED_EAGER),
-        // peft and bitsandbytes; fsdp2_prepare_model upcasts what requires gradients only (1.2)
+        // peft and bitsandbytes; fsdp2_prepare_model upcasts what requires gradients only (P2)
         SET(finetunes, 1u << FINETUNE_LORA | 1u << FINETUNE_QLORA | 1u << FINETUNE_LORA_INT8), SET(adapters_cast, true),
         SET(compiles, true),               // TorchDynamoPlugin(use_regional_compilation=True), torch_compile
         SET(runtime.other_share, 0.06),    // this source's: fms-acceleration on 1 to 4 A100, fused runs; 0 without it
-        SET(runtime.step_fixed_s, 10e-3),  // estimated: half of fsdp1's 20 ms lower end (accuracy-notes.md 2); without
-                                           // it the accelerate rows score no worse (3, "step constant")
+        SET(runtime.step_fixed_s, 10e-3),  // estimated: half of fsdp1's 20 ms lower end (sim/SOURCES.md A6); without
+                                           // it the accelerate rows score no worse
         SET(loss_fp32_copies[FUSED_EAGER], 2),              // upcast logits, log-softmax; fused: none
         SET(loss_fp32_copies[FUSED_COMPILED], 1),           // the same
-        SET(runtime.optimizer_bytes_per_parameter, 60.0),   // accuracy-notes.md 2: fsdp1 and accelerate, foreach
+        SET(runtime.optimizer_bytes_per_parameter, 60.0),   // sim/SOURCES.md A6: fsdp1 and accelerate, foreach
                                                             // AdamW
-        SET(optimizer_temporary_bytes_per_parameter, 4.0),  // foreach temporary: accuracy-notes.md 4, "12+4+4"
+        SET(optimizer_temporary_bytes_per_parameter, 4.0),  // foreach temporary: sim/SOURCES.md A7, 12 + 4 + 4
         SET(pack_flavour, PACKS_ROWS),  // DataCollatorWithFlattening of transformers, flash_attention_2
         SET(own_optimizer, OPTIMIZER_ADAMW_FOREACH),
         SET(optimizers, OPTIMIZERS_OF_TRANSFORMERS | OPTIMIZER_BIT(OPTIMIZER_SGD_MOMENTUM) |
                             OPTIMIZER_BIT(OPTIMIZER_ADAMW_FOREACH_2_0) | OPTIMIZER_BIT(OPTIMIZER_ADAMW_LOOP)),
         SET(unsharded_optimizers, OPTIMIZERS_OF_BITSANDBYTES),  // their kernels read plain tensors, not DTensors
         SET(runtime.relative_uncertainty, 0.09)),               // judged: no run of this version is published
-                                                                // at 80 % (accuracy-notes.md 1.1, uncalibrated)
+                                                                // at 80 % (sim/SOURCES.md A2, nothing fitted)
 };
 
 // tests/frameworks/traces/accelerate-1.15.
@@ -65,7 +65,7 @@ const TargetVersion accelerate_1_13 = {
     .version = "1.13",
     .extends = &accelerate_1_14,
     .evidence = "unvalidated",
-    .settings = SETTINGS(SET(root_unit, true)),  // embedding, norm and head sit in the root unit (1.2)
+    .settings = SETTINGS(SET(root_unit, true)),  // embedding, norm and head sit in the root unit (P2)
 };
 
 // transformers' Trainer over FSDP version 1, before fsdp_version 2 (accelerate 1.6, of April 2025).

@@ -1,4 +1,4 @@
-// axolotl: accelerate 1.13 underneath, which 0.18 and 0.19 pin, with its ParallelismConfig (2.2), a preparation of
+// axolotl: accelerate 1.13 underneath, which 0.18 and 0.19 pin, with its ParallelismConfig (P5), a preparation of
 // FSDP2 of its own (monkeypatch/accelerate/fsdp2.py), and context parallelism by ring-flash-attn.
 
 #include "sim/frameworks/accelerate/accelerate.h"
@@ -21,7 +21,7 @@ static const TargetVersion axolotl_0_18 = {
         SET(optimizers, OPTIMIZERS_OF_TRANSFORMERS | OPTIMIZER_BIT(OPTIMIZER_MUON)),
         SET_TEXT(loss_note, "its chunked_cross_entropy keeps the logits, which is loss=whole here"),
         SET(tiles_mlp, true),    // tiled_mlp, tiled_mlp_num_shards (monkeypatch/tiled_mlp), with DeepSpeed's package
-        SET(zigzag, false),      // ring-flash-attn splits contiguously: batch_ring, varlen_llama3 (2.2)
+        SET(zigzag, false),      // ring-flash-attn splits contiguously: batch_ring, varlen_llama3 (P5)
         SET(cp_scatters, true),  // llama3_flash_attn_varlen.py of ring-flash-attention: reduce_scatter_tensor
         SET(always_reshards, true),  // its setup_fsdp_envs hands on only true, and accelerate's default is true
         SET(runtime.relative_uncertainty, 0.12)),  // estimated: accelerate's, and no run of its own to compare with

@@ -1,4 +1,4 @@
-// axolotl's YAML (0.19, utils/schemas; parallelism.md 2.2): its keys, and how it is written. Underneath is accelerate's
+// axolotl's YAML (0.19, utils/schemas; sim/SOURCES.md P5): its keys, and how it is written. Underneath is accelerate's
 // ParallelismConfig, with context parallelism by ring-flash-attn. Its setup_fsdp_envs passes reshard_after_forward on
 // only when it is true, and accelerate's default is true, so false would be lost: the row refuses it.
 

@@ -38,7 +38,7 @@ static const TargetVersion deepspeed_0_19 = {
         // runtime/engine.py _configure_basic_optimizer: torch_adam of AdamW's params, FusedLion; the script's own
         SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_ADAMW_FOREACH) | OPTIMIZER_BIT(OPTIMIZER_LION) |
                             OPTIMIZER_BIT(OPTIMIZER_ADAMW_FOREACH_2_0) | OPTIMIZER_BIT(OPTIMIZER_ADAMW_LOOP)),
-        SET(runtime.relative_uncertainty, 0.13)),  // hardware.md 6, worked gap: 15 to 25 % unexplained for its
+        SET(runtime.relative_uncertainty, 0.13)),  // sim/SOURCES.md H8: 15 to 25 % unexplained for its
                                                    // eager runs
 };
 
@@ -51,7 +51,7 @@ static const TargetVersion deepspeed_0_19_8 = {
                          // _prepare_fp32_grad_for_sub_group of a sub_group_size (runtime/zero/stage3.py, config.py)
                          SET(update_copies, 1000000000),
                          // TiledMLP and TiledFusedLogitsLoss (ulysses_sp.py), which the script calls; num_shards is 4
-                         // in its tutorial (ulysses-alst-sequence-parallelism.md)
+                         // in its tutorial (deepspeed.ai/tutorials/ulysses-alst-sequence-parallelism)
                          SET(tiles_mlp, true), SET(losses_by_call, LOSS_BIT(LOSS_CHUNKED)), SET(loss_chunks, 4),
                          SET(loss_collects_half, true),               // zeros_like(x)
                          SET(runtime.reduce_buffer, 5e8),             // reduce_bucket_size (zero/config.py)

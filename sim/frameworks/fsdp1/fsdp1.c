@@ -13,9 +13,9 @@ static const TargetVersion fsdp1_2_0 = {
         SET(tp_flavour, TP_AR), SET(axes, AXES_DP), SET(fused_projections, true),  // llm-foundry's MPT: Wqkv
         SET(replicas_each_step, true),  // Composer's default sync schedule reduces on every micro-step
         SET_TEXT(grad_sync_note, "Composer's schedule of it reduces on every micro-step"),
-        SET(runtime.step_fixed_s, 25e-3),                  // accuracy-notes.md 2: 20 to 35 ms
-        SET(runtime.loss_bytes_per_logit, 26.0),           // accuracy-notes.md 2
-        SET(runtime.optimizer_bytes_per_parameter, 28.0),  // fused AdamW (hardware.md 5.3); where it shows, in DDP
+        SET(runtime.step_fixed_s, 25e-3),                  // sim/SOURCES.md A6: 20 to 35 ms
+        SET(runtime.loss_bytes_per_logit, 26.0),           // sim/SOURCES.md A4
+        SET(runtime.optimizer_bytes_per_parameter, 28.0),  // fused AdamW (sim/SOURCES.md H6); where it shows, in DDP
                                                            // runs, no more fits
         SET(runtime.relative_uncertainty, 0.06)),
 };

@@ -5,7 +5,7 @@
 #include "sim/frameworks/pytorch.h"
 
 // Megatron-DeepSpeed and its time: no sequence parallelism, no flash attention. Its flat buffers need no copies
-// (executor.md 1.4).
+// (megatron/core/distributed/param_and_grad_buffer.py).
 static const TargetVersion megatron_2022 = {
     .version = "2022",
     .extends = &pytorch,
@@ -22,16 +22,16 @@ static const TargetVersion megatron_2022 = {
         SET(deferred_reduce, true),  // main gradients are summed locally, reduced with the last micro-step
         SET_TEXT(grad_sync_note, "main gradients are reduced with the last micro-batch"),
         SET_TEXT(loss_note, "its fused cross-entropy keeps the logits"),
-        SET(gradient_buffer, true),  // its ParamAndGradBuffer; 2+g+12/F bytes, g 3.1 to 3.5 (accuracy-notes.md 4)
+        SET(gradient_buffer, true),  // its ParamAndGradBuffer; 2+g+12/F bytes, g 3.1 to 3.5 (sim/SOURCES.md A7)
         SET(fused_softmax, true), SET(max_zero, 1),  // --use-distributed-optimizer
         SET(vocab_multiple, 128),  // make-vocab-size-divisible-by, times tp (Megatron-LM arguments.py)
         SET(default_attention, ATTENTION_EAGER),
         SET(runtime.host_s_per_op, PYTHON_2023_HOST_S),  // no step constant: vTrain's steps on one node are micro-steps
                                                          // and the optimizer, nothing is left
-        SET(runtime.loss_bytes_per_logit, 44.0),         // accuracy-notes.md 2: vocabulary-parallel
+        SET(runtime.loss_bytes_per_logit, 44.0),         // sim/SOURCES.md A4: vocabulary-parallel
         SET(loss_fp32_copies[FUSED_FUSED], 2),           // fp32 logits and their softmax
         SET(loss_fp32_copies[FUSED_EAGER], 2), SET(loss_fp32_copies[FUSED_COMPILED], 2),
-        SET(runtime.optimizer_bytes_per_parameter, 50.0),  // accuracy-notes.md 2
+        SET(runtime.optimizer_bytes_per_parameter, 50.0),  // sim/SOURCES.md A6
         SET(runtime.relative_uncertainty, 0.08)),
 };
 
@@ -51,9 +51,9 @@ static const TargetVersion megatron_core = {
         SET(dispatchers,
             DISPATCH_BIT(DISPATCH_ALLGATHER) | DISPATCH_BIT(DISPATCH_DEEPEP) | DISPATCH_BIT(DISPATCH_HYBRIDEP)),
         // DeepSeek's profile of a chunk forward beside one backward: 129 ms, of them 124 compute; 113 of exchanges
-        // (deepseek-ai/profile-data, train.json; moe.md 4)
+        // (deepseek-ai/profile-data, train.json; sim/SOURCES.md E2)
         SET(ep_overlap_exposed, (129.0 - 124) / 113), SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP | AXES_EP),
-        SET(zigzag, true),                         // DualChunkSwap of Transformer Engine (executor.md 1.3)
+        SET(zigzag, true),                         // DualChunkSwap of Transformer Engine (its context_parallel.py)
         SET(offloads, 1u << OFFLOAD_OPTIMIZER),    // --optimizer-cpu-offload (optimizer_config.py)
         SET(overlap_stages, 1u << 0 | 1u << 1),    // --overlap-grad-reduce, in what we export and NeMo's recipes;
                                                    // else all is reduced in finish_grad_sync (param_and_grad_buffer.py)
@@ -82,8 +82,8 @@ static const TargetVersion megatron_core = {
         SET(runtime.host_s_per_op, 13e-6),  // as any PyTorch of today; layers of Transformer Engine are few operations
         SET(runtime.bucket_parameters, 40e6), SET(runtime.bucket_parameters_per_rank, 1e6),  // its bucket_size
         SET(runtime.gathers_beside_forward, true),  // --overlap-param-gather, in what we export and NeMo's recipes
-        SET(runtime.step_fixed_s, 6e-3),            // accuracy-notes.md 2: 3 to 9 ms
-        SET(tp_overlap_exposed, 0.2),               // user buffers (accuracy-notes.md 2; chosen there, not fitted)
+        SET(runtime.step_fixed_s, 6e-3),            // sim/SOURCES.md A6: 3 to 9 ms
+        SET(tp_overlap_exposed, 0.2),               // user buffers (sim/SOURCES.md A6; chosen there, not fitted)
         // One of all tokens for each of 12 products of a layer, 8 of them of what is gathered, which fp8 has in a byte
         // (Transformer Engine 2.8, pytorch/module/base.py, initialize_ub)
         SET(tp_overlap_bytes, 12 * 2), SET(tp_overlap_fp8_bytes, 8 * 1 + 4 * 2)),

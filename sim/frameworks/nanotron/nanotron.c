@@ -1,5 +1,5 @@
 // nanotron. Ring attention exists behind context_parallel_size, no published run: left out. Ranks are one array of ep,
-// pp, dp, cp, tp (1.1).
+// pp, dp, cp, tp (P1).
 
 #include "sim/frameworks/framework.h"
 #include "sim/frameworks/nanotron/nanotron_files.h"
@@ -18,7 +18,7 @@ static const TargetVersion nanotron_0_4 = {
         SET(ties_stages, true),  // sync_tied_weights_gradients (parallel/tied_parameters.py)
         SET(fused_projections, true), SET(deferred_reduce, true),
         SET_TEXT(grad_sync_note, "gradients are reduced with the last micro-batch"),
-        SET(gradient_buffer, true),     // its fp32 gradient accumulator; 6+12/F bytes (accuracy-notes.md 4)
+        SET(gradient_buffer, true),     // its fp32 gradient accumulator; 6+12/F bytes (sim/SOURCES.md A7)
         SET(half_gradients, true),      // bf16 gradients of DDP buckets, added by FP32GradientAccumulator
         SET(gradient_copies, 1),        // autograd's own beside the buckets: 4 B per parameter in all fitted in its
                                         // sweep
@@ -39,11 +39,11 @@ static const TargetVersion nanotron_0_4 = {
         // This source's, cause unknown: 0.25 s for a message of a stage (64 nodes: 0.31), in 50 of its 51 runs with
         // stages on 64 nodes and in 41 of 43 with tp over four; in 137 of 534 others, whose neighbours run without it.
         SET(runtime.message_host_s, 0.28), SET(runtime.stalls_from_nodes, 64), SET(runtime.stalls_from_tp_nodes, 4),
-        SET(runtime.step_fixed_s, 35e-3),       // accuracy-notes.md 2: 30 to 40 ms
+        SET(runtime.step_fixed_s, 35e-3),       // sim/SOURCES.md A6: 30 to 40 ms
         SET(loss_fp32_copies[FUSED_FUSED], 3),  // 14 B per logit, from micro-batch 1 to 2 at tp 1
         SET(loss_fp32_copies[FUSED_EAGER], 3), SET(loss_fp32_copies[FUSED_COMPILED], 3),
         SET(runtime.bucket_parameters, 80e6),  // this source's, fitted with aws-p5: 250 MB of fp32 gradients
-        SET(runtime.optimizer_bytes_per_parameter, 46.0),  // accuracy-notes.md 2
+        SET(runtime.optimizer_bytes_per_parameter, 46.0),  // sim/SOURCES.md A6
         SET(runtime.relative_uncertainty, 0.11)),          // of one sweep; its long tail is beyond 256 ranks
 };
 

@@ -29,7 +29,7 @@ static const TargetVersion ndtune_1 = {
         SET(runtime.loss_bytes_per_logit, 16.0),  // fp32 logits: max reads 4, sum reads 4, gradient reads and writes 8
                                                   // (kernels.h); bf16: half; without tp: see TASK_LOSS
         SET(runtime.optimizer_bytes_per_parameter, 28.0),  // fused AdamW: g, master, m, v in, master, m, v out;
-                                                           // hardware.md 5.3
+                                                           // sim/SOURCES.md H6
         SET(runtime.relative_uncertainty, 0.10)),  // estimated: no framework between the program and the machine
 };
 

@@ -1,4 +1,4 @@
-// torchtitan (parallelism.md 2.1). Which version a published run was of follows from its date.
+// torchtitan (sim/SOURCES.md P4). Which version a published run was of follows from its date.
 
 #include "sim/frameworks/framework.h"
 #include "sim/frameworks/pytorch.h"
@@ -9,8 +9,8 @@ static const TargetVersion torchtitan_0_2 = {
     .extends = &pytorch_fsdp,
     .evidence = "118 published runs",
     .settings = SETTINGS(
-        SET(recompute_whole, true),                   // full = whole block, early_stop False (2.1)
-        SET(selective_flavour, SELECTIVE_OPS),        // selective_ac_option "op" (2.1, 6.2)
+        SET(recompute_whole, true),                   // full = whole block, early_stop False (P4)
+        SET(selective_flavour, SELECTIVE_OPS),        // selective_ac_option "op" (P4)
         SET(recompute_counts, RECOMPUTE_EVERY_LAST),  // selective_ac_option "n" (_apply_layer_sac counts from 1)
         SET(zigzag, true), SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP | AXES_EP),
         SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_GPIPE) | PP_BIT(PP_INTERLEAVED) | PP_BIT(PP_ZERO_BUBBLE) |
@@ -22,8 +22,8 @@ static const TargetVersion torchtitan_0_2 = {
         SET(cp_allgather, true),       // 0.2.2 reads context_parallel_rotate_method in validation only
                                        // (tests/frameworks)
         SET(reduce_dtype_bf16, DTYPE_FP32), SET(reduces_fp32_only, true),  // mixed_precision_reduce allows float32
-                                                                           // only (1.2)
-        SET(replicas_each_step, true),  // never calls set_requires_gradient_sync (1.2; tests/frameworks:
+                                                                           // only (P2)
+        SET(replicas_each_step, true),  // never calls set_requires_gradient_sync (P2; tests/frameworks:
                                         // replicate2_shard2_accumulate)
         SET_TEXT(grad_sync_note, "its trainer reduces on every micro-step and has no switch for it"),
         SET(tp_copies, true),  // torch.distributed._functional_collectives: cat of chunks where the dimension is not 0
@@ -34,16 +34,16 @@ static const TargetVersion torchtitan_0_2 = {
         SET(fp8_recipes, FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_ROWWISE) | FP8_BIT(FP8_ROWWISE_BF16)),
         SET(vocab_uneven, true),  // DTensor shards rows unevenly: apply_tp of 1003 entries over 2 ranks trains as one
         SET(seq_by_tp, true),     // ParallelDims.seq_len_divisor of 0.2.2, asserted by every parallelize
-        SET(replicate_rule, REPLICATE_NOT_BESIDE_TP),  // R > 1 with S = C = 1 is DDP, which does not combine (2.1)
+        SET(replicate_rule, REPLICATE_NOT_BESIDE_TP),  // R > 1 with S = C = 1 is DDP, which does not combine (P4)
         SET(default_fused, FUSED_COMPILED),            // its published recipes compile each block
-        SET(tp_overlap_exposed, 0.65),                 // async TP (accuracy-notes.md 2)
+        SET(tp_overlap_exposed, 0.65),                 // async TP (sim/SOURCES.md A6)
         SET(tp_overlap_part_bytes, 2 * 2),             // get_symm_mem_workspace: two parts that are scattered
         SET(runtime.step_fixed_s, 5e-3),               // estimated: no Trainer around the step
         SET(loss_fp32_copies[FUSED_FUSED], 3),         // tests/frameworks/memory: log-softmax and two gradients;
         SET(loss_fp32_copies[FUSED_EAGER], 3),         // compiled, Inductor of PyTorch 2.11 writes the gradient from
                                                        // bf16 logits at once
         SET(split_loss_fp32_copies, 1),                // the same: loss_parallel's exponentials
-        SET(runtime.optimizer_bytes_per_parameter, 40.0),  // accuracy-notes.md 2
+        SET(runtime.optimizer_bytes_per_parameter, 40.0),  // sim/SOURCES.md A6
         SET(updates_in_backward, true),                    // optimizer.early_step_in_backward (components/optimizer.py)
         SET(pack_flavour, PACKS_ROWS),  // flavors _flex and _varlen, of documents that see themselves only
         SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_ADAMW_FOREACH)),  // implementation: fused, its default, or foreach
@@ -88,10 +88,10 @@ static const TargetVersion torchtitan_head = {
         SET(fp8_recipes, FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_ROWWISE) | FP8_BIT(FP8_ROWWISE_BF16) | FP8_BIT(FP8_MX) |
                              FP8_BIT(FP8_NVFP4)),
         SET(seq_by_tp, false),               // counts tokens of a micro-batch instead (trainer.py)
-        SET(cp_scatters, true),              // gradients are reduced back at the local_map boundary (2.1)
-        SET(replicate_rule, REPLICATE_ANY),  // fully_shard is always applied (2.1)
+        SET(cp_scatters, true),              // gradients are reduced back at the local_map boundary (P4)
+        SET(replicate_rule, REPLICATE_ANY),  // fully_shard is always applied (P4)
         // Its loss runs on an eighth of the tokens at a time (ChunkedLossWrapper, which our file of it sets): no fp32
-        // plane of all logits lives (2.1).
+        // plane of all logits lives (P4).
         SET(loss_fp32_copies[FUSED_FUSED], 0), SET(loss_fp32_copies[FUSED_EAGER], 0), SET(split_loss_fp32_copies, 0)),
 };
 

@@ -57,7 +57,7 @@ typedef struct GemmCheck {
     const char *profile, *load;
     Dtype dtype;
     int smallest_m;
-    double drop;  // of the rate while a micro-benchmark runs (hardware.md 5.1), from the same fit; burst only
+    double drop;  // of the rate while a micro-benchmark runs (sim/SOURCES.md H2), from the same fit; burst only
     double median, p90;
 } GemmCheck;
 
@@ -84,8 +84,8 @@ static const GemmCheck gemm_checks[] = {
     {"pcie-4090-8x", "sustained", DTYPE_BF16, 256, 0, 0.10, 0.25},
 };
 
-// The micro-benchmarks run a kernel for 12 to 60 repeats: a long one already feels the power limit. hardware.md 5.1:
-// the rate falls from burst by drop x t/(t + 4 ms).
+// The micro-benchmarks run a kernel for 12 to 60 repeats: a long one already feels the power limit.
+// sim/SOURCES.md H2: the rate falls from burst by drop x t/(t + 4 ms).
 static double burst_gemm_s(const ClusterProfile *profile, const GemmCheck *check, const GemmSample *sample) {
     static const double throttle_s = 4e-3;
     Accelerator accelerator = profile->accelerator;

@@ -17,7 +17,7 @@
 
 enum { SEGMENT_FD = 3, CALLS_MOST = 2000, BYTES_MOST = 1 << 30 };  // calls of one case, and bytes in all of them
 
-static const int64_t sizes[] = {4 << 10, 64 << 10, 1 << 20, 8 << 20, 64 << 20};  // executor.md 6.3
+static const int64_t sizes[] = {4 << 10, 64 << 10, 1 << 20, 8 << 20, 64 << 20};  // as in sim/SOURCES.md X1
 
 enum { ALL, LINK, COMMUNICATORS };
 

@@ -1,6 +1,7 @@
 // Runs every situation in one SimGrid simulation and prints the recorded file. One actor per task: it joins the tasks
 // it waits for, then sleeps or sends to a host of its own; one actor per rank of a ring collective. Situations share no
-// link, so they do not meet. Settings: pure max-min sharing without TCP effects (reference collectives.md 5.4).
+// link, so they do not meet. Settings: pure max-min sharing without TCP effects (SimGrid 3.32 manual,
+// Configuring SimGrid: network/model CM02, network/crosstraffic 0, network/TCP-gamma 0).
 // record_simgrid > tests/parity/engine/simgrid.json
 
 #include <simgrid/actor.h>

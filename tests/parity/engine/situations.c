@@ -9,7 +9,7 @@
 
 // One link: the same model on both sides. What is left is the engine's float demands (6e-8) and SimGrid's precision.
 static const double same_model = 1e-6;
-static const double house_tolerance = 0.03;  // reference collectives.md 5.4 (c)
+static const double house_tolerance = 0.03;  // judged: contention of flows
 static const double nic = 25e9;
 
 static const char *const start_up_is_spread =

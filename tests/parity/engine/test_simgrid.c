@@ -92,7 +92,7 @@ Test(simgrid, rings_end_when_simgrid_says) {
 
 // ---------------------------------------------------------------------------------------------- closed form
 
-// Rings of one collective: steps (a + m / P / B), reference collectives.md 5.3.
+// Rings of one collective: steps (a + m / P / B), Thakur, Rabenseifner and Gropp 2005.
 static double hockney_s(const json_t *ring) {
     const json_t *collective = json_array_get(json_object_get(ring, "collectives"), 0);
     const double part = replay_number(collective, "payload_bytes") / replay_number(ring, "ranks");

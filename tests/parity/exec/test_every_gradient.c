@@ -1,6 +1,6 @@
 // Every gradient of every parameter, gathered from the ranks, against one rank: with beta1 = 0, lr = 0 and no clipping
 // the first moments after one step are the gradients. Elementwise, 1e-5 of the tensor's largest gradient
-// is the rule (executor.md 7.7, fp32 row), 2e-6 holds with room (7.5e-7 seen).
+// is the rule (sim/SOURCES.md X3), 2e-6 holds with room (7.5e-7 seen).
 
 #include <criterion/criterion.h>
 #include <math.h>

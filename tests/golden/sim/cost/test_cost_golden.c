@@ -1,4 +1,4 @@
-// Costs computed by hand, the derivation beside each number. Formulas: hardware.md 5.1-5.3, collectives.md 6.1-6.3.
+// Costs computed by hand, the derivation next to each number. Formulas: sim/SOURCES.md H1, H4, H5, C1 to C7.
 // The "round" machine (machines.h): 100 SMs, 100 TFLOP/s sustained, 1 TB/s, 100 GB/s links, 4 ranks and 4 NICs of 10
 // GB/s per node at an efficiency of 0.5, no pipelining loss.
 

@@ -81,7 +81,7 @@ Test(property_cost, more_bandwidth_is_never_slower) {
     }
 }
 
-// collectives.md 6.8, guard rail 4. Across nodes it holds for one algorithm: a tree all-reduce starts in log N hops
+// It contains one. Across nodes the bound is of one algorithm: a tree all-reduce starts in log N hops
 // while NCCL has only rings for reduce-scatter there, so short ones really are slower than the all-reduce.
 Test(property_cost, all_reduce_costs_at_least_its_reduce_scatter) {
     const ClusterProfile h100 = machine_h100();

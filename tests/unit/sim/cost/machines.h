@@ -4,7 +4,7 @@
 
 #include "sim/cluster/cluster.h"
 
-// An H100 node with InfiniBand: reference hardware.md 5.1 and 5.2, collectives.md 6.5 (defaults of the class).
+// An H100 node with InfiniBand: sim/SOURCES.md H1, H4 and C8 (defaults of the class).
 static inline ClusterProfile machine_h100(void) {
     ClusterProfile profile = {.name = "h100"};
     profile.accelerator = (Accelerator){.name = "H100",

@@ -186,8 +186,8 @@ Test(cost, send_recv_takes_only_p2p) {
     cr_assert_str_eq(algorithm, "p2p");
 }
 
-// nccl-tests on an HGX H100 (SimuMax): 75.66 us for 16 MiB of 8 ranks, 763.91 us for 256 MiB; collectives.md 6.6 has a
-// median error of 7 % for the curve.
+// nccl-tests on an HGX H100 (SimuMax): 75.66 us for 16 MiB of 8 ranks, 763.91 us for 256 MiB; the curve errs by
+// 7 % in the middle (sim/SOURCES.md C1).
 Test(cost, all_to_alls_of_a_node_take_what_was_measured) {
     const ClusterProfile h100 = machine_h100();
     const GroupPlacement node = {8, 1, 8, 1, 0, 0};

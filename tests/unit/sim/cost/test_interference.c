@@ -132,7 +132,7 @@ Test(interference, a_full_link_stops_only_those_that_need_it) {
     check(demands, 3, &ideal, (double[]){0.5, 0.5, 1});
 }
 
-// H100 ring of collectives.md 4.2: 24 of 132 SMs -> kernel slower by 1/(1 - 24/132) = 1.2222, x 1.03; collective 1.10.
+// H100 ring of sim/SOURCES.md C9: 24 of 132 SMs -> kernel slower by 1/(1 - 24/132) = 1.2222, x 1.03; collective 1.10.
 Test(interference, a_kernel_loses_the_sms_of_the_collective_beside_it) {
     const Interference interference = {.hbm_factor = 2.5, .collective_slowdown = 1.10, .residue = 1.03};
     const float share = 24.0f / 132.0f;

@@ -65,7 +65,7 @@ Test(target_check, of_56_power_of_two_shapes_of_32_accelerate_takes_42) {
         const TrainPlan plan = plan_on(accelerate, &meshes[i]);
         legal += reason_of(accelerate, &plan) == NULL;
     }
-    cr_assert_eq(legal, 42);  // parallelism.md 1.1: R > 1 with S = 1 beside cp or tp is refused, 14 shapes
+    cr_assert_eq(legal, 42);  // sim/SOURCES.md P1: R > 1 with S = 1 next to cp or tp is refused, 14 shapes
 }
 
 Test(target_check, the_executor_takes_all_56) {

@@ -55,7 +55,7 @@ Test(lowering, sequence_parallel_layer_has_two_gathers_and_two_reduce_scatters_e
 Test(lowering, transformers_layer_has_two_all_reduces_forward_and_five_backward) {
     Arena arena = {0};
     const StepProgram program = example(&arena, "accelerate");
-    // q, k, v, gate and up each reduce their own input gradient (parallelism.md 3.3): 1.75x the bytes of Megatron.
+    // q, k, v, gate and up each reduce their own input gradient (sim/SOURCES.md P8): 1.75x the bytes of Megatron.
     cr_assert_eq(tally(&program, TASK_ALL_REDUCE, program.tp_group, PHASE_FORWARD).count, 2);
     cr_assert_eq(tally(&program, TASK_ALL_REDUCE, program.tp_group, PHASE_BACKWARD).count, 5);
     cr_assert_float_eq(tally(&program, TASK_ALL_REDUCE, program.tp_group, PHASE_BACKWARD).payload_bytes, 5 * 32 * MIB,
@@ -66,8 +66,7 @@ Test(lowering, transformers_layer_has_two_all_reduces_forward_and_five_backward)
 Test(lowering, stage_3_gathers_twice_and_reduces_once_per_layer) {
     Arena arena = {0};
     const StepProgram program = example(&arena, "ndtune");
-    // A layer has 202,383,360 parameters, half of them on a tp rank (norms whole): 193 MiB in bf16, 386 MiB in fp32
-    // (parallelism.md 6.1).
+    // A layer has 202,383,360 parameters, half of them on a tp rank (norms whole): 193 MiB in bf16, 386 MiB in fp32.
     const Tally forward = tally(&program, TASK_ALL_GATHER, program.units[0].shard_group, PHASE_FORWARD);
     const Tally backward = tally(&program, TASK_ALL_GATHER, program.units[0].shard_group, PHASE_BACKWARD);
     const Tally reduce = tally(&program, TASK_REDUCE_SCATTER, program.units[0].shard_group, PHASE_REDUCE);
@@ -139,7 +138,7 @@ Test(lowering, replicas_all_reduce_the_shard_of_a_layer) {
     for (int16_t g = 0; g < program.group_count; g++) {
         replicate = program.groups[g].axes == AXIS_BIT(AXIS_DP_REPLICATE) ? g : replicate;
     }
-    // 386 MiB over F = S*C = 8 ranks: 48.3 MiB (parallelism.md 6.1).
+    // 386 MiB over F = S*C = 8 ranks: 48.3 MiB.
     const Tally sum = tally(&program, TASK_ALL_REDUCE, replicate, PHASE_REDUCE);
     cr_assert_eq(sum.count, 1);
     cr_assert_float_eq(sum.payload_bytes / MIB, 48.3, 0.1);
@@ -150,7 +149,7 @@ Test(lowering, ring_moves_keys_and_values_c_minus_1_times_and_fp32_gradients_c_t
     Arena arena = {0};
     const StepProgram program =
         lowered(&arena, (LoweredRequest){.model = "llama-2-7b", .mesh = "cp=4,tp=2", .seq = 8192, .bf16 = true});
-    // KV = 2*2*b*(s/C)*(k/T)*d = 16 MiB; dKV in fp32 is twice that (parallelism.md 3.2).
+    // KV = 2*2*b*(s/C)*(k/T)*d = 16 MiB; dKV in fp32 is twice that (sim/SOURCES.md P7).
     const Tally forward = tally(&program, TASK_SEND_RECV, program.cp_group, PHASE_FORWARD);
     const Tally backward = tally(&program, TASK_SEND_RECV, program.cp_group, PHASE_BACKWARD);
     cr_assert_eq(forward.count, 3);
@@ -444,7 +443,7 @@ static int64_t count_in_micro_step(const StepProgram *program, const char *name,
     return count;
 }
 
-// torchtitan never enters no_sync, accelerate's accumulate() does (parallelism.md 1.2).
+// torchtitan never enters no_sync, accelerate's accumulate() does (sim/SOURCES.md P2).
 Test(lowering, pure_replicas_are_reduced_on_every_micro_step_where_the_framework_does_not_defer) {
     static const char *const targets[] = {"torchtitan@0.2", "torchtitan@head", "fsdp1", "accelerate", "megatron"};
     for (size_t t = 0; t < sizeof targets / sizeof targets[0]; t++) {

@@ -271,7 +271,7 @@ static double role_bytes(const StepProgram *program, BufferRole role) {
     return bytes;
 }
 
-// accuracy-notes.md 4: 6 + 2 + 2 bytes per parameter: weights and moments, gradient, foreach temporary.
+// sim/SOURCES.md A7: 6 + 2 + 2 bytes per parameter: weights and moments, gradient, foreach temporary.
 Test(lowering_formats, bf16_masters_take_ten_bytes_per_parameter) {
     static const char *const meshes[] = {"dp_shard=1", "dp_shard=4"};
     for (size_t i = 0; i < sizeof meshes / sizeof meshes[0]; i++) {

@@ -143,7 +143,7 @@ Test(optimizers, move_what_they_keep_both_ways) {
 }
 
 // Megatron-core's precision-aware optimizer: a whole bf16 weight, and of each parameter of the shard 2 bytes that the
-// weight lacks and two states of 2 (choices.md, Megatron: 2 + 6 / dp).
+// weight lacks and two states of 2 (megatron-core 0.19.2, optimizer_config.py: 2 + 6 / dp).
 Test(optimizers, whose_masters_stand_beside_remainders_keep_six_bytes_of_a_shard) {
     const StepProgram program = lowered(&arena, (LoweredRequest){.model = "llama-3-8b",
                                                                  .target = "megatron@0.19",
