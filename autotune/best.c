@@ -1,4 +1,4 @@
-// DESIGN section 9: of the plans that leave room, those within 1 % of the fastest are level: fewest axes win, then
+// Of the plans that leave room, those within 1 % of the fastest are level: fewest axes win, then
 // least memory. Where none leaves room the same rule takes all that fit.
 
 #include "autotune/best.h"

@@ -14,7 +14,7 @@
 #include "sim/memory/cached_bytes.h"
 #include "sim/memory/memory_breakdown.h"
 
-static const double CLOSE_TO_LIMIT = 0.95;  // memory predictions err by about 5 % (DESIGN section 13)
+static const double CLOSE_TO_LIMIT = 0.95;  // memory predictions err by about 5 % (autotune/accuracy/ACCURACY.md)
 
 void predictor_init(Predictor *predictor, const TuneRequest *request, const PredictionCache *cache) {
     *predictor = (Predictor){.request = request, .cost = {.profile = &request->cluster, .target = request->target}};

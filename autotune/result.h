@@ -14,9 +14,9 @@
 
 enum {
     TUNE_ANY = PLAN_ANY,                    // of what was asked for a field: the search or the target decides
-    TUNE_DEFAULT_TOKENS = 4 * 1024 * 1024,  // tokens per step when no global batch is given (DESIGN section 9: 4M)
+    TUNE_DEFAULT_TOKENS = 4 * 1024 * 1024,  // tokens per step when no global batch is given
     PREDICTION_MAX_WARNINGS = 8,
-    TUNE_DEFAULT_SEQ = 4096  // or the model's maximum, whichever is less (DESIGN section 9)
+    TUNE_DEFAULT_SEQ = 4096  // or the model's maximum, whichever is less
 };
 
 // Exhaustive: what EFFORT_SIMULATE leaves out by a shortcut is simulated too.

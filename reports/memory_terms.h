@@ -15,5 +15,5 @@ enum { MEMORY_TERMS = 8 };
 // The same words by what a buffer is for.
 extern const char *const memory_role_words[ROLE_COUNT];
 
-// In the order of DESIGN section 9; they sum to peak_bytes.
+// In the order in which every answer has them; they sum to peak_bytes.
 void memory_terms(const MemoryBreakdown *memory, MemoryTerm terms[MEMORY_TERMS]);

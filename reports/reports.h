@@ -1,4 +1,4 @@
-// Results for people (tables), programs (JSON, as DESIGN section 9 promises) and spreadsheets (CSV). Reports compute
+// Results for people (tables), programs (JSON, whose keys are only added to) and spreadsheets (CSV). Reports compute
 // nothing: they arrange what sim and autotune found. Every function writes to `out` and fails only when memory or the
 // writing does. CSV is that of RFC 4180: a header line, CRLF, quotes where needed.
 

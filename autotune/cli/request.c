@@ -19,7 +19,7 @@
 
 enum { MAX_ASSUMPTIONS = 32 + OPTIONS_MAX_SETS, MAX_DEFAULTS = 8 };
 
-enum { RUN_SEQ = 128 };  // DESIGN section 9
+enum { RUN_SEQ = 128 };  // judged: seconds on a processor
 
 const RequestDefaults run_defaults = {
     .cluster = "local-cpu", .target = "ndtune", .seq = RUN_SEQ, .fp32 = true, .flash = true, .single_plan = true};

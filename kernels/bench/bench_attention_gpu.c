@@ -1,6 +1,6 @@
 // Checks each attention tier of the GPU against the CPU's attention on a short sequence, then times it on the shape of
 // a 70B layer (64 query heads, 8 key heads, head_dim 128, bf16, causal, one sequence) and prints a Markdown table with
-// the target of each row (DESIGN section 13; cuDNN: 97 % of the figures that NVIDIA publishes for cuDNN 9.19 on an
+// the target of each row (sim/SOURCES.md X4; cuDNN: 97 % of the figures that NVIDIA publishes for cuDNN 9.19 on an
 // H200).
 //   bench_attention_gpu [lengths, 4096 8192 when left out]
 // The time is the middle one of 21 calls, by events. FLOPs count what the causal mask leaves: 4 per pair of query and

@@ -33,7 +33,7 @@ Status error_wrap(Error *error, const char *format, ...) __attribute__((format(p
 // Sets the hint and returns the status already in *error.
 Status error_hint(Error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// The process exit code of DESIGN section 9: 0 ok, 1 usage, 2 nothing feasible, 3 environment, 4 internal.
+// The process exit code, which scripts rely on: 0 ok, 1 usage, 2 nothing feasible, 3 environment, 4 internal.
 int status_exit_code(Status status);
 
 #define TRY(call)                                                                                                      \

@@ -1,4 +1,4 @@
-// What running a program costs beyond its tasks, explicit (DESIGN section 5); is its runner's.
+// What running a program costs beyond its tasks, explicit; is its runner's.
 
 #pragma once
 

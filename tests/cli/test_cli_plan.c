@@ -20,7 +20,7 @@ static double leaves(const json_t *value) {
     return sum;
 }
 
-// What DESIGN section 9 promises of every prediction that has times.
+// What holds of every prediction that has times.
 static void check_prediction(const json_t *entry) {
     cr_assert_str_eq(json_string_value(json_object_get(entry, "schema")), "ndtune.prediction/1");
     const double step_s = cli_number(entry, "step_time_s");

@@ -51,7 +51,7 @@ Test(cli_run, every_shape_starts_at_the_loss_of_one_rank) {
     json_t *one = CLI_JSON(0, "run", "--mesh", "dp_shard=1", "--model", "tiny", "--steps", "1", "--grad-accum", "2",
                            "--format", "json");
     json_t *two = CLI_JSON(0, "run", "--mesh", "dp_shard=2", "--model", "tiny", "--steps", "1", "--format", "json");
-    const double loss = at(one, "loss", 0);  // the same two sequences; fp32 at step 1: DESIGN section 13, 2e-6
+    const double loss = at(one, "loss", 0);  // the same two sequences; fp32 at step 1: sim/SOURCES.md X3
     cr_assert_float_eq(at(two, "loss", 0), loss, 2e-6 * loss);
     json_decref(one);
     json_decref(two);

@@ -295,7 +295,7 @@ def mesh_fp32(context, mesh, data):
 
 
 def mesh_bf16(context, mesh, data, attention):
-    """Twice the error that one rank has in bf16 against fp32 (DESIGN section 13); the first step has least of it."""
+    """Twice the error that one rank has in bf16 against fp32 (sim/SOURCES.md X3); the first step has least of it."""
     own = alone(context, *HEADS64, "--precision", "bf16")
     most = 2 * difference(own, alone(context, *HEADS64, "--precision", "fp32"))[1]
     words = HEADS64 + ["--precision", "bf16", "--attention", attention]

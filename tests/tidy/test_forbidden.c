@@ -81,9 +81,9 @@ static void check_state(const char *path, const char *blanked, Complaints *compl
     }
 }
 
-// Words built from parts, so that this file does not contain them.
+// Words built from parts, so that this file does not contain them. The last one is a document that no clone has.
 static void check_words(const char *path, const char *text, Complaints *complaints) {
-    static const char *const words[][2] = {{"TO", "DO"}, {"FIX", "ME"}, {"XX", "X:"}, {"#if ", "0"}};
+    static const char *const words[][2] = {{"TO", "DO"}, {"FIX", "ME"}, {"XX", "X:"}, {"#if ", "0"}, {"DES", "IGN"}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         char word[16];
         snprintf(word, sizeof word, "%s%s", words[i][0], words[i][1]);

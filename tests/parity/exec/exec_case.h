@@ -36,6 +36,6 @@ typedef struct Deviation {
 } Deviation;
 
 // Expects that the run trained as the reference did: loss and gradient norm within 2e-6 at step 1 (rounding of fp32
-// sums in another order, DESIGN section 13) and 1e-4 at the last (that rounding, grown by training), and that it
+// sums in another order, sim/SOURCES.md X3) and 1e-4 at the last (that rounding, grown by training), and that it
 // touched the memory that was planned. Widens *worst.
 void case_expect_same(const RunRequest *request, const RunResult *run, const RunResult *reference, Deviation *worst);

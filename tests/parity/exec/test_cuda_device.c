@@ -90,7 +90,7 @@ static double worst_loss(const RunResult *run, const RunResult *exact) {
     return worst;
 }
 
-// What bf16 costs on one rank it may cost twice on a mesh (DESIGN section 13).
+// What bf16 costs on one rank it may cost twice on a mesh (sim/SOURCES.md X3).
 static void check_bf16(const CudaCase *c) {
     const CudaCase one = {"dp_shard=1", 0, 1, RECOMPUTE_NONE, "5"};
     const RunResult exact = run_cpu(&one), alone = run_cuda(&one, DTYPE_BF16), mesh = run_cuda(c, DTYPE_BF16);

@@ -63,7 +63,7 @@ static void all_meshes_agree(void) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         const RunResult run = trained(others[i].target, others[i].mesh, others[i].grad_accum);
         for (int step = 0; step < CASE_STEPS; step++) {
-            const double bound = (step == 0 ? 2e-6 : 1e-4) * reference.loss[step];  // DESIGN section 13
+            const double bound = (step == 0 ? 2e-6 : 1e-4) * reference.loss[step];  // sim/SOURCES.md X3
             cr_expect_float_eq(run.loss[step], reference.loss[step], bound, "%s, step %d: %.9g, one rank %.9g",
                                others[i].mesh, step + 1, run.loss[step], reference.loss[step]);
         }

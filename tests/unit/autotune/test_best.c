@@ -1,4 +1,4 @@
-// Which plan is recommended: the rule of DESIGN section 9 on made-up plans.
+// Which plan is recommended: the rule of autotune/best.c on made-up plans.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// The JSON contract of DESIGN section 9, on a hand-made answer.
+// The JSON that scripts rely on, of a hand-made answer.
 
 #include <criterion/criterion.h>
 #include <jansson.h>

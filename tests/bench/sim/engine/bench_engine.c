@@ -1,4 +1,4 @@
-// Engine speed: task events per second on lowered programs, and what repetition saves. Targets: DESIGN section 13.
+// Engine speed: task events per second on lowered programs, and what repetition saves.
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -90,7 +90,7 @@ typedef struct Alias {
     const char *alias, *name;
 } Alias;
 
-// DESIGN 9 names them.
+// The sizes that scripts may give as --model.
 Test(model, every_size_name_finds_its_preset) {
     const Alias aliases[] = {{"125m", "gpt3-125m"},  {"350m", "gpt3-350m"},     {"760m", "gpt3-760m"},
                              {"1.3b", "gpt3-1.3b"},  {"7b", "llama-2-7b"},      {"13b", "llama-2-13b"},
