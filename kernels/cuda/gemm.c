@@ -205,20 +205,30 @@ static cublasStatus_t rows_set(const GemmWorkshop *shop, GemmPlan *plan, int64_t
                : status;
 }
 
-const char *gemm_run_rows(const GemmWorkshop *shop, GemmPlan *plan, const GemmData *data, int64_t rows,
-                          cudaStream_t stream) {
+static cublasStatus_t rows_multiply(const GemmWorkshop *shop, const GemmPlan *plan, const GemmData *data,
+                                    cudaStream_t stream) {
     cublasLtMatmulAlgo_t algorithm;
     cublasLtMatmulHeuristicResult_t results[GEMM_MOST_CANDIDATES];
     char why[GEMM_WHY_BYTES];
     int found = 0;
     memcpy(&algorithm, plan->choice.algorithm, sizeof algorithm);
-    cublasStatus_t status = rows_set(shop, plan, rows);
-    status = status == CUBLAS_STATUS_SUCCESS ? multiply(shop, plan, &algorithm, data, stream) : status;
+    cublasStatus_t status = multiply(shop, plan, &algorithm, data, stream);
     if (status != CUBLAS_STATUS_SUCCESS && candidates(shop, plan, results, &found, why)) {
         for (int i = 0; i < found && status != CUBLAS_STATUS_SUCCESS; i++) {
             status = results[i].state == CUBLAS_STATUS_SUCCESS ? multiply(shop, plan, &results[i].algo, data, stream)
                                                                : status;
         }
     }
+    return status;
+}
+
+// Behind the call the layouts are the plan's own again: a product that is no group's may share it.
+const char *gemm_run_rows(const GemmWorkshop *shop, GemmPlan *plan, const GemmData *data, int64_t rows,
+                          cudaStream_t stream) {
+    const GemmShape *shape = &plan->choice.shape;
+    cublasStatus_t status = rows_set(shop, plan, rows);
+    status = status == CUBLAS_STATUS_SUCCESS ? rows_multiply(shop, plan, data, stream) : status;
+    const cublasStatus_t back = rows_set(shop, plan, shape->trans_a ? shape->k : shape->m);
+    status = status == CUBLAS_STATUS_SUCCESS ? back : status;
     return status == CUBLAS_STATUS_SUCCESS ? NULL : shop->library->status_words(status);
 }

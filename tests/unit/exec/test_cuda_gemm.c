@@ -175,3 +175,25 @@ Test(cuda_gemm, a_choice_of_another_library_is_not_taken) {
     cr_expect(!gemm_plan_take(&bench->shop, &foreign, &plan));
     bench_end(bench, &plan);
 }
+
+// A dense product may have the shape of a group's mean rows: both have one plan.
+Test(cuda_gemm, a_plan_that_ran_with_other_rows_is_again_the_one_it_was_made_for) {
+    Bench *bench = bench_begin();
+    GemmPlan plan;
+    char why[GEMM_WHY_BYTES];
+    const GemmData data = {bench->a, bench->b, bench->c, NULL, 0};
+    float whole[24];
+    cr_assert(gemm_plan_begin(&bench->shop, &shape, &plan, why) &&
+              gemm_plan_time(&bench->shop, &data, &plan, why));
+    memset(bench->c, 0, sizeof bench->c);
+    cr_assert(gemm_run(&bench->shop, &plan, &data, bench->shop.stream) == NULL);
+    cr_assert(cudaStreamSynchronize(bench->shop.stream) == cudaSuccess);
+    memcpy(whole, bench->c, sizeof whole);
+    cr_assert(gemm_run_rows(&bench->shop, &plan, &data, 2, bench->shop.stream) == NULL);
+    cr_assert(cudaStreamSynchronize(bench->shop.stream) == cudaSuccess);
+    memset(bench->c, 0, sizeof bench->c);
+    cr_assert(gemm_run(&bench->shop, &plan, &data, bench->shop.stream) == NULL);
+    cr_assert(cudaStreamSynchronize(bench->shop.stream) == cudaSuccess);
+    cr_expect(memcmp(whole, bench->c, sizeof whole) == 0);
+    bench_end(bench, &plan);
+}
