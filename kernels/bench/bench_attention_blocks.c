@@ -216,7 +216,7 @@ static double distance(const float *got, const float *want, int64_t count) {
     double off = got && want ? 0.0 : INFINITY, largest = 0.0;
     for (int64_t i = 0; i < count && got && want; i++) {
         const double one = fabs((double)got[i] - (double)want[i]);
-        off = one <= off ? off : one;  // NaN too
+        off = isnan(off) || one <= off ? off : one;  // NaN stays
         largest = fmax(largest, fabs((double)want[i]));
     }
     return off / largest;

@@ -217,7 +217,7 @@ static double distance(const void *at, const float *want, int64_t count) {
         off = 0.0;
         for (int64_t i = 0; i < count; i++) {
             const double one = fabs((double)float_of(got[i]) - (double)want[i]);
-            off = one <= off ? off : one;  // NaN too
+            off = isnan(off) || one <= off ? off : one;  // NaN stays
             largest = fmax(largest, fabs((double)want[i]));
         }
     }

@@ -14,9 +14,9 @@ int attention_scalar_backward(const CudaAttention *call, const AttentionData *da
 int attention_own_forward(const CudaAttention *call, const AttentionData *data, struct CUstream_st *stream);
 int attention_own_backward(const CudaAttention *call, const AttentionData *data, struct CUstream_st *stream);
 
-// (o, lse) become the merge of themselves with a packed block: o_block [sequence][query][heads * head_dim], lse_block
-// [sequence][head][query].
-int attention_merge(const CudaAttention *call, const float *o_block, const float *lse_block, float *o, float *lse,
+// (o, lse) become the merge of themselves with a packed block, or that block where the call does not merge: o_block
+// [sequence][query][heads * head_dim] in bf16, lse_block [sequence][head][query].
+int attention_merge(const CudaAttention *call, const void *o_block, const float *lse_block, float *o, float *lse,
                     struct CUstream_st *stream);
 
 // Rows of several sequences; the other side of a pass over them is packed.
@@ -24,9 +24,8 @@ typedef struct AttentionRows {
     int64_t sequences, rows, cols;
     int64_t stride, sequence;
 } AttentionRows;
-// to += from, which is packed.
-int attention_add_rows(const AttentionRows *rows, KernelStore type, const void *from, float *to,
-                       struct CUstream_st *stream);
+// to += from, which is packed and bf16.
+int attention_add_rows(const AttentionRows *rows, const void *from, float *to, struct CUstream_st *stream);
 // to = from, rounded; from is packed.
 int attention_narrow_rows(const AttentionRows *rows, const float *from, void *to, struct CUstream_st *stream);
 

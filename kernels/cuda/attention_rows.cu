@@ -61,7 +61,7 @@ extern "C" int cuda_attention_delta(const CudaAttention *call, const void *o, co
     return launch(delta_kernel, shape_of_rows(call), stream, *call, o, d_o, delta);
 }
 
-static __global__ void merge_kernel(const CudaAttention call, const float *o_block, const float *lse_block, float *o,
+static __global__ void merge_kernel(const CudaAttention call, const Bf16 *o_block, const float *lse_block, float *o,
                                     float *lse) {
     const KernelAttention &block = call.block;
     const Row row = row_of(call);
@@ -70,7 +70,7 @@ static __global__ void merge_kernel(const CudaAttention call, const float *o_blo
         return;
     }
     float *const lse_at = lse + row.sequence * call.lse_sequence + row.head * block.lse_stride + row.query;
-    const float before = *lse_at;
+    const float before = call.merge ? *lse_at : -INFINITY;
     const float own = lse_block[(row.sequence * block.heads + row.head) * block.queries + row.query];
     const float high = fmaxf(before, own), low = fminf(before, own);
     const float both = low > -INFINITY ? high + log1pf(expf(low - high)) : high;
@@ -82,16 +82,17 @@ static __global__ void merge_kernel(const CudaAttention call, const float *o_blo
     }
     float *const to =
         o + row.sequence * call.o_sequence + row.query * block.o_stride + (int64_t)row.head * block.head_dim;
-    const float *const from =
+    const Bf16 *const from =
         o_block + ((row.sequence * block.queries + row.query) * block.heads + row.head) * (int64_t)block.head_dim;
     for (int t = lane; t < block.head_dim; t += WARP) {
-        to[t] = to[t] * keep + from[t] * take;
+        to[t] = (call.merge ? to[t] * keep : 0.0f) + bf16_widen(from[t]) * take;
     }
 }
 
-extern "C" int attention_merge(const CudaAttention *call, const float *o_block, const float *lse_block, float *o,
+extern "C" int attention_merge(const CudaAttention *call, const void *o_block, const float *lse_block, float *o,
                                float *lse, cudaStream_t stream) {
-    return launch(merge_kernel, shape_of_rows(call), stream, *call, o_block, lse_block, o, lse);
+    return launch(merge_kernel, shape_of_rows(call), stream, *call, static_cast<const Bf16 *>(o_block),
+                  lse_block, o, lse);
 }
 
 static __global__ void sinks_kernel(const CudaAttention call, KernelStore store, const void *sinks, void *o,
@@ -169,17 +170,16 @@ static LaunchShape shape_of_pairs(const AttentionRows *rows) {
     return shape;
 }
 
-static __global__ void add_kernel(const AttentionRows rows, KernelStore type, const void *from, float *to) {
+static __global__ void add_kernel(const AttentionRows rows, const Bf16 *from, float *to) {
     const Place at = place_of(rows);
     if (at.inside) {
-        to[at.to] += stored_load(from, type, at.from);
-        to[at.to + 1] += stored_load(from, type, at.from + 1);
+        to[at.to] += bf16_widen(from[at.from]);
+        to[at.to + 1] += bf16_widen(from[at.from + 1]);
     }
 }
 
-extern "C" int attention_add_rows(const AttentionRows *rows, KernelStore type, const void *from, float *to,
-                                  cudaStream_t stream) {
-    return launch(add_kernel, shape_of_pairs(rows), stream, *rows, type, from, to);
+extern "C" int attention_add_rows(const AttentionRows *rows, const void *from, float *to, cudaStream_t stream) {
+    return launch(add_kernel, shape_of_pairs(rows), stream, *rows, static_cast<const Bf16 *>(from), to);
 }
 
 static __global__ void narrow_kernel(const AttentionRows rows, const float *from, Bf16 *to) {

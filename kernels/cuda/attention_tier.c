@@ -84,6 +84,9 @@ static const char *refusal_of_cudnn(const CudaAttention *call, const AttentionMe
     if (b->q_first != b->k_first && b->k_first + b->keys - 1 > b->q_first) {
         return "the causal border does not begin at the block's corner";
     }
+    if (call->backward && call->output != KERNEL_BF16) {
+        return "cuDNN reads o in the type of q";
+    }
     if (call->backward && call->deterministic) {
         return "cuDNN's backward pass adds in no fixed order";
     }

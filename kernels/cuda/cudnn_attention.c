@@ -1,6 +1,7 @@
-// Plans of cuDNN's attention, kept by shape, and their runs. What a graph cannot do itself lies around it: a block that
-// merges into (o, lse) goes to workspace in fp32 and is merged from there; fp32 gradients are added from there. The
-// causal border of a graph begins at its corner, so blocks are served whose first query is their first key, or whose
+// Plans of cuDNN's attention, kept by shape, and their runs. cuDNN writes o, dq, dk and dv in the type of its inputs,
+// whatever their tensors say (9.19 on an H200: it made the plan and wrote half of each row). So what is kept in fp32 goes
+// through workspace in bf16, packed: a block of a ring is merged into (o, lse) from there, gradients are added. The causal
+// border of a graph begins at its corner, so blocks are served whose first query is their first key, or whose
 // keys are all seen: every block of a ring and of zigzag halves. Scratch of a run, behind cuDNN's own workspace, has
 // its place from the plan.
 
@@ -127,18 +128,25 @@ static void key_of(const CudaAttention *call, int64_t key[KEY_NUMBERS]) {
     memcpy(key, numbers, sizeof numbers);
 }
 
+// Whether the results that fp32 is kept of go through workspace.
+static bool goes_through(const CudaAttention *call) {
+    return (call->backward ? call->gradient : call->output) == KERNEL_FP32;
+}
+
 // The graph's own layouts: what goes through workspace is packed there.
 static CudaAttention graph_call(const CudaAttention *call) {
     CudaAttention graph = *call;
     KernelAttention *b = &graph.block;
     const int64_t q_width = (int64_t)b->heads * b->head_dim, kv_width = (int64_t)b->kv_heads * b->head_dim;
-    if (call->merge && !call->backward) {
+    if (!call->backward && goes_through(call)) {
+        graph.output = KERNEL_BF16;
         b->o_stride = q_width;
         b->lse_stride = b->queries;
         graph.o_sequence = b->queries * q_width;
         graph.lse_sequence = b->heads * b->queries;
     }
-    if (call->backward && call->gradient == KERNEL_FP32) {
+    if (call->backward && goes_through(call)) {
+        graph.gradient = KERNEL_BF16;
         graph.dq_stride = q_width;
         graph.dkv_stride = kv_width;
         graph.dq_sequence = b->queries * q_width;
@@ -152,15 +160,15 @@ static void plan_scratch(Plan *plan) {
     const CudaAttention *call = &plan->graph;
     const KernelAttention *b = &call->block;
     const int64_t rows = call->sequences * b->heads * b->queries;
-    const int64_t kv = call->sequences * b->keys * b->kv_heads * b->head_dim;
-    const int64_t kv_bytes = kv * kernel_store_bytes(attention_graph_kv_gradient(call));
-    const bool merge = call->merge && !call->backward, add = call->backward && call->gradient == KERNEL_FP32;
+    const int64_t kv_bytes = 2 * call->sequences * b->keys * b->kv_heads * b->head_dim;
+    const bool through = goes_through(&plan->asked), merge = through && !call->backward;
+    const bool add = through && call->backward;
     const int64_t bytes[SCRATCHES] = {
-        [SCRATCH_O] = merge ? rows * b->head_dim * 4 : 0,
+        [SCRATCH_O] = merge ? rows * b->head_dim * 2 : 0,
         [SCRATCH_LSE] = merge ? rows * 4 : 0,
         [SCRATCH_DELTA] = call->backward ? rows * 4 : 0,
         [SCRATCH_DQ_SUM] = call->backward ? rows * b->head_dim * 4 : 0,
-        [SCRATCH_DQ] = add ? rows * b->head_dim * 4 : 0,
+        [SCRATCH_DQ] = add ? rows * b->head_dim * 2 : 0,
         [SCRATCH_DK] = add ? kv_bytes : 0,
         [SCRATCH_DV] = add ? kv_bytes : 0,
     };
@@ -209,8 +217,8 @@ typedef struct Binding {
 
 // What each tensor of the graph lies in: the caller's buffers or scratch.
 static void bind(const Plan *plan, const AttentionData *data, Binding *to) {
-    const bool merge = plan->asked.merge && !plan->asked.backward;
-    const bool add = plan->asked.backward && plan->asked.gradient == KERNEL_FP32;
+    const bool through = goes_through(&plan->asked), merge = through && !plan->asked.backward;
+    const bool add = through && plan->asked.backward;
     char *scratch = data->workspace;
     to->scale = 1.0f / sqrtf((float)plan->asked.block.head_dim);
     to->hidden = -INFINITY;
@@ -274,27 +282,26 @@ static int execute(CudnnAttention *cudnn, const Plan *plan, const AttentionData 
 
 // Merges or adds what the graph left in scratch.
 static int finish(const Plan *plan, const AttentionData *data, struct CUstream_st *stream) {
-    const CudaAttention *asked = &plan->asked, *graph = &plan->graph;
+    const CudaAttention *asked = &plan->asked;
     const char *scratch = data->workspace;
-    if (asked->merge && !asked->backward) {
-        return attention_merge(asked, (const float *)(const void *)(scratch + plan->at[SCRATCH_O]),
+    if (!goes_through(asked)) {
+        return 0;
+    }
+    if (!asked->backward) {
+        return attention_merge(asked, scratch + plan->at[SCRATCH_O],
                                (const float *)(const void *)(scratch + plan->at[SCRATCH_LSE]), data->o, data->lse,
                                stream);
     }
-    if (!asked->backward || asked->gradient == KERNEL_BF16) {
-        return 0;
-    }
     const KernelAttention *b = &asked->block;
-    const KernelStore kv_type = attention_graph_kv_gradient(graph);
     const AttentionRows q_rows = {asked->sequences, b->queries, (int64_t)b->heads * b->head_dim, asked->dq_stride,
                                   asked->dq_sequence};
     const AttentionRows kv_rows = {asked->sequences, b->keys, (int64_t)b->kv_heads * b->head_dim, asked->dkv_stride,
                                    asked->dkv_sequence};
-    int status = attention_add_rows(&q_rows, KERNEL_FP32, scratch + plan->at[SCRATCH_DQ], data->dq, stream);
+    int status = attention_add_rows(&q_rows, scratch + plan->at[SCRATCH_DQ], data->dq, stream);
     if (status == 0) {
-        status = attention_add_rows(&kv_rows, kv_type, scratch + plan->at[SCRATCH_DK], data->dk, stream);
+        status = attention_add_rows(&kv_rows, scratch + plan->at[SCRATCH_DK], data->dk, stream);
     }
-    return status ? status : attention_add_rows(&kv_rows, kv_type, scratch + plan->at[SCRATCH_DV], data->dv, stream);
+    return status ? status : attention_add_rows(&kv_rows, scratch + plan->at[SCRATCH_DV], data->dv, stream);
 }
 
 int cudnn_attention_run(CudnnAttention *cudnn, int plan, const AttentionData *data, struct CUstream_st *stream) {

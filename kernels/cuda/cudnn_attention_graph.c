@@ -6,8 +6,6 @@
 
 #include "kernels/cuda/cudnn_attention_graph.h"
 
-#include <string.h>
-
 enum { CAUSAL = 1, GROUPED = 2 };  // features of a graph
 
 typedef enum {
@@ -227,27 +225,12 @@ static void shapes_of(const CudaAttention *call, CudnnShape shapes[SHAPES]) {
     shapes[OF_DQ_SUM] = packed(n, b->heads, b->queries, b->head_dim);
 }
 
-static cudnnDataType_t type_of(KernelStore type) {
-    return type == KERNEL_FP32 ? FP32 : BF16;
-}
-
 static void build(CudnnGraph *graph, const CudaAttention *call, unsigned features, const CudnnShape *shapes) {
-    CudnnTensorRow rows[CUDNN_GRAPH_TENSORS];
     const bool backward = call->backward;
-    const int count = backward ? BACKWARD_TENSORS : FORWARD_TENSORS;
-    memcpy(rows, backward ? backward_tensors : forward_tensors, (size_t)count * sizeof *rows);
-    rows[GRAPH_O].type = type_of(call->output);
-    if (backward) {
-        rows[GRAPH_DQ].type = type_of(call->gradient);
-        rows[GRAPH_DK].type = rows[GRAPH_DV].type = type_of(attention_graph_kv_gradient(call));
-    }
-    cudnn_graph_tensors(graph, rows, count, shapes);
+    const CudnnTensorRow *rows = backward ? backward_tensors : forward_tensors;
+    cudnn_graph_tensors(graph, rows, backward ? BACKWARD_TENSORS : FORWARD_TENSORS, shapes);
     cudnn_graph_operations(graph, rows, backward ? backward_operations : forward_operations,
                            backward ? COUNT(backward_operations) : COUNT(forward_operations), features);
-}
-
-KernelStore attention_graph_kv_gradient(const CudaAttention *call) {
-    return call->block.heads == call->block.kv_heads ? call->gradient : KERNEL_BF16;
 }
 
 bool attention_graph_hides(const CudaAttention *call) {

@@ -5,13 +5,14 @@
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/cudnn_graph.h"
 
-// Tensors with memory behind them, and constants. Further tensors live inside the graphs.
+// Tensors with memory behind them, and constants: bf16 but for those that say otherwise. Further tensors live inside the
+// graphs.
 enum {
     GRAPH_Q,
     GRAPH_K,
     GRAPH_V,
     GRAPH_O,
-    GRAPH_LSE,
+    GRAPH_LSE,  // fp32
     GRAPH_SCALE,
     GRAPH_HIDDEN,  // the score of a key that is not seen, -inf: only in graphs that hide some
     GRAPH_BOUND_FORWARD,
@@ -19,14 +20,12 @@ enum {
     GRAPH_DQ,
     GRAPH_DK,
     GRAPH_DV,
-    GRAPH_DELTA,
+    GRAPH_DELTA,   // fp32
     GRAPH_DQ_SUM,  // fp32, packed [sequence][head][query][head_dim]
     GRAPH_ONE,
     GRAPH_BOUND
 };
 
-// The type in which a graph writes dk and dv: with grouped queries cuDNN 9.19 has no engine for fp32.
-KernelStore attention_graph_kv_gradient(const CudaAttention *call);
 // Whether some key lies behind some query.
 bool attention_graph_hides(const CudaAttention *call);
 // Builds the call's graph for the graph's device. The caller releases the graph and the plan; NULL: graph->why.

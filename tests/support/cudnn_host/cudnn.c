@@ -362,11 +362,16 @@ static const Kind kinds[] = {
      CUDNN_ATTR_OPERATION_RESHAPE_XDESC, CUDNN_ATTR_OPERATION_RESHAPE_YDESC},
 };
 
-static bool run(const Descriptor *operation, const Descriptor *pack) {
+static const Kind *kind_of(const Descriptor *operation) {
     const Kind *kind = kinds;
     while (kind->type != operation->type) {
         kind++;
     }
+    return kind;
+}
+
+static bool run(const Descriptor *operation, const Descriptor *pack) {
+    const Kind *kind = kind_of(operation);
     Descriptor *x = part_of(operation, kind->x), *b = part_of(operation, kind->b), *t = part_of(operation, kind->t);
     Descriptor *y = part_of(operation, kind->y);
     if (!load(pack, x) || (b && !load(pack, b)) || (t && !load(pack, t)) || y->numbers) {
@@ -387,10 +392,7 @@ static bool run(const Descriptor *operation, const Descriptor *pack) {
 
 // NVIDIA's own frontend binds what a plan's graph has and nothing else, at addresses as aligned as the tensors say.
 static bool has_tensor(const Descriptor *operation, int64_t id, const void *memory) {
-    const Kind *kind = kinds;
-    while (kind->type != operation->type) {
-        kind++;
-    }
+    const Kind *kind = kind_of(operation);
     const cudnnBackendAttributeName_t names[] = {kind->x, kind->b, kind->t, kind->y};
     for (int i = 0; i < 4; i++) {
         const Descriptor *tensor = part_of(operation, names[i]);
@@ -418,11 +420,30 @@ static bool binds_the_graph(const Attribute *operations, const Descriptor *pack)
     return true;
 }
 
+// The library writes results of attention in the type of its inputs, whatever their tensors say (an H200 did): rows of
+// fp32 that nobody reads on are refused here. Statistics have one column and are fp32.
+static bool results_are_bf16(const Attribute *operations) {
+    Descriptor **all = operations->values;
+    for (int64_t i = 0; i < operations->count; i++) {
+        const Descriptor *y = part_of(all[i], kind_of(all[i])->y);
+        bool read = flag_of(y, CUDNN_ATTR_TENSOR_IS_VIRTUAL) || is_bf16(y) || dims_of(y)[RANK - 1] == 1;
+        for (int64_t o = 0; o < operations->count && !read; o++) {
+            const Kind *kind = kind_of(all[o]);
+            read = part_of(all[o], kind->x) == y || part_of(all[o], kind->b) == y || part_of(all[o], kind->t) == y;
+        }
+        if (!read) {
+            return false;
+        }
+    }
+    return true;
+}
+
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack) {
     const Descriptor *engine = part_of(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
     const Descriptor *graph = part_of(engine, CUDNN_ATTR_ENGINECFG_ENGINE);
     const Attribute *operations = attribute_of(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS);
-    bool right = handle != NULL && ((Descriptor *)pack)->finalized && binds_the_graph(operations, pack);
+    bool right = handle != NULL && ((Descriptor *)pack)->finalized && binds_the_graph(operations, pack) &&
+                 results_are_bf16(operations);
     for (int64_t i = 0; right && i < operations->count; i++) {
         right = run(((Descriptor **)operations->values)[i], pack);
     }

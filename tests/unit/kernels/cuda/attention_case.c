@@ -7,10 +7,10 @@
 #include <cuda_runtime.h>
 #include <string.h>
 
-static uint16_t narrow_of(float x) {  // x is a bf16
+static uint16_t narrow_of(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
-    return (uint16_t)(bits >> 16);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 static float wide_of(uint16_t half) {
@@ -154,9 +154,12 @@ CudaAttentionAnswer cuda_attention_backward_again(AttentionTier tier, const Cuda
     const KernelStore type = c->call.gradient;
     CudaAttention call = c->call;
     call.backward = true;
-    call.output = KERNEL_FP32;
+    // cuDNN reads o as it reads q
+    call.output = tier == ATTENTION_TIER_CUDNN ? KERNEL_BF16 : KERNEL_FP32;
+    uint16_t *narrow_o = narrowed(c->o, c->o_size);
+    void *const o = tier == ATTENTION_TIER_CUDNN ? (void *)narrow_o : (void *)c->o;
     float *delta = room(c->lse_size, 4);
-    AttentionData data = {.o = c->o, .lse = c->lse, .delta = delta};
+    AttentionData data = {.o = o, .lse = c->lse, .delta = delta};
     data.dq = room(c->dq_size, 4), data.dk = room(c->dkv_size, 4), data.dv = room(c->dkv_size, 4);
     if (start) {
         memcpy(data.dq, start->dq, (size_t)c->dq_size * 4);
@@ -164,9 +167,9 @@ CudaAttentionAnswer cuda_attention_backward_again(AttentionTier tier, const Cuda
         memcpy(data.dv, start->dv, (size_t)c->dkv_size * 4);
     }
     bind(c, &data);
-    cr_assert_eq(cuda_attention_delta(&call, c->o, data.d_o, delta, NULL), 0);
+    cr_assert_eq(cuda_attention_delta(&call, o, data.d_o, delta, NULL), 0);
     run(tier, &call, &data);
-    free(delta);
+    free(delta), free(narrow_o);
     return (CudaAttentionAnswer){.dq = widened(data.dq, type, c->dq_size),
                                  .dk = widened(data.dk, type, c->dkv_size),
                                  .dv = widened(data.dv, type, c->dkv_size)};

@@ -41,7 +41,7 @@ CudaAttention plan_call(const PlanRow *row, bool backward) {
         .o_sequence = row->queries * o_width,
         .lse_sequence = row->heads * row->queries,
         .input = KERNEL_BF16,
-        .output = row->ring ? KERNEL_FP32 : KERNEL_BF16,
+        .output = row->ring && !backward ? KERNEL_FP32 : KERNEL_BF16,
         .merge = row->ring && !backward,
         .backward = backward,
         .gradient = row->ring ? KERNEL_FP32 : KERNEL_BF16,

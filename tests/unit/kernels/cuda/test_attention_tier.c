@@ -48,9 +48,12 @@ static void head_12(CudaAttention *call) {
 }
 static void ring_before(CudaAttention *call) {  // keys of an earlier rank
     call->block.q_first = 4096;
-    call->output = KERNEL_FP32;
+    call->output = call->backward ? KERNEL_BF16 : KERNEL_FP32;
     call->gradient = KERNEL_FP32;
     call->merge = true;
+}
+static void wide_o(CudaAttention *call) {
+    call->output = KERNEL_FP32;
 }
 static void ring_same(CudaAttention *call) {  // a zigzag half against itself
     call->block.q_first = call->block.k_first = 12288;
@@ -94,6 +97,7 @@ static const struct {
     {"little shared memory, cuDNN", plain, {89, SMALL, true}, ANY, CUDNN, CUDNN},
     {"no bf16 cores", plain, {75, SMALL, true}, ANY, SCALAR, SCALAR},
     {"a ring's earlier keys, merged", ring_before, {90, SM90, true}, ANY, CUDNN, CUDNN},
+    {"o in fp32, which cuDNN does not read", wide_o, {90, SM90, true}, ANY, CUDNN, OWN},
     {"a zigzag half against itself", ring_same, {90, SM90, true}, ANY, CUDNN, CUDNN},
     {"a border that cuDNN's graphs do not know", shifted, {90, SM90, true}, ANY, OWN, OWN},
     {"such a border and head_dim 80", shifted_head_80, {90, SM90, true}, ANY, SCALAR, SCALAR},
