@@ -24,9 +24,8 @@ typedef struct Row {
 } Row;
 
 static const Row rows[] = {
-    {1, 64, 64, 3, 8, 8, 64},    {1, 64, 128, 3, 8, 8, 64},   {2, 64, 128, 3, 8, 8, 64},
-    {2, 12, 24, 24, 32, 4, 64},  {1, 100, 100, 2, 8, 2, 128}, {1, 100, 200, 2, 8, 2, 128},
-    {2, 100, 200, 2, 8, 2, 128}, {2, 256, 512, 2, 4, 1, 128},
+    {1, 64, 64, 3, 8, 8, 64},    {1, 64, 128, 3, 8, 8, 64},   {2, 64, 128, 3, 8, 8, 64},   {2, 12, 24, 24, 32, 4, 64},
+    {1, 100, 100, 2, 8, 2, 128}, {1, 100, 200, 2, 8, 2, 128}, {2, 100, 200, 2, 8, 2, 128}, {2, 256, 512, 2, 4, 1, 128},
 };
 
 enum { RESULTS = 5 };
@@ -228,7 +227,8 @@ static bool errors_of(Bench *bench, AttentionTier forward, AttentionTier backwar
     Buffers want, got;
     const bool open = buffers_open(&want, row), both = buffers_open(&got, row) && open;
     snprintf(bench->why, sizeof bench->why, "no device memory");
-    const bool right = both && cleared(&want) && cleared(&got) && whole(bench, ATTENTION_TIER_OWN, ATTENTION_TIER_OWN, &want) &&
+    const bool right = both && cleared(&want) && cleared(&got) &&
+                       whole(bench, ATTENTION_TIER_OWN, ATTENTION_TIER_OWN, &want) &&
                        whole(bench, forward, backward, &got);
     const int64_t counts[RESULTS] = {got.q_size, got.lse_size, got.q_size, got.kv_size, got.kv_size};
     for (int i = 0; right && i < RESULTS; i++) {

@@ -1,9 +1,9 @@
 // Plans of cuDNN's attention, kept by shape, and their runs. cuDNN writes o, dq, dk and dv in the type of its inputs,
-// whatever their tensors say (9.19 on an H200: it made the plan and wrote half of each row). So what is kept in fp32 goes
-// through workspace in bf16, packed: a block of a ring is merged into (o, lse) from there, gradients are added. The causal
-// border of a graph begins at its corner, so blocks are served whose first query is their first key, or whose
-// keys are all seen: every block of a ring and of zigzag halves. Scratch of a run, behind cuDNN's own workspace, has
-// its place from the plan.
+// whatever their tensors say (9.19 on an H200: it made the plan and wrote half of each row). So what is kept in fp32
+// goes through workspace in bf16, packed: a block of a ring is merged into (o, lse) from there, gradients are added.
+// The causal border of a graph begins at its corner, so blocks are served whose first query is their first key, or
+// whose keys are all seen: every block of a ring and of zigzag halves. Scratch of a run, behind cuDNN's own workspace,
+// has its place from the plan.
 
 #include "kernels/cuda/cudnn_attention.h"
 

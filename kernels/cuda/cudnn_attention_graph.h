@@ -5,8 +5,8 @@
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/cudnn_graph.h"
 
-// Tensors with memory behind them, and constants: bf16 but for those that say otherwise. Further tensors live inside the
-// graphs.
+// Tensors with memory behind them, and constants: bf16 but for those that say otherwise. Further tensors live inside
+// the graphs.
 enum {
     GRAPH_Q,
     GRAPH_K,

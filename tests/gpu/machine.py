@@ -23,15 +23,14 @@ def words_of(command):
 
 @functools.cache
 def commit():
-    """Of the tree. A machine that was sent a tree without its history has it in NDTUNE_COMMIT or .gpu/commit."""
-    path = os.path.join(ROOT, ".gpu", "commit")
+    """Of what runs: NDTUNE_COMMIT, else of the pack that is unpacked, whatever the tree beside it is, else of the tree."""
+    pack = os.path.join(ROOT, ".gpu", "pack.tar.gz")
     if os.environ.get("NDTUNE_COMMIT"):
         return os.environ["NDTUNE_COMMIT"]
-    found = words_of(["git", "-C", ROOT, "rev-parse", "--short=10", "HEAD"])
-    if not found and os.path.exists(path):
-        with open(path) as file:
-            found = file.read().strip()
-    return found or "unknown"
+    if os.path.exists(pack):
+        with open(os.path.join(ROOT, ".gpu", "commit")) as file:
+            return file.read().strip()
+    return words_of(["git", "-C", ROOT, "rev-parse", "--short=10", "HEAD"]) or "unknown"
 
 
 @functools.cache

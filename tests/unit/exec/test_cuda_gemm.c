@@ -183,8 +183,7 @@ Test(cuda_gemm, a_plan_that_ran_with_other_rows_is_again_the_one_it_was_made_for
     char why[GEMM_WHY_BYTES];
     const GemmData data = {bench->a, bench->b, bench->c, NULL, 0};
     float whole[24];
-    cr_assert(gemm_plan_begin(&bench->shop, &shape, &plan, why) &&
-              gemm_plan_time(&bench->shop, &data, &plan, why));
+    cr_assert(gemm_plan_begin(&bench->shop, &shape, &plan, why) && gemm_plan_time(&bench->shop, &data, &plan, why));
     memset(bench->c, 0, sizeof bench->c);
     cr_assert(gemm_run(&bench->shop, &plan, &data, bench->shop.stream) == NULL);
     cr_assert(cudaStreamSynchronize(bench->shop.stream) == cudaSuccess);
