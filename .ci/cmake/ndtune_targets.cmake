@@ -10,9 +10,10 @@ target_link_libraries(ndtune_language INTERFACE m)
 if(NDTUNE_WERROR)
     target_compile_options(ndtune_language INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Werror>)
 endif()
-if(NDTUNE_SANITIZE)
+if(NDTUNE_SANITIZE)  # everything but targets with the property NDTUNE_UNCHECKED
+    set(checked "$<NOT:$<BOOL:$<TARGET_PROPERTY:NDTUNE_UNCHECKED>>>")
     target_compile_options(ndtune_language INTERFACE
-                           "$<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${NDTUNE_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=all>")
+                           "$<$<AND:${checked},$<COMPILE_LANGUAGE:C,CXX>>:-fsanitize=${NDTUNE_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=all>")
     target_link_options(ndtune_language INTERFACE -fsanitize=${NDTUNE_SANITIZE})
 endif()
 
