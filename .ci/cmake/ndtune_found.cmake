@@ -141,9 +141,9 @@ else()
     ndtune_found_row(cudnn "no" "no attention tier cudnn (cudnn.h)")
 endif()
 
-# Runs kernels/cuda on the processor in tests (tests/support/cuda_host).
+# Runs kernels/cuda on the processor in tests (tests/support/cuda_host); what runs under the thread sanitizer does not.
 set(NDTUNE_HAVE_CXX OFF)
-if(NDTUNE_TESTS)
+if(NDTUNE_TESTS AND NOT NDTUNE_SANITIZE MATCHES "thread")
     include(CheckLanguage)
     check_language(CXX)
     if(CMAKE_CXX_COMPILER)
