@@ -3,7 +3,7 @@
 // with gradients that are parts of a sum; the other one is cut as the layer is (sim/SOURCES.md F2). A pass over the
 // results adds the two, and another one scales where nothing is fused (peft's Linear.forward: result +
 // lora_B(lora_A(x)) * scaling). Where adapters are layers of Megatron-core, every A and B is cut, and what they make
-// goes over tp (Megatron-Bridge 067f987df, peft/utils.py, ParallelLinearAdapter): rank-wide tensors, and beside
+// goes over tp (Megatron-Bridge 067f987df, peft/utils.py, ParallelLinearAdapter): rank-wide tensors, and of
 // row-parallel layers the results. There the sum is over the whole sequence, as here; with sequence parallelism theirs
 // is over a part.
 

@@ -162,7 +162,7 @@ static bool is_of_path(char c) {
     return isalnum((unsigned char)c) || (c != '\0' && strchr("_-./@:", c));
 }
 
-// Some document's path is the name, or ends in it behind a slash: README.md is one of many.
+// Some document's path is the name, or ends in it after a slash: README.md is one of many.
 static bool is_document(const Tree *documents, const char *name, size_t length) {
     for (size_t i = 0; i < documents->count; i++) {
         const char *path = documents->files[i].path;

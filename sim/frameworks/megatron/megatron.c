@@ -50,7 +50,7 @@ static const TargetVersion megatron_core = {
         // --moe-token-dispatcher-type allgather, or flex with --moe-flex-dispatcher-backend
         SET(dispatchers,
             DISPATCH_BIT(DISPATCH_ALLGATHER) | DISPATCH_BIT(DISPATCH_DEEPEP) | DISPATCH_BIT(DISPATCH_HYBRIDEP)),
-        // DeepSeek's profile of a chunk forward beside one backward: 129 ms, of them 124 compute; 113 of exchanges
+        // DeepSeek's profile of a chunk forward with one backward: 129 ms, of them 124 compute; 113 of exchanges
         // (deepseek-ai/profile-data, train.json; sim/SOURCES.md E2)
         SET(ep_overlap_exposed, (129.0 - 124) / 113), SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP | AXES_EP),
         SET(zigzag, true),                         // DualChunkSwap of Transformer Engine (its context_parallel.py)
