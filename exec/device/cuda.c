@@ -1,6 +1,6 @@
 // The CUDA device: one allocation for all buffers, streams for lanes, a table of task functions. Nothing is allocated
-// after the first step, which also loads the libraries' code. No GPU has run this file yet: tests run it over a
-// stand-in of the CUDA runtime (tests/support/cuda_host).
+// after the first step, which also loads the libraries' code. Tests run it over a stand-in of the CUDA runtime
+// (tests/support/cuda_host), tests/gpu on a GPU.
 
 #include "exec/device/cuda.h"
 

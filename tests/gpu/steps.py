@@ -643,28 +643,28 @@ class Step:
 
 GPU = machine.no_gpu
 FRAMEWORK = (GPU, machine.no_package("torch"), machine.no_package("transformers"))
-# In the order in which they tell most. Budgets are shares of a call of README.md; how long a step takes nobody knows yet.
+# In the order in which they tell most. Budgets are twice what an H200 took, or nearly.
 STEPS = [
     Step("build", "the programs, with CUDA", 600, 10, (GPU,), build, always=True),
-    Step("parity", "CUDA against CPU, one rank", 110, 20, (GPU, not_built), parity),
-    Step("families", "experts, windows, sinks and latents: CUDA against CPU, one rank and two", 90, 20,
+    Step("parity", "CUDA against CPU, one rank", 50, 20, (GPU, not_built), parity),
+    Step("families", "experts, windows, sinks and latents: CUDA against CPU, one rank and two", 80, 20,
          (GPU, not_built), families),
     Step("layer8b", "one 8B-shaped layer, bf16, beside compiled PyTorch", 110, 20, (GPU, not_built),
          layers([shapes.ONE_LAYER], ["compiled"])),
-    Step("attention", "attention kernels against their targets", 70, 20, (GPU, not_built), bench("bench_*attention*")),
-    Step("kernels", "kernels against their targets", 70, 20, (GPU, not_built), bench("bench_*cuda*")),
-    Step("probe", "ndtune probe --device cuda", 90, 30, (GPU, not_built), probe),
+    Step("attention", "attention kernels against their targets", 50, 20, (GPU, not_built), bench("bench_*attention*")),
+    Step("kernels", "kernels against their targets", 60, 20, (GPU, not_built), bench("bench_*cuda*")),
+    Step("probe", "ndtune probe --device cuda", 50, 30, (GPU, not_built), probe),
     Step("layers8b", "8B-shaped layers, bf16, beside PyTorch", 280, 60, (GPU, not_built),
          layers(shapes.MEASURED, ["compiled", "eager"])),
-    Step("spans", "predicted against measured, span by span", 80, 30, (GPU, not_built, no_file("probed")), spans("probed")),
-    Step("calibrate", "ndtune calibrate on these runs", 30, 10, (GPU, not_built, no_file("probed")), calibrate),
-    Step("after", "predicted against measured after calibration", 80, 30, (GPU, not_built, no_file("calibrated")),
+    Step("spans", "predicted against measured, span by span", 50, 30, (GPU, not_built, no_file("probed")), spans("probed")),
+    Step("calibrate", "ndtune calibrate on these runs", 20, 10, (GPU, not_built, no_file("probed")), calibrate),
+    Step("after", "predicted against measured after calibration", 50, 30, (GPU, not_built, no_file("calibrated")),
          spans("calibrated")),
-    Step("accelerate", "FSDP2 of accelerate on one GPU", 70, 40, (*FRAMEWORK, machine.no_package("accelerate")),
+    Step("accelerate", "FSDP2 of accelerate on one GPU", 80, 40, (*FRAMEWORK, machine.no_package("accelerate")),
          framework("accelerate", "accelerate")),
-    Step("nccl", "transport nccl: one rank, then two on one GPU", 60, 20, (GPU, not_built), nccl),
+    Step("nccl", "transport nccl: one rank, then two on one GPU", 50, 20, (GPU, not_built), nccl),
     Step("eager", "Hugging Face eager, no sharding", 20, 5, FRAMEWORK, framework("eager", "accelerate")),
-    Step("meshes", "every mesh of 2 to 8 ranks on one GPU over shm, against one rank", 330, 30, (GPU, not_built), meshes),
-    Step("sanitizer", "compute-sanitizer over two steps", 240, 60,
+    Step("meshes", "every mesh of 2 to 8 ranks on one GPU over shm, against one rank", 220, 30, (GPU, not_built), meshes),
+    Step("sanitizer", "compute-sanitizer over two steps", 120, 60,
          (GPU, not_built, machine.no_tool("compute-sanitizer")), sanitizer),
 ]
