@@ -149,7 +149,9 @@ static void derive(const Predictor *predictor, Arena *arena, Prediction *predict
     // Frozen layers have no weight gradient: 4 instead of 6 per parameter, as published figures count
     // (sim/SOURCES.md F1).
     const double unmade = plan->finetune == FINETUNE_FULL ? 0 : 2.0 * (double)model_flop_parameters(&request->model);
-    const double model_flops = model_flops_per_token(&request->model, (int)plan_document_tokens(plan)) - unmade;
+    const int seen = (int)plan_document_tokens(plan);
+    const double model_flops = model_flops_per_token(&request->model, seen) +
+                               plan->mtp * model_further_flops_per_token(&request->model, seen) - unmade;
     const double peak = request->cluster.accelerator.gemm[plan_product_dtype(plan)].peak_flop_per_s;
     prediction->model_flop_per_s_per_gpu = tokens_per_gpu * model_flops;
     prediction->mfu = peak > 0 ? prediction->model_flop_per_s_per_gpu / peak : 0;

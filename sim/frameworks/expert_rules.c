@@ -115,11 +115,27 @@ static const char *check_without(const ModelSpec *model, const TrainPlan *plan, 
     return what ? arena_format(arena, "%s is of experts, and %s has none: use %s=0", what, model->name, what) : NULL;
 }
 
-const char *expert_rule(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
-    if (model->experts.count == 0) {
-        return check_without(model, plan, arena);
+// Megatron-core's transformer_config.py, of tokens beside another micro-step's layers.
+static const char *check_further(const Target *target, const TrainPlan *plan, Arena *arena) {
+    if (!target->predicts_further) {
+        return arena_format(arena, "%s has no layers that predict further tokens (mtp=%d): use mtp=0", target->name,
+                            plan->mtp);
     }
-    const char *reason = check_layers(target, model, plan, arena);
+    if (plan->zero == 3 || plan->finetune != FINETUNE_FULL) {
+        return arena_format(arena, "layers that predict further tokens (mtp=%d) are predicted of %s: use mtp=0",
+                            plan->mtp, plan->zero == 3 ? "whole parameters alone" : "full training alone");
+    }
+    return plan->ep_overlap && plan->mtp > 1
+               ? "MTP supports at most one layer when enabling ep_overlap=on: use mtp=1"
+               : NULL;
+}
+
+const char *expert_rule(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const char *reason = plan->mtp > 0 ? check_further(target, plan, arena) : NULL;
+    if (reason || model->experts.count == 0) {
+        return reason ? reason : check_without(model, plan, arena);
+    }
+    reason = check_layers(target, model, plan, arena);
     reason = reason ? reason : check_etp(target, model, plan, arena);
     reason = reason ? reason : check_capacity(target, plan, arena);
     reason = reason ? reason : check_dispatch(target, model, plan, arena);

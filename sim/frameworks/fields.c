@@ -161,6 +161,7 @@ static const TargetField fields[] = {
     WORDS(tiles_mlp),
     WORDS(updates_in_backward),
     WORDS(cuts_experts),
+    WORDS(predicts_further),
     WORDS(fp8_parameters),
     WORDS(losses_by_call),
     WORDS(loss_collects_half),

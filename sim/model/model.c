@@ -136,6 +136,26 @@ double model_flops_per_token(const ModelSpec *model, int seq) {
     return 6.0 * (double)model_flop_parameters(model) + attention;
 }
 
+static int64_t further_own(const ModelSpec *model) {
+    enum { NORMS = 3, WIDTHS = 2 };
+    return NORMS * model_norm_parameters(model) + WIDTHS * (int64_t)model->hidden * model->hidden;
+}
+
+static LayerKind last_kind(const ModelSpec *model) {
+    return model_run(model, model_run_count(model) - 1).kind;
+}
+
+int64_t model_further_parameters(const ModelSpec *model) {
+    return further_own(model) + model_layer_parameters(model, last_kind(model));
+}
+
+double model_further_flops_per_token(const ModelSpec *model, int seq) {
+    const LayerKindRow *kind = &layer_kinds[last_kind(model)];
+    const int64_t idle = kind->idle_matrices(model) + kind->idle_vectors(model);
+    const int64_t met = model_further_parameters(model) - idle + (int64_t)model->vocab * model->hidden;
+    return 6.0 * (double)met + kind->attention_flops(model, seq);
+}
+
 // What only some models have is hashed where they have it: the others' hashes stay.
 static void hash_experts(const ModelSpec *model, Hash *hash) {
     const Experts *experts = &model->experts;

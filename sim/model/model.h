@@ -180,6 +180,11 @@ int64_t model_matrix_parameters(const ModelSpec *model);  // of these the ones i
 // appendix B; of a sliding window too, whose rate then stays comparable with the printed ones).
 double model_flops_per_token(const ModelSpec *model, int seq);
 
+// Of each layer that predicts a further token (DeepSeek-V3, section 2.2): a layer like the last, three norms, and a
+// projection of two hidden widths to one; the tables are the model's. Per token as above, the head once more.
+int64_t model_further_parameters(const ModelSpec *model);
+double model_further_flops_per_token(const ModelSpec *model, int seq);
+
 // Of equal parts of a layer's experts, how many a token visits in the mean where it chooses any of them alike.
 double experts_parts_visited(int count, int active, int parts);
 

@@ -562,7 +562,7 @@ static const ModelPreset presets[] = {
               .norm_eps = 1e-6,
               FAMILY_DEEPSEEK_V3,
               .note = TWO_KINDS "; its layer that predicts a second token (MTP) is left out, as "
-                                "transformers leaves it out",
+                                "transformers leaves it out: --mtp 1 has it",
               .source = "deepseek-ai/DeepSeek-V3 config.json"}},
     {.spec = {.name = "kimi-k2",
               SHAPE(61, 7168, 64, 64, 192, 18432),

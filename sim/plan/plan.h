@@ -185,20 +185,20 @@ typedef struct TrainPlan {
     int pack;       // mean length of documents that share a sequence and see themselves only; 0 = it is one document
     int imbalance;  // of the experts of the busiest rank of ep: tokens over the mean, in per cent
     int capacity;   // of a rank of ep that runs for real: tokens there is room for, in per cent of the mean; 0 = 200
-    int recompute_modules;    // of recompute=selective: RecomputeModules; 0 = the target's own
-    Dispatch dispatch;        // ep > 1 only
-    bool ep_overlap;          // ep > 1: tokens travel beside the layers of another micro-step
-    PpSplit pp_split;         // pp > 1 only
-    int pp_first, pp_last;    // of pp_split weighted, ends, chunks: layers
-    int mlp_tiles;            // parts of a rank's tokens that a layer's MLP runs on one after another, recomputed in
-                              // backward (TiledMLP; Bekman et al. 2025, ALST); 0 = on all of them, kept
+    int recompute_modules;  // of recompute=selective: RecomputeModules; 0 = the target's own
+    Dispatch dispatch;      // ep > 1 only
+    bool ep_overlap;        // ep > 1: tokens travel beside the layers of another micro-step
+    PpSplit pp_split;       // pp > 1 only
+    int pp_first, pp_last;  // of pp_split weighted, ends, chunks: layers
+    int mlp_tiles;  // parts of a rank's tokens that an MLP runs on in turn, recomputed in backward; 0 = all, kept
     bool update_in_backward;  // a layer is updated as soon as its gradient is there, which is then freed
     bool fp8_parameters;      // precision fp8, stage 1: the products' weights are kept and gathered in fp8 alone
-    int reshard_ranks;  // of reshard=always: after the first forward neighbours, so many, hold all parameters between
-                        // them once more, and gather from each other until the step ends; 0 = none do
+    int reshard_ranks;  // of reshard=always: neighbours, so many, hold all parameters between them once more from the
+                        // first forward on, and gather from each other until the step ends; 0 = none do
     int reduce_bucket;  // elements that gradients are reduced by; 0 = the target's own, 1 = the hidden size squared
     int etp, expert_capacity;  // ranks that cut each expert, 0 = plan_expert_tp's; most rows that it takes of a rank's
     bool pad_experts;          // tokens, in per cent of the mean, 0 = all that come; always so many
+    int mtp;                   // layers behind the last that predict further tokens, each with a head once more
 } TrainPlan;
 
 // The fields beside the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -250,6 +250,7 @@ typedef enum {
     PLAN_ETP,
     PLAN_EXPERT_CAPACITY,
     PLAN_PAD_EXPERTS,
+    PLAN_MTP,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 
@@ -270,8 +271,7 @@ int64_t plan_global_batch(const TrainPlan *plan);     // sequences: micro_batch 
 int64_t plan_tokens_per_step(const TrainPlan *plan);  // global_batch * seq
 int plan_local_tokens(const TrainPlan *plan);  // tokens of one rank and micro-step: micro_batch * seq / sequence axes
 int plan_shard_count(const TrainPlan *plan);   // F = dp_shard * cp: the shard group
-// Ranks that cut each expert: where nothing is said those of tp, and with ep none.
-int plan_expert_tp(const TrainPlan *plan);
+int plan_expert_tp(const TrainPlan *plan);     // ranks that cut each expert: of tp where none are said, with ep none
 
 // Packed documents end anywhere, as often in the mean as `pack` says (their lengths are those of an exponential), and
 // at the ends of a sequence. How many tokens the document of a token has there, in the mean: the sum of the squares of

@@ -471,6 +471,13 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                      "every expert takes --expert-capacity rows of each rank, empty ones too: the "
                                      "host waits for no counts",
                                      PLAN_OPTION_SAYS_WHAT}},
+    [PLAN_MTP] = {"mtp", .label = "layers that predict further tokens", AT(mtp), .high = 3, .scope = PLAN_OF_JOB,
+                  .option = {"mtp", "N", "layers", "0",
+                             "layers behind the last that predict further tokens, on the last stage, each with the "
+                             "head once more (multi-token prediction, num_nextn_predict_layers of DeepSeek-V3): it "
+                             "changes the training and is never tried by itself",
+                             PLAN_OPTION_SAYS_WHAT},
+                  .column = "mtp", .column_is_number = true},
 };
 
 int plan_get(const TrainPlan *plan, PlanFieldId id) {
@@ -570,29 +577,4 @@ const char *plan_refuse_others(const TrainPlan *plan, const bool known[PLAN_FIEL
         }
     }
     return NULL;
-}
-
-static inline void key_add(PlanKey *key, uint64_t value, unsigned bits) {
-    const unsigned used = (unsigned)key->used, free_bits = PLAN_KEY_WORD_BITS - used % PLAN_KEY_WORD_BITS;
-    const unsigned at = bits <= free_bits ? used : used + free_bits;  // no value lies across two words
-    ASSERT(at + bits <= PLAN_KEY_WORDS * PLAN_KEY_WORD_BITS);
-    key->words[at / PLAN_KEY_WORD_BITS] |= value << at % PLAN_KEY_WORD_BITS;
-    key->used = (int)(at + bits);
-}
-
-void plan_key_add(PlanKey *key, uint64_t value, int bits) {
-    key_add(key, value, (unsigned)bits);
-}
-
-PlanKey plan_key(const TrainPlan *plan, uint64_t without) {
-    PlanKey key = {.used = 0};
-    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
-        if (plan_fields[id].scope == PLAN_OF_BATCH || without & PLAN_BIT(id)) {
-            continue;
-        }
-        enum { INT_BITS = 32 };
-        const unsigned bits = INT_BITS - (unsigned)__builtin_clz((unsigned)plan_fields[id].high | 1);  // of the largest
-        key_add(&key, (uint64_t)plan_get(plan, (PlanFieldId)id), bits);
-    }
-    return key;
 }

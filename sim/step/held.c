@@ -32,7 +32,9 @@ StageLayers stage_layers(const ModelSpec *model, const TrainPlan *plan, const Ta
             held.head |= part == parts - 1;
         }
     }
-    if (model->tied_embeddings && held.embedding != held.head) {
+    held.further = held.head ? plan->mtp : 0;
+    held.further_table = held.further > 0 && !held.embedding && !model->tied_embeddings;
+    if ((model->tied_embeddings || plan->mtp > 0) && held.embedding != held.head) {
         held.tied_peer = stage_at(held.embedding ? parts - 1 : 0, parts, stages, folded);
     }
     return held;
@@ -53,6 +55,7 @@ ModelSpec stage_model(const ModelSpec *model, const StageLayers *held, Arena *ar
         for (int i = 0; i < model->run_count; i++) {
             LayerRun run = model->runs[i];
             run.first += chunk->first - chunk->first_in_model;
+            run.count += i == model->run_count - 1 ? held->further : 0;  // which are like the last
             if (layer_run_cut(&run, chunk->first, chunk->count)) {
                 runs[part.run_count++] = run;
             }

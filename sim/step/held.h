@@ -24,6 +24,8 @@ typedef struct StageLayers {
     int32_t chunk_count;
     int32_t layers;        // of all chunks
     bool embedding, head;  // that it holds
+    int32_t further;       // of these, behind the model's own: plan->mtp, where the head is
+    bool further_table;    // and the embedding once more, for their tokens: head and embedding are elsewhere two tables
     int32_t tied_peer;     // the stage that has the other copy of its embedding or head; -1 = none
 } StageLayers;
 

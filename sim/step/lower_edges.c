@@ -1,12 +1,12 @@
 // The ends of a micro-step: tokens and embedding, final norm, head and loss, and the embedding's gradient.
 
-#include "sim/step/lower_ops.h"
+#include "sim/step/further.h"
 
 static int32_t token_ids(Lowering *lowering, const char *name) {
     return lowering_tensor(lowering, name, ROLE_RUNTIME, DTYPE_INT32, lowering->dims.tokens);
 }
 
-static Op *add_embedding(Lowering *lowering, Section section, TaskKind kind, Phase phase, const char *name) {
+Op *add_embedding(Lowering *lowering, Section section, TaskKind kind, Phase phase, const char *name) {
     const Dims *d = &lowering->dims;
     Op *op = op_add(lowering, section, kind, phase, name);
     op->task.rows = d->tokens;
@@ -125,7 +125,7 @@ static void lower_head(Lowering *lowering, const Linear *head, int chunk, int32_
     }
     Op *loss = op_mark(lowering, section, MARK_LOSS, "loss");
     loss->task.rows = count;
-    loss->task.accumulate = chunk > 0;
+    loss->task.accumulate = chunk > 0 || lowering->held->further > 0;
     op_operand(loss, op_whole(lowering, logits), ACCESS_UPDATE);
     op_operand(loss, part_of(lowering, token_ids(lowering, "targets"), chunk), ACCESS_READ);
     if (chunk == lowering->loss_chunks - 1 && !hands_head_back(lowering)) {
@@ -171,6 +171,7 @@ void lower_tail(Lowering *lowering) {
     const OpRef dh = op_whole(lowering, between_by_hidden(lowering, "dhead_in"));
     const int32_t collected = collected_gradient(lowering, dh_full);
     need_head_again(lowering, h_full, PHASE_FORWARD);
+    lower_further(lowering, &head, x_last);
     for (int chunk = 0; chunk < lowering->loss_chunks; chunk++) {
         lower_head(lowering, &head, chunk, h_full, collected);
     }
@@ -182,10 +183,11 @@ void lower_tail(Lowering *lowering) {
         add_cast(lowering, collected, dh_full);
     }
     mark_tp(lowering, section, MARK_TP_ENTER_BACKWARD, op_whole(lowering, dh_full), dh, "head input gradient");
+    const OpRef further = lower_further_backward(lowering, &head, x_last);
     add_norm_backward(
         lowering, section, &norm,
         &(NormBackward){
-            .dy = dh, .x = x_last, .residual = op_absent(), .dx = gradient_at(lowering, lowering->model->layers)});
+            .dy = dh, .x = x_last, .residual = further, .dx = gradient_at(lowering, lowering->model->layers)});
     mark_unit(lowering, section, MARK_UNIT_GRADIENT, UNIT_HEAD);
 }
 
@@ -204,7 +206,8 @@ void lower_end(Lowering *lowering) {
         op_operand(positions, unit_slice(lowering, gradients, "positions", "positions"), ACCESS_WRITE);
     }
     Op *embed = add_embedding(lowering, SECTION_END, TASK_EMBED_BACKWARD, PHASE_BACKWARD, "embed backward");
-    embed->task.accumulate = lowering->model->tied_embeddings;  // the head's gradient is there already
+    embed->task.accumulate =  // the head's gradient is there already, or that of further tokens
+        lowering->model->tied_embeddings || lowering->held->further > 0;
     op_operand(embed, g_full, ACCESS_READ);
     op_operand(embed, unit_slice(lowering, gradients, "embed", "embed"),
                embed->task.accumulate ? ACCESS_UPDATE : ACCESS_WRITE);

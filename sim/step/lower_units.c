@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "sim/step/further.h"
 #include "sim/step/lower.h"
 #include "sim/step/mixed.h"
 
@@ -136,7 +137,7 @@ static void add_vector(Lowering *lowering, Unit *unit, const char *name, Fill fi
               &(SliceSpec){name, SPLIT_NONE, 1, lowering->model->hidden, fill, splits_tokens(lowering)});
 }
 
-static void add_norm_slices(Lowering *lowering, Unit *unit, const char *weight, const char *bias) {
+void add_norm_slices(Lowering *lowering, Unit *unit, const char *weight, const char *bias) {
     add_vector(lowering, unit, weight, FILL_ONE);
     if (lowering->model->norm_bias) {
         add_vector(lowering, unit, bias, FILL_ZERO);
@@ -326,6 +327,7 @@ static void add_embedding_slices(Lowering *lowering, Unit *unit) {
 static void add_final_norm_slices(Lowering *lowering, Unit *unit) {
     lowering->part = UNIT_HEAD;
     add_norm_slices(lowering, unit, "final_norm", "final_norm_bias");
+    add_further_vectors(lowering, unit);
 }
 
 static void add_head_slices(Lowering *lowering, Unit *unit) {
@@ -338,6 +340,7 @@ static void add_head_slices(Lowering *lowering, Unit *unit) {
         }
         add_matrix(lowering, unit, "lm_head", split_of(split), model->vocab, model->hidden);
     }
+    add_further_matrices(lowering, unit);
 }
 
 // What of a layer is in a unit of its own.

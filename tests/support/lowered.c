@@ -44,6 +44,7 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .etp = request->etp,
                       .expert_capacity = request->expert_capacity,
                       .pad_experts = request->pad_experts,
+                      .mtp = request->mtp,
                       .precision = request->fp8    ? DTYPE_FP8
                                    : request->bf16 ? DTYPE_BF16
                                                    : DTYPE_FP32};

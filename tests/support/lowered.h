@@ -46,6 +46,7 @@ typedef struct LoweredRequest {
     int etp;
     int expert_capacity;
     bool pad_experts;
+    int mtp;
     bool tied;
     int layers;  // 0 = the model's
 } LoweredRequest;

@@ -47,6 +47,7 @@ static const TargetVersion megatron_core = {
         SET(edges_weigh_one, true),
         SET(expert_flavour, EXPERTS_PERMUTE_KERNELS),  // --moe-permute-fusion, in NeMo's and Megatron-Bridge's recipes
         SET(cuts_experts, true),                       // --expert-tensor-parallel-size, --moe-expert-capacity-factor
+        SET(predicts_further, true),                   // --mtp-num-layers
         // --moe-token-dispatcher-type allgather, or flex with --moe-flex-dispatcher-backend
         SET(dispatchers,
             DISPATCH_BIT(DISPATCH_ALLGATHER) | DISPATCH_BIT(DISPATCH_DEEPEP) | DISPATCH_BIT(DISPATCH_HYBRIDEP)),

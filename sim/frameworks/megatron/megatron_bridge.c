@@ -2,6 +2,8 @@
 // pretraining or of adapters. It converts the model from Hugging Face's. The data-parallel size is what the other sizes
 // leave. data, learning rate and checkpoints stay the configuration's.
 
+#include <string.h>
+
 #include "sim/base/escape.h"
 #include "sim/frameworks/megatron/megatron_files.h"
 
@@ -148,6 +150,12 @@ static void write_model(const ConfigJob *job, FILE *out) {
         fprintf(out, "    cfg.model.cp_comm_type = \"%s\"\n", plan->cp_rotate == CP_ROTATE_RING ? "p2p" : "all_gather");
     }
     write_experts(job, out);
+    const bool own = job->model->type && strcmp(job->model->type, "deepseek_v3") == 0;  // num_nextn_predict_layers
+    if (plan->mtp > 0) {
+        fprintf(out, "    cfg.model.mtp_num_layers = %d\n", plan->mtp);
+    } else if (own) {
+        fputs("    cfg.model.mtp_num_layers = None\n", out);
+    }
     fprintf(out, "    cfg.model.attention_backend = AttnBackend.%s\n",
             plan->attention == ATTENTION_FLASH ? "flash" : "fused");
     if (plan->recompute == RECOMPUTE_FULL) {

@@ -98,6 +98,9 @@ static void write_model(const ConfigJob *job, FILE *out) {
             model->qk_norm == QK_NORM_HEAD ? "    --qk-layernorm\n" : "",
             model->tied_embeddings ? "" : "    --untie-embeddings-and-output-weights\n");
     write_experts(job, out);
+    if (job->plan->mtp > 0) {
+        fprintf(out, "    --mtp-num-layers %d\n", job->plan->mtp);
+    }
     fputs(")\n", out);
 }
 

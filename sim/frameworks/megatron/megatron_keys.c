@@ -47,6 +47,7 @@ static const Names names[M_KEY_COUNT] = {
     [M_EP_OVERLAP] = {"--overlap-moe-expert-parallel-comm", "comm_overlap.overlap_moe_expert_parallel_comm"},
     [M_CAPACITY] = {"--moe-expert-capacity-factor", NULL},
     [M_PAD] = {"--moe-pad-expert-input-to-capacity", NULL},
+    [M_MTP] = {"--mtp-num-layers", NULL},
     [M_LAYERS] = {"--num-layers", NULL},
     [M_LAYOUT] = {"--pipeline-model-parallel-layout", NULL},
     [M_FIRST] = {"--decoder-first-pipeline-num-layers", "model.num_layers_in_first_pipeline_stage"},
@@ -115,8 +116,6 @@ bool megatron_says(Import *import, MegatronKey key) {
         "inputs of modules wait on the host: your run needs less memory")                                              \
     ROW("--cpu-offloading-num-layers", "model.cpu_offloading_num_layers", NULL,                                        \
         "activations of layers wait on the host: your run needs less memory")                                          \
-    ROW("--mtp-num-layers", "model.mtp_num_layers", NULL,                                                              \
-        "layers that predict further tokens: your run computes more than the prediction")                              \
     ROW("--distribute-saved-activations", "model.distribute_saved_activations", NULL,                                  \
         "kept inputs are split over tp: your run needs less memory")                                                   \
     ROW("--microbatch-group-size-per-virtual-pipeline-stage", "model.microbatch_group_size_per_vp_stage", NULL,        \

@@ -467,6 +467,9 @@ static Status megatron_read(Import *import, Error *error) {
     TRY(read_overlap(import, error));
     TRY(read_tensor(import, error));
     TRY(read_experts(import, error));
+    if (megatron_says(import, M_MTP)) {
+        TRY(megatron_int(import, M_MTP, 0, plan_fields[PLAN_MTP].high, &import->said.choice[PLAN_MTP], error));
+    }
     TRY(megatron_read_stages(import, error));
     TRY(read_batch(import, error));
     TRY(megatron_read_precision(import, error));

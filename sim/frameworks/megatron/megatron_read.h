@@ -43,6 +43,7 @@ typedef enum {
     M_EP_OVERLAP,
     M_CAPACITY,
     M_PAD,
+    M_MTP,
     M_LAYERS,
     M_LAYOUT,
     M_FIRST,

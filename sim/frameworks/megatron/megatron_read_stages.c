@@ -1,6 +1,5 @@
 // Stages of a file of Megatron's as a plan's: the counterpart of megatron_stages.c. Chunks that no plan holds (inner
-// ones that differ, layers that predict further tokens) are refused in words. Asserts as in validate_args
-// (megatron/training/arguments.py).
+// ones that differ) are refused in words. Asserts as in validate_args (megatron/training/arguments.py).
 
 #include <string.h>
 
@@ -11,7 +10,7 @@ enum { CHUNKS_MOST = 4096, LAYERS_MOST = 1 << 16 };
 typedef struct Chunks {
     int layers[CHUNKS_MOST];
     int count;
-    bool further;  // a layer that predicts further tokens
+    int further, further_at;  // layers that predict further tokens, and the chunk of the last one
     const char *wrong;
 } Chunks;
 
@@ -22,11 +21,13 @@ static void take_sign(Chunks *chunks, char sign, int times) {
             chunks->layers[chunks->count++] = 0;
         } else if (sign == 't') {
             chunks->layers[chunks->count - 1]++;
+        } else if (sign == 'm') {
+            chunks->further++;
+            chunks->further_at = chunks->count - 1;
         } else if (sign == '|') {
             chunks->wrong = "too many stages";
         }
     }
-    chunks->further |= sign == 'm';
     if (!strchr("|tmEL", sign)) {
         chunks->wrong = "a sign other than E, t, m, L and |";
     }
@@ -113,9 +114,12 @@ static Status take_layout(Import *import, const char *text, Error *error) {
         return STATUS_OK;
     }
     import->said.choice[PLAN_VIRTUAL_STAGES] = chunks->count / pp;
-    if (chunks->further) {
+    const int further = import->said.choice[PLAN_MTP] > 0 ? import->said.choice[PLAN_MTP] : 0;
+    if (chunks->further != further) {
+        import_find(import, FINDING_REFUSED, key, "Number of mtp layers in layout must match mtp_num_layers");
+    } else if (chunks->further > 0 && chunks->further_at < chunks->count - 1) {
         import_find(import, FINDING_UNMODELLED, key,
-                    "m, layers that predict further tokens: predicted without, your run computes more");
+                    "m, layers that predict further tokens, on a stage before the last: predicted on the last one");
     }
     if (!alike && !is_own_deal(chunks)) {
         import_refuse(import, key, "stages between the first and the last one differ, which no plan of ndtune holds");

@@ -1,6 +1,7 @@
 // Which layers Megatron-LM's stages hold, in its words (transformer/transformer_config.py of core 0.16): nothing where
 // they divide; embedding or loss counted as a layer; layers of the first and last stage; else a layout string, chunk
-// after chunk: E and L are embedding and loss, t is a layer, t*8 eight of them, ( |)*6 six chunks.
+// after chunk: E and L are embedding and loss, t is a layer, t*8 eight of them, ( |)*6 six chunks, m a layer that
+// predicts a further token.
 
 #include <string.h>
 
@@ -61,9 +62,11 @@ static const char *chunks_text(Arena *arena, int count, int layers) {
 const char *megatron_layout(const ConfigJob *job) {
     Arena *arena = job->arena;
     const Layout layout = layout_of(job);
-    return arena_format(
-        arena, "E%s|%s%s%sL", layers_text(arena, layout.first), chunks_text(arena, layout.over, layout.inner + 1),
-        chunks_text(arena, layout.chunks - 2 - layout.over, layout.inner), layers_text(arena, layout.last));
+    static const char *const further[] = {"", "m", "mm", "mmm"};
+    return arena_format(arena, "E%s|%s%s%s%sL", layers_text(arena, layout.first),
+                        chunks_text(arena, layout.over, layout.inner + 1),
+                        chunks_text(arena, layout.chunks - 2 - layout.over, layout.inner),
+                        layers_text(arena, layout.last), further[job->plan->mtp]);
 }
 
 void megatron_write_split(const ConfigJob *job, FILE *out) {

@@ -19,6 +19,7 @@ int32_t split_parts(const TrainPlan *plan) {
 void split_layers(const ModelSpec *model, const Target *target, const TrainPlan *plan, int32_t *counts) {
     const SplitShape shape = {mesh_stages(&plan->mesh), split_parts(plan), plan->pp_first, plan->pp_last};
     layer_splits[target_layer_rule(target, plan)]->cut(model, &shape, counts);
+    counts[shape.chunks - 1] += plan->mtp;  // all of them in the last one (get_mtp_num_layers_to_build)
 }
 
 void split_alone(const ModelSpec *model, TrainPlan *plan) {

@@ -187,8 +187,8 @@ def read(path, world, root):
         values["zero"] = zero
     if args.attention_backend.name in ("flash", "unfused"):
         values["attention"] = {"flash": "flash", "unfused": "eager"}[args.attention_backend.name]
-    named = [(key,) for key in ("--mtp-num-layers", "--delay-wgrad-compute",
-                                "--rampup-batch-size", "--distribute-saved-activations")
+    values["mtp"] = getattr(args, "mtp_num_layers", None) or 0
+    named = [(key,) for key in ("--delay-wgrad-compute", "--rampup-batch-size", "--distribute-saved-activations")
              if getattr(args, key[2:].replace("-", "_"), None)]
     if args.cuda_graph_impl in ("local", "transformer_engine"):
         named.append(("--cuda-graph-impl", "--enable-cuda-graph", "--external-cuda-graph"))

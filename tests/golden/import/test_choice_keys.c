@@ -284,7 +284,7 @@ static const Choice of_megatron[] = {
     {"--use-torch-fsdp2", MEGATRON("--use-torch-fsdp2"), NULL},
     {"--hybrid-layer-pattern", MEGATRON("--hybrid-layer-pattern M*M*"), NULL},
     {"--encoder-num-layers", MEGATRON("--encoder-num-layers 4"), NULL},
-    {"--mtp-num-layers", MEGATRON("--mtp-num-layers 1"), NULL},
+    {NULL, MEGATRON("--mtp-num-layers 1"), MEGATRON("--mtp-num-layers 0")},
     {NULL, MEGATRON("--num-experts 8 --moe-expert-capacity-factor 1.0"), MEGATRON("--num-experts 8")},
     {NULL, MEGATRON("--num-experts 8 --expert-tensor-parallel-size 2"), MEGATRON("--num-experts 8")},
     {"--delay-wgrad-compute", MEGATRON("--delay-wgrad-compute"), NULL},

@@ -67,6 +67,7 @@ static void any_of_experts(uint64_t *seed, const Target *target, TrainPlan *plan
     plan->mesh.size[AXIS_SP] = 1;
     plan->dispatch = pick(seed, 2) ? DISPATCH_TARGET : (Dispatch)pick(seed, DISPATCH_COUNT);
     plan->precision = DTYPE_BF16;
+    plan->mtp = target->predicts_further && plan->zero < 3 && pick(seed, 3) == 0;
     if (target->cuts_experts) {
         plan->etp = cuts[pick(seed, 5)];
         plan->expert_capacity = capacities[pick(seed, 4)];

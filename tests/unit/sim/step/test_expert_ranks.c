@@ -1,6 +1,7 @@
 // Experts spread over ranks (ep): what a rank holds, what travels, who shares what.
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/support/lowered.h"
@@ -407,5 +408,75 @@ Test(expert_ranks, a_capacity_bounds_rows_and_padded_rows_are_what_it_says) {
                      i);
         cr_expect_eq(counts, !cases[i].pads, "%zu", i);
     }
+    arena_free(&arena);
+}
+
+// ---- layers that predict further tokens: on the last stage, with its own table, norms and projection, and the head
+
+static const LoweredRequest further = {
+    .model = "deepseek-v2-lite", .target = "megatron", .mesh = "dp_shard=8,ep=4", .bf16 = true, .mtp = 1};
+
+static int count_named(const StepProgram *program, const char *name) {
+    int count = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        count += strcmp(program->tasks[i].name, name) == 0;
+    }
+    return count;
+}
+
+static int64_t parameters_of(const StepProgram *program) {
+    int64_t count = 0;
+    for (int32_t u = 0; u < program->unit_count; u++) {
+        count += program->units[u].elements * program->units[u].instances;
+    }
+    return count;
+}
+
+// hidden 2048: a layer like the last one, three norms, and 2 * 2048 columns to 2048.
+Test(expert_ranks, a_layer_of_further_tokens_adds_itself_a_projection_and_three_norms) {
+    Arena arena = {0};
+    LoweredRequest request = further;
+    request.mesh = "dp_shard=1";
+    const StepProgram with = lowered(&arena, request);
+    request.mtp = 0;
+    const StepProgram without = lowered(&arena, request);
+    ModelSpec model;
+    Error error = {0};
+    cr_assert_eq(model_find("deepseek-v2-lite", &arena, &model, &error), STATUS_OK);
+    const int64_t more = model_layer_parameters(&model, LAYER_EXPERTS) + 3 * INT64_C(2048) + 2 * INT64_C(2048) * 2048;
+    cr_expect_eq(model_further_parameters(&model), more);
+    cr_expect_eq(with.layers, without.layers + 1);
+    // a layer of both kinds has the share of each kind in whole elements
+    cr_expect_lt(llabs(parameters_of(&with) - parameters_of(&without) - more), 2000000, "%lld",
+                 (long long)(parameters_of(&with) - parameters_of(&without) - more));
+    cr_expect_eq(count_named(&with, "mtp projection"), 1);
+    cr_expect_eq(task_named(&with, "mtp projection")->k, 2 * 2048);
+    cr_expect_eq(count_named(&with, "head"), 2 * count_named(&without, "head"));
+    cr_expect_eq(count_named(&with, "head wgrad"), 2 * count_named(&without, "head wgrad"));
+    arena_free(&arena);
+}
+
+Test(expert_ranks, two_layers_of_further_tokens_are_two_and_each_counts_its_loss) {
+    Arena arena = {0};
+    LoweredRequest request = further;
+    request.mtp = 2;
+    request.mesh = "dp_shard=4,tp=2,ep=4";
+    const StepProgram program = lowered(&arena, request);
+    request.mtp = 0;
+    const StepProgram without = lowered(&arena, request);
+    cr_expect_eq(program.layers, without.layers + 2);
+    cr_expect_eq(count_named(&program, "mtp projection"), 2);
+    cr_expect_eq(count_named(&program, "mtp embed backward"), 2);
+    cr_expect_eq(count_named(&program, "gather mtp"), 2);
+    cr_expect_eq(count_named(&program, "loss gradient"), 3 * count_named(&without, "loss gradient"));
+    arena_free(&arena);
+}
+
+Test(expert_ranks, layers_of_further_tokens_are_refused_where_no_target_has_them) {
+    Arena arena = {0};
+    LoweredRequest request = further;
+    request.target = "torchtitan";
+    cr_expect_str_eq(lowered_refusal(&request, &arena),
+                     "torchtitan has no layers that predict further tokens (mtp=1): use mtp=0");
     arena_free(&arena);
 }

@@ -1,0 +1,28 @@
+// The fields of a plan in few bits: what sets two shapes apart, compared at once.
+
+#include "sim/plan/plan_fields.h"
+
+static inline void key_add(PlanKey *key, uint64_t value, unsigned bits) {
+    const unsigned used = (unsigned)key->used, free_bits = PLAN_KEY_WORD_BITS - used % PLAN_KEY_WORD_BITS;
+    const unsigned at = bits <= free_bits ? used : used + free_bits;  // no value lies across two words
+    ASSERT(at + bits <= PLAN_KEY_WORDS * PLAN_KEY_WORD_BITS);
+    key->words[at / PLAN_KEY_WORD_BITS] |= value << at % PLAN_KEY_WORD_BITS;
+    key->used = (int)(at + bits);
+}
+
+void plan_key_add(PlanKey *key, uint64_t value, int bits) {
+    key_add(key, value, (unsigned)bits);
+}
+
+PlanKey plan_key(const TrainPlan *plan, uint64_t without) {
+    PlanKey key = {.used = 0};
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        if (plan_fields[id].scope == PLAN_OF_BATCH || without & PLAN_BIT(id)) {
+            continue;
+        }
+        enum { INT_BITS = 32 };
+        const unsigned bits = INT_BITS - (unsigned)__builtin_clz((unsigned)plan_fields[id].high | 1);  // of the largest
+        key_add(&key, (uint64_t)plan_get(plan, (PlanFieldId)id), bits);
+    }
+    return key;
+}
