@@ -31,8 +31,8 @@ static RunRequest request_of(const char *type, const CudaCase *c, Dtype precisio
     return request;
 }
 
-// An expert has as many rows in the mean as a rank has tokens, as wide as the vocabulary and as well aligned: the head's
-// product has the groups' plan.
+// An expert has as many rows in the mean as a rank has tokens, as wide as the vocabulary and as well aligned: the
+// head's product has the groups' plan.
 static void make_spread(RunRequest *request) {
     request->model.experts.balance = 0.1;
     request->model.experts.ffn = 32;
