@@ -4,13 +4,11 @@
 
 Status store_put_exposed(Store *store, sqlite3_stmt *statement, const double exposed_s[AXIS_COUNT], Error *error) {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        int place = 2;  // 1 is the owner, bound by the caller
-        if (exposed_s[axis] == 0) {
-            continue;
+        if (exposed_s[axis] != 0) {  // 1 is the owner, bound by the caller
+            sqlite3_bind_text(statement, 2, axis_names[axis], -1, SQLITE_STATIC);
+            sqlite3_bind_double(statement, 3, exposed_s[axis]);
+            TRY(store_step(store, statement, error));
         }
-        bind_text(statement, &place, axis_names[axis]);
-        bind_double(statement, &place, exposed_s[axis]);
-        TRY(store_step(store, statement, error));
     }
     return STATUS_OK;
 }

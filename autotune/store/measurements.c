@@ -23,72 +23,46 @@ const double *store_numbers_at(sqlite3_stmt *row, int column, int count, Arena *
     "id, source, host, device, transport, lanes, seed, steps, warm_up, state, failure, losses, grad_norms, "           \
     "step_times_s, peak_bytes, planned_peak_bytes, measured_step_s, compute_s, optimizer_s, overhead_s, core_type, "   \
     "CAST(strftime('%s', started_at) AS REAL)"
-enum { RUN_COLUMN_COUNT = 22 };
 
 static int64_t read_record(sqlite3_stmt *row, Arena *arena, RunRecord *run) {
-    const int steps = sqlite3_column_int(row, 7);
-    *run = (RunRecord){.source = text_at(row, 1, arena),
-                       .host = text_at(row, 2, arena),
-                       .device = text_at(row, 3, arena),
-                       .transport = text_at(row, 4, arena),
-                       .lanes = text_at(row, 5, arena),
-                       .seed = sqlite3_column_int64(row, 6),
-                       .steps = steps,
-                       .warm_up = sqlite3_column_int(row, 8),
-                       .state = text_at(row, 9, arena),
-                       .failure = text_at(row, 10, arena),
-                       .losses = store_numbers_at(row, 11, steps, arena),
-                       .grad_norms = store_numbers_at(row, 12, steps, arena),
-                       .step_times_s = store_numbers_at(row, 13, steps, arena),
-                       .peak_bytes = sqlite3_column_int64(row, 14),
-                       .planned_peak_bytes = sqlite3_column_int64(row, 15),
-                       .measured_step_s = sqlite3_column_double(row, 16),
-                       .at_s = sqlite3_column_double(row, 21),
-                       .parts = {.compute_s = sqlite3_column_double(row, 17),
-                                 .optimizer_s = sqlite3_column_double(row, 18),
-                                 .overhead_s = sqlite3_column_double(row, 19)},
-                       .core_type = text_at(row, 20, arena)};
-    return sqlite3_column_int64(row, 0);
+    int64_t id;
+    StepParts *parts = &run->parts;
+    *run = (RunRecord){0};
+    store_take(row, arena, "IsssssIddss---IInnnnsn", &id, &run->source, &run->host, &run->device, &run->transport,
+               &run->lanes, &run->seed, &run->steps, &run->warm_up, &run->state, &run->failure, &run->peak_bytes,
+               &run->planned_peak_bytes, &run->measured_step_s, &parts->compute_s, &parts->optimizer_s,
+               &parts->overhead_s, &run->core_type, &run->at_s);
+    run->losses = store_numbers_at(row, 11, run->steps, arena);
+    run->grad_norms = store_numbers_at(row, 12, run->steps, arena);
+    run->step_times_s = store_numbers_at(row, 13, run->steps, arena);
+    return id;
 }
 
-static Status read_exposed(Store *store, int64_t run_id, RunRecord *run, Error *error) {
-    sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(store, "SELECT axis, seconds FROM run_exposed WHERE run_id = ?", &statement, error));
-    int place = 1;
-    bind_int(statement, &place, run_id);
-    return store_read_end(store, statement, store_read_exposed(statement, run->parts.exposed_s), error);
+static void read_task(sqlite3_stmt *row, Arena *arena, void *into) {
+    RunTask *of = into;
+    store_take(row, arena, "sssInn", &of->name, &of->kind, &of->lane, &of->count, &of->measured_s, &of->predicted_s);
 }
 
 static Status read_parts(Store *store, int64_t run_id, Arena *arena, RunRecord *run, Error *error) {
-    TRY(read_exposed(store, run_id, run, error));
     sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(store,
-                      "SELECT task, kind, lane, count, measured_s, predicted_s FROM task_totals WHERE run_id = ? "
-                      "ORDER BY rowid",
-                      &statement, error));
-    int place = 1;
-    bind_int(statement, &place, run_id);
-    RunTask *tasks = NULL;
-    size_t capacity = 0;
-    int code;
-    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
-        tasks = arena_grow(arena, tasks, (size_t)run->task_count, &capacity, sizeof *tasks);
-        tasks[run->task_count++] = (RunTask){text_at(statement, 0, arena),        text_at(statement, 1, arena),
-                                             text_at(statement, 2, arena),        sqlite3_column_int64(statement, 3),
-                                             sqlite3_column_double(statement, 4), sqlite3_column_double(statement, 5)};
-    }
-    run->tasks = tasks;
-    return store_read_end(store, statement, code, error);
+    StoreRows tasks;
+    TRY(store_ask(store, &statement, error, "SELECT axis, seconds FROM run_exposed WHERE run_id = ?", "I", run_id));
+    TRY(store_read_end(store, statement, store_read_exposed(statement, run->parts.exposed_s), error));
+    TRY(store_ask(store, &statement, error,
+                  "SELECT task, kind, lane, count, measured_s, predicted_s FROM task_totals WHERE run_id = ? "
+                  "ORDER BY rowid",
+                  "I", run_id));
+    TRY(store_read_all(store, statement, sizeof(RunTask), read_task, arena, &tasks, error));
+    run->tasks = tasks.at;
+    run->task_count = tasks.count;
+    return STATUS_OK;
 }
 
 static Status read_runs(Store *store, const char *sql, uint64_t key, int most, Arena *arena, RunRecord *runs,
                         int *count, Error *error) {
     *count = 0;
     sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(store, sql, &statement, error));
-    int place = 1;
-    bind_hash(statement, &place, key);
-    bind_int(statement, &place, most);
+    TRY(store_ask(store, &statement, error, sql, "hd", key, most));
     Status status = STATUS_OK;
     int code = SQLITE_ROW;
     while (status == STATUS_OK && (code = sqlite3_step(statement)) == SQLITE_ROW) {
@@ -116,26 +90,16 @@ Status store_runs_of(Store *store, uint64_t content_hash, int most, Arena *arena
 Status store_run_in_full(Store *store, int64_t id, Arena *arena, StoredRun *about, RunRecord *run, bool *found,
                          Error *error) {
     sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(store,
-                      "SELECT " RUN_COLUMNS ", started_at, model, plan, predicted_step_s, command, cluster, target "
-                      "FROM runs WHERE id = ?",
-                      &statement, error));
-    int place = 1;
-    bind_int(statement, &place, id);
+    TRY(store_ask(store, &statement, error,
+                  "SELECT " RUN_COLUMNS ", started_at, model, plan, predicted_step_s, command, cluster, target "
+                  "FROM runs WHERE id = ?",
+                  "I", id));
     const int code = sqlite3_step(statement);
     *found = code == SQLITE_ROW;
     Status status = STATUS_OK;
     if (*found) {
-        enum { AFTER = RUN_COLUMN_COUNT };
         read_record(statement, arena, run);
         *about = (StoredRun){.id = id,
-                             .started_at = text_at(statement, AFTER, arena),
-                             .model = text_at(statement, AFTER + 1, arena),
-                             .plan = text_at(statement, AFTER + 2, arena),
-                             .predicted_step_s = sqlite3_column_double(statement, AFTER + 3),
-                             .command = text_at(statement, AFTER + 4, arena),
-                             .cluster = text_at(statement, AFTER + 5, arena),
-                             .target = text_at(statement, AFTER + 6, arena),
                              .source = run->source,
                              .host = run->host,
                              .device = run->device,
@@ -144,6 +108,8 @@ Status store_run_in_full(Store *store, int64_t id, Arena *arena, StoredRun *abou
                              .failure = run->failure,
                              .steps = run->steps,
                              .measured_step_s = run->measured_step_s};
+        store_take(statement, arena, "----------------------sssnsss", &about->started_at, &about->model, &about->plan,
+                   &about->predicted_step_s, &about->command, &about->cluster, &about->target);
         status = read_parts(store, id, arena, run, error);
     }
     const Status end = store_read_end(store, statement, code, error);
@@ -152,16 +118,11 @@ Status store_run_in_full(Store *store, int64_t id, Arena *arena, StoredRun *abou
 
 Status store_last_request(Store *store, const char *but_target, Arena *arena, const char **command, Error *error) {
     sqlite3_stmt *statement = NULL;
-    *command = NULL;
-    TRY(store_prepare(store,
-                      "SELECT command FROM requests WHERE ?1 IS NULL OR target NOT LIKE ?1 || '@%' "
-                      "ORDER BY last_asked_at DESC, id DESC LIMIT 1",
-                      &statement, error));
-    int place = 1;
-    bind_text(statement, &place, but_target);
+    TRY(store_ask(store, &statement, error,
+                  "SELECT command FROM requests WHERE ?1 IS NULL OR target NOT LIKE ?1 || '@%' "
+                  "ORDER BY last_asked_at DESC, id DESC LIMIT 1",
+                  "s", but_target));
     const int code = sqlite3_step(statement);
-    if (code == SQLITE_ROW) {
-        *command = text_at(statement, 0, arena);
-    }
+    *command = code == SQLITE_ROW ? text_at(statement, 0, arena) : NULL;
     return store_read_end(store, statement, code, error);
 }

@@ -24,7 +24,8 @@
 #define COLUMN(column, field) ", " #column
 #define MARK(column, field) ", ?"
 #define READ(column, field) prediction->field = sqlite3_column_double(row, next++);
-#define BIND(column, field) bind_double(statement, &place, prediction->field);
+#define VALUE(column, field) , prediction->field
+#define KIND(column, field) "n"
 
 static void read_row(sqlite3_stmt *row, Arena *arena, Prediction *prediction) {
     int next = 0;
@@ -39,8 +40,7 @@ static bool find_exposed(Store *store, uint64_t content_hash, double exposed_s[A
                       &store->find_exposed, NULL) != STATUS_OK) {
         return false;
     }
-    int place = 1;
-    bind_hash(store->find_exposed, &place, content_hash);
+    store_bind(store->find_exposed, "h", content_hash);
     const bool read = store_read_exposed(store->find_exposed, exposed_s) == SQLITE_DONE;
     sqlite3_reset(store->find_exposed);
     return read;
@@ -57,8 +57,7 @@ static bool find_prediction(void *state, uint64_t content_hash, Arena *arena, Pr
                       &store->find_prediction, NULL) != STATUS_OK) {
         return false;
     }
-    int place = 1;
-    bind_hash(store->find_prediction, &place, content_hash);
+    store_bind(store->find_prediction, "h", content_hash);
     bool found = sqlite3_step(store->find_prediction) == SQLITE_ROW;
     if (found) {
         read_row(store->find_prediction, arena, prediction);
@@ -91,24 +90,12 @@ Status prediction_write(PredictionWriter *writer, const Prediction *prediction, 
     sqlite3_stmt *statement = writer->store->put_prediction;
     char plan[PLAN_TEXT_BYTES], target[64];
     store_target_text(request->target, target, sizeof target);
-    int place = 1;
-    bind_hash(statement, &place, prediction->content_hash);
-    bind_text(statement, &place, tune_engine_version());
-    bind_text(statement, &place, request->model.name);
-    bind_text(statement, &place, request->cluster.name);
-    bind_hash(statement, &place, writer->profile_hash);
-    bind_text(statement, &place, target);
-    bind_text(statement, &place, plan_text(&prediction->plan, plan));
-    bind_double(statement, &place, prediction->step_low_s);
-    bind_double(statement, &place, prediction->step_high_s);
-    bind_double(statement, &place, prediction->tokens_per_s);
-    bind_double(statement, &place, prediction->mfu);
-    bind_text(statement, &place, prediction->memory.peak_phase);
-    bind_text(statement, &place, prediction->memory.top_name);
-    NUMBERS(BIND)
-    TRY(store_step(writer->store, statement, error));
-    place = 1;
-    bind_hash(writer->store->put_exposed, &place, prediction->content_hash);
+    TRY(store_put(writer->store, statement, error, "hssshssnnnnss" NUMBERS(KIND), prediction->content_hash,
+                  tune_engine_version(), request->model.name, request->cluster.name, writer->profile_hash, target,
+                  plan_text(&prediction->plan, plan), prediction->step_low_s, prediction->step_high_s,
+                  prediction->tokens_per_s, prediction->mfu, prediction->memory.peak_phase,
+                  prediction->memory.top_name NUMBERS(VALUE)));
+    store_bind(writer->store->put_exposed, "h", prediction->content_hash);
     return store_put_exposed(writer->store, writer->store->put_exposed, prediction->exposed_s, error);
 }
 

@@ -36,54 +36,29 @@ static uint64_t request_hash(const TuneRequest *request) {
 
 // Counts one more asking of a known request; *known says whether there was one.
 static Status touch_request(Store *store, const TuneRequest *request, bool *known, Error *error) {
-    sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(store,
-                      "UPDATE requests SET times_asked = times_asked + 1, command = ?, "
-                      "last_asked_at = strftime('%Y-%m-%dT%H:%M:%SZ', 'now') WHERE content_hash = ?",
-                      &statement, error));
-    int place = 1;
-    bind_text(statement, &place, request->command);
-    bind_hash(statement, &place, request_hash(request));
-    const Status status = store_step(store, statement, error);
-    sqlite3_finalize(statement);
+    TRY(store_write(store, error,
+                    "UPDATE requests SET times_asked = times_asked + 1, command = ?, "
+                    "last_asked_at = strftime('%Y-%m-%dT%H:%M:%SZ', 'now') WHERE content_hash = ?",
+                    "sh", request->command, request_hash(request)));
     *known = sqlite3_changes(store->db) > 0;
-    return status;
+    return STATUS_OK;
 }
 
 static Status insert_request(Store *store, const TuneResult *result, Error *error) {
     const TuneRequest *request = result->request;
-    sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(
-        store,
+    const SearchCounts *search = &result->search;
+    char target[64];
+    store_target_text(request->target, target, sizeof target);
+    return store_write(
+        store, error,
         "INSERT INTO requests (content_hash, command, world, model, model_hash, cluster, profile_hash, target, seq, "
         "global_batch, memory_limit_bytes, engine_version, shapes, candidate_count, pruned, estimated, simulated, "
         "elapsed_s, objective) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        &statement, error));
-    char target[64];
-    store_target_text(request->target, target, sizeof target);
-    int place = 1;
-    bind_hash(statement, &place, request_hash(request));
-    bind_text(statement, &place, request->command);
-    bind_int(statement, &place, request->world);
-    bind_text(statement, &place, request->model.name);
-    bind_hash(statement, &place, store_model_hash(&request->model));
-    bind_text(statement, &place, request->cluster.name);
-    bind_hash(statement, &place, store_profile_hash(&request->cluster));
-    bind_text(statement, &place, target);
-    bind_int(statement, &place, request->seq);
-    bind_int(statement, &place, asked_batch(request));
-    bind_double(statement, &place, request->memory_limit_bytes);
-    bind_text(statement, &place, tune_engine_version());
-    bind_int(statement, &place, result->search.shapes);
-    bind_int(statement, &place, result->search.candidates);
-    bind_int(statement, &place, result->search.pruned);
-    bind_int(statement, &place, result->search.estimated);
-    bind_int(statement, &place, result->search.simulated);
-    bind_double(statement, &place, result->search.elapsed_s);
-    bind_text(statement, &place, objective_names[request->objective]);
-    const Status status = store_step(store, statement, error);
-    sqlite3_finalize(statement);
-    return status;
+        "hsdshshsdInsdddddns", request_hash(request), request->command, request->world, request->model.name,
+        store_model_hash(&request->model), request->cluster.name, store_profile_hash(&request->cluster), target,
+        request->seq, asked_batch(request), request->memory_limit_bytes, tune_engine_version(), search->shapes,
+        search->candidates, search->pruned, search->estimated, search->simulated, search->elapsed_s,
+        objective_names[request->objective]);
 }
 
 // Rejected for the same reason, which says nothing of what they differ in.
@@ -96,26 +71,10 @@ static bool are_alike(const Candidate *left, const Candidate *right) {
 static Status put_candidate(Store *store, sqlite3_stmt *statement, int64_t request_id, const Candidate *candidate,
                             int alike, Error *error) {
     char mesh[MESH_TEXT_BYTES], plan[PLAN_TEXT_BYTES];
-    int place = 1;
-    bind_int(statement, &place, request_id);
-    bind_text(statement, &place, mesh_text(&candidate->plan.mesh, mesh));
-    bind_text(statement, &place, plan_text(&candidate->plan, plan));
-    bind_hash(statement, &place, candidate->content_hash);
-    bind_text(statement, &place, state_names[candidate->state]);
-    bind_int(statement, &place, candidate->state != CANDIDATE_REJECTED);
-    bind_text(statement, &place, candidate->rule);
-    bind_text(statement, &place, candidate->reason);
-    const double numbers[] = {candidate->step_s, candidate->tokens_per_s, round(candidate->peak_bytes),
-                              round(candidate->reserved_bytes)};
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        if (numbers[i] > 0) {
-            bind_double(statement, &place, numbers[i]);
-        } else {
-            bind_text(statement, &place, NULL);
-        }
-    }
-    bind_int(statement, &place, alike);
-    return store_step(store, statement, error);
+    return store_put(store, statement, error, "Isshsdssppppd", request_id, mesh_text(&candidate->plan.mesh, mesh),
+                     plan_text(&candidate->plan, plan), candidate->content_hash, state_names[candidate->state],
+                     candidate->state != CANDIDATE_REJECTED, candidate->rule, candidate->reason, candidate->step_s,
+                     candidate->tokens_per_s, round(candidate->peak_bytes), round(candidate->reserved_bytes), alike);
 }
 
 static Status put_candidates(Store *store, const TuneResult *result, int64_t request_id, Error *error) {

@@ -35,97 +35,46 @@ static char *number_array(const double *values, int count) {
     return text;
 }
 
-static void bind_numbers(sqlite3_stmt *statement, int *place, const double *values, int count) {
-    char *text = number_array(values, count);
-    bind_text(statement, place, text ? text : "[]");
-    free(text);
-}
-
-static void bind_positive(sqlite3_stmt *statement, int *place, double value) {
-    if (value > 0) {
-        bind_double(statement, place, value);
-    } else {
-        bind_text(statement, place, NULL);
-    }
-}
-
 // Without spans nobody knows where the step went.
 static bool has_parts(const RunRecord *run) {
     return run->timeline.span_count > 0;
 }
 
-// The columns of schema 3.
-static void put_measured(sqlite3_stmt *statement, int *place, const RunRecord *run) {
-    const StepParts *parts = &run->parts;
-    bind_text(statement, place, run->source);
-    bind_hash(statement, place, run->measurement_hash);
-    bind_int(statement, place, run->warm_up);
-    bind_int(statement, place, plan_tokens_per_step(&run->prediction.plan));
-    bind_positive(statement, place, run->measured_step_s);
-    bind_positive(statement, place, run->prediction.step_low_s);
-    bind_positive(statement, place, run->prediction.step_high_s);
-    const double terms[] = {parts->compute_s, parts->optimizer_s, parts->overhead_s};
-    for (size_t i = 0; i < sizeof terms / sizeof terms[0]; i++) {
-        if (has_parts(run)) {
-            bind_double(statement, place, terms[i]);
-        } else {
-            bind_text(statement, place, NULL);
-        }
-    }
+static double known(bool told, double value) {
+    return told ? value : NAN;  // SQL NULL
 }
 
 static Status put_run(Store *store, const RunRecord *run, Error *error) {
-    sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(
-        store,
+    const StepParts *parts = &run->parts;
+    const Prediction *of = &run->prediction;
+    const bool told = has_parts(run);
+    char plan[PLAN_TEXT_BYTES], target[64];
+    char *losses = number_array(run->losses, run->steps), *norms = number_array(run->grad_norms, run->steps),
+         *times = number_array(run->step_times_s, run->steps);
+    store_target_text(run->request->target, target, sizeof target);
+    const Status status = store_write(
+        store, error,
         "INSERT INTO runs (host, command, model, plan, content_hash, target, cluster, device, transport, lanes, seed, "
         "steps, state, failure, losses, grad_norms, step_times_s, peak_bytes, planned_peak_bytes, "
         "predicted_step_s, source, measurement_hash, warm_up, tokens_per_step, measured_step_s, predicted_low_s, "
         "predicted_high_s, compute_s, optimizer_s, overhead_s, chip, device_bytes, executor, core_type) "
         "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?, ?,?,?,?,?,?,?, ?,?,?, ?,?,?,?)",
-        &statement, error));
-    char plan[PLAN_TEXT_BYTES], target[64];
-    store_target_text(run->request->target, target, sizeof target);
-    int place = 1;
-    bind_text(statement, &place, run->host);
-    bind_text(statement, &place, run->request->command);
-    bind_text(statement, &place, run->request->model.name);
-    bind_text(statement, &place, plan_text(&run->prediction.plan, plan));
-    bind_hash(statement, &place, run->prediction.content_hash);
-    bind_text(statement, &place, target);
-    bind_text(statement, &place, run->request->cluster.name);
-    bind_text(statement, &place, run->device);
-    bind_text(statement, &place, run->transport);
-    bind_text(statement, &place, run->lanes);
-    bind_int(statement, &place, run->seed);
-    bind_int(statement, &place, run->steps);
-    bind_text(statement, &place, run->state);
-    bind_text(statement, &place, run->failure);
-    bind_numbers(statement, &place, run->losses, run->steps);
-    bind_numbers(statement, &place, run->grad_norms, run->steps);
-    bind_numbers(statement, &place, run->step_times_s, run->steps);
-    bind_int(statement, &place, run->peak_bytes);
-    bind_int(statement, &place, run->planned_peak_bytes);
-    bind_double(statement, &place, run->prediction.step_s);
-    put_measured(statement, &place, run);
-    bind_text(statement, &place, run->chip);
-    if (run->chip) {
-        bind_int(statement, &place, run->device_bytes);
-    } else {
-        bind_text(statement, &place, NULL);
-    }
-    bind_text(statement, &place, run->executor);
-    bind_text(statement, &place, run->core_type);
-    const Status status = store_step(store, statement, error);
-    sqlite3_finalize(statement);
+        "sssshsssssIdsssssIInshdIpppnnnsnss", run->host, run->request->command, run->request->model.name,
+        plan_text(&of->plan, plan), of->content_hash, target, run->request->cluster.name, run->device, run->transport,
+        run->lanes, run->seed, run->steps, run->state, run->failure, losses ? losses : "[]", norms ? norms : "[]",
+        times ? times : "[]", run->peak_bytes, run->planned_peak_bytes, of->step_s, run->source, run->measurement_hash,
+        run->warm_up, (int64_t)plan_tokens_per_step(&of->plan), run->measured_step_s, of->step_low_s, of->step_high_s,
+        known(told, parts->compute_s), known(told, parts->optimizer_s), known(told, parts->overhead_s), run->chip,
+        known(run->chip, (double)run->device_bytes), run->executor, run->core_type);
+    free(losses);
+    free(norms);
+    free(times);
     return status;
 }
 
 static Status put_exposed(Store *store, const RunRecord *run, int64_t run_id, Error *error) {
     sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(store, "INSERT INTO run_exposed VALUES (?,?,?)", &statement, error));
-    int place = 1;
-    bind_int(statement, &place, run_id);
+    TRY(store_ask(store, &statement, error, "INSERT INTO run_exposed VALUES (?,?,?)", "I", run_id));
     const Status status = store_put_exposed(store, statement, run->parts.exposed_s, error);
     sqlite3_finalize(statement);
     return status;
@@ -140,15 +89,9 @@ static Status put_spans(Store *store, const RunRecord *run, int64_t run_id, Erro
     Status status = STATUS_OK;
     for (int64_t i = 0; i < run->timeline.span_count && status == STATUS_OK; i++) {
         const Span *span = &run->timeline.spans[i];
-        int place = 1;
-        bind_int(statement, &place, run_id);
-        bind_int(statement, &place, span->rank);
-        bind_text(statement, &place, run->program->tasks[span->task].name);
-        bind_int(statement, &place, span->layer);
-        bind_int(statement, &place, span->micro_step);
-        bind_double(statement, &place, span->start_s);
-        bind_double(statement, &place, span->end_s);
-        status = store_step(store, statement, error);
+        status =
+            store_put(store, statement, error, "Idsddnn", run_id, (int)span->rank, run->program->tasks[span->task].name,
+                      (int)span->layer, (int)span->micro_step, span->start_s, span->end_s);
     }
     sqlite3_finalize(statement);
     return status;
@@ -160,15 +103,8 @@ static Status put_totals(Store *store, const RunRecord *run, int64_t run_id, Err
     Status status = STATUS_OK;
     for (int i = 0; i < run->task_count && status == STATUS_OK; i++) {
         const RunTask *task = &run->tasks[i];
-        int place = 1;
-        bind_int(statement, &place, run_id);
-        bind_text(statement, &place, task->name);
-        bind_text(statement, &place, task->kind);
-        bind_text(statement, &place, task->lane);
-        bind_int(statement, &place, task->count);
-        bind_double(statement, &place, task->measured_s);
-        bind_double(statement, &place, task->predicted_s);
-        status = store_step(store, statement, error);
+        status = store_put(store, statement, error, "IsssInn", run_id, task->name, task->kind, task->lane, task->count,
+                           task->measured_s, task->predicted_s);
     }
     sqlite3_finalize(statement);
     return status;

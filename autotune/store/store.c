@@ -5,6 +5,7 @@
 #include "autotune/store/store.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,25 +128,113 @@ const char *text_at(sqlite3_stmt *row, int column, Arena *arena) {
     return !found ? NULL : text_is_line(found) ? arena_text(arena, found) : escape_line_text(found, arena);
 }
 
-void bind_text(sqlite3_stmt *statement, int *place, const char *text) {
-    if (text) {
-        sqlite3_bind_text(statement, (*place)++, text, -1, SQLITE_TRANSIENT);
-    } else {
-        sqlite3_bind_null(statement, (*place)++);
+static void bind_text(sqlite3_stmt *statement, int place, const char *text) {
+    text ? sqlite3_bind_text(statement, place, text, -1, SQLITE_TRANSIENT) : sqlite3_bind_null(statement, place);
+}
+
+static void bind_all(sqlite3_stmt *statement, const char *kinds, va_list values) {
+    char hash[HASH_TEXT_BYTES];
+    double number;
+    for (int place = 1; kinds[place - 1]; place++) {
+        switch (kinds[place - 1]) {
+        case 's':
+            bind_text(statement, place, va_arg(values, const char *));
+            break;
+        case 'h':
+            bind_text(statement, place, hash_hex(va_arg(values, uint64_t), hash));
+            break;
+        case 'd':
+            sqlite3_bind_int64(statement, place, va_arg(values, int));
+            break;
+        case 'I':
+            sqlite3_bind_int64(statement, place, va_arg(values, int64_t));
+            break;
+        default:
+            number = va_arg(values, double);
+            kinds[place - 1] == 'n' || number > 0 ? sqlite3_bind_double(statement, place, number)
+                                                  : sqlite3_bind_null(statement, place);
+        }
     }
 }
 
-void bind_int(sqlite3_stmt *statement, int *place, int64_t value) {
-    sqlite3_bind_int64(statement, (*place)++, value);
+void store_bind(sqlite3_stmt *statement, const char *kinds, ...) {
+    va_list values;
+    va_start(values, kinds);
+    bind_all(statement, kinds, values);
+    va_end(values);
 }
 
-void bind_double(sqlite3_stmt *statement, int *place, double value) {
-    sqlite3_bind_double(statement, (*place)++, value);
+Status store_ask(Store *store, sqlite3_stmt **statement, Error *error, const char *sql, const char *kinds, ...) {
+    TRY(store_prepare(store, sql, statement, error));
+    va_list values;
+    va_start(values, kinds);
+    bind_all(*statement, kinds, values);
+    va_end(values);
+    return STATUS_OK;
 }
 
-void bind_hash(sqlite3_stmt *statement, int *place, uint64_t value) {
-    char text[HASH_TEXT_BYTES];
-    bind_text(statement, place, hash_hex(value, text));
+Status store_put(Store *store, sqlite3_stmt *statement, Error *error, const char *kinds, ...) {
+    va_list values;
+    va_start(values, kinds);
+    bind_all(statement, kinds, values);
+    va_end(values);
+    return store_step(store, statement, error);
+}
+
+Status store_write(Store *store, Error *error, const char *sql, const char *kinds, ...) {
+    sqlite3_stmt *statement = NULL;
+    TRY(store_prepare(store, sql, &statement, error));
+    va_list values;
+    va_start(values, kinds);
+    bind_all(statement, kinds, values);
+    va_end(values);
+    const Status status = store_step(store, statement, error);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+void store_take(sqlite3_stmt *row, Arena *arena, const char *kinds, ...) {
+    va_list into;
+    va_start(into, kinds);
+    for (int column = 0; kinds[column]; column++) {
+        switch (kinds[column]) {
+        case 's':
+            *va_arg(into, const char **) = text_at(row, column, arena);
+            break;
+        case 'd':
+            *va_arg(into, int *) = sqlite3_column_int(row, column);
+            break;
+        case '-':
+            break;
+        case 'b':
+            *va_arg(into, bool *) = sqlite3_column_int(row, column) != 0;
+            break;
+        case 'I':
+            *va_arg(into, int64_t *) = sqlite3_column_int64(row, column);
+            break;
+        default:
+            *va_arg(into, double *) = sqlite3_column_double(row, column);
+        }
+    }
+    va_end(into);
+}
+
+Status store_read_all(Store *store, sqlite3_stmt *statement, size_t bytes, StoreReader reader, Arena *arena,
+                      StoreRows *rows, Error *error) {
+    size_t capacity = 0;
+    int code;
+    *rows = (StoreRows){0};
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+        rows->at = arena_grow(arena, rows->at, (size_t)rows->count, &capacity, bytes);
+        reader(statement, arena, (char *)rows->at + (size_t)rows->count++ * bytes);
+    }
+    return store_read_end(store, statement, code, error);
+}
+
+Status store_read_id(Store *store, sqlite3_stmt *statement, int64_t *id, Error *error) {
+    const int code = sqlite3_step(statement);
+    *id = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+    return store_read_end(store, statement, code, error);
 }
 
 uint64_t store_model_hash(const ModelSpec *model) {

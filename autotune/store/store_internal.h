@@ -34,15 +34,31 @@ Status store_read_end(Store *store, sqlite3_stmt *statement, int code, Error *er
 // Runs a prepared insert or update and makes it ready for the next row.
 Status store_step(Store *store, sqlite3_stmt *statement, Error *error);
 
+// Values by their kinds: s text (NULL is SQL NULL), d int, I int64_t, n double (NAN is SQL NULL), p double that is SQL
+// NULL unless above 0, h hash. A query that waits for its first row; one row of a prepared insert; a statement without
+// rows, once.
+void store_bind(sqlite3_stmt *statement, const char *kinds, ...);
+Status store_ask(Store *store, sqlite3_stmt **statement, Error *error, const char *sql, const char *kinds, ...);
+Status store_put(Store *store, sqlite3_stmt *statement, Error *error, const char *kinds, ...);
+Status store_write(Store *store, Error *error, const char *sql, const char *kinds, ...);
+
+// The columns of a row into pointers by those kinds (n also for p), b bool; - is passed over.
+void store_take(sqlite3_stmt *row, Arena *arena, const char *kinds, ...);
+
+// All rows of a query, each of so many bytes; ends the read.
+typedef struct StoreRows {
+    void *at;  // NULL where there is none
+    int count;
+} StoreRows;
+typedef void (*StoreReader)(sqlite3_stmt *row, Arena *arena, void *into);
+Status store_read_all(Store *store, sqlite3_stmt *statement, size_t bytes, StoreReader reader, Arena *arena,
+                      StoreRows *rows, Error *error);
+// The only column of the first row; 0 where there is none.
+Status store_read_id(Store *store, sqlite3_stmt *statement, int64_t *id, Error *error);
+
 // BEGIN IMMEDIATE ... COMMIT around work; rolls back when it fails.
 typedef Status (*StoreWork)(Store *store, void *context, Error *error);
 Status store_transaction(Store *store, StoreWork work, void *context, Error *error);
-
-// Binds by position from 1; *place moves on.
-void bind_text(sqlite3_stmt *statement, int *place, const char *text);  // NULL is SQL NULL
-void bind_int(sqlite3_stmt *statement, int *place, int64_t value);
-void bind_double(sqlite3_stmt *statement, int *place, double value);
-void bind_hash(sqlite3_stmt *statement, int *place, uint64_t value);
 
 const char *text_at(sqlite3_stmt *row, int column, Arena *arena);  // NULL where SQL has NULL
 // Of a JSON array; NAN for what is null or missing.

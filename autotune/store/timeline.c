@@ -8,29 +8,20 @@
 // The run to read; 0 = there is none.
 static Status find_run(Store *store, const TimelineQuery *query, int64_t *run_id, Error *error) {
     sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(store,
-                      "SELECT id FROM runs r WHERE (id = ?1 OR (?1 = 0 AND (content_hash = ?2 OR measurement_hash = ?3 "
-                      "AND ?4))) AND EXISTS (SELECT 1 FROM spans s WHERE s.run_id = r.id) ORDER BY id DESC LIMIT 1",
-                      &statement, error));
-    int place = 1;
-    bind_int(statement, &place, query->run_id);
-    bind_hash(statement, &place, query->content_hash);
-    bind_hash(statement, &place, query->measurement_hash);
-    bind_int(statement, &place, query->measurement_hash != 0);
-    const int code = sqlite3_step(statement);
-    *run_id = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
-    return store_read_end(store, statement, code, error);
+    TRY(store_ask(store, &statement, error,
+                  "SELECT id FROM runs r WHERE (id = ?1 OR (?1 = 0 AND (content_hash = ?2 OR measurement_hash = ?3 "
+                  "AND ?4))) AND EXISTS (SELECT 1 FROM spans s WHERE s.run_id = r.id) ORDER BY id DESC LIMIT 1",
+                  "Ihhd", query->run_id, query->content_hash, query->measurement_hash, query->measurement_hash != 0));
+    return store_read_id(store, statement, run_id, error);
 }
 
 // Reads the spans; false in *matches where one is not the program's next task.
 static Status read_spans(Store *store, int64_t run_id, const StepProgram *program, Arena *arena, Timeline *timeline,
                          bool *matches, Error *error) {
     sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(
-        store, "SELECT rank, task, layer, micro_batch, start_s, end_s FROM spans WHERE run_id = ? ORDER BY rowid",
-        &statement, error));
-    int place = 1;
-    bind_int(statement, &place, run_id);
+    TRY(store_ask(store, &statement, error,
+                  "SELECT rank, task, layer, micro_batch, start_s, end_s FROM spans WHERE run_id = ? ORDER BY rowid",
+                  "I", run_id));
     StepCursor cursor = step_cursor_begin(program);
     size_t capacity = 0;
     int rank = -1, code = SQLITE_ROW;

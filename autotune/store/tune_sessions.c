@@ -5,40 +5,9 @@
 
 Status store_find_tune_session(Store *store, uint64_t key, int64_t *session, Error *error) {
     sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(store, "SELECT id FROM tune_sessions WHERE key = ? ORDER BY id DESC LIMIT 1", &statement, error));
-    int place = 1;
-    bind_hash(statement, &place, key);
-    const int code = sqlite3_step(statement);
-    *session = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
-    return store_read_end(store, statement, code, error);
-}
-
-static Status insert_session(Store *store, const TuneSessionKey *key, int64_t *session, Error *error) {
-    sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(store, "INSERT INTO tune_sessions (key, command) VALUES (?,?)", &statement, error));
-    int place = 1;
-    bind_hash(statement, &place, key->key);
-    bind_text(statement, &place, key->command);
-    const Status status = store_step(store, statement, error);
-    sqlite3_finalize(statement);
-    *session = sqlite3_last_insert_rowid(store->db);
-    return status;
-}
-
-// Every run of a measurement that ended well becomes one of the session.
-static Status adopt_runs(Store *store, int64_t session, uint64_t measurement_hash, Error *error) {
-    sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(store,
-                      "INSERT INTO tune_runs SELECT ?1, (SELECT coalesce(max(place), 0) FROM tune_runs "
-                      "WHERE session_id = ?1) + row_number() OVER (ORDER BY id), id, 1, 0 FROM runs "
-                      "WHERE measurement_hash = ?2 AND state = 'ok' AND measured_step_s > 0",
-                      &statement, error));
-    int place = 1;
-    bind_int(statement, &place, session);
-    bind_hash(statement, &place, measurement_hash);
-    const Status status = store_step(store, statement, error);
-    sqlite3_finalize(statement);
-    return status;
+    TRY(store_ask(store, &statement, error, "SELECT id FROM tune_sessions WHERE key = ? ORDER BY id DESC LIMIT 1", "h",
+                  key));
+    return store_read_id(store, statement, session, error);
 }
 
 typedef struct OpenSession {
@@ -55,12 +24,19 @@ static Status open_session(Store *store, void *context, Error *error) {
     if (open->session > 0) {
         return STATUS_OK;
     }
-    TRY(insert_session(store, key, &open->session, error));
+    TRY(store_write(store, error, "INSERT INTO tune_sessions (key, command) VALUES (?,?)", "hs", key->key,
+                    key->command));
+    open->session = sqlite3_last_insert_rowid(store->db);
     for (int i = 0; i < key->count && !key->afresh; i++) {
         if (key->measurement_hashes[i] == 0) {
             continue;  // a shape that cannot be measured
         }
-        TRY(adopt_runs(store, open->session, key->measurement_hashes[i], error));
+        // Every run of a measurement that ended well becomes one of the session.
+        TRY(store_write(store, error,
+                        "INSERT INTO tune_runs SELECT ?1, (SELECT coalesce(max(place), 0) FROM tune_runs "
+                        "WHERE session_id = ?1) + row_number() OVER (ORDER BY id), id, 1, 0 FROM runs "
+                        "WHERE measurement_hash = ?2 AND state = 'ok' AND measured_step_s > 0",
+                        "Ih", open->session, key->measurement_hashes[i]));
     }
     return STATUS_OK;
 }
@@ -72,34 +48,25 @@ Status store_tune_session(Store *store, const TuneSessionKey *key, int64_t *sess
     return STATUS_OK;
 }
 
+static void read_tune_run(sqlite3_stmt *row, Arena *arena, void *into) {
+    StoredTuneRun *of = into;
+    store_take(row, arena, "Isbnssnndd", &of->run_id, &of->measurement_hash, &of->known, &of->wall_s, &of->state,
+               &of->failure, &of->measured_step_s, &of->at_s, &of->steps, &of->warm_up);
+    of->step_times_s = store_numbers_at(row, 10, of->steps, arena);
+}
+
 Status store_tune_runs(Store *store, int64_t session, Arena *arena, StoredTuneRun **runs, int *count, Error *error) {
     sqlite3_stmt *statement = NULL;
-    *runs = NULL;
-    *count = 0;
-    TRY(store_prepare(store,
-                      "SELECT r.id, r.measurement_hash, t.known, t.wall_s, r.state, r.failure, r.measured_step_s, "
-                      "CAST(strftime('%s', r.started_at) AS REAL) - t.wall_s, r.steps, r.warm_up, r.step_times_s "
-                      "FROM tune_runs t JOIN runs r ON r.id = t.run_id WHERE t.session_id = ? ORDER BY t.place",
-                      &statement, error));
-    int place = 1, code;
-    bind_int(statement, &place, session);
-    size_t capacity = 0;
-    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
-        *runs = arena_grow(arena, *runs, (size_t)*count, &capacity, sizeof **runs);
-        const int steps = sqlite3_column_int(statement, 8);
-        (*runs)[(*count)++] = (StoredTuneRun){.run_id = sqlite3_column_int64(statement, 0),
-                                              .measurement_hash = text_at(statement, 1, arena),
-                                              .known = sqlite3_column_int(statement, 2) != 0,
-                                              .wall_s = sqlite3_column_double(statement, 3),
-                                              .state = text_at(statement, 4, arena),
-                                              .failure = text_at(statement, 5, arena),
-                                              .measured_step_s = sqlite3_column_double(statement, 6),
-                                              .at_s = sqlite3_column_double(statement, 7),
-                                              .step_times_s = store_numbers_at(statement, 10, steps, arena),
-                                              .steps = steps,
-                                              .warm_up = sqlite3_column_int(statement, 9)};
-    }
-    return store_read_end(store, statement, code, error);
+    StoreRows rows;
+    TRY(store_ask(store, &statement, error,
+                  "SELECT r.id, r.measurement_hash, t.known, t.wall_s, r.state, r.failure, r.measured_step_s, "
+                  "CAST(strftime('%s', r.started_at) AS REAL) - t.wall_s, r.steps, r.warm_up, r.step_times_s "
+                  "FROM tune_runs t JOIN runs r ON r.id = t.run_id WHERE t.session_id = ? ORDER BY t.place",
+                  "I", session));
+    TRY(store_read_all(store, statement, sizeof **runs, read_tune_run, arena, &rows, error));
+    *runs = rows.at;
+    *count = rows.count;
+    return STATUS_OK;
 }
 
 typedef struct SaveTuneRun {
@@ -111,18 +78,10 @@ typedef struct SaveTuneRun {
 static Status save_tune_run(Store *store, void *context, Error *error) {
     SaveTuneRun *save = context;
     TRY(store_put_run(store, save->run, &save->run_id, error));
-    sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(store,
-                      "INSERT INTO tune_runs SELECT ?1, coalesce(max(place), 0) + 1, ?2, 0, ?3 FROM tune_runs "
-                      "WHERE session_id = ?1",
-                      &statement, error));
-    int place = 1;
-    bind_int(statement, &place, save->session);
-    bind_int(statement, &place, save->run_id);
-    bind_double(statement, &place, save->wall_s);
-    const Status status = store_step(store, statement, error);
-    sqlite3_finalize(statement);
-    return status;
+    return store_write(store, error,
+                       "INSERT INTO tune_runs SELECT ?1, coalesce(max(place), 0) + 1, ?2, 0, ?3 FROM tune_runs "
+                       "WHERE session_id = ?1",
+                       "IIn", save->session, save->run_id, save->wall_s);
 }
 
 Status store_save_tune_run(Store *store, int64_t session, const RunRecord *run, double wall_s, int64_t *run_id,

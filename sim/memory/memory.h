@@ -1,8 +1,8 @@
-// Reads a StepProgram and answers: what is alive when. Four readers of the same lifetimes:
+// Reads a StepProgram and answers: what is alive when. Three readers of the same lifetimes:
 //   memory_plan       offsets for our executor: two buffers share bytes only where happens-before orders all their uses
 //   memory_breakdown  live bytes at the peak by role, plus a framework's allocator, context and communicators
 //   memory_cached_bytes  what PyTorch's caching allocator holds after two steps (cached_bytes.h)
-//   hazard_check      proves a plan: every two conflicting accesses to the same bytes are ordered by the program
+// tests/support/hazard_check.h proves a plan.
 
 #pragma once
 
@@ -42,14 +42,3 @@ Status memory_breakdown(const StepProgram *program, Arena *arena, MemoryBreakdow
 
 // What the accelerator must hold: what is reserved, but for states that can be paged out at the peak.
 double memory_needed_bytes(const TrainPlan *plan, const MemoryBreakdown *memory);
-
-typedef struct HazardReport {
-    int64_t instances, accesses, pairs_checked;
-} HazardReport;
-
-// Unrolls the program and proves, for the first and the last rank, that conflicting accesses (same bytes, at least one
-// write) are ordered by lane order, events and communicators, and that every read finds what was last written through
-// its own buffer; with plan NULL each buffer has its own bytes. INTERNAL names both tasks, the buffers, layer and
-// micro-step. report may be NULL.
-Status hazard_check(const StepProgram *program, const MemoryPlan *plan, Arena *arena, HazardReport *report,
-                    Error *error);

@@ -1,4 +1,4 @@
-// Every strategy sees the same repeats of a shape in the same order (replay.h), so that luck is shared.
+// Every strategy sees the same repeats of a shape in the same order (tune_replay.h), so that luck is shared.
 
 #include "tests/accuracy/sweep/strategies.h"
 

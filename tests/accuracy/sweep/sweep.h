@@ -3,7 +3,7 @@
 #pragma once
 
 #include "autotune/accuracy/run_file.h"
-#include "autotune/tune/replay.h"
+#include "tests/support/tune_replay.h"
 
 typedef struct Sweep {
     const char *name;     // "two4-wide"

@@ -1,9 +1,8 @@
-// The executor as a StepRunner: its timeline is the program walked in issue order, once per rank, with times that are
-// possible.
+// What the executor gives back of a step: its timeline is the program walked in issue order, once per rank, with times
+// that are possible.
 
 #include <criterion/criterion.h>
 
-#include "exec/launch/exec_runner.h"
 #include "tests/parity/exec/exec_case.h"
 #include "tests/support/sizes.h"
 
@@ -29,20 +28,18 @@ static StepProgram program_of(Mesh mesh) {
     return program;
 }
 
-static Timeline timeline_of(const StepProgram *program, ExecRunner *state) {
-    Timeline timeline;
-    Error error = {0};
-    *state = (ExecRunner){.options = case_options(), .worker_path = NDTUNE_BIN_DIR "/ndtune-worker"};
-    state->options.steps = 4;
-    const StepRunner runner = exec_runner(state);
-    cr_assert(runner.run(runner.state, program, NULL, &arena, &timeline, &error) == STATUS_OK, "%s", error.message);
-    return timeline;
+static Timeline timeline_of(const StepProgram *program, RunResult *result) {
+    RunOptions options = case_options();
+    options.steps = 4;
+    options.spans = true;
+    *result = case_run(&program->plan, &options, &arena);
+    return result->timeline;
 }
 
 Test(runner, spans_are_the_program_in_issue_order_on_every_rank) {
     const StepProgram program = program_of((Mesh){.size = SIZES(1, 2, 1, 2)});
-    ExecRunner state;
-    const Timeline timeline = timeline_of(&program, &state);
+    RunResult result;
+    const Timeline timeline = timeline_of(&program, &result);
     cr_assert(timeline.origin == TIMELINE_MEASURED && timeline.complete);
     int64_t at = 0;
     for (int rank = 0; rank < 4; rank++) {
@@ -64,16 +61,16 @@ Test(runner, spans_are_the_program_in_issue_order_on_every_rank) {
 
 Test(runner, totals_count_the_instances_of_each_task) {
     const StepProgram program = program_of((Mesh){.size = SIZES(1, 1, 2, 1)});
-    ExecRunner state;
-    timeline_of(&program, &state);
+    RunResult result;
+    timeline_of(&program, &result);
     int64_t *counts = ARENA_ARRAY(&arena, int64_t, program.task_count);
     StepCursor cursor = step_cursor_begin(&program);
     StepInstance instance;
     while (step_cursor_next(&cursor, &instance)) {
         counts[instance.task]++;
     }
-    cr_assert_eq(state.last.task_count, program.task_count);
+    cr_assert_eq(result.task_count, program.task_count);
     for (int t = 0; t < program.task_count; t++) {
-        cr_expect_eq(state.last.totals[t].count, counts[t], "task %d", t);
+        cr_expect_eq(result.totals[t].count, counts[t], "task %d", t);
     }
 }

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "sim/memory/memory.h"
+#include "tests/support/hazard_check.h"
 
 static double now_s(void) {
     struct timespec at;

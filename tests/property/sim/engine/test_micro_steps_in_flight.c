@@ -9,6 +9,7 @@
 #include "sim/memory/memory.h"
 #include "sim/memory/memory_breakdown.h"
 #include "sim/step/slots.h"
+#include "tests/support/hazard_check.h"
 #include "tests/support/program_builder.h"
 
 enum { SLOT_BYTES = 512, LAYERS_OF_RING = 2, TASKS = 16 };

@@ -7,6 +7,7 @@
 
 #include "sim/memory/memory.h"
 #include "tests/property/sim/memory/oracle.h"
+#include "tests/support/hazard_check.h"
 #include "tests/support/lowered.h"
 
 typedef struct DropCount {

@@ -7,6 +7,7 @@
 #include "sim/memory/memory.h"
 #include "sim/memory/memory_breakdown.h"
 #include "tests/property/sim/memory/lowered_sweep.h"
+#include "tests/support/hazard_check.h"
 
 static const CutOptions whole = {.reach_factor = 0, .base_layers = 1 << 20, .max_micro_steps = 1 << 20};
 

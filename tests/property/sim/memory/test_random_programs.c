@@ -8,6 +8,7 @@
 
 #include "sim/memory/memory.h"
 #include "tests/property/sim/memory/oracle.h"
+#include "tests/support/hazard_check.h"
 #include "tests/support/program_builder.h"
 
 enum { CASES = 300, LANES = 4, BUFFERS = 6 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sim/memory/memory.h"
+#include "tests/support/hazard_check.h"
 #include "tests/support/lowered.h"
 
 static const uint64_t first_seed = 20261120;

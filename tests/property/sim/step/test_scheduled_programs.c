@@ -6,6 +6,7 @@
 #include "sim/memory/memory.h"
 #include "sim/step/lower.h"
 #include "sim/step/slots.h"
+#include "tests/support/hazard_check.h"
 #include "tests/support/lowered.h"
 
 enum { PLANS = 40, AHEAD = 2 };

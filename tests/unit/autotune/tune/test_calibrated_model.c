@@ -7,7 +7,7 @@
 
 #include "autotune/rank.h"
 #include "autotune/tune/calibrated_model.h"
-#include "autotune/tune/replay.h"
+#include "tests/support/tune_replay.h"
 #include "tests/unit/autotune/calibrate/generated_runs.h"
 
 enum { REPEATS = 4 };

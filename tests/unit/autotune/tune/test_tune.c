@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "autotune/tune/replay.h"
+#include "tests/support/tune_replay.h"
 #include "tests/support/sizes.h"
 
 enum { MOST = 6, MOST_RUNS = 200 };

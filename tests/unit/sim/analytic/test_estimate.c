@@ -5,7 +5,6 @@
 
 #include "sim/analytic/analytic.h"
 #include "sim/engine/engine.h"
-#include "sim/engine/engine_runner.h"
 #include "tests/support/sizes.h"
 
 static const TrainPlan fsdp = {.mesh = {SIZES(1, 8, 1, 1)},
@@ -123,18 +122,17 @@ Test(estimate, an_illegal_plan_is_an_error_in_words) {
     tear_down(&setup);
 }
 
-// The engine behind the runner's seam gives spans of the whole step.
-Test(estimate, the_engines_runner_gives_a_timeline) {
+Test(estimate, the_engine_gives_a_timeline_of_the_whole_step) {
     static Setup setup;
     set_up(&setup);
     StepProgram program;
     Error error = {0};
     cr_assert_eq(step_lower(&setup.model, &fsdp, setup.cost.target, &setup.arena, &program, &error), STATUS_OK);
-    EngineRunner engine = {.cost = setup.cost, .options = {.unroll = true}};
-    const StepRunner runner = engine_runner(&engine);
-    Timeline timeline;
-    cr_assert_eq(runner.run(runner.state, &program, NULL, &setup.arena, &timeline, &error), STATUS_OK, "%s",
+    const EngineOptions options = {.unroll = true, .keep_spans = true};
+    EngineResult result;
+    cr_assert_eq(engine_run(&program, &setup.cost, &options, &setup.arena, &result, &error), STATUS_OK, "%s",
                  error.message);
+    const Timeline timeline = result.timeline;
     cr_assert(timeline.complete && timeline.origin == TIMELINE_SIMULATED);
     cr_assert_eq(timeline.span_count, step_instance_count(&program));
     const double estimated_s = estimate_of(&setup, &fsdp).step_s;

@@ -7,6 +7,7 @@
 #include "sim/analytic/analytic.h"
 #include "sim/engine/engine.h"
 #include "sim/memory/memory.h"
+#include "tests/support/hazard_check.h"
 #include "tests/support/lowered.h"
 
 static const LayerRun halves[] = {{LAYER_DENSE, 0, 2}, {LAYER_DENSE, 2, 2}};

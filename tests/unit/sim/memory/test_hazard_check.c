@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/memory/memory.h"
+#include "tests/support/hazard_check.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/sim/memory/examples.h"
 

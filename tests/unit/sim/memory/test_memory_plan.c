@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/memory/memory.h"
+#include "tests/support/hazard_check.h"
 #include "tests/unit/sim/memory/examples.h"
 
 static MemoryPlan plan_of(const StepProgram *program, Arena *arena) {

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "sim/memory/memory_breakdown.h"
+#include "tests/support/hazard_check.h"
 #include "tests/support/sizes.h"
 
 typedef struct Shape {

@@ -7,6 +7,7 @@
 #include "sim/memory/memory.h"
 #include "sim/memory/memory_breakdown.h"
 #include "sim/step/step.h"
+#include "tests/support/hazard_check.h"
 #include "tests/support/lowered.h"
 
 static Arena arena;

@@ -5,6 +5,7 @@
 
 #include "sim/memory/memory.h"
 #include "sim/step/lower.h"
+#include "tests/support/hazard_check.h"
 #include "tests/support/lowered.h"
 
 static StepProgram with_frozen(const StepProgram *plain, uint32_t frozen, Arena *arena) {

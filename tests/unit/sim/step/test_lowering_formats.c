@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/memory/memory.h"
+#include "tests/support/hazard_check.h"
 #include "tests/support/lowered.h"
 
 static const double MIB = 1024.0 * 1024.0;

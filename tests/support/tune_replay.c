@@ -1,6 +1,6 @@
 // The order of the rounds is a permutation (GSL's shuffle, seeded), or their own from a seeded one on.
 
-#include "autotune/tune/replay.h"
+#include "tests/support/tune_replay.h"
 
 #include <gsl/gsl_randist.h>
 #include <gsl/gsl_rng.h>

@@ -1,7 +1,7 @@
 // Cuts repeat in every slot of a buffer: the distinct ends of its operands inside a slot are collected first, then laid
 // out per slot.
 
-#include "sim/memory/byte_cells.h"
+#include "tests/support/byte_cells.h"
 
 #include <stdlib.h>
 

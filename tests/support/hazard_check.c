@@ -6,11 +6,12 @@
 //   - two operands of one task in different buffers on the same bytes; an access outside its buffer's slot.
 // The first and the last rank are resolved. Not modelled: gaps between the rows of a strided access count as touched.
 
+#include "tests/support/hazard_check.h"
+
 #include <string.h>
 
-#include "sim/memory/byte_cells.h"
 #include "sim/memory/happens_before.h"
-#include "sim/memory/memory.h"
+#include "tests/support/byte_cells.h"
 
 typedef struct Checker {
     const HappensBefore *order;
