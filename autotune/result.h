@@ -34,6 +34,7 @@ typedef enum {
     SHORTCUT_OUTDONE,     // another value of a choice is no slower and needs no more memory (target_outdoing)
     SHORTCUT_STAGES,      // rules of prune.c: a pipeline with too few micro-steps, or whose chunks are uneven
     SHORTCUT_RINGS,       // half as many ranks on a sequence are far behind the best (search_rings.c)
+    SHORTCUT_UNPRICED,    // of many shapes, what is clearly behind the best is bounded (search_near.c)
     SHORTCUT_COUNT
 } SearchShortcut;
 
@@ -103,6 +104,8 @@ typedef struct Prediction {
     const char *warnings[PREDICTION_MAX_WARNINGS];
     int warning_count;
 } Prediction;
+
+#define RULE_BEHIND "behind"  // of shapes that are clearly behind the best: they may run, but are not priced
 
 // A shape with nothing to run, or a candidate that a rule threw out.
 typedef struct Rejection {

@@ -129,7 +129,7 @@ static Status run_stages(Search *search, Error *error) {
     result->chosen_tokens_per_s = by_memory ? result->entries[0].tokens_per_s : chosen_tokens_per_s(search);
     best_choose(result, search->arena);
     rank_mark_pareto(result->entries, result->entry_count);
-    if (search->near) {
+    if (search->near && search->who) {
         search_near_forget(search);
     }
     for (int i = 0; i < result->entry_count; i++) {
@@ -159,6 +159,9 @@ static void search_begin(Search *search, const PredictionCache *cache) {
 static Status run(Search *search, const PredictionCache *cache, Error *error) {
     const double start_s = now_s();
     search_begin(search, cache);
+    if (!search->who && search_near_of_all(search)) {
+        search->near = search->best_only = true;
+    }
     Status status = run_stages(search, error);
     if (status == STATUS_OK && search->near && !search_near_holds(search)) {
         search_near_widen(search);

@@ -106,6 +106,13 @@ bool search_less_matters(const Search *search, const SearchWorker *worker, const
 
 bool search_near_is_enough(const TuneRequest *request);
 
+// Of all shapes, where they are many.
+bool search_near_of_all(const Search *search);
+
+// Where nobody asks but the user: throws out what was passed over in a shape, and where it has no entry all that is far
+// behind, with the words of the fastest.
+void search_near_name(Search *search, int shape, bool has_entry);
+
 // What a plan must reach to be looked at further.
 double search_near_tokens_per_s(const Search *search, const TrainPlan *plan);
 

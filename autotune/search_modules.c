@@ -52,8 +52,8 @@ static Status try_sets(const Search *search, SearchWorker *worker, const Candida
         plan.recompute_modules = (int)modules_of(&request->model, set);
         target_canonical(request->target, &plan);
         Estimate estimate;
-        TRY(analytic_estimate_within(worker->analytic, &plan, search_hopeless_s(search, worker, &plan), true, &estimate,
-                                     error));
+        const double hopeless_s = search_hopeless_s(search, worker, &plan);
+        TRY(analytic_estimate_within(worker->analytic, &plan, hopeless_s, false, &estimate, error));
         if (estimate.is_bound) {
             break;  // more modules take longer
         }

@@ -1,12 +1,14 @@
-// The search for who asks how far a plan is behind the best (ndtune check). What is clearly behind the best found so
-// far is not looked at further: no bytes, no bubble, no simulation. Estimate and engine are as in the full search, and
-// so is the best plan: where it turns out slower than what the others were measured against, all is searched. One
-// thread screens, so what is left out does not depend on their number. Left out: what the other shapes come to.
+// The search for who asks how far a plan is behind the best (ndtune check), and of all shapes where they are many. What
+// is clearly behind the best found so far is not looked at further: no bytes, no bubble, no simulation. Estimate and
+// engine are as in the full search, and so is the best plan: where it turns out slower than what the others were
+// measured against, all is searched. One thread screens, so what is left out does not depend on their number. Left out:
+// what the other shapes come to, and choices that leave more room in shapes whose fastest one leaves little.
 
 #include <math.h>
 
 #include "autotune/best.h"
 #include "autotune/search_internal.h"
+#include "sim/base/text.h"
 #include "sim/frameworks/target_choices.h"
 
 // Twice the closed form's error of 3 % (search_settle.c), less than CLEARLY_BEHIND: what was left out stays behind.
@@ -16,13 +18,31 @@ static double best_with_room(const Search *search) {
     return search->workers[0].best_tokens_per_s[true];
 }
 
+static bool may_be_bounded(const TuneRequest *request) {
+    return request->objective != OBJECTIVE_MEMORY && request->handicap_count == 0 && !request->serial_lanes &&
+           request->without == 0;
+}
+
 bool search_near_is_enough(const TuneRequest *request) {
-    return request->effort == EFFORT_SIMULATE && request->objective != OBJECTIVE_MEMORY &&
-           request->handicap_count == 0 && !request->serial_lanes && request->without == 0;
+    return request->effort == EFFORT_SIMULATE && may_be_bounded(request);
+}
+
+bool search_near_of_all(const Search *search) {
+    return search->space.mesh_count > SEARCH_MANY_SHAPES && search->request->effort != EFFORT_EXHAUSTIVE &&
+           may_be_bounded(search->request);
+}
+
+static const TrainPlan *plan_asked(const Search *search) {
+    return search->near && search->who ? search->who->like : NULL;
+}
+
+// Its place is asked for, however far behind it is.
+static bool is_baseline(const Search *search, const TrainPlan *plan) {
+    return !search->who && mesh_same_shape(&plan->mesh, &search->request->baseline);
 }
 
 bool search_is_like(const Search *search, const TrainPlan *plan) {
-    const TrainPlan *like = search->near ? search->who->like : NULL;
+    const TrainPlan *like = plan_asked(search);
     if (!like || plan->micro_batch != like->micro_batch || plan->recompute != like->recompute) {
         return false;
     }
@@ -47,6 +67,9 @@ static double speed_spoken_for(const Search *search, const TrainPlan *plan) {
 
 double search_near_tokens_per_s(const Search *search, const TrainPlan *plan) {
     const double best = (1 - CLEARLY_BEHIND) * best_with_room(search);
+    if (is_baseline(search, plan)) {
+        return 0;
+    }
     if (search_is_like(search, plan)) {
         return fmin(best, (1 - CLEARLY_BEHIND) * search->workers[0].like_tokens_per_s);
     }
@@ -59,7 +82,8 @@ bool search_can_be_had(const Search *search, const TrainPlan *plan) {
 }
 
 bool search_is_far(const Search *search, const Candidate *candidate) {
-    return search->near && candidate->tokens_per_s < (1 - CLEARLY_BEHIND) * best_with_room(search);
+    return search->near && candidate->tokens_per_s < (1 - CLEARLY_BEHIND) * best_with_room(search) &&
+           !is_baseline(search, &candidate->plan);
 }
 
 bool search_is_passed_over(const Search *search, const Candidate *candidate) {
@@ -75,7 +99,7 @@ void search_near_note(const Search *search, SearchWorker *worker, const Candidat
 }
 
 int search_near_shape(const Search *search) {
-    const TrainPlan *like = search->near ? search->who->like : NULL;
+    const TrainPlan *like = plan_asked(search);
     int shape = like ? search->space.mesh_count - 1 : -1;
     while (shape >= 0 && !mesh_same_shape(&search->space.meshes[shape], &like->mesh)) {
         shape--;
@@ -100,6 +124,37 @@ void search_near_widen(Search *search) {
         worker->best_tokens_per_s[false] = worker->best_tokens_per_s[true] = 0;
         worker->chosen_tokens_per_s[false] = worker->chosen_tokens_per_s[true] = 0;
         worker->counts = (SearchCounts){0};
+    }
+}
+
+void search_near_name(Search *search, int shape, bool has_entry) {
+    Candidate *candidates = search->space.candidates;
+    const int first = search->first_of_shape[shape], end = search->first_of_shape[shape + 1];
+    double fastest = 0, least_s = 0;
+    for (int i = first; i < end; i++) {
+        const bool is_behind = candidates[i].state == CANDIDATE_ESTIMATED && search_is_far(search, &candidates[i]);
+        if (is_behind && candidates[i].tokens_per_s > fastest) {
+            fastest = candidates[i].tokens_per_s;
+            least_s = candidates[i].step_s;
+        }
+    }
+    if (fastest == 0) {
+        return;
+    }
+    char text[TEXT_UNIT_BYTES];
+    const char *reason = arena_format(search->arena, "not priced: at least %s, %.2f times the best",
+                                      text_seconds(text, least_s), best_with_room(search) / fastest);
+    for (int i = first; i < end; i++) {
+        Candidate *candidate = &candidates[i];
+        const bool is_bound = search_is_passed_over(search, candidate);
+        if (candidate->state == CANDIDATE_ESTIMATED && (is_bound || (!has_entry && search_is_far(search, candidate)))) {
+            candidate->state = CANDIDATE_REJECTED;
+            candidate->rule = RULE_BEHIND;
+            candidate->reason = reason;
+            candidate->step_s = is_bound ? 0 : candidate->step_s;
+            candidate->tokens_per_s = is_bound ? 0 : candidate->tokens_per_s;
+            search->result->search.pruned++;
+        }
     }
 }
 

@@ -228,8 +228,9 @@ static Status price_candidate(const Search *search, SearchWorker *worker, Candid
 }
 
 static Status estimate_candidate(const Search *search, SearchWorker *worker, Candidate *candidate, Error *error) {
-    worker->counts.estimated++;
-    return price_candidate(search, worker, candidate, search_hopeless_s(search, worker, &candidate->plan), error);
+    TRY(price_candidate(search, worker, candidate, search_hopeless_s(search, worker, &candidate->plan), error));
+    worker->counts.estimated += !search->estimates[candidate - search->space.candidates].is_bound;
+    return STATUS_OK;
 }
 
 Status search_complete(const Search *search, SearchWorker *worker, Candidate *candidate, Error *error) {

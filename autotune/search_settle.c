@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <string.h>
 
 #include "autotune/batch.h"
 #include "autotune/best.h"
@@ -181,13 +182,18 @@ Status search_settle_shape(const Search *search, SearchWorker *worker, int shape
     return STATUS_OK;
 }
 
-// The shape's reason: memory of the choice that lacks least, else what its first choice was told.
+// The shape's reason: that it is far behind, else memory of the choice that lacks least, else what its first choice was
+// told.
 static void add_rejection(Search *search, int shape) {
     const Candidate *nearest = NULL;
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         const Candidate *candidate = search->order[i];
         if (candidate->state != CANDIDATE_REJECTED) {
             continue;
+        }
+        if (candidate->rule && strcmp(candidate->rule, RULE_BEHIND) == 0) {
+            nearest = candidate;
+            break;
         }
         const bool first_of_all = !nearest;
         const bool lacks_memory = candidate->reserved_bytes > 0;
@@ -239,9 +245,13 @@ Status search_settle(Search *search, Error *error) {
     result->entries = ARENA_ARRAY(search->arena, Prediction, shapes);
     result->rejected = ARENA_ARRAY(search->arena, Rejection, shapes);
     for (int i = 0; i < shapes; i++) {
+        const bool of_all = search->near && !search->who;
+        if (of_all) {
+            search_near_name(search, search->shape_order[i], pieces.best[i] != NULL);
+        }
         if (pieces.best[i]) {
             result->entries[result->entry_count++] = *pieces.best[i];
-        } else if (!search->near) {
+        } else if (!search->near || of_all) {
             add_rejection(search, search->shape_order[i]);
         }
     }

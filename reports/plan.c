@@ -165,6 +165,8 @@ static void print_heading(const TuneRequest *request, const char *rule, FILE *ou
         fprintf(out, "not legal for %s", request->target->name);
     } else if (strcmp(rule, "batch") == 0) {
         fprintf(out, "unable to make a global batch of %lld", (long long)request->global_batch);
+    } else if (strcmp(rule, RULE_BEHIND) == 0) {
+        fprintf(out, "behind by 10 %% or more, not priced");
     } else if (strcmp(rule, "slice") == 0) {
         fprintf(out, "cut finer than an attention tile");
     } else if (strcmp(rule, "max-tp") == 0) {

@@ -120,16 +120,28 @@ static void print_choices(const TuneResult *result, int rows, FILE *out) {
     }
 }
 
+static int count_behind(const TuneResult *result) {
+    int behind = 0;
+    for (int i = 0; i < result->rejected_count; i++) {
+        behind += strcmp(result->rejected[i].rule, RULE_BEHIND) == 0;
+    }
+    return behind;
+}
+
 static void print_rest(const TuneResult *result, int rows, FILE *out) {
-    const int more = result->entry_count - rows, rejected = result->rejected_count;
-    char fit[WORDS_BYTES] = "", cannot[WORDS_BYTES] = "";
+    const int more = result->entry_count - rows, behind = count_behind(result);
+    const int rejected = result->rejected_count - behind;
+    char fit[WORDS_BYTES] = "", slow[WORDS_BYTES] = "", cannot[WORDS_BYTES] = "";
     if (more > 0) {
         snprintf(fit, sizeof fit, "; %d more fit (--top 0)", more);
     }
     if (rejected > 0) {
         snprintf(cannot, sizeof cannot, "; %d cannot (--verbose)", rejected);
     }
-    wrap_line(out, 2, "* none as fast with less memory%s%s", fit, cannot);
+    if (behind > 0) {
+        snprintf(slow, sizeof slow, "; %d are behind by 10 %% or more, not priced", behind);
+    }
+    wrap_line(out, 2, "* none as fast with less memory%s%s%s", fit, slow, cannot);
 }
 
 static void print_best(const TuneResult *result, FILE *out) {

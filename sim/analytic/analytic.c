@@ -120,6 +120,12 @@ static const ShardCosts *costs_of(const Analytic *analytic, const TrainPlan *pla
     return room;
 }
 
+// Whose experts are exchanged: their ranks follow from these and etp.
+static AxisMask expert_axes(const TrainPlan *plan) {
+    const int etp = plan->mesh.size[AXIS_EP] > 1 ? plan_expert_tp(plan) : 1;
+    return etp > 1 ? axes_nearest(AXES_STAGE_RANKS, etp * plan->mesh.size[AXIS_EP]) : AXIS_BIT(AXIS_EP);
+}
+
 static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, MeshPiece **made, Error *error) {
     StepProgram program;
     TRY(lower(analytic, plan, ALL_VARIANTS, &program, error));
@@ -127,13 +133,10 @@ static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey
     const int world = mesh_world(&plan->mesh);
     MeshPiece *piece = ARENA_NEW(analytic->arena, MeshPiece);
     shard_costs_add(&analytic->cost, &analytic->slow, &program, &piece->costs);
-    const int etp = plan->mesh.size[AXIS_EP] > 1 ? plan_expert_tp(plan) : 1;  // their ranks follow from these and etp
-    const AxisMask experts =
-        etp > 1 ? axes_nearest(AXES_STAGE_RANKS, etp * plan->mesh.size[AXIS_EP]) : AXIS_BIT(AXIS_EP);
     piece->tp_word = placement_word(&plan->mesh, AXIS_BIT(AXIS_TP), per_node);
     piece->cp_word = placement_word(&plan->mesh, AXIS_BIT(AXIS_CP), per_node);
     piece->sp_word = placement_word(&plan->mesh, AXIS_BIT(AXIS_SP), per_node);
-    piece->ep_word = placement_word(&plan->mesh, experts, per_node);
+    piece->ep_word = placement_word(&plan->mesh, expert_axes(plan), per_node);
     piece->node_word = (uint64_t)(world < per_node ? world : per_node);
     add_demand_words(analytic, piece);
     keep_next_gather(&program, piece);
@@ -209,6 +212,20 @@ MemoKey analytic_choices_key(const Analytic *analytic, const TrainPlan *plan) {
     const MemoKey key = {
         .words = {lengths_word(analytic, plan, plan->micro_batch), inner_word(plan), expert_ranks(plan)}};
     return with_choices(key, choice_key(plan));
+}
+
+MemoKey analytic_layer_key(const Analytic *analytic, const TrainPlan *plan, uint64_t without, bool marked) {
+    const int per_node = cost_ranks_per_node(analytic->cost.profile, &plan->mesh);
+    const Mesh *mesh = &plan->mesh;
+    MemoKey key = {.words = {(uint64_t)plan->seq << 32 | (uint64_t)plan->micro_batch << 1 | marked,
+                             placement_word(mesh, AXIS_BIT(AXIS_TP), per_node),
+                             placement_word(mesh, AXIS_BIT(AXIS_CP), per_node),
+                             placement_word(mesh, AXIS_BIT(AXIS_SP), per_node),
+                             placement_word(mesh, expert_axes(plan), per_node),
+                             (uint64_t)mesh->size[AXIS_TP] << 42 | (uint64_t)mesh->size[AXIS_CP] << 21 |
+                                 (uint64_t)mesh->size[AXIS_SP],
+                             expert_ranks(plan)}};
+    return with_choices(key, plan_key(plan, without));
 }
 
 static MemoKey overlap_key(const Analytic *analytic, const TrainPlan *plan, const MeshPiece *mesh) {
@@ -481,8 +498,24 @@ Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *es
                                    : estimate_whole(analytic, plan, estimate, error);
 }
 
+// To an estimate whose time is known.
+static Status add_bytes_alone(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+    const Estimate times = *estimate;
+    TRY(analytic_estimate_bytes(analytic, plan, estimate, error));
+    estimate->step_s = times.step_s;
+    estimate->compute_s = times.compute_s;
+    estimate->bubble_s = times.bubble_s;
+    estimate->is_bound = times.is_bound;
+    return STATUS_OK;
+}
+
 Status analytic_estimate_within(Analytic *analytic, const TrainPlan *plan, double hopeless_s, bool with_bytes,
                                 Estimate *estimate, Error *error) {
+    Estimate bound;
+    if (hopeless_s > 0 && analytic_bound(analytic, plan, &bound) && bound.step_s > hopeless_s) {
+        *estimate = bound;
+        return with_bytes ? add_bytes_alone(analytic, plan, estimate, error) : STATUS_OK;
+    }
     analytic->hopeless_s = hopeless_s;
     analytic->time_only = !with_bytes;
     const Status status = analytic_estimate(analytic, plan, estimate, error);

@@ -57,5 +57,9 @@ Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *es
 Status analytic_estimate_within(Analytic *analytic, const TrainPlan *plan, double hopeless_s, bool with_bytes,
                                 Estimate *estimate, Error *error);
 
+// What a pipeline's step takes at least, of which the bubble, by what layers like its own took in pipelines that were
+// estimated: no lowering, no run over the schedule, no bytes. false = nothing is known of them.
+bool analytic_bound(Analytic *analytic, const TrainPlan *plan, Estimate *bound);
+
 // The bytes of it alone: no lowering either where another micro-batch was estimated.
 Status analytic_estimate_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);

@@ -24,6 +24,7 @@ struct Analytic {
     Arena programs_arena;
     PipelineOrders orders;
     Memo splits, heads;  // of layers over stages; what head and loss take
+    Memo paces;          // of pipelines that were estimated: the least that a layer took
     int stage;           // of a pipeline, that pieces are looked up and made for
     double in_flight;    // its micro-steps whose backward has not come
     double hopeless_s;   // a pipeline's step that is longer is only bounded; 0 = none is
@@ -41,6 +42,10 @@ Status analytic_no_bytes(Estimate *estimate);  // of a hopeless plan, where nobo
 
 // Sequence length, micro-batch, the sizes of the inner axes and the choices; of the stage that is set.
 MemoKey analytic_choices_key(const Analytic *analytic, const TrainPlan *plan);
+
+// What a layer's time depends on: sequence length, micro-batch, where the ranks are that cut it, the choices but for
+// those of `without`.
+MemoKey analytic_layer_key(const Analytic *analytic, const TrainPlan *plan, uint64_t without, bool marked);
 
 // Of a pipeline.
 Status analytic_estimate_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);

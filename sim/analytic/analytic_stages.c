@@ -7,6 +7,7 @@
 
 #include "sim/analytic/analytic_internal.h"
 #include "sim/cost/interference.h"
+#include "sim/plan/plan_fields.h"
 #include "sim/step/splits/split.h"
 
 enum { STAGE_FULLEST, STAGE_LAST, STAGES_LOOKED_AT };
@@ -307,6 +308,67 @@ static double least_span_s(const StageSplit *split, const PipelineShape *shape, 
            times->device_share;
 }
 
+// ---- what a layer takes at least
+
+// Pipelines that differ in these only: their layers take about as long.
+#define PIPELINE_CHOICES                                                                                               \
+    (PLAN_BIT(PLAN_PP_SCHEDULE) | PLAN_BIT(PLAN_VIRTUAL_STAGES) | PLAN_BIT(PLAN_PP_SPLIT) | PLAN_BIT(PLAN_PP_FIRST) |  \
+     PLAN_BIT(PLAN_PP_LAST))
+#define RECOMPUTE_CHOICES                                                                                              \
+    (PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_RECOMPUTE_UNIT) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |                      \
+     PLAN_BIT(PLAN_RECOMPUTE_EVERY) | PLAN_BIT(PLAN_RECOMPUTE_MODULES))
+
+// What a stage has beside its layers, as the embedding, and kinds of layers that are mixed in other shares. Of 33,000
+// estimates of 405B, 70B, 8x22B and DeepSeek-V3 the largest bound was 0.993 of its own, half of them above 0.87.
+static const double PACE_SLACK = 0.95;
+
+// *kept: the one of plans that recompute nothing, for those that do.
+static MemoKey pace_key(const Analytic *analytic, const TrainPlan *plan, bool kept) {
+    return analytic_layer_key(analytic, plan, PIPELINE_CHOICES | (kept ? RECOMPUTE_CHOICES : 0), kept);
+}
+
+static void note_least(Analytic *analytic, MemoKey key, double layer_s) {
+    double *known = memo_find(&analytic->paces, &key);
+    if (!known) {
+        known = ARENA_NEW(analytic->arena, double);
+        *known = layer_s;
+        memo_add(&analytic->paces, &key, known, analytic->arena);
+    }
+    *known = fmin(*known, layer_s);
+}
+
+static void note_pace(Analytic *analytic, const TrainPlan *plan, double layer_s) {
+    note_least(analytic, pace_key(analytic, plan, false), layer_s);
+    if (plan->recompute == RECOMPUTE_NONE) {
+        note_least(analytic, pace_key(analytic, plan, true), layer_s);
+    }
+}
+
+bool analytic_bound(Analytic *analytic, const TrainPlan *plan, Estimate *bound) {
+    PipelineShape shape;
+    Error error;
+    if (mesh_stages(&plan->mesh) == 1 || find_shape(plan, &shape, &error) != STATUS_OK) {
+        return false;
+    }
+    MemoKey key = pace_key(analytic, plan, false);
+    const double *layer_s = memo_find(&analytic->paces, &key);
+    if (!layer_s) {
+        key = pace_key(analytic, plan, true);
+        layer_s = memo_find(&analytic->paces, &key);
+    }
+    if (!layer_s) {
+        return false;
+    }
+    const StageSplit *split = find_split(analytic, plan);
+    const double share = forward_share(plan), each_s = PACE_SLACK * *layer_s;
+    const PipelineTimes times = {.part_s = split->part_s, .forward_share = share, .device_share = 1};
+    time_parts(split, each_s, 0, 0, 0);
+    *bound = (Estimate){.step_s = least_span_s(split, &shape, &times), .is_bound = true};
+    bound->compute_s = each_s * analytic->model.layers * shape.micro_steps / shape.stages;
+    bound->bubble_s = fmax(0, bound->step_s - bound->compute_s);
+    return true;
+}
+
 static Status add_bytes(Analytic *analytic, const TrainPlan *alone, const PipelineShape *shape, int stage,
                         Estimate *estimate, Error *error) {
     look_at(analytic, shape, stage);
@@ -337,6 +399,7 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
                                  .device_share = device_share(analytic, plan, &fullest),
                                  .last_share = fullest.last_s / fullest.pace_s,
                                  .message_s = message.seconds};
+    note_pace(analytic, plan, each_s * parts.device_share);
     const double least_s = least_span_s(split, shape, &parts) + beside_s;
     const bool hopeless = analytic_is_hopeless(analytic, least_s);
     const double step_s = hopeless ? least_s : pipeline_span_s(&analytic->orders, shape, &parts) + beside_s;

@@ -372,6 +372,73 @@ Test(search_shortcuts, no_ring_longer_than_one_that_is_far_behind_is_the_best) {
     cr_assert_gt(worst.more_entries, 0, "no ring was left out: nothing was compared");
 }
 
+// More than 256 shapes.
+static TuneRequest many_request(Arena *arena, uint64_t *seed) {
+    static const char *const targets[] = {"torchtitan", "megatron"};
+    TuneRequest request = request_for(arena, 128, "llama-3-8b", "dgx-h100", targets[pick(seed, 2)]);
+    request.seq = 4096 << pick(seed, 2);
+    request.global_batch = (int64_t)128 << pick(seed, 2);
+    request.micro_batch = 1;
+    request.max_tp = 2;
+    request.memory_limit_bytes *= pick(seed, 2) ? 1 : 0.5;
+    request.effort = EFFORT_ESTIMATE;
+    request.threads = 1;
+    return request;
+}
+
+static const Prediction *entry_of(const TuneResult *result, const Mesh *mesh) {
+    for (int i = 0; i < result->entry_count; i++) {
+        if (mesh_same_shape(&result->entries[i].plan.mesh, mesh)) {
+            return &result->entries[i];
+        }
+    }
+    return NULL;
+}
+
+// Shapes that were not priced are behind; of the others the choice that leaves room is that of a search of all.
+static int check_unpriced(const TuneResult *with, const TuneResult *all, const char *what) {
+    int behind = 0;
+    for (int i = 0; i < with->rejected_count; i++) {
+        const Prediction *priced = entry_of(all, &with->rejected[i].plan.mesh);
+        const bool unpriced = strcmp(with->rejected[i].rule, RULE_BEHIND) == 0;
+        cr_assert(!priced || unpriced, "%s: %s", what, with->rejected[i].reason);
+        cr_assert(!priced || priced->tokens_per_s < 0.91 * all->entries[0].tokens_per_s ||
+                      !best_leaves_room(all->request, priced->memory.reserved_bytes),
+                  "%s: %s", what, with->rejected[i].reason);
+        behind += unpriced;
+    }
+    for (int i = 0; i < with->entry_count; i++) {
+        const Prediction *entry = &with->entries[i], *same = entry_of(all, &entry->plan.mesh);
+        cr_assert(!best_leaves_room(with->request, entry->memory.reserved_bytes) ||
+                      (same && plans_equal(&same->plan, &entry->plan) && same->step_s == entry->step_s),
+                  "%s: place %d is another plan", what, i + 1);
+    }
+    return behind;
+}
+
+Test(search_shortcuts, what_is_not_priced_is_behind_and_the_best_is_that_of_all) {
+    uint64_t seed = seed_begin() + 11;
+    int behind = 0;
+    for (int round = 0; round < (ROUNDS + 19) / 20; round++) {
+        Arena arena = {0};
+        char text[256];
+        TuneRequest request = many_request(&arena, &seed);
+        const TuneResult with = answer(&request, &arena);
+        TuneRequest of_all = request;
+        of_all.without = 1u << SHORTCUT_UNPRICED;
+        const TuneResult all = answer(&of_all, &arena);
+        request_text(&request, text);
+        cr_assert_eq(with.entry_count > 0, all.entry_count > 0, "%s", text);
+        if (all.entry_count > 0) {
+            cr_assert(plans_equal(&with.entries[0].plan, &all.entries[0].plan), "%s: another best", text);
+            cr_assert_eq(with.entries[0].step_s, all.entries[0].step_s, "%s", text);
+        }
+        behind += check_unpriced(&with, &all, text);
+        arena_free(&arena);
+    }
+    cr_assert_gt(behind, 0, "everything was priced: nothing was compared");
+}
+
 // How much faster the best plan of any shape is where all plans of all shapes are simulated.
 Test(search_shortcuts, an_exhaustive_search_finds_no_plan_that_is_faster_than_the_margin_lets_pass) {
     uint64_t seed = seed_begin() + 1;

@@ -96,19 +96,24 @@ static void take_usual(const Target *target, TrainPlan *plan) {
     }
 }
 
-static void price_split(const SplitCase *split, Finetune finetune, Arena *arena, Both *both) {
-    const Case *one = &split->plain;
+typedef struct Question {
     ModelSpec model;
     ClusterProfile profile;
-    CostModel cost = {.profile = &profile};
-    TrainPlan plan = {.seq = one->seq, .micro_batch = one->micro_batch, .grad_accum = one->grad_accum};
+    CostModel cost;
+    TrainPlan plan;
+} Question;
+
+static void ask(const SplitCase *split, Finetune finetune, Arena *arena, Question *question) {
+    const Case *one = &split->plain;
     Error error = {0};
-    cr_assert_eq(model_find(one->model, arena, &model, &error), STATUS_OK);
-    cr_assert_eq(cluster_find(one->cluster, arena, &profile, &error), STATUS_OK);
-    cr_assert_eq(target_find(one->target, &cost.target, &error), STATUS_OK);
+    *question = (Question){.cost = {.profile = &question->profile}};
+    TrainPlan plan = {.seq = one->seq, .micro_batch = one->micro_batch, .grad_accum = one->grad_accum};
+    cr_assert_eq(model_find(one->model, arena, &question->model, &error), STATUS_OK);
+    cr_assert_eq(cluster_find(one->cluster, arena, &question->profile, &error), STATUS_OK);
+    cr_assert_eq(target_find(one->target, &question->cost.target, &error), STATUS_OK);
     cr_assert_eq(mesh_parse(one->mesh, &plan.mesh, &error), STATUS_OK);
     plan.precision = DTYPE_BF16;
-    take_usual(cost.target, &plan);
+    take_usual(question->cost.target, &plan);
     plan.precision = DTYPE_BF16;
     plan.recompute = one->recompute;
     plan.finetune = finetune;
@@ -117,8 +122,18 @@ static void price_split(const SplitCase *split, Finetune finetune, Arena *arena,
     plan.pp_split = split->split;
     plan.pp_first = split->first;
     plan.pp_last = split->last;
-    plan.zero = plan.zero == 3 && !cost.target->pp_keeps_gathered ? 1 : plan.zero;
-    target_canonical(cost.target, &plan);
+    plan.zero = plan.zero == 3 && !question->cost.target->pp_keeps_gathered ? 1 : plan.zero;
+    target_canonical(question->cost.target, &plan);
+    question->plan = plan;
+}
+
+static void price_split(const SplitCase *split, Finetune finetune, Arena *arena, Both *both) {
+    Question question;
+    Error error = {0};
+    ask(split, finetune, arena, &question);
+    const ModelSpec model = question.model;
+    const CostModel cost = question.cost;
+    const TrainPlan plan = question.plan;
     Analytic *analytic = analytic_new(&model, &cost, arena);
     cr_assert_eq(analytic_estimate(analytic, &plan, &both->estimate, &error), STATUS_OK, "%s", error.message);
     analytic_free(analytic);
@@ -213,6 +228,39 @@ Test(analytic_stages, the_terms_sum_to_the_step) {
     }
     cr_assert_float_eq(sum_s, estimate->step_s, 1e-9 * estimate->step_s);
     arena_free(&arena);
+}
+
+Test(analytic_stages, what_other_pipelines_took_bounds_a_pipeline_from_below) {
+    enum { MESHES = 6, PLANS = 4 * MESHES };
+    static const char *const meshes[MESHES] = {"pp=2,dp_shard=8",      "pp=4,dp_shard=4",
+                                               "pp=8,dp_shard=2",      "pp=2,dp_replicate=2,dp_shard=4",
+                                               "pp=4,dp_shard=2,tp=2", "pp=2,dp_shard=4,tp=2"};
+    static const char *const targets[] = {"megatron", "torchtitan"};
+    int known = 0;
+    for (int i = 0; i < 2; i++) {
+        Arena arena = {0};
+        Error error = {0};
+        Question question;
+        Analytic *analytic = NULL;
+        for (int j = 0; j < PLANS; j++) {
+            const bool chunks = j / MESHES % 2 == 1;
+            const SplitCase one = {.plain = {"llama-3-8b", "dgx-h100", targets[i], meshes[j % MESHES], 8192, 1, 16,
+                                             chunks ? PP_INTERLEAVED : PP_1F1B, chunks ? 2 : 1,
+                                             j < PLANS / 2 ? RECOMPUTE_NONE : RECOMPUTE_FULL}};
+            ask(&one, FINETUNE_FULL, &arena, &question);
+            analytic = analytic ? analytic : analytic_new(&question.model, &question.cost, &arena);
+            const TrainPlan plan = question.plan;
+            Estimate bound, estimate;
+            const bool is_bound = analytic_bound(analytic, &plan, &bound);
+            cr_assert_eq(analytic_estimate(analytic, &plan, &estimate, &error), STATUS_OK, "%s", error.message);
+            cr_expect(!is_bound || (bound.step_s <= estimate.step_s && bound.step_s > 0.5 * estimate.step_s),
+                      "%s, %s: %g s of %g s", targets[i], meshes[j % MESHES], bound.step_s, estimate.step_s);
+            known += is_bound;
+        }
+        analytic_free(analytic);
+        arena_free(&arena);
+    }
+    cr_assert_gt(known, 40);
 }
 
 // A device that is ahead of its host by a rounding takes the way on which the host is followed.
