@@ -92,6 +92,14 @@ for name in ("axolotl", "automodel", "trainer", "torchtitan-toml", "torchtitan-p
         experts(1, 8, 2, 1, ep=4)])
 
 
+# How tokens get to experts, who cuts them, what they take; layers that predict further tokens.
+OF_EXPERTS = [["--dispatcher", "allgather"], ["--dispatcher", "deepep"], ["--dispatcher", "hybridep"], ["--etp", "2"],
+              ["--expert-capacity", "125", "--pad-experts", "on"], ["--mtp", "1"], ["pp=2", "--mtp", "2"]]
+for name in ("megatron", "megatron-bridge"):
+    MORE[name].extend((1, 16, 1, 1, ["ep=4", *more, "--model", "qwen3-30b-a3b", "--recompute", "full"])
+                      for more in OF_EXPERTS)
+
+
 def module_of(path):
     spec = importlib.util.spec_from_file_location("exported", path)
     module = importlib.util.module_from_spec(spec)
@@ -386,8 +394,27 @@ def read_megatron(path, text):
             "batch": args.global_batch_size, "zero": int(args.use_distributed_optimizer), "sp": sp,
             "fp8": fp8_words(args.fp8, args.fp8_recipe, args.fp4, args.fp8_param_gather, args.fp4_param_gather)}
     told["ep"] = args.expert_model_parallel_size
+    told["pp"] = args.pipeline_model_parallel_size
+    told["experts"] = experts_words(args.moe_token_dispatcher_type, args.moe_flex_dispatcher_backend, args)
     assert args.reuse_grad_buf_for_mxfp8_param_ag == (told["fp8"] == ["mxfp8", True]), told
     return told
+
+
+def experts_words(dispatcher, backend, model):
+    """How tokens travel, ranks that cut an expert, its rows of their mean and whether they are padded, further tokens."""
+    return {"dispatcher": backend if dispatcher == "flex" else dispatcher, "etp": model.expert_tensor_parallel_size,
+            "capacity": [model.moe_expert_capacity_factor, bool(model.moe_pad_expert_input_to_capacity)],
+            "mtp": model.mtp_num_layers or 0}
+
+
+def check_experts(told, options):
+    def said(word, usual):
+        return options[options.index(word) + 1] if word in options else usual
+
+    capacity = said("--expert-capacity", None)
+    asked = {"dispatcher": said("--dispatcher", "alltoall"), "etp": int(said("--etp", "1")), "mtp": int(said("--mtp", "0")),
+             "capacity": [capacity and int(capacity) / 100, "--pad-experts" in options]}
+    assert told == asked, f"experts are {told}, not {asked}"
 
 
 def fp8_words(format, recipe, four_bits, gathers, gathers_four):
@@ -452,6 +479,8 @@ def read_megatron_bridge(path, text):
             "accumulation": steps.get(), "batch": cfg.train.global_batch_size, "zero": int(sharded),
             "reduce": "torch.float32" if cfg.mixed_precision.grad_reduce_in_fp32 else "torch.bfloat16"}
     told["ep"] = model.expert_model_parallel_size
+    told["pp"] = model.pipeline_model_parallel_size
+    told["experts"] = experts_words(model.moe_token_dispatcher_type, model.moe_flex_dispatcher_backend, model)
     mixed = cfg.mixed_precision
     mixed.finalize()
     told["fp8"] = fp8_words(mixed.fp8, mixed.fp8_recipe, mixed.fp4, mixed.fp8_param, mixed.fp4_param)
@@ -630,6 +659,8 @@ def check(told, mesh, options):
         recipe = options[options.index("--fp8-recipe") + 1] if "--fp8-recipe" in options else None
         seen = told["fp8"] and [FP8_NAMES.get(told["fp8"][0], told["fp8"][0]), told["fp8"][1]]
         assert seen == (recipe and [recipe, "--fp8-parameters" in options]), told
+    if asked["ep"] > 1 and "experts" in told:
+        check_experts(told["experts"], options)
     if "tiles" in told:
         assert told["tiles"] == (int(options[options.index("--mlp-tiles") + 1]) if "--mlp-tiles" in options else None), told
     if "in_backward" in told:
