@@ -122,15 +122,19 @@ json_t *json_memory(const MemoryBreakdown *memory, double limit_bytes) {
     return memory_object(memory, limit_bytes, true);
 }
 
-static json_t *time_object(const Prediction *prediction, bool known) {
+json_t *json_exposed(bool known, const double exposed_s[AXIS_COUNT]) {
     json_t *exposed = json_object();
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        json_object_set_new(exposed, axis_names[axis], json_known(known, prediction->exposed_s[axis]));
+        json_object_set_new(exposed, axis_names[axis], json_known(known, exposed_s[axis]));
     }
+    return exposed;
+}
+
+static json_t *time_object(const Prediction *prediction, bool known) {
     return json_pack("{s:o, s:o, s:o, s:o, s:o}", "compute_s", json_known(known, prediction->compute_s),
-                     "exposed_communication_s", exposed, "optimizer_s", json_known(known, prediction->optimizer_s),
-                     "bubble_s", json_known(known, prediction->bubble_s), "overhead_s",
-                     json_known(known, prediction->overhead_s));
+                     "exposed_communication_s", json_exposed(known, prediction->exposed_s), "optimizer_s",
+                     json_known(known, prediction->optimizer_s), "bubble_s", json_known(known, prediction->bubble_s),
+                     "overhead_s", json_known(known, prediction->overhead_s));
 }
 
 static json_t *cost_object(const TuneRequest *request, const Prediction *prediction, bool known) {

@@ -21,6 +21,7 @@ json_t *json_diagnosis(const Diagnosis *diagnosis);  // the object measured of a
 
 json_t *json_strings(const char *const *texts, int count);
 json_t *json_numbers(const double *values, int count);
+json_t *json_exposed(bool known, const double exposed_s[AXIS_COUNT]);
 json_t *json_known(bool known, double value);  // null where it is not known or not finite
 
 // Prints and frees root; NULL root = out of memory.

@@ -16,12 +16,8 @@ static const char *const why_names[] = {"top", "spread"};
 
 static json_t *parts_object(double compute_s, const double exposed_s[AXIS_COUNT], double optimizer_s,
                             double overhead_s) {
-    json_t *exposed = json_object();
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        json_object_set_new(exposed, axis_names[axis], json_real(exposed_s[axis]));
-    }
-    return json_pack("{s:f, s:o, s:f, s:f}", "compute_s", compute_s, "exposed_communication_s", exposed, "optimizer_s",
-                     optimizer_s, "overhead_s", overhead_s);
+    return json_pack("{s:f, s:o, s:f, s:f}", "compute_s", compute_s, "exposed_communication_s",
+                     json_exposed(true, exposed_s), "optimizer_s", optimizer_s, "overhead_s", overhead_s);
 }
 
 static json_t *runs_array(const ValidateRow *row) {

@@ -30,16 +30,6 @@ static void write_style_policy(const BlamePage *page, FILE *out) {
 
 // ---------------------------------------------------------------------------------------------- the answer
 
-static void write_card(const char *name, const char *value, const char *note, FILE *out) {
-    fputs("<div class=\"card\"><dt>", out);
-    markup_text(name, out);
-    fputs("</dt><dd><strong>", out);
-    markup_text(value, out);
-    fputs("</strong><span>", out);
-    markup_text(note, out);
-    fputs("</span></dd></div>\n", out);
-}
-
 static void write_collective_card(const BlamePage *page, FILE *out) {
     const VerdictPlace *due = &page->report->verdict->due;
     char size[TEXT_UNIT_BYTES];
@@ -47,10 +37,10 @@ static void write_collective_card(const BlamePage *page, FILE *out) {
         return;
     }
     const char *bytes = due->bytes > 0 ? arena_format(page->arena, " of %s", text_bytes(size, (double)due->bytes)) : "";
-    write_card("the group is in", arena_format(page->arena, "%s%s", dump_op_rows[due->op].words, bytes),
-               arena_format(page->arena, "number %lld of %s", (long long)due->seq,
-                            blame_group(&page->report->job->groups[due->group], page->arena)),
-               out);
+    markup_card("the group is in", arena_format(page->arena, "%s%s", dump_op_rows[due->op].words, bytes),
+                arena_format(page->arena, "number %lld of %s", (long long)due->seq,
+                             blame_group(&page->report->job->groups[due->group], page->arena)),
+                out);
 }
 
 static void write_waiting_card(const BlamePage *page, FILE *out) {
@@ -65,11 +55,11 @@ static void write_waiting_card(const BlamePage *page, FILE *out) {
     const char *held = verdict->held_count > 0 ? arena_format(page->arena, "%s%d more held up by them",
                                                               since[0] ? ", " : "", verdict->held_count)
                                                : "";
-    write_card("wait there",
-               verdict->waiting_count == 0
-                   ? "nobody"
-                   : blame_ranks(page->report->job, verdict->waiting, verdict->waiting_count, page->arena),
-               arena_format(page->arena, "%s%s", since, held), out);
+    markup_card("wait there",
+                verdict->waiting_count == 0
+                    ? "nobody"
+                    : blame_ranks(page->report->job, verdict->waiting, verdict->waiting_count, page->arena),
+                arena_format(page->arena, "%s%s", since, held), out);
 }
 
 static void write_answer(const BlamePage *page, FILE *out) {
@@ -80,18 +70,18 @@ static void write_answer(const BlamePage *page, FILE *out) {
     markup_text(blame_sentence(report, page->arena), out);
     fputs("</p>\n<dl class=\"cards\">\n", out);
     if (verdict->rank_count > 0) {
-        write_card("blamed", blame_ranks(report->job, verdict->ranks, verdict->rank_count, page->arena),
-                   verdict->guilty_unknown ? "which of them is wrong the dumps do not tell"
-                                           : verdict_kinds[verdict->kind].words,
-                   out);
+        markup_card("blamed", blame_ranks(report->job, verdict->ranks, verdict->rank_count, page->arena),
+                    verdict->guilty_unknown ? "which of them is wrong the dumps do not tell"
+                                            : verdict_kinds[verdict->kind].words,
+                    out);
     }
     write_collective_card(page, out);
     if (layer->layer) {
-        write_card("where in the step", layer->layer, report->program, out);
+        markup_card("where in the step", layer->layer, report->program, out);
     }
     write_waiting_card(page, out);
-    write_card("dumps", arena_format(page->arena, "%d of %d", report->job->dump_count, report->job->world),
-               arena_format(page->arena, "ranks, %d process groups", report->job->process_groups), out);
+    markup_card("dumps", arena_format(page->arena, "%d of %d", report->job->dump_count, report->job->world),
+                arena_format(page->arena, "ranks, %d process groups", report->job->process_groups), out);
     fputs("</dl>\n", out);
 }
 

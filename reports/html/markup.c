@@ -52,6 +52,16 @@ void markup_format(FILE *out, const char *format, ...) {
     va_end(arguments);
 }
 
+void markup_card(const char *name, const char *value, const char *note, FILE *out) {
+    fputs("<div class=\"card\"><dt>", out);
+    markup_text(name, out);
+    fputs("</dt><dd><strong>", out);
+    markup_text(value, out);
+    fputs("</strong><span>", out);
+    markup_text(note, out);
+    fputs("</span></dd></div>\n", out);
+}
+
 static int dump_escaped(const char *text, size_t length, void *out) {
     for (size_t i = 0; i < length; i++) {
         if (text[i] == '<' || text[i] == '>' || text[i] == '&') {

@@ -12,6 +12,8 @@
 void markup_text(const char *text, FILE *out);  // escaped for elements and quoted attributes; NULL = nothing
 void markup_format(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));  // formatted, escaped
 
+void markup_card(const char *name, const char *value, const char *note, FILE *out);  // one of a row of numbers
+
 // Compact JSON that cannot end the script element around it. Frees root; NULL root = out of memory or not UTF-8.
 Status markup_json(json_t *root, FILE *out, Error *error);
 

@@ -138,36 +138,27 @@ static void write_fastest(const HtmlReport *report, FILE *out) {
     fputs("</p>\n", out);
 }
 
-static void card(const char *name, const char *value, const char *note, FILE *out) {
-    fputs("<div class=\"card\"><dt>", out);
-    markup_text(name, out);
-    fputs("</dt><dd><strong>", out);
-    markup_text(value, out);
-    fputs("</strong><span>", out);
-    markup_text(note, out);
-    fputs("</span></dd></div>\n", out);
-}
-
 static void write_speed(const Prediction *plan, double step_s, const char *measured, Arena *arena, FILE *out) {
     const double faster = plan->step_s / step_s, tokens_per_s = faster * plan->tokens_per_s;
     char a[TEXT_UNIT_BYTES], b[TEXT_UNIT_BYTES];
-    card(arena_format(arena, "Tokens per second%s", measured), text_count(a, tokens_per_s),
-         arena_format(arena, "%s per accelerator", text_count(b, tokens_per_s / mesh_world(&plan->plan.mesh))), out);
-    card(arena_format(arena, "MFU%s", measured), arena_format(arena, "%.1f %%", 100 * faster * plan->mfu),
-         arena_format(arena, "HFU %.1f %%", 100 * faster * plan->hfu), out);
+    markup_card(arena_format(arena, "Tokens per second%s", measured), text_count(a, tokens_per_s),
+                arena_format(arena, "%s per accelerator", text_count(b, tokens_per_s / mesh_world(&plan->plan.mesh))),
+                out);
+    markup_card(arena_format(arena, "MFU%s", measured), arena_format(arena, "%.1f %%", 100 * faster * plan->mfu),
+                arena_format(arena, "HFU %.1f %%", 100 * faster * plan->hfu), out);
 }
 
 // Of a plan that ran: what was measured, then what the prediction was.
 static void write_measured_cards(const ValidateRow *row, Arena *arena, FILE *out) {
     const Prediction *plan = row->prediction;
     char a[TEXT_UNIT_BYTES], b[TEXT_UNIT_BYTES], c[TEXT_UNIT_BYTES];
-    card("Measured step", text_seconds(a, row->measured_s),
-         arena_format(arena, "%s to %s; %d run%s", text_seconds(b, row->low_s), text_seconds(c, row->high_s),
-                      row->run_count, row->run_count == 1 ? "" : "s"),
-         out);
+    markup_card("Measured step", text_seconds(a, row->measured_s),
+                arena_format(arena, "%s to %s; %d run%s", text_seconds(b, row->low_s), text_seconds(c, row->high_s),
+                             row->run_count, row->run_count == 1 ? "" : "s"),
+                out);
     write_speed(plan, row->measured_s, ", measured", arena, out);
-    card("Predicted step", text_seconds(a, plan->step_s),
-         arena_format(arena, "%+.1f %% off", 100 * (plan->step_s / row->measured_s - 1)), out);
+    markup_card("Predicted step", text_seconds(a, plan->step_s),
+                arena_format(arena, "%+.1f %% off", 100 * (plan->step_s / row->measured_s - 1)), out);
 }
 
 // Of which the tiles tell; NULL where nothing ran.
@@ -196,16 +187,16 @@ static void write_cards(const HtmlReport *report, const Prediction *best, FILE *
     if (row) {
         write_measured_cards(row, arena, out);
     } else {
-        card("Predicted step", text_seconds(a, plan->step_s),
-             arena_format(arena, "80 %% interval %s to %s", text_seconds(b, plan->step_low_s),
-                          text_seconds(c, plan->step_high_s)),
-             out);
+        markup_card("Predicted step", text_seconds(a, plan->step_s),
+                    arena_format(arena, "80 %% interval %s to %s", text_seconds(b, plan->step_low_s),
+                                 text_seconds(c, plan->step_high_s)),
+                    out);
         write_speed(plan, plan->step_s, "", arena, out);
     }
-    card(row ? "Memory, predicted" : "Memory", text_bytes(a, plan->memory.reserved_bytes),
-         arena_format(arena, "of %s, %.0f %%", text_bytes(b, request->memory_limit_bytes),
-                      100 * plan->memory.reserved_bytes / request->memory_limit_bytes),
-         out);
+    markup_card(row ? "Memory, predicted" : "Memory", text_bytes(a, plan->memory.reserved_bytes),
+                arena_format(arena, "of %s, %.0f %%", text_bytes(b, request->memory_limit_bytes),
+                             100 * plan->memory.reserved_bytes / request->memory_limit_bytes),
+                out);
     fputs("</dl>\n", out);
 }
 
