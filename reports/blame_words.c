@@ -1,4 +1,4 @@
-// The sentences of ndtune blame, in the words in which our own watchdog speaks (exec/transport/blame.c).
+// The sentences of ndtune blame, in the words in which our own watchdog speaks (exec/transport/diagnose.c).
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // The answer of `ndtune plan` on one screen: at most 25 lines of 80 columns. What is left out here stands in
-// table.c (--verbose).
+// plan.c (--verbose).
 
 #include <math.h>
 #include <stdlib.h>

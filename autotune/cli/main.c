@@ -6,14 +6,16 @@
 //   autotune/          space.c every choice of every shape    prune.c why not    predict.c one plan
 //                      search*.c screen, simulate, rank    parallel.c threads    interval.c low and high
 //                      explain.c what would change the answer    store/ what is remembered
-//   reports/           table.c json.c csv.c: results for people and programs
-//   sim/model cluster mesh plan    what is trained, on what, in which shape, with which choices
+//   reports/           plan.c and others: table, JSON, CSV of each answer    html/ the page    export/ of config files
+//   sim/model cluster axes plan    what is trained, on what, in which shape, with which choices
+//   sim/frameworks     who can run which plan, and the config files of each
 //   sim/step           the StepProgram: one training step as data, lowered in passes from (model, plan, target)
 //   sim/memory cost analytic engine    its readers: what is alive, what a task takes, the estimate, the simulation
 //   exec/launch        starts ndtune-worker, which runs the same StepProgram for real (exec/, kernels/)
 //
-// Reading order for `ndtune --world 32 --model 7b`: cli_run, cmd_plan, request_build, search_run, step_lower,
-// engine_run, table_plan.
+// Reading order for `ndtune --world 32 --model 7b`: cli_run, cmd_plan, request_build (no plan yet, what was asked:
+// TuneRequest), search_run, space_enumerate (plans begin here), predict_plan, step_lower_stages, engine_run_stages,
+// answer_plan, store_save_result; with --html FILE report_page_option, html_report.
 
 #include <malloc.h>
 #include <signal.h>

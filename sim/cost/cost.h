@@ -42,7 +42,7 @@ typedef struct TaskCost {
     // CORES: of the CPU cores that are this rank's part of its node; on a CPU a collective is copies that a core makes,
     // and a rank that waits for others burns none. 0 on a GPU.
     float use[RESOURCE_COUNT];
-    const char *algorithm;  // "ring" "tree" "nvls" "p2p" "measured" "tile" "flash" "stream"; static text
+    const char *algorithm;  // the name of a row of collective_table, "measured", "tile", "flash", "stream"
 } TaskCost;
 
 typedef struct CostModel {

@@ -45,7 +45,9 @@ static void check_request(const GuardRequest *request, const GuardChanges *chang
     json_t *recorded = guard_recorded(request->name), *now = guard_answer(GUARD_PROGRAM, request);
     Told told = {.request = request->name, .changes = changes};
     guard_compare(recorded, now, tell, &told);
-    cr_expect_eq(told.differences, 0, "%s differs from its recording in %d places", request->name, told.differences);
+    cr_expect_eq(told.differences, 0,
+                 "%s differs from its recording in %d places; what is meant is a line of tests/guard/changed.txt",
+                 request->name, told.differences);
     json_decref(recorded);
     json_decref(now);
 }

@@ -1,5 +1,5 @@
 // The shape of the repository: what the root holds, that every source is built, that headers stand alone and that the
-// paths named in the documents and the documents named in sources exist.
+// paths named in the documents, the documents named in sources and the sources named in folders' maps exist.
 
 #include <criterion/criterion.h>
 #include <ctype.h>
@@ -249,5 +249,65 @@ Test(tree, the_check_sees_a_document_or_a_fact_that_is_gone) {
                                       "planted.c names sim/SOURCES"
                                       ".md Z9, which it does not have\n");
     tree_free(&documents);
+    complaints_free(&complaints);
+}
+
+// The path from the root, or the end of a path below the folder.
+static bool is_source(const Tree *sources, const char *folder, const char *name, size_t length) {
+    for (size_t i = 0; i < sources->count; i++) {
+        const char *path = sources->files[i].path;
+        const size_t bytes = strlen(path);
+        const bool ends = bytes >= length && strncmp(path + bytes - length, name, length) == 0;
+        if (ends && (bytes == length || (path[bytes - length - 1] == '/' && path_is_below(path, folder)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Complains about sources (search.c, base/hash.c) that the map of a folder names and that are not there. Patterns
+// (cmd_*.c) and names in capitals, which stand for any, are passed over.
+static void check_map(const SourceFile *map, const char *folder, const Tree *sources, Complaints *complaints) {
+    for (const char *at = strstr(map->text, ".c"); at; at = strstr(at + 1, ".c")) {
+        const char *name = at;
+        while (name > map->text && (is_of_path(name[-1]) || name[-1] == '*')) {
+            name--;
+        }
+        const size_t length = (size_t)(at - name) + strlen(".c");
+        const bool is_name =
+            name < at && !isalnum((unsigned char)at[2]) && !isupper((unsigned char)*name) && !memchr(name, '*', length);
+        if (is_name && !is_source(sources, folder, name, length)) {
+            complain(complaints, "%s names %.*s, which %s does not have: whoever moves a file moves its line",
+                     map->path, (int)length, name, folder);
+        }
+    }
+}
+
+Test(tree, sources_named_in_the_maps_of_folders_exist) {
+    const char *const maps_only[] = {"README.md", NULL};
+    const char *const sources_only[] = {".c", NULL};
+    Complaints complaints = complaints_none();
+    Tree maps = tree_load(tree_product_folders, maps_only);
+    Tree sources = tree_load(tree_all_folders, sources_only);
+    cr_assert_gt(maps.count, 5);
+    for (size_t i = 0; i < maps.count; i++) {
+        char folder[TREE_PATH_BYTES];
+        snprintf(folder, sizeof folder, "%.*s", (int)(path_name(maps.files[i].path) - maps.files[i].path) - 1,
+                 maps.files[i].path);
+        check_map(&maps.files[i], folder, &sources, &complaints);
+    }
+    tree_free(&maps);
+    tree_free(&sources);
+    assert_no_complaints(&complaints);
+}
+
+Test(tree, the_check_sees_a_source_that_is_gone_from_a_folder) {
+    const char *const sources_only[] = {".c", NULL};
+    Complaints complaints = complaints_none();
+    Tree sources = tree_load(tree_product_folders, sources_only);
+    char text[] = "mesh.c, cmd_*.c, NAME/NAME.c, axes.cmake, `sim/cost/cost.c`, cost.c, gone.c";
+    check_map(&(SourceFile){.path = "planted", .text = text}, "sim/axes", &sources, &complaints);
+    cr_expect_eq(complaints.count, 2, "%s", complaints.text);
+    tree_free(&sources);
     complaints_free(&complaints);
 }
