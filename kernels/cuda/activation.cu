@@ -21,7 +21,7 @@ int kernel_cuda_activation(const KernelCuda *at, KernelStore store, KernelActiva
     const bool wide = launch_is_wide(address(x) | address(y), 0);
     return with_activation(store, activation, [&](auto element, auto act) {
         using T = decltype(element);
-        return flat_launch(at, count, wide, ActivationBody<T, decltype(act)>{(const T *)x, (T *)y});
+        return flat_launch<pack_of<T>()>(at, count, wide, ActivationBody<T, decltype(act)>{(const T *)x, (T *)y});
     });
 }
 
@@ -45,7 +45,8 @@ int kernel_cuda_activation_backward(const KernelCuda *at, KernelStore store, Ker
     const bool wide = launch_is_wide(address(dy) | address(x) | address(dx), 0);
     return with_activation(store, activation, [&](auto element, auto act) {
         using T = decltype(element);
-        return flat_launch(at, count, wide, ActivationBackBody<T, decltype(act)>{(const T *)dy, (const T *)x, (T *)dx});
+        return flat_launch<pack_of<T>()>(at, count, wide,
+                                         ActivationBackBody<T, decltype(act)>{(const T *)dy, (const T *)x, (T *)dx});
     });
 }
 

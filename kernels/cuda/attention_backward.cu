@@ -3,7 +3,8 @@
 // group. Everything is computed transposed, S^T = K Q^T and dP^T = V dO^T, so that P^T and dS^T leave one product in
 // the registers that the next one takes them from, and dK and dV stay in registers to the end: the sum over a group's
 // heads needs no other memory and has one order. Only dS^T goes through shared memory, for dQ = dS K, which is added to
-// global memory in fp32.
+// global memory in fp32. On sm_90a four warps multiply as a warpgroup from the same tiles; all else is the same, the
+// layouts of registers too.
 // Deterministic: the blocks of a query tile add in the order of their keys, each when the tile's turn has come. A block
 // takes its place in line from a counter, so those before it run already and the wait ends whatever order the GPU
 // starts blocks in; tiles are walked from the last to the first, so that no block waits longer than a step of the one
@@ -21,6 +22,8 @@ enum {
     QUERIES = OWN_BACK_QUERIES,
     WARP_KEYS = 16,
     THREADS = KEYS / WARP_KEYS * WARP,
+    GROUP_WARPS = 4,  // of a warpgroup
+    GROUP_KEYS = GROUP_WARPS * WARP_KEYS,
     QUERY_TILES = QUERIES / 8,
     ROW_WARPS = QUERIES / 16,               // of dQ: so many warps down the queries,
     COL_WARPS = THREADS / WARP / ROW_WARPS  // and across the head
@@ -141,11 +144,11 @@ static __device__ __forceinline__ void product(float c[QUERY_TILES][4], Bf16 *ke
 #pragma unroll 2  // whole, it would keep more pieces under way than there are registers
     for (int step = 0; step < D / 16; step++) {
         uint32_t a[4];
-        tile_upright<D>(a, keys, row, 2 * step, lane);
+        tile_upright<KEYS>(a, keys, row, 2 * step, lane);
 #pragma unroll
         for (int n = 0; n < QUERY_TILES; n += 2) {
             uint32_t b[4];
-            tile_crossed<D>(b, queries, 8 * n, 2 * step, lane);
+            tile_crossed<QUERIES>(b, queries, 8 * n, 2 * step, lane);
             word_mma(c[n], a, b);
             word_mma(c[n + 1], a, b + 2);
         }
@@ -163,31 +166,54 @@ static __device__ __forceinline__ void gather(float sums[D / 8][4], const float 
 #pragma unroll
         for (int n = 0; n < D / 8; n += 2) {
             uint32_t b[4];
-            tile_upright_transposed<D>(b, rows, 16 * step, n, lane);
+            tile_upright_transposed<QUERIES>(b, rows, 16 * step, n, lane);
             word_mma(sums[n], a, b);
             word_mma(sums[n + 1], a, b + 2);
         }
     }
 }
 
-// Scores become probabilities. ahead: key j of the warp is seen by queries from j - ahead on; behind: keys the warp
-// has. Of a window: by so many queries.
-template <int D, bool WINDOW>
-static __device__ __forceinline__ void probabilities(float p[QUERY_TILES][4], const float *lse, int ahead, int behind,
-                                                     int window) {
+// What a warp's keys see of a step: key j is seen by query i of the tile when j <= ahead + i, of a window by so many
+// queries from there on. `behind` keys are there.
+struct Sight {
+    int ahead, behind, window;
+};
+
+// Scores become probabilities.
+template <bool WINDOW>
+static __device__ __forceinline__ void probabilities(float p[QUERY_TILES][4], const Sight &sight, const float *lse,
+                                                     float scale) {
     const int lane = threadIdx.x % WARP;
-    const float scale_log2 = LOG2_E / sqrtf((float)D);
-    const bool masked = ahead < WARP_KEYS - 1 || behind < WARP_KEYS || (WINDOW && ahead + QUERIES > window);
+    const float scale_log2 = LOG2_E * scale;
+#pragma unroll
+    for (int n = 0; n < QUERY_TILES; n++) {
+        const Two row = *reinterpret_cast<const Two *>(lse + 8 * n + 2 * (lane % 4));
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            p[n][i] = word_exp2(p[n][i] * scale_log2 - (i % 2 ? row.y : row.x));
+        }
+    }
+    if (sight.ahead >= WARP_KEYS - 1 && sight.behind >= WARP_KEYS &&
+        !(WINDOW && sight.ahead + QUERIES > sight.window)) {
+        return;
+    }
 #pragma unroll
     for (int n = 0; n < QUERY_TILES; n++) {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const int query = 8 * n + 2 * (lane % 4) + i % 2, key = lane / 4 + 8 * (i / 2);
-            const float weight = word_exp2(p[n][i] * scale_log2 - lse[query]);
-            const int distance = ahead + query - key;
-            const bool unseen = WINDOW ? (uint32_t)distance >= (uint32_t)window : distance < 0;
-            p[n][i] = masked && (unseen || key >= behind) ? 0.0f : weight;
+            const int distance = sight.ahead + query - key;
+            const bool unseen = WINDOW ? (uint32_t)distance >= (uint32_t)sight.window : distance < 0;
+            p[n][i] = unseen || key >= sight.behind ? 0.0f : p[n][i];
         }
+    }
+}
+
+// As the left operand of products over queries.
+static __device__ __forceinline__ void repack(uint32_t a[QUERIES / 16][4], const float x[QUERY_TILES][4]) {
+#pragma unroll
+    for (int step = 0; step < QUERIES / 16; step++) {
+        tile_repack(a[step], x[2 * step], x[2 * step + 1]);
     }
 }
 
@@ -198,13 +224,14 @@ static __device__ __forceinline__ void differentiate(float ds[QUERY_TILES][4], c
     const int lane = threadIdx.x % WARP, row = (int)(threadIdx.x / WARP) * WARP_KEYS + lane / 4;
 #pragma unroll
     for (int n = 0; n < QUERY_TILES; n++) {
+        const Two row_delta = *reinterpret_cast<const Two *>(delta + 8 * n + 2 * (lane % 4));
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            ds[n][i] = p[n][i] * (ds[n][i] - delta[8 * n + 2 * (lane % 4) + i % 2]);
+            ds[n][i] = p[n][i] * (ds[n][i] - (i % 2 ? row_delta.y : row_delta.x));
         }
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            Bf16 *const at = tile_piece<QUERIES>(shared.ds, row + 8 * half, n) + 2 * (lane % 4);
+            Bf16 *const at = tile_piece(shared.ds, row + 8 * half, n) + 2 * (lane % 4);
             *reinterpret_cast<uint32_t *>(at) = word_bf16_pair(ds[n][2 * half], ds[n][2 * half + 1]);
         }
     }
@@ -214,7 +241,7 @@ template <int D> static __device__ __forceinline__ void no_difference(Shared<D> 
     const int lane = threadIdx.x % WARP, row = (int)(threadIdx.x / WARP) * WARP_KEYS + lane / 2;
 #pragma unroll
     for (int n = 0; n < QUERY_TILES / 2; n++) {
-        word_store16(tile_piece<QUERIES>(shared.ds, row, 2 * n + lane % 2), Word16{});
+        word_store16(tile_piece(shared.ds, row, 2 * n + lane % 2), Word16{});
     }
 }
 
@@ -232,15 +259,30 @@ static __device__ __forceinline__ void dq_of(float dq[D / COL_WARPS / 8][4], Sha
 #pragma unroll
     for (int step = 0; step < KEYS / 16; step++) {
         uint32_t a[4];
-        tile_crossed_transposed<QUERIES>(a, shared.ds, 16 * step, 2 * row, lane);
+        tile_crossed_transposed<KEYS>(a, shared.ds, 16 * step, 2 * row, lane);
 #pragma unroll
         for (int n = 0; n < D / COL_WARPS / 8; n += 2) {
             uint32_t b[4];
-            tile_upright_transposed<D>(b, shared.k, 16 * step, col * (D / COL_WARPS / 8) + n, lane);
+            tile_upright_transposed<KEYS>(b, shared.k, 16 * step, col * (D / COL_WARPS / 8) + n, lane);
             word_mma(dq[n], a, b);
             word_mma(dq[n + 1], a, b + 2);
         }
     }
+}
+
+// The same by warpgroups: each has all 64 queries and half of the head.
+template <int D> static __device__ __forceinline__ void group_dq(float dq[D / COL_WARPS / 8][4], Shared<D> &shared) {
+    const int col = (int)(threadIdx.x / WARP) / ROW_WARPS * (D / COL_WARPS);
+    word_group_begin();
+#pragma unroll
+    for (int step = 0; step < KEYS / 16; step++) {
+        Bf16 *const keys = tile_panel<KEYS>(shared.k, col / PANEL) + 16 * step * PANEL + col % PANEL;
+        word_group_mma<D / COL_WARPS, true>(dq, word_group_operand(shared.ds + 16 * step * PANEL),
+                                            word_group_operand(keys), step > 0);
+    }
+    word_group_commit();
+    word_group_wait<0>();
+    word_group_here<D / COL_WARPS / 8>(dq);
 }
 
 template <int D>
@@ -286,30 +328,72 @@ static __device__ __forceinline__ void turn_pass(const Backward &work, const Pla
     }
 }
 
+template <int D, bool WINDOW>
+static __device__ __forceinline__ void warp_back(Shared<D> &shared, Sums<D> &sums, const Sight &sight, int stage) {
+    const int lane = threadIdx.x % WARP, row = (int)(threadIdx.x / WARP) * WARP_KEYS;
+    float p[QUERY_TILES][4], ds[QUERY_TILES][4];
+    product<D>(p, shared.k, row, shared.q[stage], lane);
+    probabilities<WINDOW>(p, sight, shared.lse[stage], 1.0f / sqrtf((float)D));
+    gather<D>(sums.dv, p, shared.d_o[stage], lane);
+    product<D>(ds, shared.v, row, shared.d_o[stage], lane);
+    differentiate<D>(ds, p, shared, shared.delta[stage]);
+    gather<D>(sums.dk, ds, shared.q[stage], lane);
+}
+
+// The same by a warpgroup, whose products go on while scores become probabilities and differences.
+template <int D, bool WINDOW>
+static __device__ __forceinline__ void group_back(Shared<D> &shared, Sums<D> &sums, const Sight &sight, int stage) {
+    const int row = (int)(threadIdx.x / WARP) / GROUP_WARPS * GROUP_KEYS;
+    float p[QUERY_TILES][4], ds[QUERY_TILES][4];
+    uint32_t weights[QUERIES / 16][4], slopes[QUERIES / 16][4];
+    word_group_begin();
+    tile_group_product<D, KEYS, QUERIES>(p, shared.k, row, shared.q[stage]);
+    word_group_commit();
+    tile_group_product<D, KEYS, QUERIES>(ds, shared.v, row, shared.d_o[stage]);
+    word_group_commit();
+    word_group_wait<1>();
+    word_group_here<QUERY_TILES>(p);
+    probabilities<WINDOW>(p, sight, shared.lse[stage], 1.0f / sqrtf((float)D));
+    repack(weights, p);
+    word_group_begin();
+    tile_group_gather<D, QUERIES>(sums.dv, weights, shared.d_o[stage]);
+    word_group_commit();
+    word_group_wait<1>();
+    word_group_here<QUERY_TILES>(ds);
+    differentiate<D>(ds, p, shared, shared.delta[stage]);
+    repack(slopes, ds);
+    word_group_begin();
+    tile_group_gather<D, QUERIES>(sums.dk, slopes, shared.q[stage]);
+    word_group_commit();
+}
+
 template <int D, bool ORDERED, bool WINDOW>
 static __device__ __forceinline__ void step_back(Shared<D> &shared, Sums<D> &sums, const Backward &work,
                                                  const Place &at, const Step &step, int stage) {
     const KernelAttention &block = work.call.block;
-    const int lane = threadIdx.x % WARP;
-    const int row = (int)(threadIdx.x / WARP) * WARP_KEYS;
-    // Key j of the warp is seen by query i of the tile when j <= ahead + i.
+    const int together = word_has_groups() ? GROUP_KEYS : WARP_KEYS;  // keys that are multiplied or passed by together
+    const int row = (int)(threadIdx.x / WARP) * WARP_KEYS, before = row % together;
     const int64_t from_first = block.q_first + step.first() - block.k_first - at.first - row;
-    const int ahead = (int)least(from_first, WINDOW ? INT32_MAX - QUERIES : KEYS);
-    const int behind = (int)least(at.left - row, KEYS), window = WINDOW ? (int)least(block.window, INT32_MAX) : 0;
-    if (ahead + QUERIES - 1 >= 0 && behind > 0 && !(WINDOW && ahead - WARP_KEYS + 1 >= window)) {
-        float p[QUERY_TILES][4], ds[QUERY_TILES][4];
-        product<D>(p, shared.k, row, shared.q[stage], lane);
-        probabilities<D, WINDOW>(p, shared.lse[stage], ahead, behind, window);
-        gather<D>(sums.dv, p, shared.d_o[stage], lane);
-        product<D>(ds, shared.v, row, shared.d_o[stage], lane);
-        differentiate<D>(ds, p, shared, shared.delta[stage]);
-        gather<D>(sums.dk, ds, shared.q[stage], lane);
+    const int window = WINDOW ? (int)least(block.window, INT32_MAX) : 0;
+    const Sight sight = {(int)least(from_first, WINDOW ? INT32_MAX - QUERIES - KEYS : KEYS),
+                         (int)least(at.left - row, KEYS), window};
+    const bool sees = sight.ahead + before + QUERIES - 1 >= 0 && sight.behind + before > 0 &&
+                      !(WINDOW && sight.ahead + before - together + 1 >= window);
+    if (sees && word_has_groups()) {
+        group_back<D, WINDOW>(shared, sums, sight, stage);
+    } else if (sees) {
+        warp_back<D, WINDOW>(shared, sums, sight, stage);
     } else {
         no_difference<D>(shared);
     }
+    word_group_publish();
     __syncthreads();
     float dq[D / COL_WARPS / 8][4];
-    dq_of<D>(dq, shared, lane);
+    if (word_has_groups()) {
+        group_dq<D>(dq, shared);
+    } else {
+        dq_of<D>(dq, shared, threadIdx.x % WARP);
+    }
     if (ORDERED) {
         turn_wait(work, at, step);
     }
@@ -387,6 +471,7 @@ static __global__ void __launch_bounds__(THREADS, 1) attention_backward_kernel(c
     }
     for (int i = 0; i < steps; i++) {
         word_copy_wait<0>();
+        word_group_publish();
         __syncthreads();  // the stage is there, and the other one free
         const Step next = step_behind(step, tiles);
         float next_row = 0.0f;
@@ -399,6 +484,8 @@ static __global__ void __launch_bounds__(THREADS, 1) attention_backward_kernel(c
         keep_row<D>(shared, (i + 1) % 2, next_row);
         step = next;
     }
+    word_group_here<D / 8>(sums.dk);
+    word_group_here<D / 8>(sums.dv);
     finish<D>(sums.dk, 1.0f / sqrtf((float)D), work, at, work.dk);
     finish<D>(sums.dv, 1.0f, work, at, work.dv);
 }

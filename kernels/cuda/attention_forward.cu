@@ -1,9 +1,11 @@
 // Forward attention on tensor cores after FlashAttention-2 (Dao 2023, algorithm 1): a block of four warps holds 128
-// queries, each warp 32 of them, and walks over the keys they see in tiles of 64. Scores, probabilities and the result
-// stay in registers; keys and values come through a ring of shared slots by asynchronous copies, K0 V0 K1 V1 ..., two
-// ahead of what is multiplied. Tiles that nobody sees are not loaded, those that a warp does not see it skips, and only
-// tiles on the causal border or behind the last key are masked. Blocks with most keys start first; the query heads of
-// one key head run beside each other. Another block's (o, lse) is merged in fp32 registers at the end.
+// queries, each warp 32 of them, and walks over the keys they see in tiles of 64. On sm_90a the four multiply as a
+// warpgroup, 64 queries at a time, and one half's scores become exponentials while the other's are made. Scores,
+// probabilities and the result stay in registers; keys and values come through a ring of shared slots by asynchronous
+// copies, K0 V0 K1 V1 ..., two ahead of what is multiplied. Tiles that nobody sees are not loaded, those that a warp
+// does not see it skips, and only tiles on the causal border or behind the last key are masked. Blocks with most keys
+// start first; the query heads of one key head run beside each other. Another block's (o, lse) is merged in fp32
+// registers at the end.
 // Registers decide the sizes: 32 rows x 128 head dimensions are 128 sums of each thread, 64 scores beside them.
 
 #include "kernels/cuda/attention_launch.h"
@@ -13,7 +15,13 @@
 
 #include <math.h>
 
-enum { WARP_ROWS = 32, THREADS = OWN_QUERIES / WARP_ROWS * WARP, SLOTS = OWN_SLOTS, SCORE_TILES = OWN_KEYS / 8 };
+enum {
+    WARP_ROWS = 32,
+    THREADS = OWN_QUERIES / WARP_ROWS * WARP,
+    SLOTS = OWN_SLOTS,
+    SCORE_TILES = OWN_KEYS / 8,
+    GROUP_ROWS = 64
+};
 
 struct Forward {
     CudaAttention call;
@@ -45,6 +53,12 @@ static __device__ Place place_of(const CudaAttention &call) {
     return at;
 }
 
+// Of a warp's first or second 16 queries, the first in the block. A warpgroup multiplies 64 rows at a time, 16 a warp.
+static __device__ __forceinline__ int row_of(int m) {
+    const int warp = (int)(threadIdx.x / WARP);
+    return word_has_groups() ? GROUP_ROWS * m + 16 * warp : WARP_ROWS * warp + 16 * m;
+}
+
 template <int D> static __device__ __forceinline__ void scores_of(Rows<D> &rows, Bf16 *q, Bf16 *k, int warp) {
     const int lane = threadIdx.x % WARP;
 #pragma unroll
@@ -60,12 +74,12 @@ template <int D> static __device__ __forceinline__ void scores_of(Rows<D> &rows,
 #pragma unroll 4  // whole, it would keep more pieces under way than there are registers
     for (int step = 0; step < D / 16; step++) {
         uint32_t a[2][4];
-        tile_upright<D>(a[0], q, warp * WARP_ROWS, 2 * step, lane);
-        tile_upright<D>(a[1], q, warp * WARP_ROWS + 16, 2 * step, lane);
+        tile_upright<OWN_QUERIES>(a[0], q, warp * WARP_ROWS, 2 * step, lane);
+        tile_upright<OWN_QUERIES>(a[1], q, warp * WARP_ROWS + 16, 2 * step, lane);
 #pragma unroll
         for (int n = 0; n < SCORE_TILES; n += 2) {
             uint32_t b[4];
-            tile_crossed<D>(b, k, 8 * n, 2 * step, lane);
+            tile_crossed<OWN_KEYS>(b, k, 8 * n, 2 * step, lane);
 #pragma unroll
             for (int m = 0; m < 2; m++) {
                 word_mma(rows.scores[m][n], a[m], b);
@@ -75,63 +89,65 @@ template <int D> static __device__ __forceinline__ void scores_of(Rows<D> &rows,
     }
 }
 
-// Hides keys that come behind a query or behind the last key. ahead: how many keys of the tile the warp's first query
-// sees (may be negative); behind: how many the tile has. Of a window: how many its first query no longer sees.
-template <int D, bool WINDOW>
-static __device__ __forceinline__ void hide(Rows<D> &rows, int ahead, int behind, int before) {
+// What the first of 16 queries sees of a tile: so many keys (may be negative), of those that the tile has; of a window
+// no longer so many.
+struct Sight {
+    int ahead, behind, before;
+};
+
+// Hides keys that come behind a query or behind the last key.
+template <bool WINDOW> static __device__ __forceinline__ void hide(float scores[SCORE_TILES][4], const Sight &sight) {
     const int lane = threadIdx.x % WARP;
 #pragma unroll
-    for (int row = 0; row < 4; row++) {  // 8 queries each
-        const int sees = ahead + 8 * row + lane / 4, edge = (sees < behind ? sees : behind) - 2 * (lane % 4);
-        const int begin = before + 8 * row + lane / 4 - 2 * (lane % 4);
+    for (int half = 0; half < 2; half++) {  // 8 queries each
+        const int sees = sight.ahead + 8 * half + lane / 4;
+        const int edge = (sees < sight.behind ? sees : sight.behind) - 2 * (lane % 4);
+        const int begin = sight.before + 8 * half + lane / 4 - 2 * (lane % 4);
 #pragma unroll
         for (int n = 0; n < SCORE_TILES; n++) {
 #pragma unroll
             for (int i = 0; i < 2; i++) {
                 if (8 * n + i >= edge || (WINDOW && 8 * n + i < begin)) {
-                    rows.scores[row / 2][n][2 * (row % 2) + i] = -INFINITY;
+                    scores[n][2 * half + i] = -INFINITY;
                 }
             }
         }
     }
 }
 
-// Scores become exponentials; maxima, sums and what was summed before follow the new maximum.
-template <int D> static __device__ __forceinline__ void soften(Rows<D> &rows, float scale_log2) {
+// Scores of 16 queries become exponentials; maxima, sums and what was summed before follow the new maximum.
+template <int D> static __device__ __forceinline__ void soften(Rows<D> &rows, int m, float scale_log2) {
 #pragma unroll
-    for (int m = 0; m < 2; m++) {
+    for (int half = 0; half < 2; half++) {
+        float highest = rows.max[m][half];
 #pragma unroll
-        for (int half = 0; half < 2; half++) {
-            float highest = rows.max[m][half];
+        for (int n = 0; n < SCORE_TILES; n++) {
+            highest = fmaxf(highest, fmaxf(rows.scores[m][n][2 * half], rows.scores[m][n][2 * half + 1]));
+        }
+        highest = fmaxf(highest, word_shuffle_xor(highest, 1));
+        highest = fmaxf(highest, word_shuffle_xor(highest, 2));
+        const float shift = highest > -INFINITY ? highest * scale_log2 : 0.0f;
+        const float shrink = word_exp2(rows.max[m][half] * scale_log2 - shift);
+        rows.max[m][half] = highest;
+        float sum = 0.0f;
 #pragma unroll
-            for (int n = 0; n < SCORE_TILES; n++) {
-                highest = fmaxf(highest, fmaxf(rows.scores[m][n][2 * half], rows.scores[m][n][2 * half + 1]));
-            }
-            highest = fmaxf(highest, word_shuffle_xor(highest, 1));
-            highest = fmaxf(highest, word_shuffle_xor(highest, 2));
-            const float shift = highest > -INFINITY ? highest * scale_log2 : 0.0f;
-            const float shrink = word_exp2(rows.max[m][half] * scale_log2 - shift);
-            rows.max[m][half] = highest;
-            float sum = 0.0f;
+        for (int n = 0; n < SCORE_TILES; n++) {
 #pragma unroll
-            for (int n = 0; n < SCORE_TILES; n++) {
-#pragma unroll
-                for (int i = 2 * half; i < 2 * half + 2; i++) {
-                    rows.scores[m][n][i] = word_exp2(rows.scores[m][n][i] * scale_log2 - shift);
-                    sum += rows.scores[m][n][i];
-                }
-            }
-            rows.sum[m][half] = rows.sum[m][half] * shrink + sum;
-#pragma unroll
-            for (int n = 0; n < D / 8; n++) {
-                rows.o[m][n][2 * half] *= shrink;
-                rows.o[m][n][2 * half + 1] *= shrink;
+            for (int i = 2 * half; i < 2 * half + 2; i++) {
+                rows.scores[m][n][i] = word_exp2(rows.scores[m][n][i] * scale_log2 - shift);
+                sum += rows.scores[m][n][i];
             }
         }
+        rows.sum[m][half] = rows.sum[m][half] * shrink + sum;
 #pragma unroll
-        for (int step = 0; step < OWN_KEYS / 16; step++) {
-            tile_repack(rows.weights[m][step], rows.scores[m][2 * step], rows.scores[m][2 * step + 1]);
+        for (int n = 0; n < D / 8; n++) {
+            rows.o[m][n][2 * half] *= shrink;
+            rows.o[m][n][2 * half + 1] *= shrink;
         }
+    }
+#pragma unroll
+    for (int step = 0; step < OWN_KEYS / 16; step++) {
+        tile_repack(rows.weights[m][step], rows.scores[m][2 * step], rows.scores[m][2 * step + 1]);
     }
 }
 
@@ -142,7 +158,7 @@ template <int D> static __device__ __forceinline__ void values_of(Rows<D> &rows,
 #pragma unroll
         for (int n = 0; n < D / 8; n += 2) {
             uint32_t b[4];
-            tile_upright_transposed<D>(b, v, 16 * step, n, lane);
+            tile_upright_transposed<OWN_KEYS>(b, v, 16 * step, n, lane);
 #pragma unroll
             for (int m = 0; m < 2; m++) {
                 word_mma(rows.o[m][n], rows.weights[m][step], b);
@@ -159,7 +175,7 @@ static __device__ __forceinline__ void finish_row(const Forward &work, const Pla
                                                   int half, float scale) {
     const KernelAttention &block = work.call.block;
     const int lane = threadIdx.x % WARP;
-    const int row = (int)(threadIdx.x / WARP) * WARP_ROWS + 16 * m + 8 * half + lane / 4;
+    const int row = row_of(m) + 8 * half + lane / 4;
     const bool inside = row < at.left;
     float sum = rows.sum[m][half];
     sum += word_shuffle_xor(sum, 1);
@@ -221,6 +237,7 @@ template <int D> struct Ring {
     // Item is there for all threads, and the slot of the item before it is free: the next one goes there.
     __device__ __forceinline__ void advance(int item) const {
         word_copy_wait<SLOTS - 2>();
+        word_group_publish();
         __syncthreads();
         fetch(item + SLOTS - 1);
     }
@@ -237,11 +254,73 @@ template <bool WINDOW> static __device__ __forceinline__ int first_tile_of(const
     return unseen > 0 ? (int)(least(unseen, block.keys) / OWN_KEYS) : 0;
 }
 
+// Of the queries from `query` on and all keys; clipped to what makes a difference.
+template <bool WINDOW> static __device__ __forceinline__ Sight sight_of(const KernelAttention &block, int query) {
+    const int64_t ahead = block.q_first + query - block.k_first + 1, before = WINDOW ? unseen_before(block, query) : 0;
+    return Sight{(int)most(least(ahead, INT32_MAX / 2), -(int64_t)OWN_QUERIES), (int)block.keys,
+                 (int)most(least(before, INT32_MAX / 2), -(int64_t)OWN_QUERIES)};
+}
+
+// Scores of a sixteen of the warp to weights. sight: of the first.
+template <int D, bool WINDOW> static __device__ __forceinline__ void weigh(Rows<D> &rows, int m, const Sight &sight) {
+    const int apart = row_of(1) - row_of(0);
+    const Sight own = {sight.ahead + m * apart, sight.behind, sight.before + m * apart};
+    if (own.ahead < OWN_KEYS || own.behind < OWN_KEYS || (WINDOW && own.before + 16 > 0)) {
+        hide<WINDOW>(rows.scores[m], own);
+    }
+    soften<D>(rows, m, LOG2_E / sqrtf((float)D));
+}
+
+template <int D, bool WINDOW>
+static __device__ __forceinline__ void warp_tile(Rows<D> &rows, const Ring<D> &ring, Bf16 *q, int item,
+                                                 const Sight &sight) {
+    const bool sees = sight.ahead + WARP_ROWS - 1 > 0 && !(WINDOW && sight.before >= OWN_KEYS);
+    ring.advance(item);
+    if (sees) {
+        scores_of<D>(rows, q, ring.slot(item), (int)(threadIdx.x / WARP));
+        weigh<D, WINDOW>(rows, 0, sight);
+        weigh<D, WINDOW>(rows, 1, sight);
+    }
+    ring.advance(item + 1);
+    if (sees) {
+        values_of<D>(rows, ring.slot(item + 1));
+    }
+}
+
+// The same by the warpgroup: rows that see nothing of the tile are multiplied too, and hidden.
+template <int D, bool WINDOW>
+static __device__ __forceinline__ void group_tile(Rows<D> &rows, const Ring<D> &ring, Bf16 *q, int item,
+                                                  const Sight &sight) {
+    ring.advance(item);
+    word_group_begin();
+#pragma unroll
+    for (int m = 0; m < 2; m++) {
+        tile_group_product<D, OWN_QUERIES, OWN_KEYS>(rows.scores[m], q, GROUP_ROWS * m, ring.slot(item));
+        word_group_commit();
+    }
+    word_group_wait<1>();
+    word_group_here<SCORE_TILES>(rows.scores[0]);
+    weigh<D, WINDOW>(rows, 0, sight);
+    word_group_wait<0>();
+    word_group_here<SCORE_TILES>(rows.scores[1]);
+    weigh<D, WINDOW>(rows, 1, sight);
+    ring.advance(item + 1);
+    word_group_begin();
+#pragma unroll
+    for (int m = 0; m < 2; m++) {
+        tile_group_gather<D, OWN_KEYS>(rows.o[m], rows.weights[m], ring.slot(item + 1));
+    }
+    word_group_commit();
+    word_group_wait<0>();
+    word_group_here<D / 8>(rows.o[0]);
+    word_group_here<D / 8>(rows.o[1]);
+}
+
 template <int D, bool WINDOW>
 static __global__ void __launch_bounds__(THREADS) attention_forward_kernel(const Forward work) {
     const KernelAttention &block = work.call.block;
     const Place at = place_of(work.call);
-    const int warp = (int)(threadIdx.x / WARP), first_tile = first_tile_of<WINDOW>(block, at.first);
+    const int first_tile = first_tile_of<WINDOW>(block, at.first);
     Bf16 *const q = word_shared<Bf16>();
     const int64_t last = at.first + least(at.left, OWN_QUERIES) - 1;
     const int64_t seen = least(block.keys, block.q_first + last + 1 - block.k_first);  // may be negative
@@ -258,34 +337,20 @@ static __global__ void __launch_bounds__(THREADS) attention_forward_kernel(const
     }
     Rows<D> rows = {};
     rows.max[0][0] = rows.max[0][1] = rows.max[1][0] = rows.max[1][1] = -INFINITY;
-    const float scale = 1.0f / sqrtf((float)D);
-    const int seen_first =
-        (int)most(least(block.q_first + at.first + warp * WARP_ROWS - block.k_first + 1, INT32_MAX / 2),
-                  -(int64_t)WARP_ROWS);  // of all keys by the warp's first query, or none by any
-    const int64_t unseen = WINDOW ? unseen_before(block, at.first + warp * WARP_ROWS) : 0;
-    const int unseen_first = (int)most(least(unseen, INT32_MAX / 2), -(int64_t)WARP_ROWS);
+    const Sight all = sight_of<WINDOW>(block, at.first + row_of(0));
     for (int tile = first_tile; tile < tiles; tile++) {
-        // Of the tile's keys the warp's first query sees `ahead`, and `behind` exist; it no longer sees `before`.
-        const int ahead = seen_first - tile * OWN_KEYS, behind = (int)block.keys - tile * OWN_KEYS;
-        const int before = unseen_first - tile * OWN_KEYS, item = 2 * (tile - first_tile);
-        const bool sees = ahead + WARP_ROWS - 1 > 0 && !(WINDOW && before >= OWN_KEYS);
-        ring.advance(item);
-        if (sees) {
-            scores_of<D>(rows, q, ring.slot(item), warp);
-            if (ahead < OWN_KEYS || behind < OWN_KEYS || (WINDOW && before + WARP_ROWS > 0)) {
-                hide<D, WINDOW>(rows, ahead, behind, before);
-            }
-            soften<D>(rows, scale * LOG2_E);
-        }
-        ring.advance(item + 1);
-        if (sees) {
-            values_of<D>(rows, ring.slot(item + 1));
+        const int first = tile * OWN_KEYS;
+        const Sight sight = {all.ahead - first, all.behind - first, all.before - first};
+        if (word_has_groups()) {
+            group_tile<D, WINDOW>(rows, ring, q, 2 * (tile - first_tile), sight);
+        } else {
+            warp_tile<D, WINDOW>(rows, ring, q, 2 * (tile - first_tile), sight);
         }
     }
 #pragma unroll
     for (int m = 0; m < 2; m++) {
-        finish_row<D>(work, at, rows, m, 0, scale);
-        finish_row<D>(work, at, rows, m, 1, scale);
+        finish_row<D>(work, at, rows, m, 0, 1.0f / sqrtf((float)D));
+        finish_row<D>(work, at, rows, m, 1, 1.0f / sqrtf((float)D));
     }
 }
 

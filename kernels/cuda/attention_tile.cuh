@@ -1,6 +1,7 @@
-// Tiles of bf16 rows in shared memory and the pieces of them that tensor cores multiply. A row of WIDTH elements is
-// WIDTH / 8 pieces of 16 bytes; piece p of row r lies at p ^ (r % 8), so that eight rows of one column of pieces lie in
-// eight different groups of banks (ldmatrix and cp.async without conflicts).
+// Tiles of bf16 rows in shared memory and the pieces of them that tensor cores multiply. A tile is panels of 64
+// columns, one behind the other; a row of a panel is eight pieces of 16 bytes, and piece p of row r lies at p ^ (r % 8),
+// so that eight rows of one column of pieces lie in eight groups of banks (ldmatrix and cp.async without conflicts),
+// which is also how a warpgroup's products want their operands.
 //   upright: tile[m][k] as the left operand, tile[k][n] as the right one (transposed on the way).
 //   crossed: tile[n][k] as the right operand, tile[k][m] as the left one (transposed on the way).
 
@@ -9,7 +10,7 @@
 #include "kernels/cuda/bf16.cuh"
 #include "kernels/cuda/words.cuh"
 
-enum { PIECE = 8 };  // elements of 16 bytes
+enum { PIECE = 8, PANEL = 64, PANEL_PIECES = PANEL / PIECE };  // elements of 16 bytes; columns of a panel
 
 struct alignas(8) Two {
     float x, y;
@@ -23,8 +24,12 @@ static __device__ __forceinline__ int64_t most(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
-template <int WIDTH> static __device__ __forceinline__ Bf16 *tile_piece(Bf16 *tile, int row, int piece) {
-    return tile + row * WIDTH + (piece ^ (row & 7)) * PIECE;
+template <int ROWS> static __device__ __forceinline__ Bf16 *tile_panel(Bf16 *tile, int panel) {
+    return tile + panel * (ROWS * PANEL);
+}
+
+static __device__ __forceinline__ Bf16 *tile_piece(Bf16 *panel, int row, int piece) {
+    return panel + row * PANEL + (piece ^ (row & 7)) * PIECE;
 }
 
 // Begins to copy ROWS rows from global memory; rows from `left` (at least 1) on become zeros. A thread copies the same
@@ -35,36 +40,66 @@ static __device__ __forceinline__ void tile_fetch(Bf16 *tile, const Bf16 *from, 
     static_assert(THREADS % ACROSS == 0 && ROWS % STEP == 0 && STEP % 8 == 0, "whole rounds of copies");
     const int row = (int)threadIdx.x / ACROSS, piece = (int)threadIdx.x % ACROSS;
     const int rows = (int)least(left, ROWS);
-    Bf16 *const to = tile_piece<WIDTH>(tile, row, piece);
+    Bf16 *const to = tile_piece(tile_panel<ROWS>(tile, piece / PANEL_PIECES), row, piece % PANEL_PIECES);
     const Bf16 *const at = from + piece * PIECE;
 #pragma unroll
     for (int i = 0; i < ROWS; i += STEP) {
         const bool inside = row + i < rows;
-        word_copy16(to + i * WIDTH, at + (inside ? row + i : 0) * stride, inside);
+        word_copy16(to + i * PANEL, at + (inside ? row + i : 0) * stride, inside);
     }
 }
 
-// The 16 x 16 elements from (row, 8 * piece) on.
-template <int WIDTH>
+// The 16 x 16 elements from (row, 8 * piece) on of a tile of ROWS rows; an even piece.
+template <int ROWS>
 static __device__ __forceinline__ void tile_upright(uint32_t x[4], Bf16 *tile, int row, int piece, int lane) {
-    word_ldmatrix4(x, tile_piece<WIDTH>(tile, row + lane % 16, piece + lane / 16));
+    Bf16 *const panel = tile_panel<ROWS>(tile, piece / PANEL_PIECES);
+    word_ldmatrix4(x, tile_piece(panel, row + lane % 16, piece % PANEL_PIECES + lane / 16));
 }
 
-template <int WIDTH>
+template <int ROWS>
 static __device__ __forceinline__ void tile_upright_transposed(uint32_t x[4], Bf16 *tile, int row, int piece,
                                                                int lane) {
-    word_ldmatrix4_transposed(x, tile_piece<WIDTH>(tile, row + lane % 16, piece + lane / 16));
+    Bf16 *const panel = tile_panel<ROWS>(tile, piece / PANEL_PIECES);
+    word_ldmatrix4_transposed(x, tile_piece(panel, row + lane % 16, piece % PANEL_PIECES + lane / 16));
 }
 
-template <int WIDTH>
+template <int ROWS>
 static __device__ __forceinline__ void tile_crossed(uint32_t x[4], Bf16 *tile, int row, int piece, int lane) {
-    word_ldmatrix4(x, tile_piece<WIDTH>(tile, row + lane % 8 + lane / 16 * 8, piece + lane / 8 % 2));
+    Bf16 *const panel = tile_panel<ROWS>(tile, piece / PANEL_PIECES);
+    word_ldmatrix4(x, tile_piece(panel, row + lane % 8 + lane / 16 * 8, piece % PANEL_PIECES + lane / 8 % 2));
 }
 
-template <int WIDTH>
+template <int ROWS>
 static __device__ __forceinline__ void tile_crossed_transposed(uint32_t x[4], Bf16 *tile, int row, int piece,
                                                                int lane) {
-    word_ldmatrix4_transposed(x, tile_piece<WIDTH>(tile, row + lane % 8 + lane / 16 * 8, piece + lane / 8 % 2));
+    Bf16 *const panel = tile_panel<ROWS>(tile, piece / PANEL_PIECES);
+    word_ldmatrix4_transposed(x,
+                              tile_piece(panel, row + lane % 8 + lane / 16 * 8, piece % PANEL_PIECES + lane / 8 % 2));
+}
+
+// c[64 rows of left from `row` on][64 rows of right] = left right^T over WIDTH columns, begun by a warpgroup.
+template <int WIDTH, int LEFT_ROWS, int RIGHT_ROWS>
+static __device__ __forceinline__ void tile_group_product(float (*c)[4], Bf16 *left, int row, Bf16 *right) {
+#pragma unroll
+    for (int step = 0; step < WIDTH / 16; step++) {
+        const int panel = step / 4, col = step % 4 * 16;
+        word_group_mma<64, false>(c, word_group_operand(tile_panel<LEFT_ROWS>(left, panel) + row * PANEL + col),
+                                  word_group_operand(tile_panel<RIGHT_ROWS>(right, panel) + col), step > 0);
+    }
+}
+
+// sums[64][WIDTH] += weights[64][ROWS] rows[ROWS][WIDTH], begun by a warpgroup.
+template <int WIDTH, int ROWS>
+static __device__ __forceinline__ void tile_group_gather(float (*sums)[4], const uint32_t weights[ROWS / 16][4],
+                                                         Bf16 *rows) {
+#pragma unroll
+    for (int step = 0; step < ROWS / 16; step++) {
+#pragma unroll
+        for (int panel = 0; panel < WIDTH / PANEL; panel++) {
+            word_group_mma_rows(sums + panel * (PANEL / 8), weights[step],
+                                word_group_operand(tile_panel<ROWS>(rows, panel) + 16 * step * PANEL));
+        }
+    }
 }
 
 // Two neighbouring 16 x 8 results as the 16 x 16 left operand of the next product, in bf16.

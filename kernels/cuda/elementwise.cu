@@ -23,7 +23,7 @@ struct AddBody {
 int kernel_cuda_add(const KernelCuda *at, KernelStore store, int64_t count, const void *a, const void *b, void *c) {
     return with_store(store, [&](auto element) {
         using T = decltype(element);
-        return flat_launch(at, count, launch_is_wide(address(a) | address(b) | address(c), 0),
+        return flat_launch<pack_of<T>()>(at, count, launch_is_wide(address(a) | address(b) | address(c), 0),
                            AddBody<T>{(const T *)a, (const T *)b, (T *)c});
     });
 }
@@ -85,8 +85,9 @@ int kernel_cuda_copy_rows(const KernelCuda *at, const KernelCudaCopy *copy, cons
             using From = decltype(in);
             using To = decltype(out);
             const CopyBody<From, To> body = {copy->src_stride, copy->dst_stride, (const From *)src, (To *)dst};
-            return packed ? flat_launch(at, copy->rows * copy->cols, wide, body)
-                          : plane_launch(at, copy->rows, copy->cols, wide, body);
+            constexpr int WIDE = pack_of<From, To>();
+            return packed ? flat_launch<WIDE>(at, copy->rows * copy->cols, wide, body)
+                          : plane_launch<WIDE>(at, copy->rows, copy->cols, wide, body);
         });
     });
 }
@@ -114,8 +115,8 @@ int kernel_cuda_accumulate(const KernelCuda *at, KernelStore from, KernelStore t
         return with_store(to, [&](auto out) {
             using From = decltype(in);
             using To = decltype(out);
-            return flat_launch(at, count, launch_is_wide(address(src) | address(dst), 0),
-                               AccumulateBody<From, To>{(const From *)src, (To *)dst});
+            return flat_launch<pack_of<From, To>()>(at, count, launch_is_wide(address(src) | address(dst), 0),
+                                                    AccumulateBody<From, To>{(const From *)src, (To *)dst});
         });
     });
 }

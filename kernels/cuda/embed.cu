@@ -146,13 +146,14 @@ int kernel_cuda_embed_backward(const KernelCuda *at, KernelStore store, KernelSt
         return error;
     }
     const bool wide = launch_is_wide(address(dx) | address(dtable), shape->cols);
-    const LaunchShape grid = launch_runs(shape->rows, shape->cols / (wide ? PACK : 1));
+    const int64_t pack = store == KERNEL_FP32 || sums == KERNEL_FP32 ? WORD_FLOATS : PACK;
+    const LaunchShape grid = launch_runs(shape->rows, shape->cols / (wide ? pack : 1));
     return with_store(store, [&](auto in) {
         return with_store(sums, [&](auto out) {
             using T = decltype(in);
             using G = decltype(out);
             const EmbedSums<T, G> e = {*shape, entries, order, (const T *)dx, (G *)dtable, accumulate};
-            return wide ? launch(embed_sum_kernel<PACK, T, G>, grid, at->stream, e)
+            return wide ? launch(embed_sum_kernel<pack_of<T, G>(), T, G>, grid, at->stream, e)
                         : launch(embed_sum_kernel<1, T, G>, grid, at->stream, e);
         });
     });

@@ -25,7 +25,7 @@ template <typename T, typename Gate>
 static int gated_launch(const KernelCuda *at, const KernelGated *shape, const void *gate, const void *up, void *s) {
     const bool wide = launch_is_wide(address(gate) | address(up) | address(s), shape->cols | shape->stride);
     const GatedBody<T, Gate> body = {shape->cols, shape->stride, (const T *)gate, (const T *)up, (T *)s};
-    return plane_launch(at, shape->rows, shape->cols, wide, body);
+    return plane_launch<pack_of<T>()>(at, shape->rows, shape->cols, wide, body);
 }
 
 template <typename T, typename Gate> struct GatedBackBody {
@@ -53,5 +53,5 @@ static int gated_back_launch(const KernelCuda *at, const KernelGated *shape, con
                                      shape->cols | shape->stride);
     const GatedBackBody<T, Gate> body = {shape->cols,   shape->stride, (const T *)ds, (const T *)gate,
                                          (const T *)up, (T *)dgate,    (T *)dup};
-    return plane_launch(at, shape->rows, shape->cols, wide, body);
+    return plane_launch<pack_of<T>()>(at, shape->rows, shape->cols, wide, body);
 }

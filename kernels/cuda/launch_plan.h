@@ -8,9 +8,11 @@
 
 enum {
     PACK = 8,
+    WORD_FLOATS = 4,  // of 16 bytes: what a thread moves at once where fp32 goes in or out of flat passes
     FLAT_THREADS = 256,
     FLAT_BLOCKS = 32,  // per processor: four times what is resident, so that the last wave is short
     ROW_THREADS = 512,
+    LONG_ROW_THREADS = 1024,
     ROW_KEPT = 4,  // packs of a row that a thread keeps in registers
     BACKWARD_WARPS = 32,  // per processor, in kernels that keep sums over rows
     STRETCH_WARPS = 8,
@@ -80,6 +82,13 @@ static inline LaunchShape launch_rows(int64_t rows, int64_t packs) {
     return shape;
 }
 
+// Rows of a vocabulary: few are under way at once, so that a row is still in the cache when it is read again.
+static inline LaunchShape launch_long_rows(int64_t rows, int64_t packs) {
+    const LaunchShape shape = {(uint32_t)launch_at_most(launch_at_least(rows, 1), LAUNCH_MAX_GRID_X), 1, 1,
+                               launch_threads(packs, LONG_ROW_THREADS), WARP_THREADS * 4};
+    return shape;
+}
+
 // Blocks that each walk every grid_x-th row and keep a sum per column in shared memory.
 static inline LaunchShape launch_row_sums(int64_t rows, int64_t cols, int64_t packs, int processors) {
     const uint32_t threads = (uint32_t)launch_at_least(launch_threads(packs, ROW_THREADS), ROW_THREADS / 4);
@@ -129,7 +138,8 @@ static inline LaunchShape launch_squares(int64_t packs, int processors) {
 
 // Rows in turn, with the frequency (double), sine and cosine of half a head's turning elements.
 static inline LaunchShape launch_rope(int64_t rows, int64_t packs, int64_t half, int processors) {
-    const uint32_t threads = launch_threads(packs, FLAT_THREADS);
+    const int64_t rounds = launch_parts(launch_at_least(packs, 1), FLAT_THREADS);  // of equal length
+    const uint32_t threads = launch_threads(launch_parts(packs, rounds), FLAT_THREADS);
     const uint32_t most = (uint32_t)(processors * ROPE_BLOCKS);
     const LaunchShape shape = {(uint32_t)launch_at_most(launch_at_least(rows, 1), most), 1, 1, threads,
                                (uint32_t)(half * 16)};

@@ -5,23 +5,34 @@
 
 #include "kernels/cuda/pack.cuh"
 
+// e^x, about 3 ulp near 0; nothing of -infinity.
+static __device__ __forceinline__ float power(float x) {
+    return word_exp2(x * 1.4426950408889634f);
+}
+
 // visit(col, x, count) of all elements of this thread, in packs where the address allows; BACK: from the row's end.
 template <bool BACK, typename T, typename Visit>
 static __device__ __forceinline__ void row_each(const T *row, int64_t cols, Visit visit) {
+    constexpr int LOADS = 64 / (PACK * (int)sizeof(T));
     const int64_t off = (int64_t)(reinterpret_cast<uintptr_t>(row) / sizeof(T) % PACK);
     const int64_t head = off == 0 ? 0 : PACK - off < cols ? PACK - off : cols;
     const int64_t packs = (cols - head) / PACK, tail = head + packs * PACK;
     const auto col_of = [&](int64_t pack) { return head + (BACK ? packs - 1 - pack : pack) * PACK; };
-    for (int64_t pack = threadIdx.x; pack < packs; pack += 2 * blockDim.x) {  // both are under way before one is used
-        const int64_t next = pack + blockDim.x;
-        float x[PACK], y[PACK];
-        pack_load<PACK>(row + col_of(pack), x);
-        if (next < packs) {
-            pack_load<PACK>(row + col_of(next), y);
+    for (int64_t pack = threadIdx.x; pack < packs; pack += LOADS * blockDim.x) {
+        PackWords<PACK, T> words[LOADS];  // all are under way before one is used
+#pragma unroll
+        for (int i = 0; i < LOADS; i++) {
+            const int64_t at = pack + i * (int64_t)blockDim.x;
+            words[i] = pack_fetch<PACK>(row + col_of(at < packs ? at : packs - 1));
         }
-        visit(col_of(pack), x, PackCount<PACK>{});
-        if (next < packs) {
-            visit(col_of(next), y, PackCount<PACK>{});
+#pragma unroll
+        for (int i = 0; i < LOADS; i++) {
+            const int64_t at = pack + i * (int64_t)blockDim.x;
+            if (at < packs) {
+                float x[PACK];
+                pack_open<PACK>(words[i], x);
+                visit(col_of(at), x, PackCount<PACK>{});
+            }
         }
     }
     const int64_t rest = threadIdx.x < head ? (int64_t)threadIdx.x : tail + (int64_t)threadIdx.x - head;
@@ -33,7 +44,7 @@ static __device__ __forceinline__ void row_each(const T *row, int64_t cols, Visi
 }
 
 template <typename T>
-static __global__ void __launch_bounds__(ROW_THREADS, 1)
+static __global__ void __launch_bounds__(LONG_ROW_THREADS, 1)
     loss_max_kernel(int64_t cols, const T *logits, float *row_max) {
     float most = -INFINITY;
     row_each<false>(logits + blockIdx.x * cols, cols, [&](int64_t, const float *x, auto count) {
@@ -54,7 +65,7 @@ int kernel_cuda_loss_max(const KernelCuda *at, KernelStore store, const KernelCu
     }
     return with_store(store, [&](auto element) {
         using T = decltype(element);
-        return launch(loss_max_kernel<T>, launch_rows(loss->rows, loss->cols / PACK), at->stream, loss->cols,
+        return launch(loss_max_kernel<T>, launch_long_rows(loss->rows, loss->cols / PACK), at->stream, loss->cols,
                       (const T *)logits, loss->row_max);
     });
 }
@@ -71,14 +82,14 @@ static __device__ __forceinline__ float target_of(const KernelCudaLoss &loss, co
 }
 
 template <typename T>
-static __global__ void __launch_bounds__(ROW_THREADS, 1) loss_sum_kernel(KernelCudaLoss loss, const T *logits) {
+static __global__ void __launch_bounds__(LONG_ROW_THREADS, 1) loss_sum_kernel(KernelCudaLoss loss, const T *logits) {
     const T *row = logits + blockIdx.x * loss.cols;
     const float most = loss.row_max[blockIdx.x];
     float sum = 0.0f;
     row_each<false>(row, loss.cols, [&](int64_t, const float *x, auto count) {
 #pragma unroll
         for (int k = 0; k < count.value; k++) {
-            sum += expf(x[k] - most);
+            sum += power(x[k] - most);
         }
     });
     sum = block_sum(sum, word_shared<float>());
@@ -94,7 +105,7 @@ int kernel_cuda_loss_sum(const KernelCuda *at, KernelStore store, const KernelCu
     }
     return with_store(store, [&](auto element) {
         using T = decltype(element);
-        return launch(loss_sum_kernel<T>, launch_rows(loss->rows, loss->cols / PACK), at->stream, *loss,
+        return launch(loss_sum_kernel<T>, launch_long_rows(loss->rows, loss->cols / PACK), at->stream, *loss,
                       (const T *)logits);
     });
 }
@@ -107,9 +118,15 @@ static __device__ __forceinline__ void gradient_row(T *row, int64_t cols, int64_
         float y[count.value];
 #pragma unroll
         for (int k = 0; k < count.value; k++) {
-            y[k] = expf(x[k] - most) * factor - (col + k == target ? gradient : 0.0f);
-            if (col + k == target) {
-                found(x[k]);
+            y[k] = power(x[k] - most) * factor;
+        }
+        if (target >= col && target < col + count.value) {
+#pragma unroll
+            for (int k = 0; k < count.value; k++) {
+                y[k] -= col + k == target ? gradient : 0.0f;
+                if (col + k == target) {
+                    found(x[k]);
+                }
             }
         }
         pack_store<count.value>(row + col, y);
@@ -117,7 +134,7 @@ static __device__ __forceinline__ void gradient_row(T *row, int64_t cols, int64_
 }
 
 template <typename T>
-static __global__ void __launch_bounds__(ROW_THREADS, 1)
+static __global__ void __launch_bounds__(LONG_ROW_THREADS, 1)
     loss_gradient_kernel(KernelCudaLoss loss, T *logits, float gradient) {
     const int64_t at = blockIdx.x;
     gradient_row<false>(logits + at * loss.cols, loss.cols, loss.targets[at] - loss.first, loss.row_max[at],
@@ -126,11 +143,12 @@ static __global__ void __launch_bounds__(ROW_THREADS, 1)
 
 // exp(x - most) where most may be the -infinity of nothing seen yet.
 static __device__ __forceinline__ float shrink(float x, float most) {
-    return x == -INFINITY ? 0.0f : expf(x - most);
+    return x == -INFINITY ? 0.0f : power(x - most);
 }
 
 template <typename T>
-static __global__ void __launch_bounds__(ROW_THREADS, 1) loss_kernel(KernelCudaLoss loss, T *logits, float gradient) {
+static __global__ void __launch_bounds__(LONG_ROW_THREADS, 1)
+    loss_kernel(KernelCudaLoss loss, T *logits, float gradient) {
     const int64_t at = blockIdx.x, target = loss.targets[at] - loss.first;
     T *row = logits + at * loss.cols;
     float most = -INFINITY, sum = 0.0f;
@@ -140,10 +158,11 @@ static __global__ void __launch_bounds__(ROW_THREADS, 1) loss_kernel(KernelCudaL
         for (int k = 0; k < count.value; k++) {
             larger = fmaxf(larger, x[k]);
         }
-        sum *= larger > most ? shrink(most, larger) : 1.0f;
+        const float from = larger > -INFINITY ? larger : 0.0f;
+        sum *= power(most - from);
 #pragma unroll
         for (int k = 0; k < count.value; k++) {
-            sum += shrink(x[k], larger);
+            sum += power(x[k] - from);
         }
         most = larger;
     });
@@ -186,7 +205,7 @@ int kernel_cuda_loss_gradient(const KernelCuda *at, KernelStore store, const Ker
     }
     return with_store(store, [&](auto element) {
         using T = decltype(element);
-        return launch(loss_gradient_kernel<T>, launch_rows(loss->rows, loss->cols / PACK), at->stream, *loss,
+        return launch(loss_gradient_kernel<T>, launch_long_rows(loss->rows, loss->cols / PACK), at->stream, *loss,
                       (T *)logits, gradient);
     });
 }
@@ -197,8 +216,8 @@ int kernel_cuda_loss(const KernelCuda *at, KernelStore store, const KernelCudaLo
     if (loss->rows > 0) {
         error = with_store(store, [&](auto element) {
             using T = decltype(element);
-            return launch(loss_kernel<T>, launch_rows(loss->rows, loss->cols / PACK), at->stream, *loss, (T *)logits,
-                          gradient);
+            return launch(loss_kernel<T>, launch_long_rows(loss->rows, loss->cols / PACK), at->stream, *loss,
+                          (T *)logits, gradient);
         });
     }
     return error ? error : total_launch(at, loss, total, accumulate);

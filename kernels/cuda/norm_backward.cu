@@ -1,6 +1,7 @@
 // Backward of the norms, formulas as in kernels/cpu/norm.c. A block walks every grid_x-th row: two sums along the row,
-// dx, and dy x^ added to its column sums in shared memory, where every column belongs to one thread. The blocks' sums
-// add up in a second launch.
+// dx, and dy x^ added to its column sums, where every column belongs to one thread: in registers where a pack is all
+// that a thread has of a row, whose next row is under way meanwhile, else in shared memory. The blocks' sums add up in
+// a second launch.
 
 #include "kernels/cuda/columns.cuh"
 
@@ -68,22 +69,118 @@ static __device__ __forceinline__ void back_row(const NormBack<T> &n, int64_t ro
     along = block_sum(along, room) / (float)n.cols;
     level = MEAN ? block_sum(level, room) / (float)n.cols : 0.0f;
     const float four[4] = {mean, rstd, along * rstd * rstd * rstd, level * rstd};
-    if (packs <= (int64_t)blockDim.x) {  // a pack per thread: still in registers
-        if (threadIdx.x < packs) {
-            back_store<W>(n, row, threadIdx.x * (int64_t)W, four, kept, back_sums<W>(room, 0));
-        }
-        return;
-    }
     for (int64_t pack = threadIdx.x, round = 0; pack < packs; pack += blockDim.x, round++) {
         back_load<W>(n, row, pack * W, kept);
         back_store<W>(n, row, pack * W, four, kept, back_sums<W>(room, round));
     }
 }
 
+// A row's pack of this thread as it lies in memory.
+template <int W, typename T>
+struct NormWords {
+    PackWords<W, T> dy, x;
+    float mean, rstd;
+};
+
 template <int W, bool MEAN, typename T>
-static __global__ void __launch_bounds__(ROW_THREADS, 1) norm_backward_kernel(NormBack<T> n) {
+static __device__ __forceinline__ void back_fetch(const NormBack<T> &n, int64_t row, int64_t col,
+                                                  NormWords<W, T> &words) {
+    if (col < n.cols) {
+        words.dy = pack_fetch<W>(n.dy + row * n.cols + col);
+        words.x = pack_fetch<W>(n.x + row * n.x_stride + col);
+    }
+    words.rstd = n.rstd[row];
+    words.mean = MEAN ? n.mean[row] : 0.0f;
+}
+
+// The block's sums of both numbers, to all threads. In turns of two places in room one barrier is enough: who writes a
+// place again has met all others behind their reading of it.
+static __device__ __forceinline__ void back_totals(float &x, float &y, float *room, int turn) {
+    float *const here = room + turn % 2 * 2 * WARP;
+    x = warp_sum(x);
+    y = warp_sum(y);
+    if (threadIdx.x % WARP == 0) {
+        here[threadIdx.x / WARP] = x;
+        here[WARP + threadIdx.x / WARP] = y;
+    }
+    __syncthreads();
+    x = y = 0.0f;
+    for (uint32_t warp = 0; warp < blockDim.x / WARP; warp++) {
+        x += here[warp];
+        y += here[WARP + warp];
+    }
+}
+
+template <int W, bool MEAN, typename T>
+static __device__ __forceinline__ void back_rows_kept(const NormBack<T> &n, float *room) {
+    const int64_t col = threadIdx.x * (int64_t)W;
+    float sums[W] = {};
+    PackWords<W, T> factors = {};
+    NormWords<W, T> next = {};
+    if (col < n.cols) {
+        factors = pack_fetch<W>(n.w + col);
+    }
+    if (blockIdx.x < n.rows) {
+        back_fetch<W, MEAN>(n, blockIdx.x, col, next);
+    }
+    int turn = 0;
+    for (int64_t row = blockIdx.x; row < n.rows; row += gridDim.x, turn++) {
+        const NormWords<W, T> now = next;
+        PackWords<W, T> residual = {};
+        if (n.residual && col < n.cols) {
+            residual = pack_fetch<W>(n.residual + row * n.cols + col);
+        }
+        if (row + gridDim.x < n.rows) {
+            back_fetch<W, MEAN>(n, row + gridDim.x, col, next);
+        }
+        float dy[W], x[W], w[W], dx[W];
+        pack_open<W>(now.dy, dy);
+        pack_open<W>(now.x, x);
+        pack_open<W>(factors, w);
+        float along = 0.0f, level = 0.0f;
+#pragma unroll
+        for (int k = 0; k < W; k++) {
+            along += dy[k] * w[k] * (x[k] - now.mean);
+            level += dy[k] * w[k];
+        }
+        back_totals(along, level, room, turn);
+        const float pull = along / (float)n.cols * now.rstd * now.rstd * now.rstd;
+        const float drop = MEAN ? level / (float)n.cols * now.rstd : 0.0f;
+        pack_open<W>(residual, dx);
+#pragma unroll
+        for (int k = 0; k < W; k++) {
+            const float from_mean = x[k] - now.mean;
+            dx[k] += dy[k] * w[k] * now.rstd - from_mean * pull - drop;
+            sums[k] += dy[k] * (from_mean * now.rstd);
+        }
+        if (col < n.cols) {
+            pack_store<W>(n.dx + row * n.x_stride + col, dx);
+        }
+    }
+    if (col < n.cols) {
+        pack_store<W>(n.parts + blockIdx.x * n.cols + col, sums);
+    }
+}
+
+// Blocks of a processor, which wait for memory at different times: two where nothing is spilled for it.
+template <bool MEAN, typename T>
+static constexpr int back_blocks() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+    return 1;
+#else
+    return sizeof(T) == 2 && !MEAN ? 2 : 1;
+#endif
+}
+
+template <int W, bool MEAN, typename T>
+static __global__ void __launch_bounds__(ROW_THREADS, (back_blocks<MEAN, T>()))
+    norm_backward_kernel(NormBack<T> n) {
     float *room = word_shared<float>();
     const int64_t packs = n.cols / W;
+    if (packs <= (int64_t)blockDim.x) {
+        back_rows_kept<W, MEAN>(n, room);
+        return;
+    }
     for (int64_t pack = threadIdx.x, round = 0; pack < packs; pack += blockDim.x, round++) {
         for (int k = 0; k < W; k++) {
             back_sums<W>(room, round)[k * blockDim.x] = 0.0f;

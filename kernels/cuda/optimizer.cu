@@ -58,7 +58,7 @@ int kernel_cuda_adamw(const KernelCuda *at, const KernelAdamw *options, const Ke
         return with_store(u->state, [&](auto state) {
             using G = decltype(in);
             using S = decltype(state);
-            return flat_launch(at, u->count, wide,
+            return flat_launch<pack_of<G, S>()>(at, u->count, wide,
                                AdamwBody<G, S>{n, u->undecayed, u->scale, (const G *)u->gradient, (S *)u->master,
                                                (S *)u->moment1, (S *)u->moment2, (Bf16 *)u->working});
         });

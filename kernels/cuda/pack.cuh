@@ -1,5 +1,5 @@
-// Packs: W consecutive elements as floats, PACK of them by 16-byte words or one by itself; reductions over a block; and
-// the choice of types and widths outside the kernels.
+// Packs: W consecutive elements as floats, PACK or WORD_FLOATS of them by 16-byte words or one by itself; reductions
+// over a block; and the choice of types and widths outside the kernels.
 
 #pragma once
 
@@ -15,61 +15,101 @@ struct PackCount {  // a number that is known when a kernel is compiled, as an a
     static const int value = W;
 };
 
-template <int W>
-static __device__ __forceinline__ void pack_load(const float *at, float x[W]) {
-    if constexpr (W == PACK) {
+// Elements as they lie in memory: under way until they are opened.
+template <int W, typename T>
+struct alignas(W * sizeof(T) < 16 ? W * sizeof(T) : 16) PackWords {
+    uint32_t word[W * sizeof(T) / 4];
+};
+
+template <typename T>
+struct PackWords<1, T> {
+    T x;
+};
+
+template <int W, typename T>
+static __device__ __forceinline__ PackWords<W, T> pack_fetch(const T *at) {
+    constexpr int WORDS = W * (int)sizeof(T) / 16;
+    PackWords<W, T> pack;
+    if constexpr (WORDS > 0) {
 #pragma unroll
-        for (int half = 0; half < 2; half++) {
-            const Word16 words = word_load16(at + 4 * half);
+        for (int i = 0; i < WORDS; i++) {
+            const Word16 words = word_load16(reinterpret_cast<const char *>(at) + 16 * i);
 #pragma unroll
-            for (int i = 0; i < 4; i++) {
-                x[4 * half + i] = word_float(words.word[i]);
+            for (int j = 0; j < 4; j++) {
+                pack.word[4 * i + j] = words.word[j];
             }
         }
     } else {
-        x[0] = *at;
+        pack = *reinterpret_cast<const PackWords<W, T> *>(at);
+    }
+    return pack;
+}
+
+template <int W>
+static __device__ __forceinline__ void pack_open(const PackWords<W, float> &pack, float x[W]) {
+    if constexpr (W == 1) {
+        x[0] = pack.x;
+    } else {
+#pragma unroll
+        for (int i = 0; i < W; i++) {
+            x[i] = word_float(pack.word[i]);
+        }
     }
 }
 
 template <int W>
-static __device__ __forceinline__ void pack_load(const Bf16 *at, float x[W]) {
-    if constexpr (W == PACK) {
-        const Word16 words = word_load16(at);
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            x[2 * i] = bf16_low(words.word[i]);
-            x[2 * i + 1] = bf16_high(words.word[i]);
-        }
+static __device__ __forceinline__ void pack_open(const PackWords<W, Bf16> &pack, float x[W]) {
+    if constexpr (W == 1) {
+        x[0] = bf16_widen(pack.x);
     } else {
-        x[0] = bf16_widen(*at);
+#pragma unroll
+        for (int i = 0; i < W / 2; i++) {
+            x[2 * i] = bf16_low(pack.word[i]);
+            x[2 * i + 1] = bf16_high(pack.word[i]);
+        }
     }
+}
+
+template <int W, typename T>
+static __device__ __forceinline__ void pack_load(const T *at, float x[W]) {
+    pack_open<W>(pack_fetch<W>(at), x);
 }
 
 template <int W>
 static __device__ __forceinline__ void pack_store(float *at, const float x[W]) {
-    if constexpr (W == PACK) {
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            const float *y = x + 4 * half;
-            word_store16(at + 4 * half, Word16{{word_bits(y[0]), word_bits(y[1]), word_bits(y[2]), word_bits(y[3])}});
-        }
-    } else {
+    if constexpr (W == 1) {
         *at = x[0];
+    } else {
+#pragma unroll
+        for (int i = 0; i < W; i += 4) {
+            const float *y = x + i;
+            word_store16(at + i, Word16{{word_bits(y[0]), word_bits(y[1]), word_bits(y[2]), word_bits(y[3])}});
+        }
     }
 }
 
 template <int W>
 static __device__ __forceinline__ void pack_store(Bf16 *at, const float x[W]) {
-    if constexpr (W == PACK) {
-        Word16 words;
+    if constexpr (W == 1) {
+        *at = bf16_narrow(x[0]);
+    } else {
+        PackWords<W, Bf16> words;
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < W / 2; i++) {
             words.word[i] = word_bf16_pair(x[2 * i], x[2 * i + 1]);
         }
-        word_store16(at, words);
-    } else {
-        *at = bf16_narrow(x[0]);
+        if constexpr (W == PACK) {
+            word_store16(at, Word16{{words.word[0], words.word[1], words.word[2], words.word[3]}});
+        } else {
+            *reinterpret_cast<PackWords<W, Bf16> *>(at) = words;
+        }
     }
+}
+
+// A thread's elements of a flat pass, so that the fp32 words of neighbouring threads lie beside each other.
+template <typename... Ts>
+static constexpr int pack_of() {
+    return ((sizeof(Ts) == 4) || ...) ? (int)WORD_FLOATS : (int)PACK;
 }
 
 // What a value becomes when it is stored as T and read again.
@@ -155,13 +195,13 @@ __global__ void __launch_bounds__(FLAT_THREADS, 2) flat_kernel(int64_t count, Bo
     }
 }
 
-template <typename Body>
+template <int WIDE = PACK, typename Body>
 static int flat_launch(const KernelCuda *at, int64_t count, bool wide, const Body &body) {
     if (count <= 0) {
         return 0;
     }
     if (wide) {
-        return launch(flat_kernel<PACK, Body>, launch_flat(count / PACK, at->processors), at->stream, count, body);
+        return launch(flat_kernel<WIDE, Body>, launch_flat(count / WIDE, at->processors), at->stream, count, body);
     }
     return launch(flat_kernel<1, Body>, launch_flat(count, at->processors), at->stream, count, body);
 }
@@ -177,13 +217,13 @@ __global__ void __launch_bounds__(FLAT_THREADS, 2) plane_kernel(int64_t rows, in
     }
 }
 
-template <typename Body>
+template <int WIDE = PACK, typename Body>
 static int plane_launch(const KernelCuda *at, int64_t rows, int64_t cols, bool wide, const Body &body) {
     if (rows <= 0 || cols <= 0) {
         return 0;
     }
     if (wide) {
-        return launch(plane_kernel<PACK, Body>, launch_plane(rows, cols / PACK, at->processors), at->stream, rows, cols,
+        return launch(plane_kernel<WIDE, Body>, launch_plane(rows, cols / WIDE, at->processors), at->stream, rows, cols,
                       body);
     }
     return launch(plane_kernel<1, Body>, launch_plane(rows, cols, at->processors), at->stream, rows, cols, body);

@@ -11,10 +11,10 @@
 
 static const int WARP = 32;
 
-// The block's dynamic shared memory, 128-byte aligned.
+// The block's dynamic shared memory, 1024-byte aligned.
 template <typename T>
 static __device__ __forceinline__ T *word_shared() {
-    extern __shared__ __align__(128) unsigned char word_shared_bytes[];
+    extern __shared__ __align__(1024) unsigned char word_shared_bytes[];
     return reinterpret_cast<T *>(word_shared_bytes);
 }
 
@@ -113,6 +113,104 @@ static __device__ __forceinline__ void word_mma(float c[4], const uint32_t a[4],
                  "{%0, %1, %2, %3};"
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// ---- products of a warpgroup, four warps beside each other, of operands in shared memory: sm_90a (PTX ISA 9.7.15)
+
+// Whether this GPU has them: known when a kernel is compiled.
+static constexpr __device__ __forceinline__ bool word_has_groups() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    return true;
+#else
+    return false;
+#endif
+}
+
+// Where an operand begins in panels of 64 columns of bf16: rows of 128 bytes, eight of them at a 1024-byte address,
+// piece p of row r at p ^ (r % 8). Rows and columns of the operand are those of the panel, or transposed.
+static __device__ __forceinline__ uint64_t word_group_operand(const void *at) {
+    const uint64_t rows8 = 8 * 128, swizzle_128 = 1;
+    return swizzle_128 << 62 | (rows8 >> 4) << 32 | (uint64_t)1 << 16 | (word_shared_address(at) & 0x3FFFF) >> 4;
+}
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define WORD_16(c) WORD_8(c), WORD_8((c) + 2)
+#define WORD_8(c) WORD_4((c)[0]), WORD_4((c)[1])
+#define WORD_4(c) "+f"((c)[0]), "+f"((c)[1]), "+f"((c)[2]), "+f"((c)[3])
+#define WORD_NUMBERS16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define WORD_NUMBERS32 \
+    WORD_NUMBERS16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#endif
+
+// c[64][COLS] (+)= a b in fp32, k 16, begun: c is there behind the wait. Warp w of the four has rows 16 w and on, in
+// c[n] columns 8 n and on as word_mma has them. TRANSPOSED: a lies as [k][row], b as [k][col], else [row][k], [col][k].
+template <int COLS, bool TRANSPOSED>
+static __device__ __forceinline__ void word_group_mma(float (*c)[4], uint64_t a, uint64_t b, bool add) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    if constexpr (COLS == 32) {
+        asm volatile("{.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {" WORD_NUMBERS16
+                     "}, %16, %17, p, 1, 1, %19, %19;}\n"
+                     : WORD_16(c)
+                     : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED));
+    } else {
+        static_assert(COLS == 64, "of 32 or 64 columns");
+        asm volatile("{.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" WORD_NUMBERS32
+                     "}, %32, %33, p, 1, 1, %35, %35;}\n"
+                     : WORD_16(c), WORD_16(c + 4)
+                     : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED));
+    }
+#endif
+}
+
+// c[64][64] += a b with a in registers, as word_mma has it in each warp, and b as [k][col].
+static __device__ __forceinline__ void word_group_mma_rows(float (*c)[4], const uint32_t a[4], uint64_t b) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" WORD_NUMBERS32
+                 "}, {%32, %33, %34, %35}, %36, 1, 1, 1, 1;\n"
+                 : WORD_16(c), WORD_16(c + 4)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+#endif
+}
+
+// In front of products: what this thread wrote to registers is theirs.
+static __device__ __forceinline__ void word_group_begin() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+
+static __device__ __forceinline__ void word_group_commit() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+
+// Waits until at most `pending` of the latest groups of products are under way.
+template <int pending>
+static __device__ __forceinline__ void word_group_wait() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
+#endif
+}
+
+// Behind a wait: the compiler takes nothing out of these registers earlier.
+template <int TILES>
+static __device__ __forceinline__ void word_group_here(float (*c)[4]) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#pragma unroll
+    for (int n = 0; n < TILES; n++) {
+        asm volatile("" : WORD_4(c[n])::"memory");
+    }
+#endif
+}
+
+// What this thread wrote to shared memory, behind the next barrier, for such products to read.
+static __device__ __forceinline__ void word_group_publish() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
 }
 
 // ---- asynchronous copies of 16 bytes from global to shared memory, in groups

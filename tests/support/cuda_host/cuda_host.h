@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -20,6 +21,9 @@ void cuda_host_guard(void);
 
 // From now on the GPU says that it has so many multiprocessors, and caches to match; else an H200's.
 void cuda_host_processors(int count);
+
+// From now on the GPU multiplies by warpgroups, as sm_90a does, or no longer.
+void cuda_host_groups(bool there);
 
 // Blocks that have run since the start: that a test ran something at all.
 uint64_t cuda_host_blocks(void);

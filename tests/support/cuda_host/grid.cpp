@@ -154,6 +154,12 @@ void host_exchange_done(HostWarp *warp) {
     warp->generation++;
 }
 
+bool host_groups;
+
+void cuda_host_groups(bool there) {
+    host_groups = there;
+}
+
 // ---- asynchronous copies
 
 void host_copy(void *to, const void *from, bool inside) {
@@ -211,7 +217,7 @@ static HostBlock *block_new(const LaunchShape &shape, uint64_t linear) {
 #else
     const size_t guard = GUARD_BYTES;
 #endif
-    if (posix_memalign(&shared, 128, shape.shared_bytes + guard) != 0) {
+    if (posix_memalign(&shared, 1024, shape.shared_bytes + guard) != 0) {
         host_fail("no memory for a block");
     }
     block->shared = static_cast<unsigned char *>(shared);

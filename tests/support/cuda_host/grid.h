@@ -17,6 +17,7 @@ struct HostIndex {
 };
 
 extern std::atomic<uint64_t> host_words_loaded, host_words_stored;
+extern bool host_groups;  // the GPU multiplies by warpgroups
 
 // What the 32 lanes of a warp bring to one collective word, and take from it.
 struct HostWarp {
@@ -34,6 +35,17 @@ struct HostCopy {
     uint64_t group;
 };
 
+// A product of a warpgroup that is under way: made when somebody waits for it, from what lies there then.
+struct HostProduct {
+    float (*c)[4];
+    bool in_registers;  // the left operand: rows, else at a
+    uint32_t rows[4];
+    uintptr_t a, b;
+    int cols;
+    bool transposed, add;
+    uint64_t group;
+};
+
 struct HostBlock;
 
 struct HostLane {
@@ -45,6 +57,8 @@ struct HostLane {
     HostIndex blocks;   // of the grid
     std::vector<HostCopy> copies;
     uint64_t copy_group;
+    std::vector<HostProduct> products;
+    uint64_t product_group;
     bool started, finished, idle;  // idle: looked at memory that another block must change
 };
 

@@ -50,6 +50,20 @@ Test(cuda_attention, our_own_kernel_agrees_with_the_cpu_in_every_block) {
     cr_assert_gt(cuda_host_blocks(), before);
 }
 
+Test(cuda_attention, our_own_kernel_agrees_where_warpgroups_multiply) {
+    cuda_host_groups(true);
+    for (int i = 0; i < ROWS; i++) {
+        CudaAttentionCase c = cuda_attention_case(rows[i].block, rows[i].sequences, 41 + (uint64_t)i);
+        expect_forward(ATTENTION_TIER_OWN, &rows[i], &c, CORES);
+        cuda_attention_case_free(&c);
+    }
+    KernelAttention window = BLOCK(200, 300, 100, 0, 1, 1, 64, 0);
+    window.window = 70;
+    CudaAttentionCase c = cuda_attention_case(window, 1, 49);
+    expect_forward(ATTENTION_TIER_OWN, &(Row){"a window", window, 1}, &c, CORES);
+    cuda_attention_case_free(&c);
+}
+
 Test(cuda_attention, the_scalar_kernel_agrees_with_the_cpu_in_every_block_in_fp32_and_bf16) {
     static const Row small[] = {
         {"causal, groups, two sequences, gaps", BLOCK(21, 21, 0, 0, 3, 1, 128, 16), 2},

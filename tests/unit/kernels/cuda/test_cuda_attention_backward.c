@@ -57,6 +57,20 @@ Test(cuda_attention_backward, our_own_kernel_agrees_with_the_cpu_in_every_block)
     }
 }
 
+Test(cuda_attention_backward, our_own_kernel_agrees_where_warpgroups_multiply) {
+    cuda_host_groups(true);
+    for (int i = 0; i < ROWS; i++) {
+        CudaAttentionCase c = case_of(&rows[i], 141 + (uint64_t)i);
+        expect_backward(ATTENTION_TIER_OWN, &rows[i], &c, CORES);
+        cuda_attention_case_free(&c);
+    }
+    Row window = {"a window", BLOCK(200, 300, 100, 0, 1, 1, 64, 0), 1, KERNEL_FP32, false};
+    window.block.window = 70;
+    CudaAttentionCase c = case_of(&window, 149);
+    expect_backward(ATTENTION_TIER_OWN, &window, &c, CORES);
+    cuda_attention_case_free(&c);
+}
+
 Test(cuda_attention_backward, the_scalar_kernel_agrees_with_the_cpu_in_every_block) {
     Row small[] = {
         {"causal, groups of two", BLOCK(27, 27, 0, 0, 2, 1, 64, 0), 1, KERNEL_FP32, true},

@@ -235,6 +235,110 @@ static inline void word_mma(float c[4], const uint32_t a[4], const uint32_t b[2]
     memcpy(c, tile.c, sizeof tile.c);
 }
 
+// ---- products of a warpgroup
+
+static inline bool word_has_groups() {
+    return host_groups;
+}
+
+static inline uint64_t word_group_operand(const void *at) {
+    host_aligned(at, 16, "word_group_operand");
+    return (uint64_t)(uintptr_t)at;
+}
+
+// Element k of row or column `along` of an operand in panels.
+static inline float host_group_element(uintptr_t at, int along, int k, bool transposed) {
+    const int row = transposed ? k : along, col = transposed ? along : k;
+    const uintptr_t plain = at + (uintptr_t)(128 * row + 2 * col);
+    uint16_t half;
+    memcpy(&half, reinterpret_cast<const void *>(plain ^ (plain >> 7 & 7) << 4), sizeof half);
+    return word_float((uint32_t)half << 16);
+}
+
+struct HostRows {
+    uint16_t a[2][16];  // rows lane / 4 and + 8
+};
+
+static inline void host_group_rows(const HostFour *in, HostRows *out) {
+    for (int lane = 0; lane < HOST_WARP; lane++) {
+        for (int k = 0; k < 16; k++) {
+            const HostFour &from = in[lane / 4 * 4 + k % 8 / 2];
+            for (int half = 0; half < 2; half++) {
+                const uint32_t pair = from.x[half + k / 8 * 2];
+                out[lane].a[half][k] = (uint16_t)(k % 2 ? pair >> 16 : pair);
+            }
+        }
+    }
+}
+
+static inline void host_group_product(const HostProduct &product) {
+    const int lane = (int)(threadIdx.x % HOST_WARP), first = (int)(threadIdx.x / HOST_WARP % 4) * 16;
+    float a[2][16];
+    HostRows rows = {};
+    if (product.in_registers) {
+        HostFour four;
+        memcpy(four.x, product.rows, sizeof four.x);
+        rows = host_together<HostFour, HostRows>("word_group_mma_rows", four, host_group_rows);
+    }
+    for (int half = 0; half < 2; half++) {
+        for (int k = 0; k < 16; k++) {
+            const int row = first + lane / 4 + 8 * half;
+            a[half][k] = product.in_registers ? word_float((uint32_t)rows.a[half][k] << 16)
+                                              : host_group_element(product.a, row, k, product.transposed);
+        }
+    }
+    for (int col = 0; col < product.cols; col++) {
+        if (col % 8 / 2 != lane % 4) {
+            continue;
+        }
+        double sum[2] = {0.0, 0.0};
+        for (int k = 0; k < 16; k++) {
+            const double b = (double)host_group_element(product.b, col, k, product.transposed);
+            sum[0] += (double)a[0][k] * b;
+            sum[1] += (double)a[1][k] * b;
+        }
+        for (int half = 0; half < 2; half++) {
+            float *const c = &product.c[col / 8][2 * half + col % 2];
+            *c = (float)(sum[half] + (product.add ? (double)*c : 0.0));
+        }
+    }
+}
+
+template <int COLS, bool TRANSPOSED>
+static inline void word_group_mma(float (*c)[4], uint64_t a, uint64_t b, bool add) {
+    host_lane->products.push_back(
+        HostProduct{c, false, {}, (uintptr_t)a, (uintptr_t)b, COLS, TRANSPOSED, add, host_lane->product_group});
+}
+
+static inline void word_group_mma_rows(float (*c)[4], const uint32_t a[4], uint64_t b) {
+    host_lane->products.push_back(
+        HostProduct{c, true, {a[0], a[1], a[2], a[3]}, 0, (uintptr_t)b, 64, true, true, host_lane->product_group});
+}
+
+static inline void word_group_begin() {
+}
+
+static inline void word_group_commit() {
+    host_lane->product_group++;
+}
+
+template <int pending>
+static inline void word_group_wait() {
+    std::vector<HostProduct> &products = host_lane->products;
+    while (!products.empty() && products.front().group + pending < host_lane->product_group) {
+        const HostProduct product = products.front();
+        products.erase(products.begin());
+        host_group_product(product);
+    }
+}
+
+template <int TILES>
+static inline void word_group_here(float (*)[4]) {
+}
+
+static inline void word_group_publish() {
+}
+
 // ---- asynchronous copies
 
 static inline void word_copy16(void *shared, const void *global, bool inside) {
