@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "sim/base/error.h"
 #include "sim/frameworks/framework.h"
 
 #define KIND(member)                                                                                                   \
@@ -211,6 +212,7 @@ double target_field_number(const Target *target, const TargetField *field) {
 static void set(Target *target, const TargetSetting *setting) {
     const TargetField *field = target_field_at(setting->at);
     char *at = (char *)target + setting->at;
+    ASSERT(field && "a member of Target that a version sets has its line in this table");
     switch (field->kind) {
     case FIELD_BOOL:
         memcpy(at, &(bool){setting->number != 0}, sizeof(bool));
