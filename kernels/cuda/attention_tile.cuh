@@ -1,7 +1,7 @@
 // Tiles of bf16 rows in shared memory and the pieces of them that tensor cores multiply. A tile is panels of 64
-// columns, one behind the other; a row of a panel is eight pieces of 16 bytes, and piece p of row r lies at p ^ (r % 8),
-// so that eight rows of one column of pieces lie in eight groups of banks (ldmatrix and cp.async without conflicts),
-// which is also how a warpgroup's products want their operands.
+// columns, one behind the other; a row of a panel is eight pieces of 16 bytes, and piece p of row r lies at
+// p ^ (r % 8), so that eight rows of one column of pieces lie in eight groups of banks (ldmatrix and cp.async
+// without conflicts), which is also how a warpgroup's products want their operands.
 //   upright: tile[m][k] as the left operand, tile[k][n] as the right one (transposed on the way).
 //   crossed: tile[n][k] as the right operand, tile[k][m] as the left one (transposed on the way).
 
