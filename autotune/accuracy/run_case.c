@@ -400,6 +400,17 @@ static void gather_in_fp8(Arena *arena, const RunRow *row, const Target **target
     }
 }
 
+// Transformer Engine has products of experts as one launch since its PR 3119 of that month, where one asks for it
+// (NVTE_GROUPED_LINEAR_USE_FUSED_GROUPED_GEMM); containers since 26.06 run as if NVIDIA's recipes did.
+static const char one_launch_since[] = "2026-06";
+
+static void launch_experts_at_once(Arena *arena, const RunRow *row, const Target **target) {
+    if ((*target)->expert_flavour == EXPERTS_PERMUTE_KERNELS && row->experts.count > 0 &&
+        strcmp(row->date, one_launch_since) >= 0) {
+        own_copy(arena, target)->experts_at_once = true;
+    }
+}
+
 // Who pads trains a padded vocabulary. One source's head takes 4.7 times as long where tp does not split it, as
 // products with an odd number of columns do.
 static void keep_vocabulary(Arena *arena, const RunRow *row, const Target **target) {
@@ -419,6 +430,7 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
         run->request.target = target_on_cluster(run->request.target, &run->request.cluster, mapper->arena);
         keep_vocabulary(mapper->arena, row, &run->request.target);
         gather_in_fp8(mapper->arena, row, &run->request.target);
+        launch_experts_at_once(mapper->arena, row, &run->request.target);
         take_libraries_of_date(row, &run->request.cluster.accelerator);
     }
     reason = reason ? reason : run_model(mapper->arena, row, &run->request.model);

@@ -132,6 +132,15 @@ bool task_is_captured(const Target *target, const TrainPlan *plan, const Task *t
     return target_cuda_graphs(target, plan) && task->phase != PHASE_OPTIMIZER && task->kind != TASK_LOAD_TOKENS;
 }
 
+// Transformer Engine runs a product of experts as a loop of cuBLAS calls over four streams, and casts for each expert
+// before it (common/gemm/cublaslt_gemm.cu, multi_stream_cublas_gemm, its PR 853; pytorch tex.split_quantize, its issue
+// 1499 on what that takes of the host). They are issued from C++, behind the one operation that the table counts.
+static int issued_by_expert(const Target *target, const Task *task) {
+    const bool loops = task->kind == TASK_GROUPED_GEMM && target->expert_flavour == EXPERTS_PERMUTE_KERNELS &&
+                       !target->experts_at_once;
+    return loops ? task->groups * (task->cast_bytes > 0 ? 2 : 1) - 1 : 0;
+}
+
 // Issued from Python, in any phase.
 static double issue_s(const Target *target, const TrainPlan *plan, const Task *task) {
     if (task_is_captured(target, plan, task)) {
@@ -139,7 +148,7 @@ static double issue_s(const Target *target, const TrainPlan *plan, const Task *t
     }
     const double factor = target->runtime.memory_passes > 0 ? 1 : host_factor[plan->fused];
     const int operations = task_kernels(plan, task) + refused_softmax(target, plan, task);
-    return target->runtime.host_s_per_op * factor * operations;
+    return target->runtime.host_s_per_op * (factor * operations + issued_by_expert(target, task));
 }
 
 double task_host_s(const Target *target, const TrainPlan *plan, const Task *task) {

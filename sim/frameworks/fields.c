@@ -118,6 +118,7 @@ static const TargetField fields[] = {
     NEWER(adapter_units),
     NEWER(adapters_of_core),
     NEWER(fused_qkv),
+    NEWER(experts_at_once),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(expert_flavour),  // of models with experts only
     WORDS(own_dispatch),    // the same

@@ -123,7 +123,8 @@ typedef struct Target {
     unsigned fp8_recipes;  // bit by Fp8Recipe
     AllocatorFlavour allocator;
     ExpertFlavour expert_flavour;
-    bool experts_apart;  // with ep, wrapped by themselves: backward gathers a layer's as it comes to it, not before
+    bool experts_at_once;  // EXPERTS_PERMUTE_KERNELS: one launch has a product of all experts, not one for each
+    bool experts_apart;    // with ep, wrapped by themselves: backward gathers a layer's as it comes to it, not before
     // legality
     ReplicateRule replicate_rule;
     RankOrderRule rank_order_rule;

@@ -188,6 +188,23 @@ static RunCase case_with_experts(const char *columns, const char *values) {
     return run;
 }
 
+Test(run_case, products_of_experts_are_one_launch_where_transformer_engine_has_that) {
+    static const struct {
+        const char *date;
+        bool at_once;
+    } cases[] = {{"2026-05-14", false}, {"2026-06-12", true}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *columns =
+            arena_format(&arena, "%.*s,experts,topk,moe_ffn,date\n", (int)strlen(RUNS_HEADER) - 1, RUNS_HEADER);
+        const char *line = run_line(&arena, (RunLine){.target = "megatron", .step_time_s = 1});
+        const RunFile file = run_file_of(
+            &arena, arena_format(&arena, "%s%.*s,16,4,2048,%s\n", columns, (int)strlen(line) - 1, line, cases[i].date));
+        RunCase run;
+        run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+        cr_expect_eq(run.request.target->experts_at_once, cases[i].at_once, "%s", cases[i].date);
+    }
+}
+
 Test(run_case, a_row_with_experts_is_a_model_with_experts) {
     const RunCase run = case_with_experts("experts,topk,moe_ffn,shared_ffn,ep", "16,4,2048,1024,1");
     cr_assert_null(run.skipped, "%s", run.skipped);
