@@ -82,12 +82,13 @@ function(ndtune_program name)
     install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
-# ndtune_test(test_mesh SOURCES test_mesh.c LIBS sim_axes [RUNS ndtune] [FOREIGN ...] [LABELS long] [TIMEOUT s] [SERIAL] [MPI])
+# ndtune_test(test_mesh SOURCES test_mesh.c LIBS sim_axes [RUNS ndtune] [FOREIGN ...] [LABELS long] [TIMEOUT s] [SERIAL] [WAITS] [MPI])
 # One Criterion executable, one ctest entry. RUNS names programs that the test starts (they are built first and lie in
 # NDTUNE_BIN_DIR); TIMEOUT (60) is what it may take where nothing else runs (the only limit: one of Criterion's own would
-# not know of the sanitizers); SERIAL keeps others away; MPI: Open MPI keeps memory to its end, so leaks are not looked for. Nothing happens when Criterion is missing.
+# not know of the sanitizers); SERIAL keeps others away; WAITS: it mostly sleeps and takes one of ctest's places, others
+# two; MPI: Open MPI keeps memory to its end, so leaks are not looked for. Nothing happens when Criterion is missing.
 function(ndtune_test name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL;MPI" "TIMEOUT" "SOURCES;LIBS;FOREIGN;LABELS;RUNS")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL;WAITS;MPI" "TIMEOUT" "SOURCES;LIBS;FOREIGN;LABELS;RUNS")
     if(NOT NDTUNE_HAVE_CRITERION)
         return()
     endif()
@@ -99,6 +100,10 @@ function(ndtune_test name)
         set(patience 8)  # the sanitizers cost a factor of 6 in the slowest tests
     endif()
     math(EXPR limit "${patience} * ${arg_TIMEOUT}")
+    set(places 2)
+    if(arg_WAITS)
+        set(places 1)
+    endif()
     add_executable(${name} ${arg_SOURCES})
     ndtune_link(${name} "${arg_LIBS}" "${arg_FOREIGN}")
     target_link_libraries(${name} PRIVATE foreign::criterion)
@@ -112,7 +117,7 @@ function(ndtune_test name)
     add_test(NAME ${name} COMMAND ${name} --verbose=1 --short-filename --ignore-warnings --jobs 1)
     set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${limit} SKIP_RETURN_CODE 77
         ENVIRONMENT "XDG_DATA_HOME=${PROJECT_BINARY_DIR}/tests/data"
-        RUN_SERIAL ${arg_SERIAL} COST ${arg_TIMEOUT})  # what may take long starts first
+        RUN_SERIAL ${arg_SERIAL} PROCESSORS ${places} COST ${arg_TIMEOUT})  # what may take long starts first
     if(arg_MPI AND NDTUNE_SANITIZE)
         set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
     endif()

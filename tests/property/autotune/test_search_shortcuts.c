@@ -239,13 +239,13 @@ static const double BELOW_NOISE = 0.01;  // judged: below what a run repeats its
 
 Test(search_shortcuts, plans_that_the_estimate_puts_behind_are_no_faster_than_the_margin_lets_pass) {
     uint64_t seed = seed_begin() + 3;
-    const Worst worst = worst_of(SHORTCUT_BEHIND, any_request, ROUNDS / 4, &seed);
+    const Worst worst = worst_of(SHORTCUT_BEHIND, any_request, MEASURED_ROUNDS(ROUNDS / 4), &seed);
     check_worst(&worst, "enough plans of a shape", BELOW_NOISE);
 }
 
 Test(search_shortcuts, memory_that_is_there_is_not_saved) {
     uint64_t seed = seed_begin() + 6;
-    const Worst worst = worst_of(SHORTCUT_ROOM, accumulating_request, ROUNDS / 2, &seed);
+    const Worst worst = worst_of(SHORTCUT_ROOM, accumulating_request, MEASURED_ROUNDS(ROUNDS / 2), &seed);
     check_worst(&worst, "gradients or logits whole with room to spare", BELOW_NOISE);
 }
 
@@ -259,7 +259,7 @@ static TuneRequest compiling_request(Arena *arena, uint64_t *seed) {
 
 Test(search_shortcuts, what_another_value_of_a_choice_outdoes_is_no_faster) {
     uint64_t seed = seed_begin() + 7;
-    const Worst worst = worst_of(SHORTCUT_OUTDONE, compiling_request, ROUNDS / 4, &seed);
+    const Worst worst = worst_of(SHORTCUT_OUTDONE, compiling_request, MEASURED_ROUNDS(ROUNDS / 4), &seed);
     check_worst(&worst, "outdone by another value", 0);
     cr_expect_eq(worst.more_entries, 0, "what was left out needs less memory");
 }
@@ -442,8 +442,9 @@ Test(search_shortcuts, what_is_not_priced_is_behind_and_the_best_is_that_of_all)
 // How much faster the best plan of any shape is where all plans of all shapes are simulated.
 Test(search_shortcuts, an_exhaustive_search_finds_no_plan_that_is_faster_than_the_margin_lets_pass) {
     uint64_t seed = seed_begin() + 1;
+    const int rounds = MEASURED_ROUNDS(ROUNDS / 4);
     double worst = 0;
-    for (int round = 0; round < ROUNDS / 4; round++) {
+    for (int round = 0; round < rounds; round++) {
         Arena arena = {0};
         TuneRequest request = any_request(&arena, &seed);
         const TuneResult with = answer(&request, &arena);
@@ -459,5 +460,5 @@ Test(search_shortcuts, an_exhaustive_search_finds_no_plan_that_is_faster_than_th
         arena_free(&arena);
     }
     fprintf(stderr, "the best plan is at most %.4f %% slower than that of an exhaustive search, %d requests\n",
-            100 * worst, ROUNDS / 4);
+            100 * worst, rounds);
 }
