@@ -195,7 +195,7 @@ __global__ void __launch_bounds__(FLAT_THREADS, 2) flat_kernel(int64_t count, Bo
     }
 }
 
-template <int WIDE = PACK, typename Body>
+template <int WIDE, typename Body>
 static int flat_launch(const KernelCuda *at, int64_t count, bool wide, const Body &body) {
     if (count <= 0) {
         return 0;
@@ -204,6 +204,11 @@ static int flat_launch(const KernelCuda *at, int64_t count, bool wide, const Bod
         return launch(flat_kernel<WIDE, Body>, launch_flat(count / WIDE, at->processors), at->stream, count, body);
     }
     return launch(flat_kernel<1, Body>, launch_flat(count, at->processors), at->stream, count, body);
+}
+
+template <typename Body>
+static int flat_launch(const KernelCuda *at, int64_t count, bool wide, const Body &body) {
+    return flat_launch<PACK>(at, count, wide, body);
 }
 
 // body.at<W>(row, col).
@@ -217,7 +222,7 @@ __global__ void __launch_bounds__(FLAT_THREADS, 2) plane_kernel(int64_t rows, in
     }
 }
 
-template <int WIDE = PACK, typename Body>
+template <int WIDE, typename Body>
 static int plane_launch(const KernelCuda *at, int64_t rows, int64_t cols, bool wide, const Body &body) {
     if (rows <= 0 || cols <= 0) {
         return 0;
@@ -227,6 +232,11 @@ static int plane_launch(const KernelCuda *at, int64_t rows, int64_t cols, bool w
                       body);
     }
     return launch(plane_kernel<1, Body>, launch_plane(rows, cols, at->processors), at->stream, rows, cols, body);
+}
+
+template <typename Body>
+static int plane_launch(const KernelCuda *at, int64_t rows, int64_t cols, bool wide, const Body &body) {
+    return plane_launch<PACK>(at, rows, cols, wide, body);
 }
 
 static inline uint64_t address(const void *at) {

@@ -165,7 +165,7 @@ static __device__ __forceinline__ void word_group_mma(float (*c)[4], uint64_t a,
 }
 
 // c[64][64] += a b with a in registers, as word_mma has it in each warp, and b as [k][col].
-static __device__ __forceinline__ void word_group_mma_rows(float (*c)[4], const uint32_t a[4], uint64_t b) {
+static __device__ __forceinline__ void word_group_mma_rows(float c[][4], const uint32_t a[4], uint64_t b) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" WORD_NUMBERS32
                  "}, {%32, %33, %34, %35}, %36, 1, 1, 1, 1;\n"
