@@ -45,7 +45,8 @@ Test(export_files, every_file_is_its_golden_one) {
         cr_assert_not_null(text, "%s: %s", golden->file, error.message);
         put_aside(golden->file, text);
         char *expected = stored(golden->file);
-        cr_expect_str_eq(text, expected, "%s differs", golden->file);
+        cr_expect_str_eq(text, expected, "%s differs; NDTUNE_GOLDEN_OUT=FOLDER puts what is written now there",
+                         golden->file);
         free(expected);
         free(text);
         arena_free(&made.arena);
