@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "autotune/explain.h"
+#include "autotune/explain/explain.h"
 #include "reports/memory_terms.h"
 #include "reports/words.h"
 

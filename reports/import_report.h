@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "autotune/advice.h"
+#include "autotune/explain/advice.h"
 #include "autotune/import/import.h"
 #include "reports/answer.h"
 #include "reports/record.h"

@@ -2,7 +2,7 @@
 // sum to step_time_s up to rounding of the last digits. What is unknown is null, never 0.
 
 #include "reports/json_objects.h"
-#include "autotune/evidence.h"
+#include "autotune/predict/evidence.h"
 
 #include <math.h>
 

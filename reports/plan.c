@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "autotune/evidence.h"
+#include "autotune/predict/evidence.h"
 #include "reports/colour.h"
 #include "reports/json_objects.h"
 #include "reports/reports.h"

@@ -1,6 +1,6 @@
 // The table of `ndtune predict`: one plan in full.
 
-#include "autotune/evidence.h"
+#include "autotune/predict/evidence.h"
 #include "reports/json_objects.h"
 #include "reports/reports.h"
 #include "reports/words.h"

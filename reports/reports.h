@@ -4,11 +4,11 @@
 
 #pragma once
 
-#include "autotune/diagnose.h"
-#include "autotune/explain.h"
+#include "autotune/explain/diagnose.h"
+#include "autotune/explain/explain.h"
 #include "autotune/result.h"
 #include "autotune/run_record.h"
-#include "autotune/scaling.h"
+#include "autotune/explain/scaling.h"
 #include "reports/answer.h"
 
 enum { TABLE_DEFAULT_ROWS = 10, ANSWER_ROWS_THAT_FIT = -1 };

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "autotune/cures.h"
-#include "autotune/evidence.h"
+#include "autotune/explain/cures.h"
+#include "autotune/predict/evidence.h"
 #include "reports/colour.h"
 #include "reports/reports.h"
 #include "reports/words.h"

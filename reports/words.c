@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "autotune/scaling.h"
+#include "autotune/explain/scaling.h"
 #include "reports/memory_terms.h"
 #include "sim/base/text.h"
 #include "sim/frameworks/framework.h"

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "autotune/predict.h"
+#include "autotune/predict/predict.h"
 #include "sim/frameworks/framework.h"
 
 struct RunPredictor {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "autotune/accuracy/run_model.h"
-#include "autotune/target_on_cluster.h"
+#include "autotune/predict/target_on_cluster.h"
 #include "sim/base/text.h"
 #include "sim/cost/cost.h"
 #include "sim/frameworks/target_choices.h"

@@ -9,8 +9,8 @@
 
 #include "autotune/accuracy/statistics.h"
 #include "autotune/calibrate/calibrate_internal.h"
-#include "autotune/interval.h"
-#include "autotune/target_on_cluster.h"
+#include "autotune/predict/interval.h"
+#include "autotune/predict/target_on_cluster.h"
 #include "sim/base/hash.h"
 
 static const char suffix[] = "-calibrated";

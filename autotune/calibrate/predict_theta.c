@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "autotune/parallel.h"
-#include "autotune/predict_serial.h"
+#include "autotune/predict/predict_serial.h"
 #include "sim/engine/engine.h"
 
 static const double THETA_LIMIT = 7;  // factors of 1000 either way: a trial step of the fit may not overflow

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include "autotune/advice.h"
+#include "autotune/explain/advice.h"
 #include "autotune/import/config_change.h"
 #include "autotune/import/import.h"
 

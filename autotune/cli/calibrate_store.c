@@ -8,7 +8,7 @@
 #include "autotune/cli/calibrate_samples.h"
 #include "autotune/cli/measured_run.h"
 #include "autotune/cli/request.h"
-#include "autotune/handicap.h"
+#include "autotune/predict/handicap.h"
 
 enum { MOST_RUNS = 2000 };
 

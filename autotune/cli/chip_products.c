@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "autotune/cli/chip_name.h"
+#include "autotune/probe/chip_name.h"
 #include "autotune/store/store.h"
 
 static bool store_exists(const Cli *cli) {

@@ -7,7 +7,7 @@
 
 #include "autotune/cli/options.h"
 #include "autotune/result.h"
-#include "autotune/search.h"
+#include "autotune/search/search.h"
 #include "autotune/store/store.h"
 #include "reports/answer.h"
 #include "sim/base/arena.h"

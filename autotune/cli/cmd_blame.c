@@ -6,7 +6,7 @@
 #include "autotune/blame/places.h"
 #include "autotune/cli/cli.h"
 #include "autotune/cli/request.h"
-#include "autotune/prune.h"
+#include "autotune/search/prune.h"
 #include "reports/html/blame_page.h"
 
 typedef struct Blaming {

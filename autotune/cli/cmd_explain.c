@@ -6,7 +6,7 @@
 #include "autotune/cli/cli.h"
 #include "autotune/cli/explain_from.h"
 #include "autotune/cli/request.h"
-#include "autotune/explain.h"
+#include "autotune/explain/explain.h"
 #include "reports/reports.h"
 
 Status cmd_explain(Cli *cli, Error *error) {

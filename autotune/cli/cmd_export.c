@@ -5,7 +5,7 @@
 
 #include "autotune/cli/cli.h"
 #include "autotune/cli/request.h"
-#include "autotune/prune.h"
+#include "autotune/search/prune.h"
 #include "reports/export/export.h"
 #include "reports/words.h"
 

@@ -5,7 +5,7 @@
 #include "autotune/cli/cli.h"
 #include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
-#include "autotune/scaling.h"
+#include "autotune/explain/scaling.h"
 #include "reports/reports.h"
 
 static Status plan_one(Cli *cli, Store *store, const TuneRequest *request, Error *error) {

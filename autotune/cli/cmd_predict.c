@@ -10,7 +10,7 @@
 #include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
 #include "autotune/cli/step_files.h"
-#include "autotune/prune.h"
+#include "autotune/search/prune.h"
 #include "reports/reports.h"
 #include "sim/base/text.h"
 

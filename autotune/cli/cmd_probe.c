@@ -6,7 +6,7 @@
 
 #include "autotune/cli/cli.h"
 #include "autotune/cli/measured_run.h"
-#include "autotune/cli/probe_profile.h"
+#include "autotune/probe/probe_profile.h"
 #include "autotune/cli/request.h"
 #include "exec/launch/cores.h"
 #include "exec/launch/launchers.h"

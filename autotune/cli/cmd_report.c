@@ -13,7 +13,7 @@
 #include "autotune/cli/request.h"
 #include "autotune/cli/tune_recall.h"
 #include "autotune/cli/validate_with.h"
-#include "autotune/prune.h"
+#include "autotune/search/prune.h"
 #include "reports/html/html.h"
 #include "reports/json_objects.h"
 #include "sim/base/text.h"

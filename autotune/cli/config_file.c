@@ -6,8 +6,8 @@
 
 #include "autotune/cli/quote.h"
 #include "autotune/cli/request.h"
-#include "autotune/prune.h"
-#include "autotune/space.h"
+#include "autotune/search/prune.h"
+#include "autotune/search/space.h"
 #include "reports/export/export.h"
 #include "sim/frameworks/target_choices.h"
 

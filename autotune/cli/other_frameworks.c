@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-#include "autotune/prune.h"
-#include "autotune/space.h"
-#include "autotune/target_on_cluster.h"
+#include "autotune/search/prune.h"
+#include "autotune/search/space.h"
+#include "autotune/predict/target_on_cluster.h"
 #include "reports/export/export.h"
 #include "sim/frameworks/target_choices.h"
 

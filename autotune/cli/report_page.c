@@ -10,8 +10,8 @@
 #include "autotune/cli/measured_run.h"
 #include "autotune/cli/other_frameworks.h"
 #include "autotune/cli/step_files.h"
-#include "autotune/explain.h"
-#include "autotune/predict_timeline.h"
+#include "autotune/explain/explain.h"
+#include "autotune/predict/predict_timeline.h"
 #include "reports/html/html.h"
 #include "reports/words.h"
 

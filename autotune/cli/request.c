@@ -7,12 +7,12 @@
 #include <string.h>
 #include <strings.h>
 
-#include "autotune/batch.h"
+#include "autotune/search/batch.h"
 #include "autotune/cli/chip_products.h"
 #include "autotune/cli/request_finetune.h"
-#include "autotune/handicap.h"
-#include "autotune/space.h"
-#include "autotune/target_on_cluster.h"
+#include "autotune/predict/handicap.h"
+#include "autotune/search/space.h"
+#include "autotune/predict/target_on_cluster.h"
 #include "sim/base/text.h"
 #include "sim/frameworks/framework.h"
 #include "sim/frameworks/target_choices.h"

@@ -2,8 +2,8 @@
 
 #include "autotune/cli/request_experts.h"
 
-#include "autotune/expert_cuts.h"
-#include "autotune/space.h"
+#include "autotune/search/expert_cuts.h"
+#include "autotune/search/space.h"
 #include "sim/frameworks/target_choices.h"
 
 Status request_check_experts(Cli *cli, const TuneRequest *request, Error *error) {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "autotune/cli/request.h"
-#include "autotune/space.h"
+#include "autotune/search/space.h"
 #include "sim/frameworks/target_choices.h"
 
 Status request_mesh(Cli *cli, Mesh *mesh, Error *error) {

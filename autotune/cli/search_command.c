@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "autotune/alternatives.h"
+#include "autotune/explain/alternatives.h"
 #include "autotune/calibrate/calibrate.h"
 #include "autotune/cli/cli.h"
 #include "autotune/cli/request.h"
-#include "autotune/cures.h"
-#include "autotune/predict.h"
-#include "autotune/search.h"
+#include "autotune/explain/cures.h"
+#include "autotune/predict/predict.h"
+#include "autotune/search/search.h"
 #include "reports/wrap.h"
 #include "sim/base/text.h"
 

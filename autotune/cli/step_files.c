@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "autotune/predict_timeline.h"
+#include "autotune/predict/predict_timeline.h"
 
 static Status span_files(Cli *cli, const TuneRequest *request, const TrainPlan *plan, const MeasuredSteps *measured,
                          Arena *arena, Error *error) {

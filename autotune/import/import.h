@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "autotune/advice.h"
+#include "autotune/explain/advice.h"
 #include "sim/frameworks/import.h"
 
 // Reads the file; format NULL or "auto" = by its keys. Texts in the arena.

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "autotune/predict.h"
+#include "autotune/predict/predict.h"
 #include "autotune/result.h"
 #include "autotune/run_record.h"
 #include "sim/base/error.h"

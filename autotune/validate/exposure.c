@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "autotune/step_terms.h"
+#include "autotune/predict/step_terms.h"
 
 typedef struct Piece {
     double start_s, end_s;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "autotune/evidence.h"
+#include "autotune/predict/evidence.h"
 #include "reports/words.h"
 #include "sim/base/escape.h"
 #include "sim/base/text.h"

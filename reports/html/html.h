@@ -5,9 +5,9 @@
 
 #include <stdio.h>
 
-#include "autotune/compute_split.h"
-#include "autotune/explain.h"
-#include "autotune/predict_stages.h"
+#include "autotune/predict/compute_split.h"
+#include "autotune/explain/explain.h"
+#include "autotune/predict/predict_stages.h"
 #include "autotune/result.h"
 #include "autotune/run_record.h"
 #include "autotune/tune/tune.h"

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "autotune/evidence.h"
+#include "autotune/predict/evidence.h"
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
 #include "reports/words.h"

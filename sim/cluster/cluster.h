@@ -172,7 +172,7 @@ typedef struct Interference {
 } Interference;
 
 // What running a target costs on this machine, as its runs taught: stands for those numbers of the target's own row
-// (sim/frameworks/target.h, TargetRuntime). autotune/target_on_cluster.h applies it.
+// (sim/frameworks/target.h, TargetRuntime). autotune/predict/target_on_cluster.h applies it.
 typedef struct ClusterTarget {
     char name[48];  // "name@version"
     double host_s_per_op, other_share, collective_share, crowding_share, step_fixed_s;

@@ -1,4 +1,4 @@
-// Legality of fp8 and its recipes by framework. Which chips have the products: autotune/prune.c.
+// Legality of fp8 and its recipes by framework. Which chips have the products: autotune/search/prune.c.
 
 #include "sim/frameworks/fp8_rules.h"
 

@@ -85,7 +85,7 @@ typedef struct MeasuredChip {
 typedef struct ChipWidth {
     const char *accelerator;  // NULL = the end
     double width;
-    double far_spread;  // one-sigma, on top, of the ranks beyond those of autotune/interval.c
+    double far_spread;  // one-sigma, on top, of the ranks beyond those of autotune/predict/interval.c
 } ChipWidth;
 
 typedef struct Framework {

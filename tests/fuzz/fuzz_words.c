@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "autotune/cli/options.h"
-#include "autotune/handicap.h"
+#include "autotune/predict/handicap.h"
 #include "sim/cluster/cluster.h"
 #include "tests/fuzz/fuzz.h"
 

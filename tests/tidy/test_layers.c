@@ -69,7 +69,7 @@ Test(layers, nobody_includes_the_cli) {
 
 Test(layers, reports_see_the_result_types_and_no_more_of_autotune) {
     cr_assert_eq(complaints_about("reports/x.c", "#include \"autotune/result.h\"\n", ""), 0);
-    cr_assert_eq(complaints_about("reports/x.c", "#include \"autotune/search.h\"\n", "may not include"), 1);
+    cr_assert_eq(complaints_about("reports/x.c", "#include \"autotune/search/search.h\"\n", "may not include"), 1);
 }
 
 Test(layers, a_foreign_header_is_confined) {

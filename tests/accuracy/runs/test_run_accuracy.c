@@ -156,7 +156,7 @@ static double middle(double *values, int count) {
     return count % 2 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
 }
 
-// What ndtune says of the evidence on a chip (autotune/evidence.h) is what these runs say, to a percent.
+// What ndtune says of the evidence on a chip (autotune/predict/evidence.h) is what these runs say, to a percent.
 static void check_chip(const char *framework, const MeasuredChip *chip) {
     double *errors = ARENA_ARRAY(&arena, double, accuracy.runs.count);
     double *sizes = ARENA_ARRAY(&arena, double, accuracy.runs.count);

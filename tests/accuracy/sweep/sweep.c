@@ -9,7 +9,7 @@
 
 #include "autotune/accuracy/predict_runs.h"
 #include "autotune/accuracy/statistics.h"
-#include "autotune/rank.h"
+#include "autotune/search/rank.h"
 
 double sweep_regret(const Sweep *sweep, int shape) {
     return sweep->measured_s[shape] / sweep->measured_s[sweep->best];

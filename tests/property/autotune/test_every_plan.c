@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "autotune/best.h"
-#include "autotune/prune.h"
-#include "autotune/rank_orders.h"
-#include "autotune/search.h"
-#include "autotune/space.h"
+#include "autotune/search/best.h"
+#include "autotune/search/prune.h"
+#include "autotune/search/rank_orders.h"
+#include "autotune/search/search.h"
+#include "autotune/search/space.h"
 #include "sim/frameworks/target_choices.h"
 #include "tests/unit/autotune/requests.h"
 

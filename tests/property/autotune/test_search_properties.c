@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "autotune/batch.h"
-#include "autotune/search.h"
-#include "autotune/space.h"
+#include "autotune/search/batch.h"
+#include "autotune/search/search.h"
+#include "autotune/search/space.h"
 #include "reports/export/export.h"
 #include "sim/analytic/analytic.h"
 #include "tests/support/orders.h"

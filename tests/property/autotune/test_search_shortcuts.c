@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "autotune/best.h"
-#include "autotune/prune.h"
-#include "autotune/search.h"
+#include "autotune/search/best.h"
+#include "autotune/search/prune.h"
+#include "autotune/search/search.h"
 #include "sim/memory/memory_breakdown.h"
 #include "sim/step/stages.h"
 #include "tests/support/rounds.h"

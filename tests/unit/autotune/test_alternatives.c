@@ -3,11 +3,11 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "autotune/alternatives.h"
-#include "autotune/expert_cuts.h"
-#include "autotune/predict.h"
-#include "autotune/search.h"
-#include "autotune/space.h"
+#include "autotune/explain/alternatives.h"
+#include "autotune/search/expert_cuts.h"
+#include "autotune/predict/predict.h"
+#include "autotune/search/search.h"
+#include "autotune/search/space.h"
 #include "tests/unit/autotune/requests.h"
 
 static Arena arena;

@@ -3,9 +3,9 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "autotune/batch.h"
-#include "autotune/prune.h"
-#include "autotune/space.h"
+#include "autotune/search/batch.h"
+#include "autotune/search/prune.h"
+#include "autotune/search/space.h"
 #include "tests/unit/autotune/requests.h"
 
 static Arena arena;

@@ -1,9 +1,9 @@
-// Which plan is recommended: the rule of autotune/best.c on made-up plans.
+// Which plan is recommended: the rule of autotune/search/best.c on made-up plans.
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "autotune/best.h"
+#include "autotune/search/best.h"
 #include "tests/support/sizes.h"
 
 static Arena arena;

@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "autotune/cures.h"
-#include "autotune/search.h"
+#include "autotune/explain/cures.h"
+#include "autotune/search/search.h"
 #include "tests/unit/autotune/requests.h"
 
 static Arena arena;

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "autotune/diagnose.h"
-#include "autotune/predict.h"
-#include "autotune/sensitivity.h"
+#include "autotune/explain/diagnose.h"
+#include "autotune/predict/predict.h"
+#include "autotune/explain/sensitivity.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 

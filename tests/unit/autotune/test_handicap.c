@@ -3,9 +3,9 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "autotune/handicap.h"
-#include "autotune/predict.h"
-#include "autotune/search.h"
+#include "autotune/predict/handicap.h"
+#include "autotune/predict/predict.h"
+#include "autotune/search/search.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "autotune/interval.h"
+#include "autotune/predict/interval.h"
 #include "sim/frameworks/framework.h"
 
 Test(interval, unvalidated_is_minus_20_plus_45_percent) {

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "autotune/predict.h"
-#include "autotune/predict_serial.h"
-#include "autotune/search.h"
+#include "autotune/predict/predict.h"
+#include "autotune/predict/predict_serial.h"
+#include "autotune/search/search.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 

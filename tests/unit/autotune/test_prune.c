@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "autotune/prune.h"
-#include "autotune/space.h"
+#include "autotune/search/prune.h"
+#include "autotune/search/space.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 

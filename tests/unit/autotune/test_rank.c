@@ -2,7 +2,7 @@
 
 #include <criterion/criterion.h>
 
-#include "autotune/rank.h"
+#include "autotune/search/rank.h"
 #include "tests/support/sizes.h"
 
 static Prediction prediction(double tokens_per_s, double reserved_bytes, int micro_batch) {

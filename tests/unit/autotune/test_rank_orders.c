@@ -1,6 +1,6 @@
 // Which orders of a shape's axes are priced.
 
-#include "autotune/rank_orders.h"
+#include "autotune/search/rank_orders.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 
 #include <criterion/criterion.h>
 
-#include "autotune/scaling.h"
+#include "autotune/explain/scaling.h"
 
 static TuneRequest requests[3];
 static ScalingPoint points[3];

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "autotune/best.h"
-#include "autotune/predict.h"
-#include "autotune/search.h"
+#include "autotune/search/best.h"
+#include "autotune/predict/predict.h"
+#include "autotune/search/search.h"
 #include "sim/frameworks/target_choices.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"

@@ -2,7 +2,7 @@
 
 #include <criterion/criterion.h>
 
-#include "autotune/search.h"
+#include "autotune/search/search.h"
 #include "tests/unit/autotune/requests.h"
 
 static Arena arena;

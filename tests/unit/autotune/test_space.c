@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "autotune/space.h"
+#include "autotune/search/space.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 

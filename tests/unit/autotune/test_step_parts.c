@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "autotune/compute_split.h"
-#include "autotune/predict.h"
-#include "autotune/predict_stages.h"
+#include "autotune/predict/compute_split.h"
+#include "autotune/predict/predict.h"
+#include "autotune/predict/predict_stages.h"
 #include "tests/unit/autotune/requests.h"
 
 static Arena arena;

@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "autotune/predict.h"
-#include "autotune/search.h"
+#include "autotune/predict/predict.h"
+#include "autotune/search/search.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 

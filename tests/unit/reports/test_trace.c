@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "autotune/predict_timeline.h"
+#include "autotune/predict/predict_timeline.h"
 #include "reports/trace.h"
 #include "tests/support/sizes.h"
 

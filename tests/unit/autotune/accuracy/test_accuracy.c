@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "autotune/predict.h"
+#include "autotune/predict/predict.h"
 #include "tests/support/run_program.h"
 #include "tests/unit/autotune/accuracy/runs.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "autotune/target_on_cluster.h"
+#include "autotune/predict/target_on_cluster.h"
 #include "sim/base/json.h"
 #include "sim/cluster/cluster_fields.h"
 #include "tests/support/sizes.h"

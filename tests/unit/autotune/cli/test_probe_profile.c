@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "autotune/cli/probe_profile.h"
+#include "autotune/probe/probe_profile.h"
 #include "sim/base/json.h"
 #include "sim/cost/compute.h"
 #include "sim/cost/cost.h"

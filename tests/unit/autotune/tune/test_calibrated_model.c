@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "autotune/rank.h"
+#include "autotune/search/rank.h"
 #include "autotune/tune/calibrated_model.h"
 #include "tests/support/tune_replay.h"
 #include "tests/unit/autotune/calibrate/generated_runs.h"

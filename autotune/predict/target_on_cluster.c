@@ -1,0 +1,65 @@
+// Pairs the numbers of a ClusterTarget with those of a TargetRuntime: sim/cluster knows no targets.
+
+#include "autotune/predict/target_on_cluster.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    size_t cluster, runtime;
+} pairs[] = {
+#define PAIR(name)                                                                                                     \
+    { offsetof(ClusterTarget, name), offsetof(TargetRuntime, name) }
+    PAIR(host_s_per_op),   PAIR(other_share),          PAIR(collective_share),     PAIR(crowding_share),
+    PAIR(step_fixed_s),    PAIR(memory_passes),        PAIR(loss_bytes_per_logit), PAIR(optimizer_bytes_per_parameter),
+    PAIR(allocator_slack), PAIR(relative_uncertainty),
+#undef PAIR
+};
+
+static void name_of(const Target *target, char name[sizeof((ClusterTarget *)0)->name]) {
+    snprintf(name, sizeof((ClusterTarget *)0)->name, "%s@%s", target->name, target->version);
+}
+
+static const char *evidence(const ClusterProfile *cluster, Arena *arena) {
+    return cluster->calibration ? arena_format(arena, "calibrated on %d runs", cluster->calibration->run_count)
+                                : "stated by the profile";
+}
+
+const Target *target_on_cluster(const Target *target, const ClusterProfile *cluster, Arena *arena) {
+    char name[sizeof cluster->targets[0].name];
+    name_of(target, name);
+    for (int i = 0; i < cluster->target_count; i++) {
+        const ClusterTarget *known = &cluster->targets[i];
+        if (strcmp(known->name, name) != 0) {
+            continue;
+        }
+        Target *changed = ARENA_NEW(arena, Target);
+        *changed = *target;
+        changed->evidence = evidence(cluster, arena);
+        for (size_t p = 0; p < sizeof pairs / sizeof pairs[0]; p++) {
+            memcpy((char *)&changed->runtime + pairs[p].runtime, (const char *)known + pairs[p].cluster,
+                   sizeof(double));
+        }
+        return changed;
+    }
+    return target;
+}
+
+bool target_to_cluster(const Target *target, ClusterProfile *cluster) {
+    ClusterTarget made = {0};
+    name_of(target, made.name);
+    for (size_t p = 0; p < sizeof pairs / sizeof pairs[0]; p++) {
+        memcpy((char *)&made + pairs[p].cluster, (const char *)&target->runtime + pairs[p].runtime, sizeof(double));
+    }
+    int at = 0;
+    while (at < cluster->target_count && strcmp(cluster->targets[at].name, made.name) != 0) {
+        at++;
+    }
+    if (at == CLUSTER_MAX_TARGETS) {
+        return false;
+    }
+    cluster->targets[at] = made;
+    cluster->target_count += at == cluster->target_count;
+    return true;
+}

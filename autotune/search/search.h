@@ -1,0 +1,50 @@
+// The search: enumerate, prune with reasons, screen with the closed form, simulate the promising, rank.
+
+#pragma once
+
+#include "autotune/predict/predict.h"
+#include "autotune/result.h"
+#include "sim/base/progress.h"
+
+// Fills *result (in the arena). A request that nothing satisfies is STATUS_OK with no entries. The cache may be NULL.
+Status search_run(const TuneRequest *request, const PredictionCache *cache, const Progress *progress, Arena *arena,
+                  TuneResult *result, Error *error);
+
+// Who asks how far a plan is behind the best.
+typedef struct SearchNear {
+    const TrainPlan *like;                                           // the plan; NULL = it cannot run
+    bool (*takes)(const void *state, const Prediction *prediction);  // can it be had?
+    const void *state;
+} SearchNear;
+
+#define SEARCH_NOT_HAD "not had"  // the rule of plans that cannot
+
+// The best plan for them, of those that can be had: what is clearly behind it is not looked at further, so that entries
+// are those near it and nothing is said of the other shapes. Candidates that make the choices of near->like on another
+// shape, and are not clearly slower than it, are as a full search has them.
+Status search_near(const TuneRequest *request, const SearchNear *near, const PredictionCache *cache,
+                   const Progress *progress, Arena *arena, TuneResult *result, Error *error);
+
+// What a question about a changed request wants to know.
+typedef struct SearchBest {
+    bool feasible;
+    Prediction best;
+    double reference_tokens_per_s;  // of the reference shape; 0 = it cannot run
+    int shapes;                     // that were looked at
+} SearchBest;
+
+// The best plan alone and the reference shape (NULL = none), by estimate where nothing is slow. The closed form's
+// memory is the caller's, for the request's model, cluster and target, so that searches can share it; one thread. The
+// texts of best->best go with the arena.
+Status search_best(const TuneRequest *request, Analytic *analytic, const Mesh *reference, Arena *arena,
+                   SearchBest *best, Error *error);
+
+enum { SEARCH_MANY_SHAPES = 256 };  // beyond, what is far from the best is not looked at closely
+
+// The same without a reference shape, for who asks only whether something is faster than that: what cannot be is not
+// looked at closely, so the best may be another one where nothing is. Shapes near a mesh alone, or all: NULL.
+Status search_best_above(const TuneRequest *request, Analytic *analytic, double tokens_per_s, const Mesh *mesh,
+                         Arena *arena, SearchBest *best, Error *error);
+
+// The best with a closed form of its own, and no reference shape.
+Status search_best_alone(const TuneRequest *request, Arena *arena, SearchBest *best, Error *error);

@@ -1,0 +1,467 @@
+// Screening: every candidate is pruned or estimated with the closed form. Threads take shapes by their (tp, cp), the
+// part of a plan that the memoised pieces of the estimate are keyed by, so nothing is made twice and every estimate
+// comes from the same pieces however many threads there are.
+
+#include <math.h>
+
+#include "autotune/search/best.h"
+#include "autotune/search/prune.h"
+#include "autotune/search/search_internal.h"
+#include "sim/base/text.h"
+#include "sim/frameworks/target_choices.h"
+
+static const double MEMORY_MARGIN =
+    0.02;  // the closed form's memory was seen within 1.2 % of the breakdown (7b, world 32)
+
+bool search_seems_to_fit(const Search *search, const Candidate *candidate) {
+    return candidate->reserved_bytes <= (1 + MEMORY_MARGIN) * search->request->memory_limit_bytes;
+}
+
+// Memory rises with the micro-batch only among plans that accumulate, or among those that do not: whole gradients that
+// are summed over micro-steps (deferred reduction) may be larger than all else, and a single micro-step has none.
+enum { ACCUMULATIONS = 2 };
+
+static int accumulates(const TrainPlan *plan) {
+    return plan->grad_accum > 1;
+}
+
+// A candidate of a shape for each set of its choices; micro-batches and rank orders apart.
+typedef struct ByChoices {
+    struct ChoiceSlot {
+        PlanKey choices;
+        const Candidate *candidate;
+    } * slots;
+    size_t count, capacity;
+} ByChoices;
+
+// The slot of a plan's choices but for those of `without`; empty at first. Valid until another one is added.
+static const Candidate **slot_of(SearchWorker *worker, ByChoices *by, const TrainPlan *plan, uint64_t without) {
+    PlanKey choices = plan_key(plan, without);
+    plan_key_add(&choices, (uint64_t)accumulates(plan), 1);
+    for (size_t i = 0; i < by->count; i++) {
+        if (plan_keys_equal(&by->slots[i].choices, &choices)) {
+            return &by->slots[i].candidate;
+        }
+    }
+    by->slots = arena_grow(&worker->arena, by->slots, by->count, &by->capacity, sizeof *by->slots);
+    by->slots[by->count] = (struct ChoiceSlot){.choices = choices};
+    return &by->slots[by->count++].candidate;
+}
+
+// The choices that save memory whatever the others are; plans that differ in them only are compared.
+#define THRIFT (RECOMPUTE_CHOICES | PLAN_BIT(PLAN_RESHARD))
+
+static void reject_larger(SearchWorker *worker, Candidate *candidate, const Candidate *smaller) {
+    char needs[TEXT_UNIT_BYTES];
+    candidate->rule = "memory";
+    candidate->reason = arena_format(&worker->arena, "micro-batch %d already needs %s", smaller->plan.micro_batch,
+                                     text_bytes(needs, smaller->reserved_bytes));
+    worker->counts.pruned++;
+}
+
+static const double WITH_ROOM = 0.85;  // of the limit; above it an allocator begins to retry
+
+static bool reduces_once(const Target *target, const TrainPlan *plan) {
+    return target_grad_sync(target, plan) == GRAD_SYNC_LAST;
+}
+
+static bool keeps_logits(const Target *target, const TrainPlan *plan) {
+    return target_loss(target, plan) == LOSS_WHOLE;
+}
+
+static bool replays_graphs(const Target *target, const TrainPlan *plan) {
+    return target_cuda_graphs(target, plan);
+}
+
+static bool overlaps_tp(const Target *target, const TrainPlan *plan) {
+    (void)target;
+    return plan->tp_overlap;
+}
+
+static bool fills_own_buckets(const Target *target, const TrainPlan *plan) {
+    (void)target;
+    return plan->reduce_bucket == 0;
+}
+
+static bool keeps_all(const Target *target, const TrainPlan *plan) {
+    (void)target;
+    return plan->recompute == RECOMPUTE_NONE;
+}
+
+// Choices of which one value needs memory and nothing else: reducing once moves the least, a whole loss has the fewest
+// and largest products, graphs leave nothing to the host, tp collectives beside products leave less in the open, larger
+// buckets start up less often, what is kept is not recomputed. Where the memory is there, the other values are at best
+// as fast. tests/property/autotune says by how much this errs.
+typedef struct Spender {
+    PlanFieldId id;
+    bool (*spends)(const Target *target, const TrainPlan *plan);
+    const char *rule, *reason;  // no rule of prune.c: it could run
+    bool only_stages;           // of other shapes the other values are few: estimated, and answers for who asks
+} Spender;
+
+enum { SPENDERS = 6 };
+static const Spender spenders[SPENDERS] = {
+    {PLAN_GRAD_SYNC, reduces_once, "sync",
+     "gradients that are reduced once, with the last micro-step, fit with room to spare", false},
+    {PLAN_LOSS, keeps_logits, "loss", "the logits of all tokens fit with room to spare", false},
+    {PLAN_CUDA_GRAPHS, replays_graphs, "graphs", "gradients that CUDA graphs hold fit with room to spare", false},
+    {PLAN_TP_OVERLAP, overlaps_tp, "tp overlap", "buffers of tp collectives beside GEMMs fit with room to spare",
+     false},
+    {PLAN_REDUCE_BUCKET, fills_own_buckets, "bucket", "buckets of the target's own size fit with room to spare", false},
+    {PLAN_RECOMPUTE, keeps_all, "recompute", "the activations of all layers fit with room to spare", true},
+};
+
+static bool has_room(const Search *search, double reserved_bytes) {
+    return reserved_bytes <= WITH_ROOM * search->request->memory_limit_bytes;
+}
+
+// *fits: does the candidate before it that spends, and is the same but for the rank order, fit with room? Takes note of
+// those that spend.
+static Status fits_spending(const Search *search, SearchWorker *worker, const Spender *spender, ByChoices *known,
+                            const Candidate *candidate, bool *fits, Error *error) {
+    const TrainPlan *plan = &candidate->plan;
+    *fits = false;
+    if (!plan_field_matters(plan, spender->id) || (spender->only_stages && mesh_stages(&plan->mesh) == 1)) {
+        return STATUS_OK;
+    }
+    const Candidate **same =
+        slot_of(worker, known, plan, spender->id == PLAN_RECOMPUTE ? RECOMPUTE_CHOICES : PLAN_BIT(spender->id));
+    if (spender->spends(search->request->target, plan)) {
+        *same = candidate;
+        return STATUS_OK;
+    }
+    if (!*same || (*same)->state != CANDIDATE_ESTIMATED || (*same)->plan.micro_batch != plan->micro_batch) {
+        return STATUS_OK;
+    }
+    if (search_is_passed_over(search, *same) &&
+        search_is_like(search, plan)) {  // else it is no faster: passed over too
+        TRY(search_complete(search, worker, &search->space.candidates[*same - search->space.candidates], error));
+    }
+    *fits = has_room(search, (*same)->reserved_bytes);
+    return STATUS_OK;
+}
+
+// *spared: the choice by which the candidate saves memory that is there; NULL.
+static Status find_spared(const Search *search, SearchWorker *worker, ByChoices known[SPENDERS],
+                          const Candidate *candidate, const Spender **spared, Error *error) {
+    *spared = NULL;
+    if (search->request->objective == OBJECTIVE_MEMORY || !search_takes(search->request, SHORTCUT_ROOM)) {
+        return STATUS_OK;
+    }
+    for (int i = 0; i < SPENDERS; i++) {
+        bool fits = false;
+        if (target_has_choice(search->request->target, spenders[i].id)) {
+            TRY(fits_spending(search, worker, &spenders[i], &known[i], candidate, &fits, error));
+        }
+        *spared = fits ? &spenders[i] : *spared;
+    }
+    return STATUS_OK;
+}
+
+static bool is_open(const Search *search, PlanFieldId id) {
+    return search->request->asked[id] == TUNE_ANY && target_has_choice(search->request->target, id);
+}
+
+// The same pipeline with nothing recomputed fits with room: the thriftiest choice will not be asked for.
+static Status needs_no_thrift(const Search *search, SearchWorker *worker, const TrainPlan *plan, bool *fits,
+                              Error *error) {
+    *fits = false;
+    if (mesh_stages(&plan->mesh) == 1 || search->request->objective == OBJECTIVE_MEMORY ||
+        !search_takes(search->request, SHORTCUT_ROOM) || !is_open(search, PLAN_RECOMPUTE) ||
+        !target_offers(search->request->target, plan, PLAN_RECOMPUTE, RECOMPUTE_NONE)) {
+        return STATUS_OK;
+    }
+    TrainPlan kept = *plan;
+    Estimate bytes;
+    kept.recompute = RECOMPUTE_NONE;
+    target_canonical(search->request->target, &kept);
+    TRY(analytic_estimate_bytes(worker->analytic, &kept, &bytes, error));
+    *fits = has_room(search, bytes.reserved_bytes);
+    return STATUS_OK;
+}
+
+// It may have been estimated, as the thriftiest choice.
+static void reject(SearchWorker *worker, Candidate *candidate, const char *rule, const char *reason) {
+    candidate->state = CANDIDATE_REJECTED;
+    candidate->rule = rule;
+    candidate->reason = reason;
+    worker->counts.pruned++;
+}
+
+void search_note(const Search *search, SearchWorker *worker, const Candidate *candidate) {
+    if (candidate->reserved_bytes <= search->request->memory_limit_bytes) {
+        double *best = &worker->best_tokens_per_s[best_leaves_room(search->request, candidate->reserved_bytes)];
+        *best = fmax(*best, candidate->tokens_per_s);
+        search_near_note(search, worker, candidate);
+    }
+}
+
+// Tokens per second below which nothing matters; 0 = all does.
+static double least_tokens_per_s(const Search *search, const SearchWorker *worker) {
+    const double with_room = worker->best_tokens_per_s[true];
+    return search->best_only && with_room > 0 ? fmax((1 - CLEARLY_BEHIND) * with_room, search->above_tokens_per_s) : 0;
+}
+
+double search_hopeless_s(const Search *search, const SearchWorker *worker, const TrainPlan *plan) {
+    const double least = search->near ? search_near_tokens_per_s(search, plan) : least_tokens_per_s(search, worker);
+    return least > 0 ? (double)plan_tokens_per_step(plan) / least : 0;
+}
+
+bool search_less_matters(const Search *search, const SearchWorker *worker, const Candidate *full) {
+    return !search_is_passed_over(search, full) &&
+           full->tokens_per_s * FULL_OVER_LESS >= least_tokens_per_s(search, worker);
+}
+
+static Status price_candidate(const Search *search, SearchWorker *worker, Candidate *candidate, double hopeless_s,
+                              Error *error) {
+    Estimate *estimate = &search->estimates[candidate - search->space.candidates];
+    TRY(analytic_estimate_within(worker->analytic, &candidate->plan, hopeless_s, !search->near, estimate, error));
+    candidate->state = CANDIDATE_ESTIMATED;
+    candidate->step_s = estimate->step_s;
+    candidate->tokens_per_s = (double)plan_tokens_per_step(&candidate->plan) / estimate->step_s;
+    candidate->peak_bytes = estimate->peak_bytes;
+    candidate->reserved_bytes = estimate->reserved_bytes;
+    if (!estimate->is_bound) {
+        search_note(search, worker, candidate);
+    }
+    return STATUS_OK;
+}
+
+static Status estimate_candidate(const Search *search, SearchWorker *worker, Candidate *candidate, Error *error) {
+    TRY(price_candidate(search, worker, candidate, search_hopeless_s(search, worker, &candidate->plan), error));
+    worker->counts.estimated += !search->estimates[candidate - search->space.candidates].is_bound;
+    return STATUS_OK;
+}
+
+Status search_complete(const Search *search, SearchWorker *worker, Candidate *candidate, Error *error) {
+    const bool is_bound = search->estimates[candidate - search->space.candidates].is_bound;
+    return is_bound ? price_candidate(search, worker, candidate, 0, error) : STATUS_OK;
+}
+
+// Where not even the thriftiest choices fit by far, the others are not worth an estimate each.
+static const double FAR_OVER = 1.10;  // beyond every error of the estimate's memory
+
+static bool is_thriftiest(const TrainPlan *plan) {
+    return plan->recompute == RECOMPUTE_FULL && plan->reshard == RESHARD_ALWAYS;
+}
+
+// Estimates the thriftiest choice, beside each value of the other choices, at the smallest micro-batch, with and
+// without accumulation. *far: those that are over memory by far.
+static Status screen_thriftiest(const Search *search, SearchWorker *worker, int shape, ByChoices *far, Error *error) {
+    int smallest[ACCUMULATIONS] = {0};
+    ByChoices looked = {0}, spending[SPENDERS] = {0};
+    for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
+        Candidate *candidate = &search->space.candidates[i];
+        const TrainPlan *plan = &candidate->plan;
+        int *micro_batch = &smallest[accumulates(plan)];
+        *micro_batch = *micro_batch > 0 ? *micro_batch : plan->micro_batch;
+        const char *reason = NULL;
+        const Candidate **looked_at = slot_of(worker, &looked, plan, THRIFT);
+        if (*looked_at || plan->micro_batch != *micro_batch || !is_thriftiest(plan) ||
+            prune(search->request, plan, NULL, &worker->arena, &reason) || !search_can_be_had(search, plan)) {
+            continue;
+        }
+        const Spender *spender;
+        TRY(find_spared(search, worker, spending, candidate, &spender, error));
+        if (spender) {
+            continue;
+        }
+        *looked_at = candidate;  // other rank orders need as much
+        bool fits = false;
+        if (!search->near) {  // which asks for times first
+            TRY(needs_no_thrift(search, worker, plan, &fits, error));
+        }
+        if (fits) {
+            continue;
+        }
+        TRY(estimate_candidate(search, worker, candidate, error));
+        if (candidate->reserved_bytes > FAR_OVER * search->request->memory_limit_bytes &&
+            search_takes(search->request, SHORTCUT_THRIFTIEST)) {
+            *slot_of(worker, far, plan, THRIFT) = candidate;
+        }
+    }
+    return STATUS_OK;
+}
+
+static void reject_thirstier(SearchWorker *worker, Candidate *candidate, const Candidate *thriftiest) {
+    char needs[TEXT_UNIT_BYTES];
+    candidate->rule = "memory";
+    candidate->reason =
+        arena_format(&worker->arena, "micro-batch %d with recompute full, reshard always already needs %s",
+                     thriftiest->plan.micro_batch, text_bytes(needs, thriftiest->reserved_bytes));
+    worker->counts.pruned++;
+}
+
+// Micro-batches of a shape come in rising order, so what follows one that is too large is not even estimated.
+static Status screen_shape(const Search *search, SearchWorker *worker, int shape, Error *error) {
+    ByChoices too_large = {0};  // the smallest micro-batch that was too large for memory
+    ByChoices far = {0}, spending[SPENDERS] = {0};
+    const char *outdone = search_ring_outdone(search, worker, shape);
+    if (!outdone) {
+        TRY(screen_thriftiest(search, worker, shape, &far, error));
+    }
+    for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
+        Candidate *candidate = &search->space.candidates[i];
+        candidate->content_hash = predictor_content_hash(&worker->predictor, &candidate->plan);
+        const PruneRule *rule = prune(search->request, &candidate->plan, NULL, &worker->arena, &candidate->reason);
+        if (rule) {
+            candidate->rule = rule->name;
+            worker->counts.pruned++;
+            continue;
+        }
+        if (outdone) {
+            reject(worker, candidate, "rings", outdone);
+            continue;
+        }
+        if (!search_can_be_had(search, &candidate->plan)) {
+            reject(worker, candidate, SEARCH_NOT_HAD, "who asks cannot have it");
+            continue;
+        }
+        const Spender *spender;
+        TRY(find_spared(search, worker, spending, candidate, &spender, error));
+        if (spender) {
+            reject(worker, candidate, spender->rule, spender->reason);
+            continue;
+        }
+        const Candidate *thriftiest = *slot_of(worker, &far, &candidate->plan, THRIFT);
+        if (thriftiest && thriftiest != candidate) {
+            reject_thirstier(worker, candidate, thriftiest);
+            continue;
+        }
+        const Candidate **smaller = slot_of(worker, &too_large, &candidate->plan, 0);
+        if (*smaller) {
+            reject_larger(worker, candidate, *smaller);
+            continue;
+        }
+        if (candidate->state != CANDIDATE_ESTIMATED) {
+            TRY(estimate_candidate(search, worker, candidate, error));
+        }
+        if (!search_seems_to_fit(search, candidate) && search_takes(search->request, SHORTCUT_SMALLER)) {
+            *smaller = candidate;
+        }
+    }
+    return outdone ? STATUS_OK : search_partial_shape(search, worker, shape, error);
+}
+
+// Shapes of equal (tp, cp), one after another; the pieces of a wave (search_rings.c) too.
+typedef struct ScreenPieces {
+    Search *search;
+    int *shapes;       // in the order of their pieces
+    int *first;        // into shapes; count + 1 entries
+    int count, begin;  // of what is done: its first one
+    Status (*do_shape)(const Search *search, SearchWorker *worker, int shape, Error *error);
+    const char *label;
+} ScreenPieces;
+
+static bool same_inner(const Mesh *a, const Mesh *b) {
+    return a->size[AXIS_TP] == b->size[AXIS_TP] && a->size[AXIS_CP] == b->size[AXIS_CP] &&
+           a->size[AXIS_SP] == b->size[AXIS_SP] && a->size[AXIS_EP] == b->size[AXIS_EP];
+}
+
+static void cut_wave(ScreenPieces *pieces, int wave, bool *taken) {
+    const Space *space = &pieces->search->space;
+    int placed = pieces->first[pieces->count];
+    const int foremost = search_near_shape(pieces->search);
+    for (int at = foremost < 0 ? 0 : -1; at < space->mesh_count; at++) {
+        const int shape = at < 0 ? foremost : at;
+        if (taken[shape] || search_ring_wave(&space->meshes[shape]) != wave) {
+            continue;
+        }
+        pieces->shapes[placed++] = shape;
+        taken[shape] = true;
+        for (int other = 0; other < space->mesh_count; other++) {
+            if (!taken[other] && same_inner(&space->meshes[shape], &space->meshes[other])) {
+                taken[other] = true;
+                pieces->shapes[placed++] = other;
+            }
+        }
+        pieces->first[++pieces->count] = placed;
+    }
+}
+
+static Status do_piece(void *context, int worker, int index, Error *error) {
+    const ScreenPieces *pieces = context;
+    Search *search = pieces->search;
+    const int piece = pieces->begin + index;
+    for (int i = pieces->first[piece]; i < pieces->first[piece + 1]; i++) {
+        TRY(pieces->do_shape(search, &search->workers[worker], pieces->shapes[i], error));
+    }
+    return STATUS_OK;
+}
+
+static Status do_pieces(ScreenPieces *pieces, Error *error) {
+    const Search *search = pieces->search;
+    const int workers = search->near ? 1 : search->worker_count;
+    const ParallelWork work = {workers,      pieces->count - pieces->begin, do_piece, pieces, search->progress,
+                               pieces->label};
+    return parallel_run(&work, error);
+}
+
+static void find_best_estimate(Search *search) {
+    search->best_estimate = 0;
+    for (int room = 1; room >= 0 && search->best_estimate == 0; room--) {
+        for (int i = 0; i < search->worker_count; i++) {
+            search->best_estimate = fmax(search->best_estimate, search->workers[i].best_tokens_per_s[room]);
+        }
+    }
+}
+
+static void find_shapes(Search *search) {
+    const Space *space = &search->space;
+    search->first_of_shape = ARENA_ARRAY(search->arena, int, space->mesh_count + 1);
+    for (int i = space->candidate_count - 1; i >= 0; i--) {
+        search->first_of_shape[space->candidates[i].shape] = i;
+    }
+    search->first_of_shape[space->mesh_count] = space->candidate_count;
+}
+
+static Status screen_waves(Search *search, ScreenPieces *pieces, Error *error) {
+    const int shapes = search->space.mesh_count;
+    bool *taken = ARENA_ARRAY(search->arena, bool, shapes);
+    for (int wave = 0; pieces->first[pieces->count] < shapes; wave++) {
+        pieces->begin = pieces->count;
+        cut_wave(pieces, wave, taken);
+        TRY(do_pieces(pieces, error));
+        for (int i = pieces->first[pieces->begin]; i < pieces->first[pieces->count]; i++) {
+            search_note_ring(search, pieces->shapes[i]);
+        }
+        find_best_estimate(search);
+    }
+    return STATUS_OK;
+}
+
+// What is tried in screened shapes beside their candidates.
+static Status screen_more(Search *search, ScreenPieces *pieces, Error *error) {
+    static const struct {
+        bool (*tries)(const TuneRequest *request);
+        Status (*do_shape)(const Search *search, SearchWorker *worker, int shape, Error *error);
+        const char *label;
+    } passes[] = {{search_tries_modules, search_modules_shape, "recomputing modules"},
+                  {search_tries_cuts, search_cuts_shape, "cutting experts"}};
+    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
+        if (passes[i].tries(search->request)) {
+            pieces->begin = 0;
+            pieces->do_shape = passes[i].do_shape;
+            pieces->label = passes[i].label;
+            TRY(do_pieces(pieces, error));
+            find_best_estimate(search);
+        }
+    }
+    return STATUS_OK;
+}
+
+Status search_screen(Search *search, Error *error) {
+    const int shapes = search->space.mesh_count;
+    find_shapes(search);
+    search->partial = ARENA_UNCLEARED(search->arena, PartialPlan, PARTIAL_PER_SHAPE * shapes);
+    search->partial_count = ARENA_ARRAY(search->arena, int, shapes);
+    ScreenPieces pieces = {.search = search,
+                           .shapes = ARENA_ARRAY(search->arena, int, shapes),
+                           .first = ARENA_ARRAY(search->arena, int, shapes + 1),
+                           .do_shape = screen_shape,
+                           .label = "screening shapes"};
+    TRY(screen_waves(search, &pieces, error));
+    TRY(screen_more(search, &pieces, error));
+    search_partial_join(search);
+    return STATUS_OK;
+}

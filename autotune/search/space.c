@@ -1,0 +1,340 @@
+// Enumerates candidates. Micro-batches are the divisors of one rank's share of the global batch, up to
+// SPACE_MAX_MICRO_BATCH. Sharding stages beside the usual one are searched of targets whose file chooses
+// from them.
+
+#include "autotune/search/space.h"
+
+#include "autotune/search/expert_cuts.h"
+#include "autotune/search/prune.h"
+#include "autotune/search/rank_orders.h"
+#include "autotune/search/search_internal.h"
+#include "sim/cost/cost.h"
+#include "sim/frameworks/target_choices.h"
+#include "sim/step/schedules/schedule.h"
+#include "sim/step/splits/split.h"
+
+enum { KNOWN_SPLITS = 32 };
+
+// The most even split of a pipeline; what it depends on beside the model.
+typedef struct KnownSplit {
+    int stages, schedule, chunks, split, recompute;
+    bool gains;
+    int first, last;
+} KnownSplit;
+
+typedef struct SpaceBuilder {
+    const TuneRequest *request;
+    Arena *arena;
+    Space *space;
+    size_t capacity;
+    PlanFieldId order[PLAN_FIELD_COUNT];  // of the fields, slowest first
+    KnownSplit splits[KNOWN_SPLITS];      // the latest ones
+    int split_count;
+} SpaceBuilder;
+
+static void add_candidate(SpaceBuilder *builder, int shape, TrainPlan plan, size_t first_alike) {
+    Space *space = builder->space;
+    target_canonical(builder->request->target, &plan);
+    Hash hash = hash_begin();
+    plan_hash(&plan, &hash);
+    const uint64_t identity = hash_end(&hash);
+    for (size_t i = first_alike; i < (size_t)space->candidate_count; i++) {
+        if (space->candidates[i].content_hash == identity) {
+            return;
+        }
+    }
+    space->candidates = arena_grow(builder->arena, space->candidates, (size_t)space->candidate_count,
+                                   &builder->capacity, sizeof *space->candidates);
+    space->candidates[space->candidate_count++] = (Candidate){.plan = plan, .shape = shape, .content_hash = identity};
+}
+
+// One that can be priced. Compiled kernels outdo others but where backward is split, which is what those are tried for.
+static bool is_worth_a_schedule(const TuneRequest *request, const TrainPlan *plan, int value) {
+    const Schedule *schedule = schedule_find(pp_schedule_names[value]);
+    const bool outdone = request->asked[PLAN_FUSED] == TUNE_ANY && request->target->default_fused == FUSED_COMPILED &&
+                         plan->fused != FUSED_COMPILED;
+    return schedule && (schedule->splits || !outdone);
+}
+
+// Collectives beside products copy from neighbours' memory: one node, links beyond PCIe (64 GB/s, of 5.0 x16).
+// Grouped products of experts have no such kernel.
+static bool reaches_neighbours(const TuneRequest *request, const Mesh *mesh) {
+    static const double PCIE_BYTES_PER_S = 64e9;
+    const int per_node = cost_ranks_per_node(&request->cluster, mesh);
+    return request->model.experts.count == 0 && request->cluster.node.ring.bandwidth_bytes_per_s > PCIE_BYTES_PER_S &&
+           mesh_group_placement(mesh, AXIS_BIT(AXIS_TP), per_node).nodes == 1;
+}
+
+// A schedule; chunks of equally many layers; neighbours of a node.
+static bool can_be_tried(const TuneRequest *request, const TrainPlan *plan, PlanFieldId id, int value) {
+    if (id == PLAN_RESHARD_RANKS) {  // fewer take more memory, more leave the node
+        return value == 0 || value == cost_ranks_per_node(&request->cluster, &plan->mesh);
+    }
+    if (id == PLAN_TP_OVERLAP) {
+        return value == false || reaches_neighbours(request, &plan->mesh);
+    }
+    if (mesh_stages(&plan->mesh) == 1) {
+        return true;
+    }
+    return id == PLAN_PP_SCHEDULE      ? is_worth_a_schedule(request, plan, value)
+           : id == PLAN_VIRTUAL_STAGES ? value == 1 || space_cuts_evenly(request, plan, value)
+                                       : true;
+}
+
+bool space_tries(const TuneRequest *request, const TrainPlan *plan, PlanFieldId id, int value) {
+    const int outdoing =
+        search_takes(request, SHORTCUT_OUTDONE) ? target_outdoing(request->target, plan, id) : PLAN_ANY;
+    return target_offers(request->target, plan, id, value) && (outdoing == PLAN_ANY || value == outdoing) &&
+           can_be_tried(request, plan, id, value);
+}
+
+static const KnownSplit *find_split(SpaceBuilder *builder, const TrainPlan *plan) {
+    const KnownSplit asked = {.stages = mesh_stages(&plan->mesh),
+                              .schedule = (int)plan->pp_schedule,
+                              .chunks = plan_chunks(plan),
+                              .split = (int)plan->pp_split,
+                              .recompute = (int)plan->recompute};
+    const int known = builder->split_count < KNOWN_SPLITS ? builder->split_count : KNOWN_SPLITS;
+    for (int i = 0; i < known; i++) {
+        const KnownSplit *old = &builder->splits[i];
+        if (old->stages == asked.stages && old->schedule == asked.schedule && old->chunks == asked.chunks &&
+            old->split == asked.split && old->recompute == asked.recompute) {
+            return old;
+        }
+    }
+    KnownSplit *made = &builder->splits[builder->split_count++ % KNOWN_SPLITS];
+    TrainPlan even = *plan;
+    *made = asked;
+    made->gains = split_balance(&builder->request->model, builder->request->target, &even);
+    made->first = even.pp_first;
+    made->last = even.pp_last;
+    return made;
+}
+
+// Layers of the ends where nobody said them: the most even split. False where an open search has nothing to gain by it.
+static bool settle_split(SpaceBuilder *builder, TrainPlan *plan) {
+    const int *asked = builder->request->asked;
+    const bool said = asked[PLAN_PP_FIRST] != TUNE_ANY || asked[PLAN_PP_LAST] != TUNE_ANY;
+    if (plan->pp_split < SPLIT_WEIGHTED || mesh_stages(&plan->mesh) == 1 || said) {
+        return true;
+    }
+    const KnownSplit *split = find_split(builder, plan);
+    plan->pp_first = split->first;
+    plan->pp_last = split->last;
+    return split->gains || asked[PLAN_PP_SPLIT] != TUNE_ANY;
+}
+
+// Has it values beside the target's own, or was it said? Of what nobody has a switch for no value is looked at.
+static bool is_open(const SpaceBuilder *builder, PlanFieldId id) {
+    return plan_fields[id].searched &&
+           (builder->request->asked[id] != TUNE_ANY || target_has_choice(builder->request->target, id) ||
+            id == PLAN_FUSED);  // what splits backward is not compiled
+}
+
+// Values of a field that a search looks at; what needs memory comes before what may then be spared (search_screen.c).
+static int value_count(PlanFieldId id, int asked) {
+    return asked != TUNE_ANY ? 1 : id == PLAN_REDUCE_BUCKET ? 2 : plan_fields[id].high - plan_fields[id].low + 1;
+}
+
+static int value_at(PlanFieldId id, int asked, int place) {
+    return asked != TUNE_ANY          ? asked
+           : id == PLAN_REDUCE_BUCKET ? place * TARGET_SMALL_BUCKET
+           : id == PLAN_TP_OVERLAP    ? plan_fields[id].high - place
+                                      : plan_fields[id].low + place;
+}
+
+// The searched fields from `place` of the order on, each with the asked value or all that the target offers: choices
+// that may come to the same plan.
+static void add_choices(SpaceBuilder *builder, int shape, TrainPlan plan, int place, size_t first_alike) {
+    const TuneRequest *request = builder->request;
+    while (place < PLAN_FIELD_COUNT && !is_open(builder, builder->order[place])) {
+        if (plan_fields[builder->order[place]].searched) {
+            space_take(request, &plan, builder->order[place]);
+        }
+        place++;
+    }
+    if (place == PLAN_FIELD_COUNT) {
+        add_candidate(builder, shape, plan, first_alike);
+        return;
+    }
+    const PlanFieldId id = builder->order[place];
+    const int asked = request->asked[id];
+    bool found = false;
+    for (int i = 0; i < value_count(id, asked); i++) {
+        const int value = value_at(id, asked, i);
+        if (asked != TUNE_ANY || space_tries(request, &plan, id, value)) {
+            TrainPlan chosen = plan;
+            plan_set(&chosen, id, value);
+            if (id != PLAN_PP_SPLIT || settle_split(builder, &chosen)) {
+                add_choices(builder, shape, chosen, place + 1, first_alike);
+            }
+            found = true;
+        }
+    }
+    if (!found) {  // as of a target without context parallelism: one candidate, which its legality rule rejects
+        plan_set(&plan, id, target_usual(request->target, &plan, id));
+        add_choices(builder, shape, plan, place + 1, first_alike);
+    }
+}
+
+// Where a layer is missing at each end, embedding and head are there in its place: by the target's rule, or, of
+// chunks as even as can be, on the last two ones.
+bool space_cuts_evenly(const TuneRequest *request, const TrainPlan *plan, int chunks) {
+    const int parts = mesh_stages(&plan->mesh) * chunks, layers = request->model.layers;
+    const LayerRule rule = request->target->layer_rule;
+    const bool ends = rule == LAYERS_EDGES_IF_UNEVEN || rule == LAYERS_EVEN;
+    return layers % parts == 0 || (ends && (layers + 2) % parts == 0);
+}
+
+// Accumulation steps for this micro-batch; 0 = the micro-batch is not a choice of this shape.
+static int accumulation(const TuneRequest *request, int64_t data_ranks, int micro_batch) {
+    const int64_t unit = data_ranks * micro_batch;
+    return request->global_batch % unit == 0 ? (int)(request->global_batch / unit) : 0;
+}
+
+// Which layers are recomputed is open only where it is open whether any are.
+bool space_fits(const TuneRequest *request, PlanFieldId id) {
+    if (id == PLAN_ETP) {
+        return expert_cuts_open(request);
+    }
+    return target_fits(request->target, id) && request->asked[id] == TUNE_ANY &&
+           request->asked[PLAN_RECOMPUTE] == TUNE_ANY;
+}
+
+void space_take(const TuneRequest *request, TrainPlan *plan, PlanFieldId id) {
+    const int asked = request->asked[id];
+    plan_set(plan, id, asked != TUNE_ANY ? asked : target_usual(request->target, plan, id));
+}
+
+int space_usual_master(const Target *target, const TuneRequest *request) {
+    const TrainPlan plan = {.precision = (Dtype)request->asked[PLAN_PRECISION]};
+    return target_usual(target, &plan, PLAN_MASTER_WEIGHTS);
+}
+
+int space_master_of_other(const TuneRequest *request, const Target *other) {
+    const int asked = request->asked[PLAN_MASTER_WEIGHTS];
+    return asked == space_usual_master(request->target, request) ? space_usual_master(other, request) : asked;
+}
+
+void space_job(const TuneRequest *request, TrainPlan *plan) {
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        if (plan_fields[id].scope == PLAN_OF_JOB) {
+            space_take(request, plan, (PlanFieldId)id);
+        }
+    }
+}
+
+// What is the same in all candidates of a shape.
+static void begin_plan(const TuneRequest *request, const Mesh *mesh, TrainPlan *plan) {
+    *plan = (TrainPlan){.mesh = *mesh, .seq = request->seq};
+    space_job(request, plan);
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        if (plan_fields[id].scope == PLAN_OF_SHAPE && !plan_fields[id].searched) {
+            space_take(request, plan, (PlanFieldId)id);
+        }
+    }
+    space_take(request, plan, PLAN_ZERO);  // of shapes without a choice too
+}
+
+void space_plain_plan(const TuneRequest *request, const Mesh *mesh, TrainPlan *plan) {
+    begin_plan(request, mesh, plan);
+    plan->micro_batch = request->micro_batch > 0 ? request->micro_batch : 1;
+    plan->grad_accum = 1;
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        if (plan_fields[id].searched) {
+            space_take(request, plan, (PlanFieldId)id);
+        }
+    }
+    target_canonical(request->target, plan);
+}
+
+// Are there micro-steps, and not fewer than stages where the micro-batch could be smaller?
+static bool is_filled(const TrainPlan *plan) {
+    return plan->grad_accum > 0 && (plan->micro_batch == 1 || plan->grad_accum >= mesh_stages(&plan->mesh));
+}
+
+// Pipelines for which the plan with the most micro-steps is thrown out whatever its other choices are: too many stages
+// for the layers or the batch, or another axis that the model's sizes forbid.
+static bool is_hopeless(const TuneRequest *request, const Mesh *mesh, Arena *arena) {
+    TrainPlan plan;
+    const char *reason = NULL;
+    space_plain_plan(request, mesh, &plan);
+    if (request->asked[PLAN_ZERO] == TUNE_ANY && target_has_choice(request->target, PLAN_ZERO) && plan.zero > 1) {
+        plan.zero = 1;  // beside which the fewest shapes are refused
+        target_canonical(request->target, &plan);
+    }
+    const int64_t data_ranks = mesh_group_size(mesh, AXES_BATCH);
+    plan.grad_accum = accumulation(request, data_ranks, plan.micro_batch);
+    plan.grad_accum = plan.grad_accum > 0 ? plan.grad_accum : 1;
+    return mesh_stages(mesh) > 1 && search_takes(request, SHORTCUT_STAGES) &&
+           prune(request, &plan, NULL, arena, &reason) != NULL;
+}
+
+static void add_shape(SpaceBuilder *builder, int shape) {
+    const TuneRequest *request = builder->request;
+    const size_t first = (size_t)builder->space->candidate_count;
+    TrainPlan plan;
+    begin_plan(request, &builder->space->meshes[shape], &plan);
+    int order_count;
+    const AxisOrder *orders = rank_orders_find(request, &plan.mesh, builder->arena, &order_count);
+    const int64_t data_ranks = mesh_group_size(&plan.mesh, AXES_BATCH);
+    const int lowest = request->micro_batch > 0 ? request->micro_batch : 1;
+    const bool hopeless = is_hopeless(request, &plan.mesh, builder->arena);
+    const int highest = hopeless ? 0 : request->micro_batch > 0 ? request->micro_batch : SPACE_MAX_MICRO_BATCH;
+    for (int micro_batch = lowest; micro_batch <= highest; micro_batch++) {
+        plan.micro_batch = micro_batch;
+        plan.grad_accum = accumulation(request, data_ranks, micro_batch);
+        for (int i = 0; i < order_count && is_filled(&plan); i++) {
+            plan.mesh.order = orders[i];
+            add_choices(builder, shape, plan, 0, (size_t)builder->space->candidate_count);
+        }
+    }
+    if ((size_t)builder->space->candidate_count == first) {  // the batch rule will say why
+        plan.mesh.order = orders[0];
+        plan.micro_batch = lowest;
+        plan.grad_accum = hopeless ? accumulation(request, data_ranks, lowest) : 1;
+        plan.grad_accum = plan.grad_accum > 0 ? plan.grad_accum : 1;
+        add_candidate(builder, shape, plan, first);
+    }
+}
+
+void space_meshes(const TuneRequest *request, Arena *arena, Space *space) {
+    *space = (Space){0};
+    // Of lanes one after another the prediction is one stage's, without the bubble.
+    const AxisMask stages = request->serial_lanes ? AXES_STAGE : 0;
+    const AxisMask without = stages | (request->model.experts.count == 0 ? AXIS_BIT(AXIS_EP) : 0);
+    const AxisMask axes = (AXES_FIRST | request->target->axes) & ~without;
+    space->mesh_count = mesh_enumerate(request->world, axes, NULL, 0);
+    space->meshes = ARENA_ARRAY(arena, Mesh, space->mesh_count);
+    mesh_enumerate(request->world, axes, space->meshes, space->mesh_count);
+}
+
+static bool is_near(const Mesh *mesh, const Mesh *other) {
+    bool near = true;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        const int a = mesh->size[axis], b = other->size[axis];
+        near &= (AXES_BATCH >> axis & 1) || (a <= 2 * b && b <= 2 * a);
+    }
+    return near;
+}
+
+void space_enumerate(const TuneRequest *request, Arena *arena, Space *space) {
+    space_enumerate_near(request, NULL, arena, space);
+}
+
+void space_enumerate_near(const TuneRequest *request, const Mesh *mesh, Arena *arena, Space *space) {
+    space_meshes(request, arena, space);
+    int kept = 0;
+    for (int shape = 0; shape < space->mesh_count; shape++) {
+        if (!mesh || is_near(&space->meshes[shape], mesh)) {
+            space->meshes[kept++] = space->meshes[shape];
+        }
+    }
+    space->mesh_count = kept;
+    static const PlanFieldId first[] = {PLAN_ZERO, PLAN_RECOMPUTE, PLAN_RESHARD, PLAN_CP_ROTATE};
+    SpaceBuilder builder = {.request = request, .arena = arena, .space = space};
+    plan_fields_from(first, sizeof first / sizeof first[0], builder.order);
+    for (int shape = 0; shape < space->mesh_count; shape++) {
+        add_shape(&builder, shape);
+    }
+}
