@@ -5,8 +5,8 @@
 #include <math.h>
 
 #include "reports/colour.h"
+#include "reports/format.h"
 #include "reports/json_objects.h"
-#include "reports/words.h"
 #include "reports/wrap.h"
 #include "sim/base/escape.h"
 #include "sim/base/text.h"
@@ -166,7 +166,7 @@ static void print_line(FILE *out, bool good, const char *what, const char *detai
 
 static void print_questions(const CheckReport *report, FILE *out) {
     const Prediction *own = &report->question->advice->own;
-    char text[WORDS_BYTES], step[WORDS_BYTES], memory[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES];
+    char text[FORMAT_BYTES], step[FORMAT_BYTES], memory[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES];
     print_line(out, report->runs, "runs", report->runs ? "" : report->verdict);
     if (!report->runs) {
         return;
@@ -176,7 +176,7 @@ static void print_questions(const CheckReport *report, FILE *out) {
     print_line(out, report->fits, "fits", text);
     if (report->fits) {
         snprintf(text, sizeof text, "step %s, %.1f %% slower than the best with the same batch (tolerance %.3g %%)",
-                 words_interval(own, step), 100 * report->slower, 100 * report->question->tolerance);
+                 format_interval(own, step), 100 * report->slower, 100 * report->question->tolerance);
         print_line(out, report->near_best, "is fast", text);
     }
 }
@@ -184,7 +184,7 @@ static void print_questions(const CheckReport *report, FILE *out) {
 static void print_notes(const CheckReport *report, FILE *out) {
     for (int i = 0; i < report->note_count; i++) {
         const CheckNote *note = &report->notes[i];
-        char place[WORDS_BYTES] = "";
+        char place[FORMAT_BYTES] = "";
         if (note->sentence == report->verdict) {
             continue;  // stands above
         }
@@ -218,12 +218,12 @@ static Status table_check(const void *answer, FILE *out, Error *error) {
 // ---- two files
 
 static void print_side(const char *name, const CheckSide *side, FILE *out) {
-    char mesh[MESH_TEXT_BYTES], step[WORDS_BYTES], rate[TEXT_UNIT_BYTES], memory[TEXT_UNIT_BYTES];
+    char mesh[MESH_TEXT_BYTES], step[FORMAT_BYTES], rate[TEXT_UNIT_BYTES], memory[TEXT_UNIT_BYTES];
     fprintf(out, "%-7s%s: ", name, side->import->path);
     if (side->own.tokens_per_s > 0) {
         fprintf(out, "%s, micro-batch %d x accumulation %d\n       step %s, %s tokens/s, %s per accelerator\n",
                 mesh_short_text(&side->own.plan.mesh, mesh), side->own.plan.micro_batch, side->own.plan.grad_accum,
-                words_interval(&side->own, step), text_count(rate, side->own.tokens_per_s),
+                format_interval(&side->own, step), text_count(rate, side->own.tokens_per_s),
                 text_bytes(memory, side->own.memory.reserved_bytes));
     }
     if (side->reason) {
@@ -304,7 +304,7 @@ static Status github_check_pair(const void *answer, FILE *out, Error *error) {
     annotate(path, &whole, out);
     for (int i = 0; i < pair->change_count; i++) {
         const CheckChange *change = &pair->changes[i];
-        char sentence[WORDS_BYTES], memory[TEXT_UNIT_BYTES];
+        char sentence[FORMAT_BYTES], memory[TEXT_UNIT_BYTES];
         if (change->priced && change->change.after && (change->slower != 0 || change->more_bytes != 0)) {
             snprintf(sentence, sizeof sentence, "%s %+.1f %% tokens per second, %s%s memory per accelerator",
                      change->alone ? "alone" : "with the other sizes", 100 * -change->slower,

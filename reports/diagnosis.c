@@ -2,19 +2,19 @@
 
 #include <math.h>
 
+#include "reports/format.h"
 #include "reports/grid.h"
 #include "reports/json_objects.h"
 #include "reports/reports.h"
-#include "reports/words.h"
 #include "sim/base/text.h"
 
 static void print_verdict(const Diagnosis *diagnosis, FILE *out) {
     const Prediction *prediction = diagnosis->prediction;
     const double more = diagnosis->measured_s / prediction->step_s - 1;
-    char measured[TEXT_UNIT_BYTES], interval[WORDS_BYTES];
+    char measured[TEXT_UNIT_BYTES], interval[FORMAT_BYTES];
     fprintf(out, "\nMeasured\n  %s, %.0f %% %s than the predicted %s,\n  %s\n",
             text_seconds(measured, diagnosis->measured_s), 100 * fabs(more), more < 0 ? "less" : "more",
-            words_interval(prediction, interval),
+            format_interval(prediction, interval),
             diagnosis->within ? "inside the interval: the prediction cannot tell it from a sound run"
             : more < 0        ? "below the interval: faster than ndtune expects of this plan"
                               : "beyond the interval: something is slower than it should be");

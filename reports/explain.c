@@ -5,11 +5,11 @@
 #include "reports/colour.h"
 #include "reports/csv_lines.h"
 #include "reports/explain_terms.h"
+#include "reports/format.h"
 #include "reports/grid.h"
 #include "reports/json_objects.h"
 #include "reports/reports.h"
 #include "reports/schemas.h"
-#include "reports/words.h"
 #include "sim/base/text.h"
 
 // One comparison of two plans, term by term.
@@ -22,9 +22,9 @@ typedef struct Terms {
 
 static Status print_terms(const Explanation *explanation, const char *const names[2], const Terms *terms, FILE *out,
                           Error *error) {
-    char headings[3][WORDS_BYTES];
+    char headings[3][FORMAT_BYTES];
     for (int i = 0; i < 3; i++) {
-        snprintf(headings[i], WORDS_BYTES, "%s, %s", i < 2 ? names[i] : "difference", terms->unit);
+        snprintf(headings[i], FORMAT_BYTES, "%s, %s", i < 2 ? names[i] : "difference", terms->unit);
     }
     const GridColumn columns[] = {{terms->what, false}, {headings[0], true}, {headings[1], true}, {headings[2], true}};
     Grid *grid = grid_new(columns, 4);
@@ -83,15 +83,15 @@ static const RecordField sensitivities[] = {
 SCHEMA(sensitivities, Sensitivity);
 
 static void print_heads(const Explanation *explanation, FILE *out) {
-    char text[WORDS_BYTES], plan[PLAN_TEXT_BYTES];
+    char text[FORMAT_BYTES], plan[PLAN_TEXT_BYTES];
     const Prediction *best = explanation->best, *next = explanation->runner_up;
     fprintf(out, "%sbest%s  %s\n      step %s\n", colour(out, COLOUR_GOOD), colour(out, COLOUR_END),
-            plan_text(&best->plan, plan), words_interval(best, text));
+            plan_text(&best->plan, plan), format_interval(best, text));
     if (!next) {
         fprintf(out, "\nNo other shape fits.\n");
         return;
     }
-    fprintf(out, "next  %s\n      step %s\n", plan_text(&next->plan, plan), words_interval(next, text));
+    fprintf(out, "next  %s\n      step %s\n", plan_text(&next->plan, plan), format_interval(next, text));
     fprintf(out, "\nThe best makes %.2f %% more tokens per second than the next", 100 * explain_lead(explanation));
     const ExplainTerm most = explain_most_saved(explanation);
     if (most.name) {
@@ -101,7 +101,7 @@ static void print_heads(const Explanation *explanation, FILE *out) {
 }
 
 static void print_question(const Explanation *explanation, const WhatIf *question, FILE *out) {
-    char mesh[WORDS_BYTES];
+    char mesh[FORMAT_BYTES];
     fprintf(out, "  %s: ", question->sentence);
     if (question->searched_to == 0) {
         fprintf(out, "not asked, there is too little to change\n");
@@ -112,18 +112,18 @@ static void print_question(const Explanation *explanation, const WhatIf *questio
     } else if (question->same_shape) {
         fprintf(out, "the same shape, %s tokens/s\n", text_count(mesh, question->best.tokens_per_s));
     } else {
-        fprintf(out, "%s instead", words_mesh(&question->best.plan.mesh, mesh));
+        fprintf(out, "%s instead", format_mesh(&question->best.plan.mesh, mesh));
         if (question->gain > 0 && question->gain < 0.0005) {
-            fprintf(out, ", level there with %s", words_mesh(&explanation->estimated_best, mesh));
+            fprintf(out, ", level there with %s", format_mesh(&explanation->estimated_best, mesh));
         } else if (question->gain > 0) {
             fprintf(out, ", %.1f %% faster there than %s", 100 * question->gain,
-                    words_mesh(&explanation->estimated_best, mesh));
+                    format_mesh(&explanation->estimated_best, mesh));
         }
         fputc('\n', out);
     }
     if (question->break_even > 0) {
         fprintf(out, "    break-even at %.2f times: from there on %s\n", question->break_even,
-                words_mesh(&question->break_even_mesh, mesh));
+                format_mesh(&question->break_even_mesh, mesh));
     } else {
         fprintf(out, "    no other shape wins up to %.0f times\n", question->searched_to);
     }
@@ -131,12 +131,12 @@ static void print_question(const Explanation *explanation, const WhatIf *questio
 
 // Against the best of the other kind: with stages where the best has none, without where it has some.
 static void print_other_kind(const Explanation *explanation, const char *kind, FILE *out) {
-    char mesh[WORDS_BYTES], own[TEXT_UNIT_BYTES], others[TEXT_UNIT_BYTES];
+    char mesh[FORMAT_BYTES], own[TEXT_UNIT_BYTES], others[TEXT_UNIT_BYTES];
     const Explanation beside = explain_beside_stages(explanation);
     const Prediction *other = beside.runner_up;
     const double lead = explain_lead(&beside);
     const ExplainTerm most = explain_most_saved(&beside);
-    fprintf(out, "  %s, the best %s stages: %.1f %% %s tokens per second\n", words_mesh(&other->plan.mesh, mesh), kind,
+    fprintf(out, "  %s, the best %s stages: %.1f %% %s tokens per second\n", format_mesh(&other->plan.mesh, mesh), kind,
             100 * fabs(1 - 1 / (1 + lead)), lead >= 0 ? "fewer" : "more");
     if (lead < 0) {
         fputs("  that is level, and the best is simpler or needs less memory\n", out);
@@ -161,16 +161,16 @@ static void print_stages(const Explanation *explanation, FILE *out) {
     } else if (stages->other) {
         print_other_kind(explanation, kind, out);
     } else if (stages->rejected) {
-        char mesh[WORDS_BYTES];
+        char mesh[FORMAT_BYTES];
         fprintf(out, "  none of the %d shapes %s stages can run, as %s:\n  %s\n", stages->shapes, kind,
-                words_mesh(&stages->rejected->plan.mesh, mesh), stages->rejected->reason);
+                format_mesh(&stages->rejected->plan.mesh, mesh), stages->rejected->reason);
     } else {
         fprintf(out, "  no shape %s stages was looked at\n", kind);
     }
 }
 
 static void print_cuts(const WhyCuts *cuts, FILE *out) {
-    char text[WORDS_BYTES];
+    char text[FORMAT_BYTES];
     if (!cuts->offered) {
         return;
     }
@@ -194,12 +194,12 @@ static Status table_explanation(const void *answer, FILE *out, Error *error) {
     }
     print_stages(explanation, out);
     print_cuts(&explanation->cuts, out);
-    char mesh[WORDS_BYTES];
+    char mesh[FORMAT_BYTES];
     fprintf(out,
             request->handicap_count > 0
                 ? "\nWhat would change the answer (one simulated choice per shape; by that the best is %s)\n"
                 : "\nWhat would change the answer (estimated; by estimate alone the best is %s)\n",
-            words_mesh(&explanation->estimated_best, mesh));
+            format_mesh(&explanation->estimated_best, mesh));
     for (int i = 0; i < WHAT_IF_COUNT; i++) {
         print_question(explanation, &explanation->questions[i], out);
     }
@@ -209,7 +209,7 @@ static Status table_explanation(const void *answer, FILE *out, Error *error) {
               out);
         TRY(record_table(&schema_sensitivities, all->rows, all->count, out, error));
     }
-    words_assumptions(request, out);
+    format_assumptions(request, out);
     return STATUS_OK;
 }
 
@@ -283,7 +283,7 @@ static void term_line(Csv *csv, const char *kind, const char *unit, ExplainTerm 
 
 static void sensitivity_line(Csv *csv, const Sensitivity *row, const SensitivityEnd *end) {
     if (end->factor > 0) {
-        char term[WORDS_BYTES];
+        char term[FORMAT_BYTES];
         snprintf(term, sizeof term, "%s, %.2f times", row->sentence, end->factor);
         term_line(csv, "sensitivity", "time per token over that of the best", (ExplainTerm){term, 1, 1 + end->change},
                   true);

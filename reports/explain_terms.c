@@ -85,10 +85,11 @@ double explain_lead(const Explanation *explanation) {
     return explanation->runner_up ? explanation->best->tokens_per_s / explanation->runner_up->tokens_per_s - 1 : 0;
 }
 
-char *explain_cut(const struct OtherCut *other, char out[WORDS_BYTES]) {
+char *explain_cut(const struct OtherCut *other, char out[FORMAT_BYTES]) {
     char bytes[TEXT_UNIT_BYTES];
     const double percent = 100 * other->step;
-    snprintf(out, WORDS_BYTES, "etp=%d: %.1f %% %s, %s%s", other->cut, fabs(percent), percent < 0 ? "faster" : "slower",
-             text_bytes(bytes, other->reserved_bytes), other->fits ? "" : ", which does not fit");
+    snprintf(out, FORMAT_BYTES, "etp=%d: %.1f %% %s, %s%s", other->cut, fabs(percent),
+             percent < 0 ? "faster" : "slower", text_bytes(bytes, other->reserved_bytes),
+             other->fits ? "" : ", which does not fit");
     return out;
 }

@@ -6,8 +6,8 @@
 #include <jansson.h>
 
 #include "autotune/explain/explain.h"
+#include "reports/format.h"
 #include "reports/memory_terms.h"
-#include "reports/words.h"
 
 enum { EXPLAIN_TIME_TERMS = 4 + AXIS_COUNT, EXPLAIN_MEMORY_TERMS = MEMORY_TERMS + 2 };
 
@@ -33,4 +33,4 @@ double explain_lead(const Explanation *explanation);
 Explanation explain_beside_stages(const Explanation *explanation);
 
 // "etp=2: 4.1 % slower, 75.3 GiB"
-char *explain_cut(const struct OtherCut *other, char out[WORDS_BYTES]);
+char *explain_cut(const struct OtherCut *other, char out[FORMAT_BYTES]);

@@ -9,10 +9,10 @@
 #include "reports/csv_lines.h"
 #include "reports/explain_terms.h"
 #include "reports/export/export.h"
+#include "reports/format.h"
 #include "reports/json_objects.h"
 #include "reports/record.h"
 #include "reports/reports.h"
-#include "reports/words.h"
 #include "sim/base/text.h"
 #include "sim/frameworks/target_choices.h"
 
@@ -145,11 +145,11 @@ static Status csv_import(const void *answer, FILE *out, Error *error) {
 }
 
 static void print_plan(const char *name, const Prediction *prediction, const TuneRequest *request, FILE *out) {
-    char plan[PLAN_TEXT_BYTES], interval[WORDS_BYTES], rate[TEXT_UNIT_BYTES], memory[TEXT_UNIT_BYTES],
+    char plan[PLAN_TEXT_BYTES], interval[FORMAT_BYTES], rate[TEXT_UNIT_BYTES], memory[TEXT_UNIT_BYTES],
         limit[TEXT_UNIT_BYTES];
     fprintf(out, "%-6s%s\n", name, plan_text(&prediction->plan, plan));
     if (prediction->step_s > 0) {
-        fprintf(out, "      step %s, %s tokens/s, %s of %s per accelerator\n", words_interval(prediction, interval),
+        fprintf(out, "      step %s, %s tokens/s, %s of %s per accelerator\n", format_interval(prediction, interval),
                 text_count(rate, prediction->tokens_per_s), text_bytes(memory, prediction->memory.reserved_bytes),
                 text_bytes(limit, request->memory_limit_bytes));
     }
@@ -247,10 +247,10 @@ static void print_next(const ImportReport *report, FILE *out) {
     const ExportFormat *format = NULL;
     Error none = {0};
     if (advice->best && export_usual(request->target, &format, &none) == STATUS_OK) {
-        char mesh[WORDS_BYTES];
+        char mesh[FORMAT_BYTES];
         const TrainPlan *plan = &advice->best->plan;
         fprintf(out, "\nThe best as a file: ndtune export --as %s %s %s --seq %d --micro-batch %d --grad-accum %d",
-                format->name, words_mesh_options(&plan->mesh, mesh), report->asked_words, plan->seq, plan->micro_batch,
+                format->name, format_mesh_options(&plan->mesh, mesh), report->asked_words, plan->seq, plan->micro_batch,
                 plan->grad_accum);
         print_unusual(plan, request->target, out);
         fputc('\n', out);
@@ -283,7 +283,7 @@ static Status table_import(const void *answer, FILE *out, Error *error) {
     TRY(print_changes(report, out, error));
     print_findings(report->import, out);
     print_next(report, out);
-    words_assumptions(request, out);
+    format_assumptions(request, out);
     return ferror(out) ? error_set(error, STATUS_ENVIRONMENT, "the result could not be written") : STATUS_OK;
 }
 

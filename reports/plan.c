@@ -6,10 +6,10 @@
 
 #include "autotune/predict/evidence.h"
 #include "reports/colour.h"
+#include "reports/format.h"
 #include "reports/json_objects.h"
 #include "reports/reports.h"
 #include "reports/schemas.h"
-#include "reports/words.h"
 #include "sim/base/text.h"
 
 enum { MAX_RULES = 16 };
@@ -24,7 +24,7 @@ static void print_title(const TuneRequest *request, FILE *out) {
 }
 
 static RecordValue choices_of(const TuneResult *result, const TrainPlan *plan, char text[RECORD_BYTES]) {
-    return record_of_text(words_choices(result->request->target, plan, text)[0] ? text : NULL);
+    return record_of_text(format_choices(result->request->target, plan, text)[0] ? text : NULL);
 }
 
 static RecordValue memory_of(const Prediction *entry, double limit_bytes, char text[RECORD_BYTES]) {
@@ -40,7 +40,7 @@ MADE(recompute, Prediction, record_of_text(plan_recompute_text(&of->plan, text))
 MADE(reshard, Prediction, record_of_text(of->plan.zero == 3 ? reshard_names[of->plan.reshard] : NULL))
 MADE(rotate, Prediction, record_of_text(of->plan.mesh.size[AXIS_CP] > 1 ? cp_rotate_names[of->plan.cp_rotate] : NULL))
 MADE_IN(besides, Prediction, TuneResult, choices_of(in, &of->plan, text))
-MADE(interval, Prediction, record_of_text(words_interval(of, text)))
+MADE(interval, Prediction, record_of_text(format_interval(of, text)))
 MADE(front, Prediction, record_of_text(of->pareto ? "*" : ""))
 MADE_IN(memory, Prediction, TuneResult, memory_of(of, in->request->memory_limit_bytes, text))
 MADE_IN(share, Prediction, TuneResult,
@@ -64,7 +64,7 @@ static const RecordField entries[] = {
 };
 SCHEMA(entries, Prediction);
 
-MADE(rejected_mesh, Rejection, record_of_text(words_mesh(&of->plan.mesh, text)))
+MADE(rejected_mesh, Rejection, record_of_text(format_mesh(&of->plan.mesh, text)))
 NESTED_IN(rejected_plan, Rejection, TuneResult, json_train_plan(in->request->target, &of->plan))
 
 static const RecordField rejected[] = {
@@ -91,13 +91,13 @@ static Status print_entries(const TuneResult *result, int rows, FILE *out, Error
 // How far the winner is ahead, against what the prediction can tell apart.
 static void print_verdict(const TuneResult *result, FILE *out) {
     const Prediction *best = &result->entries[0];
-    char mesh[WORDS_BYTES], evidence[EVIDENCE_BYTES];
-    fprintf(out, "\n%sBest: %s%s", colour(out, COLOUR_GOOD), words_mesh_options(&best->plan.mesh, mesh),
+    char mesh[FORMAT_BYTES], evidence[EVIDENCE_BYTES];
+    fprintf(out, "\n%sBest: %s%s", colour(out, COLOUR_GOOD), format_mesh_options(&best->plan.mesh, mesh),
             colour(out, COLOUR_END));
     fprintf(out, ", %s%s\n", result->best_reason, best->origin == ORIGIN_ESTIMATE ? " (estimated, not simulated)" : "");
     fprintf(out, "  evidence: %s\n", evidence_text(result->request, evidence));
-    char close[WORDS_BYTES];
-    if (*words_close_shapes(result, close)) {
+    char close[FORMAT_BYTES];
+    if (*format_close_shapes(result, close)) {
         fprintf(out, "  %s: measure them\n", close);
     }
 }
@@ -106,15 +106,15 @@ static void print_baseline(const TuneResult *result, FILE *out) {
     if (mesh_world(&result->request->baseline) == 0) {
         return;
     }
-    const Baseline baseline = words_baseline(result);
-    char mesh[WORDS_BYTES], text[WORDS_BYTES];
-    words_mesh(&result->request->baseline, mesh);
+    const Baseline baseline = baseline_chosen(result);
+    char mesh[FORMAT_BYTES], text[FORMAT_BYTES];
+    format_mesh(&result->request->baseline, mesh);
     if (!baseline.entry) {
         fprintf(out, "  baseline %s: cannot run: %s\n", mesh, baseline.reason ? baseline.reason : "not a shape");
         return;
     }
     fprintf(out, "  baseline %s: place %d, step %s; the best makes %.1f %% %s tokens per second\n", mesh,
-            baseline.place, words_interval(baseline.entry, text), fabs(100 * baseline.gain),
+            baseline.place, format_interval(baseline.entry, text), fabs(100 * baseline.gain),
             baseline.gain < 0 ? "fewer" : "more");
 }
 
@@ -122,13 +122,13 @@ static void print_winner(const TuneResult *result, FILE *out) {
     const TuneRequest *request = result->request;
     const Prediction *best = &result->entries[0];
     print_verdict(result, out);
-    words_rivals(result, out);
+    format_rivals(result, out);
     print_baseline(result, out);
-    words_training(request, best, out);
-    words_batch(request->target, &best->plan, out);
-    words_network(&best->plan, request->cluster.node.accelerators, out);
-    words_time(best, out);
-    words_memory(best, request, out);
+    format_training(request, best, out);
+    format_batch(request->target, &best->plan, out);
+    format_network(&best->plan, request->cluster.node.accelerators, out);
+    format_time(best, out);
+    format_memory(best, request, out);
     for (int i = 0; i < best->warning_count; i++) {
         fprintf(out, "  %swarning: %s%s\n", colour(out, COLOUR_WARNING), best->warnings[i], colour(out, COLOUR_END));
     }
@@ -187,14 +187,14 @@ static void print_shapes(const TuneResult *result, bool all, FILE *out) {
         print_heading(request, counts[i].rule, out);
     }
     fputc('\n', out);
-    char mesh[WORDS_BYTES];
+    char mesh[FORMAT_BYTES];
     for (int i = 0; i < rules && !all; i++) {
         fprintf(out, "  ");
         print_heading(request, counts[i].rule, out);
-        fprintf(out, ", such as %s: %s\n", words_mesh(&counts[i].example->plan.mesh, mesh), counts[i].example->reason);
+        fprintf(out, ", such as %s: %s\n", format_mesh(&counts[i].example->plan.mesh, mesh), counts[i].example->reason);
     }
     for (int i = 0; i < result->rejected_count && all; i++) {
-        fprintf(out, "  %s: %s\n", words_mesh(&result->rejected[i].plan.mesh, mesh), result->rejected[i].reason);
+        fprintf(out, "  %s: %s\n", format_mesh(&result->rejected[i].plan.mesh, mesh), result->rejected[i].reason);
     }
     if (result->rejected_count > 0 && !all) {
         fprintf(out, "  (--top 0 gives the reason of each)\n");
@@ -221,7 +221,7 @@ static Status table_plan(const void *answer, FILE *out, Error *error) {
         fprintf(out, "No shape can run.\n");
     }
     print_shapes(result, rows == 0, out);
-    words_assumptions(result->request, out);
+    format_assumptions(result->request, out);
     return STATUS_OK;
 }
 
@@ -231,7 +231,7 @@ static json_t *baseline_object(const TuneResult *result) {
     if (mesh_world(&request->baseline) == 0) {
         return json_null();
     }
-    const Baseline baseline = words_baseline(result);
+    const Baseline baseline = baseline_chosen(result);
     const Prediction *entry = baseline.entry;
     return json_pack("{s:o, s:b, s:s?, s:o, s:o, s:o, s:o}", "mesh", json_mesh(&request->baseline), "feasible",
                      entry != NULL, "reason", baseline.reason, "place",

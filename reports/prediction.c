@@ -1,27 +1,27 @@
 // The table of `ndtune predict`: one plan in full.
 
 #include "autotune/predict/evidence.h"
+#include "reports/format.h"
 #include "reports/json_objects.h"
 #include "reports/reports.h"
-#include "reports/words.h"
 #include "sim/base/text.h"
 
 static void print_speed(const PredictionReport *report, FILE *out) {
     const Prediction *prediction = report->prediction;
     const TuneRequest *request = report->request;
-    char text[WORDS_BYTES], count[TEXT_UNIT_BYTES], evidence[EVIDENCE_BYTES];
-    fprintf(out, "\nstep time     %s, 80 %% interval\n", words_interval(prediction, text));
+    char text[FORMAT_BYTES], count[TEXT_UNIT_BYTES], evidence[EVIDENCE_BYTES];
+    fprintf(out, "\nstep time     %s, 80 %% interval\n", format_interval(prediction, text));
     fprintf(out, "evidence      %s\n", evidence_text(request, evidence));
     fprintf(out, "tokens/s      %s", text_count(count, prediction->tokens_per_s));
     fprintf(out, ", %s per accelerator\n",
             text_count(count, prediction->tokens_per_s / mesh_world(&prediction->plan.mesh)));
     fprintf(out, "MFU           %.1f %% (HFU %.1f %%), %.0f model TFLOP/s per accelerator\n", 100 * prediction->mfu,
             100 * prediction->hfu, 1e-12 * prediction->model_flop_per_s_per_gpu);
-    words_training(request, prediction, out);
+    format_training(request, prediction, out);
     fprintf(out, "\nTime\n");
-    words_time(prediction, out);
+    format_time(prediction, out);
     fprintf(out, "Memory\n");
-    words_memory(prediction, request, out);
+    format_memory(prediction, request, out);
 }
 
 static Status table_prediction(const void *answer, FILE *out, Error *error) {
@@ -36,14 +36,14 @@ static Status table_prediction(const void *answer, FILE *out, Error *error) {
         print_speed(report, out);
     }
     fprintf(out, "Batch\n");
-    words_batch(request->target, plan, out);
+    format_batch(request->target, plan, out);
     fprintf(out, "Network\n");
-    words_network(plan, request->cluster.node.accelerators, out);
+    format_network(plan, request->cluster.node.accelerators, out);
     for (int i = 0; i < report->prediction->warning_count; i++) {
         fprintf(out, "warning: %s\n", report->prediction->warnings[i]);
     }
     TRY(report->diagnosis ? table_diagnosis(report->diagnosis, out, error) : STATUS_OK);
-    words_assumptions(request, out);
+    format_assumptions(request, out);
     return ferror(out) ? error_set(error, STATUS_ENVIRONMENT, "the result could not be written") : STATUS_OK;
 }
 

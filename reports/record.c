@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "reports/format.h"
 #include "reports/grid.h"
 #include "reports/json_objects.h"
-#include "reports/words.h"
 #include "sim/base/text.h"
 
 RecordValue record_of_text(const char *text) {
@@ -225,7 +225,7 @@ const char *record_words(const Records *records, int row, const RecordField *fie
         return value.text;
     }
     if (value.kind == RECORD_MESH) {
-        return words_layout(value.mesh, text);
+        return format_layout(value.mesh, text);
     }
     const double number = value.kind == RECORD_REAL ? value.real : (double)value.whole;
     char unit[TEXT_UNIT_BYTES];

@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "reports/csv_lines.h"
+#include "reports/format.h"
 #include "reports/grid.h"
 #include "reports/json_objects.h"
 #include "reports/reports.h"
 #include "reports/run_tables.h"
 #include "reports/schemas.h"
-#include "reports/words.h"
 #include "sim/base/text.h"
 
 MADE_IN(number, double, RunRecord, record_of_whole(of - in->losses + 1))
@@ -57,11 +57,11 @@ Status table_run_tasks(const RunRecord *run, FILE *out, Error *error) {
 }
 
 static void print_summary(const RunRecord *run, FILE *out) {
-    char measured[TEXT_UNIT_BYTES], peak[TEXT_UNIT_BYTES], planned[TEXT_UNIT_BYTES], interval[WORDS_BYTES];
+    char measured[TEXT_UNIT_BYTES], peak[TEXT_UNIT_BYTES], planned[TEXT_UNIT_BYTES], interval[FORMAT_BYTES];
     fprintf(out, "\nstep time: measured %s (median after the first), predicted %s on profile %s\n",
-            text_seconds(measured, run->measured_step_s), words_interval(&run->prediction, interval),
+            text_seconds(measured, run->measured_step_s), format_interval(&run->prediction, interval),
             run->request->cluster.name);
-    words_far_off(run->measured_step_s, run->prediction.step_s, run->request->cluster.name, &run->core_use, out);
+    format_far_off(run->measured_step_s, run->prediction.step_s, run->request->cluster.name, &run->core_use, out);
     fprintf(out, "memory: %s touched of %s planned (%lld and %lld bytes per rank)\n",
             text_bytes(peak, (double)run->peak_bytes), text_bytes(planned, (double)run->planned_peak_bytes),
             (long long)run->peak_bytes, (long long)run->planned_peak_bytes);
@@ -88,8 +88,8 @@ static Status table_run(const void *answer, FILE *out, Error *error) {
     TRY(table_run_tasks(run, out, error));
     print_summary(run, out);
     fprintf(out, "\nBatch\n");
-    words_batch(run->request->target, &run->prediction.plan, out);
-    words_assumptions(run->request, out);
+    format_batch(run->request->target, &run->prediction.plan, out);
+    format_assumptions(run->request, out);
     return STATUS_OK;
 }
 

@@ -1,9 +1,9 @@
 // The scaling curve: one row for each world, and what training to a number of tokens takes.
 
 #include "reports/colour.h"
+#include "reports/format.h"
 #include "reports/json_objects.h"
 #include "reports/schemas.h"
-#include "reports/words.h"
 #include "sim/base/text.h"
 
 static RecordValue number_of(const ScalingPoint *point, double value) {
@@ -30,8 +30,8 @@ MADE(global_batch, ScalingPoint, record_of_whole(of->feasible ? (int64_t)plan_gl
 MADE(seconds, ScalingPoint, number_of(of, training_s(of)))
 MADE(usd, ScalingPoint, number_of(of, training_usd(of)))
 MADE(batch, ScalingPoint, record_of_product(of->best.plan.micro_batch, of->best.plan.grad_accum, text))
-MADE(interval, ScalingPoint, record_of_text(words_interval(&of->best, text)))
-MADE(duration, ScalingPoint, record_of_text(of->feasible ? words_duration(training_s(of), text) : ""))
+MADE(interval, ScalingPoint, record_of_text(format_interval(&of->best, text)))
+MADE(duration, ScalingPoint, record_of_text(of->feasible ? format_duration(training_s(of), text) : ""))
 MADE(cost, ScalingPoint, dollars(of, text))
 NESTED_IN(best, ScalingPoint, void,
           of->feasible ? json_prediction_object(of->request, &of->best, true, NULL) : json_null())
@@ -73,9 +73,9 @@ SCHEMA(scaling, ScalingPoint);
 static void print_best(const ScalingCurve *curve, FILE *out) {
     const ScalingPoint *best = &curve->points[curve->best];
     static const char *const praise[OBJECTIVE_COUNT] = {"fastest", "least memory", "least cost per token"};
-    char mesh[WORDS_BYTES];
+    char mesh[FORMAT_BYTES];
     fprintf(out, "\n%sBest (%s): world %d, %s%s\n", colour(out, COLOUR_GOOD), praise[best->request->objective],
-            best->request->world, words_mesh_options(&best->best.plan.mesh, mesh), colour(out, COLOUR_END));
+            best->request->world, format_mesh_options(&best->best.plan.mesh, mesh), colour(out, COLOUR_END));
 }
 
 // What a smaller world loses against the one before it: a node that fails, or is left out.
@@ -112,7 +112,7 @@ static Status table_scaling(const void *answer, FILE *out, Error *error) {
     }
     print_losses(curve, out);
     fprintf(out, "Efficiency is tokens/s per accelerator over that of the smallest world that runs.\n");
-    words_assumptions(first, out);
+    format_assumptions(first, out);
     return STATUS_OK;
 }
 

@@ -8,8 +8,8 @@
 #include "autotune/explain/cures.h"
 #include "autotune/predict/evidence.h"
 #include "reports/colour.h"
+#include "reports/format.h"
 #include "reports/reports.h"
-#include "reports/words.h"
 #include "reports/wrap.h"
 #include "sim/base/text.h"
 
@@ -33,10 +33,10 @@ static void print_title(const TuneRequest *request, FILE *out) {
 
 static void fill_row(const TuneResult *result, int entry, bool short_memory, char cells[COLUMNS][CELL_BYTES]) {
     const Prediction *plan = &result->entries[entry];
-    char text[WORDS_BYTES], recompute[PLAN_RECOMPUTE_BYTES];
+    char text[FORMAT_BYTES], recompute[PLAN_RECOMPUTE_BYTES];
     const double share = 100 * plan->memory.reserved_bytes / result->request->memory_limit_bytes;
     snprintf(cells[0], CELL_BYTES, "%d%s", entry + 1, plan->pareto ? "*" : " ");
-    snprintf(cells[1], CELL_BYTES, "%s", words_layout(&plan->plan.mesh, text));
+    snprintf(cells[1], CELL_BYTES, "%s", format_layout(&plan->plan.mesh, text));
     snprintf(cells[2], CELL_BYTES, "%dx%d", plan->plan.micro_batch, plan->plan.grad_accum);
     snprintf(cells[3], CELL_BYTES, "%s", plan_recompute_text(&plan->plan, recompute));
     text_seconds(cells[4], plan->step_s);
@@ -97,21 +97,21 @@ static void print_rows(const TuneResult *result, int rows, FILE *out) {
 
 // "grad sync each: 1, 2, 4": choices that have no column, each with the rows that make it.
 static void print_choices(const TuneResult *result, int rows, FILE *out) {
-    char choices[WORDS_BYTES], other[WORDS_BYTES];
+    char choices[FORMAT_BYTES], other[FORMAT_BYTES];
     for (int row = 0; row < rows; row++) {
-        words_choices(result->request->target, &result->entries[row].plan, choices);
+        format_choices(result->request->target, &result->entries[row].plan, choices);
         bool told = choices[0] == '\0';
         for (int before = 0; before < row && !told; before++) {
-            told = strcmp(words_choices(result->request->target, &result->entries[before].plan, other), choices) == 0;
+            told = strcmp(format_choices(result->request->target, &result->entries[before].plan, other), choices) == 0;
         }
         if (told) {
             continue;
         }
-        char list[WORDS_BYTES] = "";
+        char list[FORMAT_BYTES] = "";
         int alike = 0;
         for (int same = row; same < rows; same++) {
             const size_t used = strlen(list);
-            if (strcmp(words_choices(result->request->target, &result->entries[same].plan, other), choices) == 0) {
+            if (strcmp(format_choices(result->request->target, &result->entries[same].plan, other), choices) == 0) {
                 alike++;
                 snprintf(list + used, sizeof list - used, "%s%d", used ? ", " : "", same + 1);
             }
@@ -131,7 +131,7 @@ static int count_behind(const TuneResult *result) {
 static void print_rest(const TuneResult *result, int rows, FILE *out) {
     const int more = result->entry_count - rows, behind = count_behind(result);
     const int rejected = result->rejected_count - behind;
-    char fit[WORDS_BYTES] = "", slow[WORDS_BYTES] = "", cannot[WORDS_BYTES] = "";
+    char fit[FORMAT_BYTES] = "", slow[FORMAT_BYTES] = "", cannot[FORMAT_BYTES] = "";
     if (more > 0) {
         snprintf(fit, sizeof fit, "; %d more fit (--top 0)", more);
     }
@@ -146,20 +146,20 @@ static void print_rest(const TuneResult *result, int rows, FILE *out) {
 
 static void print_best(const TuneResult *result, FILE *out) {
     const Prediction *best = &result->entries[0], *faster = result->fastest_if_it_fits;
-    char text[WORDS_BYTES], choices[WORDS_BYTES];
-    words_mesh_options(&best->plan.mesh, text);
-    words_choice_options(result->request->target, &best->plan, choices);
+    char text[FORMAT_BYTES], choices[FORMAT_BYTES];
+    format_mesh_options(&best->plan.mesh, text);
+    format_choice_options(result->request->target, &best->plan, choices);
     fprintf(out, "\n%sBest: %s%s%s\n", colour(out, COLOUR_GOOD), text, choices, colour(out, COLOUR_END));
-    wrap_line(out, 2, "  step %s, MFU %.1f %%", words_interval(best, text), 100 * best->mfu);
+    wrap_line(out, 2, "  step %s, MFU %.1f %%", format_interval(best, text), 100 * best->mfu);
     wrap_line(out, 2, "  %s", result->best_reason);
-    if (*words_close_shapes(result, text)) {
+    if (*format_close_shapes(result, text)) {
         wrap_line(out, 2, "  %s: measure them (ndtune validate)", text);
     }
     const double gain = faster ? faster->tokens_per_s / best->tokens_per_s - 1 : 0;
     if (gain >= LEVEL) {
         char recompute[PLAN_RECOMPUTE_BYTES], own[PLAN_RECOMPUTE_BYTES];
         plan_recompute_text(&faster->plan, recompute);
-        words_layout(&faster->plan.mesh, text);
+        format_layout(&faster->plan.mesh, text);
         const bool same = strcmp(plan_recompute_text(&best->plan, own), recompute) == 0;
         wrap_line(out, 4, "  %.1f %% faster if it fits: %s, micro-batch %d%s%s, %.0f %% of the memory", 100 * gain,
                   text, faster->plan.micro_batch, same ? "" : ", recompute ", same ? "" : recompute,
@@ -170,7 +170,7 @@ static void print_best(const TuneResult *result, FILE *out) {
 // The product, without the axes that are 1, and what the framework calls its parts.
 static void print_batch(const Target *target, const TrainPlan *plan, FILE *out) {
     const int sharing = mesh_group_size(&plan->mesh, AXES_OWN & ~AXES_BATCH);
-    char product[WORDS_BYTES], shared[WORDS_BYTES] = "";
+    char product[FORMAT_BYTES], shared[FORMAT_BYTES] = "";
     int used = snprintf(product, sizeof product, "%lld = micro-batch %d", (long long)plan_global_batch(plan),
                         plan->micro_batch);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
@@ -183,19 +183,19 @@ static void print_batch(const Target *target, const TrainPlan *plan, FILE *out) 
         snprintf(shared, sizeof shared, "; %d ranks share each sequence", sharing);
     }
     wrap_line(out, 2, "Batch: %s x %d accumulation%s", product, plan->grad_accum, shared);
-    char batch[WORDS_BYTES];
-    if (words_batch_in(target, plan, batch)[0]) {
+    char batch[FORMAT_BYTES];
+    if (format_batch_in(target, plan, batch)[0]) {
         wrap_line(out, 4, "  %s", batch);
     }
 }
 
 static void print_baseline(const TuneResult *result, FILE *out) {
-    char mesh[WORDS_BYTES];
+    char mesh[FORMAT_BYTES];
     if (mesh_world(&result->request->baseline) == 0) {
         return;
     }
-    const Baseline baseline = words_baseline(result);
-    words_mesh(&result->request->baseline, mesh);
+    const Baseline baseline = baseline_chosen(result);
+    format_mesh(&result->request->baseline, mesh);
     if (!baseline.entry) {
         wrap_line(out, 2, "Baseline %s cannot run: %s", mesh, baseline.reason ? baseline.reason : "not a shape");
         return;
@@ -219,7 +219,7 @@ static void print_next(const TuneResult *result, FILE *out) {
 }
 
 static void print_answer(const TuneResult *result, int shown, FILE *out) {
-    char evidence[EVIDENCE_BYTES], training[WORDS_BYTES];
+    char evidence[EVIDENCE_BYTES], training[FORMAT_BYTES];
     const Prediction *best = &result->entries[0];
     print_title(result->request, out);
     print_rows(result, shown, out);
@@ -228,7 +228,7 @@ static void print_answer(const TuneResult *result, int shown, FILE *out) {
     print_best(result, out);
     print_batch(result->request->target, &best->plan, out);
     print_baseline(result, out);
-    if (*words_training_text(result->request, best, training)) {
+    if (*format_training_text(result->request, best, training)) {
         wrap_line(out, 2, "%s", training);
     }
     if (best->warning_count > 0) {

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "reports/format.h"
 #include "reports/json_objects.h"
 #include "reports/schemas.h"
-#include "reports/words.h"
 #include "sim/base/text.h"
 
 static const Mesh *mesh_of(const Tuning *tuning, int shape) {
@@ -27,7 +27,7 @@ static const char *state_of(const TuneShape *shape) {
 
 KNOWN(has_run, TuneShape, of->runs > 0)
 MADE(batch, TuneShape, record_of_product(of->prediction->plan.micro_batch, of->prediction->plan.grad_accum, text))
-MADE(believed, TuneShape, record_of_text(words_between(sqrt(of->low_s * of->high_s), of->low_s, of->high_s, text)))
+MADE(believed, TuneShape, record_of_text(format_between(sqrt(of->low_s * of->high_s), of->low_s, of->high_s, text)))
 MADE(state, TuneShape, record_of_text(state_of(of)))
 NESTED_IN(plan, TuneShape, Tuning, json_train_plan(in->request->target, &of->prediction->plan))
 
@@ -72,7 +72,7 @@ MADE_IN(winner_words, TuneStep, Tuning,
 MADE_IN(next, TuneStep, Tuning, record_of_mesh(mesh_of(in, of->next)))
 MADE(because, TuneStep, record_of_text(of->run.known ? "known" : tune_why_names[of->because]))
 MADE(next_why, TuneStep, record_of_text(tune_why_names[of->why]))
-MADE(expected, TuneStep, record_of_text(words_between(of->expected_s, of->expected_low_s, of->expected_high_s, text)))
+MADE(expected, TuneStep, record_of_text(format_between(of->expected_s, of->expected_low_s, of->expected_high_s, text)))
 MADE(measured, TuneStep, measured_of(of, text))
 
 static const RecordField tune_steps[] = {
@@ -128,20 +128,20 @@ static Status csv_tuning(const void *answer, FILE *out, Error *error) {
 }
 
 static int mesh_width(const Tuning *tuning) {
-    char words[WORDS_BYTES];
+    char words[FORMAT_BYTES];
     int width = (int)strlen("shape");
     for (int i = 0; i < tuning->shape_count; i++) {
-        const int length = (int)strlen(words_mesh(&tuning->shapes[i].prediction->plan.mesh, words));
+        const int length = (int)strlen(format_mesh(&tuning->shapes[i].prediction->plan.mesh, words));
         width = length > width ? length : width;
     }
     return width;
 }
 
-static const char *mesh_at(const Tuning *tuning, int shape, char out[WORDS_BYTES]) {
+static const char *mesh_at(const Tuning *tuning, int shape, char out[FORMAT_BYTES]) {
     if (shape < 0) {
         return "-";
     }
-    return words_mesh(&tuning->shapes[shape].prediction->plan.mesh, out);
+    return format_mesh(&tuning->shapes[shape].prediction->plan.mesh, out);
 }
 
 void table_tuning_begin(const Tuning *tuning, FILE *out) {
@@ -164,23 +164,23 @@ void table_tuning_begin(const Tuning *tuning, FILE *out) {
     fflush(out);
 }
 
-static const char *next_text(const Tuning *tuning, const TuneStep *step, char out[2 * WORDS_BYTES]) {
-    char words[WORDS_BYTES];
+static const char *next_text(const Tuning *tuning, const TuneStep *step, char out[2 * FORMAT_BYTES]) {
+    char words[FORMAT_BYTES];
     if (step->next < 0) {
         return "-";
     }
     if (step->why == TUNE_TELLS_MOST) {
-        snprintf(out, 2 * WORDS_BYTES, "%s, %.2f bit of %.2f", mesh_at(tuning, step->next, words), step->gain,
+        snprintf(out, 2 * FORMAT_BYTES, "%s, %.2f bit of %.2f", mesh_at(tuning, step->next, words), step->gain,
                  step->entropy);
     } else {
-        snprintf(out, 2 * WORDS_BYTES, "%s, %s", mesh_at(tuning, step->next, words), tune_why_names[step->why]);
+        snprintf(out, 2 * FORMAT_BYTES, "%s, %s", mesh_at(tuning, step->next, words), tune_why_names[step->why]);
     }
     return out;
 }
 
 void table_tuning_step(const Tuning *tuning, const TuneStep *step, FILE *out) {
-    char shape[WORDS_BYTES], winner[WORDS_BYTES], expected[WORDS_BYTES], measured[TEXT_UNIT_BYTES];
-    char next[2 * WORDS_BYTES];
+    char shape[FORMAT_BYTES], winner[FORMAT_BYTES], expected[FORMAT_BYTES], measured[TEXT_UNIT_BYTES];
+    char next[2 * FORMAT_BYTES];
     const int mesh = mesh_width(tuning);
     const TuneRun *run = &step->run;
     const bool first = run->shape < 0;
@@ -189,7 +189,7 @@ void table_tuning_step(const Tuning *tuning, const TuneStep *step, FILE *out) {
             first        ? "-"
             : run->known ? "known"
                          : tune_why_names[step->because],
-            first ? "-" : words_between(step->expected_s, step->expected_low_s, step->expected_high_s, expected),
+            first ? "-" : format_between(step->expected_s, step->expected_low_s, step->expected_high_s, expected),
             first          ? "-"
             : run->failure ? "failed"
                            : text_seconds(measured, run->step_s),
@@ -206,9 +206,9 @@ void table_tuning_step(const Tuning *tuning, const TuneStep *step, FILE *out) {
 static void print_winner(const Tuning *tuning, FILE *out) {
     const TuneStep *last = tune_last(tuning);
     const TuneShape *winner = tune_winner(tuning);
-    char words[WORDS_BYTES], text[TEXT_UNIT_BYTES];
+    char words[FORMAT_BYTES], text[TEXT_UNIT_BYTES];
     if (winner) {
-        fprintf(out, "\nBest: %s", words_mesh_options(&winner->prediction->plan.mesh, words));
+        fprintf(out, "\nBest: %s", format_mesh_options(&winner->prediction->plan.mesh, words));
         if (winner->runs > 0) {
             fprintf(out, ", measured %s in %d run%s", text_seconds(text, winner->measured_s), winner->runs,
                     winner->runs == 1 ? "" : "s");
@@ -220,7 +220,7 @@ static void print_winner(const Tuning *tuning, FILE *out) {
         fprintf(out, "  it is expected to be %.1f %% slower than the fastest\n", 100 * last->regret);
         if (winner->place > 1) {
             fprintf(out, "  predicted in place %d; %s was predicted best\n", winner->place,
-                    words_mesh(&tuning->shapes[0].prediction->plan.mesh, words));
+                    format_mesh(&tuning->shapes[0].prediction->plan.mesh, words));
         }
     } else {
         fprintf(out, "\nNo shape is left\n");
@@ -236,11 +236,11 @@ static Status table_tuning(const void *answer, FILE *out, Error *error) {
     const Tuning *tuning = answer;
     fprintf(out, "\n");
     TRY(record_table(&schema_tune_shapes, tuning->shapes, tuning->shape_count, out, error));
-    char words[WORDS_BYTES];
+    char words[FORMAT_BYTES];
     for (int i = 0; i < tuning->shape_count; i++) {
         const TuneShape *shape = &tuning->shapes[i];
         if (shape->out) {
-            fprintf(out, "%s is out: %s\n", words_mesh(&shape->prediction->plan.mesh, words), shape->out);
+            fprintf(out, "%s is out: %s\n", format_mesh(&shape->prediction->plan.mesh, words), shape->out);
         }
     }
     print_winner(tuning, out);

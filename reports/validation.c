@@ -5,11 +5,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "reports/format.h"
 #include "reports/grid.h"
 #include "reports/json_objects.h"
 #include "reports/run_tables.h"
 #include "reports/schemas.h"
-#include "reports/words.h"
 #include "sim/base/text.h"
 
 static const char *const why_names[] = {"top", "spread"};
@@ -71,8 +71,8 @@ MADE(why, ValidateRow, record_of_text(why_names[of->why]))
 MADE(batch, ValidateRow, record_of_product(of->prediction->plan.micro_batch, of->prediction->plan.grad_accum, text))
 MADE(choices, ValidateRow, choices_of(&of->prediction->plan, text))
 MADE(plan, ValidateRow, record_of_text(plan_text(&of->prediction->plan, text)))
-MADE(interval, ValidateRow, record_of_text(words_interval(of->prediction, text)))
-MADE(measured, ValidateRow, record_of_text(words_between(of->measured_s, of->low_s, of->high_s, text)))
+MADE(interval, ValidateRow, record_of_text(format_interval(of->prediction, text)))
+MADE(measured, ValidateRow, record_of_text(format_between(of->measured_s, of->low_s, of->high_s, text)))
 MADE(ratio, ValidateRow, record_of_real(true, of->prediction->step_s / of->measured_s))
 MADE(inside, ValidateRow, record_of_text(is_inside(of) ? "inside" : "outside"))
 MADE(runs, ValidateRow, runs_of(of, text))
@@ -165,9 +165,9 @@ static void print_notes(const Validation *validation, FILE *out) {
     }
     for (int i = 0; i < validation->row_count; i++) {
         const ValidateRow *row = &validation->rows[i];
-        char mesh[WORDS_BYTES];
+        char mesh[FORMAT_BYTES];
         if (row->reason) {
-            fprintf(out, "%s %s: %s\n", words_mesh(&row->prediction->plan.mesh, mesh), row->state, row->reason);
+            fprintf(out, "%s %s: %s\n", format_mesh(&row->prediction->plan.mesh, mesh), row->state, row->reason);
         }
     }
 }
@@ -198,9 +198,9 @@ static Status print_parts(const Validation *validation, FILE *out, Error *error)
         }
         const Prediction *prediction = row->prediction;
         const RunRecord *run = &row->runs[row->run_count - 1];
-        char words[WORDS_BYTES], peak[TEXT_UNIT_BYTES], planned[TEXT_UNIT_BYTES];
+        char words[FORMAT_BYTES], peak[TEXT_UNIT_BYTES], planned[TEXT_UNIT_BYTES];
         grid_row(grid);
-        grid_cell(grid, "%s", words_mesh(&prediction->plan.mesh, words));
+        grid_cell(grid, "%s", format_mesh(&prediction->plan.mesh, words));
         pair_cell(grid, prediction->compute_s, row->parts.compute_s);
         pair_cell(grid, communication(prediction->exposed_s), communication(row->parts.exposed_s));
         pair_cell(grid, prediction->optimizer_s, row->parts.optimizer_s);
@@ -230,18 +230,18 @@ static void print_agreement(const Validation *validation, FILE *out) {
         fprintf(out, "\nNothing was measured.\n");
         return;
     }
-    char best[WORDS_BYTES], chosen[WORDS_BYTES];
+    char best[FORMAT_BYTES], chosen[FORMAT_BYTES];
     const ValidateRow *measured = &validation->rows[agreement->best_measured];
     const ValidateRow *predicted = &validation->rows[agreement->best_predicted];
     fprintf(out, "\nbest measured: %s; best predicted: %s; regret %.3f\n",
-            words_mesh(&measured->prediction->plan.mesh, best), words_mesh(&predicted->prediction->plan.mesh, chosen),
+            format_mesh(&measured->prediction->plan.mesh, best), format_mesh(&predicted->prediction->plan.mesh, chosen),
             agreement->regret);
     if (isfinite(agreement->kendall_tau)) {
         fprintf(out, "order: Kendall's tau %.2f over %d shapes\n", agreement->kendall_tau, agreement->count);
     }
     fprintf(out, "step time: median error %.0f %%, median bias %+.0f %%, %d of %d within the predicted interval\n",
             100 * agreement->median_abs_error, 100 * agreement->median_bias, validation->in_interval, agreement->count);
-    words_far_off(1, 1 + agreement->median_bias, validation->request->cluster.name, &validation->core_use, out);
+    format_far_off(1, 1 + agreement->median_bias, validation->request->cluster.name, &validation->core_use, out);
     if (isfinite(agreement->constant_median_abs_error)) {
         fprintf(out, "one constant rate, fitted to these very runs, errs by %.0f %%\n",
                 100 * agreement->constant_median_abs_error);
@@ -271,7 +271,7 @@ static Status table_validation(const void *answer, FILE *out, Error *error) {
         TRY(print_kinds(validation, out, error));
     }
     print_agreement(validation, out);
-    words_assumptions(request, out);
+    format_assumptions(request, out);
     return STATUS_OK;
 }
 

@@ -7,7 +7,7 @@
 #include "autotune/cli/request.h"
 #include "autotune/search/prune.h"
 #include "reports/export/export.h"
-#include "reports/words.h"
+#include "reports/format.h"
 
 typedef struct ExportCall {
     const ExportFormat *format;
@@ -130,7 +130,7 @@ static Status find_and_write(Cli *cli, Store *store, Error *error) {
     if (!call.format) {
         TRY(cli_blame(cli, OPTION_TARGET, export_usual(request.target, &call.format, error)));
     }
-    words_assumptions(&request, stderr);
+    format_assumptions(&request, stderr);
     const char *path = cli_given(cli, OPTION_OUT) ? cli_value(cli, OPTION_OUT)->text : NULL;
     call.json = cli_format(cli) == FORMAT_JSON;
     call.job = (ExportJob){

@@ -9,9 +9,9 @@
 #include "autotune/cli/request.h"
 #include "exec/launch/preflight.h"
 #include "reports/csv_lines.h"
+#include "reports/format.h"
 #include "reports/json_objects.h"
 #include "reports/record.h"
-#include "reports/words.h"
 #include "sim/base/text.h"
 #include "sim/cost/cost.h"
 
@@ -223,7 +223,7 @@ static Status save(const Preflight *preflight, Error *error) {
     const PreflightResult *result = &preflight->result;
     const PreflightFindings *found = &preflight->findings;
     StoredFinding *rows = ARENA_ARRAY(&cli->arena, StoredFinding, found->count);
-    char mesh[WORDS_BYTES];
+    char mesh[FORMAT_BYTES];
     for (int i = 0; i < found->count; i++) {
         rows[i] = (StoredFinding){found->rows[i].bad, found->rows[i].sentence};
     }
@@ -232,7 +232,7 @@ static Status save(const Preflight *preflight, Error *error) {
                                     .hosts = hosts_of(result, &cli->arena),
                                     .device = preflight->run.record.device,
                                     .transport = preflight->run.record.transport,
-                                    .mesh = words_layout(&result->mesh, mesh),
+                                    .mesh = format_layout(&result->mesh, mesh),
                                     .world = result->world,
                                     .ready = found->bad == 0,
                                     .findings = rows,

@@ -12,8 +12,8 @@
 #include "autotune/cli/step_files.h"
 #include "autotune/explain/explain.h"
 #include "autotune/predict/predict_timeline.h"
+#include "reports/format.h"
 #include "reports/html/html.h"
-#include "reports/words.h"
 
 enum {
     ASKED_CANDIDATES = 20000,  // beyond, the further searches of explain take longer than anybody waits for a page
@@ -140,9 +140,9 @@ static Status recall_failures(Gathering *gathering, Error *error) {
 static Status recall_preflight(Gathering *gathering, Error *error) {
     HtmlReport *report = &gathering->report;
     const TuneResult *result = report->result;
-    char best[WORDS_BYTES] = "";
+    char best[FORMAT_BYTES] = "";
     if (result->entry_count > 0) {
-        words_layout(&result->entries[0].plan.mesh, best);
+        format_layout(&result->entries[0].plan.mesh, best);
     }
     StoredList list;
     TRY(store_list(gathering->store, RECALLED_PREFLIGHTS, report->arena, &list, error));

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "autotune/predict/evidence.h"
-#include "reports/words.h"
+#include "reports/format.h"
 #include "sim/base/escape.h"
 #include "sim/base/text.h"
 
@@ -31,10 +31,10 @@ static void header_batch(const ExportJob *job, FILE *out) {
 
 static void header_figures(const ExportJob *job, FILE *out) {
     const Prediction *prediction = job->prediction;
-    char evidence[EVIDENCE_BYTES], interval[WORDS_BYTES], rate[TEXT_UNIT_BYTES], memory[TEXT_UNIT_BYTES],
+    char evidence[EVIDENCE_BYTES], interval[FORMAT_BYTES], rate[TEXT_UNIT_BYTES], memory[TEXT_UNIT_BYTES],
         limit[TEXT_UNIT_BYTES];
     fprintf(out, "Predicted (80 %% interval; %s): step %s, %s tokens/s, memory %s of %s per accelerator.\n",
-            evidence_text(job->request, evidence), words_interval(prediction, interval),
+            evidence_text(job->request, evidence), format_interval(prediction, interval),
             text_count(rate, prediction->tokens_per_s), text_bytes(memory, prediction->memory.reserved_bytes),
             text_bytes(limit, job->request->memory_limit_bytes));
 }
@@ -56,9 +56,9 @@ char *export_header(const ExportFormat *format, const ExportJob *job) {
     }
     const TuneRequest *request = job->request;
     const char *version = tune_engine_version();
-    char mesh[WORDS_BYTES], recompute[PLAN_RECOMPUTE_BYTES];
+    char mesh[FORMAT_BYTES], recompute[PLAN_RECOMPUTE_BYTES];
     fprintf(out, "Written by ndtune %.*s for %s.\n", (int)strcspn(version, "+"), version, format->versions);
-    fprintf(out, "Mesh: %s, %d ranks on %d node%s of %s (%d each).\n", words_mesh(&job->config.plan->mesh, mesh),
+    fprintf(out, "Mesh: %s, %d ranks on %d node%s of %s (%d each).\n", format_mesh(&job->config.plan->mesh, mesh),
             mesh_world(&job->config.plan->mesh), job->config.nodes, job->config.nodes == 1 ? "" : "s",
             request->cluster.name, job->config.ranks_per_node);
     header_batch(job, out);

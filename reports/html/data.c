@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/format.h"
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
 #include "reports/json_objects.h"
 #include "reports/schemas.h"
-#include "reports/words.h"
 
 enum { MOST_REASON_BYTES = 300000 };
 
@@ -108,8 +108,8 @@ static json_t *detail_object(const HtmlReport *report, const Prediction *predict
     for (size_t i = 0; i < sizeof same_for_all / sizeof same_for_all[0]; i++) {
         json_object_del(object, same_for_all[i]);
     }
-    char text[WORDS_BYTES];
-    json_object_set_new(object, "name", json_string(words_layout(&prediction->plan.mesh, text)));
+    char text[FORMAT_BYTES];
+    json_object_set_new(object, "name", json_string(format_layout(&prediction->plan.mesh, text)));
     json_object_set_new(object, "pareto", json_boolean(prediction->pareto));
     if (place > 0) {
         json_object_set_new(object, "place", json_integer(place));
@@ -169,8 +169,8 @@ static json_t *candidate_columns(const Target *target, const Candidate *const *r
         append(columns, "recompute", json_integer(plan->recompute));
         append(columns, "reshard", json_integer(plan->zero == 3 ? (int)plan->reshard : -1));
         append(columns, "rotate", json_integer(plan->mesh.size[AXIS_CP] > 1 ? (int)plan->cp_rotate : -1));
-        char more[WORDS_BYTES];
-        words_choice_options(target, plan, more);
+        char more[FORMAT_BYTES];
+        format_choice_options(target, plan, more);
         append(columns, "more", more[0] ? json_string(more + 1) : json_null());
         append(columns, "state", json_integer(candidate->state));
         append(columns, "step_s", json_known(candidate->step_s > 0, candidate->step_s));
@@ -201,9 +201,9 @@ static json_t *validation_array(const Validation *validation) {
     json_t *array = json_array();
     for (int i = 0; validation && i < validation->row_count; i++) {
         const ValidateRow *row = &validation->rows[i];
-        char mesh[WORDS_BYTES];
+        char mesh[FORMAT_BYTES];
         json_array_append_new(array, json_pack("{s:i, s:s, s:f, s:f, s:f, s:o, s:o, s:o, s:i}", "place", row->place,
-                                               "name", words_layout(&row->prediction->plan.mesh, mesh), "predicted_s",
+                                               "name", format_layout(&row->prediction->plan.mesh, mesh), "predicted_s",
                                                row->prediction->step_s, "predicted_low_s", row->prediction->step_low_s,
                                                "predicted_high_s", row->prediction->step_high_s, "measured_s",
                                                json_known(row->measured_s > 0, row->measured_s), "measured_low_s",
@@ -226,7 +226,7 @@ Status report_data(const HtmlReport *report, FILE *out, Error *error) {
         "{s:s, s:o, s:o, s:i, s:i, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "schema", "ndtune.report-data/1", "axes", json_strings(axis_names, AXIS_COUNT), "request",
         json_request(result->request), "entry_count", result->entry_count, "candidate_count", result->candidate_count,
-        "tie_share", result->entry_count > 0 ? words_tie_share(result) : 0.0, "noise",
+        "tie_share", result->entry_count > 0 ? tie_share(result) : 0.0, "noise",
         report->validation ? json_known(true, report->validation->noise) : json_null(), "details",
         details_array(report, &details), "candidates", candidates, "shapes", shapes, "rules", close_dictionary(&rules),
         "reasons", close_dictionary(&reasons), "validation", validation_array(report->validation), "timeline",

@@ -4,9 +4,9 @@
 #include <math.h>
 
 #include "reports/explain_terms.h"
+#include "reports/format.h"
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
-#include "reports/words.h"
 #include "sim/base/text.h"
 
 enum { MOST_RIVALS = 6 };
@@ -42,7 +42,7 @@ static void add_rival(Rivals *rivals, const char *name, Mesh mesh) {
         }
     }
     Rival *row = &rivals->rows[rivals->count];
-    *row = (Rival){name, mesh, words_rival(rivals->result, &mesh)};
+    *row = (Rival){name, mesh, baseline_rival(rivals->result, &mesh)};
     rivals->count += row->found.entry || row->found.reason;
 }
 
@@ -71,10 +71,10 @@ static void time_cell(MarkupTable *table, const Prediction *entry, double second
 
 static void write_row(MarkupTable *table, const TuneResult *result, const Rival *rival) {
     const Prediction *best = &result->entries[0], *entry = rival->found.entry;
-    char mesh[WORDS_BYTES];
+    char mesh[FORMAT_BYTES];
     table_row(table, NULL);
     table_cell(table, "%s", rival->name);
-    table_cell(table, "%s", words_mesh(&rival->mesh, mesh));
+    table_cell(table, "%s", format_mesh(&rival->mesh, mesh));
     if (!entry) {
         table_rest(table, "cannot run: %s", rival->found.reason);
         return;
@@ -103,7 +103,7 @@ static void write_reason(const TuneResult *result, FILE *out) {
     if (most.name) {
         char saved[TEXT_UNIT_BYTES];
         fputs("<p>", out);
-        if (fabs(apart) < words_tie_share(result)) {
+        if (fabs(apart) < tie_share(result)) {
             markup_format(out, "The runner-up is a tie: %.1f %% apart by prediction; it loses most in ",
                           100 * fabs(apart));
         } else {

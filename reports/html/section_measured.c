@@ -3,14 +3,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "reports/format.h"
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
 #include "reports/schemas.h"
-#include "reports/words.h"
 
 static void write_agreement(const Validation *validation, FILE *out) {
     const Agreement *agreement = &validation->agreement;
-    char mesh[WORDS_BYTES];
+    char mesh[FORMAT_BYTES];
     fputs("<p>", out);
     markup_format(out, "%d plan%s ran for real (%s). ", agreement->count, agreement->count == 1 ? "" : "s",
                   validation->source);
@@ -30,18 +30,18 @@ static void write_agreement(const Validation *validation, FILE *out) {
     if (agreement->best_measured >= 0) {
         const Mesh *best = &validation->rows[agreement->best_measured].prediction->plan.mesh;
         markup_format(out, "Fastest measured: %s; what was predicted best takes %.2f times its time per token.",
-                      words_layout(best, mesh), agreement->regret);
+                      format_layout(best, mesh), agreement->regret);
     }
     fputs("</p>\n", out);
 }
 
 static void write_unmeasured(const void *what, FILE *out) {
     const Validation *validation = what;
-    char mesh[WORDS_BYTES];
+    char mesh[FORMAT_BYTES];
     for (int i = 0; i < validation->row_count; i++) {
         const ValidateRow *row = &validation->rows[i];
         if (row->reason) {
-            fprintf(out, "%s %s: %s\n", words_layout(&row->prediction->plan.mesh, mesh), row->state, row->reason);
+            fprintf(out, "%s %s: %s\n", format_layout(&row->prediction->plan.mesh, mesh), row->state, row->reason);
         }
     }
 }

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
+#include "reports/format.h"
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
 #include "reports/memory_terms.h"
-#include "reports/words.h"
 #include "sim/base/text.h"
 
 enum { ROWS = 12 };
@@ -48,11 +48,11 @@ static void write_headroom(const HtmlReport *report, const Prediction *best, FIL
 }
 
 static void write_row(MarkupTable *table, const Prediction *entry) {
-    char mesh[WORDS_BYTES];
+    char mesh[FORMAT_BYTES];
     MemoryTerm terms[MEMORY_TERMS];
     memory_terms(&entry->memory, terms);
     table_row(table, NULL);
-    table_cell(table, "%s", words_layout(&entry->plan.mesh, mesh));
+    table_cell(table, "%s", format_layout(&entry->plan.mesh, mesh));
     for (int i = 0; i < MEMORY_TERMS; i++) {
         table_cell(table, "%.2f", terms[i].bytes / GIB);
     }

@@ -1,12 +1,12 @@
 // Where the time goes: the terms of a step of the best shapes, which sum to it.
 
+#include "reports/format.h"
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
-#include "reports/words.h"
 
 static void write_words(const void *what, FILE *out) {
     fputs("Of the best:", out);
-    words_time(what, out);
+    format_time(what, out);
 }
 
 static RecordValue kind_of(const HtmlReport *report, const Prediction *entry, ComputeKind kind) {

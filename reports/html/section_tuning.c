@@ -1,23 +1,23 @@
 // What tune came to believe: the winner with its probability, the shapes, and the session run by run. Nothing where
 // there was no session.
 
+#include "reports/format.h"
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
 #include "reports/schemas.h"
-#include "reports/words.h"
 #include "sim/base/text.h"
 
-static const char *mesh_at(const Tuning *tuning, int shape, char out[WORDS_BYTES]) {
-    return shape < 0 ? "–" : words_layout(&tuning->shapes[shape].prediction->plan.mesh, out);
+static const char *mesh_at(const Tuning *tuning, int shape, char out[FORMAT_BYTES]) {
+    return shape < 0 ? "–" : format_layout(&tuning->shapes[shape].prediction->plan.mesh, out);
 }
 
 static void write_winner(const Tuning *tuning, FILE *out) {
     const TuneShape *winner = tune_winner(tuning);
-    char words[WORDS_BYTES], text[TEXT_UNIT_BYTES];
+    char words[FORMAT_BYTES], text[TEXT_UNIT_BYTES];
     fputs("<p id=\"tune-winner\"><strong>", out);
     if (winner) {
         markup_format(out, "%s is within %g %% of the fastest with probability %.2f",
-                      words_layout(&winner->prediction->plan.mesh, words), 100 * tuning->options.tolerance,
+                      format_layout(&winner->prediction->plan.mesh, words), 100 * tuning->options.tolerance,
                       tune_last(tuning)->probability);
     } else {
         fputs("No shape is left", out);
@@ -31,7 +31,7 @@ static void write_winner(const Tuning *tuning, FILE *out) {
 
 static void write_out(const void *what, FILE *out) {
     const Tuning *tuning = what;
-    char words[WORDS_BYTES];
+    char words[FORMAT_BYTES];
     for (int i = 0; i < tuning->shape_count; i++) {
         if (tuning->shapes[i].out) {
             fprintf(out, "%s is out: %s\n", mesh_at(tuning, i, words), tuning->shapes[i].out);
@@ -59,7 +59,7 @@ json_t *tuning_data(const HtmlReport *report) {
     json_t *steps = json_array();
     for (int i = 0; report->tuning && i < report->tuning->step_count; i++) {
         const TuneStep *step = &report->tuning->steps[i];
-        char words[WORDS_BYTES];
+        char words[FORMAT_BYTES];
         json_array_append_new(steps, json_pack("{s:i, s:f, s:s}", "run", i + 1, "probability", step->probability,
                                                "winner", mesh_at(report->tuning, step->winner, words)));
     }

@@ -3,9 +3,9 @@
 #include <math.h>
 
 #include "autotune/predict/evidence.h"
+#include "reports/format.h"
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
-#include "reports/words.h"
 #include "sim/base/text.h"
 
 void section_title(const HtmlReport *report, FILE *out) {
@@ -44,7 +44,7 @@ static void write_badge(const HtmlReport *report, const Prediction *best, FILE *
 static void write_against_fsdp(const TuneResult *result, FILE *out) {
     Mesh fsdp = mesh_of_one();
     fsdp.size[AXIS_DP_SHARD] = result->request->world;
-    const Baseline plain = words_rival(result, &fsdp);
+    const Baseline plain = baseline_rival(result, &fsdp);
     if (plain.place == 1 || plain.place == 2 || result->request->world == 1) {
         fputs(plain.place == 1 ? " It is plain FSDP." : plain.place == 2 ? " The next shape is plain FSDP." : "", out);
     } else if (plain.entry && plain.gain >= 0) {
@@ -71,11 +71,11 @@ static void write_lead(const HtmlReport *report, FILE *out) {
         fputs("</p>\n", out);
         return;
     }
-    char next[WORDS_BYTES], close[WORDS_BYTES];
+    char next[FORMAT_BYTES], close[FORMAT_BYTES];
     fputs("<p>", out);
-    words_layout(&result->entries[1].plan.mesh, next);
+    format_layout(&result->entries[1].plan.mesh, next);
     markup_format(out, "By prediction it is %s; the next is %s. ", result->best_reason, next);
-    if (*words_close_shapes(result, close)) {
+    if (*format_close_shapes(result, close)) {
         markup_format(out, "%s%s.", close, measured ? "" : ": measure them (ndtune validate)");
     } else {
         fputs("No other shape is within 5 %.", out);
@@ -172,8 +172,8 @@ static void write_far_off(const void *what, FILE *out) {
     const HtmlReport *report = what;
     const ValidateRow *row = leading_row(report);
     if (row) {
-        words_far_off(row->measured_s, row->prediction->step_s, report->result->request->cluster.name,
-                      &report->validation->core_use, out);
+        format_far_off(row->measured_s, row->prediction->step_s, report->result->request->cluster.name,
+                       &report->validation->core_use, out);
     }
 }
 
@@ -210,12 +210,12 @@ static void write_nothing(const TuneResult *result, FILE *out) {
             nearest = candidate;
         }
     }
-    char mesh[WORDS_BYTES];
+    char mesh[FORMAT_BYTES];
     fputs("<p class=\"verdict\">No shape can run.</p>\n<p>", out);
     if (nearest) {
-        markup_format(out, "The nearest, %s, %s. ", words_mesh(&nearest->plan.mesh, mesh), nearest->reason);
+        markup_format(out, "The nearest, %s, %s. ", format_mesh(&nearest->plan.mesh, mesh), nearest->reason);
     } else if (result->rejected_count > 0) {
-        markup_format(out, "%s: %s. ", words_mesh(&result->rejected[0].plan.mesh, mesh), result->rejected[0].reason);
+        markup_format(out, "%s: %s. ", format_mesh(&result->rejected[0].plan.mesh, mesh), result->rejected[0].reason);
     }
     fputs("<a href=\"#rejected\">All reasons</a>.</p>\n", out);
 }
@@ -227,20 +227,20 @@ void section_verdict(const HtmlReport *report, FILE *out) {
         write_nothing(result, out);
         return;
     }
-    char mesh[WORDS_BYTES], recompute[PLAN_RECOMPUTE_BYTES];
+    char mesh[FORMAT_BYTES], recompute[PLAN_RECOMPUTE_BYTES];
     const TrainPlan *plan = &best->plan;
     const ValidateRow *fastest = measured_fastest(report);
     const bool contested = fastest && fastest->place > 1;
     if (contested) {
         fputs("<p class=\"verdict\" id=\"verdict-measured\">Measured fastest: <strong>", out);
-        markup_text(words_layout(&fastest->prediction->plan.mesh, mesh), out);
+        markup_text(format_layout(&fastest->prediction->plan.mesh, mesh), out);
         fputs("</strong></p>\n", out);
     }
     fprintf(out, "<p class=\"verdict\">%s <strong>",
             contested          ? "Predicted best:"
             : report->one_plan ? "One plan:"
                                : "Run");
-    markup_text(words_layout(&plan->mesh, mesh), out);
+    markup_text(format_layout(&plan->mesh, mesh), out);
     fputs("</strong></p>\n<p class=\"choices\">", out);
     markup_format(out, "with micro-batch %d, accumulation %d, recompute %s", plan->micro_batch, plan->grad_accum,
                   plan_recompute_text(plan, recompute));
@@ -250,8 +250,8 @@ void section_verdict(const HtmlReport *report, FILE *out) {
     if (plan->mesh.size[AXIS_CP] > 1) {
         markup_format(out, ", cp rotation %s", cp_rotate_names[plan->cp_rotate]);
     }
-    char tokens[TEXT_UNIT_BYTES], choices[WORDS_BYTES];
-    if (words_choices(report->result->request->target, plan, choices)[0]) {
+    char tokens[TEXT_UNIT_BYTES], choices[FORMAT_BYTES];
+    if (format_choices(report->result->request->target, plan, choices)[0]) {
         markup_format(out, ", %s", choices);
     }
     markup_format(out, ", sequences of %d tokens, %s; a step is a global batch of %lld sequences (%s tokens)",

@@ -1,17 +1,17 @@
 // Sections that are sentences: the batch arithmetic, what would change the answer, cost, assumptions.
 
 #include "reports/explain_terms.h"
+#include "reports/format.h"
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
 #include "reports/schemas.h"
-#include "reports/words.h"
 #include "sim/base/text.h"
 
 static void write_batch(const void *what, FILE *out) {
     const HtmlReport *report = what;
     const Prediction *best = report_best(report);
-    words_batch(report->result->request->target, &best->plan, out);
-    words_network(&best->plan, report->result->request->cluster.node.accelerators, out);
+    format_batch(report->result->request->target, &best->plan, out);
+    format_network(&best->plan, report->result->request->cluster.node.accelerators, out);
 }
 
 void section_batch(const HtmlReport *report, FILE *out) {
@@ -23,7 +23,7 @@ void section_batch(const HtmlReport *report, FILE *out) {
 }
 
 static void write_question(MarkupTable *table, const Explanation *explanation, const WhatIf *question) {
-    char mesh[WORDS_BYTES];
+    char mesh[FORMAT_BYTES];
     table_row(table, NULL);
     table_cell(table, "%s", question->sentence);
     if (question->searched_to == 0) {
@@ -36,15 +36,15 @@ static void write_question(MarkupTable *table, const Explanation *explanation, c
     } else if (question->same_shape) {
         table_cell(table, "the same shape, %s tokens/s", text_count(mesh, question->best.tokens_per_s));
     } else if (question->gain > 0) {
-        char old[WORDS_BYTES];
-        table_cell(table, "%s, %.1f %% faster there than %s", words_mesh(&question->best.plan.mesh, mesh),
-                   100 * question->gain, words_mesh(&explanation->estimated_best, old));
+        char old[FORMAT_BYTES];
+        table_cell(table, "%s, %.1f %% faster there than %s", format_mesh(&question->best.plan.mesh, mesh),
+                   100 * question->gain, format_mesh(&explanation->estimated_best, old));
     } else {
-        table_cell(table, "%s", words_mesh(&question->best.plan.mesh, mesh));
+        table_cell(table, "%s", format_mesh(&question->best.plan.mesh, mesh));
     }
     if (question->break_even > 0) {
         table_cell(table, "%.2f times: from there on %s", question->break_even,
-                   words_mesh(&question->break_even_mesh, mesh));
+                   format_mesh(&question->break_even_mesh, mesh));
     } else {
         table_cell(table, "none up to %.0f times", question->searched_to);
     }
@@ -52,7 +52,7 @@ static void write_question(MarkupTable *table, const Explanation *explanation, c
 
 static void write_cuts(const WhyCuts *cuts, FILE *out) {
     static const MarkupColumn columns[] = {{"the best plan with", false}};
-    char text[WORDS_BYTES];
+    char text[FORMAT_BYTES];
     if (!cuts->offered) {
         return;
     }
@@ -76,10 +76,10 @@ void section_sensitivity(const HtmlReport *report, FILE *out) {
         fputs("</p>\n", out);
         return;
     }
-    char mesh[WORDS_BYTES];
+    char mesh[FORMAT_BYTES];
     fputs("<p>", out);
     markup_format(out, "These searches only estimate; by estimate alone the best is %s.",
-                  words_mesh(&explanation->estimated_best, mesh));
+                  format_mesh(&explanation->estimated_best, mesh));
     fputs("</p>\n", out);
     static const MarkupColumn columns[] = {{"what if", false}, {"best then", false}, {"break-even", false}};
     MarkupTable table = table_begin("table-sensitivity", "Changes of the request, and their winners", columns, 3, out);
@@ -102,7 +102,7 @@ void section_tornado(const HtmlReport *report, FILE *out) {
 
 static void write_training(const void *what, FILE *out) {
     const HtmlReport *report = what;
-    words_training(report->result->request, report_best(report), out);
+    format_training(report->result->request, report_best(report), out);
 }
 
 void section_cost(const HtmlReport *report, FILE *out) {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/format.h"
 #include "reports/grid.h"
-#include "reports/words.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/reports/fixture.h"
 
@@ -149,7 +149,7 @@ static char *far_off(double measured_s, CoreUse use) {
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
     cr_assert_not_null(out);
-    words_far_off(measured_s, 1, "local-cpu", &use, out);
+    format_far_off(measured_s, 1, "local-cpu", &use, out);
     fclose(out);
     return text;
 }

@@ -1,6 +1,6 @@
 // Sentences about a plan. Every product is written out, because that is where users go wrong.
 
-#include "reports/words.h"
+#include "reports/format.h"
 
 #include <string.h>
 
@@ -12,26 +12,26 @@
 
 static const double MUCH_OF_THE_CORES = 0.15;  // with less a step of twice the time has another cause
 
-char *words_mesh(const Mesh *mesh, char out[WORDS_BYTES]) {
+char *format_mesh(const Mesh *mesh, char out[FORMAT_BYTES]) {
     char text[MESH_TEXT_BYTES];
-    snprintf(out, WORDS_BYTES, "%s", mesh_short_text(mesh, text));
+    snprintf(out, FORMAT_BYTES, "%s", mesh_short_text(mesh, text));
     return out;
 }
 
-char *words_layout(const Mesh *mesh, char out[WORDS_BYTES]) {
-    words_mesh(mesh, out);
+char *format_layout(const Mesh *mesh, char out[FORMAT_BYTES]) {
+    format_mesh(mesh, out);
     if (!mesh_has_default_order(mesh)) {
         char order[MESH_TEXT_BYTES];
         const size_t used = strlen(out);
-        snprintf(out + used, WORDS_BYTES - used, " by %s", mesh_order_text(mesh, order));
+        snprintf(out + used, FORMAT_BYTES - used, " by %s", mesh_order_text(mesh, order));
     }
     return out;
 }
 
-char *words_mesh_options(const Mesh *mesh, char out[WORDS_BYTES]) {
+char *format_mesh_options(const Mesh *mesh, char out[FORMAT_BYTES]) {
     char shape[MESH_TEXT_BYTES], order[MESH_TEXT_BYTES];
     const bool usual = mesh_has_default_order(mesh);
-    snprintf(out, WORDS_BYTES, "--mesh %s%s%s", mesh_short_text(mesh, shape), usual ? "" : " --rank-order ",
+    snprintf(out, FORMAT_BYTES, "--mesh %s%s%s", mesh_short_text(mesh, shape), usual ? "" : " --rank-order ",
              usual ? "" : mesh_order_text(mesh, order));
     return out;
 }
@@ -41,7 +41,7 @@ static const bool has_place[PLAN_FIELD_COUNT] = {
     [PLAN_RECOMPUTE] = true, [PLAN_RESHARD] = true, [PLAN_CP_ROTATE] = true};
 
 static char *unusual_choices(const Target *target, const TrainPlan *plan, const char *before, const char *between,
-                             bool options, char out[WORDS_BYTES]) {
+                             bool options, char out[FORMAT_BYTES]) {
     size_t used = 0;
     out[0] = '\0';
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
@@ -49,8 +49,8 @@ static char *unusual_choices(const Target *target, const TrainPlan *plan, const 
         const PlanField *field = &plan_fields[id];
         char value[PLAN_VALUE_BYTES];
         if (field->searched && !has_place[id] && plan_get(plan, id) != target_usual(target, plan, id) &&
-            used < WORDS_BYTES) {
-            used += (size_t)snprintf(out + used, WORDS_BYTES - used, "%s%s %s", used == 0 ? before : between,
+            used < FORMAT_BYTES) {
+            used += (size_t)snprintf(out + used, FORMAT_BYTES - used, "%s%s %s", used == 0 ? before : between,
                                      options ? field->option.name : plan_field_key(id),
                                      plan_value_text(id, plan_get(plan, id), value));
         }
@@ -58,29 +58,29 @@ static char *unusual_choices(const Target *target, const TrainPlan *plan, const 
     return out;
 }
 
-char *words_choices(const Target *target, const TrainPlan *plan, char out[WORDS_BYTES]) {
+char *format_choices(const Target *target, const TrainPlan *plan, char out[FORMAT_BYTES]) {
     return unusual_choices(target, plan, "", ", ", false, out);
 }
 
-char *words_choice_options(const Target *target, const TrainPlan *plan, char out[WORDS_BYTES]) {
+char *format_choice_options(const Target *target, const TrainPlan *plan, char out[FORMAT_BYTES]) {
     return unusual_choices(target, plan, " --", " --", true, out);
 }
 
 static const double near = 0.05;  // of the best's tokens per second
 
-double words_tie_share(const TuneResult *result) {
+double tie_share(const TuneResult *result) {
     const Prediction *best = &result->entries[0];
     return best->step_high_s - best->step_low_s > near * best->step_s ? near : 0;
 }
 
-char *words_close_shapes(const TuneResult *result, char out[WORDS_BYTES]) {
+char *format_close_shapes(const TuneResult *result, char out[FORMAT_BYTES]) {
     const Prediction *best = &result->entries[0];
     int close = 0;
     for (int i = 1; i < result->entry_count; i++) {
         close += result->entries[i].tokens_per_s > (1 - near) * best->tokens_per_s;
     }
-    snprintf(out, WORDS_BYTES, "%d other%s within 5 %%%s", close, close == 1 ? " is" : "s are",
-             words_tie_share(result) > 0 ? ", too close to call" : "");
+    snprintf(out, FORMAT_BYTES, "%d other%s within 5 %%%s", close, close == 1 ? " is" : "s are",
+             tie_share(result) > 0 ? ", too close to call" : "");
     out[0] = close > 0 ? out[0] : '\0';
     return out;
 }
@@ -91,9 +91,9 @@ static void words_plainest(const TuneResult *result, FILE *out) {
     for (int i = 1; i < result->entry_count && best->mesh.size[AXIS_CP] * best->mesh.size[AXIS_TP] > 1; i++) {
         const Prediction *entry = &result->entries[i];
         if (entry->plan.mesh.size[AXIS_CP] * entry->plan.mesh.size[AXIS_TP] == 1) {
-            char mesh[WORDS_BYTES];
+            char mesh[FORMAT_BYTES];
             fprintf(out, "  without cp and tp: %s, place %d, %.1f %% fewer tokens per second\n",
-                    words_mesh(&entry->plan.mesh, mesh), i + 1,
+                    format_mesh(&entry->plan.mesh, mesh), i + 1,
                     100 * (1 - entry->tokens_per_s / result->entries[0].tokens_per_s));
             return;
         }
@@ -106,9 +106,9 @@ static void words_roomier(const TuneResult *result, FILE *out) {
     for (int i = 1; i < result->entry_count && result->entries[0].memory.reserved_bytes > full * limit; i++) {
         const Prediction *entry = &result->entries[i];
         if (entry->memory.reserved_bytes <= roomy * limit) {
-            char mesh[WORDS_BYTES];
+            char mesh[FORMAT_BYTES];
             fprintf(out, "  with a margin: %s, place %d, %.1f %% fewer tokens per second in %.0f %% of the memory\n",
-                    words_mesh(&entry->plan.mesh, mesh), i + 1,
+                    format_mesh(&entry->plan.mesh, mesh), i + 1,
                     100 * (1 - entry->tokens_per_s / result->entries[0].tokens_per_s),
                     100 * entry->memory.reserved_bytes / limit);
             return;
@@ -116,25 +116,25 @@ static void words_roomier(const TuneResult *result, FILE *out) {
     }
 }
 
-void words_rivals(const TuneResult *result, FILE *out) {
+void format_rivals(const TuneResult *result, FILE *out) {
     if (result->request->objective != OBJECTIVE_MEMORY) {
         words_plainest(result, out);
         words_roomier(result, out);
     }
 }
 
-char *words_between(double middle_s, double low_s, double high_s, char out[WORDS_BYTES]) {
+char *format_between(double middle_s, double low_s, double high_s, char out[FORMAT_BYTES]) {
     char middle[TEXT_UNIT_BYTES], low[TEXT_UNIT_BYTES], high[TEXT_UNIT_BYTES];
-    snprintf(out, WORDS_BYTES, "%s (%s .. %s)", text_seconds(middle, middle_s), text_seconds(low, low_s),
+    snprintf(out, FORMAT_BYTES, "%s (%s .. %s)", text_seconds(middle, middle_s), text_seconds(low, low_s),
              text_seconds(high, high_s));
     return out;
 }
 
-char *words_interval(const Prediction *prediction, char out[WORDS_BYTES]) {
-    return words_between(prediction->step_s, prediction->step_low_s, prediction->step_high_s, out);
+char *format_interval(const Prediction *prediction, char out[FORMAT_BYTES]) {
+    return format_between(prediction->step_s, prediction->step_low_s, prediction->step_high_s, out);
 }
 
-char *words_batch_in(const Target *target, const TrainPlan *plan, char out[WORDS_BYTES]) {
+char *format_batch_in(const Target *target, const TrainPlan *plan, char out[FORMAT_BYTES]) {
     const Framework *framework = framework_of(target->name);
     out[0] = '\0';
     if (!framework || !framework->micro_batch) {
@@ -142,20 +142,20 @@ char *words_batch_in(const Target *target, const TrainPlan *plan, char out[WORDS
     }
     const bool cut = mesh_stages(&plan->mesh) > 1 && framework->of_stages[0];
     const long long last = framework->accumulation_is_batch ? plan_global_batch(plan) : plan->grad_accum;
-    int used = snprintf(out, WORDS_BYTES, "in %s: %s %d, ", target->name,
+    int used = snprintf(out, FORMAT_BYTES, "in %s: %s %d, ", target->name,
                         cut ? framework->of_stages[0] : framework->micro_batch, plan->micro_batch);
     if (cut) {
-        used += snprintf(out + used, (size_t)(WORDS_BYTES - used), "%s %lld, ", framework->of_stages[1],
+        used += snprintf(out + used, (size_t)(FORMAT_BYTES - used), "%s %lld, ", framework->of_stages[1],
                          (long long)plan->micro_batch * plan->grad_accum);
     }
-    snprintf(out + used, (size_t)(WORDS_BYTES - used), "%s %lld", framework->accumulation, last);
+    snprintf(out + used, (size_t)(FORMAT_BYTES - used), "%s %lld", framework->accumulation, last);
     return out;
 }
 
 static void words_batch_keys(const Target *target, const TrainPlan *plan, FILE *out) {
     const Framework *framework = framework_of(target->name);
-    char batch[WORDS_BYTES];
-    if (words_batch_in(target, plan, batch)[0]) {
+    char batch[FORMAT_BYTES];
+    if (format_batch_in(target, plan, batch)[0]) {
         fprintf(out, "  %s\n", batch);
     }
     if (plan->fused == FUSED_COMPILED && target->compiles && framework && framework->compile) {
@@ -170,7 +170,7 @@ static void words_batch_keys(const Target *target, const TrainPlan *plan, FILE *
     }
 }
 
-void words_batch(const Target *target, const TrainPlan *plan, FILE *out) {
+void format_batch(const Target *target, const TrainPlan *plan, FILE *out) {
     const AxisMask named = mesh_named_axes(&plan->mesh);
     const int sharing = mesh_group_size(&plan->mesh, AXES_OWN & ~AXES_BATCH);
     char tokens[TEXT_UNIT_BYTES];
@@ -210,7 +210,7 @@ static AxisMask traffic_ranks(const TrainPlan *plan, Axis axis) {
                : AXIS_BIT(axis) | (shards ? mesh_real_axes(&plan->mesh, AXES_SEQUENCE) : 0);
 }
 
-void words_network(const TrainPlan *plan, int ranks_per_node, FILE *out) {
+void format_network(const TrainPlan *plan, int ranks_per_node, FILE *out) {
     const Mesh *mesh = &plan->mesh;
     for (int axis = AXIS_COUNT - 1; axis >= 0; axis--) {
         const AxisMask axes = traffic_ranks(plan, (Axis)axis);
@@ -233,7 +233,7 @@ void words_network(const TrainPlan *plan, int ranks_per_node, FILE *out) {
     }
 }
 
-void words_time(const Prediction *prediction, FILE *out) {
+void format_time(const Prediction *prediction, FILE *out) {
     char text[TEXT_UNIT_BYTES];
     fprintf(out, "  compute %s", text_seconds(text, prediction->compute_s));
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
@@ -259,7 +259,7 @@ static void words_reduced_by(const TuneRequest *request, const TrainPlan *plan, 
     }
 }
 
-void words_memory(const Prediction *prediction, const TuneRequest *request, FILE *out) {
+void format_memory(const Prediction *prediction, const TuneRequest *request, FILE *out) {
     const MemoryBreakdown *memory = &prediction->memory;
     MemoryTerm terms[MEMORY_TERMS];
     memory_terms(memory, terms);
@@ -287,14 +287,14 @@ void words_memory(const Prediction *prediction, const TuneRequest *request, FILE
     }
 }
 
-void words_assumptions(const TuneRequest *request, FILE *out) {
+void format_assumptions(const TuneRequest *request, FILE *out) {
     fprintf(out, "\nAssumed\n");
     for (int i = 0; i < request->assumption_count; i++) {
         fprintf(out, "  %s\n", request->assumptions[i]);
     }
 }
 
-void words_far_off(double measured_s, double predicted_s, const char *profile, const CoreUse *use, FILE *out) {
+void format_far_off(double measured_s, double predicted_s, const char *profile, const CoreUse *use, FILE *out) {
     if (predicted_s <= 0 || measured_s <= 2 * predicted_s) {
         return;
     }
@@ -314,45 +314,45 @@ void words_far_off(double measured_s, double predicted_s, const char *profile, c
     }
 }
 
-char *words_duration(double seconds, char out[WORDS_BYTES]) {
+char *format_duration(double seconds, char out[FORMAT_BYTES]) {
     const double hour = 3600, day = 24 * hour;
     if (seconds >= day) {
-        snprintf(out, WORDS_BYTES, "%.1f days", seconds / day);
+        snprintf(out, FORMAT_BYTES, "%.1f days", seconds / day);
     } else if (seconds >= hour) {
-        snprintf(out, WORDS_BYTES, "%.1f hours", seconds / hour);
+        snprintf(out, FORMAT_BYTES, "%.1f hours", seconds / hour);
     } else {
-        snprintf(out, WORDS_BYTES, "%.0f s", seconds);
+        snprintf(out, FORMAT_BYTES, "%.0f s", seconds);
     }
     return out;
 }
 
-char *words_training_text(const TuneRequest *request, const Prediction *prediction, char out[WORDS_BYTES]) {
+char *format_training_text(const TuneRequest *request, const Prediction *prediction, char out[FORMAT_BYTES]) {
     out[0] = '\0';
     if (request->tokens <= 0 || prediction->tokens_per_s <= 0) {
         return out;
     }
-    char tokens[TEXT_UNIT_BYTES], time[WORDS_BYTES];
+    char tokens[TEXT_UNIT_BYTES], time[FORMAT_BYTES];
     const double usd = scaling_usd(request, prediction, request->tokens);
-    words_duration(scaling_seconds(prediction, request->tokens), time);
+    format_duration(scaling_seconds(prediction, request->tokens), time);
     text_count(tokens, request->tokens);
     if (usd > 0) {
-        snprintf(out, WORDS_BYTES, "%s tokens take %.32s and $%.0f", tokens, time, usd);
+        snprintf(out, FORMAT_BYTES, "%s tokens take %.32s and $%.0f", tokens, time, usd);
     } else {
-        snprintf(out, WORDS_BYTES,
+        snprintf(out, FORMAT_BYTES,
                  "%s tokens take %.32s; no price is known for %s: --set price=USD_PER_ACCELERATOR_HOUR", tokens, time,
                  request->cluster.name);
     }
     return out;
 }
 
-void words_training(const TuneRequest *request, const Prediction *prediction, FILE *out) {
-    char text[WORDS_BYTES];
-    if (*words_training_text(request, prediction, text)) {
+void format_training(const TuneRequest *request, const Prediction *prediction, FILE *out) {
+    char text[FORMAT_BYTES];
+    if (*format_training_text(request, prediction, text)) {
         fprintf(out, "  %s\n", text);
     }
 }
 
-Baseline words_rival(const TuneResult *result, const Mesh *wanted) {
+Baseline baseline_rival(const TuneResult *result, const Mesh *wanted) {
     for (int i = 0; i < result->entry_count; i++) {
         const Prediction *entry = &result->entries[i];
         if (mesh_same_shape(&entry->plan.mesh, wanted)) {
@@ -367,6 +367,6 @@ Baseline words_rival(const TuneResult *result, const Mesh *wanted) {
     return (Baseline){0};
 }
 
-Baseline words_baseline(const TuneResult *result) {
-    return words_rival(result, &result->request->baseline);
+Baseline baseline_chosen(const TuneResult *result) {
+    return baseline_rival(result, &result->request->baseline);
 }
