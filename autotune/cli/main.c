@@ -3,9 +3,9 @@
 //   autotune/cli/      main.c (here)    option_table.c every option once    options.c reads argv
 //                      cli.c the commands    cmd_*.c one command each    request.c options -> TuneRequest
 //                      complain.c errors for people    manual.c pages from the option table
-//   autotune/          space.c every choice of every shape    prune.c why not    predict.c one plan
-//                      search*.c screen, simulate, rank    parallel.c threads    interval.c low and high
-//                      explain.c what would change the answer    store/ what is remembered
+//   autotune/search    space.c every choice of every shape    prune.c why not    search*.c screen, simulate, rank
+//   autotune/predict   predict.c one plan    interval.c low and high    autotune/parallel.c threads
+//   autotune/explain   explain.c what would change the answer    autotune/store what is remembered
 //   reports/           plan.c and others: table, JSON, CSV of each answer    html/ the page    export/ of config files
 //   sim/model cluster axes plan    what is trained, on what, in which shape, with which choices
 //   sim/frameworks     who can run which plan, and the config files of each
