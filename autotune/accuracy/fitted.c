@@ -31,25 +31,25 @@ static bool lost_lead(double factor, RunCase *run, Target *target) {
     return target->runtime.lost_lead > 0 || factor <= 0;
 }
 
+static bool scale_fabric(double *number, double factor, const RunCase *run) {
+    const bool there = on_fabric(run);
+    *number *= there ? factor : 1;
+    return there;
+}
+
 static bool group_latency(double factor, RunCase *run, Target *target) {
     (void)target;
-    const bool there = on_fabric(run);
-    run->request.cluster.fabric.group_latency_s *= there ? factor : 1;
-    return there;
+    return scale_fabric(&run->request.cluster.fabric.group_latency_s, factor, run);
 }
 
 static bool efficiency(double factor, RunCase *run, Target *target) {
     (void)target;
-    const bool there = on_fabric(run);
-    run->request.cluster.fabric.efficiency *= there ? factor : 1;
-    return there;
+    return scale_fabric(&run->request.cluster.fabric.efficiency, factor, run);
 }
 
 static bool group_decay(double factor, RunCase *run, Target *target) {
     (void)target;
-    const bool there = on_fabric(run);
-    run->request.cluster.fabric.group_decay *= there ? factor : 1;
-    return there;
+    return scale_fabric(&run->request.cluster.fabric.group_decay, factor, run);
 }
 
 static bool a100_rate(double factor, RunCase *run, Target *target) {

@@ -32,11 +32,6 @@ typedef struct PartialPlan {
     Estimate estimate;
 } PartialPlan;
 
-// The choices of what is recomputed.
-#define RECOMPUTE_CHOICES                                                                                              \
-    (PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_RECOMPUTE_UNIT) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |                      \
-     PLAN_BIT(PLAN_RECOMPUTE_EVERY) | PLAN_BIT(PLAN_RECOMPUTE_MODULES))
-
 typedef struct RingGroup RingGroup;  // search_rings.c
 
 enum { PARTIAL_PER_SHAPE = 2 };  // as many as are simulated of a shape in any case (search_settle.c)

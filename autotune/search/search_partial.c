@@ -21,7 +21,7 @@ bool search_partial_is_open(const TuneRequest *request) {
 
 const Candidate *search_find_alike(const Search *search, int shape, const TrainPlan *like, Recompute mode,
                                    int micro_batch) {
-    const PlanKey choices = plan_key(like, RECOMPUTE_CHOICES);
+    const PlanKey choices = plan_key(like, PLAN_RECOMPUTE_CHOICES);
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         const Candidate *candidate = &search->space.candidates[i];
         const TrainPlan *plan = &candidate->plan;
@@ -30,7 +30,7 @@ const Candidate *search_find_alike(const Search *search, int shape, const TrainP
             memcmp(&plan->mesh.order, &like->mesh.order, sizeof like->mesh.order) != 0) {
             continue;
         }
-        const PlanKey others = plan_key(plan, RECOMPUTE_CHOICES);
+        const PlanKey others = plan_key(plan, PLAN_RECOMPUTE_CHOICES);
         if (plan_keys_equal(&others, &choices)) {
             return candidate;
         }

@@ -49,7 +49,7 @@ static const Candidate **slot_of(SearchWorker *worker, ByChoices *by, const Trai
 }
 
 // The choices that save memory whatever the others are; plans that differ in them only are compared.
-#define THRIFT (RECOMPUTE_CHOICES | PLAN_BIT(PLAN_RESHARD))
+#define THRIFT (PLAN_RECOMPUTE_CHOICES | PLAN_BIT(PLAN_RESHARD))
 
 static void reject_larger(SearchWorker *worker, Candidate *candidate, const Candidate *smaller) {
     char needs[TEXT_UNIT_BYTES];
@@ -125,7 +125,7 @@ static Status fits_spending(const Search *search, SearchWorker *worker, const Sp
         return STATUS_OK;
     }
     const Candidate **same =
-        slot_of(worker, known, plan, spender->id == PLAN_RECOMPUTE ? RECOMPUTE_CHOICES : PLAN_BIT(spender->id));
+        slot_of(worker, known, plan, spender->id == PLAN_RECOMPUTE ? PLAN_RECOMPUTE_CHOICES : PLAN_BIT(spender->id));
     if (spender->spends(search->request->target, plan)) {
         *same = candidate;
         return STATUS_OK;

@@ -84,6 +84,10 @@ const char *plan_refuse_others(const TrainPlan *plan, const bool known[PLAN_FIEL
 // Every field but those of the batch as bits, different for different plans; of `without` (PLAN_BIT) none. Keys made
 // without the same fields, and with the same additions, are comparable.
 #define PLAN_BIT(id) ((uint64_t)1 << (id))
+// What is recomputed.
+#define PLAN_RECOMPUTE_CHOICES                                                                                         \
+    (PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_RECOMPUTE_UNIT) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |                      \
+     PLAN_BIT(PLAN_RECOMPUTE_EVERY) | PLAN_BIT(PLAN_RECOMPUTE_MODULES))
 _Static_assert(PLAN_FIELD_COUNT <= 64, "a field is a bit of a word");
 enum { PLAN_KEY_WORDS = 5, PLAN_KEY_WORD_BITS = 64 };
 typedef struct PlanKey {
