@@ -13,10 +13,15 @@ static bool on_fabric(const RunCase *run) {
     return run->request.cluster.fabric.group_latency_s > 1e-4;  // EFA v2 as one sweep saw it
 }
 
-static void scale_products(double factor, Accelerator *accelerator) {
+static bool scale_products(double factor, RunCase *run, bool there) {
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
-        accelerator->gemm[dtype].sustained_flop_per_s *= factor;
+        run->request.cluster.accelerator.gemm[dtype].sustained_flop_per_s *= there ? factor : 1;
     }
+    return there;
+}
+
+static bool is_capped(const RunCase *run) {
+    return on_chip(run, "H100") && run->request.cluster.accelerator.power_w < 600;
 }
 
 static bool host(double factor, RunCase *run, Target *target) {
@@ -54,37 +59,28 @@ static bool group_decay(double factor, RunCase *run, Target *target) {
 
 static bool a100_rate(double factor, RunCase *run, Target *target) {
     (void)target;
-    const bool there = on_chip(run, "A100") || on_chip(run, "A800");
-    scale_products(there ? factor : 1, &run->request.cluster.accelerator);
-    return there;
+    return scale_products(factor, run, on_chip(run, "A100") || on_chip(run, "A800"));
 }
 
 static bool capped_rate(double factor, RunCase *run, Target *target) {
     (void)target;
-    const bool there = on_chip(run, "H100") && run->request.cluster.accelerator.power_w < 600;
-    scale_products(there ? factor : 1, &run->request.cluster.accelerator);
-    return there;
+    return scale_products(factor, run, is_capped(run));
 }
 
 static bool capped_fp8_rate(double factor, RunCase *run, Target *target) {
     (void)target;
-    const bool there = on_chip(run, "H100") && run->request.cluster.accelerator.power_w < 600;
-    run->request.cluster.accelerator.gemm[DTYPE_FP8].sustained_flop_per_s *= there ? factor : 1;
-    return there;
+    run->request.cluster.accelerator.gemm[DTYPE_FP8].sustained_flop_per_s *= is_capped(run) ? factor : 1;
+    return is_capped(run);
 }
 
 static bool mi300x_rate(double factor, RunCase *run, Target *target) {
     (void)target;
-    const bool there = on_chip(run, "MI300X");
-    scale_products(there ? factor : 1, &run->request.cluster.accelerator);
-    return there;
+    return scale_products(factor, run, on_chip(run, "MI300X"));
 }
 
 static bool h100_rate(double factor, RunCase *run, Target *target) {
     (void)target;
-    const bool there = on_chip(run, "H100") && run->request.cluster.accelerator.power_w > 600;
-    scale_products(there ? factor : 1, &run->request.cluster.accelerator);
-    return there;
+    return scale_products(factor, run, on_chip(run, "H100") && run->request.cluster.accelerator.power_w > 600);
 }
 
 static bool sharded_share(double factor, RunCase *run, Target *target) {

@@ -113,31 +113,13 @@ static double error_at(const Row *row, const Numbers *numbers) {
     return error;
 }
 
-// Gauss elimination without pivots: the matrix is positive definite.
-static void solve(double matrix[][MOST_FITTED + 1], int n) {
-    for (int i = 0; i < n; i++) {
-        for (int j = i + 1; j < n; j++) {
-            const double factor = matrix[j][i] / matrix[i][i];
-            for (int k = i; k <= n; k++) {
-                matrix[j][k] -= factor * matrix[i][k];
-            }
-        }
-    }
-    for (int i = n - 1; i >= 0; i--) {
-        for (int j = i + 1; j < n; j++) {
-            matrix[i][n] -= matrix[i][j] * matrix[j][n];
-        }
-        matrix[i][n] /= matrix[i][i];
-    }
-}
-
 // One step of Gauss and Newton on every source but one.
 static void improve(const Table *table, int without, Numbers *numbers) {
-    double matrix[MOST_FITTED][MOST_FITTED + 1] = {{0}};
+    double matrix[MOST_FITTED * MOST_FITTED] = {0}, right[MOST_FITTED], log_determinant;
     for (int p = 0; p < fitted_count; p++) {
         const double sure = 1 / (fitted_numbers[p].sd * fitted_numbers[p].sd);
-        matrix[p][p] += sure;
-        matrix[p][fitted_count] += sure * (fitted_numbers[p].without - 1 - numbers->of[p]);
+        matrix[p * fitted_count + p] = sure;
+        right[p] = sure * (fitted_numbers[p].without - 1 - numbers->of[p]);
     }
     for (int i = 0; i < table->count; i++) {
         const Row *row = &table->rows[i];
@@ -148,14 +130,17 @@ static void improve(const Table *table, int without, Numbers *numbers) {
         const double weight = row->weight / (soft * soft * sqrt(1 + error * error / (soft * soft)));
         for (int p = 0; p < fitted_count; p++) {
             for (int q = 0; q < fitted_count; q++) {
-                matrix[p][q] += weight * row->slope[p] * row->slope[q];
+                matrix[p * fitted_count + q] += weight * row->slope[p] * row->slope[q];
             }
-            matrix[p][fitted_count] -= weight * row->slope[p] * error;
+            right[p] -= weight * row->slope[p] * error;
         }
     }
-    solve(matrix, fitted_count);
-    for (int p = 0; p < fitted_count; p++) {
-        numbers->of[p] += matrix[p][fitted_count];
+    const bool definite = statistics_invert(matrix, fitted_count, &log_determinant);
+    ASSERT(definite && "what holds each number is on the diagonal");
+    for (int p = 0; p < fitted_count && definite; p++) {
+        for (int q = 0; q < fitted_count; q++) {
+            numbers->of[p] += matrix[p * fitted_count + q] * right[q];
+        }
     }
 }
 

@@ -5,16 +5,12 @@
 //   bench_attention_blocks
 // Exit status: 1 when one is wrong, 3 without a GPU.
 
-#include <cuda_runtime.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cuda/attention.h"
-#include "kernels/cuda/cudnn_attention.h"
-
-static const double limit = 0.02;  // of the largest number: what bf16 makes of it
+#include "kernels/bench/bench_attention.h"
 
 // One chunk: only the causal block, its log-sum-exps in `local` places for each head.
 typedef struct Row {
@@ -42,12 +38,6 @@ typedef struct Buffers {
     void *workspace;
 } Buffers;
 
-static uint16_t bf16_of(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 static bool take(void *place, int64_t bytes) {
     void *memory = NULL;
     const bool taken = cudaMalloc(&memory, (size_t)bytes) == cudaSuccess &&
@@ -56,16 +46,11 @@ static bool take(void *place, int64_t bytes) {
     return taken;
 }
 
-static bool take_numbers(void *place, int64_t count, uint64_t state) {
+static bool take_numbers(void *place, int64_t count, uint64_t seed) {
     uint16_t *numbers = malloc((size_t)count * sizeof *numbers);
     void *memory = NULL;
-    for (int64_t i = 0; numbers && i < count; i++) {
-        float sum = -2.0f;
-        for (int j = 0; j < 4; j++) {
-            state = state * 6364136223846793005u + 1442695040888963407u;  // Knuth's MMIX
-            sum += (float)(state >> 40) / 16777216.0f;
-        }
-        numbers[i] = bf16_of(1.7f * sum);
+    if (numbers) {
+        bench_attention_fill(numbers, count, seed);
     }
     const bool taken = numbers && take(&memory, 2 * count) &&
                        cudaMemcpy(memory, numbers, (size_t)count * 2, cudaMemcpyHostToDevice) == cudaSuccess;
@@ -120,12 +105,6 @@ static void buffers_close(Buffers *b) {
         cudaFree(all[i]);
     }
 }
-
-typedef struct Bench {
-    AttentionMeans means;
-    CudnnAttention *cudnn;
-    char why[ATTENTION_WHY_BYTES];
-} Bench;
 
 // Of a query chunk and a key chunk.
 typedef struct Block {
@@ -215,7 +194,7 @@ static double distance(const float *got, const float *want, int64_t count) {
     double off = got && want ? 0.0 : INFINITY, largest = 0.0;
     for (int64_t i = 0; i < count && got && want; i++) {
         const double one = fabs((double)got[i] - (double)want[i]);
-        off = isnan(off) || one <= off ? off : one;  // NaN stays
+        off = bench_attention_worse(off, one);
         largest = fmax(largest, fabs((double)want[i]));
     }
     return off / largest;
@@ -252,7 +231,7 @@ static bool row_print(Bench *bench, AttentionTier forward, AttentionTier backwar
         return false;
     }
     for (int i = 0; i < RESULTS; i++) {
-        const bool wrong = !(errors[i] <= limit);
+        const bool wrong = !(errors[i] <= BENCH_ATTENTION_LIMIT);
         printf(" %.1e%s |", errors[i], wrong ? " WRONG" : "");
         right = right && !wrong;
     }
@@ -262,18 +241,10 @@ static bool row_print(Bench *bench, AttentionTier forward, AttentionTier backwar
 
 int main(void) {
     struct cudaDeviceProp device;
-    int devices = 0;
-    const cudaError_t error = cudaGetDeviceCount(&devices);
-    if (error != cudaSuccess || devices == 0 || cudaGetDeviceProperties(&device, 0) != cudaSuccess) {
-        fprintf(stderr, "bench_attention_blocks: nothing is measured: no NVIDIA GPU here (%s)\n",
-                error != cudaSuccess ? cudaGetErrorString(error) : "none found");
+    Bench bench;
+    if (!bench_attention_open("bench_attention_blocks", &device, &bench)) {
         return 3;
     }
-    cudaFree(NULL);  // the context that cuDNN asks for
-    Bench bench = {
-        .means = {.arch = 10 * device.major + device.minor, .shared_bytes = (int64_t)device.sharedMemPerBlockOptin}};
-    bench.cudnn = cudnn_attention_open(NULL, bench.why);
-    bench.means.cudnn = bench.cudnn != NULL;
     if (!bench.cudnn) {
         printf("NOT RUN: %s\n", bench.why);
         return 0;

@@ -6,18 +6,14 @@
 // The time is the middle one of 21 calls, by events. FLOPs count what the causal mask leaves: 4 per pair of query and
 // key, head and dimension forward, 10 backward. Exit status: 1 when a tier is wrong, 3 without a GPU.
 
-#include <cuda_runtime.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cuda/attention.h"
-#include "kernels/cuda/cudnn_attention.h"
+#include "kernels/bench/bench_attention.h"
 
 enum { HEADS = 64, KV_HEADS = 8, HEAD_DIM = 128, CALLS = 21, CHECKED = 300, NUMBERS = 1 << 20 };
-
-static const double limit = 0.02;  // of the largest number: what bf16 makes of it
 
 typedef struct Row {
     const char *name;
@@ -34,12 +30,6 @@ static const Row rows[] = {
     {"cuDNN backward", ATTENTION_TIER_CUDNN, true, false, {0.97 * 474, 0.97 * 541}},
 };
 
-typedef struct Bench {
-    AttentionMeans means;
-    CudnnAttention *cudnn;
-    char why[ATTENTION_WHY_BYTES];  // when cuDNN is not there
-} Bench;
-
 // Device buffers of one length.
 typedef struct Buffers {
     CudaAttention call;
@@ -48,12 +38,6 @@ typedef struct Buffers {
     float *delta;
 } Buffers;
 
-static uint16_t bf16_of(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 static float float_of(uint16_t half) {
     const uint32_t bits = (uint32_t)half << 16;
     float x;
@@ -61,21 +45,9 @@ static float float_of(uint16_t half) {
     return x;
 }
 
-// Sums of four uniform numbers: near normal, as activations are; a constant would draw less power.
-static void fill(uint16_t *numbers, uint64_t state) {
-    for (int i = 0; i < NUMBERS; i++) {
-        float sum = -2.0f;
-        for (int j = 0; j < 4; j++) {
-            state = state * 6364136223846793005u + 1442695040888963407u;  // Knuth's MMIX
-            sum += (float)(state >> 40) / 16777216.0f;
-        }
-        numbers[i] = bf16_of(1.7f * sum);
-    }
-}
-
 // A device buffer of `count` bf16 numbers, the same as host numbers (seed).
 static bool take_numbers(void **at, int64_t count, uint16_t *numbers, uint64_t seed) {
-    fill(numbers, seed);
+    bench_attention_fill(numbers, NUMBERS, seed);
     if (cudaMalloc(at, (size_t)count * sizeof *numbers) != cudaSuccess) {
         return false;
     }
@@ -217,7 +189,7 @@ static double distance(const void *at, const float *want, int64_t count) {
         off = 0.0;
         for (int64_t i = 0; i < count; i++) {
             const double one = fabs((double)float_of(got[i]) - (double)want[i]);
-            off = isnan(off) || one <= off ? off : one;  // NaN stays
+            off = bench_attention_worse(off, one);
             largest = fmax(largest, fabs((double)want[i]));
         }
     }
@@ -243,7 +215,7 @@ static Reference reference_of(int64_t length) {
     for (int i = 0; i < 4; i++) {
         const int64_t count = i == 0 || i == 3 ? q : kv;
         r.in[i] = malloc((size_t)count * sizeof(float));
-        fill(numbers, (uint64_t)i + 1);
+        bench_attention_fill(numbers, NUMBERS, (uint64_t)i + 1);
         for (int64_t j = 0; j < count; j++) {
             r.in[i][j] = float_of(numbers[j % NUMBERS]);
         }
@@ -319,7 +291,7 @@ static bool run_rows(Bench *bench, const int64_t *lengths, int count) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char why[ATTENTION_WHY_BYTES] = "";
         const double error = error_of(bench, &rows[i], &reference, why);
-        if (!(error <= limit)) {
+        if (!(error <= BENCH_ATTENTION_LIMIT)) {
             const bool absent = rows[i].tier == ATTENTION_TIER_CUDNN && !bench->cudnn;
             if (absent) {
                 printf("| %s | | NOT RUN: %s ||||\n", rows[i].name, why);
@@ -340,23 +312,16 @@ static bool run_rows(Bench *bench, const int64_t *lengths, int count) {
 int main(int argc, char **argv) {
     enum { MOST = 8 };
     int64_t lengths[MOST] = {4096, 8192};
-    int count = 2, devices = 0;
+    int count = 2;
     for (int i = 1; i < argc && i <= MOST; i++) {
         lengths[i - 1] = strtoll(argv[i], NULL, 10);
         count = i;
     }
     struct cudaDeviceProp device;
-    const cudaError_t error = cudaGetDeviceCount(&devices);
-    if (error != cudaSuccess || devices == 0 || cudaGetDeviceProperties(&device, 0) != cudaSuccess) {
-        fprintf(stderr, "bench_attention_gpu: nothing is measured: no NVIDIA GPU here (%s)\n",
-                error != cudaSuccess ? cudaGetErrorString(error) : "none found");
+    Bench bench;
+    if (!bench_attention_open("bench_attention_gpu", &device, &bench)) {
         return 3;
     }
-    cudaFree(NULL);  // the context that cuDNN asks for
-    Bench bench = {
-        .means = {.arch = 10 * device.major + device.minor, .shared_bytes = (int64_t)device.sharedMemPerBlockOptin}};
-    bench.cudnn = cudnn_attention_open(NULL, bench.why);
-    bench.means.cudnn = bench.cudnn != NULL;
     printf("%s, cuDNN %zu, causal, %d query and %d key heads, head_dim %d, bf16\n\n", device.name,
            bench.cudnn ? cudnn_attention_version(bench.cudnn) : 0, HEADS, KV_HEADS, HEAD_DIM);
     const bool right = run_rows(&bench, lengths, count);

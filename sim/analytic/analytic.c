@@ -14,12 +14,18 @@
 
 enum { DEMAND_WORDS = 3 };
 
+// Where the groups inside a layer lie, as key words.
+typedef struct PlacementWords {
+    uint64_t tp, cp, sp, experts;
+} PlacementWords;
+
 // What one mesh (and stage, and dtype) determines.
 typedef struct MeshPiece {
     ShardCosts costs;
-    uint64_t tp_word, cp_word, sp_word, ep_word, node_word;  // placement as key words
-    Task next_gather;                                        // of a layer's updated weights; not there: payload_bytes 0
-    Group gathering;                                         // its ranks
+    PlacementWords placed;
+    uint64_t node_word;                   // ranks that a node has of it
+    Task next_gather;                     // of a layer's updated weights; not there: payload_bytes 0
+    Group gathering;                      // its ranks
     uint64_t demand_words[DEMAND_WORDS];  // which demands its tasks have: meshes of equal ones share contention
 } MeshPiece;
 
@@ -126,6 +132,14 @@ static AxisMask expert_axes(const TrainPlan *plan) {
     return etp > 1 ? axes_nearest(AXES_STAGE_RANKS, etp * plan->mesh.size[AXIS_EP]) : AXIS_BIT(AXIS_EP);
 }
 
+static PlacementWords placement_words(const TrainPlan *plan, int ranks_per_node) {
+    const Mesh *mesh = &plan->mesh;
+    return (PlacementWords){.tp = placement_word(mesh, AXIS_BIT(AXIS_TP), ranks_per_node),
+                            .cp = placement_word(mesh, AXIS_BIT(AXIS_CP), ranks_per_node),
+                            .sp = placement_word(mesh, AXIS_BIT(AXIS_SP), ranks_per_node),
+                            .experts = placement_word(mesh, expert_axes(plan), ranks_per_node)};
+}
+
 static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, MeshPiece **made, Error *error) {
     StepProgram program;
     TRY(lower(analytic, plan, ALL_VARIANTS, &program, error));
@@ -133,10 +147,7 @@ static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey
     const int world = mesh_world(&plan->mesh);
     MeshPiece *piece = ARENA_NEW(analytic->arena, MeshPiece);
     shard_costs_add(&analytic->cost, &analytic->slow, &program, &piece->costs);
-    piece->tp_word = placement_word(&plan->mesh, AXIS_BIT(AXIS_TP), per_node);
-    piece->cp_word = placement_word(&plan->mesh, AXIS_BIT(AXIS_CP), per_node);
-    piece->sp_word = placement_word(&plan->mesh, AXIS_BIT(AXIS_SP), per_node);
-    piece->ep_word = placement_word(&plan->mesh, expert_axes(plan), per_node);
+    piece->placed = placement_words(plan, per_node);
     piece->node_word = (uint64_t)(world < per_node ? world : per_node);
     add_demand_words(analytic, piece);
     keep_next_gather(&program, piece);
@@ -215,22 +226,19 @@ MemoKey analytic_choices_key(const Analytic *analytic, const TrainPlan *plan) {
 }
 
 MemoKey analytic_layer_key(const Analytic *analytic, const TrainPlan *plan, uint64_t without, bool marked) {
-    const int per_node = cost_ranks_per_node(analytic->cost.profile, &plan->mesh);
-    const Mesh *mesh = &plan->mesh;
-    MemoKey key = {.words = {(uint64_t)plan->seq << 32 | (uint64_t)plan->micro_batch << 1 | marked,
-                             placement_word(mesh, AXIS_BIT(AXIS_TP), per_node),
-                             placement_word(mesh, AXIS_BIT(AXIS_CP), per_node),
-                             placement_word(mesh, AXIS_BIT(AXIS_SP), per_node),
-                             placement_word(mesh, expert_axes(plan), per_node),
-                             (uint64_t)mesh->size[AXIS_TP] << 42 | (uint64_t)mesh->size[AXIS_CP] << 21 |
-                                 (uint64_t)mesh->size[AXIS_SP],
-                             expert_ranks(plan)}};
+    const int *size = plan->mesh.size;
+    const PlacementWords placed = placement_words(plan, cost_ranks_per_node(analytic->cost.profile, &plan->mesh));
+    const MemoKey key = {
+        .words = {(uint64_t)plan->seq << 32 | (uint64_t)plan->micro_batch << 1 | marked, placed.tp, placed.cp,
+                  placed.sp, placed.experts,
+                  (uint64_t)size[AXIS_TP] << 42 | (uint64_t)size[AXIS_CP] << 21 | (uint64_t)size[AXIS_SP],
+                  expert_ranks(plan)}};
     return with_choices(key, plan_key(plan, without));
 }
 
 static MemoKey overlap_key(const Analytic *analytic, const TrainPlan *plan, const MeshPiece *mesh) {
-    const MemoKey key = {.words = {lengths_word(analytic, plan, plan->micro_batch), inner_word(plan), mesh->tp_word,
-                                   mesh->cp_word, mesh->sp_word, mesh->ep_word,
+    const MemoKey key = {.words = {lengths_word(analytic, plan, plan->micro_batch), inner_word(plan), mesh->placed.tp,
+                                   mesh->placed.cp, mesh->placed.sp, mesh->placed.experts,
                                    expert_ranks(plan) << 32 | mesh->node_word}};
     return with_choices(key, choice_key(plan));
 }

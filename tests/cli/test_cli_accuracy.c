@@ -60,6 +60,17 @@ Test(cli_accuracy, the_object_has_what_the_contract_promises) {
     json_decref(root);
 }
 
+// Of all parts of a split.
+static double rows_of(const json_t *parts) {
+    double sum = 0;
+    size_t index;
+    const json_t *part;
+    json_array_foreach(parts, index, part) {
+        sum += cli_number(part, "n");
+    }
+    return sum;
+}
+
 Test(cli_accuracy, sources_are_left_out_where_that_is_asked) {
     json_t *plain = CLI_JSON(0, "accuracy", "--runs", SAMPLE "mlperf.csv", "--format", "json");
     cr_expect_null(json_object_get(plain, "left_out"));
@@ -67,13 +78,7 @@ Test(cli_accuracy, sources_are_left_out_where_that_is_asked) {
     json_t *left = json_object_get(root, "left_out");
     static const char *const arrays[] = {"by_source", "by_accelerator"};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
-        double sum = 0;
-        size_t index;
-        json_t *row;
-        json_array_foreach(json_object_get(left, arrays[i]), index, row) {
-            sum += cli_number(row, "n");
-        }
-        cr_expect_eq(sum, cli_number(root, "scored"), "%s", arrays[i]);
+        cr_expect_eq(rows_of(json_object_get(left, arrays[i])), cli_number(root, "scored"), "%s", arrays[i]);
     }
     cr_expect_float_eq(cli_number(json_object_get(left, "all"), "median_abs_error"),
                        cli_number(json_object_get(root, "step_time"), "median_abs_error"), 1e-9);
@@ -94,13 +99,7 @@ Test(cli_accuracy, the_parts_of_a_split_sum_to_the_whole) {
     json_t *step = json_object_get(root, "step_time");
     static const char *const arrays[] = {"by", "by_target", "by_source"};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
-        double sum = 0;
-        size_t index;
-        json_t *row;
-        json_array_foreach(json_object_get(step, arrays[i]), index, row) {
-            sum += cli_number(row, "n");
-        }
-        cr_expect_eq(sum, cli_number(step, "n"), "%s", arrays[i]);
+        cr_expect_eq(rows_of(json_object_get(step, arrays[i])), cli_number(step, "n"), "%s", arrays[i]);
     }
     json_decref(root);
 }
