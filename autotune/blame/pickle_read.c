@@ -17,6 +17,7 @@ enum {
 typedef struct Unpickler {
     const uint8_t *bytes;
     size_t size, at, opcode_at;
+    int of;  // what the table says beside the opcode that runs
     Arena *arena;
     DumpValue **stack, **memo;
     size_t depth, stack_capacity, memo_count, memo_size, memo_capacity, values;
@@ -71,13 +72,13 @@ static Status push_value(Unpickler *reader, DumpValue *value) {
     return STATUS_OK;
 }
 
-static Status push_new(Unpickler *reader, DumpType type, DumpValue **value) {
+static Status push(Unpickler *reader, DumpValue value) {
     if (++reader->values > MOST_VALUES) {
         return fail(reader, "more values than a dump has");
     }
-    *value = ARENA_NEW(reader->arena, DumpValue);
-    (*value)->type = type;
-    return push_value(reader, *value);
+    DumpValue *made = ARENA_NEW(reader->arena, DumpValue);
+    *made = value;
+    return push_value(reader, made);
 }
 
 static size_t floor_of(const Unpickler *reader) {  // what is below the last mark is not the current container's
@@ -116,11 +117,11 @@ static Status add_to_top(Unpickler *reader, size_t from, DumpType type) {
 // The values from there on become one container.
 static Status gather(Unpickler *reader, size_t from, DumpType type) {
     const size_t end = reader->depth;
-    DumpValue *container = NULL;
     if (type == DUMP_DICT && (end - from) % 2 != 0) {
         return fail(reader, "a key without a value");
     }
-    TRY(push_new(reader, type, &container));
+    TRY(push(reader, (DumpValue){.type = type}));
+    DumpValue *container = reader->stack[end];
     for (size_t i = from; i < end; i++) {
         dump_value_append(container, reader->stack[i], reader->arena);
     }
@@ -132,57 +133,30 @@ static Status gather(Unpickler *reader, size_t from, DumpType type) {
 // ---------------------------------------------------------------------------------------------- values
 
 static Status push_integer(Unpickler *reader, int64_t integer) {
-    DumpValue *value = NULL;
-    TRY(push_new(reader, DUMP_INT, &value));
-    value->integer = integer;
-    return STATUS_OK;
+    return push(reader, (DumpValue){.type = DUMP_INT, .integer = integer});
 }
 
 static Status push_truth(Unpickler *reader, bool truth) {
-    DumpValue *value = NULL;
-    TRY(push_new(reader, DUMP_BOOL, &value));
-    value->truth = truth;
-    return STATUS_OK;
+    return push(reader, (DumpValue){.type = DUMP_BOOL, .truth = truth});
 }
 
 static Status push_text(Unpickler *reader, const uint8_t *bytes, size_t length) {
-    DumpValue *value = NULL;
-    TRY(push_new(reader, DUMP_TEXT, &value));
     char *text = arena_alloc(reader->arena, length + 1);
     memcpy(text, bytes, length);
-    value->text = text;
-    value->count = length;
-    return STATUS_OK;
+    return push(reader, (DumpValue){.type = DUMP_TEXT, .text = text, .count = length});
 }
 
-static Status op_none(Unpickler *reader) {
-    DumpValue *value = NULL;
-    return push_new(reader, DUMP_NONE, &value);
+static Status op_empty(Unpickler *reader) {
+    return push(reader, (DumpValue){.type = (DumpType)reader->of});
 }
 
-static Status op_true(Unpickler *reader) {
-    return push_truth(reader, true);
+static Status op_truth(Unpickler *reader) {
+    return push_truth(reader, reader->of);
 }
 
-static Status op_false(Unpickler *reader) {
-    return push_truth(reader, false);
-}
-
-static Status op_bin_int(Unpickler *reader) {
+static Status op_unsigned(Unpickler *reader) {
     uint64_t bits = 0;
-    TRY(take_unsigned(reader, 4, &bits));
-    return push_integer(reader, (int32_t)(uint32_t)bits);
-}
-
-static Status op_bin_int1(Unpickler *reader) {
-    uint64_t bits = 0;
-    TRY(take_unsigned(reader, 1, &bits));
-    return push_integer(reader, (int64_t)bits);
-}
-
-static Status op_bin_int2(Unpickler *reader) {
-    uint64_t bits = 0;
-    TRY(take_unsigned(reader, 2, &bits));
+    TRY(take_unsigned(reader, reader->of, &bits));
     return push_integer(reader, (int64_t)bits);
 }
 
@@ -200,15 +174,13 @@ static Status push_long(Unpickler *reader, uint64_t length) {
     return push_integer(reader, (int64_t)bits);
 }
 
-static Status op_long1(Unpickler *reader) {
-    uint64_t length = 0;
-    TRY(take_unsigned(reader, 1, &length));
-    return push_long(reader, length);
+static Status op_signed(Unpickler *reader) {
+    return push_long(reader, (uint64_t)reader->of);
 }
 
-static Status op_long4(Unpickler *reader) {
+static Status op_long(Unpickler *reader) {
     uint64_t length = 0;
-    TRY(take_unsigned(reader, 4, &length));
+    TRY(take_unsigned(reader, reader->of, &length));
     return push_long(reader, length);
 }
 
@@ -223,33 +195,23 @@ static Status number_line(Unpickler *reader, char out[LINE_BYTES], size_t *lengt
     return STATUS_OK;
 }
 
-static Status op_int(Unpickler *reader) {
+// A number of protocol 0, which may end in the letter of its opcode; without one, 00 and 01 are booleans.
+static Status op_int_line(Unpickler *reader) {
     char line[LINE_BYTES];
     size_t length = 0;
     int64_t integer = 0;
     TRY(number_line(reader, line, &length));
-    if (strcmp(line, "00") == 0 || strcmp(line, "01") == 0) {
+    if (!reader->of && (strcmp(line, "00") == 0 || strcmp(line, "01") == 0)) {
         return push_truth(reader, line[1] == '1');
     }
-    return text_parse_int(line, &integer) ? push_integer(reader, integer) : fail(reader, "a number that is none");
-}
-
-static Status op_long(Unpickler *reader) {
-    char line[LINE_BYTES];
-    size_t length = 0;
-    int64_t integer = 0;
-    TRY(number_line(reader, line, &length));
-    if (line[length - 1] == 'L') {
+    if (reader->of && line[length - 1] == reader->of) {
         line[length - 1] = '\0';
     }
     return text_parse_int(line, &integer) ? push_integer(reader, integer) : fail(reader, "a number that is none");
 }
 
 static Status push_number(Unpickler *reader, double number) {
-    DumpValue *value = NULL;
-    TRY(push_new(reader, DUMP_FLOAT, &value));
-    value->number = number;
-    return STATUS_OK;
+    return push(reader, (DumpValue){.type = DUMP_FLOAT, .number = number});
 }
 
 static Status op_float(Unpickler *reader) {
@@ -272,24 +234,12 @@ static Status op_bin_float(Unpickler *reader) {
     return push_number(reader, number);
 }
 
-static Status text_of_width(Unpickler *reader, int width) {
+static Status op_text(Unpickler *reader) {
     uint64_t length = 0;
     const uint8_t *bytes = NULL;
-    TRY(take_unsigned(reader, width, &length));
+    TRY(take_unsigned(reader, reader->of, &length));
     TRY(take(reader, length, &bytes));
     return push_text(reader, bytes, (size_t)length);
-}
-
-static Status op_text1(Unpickler *reader) {
-    return text_of_width(reader, 1);
-}
-
-static Status op_text4(Unpickler *reader) {
-    return text_of_width(reader, 4);
-}
-
-static Status op_text8(Unpickler *reader) {
-    return text_of_width(reader, 8);
 }
 
 static Status op_unicode(Unpickler *reader) {  // escapes stay as they are written
@@ -309,65 +259,28 @@ static Status op_mark(Unpickler *reader) {
     return STATUS_OK;
 }
 
-static Status op_empty_list(Unpickler *reader) {
-    DumpValue *value = NULL;
-    return push_new(reader, DUMP_LIST, &value);
+// The last value, or the last key and value, into the container below.
+static Status op_add(Unpickler *reader) {
+    const size_t count = reader->of == DUMP_DICT ? 2 : 1;
+    TRY(need(reader, count + 1));
+    return add_to_top(reader, reader->depth - count, (DumpType)reader->of);
 }
 
-static Status op_empty_dict(Unpickler *reader) {
-    DumpValue *value = NULL;
-    return push_new(reader, DUMP_DICT, &value);
-}
-
-static Status op_append(Unpickler *reader) {
-    TRY(need(reader, 2));
-    return add_to_top(reader, reader->depth - 1, DUMP_LIST);
-}
-
-static Status op_appends(Unpickler *reader) {
+static Status op_add_marked(Unpickler *reader) {
     size_t from = 0;
     TRY(pop_mark(reader, &from));
-    return add_to_top(reader, from, DUMP_LIST);
+    return add_to_top(reader, from, (DumpType)reader->of);
 }
 
-static Status op_set_item(Unpickler *reader) {
-    TRY(need(reader, 3));
-    return add_to_top(reader, reader->depth - 2, DUMP_DICT);
-}
-
-static Status op_set_items(Unpickler *reader) {
+static Status op_gather_marked(Unpickler *reader) {
     size_t from = 0;
     TRY(pop_mark(reader, &from));
-    return add_to_top(reader, from, DUMP_DICT);
+    return gather(reader, from, (DumpType)reader->of);
 }
 
-static Status op_list(Unpickler *reader) {  // and a tuple from a mark on
-    size_t from = 0;
-    TRY(pop_mark(reader, &from));
-    return gather(reader, from, DUMP_LIST);
-}
-
-static Status op_dict(Unpickler *reader) {
-    size_t from = 0;
-    TRY(pop_mark(reader, &from));
-    return gather(reader, from, DUMP_DICT);
-}
-
-static Status tuple_of(Unpickler *reader, size_t count) {
-    TRY(need(reader, count));
-    return gather(reader, reader->depth - count, DUMP_LIST);
-}
-
-static Status op_tuple1(Unpickler *reader) {
-    return tuple_of(reader, 1);
-}
-
-static Status op_tuple2(Unpickler *reader) {
-    return tuple_of(reader, 2);
-}
-
-static Status op_tuple3(Unpickler *reader) {
-    return tuple_of(reader, 3);
+static Status op_tuple(Unpickler *reader) {
+    TRY(need(reader, (size_t)reader->of));
+    return gather(reader, reader->depth - (size_t)reader->of, DUMP_LIST);
 }
 
 static Status op_pop(Unpickler *reader) {
@@ -381,8 +294,6 @@ static Status op_pop_mark(Unpickler *reader) {
 }
 
 // ---------------------------------------------------------------------------------------------- the memo
-
-typedef Status MemoAct(Unpickler *reader, uint64_t number);
 
 static Status remember(Unpickler *reader, uint64_t number) {
     TRY(need(reader, 1));
@@ -406,43 +317,32 @@ static Status recall(Unpickler *reader, uint64_t number) {
     return push_value(reader, reader->memo[number]);
 }
 
-static Status memo_of_width(Unpickler *reader, int width, MemoAct *act) {
-    uint64_t number = 0;
-    TRY(take_unsigned(reader, width, &number));
-    return act(reader, number);
-}
-
-static Status memo_of_line(Unpickler *reader, MemoAct *act) {
+// Of so many bytes; 0 = of a line.
+static Status take_number(Unpickler *reader, uint64_t *number) {
     char line[LINE_BYTES];
     size_t length = 0;
-    int64_t number = 0;
+    int64_t written = 0;
+    if (reader->of > 0) {
+        return take_unsigned(reader, reader->of, number);
+    }
     TRY(number_line(reader, line, &length));
-    return text_parse_int(line, &number) && number >= 0 ? act(reader, (uint64_t)number)
-                                                        : fail(reader, "a number that is none");
+    if (!text_parse_int(line, &written) || written < 0) {
+        return fail(reader, "a number that is none");
+    }
+    *number = (uint64_t)written;
+    return STATUS_OK;
 }
 
 static Status op_put(Unpickler *reader) {
-    return memo_of_line(reader, remember);
-}
-
-static Status op_put1(Unpickler *reader) {
-    return memo_of_width(reader, 1, remember);
-}
-
-static Status op_put4(Unpickler *reader) {
-    return memo_of_width(reader, 4, remember);
+    uint64_t number = 0;
+    TRY(take_number(reader, &number));
+    return remember(reader, number);
 }
 
 static Status op_get(Unpickler *reader) {
-    return memo_of_line(reader, recall);
-}
-
-static Status op_get1(Unpickler *reader) {
-    return memo_of_width(reader, 1, recall);
-}
-
-static Status op_get4(Unpickler *reader) {
-    return memo_of_width(reader, 4, recall);
+    uint64_t number = 0;
+    TRY(take_number(reader, &number));
+    return recall(reader, number);
 }
 
 static Status op_memoize(Unpickler *reader) {
@@ -472,83 +372,85 @@ static Status op_stop(Unpickler *reader) {
 typedef struct Opcode {
     const char *name;
     Status (*run)(Unpickler *reader);  // NULL = refused
+    int of;  // the type that it makes or fills, or the bytes of its number or length, or how many values it takes
 } Opcode;
 
 // Those without a function would import, call, build or ask for something.
 static const Opcode opcodes[256] = {
-    ['('] = {"MARK", op_mark},
-    ['.'] = {"STOP", op_stop},
-    ['0'] = {"POP", op_pop},
-    ['1'] = {"POP_MARK", op_pop_mark},
-    ['2'] = {"DUP", NULL},
-    ['F'] = {"FLOAT", op_float},
-    ['I'] = {"INT", op_int},
-    ['J'] = {"BININT", op_bin_int},
-    ['K'] = {"BININT1", op_bin_int1},
-    ['L'] = {"LONG", op_long},
-    ['M'] = {"BININT2", op_bin_int2},
-    ['N'] = {"NONE", op_none},
-    ['P'] = {"PERSID", NULL},
-    ['Q'] = {"BINPERSID", NULL},
-    ['R'] = {"REDUCE", NULL},
-    ['S'] = {"STRING", NULL},
-    ['T'] = {"BINSTRING", op_text4},
-    ['U'] = {"SHORT_BINSTRING", op_text1},
-    ['V'] = {"UNICODE", op_unicode},
-    ['X'] = {"BINUNICODE", op_text4},
-    ['a'] = {"APPEND", op_append},
-    ['b'] = {"BUILD", NULL},
-    ['c'] = {"GLOBAL", NULL},
-    ['d'] = {"DICT", op_dict},
-    ['}'] = {"EMPTY_DICT", op_empty_dict},
-    ['e'] = {"APPENDS", op_appends},
-    ['g'] = {"GET", op_get},
-    ['h'] = {"BINGET", op_get1},
-    ['i'] = {"INST", NULL},
-    ['j'] = {"LONG_BINGET", op_get4},
-    ['l'] = {"LIST", op_list},
-    [']'] = {"EMPTY_LIST", op_empty_list},
-    ['o'] = {"OBJ", NULL},
-    ['p'] = {"PUT", op_put},
-    ['q'] = {"BINPUT", op_put1},
-    ['r'] = {"LONG_BINPUT", op_put4},
-    ['s'] = {"SETITEM", op_set_item},
-    ['t'] = {"TUPLE", op_list},
-    [')'] = {"EMPTY_TUPLE", op_empty_list},
-    ['u'] = {"SETITEMS", op_set_items},
-    ['G'] = {"BINFLOAT", op_bin_float},
-    ['B'] = {"BINBYTES", op_text4},
-    ['C'] = {"SHORT_BINBYTES", op_text1},
-    [0x80] = {"PROTO", op_protocol},
-    [0x81] = {"NEWOBJ", NULL},
-    [0x82] = {"EXT1", NULL},
-    [0x83] = {"EXT2", NULL},
-    [0x84] = {"EXT4", NULL},
-    [0x85] = {"TUPLE1", op_tuple1},
-    [0x86] = {"TUPLE2", op_tuple2},
-    [0x87] = {"TUPLE3", op_tuple3},
-    [0x88] = {"NEWTRUE", op_true},
-    [0x89] = {"NEWFALSE", op_false},
-    [0x8a] = {"LONG1", op_long1},
-    [0x8b] = {"LONG4", op_long4},
-    [0x8c] = {"SHORT_BINUNICODE", op_text1},
-    [0x8d] = {"BINUNICODE8", op_text8},
-    [0x8e] = {"BINBYTES8", op_text8},
-    [0x8f] = {"EMPTY_SET", NULL},
-    [0x90] = {"ADDITEMS", NULL},
-    [0x91] = {"FROZENSET", NULL},
-    [0x92] = {"NEWOBJ_EX", NULL},
-    [0x93] = {"STACK_GLOBAL", NULL},
-    [0x94] = {"MEMOIZE", op_memoize},
-    [0x95] = {"FRAME", op_frame},
-    [0x96] = {"BYTEARRAY8", NULL},
-    [0x97] = {"NEXT_BUFFER", NULL},
-    [0x98] = {"READONLY_BUFFER", NULL},
+    ['('] = {"MARK", op_mark, 0},
+    ['.'] = {"STOP", op_stop, 0},
+    ['0'] = {"POP", op_pop, 0},
+    ['1'] = {"POP_MARK", op_pop_mark, 0},
+    ['2'] = {"DUP", NULL, 0},
+    ['F'] = {"FLOAT", op_float, 0},
+    ['I'] = {"INT", op_int_line, 0},
+    ['J'] = {"BININT", op_signed, 4},
+    ['K'] = {"BININT1", op_unsigned, 1},
+    ['L'] = {"LONG", op_int_line, 'L'},
+    ['M'] = {"BININT2", op_unsigned, 2},
+    ['N'] = {"NONE", op_empty, DUMP_NONE},
+    ['P'] = {"PERSID", NULL, 0},
+    ['Q'] = {"BINPERSID", NULL, 0},
+    ['R'] = {"REDUCE", NULL, 0},
+    ['S'] = {"STRING", NULL, 0},
+    ['T'] = {"BINSTRING", op_text, 4},
+    ['U'] = {"SHORT_BINSTRING", op_text, 1},
+    ['V'] = {"UNICODE", op_unicode, 0},
+    ['X'] = {"BINUNICODE", op_text, 4},
+    ['a'] = {"APPEND", op_add, DUMP_LIST},
+    ['b'] = {"BUILD", NULL, 0},
+    ['c'] = {"GLOBAL", NULL, 0},
+    ['d'] = {"DICT", op_gather_marked, DUMP_DICT},
+    ['}'] = {"EMPTY_DICT", op_empty, DUMP_DICT},
+    ['e'] = {"APPENDS", op_add_marked, DUMP_LIST},
+    ['g'] = {"GET", op_get, 0},
+    ['h'] = {"BINGET", op_get, 1},
+    ['i'] = {"INST", NULL, 0},
+    ['j'] = {"LONG_BINGET", op_get, 4},
+    ['l'] = {"LIST", op_gather_marked, DUMP_LIST},
+    [']'] = {"EMPTY_LIST", op_empty, DUMP_LIST},
+    ['o'] = {"OBJ", NULL, 0},
+    ['p'] = {"PUT", op_put, 0},
+    ['q'] = {"BINPUT", op_put, 1},
+    ['r'] = {"LONG_BINPUT", op_put, 4},
+    ['s'] = {"SETITEM", op_add, DUMP_DICT},
+    ['t'] = {"TUPLE", op_gather_marked, DUMP_LIST},
+    [')'] = {"EMPTY_TUPLE", op_empty, DUMP_LIST},
+    ['u'] = {"SETITEMS", op_add_marked, DUMP_DICT},
+    ['G'] = {"BINFLOAT", op_bin_float, 0},
+    ['B'] = {"BINBYTES", op_text, 4},
+    ['C'] = {"SHORT_BINBYTES", op_text, 1},
+    [0x80] = {"PROTO", op_protocol, 0},
+    [0x81] = {"NEWOBJ", NULL, 0},
+    [0x82] = {"EXT1", NULL, 0},
+    [0x83] = {"EXT2", NULL, 0},
+    [0x84] = {"EXT4", NULL, 0},
+    [0x85] = {"TUPLE1", op_tuple, 1},
+    [0x86] = {"TUPLE2", op_tuple, 2},
+    [0x87] = {"TUPLE3", op_tuple, 3},
+    [0x88] = {"NEWTRUE", op_truth, 1},
+    [0x89] = {"NEWFALSE", op_truth, 0},
+    [0x8a] = {"LONG1", op_long, 1},
+    [0x8b] = {"LONG4", op_long, 4},
+    [0x8c] = {"SHORT_BINUNICODE", op_text, 1},
+    [0x8d] = {"BINUNICODE8", op_text, 8},
+    [0x8e] = {"BINBYTES8", op_text, 8},
+    [0x8f] = {"EMPTY_SET", NULL, 0},
+    [0x90] = {"ADDITEMS", NULL, 0},
+    [0x91] = {"FROZENSET", NULL, 0},
+    [0x92] = {"NEWOBJ_EX", NULL, 0},
+    [0x93] = {"STACK_GLOBAL", NULL, 0},
+    [0x94] = {"MEMOIZE", op_memoize, 0},
+    [0x95] = {"FRAME", op_frame, 0},
+    [0x96] = {"BYTEARRAY8", NULL, 0},
+    [0x97] = {"NEXT_BUFFER", NULL, 0},
+    [0x98] = {"READONLY_BUFFER", NULL, 0},
 };
 
 static Status run_opcode(Unpickler *reader, uint8_t code) {
     const Opcode *opcode = &opcodes[code];
     if (opcode->run) {
+        reader->of = opcode->of;
         return opcode->run(reader);
     }
     return opcode->name ? error_set(reader->error, STATUS_USAGE,
