@@ -42,6 +42,20 @@ function(ndtune_library name)
     ndtune_product_flags(${name})
 endfunction()
 
+# ndtune_embed(variable schema_sql autotune/store/schema_sql.h schema.sql)
+# Appends to the variable a header below include/ that has the text of a file as a string of that name. The target that
+# includes it has it among its sources.
+function(ndtune_embed variable name header file)
+    set(output ${CMAKE_CURRENT_BINARY_DIR}/include/${header})
+    add_custom_command(
+        OUTPUT ${output}
+        COMMAND ${CMAKE_COMMAND} -DNAME=${name} -DINPUT=${file} -DOUTPUT=${output}
+                -P ${PROJECT_SOURCE_DIR}/.ci/cmake/embed.cmake
+        DEPENDS ${file} ${PROJECT_SOURCE_DIR}/.ci/cmake/embed.cmake
+        VERBATIM)
+    set(${variable} ${${variable}} ${output} PARENT_SCOPE)
+endfunction()
+
 # ndtune_source_version(sim_header ENGINE_VERSION "engine_version.h" PATHS sim autotune/*.c ...)
 # Sets the variable to a header, made anew whenever one of the sources changes, that defines the name as the version of
 # that code (source_version.cmake). The header is a source of the target that includes it, below include/.

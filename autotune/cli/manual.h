@@ -9,5 +9,3 @@
 Status manual_page(FILE *out, const char *version, Error *error);  // troff, man(7)
 Status completion_script(int shell, FILE *out, Error *error);      // shell: index among the words of --completion
 Status option_markdown(FILE *out, Error *error);                   // the table of the README
-
-extern const char manual_csv[];  // the section about tables of CSV, in troff

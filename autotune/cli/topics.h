@@ -6,10 +6,10 @@
 
 typedef struct Topic {
     const char *name, *title;
-    const char *text;  // lines of at most 120 columns, for topic_write
+    const char *text;  // for topic_write
 } Topic;
 
 const Topic *topics(int *count);
 
-// Its lines, in pieces that begin and end with one.
+// Its lines, with what {{word}} stands for.
 void topic_write(const Topic *topic, void (*write)(FILE *out, const char *text), FILE *out);
