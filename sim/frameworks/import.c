@@ -241,11 +241,18 @@ static void mark_below(ConfigNode *node) {
     }
 }
 
-void import_known(Import *import, const char *const *paths) {
-    for (; *paths; paths++) {
-        ConfigNode *node = import_at(import, *paths);
-        if (node) {
-            mark_below(node);
+void import_known_below(Import *import, const char *above, const char *const *rows) {
+    for (; *rows; rows++) {
+        for (const char *at = *rows; *at; at += strcspn(at, " "), at += *at == ' ') {
+            ConfigNode *node =
+                import_at(import, arena_format(import->arena, "%s%.*s", above, (int)strcspn(at, " "), at));
+            if (node) {
+                mark_below(node);
+            }
         }
     }
+}
+
+void import_known(Import *import, const char *const *rows) {
+    import_known_below(import, "", rows);
 }

@@ -125,5 +125,7 @@ typedef struct ImportSizes {
 } ImportSizes;
 void import_name_model(Import *import, const ImportSizes *sizes);
 
-// Marks a key with everything below it as known and of no matter to a plan.
-void import_known(Import *import, const char *const *paths);
+// Marks keys with everything below them as known and of no matter to a plan. A row is one key or several with blanks
+// between; NULL ends them. The other puts `above` before each.
+void import_known(Import *import, const char *const *rows);
+void import_known_below(Import *import, const char *above, const char *const *rows);

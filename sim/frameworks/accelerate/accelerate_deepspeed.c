@@ -87,17 +87,10 @@ static Status read_mesh(Import *import, Error *error) {
 }
 
 Status accelerate_read_deepspeed(Import *import, Error *error) {
-    static const char *const known[] = {"deepspeed_config.zero3_init_flag",
-                                        "deepspeed_config.zero3_save_16bit_model",
-                                        "deepspeed_config.gradient_clipping",
-                                        "deepspeed_config.offload_optimizer_nvme_path",
-                                        "deepspeed_config.offload_param_nvme_path",
-                                        "deepspeed_config.deepspeed_multinode_launcher",
-                                        "deepspeed_config.deepspeed_hostfile",
-                                        "deepspeed_config.deepspeed_exclusion_filter",
-                                        "deepspeed_config.deepspeed_inclusion_filter",
-                                        "deepspeed_config.deepspeed_moe_layer_cls_names",
-                                        NULL};
+    static const char *const known[] = {
+        "zero3_init_flag zero3_save_16bit_model gradient_clipping offload_optimizer_nvme_path offload_param_nvme_path",
+        "deepspeed_multinode_launcher deepspeed_hostfile deepspeed_exclusion_filter deepspeed_inclusion_filter",
+        "deepspeed_moe_layer_cls_names", NULL};
     const char *file = NULL, *offload[2] = {"none", "none"};
     TRY(import_word(import, "deepspeed_config.deepspeed_config_file", &file, error));
     if (file) {
@@ -117,7 +110,7 @@ Status accelerate_read_deepspeed(Import *import, Error *error) {
                 i == 0 ? OFFLOAD_OPTIMIZER : OFFLOAD_PARAMETERS, offload[i]);
         }
     }
-    import_known(import, known);
+    import_known_below(import, "deepspeed_config.", known);
     import_known(import, (const char *const[]){"fsdp_config", NULL});
     import->said.size[import->said.choice[PLAN_ZERO] > 0 ? AXIS_DP_SHARD : AXIS_DP_REPLICATE] = -1;
     if (import_is_on(import, "parallelism_config")) {

@@ -9,21 +9,9 @@
 #include "sim/frameworks/accelerate/accelerate_files.h"
 #include "sim/frameworks/config_keys.h"
 
-static const char *const of_no_matter[] = {"main_process_ip",
-                                           "main_process_port",
-                                           "megatron_lm_config",
-                                           "gpu_ids",
-                                           "enable_cpu_affinity",
-                                           "mpirun_config",
-                                           "tpu_name",
-                                           "tpu_zone",
-                                           "tpu_use_cluster",
-                                           "tpu_use_sudo",
-                                           "command_file",
-                                           "commands",
-                                           "tpu_vm",
-                                           "tpu_env",
-                                           NULL};
+static const char *const of_no_matter[] = {
+    "main_process_ip main_process_port megatron_lm_config gpu_ids enable_cpu_affinity mpirun_config tpu_name tpu_zone",
+    "tpu_use_cluster tpu_use_sudo command_file commands tpu_vm tpu_env", NULL};
 
 // ---- the keys
 
@@ -223,9 +211,7 @@ static Status read_version1(Import *import, Error *error) {
                                             {"4", HYBRID},
                                             {"5", HYBRID_GRAD_OP},
                                             {NULL, 0}};
-    static const char *const known[] = {"fsdp_config.fsdp_backward_prefetch", "fsdp_config.fsdp_forward_prefetch",
-                                        "fsdp_config.fsdp_use_orig_params", "fsdp_config.fsdp_sync_module_states",
-                                        NULL};
+    static const char *const known[] = {"backward_prefetch forward_prefetch use_orig_params sync_module_states", NULL};
     static const char *const later[] = {"fsdp_reshard_after_forward", NULL};
     int strategy = FULL, machines = 1;
     const char *prefetch = NULL;  // NO_PREFETCH is accelerate's default, too
@@ -237,7 +223,7 @@ static Status read_version1(Import *import, Error *error) {
     }
     TRY(import_choice(import, "fsdp_config.fsdp_sharding_strategy", strategies, &strategy, error));
     TRY(import_int(import, accelerate_top[MACHINES].path, 1, MESH_MAX_WORLD, &machines, error));
-    import_known(import, known);
+    import_known_below(import, "fsdp_config.fsdp_", known);
     say_other_version(import, later, "is read by FSDP version 2; version 1 takes fsdp_sharding_strategy instead");
     const bool hybrid = strategy == HYBRID || strategy == HYBRID_GRAD_OP;
     import->said.size[strategy == NO_SHARD ? AXIS_DP_REPLICATE : AXIS_DP_SHARD] = -1;
@@ -269,13 +255,9 @@ Status accelerate_read_sizes(Import *import, Error *error) {
     }
     import->said.choice[PLAN_CP_ROTATE] = CP_ROTATE_ALLGATHER;
     TRY(config_read(import, of_mesh, error));
-    static const char *const known[] = {"parallelism_config.parallelism_config_cp_backend",
-                                        "parallelism_config.parallelism_config_sp_backend",
-                                        "parallelism_config.parallelism_config_sp_seq_length",
-                                        "parallelism_config.parallelism_config_sp_seq_length_is_variable",
-                                        "parallelism_config.parallelism_config_sp_attn_implementation",
-                                        NULL};
-    import_known(import, known);
+    static const char *const known[] = {
+        "cp_backend sp_backend sp_seq_length sp_seq_length_is_variable sp_attn_implementation", NULL};
+    import_known_below(import, "parallelism_config.parallelism_config_", known);
     return import_int(import, "parallelism_config.parallelism_config_sp_size", 1, MESH_MAX_WORLD,
                       &import->said.size[AXIS_SP], error);
 }

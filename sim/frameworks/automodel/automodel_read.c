@@ -52,48 +52,14 @@ static const ImportLeftOut left_out[] = {
     {"fp8", NULL, "fp8: predicted in bf16"},
     {NULL, NULL, NULL}};
 
-static const char *const of_no_matter[] = {"recipe",
-                                           "seed",
-                                           "rng",
-                                           "dist_env",
-                                           "checkpoint",
-                                           "lr_scheduler",
-                                           "wandb",
-                                           "mlflow",
-                                           "comet",
-                                           "logger",
-                                           "ci",
-                                           "dataloader",
-                                           "validation_dataset",
-                                           "validation_dataloader",
-                                           "tokenizer",
-                                           "benchmark",
-                                           "auto_resume",
-                                           "run_dir",
-                                           "clip_grad_norm",
-                                           "loss_fn",
-                                           "optimizer",
-                                           "compile",
-                                           "freeze_config",
-                                           "dataset",
-                                           "step_scheduler",
-                                           "model._target_",
-                                           "model.torch_dtype",
-                                           "model.trust_remote_code",
-                                           "model.use_liger_kernel",
-                                           "model.backend",
-                                           DISTRIBUTED("mp_policy"),
-                                           DISTRIBUTED("offload_policy"),
-                                           DISTRIBUTED("_target_"),
-                                           DISTRIBUTED("pipeline"),
-                                           DISTRIBUTED("moe"),
-                                           DISTRIBUTED("timeout_minutes"),
-                                           DISTRIBUTED("activation_checkpointing_scope"),
-                                           DISTRIBUTED("fsdp2_backward_prefetch_depth"),
-                                           DISTRIBUTED("fsdp2_forward_prefetch_depth"),
-                                           DISTRIBUTED("patch_is_packed_sequence"),
-                                           DISTRIBUTED("multimodal"),
-                                           NULL};
+static const char *const of_no_matter[] = {
+    "recipe seed rng dist_env checkpoint lr_scheduler wandb mlflow comet logger ci dataloader validation_dataset",
+    "validation_dataloader tokenizer benchmark auto_resume run_dir clip_grad_norm loss_fn optimizer compile",
+    "freeze_config dataset step_scheduler model._target_ model.torch_dtype model.trust_remote_code",
+    "model.use_liger_kernel model.backend", NULL};
+static const char *const of_distributed[] = {
+    "mp_policy offload_policy _target_ pipeline moe timeout_minutes activation_checkpointing_scope",
+    "fsdp2_backward_prefetch_depth fsdp2_forward_prefetch_depth patch_is_packed_sequence multimodal", NULL};
 
 // _create_fsdp2_device_mesh: dp_size is replicas and shards together, and what is left where it is not said.
 static Status read_mesh(Import *import, Error *error) {
@@ -212,6 +178,7 @@ static Status automodel_read(Import *import, Error *error) {
     }
     import_leave_out(import, left_out);
     import_known(import, of_no_matter);
+    import_known_below(import, DISTRIBUTED(""), of_distributed);
     return STATUS_OK;
 }
 

@@ -385,19 +385,14 @@ static Status read_wrapping(Import *import, Error *error) {
 
 // FSDPConfig has these; it drops others.
 static void know_fsdp(Import *import) {
-    static const char *const known[] = {"activation_checkpointing", "offload_params",
-                                        "sync_module_states",       "cpu_ram_efficient_loading",
-                                        "cpu_offload_pin_memory",   "use_orig_params",
-                                        "state_dict_type",          "final_state_dict_type",
-                                        "auto_wrap_policy",         "transformer_layer_cls_to_wrap",
-                                        "min_num_params",           "reshard_after_forward",
-                                        "mixed_precision_policy",   NULL};
-    import_known(import, (const char *const[]){"fsdp", "fsdp_final_state_dict_type", NULL});
+    static const char *const known[] = {
+        "activation_checkpointing offload_params sync_module_states cpu_ram_efficient_loading cpu_offload_pin_memory",
+        "use_orig_params state_dict_type final_state_dict_type auto_wrap_policy transformer_layer_cls_to_wrap",
+        "min_num_params reshard_after_forward mixed_precision_policy", NULL};
+    import_known(import, (const char *const[]){"fsdp fsdp_final_state_dict_type", NULL});
     import_at(import, "fsdp_config");
-    for (int i = 0; known[i]; i++) {
-        import_known(import, (const char *const[]){arena_format(import->arena, "fsdp_config.%s", known[i]),
-                                                   arena_format(import->arena, "fsdp_config.fsdp_%s", known[i]), NULL});
-    }
+    import_known_below(import, "fsdp_config.", known);
+    import_known_below(import, "fsdp_config.fsdp_", known);
 }
 
 static Status read_fsdp(Import *import, Error *error) {

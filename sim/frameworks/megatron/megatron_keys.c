@@ -145,82 +145,26 @@ const ImportLeftOut megatron_bridge_left_out[] = {ALL_LEFT_OUT(LEFT_OUT_OF_BRIDG
 
 // ---- keys of no matter
 
-static const char *const bridge_sections[] = {"train",
-                                              "validation",
-                                              "scheduler",
-                                              "dataset",
-                                              "logger",
-                                              "tokenizer",
-                                              "checkpoint",
-                                              "rng",
-                                              "dist",
-                                              "profiling",
-                                              "ft",
-                                              "straggler",
-                                              "nvrx_straggler",
-                                              "rerun_state_machine",
-                                              "tensor_inspect",
-                                              "env_vars",
-                                              "inprocess_restart",
-                                              "optimizer",
-                                              "ddp",
-                                              "mixed_precision",
-                                              "comm_overlap",
-                                              "peft",
-                                              "_base_",
-                                              "_target_",
-                                              "model._target_",
-                                              "--recipe",
-                                              "launcher",
-                                              "optimizer_config_override_provider",
-                                              NULL};
+static const char *const bridge_sections[] = {
+    "train validation scheduler dataset logger tokenizer checkpoint rng dist profiling ft straggler nvrx_straggler",
+    "rerun_state_machine tensor_inspect env_vars inprocess_restart optimizer ddp mixed_precision comm_overlap peft",
+    "_base_ _target_ model._target_ --recipe launcher optimizer_config_override_provider", NULL};
 
 // Of a model's provider, and no argument of Megatron-LM's.
-static const char *const of_provider[] = {"pipeline_dtype",
-                                          "params_dtype",
-                                          "autocast_dtype",
-                                          "moe_router_padding_for_fp8",
-                                          "vocab_size",
-                                          "cuda_graph_scope",
-                                          "should_pad_vocab",
-                                          "gradient_accumulation_fusion",
-                                          "transformer_impl",
-                                          "apply_rope_fusion",
-                                          "num_query_groups",
-                                          "bias_activation_fusion",
-                                          "bias_dropout_fusion",
-                                          "masked_softmax_fusion",
-                                          "use_te_rng_tracker",
-                                          "init_method_std",
-                                          "cross_entropy_fusion_impl",
-                                          "moe_permute_fusion",
-                                          "moe_grouped_gemm",
-                                          "high_priority_stream_groups",
-                                          "moe_router_force_load_balancing",
-                                          "moe_hybridep_num_sms",
-                                          "moe_a2a_overlap",
-                                          "cuda_graph_modules",
-                                          "context_parallel_size",
-                                          "freeze_vision_model",
-                                          "freeze_vision_projection",
-                                          "batch_p2p_comm",
-                                          "cuda_graph_impl",
-                                          "tp_only_amax_red",
-                                          "moe_flex_dispatcher_num_sms",
-                                          "overlap_p2p_comm",
-                                          NULL};
+static const char *const of_provider[] = {
+    "pipeline_dtype params_dtype autocast_dtype moe_router_padding_for_fp8 vocab_size cuda_graph_scope",
+    "should_pad_vocab gradient_accumulation_fusion transformer_impl apply_rope_fusion num_query_groups",
+    "bias_activation_fusion bias_dropout_fusion masked_softmax_fusion use_te_rng_tracker init_method_std",
+    "cross_entropy_fusion_impl moe_permute_fusion moe_grouped_gemm high_priority_stream_groups",
+    "moe_router_force_load_balancing moe_hybridep_num_sms moe_a2a_overlap cuda_graph_modules context_parallel_size",
+    "freeze_vision_model freeze_vision_projection batch_p2p_comm cuda_graph_impl tp_only_amax_red",
+    "moe_flex_dispatcher_num_sms overlap_p2p_comm",
+    NULL};
 
-static bool is_listed(const char *word, const char *const *list) {
-    while (*list && strcmp(*list, word) != 0) {
-        list++;
-    }
-    return *list != NULL;
-}
-
-// An attribute has other strokes.
-static bool is_argument(const char *attribute) {
+// An argument has other strokes than its attribute.
+static bool is_listed(const char *attribute, const char *const *rows) {
     const size_t length = strlen(attribute);
-    for (const char *const *row = megatron_arguments; *row; row++) {
+    for (const char *const *row = rows; *row; row++) {
         for (const char *at = *row; *at; at += strcspn(at, " "), at += *at == ' ') {
             size_t same = 0;
             while (same < length && (at[same] == attribute[same] || (at[same] == '-' && attribute[same] == '_'))) {
@@ -234,19 +178,9 @@ static bool is_argument(const char *attribute) {
     return false;
 }
 
-// Each is asked for, so that it can be what was meant.
-static void mark_arguments(Import *import) {
-    for (const char *const *row = megatron_arguments; *row; row++) {
-        for (const char *at = *row; *at; at += strcspn(at, " "), at += *at == ' ') {
-            const char *flag = arena_format(import->arena, "--%.*s", (int)strcspn(at, " "), at);
-            import_known(import, (const char *const[]){flag, NULL});
-        }
-    }
-}
-
 void megatron_mark_known(Import *import) {
     if (!megatron_is_bridge(import)) {
-        mark_arguments(import);
+        import_known_below(import, "--", megatron_arguments);  // asked for, so that each can be what was meant
         import_known(import, (const char *const[]){"launcher", NULL});
         return;
     }
@@ -256,6 +190,6 @@ void megatron_mark_known(Import *import) {
     }
     ConfigNode *model = import_at(import, "model");
     for (ConfigNode *node = model ? model->first : NULL; node; node = node->next) {
-        node->used |= node->key && (is_listed(node->key, of_provider) || is_argument(node->key));
+        node->used |= node->key && (is_listed(node->key, of_provider) || is_listed(node->key, megatron_arguments));
     }
 }

@@ -370,8 +370,8 @@ static void lift_arguments(Import *import) {
         return;
     }
     static const char *const beside[] = {
-        "ENV_VARS",    "TEST_TYPE",     "TEST_EVALUATION", "LAUNCHER", "MODE", "METRICS", "THROUGHPUT_TEST_PARAMS",
-        "SKIP_PYTEST", "BEFORE_SCRIPT", "AFTER_SCRIPT",    NULL};
+        "ENV_VARS TEST_TYPE TEST_EVALUATION LAUNCHER MODE METRICS THROUGHPUT_TEST_PARAMS SKIP_PYTEST BEFORE_SCRIPT",
+        "AFTER_SCRIPT", NULL};
     import_known(import, beside);
     ConfigNode *child = arguments->first;
     arguments->first = arguments->last = NULL;

@@ -22,28 +22,11 @@ static const ConfigKey keys[] = {
     {NULL},
 };
 
-static const char *const of_no_matter[] = {"general",
-                                           "checkpoints",
-                                           "data_stages",
-                                           "logging",
-                                           "metrics_logging",
-                                           "tokenizer",
-                                           "profiler",
-                                           "lighteval",
-                                           "s3_upload",
-                                           "tokens.train_steps",
-                                           "tokens.val_check_interval",
-                                           "tokens.limit_val_batches",
-                                           "tokens.limit_test_batches",
-                                           "model.model_config",
-                                           "model.init_method",
-                                           "model.make_vocab_size_divisible_by",
-                                           "optimizer.weight_decay",
-                                           "optimizer.weight_decay_exclude_named_params",
-                                           "optimizer.clip_grad",
-                                           "optimizer.learning_rate_scheduler",
-                                           "optimizer.optimizer_factory",
-                                           NULL};
+static const char *const of_no_matter[] = {
+    "general checkpoints data_stages logging metrics_logging tokenizer profiler lighteval s3_upload tokens.train_steps",
+    "tokens.val_check_interval tokens.limit_val_batches tokens.limit_test_batches model.model_config model.init_method",
+    "model.make_vocab_size_divisible_by optimizer.weight_decay optimizer.weight_decay_exclude_named_params",
+    "optimizer.clip_grad optimizer.learning_rate_scheduler optimizer.optimizer_factory", NULL};
 
 static const ImportLeftOut left_out[] = {
     {"model.ddp_bucket_cap_mb", "25", "another size of the buckets of gradients: latency and overlap differ"},

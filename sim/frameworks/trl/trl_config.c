@@ -17,37 +17,13 @@ static const ImportLeftOut left_out[] = {
     {NULL, NULL, NULL},
 };
 
-static const char *const of_no_matter[] = {"model_init_kwargs",
-                                           "trust_remote_code",
-                                           "chat_template_path",
-                                           "dataset_text_field",
-                                           "dataset_kwargs",
-                                           "dataset_num_proc",
-                                           "eos_token",
-                                           "truncation_mode",
-                                           "shuffle_dataset",
-                                           "packing_strategy",
-                                           "pad_to_multiple_of",
-                                           "eval_packing",
-                                           "completion_only_loss",
-                                           "assistant_only_loss",
-                                           "pad_token",
-                                           "dtype",
-                                           "dataset_config",
-                                           "dataset_train_split",
-                                           "dataset_test_split",
-                                           "dataset_streaming",
-                                           "ignore_bias_buffers",
-                                           "datasets",
-                                           "env",
-                                           "lora_alpha",
-                                           "lora_dropout",
-                                           "lora_task_type",
-                                           "use_rslora",
-                                           "bnb_4bit_quant_type",
-                                           "use_bnb_nested_quant",
-                                           "bnb_4bit_quant_storage",
-                                           NULL};
+static const char *const of_no_matter[] = {
+    "model_init_kwargs trust_remote_code chat_template_path dataset_text_field dataset_kwargs dataset_num_proc",
+    "eos_token truncation_mode shuffle_dataset packing_strategy pad_to_multiple_of eval_packing completion_only_loss",
+    "assistant_only_loss pad_token dtype dataset_config dataset_train_split dataset_test_split dataset_streaming",
+    "ignore_bias_buffers datasets env lora_alpha lora_dropout lora_task_type use_rslora bnb_4bit_quant_type",
+    "use_bnb_nested_quant bnb_4bit_quant_storage",
+    NULL};
 
 static Status read_loss(Import *import, Error *error) {
     const char *loss = "nll";
