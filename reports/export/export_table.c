@@ -223,10 +223,8 @@ static const char *refuse_columns(const ExportFormat *format, const ConfigJob *j
          plan_value_text(PLAN_RECOMPUTE_EVERY, plan->recompute_every, every), "0"},
     };
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
-        if (columns[i].refused) {
-            return arena_format(job->arena, "--%s %s has no place in a file of %s: use --%s %s", columns[i].what,
-                                columns[i].value, format->name, columns[i].what, columns[i].instead);
-        }
+        REFUSE_IF(job->arena, columns[i].refused, "--%s %s has no place in a file of %s: use --%s %s", columns[i].what,
+                  columns[i].value, format->name, columns[i].what, columns[i].instead);
     }
     return plan_refuse_others(plan, says_field, arena_format(job->arena, "a file of %s has no place for", format->name),
                               job->arena);
@@ -234,21 +232,17 @@ static const char *refuse_columns(const ExportFormat *format, const ConfigJob *j
 
 static const char *refuse_layout(const ExportFormat *format, const ConfigJob *job) {
     const Mesh *mesh = &job->plan->mesh;
-    if (mesh_stages(mesh) > 1 && !format->stages) {
-        return arena_format(job->arena, "pp=%d has no place in a file of %s, which holds no pipeline: use pp=1",
-                            mesh_stages(mesh), format->name);
-    }
+    REFUSE_IF(job->arena, mesh_stages(mesh) > 1 && !format->stages,
+              "pp=%d has no place in a file of %s, which holds no pipeline: use pp=1", mesh_stages(mesh), format->name);
     if (!mesh_has_default_order(mesh)) {
         char order[MESH_TEXT_BYTES];
         return arena_format(job->arena, "a file of %s cannot lay the ranks out by %s: use --rank-order default",
                             format->name, mesh_order_text(mesh, order));
     }
-    if (job->nodes * job->ranks_per_node != mesh_world(mesh)) {
-        return arena_format(job->arena,
-                            "%d ranks do not fill whole nodes of %d, and launchers start equally many on each: use a "
-                            "multiple of %d, or --set node.gpus=N with the number that you use of each node",
-                            mesh_world(mesh), job->ranks_per_node, job->ranks_per_node);
-    }
+    REFUSE_IF(job->arena, job->nodes * job->ranks_per_node != mesh_world(mesh),
+              "%d ranks do not fill whole nodes of %d, and launchers start equally many on each: use a multiple of %d, "
+              "or --set node.gpus=N with the number that you use of each node",
+              mesh_world(mesh), job->ranks_per_node, job->ranks_per_node);
     return NULL;
 }
 

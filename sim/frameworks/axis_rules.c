@@ -52,10 +52,8 @@ static const char *check_tp(const Target *target, const ModelSpec *model, const 
         common = gcd(sizes[i].size, common);
     }
     for (size_t i = 0; i < count; i++) {
-        if (sizes[i].size % tp != 0) {
-            return arena_format(arena, "tp=%d does not divide the model's %d %s: use tp %s", tp, sizes[i].size,
-                                sizes[i].what, divisors_text(arena, common));
-        }
+        REFUSE_IF(arena, sizes[i].size % tp != 0, "tp=%d does not divide the model's %d %s: use tp %s", tp,
+                  sizes[i].size, sizes[i].what, divisors_text(arena, common));
     }
     return NULL;
 }
@@ -68,15 +66,12 @@ const char *multiples_around(int64_t number, int64_t step, Arena *arena) {
 static const char *check_cp(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int cp = plan->mesh.size[AXIS_CP];
     const int seq = plan->seq;
-    if (target->cp_full_attention && model->window > 0) {
-        return arena_format(arena,
-                            "%s refuses cp=%d for %s, whose attention slides over %d tokens: its context parallelism "
-                            "has full causal attention only; use cp=1",
-                            target->name, cp, model->name, model->window);
-    }
-    if (model->latent.kv_rank > 0 && !target->own_kernels) {
-        return arena_format(arena, "cp=%d of latent attention (%s) is not predicted yet: use cp=1", cp, model->name);
-    }
+    REFUSE_IF(arena, target->cp_full_attention && model->window > 0,
+              "%s refuses cp=%d for %s, whose attention slides over %d tokens: its context parallelism has full causal "
+              "attention only; use cp=1",
+              target->name, cp, model->name, model->window);
+    REFUSE_IF(arena, model->latent.kv_rank > 0 && !target->own_kernels,
+              "cp=%d of latent attention (%s) is not predicted yet: use cp=1", cp, model->name);
     const int chunks = target->zigzag ? 2 * cp : cp;
     if (seq % chunks == 0) {
         return NULL;
@@ -88,24 +83,19 @@ static const char *check_cp(const Target *target, const ModelSpec *model, const 
 
 static const char *check_sp(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int sp = plan->mesh.size[AXIS_SP], tp = plan->mesh.size[AXIS_TP], cp = plan->mesh.size[AXIS_CP];
-    if (model->sinks || (model->latent.kv_rank > 0 && !target->own_kernels)) {
-        return arena_format(arena, "sp=%d of %s (%s) is not predicted yet: use sp=1", sp,
-                            model->sinks ? "attention with sinks" : "latent attention", model->name);
-    }
-    if (plan->precision == DTYPE_FP8) {
-        return arena_format(arena, "sp=%d in fp8 is not predicted yet: use precision bf16, or sp=1", sp);
-    }
+    REFUSE_IF(arena, model->sinks || (model->latent.kv_rank > 0 && !target->own_kernels),
+              "sp=%d of %s (%s) is not predicted yet: use sp=1", sp,
+              model->sinks ? "attention with sinks" : "latent attention", model->name);
+    REFUSE_IF(arena, plan->precision == DTYPE_FP8, "sp=%d in fp8 is not predicted yet: use precision bf16, or sp=1",
+              sp);
     const int64_t heads = gcd(model->heads, model->kv_heads);
-    if (heads % ((int64_t)sp * tp) != 0) {
-        return arena_format(
-            arena, "sp x tp = %lld does not divide the model's %d attention and %d key-value heads: use sp %s",
-            (long long)sp * tp, model->heads, model->kv_heads, divisors_text(arena, heads % tp == 0 ? heads / tp : 1));
-    }
-    if (plan->seq % ((int64_t)sp * cp * (cp > 1 ? 2 : 1)) != 0) {
-        return arena_format(arena, "seq=%d cannot be cut into equal parts for sp x cp = %lld ranks: use seq %s",
-                            plan->seq, (long long)sp * cp,
-                            multiples_around(plan->seq, (int64_t)sp * cp * (cp > 1 ? 2 : 1), arena));
-    }
+    REFUSE_IF(arena, heads % ((int64_t)sp * tp) != 0,
+              "sp x tp = %lld does not divide the model's %d attention and %d key-value heads: use sp %s",
+              (long long)sp * tp, model->heads, model->kv_heads,
+              divisors_text(arena, heads % tp == 0 ? heads / tp : 1));
+    REFUSE_IF(arena, plan->seq % ((int64_t)sp * cp * (cp > 1 ? 2 : 1)) != 0,
+              "seq=%d cannot be cut into equal parts for sp x cp = %lld ranks: use seq %s", plan->seq,
+              (long long)sp * cp, multiples_around(plan->seq, (int64_t)sp * cp * (cp > 1 ? 2 : 1), arena));
     return NULL;
 }
 
@@ -132,43 +122,32 @@ static const char *check_schedule(const ModelSpec *model, const TrainPlan *plan,
     const int pp = plan->mesh.size[AXIS_PP], micro_steps = plan->grad_accum;
     const char *schedule = pp_schedule_names[plan->pp_schedule];
     const bool splits = plan->pp_schedule == PP_ZERO_BUBBLE || is_folded(plan);
-    if (splits && plan->precision == DTYPE_FP8) {
-        return arena_format(arena,
-                            "pp_schedule=%s has gradients of weights apart, which is not predicted in fp8: use "
-                            "precision bf16",
-                            schedule);
-    }
-    if (is_folded(plan) && (model->tied_embeddings || target->root_unit) && micro_steps > 1 &&
-        target_grad_sync(target, plan) != GRAD_SYNC_LAST) {
-        return arena_format(arena,
-                            "pp_schedule=%s has embedding and head, one unit here, at different times, and gradients "
-                            "are reduced on every micro-step: use grad_sync last",
-                            schedule);
-    }
-    if (plan->pp_schedule == PP_DUALPIPEV && micro_steps < 2 * pp) {
-        return arena_format(arena, "pp_schedule=%s needs at least 2 pp = %d micro-steps, grad_accum is %d", schedule,
-                            2 * pp, micro_steps);
-    }
+    REFUSE_IF(arena, splits && plan->precision == DTYPE_FP8,
+              "pp_schedule=%s has gradients of weights apart, which is not predicted in fp8: use precision bf16",
+              schedule);
+    REFUSE_IF(arena,
+              is_folded(plan) && (model->tied_embeddings || target->root_unit) && micro_steps > 1 &&
+                  target_grad_sync(target, plan) != GRAD_SYNC_LAST,
+              "pp_schedule=%s has embedding and head, one unit here, at different times, and gradients are reduced on "
+              "every micro-step: use grad_sync last",
+              schedule);
+    REFUSE_IF(arena, plan->pp_schedule == PP_DUALPIPEV && micro_steps < 2 * pp,
+              "pp_schedule=%s needs at least 2 pp = %d micro-steps, grad_accum is %d", schedule, 2 * pp, micro_steps);
     const bool groups = plan->pp_schedule == PP_INTERLEAVED || plan->pp_schedule == PP_ZERO_BUBBLE;
     return groups ? check_groups(plan, arena) : NULL;
 }
 
 static const char *check_pp(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int pp = plan->mesh.size[AXIS_PP], chunks = plan_chunks(plan);
-    if (!(target->pp_schedules & PP_BIT(plan->pp_schedule))) {
-        return arena_format(arena, "%s has no pipelines with pp_schedule=%s: use pp_schedule %s", target->name,
-                            pp_schedule_names[plan->pp_schedule],
-                            target->pp_schedules & PP_BIT(PP_INTERLEAVED) ? "1f1b or interleaved" : "1f1b");
-    }
-    if (model->tied_embeddings && !target->ties_stages) {
-        return arena_format(arena,
-                            "%s has one table for embedding and head, and pp=%d would put them on different stages: "
-                            "use pp=1",
-                            model->name, pp);
-    }
-    if (plan->pp_schedule == PP_INTERLEAVED && chunks < 2) {
-        return "the interleaved schedule needs several chunks of layers on each stage: use virtual_stages 2 or more";
-    }
+    REFUSE_IF(arena, !(target->pp_schedules & PP_BIT(plan->pp_schedule)),
+              "%s has no pipelines with pp_schedule=%s: use pp_schedule %s", target->name,
+              pp_schedule_names[plan->pp_schedule],
+              target->pp_schedules & PP_BIT(PP_INTERLEAVED) ? "1f1b or interleaved" : "1f1b");
+    REFUSE_IF(arena, model->tied_embeddings && !target->ties_stages,
+              "%s has one table for embedding and head, and pp=%d would put them on different stages: use pp=1",
+              model->name, pp);
+    REFUSE_IF(arena, plan->pp_schedule == PP_INTERLEAVED && chunks < 2,
+              "the interleaved schedule needs several chunks of layers on each stage: use virtual_stages 2 or more");
     const char *split = target_refuse_split(target, model, plan, arena);
     if (split) {
         return split;
@@ -176,17 +155,15 @@ static const char *check_pp(const Target *target, const ModelSpec *model, const 
     const LayerRule rule = target_layer_rule(target, plan);
     const bool edges_count =
         rule >= LAYERS_WEIGHTED || (rule == LAYERS_EDGES_IF_UNEVEN && pp * chunks == model->layers + 2);
-    if ((int64_t)pp * chunks > model->layers && !edges_count) {
-        return arena_format(arena,
-                            "pp=%d with %d chunks of layers each needs %lld layers, %s has %d: use pp %d or less", pp,
-                            chunks, (long long)pp * chunks, model->name, model->layers, model->layers / chunks);
-    }
+    REFUSE_IF(arena, (int64_t)pp * chunks > model->layers && !edges_count,
+              "pp=%d with %d chunks of layers each needs %lld layers, %s has %d: use pp %d or less", pp, chunks,
+              (long long)pp * chunks, model->name, model->layers, model->layers / chunks);
     const int ends = plan->pp_first < plan->pp_last ? plan->pp_first : plan->pp_last, even = model->layers / pp;
     const int fewest = rule == LAYERS_BY_ENDS && ends < even ? ends : even;
-    if (plan->recompute == RECOMPUTE_FULL && plan->recompute_layers > 0 && plan->recompute_layers >= fewest) {
-        return arena_format(arena, "recompute_layers=%d does not fit the %d layers of a stage: use less, or 0 for all",
-                            plan->recompute_layers, fewest);
-    }
+    REFUSE_IF(arena,
+              plan->recompute == RECOMPUTE_FULL && plan->recompute_layers > 0 && plan->recompute_layers >= fewest,
+              "recompute_layers=%d does not fit the %d layers of a stage: use less, or 0 for all",
+              plan->recompute_layers, fewest);
     return check_schedule(model, plan, target, arena);
 }
 
@@ -194,50 +171,36 @@ static const char *check_pp(const Target *target, const ModelSpec *model, const 
 static const char *check_ep_beside_tp(const Target *target, const ModelSpec *model, const TrainPlan *plan,
                                       Arena *arena) {
     const int ep = plan->mesh.size[AXIS_EP], tp = plan->mesh.size[AXIS_TP];
-    if (target->own_kernels && model->experts.shared_gate) {
-        return arena_format(arena,
-                            "ep=%d beside tp=%d with a gate on the shared expert (%s) is not run by %s yet: use tp=1, "
-                            "or ep=1",
-                            ep, tp, model->name, target->name);
-    }
-    return target_tp_flavour(target, plan) == TP_SP
-               ? NULL
-               : arena_format(arena,
-                              "when using expert parallelism (ep=%d) and tensor parallelism (tp=%d), sequence "
-                              "parallelism must be used: use sequence_parallel target, tp=1 or ep=1",
-                              ep, tp);
+    REFUSE_IF(arena, target->own_kernels && model->experts.shared_gate,
+              "ep=%d beside tp=%d with a gate on the shared expert (%s) is not run by %s yet: use tp=1, or ep=1", ep,
+              tp, model->name, target->name);
+    REFUSE_IF(arena, target_tp_flavour(target, plan) != TP_SP,
+              "when using expert parallelism (ep=%d) and tensor parallelism (tp=%d), sequence parallelism must be "
+              "used: use sequence_parallel target, tp=1 or ep=1",
+              ep, tp);
+    return NULL;
 }
 
 // Where ep takes its ranks from, and what is not predicted beside it.
 static const char *check_ep(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int ep = plan->mesh.size[AXIS_EP], lent = mesh_group_size(&plan->mesh, axis_lenders[AXIS_EP]);
     const int experts = model->experts.count;
-    if (experts == 0) {
-        return arena_format(arena, "ep=%d spreads experts over ranks, and %s has none: use ep=1", ep, model->name);
-    }
-    if (experts % ep != 0) {
-        return arena_format(arena, "ep=%d does not divide the model's %d experts: use ep %s", ep, experts,
-                            divisors_text(arena, gcd(experts, lent)));
-    }
-    if (!mesh_lends_evenly(&plan->mesh)) {
-        return arena_format(
-            arena, "ep=%d takes its ranks from dp_shard x cp x tp, and does not divide their %d evenly: use ep %s", ep,
-            lent, divisors_text(arena, gcd(experts, lent)));
-    }
+    REFUSE_IF(arena, experts == 0, "ep=%d spreads experts over ranks, and %s has none: use ep=1", ep, model->name);
+    REFUSE_IF(arena, experts % ep != 0, "ep=%d does not divide the model's %d experts: use ep %s", ep, experts,
+              divisors_text(arena, gcd(experts, lent)));
+    REFUSE_IF(arena, !mesh_lends_evenly(&plan->mesh),
+              "ep=%d takes its ranks from dp_shard x cp x tp, and does not divide their %d evenly: use ep %s", ep, lent,
+              divisors_text(arena, gcd(experts, lent)));
     if (plan->mesh.size[AXIS_TP] > 1) {
         const char *reason = check_ep_beside_tp(target, model, plan, arena);
         if (reason) {
             return reason;
         }
     }
-    if (plan->zero == 0) {
-        return arena_format(arena, "ep=%d of whole replicas is not predicted yet: use zero=%d", ep,
-                            target->max_zero < 1 ? 0 : target->max_zero);
-    }
-    if (plan->finetune != FINETUNE_FULL) {
-        return arena_format(arena, "adapters beside experts on other ranks are not predicted yet: use ep=1 for ep=%d",
-                            ep);
-    }
+    REFUSE_IF(arena, plan->zero == 0, "ep=%d of whole replicas is not predicted yet: use zero=%d", ep,
+              target->max_zero < 1 ? 0 : target->max_zero);
+    REFUSE_IF(arena, plan->finetune != FINETUNE_FULL,
+              "adapters beside experts on other ranks are not predicted yet: use ep=1 for ep=%d", ep);
     return NULL;
 }
 

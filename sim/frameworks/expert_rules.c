@@ -3,12 +3,9 @@
 #include "sim/frameworks/expert_rules.h"
 
 static const char *check_layers(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
-    if (plan->precision == DTYPE_FP8 && target->fp8_flavour != FP8_TRANSFORMER_ENGINE) {
-        return arena_format(arena,
-                            "fp8 of layers of experts (%s) is predicted of Transformer Engine alone: use precision "
-                            "bf16",
-                            model->name);
-    }
+    REFUSE_IF(arena, plan->precision == DTYPE_FP8 && target->fp8_flavour != FP8_TRANSFORMER_ENGINE,
+              "fp8 of layers of experts (%s) is predicted of Transformer Engine alone: use precision bf16",
+              model->name);
     return NULL;
 }
 
@@ -20,15 +17,12 @@ static const char *check_dispatch(const Target *target, const ModelSpec *model, 
     if (plan->mesh.size[AXIS_EP] == 1 || (own && dispatch == DISPATCH_ALLTOALL)) {
         return NULL;
     }
-    if (!own && !(target->dispatchers & DISPATCH_BIT(dispatch))) {
-        return arena_format(arena, "%s has no dispatcher=%s: use dispatcher target", target->name,
-                            dispatch_names[dispatch]);
-    }
-    return model->experts.shared_gate
-               ? arena_format(arena,
-                              "dispatcher=%s beside the gate of shared experts (%s) is not predicted yet: use %s",
-                              dispatch_names[dispatch], model->name, own ? "ep=1" : "dispatcher alltoall")
-               : NULL;
+    REFUSE_IF(arena, !own && !(target->dispatchers & DISPATCH_BIT(dispatch)),
+              "%s has no dispatcher=%s: use dispatcher target", target->name, dispatch_names[dispatch]);
+    REFUSE_IF(arena, model->experts.shared_gate,
+              "dispatcher=%s beside the gate of shared experts (%s) is not predicted yet: use %s",
+              dispatch_names[dispatch], model->name, own ? "ep=1" : "dispatcher alltoall");
+    return NULL;
 }
 
 // Megatron-core's transformer_config.py asserts it.
@@ -36,31 +30,26 @@ static const char *check_ep_overlap(const Target *target, const TrainPlan *plan,
     if (!plan->ep_overlap || plan->mesh.size[AXIS_EP] == 1) {
         return NULL;
     }
-    if (target->ep_overlap_exposed <= 0) {
-        return arena_format(arena, "%s runs exchanges of experts by themselves: use ep_overlap off", target->name);
-    }
-    if (target_dispatch(target, plan) == DISPATCH_ALLGATHER) {
-        return "ep_overlap=on is supported with the alltoall, deepep and hybridep dispatchers: use one of them";
-    }
-    if (plan->recompute == RECOMPUTE_FULL) {
-        return "full recomputation must be off with ep_overlap=on: use recompute none or selective";
-    }
-    if (mesh_stages(&plan->mesh) > 1 && plan_chunks(plan) == 1) {
-        return arena_format(arena, "ep_overlap=on needs virtual stages where pp is %d: use pp_schedule interleaved",
-                            mesh_stages(&plan->mesh));
-    }
-    return plan->precision == DTYPE_FP32 ? "ep_overlap=on is supported with bf16 and fp16 only: use precision bf16"
-                                         : NULL;
+    REFUSE_IF(arena, target->ep_overlap_exposed <= 0, "%s runs exchanges of experts by themselves: use ep_overlap off",
+              target->name);
+    REFUSE_IF(arena, target_dispatch(target, plan) == DISPATCH_ALLGATHER,
+              "ep_overlap=on is supported with the alltoall, deepep and hybridep dispatchers: use one of them");
+    REFUSE_IF(arena, plan->recompute == RECOMPUTE_FULL,
+              "full recomputation must be off with ep_overlap=on: use recompute none or selective");
+    REFUSE_IF(arena, mesh_stages(&plan->mesh) > 1 && plan_chunks(plan) == 1,
+              "ep_overlap=on needs virtual stages where pp is %d: use pp_schedule interleaved",
+              mesh_stages(&plan->mesh));
+    REFUSE_IF(arena, plan->precision == DTYPE_FP32,
+              "ep_overlap=on is supported with bf16 and fp16 only: use precision bf16");
+    return NULL;
 }
 
 // The ranks of an expert's parts, and of all experts, are lent as those of ep are.
 static const char *check_lent(const TrainPlan *plan, Arena *arena) {
     const int ep = plan->mesh.size[AXIS_EP], stages = mesh_stages(&plan->mesh), world = mesh_world(&plan->mesh);
-    if (world % (plan->etp * ep * stages) != 0) {
-        return arena_format(
-            arena, "world_size (%d) is not divisible by expert_tensor_model_pipeline_parallel size (%d): use etp 1",
-            world, plan->etp * ep * stages);
-    }
+    REFUSE_IF(arena, world % (plan->etp * ep * stages) != 0,
+              "world_size (%d) is not divisible by expert_tensor_model_pipeline_parallel size (%d): use etp 1", world,
+              plan->etp * ep * stages);
     return mesh_lends_ranks(&plan->mesh, AXES_STAGE_RANKS, plan->etp) &&
                    mesh_lends_ranks(&plan->mesh, AXES_STAGE_RANKS, plan->etp * ep)
                ? NULL
@@ -76,19 +65,12 @@ static const char *check_etp(const Target *target, const ModelSpec *model, const
     if (plan_expert_tp(plan) == (ep > 1 ? 1 : plan->mesh.size[AXIS_TP])) {
         return NULL;
     }
-    if (!target->cuts_experts) {
-        return arena_format(arena, "%s has no tensor parallelism of experts alone (etp=%d): use etp=%d", target->name,
-                            etp, ep > 1 ? 1 : plan->mesh.size[AXIS_TP]);
-    }
-    if (ep == 1) {
-        return arena_format(arena,
-                            "etp=%d beside tp=%d is predicted with experts on several ranks alone: use ep, or etp=%d",
-                            etp, plan->mesh.size[AXIS_TP], plan->mesh.size[AXIS_TP]);
-    }
-    if (model->experts.ffn % etp != 0) {
-        return arena_format(arena, "etp=%d does not divide the %d columns of an expert: use etp 1", etp,
-                            model->experts.ffn);
-    }
+    REFUSE_IF(arena, !target->cuts_experts, "%s has no tensor parallelism of experts alone (etp=%d): use etp=%d",
+              target->name, etp, ep > 1 ? 1 : plan->mesh.size[AXIS_TP]);
+    REFUSE_IF(arena, ep == 1, "etp=%d beside tp=%d is predicted with experts on several ranks alone: use ep, or etp=%d",
+              etp, plan->mesh.size[AXIS_TP], plan->mesh.size[AXIS_TP]);
+    REFUSE_IF(arena, model->experts.ffn % etp != 0, "etp=%d does not divide the %d columns of an expert: use etp 1",
+              etp, model->experts.ffn);
     return model->experts.bias ? arena_format(arena,
                                               "bias in MoE is only supported when ETP==1, and the experts of %s have "
                                               "biases: use etp 1 for etp=%d",
@@ -101,13 +83,12 @@ static const char *check_capacity(const Target *target, const TrainPlan *plan, A
     if (plan->expert_capacity == 0) {
         return plan->pad_experts ? "expert_capacity must be set to use pad_experts=on" : NULL;
     }
-    if (!target->cuts_experts) {
-        return arena_format(arena, "%s drops no tokens (expert_capacity=%d): use expert_capacity=0", target->name,
-                            plan->expert_capacity);
-    }
-    return plan->pad_experts && plan->mesh.size[AXIS_EP] > 1 && target_dispatch(target, plan) == DISPATCH_DEEPEP
-               ? "flex token dispatcher with deepep backend does not support pad_experts=on: use dispatcher alltoall"
-               : NULL;
+    REFUSE_IF(arena, !target->cuts_experts, "%s drops no tokens (expert_capacity=%d): use expert_capacity=0",
+              target->name, plan->expert_capacity);
+    REFUSE_IF(arena,
+              plan->pad_experts && plan->mesh.size[AXIS_EP] > 1 && target_dispatch(target, plan) == DISPATCH_DEEPEP,
+              "flex token dispatcher with deepep backend does not support pad_experts=on: use dispatcher alltoall");
+    return NULL;
 }
 
 static const char *check_without(const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
@@ -117,17 +98,14 @@ static const char *check_without(const ModelSpec *model, const TrainPlan *plan, 
 
 // Megatron-core's transformer_config.py, of tokens beside another micro-step's layers.
 static const char *check_further(const Target *target, const TrainPlan *plan, Arena *arena) {
-    if (!target->predicts_further) {
-        return arena_format(arena, "%s has no layers that predict further tokens (mtp=%d): use mtp=0", target->name,
-                            plan->mtp);
-    }
-    if (plan->zero == 3 || plan->finetune != FINETUNE_FULL) {
-        return arena_format(arena, "layers that predict further tokens (mtp=%d) are predicted of %s: use mtp=0",
-                            plan->mtp, plan->zero == 3 ? "whole parameters alone" : "full training alone");
-    }
-    return plan->ep_overlap && plan->mtp > 1
-               ? "MTP supports at most one layer when enabling ep_overlap=on: use mtp=1"
-               : NULL;
+    REFUSE_IF(arena, !target->predicts_further, "%s has no layers that predict further tokens (mtp=%d): use mtp=0",
+              target->name, plan->mtp);
+    REFUSE_IF(arena, plan->zero == 3 || plan->finetune != FINETUNE_FULL,
+              "layers that predict further tokens (mtp=%d) are predicted of %s: use mtp=0", plan->mtp,
+              plan->zero == 3 ? "whole parameters alone" : "full training alone");
+    REFUSE_IF(arena, plan->ep_overlap && plan->mtp > 1,
+              "MTP supports at most one layer when enabling ep_overlap=on: use mtp=1");
+    return NULL;
 }
 
 const char *expert_rule(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {

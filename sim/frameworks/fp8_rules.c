@@ -28,27 +28,19 @@ static const char *refuse_parameters(const Target *target, const ModelSpec *mode
                    : arena_format(arena, "%s has fp8_parameters=on with fp8_recipe %s, not %s: use one of them",
                                   target->name, recipes_text(recipes, arena), fp8_recipe_names[plan->fp8_recipe]);
     }
-    if (plan->zero == 0) {
-        return arena_format(arena,
-                            "fp8_parameters=on of %s is of its distributed optimizer, zero=0 has none: use zero 1, or "
-                            "fp8_parameters off",
-                            target->name);
-    }
-    if (plan->bf16_master) {
-        return "fp8_parameters=on keeps no weights in bf16 to be masters: use master weights fp32";
-    }
-    if (model->experts.count > 0) {
-        return arena_format(arena,
-                            "fp8_parameters=on of layers of experts, which %s has, is not predicted yet: use "
-                            "fp8_parameters off",
-                            model->name);
-    }
-    if (plan->offload == OFFLOAD_OPTIMIZER && plan->fp8_recipe != FP8_DELAYED) {
-        return arena_format(arena,
-                            "fp8_parameters=on of states that are updated on the host goes with fp8_recipe delayed, "
-                            "not %s: use that, or fp8_parameters off",
-                            fp8_recipe_names[plan->fp8_recipe]);
-    }
+    REFUSE_IF(arena, plan->zero == 0,
+              "fp8_parameters=on of %s is of its distributed optimizer, zero=0 has none: use zero 1, or fp8_parameters "
+              "off",
+              target->name);
+    REFUSE_IF(arena, plan->bf16_master,
+              "fp8_parameters=on keeps no weights in bf16 to be masters: use master weights fp32");
+    REFUSE_IF(arena, model->experts.count > 0,
+              "fp8_parameters=on of layers of experts, which %s has, is not predicted yet: use fp8_parameters off",
+              model->name);
+    REFUSE_IF(arena, plan->offload == OFFLOAD_OPTIMIZER && plan->fp8_recipe != FP8_DELAYED,
+              "fp8_parameters=on of states that are updated on the host goes with fp8_recipe delayed, not %s: use "
+              "that, or fp8_parameters off",
+              fp8_recipe_names[plan->fp8_recipe]);
     return NULL;
 }
 
@@ -57,15 +49,10 @@ const char *fp8_rule(const Target *target, const ModelSpec *model, const TrainPl
     if (plan->precision != DTYPE_FP8) {
         return NULL;
     }
-    if (target->fp8_flavour == FP8_NONE) {
-        return arena_format(arena, "%s does not run fp8: use precision bf16", target->name);
-    }
-    if (!(target->fp8_recipes & FP8_BIT(plan->fp8_recipe))) {
-        return arena_format(arena, "%s has no fp8_recipe=%s: use fp8_recipe %s", target->name,
-                            fp8_recipe_names[plan->fp8_recipe], recipes_text(target->fp8_recipes, arena));
-    }
-    if (target->tp_flavour != TP_SP && tp > 1) {
-        return arena_format(arena, "%s does not run fp8 beside tp=%d: use tp=1 or precision bf16", target->name, tp);
-    }
+    REFUSE_IF(arena, target->fp8_flavour == FP8_NONE, "%s does not run fp8: use precision bf16", target->name);
+    REFUSE_IF(arena, !(target->fp8_recipes & FP8_BIT(plan->fp8_recipe)), "%s has no fp8_recipe=%s: use fp8_recipe %s",
+              target->name, fp8_recipe_names[plan->fp8_recipe], recipes_text(target->fp8_recipes, arena));
+    REFUSE_IF(arena, target->tp_flavour != TP_SP && tp > 1,
+              "%s does not run fp8 beside tp=%d: use tp=1 or precision bf16", target->name, tp);
     return refuse_parameters(target, model, plan, arena);
 }

@@ -19,34 +19,25 @@ static const char *those_it_has(const Target *target, const TrainPlan *plan, Are
 // replicas without FSDP have reduced.
 static const char *refuse_in_backward(const Target *target, const TrainPlan *plan, Arena *arena) {
     static const Axis without[] = {AXIS_PP, AXIS_EP};
-    if (!target->updates_in_backward) {
-        return arena_format(arena, "%s@%s has no update_in_backward=on: use update_in_backward off", target->name,
-                            target->version);
-    }
+    REFUSE_IF(arena, !target->updates_in_backward, "%s@%s has no update_in_backward=on: use update_in_backward off",
+              target->name, target->version);
     for (int i = 0; i < 2; i++) {
-        if (plan->mesh.size[without[i]] > 1) {
-            return arena_format(
-                arena, "%s has no update_in_backward=on beside %s=%d: use %s=1, or update_in_backward off",
-                target->name, axis_names[without[i]], plan->mesh.size[without[i]], axis_names[without[i]]);
-        }
+        REFUSE_IF(arena, plan->mesh.size[without[i]] > 1,
+                  "%s has no update_in_backward=on beside %s=%d: use %s=1, or update_in_backward off", target->name,
+                  axis_names[without[i]], plan->mesh.size[without[i]], axis_names[without[i]]);
     }
-    if (plan->grad_accum > 1) {
-        return arena_format(
-            arena,
-            "update_in_backward=on updates with every micro-step, so grad_accum=%d accumulates nothing: "
-            "use grad_accum 1, or update_in_backward off",
-            plan->grad_accum);
-    }
-    if (plan->zero == 0 && mesh_group_size(&plan->mesh, AXES_DATA_GROUP) > 1) {
-        return arena_format(arena,
-                            "update_in_backward=on of replicas alone updates before they have reduced their gradients: "
-                            "use dp_shard, not dp_replicate=%d alone, or update_in_backward off",
-                            plan->mesh.size[AXIS_DP_REPLICATE]);
-    }
-    return plan->offload != OFFLOAD_NONE
-               ? arena_format(arena, "update_in_backward=on beside offload=%s is not predicted yet: use offload none",
-                              offload_names[plan->offload])
-               : NULL;
+    REFUSE_IF(arena, plan->grad_accum > 1,
+              "update_in_backward=on updates with every micro-step, so grad_accum=%d accumulates nothing: use "
+              "grad_accum 1, or update_in_backward off",
+              plan->grad_accum);
+    REFUSE_IF(arena, plan->zero == 0 && mesh_group_size(&plan->mesh, AXES_DATA_GROUP) > 1,
+              "update_in_backward=on of replicas alone updates before they have reduced their gradients: use dp_shard, "
+              "not dp_replicate=%d alone, or update_in_backward off",
+              plan->mesh.size[AXIS_DP_REPLICATE]);
+    REFUSE_IF(arena, plan->offload != OFFLOAD_NONE,
+              "update_in_backward=on beside offload=%s is not predicted yet: use offload none",
+              offload_names[plan->offload]);
+    return NULL;
 }
 
 const char *optimizer_rule(const Target *target, const TrainPlan *plan, Arena *arena) {
@@ -59,30 +50,21 @@ const char *optimizer_rule(const Target *target, const TrainPlan *plan, Arena *a
     if (asked == OPTIMIZER_TARGET) {
         return NULL;
     }
-    if (!(target->optimizers & bit)) {
-        return arena_format(arena, "%s@%s has no optimizer=%s: use optimizer %s", target->name, target->version,
-                            optimizer_names[asked], those_it_has(target, plan, arena));
-    }
-    if (plan->zero == 3 && (target->unsharded_optimizers & bit)) {
-        return arena_format(arena,
-                            "optimizer=%s is of bitsandbytes, whose kernels do not take the sharded parameters "
-                            "(DTensors) of %s: use optimizer %s",
-                            optimizer_names[asked], target->name, those_it_has(target, plan, arena));
-    }
-    if (plan_offloads_states(plan) && asked != OPTIMIZER_ADAMW_FUSED && asked != OPTIMIZER_ADAMW_FOREACH) {
-        return arena_format(arena,
-                            "offload=%s updates on the host, where optimizer=%s has no kernel that is priced here: use "
-                            "optimizer adamw or offload none",
-                            offload_names[plan->offload], optimizer_names[asked]);
-    }
-    if (asked == OPTIMIZER_MUON && (plan->zero > 0 || plan->mesh.size[AXIS_TP] > 1)) {
-        return arena_format(arena,
-                            "optimizer=muon of matrices that are cut (zero=%d, tp=%d) exchanges them between ranks "
-                            "first, which is not predicted yet: use dp_replicate alone, or optimizer adamw",
-                            plan->zero, plan->mesh.size[AXIS_TP]);
-    }
-    if (asked == OPTIMIZER_ADAMW_BF16 && plan->bf16_master) {
-        return "with master weights bf16 the states are bf16 already: use optimizer adamw";
-    }
+    REFUSE_IF(arena, !(target->optimizers & bit), "%s@%s has no optimizer=%s: use optimizer %s", target->name,
+              target->version, optimizer_names[asked], those_it_has(target, plan, arena));
+    REFUSE_IF(arena, plan->zero == 3 && (target->unsharded_optimizers & bit),
+              "optimizer=%s is of bitsandbytes, whose kernels do not take the sharded parameters (DTensors) of %s: use "
+              "optimizer %s",
+              optimizer_names[asked], target->name, those_it_has(target, plan, arena));
+    REFUSE_IF(arena, plan_offloads_states(plan) && asked != OPTIMIZER_ADAMW_FUSED && asked != OPTIMIZER_ADAMW_FOREACH,
+              "offload=%s updates on the host, where optimizer=%s has no kernel that is priced here: use optimizer "
+              "adamw or offload none",
+              offload_names[plan->offload], optimizer_names[asked]);
+    REFUSE_IF(arena, asked == OPTIMIZER_MUON && (plan->zero > 0 || plan->mesh.size[AXIS_TP] > 1),
+              "optimizer=muon of matrices that are cut (zero=%d, tp=%d) exchanges them between ranks first, which is "
+              "not predicted yet: use dp_replicate alone, or optimizer adamw",
+              plan->zero, plan->mesh.size[AXIS_TP]);
+    REFUSE_IF(arena, asked == OPTIMIZER_ADAMW_BF16 && plan->bf16_master,
+              "with master weights bf16 the states are bf16 already: use optimizer adamw");
     return NULL;
 }

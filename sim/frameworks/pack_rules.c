@@ -8,23 +8,15 @@ const char *pack_rule(const Target *target, const TrainPlan *plan, Arena *arena)
     if (plan->pack == 0) {
         return NULL;
     }
-    if (target->pack_flavour == PACKS_NOT) {
-        return arena_format(arena, "%s@%s has no attention of packed documents: use pack 0", target->name,
-                            target->version);
-    }
-    if (plan->attention == ATTENTION_EAGER || plan->attention == ATTENTION_TRITON) {
-        return arena_format(arena,
-                            "pack=%d needs a kernel of variable lengths, attention=%s has none: use attention flash",
-                            plan->pack, attention_names[plan->attention]);
-    }
-    if (cp > 1) {
-        return arena_format(arena, "packed documents (pack=%d) cut over cp=%d are not predicted: use cp=1 or pack 0",
-                            plan->pack, cp);
-    }
-    if (target->pack_flavour == PACKS_ONE_ROW && plan->micro_batch > 1) {
-        return arena_format(
-            arena, "%s trains packed sequences with a micro-batch of 1 only, micro_batch=%d: use micro_batch 1",
-            target->name, plan->micro_batch);
-    }
+    REFUSE_IF(arena, target->pack_flavour == PACKS_NOT, "%s@%s has no attention of packed documents: use pack 0",
+              target->name, target->version);
+    REFUSE_IF(arena, plan->attention == ATTENTION_EAGER || plan->attention == ATTENTION_TRITON,
+              "pack=%d needs a kernel of variable lengths, attention=%s has none: use attention flash", plan->pack,
+              attention_names[plan->attention]);
+    REFUSE_IF(arena, cp > 1, "packed documents (pack=%d) cut over cp=%d are not predicted: use cp=1 or pack 0",
+              plan->pack, cp);
+    REFUSE_IF(arena, target->pack_flavour == PACKS_ONE_ROW && plan->micro_batch > 1,
+              "%s trains packed sequences with a micro-batch of 1 only, micro_batch=%d: use micro_batch 1",
+              target->name, plan->micro_batch);
     return NULL;
 }

@@ -26,9 +26,9 @@ static const char *refuse_modules(const Target *target, const ModelSpec *model, 
                    : arena_format(arena, "%s recomputes %s, not %s", target->name, recompute_module_names[known],
                                   recompute_module_names[asked & ~known]);
     }
-    return absent ? arena_format(arena, "recompute_modules=%s: layers of %s have no %s", recompute_module_names[asked],
-                                 model->name, recompute_module_names[absent])
-                  : NULL;
+    REFUSE_IF(arena, absent, "recompute_modules=%s: layers of %s have no %s", recompute_module_names[asked],
+              model->name, recompute_module_names[absent]);
+    return NULL;
 }
 
 static const char *refuse_unit(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
@@ -52,19 +52,16 @@ static const char *refuse_count(const Target *target, const ModelSpec *model, co
     const bool first = plan->recompute_layers > 0;
     const char *name = first ? "recompute_layers" : "recompute_every";
     const int value = first ? plan->recompute_layers : plan->recompute_every;
-    if (first && plan->recompute_every > 1) {
-        return "recompute_layers and recompute_every exclude each other: use one of them";
-    }
-    if (counts == RECOMPUTE_ALL_ALIKE || first != (counts == RECOMPUTE_FIRST_N)) {
-        return arena_format(arena, "%s has no %s=%d: use %s 0%s", target->name, name, value, name,
-                            counts == RECOMPUTE_ALL_ALIKE ? ""
-                            : first                       ? ", or recompute_every"
-                                                          : ", or recompute_layers");
-    }
-    if (value >= model->layers + !first) {
-        return arena_format(arena, "%s=%d does not fit the %d layers of %s: use less, or %s 0 for all of them", name,
-                            value, model->layers, model->name, name);
-    }
+    REFUSE_IF(arena, first && plan->recompute_every > 1,
+              "recompute_layers and recompute_every exclude each other: use one of them");
+    REFUSE_IF(arena, counts == RECOMPUTE_ALL_ALIKE || first != (counts == RECOMPUTE_FIRST_N),
+              "%s has no %s=%d: use %s 0%s", target->name, name, value, name,
+              counts == RECOMPUTE_ALL_ALIKE ? ""
+              : first                       ? ", or recompute_every"
+                                            : ", or recompute_layers");
+    REFUSE_IF(arena, value >= model->layers + !first,
+              "%s=%d does not fit the %d layers of %s: use less, or %s 0 for all of them", name, value, model->layers,
+              model->name, name);
     return NULL;
 }
 
@@ -84,13 +81,9 @@ static const char *refuse_tiles(const Target *target, const ModelSpec *model, co
     if (tiles == 0) {
         return NULL;
     }
-    if (!target->tiles_mlp) {
-        return arena_format(arena, "%s has no tiled MLP: use mlp_tiles 0", target->name);
-    }
+    REFUSE_IF(arena, !target->tiles_mlp, "%s has no tiled MLP: use mlp_tiles 0", target->name);
     const char *beside = beside_tiles(model, plan, arena);
-    if (beside) {
-        return arena_format(arena, "a tiled MLP beside %s is not predicted yet: use mlp_tiles 0", beside);
-    }
+    REFUSE_IF(arena, beside, "a tiled MLP beside %s is not predicted yet: use mlp_tiles 0", beside);
     if (tokens % tiles != 0) {
         int fewer = tiles;
         while (tokens % fewer != 0) {

@@ -13,18 +13,13 @@ static int32_t parts_of(const TrainPlan *plan) {
 static const char *refuse_weights(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int32_t parts = parts_of(plan), all = model->layers + plan->pp_first + plan->pp_last;
     const int32_t fewest = all / parts;
-    if (target->edges_weigh_one && (plan->pp_first > 1 || plan->pp_last > 1 || all % parts != 0)) {
-        return arena_format(arena,
-                            "%s counts embedding and loss as one layer or none, and the %d of %s with them, %d, must "
-                            "divide by %d: use pp_split ends or chunks",
-                            target->name, model->layers, model->name, all, parts);
-    }
-    if (fewest == 0 || plan->pp_first > fewest || plan->pp_last > fewest) {
-        return arena_format(arena,
-                            "embedding and head cannot count as %d and %d layers where a stage or chunk has %d: use "
-                            "less",
-                            plan->pp_first, plan->pp_last, fewest);
-    }
+    REFUSE_IF(arena, target->edges_weigh_one && (plan->pp_first > 1 || plan->pp_last > 1 || all % parts != 0),
+              "%s counts embedding and loss as one layer or none, and the %d of %s with them, %d, must divide by %d: "
+              "use pp_split ends or chunks",
+              target->name, model->layers, model->name, all, parts);
+    REFUSE_IF(arena, fewest == 0 || plan->pp_first > fewest || plan->pp_last > fewest,
+              "embedding and head cannot count as %d and %d layers where a stage or chunk has %d: use less",
+              plan->pp_first, plan->pp_last, fewest);
     return NULL;
 }
 
@@ -49,21 +44,16 @@ const char *target_refuse_split(const Target *target, const ModelSpec *model, co
         return NULL;
     }
     const char *word = pp_split_names[plan->pp_split];
-    if (!(target->splits & PP_BIT(plan->pp_split))) {
-        return arena_format(arena, "%s has no pp_split=%s: use pp_split target", target->name, word);
-    }
-    if (plan->pp_split == SPLIT_ENDS && is_folded(plan)) {
-        return arena_format(arena, "pp_schedule=%s has the first and the last chunk on one stage: use pp_split chunks",
-                            pp_schedule_names[plan->pp_schedule]);
-    }
-    if (plan->pp_split == SPLIT_ENDS && target->edges_weigh_one && (plan->pp_first == 0 || plan->pp_last == 0)) {
-        return arena_format(arena, "%s has layers on the first and on the last stage: use pp_split chunks",
-                            target->name);
-    }
-    if (plan->pp_split == SPLIT_EVEN && target->edges_weigh_one && model->layers % parts != 0) {
-        return arena_format(arena, "%s stops at %d layers on %d stages and chunks: use pp_split target", target->name,
-                            model->layers, parts);
-    }
+    REFUSE_IF(arena, !(target->splits & PP_BIT(plan->pp_split)), "%s has no pp_split=%s: use pp_split target",
+              target->name, word);
+    REFUSE_IF(arena, plan->pp_split == SPLIT_ENDS && is_folded(plan),
+              "pp_schedule=%s has the first and the last chunk on one stage: use pp_split chunks",
+              pp_schedule_names[plan->pp_schedule]);
+    REFUSE_IF(arena,
+              plan->pp_split == SPLIT_ENDS && target->edges_weigh_one && (plan->pp_first == 0 || plan->pp_last == 0),
+              "%s has layers on the first and on the last stage: use pp_split chunks", target->name);
+    REFUSE_IF(arena, plan->pp_split == SPLIT_EVEN && target->edges_weigh_one && model->layers % parts != 0,
+              "%s stops at %d layers on %d stages and chunks: use pp_split target", target->name, model->layers, parts);
     switch (plan->pp_split) {
     case SPLIT_WEIGHTED:
         return refuse_weights(target, model, plan, arena);

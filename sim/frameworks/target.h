@@ -197,6 +197,14 @@ const Target *target_table(int *count);
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason);
 
+// In a function that says why not: where the condition holds, one sentence says so (a format and its values).
+#define REFUSE_IF(arena, condition, ...)                                                                               \
+    do {                                                                                                               \
+        if (condition) {                                                                                               \
+            return arena_format(arena, __VA_ARGS__);                                                                   \
+        }                                                                                                              \
+    } while (0)
+
 // Can its groups be laid over the ranks in the mesh's order?
 bool target_takes_order(const Target *target, const Mesh *mesh);
 

@@ -21,6 +21,8 @@ typedef struct Check {
     Arena *arena;
 } Check;
 
+typedef const char *(*Rule)(const Check *check);
+
 static int axis_size(const Check *check, Axis axis) {
     return check->plan->mesh.size[axis];
 }
@@ -28,14 +30,12 @@ static int axis_size(const Check *check, Axis axis) {
 static const char *check_positive(const Check *check) {
     const TrainPlan *plan = check->plan;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        if (plan->mesh.size[axis] < 1) {
-            return arena_format(check->arena, "%s must be at least 1, got %d", axis_names[axis], plan->mesh.size[axis]);
-        }
+        REFUSE_IF(check->arena, plan->mesh.size[axis] < 1, "%s must be at least 1, got %d", axis_names[axis],
+                  plan->mesh.size[axis]);
     }
-    if (plan->seq < 1 || plan->micro_batch < 1 || plan->grad_accum < 1) {
-        return arena_format(check->arena, "seq, micro_batch and grad_accum must be at least 1, got %d, %d and %d",
-                            plan->seq, plan->micro_batch, plan->grad_accum);
-    }
+    REFUSE_IF(check->arena, plan->seq < 1 || plan->micro_batch < 1 || plan->grad_accum < 1,
+              "seq, micro_batch and grad_accum must be at least 1, got %d, %d and %d", plan->seq, plan->micro_batch,
+              plan->grad_accum);
     return NULL;
 }
 
@@ -110,14 +110,11 @@ static const char *check_zero(const Check *check) {
                             check->target->name, check->target->max_zero, other ? ", or --target " : "",
                             other ? other->name : "", other ? "@" : "", other ? other->version : "");
     }
-    if (zero > 0 && shards == 1 && !plan_offloads_states(check->plan)) {
-        return arena_format(check->arena, "zero=%d has nothing to shard over, dp_shard x cp is 1: use zero=0", zero);
-    }
-    if (check->target->shard_needs_fsdp && shards > 1 && zero != 3) {
-        return arena_format(check->arena,
-                            "%s shards fully over dp_shard x cp = %d, zero=%d does not exist there: use zero=3",
-                            check->target->name, shards, zero);
-    }
+    REFUSE_IF(check->arena, zero > 0 && shards == 1 && !plan_offloads_states(check->plan),
+              "zero=%d has nothing to shard over, dp_shard x cp is 1: use zero=0", zero);
+    REFUSE_IF(check->arena, check->target->shard_needs_fsdp && shards > 1 && zero != 3,
+              "%s shards fully over dp_shard x cp = %d, zero=%d does not exist there: use zero=3", check->target->name,
+              shards, zero);
     return NULL;
 }
 
@@ -191,14 +188,11 @@ static const char *check_framework_mesh(const Check *check) {
 static const char *check_structure(const Check *check) {
     const ModelSpec *model = check->model;
     const int tp = axis_size(check, AXIS_TP);
-    if (model->position == POSITION_LEARNED && check->plan->seq > model->max_seq) {
-        return arena_format(check->arena, "%s has learned %d positions, seq=%d is longer: use seq %d or less",
-                            model->name, model->max_seq, check->plan->seq, model->max_seq);
-    }
-    if (model->qk_norm == QK_NORM_WHOLE && tp > 1) {
-        return arena_format(check->arena, "%s norms all heads of a token together, tp=%d would split them: use tp=1",
-                            model->name, tp);
-    }
+    REFUSE_IF(check->arena, model->position == POSITION_LEARNED && check->plan->seq > model->max_seq,
+              "%s has learned %d positions, seq=%d is longer: use seq %d or less", model->name, model->max_seq,
+              check->plan->seq, model->max_seq);
+    REFUSE_IF(check->arena, model->qk_norm == QK_NORM_WHOLE && tp > 1,
+              "%s norms all heads of a token together, tp=%d would split them: use tp=1", model->name, tp);
     return NULL;
 }
 
@@ -218,22 +212,15 @@ static const char *check_offload(const Check *check) {
     if (offload == OFFLOAD_NONE) {
         return NULL;
     }
-    if (!(check->target->offloads >> offload & 1)) {
-        return arena_format(
-            check->arena, "%s has no offload=%s: use offload %s", check->target->name, offload_names[offload],
-            check->target->offloads >> OFFLOAD_PARAMETERS & 1 ? offload_names[OFFLOAD_PARAMETERS] : "none");
-    }
-    if (offload == OFFLOAD_ACTIVATIONS && check->plan->recompute != RECOMPUTE_FULL) {
-        return arena_format(check->arena,
-                            "offload=activations moves the inputs of recomputed layers, recompute=%s has none: use "
-                            "recompute=full",
-                            recompute_names[check->plan->recompute]);
-    }
-    if (offload == OFFLOAD_PARAMETERS && check->plan->zero != 3) {
-        return arena_format(check->arena,
-                            "offload=%s keeps shards of parameters on the host, zero=%d has none: use zero=3",
-                            offload_names[offload], check->plan->zero);
-    }
+    REFUSE_IF(check->arena, !(check->target->offloads >> offload & 1), "%s has no offload=%s: use offload %s",
+              check->target->name, offload_names[offload],
+              check->target->offloads >> OFFLOAD_PARAMETERS & 1 ? offload_names[OFFLOAD_PARAMETERS] : "none");
+    REFUSE_IF(check->arena, offload == OFFLOAD_ACTIVATIONS && check->plan->recompute != RECOMPUTE_FULL,
+              "offload=activations moves the inputs of recomputed layers, recompute=%s has none: use recompute=full",
+              recompute_names[check->plan->recompute]);
+    REFUSE_IF(check->arena, offload == OFFLOAD_PARAMETERS && check->plan->zero != 3,
+              "offload=%s keeps shards of parameters on the host, zero=%d has none: use zero=3", offload_names[offload],
+              check->plan->zero);
     return NULL;
 }
 
@@ -276,47 +263,32 @@ static const char *check_finetune(const Check *check) {
     if (!(check->target->finetunes >> plan->finetune & 1)) {
         return refuse_finetune(check);
     }
-    if (model->latent.kv_rank > 0) {
-        return arena_format(check->arena, "adapters beside the latent attention of %s are not predicted yet",
-                            model->name);
-    }
-    if (model->experts.count > 0 && check->target->adapters_of_core) {
-        return arena_format(check->arena,
-                            "%s puts adapters on the experts of %s too, which is not predicted yet: use finetune full",
-                            check->target->name, model->name);
-    }
-    if (model->experts.count > 0 && plan->finetune != FINETUNE_LORA) {
-        return arena_format(
-            check->arena, "the experts of %s are plain parameters, which bitsandbytes does not pack: use finetune lora",
-            model->name);
-    }
-    if (plan->precision == DTYPE_FP8) {
-        return "adapters beside fp8 layers are not predicted yet: use precision bf16";
-    }
-    if (check->target->adapters_of_core && plan_lora_rank(plan) % axis_size(check, AXIS_TP) != 0) {
-        return arena_format(check->arena,
-                            "the rank of adapters, %d, is cut over tp=%d: use a --lora-rank that it divides",
-                            plan_lora_rank(plan), axis_size(check, AXIS_TP));
-    }
-    if (plan->finetune == FINETUNE_LORA_INT8 && plan->zero == 3) {
-        return "bitsandbytes' 8-bit weights cannot be sharded: use dp_replicate alone, or finetune qlora or lora";
-    }
-    return check->target->tp_flavour == TP_HF && axis_size(check, AXIS_TP) > 1
-               ? arena_format(check->arena,
-                              "adapters beside the tensor parallelism of transformers (tp=%d) are not predicted yet: "
-                              "use tp=1",
-                              axis_size(check, AXIS_TP))
-               : NULL;
+    REFUSE_IF(check->arena, model->latent.kv_rank > 0,
+              "adapters beside the latent attention of %s are not predicted yet", model->name);
+    REFUSE_IF(check->arena, model->experts.count > 0 && check->target->adapters_of_core,
+              "%s puts adapters on the experts of %s too, which is not predicted yet: use finetune full",
+              check->target->name, model->name);
+    REFUSE_IF(check->arena, model->experts.count > 0 && plan->finetune != FINETUNE_LORA,
+              "the experts of %s are plain parameters, which bitsandbytes does not pack: use finetune lora",
+              model->name);
+    REFUSE_IF(check->arena, plan->precision == DTYPE_FP8,
+              "adapters beside fp8 layers are not predicted yet: use precision bf16");
+    REFUSE_IF(check->arena, check->target->adapters_of_core && plan_lora_rank(plan) % axis_size(check, AXIS_TP) != 0,
+              "the rank of adapters, %d, is cut over tp=%d: use a --lora-rank that it divides", plan_lora_rank(plan),
+              axis_size(check, AXIS_TP));
+    REFUSE_IF(check->arena, plan->finetune == FINETUNE_LORA_INT8 && plan->zero == 3,
+              "bitsandbytes' 8-bit weights cannot be sharded: use dp_replicate alone, or finetune qlora or lora");
+    REFUSE_IF(check->arena, check->target->tp_flavour == TP_HF && axis_size(check, AXIS_TP) > 1,
+              "adapters beside the tensor parallelism of transformers (tp=%d) are not predicted yet: use tp=1",
+              axis_size(check, AXIS_TP));
+    return NULL;
 }
 
 static const char *check_master(const Check *check) {
     const TrainPlan *plan = check->plan;
-    if (check->target->bf16_weights && plan->precision == DTYPE_BF16 && !plan->bf16_master) {
-        return arena_format(check->arena,
-                            "%s trains in the number format that it loads, without fp32 masters: use master weights "
-                            "bf16",
-                            check->target->name);
-    }
+    REFUSE_IF(check->arena, check->target->bf16_weights && plan->precision == DTYPE_BF16 && !plan->bf16_master,
+              "%s trains in the number format that it loads, without fp32 masters: use master weights bf16",
+              check->target->name);
     if (!check->plan->bf16_master || check->target->bf16_optimizer_bytes_per_parameter > 0) {
         return NULL;
     }
@@ -337,18 +309,14 @@ static const char *check_own_sharding(const Check *check) {
     const int cp = axis_size(check, AXIS_CP), tp = axis_size(check, AXIS_TP);
     const char *axis = axis_names[tp > 1 ? AXIS_TP : AXIS_EP];
     const int size = tp > 1 ? tp : axis_size(check, AXIS_EP);
-    if (cp > 1) {
-        return arena_format(check->arena,
-                            "%s shards a model with %s=%d when it is loaded, without context parallelism: use cp=1, "
-                            "not %d, or %s=1",
-                            check->target->name, axis, size, cp, axis);
-    }
-    return plan->zero == 3 && plan->reshard == RESHARD_NEVER
-               ? arena_format(check->arena,
-                              "%s shards a model with %s=%d when it is loaded, and frees gathered layers after "
-                              "forward: use reshard always, or %s=1",
-                              check->target->name, axis, size, axis)
-               : NULL;
+    REFUSE_IF(check->arena, cp > 1,
+              "%s shards a model with %s=%d when it is loaded, without context parallelism: use cp=1, not %d, or %s=1",
+              check->target->name, axis, size, cp, axis);
+    REFUSE_IF(check->arena, plan->zero == 3 && plan->reshard == RESHARD_NEVER,
+              "%s shards a model with %s=%d when it is loaded, and frees gathered layers after forward: use reshard "
+              "always, or %s=1",
+              check->target->name, axis, size, axis);
+    return NULL;
 }
 
 static const char *check_reshard(const Check *check) {
@@ -369,21 +337,16 @@ static const char *check_reshard_ranks(const Check *check) {
     if (!plan_field_matters(plan, PLAN_RESHARD_RANKS)) {
         return NULL;
     }
-    if (!check->target->reshards_near) {
-        return arena_format(check->arena, "%s keeps no second copy of the parameters (reshard_ranks=%d): use 0",
-                            check->target->name, ranks);
-    }
-    if (plan->offload == OFFLOAD_PARAMETERS) {
-        return "a second copy of parameters that live in the host's memory is not predicted: use reshard_ranks 0";
-    }
-    if (shards != mesh_world(&plan->mesh)) {  // its groups are of consecutive ranks of the world
-        return arena_format(check->arena, "reshard_ranks=%d beside other axes than shards is not predicted: use 0",
-                            ranks);
-    }
-    return ranks > shards || shards % ranks != 0
-               ? arena_format(check->arena, "reshard_ranks=%d does not divide the %d ranks that shard: use a divisor",
-                              ranks, shards)
-               : NULL;
+    REFUSE_IF(check->arena, !check->target->reshards_near,
+              "%s keeps no second copy of the parameters (reshard_ranks=%d): use 0", check->target->name, ranks);
+    REFUSE_IF(check->arena, plan->offload == OFFLOAD_PARAMETERS,
+              "a second copy of parameters that live in the host's memory is not predicted: use reshard_ranks 0");
+    // Its groups are of consecutive ranks of the world.
+    REFUSE_IF(check->arena, shards != mesh_world(&plan->mesh),
+              "reshard_ranks=%d beside other axes than shards is not predicted: use 0", ranks);
+    REFUSE_IF(check->arena, ranks > shards || shards % ranks != 0,
+              "reshard_ranks=%d does not divide the %d ranks that shard: use a divisor", ranks, shards);
+    return NULL;
 }
 
 static const char *check_reduce_bucket(const Check *check) {
@@ -417,12 +380,11 @@ static const char *check_reduce_dtype(const Check *check) {
     if (plan->reduce_dtype != REDUCE_DTYPE_BF16) {
         return NULL;
     }
-    if (check->target->reduces_fp32_only) {
-        return arena_format(check->arena, "%s reduces gradients in fp32 only: use reduce_dtype fp32 or auto",
-                            check->target->name);
-    }
-    return plan->precision == DTYPE_FP16 ? "fp16 gradients do not fit bf16's digits: use reduce_dtype fp32 or auto"
-                                         : NULL;
+    REFUSE_IF(check->arena, check->target->reduces_fp32_only,
+              "%s reduces gradients in fp32 only: use reduce_dtype fp32 or auto", check->target->name);
+    REFUSE_IF(check->arena, plan->precision == DTYPE_FP16,
+              "fp16 gradients do not fit bf16's digits: use reduce_dtype fp32 or auto");
+    return NULL;
 }
 
 static bool runs_sync(const Check *check) {
@@ -440,18 +402,15 @@ static const char *check_grad_sync(const Check *check) {
     if (!plan_field_matters(plan, PLAN_GRAD_SYNC)) {
         return NULL;
     }
-    if (!runs_sync(check)) {
-        return arena_format(check->arena, "%s has no grad_sync=%s: %s; use grad_sync target%s", target->name,
-                            grad_sync_names[plan->grad_sync],
-                            target->grad_sync_note ? target->grad_sync_note : "its own is all there is",
-                            target->grad_syncs & GRAD_SYNC_BIT(GRAD_SYNC_EACH) ? ", each or last" : "");
-    }
-    if (plan->zero == 1 && target_plain_sync(plan, target_grad_sync(target, plan)) != GRAD_SYNC_LAST) {
-        return arena_format(check->arena,
-                            "sharding stage 1 keeps whole gradients to the last micro-step, grad_sync=%s is stage 2: "
-                            "use zero=2 or grad_sync last",
-                            grad_sync_names[plan->grad_sync]);
-    }
+    REFUSE_IF(check->arena, !runs_sync(check), "%s has no grad_sync=%s: %s; use grad_sync target%s", target->name,
+              grad_sync_names[plan->grad_sync],
+              target->grad_sync_note ? target->grad_sync_note : "its own is all there is",
+              target->grad_syncs & GRAD_SYNC_BIT(GRAD_SYNC_EACH) ? ", each or last" : "");
+    REFUSE_IF(check->arena,
+              plan->zero == 1 && target_plain_sync(plan, target_grad_sync(target, plan)) != GRAD_SYNC_LAST,
+              "sharding stage 1 keeps whole gradients to the last micro-step, grad_sync=%s is stage 2: use zero=2 or "
+              "grad_sync last",
+              grad_sync_names[plan->grad_sync]);
     return NULL;
 }
 
@@ -471,36 +430,31 @@ static const char *check_loss(const Check *check) {
     const TrainPlan *plan = check->plan;
     const Target *target = check->target;
     const LossForm form = target_loss(target, plan);
-    if (form != target_own_loss(target) && !((target->losses | target->losses_by_call) & LOSS_BIT(form))) {
-        return arena_format(check->arena, "%s has no loss=%s: %s; use loss target", target->name, loss_form_names[form],
-                            target->loss_note ? target->loss_note : "its own is all there is");
-    }
-    if (form == LOSS_FUSED && axis_size(check, AXIS_TP) > 1) {
-        return arena_format(check->arena,
-                            "loss=fused reads the whole head, which tp=%d splits: use tp=1 or another loss",
-                            axis_size(check, AXIS_TP));
-    }
+    REFUSE_IF(check->arena,
+              form != target_own_loss(target) && !((target->losses | target->losses_by_call) & LOSS_BIT(form)),
+              "%s has no loss=%s: %s; use loss target", target->name, loss_form_names[form],
+              target->loss_note ? target->loss_note : "its own is all there is");
+    REFUSE_IF(check->arena, form == LOSS_FUSED && axis_size(check, AXIS_TP) > 1,
+              "loss=fused reads the whole head, which tp=%d splits: use tp=1 or another loss",
+              axis_size(check, AXIS_TP));
     const int64_t tokens = plan_local_tokens(plan);
-    if (form == LOSS_CHUNKED && tokens % target->loss_chunks != 0) {
-        return arena_format(check->arena,
-                            "loss=chunked cuts the %lld tokens of a rank and micro-step into %d equal parts: use a "
-                            "sequence that is a multiple of %d x cp, or loss whole",
-                            (long long)tokens, target->loss_chunks, target->loss_chunks);
-    }
+    REFUSE_IF(check->arena, form == LOSS_CHUNKED && tokens % target->loss_chunks != 0,
+              "loss=chunked cuts the %lld tokens of a rank and micro-step into %d equal parts: use a sequence that is "
+              "a multiple of %d x cp, or loss whole",
+              (long long)tokens, target->loss_chunks, target->loss_chunks);
     return NULL;
 }
 
 static const char *check_cuda_graphs(const Check *check) {
     const Target *target = check->target;
     const bool graphs = target_cuda_graphs(target, check->plan);
-    if (graphs != target->own_graphs && !target->graph_switch) {
-        return arena_format(check->arena, "%s@%s has no switch for cuda_graphs=%s: use cuda_graphs target",
-                            target->name, target->version, cuda_graphs_names[check->plan->cuda_graphs]);
-    }
+    REFUSE_IF(check->arena, graphs != target->own_graphs && !target->graph_switch,
+              "%s@%s has no switch for cuda_graphs=%s: use cuda_graphs target", target->name, target->version,
+              cuda_graphs_names[check->plan->cuda_graphs]);
     const int stages = mesh_stages(&check->plan->mesh);
-    return graphs && stages > 1 ? arena_format(check->arena, "cuda_graphs=on with pp=%d: %s; use cuda_graphs off",
-                                               stages, target->graphs_note)
-                                : NULL;
+    REFUSE_IF(check->arena, graphs && stages > 1, "cuda_graphs=on with pp=%d: %s; use cuda_graphs off", stages,
+              target->graphs_note);
+    return NULL;
 }
 
 static const char *check_sequence_parallel(const Check *check) {
@@ -509,29 +463,26 @@ static const char *check_sequence_parallel(const Check *check) {
     if (asked == SEQUENCE_PARALLEL_TARGET || axis_size(check, AXIS_TP) == 1) {
         return NULL;
     }
-    if (!target->sp_switch) {
-        return arena_format(check->arena, "%s@%s has no switch for sequence_parallel=%s: use sequence_parallel target",
-                            target->name, target->version, sequence_parallel_names[asked]);
-    }
+    REFUSE_IF(check->arena, !target->sp_switch,
+              "%s@%s has no switch for sequence_parallel=%s: use sequence_parallel target", target->name,
+              target->version, sequence_parallel_names[asked]);
     const bool off = asked == SEQUENCE_PARALLEL_OFF;
-    if (off && check->plan->tp_overlap) {  // Megatron-LM arguments.py asserts it
-        return "tp_overlap=on needs sequence parallelism: use tp_overlap off or sequence_parallel on";
-    }
-    if (off && check->plan->precision == DTYPE_FP8) {
-        return "fp8 without sequence parallelism is not modelled: use precision bf16 or sequence_parallel on";
-    }
+    // Megatron-LM arguments.py asserts it.
+    REFUSE_IF(check->arena, off && check->plan->tp_overlap,
+              "tp_overlap=on needs sequence parallelism: use tp_overlap off or sequence_parallel on");
+    REFUSE_IF(check->arena, off && check->plan->precision == DTYPE_FP8,
+              "fp8 without sequence parallelism is not modelled: use precision bf16 or sequence_parallel on");
     return NULL;
 }
 
 // Elsewhere caps are passes of their own over scores and logits, and some attention kernels have none.
 static const char *check_caps(const Check *check) {
     const ModelSpec *model = check->model;
-    return (model->attention_cap > 0 || model->logit_cap > 0) && !check->target->own_kernels
-               ? arena_format(check->arena,
-                              "the soft caps of scores and logits that %s has are predicted for target ndtune only, "
-                              "whose kernels take them in passing: use target ndtune",
-                              model->name)
-               : NULL;
+    REFUSE_IF(check->arena, (model->attention_cap > 0 || model->logit_cap > 0) && !check->target->own_kernels,
+              "the soft caps of scores and logits that %s has are predicted for target ndtune only, whose kernels take "
+              "them in passing: use target ndtune",
+              model->name);
+    return NULL;
 }
 
 static const char *check_token_count(const Check *check) {
@@ -553,40 +504,40 @@ static const char *check_recompute(const Check *check) {
 
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason) {
-    static const char *(*const rules[])(const Check *) = {check_positive,
-                                                          check_framework_mesh,
-                                                          check_axes,
-                                                          check_replicate,
-                                                          check_zero,
-                                                          check_recompute,
-                                                          check_reshard,
-                                                          check_overlap,
-                                                          check_fp8,
-                                                          check_experts,
-                                                          check_finetune,
-                                                          check_master,
-                                                          check_attention,
-                                                          check_cuts,
-                                                          check_sequence,
-                                                          check_blocks,
-                                                          check_local_tokens,
-                                                          check_rotation,
-                                                          check_token_count,
-                                                          check_structure,
-                                                          check_framework,
-                                                          check_order,
-                                                          check_reduce_dtype,
-                                                          check_grad_sync,
-                                                          check_offload,
-                                                          check_reduce_overlap,
-                                                          check_loss,
-                                                          check_cuda_graphs,
-                                                          check_sequence_parallel,
-                                                          check_optimizer,
-                                                          check_pack,
-                                                          check_reshard_ranks,
-                                                          check_reduce_bucket,
-                                                          check_caps};
+    static const Rule rules[] = {check_positive,
+                                 check_framework_mesh,
+                                 check_axes,
+                                 check_replicate,
+                                 check_zero,
+                                 check_recompute,
+                                 check_reshard,
+                                 check_overlap,
+                                 check_fp8,
+                                 check_experts,
+                                 check_finetune,
+                                 check_master,
+                                 check_attention,
+                                 check_cuts,
+                                 check_sequence,
+                                 check_blocks,
+                                 check_local_tokens,
+                                 check_rotation,
+                                 check_token_count,
+                                 check_structure,
+                                 check_framework,
+                                 check_order,
+                                 check_reduce_dtype,
+                                 check_grad_sync,
+                                 check_offload,
+                                 check_reduce_overlap,
+                                 check_loss,
+                                 check_cuda_graphs,
+                                 check_sequence_parallel,
+                                 check_optimizer,
+                                 check_pack,
+                                 check_reshard_ranks,
+                                 check_reduce_bucket,
+                                 check_caps};
     const Check check = {.target = target, .model = model, .plan = plan, .arena = arena};
     *reason = NULL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !*reason; i++) {

@@ -124,14 +124,11 @@ Status accelerate_read_deepspeed(Import *import, Error *error) {
 // ---- writing
 
 static const char *refuse(const ConfigJob *job) {
-    if (export_axis(job, AXIS_TP) > 1 || export_axis(job, AXIS_PP) > 1) {
-        return arena_format(job->arena,
-                            "accelerate's file has no key for DeepSpeed's tp=%d or pp=%d: use --as deepspeed",
-                            export_axis(job, AXIS_TP), export_axis(job, AXIS_PP));
-    }
-    if (target_reduce_overlap(job->target, job->plan) == REDUCE_OVERLAP_ON && job->plan->zero != 3) {
-        return "accelerate's file has no key for DeepSpeed's overlap_comm: use --reduce-overlap off, or --as deepspeed";
-    }
+    REFUSE_IF(job->arena, export_axis(job, AXIS_TP) > 1 || export_axis(job, AXIS_PP) > 1,
+              "accelerate's file has no key for DeepSpeed's tp=%d or pp=%d: use --as deepspeed",
+              export_axis(job, AXIS_TP), export_axis(job, AXIS_PP));
+    REFUSE_IF(job->arena, target_reduce_overlap(job->target, job->plan) == REDUCE_OVERLAP_ON && job->plan->zero != 3,
+              "accelerate's file has no key for DeepSpeed's overlap_comm: use --reduce-overlap off, or --as deepspeed");
     return deepspeed_refuse_replicas(job);
 }
 

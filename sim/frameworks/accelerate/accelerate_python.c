@@ -6,10 +6,9 @@
 
 // Trainer, launcher and Python alike: context parallelism is SDPA's.
 const char *accelerate_python_refuse(const ConfigJob *job) {
-    if (export_axis(job, AXIS_CP) > 1 && job->plan->attention != ATTENTION_FLASH) {
-        return arena_format(job->arena, "accelerate's cp=%d is that of SDPA: use --attention flash, not %s",
-                            export_axis(job, AXIS_CP), attention_names[job->plan->attention]);
-    }
+    REFUSE_IF(job->arena, export_axis(job, AXIS_CP) > 1 && job->plan->attention != ATTENTION_FLASH,
+              "accelerate's cp=%d is that of SDPA: use --attention flash, not %s", export_axis(job, AXIS_CP),
+              attention_names[job->plan->attention]);
     return NULL;
 }
 

@@ -133,8 +133,8 @@ static Status read_wrapping(Import *import, Error *error) {
     if (import_same_word(policy, "NO_WRAP")) {
         import_find(
             import, FINDING_TRAP, of_fsdp[WRAP].path,
-            "without fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP the whole model is one unit, gathered at once; "
-            "the prediction has a unit per layer");
+            "without fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP the whole model is one unit, gathered at once; the "
+            "prediction has a unit per layer");
     } else if (!import_same_word(policy, "TRANSFORMER_BASED_WRAP")) {
         import_find(import, FINDING_UNMODELLED, of_fsdp[WRAP].path,
                     "units by size: the prediction has a unit per layer");
@@ -288,8 +288,8 @@ static Status read_version2(Import *import, Error *error) {
     }
     if (!import_same_word(strategy, "FULL_SHARD")) {
         import_find(import, FINDING_TRAP, "fsdp_config.fsdp_sharding_strategy",
-                    "version 2 does not look at fsdp_sharding_strategy: %s is "
-                    "fsdp_reshard_after_forward and parallelism_config_dp_replicate_size there",
+                    "version 2 does not look at fsdp_sharding_strategy: %s is fsdp_reshard_after_forward and "
+                    "parallelism_config_dp_replicate_size there",
                     strategy);
     }
     import->said.choice[PLAN_ZERO] = 3;
@@ -459,12 +459,9 @@ const ImportFormat import_accelerate = {
 // ---- writing
 
 static const char *accelerate_yaml_refuse(const ConfigJob *job) {
-    if (export_axis(job, AXIS_TP) > 1 && !export_shards(job)) {
-        return arena_format(job->arena,
-                            "accelerate launch takes tp=%d beside FSDP only, and dp_shard x cp is 1: use --as "
-                            "accelerate-python",
-                            export_axis(job, AXIS_TP));
-    }
+    REFUSE_IF(job->arena, export_axis(job, AXIS_TP) > 1 && !export_shards(job),
+              "accelerate launch takes tp=%d beside FSDP only, and dp_shard x cp is 1: use --as accelerate-python",
+              export_axis(job, AXIS_TP));
     return accelerate_python_refuse(job);
 }
 

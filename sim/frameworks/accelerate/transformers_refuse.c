@@ -25,9 +25,8 @@ static const char *const not_of_liger[] = {"gpt2", "gpt_neox", "mpt"};
 
 static const char *liger_refuse(const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     for (size_t i = 0; plan->loss == LOSS_FUSED && i < sizeof not_of_liger / sizeof not_of_liger[0]; i++) {
-        if (model->type && strcmp(not_of_liger[i], model->type) == 0) {
-            return arena_format(arena, "Liger has no fused head and loss for %s models: use loss whole", model->type);
-        }
+        REFUSE_IF(arena, model->type && strcmp(not_of_liger[i], model->type) == 0,
+                  "Liger has no fused head and loss for %s models: use loss whole", model->type);
     }
     return NULL;
 }
@@ -38,9 +37,8 @@ const char *transformers_refuse(const Target *target, const ModelSpec *model, co
         return liger_refuse(model, plan, arena);
     }
     for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
-        if (strcmp(plans[i].type, model->type) == 0) {
-            return arena_format(arena, "tp=%d: transformers %s %s models: use tp=1", tp, plans[i].words, model->type);
-        }
+        REFUSE_IF(arena, strcmp(plans[i].type, model->type) == 0, "tp=%d: transformers %s %s models: use tp=1", tp,
+                  plans[i].words, model->type);
     }
     return NULL;
 }

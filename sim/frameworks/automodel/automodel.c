@@ -32,12 +32,10 @@ static const TargetVersion automodel_0_7 = {
 // mesh_utils.py
 const char *automodel_refuse_mesh(const Mesh *mesh, Arena *arena) {
     const int replicate = mesh->size[AXIS_DP_REPLICATE];
-    return replicate > 1 && mesh->size[AXIS_DP_SHARD] == 1
-               ? arena_format(arena,
-                              "nemo-automodel refuses dp_replicate=%d with dp_shard=1: use dp_shard=%d with "
-                              "dp_replicate=1",
-                              replicate, replicate)
-               : NULL;
+    REFUSE_IF(arena, replicate > 1 && mesh->size[AXIS_DP_SHARD] == 1,
+              "nemo-automodel refuses dp_replicate=%d with dp_shard=1: use dp_shard=%d with dp_replicate=1", replicate,
+              replicate);
+    return NULL;
 }
 
 // Its own layers of experts, which inherit from MoEFSDPSyncMixin (components/models).
@@ -55,36 +53,26 @@ static bool spreads_experts_of(const ModelSpec *model) {
 // too; moe/parallelizer.py: apply_cp, and tp ranks that send the same tokens (_nemo_moe_tp_requires_replica_sync).
 static const char *refuse_ranks(const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int *size = plan->mesh.size, ep = size[AXIS_EP];
-    if (!spreads_experts_of(model)) {
-        return arena_format(arena,
-                            "Expert parallelism (ep_size=%d) requires a MoE model, but that of %s does not inherit "
-                            "from MoEFSDPSyncMixin: use ep=1",
-                            ep, model->name);
-    }
-    if (model->experts.count % ep != 0) {
-        return arena_format(arena,
-                            "n_routed_experts %d must be divisible by expert_parallel_degree %d: use an ep that "
-                            "divides them",
-                            model->experts.count, ep);
-    }
-    if (size[AXIS_TP] > 1) {
-        return arena_format(arena,
-                            "ep=%d beside tp=%d: the ranks of tp send the same tokens to experts, which is not "
-                            "predicted: use tp=1 or ep=1",
-                            ep, size[AXIS_TP]);
-    }
-    if (size[AXIS_CP] > 1) {
-        return arena_format(arena,
-                            "ep=%d beside cp=%d takes Transformer Engine's attention (apply_cp), which is not "
-                            "predicted: use cp=1 or ep=1",
-                            ep, size[AXIS_CP]);
-    }
-    return size[AXIS_DP_REPLICATE] > 1
-               ? arena_format(arena,
-                              "ep=%d beside dp_replicate=%d: experts are sharded over the replicas too, which is not "
-                              "predicted: use dp_replicate=1",
-                              ep, size[AXIS_DP_REPLICATE])
-               : NULL;
+    REFUSE_IF(arena, !spreads_experts_of(model),
+              "Expert parallelism (ep_size=%d) requires a MoE model, but that of %s does not inherit from "
+              "MoEFSDPSyncMixin: use ep=1",
+              ep, model->name);
+    REFUSE_IF(arena, model->experts.count % ep != 0,
+              "n_routed_experts %d must be divisible by expert_parallel_degree %d: use an ep that divides them",
+              model->experts.count, ep);
+    REFUSE_IF(arena, size[AXIS_TP] > 1,
+              "ep=%d beside tp=%d: the ranks of tp send the same tokens to experts, which is not predicted: use tp=1 "
+              "or ep=1",
+              ep, size[AXIS_TP]);
+    REFUSE_IF(arena, size[AXIS_CP] > 1,
+              "ep=%d beside cp=%d takes Transformer Engine's attention (apply_cp), which is not predicted: use cp=1 or "
+              "ep=1",
+              ep, size[AXIS_CP]);
+    REFUSE_IF(arena, size[AXIS_DP_REPLICATE] > 1,
+              "ep=%d beside dp_replicate=%d: experts are sharded over the replicas too, which is not predicted: use "
+              "dp_replicate=1",
+              ep, size[AXIS_DP_REPLICATE]);
+    return NULL;
 }
 
 static const char *refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
@@ -92,12 +80,10 @@ static const char *refuse(const Target *target, const ModelSpec *model, const Tr
     if (mesh) {
         return mesh;
     }
-    if (plan->fused == FUSED_COMPILED && plan->recompute == RECOMPUTE_FULL) {  // parallelizer.py _apply
-        return arena_format(arena,
-                            "%s checkpoints attention and MLP of compiled layers apart, which is not modelled: use "
-                            "--fused eager or --recompute none",
-                            target->name);
-    }
+    REFUSE_IF(arena, plan->fused == FUSED_COMPILED && plan->recompute == RECOMPUTE_FULL,
+              "%s checkpoints attention and MLP of compiled layers apart, which is not modelled: use --fused eager or "
+              "--recompute none",
+              target->name);  // parallelizer.py _apply
     return transformers_refuse(target, model, plan, arena);
 }
 

@@ -8,10 +8,8 @@
 
 static const char *automodel_refuse(const ConfigJob *job) {
     const int cp = export_axis(job, AXIS_CP);
-    if (cp > 1 && job->plan->cp_rotate == CP_ROTATE_RING) {
-        return arena_format(job->arena, "nemo-automodel's cp=%d gathers keys and values: use --cp-rotate allgather",
-                            cp);
-    }
+    REFUSE_IF(job->arena, cp > 1 && job->plan->cp_rotate == CP_ROTATE_RING,
+              "nemo-automodel's cp=%d gathers keys and values: use --cp-rotate allgather", cp);
     return automodel_refuse_mesh(&job->plan->mesh, job->arena);
 }
 

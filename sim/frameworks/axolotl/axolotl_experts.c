@@ -17,17 +17,12 @@ const char *axolotl_refuse_experts(const TrainPlan *plan, Arena *arena) {
     if (ep == 1) {
         return NULL;
     }
-    if (shard % ep != 0) {
-        return arena_format(arena,
-                            SIZE " (%d) must divide world_size (%d) and leave whole shards: dp_shard=%d is ranks of "
-                                 "experts too; use dp_shard %d",
-                            ep, mesh_world(&plan->mesh), shard, (shard / ep + 1) * ep);
-    }
-    if (tp > 1) {
-        return arena_format(arena,
-                            "EP x TP composition not yet supported. Got ep=%d, dp_shard=%d, tp=%d, cp=%d: use tp=1", ep,
-                            shard / ep, tp, cp);
-    }
+    REFUSE_IF(arena, shard % ep != 0,
+              SIZE " (%d) must divide world_size (%d) and leave whole shards: dp_shard=%d is ranks of "
+                   "experts too; use dp_shard %d",
+              ep, mesh_world(&plan->mesh), shard, (shard / ep + 1) * ep);
+    REFUSE_IF(arena, tp > 1, "EP x TP composition not yet supported. Got ep=%d, dp_shard=%d, tp=%d, cp=%d: use tp=1",
+              ep, shard / ep, tp, cp);
     if (replicas > 1) {
         const int product = shard * tp * cp;
         return arena_format(arena,
@@ -35,11 +30,11 @@ const char *axolotl_refuse_experts(const TrainPlan *plan, Arena *arena) {
                             "tensor_parallel_size (%d) * context_parallel_size (%d) = %d: use dp_replicate=1",
                             product * replicas, ep, shard / ep, tp, cp, product);
     }
-    return cp > 1 ? arena_format(arena,
-                                 "ep=%d beside cp=%d takes attention that shares both groups, which axolotl has for "
-                                 "one model and is not predicted: use cp=1",
-                                 ep, cp)
-                  : NULL;
+    REFUSE_IF(arena, cp > 1,
+              "ep=%d beside cp=%d takes attention that shares both groups, which axolotl has for one model and is not "
+              "predicted: use cp=1",
+              ep, cp);
+    return NULL;
 }
 
 static bool spreads(const ConfigJob *job) {

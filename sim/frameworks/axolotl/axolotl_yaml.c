@@ -114,15 +114,12 @@ const ImportFormat import_axolotl = {
 static const char *axolotl_refuse(const ConfigJob *job) {
     const int cp = export_axis(job, AXIS_CP);
     const TrainPlan *plan = job->plan;
-    if (cp > 1 && plan->attention != ATTENTION_FLASH) {
-        return arena_format(job->arena, "axolotl's cp=%d needs flash attention: use --attention flash, not %s", cp,
-                            attention_names[plan->attention]);
-    }
-    if (cp > 1 && plan->micro_batch > 1) {
-        return arena_format(job->arena,
-                            "axolotl takes cp=%d with micro-batches of one sequence: use --micro-batch 1, not %d", cp,
-                            plan->micro_batch);
-    }
+    REFUSE_IF(job->arena, cp > 1 && plan->attention != ATTENTION_FLASH,
+              "axolotl's cp=%d needs flash attention: use --attention flash, not %s", cp,
+              attention_names[plan->attention]);
+    REFUSE_IF(job->arena, cp > 1 && plan->micro_batch > 1,
+              "axolotl takes cp=%d with micro-batches of one sequence: use --micro-batch 1, not %d", cp,
+              plan->micro_batch);
     if (plan->bf16_master != (plan->precision == DTYPE_BF16)) {
         return plan->bf16_master ? "axolotl has bf16 weights with bf16: true only: use --master-weights fp32"
                                  : "axolotl loads weights in bf16 and keeps no fp32 copy: use --master-weights bf16";

@@ -64,31 +64,26 @@ static const TargetVersion deepspeed_0_19_8 = {
 static const char *refuse_sp(const Target *target, const TrainPlan *plan, Arena *arena) {
     const Mesh *mesh = &plan->mesh;
     const Axis other = mesh->size[AXIS_PP] > 1 ? AXIS_PP : AXIS_TP;
-    if (mesh->size[other] > 1) {
-        return arena_format(arena,
-                            "%s has sequence parallelism beside data parallelism alone, not sp=%d with %s=%d: use %s=1",
-                            target->name, mesh->size[AXIS_SP], axis_names[other], mesh->size[other], axis_names[other]);
-    }
-    if (plan->zero < 2) {
-        return arena_format(arena, "%s runs sp=%d with ZeRO stages 2 and 3, zero=%d: use zero 3", target->name,
-                            mesh->size[AXIS_SP], plan->zero);
-    }
+    REFUSE_IF(arena, mesh->size[other] > 1,
+              "%s has sequence parallelism beside data parallelism alone, not sp=%d with %s=%d: use %s=1", target->name,
+              mesh->size[AXIS_SP], axis_names[other], mesh->size[other], axis_names[other]);
+    REFUSE_IF(arena, plan->zero < 2, "%s runs sp=%d with ZeRO stages 2 and 3, zero=%d: use zero 3", target->name,
+              mesh->size[AXIS_SP], plan->zero);
     return NULL;
 }
 
 // PipelineEngine (runtime/pipe/engine.py) asserts that.
 static const char *refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     (void)model;
-    if (plan->finetune != FINETUNE_FULL && mesh_group_size(&plan->mesh, AXES_OWN & ~AXES_DATA_GROUP) > 1) {
-        return arena_format(
-            arena, "adapters of %s are predicted beside data parallelism alone: use tp=1, sp=1 and pp=1", target->name);
-    }
-    if (strcmp(target->version, deepspeed_0_19.version) != 0 && plan->zero > 0 &&
-        plan->mesh.size[AXIS_DP_REPLICATE] > 1) {  // runtime/zero/config.py has no mics_shard_size any more
-        return arena_format(arena, "%s shards over all data-parallel ranks, not over %d of %d: use dp_replicate=1",
-                            target->name, plan->mesh.size[AXIS_DP_SHARD],
-                            plan->mesh.size[AXIS_DP_SHARD] * plan->mesh.size[AXIS_DP_REPLICATE]);
-    }
+    REFUSE_IF(arena, plan->finetune != FINETUNE_FULL && mesh_group_size(&plan->mesh, AXES_OWN & ~AXES_DATA_GROUP) > 1,
+              "adapters of %s are predicted beside data parallelism alone: use tp=1, sp=1 and pp=1", target->name);
+    REFUSE_IF(arena,
+              strcmp(target->version, deepspeed_0_19.version) != 0 && plan->zero > 0 &&
+                  plan->mesh.size[AXIS_DP_REPLICATE] > 1,
+              "%s shards over all data-parallel ranks, not over %d of %d: use dp_replicate=1", target->name,
+              plan->mesh.size[AXIS_DP_SHARD],
+              plan->mesh.size[AXIS_DP_SHARD] *
+                  plan->mesh.size[AXIS_DP_REPLICATE]);  // runtime/zero/config.py has no mics_shard_size any more
     if (plan->mesh.size[AXIS_SP] > 1) {
         return refuse_sp(target, plan, arena);
     }

@@ -392,19 +392,15 @@ const char *deepspeed_refuse_replicas(const ConfigJob *job) {
 }
 
 static const char *deepspeed_refuse(const ConfigJob *job) {
-    if (export_axis(job, AXIS_SP) > 1) {
-        return arena_format(job->arena,
-                            "DeepSpeed's file has no sp, it is UlyssesSPAttentionHF's in the script (sp=%d): use --as "
-                            "accelerate-deepspeed",
-                            export_axis(job, AXIS_SP));
-    }
+    REFUSE_IF(job->arena, export_axis(job, AXIS_SP) > 1,
+              "DeepSpeed's file has no sp, it is UlyssesSPAttentionHF's in the script (sp=%d): use --as "
+              "accelerate-deepspeed",
+              export_axis(job, AXIS_SP));
     // AutoTP splits a model's modules, PipelineModule makes its own of layers and leaves them whole.
-    if (mesh_stages(&job->plan->mesh) > 1 && export_axis(job, AXIS_TP) > 1) {
-        return arena_format(job->arena,
-                            "DeepSpeed's file has no tp beside stages, tensor_parallel is AutoTP's, which does not see "
-                            "the layers of a PipelineModule (tp=%d): use tp=1 or pp=1",
-                            export_axis(job, AXIS_TP));
-    }
+    REFUSE_IF(job->arena, mesh_stages(&job->plan->mesh) > 1 && export_axis(job, AXIS_TP) > 1,
+              "DeepSpeed's file has no tp beside stages, tensor_parallel is AutoTP's, which does not see the layers of "
+              "a PipelineModule (tp=%d): use tp=1 or pp=1",
+              export_axis(job, AXIS_TP));
     return deepspeed_refuse_replicas(job);
 }
 

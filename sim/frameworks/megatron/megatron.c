@@ -154,14 +154,12 @@ static const TargetVersion megatron_bridge_0_6 = {
 // attn_forward_func_with_cp).
 static const char *refuse_sp(const TrainPlan *plan, Arena *arena) {
     const int sp = plan->mesh.size[AXIS_SP], cp = plan->mesh.size[AXIS_CP], chunks = 2 * sp * cp;
-    if (cp > 1 && plan->cp_rotate != CP_ROTATE_RING) {
-        return arena_format(arena, "a2a+p2p (sp=%d with cp=%d) moves keys and values in a ring: use cp_rotate ring", sp,
-                            cp);
-    }
-    return plan->seq % chunks == 0
-               ? NULL
-               : arena_format(arena, "seq=%d cannot be cut into the %d equal chunks of sp x cp = %d: use seq %d",
-                              plan->seq, chunks, sp * cp, plan->seq - plan->seq % chunks + chunks);
+    REFUSE_IF(arena, cp > 1 && plan->cp_rotate != CP_ROTATE_RING,
+              "a2a+p2p (sp=%d with cp=%d) moves keys and values in a ring: use cp_rotate ring", sp, cp);
+    REFUSE_IF(arena, plan->seq % chunks != 0,
+              "seq=%d cannot be cut into the %d equal chunks of sp x cp = %d: use seq %d", plan->seq, chunks, sp * cp,
+              plan->seq - plan->seq % chunks + chunks);
+    return NULL;
 }
 
 // arguments.py asserts it.
@@ -173,12 +171,11 @@ static const char *refuse(const Target *target, const ModelSpec *model, const Tr
             return reason;
         }
     }
-    return plan->optimizer == OPTIMIZER_ADAMW_BF16 && plan->zero == 0
-               ? arena_format(arena,
-                              "the precision-aware optimizer of %s only works with its distributed optimizer: use zero "
-                              "1 or optimizer adamw",
-                              target->name)
-               : NULL;
+    REFUSE_IF(arena, plan->optimizer == OPTIMIZER_ADAMW_BF16 && plan->zero == 0,
+              "the precision-aware optimizer of %s only works with its distributed optimizer: use zero 1 or optimizer "
+              "adamw",
+              target->name);
+    return NULL;
 }
 
 static const FrameworkSynonym synonyms[] = {

@@ -14,12 +14,10 @@ static bool has_adapters(const ConfigJob *job) {
 static const char *bridge_refuse(const ConfigJob *job) {
     bool known;
     export_model_path(job, &known);
-    if (!known) {
-        return arena_format(job->arena,
-                            "Megatron-Bridge converts models of Hugging Face, and %s is none: give the "
-                            "folder of its config.json with --model",
-                            job->model->name);
-    }
+    REFUSE_IF(job->arena, !known,
+              "Megatron-Bridge converts models of Hugging Face, and %s is none: give the folder of its config.json "
+              "with --model",
+              job->model->name);
     return NULL;
 }
 

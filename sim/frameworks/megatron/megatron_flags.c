@@ -29,20 +29,16 @@ void megatron_modules(const ConfigJob *job, const char *first, const char *next,
 
 static const char *megatron_refuse(const ConfigJob *job) {
     const ModelSpec *model = job->model;
-    if (model->experts.count > 0 && !knows_experts(model)) {
-        return arena_format(job->arena,
-                            "flags of Megatron-LM for layers of experts like those of %s are not written yet: use a "
-                            "mixtral or qwen3_moe model",
-                            model->name);
-    }
+    REFUSE_IF(job->arena, model->experts.count > 0 && !knows_experts(model),
+              "flags of Megatron-LM for layers of experts like those of %s are not written yet: use a mixtral or "
+              "qwen3_moe model",
+              model->name);
     const bool activation =
         model->mlp == MLP_GATED ? model->activation == ACTIVATION_SILU : model->activation != ACTIVATION_SILU;
-    if (!activation || model->residual != RESIDUAL_PRE_NORM || model->position == POSITION_ALIBI ||
-        model->qk_norm == QK_NORM_WHOLE || model->scaled_embeddings) {
-        return arena_format(job->arena,
-                            "no flags of Megatron-LM describe the layers of %s: use a llama, qwen or gpt2 model",
-                            model->name);
-    }
+    REFUSE_IF(job->arena,
+              !activation || model->residual != RESIDUAL_PRE_NORM || model->position == POSITION_ALIBI ||
+                  model->qk_norm == QK_NORM_WHOLE || model->scaled_embeddings,
+              "no flags of Megatron-LM describe the layers of %s: use a llama, qwen or gpt2 model", model->name);
     return NULL;
 }
 

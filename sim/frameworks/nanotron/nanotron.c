@@ -65,12 +65,10 @@ static int head_stage(const ModelSpec *model, int pp) {
 static const char *refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int pp = plan->mesh.size[AXIS_PP];
     const int loss_stage = pp > 1 ? head_stage(model, pp) + 2 : 0;
-    if (pp > 1 && loss_stage < pp - 1) {
-        return arena_format(arena,
-                            "%s balances stages by cost, which puts the loss on stage %d of 0 to %d and nothing on the "
-                            "last, where its labels are: use pp %d",
-                            target->name, loss_stage, pp - 1, pp / 2);
-    }
+    REFUSE_IF(arena, pp > 1 && loss_stage < pp - 1,
+              "%s balances stages by cost, which puts the loss on stage %d of 0 to %d and nothing on the last, where "
+              "its labels are: use pp %d",
+              target->name, loss_stage, pp - 1, pp / 2);
     if (pp == 1 || plan->pp_schedule != PP_1F1B || plan->grad_accum >= pp - 1) {
         return NULL;
     }

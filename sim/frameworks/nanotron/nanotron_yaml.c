@@ -9,16 +9,12 @@
 static const char *nanotron_refuse(const ConfigJob *job) {
     const ModelSpec *model = job->model;
     const int replicate = export_axis(job, AXIS_DP_REPLICATE), shard = export_axis(job, AXIS_DP_SHARD);
-    if (model->type && strcmp(model->type, "llama") != 0) {
-        return arena_format(job->arena, "nanotron's config describes a llama, and %s is a %s: use a llama model",
-                            model->name, model->type);
-    }
-    if (replicate > 1 && shard > 1 && job->plan->zero > 0) {
-        return arena_format(job->arena,
-                            "nanotron's stage 1 shards over all %d data-parallel ranks: use dp_shard=%d with "
-                            "dp_replicate=1, or --zero 0",
-                            replicate * shard, replicate * shard);
-    }
+    REFUSE_IF(job->arena, model->type && strcmp(model->type, "llama") != 0,
+              "nanotron's config describes a llama, and %s is a %s: use a llama model", model->name, model->type);
+    REFUSE_IF(job->arena, replicate > 1 && shard > 1 && job->plan->zero > 0,
+              "nanotron's stage 1 shards over all %d data-parallel ranks: use dp_shard=%d with dp_replicate=1, or "
+              "--zero 0",
+              replicate * shard, replicate * shard);
     return NULL;
 }
 

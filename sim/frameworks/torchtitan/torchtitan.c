@@ -153,13 +153,10 @@ static const char *refuse(const Target *target, const ModelSpec *model, const Tr
     if (mesh_stages(&plan->mesh) == 1 || !splits) {
         return NULL;
     }
-    if (plan_chunks(plan) < 2) {
-        return arena_format(arena, "%s runs %s with at least 2 stages on each rank: use virtual_stages 2", target->name,
-                            schedule);
-    }
-    return plan->fused == FUSED_COMPILED
-               ? arena_format(arena, "PyTorch refuses %s of compiled stages: use fused eager", schedule)
-               : NULL;
+    REFUSE_IF(arena, plan_chunks(plan) < 2, "%s runs %s with at least 2 stages on each rank: use virtual_stages 2",
+              target->name, schedule);
+    REFUSE_IF(arena, plan->fused == FUSED_COMPILED, "PyTorch refuses %s of compiled stages: use fused eager", schedule);
+    return NULL;
 }
 
 static const MeasuredChip measured[] = {

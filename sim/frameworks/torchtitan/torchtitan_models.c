@@ -73,13 +73,10 @@ static bool is_llama(const ModelSpec *model) {
 
 const char *torchtitan_refuse(const ConfigJob *job) {
     const ModelSpec *model = job->model;
-    if (!torchtitan_model(model) && !is_llama(model)) {
-        return arena_format(
-            job->arena, "torchtitan has no model of the type and sizes of %s: use a llama or qwen3 model", model->name);
-    }
-    if (job->plan->tp_overlap && job->plan->fused != FUSED_COMPILED) {
-        return "torchtitan's asynchronous tensor parallelism needs torch.compile: use --fused compiled";
-    }
+    REFUSE_IF(job->arena, !torchtitan_model(model) && !is_llama(model),
+              "torchtitan has no model of the type and sizes of %s: use a llama or qwen3 model", model->name);
+    REFUSE_IF(job->arena, job->plan->tp_overlap && job->plan->fused != FUSED_COMPILED,
+              "torchtitan's asynchronous tensor parallelism needs torch.compile: use --fused compiled");
     return torchtitan_refuse_stages(job);
 }
 

@@ -88,17 +88,13 @@ const char *torchtitan_refuse_stages(const ConfigJob *job) {
     const int layers = counted_layers(job);
     const int each = (layers + stages - 1) / stages, made = (layers + each - 1) / each;
     const bool looped = job->plan->pp_schedule != PP_1F1B && job->plan->pp_schedule != PP_GPIPE;
-    if (pp > 1 && looped && stages == pp) {
-        return arena_format(job->arena,
-                            "torchtitan runs %s with at least 2 stages on each rank: use --virtual-stages 2",
-                            torchtitan_schedule_word(job->plan));
-    }
-    if (torchtitan_counts_layers(job) && made != stages) {
-        return arena_format(job->arena,
-                            "torchtitan cuts %d layers by the layers of a stage, %d of which make %d stages and not "
-                            "%d: use --virtual-stages with a number that divides the layers",
-                            layers, each, made, stages);
-    }
+    REFUSE_IF(job->arena, pp > 1 && looped && stages == pp,
+              "torchtitan runs %s with at least 2 stages on each rank: use --virtual-stages 2",
+              torchtitan_schedule_word(job->plan));
+    REFUSE_IF(job->arena, torchtitan_counts_layers(job) && made != stages,
+              "torchtitan cuts %d layers by the layers of a stage, %d of which make %d stages and not %d: use "
+              "--virtual-stages with a number that divides the layers",
+              layers, each, made, stages);
     return NULL;
 }
 

@@ -34,23 +34,17 @@ const TargetVersion trainer_5_23 = {
 // its ranks sends a part of the batch that they share, and results are gathered (expert_parallel.py, AllToAllEP).
 static const char *refuse_mesh(const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int ep = plan->mesh.size[AXIS_EP], tp = plan->mesh.size[AXIS_TP], shard = plan->mesh.size[AXIS_DP_SHARD];
-    if (ep % tp != 0) {
-        return arena_format(arena, "`ep_size` must be a multiple of `tp_size`: ep=%d is none of tp=%d, use ep=1", ep,
-                            tp);
-    }
-    if (shard * tp % ep != 0) {
-        return arena_format(arena, "`ep_size` must divide `fsdp_size * tp_size`: ep=%d does not divide %d, use ep=1",
-                            ep, shard * tp);
-    }
-    if (model->type && strcmp(model->type, "llama4_text") == 0) {
-        return arena_format(arena, "`ep_size=%d` was requested, but %s models have no `ep_plan`: use ep=1", ep,
-                            model->type);
-    }
-    return tp > 1 ? arena_format(arena,
-                                 "ep=%d beside tp=%d: the ranks of tp share out their batch before experts and gather "
-                                 "it behind, which is not predicted yet: use tp=1 or ep=1",
-                                 ep, tp)
-                  : NULL;
+    REFUSE_IF(arena, ep % tp != 0, "`ep_size` must be a multiple of `tp_size`: ep=%d is none of tp=%d, use ep=1", ep,
+              tp);
+    REFUSE_IF(arena, shard * tp % ep != 0,
+              "`ep_size` must divide `fsdp_size * tp_size`: ep=%d does not divide %d, use ep=1", ep, shard * tp);
+    REFUSE_IF(arena, model->type && strcmp(model->type, "llama4_text") == 0,
+              "`ep_size=%d` was requested, but %s models have no `ep_plan`: use ep=1", ep, model->type);
+    REFUSE_IF(arena, tp > 1,
+              "ep=%d beside tp=%d: the ranks of tp share out their batch before experts and gather it behind, which is "
+              "not predicted yet: use tp=1 or ep=1",
+              ep, tp);
+    return NULL;
 }
 
 static const FrameworkSynonym synonyms[] = {

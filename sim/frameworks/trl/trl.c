@@ -21,12 +21,10 @@ static const TargetVersion trl_1_16 = {
 // Its loss calls the head's weights, not the head (tests/frameworks/traces/trl-1.16, shard2_tp2).
 static const char *trl_refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int tp = plan->mesh.size[AXIS_TP];
-    if (tp > 1) {
-        return arena_format(arena,
-                            "tp=%d: TRL's loss gathers the head over tp and runs it whole on every rank, which is not "
-                            "modelled: use tp=1",
-                            tp);
-    }
+    REFUSE_IF(arena, tp > 1,
+              "tp=%d: TRL's loss gathers the head over tp and runs it whole on every rank, which is not modelled: use "
+              "tp=1",
+              tp);
     return transformers_refuse(target, model, plan, arena);
 }
 
