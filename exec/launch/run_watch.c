@@ -14,13 +14,12 @@
 #include "exec/transport/clock.h"
 #include "sim/base/log.h"
 
-static const double LOOK_S = 0.02;          // progress is drawn this often; a worker's end wakes the watch at once
-static const double SETTLE_S = 3;           // after a rank was lost, for the words of its launcher
-static const double ARRIVAL_S = 60;         // a rank has come by then: mpirun over ssh takes seconds, not minutes,
-static const double ARRIVAL_HERE_S = 10;    // on this machine less than one
-static const double SPREAD_S = 5;           // at least, from the first rank to the last: many start on few cores
-static const double LEAVE_S = 5;            // a launcher whose ranks all came to a good end ends by then
-static const double LONGEST_LOOK_S = 0.25;  // a longer time between looks was a pause of this process
+static const double LOOK_S = 0.02;        // progress is drawn this often; a worker's end wakes the watch at once
+static const double SETTLE_S = 3;         // after a rank was lost, for the words of its launcher
+static const double ARRIVAL_S = 60;       // a rank has come by then: mpirun over ssh takes seconds, not minutes,
+static const double ARRIVAL_HERE_S = 10;  // on this machine less than one
+static const double SPREAD_S = 5;         // at least, from the first rank to the last: many start on few cores
+static const double LEAVE_S = 5;          // a launcher whose ranks all came to a good end ends by then
 
 // ---------------------------------------------------------------------------------------------- words
 
@@ -254,9 +253,7 @@ Status run_watch(Run *run, const HeldSignals *held, Error *error) {
         workers_poll(&run->workers);
         TRY(run->rendezvous ? group_check(run, error) : children_check(run, error));
         TRY(watch_look(&run->watch, error));
-        const double now_s = clock_s();
-        const double past_s = fmin(now_s - looked_s, LONGEST_LOOK_S);  // by the clock: every row that comes ends a look
-        looked_s = now_s;
+        const double past_s = clock_past_s(&looked_s);  // by the clock: every row that comes ends a look
         if (run->rendezvous) {
             TRY(arrivals_check(run, &waits, past_s, error));
         }

@@ -10,7 +10,6 @@
 
 #include "exec/transport/clock.h"
 
-static const double LONGEST_LOOK_S = 0.25;    // looks come every 20 ms
 static const double MEETING_S = 60;           // before the first step ranks wait for the slowest of them: at least this
 static const double PREPARATION_S = 600;      // initial weights of a large model, or the kernels that a probe measures
 static const double SILENT_SHARE = 0.7;       // of the timeout without a row, where rows come twenty times a second
@@ -33,8 +32,7 @@ void watch_begin(Watch *watch, const char *host, Arena *arena) {
 }
 
 static void count_up(Watch *watch) {
-    const double now_s = clock_s(), past_s = fmin(now_s - watch->looked_s, LONGEST_LOOK_S);
-    watch->looked_s = now_s;
+    const double past_s = clock_past_s(&watch->looked_s);
     for (int rank = 0; rank < mesh_world(&watch->table.mesh); rank++) {
         const unsigned progress = atomic_load(&watch->table.ranks[rank].progress);
         watch->still_s[rank] = progress == watch->progress[rank] ? watch->still_s[rank] + past_s : 0;

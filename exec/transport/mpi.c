@@ -12,15 +12,14 @@
 #include "exec/transport/mpi.h"
 
 #include <malloc.h>
-#include <math.h>
 #include <mpi.h>
 #include <sched.h>
 #include <string.h>
 #include <time.h>
 
 #include "exec/transport/clock.h"
+#include "exec/transport/host_calls.h"
 #include "exec/transport/progress_table.h"
-#include "exec/transport/reduce.h"
 
 enum {
     SMALL_REDUCE_BYTES = 4096,  // below, everybody sends everything and sums it: one exchange instead of two
@@ -31,7 +30,6 @@ enum {
     PARTS_MOST = 4,             // of one message, MESSAGE_BYTES each
 };
 static const long NAP_NS = 50 * 1000;
-static const double LONGEST_LOOK_S = 0.25;  // a longer pause was this process's own (stopped, suspended, starved)
 
 // Messages of a link that are under way: a place for each that may be ahead of its receive.
 typedef struct MpiOutbox {
@@ -45,7 +43,7 @@ typedef struct MpiMember {
     int size, index;
     int ranks[TRANSPORT_MAX_WORLD];
     ProgressCell *cell;
-    int tag;                // of the collective that runs
+    int tag;                // of the call that runs
     MPI_Request *requests;  // receives by member, then sends by member
     char *staging;          // a row per member
     MpiOutbox outbox;       // of the sender of a link
@@ -148,11 +146,7 @@ static Status member_begin(Transport *mpi, int communicator, Arena *arena, Error
 }
 
 static Status mpi_open(const TransportSetup *setup, Arena *arena, Transport **transport, Error *error) {
-    if (mesh_world(&setup->mesh) > TRANSPORT_MAX_WORLD || setup->communicator_count > TRANSPORT_MAX_COMMUNICATORS) {
-        return error_set(error, STATUS_USAGE, "transport mpi runs up to %d ranks and %d communicators, not %d and %d",
-                         TRANSPORT_MAX_WORLD, TRANSPORT_MAX_COMMUNICATORS, mesh_world(&setup->mesh),
-                         setup->communicator_count);
-    }
+    TRY(transport_check_setup("mpi", setup, error));
     Transport *mpi = ARENA_NEW(arena, Transport);
     *transport = mpi;
     mpi->setup = *setup;
@@ -231,7 +225,7 @@ static Status late(const Transport *mpi, const Waiting *waiting, double waited_s
 
 // Until all requests are done, drives the library, and looks at the clock and the stop flag now and then.
 static Status requests_wait(Transport *mpi, const Waiting *waiting, Error *error) {
-    double waited_s = 0, looked_s = -1;
+    double waited_s = 0, looked_s = 0;
     for (int looks = 1;; looks++) {
         int done = 0;
         MPI_TRY(MPI_Testall(waiting->count, waiting->requests, &done, MPI_STATUSES_IGNORE), "a message");
@@ -239,9 +233,7 @@ static Status requests_wait(Transport *mpi, const Waiting *waiting, Error *error
             return STATUS_OK;
         }
         if (looks % 64 == 0) {
-            const double now_s = clock_s();
-            waited_s += looked_s < 0 ? 0 : fmin(now_s - looked_s, LONGEST_LOOK_S);
-            looked_s = now_s;
+            waited_s += clock_past_s(&looked_s);
             if (atomic_load_explicit(&mpi->stopped, memory_order_relaxed)) {
                 return error_set(error, STATUS_ENVIRONMENT, "lane %s: stopped because another rank failed",
                                  mpi->setup.communicators[waiting->call->communicator].name);
@@ -271,17 +263,13 @@ typedef struct Way {
     int64_t done;
 } Way;
 
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 static char *way_at(const Way *way, int i) {
     return way->at + transport_part_begin(way->parts, way->stride, i) + way->done;
 }
 
 static int way_bytes(const Way *way, int i) {
     const int64_t left = way->parts ? way->parts[i] - way->done : way->end - i * way->stride;
-    return (int)(left < 0 ? 0 : least(left, way->unit));
+    return (int)(left < 0 ? 0 : host_least(left, way->unit));
 }
 
 static Status exchange(Transport *mpi, const TransportCall *call, const Way *out, const Way *in, Error *error) {
@@ -306,12 +294,6 @@ static Status exchange(Transport *mpi, const TransportCall *call, const Way *out
     return members_wait(mpi, call, 2 * member->size, error);
 }
 
-static void copy(void *to, const void *from, int64_t bytes) {
-    if (to != from && bytes > 0) {
-        memmove(to, from, (size_t)bytes);
-    }
-}
-
 // What is only read by MPI travels through the same struct as what it writes.
 static char *readable(const void *data) {
     return (char *)(uintptr_t)data;
@@ -329,12 +311,12 @@ static void reduce(const MpiMember *member, const void *own, int64_t bytes, Redu
 static Status all_gather(Transport *mpi, const TransportCall *call, Error *error) {
     MpiMember *member = &mpi->members[call->communicator];
     for (int64_t at = 0; at < call->bytes; at += MESSAGE_BYTES) {
-        const int64_t bytes = least(MESSAGE_BYTES, call->bytes - at);
+        const int64_t bytes = host_least(MESSAGE_BYTES, call->bytes - at);
         const Way out = {readable((const char *)call->in + at), 0, bytes, .end = INT64_MAX};
         const Way in = {(char *)call->out + at, call->bytes, bytes, .end = INT64_MAX};
         TRY(exchange(mpi, call, &out, &in, error));
     }
-    copy((char *)call->out + member->index * call->bytes, call->in, call->bytes);
+    host_copy((char *)call->out + member->index * call->bytes, call->in, call->bytes);
     return STATUS_OK;
 }
 
@@ -342,7 +324,7 @@ static Status reduce_scatter(Transport *mpi, const TransportCall *call, Error *e
     MpiMember *member = &mpi->members[call->communicator];
     const char *in = call->in, *own = in + member->index * call->bytes;
     for (int64_t at = 0; at < call->bytes; at += ROW_BYTES) {
-        const int64_t bytes = least(ROW_BYTES, call->bytes - at);
+        const int64_t bytes = host_least(ROW_BYTES, call->bytes - at);
         const Way out = {readable(in + at), call->bytes, bytes, .end = INT64_MAX};
         const Way rows = {member->staging, ROW_BYTES, bytes, .end = INT64_MAX};
         TRY(exchange(mpi, call, &out, &rows, error));
@@ -356,7 +338,7 @@ static Status all_reduce_shared(Transport *mpi, const TransportCall *call, int64
     MpiMember *member = &mpi->members[call->communicator];
     const int64_t unit = reduction_unit(reduction_of(call));
     const int64_t share = (bytes / unit + member->size - 1) / member->size * unit;
-    const int64_t first = least(bytes, member->index * share), mine = least(share, bytes - first);
+    const int64_t first = host_least(bytes, member->index * share), mine = host_least(share, bytes - first);
     const char *in = (const char *)call->in + at;
     char *out = (char *)call->out + at;
     const Way parts = {readable(in), share, share, .end = bytes},
@@ -372,7 +354,7 @@ static Status all_reduce(Transport *mpi, const TransportCall *call, Error *error
     const int64_t most = (int64_t)ROW_BYTES * member->size;
     if (call->bytes > SMALL_REDUCE_BYTES) {
         for (int64_t at = 0; at < call->bytes; at += most) {
-            TRY(all_reduce_shared(mpi, call, at, least(most, call->bytes - at), error));
+            TRY(all_reduce_shared(mpi, call, at, host_least(most, call->bytes - at), error));
         }
         return STATUS_OK;
     }
@@ -387,7 +369,7 @@ static Status send_recv(Transport *mpi, const TransportCall *call, Error *error)
     MpiMember *member = &mpi->members[call->communicator];
     const int next = (member->index + 1) % member->size, before = (member->index + member->size - 1) % member->size;
     for (int64_t at = 0; at < call->bytes; at += MESSAGE_BYTES) {
-        const int bytes = (int)least(MESSAGE_BYTES, call->bytes - at);
+        const int bytes = (int)host_least(MESSAGE_BYTES, call->bytes - at);
         for (int i = 0; i < 2 * member->size; i++) {
             member->requests[i] = MPI_REQUEST_NULL;
         }
@@ -408,14 +390,14 @@ static Status all_to_all(Transport *mpi, const TransportCall *call, Error *error
     const int64_t leaves = transport_part_largest(leave, bytes, member->size);
     const int64_t comes = transport_part_largest(come, bytes, member->size), largest = leaves > comes ? leaves : comes;
     for (int64_t at = 0; at < largest; at += MESSAGE_BYTES) {
-        const int64_t unit = leave ? MESSAGE_BYTES : least(MESSAGE_BYTES, bytes - at);
+        const int64_t unit = leave ? MESSAGE_BYTES : host_least(MESSAGE_BYTES, bytes - at);
         const Way out = {readable(call->in), bytes, unit, INT64_MAX, leave, at};
         const Way in = {call->out, bytes, unit, INT64_MAX, come, at};
         TRY(exchange(mpi, call, &out, &in, error));
     }
-    copy((char *)call->out + transport_part_begin(come, bytes, member->index),
-         (const char *)call->in + transport_part_begin(leave, bytes, member->index),
-         transport_part_piece(leave, bytes, member->index, 0, INT64_MAX));
+    host_copy((char *)call->out + transport_part_begin(come, bytes, member->index),
+              (const char *)call->in + transport_part_begin(leave, bytes, member->index),
+              transport_part_piece(leave, bytes, member->index, 0, INT64_MAX));
     return STATUS_OK;
 }
 
@@ -427,12 +409,6 @@ static Status barrier(Transport *mpi, const TransportCall *call, Error *error) {
 
 // ---------------------------------------------------------------------------------------------- messages
 
-// Tags tell messages of different places apart; of the same, MPI keeps the order.
-static int tag_of(const Transport *mpi, TransportKind kind, const TransportCall *call) {
-    const uint64_t mix = collective_signature(&mpi->setup.communicators[call->communicator], kind, call);
-    return (int)(mix & ((1u << TAG_BITS) - 1));
-}
-
 static Status give(Transport *mpi, const TransportCall *call, Error *error) {
     MpiMember *member = &mpi->members[call->communicator];
     MpiOutbox *box = &member->outbox;
@@ -442,11 +418,10 @@ static Status give(Transport *mpi, const TransportCall *call, Error *error) {
     const Waiting room = {call, box->requests[at], PARTS_MOST, member->ranks[1]};
     TRY(requests_wait(mpi, &room, error));
     char *place = box->places + at * mpi->setup.communicators[call->communicator].message_bytes;
-    copy(place, call->in, call->bytes);
-    const int tag = tag_of(mpi, COLLECTIVE_SEND, call);
+    host_copy(place, call->in, call->bytes);
     for (int64_t done = 0, part = 0; done < call->bytes; done += MESSAGE_BYTES, part++) {
-        MPI_TRY(MPI_Isend(place + done, (int)least(MESSAGE_BYTES, call->bytes - done), MPI_BYTE, 1, tag, member->group,
-                          &box->requests[at][part]),
+        MPI_TRY(MPI_Isend(place + done, (int)host_least(MESSAGE_BYTES, call->bytes - done), MPI_BYTE, 1, member->tag,
+                          member->group, &box->requests[at][part]),
                 "send");
     }
     return STATUS_OK;
@@ -454,38 +429,13 @@ static Status give(Transport *mpi, const TransportCall *call, Error *error) {
 
 static Status take(Transport *mpi, const TransportCall *call, Error *error) {
     MpiMember *member = &mpi->members[call->communicator];
-    const int tag = tag_of(mpi, COLLECTIVE_RECEIVE, call);
     int parts = 0;
     for (int64_t done = 0; done < call->bytes; done += MESSAGE_BYTES, parts++) {
-        MPI_TRY(MPI_Irecv((char *)call->out + done, (int)least(MESSAGE_BYTES, call->bytes - done), MPI_BYTE, 0, tag,
-                          member->group, &member->arriving[parts]),
+        MPI_TRY(MPI_Irecv((char *)call->out + done, (int)host_least(MESSAGE_BYTES, call->bytes - done), MPI_BYTE, 0,
+                          member->tag, member->group, &member->arriving[parts]),
                 "receive");
     }
     return requests_wait(mpi, &(Waiting){call, member->arriving, parts, member->ranks[0]}, error);
-}
-
-// Shows the message on the progress table while it goes.
-static Status message(Transport *mpi, TransportKind kind, const TransportCall *call, Error *error) {
-    MpiMember *member = &mpi->members[call->communicator];
-    const bool sends = kind == COLLECTIVE_SEND;
-    ASSERT(member->size == 2 && member->index == !sends);
-    progress_cell_enter_message(member->cell, kind, call, member->ranks[sends]);
-    const Status status = sends ? give(mpi, call, error) : take(mpi, call, error);
-    if (status != STATUS_OK) {
-        atomic_store(&mpi->torn, 1);
-        return status;
-    }
-    progress_cell_count_message(member->cell);
-    progress_cell_leave(mpi->row, member->cell);
-    return STATUS_OK;
-}
-
-static Status mpi_send(Transport *mpi, const TransportCall *call, Error *error) {
-    return message(mpi, COLLECTIVE_SEND, call, error);
-}
-
-static Status mpi_receive(Transport *mpi, const TransportCall *call, Error *error) {
-    return message(mpi, COLLECTIVE_RECEIVE, call, error);
 }
 
 // Messages that wait to be taken go on where this rank computes: without lanes in threads nobody else calls MPI.
@@ -503,55 +453,34 @@ static void messages_move(Transport *mpi) {
 
 typedef Status Body(Transport *mpi, const TransportCall *call, Error *error);
 
-// Shows the collective on the progress table while it runs.
-static Status run(Transport *mpi, TransportKind kind, const TransportCall *call, Error *error) {
+// Shows the call on the progress table while it runs.
+static Status mpi_run(Transport *mpi, TransportKind kind, const TransportCall *call, Error *error) {
     static Body *const bodies[COLLECTIVE_COUNT] = {
-        [COLLECTIVE_ALL_GATHER] = all_gather, [COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
-        [COLLECTIVE_ALL_REDUCE] = all_reduce, [COLLECTIVE_SEND_RECV] = send_recv,
-        [COLLECTIVE_BARRIER] = barrier,       [COLLECTIVE_ALL_TO_ALL] = all_to_all,
+        [COLLECTIVE_ALL_GATHER] = all_gather,
+        [COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
+        [COLLECTIVE_ALL_REDUCE] = all_reduce,
+        [COLLECTIVE_SEND_RECV] = send_recv,
+        [COLLECTIVE_BARRIER] = barrier,
+        [COLLECTIVE_ALL_TO_ALL] = all_to_all,
+        [COLLECTIVE_SEND] = give,
+        [COLLECTIVE_RECEIVE] = take,
     };
     MpiMember *member = &mpi->members[call->communicator];
-    if (member->size == 1) {
-        if (kind != COLLECTIVE_BARRIER) {
-            copy(call->out, call->in, call->bytes);
-        }
-        return STATUS_OK;
-    }
     const Communicator *spec = &mpi->setup.communicators[call->communicator];
-    progress_cell_enter(member->cell, spec, kind, call);
-    const uint64_t mix = collective_signature(spec, kind, call) + atomic_fetch_add(&member->cell->rounds, 1);
-    member->tag = (int)(mix & ((1u << TAG_BITS) - 1));
+    if (member->size == 1) {
+        return host_run_alone(kind, call);
+    }
+    host_enter(member->cell, spec, kind, call, member->ranks);
+    // Tags tell messages of different places apart (of the same, MPI keeps the order), and collectives by their number.
+    const unsigned number = is_message(kind) ? 0 : atomic_fetch_add(&member->cell->rounds, 1);
+    member->tag = (int)((collective_signature(spec, kind, call) + number) & ((1u << TAG_BITS) - 1));
     const Status status = bodies[kind](mpi, call, error);
     if (status != STATUS_OK) {
         atomic_store(&mpi->torn, 1);
         return status;
     }
-    progress_cell_leave(mpi->row, member->cell);
+    host_leave(mpi->row, member->cell, kind);
     return STATUS_OK;
-}
-
-static Status mpi_all_gather(Transport *mpi, const TransportCall *call, Error *error) {
-    return run(mpi, COLLECTIVE_ALL_GATHER, call, error);
-}
-
-static Status mpi_reduce_scatter(Transport *mpi, const TransportCall *call, Error *error) {
-    return run(mpi, COLLECTIVE_REDUCE_SCATTER, call, error);
-}
-
-static Status mpi_all_reduce(Transport *mpi, const TransportCall *call, Error *error) {
-    return run(mpi, COLLECTIVE_ALL_REDUCE, call, error);
-}
-
-static Status mpi_send_recv(Transport *mpi, const TransportCall *call, Error *error) {
-    return run(mpi, COLLECTIVE_SEND_RECV, call, error);
-}
-
-static Status mpi_all_to_all(Transport *mpi, const TransportCall *call, Error *error) {
-    return run(mpi, COLLECTIVE_ALL_TO_ALL, call, error);
-}
-
-static Status mpi_barrier(Transport *mpi, const TransportCall *call, Error *error) {
-    return run(mpi, COLLECTIVE_BARRIER, call, error);
 }
 
 static void mpi_note(Transport *mpi, const TransportPlace *place) {
@@ -573,14 +502,7 @@ const TransportTable transport_mpi = {
     .name = "mpi",
     .open = mpi_open,
     .close = mpi_close,
-    .all_gather = mpi_all_gather,
-    .reduce_scatter = mpi_reduce_scatter,
-    .all_reduce = mpi_all_reduce,
-    .send_recv = mpi_send_recv,
-    .all_to_all = mpi_all_to_all,
-    .send = mpi_send,
-    .receive = mpi_receive,
-    .barrier = mpi_barrier,
+    .run = mpi_run,
     .note = mpi_note,
     .stop = mpi_stop,
     .poll = mpi_poll,

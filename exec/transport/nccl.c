@@ -295,40 +295,8 @@ Status nccl_run(Transport *nccl, NcclLane *lane, TransportKind kind, const Trans
     return status;
 }
 
-static Status run(Transport *nccl, TransportKind kind, const TransportCall *call, Error *error) {
+static Status nccl_run_call(Transport *nccl, TransportKind kind, const TransportCall *call, Error *error) {
     return nccl_run(nccl, &nccl->lanes[call->communicator], kind, call, error);
-}
-
-static Status nccl_all_gather(Transport *nccl, const TransportCall *call, Error *error) {
-    return run(nccl, COLLECTIVE_ALL_GATHER, call, error);
-}
-
-static Status nccl_reduce_scatter(Transport *nccl, const TransportCall *call, Error *error) {
-    return run(nccl, COLLECTIVE_REDUCE_SCATTER, call, error);
-}
-
-static Status nccl_all_reduce(Transport *nccl, const TransportCall *call, Error *error) {
-    return run(nccl, COLLECTIVE_ALL_REDUCE, call, error);
-}
-
-static Status nccl_send_recv(Transport *nccl, const TransportCall *call, Error *error) {
-    return run(nccl, COLLECTIVE_SEND_RECV, call, error);
-}
-
-static Status nccl_all_to_all(Transport *nccl, const TransportCall *call, Error *error) {
-    return run(nccl, COLLECTIVE_ALL_TO_ALL, call, error);
-}
-
-static Status nccl_send(Transport *nccl, const TransportCall *call, Error *error) {
-    return run(nccl, COLLECTIVE_SEND, call, error);
-}
-
-static Status nccl_receive(Transport *nccl, const TransportCall *call, Error *error) {
-    return run(nccl, COLLECTIVE_RECEIVE, call, error);
-}
-
-static Status nccl_barrier(Transport *nccl, const TransportCall *call, Error *error) {
-    return run(nccl, COLLECTIVE_BARRIER, call, error);
 }
 
 static void nccl_note(Transport *nccl, const TransportPlace *place) {
@@ -345,14 +313,7 @@ const TransportTable transport_nccl = {
     .name = "nccl",
     .open = nccl_open,
     .close = nccl_close,
-    .all_gather = nccl_all_gather,
-    .reduce_scatter = nccl_reduce_scatter,
-    .all_reduce = nccl_all_reduce,
-    .send_recv = nccl_send_recv,
-    .all_to_all = nccl_all_to_all,
-    .send = nccl_send,
-    .receive = nccl_receive,
-    .barrier = nccl_barrier,
+    .run = nccl_run_call,
     .note = nccl_note,
     .stop = nccl_stop,
     .poll = nccl_poll,

@@ -108,7 +108,7 @@ static Status id_gather(Transport *nccl, ncclUniqueId *id, Arena *arena, Error *
     ASSERT(world < setup->communicator_count);
     const TransportCall call = {
         .communicator = world, .in = id, .out = all, .bytes = sizeof *id, .place = {.step = -1, .task = -1}};
-    TRY(transport_shm.all_gather(nccl->segment, &call, error));
+    TRY(transport_shm.run(nccl->segment, COLLECTIVE_ALL_GATHER, &call, error));
     *id = all[0];
     return STATUS_OK;
 }
@@ -238,19 +238,12 @@ static void lanes_begin(Transport *nccl, Arena *arena) {
     }
 }
 
-static Status setup_check(const TransportSetup *setup, Error *error) {
-    if (mesh_world(&setup->mesh) > TRANSPORT_MAX_WORLD || setup->communicator_count > TRANSPORT_MAX_COMMUNICATORS) {
-        return error_set(error, STATUS_USAGE, "transport nccl runs up to %d ranks and %d communicators, not %d and %d",
-                         TRANSPORT_MAX_WORLD, TRANSPORT_MAX_COMMUNICATORS, mesh_world(&setup->mesh),
-                         setup->communicator_count);
-    }
-    return setup->concurrent ? error_set(error, STATUS_USAGE,
-                                         "transport nccl takes calls from one thread: its lanes are streams already")
-                             : STATUS_OK;
-}
-
 Status nccl_open(const TransportSetup *setup, Arena *arena, Transport **transport, Error *error) {
-    TRY(setup_check(setup, error));
+    TRY(transport_check_setup("nccl", setup, error));
+    if (setup->concurrent) {
+        return error_set(error, STATUS_USAGE,
+                         "transport nccl takes calls from one thread: its lanes are streams already");
+    }
     Transport *nccl = ARENA_NEW(arena, Transport);
     *transport = nccl;
     nccl->setup = *setup;

@@ -4,7 +4,6 @@
 
 #define _GNU_SOURCE  // sched_yield
 
-#include <math.h>
 #include <sched.h>
 #include <time.h>
 
@@ -15,7 +14,6 @@
 
 enum { YIELDS = 400, LOOKS_PER_CLOCK = 32, SHOW_EVERY_MS = 20 };
 static const long NAP_NS = 20 * 1000;
-static const double LONGEST_LOOK_S = 0.25;  // a longer pause was this process's own
 
 // ---------------------------------------------------------------------------------------------- words
 
@@ -89,9 +87,7 @@ static Status wait_more(Wait *wait, Error *error) {
     Transport *nccl = wait->nccl;
     wait->looks++;
     if (wait->looks % LOOKS_PER_CLOCK == 0) {
-        const double now_s = clock_s();
-        wait->waited_s += wait->looked_s > 0 ? fmin(now_s - wait->looked_s, LONGEST_LOOK_S) : 0;
-        wait->looked_s = now_s;
+        wait->waited_s += clock_past_s(&wait->looked_s);
         ncclResult_t result = ncclSuccess;
         if (!nccl_poll(nccl)) {
             return error_set(error, STATUS_ENVIRONMENT, "lane %s: stopped because another rank failed",

@@ -10,7 +10,6 @@
 
 #include <limits.h>
 #include <linux/futex.h>
-#include <math.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -19,7 +18,7 @@
 
 #include "exec/transport/clock.h"
 #include "exec/transport/diagnose.h"
-#include "exec/transport/reduce.h"
+#include "exec/transport/host_calls.h"
 #include "exec/transport/shm_segment.h"
 
 static const int64_t SMALL_REDUCE_BYTES = 4096;  // below, every rank sums everything: one gate instead of two
@@ -27,10 +26,6 @@ static const long SLICE_NS = 50 * 1000 * 1000;   // longest sleep between looks 
 // Parts of a slot begin at multiples of a vector; the smallest slot has one of these for the most ranks there can be.
 enum { SHARE_GRAIN = 32 };
 _Static_assert(SHM_SLOT_BYTES_LEAST / TRANSPORT_MAX_WORLD >= SHARE_GRAIN, "a share of a slot must not be empty");
-// A longer time between two looks means that this process stood still itself (stopped, suspended, starved): it does not
-// count as waiting for others.
-static const double LONGEST_LOOK_S = 0.25;
-
 // One communicator as this rank sees it.
 typedef struct ShmMember {
     const Communicator *spec;
@@ -71,15 +66,11 @@ static void member_begin(Transport *shm, int communicator) {
 }
 
 static Status shm_open_transport(const TransportSetup *setup, Arena *arena, Transport **transport, Error *error) {
-    const int world = mesh_world(&setup->mesh);
-    if (world > TRANSPORT_MAX_WORLD || setup->communicator_count > TRANSPORT_MAX_COMMUNICATORS) {
-        return error_set(error, STATUS_USAGE, "transport shm runs up to %d ranks and %d communicators, not %d and %d",
-                         TRANSPORT_MAX_WORLD, TRANSPORT_MAX_COMMUNICATORS, world, setup->communicator_count);
-    }
+    TRY(transport_check_setup("shm", setup, error));
     Transport *shm = ARENA_NEW(arena, Transport);
     shm->setup = *setup;
     shm->layout = shm_layout(&setup->mesh, setup->communicators, setup->communicator_count);
-    if (world > 1 || setup->segment_fd >= 0) {
+    if (mesh_world(&setup->mesh) > 1 || setup->segment_fd >= 0) {
         TRY(shm_segment_attach(setup->segment_fd, &shm->layout, &shm->memory, error));
         shm->table = (ProgressTable){.mesh = setup->mesh,
                                      .communicators = setup->communicators,
@@ -161,9 +152,7 @@ static Status bell_wait(const Transport *shm, const TransportCall *call, ShmBell
             return diagnose_late(&shm->table, shm->setup.rank, call->communicator, waited_s, error);
         }
         bell_sleep(bell, rings);
-        const double now_s = clock_s();
-        waited_s += fmin(now_s - looked_s, LONGEST_LOOK_S);
-        looked_s = now_s;
+        waited_s += clock_past_s(&looked_s);
     }
     return STATUS_OK;
 }
@@ -205,16 +194,6 @@ static char *half(const Transport *shm, const ShmMember *member, int index, uint
     return member->slots[index] + (rounds & 1) * shm->layout.slot_bytes;
 }
 
-static void copy(void *to, const void *from, int64_t bytes) {
-    if (to != from && bytes > 0) {
-        memcpy(to, from, (size_t)bytes);
-    }
-}
-
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 // A stretch of the halves of the round just passed.
 typedef struct Stretch {
     int64_t offset_bytes, bytes;
@@ -234,18 +213,14 @@ static Status all_gather(Transport *shm, const TransportCall *call, Error *error
     ShmMember *member = &shm->members[call->communicator];
     char *out = call->out, *own = out + member->index * call->bytes;
     const char *in = call->in;
-    if (member->size == 1) {
-        copy(out, in, call->bytes);
-        return STATUS_OK;
-    }
     for (int64_t at = 0; at < call->bytes; at += shm->layout.slot_bytes) {
-        const int64_t bytes = least(shm->layout.slot_bytes, call->bytes - at);
-        copy(half(shm, member, member->index, member->rounds), in + at, bytes);
-        copy(own + at, in + at, bytes);  // now that it is in the cache
+        const int64_t bytes = host_least(shm->layout.slot_bytes, call->bytes - at);
+        host_copy(half(shm, member, member->index, member->rounds), in + at, bytes);
+        host_copy(own + at, in + at, bytes);  // now that it is in the cache
         TRY(gate_pass(shm, member, call, error));
         for (int i = 0; i < member->size; i++) {
             if (i != member->index) {
-                copy(out + i * call->bytes + at, half(shm, member, i, member->rounds - 1), bytes);
+                host_copy(out + i * call->bytes + at, half(shm, member, i, member->rounds - 1), bytes);
             }
         }
     }
@@ -256,16 +231,13 @@ static Status reduce_scatter(Transport *shm, const TransportCall *call, Error *e
     ShmMember *member = &shm->members[call->communicator];
     const char *in = call->in;
     char *out = call->out;
-    if (member->size == 1) {
-        copy(out, in, call->bytes);
-        return STATUS_OK;
-    }
     const int64_t share = shm->layout.slot_bytes / member->size / SHARE_GRAIN * SHARE_GRAIN;  // of each in a slot
     for (int64_t at = 0; at < call->bytes; at += share) {
-        const int64_t bytes = least(share, call->bytes - at);
+        const int64_t bytes = host_least(share, call->bytes - at);
         for (int i = 0; i < member->size; i++) {
             if (i != member->index) {
-                copy(half(shm, member, member->index, member->rounds) + i * share, in + i * call->bytes + at, bytes);
+                host_copy(half(shm, member, member->index, member->rounds) + i * share, in + i * call->bytes + at,
+                          bytes);
             }
         }
         TRY(gate_pass(shm, member, call, error));
@@ -280,35 +252,32 @@ static Status all_reduce_shared(Transport *shm, const TransportCall *call, int64
     ShmMember *member = &shm->members[call->communicator];
     const int64_t unit = reduction_unit(reduction_of(call));
     const int64_t share = (bytes / unit + member->size - 1) / member->size * unit;
-    const int64_t first_mine = least(bytes, member->index * share), mine = least(share, bytes - first_mine);
+    const int64_t first_mine = host_least(bytes, member->index * share), mine = host_least(share, bytes - first_mine);
     const char *in = (const char *)call->in + at;
     char *slot = half(shm, member, member->index, member->rounds);
-    copy(slot, in, first_mine);  // its own share it need not show
-    copy(slot + first_mine + mine, in + first_mine + mine, bytes - first_mine - mine);
+    host_copy(slot, in, first_mine);  // its own share it need not show
+    host_copy(slot + first_mine + mine, in + first_mine + mine, bytes - first_mine - mine);
     TRY(gate_pass(shm, member, call, error));
     char *shared = half(shm, member, member->index, member->rounds);
     reduce(shm, member, (Stretch){first_mine, mine}, reduction_of(call), in + first_mine, shared);
     TRY(gate_pass(shm, member, call, error));
     for (int i = 0; i < member->size; i++) {
-        const int64_t first = least(bytes, i * share);
-        copy((char *)call->out + at + first, half(shm, member, i, member->rounds - 1), least(share, bytes - first));
+        const int64_t first = host_least(bytes, i * share);
+        host_copy((char *)call->out + at + first, half(shm, member, i, member->rounds - 1),
+                  host_least(share, bytes - first));
     }
     return STATUS_OK;
 }
 
 static Status all_reduce(Transport *shm, const TransportCall *call, Error *error) {
     ShmMember *member = &shm->members[call->communicator];
-    if (member->size == 1) {
-        copy(call->out, call->in, call->bytes);
-        return STATUS_OK;
-    }
     for (int64_t at = 0; at < call->bytes; at += shm->layout.slot_bytes) {
-        const int64_t bytes = least(shm->layout.slot_bytes, call->bytes - at);
+        const int64_t bytes = host_least(shm->layout.slot_bytes, call->bytes - at);
         if (bytes > SMALL_REDUCE_BYTES) {
             TRY(all_reduce_shared(shm, call, at, bytes, error));
             continue;
         }
-        copy(half(shm, member, member->index, member->rounds), (const char *)call->in + at, bytes);
+        host_copy(half(shm, member, member->index, member->rounds), (const char *)call->in + at, bytes);
         TRY(gate_pass(shm, member, call, error));
         const void *own = half(shm, member, member->index, member->rounds - 1);  // the input may be the output
         reduce(shm, member, (Stretch){0, bytes}, reduction_of(call), own, (char *)call->out + at);
@@ -318,16 +287,12 @@ static Status all_reduce(Transport *shm, const TransportCall *call, Error *error
 
 static Status send_recv(Transport *shm, const TransportCall *call, Error *error) {
     ShmMember *member = &shm->members[call->communicator];
-    if (member->size == 1) {
-        copy(call->out, call->in, call->bytes);
-        return STATUS_OK;
-    }
     const int before = (member->index + member->size - 1) % member->size;
     for (int64_t at = 0; at < call->bytes; at += shm->layout.slot_bytes) {
-        const int64_t bytes = least(shm->layout.slot_bytes, call->bytes - at);
-        copy(half(shm, member, member->index, member->rounds), (const char *)call->in + at, bytes);
+        const int64_t bytes = host_least(shm->layout.slot_bytes, call->bytes - at);
+        host_copy(half(shm, member, member->index, member->rounds), (const char *)call->in + at, bytes);
         TRY(gate_pass(shm, member, call, error));
-        copy((char *)call->out + at, half(shm, member, before, member->rounds - 1), bytes);
+        host_copy((char *)call->out + at, half(shm, member, before, member->rounds - 1), bytes);
     }
     return STATUS_OK;
 }
@@ -347,32 +312,32 @@ static Status all_to_all(Transport *shm, const TransportCall *call, Error *error
     const int64_t *leave = call->leave, *come = call->come, bytes = call->bytes;
     const int64_t share = shm->layout.slot_bytes / member->size / SHARE_GRAIN * SHARE_GRAIN;  // of each in a slot
     int64_t largest = transport_part_largest(leave, bytes, member->size);
-    for (int64_t at = 0; member->size > 1 && (at < largest || (leave && at == 0)); at += share) {
+    for (int64_t at = 0; at < largest || (leave && at == 0); at += share) {
         char *slot = half(shm, member, member->index, member->rounds);
-        copy(slot + member->index * share, &largest, leave && at == 0 ? (int64_t)sizeof largest : 0);
+        host_copy(slot + member->index * share, &largest, leave && at == 0 ? (int64_t)sizeof largest : 0);
         for (int i = 0; i < member->size; i++) {
-            copy(slot + i * share, (const char *)call->in + transport_part_begin(leave, bytes, i) + at,
-                 i == member->index ? 0 : transport_part_piece(leave, bytes, i, at, share));
+            host_copy(slot + i * share, (const char *)call->in + transport_part_begin(leave, bytes, i) + at,
+                      i == member->index ? 0 : transport_part_piece(leave, bytes, i, at, share));
         }
         TRY(gate_pass(shm, member, call, error));
         for (int i = 0; i < member->size; i++) {
-            copy((char *)call->out + transport_part_begin(come, bytes, i) + at,
-                 half(shm, member, i, member->rounds - 1) + member->index * share,
-                 i == member->index ? 0 : transport_part_piece(come, bytes, i, at, share));
+            host_copy((char *)call->out + transport_part_begin(come, bytes, i) + at,
+                      half(shm, member, i, member->rounds - 1) + member->index * share,
+                      i == member->index ? 0 : transport_part_piece(come, bytes, i, at, share));
         }
         if (leave && at == 0) {
             agree_on_largest(shm, member, share, &largest);
         }
     }
-    copy((char *)call->out + transport_part_begin(come, bytes, member->index),
-         (const char *)call->in + transport_part_begin(leave, bytes, member->index),
-         transport_part_piece(leave, bytes, member->index, 0, INT64_MAX));
+    host_copy((char *)call->out + transport_part_begin(come, bytes, member->index),
+              (const char *)call->in + transport_part_begin(leave, bytes, member->index),
+              transport_part_piece(leave, bytes, member->index, 0, INT64_MAX));
     return STATUS_OK;
 }
 
 static Status barrier(Transport *shm, const TransportCall *call, Error *error) {
     ShmMember *member = &shm->members[call->communicator];
-    return member->size == 1 ? STATUS_OK : gate_pass(shm, member, call, error);
+    return gate_pass(shm, member, call, error);
 }
 
 // ---------------------------------------------------------------------------------------------- messages
@@ -402,14 +367,14 @@ static Status pipe_move(const PipeEnd *end, const char *from, char *to, int64_t 
         const unsigned rings = atomic_load(&pipe->bell.rings);
         const int64_t filled = (int64_t)(from ? at - atomic_load(&pipe->taken) : atomic_load(&pipe->written) - at);
         const int64_t there = from ? end->room - filled : filled, place = (int64_t)(at % (uint64_t)end->room);
-        const int64_t piece = least(least(there, bytes - done), end->room - place);
+        const int64_t piece = host_least(host_least(there, bytes - done), end->room - place);
         if (piece == 0) {
             bell_ring(&pipe->bell);  // the other end may wait for what was moved so far
             TRY(bell_wait(end->shm, end->call, &pipe->bell, rings + 1, error));
             continue;
         }
         char *room = (char *)(pipe + 1) + place;
-        copy(from ? room : to + done, from ? from + done : room, piece);
+        host_copy(from ? room : to + done, from ? from + done : room, piece);
         at += (uint64_t)piece;
         done += piece;
         atomic_store(own, at);
@@ -417,7 +382,7 @@ static Status pipe_move(const PipeEnd *end, const char *from, char *to, int64_t 
     return STATUS_OK;
 }
 
-static Status pipe_give(const Transport *shm, const TransportCall *call, Error *error) {
+static Status pipe_give(Transport *shm, const TransportCall *call, Error *error) {
     const PipeEnd end = pipe_end(shm, call);
     const Communicator *spec = &shm->setup.communicators[call->communicator];
     const ShmMessage head = {collective_signature(spec, COLLECTIVE_SEND, call), call->bytes};
@@ -427,7 +392,7 @@ static Status pipe_give(const Transport *shm, const TransportCall *call, Error *
     return STATUS_OK;
 }
 
-static Status pipe_take(const Transport *shm, const TransportCall *call, Error *error) {
+static Status pipe_take(Transport *shm, const TransportCall *call, Error *error) {
     const PipeEnd end = pipe_end(shm, call);
     const Communicator *spec = &shm->setup.communicators[call->communicator];
     ShmMessage head;
@@ -440,86 +405,35 @@ static Status pipe_take(const Transport *shm, const TransportCall *call, Error *
     return STATUS_OK;
 }
 
-// Shows the message on the progress table while it goes.
-static Status message(const Transport *shm, TransportKind kind, const TransportCall *call, Error *error) {
-    const ShmMember *member = &shm->members[call->communicator];
-    ProgressCell *cell = member->cells[member->index];
-    const bool sends = kind == COLLECTIVE_SEND;
-    ASSERT(member->spec->link.step != 0 && member->size == 2 && member->index == !sends);
-    progress_cell_enter_message(cell, kind, call, member->ranks[sends]);
-    TRY(sends ? pipe_give(shm, call, error) : pipe_take(shm, call, error));
-    progress_cell_count_message(cell);
-    progress_cell_leave(shm->here, cell);
-    return STATUS_OK;
-}
-
-static Status shm_send(Transport *shm, const TransportCall *call, Error *error) {
-    return message(shm, COLLECTIVE_SEND, call, error);
-}
-
-static Status shm_receive(Transport *shm, const TransportCall *call, Error *error) {
-    return message(shm, COLLECTIVE_RECEIVE, call, error);
-}
-
 // ---------------------------------------------------------------------------------------------- the table
 
 typedef Status Body(Transport *shm, const TransportCall *call, Error *error);
 
-// Shows the collective on the progress table while it runs.
-static Status run(Transport *shm, TransportKind kind, const TransportCall *call, Error *error) {
+// Shows the call on the progress table while it runs.
+static Status shm_run(Transport *shm, TransportKind kind, const TransportCall *call, Error *error) {
     static Body *const bodies[COLLECTIVE_COUNT] = {
         [COLLECTIVE_ALL_GATHER] = all_gather, [COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
         [COLLECTIVE_ALL_REDUCE] = all_reduce, [COLLECTIVE_SEND_RECV] = send_recv,
         [COLLECTIVE_BARRIER] = barrier,       [COLLECTIVE_ALL_TO_ALL] = all_to_all,
+        [COLLECTIVE_SEND] = pipe_give,        [COLLECTIVE_RECEIVE] = pipe_take,
     };
     ShmMember *member = &shm->members[call->communicator];
     if (member->size == 1) {
-        return bodies[kind](shm, call, error);
+        return host_run_alone(kind, call);
     }
     ProgressCell *cell = member->cells[member->index];
-    progress_cell_enter(cell, member->spec, kind, call);
+    host_enter(cell, member->spec, kind, call, member->ranks);
     member->begins = true;
     TRY(bodies[kind](shm, call, error));
-    progress_cell_leave(shm->here, cell);
+    host_leave(shm->here, cell, kind);
     return STATUS_OK;
-}
-
-static Status shm_all_gather(Transport *shm, const TransportCall *call, Error *error) {
-    return run(shm, COLLECTIVE_ALL_GATHER, call, error);
-}
-
-static Status shm_reduce_scatter(Transport *shm, const TransportCall *call, Error *error) {
-    return run(shm, COLLECTIVE_REDUCE_SCATTER, call, error);
-}
-
-static Status shm_all_reduce(Transport *shm, const TransportCall *call, Error *error) {
-    return run(shm, COLLECTIVE_ALL_REDUCE, call, error);
-}
-
-static Status shm_send_recv(Transport *shm, const TransportCall *call, Error *error) {
-    return run(shm, COLLECTIVE_SEND_RECV, call, error);
-}
-
-static Status shm_all_to_all(Transport *shm, const TransportCall *call, Error *error) {
-    return run(shm, COLLECTIVE_ALL_TO_ALL, call, error);
-}
-
-static Status shm_barrier(Transport *shm, const TransportCall *call, Error *error) {
-    return run(shm, COLLECTIVE_BARRIER, call, error);
 }
 
 const TransportTable transport_shm = {
     .name = "shm",
     .open = shm_open_transport,
     .close = shm_close,
-    .all_gather = shm_all_gather,
-    .reduce_scatter = shm_reduce_scatter,
-    .all_reduce = shm_all_reduce,
-    .send_recv = shm_send_recv,
-    .all_to_all = shm_all_to_all,
-    .send = shm_send,
-    .receive = shm_receive,
-    .barrier = shm_barrier,
+    .run = shm_run,
     .note = shm_note,
     .stop = shm_stop,
     .poll = shm_poll,

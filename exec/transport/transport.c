@@ -43,6 +43,14 @@ TransportGroup transport_group(const Mesh *mesh, const Communicator *communicato
     return group;
 }
 
+Status transport_check_setup(const char *name, const TransportSetup *setup, Error *error) {
+    const int world = mesh_world(&setup->mesh), count = setup->communicator_count;
+    return world <= TRANSPORT_MAX_WORLD && count <= TRANSPORT_MAX_COMMUNICATORS
+               ? STATUS_OK
+               : error_set(error, STATUS_USAGE, "transport %s runs up to %d ranks and %d communicators, not %d and %d",
+                           name, TRANSPORT_MAX_WORLD, TRANSPORT_MAX_COMMUNICATORS, world, count);
+}
+
 static const Known known[] = {
     {"shm", "", true},
     {"mpi", "Open MPI was not found when it was configured (package libopenmpi-dev)", NDTUNE_HAVE_MPI},

@@ -127,17 +127,9 @@ typedef struct TransportTable {
     const char *name;
     Status (*open)(const TransportSetup *setup, Arena *arena, Transport **transport, Error *error);
     void (*close)(Transport *transport);
-    Status (*all_gather)(Transport *transport, const TransportCall *call, Error *error);
-    Status (*reduce_scatter)(Transport *transport, const TransportCall *call, Error *error);
-    Status (*all_reduce)(Transport *transport, const TransportCall *call, Error *error);
-    Status (*send_recv)(Transport *transport, const TransportCall *call, Error *error);
-    Status (*all_to_all)(Transport *transport, const TransportCall *call, Error *error);
-    // A send is done when `in` may be written again: up to `ahead` messages wait in the transport (nccl: of host
-    // memory; others wait in their stream for their receive).
-    Status (*send)(Transport *transport, const TransportCall *call, Error *error);
-    Status (*receive)(Transport *transport, const TransportCall *call, Error *error);
-    Status (*barrier)(Transport *transport, const TransportCall *call,
-                      Error *error);                                  // only communicator and place are read
+    // Of a barrier only communicator and place are read. A send is done when `in` may be written again: up to `ahead`
+    // messages wait in the transport (nccl: of host memory; others wait in their stream for their receive).
+    Status (*run)(Transport *transport, TransportKind kind, const TransportCall *call, Error *error);
     void (*note)(Transport *transport, const TransportPlace *place);  // this rank is here now
     bool (*stop)(Transport *transport);        // stops every rank of the run; true for the first rank that does
     bool (*poll)(const Transport *transport);  // false once the run is stopped
@@ -150,6 +142,9 @@ typedef struct TransportTable {
     // Between there and the host, either way.
     Status (*move)(Transport *transport, void *to, const void *from, int64_t bytes, Error *error);
 } TransportTable;
+
+// USAGE where a run is larger than any transport takes.
+Status transport_check_setup(const char *name, const TransportSetup *setup, Error *error);
 
 // OK when the worker of this build has it, ENVIRONMENT when it could have it, USAGE for any other name; in words.
 Status transport_check(const char *name, Error *error);

@@ -9,23 +9,13 @@
 #include "exec/worker/inject.h"
 
 static Status transport_run(Session *session, const Task *task, const TransportCall *call, Error *error) {
-    const TransportTable *table = session->transports;
-    switch (task->kind) {
-    case TASK_ALL_GATHER:
-        return table->all_gather(session->transport, call, error);
-    case TASK_REDUCE_SCATTER:
-        return table->reduce_scatter(session->transport, call, error);
-    case TASK_ALL_REDUCE:
-        return table->all_reduce(session->transport, call, error);
-    case TASK_SEND:
-        return table->send(session->transport, call, error);
-    case TASK_RECEIVE:
-        return table->receive(session->transport, call, error);
-    case TASK_ALL_TO_ALL:
-        return table->all_to_all(session->transport, call, error);
-    default:
-        return table->send_recv(session->transport, call, error);
-    }
+    static const TransportKind kinds[TASK_KIND_COUNT] = {
+        [TASK_ALL_GATHER] = COLLECTIVE_ALL_GATHER, [TASK_REDUCE_SCATTER] = COLLECTIVE_REDUCE_SCATTER,
+        [TASK_ALL_REDUCE] = COLLECTIVE_ALL_REDUCE, [TASK_SEND_RECV] = COLLECTIVE_SEND_RECV,
+        [TASK_ALL_TO_ALL] = COLLECTIVE_ALL_TO_ALL, [TASK_SEND] = COLLECTIVE_SEND,
+        [TASK_RECEIVE] = COLLECTIVE_RECEIVE,
+    };
+    return session->transports->run(session->transport, kinds[task->kind], call, error);
 }
 
 // Where a task that moves bytes finds them, and where it leaves them.

@@ -27,7 +27,15 @@ enum {
     GEMM_REPEATS = 15,
 };
 
-static const char *const kind_names[KINDS] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv"};
+typedef struct Kind {
+    const char *name;
+    TransportKind kind;
+} Kind;
+
+static const Kind kinds[KINDS] = {{"all_gather", COLLECTIVE_ALL_GATHER},
+                                  {"reduce_scatter", COLLECTIVE_REDUCE_SCATTER},
+                                  {"all_reduce", COLLECTIVE_ALL_REDUCE},
+                                  {"send_recv", COLLECTIVE_SEND_RECV}};
 
 typedef struct Check {
     Session *session;
@@ -53,10 +61,7 @@ static float sum_of(int64_t i, int size) {
 
 static Status check_call(void *context, Error *error) {
     const Check *check = context;
-    const TransportTable *table = check->session->transports;
-    Status (*const functions[KINDS])(Transport *, const TransportCall *, Error *) = {
-        table->all_gather, table->reduce_scatter, table->all_reduce, table->send_recv};
-    return functions[check->which](check->session->transport, &check->call, error);
+    return check->session->transports->run(check->session->transport, kinds[check->which].kind, &check->call, error);
 }
 
 static Status check_fill(Check *check, Error *error) {
@@ -132,7 +137,7 @@ static Status check_axes(const Check *common, AxisMask axes, int which, json_t *
     TRY(check_run(&check, &own, error));
     TRY(gather(session, &own, all, sizeof own, error));
     json_array_append_new(rows, json_pack("{s:i, s:s, s:I, s:o, s:o}", "axes", (int)axes, "collective",
-                                          kind_names[which], "payload_bytes",
+                                          kinds[which].name, "payload_bytes",
                                           (json_int_t)(check.part * check.size * (int64_t)sizeof(float)), "seconds",
                                           findings_json(all, world, false), "wrong", findings_json(all, world, true)));
     return STATUS_OK;
@@ -165,11 +170,6 @@ static Status check_groups(Session *session, Arena *arena, json_t *rows, Error *
 
 // ---------------------------------------------------------------------------------------------- ranks
 
-static Status meet(Session *session, Error *error) {
-    const TransportCall call = {.communicator = session->communicators.world, .place = {.step = -1, .task = -1}};
-    return session->transports->barrier(session->transport, &call, error);
-}
-
 static double wall_s(void) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -181,7 +181,7 @@ static Status check_clocks(Session *session, Arena *arena, double *offsets, Erro
     const int world = mesh_world(&session->request->plan.mesh);
     double *clocks = ARENA_ARRAY(arena, double, world);
     for (int round = 0; round < CLOCK_ROUNDS; round++) {
-        TRY(meet(session, error));
+        TRY(session_meet(session, error));
         const double own_s = wall_s();
         TRY(gather(session, &own_s, clocks, sizeof own_s, error));
         for (int rank = 0; rank < world; rank++) {
@@ -213,7 +213,7 @@ static Status check_speed(Session *session, Arena *arena, double *rates, Error *
             (*parts[i])[j] = 0.5f;
         }
     }
-    TRY(meet(session, error));
+    TRY(session_meet(session, error));
     Timing timing;
     TRY(stopwatch_run(multiply, &product, &(StopwatchPlan){clock_s, GEMM_REPEATS, 1}, &timing, error));
     const double rate = 2.0 * GEMM_SIDE * GEMM_SIDE * GEMM_SIDE / timing.seconds;

@@ -32,11 +32,6 @@ static float value_of(int64_t i, int rank) {
     return (float)((i * 11 + rank * 5) % 128);
 }
 
-static Status meet(Session *session, Error *error) {
-    const TransportCall call = {.communicator = session->communicators.world, .place = {.step = -1, .task = -1}};
-    return session->transports->barrier(session->transport, &call, error);
-}
-
 static FaultAction struck(Session *session, int link) {
     const RunFault *fault = &session->request->options.fault;
     if (fault->action == FAULT_NONE || fault->action == FAULT_PACE || fault->rank != session->rank ||
@@ -64,7 +59,7 @@ static Status send(Links *links, const TransportCall *whole, Error *error) {
         break;
     }
     call.in = links->buffers.in;
-    return session->transports->send(session->transport, &call, error);
+    return session->transports->run(session->transport, COLLECTIVE_SEND, &call, error);
 }
 
 static Status receive(Links *links, const TransportCall *whole, int from, LinkFinding *finding, Error *error) {
@@ -73,7 +68,7 @@ static Status receive(Links *links, const TransportCall *whole, int from, LinkFi
     const int64_t count = call.bytes / (int64_t)sizeof(float);
     call.out = links->buffers.out;
     struck(session, call.communicator);
-    TRY(session->transports->receive(session->transport, &call, error));
+    TRY(session->transports->run(session->transport, COLLECTIVE_RECEIVE, &call, error));
     TRY(probe_buffers_move(session, &links->buffers, links->values, links->buffers.out, call.bytes, error));
     for (int64_t i = 0; i < count; i++) {
         finding->wrong += links->values[i] < value_of(i, from) || links->values[i] > value_of(i, from);
@@ -91,7 +86,7 @@ static Status check_link(Links *links, int link, LinkFinding *finding, Error *er
                                 .place = {.step = -1, .task = -1}};
     double took[REPEATS];
     for (int repeat = -1; repeat < REPEATS; repeat++) {  // the first is not timed: connections are made
-        TRY(meet(session, error));
+        TRY(session_meet(session, error));
         const double start_s = clock_s();
         if (group.size == 2 && group.index == 0) {
             TRY(send(links, &call, error));

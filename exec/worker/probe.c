@@ -18,9 +18,7 @@ void probe_add(Probe *probe, const ProbeTopic *topic, const Timing *timing) {
 }
 
 Status probe_meet(Probe *probe, Error *error) {
-    Session *session = probe->session;
-    const TransportCall call = {.communicator = session->communicators.world, .place = {.step = -1, .task = -1}};
-    return session->transports->barrier(session->transport, &call, error);
+    return session_meet(probe->session, error);
 }
 
 // What passes between the end of one compute task and the start of the next one on the same thread.

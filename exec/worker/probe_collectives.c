@@ -16,29 +16,25 @@ enum { SIZES = sizeof sizes_bytes / sizeof sizes_bytes[0], HOST_SIZES = 4, LEAST
 typedef struct Exchange {
     Session *session;
     TransportCall call;
-    Status (*run)(Transport *transport, const TransportCall *call, Error *error);
+    TransportKind kind;
 } Exchange;
 
 static Status exchange_call(void *context, Error *error) {
     const Exchange *exchange = context;
-    return exchange->run(exchange->session->transport, &exchange->call, error);
+    return exchange->session->transports->run(exchange->session->transport, exchange->kind, &exchange->call, error);
 }
 
 typedef struct CollectiveRow {
     const char *name;
+    TransportKind kind;
     bool parts;  // bytes of a call are one rank's part of the payload
 } CollectiveRow;
 
-static const CollectiveRow collectives[] = {{"all_gather", true}, {"reduce_scatter", true}, {"all_reduce", false},
-                                            {"send_recv", false}, {"all_to_all", true},     {"barrier", false}};
+static const CollectiveRow collectives[] = {
+    {"all_gather", COLLECTIVE_ALL_GATHER, true},  {"reduce_scatter", COLLECTIVE_REDUCE_SCATTER, true},
+    {"all_reduce", COLLECTIVE_ALL_REDUCE, false}, {"send_recv", COLLECTIVE_SEND_RECV, false},
+    {"all_to_all", COLLECTIVE_ALL_TO_ALL, true},  {"barrier", COLLECTIVE_BARRIER, false}};
 enum { BARRIER = 5, COLLECTIVES = 6 };
-
-static void exchange_begin(Exchange *exchange, const TransportTable *table, int which) {
-    Status (*const functions[COLLECTIVES])(Transport *, const TransportCall *,
-                                           Error *) = {table->all_gather, table->reduce_scatter, table->all_reduce,
-                                                       table->send_recv,  table->all_to_all,     table->barrier};
-    exchange->run = functions[which];
-}
 
 // The slowest member's first call decides for all.
 static Status agree(Exchange *exchange, float *seconds, Error *error) {
@@ -46,7 +42,7 @@ static Status agree(Exchange *exchange, float *seconds, Error *error) {
     call.in = call.out = seconds;
     call.bytes = sizeof *seconds;
     call.op = REDUCE_MAX;
-    return exchange->session->transports->all_reduce(exchange->session->transport, &call, error);
+    return exchange->session->transports->run(exchange->session->transport, COLLECTIVE_ALL_REDUCE, &call, error);
 }
 
 static Status probe_one(Probe *probe, Exchange *exchange, const ProbeTopic *topic, Error *error) {
@@ -81,7 +77,7 @@ static Status probe_group(Probe *probe, const ProbeBuffers *buffers, int communi
             .communicator = communicator, .in = buffers->in, .out = buffers->out, .place = {.step = -1, .task = -1}}};
     topic.what = "collective";
     for (int which = 0; which < COLLECTIVES; which++) {
-        exchange_begin(&exchange, session->transports, which);
+        exchange.kind = collectives[which].kind;
         topic.name = collectives[which].name;
         for (int s = 0; s < (which == BARRIER ? 1 : sizes_of(probe)); s++) {
             const int64_t part = sizes_bytes[s] / members / 64 * 64;

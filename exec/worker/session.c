@@ -169,6 +169,11 @@ void session_close(Session *session) {
     }
 }
 
+Status session_meet(Session *session, Error *error) {
+    const TransportCall call = {.communicator = session->communicators.world, .place = {.step = -1, .task = -1}};
+    return session->transports->run(session->transport, COLLECTIVE_BARRIER, &call, error);
+}
+
 void *session_slot(Session *session, int32_t buffer, int slot) {
     const BufferRef ref = {.buffer = buffer, .index = {.layer_offset = (int16_t)slot}, .rank_group = -1};
     return session->devices->address(session->device, &ref, &(StepInstance){0});
@@ -192,7 +197,7 @@ static Status step_agree(Session *session, double own_s, double *slowest_s, Erro
                                 .bytes = sizeof seconds,
                                 .op = REDUCE_MAX,
                                 .place = {.step = (int32_t)session->step, .task = -1}};
-    TRY(session->transports->all_reduce(session->transport, &call, error));
+    TRY(session->transports->run(session->transport, COLLECTIVE_ALL_REDUCE, &call, error));
     *slowest_s = seconds;
     return STATUS_OK;
 }
@@ -217,7 +222,7 @@ Status session_step(Session *session, StepReport *report, Error *error) {
     session->place = begin;
     session->transports->note(session->transport, &begin);
     const TransportCall meet = {.communicator = session->communicators.world, .place = begin};
-    TRY(session->transports->barrier(session->transport, &meet, error));
+    TRY(session->transports->run(session->transport, COLLECTIVE_BARRIER, &meet, error));
     session->step_begin_s = clock_s();
     TRY(session->lanes ? lanes_run_step(session, error) : interpreter_run_serial(session, error));
     if (session->transports->finish) {  // first: a stream that waits for a rank that hangs never ends

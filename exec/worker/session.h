@@ -65,6 +65,9 @@ void session_close(Session *session);
 // Runs the next step. Allocates nothing.
 Status session_step(Session *session, StepReport *report, Error *error);
 
+// A barrier of all ranks, outside of steps.
+Status session_meet(Session *session, Error *error);
+
 // A buffer's slot where the device has it.
 void *session_slot(Session *session, int32_t buffer, int slot);
 

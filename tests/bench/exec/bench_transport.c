@@ -23,8 +23,6 @@ enum { ALL, LINK, COMMUNICATORS };
 
 extern char **environ;
 
-typedef Status Collective(Transport *transport, const TransportCall *call, Error *error);
-
 typedef struct Rank {
     const TransportTable *table;
     Transport *transport;
@@ -39,7 +37,8 @@ static Status hop(const Rank *rank, const TransportCall *call, Error *error) {
     if ((rank->rank ^ 1) >= rank->world) {
         return STATUS_OK;
     }
-    return (rank->rank % 2 == 0 ? rank->table->send : rank->table->receive)(rank->transport, &message, error);
+    const TransportKind kind = rank->rank % 2 == 0 ? COLLECTIVE_SEND : COLLECTIVE_RECEIVE;
+    return rank->table->run(rank->transport, kind, &message, error);
 }
 
 static double clock_s(void) {
@@ -55,21 +54,23 @@ static void must(Status status, const Error *error) {
     }
 }
 
-// Seconds of one call, begun together: on the slowest rank, least of many. collective NULL: a message.
-static double call_s(const Rank *rank, Collective *collective, int64_t bytes) {
+// Seconds of one call, begun together: on the slowest rank, least of many. COLLECTIVE_SEND: a message.
+static double call_s(const Rank *rank, TransportKind kind, int64_t bytes) {
     const TransportCall call = {.in = rank->in, .out = rank->out, .bytes = bytes};
     float seconds[CALLS_MOST], least_s = INFINITY;
     Error error = {0};
     const int calls = (int)fmax(5, fmin(CALLS_MOST, (double)BYTES_MOST / (double)(bytes + 1)));
     for (int i = 0; i < calls; i++) {
-        must(rank->table->barrier(rank->transport, &call, &error), &error);
+        must(rank->table->run(rank->transport, COLLECTIVE_BARRIER, &call, &error), &error);
         const double begin_s = clock_s();
-        must(collective ? collective(rank->transport, &call, &error) : hop(rank, &call, &error), &error);
+        must(kind == COLLECTIVE_SEND ? hop(rank, &call, &error)
+                                     : rank->table->run(rank->transport, kind, &call, &error),
+             &error);
         seconds[i] = (float)(clock_s() - begin_s);
     }
     const TransportCall slowest = {
         .in = seconds, .out = seconds, .bytes = calls * (int64_t)sizeof *seconds, .op = REDUCE_MAX};
-    must(rank->table->all_reduce(rank->transport, &slowest, &error), &error);
+    must(rank->table->run(rank->transport, COLLECTIVE_ALL_REDUCE, &slowest, &error), &error);
     for (int i = 0; i < calls; i++) {
         least_s = fminf(least_s, seconds[i]);
     }
@@ -80,20 +81,20 @@ static void rank_measure(const Rank *rank, int64_t most_bytes) {
     const TransportTable *table = rank->table;
     struct {
         const char *name;
-        Collective *run;
+        TransportKind kind;
         int parts;  // the total is what sizes says; a call counts one part
-    } const operations[] = {{"all-reduce", table->all_reduce, 1},
-                            {"all-gather (total)", table->all_gather, rank->world},
-                            {"reduce-scatter (total)", table->reduce_scatter, rank->world},
-                            {"send-receive", table->send_recv, 1},
-                            {"message to the next", NULL, 1}};
-    const double barrier_s = call_s(rank, table->barrier, 0);
+    } const operations[] = {{"all-reduce", COLLECTIVE_ALL_REDUCE, 1},
+                            {"all-gather (total)", COLLECTIVE_ALL_GATHER, rank->world},
+                            {"reduce-scatter (total)", COLLECTIVE_REDUCE_SCATTER, rank->world},
+                            {"send-receive", COLLECTIVE_SEND_RECV, 1},
+                            {"message to the next", COLLECTIVE_SEND, 1}};
+    const double barrier_s = call_s(rank, COLLECTIVE_BARRIER, 0);
     for (size_t o = 0; o < sizeof operations / sizeof *operations; o++) {
         if (rank->rank == 0) {
             printf("| %s | %d | %s |", table->name, rank->world, operations[o].name);
         }
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes && sizes[i] <= most_bytes; i++) {
-            const double seconds = call_s(rank, operations[o].run, sizes[i] / operations[o].parts);
+            const double seconds = call_s(rank, operations[o].kind, sizes[i] / operations[o].parts);
             if (rank->rank == 0) {
                 printf(" %.1f |", 1e6 * seconds);
                 fflush(stdout);
