@@ -80,27 +80,16 @@ static bool takes(const ExportFormat *format, const Target *target) {
 }
 
 void export_narrow(const ExportFormat *format, TuneRequest *request) {
-    if (!format->never_reshards && request->asked[PLAN_RESHARD] == TUNE_ANY) {
-        request->asked[PLAN_RESHARD] = RESHARD_ALWAYS;
+    static const PlanFieldId searched[] = {PLAN_RESHARD,    PLAN_LOSS,          PLAN_CUDA_GRAPHS,
+                                           PLAN_TP_OVERLAP, PLAN_REDUCE_BUCKET, PLAN_RESHARD_RANKS};
+    for (size_t i = 0; i < sizeof searched / sizeof searched[0]; i++) {
+        int *asked = &request->asked[searched[i]];
+        *asked =
+            !(format->takes & PLAN_BIT(searched[i])) && *asked == TUNE_ANY ? plan_fields[searched[i]].usual : *asked;
     }
     if (!(format->fuseds & EXPORT_COMPILED) && request->asked[PLAN_FUSED] == TUNE_ANY &&
         target_has_choice(request->target, PLAN_FUSED)) {
         request->asked[PLAN_FUSED] = (int)request->target->default_fused;
-    }
-    if (!format->other_loss && request->asked[PLAN_LOSS] == TUNE_ANY) {
-        request->asked[PLAN_LOSS] = LOSS_TARGET;
-    }
-    if (!format->cuda_graphs && request->asked[PLAN_CUDA_GRAPHS] == TUNE_ANY) {
-        request->asked[PLAN_CUDA_GRAPHS] = CUDA_GRAPHS_TARGET;
-    }
-    if (!format->tp_overlap && request->asked[PLAN_TP_OVERLAP] == TUNE_ANY) {
-        request->asked[PLAN_TP_OVERLAP] = false;
-    }
-    if (!format->reduce_bucket && request->asked[PLAN_REDUCE_BUCKET] == TUNE_ANY) {
-        request->asked[PLAN_REDUCE_BUCKET] = 0;
-    }
-    if (!format->near_shards && request->asked[PLAN_RESHARD_RANKS] == TUNE_ANY) {
-        request->asked[PLAN_RESHARD_RANKS] = 0;
     }
 }
 
@@ -130,101 +119,74 @@ static bool other_reduction(const ConfigJob *job) {
     return plan->reduce_dtype != REDUCE_DTYPE_TARGET && plan->reduce_dtype != own;
 }
 
-// Fields of a plan that formats write or refuse below; others have no place in any file.
-static const bool says_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
-                                                  [PLAN_MICRO_BATCH] = true,
-                                                  [PLAN_GRAD_ACCUM] = true,
-                                                  [PLAN_ZERO] = true,
-                                                  [PLAN_RESHARD] = true,
-                                                  [PLAN_RESHARD_RANKS] = true,
-                                                  [PLAN_REDUCE_BUCKET] = true,
-                                                  [PLAN_RECOMPUTE] = true,
-                                                  [PLAN_CP_ROTATE] = true,
-                                                  [PLAN_PRECISION] = true,
-                                                  [PLAN_ATTENTION] = true,
-                                                  [PLAN_FUSED] = true,
-                                                  [PLAN_TP_OVERLAP] = true,
-                                                  [PLAN_MASTER_WEIGHTS] = true,
-                                                  [PLAN_FP8_RECIPE] = true,
-                                                  [PLAN_REDUCE_DTYPE] = true,
-                                                  [PLAN_GRAD_SYNC] = true,
-                                                  [PLAN_RECOMPUTE_UNIT] = true,
-                                                  [PLAN_RECOMPUTE_LAYERS] = true,
-                                                  [PLAN_RECOMPUTE_EVERY] = true,
-                                                  [PLAN_RECOMPUTE_MODULES] = true,
-                                                  [PLAN_OFFLOAD] = true,
-                                                  [PLAN_REDUCE_OVERLAP] = true,
-                                                  [PLAN_LOSS] = true,
-                                                  [PLAN_CUDA_GRAPHS] = true,
-                                                  [PLAN_SEQUENCE_PARALLEL] = true,
-                                                  [PLAN_FINETUNE] = true,
-                                                  [PLAN_LORA_RANK] = true,
-                                                  [PLAN_LORA_TARGETS] = true,
-                                                  [PLAN_OPTIMIZER] = true,
-                                                  [PLAN_PACK] = true,
-                                                  [PLAN_IMBALANCE] = true,  // of the data, not of a file
-                                                  [PLAN_DISPATCH] = true,
-                                                  [PLAN_EP_OVERLAP] = true,
-                                                  [PLAN_ETP] = true,
-                                                  [PLAN_EXPERT_CAPACITY] = true,
-                                                  [PLAN_PAD_EXPERTS] = true,
-                                                  [PLAN_MTP] = true,
-                                                  [PLAN_PP_SCHEDULE] = true,
-                                                  [PLAN_VIRTUAL_STAGES] = true,
-                                                  [PLAN_PP_SPLIT] = true,
-                                                  [PLAN_PP_FIRST] = true,
-                                                  [PLAN_PP_LAST] = true,
-                                                  [PLAN_MLP_TILES] = true,
-                                                  [PLAN_UPDATE_IN_BACKWARD] = true,
-                                                  [PLAN_FP8_PARAMETERS] = true};
+// Is the plan at a value that a format without the choice writes?
+static bool is_usual(const ConfigJob *job, PlanFieldId id) {
+    const TrainPlan *plan = job->plan;
+    switch (id) {
+    case PLAN_REDUCE_DTYPE:
+        return !other_reduction(job);
+    case PLAN_RESHARD_RANKS:
+    case PLAN_RECOMPUTE_EVERY:
+        return plan_get(plan, id) <= 1;
+    default:
+        return plan_get(plan, id) == plan_fields[id].usual;
+    }
+}
+
+static const char *refuse_choice(const ConfigJob *job, const char *format, PlanFieldId id, const char *instead) {
+    char value[PLAN_VALUE_BYTES];
+    const char *option = plan_fields[id].option.name;
+    return arena_format(job->arena, "--%s %s has no place in a file of %s: use --%s %s", option,
+                        plan_value_text(id, plan_get(job->plan, id), value), format, option, instead);
+}
+
+// Fields of a plan that formats write or refuse below, or that are of the data; others have no place in any file.
+static const uint64_t said =
+    PLAN_BIT(PLAN_IMBALANCE) | PLAN_BIT(PLAN_SEQ) | PLAN_BIT(PLAN_MICRO_BATCH) | PLAN_BIT(PLAN_GRAD_ACCUM) |
+    PLAN_BIT(PLAN_ZERO) | PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RESHARD_RANKS) | PLAN_BIT(PLAN_REDUCE_BUCKET) |
+    PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_CP_ROTATE) | PLAN_BIT(PLAN_PRECISION) | PLAN_BIT(PLAN_ATTENTION) |
+    PLAN_BIT(PLAN_FUSED) | PLAN_BIT(PLAN_TP_OVERLAP) | PLAN_BIT(PLAN_MASTER_WEIGHTS) | PLAN_BIT(PLAN_FP8_RECIPE) |
+    PLAN_BIT(PLAN_REDUCE_DTYPE) | PLAN_BIT(PLAN_GRAD_SYNC) | PLAN_BIT(PLAN_RECOMPUTE_UNIT) |
+    PLAN_BIT(PLAN_RECOMPUTE_LAYERS) | PLAN_BIT(PLAN_RECOMPUTE_EVERY) | PLAN_BIT(PLAN_RECOMPUTE_MODULES) |
+    PLAN_BIT(PLAN_OFFLOAD) | PLAN_BIT(PLAN_REDUCE_OVERLAP) | PLAN_BIT(PLAN_LOSS) | PLAN_BIT(PLAN_CUDA_GRAPHS) |
+    PLAN_BIT(PLAN_SEQUENCE_PARALLEL) | PLAN_BIT(PLAN_FINETUNE) | PLAN_BIT(PLAN_LORA_RANK) |
+    PLAN_BIT(PLAN_LORA_TARGETS) | PLAN_BIT(PLAN_OPTIMIZER) | PLAN_BIT(PLAN_PACK) | PLAN_BIT(PLAN_DISPATCH) |
+    PLAN_BIT(PLAN_EP_OVERLAP) | PLAN_BIT(PLAN_ETP) | PLAN_BIT(PLAN_EXPERT_CAPACITY) | PLAN_BIT(PLAN_PAD_EXPERTS) |
+    PLAN_BIT(PLAN_MTP) | PLAN_BIT(PLAN_PP_SCHEDULE) | PLAN_BIT(PLAN_VIRTUAL_STAGES) | PLAN_BIT(PLAN_PP_SPLIT) |
+    PLAN_BIT(PLAN_PP_FIRST) | PLAN_BIT(PLAN_PP_LAST) | PLAN_BIT(PLAN_MLP_TILES) | PLAN_BIT(PLAN_UPDATE_IN_BACKWARD) |
+    PLAN_BIT(PLAN_FP8_PARAMETERS);
 
 // The first thing of the plan that a column of the row excludes.
 static const char *refuse_columns(const ExportFormat *format, const ConfigJob *job) {
     const TrainPlan *plan = job->plan;
-    char layers[PLAN_VALUE_BYTES], every[PLAN_VALUE_BYTES], packed[PLAN_VALUE_BYTES], tiles[PLAN_VALUE_BYTES];
-    char near[PLAN_VALUE_BYTES], bucket[PLAN_VALUE_BYTES];
     const struct {
-        bool refused;
-        const char *what, *value, *instead;
-    } columns[] = {
-        {!(format->precisions & EXPORT_BIT(plan->precision)), "precision", dtype_name(plan->precision), "bf16"},
-        {!(format->recomputes & EXPORT_BIT(plan->recompute)), "recompute", recompute_names[plan->recompute],
-         "full or none"},
-        {!(format->attentions & EXPORT_BIT(plan->attention)), "attention", attention_names[plan->attention], "auto"},
-        {!(format->fuseds & EXPORT_BIT(plan->fused)), "fused", fused_names[plan->fused], "auto"},
-        {plan->reshard == RESHARD_NEVER && !format->never_reshards, "reshard", "never", "always"},
-        {plan->bf16_master && !format->bf16_master, "master-weights", "bf16", "fp32"},
-        {other_reduction(job) && !format->reduce_dtype, "reduce-dtype", reduce_dtype_names[plan->reduce_dtype], "auto"},
-        {plan->tp_overlap && !format->tp_overlap, "tp-overlap", "on", "off"},
-        {plan->recompute_unit != RECOMPUTE_UNIT_TARGET && !format->recompute_unit, "recompute-unit",
-         recompute_unit_names[plan->recompute_unit], "auto"},
-        {plan->offload != OFFLOAD_NONE && !format->offload, "offload", offload_names[plan->offload], "none"},
-        {plan->loss != LOSS_TARGET && !format->other_loss, "loss", loss_form_names[plan->loss], "target"},
-        {plan->cuda_graphs != CUDA_GRAPHS_TARGET && !format->cuda_graphs, "cuda-graphs",
-         cuda_graphs_names[plan->cuda_graphs], "target"},
-        {plan->finetune != FINETUNE_FULL && !format->adapters, "finetune", finetune_names[plan->finetune], "full"},
-        {plan->optimizer != OPTIMIZER_TARGET && !format->optimizer, "optimizer", optimizer_names[plan->optimizer],
-         "adamw"},
-        {plan->dispatch != DISPATCH_TARGET && !format->dispatcher, "dispatcher", dispatch_names[plan->dispatch],
-         "target"},
-        {plan->ep_overlap && !format->ep_overlap, "ep-overlap", "on", "off"},
-        {plan->pack > 0 && !format->packs, "pack", plan_value_text(PLAN_PACK, plan->pack, packed), "0"},
-        {plan->update_in_backward && !format->update_in_backward, "update-in-backward", "on", "off"},
-        {plan->fp8_parameters && !format->fp8_parameters, "fp8-parameters", "on", "off"},
-        {plan->reshard_ranks > 1 && !format->near_shards, "reshard-ranks",
-         plan_value_text(PLAN_RESHARD_RANKS, plan->reshard_ranks, near), "0"},
-        {plan->reduce_bucket > 0 && !format->reduce_bucket, "reduce-bucket",
-         plan_value_text(PLAN_REDUCE_BUCKET, plan->reduce_bucket, bucket), "0"},
-        {plan->mlp_tiles > 0 && !format->tiles, "mlp-tiles", plan_value_text(PLAN_MLP_TILES, plan->mlp_tiles, tiles),
-         "0"},
-        {plan->recompute_layers > 0 && !format->recompute_layers, "recompute-layers",
-         plan_value_text(PLAN_RECOMPUTE_LAYERS, plan->recompute_layers, layers), "0"},
-        {plan->recompute_every > 1 && !format->recompute_every, "recompute-every",
-         plan_value_text(PLAN_RECOMPUTE_EVERY, plan->recompute_every, every), "0"},
-    };
+        unsigned has;
+        PlanFieldId id;
+        const char *instead;
+    } columns[] = {{format->precisions, PLAN_PRECISION, "bf16"},
+                   {format->recomputes, PLAN_RECOMPUTE, "full or none"},
+                   {format->attentions, PLAN_ATTENTION, "auto"},
+                   {format->fuseds, PLAN_FUSED, "auto"}};
+    static const PlanFieldId choices[] = {
+        PLAN_RESHARD,       PLAN_MASTER_WEIGHTS, PLAN_REDUCE_DTYPE, PLAN_TP_OVERLAP,         PLAN_RECOMPUTE_UNIT,
+        PLAN_OFFLOAD,       PLAN_LOSS,           PLAN_CUDA_GRAPHS,  PLAN_FINETUNE,           PLAN_OPTIMIZER,
+        PLAN_DISPATCH,      PLAN_EP_OVERLAP,     PLAN_PACK,         PLAN_UPDATE_IN_BACKWARD, PLAN_FP8_PARAMETERS,
+        PLAN_RESHARD_RANKS, PLAN_REDUCE_BUCKET,  PLAN_MLP_TILES,    PLAN_RECOMPUTE_LAYERS,   PLAN_RECOMPUTE_EVERY};
+    bool says_field[PLAN_FIELD_COUNT] = {false};
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
-        REFUSE_IF(job->arena, columns[i].refused, "--%s %s has no place in a file of %s: use --%s %s", columns[i].what,
-                  columns[i].value, format->name, columns[i].what, columns[i].instead);
+        if (!(columns[i].has & EXPORT_BIT(plan_get(plan, columns[i].id)))) {
+            return refuse_choice(job, format->name, columns[i].id, columns[i].instead);
+        }
+    }
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+        if (!(format->takes & PLAN_BIT(choices[i])) && !is_usual(job, choices[i])) {
+            char usual[PLAN_VALUE_BYTES];
+            return refuse_choice(job, format->name, choices[i],
+                                 plan_value_text(choices[i], plan_fields[choices[i]].usual, usual));
+        }
+    }
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        says_field[id] = (said & PLAN_BIT(id)) != 0;
     }
     return plan_refuse_others(plan, says_field, arena_format(job->arena, "a file of %s has no place for", format->name),
                               job->arena);

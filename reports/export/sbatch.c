@@ -65,10 +65,8 @@ const ExportFormat export_sbatch = {
     .recomputes = ~0u,
     .attentions = ~0u,
     .fuseds = ~0u,
-    .never_reshards = true,
-    .bf16_master = true,
-    .reduce_dtype = true,
-    .tp_overlap = true,
+    .takes = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_MASTER_WEIGHTS) | PLAN_BIT(PLAN_REDUCE_DTYPE) |
+             PLAN_BIT(PLAN_TP_OVERLAP),
     .refuse = sbatch_refuse,
     .write = sbatch_write,
     .launch = launch_script,

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "sim/frameworks/target.h"
+#include "sim/plan/plan_fields.h"
 
 // What is written. Nodes are full, as launchers want them.
 typedef struct ConfigJob {
@@ -28,17 +29,9 @@ typedef struct ExportFormat {
     const char *file_name;  // usual
     const char *versions;   // of the framework that read the file, in words
     const char *comment;    // what a comment line begins with; NULL: write() places the header itself
-    unsigned precisions, recomputes, attentions, fuseds;                  // bit 1 << value of the plan's enum
-    bool never_reshards, bf16_master, reduce_dtype, tp_overlap;           // takes choices other than the usual one
-    bool recompute_unit, recompute_layers, recompute_every;               // the same
-    bool offload;                                                         // the same
-    bool other_loss;                                                      // the same
-    bool cuda_graphs;                                                     // the same
-    bool adapters;                                                        // the same, or they are the user's own code
-    bool optimizer, packs;                                                // the same
-    bool dispatcher, ep_overlap;                                          // the same
-    bool fp8_parameters, update_in_backward, near_shards, reduce_bucket;  // the same
-    bool tiles;                                                           // the same, or they are the user's own code
+    unsigned precisions, recomputes, attentions, fuseds;  // bit 1 << value of the plan's enum
+    // PLAN_BIT of choices of which it takes others than the usual one, or they are the user's own code.
+    uint64_t takes;
     bool stages;  // writes a pipeline: schedule, chunks, micro-batches
     // Why this mesh or plan cannot be written, beside what the columns say: arena text; NULL.
     const char *(*refuse)(const ConfigJob *job);

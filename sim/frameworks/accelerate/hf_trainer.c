@@ -116,11 +116,8 @@ const ExportFormat export_hf_trainer = {
     .recomputes = EXPORT_NONE | EXPORT_FULL,
     .attentions = EXPORT_OF_TRANSFORMERS,
     .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
-    .never_reshards = true,
-    .other_loss = true,
-    .adapters = true,
-    .optimizer = true,
-    .packs = true,
+    .takes = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_LOSS) | PLAN_BIT(PLAN_FINETUNE) | PLAN_BIT(PLAN_OPTIMIZER) |
+             PLAN_BIT(PLAN_PACK),
     .refuse = accelerate_python_refuse,
     .write = hf_trainer_write,
     .launch = launch_torchrun,

@@ -241,14 +241,9 @@ const ExportFormat export_megatron_bridge = {
     .recomputes = EXPORT_NONE | EXPORT_FULL | EXPORT_SELECTIVE,
     .attentions = EXPORT_BIT(ATTENTION_CUDNN) | EXPORT_FLASH,
     .fuseds = EXPORT_FUSED,
-    .reduce_dtype = true,
-    .tp_overlap = true,
-    .recompute_layers = true,
-    .adapters = true,
-    .packs = true,
-    .fp8_parameters = true,
-    .dispatcher = true,
-    .ep_overlap = true,
+    .takes = PLAN_BIT(PLAN_REDUCE_DTYPE) | PLAN_BIT(PLAN_TP_OVERLAP) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |
+             PLAN_BIT(PLAN_FINETUNE) | PLAN_BIT(PLAN_PACK) | PLAN_BIT(PLAN_FP8_PARAMETERS) | PLAN_BIT(PLAN_DISPATCH) |
+             PLAN_BIT(PLAN_EP_OVERLAP),
     .stages = true,
     .refuse = bridge_refuse,
     .notes = bridge_notes,

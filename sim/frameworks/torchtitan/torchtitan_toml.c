@@ -432,15 +432,10 @@ const ExportFormat export_torchtitan_toml = {
     .recomputes = EXPORT_NONE | EXPORT_FULL | EXPORT_SELECTIVE,
     .attentions = EXPORT_FLASH,
     .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
-    .never_reshards = true,
-    .bf16_master = true,
-    .tp_overlap = true,
-    .recompute_every = true,
+    .takes = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_MASTER_WEIGHTS) | PLAN_BIT(PLAN_TP_OVERLAP) |
+             PLAN_BIT(PLAN_RECOMPUTE_EVERY) | PLAN_BIT(PLAN_OPTIMIZER) | PLAN_BIT(PLAN_UPDATE_IN_BACKWARD) |
+             PLAN_BIT(PLAN_DISPATCH) | PLAN_BIT(PLAN_OFFLOAD),
     .stages = true,
-    .optimizer = true,
-    .update_in_backward = true,
-    .dispatcher = true,
-    .offload = true,
     .refuse = torchtitan_refuse,
     .notes = torchtitan_notes,
     .write = torchtitan_toml_write,
