@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "autotune/predict/predict.h"
+#include "autotune/search/best.h"
 #include "autotune/search/prune.h"
 #include "autotune/search/search.h"
 #include "sim/frameworks/target_choices.h"
@@ -103,6 +104,12 @@ static bool batch_was_in_the_way(const TuneResult *result) {
     return false;
 }
 
+// Near the best what is slower is not looked at, so that what leaves no room would be taken for want of another.
+static bool is_as_roomy(const TuneResult *result, const Prediction *other, bool near) {
+    return !near || best_leaves_room(result->request, other->memory.reserved_bytes) ||
+           !best_leaves_room(result->request, result->entries[0].memory.reserved_bytes);
+}
+
 // The best with one of the two multiples of the world around the batch asked for, where that is faster.
 static Status try_batches(const TuneResult *result, Analytic *analytic, Arena *arena, BatchAlternative *alternative,
                           Error *error) {
@@ -119,7 +126,7 @@ static Status try_batches(const TuneResult *result, Analytic *analytic, Arena *a
             continue;
         }
         TRY(search_best_above(&request, analytic, fastest, near, arena, &best, error));
-        if (best.feasible && best.best.tokens_per_s > fastest) {
+        if (best.feasible && best.best.tokens_per_s > fastest && is_as_roomy(result, &best.best, near != NULL)) {
             fastest = best.best.tokens_per_s;
             *alternative = (BatchAlternative){.global_batch = request.global_batch,
                                               .mesh = best.best.plan.mesh,

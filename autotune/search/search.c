@@ -208,6 +208,7 @@ static Status find_best(Search *search, SearchBest *best, Error *error) {
     *best = (SearchBest){0};
     search->result = &result;
     search->best_only = by_estimate;
+    search->near = search->around && request->effort != EFFORT_EXHAUSTIVE && search_may_be_bounded(request);
     search_begin(search, NULL);
     Status status;
     if (by_estimate) {
@@ -235,11 +236,8 @@ Status search_best(const TuneRequest *request, Analytic *analytic, const Mesh *r
 
 Status search_best_above(const TuneRequest *request, Analytic *analytic, double tokens_per_s, const Mesh *mesh,
                          Arena *arena, SearchBest *best, Error *error) {
-    Search search = {.request = request,
-                     .arena = arena,
-                     .analytic = analytic,
-                     .above_tokens_per_s = tokens_per_s,
-                     .around = mesh};
+    Search search = {
+        .request = request, .arena = arena, .analytic = analytic, .above_tokens_per_s = tokens_per_s, .around = mesh};
     return find_best(&search, best, error);
 }
 

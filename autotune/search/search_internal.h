@@ -99,6 +99,9 @@ bool search_less_matters(const Search *search, const SearchWorker *worker, const
 
 // ---- the search for what is near the best (search_near.c)
 
+// Is the fastest asked for, with nothing that the closed form does not know?
+bool search_may_be_bounded(const TuneRequest *request);
+
 bool search_near_is_enough(const TuneRequest *request);
 
 // Of all shapes, where they are many.

@@ -18,18 +18,23 @@ static double best_with_room(const Search *search) {
     return search->workers[0].best_tokens_per_s[true];
 }
 
-static bool may_be_bounded(const TuneRequest *request) {
+// What is slower is clearly behind, or of no interest to who asks for something faster.
+static double least_tokens_per_s(const Search *search) {
+    return fmax((1 - CLEARLY_BEHIND) * best_with_room(search), search->above_tokens_per_s);
+}
+
+bool search_may_be_bounded(const TuneRequest *request) {
     return request->objective != OBJECTIVE_MEMORY && request->handicap_count == 0 && !request->serial_lanes &&
            request->without == 0;
 }
 
 bool search_near_is_enough(const TuneRequest *request) {
-    return request->effort == EFFORT_SIMULATE && may_be_bounded(request);
+    return request->effort == EFFORT_SIMULATE && search_may_be_bounded(request);
 }
 
 bool search_near_of_all(const Search *search) {
     return search->space.mesh_count > SEARCH_MANY_SHAPES && search->request->effort != EFFORT_EXHAUSTIVE &&
-           may_be_bounded(search->request);
+           search_may_be_bounded(search->request);
 }
 
 static const TrainPlan *plan_asked(const Search *search) {
@@ -38,7 +43,7 @@ static const TrainPlan *plan_asked(const Search *search) {
 
 // Its place is asked for, however far behind it is.
 static bool is_baseline(const Search *search, const TrainPlan *plan) {
-    return !search->who && mesh_same_shape(&plan->mesh, &search->request->baseline);
+    return !search->who && !search->around && mesh_same_shape(&plan->mesh, &search->request->baseline);
 }
 
 bool search_is_like(const Search *search, const TrainPlan *plan) {
@@ -66,7 +71,7 @@ static double speed_spoken_for(const Search *search, const TrainPlan *plan) {
 }
 
 double search_near_tokens_per_s(const Search *search, const TrainPlan *plan) {
-    const double best = (1 - CLEARLY_BEHIND) * best_with_room(search);
+    const double best = least_tokens_per_s(search);
     if (is_baseline(search, plan)) {
         return 0;
     }
@@ -82,7 +87,7 @@ bool search_can_be_had(const Search *search, const TrainPlan *plan) {
 }
 
 bool search_is_far(const Search *search, const Candidate *candidate) {
-    return search->near && candidate->tokens_per_s < (1 - CLEARLY_BEHIND) * best_with_room(search) &&
+    return search->near && candidate->tokens_per_s < least_tokens_per_s(search) &&
            !is_baseline(search, &candidate->plan);
 }
 

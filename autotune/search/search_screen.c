@@ -212,10 +212,8 @@ bool search_less_matters(const Search *search, const SearchWorker *worker, const
            full->tokens_per_s * FULL_OVER_LESS >= least_tokens_per_s(search, worker);
 }
 
-static Status price_candidate(const Search *search, SearchWorker *worker, Candidate *candidate, double hopeless_s,
-                              Error *error) {
-    Estimate *estimate = &search->estimates[candidate - search->space.candidates];
-    TRY(analytic_estimate_within(worker->analytic, &candidate->plan, hopeless_s, !search->near, estimate, error));
+static void take_estimate(const Search *search, SearchWorker *worker, Candidate *candidate) {
+    const Estimate *estimate = &search->estimates[candidate - search->space.candidates];
     candidate->state = CANDIDATE_ESTIMATED;
     candidate->step_s = estimate->step_s;
     candidate->tokens_per_s = (double)plan_tokens_per_step(&candidate->plan) / estimate->step_s;
@@ -224,10 +222,45 @@ static Status price_candidate(const Search *search, SearchWorker *worker, Candid
     if (!estimate->is_bound) {
         search_note(search, worker, candidate);
     }
+}
+
+static Status price_candidate(const Search *search, SearchWorker *worker, Candidate *candidate, double hopeless_s,
+                              Error *error) {
+    Estimate *estimate = &search->estimates[candidate - search->space.candidates];
+    TRY(analytic_estimate_within(worker->analytic, &candidate->plan, hopeless_s, !search->near, estimate, error));
+    take_estimate(search, worker, candidate);
+    return STATUS_OK;
+}
+
+// Nothing that recomputes is faster than what keeps all layers, else alike: where that is passed over so is this, and
+// what keeps some.
+static Status find_kept(const Search *search, SearchWorker *worker, const TrainPlan *plan, bool may_lower,
+                        Estimate *kept, Error *error) {
+    *kept = (Estimate){0};
+    if (!search->near || mesh_stages(&plan->mesh) == 1 || plan->recompute == RECOMPUTE_NONE ||
+        !is_open(search, PLAN_RECOMPUTE) ||
+        !target_offers(search->request->target, plan, PLAN_RECOMPUTE, RECOMPUTE_NONE) || search_is_like(search, plan)) {
+        return STATUS_OK;
+    }
+    TrainPlan keeps = *plan;
+    keeps.recompute = RECOMPUTE_NONE;
+    target_canonical(search->request->target, &keeps);
+    const double hopeless_s = search_hopeless_s(search, worker, &keeps);
+    if (may_lower) {
+        return analytic_estimate_within(worker->analytic, &keeps, hopeless_s, false, kept, error);
+    }
+    kept->is_bound = hopeless_s > 0 && analytic_bound(worker->analytic, &keeps, kept) && kept->step_s > hopeless_s;
     return STATUS_OK;
 }
 
 static Status estimate_candidate(const Search *search, SearchWorker *worker, Candidate *candidate, Error *error) {
+    Estimate kept;
+    TRY(find_kept(search, worker, &candidate->plan, false, &kept, error));
+    if (kept.is_bound) {
+        search->estimates[candidate - search->space.candidates] = kept;
+        take_estimate(search, worker, candidate);
+        return STATUS_OK;
+    }
     TRY(price_candidate(search, worker, candidate, search_hopeless_s(search, worker, &candidate->plan), error));
     worker->counts.estimated += !search->estimates[candidate - search->space.candidates].is_bound;
     return STATUS_OK;
@@ -268,10 +301,12 @@ static Status screen_thriftiest(const Search *search, SearchWorker *worker, int 
         }
         *looked_at = candidate;  // other rank orders need as much
         bool fits = false;
+        Estimate kept;
+        TRY(find_kept(search, worker, plan, true, &kept, error));
         if (!search->near) {  // which asks for times first
             TRY(needs_no_thrift(search, worker, plan, &fits, error));
         }
-        if (fits) {
+        if (fits || kept.is_bound || (kept.reserved_bytes > 0 && has_room(search, kept.reserved_bytes))) {
             continue;
         }
         TRY(estimate_candidate(search, worker, candidate, error));

@@ -263,6 +263,34 @@ Test(analytic_stages, what_other_pipelines_took_bounds_a_pipeline_from_below) {
     cr_assert_gt(known, 40);
 }
 
+// A search passes over what recomputes where it passed over what keeps all.
+Test(analytic_stages, no_pipeline_that_recomputes_is_faster_than_the_one_that_keeps_all) {
+    static const char *const meshes[] = {"pp=2,dp_shard=8", "pp=4,dp_shard=2,tp=2", "pp=2,cp=2,dp_shard=2,tp=2"};
+    static const Recompute modes[] = {RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL};
+    static const char *const targets[] = {"megatron", "torchtitan"};
+    for (int i = 0; i < 2 * 3 * 2; i++) {
+        Arena arena = {0};
+        Error error = {0};
+        double kept_s = 0;
+        Analytic *analytic = NULL;
+        for (int mode = 0; mode < 3; mode++) {
+            const SplitCase one = {.plain = {"llama-3-8b", "dgx-h100", targets[i % 2], meshes[i / 2 % 3], 8192,
+                                             1 + i / 6, 8, PP_1F1B, 1, modes[mode]}};
+            Question question;
+            Estimate estimate;
+            ask(&one, FINETUNE_FULL, &arena, &question);
+            analytic = analytic ? analytic : analytic_new(&question.model, &question.cost, &arena);
+            cr_assert_eq(analytic_estimate(analytic, &question.plan, &estimate, &error), STATUS_OK, "%s",
+                         error.message);
+            kept_s = mode == 0 ? estimate.step_s : kept_s;
+            cr_expect_geq(estimate.step_s, kept_s, "%s, %s, mode %d: %g s of %g s", targets[i % 2], meshes[i / 2 % 3],
+                          (int)modes[mode], estimate.step_s, kept_s);
+        }
+        analytic_free(analytic);
+        arena_free(&arena);
+    }
+}
+
 // A device that is ahead of its host by a rounding takes the way on which the host is followed.
 Test(analytic_stages, a_host_that_stops_with_the_device_need_not_be_followed) {
     enum { STAGES = 4, MOST_PARTS = 16 };
