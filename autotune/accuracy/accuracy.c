@@ -143,9 +143,7 @@ static void count_skip(Accuracy *accuracy, const RunCase *run, bool failure, siz
         at++;
     }
     if (at == accuracy->skip_count) {
-        accuracy->skips =
-            arena_grow(arena, accuracy->skips, (size_t)accuracy->skip_count, capacity, sizeof *accuracy->skips);
-        accuracy->skips[accuracy->skip_count++] = (SkipReason){.reason = run->skipped};
+        ARENA_PUSH(arena, accuracy->skips, accuracy->skip_count, capacity) = (SkipReason){.reason = run->skipped};
     }
     accuracy->skips[at].runs += !failure;
     accuracy->skips[at].failures += failure;

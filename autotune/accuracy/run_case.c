@@ -78,9 +78,7 @@ static const char *find_cluster(RunMapper *mapper, const RunRow *row, ClusterPro
     }
     KnownCluster known = {.key = key};
     known.skipped = load_cluster(mapper, row->cluster, row->overrides, &known.profile);
-    mapper->clusters = arena_grow(mapper->arena, mapper->clusters, mapper->cluster_count, &mapper->cluster_capacity,
-                                  sizeof *mapper->clusters);
-    mapper->clusters[mapper->cluster_count++] = known;
+    ARENA_PUSH(mapper->arena, mapper->clusters, mapper->cluster_count, &mapper->cluster_capacity) = known;
     *profile = known.profile;
     return known.skipped;
 }

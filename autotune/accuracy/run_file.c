@@ -332,8 +332,7 @@ static void group_read(const char *ids, const RunFile *runs, const RunRow *const
             group->unknown_ids++;
             continue;
         }
-        group->rows = arena_grow(arena, group->rows, (size_t)group->row_count, &capacity, sizeof *group->rows);
-        group->rows[group->row_count++] = (int)(*found - runs->rows);
+        ARENA_PUSH(arena, group->rows, group->row_count, &capacity) = (int)(*found - runs->rows);
     }
 }
 

@@ -119,8 +119,7 @@ static void find_stages(Finding *finding) {
 }
 
 static void add_own(JobRank *row, const DumpEntry *entry, int channel, Arena *arena, size_t *capacity) {
-    row->channels = arena_grow(arena, row->channels, (size_t)row->channel_count, capacity, sizeof *row->channels);
-    row->channels[row->channel_count++] = (RankChannel){
+    ARENA_PUSH(arena, row->channels, row->channel_count, capacity) = (RankChannel){
         .parent = row->group_of[entry->group], .peer = entry->peer, .sends = entry->op == DUMP_SEND, .group = channel};
 }
 
@@ -176,8 +175,7 @@ void channels_find_kinds(Job *job, Arena *arena) {
             k++;
         }
         if (k == kinds) {
-            first = arena_grow(arena, first, (size_t)kinds, &capacity, sizeof *first);
-            first[kinds++] = channel;
+            ARENA_PUSH(arena, first, kinds, &capacity) = channel;
         }
         channel->kind = job->kind_count + k;
     }

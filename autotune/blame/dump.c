@@ -175,8 +175,7 @@ static const int *read_ranks(const char *text, Arena *arena, int *count) {
         if (rank >= MOST_RANKS || *count >= MOST_RANKS) {
             return NULL;
         }
-        ranks = arena_grow(arena, ranks, (size_t)*count, &capacity, sizeof *ranks);
-        ranks[(*count)++] = (int)rank;
+        ARENA_PUSH(arena, ranks, *count, &capacity) = (int)rank;
         at = end;
     }
     if (*count > 0) {
@@ -193,10 +192,9 @@ typedef struct Reading {
 
 static int add_group(Reading *reading, const char *name, const char *desc) {
     Dump *dump = reading->dump;
-    dump->groups = arena_grow(reading->arena, dump->groups, (size_t)dump->group_count, &reading->group_capacity,
-                              sizeof *dump->groups);
-    dump->groups[dump->group_count] = (DumpGroup){.name = name, .desc = strcmp(desc, "undefined") == 0 ? "" : desc};
-    return dump->group_count++;
+    ARENA_PUSH(reading->arena, dump->groups, dump->group_count, &reading->group_capacity) =
+        (DumpGroup){.name = name, .desc = strcmp(desc, "undefined") == 0 ? "" : desc};
+    return dump->group_count - 1;
 }
 
 static void read_groups(Reading *reading, const DumpValue *config) {
@@ -239,8 +237,6 @@ static void add_entry(Reading *reading, const DumpValue *value) {
     if (value->type != DUMP_DICT || group < 0 || between(seq, MOST_NUMBER, -1) < 0) {
         return;
     }
-    dump->entries =
-        arena_grow(arena, dump->entries, (size_t)dump->entry_count, &reading->entry_capacity, sizeof *dump->entries);
     const char *name = dump_text_or(value, "profiling_name", "", arena);
     const char *dtype = first_text(dump_value_of(value, "input_dtypes"), arena);
     const char *state = dump_text_or(value, "state", "", arena);
@@ -271,7 +267,7 @@ static void add_entry(Reading *reading, const DumpValue *value) {
     }
     dump->says_complete |= entry.completed;
     dump->wrapped |= dump->entry_count == 0 && dump_integer_or(value, "record_id", 0) > 0;
-    dump->entries[dump->entry_count++] = entry;
+    ARENA_PUSH(arena, dump->entries, dump->entry_count, &reading->entry_capacity) = entry;
 }
 
 // Messages that were issued together have no state of their own: they are over when the entry behind them is, which has

@@ -50,6 +50,5 @@ const char *dump_text_or(const DumpValue *dict, const char *key, const char *fal
 }
 
 void dump_value_append(DumpValue *list, DumpValue *item, Arena *arena) {
-    list->items = arena_grow(arena, list->items, list->count, &list->capacity, sizeof *list->items);
-    list->items[list->count++] = item;
+    ARENA_PUSH(arena, list->items, list->count, &list->capacity) = item;
 }

@@ -28,9 +28,7 @@ typedef struct Search {
 
 static void note(Search *search, const char *sentence) {
     Job *job = search->job;
-    job->notes =
-        arena_grow(search->arena, job->notes, (size_t)job->note_count, &search->note_capacity, sizeof *job->notes);
-    job->notes[job->note_count++] = sentence;
+    ARENA_PUSH(search->arena, job->notes, job->note_count, &search->note_capacity) = sentence;
 }
 
 // The number at the end of a name; -1 = it ends otherwise.
@@ -59,9 +57,7 @@ static void add_file(Search *search, const char *path, const char *name, const c
                                   escape_line_text(name, search->arena)));
         return;
     }
-    search->files =
-        arena_grow(search->arena, search->files, (size_t)search->count, &search->capacity, sizeof *search->files);
-    search->files[search->count++] =
+    ARENA_PUSH(search->arena, search->files, search->count, &search->capacity) =
         (Found){.rank = rank,
                 .path = arena_text(search->arena, path),
                 .host = host ? escape_line_text(host, search->arena) : NULL,

@@ -119,9 +119,7 @@ static void add_slot(Pacing *pacing, const JobGroup *group, const DumpEntry *con
     for (int m = 0; m < group->count; m++) {
         const Pause pause = {group->members[m].rank, entries[m]->created_ns,
                              end_of_wait(pacing->job, group, entries, m)};
-        pacing->pauses =
-            arena_grow(arena, pacing->pauses, pacing->pause_count, &pacing->pause_capacity, sizeof *pacing->pauses);
-        pacing->pauses[pacing->pause_count++] = pause;
+        ARENA_PUSH(arena, pacing->pauses, pacing->pause_count, &pacing->pause_capacity) = pause;
     }
 }
 
@@ -235,8 +233,7 @@ static bool always_late_alike(const Pacing *pacing, int rank, Arena *arena, doub
                 own = mine ? entries[m]->created_ns : own;
                 others = !mine && entries[m]->created_ns > others ? entries[m]->created_ns : others;
             }
-            late = arena_grow(arena, late, count, &capacity, sizeof *late);
-            late[count++] = (double)(own - others) / NS;
+            ARENA_PUSH(arena, late, count, &capacity) = (double)(own - others) / NS;
         }
     }
     if (count == 0) {

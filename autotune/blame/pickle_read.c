@@ -66,9 +66,7 @@ static Status take_line(Unpickler *reader, const uint8_t **bytes, size_t *length
 // ---------------------------------------------------------------------------------------------- the stack
 
 static Status push_value(Unpickler *reader, DumpValue *value) {
-    reader->stack =
-        arena_grow(reader->arena, reader->stack, reader->depth, &reader->stack_capacity, sizeof *reader->stack);
-    reader->stack[reader->depth++] = value;
+    ARENA_PUSH(reader->arena, reader->stack, reader->depth, &reader->stack_capacity) = value;
     return STATUS_OK;
 }
 
@@ -301,9 +299,7 @@ static Status remember(Unpickler *reader, uint64_t number) {
         return fail(reader, "a memo of a number that no dump has");
     }
     while (reader->memo_size <= number) {
-        reader->memo =
-            arena_grow(reader->arena, reader->memo, reader->memo_size, &reader->memo_capacity, sizeof *reader->memo);
-        reader->memo[reader->memo_size++] = NULL;
+        ARENA_PUSH(reader->arena, reader->memo, reader->memo_size, &reader->memo_capacity) = NULL;
     }
     reader->memo_count += reader->memo[number] == NULL;
     reader->memo[number] = reader->stack[reader->depth - 1];

@@ -62,12 +62,12 @@ static Circle *read_circle(const Naming *naming, const StepProgram *program, con
             !is_group_of(group, naming->mesh, program->groups[task->group].axes)) {
             continue;
         }
-        circle->rows = arena_grow(naming->arena, circle->rows, (size_t)circle->count, &capacity, sizeof *circle->rows);
-        circle->rows[circle->count++] = (Expected){.kind = task->kind,
-                                                   .bytes = (double)task->payload_bytes,
-                                                   .task = task,
-                                                   .layer = instance.layer,
-                                                   .micro_step = instance.micro_step};
+        ARENA_PUSH(naming->arena, circle->rows, circle->count, &capacity) =
+            (Expected){.kind = task->kind,
+                       .bytes = (double)task->payload_bytes,
+                       .task = task,
+                       .layer = instance.layer,
+                       .micro_step = instance.micro_step};
     }
     return circle;
 }

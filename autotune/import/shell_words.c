@@ -18,9 +18,7 @@ typedef struct Building {
 } Building;
 
 void shell_push(Shell *shell, ShellList *list, const char *text, int line) {
-    list->words =
-        arena_grow(shell->source->arena, list->words, (size_t)list->count, &list->capacity, sizeof *list->words);
-    list->words[list->count++] = (ShellWord){text, line};
+    ARENA_PUSH(shell->source->arena, list->words, list->count, &list->capacity) = (ShellWord){text, line};
 }
 
 ShellVariable *shell_variable(const Shell *shell, const char *name, size_t length) {
@@ -36,9 +34,7 @@ ShellVariable *shell_variable(const Shell *shell, const char *name, size_t lengt
 void shell_set(Shell *shell, const char *name, ShellList value) {
     ShellVariable *known = shell_variable(shell, name, strlen(name));
     if (!known) {
-        shell->variables = arena_grow(shell->source->arena, shell->variables, (size_t)shell->variable_count,
-                                      &shell->variable_capacity, sizeof *shell->variables);
-        known = &shell->variables[shell->variable_count++];
+        known = &ARENA_PUSH(shell->source->arena, shell->variables, shell->variable_count, &shell->variable_capacity);
         known->name = name;
     }
     known->value = value;
@@ -73,8 +69,7 @@ static void begin(Building *word, int line) {
 
 static void put(Building *word, char letter, int line) {
     begin(word, line);
-    word->text = arena_grow(word->shell->source->arena, word->text, word->length, &word->capacity, 1);
-    word->text[word->length++] = letter;
+    ARENA_PUSH(word->shell->source->arena, word->text, word->length, &word->capacity) = letter;
     ++*word->shell->made;
 }
 

@@ -101,8 +101,7 @@ static void read_line(const LogPattern *format, const regex_t *regex, const char
     const double seconds = seconds_of(format, number_of(line, match[2]), has_unit ? line + match[4].rm_so : "",
                                       has_unit ? (size_t)(match[4].rm_eo - match[4].rm_so) : 0, tokens_per_rank);
     if (seconds > 0 && isfinite(seconds)) {
-        log->step_s = arena_grow(arena, log->step_s, (size_t)log->count, capacity, sizeof *log->step_s);
-        log->step_s[log->count++] = seconds;
+        ARENA_PUSH(arena, log->step_s, log->count, capacity) = seconds;
     }
 }
 

@@ -170,9 +170,7 @@ static ValidateKind *kind_of(Validation *validation, const RunTask *task, size_t
             return kind;
         }
     }
-    validation->kinds =
-        arena_grow(arena, validation->kinds, (size_t)validation->kind_count, capacity, sizeof *validation->kinds);
-    ValidateKind *kind = &validation->kinds[validation->kind_count++];
+    ValidateKind *kind = &ARENA_PUSH(arena, validation->kinds, validation->kind_count, capacity);
     *kind = (ValidateKind){.kind = task->kind, .lane = task->lane};
     return kind;
 }

@@ -29,6 +29,10 @@ void *arena_array_uncleared(Arena *arena, size_t count, size_t element_bytes);
 // Doubles an array that lives in the arena once count reaches *capacity; returns the (possibly moved) array.
 void *arena_grow(Arena *arena, void *array, size_t count, size_t *capacity, size_t element_bytes);
 
+// One more element of such an array, to be assigned: ARENA_PUSH(arena, list->rows, list->count, &capacity) = row;
+#define ARENA_PUSH(arena, array, count, capacity)                                                                      \
+    (*((array) = arena_grow((arena), (array), (size_t)(count), (capacity), sizeof *(array)), &(array)[(count)++]))
+
 char *arena_text(Arena *arena, const char *text);  // copy
 char *arena_format(Arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
