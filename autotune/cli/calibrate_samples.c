@@ -14,8 +14,7 @@
 static const double GIB = 1024.0 * 1024.0 * 1024.0;
 
 void samples_add(SampleList *list, const CalibrationSample *sample) {
-    list->rows = arena_grow(&list->cli->arena, list->rows, (size_t)list->count, &list->capacity, sizeof *list->rows);
-    list->rows[list->count++] = *sample;
+    ARENA_PUSH(&list->cli->arena, list->rows, list->count, &list->capacity) = *sample;
 }
 
 void samples_leave_out(SampleList *list, const char *reason) {
@@ -99,8 +98,7 @@ Status samples_of_file(SampleList *list, const char *path, Error *error) {
         return error_set(error, STATUS_USAGE, "%s names no cluster: say which with --cluster", path);
     }
     if (!list->base) {
-        TRY(samples_load_base(list, cli_given(cli, OPTION_CLUSTER) ? cli_value(cli, OPTION_CLUSTER)->text : usual,
-                              error));
+        TRY(samples_load_base(list, cli_text_or(cli, OPTION_CLUSTER, usual), error));
     }
     RunMapper *mapper = run_mapper_new(&cli->arena);
     for (int i = 0; i < file.count; i++) {
@@ -187,7 +185,7 @@ static Status add_log(SampleList *list, const char *text, Error *error) {
                         : log_step_time(cli, OPTION_LOG, log.path, &plan, &own->arena, &sample.step_s, error);
     }
     cli->blame = own->blame;
-    arena_adopt(&cli->arena, &own->arena);
+    cli_end_inner(cli, own);
     if (status != STATUS_OK) {
         return log.own || options_repeated(&cli->options, OPTION_LOG, 1) ? error_wrap(error, "--log %s", text) : status;
     }

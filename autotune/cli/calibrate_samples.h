@@ -32,6 +32,6 @@ bool samples_want(SampleList *list, const char *target);
 Status samples_load_base(SampleList *list, const char *text, Error *error);
 
 // Each fills list->base, from --cluster or from what its runs say, and the samples.
-Status samples_of_store(SampleList *list, Store *store, Error *error);
+Status samples_of_store(SampleList *list, Error *error);
 Status samples_of_file(SampleList *list, const char *path, Error *error);
 Status samples_of_logs(SampleList *list, Error *error);

@@ -21,7 +21,6 @@ typedef struct KnownLine {
 
 typedef struct Reader {
     SampleList *list;
-    Store *store;
     KnownLine *lines;
     int line_count;
     size_t capacity;
@@ -57,7 +56,7 @@ static Status rebuild(const SampleList *list, KnownLine *known, Error *error) {
         MeasuredRun any = {.cli = old};
         status = measured_run_by_executor(&any, request, error);
     }
-    arena_adopt(&cli->arena, &old->arena);
+    cli_end_inner(cli, old);
     known->request = status == STATUS_OK ? request : NULL;
     return status;
 }
@@ -71,9 +70,7 @@ static const KnownLine *line_of(Reader *reader, const StoredRun *run) {
             return known;
         }
     }
-    reader->lines =
-        arena_grow(arena, reader->lines, (size_t)reader->line_count, &reader->capacity, sizeof *reader->lines);
-    KnownLine *known = &reader->lines[reader->line_count++];
+    KnownLine *known = &ARENA_PUSH(arena, reader->lines, reader->line_count, &reader->capacity);
     *known = (KnownLine){.line = run->command, .source = run->source, .target = run->target};
     Error error = {0};
     if (rebuild(reader->list, known, &error) != STATUS_OK) {
@@ -90,8 +87,9 @@ static Status read_spans(const Reader *reader, int64_t id, CalibrationSample *sa
     Timeline timeline;
     bool found = false;
     Status status = step_lower(what->model, &what->plan, what->target, &scratch, &program, error);
-    status = status == STATUS_OK ? store_timeline(reader->store, &query, &program, &scratch, &timeline, &found, error)
-                                 : status;
+    status = status == STATUS_OK
+                 ? store_timeline(reader->list->cli->store, &query, &program, &scratch, &timeline, &found, error)
+                 : status;
     if (status == STATUS_OK && found) {
         calibration_spans(what, &program, &timeline, &scratch, sample->span_s);
     }
@@ -125,7 +123,7 @@ static const char *made_otherwise(const Reader *reader, const StoredMeasurement 
 
 // The newest run of the executor on this machine, over the transport that is asked for.
 static const StoredMeasurement *newest_of_executor(const SampleList *list, const StoredMeasurement *runs, int count) {
-    const char *wanted = cli_given(list->cli, OPTION_TRANSPORT) ? cli_value(list->cli, OPTION_TRANSPORT)->text : NULL;
+    const char *wanted = cli_text_or(list->cli, OPTION_TRANSPORT, NULL);
     for (int i = 0; i < count; i++) {
         const StoredRun *run = &runs[i].run;
         if (strcmp(run->source, "executor") == 0 && calibration_same_machine(run->cluster, list->base->name) &&
@@ -184,7 +182,7 @@ static Status cluster_of_newest(SampleList *list, const StoredRun *run, Error *e
     Cli *old = ARENA_NEW(&cli->arena, Cli);
     *old = (Cli){.blame = -1};
     const Status status = last_request_read(old, run->command, &old->command, error);
-    arena_adopt(&cli->arena, &old->arena);
+    cli_end_inner(cli, old);
     TRY(status);
     const OptionValue *cluster = &old->options.values[OPTION_CLUSTER];
     list->base_text = cluster->given ? cluster->text : run_defaults.cluster;
@@ -193,11 +191,11 @@ static Status cluster_of_newest(SampleList *list, const StoredRun *run, Error *e
     return STATUS_OK;
 }
 
-Status samples_of_store(SampleList *list, Store *store, Error *error) {
+Status samples_of_store(SampleList *list, Error *error) {
     Cli *cli = list->cli;
     StoredMeasurement *runs = NULL;
     int count = 0;
-    TRY(store_measured_runs(store, MOST_RUNS + 1, &cli->arena, &runs, &count, error));
+    TRY(store_measured_runs(cli->store, MOST_RUNS + 1, &cli->arena, &runs, &count, error));
     if (count == 0) {
         error_set(error, STATUS_USAGE, "the store has no run with a step time to calibrate on");
         return error_hint(error, "ndtune validate --world 2 --model tiny --top 0 makes some; --runs FILE.csv and --log "
@@ -210,7 +208,7 @@ Status samples_of_store(SampleList *list, Store *store, Error *error) {
     }
     TRY(samples_load_base(list, list->base_text, error));
     list->from = "the store";
-    Reader reader = {.list = list, .store = store, .like = newest_of_executor(list, runs, count)};
+    Reader reader = {.list = list, .like = newest_of_executor(list, runs, count)};
     if (count > MOST_RUNS) {
         fprintf(stderr, "ndtune: the store has more runs; the newest %d are read\n", MOST_RUNS);
         count = MOST_RUNS;

@@ -51,14 +51,12 @@ Status chip_products_add(Cli *cli, ClusterProfile *cluster, int *count, Error *e
     if (cluster->accelerator.device_class != DEVICE_CLASS_GPU || !store_exists(cli)) {
         return STATUS_OK;
     }
-    Store *store = NULL;
     const ChipPrice *prices;
     int price_count;
-    TRY(cli_open_store_to_ask(cli, &store, error));
-    const Status status = store_prices(store, &cli->arena, &prices, &price_count, error);
-    store_close(store);
-    if (status == STATUS_OK && price_count > 0) {
+    TRY(cli_open_store_to_ask(cli, error));
+    TRY(store_prices(cli->store, &cli->arena, &prices, &price_count, error));
+    if (price_count > 0) {
         add(prices, price_count, cluster, &cli->arena, count);
     }
-    return status;
+    return STATUS_OK;
 }

@@ -2,6 +2,7 @@
 
 #include "autotune/cli/cli.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -145,6 +146,15 @@ Status cli_blame(Cli *cli, OptionId id, Status status) {
     return status;
 }
 
+Status cli_refuse(Cli *cli, OptionId id, Error *error, const char *format, ...) {
+    char sentence[ERROR_MESSAGE_BYTES];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(sentence, sizeof sentence, format, values);
+    va_end(values);
+    return cli_blame(cli, id, error_set(error, STATUS_USAGE, "%s", sentence));
+}
+
 Format cli_format(const Cli *cli) {
     return (Format)cli_value(cli, OPTION_FORMAT)->integer;  // the words stand in the order of Format
 }
@@ -164,43 +174,54 @@ static Status store_path(const Cli *cli, char path[STORE_PATH_BYTES], Error *err
                : error_set(error, STATUS_USAGE, "the path of the store is longer than %d bytes", STORE_PATH_BYTES - 1);
 }
 
-Status cli_open_store(Cli *cli, Store **store, Error *error) {
+Status cli_open_store(Cli *cli, Error *error) {
     char path[STORE_PATH_BYTES];
+    Store *store = NULL;
+    if (cli->store && !cli->store_is_copy) {
+        return STATUS_OK;
+    }
     TRY(cli_blame(cli, OPTION_DB, store_path(cli, path, error)));
     if (!cli_given(cli, OPTION_DB)) {  // a folder that is named and not there is a name mistyped
         TRY(store_make_folders(path, error));
     }
-    return cli_blame(cli, OPTION_DB, store_open(path, store, error));
+    TRY(cli_blame(cli, OPTION_DB, store_open(path, &store, error)));
+    store_close(cli->store);
+    cli->store = store;
+    cli->store_is_copy = false;
+    return STATUS_OK;
 }
 
-Status cli_open_store_to_ask(Cli *cli, Store **store, Error *error) {
-    const Status status = cli_open_store(cli, store, error);
+Status cli_open_store_to_ask(Cli *cli, Error *error) {
+    const Status status = cli->store ? STATUS_OK : cli_open_store(cli, error);
     if (status != STATUS_ENVIRONMENT) {
         return status;
     }
     Error none = {0};
     char path[STORE_PATH_BYTES];
     const bool there = store_path(cli, path, &none) == STATUS_OK && access(path, F_OK) == 0;
-    if ((cli_given(cli, OPTION_DB) && !there) || store_open_copy(there ? path : "", store, &none) != STATUS_OK) {
+    if ((cli_given(cli, OPTION_DB) && !there) || store_open_copy(there ? path : "", &cli->store, &none) != STATUS_OK) {
         return status;
     }
-    if (!cli->unkept_said) {
-        fprintf(stderr, "ndtune: %s; what this call finds is not kept\n", error->message);
-        cli->unkept_said = true;
-    }
+    fprintf(stderr, "ndtune: %s; what this call finds is not kept\n", error->message);
+    cli->store_is_copy = true;
     *error = (Error){0};
     cli->blame = -1;
     return STATUS_OK;
 }
 
-Status cli_open_existing_store(Cli *cli, Store **store, Error *error) {
+Status cli_open_existing_store(Cli *cli, Error *error) {
     const OptionValue *db = cli_value(cli, OPTION_DB);
     if (db->given && access(db->text, F_OK) != 0) {
         cli->blame = db->argument;
         return error_set(error, STATUS_USAGE, "there is no store %s; plan, predict, run and validate make one",
                          db->text);
     }
-    return cli_open_store_to_ask(cli, store, error);
+    return cli_open_store_to_ask(cli, error);
+}
+
+void cli_end_inner(Cli *cli, Cli *inner) {
+    store_close(inner->store);
+    arena_adopt(&cli->arena, &inner->arena);
 }
 
 char *cli_command_names(char out[COMMAND_NAMES_BYTES]) {
@@ -303,5 +324,7 @@ Status cli_run(Cli *cli, Error *error) {
         printf("ndtune %s, numbers %s\n", NDTUNE_VERSION, tune_engine_version());
         return STATUS_OK;
     }
-    return command_table[cli->command].run(cli, error);
+    const Status ended = command_table[cli->command].run(cli, error);
+    store_close(cli->store);
+    return ended;
 }

@@ -28,7 +28,8 @@ typedef struct Cli {
     bool drawn;                                // a progress line is on the terminal
     double drawn_s;                            // when it was drawn last
     bool launch_said;                          // who starts the ranks, once
-    bool unkept_said;                          // that the store is a copy, once
+    Store *store;                              // opened by whoever needs it first, until the end of the call
+    bool store_is_copy;                        // in memory, of one that cannot be written; that is said
 } Cli;
 
 typedef struct CommandRow {
@@ -80,6 +81,14 @@ static inline int cli_integer_or(const Cli *cli, OptionId id, int usual) {
     return cli_given(cli, id) ? (int)cli_value(cli, id)->integer : usual;
 }
 
+static inline double cli_number_or(const Cli *cli, OptionId id, double usual) {
+    return cli_given(cli, id) ? cli_value(cli, id)->number : usual;
+}
+
+static inline const char *cli_text_or(const Cli *cli, OptionId id, const char *usual) {
+    return cli_given(cli, id) ? cli_value(cli, id)->text : usual;
+}
+
 // --device cuda, the second of the option's words.
 static inline bool cli_on_gpu(const Cli *cli) {
     return cli_given(cli, OPTION_DEVICE) && cli_value(cli, OPTION_DEVICE)->integer == 1;
@@ -87,6 +96,8 @@ static inline bool cli_on_gpu(const Cli *cli) {
 
 // Points an error at the words of an option and returns status.
 Status cli_blame(Cli *cli, OptionId id, Status status);
+// A usage error that points at them.
+Status cli_refuse(Cli *cli, OptionId id, Error *error, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 typedef enum { FORMAT_TABLE, FORMAT_JSON, FORMAT_CSV } Format;
 Format cli_format(const Cli *cli);
@@ -95,12 +106,14 @@ Status cli_answer(const Cli *cli, const Answer *answer, const void *what, Error 
 
 // ---- what commands share
 
-// Opens --db or the default store, for what has to be kept.
-Status cli_open_store(Cli *cli, Store **store, Error *error);
+// Opens cli->store, --db or the default one, for what has to be kept.
+Status cli_open_store(Cli *cli, Error *error);
 // For an answer that can be computed again: where nothing can be written, a copy in memory, which is said.
-Status cli_open_store_to_ask(Cli *cli, Store **store, Error *error);
+Status cli_open_store_to_ask(Cli *cli, Error *error);
 // As cli_open_store_to_ask, for a command that only reads: a --db that is not there is a mistake, not a new store.
-Status cli_open_existing_store(Cli *cli, Store **store, Error *error);
+Status cli_open_existing_store(Cli *cli, Error *error);
+// Ends a call that was made within another one: what it has in its arena goes on to live in that one's.
+void cli_end_inner(Cli *cli, Cli *inner);
 
 // A line on standard error while something takes long; quiet unless that is a terminal. Cancels after Ctrl-C.
 Progress cli_progress(Cli *cli);
@@ -109,23 +122,21 @@ void cli_progress_clear(Cli *cli);
 // Prints "ndtune: error: ..." in the manner of bfs: the command line, the words underlined, the sentence, a hint.
 void cli_complain(const Cli *cli, const Error *error);
 
-// A search with progress and cache, of what is near a plan where `near` is not NULL; the second opens the store, and
-// saves what it finds.
-Status cli_search_in(Cli *cli, Store *store, const TuneRequest *request, const SearchNear *near, TuneResult *result,
-                     Error *error);
+// A search with progress and cache, of what is near a plan where `near` is not NULL; the second saves what it finds.
+// They and cli_predict open the store.
+Status cli_search_near(Cli *cli, const TuneRequest *request, const SearchNear *near, TuneResult *result, Error *error);
 Status cli_search(Cli *cli, const TuneRequest *request, TuneResult *result, Error *error);
 
 // One legal plan, from the cache where it is there.
-Status cli_predict_in(Cli *cli, Store *store, const TuneRequest *request, const TrainPlan *plan, Prediction *prediction,
-                      Error *error);
+Status cli_predict(Cli *cli, const TuneRequest *request, const TrainPlan *plan, Prediction *prediction, Error *error);
 
 // Fills in the options that name what is trained from the last request in the store, and says so, where this command
 // line names neither --world nor --model. Export takes the choices and the cluster along, too.
-Status last_request_take(Cli *cli, Store *store, Error *error);
+Status last_request_take(Cli *cli, Error *error);
 
 // Makes the options of the last request those of this call, and says which they are; *command is what was asked. This
 // line adds what goes to the output, and --tokens and --baseline; anything else is refused.
-Status last_request_become(Cli *cli, Store *store, CommandId *command, Error *error);
+Status last_request_become(Cli *cli, CommandId *command, Error *error);
 // The same for any command line of the store.
 Status last_request_read(Cli *cli, const char *line, CommandId *command, Error *error);
 

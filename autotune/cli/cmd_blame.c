@@ -27,15 +27,14 @@ static Status lower_step(Blaming *blaming, Error *error) {
     const char *reason = NULL;
     char mesh[MESH_TEXT_BYTES];
     if (!cli_given(cli, OPTION_MESH)) {
-        return cli_given(cli, OPTION_MODEL)
-                   ? cli_blame(cli, OPTION_MODEL, error_set(error, STATUS_USAGE, "--model needs the shape: --mesh"))
-                   : STATUS_OK;
+        return cli_given(cli, OPTION_MODEL) ? cli_refuse(cli, OPTION_MODEL, error, "--model needs the shape: --mesh")
+                                            : STATUS_OK;
     }
     TRY(request_build(cli, &predict_defaults, &request, error));
     TRY(request_mesh(cli, &blaming->mesh, error));
     request_plan(cli, &request, &blaming->mesh, &blaming->plan);
     if (prune(&request, &blaming->plan, NULL, &cli->arena, &reason)) {
-        return cli_blame(cli, OPTION_MESH, error_set(error, STATUS_USAGE, "this plan is not legal: %s", reason));
+        return cli_refuse(cli, OPTION_MESH, error, "this plan is not legal: %s", reason);
     }
     TRY(step_lower_stages(&request.model, &blaming->plan, request.target, &cli->arena, &blaming->programs, error));
     blaming->stepped = true;
@@ -52,8 +51,8 @@ static Status read_job(Blaming *blaming, Error *error) {
     TRY(job_read(cli->options.words[0], world, &cli->arena, &blaming->job, error));
     cli->blame = -1;
     if (world > 0 && blaming->job.world != world) {
-        error_set(error, STATUS_USAGE, "the dumps are of %d ranks, not of %d", blaming->job.world, world);
-        return cli_blame(cli, blaming->stepped ? OPTION_MESH : OPTION_WORLD, STATUS_USAGE);
+        return cli_refuse(cli, blaming->stepped ? OPTION_MESH : OPTION_WORLD, error,
+                          "the dumps are of %d ranks, not of %d", blaming->job.world, world);
     }
     return STATUS_OK;
 }
@@ -78,7 +77,7 @@ Status cmd_blame(Cli *cli, Error *error) {
     TRY(cli_check_output(cli, OPTION_HTML, error));
     TRY(lower_step(&blaming, error));
     TRY(read_job(&blaming, error));
-    const double hang_s = cli_given(cli, OPTION_TIMEOUT) ? cli_value(cli, OPTION_TIMEOUT)->number : 0;
+    const double hang_s = cli_number_or(cli, OPTION_TIMEOUT, 0);
     verdict_find(&blaming.job, hang_s, &cli->arena, &blaming.verdict);
     find_places(&blaming);
     report->job = &blaming.job;

@@ -13,7 +13,6 @@
 
 typedef struct Calibrating {
     Cli *cli;
-    Store *store;
     SampleList samples;
     CalibrationInput input;
     Calibration calibration;
@@ -39,9 +38,9 @@ static Status check_options(Cli *cli, Error *error) {
         }
     }
     if (cli_given(cli, OPTION_TRANSPORT) && (cli_given(cli, OPTION_RUNS) || cli_given(cli, OPTION_LOG))) {
-        error_set(error, STATUS_USAGE, "--transport chooses among the runs of the store, which %s takes the place of",
-                  cli_given(cli, OPTION_RUNS) ? "--runs" : "--log");
-        return cli_blame(cli, OPTION_TRANSPORT, error->status);
+        return cli_refuse(cli, OPTION_TRANSPORT, error,
+                          "--transport chooses among the runs of the store, which %s takes the place of",
+                          cli_given(cli, OPTION_RUNS) ? "--runs" : "--log");
     }
     return STATUS_OK;
 }
@@ -56,7 +55,7 @@ static Status gather(Calibrating *work, Error *error) {
         work->samples.any_version = !strchr(text, '@');
     }
     if (!cli_given(cli, OPTION_RUNS) && !cli_given(cli, OPTION_LOG)) {
-        return samples_of_store(&work->samples, work->store, error);
+        return samples_of_store(&work->samples, error);
     }
     const RepeatedValue *file;
     for (int i = 0; (file = options_repeated(&cli->options, OPTION_RUNS, i)); i++) {
@@ -146,7 +145,7 @@ static Status keep(Calibrating *work, const char *text, Error *error) {
                                       .fit_after = done->fit.after_median,
                                       .held_out_before = done->held_out.before_median,
                                       .held_out_after = done->held_out.after_median};
-    const Status status = store_save_calibration(work->store, &stored, NULL, error);
+    const Status status = store_save_calibration(work->cli->store, &stored, NULL, error);
     free(runs);
     return status;
 }
@@ -155,7 +154,7 @@ static Status save(Calibrating *work, Error *error) {
     Cli *cli = work->cli;
     const char *text;
     TRY(calibration_child(&work->calibration, &work->input, cli_today(cli), &cli->arena, &work->child, error));
-    work->path = cli_given(cli, OPTION_OUT) ? cli_value(cli, OPTION_OUT)->text : "calibrated.json";
+    work->path = cli_text_or(cli, OPTION_OUT, "calibrated.json");
     TRY(cli_write_profile(cli, work->path, &work->child, &text, error));
     return keep(work, text, error);
 }
@@ -172,18 +171,12 @@ static Status print(const Calibrating *work, Error *error) {
     return cli_answer(work->cli, &answer_calibration, &report, error);
 }
 
-static Status calibrate(Calibrating *work, Error *error) {
+Status cmd_calibrate(Cli *cli, Error *error) {
+    Calibrating *work = ARENA_NEW(&cli->arena, Calibrating);
+    work->cli = cli;
+    TRY(cli_open_store(cli, error));
     TRY(gather(work, error));
     TRY(fit(work, error));
     TRY(save(work, error));
     return print(work, error);
-}
-
-Status cmd_calibrate(Cli *cli, Error *error) {
-    Calibrating *work = ARENA_NEW(&cli->arena, Calibrating);
-    work->cli = cli;
-    TRY(cli_open_store(cli, &work->store, error));
-    const Status status = calibrate(work, error);
-    store_close(work->store);
-    return status;
 }

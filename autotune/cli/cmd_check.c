@@ -9,7 +9,7 @@
 
 static double tolerance_of(const Cli *cli) {
     const double usual_percent = 10;
-    return (cli_given(cli, OPTION_TOLERANCE) ? cli_value(cli, OPTION_TOLERANCE)->number : usual_percent) / 100;
+    return cli_number_or(cli, OPTION_TOLERANCE, usual_percent) / 100;
 }
 
 // ---- one file
@@ -35,14 +35,13 @@ static Status check_one(Cli *cli, Error *error) {
 
 typedef struct Comparing {
     Cli *cli;
-    Store *store;
     Options asked;  // before a file said anything
     CheckPair pair;
 } Comparing;
 
 static Status predict_side(Comparing *comparing, ConfigFile *file, CheckSide *side, Error *error) {
     *side = (CheckSide){.import = &file->import, .request = &file->request};
-    return config_file_predict(comparing->cli, comparing->store, file, &side->own, &side->legal, &side->reason, error);
+    return config_file_predict(comparing->cli, file, &side->own, &side->legal, &side->reason, error);
 }
 
 static Status read_side(Comparing *comparing, int index, CheckSide *side, Error *error) {
@@ -129,15 +128,13 @@ static Status compare(Comparing *comparing, Error *error) {
 static Status check_two(Cli *cli, Error *error) {
     Comparing *comparing = ARENA_NEW(&cli->arena, Comparing);
     *comparing = (Comparing){.cli = cli, .asked = cli->options};
-    TRY(cli_open_store_to_ask(cli, &comparing->store, error));
-    const Status status = compare(comparing, error);
-    store_close(comparing->store);
-    return status;
+    TRY(cli_open_store_to_ask(cli, error));
+    return compare(comparing, error);
 }
 
 Status cmd_check(Cli *cli, Error *error) {
     if (cli->options.list_count > 1) {
-        return cli_blame(cli, OPTION_WORLD, error_set(error, STATUS_USAGE, "ndtune check takes one world, not a list"));
+        return cli_refuse(cli, OPTION_WORLD, error, "ndtune check takes one world, not a list");
     }
     switch (cli->options.word_count) {
     case 0:

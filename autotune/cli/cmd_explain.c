@@ -11,8 +11,7 @@
 
 Status cmd_explain(Cli *cli, Error *error) {
     if (cli->options.list_count > 1) {
-        return cli_blame(cli, OPTION_WORLD,
-                         error_set(error, STATUS_USAGE, "ndtune explain takes one world, not a list"));
+        return cli_refuse(cli, OPTION_WORLD, error, "ndtune explain takes one world, not a list");
     }
     if (cli_given(cli, OPTION_FROM)) {
         return explain_from(cli, error);
@@ -20,9 +19,8 @@ Status cmd_explain(Cli *cli, Error *error) {
     static const OptionId of_from[] = {OPTION_FROM_FORMAT, OPTION_GRAD_ACCUM};
     for (size_t i = 0; i < sizeof of_from / sizeof of_from[0]; i++) {
         if (cli_given(cli, of_from[i])) {
-            return cli_blame(
-                cli, of_from[i],
-                error_set(error, STATUS_USAGE, "--%s of ndtune explain goes with --from", option_row(of_from[i]).name));
+            return cli_refuse(cli, of_from[i], error, "--%s of ndtune explain goes with --from",
+                              option_row(of_from[i]).name);
         }
     }
     TuneRequest request;

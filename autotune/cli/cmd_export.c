@@ -31,11 +31,10 @@ static Status choose_format(Cli *cli, const ExportFormat **format, Error *error)
     return STATUS_OK;
 }
 
-static Status one_plan(Cli *cli, Store *store, TuneRequest *request, Prediction *prediction, Error *error) {
+static Status one_plan(Cli *cli, TuneRequest *request, Prediction *prediction, Error *error) {
     TRY(request_build(cli, &predict_defaults, request, error));
     if (cli_given(cli, OPTION_WORLD) && cli_value(cli, OPTION_WORLD)->integer != request->world) {
-        return cli_blame(cli, OPTION_WORLD,
-                         error_set(error, STATUS_USAGE, "--mesh has %d ranks: leave --world away", request->world));
+        return cli_refuse(cli, OPTION_WORLD, error, "--mesh has %d ranks: leave --world away", request->world);
     }
     Mesh mesh;
     TrainPlan plan;
@@ -45,7 +44,7 @@ static Status one_plan(Cli *cli, Store *store, TuneRequest *request, Prediction 
     if (prune(request, &plan, NULL, &cli->arena, &reason)) {
         return error_set(error, STATUS_USAGE, "this plan is not legal: %s", reason);
     }
-    TRY(cli_predict_in(cli, store, request, &plan, prediction, error));
+    TRY(cli_predict(cli, request, &plan, prediction, error));
     prune(request, &plan, &prediction->memory, &cli->arena, &reason);
     return reason ? error_set(error, STATUS_INFEASIBLE, "this plan %s", reason) : STATUS_OK;
 }
@@ -86,11 +85,9 @@ static Status take_first(Cli *cli, const TuneResult *result, ExportCall *call, P
     return error_set(error, STATUS_USAGE, "no shape that fits can be written; of the best: %s", best.message);
 }
 
-static Status best_plan(Cli *cli, Store *store, ExportCall *call, TuneRequest *request, Prediction *prediction,
-                        Error *error) {
+static Status best_plan(Cli *cli, ExportCall *call, TuneRequest *request, Prediction *prediction, Error *error) {
     if (cli->options.list_count > 1) {
-        return cli_blame(cli, OPTION_WORLD,
-                         error_set(error, STATUS_USAGE, "ndtune export takes one world, not a list"));
+        return cli_refuse(cli, OPTION_WORLD, error, "ndtune export takes one world, not a list");
     }
     TRY(request_build(cli, &search_defaults, request, error));
     if (!call->format) {
@@ -98,8 +95,7 @@ static Status best_plan(Cli *cli, Store *store, ExportCall *call, TuneRequest *r
     }
     TRY(narrow(cli, call->format, request, error));
     TuneResult result;
-    TRY(cli_search_in(cli, store, request, NULL, &result, error));
-    TRY(store_save_result(store, &result, error));
+    TRY(cli_search(cli, request, &result, error));
     if (result.entry_count == 0) {
         return cli_say_what_fits(cli, &result, error);
     }
@@ -112,36 +108,28 @@ static Status write_file(const void *what, FILE *out, Error *error) {
                       : export_write(call->format, &call->job, out, error);
 }
 
-static Status find_and_write(Cli *cli, Store *store, Error *error) {
+Status cmd_export(Cli *cli, Error *error) {
+    TRY(cli_open_store_to_ask(cli, error));
     if (cli_format(cli) == FORMAT_CSV) {
-        error_set(error, STATUS_USAGE, "a config file is no table: --format csv has nothing to write");
-        return cli_blame(cli, OPTION_FORMAT, STATUS_USAGE);
+        return cli_refuse(cli, OPTION_FORMAT, error, "a config file is no table: --format csv has nothing to write");
     }
     const bool named = cli_given(cli, OPTION_MESH) || cli_given(cli, OPTION_WORLD) || cli_given(cli, OPTION_MODEL);
     if (!named) {
-        TRY(last_request_take(cli, store, error));
+        TRY(last_request_take(cli, error));
     }
     ExportCall call;
     TRY(choose_format(cli, &call.format, error));
     TuneRequest request;
     Prediction prediction = {0};
-    TRY(cli_given(cli, OPTION_MESH) ? one_plan(cli, store, &request, &prediction, error)
-                                    : best_plan(cli, store, &call, &request, &prediction, error));
+    TRY(cli_given(cli, OPTION_MESH) ? one_plan(cli, &request, &prediction, error)
+                                    : best_plan(cli, &call, &request, &prediction, error));
     if (!call.format) {
         TRY(cli_blame(cli, OPTION_TARGET, export_usual(request.target, &call.format, error)));
     }
     format_assumptions(&request, stderr);
-    const char *path = cli_given(cli, OPTION_OUT) ? cli_value(cli, OPTION_OUT)->text : NULL;
+    const char *path = cli_text_or(cli, OPTION_OUT, NULL);
     call.json = cli_format(cli) == FORMAT_JSON;
     call.job = (ExportJob){
         .request = &request, .prediction = &prediction, .command = cli->line, .file_name = path, .arena = &cli->arena};
     return path ? cli_write_file(cli, path, write_file, &call, error) : write_file(&call, stdout, error);
-}
-
-Status cmd_export(Cli *cli, Error *error) {
-    Store *store = NULL;
-    TRY(cli_open_store_to_ask(cli, &store, error));
-    const Status status = find_and_write(cli, store, error);
-    store_close(store);
-    return status;
 }

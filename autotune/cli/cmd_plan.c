@@ -8,9 +8,9 @@
 #include "autotune/explain/scaling.h"
 #include "reports/reports.h"
 
-static Status plan_one(Cli *cli, Store *store, const TuneRequest *request, Error *error) {
+static Status plan_one(Cli *cli, const TuneRequest *request, Error *error) {
     TuneResult result;
-    TRY(cli_search_in(cli, store, request, NULL, &result, error));
+    TRY(cli_search_near(cli, request, NULL, &result, error));
     if (result.entry_count == 0) {
         TRY(cli_find_cures(cli, &result, error));
     } else if (cli_format(cli) == FORMAT_JSON || (cli_format(cli) == FORMAT_TABLE && cli_given(cli, OPTION_VERBOSE))) {
@@ -20,8 +20,8 @@ static Status plan_one(Cli *cli, Store *store, const TuneRequest *request, Error
     const int rows = cli_integer_or(cli, OPTION_TOP, in_full ? TABLE_DEFAULT_ROWS : ANSWER_ROWS_THAT_FIT);
     TRY(cli_answer(cli, &answer_plan, &(PlanReport){&result, in_full, rows}, error));
     TRY(cli_write_option(cli, OPTION_CSV, csv_candidates, &result, error));
-    TRY(store_save_result(store, &result, error));
-    TRY(report_page_option(cli, store, &(ReportPage){.result = &result}, error));
+    TRY(store_save_result(cli->store, &result, error));
+    TRY(report_page_option(cli, &(ReportPage){.result = &result}, error));
     TRY(cli_say_better_batch(cli, &result, error));
     TRY(cli_say_idle(cli, &result, error));
     if (cli_given(cli, OPTION_VERBOSE) && result.if_allowed) {
@@ -30,15 +30,13 @@ static Status plan_one(Cli *cli, Store *store, const TuneRequest *request, Error
     return result.entry_count > 0 ? STATUS_OK : cli_say_what_fits(cli, &result, error);
 }
 
-static Status plan_point(Cli *cli, Store *store, const TuneRequest *first, int world, ScalingPoint *point,
-                         Error *error) {
+static Status plan_point(Cli *cli, const TuneRequest *first, int world, ScalingPoint *point, Error *error) {
     TuneRequest *request = ARENA_NEW(&cli->arena, TuneRequest);
     *request = *first;
     request->world = world;
     TRY(request_check_world(cli, request, error));
     TuneResult result;
-    TRY(cli_search_in(cli, store, request, NULL, &result, error));
-    TRY(store_save_result(store, &result, error));
+    TRY(cli_search(cli, request, &result, error));
     *point = (ScalingPoint){.request = request, .feasible = result.entry_count > 0, .search = result.search};
     if (point->feasible) {
         point->best = result.entries[0];
@@ -50,19 +48,18 @@ static Status plan_point(Cli *cli, Store *store, const TuneRequest *first, int w
     return STATUS_OK;
 }
 
-static Status plan_curve(Cli *cli, Store *store, const TuneRequest *first, Error *error) {
+static Status plan_curve(Cli *cli, const TuneRequest *first, Error *error) {
     static const OptionId of_one_world[] = {OPTION_BASELINE, OPTION_CSV, OPTION_HTML, OPTION_TOP};
     for (size_t i = 0; i < sizeof of_one_world / sizeof of_one_world[0]; i++) {
         if (cli_given(cli, of_one_world[i])) {
-            error_set(error, STATUS_USAGE, "--%s belongs to one world, not to a list",
-                      option_row(of_one_world[i]).name);
-            return cli_blame(cli, of_one_world[i], STATUS_USAGE);
+            return cli_refuse(cli, of_one_world[i], error, "--%s belongs to one world, not to a list",
+                              option_row(of_one_world[i]).name);
         }
     }
     const int count = cli->options.list_count;
     ScalingCurve curve = {.points = ARENA_ARRAY(&cli->arena, ScalingPoint, count), .count = count};
     for (int i = 0; i < count; i++) {
-        TRY(plan_point(cli, store, first, (int)cli->options.list[i], &curve.points[i], error));
+        TRY(plan_point(cli, first, (int)cli->options.list[i], &curve.points[i], error));
     }
     scaling_finish(&curve, first->objective);
     TRY(cli_answer(cli, &answer_scaling, &curve, error));
@@ -72,10 +69,6 @@ static Status plan_curve(Cli *cli, Store *store, const TuneRequest *first, Error
 Status cmd_plan(Cli *cli, Error *error) {
     TuneRequest request;
     TRY(request_build(cli, &search_defaults, &request, error));
-    Store *store = NULL;
-    TRY(cli_open_store_to_ask(cli, &store, error));
-    const Status status =
-        cli->options.list_count > 1 ? plan_curve(cli, store, &request, error) : plan_one(cli, store, &request, error);
-    store_close(store);
-    return status;
+    TRY(cli_open_store_to_ask(cli, error));
+    return cli->options.list_count > 1 ? plan_curve(cli, &request, error) : plan_one(cli, &request, error);
 }

@@ -16,17 +16,9 @@
 
 static Status predict_and_save(Cli *cli, const TuneRequest *request, const TrainPlan *plan, Prediction *prediction,
                                Error *error) {
-    Store *store = NULL;
-    TRY(cli_open_store_to_ask(cli, &store, error));
-    Status status = cli_predict_in(cli, store, request, plan, prediction, error);
-    if (status == STATUS_OK) {
-        status = calibrated_intervals(request, prediction, 1, error);
-    }
-    if (status == STATUS_OK) {
-        status = store_save_prediction(store, request, prediction, error);
-    }
-    store_close(store);
-    return status;
+    TRY(cli_predict(cli, request, plan, prediction, error));
+    TRY(calibrated_intervals(request, prediction, 1, error));
+    return store_save_prediction(cli->store, request, prediction, error);
 }
 
 static Status write_html(Cli *cli, const PredictionReport *report, const PruneRule *rule, Error *error) {
@@ -35,11 +27,8 @@ static Status write_html(Cli *cli, const PredictionReport *report, const PruneRu
     }
     TuneResult result;
     report_page_single(cli, report->request, report->prediction, rule ? rule->name : NULL, report->reason, &result);
-    Store *store = NULL;
-    TRY(cli_open_store_to_ask(cli, &store, error));
-    const Status status = report_page_option(cli, store, &(ReportPage){.result = &result, .one_plan = true}, error);
-    store_close(store);
-    return status;
+    TRY(cli_open_store_to_ask(cli, error));
+    return report_page_option(cli, &(ReportPage){.result = &result, .one_plan = true}, error);
 }
 
 // "5.2s", "950 ms"
@@ -61,9 +50,7 @@ static Status measured_step(Cli *cli, const TrainPlan *plan, double *step_s, Err
     }
     return *step_s > 0 && *step_s < DBL_MAX
                ? STATUS_OK
-               : cli_blame(
-                     cli, OPTION_MEASURED,
-                     error_set(error, STATUS_USAGE, "--measured takes seconds above 0 or a log, not \"%s\"", text));
+               : cli_refuse(cli, OPTION_MEASURED, error, "--measured takes seconds above 0 or a log, not \"%s\"", text);
 }
 
 static Status compare_measured(Cli *cli, PredictionReport *report, Error *error) {

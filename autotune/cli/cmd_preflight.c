@@ -34,8 +34,7 @@ static Status prepare(Preflight *preflight, Error *error) {
     RunOptions options;
     TRY(request_mesh(cli, &mesh, error));
     if (mesh_world(&mesh) < 2) {
-        error_set(error, STATUS_USAGE, "one rank has nobody to be checked with");
-        return cli_blame(cli, OPTION_MESH, STATUS_USAGE);
+        return cli_refuse(cli, OPTION_MESH, error, "one rank has nobody to be checked with");
     }
     preflight->run.cli = cli;
     TRY(measured_run_by_executor(&preflight->run, request, error));
@@ -239,11 +238,8 @@ static Status save(const Preflight *preflight, Error *error) {
                                     .groups = summaries(preflight),
                                     .finding_count = found->count,
                                     .group_count = result->group_count};
-    Store *store = NULL;
-    TRY(cli_open_store(cli, &store, error));
-    const Status status = store_save_preflight(store, &stored, error);
-    store_close(store);
-    return status;
+    TRY(cli_open_store(cli, error));
+    return store_save_preflight(cli->store, &stored, error);
 }
 
 Status cmd_preflight(Cli *cli, Error *error) {

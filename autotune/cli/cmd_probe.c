@@ -6,8 +6,8 @@
 
 #include "autotune/cli/cli.h"
 #include "autotune/cli/measured_run.h"
-#include "autotune/probe/probe_profile.h"
 #include "autotune/cli/request.h"
+#include "autotune/probe/probe_profile.h"
 #include "exec/launch/cores.h"
 #include "exec/launch/launchers.h"
 #include "reports/reports.h"
@@ -44,8 +44,8 @@ static Status choose_mesh(Cli *cli, const char *transport, Mesh *mesh, Error *er
         mesh->size[AXIS_TP] = pairs;
     }
     if (mesh_world(mesh) < 2 && !cli_on_gpu(cli)) {
-        error_set(error, STATUS_USAGE, "one rank has nobody to exchange with: a probe needs at least 2");
-        return cli_blame(cli, cli_given(cli, OPTION_WORLD) ? OPTION_WORLD : OPTION_MESH, STATUS_USAGE);
+        return cli_refuse(cli, cli_given(cli, OPTION_WORLD) ? OPTION_WORLD : OPTION_MESH, error,
+                          "one rank has nobody to exchange with: a probe needs at least 2");
     }
     return STATUS_OK;
 }
@@ -98,13 +98,12 @@ static Status check_parent(Cli *cli, Error *error) {
             return STATUS_OK;
         }
     }
-    error_set(error, STATUS_USAGE, "a probed profile extends a built-in one, and %s is none", wanted);
-    error_hint(error, "ndtune clusters lists them");
-    return cli_blame(cli, OPTION_CLUSTER, STATUS_USAGE);
+    cli_refuse(cli, OPTION_CLUSTER, error, "a probed profile extends a built-in one, and %s is none", wanted);
+    return error_hint(error, "ndtune clusters lists them");
 }
 
 Status cmd_probe(Cli *cli, Error *error) {
-    const char *path = cli_given(cli, OPTION_OUT) ? cli_value(cli, OPTION_OUT)->text : "probed.json";
+    const char *path = cli_text_or(cli, OPTION_OUT, "probed.json");
     RunOptions options;
     Mesh mesh;
     measured_run_options(cli, &options);

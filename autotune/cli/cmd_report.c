@@ -23,7 +23,7 @@ extern char **environ;
 static const char usual_path[] = "ndtune-report.html";
 
 // The one plan of run and predict.
-static Status predict_single(Cli *cli, Store *store, const TuneRequest *request, TuneResult *result, Error *error) {
+static Status predict_single(Cli *cli, const TuneRequest *request, TuneResult *result, Error *error) {
     Mesh mesh;
     TRY(request_mesh(cli, &mesh, error));
     Prediction *prediction = ARENA_NEW(&cli->arena, Prediction);
@@ -32,7 +32,7 @@ static Status predict_single(Cli *cli, Store *store, const TuneRequest *request,
     const PruneRule *rule = prune(request, &prediction->plan, NULL, &cli->arena, &reason);
     if (!rule) {
         const TrainPlan plan = prediction->plan;
-        TRY(cli_predict_in(cli, store, request, &plan, prediction, error));
+        TRY(cli_predict(cli, request, &plan, prediction, error));
         rule = prune(request, &plan, &prediction->memory, &cli->arena, &reason);
     }
     report_page_single(cli, request, prediction, rule ? rule->name : NULL, reason, result);
@@ -40,7 +40,7 @@ static Status predict_single(Cli *cli, Store *store, const TuneRequest *request,
 }
 
 // Asks again what `command` asked, with the options as they are now.
-static Status ask(Cli *cli, Store *store, CommandId command, TuneRequest *request, ReportPage *page, Error *error) {
+static Status ask(Cli *cli, CommandId command, TuneRequest *request, ReportPage *page, Error *error) {
     const bool validates = command == COMMAND_VALIDATE || command == COMMAND_TUNE;
     page->one_plan = command == COMMAND_RUN || command == COMMAND_PREDICT;
     const RequestDefaults *defaults = command == COMMAND_RUN       ? &run_defaults
@@ -63,23 +63,21 @@ static Status ask(Cli *cli, Store *store, CommandId command, TuneRequest *reques
     TuneResult *result = ARENA_NEW(&cli->arena, TuneResult);
     page->result = result;
     if (page->one_plan) {
-        return predict_single(cli, store, request, result, error);
+        return predict_single(cli, request, result, error);
     }
-    TRY(cli_search_in(cli, store, request, NULL, result, error));
-    TRY(store_save_result(store, result, error));
-    return command == COMMAND_TUNE ? tune_recall(cli, store, result, page->executed, &page->tuning, error) : STATUS_OK;
+    TRY(cli_search(cli, request, result, error));
+    return command == COMMAND_TUNE ? tune_recall(cli, result, page->executed, &page->tuning, error) : STATUS_OK;
 }
 
-static Status become_run(Cli *cli, Store *store, CommandId *command, ReportPage *page, Error *error) {
+static Status become_run(Cli *cli, CommandId *command, ReportPage *page, Error *error) {
     const int64_t id = cli_value(cli, OPTION_RUN)->integer;
     StoredRun about;
     RunRecord *run = ARENA_NEW(&cli->arena, RunRecord);
     bool found = false;
-    TRY(store_run_in_full(store, id, &cli->arena, &about, run, &found, error));
+    TRY(store_run_in_full(cli->store, id, &cli->arena, &about, run, &found, error));
     if (!found) {
-        error_set(error, STATUS_USAGE, "the store has no run %lld", (long long)id);
-        error_hint(error, "ndtune runs lists them");
-        return cli_blame(cli, OPTION_RUN, STATUS_USAGE);
+        cli_refuse(cli, OPTION_RUN, error, "the store has no run %lld", (long long)id);
+        return error_hint(error, "ndtune runs lists them");
     }
     page->run_id = id;
     page->run_plan = about.plan;
@@ -92,14 +90,13 @@ static Status refuse_beside_run(Cli *cli, Error *error) {
     static const OptionId asked[] = {OPTION_WORLD, OPTION_MODEL};
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         if (cli_given(cli, OPTION_RUN) && cli_given(cli, asked[i])) {
-            error_set(error, STATUS_USAGE, "a stored run says itself what was asked: --%s does not go with --run",
-                      option_row(asked[i]).name);
-            return cli_blame(cli, asked[i], STATUS_USAGE);
+            return cli_refuse(cli, asked[i], error,
+                              "a stored run says itself what was asked: --%s does not go with --run",
+                              option_row(asked[i]).name);
         }
     }
     if (cli_format(cli) == FORMAT_CSV) {
-        error_set(error, STATUS_USAGE, "a page is no table: --format csv has nothing to write");
-        return cli_blame(cli, OPTION_FORMAT, STATUS_USAGE);
+        return cli_refuse(cli, OPTION_FORMAT, error, "a page is no table: --format csv has nothing to write");
     }
     return STATUS_OK;
 }
@@ -133,33 +130,26 @@ static Status open_page(const char *path, Error *error) {
     return STATUS_OK;
 }
 
-static Status make(Cli *cli, Store *store, Error *error) {
+Status cmd_report(Cli *cli, Error *error) {
+    TRY(cli_open_store_to_ask(cli, error));
     TRY(refuse_beside_run(cli, error));
     ReportPage page = {.path = cli_given(cli, OPTION_HTML) ? cli_value(cli, OPTION_HTML)->text : usual_path};
     CommandId command = COMMAND_PLAN;
     if (cli_given(cli, OPTION_RUN)) {
-        TRY(become_run(cli, store, &command, &page, error));
+        TRY(become_run(cli, &command, &page, error));
     } else if (!cli_given(cli, OPTION_WORLD) && !cli_given(cli, OPTION_MODEL)) {
         const char *typed = cli->line;
         const bool adds = cli_given(cli, OPTION_TOKENS) || cli_given(cli, OPTION_BASELINE);
-        TRY(last_request_become(cli, store, &command, error));
+        TRY(last_request_become(cli, &command, error));
         page.again = adds ? arena_format(&cli->arena, "%s, after: %s", typed, cli->line) : NULL;
     }
     TuneRequest request;
     const Validation *validation = NULL;
-    TRY(ask(cli, store, command, &request, &page, error));
-    TRY(report_page_write(cli, store, &page, &validation, error));
+    TRY(ask(cli, command, &request, &page, error));
+    TRY(report_page_write(cli, &page, &validation, error));
     TRY(say(cli, &page, validation, error));
     if (cli_given(cli, OPTION_OPEN)) {
         TRY(open_page(page.path, error));
     }
     return page.result->entry_count > 0 ? STATUS_OK : cli_nothing_feasible(page.result, error);
-}
-
-Status cmd_report(Cli *cli, Error *error) {
-    Store *store = NULL;
-    TRY(cli_open_store_to_ask(cli, &store, error));
-    const Status status = make(cli, store, error);
-    store_close(store);
-    return status;
 }

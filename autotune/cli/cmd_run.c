@@ -42,9 +42,9 @@ static Status recorded_steps(MeasuredRun *run, MeasuredSteps *measured, Error *e
     return STATUS_OK;
 }
 
-static Status run_and_save(MeasuredRun *run, Store *store, Error *error) {
+static Status run_and_save(MeasuredRun *run, Error *error) {
     say_vocabulary(run);
-    TRY(measured_run_prices(run, store, error));
+    TRY(measured_run_prices(run, error));
     TRY(measured_run_predict(run, error));
     const Status status = measured_run_execute(run, error);
     if (status == STATUS_OK) {
@@ -58,7 +58,7 @@ static Status run_and_save(MeasuredRun *run, Store *store, Error *error) {
         TRY(step_files_write(run->cli, run->request, &record->prediction.plan, &measured, error));
     }
     Error store_error = {0};
-    const Status saved = store_save_run(store, &run->record, NULL, &store_error);
+    const Status saved = store_save_run(run->cli->store, &run->record, NULL, &store_error);
     if (status == STATUS_OK && saved != STATUS_OK) {
         *error = store_error;
         return saved;
@@ -70,9 +70,6 @@ Status cmd_run(Cli *cli, Error *error) {
     TuneRequest request;
     MeasuredRun run = {.cli = cli, .request = &request, .warm_up = 1};
     TRY(prepare(cli, &request, &run, error));
-    Store *store = NULL;
-    TRY(cli_open_store(cli, &store, error));
-    const Status status = run_and_save(&run, store, error);
-    store_close(store);
-    return status;
+    TRY(cli_open_store(cli, error));
+    return run_and_save(&run, error);
 }

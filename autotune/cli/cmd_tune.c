@@ -21,7 +21,6 @@ static const double PROBABILITY = 0.95, WITHIN_PERCENT = 1;
 
 typedef struct Tuner {
     Cli *cli;
-    Store *store;
     const TuneRequest *request;
     const TuneResult *result;
     MeasuredSetup setup;
@@ -30,10 +29,6 @@ typedef struct Tuner {
     int64_t session;
     CalibratedModel model;
 } Tuner;
-
-static double number_or(const Cli *cli, OptionId id, double usual) {
-    return cli_given(cli, id) ? cli_value(cli, id)->number : usual;
-}
 
 static double now_s(void) {
     struct timespec now;
@@ -51,7 +46,7 @@ static Status read_spans(const Tuner *tuner, const Tuning *tuning, TuneRun *run,
     Arena scratch = {0};
     Timeline timeline;
     bool found = false;
-    const Status status = store_timeline(tuner->store, &query, program, &scratch, &timeline, &found, error);
+    const Status status = store_timeline(tuner->cli->store, &query, program, &scratch, &timeline, &found, error);
     double *span_s = ARENA_ARRAY(&tuner->cli->arena, double, SPAN_KIND_COUNT);
     if (status == STATUS_OK && found && calibration_spans(&what, program, &timeline, &scratch, span_s)) {
         run->span_s = span_s;
@@ -92,7 +87,7 @@ static Status recall(void *state, const Tuning *tuning, TuneRun **runs, int *cou
     const Tuner *tuner = state;
     StoredTuneRun *stored = NULL;
     int stored_count = 0;
-    TRY(store_tune_runs(tuner->store, tuner->session, &tuner->cli->arena, &stored, &stored_count, error));
+    TRY(store_tune_runs(tuner->cli->store, tuner->session, &tuner->cli->arena, &stored, &stored_count, error));
     *runs = ARENA_ARRAY(&tuner->cli->arena, TuneRun, stored_count + 1);
     *count = 0;
     for (int i = 0; i < stored_count; i++) {
@@ -118,7 +113,7 @@ static Status run_shape(void *state, const Tuning *tuning, int shape, TuneRun *r
     Tuner *tuner = state;
     MeasuredRun *measured = tuner->of_shape[shape];
     say_progress(tuner, tuning, shape);
-    TRY(measured_run_prices(measured, tuner->store, error));
+    TRY(measured_run_prices(measured, error));
     const double start_s = now_s();
     Error why = {0};
     const Status status = measured_run_execute(measured, &why);
@@ -130,10 +125,10 @@ static Status run_shape(void *state, const Tuning *tuning, int shape, TuneRun *r
         return status;
     }
     int64_t id = 0;
-    TRY(store_save_tune_run(tuner->store, tuner->session, &measured->record, now_s() - start_s, &id, error));
+    TRY(store_save_tune_run(tuner->cli->store, tuner->session, &measured->record, now_s() - start_s, &id, error));
     StoredTuneRun *all = NULL;
     int count = 0;
-    TRY(store_tune_runs(tuner->store, tuner->session, &tuner->cli->arena, &all, &count, error));
+    TRY(store_tune_runs(tuner->cli->store, tuner->session, &tuner->cli->arena, &all, &count, error));
     for (int i = 0; i < count; i++) {  // another process may be at the same session
         if (all[i].run_id == id) {
             TRY(read_run(tuner, tuning, shape, &all[i], run, error));
@@ -205,7 +200,7 @@ static Status open_session(Tuner *tuner, const Tuning *tuning, Error *error) {
                                 .afresh = cli_given(tuner->cli, OPTION_NO_CACHE),
                                 .measurement_hashes = tuner->hashes,
                                 .count = tuning->shape_count};
-    return store_tune_session(tuner->store, &key, &tuner->session, error);
+    return store_tune_session(tuner->cli->store, &key, &tuner->session, error);
 }
 
 // What the runs taught, as a profile for the next plan.
@@ -252,15 +247,15 @@ static Status tune_and_print(Tuner *tuner, Tuning *tuning, Error *error) {
     TRY(cli_answer(cli, &answer_tuning, tuning, error));
     TRY(save_profile(tuner, error));
     const ReportPage page = {.result = tuner->result, .tuning = tuning, .executed = tuner->setup.target};
-    TRY(report_page_option(cli, tuner->store, &page, error));
+    TRY(report_page_option(cli, &page, error));
     return tuning->step_count > tuning->failures ? STATUS_OK : none_measured(tuning, error);
 }
 
 static TuneOptions options_of(const Cli *cli, int shapes) {
-    return (TuneOptions){.probability = number_or(cli, OPTION_PROBABILITY, PROBABILITY),
-                         .tolerance = number_or(cli, OPTION_WITHIN, WITHIN_PERCENT) / 100,
+    return (TuneOptions){.probability = cli_number_or(cli, OPTION_PROBABILITY, PROBABILITY),
+                         .tolerance = cli_number_or(cli, OPTION_WITHIN, WITHIN_PERCENT) / 100,
                          .max_runs = cli_integer_or(cli, OPTION_MAX_RUNS, RUNS_PER_SHAPE * shapes),
-                         .max_time_s = number_or(cli, OPTION_MAX_TIME, 0),
+                         .max_time_s = cli_number_or(cli, OPTION_MAX_TIME, 0),
                          .seed = cli_given(cli, OPTION_SEED) ? (uint64_t)cli_value(cli, OPTION_SEED)->integer : SEED};
 }
 
@@ -285,38 +280,35 @@ static Status begin(Tuner *tuner, const TuneResult *result, Tuning *tuning, Erro
 
 static Status check_options(Cli *cli, const MeasuredSetup *setup, Error *error) {
     if (cli->options.list_count > 1) {
-        error_set(error, STATUS_USAGE, "tune runs one world, not a list of them");
-        return cli_blame(cli, OPTION_WORLD, STATUS_USAGE);
+        return cli_refuse(cli, OPTION_WORLD, error, "tune runs one world, not a list of them");
     }
     if (setup->request->objective == OBJECTIVE_MEMORY) {
-        error_set(error, STATUS_USAGE,
-                  "tune finds the fastest shape; memory needs no runs: ndtune plan --objective memory");
-        return cli_blame(cli, OPTION_OBJECTIVE, STATUS_USAGE);
+        return cli_refuse(cli, OPTION_OBJECTIVE, error,
+                          "tune finds the fastest shape; memory needs no runs: ndtune plan --objective memory");
     }
-    const double wanted = number_or(cli, OPTION_PROBABILITY, PROBABILITY);
-    if (cli_integer_or(cli, OPTION_MAX_RUNS, 1) == 0 && number_or(cli, OPTION_MAX_TIME, 0) <= 0 &&
+    const double wanted = cli_number_or(cli, OPTION_PROBABILITY, PROBABILITY);
+    if (cli_integer_or(cli, OPTION_MAX_RUNS, 1) == 0 && cli_number_or(cli, OPTION_MAX_TIME, 0) <= 0 &&
         wanted > 1 - 1.0 / OUTLOOK_DRAWS) {
-        error_set(error, STATUS_USAGE, "a session without bounds never reaches probability %g", wanted);
-        error_hint(error, "give --max-runs or --max-time, or less of --probability");
-        return cli_blame(cli, OPTION_MAX_RUNS, STATUS_USAGE);
+        cli_refuse(cli, OPTION_MAX_RUNS, error, "a session without bounds never reaches probability %g", wanted);
+        return error_hint(error, "give --max-runs or --max-time, or less of --probability");
     }
     return measured_run_check_warm_up(setup, error);
 }
 
-static Status tune(Cli *cli, Store *store, Error *error) {
+Status cmd_tune(Cli *cli, Error *error) {
     TuneRequest request;
     MeasuredRun any = {.cli = cli};
-    TRY(last_request_take(cli, store, error));
+    TRY(cli_open_store(cli, error));
+    TRY(last_request_take(cli, error));
     TRY(request_build(cli, &validate_defaults, &request, error));
     TRY(measured_run_by_executor(&any, &request, error));
-    Tuner tuner = {.cli = cli, .store = store, .request = &request};
+    Tuner tuner = {.cli = cli, .request = &request};
     set_up(&tuner, any.target);
     TRY(check_options(cli, &tuner.setup, error));
     TRY(cli_check_output(cli, OPTION_OUT, error));
     TRY(cli_check_output(cli, OPTION_HTML, error));
     TuneResult result;
-    TRY(cli_search_in(cli, store, &request, NULL, &result, error));
-    TRY(store_save_result(store, &result, error));
+    TRY(cli_search(cli, &request, &result, error));
     if (result.entry_count == 0) {
         return cli_nothing_feasible(&result, error);
     }
@@ -327,9 +319,8 @@ static Status tune(Cli *cli, Store *store, Error *error) {
     return status;
 }
 
-Status tune_recall(Cli *cli, Store *store, const TuneResult *result, const Target *executed, const Tuning **tuning,
-                   Error *error) {
-    Tuner tuner = {.cli = cli, .store = store, .request = result->request};
+Status tune_recall(Cli *cli, const TuneResult *result, const Target *executed, const Tuning **tuning, Error *error) {
+    Tuner tuner = {.cli = cli, .request = result->request};
     const TuneMeans means = {.recall = recall, .learn = learn, .state = &tuner};
     Tuning *recalled = ARENA_NEW(&cli->arena, Tuning);
     *tuning = NULL;
@@ -338,20 +329,12 @@ Status tune_recall(Cli *cli, Store *store, const TuneResult *result, const Targe
     }
     set_up(&tuner, executed);
     TRY(begin(&tuner, result, recalled, error));
-    TRY(store_find_tune_session(store, session_key(&tuner, recalled), &tuner.session, error));
+    TRY(store_find_tune_session(cli->store, session_key(&tuner, recalled), &tuner.session, error));
     const Status status = tuner.session > 0 ? tune_run(recalled, &means, &cli->arena, error) : STATUS_OK;
     for (int i = 0; i < recalled->step_count; i++) {
         recalled->steps[i].learnt = NULL;  // goes with the model
     }
     calibrated_model_free(&tuner.model);
     *tuning = recalled->step_count > 0 ? recalled : NULL;
-    return status;
-}
-
-Status cmd_tune(Cli *cli, Error *error) {
-    Store *store = NULL;
-    TRY(cli_open_store(cli, &store, error));
-    const Status status = tune(cli, store, error);
-    store_close(store);
     return status;
 }

@@ -15,7 +15,6 @@ enum { TOP = 3, SPREAD = 2, REPEATS = 3 };
 
 typedef struct Executor {
     Cli *cli;
-    Store *store;
     TuneRequest *request;
     const Target *target;  // whose program runs
     Validation *validation;
@@ -56,8 +55,8 @@ static int recall(void *state, const ValidateRow *row, RunRecord *runs, int most
     MeasuredRun *run;
     int count = 0;
     if (cli_given(executor->cli, OPTION_NO_CACHE) || row_prepare(executor, row, &run, NULL) != STATUS_OK ||
-        store_measurements(executor->store, run->record.measurement_hash, most, &executor->cli->arena, runs, &count,
-                           NULL) != STATUS_OK) {
+        store_measurements(executor->cli->store, run->record.measurement_hash, most, &executor->cli->arena, runs,
+                           &count, NULL) != STATUS_OK) {
         return 0;
     }
     for (int i = 0; i < count; i++) {
@@ -87,14 +86,14 @@ static Status run_row(void *state, const ValidateRow *row, RunRecord *record, Er
                               .failure = arena_text(&executor->cli->arena, error->message)};
         return status;
     }
-    TRY(measured_run_prices(run, executor->store, error));
+    TRY(measured_run_prices(run, error));
     status = measured_run_execute(run, error);
     *record = run->record;
     Error store_error = {0};
     if (*executor->cli->interrupted) {
         return status;  // the user's doing, not the shape's
     }
-    if (store_save_run(executor->store, record, NULL, &store_error) != STATUS_OK) {
+    if (store_save_run(executor->cli->store, record, NULL, &store_error) != STATUS_OK) {
         *error = store_error;
         return STATUS_INTERNAL;
     }
@@ -130,7 +129,7 @@ static Status run_and_print(Executor *executor, const TuneResult *result, Valida
         cli_warn_if_bound(&validation->request->cluster);
     }
     const CoreClock begin = core_clock_now();
-    TRY(cli_given(cli, OPTION_WITH) ? validate_with(cli, executor->store, validation, error)
+    TRY(cli_given(cli, OPTION_WITH) ? validate_with(cli, validation, error)
                                     : validate_run(validation, &means, &cli->arena, error));
     cli_progress_clear(cli);
     validate_summarize(validation, &cli->arena);
@@ -140,30 +139,29 @@ static Status run_and_print(Executor *executor, const TuneResult *result, Valida
     TRY(cli_answer(cli, &answer_validation, validation, error));
     TRY(save_runs(cli, validation, error));
     const ReportPage page = {.result = result, .validation = validation, .executed = executor->target};
-    TRY(report_page_option(cli, executor->store, &page, error));
+    TRY(report_page_option(cli, &page, error));
     return validation->agreement.count > 0
                ? STATUS_OK
                : error_set(error, STATUS_ENVIRONMENT, "none of the %d shapes could be measured", validation->row_count);
 }
 
-static Status validate(Cli *cli, Store *store, Error *error) {
+Status cmd_validate(Cli *cli, Error *error) {
     TuneRequest request;
-    Executor executor = {.cli = cli, .store = store, .request = &request};
+    Executor executor = {.cli = cli, .request = &request};
     MeasuredRun any = {.cli = cli};
+    TRY(cli_open_store(cli, error));
     TRY(validate_with_check(cli, error));
-    TRY(last_request_take(cli, store, error));
+    TRY(last_request_take(cli, error));
     TRY(request_build(cli, &validate_defaults, &request, error));
     if (cli->options.list_count > 1) {
-        error_set(error, STATUS_USAGE, "validate runs one world, not a list of them");
-        return cli_blame(cli, OPTION_WORLD, STATUS_USAGE);
+        return cli_refuse(cli, OPTION_WORLD, error, "validate runs one world, not a list of them");
     }
     if (!cli_given(cli, OPTION_WITH)) {
         TRY(measured_run_by_executor(&any, &request, error));
         executor.target = any.target;
     }
     TuneResult result;
-    TRY(cli_search_in(cli, store, &request, NULL, &result, error));
-    TRY(store_save_result(store, &result, error));
+    TRY(cli_search(cli, &request, &result, error));
     if (result.entry_count == 0) {
         return cli_nothing_feasible(&result, error);
     }
@@ -176,12 +174,4 @@ static Status validate(Cli *cli, Store *store, Error *error) {
     validate_choose(&result, cli_integer_or(cli, OPTION_TOP, TOP), cli_integer_or(cli, OPTION_SPREAD, SPREAD),
                     &cli->arena, &validation);
     return run_and_print(&executor, &result, &validation, error);
-}
-
-Status cmd_validate(Cli *cli, Error *error) {
-    Store *store = NULL;
-    TRY(cli_open_store(cli, &store, error));
-    const Status status = validate(cli, store, error);
-    store_close(store);
-    return status;
 }

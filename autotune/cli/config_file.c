@@ -98,7 +98,7 @@ static void say_model(Cli *cli, const Import *import) {
 }
 
 static Status import_config(Cli *cli, const char *path, ConfigNode *root, Import *import, Error *error) {
-    const char *format = cli_given(cli, OPTION_FROM_FORMAT) ? cli_value(cli, OPTION_FROM_FORMAT)->text : NULL;
+    const char *format = cli_text_or(cli, OPTION_FROM_FORMAT, NULL);
     return root ? import_tree(root, path, format, &cli->arena, import, error)
                 : import_load(path, format, &cli->arena, import, error);
 }
@@ -133,13 +133,13 @@ Status config_file_read_tree(Cli *cli, const char *path, ConfigNode *root, Confi
     return settle(cli, file, error);
 }
 
-Status config_file_predict(Cli *cli, Store *store, const ConfigFile *file, Prediction *own, bool *legal,
-                           const char **reason, Error *error) {
+Status config_file_predict(Cli *cli, const ConfigFile *file, Prediction *own, bool *legal, const char **reason,
+                           Error *error) {
     *own = (Prediction){.plan = file->plan};
     *reason = file->import.refusal;
     *legal = !*reason && !prune_given(&file->request, &file->plan, NULL, &cli->arena, reason);
     if (*legal) {
-        TRY(cli_predict_in(cli, store, &file->request, &file->plan, own, error));
+        TRY(cli_predict(cli, &file->request, &file->plan, own, error));
         prune_given(&file->request, &file->plan, &own->memory, &cli->arena, reason);
     }
     return STATUS_OK;
@@ -181,8 +181,7 @@ static bool is_writable(const void *state, const Prediction *prediction) {
 
 // Model and cluster as a command line says them, with every --set.
 static const char *asked_words(Cli *cli, const TuneRequest *request) {
-    const char *cluster =
-        cli_given(cli, OPTION_CLUSTER) ? cli_value(cli, OPTION_CLUSTER)->text : search_defaults.cluster;
+    const char *cluster = cli_text_or(cli, OPTION_CLUSTER, search_defaults.cluster);
     const char *words = arena_format(&cli->arena, "--model %s --cluster %s",
                                      quote_word(request->model_asked, &cli->arena), quote_word(cluster, &cli->arena));
     for (int i = 0; i < cli->options.set_count; i++) {
@@ -221,17 +220,17 @@ static const char *why_no_best(const Writable *writable, const TuneResult *resul
     return arena_text(arena, why.message);
 }
 
-static Status search(Cli *cli, Store *store, const ConfigFile *file, const Writable *writable, TuneResult *result,
-                     Error *error) {
+static Status search(Cli *cli, const ConfigFile *file, const Writable *writable, TuneResult *result, Error *error) {
     const SearchNear near = {file->import.refusal ? NULL : &file->plan, is_writable, writable};
-    TRY(cli_search_in(cli, store, &file->request, &near, result, error));
-    return store_save_predictions(store, result, error);
+    TRY(cli_search_near(cli, &file->request, &near, result, error));
+    return store_save_predictions(cli->store, result, error);
 }
 
-static Status advise_in(Cli *cli, Store *store, ConfigFile *file, ImportReport *report, Error *error) {
+Status config_file_advise(Cli *cli, ConfigFile *file, ImportReport *report, Error *error) {
+    TRY(cli_open_store_to_ask(cli, error));
     const Import *import = &file->import;
     TuneRequest *request = &file->request;
-    const PredictionCache cache = store_cache(store);
+    const PredictionCache cache = store_cache(cli->store);
     Writable writable = {.cli = cli, .request = request};
     Error none = {0};
     if (export_usual(request->target, &writable.format, &none) != STATUS_OK) {
@@ -241,7 +240,7 @@ static Status advise_in(Cli *cli, Store *store, ConfigFile *file, ImportReport *
     }
     const AdviceFilter filter = {is_writable, &writable};
     TuneResult *result = ARENA_NEW(&cli->arena, TuneResult);
-    TRY(search(cli, store, file, &writable, result, error));
+    TRY(search(cli, file, &writable, result, error));
     const AdviceQuestion question = {.result = result,
                                      .plan = import->refusal ? NULL : &file->plan,
                                      .filter = filter,
@@ -254,14 +253,6 @@ static Status advise_in(Cli *cli, Store *store, ConfigFile *file, ImportReport *
         report->no_best = why_no_best(&writable, result);
     }
     return import->successor && advice->legal ? predict_successor(cli, request, report, error) : STATUS_OK;
-}
-
-Status config_file_advise(Cli *cli, ConfigFile *file, ImportReport *report, Error *error) {
-    Store *store = NULL;
-    TRY(cli_open_store_to_ask(cli, &store, error));
-    const Status status = advise_in(cli, store, file, report, error);
-    store_close(store);
-    return status;
 }
 
 static bool leaves_out(const Import *import) {

@@ -21,8 +21,8 @@ Status config_file_read(Cli *cli, const char *path, int argument, ConfigFile *fi
 Status config_file_read_tree(Cli *cli, const char *path, ConfigNode *root, ConfigFile *file, Error *error);
 
 // The plan alone: *reason NULL where it runs and fits; `legal` where only memory is in the way.
-Status config_file_predict(Cli *cli, Store *store, const ConfigFile *file, Prediction *own, bool *legal,
-                           const char **reason, Error *error);
+Status config_file_predict(Cli *cli, const ConfigFile *file, Prediction *own, bool *legal, const char **reason,
+                           Error *error);
 
 // What to change in the file. Texts in the arena.
 Status config_file_advise(Cli *cli, ConfigFile *file, ImportReport *report, Error *error);

@@ -126,13 +126,13 @@ static bool is_for_executor(const Options *old, CommandId command) {
                          : (command == COMMAND_VALIDATE || command == COMMAND_TUNE) && !old->values[OPTION_WITH].given;
 }
 
-Status last_request_take(Cli *cli, Store *store, Error *error) {
+Status last_request_take(Cli *cli, Error *error) {
     if (cli_given(cli, OPTION_WORLD) || cli_given(cli, OPTION_MODEL)) {
         return STATUS_OK;
     }
     const bool everything = cli->command == COMMAND_EXPORT;
     const char *line = NULL;  // a file is for somebody else's framework: what was run here in between is not meant
-    TRY(store_last_request(store, everything ? run_defaults.target : NULL, &cli->arena, &line, error));
+    TRY(store_last_request(cli->store, everything ? run_defaults.target : NULL, &cli->arena, &line, error));
     if (!line) {
         error_set(error, STATUS_USAGE, "the store has no request to go on with: name --world and --model");
         return error_hint(error, "ndtune %s --world 2 --model tiny", command_names[cli->command]);
@@ -175,9 +175,8 @@ static Status refuse_changes(Cli *cli, Error *error) {
         const bool given = cli->options.values[i].given || (i == OPTION_SET && cli->options.set_count > 0);
         const OptionRow row = option_row((OptionId)i);
         if (given && row.group != GROUP_OUTPUT) {
-            error_set(error, STATUS_USAGE, "--%s would change what was asked", row.name);
-            error_hint(error, "ask anew: name --world and --model");
-            return cli_blame(cli, (OptionId)i, STATUS_USAGE);
+            cli_refuse(cli, (OptionId)i, error, "--%s would change what was asked", row.name);
+            return error_hint(error, "ask anew: name --world and --model");
         }
     }
     return STATUS_OK;
@@ -203,9 +202,9 @@ Status last_request_read(Cli *cli, const char *line, CommandId *command, Error *
     return STATUS_OK;
 }
 
-Status last_request_become(Cli *cli, Store *store, CommandId *command, Error *error) {
+Status last_request_become(Cli *cli, CommandId *command, Error *error) {
     const char *line = NULL;
-    TRY(store_last_request(store, NULL, &cli->arena, &line, error));
+    TRY(store_last_request(cli->store, NULL, &cli->arena, &line, error));
     if (!line) {
         error_set(error, STATUS_USAGE, "the store has no request to go on with: name --world and --model");
         return error_hint(error, "ndtune %s --world 32 --model 7b", command_names[cli->command]);

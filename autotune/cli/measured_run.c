@@ -21,21 +21,13 @@
 
 static const char *measured_run_transport(const Cli *cli) {
     const bool hosts = cli_given(cli, OPTION_HOSTS) || cli_given(cli, OPTION_HOSTFILE);
-    return cli_given(cli, OPTION_TRANSPORT) ? cli_value(cli, OPTION_TRANSPORT)->text : hosts ? "mpi" : "shm";
+    return cli_text_or(cli, OPTION_TRANSPORT, hosts ? "mpi" : "shm");
 }
 
 LaunchOptions measured_run_launch(const Cli *cli) {
-    LaunchOptions launch = {.launcher = "auto"};
-    if (cli_given(cli, OPTION_LAUNCHER)) {
-        launch.launcher = cli_value(cli, OPTION_LAUNCHER)->text;
-    }
-    if (cli_given(cli, OPTION_HOSTS)) {
-        launch.hosts = cli_value(cli, OPTION_HOSTS)->text;
-    }
-    if (cli_given(cli, OPTION_HOSTFILE)) {
-        launch.hostfile = cli_value(cli, OPTION_HOSTFILE)->text;
-    }
-    return launch;
+    return (LaunchOptions){.launcher = cli_text_or(cli, OPTION_LAUNCHER, "auto"),
+                           .hosts = cli_text_or(cli, OPTION_HOSTS, NULL),
+                           .hostfile = cli_text_or(cli, OPTION_HOSTFILE, NULL)};
 }
 
 // Said where somebody else than ndtune starts the ranks.
@@ -55,26 +47,14 @@ void measured_run_options(const Cli *cli, RunOptions *options) {
     options->spans = true;
     options->device = cli_on_gpu(cli) ? "cuda" : "cpu";
     options->transport = measured_run_transport(cli);
-    if (cli_given(cli, OPTION_STEPS)) {
-        options->steps = (int)cli_value(cli, OPTION_STEPS)->integer;
-    }
-    if (cli_given(cli, OPTION_SEED)) {
-        options->seed = (uint64_t)cli_value(cli, OPTION_SEED)->integer;
-    }
-    if (cli_given(cli, OPTION_DATA)) {
-        options->data_path = cli_value(cli, OPTION_DATA)->text;
-    }
-    if (cli_given(cli, OPTION_LR)) {
-        options->lr = cli_value(cli, OPTION_LR)->number;
-    }
-    if (cli_given(cli, OPTION_LANES)) {
-        options->lanes = (LaneMode)cli_value(cli, OPTION_LANES)->integer;
-    }
+    options->steps = cli_integer_or(cli, OPTION_STEPS, options->steps);
+    options->seed = cli_given(cli, OPTION_SEED) ? (uint64_t)cli_value(cli, OPTION_SEED)->integer : options->seed;
+    options->data_path = cli_text_or(cli, OPTION_DATA, options->data_path);
+    options->lr = cli_number_or(cli, OPTION_LR, options->lr);
+    options->lanes = (LaneMode)cli_integer_or(cli, OPTION_LANES, (int)options->lanes);
     options->bitwise = cli_given(cli, OPTION_BITWISE);
     options->deterministic = cli_given(cli, OPTION_DETERMINISTIC);
-    if (cli_given(cli, OPTION_TIMEOUT)) {
-        options->timeout_s = cli_value(cli, OPTION_TIMEOUT)->number;
-    }
+    options->timeout_s = cli_number_or(cli, OPTION_TIMEOUT, options->timeout_s);
 }
 
 Status measured_run_by_executor(MeasuredRun *run, TuneRequest *request, Error *error) {
@@ -191,8 +171,8 @@ Status measured_run_check_warm_up(const MeasuredSetup *setup, Error *error) {
     if (setup->warm_up < setup->steps) {
         return STATUS_OK;
     }
-    error_set(error, STATUS_USAGE, "of %d steps, %d to warm up leave nothing to measure", setup->steps, setup->warm_up);
-    return cli_blame(setup->cli, cli_given(setup->cli, OPTION_WARM_UP) ? OPTION_WARM_UP : OPTION_STEPS, STATUS_USAGE);
+    return cli_refuse(setup->cli, cli_given(setup->cli, OPTION_WARM_UP) ? OPTION_WARM_UP : OPTION_STEPS, error,
+                      "of %d steps, %d to warm up leave nothing to measure", setup->steps, setup->warm_up);
 }
 
 Status measured_run_make(const MeasuredSetup *setup, const TrainPlan *plan, MeasuredRun **run, Error *error) {
@@ -206,10 +186,11 @@ Status measured_run_make(const MeasuredSetup *setup, const TrainPlan *plan, Meas
     return measured_run_predict(*run, error);
 }
 
-Status measured_run_prices(MeasuredRun *run, Store *store, Error *error) {
+Status measured_run_prices(MeasuredRun *run, Error *error) {
     RunOptions *options = &run->run.options;
-    return cli_on_gpu(run->cli) ? store_prices(store, &run->cli->arena, &options->prices, &options->price_count, error)
-                                : STATUS_OK;
+    return cli_on_gpu(run->cli)
+               ? store_prices(run->cli->store, &run->cli->arena, &options->prices, &options->price_count, error)
+               : STATUS_OK;
 }
 
 static void pair_tasks(MeasuredRun *run) {

@@ -34,7 +34,7 @@ Status measured_run_by_executor(MeasuredRun *run, TuneRequest *request, Error *e
 Status measured_run_prepare(MeasuredRun *run, const TrainPlan *plan, const RunOptions *options, Error *error);
 
 // Hands over what earlier runs found out of chips.
-Status measured_run_prices(MeasuredRun *run, Store *store, Error *error);
+Status measured_run_prices(MeasuredRun *run, Error *error);
 
 // The prediction of the plan and of each of its tasks.
 Status measured_run_predict(MeasuredRun *run, Error *error);

@@ -6,9 +6,9 @@
 
 #include <string.h>
 
+#include "autotune/predict/target_on_cluster.h"
 #include "autotune/search/prune.h"
 #include "autotune/search/space.h"
-#include "autotune/predict/target_on_cluster.h"
 #include "reports/export/export.h"
 #include "sim/frameworks/target_choices.h"
 
@@ -21,8 +21,7 @@ static bool is_known(const HtmlOther *others, int count, const char *name) {
     return false;
 }
 
-static Status predict_other(Cli *cli, Store *store, TuneRequest *request, const TrainPlan *best, HtmlOther *other,
-                            Error *error) {
+static Status predict_other(Cli *cli, TuneRequest *request, const TrainPlan *best, HtmlOther *other, Error *error) {
     Arena *arena = &cli->arena;
     TrainPlan plan = *best;
     space_job(request, &plan);
@@ -43,14 +42,11 @@ static Status predict_other(Cli *cli, Store *store, TuneRequest *request, const 
     if (!(request->target->overlap_stages >> plan.zero & 1)) {
         plan.reduce_overlap = REDUCE_OVERLAP_TARGET;
     }
-    if (!target_offers(request->target, &plan, PLAN_LOSS, (int)plan.loss)) {
-        plan.loss = LOSS_TARGET;
-    }
-    if (!target_offers(request->target, &plan, PLAN_CUDA_GRAPHS, (int)plan.cuda_graphs)) {
-        plan.cuda_graphs = CUDA_GRAPHS_TARGET;
-    }
-    if (!target_offers(request->target, &plan, PLAN_SEQUENCE_PARALLEL, (int)plan.sequence_parallel)) {
-        plan.sequence_parallel = SEQUENCE_PARALLEL_TARGET;
+    static const PlanFieldId offered[] = {PLAN_LOSS, PLAN_CUDA_GRAPHS, PLAN_SEQUENCE_PARALLEL};
+    for (size_t i = 0; i < sizeof offered / sizeof offered[0]; i++) {
+        if (!target_offers(request->target, &plan, offered[i], plan_get(&plan, offered[i]))) {
+            plan_set(&plan, offered[i], 0);  // the target's own
+        }
     }
     if (request->asked[PLAN_REDUCE_BUCKET] == TUNE_ANY) {
         plan.reduce_bucket = 0;
@@ -61,13 +57,12 @@ static Status predict_other(Cli *cli, Store *store, TuneRequest *request, const 
     if (prune(request, &plan, NULL, arena, &other->reason)) {
         return STATUS_OK;
     }
-    TRY(cli_predict_in(cli, store, request, &plan, &other->prediction, error));
+    TRY(cli_predict(cli, request, &plan, &other->prediction, error));
     prune(request, &plan, &other->prediction.memory, arena, &other->reason);
     return STATUS_OK;
 }
 
-Status other_frameworks(Cli *cli, Store *store, const TuneResult *result, HtmlOther **others, int *count,
-                        Error *error) {
+Status other_frameworks(Cli *cli, const TuneResult *result, HtmlOther **others, int *count, Error *error) {
     const ExportFormat *format;
     *others = ARENA_ARRAY(&cli->arena, HtmlOther, export_format_count());
     *count = 0;
@@ -85,7 +80,7 @@ Status other_frameworks(Cli *cli, Store *store, const TuneResult *result, HtmlOt
         request->asked[PLAN_MASTER_WEIGHTS] = space_master_of_other(result->request, request->target);
         HtmlOther *other = &(*others)[(*count)++];
         *other = (HtmlOther){.name = format->target};
-        TRY(predict_other(cli, store, request, &result->entries[0].plan, other, error));
+        TRY(predict_other(cli, request, &result->entries[0].plan, other, error));
     }
     return STATUS_OK;
 }

@@ -6,4 +6,4 @@
 #include "reports/html/html.h"
 
 // Texts and arrays in the arena of cli.
-Status other_frameworks(Cli *cli, Store *store, const TuneResult *result, HtmlOther **others, int *count, Error *error);
+Status other_frameworks(Cli *cli, const TuneResult *result, HtmlOther **others, int *count, Error *error);

@@ -25,7 +25,6 @@ enum {
 
 typedef struct Gathering {
     Cli *cli;
-    Store *store;
     const ReportPage *page;
     HtmlReport report;
     Explanation explanation;
@@ -86,10 +85,11 @@ static Status recall_row(const Gathering *gathering, int place, ValidateRow *row
     row->runs = ARENA_ARRAY(arena, RunRecord, RECALLED_RUNS);
     const uint64_t measurement = measurement_of(gathering, entry);
     if (measurement != 0) {
-        TRY(store_measurements(gathering->store, measurement, RECALLED_RUNS, arena, row->runs, &row->run_count, error));
+        TRY(store_measurements(gathering->cli->store, measurement, RECALLED_RUNS, arena, row->runs, &row->run_count,
+                               error));
     }
     if (row->run_count == 0) {
-        TRY(store_runs_of(gathering->store, entry->content_hash, RECALLED_RUNS, arena, row->runs, &row->run_count,
+        TRY(store_runs_of(gathering->cli->store, entry->content_hash, RECALLED_RUNS, arena, row->runs, &row->run_count,
                           error));
     }
     take_asked_run(gathering->page, row);
@@ -123,7 +123,7 @@ static Status recall_runs(Gathering *gathering, Error *error) {
 static Status recall_failures(Gathering *gathering, Error *error) {
     HtmlReport *report = &gathering->report;
     StoredList list;
-    TRY(store_list(gathering->store, RECALLED_FAILURES, report->arena, &list, error));
+    TRY(store_list(gathering->cli->store, RECALLED_FAILURES, report->arena, &list, error));
     StoredRun *failed = ARENA_ARRAY(report->arena, StoredRun, list.run_count);
     for (int i = 0; i < list.run_count; i++) {
         const StoredRun *run = &list.runs[i];
@@ -145,7 +145,7 @@ static Status recall_preflight(Gathering *gathering, Error *error) {
         format_layout(&result->entries[0].plan.mesh, best);
     }
     StoredList list;
-    TRY(store_list(gathering->store, RECALLED_PREFLIGHTS, report->arena, &list, error));
+    TRY(store_list(gathering->cli->store, RECALLED_PREFLIGHTS, report->arena, &list, error));
     const StoredPreflight *chosen = NULL;
     for (int i = 0; i < list.preflight_count; i++) {
         const StoredPreflight *row = &list.preflights[i];
@@ -159,7 +159,7 @@ static Status recall_preflight(Gathering *gathering, Error *error) {
     }
     StoredPreflight *preflight = ARENA_NEW(report->arena, StoredPreflight);
     bool found = false;
-    TRY(store_preflight(gathering->store, chosen->id, report->arena, preflight, &found, error));
+    TRY(store_preflight(gathering->cli->store, chosen->id, report->arena, preflight, &found, error));
     report->preflight = found ? preflight : NULL;
     report->preflight_of_best = strcmp(chosen->mesh, best) == 0;
     return STATUS_OK;
@@ -186,7 +186,7 @@ static Status gather_timelines(Gathering *gathering, Error *error) {
                                  .content_hash = best->content_hash,
                                  .measurement_hash = measurement_of(gathering, best)};
     bool found = false;
-    TRY(store_timeline(gathering->store, &query, &gathering->program, report->arena, &gathering->measured, &found,
+    TRY(store_timeline(gathering->cli->store, &query, &gathering->program, report->arena, &gathering->measured, &found,
                        error));
     if (found) {
         report->measured = (HtmlTimeline){&gathering->program, &gathering->measured, simulated->rank};
@@ -221,9 +221,9 @@ static Status write_step_files(Gathering *gathering, Error *error) {
                             &(MeasuredSteps){&measured, measured.program != NULL}, error);
 }
 
-Status report_page_write(Cli *cli, Store *store, const ReportPage *page, const Validation **validation, Error *error) {
+Status report_page_write(Cli *cli, const ReportPage *page, const Validation **validation, Error *error) {
     Gathering *gathering = ARENA_NEW(&cli->arena, Gathering);
-    *gathering = (Gathering){.cli = cli, .store = store, .page = page};
+    *gathering = (Gathering){.cli = cli, .page = page};
     HtmlReport *report = &gathering->report;
     const char *command = page->result->request->command;
     const bool has_html = strstr(command, "--html");
@@ -242,7 +242,7 @@ Status report_page_write(Cli *cli, Store *store, const ReportPage *page, const V
     TRY(recall_failures(gathering, error));
     TRY(recall_preflight(gathering, error));
     HtmlOther *others = NULL;
-    TRY(other_frameworks(cli, store, page->result, &others, &report->other_count, error));
+    TRY(other_frameworks(cli, page->result, &others, &report->other_count, error));
     report->others = others;
     TRY(gather_timelines(gathering, error));
     TRY(gather_parts(gathering, error));
@@ -255,10 +255,10 @@ Status report_page_write(Cli *cli, Store *store, const ReportPage *page, const V
     return cli_blame(cli, OPTION_HTML, cli_write_file(cli, page->path, html_report, report, error));
 }
 
-Status report_page_option(Cli *cli, Store *store, const ReportPage *page, Error *error) {
+Status report_page_option(Cli *cli, const ReportPage *page, Error *error) {
     ReportPage named = *page;
     named.path = cli_value(cli, OPTION_HTML)->text;
-    return cli_given(cli, OPTION_HTML) ? report_page_write(cli, store, &named, NULL, error) : STATUS_OK;
+    return cli_given(cli, OPTION_HTML) ? report_page_write(cli, &named, NULL, error) : STATUS_OK;
 }
 
 void report_page_single(Cli *cli, const TuneRequest *request, const Prediction *prediction, const char *rule,

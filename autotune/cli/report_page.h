@@ -21,10 +21,10 @@ typedef struct ReportPage {
 } ReportPage;
 
 // *validation: what the page shows as measured; NULL = not wanted.
-Status report_page_write(Cli *cli, Store *store, const ReportPage *page, const Validation **validation, Error *error);
+Status report_page_write(Cli *cli, const ReportPage *page, const Validation **validation, Error *error);
 
 // For --html of commands that have their answer: nothing without that option.
-Status report_page_option(Cli *cli, Store *store, const ReportPage *page, Error *error);
+Status report_page_option(Cli *cli, const ReportPage *page, Error *error);
 
 // A plan that was predicted alone, as a result with one entry, or with the one reason why it cannot run.
 void report_page_single(Cli *cli, const TuneRequest *request, const Prediction *prediction, const char *rule,

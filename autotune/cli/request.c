@@ -7,12 +7,12 @@
 #include <string.h>
 #include <strings.h>
 
-#include "autotune/search/batch.h"
 #include "autotune/cli/chip_products.h"
 #include "autotune/cli/request_finetune.h"
 #include "autotune/predict/handicap.h"
-#include "autotune/search/space.h"
 #include "autotune/predict/target_on_cluster.h"
+#include "autotune/search/batch.h"
+#include "autotune/search/space.h"
 #include "sim/base/text.h"
 #include "sim/frameworks/framework.h"
 #include "sim/frameworks/target_choices.h"
@@ -55,7 +55,7 @@ static void assume_option(Builder *builder, OptionId id, const char *value) {
 static Status find_model(Builder *builder, Error *error) {
     Cli *cli = builder->cli;
     TuneRequest *request = builder->request;
-    const char *asked = cli_given(cli, OPTION_MODEL) ? cli_value(cli, OPTION_MODEL)->text : builder->defaults->model;
+    const char *asked = cli_text_or(cli, OPTION_MODEL, builder->defaults->model);
     if (!asked) {
         error_set(error, STATUS_USAGE, "--model is needed: a preset or a config.json");
         return error_hint(error, "ndtune models lists the presets");
@@ -157,8 +157,8 @@ static Status find_handicaps(Builder *builder, Error *error) {
     }
     if (request->handicap_count > 0 && cli_given(cli, OPTION_EFFORT) &&
         cli_value(cli, OPTION_EFFORT)->integer == EFFORT_ESTIMATE) {
-        error_set(error, STATUS_USAGE, "an estimate knows no slow rank, node or link: they have to be simulated");
-        return cli_blame(cli, OPTION_EFFORT, STATUS_USAGE);
+        return cli_refuse(cli, OPTION_EFFORT, error,
+                          "an estimate knows no slow rank, node or link: they have to be simulated");
     }
     return STATUS_OK;
 }
@@ -242,10 +242,8 @@ static Status choose_precision(Builder *builder, Error *error) {
     if (!cli_given(cli, OPTION_PRECISION) || rates[dtype].burst_flop_per_s > 0) {
         return STATUS_OK;
     }
-    return cli_blame(cli, OPTION_PRECISION,
-                     error_set(error, STATUS_USAGE, "the profile %s has no rate for %s; it has %s",
-                               request->cluster.name, dtype_name(dtype),
-                               precisions_of(&request->cluster, &cli->arena)));
+    return cli_refuse(cli, OPTION_PRECISION, error, "the profile %s has no rate for %s; it has %s",
+                      request->cluster.name, dtype_name(dtype), precisions_of(&request->cluster, &cli->arena));
 }
 
 // What goes with a precision and was given with another.
@@ -254,13 +252,11 @@ static Status check_formats(Builder *builder, Error *error) {
     const TuneRequest *request = builder->request;
     const char *precision = dtype_name((Dtype)request->asked[PLAN_PRECISION]);
     if (cli_given(cli, OPTION_FP8_RECIPE) && request->asked[PLAN_PRECISION] != DTYPE_FP8) {
-        return cli_blame(cli, OPTION_FP8_RECIPE,
-                         error_set(error, STATUS_USAGE, "--fp8-recipe goes with --precision fp8, not %s", precision));
+        return cli_refuse(cli, OPTION_FP8_RECIPE, error, "--fp8-recipe goes with --precision fp8, not %s", precision);
     }
     if (request->asked[PLAN_MASTER_WEIGHTS] && request->asked[PLAN_PRECISION] == DTYPE_FP32) {
-        return cli_blame(cli, OPTION_MASTER_WEIGHTS,
-                         error_set(error, STATUS_USAGE,
-                                   "--master-weights bf16 goes with --precision bf16 or fp8, not %s", precision));
+        return cli_refuse(cli, OPTION_MASTER_WEIGHTS, error,
+                          "--master-weights bf16 goes with --precision bf16 or fp8, not %s", precision);
     }
     return STATUS_OK;
 }
@@ -373,7 +369,7 @@ static void say_kernels(Builder *builder) {
 static Status choose_order(Builder *builder, Error *error) {
     Cli *cli = builder->cli;
     TuneRequest *request = builder->request;
-    const char *text = cli_given(cli, OPTION_RANK_ORDER) ? cli_value(cli, OPTION_RANK_ORDER)->text : "auto";
+    const char *text = cli_text_or(cli, OPTION_RANK_ORDER, "auto");
     if (text_same_word(text, "auto")) {
         request->any_order = !builder->defaults->single_plan;
         return STATUS_OK;
@@ -476,10 +472,9 @@ static Status choose_objective(Builder *builder, Error *error) {
     request->tokens = cli_value(cli, OPTION_TOKENS)->number;
     const double price = request->cluster.price_usd_per_accelerator_hour;
     if (request->objective == OBJECTIVE_COST && price <= 0) {
-        error_set(error, STATUS_USAGE, "--objective cost needs a price, and the profile %s has none",
-                  request->cluster.name);
-        error_hint(error, "--set price=USD_PER_ACCELERATOR_HOUR");
-        return cli_blame(cli, OPTION_OBJECTIVE, STATUS_USAGE);
+        cli_refuse(cli, OPTION_OBJECTIVE, error, "--objective cost needs a price, and the profile %s has none",
+                   request->cluster.name);
+        return error_hint(error, "--set price=USD_PER_ACCELERATOR_HOUR");
     }
     if (request->objective == OBJECTIVE_COST) {
         assume(builder, "one price for every shape of a world: within a world the order by cost is that by throughput");
@@ -502,8 +497,8 @@ static Status choose_baseline(Builder *builder, Error *error) {
     if (ranks == request->world) {
         return STATUS_OK;
     }
-    error_set(error, STATUS_USAGE, "the shape of --baseline has %d ranks, the world has %d", ranks, request->world);
-    return cli_blame(cli, OPTION_BASELINE, STATUS_USAGE);
+    return cli_refuse(cli, OPTION_BASELINE, error, "the shape of --baseline has %d ranks, the world has %d", ranks,
+                      request->world);
 }
 
 static Status check_handicaps(Cli *cli, const TuneRequest *request, Error *error) {
@@ -523,9 +518,9 @@ Status request_check_world(Cli *cli, const TuneRequest *request, Error *error) {
     if (request->cluster.fabric.nics > 0 || request->world <= node) {
         return check_handicaps(cli, request, error);
     }
-    error_set(error, STATUS_USAGE, "cluster %s is one node of %d without a network; a world of %d does not fit on it",
-              request->cluster.name, node, request->world);
-    return cli_blame(cli, cli_given(cli, OPTION_WORLD) ? OPTION_WORLD : OPTION_MESH, STATUS_USAGE);
+    return cli_refuse(cli, cli_given(cli, OPTION_WORLD) ? OPTION_WORLD : OPTION_MESH, error,
+                      "cluster %s is one node of %d without a network; a world of %d does not fit on it",
+                      request->cluster.name, node, request->world);
 }
 
 static Status choose_world(Builder *builder, Error *error) {

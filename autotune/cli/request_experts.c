@@ -12,9 +12,8 @@ Status request_check_experts(Cli *cli, const TuneRequest *request, Error *error)
     for (size_t i = 0; i < sizeof of_experts / sizeof of_experts[0]; i++) {
         const OptionId option = option_of(of_experts[i]);
         if (cli_given(cli, option) && request->model.experts.count == 0) {
-            return cli_blame(cli, option,
-                             error_set(error, STATUS_USAGE, "--%s is of experts, and %s has none",
-                                       plan_fields[of_experts[i]].option.name, request->model.name));
+            return cli_refuse(cli, option, error, "--%s is of experts, and %s has none",
+                              plan_fields[of_experts[i]].option.name, request->model.name);
         }
     }
     return STATUS_OK;

@@ -17,10 +17,9 @@ Status request_check_finetune(Cli *cli, Error *error) {
     for (int i = 0; i < 2; i++) {
         const OptionId option = option_of(of_adapters[i]);
         if (cli_given(cli, option) && !has_adapters(cli)) {
-            return cli_blame(cli, option,
-                             error_set(error, STATUS_USAGE,
-                                       "--%s goes with --finetune lora, qlora or lora-int8; without it all is trained",
-                                       plan_fields[of_adapters[i]].option.name));
+            return cli_refuse(cli, option, error,
+                              "--%s goes with --finetune lora, qlora or lora-int8; without it all is trained",
+                              plan_fields[of_adapters[i]].option.name);
         }
     }
     return STATUS_OK;

@@ -14,9 +14,7 @@ static bool is_file(const char *text) {
 static Status say(Cli *cli, OptionId option, const char *path, const char *name, int32_t number, Error *error) {
     OptionValue *value = &cli->options.values[option];
     if (value->given && value->integer != number) {
-        return cli_blame(
-            cli, option,
-            error_set(error, STATUS_USAGE, "%s has %d %s, not %lld", path, number, name, (long long)value->integer));
+        return cli_refuse(cli, option, error, "%s has %d %s, not %lld", path, number, name, (long long)value->integer);
     }
     if (!value->given) {
         *value = (OptionValue){
@@ -29,9 +27,8 @@ static Status check_stages(Cli *cli, const char *path, const OrderFile *file, Er
     Mesh mesh;
     TRY(request_mesh(cli, &mesh, error));
     if (mesh_stages(&mesh) != file->stages) {
-        return cli_blame(
-            cli, OPTION_MESH,
-            error_set(error, STATUS_USAGE, "%s is the order of %d ranks: use pp=%d", path, file->stages, file->stages));
+        return cli_refuse(cli, OPTION_MESH, error, "%s is the order of %d ranks: use pp=%d", path, file->stages,
+                          file->stages);
     }
     return STATUS_OK;
 }
@@ -43,11 +40,10 @@ static Status take(Cli *cli, OptionId option, const char *path, Error *error) {
     }
     const Schedule *schedule = order_file_schedule(&file, &cli->arena);
     if (!schedule) {
-        return cli_blame(cli, option,
-                         error_set(error, STATUS_USAGE,
-                                   "%s is none of the orders that are predicted and run: gpipe, 1f1b, interleaved, "
-                                   "zero-bubble, zbv, dualpipev",
-                                   path));
+        return cli_refuse(cli, option, error,
+                          "%s is none of the orders that are predicted and run: gpipe, 1f1b, interleaved, "
+                          "zero-bubble, zbv, dualpipev",
+                          path);
     }
     TRY(check_stages(cli, path, &file, error));
     TRY(say(cli, OPTION_GRAD_ACCUM, path, "micro-batches", file.micro_steps, error));
@@ -62,15 +58,14 @@ static Status take(Cli *cli, OptionId option, const char *path, Error *error) {
 
 Status request_order_file(Cli *cli, const RequestDefaults *defaults, Error *error) {
     const OptionId option = option_of(PLAN_PP_SCHEDULE);
-    const char *path = cli_given(cli, option) ? cli_value(cli, option)->text : "";
+    const char *path = cli_text_or(cli, option, "");
     if (!is_file(path)) {
         return STATUS_OK;
     }
     if (!defaults->single_plan || cli_given(cli, OPTION_WORLD)) {
-        return cli_blame(cli, option,
-                         error_set(error, STATUS_USAGE,
-                                   "a file of actions is the order of one pipeline: give it to predict, run or export, "
-                                   "with --mesh"));
+        return cli_refuse(cli, option, error,
+                          "a file of actions is the order of one pipeline: give it to predict, run or export, "
+                          "with --mesh");
     }
     return take(cli, option, path, error);
 }

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "autotune/explain/alternatives.h"
 #include "autotune/calibrate/calibrate.h"
 #include "autotune/cli/cli.h"
 #include "autotune/cli/request.h"
+#include "autotune/explain/alternatives.h"
 #include "autotune/explain/cures.h"
 #include "autotune/predict/predict.h"
 #include "autotune/search/search.h"
@@ -17,9 +17,9 @@
 const RequestDefaults search_defaults = {.cluster = "dgx-h100"};
 const RequestDefaults predict_defaults = {.cluster = "dgx-h100", .single_plan = true};
 
-Status cli_search_in(Cli *cli, Store *store, const TuneRequest *request, const SearchNear *near, TuneResult *result,
-                     Error *error) {
-    const PredictionCache cache = store_cache(store), *known = cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache;
+Status cli_search_near(Cli *cli, const TuneRequest *request, const SearchNear *near, TuneResult *result, Error *error) {
+    TRY(cli_open_store_to_ask(cli, error));
+    const PredictionCache cache = store_cache(cli->store), *known = cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache;
     const Progress progress = cli_progress(cli);
     const Status status = near ? search_near(request, near, known, &progress, &cli->arena, result, error)
                                : search_run(request, known, &progress, &cli->arena, result, error);
@@ -28,19 +28,13 @@ Status cli_search_in(Cli *cli, Store *store, const TuneRequest *request, const S
 }
 
 Status cli_search(Cli *cli, const TuneRequest *request, TuneResult *result, Error *error) {
-    Store *store = NULL;
-    TRY(cli_open_store_to_ask(cli, &store, error));
-    Status status = cli_search_in(cli, store, request, NULL, result, error);
-    if (status == STATUS_OK) {
-        status = store_save_result(store, result, error);
-    }
-    store_close(store);
-    return status;
+    TRY(cli_search_near(cli, request, NULL, result, error));
+    return store_save_result(cli->store, result, error);
 }
 
-Status cli_predict_in(Cli *cli, Store *store, const TuneRequest *request, const TrainPlan *plan, Prediction *prediction,
-                      Error *error) {
-    const PredictionCache cache = store_cache(store);
+Status cli_predict(Cli *cli, const TuneRequest *request, const TrainPlan *plan, Prediction *prediction, Error *error) {
+    TRY(cli_open_store_to_ask(cli, error));
+    const PredictionCache cache = store_cache(cli->store);
     return predict_once(request, cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache, plan, &cli->arena, prediction, error);
 }
 

@@ -6,5 +6,4 @@
 #include "autotune/tune/tune.h"
 
 // executed: whose programs ran. *tuning: in the arena of cli; NULL where the store has no such session.
-Status tune_recall(Cli *cli, Store *store, const TuneResult *result, const Target *executed, const Tuning **tuning,
-                   Error *error);
+Status tune_recall(Cli *cli, const TuneResult *result, const Target *executed, const Tuning **tuning, Error *error);

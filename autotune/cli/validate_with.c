@@ -31,13 +31,13 @@ Status validate_with_check(Cli *cli, Error *error) {
         return error_set(error, STATUS_USAGE, "a command behind -- needs --with TARGET: whose framework it starts");
     }
     if (cli->options.tail_count == 0) {
-        error_set(error, STATUS_USAGE, "--with needs a command: validate --with %s -- COMMAND...", with->text);
-        return cli_blame(cli, OPTION_WITH, STATUS_USAGE);
+        return cli_refuse(cli, OPTION_WITH, error, "--with needs a command: validate --with %s -- COMMAND...",
+                          with->text);
     }
     if (target->given && strcmp(target->text, with->text) != 0) {
-        error_set(error, STATUS_USAGE, "--target %s and --with %s: a run can only be measured for its own target",
-                  target->text, with->text);
-        return cli_blame(cli, OPTION_WITH, STATUS_USAGE);
+        return cli_refuse(cli, OPTION_WITH, error,
+                          "--target %s and --with %s: a run can only be measured for its own target", target->text,
+                          with->text);
     }
     *target = *with;
     return STATUS_OK;
@@ -51,7 +51,6 @@ enum { PLACES = 20 + AXIS_COUNT + PLAN_FIELD_COUNT };
 
 typedef struct With {
     Cli *cli;
-    Store *store;
     Validation *validation;
     const char *host;
 } With;
@@ -245,8 +244,7 @@ static Status run_command(const With *with, const TrainPlan *plan, RunRecord *re
     if (status == STATUS_OK) {
         const CommandSetup setup = {.argv = argv,
                                     .environment = environment_fill(cli, places, count),
-                                    .timeout_s = cli_given(cli, OPTION_TIMEOUT) ? cli_value(cli, OPTION_TIMEOUT)->number
-                                                                                : TIMEOUT_S,
+                                    .timeout_s = cli_number_or(cli, OPTION_TIMEOUT, TIMEOUT_S),
                                     .progress = &progress};
         status = command_run(&setup, &cli->arena, &output, error);
         cli_progress_clear(cli);
@@ -272,7 +270,7 @@ static Status run_row(void *state, const ValidateRow *row, RunRecord *record, Er
     if (status == STATUS_USAGE) {  // the command line itself is wrong, for every row
         return STATUS_INTERNAL;
     }
-    if (store_save_run(with->store, record, NULL, &store_error) != STATUS_OK) {
+    if (store_save_run(with->cli->store, record, NULL, &store_error) != STATUS_OK) {
         *error = store_error;
         return STATUS_INTERNAL;
     }
@@ -283,7 +281,7 @@ static int recall(void *state, const ValidateRow *row, RunRecord *runs, int most
     const With *with = state;
     int count = 0;
     const bool wanted = !cli_given(with->cli, OPTION_NO_CACHE);
-    return wanted && store_measurements(with->store, measurement_hash(with, &row->prediction->plan), most,
+    return wanted && store_measurements(with->cli->store, measurement_hash(with, &row->prediction->plan), most,
                                         &with->cli->arena, runs, &count, NULL) == STATUS_OK
                ? count
                : 0;
@@ -294,10 +292,10 @@ static bool cancelled(void *state) {
     return *with->cli->interrupted;
 }
 
-Status validate_with(Cli *cli, Store *store, Validation *validation, Error *error) {
+Status validate_with(Cli *cli, Validation *validation, Error *error) {
     struct utsname host = {0};
     uname(&host);
-    With with = {.cli = cli, .store = store, .validation = validation, .host = arena_text(&cli->arena, host.nodename)};
+    With with = {.cli = cli, .validation = validation, .host = arena_text(&cli->arena, host.nodename)};
     const ValidateMeans means = {.recall = recall, .run = run_row, .cancelled = cancelled, .state = &with};
     return validate_run(validation, &means, &cli->arena, error);
 }

@@ -10,4 +10,4 @@
 Status validate_with_check(Cli *cli, Error *error);
 
 // Fills the validation's runs.
-Status validate_with(Cli *cli, Store *store, Validation *validation, Error *error);
+Status validate_with(Cli *cli, Validation *validation, Error *error);

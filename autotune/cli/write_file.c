@@ -31,7 +31,7 @@ static const char *beside(Cli *cli, const char *path) {
 
 Status cli_check_output(Cli *cli, OptionId id, Error *error) {
     struct stat about;
-    const char *path = cli_given(cli, id) ? cli_value(cli, id)->text : NULL;
+    const char *path = cli_text_or(cli, id, NULL);
     if (!path || (stat(path, &about) == 0 && !S_ISREG(about.st_mode))) {
         return STATUS_OK;
     }
