@@ -25,6 +25,13 @@ enum { CALIBRATION_MAX = 32, CALIBRATION_TARGETS = 3 };  // coordinates of theta
 
 // ---------------------------------------------------------------------------------------------- what may be calibrated
 
+// Whose numbers are scaled.
+typedef struct CalibrationScaled {
+    ClusterProfile *cluster;
+    TargetRuntime *runtime;  // NULL = of the machine alone
+    Arena *arena;            // for scaled curves
+} CalibrationScaled;
+
 // OF_TARGET numbers belong to who runs (a Target's runtime), the others to the machine (its ClusterProfile).
 typedef struct CalibrationParameter {
     const char *name;    // "gemm_rate"
@@ -34,9 +41,9 @@ typedef struct CalibrationParameter {
     const char *grade_of;  // path of the profile number whose grade sets the prior; NULL = prior_sd
     double prior_sd;       // where no grade says it; widens the grade's where it is larger
     const char *prior_why;
-    // Are there numbers to scale? Multiplies them by factor, within the ranges of a profile; curves in the arena.
+    // Are there numbers to scale? Multiplies them by factor, within the ranges of a profile.
     bool (*applies)(const ClusterProfile *cluster, const TargetRuntime *runtime);
-    void (*scale)(double factor, ClusterProfile *cluster, TargetRuntime *runtime, Arena *arena);
+    void (*scale)(double factor, const CalibrationScaled *of);
 } CalibrationParameter;
 
 const CalibrationParameter *calibration_parameters(int *count);

@@ -43,22 +43,19 @@ static void scale_products(double factor, Accelerator *accelerator, Arena *arena
     accelerator->products = products;
 }
 
-static void scale_gemm(double factor, ClusterProfile *cluster, TargetRuntime *runtime, Arena *arena) {
-    (void)runtime;
-    scale_products(factor, &cluster->accelerator, arena);
+static void scale_gemm(double factor, const CalibrationScaled *of) {
+    scale_products(factor, &of->cluster->accelerator, of->arena);
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
-        GemmRate *rate = &cluster->accelerator.gemm[dtype];
+        GemmRate *rate = &of->cluster->accelerator.gemm[dtype];
         const double most = CLOCK_HEADROOM * rate->peak_flop_per_s;
         rate->burst_flop_per_s = fmin(factor * rate->burst_flop_per_s, most);
         rate->sustained_flop_per_s = fmin(factor * rate->sustained_flop_per_s, most);
     }
 }
 
-static void scale_attention(double factor, ClusterProfile *cluster, TargetRuntime *runtime, Arena *arena) {
-    (void)runtime;
-    (void)arena;
-    for (int i = 0; i < cluster->accelerator.attention_count; i++) {
-        AttentionRate *rate = &cluster->accelerator.attention[i];
+static void scale_attention(double factor, const CalibrationScaled *of) {
+    for (int i = 0; i < of->cluster->accelerator.attention_count; i++) {
+        AttentionRate *rate = &of->cluster->accelerator.attention[i];
         rate->forward_efficiency = within(factor * rate->forward_efficiency, LEAST_EFFICIENCY, 1);
         rate->backward_efficiency = within(factor * rate->backward_efficiency, LEAST_EFFICIENCY, 1);
     }
@@ -71,17 +68,13 @@ static void scale_share(double factor, double *efficiency, double *rate) {
     *rate *= wanted / *efficiency;
 }
 
-static void scale_memory(double factor, ClusterProfile *cluster, TargetRuntime *runtime, Arena *arena) {
-    (void)runtime;
-    (void)arena;
-    scale_share(factor, &cluster->accelerator.memory_efficiency, &cluster->accelerator.memory_bytes_per_s);
-    cluster->accelerator.beyond_cache_bytes_per_s *= factor;
+static void scale_memory(double factor, const CalibrationScaled *of) {
+    scale_share(factor, &of->cluster->accelerator.memory_efficiency, &of->cluster->accelerator.memory_bytes_per_s);
+    of->cluster->accelerator.beyond_cache_bytes_per_s *= factor;
 }
 
-static void scale_overhead(double factor, ClusterProfile *cluster, TargetRuntime *runtime, Arena *arena) {
-    (void)runtime;
-    (void)arena;
-    Accelerator *accelerator = &cluster->accelerator;
+static void scale_overhead(double factor, const CalibrationScaled *of) {
+    Accelerator *accelerator = &of->cluster->accelerator;
     accelerator->kernel_floor_s = fmin(1, factor * accelerator->kernel_floor_s);
     accelerator->kernel_gap_s = fmin(1, factor * accelerator->kernel_gap_s);
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
@@ -113,9 +106,8 @@ static void scale_curves(double start_factor, double bytes_factor, bool across, 
     cluster->curves = curves;
 }
 
-static void scale_node_bandwidth(double factor, ClusterProfile *cluster, TargetRuntime *runtime, Arena *arena) {
-    (void)runtime;
-    Node *node = &cluster->node;
+static void scale_node_bandwidth(double factor, const CalibrationScaled *of) {
+    Node *node = &of->cluster->node;
     node->ring.bandwidth_bytes_per_s *= factor;
     node->nvls.bandwidth_bytes_per_s *= factor;
     node->p2p.bandwidth_bytes_per_s *= factor;
@@ -124,12 +116,11 @@ static void scale_node_bandwidth(double factor, ClusterProfile *cluster, TargetR
         node->groups[i].ring.bandwidth_bytes_per_s *= factor;
         node->groups[i].p2p.bandwidth_bytes_per_s *= factor;
     }
-    scale_curves(1, 1 / factor, false, cluster, arena);
+    scale_curves(1, 1 / factor, false, of->cluster, of->arena);
 }
 
-static void scale_node_latency(double factor, ClusterProfile *cluster, TargetRuntime *runtime, Arena *arena) {
-    (void)runtime;
-    Node *node = &cluster->node;
+static void scale_node_latency(double factor, const CalibrationScaled *of) {
+    Node *node = &of->cluster->node;
     double *const latencies[] = {&node->link_latency_s, &node->step_latency_s, &node->nvls_latency_s,
                                  &node->p2p_latency_s};
     for (size_t i = 0; i < sizeof latencies / sizeof latencies[0]; i++) {
@@ -139,7 +130,7 @@ static void scale_node_latency(double factor, ClusterProfile *cluster, TargetRun
         node->groups[i].ring_latency_s = fmin(1, factor * node->groups[i].ring_latency_s);
         node->groups[i].p2p_latency_s = fmin(1, factor * node->groups[i].p2p_latency_s);
     }
-    scale_curves(factor, 1, false, cluster, arena);
+    scale_curves(factor, 1, false, of->cluster, of->arena);
 }
 
 static bool has_fabric(const ClusterProfile *cluster, const TargetRuntime *runtime) {
@@ -147,37 +138,35 @@ static bool has_fabric(const ClusterProfile *cluster, const TargetRuntime *runti
     return cluster->fabric.nics > 0;
 }
 
-static void scale_fabric_bandwidth(double factor, ClusterProfile *cluster, TargetRuntime *runtime, Arena *arena) {
-    (void)runtime;
-    Fabric *fabric = &cluster->fabric;
+static void scale_fabric_bandwidth(double factor, const CalibrationScaled *of) {
+    Fabric *fabric = &of->cluster->fabric;
     const double p2p_bytes_per_s = factor * fabric->p2p_efficiency * fabric->nic_bytes_per_s;
     scale_share(factor, &fabric->efficiency, &fabric->nic_bytes_per_s);
     fabric->p2p_efficiency = within(p2p_bytes_per_s / fabric->nic_bytes_per_s, LEAST_EFFICIENCY, 1);
     fabric->group_bytes_per_s *= factor;
     fabric->tree.bandwidth_bytes_per_s *= factor;
-    scale_curves(1, 1 / factor, true, cluster, arena);
+    scale_curves(1, 1 / factor, true, of->cluster, of->arena);
 }
 
-static void scale_fabric_latency(double factor, ClusterProfile *cluster, TargetRuntime *runtime, Arena *arena) {
-    (void)runtime;
-    Fabric *fabric = &cluster->fabric;
+static void scale_fabric_latency(double factor, const CalibrationScaled *of) {
+    Fabric *fabric = &of->cluster->fabric;
     double *const latencies[] = {&fabric->group_latency_s,     &fabric->rail_latency_s, &fabric->ring_step_latency_s,
                                  &fabric->tree_step_latency_s, &fabric->p2p_latency_s,  &fabric->tier[0].latency_s,
                                  &fabric->tier[1].latency_s};
     for (size_t i = 0; i < sizeof latencies / sizeof latencies[0]; i++) {
         *latencies[i] = fmin(1, factor * *latencies[i]);
     }
-    scale_curves(factor, 1, true, cluster, arena);
+    scale_curves(factor, 1, true, of->cluster, of->arena);
 }
 
 // A machine that others share, or a chip that is throttled, is slower as a whole: one factor, not all of them at once.
-static void scale_machine(double factor, ClusterProfile *cluster, TargetRuntime *runtime, Arena *arena) {
-    scale_gemm(factor, cluster, runtime, arena);
-    scale_attention(factor, cluster, runtime, arena);
-    scale_memory(factor, cluster, runtime, arena);
-    scale_overhead(1 / factor, cluster, runtime, arena);
-    scale_node_bandwidth(factor, cluster, runtime, arena);
-    scale_node_latency(1 / factor, cluster, runtime, arena);
+static void scale_machine(double factor, const CalibrationScaled *of) {
+    scale_gemm(factor, of);
+    scale_attention(factor, of);
+    scale_memory(factor, of);
+    scale_overhead(1 / factor, of);
+    scale_node_bandwidth(factor, of);
+    scale_node_latency(1 / factor, of);
 }
 
 static bool interferes(const ClusterProfile *cluster, const TargetRuntime *runtime) {
@@ -185,10 +174,8 @@ static bool interferes(const ClusterProfile *cluster, const TargetRuntime *runti
     return cluster->interference.collective_slowdown > 1 || cluster->interference.residue > 1;
 }
 
-static void scale_interference(double factor, ClusterProfile *cluster, TargetRuntime *runtime, Arena *arena) {
-    (void)runtime;
-    (void)arena;
-    Interference *interference = &cluster->interference;
+static void scale_interference(double factor, const CalibrationScaled *of) {
+    Interference *interference = &of->cluster->interference;
     interference->collective_slowdown = fmin(100, 1 + factor * (interference->collective_slowdown - 1));
     interference->residue = fmin(100, 1 + factor * (interference->residue - 1));
 }
@@ -199,10 +186,8 @@ static void scale_on_top(double factor, double *share) {
     *share = fmax(LEAST_SHARE, factor * (1 + *share) - 1);
 }
 
-static void scale_collectives(double factor, ClusterProfile *cluster, TargetRuntime *runtime, Arena *arena) {
-    (void)cluster;
-    (void)arena;
-    scale_on_top(factor, &runtime->collective_share);
+static void scale_collectives(double factor, const CalibrationScaled *of) {
+    scale_on_top(factor, &of->runtime->collective_share);
 }
 
 static bool shares_cores(const ClusterProfile *cluster, const TargetRuntime *runtime) {
@@ -210,10 +195,8 @@ static bool shares_cores(const ClusterProfile *cluster, const TargetRuntime *run
     return cluster->accelerator.device_class == DEVICE_CLASS_CPU;
 }
 
-static void scale_crowding(double factor, ClusterProfile *cluster, TargetRuntime *runtime, Arena *arena) {
-    (void)cluster;
-    (void)arena;
-    scale_on_top(factor, &runtime->crowding_share);
+static void scale_crowding(double factor, const CalibrationScaled *of) {
+    scale_on_top(factor, &of->runtime->crowding_share);
 }
 
 static bool has_host(const ClusterProfile *cluster, const TargetRuntime *runtime) {
@@ -221,16 +204,12 @@ static bool has_host(const ClusterProfile *cluster, const TargetRuntime *runtime
     return runtime->host_s_per_op > 0;
 }
 
-static void scale_host(double factor, ClusterProfile *cluster, TargetRuntime *runtime, Arena *arena) {
-    (void)cluster;
-    (void)arena;
-    runtime->host_s_per_op = fmin(1, factor * runtime->host_s_per_op);
+static void scale_host(double factor, const CalibrationScaled *of) {
+    of->runtime->host_s_per_op = fmin(1, factor * of->runtime->host_s_per_op);
 }
 
-static void scale_other(double factor, ClusterProfile *cluster, TargetRuntime *runtime, Arena *arena) {
-    (void)cluster;
-    (void)arena;
-    scale_on_top(factor, &runtime->other_share);
+static void scale_other(double factor, const CalibrationScaled *of) {
+    scale_on_top(factor, &of->runtime->other_share);
 }
 
 static bool has_edges(const ClusterProfile *cluster, const TargetRuntime *runtime) {
@@ -238,24 +217,18 @@ static bool has_edges(const ClusterProfile *cluster, const TargetRuntime *runtim
     return runtime->step_fixed_s > 0;
 }
 
-static void scale_edges(double factor, ClusterProfile *cluster, TargetRuntime *runtime, Arena *arena) {
-    (void)cluster;
-    (void)arena;
-    runtime->step_fixed_s *= factor;
+static void scale_edges(double factor, const CalibrationScaled *of) {
+    of->runtime->step_fixed_s *= factor;
 }
 
-static void scale_copies(double factor, ClusterProfile *cluster, TargetRuntime *runtime, Arena *arena) {
-    (void)cluster;
-    (void)arena;
-    runtime->optimizer_bytes_per_parameter *= factor;
-    runtime->memory_passes *= factor;         // 0 stays 0: by the plan's fused mode
-    runtime->loss_bytes_per_logit *= factor;  // likewise
+static void scale_copies(double factor, const CalibrationScaled *of) {
+    of->runtime->optimizer_bytes_per_parameter *= factor;
+    of->runtime->memory_passes *= factor;         // 0 stays 0: by the plan's fused mode
+    of->runtime->loss_bytes_per_logit *= factor;  // likewise
 }
 
-static void scale_allocator(double factor, ClusterProfile *cluster, TargetRuntime *runtime, Arena *arena) {
-    (void)cluster;
-    (void)arena;
-    runtime->allocator_slack = fmax(0, factor * (1 + runtime->allocator_slack) - 1);
+static void scale_allocator(double factor, const CalibrationScaled *of) {
+    of->runtime->allocator_slack = fmax(0, factor * (1 + of->runtime->allocator_slack) - 1);
 }
 
 // ---------------------------------------------------------------------------------------------- the table
@@ -347,11 +320,12 @@ bool calibration_same_runner(const Target *a, const Target *b) {
 
 void calibration_apply(const CalibrationPosterior *posterior, const double *theta, const Target *runner, Arena *arena,
                        ClusterProfile *cluster, TargetRuntime *runtime) {
+    const CalibrationScaled scaled = {cluster, runtime, arena};
     for (int i = 0; i < posterior->count; i++) {
         const CalibrationCoordinate *at = &posterior->at[i];
         const bool meant = !at->target || calibration_same_runner(at->target, runner);
         if (meant && (theta[i] < 0 || theta[i] > 0)) {
-            at->parameter->scale(exp(theta[i]), cluster, runtime, arena);
+            at->parameter->scale(exp(theta[i]), &scaled);
         }
     }
 }

@@ -65,7 +65,7 @@ bool sensitivity_scale(const char *name, double factor, ClusterProfile *cluster,
     for (int i = 0; name && i < count; i++) {
         const CalibrationParameter *parameter = &parameters[i];
         if (strcmp(parameter->name, name) == 0 && parameter->applies(cluster, runtime)) {
-            parameter->scale(factor, cluster, runtime, arena);
+            parameter->scale(factor, &(CalibrationScaled){cluster, runtime, arena});
             return true;
         }
     }

@@ -63,7 +63,8 @@ static void observe(const Generated *generated, const CalibrationCase *what, con
     for (int t = 0; t < truths; t++) {
         for (int i = 0; i < count; i++) {
             if (strcmp(rows[i].name, truth[t].name) == 0) {
-                rows[i].scale(exp(truth[t].log_factor), &cluster, &target.runtime, generated->arena);
+                rows[i].scale(exp(truth[t].log_factor),
+                              &(CalibrationScaled){&cluster, &target.runtime, generated->arena});
             }
         }
     }
