@@ -55,6 +55,17 @@ static Status try_change(Adviser *adviser, AdviceKind kind, TrainPlan plan, cons
     return STATUS_OK;
 }
 
+static Status try_value(Adviser *adviser, AdviceKind kind, PlanFieldId id, int value, Error *error) {
+    TrainPlan plan = adviser->report->own.plan;
+    char word[PLAN_VALUE_BYTES];
+    plan_set(&plan, id, value);
+    if (id == PLAN_RECOMPUTE) {
+        plan_all_layers_alike(&plan);
+    }
+    const char *words = arena_format(adviser->arena, "%s %s", plan_fields[id].label, plan_value_text(id, value, word));
+    return try_change(adviser, kind, plan, words, error);
+}
+
 static Status try_kernels(Adviser *adviser, Error *error) {
     const TuneRequest *request = adviser->predictor.request;
     const bool open = request->asked[PLAN_FUSED] == TUNE_ANY && target_has_choice(request->target, PLAN_FUSED);
@@ -62,8 +73,7 @@ static Status try_kernels(Adviser *adviser, Error *error) {
         TrainPlan plan = adviser->report->own.plan;
         plan.fused = (Fused)value;
         if (target_offers(request->target, &plan, PLAN_FUSED, value)) {
-            TRY(try_change(adviser, ADVICE_KERNELS, plan,
-                           arena_format(adviser->arena, "kernels %s", fused_names[value]), error));
+            TRY(try_value(adviser, ADVICE_KERNELS, PLAN_FUSED, value, error));
         }
     }
     return STATUS_OK;
@@ -75,13 +85,9 @@ static Status try_switch(Adviser *adviser, AdviceKind kind, PlanFieldId id, Erro
     const TrainPlan *own = &adviser->report->own.plan;
     const int now = target_told(request->target, own, id);
     for (int value = 1; value <= plan_fields[id].high; value++) {
-        TrainPlan plan = *own;
-        plan_set(&plan, id, value);
         const bool can = id != PLAN_TP_OVERLAP || space_tries(request, own, id, value);
         if (value != now && can && plan_field_matters(own, id) && target_has_choice(request->target, id)) {
-            TRY(try_change(adviser, kind, plan,
-                           arena_format(adviser->arena, "%s %s", plan_fields[id].label, plan_fields[id].words[value]),
-                           error));
+            TRY(try_value(adviser, kind, id, value, error));
         }
     }
     return STATUS_OK;
@@ -106,30 +112,17 @@ static Status try_micro_batches(Adviser *adviser, Error *error) {
 }
 
 static Status try_choices(Adviser *adviser, Error *error) {
-    const TrainPlan *own = &adviser->report->own.plan;
-    for (int value = 0; value < RESHARD_COUNT; value++) {
-        TrainPlan plan = *own;
-        plan.reshard = (Reshard)value;
-        TRY(try_change(adviser, ADVICE_RESHARD, plan, arena_format(adviser->arena, "reshard %s", reshard_names[value]),
-                       error));
-    }
-    for (int value = 0; value < RECOMPUTE_COUNT; value++) {
-        TrainPlan plan = *own;
-        plan.recompute = (Recompute)value;
-        plan_all_layers_alike(&plan);
-        TRY(try_change(adviser, ADVICE_RECOMPUTE, plan,
-                       arena_format(adviser->arena, "recompute %s", recompute_names[value]), error));
-    }
-    for (int value = 0; value < CP_ROTATE_COUNT; value++) {
-        TrainPlan plan = *own;
-        plan.cp_rotate = (CpRotate)value;
-        TRY(try_change(adviser, ADVICE_ROTATE, plan,
-                       arena_format(adviser->arena, "cp rotation %s", cp_rotate_names[value]), error));
-    }
-    for (int stage = 0; stage <= 3; stage++) {
-        TrainPlan plan = *own;
-        plan.zero = stage;
-        TRY(try_change(adviser, ADVICE_ZERO, plan, arena_format(adviser->arena, "sharding stage %d", stage), error));
+    static const struct {
+        AdviceKind kind;
+        PlanFieldId id;
+    } rows[] = {{ADVICE_RESHARD, PLAN_RESHARD},
+                {ADVICE_RECOMPUTE, PLAN_RECOMPUTE},
+                {ADVICE_ROTATE, PLAN_CP_ROTATE},
+                {ADVICE_ZERO, PLAN_ZERO}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (int value = 0; value <= plan_fields[rows[i].id].high; value++) {
+            TRY(try_value(adviser, rows[i].kind, rows[i].id, value, error));
+        }
     }
     return STATUS_OK;
 }

@@ -177,24 +177,22 @@ static Status suspect(const TuneRequest *request, const TrainPlan *plan, const c
 
 // Choices that people take for granted: does a config that says less than they think explain the time?
 static Status suspects(const TuneRequest *request, const TrainPlan *plan, Diagnosis *diagnosis, Error *error) {
-    for (int i = 0; i < RECOMPUTE_COUNT; i++) {
-        TrainPlan changed = *plan;
-        changed.recompute = (Recompute)i;
-        plan_all_layers_alike(&changed);
-        TRY(i == (int)plan->recompute ? STATUS_OK
-                                      : suspect(request, &changed, "recompute", recompute_names[i], diagnosis, error));
+    static const PlanFieldId ids[] = {PLAN_RECOMPUTE, PLAN_FUSED, PLAN_ATTENTION};
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+        const PlanField *field = &plan_fields[ids[i]];
+        for (int value = 0; value <= field->high; value++) {
+            TrainPlan changed = *plan;
+            plan_set(&changed, ids[i], value);
+            if (ids[i] == PLAN_RECOMPUTE) {
+                plan_all_layers_alike(&changed);
+            }
+            const bool other = ids[i] != PLAN_ATTENTION || value == ATTENTION_EAGER;
+            if (other && value != plan_get(plan, ids[i])) {
+                TRY(suspect(request, &changed, field->label, field->words[value], diagnosis, error));
+            }
+        }
     }
-    for (int i = 0; i < FUSED_COUNT; i++) {
-        TrainPlan changed = *plan;
-        changed.fused = (Fused)i;
-        TRY(i == (int)plan->fused ? STATUS_OK
-                                  : suspect(request, &changed, "kernels", fused_names[i], diagnosis, error));
-    }
-    TrainPlan changed = *plan;
-    changed.attention = ATTENTION_EAGER;
-    return plan->attention == ATTENTION_EAGER
-               ? STATUS_OK
-               : suspect(request, &changed, "attention", attention_names[ATTENTION_EAGER], diagnosis, error);
+    return STATUS_OK;
 }
 
 // A plan without accumulation that takes a whole number of times as long: the run may have accumulated.

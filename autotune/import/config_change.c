@@ -4,38 +4,12 @@
 
 #include <string.h>
 
-static bool same(const ConfigNode *a, const ConfigNode *b) {
-    if (a->kind != b->kind || (a->kind == NODE_SCALAR && strcmp(a->text, b->text) != 0)) {
-        return false;
-    }
-    const ConfigNode *x = a->first, *y = b->first;
-    for (; x && y; x = x->next, y = y->next) {
-        const bool other_key = a->kind == NODE_MAP && x->key && y->key && strcmp(x->key, y->key) != 0;
-        if (other_key || !same(x, y)) {
-            return false;
-        }
-    }
-    return !x && !y;
-}
-
 typedef struct ChangeList {
     Arena *arena;
     ConfigChange *changes;
     int count;
-    int capacity;
+    size_t capacity;
 } ChangeList;
-
-static void add(ChangeList *list, const char *path, const ConfigNode *before, const ConfigNode *after) {
-    if (list->count == list->capacity) {
-        list->capacity = 2 * list->capacity + 8;
-        ConfigChange *longer = ARENA_ARRAY(list->arena, ConfigChange, list->capacity);
-        for (int i = 0; i < list->count; i++) {
-            longer[i] = list->changes[i];
-        }
-        list->changes = longer;
-    }
-    list->changes[list->count++] = (ConfigChange){path, before, after};
-}
 
 static const char *below(Arena *arena, const char *above, const char *key) {
     return above[0] ? arena_format(arena, "%s.%s", above, key) : key;
@@ -55,13 +29,14 @@ static void compare(ChangeList *list, const ConfigNode *before, const ConfigNode
         const char *path = below(list->arena, above, node->key);
         if (old && old->kind == NODE_MAP && node->kind == NODE_MAP) {
             compare(list, old, node, path);
-        } else if (!old || !same(old, node)) {
-            add(list, path, old, node);
+        } else if (!old || !config_same(old, node)) {
+            ARENA_PUSH(list->arena, list->changes, list->count, &list->capacity) = (ConfigChange){path, old, node};
         }
     }
     for (const ConfigNode *node = before->first; node; node = node->next) {
         if (named(before, node) && !config_child(after, node->key)) {
-            add(list, below(list->arena, above, node->key), node, NULL);
+            ARENA_PUSH(list->arena, list->changes, list->count, &list->capacity) =
+                (ConfigChange){below(list->arena, above, node->key), node, NULL};
         }
     }
 }
@@ -71,16 +46,6 @@ int config_changes(const ConfigNode *before, const ConfigNode *after, Arena *are
     compare(&list, before, after, "");
     *changes = list.changes;
     return list.count;
-}
-
-static ConfigNode *copy(const ConfigNode *node, Arena *arena) {
-    ConfigNode *made = config_node(arena, node->kind, node->line);
-    made->key = node->key;
-    made->text = node->text;
-    for (const ConfigNode *child = node->first; child; child = child->next) {
-        config_append(arena, made, copy(child, arena));
-    }
-    return made;
 }
 
 // The path that is left below this map; `change` is at it or under it.
@@ -95,16 +60,16 @@ static ConfigNode *changed(const ConfigNode *map, const char *path, const Config
         const bool above = !here && length > 0 && strncmp(path, child->key, length) == 0 && path[length] == '.';
         if (here && change->before && length > 0 && strcmp(child->key, path) == 0) {
             if (change->after && config_child(map, path) == child) {
-                config_append(arena, made, copy(change->after, arena));
+                config_append(arena, made, config_copy(change->after, arena));
             }
         } else {
             config_append(arena, made,
                           above && child->kind == NODE_MAP ? changed(child, path + length + 1, change, arena)
-                                                           : copy(child, arena));
+                                                           : config_copy(child, arena));
         }
     }
     if (here && !change->before) {
-        config_append(arena, made, copy(change->after, arena));
+        config_append(arena, made, config_copy(change->after, arena));
     }
     return made;
 }

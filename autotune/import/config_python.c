@@ -144,10 +144,8 @@ static Status read_value(Python *python, int depth, ConfigNode **value) {
                                         : NODE_SCALAR,
                          python->line);
     if (is_call) {
-        ConfigNode *target = config_node(python->source->arena, NODE_SCALAR, python->line);
-        target->key = "_target_";
-        target->text = copied(python, from, name);
-        config_append(python->source->arena, *value, target);
+        config_append(python->source->arena, *value,
+                      config_scalar(python->source->arena, "_target_", copied(python, from, name), python->line));
         python->at += name;
         return read_items(python, depth + 1, *value);
     }
@@ -159,18 +157,21 @@ static Status read_value(Python *python, int depth, ConfigNode **value) {
     return STATUS_OK;
 }
 
-static ConfigNode *copy_of(Arena *arena, const ConfigNode *node) {
-    ConfigNode *made = config_node(arena, node->kind, node->line);
-    made->key = node->key;
-    made->text = node->text;
-    for (const ConfigNode *child = node->first; child; child = child->next) {
-        config_append(arena, made, copy_of(arena, child));
+// In the place of `child`; NULL = behind the others.
+static ConfigNode *place(Arena *arena, ConfigNode *map, ConfigNode *child, ConfigNode *node) {
+    if (!child) {
+        config_append(arena, map, node);
+        return node;
     }
-    return made;
+    ConfigNode *next = child->next;
+    *child = *node;
+    child->next = next;
+    return child;
 }
 
 // cfg.a.b = value: replaces what stood there, as it does when the recipe runs.
 static Status put(Python *python, ConfigNode *root, const char *path, const ConfigNode *value, int line) {
+    Arena *arena = python->source->arena;
     ConfigNode *map = root;
     for (int depth = 0;; depth++) {
         const size_t length = strcspn(path, ".");
@@ -179,36 +180,20 @@ static Status put(Python *python, ConfigNode *root, const char *path, const Conf
         if (depth == CONFIG_MAX_DEPTH) {
             return config_malformed(python->source, line, "a name of too many words");
         }
-        if (path[length] == '\0') {
-            ConfigNode *node = copy_of(python->source->arena, value);
-            ConfigNode *next = child ? child->next : NULL;
-            if (child) {
-                *child = *node;
-                child->next = next;
-                node = child;
-            }
-            node->key = key;
-            node->line = line;
-            if (!child) {
-                config_append(python->source->arena, map, node);
-            }
-            return STATUS_OK;
-        }
-        if (!child || child->kind != NODE_MAP) {
-            ConfigNode *made = config_node(python->source->arena, NODE_MAP, line);
+        const bool last = path[length] == '\0';
+        if (last || !child || child->kind != NODE_MAP) {
+            ConfigNode *made = last ? config_copy(value, arena) : config_node(arena, NODE_MAP, line);
             made->key = key;
-            if (child) {  // a word until now: what it names is kept
-                ConfigNode *target = copy_of(python->source->arena, child);
+            made->line = line;
+            if (!last && child) {  // a word until now: what it names is kept
+                ConfigNode *target = config_copy(child, arena);
                 target->key = "_target_";
-                config_append(python->source->arena, made, target);
-                ConfigNode *next = child->next;
-                *child = *made;
-                child->next = next;
-                made = child;
-            } else {
-                config_append(python->source->arena, map, made);
+                config_append(arena, made, target);
             }
-            child = made;
+            child = place(arena, map, child, made);
+        }
+        if (last) {
+            return STATUS_OK;
         }
         map = child;
         path += length + 1;
@@ -243,10 +228,9 @@ static void take_constant(Python *python) {
     }
     const char *from = sign + 1 + strspn(sign + 1, " ");
     if (*from == '"' || *from == '\'') {
-        ConfigNode *constant = config_node(python->source->arena, NODE_SCALAR, python->line);
-        constant->key = copied(python, python->at, length);
-        constant->text = plain_text(python, from, behind_value(from));
-        config_append(python->source->arena, python->constants, constant);
+        const char *name = copied(python, python->at, length), *text = plain_text(python, from, behind_value(from));
+        config_append(python->source->arena, python->constants,
+                      config_scalar(python->source->arena, name, text, python->line));
     }
 }
 

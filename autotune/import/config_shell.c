@@ -371,12 +371,6 @@ static Status read_script(Script *script) {
 
 // ---- the tree
 
-static ConfigNode *scalar(Arena *arena, const char *text, int line) {
-    ConfigNode *node = config_node(arena, NODE_SCALAR, line);
-    node->text = text;
-    return node;
-}
-
 // "model.tensor_model_parallel_size=8": a path of words before the sign.
 static bool is_override(const char *word) {
     word += strspn(word, "+~");
@@ -402,7 +396,7 @@ static Status add_override(const ConfigSource *source, ConfigNode *map, const Sh
             return config_malformed(source, word->line, "a key of too many words");
         }
         if (last || !child || child->kind != NODE_MAP) {
-            child = last ? scalar(source->arena, at + length + 1, word->line)
+            child = last ? config_scalar(source->arena, key, at + length + 1, word->line)
                          : config_node(source->arena, NODE_MAP, word->line);
             child->key = key;
             config_append(source->arena, map, child);
@@ -415,15 +409,6 @@ static Status add_override(const ConfigSource *source, ConfigNode *map, const Sh
     }
 }
 
-static bool same_value(const ConfigNode *a, const ConfigNode *b) {
-    const ConfigNode *x = a->first, *y = b->first;
-    bool same = a->kind == b->kind && (a->kind != NODE_SCALAR || strcmp(a->text, b->text) == 0);
-    for (; same && x && y; x = x->next, y = y->next) {
-        same = strcmp(x->text, y->text) == 0;
-    }
-    return same && !x && !y;
-}
-
 // --name, --name=value, --name value value; returns how many words.
 static int add_option(Arena *arena, ConfigNode *map, const ShellList *words, int at, int end) {
     const ShellWord *word = &words->words[at];
@@ -432,14 +417,14 @@ static int add_option(Arena *arena, ConfigNode *map, const ShellList *words, int
     ConfigNode *value = NULL;
     int used = 1;
     if (word->text[length] == '=') {
-        value = scalar(arena, word->text + length + 1, word->line);
+        value = config_scalar(arena, key, word->text + length + 1, word->line);
     } else {
         for (; at + used < end; used++) {
             const char *next = words->words[at + used].text;
             if (strncmp(next, "--", 2) == 0 || is_override(next)) {
                 break;
             }
-            ConfigNode *item = scalar(arena, next, words->words[at + used].line);
+            ConfigNode *item = config_scalar(arena, NULL, next, words->words[at + used].line);
             if (value && value->kind == NODE_SCALAR) {
                 ConfigNode *list = config_node(arena, NODE_LIST, word->line);
                 config_append(arena, list, value);
@@ -452,11 +437,11 @@ static int add_option(Arena *arena, ConfigNode *map, const ShellList *words, int
             }
         }
     }
-    value = value ? value : scalar(arena, "true", word->line);
+    value = value ? value : config_scalar(arena, key, "true", word->line);
     value->key = key;
     value->line = word->line;
     const ConfigNode *there = config_child(map, key);
-    if (!there || !same_value(there, value)) {
+    if (!there || !config_same(there, value)) {
         config_append(arena, map, value);
     }
     return used;

@@ -41,9 +41,7 @@ static Status read_spans(Store *store, int64_t run_id, const StepProgram *progra
                    instance.micro_step == span.micro_step &&
                    strcmp(program->tasks[instance.task].name, (const char *)sqlite3_column_text(statement, 1)) == 0;
         span.task = instance.task;
-        timeline->spans =
-            arena_grow(arena, timeline->spans, (size_t)timeline->span_count, &capacity, sizeof *timeline->spans);
-        timeline->spans[timeline->span_count++] = span;
+        ARENA_PUSH(arena, timeline->spans, timeline->span_count, &capacity) = span;
         timeline->step_s = span.end_s > timeline->step_s ? span.end_s : timeline->step_s;
     }
     return store_read_end(store, statement, code, error);

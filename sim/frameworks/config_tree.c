@@ -14,6 +14,37 @@ ConfigNode *config_node(Arena *arena, NodeKind kind, int line) {
     return node;
 }
 
+ConfigNode *config_scalar(Arena *arena, const char *key, const char *text, int line) {
+    ConfigNode *node = config_node(arena, NODE_SCALAR, line);
+    node->key = key;
+    node->text = text;
+    return node;
+}
+
+ConfigNode *config_copy(const ConfigNode *node, Arena *arena) {
+    ConfigNode *made = config_node(arena, node->kind, node->line);
+    made->key = node->key;
+    made->text = node->text;
+    for (const ConfigNode *child = node->first; child; child = child->next) {
+        config_append(arena, made, config_copy(child, arena));
+    }
+    return made;
+}
+
+bool config_same(const ConfigNode *a, const ConfigNode *b) {
+    if (a->kind != b->kind || (a->kind == NODE_SCALAR && strcmp(a->text, b->text) != 0)) {
+        return false;
+    }
+    const ConfigNode *x = a->first, *y = b->first;
+    for (; x && y; x = x->next, y = y->next) {
+        const bool other_key = a->kind == NODE_MAP && x->key && y->key && strcmp(x->key, y->key) != 0;
+        if (other_key || !config_same(x, y)) {
+            return false;
+        }
+    }
+    return !x && !y;
+}
+
 // Where the child of that name is, or would be.
 static ConfigNode **slot_of(const ConfigNode *map, const char *key) {
     Hash hash = hash_begin();

@@ -26,6 +26,11 @@ struct ConfigNode {
 ConfigNode *config_child(const ConfigNode *map, const char *key);
 
 ConfigNode *config_node(Arena *arena, NodeKind kind, int line);
+ConfigNode *config_scalar(Arena *arena, const char *key, const char *text, int line);
+ConfigNode *config_copy(const ConfigNode *node, Arena *arena);  // nothing in it is marked
+
+// Maps with the same keys in the same order; texts as they stand.
+bool config_same(const ConfigNode *a, const ConfigNode *b);
 
 // The keys of a map, each as `rename` would have it (NULL = as it is): what a framework does to them when it reads.
 void config_rename_keys(Arena *arena, ConfigNode *map, const char *(*rename)(const char *key, Arena *arena));
