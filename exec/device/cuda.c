@@ -148,13 +148,15 @@ static void cuda_begin_step(Device *cuda, int64_t step) {
 }
 
 void cuda_issue(Device *cuda, const StepInstance *instance, cudaStream_t stream) {
-    TaskCall call = {.numbers = &cuda->setup.numbers,
+    TaskCall call = {.device = cuda,
+                     .numbers = &cuda->setup.numbers,
                      .step = cuda->step,
                      .data = &cuda->data,
                      .sequence = cuda->sequence,
                      .positions = cuda->positions};
     placement_call(&cuda->placement, instance, &call);
-    int code = cuda_tasks[call.task->kind](&call, cuda, stream);
+    const KernelCuda at = cuda_place(&call, cuda, stream);
+    int code = cuda_tasks[call.task->kind](&call, &at);
     code = code ? code : cuda_marks_add(cuda, stream, cuda_marks_work(call.task));
     if (code != 0) {
         cuda_note_failure(cuda, call.task, cudaGetErrorString((cudaError_t)code));

@@ -181,8 +181,8 @@ static inline KernelCuda cuda_place(const TaskCall *call, const Device *cuda, cu
 // One compute task on a stream.
 void cuda_issue(Device *cuda, const StepInstance *instance, cudaStream_t stream);
 
-// Returns a cudaError_t as int.
-typedef int CudaTask(const TaskCall *call, Device *cuda, cudaStream_t stream);
+// Where its lane is; returns a cudaError_t as int.
+typedef int CudaTask(const TaskCall *call, const KernelCuda *at);
 extern CudaTask *const cuda_tasks[TASK_KIND_COUNT];
 
 Status cuda_check(const StepProgram *program, Error *error);
@@ -191,11 +191,11 @@ Status cuda_stages_open(Device *cuda, Error *error);
 void cuda_stages_close(Device *cuda);
 Status cuda_stage(Device *cuda, const StepInstance *instance, DeviceStage *stage, Error *error);
 Status cuda_unstage(Device *cuda, const StepInstance *instance, Error *error);
-int cuda_load_tokens(const TaskCall *call, Device *cuda, cudaStream_t stream);
+int cuda_load_tokens(const TaskCall *call, const KernelCuda *at);
 
 Status cuda_gemms_open(Device *cuda, Arena *arena, Error *error);
 void cuda_gemms_close(Device *cuda);
-int cuda_gemm(const TaskCall *call, Device *cuda, cudaStream_t stream);
+int cuda_gemm(const TaskCall *call, const KernelCuda *at);
 
 CudaTask cuda_grouped_gemm;
 
@@ -208,7 +208,7 @@ int cuda_counts_at(Device *cuda, const void *at, cudaStream_t stream, const int3
 Status cuda_counts(Device *cuda, const BufferRef *ref, const StepInstance *instance, const int32_t **counts,
                    Error *error);
 // call_groups with counts that the host can read.
-int cuda_groups(const TaskCall *call, Device *cuda, cudaStream_t stream, int came, KernelGroups *groups);
+int cuda_groups(const TaskCall *call, cudaStream_t stream, int came, KernelGroups *groups);
 
 // cuda_tasks_experts.c
 CudaTask cuda_route, cuda_route_backward, cuda_permute, cuda_unpermute, cuda_unpermute_backward, cuda_expert_gated,

@@ -255,20 +255,14 @@ static char *rows_at(char *base, KernelStore store, int64_t elements) {
 }
 
 // cuDNN has codes and words of its own.
-static int pair_run(Device *cuda, const Task *task, const PairPlan *pair, const AttentionData *data,
-                    cudaStream_t stream) {
-    CudnnAttention *cudnn = cuda->attention->cudnn;
+static int pair_run(const TaskCall *call, const PairPlan *pair, const AttentionData *data, cudaStream_t stream) {
+    CudnnAttention *cudnn = call->device->attention->cudnn;
     const int code = cuda_attention(&pair->plan, cudnn, data, stream);
     if (code != 0 && pair->plan.tier == ATTENTION_TIER_CUDNN) {
-        cuda_note_failure(cuda, task, cudnn_attention_error(cudnn));
+        cuda_note_failure(call->device, call->task, cudnn_attention_error(cudnn));
         return 0;
     }
     return code;
-}
-
-static int round_rows(const Device *cuda, cudaStream_t stream, const KernelCudaCopy *rows, const void *src, void *dst) {
-    const KernelCuda at = {.stream = stream, .processors = cuda->properties.multiProcessorCount};
-    return kernel_cuda_copy_rows(&at, rows, src, dst);
 }
 
 // The whole of a task's rows, for passes over them.
@@ -293,8 +287,8 @@ static int add_sinks(const TaskCall *call, const TaskPlan *plan, void *o, cudaSt
                                                            call_floats(call, AT_ATTENTION_LSE), stream);
 }
 
-int cuda_attention_forward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const CudaAttentions *attention = cuda->attention;
+int cuda_attention_forward(const TaskCall *call, const KernelCuda *at) {
+    const CudaAttentions *attention = call->device->attention;
     const TaskPlan *plan = plan_of(attention, call);
     char *const o = plan->sums_o ? (char *)attention->o : call->operand[AT_ATTENTION_O];
     int code = 0;
@@ -309,14 +303,14 @@ int cuda_attention_forward(const TaskCall *call, Device *cuda, cudaStream_t stre
             .o = rows_at(o, shape->output, pair->q_row * shape->block.o_stride),
             .lse = call_floats(call, AT_ATTENTION_LSE) + pair->lse_at,
             .workspace = attention->workspace};
-        code = pair_run(cuda, call->task, pair, &data, stream);
+        code = pair_run(call, pair, &data, at->stream);
     }
-    code = code ? code : add_sinks(call, plan, o, stream);
+    code = code ? code : add_sinks(call, plan, o, at->stream);
     if (code == 0 && plan->sums_o && is_last(call)) {
         const int64_t width = plan->pairs[0].plan.call.block.o_stride;
         const KernelCudaCopy rows = {KERNEL_FP32, store_of(call, AT_ATTENTION_O), call->task->rows, width, width,
                                      width};
-        code = round_rows(cuda, stream, &rows, attention->o, call->operand[AT_ATTENTION_O]);
+        code = kernel_cuda_copy_rows(at, &rows, attention->o, call->operand[AT_ATTENTION_O]);
     }
     return code;
 }
@@ -337,8 +331,8 @@ static int sinks_backward(const TaskCall *call, const CudaAttention *whole, cuda
     return cuda_attention_sinks_backward(whole, &back, stream);
 }
 
-static int backward_begin(const TaskCall *call, const Device *cuda, const TaskPlan *plan, cudaStream_t stream) {
-    const CudaAttentions *attention = cuda->attention;
+static int backward_begin(const TaskCall *call, const CudaAttentions *attention, const TaskPlan *plan,
+                          cudaStream_t stream) {
     const Task *task = call->task;
     const int64_t q_bytes = task->rows * plan->q_width * (int64_t)sizeof(float);
     const int64_t kv_bytes = task->rows * (plan->k_width + plan->v_width) * (int64_t)sizeof(float);
@@ -379,8 +373,8 @@ static AttentionData backward_data(const TaskCall *call, const CudaAttentions *a
                            .workspace = attention->workspace};
 }
 
-static int backward_end(const TaskCall *call, const Device *cuda, const TaskPlan *plan, cudaStream_t stream) {
-    const CudaAttentions *attention = cuda->attention;
+static int backward_end(const TaskCall *call, const CudaAttentions *attention, const TaskPlan *plan,
+                        const KernelCuda *at) {
     const Task *task = call->task;
     const int64_t stride = plan->k_width + plan->v_width;
     const KernelCudaCopy k = {
@@ -391,24 +385,24 @@ static int backward_end(const TaskCall *call, const Device *cuda, const TaskPlan
         KERNEL_FP32, store_of(call, AT_ATTENTION_BACKWARD_DQ), task->rows, plan->q_width, plan->q_width, task->stride};
     int code = 0;
     if (plan->sums_gradients) {
-        code = round_rows(cuda, stream, &k, attention->dkv, call->operand[AT_ATTENTION_BACKWARD_DK]);
+        code = kernel_cuda_copy_rows(at, &k, attention->dkv, call->operand[AT_ATTENTION_BACKWARD_DK]);
         code = code ? code
-                    : round_rows(cuda, stream, &v, attention->dkv + plan->k_width,
-                                 call->operand[AT_ATTENTION_BACKWARD_DV]);
+                    : kernel_cuda_copy_rows(at, &v, attention->dkv + plan->k_width,
+                                            call->operand[AT_ATTENTION_BACKWARD_DV]);
     }
     if (code == 0 && plan->sums_gradients && is_last(call)) {
-        code = round_rows(cuda, stream, &q, attention->dq, call->operand[AT_ATTENTION_BACKWARD_DQ]);
+        code = kernel_cuda_copy_rows(at, &q, attention->dq, call->operand[AT_ATTENTION_BACKWARD_DQ]);
     }
     return code;
 }
 
-int cuda_attention_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const CudaAttentions *attention = cuda->attention;
+int cuda_attention_backward(const TaskCall *call, const KernelCuda *at) {
+    const CudaAttentions *attention = call->device->attention;
     const TaskPlan *plan = plan_of(attention, call);
-    int code = backward_begin(call, cuda, plan, stream);
+    int code = backward_begin(call, attention, plan, at->stream);
     for (int i = 0; i < plan->count && code == 0; i++) {
         const AttentionData data = backward_data(call, attention, plan, &plan->pairs[i]);
-        code = pair_run(cuda, call->task, &plan->pairs[i], &data, stream);
+        code = pair_run(call, &plan->pairs[i], &data, at->stream);
     }
-    return code ? code : backward_end(call, cuda, plan, stream);
+    return code ? code : backward_end(call, attention, plan, at);
 }

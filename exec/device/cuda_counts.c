@@ -120,7 +120,7 @@ Status cuda_counts(Device *cuda, const BufferRef *ref, const StepInstance *insta
     return STATUS_OK;
 }
 
-int cuda_groups(const TaskCall *call, Device *cuda, cudaStream_t stream, int came, KernelGroups *groups) {
+int cuda_groups(const TaskCall *call, cudaStream_t stream, int came, KernelGroups *groups) {
     *groups = call_groups(call, came);
-    return cuda_counts_at(cuda, groups->counts, stream, &groups->counts);
+    return cuda_counts_at(call->device, groups->counts, stream, &groups->counts);
 }

@@ -318,10 +318,11 @@ void cuda_gemms_close(Device *cuda) {
 
 // ---------------------------------------------------------------------------------------------- running
 
-int cuda_gemm(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+int cuda_gemm(const TaskCall *call, const KernelCuda *at) {
+    Device *cuda = call->device;
     const GemmData data = data_of(call);
     const GemmPlan *plan = &cuda->gemms.plans[cuda->gemms.of_task[call->instance->task]];
-    const char *why = gemm_run(&cuda->gemms.shop, plan, &data, stream);
+    const char *why = gemm_run(&cuda->gemms.shop, plan, &data, at->stream);
     if (why) {
         cuda_note_failure(cuda, call->task, why);
     }
@@ -345,23 +346,23 @@ static GemmData group_data(const TaskCall *call, int group, int64_t before) {
 }
 
 // Nobody came to the group: no rows of a result, or a gradient of nothing.
-static int empty_group(const TaskCall *call, const Device *cuda, const GemmData *data, cudaStream_t stream) {
+static int empty_group(const TaskCall *call, const GemmData *data, const KernelCuda *at) {
     const Task *task = call->task;
-    const KernelCuda at = cuda_place(call, cuda, stream);
     return task->trans_a && !task->accumulate
-               ? kernel_cuda_zero(&at, task->m * task->n * dtype_bytes(call_dtype(call, AT_GEMM_C)), data->c)
+               ? kernel_cuda_zero(at, task->m * task->n * dtype_bytes(call_dtype(call, AT_GEMM_C)), data->c)
                : 0;
 }
 
-int cuda_grouped_gemm(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+int cuda_grouped_gemm(const TaskCall *call, const KernelCuda *at) {
+    Device *cuda = call->device;
     GemmPlan *const plan = &cuda->gemms.plans[cuda->gemms.of_task[call->instance->task]];
     KernelGroups groups;
-    int code = cuda_groups(call, cuda, stream, AT_GROUPED_CAME, &groups);
+    int code = cuda_groups(call, at->stream, AT_GROUPED_CAME, &groups);
     for (int64_t g = 0, before = 0; code == 0 && g < groups.count; g++) {
         const int64_t rows = groups_rows(&groups, (int)g);
         const GemmData data = group_data(call, (int)g, before);
-        const char *why = rows > 0 ? gemm_run_rows(&cuda->gemms.shop, plan, &data, rows, stream) : NULL;
-        code = rows > 0 ? 0 : empty_group(call, cuda, &data, stream);
+        const char *why = rows > 0 ? gemm_run_rows(&cuda->gemms.shop, plan, &data, rows, at->stream) : NULL;
+        code = rows > 0 ? 0 : empty_group(call, &data, at);
         before += rows;
         if (why) {
             cuda_note_failure(cuda, call->task, why);

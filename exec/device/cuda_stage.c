@@ -107,18 +107,19 @@ Status cuda_unstage(Device *cuda, const StepInstance *instance, Error *error) {
     return STATUS_OK;
 }
 
-int cuda_load_tokens(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    CudaTokens *tokens = &cuda->tokens;
-    const int at = tokens->next;
-    tokens->next = (at + 1) % CUDA_TOKEN_AREAS;
+int cuda_load_tokens(const TaskCall *call, const KernelCuda *at) {
+    CudaTokens *tokens = &call->device->tokens;
+    const int area = tokens->next;
+    tokens->next = (area + 1) % CUDA_TOKEN_AREAS;
     const size_t bytes = (size_t)tokens->rows * sizeof(int32_t);
-    int32_t *const own = tokens->area + at * 2 * tokens->rows, *const targets = own + tokens->rows;
-    int code = cuda_settle(cuda, NULL, tokens->copied[at]);  // never recorded: nothing to wait for
+    int32_t *const own = tokens->area + area * 2 * tokens->rows, *const targets = own + tokens->rows;
+    int code = cuda_settle(call->device, NULL, tokens->copied[area]);  // never recorded: nothing to wait for
     if (code == 0) {
         call_load_tokens(call, own, targets);
-        code = (int)cudaMemcpyAsync(call->operand[AT_LOAD_TOKENS], own, bytes, cudaMemcpyHostToDevice, stream);
+        code = (int)cudaMemcpyAsync(call->operand[AT_LOAD_TOKENS], own, bytes, cudaMemcpyHostToDevice, at->stream);
     }
-    code = code ? code
-                : (int)cudaMemcpyAsync(call->operand[AT_LOAD_TARGETS], targets, bytes, cudaMemcpyHostToDevice, stream);
-    return code ? code : (int)cudaEventRecord(tokens->copied[at], stream);
+    code =
+        code ? code
+             : (int)cudaMemcpyAsync(call->operand[AT_LOAD_TARGETS], targets, bytes, cudaMemcpyHostToDevice, at->stream);
+    return code ? code : (int)cudaEventRecord(tokens->copied[area], at->stream);
 }

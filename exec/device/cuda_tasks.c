@@ -5,47 +5,38 @@
 
 // ---------------------------------------------------------------------------------------------- tokens
 
-static int embed(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+static int embed(const TaskCall *call, const KernelCuda *at) {
     const KernelEmbed shape = call_vocabulary(call);
-    return kernel_cuda_embed(&at, store_of(call, AT_EMBED_X), &shape, call_ints(call, AT_EMBED_TOKENS),
+    return kernel_cuda_embed(at, store_of(call, AT_EMBED_X), &shape, call_ints(call, AT_EMBED_TOKENS),
                              cuda_operand(call, AT_EMBED_TABLE), cuda_operand(call, AT_EMBED_X), false);
 }
 
-static int embed_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+static int embed_backward(const TaskCall *call, const KernelCuda *at) {
     const KernelEmbed shape = call_vocabulary(call);
     return kernel_cuda_embed_backward(
-        &at, store_of(call, AT_EMBED_BACKWARD_DX), store_of(call, AT_EMBED_BACKWARD_DTABLE), &shape,
+        at, store_of(call, AT_EMBED_BACKWARD_DX), store_of(call, AT_EMBED_BACKWARD_DTABLE), &shape,
         call_ints(call, AT_EMBED_BACKWARD_TOKENS), cuda_operand(call, AT_EMBED_BACKWARD_DX),
         cuda_operand(call, AT_EMBED_BACKWARD_DTABLE), call->task->accumulate);
 }
 
 static int64_t embed_backward_workspace(const TaskCall *call, const KernelCuda *at) {
-    const KernelEmbed shape = call_vocabulary(call);
+    const bool embeds = call->task->kind == TASK_EMBED_BACKWARD;
+    const KernelEmbed shape = embeds ? call_vocabulary(call) : call_position_table(call);
     (void)at;
     return kernel_cuda_embed_backward_workspace(&shape);
 }
 
-static int position(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+static int position(const TaskCall *call, const KernelCuda *at) {
     const KernelEmbed shape = call_position_table(call);
-    return kernel_cuda_embed(&at, store_of(call, AT_POSITION_X), &shape, call_position_entries(call),
+    return kernel_cuda_embed(at, store_of(call, AT_POSITION_X), &shape, call_position_entries(call),
                              cuda_operand(call, AT_POSITION_TABLE), cuda_operand(call, AT_POSITION_X), true);
 }
 
-static int position_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+static int position_backward(const TaskCall *call, const KernelCuda *at) {
     const KernelEmbed shape = call_position_table(call);
-    return kernel_cuda_embed_backward(&at, store_of(call, AT_POSITION_X), store_of(call, AT_POSITION_TABLE), &shape,
+    return kernel_cuda_embed_backward(at, store_of(call, AT_POSITION_X), store_of(call, AT_POSITION_TABLE), &shape,
                                       call->positions, cuda_operand(call, AT_POSITION_X),
                                       cuda_operand(call, AT_POSITION_TABLE), call->task->accumulate);
-}
-
-static int64_t position_backward_workspace(const TaskCall *call, const KernelCuda *at) {
-    const KernelEmbed shape = call_position_table(call);
-    (void)at;
-    return kernel_cuda_embed_backward_workspace(&shape);
 }
 
 // ---------------------------------------------------------------------------------------------- norms
@@ -65,10 +56,9 @@ static KernelCudaNorm forward_norm(const TaskCall *call, int y) {
                             .rstd = call_floats(call, y + 1)};
 }
 
-static int rmsnorm(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+static int rmsnorm(const TaskCall *call, const KernelCuda *at) {
     const KernelCudaNorm norm = forward_norm(call, AT_RMSNORM_Y);
-    return kernel_cuda_norm(&at, store_of(call, AT_NORM_X), &norm);
+    return kernel_cuda_norm(at, store_of(call, AT_NORM_X), &norm);
 }
 
 // Of a layer norm: means, then 1 / deviations.
@@ -88,10 +78,9 @@ static KernelCudaNormBackward backward_norm(const TaskCall *call, bool means) {
                                     .accumulate = call->task->accumulate};
 }
 
-static int rmsnorm_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+static int rmsnorm_backward(const TaskCall *call, const KernelCuda *at) {
     const KernelCudaNormBackward norm = backward_norm(call, false);
-    return kernel_cuda_norm_backward(&at, store_of(call, AT_NORM_BACKWARD_DY), store_of(call, AT_NORM_BACKWARD_DW),
+    return kernel_cuda_norm_backward(at, store_of(call, AT_NORM_BACKWARD_DY), store_of(call, AT_NORM_BACKWARD_DW),
                                      &norm);
 }
 
@@ -102,27 +91,25 @@ static int64_t norm_backward_workspace(const TaskCall *call, const KernelCuda *a
     return own > bias ? own : bias;
 }
 
-static int layernorm(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+static int layernorm(const TaskCall *call, const KernelCuda *at) {
     KernelCudaNorm norm = forward_norm(call, AT_LAYERNORM_Y);
     norm.bias = cuda_operand(call, AT_LAYERNORM_BIAS);
     norm.mean = norm.rstd;
     norm.rstd += norm.rows;
-    return kernel_cuda_norm(&at, store_of(call, AT_NORM_X), &norm);
+    return kernel_cuda_norm(at, store_of(call, AT_NORM_X), &norm);
 }
 
-static int layernorm_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+static int layernorm_backward(const TaskCall *call, const KernelCuda *at) {
     const Task *task = call->task;
-    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelCudaNormBackward norm = backward_norm(call, true);
     int code = 0;
     if (cuda_operand(call, AT_NORM_BACKWARD_DBIAS)) {
-        code = kernel_cuda_column_sum(&at, store_of(call, AT_NORM_BACKWARD_DY), store_of(call, AT_NORM_BACKWARD_DBIAS),
+        code = kernel_cuda_column_sum(at, store_of(call, AT_NORM_BACKWARD_DY), store_of(call, AT_NORM_BACKWARD_DBIAS),
                                       task->rows, task->cols, cuda_operand(call, AT_NORM_BACKWARD_DY),
                                       cuda_operand(call, AT_NORM_BACKWARD_DBIAS), task->accumulate);
     }
     return code ? code
-                : kernel_cuda_norm_backward(&at, store_of(call, AT_NORM_BACKWARD_DY),
+                : kernel_cuda_norm_backward(at, store_of(call, AT_NORM_BACKWARD_DY),
                                             store_of(call, AT_NORM_BACKWARD_DW), &norm);
 }
 
@@ -130,33 +117,31 @@ static char *behind(const TaskCall *call, int index, int64_t elements) {
     return call->operand[index] + elements * kernel_store_bytes(store_of(call, index));
 }
 
-static int qk_norm(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+static int qk_norm(const TaskCall *call, const KernelCuda *at) {
     const QkStretches s = call_qk_stretches(call);
     const KernelStore store = store_of(call, AT_QK_NORM_Q);
     const float eps = (float)call->program->model.norm_eps;
-    const int code = kernel_cuda_stretch_norm(&at, store, &s.q, eps, cuda_operand(call, AT_QK_NORM_WQ),
+    const int code = kernel_cuda_stretch_norm(at, store, &s.q, eps, cuda_operand(call, AT_QK_NORM_WQ),
                                               cuda_operand(call, AT_QK_NORM_Q), cuda_operand(call, AT_QK_NORM_BEFORE),
                                               call_floats(call, AT_QK_NORM_RSTD));
     return code
                ? code
-               : kernel_cuda_stretch_norm(&at, store, &s.k, eps, cuda_operand(call, AT_QK_NORM_WK),
+               : kernel_cuda_stretch_norm(at, store, &s.k, eps, cuda_operand(call, AT_QK_NORM_WK),
                                           cuda_operand(call, AT_QK_NORM_K), behind(call, AT_QK_NORM_BEFORE, s.k_before),
                                           call_floats(call, AT_QK_NORM_RSTD) + s.k_rstd);
 }
 
-static int qk_norm_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+static int qk_norm_backward(const TaskCall *call, const KernelCuda *at) {
     const QkStretches s = call_qk_stretches(call);
     const KernelStore store = store_of(call, AT_QK_NORM_BACKWARD_DQ);
     const bool add = call->task->accumulate;
     const int code = kernel_cuda_stretch_norm_backward(
-        &at, store, store_of(call, AT_QK_NORM_BACKWARD_DWQ), &s.q, cuda_operand(call, AT_QK_NORM_BACKWARD_WQ),
+        at, store, store_of(call, AT_QK_NORM_BACKWARD_DWQ), &s.q, cuda_operand(call, AT_QK_NORM_BACKWARD_WQ),
         cuda_operand(call, AT_QK_NORM_BACKWARD_BEFORE), call_floats(call, AT_QK_NORM_BACKWARD_RSTD),
         cuda_operand(call, AT_QK_NORM_BACKWARD_DQ), cuda_operand(call, AT_QK_NORM_BACKWARD_DWQ), add);
     return code ? code
                 : kernel_cuda_stretch_norm_backward(
-                      &at, store, store_of(call, AT_QK_NORM_BACKWARD_DWK), &s.k,
+                      at, store, store_of(call, AT_QK_NORM_BACKWARD_DWK), &s.k,
                       cuda_operand(call, AT_QK_NORM_BACKWARD_WK), behind(call, AT_QK_NORM_BACKWARD_BEFORE, s.k_before),
                       call_floats(call, AT_QK_NORM_BACKWARD_RSTD) + s.k_rstd,
                       cuda_operand(call, AT_QK_NORM_BACKWARD_DK), cuda_operand(call, AT_QK_NORM_BACKWARD_DWK), add);
@@ -171,12 +156,11 @@ static int64_t qk_norm_backward_workspace(const TaskCall *call, const KernelCuda
 
 // ---------------------------------------------------------------------------------------------- layers
 
-static int column_sum(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+static int column_sum(const TaskCall *call, const KernelCuda *at) {
     if (call->task->operand_count > AT_COLUMN_SUM_CAME) {
-        return cuda_expert_bias_gradient(call, cuda, stream);
+        return cuda_expert_bias_gradient(call, at);
     }
-    const KernelCuda at = cuda_place(call, cuda, stream);
-    return kernel_cuda_column_sum(&at, store_of(call, AT_COLUMN_SUM_X), store_of(call, AT_COLUMN_SUM_SUMS),
+    return kernel_cuda_column_sum(at, store_of(call, AT_COLUMN_SUM_X), store_of(call, AT_COLUMN_SUM_SUMS),
                                   call->task->rows, call->task->cols, cuda_operand(call, AT_COLUMN_SUM_X),
                                   cuda_operand(call, AT_COLUMN_SUM_SUMS), call->task->accumulate);
 }
@@ -186,65 +170,59 @@ static int64_t column_sum_workspace(const TaskCall *call, const KernelCuda *at) 
     return kernel_cuda_column_sum_workspace(at, room > call->task->rows ? room : call->task->rows, call->task->cols);
 }
 
-static int rope(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+static int rope(const TaskCall *call, const KernelCuda *at) {
     const QkTurns turns = call_turns(call);
     const int64_t still = call_still(call, &turns.q);
-    const int code = kernel_cuda_rope(&at, store_of(call, AT_ROPE_Q), call->task->rows, &turns.q, call->positions,
+    const int code = kernel_cuda_rope(at, store_of(call, AT_ROPE_Q), call->task->rows, &turns.q, call->positions,
                                       behind(call, AT_ROPE_Q, still));
     return code || turns.k.heads == 0 ? code
-                                      : kernel_cuda_rope(&at, store_of(call, AT_ROPE_K), call->task->rows, &turns.k,
+                                      : kernel_cuda_rope(at, store_of(call, AT_ROPE_K), call->task->rows, &turns.k,
                                                          call->positions, behind(call, AT_ROPE_K, still));
 }
 
-static int gated(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+static int gated(const TaskCall *call, const KernelCuda *at) {
     if (call->task->operand_count > AT_SWIGLU_CAME) {
-        return cuda_expert_gated(call, cuda, stream);
+        return cuda_expert_gated(call, at);
     }
-    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelGated shape = call_gated_shape(call);
-    return kernel_cuda_gated(&at, store_of(call, AT_SWIGLU_GATE), &shape, cuda_operand(call, AT_SWIGLU_GATE),
+    return kernel_cuda_gated(at, store_of(call, AT_SWIGLU_GATE), &shape, cuda_operand(call, AT_SWIGLU_GATE),
                              cuda_operand(call, AT_SWIGLU_UP), cuda_operand(call, AT_SWIGLU_S));
 }
 
-static int gated_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+static int gated_backward(const TaskCall *call, const KernelCuda *at) {
     if (call->task->operand_count > AT_SWIGLU_BACKWARD_CAME) {
-        return cuda_expert_gated_backward(call, cuda, stream);
+        return cuda_expert_gated_backward(call, at);
     }
-    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelGated shape = call_gated_shape(call);
     return kernel_cuda_gated_backward(
-        &at, store_of(call, AT_SWIGLU_BACKWARD_DS), &shape, cuda_operand(call, AT_SWIGLU_BACKWARD_DS),
+        at, store_of(call, AT_SWIGLU_BACKWARD_DS), &shape, cuda_operand(call, AT_SWIGLU_BACKWARD_DS),
         cuda_operand(call, AT_SWIGLU_BACKWARD_GATE), cuda_operand(call, AT_SWIGLU_BACKWARD_UP),
         cuda_operand(call, AT_SWIGLU_BACKWARD_DGATE), cuda_operand(call, AT_SWIGLU_BACKWARD_DUP));
 }
 
-static int activation(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+static int activation(const TaskCall *call, const KernelCuda *at) {
     const KernelGated shape = call_gated_shape(call);
-    return kernel_cuda_activation(&at, store_of(call, AT_ACTIVATION_X), shape.activation, shape.rows * shape.cols,
+    return kernel_cuda_activation(at, store_of(call, AT_ACTIVATION_X), shape.activation, shape.rows * shape.cols,
                                   cuda_operand(call, AT_ACTIVATION_X), cuda_operand(call, AT_ACTIVATION_Y));
 }
 
-static int activation_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+static int activation_backward(const TaskCall *call, const KernelCuda *at) {
     const KernelGated shape = call_gated_shape(call);
-    return kernel_cuda_activation_backward(&at, store_of(call, AT_ACTIVATION_BACKWARD_DY), shape.activation,
+    return kernel_cuda_activation_backward(at, store_of(call, AT_ACTIVATION_BACKWARD_DY), shape.activation,
                                            shape.rows * shape.cols, cuda_operand(call, AT_ACTIVATION_BACKWARD_DY),
                                            cuda_operand(call, AT_ACTIVATION_BACKWARD_X),
                                            cuda_operand(call, AT_ACTIVATION_BACKWARD_DX));
 }
 
-static int add(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+static int add(const TaskCall *call, const KernelCuda *at) {
     const Task *task = call->task;
-    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelStore store = store_of(call, AT_ADD_C);
     if (cuda_operand(call, AT_ADD_BIAS)) {
-        return kernel_cuda_add_bias(&at, store, task->rows, task->cols, cuda_operand(call, AT_ADD_A),
+        return kernel_cuda_add_bias(at, store, task->rows, task->cols, cuda_operand(call, AT_ADD_A),
                                     cuda_operand(call, AT_ADD_B), cuda_operand(call, AT_ADD_BIAS),
                                     cuda_operand(call, AT_ADD_C));
     }
-    return kernel_cuda_add(&at, store, call_elements(call, AT_ADD_C), cuda_operand(call, AT_ADD_A),
+    return kernel_cuda_add(at, store, call_elements(call, AT_ADD_C), cuda_operand(call, AT_ADD_A),
                            cuda_operand(call, AT_ADD_B), cuda_operand(call, AT_ADD_C));
 }
 
@@ -262,29 +240,25 @@ static KernelCudaLoss loss_shape(const TaskCall *call, int row_max, int sums) {
                             .target_logit = both ? both + task->rows : NULL};
 }
 
-static int loss_max(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+static int loss_max(const TaskCall *call, const KernelCuda *at) {
     const KernelCudaLoss loss = loss_shape(call, AT_LOSS_MAX_ROW_MAX, -1);
-    return kernel_cuda_loss_max(&at, store_of(call, AT_LOSS_MAX_LOGITS), &loss, cuda_operand(call, AT_LOSS_MAX_LOGITS));
+    return kernel_cuda_loss_max(at, store_of(call, AT_LOSS_MAX_LOGITS), &loss, cuda_operand(call, AT_LOSS_MAX_LOGITS));
 }
 
-static int loss_sum(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+static int loss_sum(const TaskCall *call, const KernelCuda *at) {
     const KernelCudaLoss loss = loss_shape(call, AT_LOSS_ROW_MAX, AT_LOSS_SUMS);
-    return kernel_cuda_loss_sum(&at, store_of(call, AT_LOSS_LOGITS), &loss, cuda_operand(call, AT_LOSS_LOGITS));
+    return kernel_cuda_loss_sum(at, store_of(call, AT_LOSS_LOGITS), &loss, cuda_operand(call, AT_LOSS_LOGITS));
 }
 
-static int loss_gradient(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+static int loss_gradient(const TaskCall *call, const KernelCuda *at) {
     const KernelCudaLoss loss = loss_shape(call, AT_LOSS_ROW_MAX, AT_LOSS_SUMS);
-    return kernel_cuda_loss_gradient(&at, store_of(call, AT_LOSS_LOGITS), &loss, cuda_operand(call, AT_LOSS_LOGITS),
+    return kernel_cuda_loss_gradient(at, store_of(call, AT_LOSS_LOGITS), &loss, cuda_operand(call, AT_LOSS_LOGITS),
                                      call_loss_gradient(call), call_floats(call, AT_LOSS_LOSS), call->task->accumulate);
 }
 
-static int loss(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+static int loss(const TaskCall *call, const KernelCuda *at) {
     const KernelCudaLoss rows = loss_shape(call, AT_LOSS_ROW_MAX, AT_LOSS_SUMS);
-    return kernel_cuda_loss(&at, store_of(call, AT_LOSS_LOGITS), &rows, cuda_operand(call, AT_LOSS_LOGITS),
+    return kernel_cuda_loss(at, store_of(call, AT_LOSS_LOGITS), &rows, cuda_operand(call, AT_LOSS_LOGITS),
                             call_loss_gradient(call), call_floats(call, AT_LOSS_LOSS), call->task->accumulate);
 }
 
@@ -315,11 +289,10 @@ static int copy_keys(const TaskCall *call, const KernelCuda *at) {
                                        behind(call, AT_KEYS_SHARED, shared), cuda_operand(call, AT_COPY_DST));
 }
 
-static int copy(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+static int copy(const TaskCall *call, const KernelCuda *at) {
     const Task *task = call->task;
-    const KernelCuda at = cuda_place(call, cuda, stream);
     if (call_copies_keys(call)) {
-        return copy_keys(call, &at);
+        return copy_keys(call, at);
     }
     const KernelCudaCopy rows = {.from = store_of(call, AT_COPY_SRC),
                                  .to = store_of(call, AT_COPY_DST),
@@ -327,40 +300,36 @@ static int copy(const TaskCall *call, Device *cuda, cudaStream_t stream) {
                                  .cols = task->cols,
                                  .src_stride = task->stride > 0 ? task->stride : task->cols,
                                  .dst_stride = task->cols};
-    return copy_blocks(call, &at, &rows, task->cols, task->rows * task->cols);
+    return copy_blocks(call, at, &rows, task->cols, task->rows * task->cols);
 }
 
-static int unpack(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+static int unpack(const TaskCall *call, const KernelCuda *at) {
     const Task *task = call->task;
-    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelCudaCopy rows = {.from = store_of(call, AT_COPY_SRC),
                                  .to = store_of(call, AT_COPY_DST),
                                  .rows = task->rows,
                                  .cols = task->cols,
                                  .src_stride = task->cols,
                                  .dst_stride = task->stride};
-    return copy_blocks(call, &at, &rows, task->rows * task->cols, task->cols);
+    return copy_blocks(call, at, &rows, task->rows * task->cols, task->cols);
 }
 
-static int accumulate(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
-    return kernel_cuda_accumulate(&at, store_of(call, AT_COPY_SRC), store_of(call, AT_COPY_DST),
+static int accumulate(const TaskCall *call, const KernelCuda *at) {
+    return kernel_cuda_accumulate(at, store_of(call, AT_COPY_SRC), store_of(call, AT_COPY_DST),
                                   call_elements(call, AT_COPY_DST), cuda_operand(call, AT_COPY_SRC),
                                   cuda_operand(call, AT_COPY_DST));
 }
 
-static int zero(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
-    return kernel_cuda_zero(&at, task_operand(call->program, call->task, AT_ZERO_DST)->ref.bytes,
+static int zero(const TaskCall *call, const KernelCuda *at) {
+    return kernel_cuda_zero(at, task_operand(call->program, call->task, AT_ZERO_DST)->ref.bytes,
                             cuda_operand(call, AT_ZERO_DST));
 }
 
 // ---------------------------------------------------------------------------------------------- optimizer
 
-static int square_sum(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+static int square_sum(const TaskCall *call, const KernelCuda *at) {
     const ShardStretch shard = call_replicated_stretch(call);
-    return kernel_cuda_square_sum(&at, store_of(call, AT_SQUARE_SUM_GRADIENT), shard.count, shard.lead,
+    return kernel_cuda_square_sum(at, store_of(call, AT_SQUARE_SUM_GRADIENT), shard.count, shard.lead,
                                   1.0 / call->program->plan.mesh.size[AXIS_TP],
                                   cuda_operand(call, AT_SQUARE_SUM_GRADIENT), call_floats(call, AT_SQUARE_SUM_SUM),
                                   call->task->accumulate);
@@ -371,9 +340,8 @@ static int64_t square_sum_workspace(const TaskCall *call, const KernelCuda *at) 
     return kernel_cuda_square_sum_workspace(at);
 }
 
-static int clip(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
-    return kernel_cuda_clip(&at, (float)call->numbers->clip, call_floats(call, AT_CLIP_NORM_SQUARE),
+static int clip(const TaskCall *call, const KernelCuda *at) {
+    return kernel_cuda_clip(at, (float)call->numbers->clip, call_floats(call, AT_CLIP_NORM_SQUARE),
                             call_floats(call, AT_CLIP_SCALE));
 }
 
@@ -405,12 +373,11 @@ static int update_stretch(const TaskCall *call, const KernelCuda *at, const Shar
     return kernel_cuda_copy_rows(at, &row, update.master, working);
 }
 
-static int adamw(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+static int adamw(const TaskCall *call, const KernelCuda *at) {
     ShardStretch shard;
     int code = 0;
     for (int32_t slice = 0; !code && call_update_stretch(call, &slice, &shard);) {
-        code = update_stretch(call, &at, &shard);
+        code = update_stretch(call, at, &shard);
     }
     return code;
 }
@@ -468,7 +435,7 @@ typedef int64_t Workspace(const TaskCall *call, const KernelCuda *at);
 
 static Workspace *const workspaces[TASK_KIND_COUNT] = {
     [TASK_EMBED_BACKWARD] = embed_backward_workspace,
-    [TASK_POSITION_BACKWARD] = position_backward_workspace,
+    [TASK_POSITION_BACKWARD] = embed_backward_workspace,
     [TASK_RMSNORM_BACKWARD] = norm_backward_workspace,
     [TASK_LAYERNORM_BACKWARD] = norm_backward_workspace,
     [TASK_QK_NORM_BACKWARD] = qk_norm_backward_workspace,

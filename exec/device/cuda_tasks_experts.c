@@ -3,22 +3,19 @@
 
 #include "exec/device/cuda.h"
 
-int cuda_route(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+int cuda_route(const TaskCall *call, const KernelCuda *at) {
     const KernelRoute shape = call_route_shape(call);
     const Routing routing = call_routing(call, AT_ROUTE_ROUTING);
     int32_t *const rows = call_ints(call, AT_ROUTE_ROWS);
-    const int code =
-        kernel_cuda_route(&at, store_of(call, AT_ROUTE_LOGITS), &shape, cuda_operand(call, AT_ROUTE_LOGITS),
-                          cuda_operand(call, AT_ROUTE_CORRECTION), routing.weights, routing.places, rows);
+    const int code = kernel_cuda_route(at, store_of(call, AT_ROUTE_LOGITS), &shape, cuda_operand(call, AT_ROUTE_LOGITS),
+                                       cuda_operand(call, AT_ROUTE_CORRECTION), routing.weights, routing.places, rows);
     float *const visits = call_optional(call, AT_ROUTE_VISITS);
     return code || !visits
                ? code
-               : kernel_cuda_count_visits(&at, &shape, call_rows_of_sequence(call), routing.places, rows, visits);
+               : kernel_cuda_count_visits(at, &shape, call_rows_of_sequence(call), routing.places, rows, visits);
 }
 
-int cuda_route_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+int cuda_route_backward(const TaskCall *call, const KernelCuda *at) {
     const KernelRoute shape = call_route_shape(call);
     const Routing routing = call_routing(call, AT_ROUTE_ROUTING);
     // ranks of tp have all tokens, and sum their parts of the gradient
@@ -35,29 +32,27 @@ int cuda_route_backward(const TaskCall *call, Device *cuda, cudaStream_t stream)
     void *const dcorrection = cuda_operand(call, AT_ROUTE_BACKWARD_DCORRECTION);
     int code = 0;
     if (dcorrection && !call->task->accumulate) {
-        code = kernel_cuda_zero(&at, task_operand(call->program, call->task, AT_ROUTE_BACKWARD_DCORRECTION)->ref.bytes,
+        code = kernel_cuda_zero(at, task_operand(call->program, call->task, AT_ROUTE_BACKWARD_DCORRECTION)->ref.bytes,
                                 dcorrection);
     }
-    return code ? code : kernel_cuda_route_backward(&at, store_of(call, AT_ROUTE_LOGITS), &shape, &back);
+    return code ? code : kernel_cuda_route_backward(at, store_of(call, AT_ROUTE_LOGITS), &shape, &back);
 }
 
-int cuda_permute(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+int cuda_permute(const TaskCall *call, const KernelCuda *at) {
     const Task *task = call->task;
-    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelStore store = store_of(call, AT_PERMUTE_X);
     const void *const x = cuda_operand(call, AT_PERMUTE_X);
     void *const y = cuda_operand(call, AT_PERMUTE_Y);
     if (task->groups > 0) {
         const KernelGroups groups = call_groups(call, AT_PERMUTE_CAME);
         const int64_t room = call_elements(call, AT_PERMUTE_Y) / task->cols;
-        return kernel_cuda_regroup(&at, store, &groups, room, task->cols, task->backward, x, y);
+        return kernel_cuda_regroup(at, store, &groups, room, task->cols, task->backward, x, y);
     }
     const KernelSpread shape = call_spread_shape(call, AT_PERMUTE_ROUTING);
-    return kernel_cuda_spread(&at, store, &shape, x, y);
+    return kernel_cuda_spread(at, store, &shape, x, y);
 }
 
-int cuda_unpermute(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+int cuda_unpermute(const TaskCall *call, const KernelCuda *at) {
     const KernelCudaCollect collect = {
         .shape = call_spread_shape(call, AT_UNPERMUTE_ROUTING),
         .weights = call->task->backward ? NULL : call_routing(call, AT_UNPERMUTE_ROUTING).weights,
@@ -65,30 +60,29 @@ int cuda_unpermute(const TaskCall *call, Device *cuda, cudaStream_t stream) {
         .more = cuda_operand(call, AT_UNPERMUTE_MORE),
         .gate = cuda_operand(call, AT_SUM_GATE),
         .x = cuda_operand(call, AT_UNPERMUTE_X)};
-    return kernel_cuda_collect(&at, store_of(call, AT_UNPERMUTE_X), &collect);
+    return kernel_cuda_collect(at, store_of(call, AT_UNPERMUTE_X), &collect);
 }
 
-int cuda_unpermute_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+int cuda_unpermute_backward(const TaskCall *call, const KernelCuda *at) {
     const KernelSpread shape = call_spread_shape(call, AT_UNPERMUTE_BACKWARD_ROUTING);
     const KernelStore store = store_of(call, AT_UNPERMUTE_BACKWARD_DX);
     const void *const dx = cuda_operand(call, AT_UNPERMUTE_BACKWARD_DX);
     const void *const gate = cuda_operand(call, AT_SUM_BACKWARD_GATE);
     const int code = kernel_cuda_collect_backward(
-        &at, store, &shape, call_routing(call, AT_UNPERMUTE_BACKWARD_ROUTING).weights, dx,
+        at, store, &shape, call_routing(call, AT_UNPERMUTE_BACKWARD_ROUTING).weights, dx,
         cuda_operand(call, AT_UNPERMUTE_BACKWARD_Y), cuda_operand(call, AT_UNPERMUTE_BACKWARD_DY),
         call_floats(call, AT_UNPERMUTE_BACKWARD_DWEIGHTS));
     return code || !gate ? code
-                         : kernel_cuda_shared_backward(&at, store, shape.rows, shape.cols, gate,
+                         : kernel_cuda_shared_backward(at, store, shape.rows, shape.cols, gate,
                                                        cuda_operand(call, AT_SUM_BACKWARD_MORE), dx,
                                                        cuda_operand(call, AT_DMORE), cuda_operand(call, AT_DGATE));
 }
 
 // ---------------------------------------------------------------------------------------------- rows that came
 
-static int gated_of_rows(const TaskCall *call, Device *cuda, cudaStream_t stream, int came, KernelGated *shape) {
+static int gated_of_rows(const TaskCall *call, const KernelCuda *at, int came, KernelGated *shape) {
     KernelGroups groups;
-    const int code = cuda_groups(call, cuda, stream, came, &groups);
+    const int code = cuda_groups(call, at->stream, came, &groups);
     *shape = call_gated_shape(call);
     shape->rows = 0;
     for (int g = 0; code == 0 && g < groups.count; g++) {
@@ -97,39 +91,36 @@ static int gated_of_rows(const TaskCall *call, Device *cuda, cudaStream_t stream
     return code;
 }
 
-int cuda_expert_gated(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+int cuda_expert_gated(const TaskCall *call, const KernelCuda *at) {
     KernelGated shape;
-    const int code = gated_of_rows(call, cuda, stream, AT_SWIGLU_CAME, &shape);
+    const int code = gated_of_rows(call, at, AT_SWIGLU_CAME, &shape);
     return code ? code
                 : (call_gate_is_clamped(call, AT_SWIGLU_CAME) ? kernel_cuda_clamped : kernel_cuda_gated)(
-                      &at, store_of(call, AT_SWIGLU_GATE), &shape, cuda_operand(call, AT_SWIGLU_GATE),
+                      at, store_of(call, AT_SWIGLU_GATE), &shape, cuda_operand(call, AT_SWIGLU_GATE),
                       cuda_operand(call, AT_SWIGLU_UP), cuda_operand(call, AT_SWIGLU_S));
 }
 
-int cuda_expert_gated_backward(const TaskCall *call, Device *cuda, cudaStream_t stream) {
-    const KernelCuda at = cuda_place(call, cuda, stream);
+int cuda_expert_gated_backward(const TaskCall *call, const KernelCuda *at) {
     const bool clamped = call_gate_is_clamped(call, AT_SWIGLU_BACKWARD_CAME);
     KernelGated shape;
-    const int code = gated_of_rows(call, cuda, stream, AT_SWIGLU_BACKWARD_CAME, &shape);
+    const int code = gated_of_rows(call, at, AT_SWIGLU_BACKWARD_CAME, &shape);
     return code ? code
                 : (clamped ? kernel_cuda_clamped_backward : kernel_cuda_gated_backward)(
-                      &at, store_of(call, AT_SWIGLU_BACKWARD_DS), &shape, cuda_operand(call, AT_SWIGLU_BACKWARD_DS),
+                      at, store_of(call, AT_SWIGLU_BACKWARD_DS), &shape, cuda_operand(call, AT_SWIGLU_BACKWARD_DS),
                       cuda_operand(call, AT_SWIGLU_BACKWARD_GATE), cuda_operand(call, AT_SWIGLU_BACKWARD_UP),
                       cuda_operand(call, AT_SWIGLU_BACKWARD_DGATE), cuda_operand(call, AT_SWIGLU_BACKWARD_DUP));
 }
 
-int cuda_expert_bias_gradient(const TaskCall *call, Device *cuda, cudaStream_t stream) {
+int cuda_expert_bias_gradient(const TaskCall *call, const KernelCuda *at) {
     const Task *task = call->task;
-    const KernelCuda at = cuda_place(call, cuda, stream);
     const KernelStore from = store_of(call, AT_COLUMN_SUM_X), to = store_of(call, AT_COLUMN_SUM_SUMS);
     const char *x = cuda_operand(call, AT_COLUMN_SUM_X);
     char *sums = cuda_operand(call, AT_COLUMN_SUM_SUMS);
     KernelGroups groups;
-    int code = cuda_groups(call, cuda, stream, AT_COLUMN_SUM_CAME, &groups);
+    int code = cuda_groups(call, at->stream, AT_COLUMN_SUM_CAME, &groups);
     for (int g = 0; code == 0 && g < groups.count; g++) {
         const int64_t rows = groups_rows(&groups, g);
-        code = kernel_cuda_column_sum(&at, from, to, call_bias_is_anothers(call) ? 0 : rows, task->cols, x, sums,
+        code = kernel_cuda_column_sum(at, from, to, call_bias_is_anothers(call) ? 0 : rows, task->cols, x, sums,
                                       task->accumulate);
         x += rows * task->cols * kernel_store_bytes(from);
         sums += task->cols * kernel_store_bytes(to);

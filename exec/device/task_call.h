@@ -12,6 +12,7 @@
 enum { TASK_MAX_OPERANDS = 13 };
 
 typedef struct TaskCall {
+    Device *device;  // that runs it
     const StepProgram *program;
     const Task *task;
     const StepInstance *instance;
