@@ -21,21 +21,13 @@ typedef struct Bench {
 KernelAttention bench_attention_shape(const Bench *bench);
 KernelRope bench_rope_shape(const Bench *bench);
 
-// Each runs its kernel once on the buffers' own numbers and returns the largest error of some sampled entries against
-// double, relative to the largest sampled entry.
-double check_gemm(Bench *bench);
-double check_attention(Bench *bench);
-double check_attention_backward(Bench *bench);
-double check_rmsnorm(Bench *bench);
-double check_rmsnorm_backward(Bench *bench);
-double check_layernorm(Bench *bench);
-double check_layernorm_backward(Bench *bench);
-double check_rope(Bench *bench);
-double check_swiglu(Bench *bench);
-double check_swiglu_backward(Bench *bench);
-double check_gelu(Bench *bench);
-double check_gelu_backward(Bench *bench);
-double check_loss(Bench *bench);
-double check_adamw(Bench *bench);
-double check_add(Bench *bench);
-double check_square_sum(Bench *bench);
+typedef struct BenchError {
+    double off, largest;
+} BenchError;
+
+// Each compares some sampled entries of what its kernel left, or of what it lets the kernel make of the buffers'
+// numbers, with double.
+typedef void BenchCheck(Bench *bench, BenchError *error);
+BenchCheck check_gemm, check_attention, check_attention_backward, check_rmsnorm, check_rmsnorm_backward,
+    check_layernorm, check_layernorm_backward, check_rope, check_swiglu, check_swiglu_backward, check_gelu,
+    check_gelu_backward, check_loss, check_adamw, check_add, check_square_sum;

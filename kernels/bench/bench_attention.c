@@ -4,14 +4,11 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool bench_attention_open(const char *name, struct cudaDeviceProp *device, Bench *bench) {
-    int devices = 0;
-    const cudaError_t error = cudaGetDeviceCount(&devices);
-    if (error != cudaSuccess || devices == 0 || cudaGetDeviceProperties(device, 0) != cudaSuccess) {
-        fprintf(stderr, "%s: nothing is measured: no NVIDIA GPU here (%s)\n", name,
-                error != cudaSuccess ? cudaGetErrorString(error) : "none found");
+    if (!bench_gpu_find(name, device)) {
         return false;
     }
     cudaFree(NULL);  // the context that cuDNN asks for
@@ -40,6 +37,52 @@ void bench_attention_fill(uint16_t *numbers, int64_t count, uint64_t seed) {
     }
 }
 
-double bench_attention_worse(double off, double one) {
-    return isnan(off) || one <= off ? off : one;
+float bench_attention_float(uint16_t half) {
+    const uint32_t bits = (uint32_t)half << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+CudaAttention bench_attention_call(const BenchAttentionShape *shape) {
+    const int64_t local = shape->local, q = (int64_t)shape->heads * shape->head_dim;
+    const int64_t kv = (int64_t)shape->kv_heads * shape->head_dim;
+    return (CudaAttention){.block = {.queries = shape->length,
+                                     .keys = shape->length,
+                                     .heads = shape->heads,
+                                     .kv_heads = shape->kv_heads,
+                                     .head_dim = shape->head_dim,
+                                     .q_stride = q,
+                                     .kv_stride = kv,
+                                     .o_stride = q,
+                                     .lse_stride = local},
+                           .sequences = shape->sequences,
+                           .q_sequence = local * q,
+                           .kv_sequence = local * kv,
+                           .o_sequence = local * q,
+                           .lse_sequence = local * shape->heads,
+                           .input = KERNEL_BF16,
+                           .output = shape->results,
+                           .gradient = shape->results,
+                           .dq_stride = q,
+                           .dkv_stride = kv,
+                           .dq_sequence = local * q,
+                           .dkv_sequence = local * kv};
+}
+
+double bench_attention_distance(const void *at, KernelStore store, const float *want, int64_t count) {
+    const size_t bytes = (size_t)(count * kernel_store_bytes(store));
+    void *got = malloc(bytes);
+    double off = INFINITY, largest = 0.0;
+    if (got && want && cudaMemcpy(got, at, bytes, cudaMemcpyDeviceToHost) == cudaSuccess) {
+        off = 0.0;
+        for (int64_t i = 0; i < count; i++) {
+            const float x = store == KERNEL_BF16 ? bench_attention_float(((uint16_t *)got)[i]) : ((float *)got)[i];
+            const double one = fabs((double)x - (double)want[i]);
+            off = isnan(off) || one <= off ? off : one;  // NaN stays
+            largest = fmax(largest, fabs((double)want[i]));
+        }
+    }
+    free(got);
+    return off / largest;
 }

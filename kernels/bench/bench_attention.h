@@ -2,10 +2,9 @@
 
 #pragma once
 
-#include <cuda_runtime.h>
-#include <stdbool.h>
 #include <stdint.h>
 
+#include "kernels/bench/bench_gpu.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/cudnn_attention.h"
 
@@ -23,5 +22,15 @@ bool bench_attention_open(const char *name, struct cudaDeviceProp *device, Bench
 // Sums of four uniform numbers in bf16: near normal, as activations are; a constant would draw less power.
 void bench_attention_fill(uint16_t *numbers, int64_t count, uint64_t seed);
 
-// The larger of the largest error so far and one more; NaN stays.
-double bench_attention_worse(double off, double one);
+float bench_attention_float(uint16_t half);
+
+// One block of so many queries and keys; log-sum-exps of a head lie in `local` places.
+typedef struct BenchAttentionShape {
+    int64_t length, local, sequences;
+    int heads, kv_heads, head_dim;
+    KernelStore results;  // o and gradients
+} BenchAttentionShape;
+CudaAttention bench_attention_call(const BenchAttentionShape *shape);
+
+// Largest error of device numbers, relative to the largest number; infinity where they cannot be had.
+double bench_attention_distance(const void *at, KernelStore store, const float *want, int64_t count);

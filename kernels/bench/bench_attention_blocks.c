@@ -59,34 +59,10 @@ static bool take_numbers(void *place, int64_t count, uint64_t seed) {
     return taken;
 }
 
-static CudaAttention call_of(const Row *row) {
-    const int64_t local = row->local, q = (int64_t)row->heads * row->head_dim;
-    const int64_t kv = (int64_t)row->kv_heads * row->head_dim;
-    return (CudaAttention){.block = {.queries = row->chunk,
-                                     .keys = row->chunk,
-                                     .heads = row->heads,
-                                     .kv_heads = row->kv_heads,
-                                     .head_dim = row->head_dim,
-                                     .q_stride = q,
-                                     .kv_stride = kv,
-                                     .o_stride = q,
-                                     .lse_stride = local},
-                           .sequences = row->sequences,
-                           .q_sequence = local * q,
-                           .kv_sequence = local * kv,
-                           .o_sequence = local * q,
-                           .lse_sequence = local * row->heads,
-                           .input = KERNEL_BF16,
-                           .output = KERNEL_FP32,
-                           .gradient = KERNEL_FP32,
-                           .dq_stride = q,
-                           .dkv_stride = kv,
-                           .dq_sequence = local * q,
-                           .dkv_sequence = local * kv};
-}
-
 static bool buffers_open(Buffers *b, const Row *row) {
-    *b = (Buffers){.call = call_of(row), .chunks = row->chunks};
+    const BenchAttentionShape shape = {row->chunk,    row->local,    row->sequences, row->heads,
+                                       row->kv_heads, row->head_dim, KERNEL_FP32};
+    *b = (Buffers){.call = bench_attention_call(&shape), .chunks = row->chunks};
     b->q_size = b->call.q_sequence * row->sequences;
     b->kv_size = b->call.kv_sequence * row->sequences;
     b->lse_size = b->call.lse_sequence * row->sequences;
@@ -190,16 +166,6 @@ static float *host_of(const float *at, int64_t count) {
     return numbers;
 }
 
-static double distance(const float *got, const float *want, int64_t count) {
-    double off = got && want ? 0.0 : INFINITY, largest = 0.0;
-    for (int64_t i = 0; i < count && got && want; i++) {
-        const double one = fabs((double)got[i] - (double)want[i]);
-        off = bench_attention_worse(off, one);
-        largest = fmax(largest, fabs((double)want[i]));
-    }
-    return off / largest;
-}
-
 // Errors of a pair of tiers against our own for both.
 static bool errors_of(Bench *bench, AttentionTier forward, AttentionTier backward, const Row *row,
                       double errors[RESULTS]) {
@@ -211,9 +177,9 @@ static bool errors_of(Bench *bench, AttentionTier forward, AttentionTier backwar
                        whole(bench, forward, backward, &got);
     const int64_t counts[RESULTS] = {got.q_size, got.lse_size, got.q_size, got.kv_size, got.kv_size};
     for (int i = 0; right && i < RESULTS; i++) {
-        float *a = host_of(got.result[i], counts[i]), *b = host_of(want.result[i], counts[i]);
-        errors[i] = distance(a, b, counts[i]);
-        free(a), free(b);
+        float *expected = host_of(want.result[i], counts[i]);
+        errors[i] = bench_attention_distance(got.result[i], KERNEL_FP32, expected, counts[i]);
+        free(expected);
     }
     buffers_close(&want);
     buffers_close(&got);

@@ -13,7 +13,7 @@
 
 #include "kernels/bench/bench_attention.h"
 
-enum { HEADS = 64, KV_HEADS = 8, HEAD_DIM = 128, CALLS = 21, CHECKED = 300, NUMBERS = 1 << 20 };
+enum { HEADS = 64, KV_HEADS = 8, HEAD_DIM = 128, CHECKED = 300, NUMBERS = 1 << 20 };
 
 typedef struct Row {
     const char *name;
@@ -38,13 +38,6 @@ typedef struct Buffers {
     float *delta;
 } Buffers;
 
-static float float_of(uint16_t half) {
-    const uint32_t bits = (uint32_t)half << 16;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 // A device buffer of `count` bf16 numbers, the same as host numbers (seed).
 static bool take_numbers(void **at, int64_t count, uint16_t *numbers, uint64_t seed) {
     bench_attention_fill(numbers, NUMBERS, seed);
@@ -62,22 +55,7 @@ static bool take_numbers(void **at, int64_t count, uint16_t *numbers, uint64_t s
 }
 
 static CudaAttention call_of(int64_t length) {
-    const int64_t q = HEADS * HEAD_DIM, kv = KV_HEADS * HEAD_DIM;
-    return (CudaAttention){
-        .block = {length, length, 0, 0, HEADS, KV_HEADS, HEAD_DIM, q, kv, q, length, 0, 0},
-        .sequences = 1,
-        .q_sequence = length * q,
-        .kv_sequence = length * kv,
-        .o_sequence = length * q,
-        .lse_sequence = HEADS * length,
-        .input = KERNEL_BF16,
-        .output = KERNEL_BF16,
-        .gradient = KERNEL_BF16,
-        .dq_stride = q,
-        .dkv_stride = kv,
-        .dq_sequence = length * q,
-        .dkv_sequence = length * kv,
-    };
+    return bench_attention_call(&(BenchAttentionShape){length, length, 1, HEADS, KV_HEADS, HEAD_DIM, KERNEL_BF16});
 }
 
 static bool take(void **at, int64_t bytes) {
@@ -161,40 +139,19 @@ static bool forward_first(const Bench *bench, const Buffers *b) {
            cuda_attention(&plan, NULL, &b->data, NULL) == 0;
 }
 
-static int by_size(const void *a, const void *b) {
-    const float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
+typedef struct Timed {
+    const Bench *bench;
+    const AttentionPlan *plan;
+    const Buffers *buffers;
+} Timed;
+
+static int timed_run(const void *context) {
+    const Timed *timed = context;
+    return run(timed->bench, timed->plan, timed->buffers);
 }
 
-static float middle_ms(const Bench *bench, const AttentionPlan *plan, const Buffers *b) {
-    cudaEvent_t start, end;
-    float ms[CALLS];
-    bool right = cudaEventCreate(&start) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess;
-    right = right && run(bench, plan, b) == 0;
-    for (int i = 0; right && i < CALLS; i++) {
-        right = cudaEventRecord(start, NULL) == cudaSuccess && run(bench, plan, b) == 0 &&
-                cudaEventRecord(end, NULL) == cudaSuccess && cudaEventSynchronize(end) == cudaSuccess &&
-                cudaEventElapsedTime(&ms[i], start, end) == cudaSuccess;
-    }
-    cudaEventDestroy(start), cudaEventDestroy(end);
-    qsort(ms, CALLS, sizeof *ms, by_size);
-    return right ? ms[CALLS / 2] : -1.0f;
-}
-
-// Distance of device numbers from what the CPU says, relative to the largest.
 static double distance(const void *at, const float *want, int64_t count) {
-    uint16_t *got = malloc((size_t)count * sizeof *got);
-    double off = INFINITY, largest = 0.0;
-    if (got && cudaMemcpy(got, at, (size_t)count * sizeof *got, cudaMemcpyDeviceToHost) == cudaSuccess) {
-        off = 0.0;
-        for (int64_t i = 0; i < count; i++) {
-            const double one = fabs((double)float_of(got[i]) - (double)want[i]);
-            off = bench_attention_worse(off, one);
-            largest = fmax(largest, fabs((double)want[i]));
-        }
-    }
-    free(got);
-    return off / largest;
+    return bench_attention_distance(at, KERNEL_BF16, want, count);
 }
 
 // The CPU's attention of a length: o, dq, dk, dv.
@@ -217,7 +174,7 @@ static Reference reference_of(int64_t length) {
         r.in[i] = malloc((size_t)count * sizeof(float));
         bench_attention_fill(numbers, NUMBERS, (uint64_t)i + 1);
         for (int64_t j = 0; j < count; j++) {
-            r.in[i][j] = float_of(numbers[j % NUMBERS]);
+            r.in[i][j] = bench_attention_float(numbers[j % NUMBERS]);
         }
     }
     kernel_attention(&shape, r.in[0], r.in[1], r.in[2], r.o, r.lse, false);
@@ -268,7 +225,7 @@ static void time_row(Bench *bench, const Row *row, int64_t length, double error)
     char why[ATTENTION_WHY_BYTES] = "no device memory";
     float ms = -1.0f;
     if (buffers_open(&b, length) && forward_first(bench, &b) && prepare(bench, row, &b, &plan, why)) {
-        ms = middle_ms(bench, &plan, &b);
+        ms = bench_gpu_middle_ms(timed_run, &(Timed){bench, &plan, &b}, NULL);
         failure_words(bench, &plan, why);
     }
     if (ms < 0.0f) {

@@ -5,35 +5,26 @@
 
 #include <math.h>
 
-typedef struct Error {
-    double off, largest;
-} Error;
-
-static void compare(Error *error, double got, double want) {
-    error->off = fmax(error->off, fabs(got - want));
+static void compare(BenchError *error, double got, double want) {
+    const double off = fabs(got - want);
+    error->off = off > error->off || isnan(off) ? off : error->off;
     error->largest = fmax(error->largest, fabs(want));
-}
-
-static double relative(Error error) {
-    return isnan(error.off) ? INFINITY : error.off / fmax(error.largest, 1e-30);
 }
 
 static double silu(double x) {
     return x / (1.0 + exp(-x));
 }
 
-double check_gemm(Bench *bench) {
+void check_gemm(Bench *bench, BenchError *error) {
     const int64_t m = bench->tokens, n = bench->ffn, k = bench->hidden;
-    kernel_gemm(false, true, m, n, k, bench->a, bench->b, bench->c, false);
-    Error error = {0};
+    kernel_gemm(false, true, m, n, k, bench->a, bench->b, bench->c, false);  // whichever product was run
     for (int64_t i = 0; i < m * n; i += m * n / 64 + 1) {
         double want = 0.0;
         for (int64_t t = 0; t < k; t++) {
             want += (double)bench->a[i / n * k + t] * (double)bench->b[i % n * k + t];
         }
-        compare(&error, (double)bench->c[i], want);
+        compare(error, (double)bench->c[i], want);
     }
-    return relative(error);
 }
 
 // Probabilities of one query's head into p[keys]; the log-sum-exp is returned.
@@ -60,33 +51,29 @@ static double probabilities(const Bench *bench, int64_t query, int head, double 
 
 enum { MOST_TOKENS = 4096 };
 
-double check_attention(Bench *bench) {
+void check_attention(Bench *bench, BenchError *error) {
     const KernelAttention s = bench_attention_shape(bench);
     double p[MOST_TOKENS];
-    Error error = {0};
-    kernel_attention(&s, bench->a, bench->b, bench->c, bench->d, bench->rows, false);
     for (int64_t query = 0; query < s.queries; query += s.queries / 8 + 1) {
         const int head = (int)(query % s.heads);
         const double lse = probabilities(bench, query, head, p);
-        compare(&error, (double)bench->rows[head * s.lse_stride + query], lse);
+        compare(error, (double)bench->rows[head * s.lse_stride + query], lse);
         for (int t = 0; t < s.head_dim; t++) {
             double want = 0.0;
             for (int64_t key = 0; key <= query; key++) {
                 const int64_t at = key * s.kv_stride + head / (s.heads / s.kv_heads) * s.head_dim + t;
                 want += p[key] * (double)bench->c[at];
             }
-            compare(&error, (double)bench->d[query * s.o_stride + head * s.head_dim + t], want);
+            compare(error, (double)bench->d[query * s.o_stride + head * s.head_dim + t], want);
         }
     }
-    return relative(error);
 }
 
 // dq of sampled queries; dk and dv come from the same products and are held by the unit tests.
-double check_attention_backward(Bench *bench) {
+void check_attention_backward(Bench *bench, BenchError *error) {
     const KernelAttention s = bench_attention_shape(bench);
     float *lse = bench->rows, *delta = bench->rows + s.heads * s.lse_stride;
     double p[MOST_TOKENS];
-    Error error = {0};
     kernel_attention(&s, bench->a, bench->b, bench->c, bench->d, lse, false);
     kernel_attention_delta(&s, bench->d, bench->a, delta);  // the gradient of o is a itself
     kernel_zero(bench->size, bench->d);
@@ -112,10 +99,9 @@ double check_attention_backward(Bench *bench) {
                 const double k = (double)bench->b[key * s.kv_stride + kv_head * s.head_dim + t];
                 want += p[key] * (slope[key] - mean) * k / sqrt(s.head_dim);
             }
-            compare(&error, (double)bench->d[q_at + t], want);
+            compare(error, (double)bench->d[q_at + t], want);
         }
     }
-    return relative(error);
 }
 
 static double root_mean_square(const float *x, int64_t count) {
@@ -126,20 +112,16 @@ static double root_mean_square(const float *x, int64_t count) {
     return sqrt(sum / (double)count + 1e-5);
 }
 
-double check_rmsnorm(Bench *bench) {
+void check_rmsnorm(Bench *bench, BenchError *error) {
     const int64_t rows = bench->tokens, cols = bench->hidden;
-    Error error = {0};
-    kernel_rmsnorm(rows, cols, 1e-5f, bench->a, bench->b, bench->c, bench->rows);
     for (int64_t i = 0; i < rows * cols; i += rows * cols / 64 + 1) {
         const double root = root_mean_square(bench->a + i / cols * cols, cols);
-        compare(&error, (double)bench->c[i], (double)bench->a[i] * (double)bench->b[i % cols] / root);
+        compare(error, (double)bench->c[i], (double)bench->a[i] * (double)bench->b[i % cols] / root);
     }
-    return relative(error);
 }
 
-double check_rmsnorm_backward(Bench *bench) {
+void check_rmsnorm_backward(Bench *bench, BenchError *error) {
     const int64_t rows = bench->tokens, cols = bench->hidden;
-    Error error = {0};
     kernel_rmsnorm(rows, cols, 1e-5f, bench->a, bench->b, bench->c, bench->rows);
     kernel_rmsnorm_backward(rows, cols, bench->d, bench->a, bench->b, bench->rows, bench->d, bench->e, bench->f, false);
     for (int64_t i = 0; i < rows * cols; i += rows * cols / 64 + 1) {
@@ -151,10 +133,9 @@ double check_rmsnorm_backward(Bench *bench) {
         }
         const int64_t col = i % cols;
         const double own = (double)dy[col] * (double)w[col] / root;
-        compare(&error, (double)bench->e[i],
+        compare(error, (double)bench->e[i],
                 (double)dy[col] + own - (double)x[col] * dot / (double)cols / (root * root * root));
     }
-    return relative(error);
 }
 
 static double mean_of(const float *x, int64_t count) {
@@ -174,27 +155,19 @@ static double deviation(const float *x, int64_t count) {
     return sqrt(sum / (double)count + 1e-5);
 }
 
-static void run_layernorm(Bench *bench) {
-    kernel_layernorm(bench->tokens, bench->hidden, 1e-5f, bench->a, bench->b, bench->b, bench->c, bench->rows,
-                     bench->rows + bench->tokens);
-}
-
-double check_layernorm(Bench *bench) {
+void check_layernorm(Bench *bench, BenchError *error) {
     const int64_t cols = bench->hidden, count = bench->tokens * cols;
-    Error error = {0};
-    run_layernorm(bench);
     for (int64_t i = 0; i < count; i += count / 64 + 1) {
         const float *x = bench->a + i / cols * cols;
         const double normed = ((double)bench->a[i] - mean_of(x, cols)) / deviation(x, cols);
-        compare(&error, (double)bench->c[i], (normed + 1.0) * (double)bench->b[i % cols]);
+        compare(error, (double)bench->c[i], (normed + 1.0) * (double)bench->b[i % cols]);
     }
-    return relative(error);
 }
 
-double check_layernorm_backward(Bench *bench) {
+void check_layernorm_backward(Bench *bench, BenchError *error) {
     const int64_t cols = bench->hidden, count = bench->tokens * cols;
-    Error error = {0};
-    run_layernorm(bench);
+    kernel_layernorm(bench->tokens, cols, 1e-5f, bench->a, bench->b, bench->b, bench->c, bench->rows,
+                     bench->rows + bench->tokens);
     kernel_layernorm_backward(bench->tokens, cols, bench->d, bench->a, bench->b, bench->rows,
                               bench->rows + bench->tokens, NULL, bench->e, bench->f, false);
     for (int64_t i = 0; i < count; i += count / 64 + 1) {
@@ -206,50 +179,40 @@ double check_layernorm_backward(Bench *bench) {
             along += (double)dy[col] * (double)w[col] * ((double)x[col] - mean) / spread / (double)cols;
         }
         const double own = (double)dy[i % cols] * (double)w[i % cols];
-        compare(&error, (double)bench->e[i], (own - level - ((double)x[i % cols] - mean) / spread * along) / spread);
+        compare(error, (double)bench->e[i], (own - level - ((double)x[i % cols] - mean) / spread * along) / spread);
     }
-    return relative(error);
 }
 
-double check_rope(Bench *bench) {
+void check_rope(Bench *bench, BenchError *error) {
     const int64_t stride = bench->heads * bench->head_dim;
     const KernelRope shape = bench_rope_shape(bench);
     const int half = bench->head_dim / 2;
-    Error error = {0};
     kernel_copy_rows(bench->tokens, stride, stride, stride, bench->a, bench->c);
     kernel_rope(bench->tokens, &shape, bench->tokens_at, bench->c);
     for (int64_t row = 0; row < bench->tokens; row += bench->tokens / 16 + 1) {
         for (int i = 0; i < half; i++) {
             const double angle = bench->tokens_at[row] * pow(1e4, -2.0 * i / bench->head_dim);
             const float *x = bench->a + row * stride + i;
-            compare(&error, (double)bench->c[row * stride + i],
+            compare(error, (double)bench->c[row * stride + i],
                     (double)x[0] * cos(angle) - (double)x[half] * sin(angle));
         }
     }
-    return relative(error);
 }
 
-double check_swiglu(Bench *bench) {
+void check_swiglu(Bench *bench, BenchError *error) {
     const int64_t count = bench->tokens * bench->ffn;
-    Error error = {0};
-    kernel_gated(&(KernelGated){KERNEL_SILU, bench->tokens, bench->ffn, bench->ffn}, bench->a, bench->b, bench->c);
     for (int64_t i = 0; i < count; i += count / 256 + 1) {
-        compare(&error, (double)bench->c[i], silu((double)bench->a[i]) * (double)bench->b[i]);
+        compare(error, (double)bench->c[i], silu((double)bench->a[i]) * (double)bench->b[i]);
     }
-    return relative(error);
 }
 
-double check_swiglu_backward(Bench *bench) {
+void check_swiglu_backward(Bench *bench, BenchError *error) {
     const int64_t count = bench->tokens * bench->ffn;
-    Error error = {0};
-    kernel_gated_backward(&(KernelGated){KERNEL_SILU, bench->tokens, bench->ffn, bench->ffn}, bench->d, bench->a,
-                          bench->b, bench->e, bench->f);
     for (int64_t i = 0; i < count; i += count / 256 + 1) {
         const double g = (double)bench->a[i], sigma = 1.0 / (1.0 + exp(-g)), ds = (double)bench->d[i];
-        compare(&error, (double)bench->e[i], ds * (double)bench->b[i] * sigma * (1.0 + g * (1.0 - sigma)));
-        compare(&error, (double)bench->f[i], ds * g * sigma);
+        compare(error, (double)bench->e[i], ds * (double)bench->b[i] * sigma * (1.0 + g * (1.0 - sigma)));
+        compare(error, (double)bench->f[i], ds * g * sigma);
     }
-    return relative(error);
 }
 
 // The tanh form, as tanh.
@@ -257,32 +220,25 @@ static double gelu(double x) {
     return 0.5 * x * (1.0 + tanh(sqrt(2.0 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
 }
 
-double check_gelu(Bench *bench) {
+void check_gelu(Bench *bench, BenchError *error) {
     const int64_t count = bench->tokens * bench->ffn;
-    Error error = {0};
-    kernel_activation(KERNEL_GELU_TANH, count, bench->a, bench->c);
     for (int64_t i = 0; i < count; i += count / 256 + 1) {
-        compare(&error, (double)bench->c[i], gelu((double)bench->a[i]));
+        compare(error, (double)bench->c[i], gelu((double)bench->a[i]));
     }
-    return relative(error);
 }
 
-double check_gelu_backward(Bench *bench) {
+void check_gelu_backward(Bench *bench, BenchError *error) {
     const int64_t count = bench->tokens * bench->ffn;
     const double step = 1e-5;
-    Error error = {0};
-    kernel_activation_backward(KERNEL_GELU_TANH, count, bench->d, bench->a, bench->e);
     for (int64_t i = 0; i < count; i += count / 256 + 1) {
         const double x = (double)bench->a[i], slope = (gelu(x + step) - gelu(x - step)) / (2.0 * step);
-        compare(&error, (double)bench->e[i], (double)bench->d[i] * slope);
+        compare(error, (double)bench->e[i], (double)bench->d[i] * slope);
     }
-    return relative(error);
 }
 
-double check_loss(Bench *bench) {
+void check_loss(Bench *bench, BenchError *error) {
     const int64_t cols = bench->vocabulary;
     float *max = bench->rows, *sum = max + bench->tokens, *target = sum + bench->tokens, loss = 0.0f;
-    Error error = {0};
     double want = 0.0;
     for (int64_t row = 0; row < bench->tokens; row++) {
         double denominator = 0.0;
@@ -293,42 +249,32 @@ double check_loss(Bench *bench) {
     }
     const KernelLoss rows = {bench->tokens, cols, 1.0f, bench->tokens_at, max, sum, target, 0};
     kernel_loss(&rows, bench->logits, &loss, false);
-    compare(&error, (double)loss, want);
-    return relative(error);
+    compare(error, (double)loss, want);
 }
 
-double check_adamw(Bench *bench) {
+void check_adamw(Bench *bench, BenchError *error) {
     const KernelAdamw options = {1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 1};
     const float scale = 1.0f;
-    Error error = {0};
     kernel_zero(bench->size, bench->e);
     kernel_zero(bench->size, bench->f);
     kernel_copy_rows(1, bench->size, bench->size, bench->size, bench->a, bench->c);
     kernel_adamw(bench->size, 0, &options, &scale, bench->b, bench->c, bench->e, bench->f);
     for (int64_t i = 0; i < bench->size; i += bench->size / 256 + 1) {
         const double g = (double)bench->b[i];  // after one step both corrected moments are g and g^2
-        compare(&error, (double)bench->c[i], (double)bench->a[i] * (1.0 - 1e-4) - 1e-3 * g / (fabs(g) + 1e-8));
+        compare(error, (double)bench->c[i], (double)bench->a[i] * (1.0 - 1e-4) - 1e-3 * g / (fabs(g) + 1e-8));
     }
-    return relative(error);
 }
 
-double check_add(Bench *bench) {
-    Error error = {0};
-    kernel_add(bench->size, bench->a, bench->b, bench->c);
+void check_add(Bench *bench, BenchError *error) {
     for (int64_t i = 0; i < bench->size; i += bench->size / 256 + 1) {
-        compare(&error, (double)bench->c[i], (double)bench->a[i] + (double)bench->b[i]);
+        compare(error, (double)bench->c[i], (double)bench->a[i] + (double)bench->b[i]);
     }
-    return relative(error);
 }
 
-double check_square_sum(Bench *bench) {
+void check_square_sum(Bench *bench, BenchError *error) {
     double want = 0.0;
     for (int64_t i = 0; i < bench->size; i++) {
         want += (double)bench->a[i] * (double)bench->a[i];
     }
-    Error error = {0};
-    float sum;
-    kernel_square_sum(bench->size, 0, 0.0, bench->a, &sum, false);
-    compare(&error, (double)sum, want);
-    return relative(error);
+    compare(error, (double)bench->rows[0], want);
 }

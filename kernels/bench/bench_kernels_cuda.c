@@ -3,36 +3,23 @@
 //   bench_kernels_cuda [tokens, 16384 when left out]
 // The time is the middle one of 21 launches, by events. Exit status: 1 when a kernel is wrong, 3 without a GPU.
 
-#include <cuda_runtime.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "kernels/bench/bench_cuda.h"
+#include "kernels/bench/bench_gpu.h"
 
-enum { LAUNCHES = 21, CHECKED_ROWS = 64, TARGET_PERCENT = 85 };  // sim/SOURCES.md X4
+enum { CHECKED_ROWS = 64, TARGET_PERCENT = 85 };  // sim/SOURCES.md X4
 
-static int by_size(const void *a, const void *b) {
-    const float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
+// All rows of a case.
+typedef struct Timed {
+    const BenchCuda *bench;
+    int (*run)(const BenchCuda *bench, int64_t rows);
+} Timed;
 
-typedef int Run(const BenchCuda *bench, int64_t rows);
-
-// Milliseconds; negative when CUDA refuses.
-static float middle_ms(const BenchCuda *bench, Run *run) {
-    cudaEvent_t start, end;
-    float ms[LAUNCHES];
-    bool right = cudaEventCreate(&start) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess;
-    right = right && run(bench, bench->tokens) == 0;
-    for (int i = 0; right && i < LAUNCHES; i++) {
-        right = cudaEventRecord(start, bench->at.stream) == cudaSuccess && run(bench, bench->tokens) == 0 &&
-                cudaEventRecord(end, bench->at.stream) == cudaSuccess && cudaEventSynchronize(end) == cudaSuccess &&
-                cudaEventElapsedTime(&ms[i], start, end) == cudaSuccess;
-    }
-    cudaEventDestroy(start), cudaEventDestroy(end);
-    qsort(ms, LAUNCHES, sizeof *ms, by_size);
-    return right ? ms[LAUNCHES / 2] : -1.0f;
+static int timed_run(const void *context) {
+    const Timed *timed = context;
+    return timed->run(timed->bench, timed->bench->tokens);
 }
 
 // Bytes per second by clock and width of the memory; two transfers a clock. 0: the driver does not say.
@@ -50,7 +37,7 @@ static int run_copy(const BenchCuda *bench, int64_t rows) {
 
 // What the runtime's own copy reaches. The yardstick is `peak`, or this where the driver does not tell that.
 static double report_copy(const BenchCuda *bench, double peak) {
-    const float ms = middle_ms(bench, run_copy);
+    const float ms = bench_gpu_middle_ms(timed_run, &(Timed){bench, run_copy}, bench->at.stream);
     const double rate = 2.0 * sizeof(float) * (double)(bench->tokens * bench->ffn) / (1e-3 * (double)ms);
     const double yardstick = peak > 0.0 ? peak : rate;
     printf("| copy of the runtime | bytes | %.3f | %.0f | %.0f %% | |\n", (double)ms, 1e-9 * rate,
@@ -66,7 +53,7 @@ static bool report(const BenchCuda *bench, const BenchCudaCase *one, double peak
         printf("| %s | %s | WRONG, off by %g ||||\n", one->name, store, error);
         return false;
     }
-    const float ms = middle_ms(bench, one->run);
+    const float ms = bench_gpu_middle_ms(timed_run, &(Timed){bench, one->run}, bench->at.stream);
     if (ms < 0.0f) {
         printf("| %s | %s | FAILED: %s ||||\n", one->name, store, cudaGetErrorString(cudaGetLastError()));
         return false;
@@ -101,12 +88,8 @@ static bool run_store(KernelStore store, int64_t tokens, int processors, double 
 
 int main(int argc, char **argv) {
     const int64_t tokens = argc > 1 ? strtoll(argv[1], NULL, 10) : 16384;
-    int devices = 0;
     struct cudaDeviceProp device;
-    const cudaError_t error = cudaGetDeviceCount(&devices);
-    if (error != cudaSuccess || devices == 0 || cudaGetDeviceProperties(&device, 0) != cudaSuccess || tokens < 1) {
-        fprintf(stderr, "bench_kernels_cuda: nothing is measured: no NVIDIA GPU here (%s)\n",
-                error != cudaSuccess ? cudaGetErrorString(error) : "none found");
+    if (tokens < 1 || !bench_gpu_find("bench_kernels_cuda", &device)) {
         return 3;
     }
     const double peak = memory_rate();
