@@ -88,10 +88,21 @@ Test(target, the_rows_that_people_name_are_there) {
         "axolotl@0.19",    "axolotl@0.18",    "torchtitan@0.2",  "torchtitan@0.0", "torchtitan@0.1",
         "torchtitan@head", "torchtitan@0.3",  "megatron@core",   "megatron@0.19",  "megatron@bridge-0.6",
         "automodel@0.7",   "megatron@2022",   "nanotron@0.4",    "deepspeed@0.19", "deepspeed@0.19.8",
-        "trainer@5.23",    "trl@1.16",        "fsdp1@2.0"};
+        "trainer@5.23",    "trl@1.16",        "fsdp1@2.0",       "nanotron@2024-12"};
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         find(named[i]);
     }
+}
+
+// Two sleeps of 0.1 s at least are in each message of the branch that its sweep ran, none in what is released.
+Test(target, only_the_code_of_its_sweep_sleeps_between_nanotron_s_stages) {
+    const Target *released = NULL;
+    Error error;
+    cr_assert_eq(target_find("nanotron", &released, &error), STATUS_OK, "%s", error.message);
+    cr_assert_str_eq(released->version, "0.4");
+    cr_assert_eq(released->runtime.message_host_s, 0);
+    cr_assert_eq(target_find("nanotron@2024-12", &released, &error), STATUS_OK, "%s", error.message);
+    cr_assert_geq(released->runtime.message_host_s, 0.2);
 }
 
 Test(target, every_row_states_its_costs) {

@@ -46,11 +46,11 @@ Test(splits, a_chunk_may_have_the_embedding_or_the_loss_alone) {
     cr_expect_eq(counts[127], 0);
 }
 
-// Twenty layers' cost in all: a stage closes behind the layer that takes the sum past 5, 10, 15.
-Test(splits, nanotron_closes_a_stage_behind_the_layer_that_passes_its_share) {
-    expect_cut(LAYERS_BY_COST, &small, 4, (const int32_t[]){6, 5, 5, 0});
-    expect_cut(LAYERS_BY_COST, &small, 2, (const int32_t[]){11, 5});
-    expect_cut(LAYERS_BY_COST, &small, 8, (const int32_t[]){3, 3, 2, 3, 2, 3, 0, 0});
+// Twenty layers' cost in all: a stage closes behind the layer that takes the sum to 5, 10, 15.
+Test(splits, nanotron_closes_a_stage_behind_the_layer_that_reaches_its_share) {
+    expect_cut(LAYERS_BY_COST, &small, 4, (const int32_t[]){5, 5, 5, 1});
+    expect_cut(LAYERS_BY_COST, &small, 2, (const int32_t[]){10, 6});
+    expect_cut(LAYERS_BY_COST, &small, 8, (const int32_t[]){3, 2, 3, 2, 3, 2, 1, 0});
 }
 
 // Embedding and head weigh four layers each: 24 in all, so 6 for each of four.
