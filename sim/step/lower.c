@@ -85,6 +85,12 @@ void op_operand(Op *op, OpRef ref, Access access) {
     op->operands[op->operand_count++] = ref;
 }
 
+void op_operands(Op *op, Access access, const OpRef *refs, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        op_operand(op, refs[i], access);
+    }
+}
+
 Op op_collective(const Lowering *lowering, TaskKind kind, LaneId lane, int16_t group, const char *name, Phase phase) {
     return (Op){.task = {.name = name,
                          .kind = kind,

@@ -234,8 +234,7 @@ static void add_product(Lowering *lowering, Section section, const char *name, c
     op->task.trans_b = product->trans_b;
     op->task.factor = product->factor;
     op->task.flops = 2.0 * (double)product->m * (double)product->n * (double)product->k;
-    op_operand(op, product->a, ACCESS_READ);
-    op_operand(op, product->b, ACCESS_READ);
+    OP_OPERANDS(op, ACCESS_READ, product->a, product->b);
     op_operand(op, product->c, ACCESS_WRITE);
 }
 

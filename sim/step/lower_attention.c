@@ -166,8 +166,7 @@ void add_rope(Lowering *lowering, Section section, const AttentionRefs *refs, bo
     op->task.inner = model->rotary_dims > 0 ? model->rotary_dims : model->head_dim;
     op->task.kv_heads = model->latent.kv_rank > 0 ? 1 : op->task.kv_heads;
     op->task.cast_bytes = turned_apart_bytes(lowering, backward);
-    op_operand(op, refs->q, ACCESS_UPDATE);
-    op_operand(op, refs->k, ACCESS_UPDATE);
+    OP_OPERANDS(op, ACCESS_UPDATE, refs->q, refs->k);
 }
 
 // What turns q in place would find it turned when it runs again over a kept q: then q's own values stay as they were
@@ -217,12 +216,9 @@ static void add_qk_norm(Lowering *lowering, const AttentionRefs *refs) {
     const QkNormRefs norm = qk_norm_refs(lowering, lowering->weights);
     Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_QK_NORM, PHASE_FORWARD, "qk norm");
     set_qk_norm_shape(lowering, &op->task, refs);
-    op_operand(op, refs->q, ACCESS_UPDATE);
-    op_operand(op, refs->k, ACCESS_UPDATE);
-    op_operand(op, norm.wq, ACCESS_READ);
-    op_operand(op, norm.wk, ACCESS_READ);
-    op_operand(op, norm.before, ACCESS_WRITE);
-    op_operand(op, norm.rstd, ACCESS_WRITE);
+    OP_OPERANDS(op, ACCESS_UPDATE, refs->q, refs->k);
+    OP_OPERANDS(op, ACCESS_READ, norm.wq, norm.wk);
+    OP_OPERANDS(op, ACCESS_WRITE, norm.before, norm.rstd);
 }
 
 static void add_qk_norm_backward(Lowering *lowering, const AttentionRefs *gradients) {
@@ -233,14 +229,9 @@ static void add_qk_norm_backward(Lowering *lowering, const AttentionRefs *gradie
     const QkNormRefs change = qk_norm_refs(lowering, lowering->gradients);
     Op *op = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_QK_NORM_BACKWARD, PHASE_BACKWARD, "qk norm backward");
     set_qk_norm_shape(lowering, &op->task, gradients);
-    op_operand(op, gradients->q, ACCESS_UPDATE);
-    op_operand(op, gradients->k, ACCESS_UPDATE);
-    op_operand(op, norm.before, ACCESS_READ);
-    op_operand(op, norm.wq, ACCESS_READ);
-    op_operand(op, norm.wk, ACCESS_READ);
-    op_operand(op, norm.rstd, ACCESS_READ);
-    op_operand(op, change.wq, ACCESS_WRITE);
-    op_operand(op, change.wk, ACCESS_WRITE);
+    OP_OPERANDS(op, ACCESS_UPDATE, gradients->q, gradients->k);
+    OP_OPERANDS(op, ACCESS_READ, norm.before, norm.wq, norm.wk, norm.rstd);
+    OP_OPERANDS(op, ACCESS_WRITE, change.wq, change.wk);
 }
 
 // Causal: half of the square of queries and keys is visible; two GEMMs forward, five backward (FlashAttention-2,
@@ -279,12 +270,8 @@ void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t o, int
     set_attention_shape(lowering, &op->task, refs);
     op->task.flops = attention_flops(lowering);
     set_window(lowering, &op->task);
-    op_operand(op, refs->q, ACCESS_READ);
-    op_operand(op, refs->k, ACCESS_READ);
-    op_operand(op, refs->v, ACCESS_READ);
-    op_operand(op, op_whole(lowering, o), ACCESS_WRITE);
-    op_operand(op, op_whole(lowering, lse), ACCESS_WRITE);
-    op_operand(op, probabilities, ACCESS_WRITE);
+    OP_OPERANDS(op, ACCESS_READ, refs->q, refs->k, refs->v);
+    OP_OPERANDS(op, ACCESS_WRITE, op_whole(lowering, o), op_whole(lowering, lse), probabilities);
     if (fp8_saves_inputs(lowering)) {
         op_operand(op, op_whole(lowering, attention_projected(lowering)), ACCESS_WRITE);
     }
@@ -300,15 +287,9 @@ void add_attention_backward(Lowering *lowering, const AttentionRefs *refs, const
     set_attention_shape(lowering, &op->task, refs);
     op->task.flops = 2.5 * attention_flops(lowering);
     set_window(lowering, &op->task);
-    const OpRef reads[] = {
-        refs->q, refs->k, refs->v, op_whole(lowering, o), op_whole(lowering, lse), op_whole(lowering, d_o)};
-    for (size_t i = 0; i < sizeof reads / sizeof reads[0]; i++) {
-        op_operand(op, reads[i], ACCESS_READ);
-    }
-    op_operand(op, gradients->q, ACCESS_WRITE);
-    op_operand(op, gradients->k, ACCESS_WRITE);
-    op_operand(op, gradients->v, ACCESS_WRITE);
-    op_operand(op, op_whole(lowering, delta), ACCESS_WRITE);
+    OP_OPERANDS(op, ACCESS_READ, refs->q, refs->k, refs->v, op_whole(lowering, o), op_whole(lowering, lse),
+                op_whole(lowering, d_o));
+    OP_OPERANDS(op, ACCESS_WRITE, gradients->q, gradients->k, gradients->v, op_whole(lowering, delta));
     op_operand(op, probabilities, ACCESS_READ);
     if (lowering->model->sinks) {
         op_operand(op, unit_slice(lowering, lowering->gradients[UNIT_LAYER], "sinks", "sinks"), ACCESS_WRITE);

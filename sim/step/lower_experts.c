@@ -135,8 +135,7 @@ static Op *add_grouped(Lowering *lowering, Section section, GemmRole role, const
                     section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, name);
     op->task.groups = lowering_local_experts(lowering);
     op->task.dtype = lowering->fp8 != FP8_NONE ? fp8_product_dtype(lowering, role) : op->task.dtype;
-    op_operand(op, a, ACCESS_READ);
-    op_operand(op, b, ACCESS_READ);
+    OP_OPERANDS(op, ACCESS_READ, a, b);
     op_operand(op, c, ACCESS_WRITE);
     return op;
 }
@@ -286,8 +285,7 @@ static void tokens_to_experts(Lowering *lowering, const ExpertTensors *tensors, 
     const int32_t sent = sums ? x : spread ? moved_by(lowering, "experts_sent") : tensors->in;
     if (!sums) {
         Op *op = add_routed(lowering, section, TASK_PERMUTE, "tokens to experts");
-        op_operand(op, op_whole(lowering, x), ACCESS_READ);
-        op_operand(op, op_whole(lowering, tensors->routing), ACCESS_READ);
+        OP_OPERANDS(op, ACCESS_READ, op_whole(lowering, x), op_whole(lowering, tensors->routing));
         op_operand(op, op_whole(lowering, sent), ACCESS_WRITE);
     }
     if (spread && ((!sums && !lowering->plan->pad_experts) || dispatch_gathers(lowering))) {
@@ -343,8 +341,7 @@ static int32_t sum_of_experts(Lowering *lowering, const Half *half, const Expert
         return y;
     }
     Op *op = add_routed(lowering, SECTION_LAYER_FORWARD, TASK_UNPERMUTE, "sum of experts");
-    op_operand(op, back, ACCESS_READ);
-    op_operand(op, op_whole(lowering, tensors->routing), ACCESS_READ);
+    OP_OPERANDS(op, ACCESS_READ, back, op_whole(lowering, tensors->routing));
     op_operand(op, op_whole(lowering, y), ACCESS_WRITE);
     if (has_shared(lowering)) {
         op_operand(op, op_whole(lowering, shared_sum(lowering)), ACCESS_READ);
@@ -447,9 +444,8 @@ static void route_backward(Lowering *lowering, const Half *half, const ExpertTen
     const int32_t dlogits = tokens_by(lowering, "drouter_logits", lowering->model->experts.count);
     Op *op = add_routed(lowering, SECTION_LAYER_BACKWARD, TASK_ROUTE_BACKWARD, "choose experts backward");
     op->task.cols = lowering->model->experts.count;
-    op_operand(op, op_whole(lowering, tensors->logits), ACCESS_READ);
-    op_operand(op, op_whole(lowering, tensors->routing), ACCESS_READ);
-    op_operand(op, op_whole(lowering, dweights), ACCESS_READ);
+    OP_OPERANDS(op, ACCESS_READ, op_whole(lowering, tensors->logits), op_whole(lowering, tensors->routing),
+                op_whole(lowering, dweights));
     op_operand(op, op_whole(lowering, dlogits), ACCESS_WRITE);
     told(lowering, op, tensors->leave);
     told_router_backward(lowering, op);
@@ -491,8 +487,7 @@ static void gradient_to_experts(Lowering *lowering, const ExpertTensors *tensors
     op_operand(op, dsum, ACCESS_READ);
     op_operand(op, weighs_inputs(lowering) ? op_absent() : op_whole(lowering, tensors->back), ACCESS_READ);
     op_operand(op, op_whole(lowering, tensors->routing), ACCESS_READ);
-    op_operand(op, op_whole(lowering, dback), ACCESS_WRITE);
-    op_operand(op, op_whole(lowering, dweights), ACCESS_WRITE);
+    OP_OPERANDS(op, ACCESS_WRITE, op_whole(lowering, dback), op_whole(lowering, dweights));
     if (has_gate(lowering)) {
         op_operand(op, op_whole(lowering, shared_sum(lowering)), ACCESS_READ);
         op_operand(op, op_whole(lowering, gate_of(lowering, "dshared_gate")), ACCESS_WRITE);
@@ -519,8 +514,7 @@ static void gradient_from_experts(Lowering *lowering, const ExpertTensors *tenso
     }
     Op *op = add_routed(lowering, section, TASK_UNPERMUTE, "tokens to experts backward");
     op->task.backward = true;
-    op_operand(op, op_whole(lowering, dsent), ACCESS_READ);
-    op_operand(op, op_whole(lowering, tensors->routing), ACCESS_READ);
+    OP_OPERANDS(op, ACCESS_READ, op_whole(lowering, dsent), op_whole(lowering, tensors->routing));
     op_operand(op, op_whole(lowering, din), ACCESS_WRITE);
 }
 
@@ -541,8 +535,7 @@ static int32_t routed_backward(Lowering *lowering, const Half *half, const Exper
     op->task.cast_bytes += beside_bytes(lowering, BIAS_BACKWARD_BYTES, hidden);
     op = add_gated(lowering, section, TASK_SWIGLU_BACKWARD, "experts swiglu backward");
     op->task.cast_bytes = beside_bytes(lowering, CLAMP_BACKWARD_BYTES, expert_ffn(lowering));
-    op_operand(op, op_whole(lowering, dact), ACCESS_READ);
-    op_operand(op, op_whole(lowering, tensors->gate_up), ACCESS_READ);
+    OP_OPERANDS(op, ACCESS_READ, op_whole(lowering, dact), op_whole(lowering, tensors->gate_up));
     op_operand(op, column(lowering, tensors->gate_up, expert_ffn(lowering)), ACCESS_READ);
     op_operand(op, kept_values(lowering), ACCESS_READ);
     op_operand(op, op_whole(lowering, dgate_up), ACCESS_WRITE);

@@ -87,10 +87,9 @@ static void norm_latent(Lowering *lowering, const LatentNorm *norm, int32_t x, i
     op->task.rows = lowering->dims.tokens;
     op->task.cols = norm->cols;
     op->task.stride = norm->stride;
-    op_operand(op, op_whole(lowering, x), ACCESS_READ);
-    op_operand(op, unit_slice(lowering, lowering->weights[UNIT_LAYER], norm->weight, norm->weight), ACCESS_READ);
-    op_operand(op, op_whole(lowering, y), ACCESS_WRITE);
-    op_operand(op, rstd, ACCESS_WRITE);
+    OP_OPERANDS(op, ACCESS_READ, op_whole(lowering, x),
+                unit_slice(lowering, lowering->weights[UNIT_LAYER], norm->weight, norm->weight));
+    OP_OPERANDS(op, ACCESS_WRITE, op_whole(lowering, y), rstd);
 }
 
 static void norm_latent_backward(Lowering *lowering, const LatentNorm *norm, int32_t dy, int32_t x, int32_t dx,
@@ -100,11 +99,8 @@ static void norm_latent_backward(Lowering *lowering, const LatentNorm *norm, int
     op->task.rows = lowering->dims.tokens;
     op->task.cols = norm->cols;
     op->task.stride = norm->stride;
-    op_operand(op, op_whole(lowering, dy), ACCESS_READ);
-    op_operand(op, op_whole(lowering, x), ACCESS_READ);
-    op_operand(op, unit_slice(lowering, lowering->weights[UNIT_LAYER], norm->weight, norm->weight), ACCESS_READ);
-    op_operand(op, rstd, ACCESS_READ);
-    op_operand(op, op_absent(), ACCESS_READ);
+    OP_OPERANDS(op, ACCESS_READ, op_whole(lowering, dy), op_whole(lowering, x),
+                unit_slice(lowering, lowering->weights[UNIT_LAYER], norm->weight, norm->weight), rstd, op_absent());
     op_operand(op, op_whole(lowering, dx), dx_access);
     op_operand(op, unit_slice(lowering, lowering->gradients[UNIT_LAYER], norm->weight, norm->weight), ACCESS_WRITE);
 }

@@ -101,8 +101,7 @@ int32_t lower_mlp(Lowering *lowering, OpRef x) {
     if (is_gated(lowering)) {
         op_operand(op, up_of(lowering, projection.y, projection.count), ACCESS_READ);
     }
-    op_operand(op, op_whole(lowering, s), ACCESS_WRITE);
-    op_operand(op, values, ACCESS_WRITE);
+    OP_OPERANDS(op, ACCESS_WRITE, op_whole(lowering, s), values);
     return s;
 }
 
@@ -120,8 +119,7 @@ Projection lower_mlp_backward(Lowering *lowering) {
     Op *op = add_activation(lowering, SECTION_LAYER_BACKWARD,
                             is_gated(lowering) ? TASK_SWIGLU_BACKWARD : TASK_ACTIVATION_BACKWARD,
                             activation_name(lowering, true), &projection);
-    op_operand(op, ds, ACCESS_READ);
-    op_operand(op, op_whole(lowering, projection.y[0]), ACCESS_READ);
+    OP_OPERANDS(op, ACCESS_READ, ds, op_whole(lowering, projection.y[0]));
     if (is_gated(lowering)) {
         op_operand(op, up_of(lowering, projection.y, projection.count), ACCESS_READ);
     }

@@ -98,8 +98,7 @@ static void add_gemm(Lowering *lowering, Section section, Phase phase, const Gem
     op->task.trans_b = gemm->trans_b;
     op->task.accumulate = gemm->accumulate;
     op->task.flops = 2.0 * (double)gemm->m * (double)gemm->n * (double)gemm->k;
-    op_operand(op, gemm->a, ACCESS_READ);
-    op_operand(op, gemm->b, ACCESS_READ);
+    OP_OPERANDS(op, ACCESS_READ, gemm->a, gemm->b);
     op_operand(op, gemm->c, gemm->accumulate ? ACCESS_UPDATE : ACCESS_WRITE);
     if (gemm->bias.tensor >= 0) {
         op_operand(op, gemm->bias, ACCESS_READ);
@@ -206,8 +205,7 @@ Op *add_norm(Lowering *lowering, Section section, const Norm *norm, OpRef x, int
     if (layer) {
         op_operand(op, slice_of(lowering, lowering->weights, norm->unit, norm->bias), ACCESS_READ);
     }
-    op_operand(op, op_whole(lowering, y), ACCESS_WRITE);
-    op_operand(op, statistics, ACCESS_WRITE);
+    OP_OPERANDS(op, ACCESS_WRITE, op_whole(lowering, y), statistics);
     return op;
 }
 
@@ -218,11 +216,9 @@ void add_norm_backward(Lowering *lowering, Section section, const Norm *norm, co
                     "norm backward");
     op->task.rows = lowering->dims.tokens_between;
     op->task.cols = lowering->dims.hidden;
-    op_operand(op, operands->dy, ACCESS_READ);
-    op_operand(op, operands->x, ACCESS_READ);
+    OP_OPERANDS(op, ACCESS_READ, operands->dy, operands->x);
     op_operand(op, slice_of(lowering, lowering->weights, norm->unit, norm->weight), ACCESS_READ);
-    op_operand(op, statistics, ACCESS_READ);
-    op_operand(op, operands->residual, ACCESS_READ);
+    OP_OPERANDS(op, ACCESS_READ, statistics, operands->residual);
     op_operand(op, operands->dx, ACCESS_WRITE);
     op_operand(op, slice_of(lowering, lowering->gradients, norm->unit, norm->weight), ACCESS_WRITE);
     if (layer) {
@@ -245,8 +241,7 @@ static Op *sum_op(Lowering *lowering, Section section, OpRef a, OpRef b, OpRef c
     const Phase phase = section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD;
     Op *op = op_add(lowering, section, TASK_ADD, phase, "add");
     op->task.rows = 1;
-    op_operand(op, a, ACCESS_READ);
-    op_operand(op, b, ACCESS_READ);
+    OP_OPERANDS(op, ACCESS_READ, a, b);
     op_operand(op, c, ACCESS_WRITE);
     return op;
 }
