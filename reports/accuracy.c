@@ -228,9 +228,7 @@ static Status print_scores(const RecordSchema *schema, const ScoreTable *first, 
                            const ScoreRow *all, FILE *out, Error *error) {
     const int split = first->count, count = split + second->count + 1;
     ScoreRow *rows = calloc((size_t)count, sizeof *rows);
-    if (!rows) {
-        return error_set(error, STATUS_ENVIRONMENT, "no memory for a table");
-    }
+    FAIL_IF(!rows, error, STATUS_ENVIRONMENT, "no memory for a table");
     for (int i = 0; i < count; i++) {
         rows[i] = i < split ? first->rows[i] : i + 1 < count ? second->rows[i - split] : *all;
     }

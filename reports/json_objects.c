@@ -217,15 +217,11 @@ json_t *json_known(bool known, double value) {
 }
 
 Status json_print(json_t *root, FILE *out, Error *error) {
-    if (!root) {
-        return error_set(error, STATUS_INTERNAL,
-                         "the JSON result could not be built: out of memory, or text that is not UTF-8");
-    }
+    FAIL_IF(!root, error, STATUS_INTERNAL,
+            "the JSON result could not be built: out of memory, or text that is not UTF-8");
     const int failed = json_dumpf(root, out, JSON_INDENT(1));
     json_decref(root);
-    if (failed != 0 || fputc('\n', out) == EOF) {
-        return error_set(error, STATUS_ENVIRONMENT, "the result could not be written");
-    }
+    FAIL_IF(failed != 0 || fputc('\n', out) == EOF, error, STATUS_ENVIRONMENT, "the result could not be written");
     return STATUS_OK;
 }
 

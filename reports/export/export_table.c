@@ -254,9 +254,7 @@ Status export_write(const ExportFormat *format, const ExportJob *asked, FILE *ou
     ExportJob job = *asked;
     TRY(prepare(format, &job, error));
     char *header = export_header(format, &job);
-    if (!header) {
-        return error_set(error, STATUS_ENVIRONMENT, "no memory for the header of the file");
-    }
+    FAIL_IF(!header, error, STATUS_ENVIRONMENT, "no memory for the header of the file");
     job.config.header = header;
     if (format->comment) {
         export_comment(header, format->comment, out);
@@ -272,9 +270,7 @@ Status export_notes(const ExportFormat *format, const ExportJob *asked, char **n
     TRY(prepare(format, &job, error));
     size_t bytes = 0;
     FILE *file = open_memstream(notes, &bytes);
-    if (!file) {
-        return error_set(error, STATUS_ENVIRONMENT, "no memory for the notes of the file");
-    }
+    FAIL_IF(!file, error, STATUS_ENVIRONMENT, "no memory for the notes of the file");
     if (format->notes) {
         format->notes(&job.config, file);
     }

@@ -74,10 +74,8 @@ static int dump_escaped(const char *text, size_t length, void *out) {
 }
 
 Status markup_json(json_t *root, FILE *out, Error *error) {
-    if (!root) {
-        return error_set(error, STATUS_INTERNAL,
-                         "the data of the page could not be built: out of memory, or text that is not UTF-8");
-    }
+    FAIL_IF(!root, error, STATUS_INTERNAL,
+            "the data of the page could not be built: out of memory, or text that is not UTF-8");
     const int failed = json_dump_callback(root, dump_escaped, out, JSON_COMPACT | JSON_ENSURE_ASCII);
     json_decref(root);
     return failed ? error_set(error, STATUS_INTERNAL, "the data of the page could not be written: out of memory")

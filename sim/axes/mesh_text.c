@@ -70,13 +70,10 @@ static Status parse_axis(char *word, const char *text, Mesh *mesh, bool seen[AXI
         return unknown_axis(word, text, error);
     }
     int64_t size = 0;
-    if (!text_parse_int(equals + 1, &size) || size < 1 || size > MESH_MAX_WORLD) {
-        return error_set(error, STATUS_USAGE, "mesh \"%s\": %s must be a whole number from 1 to %d, got \"%s\"", text,
-                         axis_names[axis], MESH_MAX_WORLD, equals + 1);
-    }
-    if (seen[axis]) {
-        return error_set(error, STATUS_USAGE, "mesh \"%s\": %s is given twice", text, axis_names[axis]);
-    }
+    FAIL_IF(!text_parse_int(equals + 1, &size) || size < 1 || size > MESH_MAX_WORLD, error, STATUS_USAGE,
+            "mesh \"%s\": %s must be a whole number from 1 to %d, got \"%s\"", text, axis_names[axis], MESH_MAX_WORLD,
+            equals + 1);
+    FAIL_IF(seen[axis], error, STATUS_USAGE, "mesh \"%s\": %s is given twice", text, axis_names[axis]);
     seen[axis] = true;
     mesh->size[axis] = (int)size;
     return STATUS_OK;
@@ -88,10 +85,9 @@ static Status check_borrowed(const Mesh *mesh, const char *text, Error *error) {
         for (int other = 0; other < AXIS_COUNT; other++) {
             alone.size[other] = other == axis || (AXES_OWN & AXIS_BIT(other)) ? alone.size[other] : 1;
         }
-        if ((AXES_BORROWED & AXIS_BIT(axis)) && !mesh_lends_evenly(&alone)) {
-            return error_set(error, STATUS_USAGE, "mesh \"%s\": %s=%d must divide the ranks that it is taken from",
-                             text, axis_names[axis], mesh->size[axis]);
-        }
+        FAIL_IF((AXES_BORROWED & AXIS_BIT(axis)) && !mesh_lends_evenly(&alone), error, STATUS_USAGE,
+                "mesh \"%s\": %s=%d must divide the ranks that it is taken from", text, axis_names[axis],
+                mesh->size[axis]);
     }
     return STATUS_OK;
 }
@@ -101,9 +97,8 @@ Status mesh_parse(const char *text, Mesh *mesh, Error *error) {
     bool seen[AXIS_COUNT] = {false};
     char words[4 * MESH_TEXT_BYTES];
     const size_t length = strlen(text);
-    if (length == 0 || length >= sizeof words) {
-        return error_set(error, STATUS_USAGE, "mesh \"%.60s\": must be a list such as dp_shard=8,tp=2", text);
-    }
+    FAIL_IF(length == 0 || length >= sizeof words, error, STATUS_USAGE,
+            "mesh \"%.60s\": must be a list such as dp_shard=8,tp=2", text);
     memcpy(words, text, length + 1);
     for (char *word = words; word;) {
         char *comma = strchr(word, ',');
@@ -116,9 +111,7 @@ Status mesh_parse(const char *text, Mesh *mesh, Error *error) {
     int64_t world = 1;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         world *= mesh_extent(&parsed, (Axis)axis);
-        if (world > MESH_MAX_WORLD) {
-            return error_set(error, STATUS_USAGE, "mesh \"%s\": more than %d ranks", text, MESH_MAX_WORLD);
-        }
+        FAIL_IF(world > MESH_MAX_WORLD, error, STATUS_USAGE, "mesh \"%s\": more than %d ranks", text, MESH_MAX_WORLD);
     }
     TRY(check_borrowed(&parsed, text, error));
     *mesh = parsed;

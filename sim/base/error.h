@@ -44,6 +44,14 @@ int status_exit_code(Status status);
         }                                                                                                              \
     } while (0)
 
+// Where the condition holds: returns what error_set does.
+#define FAIL_IF(condition, error, status, ...)                                                                         \
+    do {                                                                                                               \
+        if (condition) {                                                                                               \
+            return error_set(error, status, __VA_ARGS__);                                                              \
+        }                                                                                                              \
+    } while (0)
+
 // Programmer errors: on in every build; prints the place and the condition, then aborts.
 #define ASSERT(condition)                                                                                              \
     do {                                                                                                               \

@@ -40,21 +40,15 @@ static int tree_depth(json_t *value, int limit) {
 
 static Status bytes_load(const char *bytes, size_t count, const char *origin, json_t **root, Error *error) {
     *root = NULL;
-    if (count > JSON_MAX_FILE_BYTES) {
-        return error_set(error, STATUS_USAGE, "%s: larger than %d MiB", origin, JSON_MAX_FILE_BYTES >> 20);
-    }
+    FAIL_IF(count > JSON_MAX_FILE_BYTES, error, STATUS_USAGE, "%s: larger than %d MiB", origin,
+            JSON_MAX_FILE_BYTES >> 20);
     json_error_t parse_error;
     const size_t mark = count >= 3 ? (size_t)(text_behind_mark(bytes) - bytes) : 0;
     bytes += mark;
     count -= mark;
     json_t *tree = json_loadb(bytes, count, JSON_REJECT_DUPLICATES, &parse_error);
-    if (!tree && count == 0) {
-        return error_set(error, STATUS_USAGE, "%s:1:1: empty; a JSON object is needed", origin);
-    }
-    if (!tree) {
-        return error_set(error, STATUS_USAGE, "%s:%d:%d: %s", origin, parse_error.line, parse_error.column,
-                         parse_error.text);
-    }
+    FAIL_IF(!tree && count == 0, error, STATUS_USAGE, "%s:1:1: empty; a JSON object is needed", origin);
+    FAIL_IF(!tree, error, STATUS_USAGE, "%s:%d:%d: %s", origin, parse_error.line, parse_error.column, parse_error.text);
     if (tree_depth(tree, JSON_MAX_DEPTH + 1) > JSON_MAX_DEPTH) {
         json_decref(tree);
         return error_set(error, STATUS_USAGE, "%s: nested deeper than %d levels", origin, JSON_MAX_DEPTH);
@@ -84,9 +78,7 @@ static Status file_read(FILE *file, const char *path, char **bytes, size_t *coun
         }
         buffer = larger;
     }
-    if (!buffer) {
-        return error_set(error, STATUS_INTERNAL, "%s: out of memory while reading", path);
-    }
+    FAIL_IF(!buffer, error, STATUS_INTERNAL, "%s: out of memory while reading", path);
     if (ferror(file)) {
         const int reason = errno;
         free(buffer);
@@ -101,9 +93,7 @@ Status json_file_load(const char *path, json_t **root, Error *error) {
     *root = NULL;
     const char *why = NULL;
     FILE *file = open_to_read(path, &why);
-    if (!file) {
-        return error_set(error, STATUS_ENVIRONMENT, "%s: cannot open: %s", path, why);
-    }
+    FAIL_IF(!file, error, STATUS_ENVIRONMENT, "%s: cannot open: %s", path, why);
     char *bytes = NULL;
     size_t count = 0;
     Status status = file_read(file, path, &bytes, &count, error);
@@ -117,9 +107,7 @@ Status json_file_load(const char *path, json_t **root, Error *error) {
 
 static Status file_write(const char *path, const char *text, Error *error) {
     FILE *file = fopen(path, "wb");
-    if (!file) {
-        return error_set(error, STATUS_ENVIRONMENT, "%s: cannot create: %s", path, strerror(errno));
-    }
+    FAIL_IF(!file, error, STATUS_ENVIRONMENT, "%s: cannot create: %s", path, strerror(errno));
     const bool written = fputs(text, file) >= 0 && fputc('\n', file) != EOF && fflush(file) == 0;
     const int reason = errno;
     if (fclose(file) != 0 || !written) {

@@ -59,16 +59,14 @@ static Status extend(json_t *root, const char *origin, int generation, Arena *ar
         *whole = json_incref(root);
         return STATUS_OK;
     }
-    if (!json_is_string(extends)) {
-        return error_set(error, STATUS_USAGE, "%s: extends: must be the name of a built-in profile", origin);
-    }
+    FAIL_IF(!json_is_string(extends), error, STATUS_USAGE, "%s: extends: must be the name of a built-in profile",
+            origin);
     const EmbeddedProfile *parent = parent_find(json_string_value(extends));
     if (!parent) {
         return unknown_parent(json_string_value(extends), origin, error);
     }
-    if (generation == MAX_GENERATIONS) {
-        return error_set(error, STATUS_USAGE, "%s: extends: more than %d profiles in a row", origin, MAX_GENERATIONS);
-    }
+    FAIL_IF(generation == MAX_GENERATIONS, error, STATUS_USAGE, "%s: extends: more than %d profiles in a row", origin,
+            MAX_GENERATIONS);
     json_t *parent_root = NULL, *merged = NULL;
     Status status = json_text_load(parent->text, parent->name, &parent_root, error);
     if (status == STATUS_OK) {

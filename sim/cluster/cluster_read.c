@@ -350,9 +350,7 @@ static Status read_root(Reading *reading, Error *error) {
 }
 
 Status cluster_read(json_t *root, const char *origin, Arena *arena, ClusterProfile *profile, Error *error) {
-    if (!json_is_object(root)) {
-        return error_set(error, STATUS_USAGE, "%s: must be a JSON object", origin);
-    }
+    FAIL_IF(!json_is_object(root), error, STATUS_USAGE, "%s: must be a JSON object", origin);
     json_t *whole = NULL;
     TRY(cluster_extend(root, origin, arena, &whole, error));
     const json_t *extends = json_object_get(root, "extends");

@@ -74,15 +74,11 @@ static Status parse_value(const ClusterProfile *profile, const ClusterSlot *slot
         return STATUS_OK;
     }
     double number = 0.0;
-    if (!text_parse_double(text, &number)) {
-        return error_set(error, STATUS_USAGE, "%s must be a number, got \"%s\"", key, text);
-    }
+    FAIL_IF(!text_parse_double(text, &number), error, STATUS_USAGE, "%s must be a number, got \"%s\"", key, text);
     number *= alias ? alias->scale : 1.0;
     if (alias && alias->per_nic) {
-        if (profile->fabric.nics == 0) {
-            return error_set(error, STATUS_USAGE, "%s: profile %s has no network cards; set fabric.nics first", key,
-                             profile->name);
-        }
+        FAIL_IF(profile->fabric.nics == 0, error, STATUS_USAGE,
+                "%s: profile %s has no network cards; set fabric.nics first", key, profile->name);
         number /= profile->fabric.nics;
     }
     *value = number;
@@ -91,17 +87,12 @@ static Status parse_value(const ClusterProfile *profile, const ClusterSlot *slot
 
 static Status check_value(const ClusterSlot *slot, double value, Error *error) {
     const ClusterField *field = slot->field;
-    if (!(value >= field->low && value <= field->high)) {
-        return error_set(error, STATUS_USAGE, "%s must be between %.10g and %.10g, got %.10g", slot->path, field->low,
-                         field->high, value);
-    }
-    if (value != 0 && fabs(value) < TEXT_LEAST_NUMBER) {
-        return error_set(error, STATUS_USAGE, "%s must be 0 or at least %g in size, got %.10g", slot->path,
-                         TEXT_LEAST_NUMBER, value);
-    }
-    if (field->type == FIELD_INTEGER && value != floor(value)) {
-        return error_set(error, STATUS_USAGE, "%s must be an integer, got %.10g", slot->path, value);
-    }
+    FAIL_IF(!(value >= field->low && value <= field->high), error, STATUS_USAGE,
+            "%s must be between %.10g and %.10g, got %.10g", slot->path, field->low, field->high, value);
+    FAIL_IF(value != 0 && fabs(value) < TEXT_LEAST_NUMBER, error, STATUS_USAGE,
+            "%s must be 0 or at least %g in size, got %.10g", slot->path, TEXT_LEAST_NUMBER, value);
+    FAIL_IF(field->type == FIELD_INTEGER && value != floor(value), error, STATUS_USAGE,
+            "%s must be an integer, got %.10g", slot->path, value);
     return STATUS_OK;
 }
 
@@ -155,9 +146,8 @@ static void scale_tree(ClusterProfile *profile, const ClusterSlots *slots, doubl
 
 Status cluster_set(ClusterProfile *profile, const char *assignment, Arena *arena, Error *error) {
     const char *equals = strchr(assignment, '=');
-    if (!equals || equals == assignment) {
-        return error_set(error, STATUS_USAGE, "\"%s\" must be KEY=VALUE, such as fabric.node_gbps=800", assignment);
-    }
+    FAIL_IF(!equals || equals == assignment, error, STATUS_USAGE,
+            "\"%s\" must be KEY=VALUE, such as fabric.node_gbps=800", assignment);
     const char *key = arena_format(arena, "%.*s", (int)(equals - assignment), assignment);
     const Alias *alias = alias_find(key);
     const ClusterSlots slots = cluster_slots(profile, cluster_dtypes(profile), arena);

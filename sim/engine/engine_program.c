@@ -58,10 +58,9 @@ static Status compile_sites(const StepProgram *program, const int32_t *first_slo
             for (int32_t k = first; k < first + count; k++) {
                 const EventRef *ref = &program->event_refs[k];
                 const Event *event = &program->events[ref->event];
-                if (pass == 1 && event->lane != task->lane) {
-                    return error_set(error, STATUS_INTERNAL, "task %s on lane %s records an event of lane %s",
-                                     task->name, program->lanes[task->lane].name, program->lanes[event->lane].name);
-                }
+                FAIL_IF(pass == 1 && event->lane != task->lane, error, STATUS_INTERNAL,
+                        "task %s on lane %s records an event of lane %s", task->name, program->lanes[task->lane].name,
+                        program->lanes[event->lane].name);
                 if (pass == 0 && event->lane == task->lane) {
                     continue;
                 }
@@ -87,22 +86,17 @@ static Status compile_tasks(const StepProgram *program, const EngineCosts *costs
     for (int32_t i = 0; i < program->task_count; i++) {
         const Task *task = &program->tasks[i];
         const TaskCost *cost = &costs->tasks[i];
-        if (!(cost->seconds >= 0 && cost->seconds < longest_s && cost->host_s >= 0 && cost->host_s < longest_s)) {
-            return error_set(error, STATUS_INTERNAL, "task %s costs %g s and %g s of host time: not a time", task->name,
-                             cost->seconds, cost->host_s);
-        }
-        if (task->lane < 0 || task->lane >= program->lane_count) {
-            return error_set(error, STATUS_INTERNAL, "task %s is on lane %d of %d", task->name, task->lane,
-                             program->lane_count);
-        }
+        FAIL_IF(!(cost->seconds >= 0 && cost->seconds < longest_s && cost->host_s >= 0 && cost->host_s < longest_s),
+                error, STATUS_INTERNAL, "task %s costs %g s and %g s of host time: not a time", task->name,
+                cost->seconds, cost->host_s);
+        FAIL_IF(task->lane < 0 || task->lane >= program->lane_count, error, STATUS_INTERNAL,
+                "task %s is on lane %d of %d", task->name, task->lane, program->lane_count);
         const bool occupies = cost->seconds > 0 && cost->sm_share + cost->use[RESOURCE_NODE_LINK] +
                                                            cost->use[RESOURCE_NIC] + cost->use[RESOURCE_UPLINK] +
                                                            cost->use[RESOURCE_CORES] >
                                                        0;
-        if (occupies && task->lane >= ENGINE_RATED) {
-            return error_set(error, STATUS_INTERNAL, "task %s on lane %s occupies something", task->name,
-                             program->lanes[task->lane].name);
-        }
+        FAIL_IF(occupies && task->lane >= ENGINE_RATED, error, STATUS_INTERNAL, "task %s on lane %s occupies something",
+                task->name, program->lanes[task->lane].name);
         compiled->tasks[i].duration_ps = engine_picoseconds(cost->seconds);
         compiled->tasks[i].host_ps = engine_picoseconds(cost->host_s);
         compiled->tasks[i].lane = task->lane;
@@ -202,16 +196,12 @@ static void compile_shape(const EngineProgram *compiled, int32_t index, uint8_t 
 
 Status engine_compile(const StepProgram *program, const EngineCosts *costs, Arena *arena, EngineProgram *compiled,
                       Error *error) {
-    if (program->lane_count > ENGINE_LANES || program->lane_count < 1) {
-        return error_set(error, STATUS_INTERNAL, "the engine knows 1 to %d lanes, the program has %d", ENGINE_LANES,
-                         program->lane_count);
-    }
+    FAIL_IF(program->lane_count > ENGINE_LANES || program->lane_count < 1, error, STATUS_INTERNAL,
+            "the engine knows 1 to %d lanes, the program has %d", ENGINE_LANES, program->lane_count);
     *compiled = (EngineProgram){.step = program, .interference = costs->interference};
     const int32_t most_demands = program->task_count + 1 < MAX_DEMANDS ? program->task_count + 1 : MAX_DEMANDS;
-    if (program->task_count >= MAX_DEMANDS) {
-        return error_set(error, STATUS_INTERNAL, "the program has %d tasks, the engine knows %d", program->task_count,
-                         MAX_DEMANDS);
-    }
+    FAIL_IF(program->task_count >= MAX_DEMANDS, error, STATUS_INTERNAL, "the program has %d tasks, the engine knows %d",
+            program->task_count, MAX_DEMANDS);
     compiled->tasks = ARENA_ARRAY(arena, EngineTask, program->task_count);
     compiled->sites = ARENA_ARRAY(arena, EventSite, program->event_ref_count);
     compiled->demands = ARENA_ARRAY(arena, ShareDemand, most_demands);

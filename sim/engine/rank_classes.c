@@ -321,10 +321,8 @@ static void find_members(const Colours *colours, const int32_t *actor_of, Arena 
 // Refuses what is no slowdown; clears *equal where ranks differ.
 static Status check_factors(const float *factors, int world, const char *what, bool *equal, Error *error) {
     for (int rank = 0; factors && rank < world; rank++) {
-        if (!(factors[rank] >= 1 && factors[rank] < 1e6f)) {
-            return error_set(error, STATUS_USAGE, "%s of rank %d is %g; at least 1 is allowed", what, rank,
-                             (double)factors[rank]);
-        }
+        FAIL_IF(!(factors[rank] >= 1 && factors[rank] < 1e6f), error, STATUS_USAGE,
+                "%s of rank %d is %g; at least 1 is allowed", what, rank, (double)factors[rank]);
         *equal &= factors[rank] == factors[0];
     }
     return STATUS_OK;

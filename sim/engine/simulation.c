@@ -342,12 +342,10 @@ Status simulation_check_ended(const Simulation *simulation, Error *error) {
         const Actor *actor = &simulation->actors[i];
         for (int lane = 0; lane < simulation->program.lane_count; lane++) {
             const Instance *head = walker_head(&simulation->walker, lane, actor->ended[lane]);
-            if (head) {
-                return error_set(error, STATUS_INTERNAL,
-                                 "the program deadlocks: task %s (layer %d, micro-step %d) of rank %d never starts",
-                                 simulation->program.step->tasks[head->task].name, head->layer, head->micro_step,
-                                 simulation->classes.rank[i]);
-            }
+            FAIL_IF(head, error, STATUS_INTERNAL,
+                    "the program deadlocks: task %s (layer %d, micro-step %d) of rank %d never starts",
+                    simulation->program.step->tasks[head->task].name, head->layer, head->micro_step,
+                    simulation->classes.rank[i]);
         }
     }
     return STATUS_OK;

@@ -39,12 +39,10 @@ static Status find_begins(CellFinder *finder, Error *error) {
         }
         const Buffer *buffer = &program->buffers[ref->buffer];
         finder->begin[i] = step_ref_offset(program, ref, &(StepInstance){0}, &at) % buffer->slot_bytes;
-        if (ref->bytes <= 0 || finder->begin[i] < 0 || finder->begin[i] + ref->bytes > buffer->slot_bytes) {
-            return error_set(error, STATUS_INTERNAL,
-                             "an operand touches bytes %lld to %lld of buffer '%s', whose slots have %lld",
-                             (long long)finder->begin[i], (long long)(finder->begin[i] + ref->bytes), buffer->name,
-                             (long long)buffer->slot_bytes);
-        }
+        FAIL_IF(ref->bytes <= 0 || finder->begin[i] < 0 || finder->begin[i] + ref->bytes > buffer->slot_bytes, error,
+                STATUS_INTERNAL, "an operand touches bytes %lld to %lld of buffer '%s', whose slots have %lld",
+                (long long)finder->begin[i], (long long)(finder->begin[i] + ref->bytes), buffer->name,
+                (long long)buffer->slot_bytes);
     }
     return STATUS_OK;
 }

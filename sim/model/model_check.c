@@ -15,23 +15,17 @@ static Status check_sizes(const ModelSpec *model, Error *error) {
                                 {"head_dim", model->head_dim, 0}, {"ffn", model->ffn, 0},
                                 {"vocab", model->vocab, 0},       {"max_seq", model->max_seq, 0}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        if (sizes[i].value < 1) {
-            return error_set(error, STATUS_USAGE, "model %s: %s must be positive, got %d", model->name, sizes[i].name,
-                             sizes[i].value);
-        }
+        FAIL_IF(sizes[i].value < 1, error, STATUS_USAGE, "model %s: %s must be positive, got %d", model->name,
+                sizes[i].name, sizes[i].value);
     }
-    if (model->heads % model->kv_heads != 0) {
-        return error_set(error, STATUS_USAGE, "model %s: kv_heads %d must divide heads %d", model->name,
-                         model->kv_heads, model->heads);
-    }
+    FAIL_IF(model->heads % model->kv_heads != 0, error, STATUS_USAGE, "model %s: kv_heads %d must divide heads %d",
+            model->name, model->kv_heads, model->heads);
     // Every byte count must stay far from 2^63: 16 bytes per parameter of 2^56 parameters would still fit.
     const double parameters = (double)model->layers * model->hidden *
                               (3.0 * model->ffn + 2.0 * (model->heads + model->kv_heads) * (double)model->head_dim);
     const double positions = model->position == POSITION_LEARNED ? (double)model->max_seq * model->hidden : 0;
-    if (parameters + positions + 2.0 * model->vocab * (double)model->hidden > 0x1p50) {
-        return error_set(error, STATUS_USAGE, "model %s: about %.2g parameters, more than 2^50 are not supported",
-                         model->name, parameters + positions);
-    }
+    FAIL_IF(parameters + positions + 2.0 * model->vocab * (double)model->hidden > 0x1p50, error, STATUS_USAGE,
+            "model %s: about %.2g parameters, more than 2^50 are not supported", model->name, parameters + positions);
     return STATUS_OK;
 }
 
@@ -40,18 +34,14 @@ static Status check_runs(const ModelSpec *model, Error *error) {
     int next = 0;
     for (int i = 0; i < model->run_count; i++) {
         const LayerRun run = model->runs[i];
-        if ((int)run.kind < 0 || run.kind >= LAYER_KIND_COUNT || run.first != next || run.count < 1 ||
-            run.count > model->layers - next) {
-            return error_set(error, STATUS_USAGE,
-                             "model %s: run %d of its layers is %d from %d on, where %d of %d are left", model->name, i,
-                             run.count, run.first, model->layers - next, model->layers);
-        }
+        FAIL_IF((int)run.kind < 0 || run.kind >= LAYER_KIND_COUNT || run.first != next || run.count < 1 ||
+                    run.count > model->layers - next,
+                error, STATUS_USAGE, "model %s: run %d of its layers is %d from %d on, where %d of %d are left",
+                model->name, i, run.count, run.first, model->layers - next, model->layers);
         next += run.count;
     }
-    if (model->run_count > 0 && next < model->layers) {
-        return error_set(error, STATUS_USAGE, "model %s: its runs have %d of %d layers", model->name, next,
-                         model->layers);
-    }
+    FAIL_IF(model->run_count > 0 && next < model->layers, error, STATUS_USAGE,
+            "model %s: its runs have %d of %d layers", model->name, next, model->layers);
     return STATUS_OK;
 }
 
@@ -59,26 +49,18 @@ static Status check_rotary(const ModelSpec *model, Error *error) {
     if (model->position != POSITION_ROTARY) {
         return STATUS_OK;
     }
-    if (model->head_dim % 2 != 0) {
-        return error_set(error, STATUS_USAGE, "model %s: head_dim must be even (rotary pairs), got %d", model->name,
-                         model->head_dim);
-    }
-    if (model->rotary_dims < 0 || model->rotary_dims > model->head_dim || model->rotary_dims % 2 != 0) {
-        return error_set(error, STATUS_USAGE,
-                         "model %s: rotary_dims must be even and between 0 and head_dim %d, got %d", model->name,
-                         model->head_dim, model->rotary_dims);
-    }
-    if (!(model->rope_theta >= 1.0) || !isfinite(model->rope_theta)) {
-        return error_set(error, STATUS_USAGE, "model %s: rope_theta must be at least 1, got %g", model->name,
-                         model->rope_theta);
-    }
+    FAIL_IF(model->head_dim % 2 != 0, error, STATUS_USAGE, "model %s: head_dim must be even (rotary pairs), got %d",
+            model->name, model->head_dim);
+    FAIL_IF(model->rotary_dims < 0 || model->rotary_dims > model->head_dim || model->rotary_dims % 2 != 0, error,
+            STATUS_USAGE, "model %s: rotary_dims must be even and between 0 and head_dim %d, got %d", model->name,
+            model->head_dim, model->rotary_dims);
+    FAIL_IF(!(model->rope_theta >= 1.0) || !isfinite(model->rope_theta), error, STATUS_USAGE,
+            "model %s: rope_theta must be at least 1, got %g", model->name, model->rope_theta);
     const RopeScaling *scaling = &model->rope_scaling;
-    if (scaling->factor != 0 && !(scaling->factor >= 1 && scaling->high > scaling->low && scaling->low >= 0)) {
-        return error_set(error, STATUS_USAGE,
-                         "model %s: rope scaling needs a factor of at least 1 and low < high, got factor %g, low %g, "
-                         "high %g",
-                         model->name, scaling->factor, scaling->low, scaling->high);
-    }
+    FAIL_IF(scaling->factor != 0 && !(scaling->factor >= 1 && scaling->high > scaling->low && scaling->low >= 0), error,
+            STATUS_USAGE,
+            "model %s: rope scaling needs a factor of at least 1 and low < high, got factor %g, low %g, high %g",
+            model->name, scaling->factor, scaling->low, scaling->high);
     return STATUS_OK;
 }
 
@@ -90,78 +72,62 @@ static Status check_choices(const ModelSpec *model, Error *error) {
                                   {"qk_norm", (int)model->qk_norm, QK_NORM_COUNT},
                                   {"residual", (int)model->residual, RESIDUAL_COUNT}};
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
-        if (choices[i].value < 0 || choices[i].value >= choices[i].count) {
-            return error_set(error, STATUS_USAGE, "model %s: %s has no choice %d", model->name, choices[i].name,
-                             choices[i].value);
-        }
+        FAIL_IF(choices[i].value < 0 || choices[i].value >= choices[i].count, error, STATUS_USAGE,
+                "model %s: %s has no choice %d", model->name, choices[i].name, choices[i].value);
     }
-    if (model->norm_bias && model->norm != NORM_LAYER) {
-        return error_set(error, STATUS_USAGE, "model %s: norm_bias goes with layer norms only", model->name);
-    }
+    FAIL_IF(model->norm_bias && model->norm != NORM_LAYER, error, STATUS_USAGE,
+            "model %s: norm_bias goes with layer norms only", model->name);
     const bool norm_behind = model_norms_behind(model);
-    if (norm_behind && model->out_bias) {
-        return error_set(error, STATUS_USAGE, "model %s: out_bias in front of a norm is not modelled", model->name);
-    }
-    if (norm_behind && model->mlp_bias) {
-        return error_set(error, STATUS_USAGE, "model %s: mlp_bias in front of a norm is not modelled", model->name);
-    }
-    if (model->residual == RESIDUAL_BOTH_NORMS && model->experts.count > 0) {
-        return error_set(error, STATUS_USAGE, "model %s: experts between norms are not modelled", model->name);
-    }
+    FAIL_IF(norm_behind && model->out_bias, error, STATUS_USAGE,
+            "model %s: out_bias in front of a norm is not modelled", model->name);
+    FAIL_IF(norm_behind && model->mlp_bias, error, STATUS_USAGE,
+            "model %s: mlp_bias in front of a norm is not modelled", model->name);
+    FAIL_IF(model->residual == RESIDUAL_BOTH_NORMS && model->experts.count > 0, error, STATUS_USAGE,
+            "model %s: experts between norms are not modelled", model->name);
     return STATUS_OK;
 }
 
 static Status check_window(const ModelSpec *model, Error *error) {
-    if (model->window < 0 || model->window_first < 0 || model->window_every < 0 || model->window_every == 1) {
-        return error_set(error, STATUS_USAGE,
-                         "model %s: window %d, window_first %d and window_every %d must not be negative, and a window "
-                         "that every layer goes without is none",
-                         model->name, model->window, model->window_first, model->window_every);
-    }
+    FAIL_IF(model->window < 0 || model->window_first < 0 || model->window_every < 0 || model->window_every == 1, error,
+            STATUS_USAGE,
+            "model %s: window %d, window_first %d and window_every %d must not be negative, and a window "
+            "that every layer goes without is none",
+            model->name, model->window, model->window_first, model->window_every);
     return STATUS_OK;
 }
 
 static Status check_experts(const ModelSpec *model, Error *error) {
     const Experts *experts = &model->experts;
     const double most = (double)model->layers * experts->count * 3.0 * model->hidden * experts->ffn;
-    if (experts->count < 0 || experts->shared_ffn < 0 ||
-        (experts->count > 0 && (experts->active < 1 || experts->active > experts->count || experts->ffn < 1))) {
-        return error_set(error, STATUS_USAGE,
-                         "model %s: of %d experts of width %d a token visits %d, and the shared ones are %d wide",
-                         model->name, experts->count, experts->ffn, experts->active, experts->shared_ffn);
-    }
+    FAIL_IF(experts->count < 0 || experts->shared_ffn < 0 ||
+                (experts->count > 0 && (experts->active < 1 || experts->active > experts->count || experts->ffn < 1)),
+            error, STATUS_USAGE,
+            "model %s: of %d experts of width %d a token visits %d, and the shared ones are %d wide", model->name,
+            experts->count, experts->ffn, experts->active, experts->shared_ffn);
     const SigmoidRouter *router = &experts->sigmoid;
-    if (router->groups < 0 ||
-        (router->groups > 0 && (experts->count % router->groups != 0 || !(router->factor > 0) ||
-                                router->active_groups < 1 || router->active_groups > router->groups ||
-                                experts->count / router->groups * router->active_groups < experts->active))) {
-        return error_set(error, STATUS_USAGE,
-                         "model %s: a token visits %d of %d experts, in %d of %d groups, weights times %g", model->name,
-                         experts->active, experts->count, router->active_groups, router->groups, router->factor);
-    }
-    if (most > 0x1p50) {
-        return error_set(error, STATUS_USAGE,
-                         "model %s: about %.2g parameters of experts, more than 2^50 are not "
-                         "supported",
-                         model->name, most);
-    }
+    FAIL_IF(router->groups < 0 ||
+                (router->groups > 0 && (experts->count % router->groups != 0 || !(router->factor > 0) ||
+                                        router->active_groups < 1 || router->active_groups > router->groups ||
+                                        experts->count / router->groups * router->active_groups < experts->active)),
+            error, STATUS_USAGE, "model %s: a token visits %d of %d experts, in %d of %d groups, weights times %g",
+            model->name, experts->active, experts->count, router->active_groups, router->groups, router->factor);
+    FAIL_IF(most > 0x1p50, error, STATUS_USAGE,
+            "model %s: about %.2g parameters of experts, more than 2^50 are not supported", model->name, most);
     for (int i = 0; i < model->run_count && experts->count == 0; i++) {
-        if (model->runs[i].kind == LAYER_EXPERTS) {
-            return error_set(error, STATUS_USAGE, "model %s: has layers of experts and no experts", model->name);
-        }
+        FAIL_IF(model->runs[i].kind == LAYER_EXPERTS, error, STATUS_USAGE,
+                "model %s: has layers of experts and no experts", model->name);
     }
     return STATUS_OK;
 }
 
 static Status check_latent(const ModelSpec *model, Error *error) {
     const LatentAttention *latent = &model->latent;
-    if (latent->kv_rank < 0 || latent->q_rank < 0 ||
-        (latent->kv_rank > 0 && (latent->rope < 1 || latent->rope >= model->head_dim || latent->value < 1))) {
-        return error_set(error, STATUS_USAGE,
-                         "model %s: latent attention of ranks %d and %d needs heads of which %d of %d elements turn, "
-                         "and values of %d",
-                         model->name, latent->q_rank, latent->kv_rank, latent->rope, model->head_dim, latent->value);
-    }
+    FAIL_IF(latent->kv_rank < 0 || latent->q_rank < 0 ||
+                (latent->kv_rank > 0 && (latent->rope < 1 || latent->rope >= model->head_dim || latent->value < 1)),
+            error, STATUS_USAGE,
+            "model %s: latent attention of ranks %d and %d needs heads of which %d of %d elements turn, "
+            "and values of %d",
+            model->name, latent->q_rank, latent->kv_rank, latent->rope, model->head_dim, latent->value);
     return STATUS_OK;
 }
 
@@ -173,9 +139,7 @@ Status model_check(const ModelSpec *model, Error *error) {
     TRY(check_window(model, error));
     TRY(check_experts(model, error));
     TRY(check_latent(model, error));
-    if (!(model->norm_eps > 0.0) || model->norm_eps > 0.1) {
-        return error_set(error, STATUS_USAGE, "model %s: norm_eps must be above 0 and at most 0.1, got %g", model->name,
-                         model->norm_eps);
-    }
+    FAIL_IF(!(model->norm_eps > 0.0) || model->norm_eps > 0.1, error, STATUS_USAGE,
+            "model %s: norm_eps must be above 0 and at most 0.1, got %g", model->name, model->norm_eps);
     return STATUS_OK;
 }

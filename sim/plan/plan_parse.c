@@ -13,13 +13,10 @@ static Status take(TrainPlan *plan, bool seen[PLAN_FIELD_COUNT], const char *key
             continue;
         }
         const int value = plan_field_value(id, text);
-        if (value < 0 && plan_fields[id].words) {
-            return error_set(error, STATUS_USAGE, "plan: %s=%.40s is not in this version", key, text);
-        }
-        if (value < 0) {
-            return error_set(error, STATUS_USAGE, "plan: %s=%.40s is no number from %d to %d", key, text,
-                             plan_fields[id].low, plan_fields[id].high);
-        }
+        FAIL_IF(value < 0 && plan_fields[id].words, error, STATUS_USAGE, "plan: %s=%.40s is not in this version", key,
+                text);
+        FAIL_IF(value < 0, error, STATUS_USAGE, "plan: %s=%.40s is no number from %d to %d", key, text,
+                plan_fields[id].low, plan_fields[id].high);
         seen[id] = true;
         plan_set(plan, id, value);
         return STATUS_OK;
@@ -31,25 +28,21 @@ Status plan_parse(const char *text, TrainPlan *plan, Error *error) {
     char line[PLAN_TEXT_BYTES];
     bool seen[PLAN_FIELD_COUNT] = {false};
     memset(plan, 0, sizeof *plan);
-    if (snprintf(line, sizeof line, "%s", text) >= (int)sizeof line) {
-        return error_set(error, STATUS_USAGE, "plan: longer than a plan is");
-    }
+    FAIL_IF(snprintf(line, sizeof line, "%s", text) >= (int)sizeof line, error, STATUS_USAGE,
+            "plan: longer than a plan is");
     char *rest = NULL, *word = strtok_r(line, " ", &rest);
     TRY(mesh_parse(word ? word : "", &plan->mesh, error));
     while ((word = strtok_r(NULL, " ", &rest)) != NULL) {
         char *value = strchr(word, '=');
-        if (!value) {
-            return error_set(error, STATUS_USAGE, "plan: %.40s is no KEY=VALUE", word);
-        }
+        FAIL_IF(!value, error, STATUS_USAGE, "plan: %.40s is no KEY=VALUE", word);
         *value++ = '\0';
         TRY(strcmp(word, "order") == 0 ? axis_order_parse(value, &plan->mesh.order, error)
                                        : take(plan, seen, word, value, error));
     }
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         const PlanFieldId id = (PlanFieldId)i;
-        if (!seen[i] && plan_fields[i].printed == PLAN_PRINTED_ALWAYS) {
-            return error_set(error, STATUS_USAGE, "plan: %s is missing", plan_field_key(id));
-        }
+        FAIL_IF(!seen[i] && plan_fields[i].printed == PLAN_PRINTED_ALWAYS, error, STATUS_USAGE, "plan: %s is missing",
+                plan_field_key(id));
         if (!seen[i]) {
             plan_set(plan, id, plan_fields[i].usual);
         }

@@ -85,12 +85,6 @@ void op_operand(Op *op, OpRef ref, Access access) {
     op->operands[op->operand_count++] = ref;
 }
 
-void op_operands(Op *op, Access access, const OpRef *refs, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        op_operand(op, refs[i], access);
-    }
-}
-
 Op op_collective(const Lowering *lowering, TaskKind kind, LaneId lane, int16_t group, const char *name, Phase phase) {
     return (Op){.task = {.name = name,
                          .kind = kind,
@@ -275,9 +269,7 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
     if (!choice->alone) {
         target_check(target, model, plan, arena, &reason);
     }
-    if (reason) {
-        return error_set(error, STATUS_INFEASIBLE, "%s", reason);
-    }
+    FAIL_IF(reason, error, STATUS_INFEASIBLE, "%s", reason);
     *program = (StepProgram){.plan = *plan, .target = target, .stage = choice->stage};
     program->held = stage_layers(model, plan, target, choice->schedule->folded, choice->stage, arena);
     program->model = stage_model(model, &program->held, arena);
@@ -328,10 +320,8 @@ Status step_lower_stage(const ModelSpec *model, const TrainPlan *plan, const Tar
                         StepProgram *program, Error *error) {
     const bool stages = mesh_stages(&plan->mesh) > 1;
     const Schedule *schedule = stages ? schedule_find(pp_schedule_names[plan->pp_schedule]) : schedules[0];
-    if (!schedule) {
-        return error_set(error, STATUS_INFEASIBLE, "the schedule %s of a pipeline is not predicted yet",
-                         pp_schedule_names[plan->pp_schedule]);
-    }
+    FAIL_IF(!schedule, error, STATUS_INFEASIBLE, "the schedule %s of a pipeline is not predicted yet",
+            pp_schedule_names[plan->pp_schedule]);
     const LoweringChoice choice = {.stage = stage, .schedule = schedule};
     return step_lower_chosen(model, plan, target, &choice, arena, program, error);
 }

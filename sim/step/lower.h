@@ -193,10 +193,6 @@ OpRef op_absent(void);
 OpRef own_slice(const Lowering *lowering, const Unit *unit, int32_t tensor);
 OpRef shard_gradient(const Lowering *lowering, const Unit *unit);
 void op_operand(Op *op, OpRef ref, Access access);
-// Several of the same access, in this order.
-void op_operands(Op *op, Access access, const OpRef *refs, size_t count);
-#define OP_OPERANDS(op, access, ...)                                                                                   \
-    op_operands(op, access, (const OpRef[]){__VA_ARGS__}, sizeof((const OpRef[]){__VA_ARGS__}) / sizeof(OpRef))
 Op *op_list_append(Arena *arena, OpList *list, const Op *op);  // a copy
 void op_list_pass(Arena *arena, OpList *list, Op *op);         // the same operation
 Op op_collective(const Lowering *lowering, TaskKind kind, LaneId lane, int16_t group, const char *name, Phase phase);

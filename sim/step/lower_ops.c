@@ -45,6 +45,12 @@ int32_t row_statistics(Lowering *lowering, const char *name, int64_t rows) {
     return lowering_tensor(lowering, name, ROLE_ACTIVATION, DTYPE_FP32, rows);
 }
 
+void op_operands(Op *op, Access access, const OpRef *refs, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        op_operand(op, refs[i], access);
+    }
+}
+
 OpRef column(const Lowering *lowering, int32_t tensor, int64_t first_column) {
     OpRef ref = op_whole(lowering, tensor);
     ref.offset_bytes = first_column * lowering->dims.element;

@@ -46,6 +46,10 @@ int32_t gradient_stream(Lowering *lowering);
 bool gradients_apart(const Lowering *lowering);  // a layer's own slot of the gradient stream
 OpRef gradient_at(Lowering *lowering, int index);
 int32_t row_statistics(Lowering *lowering, const char *name, int64_t rows);
+// Several of the same access, in this order.
+void op_operands(Op *op, Access access, const OpRef *refs, size_t count);
+#define OP_OPERANDS(op, access, ...)                                                                                   \
+    op_operands(op, access, (const OpRef[]){__VA_ARGS__}, sizeof((const OpRef[]){__VA_ARGS__}) / sizeof(OpRef))
 OpRef column(const Lowering *lowering, int32_t tensor, int64_t first_column);
 OpRef stream_at(const Lowering *lowering, int32_t x, int index);
 Op *mark_tp(Lowering *lowering, Section section, Mark mark, OpRef in, OpRef out, const char *name);

@@ -216,7 +216,9 @@ static void emit_loss_steps(Lowering *lowering, OpList *out, const LossRefs *ref
         emit_loss_reduce(lowering, out, rows.max, true, "loss max reduce");
     }
     op = loss_op(lowering, TASK_LOSS_SUM, "loss sum", refs->rows, refs->cols, refs->dtype);
-    OP_OPERANDS(&op, ACCESS_READ, refs->logits, rows.targets, rows.max);
+    op_operand(&op, refs->logits, ACCESS_READ);
+    op_operand(&op, rows.targets, ACCESS_READ);
+    op_operand(&op, rows.max, ACCESS_READ);
     op_operand(&op, rows.sums, ACCESS_WRITE);
     for (int i = 0; i < MAX_KEPT; i++) {
         op_operand(&op, refs->kept[i], ACCESS_WRITE);

@@ -93,10 +93,8 @@ Status accelerate_read_deepspeed(Import *import, Error *error) {
         "deepspeed_moe_layer_cls_names", NULL};
     const char *file = NULL, *offload[2] = {"none", "none"};
     TRY(import_word(import, "deepspeed_config.deepspeed_config_file", &file, error));
-    if (file) {
-        return error_set(error, STATUS_USAGE, "%s:%d: the plan is in %s: give that file to --from, with --world",
-                         import->path, import_at(import, "deepspeed_config.deepspeed_config_file")->line, file);
-    }
+    FAIL_IF(file, error, STATUS_USAGE, "%s:%d: the plan is in %s: give that file to --from, with --world", import->path,
+            import_at(import, "deepspeed_config.deepspeed_config_file")->line, file);
     import->said.choice[PLAN_ZERO] = 2;  // accelerate's DeepSpeedPlugin
     TRY(import_int(import, "deepspeed_config.zero_stage", 0, 3, &import->said.choice[PLAN_ZERO], error));
     TRY(import_int(import, "deepspeed_config.gradient_accumulation_steps", 1, 1 << 20, &import->said.grad_accum,

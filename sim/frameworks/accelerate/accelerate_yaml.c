@@ -409,15 +409,11 @@ static Status accelerate_read(Import *import, Error *error) {
     TRY(import_word(import, accelerate_top[TYPE].path, &type, error));
     const char *environment = "LOCAL_MACHINE";
     TRY(import_word(import, accelerate_top[ENVIRONMENT].path, &environment, error));
-    if (!import_same_word(environment, "LOCAL_MACHINE")) {
-        return error_set(error, STATUS_USAGE,
-                         "%s:%d: compute_environment %s starts no ranks here: LOCAL_MACHINE is read", import->path,
-                         import_at(import, accelerate_top[ENVIRONMENT].path)->line, environment);
-    }
-    if (!type) {
-        return error_set(error, STATUS_USAGE,
-                         "%s: distributed_type is missing; accelerate asks for FSDP, MULTI_GPU, ...", import->path);
-    }
+    FAIL_IF(!import_same_word(environment, "LOCAL_MACHINE"), error, STATUS_USAGE,
+            "%s:%d: compute_environment %s starts no ranks here: LOCAL_MACHINE is read", import->path,
+            import_at(import, accelerate_top[ENVIRONMENT].path)->line, environment);
+    FAIL_IF(!type, error, STATUS_USAGE, "%s: distributed_type is missing; accelerate asks for FSDP, MULTI_GPU, ...",
+            import->path);
     int processes = 0;
     TRY(import_int(import, accelerate_top[PROCESSES].path, -1, MESH_MAX_WORLD, &processes, error));
     import->said.world = processes > 0 ? processes : 0;

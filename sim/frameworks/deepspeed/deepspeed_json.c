@@ -260,10 +260,9 @@ static Status read_bucket(Import *import, int stage, Error *error) {
         elements = REDUCE_BUCKET_HIDDEN;
     } else if (said) {
         elements = strtod(node->text, &end);
-        if (end == node->text || *end || !(elements >= 1 && elements <= plan_fields[PLAN_REDUCE_BUCKET].high)) {
-            return error_set(error, STATUS_USAGE, "%s:%d: %s: elements, from 1 to %d, not \"%s\"", import->path,
-                             node->line, keys[BUCKET].path, plan_fields[PLAN_REDUCE_BUCKET].high, node->text);
-        }
+        FAIL_IF(end == node->text || *end || !(elements >= 1 && elements <= plan_fields[PLAN_REDUCE_BUCKET].high),
+                error, STATUS_USAGE, "%s:%d: %s: elements, from 1 to %d, not \"%s\"", import->path, node->line,
+                keys[BUCKET].path, plan_fields[PLAN_REDUCE_BUCKET].high, node->text);
     }
     import->said.choice[PLAN_REDUCE_BUCKET] = stage == 0 || elements == DEFAULT_BUCKET ? 0 : (int)elements;
     int copies = 1;

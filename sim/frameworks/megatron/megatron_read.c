@@ -445,11 +445,9 @@ static bool says_anything(Import *import) {
 static Status megatron_read(Import *import, Error *error) {
     lift_arguments(import);
     const bool bridge = megatron_is_bridge(import);
-    if (!says_anything(import)) {
-        return error_set(error, STATUS_USAGE,
-                         "%s gives no command outside of loops an argument of Megatron-LM or a key of Megatron-Bridge",
-                         import->path);
-    }
+    FAIL_IF(!says_anything(import), error, STATUS_USAGE,
+            "%s gives no command outside of loops an argument of Megatron-LM or a key of Megatron-Bridge",
+            import->path);
     import->unknown.kind = bridge ? FINDING_UNKNOWN : FINDING_REFUSED;
     import->unknown.words = bridge ? "no section of Megatron-Bridge's configuration"
                                    : "no argument of Megatron-LM, which stops: error: unrecognized arguments";

@@ -98,10 +98,8 @@ static Status take_layout(Import *import, const char *text, Error *error) {
     const int pp = import->said.size[AXIS_PP];
     Chunks *chunks = ARENA_NEW(import->arena, Chunks);
     read_layout(text, chunks);
-    if (chunks->wrong) {
-        return error_set(error, STATUS_USAGE, "%s:%d: %s %s has %s", import->path, import_at(import, key)->line, key,
-                         text, chunks->wrong);
-    }
+    FAIL_IF(chunks->wrong, error, STATUS_USAGE, "%s:%d: %s %s has %s", import->path, import_at(import, key)->line, key,
+            text, chunks->wrong);
     bool alike = true;
     for (int i = 2; i < chunks->count - 1; i++) {
         alike &= chunks->layers[i] == chunks->layers[1];

@@ -280,10 +280,8 @@ static Status read_model(Import *import, Error *error) {
 
 static Status read_parallelism(Import *import, Error *error) {
     for (const ConfigKey *key = keys; key->path; key++) {
-        if (key->means == KEY_AXIS && import->said.size[key->id] == 0) {
-            return error_set(error, STATUS_USAGE, "%s:%d: %s takes -1 or a size, not 0", import->path,
-                             import_at(import, key->path)->line, key->path);
-        }
+        FAIL_IF(key->means == KEY_AXIS && import->said.size[key->id] == 0, error, STATUS_USAGE,
+                "%s:%d: %s takes -1 or a size, not 0", import->path, import_at(import, key->path)->line, key->path);
     }
     return torchtitan_read_stages(import, error);
 }
@@ -318,11 +316,10 @@ static Status read_overlap(Import *import, Error *error) {
 // "2" recomputes every second layer whole; "1", and 0, all of them (_apply_layer_sac).
 static Status read_every(Import *import, const char *option, Error *error) {
     int64_t every = 0;
-    if (!text_parse_int(option, &every) || every < 0 || every > plan_fields[PLAN_RECOMPUTE_EVERY].high) {
-        return error_set(error, STATUS_USAGE, "%s:%d: %s takes \"op\" or a number of layers from 0 to %d, not \"%s\"",
-                         import->path, import_at(import, keys[OPTION].path)->line, keys[OPTION].path,
-                         plan_fields[PLAN_RECOMPUTE_EVERY].high, option);
-    }
+    FAIL_IF(!text_parse_int(option, &every) || every < 0 || every > plan_fields[PLAN_RECOMPUTE_EVERY].high, error,
+            STATUS_USAGE, "%s:%d: %s takes \"op\" or a number of layers from 0 to %d, not \"%s\"", import->path,
+            import_at(import, keys[OPTION].path)->line, keys[OPTION].path, plan_fields[PLAN_RECOMPUTE_EVERY].high,
+            option);
     import->said.choice[PLAN_RECOMPUTE] = RECOMPUTE_FULL;
     import->said.choice[PLAN_RECOMPUTE_EVERY] = every > 1 ? (int)every : 0;
     if (!import_has(import, keys[OPTION].path)) {

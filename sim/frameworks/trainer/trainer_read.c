@@ -245,18 +245,13 @@ static Status read_fsdp(Import *import, Error *error) {
 
 static Status read_sharding(Import *import, Error *error) {
     const ConfigNode *config = import_at(import, "fsdp_config");
-    if (config && config->kind == NODE_SCALAR && config->text[0]) {
-        return error_set(error, STATUS_USAGE, "%s:%d: fsdp_config is the file %s: put its keys here", import->path,
-                         config->line, config->text);
-    }
+    FAIL_IF(config && config->kind == NODE_SCALAR && config->text[0], error, STATUS_USAGE,
+            "%s:%d: fsdp_config is the file %s: put its keys here", import->path, config->line, config->text);
     const char *deepspeed = NULL;
     TRY(import_word(import, "deepspeed", &deepspeed, error));
-    if (deepspeed) {
-        return error_set(error, STATUS_USAGE,
-                         "%s:%d: this trains with DeepSpeed: give %s to --from, with --world, --micro-batch, "
-                         "--grad-accum and --seq",
-                         import->path, import_at(import, "deepspeed")->line, deepspeed);
-    }
+    FAIL_IF(deepspeed, error, STATUS_USAGE,
+            "%s:%d: this trains with DeepSpeed: give %s to --from, with --world, --micro-batch, --grad-accum and --seq",
+            import->path, import_at(import, "deepspeed")->line, deepspeed);
     if (import_is_on(import, "fsdp")) {
         return read_fsdp(import, error);
     }

@@ -61,11 +61,9 @@ static Status add_action(Reader *reader, const char *word, Cell cell, Error *err
     }
     cell.kind = *rest;
     const bool known = rest > word && *rest && strchr("FBIW", *rest++) != NULL;
-    if (!known || !read_number(&rest, &cell.micro_step) || *rest != '\0') {
-        return error_set(error, STATUS_USAGE,
-                         "%s, line %d, cell %d: \"%.40s\" is no action of a pipeline, such as 2F0, 2B0, 2I0 or 2W0",
-                         reader->path, cell.line, cell.at, word);
-    }
+    FAIL_IF(!known || !read_number(&rest, &cell.micro_step) || *rest != '\0', error, STATUS_USAGE,
+            "%s, line %d, cell %d: \"%.40s\" is no action of a pipeline, such as 2F0, 2B0, 2I0 or 2W0", reader->path,
+            cell.line, cell.at, word);
     reader->cells = arena_grow(reader->arena, reader->cells, reader->count, &reader->capacity, sizeof cell);
     reader->cells[reader->count++] = cell;
     return STATUS_OK;
@@ -114,9 +112,7 @@ static Status read_line(Reader *reader, char *line, Error *error) {
 static Status read_cells(Reader *reader, Error *error) {
     const char *why;
     FILE *file = open_to_read(reader->path, &why);
-    if (!file) {
-        return error_set(error, STATUS_USAGE, "%s cannot be read: %s", reader->path, why);
-    }
+    FAIL_IF(!file, error, STATUS_USAGE, "%s cannot be read: %s", reader->path, why);
     char *line = NULL;
     size_t bytes = 0;
     Status status = STATUS_OK;
@@ -144,17 +140,13 @@ static Status find_sizes(Reader *reader, Error *error) {
     file->stages = reader->lines;
     file->chunks = (int32_t)((most_stage + 1) / (reader->lines > 0 ? reader->lines : 1));
     file->micro_steps = (int32_t)(most + 1);
-    if (reader->count == 0 || file->stages < 2) {
-        return error_set(error, STATUS_USAGE, "%s is no order of a pipeline: a line for each of two or more ranks",
-                         reader->path);
-    }
-    if ((int64_t)file->chunks * file->stages != most_stage + 1) {
-        return error_set(error, STATUS_USAGE, "%s has %d stages on %d ranks: as many on each rank, or it is no order",
-                         reader->path, (int)most_stage + 1, file->stages);
-    }
-    if (file->micro_steps == 0) {
-        return error_set(error, STATUS_USAGE, "%s has no backward: that is no order of a training step", reader->path);
-    }
+    FAIL_IF(reader->count == 0 || file->stages < 2, error, STATUS_USAGE,
+            "%s is no order of a pipeline: a line for each of two or more ranks", reader->path);
+    FAIL_IF((int64_t)file->chunks * file->stages != most_stage + 1, error, STATUS_USAGE,
+            "%s has %d stages on %d ranks: as many on each rank, or it is no order", reader->path, (int)most_stage + 1,
+            file->stages);
+    FAIL_IF(file->micro_steps == 0, error, STATUS_USAGE, "%s has no backward: that is no order of a training step",
+            reader->path);
     const Cell *cells = reader->cells;
     for (int32_t i = reader->first[0]; file->chunks == 2 && i < reader->first[1]; i++) {
         file->folded |= cells[i].stage == 2 * file->stages - 1;
@@ -202,10 +194,8 @@ static Status take_cell(const Taker *taker, const Cell *cell, Error *error) {
     const OrderFile *file = taker->reader->file;
     const int32_t stage = (int32_t)cell->stage, chunk = stage / file->stages, at = stage % file->stages;
     const int32_t rank = file->folded && chunk == 1 ? file->stages - 1 - at : at;
-    if (rank != taker->rank) {
-        return error_set(error, STATUS_USAGE, "%s, line %d, cell %d: stage %d is rank %d's", taker->reader->path,
-                         cell->line, cell->at, stage, rank);
-    }
+    FAIL_IF(rank != taker->rank, error, STATUS_USAGE, "%s, line %d, cell %d: stage %d is rank %d's",
+            taker->reader->path, cell->line, cell->at, stage, rank);
     if (cell->kind == 'F') {
         return take(taker, cell, WORK_FORWARD, chunk, error);
     }
@@ -225,11 +215,9 @@ static Status take_rank(const Reader *reader, int32_t rank, Error *error) {
     for (int32_t i = reader->first[rank]; i < reader->first[rank + 1]; i++) {
         TRY(take_cell(&taker, &reader->cells[i], error));
     }
-    if (file->count[rank] != all) {
-        return error_set(error, STATUS_USAGE,
-                         "%s, line %d: rank %d does %d of the %d works of %d micro-batches of %d chunks", reader->path,
-                         rank + 1, rank, file->count[rank], all, file->micro_steps, file->chunks);
-    }
+    FAIL_IF(file->count[rank] != all, error, STATUS_USAGE,
+            "%s, line %d: rank %d does %d of the %d works of %d micro-batches of %d chunks", reader->path, rank + 1,
+            rank, file->count[rank], all, file->micro_steps, file->chunks);
     return STATUS_OK;
 }
 
