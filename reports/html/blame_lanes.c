@@ -119,9 +119,7 @@ static void add_bars(Lanes *lanes, int lane) {
         }
         lanes->rows = bar.row >= lanes->rows ? bar.row + 1 : lanes->rows;
         busy_until[bar.row] = bar.end_ns > 0 ? bar.end_ns : INT64_MAX;
-        lanes->bars =
-            arena_grow(lanes->page->arena, lanes->bars, (size_t)lanes->count, &lanes->capacity, sizeof *lanes->bars);
-        lanes->bars[lanes->count++] = bar;
+        ARENA_PUSH(lanes->page->arena, lanes->bars, lanes->count, &lanes->capacity) = bar;
     }
 }
 

@@ -81,8 +81,7 @@ void meeting_send(Simulation *simulation, int32_t actor, const Task *task, int64
     const int32_t box_of = to->box_of[simulation->program.step->stage * PHASE_COUNT + (int32_t)task->phase];
     ASSERT(box_of >= 0);
     Mailbox *box = &to->boxes[box_of + counterpart(to, actor)];
-    box->began_ps = arena_grow(meeting->arena, box->began_ps, (size_t)box->sent, &box->capacity, sizeof(int64_t));
-    box->began_ps[box->sent++] = began_ps;
+    ARENA_PUSH(meeting->arena, box->began_ps, box->sent, &box->capacity) = began_ps;
     if (box->waiting >= 0) {
         const int lane = box->waiting;
         box->waiting = -1;

@@ -310,8 +310,7 @@ static void find_members(const Colours *colours, const int32_t *actor_of, Arena 
         }
         const int32_t count = group_actors(colours, actor_of, colours->leader[group][home[actor]], &found);
         for (int32_t k = 0; k < count; k++) {
-            classes->members = arena_grow(arena, classes->members, filled, &capacity, sizeof *classes->members);
-            classes->members[filled++] = found.out[k];
+            ARENA_PUSH(arena, classes->members, filled, &capacity) = found.out[k];
             classes->first[group * actors + found.out[k]] = (int32_t)filled - k - 1;
             classes->count[group * actors + found.out[k]] = count;
         }

@@ -83,8 +83,8 @@ static void set_rate(Simulation *simulation, int32_t index, int lane, double rat
 
 static void note_due(Simulation *simulation, int32_t leader, int lane) {
     RateCache *cache = simulation->rates;
-    cache->due = arena_grow(simulation->arena, cache->due, cache->due_count, &cache->due_capacity, sizeof *cache->due);
-    cache->due[cache->due_count++] = (DueCollective){.leader = leader, .lane = lane};
+    ARENA_PUSH(simulation->arena, cache->due, cache->due_count, &cache->due_capacity) =
+        (DueCollective){.leader = leader, .lane = lane};
 }
 
 static void update_actor(Simulation *simulation, int32_t index) {

@@ -25,9 +25,7 @@ static void mark_changed(Simulation *simulation, int32_t actor) {
 static void keep_span(Simulation *simulation, int32_t actor, int lane) {
     const Instance *instance = walker_head(&simulation->walker, lane, simulation->actors[actor].ended[lane]);
     const int64_t shift = simulation->skipped_ps;
-    simulation->spans = arena_grow(simulation->arena, simulation->spans, simulation->span_count,
-                                   &simulation->span_capacity, sizeof *simulation->spans);
-    simulation->spans[simulation->span_count++] =
+    ARENA_PUSH(simulation->arena, simulation->spans, simulation->span_count, &simulation->span_capacity) =
         (SpanEntry){.position = instance->position,
                     .span = {.rank = simulation->classes.rank[actor],
                              .task = instance->task,

@@ -31,9 +31,7 @@ void import_find(Import *import, FindingKind kind, const char *path, const char 
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
     const ConfigNode *node = path ? import_at(import, path) : NULL;
-    import->findings = arena_grow(import->arena, import->findings, (size_t)import->finding_count,
-                                  &import->finding_capacity, sizeof *import->findings);
-    import->findings[import->finding_count++] =
+    ARENA_PUSH(import->arena, import->findings, import->finding_count, &import->finding_capacity) =
         (ImportFinding){kind, path ? escape_line_text(path, import->arena) : NULL, node ? node->line : 0,
                         escape_line_text(sentence, import->arena)};
 }
@@ -65,9 +63,7 @@ void import_take_offload(Import *import, const char *path, Offload offload, cons
 
 static void remember(Import *import, const char *path) {
     if (!import->is_read) {
-        import->asked = arena_grow(import->arena, import->asked, (size_t)import->asked_count, &import->asked_capacity,
-                                   sizeof *import->asked);
-        import->asked[import->asked_count++] = path;
+        ARENA_PUSH(import->arena, import->asked, import->asked_count, &import->asked_capacity) = path;
     }
 }
 

@@ -48,9 +48,8 @@ static Side side_of(const PairFinder *finder, int32_t buffer) {
 
 static void emit(PairFinder *finder, int64_t low, int64_t high) {
     Conflicts *conflicts = finder->conflicts;
-    conflicts->forbidden = arena_grow(finder->arena, conflicts->forbidden, conflicts->forbidden_count,
-                                      &finder->capacity, sizeof(ForbiddenOffsets));
-    conflicts->forbidden[conflicts->forbidden_count++] = (ForbiddenOffsets){.low = low, .high = high};
+    ARENA_PUSH(finder->arena, conflicts->forbidden, conflicts->forbidden_count, &finder->capacity) =
+        (ForbiddenOffsets){.low = low, .high = high};
 }
 
 static int64_t side_bytes(const Side *side) {

@@ -165,8 +165,7 @@ Status live_traces_find(LiveTraces *traces, const StepProgram *program, const Cu
     make_trace(program, options, cells, &traces->arena, &traces->scratch, made);
     structure.words = memcpy(ARENA_UNCLEARED(&traces->arena, uint64_t, structure.count), structure.words,
                              structure.count * sizeof *structure.words);
-    traces->known = arena_grow(&traces->arena, traces->known, traces->count, &traces->capacity, sizeof *traces->known);
-    traces->known[traces->count++] = (KnownTrace){structure, made};
+    ARENA_PUSH(&traces->arena, traces->known, traces->count, &traces->capacity) = (KnownTrace){structure, made};
     *trace = made;
     return STATUS_OK;
 }

@@ -64,8 +64,7 @@ static Status add_action(Reader *reader, const char *word, Cell cell, Error *err
     FAIL_IF(!known || !read_number(&rest, &cell.micro_step) || *rest != '\0', error, STATUS_USAGE,
             "%s, line %d, cell %d: \"%.40s\" is no action of a pipeline, such as 2F0, 2B0, 2I0 or 2W0", reader->path,
             cell.line, cell.at, word);
-    reader->cells = arena_grow(reader->arena, reader->cells, reader->count, &reader->capacity, sizeof cell);
-    reader->cells[reader->count++] = cell;
+    ARENA_PUSH(reader->arena, reader->cells, reader->count, &reader->capacity) = cell;
     return STATUS_OK;
 }
 
@@ -94,9 +93,7 @@ static char *trimmed(char *word) {
 
 static Status read_line(Reader *reader, char *line, Error *error) {
     Cell cell = {.line = reader->lines + 1};
-    reader->first =
-        arena_grow(reader->arena, reader->first, (size_t)reader->lines, &reader->line_capacity, sizeof *reader->first);
-    reader->first[reader->lines++] = (int32_t)reader->count;
+    ARENA_PUSH(reader->arena, reader->first, reader->lines, &reader->line_capacity) = (int32_t)reader->count;
     for (char *word = line; word;) {
         char *comma = strchr(word, ',');
         if (comma) {
