@@ -13,16 +13,12 @@ static void read_measurement(sqlite3_stmt *row, Arena *arena, void *into) {
 
 Status store_measured_runs(Store *store, int most, Arena *arena, StoredMeasurement **runs, int *count, Error *error) {
     sqlite3_stmt *statement = NULL;
-    StoreRows rows;
     TRY(store_ask(store, &statement, error,
                   "SELECT id, started_at, source, host, model, plan, device, transport, command, cluster, target, "
                   "steps, measured_step_s, predicted_step_s, lanes, executor, core_type FROM runs WHERE state = 'ok' "
                   "AND measured_step_s > 0 ORDER BY id DESC LIMIT ?",
                   "d", most > 0 ? most : -1));
-    TRY(store_read_all(store, statement, sizeof **runs, read_measurement, arena, &rows, error));
-    *runs = rows.at;
-    *count = rows.count;
-    return STATUS_OK;
+    return store_read_all(store, statement, sizeof **runs, read_measurement, arena, runs, count, error);
 }
 
 static Status save(Store *store, void *context, Error *error) {

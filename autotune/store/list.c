@@ -29,27 +29,26 @@ static void read_preflight(sqlite3_stmt *row, Arena *arena, void *into) {
 }
 
 static Status read_rows(Store *store, const char *sql, int most, size_t bytes, StoreReader reader, Arena *arena,
-                        StoreRows *rows, Error *error) {
+                        void *rows, int *count, Error *error) {
     sqlite3_stmt *statement = NULL;
     TRY(store_ask(store, &statement, error, sql, "d", most > 0 ? most : -1));  // a negative LIMIT is none
-    return store_read_all(store, statement, bytes, reader, arena, rows, error);
+    return store_read_all(store, statement, bytes, reader, arena, rows, count, error);
 }
 
 Status store_list(Store *store, int most, Arena *arena, StoredList *list, Error *error) {
-    StoreRows requests, runs, preflights;
+    *list = (StoredList){0};
     TRY(read_rows(store,
                   "SELECT r.id, r.last_asked_at, r.command, r.model, r.cluster, r.target, r.world, r.times_asked, "
                   "b.plan, b.step_s FROM requests r LEFT JOIN v_best b ON b.request_id = r.id "
                   "ORDER BY r.last_asked_at DESC, r.id DESC LIMIT ?",
-                  most, sizeof *list->requests, read_request, arena, &requests, error));
+                  most, sizeof *list->requests, read_request, arena, &list->requests, &list->request_count, error));
     TRY(read_rows(store,
                   "SELECT id, started_at, source, host, model, plan, device, transport, state, failure, steps, "
                   "predicted_step_s, measured_step_s FROM runs ORDER BY id DESC LIMIT ?",
-                  most, sizeof *list->runs, read_run, arena, &runs, error));
-    TRY(read_rows(store,
-                  "SELECT " STORE_PREFLIGHT_COLUMNS ", (SELECT sentence FROM preflight_findings WHERE "
-                  "preflight_id = id AND bad ORDER BY place LIMIT 1) FROM preflights ORDER BY id DESC LIMIT ?",
-                  most, sizeof *list->preflights, read_preflight, arena, &preflights, error));
-    *list = (StoredList){requests.at, requests.count, runs.at, runs.count, preflights.at, preflights.count};
-    return STATUS_OK;
+                  most, sizeof *list->runs, read_run, arena, &list->runs, &list->run_count, error));
+    return read_rows(store,
+                     "SELECT " STORE_PREFLIGHT_COLUMNS ", (SELECT sentence FROM preflight_findings WHERE "
+                     "preflight_id = id AND bad ORDER BY place LIMIT 1) FROM preflights ORDER BY id DESC LIMIT ?",
+                     most, sizeof *list->preflights, read_preflight, arena, &list->preflights, &list->preflight_count,
+                     error);
 }

@@ -45,17 +45,13 @@ static void read_task(sqlite3_stmt *row, Arena *arena, void *into) {
 
 static Status read_parts(Store *store, int64_t run_id, Arena *arena, RunRecord *run, Error *error) {
     sqlite3_stmt *statement = NULL;
-    StoreRows tasks;
     TRY(store_ask(store, &statement, error, "SELECT axis, seconds FROM run_exposed WHERE run_id = ?", "I", run_id));
     TRY(store_read_end(store, statement, store_read_exposed(statement, run->parts.exposed_s), error));
     TRY(store_ask(store, &statement, error,
                   "SELECT task, kind, lane, count, measured_s, predicted_s FROM task_totals WHERE run_id = ? "
                   "ORDER BY rowid",
                   "I", run_id));
-    TRY(store_read_all(store, statement, sizeof(RunTask), read_task, arena, &tasks, error));
-    run->tasks = tasks.at;
-    run->task_count = tasks.count;
-    return STATUS_OK;
+    return store_read_all(store, statement, sizeof(RunTask), read_task, arena, &run->tasks, &run->task_count, error);
 }
 
 static Status read_runs(Store *store, const char *sql, uint64_t key, int most, Arena *arena, RunRecord *runs,

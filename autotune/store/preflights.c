@@ -59,20 +59,16 @@ static void read_groups(sqlite3_stmt *row, Arena *arena, void *into) {
 
 static Status read_parts(Store *store, int64_t id, Arena *arena, StoredPreflight *preflight, Error *error) {
     sqlite3_stmt *row = NULL;
-    StoreRows findings, groups;
     TRY(store_ask(store, &row, error,
                   "SELECT bad, sentence FROM preflight_findings WHERE preflight_id = ? ORDER BY place", "I", id));
-    TRY(store_read_all(store, row, sizeof(StoredFinding), read_finding, arena, &findings, error));
+    TRY(store_read_all(store, row, sizeof(StoredFinding), read_finding, arena, &preflight->findings,
+                       &preflight->finding_count, error));
     TRY(store_ask(store, &row, error,
                   "SELECT axes, collective, ranks, payload_bytes, measured_s, predicted_s, wrong FROM "
                   "preflight_groups WHERE preflight_id = ? ORDER BY place",
                   "I", id));
-    TRY(store_read_all(store, row, sizeof(StoredGroups), read_groups, arena, &groups, error));
-    preflight->findings = findings.at;
-    preflight->finding_count = findings.count;
-    preflight->groups = groups.at;
-    preflight->group_count = groups.count;
-    return STATUS_OK;
+    return store_read_all(store, row, sizeof(StoredGroups), read_groups, arena, &preflight->groups,
+                          &preflight->group_count, error);
 }
 
 void store_read_preflight(sqlite3_stmt *row, Arena *arena, StoredPreflight *preflight) {

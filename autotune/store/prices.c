@@ -28,11 +28,7 @@ static void read_price(sqlite3_stmt *row, Arena *arena, void *into) {
 
 Status store_prices(Store *store, Arena *arena, const ChipPrice **prices, int *count, Error *error) {
     sqlite3_stmt *statement = NULL;
-    StoreRows rows;
     TRY(store_prepare(store, "SELECT chip, what, choice, seconds FROM chip_prices ORDER BY measured_at, chip, what",
                       &statement, error));
-    TRY(store_read_all(store, statement, sizeof **prices, read_price, arena, &rows, error));
-    *prices = rows.at;
-    *count = rows.count;
-    return STATUS_OK;
+    return store_read_all(store, statement, sizeof **prices, read_price, arena, prices, count, error);
 }

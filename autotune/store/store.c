@@ -219,15 +219,17 @@ void store_take(sqlite3_stmt *row, Arena *arena, const char *kinds, ...) {
     va_end(into);
 }
 
-Status store_read_all(Store *store, sqlite3_stmt *statement, size_t bytes, StoreReader reader, Arena *arena,
-                      StoreRows *rows, Error *error) {
+Status store_read_all(Store *store, sqlite3_stmt *statement, size_t bytes, StoreReader reader, Arena *arena, void *rows,
+                      int *count, Error *error) {
     size_t capacity = 0;
     int code;
-    *rows = (StoreRows){0};
+    void *all = NULL;
+    *count = 0;
     while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
-        rows->at = arena_grow(arena, rows->at, (size_t)rows->count, &capacity, bytes);
-        reader(statement, arena, (char *)rows->at + (size_t)rows->count++ * bytes);
+        all = arena_grow(arena, all, (size_t)*count, &capacity, bytes);
+        reader(statement, arena, (char *)all + (size_t)(*count)++ * bytes);
     }
+    memcpy(rows, &all, sizeof all);
     return store_read_end(store, statement, code, error);
 }
 

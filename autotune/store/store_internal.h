@@ -45,14 +45,11 @@ Status store_write(Store *store, Error *error, const char *sql, const char *kind
 // The columns of a row into pointers by those kinds (n also for p), b bool; - is passed over.
 void store_take(sqlite3_stmt *row, Arena *arena, const char *kinds, ...);
 
-// All rows of a query, each of so many bytes; ends the read.
-typedef struct StoreRows {
-    void *at;  // NULL where there is none
-    int count;
-} StoreRows;
+// All rows of a query, each of so many bytes; ends the read. rows: a pointer to the pointer to the first, NULL where
+// there is none.
 typedef void (*StoreReader)(sqlite3_stmt *row, Arena *arena, void *into);
-Status store_read_all(Store *store, sqlite3_stmt *statement, size_t bytes, StoreReader reader, Arena *arena,
-                      StoreRows *rows, Error *error);
+Status store_read_all(Store *store, sqlite3_stmt *statement, size_t bytes, StoreReader reader, Arena *arena, void *rows,
+                      int *count, Error *error);
 // The only column of the first row; 0 where there is none.
 Status store_read_id(Store *store, sqlite3_stmt *statement, int64_t *id, Error *error);
 

@@ -57,16 +57,12 @@ static void read_tune_run(sqlite3_stmt *row, Arena *arena, void *into) {
 
 Status store_tune_runs(Store *store, int64_t session, Arena *arena, StoredTuneRun **runs, int *count, Error *error) {
     sqlite3_stmt *statement = NULL;
-    StoreRows rows;
     TRY(store_ask(store, &statement, error,
                   "SELECT r.id, r.measurement_hash, t.known, t.wall_s, r.state, r.failure, r.measured_step_s, "
                   "CAST(strftime('%s', r.started_at) AS REAL) - t.wall_s, r.steps, r.warm_up, r.step_times_s "
                   "FROM tune_runs t JOIN runs r ON r.id = t.run_id WHERE t.session_id = ? ORDER BY t.place",
                   "I", session));
-    TRY(store_read_all(store, statement, sizeof **runs, read_tune_run, arena, &rows, error));
-    *runs = rows.at;
-    *count = rows.count;
-    return STATUS_OK;
+    return store_read_all(store, statement, sizeof **runs, read_tune_run, arena, runs, count, error);
 }
 
 typedef struct SaveTuneRun {
