@@ -20,16 +20,12 @@ static const char *sample_name(const ProbeBuilder *builder, const ProbeAttention
 
 static const ProbeSample *find(const ProbeBuilder *builder, const ProbeAttention *about, const char *name,
                                double length, bool causal) {
-    const ProbeResult *probe = builder->probe;
-    for (int i = 0; i < probe->sample_count; i++) {
-        const ProbeSample *sample = &probe->samples[i];
-        if (sample->kind == PROBE_ATTENTION && strcmp(sample->name, name) == 0 &&
-            fabs(sample->size[0] - length) < 0.5 && (sample->size[1] < 0.5) == causal &&
-            fabs(sample->size[3] - about->head_dim) < 0.5) {
-            return sample;
-        }
-    }
-    return NULL;
+    const ProbeSample *sample = NULL;
+    do {
+        sample = probe_next(builder->probe, sample, PROBE_ATTENTION, name);
+    } while (sample && !(fabs(sample->size[0] - length) < 0.5 && (sample->size[1] < 0.5) == causal &&
+                         fabs(sample->size[3] - about->head_dim) < 0.5));
+    return sample;
 }
 
 // The shortest and the longest of the name; false with fewer than two.
@@ -37,10 +33,8 @@ static bool find_lengths(const ProbeBuilder *builder, const ProbeAttention *abou
                          double lengths[2]) {
     lengths[0] = INFINITY;
     lengths[1] = 0;
-    for (int i = 0; i < builder->probe->sample_count; i++) {
-        const ProbeSample *sample = &builder->probe->samples[i];
-        if (sample->kind == PROBE_ATTENTION && strcmp(sample->name, name) == 0 &&
-            fabs(sample->size[3] - about->head_dim) < 0.5) {
+    for (const ProbeSample *sample = NULL; (sample = probe_next(builder->probe, sample, PROBE_ATTENTION, name));) {
+        if (fabs(sample->size[3] - about->head_dim) < 0.5) {
             lengths[0] = fmin(lengths[0], sample->size[0]);
             lengths[1] = fmax(lengths[1], sample->size[0]);
         }

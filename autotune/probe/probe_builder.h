@@ -19,6 +19,9 @@ typedef struct ProbeBuilder {
 __attribute__((format(printf, 4, 5))) void probe_put(const ProbeBuilder *builder, const char *path, double value,
                                                      const char *format, ...);
 
+// The next sample of that kind behind `last` (NULL = the first), and of that name unless it is NULL; NULL = none.
+const ProbeSample *probe_next(const ProbeResult *probe, const ProbeSample *last, ProbeKind kind, const char *name);
+
 double probe_clamp(double value, double low, double high);
 
 // One row of the profile from the attention samples of one kernel and head_dim.

@@ -25,14 +25,15 @@ static double least_side(const ProbeSample *sample) {
 
 static Status fit_rates(ProbeBuilder *builder, Error *error) {
     const ProbeResult *probe = builder->probe;
-    const ProbeSample *sustained = NULL;
+    const ProbeSample *sustained = NULL, *last = NULL;
     double rates[MOST_RATES];
     int count = 0;
-    for (int i = 0; i < probe->sample_count; i++) {
-        const ProbeSample *sample = &probe->samples[i];
-        sustained = sample->kind == PROBE_SUSTAINED ? sample : sustained;
-        if (sample->kind == PROBE_GEMM && least_side(sample) * probe->device.divisor >= LARGE_GEMM &&
-            count < MOST_RATES) {
+    while ((last = probe_next(probe, last, PROBE_SUSTAINED, NULL))) {
+        sustained = last;
+    }
+    for (const ProbeSample *sample = NULL;
+         count < MOST_RATES && (sample = probe_next(probe, sample, PROBE_GEMM, NULL));) {
+        if (least_side(sample) * probe->device.divisor >= LARGE_GEMM) {
             rates[count++] = probe_gemm_rate(sample, 0);
         }
     }
@@ -54,13 +55,10 @@ static Status fit_rates(ProbeBuilder *builder, Error *error) {
 static void add_products(const ProbeBuilder *builder) {
     const ProbeResult *probe = builder->probe;
     json_t *points = json_array();
-    for (int i = 0; i < probe->sample_count; i++) {
-        const ProbeSample *sample = &probe->samples[i];
-        if (sample->kind == PROBE_GEMM) {
-            const char *words = arena_format(builder->arena, "%.0fx%.0fx%.0f nt bf16>bf16 set", sample->size[0],
-                                             sample->size[1], sample->size[2]);
-            json_array_append_new(points, json_pack("[s, f]", words, sample->seconds));
-        }
+    for (const ProbeSample *sample = NULL; (sample = probe_next(probe, sample, PROBE_GEMM, NULL));) {
+        const char *words = arena_format(builder->arena, "%.0fx%.0fx%.0f nt bf16>bf16 set", sample->size[0],
+                                         sample->size[1], sample->size[2]);
+        json_array_append_new(points, json_pack("[s, f]", words, sample->seconds));
     }
     const char *source =
         arena_format(builder->arena, "a few in a row, the fastest of cuBLASLt's algorithms; probe of %s on %s, %s",
@@ -73,15 +71,12 @@ static Status fit_memory(ProbeBuilder *builder, Error *error) {
     const ProbeResult *probe = builder->probe;
     double rates[MOST_RATES], best = 0;
     int count = 0;
-    for (int i = 0; i < probe->sample_count; i++) {
-        const ProbeSample *sample = &probe->samples[i];
-        if (sample->kind == PROBE_STREAM && strcmp(sample->name, "floor") == 0) {
-            builder->floor_s = sample->seconds;
-        }
+    for (const ProbeSample *least = NULL; (least = probe_next(probe, least, PROBE_STREAM, "floor"));) {
+        builder->floor_s = least->seconds;
     }
-    for (int i = 0; i < probe->sample_count && count < MOST_RATES; i++) {
-        const ProbeSample *sample = &probe->samples[i];
-        if (sample->kind == PROBE_STREAM && strcmp(sample->name, "floor") != 0 &&
+    for (const ProbeSample *sample = NULL;
+         count < MOST_RATES && (sample = probe_next(probe, sample, PROBE_STREAM, NULL));) {
+        if (strcmp(sample->name, "floor") != 0 &&
             probe_stream_bytes(&BYTES, sample) > BEYOND_CACHE * probe->device.cache_bytes) {
             const double alone_s = fmax(sample->seconds - builder->floor_s, LEAST_ALONE * sample->seconds);
             rates[count] = probe_stream_bytes(&BYTES, sample) / alone_s;
@@ -130,15 +125,6 @@ static bool fit_attention(const ProbeBuilder *builder) {
     return any;
 }
 
-static bool has_collectives(const ProbeResult *probe) {
-    for (int i = 0; i < probe->sample_count; i++) {
-        if (probe->samples[i].kind == PROBE_COLLECTIVE) {
-            return true;
-        }
-    }
-    return false;
-}
-
 Status probe_gpu(ProbeBuilder *builder, Error *error) {
     const ProbeResult *probe = builder->probe;
     json_object_set_new(builder->root, "accelerator",
@@ -147,7 +133,8 @@ Status probe_gpu(ProbeBuilder *builder, Error *error) {
     TRY(fit_memory(builder, error));
     add_products(builder);
     fit_kernels(builder);
-    const bool attention = fit_attention(builder), collectives = has_collectives(probe);
+    const bool attention = fit_attention(builder),
+               collectives = probe_next(probe, NULL, PROBE_COLLECTIVE, NULL) != NULL;
     if (collectives) {
         probe_curves(builder);
     }

@@ -65,15 +65,20 @@ double probe_gemm_rate(const ProbeSample *sample, double launch_s) {
     return flops / fmax(sample->seconds - launch_s, 1e-9);
 }
 
-static const ProbeSample *find_gemm(const ProbeResult *probe, const char *name, double m, double n, double k) {
-    for (int i = 0; i < probe->sample_count; i++) {
-        const ProbeSample *sample = &probe->samples[i];
-        if (sample->kind == PROBE_GEMM && strcmp(sample->name, name) == 0 &&
-            fabs(sample->size[0] - m) + fabs(sample->size[1] - n) + fabs(sample->size[2] - k) < 0.5) {
-            return sample;
-        }
+const ProbeSample *probe_next(const ProbeResult *probe, const ProbeSample *last, ProbeKind kind, const char *name) {
+    const ProbeSample *sample = last ? last + 1 : probe->samples, *end = probe->samples + probe->sample_count;
+    while (sample < end && !(sample->kind == kind && (!name || strcmp(sample->name, name) == 0))) {
+        sample++;
     }
-    return NULL;
+    return sample < end ? sample : NULL;
+}
+
+static const ProbeSample *find_gemm(const ProbeResult *probe, const char *name, double m, double n, double k) {
+    const ProbeSample *sample = NULL;
+    do {
+        sample = probe_next(probe, sample, PROBE_GEMM, name);
+    } while (sample && fabs(sample->size[0] - m) + fabs(sample->size[1] - n) + fabs(sample->size[2] - k) >= 0.5);
+    return sample;
 }
 
 double probe_stream_bytes(const ProbeBytes *per_element, const ProbeSample *sample) {
@@ -86,14 +91,11 @@ double probe_stream_bytes(const ProbeBytes *per_element, const ProbeSample *samp
 
 static const ProbeSample *find_collective(const ProbeResult *probe, const char *name, int nodes, int per_node,
                                           double smallest, int skip) {
-    for (int i = 0; i < probe->sample_count; i++) {
-        const ProbeSample *sample = &probe->samples[i];
-        if (sample->kind == PROBE_COLLECTIVE && strcmp(sample->name, name) == 0 && sample->nodes == nodes &&
-            sample->per_node == per_node && sample->size[0] >= smallest && skip-- == 0) {
-            return sample;
-        }
+    const ProbeSample *sample = NULL;
+    while ((sample = probe_next(probe, sample, PROBE_COLLECTIVE, name)) &&
+           !(sample->nodes == nodes && sample->per_node == per_node && sample->size[0] >= smallest && skip-- == 0)) {
     }
-    return NULL;
+    return sample;
 }
 
 // ---------------------------------------------------------------------------------------------- cores
@@ -108,11 +110,7 @@ typedef struct Rounds {
 static bool find_rounds(const ProbeResult *probe, const char *name, Rounds *rounds) {
     int alone = 0;
     *rounds = (Rounds){.fastest_s = INFINITY};
-    for (int i = 0; i < probe->sample_count; i++) {
-        const ProbeSample *sample = &probe->samples[i];
-        if (sample->kind != PROBE_SHARED || strcmp(sample->name, name) != 0) {
-            continue;
-        }
+    for (const ProbeSample *sample = NULL; (sample = probe_next(probe, sample, PROBE_SHARED, name));) {
         if (sample->repeats == 1) {
             rounds->alone_s += sample->seconds;
             alone++;
@@ -185,10 +183,9 @@ static bool find_gemm_fit(const ProbeResult *probe, const char *name, GemmFit *f
     *fit = (GemmFit){.tiny = find_gemm(probe, name, 1, 1, 1),
                      .tiles = {find_gemm(probe, name, 128, 128, 256), find_gemm(probe, name, 64, 128, 256),
                                find_gemm(probe, name, 64, 64, 256)}};
-    for (int i = 0; i < probe->sample_count && fit->shapes < MOST_VALUES; i++) {
-        const ProbeSample *sample = &probe->samples[i];
-        if (sample->kind == PROBE_GEMM && strcmp(sample->name, name) == 0 &&
-            fmin(sample->size[0], fmin(sample->size[1], sample->size[2])) >= LARGE_GEMM) {
+    for (const ProbeSample *sample = NULL;
+         fit->shapes < MOST_VALUES && (sample = probe_next(probe, sample, PROBE_GEMM, name));) {
+        if (fmin(sample->size[0], fmin(sample->size[1], sample->size[2])) >= LARGE_GEMM) {
             rates[fit->shapes++] = probe_gemm_rate(sample, 0);
             fit->peak = fmax(fit->peak, rates[fit->shapes - 1]);
         }
@@ -229,11 +226,8 @@ static void fit_grouped(const ProbeBuilder *builder, const GemmFit *fit) {
     const ProbeResult *probe = builder->probe;
     double ramps[MOST_VALUES];
     int count = 0;
-    for (int i = 0; i < probe->sample_count && count < MOST_VALUES; i++) {
-        const ProbeSample *sample = &probe->samples[i];
-        if (sample->kind != PROBE_GEMM || strcmp(sample->name, "grouped") != 0) {
-            continue;
-        }
+    for (const ProbeSample *sample = NULL;
+         count < MOST_VALUES && (sample = probe_next(probe, sample, PROBE_GEMM, "grouped"));) {
         const double rate = sample->size[3] * probe_gemm_rate(sample, 0) * sample->seconds /
                             fmax(sample->seconds - sample->size[3] * fit->launch_s, 1e-9);
         ramps[count++] = fmax(0, sample->size[0] * (fit->burst / rate - 1));
@@ -269,8 +263,8 @@ static void fit_far_streams(const ProbeBuilder *builder) {
     const ProbeResult *probe = builder->probe;
     double widest = 0, near_rate = 0, far_rate = 0, rates[MOST_VALUES], cache = 0;
     int count = 0;
-    for (int i = 0; i < probe->sample_count; i++) {
-        widest = probe->samples[i].kind == PROBE_FAR ? fmax(widest, probe->samples[i].size[1]) : widest;
+    for (const ProbeSample *sample = NULL; (sample = probe_next(probe, sample, PROBE_FAR, NULL));) {
+        widest = fmax(widest, sample->size[1]);
     }
     for (int i = 0; i < probe->sample_count && count < MOST_VALUES; i++) {
         const ProbeSample *sample = &probe->samples[i];
@@ -285,10 +279,8 @@ static void fit_far_streams(const ProbeBuilder *builder) {
             far_rate = add ? rate : far_rate;
         }
     }
-    for (int i = 0; i < probe->sample_count; i++) {
-        const ProbeSample *sample = &probe->samples[i];
-        const bool add = sample->kind == PROBE_FAR && strcmp(sample->name, "add") == 0;
-        if (add && pow(probe_stream_bytes(&BYTES, sample) / sample->seconds, 2) >= near_rate * far_rate) {
+    for (const ProbeSample *sample = NULL; (sample = probe_next(probe, sample, PROBE_FAR, "add"));) {
+        if (pow(probe_stream_bytes(&BYTES, sample) / sample->seconds, 2) >= near_rate * far_rate) {
             cache = fmax(cache, sample->size[1]);
         }
     }
@@ -304,11 +296,8 @@ static Status fit_streams(ProbeBuilder *builder, Error *error) {
     const ProbeResult *probe = builder->probe;
     double rates[MOST_VALUES], best = 0, adamw = 0, beyond = 0;
     int count = 0;
-    for (int i = 0; i < probe->sample_count && count < MOST_VALUES; i++) {
-        const ProbeSample *sample = &probe->samples[i];
-        if (sample->kind != PROBE_STREAM) {
-            continue;
-        }
+    for (const ProbeSample *sample = NULL;
+         count < MOST_VALUES && (sample = probe_next(probe, sample, PROBE_STREAM, NULL));) {
         if (strcmp(sample->name, "floor") == 0) {
             builder->floor_s = sample->seconds;
             continue;
@@ -337,11 +326,9 @@ static Status fit_streams(ProbeBuilder *builder, Error *error) {
               adamw / 1e9);
     probe_put(builder, "accelerator.kernel_floor_s", builder->floor_s, "adding 16 elements");
     fit_far_streams(builder);
-    for (int i = 0; i < probe->sample_count; i++) {
-        if (probe->samples[i].kind == PROBE_GAP) {
-            probe_put(builder, "accelerator.kernel_gap_s", fmax(0, probe->samples[i].seconds),
-                      "median of %d pauses between compute tasks of a rank in real steps", probe->samples[i].repeats);
-        }
+    for (const ProbeSample *gap = NULL; (gap = probe_next(probe, gap, PROBE_GAP, NULL));) {
+        probe_put(builder, "accelerator.kernel_gap_s", fmax(0, gap->seconds),
+                  "median of %d pauses between compute tasks of a rank in real steps", gap->repeats);
     }
     return STATUS_OK;
 }
@@ -436,10 +423,9 @@ void probe_curves(ProbeBuilder *builder) {
     const ProbeResult *probe = builder->probe;
     json_t *curves = json_object();
     for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
-        for (int i = 0; i < probe->sample_count; i++) {
-            const ProbeSample *first = &probe->samples[i];
+        for (const ProbeSample *first = NULL; (first = probe_next(probe, first, PROBE_COLLECTIVE, names[k]));) {
             const char *key = arena_format(builder->arena, "%s-%dx%d", names[k], first->nodes, first->per_node);
-            if (first->kind != PROBE_COLLECTIVE || strcmp(first->name, names[k]) != 0 || json_object_get(curves, key)) {
+            if (json_object_get(curves, key)) {
                 continue;
             }
             json_t *points = json_array();
