@@ -37,14 +37,12 @@ typedef struct Blaming {
 } Blaming;
 
 __attribute__((format(printf, 2, 3))) static void cannot_know(Blaming *blaming, const char *format, ...) {
-    char sentence[ERROR_MESSAGE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(sentence, sizeof sentence, format, arguments);
-    va_end(arguments);
+    va_list values;
+    va_start(values, format);
     if (blaming->verdict->unknown_count < MOST_UNKNOWN) {
-        blaming->verdict->unknown[blaming->verdict->unknown_count++] = arena_text(blaming->arena, sentence);
+        blaming->verdict->unknown[blaming->verdict->unknown_count++] = arena_vformat(blaming->arena, format, values);
     }
+    va_end(values);
 }
 
 // ---------------------------------------------------------------------------------------------- places
@@ -112,12 +110,12 @@ static VerdictPlace stand_of(const Blaming *blaming, int rank) {
 
 // ---------------------------------------------------------------------------------------------- who else
 
-static bool blamed(const Verdict *verdict, int rank) {
-    bool is = false;
-    for (int i = 0; i < verdict->rank_count; i++) {
-        is |= verdict->ranks[i] == rank;
+static bool in_list(const int *list, int count, int rank) {
+    bool in = false;
+    for (int i = 0; i < count; i++) {
+        in |= list[i] == rank;
     }
-    return is;
+    return in;
 }
 
 // A message that was left out is waited for under a later number: those behind it move up.
@@ -136,7 +134,7 @@ static void find_others(Blaming *blaming) {
     for (int rank = 0; rank < blaming->job->world; rank++) {
         bool here = false, elsewhere = false;
         for (int i = 0; i < waits->count; i++) {
-            if (waits->rows[i].rank == rank && !blamed(verdict, rank)) {
+            if (waits->rows[i].rank == rank && !in_list(verdict->ranks, verdict->rank_count, rank)) {
                 const bool due = waits_for_due(blaming, &waits->rows[i]);
                 here |= due;
                 elsewhere |= !due;
@@ -260,14 +258,6 @@ static void blame_sinks(Blaming *blaming, const int *sinks, int count) {
         verdict->did = stand_of(blaming, verdict->ranks[0]);
         find_awaited(blaming, verdict->ranks[0]);
     }
-}
-
-static bool in_list(const int *list, int count, int rank) {
-    bool in = false;
-    for (int i = 0; i < count; i++) {
-        in |= list[i] == rank;
-    }
-    return in;
 }
 
 // The wait that is the longest.

@@ -224,19 +224,10 @@ void cli_end_inner(Cli *cli, Cli *inner) {
     arena_adopt(&cli->arena, &inner->arena);
 }
 
-char *cli_command_names(char out[COMMAND_NAMES_BYTES]) {
-    out[0] = '\0';
-    for (int i = 0; i < COMMAND_COUNT; i++) {
-        const size_t used = strlen(out);
-        snprintf(out + used, COMMAND_NAMES_BYTES - used, "%s%s", i > 0 ? ", " : "", command_names[i]);
-    }
-    return out;
-}
-
 static Status unknown_command(Cli *cli, const char *word, Error *error) {
     cli->blame = 1;
     char names[COMMAND_NAMES_BYTES];
-    error_set(error, STATUS_USAGE, "unknown command %s; there are %s", word, cli_command_names(names));
+    error_set(error, STATUS_USAGE, "unknown command %s; there are %s", word, command_names_of(EVERY_COMMAND, names));
     static const TextSynonym others[] = {
         {"version", "ndtune --version"},
         {"recommend", "ndtune --world 32 --model 7b"},

@@ -42,9 +42,6 @@ typedef struct CommandRow {
 
 extern const CommandRow command_table[COMMAND_COUNT];  // in the order of CommandId
 
-enum { COMMAND_NAMES_BYTES = 256 };
-char *cli_command_names(char out[COMMAND_NAMES_BYTES]);  // "plan, predict, explain"
-
 // Chooses the command, reads its options and runs it.
 Status cli_run(Cli *cli, Error *error);
 
@@ -118,6 +115,7 @@ void cli_end_inner(Cli *cli, Cli *inner);
 // A line on standard error while something takes long; quiet unless that is a terminal. Cancels after Ctrl-C.
 Progress cli_progress(Cli *cli);
 void cli_progress_clear(Cli *cli);
+void cli_draw(Cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));  // such a line
 
 // Prints "ndtune: error: ..." in the manner of bfs: the command line, the words underlined, the sentence, a hint.
 void cli_complain(const Cli *cli, const Error *error);

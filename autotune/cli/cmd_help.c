@@ -128,7 +128,7 @@ Status cmd_help(Cli *cli, Error *error) {
     char names[COMMAND_NAMES_BYTES];
     error_set(error, STATUS_USAGE,
               "there is no command or topic %s; there are the commands %s, and the topics that ndtune help lists", word,
-              cli_command_names(names));
+              command_names_of(EVERY_COMMAND, names));
     if (other) {
         return error_hint(error, "%s", other);
     }

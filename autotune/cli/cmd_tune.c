@@ -100,13 +100,9 @@ static Status recall(void *state, const Tuning *tuning, TuneRun **runs, int *cou
 }
 
 static void say_progress(const Tuner *tuner, const Tuning *tuning, int shape) {
-    if (tuner->cli->interactive) {
-        char mesh[MESH_TEXT_BYTES];
-        fprintf(stderr, "\r\033[Krun %d: %s ", tuning->runs + 1,
-                mesh_text(&tuning->shapes[shape].prediction->plan.mesh, mesh));
-        fflush(stderr);
-        tuner->cli->drawn = true;
-    }
+    char mesh[MESH_TEXT_BYTES];
+    cli_draw(tuner->cli, "run %d: %s ", tuning->runs + 1,
+             mesh_text(&tuning->shapes[shape].prediction->plan.mesh, mesh));
 }
 
 static Status run_shape(void *state, const Tuning *tuning, int shape, TuneRun *run, Error *error) {

@@ -66,14 +66,10 @@ static int recall(void *state, const ValidateRow *row, RunRecord *runs, int most
 }
 
 static void say_progress(const Executor *executor, const ValidateRow *row) {
-    if (executor->cli->interactive) {
-        char mesh[MESH_TEXT_BYTES];
-        fprintf(stderr, "\r\033[Kshape %d of %d, run %d of %d: %s ", (int)(row - executor->validation->rows) + 1,
-                executor->validation->row_count, row->run_count + 1, executor->validation->repeats,
-                mesh_text(&row->prediction->plan.mesh, mesh));
-        fflush(stderr);
-        executor->cli->drawn = true;
-    }
+    char mesh[MESH_TEXT_BYTES];
+    cli_draw(executor->cli, "shape %d of %d, run %d of %d: %s ", (int)(row - executor->validation->rows) + 1,
+             executor->validation->row_count, row->run_count + 1, executor->validation->repeats,
+             mesh_text(&row->prediction->plan.mesh, mesh));
 }
 
 static Status run_row(void *state, const ValidateRow *row, RunRecord *record, Error *error) {

@@ -72,15 +72,8 @@ static void man_option(FILE *out, const OptionRow *row) {
         fputs(". Default: ", out);
         troff_text(out, row->fallback);
     }
-    fputs(". Taken by", out);
-    const char *comma = " ";
-    for (int i = 0; i < COMMAND_COUNT; i++) {
-        if (row->commands & COMMAND_BIT(i)) {
-            fprintf(out, "%s%s", comma, command_names[i]);
-            comma = ", ";
-        }
-    }
-    fputs(".\n", out);
+    char takers[COMMAND_NAMES_BYTES];
+    fprintf(out, ". Taken by %s.\n", command_names_of(row->commands, takers));
 }
 
 static void man_options(FILE *out) {
@@ -176,15 +169,9 @@ Status option_markdown(FILE *out, Error *error) {
             fputs(*at == '|' ? "\\|" : (const char[]){*at, '\0'}, out);
         }
         fprintf(out, " | %s | %s | ", row.fallback ? row.fallback : "", row.help);
-        const char *comma = "";
-        const bool everybody = row.commands == (1u << COMMAND_COUNT) - 1;
-        for (int command = 0; command < COMMAND_COUNT && !everybody; command++) {
-            if (row.commands & COMMAND_BIT(command)) {
-                fprintf(out, "%s%s", comma, command_names[command]);
-                comma = ", ";
-            }
-        }
-        fputs(everybody ? "all |\n" : " |\n", out);
+        char takers[COMMAND_NAMES_BYTES];
+        const bool everybody = row.commands == EVERY_COMMAND;
+        fprintf(out, "%s |\n", everybody ? "all" : command_names_of(row.commands, takers));
     }
     return ferror(out) ? error_set(error, STATUS_ENVIRONMENT, "the table could not be written") : STATUS_OK;
 }

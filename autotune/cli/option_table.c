@@ -3,6 +3,7 @@
 
 #include "autotune/cli/options.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "sim/axes/mesh.h"
@@ -28,7 +29,7 @@
 #define HELP COMMAND_BIT(COMMAND_HELP)
 #define LISTS (COMMAND_BIT(COMMAND_MODELS) | COMMAND_BIT(COMMAND_CLUSTERS))
 #define ACCURACY COMMAND_BIT(COMMAND_ACCURACY)
-#define EVERY ((1u << COMMAND_COUNT) - 1)
+#define EVERY EVERY_COMMAND
 
 #define BILLION 1000000000
 
@@ -36,6 +37,17 @@ const char *const command_names[COMMAND_COUNT] = {
     "plan",   "predict", "explain",   "check", "run",  "validate", "calibrate", "tune",     "export",
     "report", "probe",   "preflight", "blame", "runs", "models",   "clusters",  "accuracy", "help"};
 const char *const option_groups[GROUP_COUNT] = {"What is trained, and on what", "Choices", "The run", "Output"};
+
+char *command_names_of(unsigned commands, char out[COMMAND_NAMES_BYTES]) {
+    out[0] = '\0';
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        const size_t used = strlen(out);
+        if (commands & COMMAND_BIT(i)) {
+            snprintf(out + used, COMMAND_NAMES_BYTES - used, "%s%s", used > 0 ? ", " : "", command_names[i]);
+        }
+    }
+    return out;
+}
 
 static const OptionRow rows[OPTION_OF_PLAN] = {
     [OPTION_WORLD] =

@@ -159,24 +159,15 @@ static Status parse_count(ParseContext *context, const OptionRow *row, OptionVal
 }
 
 static Status parse_number(ParseContext *context, const OptionRow *row, OptionValue *value, Error *error) {
-    if (text_parse_double(value->text, &value->number) && value->number >= (double)row->low &&
-        value->number <= (double)row->high) {
+    const bool above = row->type == VALUE_ABOVE;
+    if (text_parse_double(value->text, &value->number) && value->number <= (double)row->high &&
+        (value->number > (double)row->low || (!above && value->number >= (double)row->low))) {
         return STATUS_OK;
     }
     char unit[WORD_BYTES];
-    return refuse(context, value->argument, error, "--%s takes a number from %" PRId64 " to %" PRId64 "%s, not \"%s\"",
-                  row->name, row->low, row->high, unit_text(row, unit), value->text);
-}
-
-static Status parse_above(ParseContext *context, const OptionRow *row, OptionValue *value, Error *error) {
-    if (text_parse_double(value->text, &value->number) && value->number > (double)row->low &&
-        value->number <= (double)row->high) {
-        return STATUS_OK;
-    }
-    char unit[WORD_BYTES];
-    return refuse(context, value->argument, error,
-                  "--%s takes a number above %" PRId64 ", at most %" PRId64 "%s, not \"%s\"", row->name, row->low,
-                  row->high, unit_text(row, unit), value->text);
+    return refuse(context, value->argument, error, "--%s takes a number %s %" PRId64 "%s %" PRId64 "%s, not \"%s\"",
+                  row->name, above ? "above" : "from", row->low, above ? ", at most" : " to", row->high,
+                  unit_text(row, unit), value->text);
 }
 
 // "90%", into value->number.
@@ -262,30 +253,14 @@ static Status parse_set(ParseContext *context, const OptionRow *row, OptionValue
 
 static Status parse_value(ParseContext *context, Options *options, const OptionRow *row, OptionValue *value,
                           Error *error) {
-    switch (row->type) {
-    case VALUE_INT:
-        return parse_int(context, row, value, error);
-    case VALUE_INTS:
-        return parse_ints(context, options, row, value, error);
-    case VALUE_COUNT:
-        return parse_count(context, row, value, error);
-    case VALUE_NUMBER:
-        return parse_number(context, row, value, error);
-    case VALUE_ABOVE:
-        return parse_above(context, row, value, error);
-    case VALUE_BYTES:
-        return parse_bytes(context, row, value, error);
-    case VALUE_WORD:
-        return parse_word(context, row, value, error);
-    case VALUE_SET:
-        return parse_set(context, row, value, error);
-    case VALUE_FLAG:
-    case VALUE_TEXT:
-    case VALUE_LIST:
-    case VALUE_REPEATED:
-        break;
-    }
-    return STATUS_OK;
+    typedef Status Parser(ParseContext * context, const OptionRow *row, OptionValue *value, Error *error);
+    static Parser *const parsers[] = {
+        [VALUE_INT] = parse_int,      [VALUE_COUNT] = parse_count, [VALUE_NUMBER] = parse_number,
+        [VALUE_ABOVE] = parse_number, [VALUE_BYTES] = parse_bytes, [VALUE_WORD] = parse_word,
+        [VALUE_SET] = parse_set,      [VALUE_REPEATED] = NULL};
+    return row->type == VALUE_INTS ? parse_ints(context, options, row, value, error)
+           : parsers[row->type]    ? parsers[row->type](context, row, value, error)
+                                   : STATUS_OK;
 }
 
 static Status unknown_option(ParseContext *context, int argument, const char *name, Error *error) {
@@ -316,15 +291,9 @@ static Status check_command(ParseContext *context, int argument, OptionId id, Er
     if (row.commands & COMMAND_BIT(context->command)) {
         return STATUS_OK;
     }
-    char takers[160] = "";
-    for (int i = 0; i < COMMAND_COUNT; i++) {
-        if (row.commands & COMMAND_BIT(i)) {
-            const size_t used = strlen(takers);
-            snprintf(takers + used, sizeof takers - used, "%s%s", used ? ", " : "", command_names[i]);
-        }
-    }
+    char takers[COMMAND_NAMES_BYTES];
     refuse(context, argument, error, "ndtune %s does not take --%s; it belongs to %s", command_names[context->command],
-           row.name, takers);
+           row.name, command_names_of(row.commands, takers));
     const bool one_shape = id == OPTION_WORLD || id == OPTION_NODES;
     if (id == OPTION_AS) {
         return error_hint(error, "--target NAME predicts for a framework; ndtune export --as NAME writes its config");

@@ -154,7 +154,9 @@ OptionRow option_row(OptionId id);
 OptionRow option_row_of(OptionId id, CommandId command);  // with the first words only, where it takes no more
 OptionId option_of(PlanFieldId id);                       // of every field
 extern const char *const command_names[COMMAND_COUNT];
-extern const char *const option_groups[GROUP_COUNT];  // headings of help
+enum { COMMAND_NAMES_BYTES = 256, EVERY_COMMAND = (1u << COMMAND_COUNT) - 1 };
+char *command_names_of(unsigned commands, char out[COMMAND_NAMES_BYTES]);  // of COMMAND_BITs: "plan, predict"
+extern const char *const option_groups[GROUP_COUNT];                       // headings of help
 
 typedef struct OptionValue {
     bool given;

@@ -1,5 +1,6 @@
 // One line on standard error that is drawn over itself, at most ten times a second, and only on a terminal.
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -11,13 +12,23 @@ static double now_s(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+void cli_draw(Cli *cli, const char *format, ...) {
+    if (cli->interactive) {
+        va_list values;
+        va_start(values, format);
+        fputs("\r\033[K", stderr);
+        vfprintf(stderr, format, values);
+        fflush(stderr);
+        va_end(values);
+        cli->drawn = true;
+    }
+}
+
 static bool update(void *context, const char *label, int64_t done, int64_t total) {
     Cli *cli = context;
     const double time_s = now_s();
     if (cli->interactive && time_s - cli->drawn_s >= 0.1) {
-        fprintf(stderr, "\r\033[K%s %lld/%lld", label, (long long)done, (long long)total);
-        fflush(stderr);
-        cli->drawn = true;
+        cli_draw(cli, "%s %lld/%lld", label, (long long)done, (long long)total);
         cli->drawn_s = time_s;
     }
     return !*cli->interrupted;

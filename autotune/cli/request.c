@@ -3,6 +3,7 @@
 
 #include "autotune/cli/request.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -40,9 +41,12 @@ typedef struct Builder {
     const char **assumptions, **defaults_taken;
 } Builder;
 
-static void assume(Builder *builder, const char *sentence) {
+__attribute__((format(printf, 2, 3))) static void assume(Builder *builder, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
     ASSERT(builder->request->assumption_count < MAX_ASSUMPTIONS);
-    builder->assumptions[builder->request->assumption_count++] = sentence;
+    builder->assumptions[builder->request->assumption_count++] = arena_vformat(&builder->cli->arena, format, values);
+    va_end(values);
 }
 
 // Of what was assumed, the options that say otherwise.
@@ -64,16 +68,17 @@ static Status find_model(Builder *builder, Error *error) {
     TRY(cli_blame(cli, OPTION_MODEL, model_find(request->model_asked, &cli->arena, &request->model, error)));
     if (cli_given(cli, OPTION_LAYERS)) {
         request->model.layers = (int)cli_value(cli, OPTION_LAYERS)->integer;
-        assume(builder, arena_format(&cli->arena, "%s with %d layers", request->model.name, request->model.layers));
+        assume(builder, "%s with %d layers", request->model.name, request->model.layers);
     }
     char parameters[TEXT_UNIT_BYTES];
     text_count(parameters, (double)model_parameters(&request->model));
-    assume(builder, strcmp(request->model_asked, request->model.name) == 0
-                        ? arena_format(&cli->arena, "%s has %s parameters", request->model.name, parameters)
-                        : arena_format(&cli->arena, "model %s is %s, %s parameters", request->model_asked,
-                                       request->model.name, parameters));
+    assume(builder, "%s",
+           strcmp(request->model_asked, request->model.name) == 0
+               ? arena_format(&cli->arena, "%s has %s parameters", request->model.name, parameters)
+               : arena_format(&cli->arena, "model %s is %s, %s parameters", request->model_asked, request->model.name,
+                              parameters));
     if (request->model.note) {
-        assume(builder, arena_format(&cli->arena, "%s: %s", request->model.name, request->model.note));
+        assume(builder, "%s: %s", request->model.name, request->model.note);
     }
     return STATUS_OK;
 }
@@ -87,9 +92,8 @@ static Status find_products(Builder *builder, const char *profile, Error *error)
     }
     TRY(chip_products_add(builder->cli, cluster, &count, error));
     if (count > 0) {
-        assume(builder,
-               arena_format(&builder->cli->arena, "%d products take the time that runs on %s had, of the store", count,
-                            cluster->accelerator.name));
+        assume(builder, "%d products take the time that runs on %s had, of the store", count,
+               cluster->accelerator.name);
     }
     return STATUS_OK;
 }
@@ -123,15 +127,14 @@ static Status find_cluster(Builder *builder, Error *error) {
             cli->blame = cli->options.set_argument[i];
             return status;
         }
-        assume(builder, arena_format(&cli->arena, "cluster profile changed: %s", cli->options.sets[i]));
+        assume(builder, "cluster profile changed: %s", cli->options.sets[i]);
     }
     TRY(set_node_size(builder, error));
     const bool usual = given && !cluster_is_file(name) && strcasecmp(name, request->cluster.name) != 0 &&
                        !text_same_word(name, request->cluster.name);
-    assume(builder, arena_format(&cli->arena, "cluster %s (%s), %d per node%s%s%s", request->cluster.name,
-                                 request->cluster.accelerator.name, request->cluster.node.accelerators,
-                                 usual ? ": the usual node of " : "", usual ? name : "",
-                                 given && !usual ? "" : "; change it with --cluster"));
+    assume(builder, "cluster %s (%s), %d per node%s%s%s", request->cluster.name, request->cluster.accelerator.name,
+           request->cluster.node.accelerators, usual ? ": the usual node of " : "", usual ? name : "",
+           given && !usual ? "" : "; change it with --cluster");
     if (!given || usual) {
         assume_option(builder, OPTION_CLUSTER, request->cluster.name);
     }
@@ -153,7 +156,7 @@ static Status find_handicaps(Builder *builder, Error *error) {
             cli->blame = cli->options.set_argument[i];
             return STATUS_USAGE;
         }
-        assume(builder, handicap_text(handicap, &cli->arena));
+        assume(builder, "%s", handicap_text(handicap, &cli->arena));
     }
     if (request->handicap_count > 0 && cli_given(cli, OPTION_EFFORT) &&
         cli_value(cli, OPTION_EFFORT)->integer == EFFORT_ESTIMATE) {
@@ -172,9 +175,8 @@ static Status find_target(Builder *builder, Error *error) {
                                                    : framework_list(&(int){0})[0]->name;
     TRY(cli_blame(cli, OPTION_TARGET, target_find(name, &request->target, error)));
     request->target = target_on_cluster(request->target, &request->cluster, &cli->arena);
-    assume(builder,
-           arena_format(&cli->arena, "target %s@%s, evidence: %s%s", request->target->name, request->target->version,
-                        request->target->evidence, given ? "" : "; change it with --target"));
+    assume(builder, "target %s@%s, evidence: %s%s", request->target->name, request->target->version,
+           request->target->evidence, given ? "" : "; change it with --target");
     if (!given) {
         assume_option(builder, OPTION_TARGET, request->target->name);
     }
@@ -200,11 +202,11 @@ static void choose_sequence(Builder *builder) {
         request->seq = builder->defaults->seq > 0 ? builder->defaults->seq : most;
     }
     if (request->seq > longest) {
-        assume(builder, arena_format(&cli->arena, "sequences of %d tokens, longer than the %d that %s was made for",
-                                     request->seq, longest, request->model.name));
+        assume(builder, "sequences of %d tokens, longer than the %d that %s was made for", request->seq, longest,
+               request->model.name);
     } else {
-        assume(builder, arena_format(&cli->arena, "sequences of %d tokens%s", request->seq,
-                                     cli_given(cli, OPTION_SEQ) ? "" : "; change it with --seq"));
+        assume(builder, "sequences of %d tokens%s", request->seq,
+               cli_given(cli, OPTION_SEQ) ? "" : "; change it with --seq");
     }
     if (!cli_given(cli, OPTION_SEQ)) {
         assume_option(builder, OPTION_SEQ, arena_format(&cli->arena, "%d", request->seq));
@@ -233,7 +235,7 @@ static Status choose_precision(Builder *builder, Error *error) {
             gpu && rates[DTYPE_BF16].burst_flop_per_s > 0 && (!builder->defaults->fp32 || cli_on_gpu(cli));
         const bool fp16 = rates[DTYPE_FP16].burst_flop_per_s > 0 && !builder->defaults->fp32;
         dtype = bf16 ? DTYPE_BF16 : fp16 ? DTYPE_FP16 : DTYPE_FP32;
-        assume(builder, arena_format(&cli->arena, "precision %s; change it with --precision", dtype_name(dtype)));
+        assume(builder, "precision %s; change it with --precision", dtype_name(dtype));
         assume_option(builder, OPTION_PRECISION, dtype_name(dtype));
     } else {
         dtype = (Dtype)plan_field_value(PLAN_PRECISION, cli_value(cli, OPTION_PRECISION)->text);
@@ -266,13 +268,13 @@ static void say_formats(Builder *builder) {
     TrainPlan plan = {.seq = request->seq};
     space_job(request, &plan);
     if (request->asked[PLAN_PRECISION] == DTYPE_FP8) {
-        assume(builder, arena_format(&builder->cli->arena, "fp8 with %s scales%s", fp8_recipe_names[plan.fp8_recipe],
-                                     request->asked[PLAN_FP8_RECIPE] == TUNE_ANY ? ": the target's own" : ""));
+        assume(builder, "fp8 with %s scales%s", fp8_recipe_names[plan.fp8_recipe],
+               request->asked[PLAN_FP8_RECIPE] == TUNE_ANY ? ": the target's own" : "");
     }
     const char *texts[TRAINING_TEXTS];
     plan.bf16_master = request->asked[PLAN_MASTER_WEIGHTS];
     for (int i = 0, count = request_training_texts(request, &plan, &builder->cli->arena, texts); i < count; i++) {
-        assume(builder, texts[i]);
+        assume(builder, "%s", texts[i]);
     }
 }
 
@@ -283,21 +285,17 @@ static void choose_batch(Builder *builder) {
     request->micro_batch = (int)cli_value(cli, OPTION_MICRO_BATCH)->integer;  // 0 when absent or auto
     if (builder->defaults->small_batch && request->global_batch == 0) {
         request->global_batch = request->world;
-        assume(builder, arena_format(&cli->arena, "global batch %d, a sequence per rank; change it with --global-batch",
-                                     request->world));
+        assume(builder, "global batch %d, a sequence per rank; change it with --global-batch", request->world);
     }
     if (!builder->defaults->single_plan && request->global_batch == 0 &&
         (request->global_batch = request_finetune_batch(cli, request->world)) > 0) {
-        assume(builder, arena_format(&cli->arena, "global batch %lld sequences; change it with --global-batch",
-                                     (long long)request->global_batch));
+        assume(builder, "global batch %lld sequences; change it with --global-batch", (long long)request->global_batch);
     }
     if (!builder->defaults->single_plan && request->global_batch == 0) {
-        assume(
-            builder,
-            arena_format(&cli->arena,
-                         "global batch: about %lld sequences (4M tokens), one that all shapes can make; change it with "
-                         "--global-batch",
-                         (long long)batch_default(request->seq)));
+        assume(builder,
+               "global batch: about %lld sequences (4M tokens), one that all shapes can make; change it with "
+               "--global-batch",
+               (long long)batch_default(request->seq));
     }
 }
 
@@ -313,7 +311,7 @@ static void choose_limits(Builder *builder) {
                                                            : (double)limit_said->integer;
     char limit[TEXT_UNIT_BYTES];
     text_bytes(limit, request->memory_limit_bytes);
-    assume(builder, arena_format(&cli->arena, "memory limit %s per accelerator%s", limit, given ? "" : " (all of it)"));
+    assume(builder, "memory limit %s per accelerator%s", limit, given ? "" : " (all of it)");
 }
 
 static void read_choices(Builder *builder) {
@@ -355,14 +353,13 @@ static void say_kernels(Builder *builder) {
     const bool own = request->asked[PLAN_ATTENTION] == TUNE_ANY && request->asked[PLAN_FUSED] == TUNE_ANY;
     const bool open = request->asked[PLAN_FUSED] == TUNE_ANY && target_has_choice(request->target, PLAN_FUSED);
     const bool searched = open && !builder->defaults->single_plan;
-    assume(builder, arena_format(&builder->cli->arena, "attention %s%s%s%s", attention_names[plan.attention],
-                                 searched ? "" : ", other kernels ", searched ? "" : fused_names[plan.fused],
-                                 own ? ": the target's own" : ""));
+    assume(builder, "attention %s%s%s%s", attention_names[plan.attention], searched ? "" : ", other kernels ",
+           searched ? "" : fused_names[plan.fused], own ? ": the target's own" : "");
     if (plan.attention != ATTENTION_EAGER && lacks_flash(&request->cluster.accelerator)) {
-        assume(builder, arena_format(&builder->cli->arena,
-                                     "attention %s stands for PyTorch's memory-efficient kernel: %s is older than the "
-                                     "chips that FlashAttention runs on",
-                                     attention_names[plan.attention], request->cluster.accelerator.name));
+        assume(builder,
+               "attention %s stands for PyTorch's memory-efficient kernel: %s is older than the "
+               "chips that FlashAttention runs on",
+               attention_names[plan.attention], request->cluster.accelerator.name);
     }
 }
 
@@ -376,7 +373,7 @@ static Status choose_order(Builder *builder, Error *error) {
     }
     TRY(cli_blame(cli, OPTION_RANK_ORDER, axis_order_parse(text, &request->order, error)));
     if (!text_same_word(text, "default")) {
-        assume(builder, arena_format(&cli->arena, "ranks are laid out by %s, from slow to fast", text));
+        assume(builder, "ranks are laid out by %s, from slow to fast", text);
     }
     return STATUS_OK;
 }
@@ -392,8 +389,7 @@ static void say_others(Builder *builder) {
         const int asked = builder->request->asked[i];
         char value[PLAN_VALUE_BYTES];
         if (plan_fields[i].scope == PLAN_OF_JOB && !told[i] && asked != TUNE_ANY && asked != plan_fields[i].usual) {
-            assume(builder, arena_format(&builder->cli->arena, "%s %s", plan_fields[i].label,
-                                         plan_value_text((PlanFieldId)i, asked, value)));
+            assume(builder, "%s %s", plan_fields[i].label, plan_value_text((PlanFieldId)i, asked, value));
         }
     }
 }
@@ -440,13 +436,12 @@ static const char *open_choices(Builder *builder) {
 }
 
 static void choose_search(Builder *builder) {
-    Cli *cli = builder->cli;
     const TuneRequest *request = builder->request;
     read_choices(builder);
     const char *open = open_choices(builder);
     if (open[0]) {
         const char *what = builder->defaults->single_plan ? "not said, so taken" : "searched for each shape";
-        assume(builder, arena_format(&cli->arena, "%s: %s", what, open));
+        assume(builder, "%s: %s", what, open);
     }
     if (request->asked[PLAN_ZERO] == TUNE_ANY && !tries_stages(builder)) {
         assume(builder, "sharding stage of the target (3 where there is something to shard)");
@@ -480,8 +475,8 @@ static Status choose_objective(Builder *builder, Error *error) {
         assume(builder, "one price for every shape of a world: within a world the order by cost is that by throughput");
     }
     if (price > 0 && (request->objective == OBJECTIVE_COST || request->tokens > 0)) {
-        assume(builder, arena_format(&cli->arena, "$%.2f per accelerator and hour (%s); change it with --set price=",
-                                     price, price_source(&request->cluster)));
+        assume(builder, "$%.2f per accelerator and hour (%s); change it with --set price=", price,
+               price_source(&request->cluster));
     }
     return STATUS_OK;
 }

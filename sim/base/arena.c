@@ -106,16 +106,22 @@ char *arena_text(Arena *arena, const char *text) {
     return memcpy(arena_alloc(arena, bytes), text, bytes);
 }
 
-char *arena_format(Arena *arena, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    const int length = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
+char *arena_vformat(Arena *arena, const char *format, va_list values) {
+    va_list again;
+    va_copy(again, values);
+    const int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
     ASSERT(length >= 0);
     char *text = arena_alloc(arena, (size_t)length + 1);
-    va_start(arguments, format);
-    vsnprintf(text, (size_t)length + 1, format, arguments);
-    va_end(arguments);
+    vsnprintf(text, (size_t)length + 1, format, values);
+    return text;
+}
+
+char *arena_format(Arena *arena, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    char *text = arena_vformat(arena, format, values);
+    va_end(values);
     return text;
 }
 

@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,7 @@ void *arena_grow(Arena *arena, void *array, size_t count, size_t *capacity, size
 
 char *arena_text(Arena *arena, const char *text);  // copy
 char *arena_format(Arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+char *arena_vformat(Arena *arena, const char *format, va_list values);
 
 // Forgets every allocation but keeps the memory for reuse: no system call in a steady loop.
 void arena_reset(Arena *arena);
