@@ -29,28 +29,56 @@ void kernel_embed(const KernelEmbed *shape, const int32_t *entries, const float 
 void kernel_embed_backward(const KernelEmbed *shape, const int32_t *entries, const float *dx, float *dtable,
                            bool accumulate);
 
-// y = x * w / sqrt(mean(x^2) + eps); rstd[rows] kept.
-void kernel_rmsnorm(int64_t rows, int64_t cols, float eps, const float *x, const float *w, float *y, float *rstd);
-// dx = (residual ? residual : 0) + d(norm); dw (+)= sum over rows. dx may be residual.
-void kernel_rmsnorm_backward(int64_t rows, int64_t cols, const float *dy, const float *x, const float *w,
-                             const float *rstd, const float *residual, float *dx, float *dw, bool accumulate);
-
-// y = (x - mean) * rstd * w (+ bias), rstd = 1 / sqrt(var + eps); mean and rstd are kept. bias may be NULL.
-void kernel_layernorm(int64_t rows, int64_t cols, float eps, const float *x, const float *w, const float *bias,
-                      float *y, float *mean, float *rstd);
-// As kernel_rmsnorm_backward; the bias' gradient is kernel_column_sum of dy.
-void kernel_layernorm_backward(int64_t rows, int64_t cols, const float *dy, const float *x, const float *w,
-                               const float *mean, const float *rstd, const float *residual, float *dx, float *dw,
-                               bool accumulate);
-
-// The norm of x + more, which is kept in sum, in one pass. mean NULL: RMS norm, without a bias.
-typedef struct KernelAddNorm {
+// y = (x - mean) * rstd * w (+ bias), rstd = 1 / sqrt(var + eps), by row; mean and rstd are kept. Floats here, elements
+// of a store on a GPU. mean NULL: RMS norm, of x itself and without a bias. add: NULL, or x + add is normed and kept in
+// added (may be x or add).
+typedef struct KernelNorm {
     int64_t rows, cols;
     float eps;
-    const float *x, *more, *w, *bias;
-    float *sum, *y, *mean, *rstd;
-} KernelAddNorm;
-void kernel_add_norm(const KernelAddNorm *norm);
+    const void *x, *add, *w, *bias;  // bias may be NULL
+    void *added, *y;
+    float *mean, *rstd;
+    int64_t x_stride;  // elements from a row of x to the next; 0 = cols. Nothing is added to rows that lie apart
+} KernelNorm;
+void kernel_norm(const KernelNorm *norm);
+
+// dx = (residual ? residual : 0) + d(norm); dw (+)= sum over rows. The bias' gradient is kernel_column_sum of dy.
+typedef struct KernelNormBackward {
+    int64_t rows, cols;
+    const void *dy, *x, *w;
+    const float *mean, *rstd;  // mean NULL: RMS norm
+    const void *residual;      // may be NULL
+    void *dx, *dw;             // dx may be residual
+    bool accumulate;           // dw
+    int64_t x_stride;          // of x and dx; 0 = cols. No residual where they lie apart
+} KernelNormBackward;
+void kernel_norm_backward(const KernelNormBackward *norm);
+
+// Of packed rows.
+static inline void kernel_rmsnorm(int64_t rows, int64_t cols, float eps, const float *x, const float *w, float *y,
+                                  float *rstd) {
+    const KernelNorm norm = {rows, cols, eps, x, NULL, w, NULL, NULL, y, NULL, rstd, 0};
+    kernel_norm(&norm);
+}
+
+static inline void kernel_layernorm(int64_t rows, int64_t cols, float eps, const float *x, const float *w,
+                                    const float *bias, float *y, float *mean, float *rstd) {
+    const KernelNorm norm = {rows, cols, eps, x, NULL, w, bias, NULL, y, mean, rstd, 0};
+    kernel_norm(&norm);
+}
+
+static inline void kernel_layernorm_backward(int64_t rows, int64_t cols, const float *dy, const float *x,
+                                             const float *w, const float *mean, const float *rstd,
+                                             const float *residual, float *dx, float *dw, bool accumulate) {
+    const KernelNormBackward norm = {rows, cols, dy, x, w, mean, rstd, residual, dx, dw, accumulate, 0};
+    kernel_norm_backward(&norm);
+}
+
+static inline void kernel_rmsnorm_backward(int64_t rows, int64_t cols, const float *dy, const float *x, const float *w,
+                                           const float *rstd, const float *residual, float *dx, float *dw,
+                                           bool accumulate) {
+    kernel_layernorm_backward(rows, cols, dy, x, w, NULL, rstd, residual, dx, dw, accumulate);
+}
 
 // RMS norm of stretches of a row, in place (queries and keys): `parts` stretches of `width` elements, all with the same
 // w[width]. What they were goes to before, 1 / rms to rstd (parts per row); strides are elements per row.

@@ -76,3 +76,28 @@ Pair attention_pair(const Blocks *blocks, int sequence, int query, int key) {
                   .k_row = sequence * blocks->local + (int64_t)key * blocks->key.length,
                   .lse_at = (int64_t)sequence * task->heads * blocks->local + in_sequence};
 }
+
+void attention_each_visible(const Blocks *blocks, PairBody *body) {
+    for (int s = 0; s < blocks->call->task->sequences; s++) {
+        for (int i = 0; i < blocks->query.count; i++) {
+            bool first = true;
+            for (int j = 0; j < blocks->key.count; j++) {
+                if (attention_visible(blocks, i, j)) {
+                    Pair at = attention_pair(blocks, s, i, j);
+                    at.first = first;
+                    body(blocks->call, &at);
+                    first = false;
+                }
+            }
+        }
+    }
+}
+
+void attention_each_query(const Blocks *blocks, PairBody *body) {
+    for (int s = 0; s < blocks->call->task->sequences; s++) {
+        for (int i = 0; i < blocks->query.count; i++) {
+            const Pair at = attention_pair(blocks, s, i, i);
+            body(blocks->call, &at);
+        }
+    }
+}

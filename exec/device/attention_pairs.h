@@ -24,9 +24,16 @@ typedef struct Pair {
     KernelAttention shape;
     int64_t q_row, k_row;  // first rows, over all sequences
     int64_t lse_at;        // lse is [sequence][head][local row]
+    bool first;            // the first key chunk that this query chunk sees
 } Pair;
 
 int attention_window(const TaskCall *call);  // tokens that its layer looks back; 0 = all
 Blocks attention_blocks(const TaskCall *call);
 bool attention_visible(const Blocks *blocks, int query, int key);
 Pair attention_pair(const Blocks *blocks, int sequence, int query, int key);
+
+typedef void PairBody(const TaskCall *call, const Pair *pair);
+// Of every sequence: each query chunk with each key chunk that it sees; each query chunk with the same chunk of the keys
+// at hand.
+void attention_each_visible(const Blocks *blocks, PairBody *body);
+void attention_each_query(const Blocks *blocks, PairBody *body);

@@ -15,8 +15,8 @@ extern CpuTask *const cpu_exact_tasks[TASK_KIND_COUNT];
 // cpu_tasks_tokens.c
 CpuTask cpu_load_tokens, cpu_embed, cpu_embed_backward, cpu_position, cpu_position_backward;
 // cpu_tasks_layer.c
-CpuTask cpu_rmsnorm, cpu_rmsnorm_backward, cpu_layernorm, cpu_layernorm_backward, cpu_qk_norm, cpu_qk_norm_backward,
-    cpu_column_sum, cpu_gemm, cpu_rope, cpu_gated, cpu_gated_backward, cpu_activation, cpu_activation_backward;
+CpuTask cpu_norm, cpu_norm_backward, cpu_qk_norm, cpu_qk_norm_backward, cpu_column_sum, cpu_gemm, cpu_rope, cpu_gated,
+    cpu_gated_backward, cpu_activation, cpu_activation_backward;
 // cpu_tasks_experts.c
 CpuTask cpu_route, cpu_route_backward, cpu_permute, cpu_unpermute, cpu_unpermute_backward, cpu_grouped_gemm,
     cpu_expert_bias_gradient;

@@ -30,7 +30,7 @@ static void embed_backward(const TaskCall *call) {
 // dx is the usual kernel's; its dw is written over.
 static void rmsnorm_backward(const TaskCall *call) {
     const Task *task = call->task;
-    cpu_rmsnorm_backward(call);
+    cpu_norm_backward(call);
     const ExactNorm norm = {task->rows, task->cols, call_floats(call, AT_NORM_BACKWARD_DY),
                             call_floats(call, AT_NORM_BACKWARD_X), call_floats(call, AT_NORM_BACKWARD_STATISTICS)};
     exact_rmsnorm_weight(&norm, task->accumulate, call->sums[AT_NORM_BACKWARD_DW],
@@ -114,31 +114,6 @@ static ExactAttention attention_out(const TaskCall *call, const Pair *at) {
                             call->sums[AT_ATTENTION_O] + o, call->sums[AT_ATTENTION_LSE] + at->lse_at};
 }
 
-typedef void PairBody(const TaskCall *call, const Pair *at);
-
-// Each query chunk with the same chunk of the keys at hand.
-static void own_pairs(const Blocks *blocks, PairBody *body) {
-    for (int s = 0; s < blocks->call->task->sequences; s++) {
-        for (int i = 0; i < blocks->query.count; i++) {
-            const Pair at = attention_pair(blocks, s, i, i);
-            body(blocks->call, &at);
-        }
-    }
-}
-
-static void visible_pairs(const Blocks *blocks, PairBody *body) {
-    for (int s = 0; s < blocks->call->task->sequences; s++) {
-        for (int i = 0; i < blocks->query.count; i++) {
-            for (int j = 0; j < blocks->key.count; j++) {
-                if (attention_visible(blocks, i, j)) {
-                    const Pair at = attention_pair(blocks, s, i, j);
-                    body(blocks->call, &at);
-                }
-            }
-        }
-    }
-}
-
 static void pair_begin(const TaskCall *call, const Pair *at) {
     const ExactAttention out = attention_out(call, at);
     exact_attention_begin(&at->shape, call_floats(call, AT_ATTENTION_Q) + at->q_row * at->shape.q_stride,
@@ -160,11 +135,11 @@ static void pair_end(const TaskCall *call, const Pair *at) {
 static void attention(const TaskCall *call) {
     const Blocks blocks = attention_blocks(call);
     if (call->task->ring_step == 0) {
-        own_pairs(&blocks, pair_begin);
+        attention_each_query(&blocks, pair_begin);
     }
-    visible_pairs(&blocks, pair_forward);
+    attention_each_visible(&blocks, pair_forward);
     if (call->task->ring_step == call->program->plan.mesh.size[AXIS_CP] - 1) {
-        own_pairs(&blocks, pair_end);
+        attention_each_query(&blocks, pair_end);
     }
 }
 
@@ -220,9 +195,9 @@ static void attention_backward(const TaskCall *call) {
         zero_sums(call, gradients[i]);
     }
     if (task->ring_step == 0) {
-        own_pairs(&blocks, pair_delta);
+        attention_each_query(&blocks, pair_delta);
     }
-    visible_pairs(&blocks, pair_backward);
+    attention_each_visible(&blocks, pair_backward);
     for (int i = 0; i < 3; i++) {
         round_sums(call, gradients[i]);
     }
@@ -232,7 +207,7 @@ CpuTask *const cpu_exact_tasks[TASK_KIND_COUNT] = {
     [TASK_LOAD_TOKENS] = cpu_load_tokens,
     [TASK_EMBED] = embed,
     [TASK_EMBED_BACKWARD] = embed_backward,
-    [TASK_RMSNORM] = cpu_rmsnorm,
+    [TASK_RMSNORM] = cpu_norm,
     [TASK_RMSNORM_BACKWARD] = rmsnorm_backward,
     [TASK_GEMM] = gemm,
     [TASK_ROPE] = cpu_rope,

@@ -5,47 +5,45 @@
 #include "exec/device/cpu.h"
 
 // When the last block is merged. Heads that sp cuts have none (sim/frameworks/axis_rules.c).
-static void add_sinks(const Blocks *blocks) {
-    const TaskCall *call = blocks->call;
-    const float *sinks = call_optional(call, AT_ATTENTION_SINKS);
-    if (!sinks || call->task->ring_step < call->program->plan.mesh.size[AXIS_CP] - 1) {
-        return;
-    }
-    for (int s = 0; s < call->task->sequences; s++) {
-        for (int i = 0; i < blocks->query.count; i++) {
-            const Pair at = attention_pair(blocks, s, i, 0);
-            kernel_attention_sinks(&at.shape, sinks, call_floats(call, AT_ATTENTION_O) + at.q_row * at.shape.o_stride,
-                                   call_floats(call, AT_ATTENTION_LSE) + at.lse_at);
-        }
-    }
+static void add_sinks(const TaskCall *call, const Pair *at) {
+    kernel_attention_sinks(&at->shape, call_floats(call, AT_ATTENTION_SINKS),
+                           call_floats(call, AT_ATTENTION_O) + at->q_row * at->shape.o_stride,
+                           call_floats(call, AT_ATTENTION_LSE) + at->lse_at);
+}
+
+// A query chunk always sees keys of its own rank, on ring step 0.
+static void forward_pair(const TaskCall *call, const Pair *at) {
+    const KernelAttention *shape = &at->shape;
+    kernel_attention(shape, call_floats(call, AT_ATTENTION_Q) + at->q_row * shape->q_stride,
+                     call_floats(call, AT_ATTENTION_K) + at->k_row * shape->kv_stride,
+                     call_floats(call, AT_ATTENTION_V) + at->k_row * shape->values.stride,
+                     call_floats(call, AT_ATTENTION_O) + at->q_row * shape->o_stride,
+                     call_floats(call, AT_ATTENTION_LSE) + at->lse_at, call->task->ring_step > 0 || !at->first);
 }
 
 void cpu_attention(const TaskCall *call) {
     const Blocks blocks = attention_blocks(call);
-    const float *q = call_floats(call, AT_ATTENTION_Q), *k = call_floats(call, AT_ATTENTION_K),
-                *v = call_floats(call, AT_ATTENTION_V);
-    float *o = call_floats(call, AT_ATTENTION_O), *lse = call_floats(call, AT_ATTENTION_LSE);
-    for (int s = 0; s < call->task->sequences; s++) {
-        for (int i = 0; i < blocks.query.count; i++) {
-            bool merge = call->task->ring_step > 0;  // a query chunk always sees keys of its own rank, ring step 0
-            for (int j = 0; j < blocks.key.count; j++) {
-                if (!attention_visible(&blocks, i, j)) {
-                    continue;
-                }
-                const Pair at = attention_pair(&blocks, s, i, j);
-                kernel_attention(&at.shape, q + at.q_row * at.shape.q_stride, k + at.k_row * at.shape.kv_stride,
-                                 v + at.k_row * at.shape.values.stride, o + at.q_row * at.shape.o_stride,
-                                 lse + at.lse_at, merge);
-                merge = true;
-            }
-        }
+    attention_each_visible(&blocks, forward_pair);
+    if (call_operand(call, AT_ATTENTION_SINKS) && call->task->ring_step == call->program->plan.mesh.size[AXIS_CP] - 1) {
+        attention_each_query(&blocks, add_sinks);
     }
-    add_sinks(&blocks);
 }
 
 static void zero_rows(int64_t rows, int64_t cols, int64_t stride, float *x) {
     for (int64_t row = 0; row < rows; row++) {
         kernel_zero(cols, x + row * stride);
+    }
+}
+
+static void backward_query(const TaskCall *call, const Pair *at) {
+    const int64_t o_at = at->q_row * at->shape.o_stride;
+    float *const delta = call_floats(call, AT_ATTENTION_BACKWARD_WORKSPACE) + at->lse_at;
+    const float *const sinks = call_optional(call, AT_ATTENTION_BACKWARD_SINKS);
+    kernel_attention_delta(&at->shape, call_floats(call, AT_ATTENTION_O) + o_at,
+                           call_floats(call, AT_ATTENTION_BACKWARD_DO) + o_at, delta);
+    if (sinks) {
+        kernel_attention_sinks_backward(&at->shape, sinks, call_floats(call, AT_ATTENTION_LSE) + at->lse_at, delta,
+                                        call_floats(call, AT_ATTENTION_BACKWARD_DSINKS));
     }
 }
 
@@ -62,24 +60,10 @@ static void backward_begin(const Blocks *blocks) {
         return;
     }
     zero_rows(task->rows, (int64_t)task->heads * heads->dim, task->stride, call_floats(call, AT_ATTENTION_BACKWARD_DQ));
-    const float *const sinks = call_optional(call, AT_ATTENTION_BACKWARD_SINKS);
-    float *const dsinks = sinks ? call_floats(call, AT_ATTENTION_BACKWARD_DSINKS) : NULL;
-    if (sinks && !task->accumulate) {
-        kernel_zero(call_elements(call, AT_ATTENTION_BACKWARD_DSINKS), dsinks);
+    if (call_operand(call, AT_ATTENTION_BACKWARD_SINKS) && !task->accumulate) {
+        kernel_zero(call_elements(call, AT_ATTENTION_BACKWARD_DSINKS), call_floats(call, AT_ATTENTION_BACKWARD_DSINKS));
     }
-    for (int s = 0; s < task->sequences; s++) {
-        for (int i = 0; i < blocks->query.count; i++) {
-            const Pair at = attention_pair(blocks, s, i, 0);
-            const int64_t o_at = at.q_row * at.shape.o_stride;
-            kernel_attention_delta(&at.shape, call_floats(call, AT_ATTENTION_O) + o_at,
-                                   call_floats(call, AT_ATTENTION_BACKWARD_DO) + o_at,
-                                   call_floats(call, AT_ATTENTION_BACKWARD_WORKSPACE) + at.lse_at);
-            if (sinks) {
-                kernel_attention_sinks_backward(&at.shape, sinks, call_floats(call, AT_ATTENTION_LSE) + at.lse_at,
-                                                call_floats(call, AT_ATTENTION_BACKWARD_WORKSPACE) + at.lse_at, dsinks);
-            }
-        }
-    }
+    attention_each_query(blocks, backward_query);
 }
 
 static void backward_pair(const TaskCall *call, const Pair *at) {
@@ -99,14 +83,5 @@ static void backward_pair(const TaskCall *call, const Pair *at) {
 void cpu_attention_backward(const TaskCall *call) {
     const Blocks blocks = attention_blocks(call);
     backward_begin(&blocks);
-    for (int s = 0; s < call->task->sequences; s++) {
-        for (int i = 0; i < blocks.query.count; i++) {
-            for (int j = 0; j < blocks.key.count; j++) {
-                if (attention_visible(&blocks, i, j)) {
-                    const Pair at = attention_pair(&blocks, s, i, j);
-                    backward_pair(call, &at);
-                }
-            }
-        }
-    }
+    attention_each_visible(&blocks, backward_pair);
 }

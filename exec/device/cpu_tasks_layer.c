@@ -2,89 +2,20 @@
 // fp32 only; capability checks refuse the rest before a program gets here.
 
 #include "exec/device/cpu.h"
-#include "kernels/latent.h"
 
-// y and what follows are behind the bias, where the kind has one.
-static KernelAddNorm adding_norm(const TaskCall *call, int y) {
-    const int added = task_added_operand(call->task);
-    return (KernelAddNorm){.rows = call->task->rows,
-                           .cols = call->task->cols,
-                           .eps = (float)call->program->model.norm_eps,
-                           .x = call_floats(call, AT_NORM_X),
-                           .more = call_floats(call, added),
-                           .w = call_floats(call, AT_NORM_W),
-                           .sum = call_floats(call, added + 1),
-                           .y = call_floats(call, y),
-                           .rstd = call_floats(call, y + 1)};
+void cpu_norm(const TaskCall *call) {
+    const KernelNorm norm = call_norm(call);
+    kernel_norm(&norm);
 }
 
-// Of the leading columns of wider rows.
-static KernelLatentNorm latent_norm(const TaskCall *call, int x, int w) {
-    const Task *task = call->task;
-    return (KernelLatentNorm){task->rows, task->cols, task->stride, call_floats(call, x), call_floats(call, w)};
-}
-
-void cpu_rmsnorm(const TaskCall *call) {
-    const Task *task = call->task;
-    if (task->stride > 0) {
-        const KernelLatentNorm norm = latent_norm(call, AT_NORM_X, AT_NORM_W);
-        kernel_latent_norm(&norm, call_norm_eps(call), call_floats(call, AT_RMSNORM_Y),
-                           call_floats(call, AT_RMSNORM_RSTD));
-        return;
-    }
-    if (task_added_operand(task)) {
-        const KernelAddNorm norm = adding_norm(call, AT_RMSNORM_Y);
-        kernel_add_norm(&norm);
-        return;
-    }
-    kernel_rmsnorm(task->rows, task->cols, (float)call->program->model.norm_eps, call_floats(call, AT_NORM_X),
-                   call_floats(call, AT_NORM_W), call_floats(call, AT_RMSNORM_Y), call_floats(call, AT_RMSNORM_RSTD));
-}
-
-void cpu_rmsnorm_backward(const TaskCall *call) {
-    const Task *task = call->task;
-    if (task->stride > 0) {
-        const KernelLatentNorm norm = latent_norm(call, AT_NORM_BACKWARD_X, AT_NORM_BACKWARD_W);
-        kernel_latent_norm_backward(
-            &norm, call_floats(call, AT_NORM_BACKWARD_DY), call_floats(call, AT_NORM_BACKWARD_STATISTICS),
-            call_floats(call, AT_NORM_BACKWARD_DX), call_floats(call, AT_NORM_BACKWARD_DW), task->accumulate);
-        return;
-    }
-    kernel_rmsnorm_backward(task->rows, task->cols, call_floats(call, AT_NORM_BACKWARD_DY),
-                            call_floats(call, AT_NORM_BACKWARD_X), call_floats(call, AT_NORM_BACKWARD_W),
-                            call_floats(call, AT_NORM_BACKWARD_STATISTICS),
-                            call_floats(call, AT_NORM_BACKWARD_RESIDUAL), call_floats(call, AT_NORM_BACKWARD_DX),
-                            call_floats(call, AT_NORM_BACKWARD_DW), task->accumulate);
-}
-
-void cpu_layernorm(const TaskCall *call) {
-    const Task *task = call->task;
-    float *const statistics = call_floats(call, AT_LAYERNORM_STATISTICS);
-    if (task_added_operand(task)) {
-        KernelAddNorm norm = adding_norm(call, AT_LAYERNORM_Y);
-        norm.bias = call_floats(call, AT_LAYERNORM_BIAS);
-        norm.mean = statistics;
-        norm.rstd = statistics + task->rows;
-        kernel_add_norm(&norm);
-        return;
-    }
-    kernel_layernorm(task->rows, task->cols, (float)call->program->model.norm_eps, call_floats(call, AT_NORM_X),
-                     call_floats(call, AT_NORM_W), call_floats(call, AT_LAYERNORM_BIAS),
-                     call_floats(call, AT_LAYERNORM_Y), statistics, statistics + task->rows);
-}
-
-void cpu_layernorm_backward(const TaskCall *call) {
-    const Task *task = call->task;
-    const float *const dy = call_floats(call, AT_NORM_BACKWARD_DY);
-    const float *const statistics = call_floats(call, AT_NORM_BACKWARD_STATISTICS);
+// A bias is a layer norm's.
+void cpu_norm_backward(const TaskCall *call) {
+    const KernelNormBackward norm = call_norm_backward(call);
     float *const dbias = call_optional(call, AT_NORM_BACKWARD_DBIAS);
     if (dbias) {
-        kernel_column_sum(task->rows, task->cols, dy, dbias, task->accumulate);
+        kernel_column_sum(norm.rows, norm.cols, norm.dy, dbias, norm.accumulate);
     }
-    kernel_layernorm_backward(task->rows, task->cols, dy, call_floats(call, AT_NORM_BACKWARD_X),
-                              call_floats(call, AT_NORM_BACKWARD_W), statistics, statistics + task->rows,
-                              call_floats(call, AT_NORM_BACKWARD_RESIDUAL), call_floats(call, AT_NORM_BACKWARD_DX),
-                              call_floats(call, AT_NORM_BACKWARD_DW), task->accumulate);
+    kernel_norm_backward(&norm);
 }
 
 void cpu_qk_norm(const TaskCall *call) {

@@ -166,10 +166,6 @@ static inline KernelStore store_of(const TaskCall *call, int index) {
     return call_dtype(call, index) == DTYPE_BF16 ? KERNEL_BF16 : KERNEL_FP32;
 }
 
-static inline void *cuda_operand(const TaskCall *call, int index) {
-    return index < call->task->operand_count ? call->operand[index] : NULL;
-}
-
 static inline KernelCuda cuda_place(const TaskCall *call, const Device *cuda, cudaStream_t stream) {
     const int at = cuda->lanes.of_lane[call->task->lane];
     return (KernelCuda){.stream = stream,
@@ -211,8 +207,8 @@ Status cuda_counts(Device *cuda, const BufferRef *ref, const StepInstance *insta
 int cuda_groups(const TaskCall *call, cudaStream_t stream, int came, KernelGroups *groups);
 
 // cuda_tasks_experts.c
-CudaTask cuda_route, cuda_route_backward, cuda_permute, cuda_unpermute, cuda_unpermute_backward, cuda_expert_gated,
-    cuda_expert_gated_backward, cuda_expert_bias_gradient;
+CudaTask cuda_route, cuda_route_backward, cuda_permute, cuda_unpermute, cuda_unpermute_backward, cuda_gated,
+    cuda_gated_backward, cuda_expert_bias_gradient;
 
 Status cuda_attention_open(Device *cuda, Arena *arena, Error *error);
 void cuda_attention_close(Device *cuda);

@@ -68,13 +68,13 @@ static int run_add(MeasureBench *bench) {
 }
 
 static int run_norm(MeasureBench *bench) {
-    const KernelCudaNorm norm = {.rows = (int64_t)bench->work->size[0] / NORM_COLS,
-                                 .cols = NORM_COLS,
-                                 .eps = 1e-5f,
-                                 .x = bench->buffer[0],
-                                 .w = bench->buffer[1],
-                                 .y = bench->buffer[2],
-                                 .rstd = (float *)(void *)bench->buffer[3]};
+    const KernelNorm norm = {.rows = (int64_t)bench->work->size[0] / NORM_COLS,
+                             .cols = NORM_COLS,
+                             .eps = 1e-5f,
+                             .x = bench->buffer[0],
+                             .w = bench->buffer[1],
+                             .y = bench->buffer[2],
+                             .rstd = (float *)(void *)bench->buffer[3]};
     return kernel_cuda_norm(&bench->at, KERNEL_BF16, &norm);
 }
 

@@ -8,15 +8,15 @@
 static int embed(const TaskCall *call, const KernelCuda *at) {
     const KernelEmbed shape = call_vocabulary(call);
     return kernel_cuda_embed(at, store_of(call, AT_EMBED_X), &shape, call_ints(call, AT_EMBED_TOKENS),
-                             cuda_operand(call, AT_EMBED_TABLE), cuda_operand(call, AT_EMBED_X), false);
+                             call_operand(call, AT_EMBED_TABLE), call_operand(call, AT_EMBED_X), false);
 }
 
 static int embed_backward(const TaskCall *call, const KernelCuda *at) {
     const KernelEmbed shape = call_vocabulary(call);
     return kernel_cuda_embed_backward(
         at, store_of(call, AT_EMBED_BACKWARD_DX), store_of(call, AT_EMBED_BACKWARD_DTABLE), &shape,
-        call_ints(call, AT_EMBED_BACKWARD_TOKENS), cuda_operand(call, AT_EMBED_BACKWARD_DX),
-        cuda_operand(call, AT_EMBED_BACKWARD_DTABLE), call->task->accumulate);
+        call_ints(call, AT_EMBED_BACKWARD_TOKENS), call_operand(call, AT_EMBED_BACKWARD_DX),
+        call_operand(call, AT_EMBED_BACKWARD_DTABLE), call->task->accumulate);
 }
 
 static int64_t embed_backward_workspace(const TaskCall *call, const KernelCuda *at) {
@@ -29,88 +29,43 @@ static int64_t embed_backward_workspace(const TaskCall *call, const KernelCuda *
 static int position(const TaskCall *call, const KernelCuda *at) {
     const KernelEmbed shape = call_position_table(call);
     return kernel_cuda_embed(at, store_of(call, AT_POSITION_X), &shape, call_position_entries(call),
-                             cuda_operand(call, AT_POSITION_TABLE), cuda_operand(call, AT_POSITION_X), true);
+                             call_operand(call, AT_POSITION_TABLE), call_operand(call, AT_POSITION_X), true);
 }
 
 static int position_backward(const TaskCall *call, const KernelCuda *at) {
     const KernelEmbed shape = call_position_table(call);
     return kernel_cuda_embed_backward(at, store_of(call, AT_POSITION_X), store_of(call, AT_POSITION_TABLE), &shape,
-                                      call->positions, cuda_operand(call, AT_POSITION_X),
-                                      cuda_operand(call, AT_POSITION_TABLE), call->task->accumulate);
+                                      call->positions, call_operand(call, AT_POSITION_X),
+                                      call_operand(call, AT_POSITION_TABLE), call->task->accumulate);
 }
 
 // ---------------------------------------------------------------------------------------------- norms
 
-// y and what follows are behind the bias, where the kind has one.
-static KernelCudaNorm forward_norm(const TaskCall *call, int y) {
-    const int added = task_added_operand(call->task);
-    return (KernelCudaNorm){.rows = call->task->rows,
-                            .cols = call->task->cols,
-                            .eps = call_norm_eps(call),
-                            .x_stride = call->task->stride,
-                            .x = cuda_operand(call, AT_NORM_X),
-                            .add = added ? cuda_operand(call, added) : NULL,
-                            .w = cuda_operand(call, AT_NORM_W),
-                            .added = added ? cuda_operand(call, added + 1) : NULL,
-                            .y = cuda_operand(call, y),
-                            .rstd = call_floats(call, y + 1)};
-}
-
-static int rmsnorm(const TaskCall *call, const KernelCuda *at) {
-    const KernelCudaNorm norm = forward_norm(call, AT_RMSNORM_Y);
+static int norm(const TaskCall *call, const KernelCuda *at) {
+    const KernelNorm norm = call_norm(call);
     return kernel_cuda_norm(at, store_of(call, AT_NORM_X), &norm);
 }
 
-// Of a layer norm: means, then 1 / deviations.
-static KernelCudaNormBackward backward_norm(const TaskCall *call, bool means) {
-    float *const statistics = call_floats(call, AT_NORM_BACKWARD_STATISTICS);
-    return (KernelCudaNormBackward){.rows = call->task->rows,
-                                    .cols = call->task->cols,
-                                    .dy = cuda_operand(call, AT_NORM_BACKWARD_DY),
-                                    .x = cuda_operand(call, AT_NORM_BACKWARD_X),
-                                    .w = cuda_operand(call, AT_NORM_BACKWARD_W),
-                                    .mean = means ? statistics : NULL,
-                                    .rstd = means ? statistics + call->task->rows : statistics,
-                                    .residual = cuda_operand(call, AT_NORM_BACKWARD_RESIDUAL),
-                                    .x_stride = call->task->stride,
-                                    .dx = cuda_operand(call, AT_NORM_BACKWARD_DX),
-                                    .dw = cuda_operand(call, AT_NORM_BACKWARD_DW),
-                                    .accumulate = call->task->accumulate};
-}
-
-static int rmsnorm_backward(const TaskCall *call, const KernelCuda *at) {
-    const KernelCudaNormBackward norm = backward_norm(call, false);
-    return kernel_cuda_norm_backward(at, store_of(call, AT_NORM_BACKWARD_DY), store_of(call, AT_NORM_BACKWARD_DW),
-                                     &norm);
-}
-
-static int64_t norm_backward_workspace(const TaskCall *call, const KernelCuda *at) {
-    const KernelCudaNormBackward norm = backward_norm(call, call->task->kind == TASK_LAYERNORM_BACKWARD);
-    const int64_t own = kernel_cuda_norm_backward_workspace(at, &norm);
-    const int64_t bias = kernel_cuda_column_sum_workspace(at, call->task->rows, call->task->cols);
-    return own > bias ? own : bias;
-}
-
-static int layernorm(const TaskCall *call, const KernelCuda *at) {
-    KernelCudaNorm norm = forward_norm(call, AT_LAYERNORM_Y);
-    norm.bias = cuda_operand(call, AT_LAYERNORM_BIAS);
-    norm.mean = norm.rstd;
-    norm.rstd += norm.rows;
-    return kernel_cuda_norm(at, store_of(call, AT_NORM_X), &norm);
-}
-
-static int layernorm_backward(const TaskCall *call, const KernelCuda *at) {
+// A bias is a layer norm's.
+static int norm_backward(const TaskCall *call, const KernelCuda *at) {
     const Task *task = call->task;
-    const KernelCudaNormBackward norm = backward_norm(call, true);
+    const KernelNormBackward norm = call_norm_backward(call);
     int code = 0;
-    if (cuda_operand(call, AT_NORM_BACKWARD_DBIAS)) {
+    if (call_operand(call, AT_NORM_BACKWARD_DBIAS)) {
         code = kernel_cuda_column_sum(at, store_of(call, AT_NORM_BACKWARD_DY), store_of(call, AT_NORM_BACKWARD_DBIAS),
-                                      task->rows, task->cols, cuda_operand(call, AT_NORM_BACKWARD_DY),
-                                      cuda_operand(call, AT_NORM_BACKWARD_DBIAS), task->accumulate);
+                                      task->rows, task->cols, norm.dy, call_operand(call, AT_NORM_BACKWARD_DBIAS),
+                                      task->accumulate);
     }
     return code ? code
                 : kernel_cuda_norm_backward(at, store_of(call, AT_NORM_BACKWARD_DY),
                                             store_of(call, AT_NORM_BACKWARD_DW), &norm);
+}
+
+static int64_t norm_backward_workspace(const TaskCall *call, const KernelCuda *at) {
+    const KernelNormBackward norm = call_norm_backward(call);
+    const int64_t own = kernel_cuda_norm_backward_workspace(at, &norm);
+    const int64_t bias = kernel_cuda_column_sum_workspace(at, call->task->rows, call->task->cols);
+    return own > bias ? own : bias;
 }
 
 static char *behind(const TaskCall *call, int index, int64_t elements) {
@@ -121,13 +76,13 @@ static int qk_norm(const TaskCall *call, const KernelCuda *at) {
     const QkStretches s = call_qk_stretches(call);
     const KernelStore store = store_of(call, AT_QK_NORM_Q);
     const float eps = (float)call->program->model.norm_eps;
-    const int code = kernel_cuda_stretch_norm(at, store, &s.q, eps, cuda_operand(call, AT_QK_NORM_WQ),
-                                              cuda_operand(call, AT_QK_NORM_Q), cuda_operand(call, AT_QK_NORM_BEFORE),
+    const int code = kernel_cuda_stretch_norm(at, store, &s.q, eps, call_operand(call, AT_QK_NORM_WQ),
+                                              call_operand(call, AT_QK_NORM_Q), call_operand(call, AT_QK_NORM_BEFORE),
                                               call_floats(call, AT_QK_NORM_RSTD));
     return code
                ? code
-               : kernel_cuda_stretch_norm(at, store, &s.k, eps, cuda_operand(call, AT_QK_NORM_WK),
-                                          cuda_operand(call, AT_QK_NORM_K), behind(call, AT_QK_NORM_BEFORE, s.k_before),
+               : kernel_cuda_stretch_norm(at, store, &s.k, eps, call_operand(call, AT_QK_NORM_WK),
+                                          call_operand(call, AT_QK_NORM_K), behind(call, AT_QK_NORM_BEFORE, s.k_before),
                                           call_floats(call, AT_QK_NORM_RSTD) + s.k_rstd);
 }
 
@@ -136,15 +91,15 @@ static int qk_norm_backward(const TaskCall *call, const KernelCuda *at) {
     const KernelStore store = store_of(call, AT_QK_NORM_BACKWARD_DQ);
     const bool add = call->task->accumulate;
     const int code = kernel_cuda_stretch_norm_backward(
-        at, store, store_of(call, AT_QK_NORM_BACKWARD_DWQ), &s.q, cuda_operand(call, AT_QK_NORM_BACKWARD_WQ),
-        cuda_operand(call, AT_QK_NORM_BACKWARD_BEFORE), call_floats(call, AT_QK_NORM_BACKWARD_RSTD),
-        cuda_operand(call, AT_QK_NORM_BACKWARD_DQ), cuda_operand(call, AT_QK_NORM_BACKWARD_DWQ), add);
+        at, store, store_of(call, AT_QK_NORM_BACKWARD_DWQ), &s.q, call_operand(call, AT_QK_NORM_BACKWARD_WQ),
+        call_operand(call, AT_QK_NORM_BACKWARD_BEFORE), call_floats(call, AT_QK_NORM_BACKWARD_RSTD),
+        call_operand(call, AT_QK_NORM_BACKWARD_DQ), call_operand(call, AT_QK_NORM_BACKWARD_DWQ), add);
     return code ? code
                 : kernel_cuda_stretch_norm_backward(
                       at, store, store_of(call, AT_QK_NORM_BACKWARD_DWK), &s.k,
-                      cuda_operand(call, AT_QK_NORM_BACKWARD_WK), behind(call, AT_QK_NORM_BACKWARD_BEFORE, s.k_before),
+                      call_operand(call, AT_QK_NORM_BACKWARD_WK), behind(call, AT_QK_NORM_BACKWARD_BEFORE, s.k_before),
                       call_floats(call, AT_QK_NORM_BACKWARD_RSTD) + s.k_rstd,
-                      cuda_operand(call, AT_QK_NORM_BACKWARD_DK), cuda_operand(call, AT_QK_NORM_BACKWARD_DWK), add);
+                      call_operand(call, AT_QK_NORM_BACKWARD_DK), call_operand(call, AT_QK_NORM_BACKWARD_DWK), add);
 }
 
 static int64_t qk_norm_backward_workspace(const TaskCall *call, const KernelCuda *at) {
@@ -161,8 +116,8 @@ static int column_sum(const TaskCall *call, const KernelCuda *at) {
         return cuda_expert_bias_gradient(call, at);
     }
     return kernel_cuda_column_sum(at, store_of(call, AT_COLUMN_SUM_X), store_of(call, AT_COLUMN_SUM_SUMS),
-                                  call->task->rows, call->task->cols, cuda_operand(call, AT_COLUMN_SUM_X),
-                                  cuda_operand(call, AT_COLUMN_SUM_SUMS), call->task->accumulate);
+                                  call->task->rows, call->task->cols, call_operand(call, AT_COLUMN_SUM_X),
+                                  call_operand(call, AT_COLUMN_SUM_SUMS), call->task->accumulate);
 }
 
 static int64_t column_sum_workspace(const TaskCall *call, const KernelCuda *at) {
@@ -180,50 +135,30 @@ static int rope(const TaskCall *call, const KernelCuda *at) {
                                                          call->positions, behind(call, AT_ROPE_K, still));
 }
 
-static int gated(const TaskCall *call, const KernelCuda *at) {
-    if (call->task->operand_count > AT_SWIGLU_CAME) {
-        return cuda_expert_gated(call, at);
-    }
-    const KernelGated shape = call_gated_shape(call);
-    return kernel_cuda_gated(at, store_of(call, AT_SWIGLU_GATE), &shape, cuda_operand(call, AT_SWIGLU_GATE),
-                             cuda_operand(call, AT_SWIGLU_UP), cuda_operand(call, AT_SWIGLU_S));
-}
-
-static int gated_backward(const TaskCall *call, const KernelCuda *at) {
-    if (call->task->operand_count > AT_SWIGLU_BACKWARD_CAME) {
-        return cuda_expert_gated_backward(call, at);
-    }
-    const KernelGated shape = call_gated_shape(call);
-    return kernel_cuda_gated_backward(
-        at, store_of(call, AT_SWIGLU_BACKWARD_DS), &shape, cuda_operand(call, AT_SWIGLU_BACKWARD_DS),
-        cuda_operand(call, AT_SWIGLU_BACKWARD_GATE), cuda_operand(call, AT_SWIGLU_BACKWARD_UP),
-        cuda_operand(call, AT_SWIGLU_BACKWARD_DGATE), cuda_operand(call, AT_SWIGLU_BACKWARD_DUP));
-}
-
 static int activation(const TaskCall *call, const KernelCuda *at) {
     const KernelGated shape = call_gated_shape(call);
     return kernel_cuda_activation(at, store_of(call, AT_ACTIVATION_X), shape.activation, shape.rows * shape.cols,
-                                  cuda_operand(call, AT_ACTIVATION_X), cuda_operand(call, AT_ACTIVATION_Y));
+                                  call_operand(call, AT_ACTIVATION_X), call_operand(call, AT_ACTIVATION_Y));
 }
 
 static int activation_backward(const TaskCall *call, const KernelCuda *at) {
     const KernelGated shape = call_gated_shape(call);
     return kernel_cuda_activation_backward(at, store_of(call, AT_ACTIVATION_BACKWARD_DY), shape.activation,
-                                           shape.rows * shape.cols, cuda_operand(call, AT_ACTIVATION_BACKWARD_DY),
-                                           cuda_operand(call, AT_ACTIVATION_BACKWARD_X),
-                                           cuda_operand(call, AT_ACTIVATION_BACKWARD_DX));
+                                           shape.rows * shape.cols, call_operand(call, AT_ACTIVATION_BACKWARD_DY),
+                                           call_operand(call, AT_ACTIVATION_BACKWARD_X),
+                                           call_operand(call, AT_ACTIVATION_BACKWARD_DX));
 }
 
 static int add(const TaskCall *call, const KernelCuda *at) {
     const Task *task = call->task;
     const KernelStore store = store_of(call, AT_ADD_C);
-    if (cuda_operand(call, AT_ADD_BIAS)) {
-        return kernel_cuda_add_bias(at, store, task->rows, task->cols, cuda_operand(call, AT_ADD_A),
-                                    cuda_operand(call, AT_ADD_B), cuda_operand(call, AT_ADD_BIAS),
-                                    cuda_operand(call, AT_ADD_C));
+    if (call_operand(call, AT_ADD_BIAS)) {
+        return kernel_cuda_add_bias(at, store, task->rows, task->cols, call_operand(call, AT_ADD_A),
+                                    call_operand(call, AT_ADD_B), call_operand(call, AT_ADD_BIAS),
+                                    call_operand(call, AT_ADD_C));
     }
-    return kernel_cuda_add(at, store, call_elements(call, AT_ADD_C), cuda_operand(call, AT_ADD_A),
-                           cuda_operand(call, AT_ADD_B), cuda_operand(call, AT_ADD_C));
+    return kernel_cuda_add(at, store, call_elements(call, AT_ADD_C), call_operand(call, AT_ADD_A),
+                           call_operand(call, AT_ADD_B), call_operand(call, AT_ADD_C));
 }
 
 // ---------------------------------------------------------------------------------------------- loss
@@ -242,23 +177,23 @@ static KernelCudaLoss loss_shape(const TaskCall *call, int row_max, int sums) {
 
 static int loss_max(const TaskCall *call, const KernelCuda *at) {
     const KernelCudaLoss loss = loss_shape(call, AT_LOSS_MAX_ROW_MAX, -1);
-    return kernel_cuda_loss_max(at, store_of(call, AT_LOSS_MAX_LOGITS), &loss, cuda_operand(call, AT_LOSS_MAX_LOGITS));
+    return kernel_cuda_loss_max(at, store_of(call, AT_LOSS_MAX_LOGITS), &loss, call_operand(call, AT_LOSS_MAX_LOGITS));
 }
 
 static int loss_sum(const TaskCall *call, const KernelCuda *at) {
     const KernelCudaLoss loss = loss_shape(call, AT_LOSS_ROW_MAX, AT_LOSS_SUMS);
-    return kernel_cuda_loss_sum(at, store_of(call, AT_LOSS_LOGITS), &loss, cuda_operand(call, AT_LOSS_LOGITS));
+    return kernel_cuda_loss_sum(at, store_of(call, AT_LOSS_LOGITS), &loss, call_operand(call, AT_LOSS_LOGITS));
 }
 
 static int loss_gradient(const TaskCall *call, const KernelCuda *at) {
     const KernelCudaLoss loss = loss_shape(call, AT_LOSS_ROW_MAX, AT_LOSS_SUMS);
-    return kernel_cuda_loss_gradient(at, store_of(call, AT_LOSS_LOGITS), &loss, cuda_operand(call, AT_LOSS_LOGITS),
+    return kernel_cuda_loss_gradient(at, store_of(call, AT_LOSS_LOGITS), &loss, call_operand(call, AT_LOSS_LOGITS),
                                      call_loss_gradient(call), call_floats(call, AT_LOSS_LOSS), call->task->accumulate);
 }
 
 static int loss(const TaskCall *call, const KernelCuda *at) {
     const KernelCudaLoss rows = loss_shape(call, AT_LOSS_ROW_MAX, AT_LOSS_SUMS);
-    return kernel_cuda_loss(at, store_of(call, AT_LOSS_LOGITS), &rows, cuda_operand(call, AT_LOSS_LOGITS),
+    return kernel_cuda_loss(at, store_of(call, AT_LOSS_LOGITS), &rows, call_operand(call, AT_LOSS_LOGITS),
                             call_loss_gradient(call), call_floats(call, AT_LOSS_LOSS), call->task->accumulate);
 }
 
@@ -271,8 +206,8 @@ static int copy_blocks(const TaskCall *call, const KernelCuda *at, const KernelC
     const int64_t to_bytes = to_elements * dtype_bytes(call_dtype(call, AT_COPY_DST));
     int failed = 0;
     for (int64_t block = 0; block < task_blocks(call->task) && !failed; block++) {
-        failed = kernel_cuda_copy_rows(at, rows, (char *)cuda_operand(call, AT_COPY_SRC) + block * from_bytes,
-                                       (char *)cuda_operand(call, AT_COPY_DST) + block * to_bytes);
+        failed = kernel_cuda_copy_rows(at, rows, (char *)call_operand(call, AT_COPY_SRC) + block * from_bytes,
+                                       (char *)call_operand(call, AT_COPY_DST) + block * to_bytes);
     }
     return failed;
 }
@@ -282,11 +217,11 @@ static int copy_keys(const TaskCall *call, const KernelCuda *at) {
     const KernelStore store = store_of(call, AT_COPY_SRC);
     const int64_t shared = call_keys_shared(call);
     return call->task->operand_count > AT_KEYS_DSHARED
-               ? kernel_cuda_part_keys(at, store, &keys, cuda_operand(call, AT_COPY_SRC),
-                                       cuda_operand(call, AT_KEYS_DV), cuda_operand(call, AT_COPY_DST),
+               ? kernel_cuda_part_keys(at, store, &keys, call_operand(call, AT_COPY_SRC),
+                                       call_operand(call, AT_KEYS_DV), call_operand(call, AT_COPY_DST),
                                        behind(call, AT_KEYS_DSHARED, shared))
-               : kernel_cuda_join_keys(at, store, &keys, cuda_operand(call, AT_COPY_SRC),
-                                       behind(call, AT_KEYS_SHARED, shared), cuda_operand(call, AT_COPY_DST));
+               : kernel_cuda_join_keys(at, store, &keys, call_operand(call, AT_COPY_SRC),
+                                       behind(call, AT_KEYS_SHARED, shared), call_operand(call, AT_COPY_DST));
 }
 
 static int copy(const TaskCall *call, const KernelCuda *at) {
@@ -316,13 +251,13 @@ static int unpack(const TaskCall *call, const KernelCuda *at) {
 
 static int accumulate(const TaskCall *call, const KernelCuda *at) {
     return kernel_cuda_accumulate(at, store_of(call, AT_COPY_SRC), store_of(call, AT_COPY_DST),
-                                  call_elements(call, AT_COPY_DST), cuda_operand(call, AT_COPY_SRC),
-                                  cuda_operand(call, AT_COPY_DST));
+                                  call_elements(call, AT_COPY_DST), call_operand(call, AT_COPY_SRC),
+                                  call_operand(call, AT_COPY_DST));
 }
 
 static int zero(const TaskCall *call, const KernelCuda *at) {
     return kernel_cuda_zero(at, task_operand(call->program, call->task, AT_ZERO_DST)->ref.bytes,
-                            cuda_operand(call, AT_ZERO_DST));
+                            call_operand(call, AT_ZERO_DST));
 }
 
 // ---------------------------------------------------------------------------------------------- optimizer
@@ -331,7 +266,7 @@ static int square_sum(const TaskCall *call, const KernelCuda *at) {
     const ShardStretch shard = call_replicated_stretch(call);
     return kernel_cuda_square_sum(at, store_of(call, AT_SQUARE_SUM_GRADIENT), shard.count, shard.lead,
                                   1.0 / call->program->plan.mesh.size[AXIS_TP],
-                                  cuda_operand(call, AT_SQUARE_SUM_GRADIENT), call_floats(call, AT_SQUARE_SUM_SUM),
+                                  call_operand(call, AT_SQUARE_SUM_GRADIENT), call_floats(call, AT_SQUARE_SUM_SUM),
                                   call->task->accumulate);
 }
 
@@ -346,7 +281,7 @@ static int clip(const TaskCall *call, const KernelCuda *at) {
 }
 
 static void *from_element(const TaskCall *call, int index, int64_t element) {
-    char *const at = cuda_operand(call, index);
+    char *const at = call_operand(call, index);
     return at ? at + element * dtype_bytes(call_dtype(call, index)) : NULL;
 }
 
@@ -390,10 +325,10 @@ CudaTask *const cuda_tasks[TASK_KIND_COUNT] = {
     [TASK_EMBED_BACKWARD] = embed_backward,
     [TASK_POSITION] = position,
     [TASK_POSITION_BACKWARD] = position_backward,
-    [TASK_RMSNORM] = rmsnorm,
-    [TASK_RMSNORM_BACKWARD] = rmsnorm_backward,
-    [TASK_LAYERNORM] = layernorm,
-    [TASK_LAYERNORM_BACKWARD] = layernorm_backward,
+    [TASK_RMSNORM] = norm,
+    [TASK_RMSNORM_BACKWARD] = norm_backward,
+    [TASK_LAYERNORM] = norm,
+    [TASK_LAYERNORM_BACKWARD] = norm_backward,
     [TASK_QK_NORM] = qk_norm,
     [TASK_QK_NORM_BACKWARD] = qk_norm_backward,
     [TASK_COLUMN_SUM] = column_sum,
@@ -401,8 +336,8 @@ CudaTask *const cuda_tasks[TASK_KIND_COUNT] = {
     [TASK_ROPE] = rope,
     [TASK_ATTENTION] = cuda_attention_forward,
     [TASK_ATTENTION_BACKWARD] = cuda_attention_backward,
-    [TASK_SWIGLU] = gated,
-    [TASK_SWIGLU_BACKWARD] = gated_backward,
+    [TASK_SWIGLU] = cuda_gated,
+    [TASK_SWIGLU_BACKWARD] = cuda_gated_backward,
     [TASK_ACTIVATION] = activation,
     [TASK_ACTIVATION_BACKWARD] = activation_backward,
     [TASK_ADD] = add,

@@ -66,8 +66,41 @@ QkStretches call_qk_stretches(const TaskCall *call) {
 // transformers' DeepseekV3Attention norms latents by its norm's own default, whatever rms_norm_eps says.
 static const float LATENT_EPS = 1e-6F;
 
-float call_norm_eps(const TaskCall *call) {
-    return call->task->stride > 0 ? LATENT_EPS : (float)call->program->model.norm_eps;
+KernelNorm call_norm(const TaskCall *call) {
+    const Task *task = call->task;
+    const bool layer = task->kind == TASK_LAYERNORM;
+    const int added = task_added_operand(task), y = layer ? AT_LAYERNORM_Y : AT_RMSNORM_Y;
+    float *const statistics = call_floats(call, y + 1);  // of a layer norm: means, then 1 / deviations
+    return (KernelNorm){.rows = task->rows,
+                        .cols = task->cols,
+                        .eps = task->stride > 0 ? LATENT_EPS : (float)call->program->model.norm_eps,
+                        .x = call_operand(call, AT_NORM_X),
+                        .add = added ? call_operand(call, added) : NULL,
+                        .w = call_operand(call, AT_NORM_W),
+                        .bias = layer ? call_operand(call, AT_LAYERNORM_BIAS) : NULL,
+                        .added = added ? call_operand(call, added + 1) : NULL,
+                        .y = call_operand(call, y),
+                        .mean = layer ? statistics : NULL,
+                        .rstd = layer ? statistics + task->rows : statistics,
+                        .x_stride = task->stride};
+}
+
+KernelNormBackward call_norm_backward(const TaskCall *call) {
+    const Task *task = call->task;
+    const bool layer = task->kind == TASK_LAYERNORM_BACKWARD;
+    float *const statistics = call_floats(call, AT_NORM_BACKWARD_STATISTICS);
+    return (KernelNormBackward){.rows = task->rows,
+                                .cols = task->cols,
+                                .dy = call_operand(call, AT_NORM_BACKWARD_DY),
+                                .x = call_operand(call, AT_NORM_BACKWARD_X),
+                                .w = call_operand(call, AT_NORM_BACKWARD_W),
+                                .mean = layer ? statistics : NULL,
+                                .rstd = layer ? statistics + task->rows : statistics,
+                                .residual = call_operand(call, AT_NORM_BACKWARD_RESIDUAL),
+                                .dx = call_operand(call, AT_NORM_BACKWARD_DX),
+                                .dw = call_operand(call, AT_NORM_BACKWARD_DW),
+                                .accumulate = task->accumulate,
+                                .x_stride = task->stride};
 }
 
 KernelKeys call_keys(const TaskCall *call) {

@@ -39,9 +39,13 @@ static inline int32_t *call_ints(const TaskCall *call, int index) {
     return (int32_t *)(void *)call->operand[index];
 }
 
-// An operand that some models or targets leave out: not there, or absent.
+// One that some models or targets leave out: not there, or absent.
+static inline void *call_operand(const TaskCall *call, int index) {
+    return index < call->task->operand_count ? call->operand[index] : NULL;
+}
+
 static inline float *call_optional(const TaskCall *call, int index) {
-    return index < call->task->operand_count ? call_floats(call, index) : NULL;
+    return call_operand(call, index);
 }
 
 static inline Dtype call_dtype(const TaskCall *call, int index) {
@@ -66,8 +70,9 @@ static inline bool call_copies_keys(const TaskCall *call) {
 // The keys of a copy that puts them together or takes them apart, and where their shared part begins.
 KernelKeys call_keys(const TaskCall *call);
 int64_t call_keys_shared(const TaskCall *call);
-// Of a latent's norm too.
-float call_norm_eps(const TaskCall *call);
+// Of an RMS norm or a layer norm, of a latent's too.
+KernelNorm call_norm(const TaskCall *call);
+KernelNormBackward call_norm_backward(const TaskCall *call);
 // Elements of a head in front of what turns.
 int call_still(const TaskCall *call, const KernelRope *turning);
 

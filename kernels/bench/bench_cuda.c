@@ -53,7 +53,7 @@ void host_round(KernelStore store, int64_t count, float *x) {
 }
 
 static int64_t workspace_bytes(const BenchCuda *b) {
-    const KernelCudaNormBackward back = {.rows = b->tokens, .cols = b->hidden};
+    const KernelNormBackward back = {.rows = b->tokens, .cols = b->hidden};
     const KernelEmbed embed = {.rows = b->tokens, .cols = b->hidden};
     const int64_t needs[] = {kernel_cuda_norm_backward_workspace(&b->at, &back),
                              kernel_cuda_embed_backward_workspace(&embed),

@@ -13,7 +13,7 @@ static int64_t element(const BenchCuda *b) {
 // ---- norms: x a, w b, dy d, residual e
 
 static int run_rmsnorm(const BenchCuda *b, int64_t rows) {
-    const KernelCudaNorm norm = {
+    const KernelNorm norm = {
         .rows = rows, .cols = b->hidden, .eps = EPS, .x = b->a, .w = b->b, .y = b->c, .rstd = b->rows[0]};
     return kernel_cuda_norm(&b->at, b->store, &norm);
 }
@@ -31,15 +31,15 @@ static int64_t bytes_rmsnorm(const BenchCuda *b, int64_t rows) {
 }
 
 static int run_add_rmsnorm(const BenchCuda *b, int64_t rows) {
-    const KernelCudaNorm norm = {.rows = rows,
-                                 .cols = b->hidden,
-                                 .eps = EPS,
-                                 .x = b->a,
-                                 .add = b->d,
-                                 .added = b->e,
-                                 .w = b->b,
-                                 .y = b->c,
-                                 .rstd = b->rows[0]};
+    const KernelNorm norm = {.rows = rows,
+                             .cols = b->hidden,
+                             .eps = EPS,
+                             .x = b->a,
+                             .add = b->d,
+                             .added = b->e,
+                             .w = b->b,
+                             .y = b->c,
+                             .rstd = b->rows[0]};
     return kernel_cuda_norm(&b->at, b->store, &norm);
 }
 
@@ -61,16 +61,16 @@ static int64_t bytes_add_rmsnorm(const BenchCuda *b, int64_t rows) {
 
 // rstd of rows[0] and mean of rows[1] are any numbers here.
 static int norm_backward(const BenchCuda *b, int64_t rows, const float *mean) {
-    const KernelCudaNormBackward back = {.rows = rows,
-                                         .cols = b->hidden,
-                                         .dy = b->d,
-                                         .x = b->a,
-                                         .w = b->b,
-                                         .mean = mean,
-                                         .rstd = b->rows[0],
-                                         .residual = b->e,
-                                         .dx = b->c,
-                                         .dw = b->m};
+    const KernelNormBackward back = {.rows = rows,
+                                     .cols = b->hidden,
+                                     .dy = b->d,
+                                     .x = b->a,
+                                     .w = b->b,
+                                     .mean = mean,
+                                     .rstd = b->rows[0],
+                                     .residual = b->e,
+                                     .dx = b->c,
+                                     .dw = b->m};
     return kernel_cuda_norm_backward(&b->at, b->store, KERNEL_FP32, &back);
 }
 

@@ -22,11 +22,8 @@
 
 DISPATCH(kernel_embed);
 DISPATCH(kernel_embed_backward);
-DISPATCH(kernel_rmsnorm);
-DISPATCH(kernel_rmsnorm_backward);
-DISPATCH(kernel_layernorm);
-DISPATCH(kernel_layernorm_backward);
-DISPATCH(kernel_add_norm);
+DISPATCH(kernel_norm);
+DISPATCH(kernel_norm_backward);
 DISPATCH(kernel_stretch_norm);
 DISPATCH(kernel_stretch_norm_backward);
 DISPATCH(kernel_rope);
@@ -61,8 +58,6 @@ DISPATCH(kernel_collect_backward);
 DISPATCH(kernel_regroup);
 DISPATCH(kernel_shared);
 DISPATCH(kernel_shared_backward);
-DISPATCH(kernel_latent_norm);
-DISPATCH(kernel_latent_norm_backward);
 DISPATCH(kernel_join_keys);
 DISPATCH(kernel_part_keys);
 DISPATCH(kernel_count_visits);

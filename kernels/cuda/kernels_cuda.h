@@ -39,30 +39,12 @@ int64_t kernel_cuda_embed_backward_workspace(const KernelEmbed *shape);
 int kernel_cuda_embed_backward(const KernelCuda *at, KernelStore store, KernelStore sums, const KernelEmbed *shape,
                                const int32_t *entries, const void *dx, void *dtable, bool accumulate);
 
-// ---- norms; dw is `sums`, all else `store`. add: NULL, or x + add is normed and written to added (may be x or add).
-typedef struct KernelCudaNorm {
-    int64_t rows, cols;  // cols: at most KERNEL_CUDA_NORM_COLS in backward
-    float eps;
-    const void *x, *add, *w, *bias;  // bias: layer norm only, may be NULL
-    void *added, *y;
-    float *mean, *rstd;  // mean NULL: RMS norm
-    int64_t x_stride;    // elements from a row of x to the next; 0 = cols. Nothing is added to rows that lie apart
-} KernelCudaNorm;
-int kernel_cuda_norm(const KernelCuda *at, KernelStore store, const KernelCudaNorm *norm);
-
-enum { KERNEL_CUDA_NORM_COLS = 40 * 1024 };
-typedef struct KernelCudaNormBackward {
-    int64_t rows, cols;
-    const void *dy, *x, *w;
-    const float *mean, *rstd;  // mean NULL: RMS norm
-    const void *residual;      // may be NULL
-    void *dx, *dw;             // dx may be residual
-    bool accumulate;           // dw
-    int64_t x_stride;          // of x and dx; 0 = cols. No residual where they lie apart
-} KernelCudaNormBackward;
-int64_t kernel_cuda_norm_backward_workspace(const KernelCuda *at, const KernelCudaNormBackward *norm);
+// ---- norms; dw is `sums`, all else `store`
+int kernel_cuda_norm(const KernelCuda *at, KernelStore store, const KernelNorm *norm);
+enum { KERNEL_CUDA_NORM_COLS = 40 * 1024 };  // at most, in backward
+int64_t kernel_cuda_norm_backward_workspace(const KernelCuda *at, const KernelNormBackward *norm);
 int kernel_cuda_norm_backward(const KernelCuda *at, KernelStore store, KernelStore sums,
-                              const KernelCudaNormBackward *norm);
+                              const KernelNormBackward *norm);
 
 int kernel_cuda_stretch_norm(const KernelCuda *at, KernelStore store, const KernelStretches *shape, float eps,
                              const void *w, void *x, void *before, float *rstd);

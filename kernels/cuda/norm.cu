@@ -110,7 +110,7 @@ static int norm_launch(const KernelCuda *at, int64_t rows, const NormRow<T> &n) 
                  : launch(norm_kernel<W, false, false, T>, shape, at->stream, n);
 }
 
-int kernel_cuda_norm(const KernelCuda *at, KernelStore store, const KernelCudaNorm *norm) {
+int kernel_cuda_norm(const KernelCuda *at, KernelStore store, const KernelNorm *norm) {
     if (norm->rows <= 0) {
         return 0;
     }

@@ -205,14 +205,14 @@ static LaunchShape back_shape(int64_t rows, int64_t cols, int width, int process
     return launch_row_sums(rows, rounds * threads * width, cols / width, processors);
 }
 
-int64_t kernel_cuda_norm_backward_workspace(const KernelCuda *at, const KernelCudaNormBackward *norm) {
+int64_t kernel_cuda_norm_backward_workspace(const KernelCuda *at, const KernelNormBackward *norm) {
     const int64_t wide = back_shape(norm->rows, norm->cols, PACK, at->processors).grid_x;
     const int64_t narrow = back_shape(norm->rows, norm->cols, 1, at->processors).grid_x;
     return launch_at_least(wide, narrow) * norm->cols * (int64_t)sizeof(float);
 }
 
 int kernel_cuda_norm_backward(const KernelCuda *at, KernelStore store, KernelStore sums,
-                              const KernelCudaNormBackward *norm) {
+                              const KernelNormBackward *norm) {
     const int missing = workspace_missing(at, kernel_cuda_norm_backward_workspace(at, norm));
     if (missing || norm->cols > KERNEL_CUDA_NORM_COLS) {
         return missing ? missing : (int)cudaErrorInvalidValue;

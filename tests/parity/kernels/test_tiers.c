@@ -9,10 +9,8 @@
 
 #define TIERS(name) extern __typeof__(name) name##_base, name##_avx2, name##_avx512
 TIERS(kernel_embed_backward);
-TIERS(kernel_rmsnorm);
-TIERS(kernel_rmsnorm_backward);
-TIERS(kernel_layernorm);
-TIERS(kernel_layernorm_backward);
+TIERS(kernel_norm);
+TIERS(kernel_norm_backward);
 TIERS(kernel_stretch_norm);
 TIERS(kernel_stretch_norm_backward);
 TIERS(kernel_rope);
@@ -24,7 +22,6 @@ TIERS(kernel_activation_backward);
 TIERS(kernel_gated);
 TIERS(kernel_gated_backward);
 TIERS(kernel_column_sum);
-TIERS(kernel_add_norm);
 TIERS(kernel_loss_max);
 TIERS(kernel_loss);
 TIERS(kernel_loss_sum);
@@ -103,9 +100,10 @@ static void rows_on(Tier tier) {
     float *y[2], *dx[2], *dw[2], rstd[2][ROWS];
     for (int side = 0; side < 2; side++) {
         y[side] = check_zeros(SIZE), dx[side] = check_zeros(SIZE), dw[side] = check_zeros(COLS);
-        (side ? kernel_rmsnorm : OF(tier, kernel_rmsnorm))(ROWS, COLS, 1e-5f, x, w, y[side], rstd[side]);
-        (side ? kernel_rmsnorm_backward : OF(tier, kernel_rmsnorm_backward))(ROWS, COLS, dy, x, w, rstd[side], x,
-                                                                             dx[side], dw[side], false);
+        const KernelNorm norm = {ROWS, COLS, 1e-5f, x, NULL, w, NULL, NULL, y[side], NULL, rstd[side], 0};
+        const KernelNormBackward back = {ROWS, COLS, dy, x, w, NULL, rstd[side], x, dx[side], dw[side], false, 0};
+        (side ? kernel_norm : OF(tier, kernel_norm))(&norm);
+        (side ? kernel_norm_backward : OF(tier, kernel_norm_backward))(&back);
     }
     agree(tier, "rmsnorm", y[0], y[1], SIZE, 1e-6);
     agree(tier, "rmsnorm dx", dx[0], dx[1], SIZE, 1e-6);
@@ -128,17 +126,17 @@ static void layernorm_on(Tier tier) {
     float *y[2], *dx[2], *dw[2], mean[2][ROWS], rstd[2][ROWS];
     for (int side = 0; side < 2; side++) {
         y[side] = check_zeros(SIZE), dx[side] = check_zeros(SIZE), dw[side] = check_zeros(COLS);
-        (side ? kernel_layernorm : OF(tier, kernel_layernorm))(ROWS, COLS, 1e-5f, x, w, w, y[side], mean[side],
-                                                               rstd[side]);
-        (side ? kernel_layernorm_backward : OF(tier, kernel_layernorm_backward))(
-            ROWS, COLS, dy, x, w, mean[side], rstd[side], x, dx[side], dw[side], false);
+        const KernelNorm norm = {ROWS, COLS, 1e-5f, x, NULL, w, w, NULL, y[side], mean[side], rstd[side], 0};
+        const KernelNormBackward back = {ROWS, COLS, dy, x, w, mean[side], rstd[side], x, dx[side], dw[side], false, 0};
+        (side ? kernel_norm : OF(tier, kernel_norm))(&norm);
+        (side ? kernel_norm_backward : OF(tier, kernel_norm_backward))(&back);
     }
     agree(tier, "layernorm", y[0], y[1], SIZE, 1e-6);
     agree(tier, "layernorm dx", dx[0], dx[1], SIZE, 1e-6);
     agree(tier, "layernorm dw", dw[0], dw[1], COLS, 1e-6);
     for (int side = 0; side < 2; side++) {
-        const KernelAddNorm norm = {ROWS, COLS, 1e-5f, x, dy, w, w, dx[side], y[side], mean[side], rstd[side]};
-        (side ? kernel_add_norm : OF(tier, kernel_add_norm))(&norm);
+        const KernelNorm norm = {ROWS, COLS, 1e-5f, x, dy, w, w, dx[side], y[side], mean[side], rstd[side], 0};
+        (side ? kernel_norm : OF(tier, kernel_norm))(&norm);
     }
     agree(tier, "norm of a sum", y[0], y[1], SIZE, 1e-6);
     const KernelStretches shape = {ROWS, 7, COLS / 7, COLS, COLS, 7};

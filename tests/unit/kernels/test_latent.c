@@ -46,13 +46,24 @@ Test(kernel_latent, a_norm_of_leading_columns_is_that_of_packed_rows_and_touches
     float *x = check_floats(ROWS * WIDE, 1), *w = check_floats(RANK, 2), *dy = check_floats(ROWS * RANK, 3);
     float *wide = check_floats(ROWS * WIDE, 4), *was = check_floats(ROWS * WIDE, 4), packed[ROWS * RANK];
     float y[2][ROWS * RANK], rstd[2][ROWS], dw[2][RANK] = {{0}}, dx[ROWS * RANK];
-    const KernelLatentNorm norm = {ROWS, RANK, WIDE, x, w};
+    const KernelNorm norm = {
+        .rows = ROWS, .cols = RANK, .eps = 1e-6F, .x = x, .w = w, .y = y[0], .rstd = rstd[0], .x_stride = WIDE};
+    const KernelNormBackward back = {.rows = ROWS,
+                                     .cols = RANK,
+                                     .dy = dy,
+                                     .x = x,
+                                     .w = w,
+                                     .rstd = rstd[0],
+                                     .dx = wide,
+                                     .dw = dw[0],
+                                     .accumulate = true,
+                                     .x_stride = WIDE};
     kernel_copy_rows(ROWS, RANK, WIDE, RANK, x, packed);
-    kernel_latent_norm(&norm, 1e-6F, y[0], rstd[0]);
+    kernel_norm(&norm);
     kernel_rmsnorm(ROWS, RANK, 1e-6F, packed, w, y[1], rstd[1]);
     cr_expect_arr_eq(y[0], y[1], sizeof y[0]);
     cr_expect_arr_eq(rstd[0], rstd[1], sizeof rstd[0]);
-    kernel_latent_norm_backward(&norm, dy, rstd[0], wide, dw[0], true);
+    kernel_norm_backward(&back);
     kernel_rmsnorm_backward(ROWS, RANK, dy, packed, w, rstd[1], NULL, dx, dw[1], true);
     cr_expect_arr_eq(dw[0], dw[1], sizeof dw[0]);
     for (int row = 0; row < ROWS; row++) {

@@ -188,17 +188,17 @@ static void check_add_norm(int64_t rows, int64_t cols, bool layer) {
     } else {
         kernel_rmsnorm(rows, cols, EPS, sum[0], w, y[0], rows_of[0] + rows);
     }
-    kernel_add_norm(&(KernelAddNorm){.rows = rows,
-                                     .cols = cols,
-                                     .eps = EPS,
-                                     .x = x,
-                                     .more = more,
-                                     .w = w,
-                                     .bias = layer ? w : NULL,
-                                     .sum = sum[1],
-                                     .y = y[1],
-                                     .mean = layer ? rows_of[1] : NULL,
-                                     .rstd = rows_of[1] + rows});
+    kernel_norm(&(KernelNorm){.rows = rows,
+                              .cols = cols,
+                              .eps = EPS,
+                              .x = x,
+                              .add = more,
+                              .w = w,
+                              .bias = layer ? w : NULL,
+                              .added = sum[1],
+                              .y = y[1],
+                              .mean = layer ? rows_of[1] : NULL,
+                              .rstd = rows_of[1] + rows});
     cr_assert_arr_eq(sum[0], sum[1], sizeof(float) * (size_t)count);
     cr_assert_arr_eq(y[0], y[1], sizeof(float) * (size_t)count);
     cr_assert_arr_eq(rows_of[0], rows_of[1], sizeof(float) * (size_t)(2 * rows));
@@ -206,7 +206,7 @@ static void check_add_norm(int64_t rows, int64_t cols, bool layer) {
         free(rows_of[1]);
 }
 
-Test(kernel_add_norm, gives_the_bits_of_the_sum_and_its_norm) {
+Test(kernel_norm, gives_the_bits_of_the_sum_and_its_norm) {
     for (int s = 0; s < SHAPES; s++) {
         check_add_norm(shapes[s][0], shapes[s][1], false);
         check_add_norm(shapes[s][0], shapes[s][1], true);

@@ -388,27 +388,26 @@ static void check_latent_norm(Draw *draw, KernelStore store) {
     Held dw = held_draw(draw, KERNEL_FP32, cols);
     float *xf = held_floats(&x), *wf = held_floats(&w), *dxf = held_floats(&dx), *yf = held_floats(&y);
     float *dyf = held_floats(&dy), *rstdf = check_zeros(rows), *dwf = held_floats(&dw);
-    const KernelCudaNorm norm = {
+    const KernelNorm norm = {
         .rows = rows, .cols = cols, .eps = 1e-6f, .x = x.at, .w = w.at, .y = y.at, .rstd = rstd.at, .x_stride = stride};
-    const KernelCudaNormBackward back = {.rows = rows,
-                                         .cols = cols,
-                                         .dy = dy.at,
-                                         .x = x.at,
-                                         .w = w.at,
-                                         .rstd = rstd.at,
-                                         .dx = dx.at,
-                                         .dw = dw.at,
-                                         .accumulate = true,
-                                         .x_stride = stride};
+    const KernelNormBackward back = {.rows = rows,
+                                     .cols = cols,
+                                     .dy = dy.at,
+                                     .x = x.at,
+                                     .w = w.at,
+                                     .rstd = rstd.at,
+                                     .dx = dx.at,
+                                     .dw = dw.at,
+                                     .accumulate = true,
+                                     .x_stride = stride};
     KernelCuda at = {.processors = 3};
     const int64_t room = kernel_cuda_norm_backward_workspace(&at, &back);
     at = place_open(draw, room);
     cr_assert_eq(kernel_cuda_norm(&at, store, &norm), 0);
     cr_assert_eq(kernel_cuda_norm_backward(&at, store, KERNEL_FP32, &back), 0);
     place_close(&at);
-    const KernelLatentNorm latent = {rows, cols, stride, xf, wf};
-    kernel_latent_norm(&latent, 1e-6f, yf, rstdf);
-    kernel_latent_norm_backward(&latent, dyf, rstdf, dxf, dwf, true);
+    kernel_norm(&(KernelNorm){rows, cols, 1e-6f, xf, NULL, wf, NULL, NULL, yf, NULL, rstdf, stride});
+    kernel_norm_backward(&(KernelNormBackward){rows, cols, dyf, xf, wf, NULL, rstdf, NULL, dxf, dwf, true, stride});
     held_near(draw, &y, yf, held_limit(store), "y");
     held_near(draw, &dx, dxf, 4 * held_limit(store), "dx");
     held_near(draw, &dw, dwf, 4e-5, "dw");

@@ -61,17 +61,17 @@ static void check_forward(Draw *draw, KernelStore store) {
     }
     norm_case_run(&c);
     KernelCuda at = place_open(draw, 0);
-    const KernelCudaNorm norm = {.rows = c.rows,
-                                 .cols = c.cols,
-                                 .eps = EPS,
-                                 .x = c.x.at,
-                                 .add = adds ? more.at : NULL,
-                                 .w = c.w.at,
-                                 .bias = c.bias ? c.b.at : NULL,
-                                 .added = adds ? added.at : NULL,
-                                 .y = y.at,
-                                 .mean = c.layer ? mean.at : NULL,
-                                 .rstd = rstd.at};
+    const KernelNorm norm = {.rows = c.rows,
+                             .cols = c.cols,
+                             .eps = EPS,
+                             .x = c.x.at,
+                             .add = adds ? more.at : NULL,
+                             .w = c.w.at,
+                             .bias = c.bias ? c.b.at : NULL,
+                             .added = adds ? added.at : NULL,
+                             .y = y.at,
+                             .mean = c.layer ? mean.at : NULL,
+                             .rstd = rstd.at};
     cr_assert_eq(kernel_cuda_norm(&at, store, &norm), 0);
     place_close(&at);
     held_near(draw, &y, c.y, loose(&c, store), "y");
@@ -96,17 +96,17 @@ static BackRun run_backward(Draw *draw, const NormCase *c, const Held *dy, const
                             bool accumulate) {
     Held mean = held_of(draw, KERNEL_FP32, c->mean, c->rows), rstd = held_of(draw, KERNEL_FP32, c->rstd, c->rows);
     BackRun run = {residual ? held_copy(residual) : held_copy(dy), held_copy(dw)};
-    KernelCudaNormBackward back = {.rows = c->rows,
-                                   .cols = c->cols,
-                                   .dy = dy->at,
-                                   .x = c->x.at,
-                                   .w = c->w.at,
-                                   .mean = c->layer ? mean.at : NULL,
-                                   .rstd = rstd.at,
-                                   .residual = residual ? run.dx.at : NULL,  // in place
-                                   .dx = run.dx.at,
-                                   .dw = run.dw.at,
-                                   .accumulate = accumulate};
+    KernelNormBackward back = {.rows = c->rows,
+                               .cols = c->cols,
+                               .dy = dy->at,
+                               .x = c->x.at,
+                               .w = c->w.at,
+                               .mean = c->layer ? mean.at : NULL,
+                               .rstd = rstd.at,
+                               .residual = residual ? run.dx.at : NULL,  // in place
+                               .dx = run.dx.at,
+                               .dw = run.dw.at,
+                               .accumulate = accumulate};
     const KernelCuda device = {.processors = 2};
     KernelCuda at = place_open(draw, kernel_cuda_norm_backward_workspace(&device, &back));
     at.processors = device.processors;
@@ -146,7 +146,7 @@ Test(kernel_cuda_norm_backward, equals_the_cpu_and_does_not_depend_on_the_order_
 
 Test(kernel_cuda_norm_backward, a_workspace_that_is_too_small_or_a_row_too_long_is_refused) {
     const KernelCuda none = {.processors = 2};
-    KernelCudaNormBackward back = {.rows = 4, .cols = 64};
+    KernelNormBackward back = {.rows = 4, .cols = 64};
     cr_assert_neq(kernel_cuda_norm_backward(&none, KERNEL_FP32, KERNEL_FP32, &back), 0);
     back.cols = KERNEL_CUDA_NORM_COLS + 1;
     const KernelCuda large = {.processors = 2, .workspace_bytes = INT64_MAX};
@@ -182,13 +182,15 @@ static void check_stretches(Draw *draw, KernelStore store) {
     float *dxf = held_floats(&dx);
     kernel_stretch_norm_backward(&s, wf, bf, rf, dxf, dwf, true);
     Held dx2 = held_copy(&dx), dw2 = held_copy(&dw);
-    cr_assert_eq(kernel_cuda_stretch_norm_backward(&at, store, KERNEL_FP32, &s, w.at, before.at, rstd.at, dx.at, dw.at,
-                                                   true), 0);
+    cr_assert_eq(
+        kernel_cuda_stretch_norm_backward(&at, store, KERNEL_FP32, &s, w.at, before.at, rstd.at, dx.at, dw.at, true),
+        0);
     place_wait(&at);
     held_near(draw, &dx, dxf, held_limit(store), "dx");
     held_near(draw, &dw, dwf, 2 * held_limit(KERNEL_FP32), "dw");
-    cr_assert_eq(kernel_cuda_stretch_norm_backward(&at, store, KERNEL_FP32, &s, w.at, before.at, rstd.at, dx2.at,
-                                                   dw2.at, true), 0);
+    cr_assert_eq(
+        kernel_cuda_stretch_norm_backward(&at, store, KERNEL_FP32, &s, w.at, before.at, rstd.at, dx2.at, dw2.at, true),
+        0);
     place_close(&at);
     cr_assert(held_equal(&dx, &dx2) && held_equal(&dw, &dw2), "seed %d: two orders, two results", (int)draw->seed);
     held_free(&x), held_free(&before), held_free(&rstd), held_free(&w), held_free(&dw), held_free(&dx);
