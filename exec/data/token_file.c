@@ -35,26 +35,16 @@ static int width_of(const char *path, int32_t vocab) {
 
 static Status file_map(int descriptor, TokenFile *file, Error *error) {
     struct stat about;
-    if (fstat(descriptor, &about) != 0) {
-        return error_set(error, STATUS_ENVIRONMENT, "%s: cannot be read: %s", file->path, strerror(errno));
-    }
-    if (!S_ISREG(about.st_mode)) {
-        return error_set(error, STATUS_USAGE, "%s is not a file of tokens", file->path);
-    }
-    if (about.st_size == 0) {
-        return error_set(error, STATUS_USAGE, "%s is empty", file->path);
-    }
-    if (about.st_size % file->width != 0) {
-        return error_set(
-            error, STATUS_USAGE,
+    FAIL_IF(fstat(descriptor, &about) != 0, error, STATUS_ENVIRONMENT, "%s: cannot be read: %s", file->path,
+            strerror(errno));
+    FAIL_IF(!S_ISREG(about.st_mode), error, STATUS_USAGE, "%s is not a file of tokens", file->path);
+    FAIL_IF(about.st_size == 0, error, STATUS_USAGE, "%s is empty", file->path);
+    FAIL_IF(about.st_size % file->width != 0, error, STATUS_USAGE,
             "%s has %lld bytes, which is no number of uint%d tokens (the name says the type when it ends in "
             ".u16 or .u32)",
             file->path, (long long)about.st_size, 8 * file->width);
-    }
     void *bytes = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, descriptor, 0);
-    if (bytes == MAP_FAILED) {
-        return error_set(error, STATUS_ENVIRONMENT, "%s: cannot be mapped: %s", file->path, strerror(errno));
-    }
+    FAIL_IF(bytes == MAP_FAILED, error, STATUS_ENVIRONMENT, "%s: cannot be mapped: %s", file->path, strerror(errno));
     file->bytes = bytes;
     file->count = about.st_size / file->width;
     return STATUS_OK;
@@ -63,9 +53,7 @@ static Status file_map(int descriptor, TokenFile *file, Error *error) {
 Status token_file_open(const char *path, int32_t vocab, TokenFile *file, Error *error) {
     *file = (TokenFile){.path = path, .width = width_of(path, vocab)};
     const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) {
-        return error_set(error, STATUS_USAGE, "%s: cannot be read: %s", path, strerror(errno));
-    }
+    FAIL_IF(descriptor < 0, error, STATUS_USAGE, "%s: cannot be read: %s", path, strerror(errno));
     const Status status = file_map(descriptor, file, error);
     close(descriptor);
     return status;
@@ -117,11 +105,9 @@ static Status check_sequence(const TokenFile *file, const TokenNeed *need, int64
 }
 
 Status token_file_check(const TokenFile *file, const TokenNeed *need, Error *error) {
-    if (file->count < need->count) {
-        return error_set(error, STATUS_USAGE,
-                         "%s holds %" PRId64 " tokens (read as uint%d), a sequence and its last target need %d",
-                         file->path, file->count, 8 * file->width, need->count);
-    }
+    FAIL_IF(file->count < need->count, error, STATUS_USAGE,
+            "%s holds %" PRId64 " tokens (read as uint%d), a sequence and its last target need %d", file->path,
+            file->count, 8 * file->width, need->count);
     Seen seen = {0};
     for (int64_t step = 0; step < need->steps; step++) {
         for (int64_t sequence = 0; sequence < need->sequences; sequence++) {
@@ -130,10 +116,7 @@ Status token_file_check(const TokenFile *file, const TokenNeed *need, Error *err
         }
     }
     enum { ENOUGH = 64 };  // no text has so many zeros in a row at every second place
-    if (file->width == 2 && seen.odd >= ENOUGH && seen.odd == seen.odd_zero) {
-        return error_set(error, STATUS_USAGE,
-                         "%s: every second uint16 is 0, so its tokens are uint32: give it a name that ends in .u32",
-                         file->path);
-    }
+    FAIL_IF(file->width == 2 && seen.odd >= ENOUGH && seen.odd == seen.odd_zero, error, STATUS_USAGE,
+            "%s: every second uint16 is 0, so its tokens are uint32: give it a name that ends in .u32", file->path);
     return STATUS_OK;
 }

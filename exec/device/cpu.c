@@ -135,20 +135,17 @@ static void state_begin(Device *cpu) {
 static Status program_check(const StepProgram *program, CpuTask *const *tasks, Error *error) {
     for (int32_t t = 0; t < program->task_count; t++) {
         const Task *task = &program->tasks[t];
-        if (!task_is_transfer(task) && !tasks[task->kind]) {
-            return error_set(error, STATUS_INTERNAL, "task '%s': the cpu device has no %s%s", task->name,
-                             tasks == cpu_tasks ? "" : "bitwise ", task_kind_name(task->kind));
-        }
-        if (task->operand_count > TASK_MAX_OPERANDS) {
-            return error_set(error, STATUS_INTERNAL, "task '%s' has %d operands", task->name, task->operand_count);
-        }
+        FAIL_IF(!task_is_transfer(task) && !tasks[task->kind], error, STATUS_INTERNAL,
+                "task '%s': the cpu device has no %s%s", task->name, tasks == cpu_tasks ? "" : "bitwise ",
+                task_kind_name(task->kind));
+        FAIL_IF(task->operand_count > TASK_MAX_OPERANDS, error, STATUS_INTERNAL, "task '%s' has %d operands",
+                task->name, task->operand_count);
     }
     for (int32_t b = 0; b < program->buffer_count; b++) {
         const Dtype dtype = program->buffers[b].dtype;
-        if (dtype != DTYPE_FP32 && dtype != DTYPE_INT32 && dtype != DTYPE_BF16) {
-            return error_set(error, STATUS_USAGE, "the cpu device computes in fp32 and bf16, buffer '%s' is %s",
-                             program->buffers[b].name, dtype_name(dtype));
-        }
+        FAIL_IF(dtype != DTYPE_FP32 && dtype != DTYPE_INT32 && dtype != DTYPE_BF16, error, STATUS_USAGE,
+                "the cpu device computes in fp32 and bf16, buffer '%s' is %s", program->buffers[b].name,
+                dtype_name(dtype));
     }
     return STATUS_OK;
 }

@@ -89,9 +89,7 @@ Status cpu_half_open(Placement *placement, Arena *arena, CpuHalf **opened, Error
     CpuHalf *half = ARENA_NEW(arena, CpuHalf);
     char why[KERNEL_HALF_WHY_BYTES];
     half->products = kernel_halves_open(program->task_count, why);
-    if (!half->products) {
-        return error_set(error, STATUS_ENVIRONMENT, "the cpu device computes in fp32 here, not in bf16: %s", why);
-    }
+    FAIL_IF(!half->products, error, STATUS_ENVIRONMENT, "the cpu device computes in fp32 here, not in bf16: %s", why);
     *opened = half;
     half->product_of_task = ARENA_ARRAY(arena, int, program->task_count);
     int64_t most = 0;
@@ -105,9 +103,8 @@ Status cpu_half_open(Placement *placement, Arena *arena, CpuHalf **opened, Error
     }
     atomic_store(&placement->peak_bytes, 0);  // nothing was touched yet
     half->room = aligned_alloc(ROOM_ALIGN, (size_t)(most / ROOM_ALIGN + 1) * ROOM_ALIGN);
-    if (!half->room || !kernel_halves_ready(half->products)) {
-        return error_set(error, STATUS_ENVIRONMENT, "no memory to compute in bf16");
-    }
+    FAIL_IF(!half->room || !kernel_halves_ready(half->products), error, STATUS_ENVIRONMENT,
+            "no memory to compute in bf16");
     memset(half->room, 0, (size_t)most);  // no page is taken in a step
     pthread_mutex_init(&half->lock, NULL);
     return STATUS_OK;

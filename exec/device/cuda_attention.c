@@ -123,9 +123,8 @@ static Status pair_plan(Device *cuda, const Blocks *blocks, int query, int key, 
     for (int i = 0; i < plan->count - 1; i++) {
         call.merge = call.merge || (!call.backward && plan->pairs[i].q_row == pair.q_row);
     }
-    if (!cuda_attention_plan(ATTENTION_TIER_AUTO, &call, &means, attention->cudnn, &made->plan, why)) {
-        return error_set(error, STATUS_USAGE, "task '%s': %s", blocks->call->task->name, why);
-    }
+    FAIL_IF(!cuda_attention_plan(ATTENTION_TIER_AUTO, &call, &means, attention->cudnn, &made->plan, why), error,
+            STATUS_USAGE, "task '%s': %s", blocks->call->task->name, why);
     if (attention->cudnn && made->plan.tier != ATTENTION_TIER_CUDNN) {
         const char *refusal = means.cudnn ? attention_refusal(ATTENTION_TIER_CUDNN, &call, &means)
                                           : "a chunk's log-sum-exp begins at no multiple of 16 bytes";

@@ -70,10 +70,9 @@ static Status formats_check(const StepProgram *program, const Task *task, Error 
         if (wanted.alike & OPERAND(i)) {
             first = first == DTYPE_COUNT ? dtype : first;
         }
-        if (((wanted.alike & OPERAND(i)) && dtype != first) || ((wanted.fp32 & OPERAND(i)) && dtype != DTYPE_FP32)) {
-            return error_set(error, STATUS_USAGE, "task '%s': device cuda has no %s with %s as %s", task->name,
-                             task_kind_name(task->kind), program->buffers[buffer].name, dtype_name(dtype));
-        }
+        FAIL_IF(((wanted.alike & OPERAND(i)) && dtype != first) || ((wanted.fp32 & OPERAND(i)) && dtype != DTYPE_FP32),
+                error, STATUS_USAGE, "task '%s': device cuda has no %s with %s as %s", task->name,
+                task_kind_name(task->kind), program->buffers[buffer].name, dtype_name(dtype));
     }
     return STATUS_OK;
 }
@@ -86,24 +85,20 @@ static bool on_one_stream(const StepProgram *program, const Task *task) {
 }
 
 static Status task_check(const StepProgram *program, const Task *task, Error *error) {
-    if (!cuda_tasks[task->kind]) {
-        return error_set(error, STATUS_USAGE, "task '%s': device cuda has no %s", task->name,
-                         task_kind_name(task->kind));
-    }
-    if (task->operand_count > TASK_MAX_OPERANDS || !on_one_stream(program, task)) {
-        return error_set(error, STATUS_INTERNAL, "task '%s' has %d operands and is on lane %s", task->name,
-                         task->operand_count, program->lanes[task->lane].name);
-    }
+    FAIL_IF(!cuda_tasks[task->kind], error, STATUS_USAGE, "task '%s': device cuda has no %s", task->name,
+            task_kind_name(task->kind));
+    FAIL_IF(task->operand_count > TASK_MAX_OPERANDS || !on_one_stream(program, task), error, STATUS_INTERNAL,
+            "task '%s' has %d operands and is on lane %s", task->name, task->operand_count,
+            program->lanes[task->lane].name);
     return formats_check(program, task, error);
 }
 
 Status cuda_check(const StepProgram *program, Error *error) {
     for (int32_t b = 0; b < program->buffer_count; b++) {
         const Dtype dtype = program->buffers[b].dtype;
-        if (dtype != DTYPE_FP32 && dtype != DTYPE_INT32 && dtype != DTYPE_BF16) {
-            return error_set(error, STATUS_USAGE, "device cuda computes in fp32 and bf16, buffer '%s' is %s",
-                             program->buffers[b].name, dtype_name(dtype));
-        }
+        FAIL_IF(dtype != DTYPE_FP32 && dtype != DTYPE_INT32 && dtype != DTYPE_BF16, error, STATUS_USAGE,
+                "device cuda computes in fp32 and bf16, buffer '%s' is %s", program->buffers[b].name,
+                dtype_name(dtype));
     }
     for (int32_t t = 0; t < program->task_count; t++) {
         if (!task_is_transfer(&program->tasks[t])) {

@@ -149,9 +149,8 @@ static Status plan_time(Device *cuda, const Pattern *pattern, const StepInstance
         }
     }
     const GemmData data = data_of(&call);
-    if (!gemm_plan_time(&cuda->gemms.shop, &data, plan, why)) {
-        return error_set(error, STATUS_ENVIRONMENT, "task '%s': %s", call.task->name, why);
-    }
+    FAIL_IF(!gemm_plan_time(&cuda->gemms.shop, &data, plan, why), error, STATUS_ENVIRONMENT, "task '%s': %s",
+            call.task->name, why);
     return STATUS_OK;
 }
 
@@ -165,9 +164,8 @@ static Status plan_make(Device *cuda, const GemmShape *shape, int32_t *index, Er
             return STATUS_OK;
         }
     }
-    if (!gemm_plan_begin(&gemms->shop, shape, &gemms->plans[gemms->count], why)) {
-        return error_set(error, STATUS_ENVIRONMENT, "%s", why);
-    }
+    FAIL_IF(!gemm_plan_begin(&gemms->shop, shape, &gemms->plans[gemms->count], why), error, STATUS_ENVIRONMENT, "%s",
+            why);
     gemms->count++;
     return STATUS_OK;
 }
@@ -277,16 +275,14 @@ static Status plans_choose(Device *cuda, Arena *arena, Error *error) {
 Status cuda_gemms_open(Device *cuda, Arena *arena, Error *error) {
     CudaGemms *gemms = &cuda->gemms;
     char why[GEMM_WHY_BYTES];
-    if (!gemm_library_open(&gemms->library, why)) {
-        return error_set(error, STATUS_ENVIRONMENT, "device cuda multiplies with cuBLASLt: %s", why);
-    }
+    FAIL_IF(!gemm_library_open(&gemms->library, why), error, STATUS_ENVIRONMENT,
+            "device cuda multiplies with cuBLASLt: %s", why);
     gemms->shop.library = &gemms->library;
     gemms->shop.stream = cuda->lanes.streams[0];
     gemms->shop.untimed = cuda->shared || cuda->setup.deterministic;
     const cublasStatus_t status = gemms->library.create(&gemms->shop.handle);
-    if (status != CUBLAS_STATUS_SUCCESS) {
-        return error_set(error, STATUS_ENVIRONMENT, "cuBLASLt does not start: %s", gemms->library.status_words(status));
-    }
+    FAIL_IF(status != CUBLAS_STATUS_SUCCESS, error, STATUS_ENVIRONMENT, "cuBLASLt does not start: %s",
+            gemms->library.status_words(status));
     TRY(cuda_take(cuda, GEMM_WORKSPACE_BYTES, "the workspace of products", &gemms->shop.workspace, error));
     CUDA_TRY(cudaEventCreate(&gemms->shop.begin), "an event");
     CUDA_TRY(cudaEventCreate(&gemms->shop.end), "an event");

@@ -21,9 +21,8 @@ static Status streams_open(const StepProgram *program, CudaLanes *lanes, Error *
     CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &greatest), "priorities of streams");
     for (int lane = 0; lane < program->lane_count; lane++) {
         const int known = stream_of(program, lanes, lane);
-        if (known < 0 && lanes->stream_count == CUDA_MAX_STREAMS) {
-            return error_set(error, STATUS_INTERNAL, "the program has more than %d lanes", CUDA_MAX_STREAMS);
-        }
+        FAIL_IF(known < 0 && lanes->stream_count == CUDA_MAX_STREAMS, error, STATUS_INTERNAL,
+                "the program has more than %d lanes", CUDA_MAX_STREAMS);
         if (known < 0) {
             const int priority = lane == LANE_COMPUTE ? least : greatest;
             CUDA_TRY(

@@ -121,10 +121,9 @@ static Status gemm_open(MeasureBench *bench, Error *error) {
                              .alignment = gemm_alignment(0)};
     const GemmData data = {bench->buffer[0], bench->buffer[1], bench->buffer[2], NULL, 0};
     char why[GEMM_WHY_BYTES];
-    if (!gemm_plan_begin(&bench->shop, &shape, &bench->plan, why) ||
-        !gemm_plan_time(&bench->shop, &data, &bench->plan, why)) {
-        return error_set(error, STATUS_ENVIRONMENT, "a product to measure: %s", why);
-    }
+    FAIL_IF(!gemm_plan_begin(&bench->shop, &shape, &bench->plan, why) ||
+                !gemm_plan_time(&bench->shop, &data, &bench->plan, why),
+            error, STATUS_ENVIRONMENT, "a product to measure: %s", why);
     return STATUS_OK;
 }
 

@@ -15,15 +15,12 @@ static bool on_gpu(const char *device) {
 
 // Whether this build's worker has the device, and the machine a GPU, is the worker's to say.
 Status exec_check_backend(const RunOptions *options, Error *error) {
-    if (!on_gpu(options->device) && strcmp(options->device, "cpu") != 0) {
-        return error_set(error, STATUS_USAGE, "no device '%s'; there are cpu and cuda", options->device);
-    }
-    if (on_gpu(options->device) && options->lanes != LANES_SERIAL) {
-        return error_set(error, STATUS_USAGE, "device cuda runs lanes as streams, from one thread: use lanes serial");
-    }
-    if (on_gpu(options->device) && options->bitwise) {
-        return error_set(error, STATUS_USAGE, "bitwise runs on device cpu: the cuda kernels keep no exact sums");
-    }
+    FAIL_IF(!on_gpu(options->device) && strcmp(options->device, "cpu") != 0, error, STATUS_USAGE,
+            "no device '%s'; there are cpu and cuda", options->device);
+    FAIL_IF(on_gpu(options->device) && options->lanes != LANES_SERIAL, error, STATUS_USAGE,
+            "device cuda runs lanes as streams, from one thread: use lanes serial");
+    FAIL_IF(on_gpu(options->device) && options->bitwise, error, STATUS_USAGE,
+            "bitwise runs on device cpu: the cuda kernels keep no exact sums");
     return transport_check(options->transport, error);
 }
 

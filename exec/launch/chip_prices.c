@@ -19,9 +19,9 @@ Status chip_prices_take(const json_t *rows, Arena *arena, const ChipPrice **pric
     ChipPrice *list = ARENA_ARRAY(arena, ChipPrice, rows_count + 1);
     for (int i = 0; i < rows_count; i++) {
         const char *chip, *what, *choice;
-        if (json_unpack(json_array_get(rows, (size_t)i), "[s,s,s,F!]", &chip, &what, &choice, &list[i].seconds) != 0) {
-            return error_set(error, STATUS_USAGE, "prices: row %d is not [chip, what, choice, seconds]", i);
-        }
+        FAIL_IF(json_unpack(json_array_get(rows, (size_t)i), "[s,s,s,F!]", &chip, &what, &choice, &list[i].seconds) !=
+                    0,
+                error, STATUS_USAGE, "prices: row %d is not [chip, what, choice, seconds]", i);
         list[i].chip = arena_text(arena, chip);
         list[i].what = arena_text(arena, what);
         list[i].choice = arena_text(arena, choice);

@@ -123,17 +123,12 @@ static Status watch(const CommandSetup *setup, pid_t pid, const HeldSignals *hel
     const double start_s = clock_s();
     while (waitpid(pid, wait_status, WNOHANG) == 0) {
         *caught = signals_wait(held, LOOK_S);
-        if (*caught) {
-            return error_set(error, STATUS_ENVIRONMENT, "interrupted by signal %d", *caught);
-        }
+        FAIL_IF(*caught, error, STATUS_ENVIRONMENT, "interrupted by signal %d", *caught);
         const double elapsed_s = clock_s() - start_s;
-        if (elapsed_s > setup->timeout_s) {
-            return error_set(error, STATUS_ENVIRONMENT, "%s did not end within %.0f s", setup->argv[0],
-                             setup->timeout_s);
-        }
-        if (!progress_update(setup->progress, "seconds", (int64_t)elapsed_s, (int64_t)setup->timeout_s)) {
-            return error_set(error, STATUS_ENVIRONMENT, "the command was cancelled");
-        }
+        FAIL_IF(elapsed_s > setup->timeout_s, error, STATUS_ENVIRONMENT, "%s did not end within %.0f s", setup->argv[0],
+                setup->timeout_s);
+        FAIL_IF(!progress_update(setup->progress, "seconds", (int64_t)elapsed_s, (int64_t)setup->timeout_s), error,
+                STATUS_ENVIRONMENT, "the command was cancelled");
     }
     return STATUS_OK;
 }
@@ -174,9 +169,7 @@ static Status run_in(const RunDirectory *directory, const CommandSetup *setup, c
     const char *path = arena_format(arena, "%s/output", directory->path);
     pid_t pid;
     const int failed = spawn(setup, path, arena, &pid);
-    if (failed) {
-        return error_set(error, STATUS_ENVIRONMENT, "cannot start %s: %s", setup->argv[0], strerror(failed));
-    }
+    FAIL_IF(failed, error, STATUS_ENVIRONMENT, "cannot start %s: %s", setup->argv[0], strerror(failed));
     int wait_status = 0;
     const Status status = watch(setup, pid, held, &wait_status, caught, error);
     group_end(pid, status != STATUS_OK);

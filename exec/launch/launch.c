@@ -73,9 +73,7 @@ static Status program_prepare(Run *run, Error *error) {
     if (!reason) {
         reason = exec_check_options(&request->model, &request->plan, &request->options);
     }
-    if (reason) {
-        return error_set(error, STATUS_INFEASIBLE, "%s", reason);
-    }
+    FAIL_IF(reason, error, STATUS_INFEASIBLE, "%s", reason);
     TRY(exec_check_backend(&request->options, error));
     TRY(data_prepare(run, error));
     TRY(step_lower_stages(&request->model, &request->plan, request->target, run->arena, &run->programs, error));

@@ -156,13 +156,10 @@ static Status choose_named(const LaunchOptions *options, const char *transport, 
         error_set(error, STATUS_USAGE, "launcher %s starts no ranks of transport %s", row->name, transport);
         return error_hint(error, mpi ? "use --launcher mpirun or srun" : "use --launcher local");
     }
-    if ((options->hosts || options->hostfile) && !row->hosts) {
-        return error_set(error, STATUS_USAGE, "launcher %s starts ranks on this host only; mpirun and srun take hosts",
-                         row->name);
-    }
-    if (options->hostfile && strcmp(row->name, "srun") == 0) {
-        return error_set(error, STATUS_USAGE, "launcher srun takes --hosts, not --hostfile: Slurm knows its hosts");
-    }
+    FAIL_IF((options->hosts || options->hostfile) && !row->hosts, error, STATUS_USAGE,
+            "launcher %s starts ranks on this host only; mpirun and srun take hosts", row->name);
+    FAIL_IF(options->hostfile && strcmp(row->name, "srun") == 0, error, STATUS_USAGE,
+            "launcher srun takes --hosts, not --hostfile: Slurm knows its hosts");
     return STATUS_OK;
 }
 
@@ -212,24 +209,15 @@ static int count_names(const char *hosts) {
 
 // What mpirun would answer with a page that does not name it.
 static Status check_hosts(const LaunchOptions *options, Error *error) {
-    if (options->hosts && options->hostfile) {
-        return error_set(error, STATUS_USAGE, "hosts %s and host file %s: give one of them", options->hosts,
-                         options->hostfile);
-    }
-    if (options->hostfile && access(options->hostfile, R_OK) != 0) {
-        return error_set(error, STATUS_USAGE, "host file %s cannot be read: %s", options->hostfile, strerror(errno));
-    }
+    FAIL_IF(options->hosts && options->hostfile, error, STATUS_USAGE, "hosts %s and host file %s: give one of them",
+            options->hosts, options->hostfile);
+    FAIL_IF(options->hostfile && access(options->hostfile, R_OK) != 0, error, STATUS_USAGE,
+            "host file %s cannot be read: %s", options->hostfile, strerror(errno));
     struct stat about;
-    if (options->hostfile && stat(options->hostfile, &about) == 0 && !S_ISREG(about.st_mode)) {
-        return error_set(error, STATUS_USAGE,
-                         "host file %s is no file but a folder, device or pipe: it is read several times",
-                         options->hostfile);
-    }
-    if (names_an_option(options)) {
-        return error_set(error, STATUS_USAGE, "%s '%s': the name of a host does not begin with '-'",
-                         options->hostfile ? "host file" : "hosts",
-                         options->hostfile ? options->hostfile : options->hosts);
-    }
+    FAIL_IF(options->hostfile && stat(options->hostfile, &about) == 0 && !S_ISREG(about.st_mode), error, STATUS_USAGE,
+            "host file %s is no file but a folder, device or pipe: it is read several times", options->hostfile);
+    FAIL_IF(names_an_option(options), error, STATUS_USAGE, "%s '%s': the name of a host does not begin with '-'",
+            options->hostfile ? "host file" : "hosts", options->hostfile ? options->hostfile : options->hosts);
     const int named = options->hostfile ? count_lines(options->hostfile)
                       : options->hosts  ? count_names(options->hosts)
                                         : 1;
@@ -281,10 +269,8 @@ Status launcher_choose(const LaunchOptions *options, const char *transport, Aren
                   hosts ? "hosts are named" : "the Slurm job has several");
         return error_hint(error, "use --transport mpi, or nccl on GPUs");
     }
-    if ((*launcher)->program && !in_path((*launcher)->program)) {
-        return error_set(error, STATUS_ENVIRONMENT, "%s is not installed (%s)", (*launcher)->program,
-                         (*launcher)->package);
-    }
+    FAIL_IF((*launcher)->program && !in_path((*launcher)->program), error, STATUS_ENVIRONMENT,
+            "%s is not installed (%s)", (*launcher)->program, (*launcher)->package);
     return STATUS_OK;
 }
 

@@ -111,9 +111,8 @@ Status link_room_find(const LinkMessages *messages, Communicator *communicators,
         for (int stage = 0; stage < stages; stage++) {
             went = stage_go(play, stage) || went;
         }
-        if (!went && !make_room(play)) {
-            return error_set(error, STATUS_INTERNAL, "the programs of the stages wait for messages that nobody sends");
-        }
+        FAIL_IF(!went && !make_room(play), error, STATUS_INTERNAL,
+                "the programs of the stages wait for messages that nobody sends");
     }
     for (int i = 0; messages->exact && i < TRANSPORT_MAX_COMMUNICATORS; i++) {
         communicators[i].message_bytes *= SUM_BYTES;

@@ -57,9 +57,8 @@ static Status read_device(const json_t *row, ProbeDevice *device, Error *error) 
 static Status read_root(const json_t *root, Arena *arena, ProbeResult *result, Error *error) {
     const char *schema = json_string_value(json_object_get(root, "schema"));
     const json_t *hosts = json_object_get(root, "hosts"), *samples = json_object_get(root, "samples");
-    if (!schema || strcmp(schema, SCHEMA) != 0 || json_array_size(hosts) == 0) {
-        return error_set(error, STATUS_INTERNAL, "not the result of a probe (%s)", SCHEMA);
-    }
+    FAIL_IF(!schema || strcmp(schema, SCHEMA) != 0 || json_array_size(hosts) == 0, error, STATUS_INTERNAL,
+            "not the result of a probe (%s)", SCHEMA);
     const char *chip = json_string_value(json_object_get(root, "chip"));
     result->chip = chip ? arena_text(arena, chip) : NULL;
     TRY(read_device(json_object_get(root, "device"), &result->device, error));

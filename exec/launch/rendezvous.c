@@ -49,9 +49,8 @@ struct Rendezvous {
 
 static Status token_make(char token[RENDEZVOUS_TOKEN_BYTES], Error *error) {
     unsigned char random[(RENDEZVOUS_TOKEN_BYTES - 1) / 2];
-    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
-        return error_set(error, STATUS_ENVIRONMENT, "no random numbers: %s", strerror(errno));
-    }
+    FAIL_IF(getrandom(random, sizeof random, 0) != (ssize_t)sizeof random, error, STATUS_ENVIRONMENT,
+            "no random numbers: %s", strerror(errno));
     for (size_t i = 0; i < sizeof random; i++) {
         snprintf(token + 2 * i, 3, "%02x", random[i]);
     }
@@ -62,12 +61,11 @@ static Status rendezvous_listen(Rendezvous *rendezvous, uint32_t on, Error *erro
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(on)};
     socklen_t bytes = sizeof address;
     rendezvous->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (rendezvous->listen_fd < 0 ||
-        bind(rendezvous->listen_fd, (const struct sockaddr *)&address, sizeof address) != 0 ||
-        listen(rendezvous->listen_fd, BACKLOG) != 0 ||
-        getsockname(rendezvous->listen_fd, (struct sockaddr *)&address, &bytes) != 0) {
-        return error_set(error, STATUS_ENVIRONMENT, "cannot listen for ranks: %s", strerror(errno));
-    }
+    FAIL_IF(rendezvous->listen_fd < 0 ||
+                bind(rendezvous->listen_fd, (const struct sockaddr *)&address, sizeof address) != 0 ||
+                listen(rendezvous->listen_fd, BACKLOG) != 0 ||
+                getsockname(rendezvous->listen_fd, (struct sockaddr *)&address, &bytes) != 0,
+            error, STATUS_ENVIRONMENT, "cannot listen for ranks: %s", strerror(errno));
     TRY(token_make(rendezvous->token, error));
     snprintf(rendezvous->setting, sizeof rendezvous->setting, "%d %s", ntohs(address.sin_port), rendezvous->token);
     rendezvous_address_words(on, rendezvous->setting, sizeof rendezvous->setting);
@@ -89,9 +87,7 @@ Status rendezvous_open(int world, uint32_t address, const char *request, Arena *
         rendezvous->lines[i] = (Line){.fd = -1, .rank = -1};
     }
     rendezvous->table = aligned_alloc(PROGRESS_LINE_BYTES, (size_t)world * sizeof(ProgressRow));
-    if (!rendezvous->table) {
-        return error_set(error, STATUS_INTERNAL, "no memory for the table");
-    }
+    FAIL_IF(!rendezvous->table, error, STATUS_INTERNAL, "no memory for the table");
     for (int rank = 0; rank < world; rank++) {
         rendezvous->ranks[rank].fd = -1;
         progress_row_begin(&rendezvous->table[rank]);

@@ -208,9 +208,7 @@ static Status read_int(const JsonReader *reader, const char *key, int low, int h
 
 static Status read_object(const JsonReader *reader, const char *key, JsonReader *inner, Error *error) {
     json_t *object = json_object_get(reader->object, key);
-    if (!json_is_object(object)) {
-        return error_set(error, STATUS_USAGE, "%s: %s: must be an object", reader->origin, key);
-    }
+    FAIL_IF(!json_is_object(object), error, STATUS_USAGE, "%s: %s: must be an object", reader->origin, key);
     *inner = (JsonReader){.origin = reader->origin, .path = key, .object = object};
     return STATUS_OK;
 }
@@ -219,9 +217,8 @@ static Status read_u64(const JsonReader *reader, const char *key, int base, uint
     const char *text = json_string_value(json_object_get(reader->object, key));
     char *end = NULL;
     *value = text ? strtoull(text, &end, base) : 0;
-    if (!text || *text == '\0' || *end != '\0') {
-        return error_set(error, STATUS_USAGE, "%s: %s: must be a number as text", reader->origin, key);
-    }
+    FAIL_IF(!text || *text == '\0' || *end != '\0', error, STATUS_USAGE, "%s: %s: must be a number as text",
+            reader->origin, key);
     return STATUS_OK;
 }
 
@@ -243,9 +240,7 @@ static Status fields_read(const JsonReader *reader, const Field *fields, size_t 
 static Status read_runs(const JsonReader *reader, Arena *arena, ModelSpec *model, Error *error) {
     const json_t *array = json_object_get(reader->object, "runs");
     const size_t count = json_array_size(array);
-    if (!json_is_array(array)) {
-        return error_set(error, STATUS_USAGE, "%s: model.runs is missing", reader->origin);
-    }
+    FAIL_IF(!json_is_array(array), error, STATUS_USAGE, "%s: model.runs is missing", reader->origin);
     LayerRun *runs = ARENA_ARRAY(arena, LayerRun, count);
     for (size_t i = 0; i < count; i++) {
         const char *kind = json_string_value(json_object_get(json_array_get(array, i), "kind"));
@@ -254,9 +249,8 @@ static Status read_runs(const JsonReader *reader, Arena *arena, ModelSpec *model
             known++;
         }
         const json_int_t layers = json_integer_value(json_object_get(json_array_get(array, i), "count"));
-        if (!kind || known == LAYER_KIND_COUNT || layers < 1 || layers > model->layers) {
-            return error_set(error, STATUS_USAGE, "%s: run %zu of the model's layers is none", reader->origin, i);
-        }
+        FAIL_IF(!kind || known == LAYER_KIND_COUNT || layers < 1 || layers > model->layers, error, STATUS_USAGE,
+                "%s: run %zu of the model's layers is none", reader->origin, i);
         runs[i] = (LayerRun){known, i > 0 ? runs[i - 1].first + runs[i - 1].count : 0, (int)layers};
     }
     model->runs = runs;
@@ -355,10 +349,8 @@ static Status read_options(const JsonReader *root, Arena *arena, RunOptions *opt
 static Status read_request(const JsonReader *reader, Arena *arena, RunRequest *request, Error *error) {
     const char *schema, *target;
     TRY(json_get_text(reader, "schema", arena, &schema, error));
-    if (strcmp(schema, SCHEMA) != 0) {
-        return error_set(error, STATUS_USAGE, "%s: schema is '%s', this worker reads %s", reader->origin, schema,
-                         SCHEMA);
-    }
+    FAIL_IF(strcmp(schema, SCHEMA) != 0, error, STATUS_USAGE, "%s: schema is '%s', this worker reads %s",
+            reader->origin, schema, SCHEMA);
     int job;
     TRY(read_model(reader, arena, &request->model, error));
     TRY(read_plan(reader, arena, &request->plan, error));

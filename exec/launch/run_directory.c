@@ -86,9 +86,7 @@ Status run_directory_make(Arena *arena, RunDirectory *directory, Error *error) {
     sweep(base, arena);
     for (int attempt = 0; attempt < 10; attempt++) {  // another launcher may sweep it between the next two lines
         char *path = arena_format(arena, "%s/%sXXXXXX", base, PREFIX);
-        if (!mkdtemp(path)) {
-            return error_set(error, STATUS_ENVIRONMENT, "cannot make a directory %s: %s", path, strerror(errno));
-        }
+        FAIL_IF(!mkdtemp(path), error, STATUS_ENVIRONMENT, "cannot make a directory %s: %s", path, strerror(errno));
         const int fd = open_locked(path);
         struct stat status;
         if (fd >= 0 && lstat(path, &status) == 0) {

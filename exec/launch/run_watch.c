@@ -225,10 +225,9 @@ static Status group_check(Run *run, Error *error) {
     if (rendezvous_failure(run->rendezvous)) {
         return run_failure_parse(rendezvous_failure(run->rendezvous), error);
     }
-    if (run->workers.first_failed >= 0 || !rendezvous_result(run->rendezvous)) {
-        return error_set(error, STATUS_ENVIRONMENT, "%s %s before the ranks had a result%s", run->launcher->program,
-                         worker_end_words(launcher, run->arena), launcher_words(run));
-    }
+    FAIL_IF(run->workers.first_failed >= 0 || !rendezvous_result(run->rendezvous), error, STATUS_ENVIRONMENT,
+            "%s %s before the ranks had a result%s", run->launcher->program, worker_end_words(launcher, run->arena),
+            launcher_words(run));
     return STATUS_OK;
 }
 
@@ -247,9 +246,7 @@ Status run_watch(Run *run, const HeldSignals *held, Error *error) {
     Waits waits = {0};
     while (run->workers.running > 0 && waits.end_s < LEAVE_S) {
         run->caught = wait_a_little(run, held);
-        if (run->caught) {
-            return error_set(error, STATUS_ENVIRONMENT, "interrupted by signal %d", run->caught);
-        }
+        FAIL_IF(run->caught, error, STATUS_ENVIRONMENT, "interrupted by signal %d", run->caught);
         workers_poll(&run->workers);
         TRY(run->rendezvous ? group_check(run, error) : children_check(run, error));
         TRY(watch_look(&run->watch, error));
@@ -258,10 +255,9 @@ Status run_watch(Run *run, const HeldSignals *held, Error *error) {
             TRY(arrivals_check(run, &waits, past_s, error));
         }
         const TransportPlace place = progress_row_place(&run->watch.table.ranks[0]);
-        if (!progress_update(run->options->progress, "step", place.step < 0 ? 0 : place.step,
-                             run->request.options.steps)) {
-            return error_set(error, STATUS_ENVIRONMENT, "the run was cancelled");
-        }
+        FAIL_IF(!progress_update(run->options->progress, "step", place.step < 0 ? 0 : place.step,
+                                 run->request.options.steps),
+                error, STATUS_ENVIRONMENT, "the run was cancelled");
     }
     return STATUS_OK;
 }

@@ -31,9 +31,7 @@ Status worker_find(const char *wanted, Arena *arena, const char **path, Error *e
     } else {
         char self[PATH_MAX];
         const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-        if (length < 0) {
-            return error_set(error, STATUS_ENVIRONMENT, "cannot find the running executable: %s", strerror(errno));
-        }
+        FAIL_IF(length < 0, error, STATUS_ENVIRONMENT, "cannot find the running executable: %s", strerror(errno));
         self[length] = '\0';
         char *slash = strrchr(self, '/');
         *slash = '\0';

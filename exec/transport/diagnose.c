@@ -231,10 +231,9 @@ Status diagnose_mismatch(const ProgressTable *table, int rank, int communicator,
     char who[WORDS_BYTES], what[WORDS_BYTES], whose[WORDS_BYTES], where[WORDS_BYTES];
     progress_row_words(table, guilty, false, who, sizeof who);
     progress_cell_words(table, guilty, cell_of(table, guilty, communicator), what, sizeof what);
-    if (witness == NOBODY) {
-        return error_set(error, STATUS_ENVIRONMENT, "lane %s: %s is in %s, which the others of its group are not in",
-                         table->communicators[communicator].name, who, what);
-    }
+    FAIL_IF(witness == NOBODY, error, STATUS_ENVIRONMENT,
+            "lane %s: %s is in %s, which the others of its group are not in", table->communicators[communicator].name,
+            who, what);
     progress_row_words(table, witness, false, whose, sizeof whose);
     progress_cell_words(table, witness, cell_of(table, witness, communicator), where, sizeof where);
     const bool message = is_message(kind_of(table, guilty, communicator));

@@ -91,31 +91,24 @@ static Status library_begin(Transport *mpi, Error *error) {
     MPI_TRY(MPI_Init_thread(NULL, NULL, wanted, &given), "start");
     mpi->begun = true;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    if (given < wanted) {
-        return error_set(error, STATUS_ENVIRONMENT, "MPI: this library does not serve several threads at a time");
-    }
+    FAIL_IF(given < wanted, error, STATUS_ENVIRONMENT, "MPI: this library does not serve several threads at a time");
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world);
-    if (world != mesh_world(&mpi->setup.mesh) || rank != mpi->setup.rank) {
-        return error_set(error, STATUS_ENVIRONMENT,
-                         "MPI started this process as rank %d of %d, the run as rank %d of %d", rank, world,
-                         mpi->setup.rank, mesh_world(&mpi->setup.mesh));
-    }
+    FAIL_IF(world != mesh_world(&mpi->setup.mesh) || rank != mpi->setup.rank, error, STATUS_ENVIRONMENT,
+            "MPI started this process as rank %d of %d, the run as rank %d of %d", rank, world, mpi->setup.rank,
+            mesh_world(&mpi->setup.mesh));
     return STATUS_OK;
 }
 
 static Status outbox_open(const Communicator *spec, MpiOutbox *box, Arena *arena, Error *error) {
     const int count = spec->ahead;
-    if (spec->message_bytes > (int64_t)PARTS_MOST * MESSAGE_BYTES) {
-        return error_set(error, STATUS_USAGE, "transport mpi sends messages of up to %d MiB, lane %s has one of %lld",
-                         PARTS_MOST * (MESSAGE_BYTES >> 20), spec->name, (long long)spec->message_bytes >> 20);
-    }
+    FAIL_IF(spec->message_bytes > (int64_t)PARTS_MOST * MESSAGE_BYTES, error, STATUS_USAGE,
+            "transport mpi sends messages of up to %d MiB, lane %s has one of %lld", PARTS_MOST * (MESSAGE_BYTES >> 20),
+            spec->name, (long long)spec->message_bytes >> 20);
     box->count = count;
     box->places = malloc((size_t)(count * spec->message_bytes));
     box->requests = arena_alloc(arena, (size_t)count * sizeof *box->requests);
-    if (!box->places) {
-        return error_set(error, STATUS_ENVIRONMENT, "MPI: no memory for messages of lane %s", spec->name);
-    }
+    FAIL_IF(!box->places, error, STATUS_ENVIRONMENT, "MPI: no memory for messages of lane %s", spec->name);
     for (int i = 0; i < count * PARTS_MOST; i++) {
         box->requests[i / PARTS_MOST][i % PARTS_MOST] = MPI_REQUEST_NULL;
     }
@@ -137,9 +130,7 @@ static Status member_begin(Transport *mpi, int communicator, Arena *arena, Error
     member->requests = ARENA_ARRAY(arena, MPI_Request, 2 * (int64_t)member->size);
     if (member->size > 1) {
         member->staging = aligned_alloc(PROGRESS_LINE_BYTES, (size_t)member->size * ROW_BYTES);
-        if (!member->staging) {
-            return error_set(error, STATUS_ENVIRONMENT, "MPI: no memory to stage messages");
-        }
+        FAIL_IF(!member->staging, error, STATUS_ENVIRONMENT, "MPI: no memory to stage messages");
     }
     const bool sends = spec->link.step != 0 && member->size > 1 && member->index == 0;
     return sends ? outbox_open(spec, &member->outbox, arena, error) : STATUS_OK;
@@ -234,10 +225,9 @@ static Status requests_wait(Transport *mpi, const Waiting *waiting, Error *error
         }
         if (looks % 64 == 0) {
             waited_s += clock_past_s(&looked_s);
-            if (atomic_load_explicit(&mpi->stopped, memory_order_relaxed)) {
-                return error_set(error, STATUS_ENVIRONMENT, "lane %s: stopped because another rank failed",
-                                 mpi->setup.communicators[waiting->call->communicator].name);
-            }
+            FAIL_IF(atomic_load_explicit(&mpi->stopped, memory_order_relaxed), error, STATUS_ENVIRONMENT,
+                    "lane %s: stopped because another rank failed",
+                    mpi->setup.communicators[waiting->call->communicator].name);
             if (waited_s > mpi->setup.timeout_s) {
                 return late(mpi, waiting, waited_s, error);
             }

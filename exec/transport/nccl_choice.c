@@ -51,9 +51,7 @@ Status nccl_check_version(int version, Error *error) {
 }
 
 Status nccl_place(const NcclPlace *place, int *gpu, Error *error) {
-    if (place->gpus < 1) {
-        return error_set(error, STATUS_ENVIRONMENT, "transport nccl: this machine shows no NVIDIA GPU");
-    }
+    FAIL_IF(place->gpus < 1, error, STATUS_ENVIRONMENT, "transport nccl: this machine shows no NVIDIA GPU");
     // A launcher that binds GPUs shows each rank one, which is its number 0; it does not say how many ranks there are.
     const bool bound = place->local_ranks == 0 && place->gpus == 1;
     *gpu = bound ? 0 : place->local_rank % place->gpus;
@@ -74,8 +72,8 @@ Status nccl_place(const NcclPlace *place, int *gpu, Error *error) {
 // Each rank looks like a host of its own; LL and direct copies do not work between them (sim/SOURCES.md C11).
 int nccl_settings(bool share_gpu, NcclSetting settings[NCCL_SETTINGS_MOST]) {
     static const NcclSetting shared[] = {
-        {"NCCL_HOSTID", NULL},       {"NCCL_NET", "Socket"},      {"NCCL_P2P_DISABLE", "1"},
-        {"NCCL_SHM_DISABLE", "1"},   {"NCCL_PROTO", "Simple"},
+        {"NCCL_HOSTID", NULL},     {"NCCL_NET", "Socket"},   {"NCCL_P2P_DISABLE", "1"},
+        {"NCCL_SHM_DISABLE", "1"}, {"NCCL_PROTO", "Simple"},
     };
     int count = 0;
     settings[count++] = (NcclSetting){"NCCL_LAUNCH_ORDER_IMPLICIT", "1"};  // several communicators on one device, 2.26

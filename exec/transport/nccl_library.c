@@ -73,10 +73,8 @@ static Status symbols_load(void *handle, const char *file, const Symbol *symbols
                            Error *error) {
     for (size_t i = 0; i < count; i++) {
         void *found = dlsym(handle, symbols[i].name);
-        if (!found && !symbols[i].may_lack) {
-            return error_set(error, STATUS_ENVIRONMENT, "transport nccl: %s has no %s: it is too old", file,
-                             symbols[i].name);
-        }
+        FAIL_IF(!found && !symbols[i].may_lack, error, STATUS_ENVIRONMENT,
+                "transport nccl: %s has no %s: it is too old", file, symbols[i].name);
         memcpy((char *)table + symbols[i].at, &found, sizeof found);  // ISO C has no cast to a function pointer
     }
     return STATUS_OK;
@@ -93,9 +91,8 @@ Status nccl_library_open(NcclLibrary *library, Error *error) {
     void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     TRY(opened(handle, file, "NVIDIA's NCCL: package libnccl2, or LD_LIBRARY_PATH to where it is", error));
     TRY(symbols_load(handle, file, nccl_symbols, sizeof nccl_symbols / sizeof *nccl_symbols, library, error));
-    if (library->get_version(&library->version) != ncclSuccess) {
-        return error_set(error, STATUS_ENVIRONMENT, "transport nccl: %s does not say its version", file);
-    }
+    FAIL_IF(library->get_version(&library->version) != ncclSuccess, error, STATUS_ENVIRONMENT,
+            "transport nccl: %s does not say its version", file);
     return nccl_check_version(library->version, error);
 }
 

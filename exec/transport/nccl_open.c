@@ -52,9 +52,7 @@ static Status gpu_take(Transport *nccl, Error *error) {
 static Status memory_take(Transport *nccl, Error *error) {
     const size_t counts_bytes = (size_t)nccl->lane_count * sizeof(LaneCounts);
     nccl->start_cell = aligned_alloc(PROGRESS_LINE_BYTES, sizeof(ProgressCell));
-    if (!nccl->start_cell) {
-        return error_set(error, STATUS_INTERNAL, "no memory for a cell");
-    }
+    FAIL_IF(!nccl->start_cell, error, STATUS_INTERNAL, "no memory for a cell");
     memset(nccl->start_cell, 0, sizeof *nccl->start_cell);
     void *counts = NULL;
     CUdeviceptr at;
@@ -240,10 +238,8 @@ static void lanes_begin(Transport *nccl, Arena *arena) {
 
 Status nccl_open(const TransportSetup *setup, Arena *arena, Transport **transport, Error *error) {
     TRY(transport_check_setup("nccl", setup, error));
-    if (setup->concurrent) {
-        return error_set(error, STATUS_USAGE,
-                         "transport nccl takes calls from one thread: its lanes are streams already");
-    }
+    FAIL_IF(setup->concurrent, error, STATUS_USAGE,
+            "transport nccl takes calls from one thread: its lanes are streams already");
     Transport *nccl = ARENA_NEW(arena, Transport);
     *transport = nccl;
     nccl->setup = *setup;
@@ -279,10 +275,8 @@ static Status sizes_agree(Transport *nccl, int64_t bytes, Error *error) {
                  &(TransportCall){.in = &bytes, .out = all, .bytes = sizeof bytes, .place = {.step = -1, .task = -1}},
                  error));
     for (int rank = 0; rank < mesh_world(&nccl->setup.mesh); rank++) {
-        if (all[rank] != bytes) {
-            return error_set(error, STATUS_INTERNAL, "memory of rank %d has %lld bytes, that of rank %d %lld", rank,
-                             (long long)all[rank], nccl->setup.rank, (long long)bytes);
-        }
+        FAIL_IF(all[rank] != bytes, error, STATUS_INTERNAL, "memory of rank %d has %lld bytes, that of rank %d %lld",
+                rank, (long long)all[rank], nccl->setup.rank, (long long)bytes);
     }
     return STATUS_OK;
 }

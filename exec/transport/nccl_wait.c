@@ -89,10 +89,8 @@ static Status wait_more(Wait *wait, Error *error) {
     if (wait->looks % LOOKS_PER_CLOCK == 0) {
         wait->waited_s += clock_past_s(&wait->looked_s);
         ncclResult_t result = ncclSuccess;
-        if (!nccl_poll(nccl)) {
-            return error_set(error, STATUS_ENVIRONMENT, "lane %s: stopped because another rank failed",
-                             wait->lane->spec->name);
-        }
+        FAIL_IF(!nccl_poll(nccl), error, STATUS_ENVIRONMENT, "lane %s: stopped because another rank failed",
+                wait->lane->spec->name);
         if (wait->lane->comm) {
             TRY(nccl_try(nccl, wait->lane, nccl->nccl.comm_get_async_error(wait->lane->comm, &result), wait->what,
                          error));
@@ -221,9 +219,8 @@ static void *shower_main(void *argument) {
 }
 
 Status nccl_shower_start(Transport *nccl, Error *error) {
-    if (pthread_create(&nccl->shower, NULL, shower_main, nccl) != 0) {
-        return error_set(error, STATUS_ENVIRONMENT, "transport nccl: cannot start the thread that keeps the table");
-    }
+    FAIL_IF(pthread_create(&nccl->shower, NULL, shower_main, nccl) != 0, error, STATUS_ENVIRONMENT,
+            "transport nccl: cannot start the thread that keeps the table");
     nccl->showing = true;
     return STATUS_OK;
 }

@@ -144,10 +144,8 @@ static Status bell_wait(const Transport *shm, const TransportCall *call, ShmBell
     }
     double waited_s = 0, looked_s = clock_s();
     while (atomic_load(&bell->rings) == rings) {
-        if (!shm_poll(shm)) {
-            return error_set(error, STATUS_ENVIRONMENT, "lane %s: stopped because another rank failed",
-                             shm->setup.communicators[call->communicator].name);
-        }
+        FAIL_IF(!shm_poll(shm), error, STATUS_ENVIRONMENT, "lane %s: stopped because another rank failed",
+                shm->setup.communicators[call->communicator].name);
         if (waited_s > shm->setup.timeout_s) {
             return diagnose_late(&shm->table, shm->setup.rank, call->communicator, waited_s, error);
         }

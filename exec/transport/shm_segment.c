@@ -76,9 +76,7 @@ Status shm_segment_create(const Mesh *mesh, const Communicator *communicators, i
     char name[64];
     snprintf(name, sizeof name, "/ndtune-%ld-%lld", (long)getpid(), (long long)now.tv_sec * 1000000000 + now.tv_nsec);
     segment->fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (segment->fd < 0) {
-        return error_set(error, STATUS_ENVIRONMENT, "shared memory %s: %s", name, strerror(errno));
-    }
+    FAIL_IF(segment->fd < 0, error, STATUS_ENVIRONMENT, "shared memory %s: %s", name, strerror(errno));
     shm_unlink(name);
     char size[TEXT_UNIT_BYTES];
     const int full = posix_fallocate(segment->fd, 0, layout.bytes);
@@ -110,9 +108,8 @@ void shm_segment_destroy(ShmSegment *segment) {
 
 Status shm_segment_attach(int fd, const ShmLayout *layout, void **memory, Error *error) {
     *memory = mmap(NULL, (size_t)layout->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (*memory == MAP_FAILED) {
-        return error_set(error, STATUS_ENVIRONMENT, "shared memory: cannot map descriptor %d: %s", fd, strerror(errno));
-    }
+    FAIL_IF(*memory == MAP_FAILED, error, STATUS_ENVIRONMENT, "shared memory: cannot map descriptor %d: %s", fd,
+            strerror(errno));
     const ShmHead *head = *memory;
     if (head->magic != SHM_MAGIC || head->world != layout->world || head->communicators != layout->communicators ||
         head->slot_bytes != layout->slot_bytes || head->bytes != layout->bytes) {

@@ -131,9 +131,7 @@ static Status gather_units(Session *session, const Destination *to, Arena *arena
 
 Status gather_state(Session *session, GatherState state, const char *path, Arena *arena, Error *error) {
     FILE *file = session->rank == 0 ? fopen(path, "wb") : NULL;
-    if (session->rank == 0 && !file) {
-        return error_set(error, STATUS_ENVIRONMENT, "%s: cannot be written: %s", path, strerror(errno));
-    }
+    FAIL_IF(session->rank == 0 && !file, error, STATUS_ENVIRONMENT, "%s: cannot be written: %s", path, strerror(errno));
     Status status = gather_units(session, &(Destination){state, file}, arena, error);
     if (file && (ferror(file) | fclose(file)) != 0 && status == STATUS_OK) {
         status = error_set(error, STATUS_ENVIRONMENT, "%s: cannot be written whole", path);

@@ -156,9 +156,8 @@ static Status lanes_assign(Lanes *lanes, const StepProgram *program, Error *erro
                 thread = lanes->thread_of_lane[other];
             }
         }
-        if (thread < 0 && lanes->thread_count == LANES_MAX_THREADS) {
-            return error_set(error, STATUS_INTERNAL, "the program has more than %d lanes", LANES_MAX_THREADS);
-        }
+        FAIL_IF(thread < 0 && lanes->thread_count == LANES_MAX_THREADS, error, STATUS_INTERNAL,
+                "the program has more than %d lanes", LANES_MAX_THREADS);
         lanes->thread_of_lane[lane] = (int16_t)(thread < 0 ? lanes->thread_count++ : thread);
     }
     return STATUS_OK;
@@ -175,9 +174,8 @@ static Status thread_start(Session *session, int index, Arena *arena, Error *err
                            .need = ARENA_ARRAY(arena, int32_t, session->program.lane_count)};
     thread->random =
         jitter_seed ? (jitter_seed + (uint64_t)(session->rank * LANES_MAX_THREADS + index + 1)) * spread : 0;
-    if (pthread_create(&thread->thread, NULL, thread_main, thread) != 0) {
-        return error_set(error, STATUS_ENVIRONMENT, "cannot start a thread for a lane");
-    }
+    FAIL_IF(pthread_create(&thread->thread, NULL, thread_main, thread) != 0, error, STATUS_ENVIRONMENT,
+            "cannot start a thread for a lane");
     return STATUS_OK;
 }
 

@@ -155,10 +155,9 @@ static Status join_rank(const char *launcher_name, RankPlace *rank, Error *error
     int64_t number, local = 0;
     TRY(launcher_find(launcher_name, &launcher, error));
     const char *place = launcher->rank_variable ? getenv(launcher->rank_variable) : NULL;
-    if (!place || !text_parse_int(place, &number) || number < 0) {
-        return error_set(error, STATUS_ENVIRONMENT, "%s gave this process no rank in %s", launcher_name,
-                         launcher->rank_variable ? launcher->rank_variable : "its environment");
-    }
+    FAIL_IF(!place || !text_parse_int(place, &number) || number < 0, error, STATUS_ENVIRONMENT,
+            "%s gave this process no rank in %s", launcher_name,
+            launcher->rank_variable ? launcher->rank_variable : "its environment");
     const char *local_place = getenv(launcher->local_variable);
     rank->rank = (int)number;
     rank->local_rank = local_place && text_parse_int(local_place, &local) && local >= 0 ? (int)local : 0;
@@ -172,9 +171,7 @@ static Status join(const char *launcher_name, Arena *arena, Error *error) {
     RankPlace place = {.rendezvous = &rendezvous};
     const char *setting = getenv(RENDEZVOUS_VARIABLE);
     TRY(join_rank(launcher_name, &place, error));
-    if (!setting) {
-        return error_set(error, STATUS_ENVIRONMENT, "%s does not say where the launcher is", RENDEZVOUS_VARIABLE);
-    }
+    FAIL_IF(!setting, error, STATUS_ENVIRONMENT, "%s does not say where the launcher is", RENDEZVOUS_VARIABLE);
     TRY(rendezvous_join(&rendezvous, setting, place.rank, &text, error));
     Status status = rendezvous_watch(&rendezvous, error);
     status = status == STATUS_OK ? run_request_parse(text, arena, &request, error) : status;

@@ -162,9 +162,8 @@ static void *watch_main(void *argument) {
 }
 
 Status rendezvous_watch(RendezvousClient *client, Error *error) {
-    if (pthread_create(&client->thread, NULL, watch_main, client) != 0) {
-        return error_set(error, STATUS_ENVIRONMENT, "cannot start the thread that reports to the launcher");
-    }
+    FAIL_IF(pthread_create(&client->thread, NULL, watch_main, client) != 0, error, STATUS_ENVIRONMENT,
+            "cannot start the thread that reports to the launcher");
     client->watching = true;
     return STATUS_OK;
 }
@@ -195,9 +194,7 @@ static bool text_send(RendezvousClient *client, RendezvousKind kind, const char 
 
 Status rendezvous_send_json(RendezvousClient *client, RendezvousKind kind, const json_t *root, Error *error) {
     char *text = root ? json_dumps(root, JSON_REAL_PRECISION(17)) : NULL;
-    if (!text) {
-        return error_set(error, STATUS_INTERNAL, "cannot be written as JSON");
-    }
+    FAIL_IF(!text, error, STATUS_INTERNAL, "cannot be written as JSON");
     const bool sent = text_send(client, kind, text);
     free(text);
     return sent ? STATUS_OK : error_set(error, STATUS_ENVIRONMENT, "the launcher is gone");

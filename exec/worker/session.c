@@ -30,11 +30,8 @@ static Status program_open(Session *session, Arena *arena, Error *error) {
     const int stage = mesh_stage_of(&request->plan.mesh, session->rank);
     session->program = session->programs.of[stage];
     const uint64_t hash = step_programs_hash(&session->programs);
-    if (hash != request->template_hash) {
-        return error_set(error, STATUS_INTERNAL,
-                         "this worker lowers to program %016" PRIx64 ", the launcher to %016" PRIx64, hash,
-                         request->template_hash);
-    }
+    FAIL_IF(hash != request->template_hash, error, STATUS_INTERNAL,
+            "this worker lowers to program %016" PRIx64 ", the launcher to %016" PRIx64, hash, request->template_hash);
     TRY(memory_plan(&session->program, arena, &session->memory, error));
     return communicators_find(&session->programs, stage, request, arena, &session->communicators, error);
 }
@@ -245,9 +242,7 @@ Status session_step(Session *session, StepReport *report, Error *error) {
 }
 
 Status session_report(const Session *session, json_t *root, Error *error) {
-    if (!root) {
-        return error_set(error, STATUS_INTERNAL, "the result cannot be written as JSON");
-    }
+    FAIL_IF(!root, error, STATUS_INTERNAL, "the result cannot be written as JSON");
     const Status status = session->rendezvous
                               ? rendezvous_send_json(session->rendezvous, RENDEZVOUS_RESULT, root, error)
                               : json_file_save(session->request->result_path, root, error);
