@@ -33,7 +33,7 @@ bool attention_visible(const Blocks *blocks, int query, int key);
 Pair attention_pair(const Blocks *blocks, int sequence, int query, int key);
 
 typedef void PairBody(const TaskCall *call, const Pair *pair);
-// Of every sequence: each query chunk with each key chunk that it sees; each query chunk with the same chunk of the keys
-// at hand.
+// Of every sequence: each query chunk with each key chunk that it sees; each query chunk with the same chunk of the
+// keys at hand.
 void attention_each_visible(const Blocks *blocks, PairBody *body);
 void attention_each_query(const Blocks *blocks, PairBody *body);

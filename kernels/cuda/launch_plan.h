@@ -13,7 +13,7 @@ enum {
     FLAT_BLOCKS = 32,  // per processor: four times what is resident, so that the last wave is short
     ROW_THREADS = 512,
     LONG_ROW_THREADS = 1024,
-    ROW_KEPT = 4,  // packs of a row that a thread keeps in registers
+    ROW_KEPT = 4,         // packs of a row that a thread keeps in registers
     BACKWARD_WARPS = 32,  // per processor, in kernels that keep sums over rows
     STRETCH_WARPS = 8,
     COLUMN_PACKS = 32,  // of a block of column sums: packs across, rows at a time
@@ -52,6 +52,15 @@ static inline uint32_t launch_threads(int64_t packs, int64_t most) {
     return (uint32_t)launch_at_most(launch_parts(launch_at_least(packs, 1), WARP_THREADS) * WARP_THREADS, most);
 }
 
+static inline LaunchShape launch_grid(int64_t across, int64_t down, int64_t threads, int64_t shared_bytes) {
+    const LaunchShape shape = {(uint32_t)across, (uint32_t)down, 1, (uint32_t)threads, (uint32_t)shared_bytes};
+    return shape;
+}
+
+static inline LaunchShape launch_line(int64_t blocks, int64_t threads, int64_t shared_bytes) {
+    return launch_grid(blocks, 1, threads, shared_bytes);
+}
+
 static inline int64_t launch_blocks(int processors) {
     return (int64_t)processors * FLAT_BLOCKS;
 }
@@ -59,8 +68,7 @@ static inline int64_t launch_blocks(int processors) {
 // `packs` pieces in a row, whoever takes them.
 static inline LaunchShape launch_flat(int64_t packs, int processors) {
     const int64_t blocks = launch_at_least(launch_parts(packs, FLAT_THREADS), 1);
-    const LaunchShape shape = {(uint32_t)launch_at_most(blocks, launch_blocks(processors)), 1, 1, FLAT_THREADS, 0};
-    return shape;
+    return launch_line(launch_at_most(blocks, launch_blocks(processors)), FLAT_THREADS, 0);
 }
 
 // Rows of packs: x over the packs of a row, y over rows.
@@ -69,33 +77,27 @@ static inline LaunchShape launch_plane(int64_t rows, int64_t packs, int processo
     const int64_t across = launch_at_most(launch_parts(launch_at_least(packs, 1), threads), launch_blocks(processors));
     const int64_t down = launch_parts(launch_blocks(processors) * FLAT_THREADS / threads, across);
     const int64_t most = launch_at_most(launch_at_least(down, 1), LAUNCH_MAX_GRID_YZ);
-    const LaunchShape shape = {(uint32_t)across, (uint32_t)launch_at_most(launch_at_least(rows, 1), most), 1, threads,
-                               0};
-    return shape;
+    return launch_grid(across, launch_at_most(launch_at_least(rows, 1), most), threads, 0);
 }
 
 // A block for each row, whose threads have ROW_KEPT packs of it under way at once, and a float per warp.
 static inline LaunchShape launch_rows(int64_t rows, int64_t packs) {
     const int64_t threads = launch_at_least(launch_parts(packs, ROW_KEPT), launch_at_most(packs, ROW_THREADS / 4));
-    const LaunchShape shape = {(uint32_t)launch_at_most(launch_at_least(rows, 1), LAUNCH_MAX_GRID_X), 1, 1,
-                               launch_threads(threads, ROW_THREADS), WARP_THREADS * 4};
-    return shape;
+    return launch_line(launch_at_most(launch_at_least(rows, 1), LAUNCH_MAX_GRID_X),
+                       launch_threads(threads, ROW_THREADS), WARP_THREADS * 4);
 }
 
 // Rows of a vocabulary: few are under way at once, so that a row is still in the cache when it is read again.
 static inline LaunchShape launch_long_rows(int64_t rows, int64_t packs) {
-    const LaunchShape shape = {(uint32_t)launch_at_most(launch_at_least(rows, 1), LAUNCH_MAX_GRID_X), 1, 1,
-                               launch_threads(packs, LONG_ROW_THREADS), WARP_THREADS * 4};
-    return shape;
+    return launch_line(launch_at_most(launch_at_least(rows, 1), LAUNCH_MAX_GRID_X),
+                       launch_threads(packs, LONG_ROW_THREADS), WARP_THREADS * 4);
 }
 
 // Blocks that each walk every grid_x-th row and keep a sum per column in shared memory.
 static inline LaunchShape launch_row_sums(int64_t rows, int64_t cols, int64_t packs, int processors) {
     const uint32_t threads = (uint32_t)launch_at_least(launch_threads(packs, ROW_THREADS), ROW_THREADS / 4);
     const int64_t blocks = (int64_t)processors * (BACKWARD_WARPS * WARP_THREADS / threads);
-    const LaunchShape shape = {(uint32_t)launch_at_most(launch_at_least(rows, 1), blocks), 1, 1, threads,
-                               (uint32_t)((WARP_THREADS + cols) * 4)};
-    return shape;
+    return launch_line(launch_at_most(launch_at_least(rows, 1), blocks), threads, (WARP_THREADS + cols) * 4);
 }
 
 // A stretch's columns in shared memory, rounded up to full turns of a warp.
@@ -108,9 +110,8 @@ static inline LaunchShape launch_stretch_sums(int64_t stretches, int64_t room, i
     const int64_t most = LAUNCH_SHARED_BYTES / (room * 4);
     const int64_t warps = most >= STRETCH_WARPS ? STRETCH_WARPS : most >= 4 ? 4 : most >= 2 ? 2 : 1;
     const int64_t blocks = launch_parts(launch_at_least(stretches, 1), warps);
-    const LaunchShape shape = {(uint32_t)launch_at_most(blocks, processors * (BACKWARD_WARPS / warps)), 1, 1,
-                               (uint32_t)(warps * WARP_THREADS), (uint32_t)(warps * room * 4)};
-    return shape;
+    return launch_line(launch_at_most(blocks, processors * (BACKWARD_WARPS / warps)), warps * WARP_THREADS,
+                       warps * room * 4);
 }
 
 // Column sums: x over the columns, y over parts of the rows; the parts' sums add up in a second launch.
@@ -118,22 +119,19 @@ static inline LaunchShape launch_columns(int64_t rows, int64_t cols, int width, 
     const int64_t across = launch_parts(launch_at_least(cols, 1), COLUMN_PACKS * width);
     const int64_t wanted = launch_parts((int64_t)processors * COLUMN_BLOCKS, across);
     const int64_t most = launch_parts(launch_at_least(rows, 1), COLUMN_GROUPS);
-    const LaunchShape shape = {(uint32_t)across, (uint32_t)launch_at_most(wanted, launch_at_most(most, 1024)), 1,
-                               COLUMN_PACKS * COLUMN_GROUPS, (uint32_t)(COLUMN_GROUPS * COLUMN_PACKS * width * 4)};
-    return shape;
+    return launch_grid(across, launch_at_most(wanted, launch_at_most(most, 1024)), COLUMN_PACKS * COLUMN_GROUPS,
+                       COLUMN_GROUPS * COLUMN_PACKS * width * 4);
 }
 
 static inline LaunchShape launch_columns_finish(int64_t cols) {
-    const LaunchShape shape = {(uint32_t)launch_parts(launch_at_least(cols, 1), FINISH_COLUMNS), 1, 1,
-                               FINISH_COLUMNS * COLUMN_GROUPS, FINISH_COLUMNS * COLUMN_GROUPS * 4};
-    return shape;
+    return launch_line(launch_parts(launch_at_least(cols, 1), FINISH_COLUMNS), FINISH_COLUMNS * COLUMN_GROUPS,
+                       FINISH_COLUMNS * COLUMN_GROUPS * 4);
 }
 
 static inline LaunchShape launch_squares(int64_t packs, int processors) {
     const int64_t blocks = launch_at_least(launch_parts(packs, FLAT_THREADS), 1);
     const uint32_t most = (uint32_t)(processors * SQUARE_BLOCKS);
-    const LaunchShape shape = {(uint32_t)launch_at_most(blocks, most), 1, 1, FLAT_THREADS, WARP_THREADS * 8};
-    return shape;
+    return launch_line(launch_at_most(blocks, most), FLAT_THREADS, WARP_THREADS * 8);
 }
 
 // Rows in turn, with the frequency (double), sine and cosine of half a head's turning elements.
@@ -141,52 +139,41 @@ static inline LaunchShape launch_rope(int64_t rows, int64_t packs, int64_t half,
     const int64_t rounds = launch_parts(launch_at_least(packs, 1), FLAT_THREADS);  // of equal length
     const uint32_t threads = launch_threads(launch_parts(packs, rounds), FLAT_THREADS);
     const uint32_t most = (uint32_t)(processors * ROPE_BLOCKS);
-    const LaunchShape shape = {(uint32_t)launch_at_most(launch_at_least(rows, 1), most), 1, 1, threads,
-                               (uint32_t)(half * 16)};
-    return shape;
+    return launch_line(launch_at_most(launch_at_least(rows, 1), most), threads, half * 16);
 }
 
 static inline LaunchShape launch_sort(int64_t rows) {
-    const LaunchShape shape = {(uint32_t)launch_parts(launch_at_least(rows, 1), SORT_ROWS), 1, 1, SORT_ROWS,
-                               SORT_ROWS * 4};
-    return shape;
+    return launch_line(launch_parts(launch_at_least(rows, 1), SORT_ROWS), SORT_ROWS, SORT_ROWS * 4);
 }
 
 // A warp for each row and turn of a warp over its packs.
 static inline LaunchShape launch_runs(int64_t rows, int64_t packs) {
     const int64_t warps = launch_at_least(rows, 1) * launch_parts(launch_at_least(packs, 1), WARP_THREADS);
     const int64_t blocks = launch_parts(warps, FLAT_THREADS / WARP_THREADS);
-    const LaunchShape shape = {(uint32_t)launch_at_most(blocks, LAUNCH_MAX_GRID_X), 1, 1, FLAT_THREADS, 0};
-    return shape;
+    return launch_line(launch_at_most(blocks, LAUNCH_MAX_GRID_X), FLAT_THREADS, 0);
 }
 
 // Layers of experts: a warp for a row, with three words of shared memory for each expert, and one of the block's.
 static inline LaunchShape launch_route(int64_t rows, int experts, int processors) {
     const int64_t blocks = launch_parts(launch_at_least(rows, 1), ROUTE_WARPS);
-    const LaunchShape shape = {(uint32_t)launch_at_most(blocks, (int64_t)processors * ROUTE_BLOCKS), 1, 1,
-                               ROUTE_WARPS * WARP_THREADS, (uint32_t)((3 * ROUTE_WARPS + 1) * experts * 4)};
-    return shape;
+    return launch_line(launch_at_most(blocks, (int64_t)processors * ROUTE_BLOCKS), ROUTE_WARPS * WARP_THREADS,
+                       (3 * ROUTE_WARPS + 1) * experts * 4);
 }
 
 static inline LaunchShape launch_choices(int64_t chunks, int experts) {
-    const LaunchShape shape = {(uint32_t)chunks, 1, 1, CHOICE_CHUNK, (uint32_t)((CHOICE_CHUNK + experts) * 4)};
-    return shape;
+    return launch_line(chunks, CHOICE_CHUNK, (CHOICE_CHUNK + experts) * 4);
 }
 
 static inline LaunchShape launch_experts(int experts) {
-    const LaunchShape shape = {(uint32_t)experts, 1, 1, WARP_THREADS, 0};
-    return shape;
+    return launch_line(experts, WARP_THREADS, 0);
 }
 
 static inline LaunchShape launch_visits(int64_t sequences, int experts) {
-    const LaunchShape shape = {(uint32_t)sequences, 1, 1, CHOICE_CHUNK, (uint32_t)(2 * experts * 4)};
-    return shape;
+    return launch_line(sequences, CHOICE_CHUNK, 2 * experts * 4);
 }
 
 // A block for a row at a time, and where so many stretches of rows begin and end.
 static inline LaunchShape launch_regroup(int64_t rows, int stretches, int processors) {
     const uint32_t most = (uint32_t)(processors * REGROUP_BLOCKS);
-    const LaunchShape shape = {(uint32_t)launch_at_most(launch_at_least(rows, 1), most), 1, 1, REGROUP_THREADS,
-                               (uint32_t)(stretches * 8)};
-    return shape;
+    return launch_line(launch_at_most(launch_at_least(rows, 1), most), REGROUP_THREADS, stretches * 8);
 }
