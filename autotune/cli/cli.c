@@ -230,14 +230,10 @@ static Status unknown_command(Cli *cli, const char *word, Error *error) {
     error_set(error, STATUS_USAGE, "unknown command %s; there are %s", word, command_names_of(EVERY_COMMAND, names));
     static const TextSynonym others[] = {
         {"version", "ndtune --version"},
-        {"recommend", "ndtune --world 32 --model 7b"},
-        {"rank", "ndtune --world 32 --model 7b"},
-        {"search", "ndtune --world 32 --model 7b"},
+        {"recommend|rank|search", "ndtune --world 32 --model 7b"},
         {"estimate", "ndtune predict --mesh dp_shard=32 --model 7b"},
-        {"diagnose", "ndtune predict --mesh ... --measured LOG says why a job is slow; ndtune help slow"},
-        {"slow", "ndtune predict --mesh ... --measured LOG says why a job is slow; ndtune help slow"},
-        {"debug", "ndtune blame DIR says who holds a job up; ndtune help hang"},
-        {"hang", "ndtune blame DIR says who holds a job up; ndtune help hang"},
+        {"diagnose|slow", "ndtune predict --mesh ... --measured LOG says why a job is slow; ndtune help slow"},
+        {"debug|hang", "ndtune blame DIR says who holds a job up; ndtune help hang"},
         {"check", "ndtune explain --from FILE says what is wrong with a config"},
         {"convert", "ndtune export --as FORMAT writes a config"},
         {"list", "ndtune models, ndtune clusters"},

@@ -211,9 +211,12 @@ const char *text_nearest(const char *word, const char *const *candidates, size_t
 }
 
 const char *text_synonym(const char *word, const TextSynonym *table, size_t count) {
+    const size_t bytes = strlen(word);
     for (size_t i = 0; i < count; i++) {
-        if (strcasecmp(word, table[i].word) == 0) {
-            return table[i].answer;
+        for (const char *at = table[i].words; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL) {
+            if (strcspn(at, "|") == bytes && strncasecmp(word, at, bytes) == 0) {
+                return table[i].answer;
+            }
         }
     }
     return NULL;

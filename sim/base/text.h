@@ -31,10 +31,10 @@ const char *text_nearest(const char *word, const char *const *candidates, size_t
 
 // What others call a thing, and what to say to them.
 typedef struct TextSynonym {
-    const char *word, *answer;
+    const char *words, *answer;  // "gpus|devices"
 } TextSynonym;
 
-// The answer of the row with that word, letters of either case; NULL = none.
+// The answer of the row that has that word, letters of either case; NULL = none.
 const char *text_synonym(const char *word, const TextSynonym *table, size_t count);
 
 // Does text contain the word, letters of either case?

@@ -122,7 +122,7 @@ static const char *refusal_of(const char *name) {
         return "this family of models with experts (MoE) is not predicted yet";
     }
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-        if (has_word(name, refused[i].word)) {
+        if (has_word(name, refused[i].words)) {
             return refused[i].answer;
         }
     }
