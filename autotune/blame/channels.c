@@ -11,10 +11,9 @@ typedef struct Finding {
     Job *job;
     Arena *arena;
     size_t group_capacity;
-    int **rank_at;     // by process group and index in it; NULL = nobody has sent there
-    int *index_count;  // of these
-    int *first_from;   // by rank: the first channel that it sends on
-    int *next_from;    // by channel, behind the process groups
+    int **rank_at;    // by process group and index in it; NULL = nobody has sent there
+    int *first_from;  // by rank: the first channel that it sends on
+    int *next_from;   // by channel, behind the process groups
     size_t next_capacity;
 } Finding;
 

@@ -50,9 +50,8 @@ typedef struct RankChannel {
 } RankChannel;
 
 typedef struct JobRank {
-    const Dump *dump;    // NULL = there is none
-    const char *unread;  // why its file could not be read; NULL = it could, or there is none
-    RankGroup *groups;   // that it is a member of
+    const Dump *dump;   // NULL = there is none
+    RankGroup *groups;  // that it is a member of
     int group_count;
     int *group_of;  // by group of its dump: the job's
     RankChannel *channels;

@@ -216,20 +216,15 @@ static void fill_shapes(Fitting *fitting) {
     }
 }
 
-// Step rows of a block: predicted after the fit, the shape's own misfit (a normal prior of the misfit sd, shrunk by its
-// noise) and its weight.
+// Step rows of a block: predicted after the fit, and their weight.
 static void fill_block(Fitting *fitting, const FitBlock *block) {
-    const double misfit = pow(block->misfit_sd[OBSERVE_STEP], 2);
     for (int i = 0; i < block->row_count; i++) {
         const FitRow *row = &block->rows[i];
         if (row->kind != OBSERVE_STEP) {
             continue;
         }
         CalibrationShape *shape = &fitting->out->shapes[block->chosen[row->shape]];
-        const double kept = misfit / (misfit + row->noise_variance);
         shape->after_s = exp(block->predicted[i]);
-        shape->misfit = kept * (row->y - block->predicted[i]);
-        shape->misfit_sd = sqrt(kept * row->noise_variance);
         shape->weight = fmin(1, row->weight);
     }
 }

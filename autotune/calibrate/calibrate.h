@@ -120,9 +120,7 @@ typedef struct CalibrationShape {
     double measured_s;         // of the step: exp of the robust mean of log times
     double before_s, after_s;  // predicted at theta = 0, and at the mean
     double held_out_s;         // predicted by the fit without this shape; 0 = not asked, or too few shapes
-    double misfit;             // posterior mean of this shape's own log misfit, and its sd
-    double misfit_sd;
-    double weight;  // 1 = like the others; near 0 = the fit took it for an outlier
+    double weight;             // 1 = like the others; near 0 = the fit took it for an outlier
 } CalibrationShape;
 
 typedef struct CalibrationOutlier {
