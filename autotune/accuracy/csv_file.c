@@ -208,18 +208,13 @@ Status csv_load(const char *path, Arena *arena, CsvTable *table, Error *error) {
     if (!file) {
         return error_set(error, STATUS_ENVIRONMENT, "%s cannot be opened: %s", path, why);
     }
-    size_t capacity = 1 << 16, used = 0, got = 0;
-    char *bytes = arena_alloc(arena, capacity);
-    while ((got = fread(bytes + used, 1, capacity - used, file)) > 0 && used + got <= CSV_MAX_FILE_BYTES) {
-        used += got;
-        bytes = arena_grow(arena, bytes, used, &capacity, 1);
+    char *bytes = NULL;
+    size_t used = 0;
+    why = read_and_close(file, CSV_MAX_FILE_BYTES, arena, &bytes, &used);
+    if (why) {
+        return error_set(error, STATUS_ENVIRONMENT, "%s cannot be read: %s", path, why);
     }
-    const bool failed = ferror(file) != 0;
-    fclose(file);
-    if (failed) {
-        return error_set(error, STATUS_ENVIRONMENT, "%s cannot be read: %s", path, strerror(errno));
-    }
-    if (got > 0) {
+    if (used > CSV_MAX_FILE_BYTES) {
         return error_set(error, STATUS_USAGE, "%s: larger than %d MiB", path, CSV_MAX_FILE_BYTES >> 20);
     }
     return csv_parse(bytes, used, path, arena, table, error);

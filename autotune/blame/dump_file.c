@@ -6,6 +6,7 @@
 
 #include "autotune/blame/dump_value.h"
 #include "sim/base/json.h"
+#include "sim/base/open.h"
 
 static DumpValue *value_of(const json_t *json, Arena *arena) {
     DumpValue *value = ARENA_NEW(arena, DumpValue);
@@ -63,28 +64,6 @@ static Status read_json(const char *text, size_t size, Arena *arena, const DumpV
     return STATUS_OK;
 }
 
-static Status read_bytes(FILE *file, Arena *arena, char **bytes, size_t *size, Error *error) {
-    size_t capacity = 1 << 16;
-    char *text = arena_array_uncleared(arena, capacity + 1, 1);
-    *size = 0;
-    for (size_t got; (got = fread(text + *size, 1, capacity - *size, file)) > 0;) {
-        *size += got;
-        if (*size > DUMP_MAX_FILE_BYTES) {
-            return error_set(error, STATUS_USAGE, "larger than the %d MiB that a dump may have",
-                             DUMP_MAX_FILE_BYTES >> 20);
-        }
-        if (*size == capacity) {
-            char *more = arena_array_uncleared(arena, 2 * capacity + 1, 1);
-            memcpy(more, text, *size);
-            text = more;
-            capacity *= 2;
-        }
-    }
-    text[*size] = '\0';
-    *bytes = text;
-    return ferror(file) ? error_set(error, STATUS_ENVIRONMENT, "cannot be read: %s", strerror(errno)) : STATUS_OK;
-}
-
 Status dump_read_file(const char *path, Arena *arena, const DumpValue **root, Error *error) {
     FILE *file = fopen(path, "rb");
     char *bytes = NULL;
@@ -92,9 +71,13 @@ Status dump_read_file(const char *path, Arena *arena, const DumpValue **root, Er
     if (!file) {
         return error_set(error, STATUS_ENVIRONMENT, "cannot be read: %s", strerror(errno));
     }
-    const Status status = read_bytes(file, arena, &bytes, &size, error);
-    fclose(file);
-    TRY(status);
+    const char *why = read_and_close(file, DUMP_MAX_FILE_BYTES, arena, &bytes, &size);
+    if (size > DUMP_MAX_FILE_BYTES) {
+        return error_set(error, STATUS_USAGE, "larger than the %d MiB that a dump may have", DUMP_MAX_FILE_BYTES >> 20);
+    }
+    if (why) {
+        return error_set(error, STATUS_ENVIRONMENT, "cannot be read: %s", why);
+    }
     if (size == 0) {
         return error_set(error, STATUS_USAGE, "an empty file");
     }

@@ -14,21 +14,11 @@ enum { LOG_MOST_BYTES = 256 << 20 };
 
 static Status read_text(const char *option, const char *path, Arena *arena, const char **text, Error *error) {
     const char *why = NULL;
+    char *bytes = NULL;
+    size_t count = 0;
     FILE *file = open_to_read(path, &why);
-    if (!file) {
-        return error_set(error, STATUS_ENVIRONMENT, "--%s %s cannot be read: %s", option, path, why);
-    }
-    size_t capacity = 1 << 16, used = 0, got;
-    char *bytes = arena_alloc(arena, capacity);
-    while (used < LOG_MOST_BYTES && (got = fread(bytes + used, 1, capacity - used - 1, file)) > 0) {
-        used += got;
-        if (used == capacity - 1) {
-            bytes = arena_grow(arena, bytes, capacity, &capacity, 1);
-        }
-    }
-    why = ferror(file) ? strerror(errno) : used >= LOG_MOST_BYTES ? "it is larger than 256 MiB" : NULL;
-    fclose(file);
-    bytes[used] = '\0';
+    why = file ? read_and_close(file, LOG_MOST_BYTES - 1, arena, &bytes, &count) : why;
+    why = !why && count >= LOG_MOST_BYTES ? "it is larger than 256 MiB" : why;
     *text = bytes;
     return why ? error_set(error, STATUS_ENVIRONMENT, "--%s %s cannot be read: %s", option, path, why) : STATUS_OK;
 }

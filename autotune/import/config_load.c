@@ -24,13 +24,10 @@ static Status read_whole(const char *path, Arena *arena, char **text, Error *err
     if (!file) {
         return error_set(error, STATUS_ENVIRONMENT, "%s cannot be read: %s", path, why);
     }
-    *text = arena_alloc(arena, CONFIG_MAX_BYTES + 2);
-    const size_t bytes = fread(*text, 1, CONFIG_MAX_BYTES + 1, file);
-    const int failed = ferror(file) ? errno : 0;
-    fclose(file);
-    (*text)[bytes] = '\0';
-    if (failed) {
-        return error_set(error, STATUS_ENVIRONMENT, "%s cannot be read: %s", path, strerror(failed));
+    size_t bytes;
+    why = read_and_close(file, CONFIG_MAX_BYTES, arena, text, &bytes);
+    if (why) {
+        return error_set(error, STATUS_ENVIRONMENT, "%s cannot be read: %s", path, why);
     }
     if (bytes > CONFIG_MAX_BYTES) {
         return error_set(error, STATUS_USAGE, "%s is larger than %d MiB: no config file", path, CONFIG_MAX_BYTES >> 20);

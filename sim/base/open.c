@@ -53,3 +53,20 @@ FILE *open_to_read(const char *path, const char **why) {
     }
     return file;
 }
+
+const char *read_and_close(FILE *file, size_t most, Arena *arena, char **bytes, size_t *count) {
+    size_t capacity = 1 << 16, got = 1;
+    char *all = arena_alloc(arena, capacity);
+    for (*count = 0; got > 0 && *count <= most; *count += got) {
+        if (*count == capacity - 1) {
+            all = arena_grow(arena, all, capacity, &capacity, 1);
+        }
+        const size_t room = capacity - 1 - *count, wanted = most + 1 - *count;
+        got = fread(all + *count, 1, room < wanted ? room : wanted, file);
+    }
+    const char *why = ferror(file) ? strerror(errno) : NULL;
+    fclose(file);
+    all[*count] = '\0';
+    *bytes = all;
+    return why;
+}

@@ -4,6 +4,12 @@
 
 #include <stdio.h>
 
+#include "sim/base/arena.h"
+
 // NULL, and *why as words that follow "cannot be read: ". A pipe is read as a file is; one that nobody writes to would
 // be waited for for ever, and is refused.
 FILE *open_to_read(const char *path, const char **why);
+
+// Reads a file to its end, or one byte beyond `most`, which says that it is larger; puts a zero behind and closes it.
+// Returns why it could not be read, or NULL.
+const char *read_and_close(FILE *file, size_t most, Arena *arena, char **bytes, size_t *count);
