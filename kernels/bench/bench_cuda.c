@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/bench/bench_cuda_parts.h"
@@ -15,8 +16,12 @@ static float value_of(uint16_t half) {
     return x;
 }
 
-static float *floats_of(KernelStore store, const void *at, int64_t count) {
-    float *x = calloc((size_t)count, sizeof *x);
+void *host_room(BenchCudaWant *want, int64_t count, size_t element_bytes) {
+    return want->copies[want->count++] = calloc((size_t)count, element_bytes);
+}
+
+static float *floats_of(BenchCudaWant *want, KernelStore store, const void *at, int64_t count) {
+    float *x = host_room(want, count, sizeof *x);
     void *raw = malloc((size_t)(count * kernel_store_bytes(store)));
     if (cudaMemcpy(raw, at, (size_t)(count * kernel_store_bytes(store)), cudaMemcpyDeviceToHost) != cudaSuccess) {
         x[0] = NAN;
@@ -28,20 +33,30 @@ static float *floats_of(KernelStore store, const void *at, int64_t count) {
     return x;
 }
 
-float *host_of(const BenchCuda *bench, const void *at, int64_t count) {
-    return floats_of(bench->store, at, count);
+float *host_of(BenchCudaWant *want, const BenchCuda *bench, const void *at, int64_t count) {
+    return floats_of(want, bench->store, at, count);
 }
 
-float *host_floats(const float *at, int64_t count) {
-    return floats_of(KERNEL_FP32, at, count);
+float *host_floats(BenchCudaWant *want, const float *at, int64_t count) {
+    return floats_of(want, KERNEL_FP32, at, count);
 }
 
-int32_t *host_ints(const int32_t *at, int64_t count) {
-    int32_t *x = calloc((size_t)count, sizeof *x);
+int32_t *host_ints(BenchCudaWant *want, const int32_t *at, int64_t count) {
+    int32_t *x = host_room(want, count, sizeof *x);
     if (cudaMemcpy(x, at, (size_t)count * sizeof *x, cudaMemcpyDeviceToHost) != cudaSuccess) {
         memset(x, 0xFF, (size_t)count * sizeof *x);  // no entry, no position: the case fails
     }
     return x;
+}
+
+float *expect(BenchCudaWant *want, int output, const void *at, KernelStore store, int64_t count) {
+    want->outputs[output] = (BenchCudaOutput){at, store, count, host_room(want, count, sizeof(float))};
+    return want->outputs[output].expected;
+}
+
+float *expect_from(BenchCudaWant *want, int output, const void *at, KernelStore store, int64_t count) {
+    want->outputs[output] = (BenchCudaOutput){at, store, count, floats_of(want, store, at, count)};
+    return want->outputs[output].expected;
 }
 
 void host_round(KernelStore store, int64_t count, float *x) {
@@ -160,45 +175,34 @@ int bench_cuda_fill(const BenchCuda *b) {
     return error ? error : (int)cudaStreamSynchronize(b->at.stream);
 }
 
-static float *integers_of(const int32_t *at, int64_t count) {
-    float *x = calloc((size_t)count, sizeof *x);
-    int32_t *integers = host_ints(at, count);
-    for (int64_t i = 0; i < count; i++) {
-        x[i] = (float)integers[i];
-    }
-    free(integers);
-    return x;
-}
-
-static double error_of(const BenchCudaOutput *output) {
-    float *got = (int)output->store == BENCH_CUDA_INTEGERS ? integers_of(output->at, output->count)
-                                                           : floats_of(output->store, output->at, output->count);
+static double error_of(BenchCudaWant *want, const BenchCudaOutput *output) {
+    const bool integers = (int)output->store == BENCH_CUDA_INTEGERS;
+    const int32_t *whole = integers ? host_ints(want, output->at, output->count) : NULL;
+    const float *got = integers ? NULL : floats_of(want, output->store, output->at, output->count);
     double off = 0.0, largest = 1e-30;
-    for (int64_t i = 0; i < output->count; i++) {
-        const double difference = fabs((double)got[i] - (double)output->expected[i]);
+    for (int64_t i = 0; i < output->count && !isnan(off); i++) {
+        const double difference = fabs((integers ? whole[i] : (double)got[i]) - (double)output->expected[i]);
         off = difference > off || isnan(difference) ? difference : off;
         largest = fmax(largest, fabs((double)output->expected[i]));
-        if (isnan(off)) {
-            break;
-        }
     }
-    free(got);
     return isnan(off) ? INFINITY : off / largest;
 }
 
 double bench_cuda_error(const BenchCuda *bench, const BenchCudaCase *checked, int64_t rows) {
-    BenchCudaOutput outputs[BENCH_CUDA_OUTPUTS] = {0};
+    BenchCudaWant want = {0};
     double most = 0.0;
     if (bench_cuda_fill(bench) != 0) {
         return INFINITY;
     }
-    checked->want(bench, rows, outputs);
+    checked->want(bench, rows, &want);
     if (checked->run(bench, rows) != 0 || cudaStreamSynchronize(bench->at.stream) != cudaSuccess) {
         most = INFINITY;
     }
     for (int i = 0; i < BENCH_CUDA_OUTPUTS; i++) {
-        most = outputs[i].expected ? fmax(most, error_of(&outputs[i])) : most;
-        free(outputs[i].expected);
+        most = want.outputs[i].expected ? fmax(most, error_of(&want, &want.outputs[i])) : most;
+    }
+    for (int i = 0; i < want.count; i++) {
+        free(want.copies[i]);
     }
     return most;
 }

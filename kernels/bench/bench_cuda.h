@@ -23,19 +23,26 @@ typedef struct BenchCuda {
     int32_t *places;                       // BENCH_CUDA_VISITS per token, each once
 } BenchCuda;
 
-// What a run leaves behind, and what the CPU says it should be; `expected` is freed by the caller.
+// What a run leaves behind, and what the CPU says it should be.
 typedef struct BenchCudaOutput {
     const void *at;
     KernelStore store;
     int64_t count;
     float *expected;
 } BenchCudaOutput;
-enum { BENCH_CUDA_OUTPUTS = 3 };
+enum { BENCH_CUDA_OUTPUTS = 3, BENCH_CUDA_COPIES = 12 };
+
+// Of one check; copies are all memory of the host that it took.
+typedef struct BenchCudaWant {
+    BenchCudaOutput outputs[BENCH_CUDA_OUTPUTS];
+    void *copies[BENCH_CUDA_COPIES];
+    int count;
+} BenchCudaWant;
 
 typedef struct BenchCudaCase {
     const char *name;
     int (*run)(const BenchCuda *bench, int64_t rows);
-    void (*want)(const BenchCuda *bench, int64_t rows, BenchCudaOutput outputs[BENCH_CUDA_OUTPUTS]);
+    void (*want)(const BenchCuda *bench, int64_t rows, BenchCudaWant *want);
     int64_t (*bytes)(const BenchCuda *bench, int64_t rows);  // that must move, each operand once a pass
 } BenchCudaCase;
 

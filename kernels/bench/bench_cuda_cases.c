@@ -1,6 +1,8 @@
 // The cases: how each kernel of kernels/cuda is called, what kernels/cpu makes of the same numbers, and the bytes that
 // must move.
 
+#include <string.h>
+
 #include "kernels/bench/bench_cuda_parts.h"
 
 static const KernelAdamw ADAMW = {1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 2};
@@ -18,12 +20,10 @@ static int run_rmsnorm(const BenchCuda *b, int64_t rows) {
     return kernel_cuda_norm(&b->at, b->store, &norm);
 }
 
-static void want_rmsnorm(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
-    float *x = host_of(b, b->a, rows * b->hidden), *w = host_of(b, b->b, b->hidden);
-    expect(&out[0], b->c, b->store, rows * b->hidden);
-    expect(&out[1], b->rows[0], KERNEL_FP32, rows);
-    kernel_rmsnorm(rows, b->hidden, EPS, x, w, out[0].expected, out[1].expected);
-    free(x), free(w);
+static void want_rmsnorm(const BenchCuda *b, int64_t rows, BenchCudaWant *want) {
+    const int64_t count = rows * b->hidden;
+    kernel_rmsnorm(rows, b->hidden, EPS, host_of(want, b, b->a, count), host_of(want, b, b->b, b->hidden),
+                   expect(want, 0, b->c, b->store, count), expect(want, 1, b->rows[0], KERNEL_FP32, rows));
 }
 
 static int64_t bytes_rmsnorm(const BenchCuda *b, int64_t rows) {
@@ -43,16 +43,13 @@ static int run_add_rmsnorm(const BenchCuda *b, int64_t rows) {
     return kernel_cuda_norm(&b->at, b->store, &norm);
 }
 
-static void want_add_rmsnorm(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+static void want_add_rmsnorm(const BenchCuda *b, int64_t rows, BenchCudaWant *want) {
     const int64_t count = rows * b->hidden;
-    float *x = host_of(b, b->a, count), *more = host_of(b, b->d, count), *w = host_of(b, b->b, b->hidden);
-    expect(&out[0], b->e, b->store, count);
-    expect(&out[1], b->c, b->store, count);
-    expect(&out[2], b->rows[0], KERNEL_FP32, rows);
-    kernel_add(count, x, more, out[0].expected);
-    host_round(b->store, count, out[0].expected);
-    kernel_rmsnorm(rows, b->hidden, EPS, out[0].expected, w, out[1].expected, out[2].expected);
-    free(x), free(more), free(w);
+    float *sum = expect(want, 0, b->e, b->store, count);
+    kernel_add(count, host_of(want, b, b->a, count), host_of(want, b, b->d, count), sum);
+    host_round(b->store, count, sum);
+    kernel_rmsnorm(rows, b->hidden, EPS, sum, host_of(want, b, b->b, b->hidden), expect(want, 1, b->c, b->store, count),
+                   expect(want, 2, b->rows[0], KERNEL_FP32, rows));
 }
 
 static int64_t bytes_add_rmsnorm(const BenchCuda *b, int64_t rows) {
@@ -74,32 +71,29 @@ static int norm_backward(const BenchCuda *b, int64_t rows, const float *mean) {
     return kernel_cuda_norm_backward(&b->at, b->store, KERNEL_FP32, &back);
 }
 
-static void want_norm_backward(const BenchCuda *b, int64_t rows, const float *mean, BenchCudaOutput *out) {
+static void want_norm_backward(const BenchCuda *b, int64_t rows, const float *mean, BenchCudaWant *want) {
     const int64_t count = rows * b->hidden;
-    float *dy = host_of(b, b->d, count), *x = host_of(b, b->a, count), *w = host_of(b, b->b, b->hidden);
-    float *rstd = host_floats(b->rows[0], rows), *means = mean ? host_floats(mean, rows) : NULL;
-    float *residual = host_of(b, b->e, count);
-    expect(&out[0], b->c, b->store, count);
-    expect(&out[1], b->m, KERNEL_FP32, b->hidden);
-    kernel_layernorm_backward(rows, b->hidden, dy, x, w, means, rstd, residual, out[0].expected, out[1].expected,
+    kernel_layernorm_backward(rows, b->hidden, host_of(want, b, b->d, count), host_of(want, b, b->a, count),
+                              host_of(want, b, b->b, b->hidden), mean ? host_floats(want, mean, rows) : NULL,
+                              host_floats(want, b->rows[0], rows), host_of(want, b, b->e, count),
+                              expect(want, 0, b->c, b->store, count), expect(want, 1, b->m, KERNEL_FP32, b->hidden),
                               false);
-    free(dy), free(x), free(w), free(rstd), free(means), free(residual);
 }
 
 static int run_rmsnorm_backward(const BenchCuda *b, int64_t rows) {
     return norm_backward(b, rows, NULL);
 }
 
-static void want_rmsnorm_backward(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
-    want_norm_backward(b, rows, NULL, out);
+static void want_rmsnorm_backward(const BenchCuda *b, int64_t rows, BenchCudaWant *want) {
+    want_norm_backward(b, rows, NULL, want);
 }
 
 static int run_layernorm_backward(const BenchCuda *b, int64_t rows) {
     return norm_backward(b, rows, b->rows[1]);
 }
 
-static void want_layernorm_backward(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
-    want_norm_backward(b, rows, b->rows[1], out);
+static void want_layernorm_backward(const BenchCuda *b, int64_t rows, BenchCudaWant *want) {
+    want_norm_backward(b, rows, b->rows[1], want);
 }
 
 // ---- rows
@@ -113,12 +107,10 @@ static int run_rope(const BenchCuda *b, int64_t rows) {
     return kernel_cuda_rope(&b->at, b->store, rows, &shape, b->positions, b->c);
 }
 
-static void want_rope(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+static void want_rope(const BenchCuda *b, int64_t rows, BenchCudaWant *want) {
     const KernelRope shape = rope_shape(b);
-    int32_t *positions = host_ints(b->positions, rows);
-    out[0] = (BenchCudaOutput){b->c, b->store, rows * b->hidden, host_of(b, b->c, rows * b->hidden)};
-    kernel_rope(rows, &shape, positions, out[0].expected);
-    free(positions);
+    kernel_rope(rows, &shape, host_ints(want, b->positions, rows),
+                expect_from(want, 0, b->c, b->store, rows * b->hidden));
 }
 
 static KernelGated gated_shape(const BenchCuda *b, int64_t rows) {
@@ -130,12 +122,11 @@ static int run_swiglu(const BenchCuda *b, int64_t rows) {
     return kernel_cuda_gated(&b->at, b->store, &shape, b->a, b->b, b->c);
 }
 
-static void want_swiglu(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+static void want_swiglu(const BenchCuda *b, int64_t rows, BenchCudaWant *want) {
     const KernelGated shape = gated_shape(b, rows);
-    float *gate = host_of(b, b->a, rows * b->ffn), *up = host_of(b, b->b, rows * b->ffn);
-    expect(&out[0], b->c, b->store, rows * b->ffn);
-    kernel_gated(&shape, gate, up, out[0].expected);
-    free(gate), free(up);
+    const int64_t count = rows * b->ffn;
+    kernel_gated(&shape, host_of(want, b, b->a, count), host_of(want, b, b->b, count),
+                 expect(want, 0, b->c, b->store, count));
 }
 
 static int64_t bytes_three(const BenchCuda *b, int64_t rows) {
@@ -147,14 +138,12 @@ static int run_swiglu_backward(const BenchCuda *b, int64_t rows) {
     return kernel_cuda_gated_backward(&b->at, b->store, &shape, b->d, b->a, b->b, b->e, b->f);
 }
 
-static void want_swiglu_backward(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+static void want_swiglu_backward(const BenchCuda *b, int64_t rows, BenchCudaWant *want) {
     const KernelGated shape = gated_shape(b, rows);
     const int64_t count = rows * b->ffn;
-    float *gate = host_of(b, b->a, count), *up = host_of(b, b->b, count), *ds = host_of(b, b->d, count);
-    expect(&out[0], b->e, b->store, count);
-    expect(&out[1], b->f, b->store, count);
-    kernel_gated_backward(&shape, ds, gate, up, out[0].expected, out[1].expected);
-    free(gate), free(up), free(ds);
+    kernel_gated_backward(&shape, host_of(want, b, b->d, count), host_of(want, b, b->a, count),
+                          host_of(want, b, b->b, count), expect(want, 0, b->e, b->store, count),
+                          expect(want, 1, b->f, b->store, count));
 }
 
 static int64_t bytes_five(const BenchCuda *b, int64_t rows) {
@@ -165,11 +154,9 @@ static int run_gelu(const BenchCuda *b, int64_t rows) {
     return kernel_cuda_activation(&b->at, b->store, KERNEL_GELU_TANH, rows * b->ffn, b->a, b->c);
 }
 
-static void want_gelu(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
-    float *x = host_of(b, b->a, rows * b->ffn);
-    expect(&out[0], b->c, b->store, rows * b->ffn);
-    kernel_activation(KERNEL_GELU_TANH, rows * b->ffn, x, out[0].expected);
-    free(x);
+static void want_gelu(const BenchCuda *b, int64_t rows, BenchCudaWant *want) {
+    const int64_t count = rows * b->ffn;
+    kernel_activation(KERNEL_GELU_TANH, count, host_of(want, b, b->a, count), expect(want, 0, b->c, b->store, count));
 }
 
 static int64_t bytes_two(const BenchCuda *b, int64_t rows) {
@@ -187,13 +174,10 @@ static int run_embed_backward(const BenchCuda *b, int64_t rows) {
     return kernel_cuda_embed_backward(&b->at, b->store, b->store, &shape, b->entries, b->a, b->logits, false);
 }
 
-static void want_embed_backward(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+static void want_embed_backward(const BenchCuda *b, int64_t rows, BenchCudaWant *want) {
     const KernelEmbed shape = embed_shape(b, rows);
-    float *dx = host_of(b, b->a, rows * b->hidden);
-    int32_t *entries = host_ints(b->entries, rows);
-    expect(&out[0], b->logits, b->store, b->vocabulary * b->hidden);
-    kernel_embed_backward(&shape, entries, dx, out[0].expected, false);
-    free(dx), free(entries);
+    kernel_embed_backward(&shape, host_ints(want, b->entries, rows), host_of(want, b, b->a, rows * b->hidden),
+                          expect(want, 0, b->logits, b->store, b->vocabulary * b->hidden), false);
 }
 
 static int64_t bytes_embed_backward(const BenchCuda *b, int64_t rows) {
@@ -211,14 +195,12 @@ static int run_loss(const BenchCuda *b, int64_t rows) {
     return kernel_cuda_loss(&b->at, b->store, &loss, b->logits, 1.0f, b->scalars, false);
 }
 
-static void want_loss(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
-    int32_t *entries = host_ints(b->entries, rows);
-    float *three = calloc((size_t)(3 * rows), sizeof *three), *sum = three + rows, *target = sum + rows;
-    out[0] = (BenchCudaOutput){b->logits, b->store, rows * b->vocabulary, host_of(b, b->logits, rows * b->vocabulary)};
-    expect(&out[1], b->scalars, KERNEL_FP32, 1);
-    const KernelLoss loss = {rows, b->vocabulary, 1.0f, entries, three, sum, target, 0};
-    kernel_loss(&loss, out[0].expected, out[1].expected, false);
-    free(entries), free(three);
+static void want_loss(const BenchCuda *b, int64_t rows, BenchCudaWant *want) {
+    float *three = host_room(want, 3 * rows, sizeof *three);
+    const KernelLoss loss = {rows,         b->vocabulary,    1.0f, host_ints(want, b->entries, rows), three,
+                             three + rows, three + 2 * rows, 0};
+    kernel_loss(&loss, expect_from(want, 0, b->logits, b->store, rows * b->vocabulary),
+                expect(want, 1, b->scalars, KERNEL_FP32, 1), false);
 }
 
 static int64_t bytes_loss(const BenchCuda *b, int64_t rows) {
@@ -231,11 +213,10 @@ static int run_add(const BenchCuda *b, int64_t rows) {
     return kernel_cuda_add(&b->at, b->store, rows * b->ffn, b->a, b->b, b->c);
 }
 
-static void want_add(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
-    float *x = host_of(b, b->a, rows * b->ffn), *y = host_of(b, b->b, rows * b->ffn);
-    expect(&out[0], b->c, b->store, rows * b->ffn);
-    kernel_add(rows * b->ffn, x, y, out[0].expected);
-    free(x), free(y);
+static void want_add(const BenchCuda *b, int64_t rows, BenchCudaWant *want) {
+    const int64_t count = rows * b->ffn;
+    kernel_add(count, host_of(want, b, b->a, count), host_of(want, b, b->b, count),
+               expect(want, 0, b->c, b->store, count));
 }
 
 static int run_widen(const BenchCuda *b, int64_t rows) {
@@ -243,8 +224,9 @@ static int run_widen(const BenchCuda *b, int64_t rows) {
     return kernel_cuda_copy_rows(&b->at, &copy, b->a, b->m);
 }
 
-static void want_widen(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
-    out[0] = (BenchCudaOutput){b->m, KERNEL_FP32, rows * b->ffn, host_of(b, b->a, rows * b->ffn)};
+static void want_widen(const BenchCuda *b, int64_t rows, BenchCudaWant *want) {
+    const int64_t count = rows * b->ffn;
+    memcpy(expect(want, 0, b->m, KERNEL_FP32, count), host_of(want, b, b->a, count), (size_t)count * sizeof(float));
 }
 
 static int64_t bytes_widen(const BenchCuda *b, int64_t rows) {
@@ -255,11 +237,9 @@ static int run_column_sum(const BenchCuda *b, int64_t rows) {
     return kernel_cuda_column_sum(&b->at, b->store, KERNEL_FP32, rows, b->ffn, b->a, b->m, false);
 }
 
-static void want_column_sum(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
-    float *x = host_of(b, b->a, rows * b->ffn);
-    expect(&out[0], b->m, KERNEL_FP32, b->ffn);
-    kernel_column_sum(rows, b->ffn, x, out[0].expected, false);
-    free(x);
+static void want_column_sum(const BenchCuda *b, int64_t rows, BenchCudaWant *want) {
+    kernel_column_sum(rows, b->ffn, host_of(want, b, b->a, rows * b->ffn), expect(want, 0, b->m, KERNEL_FP32, b->ffn),
+                      false);
 }
 
 static int64_t bytes_one(const BenchCuda *b, int64_t rows) {
@@ -270,11 +250,10 @@ static int run_square_sum(const BenchCuda *b, int64_t rows) {
     return kernel_cuda_square_sum(&b->at, b->store, rows * b->ffn, b->ffn, 0.5, b->a, b->scalars, false);
 }
 
-static void want_square_sum(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
-    float *x = host_of(b, b->a, rows * b->ffn);
-    expect(&out[0], b->scalars, KERNEL_FP32, 1);
-    kernel_square_sum(rows * b->ffn, b->ffn, 0.5, x, out[0].expected, false);
-    free(x);
+static void want_square_sum(const BenchCuda *b, int64_t rows, BenchCudaWant *want) {
+    const int64_t count = rows * b->ffn;
+    kernel_square_sum(count, b->ffn, 0.5, host_of(want, b, b->a, count), expect(want, 0, b->scalars, KERNEL_FP32, 1),
+                      false);
 }
 
 static int run_adamw(const BenchCuda *b, int64_t rows) {
@@ -291,14 +270,11 @@ static int run_adamw(const BenchCuda *b, int64_t rows) {
     return kernel_cuda_adamw(&b->at, &ADAMW, &update);
 }
 
-static void want_adamw(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+static void want_adamw(const BenchCuda *b, int64_t rows, BenchCudaWant *want) {
     const int64_t count = rows * b->ffn;
-    float *g = host_of(b, b->a, count);
-    out[0] = (BenchCudaOutput){b->x, KERNEL_FP32, count, host_floats(b->x, count)};
-    out[1] = (BenchCudaOutput){b->m, KERNEL_FP32, count, host_floats(b->m, count)};
-    out[2] = (BenchCudaOutput){b->v, KERNEL_FP32, count, host_floats(b->v, count)};
-    kernel_adamw(count, b->hidden, &ADAMW, &CLIP_SCALE, g, out[0].expected, out[1].expected, out[2].expected);
-    free(g);
+    kernel_adamw(count, b->hidden, &ADAMW, &CLIP_SCALE, host_of(want, b, b->a, count),
+                 expect_from(want, 0, b->x, KERNEL_FP32, count), expect_from(want, 1, b->m, KERNEL_FP32, count),
+                 expect_from(want, 2, b->v, KERNEL_FP32, count));
 }
 
 static int64_t bytes_adamw(const BenchCuda *b, int64_t rows) {
@@ -310,11 +286,11 @@ static int run_normal(const BenchCuda *b, int64_t rows) {
     return kernel_cuda_normal(&b->at, b->store, &numbers, rows * b->ffn, b->c);
 }
 
-static void want_normal(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+static void want_normal(const BenchCuda *b, int64_t rows, BenchCudaWant *want) {
     const KernelNormal numbers = {7, 3, 11, 1.0f / 65536.0f};
-    expect(&out[0], b->c, b->store, rows * b->ffn);
-    kernel_normal(&numbers, rows * b->ffn, out[0].expected);
-    host_round(b->store, rows * b->ffn, out[0].expected);
+    float *expected = expect(want, 0, b->c, b->store, rows * b->ffn);
+    kernel_normal(&numbers, rows * b->ffn, expected);
+    host_round(b->store, rows * b->ffn, expected);
 }
 
 const BenchCudaCase bench_cuda_cases[] = {

@@ -25,23 +25,21 @@ int run_route(const BenchCuda *b, int64_t rows) {
                              (int32_t *)(void *)b->v);
 }
 
-static void expect_integers(BenchCudaOutput *output, const void *at, int64_t count, const int32_t *integers) {
-    expect(output, at, (KernelStore)BENCH_CUDA_INTEGERS, count);
+static void expect_integers(BenchCudaWant *want, int output, const void *at, int64_t count, const int32_t *integers) {
+    float *expected = expect(want, output, at, (KernelStore)BENCH_CUDA_INTEGERS, count);
     for (int64_t i = 0; i < count; i++) {
-        output->expected[i] = (float)integers[i];
+        expected[i] = (float)integers[i];
     }
 }
 
-void want_route(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+void want_route(const BenchCuda *b, int64_t rows, BenchCudaWant *want) {
     const KernelRoute shape = route_shape(rows);
     const int64_t choices = rows * BENCH_CUDA_VISITS;
-    float *logits = host_of(b, b->a, rows * EXPERTS);
-    int32_t *places = calloc((size_t)(choices + EXPERTS), sizeof *places), *counts = places + choices;
-    expect(&out[0], b->g, KERNEL_FP32, choices);
-    kernel_route(&shape, logits, out[0].expected, places, counts);
-    expect_integers(&out[1], b->m, choices, places);
-    expect_integers(&out[2], b->v, EXPERTS, counts);
-    free(logits), free(places);
+    int32_t *places = host_room(want, choices + EXPERTS, sizeof *places), *counts = places + choices;
+    kernel_route(&shape, host_of(want, b, b->a, rows * EXPERTS), expect(want, 0, b->g, KERNEL_FP32, choices), places,
+                 counts);
+    expect_integers(want, 1, b->m, choices, places);
+    expect_integers(want, 2, b->v, EXPERTS, counts);
 }
 
 int64_t bytes_route(const BenchCuda *b, int64_t rows) {
@@ -63,14 +61,10 @@ int run_spread(const BenchCuda *b, int64_t rows) {
     return kernel_cuda_spread(&b->at, b->store, &shape, b->a, b->c);
 }
 
-void want_spread(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
-    const int64_t count = all_places(b) * b->hidden;
-    int32_t *places = host_ints(b->places, all_places(b));
-    const KernelSpread shape = spread_shape(b, rows, places);
-    float *x = host_of(b, b->a, rows * b->hidden);
-    out[0] = (BenchCudaOutput){b->c, b->store, count, host_of(b, b->c, count)};
-    kernel_spread(&shape, x, out[0].expected);
-    free(places), free(x);
+void want_spread(const BenchCuda *b, int64_t rows, BenchCudaWant *want) {
+    const KernelSpread shape = spread_shape(b, rows, host_ints(want, b->places, all_places(b)));
+    kernel_spread(&shape, host_of(want, b, b->a, rows * b->hidden),
+                  expect_from(want, 0, b->c, b->store, all_places(b) * b->hidden));
 }
 
 int64_t bytes_spread(const BenchCuda *b, int64_t rows) {
@@ -83,14 +77,11 @@ int run_collect(const BenchCuda *b, int64_t rows) {
     return kernel_cuda_collect(&b->at, b->store, &collect);
 }
 
-void want_collect(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
-    int32_t *places = host_ints(b->places, all_places(b));
-    const KernelSpread shape = spread_shape(b, rows, places);
-    float *y = host_of(b, b->a, all_places(b) * b->hidden), *more = host_of(b, b->b, rows * b->hidden);
-    float *weights = host_floats(b->g, rows * BENCH_CUDA_VISITS);
-    expect(&out[0], b->c, b->store, rows * b->hidden);
-    kernel_collect(&shape, weights, y, more, out[0].expected);
-    free(places), free(y), free(more), free(weights);
+void want_collect(const BenchCuda *b, int64_t rows, BenchCudaWant *want) {
+    const KernelSpread shape = spread_shape(b, rows, host_ints(want, b->places, all_places(b)));
+    kernel_collect(&shape, host_floats(want, b->g, rows * BENCH_CUDA_VISITS),
+                   host_of(want, b, b->a, all_places(b) * b->hidden), host_of(want, b, b->b, rows * b->hidden),
+                   expect(want, 0, b->c, b->store, rows * b->hidden));
 }
 
 int64_t bytes_collect(const BenchCuda *b, int64_t rows) {
@@ -102,16 +93,13 @@ int run_collect_backward(const BenchCuda *b, int64_t rows) {
     return kernel_cuda_collect_backward(&b->at, b->store, &shape, b->g, b->d, b->a, b->c, b->m);
 }
 
-void want_collect_backward(const BenchCuda *b, int64_t rows, BenchCudaOutput *out) {
+void want_collect_backward(const BenchCuda *b, int64_t rows, BenchCudaWant *want) {
     const int64_t count = all_places(b) * b->hidden;
-    int32_t *places = host_ints(b->places, all_places(b));
-    const KernelSpread shape = spread_shape(b, rows, places);
-    float *dx = host_of(b, b->d, rows * b->hidden), *y = host_of(b, b->a, count);
-    float *weights = host_floats(b->g, rows * BENCH_CUDA_VISITS);
-    out[0] = (BenchCudaOutput){b->c, b->store, count, host_of(b, b->c, count)};
-    expect(&out[1], b->m, KERNEL_FP32, rows * BENCH_CUDA_VISITS);
-    kernel_collect_backward(&shape, weights, dx, y, out[0].expected, out[1].expected);
-    free(places), free(dx), free(y), free(weights);
+    const KernelSpread shape = spread_shape(b, rows, host_ints(want, b->places, all_places(b)));
+    kernel_collect_backward(&shape, host_floats(want, b->g, rows * BENCH_CUDA_VISITS),
+                            host_of(want, b, b->d, rows * b->hidden), host_of(want, b, b->a, count),
+                            expect_from(want, 0, b->c, b->store, count),
+                            expect(want, 1, b->m, KERNEL_FP32, rows * BENCH_CUDA_VISITS));
 }
 
 int64_t bytes_collect_backward(const BenchCuda *b, int64_t rows) {

@@ -2,27 +2,26 @@
 
 #pragma once
 
-#include <stdlib.h>
-
 #include "kernels/bench/bench_cuda.h"
 
-// The first `count` numbers of a buffer of the bench's format, of floats, of integers. The caller frees.
-float *host_of(const BenchCuda *bench, const void *at, int64_t count);
-float *host_floats(const float *at, int64_t count);
-int32_t *host_ints(const int32_t *at, int64_t count);
+// The first `count` numbers of a buffer of the bench's format, of floats, of integers: copies that the check frees.
+float *host_of(BenchCudaWant *want, const BenchCuda *bench, const void *at, int64_t count);
+float *host_floats(BenchCudaWant *want, const float *at, int64_t count);
+int32_t *host_ints(BenchCudaWant *want, const int32_t *at, int64_t count);
+// Zeros that the check frees.
+void *host_room(BenchCudaWant *want, int64_t count, size_t element_bytes);
 // x as the format keeps it.
 void host_round(KernelStore store, int64_t count, float *x);
 
-// An output with room for what is expected.
-static inline void expect(BenchCudaOutput *output, const void *at, KernelStore store, int64_t count) {
-    *output = (BenchCudaOutput){at, store, count, calloc((size_t)count, sizeof(float))};
-}
+// An output and room for what is expected; `expect_from`: which begins as what is there.
+float *expect(BenchCudaWant *want, int output, const void *at, KernelStore store, int64_t count);
+float *expect_from(BenchCudaWant *want, int output, const void *at, KernelStore store, int64_t count);
 
 // bench_cuda_experts.c
 int64_t bench_route_workspace(int64_t rows);
 #define BENCH_CUDA_EXPERT_CASE(name)                                                                                   \
     int run_##name(const BenchCuda *bench, int64_t rows);                                                              \
-    void want_##name(const BenchCuda *bench, int64_t rows, BenchCudaOutput *out);                                      \
+    void want_##name(const BenchCuda *bench, int64_t rows, BenchCudaWant *want);                                       \
     int64_t bytes_##name(const BenchCuda *bench, int64_t rows)
 BENCH_CUDA_EXPERT_CASE(route);
 BENCH_CUDA_EXPERT_CASE(spread);
