@@ -101,7 +101,7 @@ static const char *launcher_words(const Run *run) {
 }
 
 static const char *place_words(const Run *run, int rank) {
-    const TransportPlace place = progress_row_place(&run->watch.table.ranks[rank]);
+    const TransportPlace place = progress_place(&run->watch.table.ranks[rank].place);
     char text[160];
     const TransportWords *words = &run->watch.table.words;
     return arena_format(run->arena, "in %s", words->describe(words->context, rank, &place, text, sizeof text));
@@ -254,7 +254,7 @@ Status run_watch(Run *run, const HeldSignals *held, Error *error) {
         if (run->rendezvous) {
             TRY(arrivals_check(run, &waits, past_s, error));
         }
-        const TransportPlace place = progress_row_place(&run->watch.table.ranks[0]);
+        const TransportPlace place = progress_place(&run->watch.table.ranks[0].place);
         FAIL_IF(!progress_update(run->options->progress, "step", place.step < 0 ? 0 : place.step,
                                  run->request.options.steps),
                 error, STATUS_ENVIRONMENT, "the run was cancelled");

@@ -53,7 +53,7 @@ static int waits_in(const Watch *watch, int rank) {
 }
 
 static double limit_of(const Watch *watch, int rank) {
-    const bool preparing = progress_row_place(&watch->table.ranks[rank]).step < 0;
+    const bool preparing = progress_place(&watch->table.ranks[rank].place).step < 0;
     const bool meeting = waits_in(watch, rank) >= 0 || atomic_load(&watch->table.ranks[rank].meeting);
     const double least_s = !preparing ? 0 : meeting ? MEETING_S : PREPARATION_S;
     const double limit_s = fmax(watch->timeout_s, least_s);
@@ -95,7 +95,7 @@ static double silence_of(const Watch *watch, int rank) {
 // One that prepares and is not heard of any more: no other rank would say so before long.
 static int silent_in_preparation(const Watch *watch) {
     for (int rank = 0; rank < mesh_world(&watch->table.mesh); rank++) {
-        const bool prepares = !ended(watch, rank) && progress_row_place(&watch->table.ranks[rank]).step < 0;
+        const bool prepares = !ended(watch, rank) && progress_place(&watch->table.ranks[rank].place).step < 0;
         if (prepares && silence_of(watch, rank) > watch->timeout_s + UNHEARD_S) {
             return rank;
         }

@@ -84,8 +84,8 @@ static void skipper_find(const ProgressTable *table, WaitDiagnosis *wait) {
     for (int rank = 0; rank < world && table->ordered; rank++) {
         for (int other = 0; wait->held_up[rank] && other < world; other++) {
             const int c = one_stage(table, rank, other) ? waits_in(table, other, rank) : NOBODY;
-            const TransportPlace here = progress_row_place(&table->ranks[rank]);
-            const TransportPlace awaited = c == NOBODY ? here : progress_cell_place(cell_of(table, other, c));
+            const TransportPlace here = progress_place(&table->ranks[rank].place);
+            const TransportPlace awaited = c == NOBODY ? here : progress_place(&cell_of(table, other, c)->place);
             if (compare_places(&here, &awaited) > 0) {
                 wait->skipper = rank;
                 wait->witness = other;
@@ -160,7 +160,7 @@ void diagnose_wait(const ProgressTable *table, int waiting_rank, WaitDiagnosis *
 
 static uint64_t signature_of(const ProgressTable *table, int rank, int communicator) {
     ProgressCell *cell = cell_of(table, rank, communicator);
-    const TransportPlace place = progress_cell_place(cell);
+    const TransportPlace place = progress_place(&cell->place);
     const TransportCall call = {.bytes = (int64_t)atomic_load(&cell->bytes), .place = place};
     return collective_signature(&table->communicators[communicator], (TransportKind)atomic_load(&cell->kind), &call);
 }
@@ -194,7 +194,7 @@ typedef struct Suspicion {
 
 static Suspicion suspicion_of(const ProgressTable *table, int rank, int communicator) {
     ProgressCell *cell = cell_of(table, rank, communicator);
-    Suspicion suspicion = {.place = progress_cell_place(cell)};
+    Suspicion suspicion = {.place = progress_place(&cell->place)};
     for (int other = 0; other < mesh_world(&table->mesh); other++) {
         suspicion.agreeing +=
             one_group(table, communicator, rank, other) && !disagree(table, rank, other, communicator);

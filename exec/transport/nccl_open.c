@@ -7,11 +7,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "exec/transport/nccl_state.h"
 #include "exec/transport/shm.h"
-#include "exec/transport/shm_segment.h"
 #include "sim/base/hash.h"
 
 static const double START_S = 60;  // all ranks have met by then: drivers and contexts take seconds
@@ -83,14 +81,8 @@ static Status segment_join(Transport *nccl, Arena *arena, Error *error) {
     setup.timeout_s = nccl->limit_s;
     setup.spins = 0;
     TRY(transport_shm.open(&setup, arena, &nccl->segment, error));
-    const ShmLayout layout = shm_layout(&setup.mesh, setup.communicators, setup.communicator_count);
-    TRY(shm_segment_attach(setup.segment_fd, &layout, &nccl->progress_table_memory, error));
-    nccl->progress_table_bytes = layout.bytes;
-    nccl->table = (ProgressTable){.mesh = setup.mesh,
-                                  .communicators = setup.communicators,
-                                  .communicator_count = setup.communicator_count,
-                                  .ranks = shm_progress_table(nccl->progress_table_memory, &layout),
-                                  .words = setup.words};
+    nccl->table = *shm_table_of(nccl->segment);
+    nccl->table.ordered = false;  // streams go on by themselves
     nccl->row = &nccl->table.ranks[setup.rank];
     return STATUS_OK;
 }
@@ -362,9 +354,6 @@ void nccl_close(Transport *nccl) {
     free(nccl->start_cell);
     if (nccl->has_context) {
         nccl->cuda.primary_release(nccl->gpu);
-    }
-    if (nccl->progress_table_memory) {
-        munmap(nccl->progress_table_memory, (size_t)nccl->progress_table_bytes);
     }
     if (nccl->segment) {
         transport_shm.close(nccl->segment);

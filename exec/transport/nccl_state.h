@@ -50,9 +50,7 @@ struct Transport {
     void *memories[NCCL_MEMORIES_MOST];  // what `memory` gave
     int64_t memory_bytes[NCCL_MEMORIES_MOST];
     int memory_count;
-    Transport *segment;           // shm over the run's segment: stop flag and table; NULL where there is none
-    void *progress_table_memory;  // the segment, mapped for its progress table
-    int64_t progress_table_bytes;
+    Transport *segment;   // shm over the run's segment: stop flag and table; NULL where there is none
     ProgressTable table;  // ranks NULL where only this rank's row is known
     ProgressRow *row;
     ProgressCell *start_cell;  // of the lane that the progress table does not show

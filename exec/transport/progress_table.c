@@ -21,13 +21,21 @@ static int get(atomic_int *at) {
     return atomic_load_explicit(at, memory_order_relaxed);
 }
 
+static void put_place(ProgressPlace *at, const TransportPlace *place) {
+    put(&at->step, place->step);
+    put(&at->layer, place->layer);
+    put(&at->micro_step, place->micro_step);
+    put(&at->ordinal, place->ordinal);
+    put(&at->task, place->task);
+}
+
 void progress_row_begin(ProgressRow *rank) {
     memset(rank, 0, sizeof *rank);
-    put(&rank->step, -1);
-    put(&rank->task, -1);
+    put(&rank->place.step, -1);
+    put(&rank->place.task, -1);
     for (int i = 0; i < TRANSPORT_MAX_COMMUNICATORS; i++) {
         put(&rank->cells[i].kind, -1);
-        put(&rank->cells[i].task, -1);
+        put(&rank->cells[i].place.task, -1);
     }
 }
 
@@ -45,21 +53,13 @@ void progress_row_meet(ProgressRow *rank, bool meeting) {
 }
 
 void progress_row_note(ProgressRow *rank, const TransportPlace *place) {
-    put(&rank->step, place->step);
-    put(&rank->layer, place->layer);
-    put(&rank->micro_step, place->micro_step);
-    put(&rank->ordinal, place->ordinal);
-    put(&rank->task, place->task);
+    put_place(&rank->place, place);
     atomic_fetch_add_explicit(&rank->progress, 1, memory_order_release);
 }
 
 static void show_call(ProgressCell *cell, TransportKind kind, const TransportCall *call) {
     put(&cell->kind, (int)kind);
-    put(&cell->step, call->place.step);
-    put(&cell->task, call->place.task);
-    put(&cell->layer, call->place.layer);
-    put(&cell->micro_step, call->place.micro_step);
-    put(&cell->ordinal, call->place.ordinal);
+    put_place(&cell->place, &call->place);
     atomic_store_explicit(&cell->bytes, kind == COLLECTIVE_BARRIER ? 0 : call->bytes, memory_order_relaxed);
 }
 
@@ -88,20 +88,12 @@ void progress_cell_count_message(ProgressCell *cell) {
     atomic_fetch_add_explicit(&cell->messages, 1, memory_order_release);
 }
 
-TransportPlace progress_row_place(ProgressRow *rank) {
-    return (TransportPlace){.step = get(&rank->step),
-                            .task = get(&rank->task),
-                            .layer = get(&rank->layer),
-                            .micro_step = get(&rank->micro_step),
-                            .ordinal = get(&rank->ordinal)};
-}
-
-TransportPlace progress_cell_place(ProgressCell *cell) {
-    return (TransportPlace){.step = get(&cell->step),
-                            .task = get(&cell->task),
-                            .layer = get(&cell->layer),
-                            .micro_step = get(&cell->micro_step),
-                            .ordinal = get(&cell->ordinal)};
+TransportPlace progress_place(ProgressPlace *place) {
+    return (TransportPlace){.step = get(&place->step),
+                            .task = get(&place->task),
+                            .layer = get(&place->layer),
+                            .micro_step = get(&place->micro_step),
+                            .ordinal = get(&place->ordinal)};
 }
 
 uint64_t collective_signature(const Communicator *communicator, TransportKind kind, const TransportCall *call) {
@@ -135,7 +127,7 @@ const char *progress_cell_words(const ProgressTable *table, int rank, ProgressCe
         snprintf(out, out_bytes, "no collective yet");
         return out;
     }
-    const TransportPlace at = progress_cell_place(cell);
+    const TransportPlace at = progress_place(&cell->place);
     place_words(table, rank, &at, place, sizeof place);
     if (is_message((TransportKind)kind)) {
         snprintf(peer, sizeof peer, " %s rank %d", kind == COLLECTIVE_SEND ? "to" : "from", get(&cell->peer));
@@ -150,7 +142,7 @@ const char *progress_cell_words(const ProgressTable *table, int rank, ProgressCe
 const char *progress_row_words(const ProgressTable *table, int rank, bool place, char *out, size_t out_bytes) {
     ProgressRow *shown = &table->ranks[rank];
     char words[160] = "", stage[32] = "";
-    const TransportPlace at = progress_row_place(shown);
+    const TransportPlace at = progress_place(&shown->place);
     if (place) {
         place_words(table, rank, &at, words, sizeof words);
     }

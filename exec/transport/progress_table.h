@@ -11,12 +11,18 @@
 
 enum { PROGRESS_LINE_BYTES = 64, PROGRESS_HOST_BYTES = 64 };
 
+// A TransportPlace that others read meanwhile.
+typedef struct ProgressPlace {
+    atomic_int step, task, layer, micro_step, ordinal;
+} ProgressPlace;
+
 // One communicator of one rank.
 typedef struct ProgressCell {
     _Alignas(PROGRESS_LINE_BYTES) atomic_uint rounds;  // entered so far; a collective is one round or more
     atomic_uint collectives;                           // entered so far
     atomic_int inside;                                 // 1 from entering a collective to leaving it
-    atomic_int kind, step, task, layer, micro_step, ordinal;
+    atomic_int kind;
+    ProgressPlace place;
     atomic_int peer;  // the other rank of a message
     atomic_llong bytes;
     atomic_uint messages;        // that this end of a link is done with
@@ -25,7 +31,7 @@ typedef struct ProgressCell {
 
 typedef struct ProgressRow {
     _Alignas(PROGRESS_LINE_BYTES) atomic_uint progress;  // changes with every task begun and collective left
-    atomic_int step, task, layer, micro_step, ordinal;
+    ProgressPlace place;
     atomic_int process;              // process id on its host
     atomic_int meeting;              // 1 while it waits for all others, to make its transport
     char host[PROGRESS_HOST_BYTES];  // written once, before the first progress
@@ -52,8 +58,7 @@ void progress_cell_leave(ProgressRow *rank, ProgressCell *cell);
 void progress_cell_enter_message(ProgressCell *cell, TransportKind kind, const TransportCall *call, int peer_rank);
 void progress_cell_count_message(ProgressCell *cell);  // one more is done
 
-TransportPlace progress_row_place(ProgressRow *rank);
-TransportPlace progress_cell_place(ProgressCell *cell);
+TransportPlace progress_place(ProgressPlace *place);
 
 static inline bool is_message(TransportKind kind) {
     return kind == COLLECTIVE_SEND || kind == COLLECTIVE_RECEIVE;

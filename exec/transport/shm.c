@@ -89,6 +89,10 @@ static Status shm_open_transport(const TransportSetup *setup, Arena *arena, Tran
     return STATUS_OK;
 }
 
+const ProgressTable *shm_table_of(const Transport *shm) {
+    return &shm->table;
+}
+
 static void shm_close(Transport *shm) {
     if (shm->memory) {
         munmap(shm->memory, (size_t)shm->layout.bytes);

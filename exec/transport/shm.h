@@ -8,6 +8,8 @@
 
 extern const TransportTable transport_shm;
 
+const ProgressTable *shm_table_of(const Transport *shm);  // without rows where it has no segment
+
 // The launcher's side of a segment.
 typedef struct ShmSegment {
     int fd;

@@ -60,7 +60,8 @@ Test(lane_watch, the_seat_shows_the_collective_that_the_stream_is_in) {
     }
     stream_is_at(0, 3, 2);
     ProgressCell *cell = &rows[0].cells[0];
-    cr_expect(atomic_load(&cell->inside) == 1 && atomic_load(&cell->rounds) == 3 && atomic_load(&cell->task) == 3);
+    cr_expect(atomic_load(&cell->inside) == 1 && atomic_load(&cell->rounds) == 3 &&
+              atomic_load(&cell->place.task) == 3);
     cr_expect_eq(atomic_load(&cell->bytes), 300);
     cr_expect_eq(atomic_load(&rows[0].progress), 1);
     stream_is_at(0, 5, 5);
@@ -156,7 +157,7 @@ Test(lane_watch, numbers_that_wrap_still_count) {
     note(0, 7, 64);
     cr_expect(!lane_watch_idle(watch));
     stream_is_at(0, 0, UINT32_MAX);
-    cr_expect_eq(atomic_load(&rows[0].cells[0].task), 7);
+    cr_expect_eq(atomic_load(&rows[0].cells[0].place.task), 7);
     stream_is_at(0, 0, 0);
     cr_expect(lane_watch_idle(watch));
 }
