@@ -92,6 +92,14 @@ static void take_test(Script *script, const ShellList *command) {
 
 // ---- words that lead a command
 
+// words: ended by NULL.
+static bool is_one_of(const char *word, const char *const *words) {
+    while (*words && strcmp(word, *words) != 0) {
+        words++;
+    }
+    return *words != NULL;
+}
+
 static Status enter(Script *script, FrameKind kind, const char *end) {
     if (script->frame_count == FRAMES_MOST) {
         return config_malformed(script->shell.source, script->shell.line, "nested deeper than %d", FRAMES_MOST);
@@ -105,15 +113,12 @@ static Status enter(Script *script, FrameKind kind, const char *end) {
 
 // Is the word one of the language? It is consumed then.
 static Status take_keyword(Script *script, const char *word, bool *taken) {
-    static const char *const loops[][2] = {{"for", "done"},    {"while", "done"}, {"until", "done"},
-                                           {"select", "done"}, {"case", "esac"},  {NULL, NULL}};
+    static const char *const loops[] = {"for", "while", "until", "select", "case", NULL};
     static const char *const plain[] = {"do", "{", "}", "time", "exec", "function", NULL};
     Frame *frame = script->frame_count ? &script->frames[script->frame_count - 1] : NULL;
     *taken = true;
-    for (int i = 0; loops[i][0]; i++) {
-        if (strcmp(word, loops[i][0]) == 0) {
-            return enter(script, FRAME_SKIPPED, loops[i][1]);
-        }
+    if (is_one_of(word, loops)) {
+        return enter(script, FRAME_SKIPPED, strcmp(word, "case") == 0 ? "esac" : "done");
     }
     if (strcmp(word, "if") == 0) {
         return enter(script, FRAME_IF, "fi");
@@ -135,12 +140,7 @@ static Status take_keyword(Script *script, const char *word, bool *taken) {
         frame->active = !script->testing && frame->outer && !frame->taken;
         return STATUS_OK;
     }
-    for (int i = 0; plain[i]; i++) {
-        if (strcmp(word, plain[i]) == 0) {
-            return STATUS_OK;
-        }
-    }
-    *taken = false;
+    *taken = is_one_of(word, plain);
     return STATUS_OK;
 }
 
@@ -262,12 +262,9 @@ static ShellList flat(Shell *shell, const ShellList *command) {
     return words;
 }
 
-static bool only_prints(const char *word) {
-    return strcmp(word, "echo") == 0 || strcmp(word, "printf") == 0 || strcmp(word, "cat") == 0;
-}
-
 static void take_command(Script *script, const ShellList *command) {
-    if (command->count == 0 || !is_active(script) || only_prints(command->words[0].text)) {
+    static const char *const printers[] = {"echo", "printf", "cat", NULL};
+    if (command->count == 0 || !is_active(script) || is_one_of(command->words[0].text, printers)) {
         return;
     }
     const ShellList words = flat(&script->shell, command);
@@ -313,15 +310,12 @@ static Status read_command(Script *script) {
     bool more = true;
     while (more) {
         skip_blank(shell, false);
-        bool taken = false;
         const size_t length = strcspn(shell->at, " \t\r\n;&|()<>");
         const char *word = command.count == 0 ? arena_format(shell->source->arena, "%.*s", (int)length, shell->at) : "";
         if (*shell->at == '#') {
             shell->at += strcspn(shell->at, "\n");
         }
-        for (int i = 0; leads[i] && length > 0; i++) {
-            taken |= strcmp(word, leads[i]) == 0;
-        }
+        bool taken = length > 0 && is_one_of(word, leads);
         if (!taken && length > 0 && command.count == 0) {
             TRY(take_keyword(script, word, &taken));
         }
