@@ -169,7 +169,6 @@ static Status add_log(SampleList *list, const char *text, Error *error) {
         .argc = cli->argc, .argv = cli->argv, .options = cli->options, .command = cli->command, .line = cli->line};
     own->blame = -1;
     TuneRequest *request = ARENA_NEW(&cli->arena, TuneRequest);
-    Mesh mesh = {0};
     TrainPlan plan = {0};
     const char *reason = NULL;
     CalibrationSample sample = {.id = arena_format(&cli->arena, "log %s", log.path), .set = "logs"};
@@ -177,9 +176,8 @@ static Status add_log(SampleList *list, const char *text, Error *error) {
     defaults.single_plan = true;
     Status status = log.own ? own_options(own, &log, error) : STATUS_OK;
     status = status == STATUS_OK ? request_build(own, &defaults, request, error) : status;
-    status = status == STATUS_OK ? request_mesh(own, &mesh, error) : status;
+    status = status == STATUS_OK ? request_one_plan(own, request, &plan, error) : status;
     if (status == STATUS_OK) {
-        request_plan(own, request, &mesh, &plan);
         target_check(request->target, &request->model, &plan, &own->arena, &reason);
         status = reason ? error_set(error, STATUS_USAGE, "%s", reason)
                         : log_step_time(cli, OPTION_LOG, log.path, &plan, &own->arena, &sample.step_s, error);

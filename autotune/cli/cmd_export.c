@@ -36,10 +36,8 @@ static Status one_plan(Cli *cli, TuneRequest *request, Prediction *prediction, E
     if (cli_given(cli, OPTION_WORLD) && cli_value(cli, OPTION_WORLD)->integer != request->world) {
         return cli_refuse(cli, OPTION_WORLD, error, "--mesh has %d ranks: leave --world away", request->world);
     }
-    Mesh mesh;
     TrainPlan plan;
-    TRY(request_mesh(cli, &mesh, error));
-    request_plan(cli, request, &mesh, &plan);
+    TRY(request_one_plan(cli, request, &plan, error));
     const char *reason = NULL;
     if (prune(request, &plan, NULL, &cli->arena, &reason)) {
         return error_set(error, STATUS_USAGE, "this plan is not legal: %s", reason);

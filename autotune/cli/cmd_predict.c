@@ -70,10 +70,8 @@ static Status compare_measured(Cli *cli, PredictionReport *report, Error *error)
 Status cmd_predict(Cli *cli, Error *error) {
     TuneRequest request;
     TRY(request_build(cli, &predict_defaults, &request, error));
-    Mesh mesh;
     TrainPlan plan;
-    TRY(request_mesh(cli, &mesh, error));
-    request_plan(cli, &request, &mesh, &plan);
+    TRY(request_one_plan(cli, &request, &plan, error));
     Prediction prediction = {.plan = plan};
     PredictionReport report = {.request = &request, .prediction = &prediction};
     const PruneRule *rule = prune(&request, &plan, NULL, &cli->arena, &report.reason);

@@ -29,16 +29,14 @@ static Status prepare(Preflight *preflight, Error *error) {
     Cli *cli = preflight->cli;
     TuneRequest *request = &preflight->request;
     TRY(request_build(cli, &preflight_defaults, request, error));
-    Mesh mesh;
     TrainPlan plan;
     RunOptions options;
-    TRY(request_mesh(cli, &mesh, error));
-    if (mesh_world(&mesh) < 2) {
+    if (request->world < 2) {
         return cli_refuse(cli, OPTION_MESH, error, "one rank has nobody to be checked with");
     }
     preflight->run.cli = cli;
     TRY(measured_run_by_executor(&preflight->run, request, error));
-    request_plan(cli, request, &mesh, &plan);
+    TRY(request_one_plan(cli, request, &plan, error));
     measured_run_options(cli, &options);
     if (!cli_given(cli, OPTION_TIMEOUT)) {
         options.timeout_s = TIMEOUT_S;

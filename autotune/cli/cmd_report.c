@@ -24,10 +24,8 @@ static const char usual_path[] = "ndtune-report.html";
 
 // The one plan of run and predict.
 static Status predict_single(Cli *cli, const TuneRequest *request, TuneResult *result, Error *error) {
-    Mesh mesh;
-    TRY(request_mesh(cli, &mesh, error));
     Prediction *prediction = ARENA_NEW(&cli->arena, Prediction);
-    request_plan(cli, request, &mesh, &prediction->plan);
+    TRY(request_one_plan(cli, request, &prediction->plan, error));
     const char *reason = NULL;
     const PruneRule *rule = prune(request, &prediction->plan, NULL, &cli->arena, &reason);
     if (!rule) {

@@ -10,12 +10,10 @@
 
 static Status prepare(Cli *cli, TuneRequest *request, MeasuredRun *run, Error *error) {
     TRY(request_build(cli, &run_defaults, request, error));
-    Mesh mesh;
     TrainPlan plan;
     RunOptions options;
-    TRY(request_mesh(cli, &mesh, error));
     TRY(measured_run_by_executor(run, request, error));
-    request_plan(cli, request, &mesh, &plan);
+    TRY(request_one_plan(cli, request, &plan, error));
     measured_run_options(cli, &options);
     return measured_run_prepare(run, &plan, &options, error);
 }

@@ -30,6 +30,7 @@ void request_plan(const Cli *cli, const TuneRequest *request, const Mesh *mesh, 
 Status request_order_file(Cli *cli, const RequestDefaults *defaults, Error *error);
 
 Status request_mesh(Cli *cli, Mesh *mesh, Error *error);
+Status request_one_plan(Cli *cli, const TuneRequest *request, TrainPlan *plan, Error *error);  // both
 
 // A profile without a network cannot hold a larger world than its node; no world has a rank or node beyond its last.
 Status request_check_world(Cli *cli, const TuneRequest *request, Error *error);

@@ -36,3 +36,10 @@ void request_plan(const Cli *cli, const TuneRequest *request, const Mesh *mesh, 
     hold_batch(cli, request, plan);
     target_canonical(request->target, plan);
 }
+
+Status request_one_plan(Cli *cli, const TuneRequest *request, TrainPlan *plan, Error *error) {
+    Mesh mesh;
+    TRY(request_mesh(cli, &mesh, error));
+    request_plan(cli, request, &mesh, plan);
+    return STATUS_OK;
+}
