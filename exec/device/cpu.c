@@ -13,7 +13,7 @@
 #include "exec/device/cpu_half.h"
 #include "sim/base/text.h"
 
-CpuTask *const cpu_tasks[TASK_KIND_COUNT] = {
+static CpuTask *const cpu_tasks[TASK_KIND_COUNT] = {
     [TASK_LOAD_TOKENS] = cpu_load_tokens,
     [TASK_EMBED] = cpu_embed,
     [TASK_EMBED_BACKWARD] = cpu_embed_backward,

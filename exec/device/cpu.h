@@ -9,7 +9,6 @@ extern const DeviceTable device_cpu;
 typedef void CpuTask(const TaskCall *call);
 
 // By TaskKind; NULL for collectives, and for what a bitwise run has not.
-extern CpuTask *const cpu_tasks[TASK_KIND_COUNT];
 extern CpuTask *const cpu_exact_tasks[TASK_KIND_COUNT];
 
 // cpu_tasks_tokens.c

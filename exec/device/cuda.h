@@ -199,8 +199,6 @@ CudaTask cuda_grouped_gemm;
 Status cuda_counts_open(Device *cuda, Arena *arena, Error *error);
 void cuda_counts_close(Device *cuda);
 void cuda_counts_forget(Device *cuda, const StepInstance *instance);  // before a task that counts
-// A cudaError_t; the stream is behind the task that counted.
-int cuda_counts_at(Device *cuda, const void *at, cudaStream_t stream, const int32_t **counts);
 Status cuda_counts(Device *cuda, const BufferRef *ref, const StepInstance *instance, const int32_t **counts,
                    Error *error);
 // call_groups with counts that the host can read.

@@ -97,7 +97,8 @@ void cuda_counts_forget(Device *cuda, const StepInstance *instance) {
     }
 }
 
-int cuda_counts_at(Device *cuda, const void *at, cudaStream_t stream, const int32_t **counts) {
+// A cudaError_t; the stream is behind the task that counted.
+static int counts_at(Device *cuda, const void *at, cudaStream_t stream, const int32_t **counts) {
     CudaCount *count = count_at(&cuda->counts, at);
     if (!count) {
         return (int)cudaErrorInvalidValue;
@@ -115,12 +116,12 @@ int cuda_counts_at(Device *cuda, const void *at, cudaStream_t stream, const int3
 Status cuda_counts(Device *cuda, const BufferRef *ref, const StepInstance *instance, const int32_t **counts,
                    Error *error) {
     const Task *task = &cuda->setup.program->tasks[instance->task];
-    CUDA_TRY(cuda_counts_at(cuda, placement_at(&cuda->placement, ref, instance), cuda_stream(cuda, task), counts),
+    CUDA_TRY(counts_at(cuda, placement_at(&cuda->placement, ref, instance), cuda_stream(cuda, task), counts),
              task->name);
     return STATUS_OK;
 }
 
 int cuda_groups(const TaskCall *call, cudaStream_t stream, int came, KernelGroups *groups) {
     *groups = call_groups(call, came);
-    return cuda_counts_at(call->device, groups->counts, stream, &groups->counts);
+    return counts_at(call->device, groups->counts, stream, &groups->counts);
 }

@@ -1,7 +1,7 @@
 // A process group of its own, output to a file of a private directory, a watch loop as the launcher's, and a way out
 // that always ends the group.
 
-#define _GNU_SOURCE  // environ in unistd.h, memmem
+#define _GNU_SOURCE  // memmem
 
 #include "exec/launch/command.h"
 
@@ -15,42 +15,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "exec/launch/environment.h"
 #include "exec/launch/run_directory.h"
 #include "exec/launch/signals.h"
 #include "exec/transport/clock.h"
 
 static const double LOOK_S = 0.1;
 static const double END_S = 5;  // a command that is asked to end may take this long to end what it started
-
-static bool same_name(const char *setting, const char *other) {
-    const size_t length = strcspn(setting, "=");
-    return strncmp(setting, other, length) == 0 && other[length] == '=';
-}
-
-static char **environment_of(const CommandSetup *setup, Arena *arena) {
-    size_t own = 0, added = 0, kept = 0;
-    while (environ[own]) {
-        own++;
-    }
-    while (setup->environment && setup->environment[added]) {
-        added++;
-    }
-    char **all = ARENA_ARRAY(arena, char *, own + added + 1);
-    for (size_t i = 0; i < own; i++) {
-        bool replaced = false;
-        for (size_t j = 0; j < added; j++) {
-            replaced = replaced || same_name(setup->environment[j], environ[i]);
-        }
-        if (!replaced) {
-            all[kept++] = environ[i];
-        }
-    }
-    for (size_t j = 0; j < added; j++) {
-        all[kept++] = arena_text(arena, setup->environment[j]);
-    }
-    all[kept] = NULL;
-    return all;
-}
 
 static int spawn(const CommandSetup *setup, const char *output_path, Arena *arena, pid_t *pid) {
     posix_spawn_file_actions_t actions;
@@ -60,9 +31,9 @@ static int spawn(const CommandSetup *setup, const char *output_path, Arena *aren
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
     posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-    failed = failed
-                 ? failed
-                 : posix_spawnp(pid, setup->argv[0], &actions, &attributes, setup->argv, environment_of(setup, arena));
+    failed = failed ? failed
+                    : posix_spawnp(pid, setup->argv[0], &actions, &attributes, setup->argv,
+                                   environment_with(setup->environment, arena));
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     return failed;

@@ -13,12 +13,12 @@ static const char *const kinds[PROBE_KIND_COUNT] = {"gemm",   "stream",     "att
 static Status read_sample(const json_t *row, Arena *arena, ProbeSample *sample, Error *error) {
     const char *what = "", *name = "";
     json_error_t where;
-    if (json_unpack_ex((json_t *)row, &where, 0, "{s:s, s:s, s:[F,F,F,F], s:i, s:i, s:F, s:F, s:F, s:i}", "what", &what,
-                       "name", &name, "size", &sample->size[0], &sample->size[1], &sample->size[2], &sample->size[3],
-                       "nodes", &sample->nodes, "per_node", &sample->per_node, "seconds", &sample->seconds, "low",
-                       &sample->low, "high", &sample->high, "repeats", &sample->repeats) != 0) {
-        return error_set(error, STATUS_INTERNAL, "a sample of the probe: %s", where.text);
-    }
+    FAIL_IF(json_unpack_ex((json_t *)row, &where, 0, "{s:s, s:s, s:[F,F,F,F], s:i, s:i, s:F, s:F, s:F, s:i}", "what",
+                           &what, "name", &name, "size", &sample->size[0], &sample->size[1], &sample->size[2],
+                           &sample->size[3], "nodes", &sample->nodes, "per_node", &sample->per_node, "seconds",
+                           &sample->seconds, "low", &sample->low, "high", &sample->high, "repeats",
+                           &sample->repeats) != 0,
+            error, STATUS_INTERNAL, "a sample of the probe: %s", where.text);
     sample->name = arena_text(arena, name);
     for (int kind = 0; kind < PROBE_KIND_COUNT; kind++) {
         if (strcmp(kinds[kind], what) == 0) {
@@ -32,11 +32,10 @@ static Status read_sample(const json_t *row, Arena *arena, ProbeSample *sample, 
 static Status read_host(const json_t *row, Arena *arena, ProbeHost *host, Error *error) {
     const char *name = "", *processor = "", *core_type = "", *boot = "";
     json_error_t where;
-    if (json_unpack_ex((json_t *)row, &where, 0, "{s:s, s:s, s:s, s:s, s:i, s:i, s:F}", "name", &name, "boot", &boot,
-                       "processor", &processor, "core_type", &core_type, "node", &host->node, "cores", &host->cores,
-                       "memory_bytes", &host->memory_bytes) != 0) {
-        return error_set(error, STATUS_INTERNAL, "a host of the probe: %s", where.text);
-    }
+    FAIL_IF(json_unpack_ex((json_t *)row, &where, 0, "{s:s, s:s, s:s, s:s, s:i, s:i, s:F}", "name", &name, "boot",
+                           &boot, "processor", &processor, "core_type", &core_type, "node", &host->node, "cores",
+                           &host->cores, "memory_bytes", &host->memory_bytes) != 0,
+            error, STATUS_INTERNAL, "a host of the probe: %s", where.text);
     host->name = arena_text(arena, name);
     host->processor = arena_text(arena, processor);
     host->core_type = arena_text(arena, core_type);
@@ -46,11 +45,10 @@ static Status read_host(const json_t *row, Arena *arena, ProbeHost *host, Error 
 
 static Status read_device(const json_t *row, ProbeDevice *device, Error *error) {
     json_error_t where;
-    if (json_unpack_ex((json_t *)row, &where, 0, "{s:i, s:i, s:F, s:F}", "divisor", &device->divisor, "processors",
-                       &device->processors, "memory_bytes", &device->memory_bytes, "cache_bytes",
-                       &device->cache_bytes) != 0) {
-        return error_set(error, STATUS_INTERNAL, "the device of the probe: %s", where.text);
-    }
+    FAIL_IF(json_unpack_ex((json_t *)row, &where, 0, "{s:i, s:i, s:F, s:F}", "divisor", &device->divisor, "processors",
+                           &device->processors, "memory_bytes", &device->memory_bytes, "cache_bytes",
+                           &device->cache_bytes) != 0,
+            error, STATUS_INTERNAL, "the device of the probe: %s", where.text);
     return STATUS_OK;
 }
 

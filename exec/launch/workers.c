@@ -1,8 +1,6 @@
 // posix_spawn of one worker per rank, or of one launcher, with an environment that suits several BLAS processes on one
 // machine.
 
-#define _GNU_SOURCE  // environ in unistd.h
-
 #include "exec/launch/workers.h"
 
 #include <errno.h>
@@ -16,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "exec/launch/environment.h"
 #include "exec/launch/rendezvous_wire.h"
 #include "exec/launch/signals.h"
 
@@ -46,51 +45,22 @@ Status worker_find(const char *wanted, Arena *arena, const char **path, Error *e
 
 // ---------------------------------------------------------------------------------------------- environment
 
-// Settings that take the place of the caller's.
-static int settings_make(const WorkersSetup *setup, Arena *arena, char *settings[SETTINGS_MOST]) {
+static char **worker_environment(const WorkersSetup *setup, Arena *arena) {
+    const char *settings[SETTINGS_MOST] = {NULL};
     int count = 0;
     settings[count++] = arena_format(arena, "OMP_NUM_THREADS=%d", setup->threads);
     settings[count++] = arena_format(arena, "OPENBLAS_NUM_THREADS=%d", setup->threads);
     if (setup->passive) {
-        settings[count++] = arena_text(arena, "OMP_WAIT_POLICY=passive");
+        settings[count++] = "OMP_WAIT_POLICY=passive";
     }
     if (setup->argv) {
         settings[count++] = arena_format(arena, "%s=%s", RENDEZVOUS_VARIABLE, setup->rendezvous_setting);
     }
     if (setup->argv && geteuid() == 0) {  // mpirun refuses root otherwise; containers know no other user
-        settings[count++] = arena_text(arena, "OMPI_ALLOW_RUN_AS_ROOT=1");
-        settings[count++] = arena_text(arena, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
+        settings[count++] = "OMPI_ALLOW_RUN_AS_ROOT=1";
+        settings[count++] = "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1";
     }
-    return count;
-}
-
-static bool same_name(const char *setting, const char *other) {
-    const size_t length = strcspn(setting, "=") + 1;
-    return strncmp(setting, other, length) == 0;
-}
-
-static char **worker_environment(const WorkersSetup *setup, Arena *arena) {
-    char *settings[SETTINGS_MOST];
-    const int setting_count = settings_make(setup, arena, settings);
-    size_t count = 0, kept = 0;
-    while (environ[count]) {
-        count++;
-    }
-    char **all = ARENA_ARRAY(arena, char *, count + SETTINGS_MOST + 1);
-    for (size_t i = 0; i < count; i++) {
-        bool dropped = false;
-        for (int k = 0; k < setting_count && !dropped; k++) {
-            dropped = same_name(settings[k], environ[i]);
-        }
-        if (!dropped) {
-            all[kept++] = environ[i];
-        }
-    }
-    for (int k = 0; k < setting_count; k++) {
-        all[kept++] = settings[k];
-    }
-    all[kept] = NULL;
-    return all;
+    return environment_with(settings, arena);
 }
 
 // ---------------------------------------------------------------------------------------------- start
