@@ -105,8 +105,9 @@ void search_near_note(const Search *search, SearchWorker *worker, const Candidat
 
 int search_near_shape(const Search *search) {
     const TrainPlan *like = plan_asked(search);
-    int shape = like ? search->space.mesh_count - 1 : -1;
-    while (shape >= 0 && !mesh_same_shape(&search->space.meshes[shape], &like->mesh)) {
+    const Mesh *first = like ? &like->mesh : search->around;
+    int shape = first ? search->space.mesh_count - 1 : -1;
+    while (shape >= 0 && !mesh_same_shape(&search->space.meshes[shape], first)) {
         shape--;
     }
     return shape;

@@ -50,16 +50,17 @@ static const RingGroup *outdone_by(const Search *search, int shape) {
         return NULL;
     }
     const RingGroup *half = find_group(search, mesh, cp / 2);
-    return half && half->hope > 0 && half->hope < (1 - BEHIND) * search->best_estimate ? half : NULL;
+    const double behind = search->near ? CLEARLY_BEHIND : BEHIND;
+    return half && half->hope > 0 && half->hope < (1 - behind) * search->best_estimate ? half : NULL;
 }
 
 const char *search_ring_outdone(const Search *search, SearchWorker *worker, int shape) {
     const RingGroup *half = outdone_by(search, shape);
     return half ? arena_format(&worker->arena,
-                               "with cp=%d, pp=%d and tp=%d this is at most %.0f %% of the best: longer rings only add "
-                               "hops, use cp %d or less",
-                               half->size[AXIS_CP], half->size[AXIS_PP], half->size[AXIS_TP],
-                               100 * half->hope / search->best_estimate, half->size[AXIS_CP])
+                               "%swith cp=%d, pp=%d and tp=%d this is at most %.0f %% of the best: longer rings only "
+                               "add hops, use cp %d or less",
+                               search->near ? "not priced: " : "", half->size[AXIS_CP], half->size[AXIS_PP],
+                               half->size[AXIS_TP], 100 * half->hope / search->best_estimate, half->size[AXIS_CP])
                 : NULL;
 }
 
@@ -81,7 +82,7 @@ static RingGroup *take_group(Search *search, const Mesh *mesh) {
 }
 
 // Before the best estimate takes note of the shape's wave. What the shape has no memory for, as recomputing less, there
-// may be memory for in a longer ring.
+// may be memory for in a longer ring; what is passed over is so whatever it needs.
 void search_note_ring(Search *search, int shape) {
     const Mesh *mesh = &search->space.meshes[shape];
     if (mesh_stages(mesh) == 1) {
@@ -89,15 +90,17 @@ void search_note_ring(Search *search, int shape) {
     }
     const RingGroup *half = outdone_by(search, shape);
     double hope = half ? half->hope : 0;
-    bool fits = half != NULL;
+    bool fits = half != NULL, timed = false, lacks = false;
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         const Candidate *candidate = &search->space.candidates[i];
         if (candidate->state == CANDIDATE_ESTIMATED) {
             hope = fmax(hope, hope_of(search, candidate));
             fits |= search_seems_to_fit(search, candidate) && !search_is_passed_over(search, candidate);
+            timed |= search_is_passed_over(search, candidate);
+            lacks |= !search_seems_to_fit(search, candidate);
         }
     }
-    if (fits) {
+    if (fits || (timed && !lacks)) {
         RingGroup *group = take_group(search, mesh);
         group->hope = fmax(group->hope, hope);
     }

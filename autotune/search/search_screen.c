@@ -115,6 +115,14 @@ static bool has_room(const Search *search, double reserved_bytes) {
     return reserved_bytes <= WITH_ROOM * search->request->memory_limit_bytes;
 }
 
+static bool is_spared(const Candidate *candidate) {
+    bool spared = false;
+    for (int i = 0; i < SPENDERS; i++) {
+        spared |= candidate->rule == spenders[i].rule;
+    }
+    return spared;
+}
+
 // *fits: does the candidate before it that spends, and is the same but for the rank order, fit with room? Takes note of
 // those that spend.
 static Status fits_spending(const Search *search, SearchWorker *worker, const Spender *spender, ByChoices *known,
@@ -130,7 +138,14 @@ static Status fits_spending(const Search *search, SearchWorker *worker, const Sp
         *same = candidate;
         return STATUS_OK;
     }
-    if (!*same || (*same)->state != CANDIDATE_ESTIMATED || (*same)->plan.micro_batch != plan->micro_batch) {
+    if (!*same || (*same)->plan.micro_batch != plan->micro_batch) {
+        return STATUS_OK;
+    }
+    if (search->near && is_spared(*same) && !search_is_like(search, plan)) {  // what saves more is so too
+        *fits = true;
+        return STATUS_OK;
+    }
+    if ((*same)->state != CANDIDATE_ESTIMATED) {
         return STATUS_OK;
     }
     if (search_is_passed_over(search, *same) &&
@@ -297,6 +312,7 @@ static Status screen_thriftiest(const Search *search, SearchWorker *worker, int 
         const Spender *spender;
         TRY(find_spared(search, worker, spending, candidate, &spender, error));
         if (spender) {
+            candidate->rule = spender->rule;
             continue;
         }
         *looked_at = candidate;  // other rank orders need as much
@@ -307,6 +323,7 @@ static Status screen_thriftiest(const Search *search, SearchWorker *worker, int 
             TRY(needs_no_thrift(search, worker, plan, &fits, error));
         }
         if (fits || kept.is_bound || (kept.reserved_bytes > 0 && has_room(search, kept.reserved_bytes))) {
+            candidate->rule = spenders[SPENDERS - 1].rule;  // until it is screened itself
             continue;
         }
         TRY(estimate_candidate(search, worker, candidate, error));
@@ -338,6 +355,7 @@ static Status screen_shape(const Search *search, SearchWorker *worker, int shape
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         Candidate *candidate = &search->space.candidates[i];
         candidate->content_hash = predictor_content_hash(&worker->predictor, &candidate->plan);
+        candidate->rule = NULL;
         const PruneRule *rule = prune(search->request, &candidate->plan, NULL, &worker->arena, &candidate->reason);
         if (rule) {
             candidate->rule = rule->name;
@@ -345,7 +363,7 @@ static Status screen_shape(const Search *search, SearchWorker *worker, int shape
             continue;
         }
         if (outdone) {
-            reject(worker, candidate, "rings", outdone);
+            reject(worker, candidate, search->near ? RULE_BEHIND : "rings", outdone);
             continue;
         }
         if (!search_can_be_had(search, &candidate->plan)) {

@@ -61,11 +61,19 @@ static Status insert_request(Store *store, const TuneResult *result, Error *erro
         objective_names[request->objective]);
 }
 
-// Rejected for the same reason, which says nothing of what they differ in.
+// Of one shape, rejected for the same reason, which says nothing of what they differ in.
 static bool are_alike(const Candidate *left, const Candidate *right) {
-    return left->state == CANDIDATE_REJECTED && right->state == CANDIDATE_REJECTED &&
-           mesh_same_shape(&left->plan.mesh, &right->plan.mesh) && left->rule && right->rule &&
+    return left->state == CANDIDATE_REJECTED && right->state == CANDIDATE_REJECTED && left->rule && right->rule &&
            strcmp(left->rule, right->rule) == 0 && strcmp(left->reason, right->reason) == 0;
+}
+
+// The candidates of a shape, one behind the other.
+static int shape_end(const TuneResult *result, int first) {
+    int end = first + 1;
+    while (end < result->candidate_count && result->candidates[end].shape == result->candidates[first].shape) {
+        end++;
+    }
+    return end;
 }
 
 static Status put_candidate(Store *store, sqlite3_stmt *statement, int64_t request_id, const Candidate *candidate,
@@ -77,6 +85,23 @@ static Status put_candidate(Store *store, sqlite3_stmt *statement, int64_t reque
                      candidate->tokens_per_s, round(candidate->peak_bytes), round(candidate->reserved_bytes), alike);
 }
 
+// A row for those that are alike, where the first of them is.
+static Status put_shape(Store *store, sqlite3_stmt *statement, int64_t request_id, const Candidate *candidates,
+                        int count, Error *error) {
+    Status status = STATUS_OK;
+    for (int i = 0; i < count && status == STATUS_OK; i++) {
+        int before = 0, alike = 1;
+        while (before < i && !are_alike(&candidates[before], &candidates[i])) {
+            before++;
+        }
+        for (int other = i + 1; other < count && before == i; other++) {
+            alike += are_alike(&candidates[i], &candidates[other]);
+        }
+        status = before < i ? STATUS_OK : put_candidate(store, statement, request_id, &candidates[i], alike, error);
+    }
+    return status;
+}
+
 static Status put_candidates(Store *store, const TuneResult *result, int64_t request_id, Error *error) {
     sqlite3_stmt *statement = NULL;
     TRY(store_prepare(
@@ -85,12 +110,9 @@ static Status put_candidates(Store *store, const TuneResult *result, int64_t req
         "tokens_per_s, peak_bytes, reserved_bytes, alike) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
         &statement, error));
     Status status = STATUS_OK;
-    int alike;
-    for (int i = 0; i < result->candidate_count && status == STATUS_OK; i += alike) {
-        const Candidate *first = &result->candidates[i];
-        for (alike = 1; i + alike < result->candidate_count && are_alike(first, first + alike); alike++) {
-        }
-        status = put_candidate(store, statement, request_id, first, alike, error);
+    for (int first = 0, end = 0; first < result->candidate_count && status == STATUS_OK; first = end) {
+        end = shape_end(result, first);
+        status = put_shape(store, statement, request_id, result->candidates + first, end - first, error);
     }
     sqlite3_finalize(statement);
     return status;
