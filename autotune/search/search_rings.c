@@ -41,6 +41,11 @@ static bool is_asked_for(const Search *search, const Mesh *mesh) {
            (search->reference && mesh_same_shape(mesh, search->reference));
 }
 
+// Who asks how far a plan is behind is told of plans like it that are no slower, however far behind the best.
+static bool passes_over(const Search *search) {
+    return search->near && !search->who;
+}
+
 static const RingGroup *outdone_by(const Search *search, int shape) {
     const TuneRequest *request = search->request;
     const Mesh *mesh = &search->space.meshes[shape];
@@ -50,7 +55,7 @@ static const RingGroup *outdone_by(const Search *search, int shape) {
         return NULL;
     }
     const RingGroup *half = find_group(search, mesh, cp / 2);
-    const double behind = search->near ? CLEARLY_BEHIND : BEHIND;
+    const double behind = passes_over(search) ? CLEARLY_BEHIND : BEHIND;
     return half && half->hope > 0 && half->hope < (1 - behind) * search->best_estimate ? half : NULL;
 }
 
@@ -59,7 +64,7 @@ const char *search_ring_outdone(const Search *search, SearchWorker *worker, int 
     return half ? arena_format(&worker->arena,
                                "%swith cp=%d, pp=%d and tp=%d this is at most %.0f %% of the best: longer rings only "
                                "add hops, use cp %d or less",
-                               search->near ? "not priced: " : "", half->size[AXIS_CP], half->size[AXIS_PP],
+                               passes_over(search) ? "not priced: " : "", half->size[AXIS_CP], half->size[AXIS_PP],
                                half->size[AXIS_TP], 100 * half->hope / search->best_estimate, half->size[AXIS_CP])
                 : NULL;
 }
@@ -96,7 +101,7 @@ void search_note_ring(Search *search, int shape) {
         if (candidate->state == CANDIDATE_ESTIMATED) {
             hope = fmax(hope, hope_of(search, candidate));
             fits |= search_seems_to_fit(search, candidate) && !search_is_passed_over(search, candidate);
-            timed |= search_is_passed_over(search, candidate);
+            timed |= passes_over(search) && search_is_passed_over(search, candidate);
             lacks |= !search_seems_to_fit(search, candidate);
         }
     }

@@ -363,7 +363,7 @@ static Status screen_shape(const Search *search, SearchWorker *worker, int shape
             continue;
         }
         if (outdone) {
-            reject(worker, candidate, search->near ? RULE_BEHIND : "rings", outdone);
+            reject(worker, candidate, search->near && !search->who ? RULE_BEHIND : "rings", outdone);
             continue;
         }
         if (!search_can_be_had(search, &candidate->plan)) {
