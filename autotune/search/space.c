@@ -309,13 +309,17 @@ void space_meshes(const TuneRequest *request, Arena *arena, Space *space) {
     mesh_enumerate(request->world, axes, space->meshes, space->mesh_count);
 }
 
+// Of the axes that are no data ranks at most one is another, twice or half as long.
 static bool is_near(const Mesh *mesh, const Mesh *other) {
     bool near = true;
+    int others = 0;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         const int a = mesh->size[axis], b = other->size[axis];
-        near &= (AXES_BATCH >> axis & 1) || (a <= 2 * b && b <= 2 * a);
+        const bool is_data = AXES_BATCH >> axis & 1;
+        near &= is_data || (a <= 2 * b && b <= 2 * a);
+        others += !is_data && a != b;
     }
-    return near;
+    return near && others <= 1;
 }
 
 void space_enumerate(const TuneRequest *request, Arena *arena, Space *space) {
