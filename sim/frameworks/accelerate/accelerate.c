@@ -35,10 +35,8 @@ static const TargetVersion accelerate_1_14 = {
         SET(runtime.other_share, 0.06),    // this source's: fms-acceleration on 1 to 4 A100, fused runs; 0 without it
         SET(runtime.step_fixed_s, 10e-3),  // estimated: half of fsdp1's 20 ms lower end (sim/SOURCES.md A6); without
                                            // it the accelerate rows score no worse
-        // Backward of PyTorch's loss: log-softmax, its gradient and that of the logits (NllLossBackward0 and
-        // LogSoftmaxBackward0 of autograd); fused: none
-        SET(loss_fp32_copies[FUSED_EAGER], 3),
-        SET(loss_fp32_copies[FUSED_COMPILED], 1),           // upcast logits or log-softmax
+        SET(loss_fp32_copies[FUSED_EAGER], 2),              // upcast logits, log-softmax; fused: none
+        SET(loss_fp32_copies[FUSED_COMPILED], 1),           // the same
         SET(runtime.optimizer_bytes_per_parameter, 60.0),   // sim/SOURCES.md A6: fsdp1 and accelerate, foreach
                                                             // AdamW
         SET(optimizer_temporary_bytes_per_parameter, 4.0),  // foreach temporary: sim/SOURCES.md A7, 12 + 4 + 4
