@@ -42,21 +42,33 @@ static Status complete(const Search *search, SearchWorker *worker, const Candida
     return search_complete(search, worker, &search->space.candidates[candidate - search->space.candidates], error);
 }
 
+static TrainPlan without_recomputing(const TrainPlan *full) {
+    TrainPlan plan = *full;
+    plan.recompute = RECOMPUTE_NONE;
+    plan_canonical(&plan);
+    return plan;
+}
+
 // Of the step with all layers recomputed, the share with none: at this micro-batch, or the nearest smaller one that was
-// estimated both ways. 0 = none was.
-static Status step_share(const Search *search, SearchWorker *worker, int shape, const TrainPlan *full, double *share,
+// estimated both ways; where none was, as choices that save memory where it lacks, what an estimate says.
+static Status step_share(const Search *search, SearchWorker *worker, const Candidate *full, double *share,
                          Error *error) {
-    *share = 0;
-    for (int micro_batch = full->micro_batch; micro_batch > 0; micro_batch--) {
-        const Candidate *none = search_find_alike(search, shape, full, RECOMPUTE_NONE, micro_batch);
-        const Candidate *all = none ? search_find_alike(search, shape, full, RECOMPUTE_FULL, micro_batch) : NULL;
+    for (int micro_batch = full->plan.micro_batch; micro_batch > 0; micro_batch--) {
+        const Candidate *none = search_find_alike(search, full->shape, &full->plan, RECOMPUTE_NONE, micro_batch);
+        const Candidate *all =
+            none ? search_find_alike(search, full->shape, &full->plan, RECOMPUTE_FULL, micro_batch) : NULL;
         if (all) {
             TRY(complete(search, worker, none, error));
             TRY(complete(search, worker, all, error));
             *share = none->step_s / all->step_s;
-            break;
+            return STATUS_OK;
         }
     }
+    const TrainPlan plan = without_recomputing(&full->plan);
+    Estimate none;
+    TRY(analytic_estimate(worker->analytic, &plan, &none, error));
+    TRY(complete(search, worker, full, error));
+    *share = none.step_s / full->step_s;
     return STATUS_OK;
 }
 
@@ -111,16 +123,13 @@ static Status fit_layers(const Search *search, SearchWorker *worker, const Candi
                          bool *found, Error *error) {
     const TuneRequest *request = search->request;
     const double usable = best_usable_bytes(request);
-    double share;
-    TRY(step_share(search, worker, full->shape, &full->plan, &share, error));
     const int layers = request->model.layers / mesh_stages(&full->plan.mesh);
     *found = false;
-    if (share <= 0 || full->reserved_bytes >= usable) {
+    if (full->reserved_bytes >= usable ||
+        !target_offers(request->target, &full->plan, PLAN_RECOMPUTE, RECOMPUTE_NONE)) {
         return STATUS_OK;
     }
-    TrainPlan plan = full->plan;
-    plan.recompute = RECOMPUTE_NONE;
-    plan_canonical(&plan);
+    TrainPlan plan = without_recomputing(&full->plan);
     Estimate none;
     TRY(analytic_estimate_bytes(worker->analytic, &plan, &none, error));
     if (none.reserved_bytes <= request->memory_limit_bytes) {
@@ -133,6 +142,8 @@ static Status fit_layers(const Search *search, SearchWorker *worker, const Candi
     if (kept == 0) {
         return STATUS_OK;
     }
+    double share;
+    TRY(step_share(search, worker, full, &share, error));
     TRY(complete(search, worker, full, error));
     made->estimate = search->estimates[full - search->space.candidates];
     const double saved_s = (1 - share) * kept * full->step_s;
