@@ -28,11 +28,6 @@ typedef struct TargetSetting {
         }                                                                                                              \
     }
 
-#define SAME_SETTINGS                                                                                                  \
-    (const TargetSetting[]) {                                                                                          \
-        { 0 }                                                                                                          \
-    }
-
 // What a version's axes are named by: never by their roles, so it has an added axis where it says so only.
 #define AXES_DP (AXIS_BIT(AXIS_DP_REPLICATE) | AXIS_BIT(AXIS_DP_SHARD))
 #define AXES_CP AXIS_BIT(AXIS_CP)
