@@ -32,7 +32,6 @@ static const TextSynonym option_synonyms[] = {
     {"load-in-8bit", "--finetune lora-int8"},
     {"lora-r", "--lora-rank N"},
     {"lora-target-modules", "--lora-targets all, attention or query-value"},
-    {"finetune", "a full fine-tune is predicted as training is: give its --global-batch and --seq; LoRA is not yet"},
     {"compile|torch-compile", "--fused compiled"},
     {"flash-attention", "--attention flash"},
     {"json", "--format json"},
