@@ -180,32 +180,46 @@ static void cpu_close(Device *cpu) {
     }
 }
 
-static void cpu_begin_step(Device *cpu, int64_t step) {
+static void cpu_begin_step(Device *cpu, int64_t step, bool timed) {
+    (void)timed;  // the host's clock does
     cpu->step = step;
-}
-
-static void *cpu_address(Device *cpu, const BufferRef *ref, const StepInstance *instance) {
-    return placement_at(&cpu->placement, ref, instance);
 }
 
 static ExactSum *sums_behind(const Device *cpu, const char *at) {
     return cpu->sums ? cpu->sums + (at - cpu->placement.arena) / (int64_t)sizeof(float) : NULL;
 }
 
-static void *cpu_sums(Device *cpu, const BufferRef *ref, const StepInstance *instance) {
-    return sums_behind(cpu, cpu_address(cpu, ref, instance));
+// In a bitwise run sums travel as integers and are rounded behind the last rank's part. What only moves, on a ring, to
+// another stage or to all ranks, is values or part of a sum (gradients): both go.
+static Status cpu_begin_transfer(Device *cpu, const StepInstance *instance, DeviceTransfer *transfer, Error *error) {
+    (void)error;
+    const Task *task = &cpu->setup.program->tasks[instance->task];
+    placement_transfer(&cpu->placement, instance, transfer);
+    if (cpu->sums && task->kind != TASK_ALL_GATHER && !task->reduce_max) {
+        transfer->in_sums = sums_behind(cpu, transfer->in);
+        transfer->out_sums = sums_behind(cpu, transfer->out);
+        transfer->sums_alone = task->kind != TASK_SEND_RECV && task->kind != TASK_ALL_TO_ALL && !task_is_message(task);
+    }
+    return STATUS_OK;
 }
 
-static void cpu_round(Device *cpu, const BufferRef *ref, const StepInstance *instance) {
-    char *at = cpu_address(cpu, ref, instance);
-    exact_round(ref->bytes / (int64_t)sizeof(float), sums_behind(cpu, at), (float *)(void *)at);
+static Status cpu_end_transfer(Device *cpu, const StepInstance *instance, const DeviceTransfer *transfer,
+                               Error *error) {
+    (void)error;
+    const StepProgram *program = cpu->setup.program;
+    if (transfer->sums_alone) {
+        const int64_t bytes = transfer_to(program, &program->tasks[instance->task])->bytes;
+        exact_round(bytes / (int64_t)sizeof(float), transfer->out_sums, transfer->out);
+    }
+    return STATUS_OK;
 }
 
-static int64_t cpu_peak_bytes(const Device *cpu) {
-    return placement_peak_bytes(&cpu->placement);
+static void cpu_account(const Device *cpu, DeviceAccount *account) {
+    *account = (DeviceAccount){.arena = cpu->placement.arena, .peak_bytes = placement_peak_bytes(&cpu->placement)};
 }
 
-static void cpu_run(Device *cpu, const StepInstance *instance) {
+static int64_t cpu_run(Device *cpu, const StepInstance *instance, int64_t ordinal) {
+    (void)ordinal;
     TaskCall call = {.numbers = &cpu->setup.numbers,
                      .step = cpu->step,
                      .data = &cpu->data,
@@ -222,6 +236,7 @@ static void cpu_run(Device *cpu, const StepInstance *instance) {
     } else {
         task(&call);
     }
+    return 1;
 }
 
 static Status cpu_synchronize(Device *cpu, Error *error) {
@@ -231,7 +246,7 @@ static Status cpu_synchronize(Device *cpu, Error *error) {
 
 static Status cpu_read(Device *cpu, const BufferRef *ref, const StepInstance *instance, void *out, Error *error) {
     (void)error;
-    memcpy(out, cpu_address(cpu, ref, instance), (size_t)ref->bytes);
+    memcpy(out, placement_at(&cpu->placement, ref, instance), (size_t)ref->bytes);
     return STATUS_OK;
 }
 
@@ -241,10 +256,9 @@ const DeviceTable device_cpu = {
     .close = cpu_close,
     .begin_step = cpu_begin_step,
     .run = cpu_run,
+    .begin_transfer = cpu_begin_transfer,
+    .end_transfer = cpu_end_transfer,
     .synchronize = cpu_synchronize,
-    .address = cpu_address,
     .read = cpu_read,
-    .sums = cpu_sums,
-    .round = cpu_round,
-    .peak_bytes = cpu_peak_bytes,
+    .account = cpu_account,
 };

@@ -135,9 +135,11 @@ static Status cuda_open(const DeviceSetup *setup, Arena *arena, Device **device,
 
 // ---------------------------------------------------------------------------------------------- running
 
-static void cuda_begin_step(Device *cuda, int64_t step) {
+static void cuda_begin_step(Device *cuda, int64_t step, bool timed) {
     cuda->step = step;
+    cuda->graphs.next = 0;
     cuda->trace.next = 0;
+    cuda->trace.on = timed && cuda->trace.instances > 0;
     if (cuda->trace.on) {
         for (int i = 1; i < cuda->lanes.stream_count; i++) {  // nothing of the step is before its origin
             cudaStreamSynchronize(cuda->lanes.streams[i]);
@@ -163,11 +165,8 @@ void cuda_issue(Device *cuda, const StepInstance *instance, cudaStream_t stream)
     }
 }
 
-static void cuda_run(Device *cuda, const StepInstance *instance) {
-    cuda_issue(cuda, instance, cuda_stream(cuda, &cuda->setup.program->tasks[instance->task]));
-}
-
-static void cuda_wait(Device *cuda, const StepInstance *instance) {
+// The task's lane waits for its events. Once all records that it waits for were made.
+static void events_wait(Device *cuda, const StepInstance *instance) {
     const StepProgram *program = cuda->setup.program;
     const Task *task = &program->tasks[instance->task];
     const cudaStream_t stream = cuda_stream(cuda, task);
@@ -188,7 +187,8 @@ static void cuda_wait(Device *cuda, const StepInstance *instance) {
     }
 }
 
-static void cuda_record(Device *cuda, const StepInstance *instance) {
+// What its lane was given so far is what its records stand for.
+static void events_record(Device *cuda, const StepInstance *instance) {
     const StepProgram *program = cuda->setup.program;
     const Task *task = &program->tasks[instance->task];
     const cudaStream_t stream = cuda_stream(cuda, task);
@@ -205,6 +205,42 @@ static void cuda_record(Device *cuda, const StepInstance *instance) {
     }
 }
 
+static int64_t cuda_run(Device *cuda, const StepInstance *instance, int64_t ordinal) {
+    const int64_t tasks = cuda_graphs_launch(cuda, ordinal);
+    if (tasks > 0) {
+        return tasks;
+    }
+    events_wait(cuda, instance);
+    cuda_issue(cuda, instance, cuda_stream(cuda, &cuda->setup.program->tasks[instance->task]));
+    events_record(cuda, instance);
+    return 1;
+}
+
+static Status cuda_begin_transfer(Device *cuda, const StepInstance *instance, DeviceTransfer *transfer, Error *error) {
+    const Task *task = &cuda->setup.program->tasks[instance->task];
+    const cudaStream_t stream = cuda_stream(cuda, task);
+    events_wait(cuda, instance);
+    placement_transfer(&cuda->placement, instance, transfer);
+    if (transfer->came) {
+        CUDA_TRY(cuda_counts_at(cuda, transfer->came, stream, &transfer->came), task->name);
+        CUDA_TRY(cuda_counts_at(cuda, transfer->leave, stream, &transfer->leave), task->name);
+    }
+    if (cuda->setup.staged) {
+        return cuda_stage(cuda, instance, transfer, error);
+    }
+    transfer->stream = stream;
+    return STATUS_OK;
+}
+
+static Status cuda_end_transfer(Device *cuda, const StepInstance *instance, const DeviceTransfer *transfer,
+                                Error *error) {
+    if (cuda->setup.staged) {
+        TRY(cuda_unstage(cuda, instance, transfer, error));
+    }
+    events_record(cuda, instance);
+    return STATUS_OK;
+}
+
 static Status cuda_synchronize(Device *cuda, Error *error) {
     for (int i = 0; i < cuda->lanes.stream_count; i++) {
         CUDA_TRY(cuda_settle(cuda, cuda->lanes.streams[i], NULL), "a lane");
@@ -219,14 +255,6 @@ static Status cuda_synchronize(Device *cuda, Error *error) {
     return STATUS_OK;
 }
 
-static void *cuda_lane_stream(Device *cuda, int lane) {
-    return cuda->lanes.streams[cuda->lanes.of_lane[lane]];
-}
-
-static void *cuda_address(Device *cuda, const BufferRef *ref, const StepInstance *instance) {
-    return placement_at(&cuda->placement, ref, instance);
-}
-
 static Status cuda_read(Device *cuda, const BufferRef *ref, const StepInstance *instance, void *out, Error *error) {
     CUDA_TRY(cudaDeviceSynchronize(), cuda->setup.program->buffers[ref->buffer].name);
     CUDA_TRY(cudaMemcpy(out, placement_at(&cuda->placement, ref, instance), (size_t)ref->bytes, cudaMemcpyDeviceToHost),
@@ -234,30 +262,20 @@ static Status cuda_read(Device *cuda, const BufferRef *ref, const StepInstance *
     return STATUS_OK;
 }
 
-static int64_t cuda_peak_bytes(const Device *cuda) {
-    return placement_peak_bytes(&cuda->placement);
-}
-
 // What ranks timed beside each other on one GPU is no price of the chip, and a first algorithm not its best.
 static void cuda_account(const Device *cuda, DeviceAccount *account) {
     size_t free_bytes = 0, total_bytes = 0;
     const bool known = cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess;
-    *account = (DeviceAccount){.chip = cuda->gemms.chip,
+    *account = (DeviceAccount){.arena = cuda->placement.arena,
+                               .peak_bytes = placement_peak_bytes(&cuda->placement),
+                               .spans = cuda->trace.instances > 0,
+                               .chip = cuda->gemms.chip,
                                .bytes = cuda->device_bytes,
                                .memory_bytes = known ? (int64_t)free_bytes + cuda->device_bytes : 0,
                                .cache_bytes = cuda->properties.l2CacheSize,
                                .processors = cuda->properties.multiProcessorCount,
                                .prices = cuda->gemms.prices,
                                .price_count = cuda->shared || cuda->setup.deterministic ? 0 : cuda->gemms.count};
-}
-
-static const IssueRuns *cuda_runs(const Device *cuda) {
-    return &cuda->graphs.runs;
-}
-
-static bool cuda_trace(Device *cuda, bool on) {
-    cuda->trace.on = on && cuda->trace.instances > 0;
-    return cuda->trace.on;
 }
 
 static Status cuda_span(Device *cuda, int64_t ordinal, double *start_s, double *end_s, Error *error) {
@@ -271,25 +289,17 @@ static Status cuda_span(Device *cuda, int64_t ordinal, double *start_s, double *
 
 const DeviceTable device_cuda = {
     .name = "cuda",
+    .own_memory = true,
     .open = cuda_open,
     .close = cuda_close,
     .begin_step = cuda_begin_step,
     .run = cuda_run,
-    .wait = cuda_wait,
-    .record = cuda_record,
-    .stage = cuda_stage,
-    .unstage = cuda_unstage,
-    .stream = cuda_lane_stream,
-    .runs = cuda_runs,
-    .launch = cuda_graphs_launch,
-    .trace = cuda_trace,
+    .begin_transfer = cuda_begin_transfer,
+    .end_transfer = cuda_end_transfer,
+    .synchronize = cuda_synchronize,
     .span = cuda_span,
     .moved = cuda_moved,
-    .synchronize = cuda_synchronize,
-    .address = cuda_address,
-    .counts = cuda_counts,
     .read = cuda_read,
     .measure = cuda_measure,
     .account = cuda_account,
-    .peak_bytes = cuda_peak_bytes,
 };

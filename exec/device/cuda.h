@@ -90,6 +90,7 @@ typedef struct CudaGraphs {
     CudaGraphEdges *edges;    // by run; of fixed ones that are not the same as an earlier one
     cudaGraphExec_t *graphs;  // likewise; NULL until captured
     double *work;             // likewise: what its last mark leaves to the next one
+    int32_t next;             // no earlier run begins at what is issued next
     bool off;
 } CudaGraphs;
 
@@ -185,8 +186,9 @@ Status cuda_check(const StepProgram *program, Error *error);
 
 Status cuda_stages_open(Device *cuda, Error *error);
 void cuda_stages_close(Device *cuda);
-Status cuda_stage(Device *cuda, const StepInstance *instance, DeviceStage *stage, Error *error);
-Status cuda_unstage(Device *cuda, const StepInstance *instance, Error *error);
+// Brings what a collective reads to its lane's area, which becomes its operands; then takes what it wrote there.
+Status cuda_stage(Device *cuda, const StepInstance *instance, DeviceTransfer *transfer, Error *error);
+Status cuda_unstage(Device *cuda, const StepInstance *instance, const DeviceTransfer *transfer, Error *error);
 int cuda_load_tokens(const TaskCall *call, const KernelCuda *at);
 
 Status cuda_gemms_open(Device *cuda, Arena *arena, Error *error);
@@ -199,8 +201,8 @@ CudaTask cuda_grouped_gemm;
 Status cuda_counts_open(Device *cuda, Arena *arena, Error *error);
 void cuda_counts_close(Device *cuda);
 void cuda_counts_forget(Device *cuda, const StepInstance *instance);  // before a task that counts
-Status cuda_counts(Device *cuda, const BufferRef *ref, const StepInstance *instance, const int32_t **counts,
-                   Error *error);
+// On the host what is counted at this place of the arena; the stream is behind the task that counted. A cudaError_t.
+int cuda_counts_at(Device *cuda, const void *at, cudaStream_t stream, const int32_t **counts);
 // call_groups with counts that the host can read.
 int cuda_groups(const TaskCall *call, cudaStream_t stream, int came, KernelGroups *groups);
 
@@ -228,7 +230,8 @@ void cuda_graphs_open(Device *cuda, Arena *arena);
 void cuda_graphs_close(Device *cuda);
 // Captures every fixed run; nothing runs. Call with idle streams, after a first step.
 void cuda_graphs_capture(Device *cuda);
-bool cuda_graphs_launch(Device *cuda, int32_t run);
+// The run that begins at this place in issue order: how many tasks it has; 0 = none begins there, or not as a graph.
+int64_t cuda_graphs_launch(Device *cuda, int64_t ordinal);
 
 Status cuda_measure(Device *cuda, const DeviceWork *work, DeviceTiming *timing, Error *error);
 

@@ -97,8 +97,7 @@ void cuda_counts_forget(Device *cuda, const StepInstance *instance) {
     }
 }
 
-// A cudaError_t; the stream is behind the task that counted.
-static int counts_at(Device *cuda, const void *at, cudaStream_t stream, const int32_t **counts) {
+int cuda_counts_at(Device *cuda, const void *at, cudaStream_t stream, const int32_t **counts) {
     CudaCount *count = count_at(&cuda->counts, at);
     if (!count) {
         return (int)cudaErrorInvalidValue;
@@ -113,15 +112,7 @@ static int counts_at(Device *cuda, const void *at, cudaStream_t stream, const in
     return code;
 }
 
-Status cuda_counts(Device *cuda, const BufferRef *ref, const StepInstance *instance, const int32_t **counts,
-                   Error *error) {
-    const Task *task = &cuda->setup.program->tasks[instance->task];
-    CUDA_TRY(counts_at(cuda, placement_at(&cuda->placement, ref, instance), cuda_stream(cuda, task), counts),
-             task->name);
-    return STATUS_OK;
-}
-
 int cuda_groups(const TaskCall *call, cudaStream_t stream, int came, KernelGroups *groups) {
     *groups = call_groups(call, came);
-    return counts_at(call->device, groups->counts, stream, &groups->counts);
+    return cuda_counts_at(call->device, groups->counts, stream, &groups->counts);
 }

@@ -72,6 +72,7 @@ void cuda_graphs_open(Device *cuda, Arena *arena) {
     const int32_t slots = cuda->lanes.slot_count + 1;
     const Marks marks = {ARENA_ARRAY(arena, uint8_t, slots), ARENA_ARRAY(arena, uint8_t, slots)};
     graphs->runs = issue_runs_cut(cuda->setup.program, arena);
+    graphs->off = cuda->setup.singly;
     graphs->edges = ARENA_ARRAY(arena, CudaGraphEdges, graphs->runs.count + 1);
     graphs->graphs = ARENA_ARRAY(arena, cudaGraphExec_t, graphs->runs.count + 1);
     graphs->work = ARENA_ARRAY(arena, double, graphs->runs.count + 1);
@@ -141,15 +142,19 @@ void cuda_graphs_capture(Device *cuda) {
     }
 }
 
-bool cuda_graphs_launch(Device *cuda, int32_t run) {
+int64_t cuda_graphs_launch(Device *cuda, int64_t ordinal) {
     CudaGraphs *graphs = &cuda->graphs;
-    const int32_t first = graphs->runs.runs[run].same_as;
-    const CudaGraphEdges *edges = &graphs->edges[first];
-    const Task *task = first_task(cuda, &graphs->runs.runs[run]);
-    const cudaStream_t stream = cuda_stream(cuda, task);
-    if (graphs->off || cuda->trace.on || !graphs->graphs[first]) {
-        return false;
+    while (graphs->next < graphs->runs.count - 1 && graphs->runs.runs[graphs->next].first < ordinal) {
+        graphs->next++;
     }
+    const IssueRun *run = &graphs->runs.runs[graphs->next];
+    const int32_t first = run->same_as;
+    if (graphs->off || cuda->trace.on || run->first != ordinal || !graphs->graphs[first]) {
+        return 0;
+    }
+    const CudaGraphEdges *edges = &graphs->edges[first];
+    const Task *task = first_task(cuda, run);
+    const cudaStream_t stream = cuda_stream(cuda, task);
     int code = 0;
     for (int32_t i = 0; i < edges->wait_count; i++) {
         code |= (int)cudaStreamWaitEvent(stream, cuda->lanes.events[edges->waits[i]], 0);
@@ -162,5 +167,5 @@ bool cuda_graphs_launch(Device *cuda, int32_t run) {
     if (code != 0) {
         cuda_note_failure(cuda, task, cudaGetErrorString(cudaPeekAtLastError()));
     }
-    return true;
+    return run->count;
 }

@@ -5,10 +5,6 @@
 
 #include "exec/device/cuda.h"
 
-static const BufferRef *out_ref(const StepProgram *program, const Task *task) {
-    return &task_operand(program, task, task_is_message(task) ? AT_MESSAGE : collective_to(task->kind))->ref;
-}
-
 static int64_t rounded(int64_t bytes) {
     return (bytes + STEP_ALIGN_BYTES - 1) / STEP_ALIGN_BYTES * STEP_ALIGN_BYTES;
 }
@@ -30,7 +26,7 @@ static Status areas_open(Device *cuda, Error *error) {
     for (int32_t t = 0; t < program->task_count; t++) {
         const Task *task = &program->tasks[t];
         if (task_is_transfer(task)) {
-            const int64_t bytes = in_bytes(program, task) + rounded(out_ref(program, task)->bytes);
+            const int64_t bytes = in_bytes(program, task) + rounded(transfer_to(program, task)->bytes);
             int64_t *most = &stages->bytes[cuda->lanes.of_lane[task->lane]];
             *most = bytes > *most ? bytes : *most;
         }
@@ -70,39 +66,35 @@ void cuda_stages_close(Device *cuda) {
     }
 }
 
-static DeviceStage stage_of(const Device *cuda, const Task *task) {
-    char *area = cuda->stages.area[cuda->lanes.of_lane[task->lane]];
-    return (DeviceStage){.in = area, .out = area + in_bytes(cuda->setup.program, task)};
-}
-
-Status cuda_stage(Device *cuda, const StepInstance *instance, DeviceStage *stage, Error *error) {
+Status cuda_stage(Device *cuda, const StepInstance *instance, DeviceTransfer *transfer, Error *error) {
     const StepProgram *program = cuda->setup.program;
     const Task *task = &program->tasks[instance->task];
     const cudaStream_t stream = cuda_stream(cuda, task);
-    const BufferRef *in = &task_operand(program, task, AT_COLLECTIVE_FROM)->ref;
-    *stage = stage_of(cuda, task);
+    const void *from = transfer->in;
+    char *area = cuda->stages.area[cuda->lanes.of_lane[task->lane]];
+    transfer->in = area;
+    transfer->out = area + in_bytes(program, task);
     if (cuda->failure.status != STATUS_OK) {
         *error = cuda->failure;
         return error->status;
     }
     if (task->kind != TASK_RECEIVE) {
-        CUDA_TRY(cudaMemcpyAsync(stage->in, placement_at(&cuda->placement, in, instance), (size_t)in->bytes,
-                                 cudaMemcpyDeviceToHost, stream),
-                 task->name);
+        const int64_t bytes = task_operand(program, task, AT_COLLECTIVE_FROM)->ref.bytes;
+        CUDA_TRY(cudaMemcpyAsync(area, from, (size_t)bytes, cudaMemcpyDeviceToHost, stream), task->name);
     }
     CUDA_TRY(cuda_settle(cuda, stream, NULL), task->name);
     return STATUS_OK;
 }
 
-Status cuda_unstage(Device *cuda, const StepInstance *instance, Error *error) {
+Status cuda_unstage(Device *cuda, const StepInstance *instance, const DeviceTransfer *transfer, Error *error) {
     const StepProgram *program = cuda->setup.program;
     const Task *task = &program->tasks[instance->task];
-    const BufferRef *out = out_ref(program, task);
+    const BufferRef *out = transfer_to(program, task);
     if (task->kind == TASK_SEND) {
         return STATUS_OK;
     }
-    CUDA_TRY(cudaMemcpyAsync(placement_at(&cuda->placement, out, instance), stage_of(cuda, task).out,
-                             (size_t)out->bytes, cudaMemcpyHostToDevice, cuda_stream(cuda, task)),
+    CUDA_TRY(cudaMemcpyAsync(placement_at(&cuda->placement, out, instance), transfer->out, (size_t)out->bytes,
+                             cudaMemcpyHostToDevice, cuda_stream(cuda, task)),
              task->name);
     return STATUS_OK;
 }

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "exec/data/data.h"
-#include "exec/device/issue_runs.h"
 #include "sim/base/arena.h"
 #include "sim/base/error.h"
 #include "sim/memory/memory.h"
@@ -28,6 +27,7 @@ typedef struct DeviceSetup {
     bool poison;         // fills the arena with NaN first: a read before a write shows in the loss
     int local_rank;      // among the ranks of this machine: chooses the GPU, several ranks may share one
     bool staged;         // collectives read host memory: a device with its own keeps room to stage them
+    bool singly;         // run takes one task at a time
     int collective_sms;  // multiprocessors that a collective in flight keeps busy; 0 where it needs none
     void *arena;         // of the device, memory->arena_bytes, where the transport wants its own kind; NULL = any
     double mark_work;    // FLOPs behind which a device that runs alone shows the host a sign of life; 0 = none
@@ -43,10 +43,14 @@ typedef struct Device Device;
 
 enum { DEVICE_SUM_BYTES = 4 };  // two 8-byte integers for 4 bytes of fp32
 
-// A collective's operands in host memory; one of an all-reduce is both.
-typedef struct DeviceStage {
+// The operands of a collective or message where its transport finds them; one of an all-reduce is both.
+typedef struct DeviceTransfer {
     void *in, *out;
-} DeviceStage;
+    void *stream;              // orders the work on operands that the device has in its memory; NULL = host memory
+    void *in_sums, *out_sums;  // bitwise: exact sums behind them, DEVICE_SUM_BYTES for each byte; NULL = floats alone
+    bool sums_alone;           // the floats follow from the sums
+    const int32_t *came, *leave;  // host: rows of experts by rank and expert, of an exchange that they size; else NULL
+} DeviceTransfer;
 
 // A kernel at a size, for the probe: m, n, k of a product (bf16, second operand transposed); queries (as many keys),
 // distance of the first query from the first key, heads and head_dim of attention; or elements of one operand.
@@ -74,8 +78,11 @@ typedef struct DeviceTiming {
     const char *way;            // attention: "scalar", "own", "cudnn"; else NULL
 } DeviceTiming;
 
-// What a device with a chip of its own can tell.
+// What a device can tell of itself; a chip, its memory and prices only one that has a chip of its own.
 typedef struct DeviceAccount {
+    void *arena;         // in the device's memory
+    int64_t peak_bytes;  // of it, the highest addressed so far, rounded up to STEP_ALIGN_BYTES
+    bool spans;          // it can time the tasks of this program
     const char *chip;
     int64_t bytes;         // that this rank took of its memory
     int64_t memory_bytes;  // that this process can have, what it has included
@@ -85,50 +92,34 @@ typedef struct DeviceAccount {
     int price_count;
 } DeviceAccount;
 
-// Work is ordered by lanes, as the program says (step.h). A device that runs a task to its end when asked leaves wait,
-// record, stage, unstage, stream, runs, launch, trace and span NULL: then the order of the calls is all the order there
-// is, the host's clock says when a task ran, and what address returns is host memory.
+// Work is ordered by lanes, as the program says (step.h). Without memory of its own a device runs a task to its end when
+// asked: then the order of the calls is all the order there is, and span, moved and measure are NULL.
 typedef struct DeviceTable {
     const char *name;
+    bool own_memory;  // and with it streams, kernels and a clock; else everything is the host's
     Status (*open)(const DeviceSetup *setup, Arena *arena, Device **device, Error *error);
     void (*close)(Device *device);
-    void (*begin_step)(Device *device, int64_t step);  // 0, 1, ...: selects data and the optimizer's step
-    // Runs one compute task; may return before it is done. Tasks that the program leaves unordered may run from several
-    // threads. What fails is kept and said by the next stage or synchronize.
-    void (*run)(Device *device, const StepInstance *instance);
-    // Around every task, compute or collective: what follows on its lane waits for the task's events; what its lane was
-    // given so far is what its records stand for. Once all records that a task waits for were made.
-    void (*wait)(Device *device, const StepInstance *instance);
-    void (*record)(Device *device, const StepInstance *instance);
-    // A collective whose transport reads host memory: waits for its lane and brings what it reads; then takes what it
-    // wrote. The memory is the lane's own: one collective of a lane at a time.
-    Status (*stage)(Device *device, const StepInstance *instance, DeviceStage *stage, Error *error);
-    Status (*unstage)(Device *device, const StepInstance *instance, Error *error);
-    void *(*stream)(Device *device, int lane);  // what a transport that reads device memory orders its work on
-    // Runs of the step, and one of them given to the device at once in place of wait, run and record of each of its
-    // tasks; false: not this one, not now.
-    const IssueRuns *(*runs)(const Device *device);
-    bool (*launch)(Device *device, int32_t run);
-    // From the next step on, tasks are timed; false: they cannot be. After synchronize, the seconds from the step's
-    // begin at which the instance at this place in issue order began and ended.
-    bool (*trace)(Device *device, bool on);
-    Status (*span)(Device *device, int64_t ordinal, double *start_s, double *end_s, Error *error);
-    // Whether there was a sign of life since the last look; NULL: a task is done when run returns.
-    bool (*moved)(Device *device);
+    // step: 0, 1, ...: selects data and the optimizer's step. timed: span will tell of its tasks.
+    void (*begin_step)(Device *device, int64_t step, bool timed);
+    // Runs the compute task at this place in issue order, once its lane has waited for the task's events, and records
+    // its own. Returns how many tasks it took, of those that follow as many as it can take at once; may return before
+    // they are done. Tasks that the program leaves unordered may run from several threads. What fails is kept and said
+    // by the next begin_transfer of staged memory or synchronize.
+    int64_t (*run)(Device *device, const StepInstance *instance, int64_t ordinal);
+    // Around a collective or message, with the task's events as in run. Memory to stage it is the lane's own: one of a
+    // lane at a time.
+    Status (*begin_transfer)(Device *device, const StepInstance *instance, DeviceTransfer *transfer, Error *error);
+    Status (*end_transfer)(Device *device, const StepInstance *instance, const DeviceTransfer *transfer, Error *error);
     Status (*synchronize)(Device *device, Error *error);
-    void *(*address)(Device *device, const BufferRef *ref, const StepInstance *instance);
-    // Rows of experts that a task of the instance's lane counted, on the host. NULL: as address.
-    Status (*counts)(Device *device, const BufferRef *ref, const StepInstance *instance, const int32_t **counts,
-                     Error *error);
+    // After synchronize of a timed step, the seconds from its begin at which the instance at this place in issue order
+    // began and ended. NULL: the host's clock says it.
+    Status (*span)(Device *device, int64_t ordinal, double *start_s, double *end_s, Error *error);
+    bool (*moved)(Device *device);  // whether there was a sign of life since the last look
     // Bytes of an access, to host memory, behind everything that was given to the device before.
     Status (*read)(Device *device, const BufferRef *ref, const StepInstance *instance, void *out, Error *error);
-    // Bitwise: the exact sums behind an access, DEVICE_SUM_BYTES for each byte of it; and its floats from them.
-    void *(*sums)(Device *device, const BufferRef *ref, const StepInstance *instance);
-    void (*round)(Device *device, const BufferRef *ref, const StepInstance *instance);
     // Outside of steps; takes memory for it. NULL: this device's kernels are kernels.h on the host.
     Status (*measure)(Device *device, const DeviceWork *work, DeviceTiming *timing, Error *error);
-    void (*account)(const Device *device, DeviceAccount *account);  // NULL: nothing to tell
-    int64_t (*peak_bytes)(const Device *device);  // highest arena byte addressed so far, rounded up to STEP_ALIGN_BYTES
+    void (*account)(const Device *device, DeviceAccount *account);
 } DeviceTable;
 
 // NULL with an Error when this build has no such device; the message says what it has.

@@ -35,6 +35,24 @@ void placement_call(Placement *placement, const StepInstance *instance, TaskCall
     }
 }
 
+const BufferRef *transfer_to(const StepProgram *program, const Task *task) {
+    return &task_operand(program, task, task_is_message(task) ? AT_MESSAGE : collective_to(task->kind))->ref;
+}
+
+void placement_transfer(Placement *placement, const StepInstance *instance, DeviceTransfer *transfer) {
+    const StepProgram *program = placement->program;
+    const Task *task = &program->tasks[instance->task];
+    *transfer =
+        (DeviceTransfer){.in = placement_at(placement, &task_operand(program, task, AT_COLLECTIVE_FROM)->ref, instance),
+                         .out = placement_at(placement, transfer_to(program, task), instance)};
+    if (task->kind == TASK_ALL_TO_ALL && task->operand_count > AT_EXCHANGE_CAME) {
+        const BufferRef *came = &task_operand(program, task, AT_EXCHANGE_CAME)->ref,
+                        *leave = &task_operand(program, task, AT_EXCHANGE_LEAVES)->ref;
+        transfer->came = (const int32_t *)(void *)placement_at(placement, came, instance);
+        transfer->leave = (const int32_t *)(void *)placement_at(placement, leave, instance);
+    }
+}
+
 void placement_positions(const Placement *placement, int32_t *positions) {
     const SequenceChunks chunks = step_token_chunks(placement->program, &placement->at);
     for (int s = 0; s < placement->program->plan.micro_batch; s++) {

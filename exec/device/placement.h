@@ -22,6 +22,11 @@ int64_t placement_peak_bytes(const Placement *placement);
 // Fills in what the instance says of the call: program, task, instance, at and operands.
 void placement_call(Placement *placement, const StepInstance *instance, TaskCall *call);
 
+// Where a task that moves bytes leaves them.
+const BufferRef *transfer_to(const StepProgram *program, const Task *task);
+// Operands and rows of experts of such a task where the arena has them.
+void placement_transfer(Placement *placement, const StepInstance *instance, DeviceTransfer *transfer);
+
 // Global positions of this rank's token rows in one micro-batch.
 void placement_positions(const Placement *placement, int32_t *positions);
 

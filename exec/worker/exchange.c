@@ -2,17 +2,6 @@
 
 #include "exec/worker/exchange.h"
 
-static Status counts_at(Session *session, const StepInstance *instance, int operand, const int32_t **counts,
-                        Error *error) {
-    const StepProgram *program = &session->program;
-    const BufferRef *ref = &task_operand(program, &program->tasks[instance->task], operand)->ref;
-    if (session->devices->counts) {
-        return session->devices->counts(session->device, ref, instance, counts, error);
-    }
-    *counts = session->devices->address(session->device, ref, instance);
-    return STATUS_OK;
-}
-
 // Of [ranks][experts], by rank; returns all of them.
 static int64_t rows_by_rank(const int32_t *counts, int ranks, int experts, int64_t *rows) {
     int64_t all = 0;
@@ -70,24 +59,21 @@ static void tally(Session *session, const Task *task, int64_t came, int64_t left
     }
 }
 
-Status exchange_parts(Session *session, const StepInstance *instance, ExchangeParts *parts, TransportCall *call,
-                      Error *error) {
+Status exchange_parts(Session *session, const StepInstance *instance, const DeviceTransfer *transfer,
+                      ExchangeParts *parts, TransportCall *call, Error *error) {
     const StepProgram *program = &session->program;
     const Task *task = &program->tasks[instance->task];
-    if (task->kind != TASK_ALL_TO_ALL || task->operand_count <= AT_EXCHANGE_CAME) {
+    if (!transfer->came) {
         return STATUS_OK;
     }
     const int ranks = program->groups[task->group].size, experts = program->model.experts.count / ranks;
-    const int32_t *came, *leaves;
-    TRY(counts_at(session, instance, AT_EXCHANGE_CAME, &came, error));
-    TRY(counts_at(session, instance, AT_EXCHANGE_LEAVES, &leaves, error));
     int64_t *const leaving = task->backward ? parts->come : parts->leave;
     int64_t *const coming = task->backward ? parts->leave : parts->come;
-    const int64_t left = rows_by_rank(leaves, ranks, experts, leaving);
-    const int64_t rows = rows_by_rank(came, ranks, experts, coming);
+    const int64_t left = rows_by_rank(transfer->leave, ranks, experts, leaving);
+    const int64_t rows = rows_by_rank(transfer->came, ranks, experts, coming);
     tally(session, task, rows, left);
     if (rows > task->rows) {
-        return overflow(session, instance, came, rows, left, error);
+        return overflow(session, instance, transfer->came, rows, left, error);
     }
     for (int rank = 0; rank < ranks; rank++) {
         parts->leave[rank] *= task->cols * dtype_bytes(task->dtype);

@@ -41,15 +41,13 @@ static Status gather_memory(Session *session, Arena *arena, WorkerRecord *record
     int64_t *taken = ARENA_ARRAY(arena, int64_t, record->stage_count),
             *peak = ARENA_ARRAY(arena, int64_t, record->stage_count),
             *planned = ARENA_ARRAY(arena, int64_t, record->stage_count);
-    DeviceAccount account = {0};
-    if (session->devices->account) {
-        session->devices->account(session->device, &account);
-    }
+    DeviceAccount account;
+    session->devices->account(session->device, &account);
     record->chip = account.chip;
     record->prices = account.prices;
     record->price_count = account.price_count;
     TRY(gather_most(session, account.bytes, arena, taken, error));
-    TRY(gather_most(session, session->devices->peak_bytes(session->device), arena, peak, error));
+    TRY(gather_most(session, account.peak_bytes, arena, peak, error));
     TRY(gather_most(session, session->memory.arena_bytes, arena, planned, error));
     for (int stage = 0; stage < record->stage_count; stage++) {
         record->device_bytes = most(record->device_bytes, taken[stage]);
@@ -157,7 +155,7 @@ Status gather_and_save(Session *session, const StepSeries *series, Arena *arena,
                            .step_time_s = series->step_time_s,
                            .stages = stages,
                            .stage_count = session->programs.count};
-    if (!session->devices->measure) {  // its kernels are those of the host
+    if (!session->devices->own_memory) {  // its kernels are those of the host
         record.core_type = kernel_blas_name();
     }
     TRY(gather_memory(session, arena, &record, stages, error));

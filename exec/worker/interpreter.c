@@ -18,97 +18,44 @@ static Status transport_run(Session *session, const Task *task, const TransportC
     return session->transports->run(session->transport, kinds[task->kind], call, error);
 }
 
-// Where a task that moves bytes finds them, and where it leaves them.
-static const BufferRef *moved_from(const StepProgram *program, const Task *task) {
-    return &task_operand(program, task, AT_COLLECTIVE_FROM)->ref;
-}
-
-static const BufferRef *moved_to(const StepProgram *program, const Task *task) {
-    return &task_operand(program, task, task_is_message(task) ? AT_MESSAGE : collective_to(task->kind))->ref;
-}
-
-// In a bitwise run sums travel as integers and are rounded behind the last rank's part. A message, on a ring, to
-// another stage or to all ranks, is values or part of a sum (gradients): both go.
-static Status exact_run(Session *session, const StepInstance *instance, const TransportCall *floats, Error *error) {
-    const StepProgram *program = &session->program;
-    const Task *task = &program->tasks[instance->task];
-    const BufferRef *in = moved_from(program, task), *out = moved_to(program, task);
-    TransportCall call = *floats;
-    call.in = session->devices->sums(session->device, in, instance);
-    call.out = session->devices->sums(session->device, out, instance);
-    call.bytes *= DEVICE_SUM_BYTES;
-    call.op = REDUCE_SUM_INT64;
-    if (task->kind == TASK_SEND_RECV || task->kind == TASK_ALL_TO_ALL || task_is_message(task)) {
+// Its floats, its exact sums, or both.
+static Status transfer_run(Session *session, const Task *task, const DeviceTransfer *transfer,
+                           const TransportCall *floats, Error *error) {
+    if (!transfer->sums_alone) {
         TRY(transport_run(session, task, floats, error));
-        return transport_run(session, task, &call, error);
     }
-    TRY(transport_run(session, task, &call, error));
-    session->devices->round(session->device, out, instance);
-    return STATUS_OK;
-}
-
-static TransportCall collective_call(Session *session, const StepInstance *instance, const TransportPlace *place) {
-    const StepProgram *program = &session->program;
-    const Task *task = &program->tasks[instance->task];
-    const BufferRef *in = moved_from(program, task), *out = moved_to(program, task);
-    return (TransportCall){
-        .communicator = session->communicators.of_task[instance->task],
-        .in = session->devices->address(session->device, in, instance),
-        .out = session->devices->address(session->device, out, instance),
-        .bytes = program_collective_bytes(program, task),
-        .op = task->reduce_max ? REDUCE_MAX : REDUCE_SUM,
-        .dtype = task->dtype,
-        .place = *place,
-    };
-}
-
-// The transport reads host memory, the device has its own.
-static Status staged_run(Session *session, const StepInstance *instance, TransportCall *call, Error *error) {
-    DeviceStage stage;
-    TRY(session->devices->stage(session->device, instance, &stage, error));
-    call->in = stage.in;
-    call->out = stage.out;
-    TRY(transport_run(session, &session->program.tasks[instance->task], call, error));
-    return session->devices->unstage(session->device, instance, error);
+    if (!transfer->in_sums) {
+        return STATUS_OK;
+    }
+    TransportCall sums = *floats;
+    sums.in = transfer->in_sums;
+    sums.out = transfer->out_sums;
+    sums.bytes *= DEVICE_SUM_BYTES;
+    sums.op = REDUCE_SUM_INT64;
+    return transport_run(session, task, &sums, error);
 }
 
 static Status collective_run(Session *session, const StepInstance *instance, const TransportPlace *place,
                              FaultAction fault, Error *error) {
-    const Task *task = &session->program.tasks[instance->task];
-    TransportCall call = collective_call(session, instance, place);
+    const StepProgram *program = &session->program;
+    const Task *task = &program->tasks[instance->task];
+    DeviceTransfer transfer;
     ExchangeParts parts;
-    TRY(exchange_parts(session, instance, &parts, &call, error));
+    TRY(session->devices->begin_transfer(session->device, instance, &transfer, error));
+    TransportCall call = {
+        .communicator = session->communicators.of_task[instance->task],
+        .in = transfer.in,
+        .out = transfer.out,
+        .bytes = program_collective_bytes(program, task),
+        .op = task->reduce_max ? REDUCE_MAX : REDUCE_SUM,
+        .dtype = task->dtype,
+        .place = *place,
+        .stream = transfer.stream,
+    };
+    TRY(exchange_parts(session, instance, &transfer, &parts, &call, error));
     call.bytes /= fault == FAULT_SIZE ? 2 : 1;
-    if (session->transports->finish && session->devices->stream) {
-        call.stream = session->devices->stream(session->device, task->lane);
-        return transport_run(session, task, &call, error);
-    }
-    if (session->devices->stage) {
-        return staged_run(session, instance, &call, error);
-    }
-    const bool whole = task->kind == TASK_ALL_GATHER || task->reduce_max;
-    return session->request->options.bitwise && !whole ? exact_run(session, instance, &call, error)
-                                                       : transport_run(session, task, &call, error);
-}
-
-static Status task_run(Session *session, const StepInstance *instance, const TransportPlace *place, FaultAction fault,
-                       Error *error) {
-    const DeviceTable *devices = session->devices;
-    if (devices->wait) {
-        devices->wait(session->device, instance);
-    }
-    const Task *task = &session->program.tasks[instance->task];
-    if (task_is_transfer(task)) {
-        TRY(collective_run(session, instance, place, fault, error));
-    } else {
-        const double start_s = clock_s();
-        devices->run(session->device, instance);
-        fault_pace(session, start_s);
-    }
-    if (devices->record) {
-        devices->record(session->device, instance);
-    }
-    return STATUS_OK;
+    TRY(transfer_run(session, task, &transfer, &call, error));
+    return session->devices->end_transfer(session->device, instance, &transfer, error);
 }
 
 static TransportPlace place_note(Session *session, const StepInstance *instance, int64_t ordinal) {
@@ -117,21 +64,29 @@ static TransportPlace place_note(Session *session, const StepInstance *instance,
                                   .layer = instance->layer,
                                   .micro_step = instance->micro_step,
                                   .ordinal = (int32_t)ordinal};
-    if (session->devices->moved) {
+    if (session->devices->own_memory) {
         session->place = place;
     }
     session->transports->note(session->transport, &place);
     return place;
 }
 
-Status interpreter_run_instance(Session *session, const StepInstance *instance, int64_t ordinal, Error *error) {
+// *next: the place behind the tasks that were run.
+static Status instance_run(Session *session, const StepInstance *instance, int64_t ordinal, int64_t *next,
+                           Error *error) {
     const TransportPlace place = place_note(session, instance, ordinal);
     const FaultAction fault = fault_inject(session, instance);
+    *next = ordinal + 1;
     if (fault == FAULT_SKIP) {
         return STATUS_OK;
     }
     const double start_s = clock_s();
-    TRY(task_run(session, instance, &place, fault, error));
+    if (task_is_transfer(&session->program.tasks[instance->task])) {
+        TRY(collective_run(session, instance, &place, fault, error));
+    } else {
+        *next = ordinal + session->devices->run(session->device, instance, ordinal);
+        fault_pace(session, start_s);
+    }
     if (!session->devices->span) {
         recorder_span(&session->recorder, &(RecorderSpan){.step = session->step,
                                                           .ordinal = ordinal,
@@ -142,32 +97,19 @@ Status interpreter_run_instance(Session *session, const StepInstance *instance, 
     return STATUS_OK;
 }
 
-// The device takes what it can at once; a place is noted for each such run, by its first task.
-static Status runs_run(Session *session, const IssueRuns *runs, Error *error) {
-    for (int32_t r = 0; r < runs->count; r++) {
-        const IssueRun *run = &runs->runs[r];
-        StepCursor cursor = run->cursor;
-        StepInstance instance;
-        if (run->kind == RUN_FIXED && session->devices->launch(session->device, r)) {
-            step_cursor_next(&cursor, &instance);
-            place_note(session, &instance, run->first);
-            continue;
-        }
-        for (int32_t i = 0; i < run->count && step_cursor_next(&cursor, &instance); i++) {
-            TRY(interpreter_run_instance(session, &instance, run->first + i, error));
-        }
-    }
-    return STATUS_OK;
+Status interpreter_run_instance(Session *session, const StepInstance *instance, int64_t ordinal, Error *error) {
+    int64_t next;
+    return instance_run(session, instance, ordinal, &next, error);
 }
 
 Status interpreter_run_serial(Session *session, Error *error) {
-    if (session->devices->runs && session->request->options.fault.action == FAULT_NONE) {
-        return runs_run(session, session->devices->runs(session->device), error);
-    }
     StepCursor cursor = step_cursor_begin(&session->program);
     StepInstance instance;
+    int64_t next = 0;
     for (int64_t ordinal = 0; step_cursor_next(&cursor, &instance); ordinal++) {
-        TRY(interpreter_run_instance(session, &instance, ordinal, error));
+        if (ordinal == next) {
+            TRY(instance_run(session, &instance, ordinal, &next, error));
+        }
     }
     return STATUS_OK;
 }

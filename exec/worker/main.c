@@ -104,7 +104,7 @@ static void failed(Session *session, const Error *error) {
 // What the products run on is said once, with the result.
 static void core_note(const Session *session, int rank) {
     char words[256];
-    if (rank == 0 && session->devices && !session->devices->measure && kernel_core_words(words, sizeof words)) {
+    if (rank == 0 && session->devices && !session->devices->own_memory && kernel_core_words(words, sizeof words)) {
         log_note("%s", words);
     }
 }

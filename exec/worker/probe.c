@@ -66,10 +66,8 @@ static json_t *hosts_json(const Probe *probe) {
 }
 
 static Status probe_save(const Probe *probe, Error *error) {
-    DeviceAccount account = {0};
-    if (probe->session->devices->account) {
-        probe->session->devices->account(probe->session->device, &account);
-    }
+    DeviceAccount account;
+    probe->session->devices->account(probe->session->device, &account);
     return session_report(probe->session,
                           json_pack("{s:s, s:o, s:s?, s:{s:i, s:i, s:I, s:I}, s:O}", "schema", "ndtune.probe-result/1",
                                     "hosts", hosts_json(probe), "chip", account.chip, "device", "divisor",
@@ -88,7 +86,7 @@ static Status probe_host(Probe *probe, Error *error) {
 
 static Status probe_all(Probe *probe, Error *error) {
     TRY(hosts_gather(probe->session, probe->arena, &probe->hosts, error));
-    TRY(probe->session->devices->measure ? probe_device(probe, error) : probe_host(probe, error));
+    TRY(probe->session->devices->own_memory ? probe_device(probe, error) : probe_host(probe, error));
     TRY(probe_collectives(probe, error));
     return probe->session->rank == 0 ? probe_save(probe, error) : STATUS_OK;
 }

@@ -60,7 +60,7 @@ static Status probe_one(Probe *probe, Exchange *exchange, const ProbeTopic *topi
 
 // How many of the sizes: two make a curve.
 static int sizes_of(const Probe *probe) {
-    int count = probe->session->devices->measure ? SIZES : HOST_SIZES;
+    int count = probe->session->devices->own_memory ? SIZES : HOST_SIZES;
     const int64_t most = sizes_bytes[count - 1] / probe->divisor / probe->divisor;
     while (count > LEAST_SIZES && sizes_bytes[count - 1] > most) {
         count--;
@@ -92,7 +92,7 @@ static Status probe_group(Probe *probe, const ProbeBuffers *buffers, int communi
 Status probe_collectives(Probe *probe, Error *error) {
     Session *session = probe->session;
     const Mesh *mesh = &session->request->plan.mesh;
-    const bool own_memory = session->devices->measure;
+    const bool own_memory = session->devices->own_memory;
     ProbeBuffers buffers;
     if (probe->world == 1 || (own_memory && !session->transports->memory)) {
         return probe_meet(probe, error);

@@ -64,11 +64,9 @@ static bool is_attention(const DeviceWork *work) {
 }
 
 int probe_divisor(const Probe *probe) {
-    DeviceAccount account = {0};
+    DeviceAccount account;
     int divisor = 1;
-    if (probe->session->devices->account) {
-        probe->session->devices->account(probe->session->device, &account);
-    }
+    probe->session->devices->account(probe->session->device, &account);
     while (account.processors > 0 && account.processors * 2 * divisor <= FULL_PROCESSORS) {
         divisor *= 2;
     }

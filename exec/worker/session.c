@@ -92,7 +92,7 @@ static Status device_begin(Session *session, Arena *arena, Error *error) {
     }
     const TransportTable *transports = session->transports;
     void *memory = NULL;
-    if (transports->memory && session->devices->stream && session->request->job == JOB_TRAIN) {  // others: room.h
+    if (transports->memory && session->devices->own_memory && session->request->job == JOB_TRAIN) {  // others: room.h
         TRY(transports->memory(session->transport, session->memory.arena_bytes, &memory, error));
     }
     const DeviceSetup setup = {.program = &session->program,
@@ -104,6 +104,7 @@ static Status device_begin(Session *session, Arena *arena, Error *error) {
                                .poison = options->poison,
                                .local_rank = session->local_rank,
                                .staged = !transports->finish,
+                               .singly = options->fault.action != FAULT_NONE,
                                .collective_sms = transports->finish ? NCCL_SCATTER_CTAS : 0,
                                .arena = memory,
                                .mark_work = options->timeout_s * SLOWEST_FLOP_PER_S / MARKS_IN_TIME,
@@ -129,13 +130,15 @@ static Status device_begin(Session *session, Arena *arena, Error *error) {
 static void recorder_open(Session *session, Arena *arena) {
     const RunOptions *options = &session->request->options;
     const DeviceTable *devices = session->devices;
-    const bool traceable = !devices->trace || devices->trace(session->device, true);
+    DeviceAccount account;
+    devices->account(session->device, &account);
+    const bool traceable = !devices->span || account.spans;
     const int part = options->steps / TRACED_PART;
     const int timed = part < 1 ? 1 : part > TRACED_MOST ? TRACED_MOST : part;
-    const int steps = devices->trace ? timed : options->steps;
+    const int steps = devices->span ? timed : options->steps;
     recorder_begin(&session->recorder, &session->program, steps, options->spans && traceable, arena);
     const int traced = session->recorder.steps_kept > 0 ? session->recorder.steps_kept : 1;
-    session->traced_from = devices->trace && traceable ? options->steps - traced : INT64_MAX;
+    session->traced_from = devices->span && traceable ? options->steps - traced : INT64_MAX;
 }
 
 Status session_join(const RunRequest *request, const RankPlace *place, Arena *arena, Session *session, Error *error) {
@@ -172,8 +175,10 @@ Status session_meet(Session *session, Error *error) {
 }
 
 void *session_slot(Session *session, int32_t buffer, int slot) {
-    const BufferRef ref = {.buffer = buffer, .index = {.layer_offset = (int16_t)slot}, .rank_group = -1};
-    return session->devices->address(session->device, &ref, &(StepInstance){0});
+    DeviceAccount account;
+    session->devices->account(session->device, &account);
+    return (char *)account.arena + session->memory.offset_bytes[buffer] +
+           slot * session->program.buffers[buffer].slot_bytes;
 }
 
 Status session_read(Session *session, const SlotBytes *from, void *out, Error *error) {
@@ -204,8 +209,7 @@ static bool step_recording(Session *session) {
     const bool traced = session->step >= session->traced_from;
     Recorder *recorder = &session->recorder;
     recorder->counting = session->step > 0 || session->request->options.steps == 1;
-    if (session->devices->trace) {
-        session->devices->trace(session->device, traced);
+    if (session->devices->span) {
         recorder->counting = recorder->counting && traced;
     }
     recorder->counted += recorder->counting;
@@ -215,7 +219,7 @@ static bool step_recording(Session *session) {
 Status session_step(Session *session, StepReport *report, Error *error) {
     const TransportPlace begin = {.step = (int32_t)session->step, .task = -1};
     const bool traced = step_recording(session);
-    session->devices->begin_step(session->device, session->step);
+    session->devices->begin_step(session->device, session->step, traced);
     session->place = begin;
     session->transports->note(session->transport, &begin);
     const TransportCall meet = {.communicator = session->communicators.world, .place = begin};

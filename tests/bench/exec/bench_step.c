@@ -71,9 +71,9 @@ static Costs step_run(Session *session, int64_t step) {
     StepInstance instance;
     const Spent begin = now();
     Spent last = begin;
-    session->devices->begin_step(session->device, step);
+    session->devices->begin_step(session->device, step, false);
     while (step_cursor_next(&cursor, &instance)) {
-        session->devices->run(session->device, &instance);
+        session->devices->run(session->device, &instance, 0);
         const Spent end = now();
         add_since(&costs.kind[session->program.tasks[instance.task].kind], &last, &end);
         last = end;
@@ -113,7 +113,7 @@ static Products products_alone(Session *session) {
         for (int i = 0; i < REPEATS; i++) {
             Spent once = {0};
             const Spent begin = now();
-            session->devices->run(session->device, &instance);
+            session->devices->run(session->device, &instance, 0);
             const Spent end = now();
             add_since(&once, &begin, &end);
             best = i == 0 ? once : best;

@@ -386,7 +386,7 @@ static float *logits_of(Session *session, int64_t *count) {
     StepCursor cursor = step_cursor_begin(&session->program);
     StepInstance instance;
     Error error = {0};
-    session->devices->begin_step(session->device, 0);
+    session->devices->begin_step(session->device, 0, false);
     while (step_cursor_next(&cursor, &instance)) {
         const Task *task = &session->program.tasks[instance.task];
         if (task->kind == TASK_LOSS) {

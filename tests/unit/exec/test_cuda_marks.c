@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "exec/device/device.h"
+#include "exec/device/issue_runs.h"
 #include "tests/support/sizes.h"
 
 typedef struct Step {
@@ -66,21 +67,16 @@ static void step_close(Step *step) {
 
 // One rank: no collectives. Graphs are there from the second step on; true when all fixed runs went as graphs.
 static bool step_run(Step *step, int64_t number) {
-    const IssueRuns *runs = table->runs(step->device);
+    const IssueRuns runs = issue_runs_cut(&step->program, &step->arena);
     bool graphs = true;
     Error error = {0};
-    table->begin_step(step->device, number);
-    for (int32_t r = 0; r < runs->count; r++) {
-        StepCursor cursor = runs->runs[r].cursor;
+    table->begin_step(step->device, number, false);
+    for (int32_t r = 0; r < runs.count; r++) {
+        StepCursor cursor = runs.runs[r].cursor;
         StepInstance instance;
-        if (runs->runs[r].kind == RUN_FIXED && table->launch(step->device, r)) {
-            continue;
-        }
-        graphs = graphs && runs->runs[r].kind != RUN_FIXED;
-        for (int32_t i = 0; i < runs->runs[r].count && step_cursor_next(&cursor, &instance); i++) {
-            table->wait(step->device, &instance);
-            table->run(step->device, &instance);
-            table->record(step->device, &instance);
+        for (int64_t done = 0, i = 0; step_cursor_next(&cursor, &instance) && i < runs.runs[r].count; i++) {
+            done += i < done ? 0 : table->run(step->device, &instance, runs.runs[r].first + i);
+            graphs = graphs && (runs.runs[r].kind != RUN_FIXED || done == runs.runs[r].count);
         }
     }
     cr_assert(table->synchronize(step->device, &error) == STATUS_OK, "%s", error.message);
