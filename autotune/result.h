@@ -67,6 +67,7 @@ typedef struct TuneRequest {
     int asked[PLAN_FIELD_COUNT];  // a value of each other field of the plan, or TUNE_ANY
     bool any_order;               // of the axes over the ranks: searched among those that the target can run
     AxisOrder order;              // where it is not
+    const PpOrder *pp_order;      // of pp_schedule file, which is asked for
     bool serial_lanes;            // our executor on CPUs: lanes one after another, nothing overlaps
     int max_tp;                   // 0 = no bound
     double memory_limit_bytes;

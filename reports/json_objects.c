@@ -9,6 +9,7 @@
 #include "reports/memory_terms.h"
 #include "reports/schemas.h"
 #include "sim/frameworks/target_choices.h"
+#include "sim/step/schedules/order_json.h"
 
 static const double SECONDS_PER_HOUR = 3600;
 
@@ -62,6 +63,8 @@ json_t *json_train_plan(const Target *target, const TrainPlan *plan) {
             json_object_set_new(object, "tokens_per_step", json_integer((json_int_t)plan_tokens_per_step(plan)));
         } else if (id == PLAN_FP8_RECIPE) {
             json_object_set_new(object, "order", axis_list(&plan->mesh));
+        } else if (id == PLAN_PP_SCHEDULE && plan->pp_schedule == PP_FILE) {
+            json_object_set_new(object, "pp_order", order_json(plan));
         }
     }
     return object;

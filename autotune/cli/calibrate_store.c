@@ -168,6 +168,14 @@ static Status add_run(Reader *reader, const StoredMeasurement *stored, Error *er
         samples_leave_out(list, known->request ? arena_text(arena, why.message) : known->reason);
         return STATUS_OK;
     }
+    if (plan.pp_schedule == PP_FILE) {
+        char text[PLAN_TEXT_BYTES];
+        plan.pp_order = known->request->pp_order;
+        if (strcmp(plan_text(&plan, text), run->plan) != 0) {
+            samples_leave_out(list, "its file of actions has another order by now");
+            return STATUS_OK;
+        }
+    }
     sample.what = calibration_case(known->request, &plan);
     if (executor) {
         TRY(read_spans(reader, run->id, &sample, error));

@@ -561,7 +561,7 @@ Status request_build(Cli *cli, const RequestDefaults *defaults, TuneRequest *req
                        ARENA_ARRAY(&cli->arena, const char *, MAX_DEFAULTS)};
     *request =
         (TuneRequest){.command = cli->line, .assumptions = builder.assumptions, .defaults = builder.defaults_taken};
-    TRY(request_order_file(cli, defaults, error));
+    TRY(request_order_file(cli, defaults, request, error));
     if (defaults->single_plan) {
         TRY(choose_world(&builder, error));
     }

@@ -26,8 +26,9 @@ void request_serial(const Cli *cli, TuneRequest *request);
 // The plan that --mesh and its companions name, canonical.
 void request_plan(const Cli *cli, const TuneRequest *request, const Mesh *mesh, TrainPlan *plan);
 
-// --pp-schedule FILE.csv: puts the schedule of that name, its chunks and its micro-steps in the place of the file.
-Status request_order_file(Cli *cli, const RequestDefaults *defaults, Error *error);
+// --pp-schedule FILE.csv: puts the schedule that has its order, else `file` and the order itself, and its chunks and
+// micro-steps in the place of the file.
+Status request_order_file(Cli *cli, const RequestDefaults *defaults, TuneRequest *request, Error *error);
 
 Status request_mesh(Cli *cli, Mesh *mesh, Error *error);
 Status request_one_plan(Cli *cli, const TuneRequest *request, TrainPlan *plan, Error *error);  // both

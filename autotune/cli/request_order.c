@@ -1,4 +1,4 @@
-// A pipeline's order in a file: the options that say the same without it.
+// A pipeline's order in a file: the options that say the same without it, else the order itself.
 
 #include <string.h>
 
@@ -23,40 +23,37 @@ static Status say(Cli *cli, OptionId option, const char *path, const char *name,
     return STATUS_OK;
 }
 
-static Status check_stages(Cli *cli, const char *path, const OrderFile *file, Error *error) {
+static Status check_stages(Cli *cli, const char *path, const PpOrder *order, Error *error) {
     Mesh mesh;
     TRY(request_mesh(cli, &mesh, error));
-    if (mesh_stages(&mesh) != file->stages) {
-        return cli_refuse(cli, OPTION_MESH, error, "%s is the order of %d ranks: use pp=%d", path, file->stages,
-                          file->stages);
+    if (mesh_stages(&mesh) != order->stages) {
+        return cli_refuse(cli, OPTION_MESH, error, "%s is the order of %d ranks: use pp=%d", path, order->stages,
+                          order->stages);
     }
     return STATUS_OK;
 }
 
-static Status take(Cli *cli, OptionId option, const char *path, Error *error) {
-    OrderFile file;
-    if (order_file_read(path, &cli->arena, &file, error) != STATUS_OK) {
+// As the schedule that has it, where one does.
+static Status take(Cli *cli, OptionId option, const char *path, TuneRequest *request, Error *error) {
+    PpOrder *order = ARENA_NEW(&cli->arena, PpOrder);
+    if (order_file_read(path, &cli->arena, order, error) != STATUS_OK) {
         return cli_blame(cli, option, STATUS_USAGE);
     }
-    const Schedule *schedule = order_file_schedule(&file, &cli->arena);
-    if (!schedule) {
-        return cli_refuse(cli, option, error,
-                          "%s is none of the orders that are predicted and run: gpipe, 1f1b, interleaved, "
-                          "zero-bubble, zbv, dualpipev",
-                          path);
-    }
-    TRY(check_stages(cli, path, &file, error));
-    TRY(say(cli, OPTION_GRAD_ACCUM, path, "micro-batches", file.micro_steps, error));
-    cli->options.values[option].text = schedule->name;
-    TrainPlan plan = {.pp_schedule = (PpSchedule)plan_field_value(PLAN_PP_SCHEDULE, schedule->name)};
+    const Schedule *known = order_file_schedule(order, &cli->arena);
+    request->pp_order = known ? NULL : order;
+    TRY(check_stages(cli, path, order, error));
+    TRY(say(cli, OPTION_GRAD_ACCUM, path, "micro-batches", order->micro_steps, error));
+    const char *name = known ? known->name : pp_schedule_names[PP_FILE];
+    cli->options.values[option].text = name;
+    TrainPlan plan = {.pp_schedule = (PpSchedule)plan_field_value(PLAN_PP_SCHEDULE, name)};
     plan.mesh = mesh_of_one();
-    plan.mesh.size[AXIS_PP] = file.stages;
+    plan.mesh.size[AXIS_PP] = order->stages;
     return plan_field_matters(&plan, PLAN_VIRTUAL_STAGES)
-               ? say(cli, option_of(PLAN_VIRTUAL_STAGES), path, "stages on each rank", file.chunks, error)
+               ? say(cli, option_of(PLAN_VIRTUAL_STAGES), path, "stages on each rank", order->chunks, error)
                : STATUS_OK;
 }
 
-Status request_order_file(Cli *cli, const RequestDefaults *defaults, Error *error) {
+Status request_order_file(Cli *cli, const RequestDefaults *defaults, TuneRequest *request, Error *error) {
     const OptionId option = option_of(PLAN_PP_SCHEDULE);
     const char *path = cli_text_or(cli, option, "");
     if (!is_file(path)) {
@@ -67,5 +64,5 @@ Status request_order_file(Cli *cli, const RequestDefaults *defaults, Error *erro
                           "a file of actions is the order of one pipeline: give it to predict, run or export, "
                           "with --mesh");
     }
-    return take(cli, option, path, error);
+    return take(cli, option, path, request, error);
 }

@@ -25,6 +25,7 @@ void request_plan(const Cli *cli, const TuneRequest *request, const Mesh *mesh, 
     memset(plan, 0, sizeof *plan);
     plan->mesh = *mesh;
     plan->mesh.order = request->order;
+    plan->pp_order = request->pp_order;
     plan->seq = request->seq;
     plan->micro_batch = request->micro_batch > 0 ? request->micro_batch : 1;
     plan->grad_accum = cli_integer_or(cli, OPTION_GRAD_ACCUM, 1);

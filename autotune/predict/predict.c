@@ -281,7 +281,7 @@ static TrainPlan with_few_micro_steps(const TrainPlan *plan) {
     enum { ROUNDS = 3 };
     TrainPlan few = *plan;
     const int stages = mesh_stages(&plan->mesh), rounds = plan->grad_accum / stages;
-    if (rounds > ROUNDS && plan->pp_schedule != PP_GPIPE) {
+    if (rounds > ROUNDS && plan->pp_schedule != PP_GPIPE && plan->pp_schedule != PP_FILE) {
         few.grad_accum = plan->grad_accum / rounds * ROUNDS;
     }
     return few;

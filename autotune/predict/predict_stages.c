@@ -7,11 +7,11 @@
 
 enum { MOST_BLOCKS = 4000 };  // forward and backward of the micro-batches of all stages
 
-// A schedule wants whole rounds of its stages.
+// A schedule wants whole rounds of its stages, that of a file all of its micro-steps.
 static int shown_micro_batches(const TrainPlan *plan, int stages) {
     const int most = MOST_BLOCKS / (2 * stages * (plan->virtual_stages > 1 ? plan->virtual_stages : 1));
     const int rounds = most / stages > 2 ? most / stages : 2;
-    return plan->grad_accum > rounds * stages ? rounds * stages : plan->grad_accum;
+    return plan->pp_schedule != PP_FILE && plan->grad_accum > rounds * stages ? rounds * stages : plan->grad_accum;
 }
 
 Status predict_stages(const TuneRequest *request, const TrainPlan *plan, Arena *arena, StageSteps *steps,

@@ -29,7 +29,8 @@ static void lay_serial(const CostModel *cost, const StepProgram *program, Arena 
 
 TrainPlan memory_step_plan(const TrainPlan *plan) {
     TrainPlan fewer = *plan;
-    fewer.grad_accum = plan->grad_accum < MEMORY_MICRO_BATCHES ? plan->grad_accum : MEMORY_MICRO_BATCHES;
+    const bool whole = plan->pp_schedule == PP_FILE || plan->grad_accum < MEMORY_MICRO_BATCHES;
+    fewer.grad_accum = whole ? plan->grad_accum : MEMORY_MICRO_BATCHES;
     return fewer;
 }
 

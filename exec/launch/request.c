@@ -12,6 +12,7 @@
 #include "sim/base/json.h"
 #include "sim/model/layer_kinds.h"
 #include "sim/plan/plan_fields.h"
+#include "sim/step/schedules/order_json.h"
 
 static const char SCHEMA[] = "ndtune.run-request/1";
 
@@ -127,8 +128,8 @@ static json_t *model_json(const ModelSpec *model) {
 
 static json_t *plan_json(const TrainPlan *plan) {
     char mesh[MESH_TEXT_BYTES], order[MESH_TEXT_BYTES];
-    json_t *object =
-        json_pack("{s:s, s:s}", "mesh", mesh_text(&plan->mesh, mesh), "order", mesh_order_text(&plan->mesh, order));
+    json_t *object = json_pack("{s:s, s:s, s:o}", "mesh", mesh_text(&plan->mesh, mesh), "order",
+                               mesh_order_text(&plan->mesh, order), "pp_order", order_json(plan));
     for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
         json_object_set_new(object, plan_fields[id].name, json_integer(plan_get(plan, (PlanFieldId)id)));
     }
@@ -281,6 +282,12 @@ static Status read_model(const JsonReader *root, Arena *arena, ModelSpec *model,
     return model_check(model, error);
 }
 
+static Status read_order(const JsonReader *reader, Arena *arena, TrainPlan *plan, Error *error) {
+    const json_t *lines = json_object_get(reader->object, "pp_order");
+    FAIL_IF(!lines, error, STATUS_USAGE, "%s: plan.pp_order is missing", reader->origin);
+    return order_json_read(lines, arena, plan, error);
+}
+
 static Status read_plan(const JsonReader *root, Arena *arena, TrainPlan *plan, Error *error) {
     JsonReader reader;
     const char *mesh, *order;
@@ -296,7 +303,7 @@ static Status read_plan(const JsonReader *root, Arena *arena, TrainPlan *plan, E
         TRY(read_int(&reader, field->name, field->low, field->high, &value, error));
         plan_set(plan, (PlanFieldId)id, value);
     }
-    return STATUS_OK;
+    return read_order(&reader, arena, plan, error);
 }
 
 static Status read_text_or_null(const JsonReader *reader, const char *key, Arena *arena, const char **text,

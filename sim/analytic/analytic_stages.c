@@ -87,11 +87,10 @@ static StageSplit *find_split(Analytic *analytic, const TrainPlan *plan) {
 }
 
 static Status find_shape(const TrainPlan *plan, PipelineShape *shape, Error *error) {
-    const char *name = pp_schedule_names[plan->pp_schedule];
-    *shape = (PipelineShape){schedule_find(name), mesh_stages(&plan->mesh), plan_chunks(plan), plan->grad_accum};
-    return shape->schedule
-               ? STATUS_OK
-               : error_set(error, STATUS_INFEASIBLE, "the schedule %s of a pipeline is not predicted yet", name);
+    *shape = (PipelineShape){schedule_of(plan), mesh_stages(&plan->mesh), plan_chunks(plan), plan->grad_accum};
+    return shape->schedule ? STATUS_OK
+                           : error_set(error, STATUS_INFEASIBLE, "the schedule %s of a pipeline is not predicted yet",
+                                       pp_schedule_names[plan->pp_schedule]);
 }
 
 static void look_at(Analytic *analytic, const PipelineShape *shape, int stage) {

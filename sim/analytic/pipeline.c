@@ -138,7 +138,7 @@ static PipelineOrder *make_order(const PipelineShape *shape, Arena *arena) {
                        .done = ARENA_ARRAY(&scratch, uint32_t, places)};
     for (of.stage = 0; of.stage < shape->stages; of.stage++) {
         ScheduleAction *queue = orderer.queues[of.stage].actions = ARENA_ARRAY(&scratch, ScheduleAction, actions);
-        shape->schedule->order(&of, queue);
+        schedule_order(shape->schedule, &of, queue);
         order->held[of.stage] = most_held(queue, actions);
     }
     for (int32_t earlier = -1; earlier < order->count;) {
@@ -288,7 +288,7 @@ static PipelineShape with_groups(const PipelineShape *shape, int32_t groups) {
 }
 
 static bool is_short(const PipelineShape *shape) {
-    return shape->micro_steps <= (GROUPS_BEFORE_PACE + 1) * group_of(shape);
+    return shape->schedule->written || shape->micro_steps <= (GROUPS_BEFORE_PACE + 1) * group_of(shape);
 }
 
 double pipeline_span_s(PipelineOrders *known, const PipelineShape *shape, const PipelineTimes *times) {

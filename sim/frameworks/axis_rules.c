@@ -113,20 +113,32 @@ static const char *check_groups(const TrainPlan *plan, Arena *arena) {
                         multiples_around(micro_steps, pp, arena));
 }
 
-static bool is_folded(const TrainPlan *plan) {
-    return plan->pp_schedule == PP_ZBV || plan->pp_schedule == PP_DUALPIPEV;
+// An order that a file says is of one size.
+static const char *check_order(const TrainPlan *plan, Arena *arena) {
+    const PpOrder *order = plan->pp_order;
+    if (plan->pp_schedule != PP_FILE) {
+        return NULL;
+    }
+    REFUSE_IF(arena, !order, "pp_schedule=file is the order of a file of actions: use --pp-schedule FILE.csv");
+    REFUSE_IF(arena,
+              order->stages != plan->mesh.size[AXIS_PP] || order->chunks != plan->virtual_stages ||
+                  order->micro_steps != plan->grad_accum,
+              "%s is the order of %d ranks with %d chunks of layers each and %d micro-steps: use pp=%d, virtual_stages "
+              "%d and grad_accum %d",
+              order->path, order->stages, order->chunks, order->micro_steps, order->stages, order->chunks,
+              order->micro_steps);
+    return NULL;
 }
 
 // Folded, embedding and head are on one stage, and their gradients are due at different times.
 static const char *check_schedule(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena) {
     const int pp = plan->mesh.size[AXIS_PP], micro_steps = plan->grad_accum;
     const char *schedule = pp_schedule_names[plan->pp_schedule];
-    const bool splits = plan->pp_schedule == PP_ZERO_BUBBLE || is_folded(plan);
-    REFUSE_IF(arena, splits && plan->precision == DTYPE_FP8,
+    REFUSE_IF(arena, plan_splits_backward(plan) && plan->precision == DTYPE_FP8,
               "pp_schedule=%s has gradients of weights apart, which is not predicted in fp8: use precision bf16",
               schedule);
     REFUSE_IF(arena,
-              is_folded(plan) && (model->tied_embeddings || target->root_unit) && micro_steps > 1 &&
+              plan_is_folded(plan) && (model->tied_embeddings || target->root_unit) && micro_steps > 1 &&
                   target_grad_sync(target, plan) != GRAD_SYNC_LAST,
               "pp_schedule=%s has embedding and head, one unit here, at different times, and gradients are reduced on "
               "every micro-step: use grad_sync last",
@@ -143,6 +155,10 @@ static const char *check_pp(const Target *target, const ModelSpec *model, const 
               "%s has no pipelines with pp_schedule=%s: use pp_schedule %s", target->name,
               pp_schedule_names[plan->pp_schedule],
               target->pp_schedules & PP_BIT(PP_INTERLEAVED) ? "1f1b or interleaved" : "1f1b");
+    const char *order = check_order(plan, arena);
+    if (order) {
+        return order;
+    }
     REFUSE_IF(arena, model->tied_embeddings && !target->ties_stages,
               "%s has one table for embedding and head, and pp=%d would put them on different stages: use pp=1",
               model->name, pp);

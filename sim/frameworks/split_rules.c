@@ -2,10 +2,6 @@
 
 #include "sim/frameworks/target.h"
 
-static bool is_folded(const TrainPlan *plan) {
-    return plan->pp_schedule == PP_ZBV || plan->pp_schedule == PP_DUALPIPEV;
-}
-
 static int32_t parts_of(const TrainPlan *plan) {
     return mesh_stages(&plan->mesh) * plan_chunks(plan);
 }
@@ -46,7 +42,7 @@ const char *target_refuse_split(const Target *target, const ModelSpec *model, co
     const char *word = pp_split_names[plan->pp_split];
     REFUSE_IF(arena, !(target->splits & PP_BIT(plan->pp_split)), "%s has no pp_split=%s: use pp_split target",
               target->name, word);
-    REFUSE_IF(arena, plan->pp_split == SPLIT_ENDS && is_folded(plan),
+    REFUSE_IF(arena, plan->pp_split == SPLIT_ENDS && plan_is_folded(plan),
               "pp_schedule=%s has the first and the last chunk on one stage: use pp_split chunks",
               pp_schedule_names[plan->pp_schedule]);
     REFUSE_IF(arena,

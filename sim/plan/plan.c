@@ -62,6 +62,16 @@ int plan_chunks(const TrainPlan *plan) {
     return mesh_stages(&plan->mesh) > 1 ? chunks : 1;
 }
 
+bool plan_is_folded(const TrainPlan *plan) {
+    return plan->pp_schedule == PP_FILE ? plan->pp_order && plan->pp_order->folded
+                                        : plan->pp_schedule == PP_ZBV || plan->pp_schedule == PP_DUALPIPEV;
+}
+
+bool plan_splits_backward(const TrainPlan *plan) {
+    return plan->pp_schedule == PP_FILE ? plan->pp_order && plan->pp_order->splits
+                                        : plan->pp_schedule == PP_ZERO_BUBBLE || plan_is_folded(plan);
+}
+
 bool plan_keeps_layers(const TrainPlan *plan) {
     return plan->recompute == RECOMPUTE_FULL && (plan->recompute_layers > 0 || plan->recompute_every > 1);
 }
@@ -106,7 +116,12 @@ char *plan_text(const TrainPlan *plan, char out[PLAN_TEXT_BYTES]) {
     }
     if (!mesh_has_default_order(&canonical.mesh)) {
         used = text_put(out, PLAN_TEXT_BYTES, used, " order=");
-        text_put(out, PLAN_TEXT_BYTES, used, mesh_order_text(&canonical.mesh, axes));
+        used = text_put(out, PLAN_TEXT_BYTES, used, mesh_order_text(&canonical.mesh, axes));
+    }
+    if (canonical.pp_schedule == PP_FILE && canonical.pp_order) {
+        char hash[HASH_TEXT_BYTES];
+        used = text_put(out, PLAN_TEXT_BYTES, used, " actions=");
+        text_put(out, PLAN_TEXT_BYTES, used, hash_hex(canonical.pp_order->hash, hash));
     }
     return out;
 }
@@ -126,6 +141,9 @@ void plan_hash(const TrainPlan *plan, Hash *hash) {
     }
     if (!mesh_has_default_order(&canonical.mesh)) {  // else as before there were orders
         axis_order_hash(&canonical.mesh.order, hash);
+    }
+    if (canonical.pp_schedule == PP_FILE && canonical.pp_order) {
+        hash_int(hash, (int64_t)canonical.pp_order->hash);
     }
 }
 

@@ -82,8 +82,33 @@ typedef enum {
 // backward.
 typedef enum { OFFLOAD_NONE, OFFLOAD_OPTIMIZER, OFFLOAD_PARAMETERS, OFFLOAD_ACTIVATIONS, OFFLOAD_COUNT } Offload;
 
-// In which order the stages of a pipeline work off the micro-steps; the orders are in sim/step/schedules.
-typedef enum { PP_1F1B, PP_GPIPE, PP_INTERLEAVED, PP_ZERO_BUBBLE, PP_ZBV, PP_DUALPIPEV, PP_SCHEDULE_COUNT } PpSchedule;
+// In which order the stages of a pipeline work off the micro-steps; the orders are in sim/step/schedules. FILE: that of
+// the plan's pp_order.
+typedef enum {
+    PP_1F1B,
+    PP_GPIPE,
+    PP_INTERLEAVED,
+    PP_ZERO_BUBBLE,
+    PP_ZBV,
+    PP_DUALPIPEV,
+    PP_FILE,
+    PP_SCHEDULE_COUNT
+} PpSchedule;
+
+// An order that a file says (sim/step/schedules/order_file.h), for so many ranks, chunks of layers on each, and
+// micro-steps. It outlives the plans that point to it.
+struct Schedule;
+struct ScheduleAction;
+typedef struct PpOrder {
+    const char *path;
+    const char **lines;  // of each rank: its actions
+    uint64_t hash;       // of the lines
+    int32_t stages, chunks, micro_steps;
+    bool folded, splits;              // as a schedule's
+    struct ScheduleAction **actions;  // of each rank
+    int32_t *count;
+    const struct Schedule *schedule;  // the same as one of sim/step/schedules
+} PpOrder;
 
 // Which layers the stages of a pipeline hold. TARGET: as the target deals them out by itself. EVEN: as many each.
 // WEIGHTED: embedding and head count as so many layers (pp_first, pp_last). ENDS: the first and the last stage hold so
@@ -173,6 +198,7 @@ typedef struct TrainPlan {
     int recompute_every;           // of recompute=full: every n-th layer, the others are kept; 0 = each
     GradSync grad_sync;            // accumulation over several data ranks only
     PpSchedule pp_schedule;        // pp > 1 only
+    const PpOrder *pp_order;       // of pp_schedule FILE
     int virtual_stages;            // chunks of layers on each stage, where the schedule leaves them open
     ReduceOverlap reduce_overlap;  // several data ranks only
     LossForm loss;
@@ -271,7 +297,9 @@ int64_t plan_global_batch(const TrainPlan *plan);     // sequences: micro_batch 
 int64_t plan_tokens_per_step(const TrainPlan *plan);  // global_batch * seq
 int plan_local_tokens(const TrainPlan *plan);  // tokens of one rank and micro-step: micro_batch * seq / sequence axes
 int plan_shard_count(const TrainPlan *plan);   // F = dp_shard * cp: the shard group
-int plan_expert_tp(const TrainPlan *plan);     // ranks that cut each expert: of tp where none are said, with ep none
+bool plan_is_folded(const TrainPlan *plan);    // the last chunk of layers is on the first stage
+bool plan_splits_backward(const TrainPlan *plan);  // gradients of inputs and of weights are works of their own
+int plan_expert_tp(const TrainPlan *plan);  // ranks that cut each expert: of tp where none are said, with ep none
 
 // Packed documents end anywhere, as often in the mean as `pack` says (their lengths are those of an exponential), and
 // at the ends of a sequence. How many tokens the document of a token has there, in the mean: the sum of the squares of

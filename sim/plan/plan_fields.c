@@ -46,9 +46,13 @@ const char *const offload_names[OFFLOAD_COUNT] = {[OFFLOAD_NONE] = "none",
                                                   [OFFLOAD_OPTIMIZER] = "optimizer",
                                                   [OFFLOAD_PARAMETERS] = "parameters,optimizer",
                                                   [OFFLOAD_ACTIVATIONS] = "activations"};
-const char *const pp_schedule_names[PP_SCHEDULE_COUNT] = {
-    [PP_1F1B] = "1f1b", [PP_GPIPE] = "gpipe",        [PP_INTERLEAVED] = "interleaved", [PP_ZERO_BUBBLE] = "zero-bubble",
-    [PP_ZBV] = "zbv",   [PP_DUALPIPEV] = "dualpipev"};
+const char *const pp_schedule_names[PP_SCHEDULE_COUNT] = {[PP_1F1B] = "1f1b",
+                                                          [PP_GPIPE] = "gpipe",
+                                                          [PP_INTERLEAVED] = "interleaved",
+                                                          [PP_ZERO_BUBBLE] = "zero-bubble",
+                                                          [PP_ZBV] = "zbv",
+                                                          [PP_DUALPIPEV] = "dualpipev",
+                                                          [PP_FILE] = "file"};
 const char *const pp_split_names[SPLIT_COUNT] = {[SPLIT_TARGET] = "target",
                                                  [SPLIT_EVEN] = "even",
                                                  [SPLIT_WEIGHTED] = "weighted",
@@ -149,7 +153,8 @@ static bool has_stages(const TrainPlan *plan) {
 }
 
 static bool has_virtual_stages(const TrainPlan *plan) {
-    return has_stages(plan) && (plan->pp_schedule == PP_INTERLEAVED || plan->pp_schedule == PP_ZERO_BUBBLE);
+    const PpSchedule schedule = plan->pp_schedule;
+    return has_stages(plan) && (schedule == PP_INTERLEAVED || schedule == PP_ZERO_BUBBLE || schedule == PP_FILE);
 }
 
 static bool counts_ends(const TrainPlan *plan) {
@@ -302,7 +307,8 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
          .option = {"pp-schedule", "auto|gpipe|1f1b|interleaved|zero-bubble|zbv|dualpipev|FILE.csv", NULL,
                     "auto; predict, run, preflight: 1f1b",
                     "order in which the stages of a pipeline (pp) work off the micro-steps; auto tries "
-                    "what the target has; of one plan, a file of PyTorch's actions, whose order must be one of these",
+                    "what the target has; of one plan, a file of PyTorch's actions, in whatever order they can be "
+                    "done",
                     RUNS},
          .column = "pp_schedule"},
     [PLAN_VIRTUAL_STAGES] = {"virtual_stages", .label = "virtual stages", AT(virtual_stages), COUNT(63),

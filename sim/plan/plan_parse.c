@@ -1,4 +1,5 @@
-// The line that plan_text writes, read back: what a store or a file remembers of a plan.
+// The line that plan_text writes, read back: what a store or a file remembers of a plan. Of an order of actions it has
+// the hash alone: who reads the line finds the file.
 
 #include <stdio.h>
 #include <string.h>
@@ -36,6 +37,9 @@ Status plan_parse(const char *text, TrainPlan *plan, Error *error) {
         char *value = strchr(word, '=');
         FAIL_IF(!value, error, STATUS_USAGE, "plan: %.40s is no KEY=VALUE", word);
         *value++ = '\0';
+        if (strcmp(word, "actions") == 0) {
+            continue;
+        }
         TRY(strcmp(word, "order") == 0 ? axis_order_parse(value, &plan->mesh.order, error)
                                        : take(plan, seen, word, value, error));
     }

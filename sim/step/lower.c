@@ -319,7 +319,7 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
 Status step_lower_stage(const ModelSpec *model, const TrainPlan *plan, const Target *target, int stage, Arena *arena,
                         StepProgram *program, Error *error) {
     const bool stages = mesh_stages(&plan->mesh) > 1;
-    const Schedule *schedule = stages ? schedule_find(pp_schedule_names[plan->pp_schedule]) : schedules[0];
+    const Schedule *schedule = stages ? schedule_of(plan) : schedules[0];
     FAIL_IF(!schedule, error, STATUS_INFEASIBLE, "the schedule %s of a pipeline is not predicted yet",
             pp_schedule_names[plan->pp_schedule]);
     const LoweringChoice choice = {.stage = stage, .schedule = schedule};

@@ -63,3 +63,43 @@ Test(cli_pipelines, a_file_of_pytorchs_actions_is_run_as_the_schedule_of_that_na
     json_decref(of_file);
     json_decref(named);
 }
+
+// Backward of the latest micro-batch first: as GPipe in time and bytes, told with its order.
+Test(cli_pipelines, an_order_of_its_own_is_predicted_and_told) {
+    json_t *own = CLI_JSON(0, "predict", "--mesh", "pp=2,tp=4", "--model", "llama-3-8b", "--target", "torchtitan",
+                           "--format", "json", "--pp-schedule", ORDERS "/own_pp2_m4.csv");
+    json_t *gpipe = CLI_JSON(0, "predict", "--mesh", "pp=2,tp=4", "--model", "llama-3-8b", "--target", "torchtitan",
+                             "--format", "json", "--pp-schedule", "gpipe", "--grad-accum", "4");
+    const json_t *plan = json_object_get(own, "plan"), *order = json_object_get(plan, "pp_order");
+    cr_expect_float_eq(cli_number(own, "step_time_s"), cli_number(gpipe, "step_time_s"), 1e-3);
+    cr_expect_str_eq(json_string_value(json_object_get(plan, "pp_schedule")), "file");
+    cr_expect_eq(json_array_size(order), 2);
+    cr_expect_str_eq(json_string_value(json_array_get(order, 1)), "1F0,1F1,1F2,1F3,1B3,1B2,1B1,1B0");
+    json_decref(own);
+    json_decref(gpipe);
+}
+
+Test(cli_pipelines, an_order_of_its_own_is_exported_by_its_file) {
+    static const char line[] = "pipeline_parallel_schedule_csv = \"" ORDERS "/own_pp2_m4.csv\"";
+    ProgramRun run = CLI("export", "--mesh", "pp=2,tp=4", "--model", "llama-3-8b", "--target", "torchtitan",
+                         "--pp-schedule", ORDERS "/own_pp2_m4.csv");
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect(strstr(run.out, line), "%s", run.out);
+    cr_expect(strstr(run.out, "pipeline_parallel_schedule = \"1F1B\""), "%s", run.out);  // one stage on each rank
+    program_run_free(&run);
+}
+
+Test(cli_pipelines, an_order_of_its_own_is_run_as_one_rank) {
+    json_t *own = CLI_JSON(0, "run", "--mesh", "pp=2", "--model", "tiny", "--steps", "2", "--seq", "32", "--format",
+                           "json", "--pp-schedule", ORDERS "/own_pp2_m4.csv");
+    json_t *one = CLI_JSON(0, "run", "--mesh", "pp=1", "--model", "tiny", "--steps", "2", "--seq", "32", "--format",
+                           "json", "--grad-accum", "4");
+    const json_t *losses = json_object_get(own, "loss"), *expected = json_object_get(one, "loss");
+    cr_assert_eq(json_array_size(losses), 2);
+    for (size_t i = 0; i < 2; i++) {
+        cr_expect_float_eq(json_real_value(json_array_get(losses, i)), json_real_value(json_array_get(expected, i)),
+                           1e-5);
+    }
+    json_decref(own);
+    json_decref(one);
+}

@@ -21,7 +21,7 @@ static const TargetVersion ndtune_1 = {
         SET(rank_order_rule, RANK_ORDER_ANY),  // its groups come from sim/axes
         SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_SP | AXES_PP | AXES_EP),
         SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_GPIPE) | PP_BIT(PP_INTERLEAVED) | PP_BIT(PP_ZERO_BUBBLE) |
-                              PP_BIT(PP_ZBV) | PP_BIT(PP_DUALPIPEV)),
+                              PP_BIT(PP_ZBV) | PP_BIT(PP_DUALPIPEV) | PP_BIT(PP_FILE)),
         SET(splits, PP_BIT(SPLIT_EVEN) | PP_BIT(SPLIT_WEIGHTED) | PP_BIT(SPLIT_ENDS) | PP_BIT(SPLIT_CHUNKS)),
         SET(max_zero, 3),
         SET(runtime.host_s_per_op, 3e-6),         // estimated: one interpreted task, no allocation, no Python

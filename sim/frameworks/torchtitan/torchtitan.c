@@ -14,7 +14,7 @@ static const TargetVersion torchtitan_0_2 = {
         SET(recompute_counts, RECOMPUTE_EVERY_LAST),  // selective_ac_option "n" (_apply_layer_sac counts from 1)
         SET(zigzag, true), SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP | AXES_EP),
         SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_GPIPE) | PP_BIT(PP_INTERLEAVED) | PP_BIT(PP_ZERO_BUBBLE) |
-                              PP_BIT(PP_ZBV) | PP_BIT(PP_DUALPIPEV)),
+                              PP_BIT(PP_ZBV) | PP_BIT(PP_DUALPIPEV) | PP_BIT(PP_FILE)),
         // first_ and last_stage_less_layers, module_fqns_per_model_part (distributed/pipeline_parallel.py)
         SET(splits, PP_BIT(SPLIT_EVEN) | PP_BIT(SPLIT_WEIGHTED) | PP_BIT(SPLIT_CHUNKS)),
         SET(pp_keeps_gathered, true),  // reshard_after_forward "default" is off with pp; REDUCE_GRAD after the last
@@ -147,14 +147,12 @@ static const LogPattern logs[] = {
 // two on each rank, and compiled ones cannot have their weights' gradients apart.
 static const char *refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const char *schedule = pp_schedule_names[plan->pp_schedule];
-    const bool folded = plan->pp_schedule == PP_ZBV || plan->pp_schedule == PP_DUALPIPEV;
-    const bool splits = plan->pp_schedule == PP_ZERO_BUBBLE || folded;
     (void)model;
-    if (mesh_stages(&plan->mesh) == 1 || !splits) {
+    if (mesh_stages(&plan->mesh) == 1 || !plan_splits_backward(plan)) {
         return NULL;
     }
-    REFUSE_IF(arena, plan_chunks(plan) < 2, "%s runs %s with at least 2 stages on each rank: use virtual_stages 2",
-              target->name, schedule);
+    REFUSE_IF(arena, plan_chunks(plan) < 2 && plan->pp_schedule != PP_FILE,
+              "%s runs %s with at least 2 stages on each rank: use virtual_stages 2", target->name, schedule);
     REFUSE_IF(arena, plan->fused == FUSED_COMPILED, "PyTorch refuses %s of compiled stages: use fused eager", schedule);
     return NULL;
 }

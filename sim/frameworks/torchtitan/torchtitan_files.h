@@ -19,6 +19,8 @@ bool torchtitan_has_stages(const ConfigJob *job);
 bool torchtitan_spreads_experts(const ConfigJob *job);
 bool torchtitan_other_dispatcher(const ConfigJob *job);
 const char *torchtitan_schedule_word(const TrainPlan *plan);
+bool torchtitan_has_order(const ConfigJob *job);            // of a file of actions
+const char *torchtitan_order(const ConfigJob *job);         // pipeline_parallel_schedule_csv
 const char *torchtitan_local_batch(const ConfigJob *job);   // a pipeline cuts it into its micro-batches
 bool torchtitan_counts_layers(const ConfigJob *job);        // stages follow from layers, or
 bool torchtitan_names_modules(const ConfigJob *job);        // each is named with its modules

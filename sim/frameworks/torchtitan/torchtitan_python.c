@@ -49,6 +49,11 @@ static void write_stages(const ConfigJob *job, FILE *out) {
             mesh_stages(&plan->mesh), torchtitan_schedule_word(plan),
             is_head(job) ? "num_pp_microbatches" : "pipeline_parallel_microbatch_size",
             is_head(job) ? plan->grad_accum : plan->micro_batch);
+    if (torchtitan_has_order(job)) {
+        fputs("        pipeline_parallel_schedule_csv=", out);
+        escape_quoted(torchtitan_order(job), out);
+        fputs(",\n", out);
+    }
     if (torchtitan_names_modules(job)) {
         fprintf(out, "        module_fqns_per_model_part=%s,\n", torchtitan_modules(job));
         return;

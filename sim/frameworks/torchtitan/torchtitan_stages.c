@@ -20,9 +20,20 @@ bool torchtitan_has_stages(const ConfigJob *job) {
     return mesh_stages(&job->plan->mesh) > 1;
 }
 
+bool torchtitan_has_order(const ConfigJob *job) {
+    return torchtitan_has_stages(job) && job->plan->pp_schedule == PP_FILE;
+}
+
+const char *torchtitan_order(const ConfigJob *job) {
+    return job->plan->pp_order->path;
+}
+
+// Beside a CSV of actions it says which stages a rank has (pipeline_llm): one, several in turn, or two, folded.
 const char *torchtitan_schedule_word(const TrainPlan *plan) {
+    const PpSchedule laid_out = plan_is_folded(plan) ? PP_ZBV : plan_chunks(plan) > 1 ? PP_INTERLEAVED : PP_1F1B;
+    const PpSchedule schedule = plan->pp_schedule == PP_FILE ? laid_out : plan->pp_schedule;
     const ImportWord *row = torchtitan_schedules;
-    while (row->value != (int)plan->pp_schedule) {
+    while (row->value != (int)schedule) {
         row++;
     }
     return row->word;
@@ -87,7 +98,8 @@ const char *torchtitan_refuse_stages(const ConfigJob *job) {
     const int pp = mesh_stages(&job->plan->mesh), stages = pp * plan_chunks(job->plan);
     const int layers = counted_layers(job);
     const int each = (layers + stages - 1) / stages, made = (layers + each - 1) / each;
-    const bool looped = job->plan->pp_schedule != PP_1F1B && job->plan->pp_schedule != PP_GPIPE;
+    const PpSchedule schedule = job->plan->pp_schedule;
+    const bool looped = schedule != PP_1F1B && schedule != PP_GPIPE && schedule != PP_FILE;
     REFUSE_IF(job->arena, pp > 1 && looped && stages == pp,
               "torchtitan runs %s with at least 2 stages on each rank: use --virtual-stages 2",
               torchtitan_schedule_word(job->plan));

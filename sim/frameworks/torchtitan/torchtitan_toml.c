@@ -64,6 +64,10 @@ static const char *micro_batch(const ConfigJob *job) {
     return arena_format(job->arena, "%d", job->plan->micro_batch);
 }
 
+static const char *schedule_word(const ConfigJob *job) {
+    return torchtitan_schedule_word(job->plan);
+}
+
 static bool updates_in_backward(const ConfigJob *job) {
     return job->plan->update_in_backward;
 }
@@ -111,6 +115,7 @@ enum {
     BACKEND,
     PIPELINE,
     PP_SCHEDULE,
+    PP_ORDER,
     PP_MICRO_BATCH,
     PP_FIRST,
     PP_LAST,
@@ -150,7 +155,9 @@ static const ConfigKey keys[KEYS + 1] = {
                  .when = torchtitan_other_dispatcher},
     [PIPELINE] = {"parallelism.pipeline_parallel_degree", KEY_AXIS, AXIS_PP},
     [PP_SCHEDULE] = {"parallelism.pipeline_parallel_schedule", KEY_CHOICE, PLAN_PP_SCHEDULE, torchtitan_schedules,
-                     .quoted = true, .when = torchtitan_has_stages},
+                     .text = schedule_word, .quoted = true, .when = torchtitan_has_stages},
+    [PP_ORDER] = {"parallelism.pipeline_parallel_schedule_csv", .text = torchtitan_order, .quoted = true,
+                  .when = torchtitan_has_order},
     [PP_MICRO_BATCH] = {"parallelism.pipeline_parallel_microbatch_size", .text = micro_batch,
                         .when = torchtitan_has_stages},
     [PP_FIRST] = {"parallelism.pipeline_parallel_first_stage_less_layers", .text = torchtitan_first_less,

@@ -1,4 +1,6 @@
 // At each place of the order the shortest body that repeats is taken; where none does, the stretch of one micro-step.
+// What is in flight is held in rings of slots by micro-step: where a file's micro-steps come out of order, the ring
+// reaches from the oldest to the latest of them.
 
 #include "sim/step/schedules/micro_loops.h"
 
@@ -6,6 +8,7 @@
 
 typedef struct Finder {
     const ScheduleAction *actions;
+    const MicroKind *kinds;  // of each action, where the micro-step does not say it; NULL
     int32_t count, micro_steps;
     MicroLoops *loops;
 } Finder;
@@ -18,7 +21,7 @@ MicroKind micro_kind(int32_t micro_step, int32_t micro_steps) {
 }
 
 static MicroKind kind_of(const Finder *finder, int32_t at) {
-    return micro_kind(finder->actions[at].micro_step, finder->micro_steps);
+    return finder->kinds ? finder->kinds[at] : micro_kind(finder->actions[at].micro_step, finder->micro_steps);
 }
 
 // Is the action the same as one a body earlier, `step` micro-steps further?
@@ -102,14 +105,69 @@ static void count_flying(const Finder *finder, bool splits, int32_t chunks, Aren
     }
 }
 
+// ---- micro-steps as they like
+
+// Each kind of work of a chunk begins gradients with what it does first, and reduces them with what it does last.
+static MicroKind *kinds_in_turn(const Finder *finder, int32_t chunks, Arena *arena) {
+    MicroKind *kinds = ARENA_ARRAY(arena, MicroKind, finder->count);
+    WorksDone *done = arena_array(arena, (size_t)chunks, sizeof *done);
+    for (int32_t i = 0; i < finder->count; i++) {
+        const ScheduleAction *action = &finder->actions[i];
+        kinds[i] = micro_kind(done[action->chunk][action->work]++, finder->micro_steps);
+    }
+    return kinds;
+}
+
+#define DONE(work) (1u << (work))
+
+// From the oldest to the latest micro-step that has one work behind it and not the other.
+static int32_t window(const uint8_t *done, int32_t micro_steps, unsigned begun, unsigned ended) {
+    int32_t oldest = micro_steps, latest = -1;
+    for (int32_t i = 0; i < micro_steps; i++) {
+        if ((done[i] & begun) && !(done[i] & ended)) {
+            oldest = i < oldest ? i : oldest;
+            latest = i;
+        }
+    }
+    return latest < 0 ? 0 : latest - oldest + 1;
+}
+
+static void count_windows(const Finder *finder, const Schedule *schedule, int32_t chunks, Arena *arena) {
+    MicroLoops *loops = finder->loops;
+    const int32_t all = finder->micro_steps;
+    const Work last = (Work)(schedule_works(schedule) - 1);
+    uint8_t *done = ARENA_ARRAY(arena, uint8_t, all * chunks), *any = ARENA_ARRAY(arena, uint8_t, all);
+    int32_t *ended = ARENA_ARRAY(arena, int32_t, all);  // chunks
+    loops->held = loops->spread = 1;
+    for (int32_t i = 0; i < finder->count; i++) {
+        const ScheduleAction *action = &finder->actions[i];
+        uint8_t *here = &done[action->chunk * all];
+        here[action->micro_step] |= (uint8_t)DONE(action->work);
+        ended[action->micro_step] += action->work == last;
+        any[action->micro_step] |= here[action->micro_step];
+        if (ended[action->micro_step] == chunks) {
+            any[action->micro_step] = 0;
+        }
+        raise_to(&loops->in_flight, window(here, all, DONE(WORK_FORWARD), DONE(WORK_BACKWARD)));
+        if (schedule->splits) {
+            raise_to(&loops->until_weights, window(here, all, DONE(WORK_FORWARD), DONE(WORK_WEIGHTS)));
+            raise_to(&loops->held, window(here, all, DONE(WORK_BACKWARD), DONE(WORK_WEIGHTS)));
+        }
+        if (schedule->splits || schedule->folded) {
+            raise_to(&loops->spread, window(any, all, DONE(WORK_BACKWARD), 0));
+        }
+    }
+}
+
 // A body longer than forward and backward of every chunk in turn would repeat nothing that a shorter one does not.
 MicroLoops micro_loops_find(const Schedule *schedule, const ScheduleShape *shape, Arena *arena) {
     const int32_t count = schedule_action_count(schedule, shape),
                   longest = schedule_works(schedule) * shape->chunks * shape->stages;
     ScheduleAction *actions = ARENA_ARRAY(arena, ScheduleAction, count);
-    schedule->order(shape, actions);
+    schedule_order(schedule, shape, actions);
     MicroLoops loops = {.loops = ARENA_ARRAY(arena, MicroLoop, count), .works = ARENA_ARRAY(arena, MicroWork, count)};
-    const Finder finder = {.actions = actions, .count = count, .micro_steps = shape->micro_steps, .loops = &loops};
+    Finder finder = {.actions = actions, .count = count, .micro_steps = shape->micro_steps, .loops = &loops};
+    finder.kinds = schedule->written ? kinds_in_turn(&finder, shape->chunks, arena) : NULL;
     for (int32_t at = 0; at < count;) {
         int32_t length = 1;
         while (length <= longest && repeats(&finder, at, length) < 2) {
@@ -120,6 +178,10 @@ MicroLoops micro_loops_find(const Schedule *schedule, const ScheduleShape *shape
         add_loop(&finder, at, length, times);
         at += length * times;
     }
-    count_flying(&finder, schedule->splits, shape->chunks, arena);
+    if (schedule->written) {
+        count_windows(&finder, schedule, shape->chunks, arena);
+    } else {
+        count_flying(&finder, schedule->splits, shape->chunks, arena);
+    }
     return loops;
 }

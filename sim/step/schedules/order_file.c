@@ -1,11 +1,13 @@
-// Read in two passes: what is in the cells, then what stages and micro-batches these are. PyTorch 2.15 numbers the
-// forwards of the last rank of 1F1B from 1 (Schedule1F1B._get_pipeline_order): such a rank is taken as if from 0.
+// Read in two passes: what is in the cells, then what stages and micro-batches these are. The text that is kept has the
+// actions alone. PyTorch 2.15 numbers the forwards of the last rank of 1F1B from 1 (Schedule1F1B._get_pipeline_order):
+// such a rank is taken as if from 0.
 
 #include "sim/step/schedules/order_file.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/hash.h"
 #include "sim/base/open.h"
 
 typedef struct Cell {
@@ -22,7 +24,11 @@ typedef struct Reader {
     int32_t lines;
     int32_t *first;  // cell of each line; lines + 1 entries once all are read
     size_t line_capacity;
-    OrderFile *file;
+    char *text;  // of the actions of this line
+    size_t length, text_capacity;
+    const char **texts;  // of each line
+    size_t text_count, texts_capacity;
+    PpOrder *file;
 } Reader;
 
 static Status at_cell(const Reader *reader, const Cell *cell, Error *error, const char *what) {
@@ -91,8 +97,15 @@ static char *trimmed(char *word) {
     return word;
 }
 
+static void keep_text(Reader *reader, const char *text) {
+    for (; *text; text++) {
+        ARENA_PUSH(reader->arena, reader->text, reader->length, &reader->text_capacity) = *text;
+    }
+}
+
 static Status read_line(Reader *reader, char *line, Error *error) {
     Cell cell = {.line = reader->lines + 1};
+    const size_t first = reader->count;
     ARENA_PUSH(reader->arena, reader->first, reader->lines, &reader->line_capacity) = (int32_t)reader->count;
     for (char *word = line; word;) {
         char *comma = strchr(word, ',');
@@ -100,33 +113,38 @@ static Status read_line(Reader *reader, char *line, Error *error) {
             *comma = '\0';
         }
         cell.at++;
+        const size_t before = reader->count;
+        const char *said = arena_text(reader->arena, trimmed(word));
         TRY(add_cell(reader, trimmed(word), cell, error));
+        if (reader->count > before) {
+            keep_text(reader, before > first ? "," : "");
+            keep_text(reader, said);
+        }
         word = comma ? comma + 1 : NULL;
     }
+    ARENA_PUSH(reader->arena, reader->texts, reader->text_count, &reader->texts_capacity) =
+        arena_format(reader->arena, "%.*s", (int)reader->length, reader->length > 0 ? reader->text : "");
+    reader->length = 0;
     return STATUS_OK;
 }
 
-static Status read_cells(Reader *reader, Error *error) {
-    const char *why;
-    FILE *file = open_to_read(reader->path, &why);
-    FAIL_IF(!file, error, STATUS_USAGE, "%s cannot be read: %s", reader->path, why);
-    char *line = NULL;
-    size_t bytes = 0;
-    Status status = STATUS_OK;
-    for (ssize_t read; status == STATUS_OK && (read = getline(&line, &bytes, file)) > 0;) {
-        status = (size_t)read == strlen(line)
-                     ? read_line(reader, line, error)
-                     : error_set(error, STATUS_USAGE, "%s, line %d: not text", reader->path, reader->lines + 1);
+static Status read_cells(Reader *reader, const char *text, Error *error) {
+    char *rest = arena_text(reader->arena, text);
+    while (*rest) {
+        char *line = rest, *end = strchr(line, '\n');
+        rest = end ? end + 1 : line + strlen(line);
+        if (end) {
+            *end = '\0';
+        }
+        TRY(read_line(reader, line, error));
     }
-    free(line);
-    fclose(file);
-    return status;
+    return STATUS_OK;
 }
 
 // ---- stages and micro-batches
 
 static Status find_sizes(Reader *reader, Error *error) {
-    OrderFile *file = reader->file;
+    PpOrder *file = reader->file;
     int64_t most_stage = -1, most = -1;
     for (size_t i = 0; i < reader->count; i++) {
         const Cell *cell = &reader->cells[i];
@@ -161,6 +179,10 @@ static bool counts_from_one(const Reader *reader, int32_t line) {
     return least == 1 && most == reader->file->micro_steps;
 }
 
+static int32_t part_of(const PpOrder *file, int32_t rank, int32_t chunk) {
+    return chunk * file->stages + (file->folded && chunk == 1 ? file->stages - 1 - rank : rank);
+}
+
 typedef struct Taker {
     const Reader *reader;
     int32_t rank, shift;
@@ -168,7 +190,7 @@ typedef struct Taker {
 } Taker;
 
 static Status take(const Taker *taker, const Cell *cell, Work work, int32_t chunk, Error *error) {
-    OrderFile *file = taker->reader->file;
+    PpOrder *file = taker->reader->file;
     const int64_t micro_step = cell->micro_step - (work == WORK_FORWARD ? taker->shift : 0);
     if (micro_step < 0 || micro_step >= file->micro_steps) {
         return at_cell(taker->reader, cell, error, "a micro-batch that has no backward");
@@ -188,7 +210,7 @@ static Status take(const Taker *taker, const Cell *cell, Work work, int32_t chun
 }
 
 static Status take_cell(const Taker *taker, const Cell *cell, Error *error) {
-    const OrderFile *file = taker->reader->file;
+    const PpOrder *file = taker->reader->file;
     const int32_t stage = (int32_t)cell->stage, chunk = stage / file->stages, at = stage % file->stages;
     const int32_t rank = file->folded && chunk == 1 ? file->stages - 1 - at : at;
     FAIL_IF(rank != taker->rank, error, STATUS_USAGE, "%s, line %d, cell %d: stage %d is rank %d's",
@@ -203,8 +225,26 @@ static Status take_cell(const Taker *taker, const Cell *cell, Error *error) {
     return weights ? take(taker, cell, WORK_WEIGHTS, chunk, error) : STATUS_OK;
 }
 
+static char letter(const PpOrder *order, Work work) {
+    return work == WORK_FORWARD ? 'F' : work == WORK_WEIGHTS ? 'W' : order->splits ? 'I' : 'B';
+}
+
+// Names what is missing first.
+static Status check_complete(const Taker *taker, int32_t all, Error *error) {
+    const PpOrder *order = taker->reader->file;
+    for (int32_t place = 0; place < all; place++) {
+        const int32_t micro_step = place % order->micro_steps, chunk = place / order->micro_steps % order->chunks;
+        const int32_t work = place / order->micro_steps / order->chunks;
+        FAIL_IF(!taker->done[place], error, STATUS_USAGE,
+                "%s, line %d: rank %d does %d of the %d works of %d micro-batches of %d chunks: %d%c%d is missing",
+                taker->reader->path, taker->rank + 1, taker->rank, order->count[taker->rank], all, order->micro_steps,
+                order->chunks, part_of(order, taker->rank, chunk), letter(order, (Work)work), micro_step);
+    }
+    return STATUS_OK;
+}
+
 static Status take_rank(const Reader *reader, int32_t rank, Error *error) {
-    OrderFile *file = reader->file;
+    PpOrder *file = reader->file;
     const int32_t works = (file->splits ? WORK_WEIGHTS : WORK_BACKWARD) + 1;
     const int32_t all = works * file->chunks * file->micro_steps;
     const Taker taker = {reader, rank, counts_from_one(reader, rank), ARENA_ARRAY(reader->arena, bool, all)};
@@ -212,26 +252,19 @@ static Status take_rank(const Reader *reader, int32_t rank, Error *error) {
     for (int32_t i = reader->first[rank]; i < reader->first[rank + 1]; i++) {
         TRY(take_cell(&taker, &reader->cells[i], error));
     }
-    FAIL_IF(file->count[rank] != all, error, STATUS_USAGE,
-            "%s, line %d: rank %d does %d of the %d works of %d micro-batches of %d chunks", reader->path, rank + 1,
-            rank, file->count[rank], all, file->micro_steps, file->chunks);
-    return STATUS_OK;
+    return check_complete(&taker, all, error);
 }
 
 // ---- who waits for whom
 
-static int32_t part_of(const OrderFile *file, int32_t rank, int32_t chunk) {
-    return chunk * file->stages + (file->folded && chunk == 1 ? file->stages - 1 - rank : rank);
-}
-
 typedef struct Replay {
-    const OrderFile *file;
+    const PpOrder *file;
     bool *done;  // of forward and backward, part and micro-step
     int32_t *next;
 } Replay;
 
 static bool *done_at(const Replay *replay, bool backward, int32_t part, int32_t micro_step) {
-    const OrderFile *file = replay->file;
+    const PpOrder *file = replay->file;
     return &replay->done[((backward ? 1 : 0) * file->stages * file->chunks + part) * file->micro_steps + micro_step];
 }
 
@@ -244,7 +277,7 @@ static bool may_go(const Replay *replay, const ScheduleAction *action, int32_t p
 }
 
 static bool go_on(const Replay *replay, int32_t rank) {
-    const OrderFile *file = replay->file;
+    const PpOrder *file = replay->file;
     const int32_t before = replay->next[rank];
     while (replay->next[rank] < file->count[rank]) {
         const ScheduleAction *action = &file->actions[rank][replay->next[rank]];
@@ -261,7 +294,7 @@ static bool go_on(const Replay *replay, int32_t rank) {
 }
 
 static Status check_waits(const Reader *reader, Error *error) {
-    const OrderFile *file = reader->file;
+    const PpOrder *file = reader->file;
     Replay replay = {.file = file,
                      .done = ARENA_ARRAY(reader->arena, bool, 2 * file->stages * file->chunks * file->micro_steps),
                      .next = ARENA_ARRAY(reader->arena, int32_t, file->stages)};
@@ -282,24 +315,116 @@ static Status check_waits(const Reader *reader, Error *error) {
     return STATUS_OK;
 }
 
-Status order_file_read(const char *path, Arena *arena, OrderFile *file, Error *error) {
-    *file = (OrderFile){0};
-    Reader reader = {.path = path, .arena = arena, .file = file};
-    TRY(read_cells(&reader, error));
+// The action of another rank that takes what this one sends; false = none does.
+static bool is_sent(const PpOrder *order, int32_t rank, const ScheduleAction *action, int32_t *to,
+                    ScheduleAction *taken) {
+    const int32_t part = part_of(order, rank, action->chunk), last = order->stages * order->chunks - 1;
+    const int32_t next = action->work == WORK_FORWARD ? part + 1 : part - 1;
+    if (next < 0 || next > last) {
+        return false;
+    }
+    *taken = *action;
+    taken->chunk = next / order->stages;
+    *to = next % order->stages;
+    *to = order->folded && taken->chunk == 1 ? order->stages - 1 - *to : *to;
+    return *to != rank;
+}
+
+static bool takes_from(const PpOrder *order, int32_t rank, const ScheduleAction *action, Work work, int32_t from) {
+    const int32_t part = part_of(order, rank, action->chunk), last = order->stages * order->chunks - 1;
+    const int32_t before = action->work == WORK_FORWARD ? part - 1 : part + 1;
+    const int32_t chunk = before / order->stages, at = before % order->stages;
+    const int32_t of = order->folded && chunk == 1 ? order->stages - 1 - at : at;
+    return action->work == work && before >= 0 && before <= last && of == from && of != rank;
+}
+
+// Activations of one rank to another stay in the order in which they are sent, and so do gradients, each on a link of
+// their own: the other one takes them so.
+static Status check_messages(const Reader *reader, Work work, int32_t from, int32_t to, Error *error) {
+    const PpOrder *order = reader->file;
+    int32_t next = 0;
+    for (int32_t i = 0; i < order->count[from]; i++) {
+        int32_t where;
+        ScheduleAction sent;
+        const ScheduleAction *action = &order->actions[from][i];
+        if (action->work != work || !is_sent(order, from, action, &where, &sent) || where != to) {
+            continue;
+        }
+        while (!takes_from(order, to, &order->actions[to][next], work, from)) {
+            next++;
+        }
+        const ScheduleAction *taken = &order->actions[to][next++];
+        const int32_t part = part_of(order, to, sent.chunk);
+        FAIL_IF(taken->chunk != sent.chunk || taken->micro_step != sent.micro_step, error, STATUS_USAGE,
+                "%s, line %d: rank %d does %d%c%d before %d%c%d, for which rank %d sends first: messages are taken in "
+                "the order in which they are sent",
+                reader->path, to + 1, to, part_of(order, to, taken->chunk), letter(order, taken->work),
+                taken->micro_step, part, letter(order, sent.work), sent.micro_step, from);
+    }
+    return STATUS_OK;
+}
+
+static Status check_all_messages(const Reader *reader, Error *error) {
+    const int32_t stages = reader->file->stages;
+    for (int32_t from = 0; from < stages; from++) {
+        for (Work work = WORK_FORWARD; work <= WORK_BACKWARD; work++) {
+            TRY(check_messages(reader, work, from, (from + 1) % stages, error));
+            TRY(check_messages(reader, work, from, (from + stages - 1) % stages, error));
+        }
+    }
+    return STATUS_OK;
+}
+
+// As one of the schedules that there are.
+static void finish(const Reader *reader) {
+    PpOrder *order = reader->file;
+    Schedule *schedule = ARENA_NEW(reader->arena, Schedule);
+    *schedule = (Schedule){.name = pp_schedule_names[PP_FILE],
+                           .folded = order->folded,
+                           .splits = order->splits,
+                           .written = order->actions};
+    order->schedule = schedule;
+    order->lines = reader->texts;
+    Hash hash = hash_begin();
+    for (int32_t rank = 0; rank < order->stages; rank++) {
+        hash_text(&hash, order->lines[rank]);
+    }
+    order->hash = hash_end(&hash);
+}
+
+Status order_text_read(const char *path, const char *text, Arena *arena, PpOrder *order, Error *error) {
+    *order = (PpOrder){.path = arena_text(arena, path)};
+    Reader reader = {.path = path, .arena = arena, .file = order};
+    TRY(read_cells(&reader, text, error));
     reader.first = arena_grow(arena, reader.first, (size_t)reader.lines, &reader.line_capacity, sizeof *reader.first);
     reader.first[reader.lines] = (int32_t)reader.count;
     TRY(find_sizes(&reader, error));
-    file->actions = ARENA_ARRAY(arena, ScheduleAction *, file->stages);
-    file->count = ARENA_ARRAY(arena, int32_t, file->stages);
-    for (int32_t rank = 0; rank < file->stages; rank++) {
+    order->actions = ARENA_ARRAY(arena, ScheduleAction *, order->stages);
+    order->count = ARENA_ARRAY(arena, int32_t, order->stages);
+    for (int32_t rank = 0; rank < order->stages; rank++) {
         TRY(take_rank(&reader, rank, error));
     }
-    return check_waits(&reader, error);
+    TRY(check_waits(&reader, error));
+    TRY(check_all_messages(&reader, error));
+    finish(&reader);
+    return STATUS_OK;
+}
+
+Status order_file_read(const char *path, Arena *arena, PpOrder *order, Error *error) {
+    enum { MOST_BYTES = 64 << 20 };
+    const char *why;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *file = open_to_read(path, &why);
+    why = file ? read_and_close(file, MOST_BYTES, arena, &text, &bytes) : why;
+    FAIL_IF(why, error, STATUS_USAGE, "%s cannot be read: %s", path, why);
+    FAIL_IF(bytes != strlen(text), error, STATUS_USAGE, "%s: not text", path);
+    return order_text_read(path, text, arena, order, error);
 }
 
 // ---- whose order it is
 
-static bool has_order(const OrderFile *file, const Schedule *schedule, Arena *arena) {
+static bool has_order(const PpOrder *file, const Schedule *schedule, Arena *arena) {
     ScheduleShape shape = {.stages = file->stages, .chunks = file->chunks, .micro_steps = file->micro_steps};
     const int32_t count = schedule_action_count(schedule, &shape);
     ScheduleAction *actions = ARENA_ARRAY(arena, ScheduleAction, count);
@@ -314,7 +439,7 @@ static bool has_order(const OrderFile *file, const Schedule *schedule, Arena *ar
     return same;
 }
 
-const Schedule *order_file_schedule(const OrderFile *file, Arena *arena) {
+const Schedule *order_file_schedule(const PpOrder *file, Arena *arena) {
     for (int i = 0; i < schedule_count; i++) {
         const Schedule *schedule = schedules[i];
         if (schedule->folded == file->folded && schedule->splits == file->splits && has_order(file, schedule, arena)) {

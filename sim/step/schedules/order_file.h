@@ -8,15 +8,11 @@
 #include "sim/base/error.h"
 #include "sim/step/schedules/schedule.h"
 
-typedef struct OrderFile {
-    int32_t stages, chunks, micro_steps;
-    bool folded, splits;       // as Schedule's
-    ScheduleAction **actions;  // of each stage
-    int32_t *count;
-} OrderFile;
-
 // Every stage works off each chunk and micro-step once, and no stage waits for ever. Errors name line and cell.
-Status order_file_read(const char *path, Arena *arena, OrderFile *file, Error *error);
+Status order_file_read(const char *path, Arena *arena, PpOrder *order, Error *error);
+
+// The same of what a file says.
+Status order_text_read(const char *path, const char *text, Arena *arena, PpOrder *order, Error *error);
 
 // The schedule that has this order on all stages; NULL = none.
-const Schedule *order_file_schedule(const OrderFile *file, Arena *arena);
+const Schedule *order_file_schedule(const PpOrder *order, Arena *arena);

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sim/plan/plan.h"
+
 // Where a schedule splits backward, WORK_BACKWARD is the gradients of inputs alone and WORK_WEIGHTS those of weights.
 typedef enum { WORK_FORWARD, WORK_BACKWARD, WORK_WEIGHTS, WORK_COUNT } Work;
 
@@ -30,7 +32,11 @@ typedef struct Schedule {
     // its weights after both, and each kind of work of a chunk goes through the micro-steps in rising order: gradients
     // are summed so.
     void (*order)(const ScheduleShape *shape, ScheduleAction *actions);
+    // Of each stage, in place of `order`, for one shape: as a file says them, whose micro-steps come as they like.
+    ScheduleAction *const *written;
 } Schedule;
+
+void schedule_order(const Schedule *schedule, const ScheduleShape *shape, ScheduleAction *actions);
 
 static inline int32_t schedule_works(const Schedule *schedule) {
     return schedule->splits ? WORK_WEIGHTS + 1 : WORK_BACKWARD + 1;
@@ -46,3 +52,6 @@ extern const int schedule_count;
 
 // The row of that name; NULL = there is none.
 const Schedule *schedule_find(const char *name);
+
+// The plan's, where it has stages; NULL = an order in a file that nobody read.
+const Schedule *schedule_of(const TrainPlan *plan);

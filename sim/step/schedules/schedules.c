@@ -20,3 +20,18 @@ const Schedule *schedule_find(const char *name) {
     }
     return NULL;
 }
+
+const Schedule *schedule_of(const TrainPlan *plan) {
+    return plan->pp_schedule != PP_FILE ? schedule_find(pp_schedule_names[plan->pp_schedule])
+           : plan->pp_order             ? plan->pp_order->schedule
+                                        : NULL;
+}
+
+void schedule_order(const Schedule *schedule, const ScheduleShape *shape, ScheduleAction *actions) {
+    if (schedule->written) {
+        memcpy(actions, schedule->written[shape->stage],
+               (size_t)schedule_action_count(schedule, shape) * sizeof *actions);
+    } else {
+        schedule->order(shape, actions);
+    }
+}

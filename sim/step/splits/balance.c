@@ -76,8 +76,7 @@ static bool is_legal(const Balance *balance, const TrainPlan *plan) {
 
 bool split_balance(const ModelSpec *model, const Target *target, TrainPlan *plan) {
     const int32_t parts = split_parts(plan), layers = model->layers, stages = mesh_stages(&plan->mesh);
-    Balance balance = {
-        .model = model, .target = target, .folded = plan->pp_schedule == PP_ZBV || plan->pp_schedule == PP_DUALPIPEV};
+    Balance balance = {.model = model, .target = target, .folded = plan_is_folded(plan)};
     if (parts > MOST_PARTS || layers > MOST_LAYERS || plan->pp_split < SPLIT_WEIGHTED) {
         return false;
     }

@@ -42,6 +42,7 @@ bool pipeline_request(const Mesh *mesh, const PipelineChoice *choice, RunRequest
                       .reshard = choice->reshard,
                       .recompute = choice->recompute,
                       .pp_schedule = choice->schedule,
+                      .pp_order = choice->order,
                       .virtual_stages = choice->virtual_stages,
                       .pp_split = choice->split,
                       .pp_first = choice->first,

@@ -12,7 +12,8 @@ typedef struct PipelineChoice {
     Reshard reshard;
     Recompute recompute;
     PpSplit split;
-    int first, last;  // layers, of splits that say them
+    int first, last;       // layers, of splits that say them
+    const PpOrder *order;  // of the schedule FILE
 } PipelineChoice;
 
 // Shapes of a world with more than one stage; how many were written.

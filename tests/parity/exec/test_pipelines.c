@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "sim/step/schedules/order_file.h"
 #include "tests/parity/exec/pipeline_case.h"
 
 enum { SHAPES = 64 };
@@ -79,6 +80,46 @@ Test(pipelines, uneven_splits_train_as_one_rank) {
     }
     cr_log_warn("uneven splits: step 1 loss %.1e norm %.1e, last step loss %.1e norm %.1e", worst.loss_first,
                 worst.norm_first, worst.loss_last, worst.norm_last);
+}
+
+// Forwards further ahead than 1F1B's; backward of the latest first; micro-batches and kinds of backward as they like;
+// weights in another order than inputs; two chunks, folded, with both gradients at once; two in turn, out of order.
+Test(pipelines, orders_of_their_own_train_as_one_rank) {
+    static const struct {
+        const char *mesh;
+        int chunks, zero;
+        const char *text;
+    } cases[] = {
+        {"pp=2,dp_shard=2", 1, 0, "0F0,0F1,0F2,0B0,0F3,0B1,0B2,0B3\n1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3\n"},
+        {"pp=2,dp_shard=2", 1, 1, "0F0,0F1,0F2,0F3,0B3,0B2,0B1,0B0\n1F0,1F1,1F2,1F3,1B3,1B2,1B1,1B0\n"},
+        {"pp=2,dp_shard=2", 1, 3, "0F2,0F0,0F3,0B2,0I0,0F1,0B3,0W0,0B1\n1F2,1F0,1F3,1B2,1I0,1F1,1B3,1W0,1B1\n"},
+        {"pp=2,dp_shard=2", 1, 2,
+         "0F0,0F1,0F2,0F3,0I0,0I1,0I2,0I3,0W2,0W0,0W3,0W1\n1F0,1F1,1F2,1F3,1I0,1I1,1I2,1I3,1W3,1W2,1W1,1W0\n"},
+        {"pp=2,dp_shard=2", 2, 0,
+         "0F0,0F1,0F2,0F3,3F0,3F1,3F2,3F3,3B0,3B1,3B2,3B3,0B0,0B1,0B2,0B3\n"
+         "1F0,1F1,1F2,1F3,2F0,2F1,2F2,2F3,2B0,2B1,2B2,2B3,1B0,1B1,1B2,1B3\n"},
+        {"pp=2,dp_replicate=2", 2, 0,
+         "0F1,0F0,2F1,2F0,0F3,0F2,2F3,2F2,2B3,2B2,2B1,2B0,0B3,0B2,0B1,0B0\n"
+         "1F1,1F0,3F1,3F0,1F3,1F2,3F3,3F2,3B3,3B2,3B1,3B0,1B3,1B2,1B1,1B0\n"},
+    };
+    Arena arena = {0};
+    Deviation worst = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Mesh mesh;
+        Error error = {0};
+        RunRequest request;
+        PpOrder order;
+        cr_assert(mesh_parse(cases[i].mesh, &mesh, &error) == STATUS_OK, "%s", error.message);
+        cr_assert(order_text_read("order", cases[i].text, &arena, &order, &error) == STATUS_OK, "%zu: %s", i,
+                  error.message);
+        const PipelineChoice choice = {
+            .schedule = PP_FILE, .virtual_stages = cases[i].chunks, .zero = cases[i].zero, .order = &order};
+        cr_assert(pipeline_request(&mesh, &choice, &request), "%zu is refused", i);
+        pipeline_trains(&request, &worst);
+    }
+    cr_log_warn("orders of their own: step 1 loss %.1e norm %.1e, last step loss %.1e norm %.1e", worst.loss_first,
+                worst.norm_first, worst.loss_last, worst.norm_last);
+    arena_free(&arena);
 }
 
 // ---------------------------------------------------------------------------------------------- how it is run

@@ -110,6 +110,9 @@ Test(plan_fields, another_value_is_another_hash) {
 
 static void check_option(PlanFieldId id, int value, const char *text) {
     const OptionRow row = option_row(option_of(id));
+    if (id == PLAN_PP_SCHEDULE && value == PP_FILE) {
+        return;  // said by the name of a file
+    }
     const char *const argv[] = {"ndtune", "predict", arena_format(&arena, "--%s", row.name), text};
     ParseContext context = {.argc = 4, .argv = (char *const *)(void *)argv, .first = 2, .command = COMMAND_PREDICT};
     Options options;
@@ -142,7 +145,8 @@ Test(plan_fields, the_words_of_an_option_are_those_of_its_field) {
         for (int at = 0; row.type == VALUE_WORD && option_word(row.value, at, word, sizeof word); at++) {
             const bool known = plan_field_value((PlanFieldId)i, word) != PLAN_ANY;
             if (strncmp(word, "FILE.", 5) == 0) {
-                continue;  // the command reads it and says one of the others
+                words++;  // the command reads it
+                continue;
             }
             cr_expect(known || (at == 0 && strcmp(word, "auto") == 0), "--%s %s", row.name, word);
             words += known;

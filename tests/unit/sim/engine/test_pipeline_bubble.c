@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include "sim/engine/engine.h"
-#include "sim/step/schedules/schedule.h"
+#include "sim/step/schedules/order_file.h"
 #include "tests/support/sizes.h"
+#include "tests/support/written_order.h"
 
 typedef struct Row {
     PpSchedule schedule;
@@ -177,8 +178,8 @@ static double task_seconds(const Task *task, const UnitCosts *costs, bool splits
                                                                  : 0;
 }
 
-// One layer for each chunk; of its work the attention alone takes time.
-static void case_begin(Case *pipeline, const Row *row, const UnitCosts *unit, int tp) {
+// One layer for each chunk; of its work the attention alone takes time. An order in the place of the schedule's name.
+static void case_begin_order(Case *pipeline, const Row *row, const UnitCosts *unit, int tp, const PpOrder *order) {
     Error error = {0};
     ModelSpec model;
     const Target *target = NULL;
@@ -192,14 +193,15 @@ static void case_begin(Case *pipeline, const Row *row, const UnitCosts *unit, in
                       .seq = 64,
                       .micro_batch = 1,
                       .grad_accum = row->micro_steps,
-                      .pp_schedule = row->schedule,
+                      .pp_schedule = order ? PP_FILE : row->schedule,
+                      .pp_order = order,
                       .virtual_stages = row->chunks};
     plan.mesh.size[AXIS_PP] = row->stages;
     plan.mesh.size[AXIS_TP] = tp;
     plan_canonical(&plan);
     cr_assert_eq(step_lower_stages(&model, &plan, runner, &pipeline->arena, &pipeline->programs, &error), STATUS_OK,
                  "%s", error.message);
-    const Schedule *schedule = schedule_find(pp_schedule_names[row->schedule]);
+    const Schedule *schedule = schedule_of(&plan);
     pipeline->costs = ARENA_ARRAY(&pipeline->arena, EngineCosts, row->stages);
     for (int stage = 0; stage < row->stages; stage++) {
         const StepProgram *program = &pipeline->programs.of[stage];
@@ -212,6 +214,10 @@ static void case_begin(Case *pipeline, const Row *row, const UnitCosts *unit, in
         }
         pipeline->costs[stage] = (EngineCosts){.tasks = tasks};
     }
+}
+
+static void case_begin(Case *pipeline, const Row *row, const UnitCosts *unit, int tp) {
+    case_begin_order(pipeline, row, unit, tp, NULL);
 }
 
 static const UnitCosts even = {1, 1, 0, false}, uneven = {1.2, 0.8, 0, false};
@@ -319,7 +325,7 @@ static double most_held(const Row *row, int stage, Arena *arena) {
     const Work last = schedule->splits ? WORK_WEIGHTS : WORK_BACKWARD;
     const ScheduleShape shape = {stage, row->stages, row->chunks, row->micro_steps};
     ScheduleAction *actions = ARENA_ARRAY(arena, ScheduleAction, schedule_action_count(schedule, &shape));
-    schedule->order(&shape, actions);
+    schedule_order(schedule, &shape, actions);
     int held = 0, most = 0;
     for (int32_t i = 0; i < schedule_action_count(schedule, &shape); i++) {
         held += (actions[i].work == WORK_FORWARD) - (actions[i].work == last);
@@ -351,5 +357,84 @@ Test(pipeline_bubble, stages_with_split_gradients_hold_as_much_as_their_schedule
             arena_free(&arena);
         }
         cr_expect_eq(most, row->held_most, "row %d: %g", i, most);
+    }
+}
+
+// ---- orders in files
+
+static EngineResult run_order(Case *pipeline, const Row *row, const UnitCosts *unit, const PpOrder *order) {
+    Error error = {0};
+    EngineResult result;
+    const StepProgram *program;
+    case_begin_order(pipeline, row, unit, 1, order);
+    cr_assert_eq(engine_run_stages_costs(&pipeline->programs, pipeline->costs, &(EngineOptions){0}, &pipeline->arena,
+                                         &program, &result, &error),
+                 STATUS_OK, "%s", error.message);
+    return result;
+}
+
+// To the digit, and in as many bytes.
+Test(pipeline_bubble, an_order_in_a_file_is_priced_as_the_schedule_that_has_it) {
+    static const Row schedules_of[] = {{PP_GPIPE, 4, 8, 1, 0, 0, 0},       {PP_1F1B, 4, 8, 1, 0, 0, 0},
+                                       {PP_INTERLEAVED, 4, 8, 2, 0, 0, 0}, {PP_ZERO_BUBBLE, 4, 8, 1, 0, 0, 0},
+                                       {PP_ZERO_BUBBLE, 2, 8, 2, 0, 0, 0}, {PP_ZBV, 4, 8, 2, 0, 0, 0},
+                                       {PP_DUALPIPEV, 2, 8, 2, 0, 0, 0}};
+    for (size_t i = 0; i < sizeof schedules_of / sizeof *schedules_of; i++) {
+        const Row *row = &schedules_of[i];
+        Case named = {0}, of_file = {0};
+        Error error = {0};
+        PpOrder order;
+        const char *text =
+            order_written(schedule_find(pp_schedule_names[row->schedule]),
+                          (ScheduleShape){0, row->stages, row->chunks, row->micro_steps}, &of_file.arena);
+        cr_assert_eq(order_text_read("order", text, &of_file.arena, &order, &error), STATUS_OK, "%s", error.message);
+        const EngineResult a = run_order(&named, row, &uneven, NULL), b = run_order(&of_file, row, &uneven, &order);
+        cr_expect_eq(a.step_s, b.step_s, "row %zu: %.17g s, in a file %.17g s", i, a.step_s, b.step_s);
+        cr_expect_eq(a.bubble_s, b.bubble_s, "row %zu", i);
+        for (int stage = 0; stage < row->stages; stage++) {
+            const StepProgram *program = &named.programs.of[stage], *other = &of_file.programs.of[stage];
+            cr_assert_eq(program->buffer_count, other->buffer_count, "row %zu, stage %d", i, stage);
+            for (int32_t k = 0; k < program->buffer_count; k++) {
+                cr_expect_eq(program->buffers[k].slots, other->buffers[k].slots, "row %zu, stage %d: %s", i, stage,
+                             program->buffers[k].name);
+            }
+        }
+        arena_free(&named.arena);
+        arena_free(&of_file.arena);
+    }
+}
+
+static int32_t most_slots(const StepProgram *program) {
+    int32_t most = 0;
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        most = program->buffers[i].micro_steps > most ? program->buffers[i].micro_steps : most;
+    }
+    return most;
+}
+
+// Two more forwards ahead on each rank cost activations and save nothing on a last rank that never waits: 33 as 1F1B.
+// Backward of the latest first holds all that GPipe holds, as long.
+Test(pipeline_bubble, an_order_of_its_own_takes_as_long_as_it_says_and_holds_what_it_holds) {
+    static const Row row = {PP_1F1B, 2, 4, 1, 0, 0, 0};
+    static const struct {
+        const char *text;
+        double makespan;
+        int32_t held;  // with the place of one that arrives, at most all
+    } orders[] = {{"0F0,0F1,0B0,0F2,0B1,0F3,0B2,0B3\n1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3\n", 15, 3},
+                  {"0F0,0F1,0F2,0B0,0F3,0B1,0B2,0B3\n1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3\n", 15, 4},
+                  {"0F0,0F1,0F2,0F3,0B3,0B2,0B1,0B0\n1F0,1F1,1F2,1F3,1B3,1B2,1B1,1B0\n", 15, 4},
+                  {"0F0,0B0,0F1,0B1,0F2,0B2,0F3,0B3\n1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3\n", 24, 2}};
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        Case pipeline = {0};
+        Error error = {0};
+        PpOrder order;
+        cr_assert_eq(order_text_read("order", orders[i].text, &pipeline.arena, &order, &error), STATUS_OK, "%s",
+                     error.message);
+        const EngineResult result = run_order(&pipeline, &row, &even, &order);
+        cr_expect_float_eq(result.step_s, orders[i].makespan, 1e-6, "%zu: %g s", i, result.step_s);
+        cr_expect_float_eq(result.bubble_s, orders[i].makespan - 12, 1e-6, "%zu: %g s", i, result.bubble_s);
+        cr_expect_eq(most_slots(&pipeline.programs.of[0]), orders[i].held, "%zu: %d", i,
+                     most_slots(&pipeline.programs.of[0]));
+        arena_free(&pipeline.arena);
     }
 }
