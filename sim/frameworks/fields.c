@@ -105,6 +105,7 @@ static const TargetField fields[] = {
     NEWER(loss_remakes_logits),
     NEWER(loss_regathers),
     NEWER(cp_keeps_gathered),
+    NEWER(repeats_keys),
     NEWER(own_graphs),
     NEWER(finetunes),
     NEWER(upcasts_frozen),

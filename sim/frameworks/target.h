@@ -81,6 +81,7 @@ typedef struct Target {
     bool cp_half_gradients;      // with ring: dKV travels in the compute dtype, not in fp32
     bool cp_scatters;            // with all-gather: one reduce-scatter brings dKV home, else it travels the ring
     bool cp_keeps_gathered;      // with all-gather: keys and values stay as they were gathered, backward gathers none
+    bool repeats_keys;           // keys and values have a copy for every query head before attention, and before cp
     int cp_block;                // with cp the sequence is a multiple of so many tokens a rank; 0 = of any
     Dtype reduce_dtype_bf16;     // gradient reduction dtype when precision is bf16; if bf16, fp16 reduces in fp16
     bool reduces_fp32_only;      // reduce_dtype=bf16 is refused

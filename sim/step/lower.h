@@ -116,6 +116,8 @@ typedef struct Dims {
     int64_t vocab;       // columns of the logits that the loss works on
     int64_t head_vocab;  // that this rank's head makes: fewer where they are gathered
     int heads, kv_heads, head_dim;
+    int core_kv_heads;                          // of keys and values as attention's kernel reads them
+    int64_t core_k_width, core_v_width;
     int64_t q_width, k_width, v_width;          // latent attention: head_dim is the mean of keys and values
     int64_t o_width;                            // of attention's results
     bool vocab_split;                           // the loss works on a tp slice

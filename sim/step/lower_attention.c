@@ -169,6 +169,38 @@ void add_rope(Lowering *lowering, Section section, const AttentionRefs *refs, bo
     OP_OPERANDS(op, ACCESS_UPDATE, refs->q, refs->k);
 }
 
+static bool repeats_keys(const Lowering *lowering) {
+    return lowering->dims.core_kv_heads > lowering->dims.kv_heads;
+}
+
+// One of keys and values: a copy of each head for every query head that reads it, or back, the sum of their gradients.
+// Of compiled layers the turning of keys writes, or reads, all of the copies itself: only the further ones are more.
+static void add_repeat(Lowering *lowering, Section section, const char *name, OpRef from, OpRef to, bool turns) {
+    const Dims *d = &lowering->dims;
+    const bool joined = turns && lowering->plan->fused == FUSED_COMPILED;
+    Op *op = op_add(lowering, section, TASK_COPY, section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD,
+                    name);
+    op->task.rows = d->tokens;
+    op->task.cols = op->task.stride = (joined ? d->core_k_width - d->k_width : d->core_k_width + d->k_width) / 2;
+    op_operand(op, from, ACCESS_READ);
+    op_operand(op, to, ACCESS_WRITE);
+}
+
+// What attention reads: queries as they are, keys and values once for each of them where the target repeats them.
+static AttentionRefs core_refs(Lowering *lowering, const AttentionRefs *refs, const char *const names[2]) {
+    AttentionRefs core = *refs;
+    if (repeats_keys(lowering)) {
+        core.k = op_whole(lowering, tokens_by(lowering, names[0], lowering->dims.core_k_width));
+        core.v = op_whole(lowering, tokens_by(lowering, names[1], lowering->dims.core_v_width));
+        core.kv_stride = lowering->dims.core_k_width;
+    }
+    return core;
+}
+
+static AttentionRefs read_refs(Lowering *lowering, const AttentionRefs *refs) {
+    return core_refs(lowering, refs, (const char *const[]){"k_repeated", "v_repeated"});
+}
+
 // What turns q in place would find it turned when it runs again over a kept q: then q's own values stay as they were
 // and a copy is turned.
 void turn_a_copy(Lowering *lowering, Section section, AttentionRefs *refs) {
@@ -268,6 +300,7 @@ void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t o, int
     const OpRef probabilities = eager_probabilities(lowering);
     Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_ATTENTION, PHASE_FORWARD, "attention");
     set_attention_shape(lowering, &op->task, refs);
+    op->task.kv_heads = lowering->dims.core_kv_heads;
     op->task.flops = attention_flops(lowering);
     set_window(lowering, &op->task);
     OP_OPERANDS(op, ACCESS_READ, refs->q, refs->k, refs->v);
@@ -285,6 +318,7 @@ void add_attention_backward(Lowering *lowering, const AttentionRefs *refs, const
     const OpRef probabilities = eager_probabilities(lowering);
     Op *op = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_ATTENTION_BACKWARD, PHASE_BACKWARD, "attention backward");
     set_attention_shape(lowering, &op->task, refs);
+    op->task.kv_heads = d->core_kv_heads;
     op->task.flops = 2.5 * attention_flops(lowering);
     set_window(lowering, &op->task);
     OP_OPERANDS(op, ACCESS_READ, refs->q, refs->k, refs->v, op_whole(lowering, o), op_whole(lowering, lse),
@@ -325,7 +359,12 @@ int32_t lower_attention(Lowering *lowering, int32_t x) {
     turn_a_copy(lowering, SECTION_LAYER_FORWARD, &refs);
     add_qk_norm(lowering, &refs);
     add_rope(lowering, SECTION_LAYER_FORWARD, &refs, false);
-    add_attention(lowering, &refs, o, attention_statistics(lowering));
+    const AttentionRefs core = read_refs(lowering, &refs);
+    if (repeats_keys(lowering)) {
+        add_repeat(lowering, SECTION_LAYER_FORWARD, "repeat keys", refs.k, core.k, true);
+        add_repeat(lowering, SECTION_LAYER_FORWARD, "repeat values", refs.v, core.v, false);
+    }
+    add_attention(lowering, &core, o, attention_statistics(lowering));
     return attention_projected(lowering);
 }
 
@@ -337,8 +376,15 @@ Projection lower_attention_backward(Lowering *lowering) {
     AttentionRefs refs = attention_refs(lowering, projection.y, projection.count);
     turn_a_copy(lowering, SECTION_LAYER_BACKWARD, &refs);
     const AttentionRefs gradients = attention_refs(lowering, projection.dy, projection.count);
-    add_attention_backward(lowering, &refs, &gradients, attention_inner(lowering), attention_statistics(lowering),
+    const AttentionRefs core = read_refs(lowering, &refs);
+    const AttentionRefs core_gradients =
+        core_refs(lowering, &gradients, (const char *const[]){"dk_repeated", "dv_repeated"});
+    add_attention_backward(lowering, &core, &core_gradients, attention_inner(lowering), attention_statistics(lowering),
                            attention_inner_gradient(lowering));
+    if (repeats_keys(lowering)) {
+        add_repeat(lowering, SECTION_LAYER_BACKWARD, "sum values", core_gradients.v, gradients.v, false);
+        add_repeat(lowering, SECTION_LAYER_BACKWARD, "sum keys", core_gradients.k, gradients.k, true);
+    }
     add_rope(lowering, SECTION_LAYER_BACKWARD, &gradients, true);
     add_qk_norm_backward(lowering, &gradients);
     return projection;

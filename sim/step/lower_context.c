@@ -19,20 +19,21 @@ static int64_t kv_rows(const Lowering *lowering) {
 }
 
 static int64_t k_width(const Lowering *lowering) {
-    return lowering->dims.k_width / lowering->sp;
+    return lowering->dims.core_k_width / lowering->sp;
 }
 
 static int64_t v_width(const Lowering *lowering) {
-    return lowering->dims.v_width / lowering->sp;
+    return lowering->dims.core_v_width / lowering->sp;
 }
 
 static int64_t kv_width(const Lowering *lowering) {
     return k_width(lowering) + v_width(lowering);
 }
 
-// Keys and values are columns of what one GEMM makes.
+// Keys and values are columns of what one GEMM makes, unless they were repeated.
 static bool kv_are_columns(const Lowering *lowering) {
-    return lowering->fused_qkv && lowering->sp == 1 && lowering->model->latent.kv_rank == 0;
+    return lowering->fused_qkv && lowering->sp == 1 && lowering->model->latent.kv_rank == 0 &&
+           lowering->dims.core_kv_heads == lowering->dims.kv_heads;
 }
 
 typedef struct RingBuffers {

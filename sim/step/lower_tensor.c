@@ -34,6 +34,9 @@ Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const T
     const Dtype reduce = reduces[plan->zero > 0 ? plan->reduce_dtype : REDUCE_DTYPE_TARGET];
     const bool latent = model->latent.kv_rank > 0;
     const int mean_head = latent ? (model->head_dim + model->latent.value) / 2 : model->head_dim;
+    const int kv_heads = model->kv_heads / tp;
+    const int core_kv_heads = target->repeats_keys && !latent ? model->heads / tp : kv_heads;
+    const int64_t value_dim = latent ? model->latent.value : model->head_dim;
     return (Dims){
         .tokens = tokens,
         .tokens_between = target_tp_flavour(target, plan) == TP_SP ? tokens / tp : tokens,
@@ -44,12 +47,15 @@ Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const T
         .vocab = whole_vocab ? model->vocab : model->vocab / tp,
         .head_vocab = whole_vocab && !target->tp_splits_head ? model->vocab : model->vocab / tp,
         .heads = model->heads / tp,
-        .kv_heads = model->kv_heads / tp,
+        .kv_heads = kv_heads,
+        .core_kv_heads = core_kv_heads,
+        .core_k_width = (int64_t)core_kv_heads * model->head_dim,
+        .core_v_width = core_kv_heads * value_dim,
         .head_dim = mean_head,
         .q_width = (int64_t)model->heads / tp * model->head_dim,
-        .k_width = (int64_t)model->kv_heads / tp * model->head_dim,
-        .v_width = (int64_t)model->kv_heads / tp * (latent ? model->latent.value : model->head_dim),
-        .o_width = (int64_t)model->heads / tp * (latent ? model->latent.value : model->head_dim),
+        .k_width = (int64_t)kv_heads * model->head_dim,
+        .v_width = kv_heads * value_dim,
+        .o_width = (int64_t)model->heads / tp * value_dim,
         .vocab_split = !whole_vocab,
         .embed_split = embed_split,
         .embed_vocab = embed_split ? model->vocab / tp : model->vocab,

@@ -52,10 +52,19 @@ static const TargetVersion torchtitan_0_2 = {
         SET(runtime.relative_uncertainty, 0.12)),  // 118 runs of two years, -20 to +14 % at 80 %
 };
 
+// 0.2.1 and its logs before: repeat_kv of its llama3, llama4 and qwen3 until ff0829c10 (2026-01-27), then enable_gqa.
+static const TargetVersion torchtitan_0_2_1 = {
+    .version = "0.2.1",
+    .extends = &torchtitan_0_2,
+    .until = "2026-02",
+    .evidence = "44 published runs",
+    .settings = SETTINGS(SET(repeats_keys, true)),
+};
+
 // Its logs of 2025-02 and 2025-06.
 static const TargetVersion torchtitan_0_1 = {
     .version = "0.1",
-    .extends = &torchtitan_0_2,
+    .extends = &torchtitan_0_2_1,
     .until = "2025-04",
     .evidence = "45 published runs",
     .settings = SETTINGS(
@@ -172,8 +181,8 @@ const Framework framework_torchtitan = {
     .refuse = refuse,
     .measured = measured,
     .widths = widths,
-    .versions = (const TargetVersion *const[]){&torchtitan_0_2, &torchtitan_0_0, &torchtitan_0_1, &torchtitan_head,
-                                               &torchtitan_0_3, NULL},
+    .versions = (const TargetVersion *const[]){&torchtitan_0_2, &torchtitan_0_0, &torchtitan_0_1, &torchtitan_0_2_1,
+                                               &torchtitan_head, &torchtitan_0_3, NULL},
     .formats = (const ExportFormat *const[]){&export_torchtitan_toml, &export_torchtitan_python, NULL},
     .config = &import_torchtitan,
     .synonyms = synonyms,
