@@ -35,6 +35,7 @@ Analytic *analytic_new(const ModelSpec *model, const CostModel *cost, Arena *are
     Analytic *analytic = ARENA_NEW(arena, Analytic);
     *analytic =
         (Analytic){.model = *model, .cost = *cost, .arena = arena, .slow = {.compute = 1, .links = 1}, .in_flight = 1};
+    analytic->cost.paired = true;
     analytic->memory_of = analytic;
     analytic->traces = &analytic->own_traces;
     analytic->blocks.arena = analytic->fluids.arena = analytic->orders.arena = arena;
@@ -410,7 +411,7 @@ static void fill_estimate(const OverlapTimes *times, double fixed_s, Estimate *e
     estimate->overhead_s = rest_s + fixed_s;
 }
 
-Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+static Status time_paired(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     const MemoKey key = mesh_key(analytic, plan);
     MeshPiece *mesh = memo_find(&analytic->meshes, &key);
     if (!mesh) {
@@ -426,6 +427,31 @@ Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *
     const OverlapContention *contention = analytic->no_contention ? NULL : contention_of(analytic, overlap, mesh);
     overlap_run(overlap, costs_of(analytic, plan, mesh, &room), contention, plan->grad_accum, &times);
     fill_estimate(&times, analytic->cost.target->runtime.step_fixed_s, estimate);
+    return STATUS_OK;
+}
+
+// a + (b - a) share, of all terms of the step.
+static void mix_in(Estimate *a, const Estimate *b, double share) {
+    a->step_s += (b->step_s - a->step_s) * share;
+    a->compute_s += (b->compute_s - a->compute_s) * share;
+    a->optimizer_s += (b->optimizer_s - a->optimizer_s) * share;
+    a->overhead_s += (b->overhead_s - a->overhead_s) * share;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        a->exposed_s[axis] += (b->exposed_s[axis] - a->exposed_s[axis]) * share;
+    }
+}
+
+// A micro-step without a partner takes what it takes without ep_overlap; pieces do not know how many there are.
+Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+    TRY(time_paired(analytic, plan, estimate, error));
+    if (!plan->ep_overlap) {
+        return STATUS_OK;
+    }
+    TrainPlan without = *plan;
+    Estimate unpaired;
+    without.ep_overlap = false;
+    TRY(time_paired(analytic, &without, &unpaired, error));
+    mix_in(estimate, &unpaired, mesh_stages(&plan->mesh) > 1 ? analytic->unpaired : cost_unpaired_share(plan));
     return STATUS_OK;
 }
 

@@ -27,6 +27,7 @@ struct Analytic {
     Memo paces;          // of pipelines that were estimated: the least that a layer took
     int stage;           // of a pipeline, that pieces are looked up and made for
     double in_flight;    // its micro-steps whose backward has not come
+    double unpaired;     // of its exchanges of experts, those that ep_overlap finds no partner for
     double hopeless_s;   // a pipeline's step that is longer is only bounded; 0 = none is
     bool time_only;      // such plans' bytes are not asked for
 };

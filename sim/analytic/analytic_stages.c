@@ -166,16 +166,39 @@ static TrainPlan plan_of_head(const TrainPlan *plan) {
     return of;
 }
 
+static Status time_stage_of(Analytic *analytic, const TrainPlan *plan, int stage, StageTimes *times, Error *error) {
+    analytic->stage = stage;
+    return time_stage(analytic, plan, times, error);
+}
+
 // What they add to a micro-step: the last of two stages, less its layers.
 static Status time_head(Analytic *analytic, const TrainPlan *of, double *head_s, Error *error) {
     const StageSplit *split = find_split(analytic, of);
     StageTimes fullest, last;
-    analytic->stage = split->stage[STAGE_FULLEST];
-    TRY(time_stage(analytic, of, &fullest, error));
-    analytic->stage = split->stage[STAGE_LAST];
-    TRY(time_stage(analytic, of, &last, error));
+    TRY(time_stage_of(analytic, of, split->stage[STAGE_FULLEST], &fullest, error));
+    TRY(time_stage_of(analytic, of, split->stage[STAGE_LAST], &last, error));
     *head_s = fmax(0, last.pace_s - layer_s(split, &fullest, 0) * split->layers[STAGE_LAST]);
     return STATUS_OK;
+}
+
+// Where the stages before the last have layers of another kind, theirs say nothing about its: it is timed with one
+// layer and with two.
+static Status time_head_by_difference(Analytic *analytic, const TrainPlan *of, double *head_s, Error *error) {
+    TrainPlan plan = *of;
+    StageTimes times[2];
+    plan.pp_split = SPLIT_ENDS;
+    for (int i = 0; i < 2; i++) {
+        plan.pp_last = i + 1;
+        plan.pp_first = analytic->model.layers - plan.pp_last;
+        TRY(time_stage_of(analytic, &plan, mesh_stages(&plan.mesh) - 1, &times[i], error));
+    }
+    *head_s = fmax(0, 2 * times[0].pace_s - times[1].pace_s);
+    return STATUS_OK;
+}
+
+static bool has_two_kinds_of_layers(const ModelSpec *model) {
+    const int32_t experts = expert_layers(model, 0, model->layers);
+    return experts > 0 && experts < model->layers && expert_layers(model, model->layers - 2, 2) != 1;
 }
 
 static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_s, Error *error) {
@@ -188,7 +211,9 @@ static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_
     if (!known) {
         known = ARENA_NEW(analytic->arena, double);
         look_away(analytic);
-        const Status status = time_head(analytic, &of, known, error);
+        const Status status = has_two_kinds_of_layers(&analytic->model)
+                                  ? time_head_by_difference(analytic, &of, known, error)
+                                  : time_head(analytic, &of, known, error);
         look_away(analytic);
         TRY(status);
         memo_add(&analytic->heads, &key, known, analytic->arena);
@@ -380,6 +405,7 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     const int micro_steps = plan->grad_accum;
     StageTimes fullest;
     double head_s;
+    analytic->unpaired = cost_unpaired_share(plan);
     TRY(find_head(analytic, plan, &head_s, error));
     analytic->stage = split->stage[STAGE_FULLEST];
     const Status status = time_stage(analytic, &alone, &fullest, error);

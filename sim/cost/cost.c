@@ -329,10 +329,9 @@ static CollectiveKind collective_kind(const CostModel *model, const StepProgram 
     }
 }
 
-// Forward of one micro-step runs beside backward of another. The first forward passes of a pipeline have no partner,
-// and its last backward ones: of v chunks on each of p stages (v - 1) p and the stages behind (Narayanan et al. 2021,
-// section 2.2), without a pipeline one of each.
-static double unpaired_share(const TrainPlan *plan) {
+// The first forward passes of a pipeline have no partner, and its last backward ones: of v chunks on each of p stages
+// (v - 1) p and the stages behind (Narayanan et al. 2021, section 2.2), without a pipeline one of each.
+double cost_unpaired_share(const TrainPlan *plan) {
     const double stages = mesh_stages(&plan->mesh), chunks = plan_chunks(plan);
     const double first = stages > 1 ? (chunks - 1) * stages + (stages - 1) : 1;
     return fmin(1, first / (chunks * plan->grad_accum));
@@ -345,7 +344,7 @@ static bool travels_to_experts(const StepProgram *program, const Task *task) {
 // With tp_overlap most of a tp collective runs inside the GEMM that it feeds; what is left is the target's number.
 static double exposed_share(const CostModel *model, const StepProgram *program, const Task *task) {
     if (program->plan.ep_overlap && (travels_to_experts(program, task) || task->once)) {
-        const double alone = unpaired_share(&program->plan);
+        const double alone = model->paired ? 0 : cost_unpaired_share(&program->plan);
         return alone + (1 - alone) * model->target->ep_overlap_exposed;
     }
     const bool overlaps = program->plan.tp_overlap && task->lane == LANE_TP && task->kind != TASK_ALL_REDUCE;
@@ -577,6 +576,6 @@ TaskCost cost_task(const CostModel *model, const StepProgram *program, const Tas
         return task_cost_shared(model, program, task);
     }
     const ClusterProfile shared = program_profile(model, program);
-    const CostModel seen = {.profile = &shared, .target = model->target};
+    const CostModel seen = {.profile = &shared, .target = model->target, .paired = model->paired};
     return task_cost_shared(&seen, program, task);
 }

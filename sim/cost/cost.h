@@ -48,7 +48,11 @@ typedef struct TaskCost {
 typedef struct CostModel {
     const ClusterProfile *profile;
     const Target *target;
+    bool paired;  // with ep_overlap every exchange of experts has a partner: who asks mixes in those that have none
 } CostModel;
+
+// With ep_overlap forward of one micro-step runs beside backward of another: of the exchanges, those without one.
+double cost_unpaired_share(const TrainPlan *plan);
 
 // Cost of one task of the program. Deterministic, no allocation.
 TaskCost cost_task(const CostModel *model, const StepProgram *program, const Task *task);

@@ -17,6 +17,7 @@ typedef struct Case {
     PpSchedule schedule;
     int chunks;
     Recompute recompute;
+    bool ep_overlap;
 } Case;
 
 static const Case cases[] = {
@@ -53,6 +54,17 @@ static const Case cases[] = {
     {"qwen3-30b-a3b", "dgx-h100", "torchtitan", "dp_shard=8,tp=4,ep=8", 4096, 1, 2, PP_1F1B, 1, RECOMPUTE_FULL},
     {"qwen3-30b-a3b", "dgx-h100", "torchtitan", "dp_shard=4,tp=4,ep=2", 4096, 2, 1, PP_1F1B, 1, RECOMPUTE_NONE},
     {"deepseek-v2-lite", "dgx-h100", "megatron", "dp_shard=8,tp=2,ep=8", 4096, 1, 4, PP_1F1B, 1, RECOMPUTE_NONE},
+    // first layers of another kind than those beside the head
+    {"deepseek-v3", "dgx-b200", "megatron", "pp=16,dp_shard=16,ep=8", 4096, 1, 64, PP_1F1B, 1, RECOMPUTE_SELECTIVE},
+    {"deepseek-v3", "dgx-b200", "megatron", "pp=4,dp_shard=64,ep=64", 4096, 1, 32, PP_1F1B, 1, RECOMPUTE_SELECTIVE},
+    {"deepseek-v3", "dgx-h100", "torchtitan", "pp=8,dp_shard=64,ep=32", 4096, 1, 32, PP_1F1B, 1, RECOMPUTE_FULL},
+    // exchanges beside another micro-step, but for the first and last ones
+    {"qwen3-30b-a3b", "dgx-b200", "megatron", "dp_shard=8,ep=8", 4096, 1, 8, PP_1F1B, 1, RECOMPUTE_NONE, true},
+    {"qwen3-30b-a3b", "dgx-b200", "megatron", "dp_shard=8,ep=8", 4096, 1, 2, PP_1F1B, 1, RECOMPUTE_NONE, true},
+    {"qwen3-30b-a3b", "dgx-h100", "megatron", "pp=4,dp_shard=16,ep=8", 4096, 1, 32, PP_INTERLEAVED, 4, RECOMPUTE_NONE,
+     true},
+    {"deepseek-v3", "dgx-b200", "megatron", "pp=8,dp_shard=32,ep=32", 4096, 1, 32, PP_INTERLEAVED, 2,
+     RECOMPUTE_SELECTIVE, true},
 };
 
 enum { CASES = sizeof cases / sizeof cases[0] };
@@ -116,6 +128,7 @@ static void ask(const SplitCase *split, Finetune finetune, Arena *arena, Questio
     take_usual(question->cost.target, &plan);
     plan.precision = DTYPE_BF16;
     plan.recompute = one->recompute;
+    plan.ep_overlap = one->ep_overlap;
     plan.finetune = finetune;
     plan.pp_schedule = one->schedule;
     plan.virtual_stages = one->chunks;
