@@ -15,10 +15,11 @@ enum { STAGE_FULLEST, STAGE_LAST, STAGES_LOOKED_AT };
 // How the layers lie on the stages.
 typedef struct StageSplit {
     int stage[STAGES_LOOKED_AT];
-    int32_t layers[STAGES_LOOKED_AT];  // on them, as one chunk each
-    int32_t first_layers;              // on the first one
-    int32_t *part_layers;              // of each chunk of all stages
-    double *part_s;                    // of each, for whoever is at it
+    int32_t layers[STAGES_LOOKED_AT];   // on them, as one chunk each
+    int32_t first_layers;               // on the first one
+    int32_t first_dense;                // of these, dense ones of a model whose other layers are of experts
+    int32_t *part_layers, *part_dense;  // of each chunk of all stages, and so many of them
+    double *part_s;                     // of each, for whoever is at it
     int32_t parts;
 } StageSplit;
 
@@ -41,15 +42,24 @@ static int32_t expert_layers(const ModelSpec *model, int32_t first, int32_t coun
     return experts;
 }
 
-// Of most layers; among as many, of most layers of experts, the first one.
+static bool mixes_layers(const ModelSpec *model) {
+    const int32_t experts = expert_layers(model, 0, model->layers);
+    return experts > 0 && experts < model->layers;
+}
+
+static int32_t dense_layers(const ModelSpec *model, int32_t first, int32_t count) {
+    return mixes_layers(model) ? count - expert_layers(model, first, count) : 0;
+}
+
+// Of most layers of experts, or of most layers where none are of experts; the first one.
 static int fullest_stage(const ModelSpec *model, const int32_t *layers, int stages) {
     int fullest = 0;
-    int32_t first = layers[0], most = expert_layers(model, 0, layers[0]);
-    for (int stage = 1; stage < stages; first += layers[stage++]) {
-        const int32_t experts = expert_layers(model, first, layers[stage]);
-        if (layers[stage] > layers[fullest] || (layers[stage] == layers[fullest] && experts > most)) {
+    int32_t first = 0, most = -1;
+    for (int stage = 0; stage < stages; first += layers[stage++]) {
+        const int32_t count = layers[stage] - dense_layers(model, first, layers[stage]);
+        if (count > most) {
             fullest = stage;
-            most = experts;
+            most = count;
         }
     }
     return fullest;
@@ -62,14 +72,19 @@ static StageSplit *make_split(const Analytic *analytic, const TrainPlan *plan) {
     int32_t *layers = ARENA_ARRAY(analytic->arena, int32_t, stages);
     *split = (StageSplit){.stage = {0, stages - 1},
                           .part_layers = ARENA_ARRAY(analytic->arena, int32_t, stages * chunks),
+                          .part_dense = ARENA_ARRAY(analytic->arena, int32_t, stages * chunks),
                           .part_s = ARENA_ARRAY(analytic->arena, double, stages *chunks),
                           .parts = stages * chunks};
     split_layers(&analytic->model, analytic->cost.target, &alone, layers);
     split_layers(&analytic->model, analytic->cost.target, plan, split->part_layers);
     split->stage[STAGE_FULLEST] = fullest_stage(&analytic->model, layers, stages);
     split->first_layers = layers[0];
+    split->first_dense = dense_layers(&analytic->model, 0, layers[0]);
     for (int i = 0; i < STAGES_LOOKED_AT; i++) {
         split->layers[i] = layers[split->stage[i]];
+    }
+    for (int32_t part = 0, first = 0; part < split->parts; first += split->part_layers[part++]) {
+        split->part_dense[part] = dense_layers(&analytic->model, first, split->part_layers[part]);
     }
     return split;
 }
@@ -196,11 +211,6 @@ static Status time_head_by_difference(Analytic *analytic, const TrainPlan *of, d
     return STATUS_OK;
 }
 
-static bool has_two_kinds_of_layers(const ModelSpec *model) {
-    const int32_t experts = expert_layers(model, 0, model->layers);
-    return experts > 0 && experts < model->layers && expert_layers(model, model->layers - 2, 2) != 1;
-}
-
 static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_s, Error *error) {
     TrainPlan of = plan_of_head(plan);
     if (find_split(analytic, &of)->layers[STAGE_LAST] == 0) {
@@ -211,9 +221,8 @@ static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_
     if (!known) {
         known = ARENA_NEW(analytic->arena, double);
         look_away(analytic);
-        const Status status = has_two_kinds_of_layers(&analytic->model)
-                                  ? time_head_by_difference(analytic, &of, known, error)
-                                  : time_head(analytic, &of, known, error);
+        const Status status = mixes_layers(&analytic->model) ? time_head_by_difference(analytic, &of, known, error)
+                                                             : time_head(analytic, &of, known, error);
         look_away(analytic);
         TRY(status);
         memo_add(&analytic->heads, &key, known, analytic->arena);
@@ -275,10 +284,13 @@ static double slowed_s(const PipelineShape *shape, const Message *message) {
 }
 
 // A part takes and sends forward and back, the first and the last one on one side only.
-static void time_parts(const StageSplit *split, double layer_s, double head_s, double slowed_s, double host_s) {
+static void time_parts(const StageSplit *split, double layer_s, double dense_s, double head_s, double slowed_s,
+                       double host_s) {
     for (int32_t part = 0; part < split->parts; part++) {
         const int sides = (part > 0) + (part + 1 < split->parts);
-        split->part_s[part] = layer_s * split->part_layers[part] + slowed_s + 2 * sides * host_s;
+        const int32_t dense = split->part_dense[part];
+        split->part_s[part] =
+            layer_s * (split->part_layers[part] - dense) + dense_s * dense + slowed_s + 2 * sides * host_s;
     }
     split->part_s[split->parts - 1] += head_s;
 }
@@ -383,7 +395,7 @@ bool analytic_bound(Analytic *analytic, const TrainPlan *plan, Estimate *bound) 
     const StageSplit *split = find_split(analytic, plan);
     const double share = forward_share(plan), each_s = PACE_SLACK * *layer_s;
     const PipelineTimes times = {.part_s = split->part_s, .forward_share = share, .device_share = 1};
-    time_parts(split, each_s, 0, 0, 0);
+    time_parts(split, each_s, 0, 0, 0, 0);
     *bound = (Estimate){.step_s = least_span_s(split, &shape, &times), .is_bound = true};
     bound->compute_s = each_s * analytic->model.layers * shape.micro_steps / shape.stages;
     bound->bubble_s = fmax(0, bound->step_s - bound->compute_s);
@@ -399,23 +411,43 @@ static Status add_bytes(Analytic *analytic, const TrainPlan *alone, const Pipeli
     return status;
 }
 
+// A dense layer of a model whose others, on the fullest stage, are of experts: what the first stage takes less of these.
+static Status time_dense_layer(Analytic *analytic, const TrainPlan *alone, const StageSplit *split, double layer_s,
+                               double *dense_s, Error *error) {
+    StageTimes first;
+    *dense_s = layer_s;
+    if (split->first_dense == 0 || split->stage[STAGE_FULLEST] == 0) {
+        return STATUS_OK;
+    }
+    TRY(time_stage_of(analytic, alone, 0, &first, error));
+    *dense_s = fmax(0, first.pace_s - layer_s * (split->first_layers - split->first_dense)) / split->first_dense;
+    return STATUS_OK;
+}
+
+static Status time_stages(Analytic *analytic, const TrainPlan *alone, const StageSplit *split, double head_s,
+                          StageTimes *fullest, double *dense_s, Error *error) {
+    Status status = time_stage_of(analytic, alone, split->stage[STAGE_FULLEST], fullest, error);
+    if (status == STATUS_OK) {
+        status = time_dense_layer(analytic, alone, split, layer_s(split, fullest, head_s), dense_s, error);
+    }
+    look_away(analytic);
+    return status;
+}
+
 static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
                             const StageSplit *split, Estimate *estimate, Error *error) {
     const TrainPlan alone = plan_alone(analytic, plan);
     const int micro_steps = plan->grad_accum;
     StageTimes fullest;
-    double head_s;
+    double head_s, dense_s;
     analytic->unpaired = cost_unpaired_share(plan);
     TRY(find_head(analytic, plan, &head_s, error));
-    analytic->stage = split->stage[STAGE_FULLEST];
-    const Status status = time_stage(analytic, &alone, &fullest, error);
-    look_away(analytic);
-    TRY(status);
+    TRY(time_stages(analytic, &alone, split, head_s, &fullest, &dense_s, error));
     const double beside_s = fullest.step.step_s - micro_steps * fullest.pace_s - fullest.last_s;
     const double each_s = layer_s(split, &fullest, head_s);
     const Message message = mean_message(analytic, plan);
     const double slower_s = slowed_s(shape, &message);
-    time_parts(split, each_s, head_s, slower_s, message.host_s);
+    time_parts(split, each_s, dense_s, head_s, slower_s, message.host_s);
     const PipelineTimes parts = {.part_s = split->part_s,
                                  .forward_share = forward_share(plan),
                                  .device_share = device_share(analytic, plan, &fullest),
@@ -491,7 +523,8 @@ static Status add_stage(Analytic *analytic, const TrainPlan *plan, const Pipelin
 // Of a split that the plan says, the first stage may have fewer layers, of which it holds most micro-steps.
 static Status add_ends(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, const StageSplit *split,
                        Estimate *estimate, Error *error) {
-    if (plan->pp_split != SPLIT_TARGET && split->stage[STAGE_FULLEST] != 0 && split->first_layers > 0) {
+    const bool fuller = plan->pp_split != SPLIT_TARGET || split->first_dense > 0;
+    if (fuller && split->stage[STAGE_FULLEST] != 0 && split->first_layers > 0) {
         TRY(add_stage(analytic, plan, shape, 0, estimate, error));
     }
     if (split->layers[STAGE_LAST] == 0 || !last_may_need_most(analytic, plan, shape, split, estimate)) {

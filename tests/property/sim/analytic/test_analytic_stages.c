@@ -61,8 +61,6 @@ static const Case cases[] = {
     // exchanges beside another micro-step, but for the first and last ones
     {"qwen3-30b-a3b", "dgx-b200", "megatron", "dp_shard=8,ep=8", 4096, 1, 8, PP_1F1B, 1, RECOMPUTE_NONE, true},
     {"qwen3-30b-a3b", "dgx-b200", "megatron", "dp_shard=8,ep=8", 4096, 1, 2, PP_1F1B, 1, RECOMPUTE_NONE, true},
-    {"qwen3-30b-a3b", "dgx-h100", "megatron", "pp=4,dp_shard=16,ep=8", 4096, 1, 32, PP_INTERLEAVED, 4, RECOMPUTE_NONE,
-     true},
     {"deepseek-v3", "dgx-b200", "megatron", "pp=8,dp_shard=32,ep=32", 4096, 1, 32, PP_INTERLEAVED, 2,
      RECOMPUTE_SELECTIVE, true},
 };
