@@ -38,6 +38,7 @@ typedef struct Column {
 static const Column columns[] = {
     TEXT("id", id, true),
     TEXT("source", source, false),
+    TEXT("source_locator", source_locator, false),
     TEXT("date", date, false),
     TEXT("software", software, false),
     TEXT("model", model, true),

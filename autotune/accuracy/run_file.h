@@ -21,9 +21,10 @@ typedef struct RunExperts {
 
 typedef struct RunRow {
     const char *id, *source;
-    const char *date;      // "YYYY-MM-DD" or "YYYY-MM"
-    const char *software;  // container, release or commit: scores are split by it
-    const char *path;      // of its file
+    const char *source_locator;  // where in the source
+    const char *date;            // "YYYY-MM-DD" or "YYYY-MM"
+    const char *software;        // container, release or commit: scores are split by it
+    const char *path;            // of its file
     int line;
     // what was trained
     const char *model, *mlp;

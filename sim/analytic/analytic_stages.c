@@ -244,10 +244,21 @@ static double lost_s(const Analytic *analytic, const Task *task, const TaskCost 
     return (1 - rates[0]) * cost->seconds / rates[1];
 }
 
+// Slices are gathered where they arrive.
+static double gather_s(const Analytic *analytic, const TrainPlan *plan, double bytes) {
+    const Mesh *mesh = &plan->mesh;
+    const char *algorithm;
+    const GroupPlacement tp =
+        mesh_group_placement(mesh, AXIS_BIT(AXIS_TP), cost_ranks_per_node(analytic->cost.profile, mesh));
+    return target_slices_messages(analytic->cost.target, plan)
+               ? cost_collective(analytic->cost.profile, COLLECTIVE_ALL_GATHER, &tp, bytes, &algorithm).seconds
+               : 0;
+}
+
 // From a stage to the next one: what leaves a layer (lower_messages.c).
 static Message message_to_next(const Analytic *analytic, const TrainPlan *plan, int stage) {
     const Target *target = analytic->cost.target;
-    const bool split = target_tp_flavour(target, plan) == TP_SP;
+    const bool split = target_tp_flavour(target, plan) == TP_SP || target_slices_messages(target, plan);
     const Dtype dtype = plan_activation_dtype(plan);
     const int64_t elements = (int64_t)plan_local_tokens(plan) * analytic->model.hidden;
     const StepProgram program = {.model = analytic->model, .plan = *plan, .target = target, .stage = stage};
@@ -260,8 +271,9 @@ static Message message_to_next(const Analytic *analytic, const TrainPlan *plan, 
                        .payload_bytes = elements * dtype_bytes(dtype) / (split ? plan->mesh.size[AXIS_TP] : 1)};
     const TaskCost cost = cost_task(&analytic->cost, &program, &task);
     const double links = analytic->slow.links;
-    return (Message){cost.seconds * links, cost.seconds > 0 ? lost_s(analytic, &task, &cost) * links : 0,
-                     message_host_s(&analytic->cost, &plan->mesh, stage, stage + 1)};
+    const double whole_s = cost.seconds + gather_s(analytic, plan, (double)elements * dtype_bytes(dtype));
+    return (Message){whole_s * links, cost.seconds > 0 ? lost_s(analytic, &task, &cost) * links : 0,
+                     message_host_s(&analytic->cost, &plan->mesh)};
 }
 
 // On average: boundaries inside of nodes are alike, and so are those between nodes.

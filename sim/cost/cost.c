@@ -542,8 +542,7 @@ static double share_of_layers(const Task *task) {
 }
 
 double task_issue_s(const CostModel *model, const StepProgram *program, const Task *task) {
-    const double message_s =
-        task_is_message(task) ? message_host_s(model, &program->plan.mesh, program->stage, task->peer) : 0;
+    const double message_s = task_is_message(task) ? message_host_s(model, &program->plan.mesh) : 0;
     const double host_s =
         task_host_s(model->target, &program->plan, task) + rank_host_s(model, program, task) + message_s;
     return host_s * share_of_layers(task);

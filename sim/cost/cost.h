@@ -91,7 +91,7 @@ void cost_streams_from(Accelerator *accelerator, double held_bytes);
 
 // Host seconds for a message between two stages beyond its operation, of who sends it and of who takes it
 // (TargetRuntime).
-double message_host_s(const CostModel *model, const Mesh *mesh, int stage, int peer);
+double message_host_s(const CostModel *model, const Mesh *mesh);
 
 // What a kernel, or one thread, needs of the cores that are a rank's part of its node; 0 on a GPU.
 double cost_core_share(const ClusterProfile *profile, int ranks_on_node, bool one_thread);

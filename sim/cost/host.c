@@ -177,10 +177,10 @@ double task_read_back_s(const Target *target, const TrainPlan *plan) {
     return target->runtime.host_s_per_op * factor * operations;
 }
 
-double message_host_s(const CostModel *model, const Mesh *mesh, int stage, int peer) {
+double message_host_s(const CostModel *model, const Mesh *mesh) {
     const TargetRuntime *runtime = &model->target->runtime;
     const int per_node = cost_ranks_per_node(model->profile, mesh);
-    if (runtime->message_host_s == 0 || !mesh_stages_cross(mesh, stage, peer, per_node)) {
+    if (runtime->message_host_s == 0) {
         return 0;
     }
     const bool stalls = mesh_world(mesh) > (int64_t)per_node * (runtime->stalls_from_nodes - 1) ||

@@ -120,6 +120,7 @@ static const TargetField fields[] = {
     NEWER(adapters_of_core),
     NEWER(fused_qkv),
     NEWER(experts_at_once),
+    NEWER(slices_messages),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(expert_flavour),  // of models with experts only
     WORDS(own_dispatch),    // the same

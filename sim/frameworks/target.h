@@ -137,6 +137,7 @@ typedef struct Target {
     unsigned zero_stages;    // bit 1 << stage: that its configuration chooses from; 0 = its own alone is searched
     unsigned pp_schedules;   // orders that its pipelines have: PP_BIT(value)
     bool messages_in_turn;   // a stage waits for what it sends before it takes the next message, where it has one chunk
+    bool slices_messages;    // what tp ranks hold whole each sends a slice of to another stage, whose ranks gather them
     bool pp_keeps_gathered;  // with stages: parameters are gathered once, whatever reshard says, and gradients
                              // reduced at the end
     LayerRule layer_rule;    // which layers stages hold by themselves
@@ -265,6 +266,10 @@ static inline ReduceOverlap target_reduce_overlap(const Target *target, const Tr
 // Which tensor parallelism the plan's layers have.
 static inline TpFlavour target_tp_flavour(const Target *target, const TrainPlan *plan) {
     return target->sp_switch && plan->sequence_parallel == SEQUENCE_PARALLEL_OFF ? TP_AR : target->tp_flavour;
+}
+
+static inline bool target_slices_messages(const Target *target, const TrainPlan *plan) {
+    return target->slices_messages && plan->mesh.size[AXIS_TP] > 1 && target_tp_flavour(target, plan) == TP_AR;
 }
 
 // Its own: all-to-all where the row says nothing, as the recipes of most have it.

@@ -10,7 +10,7 @@ typedef struct TargetRuntime {
                                    // are on nodes of their own
     bool messages_stop_host;  // until a message between stages, of stages with one chunk, has ended, nothing is issued
     double message_host_s;  // and for each message that a stage sends or takes, where the job is on so many nodes, or a
-    int stalls_from_nodes, stalls_from_tp_nodes;  // tp group, and stages on nodes of their own
+    int stalls_from_nodes, stalls_from_tp_nodes;  // tp group
     double lost_lead;         // of host time beyond a kernel's own, what the device idles behind it (sim/cost/host.c)
     double other_share;       // of layers' device time on top: what nothing that is modelled explains
     double step_fixed_s;      // step edges: data, logging, zero_grad

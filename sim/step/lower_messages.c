@@ -2,7 +2,8 @@
 // elsewhere, and sends what it made where the head is elsewhere; backward does the same with gradients. Messages land
 // where the layers read: in the chunk's first slot of the residual stream, in the gradient stream. Both have room for
 // one more micro-step than are at work, so that a message can arrive beside it. Chunks that follow each other on a
-// stage have one place between them: what the later one leaves there stays until the earlier one has used it.
+// stage have one place between them: what the later one leaves there stays until the earlier one has used it. What tp
+// ranks hold whole may travel in slices, which are gathered where they arrive.
 
 #include "sim/step/lower_ops.h"
 
@@ -14,7 +15,27 @@ static void choose_slots(Lowering *lowering, const MicroLoops *loops) {
     lowering->tensors[gradient_stream(lowering)].micro_steps = back < all ? back : all;
 }
 
-static void add_message(Lowering *lowering, Stretch *stretch, TaskKind kind, int peer, Phase phase, OpRef data) {
+static bool in_slices(const Lowering *lowering) {
+    return target_slices_messages(lowering->target, lowering->plan);
+}
+
+static OpRef slice_of_rank(const Lowering *lowering, OpRef whole) {
+    whole.bytes /= lowering->tp;
+    whole.rank_group = lowering->tp_group;
+    whole.rank_stride_bytes = whole.bytes;
+    return whole;
+}
+
+static void add_gather(Lowering *lowering, Stretch *stretch, Phase phase, OpRef whole) {
+    Op gather = op_collective(lowering, TASK_ALL_GATHER, LANE_TP, lowering->tp_group, "gather message", phase);
+    gather.task.dtype = lowering->tensors[whole.tensor].dtype;
+    gather.task.payload_bytes = whole.bytes;
+    op_operand(&gather, slice_of_rank(lowering, whole), ACCESS_READ);
+    op_operand(&gather, whole, ACCESS_WRITE);
+    op_list_append(lowering->arena, &stretch->list, &gather);
+}
+
+static void add_message(Lowering *lowering, Stretch *stretch, TaskKind kind, int peer, Phase phase, OpRef whole) {
     static const char *const names[2][2] = {{"receive gradients", "receive activations"},
                                             {"send gradients", "send activations"}};
     const bool sends = kind == TASK_SEND;
@@ -22,6 +43,7 @@ static void add_message(Lowering *lowering, Stretch *stretch, TaskKind kind, int
     if (peer < 0 || peer == lowering->choice->stage) {  // nobody, or its own next chunk
         return;
     }
+    const OpRef data = in_slices(lowering) ? slice_of_rank(lowering, whole) : whole;
     const Op op = {.task = {.name = names[sends][phase == PHASE_FORWARD],
                             .kind = kind,
                             .phase = phase,
@@ -32,6 +54,9 @@ static void add_message(Lowering *lowering, Stretch *stretch, TaskKind kind, int
                             .dtype = lowering->tensors[data.tensor].dtype,
                             .payload_bytes = data.bytes}};
     op_operand(op_list_append(lowering->arena, &stretch->list, &op), data, sends ? ACCESS_READ : ACCESS_WRITE);
+    if (in_slices(lowering) && !sends) {
+        add_gather(lowering, stretch, phase, whole);
+    }
 }
 
 static void lower_chunk(Lowering *lowering, const StageChunk *chunk, ChunkMessages *messages) {

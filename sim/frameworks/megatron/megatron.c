@@ -13,6 +13,8 @@ static const TargetVersion megatron_2022 = {
     .settings = SETTINGS(
         SET(tp_flavour, TP_AR), SET(axes, AXES_DP | AXES_TP | AXES_PP),
         SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_INTERLEAVED)),
+        // scatter_gather_tensors_in_pipeline (p2p_communication.py of Megatron-LM 2.2 to 3.0), DeepSpeed's pipe_partitioned
+        SET(slices_messages, true),
         SET(messages_in_turn, true),            // send_forward_recv_backward (pipeline_parallel/schedules.py)
         SET(runtime.messages_stop_host, true),  // batch_p2p_sync: torch.cuda.synchronize() behind batch_isend_irecv
                                                 // (pipeline_parallel/p2p_communication.py); overlap_p2p_comm has none
@@ -41,6 +43,7 @@ static const TargetVersion megatron_core = {
     .evidence = "41 published runs",
     .settings = SETTINGS(
         SET(tp_flavour, TP_SP), SET(sp_switch, true),  // --sequence-parallel
+        SET(slices_messages, false),                   // get_tensor_shapes (pipeline_parallel/schedules.py)
         // account_for_embedding_ and account_for_loss_in_pipeline_split, num_layers_in_first_ and
         // num_layers_in_last_pipeline_stage, pipeline_model_parallel_layout (transformer/transformer_config.py)
         SET(splits, PP_BIT(SPLIT_EVEN) | PP_BIT(SPLIT_WEIGHTED) | PP_BIT(SPLIT_ENDS) | PP_BIT(SPLIT_CHUNKS)),

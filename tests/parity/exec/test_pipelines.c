@@ -53,6 +53,24 @@ Test(pipelines, a_stage_without_layers_trains_as_one_rank) {
     pipeline_trains(&request, &worst);
 }
 
+// Each of the tp ranks sends its slice of what all of them hold, and they gather what comes.
+Test(pipelines, messages_in_slices_train_as_one_rank) {
+    static const char *const meshes[] = {"pp=2,tp=2", "pp=2,dp_replicate=2,tp=2", "pp=4,tp=2"};
+    Deviation worst = {0};
+    for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
+        const PipelineChoice choice = {
+            .schedule = i == 1 ? PP_INTERLEAVED : PP_1F1B, .virtual_stages = 2, .recompute = RECOMPUTE_FULL};
+        Mesh mesh;
+        Error error = {0};
+        RunRequest request;
+        cr_assert(mesh_parse(meshes[i], &mesh, &error) == STATUS_OK, "%s", error.message);
+        cr_assert(pipeline_request(&mesh, &choice, &request), "%s is refused", meshes[i]);
+        cr_assert(target_find("megatron@2022", &request.target, &error) == STATUS_OK, "%s", error.message);
+        cr_assert(request.target->slices_messages);
+        pipeline_trains(&request, &worst);
+    }
+}
+
 // Of 8 layers: 2 3 2 1; 1 3 3 1; 3 and 5; 1 3, 3 1 in two chunks each; 0 4, 4 0, the first with the embedding alone.
 Test(pipelines, uneven_splits_train_as_one_rank) {
     static const struct {
