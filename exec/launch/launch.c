@@ -20,6 +20,9 @@
 #include "sim/base/json.h"
 #include "sim/base/text.h"
 
+static const double ARRIVAL_S = 60;       // a rank has come by then: mpirun over ssh takes seconds, not minutes,
+static const double ARRIVAL_HERE_S = 10;  // on this machine less than one
+
 // ---------------------------------------------------------------------------------------------- before
 
 enum { EXACT_BYTES = 4 };  // behind each byte of a bitwise run (device.h, DEVICE_SUM_BYTES)
@@ -164,21 +167,26 @@ static Status workers_begin(Run *run, Error *error) {
 }
 
 static void watch_prepare(Run *run) {
-    run->watch = (Watch){.table = {.mesh = run->request.plan.mesh,
-                                   .communicators = run->communicators.entries,
-                                   .communicator_count = run->communicators.count,
-                                   .ranks = has_segment(run) ? shm_segment_progress_table(&run->segment)
-                                                             : rendezvous_progress_table(run->rendezvous),
-                                   // A rank of nccl issues what its streams do later.
-                                   .ordered = run->request.options.lanes == LANES_SERIAL && !over(run, "nccl"),
-                                   .words = program_words(&run->programs)},
-                         .rendezvous = run->rendezvous,
-                         .workers = &run->workers,
-                         .timeout_s = run->request.options.timeout_s};
+    const int world = mesh_world(&run->request.plan.mesh);
+    run->watch = (Watchdog){.table = {.mesh = run->request.plan.mesh,
+                                      .communicators = run->communicators.entries,
+                                      .communicator_count = run->communicators.count,
+                                      .ranks = has_segment(run) ? shm_segment_progress_table(&run->segment)
+                                                                : rendezvous_progress_table(run->rendezvous),
+                                      // A rank of nccl issues what its streams do later.
+                                      .ordered = run->request.options.lanes == LANES_SERIAL && !over(run, "nccl"),
+                                      .words = program_words(&run->programs)},
+                            .ranks = run->rendezvous ? rendezvous_ranks(run->rendezvous)
+                                                     : ARENA_ARRAY(run->arena, RankWatch, world),
+                            .children = !run->rendezvous,
+                            .timeout_s = run->request.options.timeout_s,
+                            .arrival_s = run->hosts == 1 ? ARRIVAL_HERE_S : ARRIVAL_S};
     char host[PROGRESS_HOST_BYTES] = "";
     const bool here = run->hosts == 1 && !run->options->launch.hosts && !run->options->launch.hostfile &&
                       gethostname(host, sizeof host - 1) == 0;
-    watch_begin(&run->watch, here ? host : NULL, run->arena);
+    for (int rank = 0; here && rank < world; rank++) {  // a rank says it itself, once it comes that far
+        memcpy(run->watch.table.ranks[rank].host, host, sizeof host);
+    }
 }
 
 static Status result_take(Run *run, ExecReader *read, void *result, Error *error) {

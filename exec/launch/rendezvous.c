@@ -34,14 +34,13 @@ typedef struct Line {
 struct Rendezvous {
     int world, listen_fd, line_count;
     Line *lines;  // world + STRANGERS
-    RendezvousRank *ranks;
+    RankWatch *ranks;
     ProgressRow *table;
     const char *request;
     char *failure, *result;
     char *shared;  // what rank 0 has for all others; NULL before it came
     size_t shared_bytes;
     int first_lost;
-    double served_s;  // clock of the last look
     char token[RENDEZVOUS_TOKEN_BYTES], setting[SETTING_BYTES];
 };
 
@@ -82,28 +81,21 @@ Status rendezvous_open(int world, uint32_t address, const char *request, Arena *
     rendezvous->first_lost = -1;
     rendezvous->line_count = world + STRANGERS;
     rendezvous->lines = ARENA_ARRAY(arena, Line, rendezvous->line_count);
-    rendezvous->ranks = ARENA_ARRAY(arena, RendezvousRank, world);
+    rendezvous->ranks = ARENA_ARRAY(arena, RankWatch, world);
     for (int i = 0; i < rendezvous->line_count; i++) {
         rendezvous->lines[i] = (Line){.fd = -1, .rank = -1};
     }
     rendezvous->table = aligned_alloc(PROGRESS_LINE_BYTES, (size_t)world * sizeof(ProgressRow));
     FAIL_IF(!rendezvous->table, error, STATUS_INTERNAL, "no memory for the table");
     for (int rank = 0; rank < world; rank++) {
-        rendezvous->ranks[rank].fd = -1;
         progress_row_begin(&rendezvous->table[rank]);
     }
-    rendezvous->served_s = clock_s();
     return rendezvous_listen(rendezvous, address, error);
 }
 
 static void line_end(Rendezvous *rendezvous, Line *line) {
-    RendezvousRank *rank = line->rank >= 0 ? &rendezvous->ranks[line->rank] : NULL;
-    if (rank) {
-        rank->fd = -1;
-        rank->lost = !rank->done;
-        if (rank->lost && rendezvous->first_lost < 0) {
-            rendezvous->first_lost = line->rank;
-        }
+    if (line->rank >= 0 && !rendezvous->ranks[line->rank].done && rendezvous->first_lost < 0) {
+        rendezvous->first_lost = line->rank;
     }
     close(line->fd);
     free(line->bytes);
@@ -151,9 +143,9 @@ static void share(Rendezvous *rendezvous, const char *body, size_t bytes) {
     }
     memcpy(rendezvous->shared, body, bytes);
     rendezvous->shared_bytes = bytes;
-    for (int rank = 1; rank < rendezvous->world; rank++) {
-        if (rendezvous->ranks[rank].fd >= 0) {
-            frame_send(rendezvous->ranks[rank].fd, RENDEZVOUS_SHARE, rendezvous->shared, bytes);
+    for (int i = 0; i < rendezvous->line_count; i++) {
+        if (rendezvous->lines[i].rank > 0) {
+            frame_send(rendezvous->lines[i].fd, RENDEZVOUS_SHARE, rendezvous->shared, bytes);
         }
     }
 }
@@ -178,7 +170,6 @@ static bool hello(Rendezvous *rendezvous, Line *line, const RendezvousFrame *fra
     row->host[sizeof row->host - 1] = '\0';
     atomic_store(&row->process, said.process);
     rendezvous->ranks[said.rank].came = true;
-    rendezvous->ranks[said.rank].fd = line->fd;
     return true;
 }
 
@@ -193,8 +184,8 @@ static bool frame_take(Rendezvous *rendezvous, Line *line, const RendezvousFrame
     if (line->rank < 0) {
         return hello(rendezvous, line, frame, body);
     }
-    RendezvousRank *rank = &rendezvous->ranks[line->rank];
-    rank->silent_s = 0;
+    RankWatch *rank = &rendezvous->ranks[line->rank];
+    rank->heard = true;
     switch ((RendezvousKind)frame->kind) {
     case RENDEZVOUS_ROW:
         if (frame->bytes == sizeof(ProgressRow)) {
@@ -294,22 +285,12 @@ static void lines_accept(Rendezvous *rendezvous) {
     }
 }
 
-// Silence counts only while this process looks: a pause of its own is nobody's silence.
-static void silence_count(Rendezvous *rendezvous) {
-    const double now_s = clock_s(), past_s = now_s - rendezvous->served_s;
-    rendezvous->served_s = now_s;
-    for (int rank = 0; rank < rendezvous->world && past_s < 1; rank++) {
-        rendezvous->ranks[rank].silent_s += rendezvous->ranks[rank].came && !rendezvous->ranks[rank].done ? past_s : 0;
-    }
-}
-
 void rendezvous_serve(Rendezvous *rendezvous, double wait_s) {
     struct pollfd sets[TRANSPORT_MAX_WORLD + STRANGERS + 1] = {
         {.fd = line_free(rendezvous) ? rendezvous->listen_fd : -1, .events = POLLIN}};
     for (int i = 0; i < rendezvous->line_count; i++) {
         sets[i + 1] = (struct pollfd){.fd = rendezvous->lines[i].fd, .events = POLLIN};
     }
-    silence_count(rendezvous);
     if (poll(sets, (nfds_t)rendezvous->line_count + 1, (int)(wait_s * 1000)) <= 0) {
         return;
     }
@@ -331,8 +312,8 @@ ProgressRow *rendezvous_progress_table(const Rendezvous *rendezvous) {
     return rendezvous->table;
 }
 
-const RendezvousRank *rendezvous_rank(const Rendezvous *rendezvous, int rank) {
-    return &rendezvous->ranks[rank];
+RankWatch *rendezvous_ranks(const Rendezvous *rendezvous) {
+    return rendezvous->ranks;
 }
 
 const char *rendezvous_failure(const Rendezvous *rendezvous) {

@@ -4,13 +4,7 @@
 #pragma once
 
 #include "exec/launch/rendezvous_wire.h"
-
-typedef struct RendezvousRank {
-    int fd;           // -1 before hello and after the end
-    bool came, done;  // said hello; said goodbye
-    bool lost;        // ended without goodbye
-    double silent_s;  // since its last row
-} RendezvousRank;
+#include "exec/transport/watchdog.h"
 
 typedef struct Rendezvous Rendezvous;
 
@@ -27,7 +21,7 @@ ProgressRow *rendezvous_progress_table(const Rendezvous *rendezvous);  // a row 
 // Serves what has come, waits at most wait_s for it.
 void rendezvous_serve(Rendezvous *rendezvous, double wait_s);
 
-const RendezvousRank *rendezvous_rank(const Rendezvous *rendezvous, int rank);
+RankWatch *rendezvous_ranks(const Rendezvous *rendezvous);     // by rank: who said hello, goodbye, anything
 const char *rendezvous_failure(const Rendezvous *rendezvous);  // JSON of the first rank that failed; NULL = none
 const char *rendezvous_result(const Rendezvous *rendezvous);   // JSON; NULL before it came
-int rendezvous_first_lost(const Rendezvous *rendezvous);       // -1 = none
+int rendezvous_first_lost(const Rendezvous *rendezvous);       // ended without goodbye; -1 = none

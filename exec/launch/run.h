@@ -4,9 +4,11 @@
 
 #include "exec/launch/communicators.h"
 #include "exec/launch/launchers.h"
+#include "exec/launch/rendezvous.h"
 #include "exec/launch/run_directory.h"
 #include "exec/launch/signals.h"
-#include "exec/launch/watch.h"
+#include "exec/launch/workers.h"
+#include "exec/transport/watchdog.h"
 
 typedef struct Run {
     RunRequest request;
@@ -22,7 +24,7 @@ typedef struct Run {
     const char *request_path;
     Rendezvous *rendezvous;  // NULL where the ranks are this program's own children
     Workers workers;
-    Watch watch;
+    Watchdog watch;
     int caught;  // signal to deliver again; 0 = none
 } Run;
 

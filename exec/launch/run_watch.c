@@ -4,7 +4,6 @@
 
 #define _GNU_SOURCE  // gethostname in strict C
 
-#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,12 +13,8 @@
 #include "exec/transport/clock.h"
 #include "sim/base/log.h"
 
-static const double LOOK_S = 0.02;        // progress is drawn this often; a worker's end wakes the watch at once
-static const double SETTLE_S = 3;         // after a rank was lost, for the words of its launcher
-static const double ARRIVAL_S = 60;       // a rank has come by then: mpirun over ssh takes seconds, not minutes,
-static const double ARRIVAL_HERE_S = 10;  // on this machine less than one
-static const double SPREAD_S = 5;         // at least, from the first rank to the last: many start on few cores
-static const double LEAVE_S = 5;          // a launcher whose ranks all came to a good end ends by then
+static const double LOOK_S = 0.02;  // progress is drawn this often; a worker's end wakes the watch at once
+static const double SETTLE_S = 3;   // after a rank was lost, for the words of its launcher
 
 // ---------------------------------------------------------------------------------------------- words
 
@@ -101,7 +96,7 @@ static const char *launcher_words(const Run *run) {
 }
 
 static const char *place_words(const Run *run, int rank) {
-    const TransportPlace place = progress_place(&run->watch.table.ranks[rank].place);
+    const TransportPlace place = progress_place(&run->watch.table, rank);
     char text[160];
     const TransportWords *words = &run->watch.table.words;
     return arena_format(run->arena, "in %s", words->describe(words->context, rank, &place, text, sizeof text));
@@ -110,6 +105,13 @@ static const char *place_words(const Run *run, int rank) {
 // ---------------------------------------------------------------------------------------------- own children
 
 static Status children_check(Run *run, Error *error) {
+    for (int rank = 0; rank < run->workers.count; rank++) {
+        const Worker *worker = &run->workers.of_rank[rank];
+        RankWatch *seen = &run->watch.ranks[rank];
+        seen->came = true;
+        seen->done = worker->pid == 0;
+        seen->heard = !worker->stopped;
+    }
     const int rank = run->workers.first_failed;
     if (rank < 0) {
         return STATUS_OK;
@@ -127,32 +129,13 @@ static Status children_check(Run *run, Error *error) {
 
 // ---------------------------------------------------------------------------------------------- ranks of a launcher
 
-// For ranks of a launcher: for the first one, for the others after it, for the launcher's own end.
-typedef struct Waits {
-    double any_s, others_s, end_s;
-} Waits;
-
-// How many came, and how many of them to a good end.
-typedef struct Arrivals {
-    int came, done;
-} Arrivals;
-
-static Arrivals arrivals_of(const Run *run) {
-    Arrivals all = {0};
-    for (int rank = 0; rank < mesh_world(&run->request.plan.mesh); rank++) {
-        all.came += rendezvous_rank(run->rendezvous, rank)->came;
-        all.done += rendezvous_rank(run->rendezvous, rank)->done;
-    }
-    return all;
-}
-
 static Status missing(const Run *run, double waited_s, Error *error) {
     char whom[320] = "", who[128];
     size_t used = 0;
     const int world = mesh_world(&run->request.plan.mesh);
     const char *hosts = run->options->launch.hosts;
     for (int rank = 0; rank < world && used < sizeof whom; rank++) {
-        if (!rendezvous_rank(run->rendezvous, rank)->came) {
+        if (!run->watch.ranks[rank].came) {
             progress_row_words(&run->watch.table, rank, false, who, sizeof who);
             used += (size_t)snprintf(whom + used, sizeof whom - used, "%s%s", used ? ", " : "", who);
         }
@@ -160,17 +143,6 @@ static Status missing(const Run *run, double waited_s, Error *error) {
     return error_set(error, STATUS_ENVIRONMENT, "%s%s%s: not heard of since %s started, for %.1f s%s", whom,
                      hosts ? ", on one of " : "", hosts ? hosts : "", run->launcher->program, waited_s,
                      launcher_words(run));
-}
-
-// From the first rank that came on, the others have as long as one that falls silent; before, as launchers take.
-static Status arrivals_check(Run *run, Waits *waits, double past_s, Error *error) {
-    const Arrivals all = arrivals_of(run);
-    const double timeout_s = run->watch.timeout_s, first_s = run->hosts == 1 ? ARRIVAL_HERE_S : ARRIVAL_S;
-    waits->any_s += all.came == 0 ? past_s : 0;
-    waits->others_s += all.came > 0 && all.came < mesh_world(&run->request.plan.mesh) ? past_s : 0;
-    waits->end_s += all.done == mesh_world(&run->request.plan.mesh) ? past_s : 0;
-    const bool late = waits->any_s > fmax(first_s, timeout_s) || waits->others_s > fmax(SPREAD_S, timeout_s);
-    return late ? missing(run, waits->any_s + waits->others_s, error) : STATUS_OK;
 }
 
 // mpirun knows which process was first to go, and says it in one of two ways; the rendezvous may see several go at a
@@ -242,19 +214,17 @@ static int wait_a_little(Run *run, const HeldSignals *held) {
 }
 
 Status run_watch(Run *run, const HeldSignals *held, Error *error) {
-    double looked_s = clock_s();
-    Waits waits = {0};
-    while (run->workers.running > 0 && waits.end_s < LEAVE_S) {
+    while (run->workers.running > 0 && !watchdog_over(&run->watch)) {
         run->caught = wait_a_little(run, held);
         FAIL_IF(run->caught, error, STATUS_ENVIRONMENT, "interrupted by signal %d", run->caught);
         workers_poll(&run->workers);
         TRY(run->rendezvous ? group_check(run, error) : children_check(run, error));
-        TRY(watch_look(&run->watch, error));
-        const double past_s = clock_past_s(&looked_s);  // by the clock: every row that comes ends a look
-        if (run->rendezvous) {
-            TRY(arrivals_check(run, &waits, past_s, error));
+        TRY(watchdog_look(&run->watch, error));
+        const double missing_s = watchdog_missing_s(&run->watch);
+        if (missing_s > 0) {
+            return missing(run, missing_s, error);
         }
-        const TransportPlace place = progress_place(&run->watch.table.ranks[0].place);
+        const TransportPlace place = progress_place(&run->watch.table, 0);
         FAIL_IF(!progress_update(run->options->progress, "step", place.step < 0 ? 0 : place.step,
                                  run->request.options.steps),
                 error, STATUS_ENVIRONMENT, "the run was cancelled");

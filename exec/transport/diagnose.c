@@ -14,54 +14,29 @@
 
 enum { NOBODY = -1, WORDS_BYTES = 224 };
 
-static ProgressCell *cell_of(const ProgressTable *table, int rank, int communicator) {
-    return &table->ranks[rank].cells[communicator];
-}
-
-static uint32_t rounds_of(const ProgressTable *table, int rank, int communicator) {
-    return atomic_load(&cell_of(table, rank, communicator)->rounds);
-}
-
 static bool one_group(const ProgressTable *table, int communicator, int rank, int other) {
     const AxisMask axes = table->communicators[communicator].axes;  // which may be parts of axes
     const MeshCoordinates at = mesh_coordinates(&table->mesh, rank), there = mesh_coordinates(&table->mesh, other);
     return mesh_group_member(&table->mesh, axes, &at, 0) == mesh_group_member(&table->mesh, axes, &there, 0);
 }
 
-static bool inside(const ProgressTable *table, int rank, int communicator) {
-    return atomic_load(&cell_of(table, rank, communicator)->inside) != 0;
+static bool in_message(const ProgressView *call, int with) {
+    return call->inside && is_message((TransportKind)call->kind) && call->peer == with;
 }
 
-static TransportKind kind_of(const ProgressTable *table, int rank, int communicator) {
-    return (TransportKind)atomic_load(&cell_of(table, rank, communicator)->kind);
+static bool in_collective(const ProgressView *call) {
+    return call->inside && !is_message((TransportKind)call->kind);
 }
 
-static bool in_message(const ProgressTable *table, int rank, int other, int communicator) {
-    return inside(table, rank, communicator) && is_message(kind_of(table, rank, communicator)) &&
-           atomic_load(&cell_of(table, rank, communicator)->peer) == other;
-}
-
-static uint32_t messages_of(const ProgressTable *table, int rank, int communicator) {
-    return atomic_load(&cell_of(table, rank, communicator)->messages);
-}
-
-// A send waits until what is before it was taken, a receive until something was sent.
-static bool waits_for_message(const ProgressTable *table, int rank, int other, int communicator) {
-    return in_message(table, rank, other, communicator) &&
-           (kind_of(table, rank, communicator) == COLLECTIVE_SEND ||
-            messages_of(table, rank, communicator) == messages_of(table, other, communicator));
-}
-
-static bool waits_for_round(const ProgressTable *table, int rank, int other, int communicator) {
-    return inside(table, rank, communicator) && !is_message(kind_of(table, rank, communicator)) &&
-           one_group(table, communicator, rank, other) &&
-           (int32_t)(rounds_of(table, other, communicator) - rounds_of(table, rank, communicator)) < 0;
-}
-
-// The communicator in which rank waits for other; NOBODY = it does not.
+// The communicator in which rank waits for other; NOBODY = it does not. A send waits until what is before it was taken,
+// a receive until something was sent.
 static int waits_in(const ProgressTable *table, int rank, int other) {
     for (int c = 0; c < table->communicator_count; c++) {
-        if (waits_for_round(table, rank, other, c) || waits_for_message(table, rank, other, c)) {
+        const ProgressView own = progress_look(table, rank, c), theirs = progress_look(table, other, c);
+        const bool message =
+            in_message(&own, other) && (own.kind == COLLECTIVE_SEND || own.messages == theirs.messages);
+        const bool behind = (int32_t)(theirs.rounds - own.rounds) < 0;
+        if (message || (in_collective(&own) && behind && one_group(table, c, rank, other))) {
             return c;
         }
     }
@@ -84,8 +59,8 @@ static void skipper_find(const ProgressTable *table, WaitDiagnosis *wait) {
     for (int rank = 0; rank < world && table->ordered; rank++) {
         for (int other = 0; wait->held_up[rank] && other < world; other++) {
             const int c = one_stage(table, rank, other) ? waits_in(table, other, rank) : NOBODY;
-            const TransportPlace here = progress_place(&table->ranks[rank].place);
-            const TransportPlace awaited = c == NOBODY ? here : progress_place(&cell_of(table, other, c)->place);
+            const TransportPlace here = progress_place(table, rank);
+            const TransportPlace awaited = c == NOBODY ? here : progress_look(table, other, c).place;
             if (compare_places(&here, &awaited) > 0) {
                 wait->skipper = rank;
                 wait->witness = other;
@@ -102,7 +77,8 @@ static int furthest_behind(const ProgressTable *table, const WaitDiagnosis *wait
     for (int rank = 0; rank < world; rank++) {
         uint64_t rounds = 0;
         for (int c = 0; c < table->communicator_count; c++) {
-            rounds += rounds_of(table, rank, c) + messages_of(table, rank, c);
+            const ProgressView call = progress_look(table, rank, c);
+            rounds += (uint64_t)call.rounds + call.messages;
         }
         if (wait->held_up[rank] && (behind == NOBODY || rounds < least)) {
             behind = rank;
@@ -158,30 +134,24 @@ void diagnose_wait(const ProgressTable *table, int waiting_rank, WaitDiagnosis *
 
 // ---------------------------------------------------------------------------------------------- disagreement
 
-static uint64_t signature_of(const ProgressTable *table, int rank, int communicator) {
-    ProgressCell *cell = cell_of(table, rank, communicator);
-    const TransportPlace place = progress_place(&cell->place);
-    const TransportCall call = {.bytes = (int64_t)atomic_load(&cell->bytes), .place = place};
-    return collective_signature(&table->communicators[communicator], (TransportKind)atomic_load(&cell->kind), &call);
+static const char *call_words(const ProgressTable *table, int rank, int communicator, char out[WORDS_BYTES]) {
+    const ProgressView call = progress_look(table, rank, communicator);
+    return progress_call_words(table, rank, &call, out, WORDS_BYTES);
 }
 
-// Of each other: one sends what the other receives.
-static bool one_message(const ProgressTable *table, int rank, int other, int communicator) {
-    return in_message(table, rank, other, communicator) && in_message(table, other, rank, communicator) &&
-           kind_of(table, rank, communicator) != kind_of(table, other, communicator);
-}
-
-static bool one_round(const ProgressTable *table, int rank, int other, int communicator) {
-    return one_group(table, communicator, rank, other) && inside(table, rank, communicator) &&
-           inside(table, other, communicator) && !is_message(kind_of(table, rank, communicator)) &&
-           !is_message(kind_of(table, other, communicator)) &&
-           rounds_of(table, rank, communicator) == rounds_of(table, other, communicator);
+static uint64_t signature_of(const ProgressTable *table, int communicator, const ProgressView *shown) {
+    const TransportCall call = {.bytes = shown->bytes, .place = shown->place};
+    return collective_signature(&table->communicators[communicator], (TransportKind)shown->kind, &call);
 }
 
 // In the same round of the same group inside different collectives, or at the two ends of different messages.
 static bool disagree(const ProgressTable *table, int rank, int other, int communicator) {
-    return (one_round(table, rank, other, communicator) || one_message(table, rank, other, communicator)) &&
-           signature_of(table, rank, communicator) != signature_of(table, other, communicator);
+    const ProgressView own = progress_look(table, rank, communicator),
+                       theirs = progress_look(table, other, communicator);
+    const bool message = in_message(&own, other) && in_message(&theirs, rank) && own.kind != theirs.kind;
+    const bool round = in_collective(&own) && in_collective(&theirs) && own.rounds == theirs.rounds &&
+                       one_group(table, communicator, rank, other);
+    return (message || round) && signature_of(table, communicator, &own) != signature_of(table, communicator, &theirs);
 }
 
 // How wrong a member looks beside the rest: fewer that agree with it; a size that the program does not say; a place
@@ -193,15 +163,15 @@ typedef struct Suspicion {
 } Suspicion;
 
 static Suspicion suspicion_of(const ProgressTable *table, int rank, int communicator) {
-    ProgressCell *cell = cell_of(table, rank, communicator);
-    Suspicion suspicion = {.place = progress_place(&cell->place)};
+    const ProgressView call = progress_look(table, rank, communicator);
+    Suspicion suspicion = {.place = call.place};
     for (int other = 0; other < mesh_world(&table->mesh); other++) {
         suspicion.agreeing +=
             one_group(table, communicator, rank, other) && !disagree(table, rank, other, communicator);
     }
     const int64_t expected =
         table->words.expected_bytes ? table->words.expected_bytes(table->words.context, rank, &suspicion.place) : -1;
-    suspicion.odd_size = expected >= 0 && expected != (int64_t)atomic_load(&cell->bytes);
+    suspicion.odd_size = expected >= 0 && expected != call.bytes;
     return suspicion;
 }
 
@@ -230,13 +200,13 @@ Status diagnose_mismatch(const ProgressTable *table, int rank, int communicator,
     }
     char who[WORDS_BYTES], what[WORDS_BYTES], whose[WORDS_BYTES], where[WORDS_BYTES];
     progress_row_words(table, guilty, false, who, sizeof who);
-    progress_cell_words(table, guilty, cell_of(table, guilty, communicator), what, sizeof what);
+    call_words(table, guilty, communicator, what);
     FAIL_IF(witness == NOBODY, error, STATUS_ENVIRONMENT,
             "lane %s: %s is in %s, which the others of its group are not in", table->communicators[communicator].name,
             who, what);
     progress_row_words(table, witness, false, whose, sizeof whose);
-    progress_cell_words(table, witness, cell_of(table, witness, communicator), where, sizeof where);
-    const bool message = is_message(kind_of(table, guilty, communicator));
+    call_words(table, witness, communicator, where);
+    const bool message = is_message((TransportKind)progress_look(table, guilty, communicator).kind);
     return error_set(error, STATUS_ENVIRONMENT, "lane %s: %s is in %s while %s waits in %s: %s",
                      table->communicators[communicator].name, who, what, whose, where,
                      worst.odd_size ? "its size is wrong"
@@ -246,10 +216,9 @@ Status diagnose_mismatch(const ProgressTable *table, int rank, int communicator,
 
 Status diagnose_message(const ProgressTable *table, int rank, int communicator, Error *error) {
     char who[WORDS_BYTES], whose[WORDS_BYTES], where[WORDS_BYTES];
-    ProgressCell *cell = cell_of(table, rank, communicator);
     progress_row_words(table, rank, false, who, sizeof who);
-    progress_row_words(table, atomic_load(&cell->peer), true, whose, sizeof whose);
-    progress_cell_words(table, rank, cell, where, sizeof where);
+    progress_row_words(table, progress_look(table, rank, communicator).peer, true, whose, sizeof whose);
+    call_words(table, rank, communicator, where);
     return error_set(error, STATUS_ENVIRONMENT,
                      "lane %s: %s waits in %s, but the message that came is another one: it or %s skipped or repeated "
                      "one, or its size is wrong",
@@ -285,8 +254,8 @@ static bool mismatch_of(const ProgressTable *table, int rank, Error *error) {
 // Waits for a message and does not take the one that came.
 static bool stray_of(const ProgressTable *table, int rank, Error *error) {
     for (int c = 0; c < table->communicator_count; c++) {
-        const bool receives = inside(table, rank, c) && kind_of(table, rank, c) == COLLECTIVE_RECEIVE;
-        if (receives && waits_in(table, rank, atomic_load(&cell_of(table, rank, c)->peer)) == NOBODY) {
+        const ProgressView call = progress_look(table, rank, c);
+        if (call.inside && call.kind == COLLECTIVE_RECEIVE && waits_in(table, rank, call.peer) == NOBODY) {
             diagnose_message(table, rank, c, error);
             return true;
         }
@@ -298,7 +267,7 @@ static Status skipped_words(const ProgressTable *table, const WaitDiagnosis *wai
     char who[WORDS_BYTES], whose[WORDS_BYTES], where[WORDS_BYTES];
     progress_row_words(table, wait->skipper, true, who, sizeof who);
     progress_row_words(table, wait->witness, false, whose, sizeof whose);
-    progress_cell_words(table, wait->witness, cell_of(table, wait->witness, wait->skipped), where, sizeof where);
+    call_words(table, wait->witness, wait->skipped, where);
     return error_set(error, STATUS_ENVIRONMENT, "lane %s: %s skipped a collective: %s waits for it in %s",
                      table->communicators[wait->skipped].name, who, whose, where);
 }
@@ -322,7 +291,7 @@ Status diagnose_late(const ProgressTable *table, int waiting_rank, int communica
         }
     }
     progress_row_words(table, waiting_rank, false, waiting, sizeof waiting);
-    progress_cell_words(table, waiting_rank, cell_of(table, waiting_rank, communicator), text, sizeof text);
+    call_words(table, waiting_rank, communicator, text);
     return error_set(error, STATUS_ENVIRONMENT, "lane %s, %s: %s waited %.1f s for %s%s%s",
                      table->communicators[communicator].name, text, waiting, waited_s,
                      culprits.used ? culprits.text : "nobody that is missing", others.used ? "; held up as well: " : "",

@@ -24,21 +24,3 @@ static inline Status host_run_alone(TransportKind kind, const TransportCall *cal
     host_copy(call->out, call->in, kind == COLLECTIVE_BARRIER ? 0 : bytes);
     return STATUS_OK;
 }
-
-// Shows the call in the rank's cell; ranks: the group's. A link's sender is its member 0.
-static inline void host_enter(ProgressCell *cell, const Communicator *communicator, TransportKind kind,
-                              const TransportCall *call, const int *ranks) {
-    if (is_message(kind)) {
-        ASSERT(communicator->link.step != 0);
-        progress_cell_enter_message(cell, kind, call, ranks[kind == COLLECTIVE_SEND]);
-    } else {
-        progress_cell_enter(cell, communicator, kind, call);
-    }
-}
-
-static inline void host_leave(ProgressRow *row, ProgressCell *cell, TransportKind kind) {
-    if (is_message(kind)) {
-        progress_cell_count_message(cell);
-    }
-    progress_cell_leave(row, cell);
-}

@@ -24,17 +24,9 @@ bool lane_watch_idle(const LaneWatch *watch) {
 
 static void show_begun(const LanePlace *of, const LaneNote *note) {
     const TransportCall call = {.bytes = note->bytes, .op = note->op, .place = note->place};
-    if (is_message(note->kind)) {
-        progress_cell_enter_message(of->cell, note->kind, &call, of->peer);
-        return;
-    }
-    progress_cell_enter(of->cell, of->communicator, note->kind, &call);
-    atomic_fetch_add_explicit(&of->cell->rounds, 1, memory_order_release);
-}
-
-static void show_ended(const LanePlace *of, const LaneNote *note) {
-    if (is_message(note->kind)) {
-        progress_cell_count_message(of->cell);
+    progress_cell_enter(of->cell, of->communicator, note->kind, &call, of->peer);
+    if (!is_message(note->kind)) {
+        progress_cell_round(of->cell);
     }
 }
 
@@ -50,7 +42,9 @@ bool lane_watch_show(LaneWatch *watch) {
         return false;
     }
     for (unsigned left = news(watch->shown_ended, ended); left > 0; left--) {
-        show_ended(&watch->of, &watch->notes[(ended - left) % LANE_NOTES]);
+        if (is_message(watch->notes[(ended - left) % LANE_NOTES].kind)) {
+            progress_cell_count_message(watch->of.cell);
+        }
     }
     for (unsigned left = news(watch->shown_begun, begun); left > 0; left--) {
         show_begun(&watch->of, &watch->notes[(begun - left) % LANE_NOTES]);

@@ -17,9 +17,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "exec/transport/clock.h"
 #include "exec/transport/host_calls.h"
-#include "exec/transport/progress_table.h"
+#include "exec/transport/watchdog.h"
 
 enum {
     SMALL_REDUCE_BYTES = 4096,  // below, everybody sends everything and sums it: one exchange instead of two
@@ -54,6 +53,7 @@ struct Transport {
     TransportSetup setup;
     MpiMember *members;
     ProgressRow *row;
+    ProgressTable table;  // of it alone
     atomic_int stopped;
     bool begun;       // the library is initialised
     atomic_int torn;  // a call failed: messages may be under way
@@ -142,6 +142,7 @@ static Status mpi_open(const TransportSetup *setup, Arena *arena, Transport **tr
     *transport = mpi;
     mpi->setup = *setup;
     mpi->row = setup->row;
+    mpi->table = progress_table_from(setup, NULL);
     ASSERT(mpi->row);
     progress_row_join(mpi->row);
     progress_row_meet(mpi->row, true);
@@ -192,8 +193,8 @@ typedef struct Waiting {
 static Status late(const Transport *mpi, const Waiting *waiting, double waited_s, Error *error) {
     const TransportCall *call = waiting->call;
     MpiMember *member = &mpi->members[call->communicator];
-    const ProgressTable table = {.words = mpi->setup.words};
-    char what[224], whom[256] = "";
+    const ProgressView view = progress_view(member->cell);
+    char what[224], who[128], whom[256] = "";
     size_t used = 0;
     if (waiting->peer >= 0) {
         used = (size_t)snprintf(whom, sizeof whom, "rank %d", waiting->peer);
@@ -208,15 +209,16 @@ static Status late(const Transport *mpi, const Waiting *waiting, double waited_s
             }
         }
     }
-    progress_cell_words(&table, mpi->setup.rank, member->cell, what, sizeof what);
-    return error_set(error, STATUS_ENVIRONMENT, "lane %s, %s: rank %d on %s waited %.1f s for %s",
-                     mpi->setup.communicators[call->communicator].name, what, mpi->setup.rank, mpi->row->host, waited_s,
+    return error_set(error, STATUS_ENVIRONMENT, "lane %s, %s: %s waited %.1f s for %s",
+                     mpi->setup.communicators[call->communicator].name,
+                     progress_call_words(&mpi->table, mpi->setup.rank, &view, what, sizeof what),
+                     progress_row_words(&mpi->table, mpi->setup.rank, false, who, sizeof who), waited_s,
                      used ? whom : "all others to meet");
 }
 
 // Until all requests are done, drives the library, and looks at the clock and the stop flag now and then.
 static Status requests_wait(Transport *mpi, const Waiting *waiting, Error *error) {
-    double waited_s = 0, looked_s = 0;
+    Wait wait = {.lane = mpi->setup.communicators[waiting->call->communicator].name, .limit_s = mpi->setup.timeout_s};
     for (int looks = 1;; looks++) {
         int done = 0;
         MPI_TRY(MPI_Testall(waiting->count, waiting->requests, &done, MPI_STATUSES_IGNORE), "a message");
@@ -224,12 +226,9 @@ static Status requests_wait(Transport *mpi, const Waiting *waiting, Error *error
             return STATUS_OK;
         }
         if (looks % 64 == 0) {
-            waited_s += clock_past_s(&looked_s);
-            FAIL_IF(atomic_load_explicit(&mpi->stopped, memory_order_relaxed), error, STATUS_ENVIRONMENT,
-                    "lane %s: stopped because another rank failed",
-                    mpi->setup.communicators[waiting->call->communicator].name);
-            if (waited_s > mpi->setup.timeout_s) {
-                return late(mpi, waiting, waited_s, error);
+            TRY(wait_look(&wait, atomic_load_explicit(&mpi->stopped, memory_order_relaxed) != 0, error));
+            if (wait_is_over(&wait)) {
+                return late(mpi, waiting, wait.waited_s, error);
             }
         }
         if (looks >= mpi->setup.spins) {
@@ -460,16 +459,19 @@ static Status mpi_run(Transport *mpi, TransportKind kind, const TransportCall *c
     if (member->size == 1) {
         return host_run_alone(kind, call);
     }
-    host_enter(member->cell, spec, kind, call, member->ranks);
+    progress_cell_enter(member->cell, spec, kind, call, member->ranks[kind == COLLECTIVE_SEND]);
     // Tags tell messages of different places apart (of the same, MPI keeps the order), and collectives by their number.
-    const unsigned number = is_message(kind) ? 0 : atomic_fetch_add(&member->cell->rounds, 1);
+    const unsigned number = is_message(kind) ? 0 : progress_cell_round(member->cell);
     member->tag = (int)((collective_signature(spec, kind, call) + number) & ((1u << TAG_BITS) - 1));
     const Status status = bodies[kind](mpi, call, error);
     if (status != STATUS_OK) {
         atomic_store(&mpi->torn, 1);
         return status;
     }
-    host_leave(mpi->row, member->cell, kind);
+    if (is_message(kind)) {
+        progress_cell_count_message(member->cell);
+    }
+    progress_cell_leave(mpi->row, member->cell);
     return STATUS_OK;
 }
 

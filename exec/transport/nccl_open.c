@@ -237,6 +237,7 @@ Status nccl_open(const TransportSetup *setup, Arena *arena, Transport **transpor
     nccl->setup = *setup;
     nccl->limit_s = fmax(setup->timeout_s, START_S);
     nccl->row = setup->row;
+    nccl->table = progress_table_from(setup, NULL);
     nccl->lane_count = setup->communicator_count + 1;
     nccl->lanes = ARENA_ARRAY(arena, NcclLane, nccl->lane_count);
     if (setup->segment_fd >= 0 && mesh_world(&setup->mesh) > 1) {

@@ -7,10 +7,9 @@
 #include <sched.h>
 #include <time.h>
 
-#include "exec/transport/clock.h"
-#include "exec/transport/diagnose.h"
 #include "exec/transport/nccl_state.h"
 #include "exec/transport/shm.h"
+#include "exec/transport/watchdog.h"
 
 enum { YIELDS = 400, LOOKS_PER_CLOCK = 32, SHOW_EVERY_MS = 20 };
 static const long NAP_NS = 20 * 1000;
@@ -58,46 +57,45 @@ static Status late(Transport *nccl, NcclLane *lane, const char *what, double wai
     const int communicator = (int)(lane - nccl->lanes);
     nccl_shower_stop(nccl);
     lane_watch_show(&lane->watch);
-    ProgressCell *cell = lane->watch.of.cell;
-    const bool inside = atomic_load(&cell->inside) != 0;
-    if (nccl->table.ranks && communicator < nccl->setup.communicator_count && inside) {
+    const ProgressView call = progress_view(lane->watch.of.cell);
+    if (nccl->table.ranks && communicator < nccl->setup.communicator_count && call.inside) {
         return diagnose_late(&nccl->table, nccl->setup.rank, communicator, waited_s, error);
     }
-    char words[256];
-    const ProgressTable table = {.words = nccl->setup.words};
-    progress_cell_words(&table, nccl->setup.rank, cell, words, sizeof words);
-    return error_set(error, STATUS_ENVIRONMENT, "lane %s, %s: rank %d on %s waited %.1f s for %s", lane->spec->name,
-                     inside ? words : what, nccl->setup.rank, nccl->row->host, waited_s,
+    char words[256], who[128];
+    progress_call_words(&nccl->table, nccl->setup.rank, &call, words, sizeof words);
+    return error_set(error, STATUS_ENVIRONMENT, "lane %s, %s: %s waited %.1f s for %s", lane->spec->name,
+                     call.inside ? words : what,
+                     progress_row_words(&nccl->table, nccl->setup.rank, false, who, sizeof who), waited_s,
                      lane->size > 1 ? "the others of its group" : "its GPU");
 }
 
 // ---------------------------------------------------------------------------------------------- waiting
 
 // A wait that is under way.
-typedef struct Wait {
+typedef struct StreamWait {
     Transport *nccl;
     NcclLane *lane;
     const char *what;
     int looks;
-    double waited_s, looked_s;
-} Wait;
+    Wait time;
+} StreamWait;
 
 // One more look that found nothing new: the clock, the stop flag, what NCCL has to say.
-static Status wait_more(Wait *wait, Error *error) {
+static Status wait_more(StreamWait *wait, Error *error) {
     Transport *nccl = wait->nccl;
+    wait->time.lane = wait->lane->spec->name;
+    wait->time.limit_s = nccl->limit_s;
     wait->looks++;
     if (wait->looks % LOOKS_PER_CLOCK == 0) {
-        wait->waited_s += clock_past_s(&wait->looked_s);
         ncclResult_t result = ncclSuccess;
-        FAIL_IF(!nccl_poll(nccl), error, STATUS_ENVIRONMENT, "lane %s: stopped because another rank failed",
-                wait->lane->spec->name);
+        TRY(wait_look(&wait->time, !nccl_poll(nccl), error));
         if (wait->lane->comm) {
             TRY(nccl_try(nccl, wait->lane, nccl->nccl.comm_get_async_error(wait->lane->comm, &result), wait->what,
                          error));
             TRY(nccl_try(nccl, wait->lane, result, wait->what, error));
         }
-        if (wait->waited_s > nccl->limit_s) {
-            return late(nccl, wait->lane, wait->what, wait->waited_s, error);
+        if (wait_is_over(&wait->time)) {
+            return late(nccl, wait->lane, wait->what, wait->time.waited_s, error);
         }
     }
     if (wait->looks < YIELDS) {
@@ -109,7 +107,7 @@ static Status wait_more(Wait *wait, Error *error) {
 }
 
 Status nccl_settle(Transport *nccl, NcclLane *lane, const char *what, Error *error) {
-    Wait wait = {.nccl = nccl, .lane = lane, .what = what};
+    StreamWait wait = {.nccl = nccl, .lane = lane, .what = what};
     for (;;) {
         ncclResult_t result = ncclSuccess;
         TRY(nccl_try(nccl, lane, nccl->nccl.comm_get_async_error(lane->comm, &result), what, error));
@@ -122,7 +120,7 @@ Status nccl_settle(Transport *nccl, NcclLane *lane, const char *what, Error *err
 }
 
 Status nccl_made(Transport *nccl, NcclLane *lane, const char *what, Error *error) {
-    Wait wait = {.nccl = nccl, .lane = lane, .what = what};
+    StreamWait wait = {.nccl = nccl, .lane = lane, .what = what};
     while (!__atomic_load_n(&lane->made, __ATOMIC_ACQUIRE)) {
         TRY(wait_more(&wait, error));
     }
@@ -131,7 +129,7 @@ Status nccl_made(Transport *nccl, NcclLane *lane, const char *what, Error *error
 }
 
 Status nccl_ended(Transport *nccl, NcclLane *lane, unsigned number, Error *error) {
-    Wait wait = {.nccl = nccl, .lane = lane, .what = "its own messages"};
+    StreamWait wait = {.nccl = nccl, .lane = lane, .what = "its own messages"};
     while ((int)(atomic_load(&lane->watch.counts->ended) - number) < 0) {
         TRY(wait_more(&wait, error));
     }
@@ -139,7 +137,7 @@ Status nccl_ended(Transport *nccl, NcclLane *lane, unsigned number, Error *error
 }
 
 Status nccl_stream_wait(Transport *nccl, NcclLane *lane, Error *error) {
-    Wait wait = {.nccl = nccl, .lane = lane, .what = "its own stream"};
+    StreamWait wait = {.nccl = nccl, .lane = lane, .what = "its own stream"};
     for (;;) {
         const CUresult result = nccl->cuda.stream_query(lane->stream);
         if (result != CUDA_ERROR_NOT_READY) {
@@ -177,12 +175,12 @@ static bool device_moved(const Transport *nccl) {
 
 // The time counts from the last collective that ended, on any lane, or the last sign of life between them.
 static Status finish(Transport *nccl, Error *error) {
-    Wait wait = {.nccl = nccl, .what = "the end of the step"};
+    StreamWait wait = {.nccl = nccl, .what = "the end of the step"};
     unsigned ended = all_ended(nccl);
     for (wait.lane = busy_lane(nccl); wait.lane; wait.lane = busy_lane(nccl)) {
         if (all_ended(nccl) != ended || device_moved(nccl)) {
             ended = all_ended(nccl);
-            wait.waited_s = 0;
+            wait.time.waited_s = 0;
         }
         TRY(wait_more(&wait, error));
     }

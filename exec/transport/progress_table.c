@@ -29,71 +29,71 @@ static void put_place(ProgressPlace *at, const TransportPlace *place) {
     put(&at->task, place->task);
 }
 
-void progress_row_begin(ProgressRow *rank) {
-    memset(rank, 0, sizeof *rank);
-    put(&rank->place.step, -1);
-    put(&rank->place.task, -1);
+ProgressTable progress_table_from(const TransportSetup *setup, ProgressRow *ranks) {
+    return (ProgressTable){.mesh = setup->mesh,
+                           .communicators = setup->communicators,
+                           .communicator_count = setup->communicator_count,
+                           .ranks = ranks,
+                           .own = setup->row,
+                           .ordered = !setup->concurrent,
+                           .words = setup->words};
+}
+
+// ---------------------------------------------------------------------------------------------- writing
+
+void progress_row_begin(ProgressRow *row) {
+    memset(row, 0, sizeof *row);
+    put(&row->place.step, -1);
+    put(&row->place.task, -1);
     for (int i = 0; i < TRANSPORT_MAX_COMMUNICATORS; i++) {
-        put(&rank->cells[i].kind, -1);
-        put(&rank->cells[i].place.task, -1);
+        put(&row->cells[i].kind, -1);
+        put(&row->cells[i].place.task, -1);
     }
 }
 
-void progress_row_join(ProgressRow *rank) {
-    if (gethostname(rank->host, sizeof rank->host - 1) != 0) {
-        rank->host[0] = '\0';
+void progress_row_join(ProgressRow *row) {
+    if (gethostname(row->host, sizeof row->host - 1) != 0) {
+        row->host[0] = '\0';
     }
-    put(&rank->process, (int)getpid());
-    atomic_fetch_add(&rank->progress, 1);
+    put(&row->process, (int)getpid());
+    atomic_fetch_add(&row->progress, 1);
 }
 
-void progress_row_meet(ProgressRow *rank, bool meeting) {
-    put(&rank->meeting, meeting);
-    atomic_fetch_add(&rank->progress, 1);
+void progress_row_meet(ProgressRow *row, bool meeting) {
+    put(&row->meeting, meeting);
+    atomic_fetch_add(&row->progress, 1);
 }
 
-void progress_row_note(ProgressRow *rank, const TransportPlace *place) {
-    put_place(&rank->place, place);
-    atomic_fetch_add_explicit(&rank->progress, 1, memory_order_release);
-}
-
-static void show_call(ProgressCell *cell, TransportKind kind, const TransportCall *call) {
-    put(&cell->kind, (int)kind);
-    put_place(&cell->place, &call->place);
-    atomic_store_explicit(&cell->bytes, kind == COLLECTIVE_BARRIER ? 0 : call->bytes, memory_order_relaxed);
+void progress_row_note(ProgressRow *row, const TransportPlace *place) {
+    put_place(&row->place, place);
+    atomic_fetch_add_explicit(&row->progress, 1, memory_order_release);
 }
 
 void progress_cell_enter(ProgressCell *cell, const Communicator *communicator, TransportKind kind,
-                         const TransportCall *call) {
-    const unsigned begins = atomic_load_explicit(&cell->rounds, memory_order_relaxed);
-    show_call(cell, kind, call);
-    atomic_store_explicit(&cell->signature[begins & 1], collective_signature(communicator, kind, call),
-                          memory_order_relaxed);
-    atomic_fetch_add_explicit(&cell->collectives, 1, memory_order_release);
+                         const TransportCall *call, int peer) {
+    put(&cell->kind, (int)kind);
+    put(&cell->peer, peer);
+    put_place(&cell->place, &call->place);
+    atomic_store_explicit(&cell->bytes, kind == COLLECTIVE_BARRIER ? 0 : call->bytes, memory_order_relaxed);
+    if (!is_message(kind)) {
+        const unsigned begins = atomic_load_explicit(&cell->rounds, memory_order_relaxed);
+        atomic_store_explicit(&cell->signature[begins & 1], collective_signature(communicator, kind, call),
+                              memory_order_relaxed);
+    }
     atomic_store_explicit(&cell->inside, 1, memory_order_release);
 }
 
-void progress_cell_leave(ProgressRow *rank, ProgressCell *cell) {
-    atomic_store_explicit(&cell->inside, 0, memory_order_release);
-    atomic_fetch_add_explicit(&rank->progress, 1, memory_order_release);
-}
-
-void progress_cell_enter_message(ProgressCell *cell, TransportKind kind, const TransportCall *call, int peer_rank) {
-    show_call(cell, kind, call);
-    put(&cell->peer, peer_rank);
-    atomic_store_explicit(&cell->inside, 1, memory_order_release);
+unsigned progress_cell_round(ProgressCell *cell) {
+    return atomic_fetch_add_explicit(&cell->rounds, 1, memory_order_release) + 1;
 }
 
 void progress_cell_count_message(ProgressCell *cell) {
     atomic_fetch_add_explicit(&cell->messages, 1, memory_order_release);
 }
 
-TransportPlace progress_place(ProgressPlace *place) {
-    return (TransportPlace){.step = get(&place->step),
-                            .task = get(&place->task),
-                            .layer = get(&place->layer),
-                            .micro_step = get(&place->micro_step),
-                            .ordinal = get(&place->ordinal)};
+void progress_cell_leave(ProgressRow *row, ProgressCell *cell) {
+    atomic_store_explicit(&cell->inside, 0, memory_order_release);
+    atomic_fetch_add_explicit(&row->progress, 1, memory_order_release);
 }
 
 uint64_t collective_signature(const Communicator *communicator, TransportKind kind, const TransportCall *call) {
@@ -112,7 +112,46 @@ uint64_t collective_signature(const Communicator *communicator, TransportKind ki
     return hash_end(&hash);
 }
 
-// ---------------------------------------------------------------------------------------------- words
+// ---------------------------------------------------------------------------------------------- reading
+
+static TransportPlace get_place(ProgressPlace *place) {
+    return (TransportPlace){.step = get(&place->step),
+                            .task = get(&place->task),
+                            .layer = get(&place->layer),
+                            .micro_step = get(&place->micro_step),
+                            .ordinal = get(&place->ordinal)};
+}
+
+ProgressView progress_view(ProgressCell *cell) {
+    return (ProgressView){.inside = atomic_load(&cell->inside) != 0,
+                          .kind = get(&cell->kind),
+                          .peer = get(&cell->peer),
+                          .rounds = atomic_load(&cell->rounds),
+                          .messages = atomic_load(&cell->messages),
+                          .bytes = (int64_t)atomic_load_explicit(&cell->bytes, memory_order_relaxed),
+                          .place = get_place(&cell->place)};
+}
+
+ProgressRow *progress_row(const ProgressTable *table, int rank) {
+    return table->ranks ? &table->ranks[rank] : table->own;
+}
+
+ProgressView progress_look(const ProgressTable *table, int rank, int communicator) {
+    return progress_view(&progress_row(table, rank)->cells[communicator]);
+}
+
+TransportPlace progress_place(const ProgressTable *table, int rank) {
+    return get_place(&progress_row(table, rank)->place);
+}
+
+int progress_inside(const ProgressTable *table, int rank) {
+    for (int c = 0; c < table->communicator_count; c++) {
+        if (atomic_load(&progress_row(table, rank)->cells[c].inside)) {
+            return c;
+        }
+    }
+    return -1;
+}
 
 static const char *place_words(const ProgressTable *table, int rank, const TransportPlace *place, char *out,
                                size_t out_bytes) {
@@ -120,36 +159,34 @@ static const char *place_words(const ProgressTable *table, int rank, const Trans
     return table->words.describe ? table->words.describe(table->words.context, rank, place, out, out_bytes) : out;
 }
 
-const char *progress_cell_words(const ProgressTable *table, int rank, ProgressCell *cell, char *out, size_t out_bytes) {
-    const int kind = get(&cell->kind);
+const char *progress_call_words(const ProgressTable *table, int rank, const ProgressView *call, char *out,
+                                size_t out_bytes) {
     char place[160], size[TEXT_UNIT_BYTES], peer[32] = "";
-    if (kind < 0 || kind >= COLLECTIVE_COUNT) {
+    const bool sized = call->kind != COLLECTIVE_BARRIER;
+    if (call->kind < 0 || call->kind >= COLLECTIVE_COUNT) {
         snprintf(out, out_bytes, "no collective yet");
         return out;
     }
-    const TransportPlace at = progress_place(&cell->place);
-    place_words(table, rank, &at, place, sizeof place);
-    if (is_message((TransportKind)kind)) {
-        snprintf(peer, sizeof peer, " %s rank %d", kind == COLLECTIVE_SEND ? "to" : "from", get(&cell->peer));
+    place_words(table, rank, &call->place, place, sizeof place);
+    if (is_message((TransportKind)call->kind)) {
+        snprintf(peer, sizeof peer, " %s rank %d", call->kind == COLLECTIVE_SEND ? "to" : "from", call->peer);
     }
-    const double bytes = (double)atomic_load_explicit(&cell->bytes, memory_order_relaxed);
-    snprintf(out, out_bytes, "%s%s%s%s%s%s%s", collective_names[kind], kind == COLLECTIVE_BARRIER ? "" : " of ",
-             kind == COLLECTIVE_BARRIER ? "" : text_bytes(size, bytes), peer, *place ? " (" : "", place,
-             *place ? ")" : "");
+    snprintf(out, out_bytes, "%s%s%s%s%s%s%s", collective_names[call->kind], sized ? " of " : "",
+             sized ? text_bytes(size, (double)call->bytes) : "", peer, *place ? " (" : "", place, *place ? ")" : "");
     return out;
 }
 
 const char *progress_row_words(const ProgressTable *table, int rank, bool place, char *out, size_t out_bytes) {
-    ProgressRow *shown = &table->ranks[rank];
+    const char *host = progress_row(table, rank)->host;
     char words[160] = "", stage[32] = "";
-    const TransportPlace at = progress_place(&shown->place);
     if (place) {
+        const TransportPlace at = progress_place(table, rank);
         place_words(table, rank, &at, words, sizeof words);
     }
     if (mesh_stages(&table->mesh) > 1) {
         snprintf(stage, sizeof stage, ", stage %d", mesh_stage_of(&table->mesh, rank));
     }
-    snprintf(out, out_bytes, "rank %d%s%s%s%s%s%s", rank, *shown->host ? " on " : "", shown->host, stage,
+    snprintf(out, out_bytes, "rank %d%s%s%s%s%s%s", rank, *host ? " on " : "", host, stage,
              *words ? " (last seen in " : "", words, *words ? ")" : "");
     return out;
 }

@@ -1,7 +1,7 @@
 // The progress table: what every rank shows of itself to whoever watches, its place in the step and, for each
-// communicator, the collective it entered last. It lies in the shared segment (shm) or in the rank's own memory (mpi),
-// from where a thread posts it to the launcher. Plain stores by the rank, plain loads by others: nothing waits for a
-// watcher.
+// communicator, the call it entered last. It lies in the shared segment (shm) or in the rank's own memory (mpi), from
+// where a thread posts it to the launcher. A rank alone writes its row, and of a cell one thread: plain stores there,
+// plain loads by others, and nothing waits for a watcher.
 
 #pragma once
 
@@ -19,9 +19,8 @@ typedef struct ProgressPlace {
 // One communicator of one rank.
 typedef struct ProgressCell {
     _Alignas(PROGRESS_LINE_BYTES) atomic_uint rounds;  // entered so far; a collective is one round or more
-    atomic_uint collectives;                           // entered so far
-    atomic_int inside;                                 // 1 from entering a collective to leaving it
-    atomic_int kind;
+    atomic_int inside;                                 // 1 from entering a call to leaving it
+    atomic_int kind;                                   // -1 before the first
     ProgressPlace place;
     atomic_int peer;  // the other rank of a message
     atomic_llong bytes;
@@ -30,7 +29,7 @@ typedef struct ProgressCell {
 } ProgressCell;
 
 typedef struct ProgressRow {
-    _Alignas(PROGRESS_LINE_BYTES) atomic_uint progress;  // changes with every task begun and collective left
+    _Alignas(PROGRESS_LINE_BYTES) atomic_uint progress;  // changes with every task begun and call left
     ProgressPlace place;
     atomic_int process;              // process id on its host
     atomic_int meeting;              // 1 while it waits for all others, to make its transport
@@ -43,22 +42,28 @@ typedef struct ProgressTable {
     Mesh mesh;
     const Communicator *communicators;
     int communicator_count;
-    ProgressRow *ranks;  // by rank
+    ProgressRow *ranks;  // by rank; NULL where only
+    ProgressRow *own;    // this rank's row is known
     bool ordered;        // each rank does one thing after another: its place tells what it has behind it
     TransportWords words;
 } ProgressTable;
 
-void progress_row_begin(ProgressRow *rank);  // nowhere yet
-void progress_row_join(ProgressRow *rank);   // by its process: host and process id
-void progress_row_meet(ProgressRow *rank, bool meeting);
-void progress_row_note(ProgressRow *rank, const TransportPlace *place);  // the rank is here now
-void progress_cell_enter(ProgressCell *cell, const Communicator *communicator, TransportKind kind,
-                         const TransportCall *call);
-void progress_cell_leave(ProgressRow *rank, ProgressCell *cell);
-void progress_cell_enter_message(ProgressCell *cell, TransportKind kind, const TransportCall *call, int peer_rank);
-void progress_cell_count_message(ProgressCell *cell);  // one more is done
+// Of all ranks; NULL: of the setup's own row alone.
+ProgressTable progress_table_from(const TransportSetup *setup, ProgressRow *ranks);
 
-TransportPlace progress_place(ProgressPlace *place);
+// ---------------------------------------------------------------------------------------------- writing
+
+void progress_row_begin(ProgressRow *row);  // nowhere yet
+void progress_row_join(ProgressRow *row);   // by its process: host and process id
+void progress_row_meet(ProgressRow *row, bool meeting);
+void progress_row_note(ProgressRow *row, const TransportPlace *place);  // the rank is here now
+
+// peer: of a message, the rank at its other end.
+void progress_cell_enter(ProgressCell *cell, const Communicator *communicator, TransportKind kind,
+                         const TransportCall *call, int peer);
+unsigned progress_cell_round(ProgressCell *cell);      // enters one more round: how many now
+void progress_cell_count_message(ProgressCell *cell);  // one more is done
+void progress_cell_leave(ProgressRow *row, ProgressCell *cell);
 
 static inline bool is_message(TransportKind kind) {
     return kind == COLLECTIVE_SEND || kind == COLLECTIVE_RECEIVE;
@@ -68,8 +73,26 @@ static inline bool is_message(TransportKind kind) {
 // a message, and across stages, whose tasks are not the same: of the same step and micro-step with the same bytes.
 uint64_t collective_signature(const Communicator *communicator, TransportKind kind, const TransportCall *call);
 
+// ---------------------------------------------------------------------------------------------- reading
+
+// One look at a cell.
+typedef struct ProgressView {
+    bool inside;
+    int kind, peer;
+    unsigned rounds, messages;
+    int64_t bytes;
+    TransportPlace place;
+} ProgressView;
+
+ProgressView progress_view(ProgressCell *cell);
+ProgressRow *progress_row(const ProgressTable *table, int rank);
+ProgressView progress_look(const ProgressTable *table, int rank, int communicator);
+TransportPlace progress_place(const ProgressTable *table, int rank);
+int progress_inside(const ProgressTable *table, int rank);  // the communicator of a call that it is in; -1 = none
+
 // What a rank does in a cell of its own: "all-reduce of 4.0 KiB (step 1, task 'mlp down', layer 0)".
-const char *progress_cell_words(const ProgressTable *table, int rank, ProgressCell *cell, char *out, size_t out_bytes);
+const char *progress_call_words(const ProgressTable *table, int rank, const ProgressView *call, char *out,
+                                size_t out_bytes);
 // "rank 2 on node1, stage 1", the last where there are several, with " (last seen in step 1, task 'mlp down', layer 0)"
 // where wanted.
 const char *progress_row_words(const ProgressTable *table, int rank, bool place, char *out, size_t out_bytes);

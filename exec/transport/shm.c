@@ -16,10 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "exec/transport/clock.h"
-#include "exec/transport/diagnose.h"
 #include "exec/transport/host_calls.h"
 #include "exec/transport/shm_segment.h"
+#include "exec/transport/watchdog.h"
 
 static const int64_t SMALL_REDUCE_BYTES = 4096;  // below, every rank sums everything: one gate instead of two
 static const long SLICE_NS = 50 * 1000 * 1000;   // longest sleep between looks at the stop flag and the clock
@@ -72,12 +71,7 @@ static Status shm_open_transport(const TransportSetup *setup, Arena *arena, Tran
     shm->layout = shm_layout(&setup->mesh, setup->communicators, setup->communicator_count);
     if (mesh_world(&setup->mesh) > 1 || setup->segment_fd >= 0) {
         TRY(shm_segment_attach(setup->segment_fd, &shm->layout, &shm->memory, error));
-        shm->table = (ProgressTable){.mesh = setup->mesh,
-                                     .communicators = setup->communicators,
-                                     .communicator_count = setup->communicator_count,
-                                     .ranks = shm_progress_table(shm->memory, &shm->layout),
-                                     .ordered = !setup->concurrent,
-                                     .words = setup->words};
+        shm->table = progress_table_from(setup, shm_progress_table(shm->memory, &shm->layout));
         shm->here = &shm->table.ranks[setup->rank];
         progress_row_join(shm->here);
     }
@@ -146,15 +140,13 @@ static Status bell_wait(const Transport *shm, const TransportCall *call, ShmBell
         __builtin_ia32_pause();
 #endif
     }
-    double waited_s = 0, looked_s = clock_s();
+    Wait wait = {.lane = shm->setup.communicators[call->communicator].name, .limit_s = shm->setup.timeout_s};
     while (atomic_load(&bell->rings) == rings) {
-        FAIL_IF(!shm_poll(shm), error, STATUS_ENVIRONMENT, "lane %s: stopped because another rank failed",
-                shm->setup.communicators[call->communicator].name);
-        if (waited_s > shm->setup.timeout_s) {
-            return diagnose_late(&shm->table, shm->setup.rank, call->communicator, waited_s, error);
+        TRY(wait_look(&wait, !shm_poll(shm), error));
+        if (wait_is_over(&wait)) {
+            return diagnose_late(&shm->table, shm->setup.rank, call->communicator, wait.waited_s, error);
         }
         bell_sleep(bell, rings);
-        waited_s += clock_past_s(&looked_s);
     }
     return STATUS_OK;
 }
@@ -175,8 +167,7 @@ static Status gate_agree(const Transport *shm, const ShmMember *member, const Tr
 // Everybody of the group has entered this round when it returns. Advances the round.
 static Status gate_pass(const Transport *shm, ShmMember *member, const TransportCall *call, Error *error) {
     ShmGate *gate = member->gate;
-    member->rounds++;
-    atomic_store_explicit(&member->cells[member->index]->rounds, member->rounds, memory_order_release);
+    member->rounds = progress_cell_round(member->cells[member->index]);
     const unsigned rings = atomic_load(&gate->bell.rings);
     if (atomic_fetch_add(&gate->arrived, 1) + 1 < (unsigned)member->size) {
         TRY(bell_wait(shm, call, &gate->bell, rings, error));
@@ -424,10 +415,13 @@ static Status shm_run(Transport *shm, TransportKind kind, const TransportCall *c
         return host_run_alone(kind, call);
     }
     ProgressCell *cell = member->cells[member->index];
-    host_enter(cell, member->spec, kind, call, member->ranks);
+    progress_cell_enter(cell, member->spec, kind, call, member->ranks[kind == COLLECTIVE_SEND]);
     member->begins = true;
     TRY(bodies[kind](shm, call, error));
-    host_leave(shm->here, cell, kind);
+    if (is_message(kind)) {
+        progress_cell_count_message(cell);
+    }
+    progress_cell_leave(shm->here, cell);
     return STATUS_OK;
 }
 

@@ -62,10 +62,10 @@ static void *join(void *context) {
 
 static bool serve_until_done(Rendezvous *rendezvous) {
     const double end_s = clock_s() + 30;
-    while (clock_s() < end_s && !(rendezvous_rank(rendezvous, 0)->done && rendezvous_rank(rendezvous, 1)->done)) {
+    while (clock_s() < end_s && !(rendezvous_ranks(rendezvous)[0].done && rendezvous_ranks(rendezvous)[1].done)) {
         rendezvous_serve(rendezvous, 0.02);
     }
-    return rendezvous_rank(rendezvous, 0)->done && rendezvous_rank(rendezvous, 1)->done;
+    return rendezvous_ranks(rendezvous)[0].done && rendezvous_ranks(rendezvous)[1].done;
 }
 
 Test(rendezvous, strangers_that_connect_first_and_stay_silent_keep_no_rank_out) {
@@ -105,7 +105,7 @@ Test(rendezvous, a_wrong_token_ends_the_connection_and_no_rank_came) {
     }
     char answer;
     cr_expect(recv(fd, &answer, 1, 0) <= 0);
-    cr_expect(!rendezvous_rank(rendezvous, 0)->came);
+    cr_expect(!rendezvous_ranks(rendezvous)[0].came);
     close(fd);
     rendezvous_close(rendezvous);
 }

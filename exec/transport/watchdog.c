@@ -1,0 +1,177 @@
+// A rank that stands still inside a collective waits for others: the diagnosis follows the progress table. One that
+// stands still outside of any hangs in its task. A rank whose rows stop coming is stopped, or its host is gone: one
+// that prepares may take its time, but shows itself meanwhile.
+
+#include "exec/transport/watchdog.h"
+
+#include <math.h>
+
+#include "exec/transport/clock.h"
+
+static const double MEETING_S = 60;           // before the first step ranks wait for the slowest of them: at least this
+static const double PREPARATION_S = 600;      // initial weights of a large model, or the kernels that a probe measures
+static const double SILENT_SHARE = 0.7;       // of the timeout without a row, where rows come twenty times a second
+static const double LONG_SHARE = 0.5;         // of the timeout: a wait that began when somebody else stood still
+static const double UNHEARD_S = 0.5;          // beyond the timeout, while ranks prepare: many start on few cores
+static const double RANKS_KNOW_BETTER_S = 1;  // over shared memory ranks see it themselves, with the place at hand
+static const double SPREAD_S = 5;             // at least, from the first rank to the last: many start on few cores
+static const double LEAVE_S = 5;              // a launcher whose ranks all came to a good end ends by then
+static const double LONGEST_LOOK_S = 0.25;    // more between two looks was a pause of this process
+
+// Seconds since the last look, which becomes now; 0 before the first one.
+static double past(double *looked_s) {
+    const double now_s = clock_s();
+    const double past_s = *looked_s > 0 ? fmin(now_s - *looked_s, LONGEST_LOOK_S) : 0;
+    *looked_s = now_s;
+    return past_s;
+}
+
+Status wait_look(Wait *wait, bool stopped, Error *error) {
+    wait->waited_s += past(&wait->looked_s);
+    FAIL_IF(stopped, error, STATUS_ENVIRONMENT, "lane %s: stopped because another rank failed", wait->lane);
+    return STATUS_OK;
+}
+
+// ---------------------------------------------------------------------------------------------- all ranks
+
+static int world_of(const Watchdog *watchdog) {
+    return mesh_world(&watchdog->table.mesh);
+}
+
+static void count_up(Watchdog *watchdog) {
+    const double past_s = past(&watchdog->looked_s);
+    int came = 0, done = 0;
+    for (int rank = 0; rank < world_of(watchdog); rank++) {
+        RankWatch *seen = &watchdog->ranks[rank];
+        const unsigned progress = atomic_load(&progress_row(&watchdog->table, rank)->progress);
+        seen->still_s = progress == seen->progress ? seen->still_s + past_s : 0;
+        seen->silent_s = seen->heard || !seen->came || seen->done ? 0 : seen->silent_s + past_s;
+        seen->progress = progress;
+        seen->heard = false;
+        came += seen->came;
+        done += seen->done;
+    }
+    watchdog->nobody_s += came == 0 ? past_s : 0;
+    watchdog->some_s += came > 0 && came < world_of(watchdog) ? past_s : 0;
+    watchdog->over_s += done == world_of(watchdog) ? past_s : 0;
+}
+
+// From the first rank that came on, the others have as long as one that falls silent; before, as launchers take.
+double watchdog_missing_s(const Watchdog *watchdog) {
+    const double timeout_s = watchdog->timeout_s;
+    const bool late =
+        watchdog->nobody_s > fmax(watchdog->arrival_s, timeout_s) || watchdog->some_s > fmax(SPREAD_S, timeout_s);
+    return late ? watchdog->nobody_s + watchdog->some_s : 0;
+}
+
+bool watchdog_over(const Watchdog *watchdog) {
+    return watchdog->over_s >= LEAVE_S;
+}
+
+static bool meets(const Watchdog *watchdog, int rank) {
+    return atomic_load(&progress_row(&watchdog->table, rank)->meeting) != 0;
+}
+
+static bool prepares(const Watchdog *watchdog, int rank) {
+    return progress_place(&watchdog->table, rank).step < 0;
+}
+
+static double limit_of(const Watchdog *watchdog, int rank) {
+    const bool preparing = prepares(watchdog, rank);
+    const bool meeting = progress_inside(&watchdog->table, rank) >= 0 || meets(watchdog, rank);
+    const double least_s = !preparing ? 0 : meeting ? MEETING_S : PREPARATION_S;
+    const double limit_s = fmax(watchdog->timeout_s, least_s);
+    return watchdog->children || preparing ? limit_s + RANKS_KNOW_BETTER_S : limit_s;
+}
+
+static Status silent(const Watchdog *watchdog, int rank, Error *error) {
+    const ProgressTable *table = &watchdog->table;
+    char who[320], whom[128], what[256], waits[448] = "";
+    progress_row_words(table, rank, true, who, sizeof who);
+    for (int other = 0; other < world_of(watchdog) && !*waits; other++) {
+        const int c = other == rank ? -1 : progress_inside(table, other);
+        if (c >= 0) {
+            const ProgressView call = progress_look(table, other, c);
+            snprintf(waits, sizeof waits, "; lane %s: %s waits in %s", table->communicators[c].name,
+                     progress_row_words(table, other, false, whom, sizeof whom),
+                     progress_call_words(table, other, &call, what, sizeof what));
+        }
+    }
+    return error_set(error, STATUS_ENVIRONMENT, "%s was not heard of for %.1f s: it is stopped, or its host is gone%s",
+                     who, watchdog->ranks[rank].silent_s, waits);
+}
+
+// Has not come yet, or came to a good end.
+static bool absent(const Watchdog *watchdog, int rank) {
+    return watchdog->ranks[rank].done || watchdog->ranks[rank].progress == 0;
+}
+
+// One that prepares and is not heard of any more: no other rank would say so before long.
+static int silent_in_preparation(const Watchdog *watchdog) {
+    for (int rank = 0; rank < world_of(watchdog); rank++) {
+        const RankWatch *seen = &watchdog->ranks[rank];
+        if (!seen->done && prepares(watchdog, rank) && seen->silent_s > watchdog->timeout_s + UNHEARD_S) {
+            return rank;
+        }
+    }
+    return -1;
+}
+
+// The one whose rows have stopped, when somebody stands still.
+static int most_silent(const Watchdog *watchdog) {
+    int most = -1;
+    double silent_s = SILENT_SHARE * watchdog->timeout_s;
+    for (int rank = 0; !watchdog->children && rank < world_of(watchdog); rank++) {
+        if (!absent(watchdog, rank) && watchdog->ranks[rank].silent_s > silent_s) {
+            most = rank;
+            silent_s = watchdog->ranks[rank].silent_s;
+        }
+    }
+    return most;
+}
+
+// The rank that stands still longest, of those that wait for others; -1 = none does.
+static int longest_waiting(const Watchdog *watchdog) {
+    int longest = -1;
+    for (int rank = 0; rank < world_of(watchdog); rank++) {
+        const bool waits = !absent(watchdog, rank) && progress_inside(&watchdog->table, rank) >= 0;
+        if (waits && (longest < 0 || watchdog->ranks[rank].still_s > watchdog->ranks[longest].still_s)) {
+            longest = rank;
+        }
+    }
+    return longest;
+}
+
+static int first_beyond_limit(const Watchdog *watchdog) {
+    for (int rank = 0; rank < world_of(watchdog); rank++) {
+        if (!absent(watchdog, rank) && watchdog->ranks[rank].still_s > limit_of(watchdog, rank)) {
+            return rank;
+        }
+    }
+    return -1;
+}
+
+// Somebody stands still too long. Whoever waits knows for whom; else it is that rank itself.
+Status watchdog_look(Watchdog *watchdog, Error *error) {
+    count_up(watchdog);
+    const int mute = silent_in_preparation(watchdog);
+    if (mute >= 0) {
+        return silent(watchdog, mute, error);
+    }
+    const int stuck = first_beyond_limit(watchdog);
+    if (stuck < 0) {
+        return STATUS_OK;
+    }
+    const int quiet = most_silent(watchdog), waiting = longest_waiting(watchdog);
+    if (quiet >= 0) {
+        return silent(watchdog, quiet, error);
+    }
+    const double waits_s = waiting >= 0 ? watchdog->ranks[waiting].still_s : 0;
+    if (waiting >= 0 && waits_s > LONG_SHARE * limit_of(watchdog, waiting)) {
+        return diagnose_late(&watchdog->table, waiting, progress_inside(&watchdog->table, waiting), waits_s, error);
+    }
+    char who[320];
+    progress_row_words(&watchdog->table, stuck, true, who, sizeof who);
+    return error_set(error, STATUS_ENVIRONMENT, "%s stands still there since %.1f s, and waits for %s", who,
+                     watchdog->ranks[stuck].still_s, meets(watchdog, stuck) ? "all ranks to meet" : "nobody");
+}
