@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "autotune/cli/cli.h"
-#include "exec/launch/cores.h"
+#include "exec/protocol/cores.h"
 
 static const double MOST_LOAD = 0.5;  // per core, before we add our own
 

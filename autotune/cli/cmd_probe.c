@@ -8,7 +8,7 @@
 #include "autotune/cli/measured_run.h"
 #include "autotune/cli/request.h"
 #include "autotune/probe/probe_profile.h"
-#include "exec/launch/cores.h"
+#include "exec/protocol/cores.h"
 #include "exec/launch/launchers.h"
 #include "reports/reports.h"
 #include "reports/schemas.h"

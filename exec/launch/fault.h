@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include "exec/launch/request.h"
+#include "exec/protocol/request.h"
 #include "sim/step/stages.h"
 
 // Leaves *fault alone where the variable is not set. USAGE names what is wrong with it.

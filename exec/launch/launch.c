@@ -11,14 +11,15 @@
 #include <unistd.h>
 
 #include "exec/data/token_file.h"
-#include "exec/launch/cores.h"
 #include "exec/launch/fault.h"
-#include "exec/launch/program_words.h"
 #include "exec/launch/rendezvous_address.h"
-#include "exec/launch/result.h"
 #include "exec/launch/run.h"
+#include "exec/protocol/cores.h"
+#include "exec/protocol/program_words.h"
+#include "exec/protocol/result.h"
 #include "sim/base/json.h"
 #include "sim/base/text.h"
+#include "sim/memory/memory.h"
 
 static const double ARRIVAL_S = 60;       // a rank has come by then: mpirun over ssh takes seconds, not minutes,
 static const double ARRIVAL_HERE_S = 10;  // on this machine less than one

@@ -6,12 +6,9 @@
 
 #include <jansson.h>
 
-#include "exec/launch/request.h"
+#include "exec/protocol/request.h"
+#include "exec/protocol/result.h"
 #include "sim/base/progress.h"
-#include "sim/memory/memory.h"
-#include "sim/step/expert_load.h"
-#include "sim/step/stages.h"
-#include "sim/step/timeline.h"
 
 // Who starts the ranks, and where. Texts are the caller's.
 typedef struct LaunchOptions {
@@ -25,38 +22,6 @@ typedef struct ExecOptions {
     const Progress *progress;  // label "step", may cancel; NULL = none
     LaunchOptions launch;
 } ExecOptions;
-
-// What the ranks of a stage measured, in terms of the tasks of its program.
-typedef struct StageResult {
-    TaskTotal *totals;  // by task: of one step after warm-up, mean over steps and ranks
-    int32_t task_count;
-    Timeline timeline;  // of the recorded step; span_count 0 unless options.spans
-    int64_t peak_bytes, planned_peak_bytes;
-} StageResult;
-
-typedef struct RunResult {
-    int world, steps;
-    double *loss;                // mean over the step's global tokens; NAN where the run diverged
-    double *grad_norm;           // global L2 norm before clipping
-    double *step_time_s;         // slowest rank
-    int64_t peak_bytes;          // highest byte of the arena that a task addressed, over all ranks
-    int64_t planned_peak_bytes;  // of the stage that needs most
-    // Of stage 0, the only one without a pipeline.
-    TaskTotal *totals;
-    int32_t task_count;
-    Timeline timeline;
-    StageResult *stages;  // of all, by stage
-    int stage_count;
-    const char *state;      // "ok", "diverged"
-    const char *core_type;  // that rank 0's BLAS ran its kernels for ("SkylakeX"); NULL = of a device with its own
-    // Of a device with a chip of its own: what it is, the memory that the largest rank took of it, what rank 0's work
-    // costs there.
-    const char *chip;  // NULL = none
-    int64_t device_bytes;
-    const ChipPrice *prices;
-    int price_count;
-    ExpertLoad expert_load;
-} RunResult;
 
 // "0.1.0+3fa94c21d0b7": what was measured under another version was measured with other code.
 const char *executor_version(void);

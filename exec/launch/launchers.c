@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "exec/launch/rendezvous_wire.h"
+#include "exec/protocol/rendezvous_wire.h"
 
 enum { WORDS_MOST = 128 };
 
@@ -38,10 +38,12 @@ static void add_number(Words *words, const char *option, int number) {
     add(words, arena_format(words->arena, "%d", number));
 }
 
-static char **end(Words *words, const LaunchPlan *plan, const char *name) {
+// Ranks find their numbers in these variables: of all, and of those on the same machine.
+static char **end(Words *words, const LaunchPlan *plan, const char *rank_variable, const char *local_variable) {
     add(words, plan->worker);
     add(words, "join");
-    add(words, name);
+    add(words, rank_variable);
+    add(words, local_variable);
     return words->words;
 }
 
@@ -90,7 +92,7 @@ static char **mpirun_argv(const LaunchPlan *plan, Arena *arena) {
         add_setting(&words, "orte_tmpdir_base", plan->directory);
         add_setting(&words, "btl_vader_backing_directory", plan->directory);
     }
-    return end(&words, plan, "mpirun");
+    return end(&words, plan, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK");
 }
 
 static char **srun_argv(const LaunchPlan *plan, Arena *arena) {
@@ -104,7 +106,7 @@ static char **srun_argv(const LaunchPlan *plan, Arena *arena) {
         add(&words, "--nodelist");
         add(&words, plan->options.hosts);
     }
-    return end(&words, plan, "srun");
+    return end(&words, plan, "SLURM_PROCID", "SLURM_LOCALID");
 }
 
 static char **torchrun_argv(const LaunchPlan *plan, Arena *arena) {
@@ -112,15 +114,14 @@ static char **torchrun_argv(const LaunchPlan *plan, Arena *arena) {
     add(&words, "--standalone");
     add_number(&words, "--nproc-per-node", plan->world);
     add(&words, "--no-python");
-    return end(&words, plan, "torchrun");
+    return end(&words, plan, "RANK", "LOCAL_RANK");
 }
 
 static const Launcher launchers[] = {
     {.name = "local", .others = true},
-    {"mpirun", "mpirun", "Open MPI, package openmpi-bin", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", true,
-     true, true, mpirun_argv},
-    {"srun", "srun", "Slurm, package slurm-client", "SLURM_PROCID", "SLURM_LOCALID", true, true, true, srun_argv},
-    {"torchrun", "torchrun", "PyTorch", "RANK", "LOCAL_RANK", false, true, false, torchrun_argv},
+    {"mpirun", "mpirun", "Open MPI, package openmpi-bin", true, true, true, mpirun_argv},
+    {"srun", "srun", "Slurm, package slurm-client", true, true, true, srun_argv},
+    {"torchrun", "torchrun", "PyTorch", false, true, false, torchrun_argv},
 };
 
 Status launcher_find(const char *name, const Launcher **launcher, Error *error) {

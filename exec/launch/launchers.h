@@ -18,8 +18,6 @@ typedef struct LaunchPlan {
 typedef struct Launcher {
     const char *name, *program;  // program: looked up in PATH; NULL: ndtune starts its workers itself
     const char *package;         // where it comes from
-    const char *rank_variable;   // in the environment of its ranks
-    const char *local_variable;  // likewise: its number among those of its machine
     bool mpi, others;            // transports that its ranks can use
     bool hosts;                  // it can start ranks on several hosts
     char **(*argv)(const LaunchPlan *plan, Arena *arena);

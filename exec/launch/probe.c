@@ -84,7 +84,7 @@ static Status read_result(const json_t *root, const StepPrograms *programs, Aren
 
 Status exec_probe(const Mesh *mesh, const RunOptions *options, const ExecOptions *exec_options, Arena *arena,
                   ProbeResult *result, Error *error) {
-    enum { SEQ = 128, SEQ_OF_RANK = 16 };
+    enum { SEQ = 128, SEQ_OF_RANK = 16, STEPS = 6 };         // real ones, for the time between tasks
     const bool cuda = strcmp(options->device, "cuda") == 0;  // its kernels are measured at sizes of their own, no steps
     RunRequest request = {.job = JOB_PROBE, .options = *options};
     *result = (ProbeResult){0};
@@ -97,7 +97,7 @@ Status exec_probe(const Mesh *mesh, const RunOptions *options, const ExecOptions
                                .grad_accum = 1,
                                .zero = target_default_zero(request.target, mesh),
                                .precision = cuda ? DTYPE_BF16 : DTYPE_FP32};
-    request.options.steps = PROBE_STEPS;
+    request.options.steps = STEPS;
     request.options.spans = true;
     request.options.threads = 1;  // the rates of a profile are those of one core
     return exec_job(&request, exec_options, read_result, arena, result, error);

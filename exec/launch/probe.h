@@ -34,8 +34,6 @@ typedef struct ProbeHost {
     double memory_bytes;  // free for new processes
 } ProbeHost;
 
-enum { PROBE_STEPS = 6 };  // real ones, for the time between tasks
-
 typedef struct ProbeDevice {
     int divisor;  // by which sizes are smaller than those of a full chip
     int processors;

@@ -127,15 +127,6 @@ void rendezvous_close(Rendezvous *rendezvous) {
 
 // ---------------------------------------------------------------------------------------------- frames
 
-// What ranks get is small and they wait for it: a blocking send with a time limit.
-static bool frame_send(int fd, RendezvousKind kind, const void *body, size_t bytes) {
-    const RendezvousFrame frame = {.kind = (uint32_t)kind, .bytes = (uint32_t)bytes};
-    const struct timeval limit = {.tv_sec = SEND_TIMEOUT_S};
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    return send(fd, &frame, sizeof frame, MSG_NOSIGNAL | MSG_MORE) == (ssize_t)sizeof frame &&
-           send(fd, body, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
-}
-
 // A rank that cannot be reached is found lost by its line.
 static void share(Rendezvous *rendezvous, const char *body, size_t bytes) {
     if (rendezvous->shared || !(rendezvous->shared = malloc(bytes + 1))) {
@@ -145,7 +136,7 @@ static void share(Rendezvous *rendezvous, const char *body, size_t bytes) {
     rendezvous->shared_bytes = bytes;
     for (int i = 0; i < rendezvous->line_count; i++) {
         if (rendezvous->lines[i].rank > 0) {
-            frame_send(rendezvous->lines[i].fd, RENDEZVOUS_SHARE, rendezvous->shared, bytes);
+            rendezvous_frame_send(rendezvous->lines[i].fd, RENDEZVOUS_SHARE, rendezvous->shared, bytes);
         }
     }
 }
@@ -159,8 +150,10 @@ static bool hello(Rendezvous *rendezvous, Line *line, const RendezvousFrame *fra
     said.token[RENDEZVOUS_TOKEN_BYTES - 1] = '\0';
     const bool known = strcmp(said.token, rendezvous->token) == 0 && said.row_bytes == sizeof(ProgressRow) &&
                        said.rank >= 0 && said.rank < rendezvous->world && !rendezvous->ranks[said.rank].came;
-    if (!known || !frame_send(line->fd, RENDEZVOUS_REQUEST, rendezvous->request, strlen(rendezvous->request)) ||
-        (rendezvous->shared && !frame_send(line->fd, RENDEZVOUS_SHARE, rendezvous->shared, rendezvous->shared_bytes))) {
+    if (!known ||
+        !rendezvous_frame_send(line->fd, RENDEZVOUS_REQUEST, rendezvous->request, strlen(rendezvous->request)) ||
+        (rendezvous->shared &&
+         !rendezvous_frame_send(line->fd, RENDEZVOUS_SHARE, rendezvous->shared, rendezvous->shared_bytes))) {
         return false;
     }
     line->rank = said.rank;
@@ -272,6 +265,7 @@ static Line *line_free(Rendezvous *rendezvous) {
 
 static void lines_accept(Rendezvous *rendezvous) {
     const int one = 1;
+    const struct timeval limit = {.tv_sec = SEND_TIMEOUT_S};
     for (Line *line = line_free(rendezvous); line; line = line_free(rendezvous)) {
         const int fd = accept4(rendezvous->listen_fd, NULL, NULL, SOCK_CLOEXEC);
         if (fd < 0) {
@@ -281,6 +275,7 @@ static void lines_accept(Rendezvous *rendezvous) {
             line_end(rendezvous, line);
         }
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);  // what ranks get is small and they wait for it
         *line = (Line){.fd = fd, .rank = -1, .since_s = clock_s()};
     }
 }

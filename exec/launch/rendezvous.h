@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include "exec/launch/rendezvous_wire.h"
+#include "exec/protocol/rendezvous_wire.h"
 #include "exec/transport/watchdog.h"
 
 typedef struct Rendezvous Rendezvous;

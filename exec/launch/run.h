@@ -2,12 +2,12 @@
 
 #pragma once
 
-#include "exec/launch/communicators.h"
 #include "exec/launch/launchers.h"
 #include "exec/launch/rendezvous.h"
 #include "exec/launch/run_directory.h"
 #include "exec/launch/signals.h"
 #include "exec/launch/workers.h"
+#include "exec/protocol/communicators.h"
 #include "exec/transport/watchdog.h"
 
 typedef struct Run {

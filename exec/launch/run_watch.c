@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exec/launch/program_words.h"
-#include "exec/launch/result.h"
 #include "exec/launch/run.h"
+#include "exec/protocol/program_words.h"
+#include "exec/protocol/result.h"
 #include "exec/transport/clock.h"
 #include "sim/base/log.h"
 

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "exec/launch/environment.h"
-#include "exec/launch/rendezvous_wire.h"
 #include "exec/launch/signals.h"
+#include "exec/protocol/rendezvous_wire.h"
 
 static const char WORKER_NAME[] = "ndtune-worker";
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "exec/launch/result.h"
+#include "exec/protocol/result.h"
 #include "kernels/kernels.h"
 
 Status gather(Session *session, const void *part, void *whole, int64_t bytes, Error *error) {

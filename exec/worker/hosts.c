@@ -9,7 +9,7 @@
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 
-#include "exec/launch/cores.h"
+#include "exec/protocol/cores.h"
 #include "exec/worker/gather.h"
 #include "kernels/kernels.h"
 

@@ -3,7 +3,7 @@
 
 #include "exec/worker/interpreter.h"
 
-#include "exec/launch/program_words.h"
+#include "exec/protocol/program_words.h"
 #include "exec/transport/clock.h"
 #include "exec/worker/exchange.h"
 #include "exec/worker/inject.h"

@@ -1,6 +1,6 @@
 // ndtune-worker run REQUEST.json RANK: one rank of a run, a child of the launcher, which reads the result and failure
-// files. ndtune-worker join LAUNCHER: one that mpirun, srun or torchrun started; request and results go over the
-// rendezvous.
+// files. ndtune-worker join RANK_VARIABLE LOCAL_VARIABLE: one that mpirun, srun or torchrun started, which number it
+// there; request and results go over the rendezvous.
 
 #define _GNU_SOURCE  // RTLD_DEFAULT
 
@@ -14,8 +14,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "exec/launch/launchers.h"
-#include "exec/launch/result.h"
+#include "exec/protocol/result.h"
 #include "exec/worker/gather.h"
 #include "exec/worker/gather_state.h"
 #include "exec/worker/preflight.h"
@@ -150,27 +149,23 @@ static Status segment_open(RunRequest *request, Error *error) {
     return error_hint(error, "ranks of transport shm run on the launcher's machine; across machines use transport mpi");
 }
 
-static Status join_rank(const char *launcher_name, RankPlace *rank, Error *error) {
-    const Launcher *launcher;
+static Status join_rank(const char *rank_variable, const char *local_variable, RankPlace *rank, Error *error) {
     int64_t number, local = 0;
-    TRY(launcher_find(launcher_name, &launcher, error));
-    const char *place = launcher->rank_variable ? getenv(launcher->rank_variable) : NULL;
+    const char *place = getenv(rank_variable), *local_place = getenv(local_variable);
     FAIL_IF(!place || !text_parse_int(place, &number) || number < 0, error, STATUS_ENVIRONMENT,
-            "%s gave this process no rank in %s", launcher_name,
-            launcher->rank_variable ? launcher->rank_variable : "its environment");
-    const char *local_place = getenv(launcher->local_variable);
+            "the launcher gave this process no rank in %s", rank_variable);
     rank->rank = (int)number;
     rank->local_rank = local_place && text_parse_int(local_place, &local) && local >= 0 ? (int)local : 0;
     return STATUS_OK;
 }
 
-static Status join(const char *launcher_name, Arena *arena, Error *error) {
+static Status join(const char *rank_variable, const char *local_variable, Arena *arena, Error *error) {
     RunRequest request;
     RendezvousClient rendezvous;
     char *text;
     RankPlace place = {.rendezvous = &rendezvous};
     const char *setting = getenv(RENDEZVOUS_VARIABLE);
-    TRY(join_rank(launcher_name, &place, error));
+    TRY(join_rank(rank_variable, local_variable, &place, error));
     FAIL_IF(!setting, error, STATUS_ENVIRONMENT, "%s does not say where the launcher is", RENDEZVOUS_VARIABLE);
     TRY(rendezvous_join(&rendezvous, setting, place.rank, &text, error));
     Status status = rendezvous_watch(&rendezvous, error);
@@ -190,15 +185,17 @@ int main(int argc, char **argv) {
     kernel_core_settle(argv);
     int64_t rank = -1;
     const bool child = argc == 4 && strcmp(argv[1], "run") == 0 && text_parse_int(argv[3], &rank) && rank >= 0;
-    if (!child && (argc != 3 || strcmp(argv[1], "join") != 0)) {
-        fprintf(stderr, "usage: ndtune-worker run REQUEST.json RANK | join LAUNCHER (ndtune starts it)\n");
+    if (!child && (argc != 4 || strcmp(argv[1], "join") != 0)) {
+        fprintf(stderr,
+                "usage: ndtune-worker run REQUEST.json RANK | join RANK_VARIABLE LOCAL_VARIABLE (ndtune starts it)\n");
         return status_exit_code(STATUS_USAGE);
     }
     prctl(PR_SET_PDEATHSIG, SIGKILL);         // no rank outlives who started it
     prctl(PR_SET_NAME, WORKER_PROCESS_NAME);  // by which its launcher knows it, whatever the file is called
     Error error = {0};
     Arena arena = {0};
-    const Status status = child ? child_run(argv[2], (int)rank, &arena, &error) : join(argv[2], &arena, &error);
+    const Status status =
+        child ? child_run(argv[2], (int)rank, &arena, &error) : join(argv[2], argv[3], &arena, &error);
     if (status != STATUS_OK) {
         fprintf(stderr, "ndtune-worker: %s\n", error.message);
     }

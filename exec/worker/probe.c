@@ -3,7 +3,6 @@
 
 #include "exec/worker/probe.h"
 
-#include "exec/launch/probe.h"
 #include "exec/worker/gather.h"
 
 void probe_add(Probe *probe, const ProbeTopic *topic, const Timing *timing) {
@@ -45,7 +44,7 @@ static void add_gap(Probe *probe) {
 }
 
 static Status probe_steps(Probe *probe, Error *error) {
-    for (int i = 0; i < PROBE_STEPS; i++) {
+    for (int i = 0; i < probe->session->request->options.steps; i++) {
         StepReport report;
         TRY(session_step(probe->session, &report, error));
     }

@@ -43,19 +43,6 @@ static int connect_to(const char *address, int port) {
     return fd;
 }
 
-static bool send_all(int fd, const void *data, size_t bytes) {
-    const char *at = data;
-    while (bytes > 0) {
-        const ssize_t sent = send(fd, at, bytes, MSG_NOSIGNAL);
-        if (sent < 0 && errno != EINTR) {
-            return false;
-        }
-        at += sent > 0 ? sent : 0;
-        bytes -= sent > 0 ? (size_t)sent : 0;
-    }
-    return true;
-}
-
 static bool receive_all(int fd, void *data, size_t bytes) {
     char *at = data;
     while (bytes > 0) {
@@ -68,11 +55,6 @@ static bool receive_all(int fd, void *data, size_t bytes) {
         bytes -= (size_t)got;
     }
     return true;
-}
-
-static bool send_frame(int fd, RendezvousKind kind, const void *data, size_t bytes) {
-    const RendezvousFrame frame = {.kind = (uint32_t)kind, .bytes = (uint32_t)bytes};
-    return send_all(fd, &frame, sizeof frame) && send_all(fd, data, bytes);
 }
 
 static char *request_receive(int fd) {
@@ -115,7 +97,7 @@ Status rendezvous_join(RendezvousClient *client, const char *setting, int rank, 
     for (const char *address = strtok_r(rest, " ", &rest); port && address && !*request;
          address = strtok_r(rest, " ", &rest)) {
         client->fd = connect_to(address, (int)strtol(port, NULL, 10));
-        if (client->fd >= 0 && send_frame(client->fd, RENDEZVOUS_HELLO, &hello, sizeof hello)) {
+        if (client->fd >= 0 && rendezvous_frame_send(client->fd, RENDEZVOUS_HELLO, &hello, sizeof hello)) {
             *request = request_receive(client->fd);
         }
         if (client->fd >= 0 && !*request) {
@@ -131,7 +113,7 @@ Status rendezvous_join(RendezvousClient *client, const char *setting, int rank, 
 
 static bool row_send(RendezvousClient *client) {
     pthread_mutex_lock(&client->sending);
-    const bool sent = send_frame(client->fd, RENDEZVOUS_ROW, &client->row, sizeof client->row);
+    const bool sent = rendezvous_frame_send(client->fd, RENDEZVOUS_ROW, &client->row, sizeof client->row);
     pthread_mutex_unlock(&client->sending);
     return sent;
 }
@@ -172,7 +154,7 @@ Status rendezvous_share(void *context, void *data, size_t bytes, Error *error) {
     RendezvousClient *client = context;
     if (client->rank == 0) {
         pthread_mutex_lock(&client->sending);
-        const bool sent = send_frame(client->fd, RENDEZVOUS_SHARE, data, bytes);
+        const bool sent = rendezvous_frame_send(client->fd, RENDEZVOUS_SHARE, data, bytes);
         pthread_mutex_unlock(&client->sending);
         return sent ? STATUS_OK : error_set(error, STATUS_ENVIRONMENT, "the launcher is gone");
     }
@@ -187,7 +169,7 @@ Status rendezvous_share(void *context, void *data, size_t bytes, Error *error) {
 
 static bool text_send(RendezvousClient *client, RendezvousKind kind, const char *text) {
     pthread_mutex_lock(&client->sending);
-    const bool sent = send_frame(client->fd, kind, text, strlen(text));
+    const bool sent = rendezvous_frame_send(client->fd, kind, text, strlen(text));
     pthread_mutex_unlock(&client->sending);
     return sent;
 }

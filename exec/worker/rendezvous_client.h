@@ -1,4 +1,4 @@
-// A rank's side of the rendezvous (exec/launch/rendezvous_wire.h): fetches the request, then shows the rank's row
+// A rank's side of the rendezvous (exec/protocol/rendezvous_wire.h): fetches the request, then shows the rank's row
 // several times a second from a thread of its own, so that a rank that prepares for minutes is alive, one that hangs in
 // compute is seen, and one that is stopped falls silent. The process ends at once when the launcher is gone.
 
@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <pthread.h>
 
-#include "exec/launch/rendezvous_wire.h"
+#include "exec/protocol/rendezvous_wire.h"
 
 typedef struct RendezvousClient {
     int fd, rank;

@@ -5,8 +5,8 @@
 
 #include <inttypes.h>
 
-#include "exec/launch/cores.h"
-#include "exec/launch/program_words.h"
+#include "exec/protocol/cores.h"
+#include "exec/protocol/program_words.h"
 #include "exec/transport/clock.h"
 #include "exec/transport/nccl_choice.h"
 #include "exec/worker/exchange.h"

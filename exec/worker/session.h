@@ -6,8 +6,8 @@
 #include <jansson.h>
 
 #include "exec/device/device.h"
-#include "exec/launch/communicators.h"
-#include "exec/launch/request.h"
+#include "exec/protocol/communicators.h"
+#include "exec/protocol/request.h"
 #include "exec/transport/progress_table.h"
 #include "exec/worker/recorder.h"
 #include "exec/worker/rendezvous_client.h"

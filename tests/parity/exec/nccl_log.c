@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "exec/launch/program_words.h"
+#include "exec/protocol/program_words.h"
 
 enum { LINE_BYTES = 512, CALLS_MOST = 20000, FP32 = 7, BYTES = 0 };  // the last two of ncclDataType_t
 

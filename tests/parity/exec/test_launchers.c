@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "exec/launch/program_words.h"
+#include "exec/protocol/program_words.h"
 #include "tests/parity/exec/exec_case.h"
 #include "tests/support/run_program.h"
 #include "tests/support/sizes.h"

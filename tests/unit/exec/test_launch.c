@@ -7,9 +7,9 @@
 #include <sched.h>
 #include <string.h>
 
-#include "exec/launch/cores.h"
+#include "exec/protocol/cores.h"
 #include "exec/launch/launchers.h"
-#include "exec/launch/result.h"
+#include "exec/protocol/result.h"
 #include "exec/worker/recorder.h"
 #include "tests/parity/exec/exec_case.h"
 #include "tests/support/run_program.h"

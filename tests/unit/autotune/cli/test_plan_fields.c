@@ -7,7 +7,7 @@
 
 #include "autotune/cli/options.h"
 #include "autotune/store/store.h"
-#include "exec/launch/request.h"
+#include "exec/protocol/request.h"
 #include "reports/json_objects.h"
 #include "sim/frameworks/target_choices.h"
 #include "tests/support/run_program.h"

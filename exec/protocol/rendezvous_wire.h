@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "exec/transport/progress_table.h"
@@ -32,6 +33,9 @@ typedef struct RendezvousHello {
     uint32_t row_bytes;
     char host[PROGRESS_HOST_BYTES];
 } RendezvousHello;
+
+// In front of its body, all of it; false: the other side is gone, or takes nothing for as long as the socket's limit.
+bool rendezvous_frame_send(int fd, RendezvousKind kind, const void *body, size_t bytes);
 
 static const char RENDEZVOUS_VARIABLE[] =
     "NDTUNE_RENDEZVOUS";  // "PORT TOKEN ADDRESS ADDRESS ...", in the environment of the ranks

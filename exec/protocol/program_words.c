@@ -1,6 +1,6 @@
 // Places are named as people count: steps from one, layers and micro-steps as the program has them.
 
-#include "exec/launch/program_words.h"
+#include "exec/protocol/program_words.h"
 
 static const StepProgram *program_of(const StepPrograms *programs, int rank) {
     return step_program_of(programs, &programs->of[0].plan.mesh, rank);

@@ -1,7 +1,7 @@
 // The stages' sends and receives are played through: each stage goes on until its next message finds no room or has not
 // come. Where all stand still, the links that are full get room for one more.
 
-#include "exec/launch/link_room.h"
+#include "exec/protocol/link_room.h"
 
 enum { LEAST_AHEAD = 2, SUM_BYTES = 4 };  // a sender may begin its next message; device.h, DEVICE_SUM_BYTES
 

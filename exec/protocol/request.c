@@ -1,14 +1,14 @@
 // The request as JSON, field by field; every field is required, so that two versions of the programs cannot misread
 // each other.
 
-#include "exec/launch/request.h"
+#include "exec/protocol/request.h"
 
 #include <inttypes.h>
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "exec/launch/chip_prices.h"
+#include "exec/protocol/chip_prices.h"
 #include "sim/base/json.h"
 #include "sim/model/layer_kinds.h"
 #include "sim/plan/plan_fields.h"

@@ -3,7 +3,7 @@
 
 #define _GNU_SOURCE  // CPU_COUNT
 
-#include "exec/launch/cores.h"
+#include "exec/protocol/cores.h"
 
 #include <sched.h>
 #include <unistd.h>

@@ -1,14 +1,14 @@
 // Results and failures as files. Numbers that are not finite become null (JSON has no word for them) and NAN again on
 // reading.
 
-#include "exec/launch/result.h"
+#include "exec/protocol/result.h"
 
 #include <limits.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "exec/launch/chip_prices.h"
+#include "exec/protocol/chip_prices.h"
 #include "sim/base/json.h"
 
 static const char SCHEMA[] = "ndtune.run-result/2";

@@ -1,9 +1,9 @@
 // One communicator per (id of the lane, axes of the group): two lanes with one id share it and serialise, as the
 // program says.
 
-#include "exec/launch/communicators.h"
+#include "exec/protocol/communicators.h"
 
-#include "exec/launch/link_room.h"
+#include "exec/protocol/link_room.h"
 
 enum { WORLD_ID = -1, AXES_ID = -2, LINKS_ID = -3 };  // no lane of a program has them; links: and down, by phase
 

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "exec/launch/request.h"
+#include "exec/protocol/request.h"
 #include "exec/transport/transport.h"
 #include "sim/step/stages.h"
 

@@ -1,6 +1,6 @@
 // Rows of JSON.
 
-#include "exec/launch/chip_prices.h"
+#include "exec/protocol/chip_prices.h"
 
 json_t *chip_prices_json(const ChipPrice *prices, int count) {
     json_t *rows = json_array();
