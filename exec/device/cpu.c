@@ -62,10 +62,6 @@ struct Device {
     CpuTask *const *tasks;
     CpuHalf *half;   // of a program in bf16; else NULL
     ExactSum *sums;  // bitwise: one for each 4 bytes of the arena; else NULL
-    int64_t step;
-    DataSource data;
-    int32_t *sequence;
-    int32_t *positions;
 };
 
 static Status arena_map(Device *cpu, Error *error) {
@@ -153,15 +149,14 @@ static Status program_check(const StepProgram *program, CpuTask *const *tasks, E
 static Status cpu_open(const DeviceSetup *setup, Arena *arena, Device **device, Error *error) {
     Device *cpu = ARENA_NEW(arena, Device);
     cpu->setup = *setup;
-    cpu->placement = (Placement){.program = setup->program, .memory = setup->memory, .at = setup->at};
     cpu->tasks = setup->bitwise ? cpu_exact_tasks : cpu_tasks;
     TRY(program_check(setup->program, cpu->tasks, error));
-    TRY(data_open(&setup->data, &cpu->data, error));
+    TRY(placement_open(cpu, &cpu->setup, arena, &cpu->placement, error));
     TRY(arena_map(cpu, error));
     TRY(sums_map(cpu, error));
-    cpu->sequence = ARENA_ARRAY(arena, int32_t, setup->program->plan.seq + 1);
-    cpu->positions = ARENA_ARRAY(arena, int32_t, plan_local_tokens(&setup->program->plan));
-    placement_positions(&cpu->placement, cpu->positions);
+    int32_t *positions = ARENA_ARRAY(arena, int32_t, plan_local_tokens(&setup->program->plan));
+    placement_positions(&cpu->placement, positions);
+    cpu->placement.positions = positions;
     kernel_set_threads(setup->threads);
     if (cpu_half_wanted(setup->program)) {
         TRY(cpu_half_open(&cpu->placement, arena, &cpu->half, error));
@@ -172,7 +167,7 @@ static Status cpu_open(const DeviceSetup *setup, Arena *arena, Device **device, 
 }
 
 static void cpu_close(Device *cpu) {
-    data_close(&cpu->data);
+    placement_close(&cpu->placement);
     cpu_half_close(cpu->half);
     munmap(cpu->mapping, (size_t)cpu->mapping_bytes);
     if (cpu->sums) {
@@ -182,7 +177,7 @@ static void cpu_close(Device *cpu) {
 
 static void cpu_begin_step(Device *cpu, int64_t step, bool timed) {
     (void)timed;  // the host's clock does
-    cpu->step = step;
+    cpu->placement.step = step;
 }
 
 static ExactSum *sums_behind(const Device *cpu, const char *at) {
@@ -220,13 +215,8 @@ static void cpu_account(const Device *cpu, DeviceAccount *account) {
 
 static int64_t cpu_run(Device *cpu, const StepInstance *instance, int64_t ordinal) {
     (void)ordinal;
-    TaskCall call = {.numbers = &cpu->setup.numbers,
-                     .step = cpu->step,
-                     .data = &cpu->data,
-                     .sequence = cpu->sequence,
-                     .positions = cpu->positions,
-                     .bitwise = cpu->setup.bitwise};
-    placement_call(&cpu->placement, instance, &call);
+    TaskCall call = placement_call(&cpu->placement, instance);
+    call.bitwise = cpu->setup.bitwise;
     for (int i = 0; cpu->sums && i < call.task->operand_count; i++) {
         call.sums[i] = call.operand[i] ? sums_behind(cpu, call.operand[i]) : NULL;
     }

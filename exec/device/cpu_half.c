@@ -95,8 +95,7 @@ Status cpu_half_open(Placement *placement, Arena *arena, CpuHalf **opened, Error
     int64_t most = 0;
     for (int32_t t = 0; t < program->task_count; t++) {
         const StepInstance instance = {.task = t};
-        TaskCall call = {0};
-        placement_call(placement, &instance, &call);
+        const TaskCall call = placement_call(placement, &instance);
         TRY(product_open(half, &call, error));
         const int64_t bytes = half->product_of_task[t] < 0 ? room_of(&call) : 0;
         most = bytes > most ? bytes : most;

@@ -84,7 +84,6 @@ static Status arena_fill(Device *cuda, Error *error) {
 
 static Status parts_open(Device *cuda, Arena *arena, Error *error) {
     TRY(gpu_choose(cuda, error));
-    TRY(data_open(&cuda->setup.data, &cuda->data, error));
     TRY(cuda_lanes_open(cuda->setup.program, arena, &cuda->lanes, error));
     TRY(arena_open(cuda, error));
     TRY(cuda_stages_open(cuda, error));
@@ -115,15 +114,14 @@ static void cuda_close(Device *cuda) {
         cudaFree(cuda->workspace[i]);
     }
     cudaFree(cuda->arena);
-    data_close(&cuda->data);
+    placement_close(&cuda->placement);
 }
 
 static Status cuda_open(const DeviceSetup *setup, Arena *arena, Device **device, Error *error) {
     Device *cuda = ARENA_NEW(arena, Device);
     cuda->setup = *setup;
-    cuda->placement = (Placement){.program = setup->program, .memory = setup->memory, .at = setup->at};
-    cuda->sequence = ARENA_ARRAY(arena, int32_t, setup->program->plan.seq + 1);
     TRY(cuda_check(setup->program, error));
+    TRY(placement_open(cuda, &cuda->setup, arena, &cuda->placement, error));
     const Status status = parts_open(cuda, arena, error);
     if (status != STATUS_OK) {
         cuda_close(cuda);
@@ -136,7 +134,7 @@ static Status cuda_open(const DeviceSetup *setup, Arena *arena, Device **device,
 // ---------------------------------------------------------------------------------------------- running
 
 static void cuda_begin_step(Device *cuda, int64_t step, bool timed) {
-    cuda->step = step;
+    cuda->placement.step = step;
     cuda->graphs.next = 0;
     cuda->trace.next = 0;
     cuda->trace.on = timed && cuda->trace.instances > 0;
@@ -150,13 +148,7 @@ static void cuda_begin_step(Device *cuda, int64_t step, bool timed) {
 }
 
 void cuda_issue(Device *cuda, const StepInstance *instance, cudaStream_t stream) {
-    TaskCall call = {.device = cuda,
-                     .numbers = &cuda->setup.numbers,
-                     .step = cuda->step,
-                     .data = &cuda->data,
-                     .sequence = cuda->sequence,
-                     .positions = cuda->positions};
-    placement_call(&cuda->placement, instance, &call);
+    const TaskCall call = placement_call(&cuda->placement, instance);
     const KernelCuda at = cuda_place(&call, cuda, stream);
     int code = cuda_tasks[call.task->kind](&call, &at);
     code = code ? code : cuda_marks_add(cuda, stream, cuda_marks_work(call.task));
@@ -249,7 +241,7 @@ static Status cuda_synchronize(Device *cuda, Error *error) {
         *error = cuda->failure;
         return error->status;
     }
-    if (cuda->step == 0) {
+    if (cuda->placement.step == 0) {
         cuda_graphs_capture(cuda);
     }
     return STATUS_OK;

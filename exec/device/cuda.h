@@ -130,10 +130,7 @@ struct Device {
     CudaAttentions *attention;
     void *workspace[CUDA_MAX_STREAMS];  // of kernels, by stream
     int64_t workspace_bytes[CUDA_MAX_STREAMS];
-    int32_t *positions;  // on the device
-    DataSource data;
-    int32_t *sequence;
-    int64_t step;
+    int32_t *positions;    // on the device
     int64_t device_bytes;  // of memory that this rank took
     bool shared;           // with other ranks, as far as this one can tell
     Error failure;         // the first one of a launch

@@ -203,11 +203,10 @@ static Status plans_make(Device *cuda, Error *error) {
     StepCursor cursor = step_cursor_begin(cuda->setup.program);
     StepInstance instance;
     while (step_cursor_next(&cursor, &instance)) {
-        TaskCall call = {0};
         if (cuda->attention->of_task[instance.task] < 0) {
             continue;
         }
-        placement_call(&cuda->placement, &instance, &call);
+        const TaskCall call = placement_call(&cuda->placement, &instance);
         TaskPlan *plan = plan_of(cuda->attention, &call);
         if (plan->q_width == 0) {
             TRY(plan_task(cuda, &call, plan, error));

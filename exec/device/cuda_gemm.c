@@ -89,12 +89,11 @@ static void align(Device *cuda, GemmShape *shape_of_task) {
     const StepProgram *program = cuda->setup.program;
     StepCursor cursor = step_cursor_begin(program);
     StepInstance instance;
-    TaskCall call = {0};
     while (step_cursor_next(&cursor, &instance)) {
         if (!is_product(&program->tasks[instance.task])) {
             continue;
         }
-        placement_call(&cuda->placement, &instance, &call);
+        const TaskCall call = placement_call(&cuda->placement, &instance);
         int *weakest = &shape_of_task[instance.task].alignment;
         for (int i = 0; i < call.task->operand_count; i++) {
             *weakest = least(*weakest, gemm_alignment((uint64_t)(uintptr_t)call.operand[i]));
@@ -140,9 +139,8 @@ static GemmData data_of(const TaskCall *call) {
 
 static Status plan_time(Device *cuda, const Pattern *pattern, const StepInstance *instance, GemmPlan *plan,
                         Error *error) {
-    TaskCall call = {0};
+    const TaskCall call = placement_call(&cuda->placement, instance);
     char why[GEMM_WHY_BYTES];
-    placement_call(&cuda->placement, instance, &call);
     for (int i = 0; i < call.task->operand_count; i++) {
         if (call.operand[i] && !cuda->gemms.shop.untimed) {
             TRY(fill(cuda, pattern, &call, i, error));

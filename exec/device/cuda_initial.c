@@ -77,6 +77,7 @@ static Status positions_send(Device *cuda, Arena *arena, Error *error) {
     TRY(cuda_take(cuda, rows * (int64_t)sizeof *positions, "positions", (void **)&cuda->positions, error));
     CUDA_TRY(cudaMemcpy(cuda->positions, positions, (size_t)rows * sizeof *positions, cudaMemcpyHostToDevice),
              "positions");
+    cuda->placement.positions = cuda->positions;
     return STATUS_OK;
 }
 

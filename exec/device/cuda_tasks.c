@@ -384,9 +384,8 @@ Status cuda_workspaces_open(Device *cuda, Error *error) {
     for (int32_t t = 0; t < program->task_count; t++) {
         const Task *task = &program->tasks[t];
         if (workspaces[task->kind]) {
-            TaskCall call = {.numbers = &cuda->setup.numbers};
             const StepInstance instance = {.task = t};
-            placement_call(&cuda->placement, &instance, &call);
+            const TaskCall call = placement_call(&cuda->placement, &instance);
             const KernelCuda at = cuda_place(&call, cuda, NULL);
             const int64_t bytes = workspaces[task->kind](&call, &at);
             int64_t *most = &cuda->workspace_bytes[cuda->lanes.of_lane[task->lane]];

@@ -92,8 +92,8 @@ typedef struct DeviceAccount {
     int price_count;
 } DeviceAccount;
 
-// Work is ordered by lanes, as the program says (step.h). Without memory of its own a device runs a task to its end when
-// asked: then the order of the calls is all the order there is, and span, moved and measure are NULL.
+// Work is ordered by lanes, as the program says (step.h). Without memory of its own a device runs a task to its end
+// when asked: then the order of the calls is all the order there is, and span, moved and measure are NULL.
 typedef struct DeviceTable {
     const char *name;
     bool own_memory;  // and with it streams, kernels and a clock; else everything is the host's

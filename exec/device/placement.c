@@ -2,6 +2,20 @@
 
 #include "exec/device/placement.h"
 
+Status placement_open(Device *device, const DeviceSetup *setup, Arena *arena, Placement *placement, Error *error) {
+    *placement = (Placement){.program = setup->program,
+                             .memory = setup->memory,
+                             .at = setup->at,
+                             .device = device,
+                             .numbers = &setup->numbers,
+                             .sequence = ARENA_ARRAY(arena, int32_t, setup->program->plan.seq + 1)};
+    return data_open(&setup->data, &placement->data, error);
+}
+
+void placement_close(Placement *placement) {
+    data_close(&placement->data);
+}
+
 char *placement_at(Placement *placement, const BufferRef *ref, const StepInstance *instance) {
     const int64_t offset = placement->memory->offset_bytes[ref->buffer] +
                            step_ref_offset(placement->program, ref, instance, &placement->at);
@@ -22,17 +36,24 @@ int64_t placement_peak_bytes(const Placement *placement) {
     return (peak + STEP_ALIGN_BYTES - 1) / STEP_ALIGN_BYTES * STEP_ALIGN_BYTES;
 }
 
-void placement_call(Placement *placement, const StepInstance *instance, TaskCall *call) {
+TaskCall placement_call(Placement *placement, const StepInstance *instance) {
     const StepProgram *program = placement->program;
     const Task *task = &program->tasks[instance->task];
-    call->program = program;
-    call->task = task;
-    call->instance = instance;
-    call->at = &placement->at;
+    TaskCall call = {.device = placement->device,
+                     .program = program,
+                     .task = task,
+                     .instance = instance,
+                     .at = &placement->at,
+                     .numbers = placement->numbers,
+                     .step = placement->step,
+                     .data = &placement->data,
+                     .sequence = placement->sequence,
+                     .positions = placement->positions};
     for (int i = 0; i < task->operand_count; i++) {
         const BufferRef *ref = &task_operand(program, task, i)->ref;
-        call->operand[i] = ref->buffer < 0 ? NULL : placement_at(placement, ref, instance);
+        call.operand[i] = ref->buffer < 0 ? NULL : placement_at(placement, ref, instance);
     }
+    return call;
 }
 
 const BufferRef *transfer_to(const StepProgram *program, const Task *task) {

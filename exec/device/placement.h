@@ -1,4 +1,5 @@
-// Where the memory plan puts a rank's operands: the part of a device that is the same everywhere.
+// Where the memory plan puts a rank's operands, and what else a task's call is made of: the part of a device that is the
+// same everywhere.
 
 #pragma once
 
@@ -13,14 +14,24 @@ typedef struct Placement {
     MeshCoordinates at;
     char *arena;              // the device's memory, of memory->arena_bytes
     atomic_llong peak_bytes;  // lanes may run in threads
+    // As in every TaskCall:
+    Device *device;
+    const DeviceNumbers *numbers;
+    int64_t step;
+    DataSource data;
+    int32_t *sequence;
+    const int32_t *positions;
 } Placement;
+
+// setup: the device's own, which stays. Arena and positions are the device's to give.
+Status placement_open(Device *device, const DeviceSetup *setup, Arena *arena, Placement *placement, Error *error);
+void placement_close(Placement *placement);
 
 char *placement_at(Placement *placement, const BufferRef *ref, const StepInstance *instance);
 char *placement_slot(const Placement *placement, int32_t buffer, int slot);
 // Highest arena byte addressed so far, rounded up to STEP_ALIGN_BYTES.
 int64_t placement_peak_bytes(const Placement *placement);
-// Fills in what the instance says of the call: program, task, instance, at and operands.
-void placement_call(Placement *placement, const StepInstance *instance, TaskCall *call);
+TaskCall placement_call(Placement *placement, const StepInstance *instance);  // of floats; instance stays
 
 // Where a task that moves bytes leaves them.
 const BufferRef *transfer_to(const StepProgram *program, const Task *task);

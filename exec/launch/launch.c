@@ -29,21 +29,13 @@ static const double ARRIVAL_HERE_S = 10;  // on this machine less than one
 enum { EXACT_BYTES = 4 };  // behind each byte of a bitwise run (device.h, DEVICE_SUM_BYTES)
 
 static Status room_check(const Run *run, Error *error) {
-    FILE *file = fopen("/proc/meminfo", "r");
-    if (!file) {
-        return STATUS_OK;  // not this kind of system: the mapping itself will tell
-    }
-    char line[128];
-    long long free_kib = -1;
-    while (fgets(line, sizeof line, file) && sscanf(line, "MemAvailable: %lld", &free_kib) != 1) {
-    }
-    fclose(file);
+    const int64_t free_bytes = memory_available_bytes();  // unknown: the mapping itself will tell
     const double copies = run->request.options.bitwise ? 1 + EXACT_BYTES : 1;
     const double needed = copies * (double)run->arena_bytes * mesh_world(&run->request.plan.mesh);
-    if (free_kib >= 0 && needed > (double)free_kib * 1024) {
+    if (free_bytes >= 0 && needed > (double)free_bytes) {
         char have[TEXT_UNIT_BYTES], want[TEXT_UNIT_BYTES];
         return error_set(error, STATUS_INFEASIBLE, "the ranks need %s together, this machine has %s available",
-                         text_bytes(want, needed), text_bytes(have, (double)free_kib * 1024));
+                         text_bytes(want, needed), text_bytes(have, (double)free_bytes));
     }
     return STATUS_OK;
 }
@@ -162,26 +154,25 @@ static Status workers_begin(Run *run, Error *error) {
                                  .directory = run->directory.path,
                                  .options = run->options->launch};
         setup.argv = run->launcher->argv(&plan, run->arena);
-        setup.rendezvous_setting = rendezvous_setting(run->rendezvous);
+        setup.rendezvous_setting = run->rendezvous->setting;
     }
     return workers_start(&setup, run->arena, &run->workers, error);
 }
 
 static void watch_prepare(Run *run) {
     const int world = mesh_world(&run->request.plan.mesh);
-    run->watch = (Watchdog){.table = {.mesh = run->request.plan.mesh,
-                                      .communicators = run->communicators.entries,
-                                      .communicator_count = run->communicators.count,
-                                      .ranks = has_segment(run) ? shm_segment_progress_table(&run->segment)
-                                                                : rendezvous_progress_table(run->rendezvous),
-                                      // A rank of nccl issues what its streams do later.
-                                      .ordered = run->request.options.lanes == LANES_SERIAL && !over(run, "nccl"),
-                                      .words = program_words(&run->programs)},
-                            .ranks = run->rendezvous ? rendezvous_ranks(run->rendezvous)
-                                                     : ARENA_ARRAY(run->arena, RankWatch, world),
-                            .children = !run->rendezvous,
-                            .timeout_s = run->request.options.timeout_s,
-                            .arrival_s = run->hosts == 1 ? ARRIVAL_HERE_S : ARRIVAL_S};
+    run->watch = (Watchdog){
+        .table = {.mesh = run->request.plan.mesh,
+                  .communicators = run->communicators.entries,
+                  .communicator_count = run->communicators.count,
+                  .ranks = has_segment(run) ? shm_segment_progress_table(&run->segment) : run->rendezvous->table,
+                  // A rank of nccl issues what its streams do later.
+                  .ordered = run->request.options.lanes == LANES_SERIAL && !over(run, "nccl"),
+                  .words = program_words(&run->programs)},
+        .ranks = run->rendezvous ? run->rendezvous->ranks : ARENA_ARRAY(run->arena, RankWatch, world),
+        .children = !run->rendezvous,
+        .timeout_s = run->request.options.timeout_s,
+        .arrival_s = run->hosts == 1 ? ARRIVAL_HERE_S : ARRIVAL_S};
     char host[PROGRESS_HOST_BYTES] = "";
     const bool here = run->hosts == 1 && !run->options->launch.hosts && !run->options->launch.hostfile &&
                       gethostname(host, sizeof host - 1) == 0;
@@ -192,7 +183,7 @@ static void watch_prepare(Run *run) {
 
 static Status result_take(Run *run, ExecReader *read, void *result, Error *error) {
     json_t *root = NULL;
-    TRY(run->rendezvous ? json_text_load(rendezvous_result(run->rendezvous), "rank 0", &root, error)
+    TRY(run->rendezvous ? json_text_load(run->rendezvous->result, "rank 0", &root, error)
                         : json_file_load(run->request.result_path, &root, error));
     const Status status = read(root, &run->programs, run->arena, result, error);
     json_decref(root);

@@ -19,7 +19,7 @@
 #include "exec/launch/rendezvous_address.h"
 #include "exec/transport/clock.h"
 
-enum { STRANGERS = 64, SETTING_BYTES = 1024, SEND_TIMEOUT_S = 5, BACKLOG = 1024 };
+enum { STRANGERS = 64, SEND_TIMEOUT_S = 5, BACKLOG = 1024 };
 static const double HELLO_S = 0.5;  // a rank says hello as soon as it is connected: its line is its own for so long
 
 // A connection: of a rank once it said hello, else of a stranger.
@@ -30,19 +30,6 @@ typedef struct Line {
     size_t have, room;
     char *bytes;  // frames that have come, the last perhaps in part
 } Line;
-
-struct Rendezvous {
-    int world, listen_fd, line_count;
-    Line *lines;  // world + STRANGERS
-    RankWatch *ranks;
-    ProgressRow *table;
-    const char *request;
-    char *failure, *result;
-    char *shared;  // what rank 0 has for all others; NULL before it came
-    size_t shared_bytes;
-    int first_lost;
-    char token[RENDEZVOUS_TOKEN_BYTES], setting[SETTING_BYTES];
-};
 
 // ---------------------------------------------------------------------------------------------- open and close
 
@@ -297,28 +284,4 @@ void rendezvous_serve(Rendezvous *rendezvous, double wait_s) {
     if (sets[0].revents & POLLIN) {
         lines_accept(rendezvous);
     }
-}
-
-const char *rendezvous_setting(const Rendezvous *rendezvous) {
-    return rendezvous->setting;
-}
-
-ProgressRow *rendezvous_progress_table(const Rendezvous *rendezvous) {
-    return rendezvous->table;
-}
-
-RankWatch *rendezvous_ranks(const Rendezvous *rendezvous) {
-    return rendezvous->ranks;
-}
-
-const char *rendezvous_failure(const Rendezvous *rendezvous) {
-    return rendezvous->failure;
-}
-
-const char *rendezvous_result(const Rendezvous *rendezvous) {
-    return rendezvous->result;
-}
-
-int rendezvous_first_lost(const Rendezvous *rendezvous) {
-    return rendezvous->first_lost;
 }

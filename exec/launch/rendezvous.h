@@ -6,7 +6,23 @@
 #include "exec/protocol/rendezvous_wire.h"
 #include "exec/transport/watchdog.h"
 
-typedef struct Rendezvous Rendezvous;
+enum { RENDEZVOUS_SETTING_BYTES = 1024 };
+
+typedef struct Rendezvous {
+    char setting[RENDEZVOUS_SETTING_BYTES];  // for RENDEZVOUS_VARIABLE
+    ProgressRow *table;                      // a row per rank
+    RankWatch *ranks;                        // by rank: who said hello, goodbye, anything
+    int first_lost;                          // ended without goodbye; -1 = none
+    char *failure;                           // JSON of the first rank that failed; NULL = none
+    char *result;                            // JSON; NULL before it came
+    // Its own:
+    int world, listen_fd, line_count;
+    struct Line *lines;
+    const char *request;
+    char *shared;  // what rank 0 has for all others; NULL before it came
+    size_t shared_bytes;
+    char token[RENDEZVOUS_TOKEN_BYTES];
+} Rendezvous;
 
 // address: to listen on (rendezvous_address.h). request: its text. Lives in
 // the arena, except for what rendezvous_close frees.
@@ -15,13 +31,6 @@ Status rendezvous_open(int world, uint32_t address, const char *request, Arena *
 void rendezvous_lines_close(
     Rendezvous *rendezvous);  // ranks that are still there end at once; the progress table stays
 void rendezvous_close(Rendezvous *rendezvous);
-const char *rendezvous_setting(const Rendezvous *rendezvous);          // for RENDEZVOUS_VARIABLE
-ProgressRow *rendezvous_progress_table(const Rendezvous *rendezvous);  // a row per rank
 
 // Serves what has come, waits at most wait_s for it.
 void rendezvous_serve(Rendezvous *rendezvous, double wait_s);
-
-RankWatch *rendezvous_ranks(const Rendezvous *rendezvous);     // by rank: who said hello, goodbye, anything
-const char *rendezvous_failure(const Rendezvous *rendezvous);  // JSON of the first rank that failed; NULL = none
-const char *rendezvous_result(const Rendezvous *rendezvous);   // JSON; NULL before it came
-int rendezvous_first_lost(const Rendezvous *rendezvous);       // ended without goodbye; -1 = none

@@ -121,23 +121,20 @@ static Status children_check(Run *run, Error *error) {
     if (run_failure_load(run->request.failure_path, error)) {
         return error->status;
     }
-    char who[128];
-    return error_set(
-        error, STATUS_ENVIRONMENT, "%s %s %s%s", progress_row_words(&run->watch.table, rank, false, who, sizeof who),
-        worker_end_words(&run->workers.of_rank[rank], run->arena), place_words(run, rank), last_words(run, rank));
+    return error_set(error, STATUS_ENVIRONMENT, "%s %s %s%s", progress_row_words(&run->watch.table, rank, false).text,
+                     worker_end_words(&run->workers.of_rank[rank], run->arena), place_words(run, rank),
+                     last_words(run, rank));
 }
 
 // ---------------------------------------------------------------------------------------------- ranks of a launcher
 
 static Status missing(const Run *run, double waited_s, Error *error) {
-    char whom[320] = "", who[128];
-    size_t used = 0;
+    char whom[320] = "";
     const int world = mesh_world(&run->request.plan.mesh);
     const char *hosts = run->options->launch.hosts;
-    for (int rank = 0; rank < world && used < sizeof whom; rank++) {
+    for (int rank = 0; rank < world; rank++) {
         if (!run->watch.ranks[rank].came) {
-            progress_row_words(&run->watch.table, rank, false, who, sizeof who);
-            used += (size_t)snprintf(whom + used, sizeof whom - used, "%s%s", used ? ", " : "", who);
+            progress_list_add(whom, sizeof whom, progress_row_words(&run->watch.table, rank, false).text);
         }
     }
     return error_set(error, STATUS_ENVIRONMENT, "%s%s%s: not heard of since %s started, for %.1f s%s", whom,
@@ -163,7 +160,12 @@ static int rank_lost(const Run *run) {
     if (file) {
         fclose(file);
     }
-    return rank >= 0 && rank < mesh_world(&run->request.plan.mesh) ? rank : rendezvous_first_lost(run->rendezvous);
+    return rank >= 0 && rank < mesh_world(&run->request.plan.mesh) ? rank : run->rendezvous->first_lost;
+}
+
+// What a rank said, if one did.
+static Status failure_take(const Run *run, Error *error) {
+    return run->rendezvous->failure ? run_failure_parse(run->rendezvous->failure, error) : STATUS_OK;
 }
 
 static Status lost(Run *run, Error *error) {
@@ -172,21 +174,16 @@ static Status lost(Run *run, Error *error) {
         rendezvous_serve(run->rendezvous, LOOK_S);
         workers_poll(&run->workers);
     }
-    if (rendezvous_failure(run->rendezvous)) {
-        return run_failure_parse(rendezvous_failure(run->rendezvous), error);
-    }
+    TRY(failure_take(run, error));
     const char *line = last_line(run, 0);
-    char who[320];
     return error_set(error, STATUS_ENVIRONMENT, "%s ended without a word%s%s%s%s",
-                     progress_row_words(&run->watch.table, rank_lost(run), true, who, sizeof who), *line ? "; " : "",
+                     progress_row_words(&run->watch.table, rank_lost(run), true).text, *line ? "; " : "",
                      *line ? run->launcher->program : "", *line ? ": " : "", line);
 }
 
 static Status group_check(Run *run, Error *error) {
-    if (rendezvous_failure(run->rendezvous)) {
-        return run_failure_parse(rendezvous_failure(run->rendezvous), error);
-    }
-    if (rendezvous_first_lost(run->rendezvous) >= 0) {
+    TRY(failure_take(run, error));
+    if (run->rendezvous->first_lost >= 0) {
         return lost(run, error);
     }
     const Worker *launcher = &run->workers.of_rank[0];
@@ -194,10 +191,8 @@ static Status group_check(Run *run, Error *error) {
         return STATUS_OK;
     }
     rendezvous_serve(run->rendezvous, 0);
-    if (rendezvous_failure(run->rendezvous)) {
-        return run_failure_parse(rendezvous_failure(run->rendezvous), error);
-    }
-    FAIL_IF(run->workers.first_failed >= 0 || !rendezvous_result(run->rendezvous), error, STATUS_ENVIRONMENT,
+    TRY(failure_take(run, error));
+    FAIL_IF(run->workers.first_failed >= 0 || !run->rendezvous->result, error, STATUS_ENVIRONMENT,
             "%s %s before the ranks had a result%s", run->launcher->program, worker_end_words(launcher, run->arena),
             launcher_words(run));
     return STATUS_OK;

@@ -6,6 +6,7 @@
 #include "exec/protocol/cores.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <unistd.h>
 
 int cores_allowed(void) {
@@ -13,4 +14,16 @@ int cores_allowed(void) {
     const long there = sysconf(_SC_NPROCESSORS_ONLN);
     const int count = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : (int)there;
     return count < 1 ? 1 : count;
+}
+
+int64_t memory_available_bytes(void) {
+    FILE *file = fopen("/proc/meminfo", "r");
+    char line[128];
+    long long kib = -1;
+    while (file && fgets(line, sizeof line, file) && sscanf(line, "MemAvailable: %lld", &kib) != 1) {
+    }
+    if (file) {
+        fclose(file);
+    }
+    return kib < 0 ? -1 : kib * 1024;
 }

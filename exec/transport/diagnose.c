@@ -12,7 +12,7 @@
 
 #include "sim/base/text.h"
 
-enum { NOBODY = -1, WORDS_BYTES = 224 };
+enum { NOBODY = -1 };
 
 static bool one_group(const ProgressTable *table, int communicator, int rank, int other) {
     const AxisMask axes = table->communicators[communicator].axes;  // which may be parts of axes
@@ -134,9 +134,8 @@ void diagnose_wait(const ProgressTable *table, int waiting_rank, WaitDiagnosis *
 
 // ---------------------------------------------------------------------------------------------- disagreement
 
-static const char *call_words(const ProgressTable *table, int rank, int communicator, char out[WORDS_BYTES]) {
-    const ProgressView call = progress_look(table, rank, communicator);
-    return progress_call_words(table, rank, &call, out, WORDS_BYTES);
+static ProgressWords call_words(const ProgressTable *table, int rank, int communicator) {
+    return progress_call_words(table, rank, progress_look(table, rank, communicator));
 }
 
 static uint64_t signature_of(const ProgressTable *table, int communicator, const ProgressView *shown) {
@@ -198,45 +197,29 @@ Status diagnose_mismatch(const ProgressTable *table, int rank, int communicator,
     for (int other = 0; other < mesh_world(&table->mesh) && witness == NOBODY; other++) {
         witness = disagree(table, guilty, other, communicator) ? other : NOBODY;
     }
-    char who[WORDS_BYTES], what[WORDS_BYTES], whose[WORDS_BYTES], where[WORDS_BYTES];
-    progress_row_words(table, guilty, false, who, sizeof who);
-    call_words(table, guilty, communicator, what);
+    const ProgressWords who = progress_row_words(table, guilty, false), what = call_words(table, guilty, communicator);
     FAIL_IF(witness == NOBODY, error, STATUS_ENVIRONMENT,
             "lane %s: %s is in %s, which the others of its group are not in", table->communicators[communicator].name,
-            who, what);
-    progress_row_words(table, witness, false, whose, sizeof whose);
-    call_words(table, witness, communicator, where);
+            who.text, what.text);
     const bool message = is_message((TransportKind)progress_look(table, guilty, communicator).kind);
     return error_set(error, STATUS_ENVIRONMENT, "lane %s: %s is in %s while %s waits in %s: %s",
-                     table->communicators[communicator].name, who, what, whose, where,
+                     table->communicators[communicator].name, who.text, what.text,
+                     progress_row_words(table, witness, false).text, call_words(table, witness, communicator).text,
                      worst.odd_size ? "its size is wrong"
                      : message      ? "one of them skipped or repeated a message"
                                     : "it skipped or repeated a collective");
 }
 
 Status diagnose_message(const ProgressTable *table, int rank, int communicator, Error *error) {
-    char who[WORDS_BYTES], whose[WORDS_BYTES], where[WORDS_BYTES];
-    progress_row_words(table, rank, false, who, sizeof who);
-    progress_row_words(table, progress_look(table, rank, communicator).peer, true, whose, sizeof whose);
-    call_words(table, rank, communicator, where);
     return error_set(error, STATUS_ENVIRONMENT,
                      "lane %s: %s waits in %s, but the message that came is another one: it or %s skipped or repeated "
                      "one, or its size is wrong",
-                     table->communicators[communicator].name, who, where, whose);
+                     table->communicators[communicator].name, progress_row_words(table, rank, false).text,
+                     call_words(table, rank, communicator).text,
+                     progress_row_words(table, progress_look(table, rank, communicator).peer, true).text);
 }
 
 // ---------------------------------------------------------------------------------------------- lateness
-
-typedef struct Words {
-    char text[ERROR_MESSAGE_BYTES / 2];
-    size_t used;
-} Words;
-
-static void words_add(Words *words, const char *text) {
-    const int more =
-        snprintf(words->text + words->used, sizeof words->text - words->used, "%s%s", words->used ? ", " : "", text);
-    words->used += more > 0 && words->used + (size_t)more < sizeof words->text ? (size_t)more : 0;
-}
 
 // A culprit that sits in a collective sits in another one than its group.
 static bool mismatch_of(const ProgressTable *table, int rank, Error *error) {
@@ -264,17 +247,14 @@ static bool stray_of(const ProgressTable *table, int rank, Error *error) {
 }
 
 static Status skipped_words(const ProgressTable *table, const WaitDiagnosis *wait, Error *error) {
-    char who[WORDS_BYTES], whose[WORDS_BYTES], where[WORDS_BYTES];
-    progress_row_words(table, wait->skipper, true, who, sizeof who);
-    progress_row_words(table, wait->witness, false, whose, sizeof whose);
-    call_words(table, wait->witness, wait->skipped, where);
     return error_set(error, STATUS_ENVIRONMENT, "lane %s: %s skipped a collective: %s waits for it in %s",
-                     table->communicators[wait->skipped].name, who, whose, where);
+                     table->communicators[wait->skipped].name, progress_row_words(table, wait->skipper, true).text,
+                     progress_row_words(table, wait->witness, false).text,
+                     call_words(table, wait->witness, wait->skipped).text);
 }
 
 Status diagnose_late(const ProgressTable *table, int waiting_rank, int communicator, double waited_s, Error *error) {
-    char text[WORDS_BYTES], waiting[WORDS_BYTES];
-    Words culprits = {.text = ""}, others = {.text = ""};
+    char culprits[ERROR_MESSAGE_BYTES / 2] = "", others[ERROR_MESSAGE_BYTES / 2] = "";
     WaitDiagnosis wait;
     diagnose_wait(table, waiting_rank, &wait);
     if (wait.skipper != NOBODY) {
@@ -285,15 +265,13 @@ Status diagnose_late(const ProgressTable *table, int waiting_rank, int communica
             return error->status;
         }
         if (wait.culprit[rank] && rank != waiting_rank) {
-            words_add(&culprits, progress_row_words(table, rank, true, text, sizeof text));
+            progress_list_add(culprits, sizeof culprits, progress_row_words(table, rank, true).text);
         } else if (wait.held_up[rank]) {
-            words_add(&others, progress_row_words(table, rank, false, text, sizeof text));
+            progress_list_add(others, sizeof others, progress_row_words(table, rank, false).text);
         }
     }
-    progress_row_words(table, waiting_rank, false, waiting, sizeof waiting);
-    call_words(table, waiting_rank, communicator, text);
     return error_set(error, STATUS_ENVIRONMENT, "lane %s, %s: %s waited %.1f s for %s%s%s",
-                     table->communicators[communicator].name, text, waiting, waited_s,
-                     culprits.used ? culprits.text : "nobody that is missing", others.used ? "; held up as well: " : "",
-                     others.text);
+                     table->communicators[communicator].name, call_words(table, waiting_rank, communicator).text,
+                     progress_row_words(table, waiting_rank, false).text, waited_s,
+                     *culprits ? culprits : "nobody that is missing", *others ? "; held up as well: " : "", others);
 }

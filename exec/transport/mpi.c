@@ -193,27 +193,25 @@ typedef struct Waiting {
 static Status late(const Transport *mpi, const Waiting *waiting, double waited_s, Error *error) {
     const TransportCall *call = waiting->call;
     MpiMember *member = &mpi->members[call->communicator];
-    const ProgressView view = progress_view(member->cell);
-    char what[224], who[128], whom[256] = "";
-    size_t used = 0;
+    char whom[256] = "", rank[16];
     if (waiting->peer >= 0) {
-        used = (size_t)snprintf(whom, sizeof whom, "rank %d", waiting->peer);
+        snprintf(whom, sizeof whom, "rank %d", waiting->peer);
     }
-    for (int half = 0; half < 2 && used == 0 && waiting->count > 1; half++) {
-        for (int i = 0; i < member->size && used < sizeof whom; i++) {
+    for (int half = 0; half < 2 && !*whom && waiting->count > 1; half++) {
+        for (int i = 0; i < member->size; i++) {
             int done = 1;
             MPI_Test(&member->requests[half * member->size + i], &done, MPI_STATUS_IGNORE);
             if (!done) {
-                used +=
-                    (size_t)snprintf(whom + used, sizeof whom - used, "%srank %d", used ? ", " : "", member->ranks[i]);
+                snprintf(rank, sizeof rank, "rank %d", member->ranks[i]);
+                progress_list_add(whom, sizeof whom, rank);
             }
         }
     }
     return error_set(error, STATUS_ENVIRONMENT, "lane %s, %s: %s waited %.1f s for %s",
                      mpi->setup.communicators[call->communicator].name,
-                     progress_call_words(&mpi->table, mpi->setup.rank, &view, what, sizeof what),
-                     progress_row_words(&mpi->table, mpi->setup.rank, false, who, sizeof who), waited_s,
-                     used ? whom : "all others to meet");
+                     progress_call_words(&mpi->table, mpi->setup.rank, progress_view(member->cell)).text,
+                     progress_row_words(&mpi->table, mpi->setup.rank, false).text, waited_s,
+                     *whom ? whom : "all others to meet");
 }
 
 // Until all requests are done, drives the library, and looks at the clock and the stop flag now and then.

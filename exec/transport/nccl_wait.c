@@ -61,11 +61,9 @@ static Status late(Transport *nccl, NcclLane *lane, const char *what, double wai
     if (nccl->table.ranks && communicator < nccl->setup.communicator_count && call.inside) {
         return diagnose_late(&nccl->table, nccl->setup.rank, communicator, waited_s, error);
     }
-    char words[256], who[128];
-    progress_call_words(&nccl->table, nccl->setup.rank, &call, words, sizeof words);
     return error_set(error, STATUS_ENVIRONMENT, "lane %s, %s: %s waited %.1f s for %s", lane->spec->name,
-                     call.inside ? words : what,
-                     progress_row_words(&nccl->table, nccl->setup.rank, false, who, sizeof who), waited_s,
+                     call.inside ? progress_call_words(&nccl->table, nccl->setup.rank, call).text : what,
+                     progress_row_words(&nccl->table, nccl->setup.rank, false).text, waited_s,
                      lane->size > 1 ? "the others of its group" : "its GPU");
 }
 

@@ -153,40 +153,47 @@ int progress_inside(const ProgressTable *table, int rank) {
     return -1;
 }
 
-static const char *place_words(const ProgressTable *table, int rank, const TransportPlace *place, char *out,
-                               size_t out_bytes) {
+// " (step 1, task 'mlp down', layer 0)".
+static const char *place_words(const ProgressTable *table, int rank, const char *before, const TransportPlace *place,
+                               char out[200]) {
+    char words[160];
     out[0] = '\0';
-    return table->words.describe ? table->words.describe(table->words.context, rank, place, out, out_bytes) : out;
-}
-
-const char *progress_call_words(const ProgressTable *table, int rank, const ProgressView *call, char *out,
-                                size_t out_bytes) {
-    char place[160], size[TEXT_UNIT_BYTES], peer[32] = "";
-    const bool sized = call->kind != COLLECTIVE_BARRIER;
-    if (call->kind < 0 || call->kind >= COLLECTIVE_COUNT) {
-        snprintf(out, out_bytes, "no collective yet");
-        return out;
+    if (table->words.describe) {
+        snprintf(out, 200, " (%s%s)", before,
+                 table->words.describe(table->words.context, rank, place, words, sizeof words));
     }
-    place_words(table, rank, &call->place, place, sizeof place);
-    if (is_message((TransportKind)call->kind)) {
-        snprintf(peer, sizeof peer, " %s rank %d", call->kind == COLLECTIVE_SEND ? "to" : "from", call->peer);
-    }
-    snprintf(out, out_bytes, "%s%s%s%s%s%s%s", collective_names[call->kind], sized ? " of " : "",
-             sized ? text_bytes(size, (double)call->bytes) : "", peer, *place ? " (" : "", place, *place ? ")" : "");
     return out;
 }
 
-const char *progress_row_words(const ProgressTable *table, int rank, bool place, char *out, size_t out_bytes) {
-    const char *host = progress_row(table, rank)->host;
-    char words[160] = "", stage[32] = "";
-    if (place) {
-        const TransportPlace at = progress_place(table, rank);
-        place_words(table, rank, &at, words, sizeof words);
+ProgressWords progress_call_words(const ProgressTable *table, int rank, ProgressView call) {
+    ProgressWords words = {.text = "no collective yet"};
+    char place[200], size[TEXT_UNIT_BYTES], peer[32] = "";
+    const bool sized = call.kind != COLLECTIVE_BARRIER;
+    if (call.kind < 0 || call.kind >= COLLECTIVE_COUNT) {
+        return words;
     }
+    if (is_message((TransportKind)call.kind)) {
+        snprintf(peer, sizeof peer, " %s rank %d", call.kind == COLLECTIVE_SEND ? "to" : "from", call.peer);
+    }
+    snprintf(words.text, sizeof words.text, "%s%s%s%s%s", collective_names[call.kind], sized ? " of " : "",
+             sized ? text_bytes(size, (double)call.bytes) : "", peer, place_words(table, rank, "", &call.place, place));
+    return words;
+}
+
+ProgressWords progress_row_words(const ProgressTable *table, int rank, bool place) {
+    const TransportPlace at = progress_place(table, rank);
+    const char *host = progress_row(table, rank)->host;
+    ProgressWords words;
+    char seen[200], stage[32] = "";
     if (mesh_stages(&table->mesh) > 1) {
         snprintf(stage, sizeof stage, ", stage %d", mesh_stage_of(&table->mesh, rank));
     }
-    snprintf(out, out_bytes, "rank %d%s%s%s%s%s%s", rank, *host ? " on " : "", host, stage,
-             *words ? " (last seen in " : "", words, *words ? ")" : "");
-    return out;
+    snprintf(words.text, sizeof words.text, "rank %d%s%s%s%s", rank, *host ? " on " : "", host, stage,
+             place ? place_words(table, rank, "last seen in ", &at, seen) : "");
+    return words;
+}
+
+void progress_list_add(char *list, size_t bytes, const char *words) {
+    const size_t used = strlen(list);
+    snprintf(list + used, bytes - used, "%s%s", used ? ", " : "", words);
 }

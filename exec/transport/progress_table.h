@@ -90,9 +90,13 @@ ProgressView progress_look(const ProgressTable *table, int rank, int communicato
 TransportPlace progress_place(const ProgressTable *table, int rank);
 int progress_inside(const ProgressTable *table, int rank);  // the communicator of a call that it is in; -1 = none
 
-// What a rank does in a cell of its own: "all-reduce of 4.0 KiB (step 1, task 'mlp down', layer 0)".
-const char *progress_call_words(const ProgressTable *table, int rank, const ProgressView *call, char *out,
-                                size_t out_bytes);
+typedef struct ProgressWords {
+    char text[320];
+} ProgressWords;
+
+// What a rank does: "all-reduce of 4.0 KiB (step 1, task 'mlp down', layer 0)".
+ProgressWords progress_call_words(const ProgressTable *table, int rank, ProgressView call);
 // "rank 2 on node1, stage 1", the last where there are several, with " (last seen in step 1, task 'mlp down', layer 0)"
 // where wanted.
-const char *progress_row_words(const ProgressTable *table, int rank, bool place, char *out, size_t out_bytes);
+ProgressWords progress_row_words(const ProgressTable *table, int rank, bool place);
+void progress_list_add(char *list, size_t bytes, const char *words);  // "rank 0, rank 1"

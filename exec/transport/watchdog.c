@@ -86,19 +86,17 @@ static double limit_of(const Watchdog *watchdog, int rank) {
 
 static Status silent(const Watchdog *watchdog, int rank, Error *error) {
     const ProgressTable *table = &watchdog->table;
-    char who[320], whom[128], what[256], waits[448] = "";
-    progress_row_words(table, rank, true, who, sizeof who);
+    char waits[448] = "";
     for (int other = 0; other < world_of(watchdog) && !*waits; other++) {
         const int c = other == rank ? -1 : progress_inside(table, other);
         if (c >= 0) {
-            const ProgressView call = progress_look(table, other, c);
             snprintf(waits, sizeof waits, "; lane %s: %s waits in %s", table->communicators[c].name,
-                     progress_row_words(table, other, false, whom, sizeof whom),
-                     progress_call_words(table, other, &call, what, sizeof what));
+                     progress_row_words(table, other, false).text,
+                     progress_call_words(table, other, progress_look(table, other, c)).text);
         }
     }
     return error_set(error, STATUS_ENVIRONMENT, "%s was not heard of for %.1f s: it is stopped, or its host is gone%s",
-                     who, watchdog->ranks[rank].silent_s, waits);
+                     progress_row_words(table, rank, true).text, watchdog->ranks[rank].silent_s, waits);
 }
 
 // Has not come yet, or came to a good end.
@@ -170,8 +168,7 @@ Status watchdog_look(Watchdog *watchdog, Error *error) {
     if (waiting >= 0 && waits_s > LONG_SHARE * limit_of(watchdog, waiting)) {
         return diagnose_late(&watchdog->table, waiting, progress_inside(&watchdog->table, waiting), waits_s, error);
     }
-    char who[320];
-    progress_row_words(&watchdog->table, stuck, true, who, sizeof who);
-    return error_set(error, STATUS_ENVIRONMENT, "%s stands still there since %.1f s, and waits for %s", who,
-                     watchdog->ranks[stuck].still_s, meets(watchdog, stuck) ? "all ranks to meet" : "nobody");
+    return error_set(error, STATUS_ENVIRONMENT, "%s stands still there since %.1f s, and waits for %s",
+                     progress_row_words(&watchdog->table, stuck, true).text, watchdog->ranks[stuck].still_s,
+                     meets(watchdog, stuck) ? "all ranks to meet" : "nobody");
 }

@@ -1,6 +1,6 @@
-// The watchdog: who stands still, how long that may be, and what is said then (diagnose.h). A rank watches its own waits
-// for others, the launcher all ranks. Both count in looks of their process: a pause of its own (stopped, suspended,
-// starved) counts little.
+// The watchdog: who stands still, how long that may be, and what is said then (diagnose.h). A rank watches its own
+// waits for others, the launcher all ranks. Both count in looks of their process: a pause of its own (stopped,
+// suspended, starved) counts little.
 
 #pragma once
 

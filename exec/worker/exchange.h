@@ -10,7 +10,7 @@ typedef struct ExchangeParts {
 
 void exchange_open(Session *session, Arena *arena);
 
-// Gives the call parts of their own sizes where its task has them, by the rows of the transfer, else nothing. USAGE where more rows come than there
-// is room for: rank, layer and expert are named.
+// Gives the call parts of their own sizes where its task has them, by the rows of the transfer, else nothing. USAGE
+// where more rows come than there is room for: rank, layer and expert are named.
 Status exchange_parts(Session *session, const StepInstance *instance, const DeviceTransfer *transfer,
                       ExchangeParts *parts, TransportCall *call, Error *error);

@@ -13,18 +13,6 @@
 #include "exec/worker/gather.h"
 #include "kernels/kernels.h"
 
-static int64_t available_bytes(void) {
-    FILE *file = fopen("/proc/meminfo", "r");
-    char line[128];
-    long long kib = 0;
-    while (file && fgets(line, sizeof line, file) && sscanf(line, "MemAvailable: %lld", &kib) != 1) {
-    }
-    if (file) {
-        fclose(file);
-    }
-    return kib * 1024;
-}
-
 static void processor_name(char out[HOST_NAME_BYTES]) {
     FILE *file = fopen("/proc/cpuinfo", "r");
     char line[256];
@@ -65,7 +53,8 @@ static void host_read(RankHost *host) {
     snprintf(host->core_type, sizeof host->core_type, "%s", kernel_blas_name());
     boot_name(host->boot);
     host->cores = cores_allowed();
-    host->memory_bytes = available_bytes();
+    const int64_t free_bytes = memory_available_bytes();
+    host->memory_bytes = free_bytes < 0 ? 0 : free_bytes;
     host->locked_limit_bytes = limit_of(RLIMIT_MEMLOCK);
     host->address_limit_bytes = limit_of(RLIMIT_AS);
     host->shared_bytes = statvfs("/dev/shm", &shared) == 0 ? (int64_t)shared.f_bavail * (int64_t)shared.f_frsize : -1;

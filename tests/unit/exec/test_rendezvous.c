@@ -36,7 +36,7 @@ static Rendezvous *rendezvous_here(void) {
 
 static int stranger(const Rendezvous *rendezvous) {
     const struct sockaddr_in to = {.sin_family = AF_INET,
-                                   .sin_port = htons((uint16_t)strtol(rendezvous_setting(rendezvous), NULL, 10)),
+                                   .sin_port = htons((uint16_t)strtol(rendezvous->setting, NULL, 10)),
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
     cr_assert(fd >= 0 && connect(fd, (const struct sockaddr *)&to, sizeof to) == 0);
@@ -53,8 +53,7 @@ static void *join(void *context) {
     Joining *joining = context;
     RendezvousClient client;
     Error error = {0};
-    if (rendezvous_join(&client, rendezvous_setting(joining->rendezvous), joining->rank, &joining->request, &error) ==
-        STATUS_OK) {
+    if (rendezvous_join(&client, joining->rendezvous->setting, joining->rank, &joining->request, &error) == STATUS_OK) {
         rendezvous_leave(&client);
     }
     return NULL;
@@ -62,10 +61,10 @@ static void *join(void *context) {
 
 static bool serve_until_done(Rendezvous *rendezvous) {
     const double end_s = clock_s() + 30;
-    while (clock_s() < end_s && !(rendezvous_ranks(rendezvous)[0].done && rendezvous_ranks(rendezvous)[1].done)) {
+    while (clock_s() < end_s && !(rendezvous->ranks[0].done && rendezvous->ranks[1].done)) {
         rendezvous_serve(rendezvous, 0.02);
     }
-    return rendezvous_ranks(rendezvous)[0].done && rendezvous_ranks(rendezvous)[1].done;
+    return rendezvous->ranks[0].done && rendezvous->ranks[1].done;
 }
 
 Test(rendezvous, strangers_that_connect_first_and_stay_silent_keep_no_rank_out) {
@@ -87,7 +86,7 @@ Test(rendezvous, strangers_that_connect_first_and_stay_silent_keep_no_rank_out) 
         cr_expect(joining[rank].request && strstr(joining[rank].request, "request"), "rank %d got none", rank);
         free(joining[rank].request);
     }
-    cr_expect(rendezvous_first_lost(rendezvous) < 0);
+    cr_expect(rendezvous->first_lost < 0);
     for (int i = 0; i < STRANGERS; i++) {
         close(strangers[i]);
     }
@@ -105,7 +104,7 @@ Test(rendezvous, a_wrong_token_ends_the_connection_and_no_rank_came) {
     }
     char answer;
     cr_expect(recv(fd, &answer, 1, 0) <= 0);
-    cr_expect(!rendezvous_ranks(rendezvous)[0].came);
+    cr_expect(!rendezvous->ranks[0].came);
     close(fd);
     rendezvous_close(rendezvous);
 }
@@ -125,8 +124,8 @@ Test(rendezvous, who_said_hello_has_a_host_and_a_process) {
     for (int rank = 0; rank < WORLD; rank++) {
         pthread_join(threads[rank], NULL);
         free(joining[rank].request);
-        cr_expect_str_eq(rendezvous_progress_table(rendezvous)[rank].host, host);
-        cr_expect(atomic_load(&rendezvous_progress_table(rendezvous)[rank].process) == (int)getpid());
+        cr_expect_str_eq(rendezvous->table[rank].host, host);
+        cr_expect(atomic_load(&rendezvous->table[rank].process) == (int)getpid());
     }
     rendezvous_close(rendezvous);
 }
