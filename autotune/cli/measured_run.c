@@ -76,11 +76,8 @@ static void hash_hostfile(const char *path, Hash *hash) {
     const char *why = NULL;
     FILE *file = path ? open_to_read(path, &why) : NULL;
     char line[4096];
-    while (file && fgets(line, sizeof line, file)) {
+    while (line_next(file, line, sizeof line)) {
         hash_text(hash, line);
-    }
-    if (file) {
-        fclose(file);
     }
 }
 

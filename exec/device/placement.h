@@ -1,5 +1,5 @@
-// Where the memory plan puts a rank's operands, and what else a task's call is made of: the part of a device that is the
-// same everywhere.
+// Where the memory plan puts a rank's operands, and what else a task's call is made of: the part of a device that is
+// the same everywhere.
 
 #pragma once
 

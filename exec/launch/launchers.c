@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "exec/protocol/rendezvous_wire.h"
+#include "sim/base/open.h"
 
 enum { WORDS_MOST = 128 };
 
@@ -170,12 +171,9 @@ static int count_lines(const char *path) {
     FILE *file = fopen(path, "r");
     char line[512];
     int count = 0;
-    while (file && fgets(line, sizeof line, file)) {
+    while (line_next(file, line, sizeof line)) {
         const char *word = line + strspn(line, " \t");
         count += *word != '\n' && *word != '#' && *word != '\0';
-    }
-    if (file) {
-        fclose(file);
     }
     return count;
 }
@@ -185,11 +183,8 @@ static bool names_an_option(const LaunchOptions *options) {
     bool found = options->hosts && (options->hosts[0] == '-' || strstr(options->hosts, ",-"));
     FILE *file = options->hostfile ? fopen(options->hostfile, "r") : NULL;
     char line[512];
-    while (file && fgets(line, sizeof line, file)) {
+    while (line_next(file, line, sizeof line)) {
         found = found || line[strspn(line, " \t")] == '-';
-    }
-    if (file) {
-        fclose(file);
     }
     return found;
 }

@@ -12,6 +12,7 @@
 #include "exec/protocol/result.h"
 #include "exec/transport/clock.h"
 #include "sim/base/log.h"
+#include "sim/base/open.h"
 
 static const double LOOK_S = 0.02;  // progress is drawn this often; a worker's end wakes the watch at once
 static const double SETTLE_S = 3;   // after a rank was lost, for the words of its launcher
@@ -26,13 +27,10 @@ static bool worth_reading(const char *line) {
 static const char *last_line(const Run *run, int number) {
     FILE *file = fopen(arena_format(run->arena, "%s/rank-%d.err", run->directory.path, number), "r");
     char line[256], last[256] = "";
-    while (file && fgets(line, sizeof line, file)) {
+    while (line_next(file, line, sizeof line)) {
         if (worth_reading(line)) {
             snprintf(last, sizeof last, "%s", line);
         }
-    }
-    if (file) {
-        fclose(file);
     }
     last[strcspn(last, "\n")] = '\0';
     return arena_text(run->arena, last + strspn(last, " \t"));
@@ -42,14 +40,11 @@ void run_notes_pass(const Run *run) {
     FILE *file = fopen(arena_format(run->arena, "%s/rank-0.err", run->directory.path), "r");
     const size_t mark = strlen(LOG_NOTE);
     char line[1024];
-    while (file && fgets(line, sizeof line, file)) {
+    while (line_next(file, line, sizeof line)) {
         if (strncmp(line, LOG_NOTE, mark) == 0) {
             line[strcspn(line, "\n")] = '\0';
             log_write_once(LOG_WARN, line + mark);  // a command may start many runs
         }
-    }
-    if (file) {
-        fclose(file);
     }
 }
 
@@ -77,7 +72,7 @@ static const char *launcher_words(const Run *run) {
     FILE *file = fopen(arena_format(run->arena, "%s/rank-0.err", run->directory.path), "r");
     char line[256], outside[256] = "", box[256] = "";
     bool in_box = false, box_read = false;
-    while (file && fgets(line, sizeof line, file)) {
+    while (line_next(file, line, sizeof line)) {
         const bool edge = strncmp(line, "-----", 5) == 0, words = worth_reading(line);
         box_read = box_read || (box[0] != '\0' && !words);
         in_box = edge ? !in_box : in_box;
@@ -87,9 +82,6 @@ static const char *launcher_words(const Run *run) {
             outside[0] = '\0';
             add_words(outside, sizeof outside, line);
         }
-    }
-    if (file) {
-        fclose(file);
     }
     const char *said = outside[0] ? outside : box;
     return *said ? arena_format(run->arena, "; it said: %s", said) : "";
@@ -148,17 +140,13 @@ static int rank_lost(const Run *run) {
     FILE *file = fopen(arena_format(run->arena, "%s/rank-0.err", run->directory.path), "r");
     char line[256];
     int rank = -1;
-    while (file && rank < 0 && fgets(line, sizeof line, file)) {
+    while (line_next(file, line, sizeof line)) {
         const char *killed = strstr(line, "process rank "), *ended = strstr(line, "Process name: [[");
-        if (killed && sscanf(killed, "process rank %d", &rank) != 1) {
-            rank = -1;
+        int named = -1;
+        if ((killed && sscanf(killed, "process rank %d", &named) == 1) ||
+            (ended && sscanf(ended, "Process name: [[%*d,%*d],%d]", &named) == 1)) {
+            rank = rank < 0 ? named : rank;
         }
-        if (ended && sscanf(ended, "Process name: [[%*d,%*d],%d]", &rank) != 1) {
-            rank = -1;
-        }
-    }
-    if (file) {
-        fclose(file);
     }
     return rank >= 0 && rank < mesh_world(&run->request.plan.mesh) ? rank : run->rendezvous->first_lost;
 }
@@ -234,11 +222,10 @@ static bool is_worker(pid_t pid) {
     char path[64], name[32] = "";
     snprintf(path, sizeof path, "/proc/%ld/comm", (long)pid);
     FILE *file = fopen(path, "r");
-    const bool read = file && fgets(name, sizeof name, file);
-    if (file) {
-        fclose(file);
+    while (line_next(file, name, sizeof name)) {
+        // it is one line
     }
-    return read && strncmp(name, WORKER_PROCESS_NAME, strlen(WORKER_PROCESS_NAME)) == 0;
+    return strncmp(name, WORKER_PROCESS_NAME, strlen(WORKER_PROCESS_NAME)) == 0;
 }
 
 void run_ranks_end(const Run *run) {

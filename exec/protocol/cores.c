@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "sim/base/open.h"
+
 int cores_allowed(void) {
     cpu_set_t allowed;
     const long there = sysconf(_SC_NPROCESSORS_ONLN);
@@ -20,10 +22,8 @@ int64_t memory_available_bytes(void) {
     FILE *file = fopen("/proc/meminfo", "r");
     char line[128];
     long long kib = -1;
-    while (file && fgets(line, sizeof line, file) && sscanf(line, "MemAvailable: %lld", &kib) != 1) {
-    }
-    if (file) {
-        fclose(file);
+    while (line_next(file, line, sizeof line)) {
+        sscanf(line, "MemAvailable: %lld", &kib);  // else as before
     }
     return kib < 0 ? -1 : kib * 1024;
 }

@@ -12,30 +12,26 @@
 #include "exec/protocol/cores.h"
 #include "exec/worker/gather.h"
 #include "kernels/kernels.h"
+#include "sim/base/open.h"
 
 static void processor_name(char out[HOST_NAME_BYTES]) {
     FILE *file = fopen("/proc/cpuinfo", "r");
     char line[256];
+    bool known = false;
     snprintf(out, HOST_NAME_BYTES, "unknown processor");
-    while (file && fgets(line, sizeof line, file)) {
+    while (line_next(file, line, sizeof line)) {
         const char *colon = strchr(line, ':');
-        if (colon && strncmp(line, "model name", 10) == 0) {
+        if (!known && colon && strncmp(line, "model name", 10) == 0) {
             snprintf(out, HOST_NAME_BYTES, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
-            break;
+            known = true;
         }
-    }
-    if (file) {
-        fclose(file);
     }
 }
 
 static void boot_name(char out[HOST_NAME_BYTES]) {
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
-    if (file && fgets(out, HOST_NAME_BYTES, file)) {
+    while (line_next(file, out, HOST_NAME_BYTES)) {
         out[strcspn(out, "\n")] = '\0';
-    }
-    if (file) {
-        fclose(file);
     }
 }
 

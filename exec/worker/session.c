@@ -174,13 +174,6 @@ Status session_meet(Session *session, Error *error) {
     return session->transports->run(session->transport, COLLECTIVE_BARRIER, &call, error);
 }
 
-void *session_slot(Session *session, int32_t buffer, int slot) {
-    DeviceAccount account;
-    session->devices->account(session->device, &account);
-    return (char *)account.arena + session->memory.offset_bytes[buffer] +
-           slot * session->program.buffers[buffer].slot_bytes;
-}
-
 Status session_read(Session *session, const SlotBytes *from, void *out, Error *error) {
     const BufferRef ref = {.buffer = from->buffer,
                            .index = {.layer_offset = (int16_t)from->slot},

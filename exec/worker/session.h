@@ -68,9 +68,6 @@ Status session_step(Session *session, StepReport *report, Error *error);
 // A barrier of all ranks, outside of steps.
 Status session_meet(Session *session, Error *error);
 
-// A buffer's slot where the device has it.
-void *session_slot(Session *session, int32_t buffer, int slot);
-
 // Bytes of a buffer's slot, from first_byte.
 typedef struct SlotBytes {
     int32_t buffer;

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -69,4 +68,12 @@ const char *read_and_close(FILE *file, size_t most, Arena *arena, char **bytes, 
     all[*count] = '\0';
     *bytes = all;
     return why;
+}
+
+bool line_next(FILE *file, char *line, size_t bytes) {
+    const bool more = file && fgets(line, (int)bytes, file);
+    if (file && !more) {
+        fclose(file);
+    }
+    return more;
 }

@@ -11,6 +11,7 @@
 
 #include "exec/worker/session.h"
 #include "tests/parity/exec/exec_families.h"
+#include "tests/support/session_slot.h"
 #include "tests/support/sizes.h"
 
 static Arena arena;

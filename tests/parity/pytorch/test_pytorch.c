@@ -15,6 +15,7 @@
 #include "exec/worker/session.h"
 #include "kernels/kernels.h"
 #include "tests/parity/exec/exec_families.h"
+#include "tests/support/session_slot.h"
 #include "tests/support/sizes.h"
 
 enum { SAMPLES = 6, STEPS = 10, MOST_LINES = 128, NAME_BYTES = 32 };
