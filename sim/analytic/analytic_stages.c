@@ -164,19 +164,21 @@ static double layer_s(const StageSplit *split, const StageTimes *fullest, double
 }
 
 // Head and loss are the same with any number of stages, of data ranks, and whatever layers recompute: of these, that.
+// Experts stay where they are: with all on a rank its host may be behind, and then the head takes no time beside it.
 static TrainPlan plan_of_head(const TrainPlan *plan) {
     TrainPlan of = *plan;
     of.pp_schedule = PP_1F1B;
     of.pp_split = SPLIT_TARGET;
+    const bool spread = plan->mesh.size[AXIS_EP] > 1;
+    const unsigned kept = AXES_SEQUENCE | AXES_TENSOR | (spread ? AXIS_BIT(AXIS_EP) | AXIS_BIT(AXIS_DP_SHARD) : 0);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        const bool inner = (AXES_SEQUENCE | AXES_TENSOR) & AXIS_BIT(axis);
         const bool stages = AXES_STAGE & AXIS_BIT(axis) && of.mesh.size[axis] > 1;
-        of.mesh.size[axis] = stages ? 2 : inner ? of.mesh.size[axis] : 1;
+        of.mesh.size[axis] = stages ? 2 : kept & AXIS_BIT(axis) ? of.mesh.size[axis] : 1;
     }
     of.mesh.order = (AxisOrder){0};
     of.grad_accum = 2;
     of.recompute = RECOMPUTE_NONE;
-    of.zero = 0;
+    of.zero = spread && plan->zero > 0 ? 1 : 0;
     plan_canonical(&of);
     return of;
 }
