@@ -438,11 +438,27 @@ static Status time_dense_layer(Analytic *analytic, const TrainPlan *alone, const
     return STATUS_OK;
 }
 
-static Status time_stages(Analytic *analytic, const TrainPlan *alone, const StageSplit *split, double head_s,
+// Where the device waits for the host, so much less of the head is seen behind it: the last stage itself is timed.
+static Status time_head_beside_host(Analytic *analytic, const TrainPlan *alone, const StageSplit *split,
+                                    const StageTimes *fullest, double *head_s, Error *error) {
+    static const double NO_MATTER = 0.02;
+    StageTimes last;
+    if (fullest->host_s <= NO_MATTER * fullest->pace_s || is_last_fullest(split) || split->layers[STAGE_LAST] == 0) {
+        return STATUS_OK;
+    }
+    TRY(time_stage_of(analytic, alone, split->stage[STAGE_LAST], &last, error));
+    *head_s = fmax(0, last.pace_s - layer_s(split, fullest, 0) * split->layers[STAGE_LAST]);
+    return STATUS_OK;
+}
+
+static Status time_stages(Analytic *analytic, const TrainPlan *alone, const StageSplit *split, double *head_s,
                           StageTimes *fullest, double *dense_s, Error *error) {
     Status status = time_stage_of(analytic, alone, split->stage[STAGE_FULLEST], fullest, error);
     if (status == STATUS_OK) {
-        status = time_dense_layer(analytic, alone, split, layer_s(split, fullest, head_s), dense_s, error);
+        status = time_head_beside_host(analytic, alone, split, fullest, head_s, error);
+    }
+    if (status == STATUS_OK) {
+        status = time_dense_layer(analytic, alone, split, layer_s(split, fullest, *head_s), dense_s, error);
     }
     look_away(analytic);
     return status;
@@ -456,7 +472,7 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     double head_s, dense_s;
     analytic->unpaired = cost_unpaired_share(plan);
     TRY(find_head(analytic, plan, &head_s, error));
-    TRY(time_stages(analytic, &alone, split, head_s, &fullest, &dense_s, error));
+    TRY(time_stages(analytic, &alone, split, &head_s, &fullest, &dense_s, error));
     const double beside_s = fullest.step.step_s - micro_steps * fullest.pace_s - fullest.last_s;
     const double each_s = layer_s(split, &fullest, head_s);
     const Message message = mean_message(analytic, plan);
