@@ -10,6 +10,7 @@
 #include "autotune/import/config_load.h"
 #include "sim/base/text.h"
 #include "sim/frameworks/framework.h"
+#include "sim/step/schedules/order_file.h"
 
 const char *import_key_of(const Import *import, AdviceKind kind) {
     static const size_t places[ADVICE_KIND_COUNT] = {[ADVICE_MESH] = offsetof(ImportKeys, mesh),
@@ -151,12 +152,31 @@ static Status choose_format(const char *path, const ConfigNode *root, const char
     return recognise(path, root, format, error);
 }
 
+// The schedule that has its order, else the order itself.
+static void read_order(Import *import) {
+    PpOrder *order = ARENA_NEW(import->arena, PpOrder);
+    Error why = {0};
+    ImportChoices *said = &import->said;
+    if (!import->order_path) {
+        return;
+    }
+    if (order_file_read(import->order_path, import->arena, order, &why) != STATUS_OK) {
+        import_refuse(import, import->order_key, "%s", why.message);
+        return;
+    }
+    const Schedule *known = order_file_schedule(order, import->arena);
+    import->pp_order = known ? NULL : order;
+    said->choice[PLAN_PP_SCHEDULE] = known ? plan_field_value(PLAN_PP_SCHEDULE, known->name) : PP_FILE;
+    said->choice[PLAN_VIRTUAL_STAGES] = order->chunks;
+}
+
 Status import_tree(ConfigNode *root, const char *path, const char *format, Arena *arena, Import *import, Error *error) {
     *import = (Import){.path = path, .root = root, .arena = arena, .said = import_nothing_said()};
     TRY(choose_format(path, root, format, &import->format, error));
     import->keys = &import->format->keys;
     import->recognised = !format || strcmp(format, import->format->name) != 0;
     TRY(import->format->read(import, error));
+    read_order(import);
     import->is_read = true;
     say_unread(import, root, "");
     return STATUS_OK;

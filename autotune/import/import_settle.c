@@ -177,6 +177,7 @@ void import_plan(const Import *import, const TrainPlan *usual, TrainPlan *plan) 
     plan->micro_batch = said->micro_batch;
     plan->grad_accum = said->grad_accum;
     plan->seq = said->seq > 0 ? said->seq : usual->seq;
+    plan->pp_order = import->pp_order ? import->pp_order : usual->pp_order;
     for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
         if (said->choice[id] != IMPORT_UNSAID) {
             plan_set(plan, (PlanFieldId)id, said->choice[id]);

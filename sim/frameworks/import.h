@@ -63,6 +63,8 @@ struct Import {
     ConfigNode *root;
     Arena *arena;
     ImportChoices said;
+    const char *order_path, *order_key;  // a file of a pipeline's actions that the file names, and where; NULL
+    const PpOrder *pp_order;             // what it says, where no schedule has its order
     struct {
         FindingKind kind;
         const char *words;

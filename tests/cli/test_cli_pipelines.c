@@ -1,7 +1,9 @@
 // Pipelines on the command line: an order that PyTorch wrote into a file says the same as the options without it.
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/cli/cli.h"
 
@@ -87,6 +89,21 @@ Test(cli_pipelines, an_order_of_its_own_is_exported_by_its_file) {
     cr_expect(strstr(run.out, line), "%s", run.out);
     cr_expect(strstr(run.out, "pipeline_parallel_schedule = \"1F1B\""), "%s", run.out);  // one stage on each rank
     program_run_free(&run);
+}
+
+Test(cli_pipelines, an_order_of_its_own_comes_back_from_its_config) {
+    ProgramRun made = CLI("export", "--mesh", "pp=2,tp=4", "--model", "llama-3-8b", "--target", "torchtitan",
+                          "--pp-schedule", ORDERS "/own_pp2_m4.csv", "--out", "own_order.toml");
+    cr_assert_eq(made.exit_code, 0, "%s", made.err);
+    program_run_free(&made);
+    json_t *back = CLI_JSON(0, "import", "own_order.toml", "--model", "llama-3-8b", "--world", "8", "--effort",
+                            "estimate", "--format", "json");
+    char *text = json_dumps(back, 0);
+    cr_expect(strstr(text, "\"pp_schedule\": \"file\""), "%s", text);
+    cr_expect(strstr(text, "1F0,1F1,1F2,1F3,1B3,1B2,1B1,1B0"), "%s", text);
+    free(text);
+    json_decref(back);
+    unlink("own_order.toml");
 }
 
 Test(cli_pipelines, an_order_of_its_own_is_run_as_one_rank) {

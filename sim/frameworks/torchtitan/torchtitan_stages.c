@@ -1,7 +1,7 @@
 // Pipelines in torchtitan's config (distributed/pipeline_parallel.py of v0.2.2). The local batch is cut into
 // micro-batches of pipeline_parallel_microbatch_size; accumulation beside them repeats whole schedules, which no plan
-// holds. Stages are even where embedding and head count as no layers (first and last_stage_less_layers 0). Not read: a
-// CSV of actions; modules by name where the inner stages differ.
+// holds. Stages are even where embedding and head count as no layers (first and last_stage_less_layers 0). Not read:
+// modules by name where the inner stages differ. A CSV of actions is read by autotune/import.
 
 #include <string.h>
 
@@ -218,7 +218,8 @@ Status torchtitan_read_stages(Import *import, Error *error) {
         return STATUS_OK;
     }
     if (import_is_on(import, PIPELINE_KEY "schedule_csv")) {
-        import_refuse(import, PIPELINE_KEY "schedule_csv", "a CSV of actions is no schedule that ndtune reads yet");
+        import->order_key = PIPELINE_KEY "schedule_csv";
+        TRY(import_word(import, import->order_key, &import->order_path, error));
     }
     said->choice[PLAN_PP_SCHEDULE] =
         said->choice[PLAN_PP_SCHEDULE] == IMPORT_UNSAID ? PP_1F1B : said->choice[PLAN_PP_SCHEDULE];
