@@ -113,12 +113,11 @@ typedef struct Dims {
     int64_t tokens_between;        // of the activations between blocks: n / tp under TP_SP, else n
     int64_t sequences, local_seq;  // seq / cp: of attention's blocks
     int64_t hidden, ffn;
-    int64_t vocab;       // columns of the logits that the loss works on
-    int64_t head_vocab;  // that this rank's head makes: fewer where they are gathered
-    int heads, kv_heads, head_dim;
-    int core_kv_heads;                          // of keys and values as attention's kernel reads them
-    int64_t core_k_width, core_v_width;
-    int64_t q_width, k_width, v_width;          // latent attention: head_dim is the mean of keys and values
+    int64_t vocab;                                 // columns of the logits that the loss works on
+    int64_t head_vocab;                            // that this rank's head makes: fewer where they are gathered
+    int heads, kv_heads, head_dim, core_kv_heads;  // core: of keys and values as attention's kernel reads them
+    int64_t q_width, k_width, v_width, core_k_width,
+        core_v_width;                           // latent attention: head_dim is the mean of keys and values
     int64_t o_width;                            // of attention's results
     bool vocab_split;                           // the loss works on a tp slice
     bool embed_split;                           // so does the embedding
