@@ -425,7 +425,8 @@ static Status add_bytes(Analytic *analytic, const TrainPlan *alone, const Pipeli
     return status;
 }
 
-// A dense layer of a model whose others, on the fullest stage, are of experts: what the first stage takes less of these.
+// A dense layer of a model whose others, on the fullest stage, are of experts: what the first stage takes less of
+// these.
 static Status time_dense_layer(Analytic *analytic, const TrainPlan *alone, const StageSplit *split, double layer_s,
                                double *dense_s, Error *error) {
     StageTimes first;

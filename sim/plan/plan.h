@@ -11,6 +11,7 @@
 #include "sim/base/error.h"
 #include "sim/base/hash.h"
 #include "sim/plan/optimizers.h"
+#include "sim/plan/pp_order.h"
 
 typedef enum { RESHARD_ALWAYS, RESHARD_NEVER, RESHARD_COUNT } Reshard;
 typedef enum { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE, RECOMPUTE_COUNT } Recompute;
@@ -81,34 +82,6 @@ typedef enum {
 // there (FSDP2's CPUOffloadPolicy: parameters, reduced gradients, optimizer); or the inputs of recomputed layers until
 // backward.
 typedef enum { OFFLOAD_NONE, OFFLOAD_OPTIMIZER, OFFLOAD_PARAMETERS, OFFLOAD_ACTIVATIONS, OFFLOAD_COUNT } Offload;
-
-// In which order the stages of a pipeline work off the micro-steps; the orders are in sim/step/schedules. FILE: that of
-// the plan's pp_order.
-typedef enum {
-    PP_1F1B,
-    PP_GPIPE,
-    PP_INTERLEAVED,
-    PP_ZERO_BUBBLE,
-    PP_ZBV,
-    PP_DUALPIPEV,
-    PP_FILE,
-    PP_SCHEDULE_COUNT
-} PpSchedule;
-
-// An order that a file says (sim/step/schedules/order_file.h), for so many ranks, chunks of layers on each, and
-// micro-steps. It outlives the plans that point to it.
-struct Schedule;
-struct ScheduleAction;
-typedef struct PpOrder {
-    const char *path;
-    const char **lines;  // of each rank: its actions
-    uint64_t hash;       // of the lines
-    int32_t stages, chunks, micro_steps;
-    bool folded, splits;              // as a schedule's
-    struct ScheduleAction **actions;  // of each rank
-    int32_t *count;
-    const struct Schedule *schedule;  // the same as one of sim/step/schedules
-} PpOrder;
 
 // Which layers the stages of a pipeline hold. TARGET: as the target deals them out by itself. EVEN: as many each.
 // WEIGHTED: embedding and head count as so many layers (pp_first, pp_last). ENDS: the first and the last stage hold so

@@ -13,7 +13,8 @@ static const TargetVersion megatron_2022 = {
     .settings = SETTINGS(
         SET(tp_flavour, TP_AR), SET(axes, AXES_DP | AXES_TP | AXES_PP),
         SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_INTERLEAVED)),
-        // scatter_gather_tensors_in_pipeline (p2p_communication.py of Megatron-LM 2.2 to 3.0), DeepSpeed's pipe_partitioned
+        // scatter_gather_tensors_in_pipeline (p2p_communication.py of Megatron-LM 2.2 to 3.0), DeepSpeed's
+        // pipe_partitioned
         SET(slices_messages, true),
         SET(messages_in_turn, true),            // send_forward_recv_backward (pipeline_parallel/schedules.py)
         SET(runtime.messages_stop_host, true),  // batch_p2p_sync: torch.cuda.synchronize() behind batch_isend_irecv

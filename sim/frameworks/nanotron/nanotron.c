@@ -46,8 +46,9 @@ static const TargetVersion nanotron_0_4 = {
 
 // What its sweep ran (branch nouamane/bench2). p2p.py of its 67c5ebb6 (2024-12-27) looks for the two metadata of each
 // message with time.sleep(0.1) between, on both sides: two sleeps and what is left of the other side's, 0.2 to 0.3 s.
-// Neither earlier code nor a release does. Which code a run had is known of 19 that slept (autotune/accuracy/run_case.c);
-// 50 of its 51 runs on 64 nodes slept and 41 of 43 with tp over four, 118 of 515 others (tests/accuracy/runs/RESULTS.md).
+// Neither earlier code nor a release does. Which code a run had is known of 19 that slept
+// (autotune/accuracy/run_case.c); 50 of its 51 runs on 64 nodes slept and 41 of 43 with tp over four, 118 of 515 others
+// (tests/accuracy/runs/RESULTS.md).
 static const TargetVersion nanotron_2024_12 = {
     .version = "2024-12",
     .extends = &nanotron_0_4,

@@ -1,0 +1,34 @@
+// The order of a pipeline's micro-steps as a plan says it: by name, or by a file of actions.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// In which order the stages of a pipeline work off the micro-steps; the orders are in sim/step/schedules. FILE: that of
+// the plan's pp_order.
+typedef enum {
+    PP_1F1B,
+    PP_GPIPE,
+    PP_INTERLEAVED,
+    PP_ZERO_BUBBLE,
+    PP_ZBV,
+    PP_DUALPIPEV,
+    PP_FILE,
+    PP_SCHEDULE_COUNT
+} PpSchedule;
+
+// An order that a file says (sim/step/schedules/order_file.h), for so many ranks, chunks of layers on each, and
+// micro-steps. It outlives the plans that point to it.
+struct Schedule;
+struct ScheduleAction;
+typedef struct PpOrder {
+    const char *path;
+    const char **lines;  // of each rank: its actions
+    uint64_t hash;       // of the lines
+    int32_t stages, chunks, micro_steps;
+    bool folded, splits;              // as a schedule's
+    struct ScheduleAction **actions;  // of each rank
+    int32_t *count;
+    const struct Schedule *schedule;  // the same as one of sim/step/schedules
+} PpOrder;
