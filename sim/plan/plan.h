@@ -79,8 +79,7 @@ typedef enum {
 } RecomputeModules;
 
 // What lives in the host's memory: optimizer state and masters, updated there; or all that is sharded, gathered from
-// there (FSDP2's CPUOffloadPolicy: parameters, reduced gradients, optimizer); or the inputs of recomputed layers until
-// backward.
+// there (FSDP2's CPUOffloadPolicy: parameters, reduced gradients, optimizer); or recomputed layers' inputs.
 typedef enum { OFFLOAD_NONE, OFFLOAD_OPTIMIZER, OFFLOAD_PARAMETERS, OFFLOAD_ACTIVATIONS, OFFLOAD_COUNT } Offload;
 
 // Which layers the stages of a pipeline hold. TARGET: as the target deals them out by itself. EVEN: as many each.

@@ -316,6 +316,5 @@ typedef struct LoweredStep {
 
 void lower_lanes(Lowering *lowering, LoweredStep *step, StepProgram *program);
 
-// Derived fields of a task whose operands are in the program: traffic and key (lower_finish.c). same: a finished task
-// that it may have them from, or NULL.
+// Traffic and key of a task whose operands are in the program (lower_finish.c). same: a finished task like it, or NULL.
 void task_finish(const StepProgram *program, const Task *same, Task *task);
