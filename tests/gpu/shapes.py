@@ -74,6 +74,7 @@ COLUMNS = (
 
 def runs_row(shape, mode, target, step_time_s, result, machine):
     tokens = shape.seq * shape.micro_batch
+    h100 = "H100" in machine.gpu()
     sizes = {name: 1 for name in ("dp_replicate", "dp_shard", "cp", "tp", "pp", "world", "grad_accum", "usable")}
     return sizes | {
         "id": f"ndtune-gpu-{mode}-{shape.micro_batch}x{shape.seq}",
@@ -91,9 +92,9 @@ def runs_row(shape, mode, target, step_time_s, result, machine):
         "vocab": shape.vocab,
         "head_dim": shape.head_dim,
         "mlp": "swiglu",
-        "cluster": "dgx-h200",
+        "cluster": "dgx-h100" if h100 else "dgx-h200",
         "overrides": "node.gpus=1",
-        "gpu_mem_gb": 141,
+        "gpu_mem_gb": 80 if h100 else 141,
         "target": target,
         "seq_len": shape.seq,
         "micro_batch": shape.micro_batch,
