@@ -92,7 +92,7 @@ static Meets step_meets(const Ahead *ahead, int32_t index, const PathPlace *plac
     if (!segment_may_meet(compiled, step->segment, task)) {
         return NEVER;
     }
-    for (int32_t t = segment->first_task; t < end && most != SURELY; t++) {
+    for (int32_t t = end - 1; t >= segment->first_task && most != SURELY; t--) {
         const EngineTask *other = &compiled->tasks[t];
         const bool open = step->rest || step_guard_open(compiled->step, &compiled->step->tasks[t], step->layer);
         if (!task_may_meet(compiled, other, task) || !open) {
@@ -106,9 +106,10 @@ static Meets step_meets(const Ahead *ahead, int32_t index, const PathPlace *plac
     return most;
 }
 
+// Backwards: what a task surely waits for is mostly close before it.
 static Meets path_meets(const Ahead *ahead, const PathPlace *place) {
     Meets most = NEVER;
-    for (int32_t i = 0; i <= place->step && most != SURELY; i++) {
+    for (int32_t i = place->step; i >= 0 && most != SURELY; i--) {
         const Meets meets = step_meets(ahead, i, place);
         most = meets > most ? meets : most;
     }

@@ -204,12 +204,11 @@ static bool in_stage(const StepProgram *program, int rank) {
     return mesh_stages(mesh) == 1 || mesh_stage_of(mesh, rank) == program->stage;
 }
 
+// The lowest: in the first place of every other axis.
 static int first_of_stage(const StepProgram *program) {
-    int rank = 0;
-    while (!in_stage(program, rank)) {
-        rank++;
-    }
-    return rank;
+    const Mesh *mesh = &program->plan.mesh;
+    const MeshCoordinates first = mesh_coordinates(mesh, 0);
+    return mesh_group_member(mesh, AXES_STAGE, &first, program->stage);
 }
 
 static void one_class(const StepProgram *program, const EngineOptions *options, Arena *arena, RankClasses *classes) {
