@@ -125,7 +125,7 @@ typedef struct Candidate {
     const char *rule, *reason;    // CANDIDATE_REJECTED
     double step_s, tokens_per_s;  // estimated, or simulated where state says so; 0 = rejected before any estimate
     double peak_bytes, reserved_bytes;
-    uint64_t content_hash;         // of its prediction; of the plan alone until the search begins
+    uint64_t content_hash;         // of its prediction; 0 until the search begins
     const Prediction *prediction;  // CANDIDATE_SIMULATED: in full; else NULL
 } Candidate;
 

@@ -40,7 +40,7 @@ void predictor_free(Predictor *predictor) {
 
 uint64_t predictor_content_hash(const Predictor *predictor, const TrainPlan *plan) {
     Hash hash = predictor->identity;
-    plan_hash(plan, &hash);
+    plan_hash_canonical(plan, &hash);
     if (plan->precision == DTYPE_FP8) {
         cluster_hash_products(&predictor->request->cluster, plan_product_dtype(plan), &hash);
     }

@@ -22,30 +22,48 @@ typedef struct KnownSplit {
     int first, last;
 } KnownSplit;
 
+// A field that the search sets: to each value that is tried, or to what was asked, else the target's own.
+typedef struct SearchedField {
+    PlanFieldId id;
+    bool is_open;
+} SearchedField;
+
 typedef struct SpaceBuilder {
     const TuneRequest *request;
     Arena *arena;
     Space *space;
     size_t capacity;
-    PlanFieldId order[PLAN_FIELD_COUNT];  // of the fields, slowest first
+    SearchedField fields[PLAN_FIELD_COUNT];  // slowest first
+    int field_count;
     KnownSplit splits[KNOWN_SPLITS];      // the latest ones
     int split_count;
 } SpaceBuilder;
 
-static void add_candidate(SpaceBuilder *builder, int shape, TrainPlan plan, size_t first_alike) {
+// Of the same mesh and batch; the fastest fields first, in which neighbours differ.
+static bool same_choices(const SpaceBuilder *builder, const TrainPlan *a, const TrainPlan *b) {
+    for (int i = builder->field_count - 1; i >= 0; i--) {
+        const PlanFieldId id = builder->fields[i].id;
+        if (builder->fields[i].is_open && plan_get(a, id) != plan_get(b, id)) {
+            return false;
+        }
+    }
+    const PlanKey left = plan_key(a, 0), right = plan_key(b, 0);
+    return plan_keys_equal(&left, &right);
+}
+
+static void add_candidate(SpaceBuilder *builder, int shape, const TrainPlan *plan, size_t first_alike) {
     Space *space = builder->space;
-    target_canonical(builder->request->target, &plan);
-    Hash hash = hash_begin();
-    plan_hash(&plan, &hash);
-    const uint64_t identity = hash_end(&hash);
-    for (size_t i = first_alike; i < (size_t)space->candidate_count; i++) {
-        if (space->candidates[i].content_hash == identity) {
+    space->candidates = arena_grow(builder->arena, space->candidates, (size_t)space->candidate_count,
+                                   &builder->capacity, sizeof *space->candidates);
+    Candidate *added = &space->candidates[space->candidate_count];
+    *added = (Candidate){.plan = *plan, .shape = shape};
+    target_canonical(builder->request->target, &added->plan);
+    for (const Candidate *other = &space->candidates[first_alike]; other < added; other++) {
+        if (same_choices(builder, &other->plan, &added->plan)) {
             return;
         }
     }
-    space->candidates = arena_grow(builder->arena, space->candidates, (size_t)space->candidate_count,
-                                   &builder->capacity, sizeof *space->candidates);
-    space->candidates[space->candidate_count++] = (Candidate){.plan = plan, .shape = shape, .content_hash = identity};
+    space->candidate_count++;
 }
 
 // One that can be priced. Compiled kernels outdo others but where backward is split, which is what those are tried for.
@@ -82,10 +100,12 @@ static bool can_be_tried(const TuneRequest *request, const TrainPlan *plan, Plan
 }
 
 bool space_tries(const TuneRequest *request, const TrainPlan *plan, PlanFieldId id, int value) {
+    if (!target_offers(request->target, plan, id, value)) {
+        return false;
+    }
     const int outdoing =
         search_takes(request, SHORTCUT_OUTDONE) ? target_outdoing(request->target, plan, id) : PLAN_ANY;
-    return target_offers(request->target, plan, id, value) && (outdoing == PLAN_ANY || value == outdoing) &&
-           can_be_tried(request, plan, id, value);
+    return (outdoing == PLAN_ANY || value == outdoing) && can_be_tried(request, plan, id, value);
 }
 
 static const KnownSplit *find_split(SpaceBuilder *builder, const TrainPlan *plan) {
@@ -131,9 +151,23 @@ static bool is_open(const SpaceBuilder *builder, PlanFieldId id) {
             id == PLAN_FUSED);  // what splits backward is not compiled
 }
 
+static void find_fields(SpaceBuilder *builder) {
+    static const PlanFieldId first[] = {PLAN_ZERO, PLAN_RECOMPUTE, PLAN_RESHARD, PLAN_CP_ROTATE};
+    PlanFieldId order[PLAN_FIELD_COUNT];
+    plan_fields_from(first, sizeof first / sizeof first[0], order);
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        if (plan_fields[order[i]].searched) {
+            builder->fields[builder->field_count++] = (SearchedField){order[i], is_open(builder, order[i])};
+        }
+    }
+}
+
 // Values of a field that a search looks at; what needs memory comes before what may then be spared (search_screen.c).
 static int value_count(PlanFieldId id, int asked) {
-    return asked != TUNE_ANY ? 1 : id == PLAN_REDUCE_BUCKET ? 2 : plan_fields[id].high - plan_fields[id].low + 1;
+    return asked != TUNE_ANY            ? 1
+           : id == PLAN_REDUCE_BUCKET   ? 2
+           : id == PLAN_VIRTUAL_STAGES  ? TARGET_MOST_CHUNKS
+                                        : plan_fields[id].high - plan_fields[id].low + 1;
 }
 
 static int value_at(PlanFieldId id, int asked, int place) {
@@ -143,38 +177,63 @@ static int value_at(PlanFieldId id, int asked, int place) {
                                       : plan_fields[id].low + place;
 }
 
-// The searched fields from `place` of the order on, each with the asked value or all that the target offers: choices
-// that may come to the same plan.
-static void add_choices(SpaceBuilder *builder, int shape, TrainPlan plan, int place, size_t first_alike) {
-    const TuneRequest *request = builder->request;
-    while (place < PLAN_FIELD_COUNT && !is_open(builder, builder->order[place])) {
-        if (plan_fields[builder->order[place]].searched) {
-            space_take(request, &plan, builder->order[place]);
-        }
+// The place of the next value that is tried, from one on; value_count where there is none.
+static int next_tried(const TuneRequest *request, const TrainPlan *plan, PlanFieldId id, int place) {
+    const int asked = request->asked[id], count = value_count(id, asked);
+    while (place < count && asked == TUNE_ANY && !space_tries(request, plan, id, value_at(id, asked, place))) {
         place++;
     }
-    if (place == PLAN_FIELD_COUNT) {
-        add_candidate(builder, shape, plan, first_alike);
+    return place;
+}
+
+static bool set_value(SpaceBuilder *builder, PlanFieldId id, int place, TrainPlan *plan) {
+    plan_set(plan, id, value_at(id, builder->request->asked[id], place));
+    return id != PLAN_PP_SPLIT || settle_split(builder, plan);
+}
+
+// Would a value of the field matter beside the fields that are set?
+static bool may_matter(TrainPlan *plan, PlanFieldId id) {
+    const int before = plan_get(plan, id);
+    plan_set(plan, id, plan_fields[id].high);
+    const bool matters = plan_field_matters(plan, id);
+    plan_set(plan, id, before);
+    return matters;
+}
+
+// The searched fields from `at` on, each with the asked value or all that the target offers: choices that may come to
+// the same plan. What offers none, as a target without context parallelism, takes its own, which its legality rule
+// rejects.
+static void add_choices(SpaceBuilder *builder, int shape, const TrainPlan *chosen, int at, size_t first_alike) {
+    const TuneRequest *request = builder->request;
+    TrainPlan plan = *chosen;
+    for (; at < builder->field_count; at++) {
+        const PlanFieldId id = builder->fields[at].id;
+        if (!builder->fields[at].is_open || (request->asked[id] == TUNE_ANY && !may_matter(&plan, id))) {
+            space_take(request, &plan, id);
+            continue;
+        }
+        const int count = value_count(id, request->asked[id]);
+        int place = next_tried(request, &plan, id, 0);
+        if (place == count) {
+            plan_set(&plan, id, target_usual(request->target, &plan, id));
+            continue;
+        }
+        int next = next_tried(request, &plan, id, place + 1);
+        if (next == count) {
+            if (!set_value(builder, id, place, &plan)) {
+                return;
+            }
+            continue;
+        }
+        for (; place < count; place = next, next = place < count ? next_tried(request, &plan, id, place + 1) : count) {
+            TrainPlan with = plan;
+            if (set_value(builder, id, place, &with)) {
+                add_choices(builder, shape, &with, at + 1, first_alike);
+            }
+        }
         return;
     }
-    const PlanFieldId id = builder->order[place];
-    const int asked = request->asked[id];
-    bool found = false;
-    for (int i = 0; i < value_count(id, asked); i++) {
-        const int value = value_at(id, asked, i);
-        if (asked != TUNE_ANY || space_tries(request, &plan, id, value)) {
-            TrainPlan chosen = plan;
-            plan_set(&chosen, id, value);
-            if (id != PLAN_PP_SPLIT || settle_split(builder, &chosen)) {
-                add_choices(builder, shape, chosen, place + 1, first_alike);
-            }
-            found = true;
-        }
-    }
-    if (!found) {  // as of a target without context parallelism: one candidate, which its legality rule rejects
-        plan_set(&plan, id, target_usual(request->target, &plan, id));
-        add_choices(builder, shape, plan, place + 1, first_alike);
-    }
+    add_candidate(builder, shape, &plan, first_alike);
 }
 
 // Where a layer is missing at each end, embedding and head are there in its place: by the target's rule, or, of
@@ -286,7 +345,7 @@ static void add_shape(SpaceBuilder *builder, int shape) {
         plan.grad_accum = accumulation(request, data_ranks, micro_batch);
         for (int i = 0; i < order_count && is_filled(&plan); i++) {
             plan.mesh.order = orders[i];
-            add_choices(builder, shape, plan, 0, (size_t)builder->space->candidate_count);
+            add_choices(builder, shape, &plan, 0, (size_t)builder->space->candidate_count);
         }
     }
     if ((size_t)builder->space->candidate_count == first) {  // the batch rule will say why
@@ -294,7 +353,7 @@ static void add_shape(SpaceBuilder *builder, int shape) {
         plan.micro_batch = lowest;
         plan.grad_accum = hopeless ? accumulation(request, data_ranks, lowest) : 1;
         plan.grad_accum = plan.grad_accum > 0 ? plan.grad_accum : 1;
-        add_candidate(builder, shape, plan, first);
+        add_candidate(builder, shape, &plan, first);
     }
 }
 
@@ -335,9 +394,8 @@ void space_enumerate_near(const TuneRequest *request, const Mesh *mesh, Arena *a
         }
     }
     space->mesh_count = kept;
-    static const PlanFieldId first[] = {PLAN_ZERO, PLAN_RECOMPUTE, PLAN_RESHARD, PLAN_CP_ROTATE};
     SpaceBuilder builder = {.request = request, .arena = arena, .space = space};
-    plan_fields_from(first, sizeof first / sizeof first[0], builder.order);
+    find_fields(&builder);
     for (int shape = 0; shape < space->mesh_count; shape++) {
         add_shape(&builder, shape);
     }

@@ -68,7 +68,15 @@ bool mesh_next_order(Mesh *mesh) {
     return another;
 }
 
+static bool is_default(const AxisOrder *order) {
+    const AxisOrder usual = {{0}};
+    return memcmp(order, &usual, sizeof usual) == 0;
+}
+
 void mesh_canonical_order(Mesh *mesh) {
+    if (is_default(&mesh->order)) {
+        return;
+    }
     Axis real[AXIS_COUNT];
     real_order(mesh, real);
     set_order(mesh, real);
@@ -87,8 +95,7 @@ void axis_order_hash(const AxisOrder *order, Hash *hash) {
 bool mesh_has_default_order(const Mesh *mesh) {
     Mesh canonical = *mesh;
     mesh_canonical_order(&canonical);
-    const AxisOrder usual = {{0}};
-    return memcmp(&canonical.order, &usual, sizeof usual) == 0;
+    return is_default(&canonical.order);
 }
 
 bool mesh_same_shape(const Mesh *a, const Mesh *b) {

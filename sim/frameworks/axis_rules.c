@@ -3,10 +3,12 @@
 #include "sim/frameworks/axis_rules.h"
 
 #include "sim/base/gcd.h"
+#include "sim/base/text.h"
 
 // "1, 2, 4 or 8": the divisors of number up to the first sixteen.
 static const char *divisors_text(Arena *arena, int64_t number) {
-    enum { MAX_DIVISORS = 16 };
+    enum { MAX_DIVISORS = 16, DIVISOR_BYTES = sizeof " or 2147483648" };
+    char text[MAX_DIVISORS * DIVISOR_BYTES] = "";
     int divisors[MAX_DIVISORS];
     int count = 0;
     for (int divisor = 1; divisor <= number && count < MAX_DIVISORS; divisor++) {
@@ -14,12 +16,12 @@ static const char *divisors_text(Arena *arena, int64_t number) {
             divisors[count++] = divisor;
         }
     }
-    const char *text = "";
+    size_t used = 0;
     for (int i = 0; i < count; i++) {
-        const char *separator = i == 0 ? "" : i == count - 1 ? " or " : ", ";
-        text = arena_format(arena, "%s%s%d", text, separator, divisors[i]);
+        used = text_put(text, sizeof text, used, i == 0 ? "" : i == count - 1 ? " or " : ", ");
+        used = text_put_int(text, sizeof text, used, divisors[i]);
     }
-    return text;
+    return arena_text(arena, text);
 }
 
 typedef struct Divisible {

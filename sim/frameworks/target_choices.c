@@ -69,13 +69,10 @@ static bool offers_schedule(const Target *target, const TrainPlan *plan, int val
     return has_stages(plan) ? (target->pp_schedules & PP_BIT(value)) && tried : value == PP_1F1B;
 }
 
-// More chunks than these save little of a bubble and send as many more messages.
-enum { MOST_CHUNKS = 8 };
-
 static bool offers_chunks(const Target *target, const TrainPlan *plan, int value) {
     (void)target;
     const bool open = plan_field_matters(plan, PLAN_VIRTUAL_STAGES);
-    return open ? value >= (plan->pp_schedule == PP_INTERLEAVED ? 2 : 1) && value <= MOST_CHUNKS : value == 1;
+    return open ? value >= (plan->pp_schedule == PP_INTERLEAVED ? 2 : 1) && value <= TARGET_MOST_CHUNKS : value == 1;
 }
 
 static bool has_splits(const Target *target) {

@@ -10,6 +10,9 @@
 // nothing.
 enum { TARGET_SMALL_BUCKET = 100000000 };
 
+// Chunks of layers on a stage that a search tries at most: more save little of a bubble and send as many more messages.
+enum { TARGET_MOST_CHUNKS = 8 };
+
 // The value of a field that is left to the target, beside the plan's mesh and the fields above it.
 int target_usual(const Target *target, const TrainPlan *plan, PlanFieldId id);
 

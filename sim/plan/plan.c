@@ -129,9 +129,13 @@ char *plan_text(const TrainPlan *plan, char out[PLAN_TEXT_BYTES]) {
 void plan_hash(const TrainPlan *plan, Hash *hash) {
     TrainPlan canonical = *plan;
     plan_canonical(&canonical);
-    mesh_hash_sizes(&canonical.mesh, hash);
+    plan_hash_canonical(&canonical, hash);
+}
+
+void plan_hash_canonical(const TrainPlan *plan, Hash *hash) {
+    mesh_hash_sizes(&plan->mesh, hash);
     for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
-        const int value = plan_get(&canonical, (PlanFieldId)id);
+        const int value = plan_get(plan, (PlanFieldId)id);
         if (plan_fields[id].hashed_always) {
             hash_int(hash, value);
         } else if (value != plan_fields[id].usual) {
@@ -139,11 +143,11 @@ void plan_hash(const TrainPlan *plan, Hash *hash) {
             hash_int(hash, value);
         }
     }
-    if (!mesh_has_default_order(&canonical.mesh)) {  // else as before there were orders
-        axis_order_hash(&canonical.mesh.order, hash);
+    if (!mesh_has_default_order(&plan->mesh)) {  // else as before there were orders
+        axis_order_hash(&plan->mesh.order, hash);
     }
-    if (canonical.pp_schedule == PP_FILE && canonical.pp_order) {
-        hash_int(hash, (int64_t)canonical.pp_order->hash);
+    if (plan->pp_schedule == PP_FILE && plan->pp_order) {
+        hash_int(hash, (int64_t)plan->pp_order->hash);
     }
 }
 

@@ -318,3 +318,4 @@ char *plan_text(const TrainPlan *plan, char out[PLAN_TEXT_BYTES]);
 // Reads such a line back.
 Status plan_parse(const char *text, TrainPlan *plan, Error *error);
 void plan_hash(const TrainPlan *plan, Hash *hash);
+void plan_hash_canonical(const TrainPlan *plan, Hash *hash);  // the same of a plan that is canonical

@@ -486,26 +486,8 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                   .column = "mtp", .column_is_number = true},
 };
 
-int plan_get(const TrainPlan *plan, PlanFieldId id) {
-    const void *at = (const char *)plan + plan_fields[id].at;
-    return plan_fields[id].is_bool ? *(const bool *)at : *(const int *)at;
-}
-
-void plan_set(TrainPlan *plan, PlanFieldId id, int value) {
-    void *at = (char *)plan + plan_fields[id].at;
-    if (plan_fields[id].is_bool) {
-        *(bool *)at = value != 0;
-    } else {
-        *(int *)at = value;
-    }
-}
-
 const char *plan_field_key(PlanFieldId id) {
     return plan_fields[id].key ? plan_fields[id].key : plan_fields[id].name;
-}
-
-bool plan_field_matters(const TrainPlan *plan, PlanFieldId id) {
-    return !plan_fields[id].matters || plan_fields[id].matters(plan);
 }
 
 int plan_told(const TrainPlan *plan, PlanFieldId id) {

@@ -54,8 +54,19 @@ enum { PLAN_ANY = -1 };  // of who asks for values: this one is left to the sear
 
 extern const PlanField plan_fields[PLAN_FIELD_COUNT];
 
-int plan_get(const TrainPlan *plan, PlanFieldId id);
-void plan_set(TrainPlan *plan, PlanFieldId id, int value);
+static inline int plan_get(const TrainPlan *plan, PlanFieldId id) {
+    const void *at = (const char *)plan + plan_fields[id].at;
+    return plan_fields[id].is_bool ? *(const bool *)at : *(const int *)at;
+}
+
+static inline void plan_set(TrainPlan *plan, PlanFieldId id, int value) {
+    void *at = (char *)plan + plan_fields[id].at;
+    if (plan_fields[id].is_bool) {
+        *(bool *)at = value != 0;
+    } else {
+        *(int *)at = value;
+    }
+}
 
 // What reports tell: the value, PLAN_ANY of a field that is printed only where it matters, where it does not.
 int plan_told(const TrainPlan *plan, PlanFieldId id);
@@ -63,7 +74,9 @@ int plan_told(const TrainPlan *plan, PlanFieldId id);
 // Its word in the plan's text.
 const char *plan_field_key(PlanFieldId id);
 
-bool plan_field_matters(const TrainPlan *plan, PlanFieldId id);
+static inline bool plan_field_matters(const TrainPlan *plan, PlanFieldId id) {
+    return !plan_fields[id].matters || plan_fields[id].matters(plan);
+}
 
 // The value of a word, '-' and '_' alike; PLAN_ANY = it is none of the field's.
 int plan_field_value(PlanFieldId id, const char *word);
