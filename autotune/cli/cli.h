@@ -120,9 +120,10 @@ void cli_draw(Cli *cli, const char *format, ...) __attribute__((format(printf, 2
 // Prints "ndtune: error: ..." in the manner of bfs: the command line, the words underlined, the sentence, a hint.
 void cli_complain(const Cli *cli, const Error *error);
 
-// A search with progress and cache, of what is near a plan where `near` is not NULL; the second saves what it finds.
-// They and cli_predict open the store.
+// A search with progress and cache, of what is near a plan where `near` is not NULL; the second keeps what it learns,
+// the third saves what it finds. They and cli_predict open the store.
 Status cli_search_near(Cli *cli, const TuneRequest *request, const SearchNear *near, TuneResult *result, Error *error);
+Status cli_search_keeping(Cli *cli, const TuneRequest *request, SearchKnown *known, TuneResult *result, Error *error);
 Status cli_search(Cli *cli, const TuneRequest *request, TuneResult *result, Error *error);
 
 // One legal plan, from the cache where it is there.
@@ -161,7 +162,7 @@ Status cli_say_what_fits(Cli *cli, TuneResult *result, Error *error);
 // Of a search whose global batch kept shapes out: the one near it that is faster, on standard output below the table.
 // Where the last node is filled in part and the full ones alone are faster.
 Status cli_say_idle(Cli *cli, const TuneResult *result, Error *error);
-Status cli_say_better_batch(Cli *cli, const TuneResult *result, Error *error);
+Status cli_say_better_batch(Cli *cli, const TuneResult *result, const SearchKnown *known, Error *error);
 
 // What the best plan would gain by number formats that nobody asked for: the result's line.
 Status cli_find_formats(Cli *cli, TuneResult *result, Error *error);

@@ -8,9 +8,9 @@
 #include "autotune/explain/scaling.h"
 #include "reports/reports.h"
 
-static Status plan_one(Cli *cli, const TuneRequest *request, Error *error) {
+static Status answer_one(Cli *cli, const TuneRequest *request, SearchKnown *known, Error *error) {
     TuneResult result;
-    TRY(cli_search_near(cli, request, NULL, &result, error));
+    TRY(cli_search_keeping(cli, request, known, &result, error));
     if (result.entry_count == 0) {
         TRY(cli_find_cures(cli, &result, error));
     } else if (cli_format(cli) == FORMAT_JSON || (cli_format(cli) == FORMAT_TABLE && cli_given(cli, OPTION_VERBOSE))) {
@@ -22,12 +22,19 @@ static Status plan_one(Cli *cli, const TuneRequest *request, Error *error) {
     TRY(cli_write_option(cli, OPTION_CSV, csv_candidates, &result, error));
     TRY(store_save_result(cli->store, &result, error));
     TRY(report_page_option(cli, &(ReportPage){.result = &result}, error));
-    TRY(cli_say_better_batch(cli, &result, error));
+    TRY(cli_say_better_batch(cli, &result, known, error));
     TRY(cli_say_idle(cli, &result, error));
     if (cli_given(cli, OPTION_VERBOSE) && result.if_allowed) {
         printf("\nIf you allow %s\n", result.if_allowed);
     }
     return result.entry_count > 0 ? STATUS_OK : cli_say_what_fits(cli, &result, error);
+}
+
+static Status plan_one(Cli *cli, const TuneRequest *request, Error *error) {
+    SearchKnown known = {0};
+    const Status status = answer_one(cli, request, &known, error);
+    search_known_free(&known);
+    return status;
 }
 
 static Status plan_point(Cli *cli, const TuneRequest *first, int world, ScalingPoint *point, Error *error) {

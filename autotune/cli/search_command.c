@@ -17,18 +17,27 @@
 const RequestDefaults search_defaults = {.cluster = "dgx-h100"};
 const RequestDefaults predict_defaults = {.cluster = "dgx-h100", .single_plan = true};
 
-Status cli_search_near(Cli *cli, const TuneRequest *request, const SearchNear *near, TuneResult *result, Error *error) {
+static Status search_for(Cli *cli, const TuneRequest *request, const SearchNear *near, SearchKnown *keeping,
+                         TuneResult *result, Error *error) {
     TRY(cli_open_store_to_ask(cli, error));
     const PredictionCache cache = store_cache(cli->store), *known = cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache;
     const Progress progress = cli_progress(cli);
     const Status status = near ? search_near(request, near, known, &progress, &cli->arena, result, error)
-                               : search_run(request, known, &progress, &cli->arena, result, error);
+                               : search_run_keeping(request, known, &progress, keeping, &cli->arena, result, error);
     cli_progress_clear(cli);
     return status == STATUS_OK ? calibrated_intervals(request, result->entries, result->entry_count, error) : status;
 }
 
+Status cli_search_near(Cli *cli, const TuneRequest *request, const SearchNear *near, TuneResult *result, Error *error) {
+    return search_for(cli, request, near, NULL, result, error);
+}
+
+Status cli_search_keeping(Cli *cli, const TuneRequest *request, SearchKnown *known, TuneResult *result, Error *error) {
+    return search_for(cli, request, NULL, known, result, error);
+}
+
 Status cli_search(Cli *cli, const TuneRequest *request, TuneResult *result, Error *error) {
-    TRY(cli_search_near(cli, request, NULL, result, error));
+    TRY(search_for(cli, request, NULL, NULL, result, error));
     return store_save_result(cli->store, result, error);
 }
 
@@ -95,10 +104,10 @@ Status cli_find_formats(Cli *cli, TuneResult *result, Error *error) {
     return STATUS_OK;
 }
 
-Status cli_say_better_batch(Cli *cli, const TuneResult *result, Error *error) {
+Status cli_say_better_batch(Cli *cli, const TuneResult *result, const SearchKnown *known, Error *error) {
     BatchAlternative better = {0};
     if (cli_format(cli) == FORMAT_TABLE) {
-        TRY(alternative_batch(result, &cli->arena, &better, error));
+        TRY(alternative_batch(result, known, &cli->arena, &better, error));
     }
     if (better.global_batch == 0) {
         return STATUS_OK;

@@ -9,7 +9,6 @@
 #include "autotune/predict/predict.h"
 #include "autotune/search/best.h"
 #include "autotune/search/prune.h"
-#include "autotune/search/search.h"
 #include "sim/frameworks/target_choices.h"
 
 static const double WORTH_SAYING = 0.02;  // of the tokens per second
@@ -137,15 +136,19 @@ static Status try_batches(const TuneResult *result, Analytic *analytic, Arena *a
     return STATUS_OK;
 }
 
-Status alternative_batch(const TuneResult *result, Arena *arena, BatchAlternative *alternative, Error *error) {
+Status alternative_batch(const TuneResult *result, const SearchKnown *known, Arena *arena,
+                         BatchAlternative *alternative, Error *error) {
     const TuneRequest *asked = result->request;
     *alternative = (BatchAlternative){0};
     if (asked->batch_assumed || asked->global_batch == 0 || asked->handicap_count > 0 ||
         !batch_was_in_the_way(result)) {
         return STATUS_OK;
     }
+    if (known && known->analytic) {  // most pieces are the same with any batch
+        return try_batches(result, known->analytic, arena, alternative, error);
+    }
     const CostModel cost = {.profile = &asked->cluster, .target = asked->target};
-    Analytic *analytic = analytic_new(&asked->model, &cost, arena);  // most pieces are the same with any batch
+    Analytic *analytic = analytic_new(&asked->model, &cost, arena);
     const Status status = try_batches(result, analytic, arena, alternative, error);
     analytic_free(analytic);
     return status;

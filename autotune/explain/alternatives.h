@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include "autotune/result.h"
+#include "autotune/search/search.h"
 
 // Of a world that fills its last node in part: the ranks to leave idle where the full nodes alone are faster; 0 = none.
 typedef struct IdleAlternative {
@@ -22,7 +22,9 @@ typedef struct BatchAlternative {
     int shapes_near;       // to which the search was bound, near the best with the batch that was asked; 0 = it was not
 } BatchAlternative;
 
-Status alternative_batch(const TuneResult *result, Arena *arena, BatchAlternative *alternative, Error *error);
+// What the search learnt of it is known; NULL, or empty: it is learnt anew.
+Status alternative_batch(const TuneResult *result, const SearchKnown *known, Arena *arena,
+                         BatchAlternative *alternative, Error *error);
 
 // What the best plan would come to with number formats that change somebody's training: never searched by itself.
 typedef struct FormatAlternative {

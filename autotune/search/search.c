@@ -57,7 +57,8 @@ static void workers_begin(Search *search, const PredictionCache *cache) {
         predictor_init(&worker->predictor, search->request, &locked);
         worker->analytic = search->analytic;
         if (!worker->analytic) {
-            worker->analytic = analytic_new(&search->request->model, &worker->predictor.cost, &worker->arena);
+            Arena *arena = i == 0 && search->known ? &search->known->arena : &worker->arena;
+            worker->analytic = analytic_new(&search->request->model, &worker->predictor.cost, arena);
             analytic_share_traces(worker->analytic, &worker->predictor.traces);
         }
         if (search->request->handicap_count > 0) {
@@ -66,6 +67,23 @@ static void workers_begin(Search *search, const PredictionCache *cache) {
                                    largest(worker->predictor.link_slowdown, world));
         }
     }
+}
+
+// The traces go with the form that learnt them.
+static void keep_known(SearchWorker *worker, SearchKnown *known) {
+    known->analytic = worker->analytic;
+    known->traces = worker->predictor.traces;
+    worker->predictor.traces = (LiveTraces){0};
+    analytic_share_traces(known->analytic, &known->traces);
+}
+
+void search_known_free(SearchKnown *known) {
+    if (known->analytic) {
+        analytic_free(known->analytic);
+    }
+    live_traces_free(&known->traces);
+    arena_free(&known->arena);
+    *known = (SearchKnown){0};
 }
 
 // What the workers found stays in the caller's arena.
@@ -77,7 +95,9 @@ static void workers_end(Search *search) {
         counts->estimated += worker->counts.estimated;
         counts->simulated += worker->counts.simulated;
         counts->cached += worker->counts.cached;
-        if (!search->analytic) {
+        if (i == 0 && search->known) {
+            keep_known(worker, search->known);
+        } else if (!search->analytic) {
             analytic_free(worker->analytic);
         }
         predictor_free(&worker->predictor);
@@ -173,10 +193,15 @@ static Status run(Search *search, const PredictionCache *cache, Error *error) {
     return status;
 }
 
+Status search_run_keeping(const TuneRequest *request, const PredictionCache *cache, const Progress *progress,
+                          SearchKnown *known, Arena *arena, TuneResult *result, Error *error) {
+    Search search = {.request = request, .progress = progress, .arena = arena, .result = result, .known = known};
+    return run(&search, cache, error);
+}
+
 Status search_run(const TuneRequest *request, const PredictionCache *cache, const Progress *progress, Arena *arena,
                   TuneResult *result, Error *error) {
-    Search search = {.request = request, .progress = progress, .arena = arena, .result = result};
-    return run(&search, cache, error);
+    return search_run_keeping(request, cache, progress, NULL, arena, result, error);
 }
 
 Status search_near(const TuneRequest *request, const SearchNear *near, const PredictionCache *cache,

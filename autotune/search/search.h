@@ -10,6 +10,19 @@
 Status search_run(const TuneRequest *request, const PredictionCache *cache, const Progress *progress, Arena *arena,
                   TuneResult *result, Error *error);
 
+// What the closed form learnt in a search, for later ones by estimate with the same model, cluster and target:
+// "SearchKnown known = {0}" is empty. It stays where it is.
+typedef struct SearchKnown {
+    Arena arena;
+    Analytic *analytic;  // the first thread's, which screens alone where shapes are many; NULL = nothing is known
+    LiveTraces traces;   // its
+} SearchKnown;
+
+// The same, of which *known (empty) is kept.
+Status search_run_keeping(const TuneRequest *request, const PredictionCache *cache, const Progress *progress,
+                          SearchKnown *known, Arena *arena, TuneResult *result, Error *error);
+void search_known_free(SearchKnown *known);
+
 // Who asks how far a plan is behind the best.
 typedef struct SearchNear {
     const TrainPlan *like;                                           // the plan; NULL = it cannot run

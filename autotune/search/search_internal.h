@@ -53,6 +53,7 @@ typedef struct Search {
     int *shape_order;           // shapes by their best estimate
     double best_estimate;       // tokens per second of the best that seems to fit with room, or else to fit
     Analytic *analytic;         // the caller's, for the only worker; NULL = each has its own
+    SearchKnown *known;         // takes what the first worker learns; or NULL
     bool best_only;             // what is clearly behind the best is bounded, not estimated
     double above_tokens_per_s;  // then: only whether something is faster matters; 0 = all does
     bool near;                  // and its bytes are not asked for: nobody reads of it (search_near.c)

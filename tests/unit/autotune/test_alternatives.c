@@ -33,10 +33,30 @@ Test(alternatives, a_batch_that_more_shapes_can_make_is_named) {
     request.global_batch = 65;
     const TuneResult result = search(&request);
     BatchAlternative better;
-    cr_assert_eq(alternative_batch(&result, &arena, &better, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(alternative_batch(&result, NULL, &arena, &better, &error), STATUS_OK, "%s", error.message);
     cr_expect(better.global_batch == 64 || better.global_batch == 72, "%lld", (long long)better.global_batch);
     cr_expect_gt(better.gain, 0.02);
     cr_expect_eq(better.mesh.size[AXIS_CP] * better.mesh.size[AXIS_TP], 1);
+}
+
+// For pipelines the estimate bounds what it knows.
+Test(alternatives, what_the_search_learnt_changes_no_batch) {
+    TuneRequest request = request_for(&arena, 8, "llama-3-8b", "dgx-h100", "megatron");
+    request.global_batch = 65;
+    request.effort = EFFORT_ESTIMATE;
+    request.threads = 1;
+    TuneResult result;
+    SearchKnown known = {0};
+    cr_assert_eq(search_run_keeping(&request, NULL, NULL, &known, &arena, &result, &error), STATUS_OK, "%s",
+                 error.message);
+    BatchAlternative fresh, better;
+    cr_assert_eq(alternative_batch(&result, NULL, &arena, &fresh, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(alternative_batch(&result, &known, &arena, &better, &error), STATUS_OK, "%s", error.message);
+    cr_expect_gt(better.global_batch, 0);
+    cr_expect_eq(better.global_batch, fresh.global_batch);
+    cr_expect_eq(better.gain, fresh.gain);
+    cr_expect(mesh_same_shape(&better.mesh, &fresh.mesh));
+    search_known_free(&known);
 }
 
 // The closed form takes all ranks to be as fast.
@@ -48,7 +68,7 @@ Test(alternatives, no_batch_is_named_where_a_rank_is_slow) {
     BatchAlternative better;
     request.handicaps = &slow;
     request.handicap_count = 1;
-    cr_assert_eq(alternative_batch(&result, &arena, &better, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(alternative_batch(&result, NULL, &arena, &better, &error), STATUS_OK, "%s", error.message);
     cr_expect_eq(better.global_batch, 0);
 }
 
@@ -57,7 +77,7 @@ Test(alternatives, a_batch_that_every_shape_makes_has_none) {
     request.global_batch = 64;
     const TuneResult result = search(&request);
     BatchAlternative better;
-    cr_assert_eq(alternative_batch(&result, &arena, &better, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(alternative_batch(&result, NULL, &arena, &better, &error), STATUS_OK, "%s", error.message);
     cr_expect_eq(better.global_batch, 0);
 }
 
