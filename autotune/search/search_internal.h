@@ -129,6 +129,9 @@ bool search_is_far(const Search *search, const Candidate *candidate);
 // The shape to begin with; -1 = any.
 int search_near_shape(const Search *search);
 
+// The same, or where all are searched and many are bounded a promising one (search_probe.c).
+Status search_probe(const Search *search, SearchWorker *worker, int *best, Error *error);
+
 // Takes note of an estimate that fits.
 void search_near_note(const Search *search, SearchWorker *worker, const Candidate *candidate);
 
@@ -149,6 +152,7 @@ Status search_screen(Search *search, Error *error);
 // Why a shape is not screened: a shorter ring is far behind; or NULL. Of a wave that is screened before the next one.
 const char *search_ring_outdone(const Search *search, SearchWorker *worker, int shape);
 int search_ring_wave(const Mesh *mesh);
+bool search_ring_speaks(const Mesh *mesh);
 void search_note_ring(Search *search, int shape);
 
 // Finds the plans of a screened shape that recompute the fewest layers that fit; joins all of them to the space.

@@ -52,12 +52,13 @@ static Status try_sets(const Search *search, SearchWorker *worker, const Candida
         plan.recompute_modules = (int)modules_of(&request->model, set);
         target_canonical(request->target, &plan);
         Estimate estimate;
-        const double hopeless_s = search_hopeless_s(search, worker, &plan);
-        TRY(analytic_estimate_within(worker->analytic, &plan, hopeless_s, false, &estimate, error));
+        const EstimateLimits limits = {search_hopeless_s(search, worker, &plan), true,
+                                       search->near ? best_usable_bytes(request) : 0};
+        TRY(analytic_estimate_within(worker->analytic, &plan, &limits, &estimate, error));
         if (estimate.is_bound) {
             break;  // more modules take longer
         }
-        if (estimate.reserved_bytes <= best_usable_bytes(request)) {
+        if (!estimate.is_too_large && estimate.reserved_bytes <= best_usable_bytes(request)) {
             search_partial_add(search, worker, full->shape, &plan, &estimate);
             break;
         }

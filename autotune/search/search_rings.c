@@ -46,6 +46,11 @@ static bool passes_over(const Search *search) {
     return search->near && !search->who;
 }
 
+// Does it say what a longer ring may reach?
+bool search_ring_speaks(const Mesh *mesh) {
+    return 2 * mesh->size[AXIS_CP] > SHORT_RING;
+}
+
 static const RingGroup *outdone_by(const Search *search, int shape) {
     const TuneRequest *request = search->request;
     const Mesh *mesh = &search->space.meshes[shape];

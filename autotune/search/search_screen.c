@@ -27,6 +27,7 @@ static int accumulates(const TrainPlan *plan) {
 
 // A candidate of a shape for each set of its choices; micro-batches and rank orders apart.
 typedef struct ByChoices {
+    PlanKey apart;  // bits of choices that make no difference
     struct ChoiceSlot {
         PlanKey choices;
         const Candidate *candidate;
@@ -34,10 +35,22 @@ typedef struct ByChoices {
     size_t count, capacity;
 } ByChoices;
 
-// The slot of a plan's choices but for those of `without`; empty at first. Valid until another one is added.
-static const Candidate **slot_of(SearchWorker *worker, ByChoices *by, const TrainPlan *plan, uint64_t without) {
-    PlanKey choices = plan_key(plan, without);
+static ByChoices by_choices_but(uint64_t without) {
+    return (ByChoices){.apart = plan_key_bits(without)};
+}
+
+static PlanKey choices_of(const TrainPlan *plan) {
+    PlanKey choices = plan_key(plan, 0);
     plan_key_add(&choices, (uint64_t)accumulates(plan), 1);
+    return choices;
+}
+
+// The slot of a plan's choices; empty at first. Valid until another one is added.
+static const Candidate **slot_of(SearchWorker *worker, ByChoices *by, const PlanKey *plan) {
+    PlanKey choices = *plan;
+    for (int i = 0; i < PLAN_KEY_WORDS; i++) {
+        choices.words[i] &= ~by->apart.words[i];
+    }
     for (size_t i = 0; i < by->count; i++) {
         if (plan_keys_equal(&by->slots[i].choices, &choices)) {
             return &by->slots[i].candidate;
@@ -111,6 +124,13 @@ static const Spender spenders[SPENDERS] = {
     {PLAN_RECOMPUTE, keeps_all, "recompute", "the activations of all layers fit with room to spare", true},
 };
 
+static void begin_spending(ByChoices known[SPENDERS]) {
+    for (int i = 0; i < SPENDERS; i++) {
+        const PlanFieldId id = spenders[i].id;
+        known[i] = by_choices_but(id == PLAN_RECOMPUTE ? PLAN_RECOMPUTE_CHOICES : PLAN_BIT(id));
+    }
+}
+
 static bool has_room(const Search *search, double reserved_bytes) {
     return reserved_bytes <= WITH_ROOM * search->request->memory_limit_bytes;
 }
@@ -126,14 +146,13 @@ static bool is_spared(const Candidate *candidate) {
 // *fits: does the candidate before it that spends, and is the same but for the rank order, fit with room? Takes note of
 // those that spend.
 static Status fits_spending(const Search *search, SearchWorker *worker, const Spender *spender, ByChoices *known,
-                            const Candidate *candidate, bool *fits, Error *error) {
+                            const Candidate *candidate, const PlanKey *choices, bool *fits, Error *error) {
     const TrainPlan *plan = &candidate->plan;
     *fits = false;
     if (!plan_field_matters(plan, spender->id) || (spender->only_stages && mesh_stages(&plan->mesh) == 1)) {
         return STATUS_OK;
     }
-    const Candidate **same =
-        slot_of(worker, known, plan, spender->id == PLAN_RECOMPUTE ? PLAN_RECOMPUTE_CHOICES : PLAN_BIT(spender->id));
+    const Candidate **same = slot_of(worker, known, choices);
     if (spender->spends(search->request->target, plan)) {
         *same = candidate;
         return STATUS_OK;
@@ -158,7 +177,7 @@ static Status fits_spending(const Search *search, SearchWorker *worker, const Sp
 
 // *spared: the choice by which the candidate saves memory that is there; NULL.
 static Status find_spared(const Search *search, SearchWorker *worker, ByChoices known[SPENDERS],
-                          const Candidate *candidate, const Spender **spared, Error *error) {
+                          const Candidate *candidate, const PlanKey *choices, const Spender **spared, Error *error) {
     *spared = NULL;
     if (search->request->objective == OBJECTIVE_MEMORY || !search_takes(search->request, SHORTCUT_ROOM)) {
         return STATUS_OK;
@@ -166,7 +185,7 @@ static Status find_spared(const Search *search, SearchWorker *worker, ByChoices 
     for (int i = 0; i < SPENDERS; i++) {
         bool fits = false;
         if (target_has_choice(search->request->target, spenders[i].id)) {
-            TRY(fits_spending(search, worker, &spenders[i], &known[i], candidate, &fits, error));
+            TRY(fits_spending(search, worker, &spenders[i], &known[i], candidate, choices, &fits, error));
         }
         *spared = fits ? &spenders[i] : *spared;
     }
@@ -229,20 +248,36 @@ bool search_less_matters(const Search *search, const SearchWorker *worker, const
 
 static void take_estimate(const Search *search, SearchWorker *worker, Candidate *candidate) {
     const Estimate *estimate = &search->estimates[candidate - search->space.candidates];
+    candidate->peak_bytes = estimate->peak_bytes;
+    candidate->reserved_bytes = estimate->reserved_bytes;
+    if (estimate->is_too_large) {
+        return;
+    }
     candidate->state = CANDIDATE_ESTIMATED;
     candidate->step_s = estimate->step_s;
     candidate->tokens_per_s = (double)plan_tokens_per_step(&candidate->plan) / estimate->step_s;
-    candidate->peak_bytes = estimate->peak_bytes;
-    candidate->reserved_bytes = estimate->reserved_bytes;
     if (!estimate->is_bound) {
         search_note(search, worker, candidate);
     }
 }
 
-static Status price_candidate(const Search *search, SearchWorker *worker, Candidate *candidate, double hopeless_s,
-                              Error *error) {
+// Where not even the thriftiest choices fit by far, the others are not worth an estimate each.
+static const double FAR_OVER = 1.10;  // beyond every error of the estimate's memory
+
+// What interests of a plan. Nobody asks for the time of what needs far too much, unless it says what a longer ring of
+// its shape may reach.
+static EstimateLimits limits_of(const Search *search, const SearchWorker *worker, const TrainPlan *plan) {
+    EstimateLimits limits = {search_hopeless_s(search, worker, plan), search->near, 0};
+    if (search->near && limits.step_s > 0 && !search_is_like(search, plan) && !search_ring_speaks(&plan->mesh)) {
+        limits.bytes = FAR_OVER * search->request->memory_limit_bytes;
+    }
+    return limits;
+}
+
+static Status price_candidate(const Search *search, SearchWorker *worker, Candidate *candidate,
+                              const EstimateLimits *limits, Error *error) {
     Estimate *estimate = &search->estimates[candidate - search->space.candidates];
-    TRY(analytic_estimate_within(worker->analytic, &candidate->plan, hopeless_s, !search->near, estimate, error));
+    TRY(analytic_estimate_within(worker->analytic, &candidate->plan, limits, estimate, error));
     take_estimate(search, worker, candidate);
     return STATUS_OK;
 }
@@ -260,11 +295,12 @@ static Status find_kept(const Search *search, SearchWorker *worker, const TrainP
     TrainPlan keeps = *plan;
     keeps.recompute = RECOMPUTE_NONE;
     target_canonical(search->request->target, &keeps);
-    const double hopeless_s = search_hopeless_s(search, worker, &keeps);
+    const EstimateLimits limits = limits_of(search, worker, &keeps);
     if (may_lower) {
-        return analytic_estimate_within(worker->analytic, &keeps, hopeless_s, false, kept, error);
+        return analytic_estimate_within(worker->analytic, &keeps, &limits, kept, error);
     }
-    kept->is_bound = hopeless_s > 0 && analytic_bound(worker->analytic, &keeps, kept) && kept->step_s > hopeless_s;
+    kept->is_bound =
+        limits.step_s > 0 && analytic_bound(worker->analytic, &keeps, kept) && kept->step_s > limits.step_s;
     return STATUS_OK;
 }
 
@@ -276,18 +312,21 @@ static Status estimate_candidate(const Search *search, SearchWorker *worker, Can
         take_estimate(search, worker, candidate);
         return STATUS_OK;
     }
-    TRY(price_candidate(search, worker, candidate, search_hopeless_s(search, worker, &candidate->plan), error));
-    worker->counts.estimated += !search->estimates[candidate - search->space.candidates].is_bound;
+    const EstimateLimits limits = limits_of(search, worker, &candidate->plan);
+    TRY(price_candidate(search, worker, candidate, &limits, error));
+    worker->counts.estimated += candidate->state == CANDIDATE_ESTIMATED && !search_is_passed_over(search, candidate);
     return STATUS_OK;
 }
 
 Status search_complete(const Search *search, SearchWorker *worker, Candidate *candidate, Error *error) {
     const bool is_bound = search->estimates[candidate - search->space.candidates].is_bound;
-    return is_bound ? price_candidate(search, worker, candidate, 0, error) : STATUS_OK;
+    const EstimateLimits limits = {.time_only = search->near};
+    return is_bound ? price_candidate(search, worker, candidate, &limits, error) : STATUS_OK;
 }
 
-// Where not even the thriftiest choices fit by far, the others are not worth an estimate each.
-static const double FAR_OVER = 1.10;  // beyond every error of the estimate's memory
+static bool is_too_large(const Search *search, const Candidate *candidate) {
+    return search->estimates[candidate - search->space.candidates].is_too_large;
+}
 
 static bool is_thriftiest(const TrainPlan *plan) {
     return plan->recompute == RECOMPUTE_FULL && plan->reshard == RESHARD_ALWAYS;
@@ -297,20 +336,25 @@ static bool is_thriftiest(const TrainPlan *plan) {
 // without accumulation. *far: those that are over memory by far.
 static Status screen_thriftiest(const Search *search, SearchWorker *worker, int shape, ByChoices *far, Error *error) {
     int smallest[ACCUMULATIONS] = {0};
-    ByChoices looked = {0}, spending[SPENDERS] = {0};
+    ByChoices looked = by_choices_but(THRIFT), spending[SPENDERS];
+    begin_spending(spending);
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         Candidate *candidate = &search->space.candidates[i];
         const TrainPlan *plan = &candidate->plan;
         int *micro_batch = &smallest[accumulates(plan)];
         *micro_batch = *micro_batch > 0 ? *micro_batch : plan->micro_batch;
         const char *reason = NULL;
-        const Candidate **looked_at = slot_of(worker, &looked, plan, THRIFT);
-        if (*looked_at || plan->micro_batch != *micro_batch || !is_thriftiest(plan) ||
-            prune(search->request, plan, NULL, &worker->arena, &reason) || !search_can_be_had(search, plan)) {
+        if (plan->micro_batch != *micro_batch || !is_thriftiest(plan)) {
+            continue;
+        }
+        const PlanKey choices = choices_of(plan);
+        const Candidate **looked_at = slot_of(worker, &looked, &choices);
+        if (*looked_at || prune(search->request, plan, NULL, &worker->arena, &reason) ||
+            !search_can_be_had(search, plan)) {
             continue;
         }
         const Spender *spender;
-        TRY(find_spared(search, worker, spending, candidate, &spender, error));
+        TRY(find_spared(search, worker, spending, candidate, &choices, &spender, error));
         if (spender) {
             candidate->rule = spender->rule;
             continue;
@@ -329,7 +373,7 @@ static Status screen_thriftiest(const Search *search, SearchWorker *worker, int 
         TRY(estimate_candidate(search, worker, candidate, error));
         if (candidate->reserved_bytes > FAR_OVER * search->request->memory_limit_bytes &&
             search_takes(search->request, SHORTCUT_THRIFTIEST)) {
-            *slot_of(worker, far, plan, THRIFT) = candidate;
+            *slot_of(worker, far, &choices) = candidate;
         }
     }
     return STATUS_OK;
@@ -344,10 +388,18 @@ static void reject_thirstier(SearchWorker *worker, Candidate *candidate, const C
     worker->counts.pruned++;
 }
 
+static void reject_too_large(const Search *search, SearchWorker *worker, Candidate *candidate) {
+    char needs[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES];
+    text_bytes(needs, candidate->reserved_bytes);
+    text_bytes(limit, search->request->memory_limit_bytes);
+    reject(worker, candidate, "memory", arena_format(&worker->arena, "needs %s of %s (estimated)", needs, limit));
+}
+
 // Micro-batches of a shape come in rising order, so what follows one that is too large is not even estimated.
 static Status screen_shape(const Search *search, SearchWorker *worker, int shape, Error *error) {
-    ByChoices too_large = {0};  // the smallest micro-batch that was too large for memory
-    ByChoices far = {0}, spending[SPENDERS] = {0};
+    ByChoices too_large = by_choices_but(0);  // the smallest micro-batch that was too large for memory
+    ByChoices far = by_choices_but(THRIFT), spending[SPENDERS];
+    begin_spending(spending);
     const char *outdone = search_ring_outdone(search, worker, shape);
     if (!outdone) {
         TRY(screen_thriftiest(search, worker, shape, &far, error));
@@ -370,24 +422,28 @@ static Status screen_shape(const Search *search, SearchWorker *worker, int shape
             reject(worker, candidate, SEARCH_NOT_HAD, "who asks cannot have it");
             continue;
         }
+        const PlanKey choices = choices_of(&candidate->plan);
         const Spender *spender;
-        TRY(find_spared(search, worker, spending, candidate, &spender, error));
+        TRY(find_spared(search, worker, spending, candidate, &choices, &spender, error));
         if (spender) {
             reject(worker, candidate, spender->rule, spender->reason);
             continue;
         }
-        const Candidate *thriftiest = *slot_of(worker, &far, &candidate->plan, THRIFT);
+        const Candidate *thriftiest = *slot_of(worker, &far, &choices);
         if (thriftiest && thriftiest != candidate) {
             reject_thirstier(worker, candidate, thriftiest);
             continue;
         }
-        const Candidate **smaller = slot_of(worker, &too_large, &candidate->plan, 0);
+        const Candidate **smaller = slot_of(worker, &too_large, &choices);
         if (*smaller) {
             reject_larger(worker, candidate, *smaller);
             continue;
         }
-        if (candidate->state != CANDIDATE_ESTIMATED) {
+        if (candidate->state != CANDIDATE_ESTIMATED && !is_too_large(search, candidate)) {
             TRY(estimate_candidate(search, worker, candidate, error));
+        }
+        if (is_too_large(search, candidate)) {
+            reject_too_large(search, worker, candidate);
         }
         if (!search_seems_to_fit(search, candidate) && search_takes(search->request, SHORTCUT_SMALLER)) {
             *smaller = candidate;
@@ -411,10 +467,9 @@ static bool same_inner(const Mesh *a, const Mesh *b) {
            a->size[AXIS_SP] == b->size[AXIS_SP] && a->size[AXIS_EP] == b->size[AXIS_EP];
 }
 
-static void cut_wave(ScreenPieces *pieces, int wave, bool *taken) {
+static void cut_wave(ScreenPieces *pieces, int wave, int foremost, bool *taken) {
     const Space *space = &pieces->search->space;
     int placed = pieces->first[pieces->count];
-    const int foremost = search_near_shape(pieces->search);
     for (int at = foremost < 0 ? 0 : -1; at < space->mesh_count; at++) {
         const int shape = at < 0 ? foremost : at;
         if (taken[shape] || search_ring_wave(&space->meshes[shape]) != wave) {
@@ -471,9 +526,11 @@ static void find_shapes(Search *search) {
 static Status screen_waves(Search *search, ScreenPieces *pieces, Error *error) {
     const int shapes = search->space.mesh_count;
     bool *taken = ARENA_ARRAY(search->arena, bool, shapes);
+    int foremost;
+    TRY(search_probe(search, &search->workers[0], &foremost, error));
     for (int wave = 0; pieces->first[pieces->count] < shapes; wave++) {
         pieces->begin = pieces->count;
-        cut_wave(pieces, wave, taken);
+        cut_wave(pieces, wave, foremost, taken);
         TRY(do_pieces(pieces, error));
         for (int i = pieces->first[pieces->begin]; i < pieces->first[pieces->count]; i++) {
             search_note_ring(search, pieces->shapes[i]);

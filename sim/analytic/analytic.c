@@ -406,7 +406,7 @@ static void fill_estimate(const OverlapTimes *times, double fixed_s, Estimate *e
     estimate->compute_s = times->compute_s;
     estimate->bubble_s = 0;
     estimate->stage = 0;
-    estimate->is_bound = false;
+    estimate->is_bound = estimate->is_too_large = false;
     estimate->optimizer_s = times->optimizer_s;
     estimate->overhead_s = rest_s + fixed_s;
 }
@@ -466,18 +466,26 @@ Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *e
     return STATUS_OK;
 }
 
+bool analytic_bytes_are_known(Analytic *analytic, const TrainPlan *plan, int stage) {
+    analytic->stage = stage;
+    const MemoKey key = memory_key(analytic, plan);
+    analytic->stage = 0;
+    return memo_find(&analytic->memory_of->memories, &key) != NULL;
+}
+
 bool analytic_is_hopeless(const Analytic *analytic, double step_s) {
-    return analytic->hopeless_s > 0 && step_s > analytic->hopeless_s;
+    return analytic->limits.step_s > 0 && step_s > analytic->limits.step_s;
 }
 
 Status analytic_no_bytes(Estimate *estimate) {
+    estimate->is_bound = true;
     estimate->peak_bytes = estimate->reserved_bytes = estimate->carried_bytes = estimate->growing_bytes = 0;
     return STATUS_OK;
 }
 
 Status analytic_estimate_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     TRY(analytic_time_alike(analytic, plan, estimate, error));
-    estimate->is_bound = analytic->time_only && analytic_is_hopeless(analytic, estimate->step_s);
+    estimate->is_bound = analytic->limits.time_only && analytic_is_hopeless(analytic, estimate->step_s);
     return estimate->is_bound ? analytic_no_bytes(estimate) : analytic_add_bytes(analytic, plan, estimate, error);
 }
 
@@ -510,7 +518,7 @@ static Status estimate_partly(Analytic *analytic, const TrainPlan *plan, Estimat
     none.recompute = RECOMPUTE_NONE;
     plan_canonical(&none);
     Estimate most, least;
-    analytic->hopeless_s = 0;
+    analytic->limits = (EstimateLimits){0};
     TRY(estimate_whole(analytic, &all, &most, error));
     TRY(estimate_whole(analytic, &none, &least, error));
     *estimate = (Estimate){.step_s = between(most.step_s, least.step_s, kept),
@@ -543,17 +551,15 @@ static Status add_bytes_alone(Analytic *analytic, const TrainPlan *plan, Estimat
     return STATUS_OK;
 }
 
-Status analytic_estimate_within(Analytic *analytic, const TrainPlan *plan, double hopeless_s, bool with_bytes,
+Status analytic_estimate_within(Analytic *analytic, const TrainPlan *plan, const EstimateLimits *limits,
                                 Estimate *estimate, Error *error) {
     Estimate bound;
-    if (hopeless_s > 0 && analytic_bound(analytic, plan, &bound) && bound.step_s > hopeless_s) {
+    if (limits->step_s > 0 && analytic_bound(analytic, plan, &bound) && bound.step_s > limits->step_s) {
         *estimate = bound;
-        return with_bytes ? add_bytes_alone(analytic, plan, estimate, error) : STATUS_OK;
+        return limits->time_only ? STATUS_OK : add_bytes_alone(analytic, plan, estimate, error);
     }
-    analytic->hopeless_s = hopeless_s;
-    analytic->time_only = !with_bytes;
+    analytic->limits = *limits;
     const Status status = analytic_estimate(analytic, plan, estimate, error);
-    analytic->hopeless_s = 0;
-    analytic->time_only = false;
+    analytic->limits = (EstimateLimits){0};
     return status;
 }

@@ -47,14 +47,20 @@ typedef struct Estimate {
     double carried_bytes;  // of it, by each micro-step from forward to its backward
     double growing_bytes;  // of it: whole gradients, which the first backward makes
     bool is_bound;         // the step takes at least so long (analytic_estimate_within)
+    bool is_too_large;     // its bytes are known only: more than were of interest
 } Estimate;
 
 // The plan must be canonical and legal. After the unit of its key is memoised: no allocation, no lowering.
 Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 
-// The same for who asks no more of a step longer than `hopeless_s` (0 = of none is that so): a pipeline's is bounded
-// from below, which is cheap; without with_bytes any plan's bytes are left 0, and the plan counts as bounded.
-Status analytic_estimate_within(Analytic *analytic, const TrainPlan *plan, double hopeless_s, bool with_bytes,
+// What is of no interest; 0 = all is.
+typedef struct EstimateLimits {
+    double step_s;   // a pipeline's longer one is bounded from below, which is cheap
+    bool time_only;  // then any plan's bytes are left 0, and the plan counts as bounded
+    double bytes;    // of a pipeline that reserves more the time is not asked for
+} EstimateLimits;
+
+Status analytic_estimate_within(Analytic *analytic, const TrainPlan *plan, const EstimateLimits *limits,
                                 Estimate *estimate, Error *error);
 
 // What a pipeline's step takes at least, of which the bubble, by what layers like its own took in pipelines that were

@@ -28,14 +28,14 @@ struct Analytic {
     int stage;           // of a pipeline, that pieces are looked up and made for
     double in_flight;    // its micro-steps whose backward has not come
     double unpaired;     // of its exchanges of experts, those that ep_overlap finds no partner for
-    double hopeless_s;   // a pipeline's step that is longer is only bounded; 0 = none is
-    bool time_only;      // such plans' bytes are not asked for
+    EstimateLimits limits;
 };
 
 // Of a plan without stages, or of the stage that is set, alone; all layers recomputed or none.
 Status analytic_estimate_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
+bool analytic_bytes_are_known(Analytic *analytic, const TrainPlan *plan, int stage);
 Status analytic_bytes_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 
 bool analytic_is_hopeless(const Analytic *analytic, double step_s);

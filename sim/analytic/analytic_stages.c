@@ -496,8 +496,7 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     estimate->step_s += slower_s * shape->chunks * micro_steps;
     estimate->bubble_s = fmax(0, step_s - estimate->step_s);
     estimate->step_s += estimate->bubble_s;
-    if (analytic->time_only && analytic_is_hopeless(analytic, estimate->step_s)) {
-        estimate->is_bound = true;
+    if (analytic->limits.time_only && analytic_is_hopeless(analytic, estimate->step_s)) {
         return analytic_no_bytes(estimate);
     }
     return add_bytes(analytic, &alone, shape, estimate->stage, estimate, error);
@@ -564,13 +563,26 @@ static Status add_ends(Analytic *analytic, const TrainPlan *plan, const Pipeline
     return add_stage(analytic, plan, shape, split->stage[STAGE_LAST], estimate, error);
 }
 
+// Of the fullest stage, where a limit is set and its bytes are known: a look-up comes first.
+static Status find_too_large(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
+                             const StageSplit *split, Estimate *estimate, Error *error) {
+    const TrainPlan alone = plan_alone(analytic, plan);
+    *estimate = (Estimate){.stage = split->stage[STAGE_FULLEST]};
+    if (analytic->limits.bytes > 0 && analytic_bytes_are_known(analytic, &alone, estimate->stage)) {
+        TRY(add_bytes(analytic, &alone, shape, estimate->stage, estimate, error));
+        estimate->is_too_large = estimate->reserved_bytes > analytic->limits.bytes;
+    }
+    return STATUS_OK;
+}
+
 Status analytic_estimate_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     PipelineShape shape;
     TRY(find_shape(plan, &shape, error));
     const StageSplit *split = find_split(analytic, plan);
-    TRY(time_pipeline(analytic, plan, &shape, split, estimate, error));
-    return estimate->is_bound && analytic->time_only ? STATUS_OK
-                                                     : add_ends(analytic, plan, &shape, split, estimate, error);
+    TRY(find_too_large(analytic, plan, &shape, split, estimate, error));
+    TRY(estimate->is_too_large ? STATUS_OK : time_pipeline(analytic, plan, &shape, split, estimate, error));
+    const bool enough = estimate->is_too_large || (estimate->is_bound && analytic->limits.time_only);
+    return enough ? STATUS_OK : add_ends(analytic, plan, &shape, split, estimate, error);
 }
 
 Status analytic_bytes_of_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {

@@ -109,6 +109,9 @@ typedef struct PlanKey {
 } PlanKey;
 PlanKey plan_key(const TrainPlan *plan, uint64_t without);
 
+// Ones where a key without nothing has these fields.
+PlanKey plan_key_bits(uint64_t fields);
+
 // Adds what else sets plans apart; value < 2^bits.
 void plan_key_add(PlanKey *key, uint64_t value, int bits);
 

@@ -14,15 +14,27 @@ void plan_key_add(PlanKey *key, uint64_t value, int bits) {
     key_add(key, value, (unsigned)bits);
 }
 
+static unsigned bits_of(int id) {
+    enum { INT_BITS = 32 };
+    return INT_BITS - (unsigned)__builtin_clz((unsigned)plan_fields[id].high | 1);  // of the largest value
+}
+
 PlanKey plan_key(const TrainPlan *plan, uint64_t without) {
     PlanKey key = {.used = 0};
     for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
-        if (plan_fields[id].scope == PLAN_OF_BATCH || without & PLAN_BIT(id)) {
-            continue;
+        if (plan_fields[id].scope != PLAN_OF_BATCH && !(without & PLAN_BIT(id))) {
+            key_add(&key, (uint64_t)plan_get(plan, (PlanFieldId)id), bits_of(id));
         }
-        enum { INT_BITS = 32 };
-        const unsigned bits = INT_BITS - (unsigned)__builtin_clz((unsigned)plan_fields[id].high | 1);  // of the largest
-        key_add(&key, (uint64_t)plan_get(plan, (PlanFieldId)id), bits);
+    }
+    return key;
+}
+
+PlanKey plan_key_bits(uint64_t fields) {
+    PlanKey key = {.used = 0};
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        if (plan_fields[id].scope != PLAN_OF_BATCH) {
+            key_add(&key, fields & PLAN_BIT(id) ? ((uint64_t)1 << bits_of(id)) - 1 : 0, bits_of(id));
+        }
     }
     return key;
 }
