@@ -315,7 +315,6 @@ const char *plan_recompute_text(const TrainPlan *plan, char out[PLAN_RECOMPUTE_B
 // One line, stable, canonical: "dp_replicate=1,dp_shard=8,cp=1,tp=4 seq=4096 mb=1 ga=16 zero=3 ...", with
 // " order=tp,dp_shard" where the axes are not in their default order.
 char *plan_text(const TrainPlan *plan, char out[PLAN_TEXT_BYTES]);
-// Reads such a line back.
-Status plan_parse(const char *text, TrainPlan *plan, Error *error);
+Status plan_parse(const char *text, TrainPlan *plan, Error *error);  // such a line
 void plan_hash(const TrainPlan *plan, Hash *hash);
 void plan_hash_canonical(const TrainPlan *plan, Hash *hash);  // the same of a plan that is canonical
