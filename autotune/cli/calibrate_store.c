@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "autotune/cli/calibrate_samples.h"
-#include "autotune/cli/measured_run.h"
+#include "autotune/cli/executor_options.h"
 #include "autotune/cli/request.h"
 #include "autotune/predict/handicap.h"
 
@@ -53,8 +53,8 @@ static Status rebuild(const SampleList *list, KnownLine *known, Error *error) {
         status = request_build(old, old->command == COMMAND_RUN ? &run_defaults : &validate_defaults, request, error);
     }
     if (status == STATUS_OK && strcmp(known->source, "executor") == 0) {
-        MeasuredRun any = {.cli = old};
-        status = measured_run_by_executor(&any, request, error);
+        const Target *executed;
+        status = executor_takes(old, request, &executed, error);
     }
     cli_end_inner(cli, old);
     known->request = status == STATUS_OK ? request : NULL;

@@ -144,13 +144,6 @@ void cli_warn_if_busy(const char *consequence);
 // Where taskset or a batch system leaves this machine's runs fewer cores than their prediction has.
 void cli_warn_if_bound(const ClusterProfile *profile);
 
-// Reads who uses the cores of this machine: once before something is measured, once after.
-typedef struct CoreClock {
-    double all_s, idle_s, own_s;  // of all cores; of this program and the children that it waited for
-} CoreClock;
-CoreClock core_clock_now(void);
-CoreUse core_clock_use(const CoreClock *begin, int ranks);
-
 // Why no shape of a result can run: always fails.
 Status cli_nothing_feasible(const TuneResult *result, Error *error);
 

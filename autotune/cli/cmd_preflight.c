@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "autotune/cli/cli.h"
-#include "autotune/cli/measured_run.h"
+#include "autotune/cli/executor_options.h"
 #include "autotune/cli/request.h"
 #include "exec/launch/preflight.h"
 #include "reports/csv_lines.h"
@@ -34,14 +34,15 @@ static Status prepare(Preflight *preflight, Error *error) {
     if (request->world < 2) {
         return cli_refuse(cli, OPTION_MESH, error, "one rank has nobody to be checked with");
     }
-    preflight->run.cli = cli;
-    TRY(measured_run_by_executor(&preflight->run, request, error));
+    MeasuredRun *run = &preflight->run;
+    *run = (MeasuredRun){.arena = &cli->arena, .request = request, .launch = executor_launch(cli)};
+    TRY(executor_takes(cli, request, &run->target, error));
     TRY(request_one_plan(cli, request, &plan, error));
-    measured_run_options(cli, &options);
+    executor_options(cli, &options);
     if (!cli_given(cli, OPTION_TIMEOUT)) {
         options.timeout_s = TIMEOUT_S;
     }
-    return measured_run_prepare(&preflight->run, &plan, &options, error);
+    return measured_run_prepare(run, &plan, &options, error);
 }
 
 // Of two ranks: on machines of their own where a link crosses them.
@@ -244,7 +245,7 @@ Status cmd_preflight(Cli *cli, Error *error) {
     Preflight preflight = {.cli = cli};
     TRY(prepare(&preflight, error));
     const Progress progress = cli_progress(cli);
-    const ExecOptions options = {.progress = &progress, .launch = measured_run_launch(cli)};
+    const ExecOptions options = {.progress = &progress, .launch = executor_launch(cli)};
     const Status status = exec_preflight(&preflight.run.run, &options, &cli->arena, &preflight.result, error);
     cli_progress_clear(cli);
     TRY(status);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "autotune/cli/cli.h"
-#include "autotune/cli/measured_run.h"
+#include "autotune/cli/executor_options.h"
 #include "autotune/cli/request.h"
 #include "autotune/probe/probe_profile.h"
 #include "exec/protocol/cores.h"
@@ -26,7 +26,7 @@ static int usual_ranks(void) {
 // On each machine pairs below larger groups, where there are enough ranks for both; machines are the slowest axis, so
 // that there are groups of one rank per machine too.
 static Status choose_mesh(Cli *cli, const char *transport, Mesh *mesh, Error *error) {
-    const LaunchOptions launch = measured_run_launch(cli);
+    const LaunchOptions launch = executor_launch(cli);
     const Launcher *launcher;
     const char *because;
     TRY(launcher_choose(&launch, transport, &cli->arena, &launcher, &because, error));
@@ -106,12 +106,12 @@ Status cmd_probe(Cli *cli, Error *error) {
     const char *path = cli_text_or(cli, OPTION_OUT, "probed.json");
     RunOptions options;
     Mesh mesh;
-    measured_run_options(cli, &options);
+    executor_options(cli, &options);
     TRY(check_parent(cli, error));
     TRY(choose_mesh(cli, options.transport, &mesh, error));
     cli_warn_if_busy("collectives will look slow");
     const Progress progress = cli_progress(cli);
-    const ExecOptions exec_options = {.progress = &progress, .launch = measured_run_launch(cli)};
+    const ExecOptions exec_options = {.progress = &progress, .launch = executor_launch(cli)};
     ProbeResult probe;
     const Status status = exec_probe(&mesh, &options, &exec_options, &cli->arena, &probe, error);
     cli_progress_clear(cli);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "autotune/cli/cli.h"
-#include "autotune/cli/measured_run.h"
+#include "autotune/cli/executor_options.h"
 #include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
 #include "autotune/cli/tune_recall.h"
@@ -54,9 +54,7 @@ static Status ask(Cli *cli, CommandId command, TuneRequest *request, ReportPage 
         return error_hint(error, "ndtune report --world N --model NAME");
     }
     if ((validates || command == COMMAND_RUN) && !cli_given(cli, OPTION_WITH)) {
-        MeasuredRun any = {.cli = cli};
-        TRY(measured_run_by_executor(&any, request, error));
-        page->executed = any.target;
+        TRY(executor_takes(cli, request, &page->executed, error));
     }
     TuneResult *result = ARENA_NEW(&cli->arena, TuneResult);
     page->result = result;

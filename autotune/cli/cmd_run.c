@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "autotune/cli/cli.h"
-#include "autotune/cli/measured_run.h"
+#include "autotune/cli/executor_options.h"
 #include "autotune/cli/request.h"
 #include "autotune/cli/step_files.h"
 #include "reports/reports.h"
@@ -12,15 +12,15 @@ static Status prepare(Cli *cli, TuneRequest *request, MeasuredRun *run, Error *e
     TRY(request_build(cli, &run_defaults, request, error));
     TrainPlan plan;
     RunOptions options;
-    TRY(measured_run_by_executor(run, request, error));
+    TRY(executor_takes(cli, request, &run->target, error));
     TRY(request_one_plan(cli, request, &plan, error));
-    measured_run_options(cli, &options);
+    executor_options(cli, &options);
     return measured_run_prepare(run, &plan, &options, error);
 }
 
 static void say_vocabulary(const MeasuredRun *run) {
     const int tp = run->run.plan.mesh.size[AXIS_TP];
-    const char *note = target_vocab_note(run->target, &run->run.model, tp, &run->cli->arena);
+    const char *note = target_vocab_note(run->target, &run->run.model, tp, run->arena);
     if (note) {
         fprintf(stderr, "ndtune: %s\n", note);
     }
@@ -28,7 +28,7 @@ static void say_vocabulary(const MeasuredRun *run) {
 
 // Of every stage.
 static Status recorded_steps(MeasuredRun *run, MeasuredSteps *measured, Error *error) {
-    Arena *arena = &run->cli->arena;
+    Arena *arena = run->arena;
     const RunResult *result = &run->result;
     StepPrograms programs;
     TRY(step_lower_stages(&run->run.model, &run->run.plan, run->target, arena, &programs, error));
@@ -40,23 +40,23 @@ static Status recorded_steps(MeasuredRun *run, MeasuredSteps *measured, Error *e
     return STATUS_OK;
 }
 
-static Status run_and_save(MeasuredRun *run, Error *error) {
+static Status run_and_save(Cli *cli, MeasuredRun *run, Error *error) {
     say_vocabulary(run);
-    TRY(measured_run_prices(run, error));
+    TRY(executor_prices(cli, run, error));
     TRY(measured_run_predict(run, error));
-    const Status status = measured_run_execute(run, error);
+    const Status status = executor_execute(cli, run, error);
     if (status == STATUS_OK) {
         const RunRecord *record = &run->record;
         MeasuredSteps measured = {.count = 0};
-        TRY(cli_answer(run->cli, &answer_run, record, error));
-        if (cli_format(run->cli) == FORMAT_TABLE && cli_given(run->cli, OPTION_EXPLAIN)) {
+        TRY(cli_answer(cli, &answer_run, record, error));
+        if (cli_format(cli) == FORMAT_TABLE && cli_given(cli, OPTION_EXPLAIN)) {
             table_run_story(record, stdout);
         }
         TRY(recorded_steps(run, &measured, error));
-        TRY(step_files_write(run->cli, run->request, &record->prediction.plan, &measured, error));
+        TRY(step_files_write(cli, run->request, &record->prediction.plan, &measured, error));
     }
     Error store_error = {0};
-    const Status saved = store_save_run(run->cli->store, &run->record, NULL, &store_error);
+    const Status saved = store_save_run(cli->store, &run->record, NULL, &store_error);
     if (status == STATUS_OK && saved != STATUS_OK) {
         *error = store_error;
         return saved;
@@ -66,8 +66,8 @@ static Status run_and_save(MeasuredRun *run, Error *error) {
 
 Status cmd_run(Cli *cli, Error *error) {
     TuneRequest request;
-    MeasuredRun run = {.cli = cli, .request = &request, .warm_up = 1};
+    MeasuredRun run = {.arena = &cli->arena, .request = &request, .launch = executor_launch(cli), .warm_up = 1};
     TRY(prepare(cli, &request, &run, error));
     TRY(cli_open_store(cli, error));
-    return run_and_save(&run, error);
+    return run_and_save(cli, &run, error);
 }

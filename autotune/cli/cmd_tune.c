@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "autotune/cli/cli.h"
-#include "autotune/cli/measured_run.h"
+#include "autotune/cli/executor_options.h"
 #include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
 #include "autotune/cli/tune_recall.h"
@@ -23,7 +23,8 @@ typedef struct Tuner {
     Cli *cli;
     const TuneRequest *request;
     const TuneResult *result;
-    MeasuredSetup setup;
+    MeasuredRun like;  // every run, but for its plan
+    RunOptions options;
     MeasuredRun **of_shape;  // NULL: the executor refuses it
     uint64_t *hashes;        // of the shapes' measurements; 0 where it refuses
     int64_t session;
@@ -109,10 +110,10 @@ static Status run_shape(void *state, const Tuning *tuning, int shape, TuneRun *r
     Tuner *tuner = state;
     MeasuredRun *measured = tuner->of_shape[shape];
     say_progress(tuner, tuning, shape);
-    TRY(measured_run_prices(measured, error));
+    TRY(executor_prices(tuner->cli, measured, error));
     const double start_s = now_s();
     Error why = {0};
-    const Status status = measured_run_execute(measured, &why);
+    const Status status = executor_execute(tuner->cli, measured, &why);
     if (*tuner->cli->interrupted) {
         return error_set(error, STATUS_ENVIRONMENT, TUNE_INTERRUPTED);
     }
@@ -163,7 +164,7 @@ static Status prepare_shapes(Tuner *tuner, Tuning *tuning, Error *error) {
         TuneShape *shape = &tuning->shapes[i];
         Error why = {0};
         MeasuredRun *run;
-        const Status status = measured_run_make(&tuner->setup, &shape->prediction->plan, &run, &why);
+        const Status status = measured_run_make(&tuner->like, &shape->prediction->plan, &tuner->options, &run, &why);
         if (status == STATUS_OK) {
             tuner->of_shape[i] = run;
             tuner->hashes[i] = run->record.measurement_hash;
@@ -242,7 +243,7 @@ static Status tune_and_print(Tuner *tuner, Tuning *tuning, Error *error) {
     TRY(ended);
     TRY(cli_answer(cli, &answer_tuning, tuning, error));
     TRY(save_profile(tuner, error));
-    const ReportPage page = {.result = tuner->result, .tuning = tuning, .executed = tuner->setup.target};
+    const ReportPage page = {.result = tuner->result, .tuning = tuning, .executed = tuner->like.target};
     TRY(report_page_option(cli, &page, error));
     return tuning->step_count > tuning->failures ? STATUS_OK : none_measured(tuning, error);
 }
@@ -258,11 +259,9 @@ static TuneOptions options_of(const Cli *cli, int shapes) {
 // Everything but the shapes.
 static void set_up(Tuner *tuner, const Target *executed) {
     Cli *cli = tuner->cli;
-    tuner->setup = (MeasuredSetup){.cli = cli,
-                                   .request = tuner->request,
-                                   .target = executed,
-                                   .steps = cli_integer_or(cli, OPTION_STEPS, VALIDATE_STEPS),
-                                   .warm_up = cli_integer_or(cli, OPTION_WARM_UP, VALIDATE_WARM_UP)};
+    tuner->like = (MeasuredRun){
+        .arena = &cli->arena, .request = tuner->request, .target = executed, .launch = executor_launch(cli)};
+    executor_options_repeated(cli, &tuner->options, &tuner->like.warm_up);
 }
 
 static Status begin(Tuner *tuner, const TuneResult *result, Tuning *tuning, Error *error) {
@@ -274,11 +273,12 @@ static Status begin(Tuner *tuner, const TuneResult *result, Tuning *tuning, Erro
     return prepare_shapes(tuner, tuning, error);
 }
 
-static Status check_options(Cli *cli, const MeasuredSetup *setup, Error *error) {
+static Status check_options(const Tuner *tuner, Error *error) {
+    Cli *cli = tuner->cli;
     if (cli->options.list_count > 1) {
         return cli_refuse(cli, OPTION_WORLD, error, "tune runs one world, not a list of them");
     }
-    if (setup->request->objective == OBJECTIVE_MEMORY) {
+    if (tuner->request->objective == OBJECTIVE_MEMORY) {
         return cli_refuse(cli, OPTION_OBJECTIVE, error,
                           "tune finds the fastest shape; memory needs no runs: ndtune plan --objective memory");
     }
@@ -288,19 +288,19 @@ static Status check_options(Cli *cli, const MeasuredSetup *setup, Error *error) 
         cli_refuse(cli, OPTION_MAX_RUNS, error, "a session without bounds never reaches probability %g", wanted);
         return error_hint(error, "give --max-runs or --max-time, or less of --probability");
     }
-    return measured_run_check_warm_up(setup, error);
+    return executor_check_warm_up(cli, tuner->options.steps, tuner->like.warm_up, error);
 }
 
 Status cmd_tune(Cli *cli, Error *error) {
     TuneRequest request;
-    MeasuredRun any = {.cli = cli};
+    const Target *executed;
     TRY(cli_open_store(cli, error));
     TRY(last_request_take(cli, error));
     TRY(request_build(cli, &validate_defaults, &request, error));
-    TRY(measured_run_by_executor(&any, &request, error));
+    TRY(executor_takes(cli, &request, &executed, error));
     Tuner tuner = {.cli = cli, .request = &request};
-    set_up(&tuner, any.target);
-    TRY(check_options(cli, &tuner.setup, error));
+    set_up(&tuner, executed);
+    TRY(check_options(&tuner, error));
     TRY(cli_check_output(cli, OPTION_OUT, error));
     TRY(cli_check_output(cli, OPTION_HTML, error));
     TuneResult result;

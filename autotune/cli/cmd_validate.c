@@ -5,18 +5,19 @@
 #include <string.h>
 
 #include "autotune/cli/cli.h"
-#include "autotune/cli/measured_run.h"
+#include "autotune/cli/executor_options.h"
 #include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
 #include "autotune/cli/validate_with.h"
+#include "autotune/measure/core_clock.h"
 #include "reports/validation.h"
 
 enum { TOP = 3, SPREAD = 2, REPEATS = 3 };
 
 typedef struct Executor {
     Cli *cli;
-    TuneRequest *request;
-    const Target *target;  // whose program runs
+    MeasuredRun like;  // every run, but for its plan
+    RunOptions options;
     Validation *validation;
     MeasuredRun **of_row;  // NULL until prepared
 } Executor;
@@ -28,13 +29,8 @@ static Status row_prepare(Executor *executor, const ValidateRow *row, MeasuredRu
         *run = *own;
         return STATUS_OK;
     }
-    const MeasuredSetup setup = {.cli = executor->cli,
-                                 .request = executor->request,
-                                 .target = executor->target,
-                                 .steps = executor->validation->steps,
-                                 .warm_up = executor->validation->warm_up};
     MeasuredRun *made;
-    TRY(measured_run_make(&setup, &row->prediction->plan, &made, error));
+    TRY(measured_run_make(&executor->like, &row->prediction->plan, &executor->options, &made, error));
     *own = *run = made;
     return STATUS_OK;
 }
@@ -82,8 +78,8 @@ static Status run_row(void *state, const ValidateRow *row, RunRecord *record, Er
                               .failure = arena_text(&executor->cli->arena, error->message)};
         return status;
     }
-    TRY(measured_run_prices(run, error));
-    status = measured_run_execute(run, error);
+    TRY(executor_prices(executor->cli, run, error));
+    status = executor_execute(executor->cli, run, error);
     *record = run->record;
     Error store_error = {0};
     if (*executor->cli->interrupted) {
@@ -134,7 +130,7 @@ static Status run_and_print(Executor *executor, const TuneResult *result, Valida
     }
     TRY(cli_answer(cli, &answer_validation, validation, error));
     TRY(save_runs(cli, validation, error));
-    const ReportPage page = {.result = result, .validation = validation, .executed = executor->target};
+    const ReportPage page = {.result = result, .validation = validation, .executed = executor->like.target};
     TRY(report_page_option(cli, &page, error));
     return validation->agreement.count > 0
                ? STATUS_OK
@@ -143,8 +139,9 @@ static Status run_and_print(Executor *executor, const TuneResult *result, Valida
 
 Status cmd_validate(Cli *cli, Error *error) {
     TuneRequest request;
-    Executor executor = {.cli = cli, .request = &request};
-    MeasuredRun any = {.cli = cli};
+    Executor executor = {.cli = cli,
+                         .like = {.arena = &cli->arena, .request = &request, .launch = executor_launch(cli)}};
+    executor_options_repeated(cli, &executor.options, &executor.like.warm_up);
     TRY(cli_open_store(cli, error));
     TRY(validate_with_check(cli, error));
     TRY(last_request_take(cli, error));
@@ -153,8 +150,7 @@ Status cmd_validate(Cli *cli, Error *error) {
         return cli_refuse(cli, OPTION_WORLD, error, "validate runs one world, not a list of them");
     }
     if (!cli_given(cli, OPTION_WITH)) {
-        TRY(measured_run_by_executor(&any, &request, error));
-        executor.target = any.target;
+        TRY(executor_takes(cli, &request, &executor.like.target, error));
     }
     TuneResult result;
     TRY(cli_search(cli, &request, &result, error));
@@ -162,11 +158,10 @@ Status cmd_validate(Cli *cli, Error *error) {
         return cli_nothing_feasible(&result, error);
     }
     Validation validation = {.source = cli_given(cli, OPTION_WITH) ? "command" : "executor",
-                             .steps = cli_integer_or(cli, OPTION_STEPS, VALIDATE_STEPS),
-                             .warm_up = cli_integer_or(cli, OPTION_WARM_UP, VALIDATE_WARM_UP),
+                             .steps = executor.options.steps,
+                             .warm_up = executor.like.warm_up,
                              .repeats = cli_integer_or(cli, OPTION_REPEATS, REPEATS)};
-    const MeasuredSetup setup = {.cli = cli, .steps = validation.steps, .warm_up = validation.warm_up};
-    TRY(measured_run_check_warm_up(&setup, error));
+    TRY(executor_check_warm_up(cli, validation.steps, validation.warm_up, error));
     validate_choose(&result, cli_integer_or(cli, OPTION_TOP, TOP), cli_integer_or(cli, OPTION_SPREAD, SPREAD),
                     &cli->arena, &validation);
     return run_and_print(&executor, &result, &validation, error);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "autotune/calibrate/calibrate.h"
-#include "autotune/cli/measured_run.h"
+#include "autotune/cli/executor_options.h"
 #include "autotune/cli/other_frameworks.h"
 #include "autotune/cli/step_files.h"
 #include "autotune/explain/explain.h"
@@ -61,11 +61,12 @@ static uint64_t measurement_of(const Gathering *gathering, const Prediction *ent
         return 0;
     }
     Cli *cli = gathering->cli;
-    MeasuredRun run = {.cli = cli, .request = gathering->report.result->request, .target = gathering->page->executed};
+    MeasuredRun run = {.arena = &cli->arena,
+                       .request = gathering->report.result->request,
+                       .target = gathering->page->executed,
+                       .launch = executor_launch(cli)};
     RunOptions options;
-    measured_run_options(cli, &options);
-    options.steps = cli_integer_or(cli, OPTION_STEPS, VALIDATE_STEPS);
-    run.warm_up = cli_integer_or(cli, OPTION_WARM_UP, VALIDATE_WARM_UP);
+    executor_options_repeated(cli, &options, &run.warm_up);
     return measured_run_prepare(&run, &entry->plan, &options, NULL) == STATUS_OK ? run.record.measurement_hash : 0;
 }
 

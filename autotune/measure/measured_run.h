@@ -1,0 +1,34 @@
+// One plan run for real beside its prediction: what run, validate and tune share.
+
+#pragma once
+
+#include "autotune/result.h"
+#include "autotune/run_record.h"
+#include "exec/launch/launch.h"
+#include "sim/base/progress.h"
+
+typedef struct MeasuredRun {
+    Arena *arena;
+    const TuneRequest *request;  // its target has the executor's runtime costs
+    const Target *target;        // whose program it is
+    LaunchOptions launch;        // who starts the ranks, and where
+    int warm_up;                 // steps that the measured middle leaves out
+    RunRequest run;
+    StepProgram program;
+    RunResult result;
+    TaskTotal *predicted;  // by task of the program; all 0 until predicted
+    RunRecord record;      // what is reported and stored; prediction first of its fields
+} MeasuredRun;
+
+// Refuses in words what the executor does not run, and lowers the rest. The run's options are `options`.
+Status measured_run_prepare(MeasuredRun *run, const TrainPlan *plan, const RunOptions *options, Error *error);
+
+// The prediction of the plan and of each of its tasks.
+Status measured_run_predict(MeasuredRun *run, Error *error);
+
+// A run of a plan, prepared and predicted, for the same request and on the same hosts as `like`; in its arena.
+Status measured_run_make(const MeasuredRun *like, const TrainPlan *plan, const RunOptions *options, MeasuredRun **run,
+                         Error *error);
+
+// Runs it. A run that fails is recorded as such, and the error says why.
+Status measured_run_execute(MeasuredRun *run, const Progress *progress, Error *error);
