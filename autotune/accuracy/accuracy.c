@@ -186,10 +186,9 @@ static Status read_and_predict(Work *work, RunGroups *groups, Error *error) {
         TRY(run_groups_read(options->groups_paths[i], &accuracy->runs, work->arena, groups, error));
     }
     work->total = accuracy->runs.count + accuracy->failures.count;
-    if (!predict_file(work, &accuracy->runs, false, &accuracy->cases) ||
-        !predict_file(work, &accuracy->failures, true, &accuracy->failure_cases)) {
-        return error_set(error, STATUS_ENVIRONMENT, "interrupted after %d of %d rows", work->done, work->total);
-    }
+    FAIL_IF(!predict_file(work, &accuracy->runs, false, &accuracy->cases) ||
+                !predict_file(work, &accuracy->failures, true, &accuracy->failure_cases),
+            error, STATUS_ENVIRONMENT, "interrupted after %d of %d rows", work->done, work->total);
     return STATUS_OK;
 }
 
@@ -213,9 +212,8 @@ Status accuracy_run(const AccuracyOptions *options, const Progress *progress, Ar
     score_failures(accuracy, runs, accuracy->scored);
     score_ranking(accuracy->cases, &groups, arena, &accuracy->ranking);
     count_rest(accuracy, arena);
-    if (options->leave_out &&
-        !left_out_run(accuracy->cases, accuracy->runs.count, options->effort, progress, arena, &accuracy->left_out)) {
-        return error_set(error, STATUS_ENVIRONMENT, "interrupted while sources were left out");
-    }
+    FAIL_IF(options->leave_out && !left_out_run(accuracy->cases, accuracy->runs.count, options->effort, progress, arena,
+                                                &accuracy->left_out),
+            error, STATUS_ENVIRONMENT, "interrupted while sources were left out");
     return STATUS_OK;
 }

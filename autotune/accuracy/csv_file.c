@@ -205,18 +205,12 @@ Status csv_parse(const char *bytes, size_t count, const char *path, Arena *arena
 Status csv_load(const char *path, Arena *arena, CsvTable *table, Error *error) {
     const char *why = NULL;
     FILE *file = open_to_read(path, &why);
-    if (!file) {
-        return error_set(error, STATUS_ENVIRONMENT, "%s cannot be opened: %s", path, why);
-    }
+    FAIL_IF(!file, error, STATUS_ENVIRONMENT, "%s cannot be opened: %s", path, why);
     char *bytes = NULL;
     size_t used = 0;
     why = read_and_close(file, CSV_MAX_FILE_BYTES, arena, &bytes, &used);
-    if (why) {
-        return error_set(error, STATUS_ENVIRONMENT, "%s cannot be read: %s", path, why);
-    }
-    if (used > CSV_MAX_FILE_BYTES) {
-        return error_set(error, STATUS_USAGE, "%s: larger than %d MiB", path, CSV_MAX_FILE_BYTES >> 20);
-    }
+    FAIL_IF(why, error, STATUS_ENVIRONMENT, "%s cannot be read: %s", path, why);
+    FAIL_IF(used > CSV_MAX_FILE_BYTES, error, STATUS_USAGE, "%s: larger than %d MiB", path, CSV_MAX_FILE_BYTES >> 20);
     return csv_parse(bytes, used, path, arena, table, error);
 }
 

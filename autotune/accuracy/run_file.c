@@ -179,10 +179,9 @@ static bool parse_whole(const char *text, int64_t *number) {
 
 static Status value_read(const char *path, const CsvField *field, const Column *column, void *value, Error *error) {
     const bool empty = field->text[0] == '\0';
-    if (column->type == COLUMN_TEXT && !text_is_line(field->text)) {
-        return error_set(error, STATUS_USAGE, "%s:%d:%d: %s must be one line of UTF-8 without control characters", path,
-                         field->line, field->column, column->name);
-    }
+    FAIL_IF(column->type == COLUMN_TEXT && !text_is_line(field->text), error, STATUS_USAGE,
+            "%s:%d:%d: %s must be one line of UTF-8 without control characters", path, field->line, field->column,
+            column->name);
     if (column->type == COLUMN_TEXT) {
         *(const char **)value = field->text;
     } else if (column->type == COLUMN_INT) {
@@ -223,9 +222,7 @@ static Status row_read(const CsvTable *table, int index, const Layout *layout, R
     const CsvField *id = csv_field(table, index, layout->at[0]);
     row->path = table->path;
     row->line = id->line;
-    if (row->id[0] == '\0') {
-        return error_set(error, STATUS_USAGE, "%s:%d:%d: the id is empty", table->path, id->line, id->column);
-    }
+    FAIL_IF(row->id[0] == '\0', error, STATUS_USAGE, "%s:%d:%d: the id is empty", table->path, id->line, id->column);
     return STATUS_OK;
 }
 
@@ -348,10 +345,8 @@ Status run_groups_read(const char *path, const RunFile *runs, Arena *arena, RunG
     CsvTable table;
     TRY(csv_load(path, arena, &table, error));
     const int name = csv_column(&table, "group"), ids = csv_column(&table, "ids"), half = csv_column(&table, "half");
-    if (name < 0 || ids < 0) {
-        return error_set(error, STATUS_USAGE, "%s:1: the header lacks columns that are needed: %s%s%s", path,
-                         name < 0 ? "group" : "", name < 0 && ids < 0 ? ", " : "", ids < 0 ? "ids" : "");
-    }
+    FAIL_IF(name < 0 || ids < 0, error, STATUS_USAGE, "%s:1: the header lacks columns that are needed: %s%s%s", path,
+            name < 0 ? "group" : "", name < 0 && ids < 0 ? ", " : "", ids < 0 ? "ids" : "");
     const RunRow **sorted = rows_by_id(runs, arena);
     RunGroup *all = ARENA_ARRAY(arena, RunGroup, groups->count + table.row_count);
     for (int i = 0; i < groups->count; i++) {

@@ -297,12 +297,9 @@ static void settle_batches(Dump *dump) {
 Status dump_of_value(const DumpValue *root, Arena *arena, Dump *dump, Error *error) {
     Reading reading = {.dump = dump, .arena = arena};
     const DumpValue *entries = dump_value_of(root, "entries"), *config = dump_value_of(root, "pg_config");
-    if (root->type != DUMP_DICT || !(entries || config)) {
-        return error_set(error, STATUS_USAGE, "no dump of a flight recorder: neither entries nor pg_config in it");
-    }
-    if (entries && entries->type != DUMP_LIST) {
-        return error_set(error, STATUS_USAGE, "its entries are no list");
-    }
+    FAIL_IF(root->type != DUMP_DICT || !(entries || config), error, STATUS_USAGE,
+            "no dump of a flight recorder: neither entries nor pg_config in it");
+    FAIL_IF(entries && entries->type != DUMP_LIST, error, STATUS_USAGE, "its entries are no list");
     dump->version = dump_text_or(root, "version", "", arena);
     dump->host = dump_text_or(root, "host_name", dump_text_or(root, "hostname", NULL, arena), arena);
     read_groups(&reading, config);

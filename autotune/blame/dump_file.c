@@ -55,9 +55,7 @@ static DumpValue *value_of(const json_t *json, Arena *arena) {
 
 static Status read_json(const char *text, size_t size, Arena *arena, const DumpValue **root, Error *error) {
     json_t *json = NULL;
-    if (strlen(text) != size) {
-        return error_set(error, STATUS_USAGE, "JSON with a zero byte in it");
-    }
+    FAIL_IF(strlen(text) != size, error, STATUS_USAGE, "JSON with a zero byte in it");
     TRY(json_text_load(text, "JSON", &json, error));
     *root = value_of(json, arena);
     json_decref(json);
@@ -68,19 +66,12 @@ Status dump_read_file(const char *path, Arena *arena, const DumpValue **root, Er
     FILE *file = fopen(path, "rb");
     char *bytes = NULL;
     size_t size = 0;
-    if (!file) {
-        return error_set(error, STATUS_ENVIRONMENT, "cannot be read: %s", strerror(errno));
-    }
+    FAIL_IF(!file, error, STATUS_ENVIRONMENT, "cannot be read: %s", strerror(errno));
     const char *why = read_and_close(file, DUMP_MAX_FILE_BYTES, arena, &bytes, &size);
-    if (size > DUMP_MAX_FILE_BYTES) {
-        return error_set(error, STATUS_USAGE, "larger than the %d MiB that a dump may have", DUMP_MAX_FILE_BYTES >> 20);
-    }
-    if (why) {
-        return error_set(error, STATUS_ENVIRONMENT, "cannot be read: %s", why);
-    }
-    if (size == 0) {
-        return error_set(error, STATUS_USAGE, "an empty file");
-    }
+    FAIL_IF(size > DUMP_MAX_FILE_BYTES, error, STATUS_USAGE, "larger than the %d MiB that a dump may have",
+            DUMP_MAX_FILE_BYTES >> 20);
+    FAIL_IF(why, error, STATUS_ENVIRONMENT, "cannot be read: %s", why);
+    FAIL_IF(size == 0, error, STATUS_USAGE, "an empty file");
     const char first = bytes[strspn(bytes, " \t\r\n")];
     return first == '{' ? read_json(bytes, size, arena, root, error)
                         : dump_read_pickle((const uint8_t *)bytes, size, arena, root, error);

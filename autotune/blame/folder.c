@@ -66,10 +66,8 @@ static void add_file(Search *search, const char *path, const char *name, const c
 
 static Status look_in(Search *search, const char *folder, const char *host, Error *error) {
     DIR *entries = opendir(folder);
-    if (!entries) {
-        return error_set(error, STATUS_ENVIRONMENT, "cannot read the folder %s: %s",
-                         escape_line_text(folder, search->arena), strerror(errno));
-    }
+    FAIL_IF(!entries, error, STATUS_ENVIRONMENT, "cannot read the folder %s: %s",
+            escape_line_text(folder, search->arena), strerror(errno));
     Status status = STATUS_OK;
     for (const struct dirent *entry = readdir(entries); entry && status == STATUS_OK; entry = readdir(entries)) {
         char path[PATH_BYTES];
@@ -127,10 +125,9 @@ Status job_read(const char *folder, int world, Arena *arena, Job *job, Error *er
         const Found *file = &search.files[i];
         Error why = {0};
         Dump dump = {0};
-        if (count > 0 && dumps[count - 1].rank == file->rank) {
-            return error_set(error, STATUS_USAGE, "two dumps of rank %d: %s and %s: one job to a folder", file->rank,
-                             dumps[count - 1].path, escape_line_text(file->path, arena));
-        }
+        FAIL_IF(count > 0 && dumps[count - 1].rank == file->rank, error, STATUS_USAGE,
+                "two dumps of rank %d: %s and %s: one job to a folder", file->rank, dumps[count - 1].path,
+                escape_line_text(file->path, arena));
         if (read_one(&search, file, &dump, &why) == STATUS_OK) {
             dumps[count++] = dump;
             continue;
@@ -138,8 +135,6 @@ Status job_read(const char *folder, int world, Arena *arena, Job *job, Error *er
         first = first.status == STATUS_OK ? why : first;
         note(&search, arena_format(arena, "%s is left out: %s", dump.path, why.message));
     }
-    if (count == 0) {
-        return error_set(error, first.status, "no dump in %s can be read: %s", job->folder, first.message);
-    }
+    FAIL_IF(count == 0, error, first.status, "no dump in %s can be read: %s", job->folder, first.message);
     return job_of_dumps(dumps, count, world, arena, job, error);
 }

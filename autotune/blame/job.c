@@ -385,9 +385,8 @@ Status job_of_dumps(Dump *dumps, int count, int world, Arena *arena, Job *job, E
     Joining joining = {.job = job, .arena = arena};
     job->world = find_world(dumps, count);
     job->world = world > job->world ? world : job->world;
-    if (count == 0 || job->world > MOST_WORLD) {
-        return error_set(error, STATUS_USAGE, "no dump of a flight recorder, or of more than %d ranks", MOST_WORLD);
-    }
+    FAIL_IF(count == 0 || job->world > MOST_WORLD, error, STATUS_USAGE,
+            "no dump of a flight recorder, or of more than %d ranks", MOST_WORLD);
     job->ranks = ARENA_ARRAY(arena, JobRank, job->world);
     job->dump_count = count;
     for (int i = 0; i < count; i++) {

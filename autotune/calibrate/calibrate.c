@@ -63,11 +63,8 @@ static Status choose_runners(const Fitting *fitting, Error *error) {
             if (known) {
                 continue;
             }
-            if (posterior->targets == CALIBRATION_TARGETS) {
-                return error_set(error, STATUS_USAGE,
-                                 "the runs are of more than %d targets; calibrate one of them with --target",
-                                 CALIBRATION_TARGETS);
-            }
+            FAIL_IF(posterior->targets == CALIBRATION_TARGETS, error, STATUS_USAGE,
+                    "the runs are of more than %d targets; calibrate one of them with --target", CALIBRATION_TARGETS);
             posterior->target[posterior->targets++] = runner;
         }
     }
@@ -118,9 +115,8 @@ static void block_begin(const Fitting *fitting, int runner, FitBlock *block) {
 // right (rows x width) becomes information^-1 right; information is destroyed.
 static Status solve_columns(double *information, double *right, size_t rows, size_t width, Error *error) {
     gsl_matrix_view matrix = gsl_matrix_view_array(information, rows, rows);
-    if (gsl_linalg_cholesky_decomp1(&matrix.matrix) != GSL_SUCCESS) {
-        return error_set(error, STATUS_INTERNAL, "calibration: the information matrix is not positive");
-    }
+    FAIL_IF(gsl_linalg_cholesky_decomp1(&matrix.matrix) != GSL_SUCCESS, error, STATUS_INTERNAL,
+            "calibration: the information matrix is not positive");
     gsl_matrix_view columns = gsl_matrix_view_array(right, rows, width);
     for (size_t i = 0; i < width; i++) {
         gsl_vector_view column = gsl_matrix_column(&columns.matrix, i);

@@ -143,10 +143,9 @@ Status calibration_child(const Calibration *calibration, const CalibrationInput 
         calibration_apply(posterior, posterior->mean, &runner, arena, &unused, &runner.runtime);
         machine = machine || calibration_is_executor(&runner);
         runner.runtime.relative_uncertainty = 0;  // its part is in the covariance
-        if (!target_to_cluster(posterior->target[t], &as_it_was) || !target_to_cluster(&runner, child)) {
-            return error_set(error, STATUS_USAGE, "profile %s already holds %d calibrated targets: remove one of them",
-                             input->base->name, CLUSTER_MAX_TARGETS);
-        }
+        FAIL_IF(!target_to_cluster(posterior->target[t], &as_it_was) || !target_to_cluster(&runner, child), error,
+                STATUS_USAGE, "profile %s already holds %d calibrated targets: remove one of them", input->base->name,
+                CLUSTER_MAX_TARGETS);
     }
     if (machine) {
         TRY(uncertainty(calibration, &child->relative_uncertainty, error));
@@ -181,10 +180,8 @@ Status calibration_of_profile(const ClusterProfile *cluster, Arena *arena, Calib
     const ClusterCalibration *known = cluster->calibration;
     *posterior =
         (CalibrationPosterior){.count = known->count, .misfit_sd = known->misfit_sd, .noise_sd = known->noise_sd};
-    if (known->count > CALIBRATION_MAX) {
-        return error_set(error, STATUS_USAGE, "profile %s: calibration: more than %d parameters", cluster->name,
-                         CALIBRATION_MAX);
-    }
+    FAIL_IF(known->count > CALIBRATION_MAX, error, STATUS_USAGE, "profile %s: calibration: more than %d parameters",
+            cluster->name, CALIBRATION_MAX);
     for (int i = 0; i < known->count; i++) {
         const ClusterCalibrated *row = &known->parameters[i];
         CalibrationCoordinate *at = &posterior->at[i];
@@ -194,10 +191,8 @@ Status calibration_of_profile(const ClusterProfile *cluster, Arena *arena, Calib
                                       .shapes = row->plans,
                                       .sets = row->one_set ? 1 : 2,
                                       .verdict_words = row->verdict};
-        if (!at->parameter) {
-            return error_set(error, STATUS_USAGE, "profile %s: calibration: this version knows no parameter \"%s\"",
-                             cluster->name, row->name);
-        }
+        FAIL_IF(!at->parameter, error, STATUS_USAGE, "profile %s: calibration: this version knows no parameter \"%s\"",
+                cluster->name, row->name);
         if (row->target) {
             TRY(target_find(row->target, &at->target, error));
             at->target = target_on_cluster(at->target, cluster, arena);

@@ -341,10 +341,9 @@ static Status solve_linear(const FitBlock *block, int without, double *shift, Er
     }
     gsl_matrix_view view = gsl_matrix_view_array(matrix, p, p);
     gsl_vector_view solution = gsl_vector_view_array(shift, p);
-    if (gsl_linalg_cholesky_decomp1(&view.matrix) != GSL_SUCCESS ||
-        gsl_linalg_cholesky_svx(&view.matrix, &solution.vector) != GSL_SUCCESS) {
-        return error_set(error, STATUS_INTERNAL, "calibration: the information matrix is not positive");
-    }
+    FAIL_IF(gsl_linalg_cholesky_decomp1(&view.matrix) != GSL_SUCCESS ||
+                gsl_linalg_cholesky_svx(&view.matrix, &solution.vector) != GSL_SUCCESS,
+            error, STATUS_INTERNAL, "calibration: the information matrix is not positive");
     return STATUS_OK;
 }
 

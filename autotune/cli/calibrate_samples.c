@@ -94,9 +94,8 @@ Status samples_of_file(SampleList *list, const char *path, Error *error) {
     RunFile file;
     TRY(cli_blame(cli, OPTION_RUNS, run_file_read(path, &cli->arena, &file, error)));
     const char *usual = usual_cluster(&file);
-    if (!list->base && !cli_given(cli, OPTION_CLUSTER) && !usual) {
-        return error_set(error, STATUS_USAGE, "%s names no cluster: say which with --cluster", path);
-    }
+    FAIL_IF(!list->base && !cli_given(cli, OPTION_CLUSTER) && !usual, error, STATUS_USAGE,
+            "%s names no cluster: say which with --cluster", path);
     if (!list->base) {
         TRY(samples_load_base(list, cli_text_or(cli, OPTION_CLUSTER, usual), error));
     }
@@ -147,9 +146,8 @@ static Status own_options(Cli *own, const LogRun *log, Error *error) {
             if (strlen(own_keys[i].key) == length && strncmp(own_keys[i].key, word, length) == 0) {
                 OptionValue *value = &own->options.values[own_keys[i].id];
                 *value = (OptionValue){.given = true, .text = word + length + 1, .argument = -1};
-                if (!text_parse_int(value->text, &value->integer) || value->integer < 1) {
-                    return error_set(error, STATUS_USAGE, "--log %s: %s is no count", log->path, word);
-                }
+                FAIL_IF(!text_parse_int(value->text, &value->integer) || value->integer < 1, error, STATUS_USAGE,
+                        "--log %s: %s is no count", log->path, word);
                 taken = true;
             }
         }

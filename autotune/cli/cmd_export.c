@@ -39,9 +39,8 @@ static Status one_plan(Cli *cli, TuneRequest *request, Prediction *prediction, E
     TrainPlan plan;
     TRY(request_one_plan(cli, request, &plan, error));
     const char *reason = NULL;
-    if (prune(request, &plan, NULL, &cli->arena, &reason)) {
-        return error_set(error, STATUS_USAGE, "this plan is not legal: %s", reason);
-    }
+    FAIL_IF(prune(request, &plan, NULL, &cli->arena, &reason), error, STATUS_USAGE, "this plan is not legal: %s",
+            reason);
     TRY(cli_predict(cli, request, &plan, prediction, error));
     prune(request, &plan, &prediction->memory, &cli->arena, &reason);
     return reason ? error_set(error, STATUS_INFEASIBLE, "this plan %s", reason) : STATUS_OK;

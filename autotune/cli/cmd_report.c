@@ -119,10 +119,8 @@ static Status open_page(const char *path, Error *error) {
     char *const words[] = {"xdg-open", (char *)path, NULL};
     pid_t browser;
     const int code = posix_spawnp(&browser, words[0], NULL, NULL, words, environ);
-    if (code != 0) {
-        return error_set(error, STATUS_ENVIRONMENT, "the page is written, but xdg-open could not be started: %s",
-                         strerror(code));
-    }
+    FAIL_IF(code != 0, error, STATUS_ENVIRONMENT, "the page is written, but xdg-open could not be started: %s",
+            strerror(code));
     return STATUS_OK;
 }
 

@@ -9,9 +9,8 @@
 static Status one_run(Cli *cli, Error *error) {
     int64_t id;
     cli->blame = cli->options.word_argument[0];
-    if (!text_parse_int(cli->options.words[0], &id)) {
-        return error_set(error, STATUS_USAGE, "a run is named by its number, not %s", cli->options.words[0]);
-    }
+    FAIL_IF(!text_parse_int(cli->options.words[0], &id), error, STATUS_USAGE, "a run is named by its number, not %s",
+            cli->options.words[0]);
     StoredRun about;
     RunRecord run;
     bool found = false;

@@ -114,9 +114,7 @@ static Status run_shape(void *state, const Tuning *tuning, int shape, TuneRun *r
     const double start_s = now_s();
     Error why = {0};
     const Status status = executor_execute(tuner->cli, measured, &why);
-    if (*tuner->cli->interrupted) {
-        return error_set(error, STATUS_ENVIRONMENT, TUNE_INTERRUPTED);
-    }
+    FAIL_IF(*tuner->cli->interrupted, error, STATUS_ENVIRONMENT, TUNE_INTERRUPTED);
     if (status == STATUS_USAGE) {  // what was asked is wrong, for every shape
         *error = why;
         return status;

@@ -107,9 +107,7 @@ static Status settle(Cli *cli, ConfigFile *file, Error *error) {
     Import *import = &file->import;
     const ImportChoices given = given_choices(cli);
     import_settle(import, &given);
-    if (import->said.world == 0) {
-        return error_set(error, STATUS_USAGE, "%s: %s", import->path, import->refusal);
-    }
+    FAIL_IF(import->said.world == 0, error, STATUS_USAGE, "%s: %s", import->path, import->refusal);
     say_options(cli, import);
     say_model(cli, import);
     TRY(request_build(cli, &search_defaults, &file->request, error));

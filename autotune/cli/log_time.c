@@ -32,15 +32,11 @@ Status log_step_time(const Cli *cli, OptionId id, const char *path, const TrainP
     char formats[STEP_LOG_FORMATS_BYTES];
     TRY(read_text(option, path, arena, &text, error));
     step_log_read(text, (double)plan_tokens_per_step(plan) / mesh_world(&plan->mesh), arena, &log);
-    if (log.count == 0) {
-        return error_set(error, STATUS_USAGE, "--%s %s holds no step time: %s%s", option, path,
-                         log.nothing ? log.nothing : "there are ", log.nothing ? "" : step_log_formats(formats));
-    }
+    FAIL_IF(log.count == 0, error, STATUS_USAGE, "--%s %s holds no step time: %s%s", option, path,
+            log.nothing ? log.nothing : "there are ", log.nothing ? "" : step_log_formats(formats));
     const int warm_up = log.average ? 0 : cli_integer_or(cli, OPTION_WARM_UP, WARM_UP);
-    if (log.count <= warm_up) {
-        return error_set(error, STATUS_USAGE, "--%s %s holds %d step times (%s), and %d are warm-up", option, path,
-                         log.count, log.format, warm_up);
-    }
+    FAIL_IF(log.count <= warm_up, error, STATUS_USAGE, "--%s %s holds %d step times (%s), and %d are warm-up", option,
+            path, log.count, log.format, warm_up);
     *step_s = measurement_median(log.step_s, log.count, warm_up, arena);
     return STATUS_OK;
 }

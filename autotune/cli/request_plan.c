@@ -7,9 +7,7 @@
 #include "sim/frameworks/target_choices.h"
 
 Status request_mesh(Cli *cli, Mesh *mesh, Error *error) {
-    if (!cli_given(cli, OPTION_MESH)) {
-        return error_set(error, STATUS_USAGE, "--mesh is needed, such as --mesh dp_shard=8,tp=4");
-    }
+    FAIL_IF(!cli_given(cli, OPTION_MESH), error, STATUS_USAGE, "--mesh is needed, such as --mesh dp_shard=8,tp=4");
     return cli_blame(cli, OPTION_MESH, mesh_parse(cli_value(cli, OPTION_MESH)->text, mesh, error));
 }
 

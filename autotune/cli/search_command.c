@@ -61,15 +61,11 @@ Status cli_nothing_feasible(const TuneResult *result, Error *error) {
         strongest = strcmp(result->rejected[i].rule, "batch") == 0 ? &result->rejected[i] : strongest;
     }
     char mesh[MESH_TEXT_BYTES];
-    if (result->search.shapes == 1) {
-        return error_set(error, STATUS_INFEASIBLE, "the only shape, %s, cannot run: %s",
-                         mesh_short_text(nearest ? &nearest->plan.mesh : &strongest->plan.mesh, mesh),
-                         nearest ? nearest->reason : strongest->reason);
-    }
-    if (nearest) {
-        return error_set(error, STATUS_INFEASIBLE, "none of the %d shapes can run; the nearest, %s, %s",
-                         result->search.shapes, mesh_short_text(&nearest->plan.mesh, mesh), nearest->reason);
-    }
+    FAIL_IF(result->search.shapes == 1, error, STATUS_INFEASIBLE, "the only shape, %s, cannot run: %s",
+            mesh_short_text(nearest ? &nearest->plan.mesh : &strongest->plan.mesh, mesh),
+            nearest ? nearest->reason : strongest->reason);
+    FAIL_IF(nearest, error, STATUS_INFEASIBLE, "none of the %d shapes can run; the nearest, %s, %s",
+            result->search.shapes, mesh_short_text(&nearest->plan.mesh, mesh), nearest->reason);
     return error_set(error, STATUS_INFEASIBLE, "none of the %d shapes can run; %s: %s", result->search.shapes,
                      mesh_short_text(&strongest->plan.mesh, mesh), strongest->reason);
 }

@@ -27,9 +27,7 @@ Status validate_with_check(Cli *cli, Error *error) {
     if (!with->given && cli->options.tail_count == 0) {
         return STATUS_OK;
     }
-    if (!with->given) {
-        return error_set(error, STATUS_USAGE, "a command behind -- needs --with TARGET: whose framework it starts");
-    }
+    FAIL_IF(!with->given, error, STATUS_USAGE, "a command behind -- needs --with TARGET: whose framework it starts");
     if (cli->options.tail_count == 0) {
         return cli_refuse(cli, OPTION_WITH, error, "--with needs a command: validate --with %s -- COMMAND...",
                           with->text);
@@ -176,20 +174,14 @@ static Status times_read(const With *with, const char *output, RunRecord *record
     StepLog log;
     char formats[STEP_LOG_FORMATS_BYTES];
     step_log_read(output, (double)plan_tokens_per_step(plan) / mesh_world(&plan->mesh), arena, &log);
-    if (!log.format) {
-        return error_set(error, STATUS_ENVIRONMENT, "the command printed no step times that ndtune reads: %s",
-                         step_log_formats(formats));
-    }
-    if (log.nothing) {
-        return error_set(error, STATUS_ENVIRONMENT, "%s: %s", log.format, log.nothing);
-    }
+    FAIL_IF(!log.format, error, STATUS_ENVIRONMENT, "the command printed no step times that ndtune reads: %s",
+            step_log_formats(formats));
+    FAIL_IF(log.nothing, error, STATUS_ENVIRONMENT, "%s: %s", log.format, log.nothing);
     record->steps = log.count;
     record->step_times_s = log.step_s;
     record->warm_up = log.average ? 0 : with->validation->warm_up;
-    if (log.count <= record->warm_up) {
-        return error_set(error, STATUS_ENVIRONMENT, "the command printed %d step times (%s), and %d are warm-up",
-                         log.count, log.format, record->warm_up);
-    }
+    FAIL_IF(log.count <= record->warm_up, error, STATUS_ENVIRONMENT,
+            "the command printed %d step times (%s), and %d are warm-up", log.count, log.format, record->warm_up);
     double *unknown = ARENA_ARRAY(arena, double, log.count);
     for (int i = 0; i < log.count; i++) {
         unknown[i] = NAN;
@@ -228,9 +220,7 @@ static Status run_command(const With *with, const TrainPlan *plan, RunRecord *re
     Cli *cli = with->cli;
     char config[] = "/tmp/ndtune-config-XXXXXX";
     const int fd = mkstemp(config);
-    if (fd < 0) {
-        return error_set(error, STATUS_ENVIRONMENT, "cannot make the file %s", config);
-    }
+    FAIL_IF(fd < 0, error, STATUS_ENVIRONMENT, "cannot make the file %s", config);
     close(fd);
     Place places[PLACES];
     char **argv = NULL;

@@ -21,17 +21,12 @@ Status config_malformed(const ConfigSource *source, int line, const char *format
 static Status read_whole(const char *path, Arena *arena, char **text, Error *error) {
     const char *why = NULL;
     FILE *file = open_to_read(path, &why);
-    if (!file) {
-        return error_set(error, STATUS_ENVIRONMENT, "%s cannot be read: %s", path, why);
-    }
+    FAIL_IF(!file, error, STATUS_ENVIRONMENT, "%s cannot be read: %s", path, why);
     size_t bytes;
     why = read_and_close(file, CONFIG_MAX_BYTES, arena, text, &bytes);
-    if (why) {
-        return error_set(error, STATUS_ENVIRONMENT, "%s cannot be read: %s", path, why);
-    }
-    if (bytes > CONFIG_MAX_BYTES) {
-        return error_set(error, STATUS_USAGE, "%s is larger than %d MiB: no config file", path, CONFIG_MAX_BYTES >> 20);
-    }
+    FAIL_IF(why, error, STATUS_ENVIRONMENT, "%s cannot be read: %s", path, why);
+    FAIL_IF(bytes > CONFIG_MAX_BYTES, error, STATUS_USAGE, "%s is larger than %d MiB: no config file", path,
+            CONFIG_MAX_BYTES >> 20);
     const char *zero = memchr(*text, '\0', bytes);
     return zero ? error_set(error, STATUS_USAGE, "%s holds a zero byte: no config file", path) : STATUS_OK;
 }

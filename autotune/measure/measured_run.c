@@ -60,9 +60,7 @@ Status measured_run_prepare(MeasuredRun *run, const TrainPlan *plan, const RunOp
     if (!reason) {
         reason = exec_check_options(&request->model, plan, options);
     }
-    if (reason) {
-        return error_set(error, STATUS_INFEASIBLE, "the executor does not run this plan: %s", reason);
-    }
+    FAIL_IF(reason, error, STATUS_INFEASIBLE, "the executor does not run this plan: %s", reason);
     TRY(step_lower(&request->model, plan, request->target, arena, &run->program, error));
     run->predicted = ARENA_ARRAY(arena, TaskTotal, run->program.task_count);
     struct utsname host = {0};

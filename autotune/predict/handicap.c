@@ -28,45 +28,38 @@ static Status parse_index(const char *text, size_t length, Handicap *handicap, E
     int64_t index = -1;
     memcpy(number, text, length < NUMBER_BYTES ? length : 0);
     const bool number_read = text_parse_int(number, &index);
-    if (!number_read || index < 0 || index >= MESH_MAX_WORLD) {
-        return error_set(error, STATUS_USAGE, "%.*s is not the number of a %s; they count from 0", (int)length, text,
-                         handicap->of_node ? "node" : "rank");
-    }
+    FAIL_IF(!number_read || index < 0 || index >= MESH_MAX_WORLD, error, STATUS_USAGE,
+            "%.*s is not the number of a %s; they count from 0", (int)length, text,
+            handicap->of_node ? "node" : "rank");
     handicap->index = (int)index;
     return STATUS_OK;
 }
 
 static Status parse_factor(const char *key, size_t key_length, const char *text, Handicap *handicap, Error *error) {
     const bool number_read = text_parse_double(text, &handicap->factor);
-    if (!number_read || !(handicap->factor >= 1 && handicap->factor <= LARGEST)) {
-        return error_set(error, STATUS_USAGE, "%.*s must be a number from 1 (as fast as the others) to %g, not %s",
-                         (int)key_length, key, LARGEST, text[0] ? text : "nothing");
-    }
+    FAIL_IF(!number_read || !(handicap->factor >= 1 && handicap->factor <= LARGEST), error, STATUS_USAGE,
+            "%.*s must be a number from 1 (as fast as the others) to %g, not %s", (int)key_length, key, LARGEST,
+            text[0] ? text : "nothing");
     return STATUS_OK;
 }
 
 Status handicap_parse(const char *assignment, Handicap *handicap, Error *error) {
     *handicap = (Handicap){.of_node = starts_with(assignment, "node.")};
-    if (starts_with(assignment, "link.")) {
-        return error_set(error, STATUS_USAGE,
-                         "\"%s\": links have no numbers; slow ones are those of a rank or a node: "
-                         "rank.N.link_slowdown=FACTOR or node.N.link_slowdown=FACTOR",
-                         assignment);
-    }
+    FAIL_IF(starts_with(assignment, "link."), error, STATUS_USAGE,
+            "\"%s\": links have no numbers; slow ones are those of a rank or a node: "
+            "rank.N.link_slowdown=FACTOR or node.N.link_slowdown=FACTOR",
+            assignment);
     const char *index = assignment + 5;
     const char *equals = strchr(assignment, '=');
     const char *dot = strchr(index, '.');
-    if (!equals || !dot || dot > equals) {
-        return error_set(error, STATUS_USAGE, "\"%s\" must be %.4s.N.slowdown=FACTOR or %.4s.N.link_slowdown=FACTOR",
-                         assignment, assignment, assignment);
-    }
+    FAIL_IF(!equals || !dot || dot > equals, error, STATUS_USAGE,
+            "\"%s\" must be %.4s.N.slowdown=FACTOR or %.4s.N.link_slowdown=FACTOR", assignment, assignment, assignment);
     TRY(parse_index(index, (size_t)(dot - index), handicap, error));
     const char *property = dot + 1;
     handicap->of_links = starts_with(property, "link_slowdown=");
-    if (!handicap->of_links && !starts_with(property, "slowdown=")) {
-        return error_set(error, STATUS_USAGE, "a %s has no \"%.*s\"; it has slowdown and link_slowdown",
-                         handicap->of_node ? "node" : "rank", (int)(equals - property), property);
-    }
+    FAIL_IF(!handicap->of_links && !starts_with(property, "slowdown="), error, STATUS_USAGE,
+            "a %s has no \"%.*s\"; it has slowdown and link_slowdown", handicap->of_node ? "node" : "rank",
+            (int)(equals - property), property);
     return parse_factor(assignment, (size_t)(equals - assignment), equals + 1, handicap, error);
 }
 

@@ -37,10 +37,8 @@ static Status fit_rates(ProbeBuilder *builder, Error *error) {
             rates[count++] = probe_gemm_rate(sample, 0);
         }
     }
-    if (count == 0 || !sustained) {
-        return error_set(error, STATUS_ENVIRONMENT, "the probe has no large product: %s is too slow for one",
-                         probe->chip);
-    }
+    FAIL_IF(count == 0 || !sustained, error, STATUS_ENVIRONMENT,
+            "the probe has no large product: %s is too slow for one", probe->chip);
     const double median = statistics_median(rates, count), long_run = probe_gemm_rate(sustained, 0);
     const double burst = fmax(median, long_run);
     probe_put(builder, "accelerator.gemm.bf16.burst_flop_per_s", burst,
@@ -83,9 +81,8 @@ static Status fit_memory(ProbeBuilder *builder, Error *error) {
             best = fmax(best, rates[count++]);
         }
     }
-    if (count == 0 || builder->floor_s <= 0) {
-        return error_set(error, STATUS_ENVIRONMENT, "the probe has no stream beyond the caches of %s", probe->chip);
-    }
+    FAIL_IF(count == 0 || builder->floor_s <= 0, error, STATUS_ENVIRONMENT,
+            "the probe has no stream beyond the caches of %s", probe->chip);
     probe_put(builder, "accelerator.memory_bytes_per_s", best, "best of add, norm, SwiGLU and AdamW beyond the caches");
     probe_put(builder, "accelerator.memory_efficiency", statistics_median(rates, count) / best,
               "median of those %d against the best", count);

@@ -145,9 +145,8 @@ static int cores_at_once(const ProbeResult *probe, int machines) {
 static Status fit_cores(ProbeBuilder *builder, Error *error) {
     const ProbeResult *probe = builder->probe;
     Rounds products, streams;
-    if (!find_rounds(probe, "gemm", &products) || !find_rounds(probe, "stream", &streams)) {
-        return error_set(error, STATUS_ENVIRONMENT, "the probe has no sample of all ranks at once");
-    }
+    FAIL_IF(!find_rounds(probe, "gemm", &products) || !find_rounds(probe, "stream", &streams), error,
+            STATUS_ENVIRONMENT, "the probe has no sample of all ranks at once");
     const int machines = machines_of_kernel(probe);
     builder->gemm_kept = probe_clamp(products.alone_s / products.all_s, 0.05, 1);
     builder->stream_kept = probe_clamp(streams.alone_s / streams.all_s, 0.05, 1);
@@ -240,9 +239,8 @@ static void fit_grouped(const ProbeBuilder *builder, const GemmFit *fit) {
 
 static Status fit_gemm(ProbeBuilder *builder, Error *error) {
     GemmFit fit, half;
-    if (!find_gemm_fit(builder->probe, "nt", &fit)) {
-        return error_set(error, STATUS_ENVIRONMENT, "the probe has not all samples of the GEMM");
-    }
+    FAIL_IF(!find_gemm_fit(builder->probe, "nt", &fit), error, STATUS_ENVIRONMENT,
+            "the probe has not all samples of the GEMM");
     builder->launch_s = fit.launch_s;
     builder->peak_flop_per_s = fit.peak;
     builder->sustained_flop_per_s = fit.burst * builder->gemm_kept;
@@ -312,9 +310,8 @@ static Status fit_streams(ProbeBuilder *builder, Error *error) {
         }
         adamw = strcmp(sample->name, "adamw") == 0 ? sample->size[0] / sample->seconds : adamw;
     }
-    if (count == 0 || builder->floor_s <= 0) {
-        return error_set(error, STATUS_ENVIRONMENT, "the probe has no samples of streaming kernels");
-    }
+    FAIL_IF(count == 0 || builder->floor_s <= 0, error, STATUS_ENVIRONMENT,
+            "the probe has no samples of streaming kernels");
     const double middle = statistics_median(rates, count);
     probe_put(
         builder, "accelerator.memory_bytes_per_s", best * builder->stream_kept,

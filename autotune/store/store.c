@@ -27,10 +27,8 @@ Status store_default_path(char path[STORE_PATH_BYTES], Error *error) {
                   "neither XDG_DATA_HOME nor HOME is set, so there is no place for the store");
         return error_hint(error, "name a file with --db FILE");
     }
-    if (written >= STORE_PATH_BYTES) {
-        return error_set(error, STATUS_ENVIRONMENT, "the path of the store is longer than %d bytes",
-                         STORE_PATH_BYTES - 1);
-    }
+    FAIL_IF(written >= STORE_PATH_BYTES, error, STATUS_ENVIRONMENT, "the path of the store is longer than %d bytes",
+            STORE_PATH_BYTES - 1);
     return STATUS_OK;
 }
 
@@ -277,26 +275,20 @@ static Status prepare_database(Store *store, Error *error) {
 
 // What SQLite takes for no file: its documentation keeps names that begin with a colon for such.
 static Status check_path(const char *path, Error *error) {
-    if (path[0] == '\0' || path[0] == ':') {
-        return error_set(error, STATUS_USAGE, "store \"%s\": is no file, so nothing would be kept", path);
-    }
-    if (strlen(path) >= STORE_PATH_BYTES) {
-        return error_set(error, STATUS_ENVIRONMENT, "the path of the store is longer than %d bytes",
-                         STORE_PATH_BYTES - 1);
-    }
+    FAIL_IF(path[0] == '\0' || path[0] == ':', error, STATUS_USAGE,
+            "store \"%s\": is no file, so nothing would be kept", path);
+    FAIL_IF(strlen(path) >= STORE_PATH_BYTES, error, STATUS_ENVIRONMENT,
+            "the path of the store is longer than %d bytes", STORE_PATH_BYTES - 1);
     struct stat about;
-    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) {
-        return error_set(error, STATUS_ENVIRONMENT, "store %s: is a %s, not a file", path,
-                         S_ISDIR(about.st_mode) ? "folder" : "device or pipe");
-    }
+    FAIL_IF(stat(path, &about) == 0 && !S_ISREG(about.st_mode), error, STATUS_ENVIRONMENT,
+            "store %s: is a %s, not a file", path, S_ISDIR(about.st_mode) ? "folder" : "device or pipe");
     char folder[STORE_PATH_BYTES];
     snprintf(folder, sizeof folder, "%s", path);
     char *slash = strrchr(folder, '/');
     if (slash && slash > folder) {
         *slash = '\0';
-        if (stat(folder, &about) != 0) {
-            return error_set(error, STATUS_ENVIRONMENT, "store %s: %s: %s", path, folder, strerror(errno));
-        }
+        FAIL_IF(stat(folder, &about) != 0, error, STATUS_ENVIRONMENT, "store %s: %s: %s", path, folder,
+                strerror(errno));
     }
     return STATUS_OK;
 }
@@ -306,9 +298,7 @@ typedef Status (*Opener)(Store *store, Error *error);
 static Status open_as(const char *path, Opener open, Store **store, Error *error) {
     *store = NULL;
     Store *opened = calloc(1, sizeof *opened);
-    if (!opened) {
-        return error_set(error, STATUS_INTERNAL, "store %s: out of memory", path);
-    }
+    FAIL_IF(!opened, error, STATUS_INTERNAL, "store %s: out of memory", path);
     snprintf(opened->path, sizeof opened->path, "%s", path);
     Status status = open(opened, error);
     if (status == STATUS_OK) {

@@ -56,9 +56,8 @@ static Status pull_of(const Drift *drift, const BeliefShape *shapes, int count, 
             sum[i * used + j] = drift->covariance[place[i] * count + place[j]] + (i == j ? misfit * misfit : 0);
         }
     }
-    if (!statistics_invert(sum, used, &log_determinant)) {
-        return error_set(error, STATUS_INTERNAL, "the covariance of %d measured times is not positive definite", used);
-    }
+    FAIL_IF(!statistics_invert(sum, used, &log_determinant), error, STATUS_INTERNAL,
+            "the covariance of %d measured times is not positive definite", used);
     for (int i = 0; i < used; i++) {
         for (int j = 0; j < used; j++) {
             pull[place[i] * count + place[j]] = misfit * misfit * sum[i * used + j];

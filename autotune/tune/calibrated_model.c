@@ -78,8 +78,6 @@ Status calibrated_model_learn(CalibratedModel *own, const Tuning *tuning, TuneMo
 
 Status calibrated_model_profile(const CalibratedModel *own, const char *date, Arena *arena, ClusterProfile *profile,
                                 Error *error) {
-    if (!own->calibrated) {
-        return error_set(error, STATUS_USAGE, "there is no calibrated profile: %s", own->refusal);
-    }
+    FAIL_IF(!own->calibrated, error, STATUS_USAGE, "there is no calibrated profile: %s", own->refusal);
     return calibration_child(&own->calibration, &own->input, date, arena, profile, error);
 }

@@ -306,9 +306,7 @@ static Status go_on(Loop *loop, Error *error) {
         TuneRun run = {0};
         TRY(means->run(means->state, tuning, tune_last(tuning)->next, &run, error));
         TRY(take_in(loop, &run, error));
-        if (means->cancelled(means->state)) {
-            return error_set(error, STATUS_ENVIRONMENT, TUNE_INTERRUPTED);
-        }
+        FAIL_IF(means->cancelled(means->state), error, STATUS_ENVIRONMENT, TUNE_INTERRUPTED);
     }
     return STATUS_OK;
 }

@@ -72,9 +72,7 @@ static Status run_round(Validation *validation, int round, const ValidateMeans *
             continue;
         }
         TRY(run_row(row, means, error));
-        if (means->cancelled(means->state)) {
-            return error_set(error, STATUS_ENVIRONMENT, "interrupted; what was measured is stored");
-        }
+        FAIL_IF(means->cancelled(means->state), error, STATUS_ENVIRONMENT, "interrupted; what was measured is stored");
     }
     return STATUS_OK;
 }

@@ -49,3 +49,11 @@ Status json_reader_finish(const JsonReader *reader, const char *const *keys, siz
 // An error about one key in the one form that all of them have: "file: path.key: " + the sentence.
 Status json_error(const JsonReader *reader, const char *key, Error *error, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+// Where the condition holds: returns what json_error does.
+#define JSON_FAIL_IF(condition, reader, key, error, ...)                                                               \
+    do {                                                                                                               \
+        if (condition) {                                                                                               \
+            return json_error(reader, key, error, __VA_ARGS__);                                                        \
+        }                                                                                                              \
+    } while (0)

@@ -40,9 +40,7 @@ Status json_error(const JsonReader *reader, const char *key, Error *error, const
 static Status type_error(const JsonReader *reader, const char *key, const char *expected, Error *error) {
     char shown[SHOWN_VALUE_BYTES];
     const json_t *value = json_object_get(reader->object, key);
-    if (!value) {
-        return json_error(reader, key, error, "missing, must be %s", expected);
-    }
+    JSON_FAIL_IF(!value, reader, key, error, "missing, must be %s", expected);
     return json_error(reader, key, error, "must be %s, got %s", expected, value_shown(value, shown));
 }
 
@@ -59,10 +57,8 @@ Status json_get_int(const JsonReader *reader, const char *key, int64_t low, int6
         return type_error(reader, key, "an integer", error);
     }
     const int64_t number = json_integer_value(found);
-    if (number < low || number > high) {
-        return json_error(reader, key, error, "must be between %" PRId64 " and %" PRId64 ", got %" PRId64, low, high,
-                          number);
-    }
+    JSON_FAIL_IF(number < low || number > high, reader, key, error,
+                 "must be between %" PRId64 " and %" PRId64 ", got %" PRId64, low, high, number);
     *value = number;
     return STATUS_OK;
 }
@@ -83,12 +79,10 @@ Status json_get_double(const JsonReader *reader, const char *key, double low, do
         return type_error(reader, key, "a number", error);
     }
     const double number = json_number_value(found);
-    if (!(number >= low && number <= high)) {
-        return json_error(reader, key, error, "must be between %.10g and %.10g, got %.10g", low, high, number);
-    }
-    if (number != 0 && fabs(number) < TEXT_LEAST_NUMBER) {
-        return json_error(reader, key, error, "must be 0 or at least %g in size, got %.10g", TEXT_LEAST_NUMBER, number);
-    }
+    JSON_FAIL_IF(!(number >= low && number <= high), reader, key, error, "must be between %.10g and %.10g, got %.10g",
+                 low, high, number);
+    JSON_FAIL_IF(number != 0 && fabs(number) < TEXT_LEAST_NUMBER, reader, key, error,
+                 "must be 0 or at least %g in size, got %.10g", TEXT_LEAST_NUMBER, number);
     *value = number;
     return STATUS_OK;
 }

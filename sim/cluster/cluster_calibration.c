@@ -10,15 +10,11 @@ static const double LOG_HIGH = 20;  // of a factor and its sd
 static Status read_runs(const JsonReader *at, Arena *arena, ClusterCalibration *calibration, Error *error) {
     const json_t *runs = json_object_get(at->object, "runs");
     const size_t count = json_array_size(runs);
-    if (count == 0 || count > MAX_RUNS) {
-        return json_error(at, "runs", error, "must be a list of 1 to %d run ids", MAX_RUNS);
-    }
+    JSON_FAIL_IF(count == 0 || count > MAX_RUNS, at, "runs", error, "must be a list of 1 to %d run ids", MAX_RUNS);
     const char **ids = ARENA_ARRAY(arena, const char *, count);
     for (size_t i = 0; i < count; i++) {
         const json_t *id = json_array_get(runs, i);
-        if (!json_is_string(id)) {
-            return json_error(at, "runs", error, "entry %zu must be text", i + 1);
-        }
+        JSON_FAIL_IF(!json_is_string(id), at, "runs", error, "entry %zu must be text", i + 1);
         ids[i] = arena_text(arena, json_string_value(id));
     }
     calibration->runs = ids;
@@ -44,17 +40,14 @@ static Status read_parameter(const JsonReader *at, Arena *arena, ClusterCalibrat
 static Status read_parameters(const JsonReader *at, Arena *arena, ClusterCalibration *calibration, Error *error) {
     const json_t *rows = json_object_get(at->object, "parameters");
     const size_t count = json_array_size(rows);
-    if (count == 0 || count > MAX_PARAMETERS) {
-        return json_error(at, "parameters", error, "must be a list of 1 to %d objects", MAX_PARAMETERS);
-    }
+    JSON_FAIL_IF(count == 0 || count > MAX_PARAMETERS, at, "parameters", error, "must be a list of 1 to %d objects",
+                 MAX_PARAMETERS);
     ClusterCalibrated *parameters = ARENA_ARRAY(arena, ClusterCalibrated, count);
     for (size_t i = 0; i < count; i++) {
         const JsonReader row = {.origin = at->origin,
                                 .path = arena_format(arena, "calibration.parameters[%zu]", i),
                                 .object = json_array_get(rows, i)};
-        if (!json_is_object(row.object)) {
-            return json_error(&row, "", error, "must be an object");
-        }
+        JSON_FAIL_IF(!json_is_object(row.object), &row, "", error, "must be an object");
         TRY(read_parameter(&row, arena, &parameters[i], error));
     }
     calibration->parameters = parameters;

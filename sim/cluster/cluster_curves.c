@@ -54,24 +54,19 @@ static bool number_within(const json_t *value, double high, double *out) {
 static Status read_points(const JsonReader *at, MeasuredCurve *curve, Arena *arena, Error *error) {
     const json_t *points = json_object_get(at->object, "points");
     const size_t count = json_array_size(points);
-    if (count < 2 || count > MAX_POINTS) {
-        return json_error(at, "points", error, "must be a list of 2 to %d pairs [bytes, seconds]", MAX_POINTS);
-    }
+    JSON_FAIL_IF(count < 2 || count > MAX_POINTS, at, "points", error,
+                 "must be a list of 2 to %d pairs [bytes, seconds]", MAX_POINTS);
     double *bytes = ARENA_ARRAY(arena, double, count), *seconds = ARENA_ARRAY(arena, double, count);
     for (size_t i = 0; i < count; i++) {
         const json_t *pair = json_array_get(points, i);
-        if (json_array_size(pair) != 2 || !number_within(json_array_get(pair, 0), bytes_high, &bytes[i]) ||
-            !number_within(json_array_get(pair, 1), seconds_high, &seconds[i])) {
-            return json_error(at, "points", error,
-                              "pair %zu must be [bytes, seconds], both above 0 and at most %g and %g", i + 1,
-                              bytes_high, seconds_high);
-        }
-        if (i > 0 && (bytes[i] <= bytes[i - 1] || seconds[i] < seconds[i - 1])) {
-            return json_error(at, "points", error,
-                              "pair %zu: bytes must ascend and seconds must not descend, got "
-                              "[%.10g, %.10g] after [%.10g, %.10g]",
-                              i + 1, bytes[i], seconds[i], bytes[i - 1], seconds[i - 1]);
-        }
+        JSON_FAIL_IF(json_array_size(pair) != 2 || !number_within(json_array_get(pair, 0), bytes_high, &bytes[i]) ||
+                         !number_within(json_array_get(pair, 1), seconds_high, &seconds[i]),
+                     at, "points", error, "pair %zu must be [bytes, seconds], both above 0 and at most %g and %g",
+                     i + 1, bytes_high, seconds_high);
+        JSON_FAIL_IF(i > 0 && (bytes[i] <= bytes[i - 1] || seconds[i] < seconds[i - 1]), at, "points", error,
+                     "pair %zu: bytes must ascend and seconds must not descend, got "
+                     "[%.10g, %.10g] after [%.10g, %.10g]",
+                     i + 1, bytes[i], seconds[i], bytes[i - 1], seconds[i - 1]);
     }
     curve->count = (int)count;
     curve->bytes = bytes;
@@ -92,9 +87,7 @@ Status cluster_curves_read(const JsonReader *root, Arena *arena, ClusterProfile 
     if (!section) {
         return STATUS_OK;
     }
-    if (!json_is_object(section)) {
-        return json_error(root, "curves", error, "must be an object");
-    }
+    JSON_FAIL_IF(!json_is_object(section), root, "curves", error, "must be an object");
     MeasuredCurve *curves = ARENA_ARRAY(arena, MeasuredCurve, json_object_size(section));
     const char *key;
     json_t *value;
@@ -102,14 +95,10 @@ Status cluster_curves_read(const JsonReader *root, Arena *arena, ClusterProfile 
         MeasuredCurve *curve = &curves[profile->curve_count];
         const JsonReader at = {
             .origin = root->origin, .path = arena_format(arena, "curves.%.80s", key), .object = value};
-        if (!parse_key(key, curve)) {
-            return json_error(&at, "", error,
-                              "curves are named collective-NODESxRANKS_PER_NODE, such as all_reduce-2x8; collectives "
-                              "are all_gather, reduce_scatter, all_reduce, send_recv and all_to_all");
-        }
-        if (!json_is_object(value)) {
-            return json_error(&at, "", error, "must be an object with points, source and grade");
-        }
+        JSON_FAIL_IF(!parse_key(key, curve), &at, "", error,
+                     "curves are named collective-NODESxRANKS_PER_NODE, such as all_reduce-2x8; collectives "
+                     "are all_gather, reduce_scatter, all_reduce, send_recv and all_to_all");
+        JSON_FAIL_IF(!json_is_object(value), &at, "", error, "must be an object with points, source and grade");
         TRY(read_points(&at, curve, arena, error));
         profile->curve_count++;
     }

@@ -21,9 +21,8 @@ static Status merge(json_t *into, json_t *from, const JsonReader *at, Arena *are
     json_object_foreach(from, key, value) {
         json_t *inherited = json_object_get(into, key);
         if (json_is_null(value)) {
-            if (!inherited) {
-                return json_error(at, key, error, "null removes what the extended profile has, and it has no such key");
-            }
+            JSON_FAIL_IF(!inherited, at, key, error,
+                         "null removes what the extended profile has, and it has no such key");
             json_object_del(into, key);
         } else if (is_section(inherited) && json_is_object(value)) {
             const char *dot = at->path[0] == '\0' ? "" : ".";

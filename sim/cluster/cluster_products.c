@@ -76,17 +76,13 @@ static Status read_point(const JsonReader *at, size_t index, TimedGemm *product,
     const json_t *pair = json_array_get(json_object_get(at->object, "points"), index);
     const json_t *words = json_array_get(pair, 0), *seconds = json_array_get(pair, 1);
     const char *rest = "";
-    if (json_array_size(pair) != 2 || !json_is_string(words) || !json_is_number(seconds) ||
-        !cluster_product_parse(json_string_value(words), product, &rest) || *rest != '\0') {
-        return json_error(at, "points", error,
-                          "pair %zu must be [product, seconds], such as [\"4096x6144x4096 nt bf16>bf16 set\", 3e-4]",
-                          index + 1);
-    }
+    JSON_FAIL_IF(json_array_size(pair) != 2 || !json_is_string(words) || !json_is_number(seconds) ||
+                     !cluster_product_parse(json_string_value(words), product, &rest) || *rest != '\0',
+                 at, "points", error,
+                 "pair %zu must be [product, seconds], such as [\"4096x6144x4096 nt bf16>bf16 set\", 3e-4]", index + 1);
     product->seconds = json_number_value(seconds);
-    if (!(product->seconds > 0) || product->seconds > seconds_high) {
-        return json_error(at, "points", error, "pair %zu: seconds must be above 0 and at most %g, got %g", index + 1,
-                          seconds_high, product->seconds);
-    }
+    JSON_FAIL_IF(!(product->seconds > 0) || product->seconds > seconds_high, at, "points", error,
+                 "pair %zu: seconds must be above 0 and at most %g, got %g", index + 1, seconds_high, product->seconds);
     return STATUS_OK;
 }
 
@@ -123,14 +119,10 @@ Status cluster_products_read(const JsonReader *root, Arena *arena, ClusterProfil
     }
     const JsonReader at = {.origin = root->origin, .path = "products", .object = section};
     const size_t count = json_array_size(json_object_get(section, "points"));
-    if (profile->accelerator.device_class == DEVICE_CLASS_CPU) {
-        return json_error(root, "products", error, "times of products are read for accelerator.class \"gpu\" only");
-    }
-    if (!json_is_object(section) || count < 1 || count > MAX_PRODUCTS) {
-        return json_error(root, "products", error,
-                          "must be an object with points (1 to %d pairs [product, seconds]), source and grade",
-                          MAX_PRODUCTS);
-    }
+    JSON_FAIL_IF(profile->accelerator.device_class == DEVICE_CLASS_CPU, root, "products", error,
+                 "times of products are read for accelerator.class \"gpu\" only");
+    JSON_FAIL_IF(!json_is_object(section) || count < 1 || count > MAX_PRODUCTS, root, "products", error,
+                 "must be an object with points (1 to %d pairs [product, seconds]), source and grade", MAX_PRODUCTS);
     TimedGemm *products = ARENA_ARRAY(arena, TimedGemm, count);
     for (size_t i = 0; i < count; i++) {
         TRY(read_point(&at, i, &products[i], error));

@@ -209,9 +209,7 @@ static Status read_grade(const Reading *reading, const JsonReader *leaf, Grade *
 
 static Status read_origin(const Reading *reading, const JsonReader *leaf, Provenance *row, Error *error) {
     TRY(json_get_text(leaf, "source", reading->arena, &row->source, error));
-    if (row->source[0] == '\0') {
-        return json_error(leaf, "source", error, "must not be empty: say where the number comes from");
-    }
+    JSON_FAIL_IF(row->source[0] == '\0', leaf, "source", error, "must not be empty: say where the number comes from");
     return read_grade(reading, leaf, &row->grade, error);
 }
 

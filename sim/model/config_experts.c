@@ -80,9 +80,8 @@ static Status read_layers(const Config *config, Error *error) {
         TRY(config_int_or(config, "interleave_moe_layer_step", CONFIG_MAX_LAYERS, 1, &step, error));
     } else if (strncmp(type, "qwen", 4) == 0) {
         TRY(config_int_or(config, "decoder_sparse_step", CONFIG_MAX_LAYERS, 1, &step, error));
-        if (json_array_size(json_object_get(config->json.object, "mlp_only_layers")) > 0) {
-            return json_error(&config->json, "mlp_only_layers", error, "must be empty, got a list of layers");
-        }
+        JSON_FAIL_IF(json_array_size(json_object_get(config->json.object, "mlp_only_layers")) > 0, &config->json,
+                     "mlp_only_layers", error, "must be empty, got a list of layers");
     }
     set_runs(config, dense, step);
     return STATUS_OK;

@@ -23,10 +23,8 @@ Status config_int_or(const Config *config, const char *key, int high, int fallba
 
 Status config_whole_heads(const Config *config, const char *heads_key, Error *error) {
     ModelSpec *model = config->model;
-    if (model->hidden % model->heads != 0) {
-        return json_error(&config->json, heads_key, error, "must divide the width %d, got %d", model->hidden,
-                          model->heads);
-    }
+    JSON_FAIL_IF(model->hidden % model->heads != 0, &config->json, heads_key, error, "must divide the width %d, got %d",
+                 model->hidden, model->heads);
     model->kv_heads = model->heads;
     model->head_dim = model->hidden / model->heads;
     return STATUS_OK;
@@ -127,11 +125,10 @@ Status config_rotary(const Config *config, const RotaryKeys *keys, Error *error)
     TRY(read_scaling(config, "rope_parameters", error));
     if (part < 1) {
         model->rotary_dims = (int)(model->head_dim * part);
-        if (model->rotary_dims < 2 || model->rotary_dims % 2 != 0) {
-            return json_error(&config->json, keys->part ? keys->part : "rope_parameters.partial_rotary_factor", error,
-                              "%g of head_dim %d is %d, which is no whole number of rotary pairs", part,
-                              model->head_dim, model->rotary_dims);
-        }
+        JSON_FAIL_IF(model->rotary_dims < 2 || model->rotary_dims % 2 != 0, &config->json,
+                     keys->part ? keys->part : "rope_parameters.partial_rotary_factor", error,
+                     "%g of head_dim %d is %d, which is no whole number of rotary pairs", part, model->head_dim,
+                     model->rotary_dims);
     } else {
         model->rotary_dims = 0;
     }

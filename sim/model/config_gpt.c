@@ -47,10 +47,8 @@ static Status read_expansion(const Config *config, Error *error) {
     double ratio = 0;
     TRY(json_get_double_or(&config->json, "expansion_ratio", 1.0 / 64, 64, 4, &ratio, error));
     const double width = ratio * config->model->hidden;
-    if (width < 1 || width > CONFIG_MAX_WIDTH || width != floor(width)) {
-        return json_error(&config->json, "expansion_ratio", error, "%g times d_model %d is no possible width", ratio,
-                          config->model->hidden);
-    }
+    JSON_FAIL_IF(width < 1 || width > CONFIG_MAX_WIDTH || width != floor(width), &config->json, "expansion_ratio",
+                 error, "%g times d_model %d is no possible width", ratio, config->model->hidden);
     config->model->ffn = (int)width;
     return STATUS_OK;
 }
@@ -64,20 +62,16 @@ static Status read_mpt_attention(const Config *config, Error *error) {
         TRY(json_get_object(&config->json, "attn_config", config->arena, &attention.json, error));
         TRY(json_get_bool_or(&attention.json, "alibi", true, &alibi, error));
         TRY(json_get_text_or(&attention.json, "attn_type", kind, config->arena, &kind, error));
-        if (strcmp(kind, "multihead_attention") != 0) {
-            return json_error(&attention.json, "attn_type", error, "must be \"multihead_attention\", got \"%.64s\"",
-                              kind);
-        }
+        JSON_FAIL_IF(strcmp(kind, "multihead_attention") != 0, &attention.json, "attn_type", error,
+                     "must be \"multihead_attention\", got \"%.64s\"", kind);
         TRY(config_refuse_true(&attention, "qk_ln", "must be false, layer norms of queries and keys are not modelled",
                                error));
         TRY(config_refuse_true(&attention, "prefix_lm", "must be false, only causal attention is modelled", error));
         TRY(config_refuse_true(&attention, "rope", "must be false, rotary positions of mpt are not modelled", error));
     }
     TRY(json_get_bool_or(&config->json, "learned_pos_emb", true, &learned, error));
-    if (!alibi && !learned) {
-        return json_error(&config->json, "learned_pos_emb", error,
-                          "must be true where attn_config.alibi is false: a model without positions is not modelled");
-    }
+    JSON_FAIL_IF(!alibi && !learned, &config->json, "learned_pos_emb", error,
+                 "must be true where attn_config.alibi is false: a model without positions is not modelled");
     config->model->position = alibi ? POSITION_ALIBI : POSITION_LEARNED;
     return STATUS_OK;
 }
@@ -86,11 +80,8 @@ static Status read_mpt_norm(const Config *config, Error *error) {
     const char *norm = NULL;
     TRY(json_get_text_or(&config->json, "norm_type", "low_precision_layernorm", config->arena, &norm, error));
     const char *kind = strncmp(norm, "low_precision_", 14) == 0 ? norm + 14 : norm;
-    if (strcmp(kind, "layernorm") != 0 && strcmp(kind, "rmsnorm") != 0) {
-        return json_error(&config->json, "norm_type", error,
-                          "\"%.64s\" is not supported; supported: layernorm, rmsnorm, each also with low_precision_",
-                          norm);
-    }
+    JSON_FAIL_IF(strcmp(kind, "layernorm") != 0 && strcmp(kind, "rmsnorm") != 0, &config->json, "norm_type", error,
+                 "\"%.64s\" is not supported; supported: layernorm, rmsnorm, each also with low_precision_", norm);
     config->model->norm = strcmp(kind, "rmsnorm") == 0 ? NORM_RMS : NORM_LAYER;
     return STATUS_OK;
 }

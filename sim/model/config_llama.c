@@ -69,10 +69,9 @@ static Status read_heads(const Config *config, const LlamaDefaults *defaults, Er
     const bool absent = !json_object_get(config->json.object, "num_key_value_heads");
     const int fallback = absent && defaults->kv_heads > 0 ? defaults->kv_heads : model->heads;
     TRY(config_int_or(config, "num_key_value_heads", CONFIG_MAX_HEADS, fallback, &model->kv_heads, error));
-    if (model->heads % model->kv_heads != 0) {
-        return json_error(&config->json, "num_key_value_heads", error, "must divide num_attention_heads %d, %s %d",
-                          model->heads, absent ? "its default is" : "got", model->kv_heads);
-    }
+    JSON_FAIL_IF(model->heads % model->kv_heads != 0, &config->json, "num_key_value_heads", error,
+                 "must divide num_attention_heads %d, %s %d", model->heads, absent ? "its default is" : "got",
+                 model->kv_heads);
     if (defaults->head_dim > 0) {
         return config_int_or(config, "head_dim", CONFIG_MAX_WIDTH, defaults->head_dim, &model->head_dim, error);
     }
@@ -141,9 +140,8 @@ static Status read_gemma3(const Config *config, int *window_every, Error *error)
     TRY(read_score_scalar(config, error));
     for (size_t i = 0; i < sizeof caps / sizeof *caps; i++) {
         const json_t *cap = json_object_get(config->json.object, caps[i]);
-        if (cap && !json_is_null(cap)) {
-            return json_error(&config->json, caps[i], error, "must be null, soft-capped scores are not modelled");
-        }
+        JSON_FAIL_IF(cap && !json_is_null(cap), &config->json, caps[i], error,
+                     "must be null, soft-capped scores are not modelled");
     }
     TRY(config_int_or(config, "sliding_window_pattern", CONFIG_MAX_LAYERS, *window_every, window_every, error));
     return json_get_double_or(&config->json, "rope_local_base_freq", 1, 1e12, 1e4, &model->rope_local, error);

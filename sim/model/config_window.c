@@ -11,16 +11,13 @@ static const char sliding[] = "sliding_attention", full[] = "full_attention";
 static Status read_layer_types(const Config *config, const json_t *types, Error *error) {
     ModelSpec *model = config->model;
     const int count = json_is_array(types) ? (int)json_array_size(types) : 0;
-    if (count != model->layers) {
-        return json_error(&config->json, "layer_types", error, "must name a type for each of %d layers", model->layers);
-    }
+    JSON_FAIL_IF(count != model->layers, &config->json, "layer_types", error, "must name a type for each of %d layers",
+                 model->layers);
     int first_full = count, first_sliding = count;
     for (int i = count; i-- > 0;) {
         const char *type = json_string_value(json_array_get(types, (size_t)i));
-        if (!type || (strcmp(type, sliding) != 0 && strcmp(type, full) != 0)) {
-            return json_error(&config->json, "layer_types", error, "\"%.32s\" of layer %d is not one of %s, %s",
-                              type ? type : "", i, sliding, full);
-        }
+        JSON_FAIL_IF(!type || (strcmp(type, sliding) != 0 && strcmp(type, full) != 0), &config->json, "layer_types",
+                     error, "\"%.32s\" of layer %d is not one of %s, %s", type ? type : "", i, sliding, full);
         *(strcmp(type, full) == 0 ? &first_full : &first_sliding) = i;
     }
     if (first_sliding == count) {
@@ -31,10 +28,8 @@ static Status read_layer_types(const Config *config, const json_t *types, Error 
     model->window_every = first_sliding > 0 || first_full == count ? 0 : first_full + 1;
     for (int i = 0; i < count; i++) {
         const bool slides = strcmp(json_string_value(json_array_get(types, (size_t)i)), sliding) == 0;
-        if (slides != model_layer_slides(model, i)) {
-            return json_error(&config->json, "layer_types", error,
-                              "must alternate regularly, layer %d is of another type than the pattern's", i);
-        }
+        JSON_FAIL_IF(slides != model_layer_slides(model, i), &config->json, "layer_types", error,
+                     "must alternate regularly, layer %d is of another type than the pattern's", i);
     }
     return STATUS_OK;
 }

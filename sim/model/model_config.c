@@ -51,9 +51,8 @@ static Status refuse_experts(const Config *config, Error *error) {
     static const char *const keys[] = {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const json_t *value = json_object_get(config->json.object, keys[i]);
-        if (value && !json_is_null(value) && (!json_is_integer(value) || json_integer_value(value) > 1)) {
-            return json_error(&config->json, keys[i], error, "mixtures of experts of this type are not modelled");
-        }
+        JSON_FAIL_IF(value && !json_is_null(value) && (!json_is_integer(value) || json_integer_value(value) > 1),
+                     &config->json, keys[i], error, "mixtures of experts of this type are not modelled");
     }
     return STATUS_OK;
 }
