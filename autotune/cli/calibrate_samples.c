@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "autotune/accuracy/run_case.h"
-#include "autotune/cli/log_time.h"
 #include "autotune/cli/request.h"
+#include "autotune/validate/step_log_file.h"
 #include "sim/base/text.h"
 
 static const double GIB = 1024.0 * 1024.0 * 1024.0;
@@ -178,7 +178,9 @@ static Status add_log(SampleList *list, const char *text, Error *error) {
     if (status == STATUS_OK) {
         target_check(request->target, &request->model, &plan, &own->arena, &reason);
         status = reason ? error_set(error, STATUS_USAGE, "%s", reason)
-                        : log_step_time(cli, OPTION_LOG, log.path, &plan, &own->arena, &sample.step_s, error);
+                        : step_log_file_time(arena_format(&own->arena, "--log %s", log.path), log.path, &plan,
+                                             cli_integer_or(cli, OPTION_WARM_UP, STEP_LOG_WARM_UP), &own->arena,
+                                             &sample.step_s, error);
     }
     cli->blame = own->blame;
     cli_end_inner(cli, own);

@@ -6,11 +6,11 @@
 
 #include "autotune/calibrate/calibrate.h"
 #include "autotune/cli/cli.h"
-#include "autotune/cli/log_time.h"
 #include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
 #include "autotune/cli/step_files.h"
 #include "autotune/search/prune.h"
+#include "autotune/validate/step_log_file.h"
 #include "reports/reports.h"
 #include "sim/base/text.h"
 
@@ -46,7 +46,9 @@ static Status measured_step(Cli *cli, const TrainPlan *plan, double *step_s, Err
     const char *text = cli_value(cli, OPTION_MEASURED)->text;
     if (!text_parse_double(text, step_s) && !parse_time(text, step_s)) {
         return cli_blame(cli, OPTION_MEASURED,
-                         log_step_time(cli, OPTION_MEASURED, text, plan, &cli->arena, step_s, error));
+                         step_log_file_time(arena_format(&cli->arena, "--measured %s", text), text, plan,
+                                            cli_integer_or(cli, OPTION_WARM_UP, STEP_LOG_WARM_UP), &cli->arena, step_s,
+                                            error));
     }
     return *step_s > 0 && *step_s < DBL_MAX
                ? STATUS_OK

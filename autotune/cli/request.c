@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "autotune/cli/chip_products.h"
+#include "autotune/cli/known_products.h"
 #include "autotune/cli/request_finetune.h"
 #include "autotune/predict/handicap.h"
 #include "autotune/predict/target_on_cluster.h"
@@ -90,7 +90,7 @@ static Status find_products(Builder *builder, const char *profile, Error *error)
     if (!cluster_is_file(profile)) {
         return STATUS_OK;
     }
-    TRY(chip_products_add(builder->cli, cluster, &count, error));
+    TRY(known_products_add(builder->cli, cluster, &count, error));
     if (count > 0) {
         assume(builder, "%d products take the time that runs on %s had, of the store", count,
                cluster->accelerator.name);

@@ -43,7 +43,7 @@ void run_notes_pass(const Run *run) {
     while (line_next(file, line, sizeof line)) {
         if (strncmp(line, LOG_NOTE, mark) == 0) {
             line[strcspn(line, "\n")] = '\0';
-            log_write_once(LOG_WARN, line + mark);  // a command may start many runs
+            log_warn_once(line + mark);  // a command may start many runs
         }
     }
 }

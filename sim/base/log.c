@@ -9,27 +9,9 @@
 
 enum { SAID_MOST = 16 };  // different lines; more are written each time
 
-static LogLevel log_level = LOG_WARN;  // the one setting of a process; main.c sets it before anything runs
-static uint64_t log_said[SAID_MOST];   // 0 = free
+static uint64_t log_said[SAID_MOST];  // 0 = free
 
-void log_set_level(LogLevel level) {
-    log_level = level;
-}
-
-void log_write(LogLevel level, const char *format, ...) {
-    static const char *const names[] = {"error", "warning", "info", "debug"};
-    if (level > log_level) {
-        return;
-    }
-    char line[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    fprintf(stderr, "ndtune: %s: %s\n", names[level], line);
-}
-
-void log_write_once(LogLevel level, const char *line) {
+void log_warn_once(const char *line) {
     Hash hash = hash_begin();
     hash_text(&hash, line);
     const uint64_t id = hash_end(&hash) | 1;
@@ -42,7 +24,7 @@ void log_write_once(LogLevel level, const char *line) {
             break;
         }
     }
-    log_write(level, "%s", line);
+    fprintf(stderr, "ndtune: warning: %.1023s\n", line);
 }
 
 void log_note(const char *format, ...) {

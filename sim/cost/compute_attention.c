@@ -108,16 +108,3 @@ KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const Att
     return (KernelTime){
         .seconds = floor_s + busy_s, .memory_s = memory_s, .memory_bound = memory_s > compute_s ? 1 : 0};
 }
-
-double cost_attention_s(const Accelerator *accelerator, Dtype dtype, int64_t sequences, int heads, int head_dim,
-                        double queries, double keys, double visible_share, bool backward) {
-    const AttentionShape shape = {.sequences = (double)sequences,
-                                  .heads = heads,
-                                  .head_dim = head_dim,
-                                  .queries = queries,
-                                  .keys = keys,
-                                  .visible_share = visible_share,
-                                  .diagonal = visible_share < 1,
-                                  .backward = backward};
-    return attention_time(accelerator, dtype, &shape).seconds;
-}

@@ -154,13 +154,3 @@ KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShap
     }
     return time;
 }
-
-double cost_gemm_s(const Accelerator *accelerator, Dtype dtype, int64_t m, int64_t n, int64_t k, int output_bytes) {
-    const GemmShape shape = {.m = m,
-                             .n = n,
-                             .k = k,
-                             .output_bytes = output_bytes,
-                             .accumulate = output_bytes == 2 * dtype_bytes(DTYPE_FP32),
-                             .casts_input = dtype == DTYPE_FP8};
-    return gemm_time(accelerator, dtype, &shape).seconds;
-}

@@ -11,7 +11,3 @@ KernelTime stream_time(const Accelerator *accelerator, double bytes, int kernels
     return (KernelTime){
         .seconds = kernels * accelerator->kernel_floor_s + idle_s + memory_s, .memory_s = memory_s, .memory_bound = 1};
 }
-
-double cost_memory_bound_s(const Accelerator *accelerator, double bytes) {
-    return stream_time(accelerator, bytes, 1).seconds;
-}

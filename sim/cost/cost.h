@@ -60,7 +60,7 @@ TaskCost cost_task(const CostModel *model, const StepProgram *program, const Tas
 // Costs of all tasks, equal keys computed once; the array lives in the arena (program->task_count rows).
 TaskCost *cost_program(const CostModel *model, const StepProgram *program, Arena *arena);
 
-// ---- pieces, for the analytic path, tests and reports
+// ---- pieces, for the analytic path and reports
 
 // False where the profile has no GEMM rate for the dtype: such a plan costs infinite time and is to be refused in words
 // before.
@@ -69,19 +69,6 @@ bool cost_supports(const Accelerator *accelerator, Dtype dtype);
 // Ranks that block placement puts on a node of the profile: node.accelerators, or the whole world on a single-node
 // profile (no NICs), where there is nowhere else to put them.
 int cost_ranks_per_node(const ClusterProfile *profile, const Mesh *mesh);
-
-// One kernel at the sustained rate. output_bytes: per element of C; 8 is an fp32 C that is added to, read and written.
-double cost_gemm_s(const Accelerator *accelerator, Dtype dtype, int64_t m, int64_t n, int64_t k, int output_bytes);
-
-// Causal or full attention block over b sequences. visible_share: of the queries x keys pairs that the mask lets
-// through (0.5 causal); below 1 the block is taken to hold the diagonal. Kernel: the profile's "flash" row nearest in
-// head_dim, which is what PyTorch's scaled_dot_product_attention runs; a profile without such rows:
-// its nearest row.
-double cost_attention_s(const Accelerator *accelerator, Dtype dtype, int64_t sequences, int heads, int head_dim,
-                        double queries, double keys, double visible_share, bool backward);
-
-// One streaming kernel: floor + bytes at achieved bandwidth.
-double cost_memory_bound_s(const Accelerator *accelerator, double bytes);
 
 // The machine as one of ranks_on_node ranks sees it. GPU profiles: unchanged. CPU profiles: see cpu_sharing.c.
 ClusterProfile cost_shared_profile(const ClusterProfile *profile, int ranks_on_node);

@@ -108,23 +108,9 @@ static int64_t idle_parameters(const ModelSpec *model) {
     return count;
 }
 
-int64_t model_active_parameters(const ModelSpec *model) {
-    return model_parameters(model) - idle_parameters(model);
-}
-
 int64_t model_flop_parameters(const ModelSpec *model) {
     return model_layers_parameters(model) - idle_parameters(model) + model_norm_parameters(model) +
            (int64_t)model->vocab * model->hidden;
-}
-
-int64_t model_matrix_parameters(const ModelSpec *model) {
-    int64_t count = (int64_t)model->vocab * model->hidden;
-    for (int i = 0; i < model_run_count(model); i++) {
-        const LayerRun run = model_run(model, i);
-        const LayerKindRow *kind = &layer_kinds[run.kind];
-        count += run.count * (kind->matrix_parameters(model) - kind->idle_matrices(model));
-    }
-    return count;
 }
 
 double model_flops_per_token(const ModelSpec *model, int seq) {

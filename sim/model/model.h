@@ -172,9 +172,8 @@ int64_t model_layer_parameters(const ModelSpec *model, LayerKind kind);
 int64_t model_layers_parameters(const ModelSpec *model);  // of all layers
 int64_t model_expert_parameters(const ModelSpec *model);  // of the experts that a token chooses from: matrices
 int64_t model_parameters(const ModelSpec *model);         // all of them, tied counted once
-int64_t model_active_parameters(const ModelSpec *model);  // of these what a token meets
-int64_t model_flop_parameters(const ModelSpec *model);    // non-embedding of these; the head counts (even when tied)
-int64_t model_matrix_parameters(const ModelSpec *model);  // of these the ones in matrices: no norms, no biases
+int64_t
+model_flop_parameters(const ModelSpec *model);  // non-embedding, what a token meets; the head counts (even when tied)
 
 // Training FLOPs per token: 6 * flop_parameters + 12 * heads * head_dim * seq of a dense layer (full square; PaLM
 // appendix B; of a sliding window too, whose rate then stays comparable with the printed ones).

@@ -23,6 +23,7 @@
 #include "sim/cost/compute.h"
 #include "sim/cost/cost.h"
 #include "tests/accuracy/kernels/samples.h"
+#include "tests/support/kernel_seconds.h"
 
 enum { MACHINES_MAX = 64 };
 
@@ -93,7 +94,7 @@ static double burst_gemm_s(const ClusterProfile *profile, const GemmCheck *check
     double seconds = 0;
     for (int i = 0; i < 6; i++) {  // fixed point
         rate->sustained_flop_per_s = rate->burst_flop_per_s * (1 - check->drop * seconds / (seconds + throttle_s));
-        seconds = cost_gemm_s(&accelerator, check->dtype, sample->m, sample->n, sample->k, 2);
+        seconds = gemm_s(&accelerator, check->dtype, sample->m, sample->n, sample->k, 2);
     }
     return seconds;
 }
@@ -107,7 +108,7 @@ static void check_gemm(Machines *machines, const GemmCheck *check, const GemmSam
         if (strcmp(row->profile, check->profile) == 0 && strcmp(row->load, check->load) == 0 &&
             strcmp(row->dtype, dtype_name(check->dtype)) == 0 && row->m >= check->smallest_m) {
             const double seconds = burst ? burst_gemm_s(profile, check, row)
-                                         : cost_gemm_s(&profile->accelerator, check->dtype, row->m, row->n, row->k, 2);
+                                         : gemm_s(&profile->accelerator, check->dtype, row->m, row->n, row->k, 2);
             errors_add(&errors, seconds, row->time_s);
         }
     }

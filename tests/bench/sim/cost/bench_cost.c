@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "sim/cost/cost.h"
+#include "tests/support/kernel_seconds.h"
 #include "tests/unit/sim/cost/machines.h"
 
 static double now_s(void) {
@@ -19,7 +20,7 @@ int main(void) {
     const ClusterProfile h100 = machine_h100();
     double sum_s = 0, begin_s = now_s();
     for (int i = 0; i < ROUNDS; i++) {
-        sum_s += cost_gemm_s(&h100.accelerator, DTYPE_BF16, 64 * (1 + i % 128), 4096, 64 * (1 + i % 61), 2);
+        sum_s += gemm_s(&h100.accelerator, DTYPE_BF16, 64 * (1 + i % 128), 4096, 64 * (1 + i % 61), 2);
     }
     printf("gemm        %8.1f ns each\n", 1e9 * (now_s() - begin_s) / ROUNDS);
     begin_s = now_s();
@@ -30,7 +31,7 @@ int main(void) {
     printf("collective  %8.1f ns each\n", 1e9 * (now_s() - begin_s) / ROUNDS);
     begin_s = now_s();
     for (int i = 0; i < ROUNDS; i++) {
-        sum_s += cost_attention_s(&h100.accelerator, DTYPE_BF16, 1, 32, 128, 128 * (1 + i % 64), 4096, 0.5, i % 2 == 0);
+        sum_s += attention_s(&h100.accelerator, DTYPE_BF16, 1, 32, 128, 128 * (1 + i % 64), 4096, 0.5, i % 2 == 0);
     }
     printf("attention   %8.1f ns each\n", 1e9 * (now_s() - begin_s) / ROUNDS);
     fprintf(stderr, "(sum of modelled seconds %g)\n", sum_s);

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "sim/cost/cost.h"
+#include "tests/support/kernel_seconds.h"
 #include "tests/unit/sim/cost/machines.h"
 
 static void check(double seconds, double expected_s) {
@@ -95,7 +96,7 @@ Test(golden_cost, gemm_of_exactly_one_wave) {
     // each: 536.870912 us. Operands: (2560 x 8192 + 8192 x 1280) x 2 + 2560 x 1280 x 2 B = 69.468160 MB at 1 TB/s
     // = 69.46816 us t = (536.870912^3 + 69.46816^3)^(1/3) = 536.870912 x (1 + 0.00216648)^(1/3) = 537.258343 us
     const ClusterProfile round = machine_round();
-    check(cost_gemm_s(&round.accelerator, DTYPE_BF16, 2560, 1280, 8192, 2), 537.258343e-6);
+    check(gemm_s(&round.accelerator, DTYPE_BF16, 2560, 1280, 8192, 2), 537.258343e-6);
 }
 
 Test(golden_cost, gemm_of_one_row_more_pays_a_second_wave) {
@@ -104,7 +105,7 @@ Test(golden_cost, gemm_of_one_row_more_pays_a_second_wave) {
     // (69.487104/1073.741824)^3 = 2.71031e-4
     // t = 1073.741824 x (1 + 2.71031e-4)^(1/3) = 1073.838824 us
     const ClusterProfile round = machine_round();
-    check(cost_gemm_s(&round.accelerator, DTYPE_BF16, 2561, 1280, 8192, 2), 1073.838824e-6);
+    check(gemm_s(&round.accelerator, DTYPE_BF16, 2561, 1280, 8192, 2), 1073.838824e-6);
 }
 
 Test(golden_cost, gemm_of_half_a_wave_splits_k) {
@@ -112,7 +113,7 @@ Test(golden_cost, gemm_of_half_a_wave_splits_k) {
     // TB/s = 26.2144 us for the sum (in four: K/4 = 250 < 256). Operands 8.3968 us. t = (58.9824^3 + 8.3968^3)^(1/3)
     // = 58.9824 x (1 + 0.00288523)^(1/3) = 59.039072 us
     const ClusterProfile round = machine_round();
-    check(cost_gemm_s(&round.accelerator, DTYPE_BF16, 1280, 1280, 1000, 2), 59.039072e-6);
+    check(gemm_s(&round.accelerator, DTYPE_BF16, 1280, 1280, 1000, 2), 59.039072e-6);
 }
 
 Test(golden_cost, causal_attention) {
@@ -120,13 +121,13 @@ Test(golden_cost, causal_attention) {
     // occupancy 1 ramp = 512/(512 + 1024) = 1/3; diagonal = 0.75 x 1024/1152 = 2/3 rate = 125e12 x 0.5 x 2/9
     // = 13.8888889 TFLOP/s; floor 2 us
     const ClusterProfile round = machine_round();
-    check(cost_attention_s(&round.accelerator, DTYPE_BF16, 1, 100, 128, 1024, 1024, 0.5, false), 2e-6 + 1932.735283e-6);
+    check(attention_s(&round.accelerator, DTYPE_BF16, 1, 100, 128, 1024, 1024, 0.5, false), 2e-6 + 1932.735283e-6);
 }
 
 Test(golden_cost, streaming_kernel) {
     // 2 us + 800 MB / (0.8 x 1 TB/s)
     const ClusterProfile round = machine_round();
-    check(cost_memory_bound_s(&round.accelerator, 8e8), 1.002e-3);
+    check(memory_bound_s(&round.accelerator, 8e8), 1.002e-3);
 }
 
 Test(golden_cost, eight_ranks_on_four_cores_take_turns) {
@@ -135,8 +136,8 @@ Test(golden_cost, eight_ranks_on_four_cores_take_turns) {
     const ClusterProfile cpu = machine_cpu(), shared = cost_shared_profile(&cpu, 8);
     const double compute_s = 2.0 * 512 * 512 * 512 / 270e9, memory_s = 3.0 * 512 * 512 * 4 / 40e9;
     const double alone_s = cbrt(pow(compute_s, 3) + pow(memory_s, 3));
-    check(cost_gemm_s(&cpu.accelerator, DTYPE_FP32, 512, 512, 512, 4), alone_s);
-    check(cost_gemm_s(&shared.accelerator, DTYPE_FP32, 512, 512, 512, 4), 2 * alone_s);
+    check(gemm_s(&cpu.accelerator, DTYPE_FP32, 512, 512, 512, 4), alone_s);
+    check(gemm_s(&shared.accelerator, DTYPE_FP32, 512, 512, 512, 4), 2 * alone_s);
     // all-gather of 8 ranks, 8 MB: alone 0.5 + 7 x 0.5 = 4 us + (7 + 1)/8 x 8 MB / 10 GB/s = 800 us; in turns twice
     // that
     check_collective(&cpu, COLLECTIVE_ALL_GATHER, (GroupPlacement){8, 1, 8, 1, 0, 0}, 8e6, 804e-6, "ring");

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "sim/model/model.h"
+#include "tests/support/model_counts.h"
 
 #define FOLDER NDTUNE_SOURCE_DIR "/tests/golden/sim/model/"
 enum { MODELS = 17, PATH_BYTES = 512 };
@@ -24,8 +25,7 @@ static void check_model(const char *name, int64_t total, int64_t active) {
     snprintf(path, sizeof path, FOLDER "experts/%s.json", name);
     cr_assert_eq(model_find(name, &arena, &preset, &error), STATUS_OK, "%s", error.message);
     cr_expect_eq(model_parameters(&preset), total, "%s: %" PRId64, name, model_parameters(&preset) - total);
-    cr_expect_eq(model_active_parameters(&preset), active, "%s: %" PRId64, name,
-                 model_active_parameters(&preset) - active);
+    cr_expect_eq(active_parameters(&preset), active, "%s: %" PRId64, name, active_parameters(&preset) - active);
     cr_assert_eq(model_check(&preset, &error), STATUS_OK, "%s", error.message);
     cr_assert_eq(model_find(path, &arena, &file, &error), STATUS_OK, "%s", error.message);
     cr_expect_eq(hash_of(&file), hash_of(&preset), "%s: its config.json is another model", name);

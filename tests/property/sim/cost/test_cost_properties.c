@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "sim/cost/cost.h"
+#include "tests/support/kernel_seconds.h"
 #include "tests/unit/sim/cost/machines.h"
 
 enum { SEED = 20261120, CASES = 4000 };
@@ -120,7 +121,7 @@ Test(property_cost, gemm_is_never_faster_than_the_roofline) {
     const GemmRate *rate = &h100.gemm[DTYPE_BF16];
     for (int i = 0; i < CASES; i++) {
         const int64_t m = draw_int(1, 20000), n = draw_int(1, 20000), k = draw_int(1, 20000);
-        const double seconds = cost_gemm_s(&h100, DTYPE_BF16, m, n, k, 2);
+        const double seconds = gemm_s(&h100, DTYPE_BF16, m, n, k, 2);
         const double flops = 2.0 * (double)m * (double)n * (double)k;
         const double bytes = 2.0 * ((double)m * (double)k + (double)k * (double)n + (double)m * (double)n);
         const double bound_s =
@@ -134,10 +135,10 @@ Test(property_cost, gemm_time_grows_with_each_size) {
     for (int i = 0; i < CASES; i++) {
         const int64_t m = 8 * draw_int(1, 2000), n = 8 * draw_int(1, 2000), k = 8 * draw_int(1, 2000),
                       more = 8 * draw_int(1, 500);
-        const double seconds = cost_gemm_s(&h100, DTYPE_BF16, m, n, k, 2);
-        cr_assert_leq(seconds, cost_gemm_s(&h100, DTYPE_BF16, m + more, n, k, 2), "%ld x %ld x %ld", (long)m, (long)n,
+        const double seconds = gemm_s(&h100, DTYPE_BF16, m, n, k, 2);
+        cr_assert_leq(seconds, gemm_s(&h100, DTYPE_BF16, m + more, n, k, 2), "%ld x %ld x %ld", (long)m, (long)n,
                       (long)k);
-        cr_assert_leq(seconds, cost_gemm_s(&h100, DTYPE_BF16, m, n + more, k, 2), "%ld x %ld x %ld", (long)m, (long)n,
+        cr_assert_leq(seconds, gemm_s(&h100, DTYPE_BF16, m, n + more, k, 2), "%ld x %ld x %ld", (long)m, (long)n,
                       (long)k);
     }
 }
@@ -147,10 +148,9 @@ Test(property_cost, attention_backward_costs_more_than_forward_and_slices_cost_m
     for (int i = 0; i < CASES; i++) {
         const int heads = draw_int(1, 64), sequences = draw_int(1, 4);
         const double length = 256.0 * draw_int(1, 64);
-        const double forward_s = cost_attention_s(&h100, DTYPE_BF16, sequences, heads, 128, length, length, 0.5, false);
-        const double backward_s = cost_attention_s(&h100, DTYPE_BF16, sequences, heads, 128, length, length, 0.5, true);
-        const double half_s =
-            cost_attention_s(&h100, DTYPE_BF16, sequences, heads, 128, length / 2, length / 2, 1, false);
+        const double forward_s = attention_s(&h100, DTYPE_BF16, sequences, heads, 128, length, length, 0.5, false);
+        const double backward_s = attention_s(&h100, DTYPE_BF16, sequences, heads, 128, length, length, 0.5, true);
+        const double half_s = attention_s(&h100, DTYPE_BF16, sequences, heads, 128, length / 2, length / 2, 1, false);
         cr_assert_gt(backward_s, forward_s, "%d heads, %g", heads, length);
         cr_assert_gt(4 * half_s, forward_s, "%d heads, %g", heads,
                      length);  // four blocks of half length, one of them unneeded

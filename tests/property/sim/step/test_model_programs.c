@@ -9,6 +9,7 @@
 #include "sim/memory/memory.h"
 #include "tests/support/hazard_check.h"
 #include "tests/support/lowered.h"
+#include "tests/support/model_counts.h"
 
 static const uint64_t first_seed = 20261120;
 enum { PLANS = 60 };
@@ -90,8 +91,8 @@ static void check_flops(const StepProgram *program, const char *label) {
     const double head = (double)model->vocab * model->hidden;
     const double extra = program->target->tp_flavour == TP_HF && !program->target->tp_splits_head ? (tp - 1) * head : 0;
     const double replicated = (tp - 1) * replicated_matrices(program);
-    const double expected = 6.0 * ((double)model_matrix_parameters(model) + extra + replicated) *
-                            (double)plan_tokens_per_step(&program->plan);
+    const double expected =
+        6.0 * ((double)matrix_parameters(model) + extra + replicated) * (double)plan_tokens_per_step(&program->plan);
     cr_assert_lt(fabs(gemm_flops(program) * mesh_world(&program->plan.mesh) / expected - 1), 1e-12, "%s", label);
 }
 

@@ -6,6 +6,7 @@
 #include "sim/cost/collective.h"
 #include "sim/cost/compute.h"
 #include "sim/cost/cost.h"
+#include "tests/support/kernel_seconds.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/sim/cost/machines.h"
 
@@ -23,8 +24,7 @@ Test(cost, attention_falls_back_to_another_kernel_when_there_is_no_flash_row) {
 
 Test(cost, attention_block_without_visible_keys_costs_one_launch) {
     const Accelerator h100 = machine_h100().accelerator;
-    cr_assert_float_eq(cost_attention_s(&h100, DTYPE_BF16, 1, 8, 128, 1024, 1024, 0, false), h100.kernel_floor_s,
-                       1e-12);
+    cr_assert_float_eq(attention_s(&h100, DTYPE_BF16, 1, 8, 128, 1024, 1024, 0, false), h100.kernel_floor_s, 1e-12);
 }
 
 Test(cost, ring_block_off_the_diagonal_is_cheaper_than_the_diagonal_one_of_equal_work) {
@@ -38,13 +38,13 @@ Test(cost, ring_block_off_the_diagonal_is_cheaper_than_the_diagonal_one_of_equal
 
 Test(cost, gemm_with_an_unaligned_k_is_slower) {
     const Accelerator h100 = machine_h100().accelerator;
-    cr_assert_gt(cost_gemm_s(&h100, DTYPE_BF16, 8192, 8192, 10922, 2),
-                 1.3 * cost_gemm_s(&h100, DTYPE_BF16, 8192, 8192, 10944, 2));
+    cr_assert_gt(gemm_s(&h100, DTYPE_BF16, 8192, 8192, 10922, 2),
+                 1.3 * gemm_s(&h100, DTYPE_BF16, 8192, 8192, 10944, 2));
 }
 
 Test(cost, gemm_that_accumulates_in_fp32_moves_more_bytes) {
     const Accelerator h100 = machine_h100().accelerator;
-    cr_assert_gt(cost_gemm_s(&h100, DTYPE_BF16, 4096, 4096, 64, 8), cost_gemm_s(&h100, DTYPE_BF16, 4096, 4096, 64, 2));
+    cr_assert_gt(gemm_s(&h100, DTYPE_BF16, 4096, 4096, 64, 8), gemm_s(&h100, DTYPE_BF16, 4096, 4096, 64, 2));
 }
 
 // 5e-4 s is far from the formula in either direction.
@@ -231,12 +231,12 @@ Test(cost, ranks_with_cores_to_spare_run_several_threads) {
 
 Test(cost, what_the_profile_cannot_do_takes_forever) {
     ClusterProfile h100 = machine_h100();
-    cr_assert(isinf(cost_gemm_s(&h100.accelerator, DTYPE_FP32, 64, 64, 64, 4)));
+    cr_assert(isinf(gemm_s(&h100.accelerator, DTYPE_FP32, 64, 64, 64, 4)));
     h100.fabric.efficiency = 0;
     const GroupPlacement group = {16, 2, 8, 1, 0, 0};
     cr_assert(isinf(cost_collective_s(&h100, COLLECTIVE_ALL_GATHER, &group, 1e6, NULL)));
     h100.accelerator.attention_count = 0;
-    cr_assert(isinf(cost_attention_s(&h100.accelerator, DTYPE_BF16, 1, 8, 128, 1024, 1024, 0.5, false)));
+    cr_assert(isinf(attention_s(&h100.accelerator, DTYPE_BF16, 1, 8, 128, 1024, 1024, 0.5, false)));
 }
 
 Test(cost, sharing_leaves_gpus_and_cores_that_suffice_alone) {
@@ -258,8 +258,8 @@ Test(cost, streams_of_ranks_that_hold_more_than_the_caches_run_from_memory) {
     Accelerator within = cost_shared_profile(&cpu, 2).accelerator, beyond = within;
     cost_streams_from(&within, 48e6);
     cost_streams_from(&beyond, 49e6);
-    cr_assert_float_eq(cost_memory_bound_s(&within, 4e9) - within.kernel_floor_s, 0.1, 1e-9);  // two threads of a rank
-    cr_assert_float_eq(cost_memory_bound_s(&beyond, 4e9) - beyond.kernel_floor_s, 4.0 / 24, 1e-9);
+    cr_assert_float_eq(memory_bound_s(&within, 4e9) - within.kernel_floor_s, 0.1, 1e-9);  // two threads of a rank
+    cr_assert_float_eq(memory_bound_s(&beyond, 4e9) - beyond.kernel_floor_s, 4.0 / 24, 1e-9);
 }
 
 // Four cores: one rank has them all, two have two each, eight half a core each; three have one whole core of 4/3.
@@ -284,10 +284,10 @@ Test(cost_pieces, sums_into_fp32_take_longer_by_traffic_that_is_not_hidden) {
                                        .sustained_flop_per_s = 230e12,
                                        .bandwidth_factor = 1.3,
                                        .class_efficiency = {0.8, 0.8, 0.9}};
-    const double plain_s = cost_gemm_s(&a100, DTYPE_BF16, 8192, 8192, 4096, 2);
-    const double sum_s = cost_gemm_s(&a100, DTYPE_BF16, 8192, 8192, 4096, 8);
+    const double plain_s = gemm_s(&a100, DTYPE_BF16, 8192, 8192, 4096, 2);
+    const double sum_s = gemm_s(&a100, DTYPE_BF16, 8192, 8192, 4096, 8);
     cr_assert_gt(sum_s, 1.035 * plain_s);
     cr_assert_lt(sum_s, 1.075 * plain_s);
     a100.device_class = DEVICE_CLASS_CPU;
-    cr_assert_lt(cost_gemm_s(&a100, DTYPE_BF16, 8192, 8192, 4096, 8), 1.01 * plain_s);
+    cr_assert_lt(gemm_s(&a100, DTYPE_BF16, 8192, 8192, 4096, 8), 1.01 * plain_s);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/cost/cost.h"
+#include "tests/support/kernel_seconds.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/sim/cost/machines.h"
 
@@ -65,8 +66,8 @@ Test(cost_task, gemm_is_the_tile_model_plus_the_gap) {
     const TaskCost cost =
         bench_cost(&bench, (Task){.kind = TASK_GEMM, .dtype = DTYPE_BF16, .m = 4096, .n = 4096, .k = 4096});
     const Accelerator *accelerator = &bench.profile.accelerator;
-    cr_assert_float_eq(cost.seconds,
-                       cost_gemm_s(accelerator, DTYPE_BF16, 4096, 4096, 4096, 2) + accelerator->kernel_gap_s, 1e-12);
+    cr_assert_float_eq(cost.seconds, gemm_s(accelerator, DTYPE_BF16, 4096, 4096, 4096, 2) + accelerator->kernel_gap_s,
+                       1e-12);
     cr_assert_str_eq(cost.algorithm, "tile");
     cr_assert_eq(cost.sm_share, 1);
     cr_assert_eq(cost.host_s, 1e-6);
@@ -79,8 +80,8 @@ Test(cost_task, weight_gradient_into_fp32_that_accumulates_reads_its_output) {
     const TaskCost cost = bench_cost(
         &bench, (Task){.kind = TASK_GEMM, .dtype = DTYPE_BF16, .m = 4096, .n = 4096, .k = 512, .accumulate = true});
     const Accelerator *accelerator = &bench.profile.accelerator;
-    cr_assert_float_eq(cost.seconds,
-                       cost_gemm_s(accelerator, DTYPE_BF16, 4096, 4096, 512, 8) + accelerator->kernel_gap_s, 1e-12);
+    cr_assert_float_eq(cost.seconds, gemm_s(accelerator, DTYPE_BF16, 4096, 4096, 512, 8) + accelerator->kernel_gap_s,
+                       1e-12);
 }
 
 Test(cost_task, eager_norm_moves_its_passes_in_eight_kernels) {
@@ -107,7 +108,7 @@ Test(cost_task, processors_price_products_alone_by_their_rate_in_bf16) {
     const TaskCost product =
         bench_cost(&bench, (Task){.kind = TASK_GEMM, .dtype = DTYPE_BF16, .m = 4096, .n = 4096, .k = 4096});
     cr_expect_float_eq(product.seconds,
-                       cost_gemm_s(accelerator, DTYPE_BF16, 4096, 4096, 4096, 2) + accelerator->kernel_gap_s, 1e-12);
+                       gemm_s(accelerator, DTYPE_BF16, 4096, 4096, 4096, 2) + accelerator->kernel_gap_s, 1e-12);
     const Task attention = {.kind = TASK_ATTENTION,
                             .dtype = DTYPE_BF16,
                             .sequences = 1,
@@ -234,7 +235,7 @@ Test(cost_task, functional_collectives_along_the_sequence_cost_a_copy) {
     const double gather_s = bench_cost(&bench, gather).seconds, sum_s = bench_cost(&bench, sum).seconds;
     const Accelerator accelerator = bench.profile.accelerator;
     bench_begin(&bench, machine_h100(), &copying);
-    const double copy_s = cost_memory_bound_s(&accelerator, 200e6);
+    const double copy_s = memory_bound_s(&accelerator, 200e6);
     cr_assert_float_eq(bench_cost(&bench, gather).seconds, gather_s + copy_s, 1e-9);
     cr_assert_eq(bench_cost(&bench, sum).seconds, sum_s);
 }
@@ -391,7 +392,7 @@ Test(cost_task, eager_ring_block_pays_for_its_merge) {
     bench_begin(&bench, machine_h100(), &eager);
     bench.program.plan.mesh = (Mesh){.size = SIZES(1, 4, 4, 1)};
     const Accelerator *accelerator = &bench.profile.accelerator;
-    const double block_s = cost_attention_s(accelerator, DTYPE_BF16, 1, 32, 128, 2048, 2048, 1, false);
+    const double block_s = attention_s(accelerator, DTYPE_BF16, 1, 32, 128, 2048, 2048, 1, false);
     const double merge_s = 12.0 * 2048 * 32 * 128 / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
     cr_assert_gt(bench_cost(&bench, ring_block(1)).seconds, block_s + merge_s);
 }
@@ -470,8 +471,8 @@ Test(cost_task, casts_before_a_gemm_are_streamed) {
     Task task = {.kind = TASK_GEMM, .dtype = DTYPE_FP8, .m = 8192, .n = 8192, .k = 8192};
     const double bare_s = bench_cost(&bench, task).seconds;
     task.cast_bytes = 1 << 30;
-    cr_assert_float_eq(bench_cost(&bench, task).seconds,
-                       bare_s + cost_memory_bound_s(&bench.profile.accelerator, 1 << 30), 1e-12);
+    cr_assert_float_eq(bench_cost(&bench, task).seconds, bare_s + memory_bound_s(&bench.profile.accelerator, 1 << 30),
+                       1e-12);
 }
 
 static double sliding_s(double window_share, bool backward) {

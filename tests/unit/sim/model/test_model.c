@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/model/model.h"
+#include "tests/support/model_counts.h"
 
 static ModelSpec find(const char *name) {
     ModelSpec model = {0};
@@ -44,7 +45,7 @@ Test(model, layers_in_two_runs_of_a_kind_count_as_in_one) {
     split.runs = runs;
     split.run_count = 2;
     cr_assert_eq(model_parameters(&split), model_parameters(&whole));
-    cr_assert_eq(model_matrix_parameters(&split), model_matrix_parameters(&whole));
+    cr_assert_eq(matrix_parameters(&split), matrix_parameters(&whole));
     cr_assert_eq(model_flops_per_token(&split, 4096), model_flops_per_token(&whole, 4096));
 }
 

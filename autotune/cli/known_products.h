@@ -6,4 +6,4 @@
 
 // Adds to the profile what the store knows of the chip that the profile names, which may be nothing; *count says how
 // many. No store is made where there is none.
-Status chip_products_add(Cli *cli, ClusterProfile *cluster, int *count, Error *error);
+Status known_products_add(Cli *cli, ClusterProfile *cluster, int *count, Error *error);
