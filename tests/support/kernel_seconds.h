@@ -16,8 +16,8 @@ static inline double gemm_s(const Accelerator *accelerator, Dtype dtype, int64_t
     return gemm_time(accelerator, dtype, &shape).seconds;
 }
 
-// visible_share: of the queries x keys pairs that the mask lets through (0.5 causal); below 1 the block is taken to hold
-// the diagonal.
+// visible_share: of the queries x keys pairs that the mask lets through (0.5 causal); below 1 the block is taken to
+// hold the diagonal.
 static inline double attention_s(const Accelerator *accelerator, Dtype dtype, int64_t sequences, int heads,
                                  int head_dim, double queries, double keys, double visible_share, bool backward) {
     const AttentionShape shape = {.sequences = (double)sequences,
