@@ -7,8 +7,8 @@
 #include "autotune/search/prune.h"
 #include "autotune/search/search_internal.h"
 
-// Of the axes that do not cut the batch, those in which the two differ; *by: the larger of the two sizes of the last one
-// over the other.
+// Of the axes that do not cut the batch, those in which the two differ; *by: the larger of the two sizes of the last
+// one over the other.
 static int axes_apart_of(const Mesh *a, const Mesh *b, double *by) {
     int apart = 0;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
