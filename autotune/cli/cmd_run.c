@@ -12,7 +12,12 @@ static Status prepare(Cli *cli, TuneRequest *request, MeasuredRun *run, Error *e
     TRY(request_build(cli, &run_defaults, request, error));
     TrainPlan plan;
     RunOptions options;
+    const Target *asked = request->target;
     TRY(executor_takes(cli, request, &run->target, error));
+    if (asked->repeats_keys && request->model.kv_heads < request->model.heads) {
+        fprintf(stderr, "ndtune: %s@%s repeats keys and values for every query head, the executor's kernels do not\n",
+                asked->name, asked->version);
+    }
     TRY(request_one_plan(cli, request, &plan, error));
     executor_options(cli, &options);
     return measured_run_prepare(run, &plan, &options, error);

@@ -52,8 +52,8 @@ Status executor_takes(Cli *cli, TuneRequest *request, const Target **target, Err
     TRY(target_find(run_defaults.target, &executor, error));
     executor = target_on_cluster(executor, &request->cluster, &cli->arena);
     Target *mixed = ARENA_NEW(&cli->arena, Target);
-    *mixed = target_run_by(request->target, executor);
-    *target = request->target;
+    *target = target_executed(request->target, &cli->arena);
+    *mixed = target_run_by(*target, executor);
     request->target = mixed;
     request->runner = executor;
     request_serial(cli, request);

@@ -125,15 +125,6 @@ static const char *scale_refusal(const ModelSpec *model, Arena *arena) {
                : NULL;
 }
 
-static const char *repeat_refusal(const ModelSpec *model, const Target *target, Arena *arena) {
-    return target->repeats_keys && model->kv_heads < model->heads && model->latent.kv_rank == 0
-               ? arena_format(arena,
-                              "the executor's kernels read keys of fewer heads than queries as they are, and %s@%s "
-                              "repeats them before: use a later version",
-                              target->name, target->version)
-               : NULL;
-}
-
 static bool heads_fit(const ModelSpec *model) {
     const int value = model->latent.value;
     return model->head_dim % HEAD_DIM_GRAIN == 0 && model->head_dim <= HEAD_DIM_MOST && value % HEAD_DIM_GRAIN == 0 &&
@@ -154,7 +145,6 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
     reason = experts_refusal(model, plan, target, arena);
     reason = reason ? reason : caps_refusal(model, device, arena);
     reason = reason ? reason : scale_refusal(model, arena);
-    reason = reason ? reason : repeat_refusal(model, target, arena);
     if (reason) {
         return reason;
     }

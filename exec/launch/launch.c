@@ -64,6 +64,7 @@ static Status data_prepare(Run *run, Error *error) {
 static Status program_prepare(Run *run, Error *error) {
     RunRequest *request = &run->request;
     plan_canonical(&request->plan);
+    request->target = target_executed(request->target, run->arena);
     const char *reason =
         exec_check(&request->model, &request->plan, request->target, request->options.device, run->arena);
     if (!reason) {

@@ -366,6 +366,7 @@ static Status read_request(const JsonReader *reader, Arena *arena, RunRequest *r
                          &request->options.price_count, error));
     TRY(json_get_text(reader, "target", arena, &target, error));
     TRY(target_find(target, &request->target, error));
+    request->target = target_executed(request->target, arena);
     TRY(read_int(reader, "job", 0, JOB_COUNT - 1, &job, error));
     request->job = (WorkerJob)job;
     TRY(read_u64(reader, "template_hash", 16, &request->template_hash, error));

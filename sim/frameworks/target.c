@@ -284,6 +284,16 @@ Target target_run_by(const Target *program, const Target *runner) {
     return mixed;
 }
 
+const Target *target_executed(const Target *target, Arena *arena) {
+    if (!target->repeats_keys) {
+        return target;
+    }
+    Target *executed = ARENA_NEW(arena, Target);
+    *executed = *target;
+    executed->repeats_keys = false;
+    return executed;
+}
+
 // Megatron's block method takes the first ones (transformer_block.py); every n-th is each n's first or last one.
 bool target_recomputes(const Target *target, const TrainPlan *plan, int layer) {
     if (!plan_keeps_layers(plan)) {

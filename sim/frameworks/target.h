@@ -311,4 +311,7 @@ const char *target_vocab_note(const Target *target, const ModelSpec *model, int 
 // The program of one target with the runtime costs of another: a framework's program that the executor runs.
 Target target_run_by(const Target *program, const Target *runner);
 
+// As the executor runs it: its kernels read keys and values of fewer heads than queries without repeating them.
+const Target *target_executed(const Target *target, Arena *arena);
+
 void target_hash(const Target *target, Hash *hash);
