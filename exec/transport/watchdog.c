@@ -86,7 +86,7 @@ static double limit_of(const Watchdog *watchdog, int rank) {
 
 static Status silent(const Watchdog *watchdog, int rank, Error *error) {
     const ProgressTable *table = &watchdog->table;
-    char waits[448] = "";
+    char waits[768] = "";
     for (int other = 0; other < world_of(watchdog) && !*waits; other++) {
         const int c = other == rank ? -1 : progress_inside(table, other);
         if (c >= 0) {
