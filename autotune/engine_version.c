@@ -1,4 +1,4 @@
-// The version that stored predictions carry: made from the sources of sim/ and of the search.
+// The version recorded with stored predictions: derived from the sources of sim/ and of the search.
 
 #include "autotune/engine_version.h"
 #include "autotune/result.h"

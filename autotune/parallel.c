@@ -1,5 +1,5 @@
-// A counter hands out the pieces; the caller works along and joins the others. A thread that cannot be started is not
-// missed: the rest do its pieces.
+// A shared counter hands out the items; the caller also works, then joins the other threads. If a thread cannot be
+// started, the others do its items.
 
 #include "autotune/parallel.h"
 

@@ -1,4 +1,4 @@
-// Independent pieces of work on the processors of this machine. What comes out must not depend on who did which piece.
+// Independent work items on the processors of this machine. Results must not depend on which thread ran which item.
 
 #pragma once
 
@@ -16,7 +16,7 @@ typedef struct ParallelWork {
     const char *label;
 } ParallelWork;
 
-// Workers for a wish: 0 is one for each processor.
+// Number of workers for a requested count: 0 means one per processor.
 int parallel_workers(int wished);
 
 // Runs every piece, or stops early: the error is that of the lowest piece that failed, or says that it was interrupted.

@@ -1,5 +1,5 @@
-// What a tuning request asks and what its answer is: the types that search fills, the store keeps and reports read.
-// Plain values; texts and arrays live in the caller's arena.
+// A tuning request and its result: the types that search fills, the store keeps and reports read. Plain values; texts
+// and arrays live in the caller's arena.
 
 #pragma once
 
@@ -22,7 +22,7 @@ enum {
 // Exhaustive: what EFFORT_SIMULATE leaves out by a shortcut is simulated too.
 typedef enum { EFFORT_SIMULATE, EFFORT_ESTIMATE, EFFORT_EXHAUSTIVE, EFFORT_COUNT } Effort;
 
-// By which a search looks at less than everything; what each rests on stands where it is taken.
+// Shortcuts by which a search skips part of the space; each one's justification is where it is applied.
 typedef enum {
     SHORTCUT_SMALLER,     // a smaller micro-batch of the same choices is too large for memory
     SHORTCUT_THRIFTIEST,  // so are, by far, the choices of the shape that need least
@@ -33,13 +33,13 @@ typedef enum {
     SHORTCUT_ROOM,        // the same plan that needs memory in place of time fits with room to spare
     SHORTCUT_OUTDONE,     // another value of a choice is no slower and needs no more memory (target_outdoing)
     SHORTCUT_STAGES,      // rules of prune.c: a pipeline with too few micro-steps, or whose chunks are uneven
-    SHORTCUT_RINGS,       // half as many ranks on a sequence are far behind the best (search_rings.c)
-    SHORTCUT_UNPRICED,    // of many shapes, what is clearly behind the best is bounded (search_near.c)
+    SHORTCUT_RINGS,       // half as many ranks on a sequence are far slower than the best (search_rings.c)
+    SHORTCUT_UNPRICED,    // of many shapes, what is clearly slower than the best is bounded (search_near.c)
     SHORTCUT_COUNT
 } SearchShortcut;
 
-// What the best plan is best in. One price holds for all accelerators of a profile, so within one world the order by
-// cost is that by throughput.
+// The objective of the search. One price holds for all accelerators of a profile, so within one world the order by cost
+// is that by throughput.
 typedef enum { OBJECTIVE_THROUGHPUT, OBJECTIVE_MEMORY, OBJECTIVE_COST, OBJECTIVE_COUNT } Objective;
 
 extern const char *const objective_names[OBJECTIVE_COUNT];  // "throughput" "memory" "cost"
@@ -47,7 +47,7 @@ extern const char *const objective_names[OBJECTIVE_COUNT];  // "throughput" "mem
 // What if one rank, or each of a node, were slower than the profile says?
 typedef struct Handicap {
     bool of_node;   // index counts nodes, else ranks
-    bool of_links;  // its collectives take so many times as long, else its compute
+    bool of_links;  // its collectives take this many times as long, else its compute
     int index;
     double factor;  // at least 1
 } Handicap;
@@ -79,7 +79,7 @@ typedef struct TuneRequest {
     const Handicap *handicaps;  // in the order in which they were said; every time then comes from the engine
     int handicap_count;
     int threads;                     // 0 = as many as there are processors; changes no result
-    const char *const *assumptions;  // what nobody said, in words
+    const char *const *assumptions;  // text: what the request did not specify
     int assumption_count;
     const char *const *defaults;  // the options among them, with the value taken: "--seq 4096"
     int default_count;
@@ -106,16 +106,16 @@ typedef struct Prediction {
     int warning_count;
 } Prediction;
 
-#define RULE_BEHIND "behind"  // of shapes that are clearly behind the best: they may run, but are not priced
+#define RULE_BEHIND "behind"  // of shapes that are clearly slower than the best: they may run, but are not priced
 
-// A shape with nothing to run, or a candidate that a rule threw out.
+// A shape with nothing to run, or a candidate that a rule rejected.
 typedef struct Rejection {
     TrainPlan plan;      // the choice that came closest
     const char *rule;    // name of the prune rule
     const char *reason;  // one sentence
 } Rejection;
 
-// What became of one choice of one shape.
+// The outcome of one choice of one shape.
 typedef enum { CANDIDATE_REJECTED, CANDIDATE_ESTIMATED, CANDIDATE_SIMULATED, CANDIDATE_STATE_COUNT } CandidateState;
 
 typedef struct Candidate {
@@ -165,5 +165,5 @@ typedef struct TuneResult {
     SearchCounts search;
 } TuneResult;
 
-// One line that says what the numbers of a prediction depend on, beside the inputs: the code of sim/ and of the search.
+// One line that says what the numbers of a prediction depend on besides the inputs: the code of sim/ and of the search.
 const char *tune_engine_version(void);  // "0.1.0+3fa94c21d0b7"

@@ -1,4 +1,4 @@
-// A run of the executor beside its prediction: what `ndtune run` reports and the store keeps.
+// A run of the executor with its prediction: what `ndtune run` reports and the store keeps.
 
 #pragma once
 
@@ -14,7 +14,7 @@ typedef struct RunTask {
     double measured_s, predicted_s;
 } RunTask;
 
-// Where a measured step went, mean over ranks; sums to the step.
+// Breakdown of a measured step, mean over ranks; sums to the step.
 typedef struct StepParts {
     double compute_s, exposed_s[AXIS_COUNT], optimizer_s, overhead_s;
 } StepParts;
@@ -39,8 +39,8 @@ typedef struct RunRecord {
     uint64_t measurement_hash;  // of what another run must be equal in to be a repeat of this one
     StepParts parts;            // of the recorded step; all 0 where there are no spans
     int64_t peak_bytes, planned_peak_bytes;
-    const char *state;      // "ok" "diverged" "failed"
-    const char *failure;    // why it failed; NULL otherwise
+    const char *state;    // "ok" "diverged" "failed"
+    const char *failure;  // why it failed; NULL otherwise
     CoreUse core_use;
     Prediction prediction;  // of the plan that ran
     const StepProgram *program;
@@ -73,7 +73,7 @@ typedef struct StoredRun {
     double predicted_step_s;  // 0 = none
 } StoredRun;
 
-// A run that ended well, with what a calibration needs of it beside its plan.
+// A successful run, with what a calibration needs from it in addition to its plan.
 typedef struct StoredMeasurement {
     StoredRun run;  // in full, but for failure
     const char *lanes;

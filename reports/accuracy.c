@@ -1,4 +1,4 @@
-// The scores of accuracy, for people and programs. Scores of nothing are null.
+// The scores of `ndtune accuracy`, for people and programs. Scores of empty sets are null.
 
 #include "reports/accuracy.h"
 
@@ -54,7 +54,7 @@ static const RecordField scores[] = {
     {.key = "baseline_constant_mfu", .nested = baseline_of},
 };
 const RecordSchema schema_step_scores = {scores, sizeof scores / sizeof scores[0], sizeof(ScoreRow), "step_time"};
-// Memory has no interval and no constant to hold against it.
+// Memory has no interval and no baseline constant.
 const RecordSchema schema_memory_scores = {scores, sizeof scores / sizeof scores[0] - STEP_ONLY, sizeof(ScoreRow),
                                            "memory"};
 
@@ -144,7 +144,7 @@ static json_t *table_array(const ScoreTable *table, const RecordSchema *schema) 
 static json_t *step_object(const Accuracy *accuracy) {
     const RecordSchema *schema = &schema_step_scores;
     json_t *object = record_object(schema, &(ScoreRow){.score = accuracy->step});
-    json_object_del(object, "baseline_constant_mfu");  // stands for itself
+    json_object_del(object, "baseline_constant_mfu");  // a top-level key of its own
     json_object_set_new(object, "by", table_array(&accuracy->step_by, schema));
     json_object_set_new(object, "by_target", table_array(&accuracy->step_by_target, schema));
     json_object_set_new(object, "by_source", table_array(&accuracy->step_by_source, schema));
@@ -223,7 +223,7 @@ static Status json_accuracy(const void *answer, FILE *out, Error *error) {
 
 enum { MAX_SKIPS = 30 };
 
-// Two tables and a row for all, as one.
+// The two tables and the overall row, as one.
 static Status print_scores(const RecordSchema *schema, const ScoreTable *first, const ScoreTable *second,
                            const ScoreRow *all, FILE *out, Error *error) {
     const int split = first->count, count = split + second->count + 1;

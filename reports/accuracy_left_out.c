@@ -1,4 +1,4 @@
-// Scores with each source left out of the fit of what was fitted, beside those as it ships; what each number rests on.
+// Scores with each source left out of the fit, next to those as shipped; which source each fitted number depends on.
 
 #include "reports/accuracy.h"
 #include "reports/json_objects.h"

@@ -1,4 +1,4 @@
-// An answer in each of the formats in which it may be asked for.
+// An answer in each of the output formats.
 
 #pragma once
 
@@ -9,5 +9,5 @@
 typedef Status (*Renderer)(const void *answer, FILE *out, Error *error);
 
 typedef struct Answer {
-    Renderer table, json, csv, github;  // NULL where nothing asks for it
+    Renderer table, json, csv, github;  // NULL where the format is not offered
 } Answer;

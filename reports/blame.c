@@ -1,4 +1,4 @@
-// ndtune blame for people and programs: the verdict, where every rank stands, what the dumps do not tell.
+// ndtune blame for people and programs: the verdict, where every rank is, what the dumps do not tell.
 
 #include "reports/blame.h"
 
@@ -57,7 +57,7 @@ static json_t *groups_array(const Job *job) {
     return array;
 }
 
-// ---- where the ranks stand
+// ---- where the ranks are
 
 static int rank_of(const BlameReport *report, const VerdictPlace *place) {
     return (int)(place - report->verdict->stands);

@@ -10,8 +10,8 @@ typedef struct BlameReport {
     const Job *job;
     const Verdict *verdict;
     const char
-        *program;  // what the collectives were held against: "dp_shard=4,tp=2 of llama-3-8b for ..."; NULL = nothing
-    int matched, compared;  // collectives that are as the program says, of so many
+        *program;  // what the collectives were matched against: "dp_shard=4,tp=2 of llama-3-8b for ..."; NULL = nothing
+    int matched, compared;  // collectives that match the program, out of those compared
 } BlameReport;
 
 // The verdict in one sentence.
@@ -26,6 +26,6 @@ char *blame_heading(const BlameReport *report, Arena *arena);  // "rank 3 skippe
 const char *blame_state(const BlameReport *report, int rank);  // "in", "after", "no dump"
 const char *blame_group_name(const JobGroup *group);           // "mesh_tp"
 bool blame_is_blamed(const BlameReport *report, int rank);
-bool blame_is_inside(const BlameReport *report, int rank, int group, int64_t seq);  // it stands there, and waits
+bool blame_is_inside(const BlameReport *report, int rank, int group, int64_t seq);  // it is in it, waiting
 
 extern const Answer answer_blame;  // BlameReport; ndtune.blame/1

@@ -1,4 +1,4 @@
-// The sentences of ndtune blame, in the words in which our own watchdog speaks (exec/transport/diagnose.c).
+// The sentences of ndtune blame, in the same wording as our own watchdog (exec/transport/diagnose.c).
 
 #include <string.h>
 
@@ -9,7 +9,7 @@ static char *join(Arena *arena, const char *list, const char *item) {
     return arena_format(arena, "%s%s%s", list, list[0] ? ", " : "", item);
 }
 
-// "0 to 3, 5"; long lists end in how many more there are.
+// "0 to 3, 5"; long lists end with the number of further ones.
 static const char *numbers(const int *ranks, int count, Arena *arena) {
     enum { MOST_RUNS = 12 };
     const char *text = "";
@@ -123,7 +123,7 @@ static char *missing_sentence(const BlameReport *report, const char *who, Arena 
                         seconds(verdict->due.waited_s, arena), last, held_words(report, arena));
 }
 
-// What the two did, for all the kinds that are about two collectives.
+// What each of the two did, for all verdicts about two collectives.
 static char *differing_sentence(const BlameReport *report, const char *who, Arena *arena) {
     const Verdict *verdict = report->verdict;
     const char *did = blame_place(report->job, &verdict->did, arena);

@@ -1,4 +1,4 @@
-// What calibrate found, for people and programs.
+// Results of calibrate, for people and programs.
 
 #include "reports/calibration.h"
 

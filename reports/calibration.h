@@ -1,5 +1,5 @@
-// What calibrate found: parameters before and after, plans predicted with and without their own runs, outliers, and
-// what the runs could not tell.
+// Results of calibrate: parameters before and after, plans predicted with and without their own runs, outliers, and
+// what the runs could not determine.
 
 #pragma once
 
@@ -11,7 +11,7 @@ typedef struct CalibrationReport {
     const ClusterProfile *base, *child;
     int runs;
     const char *from;  // "the store"
-    const char *path;  // of the profile that was written
+    const char *path;  // the profile's output path
     const CalibrationLeftOut *left_out;
     int left_out_count;
 } CalibrationReport;

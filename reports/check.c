@@ -1,4 +1,4 @@
-// What ndtune check found, for people, programs and the annotations of GitHub.
+// Results of ndtune check, for people, programs and GitHub annotations.
 
 #include "reports/check_report.h"
 
@@ -60,7 +60,7 @@ static json_t *side_object(const CheckSide *side) {
                      own_object(side->request, side->import, &side->own, side->legal, side->reason));
 }
 
-// Columns of the table say in words what is not priced, or no change.
+// Table columns give the reason as text where a change is not priced, or say that nothing changes.
 static RecordValue rate_of(const CheckLine *line, char text[RECORD_BYTES]) {
     static const double SEEN_SHARE = 0.0005;  // smaller changes are printed as none
     const char *with = line->alone ? "" : " *";
@@ -186,7 +186,7 @@ static void print_notes(const CheckReport *report, FILE *out) {
         const CheckNote *note = &report->notes[i];
         char place[FORMAT_BYTES] = "";
         if (note->sentence == report->verdict) {
-            continue;  // stands above
+            continue;  // already shown above
         }
         if (note->first > 0 && note->last > note->first) {
             snprintf(place, sizeof place, "lines %d to %d, ", note->first, note->last);

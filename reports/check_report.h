@@ -1,4 +1,4 @@
-// Reports of ndtune check, for people, programs and the annotations of GitHub.
+// Reports of ndtune check, for people, programs and GitHub annotations.
 
 #pragma once
 
@@ -6,11 +6,11 @@
 #include "reports/answer.h"
 #include "reports/record.h"
 
-// For GitHub a workflow command a note: "::error file=train.yaml,line=7::sentence".
+// For GitHub one workflow command per note: "::error file=train.yaml,line=7::sentence".
 extern const Answer answer_check;       // CheckReport; ndtune.check/1
 extern const Answer answer_check_pair;  // CheckPair; ndtune.check-pair/1
 
-// A line that differs; line numbers 0 and texts NULL where a file does not have it.
+// A differing line; line number 0 and text NULL where a file does not have it.
 typedef struct CheckLine {
     const char *key, *before, *after;
     int line_before, line;

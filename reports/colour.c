@@ -11,7 +11,7 @@ static bool colour_wanted(FILE *out) {
     const char *refused = getenv("NO_COLOR");
     const char *terminal = getenv("TERM");
     const bool dumb = terminal && strcmp(terminal, "dumb") == 0;
-    const int file = fileno(out);  // -1: a stream in memory
+    const int file = fileno(out);  // -1: an in-memory stream
     return !(refused && refused[0] != '\0') && !dumb && file >= 0 && isatty(file) == 1;
 }
 

@@ -1,4 +1,4 @@
-// Colours, on terminals only. NO_COLOR (any value that is not empty) and TERM=dumb turn them off: no-color.org.
+// Colours, on terminals only. NO_COLOR (any non-empty value) and TERM=dumb disable them: no-color.org.
 
 #pragma once
 
@@ -6,5 +6,5 @@
 
 typedef enum { COLOUR_END, COLOUR_GOOD, COLOUR_WARNING, COLOUR_BAD } Colour;
 
-// The escape sequence, or nothing where colours are not wanted.
+// The escape sequence, or "" where colours are disabled.
 const char *colour(FILE *out, Colour which);

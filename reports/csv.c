@@ -1,10 +1,10 @@
-// Results as CSV, one header line each. Unknown numbers are empty.
+// Results as CSV, each with one header line. Unknown numbers are empty.
 
 #include "reports/csv_lines.h"
 #include "reports/reports.h"
 #include "sim/frameworks/target_choices.h"
 
-// As the columns stood before the fields of a plan had a table; later fields follow.
+// Column order from before the plan's fields had a table; later fields follow.
 static void plan_columns(PlanFieldId order[PLAN_FIELD_COUNT]) {
     static const PlanFieldId first[] = {
         PLAN_SEQ,          PLAN_MICRO_BATCH, PLAN_GRAD_ACCUM, PLAN_ZERO,           PLAN_RECOMPUTE,
@@ -71,7 +71,7 @@ static void prediction_fields(Csv *csv, const Prediction *prediction) {
             csv_known(peak > 0, peak), csv_known(reserved > 0, reserved));
 }
 
-// Of an estimate that was not looked into further: step time, tokens/s and memory.
+// For a candidate that was only estimated: step time, tokens/s and memory.
 static void estimate_fields(Csv *csv, const Candidate *candidate) {
     enum { BETWEEN_STEP_AND_TOKENS = 2, BETWEEN_TOKENS_AND_MEMORY = 5 + AXIS_COUNT };
     csv_number(csv, candidate->step_s > 0, candidate->step_s);

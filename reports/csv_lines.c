@@ -1,4 +1,4 @@
-// CSV as RFC 4180 has it: fields with comma, quote or line break in quotes, CRLF. Unknown numbers are empty.
+// CSV as in RFC 4180: fields with comma, quote or line break are quoted, CRLF. Unknown numbers are empty.
 
 #include "reports/csv_lines.h"
 
@@ -13,8 +13,8 @@ static void separate(Csv *csv) {
     csv->inside = true;
 }
 
-// What a spreadsheet would calculate or run; an apostrophe makes it a text there (OWASP, CSV injection). "-" alone is
-// none.
+// Text that a spreadsheet would evaluate as a formula; a leading apostrophe makes it text (OWASP, CSV injection). "-"
+// alone is harmless.
 static bool is_formula(const char *value) {
     return value[0] != '\0' && strchr("=+-@\t\r", value[0]) && value[1] != '\0';
 }

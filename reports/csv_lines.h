@@ -11,7 +11,7 @@
 
 typedef struct Csv {
     FILE *out;
-    bool inside;  // a field of this line is written
+    bool inside;  // a line is partly written
 } Csv;
 
 void csv_header(Csv *csv, const char *names);  // "a,b,c"
@@ -19,7 +19,7 @@ void csv_text(Csv *csv, const char *value);    // NULL is empty
 void csv_integer(Csv *csv, int64_t value);
 void csv_number(Csv *csv, bool known, double value);
 void csv_end_line(Csv *csv);
-// Fields by their kinds: s text, d int, I int64_t, n double (NaN is unknown); a '.' at the end ends the line.
+// Fields by kind: s text, d int, I int64_t, n double (NaN is unknown); a '.' at the end ends the line.
 void csv_row(Csv *csv, const char *kinds, ...);
 static inline double csv_known(bool known, double value) {
     return known ? value : NAN;

@@ -1,4 +1,4 @@
-// The spans of a step as CSV, a line each, of every rank that was simulated or measured.
+// The spans of a step as CSV, one line each, for every rank that was simulated or measured.
 
 #include "reports/csv_lines.h"
 #include "reports/open_time.h"

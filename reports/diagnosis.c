@@ -1,4 +1,4 @@
-// A measured step beside its prediction, in the words of ndtune predict --measured.
+// A measured step compared with its prediction, as text for ndtune predict --measured.
 
 #include <math.h>
 

@@ -50,7 +50,7 @@ Status table_comparison(const Explanation *explanation, const char *const names[
     return print_terms(explanation, names, &memory, out, error);
 }
 
-// "+12.3 % at 0.80 times"; where that is not known, why.
+// "+12.3 % at 0.80 times"; if unknown, the reason.
 static RecordValue end_words(const SensitivityEnd *end, char text[RECORD_BYTES]) {
     if (end->factor == 0) {
         snprintf(text, RECORD_BYTES, "no such plan");
@@ -129,7 +129,7 @@ static void print_question(const Explanation *explanation, const WhatIf *questio
     }
 }
 
-// Against the best of the other kind: with stages where the best has none, without where it has some.
+// Against the best of the other kind: with pipeline stages where the best has none, without where it has some.
 static void print_other_kind(const Explanation *explanation, const char *kind, FILE *out) {
     char mesh[FORMAT_BYTES], own[TEXT_UNIT_BYTES], others[TEXT_UNIT_BYTES];
     const Explanation beside = explain_beside_stages(explanation);

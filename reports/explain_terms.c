@@ -1,4 +1,4 @@
-// Rows of the comparison, once for table, JSON and CSV.
+// Rows of the comparison, shared by table, JSON and CSV.
 
 #include "reports/explain_terms.h"
 

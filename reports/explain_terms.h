@@ -16,20 +16,20 @@ typedef struct ExplainTerm {
     double best, next;  // seconds per million tokens, or bytes
 } ExplainTerm;
 
-ExplainTerm explain_time_term(const Explanation *explanation, int index);    // the last one is their sum
+ExplainTerm explain_time_term(const Explanation *explanation, int index);    // the last one is the sum
 ExplainTerm explain_memory_term(const Explanation *explanation, int index);  // the last two: peak (their sum), reserved
 
-// A list of name, best, the other plan under `next`, and the difference; null where there is no other.
+// A list of name, best, the other plan under `next`, and the difference; null where there is no other plan.
 json_t *explain_terms_json(const Explanation *explanation, int count, ExplainTerm (*term)(const Explanation *, int),
                            const char *next);
 
-// The time term in which the best saves most over the next; without a name where it saves in none.
+// The time term in which the best saves most over the next; no name where it saves in none.
 ExplainTerm explain_most_saved(const Explanation *explanation);
 
-// Tokens per second of the best over those of the next, minus one.
+// Tokens per second of the best relative to the next, minus one.
 double explain_lead(const Explanation *explanation);
 
-// The best beside the best of the other kind, with stages or without, which there must be.
+// The best compared with the best of the other kind, with stages or without; there must be one.
 Explanation explain_beside_stages(const Explanation *explanation);
 
 // "etp=2: 4.1 % slower, 75.3 GiB"

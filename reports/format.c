@@ -10,7 +10,7 @@
 #include "sim/frameworks/framework.h"
 #include "sim/frameworks/target_choices.h"
 
-static const double MUCH_OF_THE_CORES = 0.15;  // with less a step of twice the time has another cause
+static const double MUCH_OF_THE_CORES = 0.15;  // below this, a step of twice the time has another cause
 
 char *format_mesh(const Mesh *mesh, char out[FORMAT_BYTES]) {
     char text[MESH_TEXT_BYTES];
@@ -36,7 +36,7 @@ char *format_mesh_options(const Mesh *mesh, char out[FORMAT_BYTES]) {
     return out;
 }
 
-// Tables and commands have a place of their own for them.
+// Tables and commands show these separately.
 static const bool has_place[PLAN_FIELD_COUNT] = {
     [PLAN_RECOMPUTE] = true, [PLAN_RESHARD] = true, [PLAN_CP_ROTATE] = true};
 
@@ -66,7 +66,7 @@ char *format_choice_options(const Target *target, const TrainPlan *plan, char ou
     return unusual_choices(target, plan, " --", " --", true, out);
 }
 
-static const double near = 0.05;  // of the best's tokens per second
+static const double near = 0.05;  // relative to the best's tokens per second
 
 double tie_share(const TuneResult *result) {
     const Prediction *best = &result->entries[0];
@@ -85,7 +85,7 @@ char *format_close_shapes(const TuneResult *result, char out[FORMAT_BYTES]) {
     return out;
 }
 
-// The first entry without cp and tp, where the best has some: what it costs to leave them away.
+// The first entry without cp and tp, where the best has some: the cost of doing without them.
 static void words_plainest(const TuneResult *result, FILE *out) {
     const TrainPlan *best = &result->entries[0].plan;
     for (int i = 1; i < result->entry_count && best->mesh.size[AXIS_CP] * best->mesh.size[AXIS_TP] > 1; i++) {
@@ -201,7 +201,7 @@ void format_batch(const Target *target, const TrainPlan *plan, FILE *out) {
     words_batch_keys(target, plan, out);
 }
 
-// Whose traffic the axis is. Parts of experts travel as far as these.
+// Whose traffic the axis carries. Expert shards travel as far as these.
 static AxisMask traffic_ranks(const TrainPlan *plan, Axis axis) {
     const bool shards = AXES_SHARD & AXIS_BIT(axis);
     const int cut = plan_expert_tp(plan);
@@ -248,7 +248,7 @@ void format_time(const Prediction *prediction, FILE *out) {
     fprintf(out, ", overhead %s\n", text_seconds(text, prediction->overhead_s));
 }
 
-// Where the target keeps buffers for it: part of what is reserved beside live bytes.
+// Where the target allocates buffers for it: part of reserved memory, in addition to live bytes.
 static void words_reduced_by(const TuneRequest *request, const TrainPlan *plan, FILE *out) {
     const double each = target_reduce_bucket(request->target, &request->model, plan);
     const double all = target_reduce_buffers(request->target, &request->model, plan);

@@ -1,4 +1,4 @@
-// Words that several tables use.
+// Phrases that several tables use.
 
 #pragma once
 
@@ -16,17 +16,17 @@ char *format_mesh(const Mesh *mesh, char out[FORMAT_BYTES]);
 char *format_layout(const Mesh *mesh, char out[FORMAT_BYTES]);
 char *format_mesh_options(const Mesh *mesh, char out[FORMAT_BYTES]);
 
-// "sync each": the searched choices that are otherwise than the target's own, beside those with a place of their own in
-// every table; "" of none. The same as options of the command line: " --grad-sync each".
+// "sync each": the searched choices that differ from the target's own, except those with a column of their own in every
+// table; "" if none. The same as options of the command line: " --grad-sync each".
 char *format_choices(const Target *target, const TrainPlan *plan, char out[FORMAT_BYTES]);
 char *format_choice_options(const Target *target, const TrainPlan *plan, char out[FORMAT_BYTES]);
 
-// Shapes that prediction alone cannot tell from the best: "3 others are within 5 %, too close to call"; "" of none. The
+// Shapes that prediction alone cannot tell from the best: "3 others are within 5 %, too close to call"; "" if none. The
 // last words only where the interval of the best is that wide.
 char *format_close_shapes(const TuneResult *result, char out[FORMAT_BYTES]);
-double tie_share(const TuneResult *result);  // how much slower than the best is a tie; 0 = nothing is
+double tie_share(const TuneResult *result);  // slowdown relative to the best that counts as a tie; 0 = none does
 
-// What it costs to do without cp and tp, and to leave a margin of memory, where the best does neither.
+// The cost of doing without cp and tp, and of leaving a memory margin, where the best does neither.
 void format_rivals(const TuneResult *result, FILE *out);
 
 // "11.2 s (8.96 to 16.2)"
@@ -35,14 +35,14 @@ char *format_interval(const Prediction *prediction, char out[FORMAT_BYTES]);
 // "95.1 ms (88.0 ms .. 103 ms)"
 char *format_between(double middle_s, double low_s, double high_s, char out[FORMAT_BYTES]);
 
-// "in its name: micro_batch_size 1, gradient_accumulation_steps 8": what the target calls the batch; empty where it has
-// no words of its own.
+// "in its name: micro_batch_size 1, gradient_accumulation_steps 8": the target's names for the batch; empty where it
+// has none of its own.
 char *format_batch_in(const Target *target, const TrainPlan *plan, char out[FORMAT_BYTES]);
 
-// The batch arithmetic of a plan, in sentences, and what the target calls its parts.
+// The batch arithmetic of a plan, in sentences, and the target's names for its parts.
 void format_batch(const Target *target, const TrainPlan *plan, FILE *out);
 
-// Which groups of the mesh cross node borders, and which stay inside.
+// Which groups of the mesh cross node boundaries, and which stay inside.
 void format_network(const TrainPlan *plan, int ranks_per_node, FILE *out);
 
 // Where the time of a step goes, and what memory holds at the peak, one line each.
@@ -51,23 +51,23 @@ void format_memory(const Prediction *prediction, const TuneRequest *request, FIL
 
 void format_assumptions(const TuneRequest *request, FILE *out);
 
-// Where a step took more than twice its prediction: what that is most often.
+// The most common reason why a step takes more than twice its prediction.
 void format_far_off(double measured_s, double predicted_s, const char *profile, const CoreUse *use, FILE *out);
 
 // "3.2 days", "5.0 hours", "40 s"
 char *format_duration(double seconds, char out[FORMAT_BYTES]);
 
-// How long the wished number of tokens takes, and what it costs; nothing where none were wished.
+// How long the requested number of tokens takes, and what it costs; nothing where none was requested.
 char *format_training_text(const TuneRequest *request, const Prediction *prediction, char out[FORMAT_BYTES]);
 void format_training(const TuneRequest *request, const Prediction *prediction, FILE *out);
 
-// Where a shape came out.
+// Where a shape ranked.
 typedef struct Baseline {
-    const Prediction *entry;  // NULL = it does not run, or is none of the search
-    int place;                // among the ranked shapes, from 1
-    double gain;              // tokens/s of the best over its own, minus one
+    const Prediction *entry;  // NULL = it does not run, or is not part of the search
+    int place;                // rank among the shapes, from 1
+    double gain;              // tokens/s of the best relative to its own, minus one
     const char *reason;       // why it does not run
 } Baseline;
 
 Baseline baseline_rival(const TuneResult *result, const Mesh *wanted);
-Baseline baseline_chosen(const TuneResult *result);  // the one that the user compares with
+Baseline baseline_chosen(const TuneResult *result);  // the one chosen by the user

@@ -59,7 +59,7 @@ void grid_cell(Grid *grid, const char *format, ...) {
     grid->failed = scols_line_set_data(grid->line, grid->cell++, text) != 0;
 }
 
-// Of the widest line; 0 where memory is exhausted.
+// Width of the widest line; 0 when out of memory.
 static int table_width(const Grid *grid) {
     char *text = NULL;
     size_t widest = 0;
@@ -81,7 +81,7 @@ void grid_may_drop(Grid *grid, int column) {
     }
 }
 
-// Hides columns until the table fits or none is left to hide; how many went.
+// Hides columns until the table fits or none is left to hide; returns how many were hidden.
 static int drop_columns(const Grid *grid, int width) {
     int dropped = 0;
     while (dropped < grid->drop_count && table_width(grid) > width) {
@@ -116,7 +116,7 @@ Status grid_print_within(Grid *grid, int width, FILE *out, Error *error) {
 
 Status grid_print(Grid *grid, FILE *out, Error *error) {
     struct winsize size = {0};
-    const int file = fileno(out);  // -1: a stream in memory
+    const int file = fileno(out);  // -1: an in-memory stream
     const bool terminal = file >= 0 && isatty(file) == 1 && ioctl(file, TIOCGWINSZ, &size) == 0;
     return grid_print_within(grid, terminal ? size.ws_col : 0, out, error);
 }

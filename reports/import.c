@@ -1,5 +1,5 @@
-// explain --from for people and programs: yours and the best beside each other, single changes with what each gains,
-// and what was found in the file.
+// explain --from for people and programs: yours and the best side by side, single changes with what each gains, and
+// what was found in the file.
 
 #include "reports/import_report.h"
 
@@ -37,7 +37,7 @@ static const char *kind_of(const Advice *change) {
     return kinds[change->kind];
 }
 
-// Over a plan that does not fit there is no gain, only a rate.
+// Relative to a plan that does not fit there is no gain, only a rate.
 static RecordValue rate_of(const ImportReport *report, const Advice *change, char text[RECORD_BYTES]) {
     if (!report->advice->own.fits) {
         return record_of_text(text_count(text, change->prediction.tokens_per_s));
@@ -215,7 +215,7 @@ static void print_findings(const Import *import, FILE *out) {
     }
 }
 
-// Options for what a plan has otherwise than the target by itself. What the search decided is said.
+// Options where a plan differs from the target's defaults. What the search decided is included.
 static void print_unusual(const TrainPlan *plan, const Target *target, FILE *out) {
     static const PlanFieldId first[] = {PLAN_PRECISION,    PLAN_RECOMPUTE,      PLAN_ZERO,      PLAN_RESHARD,
                                         PLAN_CP_ROTATE,    PLAN_ATTENTION,      PLAN_FUSED,     PLAN_FP8_RECIPE,

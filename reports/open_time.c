@@ -37,7 +37,7 @@ void open_time_begin(OpenTime *open, const StepProgram *program, const Span *spa
 int64_t open_time_ns(const OpenTime *open, const Span *span) {
     const int64_t start_ns = span_ns(span->start_s), end_ns = span_ns(span->end_s);
     int64_t low = 0, high = open->count;
-    while (low < high) {  // the first that ends behind the start
+    while (low < high) {  // the first that ends after the start
         const int64_t middle = (low + high) / 2;
         if (open->busy[middle].end_ns > start_ns) {
             high = middle;

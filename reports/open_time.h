@@ -1,4 +1,4 @@
-// How much of a collective is in the open: the part of its span in which the compute lane of its rank stood still.
+// How much of a collective is exposed: the part of its span in which the compute lane of its rank was idle.
 
 #pragma once
 

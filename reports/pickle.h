@@ -16,10 +16,10 @@ typedef struct Pickle {
 Pickle pickle_begin(FILE *out);
 void pickle_end(Pickle *pickle);
 
-void pickle_dict_begin(Pickle *pickle);  // then keys and values in turn
+void pickle_dict_begin(Pickle *pickle);  // then alternating keys and values
 void pickle_dict_end(Pickle *pickle);
 void pickle_list_begin(Pickle *pickle);
-void pickle_list_more(Pickle *pickle);  // now and then in a long list: readers take a list in pieces
+void pickle_list_more(Pickle *pickle);  // periodically in a long list: readers take a list in batches
 void pickle_list_end(Pickle *pickle);
 
 void pickle_word(Pickle *pickle, const char *literal);  // a text that comes again, known by its address

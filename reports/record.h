@@ -53,7 +53,7 @@ typedef struct RecordField {
     int column;           // its place there, from 1; those of one place stand in the order of the fields
     RecordPlace place;
     RecordUnit unit;
-    int digits;           // behind the point of a real number without a unit; 0 = as many as it takes
+    int digits;           // decimals of a real number without a unit; 0 = as many as it takes
     const char *missing;  // what tables write for what is unknown; NULL = "-"
     RecordValue (*make)(const void *record, const void *about, char text[RECORD_BYTES]);
     json_t *(*nested)(const void *record, const void *about);  // what JSON has for the key, and nothing else has

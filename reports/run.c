@@ -1,4 +1,4 @@
-// What `ndtune run` answers: the loss curve, measured beside predicted per task, and the memory plan beside what was
+// What `ndtune run` answers: the loss curve, measured against predicted per task, and the memory plan against what was
 // touched.
 
 #include <math.h>
@@ -17,7 +17,7 @@ MADE_IN(number, double, RunRecord, record_of_whole(of - in->losses + 1))
 MADE_IN(grad_norm, double, RunRecord, record_of_real(true, in->grad_norms[of - in->losses]))
 MADE_IN(time, double, RunRecord, record_of_real(true, in->step_times_s[of - in->losses]))
 MADE(loss, double, record_of_real(true, of[0]))
-// A framework of one's own tells step times only.
+// An external framework reports step times only.
 MADE(loss_told, double, record_of_real(!isnan(of[0]), of[0]))
 MADE_IN(grad_norm_told, double, RunRecord,
         record_of_real(!isnan(in->grad_norms[of - in->losses]), in->grad_norms[of - in->losses]))

@@ -1,4 +1,4 @@
-// The schemas that several reports share. Others stand beside their answer.
+// The schemas that several reports share. Others are defined next to their answer.
 
 #include "reports/schemas.h"
 
@@ -118,7 +118,7 @@ static const RecordField preflights[] = {
 };
 SCHEMA(preflights, StoredPreflight);
 
-// ---- measured beside predicted
+// ---- measured against predicted
 
 // On other lanes than compute a measured time is mostly waiting.
 static RecordValue ratio_of(const char *lane, double measured_s, double predicted_s) {

@@ -1,4 +1,4 @@
-// One step as files that others' viewers open: Chrome's trace events (Perfetto, chrome://tracing) and PyTorch's memory
+// One step as files for external viewers: Chrome's trace events (Perfetto, chrome://tracing) and PyTorch's memory
 // snapshot (pytorch.org/memory_viz).
 
 #pragma once
@@ -18,8 +18,8 @@ typedef struct TraceStep {
 
 typedef struct TraceFile {
     const TuneRequest *request;
-    const char *command;  // the command line that asks, quoted for a shell
-    TraceStep steps[2];   // laid over each other, both from 0 on
+    const char *command;  // the requesting command line, quoted for a shell
+    TraceStep steps[2];   // overlaid, both starting at 0
     int step_count;
     Arena *arena;  // of what writing needs
 } TraceFile;

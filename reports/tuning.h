@@ -1,4 +1,4 @@
-// What tune did: a line per run as it goes, the shapes as believed in at the end.
+// Results of tune: a line per run as it goes, the shapes as estimated at the end.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// What validate found: the ranking beside what was measured, where the time went, kinds of tasks, agreement.
+// Results of validate: the ranking against measurements, where the time went, kinds of tasks, agreement.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// Reads the files, predicts row by row, then hands the predicted rows to the scores. Every row ends scored or skipped
-// with a reason. Nothing is fitted here but the one constant of the baseline; left_out.c fits, where that is asked.
+// Reads the files, predicts row by row, then passes the predicted rows to scoring. Every row ends up scored or skipped
+// with a reason. The only constant fitted here is the baseline's; left_out.c does the refits, on request.
 
 #include "autotune/accuracy/accuracy.h"
 
@@ -45,7 +45,7 @@ static const RunCase **predicted_rows(const RunFile *file, const RunCase *cases,
     return rows;
 }
 
-// Targets and all of them, by half; rows that are in none are left out.
+// Per target and over all targets, by half; rows in neither half are left out.
 static void score_halves(Accuracy *accuracy, const RunCase *const *timed, int count, Arena *arena) {
     const RunCase **halved = ARENA_ARRAY(arena, const RunCase *, count);
     int halved_count = 0;
@@ -64,7 +64,7 @@ static void score_halves(Accuracy *accuracy, const RunCase *const *timed, int co
     }
 }
 
-// Of those that say what software they ran.
+// Only rows that state their software.
 static void score_software(Accuracy *accuracy, const RunCase *const *runs, int count, Arena *arena) {
     const ScoreSplit split = {.source = true, .software = true, .cluster = true};
     const RunCase **said = ARENA_ARRAY(arena, const RunCase *, count);

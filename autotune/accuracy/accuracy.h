@@ -1,15 +1,15 @@
 // How well predictions agree with published or own measured runs: every row is predicted as `ndtune predict` would,
-// then scored beside a baseline that knows nothing but one constant.
+// then scored alongside a baseline with a single fitted constant.
 
 #pragma once
 
 #include "autotune/accuracy/left_out.h"
 
 typedef struct AccuracyOptions {
-    const char *const *runs_paths;                       // ended by NULL, as the others
+    const char *const *runs_paths;                       // NULL-terminated, as are the others
     const char *const *oom_paths, *const *groups_paths;  // NULL = not asked
     Effort effort;
-    bool leave_out;  // fit again without each source: Accuracy.left_out
+    bool leave_out;  // refit with each source left out: Accuracy.left_out
 } AccuracyOptions;
 
 // Errors are predicted / measured - 1.
@@ -32,8 +32,8 @@ typedef struct ScoreTable {
     int count;
 } ScoreTable;
 
-// What mem_kind says was measured; MEMORY_KIND_UNKNOWN is held against what the framework logs, live bytes where that
-// is not known, and counted apart.
+// What mem_kind says was measured. MEMORY_KIND_UNKNOWN is compared with what the framework logs, or with live bytes
+// where that is not known, and counted separately.
 typedef enum {
     MEMORY_KIND_ALLOCATED,
     MEMORY_KIND_RESERVED,
@@ -46,7 +46,7 @@ extern const char *const memory_kind_names[MEMORY_KIND_COUNT];
 typedef struct RankingScore {
     int groups, not_scored;  // not scored: fewer than two distinct plans among the scored rows
     double median_regret, p90_regret, worst_regret, median_kendall_tau;
-    double baseline_median_regret, baseline_p90_regret;  // of a plan drawn blindly: the mean over the plans
+    double baseline_median_regret, baseline_p90_regret;  // of a plan picked at random: the mean over the plans
     const char *worst_group;
     int unknown_ids;
 } RankingScore;
@@ -69,31 +69,31 @@ typedef struct Accuracy {
     int scored;
     ErrorScore step;
     ScoreTable step_by, step_by_source, step_by_target;
-    ScoreTable step_by_half;      // rows of groups that say one
-    ScoreTable step_by_class;     // what is trained how: accuracy_class
-    ScoreTable step_by_software;  // rows that say theirs: source, software, cluster
-    ErrorScore memory;            // of known kinds
+    ScoreTable step_by_half;      // rows of groups that name a half
+    ScoreTable step_by_class;     // by accuracy_class
+    ScoreTable step_by_software;  // rows that state theirs: source, software, cluster
+    ErrorScore memory;            // rows of known kind
     ScoreTable memory_by, memory_by_kind;
     OomScore oom;
     RankingScore ranking;
-    SkipReason *skips;  // by number of rows
+    SkipReason *skips;  // sorted by number of rows
     int skip_count;
     LeftOut left_out;
-    int *loss_rows;  // per row of run_case_losses: scored rows that it concerns
+    int *loss_rows;  // per entry of run_case_losses: scored rows it applies to
 } Accuracy;
 
-// Results live in the arena. Bad files are USAGE with their place; rows that this version cannot express are no error.
+// Results live in the arena. Malformed files are USAGE with the position; inexpressible rows are no error.
 Status accuracy_run(const AccuracyOptions *options, const Progress *progress, Arena *arena, Accuracy *accuracy,
                     Error *error);
 
-// ---- of one predicted row; reports and scores agree by these
+// ---- of one predicted row; reports and scores both use these
 
 // Whether a step time was measured and predicted.
 bool accuracy_has_step(const RunCase *run);
-// "dense", "stages", "experts" or "adapters": errors of one say little of another.
+// "dense", "stages", "experts" or "adapters": errors in one class say little about another.
 const char *accuracy_class(const RunCase *run);
 double accuracy_step_error(const RunCase *run);
 double accuracy_measured_mfu(const RunCase *run);
 
-// False where the row has no memory to compare.
+// False where the row has no memory figure to compare.
 bool accuracy_memory(const RunCase *run, MemoryKind *kind, double *measured_bytes, double *predicted_bytes);

@@ -1,6 +1,6 @@
-// One pass over the bytes, field by field. RFC 4180 with two liberties that spreadsheets take: lines may end with LF
-// alone, and empty lines are left out. A quote inside an unquoted field is refused: it is nearly always a file that
-// something else broke.
+// One pass over the bytes, field by field. RFC 4180 with two relaxations for spreadsheet output: lines may end with LF
+// alone, and empty lines are skipped. A quote inside an unquoted field is rejected: it nearly always means that another
+// tool corrupted the file.
 
 #include "autotune/accuracy/csv_file.h"
 
@@ -32,7 +32,7 @@ static void next_line(Scanner *scanner) {
     scanner->line_start = scanner->at;
 }
 
-// The bytes of the quoted field that begins at `at`, its closing quote not counted; -1 when it is never closed.
+// Length of the quoted field that begins at `at`, without its closing quote; -1 when it is never closed.
 static ptrdiff_t quoted_length(const char *at, const char *end) {
     for (const char *p = at; p < end; p++) {
         if (*p == '"') {
@@ -45,7 +45,7 @@ static ptrdiff_t quoted_length(const char *at, const char *end) {
     return -1;
 }
 
-// From behind the opening quote to behind the closing one.
+// From just after the opening quote to just after the closing one.
 static Status scan_quoted(Scanner *scanner, CsvField *field) {
     const ptrdiff_t length = quoted_length(scanner->at, scanner->end);
     if (length < 0) {
@@ -62,7 +62,7 @@ static Status scan_quoted(Scanner *scanner, CsvField *field) {
         if (c == '\n') {
             next_line(scanner);
         }
-        scanner->at += c == '"';  // the second of a doubled quote
+        scanner->at += c == '"';  // the second quote of a doubled one
         *text++ = c;
     }
     scanner->at = close + 1;
@@ -88,7 +88,7 @@ static Status scan_plain(Scanner *scanner, CsvField *field) {
     return STATUS_OK;
 }
 
-// Ends a line: true when the field was its last.
+// Ends a field: true when it was the last on its line.
 static Status scan_separator(Scanner *scanner, bool *last) {
     *last = true;
     if (scanner->at == scanner->end) {

@@ -1,5 +1,5 @@
-// Comma-separated files as RFC 4180 has them: quoted fields with doubled quotes and line breaks, CRLF or LF, a byte
-// order mark. Every field keeps its place, so that whoever finds it wrong can point at it.
+// Comma-separated files as in RFC 4180: quoted fields with doubled quotes and line breaks, CRLF or LF, a byte order
+// mark. Every field keeps its position, so that the caller can report it in an error.
 
 #pragma once
 
@@ -22,7 +22,7 @@ typedef struct CsvTable {
 } CsvTable;
 
 // Everything lives in the arena. ENVIRONMENT when the file cannot be read, USAGE with "path:line:column" when it is
-// malformed: no header, a name twice, a row of another length, a stray or unclosed quote, a zero byte.
+// malformed: no header, a duplicate name, a row of the wrong length, a stray or unclosed quote, a zero byte.
 Status csv_load(const char *path, Arena *arena, CsvTable *table, Error *error);
 Status csv_parse(const char *bytes, size_t count, const char *path, Arena *arena, CsvTable *table, Error *error);
 
@@ -30,5 +30,5 @@ static inline const CsvField *csv_field(const CsvTable *table, int row, int colu
     return &table->fields[(size_t)row * (size_t)table->column_count + (size_t)column];
 }
 
-// The column of this name, or -1.
+// The index of the column with this name, or -1.
 int csv_column(const CsvTable *table, const char *name);

@@ -10,7 +10,7 @@ static bool on_chip(const RunCase *run, const char *name) {
 }
 
 static bool on_fabric(const RunCase *run) {
-    return run->request.cluster.fabric.group_latency_s > 1e-4;  // EFA v2 as one sweep saw it
+    return run->request.cluster.fabric.group_latency_s > 1e-4;  // EFA v2 as seen in one sweep
 }
 
 static bool scale_products(double factor, RunCase *run, bool there) {

@@ -1,6 +1,6 @@
-// What was fitted on published runs, as numbers that a row's request holds: each can be changed for one row, and has a
-// value that one would take without any run. What is not a number of a profile or target (forms, counts, who waits for
-// whom) is not here: tests/accuracy/runs/RESULTS.md lists it.
+// Constants fitted on published runs that are numbers in a row's request: each can be changed for one row, and has a
+// prior value that could be chosen without any run. What is not a number of a profile or target (functional forms,
+// counts, which rank waits for which) is not here: tests/accuracy/runs/RESULTS.md lists it.
 
 #pragma once
 
@@ -10,7 +10,7 @@ enum { MOST_FITTED = 16 };
 
 typedef struct Fitted {
     const char *name;
-    double without, sd;  // factor on what ships: without any run, and how sure one would be of it
+    double without, sd;  // factor on the shipped value: the prior without any run, and its uncertainty
     const char *basis;   // of `without`
     // Applies a factor; false where the row does not depend on it.
     bool (*apply)(double factor, RunCase *run, Target *target);

@@ -1,7 +1,7 @@
-// The fit is a robust one (soft L1 at 5 %) of the log errors, linear around what ships: each row is predicted once more
-// per number that it depends on, so kinks of the model are seen on one side only. Beside the runs a number is held by
-// what one would take without any, so that one which a single source determines falls back to that. Sources of one
-// family (a framework's logs, papers and benchmarks) are left out one by one, not together.
+// A robust fit (soft L1 at 5 %) of the log errors, linearised around the shipped values: each row is predicted once
+// more per number it depends on, so kinks of the model are seen from one side only. In addition to the runs, a prior
+// without any run constrains each number, so one that a single source determines falls back to its prior. Sources of
+// one family (a framework's logs, papers and benchmarks) are left out one by one, not together.
 
 #include "autotune/accuracy/left_out.h"
 
@@ -12,8 +12,8 @@
 #include "autotune/accuracy/fitted.h"
 #include "autotune/accuracy/statistics.h"
 
-static const double soft = 0.05;   // of log errors: larger ones weigh by their size only
-static const double probe = 0.04;  // step of the differences
+static const double soft = 0.05;   // in log error: larger errors are weighted linearly
+static const double probe = 0.04;  // step of the finite differences
 
 enum { ROUNDS = 40 };
 
@@ -26,7 +26,7 @@ typedef struct Row {
 } Row;
 
 typedef struct Numbers {
-    double of[MOST_FITTED];  // how far each factor is from 1
+    double of[MOST_FITTED];  // each factor minus 1
 } Numbers;
 
 typedef struct Table {
@@ -36,10 +36,10 @@ typedef struct Table {
     int *source_rows;
     int source_count;
     Numbers *without;  // fitted without each source
-    double *scratch;   // three per row
+    double *scratch;   // three rows' worth
 } Table;
 
-// A row that is changed; in one place, since the predictor's memos point there.
+// The row being perturbed; always the same object, since the predictor's memos point to it.
 typedef struct Moved {
     RunCase run;
     Target target;
@@ -85,7 +85,7 @@ static void table_rows(const RunCase *cases, int count, Arena *arena, Table *tab
         }
     }
     table->without = ARENA_ARRAY(arena, Numbers, table->source_count + 1);
-    for (int i = 0; i < table->count; i++) {  // a source of sixteen times the rows weighs eight times as much
+    for (int i = 0; i < table->count; i++) {  // a source with sixteen times the rows weighs eight times as much
         table->rows[i].weight = 1 / sqrt(sqrt(table->source_rows[table->rows[i].source]));
     }
 }
@@ -113,7 +113,7 @@ static double error_at(const Row *row, const Numbers *numbers) {
     return error;
 }
 
-// One step of Gauss and Newton on every source but one.
+// One Gauss-Newton step on every source but one.
 static void improve(const Table *table, int without, Numbers *numbers) {
     double matrix[MOST_FITTED * MOST_FITTED] = {0}, right[MOST_FITTED], log_determinant;
     for (int p = 0; p < fitted_count; p++) {
@@ -167,7 +167,7 @@ static const char *chip_name(const Row *row) {
     return row->run->request.cluster.accelerator.name;
 }
 
-// Which rows: of a source, of the class of a row, all; by the shipped numbers, or those without the row's source.
+// Selects rows: of a source, of a class, or all; by the shipped numbers, or those fitted without the row's source.
 static Score score(const Table *table, int source, const Row *class, bool left) {
     static const Numbers ships = {{0}};
     double *sizes = table->scratch, *signs = sizes + table->count, *widths = signs + table->count;

@@ -1,5 +1,5 @@
-// The same functions that `predict` and the search call. Working memory is kept from row to row, and the memos of the
-// closed form while rows of one model, cluster and target follow each other.
+// Calls the same functions as `predict` and the search. Working memory is kept from row to row; the memos of the closed
+// form are kept while consecutive rows share a model, cluster and target.
 
 #include "autotune/accuracy/predict_runs.h"
 
@@ -45,7 +45,7 @@ static Status estimate(RunPredictor *runs, const Predictor *predictor, const Run
     const uint64_t key = hash_end(&predictor->identity);
     if (!runs->analytic || runs->analytic_key != key) {
         forget_memos(runs);
-        // The row outlives the memos: its request is what the memos point to.
+        // The row outlives the memos, which point to its request.
         const CostModel cost = {.profile = &run->request.cluster, .target = run->request.target};
         runs->analytic = analytic_new(&run->request.model, &cost, &runs->memos);
         runs->analytic_key = key;
@@ -58,13 +58,13 @@ static Status predict(RunPredictor *runs, Predictor *predictor, RunCase *run, bo
         return predict_plan(predictor, &run->plan, false, runs->arena, &run->prediction, error);
     }
     Estimate found = {0};
-    if (!memory_only || mesh_stages(&run->plan.mesh) > 1) {  // it says which stage decides whether a plan fits
+    if (!memory_only || mesh_stages(&run->plan.mesh) > 1) {  // the estimate says which stage decides whether it fits
         TRY(estimate(runs, predictor, run, &found, error));
     }
     return predict_from_estimate(predictor, &run->plan, &found, runs->arena, &run->prediction, error);
 }
 
-// Rows do not say how gradients are reduced: a plan is held to be too large only where it is in both formats.
+// Rows do not say in which format gradients are reduced: a plan counts as out of memory only where it is in both.
 static Status predict_unsaid(RunPredictor *runs, Predictor *predictor, RunCase *run, bool memory_only, Error *error) {
     TRY(predict(runs, predictor, run, memory_only, error));
     const bool may_be_less = run->request.target->reduces_often_bf16 && run->plan.zero > 0 &&
@@ -82,7 +82,7 @@ static Status predict_unsaid(RunPredictor *runs, Predictor *predictor, RunCase *
     return predict(runs, predictor, run, memory_only, error);
 }
 
-// What the framework's own log would say of memory.
+// What the framework's own log would report as memory.
 static Status predict_logged(RunPredictor *runs, Predictor *predictor, RunCase *run, Error *error) {
     const Framework *framework = framework_of(run->request.target->name);
     const bool of_first = framework && framework->logs_first_stage && mesh_stages(&run->plan.mesh) > 1;

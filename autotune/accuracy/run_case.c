@@ -1,5 +1,5 @@
-// From the columns of a row to what the predictor takes. The row's own sizes make the model; its structure (norms,
-// biases, positions) is that of the preset with the row's name, else of the family that the MLP tells. A row is
+// Maps the columns of a row to the predictor's inputs. The row's own sizes make the model; its structure (norms,
+// biases, positions) is that of the preset with the row's name, else of the family its MLP indicates. A row is
 // predicted as any user's request would be; nothing here looks at an id, and at a source only for which code it ran.
 
 #include "autotune/accuracy/run_case.h"
@@ -22,7 +22,7 @@ typedef struct KnownCluster {
 
 struct RunMapper {
     Arena *arena;
-    const char *given_name;  // of a profile that stands for the built-in one of that name; NULL = none
+    const char *given_name;  // of a profile that replaces the built-in one of that name; NULL = none
     const ClusterProfile *given;
     KnownCluster *clusters;
     size_t cluster_count, cluster_capacity;
@@ -39,7 +39,7 @@ void run_mapper_give(RunMapper *mapper, const char *name, const ClusterProfile *
     mapper->given = profile;
 }
 
-// Returns the reason why it cannot be had, NULL when *cluster is filled.
+// Returns the reason why it is unavailable, NULL when *cluster is filled.
 static const char *load_cluster(const RunMapper *mapper, const char *name, const char *overrides,
                                 ClusterProfile *profile) {
     Arena *arena = mapper->arena;
@@ -83,7 +83,7 @@ static const char *find_cluster(RunMapper *mapper, const RunRow *row, ClusterPro
     return known.skipped;
 }
 
-// Graphs of whole micro-steps or of whole layers; those of single modules leave the host what it had.
+// CUDA graphs of whole micro-steps or whole layers; graphs of single modules leave the host overhead as it was.
 static const char *graphs_of(const RunRow *row) {
     static const char *const on[] = {"1", "on", "full", "full_iteration"}, *const off[] = {"0", "off", "none"};
     const char *word = row->plan_word[PLAN_CUDA_GRAPHS];
@@ -106,13 +106,13 @@ static bool is_target(const Target *target, const char *name) {
     return named && (name[name_bytes] == '\0' || strcmp(name + name_bytes + 1, target->version) == 0);
 }
 
-// Whether a run of that date was of this version: an old one as long as it was current, the others of any date.
+// Whether a run of that date used this version: an old one only while it was current, the others at any date.
 static bool is_of_date(const Target *target, const char *date) {
     return !target->until || (date[0] != '\0' && strcmp(date, target->until) < 0);
 }
 
-// Rows seldom say the version: the one that was current on the row's date, then the one that runs the row's attention
-// kernel by itself, else the default one.
+// Rows seldom state the version: take the one current on the row's date, then the one whose default attention kernel is
+// the row's, else the default one.
 static const char *find_target(Arena *arena, const RunRow *row, const Target **target) {
     const bool versioned = strchr(row->target, '@') != NULL;
     int count = 0, best = -1;
@@ -133,7 +133,7 @@ static const char *find_target(Arena *arena, const RunRow *row, const Target **t
     return *target ? NULL : arena_format(arena, "target \"%s\" is not in this version", row->target);
 }
 
-// The row's own copy of its target, to be changed.
+// The row's private copy of its target, which may be modified.
 static Target *own_copy(Arena *arena, const Target **target) {
     Target *copy = ARENA_NEW(arena, Target);
     *copy = **target;
@@ -173,7 +173,7 @@ static const char *choose_precision(Arena *arena, const RunRow *row, const Accel
                                                        : arena_format(arena, "the profile has no rate for %s", word);
 }
 
-// Names of layers in a row's words: "q_proj v_proj", "query+key+value+projection+mlp+head".
+// Layer names in a row's text: "q_proj v_proj", "query+key+value+projection+mlp+head".
 static LoraTargets adapted_layers(const char *words) {
     static const char *const of_mlp[] = {"all", "gate", "up", "down", "mlp", "fc"}, *const rest[] = {
                                                                                         "k_proj", "o_proj", "key",
@@ -191,8 +191,8 @@ static LoraTargets adapted_layers(const char *words) {
     return LORA_QUERY_VALUE;
 }
 
-// The row's word or number for a field, else the target's own value. What does not matter is not looked at where it is
-// told only where it matters.
+// The row's word or number for a field, else the target's own value. A value that has no effect is ignored where it is
+// stated only where it has one.
 static const char *choose_field(Arena *arena, const RunRow *row, const Target *target, PlanFieldId id,
                                 TrainPlan *plan) {
     const PlanField *field = &plan_fields[id];
@@ -227,18 +227,18 @@ static const char *choose_field(Arena *arena, const RunRow *row, const Target *t
     return NULL;
 }
 
-// What a source tells of its kernels without a word of a compiler was not compiled, whatever the target's recipes are.
+// A source that describes its kernels without mentioning a compiler was not compiled, whatever the target's recipes do.
 static bool is_said_uncompiled(const RunRow *row) {
     const char *said = row->compiled_or_fused;
     return row->plan_word[PLAN_FUSED][0] == '\0' && said && said[0] != '\0' && !strstr(said, "compile") &&
            !strstr(said, "inductor");
 }
 
-// Who trains by Megatron's core in fp8 gathers weights in it and reduces gradients in bf16, and seldom says so: recipes
-// of NeMo and Megatron-Bridge (fp8_param_gather; grad_reduce_in_fp32 false in what figures are published of),
+// Training with Megatron Core in fp8 gathers weights in fp8 and reduces gradients in bf16, which rows seldom state:
+// recipes of NeMo and Megatron-Bridge (fp8_param_gather; grad_reduce_in_fp32 false in those with published figures),
 // Megatron-LM examples/llama/train_llama3_8b_h100_fp8.sh, NVIDIA's MLPerf submissions (pretrain.py). Runs of NeMo
-// before 25.04 do not show it. With a scale for every 32 elements weights travel in bf16, through the buffer of
-// gradients (reuse_grad_buf_for_mxfp8_param_ag).
+// before 25.04 do not show it. With a scale for every 32 elements weights travel in bf16, through the gradient buffer
+// (reuse_grad_buf_for_mxfp8_param_ag).
 static const char fp8_weights_since[] = "2025-05";
 
 static bool is_fp8_recipe(const RunRow *row, const Target *target) {
@@ -246,7 +246,7 @@ static bool is_fp8_recipe(const RunRow *row, const Target *target) {
            (row->date[0] == '\0' || strcmp(row->date, fp8_weights_since) >= 0);
 }
 
-// The columns of the row as choices of the plan; precision and stage have rules of their own.
+// The columns of the row as choices of the plan; precision and ZeRO stage have rules of their own.
 static const char *choose_fields(Arena *arena, const RunRow *row, const Target *target, TrainPlan *plan) {
     const char *reason = NULL;
     for (int i = 0; i < PLAN_FIELD_COUNT && !reason; i++) {
@@ -269,7 +269,7 @@ static const char *choose_fields(Arena *arena, const RunRow *row, const Target *
     return reason;
 }
 
-// Micro-batch and accumulation that make the row's global batch exactly.
+// Micro-batch and accumulation that give exactly the row's global batch.
 static const char *choose_batch(Arena *arena, const RunRow *row, TrainPlan *plan) {
     const int64_t per_step = row->micro_batch * mesh_group_size(&plan->mesh, AXES_BATCH);
     int64_t accumulation = row->grad_accum > 0 ? row->grad_accum : 1;
@@ -304,7 +304,7 @@ static const char *choose_mesh(Arena *arena, const RunRow *row, TrainPlan *plan)
     return NULL;
 }
 
-// FSDP knows one kind of sharding: gradients and optimizer alone (stage 2) is stage 3 that keeps gathered parameters.
+// FSDP has one kind of sharding: gradients and optimizer alone (stage 2) is stage 3 that keeps gathered parameters.
 static void choose_sharding(const RunRow *row, const Target *target, TrainPlan *plan) {
     const int64_t stage = row->plan_number[PLAN_ZERO];
     plan->zero = stage == RUN_UNKNOWN ? target_default_zero(target, &plan->mesh) : (int)stage;
@@ -343,7 +343,7 @@ static const char *choose_plan(Arena *arena, const RunRow *row, const TuneReques
     return reason;
 }
 
-// The lesser of the profile's memory and the row's: a profile stands for the larger chip of its name.
+// The smaller of the profile's memory and the row's: a profile stands for the larger chip of its name.
 static double memory_limit_bytes(const RunRow *row, const ClusterProfile *cluster) {
     const double of_row = row->gpu_mem_gb * 1024.0 * 1024.0 * 1024.0;
     return of_row > 0 ? fmin(of_row, cluster->accelerator.memory_bytes) : cluster->accelerator.memory_bytes;
@@ -368,7 +368,7 @@ static void fill_request(RunCase *run) {
     request->asked[PLAN_MASTER_WEIGHTS] = run->plan.bf16_master;
     request->micro_batch = run->plan.micro_batch;
     request->global_batch = plan_global_batch(&run->plan);
-    // lanes one after another, as our executor runs them on CPUs unless the row says otherwise
+    // lanes serialised, as in our executor on CPUs, unless the row says otherwise
     request->serial_lanes = strcmp(request->target->name, "ndtune") == 0 &&
                             request->cluster.accelerator.device_class == DEVICE_CLASS_CPU &&
                             strcmp(run->row->lanes, "async") != 0;
@@ -398,8 +398,8 @@ static void gather_in_fp8(Arena *arena, const RunRow *row, const Target **target
     }
 }
 
-// Transformer Engine has products of experts as one launch since its PR 3119 of that month, where one asks for it
-// (NVTE_GROUPED_LINEAR_USE_FUSED_GROUPED_GEMM); containers since 26.06 run as if NVIDIA's recipes did.
+// Transformer Engine runs the experts' GEMMs as one launch since its PR 3119 of that month, on request
+// (NVTE_GROUPED_LINEAR_USE_FUSED_GROUPED_GEMM); containers since 26.06 run as if NVIDIA's recipes did so.
 static const char one_launch_since[] = "2026-06";
 
 static void launch_experts_at_once(Arena *arena, const RunRow *row, const Target **target) {

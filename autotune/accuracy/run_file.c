@@ -1,5 +1,5 @@
-// The columns of a run file as a table: name, type, place in RunRow, range. A new column is a row here and a field
-// there; that of a new field of the plan follows from its own row. Meanings of the columns:
+// The columns of a run file as a table: name, type, offset in RunRow, range. A new column is a row here and a field
+// there; that of a new plan field follows from the plan's own table. Meanings of the columns:
 // tests/accuracy/runs/README.md.
 
 #include "autotune/accuracy/run_file.h"
@@ -91,7 +91,7 @@ static const Column columns[] = {
 
 enum { OWN_COLUMNS = sizeof columns / sizeof columns[0], MOST_COLUMNS = OWN_COLUMNS + PLAN_FIELD_COUNT };
 
-// Every column, and where it stands in the file; -1 = nowhere.
+// Every column and its index in the file; -1 = absent.
 typedef struct Layout {
     Column columns[MOST_COLUMNS];
     int count, at[MOST_COLUMNS];
@@ -131,8 +131,8 @@ static void layout_fill(Layout *layout) {
     }
 }
 
-// Nothing is missing without it: an axis that is not named is 1, a model without experts has none, only failures are
-// certain, and what software ran splits scores alone.
+// These columns are optional: an axis that is not named is 1, a model without experts has none, only failures have a
+// certainty, and the software only splits scores.
 static bool goes_without(const Column *column) {
     return column->offset == AT(oom_certain) || column->offset == AT(software) ||
            is_within(column, AT(mesh), sizeof((RunRow *)0)->mesh) || column->offset == AT(compiled_or_fused) ||
@@ -166,7 +166,7 @@ static Status bad_value(const char *path, const CsvField *field, const Column *c
                      (long long)column->low, (long long)column->high, field->text);
 }
 
-// Tables that held an empty field somewhere write whole numbers as 16.0.
+// Tables that once held an empty field write whole numbers as 16.0.
 static bool parse_whole(const char *text, int64_t *number) {
     char digits[24];
     const size_t length = strlen(text);
@@ -200,7 +200,7 @@ static Status value_read(const char *path, const CsvField *field, const Column *
     return STATUS_OK;
 }
 
-// Its numbers are unknown, whatever it has in their place: "grad_accum 0" may be why it is of no use.
+// Its numbers are unknown, whatever they say: "grad_accum 0" may be why the row is unusable.
 static bool is_marked_unusable(const CsvTable *table, int index) {
     const int at = csv_column(table, "usable");
     return at >= 0 && strcmp(csv_field(table, index, at)->text, "0") == 0;
@@ -230,7 +230,7 @@ static int compare_ids(const void *a, const void *b) {
     return strcmp((*(const RunRow *const *)a)->id, (*(const RunRow *const *)b)->id);
 }
 
-// The rows by id, to find them quickly.
+// The rows sorted by id, for fast lookup.
 static const RunRow **rows_by_id(const RunFile *file, Arena *arena) {
     const RunRow **sorted = ARENA_ARRAY(arena, const RunRow *, file->count);
     for (int i = 0; i < file->count; i++) {
@@ -255,7 +255,7 @@ static Status check_ids(const RunFile *file, Arena *arena, Error *error) {
     return STATUS_OK;
 }
 
-// A profile file is named as seen from the folder of the run file.
+// A profile's path is relative to the folder of the run file.
 static void place_cluster(const char *path, Arena *arena, RunRow *row) {
     const char *slash = strrchr(path, '/');
     if (slash && row->cluster[0] != '/' && text_is_path(row->cluster)) {
@@ -266,7 +266,7 @@ static void place_cluster(const char *path, Arena *arena, RunRow *row) {
 static void note_missing(RunFile *file, const RunFile *more, Arena *arena) {
     const char **missing = ARENA_ARRAY(arena, const char *, OWN_COLUMNS);
     int count = 0;
-    for (int i = 0; i < OWN_COLUMNS; i++) {  // in the order of the columns, each once
+    for (int i = 0; i < OWN_COLUMNS; i++) {  // in column order, each once
         const RunFile *const files[] = {file, more};
         bool lacks = false;
         for (int f = 0; f < 2; f++) {

@@ -1,5 +1,5 @@
-// Files of measured runs, one row each: the columns that `ndtune accuracy` and calibration read, as plain values.
-// Numbers that are given must be numbers; an empty field is unknown.
+// Files of measured runs, one row each: the columns that `ndtune accuracy` and calibration read, as plain values. A
+// number that is given must parse; an empty field is unknown.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 enum { RUN_UNKNOWN = -1 };  // of sp and the plan's columns; other unknown numbers are 0, texts ""
 
-// Of a model with experts, and of latent attention; columns that a file goes without.
+// For models with experts and for latent attention; optional columns.
 typedef struct RunExperts {
     int64_t count, active, ffn, shared_ffn, dense_layers;
     int64_t q_rank, kv_rank;
@@ -21,10 +21,10 @@ typedef struct RunExperts {
 
 typedef struct RunRow {
     const char *id, *source;
-    const char *source_locator;  // where in the source
+    const char *source_locator;  // position within the source
     const char *date;            // "YYYY-MM-DD" or "YYYY-MM"
     const char *software;        // container, release or commit: scores are split by it
-    const char *path;            // of its file
+    const char *path;            // of the run's file
     int line;
     // what was trained
     const char *model, *mlp;
@@ -36,9 +36,9 @@ typedef struct RunRow {
     double gpu_mem_gb;
     // how
     const char *target, *lanes, *precision;
-    const char *compiled_or_fused;            // the source's words about kernels, where `fused` is empty
-    const char *plan_word[PLAN_FIELD_COUNT];  // of the plan's fields whose column holds words
-    int64_t plan_number[PLAN_FIELD_COUNT];    // of the others
+    const char *compiled_or_fused;            // what the source says about kernels, where `fused` is empty
+    const char *plan_word[PLAN_FIELD_COUNT];  // plan fields whose column holds words
+    int64_t plan_number[PLAN_FIELD_COUNT];    // the other plan fields
     int64_t mesh[AXIS_COUNT], world;
     int64_t seq, micro_batch, grad_accum, global_batch;
     int64_t sp;
@@ -46,30 +46,30 @@ typedef struct RunRow {
     double step_time_s, tokens_per_s_per_gpu, peak_mem_gb;
     const char *mem_kind;
     int64_t usable, oom_certain;
-    const char *half;  // of a set of runs that constants were fitted on in part: what its group says; NULL
+    const char *half;  // of a set of runs, part of which constants were fitted on: as its group says; NULL
 } RunRow;
 
 typedef struct RunFile {
-    const char *path;  // of several files: all of them
+    const char *path;  // of several files: all of them, joined
     RunRow *rows;
     int count;
-    const char **missing;  // columns that the file, or one of the files, lacks and that are then unknown
+    const char **missing;  // columns absent from the file (or one of the files), thus unknown
     int missing_count;
 } RunFile;
 
-// Everything lives in the arena. USAGE: a needed column is missing (all of them are named), a number is none or out of
-// range ("path:line:column: ...") in a row that is meant to be scored, an id appears twice.
+// Everything lives in the arena. USAGE: a required column is missing (all are named), a number is malformed or out of
+// range ("path:line:column: ...") in a row that is to be scored, or an id is duplicated.
 Status run_file_read(const char *path, Arena *arena, RunFile *file, Error *error);
 
-// The rows of several files, ended by NULL, as if they were one: an id appears in one of them only.
+// The rows of several files, NULL-terminated, as if they were one: ids are unique across all of them.
 Status run_files_read(const char *const *paths, Arena *arena, RunFile *file, Error *error);
 
-// Sets of rows of a run file that differ in the plan only: a ranking is judged by them.
+// Sets of rows of a run file that differ in the plan only, for judging rankings.
 typedef struct RunGroup {
     const char *name;
     int *rows;  // indices into the run file
     int row_count;
-    int unknown_ids;  // that the run file lacks
+    int unknown_ids;  // absent from the run file
 } RunGroup;
 
 typedef struct RunGroups {
@@ -78,5 +78,5 @@ typedef struct RunGroups {
 } RunGroups;
 
 // Columns "group" and "ids" (separated by spaces); with a column "half" ("fitted", "held") the groups' rows get its
-// word, of several groups the first one's. Begin with {0}: groups of the files before stay in front.
+// value, from the first group where a row is in several. Begin with {0}: groups of earlier files stay in front.
 Status run_groups_read(const char *path, const RunFile *runs, Arena *arena, RunGroups *groups, Error *error);

@@ -1,5 +1,5 @@
-// What run files say and plans cannot: each a row, named in the report with the number of rows it concerns, so that
-// nobody takes a missing switch for a modelling error. A switch that lands takes its row out of here.
+// What run files state and plans cannot express: one row each, named in the report with the number of rows affected, so
+// that a missing switch is not mistaken for a modelling error. When support for a switch lands, its row is removed.
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
-// Sizes come from the row; structure (norms, biases, positions) from the preset whose name begins most like the row's
-// and whose feed-forward half is of the same kind, else from the plainest family of that kind. Whether embeddings are
-// tied no column says: of both, the one whose parameter count is nearer to the row's. A row with experts is like a
-// preset with experts, whose biases and gates it has; its first `dense_layers` layers are dense, but those of a preset
-// that has as many among as many, which are where they are there.
+// Sizes come from the row; structure (norms, biases, positions) from the preset with the longest matching name prefix
+// and the same kind of MLP, else from the plainest family of that kind. No column says whether embeddings are tied: the
+// variant whose parameter count is nearer to the row's is taken. A row with experts takes biases and gates from a
+// preset with experts; its first `dense_layers` layers are dense, unless a preset has the same number of dense layers
+// out of the same total, whose positions are then used.
 
 #include "autotune/accuracy/run_model.h"
 
@@ -32,7 +32,7 @@ static int common_prefix(const char *a, const char *b) {
     return length;
 }
 
-// "Qwen3-14B" is built like qwen3-8b; NULL when no name begins alike.
+// "Qwen3-14B" is built like qwen3-8b; NULL when no name shares a prefix.
 static const ModelSpec *preset_like(const char *name, MlpKind mlp, bool experts) {
     char wanted[NAME_BYTES], plain[NAME_BYTES];
     plain_name(name, wanted);
@@ -63,7 +63,7 @@ static void choose_tying(const RunRow *row, ModelSpec *model) {
     }
 }
 
-// A row of experts whose columns have none is no dense model of the same name.
+// A row of an MoE model without expert columns is not the dense model of the same name.
 static const char *check_count(Arena *arena, const RunRow *row, const ModelSpec *model) {
     enum { TIMES = 2 };
     const double made = (double)model_parameters(model) / 1e9;
@@ -111,7 +111,7 @@ static void set_runs(Arena *arena, int dense, ModelSpec *model) {
     }
 }
 
-// Ranks, widths and numbers of the row; NULL, or why it cannot be predicted.
+// Ranks, widths and numbers from the row; NULL, or why it cannot be predicted.
 static const char *set_latent(Arena *arena, const RunRow *row, ModelSpec *model) {
     const bool latent = row->experts.kv_rank > 0;
     if (strcmp(row->experts.attention_type, "mla") == 0 && !latent) {
@@ -126,7 +126,7 @@ static const char *set_latent(Arena *arena, const RunRow *row, ModelSpec *model)
     return NULL;
 }
 
-// By turns, as the preset has them.
+// Alternating, as in the preset.
 static bool keeps_turns(const RunExperts *given, const ModelSpec *model) {
     int64_t dense = 0, layers = 0;
     for (int i = 0; i < model->run_count; i++) {
@@ -163,7 +163,7 @@ static const char *set_experts(Arena *arena, const RunRow *row, bool plain, Mode
     return NULL;
 }
 
-// A row without sizes is of the preset that it names.
+// A row without sizes takes those of the preset it names.
 static const char *named_model(Arena *arena, const RunRow *row, ModelSpec *model) {
     Error error = {0};
     if (model_find(row->model, arena, model, &error) == STATUS_OK) {

@@ -5,5 +5,5 @@
 #include "autotune/accuracy/run_file.h"
 #include "sim/model/model.h"
 
-// The reason why there is none in this version, or NULL when *model is filled.
+// NULL when *model is filled, else the reason why this version cannot build it.
 const char *run_model(Arena *arena, const RunRow *row, ModelSpec *model);

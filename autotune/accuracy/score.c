@@ -1,5 +1,5 @@
 // Errors of step time and memory, and the baseline: a model that says "every run reaches the same MFU", the constant
-// being the median of the very rows it is scored on. What does not beat it knows nothing.
+// being the median of the very rows it is scored on. A predictor that does not beat it has no skill.
 
 #include "autotune/accuracy/score.h"
 
@@ -33,7 +33,7 @@ double accuracy_measured_mfu(const RunCase *run) {
     return run->prediction.mfu * run->prediction.step_s / run->measured_step_s;
 }
 
-// What the allocator holds is live bytes and its slack; the device adds context and communicators.
+// Reserved memory is live bytes plus the allocator's slack; device memory adds context and communicators.
 bool accuracy_memory(const RunCase *run, MemoryKind *kind, double *measured_bytes, double *predicted_bytes) {
     if (run->skipped || run->row->peak_mem_gb <= 0) {
         return false;
@@ -55,7 +55,7 @@ bool accuracy_memory(const RunCase *run, MemoryKind *kind, double *measured_byte
     return true;
 }
 
-// The middle and the tail of count errors; scrambles them.
+// Median and tail of count errors; reorders them.
 static void score_errors(double *errors, int count, ErrorScore *score) {
     score->n = count;
     score->bias = statistics_median(errors, count);

@@ -4,7 +4,7 @@
 
 #include "autotune/accuracy/accuracy.h"
 
-// Which rows belong together: rows with the same texts in all columns that are asked for.
+// Which rows are scored together: rows with equal text in all selected columns.
 typedef struct ScoreSplit {
     bool target, cluster, source, software, kind, half, class;
 } ScoreSplit;

@@ -1,6 +1,6 @@
 // Rankings: within a group, the plan predicted fastest against the plan measured fastest, by time per token. Repeats of
-// a plan count once, with their mean; plans predicted equal share first place, with their mean. Memory is not asked: a
-// plan that ran is a plan that fits.
+// a plan count once, with their mean; plans predicted equal share first place, with their mean. Memory is not
+// considered: a plan that ran is a plan that fits.
 
 #include <math.h>
 #include <string.h>

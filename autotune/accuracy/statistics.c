@@ -1,4 +1,4 @@
-// Quantiles by GSL; Kendall's tau-b, which GSL lacks, over all pairs: the sets are shapes of one world, some dozens.
+// Quantiles by GSL; Kendall's tau-b, which GSL lacks, over all pairs: the sets are meshes of one world, some dozens.
 
 #include "autotune/accuracy/statistics.h"
 

@@ -1,5 +1,5 @@
-// Sends and receives as groups of two. Recorders number batches of messages by rank, not by pair, so a message's number
-// is its place among those of its channel.
+// Sends and receives as groups of two. Recorders number message batches by rank, not by pair, so a message's number is
+// its position within its channel.
 
 #include <string.h>
 
@@ -13,11 +13,11 @@ typedef struct Finding {
     size_t group_capacity;
     int **rank_at;    // by process group and index in it; NULL = nobody has sent there
     int *first_from;  // by rank: the first channel that it sends on
-    int *next_from;   // by channel, behind the process groups
+    int *next_from;   // by channel, counted after the process groups
     size_t next_capacity;
 } Finding;
 
-// ---------------------------------------------------------------------------------------------- who is which index
+// ---------------------------------------------------------------------------------------------- ranks and indices
 
 static void place_rank(Finding *finding, int group, int index, int rank) {
     const int world = finding->job->world;
@@ -33,7 +33,7 @@ static void place_rank(Finding *finding, int group, int index, int rank) {
     finding->rank_at[group][index] = rank;
 }
 
-// The members that a dump lists, in their order; else each rank says its own index as it sends.
+// The members that a dump lists, in order; otherwise each rank states its own index when it sends.
 static void find_indices(Finding *finding) {
     Job *job = finding->job;
     finding->rank_at = ARENA_ARRAY(finding->arena, int *, job->process_groups);
@@ -103,7 +103,7 @@ static int take_channel(Finding *finding, int parent, const DumpEntry *entry) {
     return (int)(channel - job->groups);
 }
 
-// Stages of a pipeline send each other activations and gradients, both ways; a ring sends one way.
+// Stages of a pipeline exchange activations and gradients, in both directions; a ring sends one way.
 static void find_stages(Finding *finding) {
     Job *job = finding->job;
     for (int g = job->process_groups; g < job->group_count; g++) {

@@ -1,5 +1,5 @@
-// Who is wrong where two differ: the few against the many, first in the group, then among groups of the same kind at
-// the same number, then whoever did not do what it always did at this point.
+// Which rank is wrong where two differ: the minority, first in the group, then among groups of the same kind at the
+// same number, then the rank that departed from what it always did at this point.
 
 #include "autotune/blame/deviations.h"
 
@@ -30,7 +30,7 @@ static int votes_in(const JobGroup *group, int64_t seq, const Turn *turn) {
     return votes;
 }
 
-// Groups of one kind do the same; those of other stages of a pipeline with the same name often do.
+// Groups of one kind do the same; those of the same name in other pipeline stages often do.
 static int votes_of_others(const Job *job, int group, int64_t seq, const Turn *turn, bool same_kind) {
     int votes = 0;
     for (int g = 0; g < job->group_count; g++) {
@@ -61,7 +61,7 @@ static int as_before(const Job *job, int rank, const Turn *turn, Arena *arena) {
 
 // ---------------------------------------------------------------------------------------------- in a group
 
-// As a group of the same kind has it, that did the same here.
+// What a group of the same kind issues `ahead` after seq, where it did the same here.
 static const Turn *twin_ahead(const Job *job, int g, int64_t seq, const Turn *here, int ahead) {
     for (int other = 0; other < job->group_count; other++) {
         const JobGroup *group = &job->groups[other];
@@ -95,7 +95,7 @@ static bool agree(const Turn *a, const Turn *b) {
     return a && b && turns_agree(a, b);
 }
 
-// Does anybody issue such a collective at another time? What nobody does is no collective in the wrong place.
+// Does any rank issue such a collective at another time? One that nobody issues is not a misplaced collective.
 static bool seen_elsewhere(const Job *job, const RankGroup *at, const Turn *turn) {
     for (int g = 0; g < job->group_count; g++) {
         const JobGroup *group = &job->groups[g];
@@ -111,7 +111,7 @@ static bool seen_elsewhere(const Job *job, const RankGroup *at, const Turn *turn
     return false;
 }
 
-// What happened to the one that is wrong: the next ones of both say it.
+// What went wrong on the deviating rank, judged by the next collectives of both.
 static VerdictKind kind_of(const Job *job, const RankGroup *wrong, const RankGroup *right, int64_t seq, Arena *arena) {
     const Turn *did = turn_ahead(job, wrong, seq, 0, arena), *due = turn_ahead(job, right, seq, 0, arena);
     const Member *member = &job->groups[wrong->group].members[wrong->member];
@@ -130,7 +130,7 @@ static VerdictKind kind_of(const Job *job, const RankGroup *wrong, const RankGro
     if (agree(did, due_next) && !(did_next && agree(did_next, due_next))) {
         return VERDICT_SKIPPED;
     }
-    if (agree(did_next, due) && due_next && !agree(did_next, due_next)) {  // the group is behind by one from here on
+    if (agree(did_next, due) && due_next && !agree(did_next, due_next)) {  // the group lags by one from here on
         return VERDICT_EXTRA;
     }
     if (agree(did_next, due) && seen_elsewhere(job, wrong, did)) {
@@ -139,7 +139,7 @@ static VerdictKind kind_of(const Job *job, const RankGroup *wrong, const RankGro
     return turns_same_op(did, due) ? VERDICT_SIZE : VERDICT_MISMATCH;
 }
 
-// Different sizes are nobody's fault where everybody went on after them: uneven shards.
+// Size mismatches are nobody's fault where every rank went on after them: uneven shards.
 static bool all_went_on(const JobGroup *group, int64_t seq) {
     bool all = true;
     for (int m = 0; m < group->count && all; m++) {
@@ -213,7 +213,7 @@ void deviations_in_groups(const Job *job, Arena *arena, Deviation *first) {
 
 // ---------------------------------------------------------------------------------------------- alone
 
-// Somebody in a group of that kind with another collective at that number, where the two before were alike.
+// A rank in a group of that kind with another collective at that number, where the two agreed before.
 static bool twin_of(const Job *job, int g, const Member *member, int64_t seq, int *rank, const Turn **due) {
     const JobGroup *own = &job->groups[g];
     for (int other = 0; other < job->group_count; other++) {
@@ -285,14 +285,14 @@ static RankGroup place_of_kind(const Job *job, int rank, int kind) {
     return (RankGroup){NOBODY, NOBODY};
 }
 
-// The number of the last turn of `of` that the rank issued before the k-th turn of `before`; -1 = cannot be known.
+// The number of the last turn of `of` that the rank issued before the k-th turn of `before`; -1 = unknown.
 static int64_t count_before(const Job *job, RankGroup of, RankGroup before, int64_t k) {
     const Member *counted = &job->groups[of.group].members[of.member];
     const Turn *turn = member_turn(&job->groups[before.group].members[before.member], k);
     if (!turn || counted->count == 0 || counted->turns[0].entry > turn->entry) {
         return -1;
     }
-    int low = 0, high = counted->count;  // the first that came after
+    int low = 0, high = counted->count;  // the first that came later
     while (low < high) {
         const int middle = low + (high - low) / 2;
         if (counted->turns[middle].entry < turn->entry) {
@@ -305,7 +305,7 @@ static int64_t count_before(const Job *job, RankGroup of, RankGroup before, int6
 }
 
 // From which number of kind `before` on two ranks differ, until their dumps end; -1 = at the end they agree. *agreed =
-// before it they did.
+// they agreed before it.
 static int64_t differ_from(const Job *job, int one, int other, int kind, int before, bool *agreed) {
     const RankGroup of_one = place_of_kind(job, one, kind), of_other = place_of_kind(job, other, kind);
     const RankGroup at_one = place_of_kind(job, one, before), at_other = place_of_kind(job, other, before);
@@ -341,7 +341,7 @@ static int support(const Job *job, int kind, int before, int64_t k, int64_t coun
     return ranks;
 }
 
-// Of two that differ: the one with fewer behind it that do the same; then the one that did not do so before.
+// Of two that differ: the one with fewer ranks doing the same; then the one that did not do so before.
 static bool first_is_wrong(const Job *job, const int rank[2], const RankGroup of[2], const RankGroup at[2], int kind,
                            int before, int64_t k, Arena *arena) {
     int64_t count[2];
@@ -356,13 +356,13 @@ static bool first_is_wrong(const Job *job, const int rank[2], const RankGroup of
                                   : count[0] < count[1];
 }
 
-// The two ends of a channel do not do the same.
+// The two ends of a channel disagree.
 static bool same_end(const Job *job, const RankGroup at[2]) {
     return job->groups[at[0].group].parent < 0 || at[0].member == at[1].member;
 }
 
 // Members of one group of either kind. Those of the counted one run the same program; others may be stages of a
-// pipeline, which differ all the time: they count from where they agreed.
+// pipeline, which always differ: they are compared from where they last agreed.
 static void compare_ranks(const Job *job, int one, int other, int kind, int before, bool same, Arena *arena,
                           Deviation *first) {
     bool agreed = false;
@@ -388,7 +388,7 @@ static void compare_ranks(const Job *job, int one, int other, int kind, int befo
     found.group = of[wrong].group;
     found.seq = has + 1;
     found.due = has < want ? member_turn(witness, has + 1) : NULL;
-    if (has > want) {  // one of the other kind was left out, so its numbers run ahead
+    if (has > want) {  // a collective of the other kind was skipped, so its numbers run ahead
         witness = &job->groups[at[right].group].members[at[right].member];
         found.group = at[wrong].group;
         found.seq = k;
@@ -423,7 +423,7 @@ void deviations_between_groups(const Job *job, Arena *arena, Deviation *first) {
 
 // ---------------------------------------------------------------------------------------------- a circle
 
-// What the rank did before where it is now, if that was something else.
+// What the rank did before at its current point, if that was something else.
 static const Turn *usual_instead(const Job *job, const Wait *wait, Arena *arena) {
     const Steps steps = steps_of(job, wait->rank, arena);
     const int at = index_of(&steps, wait->turn);
@@ -431,7 +431,7 @@ static const Turn *usual_instead(const Job *job, const Wait *wait, Arena *arena)
     return precedent >= 0 && !steps_agree(&steps.rows[precedent], &steps.rows[at]) ? steps.rows[precedent].turn : NULL;
 }
 
-// How many ranks stand in a collective of that kind.
+// How many ranks are in a collective of that kind.
 static int company(const Job *job, const Waits *waits, const Wait *wait) {
     int ranks = 0;
     for (int i = 0; i < waits->count; i++) {
@@ -441,7 +441,7 @@ static int company(const Job *job, const Waits *waits, const Wait *wait) {
     return ranks;
 }
 
-// Where somebody waits for that rank.
+// Where another rank waits for that rank.
 static const Wait *wait_for(const Job *job, const Waits *waits, int rank) {
     for (int i = 0; i < waits->count; i++) {
         const Member *member = group_member(&job->groups[waits->rows[i].group], rank);

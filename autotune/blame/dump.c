@@ -1,4 +1,4 @@
-// From values to a dump.
+// Converts parsed values into a dump.
 
 #include "autotune/blame/dump.h"
 
@@ -30,7 +30,7 @@ const DumpOpRow dump_op_rows[DUMP_OP_COUNT] = {
     [DUMP_OTHER] = {"collective", false, false, false},
 };
 
-// The names that torch's backends give, longest first where one begins another (ProcessGroupNCCL.cpp,
+// The operation names of torch's backends, longest first where one is a prefix of another (ProcessGroupNCCL.cpp,
 // ProcessGroupGloo.cpp and flight_recorder/components/types.py).
 static const struct {
     const char *name;
@@ -59,7 +59,7 @@ static const struct {
     {"coalesced", DUMP_COALESCED},
 };
 
-// c10::ScalarType's names, c10/core/ScalarType.h; formats with fewer bits than a byte are left unknown.
+// c10::ScalarType's names, c10/core/ScalarType.h; sub-byte formats are left unknown.
 static const struct {
     const char *name;
     int bytes;
@@ -84,14 +84,14 @@ static const struct {
 };
 
 static DumpOp op_of(const char *name) {
-    const char *colon = strrchr(name, ':');  // behind the backend
+    const char *colon = strrchr(name, ':');  // after the backend
     const char *word = colon ? colon + 1 : name;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         for (size_t at = 0; at <= strlen(names[i].name); at++) {
             if (!names[i].name[at]) {
                 return names[i].op;
             }
-            if ((word[at] | 0x20) != (names[i].name[at] | 0x20)) {  // letters of either case; '_' stays apart from all
+            if ((word[at] | 0x20) != (names[i].name[at] | 0x20)) {  // letters in either case; '_' is only itself
                 break;
             }
         }
@@ -108,7 +108,7 @@ static int type_bytes(const char *dtype) {
     return -1;
 }
 
-// Elements of a list of shapes, at most so many.
+// Number of elements in a list of shapes, up to that maximum.
 static int64_t elements_of(const DumpValue *shapes) {
     int64_t sum = 0;
     for (size_t i = 0; shapes && shapes->type == DUMP_LIST && i < shapes->count; i++) {
@@ -132,7 +132,7 @@ static const char *first_text(const DumpValue *list, Arena *arena) {
     return text ? text : "";
 }
 
-// The innermost frame that is the user's: outside torch's own files.
+// The innermost user frame: outside torch's own files.
 static const char *caller_of(const DumpValue *frames, Arena *arena) {
     for (size_t i = 0; frames && frames->type == DUMP_LIST && i < frames->count; i++) {
         const char *file = dump_text_or(frames->items[i], "filename", "", arena);
@@ -145,7 +145,7 @@ static const char *caller_of(const DumpValue *frames, Arena *arena) {
     return NULL;
 }
 
-// "send 0->1" is of 0 about 1, "recv 0<-1" too.
+// "send 0->1" is issued by 0 with peer 1, as is "recv 0<-1".
 static void read_ends(const char *name, DumpEntry *entry) {
     const char *arrow = strstr(name, entry->op == DUMP_SEND ? "->" : "<-"), *space = strrchr(name, ' ');
     const long own = arrow && space ? strtol(space, NULL, 10) : -1, peer = arrow ? strtol(arrow + 2, NULL, 10) : -1;
@@ -160,7 +160,7 @@ static int compare_ints(const void *a, const void *b) {
     return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
 }
 
-// "[0, 2]"; NULL where it is no such list.
+// "[0, 2]"; NULL where it is not such a list.
 static const int *read_ranks(const char *text, Arena *arena, int *count) {
     int *ranks = NULL;
     size_t capacity = 0;
@@ -201,7 +201,7 @@ static void read_groups(Reading *reading, const DumpValue *config) {
     for (size_t i = 0; config && config->type == DUMP_DICT && i + 1 < config->count; i += 2) {
         const char *name = dump_value_text(config->items[i], reading->arena);
         const DumpValue *row = config->items[i + 1];
-        if (!name || name[0] == '\0') {  // Gloo's, before it has a name
+        if (!name || name[0] == '\0') {  // a Gloo group before it has a name
             continue;
         }
         const int g = add_group(reading, name, dump_text_or(row, "desc", "", reading->arena));
@@ -270,8 +270,8 @@ static void add_entry(Reading *reading, const DumpValue *value) {
     ARENA_PUSH(arena, dump->entries, dump->entry_count, &reading->entry_capacity) = entry;
 }
 
-// Messages that were issued together have no state of their own: they are over when the entry behind them is, which has
-// their number.
+// Coalesced messages have no state of their own: they complete with the entry that follows them, which has their
+// number.
 static void settle_batches(Dump *dump) {
     for (int e = dump->entry_count - 1; e > 0; e--) {
         const DumpEntry *batch = &dump->entries[e];

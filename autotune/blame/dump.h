@@ -1,5 +1,5 @@
-// One rank's dump of PyTorch's flight recorder: what it issued on which process group, in the order it did. Read from
-// the files of torch 2.4 to 2.15 (TORCH_FR_DUMP_TEMP_FILE, before 2.8 TORCH_NCCL_DEBUG_INFO_TEMP_FILE), whose keys are
+// One rank's dump of PyTorch's flight recorder: what it issued on which process group, in issue order. Read from the
+// files of torch 2.4 to 2.15 (TORCH_FR_DUMP_TEMP_FILE, before 2.8 TORCH_NCCL_DEBUG_INFO_TEMP_FILE), whose keys are
 // those of torch/csrc/distributed/c10d/FlightRecorder.hpp; keys that a version lacks are unknown, not errors.
 
 #pragma once
@@ -19,15 +19,15 @@ typedef enum {
     DUMP_BARRIER,
     DUMP_SEND,
     DUMP_RECEIVE,
-    DUMP_COALESCED,  // the end of several that were issued together
+    DUMP_COALESCED,  // the end of a coalesced batch
     DUMP_OTHER,
     DUMP_OP_COUNT
 } DumpOp;
 
 typedef struct DumpOpRow {
     const char *words;       // "all-reduce"
-    bool same_in, same_out;  // every member gives, gets equally many elements
-    bool alone;              // may end on one rank before the others came
+    bool same_in, same_out;  // every member's input, output has equally many elements
+    bool alone;              // may complete on one rank before the others arrive
 } DumpOpRow;
 
 extern const DumpOpRow dump_op_rows[DUMP_OP_COUNT];
@@ -37,25 +37,25 @@ static inline bool dump_op_is_message(DumpOp op) {
 }
 
 typedef struct DumpEntry {
-    int group;    // of the dump
+    int group;    // index into the dump's groups
     int64_t seq;  // number of the collective in its group
     DumpOp op;
     const char *name;  // "nccl:all_reduce"
     int64_t in, out;   // elements over all tensors
-    int64_t bytes;     // of the larger side; -1 = the type is unknown
+    int64_t bytes;     // of the larger side; -1 = unknown type
     const char *dtype;
     int own, peer;  // of sends and receives: indices in the group; -1 = unknown
     bool p2p;
-    int64_t p2p_seq;  // number of the batch in which it was issued; -1 = unknown
+    int64_t p2p_seq;  // number of the batch it was issued in; -1 = unknown
     bool completed, retired;
-    int64_t created_ns, completed_ns;  // clock of its host; 0 = unknown
+    int64_t created_ns, completed_ns;  // by its host's clock; 0 = unknown
     double duration_ms;                // < 0 = unknown
     int64_t timeout_ms;                // 0 = unknown
     const char *caller;                // the innermost frame outside torch, "step at train.py:12"; NULL = unknown
 } DumpEntry;
 
 typedef struct DumpGroup {
-    const char *name, *desc;  // desc "" where nobody gave one
+    const char *name, *desc;  // desc "" where none was given
     const int *ranks;         // ascending; NULL = unknown
     int rank_count;
 } DumpGroup;
@@ -63,15 +63,15 @@ typedef struct DumpGroup {
 typedef struct Dump {
     int rank;
     const char *path, *host;  // host NULL = unknown
-    const char *version;      // of the format
+    const char *version;      // version of the format
     DumpGroup *groups;
     int group_count;
-    DumpEntry *entries;  // in the order of issue
+    DumpEntry *entries;  // in issue order
     int entry_count;
-    bool wrapped;        // the recorder's ring has lost the first of them
-    bool says_complete;  // some entry is marked as completed; else retired is all that is known (Gloo)
-    int64_t written_ns;  // of the file; 0 = unknown
+    bool wrapped;        // the ring buffer has overwritten the oldest entries
+    bool says_complete;  // some entry is marked completed; else only retired is known (Gloo)
+    int64_t written_ns;  // the file's mtime; 0 = unknown
 } Dump;
 
-// What the values of one file say. Texts go to the arena; a value that is no dump is an error.
+// Interprets the values of one file. Texts go to the arena; a value that is not a dump is an error.
 Status dump_of_value(const DumpValue *root, Arena *arena, Dump *dump, Error *error);

@@ -1,4 +1,4 @@
-// A dump's file, pickle or JSON, as values.
+// Parses a dump's file, pickle or JSON, into values.
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Looking things up in values of a dump.
+// Lookups in a dump's values.
 
 #include "autotune/blame/dump_value.h"
 

@@ -1,6 +1,5 @@
-// What a dump holds, whichever form it has: none, booleans, numbers, texts, lists (Python's tuples too) and
-// dictionaries. All of it lives in the arena of whoever read it. A list may hold itself: readers ask for what they know
-// and no deeper.
+// What a dump holds, in either format: none, booleans, numbers, texts, lists (Python's tuples too) and dictionaries.
+// All of it lives in the reader's arena. A list may contain itself: readers look up what they know and go no deeper.
 
 #pragma once
 
@@ -18,29 +17,29 @@ typedef struct DumpValue {
     bool truth;
     int64_t integer;
     double number;
-    const char *text;  // as many bytes as count, and a zero behind them
+    const char *text;  // count bytes, then a terminating zero
     struct DumpValue **items;
-    size_t count, capacity;  // of items; of a dictionary keys and values in turn
+    size_t count, capacity;  // of items; a dictionary alternates keys and values
 } DumpValue;
 
-// Of a dictionary; NULL where it has no such key, or the value is no dictionary. The last of equal keys counts.
+// Dictionary lookup; NULL where the key is absent or the value is not a dictionary. The last of equal keys counts.
 const DumpValue *dump_value_of(const DumpValue *dict, const char *key);
 
-// With a fallback where the key is absent or the value of another type.
+// With a fallback where the key is absent or the value has another type.
 int64_t dump_integer_or(const DumpValue *dict, const char *key, int64_t fallback);
 double dump_number_or(const DumpValue *dict, const char *key, double fallback);
 bool dump_truth_or(const DumpValue *dict, const char *key, bool fallback);
-// In the arena, with what would steer a terminal made visible.
+// Copied to the arena, with terminal control characters made visible.
 const char *dump_text_or(const DumpValue *dict, const char *key, const char *fallback, Arena *arena);
-const char *dump_value_text(const DumpValue *value, Arena *arena);  // NULL where it is no text
+const char *dump_value_text(const DumpValue *value, Arena *arena);  // NULL where it is not a text
 
 void dump_value_append(DumpValue *list, DumpValue *item, Arena *arena);
 
-enum { DUMP_MAX_FILE_BYTES = 64 << 20 };  // 2000 entries with stacks are some 2 MB; as JSON_MAX_FILE_BYTES
+enum { DUMP_MAX_FILE_BYTES = 64 << 20 };  // 2000 entries with stacks are about 2 MB; as JSON_MAX_FILE_BYTES
 
-// A pickle of protocols 0 to 5 of such values only. It is interpreted here: an opcode that would import, call or build
-// anything is refused, with its offset.
+// A pickle of protocols 0 to 5 with such values only. It is interpreted here: an opcode that would import, call or
+// build anything is refused, with its offset.
 Status dump_read_pickle(const uint8_t *bytes, size_t size, Arena *arena, const DumpValue **root, Error *error);
 
-// A pickle or JSON, whichever the file is.
+// A pickle or JSON, detected from the file.
 Status dump_read_file(const char *path, Arena *arena, const DumpValue **root, Error *error);

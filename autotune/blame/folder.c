@@ -1,4 +1,4 @@
-// Finds the files of a job's dumps.
+// Finds the dump files of a job.
 
 #include <dirent.h>
 #include <errno.h>
@@ -31,7 +31,7 @@ static void note(Search *search, const char *sentence) {
     ARENA_PUSH(search->arena, job->notes, job->note_count, &search->note_capacity) = sentence;
 }
 
-// The number at the end of a name; -1 = it ends otherwise.
+// The number at the end of a name; -1 = there is none.
 static int rank_of_name(const char *name) {
     static const char *const endings[] = {".json", ".pickle", ".pkl"};
     size_t length = strlen(name);
@@ -78,7 +78,7 @@ static Status look_in(Search *search, const char *folder, const char *host, Erro
         }
         if (S_ISDIR(about.st_mode) && !host) {
             status = look_in(search, path, entry->d_name, error);
-        } else if (S_ISREG(about.st_mode)) {  // a pipe would be waited for
+        } else if (S_ISREG(about.st_mode)) {  // reading a pipe would block
             add_file(search, path, entry->d_name, host, &about);
         }
     }
@@ -107,7 +107,7 @@ static Status read_one(Search *search, const Found *file, Dump *dump, Error *err
     return status;
 }
 
-// Ranks whose file cannot be read are ranks without a dump; that none can is an error.
+// Ranks with unreadable files count as ranks without a dump; it is an error if none can be read.
 Status job_read(const char *folder, int world, Arena *arena, Job *job, Error *error) {
     Search search = {.job = job, .arena = arena};
     *job = (Job){.folder = escape_line_text(folder, arena)};

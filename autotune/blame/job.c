@@ -1,4 +1,4 @@
-// Puts the dumps of ranks together: groups by their names and members, turns by their numbers.
+// Merges the dumps of all ranks: groups by name and members, turns by number.
 
 #include "autotune/blame/job.h"
 
@@ -45,7 +45,7 @@ static bool same_ranks(const JobGroup *group, const DumpGroup *other) {
     return same;
 }
 
-// The group of that name and, where the dump lists them, of those members: groups that split one another share a name.
+// The group of that name and, where the dump lists them, of those members: groups made by one split share a name.
 static int find_group(const Joining *joining, const DumpGroup *wanted) {
     for (int g = 0; g < joining->job->group_count; g++) {
         const JobGroup *group = &joining->job->groups[g];
@@ -101,7 +101,7 @@ static int take_group(Joining *joining, const DumpGroup *wanted) {
     return at;
 }
 
-// Listed groups first, so that a name is known to have several.
+// Listed groups first, so that names shared by several groups are known.
 static void find_groups(Joining *joining) {
     Job *job = joining->job;
     for (int listed = 1; listed >= 0; listed--) {
@@ -116,7 +116,7 @@ static void find_groups(Joining *joining) {
     }
 }
 
-// An entry of a rank that the list of its group's name leaves out belongs to nobody's group.
+// An entry of a rank that is not in the member list for its group's name belongs to no group.
 static void find_members(Joining *joining) {
     Job *job = joining->job;
     for (int rank = 0; rank < job->world; rank++) {
@@ -142,7 +142,7 @@ static bool in_other_group(const Job *job, const JobGroup *own, int rank) {
     return false;
 }
 
-// Can the group be the whole one's pattern, shifted so that the first known member is its member `at`?
+// Can the group be the complete one's pattern, shifted so that the first known member is its member `at`?
 static bool fits(const Job *job, const JobGroup *group, const JobGroup *whole, int at) {
     const int shift = group->members[0].rank - whole->members[at].rank;
     int known = 0;
@@ -171,8 +171,8 @@ static void complete_like(Joining *joining, JobGroup *group, const JobGroup *who
     }
 }
 
-// A rank that stopped before it used a group is a member all the same: groups of one description divide the ranks
-// alike, so where only one way is left to fill a smaller one up to the largest, that is it.
+// A rank that stopped before it used a group is still a member: groups with one description partition the ranks alike,
+// so where there is only one way to complete a smaller group to the largest size, that is it.
 static void complete_members(Joining *joining) {
     Job *job = joining->job;
     for (int g = 0; g < job->group_count; g++) {
@@ -209,8 +209,8 @@ static void seat_ranks(Joining *joining) {
     }
 }
 
-// Groups of one kind: the same description, size, stage and distances between members, and of those that one rank has
-// several of, the same turn among them.
+// Groups of one kind: the same description, size, stage and stride between members, and, where one rank has several of
+// those, the same position among them.
 static bool same_kind(const Job *job, const JobGroup *a, const JobGroup *b) {
     bool same = strcmp(a->desc, b->desc) == 0 && a->count == b->count &&
                 (a->count == 0 || job->ranks[a->members[0].rank].stage == job->ranks[b->members[0].rank].stage);
@@ -256,7 +256,7 @@ static void add_turn(Member *member, const Dump *dump, int e) {
     const DumpEntry *entry = &dump->entries[e];
     Turn *last = member->count > 0 ? &member->turns[member->count - 1] : NULL;
     const int64_t seq = entry->p2p ? member->count + 1 : entry->seq;
-    if (last && last->seq == seq) {  // one of several that were issued together
+    if (last && last->seq == seq) {  // one of a coalesced batch
         if (entry->op != DUMP_COALESCED) {
             last->in = sum_of(last->in, entry->in);
             last->out = sum_of(last->out, entry->out);
@@ -309,7 +309,7 @@ static void fill_turns(Joining *joining) {
     }
 }
 
-// What is compared: numbers that every ring still has, and, since rings hold neighbours, not more than two rings full.
+// What is compared: numbers that every ring still has, and, since rings hold neighbours, at most two rings' worth.
 static void find_range(const Job *job, JobGroup *group) {
     int longest = 0;
     group->last = -1;
@@ -328,7 +328,7 @@ static void find_range(const Job *job, JobGroup *group) {
     group->first = oldest > group->first ? oldest : group->first;
 }
 
-// Members that a group's gathers and scatters tell: how many times the larger side is the smaller.
+// Group size as inferred from gathers and scatters: the ratio of the larger side to the smaller.
 static int size_by_use(const Dump *dump, int group) {
     for (int e = 0; e < dump->entry_count; e++) {
         const DumpEntry *entry = &dump->entries[e];
@@ -342,8 +342,8 @@ static int size_by_use(const Dump *dump, int group) {
     return 1;
 }
 
-// Where no dump lists all ranks, the groups of one description divide them: as many groups as have a name, as large as
-// their collectives tell.
+// Where no dump lists all ranks, the groups with one description partition them: as many groups as have a name, as
+// large as their collectives indicate.
 static int world_by_use(const Dump *dumps, int count, const char *desc) {
     int groups = 0, size = 1;
     for (int i = 0; i < count; i++) {

@@ -1,7 +1,7 @@
-// Whoever is slow waits for nobody: of all ranks it spends least time waiting in collectives, in most parts of the
-// recorded time. What a rank waits is known from how long its collectives took (recorded with
-// TORCH_NCCL_ENABLE_TIMING) beyond the shortest of the group, else from when the last member came. In a message, which
-// may be posted ahead, it waits no longer than until it posts the next; waits at the same time are one.
+// The slow rank waits for nobody: of all ranks it spends the least time waiting in collectives, in most parts of the
+// recorded time. A rank's wait is how much longer its collectives took (recorded with TORCH_NCCL_ENABLE_TIMING) than
+// the shortest in the group, else the time until the last member arrived. In a message, which may be posted ahead, it
+// waits at most until it posts the next; overlapping waits count once.
 
 #include "autotune/blame/pace.h"
 
@@ -12,7 +12,7 @@ enum { PARTS = 8, LEAST_PARTS = 4, NOBODY = -1 };
 
 static const double NS = 1e9, MS = 1e3;
 static const int64_t TOGETHER_NS = 1000000;  // batch_isend_irecv posts its messages within microseconds
-static const double LEAST_EXCESS = 0.125;    // of the time; of slow ranks 0.15 and more, of sound jobs 0.11 and less
+static const double LEAST_EXCESS = 0.125;    // of the time; slow ranks: 0.15 and more, healthy jobs: 0.11 and less
 static const double PARTS_SHARE = 0.7;       // of the parts; of slow ranks 0.75 and more, of sound jobs seldom (both of
                                              // tests/frameworks/blame, at a load of 20 to 49 on two cores)
 static const double CONSTANT_SPREAD = 0.5;   // of the lateness, between its 20th and 80th percentile
@@ -70,7 +70,7 @@ static double shortest_of(const JobGroup *group, const DumpEntry *const *entries
     return shortest;
 }
 
-// When the rank went on from a message to what it did not post together with it.
+// When the rank continued after a message to the next one not posted together with it.
 static int64_t went_on_ns(const Job *job, int rank, const DumpEntry *message) {
     const Dump *dump = job->ranks[rank].dump;
     const DumpEntry *next = message + 1, *end = dump->entries + dump->entry_count;
@@ -90,7 +90,7 @@ static int64_t end_of_wait(const Job *job, const JobGroup *group, const DumpEntr
     return left < last ? left : last;
 }
 
-// From the first collective that counts to the last: what is before is the setting up.
+// From the first collective that counts to the last: anything earlier is setup.
 static void find_span(Pacing *pacing, Arena *arena) {
     const Job *job = pacing->job;
     pacing->begin_ns = INT64_MAX;
@@ -129,7 +129,7 @@ static int compare_pauses(const void *a, const void *b) {
                                     : (one->begin_ns > other->begin_ns) - (one->begin_ns < other->begin_ns);
 }
 
-// Each moment once, in the part in which its wait ends.
+// Overlapping time counts once, in the part in which the wait ends.
 static void add_pauses(Pacing *pacing) {
     if (pacing->pause_count > 0) {
         qsort(pacing->pauses, pacing->pause_count, sizeof *pacing->pauses, compare_pauses);
@@ -165,7 +165,7 @@ static double waited_in(const Pacing *pacing, int rank, int part) {
     return pacing->waited_s[rank * PARTS + part];
 }
 
-// How much less the rank waits in a part than the next; negative = another waits less.
+// How much less the rank waits in a part than the next lowest; negative = another waits less.
 static double less_than_next(const Pacing *pacing, int rank, int part) {
     double next = INFINITY;
     for (int other = 0; other < pacing->job->world; other++) {
@@ -176,7 +176,7 @@ static double less_than_next(const Pacing *pacing, int rank, int part) {
     return isfinite(next) ? next - waited_in(pacing, rank, part) : 0;
 }
 
-// In how many parts it waits least of all.
+// Number of parts in which it waits least of all.
 static int parts_led(const Pacing *pacing, int rank) {
     int led = 0;
     for (int part = 0; part < PARTS; part++) {
@@ -185,7 +185,7 @@ static int parts_led(const Pacing *pacing, int rank) {
     return led;
 }
 
-// Who waits least in most parts.
+// The rank that waits least in most parts.
 static int least_waiting(const Pacing *pacing, int *led) {
     int least = NOBODY;
     *led = 0;
@@ -199,7 +199,7 @@ static int least_waiting(const Pacing *pacing, int *led) {
     return least;
 }
 
-// Of the time, in the middle one of the parts: a single event makes no rank slow.
+// Share of the time, median over the parts: a single event does not make a rank slow.
 static double usual_excess(const Pacing *pacing, int rank) {
     const double part_s = (double)(pacing->end_ns - pacing->begin_ns) / NS / PARTS;
     double shares[PARTS];
@@ -215,7 +215,7 @@ static double usual_excess(const Pacing *pacing, int rank) {
 
 // ---------------------------------------------------------------------------------------------- clocks
 
-// Late by about the same everywhere: after a long product and right after another collective. That is a clock.
+// Late by about the same amount everywhere, after a long GEMM and right after another collective alike: clock skew.
 static bool always_late_alike(const Pacing *pacing, int rank, Arena *arena, double *late_s) {
     const Job *job = pacing->job;
     double *late = NULL;

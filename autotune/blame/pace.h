@@ -1,15 +1,15 @@
-// Of a job that goes on: does everybody always wait for the same rank?
+// In a job that makes progress: does everybody always wait for the same rank?
 
 #pragma once
 
 #include "autotune/blame/job.h"
 
 typedef struct Pace {
-    int rank;        // -1 = nobody
-    double excess;   // share of the time that the others wait for it, beyond the next slowest
-    int clock_rank;  // always late by the same: its clock, or it; -1 = nobody
+    int rank;        // -1 = none
+    double excess;   // share of the time that the others wait for it, in excess of the next slowest
+    int clock_rank;  // always late by the same: clock skew, or the rank itself; -1 = none
     double clock_s;
-    bool measured;  // by the durations of collectives, else by when the hosts issued them
+    bool measured;  // from collective durations, else from issue times on the hosts
 } Pace;
 
 void pace_find(const Job *job, Arena *arena, Pace *pace);

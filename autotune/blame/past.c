@@ -1,10 +1,10 @@
-// Stages of a pipeline differ from one another, so nobody beside a rank shows what it should have done; its own steps
-// do. A message that was left out is noticed later, by another rank and at another place: those behind it move up.
+// Pipeline stages differ from one another, so no peer of a rank shows what it should have done; its own past steps do.
+// A skipped message is noticed later, by another rank and at another point: the messages after it move up.
 
 #include "autotune/blame/deviations.h"
 #include "autotune/blame/turns.h"
 
-enum { LOOK_BACK = 512 };  // of its last steps
+enum { LOOK_BACK = 512 };  // over its last steps
 
 // Does somebody wait for that rank on groups of that kind?
 static bool is_awaited_on(const Job *job, const Waits *waits, int rank, int kind) {
@@ -31,7 +31,7 @@ static bool agree_at(const Steps *steps, int one, int other) {
     return one < steps->count && other < steps->count && steps_agree(&steps->rows[one], &steps->rows[other]);
 }
 
-// All that followed is what used to follow, a place earlier.
+// Everything that followed is what used to follow, one position earlier.
 static bool moved_up(const Steps *steps, int at, int precedent) {
     bool same = true;
     for (int k = 0; at + k < steps->count && same; k++) {
@@ -40,7 +40,7 @@ static bool moved_up(const Steps *steps, int at, int precedent) {
     return same;
 }
 
-// What became of the step that was due: the next ones tell.
+// What became of the step that was due, judged by the next ones.
 static VerdictKind kind_of(const Steps *steps, int at, int precedent) {
     const Step *did = &steps->rows[at], *due = &steps->rows[precedent];
     const bool next = agree_at(steps, at, precedent + 1), later = agree_at(steps, at + 1, precedent);
@@ -54,7 +54,7 @@ static VerdictKind kind_of(const Steps *steps, int at, int precedent) {
                                           : VERDICT_MISMATCH;
 }
 
-// How many of that group's the rank had issued before.
+// How many collectives of that group the rank had issued before.
 static int64_t number_at(const Steps *steps, int at, int group) {
     for (int i = at - 1; i >= 0; i--) {
         if (steps->rows[i].group == group) {
@@ -64,7 +64,7 @@ static int64_t number_at(const Steps *steps, int at, int group) {
     return 1;
 }
 
-// A hang comes within the round of its cause: since then a rank has not come round to the same place again.
+// A hang comes within one iteration of its cause: since then the rank has not reached the same point again.
 static bool is_recent(const Steps *steps, int at, int precedent) {
     return steps->count - at <= at - precedent;
 }
@@ -83,7 +83,7 @@ static Deviation deviation_at(const Job *job, int rank, const Steps *steps, int 
                        .at_ns = job->ranks[rank].dump->entries[did->turn->entry].created_ns};
 }
 
-// The longest past after which it did something else before; -1 = it never did, or did this as well.
+// The longest matching past after which it did something else; -1 = never, or it did this as well.
 static int other_precedent(const Steps *steps, int at, int *past) {
     int precedent = -1;
     *past = STEPS_LEAST_PAST - 1;

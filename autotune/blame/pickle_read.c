@@ -1,4 +1,4 @@
-// Python's pickle as data: a stack of values, marks and a memo. What a table of opcodes does not do is refused. The
+// Python's pickle as pure data: a stack of values, marks and a memo. What is not in the opcode table is refused. The
 // opcodes are those of CPython's Lib/pickletools.py.
 
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "sim/base/text.h"
 
 enum {
-    MOST_MARKS = 256,       // containers that are open at once; a dump of torch has 7
-    MOST_VALUES = 1 << 24,  // of the 64 MiB that a file may have at most; 1 GiB of memory
+    MOST_MARKS = 256,       // containers open at once; a dump of torch has 7
+    MOST_VALUES = 1 << 24,  // in the at most 64 MiB of a file; 1 GiB of memory
     MOST_MEMOS = 1 << 24,
     LINE_BYTES = 64,  // of a number in protocol 0
     NEWEST_PROTOCOL = 5
@@ -17,7 +17,7 @@ enum {
 typedef struct Unpickler {
     const uint8_t *bytes;
     size_t size, at, opcode_at;
-    int of;  // what the table says beside the opcode that runs
+    int of;  // the table's argument for the current opcode
     Arena *arena;
     DumpValue **stack, **memo;
     size_t depth, stack_capacity, memo_count, memo_size, memo_capacity, values;
@@ -52,7 +52,7 @@ static Status take_unsigned(Unpickler *reader, int width, uint64_t *value) {
     return STATUS_OK;
 }
 
-// Up to the end of the line, which is left out.
+// Up to the end of the line, excluding it.
 static Status take_line(Unpickler *reader, const uint8_t **bytes, size_t *length) {
     const uint8_t *end = memchr(reader->bytes + reader->at, '\n', reader->size - reader->at);
     if (!end) {
@@ -79,7 +79,7 @@ static Status push(Unpickler *reader, DumpValue value) {
     return push_value(reader, made);
 }
 
-static size_t floor_of(const Unpickler *reader) {  // what is below the last mark is not the current container's
+static size_t floor_of(const Unpickler *reader) {  // values below the last mark are outside the current container
     return reader->mark_count > 0 ? reader->marks[reader->mark_count - 1] : 0;
 }
 
@@ -112,7 +112,7 @@ static Status add_to_top(Unpickler *reader, size_t from, DumpType type) {
     return STATUS_OK;
 }
 
-// The values from there on become one container.
+// Collapses the values from there on into one container.
 static Status gather(Unpickler *reader, size_t from, DumpType type) {
     const size_t end = reader->depth;
     if (type == DUMP_DICT && (end - from) % 2 != 0) {
@@ -158,7 +158,7 @@ static Status op_unsigned(Unpickler *reader) {
     return push_integer(reader, (int64_t)bits);
 }
 
-// Two's complement of any length; numbers beyond 64 bits are nothing that a dump has.
+// Two's complement of any length; dumps contain no numbers beyond 64 bits.
 static Status push_long(Unpickler *reader, uint64_t length) {
     const uint8_t *bytes = NULL;
     TRY(take(reader, length, &bytes));
@@ -193,7 +193,7 @@ static Status number_line(Unpickler *reader, char out[LINE_BYTES], size_t *lengt
     return STATUS_OK;
 }
 
-// A number of protocol 0, which may end in the letter of its opcode; without one, 00 and 01 are booleans.
+// A number of protocol 0, which may end in its opcode's letter; without one, 00 and 01 are booleans.
 static Status op_int_line(Unpickler *reader) {
     char line[LINE_BYTES];
     size_t length = 0;
@@ -240,7 +240,7 @@ static Status op_text(Unpickler *reader) {
     return push_text(reader, bytes, (size_t)length);
 }
 
-static Status op_unicode(Unpickler *reader) {  // escapes stay as they are written
+static Status op_unicode(Unpickler *reader) {  // escapes are kept as written
     const uint8_t *bytes = NULL;
     size_t length = 0;
     TRY(take_line(reader, &bytes, &length));
@@ -257,7 +257,7 @@ static Status op_mark(Unpickler *reader) {
     return STATUS_OK;
 }
 
-// The last value, or the last key and value, into the container below.
+// Moves the last value, or the last key and value, into the container below.
 static Status op_add(Unpickler *reader) {
     const size_t count = reader->of == DUMP_DICT ? 2 : 1;
     TRY(need(reader, count + 1));
@@ -313,7 +313,7 @@ static Status recall(Unpickler *reader, uint64_t number) {
     return push_value(reader, reader->memo[number]);
 }
 
-// Of so many bytes; 0 = of a line.
+// With a length field of that many bytes; 0 = up to the end of the line.
 static Status take_number(Unpickler *reader, uint64_t *number) {
     char line[LINE_BYTES];
     size_t length = 0;
@@ -353,7 +353,7 @@ static Status op_protocol(Unpickler *reader) {
     return protocol > NEWEST_PROTOCOL ? fail(reader, "a protocol newer than 5") : STATUS_OK;
 }
 
-static Status op_frame(Unpickler *reader) {  // frames only say how to read ahead
+static Status op_frame(Unpickler *reader) {  // frames are only read-ahead hints
     uint64_t length = 0;
     return take_unsigned(reader, 8, &length);
 }
@@ -368,10 +368,10 @@ static Status op_stop(Unpickler *reader) {
 typedef struct Opcode {
     const char *name;
     Status (*run)(Unpickler *reader);  // NULL = refused
-    int of;  // the type that it makes or fills, or the bytes of its number or length, or how many values it takes
+    int of;  // the type it makes or fills, the bytes of its number or length, or how many values it takes
 } Opcode;
 
-// Those without a function would import, call, build or ask for something.
+// Opcodes without a function would import, call, build or fetch something.
 static const Opcode opcodes[256] = {
     ['('] = {"MARK", op_mark, 0},
     ['.'] = {"STOP", op_stop, 0},

@@ -1,6 +1,6 @@
-// A group of the job is a group of the mesh where the members are the same. What one step issues on it comes again with
-// every step, so the recorded collectives are laid over that circle where most of the last ones fit; a place has a name
-// only where its own operation and size fit, too.
+// A group of the job is a group of the mesh where the members are the same. Every step issues the same sequence on it,
+// so the recorded collectives are aligned with that cycle where most of the last ones match; a place gets a name only
+// where its own operation and size match, too.
 
 #include "autotune/blame/places.h"
 
@@ -11,7 +11,7 @@
 enum { STEPS_COMPARED = 2 };
 
 static const double SIZE_SLACK = 0.1;  // frameworks pad shards and vocabularies
-static const double FITTING = 0.7;     // of the last collectives: logging and norms are the user's
+static const double FITTING = 0.7;     // of the last collectives: logging and norms are user code
 
 typedef struct Expected {
     TaskKind kind;
@@ -25,7 +25,7 @@ typedef struct Circle {
     int count;
 } Circle;
 
-// Of one member: the circle that its turns lie on, and the place of its last one.
+// For one member: the cycle its turns lie on, and the place of its last one.
 typedef struct Fit {
     const Circle *circle;  // NULL = none
     int offset;
@@ -51,7 +51,7 @@ static bool is_group_of(const JobGroup *group, const Mesh *mesh, AxisMask axes) 
     return same;
 }
 
-// What a step issues on groups of those members: of all axes, or of the axes of one of the program's groups.
+// What a step issues on groups with those members: on all axes, or on the axes of one of the program's groups.
 static Circle *read_circle(const Naming *naming, const StepProgram *program, const JobGroup *group, int only) {
     Circle *circle = ARENA_NEW(naming->arena, Circle);
     size_t capacity = 0;
@@ -74,7 +74,7 @@ static Circle *read_circle(const Naming *naming, const StepProgram *program, con
 
 // ---------------------------------------------------------------------------------------------- fitting
 
-// Gloo makes a reduce-scatter of an all-reduce.
+// Gloo implements a reduce-scatter as an all-reduce.
 static bool same_kind(TaskKind kind, const DumpEntry *entry) {
     const bool gloo = strncmp(entry->name, "gloo:", 5) == 0;
     return kind == TASK_ALL_GATHER       ? entry->op == DUMP_ALL_GATHER
@@ -123,7 +123,7 @@ static Score find_offset(const Naming *naming, const Member *member, const Circl
 }
 
 // A framework may issue the collectives of several axes on one process group or have one for each, although their
-// members are the same: whichever fits best.
+// members are the same: the best match is taken.
 static bool fit_member(const Naming *naming, const JobGroup *group, const Member *member, Fit *fit) {
     const StepProgram *program = &naming->programs->of[mesh_stage_of(naming->mesh, member->rank)];
     Score best = {0, 1};
@@ -170,7 +170,7 @@ static const char *name_of(const Naming *naming, const Expected *expected) {
                : arena_format(naming->arena, "task '%s', layer %d, %s", expected->task->name, expected->layer, phase);
 }
 
-// Of a member of the group whose turns lie on the circle; the rank's own where they do.
+// The place for a member of the group whose turns lie on the cycle; the rank itself where possible.
 static void name_place(const Naming *naming, int rank, VerdictPlace *place) {
     if (place->group < 0) {
         return;

@@ -1,4 +1,4 @@
-// A training job repeats itself, so what follows is what followed before.
+// A training job is periodic, so what follows is what followed before.
 
 #include "autotune/blame/turns.h"
 

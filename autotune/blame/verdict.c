@@ -1,5 +1,5 @@
-// One cause of what the dumps show, the surest first: a group whose members disagree, a rank that its group waits for,
-// a circle of waits, a collective that nobody leaves; of a job that goes on, a rank that everybody always waits for.
+// One cause of what the dumps show, the most certain first: a group whose members disagree, a rank its group waits for,
+// a cycle of waits, a collective no rank leaves; in a job that makes progress, a rank everybody always waits for.
 
 #include "autotune/blame/verdict.h"
 
@@ -27,7 +27,7 @@ const VerdictKindRow verdict_kinds[VERDICT_KIND_COUNT] = {
 enum { MOST_UNKNOWN = 16 };
 
 static const double MS = 1e3, LEAST_DOUBTED_S = 30;
-static const double EARLY = 0.9, LATE = 2;  // of the time-out
+static const double EARLY = 0.9, LATE = 2;  // multiples of the timeout
 
 typedef struct Blaming {
     const Job *job;
@@ -65,7 +65,7 @@ static VerdictPlace place_of(const Job *job, int rank, int group, const Turn *tu
                           .waited_s = -1};
 }
 
-// What that rank should have done, as another did: of a message the other end.
+// What that rank should have done, as another did: for a message, the other end.
 static VerdictPlace due_of(const Job *job, int rank, int witness, int group, const Turn *turn) {
     VerdictPlace due = place_of(job, witness, group, turn);
     if (job->groups[group].parent >= 0) {
@@ -84,7 +84,7 @@ static const Wait *oldest_wait_of(const Waits *waits, int rank) {
     return oldest;
 }
 
-// The wait of that rank where there is one, else its last collective.
+// The rank's wait where there is one, else its last collective.
 static VerdictPlace stand_of(const Blaming *blaming, int rank) {
     const Job *job = blaming->job;
     const JobRank *row = &job->ranks[rank];
@@ -118,14 +118,14 @@ static bool in_list(const int *list, int count, int rank) {
     return in;
 }
 
-// A message that was left out is waited for under a later number: those behind it move up.
+// A skipped message is waited for under a later number: the messages after it move up.
 static bool waits_for_due(const Blaming *blaming, const Wait *wait) {
     const VerdictPlace *due = &blaming->verdict->due;
     const bool message = due->group >= 0 && blaming->job->groups[due->group].parent >= 0;
     return wait->group == due->group && (wait->turn->seq == due->seq || (message && wait->turn->seq > due->seq));
 }
 
-// Those that stand in the collective that was due, and those that other waits hold up.
+// Ranks waiting in the collective that was due, and ranks held up by other waits.
 static void find_others(Blaming *blaming) {
     Verdict *verdict = blaming->verdict;
     const Waits *waits = &blaming->waits;
@@ -183,7 +183,7 @@ static void blame_deviation(Blaming *blaming, const Deviation *found) {
     }
 }
 
-// Of the waits for that rank the one in what it did next before at this point, else the one that began first.
+// Of the waits for that rank, the one in the collective it issued next in the past, else the one that began first.
 static const Wait *first_wait_for(const Blaming *blaming, int rank) {
     const Job *job = blaming->job;
     const Wait *first = NULL;
@@ -227,8 +227,8 @@ static void find_awaited(Blaming *blaming, int rank) {
     }
 }
 
-// Of several ranks that wait for nobody, the ones that somebody waited for first. A rank whose dump shows it to be
-// missing is surer than one without a dump.
+// Of several ranks that wait for nobody, the ones that were waited for first. A rank whose dump shows it to be missing
+// is more certain than one without a dump.
 static void blame_sinks(Blaming *blaming, const int *sinks, int count) {
     const Job *job = blaming->job;
     Verdict *verdict = blaming->verdict;
@@ -260,7 +260,7 @@ static void blame_sinks(Blaming *blaming, const int *sinks, int count) {
     }
 }
 
-// The wait that is the longest.
+// The longest wait.
 static const Wait *longest_wait(const Waits *waits) {
     const Wait *longest = NULL;
     for (int i = 0; i < waits->count; i++) {
@@ -270,7 +270,7 @@ static const Wait *longest_wait(const Waits *waits) {
     return longest;
 }
 
-// Between a time-out and a while after it recorders write their dumps; other times may be those of a copy.
+// Recorders write their dumps at a timeout or shortly after it; other mtimes may be those of a copy.
 static void doubt_times(Blaming *blaming) {
     const Wait *wait = longest_wait(&blaming->waits);
     const double timeout_s =

@@ -1,14 +1,14 @@
-// A collective is over on one rank once all have issued it, so a member without it is waited for, unless its dump is
-// older than the wait. A recorder that says nothing about completion (Gloo's) calls a collective that failed retired,
-// too: such an end counts only where every member has issued it or the rank went on.
+// A collective completes on one rank once all have issued it, so a member that has not is being waited for, unless its
+// dump is older than the wait. A recorder that does not report completion (Gloo's) marks a failed collective as
+// retired, too: such an end counts only where every member has issued it or the rank went on.
 
 #include "autotune/blame/waits.h"
 
 #include <string.h>
 
 static const double NS = 1e9, MS = 1e3;
-static const double TIMEOUT_SHARE = 0.9;  // the watchdog looks every second or so (ProcessGroupNCCL's heartbeat)
-static const double LEAST_HANG_S = 30;    // a checkpoint, an evaluation, a slow batch: pauses of sound jobs
+static const double TIMEOUT_SHARE = 0.9;  // the watchdog polls about every second (ProcessGroupNCCL's heartbeat)
+static const double LEAST_HANG_S = 30;    // a checkpoint, an evaluation, a slow batch: pauses of healthy jobs
 static const double TIMES_LONGER = 10;    // than any pause before
 
 // ---------------------------------------------------------------------------------------------- one turn
@@ -17,7 +17,7 @@ static bool went_on(const Job *job, const Member *member, const Turn *turn) {
     return turn->last_entry + 1 < job->ranks[member->rank].dump->entry_count;
 }
 
-// Really over: no end that a time-out or a lost peer may have made.
+// Really completed: not ended by a timeout or a lost peer.
 static bool surely_done(const Job *job, const Member *member, const Turn *turn) {
     return turn->done && (job->ranks[member->rank].dump->says_complete || went_on(job, member, turn));
 }
@@ -26,7 +26,7 @@ static bool issued(const Member *member, int64_t seq) {
     return member->count > 0 && member->turns[member->count - 1].seq >= seq;
 }
 
-// Somebody has it behind him, so everybody was there whatever the dumps show.
+// Some rank has completed it, so all had arrived, whatever the dumps show.
 static bool over_somewhere(const Job *job, const JobGroup *group, int64_t seq) {
     for (int m = 0; m < group->count; m++) {
         const Member *member = &group->members[m];
@@ -88,7 +88,7 @@ static double bound_of(const Job *job, const Wait *wait, double hang_s) {
     return hang_s > 0 ? hang_s : timeout_s > 0 && timeout_s < usual_s ? timeout_s : usual_s;
 }
 
-// It ended though somebody whose dump is the newer one never came.
+// It ended although a member with a newer dump never arrived.
 static bool failed(const Job *job, const Wait *wait) {
     const JobGroup *group = &job->groups[wait->group];
     const int64_t written = job->ranks[wait->rank].dump->written_ns;
@@ -102,7 +102,7 @@ static bool failed(const Job *job, const Wait *wait) {
 
 // ---------------------------------------------------------------------------------------------- all of them
 
-// The oldest turn of a member that is not over.
+// A member's oldest turn that has not completed.
 static const Turn *oldest_open(const Job *job, const JobGroup *group, const Member *member) {
     const Turn *oldest = NULL;
     for (int t = member->count - 1; t >= 0 && !surely_done(job, member, &member->turns[t]); t--) {
@@ -119,7 +119,7 @@ static void add_wait(const Job *job, int rank, RankGroup at, double hang_s, Wait
         return;
     }
     const bool lacks = lacks_somebody(job, &wait);
-    if (wait.turn->done && !lacks) {  // retired with everybody there
+    if (wait.turn->done && !lacks) {  // retired with all members present
         return;
     }
     wait.age_s = age_of(job, &wait);

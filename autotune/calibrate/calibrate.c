@@ -1,7 +1,7 @@
-// From samples to a posterior, in the order in which runs may teach: first the machine and our executor's own costs
-// from runs of our executor, then each framework's costs from its runs with the machine held. What the held machine's
-// uncertainty does to a framework's costs stays in the covariance (a cut posterior: framework runs never move the
-// machine, yet a framework's total is known although neither part is).
+// From samples to a posterior, in the order in which runs may inform parameters: first the machine and our executor's
+// own costs from runs of our executor, then each framework's costs from its runs with the machine held. What the held
+// machine's uncertainty does to a framework's costs stays in the covariance (a cut posterior: framework runs never move
+// the machine, yet a framework's total is known although neither part is).
 
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_linalg.h>

@@ -35,7 +35,7 @@ typedef struct CalibrationScaled {
 // OF_TARGET numbers belong to who runs (a Target's runtime), the others to the machine (its ClusterProfile).
 typedef struct CalibrationParameter {
     const char *name;    // "gemm_rate"
-    const char *scales;  // what it multiplies, in words
+    const char *scales;  // description of what it multiplies
     bool of_target;
     bool of_framework;     // of_target: not of our executor, whose share is the chip's
     const char *grade_of;  // path of the profile number whose grade sets the prior; NULL = prior_sd
@@ -77,8 +77,7 @@ typedef struct CalibrationSample {
 } CalibrationSample;
 
 // Sums the spans of a measured step of our executor (by rank, then issue order). False, and all 0, where they say
-// nothing about the machine alone: ranks that shared cores, lanes that ran beside each other, spans that are not all
-// there.
+// nothing about the machine alone: ranks that shared cores, lanes that ran concurrently, incomplete spans.
 bool calibration_spans(const CalibrationCase *what, const StepProgram *program, const Timeline *timeline,
                        Arena *scratch, double span_s[SPAN_KIND_COUNT]);
 
@@ -153,10 +152,10 @@ typedef struct Calibration {
     int outlier_count;
     CalibrationScore fit;       // of the shapes that taught
     CalibrationScore held_out;  // each shape predicted by the fit without it; shapes = 0: not asked, or too few
-    int span_runs;              // runs whose spans were used beside their step times
+    int span_runs;              // runs whose spans were used in addition to their step times
 } Calibration;
 
-// Runs that were not used, and why: what commands report beside a calibration.
+// Runs that were not used, and why: commands report them along with a calibration.
 typedef struct CalibrationLeftOut {
     const char *reason;
     int runs;
@@ -164,8 +163,8 @@ typedef struct CalibrationLeftOut {
 
 enum { CALIBRATION_LEAST_SHAPES = 2 };
 
-// Everything lives in the arena. The order of the samples changes nothing. USAGE in one sentence where the samples are
-// too few to say anything.
+// Everything lives in the arena. Independent of the order of the samples. USAGE, with a message, where there are too
+// few samples.
 Status calibrate_fit(const CalibrationInput *input, Arena *arena, Calibration *calibration, Error *error);
 
 // ---------------------------------------------------------------------------------------------- of any plan
@@ -190,7 +189,7 @@ double calibration_log_sd(const CalibrationPosterior *posterior, const Calibrati
 Status calibration_child(const Calibration *calibration, const CalibrationInput *input, const char *date, Arena *arena,
                          ClusterProfile *child, Error *error);
 
-// Are profiles of these names of one machine? A calibrated profile is its parent's.
+// Do both profile names denote the same machine? A calibrated profile belongs to its parent's machine.
 bool calibration_same_machine(const char *a, const char *b);
 
 // What a calibrated profile (calibration not NULL) knows of itself: mean 0 at its own numbers. Wider, by one factor for

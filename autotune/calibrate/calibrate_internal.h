@@ -7,7 +7,7 @@
 // What one shape may be observed by: its step, each kind of span, reserved memory.
 enum { OBSERVE_STEP, OBSERVE_SPANS, OBSERVE_RESERVED = OBSERVE_SPANS + SPAN_KIND_COUNT, OBSERVE_COUNT };
 
-// Prior sd of a row on this profile, and in words where it comes from.
+// Prior sd of a row on this profile, and a description of where it comes from.
 double calibration_prior(const CalibrationParameter *parameter, const ClusterProfile *base, Arena *arena,
                          const char **source);
 
@@ -100,7 +100,7 @@ void fit_information(const FitBlock *block, double *information, double *others)
 
 // ---------------------------------------------------------------------------------------------- posterior.c
 
-// Who could teach each coordinate that the block moved, and the verdict in words.
+// Which runs inform each coordinate that the block moved, and the verdict with its explanation.
 void judge_block(const FitBlock *block, Arena *arena, CalibrationPosterior *posterior);
 // Coordinates that no block moved.
 void judge_untaught(CalibrationPosterior *posterior);

@@ -1,9 +1,9 @@
 // Nonlinear least squares in log space: (log measured - log predicted) / sd and theta / prior sd, by GSL's trust region
-// (Levenberg-Marquardt), Jacobian by central differences of predictions. Around it three things settle in turn: robust
-// weights per shape, the misfit sd of each kind of observation (what no theta explains: a shape's own, so that repeats
-// of one shape are no independent evidence; method of moments with a weak prior), and theta. Not modelled: misfits of
-// neighbouring shapes that resemble each other; that a step's misfit is the sum of its spans' (they count as if each
-// erred for itself).
+// (Levenberg-Marquardt), Jacobian by central differences of predictions. Around it three things are updated
+// alternately: robust weights per shape, the misfit sd of each kind of observation (what no theta explains: a shape's
+// own, so that repeats of one shape are no independent evidence; method of moments with a weak prior), and theta. Not
+// modelled: misfits of neighbouring shapes that resemble each other; that a step's misfit is the sum of its spans'
+// (they count as if each erred for itself).
 
 #include <gsl/gsl_blas.h>
 #include <gsl/gsl_errno.h>

@@ -1,4 +1,4 @@
-// What a posterior says of its coordinates in words, and the time of any plan under it.
+// What a posterior says of its coordinates, as text, and the time of any plan under it.
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Weights of Student's t with 4 degrees of freedom: what is far away counts little, nothing is thrown out.
+// Weights of Student's t with 4 degrees of freedom: outliers are down-weighted, none is discarded.
 
 #pragma once
 

@@ -1,6 +1,6 @@
-// Runs of one plan are repeats: they say how noisy the machine is and, together, one log time per kind of observation.
-// Means and spreads by Student's t with 4 degrees of freedom (Lange, Little and Taylor 1989): a run that something
-// disturbed counts little. Not modelled: noise that differs between shapes.
+// Runs of one plan are repeats: together they give the machine's noise and one log time per kind of observation. Means
+// and spreads by Student's t with 4 degrees of freedom (Lange, Little and Taylor 1989): a run that something disturbed
+// counts little. Not modelled: noise that differs between shapes.
 
 #include "autotune/calibrate/calibrate_internal.h"
 

@@ -1,7 +1,7 @@
 // Measured spans of a step as sums per kind. A rank that waits for the others of its group stands inside its
-// collective: the least time of a group's members is what the bytes took, since whoever comes last waits for nobody. No
-// clock is compared with another rank's. Not used: spans of ranks that share cores, which hold the turns of others, and
-// of lanes that ran beside each other.
+// collective: the shortest time among a group's members is what the transfer took, since the last rank to arrive does
+// not wait. Clocks of different ranks are never compared. Not used: spans of ranks that share cores, which include
+// other ranks' time slices, and of lanes that ran concurrently.
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
-// A file passes that runs, fits and is near the best. Where it does not, the lines to blame are those of single changes
-// that make it fit, or faster by more than the noise of a prediction.
+// A file passes that runs, fits and is near the best. Where it does not, the lines blamed are those of single changes
+// that make it fit, or make it faster by more than the prediction noise.
 
 #include "autotune/check/check.h"
 
@@ -9,7 +9,7 @@
 
 const char *const check_level_names[CHECK_LEVEL_COUNT] = {"error", "warning", "notice"};
 
-// A change that gains less is nobody's mistake.
+// A change that gains less is not reported as a mistake.
 static const double WORTH_A_LINE = 0.01;
 enum { LINES_TO_BLAME = 4 };
 
@@ -43,7 +43,7 @@ static const char *change_words(const CheckReport *report, const Advice *change,
                                        text_count(rate, change->prediction.tokens_per_s));
 }
 
-// The changes come best first.
+// The changes are sorted, best first.
 static void note_changes(CheckReport *report, Arena *arena) {
     const AdviceReport *advice = report->question->advice;
     int blamed = 0;
@@ -98,7 +98,7 @@ static const char *verdict_of(const CheckReport *report, Arena *arena) {
                                                             100 * report->slower, against, 100 * question->tolerance);
 }
 
-// Errors first, each level by line; what is of one line stays in the order in which it was found.
+// Errors first, each level by line; notes on one line stay in the order in which they were found.
 static void sort_notes(CheckReport *report) {
     for (int i = 1; i < report->note_count; i++) {
         const CheckNote moved = report->notes[i];

@@ -1,5 +1,5 @@
-// Is a config file right: does its plan run, does it fit, is it near the best plan with the same batch; and what a
-// change of the file costs.
+// Is a config file right: does its plan run, does it fit, is it near the best plan with the same batch; and what does a
+// change to the file cost?
 
 #pragma once
 
@@ -11,11 +11,11 @@ typedef enum { CHECK_ERROR, CHECK_WARNING, CHECK_NOTICE, CHECK_LEVEL_COUNT } Che
 
 extern const char *const check_level_names[CHECK_LEVEL_COUNT];  // "error" "warning" "notice"
 
-// What is to be said of the lines of a file.
+// A message about lines of a file.
 typedef struct CheckNote {
     CheckLevel level;
-    const char *key;  // NULL = of no key in the file
-    int first, last;  // lines; 0 = of the file as a whole
+    const char *key;  // NULL = about no key in the file
+    int first, last;  // line numbers; 0 = the file as a whole
     const char *sentence;
 } CheckNote;
 
@@ -24,14 +24,14 @@ typedef struct CheckQuestion {
     const TuneRequest *request;
     const AdviceReport *advice;
     const char *no_best;  // why advice->best is NULL
-    double tolerance;     // how much slower than the best is still right: 0.1
+    double tolerance;     // how much slower than the best still passes: 0.1
 } CheckQuestion;
 
 typedef struct CheckReport {
     const CheckQuestion *question;
-    bool runs, fits, near_best;  // each only where the one before is true; a file passes with all three
-    double slower;               // tokens/s under those of the best, as a share of them; 0 = the plan has no time
-    const char *verdict;         // one sentence without the file's name
+    bool runs, fits, near_best;  // each implies the ones before; a file passes with all three
+    double slower;               // tokens/s below the best, as a share of the best; 0 = the plan has no time
+    const char *verdict;         // one sentence, without the file's name
     CheckNote *notes;            // errors first
     int note_count;
 } CheckReport;
@@ -41,18 +41,18 @@ void check_judge(const CheckQuestion *question, Arena *arena, CheckReport *repor
 
 // ---- two files
 
-// One change made to the first file, alone; or together with all others that do not go alone.
+// One change applied to the first file, alone; or together with all others that cannot be applied alone.
 typedef struct CheckChange {
     ConfigChange change;
     bool alone;
-    bool priced;        // else there are too many, or no plan follows from them
-    double slower;      // than the first file: 1 - its tokens/s; below 0 it is faster
+    bool priced;        // false: there are too many, or no plan follows from them
+    double slower;      // than the first file: 1 - relative tokens/s; negative = faster
     double more_bytes;  // of reserved memory
 } CheckChange;
 
 enum { CHECK_PRICED_CHANGES = 16 };
 
-// A side of the comparison: what its plan comes to.
+// One side of the comparison: the outcome of its plan.
 typedef struct CheckSide {
     const Import *import;
     const TuneRequest *request;
@@ -73,5 +73,5 @@ typedef struct CheckPair {
     const char *verdict;  // one sentence
 } CheckPair;
 
-// Fills what follows from the two sides and the tolerance.
+// Fills in what follows from the two sides and the tolerance.
 void check_compare(CheckPair *pair, Arena *arena);

@@ -1,4 +1,4 @@
-// What is measured while others use the machine is slower than the machine is; a user should know before believing it.
+// A measurement taken while others use the machine is slower than the machine; tell the user before they believe it.
 
 #include <stdio.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Runs of a file with the columns of `ndtune accuracy`, and logs of a framework.
+// Samples from a run file (the columns of `ndtune accuracy`), and from logs of a framework.
 
 #include "autotune/cli/calibrate_samples.h"
 
@@ -55,7 +55,7 @@ Status samples_load_base(SampleList *list, const char *text, Error *error) {
 
 // ---------------------------------------------------------------------------------------------- a file of runs
 
-// The cluster of most rows.
+// The cluster that most rows name.
 static const char *usual_cluster(const RunFile *file) {
     const char *best = NULL;
     int most = 0;

@@ -1,6 +1,6 @@
-// Runs of the store as samples. A stored run keeps its command line and its plan; the command line is read again, so
-// that model and overrides are what they were, with the base profile in place of the run's own, and the version of the
-// framework that ran where the line leaves it to the default of its day.
+// Stored runs as samples. A stored run keeps its command line and its plan; the command line is parsed again, so that
+// model and overrides are the same, with the base profile in place of the run's own, and the framework version that ran
+// where the command line relied on the default at that time.
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Which command the words mean, and what commands share.
+// Command dispatch, and what commands share.
 
 #include "autotune/cli/cli.h"
 
@@ -278,8 +278,8 @@ static Status choose_command(Cli *cli, int *first, Error *error) {
     return unknown_command(cli, cli->argv[1], error);
 }
 
-// Words go into results, files and the store, all of which are UTF-8 and made of lines. What stands behind "--" is
-// another program's.
+// Words go into results, files and the store, all of which are UTF-8 and line-based. What follows "--" is another
+// program's.
 static Status check_words(Cli *cli, Error *error) {
     for (int i = 1; i < cli->argc && strcmp(cli->argv[i], "--") != 0; i++) {
         if (!text_is_line(cli->argv[i])) {

@@ -1,4 +1,4 @@
-// What one call of ndtune carries through its commands, and the table of commands.
+// The state of one call of ndtune, passed to its commands, and the table of commands.
 
 #pragma once
 
@@ -19,17 +19,17 @@ typedef struct Cli {
     char *const *argv;
     Options options;
     CommandId command;
-    int blame;                                 // the argument that an error is about; -1 = none
+    int blame;                                 // the argument that an error points at; -1 = none
     Arena arena;                               // everything that lives as long as the call
     const char *line;                          // the command line, quoted for a shell
-    const volatile sig_atomic_t *interrupted;  // the signal that asked for an end; 0 = none did
-    void (*listen)(void);                      // from here on a signal asks for an end; until then it is the end
+    const volatile sig_atomic_t *interrupted;  // the signal that requested termination; 0 = none
+    void (*listen)(void);                      // from here on a signal requests termination; until then it terminates
     bool interactive;                          // standard error is a terminal
     bool drawn;                                // a progress line is on the terminal
-    double drawn_s;                            // when it was drawn last
-    bool launch_said;                          // who starts the ranks, once
-    Store *store;                              // opened by whoever needs it first, until the end of the call
-    bool store_is_copy;                        // in memory, of one that cannot be written; that is said
+    double drawn_s;                            // when it was last drawn
+    bool launch_said;                          // the launcher has been announced (done once)
+    Store *store;                              // opened on first use, until the end of the call
+    bool store_is_copy;                        // an in-memory copy of one that cannot be written; this is reported
 } Cli;
 
 typedef struct CommandRow {
@@ -42,7 +42,7 @@ typedef struct CommandRow {
 
 extern const CommandRow command_table[COMMAND_COUNT];  // in the order of CommandId
 
-// Chooses the command, reads its options and runs it.
+// Selects the command, parses its options and runs it.
 Status cli_run(Cli *cli, Error *error);
 
 Status cmd_plan(Cli *cli, Error *error);
@@ -64,7 +64,7 @@ Status cmd_clusters(Cli *cli, Error *error);
 Status cmd_accuracy(Cli *cli, Error *error);
 Status cmd_help(Cli *cli, Error *error);
 
-// ---- reading options
+// ---- parsing options
 
 static inline bool cli_given(const Cli *cli, OptionId id) {
     return cli->options.values[id].given;
@@ -91,82 +91,82 @@ static inline bool cli_on_gpu(const Cli *cli) {
     return cli_given(cli, OPTION_DEVICE) && cli_value(cli, OPTION_DEVICE)->integer == 1;
 }
 
-// Points an error at the words of an option and returns status.
+// Points an error at an option's arguments and returns status.
 Status cli_blame(Cli *cli, OptionId id, Status status);
 // A usage error that points at them.
 Status cli_refuse(Cli *cli, OptionId id, Error *error, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 typedef enum { FORMAT_TABLE, FORMAT_JSON, FORMAT_CSV } Format;
 Format cli_format(const Cli *cli);
-// To standard output in the format that is asked for; github is for check alone.
+// To standard output in the requested format; github is for check only.
 Status cli_answer(const Cli *cli, const Answer *answer, const void *what, Error *error);
 
 // ---- what commands share
 
-// Opens cli->store, --db or the default one, for what has to be kept.
+// Opens cli->store, --db or the default one, for results that must be kept.
 Status cli_open_store(Cli *cli, Error *error);
-// For an answer that can be computed again: where nothing can be written, a copy in memory, which is said.
+// For an answer that can be recomputed: where the store is not writable, an in-memory copy, which is reported.
 Status cli_open_store_to_ask(Cli *cli, Error *error);
-// As cli_open_store_to_ask, for a command that only reads: a --db that is not there is a mistake, not a new store.
+// As cli_open_store_to_ask, for a command that only reads: a missing --db is an error, not a new store.
 Status cli_open_existing_store(Cli *cli, Error *error);
-// Ends a call that was made within another one: what it has in its arena goes on to live in that one's.
+// Ends a nested call; its arena is handed over to the outer call's.
 void cli_end_inner(Cli *cli, Cli *inner);
 
-// A line on standard error while something takes long; quiet unless that is a terminal. Cancels after Ctrl-C.
+// A line on standard error during long operations; silent unless that is a terminal. Cancels after Ctrl-C.
 Progress cli_progress(Cli *cli);
 void cli_progress_clear(Cli *cli);
-void cli_draw(Cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));  // such a line
+void cli_draw(Cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));  // draws such a line
 
-// Prints "ndtune: error: ..." in the manner of bfs: the command line, the words underlined, the sentence, a hint.
+// Prints "ndtune: error: ..." in the style of bfs: the command line, the words underlined, the sentence, a hint.
 void cli_complain(const Cli *cli, const Error *error);
 
-// A search with progress and cache, of what is near a plan where `near` is not NULL; the second keeps what it learns,
-// the third saves what it finds. They and cli_predict open the store.
+// A search with progress and cache, restricted to the neighbourhood of a plan where `near` is not NULL; the second
+// keeps what it learns, the third saves what it finds. They and cli_predict open the store.
 Status cli_search_near(Cli *cli, const TuneRequest *request, const SearchNear *near, TuneResult *result, Error *error);
 Status cli_search_keeping(Cli *cli, const TuneRequest *request, SearchKnown *known, TuneResult *result, Error *error);
 Status cli_search(Cli *cli, const TuneRequest *request, TuneResult *result, Error *error);
 
-// One legal plan, from the cache where it is there.
+// One legal plan, from the cache on a hit.
 Status cli_predict(Cli *cli, const TuneRequest *request, const TrainPlan *plan, Prediction *prediction, Error *error);
 
-// Fills in the options that name what is trained from the last request in the store, and says so, where this command
-// line names neither --world nor --model. Export takes the choices and the cluster along, too.
+// Fills in the options that name what is trained from the last request in the store, and reports it, where this command
+// line names neither --world nor --model. Export takes over the choices and the cluster, too.
 Status last_request_take(Cli *cli, Error *error);
 
-// Makes the options of the last request those of this call, and says which they are; *command is what was asked. This
-// line adds what goes to the output, and --tokens and --baseline; anything else is refused.
+// Replaces this call's options with those of the last request, and reports which; *command is what was asked. This
+// command line adds the output options, --tokens and --baseline; anything else is refused.
 Status last_request_become(Cli *cli, CommandId *command, Error *error);
-// The same for any command line of the store.
+// The same for any command line in the store.
 Status last_request_read(Cli *cli, const char *line, CommandId *command, Error *error);
 
-// A line on standard error when others use this machine while something is measured on it.
+// A line on standard error when others use this machine during a measurement.
 void cli_warn_if_busy(const char *consequence);
-// Where taskset or a batch system leaves this machine's runs fewer cores than their prediction has.
+// Warns where taskset or a batch system leaves this machine's runs fewer cores than their prediction assumes.
 void cli_warn_if_bound(const ClusterProfile *profile);
 
 // Why no shape of a result can run: always fails.
 Status cli_nothing_feasible(const TuneResult *result, Error *error);
 
-// What would let something fit, where nothing does: the result's cures.
+// What would make something fit, where nothing does: the result's cures.
 Status cli_find_cures(Cli *cli, TuneResult *result, Error *error);
 // The sentence of cli_nothing_feasible, with the nearest cure as the hint.
 Status cli_say_what_fits(Cli *cli, TuneResult *result, Error *error);
 
-// Of a search whose global batch kept shapes out: the one near it that is faster, on standard output below the table.
-// Where the last node is filled in part and the full ones alone are faster.
+// When a search's global batch excluded shapes: the nearby batch that is faster, on standard output below the table.
+// Where the last node is partially filled and full nodes alone are faster.
 Status cli_say_idle(Cli *cli, const TuneResult *result, Error *error);
 Status cli_say_better_batch(Cli *cli, const TuneResult *result, const SearchKnown *known, Error *error);
 
-// What the best plan would gain by number formats that nobody asked for: the result's line.
+// What the best plan would gain from number formats that were not requested: the result's line.
 Status cli_find_formats(Cli *cli, TuneResult *result, Error *error);
 
-// Writes a file whole or not at all.
+// Writes a file atomically.
 Status cli_write_file(Cli *cli, const char *path, Renderer writer, const void *what, Error *error);
-// The file of that option, where it is given.
+// The file given with that option, if any.
 Status cli_write_option(Cli *cli, OptionId id, Renderer writer, const void *what, Error *error);
-// Can the file of that option be written? Asked before something long begins; not given, it can.
+// Is that option's file writable? Checked before long work; true when not given.
 Status cli_check_output(Cli *cli, OptionId id, Error *error);
 
-// Writes a profile that a fit made, to --out or where that is not given; its text in the arena.
+// Writes a fitted profile to `path`; its text in the arena.
 Status cli_write_profile(Cli *cli, const char *path, const ClusterProfile *profile, const char **text, Error *error);
 const char *cli_today(Cli *cli);  // 2026-11-20

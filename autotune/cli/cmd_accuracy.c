@@ -6,7 +6,7 @@
 #include "autotune/cli/cli.h"
 #include "reports/accuracy.h"
 
-// A table of nothing must not look like a good score.
+// An empty table must not look like a good score.
 static void say_when_empty(const Accuracy *accuracy) {
     if (accuracy->scored == 0 && accuracy->oom.n == 0) {
         fprintf(stderr, "ndtune: none of the %d rows of %s could be scored: %s\n", accuracy->runs.count,
@@ -15,7 +15,7 @@ static void say_when_empty(const Accuracy *accuracy) {
     }
 }
 
-// The files of an option, ended by NULL; NULL where it is not given.
+// The files of an option, NULL-terminated; NULL where it is not given.
 static const char *const *files_of(Cli *cli, OptionId id) {
     const char **files = ARENA_ARRAY(&cli->arena, const char *, cli->options.repeated_count + 1);
     const RepeatedValue *file;

@@ -1,5 +1,5 @@
-// ndtune blame: who holds up a job, from the dumps of PyTorch's flight recorder; with --mesh and --model also which
-// layer and task of the step that is. Exit code 0: nobody is blamed; 2: somebody is, in one sentence.
+// ndtune blame: which rank holds up a job, from the dumps of PyTorch's flight recorder; with --mesh and --model also
+// the layer and task of the step. Exit code 0: no rank is blamed; 2: one is, in one sentence.
 
 #include <stdio.h>
 
@@ -20,7 +20,7 @@ typedef struct Blaming {
     BlameReport report;
 } Blaming;
 
-// The step of --mesh, --model and the choices beside them.
+// The step given by --mesh, --model and the accompanying choices.
 static Status lower_step(Blaming *blaming, Error *error) {
     Cli *cli = blaming->cli;
     TuneRequest request;

@@ -1,4 +1,4 @@
-// ndtune calibrate: a cluster profile fitted to measured runs, with what the fit does not know. The profile is
+// ndtune calibrate: a cluster profile fitted to measured runs, with the uncertainty left by the fit. The profile is
 // written, and kept in the store with its runs and its errors before and after.
 
 #include <stdio.h>
@@ -64,7 +64,7 @@ static Status gather(Calibrating *work, Error *error) {
     return cli_given(cli, OPTION_LOG) ? samples_of_logs(&work->samples, error) : STATUS_OK;
 }
 
-// What taught the parent is in its numbers already.
+// What the parent was fitted on is already in its numbers.
 static void warn_of_same_runs(const SampleList *samples) {
     const ClusterCalibration *before = samples->base->calibration;
     int same = 0;
@@ -90,7 +90,7 @@ static const CalibrationLeftOut *most_left_out(const SampleList *samples) {
     return most;
 }
 
-// Nothing left: the commonest reason is the sentence.
+// No runs left: report the most common reason.
 static Status none_usable(const SampleList *samples, Error *error) {
     const CalibrationLeftOut *most = most_left_out(samples);
     return most ? error_set(error, STATUS_USAGE, "no run of %s can be used; %d: %s", samples->from, most->runs,

@@ -1,5 +1,5 @@
-// ndtune check: is a config file right, for reviewers and CI; of two files, what the change from one to the other
-// costs. Exit code 0: it runs, fits and is near the best with its batch, or not slower than the file before; 2: not.
+// ndtune check: is a config file right, for reviewers and CI; for two files, what the change between them costs. Exit
+// code 0: it runs, fits and is near the best with its batch, or not slower than the file before; 2: not.
 
 #include <stdio.h>
 
@@ -35,7 +35,7 @@ static Status check_one(Cli *cli, Error *error) {
 
 typedef struct Comparing {
     Cli *cli;
-    Options asked;  // before a file said anything
+    Options asked;  // before a file was read
     CheckPair pair;
 } Comparing;
 
@@ -52,7 +52,7 @@ static Status read_side(Comparing *comparing, int index, CheckSide *side, Error 
     return predict_side(comparing, file, side, error);
 }
 
-// The file before, changed: *priced false where no plan follows from it.
+// The old file with the change applied: *priced false where no plan follows from it.
 static Status price_tree(Comparing *comparing, ConfigNode *root, CheckChange *effect, Error *error) {
     Cli *cli = comparing->cli;
     const Prediction *own = &comparing->pair.before.own;
@@ -73,7 +73,7 @@ static Status price_tree(Comparing *comparing, ConfigNode *root, CheckChange *ef
     return STATUS_OK;
 }
 
-// Sizes of axes go only together: the world is their product.
+// Axis sizes change only together: their product is the world.
 static Status price_rest(Comparing *comparing, ConfigNode *root, Error *error) {
     CheckPair *pair = &comparing->pair;
     CheckChange together = {0};

@@ -9,7 +9,7 @@
 #include "autotune/explain/explain.h"
 #include "reports/reports.h"
 
-// The plan of somebody's config file, predicted, and what to change in it.
+// The plan of the user's config file, predicted, and what to change in it.
 static Status explain_from(Cli *cli, Error *error) {
     ConfigFile file;
     ImportReport report;

@@ -1,5 +1,5 @@
-// ndtune export: a plan as the config file of a framework. The plan is the one that --mesh names, or the best of a
-// world, or the best of what was asked last.
+// ndtune export: a plan as the config file of a framework. The plan is the one that --mesh names, the best of a world,
+// or the best of the last request.
 
 #include <stdio.h>
 
@@ -46,9 +46,9 @@ static Status one_plan(Cli *cli, TuneRequest *request, Prediction *prediction, E
     return reason ? error_set(error, STATUS_INFEASIBLE, "this plan %s", reason) : STATUS_OK;
 }
 
-// The search leaves out what no file of the format can say, so that its best choice of a shape can be written.
+// The search excludes what no file of the format can express, so that its best choice of a shape can be written.
 static Status narrow(Cli *cli, const ExportFormat *format, TuneRequest *request, Error *error) {
-    if (!format->target) {  // a file around the usual one
+    if (!format->target) {  // a file that wraps the usual one
         TRY(cli_blame(cli, OPTION_TARGET, export_usual(request->target, &format, error)));
     }
     const bool open = request->asked[PLAN_RESHARD] == TUNE_ANY && request->target->max_zero == 3 &&
@@ -63,7 +63,7 @@ static Status narrow(Cli *cli, const ExportFormat *format, TuneRequest *request,
     return STATUS_OK;
 }
 
-// The best entry that the format can write; better ones are named with what is in their way.
+// The best entry that the format can write; better ones are named with what prevents them.
 static Status take_first(Cli *cli, const TuneResult *result, ExportCall *call, Prediction *prediction, Error *error) {
     char mesh[MESH_TEXT_BYTES];
     Error best = {0};

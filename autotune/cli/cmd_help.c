@@ -1,4 +1,4 @@
-// Help, made from the tables of commands and options.
+// Help, generated from the tables of commands and options.
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,4 @@
-// ndtune predict: one shape in full. A plan that is not legal or does not fit is described all the same, with exit
-// code 2.
+// ndtune predict: one shape in full. A plan that is not legal or does not fit is still described, with exit code 2.
 
 #include <float.h>
 #include <stdio.h>

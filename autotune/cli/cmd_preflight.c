@@ -1,5 +1,5 @@
-// ndtune preflight: is everything there that a shape needs? Every rank, every group, every machine, in a few seconds.
-// What was found is stored. Exit code 0: nothing that would stop the run; 3: something is wrong, in words.
+// ndtune preflight: is everything in place that a shape needs? Every rank, group and machine, in a few seconds.
+// Findings are stored. Exit code 0: nothing that would stop the run; 3: a problem, with the reason.
 
 #include <stdio.h>
 #include <string.h>

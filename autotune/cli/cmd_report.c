@@ -1,4 +1,4 @@
-// ndtune report: one HTML page of the last request, of a stored run, or of what is asked here.
+// ndtune report: one HTML page of the last request, of a stored run, or of the request given here.
 
 #include <jansson.h>
 #include <spawn.h>

@@ -1,4 +1,4 @@
-// ndtune run: one shape through the executor, measured beside predicted. The run is stored however it ends.
+// ndtune run: one shape through the executor, measured against predicted. The run is stored however it ends.
 
 #include <stdio.h>
 

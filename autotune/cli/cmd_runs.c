@@ -1,4 +1,4 @@
-// ndtune runs: what was asked and what was run, from the store; with a number, that run in full.
+// ndtune runs: past requests and runs, from the store; with a number, that run in full.
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-// ndtune tune: simulate, run the shape that tells most about which one wins, calibrate, repeat. Every run is stored
-// with its place in the session before it counts, so that the same call goes on after Ctrl-C or a kill.
+// ndtune tune: simulate, run the most informative shape about which one wins, calibrate, repeat. Every run is stored
+// with its place in the session before it counts, so that the same call resumes after Ctrl-C or a kill.
 
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static double now_s(void) {
 
 // ------------------------------------------------------------------------------------------------ what the loop asks
 
-// Where the recorded step went, by kind, as far as it says something about the machine alone.
+// Where the time of the recorded step went, by kind, as far as it depends on the machine alone.
 static Status read_spans(const Tuner *tuner, const Tuning *tuning, TuneRun *run, Error *error) {
     const StepProgram *program = &tuner->of_shape[run->shape]->program;
     const CalibrationCase what = calibrated_model_case(tuning, run->shape);
@@ -56,7 +56,7 @@ static Status read_spans(const Tuner *tuner, const Tuning *tuning, TuneRun *run,
     return status;
 }
 
-// What was measured in this call and what was before look the same to the loop: both are read back.
+// Measurements from this call and earlier ones look the same to the loop: both are read back.
 static Status read_run(const Tuner *tuner, const Tuning *tuning, int shape, const StoredTuneRun *stored, TuneRun *run,
                        Error *error) {
     const bool ok = strcmp(stored->state, "ok") == 0 && stored->measured_step_s > 0;
@@ -115,7 +115,7 @@ static Status run_shape(void *state, const Tuning *tuning, int shape, TuneRun *r
     Error why = {0};
     const Status status = executor_execute(tuner->cli, measured, &why);
     FAIL_IF(*tuner->cli->interrupted, error, STATUS_ENVIRONMENT, TUNE_INTERRUPTED);
-    if (status == STATUS_USAGE) {  // what was asked is wrong, for every shape
+    if (status == STATUS_USAGE) {  // the request is wrong, for every shape
         *error = why;
         return status;
     }
@@ -124,7 +124,7 @@ static Status run_shape(void *state, const Tuning *tuning, int shape, TuneRun *r
     StoredTuneRun *all = NULL;
     int count = 0;
     TRY(store_tune_runs(tuner->cli->store, tuner->session, &tuner->cli->arena, &all, &count, error));
-    for (int i = 0; i < count; i++) {  // another process may be at the same session
+    for (int i = 0; i < count; i++) {  // another process may be in the same session
         if (all[i].run_id == id) {
             TRY(read_run(tuner, tuning, shape, &all[i], run, error));
         }
@@ -153,7 +153,7 @@ static bool cancelled(void *state) {
 
 // ----------------------------------------------------------------------------------------------------- the session
 
-// Every shape is lowered and predicted once; what the executor refuses is out with its reason.
+// Every shape is lowered and predicted once; those the executor refuses are dropped with the reason.
 static Status prepare_shapes(Tuner *tuner, Tuning *tuning, Error *error) {
     Arena *arena = &tuner->cli->arena;
     tuner->of_shape = ARENA_ARRAY(arena, MeasuredRun *, tuning->shape_count);
@@ -198,7 +198,7 @@ static Status open_session(Tuner *tuner, const Tuning *tuning, Error *error) {
     return store_tune_session(tuner->cli->store, &key, &tuner->session, error);
 }
 
-// What the runs taught, as a profile for the next plan.
+// What was learnt from the runs, as a profile for the next plan.
 static Status save_profile(const Tuner *tuner, Error *error) {
     Cli *cli = tuner->cli;
     if (!cli_given(cli, OPTION_OUT)) {

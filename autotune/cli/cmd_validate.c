@@ -1,5 +1,5 @@
-// ndtune validate: the best shapes run for real, measured beside predicted. Runs are stored as they end, so a call that
-// was interrupted goes on where it stopped.
+// ndtune validate: the best shapes run for real, measured against predicted. Runs are stored as they end, so an
+// interrupted call resumes where it stopped.
 
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static Status row_prepare(Executor *executor, const ValidateRow *row, MeasuredRu
     return STATUS_OK;
 }
 
-// Known runs carry the predictions of the profile of their day; those of today stand beside them.
+// Known runs carry the predictions of the profile at that time; today's predictions are shown next to them.
 static void predict_known(const MeasuredRun *run, RunRecord *known) {
     RunTask *tasks = (RunTask *)known->tasks;
     int at = 0;
@@ -89,7 +89,7 @@ static Status run_row(void *state, const ValidateRow *row, RunRecord *record, Er
         *error = store_error;
         return STATUS_INTERNAL;
     }
-    return status == STATUS_INTERNAL ? STATUS_ENVIRONMENT : status;  // a run that breaks is that row's reason
+    return status == STATUS_INTERNAL ? STATUS_ENVIRONMENT : status;  // a failed run is that row's reason
 }
 
 static bool cancelled(void *state) {

@@ -1,5 +1,5 @@
-// Errors for people: the command line echoed, the offending word underlined, one sentence, and a hint on a line of
-// its own. The form is that of bfs.
+// Error messages for the user: the command line echoed, the offending word underlined, one sentence, and a hint on a
+// line of its own, in the style of bfs.
 
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "autotune/cli/quote.h"
 #include "reports/colour.h"
 
-// How many columns the text takes, a character one each.
+// The width of the text in columns, one per character.
 static int columns(const char *text) {
     int count = 0;
     for (; *text; text++) {

@@ -1,5 +1,5 @@
-// Completion scripts, written from the tables of commands, options and targets. bash and zsh share everything but how
-// they ask and answer; fish has a declaration per option. To add a shell: a function, a row, a word of --completion.
+// Completion scripts, generated from the tables of commands, options and targets. bash and zsh share all but their
+// query and reply syntax; fish has a declaration per option. To add a shell: a function, a row, a word of --completion.
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// Reading a config file as a plan, and the search for a better one with its batch.
+// Reads a config file as a plan, and searches for a better one with its batch.
 
 #include "autotune/cli/config_file.h"
 
@@ -11,7 +11,7 @@
 #include "reports/export/export.h"
 #include "sim/frameworks/target_choices.h"
 
-// What the command line says about the plan of the file.
+// What the command line sets for the file's plan.
 static ImportChoices given_choices(const Cli *cli) {
     ImportChoices given = import_nothing_said();
     given.world = (int)cli_value(cli, OPTION_WORLD)->integer;
@@ -43,7 +43,7 @@ static void say_choice(Cli *cli, PlanFieldId id, int value) {
         .given = true, .text = arena_text(&cli->arena, plan_value_text(id, value, number)), .argument = -1};
 }
 
-// How the job trains, and the kernels of a target that has no switch for others.
+// The training recipe, and the kernels of a target that has no switch for others.
 static bool is_of_job(const Cli *cli, PlanFieldId id) {
     const Target *target = NULL;
     Error unknown = {0};
@@ -52,7 +52,7 @@ static bool is_of_job(const Cli *cli, PlanFieldId id) {
     return plan_fields[id].scope == PLAN_OF_JOB || (of_kernels && !target_has_choice(target, id));
 }
 
-// The options as if the command line had said what the file says; what a shape goes with is left to the search.
+// Sets the options as if given on the command line; a shape's own choices are left to the search.
 static void say_options(Cli *cli, const Import *import) {
     const ImportChoices *said = &import->said;
     if (!cli_given(cli, OPTION_TARGET)) {
@@ -143,7 +143,7 @@ Status config_file_predict(Cli *cli, const ConfigFile *file, Prediction *own, bo
     return STATUS_OK;
 }
 
-// What a newer version of the framework makes of the same plan.
+// What a newer version of the framework does with the same plan.
 static Status predict_successor(Cli *cli, const TuneRequest *request, ImportReport *report, Error *error) {
     TuneRequest *newer = ARENA_NEW(&cli->arena, TuneRequest);
     *newer = *request;
@@ -160,7 +160,7 @@ static Status predict_successor(Cli *cli, const TuneRequest *request, ImportRepo
     return predict_once(newer, NULL, &plan, &cli->arena, report->successor, error);
 }
 
-// Can a file of the target say it? A target without a file of its own can say all.
+// Can a file of the target express it? A target without a file format can express all.
 typedef struct Writable {
     Cli *cli;
     const TuneRequest *request;
@@ -177,7 +177,7 @@ static bool is_writable(const void *state, const Prediction *prediction) {
     return !writable->format || export_check(writable->format, &job, &why) == STATUS_OK;
 }
 
-// Model and cluster as a command line says them, with every --set.
+// Model and cluster as command-line options, with every --set.
 static const char *asked_words(Cli *cli, const TuneRequest *request) {
     const char *cluster = cli_text_or(cli, OPTION_CLUSTER, search_defaults.cluster);
     const char *words = arena_format(&cli->arena, "--model %s --cluster %s",
@@ -202,7 +202,7 @@ static const Candidate *never_said(const TuneResult *result) {
     return found;
 }
 
-// Why there is no best plan: nothing fits, or no file of the target can say what might.
+// Why there is no best plan: nothing fits, or no file of the target can express what might.
 static const char *why_no_best(const Writable *writable, const TuneResult *result) {
     Arena *arena = &writable->cli->arena;
     const Candidate *unsaid = never_said(result);

@@ -1,5 +1,5 @@
-// A config file that somebody trains with, as a question: its plan, and the search for a better one with the same
-// batch. What the file says stands in for the options that say the same.
+// A user's training config file as a request: its plan, and the search for a better one with the same batch. Settings
+// in the file replace the corresponding options.
 
 #pragma once
 
@@ -10,22 +10,22 @@ typedef struct ConfigFile {
     Import import;
     TuneRequest request;  // the search is free in what a shape goes with, and keeps the file's batch, sequence length,
                           // precision and kernels
-    TrainPlan plan;       // canonical; nothing where the import has a refusal
+    TrainPlan plan;       // canonical; empty where the import was refused
 } ConfigFile;
 
-// The options are changed to what the file says. Errors in the file point at that argument of the command line. A file
-// from which no request follows is an error, one that its framework refuses is not.
+// The options are set from the file. Errors in the file point at that argument of the command line. A file that does
+// not yield a request is an error; one that its framework refuses is not.
 Status config_file_read(Cli *cli, const char *path, int argument, ConfigFile *file, Error *error);
 
-// The same of a tree: of the file at `path`, changed.
+// The same for a tree: that of the file at `path`, modified.
 Status config_file_read_tree(Cli *cli, const char *path, ConfigNode *root, ConfigFile *file, Error *error);
 
-// The plan alone: *reason NULL where it runs and fits; `legal` where only memory is in the way.
+// The plan alone: *reason is NULL where it runs and fits; `legal` where only memory prevents it.
 Status config_file_predict(Cli *cli, const ConfigFile *file, Prediction *own, bool *legal, const char **reason,
                            Error *error);
 
 // What to change in the file. Texts in the arena.
 Status config_file_advise(Cli *cli, ConfigFile *file, ImportReport *report, Error *error);
 
-// STATUS_OK where the plan runs and fits, else the sentence that says why not.
+// STATUS_OK where the plan runs and fits, else a sentence with the reason.
 Status config_file_verdict(const ImportReport *report, Error *error);

@@ -1,4 +1,4 @@
-// What run, validate, tune, probe and preflight read of the command line before our executor starts.
+// What run, validate, tune, probe and preflight parse from the command line before our executor starts.
 
 #include "autotune/cli/executor_options.h"
 
@@ -66,7 +66,7 @@ Status executor_prices(Cli *cli, MeasuredRun *run, Error *error) {
                            : STATUS_OK;
 }
 
-// Said where somebody else than ndtune starts the ranks.
+// Reported where the ranks are started by something other than ndtune.
 static void launch_note(Cli *cli, const MeasuredRun *run) {
     const char *launcher, *because;
     if (!cli->launch_said && exec_check_backend(&run->run.options, NULL) == STATUS_OK &&

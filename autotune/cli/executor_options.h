@@ -1,28 +1,28 @@
-// The options of the command line that say how and where our executor runs.
+// Command-line options for how and where our executor runs.
 
 #pragma once
 
 #include "autotune/cli/cli.h"
 #include "autotune/measure/measured_run.h"
 
-// Spans are on.
+// Span recording is on.
 void executor_options(const Cli *cli, RunOptions *options);
 
-// Who starts the ranks, and where.
+// The launcher of the ranks, and the hosts.
 LaunchOptions executor_launch(const Cli *cli);
 
-// Whatever target's program it is (*target), our executor runs it: no Python, no caching allocator. Changes the
+// Whichever target's program it is (*target), our executor runs it: no Python, no caching allocator. Modifies the
 // request's target.
 Status executor_takes(Cli *cli, TuneRequest *request, const Target **target, Error *error);
 
-// Of several runs, as validate and tune make them: how many steps, and how many of them warm up.
+// For several runs, as in validate and tune: number of steps, and how many of them are warm-up.
 void executor_options_repeated(const Cli *cli, RunOptions *options, int *warm_up);
 
-// Some steps must be left to measure.
+// Requires that some steps remain to be measured.
 Status executor_check_warm_up(Cli *cli, int steps, int warm_up, Error *error);
 
-// Hands over what earlier runs found out of chips.
+// Passes on what earlier runs measured about chips.
 Status executor_prices(Cli *cli, MeasuredRun *run, Error *error);
 
-// Runs it, with its progress.
+// Runs it and shows progress.
 Status executor_execute(Cli *cli, MeasuredRun *run, Error *error);

@@ -1,4 +1,4 @@
-// What the store knows of the chip that a profile names. No store is made where there is none.
+// What the store knows about the chip that a profile names. A missing store is not created.
 
 #include "autotune/cli/known_products.h"
 

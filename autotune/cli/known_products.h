@@ -1,9 +1,9 @@
-// The prices of a chip that runs of the executor kept in the store, as times of products for the simulator.
+// GEMM times for the simulator, from the chip measurements that executor runs left in the store.
 
 #pragma once
 
 #include "autotune/cli/cli.h"
 
-// Adds to the profile what the store knows of the chip that the profile names, which may be nothing; *count says how
-// many. No store is made where there is none.
+// Adds to the profile what the store knows about its chip, possibly nothing; *count says how many. A missing store is
+// not created.
 Status known_products_add(Cli *cli, ClusterProfile *cluster, int *count, Error *error);

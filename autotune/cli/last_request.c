@@ -1,7 +1,7 @@
-// Commands that go on with what was asked last: where neither --world nor --model is given, both and what goes with
-// them come from the last request in the store. What trains (target) and on what (cluster) comes along only from a
-// request for our own executor: a ranking for a GPU cluster names what to run here, not where. The command line becomes
-// the one that says all this, so that what is stored can be typed again and gone on with.
+// Commands that continue from the last request: where neither --world nor --model is given, both and the related
+// options come from the last request in the store. The target and the cluster are taken over only from a request for
+// our own executor: a ranking for a GPU cluster says what to run here, not where. The command line is rewritten to
+// state all this, so that a stored one can be typed again and continued from.
 
 #include <stdio.h>
 #include <string.h>
@@ -169,7 +169,7 @@ static bool is_addition(int id) {
     return id == OPTION_TOKENS || id == OPTION_BASELINE;
 }
 
-// The old line says what was asked; what this one says beside it must not be lost in silence.
+// The old command line says what was asked; additional options on this one must not be dropped silently.
 static Status refuse_changes(Cli *cli, Error *error) {
     for (int i = 0; i < OPTION_COUNT; i++) {
         const bool given = cli->options.values[i].given || (i == OPTION_SET && cli->options.set_count > 0);

@@ -1,5 +1,5 @@
-// The manual page and OPTIONS.md, written from the tables of commands and options: they cannot say anything
-// else than the program does.
+// The manual page and OPTIONS.md, generated from the tables of commands and options, so they cannot disagree with the
+// program.
 
 #include "autotune/cli/manual.h"
 
@@ -56,7 +56,7 @@ static void man_option(FILE *out, const OptionRow *row) {
     troff_text(out, row->name);
     if (row->value) {
         fputs(" \" ", out);
-        for (const char *at = row->value; *at;) {  // a list of words may be broken behind each
+        for (const char *at = row->value; *at;) {  // a list of words may be broken after each
             char word[128];
             const size_t length = strcspn(at, "|") + 1, rest = strlen(at);
             snprintf(word, sizeof word, "%.*s", (int)(length < rest ? length : rest), at);

@@ -1,4 +1,4 @@
-// Pages that are written from the option table.
+// Pages generated from the option table.
 
 #pragma once
 

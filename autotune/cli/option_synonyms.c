@@ -1,5 +1,4 @@
-// What other programs call an option, and which one it is here. To add one: a word of a row; words for an axis are in
-// its row.
+// Option names of other programs mapped to ours. To add one: a word of a row; words for an axis are in its row.
 
 #include "autotune/cli/options.h"
 #include "sim/axes/axes.h"

@@ -267,7 +267,7 @@ static const OptionRow rows[OPTION_OF_PLAN] = {
                         GROUP_OUTPUT, EVERY},
 };
 
-// Options of the plan that have an id of their own; the others come behind all of them.
+// Options of the plan that have an id of their own; the others come after all of them.
 static const OptionId of_plan[PLAN_REDUCE_DTYPE + 1] = {
     [PLAN_SEQ] = OPTION_SEQ,
     [PLAN_MICRO_BATCH] = OPTION_MICRO_BATCH,

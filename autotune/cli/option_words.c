@@ -1,5 +1,5 @@
-// Texts of the option table say once what is true of all commands, and by name what is true of some:
-// "128; run, validate: 64". Help on one command shows what is true of that one.
+// Texts of the option table give the common value first and per-command values by name: "128; run, validate: 64". Help
+// on one command shows what applies to that one.
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-// Reads argv against the option table: --name VALUE, --name=VALUE, flags, and the words of a command. What is wrong
-// is said with what is allowed; the argument to underline goes into context->blame.
+// Parses argv against the option table: --name VALUE, --name=VALUE, flags, and the words of a command. Errors state
+// what is allowed; the argument to underline goes into context->blame.
 
 #include "autotune/cli/options.h"
 
@@ -135,7 +135,7 @@ static Status parse_ints(ParseContext *context, Options *options, const OptionRo
     return STATUS_OK;
 }
 
-// A plain number, or one with K, M, B or T behind it.
+// A plain number, or one with a suffix K, M, B or T.
 static Status parse_count(ParseContext *context, const OptionRow *row, OptionValue *value, Error *error) {
     static const char letters[] = "KMBT";
     char digits[WORD_BYTES];

@@ -1,5 +1,5 @@
-// The command line as data. Every option is one row; the parser, --help, the suggestions, the checks of values and the
-// echo of what was resolved all read the same rows. The rows of the plan's choices follow from the table of its fields.
+// The command line as data. Every option is one row; the parser, --help, the suggestions, the value checks and the echo
+// of resolved options all read the same rows. The rows for the plan's choices are derived from the table of its fields.
 
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "sim/base/error.h"
 #include "sim/plan/plan_fields.h"
 
-// Commands of this version; a bit each says which of them take an option.
+// Commands of this version; a bitmask of these says which ones take an option.
 typedef enum {
     COMMAND_PLAN,
     COMMAND_PREDICT,
@@ -117,20 +117,20 @@ typedef enum {
     OPTION_COMPLETION,
     OPTION_HELP,
     OPTION_VERSION,
-    OPTION_OF_PLAN,  // of fields of the plan beyond those that are named above
+    OPTION_OF_PLAN,  // for plan fields other than those named above
     OPTION_COUNT = OPTION_OF_PLAN + PLAN_FIELD_COUNT - (PLAN_REDUCE_DTYPE + 1)
 } OptionId;
 
 typedef enum {
     VALUE_FLAG,    // present or not
-    VALUE_INT,     // low..high; "auto" where the words say so
-    VALUE_INTS,    // a list of such numbers, none twice: "8,16,32"; or a product: "4x8"
+    VALUE_INT,     // low..high; "auto" where the words allow it
+    VALUE_INTS,    // a list of distinct such numbers: "8,16,32"; or a product: "4x8"
     VALUE_NUMBER,  // low..high
     VALUE_ABOVE,   // a number above low, at most high
     VALUE_BYTES,   // "80e9" "64GiB", or into number "90%"
     VALUE_COUNT,   // "300e9" "2T"
     VALUE_WORD,    // one of words
-    VALUE_SET,     // one of words, or some of them joined by + or commas
+    VALUE_SET,     // one of words, or several joined by + or commas
     VALUE_TEXT,
     VALUE_LIST,     // repeatable, and takes following words that contain '='
     VALUE_REPEATED  // repeatable
@@ -139,24 +139,24 @@ typedef enum {
 typedef enum { GROUP_WHAT, GROUP_CHOICES, GROUP_RUN, GROUP_OUTPUT, GROUP_COUNT } OptionGroup;
 
 typedef struct OptionRow {
-    const char *name;  // without the dashes
+    const char *name;  // without the leading dashes
     ValueType type;
-    const char *value;     // what help calls the value: "N" "FILE"; words separated by | where they are the values
+    const char *value;     // the placeholder in help: "N" "FILE"; words separated by | are the allowed values
     int64_t low, high;     // VALUE_INT and VALUE_NUMBER, inclusive; VALUE_ABOVE excludes low
     const char *unit;      // "tokens"; NULL
-    const char *fallback;  // the default in words; NULL = none or "required"
+    const char *fallback;  // the default as text; NULL = none or "required"
     const char *help;
     OptionGroup group;
-    unsigned commands;  // COMMAND_BITs that take it
+    unsigned commands;  // COMMAND_BITs of the commands that take it
 } OptionRow;
 
 OptionRow option_row(OptionId id);
 OptionRow option_row_of(OptionId id, CommandId command);  // with the first words only, where it takes no more
-OptionId option_of(PlanFieldId id);                       // of every field
+OptionId option_of(PlanFieldId id);                       // for every field
 extern const char *const command_names[COMMAND_COUNT];
 enum { COMMAND_NAMES_BYTES = 256, EVERY_COMMAND = (1u << COMMAND_COUNT) - 1 };
-char *command_names_of(unsigned commands, char out[COMMAND_NAMES_BYTES]);  // of COMMAND_BITs: "plan, predict"
-extern const char *const option_groups[GROUP_COUNT];                       // headings of help
+char *command_names_of(unsigned commands, char out[COMMAND_NAMES_BYTES]);  // from COMMAND_BITs: "plan, predict"
+extern const char *const option_groups[GROUP_COUNT];                       // headings of the help text
 
 typedef struct OptionValue {
     bool given;
@@ -167,7 +167,7 @@ typedef struct OptionValue {
     int argument;      // index in argv of the value (or of the option, for flags)
 } OptionValue;
 
-// One of the values of an option that may be given several times.
+// One value of an option that may be repeated.
 typedef struct RepeatedValue {
     OptionId id;
     const char *text;
@@ -183,36 +183,36 @@ typedef struct Options {
     int set_count;
     RepeatedValue repeated[OPTIONS_MAX_REPEATED];  // of all VALUE_REPEATED options, in order
     int repeated_count;
-    int64_t list[OPTIONS_MAX_LIST];  // of the VALUE_INTS option, rising
+    int64_t list[OPTIONS_MAX_LIST];  // of the VALUE_INTS option, ascending
     int list_count;
     const char *words[OPTIONS_MAX_WORDS];  // after the command, not options
     int word_argument[OPTIONS_MAX_WORDS];
     int word_count;
-    char *const *tail;  // behind "--": somebody else's command line
+    char *const *tail;  // after "--": another program's command line
     int tail_count;
 } Options;
 
-// What is wrong, and the arguments to underline: argv[blame] alone, -1 = none.
+// The error, and the arguments to underline: argv[blame] alone, -1 = none.
 typedef struct ParseContext {
     int argc;
     char *const *argv;
-    int first;  // of the arguments to read
+    int first;  // first argument to parse
     CommandId command;
     int blame;
 } ParseContext;
 
 Status options_parse(ParseContext *context, Options *options, Error *error);
 
-// The option of a name without dashes; false where there is none. '-' and '_' are the same.
+// Finds an option by its name without dashes; false where there is none. '-' and '_' are equivalent.
 bool option_find(const char *name, OptionId *id);
 
-// What to say to the name that another program gives an option; NULL where nothing is known.
+// A hint for an option name from another program; NULL where nothing is known.
 const char *option_called(const char *name);
 
-// The part of a help text or default that is about a command: "10; validate: 3" is "3" for validate, "10" for others.
+// The part of a help text or default for one command: "10; validate: 3" is "3" for validate, "10" for others.
 char *option_words_of(const char *text, CommandId command, char *out, size_t bytes);
 
-// The at-th value of an option that may be repeated, as given; NULL where there are fewer.
+// The at-th value of a repeatable option, as given; NULL where there are fewer.
 const RepeatedValue *options_repeated(const Options *options, OptionId id, int at);
 
 // Copies the index-th of "a|b|c" into out; false when there is none.

@@ -1,6 +1,6 @@
-// Mesh, batch and stage stay; the kernels become those that the other framework runs, and parameters are resharded
-// where its file cannot say otherwise, unless the request names them. What such a plan is not legal for, or what does
-// not fit there, keeps its reason in place of a prediction.
+// Mesh, batch and ZeRO stage are kept; kernels become those the other framework runs, and parameters are resharded
+// where its file has no other setting, unless the request names them. Where such a plan is not legal or does not fit,
+// it carries the reason in place of a prediction.
 
 #include "autotune/cli/other_frameworks.h"
 

@@ -1,9 +1,9 @@
-// The best plan as the other frameworks with a config file would run it, each predicted with its own programs.
+// The best plan on the other frameworks with a config file, each predicted with its own programs.
 
 #pragma once
 
 #include "autotune/cli/cli.h"
 #include "reports/html/html.h"
 
-// Texts and arrays in the arena of cli.
+// Texts and arrays in cli's arena.
 Status other_frameworks(Cli *cli, const TuneResult *result, HtmlOther **others, int *count, Error *error);

@@ -1,4 +1,4 @@
-// Names that pages leave to the tables of the program: its axes, the columns of a plan, the frameworks.
+// Placeholders in pages that are filled from the program's tables: its axes, the columns of a plan, the frameworks.
 
 #include "autotune/cli/page_text.h"
 

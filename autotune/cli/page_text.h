@@ -1,8 +1,8 @@
-// Texts of pages/ with what they leave to the program.
+// Texts of pages/, with placeholders filled in by the program.
 
 #pragma once
 
 #include "sim/base/arena.h"
 
-// {{word}} becomes what it stands for. In the arena.
+// Replaces {{word}} by its value. In the arena.
 const char *page_text(const char *page, Arena *arena);

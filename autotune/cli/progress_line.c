@@ -1,4 +1,4 @@
-// One line on standard error that is drawn over itself, at most ten times a second, and only on a terminal.
+// One line on standard error, redrawn in place at most ten times a second, and only on a terminal.
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// Gathers for the page: what would change the answer, a simulated step of the best plan, and of the store the runs of
-// the ranked plans and the recorded step of the best.
+// Gathers data for the page: what would change the answer, a simulated step of the best plan, and from the store the
+// runs of the ranked plans and the recorded step of the best.
 
 #include "autotune/cli/report_page.h"
 

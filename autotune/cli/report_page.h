@@ -1,4 +1,4 @@
-// The HTML page of an answer: asks, simulates and looks up what the page shows beside the answer itself.
+// The HTML page of an answer: computes, simulates and looks up what the page shows in addition to the answer itself.
 
 #pragma once
 
@@ -8,24 +8,23 @@
 
 typedef struct ReportPage {
     const TuneResult *result;
-    const Validation *validation;  // NULL = what the store has measured of the entries
+    const Validation *validation;  // NULL = what the store has measured for the entries
     const Tuning *tuning;          // the session that found the answer; NULL
-    const Target *executed;        // whose programs our executor runs for this request; NULL = it does not
-    int64_t
-        run_id;  // the run that is asked about, whose step is laid under the simulated one; 0 = the newest of the best
-    const RunRecord *run;  // the same in full, of run_plan; NULL
+    const Target *executed;        // the target whose programs our executor runs for this request; NULL = none
+    int64_t run_id;        // the requested run, whose step is shown under the simulated one; 0 = the newest of the best
+    const RunRecord *run;  // that run in full, of run_plan; NULL
     const char *run_plan;
-    bool one_plan;      // no search was asked for
-    const char *again;  // the command that makes the page again; NULL = the request's, with --html
+    bool one_plan;      // no search was requested
+    const char *again;  // the command that regenerates the page; NULL = the request's, with --html
     const char *path;
 } ReportPage;
 
 // *validation: what the page shows as measured; NULL = not wanted.
 Status report_page_write(Cli *cli, const ReportPage *page, const Validation **validation, Error *error);
 
-// For --html of commands that have their answer: nothing without that option.
+// For --html in commands that already have their answer: does nothing without that option.
 Status report_page_option(Cli *cli, const ReportPage *page, Error *error);
 
-// A plan that was predicted alone, as a result with one entry, or with the one reason why it cannot run.
+// A plan predicted on its own, as a result with one entry, or with the one reason why it cannot run.
 void report_page_single(Cli *cli, const TuneRequest *request, const Prediction *prediction, const char *rule,
                         const char *reason, TuneResult *result);

@@ -1,5 +1,5 @@
-// Resolves what was asked, once, in words: every default that is taken becomes a sentence in request->assumptions,
-// because a number is only as good as what it assumed.
+// Resolves the request once, with explanations: every default taken becomes a sentence in request->assumptions, because
+// a number is only as good as its assumptions.
 
 #include "autotune/cli/request.h"
 

@@ -1,4 +1,4 @@
-// What no run has shown, or nobody can know before a run, begins with "a guess".
+// Assumptions that no run has confirmed, or that cannot be known before a run, begin with "a guess".
 
 #include "autotune/cli/request_experts.h"
 

@@ -1,4 +1,4 @@
-// Which parameters are trained, in words, and the batch that goes with it.
+// Which parameters are trained, as sentences, and the corresponding batch.
 
 #include "autotune/cli/request_finetune.h"
 

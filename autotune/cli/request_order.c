@@ -1,4 +1,4 @@
-// A pipeline's order in a file: the options that say the same without it, else the order itself.
+// A pipeline order from a file: replaced by the equivalent options where they exist, else the order itself.
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// The one plan that --mesh and its companions name.
+// The single plan named by --mesh and the accompanying options.
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// What the commands that search or predict share: both with the store behind them, and the sentence when nothing runs.
+// What the commands that search or predict share: both backed by the store, and the message when nothing runs.
 
 #include <math.h>
 #include <stdio.h>

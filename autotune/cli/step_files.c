@@ -1,4 +1,4 @@
-// Simulates the step again with its spans, and writes it.
+// Simulates the step again with spans recorded, and writes it.
 
 #include "autotune/cli/step_files.h"
 

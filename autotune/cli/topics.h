@@ -1,4 +1,4 @@
-// What to do with ndtune, by what a user wants: printed by ndtune help TOPIC, and part of the manual page.
+// How to use ndtune, by user goal: printed by ndtune help TOPIC, and part of the manual page.
 
 #pragma once
 
@@ -11,5 +11,5 @@ typedef struct Topic {
 
 const Topic *topics(int *count);
 
-// Its lines, with what {{word}} stands for.
+// Writes its lines, with {{word}} placeholders filled in.
 void topic_write(const Topic *topic, void (*write)(FILE *out, const char *text), FILE *out);

@@ -1,4 +1,4 @@
-// In the words of the command {dp_shard} and the like become the shape's numbers; the same are in the environment as
+// In the command's words {dp_shard} and the like are replaced by the shape's numbers; the environment has the same as
 // NDTUNE_DP_SHARD. {config} is a JSON file with model, mesh and plan. Every run is stored, with the command line.
 
 #include "autotune/cli/validate_with.h"
@@ -143,7 +143,7 @@ static Status command_fill(Cli *cli, const Place *places, int count, char ***arg
     return STATUS_OK;
 }
 
-// NDTUNE_DP_SHARD=4 for every place.
+// NDTUNE_DP_SHARD=4 for every placeholder.
 static const char *const *environment_fill(Cli *cli, const Place *places, int count) {
     const char **settings = ARENA_ARRAY(&cli->arena, const char *, count + 1);
     for (int i = 0; i < count; i++) {
@@ -208,7 +208,7 @@ static void record_begin(const With *with, const ValidateRow *row, RunRecord *re
     *record = (RunRecord){.request = with->validation->request,
                           .source = "command",
                           .host = with->host,
-                          .device = "-",  // the command knows
+                          .device = "-",  // known to the command only
                           .transport = "-",
                           .lanes = "-",
                           .state = "ok",

@@ -1,5 +1,5 @@
-// A result file: whole or not at all. A temporary file beside it takes its place. What exists and is no regular file
-// (a pipe, /dev/stdout) is written to as it is.
+// Writes a result file atomically: a temporary file in the same folder is renamed over it. An existing path that is not
+// a regular file (a pipe, /dev/stdout) is written to directly.
 
 #include <errno.h>
 #include <stdio.h>

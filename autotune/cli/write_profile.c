@@ -1,4 +1,4 @@
-// A profile that a fit made, as a file.
+// Writes a fitted profile to a file.
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 // Every change is predicted as the search predicts, by the engine, with the same global batch: accumulation makes up
-// for micro-batch and mesh. Of the meshes only the most promising are tried, by the estimates that the search left
-// behind.
+// for micro-batch and mesh. Of the meshes only the most promising are tried, by the estimates kept from the search.
 
 #include "autotune/explain/advice.h"
 
@@ -79,7 +78,7 @@ static Status try_kernels(Adviser *adviser, Error *error) {
     return STATUS_OK;
 }
 
-// The values of a field that stand beside the target's own (its value 0), where the target has a switch for them.
+// The values of a field other than the target's default (its value 0), where the target has a switch for them.
 static Status try_switch(Adviser *adviser, AdviceKind kind, PlanFieldId id, Error *error) {
     const TuneRequest *request = adviser->predictor.request;
     const TrainPlan *own = &adviser->report->own.plan;

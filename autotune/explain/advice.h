@@ -1,4 +1,4 @@
-// What to change in a plan that somebody runs, and what each change gains: against the best of a search with the same
+// What to change in an existing plan, and what each change gains: compared with the best of a search with the same
 // batch, and one change at a time.
 
 #pragma once
@@ -43,7 +43,7 @@ typedef struct AdviceReport {
     int change_count;
 } AdviceReport;
 
-// Can a plan be had? A config file cannot say everything that a search finds.
+// Can a plan be used? A config file cannot express everything that a search finds.
 typedef struct AdviceFilter {
     bool (*takes)(const void *state, const Prediction *prediction);
     const void *state;

@@ -1,6 +1,6 @@
-// One search by estimate per question. A batch near the one asked is one of the two multiples of the world around it,
-// which every shape can make with some micro-batch; of worlds with many shapes, those near the best alone are tried
-// with it. Where a rank or link is slow none is named, because the form takes all to be as fast.
+// One search by estimate per question. A batch near the one asked is one of the two multiples of the world size around
+// it, which every shape can make with some micro-batch; of worlds with many shapes, those near the best alone are tried
+// with it. Where a rank or link is slow none is suggested, because the closed form assumes that all are equally fast.
 
 #include "autotune/explain/alternatives.h"
 

@@ -1,4 +1,4 @@
-// What a user might ask instead of what was answered: a batch near it that lets a faster shape run, fewer ranks, other
+// Alternatives to the request that was answered: a batch near it that lets a faster shape run, fewer ranks, other
 // number formats. By estimate.
 
 #pragma once
@@ -26,7 +26,7 @@ typedef struct BatchAlternative {
 Status alternative_batch(const TuneResult *result, const SearchKnown *known, Arena *arena,
                          BatchAlternative *alternative, Error *error);
 
-// What the best plan would come to with number formats that change somebody's training: never searched by itself.
+// What the best plan would come to with number formats that change the training numerics: never searched by default.
 typedef struct FormatAlternative {
     const char *words, *option;  // "bf16 weights and states", "--master-weights bf16"
     double step;                 // its step time over the best plan's, minus one

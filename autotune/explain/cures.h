@@ -1,4 +1,4 @@
-// Where nothing fits: the changes of a request that let something fit, each with what it costs. By estimate.
+// Where nothing fits: the changes to a request that make something fit, each with its cost. By estimate.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// A measured step time beside its prediction: is the difference more than the prediction can tell, and which one cause
-// alone would explain it?
+// Compares a measured step time with its prediction: is the difference outside the prediction's interval, and which
+// single cause would explain it?
 
 #pragma once
 
@@ -33,7 +33,7 @@ typedef struct Diagnosis {
     Suspect suspects[DIAGNOSE_SWITCHES];
     int suspect_count;
     bool micro_step;    // it looks like the time of one of the step's micro-batches
-    int micro_batches;  // or that of so many steps of a plan without accumulation; 0 = no
+    int micro_batches;  // or of this many steps of a plan without accumulation; 0 = no
 } Diagnosis;
 
 // The plan of the prediction must be canonical and legal.

@@ -1,10 +1,10 @@
 // What would change the answer: the search is run again, estimates only, under a changed request; where ranks or links
 // are slow, which estimates do not know, with the most promising choice of each shape simulated. The break-even is
 // found by doubling the factor until another shape wins, then by bisection; it is the least such factor where the
-// winner changes once, which is the usual case. Questions are asked side by side; the searches of one share what its
-// change leaves alone. The network is what the shapes of this world travel over: the cards
-// between the nodes, or the links of a node when there is only one. Measured curves of a profile contradict a changed
-// network and are left out of all searches of that question.
+// winner changes once, which is the usual case. Questions run in parallel; the searches of one question share what its
+// change does not affect. The network is what the shapes of this world travel over: the cards between the nodes, or the
+// links of a node when there is only one. Measured curves of a profile contradict a changed network and are left out of
+// all searches of that question.
 
 #include "autotune/explain/explain.h"
 

@@ -1,7 +1,7 @@
 // One plan, one changed quantity, one simulation. Quantities of the machine are rows of the table that calibration has
 // factors for (autotune/calibrate/parameters.c), so measured curves of a profile change with them; sequence and
-// accumulation are the plan's own, in the nearest whole numbers. All else stays: what another plan would make of the
-// change is the question of explain.c.
+// accumulation are the plan's own, in the nearest whole numbers. Everything else is fixed: how another plan would
+// respond to the change is the question of explain.c.
 
 #include "autotune/explain/sensitivity.h"
 

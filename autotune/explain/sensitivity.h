@@ -1,4 +1,4 @@
-// What the time of a plan hangs on: the plan is simulated again with one quantity a fifth smaller, then a fifth larger.
+// Sensitivity of a plan's time: the plan is simulated again with one quantity a fifth smaller, then a fifth larger.
 
 #pragma once
 

@@ -15,7 +15,7 @@ static const char *below(Arena *arena, const char *above, const char *key) {
     return above[0] ? arena_format(arena, "%s.%s", above, key) : key;
 }
 
-// Of a key that stands twice the last counts.
+// The last of duplicate keys counts.
 static const ConfigNode *named(const ConfigNode *map, const ConfigNode *node) {
     return node->key && config_child(map, node->key) == node ? node : NULL;
 }
@@ -48,7 +48,7 @@ int config_changes(const ConfigNode *before, const ConfigNode *after, Arena *are
     return list.count;
 }
 
-// The path that is left below this map; `change` is at it or under it.
+// The rest of the path below this map; `change` is at it or under it.
 static ConfigNode *changed(const ConfigNode *map, const char *path, const ConfigChange *change, Arena *arena) {
     ConfigNode *made = config_node(arena, map->kind, map->line);
     made->key = map->key;

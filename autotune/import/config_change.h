@@ -1,4 +1,4 @@
-// What differs between two config files, and the first of them with one such change made.
+// The differences between two config files, and the first of them with one such change applied.
 
 #pragma once
 
@@ -9,12 +9,12 @@ typedef struct ConfigChange {
     const ConfigNode *before, *after;  // NULL = the key is absent
 } ConfigChange;
 
-// The keys that differ, in the order of `after` and behind it what only `before` has; returns how many. What is in
-// only one of them is one change, with everything below it.
+// The keys that differ, in the order of `after`, followed by those only in `before`; returns how many. A subtree
+// present in only one of them is a single change.
 int config_changes(const ConfigNode *before, const ConfigNode *after, Arena *arena, ConfigChange **changes);
 
-// A new tree, of maps as they were read; nothing in it is marked.
+// A new tree, copying maps as they were read; nothing in it is marked as used.
 ConfigNode *config_with(const ConfigNode *root, const ConfigChange *change, Arena *arena);
 
-// A scalar as it stands, or "[a, b]", "{..}"; "absent" of NULL.
+// A scalar as written, or "[a, b]", "{..}"; "absent" for NULL.
 const char *config_text(const ConfigNode *node, Arena *arena);

@@ -1,5 +1,5 @@
-// JSON by jansson, which knows no lines: those of the keys are counted in the text, where keys stand in the order in
-// which jansson keeps them.
+// JSON by jansson, which does not report line numbers: those of the keys are counted in the text, where keys appear in
+// the order in which jansson keeps them.
 
 #include <jansson.h>
 #include <math.h>
@@ -13,7 +13,7 @@ typedef struct JsonLines {
     int line;
 } JsonLines;
 
-// The line of the next string that a colon follows.
+// The line of the next string followed by a colon.
 static int next_key_line(JsonLines *lines) {
     for (; *lines->at; lines->at++) {
         if (*lines->at == '\n') {

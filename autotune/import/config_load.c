@@ -1,4 +1,4 @@
-// Loading.
+// Loads a config file.
 
 #include "autotune/import/config_load.h"
 

@@ -1,4 +1,4 @@
-// Loading a config file as a tree, a file per syntax.
+// Loading a config file as a tree, one file per syntax.
 
 #pragma once
 
@@ -8,13 +8,13 @@ typedef enum { SYNTAX_YAML, SYNTAX_JSON, SYNTAX_TOML, SYNTAX_SHELL, SYNTAX_PYTHO
 
 enum { CONFIG_MAX_BYTES = 4 << 20, CONFIG_MAX_DEPTH = 32 };
 
-// ENVIRONMENT where the file cannot be read, USAGE with "path:line: " where it is malformed or no map. The syntax
-// follows from the name, and where that says nothing from the first character.
+// ENVIRONMENT where the file cannot be read, USAGE with "path:line: " where it is malformed or not a map. The syntax is
+// chosen by the file name, else by the first character.
 Status config_load(const char *path, Arena *arena, ConfigNode **root, Error *error);
 Status config_parse(const char *text, const char *path, ConfigSyntax syntax, Arena *arena, ConfigNode **root,
                     Error *error);
 
-// ---- for the parsers, a file per syntax
+// ---- for the parsers, one file per syntax
 
 typedef struct ConfigSource {
     const char *text, *path;

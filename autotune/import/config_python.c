@@ -1,7 +1,7 @@
-// A recipe in Python as a tree: what it assigns to attributes of its configuration, cfg.model.x = 8, is x in the map
-// model. A call is a map of its named arguments with its name as "_target_", as Hydra writes one; what the
-// configuration begins as, cfg = base(), is the key "_base_". Nothing is run: a value that is an expression stays as
-// it is written. A file with several functions that do so is several recipes, and refused.
+// A recipe in Python as a tree: its assignments to attributes of its configuration; cfg.model.x = 8 is x in the map
+// model. A call is a map of its named arguments with its name as "_target_", as in Hydra; the initial configuration,
+// cfg = base(), is the key "_base_". Nothing is executed: a value that is an expression is kept as written. A file with
+// several functions that assign is several recipes, and refused.
 
 #include <ctype.h>
 #include <string.h>
@@ -12,7 +12,7 @@ typedef struct Python {
     const ConfigSource *source;
     const char *at;
     int line;
-    const char *function, *assigning;  // which `def` this is, and which of them assigned; NULL
+    const char *function, *assigning;  // the current `def`, and the one that assigned; NULL
     ConfigNode *constants;             // NAME = "text" of the file
 } Python;
 
@@ -30,7 +30,7 @@ static char *copied(const Python *python, const char *from, size_t length) {
     return arena_format(python->source->arena, "%.*s", (int)length, from);
 }
 
-// Behind a string that begins here, over several lines where it has three quotes.
+// The position after a string that begins here; a triple-quoted one spans lines.
 static const char *behind_string(const char *at) {
     const size_t quotes = strncmp(at, "\"\"\"", 3) == 0 || strncmp(at, "'''", 3) == 0 ? 3 : 1;
     for (const char *end = at + quotes; *end; end += *end == '\\' && end[1] ? 2 : 1) {
@@ -44,7 +44,7 @@ static const char *behind_string(const char *at) {
     return at + strlen(at);
 }
 
-// The end of an expression: a line end, comma, closing bracket or "=" outside of brackets.
+// The end of an expression: a line end, comma, closing bracket or "=" outside brackets.
 static const char *behind_value(const char *at) {
     int depth = 0;
     while (*at) {
@@ -85,7 +85,7 @@ static void go_to(Python *python, const char *end) {
 
 static Status read_value(Python *python, int depth, ConfigNode **value);
 
-// [a, b] and (a, b); name(key=a), of which arguments without a name are left out.
+// [a, b] and (a, b); name(key=a), whose unnamed arguments are left out.
 static Status read_items(Python *python, int depth, ConfigNode *parent) {
     const char end = *python->at == '[' ? ']' : ')';
     for (python->at++;;) {
@@ -157,7 +157,7 @@ static Status read_value(Python *python, int depth, ConfigNode **value) {
     return STATUS_OK;
 }
 
-// In the place of `child`; NULL = behind the others.
+// Replaces `child`; NULL = appends.
 static ConfigNode *place(Arena *arena, ConfigNode *map, ConfigNode *child, ConfigNode *node) {
     if (!child) {
         config_append(arena, map, node);
@@ -169,7 +169,7 @@ static ConfigNode *place(Arena *arena, ConfigNode *map, ConfigNode *child, Confi
     return child;
 }
 
-// cfg.a.b = value: replaces what stood there, as it does when the recipe runs.
+// cfg.a.b = value: replaces the previous value, as it does when the recipe runs.
 static Status put(Python *python, ConfigNode *root, const char *path, const ConfigNode *value, int line) {
     Arena *arena = python->source->arena;
     ConfigNode *map = root;
@@ -185,7 +185,7 @@ static Status put(Python *python, ConfigNode *root, const char *path, const Conf
             ConfigNode *made = last ? config_copy(value, arena) : config_node(arena, NODE_MAP, line);
             made->key = key;
             made->line = line;
-            if (!last && child) {  // a word until now: what it names is kept
+            if (!last && child) {  // a word until now: its name is kept
                 ConfigNode *target = config_copy(child, arena);
                 target->key = "_target_";
                 config_append(arena, made, target);
@@ -219,7 +219,7 @@ static Status take_paths(Python *python, ConfigNode *root, const char **paths, i
     return STATUS_OK;
 }
 
-// NAME = "text", outside of functions.
+// NAME = "text", outside functions.
 static void take_constant(Python *python) {
     const size_t length = dotted_length(python->at);
     const char *sign = python->at + length + strspn(python->at + length, " ");

@@ -1,8 +1,8 @@
-// A launch script in bash as a tree: the command that has most options, with what it is given by variables and arrays.
-// "--name value" is the key "--name", of several values a list, of none "true"; a.b=value, as Hydra has it, is b in
-// the map a; what stands before the program is in the map "launcher". A script that only sets variables is read as if
-// all of them were given. Of `if` the branch that the script itself decides; what only the environment decides counts
-// as unset. Bodies of loops and of `case` are left out.
+// A bash launch script as a tree: the command with the most options, with variables and arrays expanded. "--name value"
+// is the key "--name", with several values a list, with none "true"; a.b=value, as in Hydra, is b in the map a; what
+// precedes the program is in the map "launcher". A script that only sets variables is read as if all of them were
+// given. Of `if` the branch that the script itself decides; what only the environment decides counts as unset. Bodies
+// of loops and of `case` are left out.
 
 #include <string.h>
 
@@ -14,7 +14,7 @@ typedef enum { FRAME_IF, FRAME_SKIPPED } FrameKind;
 typedef struct Frame {
     FrameKind kind;
     const char *end;            // the word that ends it
-    bool outer, taken, active;  // outer: the place around it is read
+    bool outer, taken, active;  // outer: the enclosing block is read
 } Frame;
 
 enum { FRAMES_MOST = 64 };
@@ -24,8 +24,8 @@ typedef struct Script {
     size_t made_bytes;
     Frame frames[FRAMES_MOST];
     int frame_count;
-    bool testing, truth;  // between `if` and `then`; what its commands say so far
-    char joined;          // '&' or '|' before the command: 0
+    bool testing, truth;  // between `if` and `then`; the result of its commands so far
+    char joined;          // '&' or '|' before the command; 0 = none
     ShellList best;
     int best_options;
 } Script;
@@ -34,7 +34,7 @@ static bool is_active(const Script *script) {
     return script->frame_count == 0 || script->frames[script->frame_count - 1].active;
 }
 
-// ---- what `if` asks
+// ---- conditions of `if`
 
 static bool is_unknown(const char *word) {
     return word[0] == '\0' || strchr(word, '$') || strchr(word, '`');
@@ -59,7 +59,7 @@ static bool compare(const char *left, const char *sign, const char *right) {
     return false;
 }
 
-// [ a = b ], [[ -z a ]]; false of every other command.
+// [ a = b ], [[ -z a ]]; false for every other command.
 static bool is_true(const ShellList *command) {
     int first = 0, last = command->count;
     const ShellWord *words = command->words;
@@ -80,7 +80,7 @@ static bool is_true(const ShellList *command) {
     if (count == 2 && (strcmp(words[first].text, "-z") == 0 || strcmp(words[first].text, "-n") == 0)) {
         return (is_unknown(words[first + 1].text) == (words[first].text[1] == 'z')) == truth;
     }
-    return !truth && count == 2 && words[first].text[0] == '-';  // no file is there
+    return !truth && count == 2 && words[first].text[0] == '-';  // no file exists
 }
 
 static void take_test(Script *script, const ShellList *command) {
@@ -90,9 +90,9 @@ static void take_test(Script *script, const ShellList *command) {
                                             : truth;
 }
 
-// ---- words that lead a command
+// ---- words that introduce a command
 
-// words: ended by NULL.
+// words: NULL-terminated.
 static bool is_one_of(const char *word, const char *const *words) {
     while (*words && strcmp(word, *words) != 0) {
         words++;
@@ -111,7 +111,7 @@ static Status enter(Script *script, FrameKind kind, const char *end) {
     return STATUS_OK;
 }
 
-// Is the word one of the language? It is consumed then.
+// Whether the word is a shell keyword, which is then consumed.
 static Status take_keyword(Script *script, const char *word, bool *taken) {
     static const char *const loops[] = {"for", "while", "until", "select", "case", NULL};
     static const char *const plain[] = {"do", "{", "}", "time", "exec", "function", NULL};
@@ -197,7 +197,7 @@ static void append(Script *script, const ShellVariable *known, bool is_array, Sh
     *value = all;
 }
 
-// Is an assignment next? Then it is read.
+// Whether an assignment is next, which is then read.
 static Status take_assignment(Script *script, bool *taken) {
     Shell *shell = &script->shell;
     const size_t length = strspn(shell->at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
@@ -234,7 +234,7 @@ static int options_in(const ShellList *command) {
     return count;
 }
 
-// A command in quotes, bash -c "...", is words too.
+// A quoted command, bash -c "...", is split into words, too.
 static void push_words(Shell *shell, const ShellWord *word, ShellList *words) {
     int line = word->line;
     for (const char *at = word->text; *at;) {
@@ -275,7 +275,7 @@ static void take_command(Script *script, const ShellList *command) {
     }
 }
 
-// Behind a sign that ends a word but no command. *more false: the command ends here.
+// After a character that ends a word but not the command. *more false: the command ends here.
 static Status goes_on(Script *script, const ShellList *command, bool *more) {
     Shell *shell = &script->shell;
     ShellList file = {0};
@@ -287,7 +287,7 @@ static Status goes_on(Script *script, const ShellList *command, bool *more) {
         TRY(shell_word(shell, &file, false));
         *more = true;
         if (document && file.count == 1 && command->count > 0 && strcmp(command->words[0].text, "cat") == 0) {
-            for (const char *end = file.words[0].text; *shell->at;) {  // a file that it writes
+            for (const char *end = file.words[0].text; *shell->at;) {  // an output file
                 shell->at += strcspn(shell->at, "\n") + (strchr(shell->at, '\n') != NULL);
                 shell->line++;
                 const size_t length = strcspn(shell->at, "\n");
@@ -365,7 +365,7 @@ static Status read_script(Script *script) {
 
 // ---- the tree
 
-// "model.tensor_model_parallel_size=8": a path of words before the sign.
+// "model.tensor_model_parallel_size=8": a dotted path before the sign.
 static bool is_override(const char *word) {
     word += strspn(word, "+~");
     const size_t length = strcspn(word, "=");
@@ -441,7 +441,7 @@ static int add_option(Arena *arena, ConfigNode *map, const ShellList *words, int
     return used;
 }
 
-// Behind the program of the command, "train.py"; 0 = it names none.
+// The position after the command's program, "train.py"; 0 = it names none.
 static int behind_program(const ShellList *words) {
     for (int i = 0; i < words->count; i++) {
         const size_t length = strlen(words->words[i].text);
@@ -452,7 +452,7 @@ static int behind_program(const ShellList *words) {
     return 0;
 }
 
-// What a script without such a command would hand to one.
+// The variables of a script without such a command, as if passed to one.
 static ShellList given_by_variables(Script *script) {
     ShellList words = {0};
     for (int i = 0; i < script->shell.variable_count; i++) {

@@ -1,6 +1,6 @@
-// TOML as config files use it: tables, dotted keys, strings on one line, numbers, booleans, arrays,
-// inline tables, comments. Debian has no TOML library for C; what is not read here (arrays of tables, strings over
-// several lines) is refused by name.
+// TOML as config files use it: tables, dotted keys, strings on one line, numbers, booleans, arrays, inline tables,
+// comments. Debian has no TOML library for C; unsupported syntax (arrays of tables, multi-line strings) is refused by
+// name.
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ typedef struct TomlReader {
     const ConfigSource *source;
     const char *at;
     int line;
-    ConfigNode *table;  // that keys go to
+    ConfigNode *table;  // that keys are added to
 } TomlReader;
 
 static Status read_value(TomlReader *reader, int depth, ConfigNode **value);
@@ -21,7 +21,7 @@ static void skip_spaces(TomlReader *reader) {
     reader->at += strspn(reader->at, " \t");
 }
 
-// Spaces, comments and line ends.
+// Skips spaces, comments and line ends.
 static void skip_lines(TomlReader *reader) {
     for (;;) {
         reader->at += strspn(reader->at, " \t\r");
@@ -56,7 +56,7 @@ static size_t put_code(char *out, unsigned long code) {  // UTF-8, RFC 3629
     return (size_t)more + 1;
 }
 
-// One escape; reader->at is behind the backslash.
+// One escape; reader->at is after the backslash.
 static Status read_escape(TomlReader *reader, char *out, size_t *used) {
     static const char letters[] = "btnfr\"\\", meanings[] = "\b\t\n\f\r\"\\";
     const char *letter = *reader->at ? strchr(letters, *reader->at) : NULL;
@@ -88,7 +88,7 @@ static Status read_string(TomlReader *reader, const char **text) {
     while (*end && *end != '\n' && *end != quote) {
         end += quote == '"' && *end == '\\' && end[1] ? 2 : 1;
     }
-    char *out = arena_alloc(reader->source->arena, (size_t)(end - reader->at) + 1);  // no escape grows
+    char *out = arena_alloc(reader->source->arena, (size_t)(end - reader->at) + 1);  // escapes never grow
     size_t used = 0;
     while (*reader->at && *reader->at != '\n' && *reader->at != quote) {
         if (quote == '"' && *reader->at == '\\') {
@@ -122,7 +122,7 @@ static Status read_key(TomlReader *reader, const char **key) {
     return STATUS_OK;
 }
 
-// The table of that name below `table`, made where it is not there.
+// The table of that name below `table`, created if missing.
 static Status descend(TomlReader *reader, const char *key, ConfigNode **table) {
     ConfigNode *child = config_child(*table, key);
     if (child && child->kind != NODE_MAP) {
@@ -175,7 +175,7 @@ static Status read_pair(TomlReader *reader, ConfigNode *table, int depth) {
     return STATUS_OK;
 }
 
-// Items up to the closing bracket or brace; arrays go over line ends, inline tables do not.
+// Items up to the closing bracket or brace; arrays may span lines, inline tables may not.
 static Status read_items(TomlReader *reader, ConfigNode *parent, int depth) {
     const char end = parent->kind == NODE_LIST ? ']' : '}';
     reader->at++;

@@ -1,5 +1,5 @@
-// YAML by libyaml, event by event. Anchors, aliases and several documents in a file are refused: the config files of
-// training frameworks have none, and an alias could make a small file a huge tree.
+// YAML by libyaml, event by event. Anchors, aliases and multiple documents in a file are refused: the config files of
+// training frameworks have none, and an alias could expand a small file into a huge tree.
 
 #include <string.h>
 #include <yaml.h>
@@ -58,7 +58,7 @@ static Status read_children(YamlReader *reader, ConfigNode *parent, int depth) {
     }
 }
 
-// Takes the event over.
+// Takes ownership of the event.
 static Status read_node(YamlReader *reader, yaml_event_t *event, int depth, ConfigNode **node) {
     const int line = event_line(event);
     const yaml_event_type_t type = event->type;

@@ -1,5 +1,5 @@
-// Which format a config file is of, and what becomes of the keys that its reader did not take. The formats are those of
-// the frameworks (sim/frameworks).
+// Detects the format of a config file, and handles the keys that its reader did not use. The formats are those of the
+// frameworks (sim/frameworks).
 
 #include "autotune/import/import.h"
 
@@ -29,7 +29,7 @@ const char *import_key_of(const Import *import, AdviceKind kind) {
     return key;
 }
 
-// ---- keys that nobody read
+// ---- unused keys
 
 // Among the keys of that map that the reader looked for and the file does not have; not for floods of unknown keys.
 static const char *meant(Import *import, const ConfigNode *map, const char *above, const char *key) {
@@ -61,7 +61,7 @@ static void say_unread(Import *import, const ConfigNode *map, const char *above)
         if (config_child(map, node->key) != node) {
             import_find(import, FINDING_TRAP, path, "%s stands twice, from line %d on: the last one counts", path,
                         node->line);
-        } else if (!node->used && node->key[0] != '_') {  // "_comment" is how JSON is commented
+        } else if (!node->used && node->key[0] != '_') {  // "_comment" is the usual comment in JSON
             const char *near = meant(import, map, above, node->key);
             import_find(import, above[0] ? import->unknown_below.kind : import->unknown.kind, path, "%s%s%s%s",
                         above[0] ? import->unknown_below.words : import->unknown.words, near ? "; did you mean " : "",
@@ -72,9 +72,9 @@ static void say_unread(Import *import, const ConfigNode *map, const char *above)
     }
 }
 
-// ---- which format
+// ---- format detection
 
-// A mark is a key, or one below another: "bf16.enabled".
+// A mark is a key, or a nested one: "bf16.enabled".
 static bool has_mark(const ConfigNode *root, const char *mark) {
     char above[ERROR_HINT_BYTES];
     const char *dot = strchr(mark, '.');
@@ -99,7 +99,7 @@ static bool is_mark_of(const ImportFormat *format, const char *key) {
     return found;
 }
 
-// Every mark of the one is a mark of the other: a file that both read alike.
+// Every mark of the one is a mark of the other: both can read the file.
 static bool same_marks(const ImportFormat *format, const ImportFormat *other, const ConfigNode *root) {
     bool same = true;
     for (const char *const *mark = format->marks; *mark; mark++) {
@@ -152,7 +152,7 @@ static Status choose_format(const char *path, const ConfigNode *root, const char
     return recognise(path, root, format, error);
 }
 
-// The schedule that has its order, else the order itself.
+// The schedule with the same order, else the order itself.
 static void read_order(Import *import) {
     PpOrder *order = ARENA_NEW(import->arena, PpOrder);
     Error why = {0};

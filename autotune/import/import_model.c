@@ -1,6 +1,6 @@
-// The model that a file names against the one that is predicted: by the size in its name ("Llama-3.1-70B", "8B",
-// "SmolLM-135M"), which names round freely: Llama-3.2-1B has 1.24 G parameters, gemma-7b 8.5 G. Names without a size,
-// and of mixtures ("8x7B"), say nothing.
+// Compares the model that a file names with the predicted one, by the size in its name ("Llama-3.1-70B", "8B",
+// "SmolLM-135M"). Names round freely: Llama-3.2-1B has 1.24 G parameters, gemma-7b 8.5 G. Names without a size, and of
+// mixtures ("8x7B"), give no information.
 
 #include <ctype.h>
 #include <string.h>
@@ -8,9 +8,9 @@
 #include "autotune/import/import.h"
 #include "sim/base/text.h"
 
-static const double ROUNDED = 1.5;  // more is another model
+static const double ROUNDED = 1.5;  // a larger ratio is another model
 
-// Parameters that the name says; 0 = none.
+// Parameter count from the name; 0 = none.
 static double size_in(const char *name) {
     for (const char *at = name; *at; at++) {
         const bool starts =

@@ -1,5 +1,5 @@
-// Where in a file a change goes: the words of ImportKeys name keys, "a_{b,c}_size, d.e" or in a sentence; those that
-// the file has are looked for at the end of each path.
+// Where in a file a change goes: the words of ImportKeys name keys, "a_{b,c}_size, d.e" or within a sentence; each is
+// matched against the end of the file's key paths.
 
 #include <ctype.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-// The arithmetic of an imported config: what the command line adds, the axis that takes what is left of the world, the
-// batch. What contradicts itself is said in one sentence, with the product that does not come out.
+// Resolves an imported config: settings from the command line, the axis that takes the rest of the world, the batch.
+// Contradictions are reported in one sentence, with the product that does not match.
 
 #include <string.h>
 
@@ -31,7 +31,7 @@ static void merge(Import *import, const ImportChoices *given) {
     }
     if (given->global_batch > 0) {
         import->said.global_batch = given->global_batch;
-        import->said.grad_accum = given->grad_accum;  // follows, unless it was said beside it
+        import->said.grad_accum = given->grad_accum;  // derived, unless given as well
     }
 }
 
@@ -40,7 +40,7 @@ static void refuse(Import *import, const char *sentence) {
     import_find(import, FINDING_REFUSED, NULL, "%s", sentence);
 }
 
-// In 64 bits: what a file says may be more ranks than there can be.
+// In 64 bits: a file may state more ranks than are possible.
 static int64_t ranks_along(const ImportChoices *said, AxisMask axes) {
     int64_t ranks = 1;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
@@ -60,7 +60,7 @@ static const char *product_text(const Import *import) {
     return text;
 }
 
-// The world from its batch, where the file has all three numbers of that.
+// The world size from its batch, where the file has all three numbers needed.
 static int64_t world_of_batch(const ImportChoices *said) {
     const int64_t each = (int64_t)said->micro_batch * said->grad_accum;
     const bool known = said->global_batch > 0 && each > 0 && said->global_batch % each == 0;
@@ -146,7 +146,7 @@ static void settle_batch(Import *import) {
     }
 }
 
-// Who accumulates where replicas are reduced on every micro-step pays each time.
+// Accumulating with replicas reduced on every micro-step pays for the all-reduce each time.
 static void say_reductions(Import *import) {
     const Target *target = NULL;
     Error none = {0};

@@ -1,4 +1,4 @@
-// Expansion.
+// Shell expansion.
 
 #include "autotune/import/shell_words.h"
 
@@ -13,7 +13,7 @@ typedef struct Building {
     char *text;
     size_t length, capacity;
     int line;
-    bool open;  // something of a word is there, were it an empty pair of quotes
+    bool open;  // a word has begun, even if only an empty pair of quotes
     bool split;
 } Building;
 
@@ -83,7 +83,7 @@ static void end(Building *word) {
     word->open = false;
 }
 
-// A value without quotes around it is cut at its spaces; a line end in it counts lines of the file.
+// An unquoted value is split at its spaces; a line end in it counts as a line of the file.
 static void put_value(Building *word, const ShellWord *value, bool quoted) {
     int line = value->line;
     for (const char *at = value->text; *at; at++) {
@@ -103,7 +103,7 @@ static void put_raw(Building *word, const char *from, const char *to) {
     }
 }
 
-// Behind the bracket that closes the one at `open`; NULL where there is none.
+// The position after the bracket that closes the one at `open`; NULL where there is none.
 static const char *closing(const char *open, char left, char right) {
     int depth = 0;
     for (const char *at = open; *at; at++) {
@@ -115,7 +115,7 @@ static const char *closing(const char *open, char left, char right) {
     return NULL;
 }
 
-// ---- arithmetic of whole numbers
+// ---- integer arithmetic
 
 typedef struct Sum {
     const Shell *shell;
@@ -202,7 +202,7 @@ Status shell_text(Shell *shell, const char *text, const char **value) {
     while (*below.at) {
         const char *before = below.at;
         TRY(shell_word(&below, &list, false));
-        below.at += below.at == before;  // a sign that ends words: left out
+        below.at += below.at == before;  // a character that ends words: skipped
         if (list.count > DEFAULT_WORDS_MOST) {
             return config_malformed(shell->source, shell->line, "a default of more than %d words", DEFAULT_WORDS_MOST);
         }
@@ -230,7 +230,7 @@ static void put_variable(Building *word, const ShellVariable *known, bool all, b
     }
 }
 
-// ${NAME}, ${NAME[@]}, ${NAME:-default}, ${NAME-default}; of the rest the text.
+// ${NAME}, ${NAME[@]}, ${NAME:-default}, ${NAME-default}; other forms stay as text.
 static Status put_braces(Building *word, bool quoted) {
     Shell *shell = word->shell;
     const char *open = shell->at + 1, *close = closing(open, '{', '}');
@@ -254,7 +254,7 @@ static Status put_braces(Building *word, bool quoted) {
                        &value));
         const ShellWord made = {value, shell->line};
         put_value(word, &made, quoted);
-    } else if (!(all && plain)) {  // an array that nobody set is empty
+    } else if (!(all && plain)) {  // an unset array is empty
         put_raw(word, shell->at, close);
     }
     for (const char *at = shell->at; at < close; at++) {
@@ -303,7 +303,7 @@ static Status put_dollar(Building *word, bool quoted) {
 
 // ---- quotes
 
-// Up to the quote that ends it, which is consumed.
+// Up to the closing quote, which is consumed.
 static Status put_quoted(Building *word, char quote) {
     Shell *shell = word->shell;
     const int line = shell->line;
@@ -312,7 +312,7 @@ static Status put_quoted(Building *word, char quote) {
         const char letter = *shell->at;
         if (quote == '"' && letter == '\\' && shell->at[1]) {
             shell->at++;
-            put(word, *shell->at, shell->line);  // a line end stays, for its lines to be counted
+            put(word, *shell->at, shell->line);  // a line end is kept, so that lines are counted
         } else if (quote == '"' && letter == '$') {
             TRY(put_dollar(word, true));
             continue;

@@ -1,5 +1,5 @@
-// Words of a shell script as bash would make them: quotes, variables, arrays, defaults, whole-number arithmetic. What
-// only a running shell knows (commands in $( ), the environment, arguments) stays as it is written.
+// Words of a shell script as bash would expand them: quotes, variables, arrays, defaults, integer arithmetic. What only
+// a running shell knows (commands in $( ), the environment, arguments) is kept as written.
 
 #pragma once
 
@@ -18,7 +18,7 @@ typedef struct ShellList {
 
 typedef struct ShellVariable {
     const char *name;
-    ShellList value;  // of a plain variable one word, in which line ends of the file stay
+    ShellList value;  // a plain variable is one word, with the file's line ends kept
 } ShellVariable;
 
 enum { SHELL_WORDS_MOST = 1 << 15, SHELL_BYTES_MOST = 1 << 22, SHELL_DEPTH_MOST = 8 };
@@ -28,7 +28,7 @@ typedef struct Shell {
     const char *at;
     int line;
     int depth;
-    size_t made_bytes, *made;  // of all words so far: a few lines could ask for any number
+    size_t made_bytes, *made;  // over all words so far: a few lines could expand to any number
     ShellVariable *variables;
     int variable_count;
     size_t variable_capacity;
@@ -40,10 +40,10 @@ void shell_push(Shell *shell, ShellList *list, const char *text, int line);
 ShellVariable *shell_variable(const Shell *shell, const char *name, size_t length);
 void shell_set(Shell *shell, const char *name, ShellList value);
 
-// The word at shell->at, none, or several where a variable holds several; its `split` false: as behind "=".
+// The word at shell->at, none, or several where a variable holds several; `split` false: no splitting, as after "=".
 Status shell_word(Shell *shell, ShellList *list, bool split);
 
-// Up to the end of the text, as if in quotes: the default of a variable.
+// Up to the end of the text, as if quoted: a variable's default.
 Status shell_text(Shell *shell, const char *text, const char **value);
 
 bool shell_is_name(const char *text, size_t length);

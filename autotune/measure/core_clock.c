@@ -1,4 +1,4 @@
-// From the kernel's counters of the machine, less what this process and its children used.
+// From the kernel's machine-wide counters, less what this process and its children used.
 
 #include "autotune/measure/core_clock.h"
 

@@ -1,4 +1,4 @@
-// How much of the machine's cores others used while ranks ran here.
+// How much of the machine's cores other processes used while ranks ran here.
 
 #pragma once
 

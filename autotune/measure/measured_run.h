@@ -1,4 +1,4 @@
-// One plan run for real beside its prediction: what run, validate and tune share.
+// One plan, predicted and actually run: shared by run, validate and tune.
 
 #pragma once
 
@@ -20,7 +20,7 @@ typedef struct MeasuredRun {
     RunRecord record;      // what is reported and stored; prediction first of its fields
 } MeasuredRun;
 
-// Refuses in words what the executor does not run, and lowers the rest. The run's options are `options`.
+// Rejects, with a reason, what the executor cannot run, and lowers the rest. The run's options are `options`.
 Status measured_run_prepare(MeasuredRun *run, const TrainPlan *plan, const RunOptions *options, Error *error);
 
 // The prediction of the plan and of each of its tasks.

@@ -1,4 +1,4 @@
-// What measured runs stand behind a prediction: of this framework, on this accelerator, at this scale.
+// Which measured runs support a prediction: of this framework, on this accelerator, at this scale.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// "rank.N.slowdown", "rank.N.link_slowdown" and the same of node.N, all ranks of one node, become factors per rank.
+// "rank.N.slowdown", "rank.N.link_slowdown" and likewise for node.N (all ranks of one node) become factors per rank.
 // link_slowdown is that of every collective that the rank is in, inside its node too: which cable is slow is not
 // modelled.
 

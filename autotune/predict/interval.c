@@ -1,7 +1,7 @@
-// The 80 % interval of a step time, in one place. Log-normal with one tail longer than the other: predictions that
-// nobody calibrated were judged to lie within -20 % and +45 % of the run for 80 % of runs, the slow tail being the
-// long one (held-out residuals of 1,115 published runs, per target -10..+12 % to -25..+27 %). Not modelled: that
-// error shrinks where a shape resembles a measured one: a calibrated profile knows (autotune/calibrate).
+// The 80 % interval of a step time, in one place. Log-normal with one tail longer than the other: uncalibrated
+// predictions were judged to lie within -20 % and +45 % of the run for 80 % of runs, the slow tail being the long one
+// (held-out residuals of 1,115 published runs, per target -10..+12 % to -25..+27 %). Not modelled: that error shrinks
+// where a shape resembles a measured one: a calibrated profile knows (autotune/calibrate).
 
 #include "autotune/predict/interval.h"
 
@@ -26,7 +26,7 @@ static const double FAR_SPREAD = 0.25;
 // as the spread of chips of a well measured profile.
 static const double BEYOND_SPREAD = 0.05;
 
-// Judged: the part of experts has no runs behind it; as much as everything of a framework without runs.
+// Judged: no runs support the experts' part; it gets the width used for a framework without runs.
 static const double EXPERTS_SPREAD = 0.232;
 
 // Judged: fits that left a source out erred by 11.3 % in the middle, those that left groups of a source out by 5.2 %

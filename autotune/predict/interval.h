@@ -8,7 +8,7 @@
 void interval_of(double step_s, const ClusterProfile *cluster, const Target *target, const ModelSpec *model, int ranks,
                  double *low_s, double *high_s);
 
-// The same form around a spread that somebody knows: one-sigma of the log step time.
+// The same form for a known spread: one sigma of the log step time.
 void interval_around(double step_s, double log_sd, double *low_s, double *high_s);
 
 // Factor on the sd of a parameter that one set of runs alone taught.

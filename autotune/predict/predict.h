@@ -1,4 +1,4 @@
-// One plan in full: memory from the program's lifetimes, times from the engine or the closed form.
+// Full prediction of one plan: memory from the program's buffer lifetimes, times from the engine or the closed form.
 
 #pragma once
 
@@ -8,11 +8,11 @@
 #include "sim/cost/cost.h"
 #include "sim/memory/live_trace.h"
 
-// Where finished predictions are looked up and kept; the store is one. A member that is NULL is not done.
+// A cache of finished predictions; the store is one. A NULL member is skipped.
 typedef struct PredictionCache {
     // Fills *prediction (numbers and memory; its texts in the arena) and returns true on a hit.
     bool (*find)(void *state, uint64_t content_hash, Arena *arena, Prediction *prediction);
-    // Remembers what the engine has just found, so that a search that is killed goes on from there.
+    // Saves a new engine result, so that a killed search resumes from there.
     void (*keep)(void *state, const TuneRequest *request, const Prediction *prediction);
     void *state;
 } PredictionCache;
@@ -37,7 +37,7 @@ uint64_t predictor_content_hash(const Predictor *predictor, const TrainPlan *pla
 Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fits, Arena *arena,
                     Prediction *prediction, Error *error);
 
-// The same of one plan alone, in full; no cache: NULL.
+// Full prediction of a single plan; cache may be NULL.
 Status predict_once(const TuneRequest *request, const PredictionCache *cache, const TrainPlan *plan, Arena *arena,
                     Prediction *prediction, Error *error);
 
@@ -47,11 +47,11 @@ Status predict_from_estimate(Predictor *predictor, const TrainPlan *plan, const 
 
 enum { EVERY_STAGE = -1 };
 
-// What the target's caching allocator holds of the device for this plan, on one stage or on the one that holds most; 0
-// where the target has none.
+// Device memory that the target's caching allocator reserves for this plan, on one stage or on the one that holds most;
+// 0 where the target has none.
 Status predict_cached_bytes(Predictor *predictor, const TrainPlan *plan, int stage, double *cached_bytes, Error *error);
 
-// Memory of one stage of a pipeline, whatever the others need.
+// Memory of one pipeline stage, regardless of the others.
 Status predict_memory_of_stage(Predictor *predictor, const TrainPlan *plan, int stage, Arena *arena,
                                MemoryBreakdown *memory, Error *error);
 

@@ -1,5 +1,5 @@
 // Every instance of the step at the time that it takes alone. Not modelled: ranks that wait for each other because
-// their work or their turns on a core differ.
+// their work or their time slices on a core differ.
 
 #include "autotune/predict/predict_serial.h"
 

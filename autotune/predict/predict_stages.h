@@ -1,4 +1,4 @@
-// One plan's step stage by stage of its pipeline.
+// One plan's step, stage by stage of its pipeline.
 
 #pragma once
 

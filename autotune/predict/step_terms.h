@@ -1,4 +1,4 @@
-// Which part of a step a task belongs to, one rule for predicted and measured steps.
+// Which term of a step a task belongs to; one rule for predicted and measured steps.
 
 #pragma once
 

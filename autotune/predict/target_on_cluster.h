@@ -1,4 +1,4 @@
-// A target as it runs on one machine: what its runs there taught stands for the numbers of its row.
+// A target as it runs on one machine: numbers calibrated from its runs there replace those of its row.
 
 #pragma once
 

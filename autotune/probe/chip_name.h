@@ -1,4 +1,4 @@
-// How a profile that was probed names its accelerator.
+// How a probed profile names its accelerator.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // A price is for one shape, one chip and one version of the library, by which its algorithm is known; the newest
 // version counts here. Prices of products that were to leave multiprocessors to a collective are not taken: the engine
-// counts that itself. The bias is nothing beside a product: a price with one serves where there is none without.
+// counts that itself. The bias costs almost nothing: a price with bias is used where there is none without.
 
 #include "autotune/probe/chip_products.h"
 

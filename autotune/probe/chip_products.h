@@ -1,4 +1,4 @@
-// The prices of a chip that runs of the executor kept, as times of products for the simulator.
+// GEMM times of a chip, recorded by runs of the executor, for use by the simulator.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// A profile in the making: what its parts, for processors and for GPUs, write into.
+// A profile under construction, filled in by the CPU and GPU parts.
 
 #pragma once
 
@@ -12,14 +12,14 @@ typedef struct ProbeBuilder {
     double gemm_kept, stream_kept;  // share of a lone rank's rate that a core keeps
     double peak_flop_per_s, sustained_flop_per_s, launch_s, floor_s;
     double link_s;             // smallest collective inside a node
-    const char *not_measured;  // what stays that of the extended profile, in words; NULL = its sources say it
+    const char *not_measured;  // description of what is inherited from the extended profile; NULL = its sources say it
 } ProbeBuilder;
 
 // A number of the profile at a path such as accelerator.gemm.bf16.launch_s; the words say what it was measured by.
 __attribute__((format(printf, 4, 5))) void probe_put(const ProbeBuilder *builder, const char *path, double value,
                                                      const char *format, ...);
 
-// The next sample of that kind behind `last` (NULL = the first), and of that name unless it is NULL; NULL = none.
+// The next sample of that kind after `last` (NULL = the first), and of that name unless it is NULL; NULL = none.
 const ProbeSample *probe_next(const ProbeResult *probe, const ProbeSample *last, ProbeKind kind, const char *name);
 
 double probe_clamp(double value, double low, double high);

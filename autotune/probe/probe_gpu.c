@@ -49,7 +49,7 @@ static Status fit_rates(ProbeBuilder *builder, Error *error) {
     return STATUS_OK;
 }
 
-// Each product for itself, beside the rates.
+// Each product individually, in addition to the rates.
 static void add_products(const ProbeBuilder *builder) {
     const ProbeResult *probe = builder->probe;
     json_t *points = json_array();

@@ -155,7 +155,7 @@ static Status fit_cores(ProbeBuilder *builder, Error *error) {
               "streaming",
               probe->hosts[0].cores, machines > 1 ? ", which the machines of this probe share (one kernel)" : "",
               probe->world, 100 * builder->gemm_kept, 100 * builder->stream_kept);
-    // Backwards through slowest_chip_factor. Cores that take turns are as fast as each other.
+    // Backwards through slowest_chip_factor. Time-shared cores are equally fast.
     const double sigmas = slowest_chip_sigmas(cores_at_once(probe, machines));
     if (sigmas > 0) {
         probe_put(

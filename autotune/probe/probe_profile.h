@@ -10,7 +10,7 @@
 
 typedef struct ProbeProfile {
     const char *name;     // of the profile
-    const char *extends;  // the built-in one that has the numbers which nobody measured
+    const char *extends;  // the built-in one that supplies the numbers not measured
     const char *when;     // "2026-11-20"
     const char *program;  // "ndtune 0.1.0+..."
     const char *transport;

@@ -1,6 +1,6 @@
 // Shapes differ in how many sequences a micro-step takes at least: data ranks times micro-batch, the unit of a shape. A
-// multiple of all units is a batch that every shape can make. Shapes that no batch could save (a rule of prune.c other
-// than that of the batch) have no say.
+// multiple of all units is a batch that every shape can make. Shapes that no batch makes legal (rejected by a rule of
+// prune.c other than the batch's) are ignored.
 
 #include "autotune/search/batch.h"
 
@@ -10,7 +10,7 @@
 #include "autotune/search/space.h"
 
 enum { MOST_TIMES = 2, SMALL_MICRO_BATCHES = 8 };
-static const double NEAR = 0.10;  // a guess: nobody who says no batch minds a tenth of it
+static const double NEAR = 0.10;  // a guess: a tenth is acceptable when no batch was requested
 
 typedef struct Units {
     int64_t *sizes;  // distinct

@@ -1,13 +1,13 @@
-// The global batch of a search that was given none: one for all shapes, because tokens per second at twice the batch
-// are no answer to the same question.
+// The global batch of a search that was given none: one for all shapes, because throughputs at different batch sizes
+// are not comparable.
 
 #pragma once
 
 #include "autotune/result.h"
 #include "sim/base/arena.h"
 
-// The request with its batch settled (request->batch_assumed says that nobody asked for it), in the arena where that
-// changes it.
+// The request with its batch settled (request->batch_assumed: it was not requested), in the arena where that changes
+// it.
 const TuneRequest *batch_settle(const TuneRequest *request, Arena *arena);
 
 // The global batch nearest to `wanted` that is a positive multiple of `unit`.

@@ -1,5 +1,5 @@
-// Of the plans that leave room, those within 1 % of the fastest are level: fewest axes win, then
-// least memory. Where none leaves room the same rule takes all that fit.
+// Among plans with headroom, those within 1 % of the fastest are tied: fewest axes win, then least memory. If none has
+// headroom, the same rule applies to all that fit.
 
 #include "autotune/search/best.h"
 
@@ -37,7 +37,7 @@ static int axes_of(const Prediction *prediction) {
     return axes;
 }
 
-// All plans of which everything is known: the entries, and what was simulated beside them.
+// All fully evaluated plans: the entries, and any others that were simulated.
 typedef struct Plans {
     const TuneResult *result;
     int next;

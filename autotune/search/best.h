@@ -1,12 +1,12 @@
-// Which of the plans that fit is recommended: one that leaves some of the memory free, because predictions of memory
-// err and a run out of memory is lost, and of those that are level the simplest.
+// Which of the plans that fit is recommended: one with memory headroom, because memory predictions have errors and a
+// run that hits OOM is lost; among equally fast ones, the simplest.
 
 #pragma once
 
 #include "autotune/result.h"
 #include "sim/base/arena.h"
 
-// Of the memory limit, what a plan should take at most: all of a limit that somebody gave.
+// The most memory that a plan should use: all of the limit if the request gives one.
 double best_usable_bytes(const TuneRequest *request);
 
 bool best_leaves_room(const TuneRequest *request, double reserved_bytes);

@@ -1,4 +1,4 @@
-// What is legal is the rules' word (prune.c). Left out: numbers that are no power of two, and those over a node.
+// The rules (prune.c) decide what is legal. Left out: degrees that are not powers of two, and those larger than a node.
 
 #include "autotune/search/expert_cuts.h"
 

@@ -1,5 +1,5 @@
-// Ranks that cut each expert (etp) beside ranks that hold whole ones (ep): which numbers a plan could have in place of
-// its own, and what the best plan would come to with them.
+// Ranks that shard each expert (etp) in addition to ranks that hold whole ones (ep): which degrees a plan could use
+// instead of its own, and how the best plan would perform with them.
 
 #pragma once
 
@@ -7,10 +7,10 @@
 
 enum { EXPERT_CUTS = 4, EXPERT_CUTS_REASON_BYTES = 240 };
 
-// The target can cut experts, the model has some, and nobody said how many ranks do.
+// The target can shard experts, the model has some, and the request does not set the degree.
 bool expert_cuts_open(const TuneRequest *request);
 
-// The plan with so many.
+// The plan with that etp degree.
 TrainPlan expert_cuts_plan(const TuneRequest *request, const TrainPlan *plan, int cut);
 
 // The legal ones but for the plan's own, rising; their number. *reason: why the first one left out is not legal; NULL.
@@ -21,7 +21,7 @@ int expert_cuts_find(const TuneRequest *request, const TrainPlan *plan, Arena *a
 // Why the best plan has its number and no other one: the same plan with each other one, by the engine.
 typedef struct WhyCuts {
     bool offered;  // the target can, and the best has experts on several ranks
-    bool asked;    // somebody said the number
+    bool asked;    // the request sets the degree
     int used;      // by the best
     int count;     // of the others
     struct OtherCut {

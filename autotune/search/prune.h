@@ -1,5 +1,5 @@
-// The rules that throw a candidate out, each a row with its words. Order is the order in which a user wants to hear
-// them.
+// The rules that reject a candidate, each a table row with its message. Rows are in the order that is most useful to a
+// user.
 
 #pragma once
 
@@ -22,6 +22,6 @@ const PruneRule *prune_rules(int *count);
 const PruneRule *prune(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory, Arena *arena,
                        const char **reason);
 
-// The same of a plan that somebody has: what a search leaves out because it is slow is no reason.
+// The same for a plan that a user supplies: being slow, which a search may skip, is no reason to reject it.
 const PruneRule *prune_given(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
                              Arena *arena, const char **reason);

@@ -1,6 +1,6 @@
-// An order changes nothing but where the groups of a step land on the nodes, so two orders whose groups land alike cost
-// the same, and one whose every group touches more nodes, or shares them with more siblings, costs more: both are left
-// out. The default order always stays, to compare with. What groups there are: sim/step/lower.c.
+// An order only changes the placement of a step's groups on the nodes, so two orders whose groups land alike cost the
+// same, and one whose every group touches more nodes, or shares them with more siblings, costs more: both are left out.
+// The default order always stays, to compare with. What groups there are: sim/step/lower.c.
 
 #include "autotune/search/rank_orders.h"
 

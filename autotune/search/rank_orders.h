@@ -1,4 +1,4 @@
-// The orders of a shape's axes over the ranks that are worth pricing.
+// The orders of a shape's axes over the ranks (rank layouts) that are worth pricing.
 
 #pragma once
 

@@ -10,8 +10,8 @@
 Status search_run(const TuneRequest *request, const PredictionCache *cache, const Progress *progress, Arena *arena,
                   TuneResult *result, Error *error);
 
-// What the closed form learnt in a search, for later ones by estimate with the same model, cluster and target:
-// "SearchKnown known = {0}" is empty. It stays where it is.
+// Results memoised by the closed form in one search, for later estimate-only searches with the same model, cluster and
+// target: "SearchKnown known = {0}" is empty. It stays where it is.
 typedef struct SearchKnown {
     Arena arena;
     Analytic *analytic;  // the first thread's, which screens alone where shapes are many; NULL = nothing is known
@@ -23,7 +23,7 @@ Status search_run_keeping(const TuneRequest *request, const PredictionCache *cac
                           SearchKnown *known, Arena *arena, TuneResult *result, Error *error);
 void search_known_free(SearchKnown *known);
 
-// Who asks how far a plan is behind the best.
+// The caller that asks how much slower a plan is than the best.
 typedef struct SearchNear {
     const TrainPlan *like;                                           // the plan; NULL = it cannot run
     bool (*takes)(const void *state, const Prediction *prediction);  // can it be had?
@@ -32,30 +32,30 @@ typedef struct SearchNear {
 
 #define SEARCH_NOT_HAD "not had"  // the rule of plans that cannot
 
-// The best plan for them, of those that can be had: what is clearly behind it is not looked at further, so that entries
-// are those near it and nothing is said of the other shapes. Candidates that make the choices of near->like on another
-// shape, and are not clearly slower than it, are as a full search has them.
+// The best available plan for that caller: what is clearly slower is not evaluated further, so entries are those near
+// it and other shapes are not reported. Candidates with the choices of near->like on another shape that are not clearly
+// slower than it are the same as in a full search.
 Status search_near(const TuneRequest *request, const SearchNear *near, const PredictionCache *cache,
                    const Progress *progress, Arena *arena, TuneResult *result, Error *error);
 
-// What a question about a changed request wants to know.
+// The answer to a question about a changed request.
 typedef struct SearchBest {
     bool feasible;
     Prediction best;
-    double reference_tokens_per_s;  // of the reference shape; 0 = it cannot run
-    int shapes;                     // that were looked at
+    double reference_tokens_per_s;  // throughput of the reference shape; 0 = it cannot run
+    int shapes;                     // that were evaluated
 } SearchBest;
 
 // The best plan alone and the reference shape (NULL = none), by estimate where nothing is slow. The closed form's
 // memory is the caller's, for the request's model, cluster and target, so that searches can share it; one thread. The
-// texts of best->best go with the arena.
+// texts of best->best live in the arena.
 Status search_best(const TuneRequest *request, Analytic *analytic, const Mesh *reference, Arena *arena,
                    SearchBest *best, Error *error);
 
-enum { SEARCH_MANY_SHAPES = 256 };  // beyond, what is far from the best is not looked at closely
+enum { SEARCH_MANY_SHAPES = 256 };  // above this, what is far from the best is not evaluated closely
 
-// The same without a reference shape, for who asks only whether something is faster than that: what cannot be is not
-// looked at closely, so the best may be another one where nothing is. Shapes near a mesh alone, or all: NULL.
+// The same without a reference shape, for callers that only ask whether something is faster than that: what cannot be
+// is not looked at closely, so the best may be another one where nothing is. Shapes near a mesh alone, or all: NULL.
 Status search_best_above(const TuneRequest *request, Analytic *analytic, double tokens_per_s, const Mesh *mesh,
                          Arena *arena, SearchBest *best, Error *error);
 

@@ -1,8 +1,8 @@
-// Experts cut by several ranks (etp), where nobody said by how many. More ranks of ep make their share as small and
-// send fewer bytes, so cuts are tried where ep has come to its end, as many ranks as there are experts or as can be,
-// and in the first shapes. Of each kind of recompute the fastest choice that fits, or else the one that lacks least, is
-// estimated with each number until one is no faster. The plans join the space as those of search_partial.c do. Left
-// out: shapes of which nothing was estimated, for their weights alone are too large.
+// Experts sharded over several ranks (etp), where the request does not set the degree. More ranks of ep make their
+// share as small and send fewer bytes, so cuts are tried where ep has come to its end, as many ranks as there are
+// experts or as can be, and in the first shapes. Of each kind of recompute the fastest choice that fits, or else the
+// one that lacks least, is estimated with each number until one is no faster. The plans join the space as those of
+// search_partial.c do. Left out: shapes with no estimate because their weights alone are too large.
 
 #include "autotune/search/best.h"
 #include "autotune/search/expert_cuts.h"

@@ -9,12 +9,12 @@
 #include "autotune/search/space.h"
 #include "sim/analytic/analytic.h"
 
-// What one thread needs to itself. Its arena joins the caller's when the search ends.
+// Per-thread state. Its arena joins the caller's when the search ends.
 typedef struct SearchWorker {
     Arena arena;
     Predictor predictor;
     Analytic *analytic;
-    double best_tokens_per_s[2];    // of what it screened and seems to fit: without room to spare, with it
+    double best_tokens_per_s[2];    // of what it screened and seems to fit: without headroom, with headroom
     double chosen_tokens_per_s[2];  // by estimate, of the choices of shapes that it settled, as well
     double like_tokens_per_s;       // who->like, by estimate, where it fits; 0 = not yet, or it does not
     SearchCounts counts;
@@ -51,15 +51,15 @@ typedef struct Search {
     Candidate **order;          // by shape, most promising first
     int *first_of_shape;        // into space.candidates and into order; mesh_count + 1 entries
     int *shape_order;           // shapes by their best estimate
-    double best_estimate;       // tokens per second of the best that seems to fit with room, or else to fit
+    double best_estimate;       // tokens per second of the best that seems to fit with headroom, or else to fit
     Analytic *analytic;         // the caller's, for the only worker; NULL = each has its own
-    SearchKnown *known;         // takes what the first worker learns; or NULL
-    bool best_only;             // what is clearly behind the best is bounded, not estimated
-    double above_tokens_per_s;  // then: only whether something is faster matters; 0 = all does
-    bool near;                  // and its bytes are not asked for: nobody reads of it (search_near.c)
-    const SearchNear *who;      // asks what is near the best; NULL = nobody
+    SearchKnown *known;         // receives what the first worker memoised; or NULL
+    bool best_only;             // what is clearly slower than the best is bounded, not estimated
+    double above_tokens_per_s;  // then only plans faster than this matter; 0 = all do
+    bool near;                  // and its bytes are not computed, as they are not reported (search_near.c)
+    const SearchNear *who;      // the caller that asks what is near the best; NULL = none
     const Mesh *around;         // shapes near it alone; NULL = all
-    const Mesh *reference;      // a shape that is asked for whatever the others are; or NULL
+    const Mesh *reference;      // a shape that is always evaluated; or NULL
     RingGroup *rings;
     int ring_count;
     size_t ring_capacity;
@@ -72,27 +72,27 @@ static inline bool search_takes(const TuneRequest *request, SearchShortcut short
 // Worth a full breakdown, which decides.
 bool search_seems_to_fit(const Search *search, const Candidate *candidate);
 
-// Takes note of the estimate of a candidate that fits.
+// Records the estimate of a candidate that fits.
 void search_note(const Search *search, SearchWorker *worker, const Candidate *candidate);
 
 // Estimates a candidate whose time was only bounded.
 Status search_complete(const Search *search, SearchWorker *worker, Candidate *candidate, Error *error);
 
-// A bound must be so far behind the best that fits with room to stand for the estimate: more than what a breakdown of
-// memory or an estimate may change.
+// To replace the estimate, a bound must be this much slower than the best plan that fits with headroom: more than what
+// a breakdown of memory or an estimate may change.
 #define CLEARLY_BEHIND 0.10
 
-// Recomputing all repeats forward, a third of what forward and backward are without.
+// Full recompute repeats forward: a third of forward plus backward without it.
 #define FULL_OVER_NONE (4.0 / 3)
 
-// And what it sends, which may not be hidden.
+// Plus its communication, which may not be overlapped.
 #define FULL_OVER_LESS 1.5  // at most
 
-// Of the step, what fewer weights on each rank may save by cuts of experts: their gradients' sums and updates beside
-// everything else. 8x22B on 64 H100, pp=2, dp_shard=8, tp=4, ep=8: 0.07 with etp=2.
+// Share of the step that sharding experts may save through fewer weights per rank: their gradient reductions and
+// updates relative to everything else. 8x22B on 64 H100, pp=2, dp_shard=8, tp=4, ep=8: 0.07 with etp=2.
 #define CUTS_SAVE 0.2
 
-// A pipeline's step that is longer need not be estimated; 0 = each is.
+// A pipeline whose step is longer than this is not estimated; 0 = all are.
 double search_hopeless_s(const Search *search, const SearchWorker *worker, const TrainPlan *plan);
 
 // May a plan that recomputes less than this one matter? The time of this one may be bounded.
@@ -108,11 +108,11 @@ bool search_near_is_enough(const TuneRequest *request);
 // Of all shapes, where they are many.
 bool search_near_of_all(const Search *search);
 
-// Where nobody asks but the user: throws out what was passed over in a shape, and where it has no entry all that is far
-// behind, with the words of the fastest.
+// Without a SearchNear caller: rejects what was skipped in a shape, and where it has no entry all that is
+// far slower, with the fastest one's reason.
 void search_near_name(Search *search, int shape, bool has_entry);
 
-// What a plan must reach to be looked at further.
+// The throughput that a plan must reach to be evaluated further.
 double search_near_tokens_per_s(const Search *search, const TrainPlan *plan);
 
 // Its time was bounded, its bytes were not asked for.
@@ -123,7 +123,7 @@ bool search_is_like(const Search *search, const TrainPlan *plan);
 
 bool search_can_be_had(const Search *search, const TrainPlan *plan);
 
-// Clearly behind the best of all that were screened.
+// Clearly slower than the best of all that were screened.
 bool search_is_far(const Search *search, const Candidate *candidate);
 
 // The shape to begin with; -1 = any.
@@ -132,16 +132,16 @@ int search_near_shape(const Search *search);
 // The same, or where all are searched and many are bounded a promising one (search_probe.c).
 Status search_probe(const Search *search, SearchWorker *worker, int *best, Error *error);
 
-// Takes note of an estimate that fits.
+// Records an estimate that fits.
 void search_near_note(const Search *search, SearchWorker *worker, const Candidate *candidate);
 
-// Is the best as good as what the others were measured against?
+// Is the best as good as the reference that the others were compared with?
 bool search_near_holds(const Search *search);
 
-// Makes it a search of all; what is known of times and bytes stays with the closed form.
+// Makes it a full search; known times and bytes stay in the closed form's cache.
 void search_near_widen(Search *search);
 
-// Of those that were only bounded nobody shall take the times for theirs.
+// Clears the times of candidates that were only bounded, so that bounds are not taken for times.
 void search_near_forget(Search *search);
 
 // ---- the parts of every search
@@ -149,7 +149,7 @@ void search_near_forget(Search *search);
 // Prunes and estimates every candidate.
 Status search_screen(Search *search, Error *error);
 
-// Why a shape is not screened: a shorter ring is far behind; or NULL. Of a wave that is screened before the next one.
+// Why a shape is not screened: a shorter ring is far slower; or NULL. For a wave that is screened before the next.
 const char *search_ring_outdone(const Search *search, SearchWorker *worker, int shape);
 int search_ring_wave(const Mesh *mesh);
 bool search_ring_speaks(const Mesh *mesh);
@@ -174,7 +174,7 @@ void search_partial_add(const Search *search, SearchWorker *worker, int shape, c
 Status search_modules_shape(const Search *search, SearchWorker *worker, int shape, Error *error);
 bool search_tries_modules(const TuneRequest *request);
 
-// Tries other numbers of ranks that cut each expert in a screened shape.
+// Tries other expert sharding degrees (etp) in a screened shape.
 Status search_cuts_shape(const Search *search, SearchWorker *worker, int shape, Error *error);
 bool search_tries_cuts(const TuneRequest *request);
 
@@ -184,11 +184,11 @@ bool search_partial_less(const TuneRequest *request, TrainPlan *plan, int part);
 // Most promising first, within each shape and among the shapes.
 void search_order(Search *search);
 
-// What the full breakdown, or the engine, says of a candidate.
+// The result of the full breakdown, or the engine, for a candidate.
 void search_reject(const Search *search, SearchWorker *worker, Candidate *candidate, const MemoryBreakdown *memory);
 void search_take_simulated(SearchWorker *worker, Candidate *candidate, const Prediction *prediction);
 
-// The best choice of a shape that fits, or NULL; so many are simulated, 0 = the estimate's times are taken.
+// The best choice of a shape that fits, or NULL; simulates up to this many, 0 = use the estimate's times.
 Status search_settle_shape(const Search *search, SearchWorker *worker, int shape, int simulated, Prediction **best,
                            Error *error);
 

@@ -1,8 +1,8 @@
-// The search for who asks how far a plan is behind the best (ndtune check), and of all shapes where they are many. What
-// is clearly behind the best found so far is not looked at further: no bytes, no bubble, no simulation. Estimate and
-// engine are as in the full search, and so is the best plan: where it turns out slower than what the others were
-// measured against, all is searched. One thread screens, so what is left out does not depend on their number. Left out:
-// what the other shapes come to, and choices that leave more room in shapes whose fastest one leaves little.
+// The search for how much slower a plan is than the best (ndtune check), and of all shapes where there are many. What
+// is clearly slower than the best so far is not evaluated further: no bytes, bubble or simulation. Estimate and engine
+// are as in the full search, and so is the best plan: if it proves slower than the others' reference, all is searched.
+// One thread screens, so what is left out does not depend on their number. Left out: results of the other shapes, and
+// choices with more headroom in shapes whose fastest one has little.
 
 #include <math.h>
 
@@ -11,14 +11,14 @@
 #include "sim/base/text.h"
 #include "sim/frameworks/target_choices.h"
 
-// Twice the closed form's error of 3 % (search_settle.c), less than CLEARLY_BEHIND: what was left out stays behind.
+// Twice the closed form's error of 3 % (search_settle.c), less than CLEARLY_BEHIND: what was left out remains slower.
 static const double HOLDS = 0.95;
 
 static double best_with_room(const Search *search) {
     return search->workers[0].best_tokens_per_s[true];
 }
 
-// What is slower is clearly behind, or of no interest to who asks for something faster.
+// Anything slower is clearly worse than the best, or irrelevant to a caller that wants something faster.
 static double least_tokens_per_s(const Search *search) {
     return fmax((1 - CLEARLY_BEHIND) * best_with_room(search), search->above_tokens_per_s);
 }
@@ -41,7 +41,7 @@ static const TrainPlan *plan_asked(const Search *search) {
     return search->near && search->who ? search->who->like : NULL;
 }
 
-// Its place is asked for, however far behind it is.
+// Its rank is requested, however slow it is.
 static bool is_baseline(const Search *search, const TrainPlan *plan) {
     return !search->who && !search->around && mesh_same_shape(&plan->mesh, &search->request->baseline);
 }

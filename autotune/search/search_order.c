@@ -1,4 +1,4 @@
-// Who is looked at first: by the estimate, in the order of the objective.
+// Which candidates are evaluated first: by estimate, in the order of the objective.
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 // Recomputing some layers and keeping the rest, where the target can: of micro-batches for which recomputing all layers
-// fits and recomputing none does not, the fewest layers that fit. Memory rises straight with the layers that are kept,
-// so their number follows from the two ends and no other one is tried. The plans join the space behind those of their
-// shape, the most promising few of them. Left out: other counts where somebody said how to recompute.
+// fits and recomputing none does not, the fewest layers that fit. Memory is linear in the number of layers kept, so
+// that number follows from the two ends and no other is tried. The few most promising plans are appended to the space
+// after those of their shape. Left out: other counts where the request sets the recompute mode.
 
 #include <math.h>
 #include <string.h>
@@ -118,7 +118,7 @@ static double between(double all, double none, double kept) {
     return all + (none - all) * kept;
 }
 
-// The plan beside `full` that keeps as many layers as fit; false where none or all do.
+// The variant of `full` that keeps as many layers as fit; false where none or all do.
 static Status fit_layers(const Search *search, SearchWorker *worker, const Candidate *full, PartialPlan *made,
                          bool *found, Error *error) {
     const TuneRequest *request = search->request;

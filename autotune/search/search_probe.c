@@ -1,5 +1,5 @@
-// Where to begin. What is clearly behind the best plan found so far is bounded only, so the earlier a good one is found
-// the less is priced. A few shapes are looked at by one plan each: the smallest micro-batch with the choices that leave
+// Where to begin. What is clearly slower than the best plan so far is only bounded, so finding a good one early means
+// less to price. A few shapes are looked at by one plan each: the smallest micro-batch with the choices that leave
 // least in the open, recomputing as little as fits. The best one's is screened like all others, only first. Left out:
 // shapes without stages, whose estimates are looked up rather than made.
 

@@ -1,7 +1,7 @@
 // Rings that do not pay. Twice the ranks on a sequence leave half the ranks for batches: the pipelines get twice the
-// micro-steps and wait half as long, activations halve, and nothing else gets less. So a shape says what the one with
-// the ring twice as long can reach at most, and where that is clearly behind the best plan known, that shape and all
-// with longer rings are named, not priced: their programs are the longest of all. Shapes are screened ring by ring, the
+// micro-steps and wait half as long, activations halve, and nothing else gets less. So a shape bounds the throughput of
+// the one with the ring twice as long; if that is clearly slower than the best known plan, that shape and all with
+// longer rings are listed, not priced: their programs are the longest of all. Shapes are screened ring by ring, the
 // short ones first, so what is left out does not depend on which thread was faster. Left out: shapes without stages.
 
 #include <math.h>
@@ -10,9 +10,9 @@
 #include "autotune/search/search_internal.h"
 
 enum { SHORT_RING = 8 };            // up to here all are priced, as by the rule of slices (prune.c)
-static const double BEHIND = 0.06;  // what two estimates may err against each other (search_settle.c)
+static const double BEHIND = 0.06;  // possible relative error between two estimates (search_settle.c)
 
-// Shapes that differ in their data ranks only.
+// Shapes that differ only in their data ranks.
 struct RingGroup {
     int size[AXIS_COUNT];  // of the data axes: 0
     double hope;           // tokens per second that a ring twice as long may reach; it reaches any where none fits
@@ -41,7 +41,7 @@ static bool is_asked_for(const Search *search, const Mesh *mesh) {
            (search->reference && mesh_same_shape(mesh, search->reference));
 }
 
-// Who asks how far a plan is behind is told of plans like it that are no slower, however far behind the best.
+// A query about a plan's gap to the best also gets similar plans that are no slower, however far from the best.
 static bool passes_over(const Search *search) {
     return search->near && !search->who;
 }

@@ -1,6 +1,6 @@
 // Screening: every candidate is pruned or estimated with the closed form. Threads take shapes by their (tp, cp), the
-// part of a plan that the memoised pieces of the estimate are keyed by, so nothing is made twice and every estimate
-// comes from the same pieces however many threads there are.
+// part of a plan that the memoised pieces of the estimate are keyed by, so nothing is computed twice and every estimate
+// uses the same pieces regardless of the number of threads.
 
 #include <math.h>
 
@@ -102,7 +102,7 @@ static bool keeps_all(const Target *target, const TrainPlan *plan) {
 }
 
 // Choices of which one value needs memory and nothing else: reducing once moves the least, a whole loss has the fewest
-// and largest products, graphs leave nothing to the host, tp collectives beside products leave less in the open, larger
+// and largest products, graphs leave nothing to the host, tp collectives overlapped with GEMMs expose less, larger
 // buckets start up less often, what is kept is not recomputed. Where the memory is there, the other values are at best
 // as fast. tests/property/autotune says by how much this errs.
 typedef struct Spender {
@@ -540,7 +540,7 @@ static Status screen_waves(Search *search, ScreenPieces *pieces, Error *error) {
     return STATUS_OK;
 }
 
-// What is tried in screened shapes beside their candidates.
+// What is tried in screened shapes in addition to their candidates.
 static Status screen_more(Search *search, ScreenPieces *pieces, Error *error) {
     static const struct {
         bool (*tries)(const TuneRequest *request);

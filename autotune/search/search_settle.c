@@ -1,4 +1,4 @@
-// The exact answers: the best few choices of each shape, and all whose estimate lies within a margin of the best one,
+// Exact evaluation: the best few choices of each shape, and all whose estimate lies within a margin of the best one,
 // are predicted in full, so that the winner is the engine's; memory verdicts of shapes always come from the full
 // breakdown.
 
@@ -51,8 +51,8 @@ static Status predict_candidate(const Search *search, SearchWorker *worker, Cand
     return STATUS_OK;
 }
 
-// The estimate of how many layers may be kept errs by little: a twentieth more of them is recomputed where it was too
-// many, a few times.
+// The estimate of how many layers may be kept has a small error: a twentieth more of them is recomputed where it was
+// too many, a few times.
 static Status predict_fitting(const Search *search, SearchWorker *worker, Candidate *candidate, bool with_engine,
                               Prediction *prediction, Error *error) {
     enum { TRIES = 4, PART = 20 };
@@ -60,7 +60,7 @@ static Status predict_fitting(const Search *search, SearchWorker *worker, Candid
     for (int i = 1; i < TRIES && !prediction->fits && search_partial_less(search->request, &candidate->plan, PART);
          i++) {
         candidate->content_hash = predictor_content_hash(&worker->predictor, &candidate->plan);
-        candidate->state = CANDIDATE_ESTIMATED;  // another plan, of which nothing was said yet
+        candidate->state = CANDIDATE_ESTIMATED;  // another plan, not yet evaluated
         candidate->rule = candidate->reason = NULL;
         worker->counts.pruned--;
         TRY(predict_candidate(search, worker, candidate, with_engine, prediction, error));
@@ -107,7 +107,7 @@ static bool is_worth_more(const Search *search, const Candidate *candidate, cons
             !best_leaves_room(request, best->memory.reserved_bytes) || candidate->tokens_per_s > best->tokens_per_s);
 }
 
-// A pipeline's bytes are the same in any order of ranks: one that a full breakdown threw out answers for the others.
+// A pipeline's bytes are the same in any rank order: a rejection by a full breakdown holds for the other orders.
 static const Candidate *thrown_out_alike(const Search *search, int place, const Candidate *candidate) {
     const PlanKey choices = plan_key(&candidate->plan, 0);
     if (mesh_stages(&candidate->plan.mesh) == 1 || plan_keeps_layers(&candidate->plan)) {
@@ -133,7 +133,7 @@ static void reject_alike(SearchWorker *worker, Candidate *candidate, const Candi
     worker->counts.pruned++;
 }
 
-// A shape's choice that a search by estimate would take. Alternatives are held against the best of these.
+// A shape's choice that a search by estimate would take. Alternatives are compared with the best such choice.
 static void note_chosen(const Search *search, SearchWorker *worker, const Candidate *candidate,
                         const Prediction *prediction) {
     const double step_s = search->estimates[candidate - search->space.candidates].step_s;
@@ -176,14 +176,14 @@ Status search_settle_shape(const Search *search, SearchWorker *worker, int shape
                 *best = prediction;
             }
         } else if (!hopeful && search_takes(search->request, SHORTCUT_NEAREST)) {
-            break;  // the one that lacks least does not fit: none of the rest will
+            break;  // the one with the smallest shortfall does not fit: none of the rest will
         }
     }
     return STATUS_OK;
 }
 
-// The shape's reason: that it is far behind, else memory of the choice that lacks least, else what its first choice was
-// told.
+// The shape's reason: that it is far slower, else the memory of the choice with the smallest shortfall, else what its
+// first choice was told.
 static void add_rejection(Search *search, int shape) {
     const Candidate *nearest = NULL;
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
@@ -207,7 +207,7 @@ static void add_rejection(Search *search, int shape) {
     result->rejected[result->rejected_count++] = (Rejection){nearest->plan, nearest->rule, nearest->reason};
 }
 
-// The default batch is a wish: with many data ranks one sequence each is more.
+// The default batch is only a target: with many data ranks, one sequence each exceeds it.
 void search_warn_of_batch(const Search *search, Prediction *entry) {
     const int64_t wanted = batch_default(search->request->seq);
     const int64_t batch = plan_global_batch(&entry->plan);

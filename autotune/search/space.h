@@ -27,10 +27,10 @@ void space_meshes(const TuneRequest *request, Arena *arena, Space *space);
 // A shape with what was asked, else the target's usual choices: one sequence, or the micro-batch asked for, at a time.
 void space_plain_plan(const TuneRequest *request, const Mesh *mesh, TrainPlan *plan);
 
-// Do so many chunks on each stage of the plan have equally many layers, as the target counts them?
+// With this many chunks per stage of the plan, do all chunks have equally many layers, as the target counts them?
 bool space_cuts_evenly(const TuneRequest *request, const TrainPlan *plan, int chunks);
 
-// Does an open search try the value, beside the fields that are set?
+// Does an open search try the value, given the fields that are set?
 bool space_tries(const TuneRequest *request, const TrainPlan *plan, PlanFieldId id, int value);
 
 // Is the field's value found by what just fits in memory?

@@ -1,4 +1,4 @@
-// What calibrations read from the store and leave in it.
+// What calibrations read from and write to the store.
 
 #include "autotune/store/store_internal.h"
 

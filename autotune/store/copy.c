@@ -1,5 +1,5 @@
-// A store in memory, filled from a file. A file in WAL mode is read through two files beside it, which cannot be made
-// where the folder is read-only; then it is read as one that nobody writes, which holds while it has no log beside it.
+// An in-memory store, filled from a file. A WAL-mode file is read through its -wal and -shm files, which cannot be
+// created in a read-only folder; then it is read as immutable, which is safe while there is no log next to it.
 
 #include <stdio.h>
 #include <string.h>

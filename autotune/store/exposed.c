@@ -1,4 +1,4 @@
-// Exposed communication of a prediction or a run: a row per axis that has some, by the axis's name.
+// Exposed communication of a prediction or a run: one row per axis that has some, by axis name.
 
 #include "autotune/store/store_internal.h"
 

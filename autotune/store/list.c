@@ -1,4 +1,4 @@
-// Reading back what was asked and what was run, for `ndtune runs`.
+// Reads back past requests and runs, for `ndtune runs`.
 
 #include "autotune/store/store_internal.h"
 
@@ -31,7 +31,7 @@ static void read_preflight(sqlite3_stmt *row, Arena *arena, void *into) {
 static Status read_rows(Store *store, const char *sql, int most, size_t bytes, StoreReader reader, Arena *arena,
                         void *rows, int *count, Error *error) {
     sqlite3_stmt *statement = NULL;
-    TRY(store_ask(store, &statement, error, sql, "d", most > 0 ? most : -1));  // a negative LIMIT is none
+    TRY(store_ask(store, &statement, error, sql, "d", most > 0 ? most : -1));  // a negative LIMIT means no limit
     return store_read_all(store, statement, bytes, reader, arena, rows, count, error);
 }
 

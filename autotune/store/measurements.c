@@ -1,4 +1,4 @@
-// Runs read back: repeats of a measurement, and one run in full.
+// Reads runs back: repeats of a measurement, and one run in full.
 
 #include <jansson.h>
 #include <math.h>

@@ -1,7 +1,7 @@
-// Schema versions. PRAGMA user_version counts the migrations that a file has seen; missing ones run in order inside
-// one transaction, so a file is always at a whole version. An empty file starts from what they lead to (schema.c),
-// because SQLite reads all that is there again after each step that alters it. Files of another program, of a newer
-// ndtune and of a number that nobody wrote are refused untouched.
+// Schema versions. PRAGMA user_version counts the migrations applied to a file; missing ones run in order inside one
+// transaction, so a file is always at a whole version. An empty file starts from their end result (schema.c), because
+// SQLite re-reads the whole schema after each step that alters it. Files of another program, of a newer ndtune or with
+// an unassigned version number are refused untouched.
 
 #include <stdio.h>
 
@@ -27,7 +27,7 @@ static Status execute(sqlite3 *db, const char *path, const char *sql, Error *err
     return STATUS_OK;
 }
 
-// Ours, or empty and so about to be.
+// Ours, or empty and about to be.
 static Status check_owner(sqlite3 *db, const char *path, int count, int64_t *version, Error *error) {
     int64_t application = 0, tables = 0;
     TRY(read_int(db, path, "PRAGMA application_id", &application, error));

@@ -2,7 +2,7 @@
 
 #pragma once
 
-// One numbered step of the schema; version is its place in the list, from 1.
+// One numbered schema step; version is its position in the list, from 1.
 typedef struct Migration {
     const char *name;
     const char *sql;

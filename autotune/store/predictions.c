@@ -1,4 +1,4 @@
-// The predictions table: the cache that search asks before it simulates, and the row that both plan and predict write.
+// The predictions table: the cache that search queries before simulating, and the row that plan and predict write.
 
 #include "autotune/store/store_predictions.h"
 
@@ -46,14 +46,14 @@ static bool find_exposed(Store *store, uint64_t content_hash, double exposed_s[A
     return read;
 }
 
-// A lookup that fails is a miss: the numbers are then computed, and the write that follows reports what is wrong.
+// A failed lookup is a miss: the numbers are then computed, and the subsequent write reports the error.
 static bool find_prediction(void *state, uint64_t content_hash, Arena *arena, Prediction *prediction) {
     Store *store = state;
     if (!store->find_prediction &&
         store_prepare(store,
                       "SELECT peak_phase, top_name" NUMBERS(
                           COLUMN) " FROM predictions WHERE content_hash = ? "
-                                  "AND recomputed_flop_per_token IS NOT NULL",  // rows of schema 1 do not know it
+                                  "AND recomputed_flop_per_token IS NOT NULL",  // rows of schema 1 lack it
                       &store->find_prediction, NULL) != STATUS_OK) {
         return false;
     }
@@ -84,7 +84,7 @@ Status prediction_writer_open(Store *store, const TuneRequest *request, Predicti
                : store_prepare(store, "INSERT INTO prediction_exposed VALUES (?,?,?)", &store->put_exposed, error);
 }
 
-// The rows of an older prediction of that hash go with it.
+// Deletes the rows of an older prediction with that hash, too.
 Status prediction_write(PredictionWriter *writer, const Prediction *prediction, Error *error) {
     const TuneRequest *request = writer->request;
     sqlite3_stmt *statement = writer->store->put_prediction;
@@ -113,13 +113,13 @@ static Status save_prediction(Store *store, void *context, Error *error) {
 
 Status store_save_prediction(Store *store, const TuneRequest *request, const Prediction *prediction, Error *error) {
     if (prediction->cached || prediction->origin != ORIGIN_ENGINE || prediction->step_s <= 0) {
-        return STATUS_OK;  // nothing that is not there already
+        return STATUS_OK;  // nothing new
     }
     SavePrediction save = {request, prediction};
     return store_transaction(store, save_prediction, &save, error);
 }
 
-// What cannot be kept now is not lost: the result is saved at the end, and that reports what is wrong.
+// A failed write here loses nothing: the result is saved at the end, and that reports the error.
 static void keep_prediction(void *state, const TuneRequest *request, const Prediction *prediction) {
     store_save_prediction(state, request, prediction, NULL);
 }

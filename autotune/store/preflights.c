@@ -1,4 +1,4 @@
-// Preflights: a row each, with its findings and its groups, saved together.
+// Preflights: one row each, with its findings and groups, saved together.
 
 #include "autotune/store/store_internal.h"
 

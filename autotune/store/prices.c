@@ -1,4 +1,4 @@
-// What work costs on chips, as runs found out: one row for each chip and piece of work, the newest.
+// Measured costs of work on chips: the newest row for each chip and piece of work.
 
 #include "autotune/store/store_internal.h"
 

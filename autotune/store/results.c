@@ -1,6 +1,6 @@
-// Saving the answer of a request: the request, every candidate, and every prediction that the engine made. The same
-// question gives the same answer (its hash covers the engine's code), so asking again only counts; nothing is written
-// twice.
+// Saves the answer to a request: the request, every candidate, and every prediction that the engine made. The same
+// request gives the same answer (its hash covers the engine's code), so repeating it only increments a count; nothing
+// is written twice.
 
 #include <math.h>
 
@@ -8,7 +8,7 @@
 
 static const char *const state_names[CANDIDATE_STATE_COUNT] = {"rejected", "estimated", "simulated"};
 
-// 0 = nobody asked for one.
+// 0 = none was requested.
 static int64_t asked_batch(const TuneRequest *request) {
     return request->batch_assumed ? 0 : request->global_batch;
 }
@@ -34,7 +34,7 @@ static uint64_t request_hash(const TuneRequest *request) {
     return hash_end(&hash);
 }
 
-// Counts one more asking of a known request; *known says whether there was one.
+// Counts one more repeat of a known request; *known says whether there was one.
 static Status touch_request(Store *store, const TuneRequest *request, bool *known, Error *error) {
     TRY(store_write(store, error,
                     "UPDATE requests SET times_asked = times_asked + 1, command = ?, "
@@ -61,13 +61,13 @@ static Status insert_request(Store *store, const TuneResult *result, Error *erro
         objective_names[request->objective]);
 }
 
-// Of one shape, rejected for the same reason, which says nothing of what they differ in.
+// Two candidates of one shape rejected for the same reason, one that does not mention what they differ in.
 static bool are_alike(const Candidate *left, const Candidate *right) {
     return left->state == CANDIDATE_REJECTED && right->state == CANDIDATE_REJECTED && left->rule && right->rule &&
            strcmp(left->rule, right->rule) == 0 && strcmp(left->reason, right->reason) == 0;
 }
 
-// The candidates of a shape, one behind the other.
+// The candidates of a shape, consecutively.
 static int shape_end(const TuneResult *result, int first) {
     int end = first + 1;
     while (end < result->candidate_count && result->candidates[end].shape == result->candidates[first].shape) {
@@ -85,7 +85,7 @@ static Status put_candidate(Store *store, sqlite3_stmt *statement, int64_t reque
                      candidate->tokens_per_s, round(candidate->peak_bytes), round(candidate->reserved_bytes), alike);
 }
 
-// A row for those that are alike, where the first of them is.
+// One row for identical rejections, at the position of the first.
 static Status put_shape(Store *store, sqlite3_stmt *statement, int64_t request_id, const Candidate *candidates,
                         int count, Error *error) {
     Status status = STATUS_OK;

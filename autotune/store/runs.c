@@ -1,6 +1,6 @@
-// Saving a run of the executor: what ran, how it ended, its loss curve, the measured spans of its last step and the
-// totals per task beside the prediction. Arrays of numbers are kept as JSON text, so that SQLite's json functions can
-// read them.
+// Saves a run of the executor: what ran, how it ended, its loss curve, the measured spans of its last step and the
+// totals per task along with the prediction. Arrays of numbers are kept as JSON text, so that SQLite's json functions
+// can read them.
 
 #include <math.h>
 #include <stdio.h>
@@ -8,14 +8,14 @@
 
 #include "autotune/store/store_internal.h"
 
-enum { SPANS_KEPT = 200000 };  // of a run; beyond it only the totals are kept
+enum { SPANS_KEPT = 200000 };  // per run; beyond it only the totals are kept
 
 typedef struct SaveRun {
     const RunRecord *run;
     int64_t run_id;
 } SaveRun;
 
-// "[1.5,2.25]"; a number that JSON has no word for becomes null.
+// "[1.5,2.25]"; a number that JSON cannot represent becomes null.
 static char *number_array(const double *values, int count) {
     const size_t bytes = (size_t)count * 26 + 3;  // "%.17g" and a comma
     char *text = malloc(bytes);
@@ -35,7 +35,7 @@ static char *number_array(const double *values, int count) {
     return text;
 }
 
-// Without spans nobody knows where the step went.
+// Without spans the breakdown of the step is unknown.
 static bool has_parts(const RunRecord *run) {
     return run->timeline.span_count > 0;
 }

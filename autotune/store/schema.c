@@ -1,5 +1,5 @@
-// A tool of the build: writes what all migrations make of an empty store as the statements that make it at once. A new
-// store begins there.
+// A build tool: runs all migrations on an empty store and writes the resulting schema as statements. A new store starts
+// from these.
 
 #include <sqlite3.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static int print_statement(void *out, int columns, char **values, char **names) 
     return fprintf(out, "%s;\n\n", values[0]) < 0;
 }
 
-// In the order in which they were made; SQLite makes its own tables and indexes itself.
+// In order of creation; SQLite creates its internal tables and indexes itself.
 static int write_schema(sqlite3 *db, FILE *out) {
     return sqlite3_exec(db,
                         "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite^_%' ESCAPE '^' "

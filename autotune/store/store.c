@@ -1,5 +1,5 @@
-// Opening, closing and the few helpers that every query shares. Foreign codes are translated here into sentences that
-// name the file. Durability: WAL with synchronous=NORMAL, so a killed process loses at most its own unfinished
+// Opening, closing and the few helpers shared by all queries. SQLite's error codes are translated here into sentences
+// that name the file. Durability: WAL with synchronous=NORMAL, so a killed process loses at most its own unfinished
 // transaction.
 
 #include "autotune/store/store.h"
@@ -122,7 +122,7 @@ Status store_transaction(Store *store, StoreWork work, void *context, Error *err
 
 const char *text_at(sqlite3_stmt *row, int column, Arena *arena) {
     const unsigned char *text = sqlite3_column_text(row, column);
-    const char *found = (const char *)text;  // of a file that anybody may have written
+    const char *found = (const char *)text;  // from a file that anyone may have written
     return !found ? NULL : text_is_line(found) ? arena_text(arena, found) : escape_line_text(found, arena);
 }
 
@@ -253,7 +253,7 @@ void store_target_text(const Target *target, char *out, size_t bytes) {
     snprintf(out, bytes, "%s@%s", target->name, target->version);
 }
 
-// sqlite3_open_v2 falls back to read-only without a word; a store that cannot be written is refused here.
+// sqlite3_open_v2 silently falls back to read-only; a store that is not writable is refused here.
 static Status open_file(Store *store, Error *error) {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     if (sqlite3_open_v2(store->path, &store->db, flags, NULL) != SQLITE_OK) {
@@ -273,7 +273,7 @@ static Status prepare_database(Store *store, Error *error) {
     return store_execute(store, "PRAGMA synchronous = NORMAL", error);
 }
 
-// What SQLite takes for no file: its documentation keeps names that begin with a colon for such.
+// Names that SQLite does not treat as files: its documentation reserves those that begin with a colon.
 static Status check_path(const char *path, Error *error) {
     FAIL_IF(path[0] == '\0' || path[0] == ':', error, STATUS_USAGE,
             "store \"%s\": is no file, so nothing would be kept", path);

@@ -1,4 +1,4 @@
-// Writing predictions inside a transaction of another file of the store.
+// Writes predictions inside a transaction begun by another file of the store.
 
 #pragma once
 
@@ -7,7 +7,7 @@
 typedef struct PredictionWriter {
     Store *store;
     const TuneRequest *request;
-    uint64_t profile_hash;  // of the request's cluster, which takes longer to hash than a row to write
+    uint64_t profile_hash;  // of the request's cluster; hashing it takes longer than writing a row
 } PredictionWriter;
 
 // All predictions are of this request.

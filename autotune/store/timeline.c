@@ -1,5 +1,5 @@
 // The recorded step of a run, read back as a Timeline. Spans are stored by rank and in issue order, under the names of
-// their tasks; walking the program beside them gives each its task again.
+// their tasks; walking the program in parallel maps each back to its task.
 
 #include <string.h>
 

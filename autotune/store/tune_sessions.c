@@ -1,5 +1,5 @@
-// Sessions of the closed loop: a run and its place in the session are saved in one transaction, so that a process that
-// is killed at any moment leaves a session that the next one can go on with.
+// Sessions of the closed loop: a run and its place in the session are saved in one transaction, so that a process
+// killed at any moment leaves a session that the next one can resume.
 
 #include "autotune/store/store_internal.h"
 

@@ -1,4 +1,4 @@
-// What is believed of how long each shape takes: log seconds per token, jointly normal. Predictions are off by one
+// The belief about each shape's time: log seconds per token, jointly normal. Predictions are off by one
 // factor, theta; each shape has a misfit of its own that no theta explains; and a shape that has run is known up to
 // repeat noise:
 //   log t_i = prediction_i + gradient_i . (theta - mean) + misfit_i,   misfit_i ~ N(0, misfit_sd^2)
@@ -13,7 +13,7 @@
 
 enum { BELIEF_FACTORS = 1 };
 
-// The model after what has run: factors are the coordinates of theta.
+// The model conditioned on the runs: factors are the coordinates of theta.
 typedef struct TuneModel {
     int factors;
     double covariance[BELIEF_FACTORS * BELIEF_FACTORS];  // of theta, row by row, factors x factors

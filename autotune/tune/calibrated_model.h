@@ -1,7 +1,7 @@
-// What a session teaches its profile: a calibration by its own runs, done again after each of them. Who wins is not
-// believed by it but by the prior model: a dozen factors that a few runs of a drifting machine were fitted to take the
-// ranking of all shapes with them, and are sure of it (tests/accuracy/sweep/mild.csv: of the sessions that were sure
-// within 3 %, 5 of 10 were right; by the prior model 15 of 16).
+// A session's calibration of its profile from its own runs, repeated after each of them. Who wins is not believed by it
+// but by the prior model: a dozen factors that a few runs of a drifting machine were fitted to take the ranking of all
+// shapes with them, and are sure of it (tests/accuracy/sweep/mild.csv: of the sessions that were sure within 3 %, 5 of
+// 10 were right; by the prior model 15 of 16).
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Samples of a joint normal, counted. Log seconds: a factor is a difference.
+// Statistics over samples of a joint normal. In log seconds a factor is a difference.
 
 #include "autotune/tune/outlook.h"
 
@@ -8,10 +8,10 @@
 #include <math.h>
 #include <string.h>
 
-// What so many samples cannot tell apart: among those runs, the one of the likeliest winner.
+// Below the resolution of this many samples: among those runs, prefer the likeliest winner's.
 static const double EQUAL_BITS = 0.02;
 
-// So many draws cannot show more.
+// This many draws cannot resolve more.
 static const double MOST_CERTAIN = 1 - 1.0 / OUTLOOK_DRAWS;
 
 // The fastest shape of a draw; -1 where all are out.

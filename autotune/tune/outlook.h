@@ -1,4 +1,4 @@
-// Who wins, and which run would tell most about it, by samples of the belief.
+// The likely winner, and the most informative next run, by sampling the belief.
 //   winner       the shape that is expected to lose least against the fastest. It is good enough where it is within
 //                `tolerance` of the fastest: an indifference zone, since two shapes that are equally good cannot be
 //                told apart by any number of runs (Bechhofer 1954)

@@ -1,4 +1,4 @@
-// The loop, and what of its state follows from the runs.
+// The loop, and the part of its state that is derived from the runs.
 
 #include "autotune/tune/tune.h"
 

@@ -1,6 +1,6 @@
-// The closed loop: believe, run the shape that tells most about who wins, learn, repeat. Who runs, who remembers and
-// what calibrates is the caller's; the loop itself is a function of its seed and of what the runs said, so a session
-// that is resumed from its stored runs goes on as if it had never stopped.
+// The closed loop: form a belief, run the most informative shape about the winner, update, repeat. Running, storing and
+// calibrating are up to the caller; the loop itself is a function of its seed and the run results, so a session resumed
+// from its stored runs continues as if it had never stopped.
 
 #pragma once
 
@@ -15,7 +15,7 @@ typedef struct TuneOptions {
     uint64_t seed;
 } TuneOptions;
 
-// One run of a shape, however it ended.
+// One run of a shape, whatever its outcome.
 typedef struct TuneRun {
     int shape;
     bool known;            // measured before the session: costs it nothing
@@ -88,7 +88,7 @@ typedef struct TuneMeans {
     // deviations; learnt: a few words. Called once per step.
     Status (*learn)(void *state, const Tuning *tuning, TuneModel *model, BeliefShape *shapes, const char **learnt,
                     Error *error);
-    void (*report)(void *state, const Tuning *tuning, const TuneStep *step);  // NULL = nobody listens
+    void (*report)(void *state, const Tuning *tuning, const TuneStep *step);  // NULL = no reporting
     bool (*cancelled)(void *state);
     void *state;
 } TuneMeans;

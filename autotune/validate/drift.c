@@ -13,14 +13,14 @@
 // apart: what is not known of a scale (Jeffreys 1961). What was recorded lies all over them: the same shapes in rounds,
 // minutes apart, were 1 to 4 % (two nodes) and 11 to 26 % (one machine) apart from round to round, 2 to 5 % within one
 // (tests/accuracy/sweep/sweep.csv, after taking shapes and rounds out), and on a machine that others load 27 % within
-// one (loaded.csv beside it).
+// one (loaded.csv next to it).
 static const double SDS[] = {0.003, 0.012, 0.05, 0.2, 0.8}, TIMES_S[] = {60, 900};
 static const double NOISES[] = {0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64};
 enum { SD_COUNT = sizeof SDS / sizeof *SDS, TIME_COUNT = sizeof TIMES_S / sizeof *TIMES_S };
 enum { NOISE_COUNT = sizeof NOISES / sizeof *NOISES, LAWS = SD_COUNT * TIME_COUNT * NOISE_COUNT };
 
-// A run that lies further from the middle of its shape's than so many times what runs usually do counts by its distance
-// (Huber 1964).
+// A run that lies further from the middle of its shape's than this many times the usual deviation is down-weighted by
+// its distance (Huber 1964).
 static const double FAR = 2.5, LEAST_USUAL = 0.01;
 enum { REWEIGHINGS = 2 };
 

@@ -1,4 +1,4 @@
-// What a machine whose speed changes does to measurements, and what is left to believe of the shapes:
+// The effect of machine speed drift on measurements, and the resulting estimates of the shapes:
 //   log of run k = log t of its shape + d(time of k) + noise,   d: a stationary Gaussian process with covariance
 //   sd^2 exp(-|time - time'| / time_s) (Ornstein and Uhlenbeck 1930), noise ~ N(0, noise_sd^2 + own_sd(k)^2): a run
 //   whose steps scatter says less of its shape, and steps that agree do not say that the next run will
@@ -23,7 +23,7 @@ typedef struct DriftRun {
 // Of the machine.
 typedef struct DriftLaw {
     double sd, time_s;  // of the log of its speed; 0: it does not drift
-    double noise_sd;    // of a run beside it and beside what the spread of its steps says
+    double noise_sd;    // of a run, in addition to the drift and to what the spread of its steps implies
 } DriftLaw;
 
 // What may be before anything ran: the laws of a grid, from 0 on; returns how probable each is, 0 after the last.

@@ -1,7 +1,7 @@
 // The rule of sim/engine/attribution.c on measured spans: the compute lane busy -> compute or optimizer; idle while a
-// collective runs -> its term (step_terms.h); idle otherwise -> overhead. Where
-// several collectives fill a gap at once, the moment belongs to the one that began first. Lanes in issue order on one
-// thread are the special case in which every collective is exposed whole.
+// collective runs -> its term (step_terms.h); idle otherwise -> overhead. Where several collectives overlap in a gap,
+// the time is attributed to the one that began first. Lanes in issue order on one thread are the special case in which
+// every collective is exposed whole.
 
 #include "autotune/validate/exposure.h"
 

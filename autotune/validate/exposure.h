@@ -1,4 +1,4 @@
-// Where a measured step went, in the terms of a prediction.
+// Breakdown of a measured step, in the terms of a prediction.
 
 #pragma once
 

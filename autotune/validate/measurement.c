@@ -85,7 +85,7 @@ static int least_of(const double *values, int count) {
     return best;
 }
 
-// What somebody who knows nothing of shapes would say: the same time per token for all.
+// Baseline without knowledge of shapes: the same time per token for all.
 static double constant_error(const double *measured, int count, double *sizes, Arena *arena) {
     double *sorted = ARENA_ARRAY(arena, double, count);
     memcpy(sorted, measured, (size_t)count * sizeof *sorted);

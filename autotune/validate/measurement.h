@@ -1,4 +1,4 @@
-// What measured step times say: the middle, how sure it is, and whether predicted and measured orders agree.
+// Statistics of measured step times: the median, its uncertainty, and whether predicted and measured rankings agree.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Logs of lines, by the patterns of the frameworks (sim/frameworks) and one of any program.
+// Line-based logs, by the patterns of the frameworks (sim/frameworks) and a generic one for any program.
 
 #include "autotune/validate/step_log.h"
 

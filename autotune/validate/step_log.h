@@ -1,4 +1,4 @@
-// Step times from what a training framework prints.
+// Step times from the output of a training framework.
 
 #pragma once
 
@@ -18,6 +18,6 @@ typedef struct StepLog {
 // of a form of their own come first, then the first format of the table that matches any line.
 void step_log_read(const char *text, double tokens_per_rank, Arena *arena, StepLog *log);
 
-// The formats in words, for the manual page and for the sentence when nothing was found.
+// The formats as text, for the manual page and for the message when nothing was found.
 enum { STEP_LOG_FORMATS_BYTES = 1024 };
 char *step_log_formats(char out[STEP_LOG_FORMATS_BYTES]);

@@ -1,4 +1,4 @@
-// Reads a log as calibrate and predict take it: any of the formats of autotune/validate/step_log.c.
+// Reads a log as calibrate and predict accept it: any of the formats of autotune/validate/step_log.c.
 
 #include "autotune/validate/step_log_file.h"
 

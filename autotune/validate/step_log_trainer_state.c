@@ -1,7 +1,7 @@
 // trainer_state.json of transformers' Trainer (4.57, trainer_callback.py and speed_metrics): log_history is a list of
 // what was logged; the last entry of a run that ended has train_runtime, seconds for the steps that it made: max_steps,
-// or fewer where it was stopped early. Entries on the way hold losses and steps but no clock. Not modelled: a run that
-// went on from a checkpoint, whose clock holds the later steps only.
+// or fewer where it was stopped early. Intermediate entries hold losses and steps but no time. Not modelled: a run
+// resumed from a checkpoint, whose time covers the later steps only.
 
 #include <jansson.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-// Which rows, in which order, and what came of them. Shapes are compared by time per token, since their batches may
+// Which rows are run, in which order, and their results. Shapes are compared by time per token, since their batches may
 // differ.
 
 #include "autotune/validate/validate.h"

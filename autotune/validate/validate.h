@@ -1,5 +1,5 @@
-// Predictions proven: the best candidates of a search run for real, measured beside predicted. Who runs and who
-// remembers is the caller's; a row that fails does not stop the others.
+// Validates predictions: actually runs the best candidates of a search and compares measured with predicted. Running
+// and storing are up to the caller; a row that fails does not stop the others.
 
 #pragma once
 
@@ -46,13 +46,13 @@ typedef struct Validation {
     Agreement agreement;  // over the rows that were measured, by steady time per token; its indices are into rows
     int in_interval;      // measured rows within their predicted interval
     CoreUse core_use;
-    double noise;         // median over the rows; NAN where nothing was repeated
+    double noise;  // median over the rows; NAN where nothing was repeated
 } Validation;
 
 // The `top` first entries and `spread` more at even distances over the rest; top 0 = all. Fills rows.
 void validate_choose(const TuneResult *result, int top, int spread, Arena *arena, Validation *validation);
 
-// What the caller does for a row. All texts and arrays they leave live as long as the validation.
+// Caller's callbacks for a row. All texts and arrays they return live as long as the validation.
 typedef struct ValidateMeans {
     // Runs that are known already, at most `most`, newest first; returns how many. NULL = none.
     int (*recall)(void *state, const ValidateRow *row, RunRecord *runs, int most);
@@ -63,8 +63,8 @@ typedef struct ValidateMeans {
     void *state;
 } ValidateMeans;
 
-// Round after round over the rows, each in an order of its own, so that a machine that drifts does not favour one.
-// Fails when cancelled, and where a run says that it concerns every row.
+// Runs the rows in rounds, each in a different order, so that machine drift does not favour one. Fails when cancelled,
+// and where a run says that it concerns every row.
 Status validate_run(Validation *validation, const ValidateMeans *means, Arena *arena, Error *error);
 
 // Medians, agreement and kinds from the rows' runs.

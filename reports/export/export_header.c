@@ -9,7 +9,7 @@
 #include "sim/base/escape.h"
 #include "sim/base/text.h"
 
-// What the launch command calls the file.
+// The file name used in the launch command.
 static const char *export_file(const ExportFormat *format, const ExportJob *job) {
     return escape_shell(job->file_name ? job->file_name : format->file_name, job->arena);
 }

@@ -1,4 +1,4 @@
-// The file as JSON, for programs that want it together with what it was made of (schema ndtune.export/1).
+// The file as JSON, for programs that want it together with its inputs (schema ndtune.export/1).
 
 #include <stdlib.h>
 

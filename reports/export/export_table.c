@@ -1,4 +1,4 @@
-// Finding a format, and what all of them share: the checks of their columns, the header.
+// Format lookup, and what all formats share: the checks of their columns, the header.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,8 +67,8 @@ static bool has_word(const char *words, const char *word) {
     return false;
 }
 
-// "name@version" of a row: the same name, and one of its versions where the row has any; or another framework's that
-// it names whole.
+// Matches "name@version" against a row: the same name, and one of its versions where the row has any; or another
+// framework's full name that the row lists.
 static bool takes(const ExportFormat *format, const Target *target) {
     const char *version = format->target ? strchr(format->target, '@') : NULL;
     enum { WHOLE_NAME_BYTES = 64 };
@@ -110,7 +110,7 @@ Status export_usual(const Target *target, const ExportFormat **format, Error *er
                      target->version, framework_names(has_file, names, sizeof names));
 }
 
-// Are gradients to be reduced in another format than the target's own?
+// Are gradients to be reduced in a format other than the target's default?
 static bool other_reduction(const ConfigJob *job) {
     const TrainPlan *plan = job->plan;
     const bool own_fp32 = plan->precision == DTYPE_FP32 ||
@@ -119,7 +119,7 @@ static bool other_reduction(const ConfigJob *job) {
     return plan->reduce_dtype != REDUCE_DTYPE_TARGET && plan->reduce_dtype != own;
 }
 
-// Is the plan at a value that a format without the choice writes?
+// Does the plan have the value that a format without the choice implies?
 static bool is_usual(const ConfigJob *job, PlanFieldId id) {
     const TrainPlan *plan = job->plan;
     switch (id) {
@@ -140,7 +140,7 @@ static const char *refuse_choice(const ConfigJob *job, const char *format, PlanF
                         plan_value_text(id, plan_get(job->plan, id), value), format, option, instead);
 }
 
-// Fields of a plan that formats write or refuse below, or that are of the data; others have no place in any file.
+// Plan fields that formats write or refuse below, or that concern the data; others do not appear in any file.
 static const uint64_t said =
     PLAN_BIT(PLAN_IMBALANCE) | PLAN_BIT(PLAN_SEQ) | PLAN_BIT(PLAN_MICRO_BATCH) | PLAN_BIT(PLAN_GRAD_ACCUM) |
     PLAN_BIT(PLAN_ZERO) | PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RESHARD_RANKS) | PLAN_BIT(PLAN_REDUCE_BUCKET) |
@@ -156,7 +156,7 @@ static const uint64_t said =
     PLAN_BIT(PLAN_PP_FIRST) | PLAN_BIT(PLAN_PP_LAST) | PLAN_BIT(PLAN_MLP_TILES) | PLAN_BIT(PLAN_UPDATE_IN_BACKWARD) |
     PLAN_BIT(PLAN_FP8_PARAMETERS);
 
-// The first thing of the plan that a column of the row excludes.
+// The first feature of the plan that a column of the row excludes.
 static const char *refuse_columns(const ExportFormat *format, const ConfigJob *job) {
     const TrainPlan *plan = job->plan;
     const struct {
@@ -227,7 +227,7 @@ static void place_on_nodes(ConfigJob *job, const ClusterProfile *cluster) {
     job->nodes = (world + job->ranks_per_node - 1) / job->ranks_per_node;
 }
 
-// Fills in what follows from the plan, then asks every rule.
+// Fills in what follows from the plan, then checks every rule.
 static Status prepare(const ExportFormat *format, ExportJob *job, Error *error) {
     const TuneRequest *request = job->request;
     ConfigJob *config = &job->config;

@@ -1,5 +1,5 @@
-// A batch script for Slurm: it writes the usual file of the plan's target beside itself and starts the launcher once on
-// each node. The file stands in a quoted here-document, whose text no shell reads; its strings are escaped and hold no
+// A Slurm batch script: it writes the target's default config file next to itself and starts the launcher once on each
+// node. The file is in a quoted here-document, which the shell does not expand; its strings are escaped and have no
 // line of their own that could end it.
 
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static void sbatch_write(const ConfigJob *config, FILE *out) {
     free(text);
 }
 
-// What it holds is for the format inside it to say.
+// The inner format decides what it can hold.
 const ExportFormat export_sbatch = {
     .name = "sbatch",
     .file_name = "train.sbatch",

@@ -1,5 +1,5 @@
-// The page of ndtune blame: template/blame.html with its places filled. It has no script, so its content security
-// policy names the hash of the style alone; what is pointed at is said by the drawing's own titles.
+// The page of ndtune blame: template/blame.html with its placeholders filled. It has no script, so its content security
+// policy names only the hash of the style; tooltips are the drawing's own titles.
 
 #include "reports/html/blame_page.h"
 

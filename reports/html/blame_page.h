@@ -6,13 +6,13 @@
 
 typedef struct BlamePage {
     const BlameReport *report;
-    const char *again;  // the command that makes this page again
-    Arena *arena;       // of texts
+    const char *again;  // the command that regenerates this page
+    Arena *arena;       // for texts
 } BlamePage;
 
 Status html_blame(const void *page, FILE *out, Error *error);
 
-// Its places, a function each.
+// Its placeholders, one function each.
 void blame_page_group(const BlamePage *page, FILE *out);
 void blame_page_stands(const BlamePage *page, FILE *out);
 void blame_page_lanes(const BlamePage *page, FILE *out);

@@ -1,5 +1,5 @@
-// Tables of the page of blame: what the blamed rank and its group did, and where every rank stands. Ranks that stand in
-// the same place are one row, so that a job of thousands can be read.
+// Tables of the blame page: what the blamed rank and its group did, and where every rank is. Ranks at the same place
+// share one row, so that a job of thousands stays readable.
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
-// The lines of a config file that matter: those that the file of some other plan of the ranking does not have, or where
-// there is no other, that of plain FSDP. So no format needs a list of its keys.
+// The lines of a config file that matter: those absent from the file of some other plan of the ranking, or where there
+// is no other, from that of plain FSDP. So no format needs a list of its keys.
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ enum { MOST_OTHERS = 24 };  // files of other plans
 
 typedef struct Line {
     const char *text;
-    int length, indent;  // without the line's end
+    int length, indent;  // without the line end
 } Line;
 
 static int next_line(const char **at, Line *line) {
@@ -93,7 +93,7 @@ static bool differs(const Others *others, const Line *line) {
     return false;
 }
 
-// A line that matters stands under the line that opens its part of the file.
+// A line that matters is shown under the line that opens its section of the file.
 static int choose_lines(const char *text, const Others *others, Line *lines, bool *chosen, int most) {
     int count = 0;
     while (count < most && next_line(&text, &lines[count])) {

@@ -1,5 +1,5 @@
-// The data behind charts and the table of candidates, as columns: thousands of candidates stay a few hundred KB. The
-// best HTML_DETAILED carry their whole prediction, in the words of --format json.
+// Data for the charts and the candidate table, as columns: thousands of candidates stay within a few hundred KB. The
+// best HTML_DETAILED carry their whole prediction, in the form of --format json.
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 enum { MOST_REASON_BYTES = 300000 };
 
-// Texts that many rows share, each once.
+// Texts shared by many rows, stored once.
 typedef struct Dictionary {
     json_t *texts, *places;
     size_t bytes;
@@ -23,7 +23,7 @@ static Dictionary dictionary(void) {
     return (Dictionary){.texts = json_array(), .places = json_object()};
 }
 
-// Index of the text; -1 of none, -2 where there is no room for more.
+// Index of the text; -1 for none, -2 where there is no room for more.
 static int place_of(Dictionary *words, const char *text) {
     if (!text) {
         return -1;
@@ -79,7 +79,7 @@ static int detail_of(const Details *details, uint64_t content_hash) {
     return -1;
 }
 
-// The ranked shapes first, then further choices that were simulated.
+// The ranked shapes first, then other choices that were simulated.
 static void choose_details(const TuneResult *result, const Candidate *const *ranked, int count, Details *details) {
     details->count = 0;
     for (int i = 0; i < result->entry_count && details->count < HTML_DETAILED; i++) {
@@ -131,7 +131,7 @@ static json_t *details_array(const HtmlReport *report, const Details *details) {
 
 // ---- candidates
 
-// Fastest first, then what needs less memory, then the order of the search; rejected ones last.
+// Fastest first, then by least memory, then in search order; rejected ones last.
 static int compare_candidates(const void *left, const void *right) {
     const Candidate *a = *(const Candidate *const *)left, *b = *(const Candidate *const *)right;
     const bool a_out = a->state == CANDIDATE_REJECTED, b_out = b->state == CANDIDATE_REJECTED;

@@ -1,4 +1,4 @@
-// Text inside markup. Whatever comes from outside (names, paths, reasons, files) passes through here.
+// Text inside markup. All external text (names, paths, reasons, files) passes through here.
 
 #pragma once
 
@@ -12,17 +12,17 @@
 void markup_text(const char *text, FILE *out);  // escaped for elements and quoted attributes; NULL = nothing
 void markup_format(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));  // formatted, escaped
 
-void markup_card(const char *name, const char *value, const char *note, FILE *out);  // one of a row of numbers
+void markup_card(const char *name, const char *value, const char *note, FILE *out);  // one of a row of figures
 
-// Compact JSON that cannot end the script element around it. Frees root; NULL root = out of memory or not UTF-8.
+// Compact JSON that cannot terminate the enclosing script element. Frees root; NULL root = out of memory or not UTF-8.
 Status markup_json(json_t *root, FILE *out, Error *error);
 
-// Writes a template with its places {{name}} filled.
+// Writes a template with its placeholders {{name}} filled.
 typedef Status (*PlaceWriter)(const void *what, const char *name, size_t length, FILE *out, Error *error);
 Status markup_page(const char *text, PlaceWriter write, const void *what, FILE *out, Error *error);
-Status markup_no_place(const char *name, size_t length, Error *error);  // for a name that no writer knows
+Status markup_no_place(const char *name, size_t length, Error *error);  // for a name that no writer handles
 
-// What a writer prints to a file, as paragraphs: a <p> per line.
+// A writer's output as paragraphs: one <p> per line.
 typedef void (*LineWriter)(const void *what, FILE *out);
 void markup_lines(LineWriter writer, const void *what, FILE *out);
 
@@ -41,9 +41,9 @@ typedef struct MarkupTable {
 MarkupTable table_begin(const char *id, const char *caption, const MarkupColumn *columns, int count, FILE *out);
 void table_row(MarkupTable *table, const char *attributes);  // attributes of the <tr>, trusted; NULL = none
 void table_cell(MarkupTable *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// A sentence over the rest of the row.
+// A sentence spanning the rest of the row.
 void table_rest(MarkupTable *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void table_end(MarkupTable *table);
-// Records as a whole table.
+// Records as a complete table.
 void table_records(const char *id, const char *caption, const RecordSchema *schema, const void *records, int count,
                    FILE *out);

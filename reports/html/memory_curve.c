@@ -1,6 +1,6 @@
-// Live bytes by role over a step of at most two micro-batches (later ones repeat the second), as memory_breakdown
-// counts them: from the first write of each slot to its last use, in issue order. MOST_POINTS moments, each the highest
-// of its stretch of time, so that the peak is among them.
+// Live bytes by role over a step of at most two micro-batches (later ones repeat the second), counted as in
+// memory_breakdown: from the first write of each slot to its last use, in issue order. MOST_POINTS samples, each the
+// maximum of its time interval, so that the peak is among them.
 
 #include "sim/memory/lifetimes.h"
 
@@ -28,7 +28,7 @@ static double total_of(const double live[ROLE_COUNT]) {
     return total;
 }
 
-// False where the timeline has not a span for every instance.
+// False where the timeline lacks a span for some instance.
 static bool list_instances(Curve *curve, const HtmlTimeline *shown, Arena *arena) {
     curve->program = shown->program;
     curve->count = (int32_t)step_instance_count(shown->program);
@@ -65,7 +65,7 @@ static Status find_changes(Curve *curve, Arena *arena, Error *error) {
     return STATUS_OK;
 }
 
-// The highest moment of a stretch of time.
+// The maximum within a time interval.
 typedef struct Moment {
     int32_t instance;  // -1 = none yet
     double total, live[ROLE_COUNT];

@@ -1,5 +1,5 @@
-// The page: template/page.html with its places filled. Style, script and charts are embedded files; a strict content
-// security policy names their hashes, so that nothing else on the page can run.
+// The page: template/page.html with its placeholders filled. Style, script and charts are embedded files; a strict
+// content security policy names their hashes, so that nothing else on the page can run.
 
 #include <string.h>
 
@@ -27,7 +27,7 @@ static void write_charts(const HtmlReport *report, FILE *out) {
     fputs(asset_charts, out);
 }
 
-// 'sha256-...' of what the elements of the page hold.
+// 'sha256-...' of the contents of the page's elements.
 static void write_style_policy(const HtmlReport *report, FILE *out) {
     (void)report;
     fprintf(out, "'sha256-%s'", asset_style_sha256);

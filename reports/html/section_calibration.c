@@ -1,5 +1,5 @@
-// What calibration made of the profile: from which runs, how well on those held out, and each fitted parameter with
-// what is still unknown about it.
+// What calibration changed in the profile: from which runs, how accurate on those held out, and each fitted parameter
+// with its remaining uncertainty.
 
 #include <math.h>
 #include <string.h>

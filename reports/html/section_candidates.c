@@ -1,5 +1,5 @@
-// The ranked shapes as a table that reads without the script. With it, the table holds every candidate, filtered and
-// sorted.
+// The ranked shapes as a table that is readable without the script. With it, the table holds every candidate, filtered
+// and sorted.
 
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"

@@ -1,4 +1,4 @@
-// Why this one: the best beside the runner-up, the rules of thumb and the user's baseline, term by term. Times are per
+// Why this one: the best against the runner-up, the rules of thumb and the user's baseline, term by term. Times are per
 // million tokens, because two shapes need not take the same number of tokens in a step.
 
 #include <math.h>

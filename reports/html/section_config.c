@@ -1,5 +1,5 @@
-// The config to copy: every format of the request's target, written or refused in words; where the best plan cannot be
-// written, the best one that can is. Then, folded, the best plan as files of the other frameworks.
+// The config to copy: every format of the request's target, written or refused with a reason; where the best plan
+// cannot be written, the best one that can. Then, collapsed, the best plan as files of other frameworks.
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +13,10 @@ typedef struct Written {
     const ExportFormat *format;
     int place;           // of the entry, from 0
     char *text;          // malloc; NULL = refused
-    const char *reason;  // of the best plan, where that is refused; arena
+    const char *reason;  // why the best plan was refused; arena
 } Written;
 
-// The first entry that the format can hold.
+// The first entry that the format can express.
 static void write_format(const HtmlReport *report, Written *written) {
     const TuneResult *result = report->result;
     for (written->place = 0; written->place < result->entry_count; written->place++) {
@@ -34,7 +34,7 @@ static void write_format(const HtmlReport *report, Written *written) {
     }
 }
 
-// of: the report whose entry it is, for the lines that matter; NULL = the whole file.
+// of: the report that the entry belongs to, for the lines that matter; NULL = the whole file.
 static void show_file(const HtmlReport *of, const Written *written, bool open, const char *note, FILE *out) {
     const char *name = written->format->name;
     fprintf(out, "<details class=\"file\" id=\"config-%s\" data-format=\"%s\"%s>\n<summary><strong>%s</strong> <span>",
@@ -55,7 +55,7 @@ static void show_file(const HtmlReport *of, const Written *written, bool open, c
     fputs(folds ? "</details>\n" : "", out);
 }
 
-// Where another entry stands for the best; NULL where none does.
+// Where another entry replaces the best; NULL where none does.
 static const char *substitute(const HtmlReport *report, const Written *written) {
     const Prediction *entry = &report->result->entries[written->place];
     char mesh[FORMAT_BYTES];

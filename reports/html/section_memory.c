@@ -1,5 +1,5 @@
-// Does it fit, and what breaks it: the contributors at the peak against the limit, and the nearest choice of the same
-// shape that does not fit.
+// Does it fit, and what would exceed memory: the contributors at the peak against the limit, and the nearest choice of
+// the same shape that does not fit.
 
 #include <string.h>
 
@@ -12,7 +12,7 @@
 enum { ROWS = 12 };
 static const double GIB = 1024.0 * 1024 * 1024;
 
-// Of the choices of the best shape that do not fit, the one that is closest.
+// The choice of the best shape that exceeds memory by the least.
 static const Candidate *nearest_misfit(const TuneResult *result) {
     const Candidate *nearest = NULL;
     for (int i = 0; i < result->candidate_count; i++) {

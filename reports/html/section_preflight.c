@@ -1,5 +1,5 @@
-// A preflight of as many ranks on this machine: what it said, and each collective beside what the profile
-// promises. Nothing where none was made.
+// A preflight with as many ranks on this machine: its findings, and each collective next to what the profile predicts.
+// Empty where none was made.
 
 #include "autotune/run_record.h"
 #include "reports/html/markup.h"

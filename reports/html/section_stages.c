@@ -1,5 +1,5 @@
-// The best plan by stage of its pipeline: what the compute lane does when, how long it waits, and what the stage keeps.
-// What is no compute, and no communication of the stage's own, is waiting for another stage: the bubble.
+// The best plan by pipeline stage: what the compute lane does when, how long it waits, and the memory of the stage.
+// Time that is neither compute nor the stage's own communication is waiting for another stage: the bubble.
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum { WAITING = -1 };  // in place of a phase
 
-// What a compute lane does without a change.
+// A stretch in which a compute lane does one thing.
 typedef struct Stretch {
     int phase, micro_batch;
     double start_s, end_s;
@@ -32,7 +32,7 @@ static int compare_ranges(const void *a, const void *b) {
     return (x->start_s > y->start_s) - (x->start_s < y->start_s);
 }
 
-// When a collective, or a message that leaves, is under way.
+// When a collective, or an outgoing message, is in flight.
 static int64_t find_traffic(const StageStep *stage, Arena *arena, Range **traffic) {
     const Timeline *timeline = &stage->timeline;
     *traffic = ARENA_ARRAY(arena, Range, timeline->span_count);
@@ -47,7 +47,7 @@ static int64_t find_traffic(const StageStep *stage, Arena *arena, Range **traffi
     return count;
 }
 
-// Copies around collectives belong to the phase that they are beside, recomputation to its backward.
+// Copies around collectives belong to the phase of these collectives, recomputation to its backward.
 static int shown_phase(const StageStep *stage, const Span *span, const StageLine *line) {
     const Phase phase = stage->program->tasks[span->task].phase;
     if (phase == PHASE_RECOMPUTE) {
@@ -67,7 +67,7 @@ static void add_stretch(StageLine *line, int phase, int micro_batch, double star
     }
 }
 
-// The compute lane stands still from..to: what no traffic explains is waiting. *next: of the traffic.
+// The compute lane is idle from..to: time not covered by traffic is waiting. *next: index into the traffic.
 static void add_gap(StageLine *line, const Range *traffic, int64_t count, int64_t *next, double from_s, double to_s,
                     double step_s) {
     const double seen = 1e-4 * step_s;  // shorter waits are counted, not drawn

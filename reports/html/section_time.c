@@ -21,7 +21,7 @@ KIND(attention, COMPUTE_ATTENTION)
 KIND(memory_bound, COMPUTE_MEMORY_BOUND)
 KIND(head, COMPUTE_HEAD)
 
-// Axes and the bubble have a column where they are something in some row.
+// Axes and the bubble get a column if nonzero in some row.
 #define SECONDS(place, name, what, member) FIELD(NULL, what, Prediction, member), COLUMN(place, name), .digits = 3
 #define OPTIONAL .optional = true, .missing = "0.000"
 #define EXPOSED(symbol, name, role, lenders) {SECONDS(8, #name, ABOVE, exposed_s[AXIS_##symbol]), OPTIONAL},

@@ -1,4 +1,4 @@
-// A step of the best plan in words: how busy each lane is. The chart behind it draws timeline_data.c.
+// A step of the best plan as text: how busy each lane is. The chart after it is drawn from timeline_data.c.
 
 #include <math.h>
 
@@ -8,7 +8,7 @@
 #include "sim/base/text.h"
 
 typedef struct LaneTime {
-    double busy_s, open_s;  // open: while the compute lane stands still
+    double busy_s, open_s;  // open: while the compute lane is idle
 } LaneTime;
 
 static void lane_times(const HtmlTimeline *shown, Arena *arena, LaneTime *lanes) {

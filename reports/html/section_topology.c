@@ -1,7 +1,6 @@
-// Which group crosses which link: the nodes with their ranks, those that rank 0 talks to marked with a letter, and a
-// line per kind of link with what the collectives of a step carry over it. Plain SVG: it prints, and needs no
-// script; the table holds the same. Bytes are payloads (the whole tensor of a gather or reduction), as --spans has
-// them.
+// Which group crosses which link: the nodes with their ranks, those that rank 0 communicates with marked with a letter,
+// and a line per kind of link with the bytes of a step's collectives over it. Plain SVG: it prints, and needs no
+// script; the table holds the same data. Bytes are payloads (the whole tensor of a gather or reduction), as in --spans.
 
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
@@ -10,7 +9,7 @@
 
 enum { NODES_SHOWN = 4, RANKS_SHOWN = 72, PER_ROW = 8, CELL = 22, PAD = 10, GAP = 22, LINE = 20, LEAST_WIDTH = 640 };
 
-// Groups that hold the same ranks, because the axes that they differ in are 1, are one.
+// Groups with the same ranks, because the axes they differ in are 1, are merged.
 typedef struct Traffic {
     AxisMask axes;  // larger than 1
     GroupPlacement placement;
@@ -46,7 +45,7 @@ static bool is_used(const Traffic *traffic) {
     return traffic->placement.size > 1 && traffic->collectives > 0;
 }
 
-// How rank 0 reaches it: 0 itself, the letter of the group that they share, or none.
+// How rank 0 reaches it: 0 itself, the letter of their common group, or none.
 static char mark_of(const Mesh *mesh, int rank) {
     const MeshCoordinates at = mesh_coordinates(mesh, rank);
     AxisMask apart = 0;
@@ -74,7 +73,7 @@ static int lower(int a, int b) {
     return a < b ? a : b;
 }
 
-// What all groups of a kind carry, in one line.
+// The traffic of all groups of a kind, in one line.
 static void draw_line(const HtmlReport *report, const Traffic *traffic, bool between, int y, FILE *out) {
     const StepProgram *program = report->simulated.program;
     fprintf(out, "<text x=\"%d\" y=\"%d\">%s: ", PAD, y, between ? "between nodes" : "inside a node");

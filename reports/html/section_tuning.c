@@ -1,5 +1,5 @@
-// What tune came to believe: the winner with its probability, the shapes, and the session run by run. Nothing where
-// there was no session.
+// The conclusions of tune: the winner with its probability, the shapes, and the session run by run. Empty where there
+// was no session.
 
 #include "reports/format.h"
 #include "reports/html/markup.h"
@@ -54,7 +54,7 @@ void section_tuning(const HtmlReport *report, FILE *out) {
     }
 }
 
-// A point per run: how probable the winner of that moment was.
+// One point per run: the probability of the winner at that time.
 json_t *tuning_data(const HtmlReport *report) {
     json_t *steps = json_array();
     for (int i = 0; report->tuning && i < report->tuning->step_count; i++) {

@@ -13,7 +13,7 @@ void section_title(const HtmlReport *report, FILE *out) {
     markup_format(out, "%s on %d × %s", request->model.name, request->world, request->cluster.accelerator.name);
 }
 
-// The measured row of the best plan, where there is one.
+// The measured row of the best plan, if any.
 static const ValidateRow *measured_best(const HtmlReport *report) {
     for (int i = 0; report->validation && i < report->validation->row_count; i++) {
         const ValidateRow *row = &report->validation->rows[i];
@@ -40,7 +40,7 @@ static void write_badge(const HtmlReport *report, const Prediction *best, FILE *
     fputs("</span></p>\n", out);
 }
 
-// Against what people run when nobody has calculated; nothing where it was not searched.
+// Against the usual default configuration; nothing where it was not searched.
 static void write_against_fsdp(const TuneResult *result, FILE *out) {
     Mesh fsdp = mesh_of_one();
     fsdp.size[AXIS_DP_SHARD] = result->request->world;
@@ -84,7 +84,7 @@ static void write_lead(const HtmlReport *report, FILE *out) {
     fputs("</p>\n", out);
 }
 
-// The plan that ran fastest, where several ran.
+// The plan measured fastest, where several ran.
 static const ValidateRow *measured_fastest(const HtmlReport *report) {
     const Validation *validation = report->validation;
     return validation && validation->agreement.count > 1 ? &validation->rows[validation->agreement.best_measured]
@@ -95,7 +95,7 @@ static double per_token(const ValidateRow *row) {
     return row->measured_s / (double)plan_tokens_per_step(&row->prediction->plan);
 }
 
-// By how much more time per token the next one took.
+// The relative extra time per token of the next one.
 static double measured_lead(const Validation *validation, const ValidateRow *fastest) {
     double next = HUGE_VAL;
     for (int i = 0; i < validation->row_count; i++) {
@@ -107,7 +107,7 @@ static double measured_lead(const Validation *validation, const ValidateRow *fas
     return next / per_token(fastest) - 1;
 }
 
-// What was measured outranks what was predicted, unless repeats differ by as much.
+// Measurements outrank predictions, unless repeats differ by as much.
 static void write_fastest(const HtmlReport *report, FILE *out) {
     const ValidateRow *fastest = measured_fastest(report);
     if (!fastest) {
@@ -148,7 +148,7 @@ static void write_speed(const Prediction *plan, double step_s, const char *measu
                 arena_format(arena, "HFU %.1f %%", 100 * faster * plan->hfu), out);
 }
 
-// Of a plan that ran: what was measured, then what the prediction was.
+// For a plan that ran: measured, then predicted.
 static void write_measured_cards(const ValidateRow *row, Arena *arena, FILE *out) {
     const Prediction *plan = row->prediction;
     char a[TEXT_UNIT_BYTES], b[TEXT_UNIT_BYTES], c[TEXT_UNIT_BYTES];
@@ -161,13 +161,13 @@ static void write_measured_cards(const ValidateRow *row, Arena *arena, FILE *out
                 arena_format(arena, "%+.1f %% off", 100 * (plan->step_s / row->measured_s - 1)), out);
 }
 
-// Of which the tiles tell; NULL where nothing ran.
+// The plan shown in the tiles; NULL where nothing ran.
 static const ValidateRow *leading_row(const HtmlReport *report) {
     const ValidateRow *fastest = measured_fastest(report);
     return fastest ? fastest : measured_best(report);
 }
 
-// What it most often is when a step takes more than twice its prediction.
+// The most common cause when a step takes more than twice its prediction.
 static void write_far_off(const void *what, FILE *out) {
     const HtmlReport *report = what;
     const ValidateRow *row = leading_row(report);
@@ -200,7 +200,7 @@ static void write_cards(const HtmlReport *report, const Prediction *best, FILE *
     fputs("</dl>\n", out);
 }
 
-// Of the choices that do not fit the one that comes closest, else the first shape's reason.
+// Of the choices that do not fit, the one closest to fitting, else the first shape's reason.
 static void write_nothing(const TuneResult *result, FILE *out) {
     const Candidate *nearest = NULL;
     for (int i = 0; i < result->candidate_count; i++) {

@@ -90,7 +90,7 @@ void section_sensitivity(const HtmlReport *report, FILE *out) {
     write_cuts(&explanation->cuts, out);
 }
 
-// Each quantity on its own; what is simulated again is the best plan, not the search.
+// Each quantity on its own; only the best plan is simulated again, not the search.
 void section_tornado(const HtmlReport *report, FILE *out) {
     const Sensitivities *all = report->explanation ? &report->explanation->sensitivities : NULL;
     if (!all || all->count == 0) {

@@ -1,4 +1,4 @@
-// What fills the places of template/page.html, a file each.
+// The functions that fill the placeholders of template/page.html, one file each.
 
 #pragma once
 
@@ -7,7 +7,7 @@
 #include "reports/export/export.h"
 #include "reports/html/html.h"
 
-// Each writes what belongs into the place that section_table names; nothing to say is said in a sentence.
+// Each writes the contents of its placeholder in section_table; if there is nothing to show, a sentence says so.
 typedef void (*SectionWriter)(const HtmlReport *report, FILE *out);
 
 void section_title(const HtmlReport *report, FILE *out);
@@ -33,14 +33,14 @@ void section_calibration(const HtmlReport *report, FILE *out);
 void section_sources(const HtmlReport *report, FILE *out);
 void section_provenance(const HtmlReport *report, FILE *out);
 
-// The data behind the charts and the table of candidates (ndtune.report-data/1).
+// The data for the charts and the candidate table (ndtune.report-data/1).
 Status report_data(const HtmlReport *report, FILE *out, Error *error);
 json_t *timeline_data(const HtmlReport *report);
 json_t *stages_data(const HtmlReport *report);
 json_t *tuning_data(const HtmlReport *report);
 json_t *memory_curve(const HtmlReport *report);
 
-// Of a file that is written, the lines that tell its plan (an entry) from the others; false where there are none.
+// The lines of a written file that distinguish its plan (an entry) from the others; false where there are none.
 bool config_lines(const HtmlReport *report, const ExportFormat *format, int place, const char *text, FILE *out);
 
 // The best entry, or NULL.

@@ -1,6 +1,6 @@
-// The spans of a step as columns, in whole nanoseconds. A step of tens of thousands of spans is shown in blocks: what
-// follows on a lane within a layer, else within a micro-batch, else within a phase is one block, as fine as
-// MOST_BLOCKS allows. The first micro-batch comes along task by task.
+// The spans of a step as columns, in whole nanoseconds. Steps of tens of thousands of spans are shown in blocks:
+// consecutive spans on a lane within a layer, else a micro-batch, else a phase form one block, at the finest level that
+// MOST_BLOCKS allows. The first micro-batch is included task by task.
 
 #include <math.h>
 
@@ -64,7 +64,7 @@ static void append_block(Columns *columns, const Block *block) {
     }
 }
 
-// Blocks of one rank in the order in which they end; counts them where there are no columns.
+// Blocks of one rank in order of their ends; only counts them where there are no columns.
 static int64_t walk_blocks(const HtmlTimeline *shown, Level level, Columns *columns, Arena *arena) {
     const StepProgram *program = shown->program;
     Block *open = ARENA_ARRAY(arena, Block, program->lane_count);
@@ -114,7 +114,7 @@ static json_t *window_object(const HtmlTimeline *shown, Arena *arena) {
             continue;
         }
         if (whole->spans[i].micro_step > 0) {
-            break;  // what comes after the micro-batches counts as of the first again
+            break;  // spans after the micro-batches count with the first again
         }
         first.spans[first.span_count++] = whole->spans[i];
     }

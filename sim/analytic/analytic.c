@@ -95,7 +95,7 @@ static void add_demand_words(Analytic *analytic, MeshPiece *piece) {
     }
 }
 
-// A gather beside the next forward is as long as the micro-batch lets it be in the open, which a mesh does not say.
+// The exposed part of a gather that overlaps the next forward depends on the micro-batch, which a mesh does not say.
 static void keep_next_gather(const StepProgram *program, MeshPiece *piece) {
     for (int32_t i = 0; i < program->task_count && program->target->runtime.gathers_beside_forward; i++) {
         const Task *task = &program->tasks[i];
@@ -158,7 +158,7 @@ static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey
     return STATUS_OK;
 }
 
-// A key whose first words say something else, with the choices behind them.
+// A key whose first words hold something else, followed by the choices.
 static MemoKey with_choices(MemoKey key, PlanKey choices) {
     memcpy(&key.words[MEMO_WORDS - PLAN_KEY_WORDS], choices.words, sizeof choices.words);
     return key;
@@ -197,7 +197,7 @@ static uint64_t expert_ranks(const TrainPlan *plan) {
     return (uint64_t)plan->mesh.size[AXIS_EP];
 }
 
-// A sequence has fewer than 2^25 tokens, and stages are as many as layers at most: two numbers fit behind them.
+// A sequence has fewer than 2^25 tokens, and there are at most as many stages as layers: two numbers fit after them.
 static uint64_t lengths_word(const Analytic *analytic, const TrainPlan *plan, int count) {
     enum { COUNT_BITS = 21, STAGE_BITS_OF_WORD = 18 };
     return ((uint64_t)plan->seq << STAGE_BITS_OF_WORD | (uint64_t)analytic->stage) << COUNT_BITS | (uint64_t)count;

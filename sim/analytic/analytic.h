@@ -1,9 +1,9 @@
 // The screening estimate: step time and memory of a plan by look-ups and a short run. The plan's own lowered program is
 // taken apart once per key and memoised: what sharding costs on a mesh; a micro-step as a list of operations on a few
-// clocks, with the delays of the compute between them; how a layer and the collectives beside it slow each other down;
-// memory as planes over micro-batch and sharding. Sharing by sibling groups is inside the collective cost. Beside the
-// engine: tests/property/sim/analytic. A pipeline: its fullest stage and its last one, each as if alone, then how the
-// stages wait for each other (pipeline.h).
+// clocks, with the delays of the compute between them; how a layer and the collectives overlapping it slow each other;
+// memory as planes over micro-batch and sharding. Sharing by sibling groups is inside the collective cost. Checked
+// against the engine: tests/property/sim/analytic. A pipeline: its fullest stage and its last one, each as if alone,
+// then how the stages wait for each other (pipeline.h).
 
 #pragma once
 
@@ -15,7 +15,7 @@
 
 typedef struct Analytic Analytic;  // memo; one per (model, cluster, target)
 
-// Memos live in the arena; analytic_free gives back the working memory beside it. *cost is copied, what it points to
+// Memos live in the arena; analytic_free frees the working memory outside it. *cost is copied, what it points to
 // is not.
 Analytic *analytic_new(const ModelSpec *model, const CostModel *cost, Arena *arena);
 
@@ -26,7 +26,7 @@ void analytic_ignore_contention(Analytic *analytic);
 // Memory is looked up in `known`, and what is missing is added there: same model and target, any profile.
 void analytic_share_memory(Analytic *analytic, Analytic *known);
 
-// Who is alive when is looked up and kept in `traces`, which somebody else uses too and frees.
+// Lifetimes are looked up in `traces`, which is shared with and freed by the caller.
 void analytic_share_traces(Analytic *analytic, LiveTraces *traces);
 
 // Every rank computes and communicates so many times slower (both at least 1): what a step comes to when all wait for
@@ -43,29 +43,29 @@ typedef struct Estimate {
     double overhead_s;  // the six terms sum to step_s
     double peak_bytes;
     double reserved_bytes;
-    int stage;             // of a pipeline, whose bytes these are
-    double carried_bytes;  // of it, by each micro-step from forward to its backward
-    double growing_bytes;  // of it: whole gradients, which the first backward makes
-    bool is_bound;         // the step takes at least so long (analytic_estimate_within)
-    bool is_too_large;     // its bytes are known only: more than were of interest
+    int stage;             // pipeline stage that these bytes belong to
+    double carried_bytes;  // carried by each micro-step from its forward to its backward
+    double growing_bytes;  // of these, whole gradients, first allocated by the first backward
+    bool is_bound;         // step_s is a lower bound (analytic_estimate_within)
+    bool is_too_large;     // only the bytes are known: they exceed the limit of interest
 } Estimate;
 
-// The plan must be canonical and legal. After the unit of its key is memoised: no allocation, no lowering.
+// The plan must be canonical and legal. Once the unit of its key is memoised: no allocation, no lowering.
 Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 
-// What is of no interest; 0 = all is.
+// Limits beyond which an estimate is of no interest; 0 = no limit.
 typedef struct EstimateLimits {
     double step_s;   // a pipeline's longer one is bounded from below, which is cheap
     bool time_only;  // then any plan's bytes are left 0, and the plan counts as bounded
-    double bytes;    // of a pipeline that reserves more the time is not asked for
+    double bytes;    // a pipeline that reserves more than this is not timed
 } EstimateLimits;
 
 Status analytic_estimate_within(Analytic *analytic, const TrainPlan *plan, const EstimateLimits *limits,
                                 Estimate *estimate, Error *error);
 
-// What a pipeline's step takes at least, of which the bubble, by what layers like its own took in pipelines that were
-// estimated: no lowering, no run over the schedule, no bytes. false = nothing is known of them.
+// Lower bound on a pipeline's step time, and the bubble in it, from the pace of similar layers in pipelines already
+// estimated: no lowering, no run over the schedule, no bytes. false = no such pipeline is known.
 bool analytic_bound(Analytic *analytic, const TrainPlan *plan, Estimate *bound);
 
-// The bytes of it alone: no lowering either where another micro-batch was estimated.
+// Only its bytes: no lowering either if another micro-batch was estimated before.
 Status analytic_estimate_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);

@@ -20,14 +20,14 @@ struct Analytic {
     Analytic *memory_of;  // whose memory curves these are
     LiveTraces own_traces, *traces;
     Memo shard_sizes;
-    Memo programs;  // in an arena of their own: past PROGRAMS_BYTES they are forgotten and begun anew
+    Memo programs;  // in an arena of their own, which is reset once it exceeds PROGRAMS_BYTES
     Arena programs_arena;
     PipelineOrders orders;
-    Memo splits, heads;  // of layers over stages; what head and loss take
-    Memo paces;          // of pipelines that were estimated: the least that a layer took
-    int stage;           // of a pipeline, that pieces are looked up and made for
-    double in_flight;    // its micro-steps whose backward has not come
-    double unpaired;     // of its exchanges of experts, those that ep_overlap finds no partner for
+    Memo splits, heads;  // how layers are split over stages; time of head and loss
+    Memo paces;          // of pipelines already estimated: the least time per layer
+    int stage;           // pipeline stage for which pieces are looked up and built
+    double in_flight;    // its micro-steps whose backward has not run yet
+    double unpaired;     // share of its expert exchanges for which ep_overlap finds no partner
     EstimateLimits limits;
 };
 
@@ -39,7 +39,7 @@ bool analytic_bytes_are_known(Analytic *analytic, const TrainPlan *plan, int sta
 Status analytic_bytes_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 
 bool analytic_is_hopeless(const Analytic *analytic, double step_s);
-Status analytic_no_bytes(Estimate *estimate);  // of a hopeless plan, where nobody asks
+Status analytic_no_bytes(Estimate *estimate);  // for a hopeless plan whose bytes the caller does not need
 
 // Sequence length, micro-batch, the sizes of the inner axes and the choices; of the stage that is set.
 MemoKey analytic_choices_key(const Analytic *analytic, const TrainPlan *plan);

@@ -1,7 +1,7 @@
 // A pipeline: its fullest stage and its last one are estimated as if each were alone; what a layer and what the head
 // take follows from the two, so the time of every chunk of layers, and a run over the schedule says when the last
-// backward has ended. What a step has beside its micro-steps (gathers, reductions, optimizer) comes on top. Not
-// modelled: messages that wait for each other's links; what ranks of other stages do beside it.
+// backward has ended. The rest of a step (gathers, reductions, optimizer) is added on top. Not
+// modelled: messages that contend for each other's links; what ranks of other stages do concurrently.
 
 #include <math.h>
 
@@ -19,11 +19,11 @@ typedef struct StageSplit {
     int32_t first_layers;               // on the first one
     int32_t first_dense;                // of these, dense ones of a model whose other layers are of experts
     int32_t *part_layers, *part_dense;  // of each chunk of all stages, and so many of them
-    double *part_s;                     // of each, for whoever is at it
+    double *part_s;                     // of each, for the current user
     int32_t parts;
 } StageSplit;
 
-// Its schedule is no matter to a stage alone.
+// Its schedule does not affect a stage alone.
 static TrainPlan plan_alone(const Analytic *analytic, const TrainPlan *plan) {
     TrainPlan alone = *plan;
     split_alone(&analytic->model, &alone);
@@ -164,7 +164,7 @@ static double layer_s(const StageSplit *split, const StageTimes *fullest, double
 }
 
 // Head and loss are the same with any number of stages, of data ranks, and whatever layers recompute: of these, that.
-// Experts stay where they are: with all on a rank its host may be behind, and then the head takes no time beside it.
+// Experts stay where they are: with all on a rank its host may fall behind, and then the head's time is hidden.
 static TrainPlan plan_of_head(const TrainPlan *plan) {
     TrainPlan of = *plan;
     of.pp_schedule = PP_1F1B;
@@ -216,7 +216,7 @@ static Status time_head_by_difference(Analytic *analytic, const TrainPlan *of, d
 static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_s, Error *error) {
     TrainPlan of = plan_of_head(plan);
     if (find_split(analytic, &of)->layers[STAGE_LAST] == 0) {
-        of.pp_split = SPLIT_EVEN;  // a head as dear as the layers before it: only beside layers is it timed
+        of.pp_split = SPLIT_EVEN;  // a head as expensive as the layers before it: it is timed only together with layers
     }
     const MemoKey key = analytic_choices_key(analytic, &of);
     double *known = memo_find(&analytic->heads, &key);
@@ -233,7 +233,7 @@ static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_
     return STATUS_OK;
 }
 
-// What a micro-step sends from a stage to another: its time, what that takes of a kernel beside it, and of both hosts.
+// A message from one stage to another: its time, how much it slows a concurrent kernel, and the time of both hosts.
 typedef struct Message {
     double seconds, slowed_s, host_s;
 } Message;
@@ -292,7 +292,7 @@ static Message mean_message(const Analytic *analytic, const TrainPlan *plan) {
     return mean;
 }
 
-// Chunks of a stage compute beside the activations and the gradients that others of them send.
+// Chunks of a stage compute concurrently with the activations and gradients that its other chunks send.
 static double slowed_s(const PipelineShape *shape, const Message *message) {
     return shape->chunks > 1 ? 2 * message->slowed_s : 0;
 }
@@ -328,8 +328,8 @@ static void add_head(const StageSplit *split, double layer_s, double head_s, int
     }
 }
 
-// As long as no forward comes behind the first backward, gradients grow while what is held gets less, and with several
-// chunks those of one are reduced before those of another are there. Then the most that this can come to is taken off,
+// As long as no forward follows the first backward, gradients grow while held activations shrink, and with several
+// chunks those of one are reduced before those of another exist. Then the most that this can amount to is subtracted,
 // which leaves a lower bound.
 static void take_off_growing(const Analytic *analytic, const PipelineShape *shape, double in_flight,
                              Estimate *estimate) {
@@ -343,8 +343,8 @@ static void take_off_growing(const Analytic *analytic, const PipelineShape *shap
     estimate->reserved_bytes -= less * (1 + runtime->allocator_slack + runtime->stage_slack);
 }
 
-// From the first forward to the last backward at least: the last stage has its work, and before and behind it the first
-// micro-step gets there and the last one back. Where weights come behind, a backward is half as long.
+// Lower bound from the first forward to the last backward: the last stage's work, and before and after it the time for
+// the first micro-step to get there and the last to get back. With separate weight passes a backward is half as long.
 static double least_span_s(const StageSplit *split, const PipelineShape *shape, const PipelineTimes *times) {
     const double back_share = (1 - times->forward_share) / (schedule_works(shape->schedule) - 1);
     double way_s = 0, work_s = 0;
@@ -365,7 +365,7 @@ static double least_span_s(const StageSplit *split, const PipelineShape *shape, 
     (PLAN_BIT(PLAN_PP_SCHEDULE) | PLAN_BIT(PLAN_VIRTUAL_STAGES) | PLAN_BIT(PLAN_PP_SPLIT) | PLAN_BIT(PLAN_PP_FIRST) |  \
      PLAN_BIT(PLAN_PP_LAST))
 
-// What a stage has beside its layers, as the embedding, and kinds of layers that are mixed in other shares. Of
+// What a stage has in addition to its layers, such as the embedding, and layer kinds mixed in other proportions. Of
 // 35,977 estimates of 405B, 70B, 8x22B and DeepSeek-V3 the largest bound was 0.993 of its own; medians 0.83 to 0.93.
 static const double PACE_SLACK = 0.95;
 
@@ -439,7 +439,7 @@ static Status time_dense_layer(Analytic *analytic, const TrainPlan *alone, const
     return STATUS_OK;
 }
 
-// Where the device waits for the host, so much less of the head is seen behind it: the last stage itself is timed.
+// Where the device waits for the host, the head hides as much of its own time: the last stage itself is timed.
 static Status time_head_beside_host(Analytic *analytic, const TrainPlan *alone, const StageSplit *split,
                                     const StageTimes *fullest, double *head_s, Error *error) {
     static const double NO_MATTER = 0.02;

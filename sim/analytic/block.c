@@ -1,5 +1,5 @@
-// Runs the stretch once per input, with that input at time 0 and the others long ago: what the outputs then show are
-// the operator's delays (a schedule of fixed order is linear in max-plus algebra; Baccelli et al. 1992, chapter 2).
+// Runs the stretch once per input, with that input at time 0 and the others long ago: the outputs are then the
+// operator's delays (a schedule of fixed order is linear in max-plus algebra; Baccelli et al. 1992, chapter 2).
 // "The stretch before has ended" is an input of its own: that stretch is run first, so that what it leaves on the tp
 // and cp lanes, and what they already begin for this one, is in the delays even when sharding's copies come between.
 
@@ -12,7 +12,7 @@ typedef struct BlockRun {
     double lane_s[LANE_COUNT];
     double host_s, weights_s, gradients_s;       // inputs
     double weights_read_s, gradients_written_s;  // outputs
-    double busy_s, exposed_s[AXIS_COUNT + 1];    // the last one: idle time behind no collective
+    double busy_s, exposed_s[AXIS_COUNT + 1];    // the last one: idle time due to no collective
     int8_t last_axis[LANE_COUNT];                // of the lane's last task
 } BlockRun;
 

@@ -1,4 +1,4 @@
-// A stretch of compute that runs without a word from the sharding lanes (a layer's forward: GEMMs, attention, tp and
+// A stretch of compute that runs independently of the sharding lanes (a layer's forward: GEMMs, attention, tp and
 // cp collectives), as one max-plus operator: each end time is the largest of (input + delay) over what the stretch
 // waits for.
 
@@ -19,7 +19,7 @@ typedef enum {
 
 typedef enum { BLOCK_FREE, BLOCK_READ, BLOCK_WRITTEN, BLOCK_OUTPUTS } BlockOutput;  // compute, weights, gradients
 
-// Later than anything waits for: stands for "never".
+// Later than any wait: stands for "never".
 static const double block_never_s = -1e30;
 
 typedef struct Block {
@@ -37,7 +37,7 @@ typedef struct TaskRun {
 } TaskRun;
 
 typedef struct SlotNumber {
-    int32_t stamp;  // of the compilation that gave it
+    int32_t stamp;  // of the compilation that assigned it
     int16_t number;
 } SlotNumber;
 
@@ -51,13 +51,13 @@ typedef struct BlockTasks {
     bool joins;  // what follows waits for its last transfers, too
 } BlockTasks;
 
-// A task as the measurement sees it: everything else about the program is left behind, so that the same stretch of
-// another program is seen to be the same.
+// A task as the measurement sees it: everything else about the program is dropped, so that the same stretch in
+// another program is recognised as the same.
 typedef struct BlockStep {
     double seconds, host_s;
-    int16_t waits, records;  // how many of the references behind those of the step before
+    int16_t waits, records;  // how many of the references that follow those of the previous step
     int8_t lane;
-    int8_t axis;  // that idle time behind it is charged to; AXIS_COUNT: to none
+    int8_t axis;  // charged with the idle time after it; AXIS_COUNT: none
     bool reads_weights, writes_gradients;
 } BlockStep;
 
@@ -70,7 +70,7 @@ typedef struct BlockCode {
     int32_t before, count;
     int16_t *refs;  // event slots, numbered in the order in which the steps meet them
     int32_t ref_count;
-    int8_t *slot_lane;  // of whoever records it
+    int8_t *slot_lane;  // of the task that records it
     int32_t slot_count;
     bool joins;
     uint64_t refs_hash;

@@ -1,4 +1,4 @@
-// Blocks that were measured before: most pieces of one estimate have the stretches of another one, task by task.
+// Blocks measured before: most pieces of one estimate consist of the same stretches as another's, task by task.
 
 #pragma once
 
@@ -20,5 +20,5 @@ typedef struct BlockMemo {
     KnownBlock *bucket[BLOCK_BUCKETS];
 } BlockMemo;
 
-// Measured now unless known. The code may be in the scratch.
+// Measured now unless known. The code may live in the scratch arena.
 const KnownBlock *block_memo_find(BlockMemo *memo, const BlockCode *code, Arena *scratch);

@@ -1,6 +1,6 @@
-// The rules of rates are sim/cost/interference.c's, the same that the engine uses. A layer and the collectives that go
-// with it begin together, as in the steady state of a prefetched pipeline; each goes on at the mean rate of who still
-// runs. Not modelled: which part of the layer a collective meets; edges of the step.
+// The rate rules are those of sim/cost/interference.c, shared with the engine. A layer and the collectives that go
+// with it begin together, as in the steady state of a prefetched pipeline; each proceeds at the mean rate over whatever
+// still runs. Not modelled: which part of the layer a collective overlaps; edges of the step.
 
 #include "sim/analytic/contention.h"
 
@@ -144,7 +144,7 @@ static const double *rates_of(const Fluid *fluid, const ShareDemand demands[BACK
     return rates;
 }
 
-// Advances to the next end. Returns the time it took; progress[]: of the collectives beside it.
+// Advances to the next end. Returns the time it took; progress[]: of the collectives that overlap it.
 static double advance(Fluid *fluid, const ShareDemand demands[BACKGROUNDS], int set, const Interference *interference,
                       double progress[BACKGROUNDS]) {
     int lanes[FLUID_LANES];
@@ -264,8 +264,8 @@ void background_rates(const ShareDemand demands[BACKGROUNDS], int set, const Int
     }
 }
 
-// Those of `left` that run now. Where gather and scatter take turns, the scatter of the layer before was issued first.
-// A layer's replica sum comes after its scatter, though beside the next one's when the layer does not hide both.
+// Those of `left` that run now. Where gather and scatter alternate, the scatter of the previous layer was issued first.
+// A layer's replica sum follows its scatter, but overlaps the next one's when the layer does not hide both.
 static int running_set(int left, bool take_turns, bool hidden) {
     int set = take_turns && (left & SCATTERS) ? left & ~GATHERS : left;
     if (hidden && (left & SCATTERS)) {

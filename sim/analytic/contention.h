@@ -1,4 +1,4 @@
-// How a layer's compute and the sharding collectives beside it slow each other down. A layer's block is run as a fluid
+// How a layer's compute and overlapping sharding collectives slow each other down. A layer's block is run as a fluid
 // once per kind of collective; a candidate then only divides its collectives' work over the block.
 
 #pragma once
@@ -35,19 +35,19 @@ enum {
     BACKGROUND_SETS = 1 << BACKGROUNDS
 };
 
-// What a layer and a set of collectives that run beside all of it do to each other.
+// How a layer and a set of collectives that overlap all of it slow each other down.
 typedef struct FluidResponse {
     double seconds;            // of the layer
     double rate[BACKGROUNDS];  // mean, of each collective of the set
 } FluidResponse;
 
-// Of a stretch behind the one before it.
+// Of a stretch that follows the previous one.
 FluidBlock fluid_of(const BlockCode *code, Arena *arena);
 
 FluidResponse fluid_run(const FluidBlock *block, const ShareDemand demands[BACKGROUNDS], int set,
                         const Interference *interference);
 
-// What was run before, by block and by which demands it met; blocks and demands are told apart by what they are.
+// Earlier runs, by block and by the demands that it overlapped; blocks and demands are compared by content.
 typedef struct FluidMemo {
     Arena *arena;
     Memo runs;
@@ -61,14 +61,14 @@ uint64_t fluid_demand_number(FluidMemo *memo, const ShareDemand *demand);
 FluidResponse fluid_run_known(FluidMemo *memo, const FluidBlock *block, const uint64_t numbers[BACKGROUNDS], int set,
                               const Interference *interference);
 
-// Rates of the set when no layer runs beside it.
+// Rates of the set when no layer overlaps it.
 void background_rates(const ShareDemand demands[BACKGROUNDS], int set, const Interference *interference,
                       double rates[BACKGROUNDS]);
 
 // A layer's response to each set, forward or backward; sets with a collective that does not occur are left out.
 typedef struct LayerResponse {
     double isolated_s;                      // of the layer without contention, inside it neither
-    FluidResponse beside[BACKGROUND_SETS];  // [0]: nothing beside it
+    FluidResponse beside[BACKGROUND_SETS];  // [0]: nothing overlaps
     double kernel_delay;                    // seconds lost per second of a copy or cast that runs on a sharding lane
 } LayerResponse;
 
@@ -85,7 +85,7 @@ typedef struct LayerWork {
 typedef struct LayerFactors {
     double block;  // time of compute over isolated time
     double collective[BACKGROUNDS];
-    double spare;  // less block in a pass one of whose layers has nothing beside it
+    double spare;  // reduction of block in a pass one of whose layers overlaps no collective
 } LayerFactors;
 
 static const LayerFactors no_factors = {.block = 1, .collective = {1, 1, 1}};

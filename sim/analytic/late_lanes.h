@@ -1,4 +1,4 @@
-// Reductions behind the last backward: private to overlap_run.c.
+// Reductions after the last backward: private to overlap_run.c.
 
 #pragma once
 
@@ -10,12 +10,12 @@ static inline double later(double a, double b) {
     return a > b ? a : b;
 }
 
-// The lanes of scatters and of sums over replicas behind the last backward: a scatter runs beside the sums of the units
+// The lanes of scatters and of replica sums after the last backward: a scatter overlaps the sums of the units
 // before it for as long as both have work.
 typedef struct LateLanes {
     double free_s;            // the scatter lane is free
     double left_s;            // of the sums, in isolation, that could run then
-    double scatter, replica;  // rates beside each other
+    double scatter, replica;  // rates while both run
 } LateLanes;
 
 static inline LateLanes late_lanes(const OverlapContention *contention, const double layer_s[SHARD_KINDS],

@@ -18,9 +18,9 @@ typedef struct MemoryCurve {
     MemoryPlane *planes;  // moments; the largest counts
     int32_t count;
     double fixed_reserved_bytes, slack;
-    double sequence_reserved_bytes;  // beside the allocator, of a sequence
-    double carried_bytes;  // of a sequence, from forward to its backward: once in the planes; 0 without a pipeline
-    double growing_bytes;  // whole gradients of all layers that are not there before the first backward
+    double sequence_reserved_bytes;  // outside the allocator, per sequence
+    double carried_bytes;  // per sequence, from forward to its backward: once in the planes; 0 without a pipeline
+    double growing_bytes;  // whole gradients of all layers, absent before the first backward
 } MemoryCurve;
 
 // Whether the target's peak is the planner's arena. An arena's packing is not affine: such a curve holds for its own
@@ -54,6 +54,6 @@ Status memory_curve_make(const CurveSource *from, const TrainPlan *plan, Arena *
 Status memory_curve_planned(const StepProgram *program, LiveTraces *traces, Arena *scratch, Arena *arena,
                             MemoryCurve *curve, Error *error);
 
-// Fills the members of the estimate that are bytes. in_flight: micro-steps whose backward has not come, at least 1.
+// Fills the byte fields of the estimate. in_flight: micro-steps whose backward has not run, at least 1.
 void memory_curve_at(const MemoryCurve *curve, int micro_batch, double shard_share, double in_flight,
                      Estimate *estimate);

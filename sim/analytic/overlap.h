@@ -1,7 +1,7 @@
 // How compute and collectives overlap in a micro-step: a short list of operations on a handful of clocks (compute
 // blocks, gathers, copies, reductions), in the order in which the lowering issues them. Made once per key from a
 // lowered program; run for each candidate with the sharding costs of its mesh. Layers repeat, so three are run and the
-// clocks of the others follow by their pace.
+// clocks of the others are extrapolated at their pace.
 
 #pragma once
 
@@ -26,12 +26,12 @@ typedef struct OverlapOp {
     uint8_t ring;       // slots of the buffer that it waits for (weights or gradients); 0: it never waits
     int8_t offset;      // of the layer whose slot it uses
     bool releases;      // block: its end of reading frees a weight buffer
-    bool replica_lane;  // casts: behind the replica sum
+    bool replica_lane;  // casts: after the replica sum
     bool in_line;       // the same: on the compute lane
     bool guarded;       // looks at the next layer: not in the last iteration
     int32_t block;
     bool near;       // gather: among neighbours
-    bool copied_in;  // gather: behind a copy on its lane, issued copy_host_s earlier
+    bool copied_in;  // gather: after a copy on its lane, issued copy_host_s earlier
     uint8_t after;   // scatter: what follows on its lane, SHARD_CAST or SHARD_ADD; SHARD_KINDS nothing
     double host_s, copy_host_s;
 } OverlapOp;
@@ -53,23 +53,23 @@ typedef struct Overlap {
     Block *blocks;
     int32_t op_count, block_count;
     OpRange sections[MICRO_VARIANTS][OVERLAP_SECTIONS];
-    // Sums over a micro-step that no clock has a say in:
+    // Sums over a micro-step that do not depend on any clock:
     double busy_s[MICRO_VARIANTS][LAYER_PASSES + 1];  // blocks, by pass; the last one outside of the layers
     double exposed_s[MICRO_VARIANTS][LAYER_PASSES + 1][AXIS_COUNT];
     ShardKernels kernels_run[MICRO_VARIANTS][LAYER_PASSES + 1][UNIT_COUNT];
     FluidBlock fluid[LAYER_PASSES];
     double isolated_s[LAYER_PASSES];
-    // Collectives beside the layers of a pass, in units of one per layer: its own, and edge units' spread over the
+    // Collectives overlapping the layers of a pass, in units of one per layer: its own, and edge units' spread over the
     // layers.
     int8_t beside[MICRO_VARIANTS][LAYER_PASSES][BACKGROUNDS];
     int8_t experts_beside[MICRO_VARIANTS][LAYER_PASSES][BACKGROUNDS];  // of the layers' experts
     int8_t edge_beside[MICRO_VARIANTS][LAYER_PASSES][UNIT_COUNT][BACKGROUNDS];
     int32_t layers;
-    bool guarded;     // some operation is
+    bool guarded;     // some operation is guarded
     bool experts;     // a layer's experts are a unit
     bool sums_whole;  // replicas sum whole gradients inside the micro-step: nothing is scattered
     bool shared_communicator, copies;
-    bool late_reduce;   // reductions run behind the last backward
+    bool late_reduce;   // reductions run after the last backward
     bool in_line;       // kernels wait for each
     bool near_gathers;  // of all but the first forward
     Axis reduce_axis;   // of waits for the last reduction
@@ -93,11 +93,11 @@ typedef struct OverlapTimes {
     double exposed_s[AXIS_COUNT];
 } OverlapTimes;
 
-// What tasks that run at the same time do to each other on one mesh: per pass and kind of collective.
+// How concurrent tasks slow each other down on one mesh: per pass and kind of collective.
 typedef struct OverlapContention {
     LayerResponse response[LAYER_PASSES];
     BackgroundRates rates;              // of the collectives alone
-    double update_slow, regather_slow;  // AdamW beside the gather of updated weights
+    double update_slow, regather_slow;  // AdamW overlapping the gather of updated weights
 } OverlapContention;
 
 void overlap_contention_make(const Overlap *overlap, const ShardCosts *costs, const Interference *interference,

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-// A block of the first micro-step: those behind it mostly have the same one at the same place.
+// A block of the first micro-step: later ones mostly have the same block at the same place.
 typedef struct FirstBlock {
     int32_t *tasks;
     int32_t count;
@@ -59,7 +59,7 @@ static OverlapOp *append_op(Builder *builder, OverlapOp op) {
     return &overlap->ops[overlap->op_count++];
 }
 
-// A slot per instance is never written twice in a micro-step, so nobody waits.
+// A slot per instance is never written twice in a micro-step, so nothing waits.
 static uint8_t ring_depth(int32_t slots, int32_t instances) {
     return (uint8_t)(slots >= instances && instances > 1 ? 0 : slots > 2 ? 2 : slots);
 }
@@ -413,7 +413,7 @@ static int background_of(uint8_t kind) {
                                    : BACKGROUNDS;
 }
 
-// Which collectives run beside the layers of a pass: those of the pass, and of edge units those that are issued just
+// Which collectives overlap the layers of a pass: those of the pass, and of edge units those that are issued just
 // around it.
 static void find_beside(Overlap *overlap, MicroVariant variant) {
     for (int section = 0; section < OVERLAP_SECTIONS; section++) {

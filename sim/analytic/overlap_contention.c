@@ -1,5 +1,5 @@
-// Contention in a micro-step: which collectives run beside the layers of a pass, what they and the layers do to each
-// other on one mesh, and by what each candidate's blocks and collectives are stretched for it. Not modelled:
+// Contention in a micro-step: which collectives overlap the layers of a pass, how they and the layers slow each
+// other down on one mesh, and how much each candidate's blocks and collectives are stretched by it. Not modelled:
 // collectives that begin or end in the middle of a pass; their work is spread over its layers.
 
 #include <math.h>
@@ -64,7 +64,7 @@ static ShardKind kind_of(const Overlap *overlap, MicroVariant variant, int pass,
                                                                                  : background_kinds[background];
 }
 
-// Variants whose layers have the same collectives beside them have the same factors.
+// Variants whose layers overlap the same collectives have the same factors.
 static bool same_beside(const Overlap *overlap, const ShardCosts *costs, MicroVariant variant, int pass) {
     const MicroVariant other = variant - 1;
     const bool adds = costs->seconds[UNIT_LAYER][SHARD_ADD] > 0 && overlap->beside[variant][pass][BACKGROUND_SCATTER];
@@ -104,7 +104,7 @@ static LayerWork layer_work(const Overlap *overlap, const ShardCosts *costs, Mic
     return work;
 }
 
-// What the block would lose if one layer of the pass had no gather (forward) or no reduction (backward) beside it.
+// What the block would lose if one layer of the pass overlapped no gather (forward) or no reduction (backward).
 static double spare_of(const Overlap *overlap, const LayerResponse *response, const LayerWork *work, int pass,
                        double block) {
     const double isolated_s = response->isolated_s + work->copies_s;

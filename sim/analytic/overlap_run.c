@@ -1,7 +1,7 @@
 // Runs a micro-step's operations: clocks of the lanes, of buffers and of the accumulated terms, advanced operation by
 // operation with the rules of sim/step/step.h (lane free, communicator free, events, host). All in doubles and without
 // branches on data where it is hot. Layers are run until two in a row advance the lanes equally and no lane that the
-// others wait for is slower than compute; then the rest follow by that pace.
+// others wait for is slower than compute; then the rest are extrapolated at that pace.
 
 #include <math.h>
 
@@ -23,7 +23,7 @@ typedef struct Clocks {
     double reduce_input[UNIT_COUNT];                                   // copied in
     double block_end;                                                  // of the latest block
     double exposed;                                                    // compute idle because of sharding
-    double hidden;  // inner waits that passed beside sharding's copies
+    double hidden;                                                     // inner waits hidden by sharding's copies
 } Clocks;
 
 // With which slot of a two-slot ring was used latest, so that the history can be read by slot.
@@ -164,7 +164,7 @@ static inline void run_padding(const Overlap *overlap, const OverlapOp *op, cons
     }
 }
 
-// Over replicas: of the shard behind a scatter, or of whole gradients, whose buffer it then keeps.
+// Over replicas: of the shard after a scatter, or of whole gradients, whose buffer it then keeps.
 static inline void run_sum(const Overlap *overlap, const OverlapOp *op, double seconds, Run *run) {
     Clocks *clocks = &run->clocks;
     const double source = later(clocks->reduced[op->unit], clocks->gradient[op->unit]);
@@ -343,7 +343,7 @@ typedef struct Step {
     LayerFactors factors[MICRO_VARIANTS][OVERLAP_SECTIONS];
 } Step;
 
-// Between two micro-steps the last reductions of one meet the first gathers of the other, unless they take turns.
+// Between two micro-steps the last reductions of one overlap the first gathers of the other, unless they alternate.
 static LayerFactors edge_factors(const Step *step, MicroVariant variant, bool begins) {
     LayerFactors factors = no_factors;
     const bool meets =
@@ -359,14 +359,14 @@ static LayerFactors edge_factors(const Step *step, MicroVariant variant, bool be
 }
 
 // Of all sections, once per variant. At the step's ends the first layer's gather comes before all compute and the last
-// reductions come behind it. (The last layer's gather for backward runs beside the head.)
+// reductions come after it. (The last layer's gather for backward overlaps the head.)
 static void set_factors(Step *step, MicroVariant variant) {
     overlap_factors(step->overlap, step->costs, step->contention, variant, step->layers);
     const LayerFactors *layers = step->layers[variant];
     LayerFactors *factors = step->factors[variant];
     factors[OVERLAP_BEGIN] = edge_factors(step, variant, true);
     factors[OVERLAP_FORWARD] = layers[LAYERS_FORWARD];
-    factors[OVERLAP_TAIL] = layers[LAYERS_BACKWARD];  // of its collectives: they go on beside the layers of backward
+    factors[OVERLAP_TAIL] = layers[LAYERS_BACKWARD];  // of its collectives: they still overlap the layers of backward
     factors[OVERLAP_TAIL].block = 1;
     factors[OVERLAP_TAIL].collective[BACKGROUND_GATHER] = layers[LAYERS_FORWARD].collective[BACKGROUND_GATHER];
     factors[OVERLAP_BACKWARD] = layers[LAYERS_BACKWARD];
@@ -411,7 +411,7 @@ static int instances_of(const Overlap *overlap, int unit) {
     return unit == UNIT_LAYER ? overlap->layers : unit == UNIT_EXPERTS ? (overlap->experts ? overlap->layers : 0) : 1;
 }
 
-// Scatters of all units, layers first; behind each, on its own lane, the sum over replicas.
+// Scatters of all units, layers first; after each, on its own lane, the sum over replicas.
 static void reduce_late(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention,
                         Clocks *clocks) {
     static const int order[UNIT_COUNT] = {UNIT_EXPERTS, UNIT_LAYER, UNIT_HEAD, UNIT_EMBEDDING};
@@ -442,7 +442,7 @@ static void reduce_late(const Overlap *overlap, const ShardCosts *costs, const O
     }
 }
 
-// Square sums layer by layer, edges, scalars, clip, AdamW; stages 1 and 2 gather behind it.
+// Square sums layer by layer, edges, scalars, clip, AdamW; stages 1 and 2 gather afterwards.
 static double run_optimizer(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention,
                             Clocks *clocks) {
     static const int edges[2] = {UNIT_HEAD, UNIT_EMBEDDING};

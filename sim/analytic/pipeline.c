@@ -23,7 +23,7 @@ struct PipelineOrder {
     int32_t stages, parts, backward_works;  // that a backward is cut into, equally long
     double *done_s;                         // while it is run: of each place
     double *free_s;                         // of each stage
-    double *issued_s;   // and when a stage's host, which waits for nobody, has issued what was run so far
+    double *issued_s;   // and when a stage's host, which never waits, has issued what was run so far
     double *work_s;     // of each part and its works
     int32_t *works_of;  // how many there are of each of these
     int16_t *stage_of;  // of each part
@@ -56,7 +56,7 @@ static int32_t stage_of(const PipelineShape *shape, int32_t part) {
     return back ? shape->stages - 1 - part % shape->stages : part % shape->stages;
 }
 
-// Action 0 is nobody's.
+// Action 0 is unused.
 static int32_t action_of(const PipelineShape *shape, Work work, int32_t part, int32_t micro_step) {
     const int32_t parts = shape->stages * shape->chunks;
     return 1 + ((int32_t)work * parts + part) * shape->micro_steps + micro_step;
@@ -67,7 +67,7 @@ static int32_t action_before(const PipelineShape *shape, int32_t stage, const Sc
     const int32_t part = part_of(shape, stage, action->chunk), last = shape->stages * shape->chunks - 1;
     const bool backward = action->work == WORK_BACKWARD, turns = backward && part == last;
     const int32_t next = turns ? part : part + (backward ? 1 : -1);
-    const int32_t before = action->work == WORK_WEIGHTS ? -1 : next;  // weights come behind the stage's own backward
+    const int32_t before = action->work == WORK_WEIGHTS ? -1 : next;  // weights follow the stage's own backward
     *message = before >= 0 && stage_of(shape, before) != stage;
     return before < 0 ? 0
                       : action_of(shape, backward && !turns ? WORK_BACKWARD : WORK_FORWARD, before, action->micro_step);
@@ -305,7 +305,7 @@ double pipeline_span_s(PipelineOrders *known, const PipelineShape *shape, const 
     if (stops(times)) {
         sum_issued(further);
     }
-    return fmax(step_s, issue_pace_s(further, more.micro_steps) * shape->micro_steps);  // it may be behind only later
+    return fmax(step_s, issue_pace_s(further, more.micro_steps) * shape->micro_steps);  // it may be slower only later
 }
 
 int32_t pipeline_held(PipelineOrders *known, const PipelineShape *shape, int32_t stage) {

@@ -1,5 +1,5 @@
-// What a program needs where more ranks share its units. Only what is made of units depends on that, and those buffers
-// are the same ones whatever is recomputed or resharded: told by name, from one program that was lowered for both.
+// What a program needs when more ranks share its units. Only buffers made of units depend on that, and those are the
+// same whatever is recomputed or resharded: matched by name, from one program that was lowered for both.
 
 #pragma once
 

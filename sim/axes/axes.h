@@ -1,6 +1,5 @@
-// The axes of a mesh as a table: axis_list.h has a row for each, the file of its name what is said about it in words.
-// Masks of axes by role are what batch, local tokens and groups are computed from; nothing else knows how many axes
-// there are.
+// The axes of a mesh as a table: axis_list.h has a row for each, the file of that name its messages. Batch, local
+// tokens and groups are computed from masks of axes by role; nothing else depends on the number of axes.
 
 #pragma once
 
@@ -59,11 +58,11 @@ enum {  // lists in lists do not expand: the masks of lenders need numbers
 #define AXES_OWN ((AxisMask)(0u AXIS_LIST(AXIS_IF_OWN)))
 #define AXES_BORROWED (AXIS_ALL & ~AXES_OWN)
 
-// In a mask beside lenders, without ep: without the ranks that ep takes of them, as the groups that share the experts
+// In a mask with lenders, without ep: excludes the ranks that ep takes of them, as the groups that share the experts
 // of one of its ranks are.
 #define AXES_LEFT_BY_EP ((AxisMask)1 << 31)
 
-// In a mask of lenders: so many of their ranks, those that are nearest, as of an axis of that size that borrows.
+// In a mask of lenders: this many of their nearest ranks, as for a borrowed axis of that size.
 enum { AXES_NEAREST_SHIFT = 12, AXES_NEAREST_MOST = (1 << 19) - 1 };
 static inline AxisMask axes_nearest(AxisMask lenders, int ranks) {
     return lenders | (AxisMask)ranks << AXES_NEAREST_SHIFT;
@@ -73,7 +72,7 @@ static inline int axes_nearest_ranks(AxisMask mask) {  // 0 = all of them
 }
 _Static_assert((int)AXIS_COUNT <= (int)AXES_NEAREST_SHIFT, "a mask has axes, ranks and AXES_LEFT_BY_EP");
 
-// In a mask of lenders: every so many of these ranks, of neighbours the first one, its neighbour's counterpart, ...
+// In a mask of lenders: the stride between these ranks, of neighbours the first one, its neighbour's counterpart, ...
 enum { AXES_APART_SHIFT = 32 };
 static inline AxisMask axes_apart(AxisMask lenders, int ranks) {
     return lenders | (AxisMask)ranks << AXES_APART_SHIFT;
@@ -82,8 +81,8 @@ static inline int axes_apart_ranks(AxisMask mask) {  // 0 = neighbours
     return (int)(mask >> AXES_APART_SHIFT);
 }
 
-// Texts and hashes have these also where they are 1, and every search enumerates them: so it was when there were no
-// others, and what was stored then keeps its name.
+// Texts and hashes include these even at size 1, and every search enumerates them: they were once the only axes, and
+// what was stored then keeps its name.
 #define AXES_FIRST (AXIS_BIT(AXIS_DP_REPLICATE) | AXIS_BIT(AXIS_DP_SHARD) | AXIS_BIT(AXIS_CP) | AXIS_BIT(AXIS_TP))
 
 // Headers of tables, each column after a comma: ",dp_replicate,dp_shard,..." and ",exposed_dp_replicate_s,...".
@@ -95,7 +94,7 @@ static inline int axes_apart_ranks(AxisMask mask) {  // 0 = neighbours
 #define AXES_EXPOSED_COLUMNS AXIS_LIST(AXIS_EXPOSED_COLUMN)
 #define AXES_SPACED AXIS_LIST(AXIS_SPACED)
 
-// What others call an axis. as_option: the answer to "--word N"; NULL = that of an unknown option.
+// Other tools' names of an axis. as_option: the answer to "--word N"; NULL = that of an unknown option.
 typedef struct AxisWord {
     const char *word, *meaning, *as_option;
 } AxisWord;
@@ -125,7 +124,7 @@ const char *axis_called(const char *word);     // what another tool's word is he
 const char *axis_as_option(const char *word);  // the answer to "--word N", by name or another tool's word; NULL = none
 
 // The slowest axis of a group, to which the exposed time of its collectives is charged (shard group -> dp_shard); a
-// borrowed one, where its lenders are named beside it; AXIS_COUNT for the group of no axis.
+// borrowed one, where its lenders are named along with it; AXIS_COUNT for the group of no axis.
 static inline Axis axes_slowest(AxisMask axes) {
     int axis = 0;
     axes = axes & AXES_BORROWED ? axes & AXES_BORROWED : axes;

@@ -39,7 +39,7 @@ static inline int mesh_extent(const Mesh *mesh, Axis axis) {
     return AXES_OWN & AXIS_BIT(axis) ? mesh->size[axis] : 1;
 }
 
-// Can each borrowed axis take its ranks from its lenders, the fastest first, in whole parts? So many ranks?
+// Can each borrowed axis take its ranks from its lenders, the fastest first, in whole parts? This many ranks?
 bool mesh_lends_evenly(const Mesh *mesh);
 bool mesh_lends_ranks(const Mesh *mesh, AxisMask lenders, int ranks);
 
@@ -49,18 +49,18 @@ AxisOrder axis_order(const Axis slow_to_fast[AXIS_COUNT]);
 // False after the last, with the default order again.
 bool mesh_next_order(Mesh *mesh);
 
-// Axes of size 1 move no rank: they go to their default places, so meshes that arrange all ranks alike are equal, and
-// all zero where that is the default arrangement.
+// Axes of size 1 do not affect rank order: they go to their default places, so meshes that arrange all ranks alike are
+// equal, and all zero where that is the default arrangement.
 void mesh_canonical_order(Mesh *mesh);
 bool mesh_has_default_order(const Mesh *mesh);       // arranges the ranks so
-bool mesh_same_shape(const Mesh *a, const Mesh *b);  // equal sizes, in whatever order
+bool mesh_same_shape(const Mesh *a, const Mesh *b);  // equal sizes, in any order
 
 // A group is the ranks that differ only along the axes of mask, ordered as the mesh orders them (slow axis first). The
 // group of a borrowed axis is the part of its lenders' group that is nearest: dp_shard 4, cp 2 and an axis of 4 that
 // borrows from both give groups of two neighbouring dp_shard coordinates with their cp ranks.
 int mesh_lent_extent(const Mesh *mesh, AxisMask mask, Axis axis);  // ranks along an axis not in mask, borrowed by it
 
-// The same of the nearest so many ranks of the lenders.
+// The same for the given number of the lenders' nearest ranks.
 int mesh_nearest_extent(const Mesh *mesh, AxisMask lenders, int ranks, Axis axis);
 
 // How far neighbours along the axis lie apart in a group: as far as what is left out of it takes ranks of the axis.
@@ -108,7 +108,7 @@ static inline int mesh_stage_of(const Mesh *mesh, int rank) {
 // Is a rank of a stage on another node than the rank of the other stage with the same place on the other axes?
 bool mesh_stages_cross(const Mesh *mesh, int stage, int other, int ranks_per_node);
 
-AxisMask mesh_real_axes(const Mesh *mesh, AxisMask axes);  // those of them that are larger than 1
+AxisMask mesh_real_axes(const Mesh *mesh, AxisMask axes);  // the axes among them larger than 1
 AxisMask mesh_named_axes(const Mesh *mesh);                // AXES_FIRST and those larger than 1: what texts name
 
 // Block placement: node = rank / ranks_per_node. What a group's traffic sees (sim/SOURCES.md C2):

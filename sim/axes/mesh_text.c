@@ -1,4 +1,4 @@
-// A mesh in words: "dp_shard=8,tp=2" and the axes of a group.
+// A mesh as text: "dp_shard=8,tp=2" and the axes of a group.
 
 #include <stdio.h>
 #include <string.h>

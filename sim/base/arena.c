@@ -160,7 +160,7 @@ void arena_adopt(Arena *into, Arena *from) {
     while (last && last->next) {
         last = last->next;
     }
-    if (last && into->head) {  // behind the head, whose room is still handed out
+    if (last && into->head) {  // after the head, whose room is still handed out
         last->next = into->head->next;
         into->head->next = from->head;
     } else if (last) {

@@ -42,5 +42,5 @@ char *arena_vformat(Arena *arena, const char *format, va_list values);
 void arena_reset(Arena *arena);
 void arena_free(Arena *arena);
 
-// Moves everything that lives in `from` over to `into`, where it stays at its address; `from` is empty then.
+// Moves everything that lives in `from` to `into`, addresses unchanged; `from` is then empty.
 void arena_adopt(Arena *into, Arena *from);

@@ -1,5 +1,5 @@
 // Element types of buffers, and of what products read: DTYPE_FP8_BLOCK is fp8 with a scale per block of 128 elements,
-// DTYPE_NVFP4 4 bits with one per 16. No buffer is of these two: theirs are counted in bytes, as fp8.
+// DTYPE_NVFP4 4 bits with one per 16. No buffer has these two: their buffers are counted in bytes, as fp8.
 
 #pragma once
 

@@ -1,7 +1,7 @@
-// Errors as values: a fallible function returns a Status and fills the caller's Error.
-// The place that knows the fact calls error_set; each caller that adds knowledge calls error_wrap,
-// so the message reads from the outside in ("plan: profile x.json: node.gpus: must be positive, got -3").
-// Habit taken from canonical/raft; infeasible plans are values with a reason, not errors.
+// Errors as values: a fallible function returns a Status and fills the caller's Error. The place that detects the error
+// calls error_set; each caller that adds context calls error_wrap, so the message reads from the outside in ("plan:
+// profile x.json: node.gpus: must be positive, got -3"). Habit taken from canonical/raft; infeasible plans are values
+// with a reason, not errors.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// Text that is not ours (names, paths, words of files) on its way out: one escaper per place that it goes to, so that
-// it stays the text that it is and never becomes a line, a key or a command. CSV and HTML have theirs beside their
+// Escaping of untrusted text (names, paths, words of files) for output: one escaper per destination, so that
+// it stays the text that it is and never becomes a line, a key or a command. CSV and HTML have theirs next to their
 // writers (reports/csv_lines.c, reports/html/markup.c).
 
 #pragma once
@@ -12,10 +12,10 @@
 // Length in bytes of the UTF-8 character at text and its code point; 0 where there is none (RFC 3629).
 int text_character(const char *text, unsigned *code);
 
-// Behind the byte order mark that some editors put before UTF-8.
+// The text after the byte order mark that some editors put before UTF-8.
 const char *text_behind_mark(const char *text);
 
-// Ends a line, steers a terminal or hides: what no name holds.
+// Line breaks, terminal controls and invisible characters: not allowed in names.
 bool text_is_control(unsigned code);
 
 bool text_is_utf8(const char *text);

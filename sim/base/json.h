@@ -1,5 +1,5 @@
 // Strict reading helpers over jansson: every error names the file, the path and the offending value.
-// A JsonReader reads one object; json_reader_finish refuses fields that nobody knows, so a typo is never silent.
+// A JsonReader reads one object; json_reader_finish refuses unknown fields, so a typo is never silent.
 
 #pragma once
 
@@ -21,7 +21,7 @@ Status json_text_load(const char *text, const char *origin, json_t **root, Error
 Status json_file_save(const char *path, const json_t *root, Error *error);
 
 typedef struct JsonReader {
-    const char *origin;  // file name or another word for the source
+    const char *origin;  // file name or other name of the source
     const char *path;    // "node.gpus" style, "" at the root
     json_t *object;      // borrowed
 } JsonReader;

@@ -1,4 +1,4 @@
-// Opens a file that somebody named, to read it.
+// Opens a user-named file for reading.
 
 #pragma once
 
@@ -7,11 +7,11 @@
 
 #include "sim/base/arena.h"
 
-// NULL, and *why as words that follow "cannot be read: ". A pipe is read as a file is; one that nobody writes to would
-// be waited for for ever, and is refused.
+// NULL, and *why as words that follow "cannot be read: ". A pipe is read as a file is; one without a writer would block
+// forever, and is refused.
 FILE *open_to_read(const char *path, const char **why);
 
-// Reads a file to its end, or one byte beyond `most`, which says that it is larger; puts a zero behind and closes it.
+// Reads a file to its end, or one byte beyond `most`, which says that it is larger; appends a zero byte and closes it.
 // Returns why it could not be read, or NULL.
 const char *read_and_close(FILE *file, size_t most, Arena *arena, char **bytes, size_t *count);
 

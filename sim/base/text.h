@@ -14,10 +14,10 @@ char *text_bytes(char out[TEXT_UNIT_BYTES], double bytes);
 char *text_seconds(char out[TEXT_UNIT_BYTES], double seconds);
 char *text_count(char out[TEXT_UNIT_BYTES], double count);
 
-// Smaller numbers are no quantity of a machine or a model, and what is divided by them is soon no number.
+// Smaller numbers are not plausible for a machine or a model, and dividing by them may not give a finite one.
 #define TEXT_LEAST_NUMBER 1e-30
 
-// Writes a part of a longer text behind the `used` bytes of out, which has room for `bytes`; returns used, now more.
+// Appends a part of a longer text after the `used` bytes of out, which has room for `bytes`; returns used, now more.
 size_t text_put(char *out, size_t bytes, size_t used, const char *part);
 size_t text_put_int(char *out, size_t bytes, size_t used, int number);
 
@@ -29,7 +29,7 @@ bool text_parse_bytes(const char *text, int64_t *bytes);  // "80e9", "64MiB", "8
 // The candidate nearest to word by edit distance, or NULL when none is near enough to be a typing slip.
 const char *text_nearest(const char *word, const char *const *candidates, size_t count);
 
-// What others call a thing, and what to say to them.
+// Another tool's name for a thing, and the answer to it.
 typedef struct TextSynonym {
     const char *words, *answer;  // "gpus|devices"
 } TextSynonym;

@@ -40,7 +40,7 @@ typedef struct AttentionRate {
     double causal_factor;  // cc
 } AttentionRate;
 
-// A product C[m,n] (+)= op(A)[m,k] op(B)[k,n] and what it takes on a chip, a few in a row.
+// A GEMM C[m,n] (+)= op(A)[m,k] op(B)[k,n] and its time on a chip, a few back to back.
 typedef struct TimedGemm {
     int64_t m, n, k;
     Dtype input, output;
@@ -63,9 +63,9 @@ typedef struct Accelerator {
     double kernel_gap_s;              // between dependent kernels of one stream
     double power_w;                   // cap that the rates belong to; 0 = unknown
     double chip_spread;               // one-sigma of arithmetic rates from chip to chip; a step waits for the slowest
-    double fp8_exact_share;           // rate of fp8 products that add up in full precision, of that of the others
-    double sharded_gemm_share;        // rate of products beside full sharding's gathers, of that of the others
-    double grouped_ramp_rows;         // a grouped product of so many rows each runs at half the rate; 0 = by its tiles
+    double fp8_exact_share;           // rate of fp8 GEMMs with full-precision accumulation, relative to the others
+    double sharded_gemm_share;        // GEMM rate under full sharding's gathers, relative to other GEMMs
+    double grouped_ramp_rows;         // rows per group at which a grouped GEMM runs at half rate; 0 = by its tiles
     int sm_count;
     GemmRate gemm[DTYPE_COUNT];
     AttentionRate attention[CLUSTER_MAX_ATTENTION];
@@ -95,7 +95,7 @@ typedef struct Node {
     int accelerators;  // ranks per domain
     int hosts;         // machines with an operating system of their own in the domain; 18 in an NVL72
     double cores;      // CPU cores that ranks of a cpu profile share; 0 for gpu profiles
-    // Of hosts, for what is kept there (offload); 0 = unknown, then nothing is.
+    // Of hosts, for offload; 0 = unknown, then nothing is offloaded.
     double host_link_bytes_per_s;    // of one accelerator, each way
     double host_memory_bytes_per_s;  // of one host, which its accelerators share
     double host_memory_bytes;        // of one host
@@ -109,14 +109,14 @@ typedef struct Node {
     LinkCurve nvls;
     double p2p_latency_s;
     LinkCurve p2p;     // send/recv and all-to-all
-    double ring_ctas;  // SMs that a ring collective takes
+    double ring_ctas;  // SMs that a ring collective occupies
     double nvls_ctas;
     double symmetric_ctas;  // of gathers and reductions in registered symmetric memory; 0 = they are not (a what-if)
     GroupRate groups[CLUSTER_MAX_GROUPS];  // by ascending ranks; none on switched nodes
     int group_count;
 } Node;
 
-// A level of the network above the nodes: `nodes` of them hang on uplinks with 1/oversubscription of their NIC sum.
+// A level of the network above the nodes: `nodes` of them share uplinks with 1/oversubscription of their NIC sum.
 typedef struct FabricTier {
     int nodes;  // 0 = no such level
     double oversubscription;
@@ -127,7 +127,7 @@ typedef struct Fabric {
     int nics;  // per node; 0 = single-node profile
     double nic_bytes_per_s;
     double efficiency;           // eta of the NIC sum
-    double group_bytes_per_s;    // most that one group drives out of a node, by the library's channels; 0 = no limit
+    double group_bytes_per_s;    // most that one group can send out of a node, by the library's channels; 0 = no limit
     double group_decay;          // share of it lost per doubling of the nodes beyond two
     double group_latency_s;      // that a collective adds per doubling of the nodes, several ranks of each taking part
     double rail_latency_s;       // the same, with one rank of each node
@@ -139,7 +139,7 @@ typedef struct Fabric {
     double p2p_latency_s;
     double p2p_efficiency;       // share of a NIC that one flow reaches
     LinkCurve p2p;               // bandwidth unused: comes from the NICs
-    double p2p_ctas;             // SMs that a send and receive across nodes take
+    double p2p_ctas;             // SMs that a send and receive across nodes occupy
     double sharp_ctas;           // that collectives summed in the switches take; 0 = they are not (a what-if)
     double exchange_efficiency;  // share of a NIC that all-to-alls reach; 0 = as InfiniBand
     double exchange_peer_s;      // start-up of an all-to-all for each rank on other nodes; 0 = as InfiniBand
@@ -156,7 +156,7 @@ typedef enum {
     CURVE_KIND_COUNT
 } CurveKind;
 
-// Measured times of one collective on one group shape. Inside the range they win over every formula.
+// Measured times of one collective on one group shape. Inside the range they override every formula.
 typedef struct MeasuredCurve {
     CurveKind kind;
     int nodes, per_node;
@@ -167,11 +167,11 @@ typedef struct MeasuredCurve {
 
 typedef struct Interference {
     double hbm_factor;           // HBM bytes per wire byte of a collective
-    double collective_slowdown;  // of a collective beside a large kernel
-    double residue;              // of a kernel beside any collective (power, L2)
+    double collective_slowdown;  // of a collective that overlaps a large kernel
+    double residue;              // of a kernel that overlaps any collective (power, L2)
 } Interference;
 
-// What running a target costs on this machine, as its runs taught: stands for those numbers of the target's own row
+// What running a target costs on this machine, fitted to its runs: replaces those numbers of the target's own row
 // (sim/frameworks/target.h, TargetRuntime). autotune/predict/target_on_cluster.h applies it.
 typedef struct ClusterTarget {
     char name[48];  // "name@version"
@@ -181,14 +181,14 @@ typedef struct ClusterTarget {
     double relative_uncertainty;
 } ClusterTarget;
 
-// How the fitted numbers of a profile came about, and how sure they are. Log factors are over the parent's numbers; the
+// How a profile's numbers were fitted, and their uncertainty. Log factors are over the parent's numbers; the
 // covariance is of the log factors around the profile's own numbers (autotune/calibrate).
 typedef struct ClusterCalibrated {
     const char *name, *target;  // "gemm_rate"; "ndtune@1" or NULL = the machine's
     double log_factor, sd, prior_sd;
     int plans;            // that could teach it
     bool one_set;         // of one run set
-    const char *verdict;  // in words
+    const char *verdict;  // as a message
 } ClusterCalibrated;
 
 typedef struct ClusterCalibration {
@@ -196,7 +196,7 @@ typedef struct ClusterCalibration {
     const char *const *runs;  // ids
     int run_count, shapes;
     double misfit_sd, noise_sd;              // of log step times: of a plan, of a repeat
-    int held_out_shapes;                     // 0 = too few to hold one out
+    int held_out_shapes;                     // 0 = too few for a held-out one
     double held_out_before, held_out_after;  // median |predicted / measured - 1|
     const ClusterCalibrated *parameters;
     int count;
@@ -213,7 +213,7 @@ typedef struct Provenance {
 typedef struct ClusterProfile {
     char name[48];
     const char *description;
-    const char *extends;  // the profile that it takes its other numbers from; NULL = complete in itself
+    const char *extends;  // the profile it inherits its other numbers from; NULL = self-contained
     const char *stack;    // driver and library versions that the numbers belong to
     const char *date;
     Accelerator accelerator;
@@ -224,7 +224,7 @@ typedef struct ClusterProfile {
     int curve_count;
     ClusterTarget targets[CLUSTER_MAX_TARGETS];  // runners that were calibrated on this machine
     int target_count;
-    const ClusterCalibration *calibration;  // NULL = nobody calibrated it
+    const ClusterCalibration *calibration;  // NULL = not calibrated
     double price_usd_per_accelerator_hour;  // 0 = unknown
     double relative_uncertainty;            // one-sigma of step time for uncalibrated predictions on this profile
     const Provenance *provenance;  // one row per number in field-table order, then one per curve, one of all products
@@ -235,7 +235,7 @@ typedef struct ClusterProfile {
 // Is it the path of a profile file, and not the name of a built-in one?
 bool cluster_is_file(const char *name_or_path);
 
-// The profile of the usual node of an accelerator, "RTX 4090" or "A100-40GB"; NULL where it has none.
+// The profile of an accelerator's usual node, "RTX 4090" or "A100-40GB"; NULL where it has none.
 const char *cluster_usual_node(const char *chip);
 
 Status cluster_find(const char *name_or_path, Arena *arena, ClusterProfile *profile, Error *error);
@@ -248,14 +248,14 @@ Status cluster_set(ClusterProfile *profile, const char *assignment, Arena *arena
 // The row of a path such as "price_usd_per_accelerator_hour"; NULL = none.
 const Provenance *cluster_provenance(const ClusterProfile *profile, const char *path);
 
-// Provenance of a profile whose numbers, curves or targets were changed in place: what equals `before` keeps its own;
-// the rest is of `source` and `grade`, rounded to six digits.
+// Provenance of a profile whose numbers, curves or targets were changed in place: values equal to `before` keep theirs;
+// the rest get `source` and `grade`, rounded to six digits.
 void cluster_record(ClusterProfile *profile, const ClusterProfile *before, const char *source, Grade grade,
                     Arena *arena);
 
-// The time of a product among those of the chip (its seconds are not read); NULL = nobody timed it.
+// The time of a product among those of the chip (its seconds are not read); NULL = not timed.
 const TimedGemm *cluster_product_find(const Accelerator *accelerator, const TimedGemm *wanted);
-// "4096x6144x4096 nt bf16>bf16 set" at the begin of a text; *rest is what follows.
+// "4096x6144x4096 nt bf16>bf16 set" at the start of a text; *rest is what follows.
 bool cluster_product_parse(const char *text, TimedGemm *product, const char **rest);
 // Adds times; where the profile, or an earlier one of the list, has the same product the later one counts.
 void cluster_products_add(ClusterProfile *profile, const TimedGemm *products, int count, const char *source,

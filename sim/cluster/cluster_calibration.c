@@ -1,5 +1,5 @@
-// The section "calibration" of a profile that was fitted to runs: from which parent, by which runs, what each log
-// factor came to and how sure it is. Written by ndtune calibrate, read back exactly; `tune` and the intervals of
+// The section "calibration" of a profile that was fitted to runs: the parent, the runs used, the value of each log
+// factor and its uncertainty. Written by ndtune calibrate, read back exactly; `tune` and the intervals of
 // predictions use the covariance.
 
 #include "sim/cluster/cluster_fields.h"

@@ -1,4 +1,4 @@
-// What no single field of a profile can tell: numbers that contradict each other. Each complaint names both sides.
+// Checks across the fields of a profile: numbers that contradict each other. Each error names both sides.
 
 #include "sim/cluster/cluster_fields.h"
 

@@ -1,4 +1,4 @@
-// Accelerators as people name them, and the usual node of each. To add one: a row.
+// Common names of accelerators, and the usual node of each. To add one: a row.
 
 #include <ctype.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static const Chip chips[] = {
 
 static const char *const noise[] = {"nvidia", "geforce", "tesla", "amd", "instinct", "rtx", "sxm", "server", "8x"};
 
-// Letters and digits in lower case, without words that say nothing and without the unit behind a size of memory.
+// Letters and digits in lower case, without filler words and without the unit after a memory size.
 static void plain_chip(const char *name, char out[CHIP_BYTES]) {
     size_t used = 0;
     while (*name && used + 1 < CHIP_BYTES) {

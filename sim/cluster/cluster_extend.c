@@ -1,7 +1,7 @@
 // A profile file that names a parent ("extends": "dgx-h100") states only what differs. Merging follows JSON merge patch
 // (RFC 7396): sections merge, a number or curve replaces the parent's as a whole with its source and grade, null
 // removes. Schema, name and description are never inherited. Parents are built-in profiles, so that a file does not
-// depend on where it lies.
+// depend on its location.
 
 #include <string.h>
 

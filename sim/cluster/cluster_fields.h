@@ -17,7 +17,7 @@ typedef struct ClusterField {
     FieldType type;
     const char *unit;  // "bytes", "bytes/s", "s", "flop/s", "W", "usd/h", "1"
     double low, high;  // inclusive
-    FieldNeed need;    // optional: 0 where a file does not say it, as those from before there was the field
+    FieldNeed need;    // optional: 0 where a file omits it, such as files older than the field
 } ClusterField;
 
 // A field of one profile: the table row and where its value is.
@@ -51,13 +51,13 @@ ClusterSlots cluster_slots(ClusterProfile *profile, unsigned dtypes, Arena *aren
 // The dtypes that the profile supports: those with a peak rate.
 unsigned cluster_dtypes(const ClusterProfile *profile);
 
-// Puts what a file names by keys, whose order says nothing, into an order of its own: attention kernels, targets.
+// Sorts what a file lists by key, where the order has no meaning: attention kernels, targets.
 void cluster_order(ClusterProfile *profile);
 
 double cluster_slot_value(const ClusterSlot *slot);
 void cluster_slot_store(const ClusterSlot *slot, double value);
 
-// What no single field can tell: sustained within peak, a fabric that is whole or absent (cluster_check.c).
+// Checks across fields: sustained within peak, a fabric that is whole or absent (cluster_check.c).
 Status cluster_check(const ClusterProfile *profile, Error *error);
 
 // Reads a parsed profile file; origin names it in errors.

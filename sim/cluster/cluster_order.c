@@ -1,4 +1,4 @@
-// The keys of a JSON object have no order, so neither numbers nor hashes may follow from theirs. Kernels stand in the
+// The keys of a JSON object have no order, so neither numbers nor hashes may depend on it. Kernels keep the
 // order in which the first built-in profiles had them, as stores hold hashes of it; others follow by name.
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-// Products that were timed on the chip of a profile: "products": {"points": [["4096x6144x4096 nt bf16>bf16 set",
-// seconds], ...], "source", "grade"}. The words are m x n x k, n or t for each operand as it lies (t: transposed), what
-// goes in and comes out, and whether it is set or added to what is there. They are kept in order, so that a look-up is
-// a search by halves; of two times for one product the later one counts.
+// GEMMs timed on the chip of a profile: "products": {"points": [["4096x6144x4096 nt bf16>bf16 set",
+// seconds], ...], "source", "grade"}. The words are m x n x k, n or t for each operand's layout (t: transposed), the
+// input and output dtypes, and whether it overwrites or accumulates. They are kept sorted, so that a look-up is
+// a binary search; of two times for one product the later one counts.
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // Profile file -> ClusterProfile. Strict: each field of the table must be there as {"value", "source", "grade"},
-// nothing else may be, and every complaint names file, path and value. GEMM dtypes, attention kernels, group sizes and
+// nothing else may be, and every error names file, path and value. GEMM dtypes, attention kernels, group sizes and
 // curves are the keys of their sections.
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // --set KEY=VALUE: overrides one number of a profile. KEY is a path of the field table or one of the short names below,
 // which are in the units that people use. The result is checked like a file; on any error the profile is left as it
-// was. Measured curves and times that speak about the changed part of the machine go, else they would hide it.
+// was. Measured curves and times of the changed part of the machine are dropped, else they would hide it.
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// ClusterProfile -> profile file, complete in itself (what was inherited is written out), in field-table order. Reading
+// ClusterProfile -> profile file, self-contained (inherited values are written out), in field-table order. Reading
 // the text back gives the same profile, values bit for bit: 15 digits where they are enough for every number of the
 // profile (they keep 0.96 readable), else 17.
 

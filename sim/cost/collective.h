@@ -25,7 +25,7 @@ typedef struct NodeLinks {
 
 NodeLinks collective_node_links(const ClusterProfile *profile, const GroupPlacement *group);
 
-// Bandwidth of the group across its node's NICs beside its siblings: eta x min(p x b_rail, K x b_nic / q), less what
+// Bandwidth of the group across its node's NICs next to its siblings: eta x min(p x b_rail, K x b_nic / q), less what
 // large fabrics lose, and no more than the library's channels carry.
 double collective_fabric_bytes_per_s(const ClusterProfile *profile, const GroupPlacement *group);
 

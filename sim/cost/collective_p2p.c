@@ -1,7 +1,7 @@
 // Send to the next rank of a ring while receiving from the previous one: the hop of ring attention. Formula:
 // sim/SOURCES.md C7. Inside a node the p2p curve. Across nodes the hop between nodes sets the pace: one
 // flow reaches only a share of its NIC (p2p_efficiency), and the flows of sibling groups divide the node's NICs. Each
-// group has one flow leaving a node in block placement, beside the hops inside the node, which may be the slower ones
+// group has one flow leaving a node in block placement, next to the hops inside the node, which may be the slower ones
 // on machines without a switch. Not modelled: alignment of rails, several channels per peer.
 
 #include "sim/cost/collective.h"

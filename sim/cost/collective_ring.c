@@ -19,7 +19,7 @@ static double reduction_s(const Node *node, CollectiveKind kind, int members, do
 }
 
 // What pipelining loses at most, in start-ups: fitted on two nodes and, on Slingshot, on up to 540 of few ranks. It
-// grows with the steps between nodes, which set the pace; steps inside further nodes run beside those.
+// grows with the steps between nodes, which set the pace; steps inside further nodes overlap those.
 static LinkCurve paced_curve(const ClusterProfile *profile, const GroupPlacement *group, double start_s,
                              double steps_inside) {
     LinkCurve curve = profile->fabric.ring;

@@ -1,7 +1,7 @@
 // A what-if: gathers and reductions of registered buffers. Inside a node in symmetric memory (NCCL 2.27): every rank
 // reads or writes the parts of all others at once, so start-up is one step whatever the ranks, and no part is copied to
 // itself. Across nodes with SHARP: switches sum and copy, so an all-reduce sends its data once and start-up grows with
-// the depth of the tree. On where the SMs that they take are said (node.symmetric_ctas, fabric.sharp_ctas); 4 or 5, and
+// the depth of the tree. Enabled where a profile gives their SMs (node.symmetric_ctas, fabric.sharp_ctas); 4 or 5, and
 // 6, by Megatron-LM's table (distributed_data_parallel_config.py, nccl_ub). A guess: bandwidths are those of the rings,
 // nothing here is fitted, and what registration costs in memory is left out.
 

@@ -1,4 +1,4 @@
-// Inside sim/cost: compute kernels with what their time is made of. Callers outside use cost.h.
+// Inside sim/cost: compute kernels and the components of their time. Callers outside use cost.h.
 
 #pragma once
 
@@ -15,10 +15,10 @@ typedef struct GemmShape {
     int64_t groups;         // products of that size, one kernel; 0 = one
     int output_bytes;       // traffic per element of C
     bool trans_a, trans_b;  // A is stored [k, m], B [n, k]
-    Dtype output;           // by which timed products are known, with the next one
+    Dtype output;           // with the next field, the key by which timed products are looked up
     bool accumulate;
-    bool casts_input;  // fp8: A is cast first, as where the rates were measured
-    bool exact;        // fp8: sums in full precision, as gradients have them
+    bool casts_input;  // fp8: A is cast first, as in the measurements of the rates
+    bool exact;        // fp8: sums in full precision, as for gradients
 } GemmShape;
 
 KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape);
@@ -46,16 +46,16 @@ const AttentionRate *attention_rate(const Accelerator *accelerator, const char *
 // `kernels` streaming kernels that move `bytes` together.
 KernelTime stream_time(const Accelerator *accelerator, double bytes, int kernels);
 
-// Kernels that a task is on the device, and operations that the host issues for it (host.c).
+// Number of kernels of a task on the device, and of operations that the host issues for it (host.c).
 int task_kernels(const TrainPlan *plan, const Task *task);
 // Is it replayed as a part of a CUDA graph?
 bool task_is_captured(const Target *target, const TrainPlan *plan, const Task *task);
 double task_host_s(const Target *target, const TrainPlan *plan, const Task *task);
 
-// Idle time of the device while the host waits for sizes and issues what they are for (host.c).
+// Idle time of the device while the host waits for sizes and issues the work that needs them (host.c).
 double task_read_back_s(const Target *target, const TrainPlan *plan);
 
-// Idle time of the device behind a task that is short beside its launch (host.c).
+// Idle time of the device after a task that is short relative to its launch (host.c).
 double task_gap_s(const Target *target, const TrainPlan *plan, const Task *task, double device_s);
 
 // Time of arithmetic on the slowest of that many chips over that on the profile's (slowest_chip.c); how many standard

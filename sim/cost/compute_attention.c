@@ -43,7 +43,7 @@ static double visible_keys(const AttentionShape *shape) {
 }
 
 // Of a causal block's tiles what is visible: half empty on the diagonal, and so they are on a window's other edge,
-// which the queries behind its length have.
+// where the queries beyond its length are.
 static double tile_rate(const AttentionRate *rate, const AttentionShape *shape, double visible) {
     if (!slides(shape)) {
         return rate->causal_factor * shape->keys / (shape->keys + diagonal_tile);

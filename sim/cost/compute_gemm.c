@@ -27,10 +27,10 @@ enum {
     ALIGNED_ELEMENTS = 8,   // tensor cores want rows in memory in multiples of 16 bytes of bf16
 };
 
-// Of what a product moves more that adds to a sum: not hidden behind its arithmetic. Of fp32 sums 4 of 6 bytes per
+// Share of the extra traffic of a product that accumulates that arithmetic does not hide. Of fp32 sums 4 of 6 bytes per
 // element in 71 pairs of 4096 tokens on B200 (5.4) and 52 on A100 (3.6), 2 to 12 on B200 from 2048 to 65536
-// (MooreThreads/SimuMax, configs/system, b200_bf16_ceperm.json and a100_pcie.json: wgrad beside forward of the same
-// shape). Judged: of the 2 bytes that a bf16 sum is read with, as much; no such pairs are known.
+// (MooreThreads/SimuMax, configs/system, b200_bf16_ceperm.json and a100_pcie.json: wgrad against forward of the same
+// shape). Judged: the same share of the 2 bytes with which a bf16 sum is read; no such pairs are known.
 static const double unhidden_sum_share = 0.67;
 
 // sim/SOURCES.md H3: 273 against 398 TFLOP/s on H100, rows of an even number of elements (one measured pair). An odd

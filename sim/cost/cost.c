@@ -267,7 +267,7 @@ static TaskCost host_task_cost(const CostModel *model, const StepProgram *progra
     return (TaskCost){.seconds = copies ? fmax(link_s, memory_s) : link_s + memory_s, .algorithm = "host"};
 }
 
-// Ranks that take turns on a core are as fast as each other.
+// Ranks that time-share a core are equally fast.
 static int chips_at_once(const CostModel *model, const StepProgram *program) {
     const int world = mesh_world(&program->plan.mesh);
     if (model->profile->accelerator.device_class != DEVICE_CLASS_CPU) {
@@ -330,7 +330,7 @@ static CollectiveKind collective_kind(const CostModel *model, const StepProgram 
 }
 
 // The first forward passes of a pipeline have no partner, and its last backward ones: of v chunks on each of p stages
-// (v - 1) p and the stages behind (Narayanan et al. 2021, section 2.2), without a pipeline one of each.
+// (v - 1) p and the stages after it (Narayanan et al. 2021, section 2.2), without a pipeline one of each.
 double cost_unpaired_share(const TrainPlan *plan) {
     const double stages = mesh_stages(&plan->mesh), chunks = plan_chunks(plan);
     const double first = stages > 1 ? (chunks - 1) * stages + (stages - 1) : 1;
@@ -404,8 +404,8 @@ static double bucketed_s(const CostModel *model, const StepProgram *program, con
     return fmin(alone_s, whole_s * payload / bucket);
 }
 
-// Updated weights of a layer that the next step gathers beside its forward pass: what that pass, at the rate of its
-// products alone, does not hide. A gather is as long as the layer before it, so the first is in the open.
+// Updated weights of a layer that the next step gathers during its forward pass: what that pass, at the rate of its
+// products alone, does not hide. A gather is as long as the layer before it, so the first is exposed.
 static double beside_forward_s(const CostModel *model, const StepProgram *program, const Task *task) {
     const bool next_step = task->kind == TASK_ALL_GATHER && task->phase == PHASE_OPTIMIZER && task->unit == UNIT_LAYER;
     if (!model->target->runtime.gathers_beside_forward || !next_step ||
@@ -486,7 +486,7 @@ static double core_share(const CostModel *model, const StepProgram *program, con
     return cost->seconds > 0 ? share * (leaves_node ? (double)cost->use[RESOURCE_NODE_LINK] : 1) : 0;
 }
 
-// Beyond taking turns, which cpu_sharing.c counts.
+// In addition to time-sharing, which cpu_sharing.c counts.
 static double crowding_factor(const CostModel *model, const StepProgram *program) {
     const bool cpu = model->profile->accelerator.device_class == DEVICE_CLASS_CPU;
     const double turns = cpu ? ranks_on_node(model, program) / fmax(1, model->profile->node.cores) : 1;
@@ -523,7 +523,7 @@ static TaskCost message_task_cost(const CostModel *model, const StepProgram *pro
     return cost;
 }
 
-// What the host needs for each rank of a tp group beside its own operations, while a pipeline's stages are on nodes of
+// Host time for each rank of a tp group in addition to its own operations, while a pipeline's stages are on nodes of
 // their own (TargetRuntime).
 static double rank_host_s(const CostModel *model, const StepProgram *program, const Task *task) {
     const Mesh *mesh = &program->plan.mesh;

@@ -35,7 +35,7 @@ typedef struct TaskCost {
     float sm_share;      // of the accelerator's SMs, 0..1 (compute kernels: 1)
     float memory_bound;  // 1 = limited by memory bandwidth, 0 = by arithmetic
     // Share of each resource that it needs while running alone, 0..1, averaged over its seconds. NODE_LINK: of this
-    // rank's links. NIC: of the part of the node's NICs that this rank's group may use beside its siblings. UPLINK:
+    // rank's links. NIC: of the part of the node's NICs that this rank's group may use next to its siblings. UPLINK:
     // likewise of the narrowest level of the network above the nodes that the group crosses. HBM: of
     // achievable bandwidth (datasheet x memory_efficiency), so a streaming kernel is near 1; a collective's wire bytes
     // are already multiplied by the profile's interference.hbm_factor.
@@ -48,10 +48,10 @@ typedef struct TaskCost {
 typedef struct CostModel {
     const ClusterProfile *profile;
     const Target *target;
-    bool paired;  // with ep_overlap every exchange of experts has a partner: who asks mixes in those that have none
+    bool paired;  // with ep_overlap every exchange of experts has a partner: the caller mixes in those that have none
 } CostModel;
 
-// With ep_overlap forward of one micro-step runs beside backward of another: of the exchanges, those without one.
+// With ep_overlap forward of one micro-step overlaps backward of another: share of the exchanges without a partner.
 double cost_unpaired_share(const TrainPlan *plan);
 
 // Cost of one task of the program. Deterministic, no allocation.
@@ -62,8 +62,8 @@ TaskCost *cost_program(const CostModel *model, const StepProgram *program, Arena
 
 // ---- pieces, for the analytic path and reports
 
-// False where the profile has no GEMM rate for the dtype: such a plan costs infinite time and is to be refused in words
-// before.
+// False where the profile has no GEMM rate for the dtype: such a plan costs infinite time and must be refused earlier
+// with a message.
 bool cost_supports(const Accelerator *accelerator, Dtype dtype);
 
 // Ranks that block placement puts on a node of the profile: node.accelerators, or the whole world on a single-node
@@ -76,7 +76,7 @@ ClusterProfile cost_shared_profile(const ClusterProfile *profile, int ranks_on_n
 // Streams of a program whose ranks hold so much on a node that operands come from memory, where its rate is known.
 void cost_streams_from(Accelerator *accelerator, double held_bytes);
 
-// Host seconds for a message between two stages beyond its operation, of who sends it and of who takes it
+// Host seconds for a message between two stages beyond its operation, for its sender and its receiver
 // (TargetRuntime).
 double message_host_s(const CostModel *model, const Mesh *mesh);
 

@@ -10,7 +10,7 @@ ClusterProfile program_profile(const CostModel *model, const StepProgram *progra
 // cost_task with model->profile as program_profile gave it.
 TaskCost task_cost_shared(const CostModel *model, const StepProgram *program, const Task *task);
 
-// That the target's kernels move for an update of parameters (TASK_ADAMW, TASK_UPDATE).
+// Bytes that the target's kernels move for an update of parameters (TASK_ADAMW, TASK_UPDATE).
 double cost_update_bytes(const Target *target, const StepProgram *program, const Task *task);
 
 // Host time to issue it.

@@ -2,7 +2,7 @@
 // link curves) are those of one core.
 //   fewer ranks than cores   the launcher gives each rank cores/ranks threads (exec/launch): kernels run that much
 //                            faster, collectives and latencies stay
-//   more ranks than cores    all take turns: rates divide by ranks/cores and latencies multiply by it, collectives too,
+//   more ranks than cores    time-sharing: rates divide by ranks/cores and latencies multiply by it, collectives too,
 //                            which are copies by the same cores (sim/SOURCES.md X1: 8 MB reduce-scatter of 2,
 //                            4, 8 ranks on 2 cores 0.094, 0.35, 1.5 ms; 64 MB all-reduce 6.6, 15.6, 41 ms)
 // So a rank has cores/ranks of them as its own part, and what it runs at the same time (its lanes) shares that part: a

@@ -126,15 +126,15 @@ static int refused_softmax(const Target *target, const TrainPlan *plan, const Ta
                                                    : 0;
 }
 
-// Forward and backward of each micro-step, with what is reduced beside them; the batch is copied in before, and the
-// optimizer runs behind (sources: at own_graphs and graph_switch in the rows of targets).
+// Forward and backward of each micro-step, with the reductions overlapping them; the batch is copied in before, and the
+// optimizer runs afterwards (sources: at own_graphs and graph_switch in the rows of targets).
 bool task_is_captured(const Target *target, const TrainPlan *plan, const Task *task) {
     return target_cuda_graphs(target, plan) && task->phase != PHASE_OPTIMIZER && task->kind != TASK_LOAD_TOKENS;
 }
 
 // Transformer Engine runs a product of experts as a loop of cuBLAS calls over four streams, and casts for each expert
 // before it (common/gemm/cublaslt_gemm.cu, multi_stream_cublas_gemm, its PR 853; pytorch tex.split_quantize, its issue
-// 1499 on what that takes of the host). They are issued from C++, behind the one operation that the table counts.
+// 1499 on what that costs the host). They are issued from C++, under the one operation that the table counts.
 static int issued_by_expert(const Target *target, const Task *task) {
     const bool loops = task->kind == TASK_GROUPED_GEMM && target->expert_flavour == EXPERTS_PERMUTE_KERNELS &&
                        !target->experts_at_once;
@@ -165,7 +165,7 @@ double task_gap_s(const Target *target, const TrainPlan *plan, const Task *task,
 }
 
 // Counts of tokens are copied to the host, theirs and the other ranks', and it waits (expert_parallel.py,
-// _token_dispatch; Megatron-LM, token_dispatcher.py _maybe_dtoh_and_synchronize). Nothing is queued behind them: the
+// _token_dispatch; Megatron-LM, token_dispatcher.py _maybe_dtoh_and_synchronize). Nothing is queued after them: the
 // device idles until an order of tokens and an exchange are issued.
 enum { READ_BACKS = 2 };
 

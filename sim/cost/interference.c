@@ -3,9 +3,9 @@
 //                                  (what fair queueing does; SimGrid's solution where flows pass as many bytes on
 //                                  either link)
 //   messages between stages        are collectives here
-//   kernel beside collectives      1 / (max(1/(1 - c), d + sum of the collectives' HBM) x residue), c = SMs they take
-//   collective beside a kernel     its link rate / collective_slowdown
-//   kernels beside each other      1 / max(1, sum of their HBM, sum of their arithmetic shares): a copy and a GEMM
+//   kernel with collectives        1 / (max(1/(1 - c), d + sum of the collectives' HBM) x residue), c = SMs they take
+//   collective with a kernel       its link rate / collective_slowdown
+//   concurrent kernels             1 / max(1, sum of their HBM, sum of their arithmetic shares): a copy and a GEMM
 //                                  mostly overlap
 //   anything on the cores of a CPU  1 / max(1, sum of what it all needs of the rank's part of the cores)
 // Not modelled: wave quantisation of the SMs left over, priorities, L2 contention beyond the residue, two kernels'
@@ -78,9 +78,9 @@ static double link_level(const ShareDemand *const *demands, int count, const Lin
     return waiting > 0 ? level : INFINITY;
 }
 
-// Settles links 0 to `last` with the others as they are: the last one in turn with those before it until it does not
-// move. Its level follows theirs along straight pieces, so steps of one piece shrink by one ratio, which tells where
-// they lead.
+// Settles links 0 to `last` with the others fixed: alternates between the last and those before it until it does not
+// move. Its level follows theirs piecewise linearly, so steps on one piece shrink by one ratio, which gives their
+// limit.
 static void settle_links(const ShareDemand *const *demands, int count, int last, LinkLevels *levels) {
     double before = INFINITY, last_step = 0;
     levels->link[last] = INFINITY;
@@ -105,7 +105,7 @@ static void settle_links(const ShareDemand *const *demands, int count, int last,
     }
 }
 
-// Nobody is held up where no link is asked for twice and none for more than it has.
+// Nothing is held up where no link is requested twice and none beyond its capacity.
 static bool links_suffice(const ShareDemand *const *demands, int count) {
     int asking[LINKS] = {0};
     bool suffice = true;

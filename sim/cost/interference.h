@@ -1,4 +1,4 @@
-// How tasks that run at the same time on one rank slow each other down. Pure arithmetic, no state.
+// How concurrent tasks on one rank slow each other down. Pure arithmetic, no state.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Where the observed rank's step went. Every moment is charged once: the compute lane busy -> compute or optimizer;
+// Attribution of the observed rank's step. Every moment is charged once: the compute lane busy -> compute or optimizer;
 // idle -> the collective that its next task waited for last (by the slowest axis of its group; scalars of the control
 // lane are overhead), what came before a message that this one waited for itself aside; before other stages sent or
 // met, the bubble; what remains (the host, other ranks, the step's

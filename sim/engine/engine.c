@@ -1,4 +1,4 @@
-// The engine's door: compile, simulate, report.
+// The engine's entry point: compile, simulate, report.
 
 #include "sim/engine/engine.h"
 

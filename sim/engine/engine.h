@@ -28,17 +28,17 @@ typedef struct EngineResult {
     double exposed_s[AXIS_COUNT];  // compute lane idle because of a collective of that axis (shard group -> dp_shard)
     double optimizer_s;
     double bubble_s;     // compute lane idle because other stages had not sent yet what it waits for
-    double overhead_s;   // host-bound gaps, step edges, what is left
+    double overhead_s;   // host-bound gaps, step edges, the remainder
     int64_t events;      // task instances simulated, over all simulated ranks
     int64_t instances;   // task instances represented, repeats included
     int classes;         // ranks simulated
-    int representative;  // the rank that attribution and totals are of: the first of the slowest
+    int representative;  // the rank that attribution and totals refer to: the first of the slowest
     TaskTotal *totals;   // per task of the program, repeats included, on the representative rank
     Timeline timeline;
-    Timeline *stages;  // of a rank of each stage, where there are several and spans are kept; else NULL
+    Timeline *stages;  // for one rank of each stage, if there are several and spans are kept; else NULL
 } EngineResult;
 
-// What the engine takes from sim/cost; given by hand in tests and what-if questions.
+// The engine's inputs from sim/cost; given by hand in tests and what-if questions.
 typedef struct EngineCosts {
     const TaskCost *tasks;  // program->task_count rows
     Interference interference;
@@ -51,7 +51,7 @@ Status engine_run_costs(const StepProgram *program, const EngineCosts *costs, co
 Status engine_run(const StepProgram *program, const CostModel *cost, const EngineOptions *options, Arena *arena,
                   EngineResult *result, Error *error);
 
-// All stages, which meet in their messages and in collectives over stages; *program is that of the busiest, of which
+// All stages, which synchronise through messages and collectives over stages; *program is that of the busiest, of which
 // the result is.
 Status engine_run_stages_costs(const StepPrograms *programs, const EngineCosts *costs, const EngineOptions *options,
                                Arena *arena, const StepProgram **program, EngineResult *result, Error *error);

@@ -27,7 +27,7 @@ static int32_t demand_index(EngineProgram *compiled, const Task *task, const Tas
     return compiled->demand_count++;
 }
 
-// A bit for each event that a task of another lane waits for; nobody looks for the others. Of more than there are bits
+// A bit for each event that a task of another lane waits for; others are not looked up. Of more than there are bits
 // several have the same one.
 static uint64_t *event_bits(const StepProgram *program, Arena *arena) {
     enum { EVENT_BITS = 64 };

@@ -7,7 +7,7 @@
 #include "sim/engine/engine.h"
 #include "sim/step/slots.h"
 
-// At most; lane 0 computes. What runs on the ones beyond ENGINE_RATED occupies nothing: receives, whose sends do.
+// Upper limit; lane 0 computes. Lanes beyond ENGINE_RATED occupy nothing: receives, whose sends do.
 enum { ENGINE_LANES = 9, ENGINE_RATED = 8 };
 
 // One wait or record, of an event recorded on `lane`: slot first_slot + (layer index) mod slots, and where the
@@ -20,15 +20,15 @@ typedef struct EventSite {
     int32_t lane;
 } EventSite;
 
-enum { ENGINE_ALONE = -1, ENGINE_SEND = -2, ENGINE_RECEIVE = -3 };  // of no group
+enum { ENGINE_ALONE = -1, ENGINE_SEND = -2, ENGINE_RECEIVE = -3 };  // belongs to no group
 
 typedef struct EngineTask {
     int64_t duration_ps, host_ps;
     int32_t first_wait, wait_count;  // sites; waits on the task's own lane are dropped, the lane orders them
     int32_t first_record, record_count;
-    int16_t lane, guard, group;  // not a collective: below 0
+    int16_t lane, guard, group;  // group: below 0 when not a collective
     uint16_t demand;             // index into demands; 0 = occupies nothing
-    bool stops_host;             // which issues nothing more until the task has ended
+    bool stops_host;             // the host issues nothing more until the task has ended
     uint64_t waits, records;     // events of its sites, a bit each: of several events the same
 } EngineTask;
 
@@ -44,7 +44,7 @@ typedef struct WalkNeeds {
 typedef struct LoopShape {
     uint32_t lanes;      // that the body (or the stretch of tasks) uses
     uint32_t joined;     // of them, those with collectives
-    uint64_t records;    // events that the tasks record, as a task says them
+    uint64_t records;    // events that the tasks record, as given by the tasks
     WalkNeeds needs[2];  // [1] where the micro-step loop around it is in its last iteration, or there is none
     bool last_differs;   // the loop's last iteration needs more or less of the walk than the others
     int32_t margin;      // iterations at either end that may differ: guards and look-ahead

@@ -6,12 +6,12 @@
 #include "sim/engine/engine_program.h"
 #include "sim/engine/rank_classes.h"
 
-enum { LOOP_MAX_PARTS = 16 };  // more are taken together, which is always right and only skips less
+enum { LOOP_MAX_PARTS = 16 };  // any more are merged, which is always correct and only skips less
 
 typedef struct LoopParts {
     int32_t count;
     int32_t *of_actor;
-    int32_t marker[LOOP_MAX_PARTS];  // the actor whose compute lane says how far the part is
+    int32_t marker[LOOP_MAX_PARTS];  // the actor whose compute lane marks the part's progress
 } LoopParts;
 
 // One row per segment; rows of segments that are no loop are empty. observed: marks the part that it is in.

@@ -1,6 +1,6 @@
 // A send puts its message into the mailbox of its counterpart when it ends; a receive that comes too early waits for
-// it. A collective over stages starts when all its members of all stages are there. Whoever is let go on is looked at
-// again in its own simulation, in the same instant.
+// it. A collective over stages starts when all its members of all stages have arrived. Each actor that is released is
+// examined again in its own simulation, at the same instant.
 
 #include "sim/engine/meeting.h"
 
@@ -8,7 +8,7 @@ static int32_t box_key(const Task *task) {
     return task->peer * PHASE_COUNT + (int32_t)task->phase;
 }
 
-// ---- who meets whom
+// ---- matching of actors across stages
 
 static void make_boxes(Meeting *meeting, MeetingStage *stage) {
     const StepProgram *program = stage->simulation.program.step;
@@ -123,7 +123,7 @@ bool meeting_arrive(Simulation *simulation, int32_t actor, int lane, int32_t gro
     return true;
 }
 
-// ---- the clock of all
+// ---- the common clock
 
 static void settle_woken(Meeting *meeting) {
     for (bool again = true; again;) {

@@ -1,9 +1,9 @@
-// Skips what stages do over and over. Whenever the first stage begins another round of its loop of micro-steps,
-// everything that the future depends on is written down relative to now and to each stage's place in its loop: where
-// the walk is, what is queued, what runs with how much time left, which messages are under way. Two equal states mean
-// that what came between them comes again, shifted, as long as every stage stays in its loop; so all but the last
+// Skips what stages repeat. Whenever the first stage begins another round of its loop of micro-steps,
+// everything that the future depends on is recorded relative to now and to each stage's place in its loop: where
+// the walk is, what is queued, what runs with how much time left, which messages are in flight. Two equal states mean
+// that what happened between them repeats, shifted, as long as every stage stays in its loop; so all but the last
 // rounds are skipped: labels and event slots move (walker_skip), totals are added, nothing is simulated. The host's
-// lead may change as in repetition.c. Not looked at: meetings with several ranks of a stage.
+// lead may change as in repetition.c. Not handled: meetings with several ranks of a stage.
 
 #include <string.h>
 
@@ -53,7 +53,7 @@ MeetingRepetition *meeting_repetition_new(Meeting *meeting, Arena *arena) {
     return repetition;
 }
 
-// ---- writing down
+// ---- recording a state
 
 static void put(MeetingRepetition *repetition, int64_t word) {
     MeetingState *state = &repetition->states[repetition->newest];
@@ -197,7 +197,7 @@ static void write_down(Meeting *meeting, int64_t now_ps) {
 
 // ---- comparing
 
-// What is the same for all stages between two states.
+// What all stages have in common between two states.
 typedef struct Period {
     const MeetingState *before, *now;
     int64_t ps;

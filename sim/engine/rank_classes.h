@@ -1,4 +1,4 @@
-// Which ranks have to be simulated. Ranks of one class see the same from their groups, so one stands for all of them.
+// Which ranks have to be simulated. Ranks of one class see the same from their groups, so one represents all of them.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 // collectives of this group with that actor; the first of them leads.
 typedef struct RankClasses {
     int32_t actors;
-    int32_t *rank;          // that an actor stands for: the lowest of its class
+    int32_t *rank;          // the rank an actor represents: the lowest of its class
     double *slowdown;       // of an actor's compute
     double *link_slowdown;  // of the collectives that it is in
     int32_t *first, *count;

@@ -22,7 +22,7 @@ typedef struct DueCollective {
 
 struct RateCache {
     uint16_t place[CACHE_ROWS];  // by hash: into rows, 0 = free
-    CacheRow *rows;              // [0] is nobody's
+    CacheRow *rows;              // [0] is unused
     uint16_t count;
     DueCollective *due;
     size_t due_count, due_capacity;

@@ -153,7 +153,7 @@ static Snapshot take_snapshot(Simulation *simulation, const Boundary *boundary, 
     return snapshot;
 }
 
-// Compares the part's actors with what they were.
+// Compares the part's actors with their earlier state.
 static bool same_lanes(const Simulation *simulation, const Place *place, const LaneState *before) {
     const size_t lanes = (size_t)simulation->program.lane_count;
     const LaneState *now = simulation->repetition->now;
@@ -234,7 +234,7 @@ static int32_t skippable(const Simulation *simulation, const Place *place) {
     return (int32_t)(count / lag * lag);
 }
 
-// Moves what an actor waits for and has begun.
+// Shifts what an actor waits for and has begun.
 static void shift_clocks(Simulation *simulation, int32_t index, int64_t shift_ps) {
     Actor *actor = &simulation->actors[index];
     for (int lane = 0; lane < simulation->program.lane_count; lane++) {

@@ -96,7 +96,7 @@ static void end_everywhere(Simulation *simulation, int32_t leader, int lane) {
     }
 }
 
-// Puts the lane's head into its running state; next_ps is the leader's business.
+// Puts the lane's head into its running state; next_ps is set by the leader.
 static void start_on(Simulation *simulation, int32_t index, int lane, const Instance *instance) {
     Actor *actor = &simulation->actors[index];
     actor->host_bound[lane] = actor_issue_ps(actor, instance) == simulation->now_ps && instance->issue_ps > 0;
@@ -116,7 +116,7 @@ static void start_on(Simulation *simulation, int32_t index, int lane, const Inst
     }
 }
 
-// Until the rates of the instant say otherwise: at the rate of the worst links among the members.
+// Until the rates of the instant are known: at the rate of the worst links among the members.
 static void run_for(Simulation *simulation, int32_t leader, int lane, int64_t duration_ps, double link_slowdown) {
     Actor *actor = &simulation->actors[leader];
     const double rate = 1 / link_slowdown;
@@ -170,7 +170,7 @@ static void arrive(Simulation *simulation, int32_t index, int lane, const Instan
     run_for(simulation, members[0], lane, task->duration_ps, link_slowdown);
 }
 
-// Notes what holds the head back, so that it is looked at again only when that has changed.
+// Records what holds the head back, so that it is examined again only when that has changed.
 static bool needs_met(const Instance *instance, int lane, Actor *actor) {
     for (uint32_t left = instance->needs; left; left &= left - 1) {
         const int other = __builtin_ctz(left);
@@ -183,7 +183,7 @@ static bool needs_met(const Instance *instance, int lane, Actor *actor) {
     return true;
 }
 
-// Are the other stages where the head needs them?
+// Have the other stages progressed as far as the head needs?
 static bool meets(Simulation *simulation, int32_t index, int lane, const Instance *head) {
     Actor *actor = &simulation->actors[index];
     const int32_t group = simulation->program.tasks[head->task].group;
@@ -287,7 +287,7 @@ static void settle_actor(Simulation *simulation, int32_t index) {
     } while (actor->look);
 }
 
-// What one actor had queued may be startable on others at once.
+// What one actor had queued may be able to start on others immediately.
 static void touch_hungry(Simulation *simulation) {
     for (int32_t i = 0; simulation->classes.actors > 1 && i < simulation->classes.actors; i++) {
         if (simulation->actors[i].empty & simulation->pulled_lanes) {
@@ -308,7 +308,7 @@ void simulation_settle(Simulation *simulation) {
         simulation->touched_first -=
             simulation->touched_first >= simulation->classes.actors ? simulation->classes.actors : 0;
         simulation->touched_count--;
-        simulation->actors[actor].touched = false;  // may be touched again by somebody else's collective
+        simulation->actors[actor].touched = false;  // may be touched again by another actor's collective
         settle_actor(simulation, actor);
         actor_queue_update(&simulation->queue, actor, &simulation->actors[actor], simulation->lanes);
     }

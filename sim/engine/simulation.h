@@ -1,7 +1,7 @@
 // The state of one simulation. Private to sim/engine; files that share it:
 //   simulation.c   instants: what ends, what starts
 //   rates.c        progress of what runs together
-//   attribution.c  where the representative rank's time went
+//   attribution.c  attribution of the representative rank's time
 //   repetition.c   skipping iterations that would repeat, by the parts of loop_parts.c
 
 #pragma once
@@ -15,7 +15,7 @@ typedef enum { LANE_IDLE, LANE_ISSUING, LANE_ARRIVED, LANE_RUNNING } LaneStatus;
 // One simulated rank. Times are on the simulation's clock; the step's clock is ahead of it by skipped_ps.
 typedef struct Actor {
     int64_t next_ps
-        [ENGINE_LANES];  // when the lane's task ends or the host has issued its head; INT64_MAX: nothing to expect
+        [ENGINE_LANES];  // when the lane's task ends or the host has issued its head; INT64_MAX: no event pending
     int32_t ended[ENGINE_LANES];    // tasks of the lane that have ended
     uint16_t demand[ENGINE_LANES];  // of what is running; 0 nothing
     uint8_t status[ENGINE_LANES];
@@ -38,10 +38,10 @@ typedef struct Actor {
     int64_t new_slack_ps;              // and since the last boundary of any depth
     int64_t done;                      // tasks ended, skipped ones included
     int64_t host_lag_ps;               // by which the host issues later than the walk, because tasks stopped it
-    int64_t message_ps;                // when the message that was received last was on its way
-    uint32_t released;                 // lanes whose head waited for other stages and need not any more
+    int64_t message_ps;                // when the last received message was sent
+    uint32_t released;                 // lanes whose head waited for other stages and no longer has to
     bool touched;                      // in the list of this instant
-    bool changed;                      // runs something else than before this instant
+    bool changed;                      // the set of running tasks has changed at this instant
 } Actor;
 
 static inline int64_t actor_issue_ps(const Actor *actor, const Instance *instance) {
@@ -84,8 +84,8 @@ typedef struct ActorQueue {
     int64_t *key;        // per actor: its earliest next_ps
     int32_t *heap, *at;  // actors by (key, actor); place of an actor in the heap
     int32_t count;
-    bool scanned;    // so few actors that looking at all keys is quicker than keeping the heap
-    uint32_t stale;  // scanned: actors whose key is found anew when it is asked for
+    bool scanned;    // so few actors that a scan of all keys is faster than keeping the heap
+    uint32_t stale;  // scanned: actors whose key is recomputed when it is needed
 } ActorQueue;
 
 typedef struct Meeting Meeting;
@@ -125,10 +125,10 @@ typedef struct Simulation {
 // ---- simulation.c
 Status simulation_run(Simulation *simulation, Error *error);
 
-// The same piece by piece, for several on one clock: what starts at 0, the next instant and going through it, then
-// what others let go on in it.
+// The same step by step, for several on one clock: start at 0, find the next instant, process it, then process
+// what others release at that instant.
 void simulation_begin(Simulation *simulation);
-int64_t simulation_next_ps(Simulation *simulation);  // INT64_MAX: nothing to expect
+int64_t simulation_next_ps(Simulation *simulation);  // INT64_MAX: no event pending
 void simulation_instant(Simulation *simulation, int64_t now_ps);
 void simulation_wake(Simulation *simulation, int32_t actor, int lane);  // its head may start now
 void simulation_settle(Simulation *simulation);
@@ -154,7 +154,7 @@ void attribution_start(Simulation *simulation, const Actor *actor, const Instanc
 void attribution_end(Simulation *simulation, const Actor *actor);
 void attribution_finish(Simulation *simulation, const Actor *actor);
 
-// What has been added since `before` is added so many times more.
+// Adds what has been added since `before` that many more times.
 Totals totals_new(const Simulation *simulation, Arena *arena);
 void totals_take(const Simulation *simulation, Totals *totals);
 void totals_add(Simulation *simulation, const Totals *before, int64_t count);

@@ -1,4 +1,4 @@
-// What is issued after a stretch of the program, in order: layer loops by their first iterations and the rest of them
+// What is issued after a stretch of the program, in order: layer loops by their first iterations, then the rest of them
 // at once. Private to sim/engine.
 
 #pragma once
@@ -17,7 +17,7 @@ typedef struct PathStep {
     int32_t layer_loop;  // around it, or -1
     int32_t layer;       // of the iteration; 0 outside of layer loops
     bool rest;           // all iterations after the first PATH_ITERATIONS
-    int32_t micro_loop;  // behind the stretch, of which this is the first iteration; or -1
+    int32_t micro_loop;  // after the stretch, of which this is the first iteration; or -1
     uint32_t again;      // lanes of a loop that ends with this step, but goes round first
 } PathStep;
 

@@ -1,4 +1,4 @@
-// Walks segments, loops and guards in issue order (the order that sim/step's cursor defines) and turns event
+// Walks segments, loops and guards in issue order (the order that sim/step's cursor defines) and converts event
 // references into counts per lane. Collectives of lanes that share a communicator wait for each other the same way.
 
 #include "sim/engine/walker.h"
@@ -15,7 +15,7 @@ static int32_t tasks_on(const EngineProgram *compiled, const Segment *segment, i
     return count;
 }
 
-// May tasks behind the stretch, or of its last iteration, have been queued before the walk came to it? Then what waits
+// May tasks after the stretch, or of its last iteration, have been queued before the walk reached it? Then what waits
 // for them can start although the walk is not there, which what the stretch needs was found without. Of a layer loop
 // no more than PATH_ITERATIONS are queued early.
 static bool is_queued_past(const Walker *walker, int32_t at) {
@@ -141,7 +141,7 @@ static bool reach_task(Walker *walker, int32_t index, int32_t micro_step, const 
     return here;
 }
 
-// Of a task on the path: that of the next iteration, or the first one of a loop behind.
+// Of a task on the path: that of the next iteration, or the first one of a later loop.
 static int32_t micro_step_at(const Walker *walker, int32_t step) {
     const Segment *segments = walker->compiled->step->segments;
     const PathStep *place = &walker->path.steps[step];

@@ -79,7 +79,7 @@ static inline uint32_t walker_early_lanes(const Walker *walker) {
 // Is a task of the loop queued early?
 bool walker_is_early(const Walker *walker, const Segment *loop);
 
-// Queues that task, issued when the host will have come to it.
+// Queues that task, issued when the host will have reached it.
 void walker_pull_early(Walker *walker, int lane, const int32_t *kept);
 
 // ---- walker_distance.c
@@ -87,7 +87,7 @@ typedef struct WalkDistance {
     int64_t host_ps, tasks;
 } WalkDistance;
 
-// From where the walk is to a place on the path behind its stretch, without it.
+// From where the walk is to a place on the path after its stretch, excluding it.
 WalkDistance walker_distance(const Walker *walker, const WalkPath *path, PathPlace place);
 
 static inline const Instance *walker_head(const Walker *walker, int lane, int32_t ended) {
@@ -101,7 +101,7 @@ static inline const Boundary *walker_boundary(const Walker *walker, uint32_t num
     return noted ? &walker->boundaries[number % WALKER_BOUNDARIES] : NULL;
 }
 
-// Nobody will ask for those before `number` again.
+// Those before `number` are no longer needed.
 static inline void walker_drop_boundaries(Walker *walker, uint32_t number) {
     walker->boundary_count -= number - walker->boundary_first;
     walker->boundary_first = number;
@@ -109,7 +109,7 @@ static inline void walker_drop_boundaries(Walker *walker, uint32_t number) {
 
 // Moves the walk `count` iterations ahead inside the loop at `depth`: what is queued belongs to later iterations from
 // now on. host_shift_ps: added to the host's clock and to what it has issued but not yet seen ended. skipped_ps: by how
-// much the clock lags behind that of the step from now on; what was queued early from behind a layer loop is as much
+// much the clock lags that of the step from now on; what was queued early from beyond a layer loop is as much
 // nearer. Of a loop of micro-steps what was queued early belongs to its next iteration, which must be one.
 void walker_skip(Walker *walker, int32_t depth, int32_t count, int64_t host_shift_ps, int64_t skipped_ps,
                  const int32_t *kept);

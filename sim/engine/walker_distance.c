@@ -25,7 +25,7 @@ static void add_once(const EngineProgram *compiled, int32_t first, int32_t end, 
     }
 }
 
-// A segment in a layer loop, from an iteration on, so many times.
+// A segment in a layer loop, from an iteration on, for the given number of iterations.
 static void add_layers(const EngineProgram *compiled, const Segment *body, const Segment *loop, int32_t from,
                        int64_t times, WalkDistance *distance) {
     for (int32_t t = body->first_task; t < body->first_task + body->task_count; t++) {

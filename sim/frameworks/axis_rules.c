@@ -101,7 +101,7 @@ static const char *check_sp(const Target *target, const ModelSpec *model, const 
     return NULL;
 }
 
-// Groups of micro-steps go through the chunks in turn, and all are of one size (schedules.py of torch's pipelining).
+// Groups of micro-steps pass the chunks in order, and all are of one size (schedules.py of torch's pipelining).
 static const char *check_groups(const TrainPlan *plan, Arena *arena) {
     const int pp = plan->mesh.size[AXIS_PP], micro_steps = plan->grad_accum;
     const int rounds = micro_steps / pp;
@@ -199,7 +199,7 @@ static const char *check_ep_beside_tp(const Target *target, const ModelSpec *mod
     return NULL;
 }
 
-// Where ep takes its ranks from, and what is not predicted beside it.
+// Which axes ep takes its ranks from, and what is not predicted with it.
 static const char *check_ep(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int ep = plan->mesh.size[AXIS_EP], lent = mesh_group_size(&plan->mesh, axis_lenders[AXIS_EP]);
     const int experts = model->experts.count;

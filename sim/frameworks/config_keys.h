@@ -1,5 +1,5 @@
 // The keys of a config file as a table: a row is spelled once, for reading and for writing. Rows stand in the order of
-// the file. What is no plain value of the plan is read by the folder's own code, by the path of its row.
+// the file. What is not a plain value of the plan is read by the folder's own code, by the path of its row.
 
 #pragma once
 
@@ -7,7 +7,7 @@
 #include "sim/frameworks/import.h"
 
 typedef enum {
-    KEY_WRITTEN,  // no value of the plan: written as literal or text, passed over when read
+    KEY_WRITTEN,  // no value of the plan: written as literal or text, skipped when read
     KEY_AXIS,     // id: Axis
     KEY_SEQ,
     KEY_MICRO_BATCH,
@@ -25,9 +25,9 @@ typedef struct ConfigKey {
     const ImportWord *words;
     int on, off;
     int least;                                  // of a number that is read; 0 = 1
-    const char *literal;                        // what is written, where the plan does not say
+    const char *literal;                        // the value written when the plan has none
     const char *(*text)(const ConfigJob *job);  // the same
-    bool quoted;                                // what is written stands in quotes
+    bool quoted;                                // the value is written in quotes
     bool (*when)(const ConfigJob *job);         // NULL = always written
 } ConfigKey;
 

@@ -1,5 +1,5 @@
-// A config file as a tree, whatever its syntax: maps, lists and scalars, each with the line on which it stands. Who
-// reads a node marks it, so that what nobody read can be named.
+// A config file as a tree, whatever its syntax: maps, lists and scalars, each with the line on which it stands. Reading
+// code marks each node, so that unread nodes can be reported.
 
 #pragma once
 
@@ -35,5 +35,5 @@ bool config_same(const ConfigNode *a, const ConfigNode *b);
 // The keys of a map, each as `rename` would have it (NULL = as it is): what a framework does to them when it reads.
 void config_rename_keys(Arena *arena, ConfigNode *map, const char *(*rename)(const char *key, Arena *arena));
 
-// Behind the children that are there; into a map with its key.
+// Appends after the existing children; into a map with its key.
 void config_append(Arena *arena, ConfigNode *parent, ConfigNode *child);

@@ -1,4 +1,4 @@
-// Which layers of experts, and which ways of tokens to them, a target runs. Where ep takes its ranks: axis_rules.c.
+// Which expert layers and token dispatchers a target runs. Where ep takes its ranks: axis_rules.c.
 
 #include "sim/frameworks/expert_rules.h"
 
@@ -96,7 +96,7 @@ static const char *check_without(const ModelSpec *model, const TrainPlan *plan, 
     return what ? arena_format(arena, "%s is of experts, and %s has none: use %s=0", what, model->name, what) : NULL;
 }
 
-// Megatron-core's transformer_config.py, of tokens beside another micro-step's layers.
+// Megatron-core's transformer_config.py, of token exchange during another micro-step's layers.
 static const char *check_further(const Target *target, const TrainPlan *plan, Arena *arena) {
     REFUSE_IF(arena, !target->predicts_further, "%s has no layers that predict further tokens (mtp=%d): use mtp=0",
               target->name, plan->mtp);

@@ -27,13 +27,13 @@ typedef struct ExportFormat {
     const char *also;       // other versions of the target whose file is the same: "1.14 1.13", and other
                             // frameworks' with their names: "name@version"; NULL
     const char *file_name;  // usual
-    const char *versions;   // of the framework that read the file, in words
+    const char *versions;   // of the framework that read the file, as text
     const char *comment;    // what a comment line begins with; NULL: write() places the header itself
     unsigned precisions, recomputes, attentions, fuseds;  // bit 1 << value of the plan's enum
     // PLAN_BIT of choices of which it takes others than the usual one, or they are the user's own code.
     uint64_t takes;
     bool stages;  // writes a pipeline: schedule, chunks, micro-batches
-    // Why this mesh or plan cannot be written, beside what the columns say: arena text; NULL.
+    // Why this mesh or plan cannot be written, in addition to what the columns say: arena text; NULL.
     const char *(*refuse)(const ConfigJob *job);
     // What the user's own code has to do, one line each; NULL = nothing.
     void (*notes)(const ConfigJob *job, FILE *out);
@@ -61,7 +61,7 @@ typedef struct ExportFormat {
 
 // ---- texts
 
-// Each line of text behind `comment`, escaped: nothing in it ends the comment.
+// Each line of text after `comment`, escaped: nothing in it ends the comment.
 void export_comment(const char *text, const char *comment, FILE *out);
 
 // What transformers loads: the folder of a config.json, another file itself, or the published name of a preset; *known

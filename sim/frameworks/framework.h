@@ -1,5 +1,5 @@
-// A framework is a folder beside this file and a row of frameworks.c. Its versions are rows of settings: each extends
-// another version, of the same framework or of one that it trains by, and says only what it changes. Where a version
+// A framework is a folder next to this file and a row of frameworks.c. Its versions are rows of settings: each extends
+// another version, of the same framework or of one it builds on, and states only what it changes. Where a version
 // runs otherwise, one row changes.
 
 #pragma once
@@ -10,7 +10,7 @@
 #include "sim/frameworks/import.h"
 #include "sim/frameworks/target.h"
 
-// One field of Target with its value: a number of any kind, or a text. Ends at a setting of nothing.
+// One field of Target with its value: a number of any kind, or a text. Ends at an empty setting.
 typedef struct TargetSetting {
     size_t at;  // offsetof(Target, ..); 0 = the end
     double number;
@@ -45,13 +45,13 @@ struct TargetVersion {
     const TargetSetting *settings;
 };
 
-// What else people call it, or what trains by it. Rows with the same sentence are told as one.
+// Other names for it, or tools built on it. Rows with the same sentence are listed as one.
 typedef struct FrameworkSynonym {
     const char *word;      // NULL = the end
-    const char *sentence;  // "this or that trains by it"; NULL = just another spelling
+    const char *sentence;  // "this or that is built on it"; NULL = just another spelling
 } FrameworkSynonym;
 
-// How its log tells the time of a step: an extended regular expression with the number as its second group, and its
+// How its log reports step time: an extended regular expression with the number as its second group, and its
 // unit, where there is one, as its fourth.
 typedef enum { STEP_SECONDS, STEP_MILLISECONDS, STEP_TOKENS_PER_S, STEP_STEPS_PER_S, STEP_BAR } StepQuantity;
 
@@ -66,7 +66,7 @@ typedef struct LogPattern {
 
 #define LOG_NUMBER "([0-9][0-9,]*\\.?[0-9]*([eE][-+]?[0-9]+)?)"
 
-// Published runs of it on one accelerator and how their predictions came out: medians of the errors (predicted /
+// Published runs of it on one accelerator and the accuracy of their predictions: medians of the errors (predicted /
 // measured - 1). tests/accuracy/runs holds them to the runs.
 typedef struct MeasuredChip {
     const char *accelerator;  // as cluster profiles call it; NULL = the end
@@ -87,25 +87,25 @@ typedef struct Framework {
     const char *name;                      // of the folder
     const TargetVersion *const *versions;  // the default one first; ends at NULL. None: it trains by another's
     const ExportFormat *const *formats;    // of its config files, the usual one first; ends at NULL; NULL = none
-    // Why its packages cannot run a plan that its row allows: one sentence, arena text; NULL. NULL = whatever.
+    // Why its packages cannot run a plan that its row allows: one sentence, arena text; NULL. NULL = no check.
     const char *(*refuse)(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena);
-    // The same of ranks of experts, before the rules of the axes have their say; NULL = these are enough.
+    // The same of ranks of experts, before the axis rules are checked; NULL = these are enough.
     const char *(*refuse_mesh)(const ModelSpec *model, const TrainPlan *plan, Arena *arena);
     const ImportFormat *config;        // the file of it that can be read; NULL = none
     const FrameworkSynonym *synonyms;  // NULL = none
     const LogPattern *logs;            // NULL = none
-    const char *log_name;              // whose logs they are, in words
+    const char *log_name;              // whose logs they are, as text
     // What it calls micro-batch and accumulation, or the batch that takes its place; NULL = nothing of its own.
     const char *micro_batch, *accumulation;
-    const char *compile;           // what compiles its layers; NULL = nothing has to
-    const char *fuse_loss;         // what makes head and loss one kernel; NULL = nothing has to
+    const char *compile;           // the setting that compiles its layers; NULL = none needed
+    const char *fuse_loss;         // the setting that fuses head and loss; NULL = none needed
     const MeasuredChip *measured;  // NULL = no published run
     const ChipWidth *widths;       // NULL = as profile and framework say
-    const char *sync_each;         // what makes it reduce gradients on every micro-step; NULL = nothing has to
+    const char *sync_each;         // the setting to reduce gradients on every micro-step; NULL = none needed
     bool accumulation_is_batch;    // the latter is the global batch
     const char *of_stages[2];    // in a pipeline: the micro-batch, and the batch that is cut into them; NULL = as above
     const char *without_stages;  // why it has no pipelines, in its own terms; NULL
-    bool has_pipelines;          // its users would think of pipeline stages once a model spans nodes
+    bool has_pipelines;          // its users would consider pipeline stages once a model spans nodes
     bool logs_first_stage;       // the memory in its logs is that of a pipeline's first stage; else of the fullest
     bool logs_reserved;          // and what the allocator holds, not what lives
 } Framework;
@@ -134,7 +134,7 @@ typedef struct TargetField {
 const TargetField *target_fields(int *count);
 const TargetField *target_field_at(size_t at);
 
-// Of a field that is no text.
+// Of a field that is not text.
 double target_field_number(const Target *target, const TargetField *field);
 
 // The row: its base's with its settings.

@@ -1,5 +1,5 @@
-// Of several names for one optimizer the first is written. Left out: those whose states no row has (AdEMAMix, GaLore,
-// APOLLO, LOMO, schedule-free).
+// Of several names for one optimizer the first is written. Left out: those with states that no row describes (AdEMAMix,
+// GaLore, APOLLO, LOMO, schedule-free).
 
 #include "sim/frameworks/hf_optimizers.h"
 

@@ -1,4 +1,4 @@
-// The names that transformers gives optimizers (OptimizerNames of 5.23), and what those who train by it add to them.
+// The names that transformers gives optimizers (OptimizerNames of 5.23), and the additions of trainers built on it.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// What all readers of config files share: values with their types, findings, keys that are known.
+// Shared by all readers of config files: typed values, findings, known keys.
 
 #include "sim/frameworks/import.h"
 
@@ -228,7 +228,7 @@ void import_name_model(Import *import, const ImportSizes *sizes) {
     }
 }
 
-// ---- keys of no matter
+// ---- keys without effect
 
 static void mark_below(ConfigNode *node) {
     node->used = true;

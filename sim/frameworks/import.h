@@ -1,5 +1,5 @@
-// What a framework's folder needs to read its config file as a plan: what the file says, what it does not say, and what
-// is wrong with it. Loading files and settling what they say is for autotune/import.
+// What a framework's folder needs to read its config file as a plan: what the file sets, what it omits, and what
+// is wrong with it. Loading files and resolving what they set is done by autotune/import.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 
 enum { IMPORT_UNSAID = PLAN_ANY };
 
-// What a file or a command line says; 0 = not said, of choices IMPORT_UNSAID.
+// What a file or a command line sets; 0 = not set, for choices IMPORT_UNSAID.
 typedef struct ImportChoices {
     int world;
     int size[AXIS_COUNT];
@@ -22,9 +22,9 @@ ImportChoices import_nothing_said(void);
 
 typedef enum {
     FINDING_REFUSED,     // the framework does not start with this
-    FINDING_TRAP,        // it starts, and does something else than the file seems to say
+    FINDING_TRAP,        // it starts, but does not do what the file seems to say
     FINDING_UNKNOWN,     // a key that the framework, or ndtune, does not know
-    FINDING_UNMODELLED,  // it does so, and the prediction leaves it out
+    FINDING_UNMODELLED,  // the framework does it, but the prediction omits it
     FINDING_ASSUMED,     // the file does not say it
     FINDING_KIND_COUNT
 } FindingKind;
@@ -68,7 +68,7 @@ struct Import {
     struct {
         FindingKind kind;
         const char *words;
-    } unknown, unknown_below;  // what becomes of a key that no reader takes, at the top and inside a map
+    } unknown, unknown_below;  // how a key that no reader takes is treated, at the top and inside a map
     ImportFinding *findings;
     int finding_count;
     size_t finding_capacity;
@@ -76,7 +76,7 @@ struct Import {
     bool refusal_is_ours;           // the framework would train it
     const char *model, *model_key;  // that the file names, and where; NULL
     const char *preset;             // the model of ndtune's own list that this is; NULL
-    const char **asked;             // paths that its reader looked for: what may have been meant
+    const char **asked;             // paths that its reader looked up: candidates for suggestions
     int asked_count;
     size_t asked_capacity;
     bool is_read;  // the reader is done
@@ -94,7 +94,7 @@ Status import_big(Import *import, const char *path, int64_t low, int64_t high, i
 Status import_bool(Import *import, const char *path, int *value, Error *error);
 Status import_word(Import *import, const char *path, const char **value, Error *error);
 
-// One of the words, whatever their case; ends at a word of NULL.
+// One of the words, case-insensitive; the list ends at NULL.
 typedef struct ImportWord {
     const char *word;
     int value;
@@ -113,7 +113,7 @@ void import_refuse(Import *import, const char *path, const char *format, ...) __
 // A switch of the framework that changes time or memory and that no plan holds: named where the file switches it on.
 typedef struct ImportLeftOut {
     const char *path;      // NULL = the end
-    const char *quiet;     // its value that changes nothing, beside null, false, 0, "none" and "auto"; NULL
+    const char *quiet;     // its value that changes nothing, besides null, false, 0, "none" and "auto"; NULL
     const char *sentence;  // what it changes
 } ImportLeftOut;
 void import_leave_out(Import *import, const ImportLeftOut *rows);
@@ -127,7 +127,7 @@ typedef struct ImportSizes {
 } ImportSizes;
 void import_name_model(Import *import, const ImportSizes *sizes);
 
-// Marks keys with everything below them as known and of no matter to a plan. A row is one key or several with blanks
+// Marks keys with everything below them as known and irrelevant to a plan. A row is one key or several with blanks
 // between; NULL ends them. The other puts `above` before each.
 void import_known(Import *import, const char *const *rows);
 void import_known_below(Import *import, const char *above, const char *const *rows);

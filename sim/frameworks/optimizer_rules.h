@@ -4,5 +4,5 @@
 
 #include "sim/frameworks/target.h"
 
-// Why the plan's optimizer is not to be had: one sentence, arena text; NULL.
+// Why the plan's optimizer is not available: one sentence, arena text; NULL.
 const char *optimizer_rule(const Target *target, const TrainPlan *plan, Arena *arena);

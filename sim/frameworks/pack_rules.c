@@ -1,4 +1,4 @@
-// Legality of packed documents: attention of variable lengths is flash's and cuDNN's, and nobody here cuts packed
+// Legality of packed documents: variable-length attention is flash's and cuDNN's, and no framework here cuts packed
 // sequences over ranks in a way that is priced.
 
 #include "sim/frameworks/pack_rules.h"

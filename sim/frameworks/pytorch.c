@@ -1,4 +1,4 @@
-// What frameworks on PyTorch have in common. Numbers such as (P6), here and in the folders, are those of
+// What PyTorch frameworks have in common. Numbers such as (P6), here and in the folders, are those of
 // sim/SOURCES.md.
 
 #include "sim/frameworks/pytorch.h"

@@ -22,7 +22,7 @@
 extern const TargetVersion pytorch;       // any
 extern const TargetVersion pytorch_fsdp;  // those that shard layers by FSDP, of either version, under a Trainer
 
-// What people who shard by hand mean. Its MixedPrecisionPolicy(reduce_dtype=None) reduced in param_dtype before torch
+// Manual sharding in user code. Its MixedPrecisionPolicy(reduce_dtype=None) reduced in param_dtype before torch
 // 2.15 (fsdp/_fully_shard); what sets a reduce_dtype itself did not change.
 #define FULLY_SHARD_WORDS                                                                                              \
     "FSDP version 2 (a fully_shard of your own reduces in fp32 since torch 2.15: --reduce-dtype fp32)"

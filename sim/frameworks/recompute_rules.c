@@ -65,7 +65,7 @@ static const char *refuse_count(const Target *target, const ModelSpec *model, co
     return NULL;
 }
 
-// What is beside it that is not predicted: words for it; NULL.
+// The feature combined with it that is not predicted, as text; NULL.
 static const char *beside_tiles(const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int tp = plan->mesh.size[AXIS_TP], pp = mesh_stages(&plan->mesh);
     return model->experts.count > 0          ? "layers of experts"

@@ -1,4 +1,4 @@
-// What a target refuses of recomputation: of which part of a layer, of how many layers.
+// Recomputation a target refuses: which parts of a layer, how many layers.
 
 #pragma once
 

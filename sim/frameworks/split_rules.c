@@ -1,4 +1,4 @@
-// Splits that a plan says: the numbers must come out even, as the frameworks that have them assert.
+// Splits given by a plan: the layers must divide evenly, as the frameworks that have them assert.
 
 #include "sim/frameworks/target.h"
 

@@ -60,7 +60,7 @@ static bool said_before(int i, const char *word) {
     return said;
 }
 
-// Of tools that train by a framework, and of other spellings; false where nobody knows the word.
+// Aliases: tools built on a framework, and other spellings; false when the word is unknown.
 static bool hint_synonym(const char *word, Error *error) {
     int count = 0;
     char hint[ERROR_HINT_BYTES] = "";
@@ -211,7 +211,7 @@ double target_reduce_bucket(const Target *target, const ModelSpec *model, const 
                                                        : target->runtime.reduce_buffer;
 }
 
-// One is filled while the other is reduced, where that is beside backward; behind a pipeline's, and at stage 3, one is
+// One is filled while the other is reduced, where that overlaps backward; after a pipeline's, and at stage 3, one is
 // enough.
 double target_reduce_buffers(const Target *target, const ModelSpec *model, const TrainPlan *plan) {
     const bool beside =
@@ -219,7 +219,7 @@ double target_reduce_buffers(const Target *target, const ModelSpec *model, const
     return target_reduce_bucket(target, model, plan) * (beside ? 2 : 1);
 }
 
-// Held all along, beside the framework's allocator: some bytes for each number that goes into a layer, of all tokens of
+// Held throughout, outside the allocator: some bytes for each number that goes into a layer, of all tokens of
 // the tp group, in fp8 where its products are, and some for each of a rank's own part of them.
 double target_overlap_bytes(const Target *target, const ModelSpec *model, const TrainPlan *plan) {
     const bool in_fp8 = plan->precision == DTYPE_FP8;

@@ -12,30 +12,30 @@
 #include "sim/plan/plan.h"
 
 // Tensor parallelism. SP: activations between blocks are split over tokens, all-gather in and reduce-scatter out. AR:
-// they are whole, one all-reduce out (and one back). HF: as AR, but each projection reduces its own input gradient, and
+// unsplit, one all-reduce out (and one back). HF: as AR, but each projection reduces its own input gradient, and
 // norms are whole on every rank, and so are embedding and head unless the row says otherwise (transformers).
 typedef enum { TP_SP, TP_AR, TP_HF } TpFlavour;
 
 // What recompute=full keeps of a layer. BLOCK: its input. CHILD: the input of each of norm, attention, norm, MLP.
 typedef enum { RECOMPUTE_BLOCK, RECOMPUTE_CHILD } RecomputeFlavour;
 
-// Of how many layers recompute=full may be. FIRST: of the first n. EVERY: of every n-th, of each n layers the first
+// Which layers recompute=full can cover. FIRST: of the first n. EVERY: of every n-th, of each n layers the first
 // one or the last one.
 typedef enum { RECOMPUTE_ALL_ALIKE, RECOMPUTE_FIRST_N, RECOMPUTE_EVERY_FIRST, RECOMPUTE_EVERY_LAST } RecomputeCounts;
 
-// What recompute=selective makes again. CORE: the attention kernel's own values (Korthikanti et al. 2022, section 5).
+// What recompute=selective recomputes. CORE: the attention kernel's own values (Korthikanti et al. 2022, section 5).
 // OPS: everything but every second GEMM's output and attention's (per-op checkpointing).
 typedef enum { SELECTIVE_NONE, SELECTIVE_CORE, SELECTIVE_OPS } SelectiveFlavour;
 
 // When dp_replicate > 1 is refused while dp_shard = 1.
 typedef enum { REPLICATE_ANY, REPLICATE_NOT_BESIDE_TP, REPLICATE_NOT_BESIDE_TP_OR_CP } ReplicateRule;
 
-// Who runs the layers' GEMMs in fp8, the head and attention staying as they are. TORCHAO: Float8Linear; inputs are
+// Which library runs the layers' GEMMs in fp8; head and attention are unchanged. TORCHAO: Float8Linear; inputs are
 // saved in bf16, weights gathered in fp8 where the scale is per tensor. TRANSFORMER_ENGINE: inputs are saved in fp8,
-// fp8 copies of the weights, one of them transposed, live beside the bf16 ones.
+// fp8 copies of the weights, one of them transposed, live along with the bf16 ones.
 typedef enum { FP8_NONE, FP8_TORCHAO, FP8_TRANSFORMER_ENGINE } Fp8Flavour;
 
-// How tokens get to experts and back, and what is beside the products. INDEXED: picked by index, weighted and summed,
+// How tokens get to experts and back, and what runs with the products. INDEXED: picked by index, weighted and summed,
 // one operation each (transformers). WEIGHTED_FP32: gathered, weighted in fp32, added back; rows are padded in a copy.
 // PERMUTE_KERNELS: a kernel for each order; clamps, and biases expert by expert in fp32, are operations.
 typedef enum { EXPERTS_INDEXED, EXPERTS_WEIGHTED_FP32, EXPERTS_PERMUTE_KERNELS } ExpertFlavour;
@@ -44,10 +44,10 @@ typedef enum { EXPERTS_INDEXED, EXPERTS_WEIGHTED_FP32, EXPERTS_PERMUTE_KERNELS }
 // that grow (expandable_segments). NONE: reserved is live bytes and the runtime's slack.
 typedef enum { ALLOCATOR_NONE, ALLOCATOR_SEGMENTS, ALLOCATOR_EXPANDABLE } AllocatorFlavour;
 
-// Who runs packed documents that see themselves only. ONE_ROW: with micro-batches of one sequence.
+// Support for packed documents that attend only to themselves. ONE_ROW: with micro-batches of one sequence.
 typedef enum { PACKS_NOT, PACKS_ROWS, PACKS_ONE_ROW } PackFlavour;
 
-// In which orders the axes may be laid over the ranks. DP_AS_ONE: dp_replicate and dp_shard are one dimension, which is
+// The orders in which axes may be mapped to ranks. DP_AS_ONE: dp_replicate and dp_shard are one dimension, which is
 // cut into instances after cp has been joined to it.
 typedef enum { RANK_ORDER_FIXED, RANK_ORDER_DP_AS_ONE, RANK_ORDER_ANY } RankOrderRule;
 
@@ -67,31 +67,31 @@ typedef struct Target {
     const char *name;      // of its framework
     const char *version;   // "1.14"
     const char *until;     // "YYYY-MM": runs from before that month are of this version; NULL = of any date
-    const char *evidence;  // "unvalidated" until measured runs stand behind it
+    const char *evidence;  // "unvalidated" until measured runs support it
     // what it runs
     TpFlavour tp_flavour;
     RecomputeFlavour recompute_flavour;
-    bool recompute_other_unit;  // can also checkpoint what is not its own flavour: by another key, or call
+    bool recompute_other_unit;  // can also checkpoint other than its own flavour: by another key, or call
     RecomputeCounts recompute_counts;
     SelectiveFlavour selective_flavour;
-    unsigned recompute_modules;  // RecomputeModules that recompute=selective can be told to make again
+    unsigned recompute_modules;  // RecomputeModules that recompute=selective can be told to recompute
     bool recompute_whole;        // a checkpointed layer runs again to its end, also what its backward does not need
     bool zigzag;                 // cp sequence split: zigzag (balanced) or contiguous
     bool cp_ring, cp_allgather;  // values of cp_rotate that are available
     bool cp_half_gradients;      // with ring: dKV travels in the compute dtype, not in fp32
-    bool cp_scatters;            // with all-gather: one reduce-scatter brings dKV home, else it travels the ring
-    bool cp_keeps_gathered;      // with all-gather: keys and values stay as they were gathered, backward gathers none
+    bool cp_scatters;            // with all-gather: one reduce-scatter returns dKV, else it travels the ring
+    bool cp_keeps_gathered;      // with all-gather: gathered keys and values are kept, backward gathers none
     bool repeats_keys;           // keys and values have a copy for every query head before attention, and before cp
-    int cp_block;                // with cp the sequence is a multiple of so many tokens a rank; 0 = of any
+    int cp_block;                // with cp the sequence is a multiple of this many tokens a rank; 0 = any
     Dtype reduce_dtype_bf16;     // gradient reduction dtype when precision is bf16; if bf16, fp16 reduces in fp16
     bool reduces_fp32_only;      // reduce_dtype=bf16 is refused
-    bool reduces_often_bf16;     // published runs choose bf16 as often as its default and seldom say so
+    bool reduces_often_bf16;     // published runs use bf16 as often as its default and seldom state it
     bool fused_projections;      // one GEMM for q,k,v and one for gate,up
-    bool fused_qkv;              // one GEMM for q,k,v whatever gate and up are
+    bool fused_qkv;              // one GEMM for q,k,v regardless of gate and up
     bool deferred_reduce;        // gradients are reduced on the last micro-step only
-    bool gradient_buffer;        // whole gradients have memory of their own from the start, accumulated or not
-    int gradient_copies;         // whole gradients in the working dtype kept beside that buffer
-    bool late_reduce;            // stage 1 reduces when backward has ended, not beside it
+    bool gradient_buffer;        // whole gradients have their own memory from the start, accumulated or not
+    int gradient_copies;         // whole gradients in the working dtype kept along with that buffer
+    bool late_reduce;            // stage 1 reduces after backward has ended, not during it
     unsigned serial_stages;      // bit 1 << stage: where kernels wait for reductions unless a plan says otherwise
     unsigned overlap_stages;     // the same: where it has a switch for that
     bool replicas_each_step;  // reduced on every micro-step over dp_replicate too; at stage 0 none are left for the end
@@ -104,19 +104,19 @@ typedef struct Target {
     bool frozen_held;         // stage 3: what goes into a recomputed layer without trained weights of its own, and its
                               // gradient, live until backward ends
     bool root_kept;           // and kept until its gradient is copied out, not gathered again for backward
-    bool tp_reduce_overlaps;  // the tp reduction of an input gradient runs beside the weight gradient's GEMM
-    bool sp_switch;           // TP_SP: has a switch that turns it into TP_AR
-    bool tp_copies;           // TP_SP: a copy orders what was gathered or will be scattered along the sequence
+    bool tp_reduce_overlaps;  // the tp reduction of an input gradient overlaps the weight gradient's GEMM
+    bool sp_switch;           // TP_SP: has a switch that changes it to TP_AR
+    bool tp_copies;           // TP_SP: a copy reorders what was gathered or will be scattered along the sequence
     bool tp_splits_head,
         tp_splits_embedding;  // TP_HF: over the vocabulary; the head's logits are gathered for the loss
-    bool tp_shards_itself;  // beside tp, or ep, its own library shards the model: reduced in fp32, freed after forward;
-                            // replicas wait for the last micro-step, shards do not; no cp
-    bool tp_regathers;      // TP_SP: gathered inputs are not kept, backward gathers them again
-    bool stages_regather;   // the same, in a pipeline only
-    bool gate_kept;         // act(gate) is kept for backward, whatever GEMM made gate and up
-    bool fused_softmax;     // eager attention's scale, mask and softmax are one kernel, where it takes the shape
-    bool fused_norms;       // RMSNorm is one kernel in eager mode too; to the host it costs as much as the chain
-    bool fuses_passes;  // with fused mode `fused`: a sum and the norm behind it, and the whole loss, are one pass each
+    bool tp_shards_itself;    // with tp, or ep, its own library shards the model: reduced in fp32, freed after forward;
+                              // replicas wait for the last micro-step, shards do not; no cp
+    bool tp_regathers;        // TP_SP: gathered inputs are not kept, backward gathers them again
+    bool stages_regather;     // the same, in a pipeline only
+    bool gate_kept;           // act(gate) is kept for backward, whichever GEMM computed gate and up
+    bool fused_softmax;       // eager attention's scale, mask and softmax are one kernel, where it takes the shape
+    bool fused_norms;         // RMSNorm is one kernel in eager mode too; to the host it costs as much as the chain
+    bool fuses_passes;  // with fused mode `fused`: a sum and the norm after it, and the whole loss, are one pass each
     bool own_kernels;   // ours: loss on logits as they are, AdamW writes the working copy, gradients begin whole
     bool master_fp32;   // fp32 master when precision is lower
     bool bf16_weights;  // with precision bf16, weights, gradients and optimizer state are bf16 whatever is asked for
@@ -129,41 +129,41 @@ typedef struct Target {
     // legality
     ReplicateRule replicate_rule;
     RankOrderRule rank_order_rule;
-    const char *rank_order_note;  // what setting another order takes; NULL = no more than any other choice
-    bool cp_full_attention;       // cp is refused where attention looks back no further than a window
-    AxisMask axes;                // that it has; on the others it runs only meshes of size 1
+    const char *rank_order_note;  // what setting another order requires; NULL = no more than any other choice
+    bool cp_full_attention;       // cp is refused with sliding-window attention
+    AxisMask axes;                // axes it supports; the others must have size 1
     bool shard_needs_fsdp;        // S*C > 1 is fully sharded: stages 1 and 2 do not exist
     int max_zero;
     unsigned zero_stages;    // bit 1 << stage: that its configuration chooses from; 0 = its own alone is searched
-    unsigned pp_schedules;   // orders that its pipelines have: PP_BIT(value)
+    unsigned pp_schedules;   // schedules that its pipelines have: PP_BIT(value)
     bool messages_in_turn;   // a stage waits for what it sends before it takes the next message, where it has one chunk
     bool slices_messages;    // what tp ranks hold whole each sends a slice of to another stage, whose ranks gather them
     bool pp_keeps_gathered;  // with stages: parameters are gathered once, whatever reshard says, and gradients
                              // reduced at the end
-    LayerRule layer_rule;    // which layers stages hold by themselves
-    unsigned splits;         // what of pp_split can be had beside: PP_BIT(value)
+    LayerRule layer_rule;    // its default split of layers over stages
+    unsigned splits;         // further values of pp_split it offers: PP_BIT(value)
     bool edges_weigh_one;    // embedding and head count as one layer or none, and all must divide
     bool ties_stages;        // one table may be embedding and head of two stages, which sum its gradient
-    unsigned offloads;       // bit 1 << Offload: what it can keep in the host's memory
-    int grad_syncs;          // that can be had by a switch, beside its own: GRAD_SYNC_BIT(value)
+    unsigned offloads;       // bit 1 << Offload: what it can offload to host memory
+    int grad_syncs;          // available by a switch, besides its own: GRAD_SYNC_BIT(value)
     const char *grad_sync_note;     // what its own is, and why there is no other; NULL
-    int losses;                     // forms that can be had by a switch, beside its own: LOSS_BIT(value)
-    int losses_by_call;             // that the user's own code calls: never tried by themselves
+    int losses;                     // forms available by a switch, besides its own: LOSS_BIT(value)
+    int losses_by_call;             // that the user's own code calls: never tried by the search
     bool loss_collects_half;        // CHUNKED: its input's gradient is collected in its own dtype, not in fp32
     LossForm own_loss;              // TARGET: whole
     const char *loss_note;          // what its own is, and why there is no other; NULL
     bool loss_remakes_logits;       // backward runs the head a second time, and collects its input's gradient in fp32
-    bool loss_regathers;            // CHUNKED: the head's unit is handed back behind its norm and behind the parts
+    bool loss_regathers;            // CHUNKED: the head's unit is resharded after its norm and after the parts
     int loss_chunks;                // of CHUNKED: parts that a rank's tokens of a micro-step are cut into
     bool own_graphs, graph_switch;  // CUDA graphs of forward and backward, where there are no stages; a switch for them
-    bool adapter_units;             // adapters are a unit beside their layer's, and beside each projection of attention
+    bool adapter_units;             // adapters are a unit next to their layer's, and next to each attention projection
     bool adapters_of_core;          // adapters are column- and row-parallel layers of Megatron-core, scaled by a pass
-    unsigned finetunes;             // bit by Finetune: adapters that it trains (peft, or its own) beside frozen layers
+    unsigned finetunes;             // bit by Finetune: adapters that it trains (peft, or its own) with frozen layers
     bool upcasts_frozen;            // frozen parameters have fp32 masters as trained ones do
     bool graphs_hold_gradients;     // with them, reduced gradients keep their memory from step to step
     const char *graphs_note;        // why there are none of stages; NULL
     bool always_reshards, reshards_near;  // stage 3: cannot keep gathered parameters until backward; has reshard_ranks
-    int vocab_multiple;                   // pads the vocabulary to a multiple of this times tp; 0 = takes it as it is
+    int vocab_multiple;                   // pads the vocabulary to a multiple of this times tp; 0 = no padding
     bool vocab_uneven;                    // splits a vocabulary that tp does not divide: the last rank has fewer rows
     bool seq_by_tp;                       // the sequence is a multiple of 2 x cp x tp, whatever the mesh
     AttentionKernel default_attention;
@@ -172,16 +172,16 @@ typedef struct Target {
     int loss_fp32_copies[FUSED_COUNT];  // fp32 tensors of the logits that live together in the loss, by fused mode
     int split_loss_fp32_copies;         // more of them where a loss written out runs on a vocabulary split over tp
     Dispatch own_dispatch;              // TARGET: all-to-all
-    unsigned dispatchers;       // of tokens to experts that can be had by a switch, beside its own: DISPATCH_BIT(value)
-    double ep_overlap_exposed;  // share of exchanges left in the open by ep_overlap; 0 = the target has none
-    double tp_overlap_exposed;  // share of tp collectives left in the open by tp_overlap; 0 = the target has none
+    unsigned dispatchers;       // of tokens to experts available by a switch, besides its own: DISPATCH_BIT(value)
+    double ep_overlap_exposed;  // share of exchanges left exposed by ep_overlap; 0 = the target has none
+    double tp_overlap_exposed;  // share of tp collectives left exposed by tp_overlap; 0 = the target has none
     double tp_overlap_bytes, tp_overlap_fp8_bytes, tp_overlap_part_bytes;  // of target_overlap_bytes
     double bf16_optimizer_bytes_per_parameter;  // traffic with bf16 masters; 0 = the target has none
     double optimizer_temporary_bytes_per_parameter;
-    int update_copies;  // stage 3: gradients are copied to the masters' dtype, so many at a time; 0 = they are not
+    int update_copies;  // stage 3: gradients are copied to the masters' dtype, this many at a time; 0 = not copied
     PackFlavour pack_flavour;
     Optimizer own_optimizer;         // TARGET: AdamW in one kernel
-    unsigned optimizers;             // that can be had by a switch, beside its own: OPTIMIZER_BIT(value)
+    unsigned optimizers;             // available by a switch, besides its own: OPTIMIZER_BIT(value)
     bool masters_beside_remainders;  // with states in bf16, of a master only what its bf16 weight lacks is kept
     bool tiles_mlp, updates_in_backward, cuts_experts;  // has mlp_tiles; update_in_backward; etp and expert_capacity
     bool predicts_further;                              // has mtp
@@ -194,7 +194,7 @@ typedef struct Target {
 Status target_find(const char *name_and_version, const Target **target, Error *error);
 const Target *target_table(int *count);
 
-// Fills *reason (arena text, one sentence in words) when the shape is not legal; NULL when it is. Checks mesh,
+// Fills *reason (arena text, one sentence) when the shape is not legal; NULL when it is. Checks mesh,
 // divisibility of the model and sequence, stage and rotation against the row; never memory.
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason);
@@ -207,14 +207,14 @@ void target_check(const Target *target, const ModelSpec *model, const TrainPlan 
         }                                                                                                              \
     } while (0)
 
-// Can its groups be laid over the ranks in the mesh's order?
+// Can its groups be mapped to ranks in the mesh's order?
 bool target_takes_order(const Target *target, const Mesh *mesh);
 
-// The stage that zero=auto means for this mesh: 3 where the target shards, 0 where there is nothing to shard over.
+// The stage that zero=auto means for this mesh: 3 where the target shards, 0 where there are no ranks to shard over.
 int target_default_zero(const Target *target, const Mesh *mesh);
 CpRotate target_default_rotate(const Target *target);
 Fp8Recipe target_default_fp8(const Target *target);
-// RecomputeModules that recompute=selective makes again. 0 = none, or the target goes by operations.
+// RecomputeModules that recompute=selective recomputes. 0 = none, or the target goes by operations.
 static inline unsigned target_recompute_modules(const Target *target, const TrainPlan *plan) {
     const unsigned own = target->selective_flavour == SELECTIVE_CORE ? RECOMPUTE_CORE_ATTENTION : 0;
     return plan->recompute != RECOMPUTE_SELECTIVE ? 0
@@ -230,7 +230,7 @@ int target_recomputed_layers(const Target *target, const TrainPlan *plan, int la
 #define PP_BIT(value) (1u << (value))
 #define DISPATCH_BIT(value) (1u << (value))
 
-// Is the model sharded by its own library on this mesh, and not by what the target trains by?
+// Is the model sharded by its own library on this mesh, and not by the target's base framework?
 static inline bool target_shards_itself(const Target *target, const TrainPlan *plan) {
     return target->tp_shards_itself && (plan->mesh.size[AXIS_TP] > 1 || plan->mesh.size[AXIS_EP] > 1);
 }
@@ -241,7 +241,7 @@ GradSync target_grad_sync(const Target *target, const TrainPlan *plan);
 
 #define LOSS_BIT(value) (1 << (value))
 
-// The form of the loss in this plan: never LOSS_TARGET; and how many parts the tokens come to the head in.
+// The form of the loss in this plan: never LOSS_TARGET; and in how many parts tokens go through the head.
 LossForm target_own_loss(const Target *target);
 LossForm target_loss(const Target *target, const TrainPlan *plan);
 int target_loss_chunks(const Target *target, const ModelSpec *model, const TrainPlan *plan);
@@ -252,10 +252,10 @@ static inline bool target_cuda_graphs(const Target *target, const TrainPlan *pla
                                                    : plan->cuda_graphs == CUDA_GRAPHS_ON;
 }
 
-// The plainest word for it in this plan: without replicas SHARDS is EACH, without shards it is LAST.
+// Its simplest equivalent in this plan: without replicas SHARDS is EACH, without shards it is LAST.
 GradSync target_plain_sync(const TrainPlan *plan, GradSync sync);
 
-// Whether gradients are reduced beside backward in this plan: never REDUCE_OVERLAP_TARGET.
+// Whether gradient reduction overlaps backward in this plan: never REDUCE_OVERLAP_TARGET.
 static inline ReduceOverlap target_reduce_overlap(const Target *target, const TrainPlan *plan) {
     const bool waits = target->serial_stages >> plan->zero & 1;
     return plan->reduce_overlap != REDUCE_OVERLAP_TARGET ? plan->reduce_overlap
@@ -272,7 +272,7 @@ static inline bool target_slices_messages(const Target *target, const TrainPlan 
     return target->slices_messages && plan->mesh.size[AXIS_TP] > 1 && target_tp_flavour(target, plan) == TP_AR;
 }
 
-// Its own: all-to-all where the row says nothing, as the recipes of most have it.
+// Its own: all-to-all where the row sets none, as in most recipes.
 static inline Dispatch target_dispatch(const Target *target, const TrainPlan *plan) {
     const Dispatch own = target->own_dispatch == DISPATCH_TARGET ? DISPATCH_ALLTOALL : target->own_dispatch;
     return plan->dispatch == DISPATCH_TARGET ? own : plan->dispatch;
@@ -285,7 +285,7 @@ static inline bool target_regathers(const Target *target, const TrainPlan *plan)
 // Why the layers cannot be split over the stages as the plan says: one sentence, arena text; NULL (split_rules.c).
 const char *target_refuse_split(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena);
 
-// Which rule cuts the layers in this plan.
+// The rule that splits the layers in this plan.
 static inline LayerRule target_layer_rule(const Target *target, const TrainPlan *plan) {
     static const LayerRule rules[SPLIT_COUNT] = {[SPLIT_EVEN] = LAYERS_EVEN,
                                                  [SPLIT_WEIGHTED] = LAYERS_WEIGHTED,
@@ -294,12 +294,12 @@ static inline LayerRule target_layer_rule(const Target *target, const TrainPlan 
     return plan->pp_split == SPLIT_TARGET ? target->layer_rule : rules[plan->pp_split];
 }
 
-// Does the host issue nothing until a message between stages has ended? With several chunks messages are beside it.
+// Does the host issue nothing until a message between stages has ended? With several chunks, messages overlap compute.
 static inline bool target_stops_host(const Target *target, const TrainPlan *plan) {
     return target->runtime.messages_stop_host && plan_chunks(plan) == 1;
 }
 
-bool target_reduces_late(const Target *target, const TrainPlan *plan);  // behind the last backward?
+bool target_reduces_late(const Target *target, const TrainPlan *plan);  // after the last backward?
 double target_reduce_bucket(const Target *target, const ModelSpec *model, const TrainPlan *plan);   // elements; 0
 double target_reduce_buffers(const Target *target, const ModelSpec *model, const TrainPlan *plan);  // of all of them
 double target_overlap_bytes(const Target *target, const ModelSpec *model, const TrainPlan *plan);   // of tp_overlap

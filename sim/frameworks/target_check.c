@@ -1,6 +1,6 @@
 // Legality of a plan for a target: a table of rules, each answers NULL or one sentence with the numbers and what to
-// change. The first rule that objects speaks. Sources: sim/SOURCES.md P1 (mesh rules), P3
-// (sequence split), P4 (sequence parallelism). Memory is not a matter of legality and is not looked at.
+// change. The first rule violated is reported. Sources: sim/SOURCES.md P1 (mesh rules), P3
+// (sequence split), P4 (sequence parallelism). Memory is not part of legality and is not checked.
 
 #include <string.h>
 

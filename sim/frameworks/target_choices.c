@@ -137,7 +137,7 @@ static bool has_tp_overlap(const Target *target) {
     return target->tp_overlap_exposed > 0;
 }
 
-// Collectives that share the tokens run beside products, of which some formats have no such kernel (MX, blocks, 4 bits:
+// Collectives that share the tokens overlap products, of which some formats have no such kernel (MX, blocks, 4 bits:
 // torch.distributed._symmetric_memory takes scales of tensors and rows); where a compiler finds the pairs, compiled.
 static bool offers_tp_overlap(const Target *target, const TrainPlan *plan, int value) {
     const bool scales =
@@ -250,7 +250,7 @@ static bool offers_bucket(const Target *target, const TrainPlan *plan, int value
 typedef struct TargetChoice {
     int (*usual)(const Target *target, const TrainPlan *plan);
     bool (*offers)(const Target *target, const TrainPlan *plan, int value);
-    bool (*has)(const Target *target);  // values beside its own; NULL = it does
+    bool (*has)(const Target *target);  // values besides its own; NULL = it does
     int (*told)(const Target *target, const TrainPlan *plan);
 } TargetChoice;
 

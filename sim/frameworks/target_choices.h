@@ -1,4 +1,4 @@
-// What a target makes of the fields of a plan that nobody decided: its own value, and the values that a search may try.
+// How a target resolves plan fields left open: its own value, and the values that a search may try.
 
 #pragma once
 
@@ -13,16 +13,16 @@ enum { TARGET_SMALL_BUCKET = 100000000 };
 // Chunks of layers on a stage that a search tries at most: more save little of a bubble and send as many more messages.
 enum { TARGET_MOST_CHUNKS = 8 };
 
-// The value of a field that is left to the target, beside the plan's mesh and the fields above it.
+// The value of a field that is left to the target, given the plan's mesh and the fields above it.
 int target_usual(const Target *target, const TrainPlan *plan, PlanFieldId id);
 
 // What reports tell of a field: plan_told, but where a value stands for the target's own that value is told.
 int target_told(const Target *target, const TrainPlan *plan, PlanFieldId id);
 
-// Canonical for this target: what is its own is left to it, so that a plan is the same whether that was said or not.
+// Canonical for this target: what is its own is left to it, so that a plan is the same whether that was given or not.
 void target_canonical(const Target *target, TrainPlan *plan);
 
-// Are there values beside the target's own to choose from, on any plan?
+// Are there values other than the target's own to choose from, on any plan?
 bool target_has_choice(const Target *target, PlanFieldId id);
 
 // The value that is no slower and needs no more memory than the others which the target offers, whatever else the plan
@@ -38,6 +38,6 @@ bool target_decides(PlanFieldId id);
 // Does a search take the value of the field that just fits in memory?
 bool target_fits(const Target *target, PlanFieldId id);
 
-// Does a search of the field try this value, beside the plan's mesh and stage? What is no choice there is not tried
-// twice; what is not offered may be asked for, and is then judged by target_check.
+// Does a search of the field try this value, given the plan's mesh and stage? What is no choice there is not tried
+// twice; a value not offered may be requested, and target_check then decides.
 bool target_offers(const Target *target, const TrainPlan *plan, PlanFieldId id, int value);

@@ -11,16 +11,16 @@ typedef struct TargetRuntime {
     bool messages_stop_host;  // until a message between stages, of stages with one chunk, has ended, nothing is issued
     double message_host_s;  // and for each message that a stage sends or takes, where the job is on so many nodes, or a
     int stalls_from_nodes, stalls_from_tp_nodes;  // tp group
-    double lost_lead;         // of host time beyond a kernel's own, what the device idles behind it (sim/cost/host.c)
-    double other_share;       // of layers' device time on top: what nothing that is modelled explains
+    double lost_lead;         // of host time beyond a kernel's own, what the device idles after it (sim/cost/host.c)
+    double other_share;       // of layers' device time on top: not explained by anything modelled
     double step_fixed_s;      // step edges: data, logging, zero_grad
-    double collective_share;  // of a collective's time on top: ranks that come late, what the runner does around it
+    double collective_share;  // of a collective's time on top: late ranks, the runner's work around it
     double crowding_share;    // of a task's time on top per rank that waits for the same core of a CPU
-    double memory_passes;     // traffic of norms, rotary and activation over the least; 0 = by the plan's fused mode
+    double memory_passes;     // traffic of norms, rotary and activation over the minimum; 0 = by the plan's fused mode
     double loss_bytes_per_logit;        // traffic of the loss per logit, both ways; 0 = by the plan's fused mode
     double bucket_parameters;           // that one collective of gradients or weights moves, at least; 0 = a unit's
-    double bucket_parameters_per_rank;  // and at least so many for each rank of its group
-    bool gathers_beside_forward, gathers_fp8;  // stage 1: updated weights arrive beside forward; 3: weights in fp8
+    double bucket_parameters_per_rank;  // and at least this many for each rank of its group
+    bool gathers_beside_forward, gathers_fp8;  // stage 1: updated weights arrive during forward; 3: weights in fp8
     bool scatters_by_all_reduce;  // stages 1 and 2: buckets are reduced whole, and each rank takes its part
     double optimizer_bytes_per_parameter;
     // memory beyond live bytes

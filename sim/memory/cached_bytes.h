@@ -1,6 +1,6 @@
-// What PyTorch's caching allocator holds of the device after two steps of a program: live bytes, what lies free in the
-// pool of another stream or in a hole that nothing fits, and what the optimizer's state, made at the end of the first
-// step, breaks up.
+// What PyTorch's caching allocator reserves on the device after two steps of a program: live bytes, free blocks in the
+// pool of another stream or in holes that nothing fits, and fragmentation by the optimizer's state, made at the end
+// of the first step.
 
 #pragma once
 

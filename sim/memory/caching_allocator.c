@@ -1,6 +1,6 @@
 // Free blocks of a pool are an unordered array that is searched whole: there are few, since neighbours merge. Of two
 // that fit equally well the lower address wins, as in the allocator's ordered set.
-// Not modelled: memory that runs short (cached segments are given back then), roundup_power2_divisions,
+// Not modelled: running out of memory (cached segments are released then), roundup_power2_divisions,
 // max_split_size_mb, garbage collection, CUDA graphs' private pools.
 
 #include "sim/memory/caching_allocator.h"
@@ -110,7 +110,7 @@ static int32_t new_segment(CachingAllocator *allocator, int32_t pool, int64_t by
     return block;
 }
 
-// The end of the pool's one segment moves by what is missing behind its last block.
+// The end of the pool's one segment moves by what is missing after its last block.
 static int32_t grow_segment(CachingAllocator *allocator, int32_t pool_index, int64_t bytes) {
     Pool *pool = &allocator->pools[pool_index];
     const int64_t unit = pool->small ? SMALL_SEGMENT_BYTES : LARGE_SEGMENT_BYTES;
@@ -172,7 +172,7 @@ int32_t caching_allocator_take(CachingAllocator *allocator, int64_t bytes, int s
     return block;
 }
 
-// The block behind joins the one before it.
+// The next block joins the one before it.
 static void merge(CachingAllocator *allocator, int32_t before, int32_t behind) {
     Block *left = &allocator->blocks[before], *right = &allocator->blocks[behind];
     Pool *pool = &allocator->pools[left->pool];

@@ -1,6 +1,6 @@
 // PyTorch's CUDA caching allocator on sizes alone (c10/cuda/CUDACachingAllocator.cpp): blocks are rounded to 512 bytes,
 // small and large ones and those of each stream have pools of their own, the smallest free block that fits is split,
-// freed neighbours merge, and what the device gave stays with the process.
+// freed neighbours merge, and memory obtained from the device stays with the process.
 
 #pragma once
 
@@ -18,5 +18,5 @@ CachingAllocator *caching_allocator_new(bool expandable, int streams, Arena *are
 int32_t caching_allocator_take(CachingAllocator *allocator, int64_t bytes, int stream);
 void caching_allocator_give_back(CachingAllocator *allocator, int32_t block);
 
-// What the process holds of the device: it never falls, nobody is short of memory here.
+// Device memory that the process reserves: it never falls, as memory never runs out here.
 int64_t caching_allocator_reserved_bytes(const CachingAllocator *allocator);

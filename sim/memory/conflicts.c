@@ -169,7 +169,7 @@ static void join_rows(ForbiddenOffsets *rows, PairConflict *pair) {
     pair->end = kept;
 }
 
-// Runs of conflicting slots of b beside each slot of a.
+// For each slot of a, the runs of slots of b that conflict with it.
 static void emit_slot_pairs(PairFinder *finder, const Side *a, const Side *b) {
     const int64_t size_a = a->buffer->slot_bytes;
     const int64_t size_b = b->buffer->slot_bytes;

@@ -11,7 +11,7 @@
 typedef struct OrderBuilder {
     HappensBefore *order;
     EventReplay replay;
-    int32_t *need;        // by lane: of the instance at hand
+    int32_t *need;        // by lane: of the current instance
     int32_t *lane_clock;  // [lanes][stride]: clock of a task that would start now on that lane
 } OrderBuilder;
 

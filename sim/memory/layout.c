@@ -19,7 +19,7 @@ typedef struct Placement {
     const LayoutProblem *problem;
     Rank *ranks;
     int64_t *offset;
-    ForbiddenOffsets *walls;  // scratch: where the block at hand must not begin
+    ForbiddenOffsets *walls;  // scratch: where the current block must not begin
     int64_t low, high;        // extent so far
 } Placement;
 
@@ -47,7 +47,7 @@ static const PairConflict *pair_of(const LayoutProblem *problem, int32_t a, int3
     return &problem->pairs[(size_t)a * (size_t)problem->count + (size_t)b];
 }
 
-// Bytes of all blocks that a block conflicts with: who is hardest to place goes first.
+// Bytes of all blocks that a block conflicts with: the hardest to place goes first.
 static int64_t crowd_bytes(const LayoutProblem *problem, int32_t block) {
     int64_t bytes = problem->bytes[block];
     for (int32_t i = 0; i < problem->count; i++) {
@@ -144,7 +144,7 @@ static int64_t place_blocks(Placement *placement) {
     return placement->high - placement->low;
 }
 
-// The longest list of walls that a block can meet.
+// The longest list of walls that a block can encounter.
 static int32_t most_walls(const LayoutProblem *problem) {
     int32_t most = 0;
     for (int32_t b = 0; b < problem->count; b++) {

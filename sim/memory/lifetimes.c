@@ -30,8 +30,8 @@ typedef struct Scan {
     int32_t *first_use;  // of each task; [task_count] is how many there are
     int32_t *slot_base;  // of each buffer
     SlotState *slots;
-    int32_t *used;         // slots of the task at hand
-    int32_t backward_end;  // of the micro-step at hand: its last instance of backward
+    int32_t *used;         // slots of the current task
+    int32_t backward_end;  // of the current micro-step: its last instance of backward
     int32_t micro_step;
     Arena *arena;
     Lifetimes *lifetimes;
@@ -61,7 +61,7 @@ static void scan_slots(Scan *scan) {
     }
 }
 
-// Instances are many times as many as tasks: what does not depend on the instance is said once.
+// There are many times more instances than tasks: what does not depend on the instance is stored once.
 static void scan_uses(Scan *scan, const OperandCells *cells) {
     const StepProgram *program = scan->program;
     uint64_t *written = ARENA_ARRAY(scan->arena, uint64_t, program->buffer_count);

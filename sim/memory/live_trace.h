@@ -1,4 +1,4 @@
-// Who is alive when in a program with its loops cut: instances in issue order and the lifetimes of slots. Neither says
+// Lifetimes in a program with its loops cut: instances in issue order and the lifetimes of slots. Neither says
 // anything about bytes, so programs of one structure (same tasks, references and cells; other sizes) share it.
 
 #pragma once
@@ -10,13 +10,13 @@ typedef struct LiveTrace {
     StepInstance *instances;
     int32_t count;
     Lifetimes lifetimes;
-    int32_t *slots;                  // of each lifetime: 1, and those of the layers left out that it stands for
-    int32_t layers, removed_layers;  // of the cut program; left out of it
+    int32_t *slots;                  // of each lifetime: 1 plus the number of omitted layers that it represents
+    int32_t layers, removed_layers;  // of the cut program; omitted from it
     int32_t reach;
 } LiveTrace;
 
-// Traces by structure; "LiveTraces t = {0}" is empty. Everything lives in its own arena; past LIVE_TRACES_BYTES it is
-// forgotten and begun anew.
+// Traces by structure; "LiveTraces t = {0}" is empty. Everything lives in its own arena, which is reset once it exceeds
+// LIVE_TRACES_BYTES.
 enum { LIVE_TRACES_BYTES = 64 << 20 };
 
 typedef struct LiveTraces {

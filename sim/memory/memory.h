@@ -1,4 +1,4 @@
-// Reads a StepProgram and answers: what is alive when. Three readers of the same lifetimes:
+// Reads a StepProgram and answers which buffers are live when. Three users of the same lifetimes:
 //   memory_plan       offsets for our executor: two buffers share bytes only where happens-before orders all their uses
 //   memory_breakdown  live bytes at the peak by role, plus a framework's allocator, context and communicators
 //   memory_cached_bytes  what PyTorch's caching allocator holds after two steps (cached_bytes.h)
@@ -30,15 +30,15 @@ typedef struct MemoryBreakdown {
     const char *top_name;    // largest buffer at the peak, for reasons ("logits 3.9 GiB")
     double top_bytes;
     double host_bytes;       // of a rank, in the host's memory
-    int stage;               // of the pipeline that all this is of: the one that reserves most
-    int stages;              // 0 where there are no others
-    const double *by_stage;  // what each of them reserves
+    int stage;               // pipeline stage that these values belong to: the one that reserves most
+    int stages;              // number of stages; 0 without a pipeline
+    const double *by_stage;  // bytes that each of them reserves
 } MemoryBreakdown;
 
 // Frameworks allocate at first use and free after last use: live bytes by issue order, per phase, plus the target's
 // slack, context and one buffer per pair of communicator and group of more than one rank. For target ndtune the peak is
-// the planner's arena, and runtime holds what the live bytes leave of it.
+// the planner's arena, and runtime is its remainder beyond the live bytes.
 Status memory_breakdown(const StepProgram *program, Arena *arena, MemoryBreakdown *breakdown, Error *error);
 
-// What the accelerator must hold: what is reserved, but for states that can be paged out at the peak.
+// Memory that the accelerator must provide: what is reserved, except states that can be paged out at the peak.
 double memory_needed_bytes(const TrainPlan *plan, const MemoryBreakdown *memory);

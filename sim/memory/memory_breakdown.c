@@ -2,7 +2,7 @@
 // caching allocators with stream-ordered frees do (sim/SOURCES.md P6, P9); the peak is the largest moment of any
 // phase (sim/SOURCES.md A7). Layer loops are cut: the slot of one middle layer stands for all that are left out, and
 // only moments that do not touch it are looked at. Live bytes at one task are affine in the layer between them, so
-// their largest value is there. Of the micro-steps in the middle one is looked at: what the first one leaves behind is
+// their largest value is there. Of the middle micro-steps only one is examined: what the first one leaves allocated is
 // all that another one in the middle would.
 // Not modelled: fragmentation of the caching allocator beyond the target's slack.
 
@@ -63,12 +63,12 @@ static void trace_find_peak(Trace *trace) {
     }
 }
 
-// That the accelerator holds all the time.
+// Resident on the accelerator all the time.
 static int64_t resident_bytes(const Buffer *buffer) {
     return buffer->persistent && !buffer->host ? buffer->slots * buffer->slot_bytes : 0;
 }
 
-// What is kept on the host is kept for the whole step: pinned once.
+// What is kept on the host stays there for the whole step: pinned once.
 static double host_bytes(const StepProgram *program) {
     int64_t bytes = 0;
     for (int32_t i = 0; i < program->buffer_count; i++) {
@@ -217,7 +217,7 @@ Status memory_breakdown_among(const StepProgram *program, LiveTraces *traces, Ar
     if (strcmp(program->target->name, "ndtune") != 0) {
         return STATUS_OK;
     }
-    // Our executor maps the planner's arena: what the live terms leave of it is alignment and fragmentation.
+    // Our executor maps the planner's arena: its remainder beyond the live terms is alignment and fragmentation.
     MemoryPlan plan;
     TRY(memory_plan(program, arena, &plan, error));
     const double rest = (double)plan.arena_bytes - breakdown->peak_bytes;

@@ -1,4 +1,4 @@
-// The framework part of memory_breakdown with a choice of how far loops are cut, so that a test can hold cut against
+// The framework part of memory_breakdown with a choice of how far loops are cut, so that a test can compare cut with
 // whole; and what is shared among many programs.
 
 #pragma once
@@ -10,11 +10,11 @@
 Status memory_breakdown_cut(const StepProgram *program, const CutOptions *options, LiveTraces *traces,
                             MemoryBreakdown *breakdown, Error *error);
 
-// memory_breakdown for one of many programs: what those before it found is looked up.
+// memory_breakdown for one of many programs: results of earlier ones are looked up.
 Status memory_breakdown_among(const StepProgram *program, LiveTraces *traces, Arena *arena, MemoryBreakdown *breakdown,
                               Error *error);
 
-// Of what a framework reserves, the part that is no tensor: its context, a buffer per communicator, and libraries' own.
+// Of what a framework reserves, the part that is no tensors: its context, a buffer per communicator, libraries' own.
 double memory_outside_bytes(const StepProgram *program, Arena *arena);
 
 // Of the stage that reserves most, the first of several: it decides whether a plan fits.

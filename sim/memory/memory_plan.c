@@ -1,4 +1,4 @@
-// The planner: persistent buffers first, one behind the other; the rest share bytes wherever happens-before orders all
+// The planner: persistent buffers first, one after the other; the rest share bytes wherever happens-before orders all
 // uses of one before all uses of the other, slot by slot where buffers have a slot per layer. Found on the program with
 // its loops cut (first, typical and last iterations; what holds between two of them holds for the rest by
 // transitivity); tests/support/hazard_check.c proves the outcome on the whole program. Slots of a buffer stay together.

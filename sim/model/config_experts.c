@@ -1,5 +1,5 @@
-// config.json of the types with experts: Llama's keys (config_llama.c), and what each type calls its experts. Defaults
-// as in transformers' *Config class of the type. Not read: how a correction of scores balances experts.
+// config.json of the types with experts: Llama's keys (config_llama.c), and each type's key names for experts. Defaults
+// as in transformers' *Config class of the type. Not read: how a score bias balances experts.
 
 #include <string.h>
 
@@ -51,7 +51,7 @@ static Status small_int(const Config *config, const char *key, int high, int fal
     return STATUS_OK;
 }
 
-// Layers of experts behind `dense` dense ones, and of these every step-th: the last of each step.
+// Expert layers start after `dense` dense layers; of those, every step-th: the last of each step.
 static void set_runs(const Config *config, int dense, int step) {
     ModelSpec *model = config->model;
     LayerRun *runs = ARENA_ARRAY(config->arena, LayerRun, (size_t)model->layers);
@@ -150,7 +150,7 @@ static Status read_latent(const Config *config, Error *error) {
     return STATUS_OK;
 }
 
-// Which sequences are long for it: of llama4 in chunks, by turns.
+// Which sequences are long for it: llama4's, in chunks, in alternating layers.
 static Status read_chunks(const Config *config, Error *error) {
     static const int chunk = 8192, turns = 4;  // Llama4TextConfig: attention_chunk_size, no_rope_layer_interval
     ModelSpec *model = config->model;

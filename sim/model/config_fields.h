@@ -14,14 +14,14 @@ enum {
     CONFIG_MAX_SEQUENCE = 1 << 28,
 };
 
-// One file on its way into a ModelSpec; text goes to the arena.
+// One file being read into a ModelSpec; text goes to the arena.
 typedef struct Config {
     JsonReader json;
     Arena *arena;
     ModelSpec *model;
 } Config;
 
-// A reader of one model_type: sizes and what the file says about the family's choices, which are set already.
+// A reader of one model_type: sizes, and overrides of the family's choices, which are already set.
 typedef struct ConfigType {
     const char *type;
     Status (*read)(const Config *config, const struct ConfigType *type, Error *error);
@@ -34,7 +34,7 @@ Status config_read_experts(const Config *config, const ConfigType *type, Error *
 Status config_read_llama4(const Config *config, const ConfigType *type, Error *error);
 Status config_read_mpt(const Config *config, const ConfigType *type, Error *error);
 
-// Whether a reader of the type knows what experts are.
+// Whether the reader of the type supports experts.
 bool config_has_experts(const char *type);
 
 Status config_int(const Config *config, const char *key, int high, int *value, Error *error);
@@ -48,7 +48,7 @@ Status config_activation(const Config *config, const char *key, const char *fall
 // Adds a sentence to the model's note.
 void config_note(const Config *config, const char *sentence);
 
-// rope_theta, its scaling and the turning part of a head, from rope_parameters where the file has it, else from the
+// rope_theta, its scaling and the rotated part of a head, from rope_parameters where the file has it, else from the
 // keys given.
 typedef struct RotaryKeys {
     const char *theta, *part;
@@ -57,7 +57,7 @@ typedef struct RotaryKeys {
 
 Status config_rotary(const Config *config, const RotaryKeys *keys, Error *error);
 
-// A window of so many tokens, of all layers but every so many-th (0: all), or of those that layer_types names. qwen2
+// A window in tokens, for all layers but every n-th (0: all), or of those that layer_types names. qwen2
 // and qwen3 without layer_types: of the layers from max_window_layers on.
 Status config_window(const Config *config, int window, int every, Error *error);
 

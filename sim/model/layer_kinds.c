@@ -1,4 +1,4 @@
-// What a layer of each kind is made of: a row each. Parameters beside the choices that add them: model.h. FLOPs: PaLM
+// What a layer of each kind is made of: a row each. Parameters next to the choices that add them: model.h. FLOPs: PaLM
 // appendix B.
 
 #include "sim/model/layer_kinds.h"

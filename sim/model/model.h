@@ -1,6 +1,6 @@
 // ModelSpec: the transformer that is trained, a decoder described by sizes and a few choices as data. All choices zero
 // is a Llama: RMSNorm before each half of a layer, rotary positions, grouped-query attention, SwiGLU, no biases
-// (Touvron et al. 2023, section 2). What the choices add to the parameter count stands beside them; tests hold the
+// (Touvron et al. 2023, section 2). What each choice adds to the parameter count is noted next to it; tests hold the
 // counts against the published ones.
 
 #pragma once
@@ -41,21 +41,21 @@ typedef enum {
     RESIDUAL_COUNT
 } ResidualKind;
 
-// Longer sequences than a model was first made for: pairs that turn less than `low` times over `original` positions
-// turn `factor` times slower, those that turn more than `high` times as they are, those between in between (Llama 3.1).
+// Longer sequences than a model was pre-trained on: pairs that rotate less than `low` times over `original` positions
+// rotate `factor` times slower, those above `high` times as they are, those between in between (Llama 3.1).
 // original 0: all of them slower (linear). factor 0: none.
 typedef struct RopeScaling {
     double factor, low, high, original;
 } RopeScaling;
 
-// A row of layer_kinds.h. Dense: one feed-forward half; experts: a router and many of them, of which a token visits a
+// A row of layer_kinds.h. Dense: one feed-forward half; experts: a router and many, of which a token visits a
 // few.
 typedef enum { LAYER_DENSE, LAYER_EXPERTS, LAYER_KIND_COUNT } LayerKind;
 
-// A router whose scores are sigmoids (DeepSeek-V3, section 2.1.2): a token visits the largest scores, with a correction
+// A router whose scores are sigmoids (DeepSeek-V3, section 2.1.2): a token is routed to the largest scores, with a bias
 // for each expert that no gradient moves, among the experts of its best groups; weights are the scores over their sum
-// (unscaled: the scores), times the factor. How the correction balances experts from step to step is not modelled: it
-// stays zero.
+// (unscaled: the scores), times the factor. How the bias balances experts from step to step is not modelled: it stays
+// zero.
 typedef struct SigmoidRouter {
     int groups;  // of the experts; 0 = weights by a softmax, no sigmoids
     int active_groups;
@@ -65,7 +65,7 @@ typedef struct SigmoidRouter {
 // The feed-forward half of a layer of experts. Each is gated where the model's is: 3 * hidden * ffn parameters.
 typedef struct Experts {
     int count;         // in a layer, without the shared ones; 0 = the model has none
-    int active;        // that a token visits
+    int active;        // active per token (top-k)
     int ffn;           // width of each
     int shared_ffn;    // of the shared ones together, which every token visits; 0 = none
     bool shared_gate;  // hidden more: a gate on what the shared one adds (qwen2_moe)
@@ -73,15 +73,15 @@ typedef struct Experts {
     bool bias;         // of the experts' products (gpt_oss)
     bool unscaled;     // a token's weights are those of a softmax over all experts, not over the ones that it visits
     SigmoidRouter sigmoid;
-    double balance;  // weight of the loss that spreads tokens over experts, of each layer; 0 = none
+    double balance;  // weight of each layer's load-balancing loss; 0 = none
 } Experts;
 
 // Queries, keys and values from low-rank products (DeepSeek-V2, section 2.1); head_dim is that of queries and keys.
-// Training makes keys and values of every head out of them.
+// Training expands them to keys and values of every head.
 typedef struct LatentAttention {
-    int q_rank;   // 0: queries come from hidden at once
+    int q_rank;   // 0: queries come from hidden directly
     int kv_rank;  // 0: no latent attention
-    int rope;     // elements of a head that turn: one key of these serves all heads
+    int rope;     // elements of a head that are rotated: one such key serves all heads
     int value;    // elements of a head's value
 } LatentAttention;
 
@@ -104,12 +104,12 @@ typedef struct ModelSpec {
     int vocab;
     int window;        // tokens that attention looks back, where the model's own code limits it; 0 = all
     int window_first;  // layers below this one look back all the way (qwen2's max_window_layers)
-    int window_every;  // and so does every so many-th layer (2: the second, fourth ..); 0 = no further one
-    int max_seq;       // longest sequence the model was made for; rows of the table of learned positions
+    int window_every;  // and so does every n-th layer (2: the second, fourth ..); 0 = no further one
+    int max_seq;       // longest sequence the model supports; rows of the table of learned positions
     double rope_theta;
-    double rope_local;  // theta of the layers that slide, which are not scaled; 0 = as the others
+    double rope_local;  // theta of sliding-window layers, which is not scaled; 0 = as the others
     RopeScaling rope_scaling;
-    int score_scalar;                 // scores are over the root of it (gemma-3-27b); 0 = of head_dim
+    int score_scalar;                 // scores are divided by its square root (gemma-3-27b); 0 = by that of head_dim
     double attention_cap, logit_cap;  // scores, and the head's, are cap tanh(x / cap) (gemma2); 0 = as they are
     double norm_eps;
     bool tied_embeddings;
@@ -118,7 +118,7 @@ typedef struct ModelSpec {
     MlpKind mlp;
     Activation activation;
     PositionKind position;  // learned: max_seq * hidden parameters
-    int rotary_dims;        // leading elements of a head that turn; 0 = all of head_dim
+    int rotary_dims;        // leading elements of a head that are rotated; 0 = all of head_dim
     QkNorm qk_norm;         // per head: 2 * head_dim parameters in a layer; whole: (heads + kv_heads) * head_dim
     ResidualKind residual;
     bool qkv_bias;           // (heads + 2*kv_heads) * head_dim
@@ -128,11 +128,11 @@ typedef struct ModelSpec {
     bool fused_gate_up;      //   and gate and up
     bool scaled_embeddings;  // embeddings are multiplied by sqrt(hidden) (gemma)
     bool head_bias;          // vocab
-    bool sinks;              // heads more in a layer: a score that no key has (gpt_oss)
+    bool sinks;              // heads more in a layer: attention sinks, scores without a key (gpt_oss)
     Experts experts;
     LatentAttention latent;
     const char *type;    // Hugging Face's model_type; NULL = llama
-    const char *note;    // one sentence about what is taken differently from the model's own code; NULL = nothing
+    const char *note;    // one sentence on what differs from the model's own code; NULL = nothing
     const char *path;    // of the config.json that it was read from; NULL = a preset
     const char *source;  // where the figures come from; static or arena text
 } ModelSpec;
@@ -167,13 +167,13 @@ bool model_set_family(ModelSpec *model, const char *type);
 int model_run_count(const ModelSpec *model);  // at least 1
 LayerRun model_run(const ModelSpec *model, int index);
 
-bool model_norms_behind(const ModelSpec *model);  // what a half gives goes through a norm before it is added
+bool model_norms_behind(const ModelSpec *model);  // a half's output is normalised before it is added
 int64_t model_layer_parameters(const ModelSpec *model, LayerKind kind);
 int64_t model_layers_parameters(const ModelSpec *model);  // of all layers
 int64_t model_expert_parameters(const ModelSpec *model);  // of the experts that a token chooses from: matrices
 int64_t model_parameters(const ModelSpec *model);         // all of them, tied counted once
 int64_t
-model_flop_parameters(const ModelSpec *model);  // non-embedding, what a token meets; the head counts (even when tied)
+model_flop_parameters(const ModelSpec *model);  // non-embedding, active per token; the head counts (even when tied)
 
 // Training FLOPs per token: 6 * flop_parameters + 12 * heads * head_dim * seq of a dense layer (full square; PaLM
 // appendix B; of a sliding window too, whose rate then stays comparable with the printed ones).

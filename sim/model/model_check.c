@@ -1,4 +1,4 @@
-// What a ModelSpec may hold, whoever filled it in: ranges, divisibility, choices that exclude each other.
+// What a ModelSpec may hold, whatever its origin: ranges, divisibility, choices that exclude each other.
 
 #include <math.h>
 

@@ -105,7 +105,7 @@ static const TextSynonym refused[] = {
     {"-vl", "models that see are not predicted yet; their language model is"},
 };
 
-// At the beginning of a word of the name: "flan-t5" is a T5, "gpt5" is none.
+// At the beginning of a word of the name: "flan-t5" is a T5, "gpt5" is not.
 static bool has_word(const char *name, const char *word) {
     for (const char *at = name; *at; at++) {
         const bool begins = at == name || !isalnum((unsigned char)at[-1]) || word[0] == '-';
@@ -166,7 +166,7 @@ static const char *size_of(const char *name) {
     return dash && isdigit((unsigned char)dash[1]) ? dash + 1 : NULL;
 }
 
-// Of those of the same size, if one is near enough: "llama-405b" is none of 7b.
+// Of those of the same size, if one is near enough: "llama-405b" is not near 7b.
 static const char *nearest_model(const char *plain, const char *const *names, size_t count) {
     const char *alike[MAX_NAMES], *size = size_of(plain), *nearest = NULL;
     size_t same = 0;

@@ -1,4 +1,4 @@
-// What people call a model that has a preset.
+// The common names of models that have a preset.
 
 #pragma once
 
@@ -9,8 +9,8 @@
 bool model_is_called(const ModelPreset *preset, const char *name);
 
 // Is it the name of a model, though no preset has it: an identifier of the hub, or of a family that is refused? A path
-// that begins with "." or "/" is none.
+// that begins with "." or "/" is not.
 bool model_is_named(const char *name);
 
-// The sentence for a name that is none, with what comes near.
+// The error for an unknown name, with near matches.
 Status model_unknown(const char *name, Error *error);

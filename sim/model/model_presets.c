@@ -24,7 +24,7 @@
 #define QWEN3_SIZES SIZES(151936, 40960, 1e6, 1e-6), FAMILY_QWEN3
 #define GEMMA_SIZES SIZES(256000, 8192, 1e4, 1e-6), .tied_embeddings = true, FAMILY_GEMMA
 // The language model alone; the words of the larger ones are 262144 and what stands for a picture. The layers that see
-// all turn 8 times slower (rope_scaling of type linear).
+// all rotate 8 times slower (rope_scaling of type linear).
 #define GEMMA3_SIZES .norm_eps = 1e-6, .rope_theta = 1e6, .rope_local = 1e4, .tied_embeddings = true, FAMILY_GEMMA3
 #define GEMMA3_WITH_EYES                                                                                               \
     .vocab = 262208, .max_seq = 131072, .window = 1024, .window_every = 6, .rope_scaling = {8, 1, 2, 0},               \

@@ -1,4 +1,4 @@
-// Left out: what tensors' own scalars take, the number of kernels where a library updates tensor by tensor.
+// Left out: memory of per-tensor scalars, the number of kernels where a library updates tensor by tensor.
 
 #include "sim/plan/optimizers.h"
 
@@ -22,9 +22,9 @@ static const double LOOP_PASSES = 80.0 / 28.0;
 // parameter's norm 4: 84 bytes where one pass moves 12 (optimization.py, Adafactor.step).
 static const double ADAFACTOR_PASSES = 84.0 / 12.0;
 
-// Muon beside its products (muon.py of Moonlight, as contribs-mit 0.0.6 has it), of fp32: momentum times mu 8, plus the
-// gradient 12, looked ahead 12, to bf16 6, the parameter decayed 8 and updated 10: 56 where one pass moves 20. AdamW
-// of what is no matrix of a layer, operation by operation, moves 80 where one pass moves 28, which is as much.
+// Muon apart from its products (muon.py of Moonlight, as contribs-mit 0.0.6 has it), of fp32: momentum times mu 8, plus
+// the gradient 12, looked ahead 12, to bf16 6, the parameter decayed 8 and updated 10: 56 where one pass moves 20.
+// AdamW of non-matrix parameters, operation by operation, moves 80 where one pass moves 28, which is as much.
 static const double MUON_PASSES = 56.0 / 20.0;
 
 // bitsandbytes' states are fp32 however narrow the parameters are; transformers keeps those of nn.Embedding so too

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// In the order in which plans are hashed: new ones come at the end. TARGET: AdamW as the target runs it by itself.
+// In the order in which plans are hashed: new ones are appended. TARGET: the target's default AdamW.
 typedef enum {
     OPTIMIZER_TARGET,
     OPTIMIZER_ADAMW_FUSED,
@@ -43,7 +43,7 @@ typedef struct OptimizerRow {
     bool wide_embedding;     // states of the embedding stay fp32
     double passes;           // traffic over one pass: gradient, parameter and states read, but the gradient written
     double temporary_bytes;  // per parameter with a master of fp32, for all parameters at once
-    bool by_tensor;          // or of one tensor at a time
+    bool by_tensor;          // or for one tensor at a time
     bool paged;              // states go to the host when the accelerator is full
 } OptimizerRow;
 

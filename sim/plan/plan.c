@@ -143,7 +143,7 @@ void plan_hash_canonical(const TrainPlan *plan, Hash *hash) {
             hash_int(hash, value);
         }
     }
-    if (!mesh_has_default_order(&plan->mesh)) {  // else as before there were orders
+    if (!mesh_has_default_order(&plan->mesh)) {  // else as before orders existed
         axis_order_hash(&plan->mesh.order, hash);
     }
     if (plan->pp_schedule == PP_FILE && plan->pp_order) {

@@ -46,7 +46,7 @@ typedef enum {
 } Fp8Recipe;
 #define FP8_BIT(recipe) (1u << (recipe))
 
-// Dtype of gradients while they are reduced over dp_shard x cp and dp_replicate: the target's own, or said here. It may
+// Dtype of the gradient reduction over dp_shard x cp and dp_replicate: the target's own, or set here. It may
 // be narrower than what they are computed in (PyTorch's MixedPrecisionPolicy(reduce_dtype)).
 typedef enum { REDUCE_DTYPE_TARGET, REDUCE_DTYPE_FP32, REDUCE_DTYPE_BF16, REDUCE_DTYPE_COUNT } ReduceDtype;
 
@@ -64,10 +64,10 @@ typedef enum {
     RECOMPUTE_UNIT_COUNT
 } RecomputeUnit;
 
-// What recompute=selective makes again, as a set: the attention kernel's own values; the results of the norms before
-// attention and MLP; inside of the MLP of layers without experts, its input kept; the experts' activation; what the
-// low-rank products of latent attention give; the whole MLP of layers with experts, its input kept. The modules of
-// Megatron-core (transformer_config.py, recompute_modules). Empty: as the target does it by itself.
+// What recompute=selective recomputes, as a set: the attention kernel's own values; the outputs of the norms before
+// attention and MLP; the inside of dense layers' MLP, its input kept; the experts' activation; the outputs of latent
+// attention's low-rank projections; the whole MLP of layers with experts, its input kept. The modules of Megatron-core
+// (transformer_config.py, recompute_modules). Empty: as the target does it by itself.
 typedef enum {
     RECOMPUTE_CORE_ATTENTION = 1 << 0,
     RECOMPUTE_NORMS = 1 << 1,
@@ -78,24 +78,24 @@ typedef enum {
     RECOMPUTE_MODULE_SETS = 1 << 6
 } RecomputeModules;
 
-// What lives in the host's memory: optimizer state and masters, updated there; or all that is sharded, gathered from
+// What is offloaded to host memory: optimizer state and masters, updated there; or all that is sharded, gathered from
 // there (FSDP2's CPUOffloadPolicy: parameters, reduced gradients, optimizer); or recomputed layers' inputs.
 typedef enum { OFFLOAD_NONE, OFFLOAD_OPTIMIZER, OFFLOAD_PARAMETERS, OFFLOAD_ACTIVATIONS, OFFLOAD_COUNT } Offload;
 
-// Which layers the stages of a pipeline hold. TARGET: as the target deals them out by itself. EVEN: as many each.
-// WEIGHTED: embedding and head count as so many layers (pp_first, pp_last). ENDS: the first and the last stage hold so
-// many, the others as many each. CHUNKS: the same of the first and the last chunk of layers.
+// Which layers each pipeline stage holds. TARGET: the target's default split. EVEN: equal counts. WEIGHTED: embedding
+// and head count as pp_first and pp_last layers. ENDS: the first and the last stage hold these many, the others equal
+// counts. CHUNKS: the same for the first and last chunk of layers.
 typedef enum { SPLIT_TARGET, SPLIT_EVEN, SPLIT_WEIGHTED, SPLIT_ENDS, SPLIT_CHUNKS, SPLIT_COUNT } PpSplit;
 
-// Whether gradients are reduced beside backward, or kernels wait for them: at stage 2 for each reduction, at stages 0
+// Whether gradient reduction overlaps backward, or kernels wait for them: at stage 2 for each reduction, at stages 0
 // and 1 for all of them when backward has ended. TARGET: as the target does it by itself.
 typedef enum { REDUCE_OVERLAP_TARGET, REDUCE_OVERLAP_OFF, REDUCE_OVERLAP_ON, REDUCE_OVERLAP_COUNT } ReduceOverlap;
-// How the head and the loss meet. WHOLE: the logits of all tokens, then the loss. CHUNKED: a part of the tokens at a
-// time, head, loss and both gradients, so that no other part's logits live. FUSED: the same by one kernel that keeps no
+// How head and loss are computed. WHOLE: the logits of all tokens, then the loss. CHUNKED: a part of the tokens at a
+// time, head, loss and both gradients, so that no other part's logits live. FUSED: the same in one kernel without an
 // fp32 copy (Hsu et al. 2024, Liger). TARGET: as the target does it by itself (target_loss).
 typedef enum { LOSS_TARGET, LOSS_WHOLE, LOSS_CHUNKED, LOSS_FUSED, LOSS_FORM_COUNT } LossForm;
 
-// Whether forward and backward are captured once and replayed, so that the host issues none of their operations.
+// Whether forward and backward are captured once and replayed, so that the host launches none of their operations.
 // TARGET: as the target does it by itself (target_cuda_graphs).
 typedef enum { CUDA_GRAPHS_TARGET, CUDA_GRAPHS_OFF, CUDA_GRAPHS_ON, CUDA_GRAPHS_COUNT } GraphUse;
 
@@ -107,9 +107,9 @@ typedef enum {
     SEQUENCE_PARALLEL_ON,
     SEQUENCE_PARALLEL_COUNT
 } SequenceParallel;
-// How tokens get to experts on other ranks of ep. ALLTOALL: a row for each expert that a token visits. ALLGATHER: all
-// tokens to every rank. DEEPEP, HYBRIDEP: once to each node and rank that a token visits, by kernels of DeepSeek and of
-// NVIDIA. TARGET: as the target does it by itself (target_dispatch).
+// How tokens get to experts on other ranks of ep. ALLTOALL: one row per expert that a token is routed to. ALLGATHER:
+// all tokens to every rank. DEEPEP, HYBRIDEP: once to each node and rank that a token is routed to, by kernels of
+// DeepSeek and of NVIDIA. TARGET: as the target does it by itself (target_dispatch).
 typedef enum {
     DISPATCH_TARGET,
     DISPATCH_ALLTOALL,
@@ -119,9 +119,9 @@ typedef enum {
     DISPATCH_COUNT
 } Dispatch;
 
-// Which parameters are trained: all, or low-rank adapters beside frozen linear layers (Hu et al. 2021, LoRA), whose
-// weights are in the plan's precision, in 4 bits (nf4; Dettmers et al. 2023, QLoRA) or in int8. Which of a layer's
-// linear layers have an adapter.
+// Which parameters are trained: all, or low-rank adapters on frozen linear layers (Hu et al. 2021, LoRA), whose weights
+// are in the plan's precision, in 4 bits (nf4; Dettmers et al. 2023, QLoRA) or in int8. And which of a layer's linear
+// layers have an adapter.
 typedef enum { FINETUNE_FULL, FINETUNE_LORA, FINETUNE_QLORA, FINETUNE_LORA_INT8, FINETUNE_COUNT } Finetune;
 typedef enum { LORA_ALL, LORA_ATTENTION, LORA_QUERY_VALUE, LORA_TARGETS_COUNT } LoraTargets;
 
@@ -163,9 +163,9 @@ typedef struct TrainPlan {
     ReduceDtype reduce_dtype;  // stages 1 to 3 only
     AttentionKernel attention;
     Fused fused;
-    bool tp_overlap;               // tp > 1: tp collectives run beside the GEMMs they feed (user buffers, async tp)
+    bool tp_overlap;               // tp > 1: tp collectives overlap the GEMMs they feed (user buffers, async tp)
     RecomputeUnit recompute_unit;  // of recompute=full
-    int recompute_layers;          // of recompute=full: the first so many layers, the others are kept; 0 = all
+    int recompute_layers;          // of recompute=full: this many first layers, the others are kept; 0 = all
     Offload offload;               // stages 1 to 3; parameters: stage 3
     int recompute_every;           // of recompute=full: every n-th layer, the others are kept; 0 = each
     GradSync grad_sync;            // accumulation over several data ranks only
@@ -185,10 +185,10 @@ typedef struct TrainPlan {
     int capacity;   // of a rank of ep that runs for real: tokens there is room for, in per cent of the mean; 0 = 200
     int recompute_modules;  // of recompute=selective: RecomputeModules; 0 = the target's own
     Dispatch dispatch;      // ep > 1 only
-    bool ep_overlap;        // ep > 1: tokens travel beside the layers of another micro-step
+    bool ep_overlap;        // ep > 1: token exchange overlaps another micro-step's layers
     PpSplit pp_split;       // pp > 1 only
     int pp_first, pp_last;  // of pp_split weighted, ends, chunks: layers
-    int mlp_tiles;  // parts of a rank's tokens that an MLP runs on in turn, recomputed in backward; 0 = all, kept
+    int mlp_tiles;  // parts of a rank's tokens that an MLP runs on one by one, recomputed in backward; 0 = all, kept
     bool update_in_backward;  // a layer is updated as soon as its gradient is there, which is then freed
     bool fp8_parameters;      // precision fp8, stage 1: the products' weights are kept and gathered in fp8 alone
     int reshard_ranks;  // of reshard=always: neighbours, so many, hold all parameters between them once more from the
@@ -196,11 +196,11 @@ typedef struct TrainPlan {
     int reduce_bucket;  // elements that gradients are reduced by; 0 = the target's own, 1 = the hidden size squared
     int etp, expert_capacity;  // ranks that cut each expert, 0 = plan_expert_tp's; most rows that it takes of a rank's
     bool pad_experts;          // tokens, in per cent of the mean, 0 = all that come; always so many
-    int mtp;                   // layers behind the last that predict further tokens, each with a head once more
+    int mtp;                   // layers after the last that predict further tokens, each with its own head pass
 } TrainPlan;
 
-// The fields beside the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
-// the end. What there is to know of each is its row in plan_fields.c.
+// The fields but the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
+// the end. Each is described by its row in plan_fields.c.
 typedef enum {
     PLAN_SEQ,
     PLAN_MICRO_BATCH,
@@ -262,7 +262,7 @@ static inline Dtype plan_activation_dtype(const TrainPlan *plan) {
 // What the products of the layers read, where precision says fp8.
 Dtype plan_product_dtype(const TrainPlan *plan);
 
-// Axes of size 1 in their default places; fields that do not matter beside the others at their usual value.
+// Axes of size 1 in their default places; fields without effect given the others at their usual value.
 void plan_canonical(TrainPlan *plan);
 
 int64_t plan_global_batch(const TrainPlan *plan);     // sequences: micro_batch * batch axes * grad_accum
@@ -270,14 +270,14 @@ int64_t plan_tokens_per_step(const TrainPlan *plan);  // global_batch * seq
 int plan_local_tokens(const TrainPlan *plan);  // tokens of one rank and micro-step: micro_batch * seq / sequence axes
 int plan_shard_count(const TrainPlan *plan);   // F = dp_shard * cp: the shard group
 bool plan_is_folded(const TrainPlan *plan);    // the last chunk of layers is on the first stage
-bool plan_splits_backward(const TrainPlan *plan);  // gradients of inputs and of weights are works of their own
+bool plan_splits_backward(const TrainPlan *plan);  // input and weight gradients are separate passes
 int plan_expert_tp(const TrainPlan *plan);  // ranks that cut each expert: of tp where none are said, with ep none
 
-// Packed documents end anywhere, as often in the mean as `pack` says (their lengths are those of an exponential), and
-// at the ends of a sequence. How many tokens the document of a token has there, in the mean: the sum of the squares of
-// the lengths over that of the lengths, 2 p (1 - p / s (1 - exp(-s / p))) of a sequence of s. Where none is packed: s.
+// Packed documents end anywhere, with mean length `pack` (exponentially distributed), and at the ends of a sequence.
+// The mean number of tokens in a token's document: the sum of the squares of the lengths over that of the lengths, 2 p
+// (1 - p / s (1 - exp(-s / p))) of a sequence of s. Where none is packed: s.
 double plan_document_tokens(const TrainPlan *plan);
-// Of a sequence that holds one such document, cut where it is longer, and padding: the share that is no padding.
+// For a sequence of one such document, truncated where longer, and padding: the share that is not padding.
 double plan_unpacked_share(const TrainPlan *plan);
 
 // Chunks of layers that each stage of the pipeline holds: 1 without one.
@@ -290,15 +290,15 @@ static inline int plan_lora_rank(const TrainPlan *plan) {
     return plan->lora_rank > 0 ? plan->lora_rank : 16;
 }
 
-// Does recompute=full leave some layers as they are?
+// Does recompute=full keep some layers' activations?
 bool plan_keeps_layers(const TrainPlan *plan);
 
-// Whatever recompute says is said of all layers.
+// Makes recompute apply to all layers alike.
 static inline void plan_all_layers_alike(TrainPlan *plan) {
     plan->recompute_layers = plan->recompute_every = 0;
 }
 
-// Bytes of a master weight.
+// Bytes per master weight.
 static inline int plan_master_bytes(const TrainPlan *plan) {
     return plan->bf16_master ? dtype_bytes(DTYPE_BF16) : dtype_bytes(DTYPE_FP32);
 }
@@ -317,4 +317,4 @@ const char *plan_recompute_text(const TrainPlan *plan, char out[PLAN_RECOMPUTE_B
 char *plan_text(const TrainPlan *plan, char out[PLAN_TEXT_BYTES]);
 Status plan_parse(const char *text, TrainPlan *plan, Error *error);  // such a line
 void plan_hash(const TrainPlan *plan, Hash *hash);
-void plan_hash_canonical(const TrainPlan *plan, Hash *hash);  // the same of a plan that is canonical
+void plan_hash_canonical(const TrainPlan *plan, Hash *hash);  // the same for a plan already canonical

@@ -1,4 +1,4 @@
-// The table of TrainPlan's fields beside the mesh. From a row follow the field's place in the plan's text, hash and
+// The table of TrainPlan's fields other than the mesh. From a row follow the field's place in the plan's text, hash and
 // canonical form, its command-line option with help and completion, its part of JSON, CSV, the store, the workers'
 // request and run files, and whether the search tries its values. A new choice is its member and id in plan.h, a row
 // here, and the pass or cost that reads it.
@@ -8,10 +8,10 @@
 #include "sim/base/arena.h"
 #include "sim/plan/plan.h"
 
-// When the text names a field. What is there always is needed when the text is read back.
+// When the text names a field. Fields always present are required when the text is read back.
 typedef enum { PLAN_PRINTED_UNLESS_USUAL, PLAN_PRINTED_ALWAYS, PLAN_PRINTED_WHERE_IT_MATTERS } PlanPrinted;
 
-// Who decides where nobody said: the job (what the user said, else the target's own), the shape that it goes with, or
+// Who decides when not given: the job (what the user said, else the target's own), the shape that it goes with, or
 // the arithmetic of the batch.
 typedef enum { PLAN_OF_JOB, PLAN_OF_SHAPE, PLAN_OF_BATCH } PlanScope;
 
@@ -23,7 +23,7 @@ typedef struct PlanOption {
     const char *name;      // without dashes: "micro-batch"
     const char *value;     // what help shows: "auto|none|selective|full", in an order that reads well; "auto|N"
     const char *unit;      // of a number; NULL
-    const char *fallback;  // what it is where it is not given, in words
+    const char *fallback;  // what it is when not given, as text
     const char *help;
     unsigned flags;  // PLAN_OPTION_...
 } PlanOption;
@@ -39,18 +39,18 @@ typedef struct PlanField {
     bool is_set;                             // a value is a set of bits, its word those of its bits joined by '+'
     int low, high;                           // of the value
     int usual;                               // where it does not matter; of numbers the least
-    bool (*matters)(const TrainPlan *plan);  // beside the fields above it; NULL = always
+    bool (*matters)(const TrainPlan *plan);  // given the fields above it; NULL = always
     PlanPrinted printed;
     bool hashed_always;  // as fields of the first stores are; the others where they are not at their usual value
     PlanScope scope;
-    bool searched;  // the search tries every value that the target offers, where nobody said one
-    bool fitted;    // the search takes the value that just fits in memory, where nobody said one
+    bool searched;  // the search tries every value that the target offers, when none is given
+    bool fitted;    // the search takes the value that just fits in memory, when none is given
     PlanOption option;
     const char *column;     // of run files; NULL = they have none
     bool column_is_number;  // the value as a number, not its word
 } PlanField;
 
-enum { PLAN_ANY = -1 };  // of who asks for values: this one is left to the search or the target
+enum { PLAN_ANY = -1 };  // for callers that ask for values: left to the search or the target
 
 extern const PlanField plan_fields[PLAN_FIELD_COUNT];
 
@@ -78,7 +78,7 @@ static inline bool plan_field_matters(const TrainPlan *plan, PlanFieldId id) {
     return !plan_fields[id].matters || plan_fields[id].matters(plan);
 }
 
-// The value of a word, '-' and '_' alike; PLAN_ANY = it is none of the field's.
+// The value of a word, '-' and '_' alike; PLAN_ANY = not a value of the field.
 int plan_field_value(PlanFieldId id, const char *word);
 
 // What the field's option means where it is not given.
@@ -89,8 +89,8 @@ void plan_fields_unsaid(int values[PLAN_FIELD_COUNT]);
 enum { PLAN_VALUE_BYTES = 16 };
 const char *plan_value_text(PlanFieldId id, int value, char out[PLAN_VALUE_BYTES]);
 
-// Why a plan cannot be taken by those who know these fields alone: the first other one that is not at its usual value,
-// "%s=%s: use %s=%s" behind `whose` in the arena; NULL.
+// Why code that knows only these fields cannot take a plan: the first other one that is not at its usual value,
+// "%s=%s: use %s=%s" after `whose` in the arena; NULL.
 const char *plan_refuse_others(const TrainPlan *plan, const bool known[PLAN_FIELD_COUNT], const char *whose,
                                Arena *arena);
 

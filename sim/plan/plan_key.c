@@ -1,10 +1,10 @@
-// The fields of a plan in few bits: what sets two shapes apart, compared at once.
+// The fields of a plan packed into few bits: what distinguishes two shapes, in one comparison.
 
 #include "sim/plan/plan_fields.h"
 
 static inline void key_add(PlanKey *key, uint64_t value, unsigned bits) {
     const unsigned used = (unsigned)key->used, free_bits = PLAN_KEY_WORD_BITS - used % PLAN_KEY_WORD_BITS;
-    const unsigned at = bits <= free_bits ? used : used + free_bits;  // no value lies across two words
+    const unsigned at = bits <= free_bits ? used : used + free_bits;  // no value straddles two words
     ASSERT(at + bits <= PLAN_KEY_WORDS * PLAN_KEY_WORD_BITS);
     key->words[at / PLAN_KEY_WORD_BITS] |= value << at % PLAN_KEY_WORD_BITS;
     key->used = (int)(at + bits);

@@ -1,5 +1,5 @@
-// The line that plan_text writes, read back: what a store or a file remembers of a plan. Of an order of actions it has
-// the hash alone: who reads the line finds the file.
+// Reads back the line that plan_text writes: how stores and files record a plan. Of an order of actions it has only the
+// hash: the caller finds the file.
 
 #include <stdio.h>
 #include <string.h>

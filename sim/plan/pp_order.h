@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// In which order the stages of a pipeline work off the micro-steps; the orders are in sim/step/schedules. FILE: that of
+// The order in which pipeline stages process micro-steps; the orders are in sim/step/schedules. FILE: that of
 // the plan's pp_order.
 typedef enum {
     PP_1F1B,
@@ -18,7 +18,7 @@ typedef enum {
     PP_SCHEDULE_COUNT
 } PpSchedule;
 
-// An order that a file says (sim/step/schedules/order_file.h), for so many ranks, chunks of layers on each, and
+// An order read from a file (sim/step/schedules/order_file.h), for a number of ranks, chunks of layers on each, and
 // micro-steps. It outlives the plans that point to it.
 struct Schedule;
 struct ScheduleAction;

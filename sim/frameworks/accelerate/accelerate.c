@@ -1,4 +1,4 @@
-// Hugging Face accelerate and transformers' Trainer. What 1.14 runs was read in huggingface/accelerate 16cb6eb (tag
+// Hugging Face accelerate and transformers' Trainer. What 1.14 runs is taken from huggingface/accelerate 16cb6eb (tag
 // v1.14.0), PyTorch's fsdp/_fully_shard and transformers' tensor_parallel.py.
 
 #include "sim/frameworks/accelerate/accelerate.h"

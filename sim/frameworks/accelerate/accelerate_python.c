@@ -1,5 +1,5 @@
 // The same as objects of accelerate, in a module that a training script imports: ParallelismConfig and the FSDP plugin
-// are made when it is imported, the Accelerator when train.py asks for it.
+// are built on import, the Accelerator when train.py requests it.
 
 #include "sim/base/escape.h"
 #include "sim/frameworks/accelerate/accelerate_files.h"

@@ -1,7 +1,7 @@
 // The config file of `accelerate launch` (accelerate 1.14: commands/config/config_args.py, commands/launch.py,
 // utils/launch.py, FullyShardedDataParallelPlugin). Read: FSDP version 1 and 2, DDP and DeepSpeed. It holds no batch:
 // that is in the script. Unknown keys at the top stop accelerate, unknown keys inside a map are dropped. Written: FSDP2
-// with a parallelism_config, or MULTI_GPU where only replicas exist. The launcher takes parallelism_config beside FSDP
+// with a parallelism_config, or MULTI_GPU where only replicas exist. The launcher takes parallelism_config with FSDP
 // only, so a mesh of tp without an FSDP group is for accelerate-python.
 
 #include <string.h>

@@ -1,6 +1,6 @@
 // Arguments of transformers' Trainer. FSDP2 is switched on by the environment, as accelerate launch does it:
-// transformers
-// 4.57 reads fsdp_version nowhere (training_args.py), and Accelerator() builds its plugin from these variables.
+// transformers 4.57 reads fsdp_version nowhere (training_args.py), and Accelerator() builds its plugin from these
+// variables.
 
 #include "sim/base/escape.h"
 #include "sim/frameworks/accelerate/accelerate_files.h"

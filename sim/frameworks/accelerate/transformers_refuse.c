@@ -1,4 +1,4 @@
-// What models of transformers and Liger cannot be trained by. base_model_tp_plan of transformers' configuration_*.py,
+// What models of transformers and Liger cannot be trained with. base_model_tp_plan of transformers' configuration_*.py,
 // where it is absent or not the split of heads that is modelled.
 
 #include <string.h>

@@ -1,6 +1,6 @@
 // NVIDIA's NeMo Automodel: transformers' modules under FSDP2, sharded by its own DefaultModelParallelizer
 // (components/distributed/parallelizer.py), trained by its own recipe (recipes/llm/train_ft.py). Recorded in
-// tests/frameworks/traces/automodel-0.7. Its final norm is a unit of its own, here one with the head: a gather of some
+// tests/frameworks/traces/automodel-0.7. Its final norm is a unit of its own, here one with the head: a gather of a few
 // KB, which nothing waits for long. Kernels and their times are those of accelerate, whose modules it shares.
 
 #include <string.h>
@@ -15,7 +15,7 @@ static const TargetVersion automodel_0_7 = {
     .evidence = "unvalidated",
     .settings = SETTINGS(
         SET(reduce_dtype_bf16, DTYPE_FP32),              // FSDP2Config.mp_policy: bf16 compute, fp32 reduction
-        SET(grad_syncs, GRAD_SYNC_BIT(GRAD_SYNC_EACH)),  // defer_fsdp_grad_sync: false; true unless said
+        SET(grad_syncs, GRAD_SYNC_BIT(GRAD_SYNC_EACH)),  // defer_fsdp_grad_sync: false; true by default
         SET_TEXT(grad_sync_note, "defer_fsdp_grad_sync: false reduces over shards and replicas alike"),
         SET(tp_splits_head, true), SET(tp_splits_embedding, true),  // _parallelize_llama (optimized_tp_plans.py)
         SET(vocab_uneven, true),                                    // DTensor: the last rank has fewer rows

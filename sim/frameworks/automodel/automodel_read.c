@@ -1,5 +1,5 @@
 // NeMo Automodel's YAML read as a plan (0.7: recipes/_dist_utils.py, components/distributed/config.py and
-// mesh_utils.py, whose refusals are in their words). What is not said is as its dataclasses have it. Experts are
+// mesh_utils.py, whose refusals use their wording). Omitted keys take its dataclasses' defaults. Experts are
 // sharded over what ep_size leaves of all ranks.
 
 #include <string.h>
@@ -61,7 +61,7 @@ static const char *const of_distributed[] = {
     "mp_policy offload_policy _target_ pipeline moe timeout_minutes activation_checkpointing_scope",
     "fsdp2_backward_prefetch_depth fsdp2_forward_prefetch_depth patch_is_packed_sequence multimodal", NULL};
 
-// _create_fsdp2_device_mesh: dp_size is replicas and shards together, and what is left where it is not said.
+// _create_fsdp2_device_mesh: dp_size is replicas and shards together, by default all remaining ranks.
 static Status read_mesh(Import *import, Error *error) {
     int *size = import->said.size, dp = 0, replicas = 1, stages = 1;
     TRY(import_int(import, DISTRIBUTED("dp_size"), 0, MESH_MAX_WORLD, &dp, error));

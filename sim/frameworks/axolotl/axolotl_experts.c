@@ -1,7 +1,7 @@
 // Expert parallelism (0.19, integrations/expert_parallel): a plugin over DeepEP whose ranks multiply the mesh, slowest
 // of all (monkeypatch/accelerate/parallelism_config.py), where a plan's are lent by its shards: dp_shard_size is what
 // ep leaves of dp_shard. Other weights are sharded over both, experts over dp_shard_size (expert_shard_axis). Ranks of
-// experts are predicted as the nearest ones, as everybody else's are: on one node, and where all ranks are one group,
+// experts are predicted as the nearest ones, as in other frameworks: on one node, and where all ranks are one group,
 // that is the same.
 
 #include "sim/frameworks/axolotl/axolotl_files.h"

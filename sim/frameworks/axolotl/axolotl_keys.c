@@ -1,6 +1,6 @@
 // The keys of axolotl's schema (0.19, utils/schemas and the arguments of its integrations) that the reader does not
-// take one by one: those that name what no plan holds, and those that are of no matter to time and memory. A key that
-// stands in none of them is none of axolotl's.
+// take one by one: those whose setting no plan holds, and those that do not affect time or memory. A key that
+// is in none of them is not one of axolotl's.
 
 #include <stddef.h>
 

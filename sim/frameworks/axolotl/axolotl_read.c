@@ -1,6 +1,6 @@
 // axolotl's YAML as its own code takes it (0.19: utils/schemas, utils/config/__init__.py, utils/distributed.py,
-// utils/trainer.py). The checks of its schema that refuse what a plan touches are here in its words. Keys that no
-// schema has are dropped by it.
+// utils/trainer.py). The checks of its schema that refuse settings of a plan are here in its wording. Keys that no
+// schema has are ignored by it.
 
 #include <string.h>
 

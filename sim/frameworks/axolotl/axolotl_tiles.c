@@ -7,7 +7,7 @@
 #define SWITCH "tiled_mlp"
 #define NUMBER SWITCH "_num_shards"
 
-// Where no number is said, tiles of so many tokens of a sequence.
+// Default tile size, in tokens of a sequence, when no number is given.
 enum { TOKENS_OF_TILE = 32768, MOST_TILES = 1023 };
 
 // FSDP version 1 is predicted as another framework's.

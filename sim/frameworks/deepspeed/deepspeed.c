@@ -1,4 +1,4 @@
-// DeepSpeed's ZeRO. Sequence parallelism is Ulysses there. tp ranks are neighbours
+// DeepSpeed's ZeRO. Its sequence parallelism is Ulysses. tp ranks are neighbours
 // (deepspeed/utils/groups.py).
 
 #include <string.h>
@@ -14,9 +14,9 @@ static const TargetVersion deepspeed_0_19 = {
     .settings = SETTINGS(
         SET_TEXT(loss_note, "its chunked_cross_entropy keeps the logits"),
         SET_TEXT(grad_sync_note, "stages 2 and 3 reduce on every micro-step, stages 0 and 1 on the last"),
-        // Stage 0: engine.py allreduce_gradients, behind backward. Stages 1, 2: overlap_comm is false unless said
+        // Stage 0: engine.py allreduce_gradients, after backward. Stages 1, 2: overlap_comm is false by default
         // (runtime/zero/config.py overlap_comm_valid): stage_1_and_2.py reduces on the stream of the kernels, at stage
-        // 1 in reduce_gradients, behind backward.
+        // 1 in reduce_gradients, after backward.
         SET(serial_stages, 1u << 0 | 1u << 1 | 1u << 2), SET(overlap_stages, 1u << 1 | 1u << 2),
         SET(axes, AXES_DP | AXES_TP | AXES_PP), SET(pp_schedules, PP_BIT(PP_1F1B)),
         SET(slices_messages, true),       // pipe_partitioned and grad_partitioned (runtime/pipe/engine.py)
@@ -56,10 +56,10 @@ static const TargetVersion deepspeed_0_19_8 = {
                          SET(tiles_mlp, true), SET(losses_by_call, LOSS_BIT(LOSS_CHUNKED)), SET(loss_chunks, 4),
                          SET(loss_collects_half, true),               // zeros_like(x)
                          SET(runtime.reduce_buffer, 5e8),             // reduce_bucket_size (zero/config.py)
-                         SET(runtime.scatters_by_all_reduce, true)),  // use_multi_rank_bucket_allreduce, on unless said
+                         SET(runtime.scatters_by_all_reduce, true)),  // use_multi_rank_bucket_allreduce, on by default
 };
 
-// Sequence parallelism has groups of its own beside data parallelism alone (sequence_parallel/parallel_state_sp.py);
+// Sequence parallelism has its own groups, with data parallelism only (sequence_parallel/parallel_state_sp.py);
 // accelerate's guide names stages 2 and 3. Keys and values that are repeated, where sp is a multiple of their heads,
 // are not predicted.
 static const char *refuse_sp(const Target *target, const TrainPlan *plan, Arena *arena) {

@@ -2,7 +2,7 @@
 // no model. Keys that it does not have are dropped at the top and refused inside zero_optimization (its models forbid
 // extra fields). It shards over all data-parallel ranks: sharded groups with replicas were MiCS, which 0.19.8 removed;
 // zero_hpz_partition_size is reshard_ranks (partition_parameters.py, _partition_param_sec: made where the first forward
-// frees a parameter, gathered from until stage3.py invalidates it behind the step). Tensor parallelism goes with
+// frees a parameter, gathered from until stage3.py invalidates it after the step). Tensor parallelism goes with
 // every stage (0.19.8: runtime/engine.py, _configure_tensor_parallel_states). A key that DeepSpeed does not know
 // carries the header, as JSON has no comments.
 

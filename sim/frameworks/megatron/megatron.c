@@ -1,4 +1,4 @@
-// Megatron-LM and what trains by its core (NeMo, Megatron-Bridge).
+// Megatron-LM and frameworks built on its core (NeMo, Megatron-Bridge).
 
 #include "sim/frameworks/framework.h"
 #include "sim/frameworks/megatron/megatron_files.h"
@@ -17,7 +17,7 @@ static const TargetVersion megatron_2022 = {
         // pipe_partitioned
         SET(slices_messages, true),
         SET(messages_in_turn, true),            // send_forward_recv_backward (pipeline_parallel/schedules.py)
-        SET(runtime.messages_stop_host, true),  // batch_p2p_sync: torch.cuda.synchronize() behind batch_isend_irecv
+        SET(runtime.messages_stop_host, true),  // batch_p2p_sync: torch.cuda.synchronize() after batch_isend_irecv
                                                 // (pipeline_parallel/p2p_communication.py); overlap_p2p_comm has none
         SET(layer_rule, LAYERS_EDGES_IF_UNEVEN), SET(splits, PP_BIT(SPLIT_EVEN)),
         SET(ties_stages, true),  // _allreduce_word_embedding_grads (distributed/finalize_model_grads.py)
@@ -71,7 +71,7 @@ static const TargetVersion megatron_core = {
         SET(cp_half_gradients, true),   // Transformer Engine context_parallel.py: p2p buffers of kv.dtype
         SET(reduces_often_bf16, true),  // NeMo's bf16_mixed (grad_reduce_in_fp32=False), --grad-reduce-in-bf16 of
                                         // Megatron-LM examples/llama/train_llama3_8b_h100_fp8.sh
-        SET(tp_reduce_overlaps, true),  // the input gradient is reduced beside the weight gradient
+        SET(tp_reduce_overlaps, true),  // input gradient reduced concurrently with the weight gradient
         SET(tp_regathers, true),        // its linear layer keeps the split input only
         SET(fused_softmax, false), SET(default_attention, ATTENTION_CUDNN),  // Transformer Engine
         SET(fp8_flavour, FP8_TRANSFORMER_ENGINE),                            // --fp8-format, Transformer Engine layers

@@ -1,5 +1,5 @@
 // Every argument of Megatron-LM's parser (add_megatron_arguments of megatron/training/arguments.py at d98e8a64dd), as
-// its own parser lists them: what is none of these stops it. Its models' scripts may add some (extra_args_provider).
+// its own parser lists them: any other argument stops it. Its models' scripts may add some (extra_args_provider).
 
 #include "sim/frameworks/megatron/megatron_read.h"
 

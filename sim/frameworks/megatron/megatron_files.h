@@ -8,7 +8,7 @@
 extern const ExportFormat export_megatron_flags, export_megatron_bridge;
 extern const ImportFormat import_megatron;
 
-// The words of the modules that recompute=selective makes again, the first and each further one by its format.
+// The words of the modules that recompute=selective recomputes, the first and each further one by its format.
 void megatron_modules(const ConfigJob *job, const char *first, const char *next, FILE *out);
 
 // ---- layers of the stages (megatron_stages.c)

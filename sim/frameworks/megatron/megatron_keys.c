@@ -143,7 +143,7 @@ bool megatron_says(Import *import, MegatronKey key) {
 const ImportLeftOut megatron_left_out[] = {ALL_LEFT_OUT(LEFT_OUT){NULL, NULL, NULL}};
 const ImportLeftOut megatron_bridge_left_out[] = {ALL_LEFT_OUT(LEFT_OUT_OF_BRIDGE){NULL, NULL, NULL}};
 
-// ---- keys of no matter
+// ---- keys without effect
 
 static const char *const bridge_sections[] = {
     "train validation scheduler dataset logger tokenizer checkpoint rng dist profiling ft straggler nvrx_straggler",

@@ -1,4 +1,4 @@
-// What Megatron-LM is started with: the flags of its launch scripts (megatron/training/arguments.py at d98e8a64dd), a
+// Megatron-LM's launch settings: the flags of its launch scripts (megatron/training/arguments.py at d98e8a64dd), a
 // file of its functional tests, whose MODEL_ARGS are flags too, or what a recipe, a dump or overrides of Megatron-
 // Bridge set in its ConfigContainer. Refusals are those of validate_args. A recipe begins as another one, of which the
 // file does not tell: what _pretrain_common sets is assumed of it.
@@ -132,7 +132,7 @@ static Status read_context(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-// validate_args has it as tp where it is not said.
+// validate_args defaults it to tp.
 static Status read_cut(Import *import, Error *error) {
     ImportChoices *said = &import->said;
     const int tp = said->size[AXIS_TP], usual = said->size[AXIS_EP] > 1 ? 1 : tp;
@@ -432,7 +432,7 @@ static void refuse_other_models(Import *import) {
     }
 }
 
-// Of a script whose command stands in a loop nothing is read: that is no plan of one rank's defaults.
+// A script whose command is in a loop is not read: that is no plan of one rank's defaults.
 static bool says_anything(Import *import) {
     static const MegatronKey any[] = {M_TP, M_PP, M_CP, M_EP, M_MICRO_BATCH, M_BATCH, M_SEQ, M_LAYERS};
     bool says = megatron_is_bridge(import) || import_has(import, "_base_") || import_has(import, "mixed_precision");

@@ -67,7 +67,7 @@ static Status read_flags(Import *import, Error *error) {
 
 // ---- Bridge
 
-// The first of these words that the name of the recipe holds.
+// The first of these words that the recipe's name contains.
 static int recipe_named(const char *name) {
     static const ImportWord parts[] = {{"nvfp4", FP8_NVFP4},
                                        {"mxfp8", FP8_MX},

@@ -1,5 +1,5 @@
 // Stages of a file of Megatron's as a plan's: the counterpart of megatron_stages.c. Chunks that no plan holds (inner
-// ones that differ) are refused in words. Asserts as in validate_args (megatron/training/arguments.py).
+// ones that differ) are refused with a reason. Asserts as in validate_args (megatron/training/arguments.py).
 
 #include <string.h>
 

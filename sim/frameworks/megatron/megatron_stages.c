@@ -1,4 +1,4 @@
-// Which layers Megatron-LM's stages hold, in its words (transformer/transformer_config.py of core 0.16): nothing where
+// Which layers Megatron-LM's stages hold, in its terms (transformer/transformer_config.py of core 0.16): nothing where
 // they divide; embedding or loss counted as a layer; layers of the first and last stage; else a layout string, chunk
 // after chunk: E and L are embedding and loss, t is a layer, t*8 eight of them, ( |)*6 six chunks, m a layer that
 // predicts a further token.
@@ -53,7 +53,7 @@ static const char *layers_text(Arena *arena, int layers) {
     return layers == 0 ? "" : layers == 1 ? "t" : arena_format(arena, "t*%d", layers);
 }
 
-// So many chunks of a kind, each with the sign behind it that ends it.
+// Text of `count` chunks of a kind, each followed by its separator.
 static const char *chunks_text(Arena *arena, int count, int layers) {
     const char *one = layers_text(arena, layers);
     return count == 0 ? "" : count == 1 ? arena_format(arena, "%s|", one) : arena_format(arena, "(%s|)*%d", one, count);

@@ -1,4 +1,4 @@
-// nanotron. Ring attention exists behind context_parallel_size, no published run: left out. Ranks are one array of ep,
+// nanotron. context_parallel_size selects ring attention, no published run: left out. Ranks are one array of ep,
 // pp, dp, cp, tp (P1).
 
 #include "sim/frameworks/framework.h"
@@ -20,7 +20,7 @@ static const TargetVersion nanotron_0_4 = {
         SET_TEXT(grad_sync_note, "gradients are reduced with the last micro-batch"),
         SET(gradient_buffer, true),     // its fp32 gradient accumulator; 6+12/F bytes (sim/SOURCES.md A7)
         SET(half_gradients, true),      // bf16 gradients of DDP buckets, added by FP32GradientAccumulator
-        SET(gradient_copies, 1),        // autograd's own beside the buckets: 4 B per parameter in all fitted in its
+        SET(gradient_copies, 1),        // autograd's own besides the buckets: 4 B per parameter in all fitted in its
                                         // sweep
         SET(late_reduce, true),         // its published ZeRO-1 steps lose the whole reduction, however long backward is
         SET(fused_norms, true),         // its TritonRMSNorm, launched from Python
@@ -29,7 +29,7 @@ static const TargetVersion nanotron_0_4 = {
         SET(gate_kept, true),                      // GLUActivation: act(gate_states) * up_states (models/llama.py)
         SET(max_zero, 1), SET(vocab_multiple, 1),  // padded to a multiple of tp (nanotron _vocab_size_with_padding)
         SET(runtime.host_s_per_op, PYTHON_2023_HOST_S),
-        // tp_recompute_allgather is true unless said (config/parallelism_config.py). By their memory its sweep's runs
+        // tp_recompute_allgather is true by default (config/parallelism_config.py). By their memory its sweep's runs
         // without stages kept what they had gathered, two thirds of those with stages gathered again.
         SET(stages_regather, true),
         // This source's, mechanism unknown: in its sweep a layer, forward and backward, takes no less than 10, 14, 23,
@@ -118,7 +118,7 @@ const Framework framework_nanotron = {
     .micro_batch = "micro_batch_size",
     .accumulation = "batch_accumulation_per_replica",
     .has_pipelines = true,
-    // log_throughput writes rank 0's figures behind the optimizer's step, and log_memory has reset the peak of what
+    // log_throughput writes rank 0's figures after the optimizer's step, and log_memory has reset the peak of what
     // lives before it (helpers.py, logging.py, trainer.py): only the reserved bytes still know of the activations.
     .logs_first_stage = true,
     .logs_reserved = true,

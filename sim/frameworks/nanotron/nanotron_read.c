@@ -1,5 +1,5 @@
-// nanotron's YAML read as a plan (src/nanotron/config, its main branch of 2026-04). Its dataclasses refuse other keys.
-// Where the file says nothing of pp_engine all forwards come first, and tp_mode is ALL_REDUCE.
+// nanotron's YAML read as a plan (src/nanotron/config, its main branch of 2026-04). Its dataclasses refuse unknown
+// keys. Without pp_engine in the file all forwards come first, and tp_mode is ALL_REDUCE.
 
 #include <string.h>
 

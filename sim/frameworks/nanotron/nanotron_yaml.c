@@ -72,7 +72,7 @@ static void nanotron_write(const ConfigJob *job, FILE *out) {
             "  expert_parallel_size: 1\n"
             "  tp_mode: REDUCE_SCATTER\n"
             "  tp_linear_async_communication: %s\n"
-            "  tp_recompute_allgather: %s\n"  // true unless said; as the prediction has it
+            "  tp_recompute_allgather: %s\n"  // true by default; as the prediction has it
             "  recompute_layer: %s\n",
             export_axis(job, AXIS_DP_REPLICATE) * export_axis(job, AXIS_DP_SHARD), export_axis(job, AXIS_TP),
             mesh_stages(&plan->mesh), plan->pp_schedule == PP_GPIPE ? "afab" : "1f1b",  // all forward, all backward

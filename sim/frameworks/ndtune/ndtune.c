@@ -1,9 +1,9 @@
-// Our own executor. It is no framework on PyTorch and extends none.
+// ndtune's own executor. It is not a PyTorch framework and extends none.
 
 #include "sim/frameworks/framework.h"
 
 // Units are flat: the gather writes where the GEMM reads, no copies. Lanes run ahead by themselves, nothing is issued
-// out of order. It reports its arena, which the planner gives exactly: nothing beside it.
+// out of order. It reports its arena, which the planner gives exactly, and nothing else.
 static const TargetVersion ndtune_1 = {
     .version = "1",
     .evidence = "unvalidated",

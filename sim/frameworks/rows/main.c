@@ -16,7 +16,7 @@ static void write_text(const char *name, const char *text) {
 #define AXIS_SYMBOL_TEXT(symbol, name, role, lenders) [AXIS_##symbol] = #symbol,
 static const char *const axis_symbols[AXIS_COUNT] = {AXIS_LIST(AXIS_SYMBOL_TEXT)};
 
-// By name: whoever compiles it has a place of its own for each.
+// By name: the compiling code has its own place for each.
 static void write_axes(const char *name, AxisMask axes) {
     printf("        .%s = 0", name);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {

@@ -1,4 +1,4 @@
-// torchtitan (sim/SOURCES.md P4). Which version a published run was of follows from its date.
+// torchtitan (sim/SOURCES.md P4). The version of a published run follows from its date.
 
 #include "sim/frameworks/framework.h"
 #include "sim/frameworks/pytorch.h"

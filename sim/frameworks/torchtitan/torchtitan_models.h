@@ -16,5 +16,5 @@ const TitanModel *torchtitan_model(const ModelSpec *model);
 // By its name and flavor in a file, another attention kernel ("8B_flex") aside; NULL.
 const TitanModel *torchtitan_model_named(const char *folder, const char *flavor);
 
-// Why a model of that name is none that ndtune has: "a mixture of experts"; NULL = it may be one.
+// Why ndtune lacks a model of that name: "a mixture of experts"; NULL = it may have it.
 const char *torchtitan_other_model(const char *folder, const char *flavor);

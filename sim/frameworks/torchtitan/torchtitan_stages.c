@@ -1,6 +1,6 @@
 // Pipelines in torchtitan's config (distributed/pipeline_parallel.py of v0.2.2). The local batch is cut into
-// micro-batches of pipeline_parallel_microbatch_size; accumulation beside them repeats whole schedules, which no plan
-// holds. Stages are even where embedding and head count as no layers (first and last_stage_less_layers 0). Not read:
+// micro-batches of pipeline_parallel_microbatch_size; further accumulation repeats whole schedules, which no plan
+// holds. Stages are even where embedding and head count as zero layers (first and last_stage_less_layers 0). Not read:
 // modules by name where the inner stages differ. A CSV of actions is read by autotune/import.
 
 #include <string.h>
@@ -28,7 +28,7 @@ const char *torchtitan_order(const ConfigJob *job) {
     return job->plan->pp_order->path;
 }
 
-// Beside a CSV of actions it says which stages a rank has (pipeline_llm): one, several in turn, or two, folded.
+// With a CSV of actions it says which stages a rank has (pipeline_llm): one, several round-robin, or two, folded.
 const char *torchtitan_schedule_word(const TrainPlan *plan) {
     const PpSchedule laid_out = plan_is_folded(plan) ? PP_ZBV : plan_chunks(plan) > 1 ? PP_INTERLEAVED : PP_1F1B;
     const PpSchedule schedule = plan->pp_schedule == PP_FILE ? laid_out : plan->pp_schedule;

@@ -247,7 +247,7 @@ static void read_float8(Import *import) {
     }
 }
 
-// Which is off unless said.
+// Which is off by default.
 static Status read_gather(Import *import, Error *error) {
     const ImportChoices *said = &import->said;
     int gathers = 0;
@@ -336,7 +336,7 @@ static Status read_every(Import *import, const char *option, Error *error) {
     return STATUS_OK;
 }
 
-// Products of the shapes of these layers are never kept (_apply_op_sac). Routers are its default, too small to tell.
+// Products of the shapes of these layers are never kept (_apply_op_sac). Routers are its default, too small to matter.
 static void read_forced(Import *import, bool by_operation) {
     static const char *const path[] = {"activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns", NULL};
     const ConfigNode *names = import_at(import, path[0]);

@@ -63,7 +63,7 @@ const Framework framework_trainer = {
     .accumulation = "gradient_accumulation_steps",
     .compile = "torch_compile=True",
     .fuse_loss = "use_liger_kernel=True",
-    // distributed/configuration_utils.py of transformers 5.23: FSDP is refused beside pp_size
+    // distributed/configuration_utils.py of transformers 5.23: FSDP is refused with pp_size
     .without_stages =
         "the pp_size of transformers' DistributedConfig has no backward schedule and is refused beside FSDP",
     .sync_each = "accelerator_config={\"gradient_accumulation_kwargs\": {\"sync_each_batch\": True}}",

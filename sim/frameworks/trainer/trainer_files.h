@@ -18,10 +18,10 @@ bool trainer_recomputes_by_model(const ConfigJob *job);
 // What a class of arguments says where its file does not.
 typedef struct TrainerDefaults {
     const char *flavour;
-    const char *unknown;          // what becomes of a key that is none of its arguments
+    const char *unknown;          // how a key that is not one of its arguments is treated
     const char *const *sequence;  // keys of the sequence length; NULL at the end
     bool bf16, recomputes;
-    bool own_loss;  // Liger's is turned off beside it
+    bool own_loss;  // Liger's is disabled with it
 } TrainerDefaults;
 
 // Everything but what the class adds.

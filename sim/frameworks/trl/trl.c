@@ -1,6 +1,6 @@
-// TRL's SFTTrainer: transformers' Trainer with a loss of its own (kernels/chunked_logprob.py): tiles of logits, made
-// again in backward. Its gradients of the hidden states and of the head are collected in fp32; the head's, 4 bytes an
-// entry while the loss runs backward, is not counted. Recorded in tests/frameworks/traces/trl-1.16.
+// TRL's SFTTrainer: transformers' Trainer with a loss of its own (kernels/chunked_logprob.py): tiles of logits,
+// recomputed in backward. Its gradients of the hidden states and of the head are collected in fp32; the head's, 4 bytes
+// an entry while the loss runs backward, is not counted. Recorded in tests/frameworks/traces/trl-1.16.
 
 #include "sim/frameworks/accelerate/accelerate.h"
 #include "sim/frameworks/framework.h"
@@ -14,7 +14,7 @@ static const TargetVersion trl_1_16 = {
     .settings =
         SETTINGS(SET(axes, AXES_DP | AXES_TP | AXES_CP),                     // ranks of experts: not looked at
                  SET(own_loss, LOSS_FUSED), SET(loss_remakes_logits, true),  // add_fused_lm_head (sft_trainer.py)
-                 SET(losses, 0),  // beside it Liger's is turned off (sft_trainer.py)
+                 SET(losses, 0),  // with it Liger's is disabled (sft_trainer.py)
                  SET_TEXT(loss_note, "its own keeps no logits and makes them again in backward")),
 };
 
