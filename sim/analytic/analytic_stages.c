@@ -188,13 +188,18 @@ static Status time_stage_of(Analytic *analytic, const TrainPlan *plan, int stage
     return time_stage(analytic, plan, times, error);
 }
 
+// What the last stage takes beyond its layers.
+static double beyond_layers(const StageSplit *split, const StageTimes *fullest, const StageTimes *last) {
+    return fmax(0, last->pace_s - layer_s(split, fullest, 0) * split->layers[STAGE_LAST]);
+}
+
 // What they add to a micro-step: the last of two stages, less its layers.
 static Status time_head(Analytic *analytic, const TrainPlan *of, double *head_s, Error *error) {
     const StageSplit *split = find_split(analytic, of);
     StageTimes fullest, last;
     TRY(time_stage_of(analytic, of, split->stage[STAGE_FULLEST], &fullest, error));
     TRY(time_stage_of(analytic, of, split->stage[STAGE_LAST], &last, error));
-    *head_s = fmax(0, last.pace_s - layer_s(split, &fullest, 0) * split->layers[STAGE_LAST]);
+    *head_s = beyond_layers(split, &fullest, &last);
     return STATUS_OK;
 }
 
@@ -425,8 +430,7 @@ static Status add_bytes(Analytic *analytic, const TrainPlan *alone, const Pipeli
     return status;
 }
 
-// A dense layer of a model whose others, on the fullest stage, are of experts: what the first stage takes less of
-// these.
+// A dense layer where the fullest stage's are of experts: what the first stage takes beyond its own of these.
 static Status time_dense_layer(Analytic *analytic, const TrainPlan *alone, const StageSplit *split, double layer_s,
                                double *dense_s, Error *error) {
     StageTimes first;
@@ -448,21 +452,15 @@ static Status time_head_beside_host(Analytic *analytic, const TrainPlan *alone, 
         return STATUS_OK;
     }
     TRY(time_stage_of(analytic, alone, split->stage[STAGE_LAST], &last, error));
-    *head_s = fmax(0, last.pace_s - layer_s(split, fullest, 0) * split->layers[STAGE_LAST]);
+    *head_s = beyond_layers(split, fullest, &last);
     return STATUS_OK;
 }
 
 static Status time_stages(Analytic *analytic, const TrainPlan *alone, const StageSplit *split, double *head_s,
                           StageTimes *fullest, double *dense_s, Error *error) {
-    Status status = time_stage_of(analytic, alone, split->stage[STAGE_FULLEST], fullest, error);
-    if (status == STATUS_OK) {
-        status = time_head_beside_host(analytic, alone, split, fullest, head_s, error);
-    }
-    if (status == STATUS_OK) {
-        status = time_dense_layer(analytic, alone, split, layer_s(split, fullest, *head_s), dense_s, error);
-    }
-    look_away(analytic);
-    return status;
+    TRY(time_stage_of(analytic, alone, split->stage[STAGE_FULLEST], fullest, error));
+    TRY(time_head_beside_host(analytic, alone, split, fullest, head_s, error));
+    return time_dense_layer(analytic, alone, split, layer_s(split, fullest, *head_s), dense_s, error);
 }
 
 static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
@@ -473,7 +471,9 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     double head_s, dense_s;
     analytic->unpaired = cost_unpaired_share(plan);
     TRY(find_head(analytic, plan, &head_s, error));
-    TRY(time_stages(analytic, &alone, split, &head_s, &fullest, &dense_s, error));
+    const Status status = time_stages(analytic, &alone, split, &head_s, &fullest, &dense_s, error);
+    look_away(analytic);
+    TRY(status);
     const double beside_s = fullest.step.step_s - micro_steps * fullest.pace_s - fullest.last_s;
     const double each_s = layer_s(split, &fullest, head_s);
     const Message message = mean_message(analytic, plan);

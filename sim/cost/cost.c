@@ -575,6 +575,7 @@ TaskCost cost_task(const CostModel *model, const StepProgram *program, const Tas
         return task_cost_shared(model, program, task);
     }
     const ClusterProfile shared = program_profile(model, program);
-    const CostModel seen = {.profile = &shared, .target = model->target, .paired = model->paired};
+    CostModel seen = *model;
+    seen.profile = &shared;
     return task_cost_shared(&seen, program, task);
 }

@@ -38,7 +38,8 @@ static int32_t *key_table_slot(const KeyTable *table, const StepProgram *program
 
 TaskCost *cost_program(const CostModel *model, const StepProgram *program, Arena *arena) {
     const ClusterProfile shared = program_profile(model, program);
-    const CostModel seen = {.profile = &shared, .target = model->target, .paired = model->paired};
+    CostModel seen = *model;
+    seen.profile = &shared;
     TaskCost *costs = ARENA_UNCLEARED(arena, TaskCost, program->task_count);
     const KeyTable table = key_table_new(program->task_count, arena);
     for (int32_t i = 0; i < program->task_count; i++) {
