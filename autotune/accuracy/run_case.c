@@ -369,7 +369,7 @@ static void fill_request(RunCase *run) {
     request->micro_batch = run->plan.micro_batch;
     request->global_batch = plan_global_batch(&run->plan);
     // lanes serialised, as in our executor on CPUs, unless the row says otherwise
-    request->serial_lanes = strcmp(request->target->name, "ndtune") == 0 &&
+    request->serial_lanes = target_is_executor(request->target) &&
                             request->cluster.accelerator.device_class == DEVICE_CLASS_CPU &&
                             strcmp(run->row->lanes, "async") != 0;
     request->memory_limit_bytes = memory_limit_bytes(run->row, &request->cluster);

@@ -42,7 +42,7 @@ static void choose_coordinates(const Fitting *fitting) {
     for (int t = 0; t < posterior->targets; t++) {
         const Target *runner = posterior->target[t];
         for (int i = 0; i < count; i++) {
-            const bool meant = rows[i].of_target && !(rows[i].of_framework && calibration_is_executor(runner));
+            const bool meant = rows[i].of_target && !(rows[i].of_framework && target_is_executor(runner));
             if (meant && rows[i].applies(fitting->input->base, &runner->runtime)) {
                 add_coordinate(fitting, &rows[i], runner);
             }
@@ -56,7 +56,7 @@ static Status choose_runners(const Fitting *fitting, Error *error) {
     for (int executor = 1; executor >= 0; executor--) {
         for (int s = 0; s < fitting->set.count; s++) {
             const Target *runner = fitting->set.rows[s].what.runner;
-            bool known = calibration_is_executor(runner) != (executor == 1);
+            bool known = target_is_executor(runner) != (executor == 1);
             for (int t = 0; t < posterior->targets; t++) {
                 known = known || calibration_same_runner(posterior->target[t], runner);
             }
@@ -89,7 +89,7 @@ static void block_begin(const Fitting *fitting, int runner, FitBlock *block) {
                         .progress = fitting->input->progress,
                         .arena = fitting->arena};
     for (int i = 0; i < posterior->count; i++) {
-        const bool machine = !posterior->at[i].target && calibration_is_executor(target);
+        const bool machine = !posterior->at[i].target && target_is_executor(target);
         if (machine || calibration_same_runner(posterior->at[i].target, target)) {
             active[block->active_count++] = i;
         }
@@ -349,7 +349,7 @@ static Status fit_all(Fitting *fitting, Error *error) {
         FitBlock *block = &fitting->blocks[t];
         block_begin(fitting, t, block);
         TRY(fit_block(block, error));
-        TRY(add_covariance(fitting, block, calibration_is_executor(posterior->target[t]), error));
+        TRY(add_covariance(fitting, block, target_is_executor(posterior->target[t]), error));
         fill_block(fitting, block);
         misfit = fmax(misfit, block->misfit_sd[OBSERVE_STEP]);
         if (fitting->input->hold_out) {

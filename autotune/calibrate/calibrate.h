@@ -207,9 +207,6 @@ Status calibrated_intervals(const TuneRequest *request, Prediction *predictions,
 
 bool calibration_same_runner(const Target *a, const Target *b);  // by name and version
 
-// Is it our executor's row, or a program with its runtime?
-bool calibration_is_executor(const Target *runner);
-
 // The machine and the runner under a theta, without provenance: what predictions are made from. Coordinates of other
 // runners change nothing. Scaled curves live in the arena.
 void calibration_apply(const CalibrationPosterior *posterior, const double *theta, const Target *runner, Arena *arena,

@@ -141,7 +141,7 @@ Status calibration_child(const Calibration *calibration, const CalibrationInput 
         Target runner = *posterior->target[t];
         ClusterProfile unused = *child;
         calibration_apply(posterior, posterior->mean, &runner, arena, &unused, &runner.runtime);
-        machine = machine || calibration_is_executor(&runner);
+        machine = machine || target_is_executor(&runner);
         runner.runtime.relative_uncertainty = 0;  // its part is in the covariance
         FAIL_IF(!target_to_cluster(posterior->target[t], &as_it_was) || !target_to_cluster(&runner, child), error,
                 STATUS_USAGE, "profile %s already holds %d calibrated targets: remove one of them", input->base->name,

@@ -310,10 +310,6 @@ double calibration_prior(const CalibrationParameter *parameter, const ClusterPro
     return fmax(of_grade, parameter->prior_sd);
 }
 
-bool calibration_is_executor(const Target *runner) {
-    return strcmp(runner->name, "ndtune") == 0;
-}
-
 bool calibration_same_runner(const Target *a, const Target *b) {
     return a == b || (a && b && strcmp(a->name, b->name) == 0 && strcmp(a->version, b->version) == 0);
 }

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "autotune/calibrate/calibrate.h"
-#include "autotune/cli/calibrate_samples.h"
+#include "autotune/cli/calibrate_inputs.h"
 #include "reports/calibration.h"
 #include "reports/json_objects.h"
 #include "sim/base/json.h"
@@ -43,25 +42,6 @@ static Status check_options(Cli *cli, Error *error) {
                           cli_given(cli, OPTION_RUNS) ? "--runs" : "--log");
     }
     return STATUS_OK;
-}
-
-static Status gather(Calibrating *work, Error *error) {
-    Cli *cli = work->cli;
-    TRY(check_options(cli, error));
-    work->samples = (SampleList){.cli = cli};
-    if (cli_given(cli, OPTION_TARGET)) {
-        const char *text = cli_value(cli, OPTION_TARGET)->text;
-        TRY(cli_blame(cli, OPTION_TARGET, target_find(text, &work->samples.target, error)));
-        work->samples.any_version = !strchr(text, '@');
-    }
-    if (!cli_given(cli, OPTION_RUNS) && !cli_given(cli, OPTION_LOG)) {
-        return samples_of_store(&work->samples, error);
-    }
-    const RepeatedValue *file;
-    for (int i = 0; (file = options_repeated(&cli->options, OPTION_RUNS, i)); i++) {
-        TRY(samples_of_file(&work->samples, file->text, error));
-    }
-    return cli_given(cli, OPTION_LOG) ? samples_of_logs(&work->samples, error) : STATUS_OK;
 }
 
 // What the parent was fitted on is already in its numbers.
@@ -175,7 +155,8 @@ Status cmd_calibrate(Cli *cli, Error *error) {
     Calibrating *work = ARENA_NEW(&cli->arena, Calibrating);
     work->cli = cli;
     TRY(cli_open_store(cli, error));
-    TRY(gather(work, error));
+    TRY(check_options(cli, error));
+    TRY(calibrate_inputs(cli, &work->samples, error));
     TRY(fit(work, error));
     TRY(save(work, error));
     return print(work, error);

@@ -12,7 +12,6 @@
 #include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
 #include "autotune/cli/tune_recall.h"
-#include "autotune/cli/validate_with.h"
 #include "autotune/search/prune.h"
 #include "reports/html/html.h"
 #include "reports/json_objects.h"
@@ -46,7 +45,7 @@ static Status ask(Cli *cli, CommandId command, TuneRequest *request, ReportPage 
                                       : command == COMMAND_PREDICT ? &predict_defaults
                                                                    : &search_defaults;
     if (command == COMMAND_VALIDATE) {
-        TRY(validate_with_check(cli, error));  // --with names the target, too
+        TRY(executor_check_with(cli, error));  // --with names the target, too
     }
     TRY(request_build(cli, defaults, request, error));
     if (cli->options.list_count > 1) {

@@ -45,11 +45,11 @@ static Status recorded_steps(MeasuredRun *run, MeasuredSteps *measured, Error *e
     return STATUS_OK;
 }
 
-static Status run_and_save(Cli *cli, MeasuredRun *run, Error *error) {
+static Status run_and_save(Cli *cli, const Measuring *measuring, MeasuredRun *run, Error *error) {
     say_vocabulary(run);
-    TRY(executor_prices(cli, run, error));
     TRY(measured_run_predict(run, error));
-    const Status status = executor_execute(cli, run, error);
+    const Status status = measuring_execute(measuring, run, NULL, error);
+    cli_progress_clear(cli);
     if (status == STATUS_OK) {
         const RunRecord *record = &run->record;
         MeasuredSteps measured = {.count = 0};
@@ -74,5 +74,6 @@ Status cmd_run(Cli *cli, Error *error) {
     MeasuredRun run = {.arena = &cli->arena, .request = &request, .launch = executor_launch(cli), .warm_up = 1};
     TRY(prepare(cli, &request, &run, error));
     TRY(cli_open_store(cli, error));
-    return run_and_save(cli, &run, error);
+    const Measuring measuring = executor_measuring(cli, &request, run.target);
+    return run_and_save(cli, &measuring, &run, error);
 }

@@ -1,100 +1,30 @@
-// ndtune validate: the best shapes run for real, measured against predicted. Runs are stored as they end, so an
-// interrupted call resumes where it stopped.
+// ndtune validate: the best shapes run for real, measured against predicted.
 
 #include <stdio.h>
-#include <string.h>
 
-#include "autotune/cli/cli.h"
 #include "autotune/cli/executor_options.h"
+#include "autotune/cli/quote.h"
 #include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
-#include "autotune/cli/validate_with.h"
-#include "autotune/measure/core_clock.h"
+#include "autotune/measure/validate_runs.h"
+#include "reports/json_objects.h"
 #include "reports/validation.h"
+#include "sim/base/json.h"
 
 enum { TOP = 3, SPREAD = 2, REPEATS = 3 };
 
-typedef struct Executor {
-    Cli *cli;
-    MeasuredRun like;  // every run, but for its plan
-    RunOptions options;
-    Validation *validation;
-    MeasuredRun **of_row;  // NULL until prepared
-} Executor;
+static const double COMMAND_TIMEOUT_S = 3600;
 
-// The row's plan, checked, lowered and predicted task by task, once.
-static Status row_prepare(Executor *executor, const ValidateRow *row, MeasuredRun **run, Error *error) {
-    MeasuredRun **own = &executor->of_row[row - executor->validation->rows];
-    if (*own) {
-        *run = *own;
-        return STATUS_OK;
-    }
-    MeasuredRun *made;
-    TRY(measured_run_make(&executor->like, &row->prediction->plan, &executor->options, &made, error));
-    *own = *run = made;
-    return STATUS_OK;
-}
-
-// Known runs carry the predictions of the profile at that time; today's predictions are shown next to them.
-static void predict_known(const MeasuredRun *run, RunRecord *known) {
-    RunTask *tasks = (RunTask *)known->tasks;
-    int at = 0;
-    for (int32_t i = 0; i < run->program.task_count && at < known->task_count; i++) {
-        if (run->predicted[i].count > 0) {
-            tasks[at++].predicted_s = run->predicted[i].seconds;
-        }
-    }
-}
-
-static int recall(void *state, const ValidateRow *row, RunRecord *runs, int most) {
-    Executor *executor = state;
-    MeasuredRun *run;
-    int count = 0;
-    if (cli_given(executor->cli, OPTION_NO_CACHE) || row_prepare(executor, row, &run, NULL) != STATUS_OK ||
-        store_measurements(executor->cli->store, run->record.measurement_hash, most, &executor->cli->arena, runs,
-                           &count, NULL) != STATUS_OK) {
-        return 0;
-    }
-    for (int i = 0; i < count; i++) {
-        predict_known(run, &runs[i]);
-    }
-    return count;
-}
-
-static void say_progress(const Executor *executor, const ValidateRow *row) {
-    char mesh[MESH_TEXT_BYTES];
-    cli_draw(executor->cli, "shape %d of %d, run %d of %d: %s ", (int)(row - executor->validation->rows) + 1,
-             executor->validation->row_count, row->run_count + 1, executor->validation->repeats,
-             mesh_text(&row->prediction->plan.mesh, mesh));
-}
-
-static Status run_row(void *state, const ValidateRow *row, RunRecord *record, Error *error) {
-    Executor *executor = state;
-    MeasuredRun *run;
-    say_progress(executor, row);
-    Status status = row_prepare(executor, row, &run, error);
-    if (status != STATUS_OK) {
-        *record = (RunRecord){.state = status == STATUS_INFEASIBLE ? "refused" : "failed",
-                              .failure = arena_text(&executor->cli->arena, error->message)};
-        return status;
-    }
-    TRY(executor_prices(executor->cli, run, error));
-    status = executor_execute(executor->cli, run, error);
-    *record = run->record;
-    Error store_error = {0};
-    if (*executor->cli->interrupted) {
-        return status;  // the user's doing, not the shape's
-    }
-    if (store_save_run(executor->cli->store, record, NULL, &store_error) != STATUS_OK) {
-        *error = store_error;
-        return STATUS_INTERNAL;
-    }
-    return status == STATUS_INTERNAL ? STATUS_ENVIRONMENT : status;  // a failed run is that row's reason
-}
-
-static bool cancelled(void *state) {
-    const Executor *executor = state;
-    return *executor->cli->interrupted;
+// {config} of the user's command.
+static Status write_config(const Validation *validation, const TrainPlan *plan, const char *path, Error *error) {
+    const TuneRequest *request = validation->request;
+    json_t *root = json_pack("{s:s, s:o, s:o, s:o, s:i}", "schema", "ndtune.config/1", "model",
+                             json_model(&request->model), "mesh", json_mesh(&plan->mesh), "plan",
+                             json_train_plan(request->target, plan), "steps", validation->steps);
+    const Status status = root ? json_file_save(path, root, error)
+                               : error_set(error, STATUS_INTERNAL, "the configuration: out of memory");
+    json_decref(root);
+    return status;
 }
 
 // The runs as a run file, for accuracy and calibration.
@@ -110,27 +40,24 @@ static Status save_runs(Cli *cli, const Validation *validation, Error *error) {
     return cli_write_option(cli, OPTION_CSV, csv_validation_runs, &runs, error);
 }
 
-static Status run_and_print(Executor *executor, const TuneResult *result, Validation *validation, Error *error) {
-    Cli *cli = executor->cli;
-    executor->validation = validation;
-    executor->of_row = ARENA_ARRAY(&cli->arena, MeasuredRun *, validation->row_count + 1);
+static Status run_and_print(Cli *cli, const Measuring *measuring, const TuneResult *result, Validation *validation,
+                            Error *error) {
+    const UserCommand command = {.words = cli->options.tail,
+                                 .word_count = cli->options.tail_count,
+                                 .line = quote_line(cli->options.tail_count + 1, cli->options.tail - 1, &cli->arena),
+                                 .timeout_s = cli_number_or(cli, OPTION_TIMEOUT, COMMAND_TIMEOUT_S),
+                                 .configure = write_config};
     cli_warn_if_busy("steps will be slow and repeats will differ");
-    const ValidateMeans means = {.recall = recall, .run = run_row, .cancelled = cancelled, .state = executor};
-    const bool here = !cli_given(cli, OPTION_HOSTS) && !cli_given(cli, OPTION_HOSTFILE) && !cli_on_gpu(cli);
-    if (here) {
+    if (measured_here(&measuring->like.launch, &measuring->options)) {
         cli_warn_if_bound(&validation->request->cluster);
     }
-    const CoreClock begin = core_clock_now();
-    TRY(cli_given(cli, OPTION_WITH) ? validate_with(cli, validation, error)
-                                    : validate_run(validation, &means, &cli->arena, error));
+    const Status status =
+        validate_with_runs(measuring, cli_given(cli, OPTION_WITH) ? &command : NULL, validation, error);
     cli_progress_clear(cli);
-    validate_summarize(validation, &cli->arena);
-    if (here) {
-        validation->core_use = core_clock_use(&begin, validation->request->world);
-    }
+    TRY(status);
     TRY(cli_answer(cli, &answer_validation, validation, error));
     TRY(save_runs(cli, validation, error));
-    const ReportPage page = {.result = result, .validation = validation, .executed = executor->like.target};
+    const ReportPage page = {.result = result, .validation = validation, .executed = measuring->like.target};
     TRY(report_page_option(cli, &page, error));
     return validation->agreement.count > 0
                ? STATUS_OK
@@ -139,30 +66,29 @@ static Status run_and_print(Executor *executor, const TuneResult *result, Valida
 
 Status cmd_validate(Cli *cli, Error *error) {
     TuneRequest request;
-    Executor executor = {.cli = cli,
-                         .like = {.arena = &cli->arena, .request = &request, .launch = executor_launch(cli)}};
-    executor_options_repeated(cli, &executor.options, &executor.like.warm_up);
+    const Target *executed = NULL;
     TRY(cli_open_store(cli, error));
-    TRY(validate_with_check(cli, error));
+    TRY(executor_check_with(cli, error));
     TRY(last_request_take(cli, error));
     TRY(request_build(cli, &validate_defaults, &request, error));
     if (cli->options.list_count > 1) {
         return cli_refuse(cli, OPTION_WORLD, error, "validate runs one world, not a list of them");
     }
     if (!cli_given(cli, OPTION_WITH)) {
-        TRY(executor_takes(cli, &request, &executor.like.target, error));
+        TRY(executor_takes(cli, &request, &executed, error));
     }
     TuneResult result;
     TRY(cli_search(cli, &request, &result, error));
     if (result.entry_count == 0) {
         return cli_nothing_feasible(&result, error);
     }
+    const Measuring measuring = executor_measuring(cli, &request, executed);
     Validation validation = {.source = cli_given(cli, OPTION_WITH) ? "command" : "executor",
-                             .steps = executor.options.steps,
-                             .warm_up = executor.like.warm_up,
+                             .steps = measuring.options.steps,
+                             .warm_up = measuring.like.warm_up,
                              .repeats = cli_integer_or(cli, OPTION_REPEATS, REPEATS)};
-    TRY(executor_check_warm_up(cli, validation.steps, validation.warm_up, error));
+    TRY(executor_check_warm_up(cli, &measuring, error));
     validate_choose(&result, cli_integer_or(cli, OPTION_TOP, TOP), cli_integer_or(cli, OPTION_SPREAD, SPREAD),
                     &cli->arena, &validation);
-    return run_and_print(&executor, &result, &validation, error);
+    return run_and_print(cli, &measuring, &result, &validation, error);
 }

@@ -1,13 +1,9 @@
-// What run, validate, tune, probe and preflight parse from the command line before our executor starts.
+// What run, validate, tune, probe and preflight parse from the command line before anything is started.
 
 #include "autotune/cli/executor_options.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#include "autotune/cli/request.h"
-#include "autotune/predict/target_on_cluster.h"
-#include "autotune/store/store.h"
 
 enum { REPEATED_STEPS = 10, REPEATED_WARM_UP = 2 };
 
@@ -15,6 +11,10 @@ LaunchOptions executor_launch(const Cli *cli) {
     return (LaunchOptions){.launcher = cli_text_or(cli, OPTION_LAUNCHER, "auto"),
                            .hosts = cli_text_or(cli, OPTION_HOSTS, NULL),
                            .hostfile = cli_text_or(cli, OPTION_HOSTFILE, NULL)};
+}
+
+LaneMode executor_lanes(const Cli *cli) {
+    return (LaneMode)cli_integer_or(cli, OPTION_LANES, LANES_SERIAL);
 }
 
 void executor_options(const Cli *cli, RunOptions *options) {
@@ -27,43 +27,34 @@ void executor_options(const Cli *cli, RunOptions *options) {
     options->seed = cli_given(cli, OPTION_SEED) ? (uint64_t)cli_value(cli, OPTION_SEED)->integer : options->seed;
     options->data_path = cli_text_or(cli, OPTION_DATA, options->data_path);
     options->lr = cli_number_or(cli, OPTION_LR, options->lr);
-    options->lanes = (LaneMode)cli_integer_or(cli, OPTION_LANES, (int)options->lanes);
+    options->lanes = executor_lanes(cli);
     options->bitwise = cli_given(cli, OPTION_BITWISE);
     options->deterministic = cli_given(cli, OPTION_DETERMINISTIC);
     options->timeout_s = cli_number_or(cli, OPTION_TIMEOUT, options->timeout_s);
 }
 
-void executor_options_repeated(const Cli *cli, RunOptions *options, int *warm_up) {
-    executor_options(cli, options);
-    options->steps = cli_integer_or(cli, OPTION_STEPS, REPEATED_STEPS);
-    *warm_up = cli_integer_or(cli, OPTION_WARM_UP, REPEATED_WARM_UP);
-}
-
-Status executor_check_warm_up(Cli *cli, int steps, int warm_up, Error *error) {
-    if (warm_up < steps) {
+Status executor_check_with(Cli *cli, Error *error) {
+    const OptionValue *with = cli_value(cli, OPTION_WITH);
+    OptionValue *target = &cli->options.values[OPTION_TARGET];
+    if (!with->given && cli->options.tail_count == 0) {
         return STATUS_OK;
     }
-    return cli_refuse(cli, cli_given(cli, OPTION_WARM_UP) ? OPTION_WARM_UP : OPTION_STEPS, error,
-                      "of %d steps, %d to warm up leave nothing to measure", steps, warm_up);
-}
-
-Status executor_takes(Cli *cli, TuneRequest *request, const Target **target, Error *error) {
-    const Target *executor;
-    TRY(target_find(run_defaults.target, &executor, error));
-    executor = target_on_cluster(executor, &request->cluster, &cli->arena);
-    Target *mixed = ARENA_NEW(&cli->arena, Target);
-    *target = target_executed(request->target, &cli->arena);
-    *mixed = target_run_by(*target, executor);
-    request->target = mixed;
-    request->runner = executor;
-    request_serial(cli, request);
+    FAIL_IF(!with->given, error, STATUS_USAGE, "a command behind -- needs --with TARGET: whose framework it starts");
+    if (cli->options.tail_count == 0) {
+        return cli_refuse(cli, OPTION_WITH, error, "--with needs a command: validate --with %s -- COMMAND...",
+                          with->text);
+    }
+    if (target->given && strcmp(target->text, with->text) != 0) {
+        return cli_refuse(cli, OPTION_WITH, error,
+                          "--target %s and --with %s: a run can only be measured for its own target", target->text,
+                          with->text);
+    }
+    *target = *with;
     return STATUS_OK;
 }
 
-Status executor_prices(Cli *cli, MeasuredRun *run, Error *error) {
-    RunOptions *options = &run->run.options;
-    return cli_on_gpu(cli) ? store_prices(cli->store, &cli->arena, &options->prices, &options->price_count, error)
-                           : STATUS_OK;
+Status executor_takes(Cli *cli, TuneRequest *request, const Target **target, Error *error) {
+    return measuring_takes(request, executor_lanes(cli), &cli->arena, target, error);
 }
 
 // Reported where the ranks are started by something other than ndtune.
@@ -78,10 +69,36 @@ static void launch_note(Cli *cli, const MeasuredRun *run) {
     }
 }
 
-Status executor_execute(Cli *cli, MeasuredRun *run, Error *error) {
-    const Progress progress = cli_progress(cli);
-    launch_note(cli, run);
-    const Status status = measured_run_execute(run, &progress, error);
-    cli_progress_clear(cli);
-    return status;
+static Progress begin(void *context, const MeasuredRun *run, const char *words) {
+    Cli *cli = context;
+    if (run) {
+        launch_note(cli, run);
+    }
+    if (words) {
+        cli_draw(cli, "%s", words);
+    }
+    return cli_progress(cli);
+}
+
+Measuring executor_measuring(Cli *cli, const TuneRequest *request, const Target *target) {
+    Measuring measuring = {
+        .like = {.arena = &cli->arena, .request = request, .target = target, .launch = executor_launch(cli)},
+        .store = cli->store,
+        .afresh = cli_given(cli, OPTION_NO_CACHE),
+        .interrupted = cli->interrupted,
+        .begin = begin,
+        .context = cli};
+    executor_options(cli, &measuring.options);
+    measuring.options.steps = cli_integer_or(cli, OPTION_STEPS, REPEATED_STEPS);
+    measuring.like.warm_up = cli_integer_or(cli, OPTION_WARM_UP, REPEATED_WARM_UP);
+    return measuring;
+}
+
+Status executor_check_warm_up(Cli *cli, const Measuring *measuring, Error *error) {
+    const int steps = measuring->options.steps, warm_up = measuring->like.warm_up;
+    if (warm_up < steps) {
+        return STATUS_OK;
+    }
+    return cli_refuse(cli, cli_given(cli, OPTION_WARM_UP) ? OPTION_WARM_UP : OPTION_STEPS, error,
+                      "of %d steps, %d to warm up leave nothing to measure", steps, warm_up);
 }

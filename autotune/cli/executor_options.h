@@ -1,9 +1,9 @@
-// Command-line options for how and where our executor runs.
+// Command-line options for how and where runs are made.
 
 #pragma once
 
 #include "autotune/cli/cli.h"
-#include "autotune/measure/measured_run.h"
+#include "autotune/measure/measuring.h"
 
 // Span recording is on.
 void executor_options(const Cli *cli, RunOptions *options);
@@ -11,18 +11,17 @@ void executor_options(const Cli *cli, RunOptions *options);
 // The launcher of the ranks, and the hosts.
 LaunchOptions executor_launch(const Cli *cli);
 
-// Whichever target's program it is (*target), our executor runs it: no Python, no caching allocator. Modifies the
-// request's target.
+LaneMode executor_lanes(const Cli *cli);
+
+// measuring_takes with the lanes of the command line.
 Status executor_takes(Cli *cli, TuneRequest *request, const Target **target, Error *error);
 
-// For several runs, as in validate and tune: number of steps, and how many of them are warm-up.
-void executor_options_repeated(const Cli *cli, RunOptions *options, int *warm_up);
+// Several runs of a request's plans, as in validate and tune, kept in the call's store (opened before) and reported on
+// its progress line.
+Measuring executor_measuring(Cli *cli, const TuneRequest *request, const Target *target);
 
 // Requires that some steps remain to be measured.
-Status executor_check_warm_up(Cli *cli, int steps, int warm_up, Error *error);
+Status executor_check_warm_up(Cli *cli, const Measuring *measuring, Error *error);
 
-// Passes on what earlier runs measured about chips.
-Status executor_prices(Cli *cli, MeasuredRun *run, Error *error);
-
-// Runs it and shows progress.
-Status executor_execute(Cli *cli, MeasuredRun *run, Error *error);
+// --with and a command require each other; the target is that of --with.
+Status executor_check_with(Cli *cli, Error *error);

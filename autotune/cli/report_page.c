@@ -57,17 +57,9 @@ static Status ask_questions(Gathering *gathering, Error *error) {
 // By what validate would know a run of this plan again, whatever the profile said on its day; 0 = our executor does not
 // run it.
 static uint64_t measurement_of(const Gathering *gathering, const Prediction *entry) {
-    if (!gathering->page->executed) {
-        return 0;
-    }
-    Cli *cli = gathering->cli;
-    MeasuredRun run = {.arena = &cli->arena,
-                       .request = gathering->report.result->request,
-                       .target = gathering->page->executed,
-                       .launch = executor_launch(cli)};
-    RunOptions options;
-    executor_options_repeated(cli, &options, &run.warm_up);
-    return measured_run_prepare(&run, &entry->plan, &options, NULL) == STATUS_OK ? run.record.measurement_hash : 0;
+    const Measuring measuring =
+        executor_measuring(gathering->cli, gathering->report.result->request, gathering->page->executed);
+    return measuring_hash(&measuring, &entry->plan);
 }
 
 // The run that was asked about stands here even where another version of ndtune made it, which knows no others by hash.

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "autotune/cli/executor_options.h"
 #include "autotune/cli/known_products.h"
 #include "autotune/cli/request_finetune.h"
 #include "autotune/predict/handicap.h"
@@ -22,17 +23,25 @@ enum { MAX_ASSUMPTIONS = 32 + OPTIONS_MAX_SETS, MAX_DEFAULTS = 8 };
 
 enum { RUN_SEQ = 128 };  // judged: seconds on a processor
 
-const RequestDefaults run_defaults = {
-    .cluster = "local-cpu", .target = "ndtune", .seq = RUN_SEQ, .fp32 = true, .flash = true, .single_plan = true};
+const RequestDefaults run_defaults = {.cluster = "local-cpu",
+                                      .target = TARGET_EXECUTOR,
+                                      .seq = RUN_SEQ,
+                                      .fp32 = true,
+                                      .flash = true,
+                                      .single_plan = true};
 const RequestDefaults preflight_defaults = {.cluster = "local-cpu",
-                                            .target = "ndtune",
+                                            .target = TARGET_EXECUTOR,
                                             .seq = RUN_SEQ,
                                             .fp32 = true,
                                             .flash = true,
                                             .model = "tiny",
                                             .single_plan = true};
-const RequestDefaults validate_defaults = {
-    .cluster = "local-cpu", .target = "ndtune", .seq = RUN_SEQ, .fp32 = true, .flash = true, .small_batch = true};
+const RequestDefaults validate_defaults = {.cluster = "local-cpu",
+                                           .target = TARGET_EXECUTOR,
+                                           .seq = RUN_SEQ,
+                                           .fp32 = true,
+                                           .flash = true,
+                                           .small_batch = true};
 
 typedef struct Builder {
     Cli *cli;
@@ -541,15 +550,9 @@ static Status choose_world(Builder *builder, Error *error) {
     return STATUS_OK;
 }
 
-void request_serial(const Cli *cli, TuneRequest *request) {
-    const bool async = cli_given(cli, OPTION_LANES) && strcmp(cli_value(cli, OPTION_LANES)->text, "async") == 0;
-    request->serial_lanes = request->cluster.accelerator.device_class == DEVICE_CLASS_CPU && !async &&
-                            request->handicap_count == 0;  // who waits for a slow rank is the engine's to say
-}
-
 static void find_lanes(Builder *builder) {
-    if (strcmp(builder->request->target->name, run_defaults.target) == 0) {
-        request_serial(builder->cli, builder->request);
+    if (target_is_executor(builder->request->target)) {
+        measuring_serial(builder->request, executor_lanes(builder->cli));
     }
     if (builder->request->serial_lanes) {
         assume(builder, "the executor on CPUs: lanes run one after another, nothing overlaps");

@@ -20,9 +20,6 @@ typedef struct RequestDefaults {
 // Fills *request (texts in cli->arena). Errors point at the offending arguments.
 Status request_build(Cli *cli, const RequestDefaults *defaults, TuneRequest *request, Error *error);
 
-// Our executor on CPUs serialises lanes unless --lanes async: then nothing overlaps.
-void request_serial(const Cli *cli, TuneRequest *request);
-
 // The plan named by --mesh and the accompanying options, canonical.
 void request_plan(const Cli *cli, const TuneRequest *request, const Mesh *mesh, TrainPlan *plan);
 

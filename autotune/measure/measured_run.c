@@ -18,6 +18,16 @@
 #include "sim/base/open.h"
 #include "sim/engine/engine.h"
 
+const char *measured_host(Arena *arena) {
+    struct utsname host = {0};
+    uname(&host);
+    return arena_text(arena, host.nodename);
+}
+
+bool measured_here(const LaunchOptions *launch, const RunOptions *options) {
+    return !launch->hosts && !launch->hostfile && strcmp(options->device, "cpu") == 0;
+}
+
 // Which hosts: the lines of a file, wherever it lies; another cluster may come to have the same path.
 static void hash_hostfile(const char *path, Hash *hash) {
     const char *why = NULL;
@@ -63,12 +73,10 @@ Status measured_run_prepare(MeasuredRun *run, const TrainPlan *plan, const RunOp
     FAIL_IF(reason, error, STATUS_INFEASIBLE, "the executor does not run this plan: %s", reason);
     TRY(step_lower(&request->model, plan, request->target, arena, &run->program, error));
     run->predicted = ARENA_ARRAY(arena, TaskTotal, run->program.task_count);
-    struct utsname host = {0};
-    uname(&host);
     run->record = (RunRecord){.request = request,
                               .source = "executor",
                               .executor = executor_version(),
-                              .host = arena_text(arena, host.nodename),
+                              .host = measured_host(arena),
                               .device = options->device,
                               .transport = options->transport,
                               .lanes = arena_format(arena, "%s%s%s", lane_mode_names[options->lanes],
@@ -77,6 +85,7 @@ Status measured_run_prepare(MeasuredRun *run, const TrainPlan *plan, const RunOp
                               .seed = (int64_t)options->seed,
                               .warm_up = options->steps > run->warm_up ? run->warm_up : 0,
                               .program = &run->program,
+                              .state = "failed",  // until it has ended well
                               .prediction = {.plan = *plan}};
     run->record.measurement_hash = measurement_hash(run);
     return STATUS_OK;
@@ -160,13 +169,12 @@ Status measured_run_execute(MeasuredRun *run, const Progress *progress, Error *e
     run->record.at_s = (double)time(NULL);
     const CoreClock begin = core_clock_now();
     const Status status = exec_run(&run->run, &options, run->arena, &run->result, error);
-    if (!run->launch.hosts && !run->launch.hostfile && strcmp(run->run.options.device, "cpu") == 0) {
+    if (measured_here(&run->launch, &run->run.options)) {
         run->record.core_use = core_clock_use(&begin, mesh_world(&run->run.plan.mesh));
     }
     if (status == STATUS_OK) {
         fill_record(run);
     } else {
-        run->record.state = "failed";
         run->record.failure = arena_text(run->arena, error->message);
     }
     return status;

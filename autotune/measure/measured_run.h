@@ -1,4 +1,4 @@
-// One plan, predicted and actually run: shared by run, validate and tune.
+// One plan, predicted and actually run.
 
 #pragma once
 
@@ -19,6 +19,12 @@ typedef struct MeasuredRun {
     TaskTotal *predicted;  // by task of the program; all 0 until predicted
     RunRecord record;      // what is reported and stored; prediction first of its fields
 } MeasuredRun;
+
+// The name of this machine, as runs are stored with it.
+const char *measured_host(Arena *arena);
+
+// Are all ranks on the processors of this machine?
+bool measured_here(const LaunchOptions *launch, const RunOptions *options);
 
 // Rejects, with a reason, what the executor cannot run, and lowers the rest. The run's options are `options`.
 Status measured_run_prepare(MeasuredRun *run, const TrainPlan *plan, const RunOptions *options, Error *error);

@@ -18,8 +18,8 @@ enum { PROOF = 2 };                      // runs of the winner: what leads by on
 static const double SURPRISE = 2.5;      // standard deviations: 1 run in 80 by chance
 static const double DISAGREEMENT = 4.0;  // of two runs, in standard deviations of their difference
 
-void tune_begin(const TuneResult *result, const TuneOptions *options, int top, Arena *arena, Tuning *tuning) {
-    const int count = top > 0 && top < result->entry_count ? top : result->entry_count;
+void tune_begin(const TuneResult *result, const TuneOptions *options, Arena *arena, Tuning *tuning) {
+    const int top = options->top, count = top > 0 && top < result->entry_count ? top : result->entry_count;
     *tuning = (Tuning){.request = result->request,
                        .options = *options,
                        .shapes = ARENA_ARRAY(arena, TuneShape, count),

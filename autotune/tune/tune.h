@@ -8,6 +8,7 @@
 #include "autotune/tune/outlook.h"
 
 typedef struct TuneOptions {
+    int top;             // best entries of the search, as shapes; 0 = all
     double probability;  // enough: of the winner
     double tolerance;    // what does not count as faster: 0.01 = 1 %
     int max_runs;        // of the session; 0 = no bound
@@ -96,8 +97,8 @@ typedef struct TuneMeans {
 // What an interrupted session says.
 #define TUNE_INTERRUPTED "interrupted; the same call goes on from here"
 
-// The `top` best entries of a search, 0 = all, as shapes. Fills tuning.
-void tune_begin(const TuneResult *result, const TuneOptions *options, int top, Arena *arena, Tuning *tuning);
+// The entries of a search as shapes. Fills tuning.
+void tune_begin(const TuneResult *result, const TuneOptions *options, Arena *arena, Tuning *tuning);
 
 Status tune_run(Tuning *tuning, const TuneMeans *means, Arena *arena, Error *error);
 

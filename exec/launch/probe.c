@@ -90,7 +90,7 @@ Status exec_probe(const Mesh *mesh, const RunOptions *options, const ExecOptions
     *result = (ProbeResult){0};
     TRY(model_find("tiny", arena, &request.model, error));
     request.model.layers = 2;
-    TRY(target_find("ndtune", &request.target, error));
+    TRY(target_find(TARGET_EXECUTOR, &request.target, error));
     request.plan = (TrainPlan){.mesh = *mesh,
                                .seq = cuda ? SEQ_OF_RANK * mesh->size[AXIS_CP] : SEQ,
                                .micro_batch = 1,

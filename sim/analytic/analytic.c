@@ -307,7 +307,7 @@ static void place_program(const TrainPlan *plan, int micro_steps, StepProgram *p
 static Status micro_step_program(Analytic *analytic, const TrainPlan *plan, int micro_steps, StepProgram **program,
                                  OverlapPatterns **patterns, Error *error) {
     KnownProgram *known;
-    const bool planned = target_plans_memory(analytic->cost.target);
+    const bool planned = target_is_executor(analytic->cost.target);
     TRY(find_program(analytic, plan, micro_steps, planned, &known, error));
     TRY(resizable_at(known->program, plan->micro_batch, &analytic->scratch, program, error));
     if (!planned && shards_show(*program, plan)) {
@@ -352,7 +352,7 @@ static const OverlapContention *contention_of(Analytic *analytic, const Overlap 
 static MemoKey memory_key(const Analytic *analytic, const TrainPlan *plan) {
     const uint64_t planned = (uint64_t)plan->micro_batch << 32 | (uint64_t)plan_shard_count(plan);
     const MemoKey key = {.words = {lengths_word(analytic, plan, memory_micro_steps(plan)), inner_word(plan),
-                                   target_plans_memory(analytic->cost.target) ? planned : 0, expert_ranks(plan)}};
+                                   target_is_executor(analytic->cost.target) ? planned : 0, expert_ranks(plan)}};
     return with_choices(key, choice_key(plan));
 }
 
@@ -374,7 +374,7 @@ static Status make_memory(Analytic *analytic, const TrainPlan *plan, const MemoK
     Analytic *owner = analytic->memory_of;
     const int micro_steps = memory_micro_steps(plan);
     *made = ARENA_NEW(owner->arena, MemoryCurve);
-    if (target_plans_memory(analytic->cost.target)) {
+    if (target_is_executor(analytic->cost.target)) {
         StepProgram *program;
         OverlapPatterns *patterns;
         TRY(micro_step_program(analytic, plan, micro_steps, &program, &patterns, error));

@@ -84,10 +84,6 @@ static Status join_samples(const Sample samples[3], const Spread *spread, Arena 
     return STATUS_OK;
 }
 
-bool target_plans_memory(const Target *target) {
-    return strcmp(target->name, "ndtune") == 0;  // as memory_breakdown
-}
-
 TrainPlan memory_neighbour(const TrainPlan *plan, int shards) {
     TrainPlan neighbour = *plan;
     neighbour.grad_accum = memory_micro_steps(plan);

@@ -23,10 +23,6 @@ typedef struct MemoryCurve {
     double growing_bytes;  // whole gradients of all layers, absent before the first backward
 } MemoryCurve;
 
-// Whether the target's peak is the planner's arena. An arena's packing is not affine: such a curve holds for its own
-// plan only.
-bool target_plans_memory(const Target *target);
-
 // First, middle, last: more of them need as much.
 static inline int memory_micro_steps(const TrainPlan *plan) {
     return plan->grad_accum < 3 ? plan->grad_accum : 3;

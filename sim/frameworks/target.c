@@ -277,6 +277,10 @@ const char *target_vocab_note(const Target *target, const ModelSpec *model, int 
                               target->name, model->vocab, vocab, target->vocab_multiple);
 }
 
+bool target_is_executor(const Target *target) {
+    return strcmp(target->name, TARGET_EXECUTOR) == 0;
+}
+
 Target target_run_by(const Target *program, const Target *runner) {
     Target mixed = *program;
     mixed.evidence = runner->evidence;

@@ -308,6 +308,9 @@ int target_vocab(const Target *target, const ModelSpec *model, int tp);
 // One sentence where it pads (arena text); NULL.
 const char *target_vocab_note(const Target *target, const ModelSpec *model, int tp, Arena *arena);
 
+#define TARGET_EXECUTOR "ndtune"                // our own
+bool target_is_executor(const Target *target);  // its row, or a program with its runtime
+
 // The program of one target with the runtime costs of another: a framework's program that the executor runs.
 Target target_run_by(const Target *program, const Target *runner);
 

@@ -214,7 +214,7 @@ Status memory_breakdown_among(const StepProgram *program, LiveTraces *traces, Ar
     if (status != STATUS_OK) {
         return error_wrap(error, "memory breakdown");
     }
-    if (strcmp(program->target->name, "ndtune") != 0) {
+    if (!target_is_executor(program->target)) {
         return STATUS_OK;
     }
     // Our executor maps the planner's arena: its remainder beyond the live terms is alignment and fragmentation.

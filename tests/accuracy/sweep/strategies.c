@@ -44,7 +44,7 @@ Status course_tuned(const Sweep *sweep, const CourseOptions *asked, Course *cour
         .probability = 0.95, .tolerance = asked->tolerance, .max_runs = asked->max_runs, .seed = asked->seed};
     Tuning tuning;
     own.tuning = &tuning;
-    tune_begin(&sweep->result, &options, 0, &arena, &tuning);
+    tune_begin(&sweep->result, &options, &arena, &tuning);
     Status status = tune_run(&tuning, &means, &arena, error);
     status = replay_is_over(&own.replay, &tuning) ? STATUS_OK : status;
     course->runs = tuning.step_count;

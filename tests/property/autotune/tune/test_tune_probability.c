@@ -121,7 +121,7 @@ static void check_share(double probability) {
             .probability = probability, .tolerance = 0.01, .max_runs = 24, .seed = seed + (uint64_t)i};
         Tuning tuning;
         Error error = {0};
-        tune_begin(&world.result, &options, 0, &arena, &tuning);
+        tune_begin(&world.result, &options, &arena, &tuning);
         cr_assert_eq(tune_run(&tuning, &means, &arena, &error), STATUS_OK, "%s", error.message);
         const double p = tune_last(&tuning)->probability;
         stated += p;

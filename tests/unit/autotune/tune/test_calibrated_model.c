@@ -91,7 +91,7 @@ static Tuning tuned(int max_runs, double probability) {
     const TuneMeans means = {.run = replay_run, .learn = learn, .cancelled = never, .state = &known};
     const TuneOptions options = {.probability = probability, .tolerance = 0.01, .max_runs = max_runs, .seed = 1};
     Tuning tuning;
-    tune_begin(&result, &options, 0, &arena, &tuning);
+    tune_begin(&result, &options, &arena, &tuning);
     cr_assert_eq(tune_run(&tuning, &means, &arena, &error), STATUS_OK, "%s", error.message);
     return tuning;
 }

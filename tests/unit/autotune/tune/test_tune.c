@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/support/tune_replay.h"
 #include "tests/support/sizes.h"
+#include "tests/support/tune_replay.h"
 
 enum { MOST = 6, MOST_RUNS = 200 };
 
@@ -82,7 +82,7 @@ static const TuneMeans means = {recall, replay_run, learn, report, cancelled, &b
 
 static Tuning tuned(TuneOptions options, Status expected) {
     Tuning tuning;
-    tune_begin(&result, &options, 0, &arena, &tuning);
+    tune_begin(&result, &options, &arena, &tuning);
     cr_assert_eq(tune_run(&tuning, &means, &arena, &error), expected, "%s", error.message);
     return tuning;
 }
@@ -267,7 +267,7 @@ Test(tune, without_a_runner_the_session_is_told_as_far_as_it_came) {
             bench.known[i] = whole.steps[i].run;
         }
         Tuning tuning;
-        tune_begin(&result, &options, 0, &arena, &tuning);
+        tune_begin(&result, &options, &arena, &tuning);
         cr_assert_eq(tune_run(&tuning, &told, &arena, &error), STATUS_OK, "%s", error.message);
         cr_assert_eq(tuning.step_count, kept);
         compare_steps(&tuning, &whole, kept);

@@ -1,0 +1,41 @@
+// Who runs the programs of a request, and one run among others.
+
+#include "autotune/measure/measuring.h"
+
+#include <string.h>
+
+#include "autotune/predict/target_on_cluster.h"
+
+void measuring_serial(TuneRequest *request, LaneMode lanes) {
+    request->serial_lanes = request->cluster.accelerator.device_class == DEVICE_CLASS_CPU && lanes != LANES_ASYNC &&
+                            request->handicap_count == 0;  // who waits for a slow rank is the engine's to say
+}
+
+Status measuring_takes(TuneRequest *request, LaneMode lanes, Arena *arena, const Target **target, Error *error) {
+    const Target *executor;
+    TRY(target_find(TARGET_EXECUTOR, &executor, error));
+    executor = target_on_cluster(executor, &request->cluster, arena);
+    Target *mixed = ARENA_NEW(arena, Target);
+    *target = target_executed(request->target, arena);
+    *mixed = target_run_by(*target, executor);
+    request->target = mixed;
+    request->runner = executor;
+    measuring_serial(request, lanes);
+    return STATUS_OK;
+}
+
+uint64_t measuring_hash(const Measuring *measuring, const TrainPlan *plan) {
+    MeasuredRun run = measuring->like;
+    return run.target && measured_run_prepare(&run, plan, &measuring->options, NULL) == STATUS_OK
+               ? run.record.measurement_hash
+               : 0;
+}
+
+Status measuring_execute(const Measuring *measuring, MeasuredRun *run, const char *words, Error *error) {
+    RunOptions *options = &run->run.options;
+    if (strcmp(options->device, "cpu") != 0) {
+        TRY(store_prices(measuring->store, run->arena, &options->prices, &options->price_count, error));
+    }
+    const Progress progress = measuring->begin(measuring->context, run, words);
+    return measured_run_execute(run, &progress, error);
+}
