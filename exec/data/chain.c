@@ -1,5 +1,5 @@
 // A Markov chain over at most 64 states, each with one likely and one less likely successor. A model that learns which
-// tokens occur gains ln(vocab / 64) nats, one that learns the successors most of the rest, both within a few dozen
+// tokens occur gains ln(vocab / 64) nats; one that learns the successors gains most of the rest; both take a few dozen
 // steps.
 
 #include "exec/data/chain.h"
@@ -8,7 +8,7 @@
 
 enum { DATA_STATES = 64, STREAM_SUCCESSORS = 1, STREAM_SEQUENCES = 2, STREAM_SHIFT = 48 };
 
-// Of 16: 12 likely successor, 3 the other, 1 any state. Entropy about 1.2 nats: low enough to see learning, not zero.
+// Of 16: 12 likely successor, 3 the other, 1 any state. Entropy about 1.2 nats: low enough to show learning, not zero.
 enum { CHANCES = 16, LIKELY = 12, OTHER = 15 };
 
 TokenChain token_chain(uint64_t seed, int32_t vocab) {

@@ -1,4 +1,4 @@
-// One of two sources, chosen by whether a path is given.
+// One of two sources, selected by whether a path is given.
 
 #include "exec/data/data.h"
 

@@ -1,5 +1,5 @@
-// Reading is a copy with widening. All that can be wrong is looked for before a run starts, in the very tokens that it
-// will read, so a step needs no check.
+// Reading is a copy with widening. All possible errors are checked before a run starts, on exactly the tokens it will
+// read, so a step needs no check.
 
 #include "exec/data/token_file.h"
 
@@ -14,7 +14,7 @@
 
 #include "kernels/philox.h"
 
-enum { STREAM_PLACES = 3, STREAM_SHIFT = 48 };  // chain.c has streams 1 and 2
+enum { STREAM_PLACES = 3, STREAM_SHIFT = 48 };  // chain.c uses streams 1 and 2
 
 enum { UINT16_VOCAB = 1 << 16 };
 
@@ -85,7 +85,7 @@ void token_file_read(const TokenFile *file, int64_t place, int32_t count, int32_
 }
 
 typedef struct Seen {
-    int64_t odd, odd_zero;  // tokens at odd places, and those that are 0
+    int64_t odd, odd_zero;  // tokens at odd positions, and those that are 0
 } Seen;
 
 static Status check_sequence(const TokenFile *file, const TokenNeed *need, int64_t place, Seen *seen, Error *error) {
@@ -115,7 +115,7 @@ Status token_file_check(const TokenFile *file, const TokenNeed *need, Error *err
             TRY(check_sequence(file, need, place, &seen, error));
         }
     }
-    enum { ENOUGH = 64 };  // no text has so many zeros in a row at every second place
+    enum { ENOUGH = 64 };  // no text has this many zeros in a row at every second position
     FAIL_IF(file->width == 2 && seen.odd >= ENOUGH && seen.odd == seen.odd_zero, error, STATUS_USAGE,
             "%s: every second uint16 is 0, so its tokens are uint32: give it a name that ends in .u32", file->path);
     return STATUS_OK;

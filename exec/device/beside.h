@@ -1,10 +1,10 @@
-// Which compute tasks may run while a collective moves bytes: what a GEMM must know that shares the chip with it.
+// Which compute tasks may overlap a collective's data movement: a GEMM that shares the chip with one must know.
 
 #pragma once
 
 #include "sim/step/step.h"
 
-// beside[task]: for some instance of the task and some collective of a group of more than one rank neither comes before
-// the other, by the program's own order: lanes and events. Of a collective that is issued later too: the host runs
-// ahead of the device.
+// beside[task]: for some instance of the task and some collective over more than one rank, the program's own order
+// (lanes and events) puts neither before the other. This includes collectives issued later, because the host runs ahead
+// of the device.
 void beside_collectives(const StepProgram *program, Arena *arena, bool *beside);

@@ -8,7 +8,7 @@ extern const DeviceTable device_cpu;
 
 typedef void CpuTask(const TaskCall *call);
 
-// By TaskKind; NULL for collectives, and for what a bitwise run has not.
+// Indexed by TaskKind; NULL for collectives and for kinds a bitwise run does not support.
 extern CpuTask *const cpu_exact_tasks[TASK_KIND_COUNT];
 
 // cpu_tasks_tokens.c

@@ -1,4 +1,4 @@
-// What bf16 asks of the CPU device: products that are ready, and room in which other tasks find their operands as fp32.
+// bf16 support of the CPU device: prepared matrix products, and space in which other tasks find their operands as fp32.
 
 #pragma once
 
@@ -7,9 +7,9 @@
 
 typedef struct CpuHalf CpuHalf;
 
-// Any buffer of it that tasks compute in is bf16.
+// Whether any buffer that tasks compute in is bf16.
 bool cpu_half_wanted(const StepProgram *program);
-// Refuses in words where this build, processor or machine does not compute in bf16.
+// Returns an error with a message where this build, processor or machine does not compute in bf16.
 Status cpu_half_open(Placement *placement, Arena *arena, CpuHalf **half, Error *error);
 void cpu_half_close(CpuHalf *half);
 void cpu_half_run(CpuHalf *half, TaskCall *call, CpuTask *task);

@@ -1,5 +1,5 @@
-// The CUDA device, and what its files share. One host thread issues the step in issue order; streams and events keep
-// the order that the program asks for, as step.h words it after CUDA's own rule.
+// The CUDA device, and what its files share. One host thread issues the step in issue order; streams and events enforce
+// the order the program requires, as step.h defines it after CUDA's own rule.
 
 #pragma once
 
@@ -19,7 +19,7 @@ enum { CUDA_MAX_STREAMS = 16 };
 typedef struct CudaLanes {
     cudaStream_t streams[CUDA_MAX_STREAMS];
     int stream_count;
-    int *of_lane;               // by lane: its stream. Lanes of one communicator have one
+    int *of_lane;               // by lane: its stream; lanes of one communicator share one
     cudaEvent_t *events;        // by event slot
     const int32_t *first_slot;  // by event
     int32_t slot_count;
@@ -32,13 +32,13 @@ int32_t cuda_event_slot(const CudaLanes *lanes, const StepProgram *program, cons
 
 // ---------------------------------------------------------------------------------------------- staging (cuda_stage.c)
 
-// Pinned memory through which a transport of the host sees operands: one area for each stream with collectives.
+// Pinned memory through which a host transport sees operands: one area per stream with collectives.
 typedef struct CudaStages {
     char *area[CUDA_MAX_STREAMS];
     int64_t bytes[CUDA_MAX_STREAMS];
 } CudaStages;
 
-// Tokens are made by the host; an area may be filled again once its last copy is done.
+// Tokens come from the host; an area may be refilled once its last copy is done.
 enum { CUDA_TOKEN_AREAS = 4 };
 typedef struct CudaTokens {
     int32_t *area;  // pinned: CUDA_TOKEN_AREAS times tokens, then targets
@@ -55,15 +55,15 @@ typedef struct CudaGemms {
     GemmPlan *plans;
     int count;
     int32_t *of_task;  // by task: its plan, -1 where it has none
-    GemmChoice *kept;  // from before, of this chip and library
+    GemmChoice *kept;  // from earlier runs, of this chip and library
     int kept_count;
-    char chip[320];     // the name by which they are kept
+    char chip[320];     // the name under which they are stored
     ChipPrice *prices;  // of all plans
 } CudaGemms;
 
 // ---------------------------------------------------------------------------------------------- rows (cuda_counts.c)
 
-// Where the device counts rows of experts, and what the host knows of it.
+// Where the device counts expert rows, and what the host knows of them.
 typedef struct CudaCount {
     const char *at;
     int32_t *host;  // pinned
@@ -72,14 +72,14 @@ typedef struct CudaCount {
 } CudaCount;
 
 typedef struct CudaCounts {
-    CudaCount *places;  // in the order of their addresses
+    CudaCount *places;  // sorted by address
     int32_t count;
     char *area;
 } CudaCounts;
 
 // ---------------------------------------------------------------------------------------------- graphs (cuda_graphs.c)
 
-// What a fixed run needs around its graph: slots of events of the tasks before it, and of its own.
+// What a fixed run needs around its graph: event slots of the tasks before it, and of its own.
 typedef struct CudaGraphEdges {
     int32_t *waits, *records;
     int32_t wait_count, record_count;
@@ -87,19 +87,19 @@ typedef struct CudaGraphEdges {
 
 typedef struct CudaGraphs {
     IssueRuns runs;
-    CudaGraphEdges *edges;    // by run; of fixed ones that are not the same as an earlier one
+    CudaGraphEdges *edges;    // by run; of fixed runs that do not repeat an earlier one
     cudaGraphExec_t *graphs;  // likewise; NULL until captured
     double *work;             // likewise: what its last mark leaves to the next one
-    int32_t next;             // no earlier run begins at what is issued next
+    int32_t next;             // no earlier run begins at the next place to issue
     bool off;
 } CudaGraphs;
 
 // ---------------------------------------------------------------------------------------------- life (cuda_marks.c)
 
 typedef struct CudaMarks {
-    unsigned *count;  // pinned: streams count here
+    unsigned *count;  // pinned: incremented by streams
     unsigned seen;    // by the host
-    double work;      // given to streams since the last mark
+    double work;      // put into streams since the last mark
 } CudaMarks;
 
 // ---------------------------------------------------------------------------------------------- spans (cuda_trace.c)
@@ -118,7 +118,7 @@ struct Device {
     DeviceSetup setup;
     Placement placement;
     struct cudaDeviceProp properties;
-    void *arena;  // of its own; NULL where the transport gave the memory
+    void *arena;  // its own; NULL where the transport provided the memory
     CudaLanes lanes;
     CudaStages stages;
     CudaTokens tokens;
@@ -128,12 +128,12 @@ struct Device {
     CudaMarks marks;
     CudaTrace trace;
     CudaAttentions *attention;
-    void *workspace[CUDA_MAX_STREAMS];  // of kernels, by stream
+    void *workspace[CUDA_MAX_STREAMS];  // for kernels, by stream
     int64_t workspace_bytes[CUDA_MAX_STREAMS];
     int32_t *positions;    // on the device
-    int64_t device_bytes;  // of memory that this rank took
-    bool shared;           // with other ranks, as far as this one can tell
-    Error failure;         // the first one of a launch
+    int64_t device_bytes;  // memory this rank allocated
+    bool shared;           // with other ranks, as far as this rank can tell
+    Error failure;         // the first launch failure
 };
 
 Status cuda_failed(Error *error, int code, const char *what);
@@ -147,14 +147,14 @@ Status cuda_failed(Error *error, int code, const char *what);
 
 // Device memory that is kept until the device is closed.
 Status cuda_take(Device *cuda, int64_t bytes, const char *what, void **memory, Error *error);
-// Keeps the first failure of a launch; the next stage or synchronize says it.
+// Keeps the first launch failure; the next stage or synchronize reports it.
 void cuda_note_failure(Device *cuda, const Task *task, const char *words);
 
 static inline cudaStream_t cuda_stream(const Device *cuda, const Task *task) {
     return cuda->lanes.streams[cuda->lanes.of_lane[task->lane]];
 }
 
-// What its own stream recorded a task need not wait for.
+// A task need not wait for what its own stream recorded.
 static inline bool cuda_same_stream(const Device *cuda, const EventRef *ref, const Task *task) {
     const int *of_lane = cuda->lanes.of_lane;
     return of_lane[cuda->setup.program->events[ref->event].lane] == of_lane[task->lane];
@@ -172,7 +172,7 @@ static inline KernelCuda cuda_place(const TaskCall *call, const Device *cuda, cu
                         .workspace_bytes = cuda->workspace_bytes[at]};
 }
 
-// One compute task on a stream.
+// Runs one compute task on a stream.
 void cuda_issue(Device *cuda, const StepInstance *instance, cudaStream_t stream);
 
 // Where its lane is; returns a cudaError_t as int.
@@ -183,7 +183,7 @@ Status cuda_check(const StepProgram *program, Error *error);
 
 Status cuda_stages_open(Device *cuda, Error *error);
 void cuda_stages_close(Device *cuda);
-// Brings what a collective reads to its lane's area, which becomes its operands; then takes what it wrote there.
+// Copies what a collective reads to its lane's area, which becomes its operands; then copies back what it wrote.
 Status cuda_stage(Device *cuda, const StepInstance *instance, DeviceTransfer *transfer, Error *error);
 Status cuda_unstage(Device *cuda, const StepInstance *instance, const DeviceTransfer *transfer, Error *error);
 int cuda_load_tokens(const TaskCall *call, const KernelCuda *at);
@@ -194,13 +194,13 @@ int cuda_gemm(const TaskCall *call, const KernelCuda *at);
 
 CudaTask cuda_grouped_gemm;
 
-// Rows of experts: products want their sizes on the host, which waits for them once after each time they were counted.
+// Expert rows: products need their sizes on the host, which waits for them once after each count.
 Status cuda_counts_open(Device *cuda, Arena *arena, Error *error);
 void cuda_counts_close(Device *cuda);
 void cuda_counts_forget(Device *cuda, const StepInstance *instance);  // before a task that counts
-// On the host what is counted at this place of the arena; the stream is behind the task that counted. A cudaError_t.
+// Brings the counts at this arena address to the host; the stream is past the task that counted. A cudaError_t.
 int cuda_counts_at(Device *cuda, const void *at, cudaStream_t stream, const int32_t **counts);
-// call_groups with counts that the host can read.
+// call_groups with counts the host can read.
 int cuda_groups(const TaskCall *call, cudaStream_t stream, int came, KernelGroups *groups);
 
 // cuda_tasks_experts.c
@@ -211,23 +211,23 @@ Status cuda_attention_open(Device *cuda, Arena *arena, Error *error);
 void cuda_attention_close(Device *cuda);
 CudaTask cuda_attention_forward, cuda_attention_backward;
 
-Status cuda_workspaces_open(Device *cuda, Error *error);            // after the arena has its place
+Status cuda_workspaces_open(Device *cuda, Error *error);            // after the arena is allocated
 Status cuda_state_begin(Device *cuda, Arena *arena, Error *error);  // cuda_initial.c
 
 Status cuda_marks_open(Device *cuda, Error *error);
 void cuda_marks_close(Device *cuda);
 double cuda_marks_work(const Task *task);
-// So much more work is in the stream; a mark behind it where it has become enough.
+// Notes this much more work in the stream, and puts a mark after it once enough has accumulated.
 int cuda_marks_add(Device *cuda, cudaStream_t stream, double work);
 bool cuda_moved(Device *cuda);
-// Until the event has happened, or the stream is empty where it is NULL: a cudaError_t as int.
+// Waits until the event has happened, or where it is NULL until the stream is empty: a cudaError_t as int.
 int cuda_settle(Device *cuda, cudaStream_t stream, cudaEvent_t event);
 
 void cuda_graphs_open(Device *cuda, Arena *arena);
 void cuda_graphs_close(Device *cuda);
-// Captures every fixed run; nothing runs. Call with idle streams, after a first step.
+// Captures every fixed run; nothing executes. Call with idle streams, after a first step.
 void cuda_graphs_capture(Device *cuda);
-// The run that begins at this place in issue order: how many tasks it has; 0 = none begins there, or not as a graph.
+// Task count of the run that begins at this place in issue order; 0 = none begins there, or not as a graph.
 int64_t cuda_graphs_launch(Device *cuda, int64_t ordinal);
 
 Status cuda_measure(Device *cuda, const DeviceWork *work, DeviceTiming *timing, Error *error);

@@ -1,4 +1,4 @@
-// A kernel that is measured for the probe, and what it runs on.
+// A kernel measured for the probe, and the resources it runs on.
 
 #pragma once
 
@@ -17,14 +17,14 @@ typedef struct MeasureBench {
     GemmWorkshop shop;
     AttentionPlan attention;
     CudnnAttention *cudnn;  // NULL: our own kernels
-    void *workspace;        // of attention
+    void *workspace;        // for attention
 } MeasureBench;
 
-// Elements of 4 bytes, which is room enough for any format.
+// Elements of 4 bytes, which is enough room for any format.
 int64_t measure_attention_elements(const DeviceWork *work, int buffer);
 // *served false: this machine has no such kernel.
 Status measure_attention_open(MeasureBench *bench, bool *served, Error *error);
 int measure_attention_run(MeasureBench *bench);
-// Why a run failed: a CUDA error, or cuDNN's own words.
+// Why a run failed: a CUDA error, or cuDNN's own message.
 Status measure_failed(const MeasureBench *bench, int code, Error *error);
 void measure_attention_close(MeasureBench *bench);

@@ -1,5 +1,5 @@
-// Where the memory plan puts a rank's operands, and what else a task's call is made of: the part of a device that is
-// the same everywhere.
+// Where the memory plan puts a rank's operands, and the other parts of a task's call: the device-independent part of a
+// device.
 
 #pragma once
 
@@ -23,7 +23,7 @@ typedef struct Placement {
     const int32_t *positions;
 } Placement;
 
-// setup: the device's own, which stays. Arena and positions are the device's to give.
+// setup: the device's own; must outlive this. The device supplies arena and positions.
 Status placement_open(Device *device, const DeviceSetup *setup, Arena *arena, Placement *placement, Error *error);
 void placement_close(Placement *placement);
 
@@ -31,16 +31,16 @@ char *placement_at(Placement *placement, const BufferRef *ref, const StepInstanc
 char *placement_slot(const Placement *placement, int32_t buffer, int slot);
 // Highest arena byte addressed so far, rounded up to STEP_ALIGN_BYTES.
 int64_t placement_peak_bytes(const Placement *placement);
-TaskCall placement_call(Placement *placement, const StepInstance *instance);  // of floats; instance stays
+TaskCall placement_call(Placement *placement, const StepInstance *instance);  // on floats; instance must outlive it
 
-// Where a task that moves bytes leaves them.
+// Where a task that moves bytes writes them.
 const BufferRef *transfer_to(const StepProgram *program, const Task *task);
-// Operands and rows of experts of such a task where the arena has them.
+// Operands and expert rows of such a task at their arena addresses.
 void placement_transfer(Placement *placement, const StepInstance *instance, DeviceTransfer *transfer);
 
 // Global positions of this rank's token rows in one micro-batch.
 void placement_positions(const Placement *placement, int32_t *positions);
 
-// Hands over every slot of a parameter buffer that begins with initial values: its stretch of a unit.
+// Visits every slot of a parameter buffer that has initial values: its stretch of a unit.
 typedef void PlacementTake(void *context, int32_t buffer, const InitialStretch *stretch);
 void placement_parameters(const Placement *placement, PlacementTake *take, void *context);

@@ -1,4 +1,4 @@
-// What this executor runs, switch by switch of the capability table; everything else is refused in words.
+// What this executor can run, switch by switch of the capability table; everything else is refused with a reason.
 
 #include "exec/launch/launch.h"
 
@@ -13,7 +13,7 @@ static bool on_gpu(const char *device) {
     return strcmp(device, "cuda") == 0;
 }
 
-// Whether this build's worker has the device, and the machine a GPU, is the worker's to say.
+// Whether this build's worker has the device, and the machine a GPU, is checked by the worker.
 Status exec_check_backend(const RunOptions *options, Error *error) {
     FAIL_IF(!on_gpu(options->device) && strcmp(options->device, "cpu") != 0, error, STATUS_USAGE,
             "no device '%s'; there are cpu and cuda", options->device);
@@ -24,7 +24,7 @@ Status exec_check_backend(const RunOptions *options, Error *error) {
     return transport_check(options->transport, error);
 }
 
-// Fields of a plan that the workers run, or that the checks below judge; others are refused.
+// Plan fields that the workers execute, or that the checks below validate; others are refused.
 static const bool runs_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
                                                   [PLAN_MICRO_BATCH] = true,
                                                   [PLAN_GRAD_ACCUM] = true,
@@ -58,7 +58,7 @@ static const bool runs_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
                                                   [PLAN_LORA_TARGETS] = true,
                                                   [PLAN_MLP_TILES] = true};
 
-// Types whose router takes the largest logits and weighs by a softmax, or by sigmoids.
+// Model types whose router takes the largest logits and weights by a softmax, or by sigmoids.
 static bool runs_router(const char *type) {
     static const char *const types[] = {"mixtral", "qwen3_moe",   "olmoe",  "qwen2_moe",
                                         "gpt_oss", "deepseek_v3", "kimi_k2"};
@@ -184,7 +184,7 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
         return arena_format(arena, "the executor splits a vocabulary evenly, and tp=%d does not divide %d entries",
                             plan->mesh.size[AXIS_TP], model->vocab);
     }
-    // Whether a processor computes in bf16 is its worker's to say.
+    // The worker checks whether its processor computes in bf16.
     if (plan->precision != DTYPE_FP32 && plan->precision != DTYPE_BF16) {
         return arena_format(arena, "the executor computes in fp32 and bf16, not in %s", dtype_name(plan->precision));
     }
@@ -218,6 +218,6 @@ const char *exec_check_options(const ModelSpec *model, const TrainPlan *plan, co
     if (options->deterministic && on_gpu(options->device) && plan->attention == ATTENTION_CUDNN) {
         return "cuDNN adds attention's gradients in no fixed order: use attention flash with deterministic";
     }
-    const bool judged = options->bitwise && !on_gpu(options->device);  // a GPU is refused for what it is
+    const bool judged = options->bitwise && !on_gpu(options->device);  // a GPU is refused as such
     return judged ? bitwise_refusal(model, plan) : NULL;
 }

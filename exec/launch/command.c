@@ -1,4 +1,4 @@
-// A process group of its own, output to a file of a private directory, a watch loop as the launcher's, and a way out
+// Its own process group, output to a file in a private directory, a watch loop like the launcher's, and an exit path
 // that always ends the group.
 
 #define _GNU_SOURCE  // memmem
@@ -21,7 +21,7 @@
 #include "exec/transport/clock.h"
 
 static const double LOOK_S = 0.1;
-static const double END_S = 5;  // a command that is asked to end may take this long to end what it started
+static const double END_S = 5;  // a command that is asked to exit may take this long to end what it started
 
 static int spawn(const CommandSetup *setup, const char *output_path, Arena *arena, pid_t *pid) {
     posix_spawn_file_actions_t actions;
@@ -39,7 +39,7 @@ static int spawn(const CommandSetup *setup, const char *output_path, Arena *aren
     return failed;
 }
 
-// Frames and rules say nothing.
+// Box frames and rules carry no information.
 static bool worth_reading(const char *line, size_t length) {
     return strspn(line, "-=*#_ \t") < length;
 }
@@ -51,7 +51,7 @@ static bool names_error(const char *line, size_t length) {
     return at && at + sizeof mark <= line + length;
 }
 
-// The last line that names an error, else the last one worth reading.
+// The last line that names an error, else the last informative one.
 static const char *last_words(const char *output, Arena *arena) {
     const char *last = "", *p = output;
     size_t length = 0;
@@ -104,7 +104,7 @@ static Status watch(const CommandSetup *setup, pid_t pid, const HeldSignals *hel
     return STATUS_OK;
 }
 
-// Asks first: torchrun starts its workers in sessions of their own, which it ends and a signal to its group does not.
+// Asks first: torchrun starts its workers in their own sessions; it ends them, but a signal to its group does not.
 static void group_end(pid_t pid, bool running) {
     const struct timespec nap = {.tv_nsec = 20 * 1000 * 1000};
     const double end_s = clock_s() + END_S;

@@ -1,4 +1,4 @@
-// Settings follow what is kept of the caller's.
+// The settings come after what is kept of the caller's environment.
 
 #define _GNU_SOURCE  // environ in unistd.h
 

@@ -1,4 +1,4 @@
-// The version that measurements carry: made from the sources of the executor, its kernels and what it interprets.
+// The version recorded with measurements: derived from the sources of the executor, its kernels and what it interprets.
 
 #include "exec/launch/executor_version.h"
 

@@ -1,4 +1,4 @@
-// Tasks go by name: their numbers change with every program.
+// Tasks are given by name: their numbers change with every program.
 
 #include "exec/launch/fault.h"
 

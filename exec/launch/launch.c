@@ -1,6 +1,6 @@
-// One run: a private directory, a nameless shared segment or a rendezvous, workers or their launcher, and a way out
-// that always reaps and removes. Signals that would end it are held back meanwhile and delivered again once nothing is
-// left behind.
+// One run: a private directory, an unlinked shared segment or a rendezvous, workers or their launcher, and an exit path
+// that always reaps and removes. Signals that would end it are blocked meanwhile and re-delivered once nothing is left
+// behind.
 
 #define _GNU_SOURCE  // gethostname in strict C
 
@@ -21,15 +21,15 @@
 #include "sim/base/text.h"
 #include "sim/memory/memory.h"
 
-static const double ARRIVAL_S = 60;       // a rank has come by then: mpirun over ssh takes seconds, not minutes,
+static const double ARRIVAL_S = 60;       // a rank has connected by then: mpirun over ssh takes seconds, not minutes,
 static const double ARRIVAL_HERE_S = 10;  // on this machine less than one
 
 // ---------------------------------------------------------------------------------------------- before
 
-enum { EXACT_BYTES = 4 };  // behind each byte of a bitwise run (device.h, DEVICE_SUM_BYTES)
+enum { EXACT_BYTES = 4 };  // in addition, per byte of a bitwise run (device.h, DEVICE_SUM_BYTES)
 
 static Status room_check(const Run *run, Error *error) {
-    const int64_t free_bytes = memory_available_bytes();  // unknown: the mapping itself will tell
+    const int64_t free_bytes = memory_available_bytes();  // unknown: the mapping itself will fail
     const double copies = run->request.options.bitwise ? 1 + EXACT_BYTES : 1;
     const double needed = copies * (double)run->arena_bytes * mesh_world(&run->request.plan.mesh);
     if (free_bytes >= 0 && needed > (double)free_bytes) {
@@ -40,7 +40,7 @@ static Status room_check(const Run *run, Error *error) {
     return STATUS_OK;
 }
 
-// Before anything starts: the tokens that the run will read.
+// Before anything starts: validates the tokens the run will read.
 static Status data_prepare(Run *run, Error *error) {
     RunRequest *request = &run->request;
     const char *path = request->options.data_path;
@@ -60,7 +60,7 @@ static Status data_prepare(Run *run, Error *error) {
     return status;
 }
 
-// Lowered and found possible.
+// Lowers the program and checks that it can run.
 static Status program_prepare(Run *run, Error *error) {
     RunRequest *request = &run->request;
     plan_canonical(&request->plan);
@@ -88,7 +88,7 @@ static bool over(const Run *run, const char *transport) {
     return strcmp(run->request.options.transport, transport) == 0;
 }
 
-// Ranks of nccl that are this program's children show themselves in a segment too.
+// nccl ranks that are this program's children also publish their state in a segment.
 static bool has_segment(const Run *run) {
     return over(run, "shm") || (over(run, "nccl") && !run->launcher->program);
 }
@@ -167,7 +167,7 @@ static void watch_prepare(Run *run) {
                   .communicators = run->communicators.entries,
                   .communicator_count = run->communicators.count,
                   .ranks = has_segment(run) ? shm_segment_progress_table(&run->segment) : run->rendezvous->table,
-                  // A rank of nccl issues what its streams do later.
+                  // An nccl rank issues work that its streams do later.
                   .ordered = run->request.options.lanes == LANES_SERIAL && !over(run, "nccl"),
                   .words = program_words(&run->programs)},
         .ranks = run->rendezvous ? run->rendezvous->ranks : ARENA_ARRAY(run->arena, RankWatch, world),
@@ -177,7 +177,7 @@ static void watch_prepare(Run *run) {
     char host[PROGRESS_HOST_BYTES] = "";
     const bool here = run->hosts == 1 && !run->options->launch.hosts && !run->options->launch.hostfile &&
                       gethostname(host, sizeof host - 1) == 0;
-    for (int rank = 0; here && rank < world; rank++) {  // a rank says it itself, once it comes that far
+    for (int rank = 0; here && rank < world; rank++) {  // a rank reports it itself once it gets that far
         memcpy(run->watch.table.ranks[rank].host, host, sizeof host);
     }
 }
@@ -202,7 +202,7 @@ static Status run_all(Run *run, const HeldSignals *held, ExecReader *read, void 
     return result_take(run, read, result, error);
 }
 
-// The rendezvous goes first: ranks that see it close end by themselves.
+// The rendezvous closes first: ranks that see it close end by themselves.
 static void run_end(Run *run) {
     rendezvous_lines_close(run->rendezvous);
     workers_kill(&run->workers);

@@ -1,5 +1,5 @@
-// The launchers and the choice among them. Options of mpirun: Open MPI 4.1 manual, and sim/SOURCES.md X1 for ranks
-// beyond the cores; of srun: Slurm 22.05 manual; of torchrun: PyTorch's torch.distributed.run.
+// The launchers and how one is chosen. mpirun options: Open MPI 4.1 manual, and sim/SOURCES.md X1 for more ranks than
+// cores; srun: Slurm 22.05 manual; torchrun: PyTorch's torch.distributed.run.
 
 #define _GNU_SOURCE  // environ in unistd.h
 
@@ -39,7 +39,7 @@ static void add_number(Words *words, const char *option, int number) {
     add(words, arena_format(words->arena, "%d", number));
 }
 
-// Ranks find their numbers in these variables: of all, and of those on the same machine.
+// Ranks read their numbers from these variables: global rank, and local rank on the machine.
 static char **end(Words *words, const LaunchPlan *plan, const char *rank_variable, const char *local_variable) {
     add(words, plan->worker);
     add(words, "join");
@@ -54,7 +54,7 @@ static void add_setting(Words *words, const char *name, const char *value) {
     add(words, value);
 }
 
-// What people set for NCCL (interfaces, debugging) counts on every host.
+// The user's NCCL settings (interfaces, debugging) apply on every host.
 static void add_nccl_settings(Words *words) {
     static const char *const prefixes[] = {"NCCL_", "NDTUNE_NCCL_", "LD_LIBRARY_PATH="};
     for (char **at = environ; *at; at++) {
@@ -67,7 +67,7 @@ static void add_nccl_settings(Words *words) {
     }
 }
 
-// Ranks are bound to nothing: their threads would share the one core that mpirun binds each rank to.
+// Ranks are not bound: their threads would share the one core to which mpirun binds each rank.
 static char **mpirun_argv(const LaunchPlan *plan, Arena *arena) {
     static const char *const exported[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", RENDEZVOUS_VARIABLE};
     Words words = begin(arena, "mpirun");
@@ -89,7 +89,7 @@ static char **mpirun_argv(const LaunchPlan *plan, Arena *arena) {
     if (plan->options.hostfile || plan->options.hosts) {
         add(&words, plan->options.hostfile ? "--hostfile" : "--host");
         add(&words, plan->options.hostfile ? plan->options.hostfile : plan->options.hosts);
-    } else {  // what killed ranks leave goes with the run's directory, which other hosts do not have
+    } else {  // killed ranks' leftovers go with the run's directory, which other hosts lack
         add_setting(&words, "orte_tmpdir_base", plan->directory);
         add_setting(&words, "btl_vader_backing_directory", plan->directory);
     }
@@ -178,7 +178,7 @@ static int count_lines(const char *path) {
     return count;
 }
 
-// A launcher, or the ssh that it starts, would take such a name for an option.
+// A launcher, or the ssh it starts, would parse such a name as an option.
 static bool names_an_option(const LaunchOptions *options) {
     bool found = options->hosts && (options->hosts[0] == '-' || strstr(options->hosts, ",-"));
     FILE *file = options->hostfile ? fopen(options->hostfile, "r") : NULL;
@@ -189,7 +189,7 @@ static bool names_an_option(const LaunchOptions *options) {
     return found;
 }
 
-// Of "a:2,b,a": two; what follows a colon are the slots.
+// Hosts named by "a:2,b,a": two; the number after a colon is slots.
 static int count_names(const char *hosts) {
     int count = 0;
     for (const char *at = hosts; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
@@ -203,7 +203,7 @@ static int count_names(const char *hosts) {
     return count;
 }
 
-// What mpirun would answer with a page that does not name it.
+// mpirun would answer with a page of text that does not name the host.
 static Status check_hosts(const LaunchOptions *options, Error *error) {
     FAIL_IF(options->hosts && options->hostfile, error, STATUS_USAGE, "hosts %s and host file %s: give one of them",
             options->hosts, options->hostfile);
@@ -225,7 +225,7 @@ static Status check_hosts(const LaunchOptions *options, Error *error) {
     return error_hint(error, options->hostfile ? "a line each: node1 slots=2" : "such as node1:2,node2:2");
 }
 
-// People start ndtune under mpirun as they start their trainers: every rank of it would begin a run of its own.
+// Users start ndtune under mpirun as they start their trainers: every rank of it would begin its own run.
 static Status check_alone(Error *error) {
     const char *size = getenv("OMPI_COMM_WORLD_SIZE"), *rank = getenv("OMPI_COMM_WORLD_RANK");
     if (!size || !rank || strtol(size, NULL, 10) < 2) {

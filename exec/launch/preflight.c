@@ -1,4 +1,4 @@
-// A preflight is a job of the workers like a run, with the user's own model and plan: what it finds holds for that run.
+// A preflight is a worker job like a run, with the user's own model and plan: its findings apply to that run.
 
 #include "exec/launch/preflight.h"
 

@@ -1,4 +1,4 @@
-// Quick checks of every rank and every group of a plan before a long run, and what is wrong in words.
+// Quick checks of every rank and every group of a plan before a long run, and messages for what is wrong.
 
 #pragma once
 
@@ -9,7 +9,7 @@ typedef struct PreflightRank {
     int node, cores;
     double memory_bytes, shared_bytes;               // free; shared_bytes -1 = no /dev/shm
     double locked_limit_bytes, address_limit_bytes;  // -1 = none
-    double clock_offset_s;                           // to rank 0
+    double clock_offset_s;                           // relative to rank 0
     double flop_per_s;                               // GEMM, all ranks at once
 } PreflightRank;
 
@@ -20,9 +20,9 @@ typedef struct PreflightGroups {
     const char *collective;  // or "send_forward", "send_backward"
     double payload_bytes;
     double *seconds;     // by rank: median
-    double *wrong;       // by rank: elements that are not what arithmetic says
-    int *from;           // by rank: whose messages it receives, -1 = nobody's; NULL = a collective
-    double predicted_s;  // the caller's; 0 = none
+    double *wrong;       // by rank: elements with an incorrect value
+    int *from;           // by rank: source of its messages, -1 = none; NULL = a collective
+    double predicted_s;  // supplied by the caller; 0 = none
 } PreflightGroups;
 
 typedef struct PreflightResult {
@@ -31,10 +31,10 @@ typedef struct PreflightResult {
     PreflightRank *ranks;
     PreflightGroups *groups;
     int group_count;
-    double arena_bytes;  // that each rank of the run will ask for
+    double arena_bytes;  // that each rank of the run will request
 } PreflightResult;
 
-// Needs model, plan, target and options of the request. A rank that is missing or hangs is an error that names it.
+// Needs model, plan, target and options of the request. A missing or hung rank is an error that names it.
 Status exec_preflight(const RunRequest *request, const ExecOptions *options, Arena *arena, PreflightResult *result,
                       Error *error);
 
@@ -48,5 +48,5 @@ typedef struct PreflightFindings {
     int count, bad;
 } PreflightFindings;
 
-// What is wrong and who is at fault: wrong sums, a slow rank, a slow group or link, clocks, memory and limits.
+// What is wrong and which rank is at fault: wrong sums, a slow rank, a slow group or link, clocks, memory and limits.
 void preflight_findings(const PreflightResult *result, Arena *arena, PreflightFindings *findings);

@@ -1,6 +1,6 @@
-// Judging a preflight. A group is slow beside its siblings, which did the same at the same time, or beside what the
-// profile promises; one rank that is in slow groups of every axis is named instead of them. Bounds are wide: on a quiet
-// cluster equals differ by a tenth, on a shared machine by a third.
+// Evaluates a preflight. A group is slow relative to its siblings, which did the same at the same time, or relative to
+// the profile's prediction; a rank that is in slow groups of every axis is named instead of them. Bounds are wide: on a
+// quiet cluster equal groups differ by a tenth, on a shared machine by a third.
 
 #include <math.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 static const double SLOW_RANK = 0.5;          // of the median rank's rate
 static const double SLOW_GROUP = 2.0;         // times the median group's time
 static const double SLOW_LINK = 4.0;          // times the predicted time, across machines
-static const double SLOWER_THAN_SAID = 2.0;   // likewise, anywhere: worth a word
-static const double CLOCK_SKEW_S = 0.1;       // logs of ranks no longer line up
+static const double SLOWER_THAN_SAID = 2.0;   // likewise, anywhere: worth a message
+static const double CLOCK_SKEW_S = 0.1;       // beyond it ranks' logs do not line up
 static const double SHARED_BYTES = 64 << 20;  // Docker's usual /dev/shm, which is too small for data loaders
 static const double LOCKED_BYTES = 64 << 20;  // below, RDMA cannot register its buffers
 
@@ -22,7 +22,7 @@ typedef struct Judge {
     Arena *arena;
     PreflightFindings *findings;
     size_t capacity;
-    int *slow_groups, *groups_of;  // by rank: in how many it is, and how many of them are slow
+    int *slow_groups, *groups_of;  // by rank: how many groups it is in, and how many of them are slow
 } Judge;
 
 static void say(Judge *judge, bool bad, const char *sentence) {
@@ -64,7 +64,7 @@ static const char *group_words(const Judge *judge, AxisMask axes, int first) {
     return arena_format(judge->arena, "%s on %s", ranks, hosts);
 }
 
-// The lower one of an even count: of two groups, the faster is the measure.
+// The lower one for an even count: of two groups, the faster is the reference.
 static double median(Judge *judge, const double *values, int count) {
     double *sorted = ARENA_ARRAY(judge->arena, double, count);
     memcpy(sorted, values, (size_t)count * sizeof *sorted);
@@ -104,7 +104,7 @@ static void judge_ranks(Judge *judge) {
 }
 
 typedef struct GroupTimes {
-    double *seconds;  // the slowest member's
+    double *seconds;  // of its slowest member
     int *first;       // lowest rank
     int count, hosts;
 } GroupTimes;
@@ -133,7 +133,7 @@ static GroupTimes group_times(Judge *judge, const PreflightGroups *groups) {
     return times;
 }
 
-// What all collectives over one set of axes say together, so that one disturbed measurement accuses nobody.
+// Combines all collectives over one set of axes, so that one disturbed measurement does not blame a rank.
 typedef struct AxesTimes {
     AxisMask axes;
     GroupTimes last;   // of the last collective, for the groups' first ranks
@@ -258,8 +258,8 @@ static double usual_message_s(Judge *judge, const PreflightGroups *links) {
     return count > 0 ? median(judge, times, count) : 0;
 }
 
-// Each link beside the others of its direction, and only where the way back is slow too: one disturbed measurement
-// accuses nobody.
+// Each link is compared with the others of its direction, and only where the way back is slow too: one disturbed
+// measurement does not blame a rank.
 static void judge_messages(Judge *judge, const PreflightGroups *links) {
     const PreflightResult *result = judge->result;
     const double usual_s = usual_message_s(judge, links);
@@ -282,7 +282,7 @@ static void judge_messages(Judge *judge, const PreflightGroups *links) {
     }
 }
 
-// Of the machine that a rank is the first of.
+// For the machine whose first rank this is.
 static void judge_host(Judge *judge, int first) {
     const PreflightResult *result = judge->result;
     const PreflightRank *host = &result->ranks[first];

@@ -1,4 +1,4 @@
-// A probe is a job of the workers like a run: they hold a small model, so that device and step are the real ones.
+// A probe is a worker job like a run: the workers hold a small model, so that device and step are the real ones.
 
 #include "exec/launch/probe.h"
 
@@ -84,8 +84,8 @@ static Status read_result(const json_t *root, const StepPrograms *programs, Aren
 
 Status exec_probe(const Mesh *mesh, const RunOptions *options, const ExecOptions *exec_options, Arena *arena,
                   ProbeResult *result, Error *error) {
-    enum { SEQ = 128, SEQ_OF_RANK = 16, STEPS = 6 };         // real ones, for the time between tasks
-    const bool cuda = strcmp(options->device, "cuda") == 0;  // its kernels are measured at sizes of their own, no steps
+    enum { SEQ = 128, SEQ_OF_RANK = 16, STEPS = 6 };         // real steps, for the time between tasks
+    const bool cuda = strcmp(options->device, "cuda") == 0;  // its kernels are measured at specific sizes, no steps
     RunRequest request = {.job = JOB_PROBE, .options = *options};
     *result = (ProbeResult){0};
     TRY(model_find("tiny", arena, &request.model, error));
@@ -99,6 +99,6 @@ Status exec_probe(const Mesh *mesh, const RunOptions *options, const ExecOptions
                                .precision = cuda ? DTYPE_BF16 : DTYPE_FP32};
     request.options.steps = STEPS;
     request.options.spans = true;
-    request.options.threads = 1;  // the rates of a profile are those of one core
+    request.options.threads = 1;  // the rates in a profile are per core
     return exec_job(&request, exec_options, read_result, arena, result, error);
 }

@@ -1,5 +1,5 @@
-// One poll over the listening socket and a connection per rank. Connections prove themselves with the token first; a
-// frame is kept until it is whole.
+// One poll over the listening socket and a connection per rank. Connections authenticate with the token first; a frame
+// is buffered until it is complete.
 
 #define _GNU_SOURCE  // accept4, getrandom
 
@@ -20,15 +20,15 @@
 #include "exec/transport/clock.h"
 
 enum { STRANGERS = 64, SEND_TIMEOUT_S = 5, BACKLOG = 1024 };
-static const double HELLO_S = 0.5;  // a rank says hello as soon as it is connected: its line is its own for so long
+static const double HELLO_S = 0.5;  // a rank says hello as soon as it is connected: its line is reserved that long
 
-// A connection: of a rank once it said hello, else of a stranger.
+// A connection: a rank's once it said hello, until then a stranger's.
 typedef struct Line {
     int fd;          // -1 = free
     int rank;        // -1 = stranger
     double since_s;  // clock when it was accepted
     size_t have, room;
-    char *bytes;  // frames that have come, the last perhaps in part
+    char *bytes;  // received frames, the last perhaps incomplete
 } Line;
 
 // ---------------------------------------------------------------------------------------------- open and close
@@ -114,7 +114,7 @@ void rendezvous_close(Rendezvous *rendezvous) {
 
 // ---------------------------------------------------------------------------------------------- frames
 
-// A rank that cannot be reached is found lost by its line.
+// A rank that cannot be reached is later detected as lost through its line.
 static void share(Rendezvous *rendezvous, const char *body, size_t bytes) {
     if (rendezvous->shared || !(rendezvous->shared = malloc(bytes + 1))) {
         return;
@@ -145,7 +145,7 @@ static bool hello(Rendezvous *rendezvous, Line *line, const RendezvousFrame *fra
     }
     line->rank = said.rank;
     ProgressRow *row =
-        &rendezvous->table[said.rank];  // its first row is under way: who is stopped before has a name and a host
+        &rendezvous->table[said.rank];  // its first row is on its way: a rank stopped before that has a name and a host
     memcpy(row->host, said.host, sizeof row->host);
     row->host[sizeof row->host - 1] = '\0';
     atomic_store(&row->process, said.process);
@@ -159,7 +159,7 @@ static void keep_first(char **kept, const char *body, size_t bytes) {
     }
 }
 
-// False ends the line: a stranger, or a frame that no rank sends.
+// False closes the line: a stranger, or a frame that no rank sends.
 static bool frame_take(Rendezvous *rendezvous, Line *line, const RendezvousFrame *frame, const char *body) {
     if (line->rank < 0) {
         return hello(rendezvous, line, frame, body);
@@ -173,7 +173,7 @@ static bool frame_take(Rendezvous *rendezvous, Line *line, const RendezvousFrame
         }
         return frame->bytes == sizeof(ProgressRow);
     case RENDEZVOUS_FAILURE:
-        rank->done = true;  // what follows is an end that has its reason
+        rank->done = true;  // a later disconnect has its reason already
         keep_first(&rendezvous->failure, body, frame->bytes);
         return true;
     case RENDEZVOUS_RESULT:
@@ -236,8 +236,8 @@ static bool line_read(Rendezvous *rendezvous, Line *line) {
 
 // ---------------------------------------------------------------------------------------------- serving
 
-// A free line; else that of the stranger who has been silent longest, so that strangers keep no rank out; NULL while
-// all of them may yet say hello.
+// A free line; else that of the stranger who has been silent longest, so that strangers cannot keep ranks out; NULL
+// while all of them may still say hello.
 static Line *line_free(Rendezvous *rendezvous) {
     Line *oldest = NULL;
     for (int i = 0; i < rendezvous->line_count; i++) {
@@ -262,7 +262,7 @@ static void lines_accept(Rendezvous *rendezvous) {
             line_end(rendezvous, line);
         }
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);  // what ranks get is small and they wait for it
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);  // ranks get little data and they wait for it
         *line = (Line){.fd = fd, .rank = -1, .since_s = clock_s()};
     }
 }

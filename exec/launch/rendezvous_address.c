@@ -1,5 +1,5 @@
-// The system's routes say it: a datagram socket that is connected to a host has the address that leads there. Hosts
-// that are this machine itself reach any of its addresses. IPv4, as the rendezvous.
+// Determined by the system's routes: a datagram socket connected to a host has the local address that leads there.
+// Hosts that are this machine itself can reach any of its addresses. IPv4 only, like the rendezvous.
 
 #define _GNU_SOURCE  // getaddrinfo, IFF_ in strict C
 
@@ -80,5 +80,5 @@ void rendezvous_address_words(uint32_t address, char *text, size_t text_bytes) {
         }
         freeifaddrs(all);
     }
-    add_word(&one, text, text_bytes);  // loopback last: on another host it leads nowhere
+    add_word(&one, text, text_bytes);  // loopback last: useless on another host
 }

@@ -1,4 +1,4 @@
-// One run as its launcher holds it. Private to exec/launch: launch.c begins and ends it, run_watch.c watches it.
+// One run as its launcher sees it. Private to exec/launch: launch.c begins and ends it, run_watch.c watches it.
 
 #pragma once
 
@@ -28,10 +28,10 @@ typedef struct Run {
     int caught;  // signal to deliver again; 0 = none
 } Run;
 
-// Until the run has ended well; else why not, in words.
+// Returns when the run has ended well; else an error that says why not.
 Status run_watch(Run *run, const HeldSignals *held, Error *error);
-// What rank 0 noted of a run that ended well is said by this program.
+// Prints what rank 0 noted in a run that ended well.
 void run_notes_pass(const Run *run);
 
-// Ends processes of this machine that their launcher left behind: stopped ones cannot end themselves.
+// Kills processes on this machine that their launcher left behind: stopped ones cannot end themselves.
 void run_ranks_end(const Run *run);

@@ -1,5 +1,5 @@
-// An advisory lock on the directory itself tells the living from the dead: the kernel drops it with the last
-// descriptor, however the launcher ends, and it holds across containers that share a file system, where process ids
+// An advisory lock on the directory itself tells live launchers from dead ones: the kernel drops it with the last
+// descriptor, however the launcher ends, and it works across containers that share a file system, where process ids
 // would not.
 
 #define _GNU_SOURCE  // mkdtemp, flock, O_DIRECTORY
@@ -33,7 +33,7 @@ static int open_locked(const char *path) {
     return fd;
 }
 
-// Everything below; mpirun makes folders in folders. Takes over the descriptor.
+// Removes everything below; mpirun nests directories. Takes ownership of the descriptor.
 static void remove_below(int fd, int depth) {
     const int listed_fd = dup(fd);
     DIR *directory = listed_fd >= 0 ? fdopendir(listed_fd) : NULL;
@@ -54,7 +54,7 @@ static void remove_below(int fd, int depth) {
     close(fd);
 }
 
-// Takes over the descriptor, and with it the lock: released when all below is gone.
+// Takes ownership of the descriptor, and with it the lock: released when everything below is gone.
 static void remove_locked(const char *path, int fd) {
     const int lock_fd = dup(fd);
     remove_below(fd, 0);
@@ -84,7 +84,7 @@ static void sweep(const char *base, Arena *arena) {
 Status run_directory_make(Arena *arena, RunDirectory *directory, Error *error) {
     const char *base = base_path();
     sweep(base, arena);
-    for (int attempt = 0; attempt < 10; attempt++) {  // another launcher may sweep it between the next two lines
+    for (int attempt = 0; attempt < 10; attempt++) {  // another launcher may remove it between the next two lines
         char *path = arena_format(arena, "%s/%sXXXXXX", base, PREFIX);
         FAIL_IF(!mkdtemp(path), error, STATUS_ENVIRONMENT, "cannot make a directory %s: %s", path, strerror(errno));
         const int fd = open_locked(path);

@@ -1,5 +1,5 @@
-// The private directory of one run: request, result, failure and each worker's words. Private to exec/launch.
-// It is locked while its launcher lives; a launcher that was killed leaves it, and the next run of this user removes
+// The private directory of one run: request, result, failure and each worker's stderr. Private to exec/launch. It is
+// locked while its launcher lives; a launcher that is killed leaves it behind, and the next run by this user removes
 // it.
 
 #pragma once
@@ -8,10 +8,10 @@
 #include "sim/base/error.h"
 
 typedef struct RunDirectory {
-    const char *path;  // NULL before it is made
+    const char *path;  // NULL before it is created
     int lock_fd;
 } RunDirectory;
 
-// Under $TMPDIR, else /tmp. Sweeps the leftovers of dead launchers first.
+// Under $TMPDIR, else /tmp. First removes the leftovers of dead launchers.
 Status run_directory_make(Arena *arena, RunDirectory *directory, Error *error);
 void run_directory_remove(RunDirectory *directory);

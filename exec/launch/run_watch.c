@@ -1,6 +1,6 @@
 // The loop that watches a run. It sleeps in sigtimedwait where the ranks are children of this process, in the
-// rendezvous where a launcher started them, and turns whatever goes wrong into one sentence: what a rank said, else how
-// its process ended, else what the progress table shows.
+// rendezvous where a launcher started them, and reduces any failure to one sentence: what a rank reported, else how its
+// process ended, else what the progress table shows.
 
 #define _GNU_SOURCE  // gethostname in strict C
 
@@ -14,8 +14,8 @@
 #include "sim/base/log.h"
 #include "sim/base/open.h"
 
-static const double LOOK_S = 0.02;  // progress is drawn this often; a worker's end wakes the watch at once
-static const double SETTLE_S = 3;   // after a rank was lost, for the words of its launcher
+static const double LOOK_S = 0.02;  // progress is shown this often; a worker's end wakes the watch at once
+static const double SETTLE_S = 3;   // after a rank was lost, to receive its launcher's output
 
 // ---------------------------------------------------------------------------------------------- words
 
@@ -23,7 +23,7 @@ static bool worth_reading(const char *line) {
     return line[strspn(line, "-=* \t\n")] != '\0';
 }
 
-// The last line that a worker or launcher wrote; "" where it was silent.
+// The last line that a worker or launcher wrote; "" if there is none.
 static const char *last_line(const Run *run, int number) {
     FILE *file = fopen(arena_format(run->arena, "%s/rank-%d.err", run->directory.path, number), "r");
     char line[256], last[256] = "";
@@ -60,14 +60,14 @@ static void add_words(char *text, size_t bytes, const char *line) {
     text[strcspn(text, "\r\n")] = '\0';
 }
 
-// What mpirun goes on after: Open MPI 4's orte/mca/plm/rsh warns when the agent started before its parent had set its
+// After this mpirun continues: Open MPI 4's orte/mca/plm/rsh warns when the agent started before its parent had set its
 // process group.
 static bool warns(const char *line) {
     return strstr(line, "Warning:") || strstr(line, "WARNING:");
 }
 
-// Why a launcher gave up: the last line outside of mpirun's boxes, whose ends are advice, that is no warning; else how
-// its first box begins.
+// Why a launcher gave up: the last line that is no warning and not inside mpirun's boxes, which end in advice; else the
+// beginning of its first box.
 static const char *launcher_words(const Run *run) {
     FILE *file = fopen(arena_format(run->arena, "%s/rank-0.err", run->directory.path), "r");
     char line[256], outside[256] = "", box[256] = "";
@@ -134,8 +134,8 @@ static Status missing(const Run *run, double waited_s, Error *error) {
                      launcher_words(run));
 }
 
-// mpirun knows which process was first to go, and says it in one of two ways; the rendezvous may see several go at a
-// time.
+// mpirun knows which process ended first, and reports it in one of two ways; the rendezvous may see several end at
+// once.
 static int rank_lost(const Run *run) {
     FILE *file = fopen(arena_format(run->arena, "%s/rank-0.err", run->directory.path), "r");
     char line[256];
@@ -151,7 +151,7 @@ static int rank_lost(const Run *run) {
     return rank >= 0 && rank < mesh_world(&run->request.plan.mesh) ? rank : run->rendezvous->first_lost;
 }
 
-// What a rank said, if one did.
+// The reason a rank reported, if one did.
 static Status failure_take(const Run *run, Error *error) {
     return run->rendezvous->failure ? run_failure_parse(run->rendezvous->failure, error) : STATUS_OK;
 }
@@ -188,7 +188,7 @@ static Status group_check(Run *run, Error *error) {
 
 // ---------------------------------------------------------------------------------------------- the loop
 
-// The signal that ends the run; 0 = none.
+// Returns the signal that ends the run; 0 = none.
 static int wait_a_little(Run *run, const HeldSignals *held) {
     if (run->rendezvous) {
         rendezvous_serve(run->rendezvous, LOOK_S);
@@ -217,7 +217,7 @@ Status run_watch(Run *run, const HeldSignals *held, Error *error) {
 
 // ---------------------------------------------------------------------------------------------- the end
 
-// Its name tells that the process id still belongs to a rank.
+// The process name shows that the process id still belongs to a rank.
 static bool is_worker(pid_t pid) {
     char path[64], name[32] = "";
     snprintf(path, sizeof path, "/proc/%ld/comm", (long)pid);

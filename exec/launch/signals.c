@@ -40,7 +40,7 @@ void signals_release(const HeldSignals *held, int caught) {
     }
     const struct timespec at_once = {0};
     while (caught && sigtimedwait(&held->waited, NULL, &at_once) > 0) {
-        // asked again meanwhile: that is the same wish
+        // another one meanwhile: the same request
     }
     pthread_sigmask(SIG_SETMASK, &held->before, NULL);
     if (caught) {

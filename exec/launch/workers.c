@@ -1,4 +1,4 @@
-// posix_spawn of one worker per rank, or of one launcher, with an environment that suits several BLAS processes on one
+// posix_spawn of one worker per rank, or of one launcher, with an environment suited to several BLAS processes on one
 // machine.
 
 #include "exec/launch/workers.h"
@@ -21,7 +21,7 @@
 static const char WORKER_NAME[] = "ndtune-worker";
 
 enum { SETTINGS_MOST = 8 };
-static const double END_S = 5;  // a launcher may take this long to end its ranks and to clean up after them
+static const double END_S = 5;  // a launcher may take this long to end its ranks and clean up after them
 
 Status worker_find(const char *wanted, Arena *arena, const char **path, Error *error) {
     const char *named = wanted ? wanted : getenv("NDTUNE_WORKER");
@@ -56,7 +56,7 @@ static char **worker_environment(const WorkersSetup *setup, Arena *arena) {
     if (setup->argv) {
         settings[count++] = arena_format(arena, "%s=%s", RENDEZVOUS_VARIABLE, setup->rendezvous_setting);
     }
-    if (setup->argv && geteuid() == 0) {  // mpirun refuses root otherwise; containers know no other user
+    if (setup->argv && geteuid() == 0) {  // mpirun refuses root otherwise; containers often have no other user
         settings[count++] = "OMPI_ALLOW_RUN_AS_ROOT=1";
         settings[count++] = "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1";
     }
@@ -140,7 +140,7 @@ void workers_poll(Workers *workers) {
     }
 }
 
-// Asks the launcher to end, and makes an end of its group when it does not.
+// Asks the launcher to exit, and kills its group if it does not.
 static void group_end(Workers *workers) {
     const pid_t pid = workers->count > 0 ? workers->of_rank[0].pid : 0;
     const struct timespec nap = {.tv_nsec = 20 * 1000 * 1000};

@@ -1,5 +1,5 @@
-// Processes of one run, a worker per rank or one launcher of them all: started by argv, watched, always reaped. Private
-// to exec/launch.
+// The processes of one run, one worker per rank or a single launcher for all: started by argv, watched, always reaped.
+// Private to exec/launch.
 
 #pragma once
 
@@ -19,9 +19,9 @@ typedef struct Worker {
 
 typedef struct Workers {
     int count, running;
-    Worker *of_rank;   // a launcher takes the place of rank 0
-    int first_failed;  // of the first that ended badly; -1 = none
-    bool group;        // a launcher in a process group of its own, with what it started
+    Worker *of_rank;   // a launcher takes rank 0's entry
+    int first_failed;  // first rank that ended badly; -1 = none
+    bool group;        // a launcher in its own process group, along with what it started
 } Workers;
 
 typedef struct WorkersSetup {
@@ -29,11 +29,11 @@ typedef struct WorkersSetup {
     const char *request_path;
     const char *directory;  // rank-N.err go here
     int world, threads;
-    bool passive;    // threads that wait shall sleep: more threads than cores
+    bool passive;    // waiting threads sleep: more threads than cores
     int segment_fd;  // becomes WORKER_SEGMENT_FD in the worker
-    // A launcher in place of the workers:
+    // A launcher instead of the workers:
     char **argv;                     // NULL = none
-    const char *rendezvous_setting;  // of RENDEZVOUS_VARIABLE in its environment
+    const char *rendezvous_setting;  // value of RENDEZVOUS_VARIABLE in its environment
 } WorkersSetup;
 
 enum { WORKER_SEGMENT_FD = 3 };
@@ -41,7 +41,7 @@ enum { WORKER_SEGMENT_FD = 3 };
 Status worker_find(const char *wanted, Arena *arena, const char **path, Error *error);
 Status workers_start(const WorkersSetup *setup, Arena *arena, Workers *workers, Error *error);
 
-// Reaps those that ended and sees those that were stopped, without waiting.
+// Reaps those that ended and notes those that were stopped, without waiting.
 void workers_poll(Workers *workers);
 void workers_kill(Workers *workers);  // a launcher gets time to end its ranks first
 

@@ -1,11 +1,11 @@
-// One communicator per (id of the lane, axes of the group): two lanes with one id share it and serialise, as the
-// program says.
+// One communicator per (id of the lane, axes of the group): two lanes with the same id share it and serialise, as the
+// program requires.
 
 #include "exec/protocol/communicators.h"
 
 #include "exec/protocol/link_room.h"
 
-enum { WORLD_ID = -1, AXES_ID = -2, LINKS_ID = -3 };  // no lane of a program has them; links: and down, by phase
+enum { WORLD_ID = -1, AXES_ID = -2, LINKS_ID = -3 };  // ids no program lane uses; links: and below, by phase
 
 static bool same_link(Link a, Link b) {
     return a.step == b.step && a.class == b.class;
@@ -31,7 +31,7 @@ static Status too_many(Error *error) {
                      TRANSPORT_MAX_COMMUNICATORS);
 }
 
-// Axes of size 1 join nobody: only masks of the others.
+// Axes of size 1 join no ranks: only masks of the others.
 static Status add_axes(const Mesh *mesh, Arena *arena, CommunicatorSet *set, Error *error) {
     const AxisMask real = mesh_real_axes(mesh, AXES_OWN);
     for (AxisMask axes = 1; axes <= AXIS_ALL; axes++) {

@@ -1,5 +1,4 @@
-// The affinity mask, which children inherit. Not read: quotas of control groups, which give all cores for a part of the
-// time.
+// The affinity mask, which children inherit. cgroup quotas are not read: they give all cores for part of the time.
 
 #define _GNU_SOURCE  // CPU_COUNT
 
@@ -23,7 +22,7 @@ int64_t memory_available_bytes(void) {
     char line[128];
     long long kib = -1;
     while (line_next(file, line, sizeof line)) {
-        sscanf(line, "MemAvailable: %lld", &kib);  // else as before
+        sscanf(line, "MemAvailable: %lld", &kib);  // else unchanged
     }
     return kib < 0 ? -1 : kib * 1024;
 }

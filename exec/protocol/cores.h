@@ -1,11 +1,10 @@
-// The cores and the memory that ranks of this machine may use.
+// The cores and memory available to ranks of this machine.
 
 #pragma once
 
 #include <stdint.h>
 
-// Those that the system lets this process use (taskset, a container's or Slurm's cpuset), else those that are there; at
-// least 1.
+// Those this process may use (taskset, a container's or Slurm's cpuset), else those present; at least 1.
 int cores_allowed(void);
 
-int64_t memory_available_bytes(void);  // for new processes; -1 = unknown
+int64_t memory_available_bytes(void);  // available to new processes; -1 = unknown

@@ -1,5 +1,5 @@
-// The stages' sends and receives are played through: each stage goes on until its next message finds no room or has not
-// come. Where all stand still, the links that are full get room for one more.
+// Simulates the stages' sends and receives: each stage goes on until its next message finds no room or has not arrived.
+// When all are blocked, each full link gets room for one more.
 
 #include "exec/protocol/link_room.h"
 
@@ -56,7 +56,7 @@ static int sender_of(const Play *play, const Link *link, int receiver) {
     return (receiver - link->step + play->count) % play->count;
 }
 
-// Until its next message does not go; true where one did.
+// Runs until its next message cannot proceed; true if at least one did.
 static bool stage_go(Play *play, int stage) {
     StageMessages *of = &play->stages[stage];
     const int64_t before = of->next;
@@ -71,7 +71,7 @@ static bool stage_go(Play *play, int stage) {
     return of->next > before;
 }
 
-// False: nobody waits for room.
+// False: no stage waits for room.
 static bool make_room(Play *play) {
     bool made = false;
     for (int stage = 0; stage < play->count; stage++) {

@@ -1,5 +1,5 @@
-// How many messages a link must hold, so that stages which run their programs in issue order, one task after the other,
-// never wait for each other in a circle.
+// How many messages a link must buffer so that stages that run their programs in issue order, one task at a time,
+// cannot deadlock.
 
 #pragma once
 
@@ -9,9 +9,9 @@
 typedef struct LinkMessages {
     const StepPrograms *programs;
     const int16_t *const *of_task;  // by stage and task: index of its link
-    bool exact;                     // a bitwise run: exact sums behind each message
+    bool exact;                     // a bitwise run: exact sums along with each message
 } LinkMessages;
 
-// Fills in message_bytes and ahead of the links among the communicators. INTERNAL where no room is enough: the programs
-// do not go together.
+// Fills in message_bytes and ahead of the links among the communicators. INTERNAL where no buffer size suffices: the
+// programs do not match.
 Status link_room_find(const LinkMessages *messages, Communicator *communicators, Arena *arena, Error *error);

@@ -1,4 +1,4 @@
-// Places are named as people count: steps from one, layers and micro-steps as the program has them.
+// Steps are counted from one, layers and micro-steps as in the program.
 
 #include "exec/protocol/program_words.h"
 

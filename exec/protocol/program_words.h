@@ -1,4 +1,4 @@
-// What a program says about a place in it: for messages of ranks, and of the launcher that watches them.
+// Describes a place in the program, for messages of ranks and of the launcher that watches them.
 
 #pragma once
 

@@ -1,7 +1,7 @@
-// What travels between the launcher and ranks that it did not start by itself (mpirun, srun, torchrun did): frames over
-// TCP. A rank says hello with the run's token and gets the request; from then on, while it prepares as well, it shows
-// its row of the progress table several times a second, and brings what it has to say. An end without goodbye means
-// that the rank died. The two programs are of one build: sizes are checked, layouts are not translated.
+// What travels between the launcher and ranks it did not start itself (mpirun, srun, torchrun did): frames over TCP. A
+// rank says hello with the run's token and gets the request; from then on, including while it prepares, it sends its
+// row of the progress table several times a second, and anything it has to report. A disconnect without goodbye means
+// that the rank died. Both programs are of one build: sizes are checked, layouts are not translated.
 
 #pragma once
 
@@ -18,8 +18,8 @@ typedef enum {
     RENDEZVOUS_ROW,      // rank: ProgressRow
     RENDEZVOUS_FAILURE,  // rank: JSON
     RENDEZVOUS_RESULT,   // rank 0: JSON
-    RENDEZVOUS_SHARE,    // rank 0: bytes that every other rank gets in turn, once
-    RENDEZVOUS_GOODBYE,  // rank: it is done and ends well
+    RENDEZVOUS_SHARE,    // rank 0: bytes sent on to every other rank, once
+    RENDEZVOUS_GOODBYE,  // rank: finished successfully
 } RendezvousKind;
 
 typedef struct RendezvousFrame {
@@ -34,9 +34,9 @@ typedef struct RendezvousHello {
     char host[PROGRESS_HOST_BYTES];
 } RendezvousHello;
 
-// In front of its body, all of it; false: the other side is gone, or takes nothing for as long as the socket's limit.
+// Sent before its body, whole; false: the peer is gone, or accepts nothing for as long as the socket's limit.
 bool rendezvous_frame_send(int fd, RendezvousKind kind, const void *body, size_t bytes);
 
 static const char RENDEZVOUS_VARIABLE[] =
     "NDTUNE_RENDEZVOUS";  // "PORT TOKEN ADDRESS ADDRESS ...", in the environment of the ranks
-static const char WORKER_PROCESS_NAME[] = "ndtune-worker";  // of a rank in /proc/PID/comm, by which its host ends it
+static const char WORKER_PROCESS_NAME[] = "ndtune-worker";  // of a rank in /proc/PID/comm, by which its host kills it

@@ -23,7 +23,7 @@ RunOptions run_options_default(void) {
     return (RunOptions){
         .steps = 10,
         .seed = 1,
-        .lr = 5e-4,  // tiny at batch 1 x 128 loses 1.8 nats in 10 steps; at 1e-3 rounding grows 10 times faster
+        .lr = 5e-4,  // tiny at batch 1 x 128 loses 1.8 nats in 10 steps; at 1e-3 rounding errors grow 10 times faster
         .beta1 = 0.9,
         .beta2 = 0.95,  // Touvron et al. 2023, section 2.2
         .eps = 1e-8,
@@ -36,7 +36,7 @@ RunOptions run_options_default(void) {
 
 // ---------------------------------------------------------------------------------------------- writing
 
-// Integers, enumerations and flags of a struct, by name: one table writes and reads.
+// Integers, enumerations and flags of a struct, by name: one table serves writing and reading.
 typedef struct Field {
     const char *key;
     size_t offset;
@@ -140,7 +140,7 @@ static const char *text_or_empty(const char *text) {
     return text ? text : "";
 }
 
-// 64-bit seeds do not fit a JSON number: they travel as text.
+// 64-bit seeds do not fit a JSON number: they are sent as text.
 static json_t *options_json(const RunOptions *options) {
     char seed[24], jitter[24];
     snprintf(seed, sizeof seed, "%" PRIu64, options->seed);

@@ -1,5 +1,5 @@
-// What the tuner asks of its workers, and the file it travels in (schema ndtune.run-request/1). Both sides lower the
-// program from model, plan and target by themselves; the template hash proves that they agree.
+// What the tuner sends to its workers, and the file it travels in (schema ndtune.run-request/1). Both sides lower the
+// program from model, plan and target independently; the template hash proves that they agree.
 
 #pragma once
 
@@ -29,7 +29,7 @@ typedef enum {
     FAULT_COUNT
 } FaultAction;
 
-// What the workers do once they are there: train, measure the machine, check it.
+// What the workers do once all are present: train, measure the machine, check it.
 typedef enum { JOB_TRAIN, JOB_PROBE, JOB_PREFLIGHT, JOB_COUNT } WorkerJob;
 
 extern const char *const lane_mode_names[LANES_COUNT];     // "serial" "async"
@@ -40,7 +40,7 @@ typedef struct RunFault {
     int rank;
     int task;        // index into the program's tasks; strikes at its first instance
     int step;        // in this step, from 0
-    double delay_s;  // FAULT_PACE: the least that every kernel takes, on every rank and in every step
+    double delay_s;  // FAULT_PACE: minimum duration of every kernel, on every rank and in every step
 } RunFault;
 
 typedef struct RunOptions {
@@ -52,16 +52,16 @@ typedef struct RunOptions {
     const char *device, *transport;
     LaneMode lanes;
     uint64_t jitter_seed;      // 0 = off: random waits before and after tasks
-    double timeout_s;          // longest that a rank may stand still, waiting or in a task
+    double timeout_s;          // longest a rank may make no progress, waiting or in a task
     int threads;               // per rank; 0 = cores / world, at least 1
-    bool spans;                // bring back a span per task instance of one step
+    bool spans;                // return a span per task instance of one step
     bool bitwise;              // exact sums: equal bits on every mesh, slowly
-    bool deterministic;        // equal bits in every run of this mesh
+    bool deterministic;        // equal bits in repeated runs on this mesh
     bool poison;               // fill the arena with NaN first
     const char *moments_path;  // rank 0 writes the first moments there after the last step; NULL = not (gather_state.h)
     const char *weights_path;  // likewise the weights
     RunFault fault;
-    const ChipPrice *prices;  // known from before; a device searches for what is not among them
+    const ChipPrice *prices;  // already known; a device searches for those not listed
     int price_count;
 } RunOptions;
 
@@ -76,7 +76,7 @@ typedef struct RunRequest {
     RunOptions options;
     uint64_t template_hash;
     int segment_fd;            // -1: one rank, or no shared memory
-    int launcher_pid;          // a worker whose parent is another ends; 0 = not checked
+    int launcher_pid;          // a worker whose parent is not this process exits; 0 = not checked
     const char *result_path;   // written by rank 0; "" where ranks join by rendezvous
     const char *failure_path;  // written by the first rank that fails; "" likewise
 } RunRequest;

@@ -1,5 +1,4 @@
-// Results and failures as files. Numbers that are not finite become null (JSON has no word for them) and NAN again on
-// reading.
+// Results and failures as files. Non-finite numbers become null (JSON cannot represent them) and NAN again on reading.
 
 #include "exec/protocol/result.h"
 
@@ -116,7 +115,7 @@ static bool read_stages(const json_t *root, const StepPrograms *programs, Arena 
     return true;
 }
 
-// Spans of one rank, whose times begin at these.
+// Spans of one rank, with these start and end times.
 static void take_spans(const StepProgram *program, int rank, const double *start_s, const double *end_s,
                        Timeline *timeline) {
     StepCursor cursor = step_cursor_begin(program);
@@ -131,8 +130,8 @@ static void take_spans(const StepProgram *program, int rank, const double *start
     }
 }
 
-// Ranks of a stage all walk its program alike, so the file holds times only, for each rank as many as the longest
-// program takes.
+// Ranks of a stage all walk its program in the same order, so the file holds times only, for each rank as many as the
+// longest program needs.
 static bool read_timelines(const json_t *root, const StepPrograms *programs, Arena *arena, RunResult *result) {
     const Mesh *mesh = &programs->of[0].plan.mesh;
     const int step = (int)json_integer_value(json_object_get(root, "span_step"));
@@ -233,8 +232,8 @@ static json_t *failure_json(int rank, const Error *error) {
                      "hint", error->hint);
 }
 
-// Paths and host names are any bytes, a long message may end within a letter, and JSON takes UTF-8 only: a failure is
-// told all the same.
+// Paths and host names may hold any bytes, a long message may be cut within a character, and JSON takes UTF-8 only: the
+// failure must be reported all the same.
 json_t *run_failure_json(int rank, const Error *error) {
     json_t *root = failure_json(rank, error);
     if (root) {
@@ -246,7 +245,7 @@ json_t *run_failure_json(int rank, const Error *error) {
     return failure_json(rank, &plain);
 }
 
-// link() puts a finished file in place and fails where one is: a second failure can neither replace nor cut short the
+// link() puts a finished file in place and fails if one exists: a second failure can neither replace nor truncate the
 // first.
 void run_failure_save(const char *path, int rank, const Error *error) {
     json_t *root = run_failure_json(rank, error);

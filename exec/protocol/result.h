@@ -1,4 +1,4 @@
-// The result of a run (schema ndtune.run-result/1), which rank 0 brings to the launcher; and the failure file.
+// The result of a run (schema ndtune.run-result/1), which rank 0 returns to the launcher; and the failure file.
 
 #pragma once
 
@@ -11,9 +11,9 @@
 #include "sim/step/stages.h"
 #include "sim/step/timeline.h"
 
-// What the ranks of a stage measured, in terms of the tasks of its program.
+// What the ranks of a stage measured, by task of its program.
 typedef struct StageResult {
-    TaskTotal *totals;  // by task: of one step after warm-up, mean over steps and ranks
+    TaskTotal *totals;  // by task: per step after warm-up, mean over steps and ranks
     int32_t task_count;
     Timeline timeline;  // of the recorded step; span_count 0 unless options.spans
     int64_t peak_bytes, planned_peak_bytes;
@@ -21,21 +21,21 @@ typedef struct StageResult {
 
 typedef struct RunResult {
     int world, steps;
-    double *loss;                // mean over the step's global tokens; NAN where the run diverged
+    double *loss;                // mean over the step's global tokens; NAN if the run diverged
     double *grad_norm;           // global L2 norm before clipping
     double *step_time_s;         // slowest rank
     int64_t peak_bytes;          // highest byte of the arena that a task addressed, over all ranks
     int64_t planned_peak_bytes;  // of the stage that needs most
-    // Of stage 0, the only one without a pipeline.
+    // Of stage 0, the only one without pipeline parallelism.
     TaskTotal *totals;
     int32_t task_count;
     Timeline timeline;
-    StageResult *stages;  // of all, by stage
+    StageResult *stages;  // by stage
     int stage_count;
     const char *state;      // "ok", "diverged"
-    const char *core_type;  // that rank 0's BLAS ran its kernels for ("SkylakeX"); NULL = of a device with its own
-    // Of a device with a chip of its own: what it is, the memory that the largest rank took of it, what rank 0's work
-    // costs there.
+    const char *core_type;  // for which rank 0's BLAS ran its kernels ("SkylakeX"); NULL = a device with its own
+    // For a device with its own chip: its name, the memory used by the largest rank, and what rank 0's work costs
+    // there.
     const char *chip;  // NULL = none
     int64_t device_bytes;
     const ChipPrice *prices;
@@ -56,7 +56,7 @@ typedef struct WorkerRecord {
     const StageRecord *stages;  // by stage
     int stage_count;
     int span_step;                  // -1 = no spans
-    int64_t spans_per_rank;         // of the stage that has most
+    int64_t spans_per_rank;         // of the stage that has the most
     const double *start_s, *end_s;  // [world][spans_per_rank], issue order
     const char *core_type, *chip;   // as in RunResult
     int64_t device_bytes;
@@ -68,12 +68,12 @@ typedef struct WorkerRecord {
 json_t *run_result_json(const WorkerRecord *record);  // NULL: cannot be written
 Status run_result_take(const json_t *root, const StepPrograms *programs, Arena *arena, RunResult *result, Error *error);
 
-// The first rank that fails says why; a later one finds the file there and keeps quiet.
+// The first rank that fails writes the reason; a later one finds the file and writes nothing.
 void run_failure_save(const char *path, int rank, const Error *error);
 
-// False when there is no such file. The message begins with the rank.
+// False when there is no such file. The message starts with the rank.
 bool run_failure_load(const char *path, Error *error);
 
-// The same as text: ranks that were not started by this program send it.
+// The same as text: sent by ranks this program did not start.
 json_t *run_failure_json(int rank, const Error *error);
 Status run_failure_parse(const char *text, Error *error);  // always an error: the rank's

@@ -1,4 +1,4 @@
-// The clock of everything that waits in exec/: steady, in seconds.
+// The clock for all waits in exec/: steady, in seconds.
 
 #pragma once
 

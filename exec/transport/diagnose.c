@@ -1,9 +1,9 @@
 // A rank inside a collective of which it has entered more rounds than another member waits for that member; one inside
-// a message waits for the other end of it, unless that has done its part. Following these arrows from a rank that
-// waits too long ends at the ranks that wait for nobody: they hang, died, are slow, or sit in another collective than
-// the rest of their group. Where the arrows close a circle, somebody skipped a collective and waits further on, or
-// lanes in threads prefetch: then it is the one whose place is beyond the collective that others wait for it in, else
-// the one furthest behind in all.
+// a message waits for its peer, unless the peer has done its part. Following these edges from a rank that has waited
+// too long leads to the ranks that wait for no one: they hang, died, are slow, or are in a different collective than
+// the rest of their group. Where the edges form a cycle, a rank skipped a collective and waits further on, or lanes in
+// threads prefetch: the culprit is then the one whose place is past the collective in which others wait for it, else
+// the one furthest behind overall.
 
 #include "exec/transport/diagnose.h"
 
@@ -28,8 +28,8 @@ static bool in_collective(const ProgressView *call) {
     return call->inside && !is_message((TransportKind)call->kind);
 }
 
-// The communicator in which rank waits for other; NOBODY = it does not. A send waits until what is before it was taken,
-// a receive until something was sent.
+// The communicator in which rank waits for other; NOBODY = it does not. A send waits until the previous message was
+// received, a receive until something was sent.
 static int waits_in(const ProgressTable *table, int rank, int other) {
     for (int c = 0; c < table->communicator_count; c++) {
         const ProgressView own = progress_look(table, rank, c), theirs = progress_look(table, other, c);
@@ -43,7 +43,7 @@ static int waits_in(const ProgressTable *table, int rank, int other) {
     return NOBODY;
 }
 
-// Places in issue order can be compared only where both run the same program.
+// Places in issue order are comparable only if both ranks run the same program.
 static bool one_stage(const ProgressTable *table, int rank, int other) {
     return mesh_stage_of(&table->mesh, rank) == mesh_stage_of(&table->mesh, other);
 }
@@ -53,7 +53,7 @@ static int compare_places(const TransportPlace *a, const TransportPlace *b) {
                               : (a->ordinal > b->ordinal) - (a->ordinal < b->ordinal);
 }
 
-// Of a circle: somebody who is beyond a collective in which another waits for it.
+// In a cycle: a rank that is past a collective in which another waits for it.
 static void skipper_find(const ProgressTable *table, WaitDiagnosis *wait) {
     const int world = mesh_world(&table->mesh);
     for (int rank = 0; rank < world && table->ordered; rank++) {
@@ -88,7 +88,7 @@ static int furthest_behind(const ProgressTable *table, const WaitDiagnosis *wait
     return behind;
 }
 
-// Marks everybody that rank waits for, directly or through others.
+// Marks every rank that this rank waits for, directly or indirectly.
 static void follow(const ProgressTable *table, int from, WaitDiagnosis *wait) {
     const int world = mesh_world(&table->mesh);
     int queue[TRANSPORT_MAX_WORLD], head = 0, tail = 0;
@@ -143,7 +143,7 @@ static uint64_t signature_of(const ProgressTable *table, int communicator, const
     return collective_signature(&table->communicators[communicator], (TransportKind)shown->kind, &call);
 }
 
-// In the same round of the same group inside different collectives, or at the two ends of different messages.
+// In the same round of the same group but in different collectives, or at the two ends of different messages.
 static bool disagree(const ProgressTable *table, int rank, int other, int communicator) {
     const ProgressView own = progress_look(table, rank, communicator),
                        theirs = progress_look(table, other, communicator);
@@ -153,8 +153,8 @@ static bool disagree(const ProgressTable *table, int rank, int other, int commun
     return (message || round) && signature_of(table, communicator, &own) != signature_of(table, communicator, &theirs);
 }
 
-// How wrong a member looks beside the rest: fewer that agree with it; a size that the program does not say; a place
-// further on, since it skipped something.
+// How wrong a member looks compared with the rest: fewer that agree with it; a size not in the program; a place further
+// on, since it skipped something.
 typedef struct Suspicion {
     int agreeing;
     bool odd_size;
@@ -221,7 +221,7 @@ Status diagnose_message(const ProgressTable *table, int rank, int communicator, 
 
 // ---------------------------------------------------------------------------------------------- lateness
 
-// A culprit that sits in a collective sits in another one than its group.
+// A culprit inside a collective is in a different one than its group.
 static bool mismatch_of(const ProgressTable *table, int rank, Error *error) {
     for (int c = 0; c < table->communicator_count; c++) {
         for (int other = 0; other < mesh_world(&table->mesh); other++) {
@@ -234,7 +234,7 @@ static bool mismatch_of(const ProgressTable *table, int rank, Error *error) {
     return false;
 }
 
-// Waits for a message and does not take the one that came.
+// Waits for a message and does not accept the one that arrived.
 static bool stray_of(const ProgressTable *table, int rank, Error *error) {
     for (int c = 0; c < table->communicator_count; c++) {
         const ProgressView call = progress_look(table, rank, c);

@@ -1,4 +1,4 @@
-// What transports of host memory do alike around the moving of a call's bytes.
+// What host-memory transports have in common around the data movement of a call.
 
 #pragma once
 
@@ -17,7 +17,7 @@ static inline void host_copy(void *to, const void *from, int64_t bytes) {
     }
 }
 
-// In a group of one: what goes in comes out.
+// For a group of one: copies input to output.
 static inline Status host_run_alone(TransportKind kind, const TransportCall *call) {
     ASSERT(!is_message(kind));
     const int64_t bytes = call->leave ? call->leave[0] : call->bytes;

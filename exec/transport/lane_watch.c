@@ -1,4 +1,4 @@
-// A note is written before its number goes into the stream, so whoever sees the number sees the note.
+// A note is written before its number goes into the stream, so a reader that sees the number sees the note.
 
 #include "exec/transport/lane_watch.h"
 
@@ -30,7 +30,7 @@ static void show_begun(const LanePlace *of, const LaneNote *note) {
     }
 }
 
-// How many behind `shown` are to be told; older notes are gone.
+// How many after `shown` can be reported; older notes are gone.
 static unsigned news(unsigned shown, unsigned now) {
     return now - shown < LANE_NOTES ? now - shown : LANE_NOTES;
 }

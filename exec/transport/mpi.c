@@ -1,11 +1,11 @@
-// Collectives over non-blocking messages of Open MPI, so that a wait can time out, be stopped, and leave the core to
-// others. Sums run over the members in rank order, in the same loop as shm's (reduce.c): both transports give the same
-// bits. Every member exchanges directly with every other: reduce-scatter moves (n-1)/n of the data out of each rank,
-// all-reduce twice that, all-gather n-1 parts, whatever the topology; no ring or tree. Message tags are made of the
+// Collectives over Open MPI's non-blocking messages, so that a wait can time out, be stopped, and yield the core. Sums
+// run over the members in rank order, in the same loop as shm's (reduce.c): both transports give the same bits. Every
+// member exchanges directly with every other: reduce-scatter moves (n-1)/n of the data out of each rank, all-reduce
+// twice that, all-gather n-1 parts, whatever the topology; no ring or tree. Message tags are built from the
 // collective's signature and number: members that disagree wait, and are told apart by the progress table, instead of
-// mixing data. A message is copied and sent from there, so that its sender can go on; the library moves it when
-// somebody calls the library, which every task of a rank without lanes in threads does. Sources: sim/SOURCES.md X1
-// (malloc tuning, what Open MPI's own collectives cost), MPI 3.1 sections 3.7, 6.4.
+// mixing data. A message is copied and sent from the copy, so that its sender can continue; the library makes progress
+// only when called, which every task of a rank without lanes in threads does. Sources: sim/SOURCES.md X1 (malloc
+// tuning, cost of Open MPI's own collectives), MPI 3.1 sections 3.7, 6.4.
 
 #define _GNU_SOURCE  // sched_yield, mallopt
 
@@ -21,19 +21,19 @@
 #include "exec/transport/watchdog.h"
 
 enum {
-    SMALL_REDUCE_BYTES = 4096,  // below, everybody sends everything and sums it: one exchange instead of two
-    ROW_BYTES = 256 << 10,      // staged of each member at a time: some rows stay in a second-level cache
+    SMALL_REDUCE_BYTES = 4096,  // below, every member sends everything and sums it: one exchange instead of two
+    ROW_BYTES = 256 << 10,      // staged per member at a time: some rows fit a second-level cache
     MESSAGE_BYTES = 64 << 20,   // most in one message: MPI counts in int
-    YIELDS = 100,               // looks before sleeping between them: some 50 us where nobody else wants the core
+    YIELDS = 100,               // polls before sleeping between them: some 50 us where nothing else wants the core
     TAG_BITS = 30,              // Open MPI's tags go up to INT_MAX
     PARTS_MOST = 4,             // of one message, MESSAGE_BYTES each
 };
 static const long NAP_NS = 50 * 1000;
 
-// Messages of a link that are under way: a place for each that may be ahead of its receive.
+// Messages of a link in flight: a slot for each that may be ahead of its receive.
 typedef struct MpiOutbox {
     char *places;
-    MPI_Request (*requests)[PARTS_MOST];  // of each place
+    MPI_Request (*requests)[PARTS_MOST];  // for each slot
     int count, next;
 } MpiOutbox;
 
@@ -42,10 +42,10 @@ typedef struct MpiMember {
     int size, index;
     int ranks[TRANSPORT_MAX_WORLD];
     ProgressCell *cell;
-    int tag;                // of the call that runs
+    int tag;                // of the current call
     MPI_Request *requests;  // receives by member, then sends by member
     char *staging;          // a row per member
-    MpiOutbox outbox;       // of the sender of a link
+    MpiOutbox outbox;       // of a link's sender
     MPI_Request arriving[PARTS_MOST];
 } MpiMember;
 
@@ -53,10 +53,10 @@ struct Transport {
     TransportSetup setup;
     MpiMember *members;
     ProgressRow *row;
-    ProgressTable table;  // of it alone
+    ProgressTable table;  // with its own row only
     atomic_int stopped;
     bool begun;       // the library is initialised
-    atomic_int torn;  // a call failed: messages may be under way
+    atomic_int torn;  // a call failed: messages may be in flight
 };
 
 // ---------------------------------------------------------------------------------------------- open and close
@@ -76,7 +76,7 @@ static Status mpi_words(const char *what, int code, Error *error) {
         }                                                                                                              \
     } while (0)
 
-// Keeps glibc from giving the library's temporaries back to the kernel each time: 2 to 3.6 times on large reductions
+// Keeps glibc from returning the library's temporaries to the kernel each time: 2 to 3.6 times on large reductions
 // (sim/SOURCES.md X1).
 static void malloc_tune(void) {
     mallopt(M_MMAP_THRESHOLD, 1 << 30);
@@ -115,7 +115,7 @@ static Status outbox_open(const Communicator *spec, MpiOutbox *box, Arena *arena
     return STATUS_OK;
 }
 
-// Every rank splits the world once per communicator, in the same order: no group is made by its members alone.
+// Every rank splits the world once per communicator, in the same order: no group is created by its members alone.
 static Status member_begin(Transport *mpi, int communicator, Arena *arena, Error *error) {
     const TransportSetup *setup = &mpi->setup;
     const Communicator *spec = &setup->communicators[communicator];
@@ -155,7 +155,7 @@ static Status mpi_open(const TransportSetup *setup, Arena *arena, Transport **tr
     return STATUS_OK;
 }
 
-// Memory that the library may still read from is left to it.
+// Memory that the library may still read is not freed.
 static void mpi_close(Transport *mpi) {
     const bool torn = atomic_load(&mpi->torn) != 0;
     for (int i = 0; mpi->members && i < mpi->setup.communicator_count && !torn; i++) {
@@ -181,15 +181,15 @@ static void wait_a_little(int looks) {
     }
 }
 
-// Requests of a call that runs.
+// Requests of the current call.
 typedef struct Waiting {
     const TransportCall *call;
     MPI_Request *requests;
     int count;
-    int peer;  // of a message: that rank; -1: the member's own requests, or those of all members
+    int peer;  // of a message: its other rank; -1: the member's own requests, or those of all members
 } Waiting;
 
-// Members whose messages have not come; where all have, those that did not take ours.
+// Members whose messages have not arrived; if all have, those that did not take ours.
 static Status late(const Transport *mpi, const Waiting *waiting, double waited_s, Error *error) {
     const TransportCall *call = waiting->call;
     MpiMember *member = &mpi->members[call->communicator];
@@ -214,7 +214,7 @@ static Status late(const Transport *mpi, const Waiting *waiting, double waited_s
                      *whom ? whom : "all others to meet");
 }
 
-// Until all requests are done, drives the library, and looks at the clock and the stop flag now and then.
+// Waits until all requests are done; drives the library, and checks the clock and the stop flag from time to time.
 static Status requests_wait(Transport *mpi, const Waiting *waiting, Error *error) {
     Wait wait = {.lane = mpi->setup.communicators[waiting->call->communicator].name, .limit_s = mpi->setup.timeout_s};
     for (int looks = 1;; looks++) {
@@ -242,7 +242,7 @@ static Status members_wait(Transport *mpi, const TransportCall *call, int count,
 // ---------------------------------------------------------------------------------------------- exchanges
 
 // One side of an exchange: the message of member i begins at + i * stride and has `unit` bytes, fewer where it would
-// reach beyond `end` bytes; with parts of their own sizes those from `done` on.
+// extend past `end` bytes; with parts of different sizes, those from `done` on.
 typedef struct Way {
     char *at;
     int64_t stride, unit, end;
@@ -269,7 +269,7 @@ static Status exchange(Transport *mpi, const TransportCall *call, const Way *out
                     "receive");
         }
     }
-    for (int k = 0; k < member->size; k++) {  // each begins with another: nobody is everyone's first
+    for (int k = 0; k < member->size; k++) {  // each starts with a different peer: no member is everyone's first
         const int i = (member->index + k) % member->size;
         MPI_Request *request = &member->requests[member->size + i];
         *request = MPI_REQUEST_NULL;
@@ -281,12 +281,12 @@ static Status exchange(Transport *mpi, const TransportCall *call, const Way *out
     return members_wait(mpi, call, 2 * member->size, error);
 }
 
-// What is only read by MPI travels through the same struct as what it writes.
+// What MPI only reads passes through the same struct as what it writes.
 static char *readable(const void *data) {
     return (char *)(uintptr_t)data;
 }
 
-// Staged rows of the others and the own one in place, in member order.
+// Staged rows of the others and this member's own in place, in member order.
 static void reduce(const MpiMember *member, const void *own, int64_t bytes, Reduction how, void *out) {
     const void *rows[TRANSPORT_MAX_WORLD];
     for (int i = 0; i < member->size; i++) {
@@ -320,7 +320,7 @@ static Status reduce_scatter(Transport *mpi, const TransportCall *call, Error *e
     return STATUS_OK;
 }
 
-// Every member reduces its share of a chunk, then everybody collects the shares.
+// Every member reduces its share of a chunk, then all gather the shares.
 static Status all_reduce_shared(Transport *mpi, const TransportCall *call, int64_t at, int64_t bytes, Error *error) {
     MpiMember *member = &mpi->members[call->communicator];
     const int64_t unit = reduction_unit(reduction_of(call));
@@ -425,7 +425,7 @@ static Status take(Transport *mpi, const TransportCall *call, Error *error) {
     return requests_wait(mpi, &(Waiting){call, member->arriving, parts, member->ranks[0]}, error);
 }
 
-// Messages that wait to be taken go on where this rank computes: without lanes in threads nobody else calls MPI.
+// Progresses messages waiting to be received while this rank computes: without lanes in threads nothing else calls MPI.
 static void messages_move(Transport *mpi) {
     for (int i = 0; i < mpi->setup.communicator_count && !mpi->setup.concurrent; i++) {
         const MpiOutbox *box = &mpi->members[i].outbox;
@@ -440,7 +440,7 @@ static void messages_move(Transport *mpi) {
 
 typedef Status Body(Transport *mpi, const TransportCall *call, Error *error);
 
-// Shows the call on the progress table while it runs.
+// Publishes the call in the progress table while it runs.
 static Status mpi_run(Transport *mpi, TransportKind kind, const TransportCall *call, Error *error) {
     static Body *const bodies[COLLECTIVE_COUNT] = {
         [COLLECTIVE_ALL_GATHER] = all_gather,
@@ -458,7 +458,7 @@ static Status mpi_run(Transport *mpi, TransportKind kind, const TransportCall *c
         return host_run_alone(kind, call);
     }
     progress_cell_enter(member->cell, spec, kind, call, member->ranks[kind == COLLECTIVE_SEND]);
-    // Tags tell messages of different places apart (of the same, MPI keeps the order), and collectives by their number.
+    // Tags distinguish messages of different places (MPI keeps order within one), and collectives by number.
     const unsigned number = is_message(kind) ? 0 : progress_cell_round(member->cell);
     member->tag = (int)((collective_signature(spec, kind, call) + number) & ((1u << TAG_BITS) - 1));
     const Status status = bodies[kind](mpi, call, error);
@@ -478,7 +478,7 @@ static void mpi_note(Transport *mpi, const TransportPlace *place) {
     messages_move(mpi);
 }
 
-// Of this process only: the launcher ends the others.
+// Stops this process only: the launcher ends the others.
 static bool mpi_stop(Transport *mpi) {
     atomic_store(&mpi->torn, 1);
     return atomic_exchange(&mpi->stopped, 1) == 0;

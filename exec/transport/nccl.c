@@ -1,6 +1,6 @@
-// Moving: a collective goes into a stream between two writes that count it, which is how the watchdog sees what the GPU
-// does. Host memory goes through two halves of a staging buffer, chunk by chunk. Bytes travel as int8; sums of bf16 are
-// NCCL's (each step rounds), of int64 exact, which bitwise runs rely on. Sources: sim/SOURCES.md X2.
+// Data movement: a collective goes into a stream between two writes that count it, which is how the watchdog sees what
+// the GPU does. Host memory goes through two halves of a staging buffer, chunk by chunk. Bytes travel as int8; bf16
+// sums are NCCL's (each step rounds), int64 sums are exact, as bitwise runs require. Sources: sim/SOURCES.md X2.
 
 #include "exec/transport/nccl.h"
 
@@ -46,7 +46,7 @@ static ncclResult_t all_reduce(const NcclLibrary *nccl, const NcclLane *lane, co
     return nccl->all_reduce(call->in, call->out, count_of(call), type_of(call), op_of(call), lane->comm, stream);
 }
 
-// The group is ended even where a part of it was refused: NCCL counts them.
+// The group is ended even if part of it was refused: NCCL counts the calls.
 static ncclResult_t send_recv(const NcclLibrary *nccl, const NcclLane *lane, const TransportCall *call,
                               CUstream stream) {
     const int next = (lane->index + 1) % lane->size, before = (lane->index + lane->size - 1) % lane->size;
@@ -62,7 +62,7 @@ static ncclResult_t send_recv(const NcclLibrary *nccl, const NcclLane *lane, con
                                                                    : ended;
 }
 
-// A part for each member and one from each, the own one too (NCCL's manual, "All-to-all").
+// A part to each member and one from each, including itself (NCCL's manual, "All-to-all").
 static ncclResult_t all_to_all(const NcclLibrary *nccl, const NcclLane *lane, const TransportCall *call,
                                CUstream stream) {
     ncclResult_t failed = nccl->group_start();
@@ -93,7 +93,7 @@ static ncclResult_t receive(const NcclLibrary *nccl, const NcclLane *lane, const
     return nccl->recv(call->out, (size_t)call->bytes, ncclInt8, 1 - lane->index, lane->comm, stream);
 }
 
-// NCCL has none: a sum over one number is one.
+// NCCL has none: an all-reduce of a single number serves.
 static ncclResult_t barrier(const NcclLibrary *nccl, const NcclLane *lane, const TransportCall *call, CUstream stream) {
     return nccl->all_reduce(call->in, call->out, 1, ncclInt32, ncclSum, lane->comm, stream);
 }
@@ -112,14 +112,14 @@ static Status count_write(Transport *nccl, const NcclLane *lane, CUstream stream
     return nccl_cuda_try(nccl, nccl->cuda.stream_write(stream, lane->counts_at + at, number, 0), "a counter", error);
 }
 
-// shown: the collective that this call is (part of), for the progress table.
+// shown: the collective this call is (part of), for the progress table.
 static Status put(Transport *nccl, NcclLane *lane, TransportKind kind, const TransportCall *call,
                   const TransportCall *shown, Error *error) {
     const CUstream stream = shown->stream ? shown->stream : lane->stream;
     const unsigned number = lane_watch_note(&lane->watch, kind, shown);
     TRY(count_write(nccl, lane, stream, offsetof(LaneCounts, begun), number, error));
     TRY(nccl_try(nccl, lane, bodies[kind](&nccl->nccl, lane, call, stream), collective_names[kind], error));
-    TRY(nccl_settle(nccl, lane, collective_names[kind], error));  // only then it is in the stream
+    TRY(nccl_settle(nccl, lane, collective_names[kind], error));  // only now is it in the stream
     return count_write(nccl, lane, stream, offsetof(LaneCounts, ended), number, error);
 }
 
@@ -152,15 +152,15 @@ static int64_t chunk_bytes(const NcclLane *lane) {
     return NCCL_STAGING_BYTES / lane->size / GRAIN * GRAIN;
 }
 
-// One side of a collective in host memory; its parts lie close together in the staging buffer.
+// One side of a collective in host memory; its parts are contiguous in the staging buffer.
 typedef struct Side {
     CUdeviceptr host, staging;
-    const int64_t *sizes;  // of parts of their own sizes
-    int64_t bytes;         // of each otherwise
+    const int64_t *sizes;  // for parts of different sizes
+    int64_t bytes;         // otherwise, of each
     int count;
 } Side;
 
-// Those bytes of the parts that are among the next `most` from `at` on; how many of each goes to `pieces`.
+// Copies those bytes of the parts that are among the next `most` from `at` on; the size of each goes to `pieces`.
 static Status side_copy(Transport *nccl, const NcclLane *lane, const Side *side, bool back, int64_t at, int64_t most,
                         int64_t *pieces, Error *error) {
     CUdeviceptr staging = side->staging;
@@ -196,7 +196,7 @@ static Status staged(Transport *nccl, NcclLane *lane, TransportKind kind, const 
             chunk.come = come;
         }
         TRY(put(nccl, lane, kind, &chunk, call, error));
-        // a copy to plain host memory would wait without looking at the clock
+        // a copy to pageable host memory would block without checking the clock
         TRY(nccl_stream_wait(nccl, lane, error));
         TRY(side_copy(nccl, lane, &out, true, at, most, come, error));
         TRY(nccl_stream_wait(nccl, lane, error));
@@ -252,8 +252,8 @@ static Status alone(Transport *nccl, TransportKind kind, const TransportCall *ca
     return STATUS_OK;
 }
 
-// Into a place of the outbox, once that is free, and from there into the lane's stream, in the chunks in which it is
-// received; nobody waits for that here.
+// Into a slot of the outbox, once that is free, and from there into the lane's stream, in the chunks in which it is
+// received; this does not wait for the receive.
 static Status posted(Transport *nccl, NcclLane *lane, const TransportCall *call, Error *error) {
     NcclOutbox *box = &lane->outbox;
     const int at = box->next;
@@ -303,7 +303,7 @@ static void nccl_note(Transport *nccl, const TransportPlace *place) {
     progress_row_note(nccl->row, place);
 }
 
-// Without a segment of this process only: the launcher ends the others.
+// Without a segment, stops this process only: the launcher ends the others.
 static bool nccl_stop(Transport *nccl) {
     const bool first = atomic_exchange(&nccl->stopped, 1) == 0;
     return nccl->segment ? transport_shm.stop(nccl->segment) : first;

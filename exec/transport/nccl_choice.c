@@ -1,6 +1,6 @@
-// Sources: sim/SOURCES.md X2 (launch order, what zero-CTA all-gather needs), NCCL 2.28 release notes and user guide
-// (CTAPolicy, symmetric windows), sim/SOURCES.md C11 (several ranks on one GPU).
-// Not tuned: no machine with several GPUs was there to measure on.
+// Sources: sim/SOURCES.md X2 (launch order, requirements of zero-CTA all-gather), NCCL 2.28 release notes and user
+// guide (CTAPolicy, symmetric windows), sim/SOURCES.md C11 (several ranks on one GPU). Not tuned: no multi-GPU machine
+// was available to measure on.
 
 #include "exec/transport/nccl_choice.h"
 
@@ -52,7 +52,7 @@ Status nccl_check_version(int version, Error *error) {
 
 Status nccl_place(const NcclPlace *place, int *gpu, Error *error) {
     FAIL_IF(place->gpus < 1, error, STATUS_ENVIRONMENT, "transport nccl: this machine shows no NVIDIA GPU");
-    // A launcher that binds GPUs shows each rank one, which is its number 0; it does not say how many ranks there are.
+    // A launcher that binds GPUs shows each rank one, as number 0; it does not say how many ranks there are.
     const bool bound = place->local_ranks == 0 && place->gpus == 1;
     *gpu = bound ? 0 : place->local_rank % place->gpus;
     if (place->share_gpu || bound || place->local_rank < place->gpus) {
@@ -69,7 +69,7 @@ Status nccl_place(const NcclPlace *place, int *gpu, Error *error) {
                              "try it, for correctness only)");
 }
 
-// Each rank looks like a host of its own; LL and direct copies do not work between them (sim/SOURCES.md C11).
+// Each rank appears as its own host; LL and direct copies do not work between them (sim/SOURCES.md C11).
 int nccl_settings(bool share_gpu, NcclSetting settings[NCCL_SETTINGS_MOST]) {
     static const NcclSetting shared[] = {
         {"NCCL_HOSTID", NULL},     {"NCCL_NET", "Socket"},   {"NCCL_P2P_DISABLE", "1"},

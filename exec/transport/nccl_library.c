@@ -1,5 +1,5 @@
-// Each function is a row: its symbol, its place in the table. Libraries stay open until the process ends, since NCCL's
-// own threads run in them.
+// Each function is a row: its symbol and its place in the table. Libraries stay open until the process ends, since
+// NCCL's own threads run in them.
 
 #include "exec/transport/nccl_library.h"
 
@@ -46,7 +46,7 @@ static const Symbol nccl_symbols[] = {
     NCCL_NEWER(ncclCommWindowDeregister, comm_window_deregister),
 };
 
-// Names that cuda.h gives another version of by a macro are written out.
+// Names that cuda.h maps to another version by macro are written out.
 static const Symbol cuda_symbols[] = {
     CUDA_SYMBOL("cuInit", init),
     CUDA_SYMBOL("cuDriverGetVersion", driver_get_version),

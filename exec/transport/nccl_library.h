@@ -1,5 +1,5 @@
-// NCCL and the CUDA driver, opened at run time: a worker of this build starts where they are not. Functions by their
-// name without prefix; types come from the headers of the build.
+// NCCL and the CUDA driver, loaded at run time: a worker of this build starts without them. Functions by their name
+// without prefix; types come from the headers of the build.
 
 #pragma once
 
@@ -62,6 +62,6 @@ typedef struct CudaDriver {
     CUresult (*get_error_string)(CUresult result, const char **text);
 } CudaDriver;
 
-// ENVIRONMENT where one is missing, too old or without its functions; in words what to install.
+// ENVIRONMENT where one is missing, too old or lacks functions; the message says what to install.
 Status nccl_library_open(NcclLibrary *library, Error *error);
 Status cuda_driver_open(CudaDriver *driver, Error *error);

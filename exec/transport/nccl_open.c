@@ -1,6 +1,6 @@
-// Opening: the GPU of this rank, the id that rank 0 makes, one communicator of all ranks, and one split from it for
-// each lane: nothing shared between them, so that aborting one leaves no other in doubt (sim/SOURCES.md X2). Rank 0's
-// id comes through the run's segment, or through whoever started the ranks: no MPI.
+// Opening: this rank's GPU, the id that rank 0 creates, one communicator of all ranks, and one split from it for each
+// lane: nothing is shared between them, so that aborting one does not affect another (sim/SOURCES.md X2). Rank 0's id
+// comes through the run's segment, or through the launcher of the ranks: no MPI.
 
 #define _GNU_SOURCE  // setenv in strict C
 
@@ -12,7 +12,7 @@
 #include "exec/transport/shm.h"
 #include "sim/base/hash.h"
 
-static const double START_S = 60;  // all ranks have met by then: drivers and contexts take seconds
+static const double START_S = 60;  // all ranks have connected by then: drivers and contexts take seconds
 static const Communicator START = {.name = "start", .id = -1, .axes = AXIS_ALL};
 
 static bool share_gpu(void) {
@@ -66,7 +66,7 @@ static Status memory_take(Transport *nccl, Error *error) {
     return STATUS_OK;
 }
 
-// Of the highest priority: a collective that waits for SMs behind a GEMM holds everybody up.
+// With the highest priority: a collective that waits for SMs queued after a GEMM holds up every rank.
 static Status stream_make(Transport *nccl, NcclLane *lane, Error *error) {
     int least = 0, greatest = 0;
     nccl->cuda.priority_range(&least, &greatest);
@@ -82,7 +82,7 @@ static Status segment_join(Transport *nccl, Arena *arena, Error *error) {
     setup.spins = 0;
     TRY(transport_shm.open(&setup, arena, &nccl->segment, error));
     nccl->table = *shm_table_of(nccl->segment);
-    nccl->table.ordered = false;  // streams go on by themselves
+    nccl->table.ordered = false;  // streams run asynchronously
     nccl->row = &nccl->table.ranks[setup.rank];
     return STATUS_OK;
 }
@@ -150,7 +150,7 @@ static Status start_open(Transport *nccl, Arena *arena, Error *error) {
     return nccl_settle(nccl, start, "to meet the other ranks", error);
 }
 
-// By the hosts' names, which every rank tells every other.
+// By host name, which all ranks exchange.
 static Status hosts_find(Transport *nccl, uint64_t *hosts, Error *error) {
     NcclLane *start = &nccl->lanes[nccl->setup.communicator_count];
     Hash hash = hash_begin();
@@ -170,7 +170,7 @@ static bool one_host(const TransportSetup *setup, const NcclLane *lane, const ui
     return one;
 }
 
-// Splitting is a collective of all ranks: the same lanes in the same order.
+// Splitting is a collective over all ranks: the same lanes in the same order.
 static Status lane_split(Transport *nccl, NcclLane *lane, Error *error) {
     const TransportSetup *setup = &nccl->setup;
     NcclLane *start = &nccl->lanes[setup->communicator_count];
@@ -201,7 +201,7 @@ static Status lanes_open(Transport *nccl, Arena *arena, Error *error) {
         if (lane->size > 1) {
             TRY(stream_make(nccl, lane, error));
         }
-        if (lane->size > 1 || lane->spec->link.step != 0) {  // of links some ranks are in none
+        if (lane->size > 1 || lane->spec->link.step != 0) {  // some ranks are in no link
             TRY(lane_split(nccl, lane, error));
         }
     }
@@ -261,7 +261,7 @@ Status nccl_open(const TransportSetup *setup, Arena *arena, Transport **transpor
 
 // ---------------------------------------------------------------------------------------------- device memory
 
-// A symmetric window lies at the same offset on every rank: the same size everywhere.
+// A symmetric window has the same offset on every rank: the same size everywhere.
 static Status sizes_agree(Transport *nccl, int64_t bytes, Error *error) {
     int64_t all[TRANSPORT_MAX_WORLD];
     TRY(nccl_run(nccl, &nccl->lanes[nccl->setup.communicator_count], COLLECTIVE_ALL_GATHER,
@@ -315,7 +315,7 @@ static void lane_close(Transport *nccl, NcclLane *lane) {
         for (int i = 0; i < nccl->memory_count; i++) {
             if (lane->windows[i]) {
                 nccl->nccl.comm_window_deregister(lane->comm, lane->windows[i]);
-                nccl_settle(nccl, lane, "close", &unread);  // before the next call, as behind every other
+                nccl_settle(nccl, lane, "close", &unread);  // before the next call, as after every other
             }
         }
         const bool quiet = nccl_try(nccl, lane, nccl->nccl.comm_finalize(lane->comm), "close", &unread) == STATUS_OK &&

@@ -1,6 +1,6 @@
-// Waiting for streams and for NCCL, which works on its own: looks at the counters, the stop flag, NCCL's asynchronous
-// errors and the clock. Communicators are non-blocking, so that no call of NCCL holds this thread, which alone talks to
-// NCCL: an abort is safe then (sim/SOURCES.md X2). The other thread only copies counters to the progress table.
+// Waits for streams and for NCCL, which run asynchronously: polls the counters, the stop flag, NCCL's asynchronous
+// errors and the clock. Communicators are non-blocking, so that no NCCL call blocks this thread, the only one that
+// calls NCCL: an abort is safe then (sim/SOURCES.md X2). The other thread only copies counters to the progress table.
 
 #define _GNU_SOURCE  // sched_yield
 
@@ -52,7 +52,7 @@ Status nccl_try(Transport *nccl, const NcclLane *lane, ncclResult_t result, cons
     return error->status;
 }
 
-// What the stream of this lane has not ended, and for whom it waits as far as can be seen from here.
+// What this lane's stream has not finished, and which ranks it waits for as far as can be seen from here.
 static Status late(Transport *nccl, NcclLane *lane, const char *what, double waited_s, Error *error) {
     const int communicator = (int)(lane - nccl->lanes);
     nccl_shower_stop(nccl);
@@ -69,7 +69,7 @@ static Status late(Transport *nccl, NcclLane *lane, const char *what, double wai
 
 // ---------------------------------------------------------------------------------------------- waiting
 
-// A wait that is under way.
+// A wait in progress.
 typedef struct StreamWait {
     Transport *nccl;
     NcclLane *lane;
@@ -78,7 +78,7 @@ typedef struct StreamWait {
     Wait time;
 } StreamWait;
 
-// One more look that found nothing new: the clock, the stop flag, what NCCL has to say.
+// One more look that found nothing new: checks the clock, the stop flag and NCCL's errors.
 static Status wait_more(StreamWait *wait, Error *error) {
     Transport *nccl = wait->nccl;
     wait->time.lane = wait->lane->spec->name;
@@ -145,7 +145,7 @@ Status nccl_stream_wait(Transport *nccl, NcclLane *lane, Error *error) {
     }
 }
 
-// Of lanes that are not idle, one whose stream is inside a collective, else any.
+// Among lanes that are not idle, one whose stream is inside a collective, else any.
 static NcclLane *busy_lane(const Transport *nccl) {
     NcclLane *busy = NULL;
     for (int i = 0; i < nccl->lane_count; i++) {
@@ -171,7 +171,7 @@ static bool device_moved(const Transport *nccl) {
     return nccl->setup.moved && nccl->setup.moved(nccl->setup.moved_context);
 }
 
-// The time counts from the last collective that ended, on any lane, or the last sign of life between them.
+// Time counts from the last collective that finished, on any lane, or the last sign of life since then.
 static Status finish(Transport *nccl, Error *error) {
     StreamWait wait = {.nccl = nccl, .what = "the end of the step"};
     unsigned ended = all_ended(nccl);

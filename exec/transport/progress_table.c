@@ -1,4 +1,4 @@
-// Stores and loads of the progress table, and its words.
+// Stores and loads of the progress table, and its text.
 
 #define _GNU_SOURCE  // gethostname
 

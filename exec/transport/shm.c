@@ -1,6 +1,6 @@
-// Collectives over staging slots. A collective is a chain of rounds: a rank puts its chunk into the slot half of the
-// round, passes the group's gate, and reads the others' halves. Two halves make one gate per round enough: a half is
-// written again two rounds later, and nobody passes the gate between before everybody has read. Messages go through
+// Collectives over staging slots. A collective is a chain of rounds: a rank writes its chunk into the round's slot
+// half, passes the group's gate, and reads the others' halves. With two halves one gate per round suffices: a half is
+// overwritten two rounds later, and no rank passes the gate in between before all have read it. Messages go through
 // pipes with room for all that may be ahead of their receives, so two neighbours may both send first. Against Open MPI
 // and MPICH: sim/SOURCES.md X1. Does not model or use topology: every rank reads every other rank's slot.
 
@@ -21,8 +21,8 @@
 #include "exec/transport/watchdog.h"
 
 static const int64_t SMALL_REDUCE_BYTES = 4096;  // below, every rank sums everything: one gate instead of two
-static const long SLICE_NS = 50 * 1000 * 1000;   // longest sleep between looks at the stop flag and the clock
-// Parts of a slot begin at multiples of a vector; the smallest slot has one of these for the most ranks there can be.
+static const long SLICE_NS = 50 * 1000 * 1000;   // longest sleep between checks of the stop flag and the clock
+// Parts of a slot begin at multiples of a vector; the smallest slot has one per rank at the maximum world size.
 enum { SHARE_GRAIN = 32 };
 _Static_assert(SHM_SLOT_BYTES_LEAST / TRANSPORT_MAX_WORLD >= SHARE_GRAIN, "a share of a slot must not be empty");
 // One communicator as this rank sees it.
@@ -130,7 +130,7 @@ static void bell_ring(ShmBell *bell) {
     }
 }
 
-// Until the bell has been rung more often than so.
+// Waits until the bell has been rung more than `rings` times.
 static Status bell_wait(const Transport *shm, const TransportCall *call, ShmBell *bell, unsigned rings, Error *error) {
     for (int i = 0; i < shm->setup.spins; i++) {
         if (atomic_load_explicit(&bell->rings, memory_order_acquire) != rings) {
@@ -151,8 +151,8 @@ static Status bell_wait(const Transport *shm, const TransportCall *call, ShmBell
     return STATUS_OK;
 }
 
-// Everybody came to this gate; they must have come for the same collective. A signature is written again two rounds
-// later, like a slot half.
+// All members have reached this gate; they must have come for the same collective. A signature is overwritten two
+// rounds later, like a slot half.
 static Status gate_agree(const Transport *shm, const ShmMember *member, const TransportCall *call, Error *error) {
     const unsigned parity = (member->rounds - 1) & 1;
     const uint64_t own = atomic_load_explicit(&member->cells[member->index]->signature[parity], memory_order_relaxed);
@@ -164,7 +164,7 @@ static Status gate_agree(const Transport *shm, const ShmMember *member, const Tr
     return STATUS_OK;
 }
 
-// Everybody of the group has entered this round when it returns. Advances the round.
+// On return every member of the group has entered this round. Advances the round.
 static Status gate_pass(const Transport *shm, ShmMember *member, const TransportCall *call, Error *error) {
     ShmGate *gate = member->gate;
     member->rounds = progress_cell_round(member->cells[member->index]);
@@ -187,12 +187,12 @@ static char *half(const Transport *shm, const ShmMember *member, int index, uint
     return member->slots[index] + (rounds & 1) * shm->layout.slot_bytes;
 }
 
-// A stretch of the halves of the round just passed.
+// A range of bytes in the halves of the round just passed.
 typedef struct Stretch {
     int64_t offset_bytes, bytes;
 } Stretch;
 
-// out = sum or max over members, in rank order, of their stretches; this rank's own lies at `own`, which may be `out`.
+// out = sum or max over members, in rank order, of their stretches; this rank's own is at `own`, which may be `out`.
 static void reduce(const Transport *shm, const ShmMember *member, Stretch stretch, Reduction how, const void *own,
                    void *out) {
     const void *rows[TRANSPORT_MAX_WORLD];
@@ -209,7 +209,7 @@ static Status all_gather(Transport *shm, const TransportCall *call, Error *error
     for (int64_t at = 0; at < call->bytes; at += shm->layout.slot_bytes) {
         const int64_t bytes = host_least(shm->layout.slot_bytes, call->bytes - at);
         host_copy(half(shm, member, member->index, member->rounds), in + at, bytes);
-        host_copy(own + at, in + at, bytes);  // now that it is in the cache
+        host_copy(own + at, in + at, bytes);  // while it is in the cache
         TRY(gate_pass(shm, member, call, error));
         for (int i = 0; i < member->size; i++) {
             if (i != member->index) {
@@ -224,7 +224,7 @@ static Status reduce_scatter(Transport *shm, const TransportCall *call, Error *e
     ShmMember *member = &shm->members[call->communicator];
     const char *in = call->in;
     char *out = call->out;
-    const int64_t share = shm->layout.slot_bytes / member->size / SHARE_GRAIN * SHARE_GRAIN;  // of each in a slot
+    const int64_t share = shm->layout.slot_bytes / member->size / SHARE_GRAIN * SHARE_GRAIN;  // per member, in a slot
     for (int64_t at = 0; at < call->bytes; at += share) {
         const int64_t bytes = host_least(share, call->bytes - at);
         for (int i = 0; i < member->size; i++) {
@@ -240,7 +240,7 @@ static Status reduce_scatter(Transport *shm, const TransportCall *call, Error *e
     return STATUS_OK;
 }
 
-// A chunk in two rounds: each member reduces its share of it, then everybody collects the shares.
+// A chunk in two rounds: each member reduces its share, then all gather the shares.
 static Status all_reduce_shared(Transport *shm, const TransportCall *call, int64_t at, int64_t bytes, Error *error) {
     ShmMember *member = &shm->members[call->communicator];
     const int64_t unit = reduction_unit(reduction_of(call));
@@ -248,7 +248,7 @@ static Status all_reduce_shared(Transport *shm, const TransportCall *call, int64
     const int64_t first_mine = host_least(bytes, member->index * share), mine = host_least(share, bytes - first_mine);
     const char *in = (const char *)call->in + at;
     char *slot = half(shm, member, member->index, member->rounds);
-    host_copy(slot, in, first_mine);  // its own share it need not show
+    host_copy(slot, in, first_mine);  // its own share need not be published
     host_copy(slot + first_mine + mine, in + first_mine + mine, bytes - first_mine - mine);
     TRY(gate_pass(shm, member, call, error));
     char *shared = half(shm, member, member->index, member->rounds);
@@ -290,8 +290,8 @@ static Status send_recv(Transport *shm, const TransportCall *call, Error *error)
     return STATUS_OK;
 }
 
-// Parts of their own sizes: each shows its largest in the first round, where its own part would be, so that all make as
-// many rounds.
+// Parts of different sizes: each publishes its largest in the first round, in its own part's place, so that all make
+// equally many rounds.
 static void agree_on_largest(const Transport *shm, const ShmMember *member, int64_t share, int64_t *largest) {
     for (int i = 0; i < member->size; i++) {
         int64_t other;
@@ -303,7 +303,7 @@ static void agree_on_largest(const Transport *shm, const ShmMember *member, int6
 static Status all_to_all(Transport *shm, const TransportCall *call, Error *error) {
     ShmMember *member = &shm->members[call->communicator];
     const int64_t *leave = call->leave, *come = call->come, bytes = call->bytes;
-    const int64_t share = shm->layout.slot_bytes / member->size / SHARE_GRAIN * SHARE_GRAIN;  // of each in a slot
+    const int64_t share = shm->layout.slot_bytes / member->size / SHARE_GRAIN * SHARE_GRAIN;  // per member, in a slot
     int64_t largest = transport_part_largest(leave, bytes, member->size);
     for (int64_t at = 0; at < largest || (leave && at == 0); at += share) {
         char *slot = half(shm, member, member->index, member->rounds);
@@ -351,7 +351,7 @@ static PipeEnd pipe_end(const Transport *shm, const TransportCall *call) {
                      .room = shm->layout.room_bytes[call->communicator]};
 }
 
-// So many bytes into the pipe (`from` there) or out of it (`to` there), as they find room or have come.
+// Moves this many bytes into the pipe (`from` there) or out of it (`to` there), as room or data becomes available.
 static Status pipe_move(const PipeEnd *end, const char *from, char *to, int64_t bytes, Error *error) {
     ShmPipe *pipe = end->pipe;
     atomic_ullong *own = from ? &pipe->written : &pipe->taken;
@@ -362,7 +362,7 @@ static Status pipe_move(const PipeEnd *end, const char *from, char *to, int64_t 
         const int64_t there = from ? end->room - filled : filled, place = (int64_t)(at % (uint64_t)end->room);
         const int64_t piece = host_least(host_least(there, bytes - done), end->room - place);
         if (piece == 0) {
-            bell_ring(&pipe->bell);  // the other end may wait for what was moved so far
+            bell_ring(&pipe->bell);  // the other end may be waiting for what was moved so far
             TRY(bell_wait(end->shm, end->call, &pipe->bell, rings + 1, error));
             continue;
         }
@@ -402,7 +402,7 @@ static Status pipe_take(Transport *shm, const TransportCall *call, Error *error)
 
 typedef Status Body(Transport *shm, const TransportCall *call, Error *error);
 
-// Shows the call on the progress table while it runs.
+// Publishes the call in the progress table while it runs.
 static Status shm_run(Transport *shm, TransportKind kind, const TransportCall *call, Error *error) {
     static Body *const bodies[COLLECTIVE_COUNT] = {
         [COLLECTIVE_ALL_GATHER] = all_gather, [COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,

@@ -1,6 +1,5 @@
-// Shared-memory transport: ranks are processes (or threads) of one machine that map one segment.
-// The launcher makes the segment, keeps no name of it, and hands its descriptor to the workers: nothing can stay
-// behind.
+// Shared-memory transport: ranks are processes (or threads) of one machine that map one segment. The launcher creates
+// the segment, unlinks its name at once, and passes its descriptor to the workers: nothing can be left behind.
 
 #pragma once
 
@@ -8,7 +7,7 @@
 
 extern const TransportTable transport_shm;
 
-const ProgressTable *shm_table_of(const Transport *shm);  // without rows where it has no segment
+const ProgressTable *shm_table_of(const Transport *shm);  // has no rows where there is no segment
 
 // The launcher's side of a segment.
 typedef struct ShmSegment {

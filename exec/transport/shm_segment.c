@@ -1,5 +1,5 @@
-// The shared segment: made and unlinked in one breath by the launcher, attached by descriptor by the workers.
-// Bytes are reserved at once, so that a full /dev/shm is an error in words and not a SIGBUS in the middle of a step.
+// The shared segment: created and immediately unlinked by the launcher, attached by descriptor in the workers. Bytes
+// are reserved up front, so that a full /dev/shm is an error message and not a SIGBUS in the middle of a step.
 
 #define _GNU_SOURCE  // O_CLOEXEC with shm_open's mode, posix_fallocate
 
@@ -25,8 +25,8 @@ static int64_t line_up(int64_t bytes, int64_t unit) {
     return (bytes + unit - 1) / unit * unit;
 }
 
-// Room for the messages that may be ahead of their receives: a sender that finds none waits for one. Ranks that send
-// nothing have a pipe that is never touched.
+// Room for the messages that may be ahead of their receives: a sender that finds none waits. Ranks that send nothing
+// have a pipe that is never touched.
 static void layout_pipes(const Communicator *communicators, ShmLayout *layout) {
     for (int i = 0; i < layout->communicators; i++) {
         const Communicator *spec = &communicators[i];

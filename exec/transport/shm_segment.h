@@ -1,7 +1,7 @@
 // Layout of the shared segment, private to the shm transport:
 //   head | a row of the progress table per rank | a gate per (communicator, rank) |
 //   two staging slots per (communicator, rank) | a pipe per (link, rank)
-// A gate is used at the leader of its group (the member of index 0), a pipe is that of the rank that sends.
+// The gate used is that of the group's leader (the member of index 0); a pipe belongs to the sending rank.
 
 #pragma once
 
@@ -18,7 +18,7 @@ typedef struct ShmHead {
     atomic_int first_failure;
 } ShmHead;
 
-// What somebody waits for has changed when it has been rung.
+// Rung when what waiters wait for has changed.
 typedef struct ShmBell {
     _Alignas(SHM_LINE_BYTES) atomic_uint rings;  // the futex word
     atomic_uint sleepers;
@@ -29,15 +29,15 @@ typedef struct ShmGate {
     ShmBell bell;
 } ShmGate;
 
-// Bytes from one rank to another, of which as many are under way as the pipe has room for. Both count from the run's
-// begin; the room lies behind the pipe.
+// Bytes from one rank to another; the pipe's room limits how many are in flight. Both count from the start of the run;
+// the room follows the pipe.
 typedef struct ShmPipe {
     _Alignas(SHM_LINE_BYTES) atomic_ullong written;
     _Alignas(SHM_LINE_BYTES) atomic_ullong taken;
     ShmBell bell;
 } ShmPipe;
 
-// In front of every message.
+// Precedes every message.
 typedef struct ShmMessage {
     uint64_t signature;
     int64_t bytes;

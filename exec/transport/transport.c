@@ -1,5 +1,5 @@
-// Names of the transports. ndtune links no MPI and no NCCL: it knows only which ones its worker was built with; the
-// tables are in transports.c. An absent one is refused in words, never replaced by another.
+// Names of the transports. ndtune links neither MPI nor NCCL: it only knows which ones its worker was built with; the
+// tables are in transports.c. A missing one is an error with a message, never replaced by another.
 
 #include "exec/transport/transport.h"
 

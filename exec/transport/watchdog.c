@@ -1,6 +1,6 @@
-// A rank that stands still inside a collective waits for others: the diagnosis follows the progress table. One that
-// stands still outside of any hangs in its task. A rank whose rows stop coming is stopped, or its host is gone: one
-// that prepares may take its time, but shows itself meanwhile.
+// A rank that makes no progress inside a collective waits for others: the diagnosis follows the progress table. One
+// that makes no progress outside of any hangs in its task. A rank whose rows stop arriving is stopped, or its host is
+// gone: one that prepares may take its time, but keeps sending rows.
 
 #include "exec/transport/watchdog.h"
 
@@ -11,12 +11,12 @@
 static const double MEETING_S = 60;           // before the first step ranks wait for the slowest of them: at least this
 static const double PREPARATION_S = 600;      // initial weights of a large model, or the kernels that a probe measures
 static const double SILENT_SHARE = 0.7;       // of the timeout without a row, where rows come twenty times a second
-static const double LONG_SHARE = 0.5;         // of the timeout: a wait that began when somebody else stood still
-static const double UNHEARD_S = 0.5;          // beyond the timeout, while ranks prepare: many start on few cores
-static const double RANKS_KNOW_BETTER_S = 1;  // over shared memory ranks see it themselves, with the place at hand
+static const double LONG_SHARE = 0.5;         // of the timeout: a wait that began when another rank already stood still
+static const double UNHEARD_S = 0.5;          // added to the timeout while ranks prepare: many start on few cores
+static const double RANKS_KNOW_BETTER_S = 1;  // over shared memory ranks notice it themselves, and know the place
 static const double SPREAD_S = 5;             // at least, from the first rank to the last: many start on few cores
-static const double LEAVE_S = 5;              // a launcher whose ranks all came to a good end ends by then
-static const double LONGEST_LOOK_S = 0.25;    // more between two looks was a pause of this process
+static const double LEAVE_S = 5;              // a launcher whose ranks have all ended well exits by then
+static const double LONGEST_LOOK_S = 0.25;    // a longer gap between looks was a pause of this process
 
 // Seconds since the last look, which becomes now; 0 before the first one.
 static double past(double *looked_s) {
@@ -99,12 +99,12 @@ static Status silent(const Watchdog *watchdog, int rank, Error *error) {
                      progress_row_words(table, rank, true).text, watchdog->ranks[rank].silent_s, waits);
 }
 
-// Has not come yet, or came to a good end.
+// Not connected yet, or ended well.
 static bool absent(const Watchdog *watchdog, int rank) {
     return watchdog->ranks[rank].done || watchdog->ranks[rank].progress == 0;
 }
 
-// One that prepares and is not heard of any more: no other rank would say so before long.
+// A rank that prepares and has fallen silent; no other rank would report it soon.
 static int silent_in_preparation(const Watchdog *watchdog) {
     for (int rank = 0; rank < world_of(watchdog); rank++) {
         const RankWatch *seen = &watchdog->ranks[rank];
@@ -115,7 +115,7 @@ static int silent_in_preparation(const Watchdog *watchdog) {
     return -1;
 }
 
-// The one whose rows have stopped, when somebody stands still.
+// The rank whose rows have stopped, when some rank stands still.
 static int most_silent(const Watchdog *watchdog) {
     int most = -1;
     double silent_s = SILENT_SHARE * watchdog->timeout_s;
@@ -128,7 +128,7 @@ static int most_silent(const Watchdog *watchdog) {
     return most;
 }
 
-// The rank that stands still longest, of those that wait for others; -1 = none does.
+// The rank that stands still longest among those that wait for others; -1 = none.
 static int longest_waiting(const Watchdog *watchdog) {
     int longest = -1;
     for (int rank = 0; rank < world_of(watchdog); rank++) {
@@ -149,7 +149,7 @@ static int first_beyond_limit(const Watchdog *watchdog) {
     return -1;
 }
 
-// Somebody stands still too long. Whoever waits knows for whom; else it is that rank itself.
+// Some rank stands still too long. A waiting rank knows for whom; else it is that rank itself.
 Status watchdog_look(Watchdog *watchdog, Error *error) {
     count_up(watchdog);
     const int mute = silent_in_preparation(watchdog);

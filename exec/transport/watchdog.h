@@ -1,6 +1,6 @@
-// The watchdog: who stands still, how long that may be, and what is said then (diagnose.h). A rank watches its own
-// waits for others, the launcher all ranks. Both count in looks of their process: a pause of its own (stopped,
-// suspended, starved) counts little.
+// The watchdog: detects ranks that make no progress, sets how long that may last, and what is reported then
+// (diagnose.h). A rank watches its own waits for others, the launcher all ranks. Both count looks of their own process,
+// so a pause of it (stopped, suspended, starved) counts little.
 
 #pragma once
 
@@ -14,7 +14,7 @@ typedef struct Wait {
     double looked_s;  // clock of the last look; 0 = none yet
 } Wait;
 
-// One more look that found nothing new. ENVIRONMENT where the run was stopped meanwhile.
+// One more look that found nothing new. ENVIRONMENT if the run was stopped meanwhile.
 Status wait_look(Wait *wait, bool stopped, Error *error);
 
 static inline bool wait_is_over(const Wait *wait) {
@@ -23,26 +23,26 @@ static inline bool wait_is_over(const Wait *wait) {
 
 // ---------------------------------------------------------------------------------------------- all ranks
 
-// One rank beside its row: what whoever hears of it writes (the rendezvous; of its own children the launcher), and what
-// the watchdog counts.
+// Per-rank state in addition to its row: what those who hear from it write (the rendezvous; for its own children the
+// launcher), and what the watchdog counts.
 typedef struct RankWatch {
-    bool came, done;  // it is there; it came to a good end, or said why not
-    bool heard;       // of it since the last look: a child that is not stopped, a rank of others that sent something
+    bool came, done;  // it has connected; it ended well, or reported why not
+    bool heard;       // since the last look: a child that is not stopped, or a remote rank that sent something
     unsigned progress;
-    double still_s, silent_s;  // since its progress changed; since it was heard of
+    double still_s, silent_s;  // since its progress changed; since it was last heard from
 } RankWatch;
 
 typedef struct Watchdog {
     ProgressTable table;
     RankWatch *ranks;  // by rank
-    bool children;     // they see each other in shared memory, and are those of this process
+    bool children;     // they see each other in shared memory, and are children of this process
     double timeout_s;
-    double arrival_s;  // the first of them has come by then
+    double arrival_s;  // the first of them must have connected by then
     double looked_s;
-    double nobody_s, some_s, over_s;  // since none, not all had come; since all were done
+    double nobody_s, some_s, over_s;  // time with no rank connected, with only some; time since all were done
 } Watchdog;
 
-// OK while the run goes on; else the error that says who hangs, is silent, or is elsewhere.
+// OK while the run goes on; else an error that names the rank that hangs, is silent, or is in a different place.
 Status watchdog_look(Watchdog *watchdog, Error *error);
-double watchdog_missing_s(const Watchdog *watchdog);  // for so long ranks are missing; 0 = they may yet come
-bool watchdog_over(const Watchdog *watchdog);         // ranks came to a good end, and their launcher should have
+double watchdog_missing_s(const Watchdog *watchdog);  // how long ranks have been missing; 0 = they may yet connect
+bool watchdog_over(const Watchdog *watchdog);         // ranks ended well, and their launcher should have too

@@ -1,4 +1,4 @@
-// Sizes of an all-to-all of tokens, which the router chose.
+// Sizes of an all-to-all of tokens, determined by the router.
 
 #pragma once
 
@@ -10,7 +10,7 @@ typedef struct ExchangeParts {
 
 void exchange_open(Session *session, Arena *arena);
 
-// Gives the call parts of their own sizes where its task has them, by the rows of the transfer, else nothing. USAGE
-// where more rows come than there is room for: rank, layer and expert are named.
+// Gives the call parts of different sizes where its task has them, from the row counts of the transfer; else nothing.
+// USAGE where more rows arrive than there is room for, naming rank, layer and expert.
 Status exchange_parts(Session *session, const StepInstance *instance, const DeviceTransfer *transfer,
                       ExchangeParts *parts, TransportCall *call, Error *error);

@@ -1,4 +1,4 @@
-// After the last step: what every rank measured, brought together on all ranks and written by rank 0.
+// After the last step: collects every rank's measurements on all ranks; rank 0 writes them.
 
 #pragma once
 
@@ -9,7 +9,7 @@ typedef struct StepSeries {
     int steps;
 } StepSeries;
 
-// Every rank's bytes, by rank, on every rank.
+// All ranks' bytes, by rank, on every rank.
 Status gather(Session *session, const void *part, void *whole, int64_t bytes, Error *error);
 
 Status gather_and_save(Session *session, const StepSeries *series, Arena *arena, Error *error);

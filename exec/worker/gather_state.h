@@ -1,6 +1,6 @@
-// The first moments or the weights of all parameters, whole, in one file: float32, unit by unit, instance by instance,
+// The first moments or weights of all parameters, unsharded, in one file: float32, unit by unit, instance by instance,
 // tensor by tensor, each in its global row-major layout. The file does not depend on the mesh. With beta1 = 0 a first
-// moment is the clipped gradient of the last step, so this is how tests see every gradient of every rank.
+// moment is the clipped gradient of the last step, which is how tests see every gradient of every rank.
 
 #pragma once
 

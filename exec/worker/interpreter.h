@@ -1,4 +1,4 @@
-// Runs task instances of a session: one of them, or a whole step in issue order on the calling thread.
+// Runs task instances of a session: a single one, or a whole step in issue order on the calling thread.
 
 #pragma once
 
@@ -9,5 +9,5 @@ Status interpreter_run_instance(Session *session, const StepInstance *instance, 
 
 Status interpreter_run_serial(Session *session, Error *error);
 
-// Records what a device with a clock of its own timed in the step that has just been synchronized.
+// Records the timings of a device with its own clock for the step that has just been synchronized.
 Status interpreter_take_spans(Session *session, Error *error);

@@ -1,6 +1,5 @@
-// The async mode: one thread per communicator and one for the compute lane, ordered by nothing but lane order and
-// events. On a CPU it hides little; it is there to run the program as truly concurrently as a GPU would, so that a
-// missing event shows.
+// The async mode: one thread per communicator and one for the compute lane, ordered only by lane order and events. On a
+// CPU it hides little; its purpose is to run the program as concurrently as a GPU would, so that a missing event shows.
 
 #pragma once
 

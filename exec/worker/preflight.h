@@ -1,6 +1,5 @@
-// Quick checks before a run: every group's collectives with sums that must come out exactly, how fast each rank
-// computes, whose clock is off. Rank 0 writes what all ranks found (schema ndtune.preflight-result/1,
-// exec/launch/preflight.h).
+// Quick checks before a run: every group's collectives with sums that must be exact, each rank's compute speed, clock
+// offsets. Rank 0 writes the findings of all ranks (schema ndtune.preflight-result/1, exec/launch/preflight.h).
 
 #pragma once
 

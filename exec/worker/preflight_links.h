@@ -6,5 +6,5 @@
 
 #include "exec/worker/session.h"
 
-// Appends a row for each direction to rows; every rank calls it. Nothing without stages.
+// Appends a row for each direction to rows; every rank calls it. Does nothing without stages.
 Status preflight_links(Session *session, Arena *arena, json_t *rows, Error *error);

@@ -1,4 +1,4 @@
-// Recorder: when each task instance ran, into arrays made before the first step.
+// Recorder: when each task instance ran, in arrays allocated before the first step.
 
 #pragma once
 
@@ -15,7 +15,7 @@ typedef struct Recorder {
     double *start_s, *end_s;  // [steps_kept][instances], issue order
     TaskTotal *totals;        // by task, over the steps after warm-up
     int32_t task_count;
-    bool counting;  // off in the warm-up step
+    bool counting;  // off during the warm-up step
     int counted;    // steps in the totals
 } Recorder;
 
@@ -30,5 +30,5 @@ void recorder_begin(Recorder *recorder, const StepProgram *program, int steps, b
 // Different tasks may report from different threads; one task reports from one thread.
 void recorder_span(Recorder *recorder, const RecorderSpan *span);
 
-// The step of median time among those kept, warm-up left out where others exist; -1 without spans.
+// The step of median time among those kept, without warm-up if there are others; -1 without spans.
 int recorder_typical_step(const Recorder *recorder, const double *step_time_s, int steps);

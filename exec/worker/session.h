@@ -16,14 +16,14 @@
 
 typedef struct Lanes Lanes;  // threads of the async mode, lanes.h
 
-// Which rank this process is, and whom it reports to.
+// Which rank this process is, and to whom it reports.
 typedef struct RankPlace {
     int rank, local_rank;          // local: among those of its machine
-    RendezvousClient *rendezvous;  // to a launcher that did not start this process itself; NULL else
+    RendezvousClient *rendezvous;  // to a launcher that did not start this process; else NULL
 } RankPlace;
 
-// Tokens that came to this rank's experts over the mean of the ranks, as a share of it: of each exchange in forward, as
-// far as there is room.
+// Tokens routed to this rank's experts relative to the mean over ranks: for each exchange in forward, as far as there
+// is room.
 typedef struct ExpertTally {
     float *over;
     int64_t count, room;
@@ -39,17 +39,17 @@ typedef struct Session {
     CommunicatorSet communicators;
     const TransportTable *transports;
     Transport *transport;
-    RendezvousClient *rendezvous;  // of its place
-    ProgressRow row;               // where this rank shows itself when there is neither rendezvous nor segment
+    RendezvousClient *rendezvous;  // the Place's
+    ProgressRow row;               // where this rank publishes its state without rendezvous or segment
     const DeviceTable *devices;
     Device *device;
     Recorder recorder;
     Lanes *lanes;          // NULL in serial mode
     int64_t step;          // 0, 1, ...
-    int64_t traced_from;   // steps that a device with a clock of its own times
-    bool fault_struck;     // the fault of a test, inject.h
+    int64_t traced_from;   // first step timed by a device with its own clock
+    bool fault_struck;     // the test fault, inject.h
     double step_begin_s;   // clock at the start of the step: spans count from here
-    TransportPlace place;  // where the host is; kept where a device runs on its own
+    TransportPlace place;  // where the host is; kept for a device that runs asynchronously
     ExpertTally tally;
 } Session;
 
@@ -58,14 +58,14 @@ typedef struct StepReport {
 } StepReport;
 
 Status session_open(const RunRequest *request, int rank, Arena *arena, Session *session, Error *error);
-// The same for a rank that others may have started.
+// Likewise for a rank that others may have started.
 Status session_join(const RunRequest *request, const RankPlace *place, Arena *arena, Session *session, Error *error);
 void session_close(Session *session);
 
 // Runs the next step. Allocates nothing.
 Status session_step(Session *session, StepReport *report, Error *error);
 
-// A barrier of all ranks, outside of steps.
+// A barrier over all ranks, outside of steps.
 Status session_meet(Session *session, Error *error);
 
 // Bytes of a buffer's slot, from first_byte.
@@ -76,5 +76,5 @@ typedef struct SlotBytes {
 } SlotBytes;
 Status session_read(Session *session, const SlotBytes *from, void *out, Error *error);
 
-// Rank 0's result, to the file or over the rendezvous to the launcher. Frees root; NULL = it could not be made.
+// Sends rank 0's result, to the file or over the rendezvous to the launcher. Frees root; NULL = it could not be built.
 Status session_report(const Session *session, json_t *root, Error *error);
