@@ -1,4 +1,4 @@
-// Pairs of chunks as the mesh and the program cut them.
+// Pairs of chunks, as divided by mesh and program.
 
 #include "exec/device/attention_pairs.h"
 
@@ -18,13 +18,13 @@ static Heads heads_of(const TaskCall *call) {
     const int dim = call->program->model.head_dim;
     const int64_t heads = task->heads, value = latent->value;
     const int *size = call->program->plan.mesh.size;
-    if (size[AXIS_CP] > 1) {  // in one row behind the keys
+    if (size[AXIS_CP] > 1) {  // in one row after the keys
         return (Heads){dim, task->heads, {latent->value, task->kv_stride, value, task->kv_stride}};
     }
-    if (size[AXIS_SP] > 1) {  // by themselves
+    if (size[AXIS_SP] > 1) {  // stored separately
         return (Heads){dim, task->heads, {latent->value, heads * value, value, heads * value}};
     }
-    const int64_t apart = dim - latent->rope + value;  // what wkv makes for a head
+    const int64_t apart = dim - latent->rope + value;  // what wkv produces per head
     return (Heads){dim, task->heads, {latent->value, heads * apart, apart, heads * value}};
 }
 
@@ -47,7 +47,7 @@ bool attention_visible(const Blocks *blocks, int query, int key) {
     return key_first <= first + blocks->query.length - 1 && !past;
 }
 
-// tp cuts the heads, and sp what is left of them.
+// tp splits the heads, and sp the remaining ones.
 static int first_head(const TaskCall *call) {
     const int sp = call->program->plan.mesh.size[AXIS_SP];
     return (call->at->at[AXIS_TP] * sp + call->at->at[AXIS_SP]) * call->task->heads;

@@ -1,6 +1,6 @@
-// Of a collective that moves bytes and an instance on another lane, neither of which happens before the other: on each
-// lane these are neighbours, from the first that need not have ended when the collective starts to the last that may
-// start before it has ended.
+// Given a collective that moves bytes, the instances on another lane that are ordered neither before nor after it are
+// consecutive there: from the first that need not have ended when the collective starts to the last that may start
+// before it has ended.
 
 #include "exec/device/beside.h"
 

@@ -1,5 +1,5 @@
-// The CPU device: one mapping for all buffers, unreadable pages on both sides of it, and a table of task functions.
-// The arena ends exactly at the upper guard page, so that the first byte past the plan faults.
+// The CPU device: one mapping for all buffers, with guard pages on both sides, and a table of task functions. The arena
+// ends exactly at the upper guard page, so that the first byte past the plan faults.
 
 #define _GNU_SOURCE  // MAP_ANONYMOUS
 
@@ -60,8 +60,8 @@ struct Device {
     char *mapping;
     int64_t mapping_bytes;
     CpuTask *const *tasks;
-    CpuHalf *half;   // of a program in bf16; else NULL
-    ExactSum *sums;  // bitwise: one for each 4 bytes of the arena; else NULL
+    CpuHalf *half;   // for a bf16 program; else NULL
+    ExactSum *sums;  // bitwise: one per 4 bytes of the arena; else NULL
 };
 
 static Status arena_map(Device *cpu, Error *error) {
@@ -176,7 +176,7 @@ static void cpu_close(Device *cpu) {
 }
 
 static void cpu_begin_step(Device *cpu, int64_t step, bool timed) {
-    (void)timed;  // the host's clock does
+    (void)timed;  // the host's clock does the timing
     cpu->placement.step = step;
 }
 
@@ -184,8 +184,8 @@ static ExactSum *sums_behind(const Device *cpu, const char *at) {
     return cpu->sums ? cpu->sums + (at - cpu->placement.arena) / (int64_t)sizeof(float) : NULL;
 }
 
-// In a bitwise run sums travel as integers and are rounded behind the last rank's part. What only moves, on a ring, to
-// another stage or to all ranks, is values or part of a sum (gradients): both go.
+// In a bitwise run sums travel as integers and are rounded after the last rank's part. Data that only moves, around a
+// ring, to another stage or to all ranks, is either values or partial sums (gradients): both are sent.
 static Status cpu_begin_transfer(Device *cpu, const StepInstance *instance, DeviceTransfer *transfer, Error *error) {
     (void)error;
     const Task *task = &cpu->setup.program->tasks[instance->task];

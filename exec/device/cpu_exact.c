@@ -1,6 +1,6 @@
-// Tasks of a bitwise run on the CPU: what some mesh splits is summed exactly (kernels/exact.h), and the sums stay
-// behind the floats until all ranks' parts are in (interpreter.c). The others are the usual tasks: a row or an element
-// by itself. Model parts without a task here are refused (launch/check.c).
+// Tasks of a bitwise run on the CPU: what some mesh splits is summed exactly (kernels/exact.h), and the sums are kept
+// with the floats until all ranks' parts are in (interpreter.c). The others are the ordinary tasks: a row or an element
+// on its own. Model parts without a task here are refused (launch/check.c).
 
 #include "exec/device/attention_pairs.h"
 #include "exec/device/cpu.h"
@@ -14,7 +14,7 @@ static void gemm(const TaskCall *call) {
                call_floats(call, AT_GEMM_C));
 }
 
-// The other tp ranks hold zeros where this one holds a row.
+// The other tp ranks hold zeros in rows that this one holds.
 static void embed(const TaskCall *call) {
     cpu_embed(call);
     exact_take(call_elements(call, AT_EMBED_X), call_floats(call, AT_EMBED_X), call->sums[AT_EMBED_X]);
@@ -27,7 +27,7 @@ static void embed_backward(const TaskCall *call) {
                          call_floats(call, AT_EMBED_BACKWARD_DTABLE));
 }
 
-// dx is the usual kernel's; its dw is written over.
+// dx comes from the ordinary kernel; its dw is overwritten.
 static void rmsnorm_backward(const TaskCall *call) {
     const Task *task = call->task;
     cpu_norm_backward(call);
@@ -85,8 +85,7 @@ static void unpack(const TaskCall *call) {
     }
 }
 
-// A part of a gradient joins the sum of those before it, of which other ranks have parts too; elsewhere values are
-// added.
+// A gradient part joins the sum of the previous parts, to which other ranks contribute too; elsewhere values are added.
 static void add(const TaskCall *call) {
     if (call->task->phase == PHASE_BACKWARD && call->operand[AT_ADD_A] == call->operand[AT_ADD_C]) {
         exact_accumulate(call_elements(call, AT_ADD_C), call->sums[AT_ADD_B], call->sums[AT_ADD_C],
@@ -191,7 +190,7 @@ static void attention_backward(const TaskCall *call) {
     const Rows gradients[] = {{AT_ATTENTION_BACKWARD_DQ, blocks.o_stride, task->stride},
                               {AT_ATTENTION_BACKWARD_DK, kv_width, task->kv_stride},
                               {AT_ATTENTION_BACKWARD_DV, kv_width, task->kv_stride}};
-    for (int i = task->ring_step == 0 ? 0 : 1; i < 3; i++) {  // dq is begun once, dk and dv with every block
+    for (int i = task->ring_step == 0 ? 0 : 1; i < 3; i++) {  // dq starts from zero once, dk and dv with every block
         zero_sums(call, gradients[i]);
     }
     if (task->ring_step == 0) {

@@ -1,6 +1,6 @@
-// Tasks of programs in bf16. Products take it as it is. Other kernels compute in fp32: their operands are widened into
-// room that was taken before the first step, and what they wrote is narrowed from there, rounded once. Operands that
-// overlap (columns of one matrix, results in place) share their room.
+// Tasks of bf16 programs. Products take bf16 directly. Other kernels compute in fp32: their operands are widened into
+// scratch space allocated before the first step, and their results are narrowed from there, rounded once. Operands that
+// overlap (columns of one matrix, in-place results) share their space.
 
 #include "exec/device/cpu_half.h"
 
@@ -19,10 +19,10 @@ struct CpuHalf {
     pthread_mutex_t lock;  // lanes may run in threads; the room is one
 };
 
-// Bit i: operand i is taken as it is.
+// Bit i: operand i is used as it is.
 static uint32_t taken_as_is(const TaskCall *call) {
     switch (call->task->kind) {
-    case TASK_COPY:  // keys of latent attention are put together in fp32
+    case TASK_COPY:  // latent attention's keys are concatenated in fp32
         return call_copies_keys(call) ? 0 : ~UINT32_C(0);
     case TASK_UNPACK:
     case TASK_ACCUMULATE:
@@ -100,11 +100,11 @@ Status cpu_half_open(Placement *placement, Arena *arena, CpuHalf **opened, Error
         const int64_t bytes = half->product_of_task[t] < 0 ? room_of(&call) : 0;
         most = bytes > most ? bytes : most;
     }
-    atomic_store(&placement->peak_bytes, 0);  // nothing was touched yet
+    atomic_store(&placement->peak_bytes, 0);  // nothing has been touched yet
     half->room = aligned_alloc(ROOM_ALIGN, (size_t)(most / ROOM_ALIGN + 1) * ROOM_ALIGN);
     FAIL_IF(!half->room || !kernel_halves_ready(half->products), error, STATUS_ENVIRONMENT,
             "no memory to compute in bf16");
-    memset(half->room, 0, (size_t)most);  // no page is taken in a step
+    memset(half->room, 0, (size_t)most);  // no page faults in a step
     pthread_mutex_init(&half->lock, NULL);
     return STATUS_OK;
 }
@@ -116,14 +116,14 @@ void cpu_half_close(CpuHalf *half) {
     }
 }
 
-// A stretch of memory in bf16 that operands lie in, and the same in fp32.
+// A contiguous range of bf16 memory that holds operands, and its fp32 copy.
 typedef struct Stretch {
     char *begin, *end;
     float *room;
     bool read, written;
 } Stretch;
 
-// Operands that overlap grow into one.
+// Operands that overlap are merged.
 static int stretches_of(const TaskCall *call, Stretch stretches[TASK_MAX_OPERANDS]) {
     const uint32_t as_is = taken_as_is(call);
     int count = 0;
@@ -141,7 +141,7 @@ static int stretches_of(const TaskCall *call, Stretch stretches[TASK_MAX_OPERAND
                                 other->end > all.end ? other->end : all.end, NULL, all.read || other->read,
                                 all.written || other->written};
                 stretches[s] = stretches[--count];
-                s = -1;  // what it did not meet before it may meet now
+                s = -1;  // it may now overlap ranges it did not before
             }
         }
         stretches[count++] = all;
@@ -183,7 +183,7 @@ static void run_widened(CpuHalf *half, TaskCall *call, CpuTask *task) {
     }
 }
 
-// A bias is there before the product adds to it.
+// The bias is stored before the product adds to it.
 static void run_product(CpuHalf *half, const TaskCall *call, int product) {
     const Task *task = call->task;
     char *const c = call->operand[AT_GEMM_C];

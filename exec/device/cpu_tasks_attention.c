@@ -1,10 +1,10 @@
-// Attention blocks on the CPU: a task is a loop over sequences and visible pairs of chunks. Blocks merge by log-sum-exp
-// (Milakov and Gimelshein 2018), in ring order. Masked pairs are skipped, never computed.
+// Attention blocks on the CPU: a task loops over sequences and visible pairs of chunks. Blocks are merged by
+// log-sum-exp (Milakov and Gimelshein 2018), in ring order. Masked pairs are skipped, never computed.
 
 #include "exec/device/attention_pairs.h"
 #include "exec/device/cpu.h"
 
-// When the last block is merged. Heads that sp cuts have none (sim/frameworks/axis_rules.c).
+// After the last block is merged. Heads split by sp have no sinks (sim/frameworks/axis_rules.c).
 static void add_sinks(const TaskCall *call, const Pair *at) {
     kernel_attention_sinks(&at->shape, call_floats(call, AT_ATTENTION_SINKS),
                            call_floats(call, AT_ATTENTION_O) + at->q_row * at->shape.o_stride,
@@ -47,7 +47,7 @@ static void backward_query(const TaskCall *call, const Pair *at) {
     }
 }
 
-// What the task writes rather than adds to begins at zero: dk and dv of every block, dq and delta on ring step 0.
+// Outputs that the task overwrites start from zero: dk and dv of every block, dq and delta on ring step 0.
 static void backward_begin(const Blocks *blocks) {
     const TaskCall *call = blocks->call;
     const Task *task = call->task;

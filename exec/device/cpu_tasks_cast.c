@@ -1,4 +1,4 @@
-// Copies and sums that may change the format: gradients are cast to bf16 before a reduction and back after it, weights
+// Copies and sums that may convert formats: gradients are cast to bf16 before a reduction and back after it, weights
 // after an update.
 
 #include "exec/device/cpu.h"
@@ -12,7 +12,7 @@ static bool in_halves(const TaskCall *call, int index) {
     return call_dtype(call, index) == DTYPE_BF16;
 }
 
-// Rows of a block: so far apart, in elements.
+// Rows of a block, with their strides in elements.
 typedef struct Rows {
     int64_t rows, cols, src_stride, dst_stride;
 } Rows;
@@ -35,13 +35,13 @@ static void widen_rows(const Rows *r, const uint16_t *src, float *dst) {
     }
 }
 
-// One behind the other on both sides: one row.
+// Contiguous on both sides: a single row.
 static Rows flattened(Rows r) {
     const bool packed = r.src_stride == r.cols && r.dst_stride == r.cols;
     return packed ? (Rows){1, r.rows * r.cols, r.rows * r.cols, r.rows * r.cols} : r;
 }
 
-// Blocks begin so many elements apart.
+// Block strides are in elements.
 static void copy_blocks(const TaskCall *call, const Rows *rows, int64_t src_apart, int64_t dst_apart) {
     const bool from_halves = in_halves(call, AT_COPY_SRC), to_halves = in_halves(call, AT_COPY_DST);
     const Rows r = from_halves != to_halves ? flattened(*rows) : *rows;
@@ -62,7 +62,7 @@ static void copy_blocks(const TaskCall *call, const Rows *rows, int64_t src_apar
     }
 }
 
-// Keys of latent attention, and their gradients the other way (lower_latent.c).
+// Latent attention's keys, and in the other direction their gradients (lower_latent.c).
 static void copy_keys(const TaskCall *call) {
     const KernelKeys keys = call_keys(call);
     const int64_t shared = call_keys_shared(call);
@@ -91,7 +91,7 @@ void cpu_unpack(const TaskCall *call) {
     copy_blocks(call, &rows, task->rows * task->cols, task->cols);
 }
 
-// Either in bf16: a little at a time as fp32.
+// One or both in bf16: converted piecewise through fp32.
 static void accumulate_halves(const TaskCall *call, int64_t count) {
     enum { SOME = 1024 };
     const bool from_halves = in_halves(call, AT_COPY_SRC), to_halves = in_halves(call, AT_COPY_DST);

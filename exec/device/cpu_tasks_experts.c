@@ -1,4 +1,4 @@
-// Tasks of layers of experts on the CPU. How many rows each expert has is known when they run, not before.
+// Tasks of expert layers on the CPU. The row count of each expert is known only when they run.
 
 #include "exec/device/cpu.h"
 #include "kernels/shared_expert.h"
@@ -16,14 +16,14 @@ void cpu_route(const TaskCall *call) {
     }
 }
 
-// What a router has beside its weights' gradient.
+// A router's gradients other than that of its weights.
 static void route_backward_more(const TaskCall *call, const KernelRoute *shape) {
     float *const dcorrection = call_optional(call, AT_ROUTE_BACKWARD_DCORRECTION);
     const float *const visits = call_optional(call, AT_ROUTE_BACKWARD_VISITS);
     if (dcorrection && !call->task->accumulate) {
         kernel_zero(shape->experts, dcorrection);
     }
-    if (visits && call->at->at[AXIS_TP] == 0) {  // ranks of tp have all tokens, and sum their parts of the gradient
+    if (visits && call->at->at[AXIS_TP] == 0) {  // tp ranks have all tokens, and sum their parts of the gradient
         kernel_balance_backward(shape, call_rows_of_sequence(call), call_balance_factor(call), visits,
                                 call_floats(call, AT_ROUTE_LOGITS), call_floats(call, AT_ROUTE_BACKWARD_DLOGITS));
     }

@@ -1,5 +1,5 @@
-// Tasks of the layers on the CPU, one small function each: operands and sizes go to the kernels as they are.
-// fp32 only; capability checks refuse the rest before a program gets here.
+// Layer tasks on the CPU, one small function each: operands and sizes are passed to the kernels unchanged. fp32 only;
+// capability checks refuse the rest before a program gets here.
 
 #include "exec/device/cpu.h"
 
@@ -8,7 +8,7 @@ void cpu_norm(const TaskCall *call) {
     kernel_norm(&norm);
 }
 
-// A bias is a layer norm's.
+// Only a layer norm has a bias.
 void cpu_norm_backward(const TaskCall *call) {
     const KernelNormBackward norm = call_norm_backward(call);
     float *const dbias = call_optional(call, AT_NORM_BACKWARD_DBIAS);
@@ -49,7 +49,7 @@ void cpu_column_sum(const TaskCall *call) {
                       task->accumulate);
 }
 
-// A bias is there before the products add to it: BLAS scales c in any case.
+// The bias is stored before the product adds to it: BLAS scales c in any case.
 void cpu_gemm(const TaskCall *call) {
     const Task *task = call->task;
     const float *const bias = call_optional(call, AT_GEMM_BIAS);

@@ -1,4 +1,4 @@
-// Tasks around the layers on the CPU: loss, sums, copies, gradient norm and optimizer.
+// Tasks outside the layers on the CPU: loss, sums, copies, gradient norm and optimizer.
 
 #include "exec/device/cpu.h"
 
@@ -67,7 +67,7 @@ void cpu_square_sum(const TaskCall *call) {
                       call_floats(call, AT_SQUARE_SUM_SUM), call->task->accumulate);
 }
 
-// What every tp rank holds is the first one's to count.
+// Elements that every tp rank holds are counted by the first one.
 void cpu_exact_square_sum(const TaskCall *call) {
     const ShardStretch shard = call_replicated_stretch(call);
     const int64_t skipped = call->at->at[AXIS_TP] > 0 ? shard.lead : 0;
@@ -83,7 +83,7 @@ void cpu_clip(const TaskCall *call) {
     out[1] = norm;
 }
 
-// In bf16 the working copy of a part is made while its masters are in the cache.
+// In bf16 the working copy of a part is written while its masters are in the cache.
 static void update_stretch(const TaskCall *call, const KernelAdamw *options, const ShardStretch *shard) {
     enum { PART = 1 << 16 };  // elements: a quarter of a megabyte of each array
     const bool half = call_optional(call, AT_ADAMW_WORKING) && call_dtype(call, AT_ADAMW_WORKING) == DTYPE_BF16;

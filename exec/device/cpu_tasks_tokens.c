@@ -1,4 +1,4 @@
-// Tasks that turn tokens and positions into rows, and back, on the CPU.
+// Tasks that map tokens and positions to rows, and back, on the CPU.
 
 #include "exec/device/cpu.h"
 
@@ -8,7 +8,7 @@ void cpu_load_tokens(const TaskCall *call) {
     call_load_tokens(call, call_ints(call, AT_LOAD_TOKENS), call_ints(call, AT_LOAD_TARGETS));
 }
 
-// Rows of a table in bf16.
+// Rows of a bf16 table.
 static void embed_halves(const KernelEmbed *shape, const int32_t *entries, const uint16_t *table, uint16_t *x) {
     for (int64_t row = 0; row < shape->rows; row++, x += shape->cols) {
         const int64_t entry = entries[row] - shape->first;

@@ -1,5 +1,5 @@
 // The CUDA device: one allocation for all buffers, streams for lanes, a table of task functions. Nothing is allocated
-// after the first step, which also loads the libraries' code. Tests run it over a stand-in of the CUDA runtime
+// after the first step, which also loads the libraries' code. Tests run it on a stand-in for the CUDA runtime
 // (tests/support/cuda_host), tests/gpu on a GPU.
 
 #include "exec/device/cuda.h"
@@ -33,7 +33,7 @@ Status cuda_take(Device *cuda, int64_t bytes, const char *what, void **memory, E
 
 // ---------------------------------------------------------------------------------------------- opening
 
-// As far as this rank can tell: collectives through the host, or NCCL allowed to try it (nccl_open.c).
+// As far as this rank can tell: collectives through the host, or NCCL allowed to try sharing (nccl_open.c).
 static bool gpu_is_shared(const Device *cuda, int gpus) {
     const char *asked = getenv("NDTUNE_NCCL_SHARE_GPU");
     const bool may = cuda->setup.staged || (asked && strcmp(asked, "1") == 0);
@@ -73,12 +73,12 @@ static Status arena_open(Device *cuda, Error *error) {
     return STATUS_OK;
 }
 
-// What products were timed on goes, so that a poisoned run meets poison wherever nothing was written.
+// Clears the data that products were timed on, so that a poisoned run reads poison wherever nothing was written.
 static Status arena_fill(Device *cuda, Error *error) {
     CUDA_TRY(cudaMemset(cuda->placement.arena, cuda->setup.poison ? 0xFF : 0,  // 0xFF..: a NaN
                         (size_t)cuda->setup.memory->arena_bytes),
              "the arena");
-    CUDA_TRY(cudaDeviceSynchronize(), "the arena");  // streams of ours do not wait for the default one
+    CUDA_TRY(cudaDeviceSynchronize(), "the arena");  // our streams do not wait for the default one
     return STATUS_OK;
 }
 
@@ -139,7 +139,7 @@ static void cuda_begin_step(Device *cuda, int64_t step, bool timed) {
     cuda->trace.next = 0;
     cuda->trace.on = timed && cuda->trace.instances > 0;
     if (cuda->trace.on) {
-        for (int i = 1; i < cuda->lanes.stream_count; i++) {  // nothing of the step is before its origin
+        for (int i = 1; i < cuda->lanes.stream_count; i++) {  // nothing of the step comes before its origin
             cudaStreamSynchronize(cuda->lanes.streams[i]);
         }
         cudaEventRecord(cuda->trace.origin, cuda->lanes.streams[0]);
@@ -157,7 +157,7 @@ void cuda_issue(Device *cuda, const StepInstance *instance, cudaStream_t stream)
     }
 }
 
-// The task's lane waits for its events. Once all records that it waits for were made.
+// Makes the task's lane wait for its events. Call once all records it waits for have been made.
 static void events_wait(Device *cuda, const StepInstance *instance) {
     const StepProgram *program = cuda->setup.program;
     const Task *task = &program->tasks[instance->task];
@@ -179,7 +179,7 @@ static void events_wait(Device *cuda, const StepInstance *instance) {
     }
 }
 
-// What its lane was given so far is what its records stand for.
+// A record covers everything its lane was given so far.
 static void events_record(Device *cuda, const StepInstance *instance) {
     const StepProgram *program = cuda->setup.program;
     const Task *task = &program->tasks[instance->task];
@@ -254,7 +254,7 @@ static Status cuda_read(Device *cuda, const BufferRef *ref, const StepInstance *
     return STATUS_OK;
 }
 
-// What ranks timed beside each other on one GPU is no price of the chip, and a first algorithm not its best.
+// Timings from ranks that share one GPU are no price of the chip, and a first algorithm is not its best.
 static void cuda_account(const Device *cuda, DeviceAccount *account) {
     size_t free_bytes = 0, total_bytes = 0;
     const bool known = cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess;

@@ -18,18 +18,18 @@ typedef struct PairPlan {
     int64_t q_row, k_row, lse_at;  // of the first sequence
 } PairPlan;
 
-// One task, on this rank, of layers that slide or of others.
+// One task on this rank, for sliding-window layers or for the others.
 typedef struct TaskPlan {
     PairPlan pairs[MOST_PAIRS];
     int count;
-    int64_t q_width, k_width, v_width;  // of rows of sums
-    int64_t dv_stride;                  // of the gradient that they are rounded to
-    bool sums_o, sums_gradients;        // go through scratch
+    int64_t q_width, k_width, v_width;  // of rows in the sums
+    int64_t dv_stride;                  // of the gradient they are rounded to
+    bool sums_o, sums_gradients;        // accumulated in scratch
     bool delta;                         // some tier needs it
 } TaskPlan;
 
 struct CudaAttentions {
-    TaskPlan *plans;   // by attention task: of layers that look back over everything, then of those with a window
+    TaskPlan *plans;   // by attention task: for layers with full attention, then for those with a window
     int32_t *of_task;  // by task: index into plans
     AttentionMeans means;
     CudnnAttention *cudnn;
@@ -52,7 +52,7 @@ static TaskPlan *plan_of(const CudaAttentions *attention, const TaskCall *call) 
     return &attention->plans[attention->of_task[call->instance->task] + (attention_window(call) > 0)];
 }
 
-// Values that lie as keys do need no places of their own, and a window over all that is there hides nothing.
+// Values laid out like keys need no offsets of their own, and a window that covers all keys masks nothing.
 static KernelAttention block_of(const Pair *pair) {
     KernelAttention block = pair->shape;
     const KernelValues *values = &block.values;
@@ -89,7 +89,7 @@ static CudaAttention call_of(const Blocks *blocks, const Pair *pair, const TaskP
     return made;
 }
 
-// bf16 gradients of one pair are written as they come; everything else is summed first.
+// bf16 gradients of a single pair are written directly; everything else is summed first.
 static TaskPlan task_plan(const Blocks *blocks) {
     const TaskCall *call = blocks->call;
     const Heads *heads = &blocks->heads;
@@ -118,7 +118,7 @@ static Status pair_plan(Device *cuda, const Blocks *blocks, int query, int key, 
     means.cudnn = means.cudnn && pair.lse_at % 4 == 0;  // its tensors begin at 16 bytes, a chunk's lse may not
     char why[ATTENTION_WHY_BYTES] = "";
     call.deterministic = cuda->setup.deterministic;
-    // A query chunk's first block begins its result; the own keys, on ring step 0, are always seen.
+    // A query chunk's first block initializes its result; the own keys, on ring step 0, are always visible.
     call.merge = !call.backward && blocks->call->task->ring_step > 0;
     for (int i = 0; i < plan->count - 1; i++) {
         call.merge = call.merge || (!call.backward && plan->pairs[i].q_row == pair.q_row);
@@ -180,8 +180,8 @@ static Status memory_take(Device *cuda, Error *error) {
     return STATUS_OK;
 }
 
-// Plans that say cudnn have it, or a sentence why not; a call that it has no kernel for goes to our own ones, as all
-// others do.
+// Plans that request cudnn get it, or an error that says why not; a call it has no kernel for goes to our own kernels,
+// as do all others.
 static Status means_find(Device *cuda, Error *error) {
     CudaAttentions *attention = cuda->attention;
     const bool wanted =
@@ -198,7 +198,7 @@ static Status means_find(Device *cuda, Error *error) {
     return STATUS_OK;
 }
 
-// At the first instance of each task on a layer of each kind.
+// At the first instance of each task on each kind of layer.
 static Status plans_make(Device *cuda, Error *error) {
     StepCursor cursor = step_cursor_begin(cuda->setup.program);
     StepInstance instance;
@@ -252,7 +252,7 @@ static char *rows_at(char *base, KernelStore store, int64_t elements) {
     return base + elements * kernel_store_bytes(store);
 }
 
-// cuDNN has codes and words of its own.
+// cuDNN has its own codes and messages.
 static int pair_run(const TaskCall *call, const PairPlan *pair, const AttentionData *data, cudaStream_t stream) {
     CudnnAttention *cudnn = call->device->attention->cudnn;
     const int code = cuda_attention(&pair->plan, cudnn, data, stream);
@@ -263,14 +263,14 @@ static int pair_run(const TaskCall *call, const PairPlan *pair, const AttentionD
     return code;
 }
 
-// The whole of a task's rows, for passes over them.
+// All rows of a task, for passes over them.
 static CudaAttention whole_of(const TaskCall *call, const TaskPlan *plan) {
     CudaAttention whole = plan->pairs[0].plan.call;
     whole.block.queries = call->task->rows / call->task->sequences;
     return whole;
 }
 
-// Values begin where keys do, or behind what a head has of them.
+// Values start where keys do, or after the key part of a head.
 static char *values_at(const TaskCall *call, const CudaAttention *shape, int64_t row) {
     const KernelAttention *block = &shape->block;
     return rows_at(call->operand[AT_ATTENTION_V], shape->input,
@@ -313,7 +313,7 @@ int cuda_attention_forward(const TaskCall *call, const KernelCuda *at) {
     return code;
 }
 
-// Sums begin at zero: dk and dv of every block, dq on ring step 0. Then delta, once for all ring steps.
+// Sums start from zero: dk and dv of every block, dq on ring step 0. Then delta, once for all ring steps.
 static int sinks_backward(const TaskCall *call, const CudaAttention *whole, cudaStream_t stream) {
     const void *const sinks = call_optional(call, AT_ATTENTION_BACKWARD_SINKS);
     if (!sinks) {

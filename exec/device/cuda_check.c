@@ -1,9 +1,9 @@
-// What device cuda cannot run is refused before the first task: kinds without a kernel, formats that a kernel does not
-// mix. Operands of a kind are as in sim/step/task_kind.h.
+// What device cuda cannot run is refused before the first task: kinds without a kernel, format combinations that a
+// kernel does not support. Operands of a kind are as in sim/step/task_kind.h.
 
 #include "exec/device/cuda.h"
 
-// Bit i: operand i. `alike` have one format, fp32 or bf16; `fp32` are fp32. Others may be either.
+// Bit i: operand i. `alike` share one format, fp32 or bf16; `fp32` are fp32. Others may be either.
 typedef struct Formats {
     uint32_t alike, fp32;
 } Formats;
@@ -44,7 +44,7 @@ static const Formats formats[TASK_KIND_COUNT] = {
     [TASK_ADAMW] = {OPERAND(0) | OPERAND(1) | OPERAND(2), OPERAND(4)},
 };
 
-// Where only the first three and the last ones are the kernel's: what an eager activation keeps lies between.
+// Where only the first three and the last operands are the kernel's: those kept by an eager activation lie between.
 static Formats formats_of(const Task *task) {
     const bool told = task->kind == TASK_SWIGLU_BACKWARD && task->operand_count > AT_SWIGLU_BACKWARD_CAME;
     const uint32_t last = OPERAND(task->operand_count - 1 - told);
@@ -77,7 +77,7 @@ static Status formats_check(const StepProgram *program, const Task *task, Error 
     return STATUS_OK;
 }
 
-// Workspaces and scratch of products and attention are those of one stream.
+// Products and attention have one workspace and scratch per stream.
 static bool on_one_stream(const StepProgram *program, const Task *task) {
     const bool wants = task->kind == TASK_GEMM || task->kind == TASK_GROUPED_GEMM || task->kind == TASK_ATTENTION ||
                        task->kind == TASK_ATTENTION_BACKWARD;

@@ -1,13 +1,13 @@
-// How many rows each expert has, on the host: routers and all-to-alls count on the device, products and exchanges want
-// sizes. Whoever asks first waits for his stream and copies; until a task counts there again the answer stands, so a
-// layer waits once forward and never backward. Tasks that ask are no part of graphs (issue_runs.c).
+// Expert row counts on the host: routers and all-to-alls count on the device, but products and exchanges need sizes.
+// The first caller waits for its stream and copies; the result is valid until a task counts there again, so a layer
+// waits once in forward and never in backward. Tasks that need counts are not part of graphs (issue_runs.c).
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "exec/device/cuda.h"
 
-// What the task counts, or -1.
+// The operand the task counts into, or -1.
 static int counted_operand(const StepProgram *program, const Task *task) {
     if (task->kind == TASK_ROUTE) {
         return task->operand_count > AT_ROUTE_ROWS ? AT_ROUTE_ROWS : -1;
@@ -22,7 +22,7 @@ static int by_address(const void *a, const void *b) {
     return left->at < right->at ? -1 : left->at > right->at;
 }
 
-// Fills places, or only counts them where there are none yet.
+// Fills places, or only counts them if NULL.
 static int32_t each_count(Device *cuda, CudaCount *places) {
     const StepProgram *program = cuda->setup.program;
     StepCursor cursor = step_cursor_begin(program);
@@ -43,7 +43,7 @@ static int32_t each_count(Device *cuda, CudaCount *places) {
     return count;
 }
 
-// Micro-batches and layers that share memory share what is known of it.
+// Micro-batches and layers that share memory share its known counts.
 static int64_t make_distinct(CudaCounts *counts) {
     int64_t bytes = 0;
     int32_t kept = 0;

@@ -1,6 +1,6 @@
-// The products of a program: one plan for each shape. Shapes that no kept choice fits are timed before the first step,
-// on the operands' own places in the arena, filled with normal numbers; what parameters begin with is written after.
-// Ranks that share a GPU time nothing: each would wait for the others thousands of times, and learn nothing of the
+// The products of a program: one plan per shape. Shapes without a matching stored choice are timed before the first
+// step, on the operands' own arena addresses, filled with normal numbers; initial parameters are written afterwards.
+// Ranks that share a GPU time nothing: each would wait for the others thousands of times, and learn nothing about the
 // chip.
 
 #include <inttypes.h>
@@ -33,14 +33,14 @@ static int bias_operand(const Task *task) {
     return is_grouped(task) ? AT_GROUPED_BIAS : AT_GEMM_BIAS;
 }
 
-// One that all ranks of tp have is the first one's to add.
+// A bias that all tp ranks hold is added by the first one.
 static bool has_bias(const Device *cuda, const Task *task) {
     const int bias = bias_operand(task);
     const bool anothers = is_grouped(task) && task->replicated > 0 && cuda->setup.at.at[AXIS_TP] > 0;
     return task->operand_count > bias && !anothers && task_operand(cuda->setup.program, task, bias)->ref.buffer >= 0;
 }
 
-// Rows of one group, in the mean: the plan's shape, from which the rows of each call differ.
+// Mean rows per group: the plan's shape, from which the rows of each call differ.
 static int64_t mean_rows(int64_t rows, int groups) {
     return rows > groups ? rows / groups : 1;
 }
@@ -61,7 +61,7 @@ static GemmShape shape_of(const Device *cuda, const Task *task, bool beside) {
                        .sms = beside && cuda->setup.collective_sms > 0 && sms > 0 ? sms : 0};
 }
 
-// Elements from a row to the next, or from a group to the next where a matrix is a group's.
+// Elements from one row to the next, or from one group to the next for a per-group matrix.
 typedef struct Strides {
     int64_t a, b, c, bias;
 } Strides;
@@ -75,7 +75,7 @@ static int least(int a, int b) {
     return a < b ? a : b;
 }
 
-// Of a group that begins behind any number of rows.
+// For a group that starts after any number of rows.
 static int grouped_alignment(const Device *cuda, const Task *task) {
     const Strides strides = strides_of(task);
     const int input = type_of(cuda, task, AT_GEMM_A) == GEMM_BF16 ? 2 : 4;
@@ -84,7 +84,7 @@ static int grouped_alignment(const Device *cuda, const Task *task) {
     return least(least(a, b), gemm_alignment((uint64_t)((strides.c | strides.bias) * output)));
 }
 
-// The weakest alignment of any instance's addresses.
+// The weakest alignment over all instances' addresses.
 static void align(Device *cuda, GemmShape *shape_of_task) {
     const StepProgram *program = cuda->setup.program;
     StepCursor cursor = step_cursor_begin(program);
@@ -104,7 +104,7 @@ static void align(Device *cuda, GemmShape *shape_of_task) {
 
 // ---------------------------------------------------------------------------------------------- data to time on
 
-enum { PATTERN = 1 << 18 };  // numbers that are repeated over an operand
+enum { PATTERN = 1 << 18 };  // numbers, repeated over an operand
 
 typedef struct Pattern {
     float fp32[PATTERN];
@@ -112,7 +112,7 @@ typedef struct Pattern {
 } Pattern;
 
 static void pattern_begin(Pattern *pattern) {
-    enum { STREAM = 0x67656D6D };  // of no parameter
+    enum { STREAM = 0x67656D6D };  // not used by any parameter
     for (int i = 0; i < PATTERN; i++) {
         pattern->fp32[i] = (float)(philox_normal(1, STREAM, (uint64_t)i) / 65536.0);
         pattern->bf16[i] = bf16_of(pattern->fp32[i]);
@@ -216,7 +216,7 @@ static bool choice_parse(const ChipPrice *price, GemmChoice *choice) {
     return true;
 }
 
-// Algorithms are good for one chip, driver and version of the library.
+// Algorithms are valid for one chip, driver and library version.
 static void choices_take(Device *cuda, Arena *arena) {
     CudaGemms *gemms = &cuda->gemms;
     const DeviceSetup *setup = &cuda->setup;
@@ -243,7 +243,7 @@ static void prices_make(CudaGemms *gemms, Arena *arena) {
     }
 }
 
-// Kept choices first; what is left is timed, at the first instance of a task with that shape.
+// Stored choices first; the rest is timed, at the first instance of a task with that shape.
 static Status plans_choose(Device *cuda, Arena *arena, Error *error) {
     const StepProgram *program = cuda->setup.program;
     CudaGemms *gemms = &cuda->gemms;
@@ -327,7 +327,7 @@ static void *behind(void *at, const TaskCall *call, int operand, int64_t element
     return at ? (char *)at + elements * dtype_bytes(call_dtype(call, operand)) : NULL;
 }
 
-// Of one group, whose rows begin behind so many others.
+// For one group, whose rows start after `before` others.
 static GemmData group_data(const TaskCall *call, int group, int64_t before) {
     const Task *task = call->task;
     const Strides strides = strides_of(task);
@@ -339,7 +339,7 @@ static GemmData group_data(const TaskCall *call, int group, int64_t before) {
     return data;
 }
 
-// Nobody came to the group: no rows of a result, or a gradient of nothing.
+// The group received no rows: no result rows, or a zero gradient.
 static int empty_group(const TaskCall *call, const GemmData *data, const KernelCuda *at) {
     const Task *task = call->task;
     return task->trans_a && !task->accumulate

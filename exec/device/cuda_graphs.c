@@ -1,6 +1,6 @@
-// A graph for each distinct fixed run. What its tasks wait for outside the run is waited for before the launch, what
-// they record is recorded behind it. Captured after the first step, when every library has loaded its code. A run that
-// cannot be captured is said once, and all runs go task by task then.
+// A graph for each distinct fixed run. Waits of its tasks for events outside the run come before the launch; their own
+// event records come after it. Captured after the first step, when every library has loaded its code. A run that cannot
+// be captured is reported once, and all runs are then issued task by task.
 
 #include "exec/device/cuda.h"
 #include "sim/base/log.h"
@@ -121,7 +121,7 @@ static void graphs_drop(Device *cuda, const char *words) {
     log_note("device cuda: a run of tasks cannot be captured as a graph (%s): steps go task by task", words);
     graphs->off = true;
     cuda->failure = (Error){0};
-    cudaGetLastError();  // sticky until it is read
+    cudaGetLastError();  // sticky until read
 }
 
 void cuda_graphs_capture(Device *cuda) {

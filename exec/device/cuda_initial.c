@@ -1,10 +1,10 @@
-// What a run starts from, made on the GPU: the numbers that a host would make (initial.h), where billions of them would
-// take it minutes. Norms begin with a constant; those few come from the host.
+// Initial parameters generated on the GPU: the same numbers a host would generate (initial.h), which for billions of
+// them would take it minutes. Norms start from a constant; those few come from the host.
 
 #include "exec/device/cuda.h"
 #include "sim/base/bf16.h"
 
-enum { CONSTANTS = 1024 };  // equal numbers on their way to the device
+enum { CONSTANTS = 1024 };  // equal numbers being copied to the device
 
 typedef struct Initial {
     Device *cuda;
@@ -15,7 +15,7 @@ typedef struct Initial {
     Status status;
 } Initial;
 
-// Zero is there already. The numbers lie on this stack until they have gone.
+// Zero is there already. The numbers stay on this stack until the copy is done.
 static Status constant_send(const Initial *initial, const InitialPiece *piece, char *to, Error *error) {
     float numbers[CONSTANTS];
     uint16_t halves[CONSTANTS];

@@ -1,6 +1,5 @@
 // A stream for each communicator and for each lane without one (compute, messages), and an event for each slot of the
-// program's events. Collectives go first where both are ready: their streams have the higher priority
-// (sim/SOURCES.md X2).
+// program's events. When both are ready collectives go first: their streams have higher priority (sim/SOURCES.md X2).
 
 #include "exec/device/cuda.h"
 

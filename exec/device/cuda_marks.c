@@ -7,7 +7,7 @@
 
 #include "exec/device/cuda.h"
 
-enum { YIELDS = 400 };  // looks before naps: those of a short wait
+enum { YIELDS = 400 };  // polls before naps: those of a short wait
 static const long NAP_NS = 20 * 1000;
 
 // Bytes as the arithmetic that a chip does in their time: H100 and H200 some 200 FLOP/B in bf16 (data sheets).

@@ -11,7 +11,7 @@
 #include "sim/base/sorted.h"
 
 enum { STREAM_BUFFERS = 5, MOST_CALLS = 10, REPEATS = 7, PATTERN = 1 << 16, NORM_COLS = 4096 };
-static const double ROW_S = 0.02;  // of calls in a row, where one takes long
+static const double ROW_S = 0.02;  // of back-to-back calls, for slow ones
 
 static int64_t elements_of(const DeviceWork *work, int buffer) {
     const double *size = work->size;
@@ -25,7 +25,7 @@ static int64_t elements_of(const DeviceWork *work, int buffer) {
     return buffer < STREAM_BUFFERS ? (int64_t)size[0] : 0;
 }
 
-// Elements have 4 bytes at most, whatever the kernel takes them for.
+// Elements have at most 4 bytes, whatever type the kernel reads them as.
 static Status buffers_open(MeasureBench *bench, Error *error) {
     uint16_t *pattern = malloc(PATTERN * sizeof *pattern);
     for (int i = 0; pattern && i < PATTERN; i++) {  // bf16 normal numbers; as fp32 they are pairs, still finite
@@ -109,7 +109,7 @@ static MeasureRun *const runs[DEVICE_WORK_COUNT] = {
     [DEVICE_WORK_ATTENTION_BACKWARD] = measure_attention_run,
 };
 
-// The timed choice among cuBLASLt's algorithms, as of a program's products.
+// A timed choice among cuBLASLt's algorithms, as for a program's products.
 static Status gemm_open(MeasureBench *bench, Error *error) {
     const double *size = bench->work->size;
     const GemmShape shape = {.m = (int64_t)size[0],
@@ -162,7 +162,7 @@ static Status time_few(MeasureBench *bench, DeviceTiming *timing, Error *error) 
     return STATUS_OK;
 }
 
-// The first half warms the chip up to where its power limit holds it.
+// The first half warms the chip up to its power-limited state.
 static Status time_long(MeasureBench *bench, DeviceTiming *timing, Error *error) {
     double passed_s = 0, later_s = 0;
     *timing = (DeviceTiming){0};
@@ -195,7 +195,7 @@ static Status attention_times(MeasureBench *bench, DeviceTiming *timing, Error *
     return STATUS_OK;
 }
 
-// Where the vendor's attention does not run, all else can still be measured.
+// Where the vendor's attention is unavailable, everything else can still be measured.
 static Status measure(MeasureBench *bench, DeviceTiming *timing, Error *error) {
     const DeviceWork *work = bench->work;
     *timing = (DeviceTiming){0};
@@ -213,7 +213,7 @@ static Status measure(MeasureBench *bench, DeviceTiming *timing, Error *error) {
     log_note("device cuda: attention of %.0f queries is not measured: %s", work->size[0], error->message);
     *timing = (DeviceTiming){0};
     *error = (Error){0};
-    cudaGetLastError();  // sticky until it is read
+    cudaGetLastError();  // sticky until read
     return STATUS_OK;
 }
 

@@ -1,9 +1,9 @@
-// Attention for the probe: one sequence, as many keys as queries, every head with keys of its own, by cuDNN or by our
-// own kernel. A backward pass reads what a forward one left.
+// Attention for the probe: one sequence, as many keys as queries, no sharing of keys between heads, by cuDNN or by our
+// own kernel. A backward pass reads what a forward pass left.
 
 #include "exec/device/cuda_measure.h"
 
-// q, k, v, o, lse with delta behind it, d_o, dq, dk with dv behind it.
+// q, k, v, o, lse followed by delta, d_o, dq, dk followed by dv.
 enum { Q, K, V, O, LSE, D_O, DQ, DK };
 
 int64_t measure_attention_elements(const DeviceWork *work, int buffer) {
@@ -106,7 +106,7 @@ Status measure_attention_open(MeasureBench *bench, bool *served, Error *error) {
     const AttentionData data = data_of(bench);
     CUDA_TRY(cuda_attention_delta(&bench->attention.call, data.o, data.d_o, delta_of(bench), bench->shop.stream),
              "attention to measure");
-    CUDA_TRY(cudaStreamSynchronize(bench->shop.stream), "attention to measure");  // the workspace may go
+    CUDA_TRY(cudaStreamSynchronize(bench->shop.stream), "attention to measure");  // the workspace may be freed
     return plan(bench, true, served, error);
 }
 

@@ -9,7 +9,7 @@ static int64_t rounded(int64_t bytes) {
     return (bytes + STEP_ALIGN_BYTES - 1) / STEP_ALIGN_BYTES * STEP_ALIGN_BYTES;
 }
 
-// An all-reduce has one place for both, a message has one.
+// An all-reduce has one buffer for both, a message has only one.
 static int64_t in_bytes(const StepProgram *program, const Task *task) {
     const bool one = task->kind == TASK_ALL_REDUCE || task_is_message(task);
     return one ? 0 : rounded(task_operand(program, task, AT_COLLECTIVE_FROM)->ref.bytes);

@@ -1,5 +1,5 @@
-// Tasks on a GPU but products and attention: operands and sizes go to the kernels as they are, with the format of what
-// lies in memory.
+// GPU tasks except products and attention: operands and sizes are passed to the kernels unchanged, with the format of
+// the data in memory.
 
 #include "exec/device/cuda.h"
 
@@ -46,7 +46,7 @@ static int norm(const TaskCall *call, const KernelCuda *at) {
     return kernel_cuda_norm(at, store_of(call, AT_NORM_X), &norm);
 }
 
-// A bias is a layer norm's.
+// Only a layer norm has a bias.
 static int norm_backward(const TaskCall *call, const KernelCuda *at) {
     const Task *task = call->task;
     const KernelNormBackward norm = call_norm_backward(call);
@@ -199,7 +199,7 @@ static int loss(const TaskCall *call, const KernelCuda *at) {
 
 // ---------------------------------------------------------------------------------------------- copies and sums
 
-// The same rows of one block after another, so far apart.
+// The same rows in consecutive blocks, with their strides.
 static int copy_blocks(const TaskCall *call, const KernelCuda *at, const KernelCudaCopy *rows, int64_t from_elements,
                        int64_t to_elements) {
     const int64_t from_bytes = from_elements * dtype_bytes(call_dtype(call, AT_COPY_SRC));

@@ -1,5 +1,5 @@
-// Tasks of layers of experts on a GPU but products. What follows from rows that were counted waits for them on the
-// host (cuda_counts.c); routing, and rows to their experts and back, do not.
+// Tasks of expert layers on a GPU, except products. What depends on counted rows waits for the counts on the host
+// (cuda_counts.c); routing, and moving rows to their experts and back, does not.
 
 #include "exec/device/cuda.h"
 
@@ -18,7 +18,7 @@ int cuda_route(const TaskCall *call, const KernelCuda *at) {
 int cuda_route_backward(const TaskCall *call, const KernelCuda *at) {
     const KernelRoute shape = call_route_shape(call);
     const Routing routing = call_routing(call, AT_ROUTE_ROUTING);
-    // ranks of tp have all tokens, and sum their parts of the gradient
+    // tp ranks have all tokens, and sum their parts of the gradient
     const float *const visits = call->at->at[AXIS_TP] == 0 ? call_optional(call, AT_ROUTE_BACKWARD_VISITS) : NULL;
     const KernelCudaRouteBackward back = {.logits = call_operand(call, AT_ROUTE_LOGITS),
                                           .weights = routing.weights,
@@ -80,7 +80,7 @@ int cuda_unpermute_backward(const TaskCall *call, const KernelCuda *at) {
 
 // ---------------------------------------------------------------------------------------------- rows that came
 
-// Of all rows, or of as many as came to the experts here.
+// For all rows, or for as many as the local experts received.
 static int gated_rows(const TaskCall *call, const KernelCuda *at, int came, KernelGated *shape) {
     *shape = call_gated_shape(call);
     if (call->task->operand_count <= came) {

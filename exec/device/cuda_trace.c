@@ -1,8 +1,8 @@
-// Spans of a traced step: two timed events around each task on its stream. Other steps have none.
+// Spans of a traced step: a pair of timed events around each task on its stream. Other steps have none.
 
 #include "exec/device/cuda.h"
 
-enum { MOST_INSTANCES = 1 << 15 };  // some hundred bytes of driver memory for each event
+enum { MOST_INSTANCES = 1 << 15 };  // several hundred bytes of driver memory per event
 
 Status cuda_trace_open(Device *cuda, Arena *arena, Error *error) {
     CudaTrace *trace = &cuda->trace;

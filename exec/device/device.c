@@ -1,4 +1,4 @@
-// The devices of this build. An absent one is refused in words, never replaced by another.
+// The devices of this build. A missing one is an error with a message, never replaced by another.
 
 #include "exec/device/device.h"
 
@@ -7,7 +7,7 @@
 #include "exec/device/cpu.h"
 
 #if NDTUNE_HAVE_CUDA
-extern const DeviceTable device_cuda;  // cuda.h has what only its own files need
+extern const DeviceTable device_cuda;  // cuda.h holds what only its own files need
 #endif
 
 static const DeviceTable *const devices[] = {

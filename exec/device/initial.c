@@ -1,6 +1,6 @@
-// Initial parameters: Irwin-Hall numbers from Philox (Salmon et al. 2011), keyed by seed, tensor and layer, counted
-// by the global element index, times init_std. The only float operation is one multiply, so all meshes start
-// bit-identical, and so do all devices.
+// Initial parameters: Irwin-Hall numbers from Philox (Salmon et al. 2011), keyed by seed, tensor and layer, counted by
+// the global element index, times init_std. The only float operation is one multiply, so all meshes and all devices
+// start bit-identical.
 
 #include "exec/device/initial.h"
 
@@ -27,8 +27,8 @@ static int64_t global_index(const Walk *walk, int64_t local) {
     return slice_global_row(slice, &at) * slice->global_cols + col0 + col;
 }
 
-// Local elements [begin, end) of the slice, in pieces whose global indices follow each other: rows, or all of a block
-// where rows are not cut. shift: what makes a local element one of the stretch.
+// Local elements [begin, end) of the slice, in pieces with consecutive global indices: rows, or a whole block where
+// rows are not split. shift: offset from a local element to its place in the stretch.
 static void slice_walk(Walk *walk, int64_t begin, int64_t end, int64_t shift) {
     const ParamSlice *slice = walk->slice;
     InitialPiece *piece = &walk->piece;
@@ -83,7 +83,7 @@ void initial_parameters(const StepProgram *program, uint64_t seed, const Initial
     initial_pieces(program, seed, stretch, piece_make, out);
 }
 
-// Made as fp32, a little at a time.
+// Generated in fp32, piece by piece.
 static void halves_make(void *context, const InitialPiece *piece) {
     enum { SOME = 1024 };
     uint16_t *const out = (uint16_t *)context + piece->at;

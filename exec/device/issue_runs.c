@@ -1,10 +1,10 @@
-// One walk counts the runs, a second one writes them; a table of hashes finds equal ones, which are then compared.
+// One walk counts the runs, a second one writes them; a hash table finds equal candidates, which are then compared.
 
 #include "exec/device/issue_runs.h"
 
 #include "sim/step/slots.h"
 
-// Rows of experts are as many as the router says, on the device; the host has to know, or is to ask again.
+// The router determines expert row counts, on the device; the host needs them, or has to fetch them again.
 static bool counts_rows(const Task *task) {
     switch (task->kind) {
     case TASK_GROUPED_GEMM:
@@ -62,7 +62,7 @@ static bool runs_equal(const StepProgram *program, const IssueRun *a, const Issu
     return true;
 }
 
-// Fills runs, or only counts them where runs is NULL.
+// Fills runs, or only counts them if NULL.
 static int32_t walk(const StepProgram *program, IssueRun *runs) {
     StepCursor cursor = step_cursor_begin(program), before = cursor;
     StepInstance instance;

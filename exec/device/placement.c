@@ -1,4 +1,4 @@
-// Offsets come from the memory plan, slots and slices of ranks from step_ref_offset.
+// Offsets come from the memory plan, slots and ranks' slices from step_ref_offset.
 
 #include "exec/device/placement.h"
 
@@ -85,7 +85,7 @@ void placement_positions(const Placement *placement, int32_t *positions) {
     }
 }
 
-// One buffer of a unit: its shard of the flat parameter where a slot is shard-sized, all of it otherwise.
+// One buffer of a unit: its shard of the flat parameter if a slot is shard-sized, else all of it.
 static void take_buffer(const Placement *placement, const Unit *unit, int32_t buffer, PlacementTake *take,
                         void *context) {
     const StepProgram *program = placement->program;

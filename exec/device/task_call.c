@@ -1,4 +1,4 @@
-// Shapes of kernels as they follow from a task and the rank that runs it. No kernel is called here.
+// Kernel shapes derived from a task and the rank that runs it. No kernel is called here.
 
 #include "exec/device/task_call.h"
 
@@ -6,11 +6,11 @@
 
 // ---------------------------------------------------------------------------------------------- tokens
 
-// Sequence of this micro-batch and data coordinate, counted over the global batch of one step.
+// Sequence of this micro-batch and data coordinate, as an index into the global batch of one step.
 static int64_t global_sequence(const TaskCall *call, int local) {
     const Mesh *mesh = &call->program->plan.mesh;
     const int data_ranks = mesh_group_size(mesh, AXES_BATCH);
-    int data_index = 0;  // in the default order of the axes, so that no order changes who has which tokens
+    int data_index = 0;  // in the axes' default order, so that their order does not change who has which tokens
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         data_index = AXES_BATCH & AXIS_BIT(axis) ? data_index * mesh->size[axis] + call->at->at[axis] : data_index;
     }
@@ -63,14 +63,14 @@ QkStretches call_qk_stretches(const TaskCall *call) {
         .k_rstd = q_parts};
 }
 
-// transformers' DeepseekV3Attention norms latents by its norm's own default, whatever rms_norm_eps says.
+// transformers' DeepseekV3Attention norms latents with its norm's own default, whatever rms_norm_eps says.
 static const float LATENT_EPS = 1e-6F;
 
 KernelNorm call_norm(const TaskCall *call) {
     const Task *task = call->task;
     const bool layer = task->kind == TASK_LAYERNORM;
     const int added = task_added_operand(task), y = layer ? AT_LAYERNORM_Y : AT_RMSNORM_Y;
-    float *const statistics = call_floats(call, y + 1);  // of a layer norm: means, then 1 / deviations
+    float *const statistics = call_floats(call, y + 1);  // for a layer norm: means, then 1 / deviations
     return (KernelNorm){.rows = task->rows,
                         .cols = task->cols,
                         .eps = task->stride > 0 ? LATENT_EPS : (float)call->program->model.norm_eps,
@@ -122,7 +122,7 @@ int call_still(const TaskCall *call, const KernelRope *turning) {
     return call->program->model.latent.kv_rank > 0 ? turning->head_dim - turning->turning : 0;
 }
 
-// Layers that slide may turn by angles of their own, as they are.
+// Sliding-window layers may be rotated by their own angles, unscaled.
 static bool turns_locally(const TaskCall *call) {
     const ModelSpec *model = &call->program->model;
     return model->rope_local > 0 &&
@@ -144,7 +144,7 @@ QkTurns call_turns(const TaskCall *call) {
                            .high = scaling->high,
                            .original = scaling->original}};
     const ModelSpec *model = &call->program->model;
-    const bool latent = model->latent.kv_rank > 0;  // the task's figures are for prices: one key that all heads share
+    const bool latent = model->latent.kv_rank > 0;  // the task's figures are for prices: one key shared by all heads
     turns.q.head_dim = latent ? model->head_dim : task->head_dim;
     turns.k = turns.q;
     turns.k.heads = latent ? task->heads : task->kv_heads;
@@ -244,7 +244,7 @@ float call_loss_gradient(const TaskCall *call) {
     return (float)(1.0 / (double)plan_tokens_per_step(&call->program->plan));
 }
 
-// What of elements [begin, end) of the task's unit, and of those below lead_end, lies in this rank's shard.
+// The part of elements [begin, end) of the task's unit, and of those below lead_end, that lies in this rank's shard.
 static ShardStretch shard_stretch(const TaskCall *call, int64_t begin, int64_t lead_end, int64_t end) {
     int64_t first, count;
     step_shard_range(call->program, &call->program->units[call->task->unit], call->at, &first, &count);

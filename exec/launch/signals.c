@@ -1,5 +1,5 @@
-// A blocked signal stays pending even where it is ignored, and sigtimedwait would take it: what is ignored must not be
-// held. SIGCHLD ignored makes the kernel throw away how children ended, so it gets its default while they run.
+// A blocked signal stays pending even where it is ignored, and sigtimedwait would take it: ignored signals must not be
+// blocked. With SIGCHLD ignored the kernel discards exit statuses, so it is reset to default while children run.
 
 #define _GNU_SOURCE  // sigtimedwait in strict C
 

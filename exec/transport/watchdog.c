@@ -56,7 +56,7 @@ static void count_up(Watchdog *watchdog) {
     watchdog->over_s += done == world_of(watchdog) ? past_s : 0;
 }
 
-// From the first rank that came on, the others have as long as one that falls silent; before, as launchers take.
+// Once the first rank has connected, the others have as long as one that falls silent; before, the launcher's limit.
 double watchdog_missing_s(const Watchdog *watchdog) {
     const double timeout_s = watchdog->timeout_s;
     const bool late =
