@@ -1,7 +1,7 @@
-// Attention on a GPU. A task is a call for each visible pair of chunks, over all its sequences at once; plans are made
-// before the first step. Where a result is a sum over several pairs it is summed in fp32, in scratch that lasts from
-// ring step 0 to the last one, and rounded once: o by the log-sum-exp merge, dq over all pairs, dk and dv over those of
-// one block. fp32 gradients are added in scratch too: kernels add to what they find.
+// Attention on a GPU. A task is one call per visible pair of chunks, over all its sequences at once; plans are made
+// before the first step. A result that sums over several pairs is accumulated in fp32, in scratch that lives from ring
+// step 0 to the last, and rounded once: o by the log-sum-exp merge, dq over all pairs, dk and dv over those of one
+// block. fp32 gradients use scratch too: kernels add to existing values.
 
 #include <string.h>
 
@@ -115,7 +115,7 @@ static Status pair_plan(Device *cuda, const Blocks *blocks, int query, int key, 
     CudaAttention call = call_of(blocks, &pair, plan);
     PairPlan *made = &plan->pairs[plan->count++];
     AttentionMeans means = attention->means;
-    means.cudnn = means.cudnn && pair.lse_at % 4 == 0;  // its tensors begin at 16 bytes, a chunk's lse may not
+    means.cudnn = means.cudnn && pair.lse_at % 4 == 0;  // its tensors are 16-byte aligned, a chunk's lse may not be
     char why[ATTENTION_WHY_BYTES] = "";
     call.deterministic = cuda->setup.deterministic;
     // A query chunk's first block initializes its result; the own keys, on ring step 0, are always visible.

@@ -225,7 +225,7 @@ static void choices_take(Device *cuda, Arena *arena) {
     snprintf(gemms->chip, sizeof gemms->chip, "%s, driver %d, cuBLASLt %zu", cuda->properties.name, driver,
              gemms->library.version());
     gemms->kept = ARENA_ARRAY(arena, GemmChoice, setup->price_count + 1);
-    for (int i = 0; i < setup->price_count && !setup->deterministic; i++) {  // whether some are kept changes bits
+    for (int i = 0; i < setup->price_count && !setup->deterministic; i++) {  // having stored ones or not changes bits
         if (strcmp(setup->prices[i].chip, gemms->chip) == 0 &&
             choice_parse(&setup->prices[i], &gemms->kept[gemms->kept_count])) {
             gemms->kept_count++;

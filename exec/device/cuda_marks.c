@@ -1,6 +1,6 @@
-// How far the GPU is, for a host that has issued everything and waits: behind every so much work a stream counts in
-// pinned memory, inside graphs as well. Whoever waits for a stream looks there and says so, and a step of minutes in
-// one graph is no rank that stands still. A count says that something went on, not what.
+// GPU progress, for a host that has issued everything and waits: after each fixed amount of work a stream counts in
+// pinned memory, inside graphs as well. Code that waits for a stream polls it and reports changes, so that a step of
+// minutes in one graph does not look like a hung rank. A count shows that there was progress, not of what.
 
 #include <sched.h>
 #include <time.h>
@@ -10,7 +10,7 @@
 enum { YIELDS = 400 };  // polls before naps: those of a short wait
 static const long NAP_NS = 20 * 1000;
 
-// Bytes as the arithmetic that a chip does in their time: H100 and H200 some 200 FLOP/B in bf16 (data sheets).
+// Bytes as the arithmetic a chip does in the same time: H100 and H200 some 200 FLOP/B in bf16 (data sheets).
 static const double FLOP_PER_BYTE = 200;
 
 Status cuda_marks_open(Device *cuda, Error *error) {

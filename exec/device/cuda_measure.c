@@ -1,5 +1,5 @@
-// Kernels of a GPU at sizes of their own, for the probe: operands of random numbers in memory that is taken and given
-// back, a call's time by events around several in a row, so that launches hide behind each other as in a step.
+// GPU kernels at specific sizes, for the probe: random operands in temporarily allocated memory, time per call by
+// events around several back-to-back calls, so that launches overlap as in a step.
 
 #include <stdlib.h>
 #include <string.h>

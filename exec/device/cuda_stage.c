@@ -1,5 +1,5 @@
-// What passes through the host: operands of collectives whose transport sums in host memory, and tokens. Pinned, so
-// that copies are asynchronous. A lane's area is free again when its stream has come behind the copy back.
+// Data staged through the host: operands of collectives whose transport sums in host memory, and tokens. Pinned, so
+// that copies are asynchronous. A lane's area is free again once its stream has passed the copy back.
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
-// The rows of each expert that leave are what the router wrote, those that come what the ranks told each other.
+// The row counts per expert that leave were written by the router; those that arrive were exchanged between the ranks.
 
 #include "exec/worker/exchange.h"
 
-// Of [ranks][experts], by rank; returns all of them.
+// From [ranks][experts] to sums by rank; returns the total.
 static int64_t rows_by_rank(const int32_t *counts, int ranks, int experts, int64_t *rows) {
     int64_t all = 0;
     for (int rank = 0; rank < ranks; rank++) {
@@ -15,7 +15,7 @@ static int64_t rows_by_rank(const int32_t *counts, int ranks, int experts, int64
     return all;
 }
 
-// mean: of the group's ranks, as each sends as many. Layers behind this one may need more.
+// mean: over the group's ranks, as each sends equally many. Later layers may need more.
 static Status overflow(const Session *session, const StepInstance *instance, const int32_t *came, int64_t rows,
                        int64_t mean, Error *error) {
     const StepProgram *program = &session->program;
@@ -40,7 +40,7 @@ static Status overflow(const Session *session, const StepInstance *instance, con
                      (long long)((100 * rows + mean - 1) / mean));
 }
 
-enum { TALLY_MOST = 1 << 16 };  // judged: of a longer run the beginning
+enum { TALLY_MOST = 1 << 16 };  // judged: the beginning of a longer run
 
 void exchange_open(Session *session, Arena *arena) {
     const TrainPlan *plan = &session->program.plan;
@@ -51,7 +51,7 @@ void exchange_open(Session *session, Arena *arena) {
     }
 }
 
-// Every rank of the group sends as many rows, so what leaves is what comes in the mean.
+// Every rank of the group sends equally many rows, so what leaves equals the mean of what arrives.
 static void tally(Session *session, const Task *task, int64_t came, int64_t left) {
     ExpertTally *tally = &session->tally;
     if (task->phase == PHASE_FORWARD && !task->backward && tally->count < tally->room) {

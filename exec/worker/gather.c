@@ -1,5 +1,4 @@
-// Gathers over the run's own communicator: the transport is there already, so results need no files of their own per
-// rank.
+// Gathers over the run's own communicator: the transport is already there, so results need no per-rank files.
 
 #include "exec/worker/gather.h"
 
@@ -25,7 +24,7 @@ static int stage_of(const Session *session, int rank) {
     return mesh_stage_of(&session->request->plan.mesh, rank);
 }
 
-// Of what the ranks bring, the most of each stage, on every rank.
+// The maximum over the ranks of each stage, on every rank.
 static Status gather_most(Session *session, int64_t own, Arena *arena, int64_t *of_stage, Error *error) {
     const int world = mesh_world(&session->request->plan.mesh);
     int64_t *each = ARENA_ARRAY(arena, int64_t, world);
@@ -57,7 +56,7 @@ static Status gather_memory(Session *session, Arena *arena, WorkerRecord *record
     return STATUS_OK;
 }
 
-// Of one step: counts are the same on every rank of a stage, seconds are the mean over its ranks and the steps.
+// Per step: counts are the same on every rank of a stage, seconds are the mean over its ranks and the steps.
 static Status gather_totals(Session *session, Arena *arena, StageRecord *stages, Error *error) {
     const int world = mesh_world(&session->request->plan.mesh), ranks = world / session->programs.count;
     int32_t longest = 0;
@@ -111,7 +110,7 @@ static Status gather_spans(Session *session, const StepSeries *series, Arena *ar
     return STATUS_OK;
 }
 
-// Others of a group of ep wait for its busiest rank, exchange by exchange.
+// The other ranks of an ep group wait for its busiest rank, exchange by exchange.
 static Status gather_load(Session *session, Arena *arena, ExpertLoad *load, Error *error) {
     const Mesh *mesh = &session->request->plan.mesh;
     const int world = mesh_world(mesh), ep = mesh->size[AXIS_EP];
@@ -155,7 +154,7 @@ Status gather_and_save(Session *session, const StepSeries *series, Arena *arena,
                            .step_time_s = series->step_time_s,
                            .stages = stages,
                            .stage_count = session->programs.count};
-    if (!session->devices->own_memory) {  // its kernels are those of the host
+    if (!session->devices->own_memory) {  // it uses the host's kernels
         record.core_type = kernel_blas_name();
     }
     TRY(gather_memory(session, arena, &record, stages, error));

@@ -1,5 +1,5 @@
-// Shards become flat units again (one per tp rank), flat units become tensors. Replicas hold the same: the first is
-// taken.
+// Reassembles shards into flat units (one per tp rank), and flat units into tensors. Replicas are identical: the first
+// one is used.
 
 #include "exec/worker/gather_state.h"
 
@@ -14,7 +14,7 @@ typedef struct Destination {
     FILE *file;  // rank 0's; NULL elsewhere
 } Destination;
 
-// An instance of a unit on the stage that has it.
+// An instance of a unit on the stage that holds it.
 typedef struct Held {
     int32_t unit;
     int instance;
@@ -28,7 +28,7 @@ typedef struct Shards {
     int tp;
 } Shards;
 
-// Ranks of ep have the same of other units.
+// ep ranks hold equally many elements of different units.
 static bool is_spread(const StepProgram *program, const Unit *unit) {
     return unit->slice_count > 0 && program->slices[unit->first_slice].spread;
 }
@@ -41,7 +41,7 @@ static int *shard_owners(const StepProgram *program, const Unit *unit, Arena *ar
         const MeshCoordinates at = mesh_coordinates(mesh, rank);
         const int set = sets > 1 ? mesh_group_index(mesh, AXIS_BIT(AXIS_EP), &at) : 0;
         const int shard = unit->shards > 1 ? mesh_group_index(mesh, program->groups[unit->shard_group].axes, &at) : 0;
-        const int tp = sets > 1 ? 0 : at.at[AXIS_TP];  // tp does not cut experts that are spread
+        const int tp = sets > 1 ? 0 : at.at[AXIS_TP];  // tp does not split experts that are spread
         if (mesh_stage_of(mesh, rank) == program->stage) {
             owner[(set * mesh->size[AXIS_TP] + tp) * unit->shards + shard] = rank;
         }
@@ -68,7 +68,7 @@ static void write_slice(const Shards *shards, const ParamSlice *slice, FILE *fil
     }
 }
 
-// This rank's shard of the moments or of the weights; stages 0 to 2 keep all weights.
+// This rank's shard of the moments or the weights; ZeRO stages 0 to 2 keep all weights.
 static SlotBytes shard_at(const Session *session, const Unit *unit, GatherState state, int instance) {
     const int64_t bytes = unit->shard_elements * (int64_t)sizeof(float);
     if (state == GATHER_MOMENTS) {
@@ -81,7 +81,7 @@ static SlotBytes shard_at(const Session *session, const Unit *unit, GatherState 
     return (SlotBytes){unit->master, instance, whole ? first * (int64_t)sizeof(float) : 0, bytes};
 }
 
-// A unit of the stage that this program is of; its other stages bring nothing.
+// A unit of this program's stage; ranks of other stages contribute nothing.
 static Status gather_unit(Session *session, const StepProgram *program, const Held *held, const Destination *to,
                           Arena *arena, Error *error) {
     const TrainPlan *plan = &program->plan;
@@ -100,7 +100,7 @@ static Status gather_unit(Session *session, const StepProgram *program, const He
     return STATUS_OK;
 }
 
-// Whether the stage has this instance of a unit, counted over the whole model, and which of its own it is.
+// Whether the stage holds this instance of a unit, counted over the whole model, and its index there.
 static bool find_held(const StepProgram *program, int32_t unit, int instance, Held *held) {
     const int instances = program->units[unit].instances;
     *held = (Held){.unit = unit};

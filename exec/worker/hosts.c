@@ -1,5 +1,4 @@
-// From uname, /proc, statvfs and getrlimit. Ranks with the same host name stand on one machine.
-// Not read: control groups, NUMA.
+// From uname, /proc, statvfs and getrlimit. Ranks with the same host name are on one machine. Not read: cgroups, NUMA.
 
 #include "exec/worker/hosts.h"
 

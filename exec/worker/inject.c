@@ -1,4 +1,4 @@
-// A fault strikes once, at the first instance of its task in its step; a pace is kept all along.
+// A fault strikes once, at the first instance of its task in its step; a pace applies throughout.
 
 #include "exec/worker/inject.h"
 
@@ -7,7 +7,7 @@
 
 #include "exec/transport/clock.h"
 
-enum { FAULT_EXIT_CODE = 42 };  // no meaning of its own: tells an injected exit from a real one in messages
+enum { FAULT_EXIT_CODE = 42 };  // otherwise unused: tells an injected exit from a real one in messages
 
 static void delay(double seconds) {
     struct timespec wait = {.tv_sec = (time_t)seconds};

@@ -18,7 +18,7 @@ static Status transport_run(Session *session, const Task *task, const TransportC
     return session->transports->run(session->transport, kinds[task->kind], call, error);
 }
 
-// Its floats, its exact sums, or both.
+// Transfers its floats, its exact sums, or both.
 static Status transfer_run(Session *session, const Task *task, const DeviceTransfer *transfer,
                            const TransportCall *floats, Error *error) {
     if (!transfer->sums_alone) {
@@ -71,7 +71,7 @@ static TransportPlace place_note(Session *session, const StepInstance *instance,
     return place;
 }
 
-// *next: the place behind the tasks that were run.
+// *next: the place after the tasks that were run.
 static Status instance_run(Session *session, const StepInstance *instance, int64_t ordinal, int64_t *next,
                            Error *error) {
     const TransportPlace place = place_note(session, instance, ordinal);

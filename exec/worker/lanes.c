@@ -1,6 +1,6 @@
 // Every thread walks the whole program, replays its events (sim/step/event_replay.h) and runs the instances of its own
-// lanes: each waits until as many instances of the other lanes have ended as the replay says. Lanes that share a
-// communicator share a thread, which runs them in issue order. Injected waits come from a seeded generator per thread.
+// lanes: each waits until as many instances of the other lanes have ended as the replay requires. Lanes that share a
+// communicator share a thread, which runs them in issue order. Injected waits come from a per-thread seeded generator.
 
 #include "exec/worker/lanes.h"
 
@@ -17,7 +17,7 @@ typedef struct LaneThread {
     pthread_t thread;
     int index;
     EventReplay replay;
-    int32_t *need;    // by lane: of the instance at hand
+    int32_t *need;    // by lane: for the current instance
     uint64_t random;  // jitter state; 0 = off
     Error error;
 } LaneThread;
@@ -28,7 +28,7 @@ struct Lanes {
     int16_t *thread_of_lane;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    // under the mutex:
+    // guarded by the mutex:
     int32_t *ended;  // instances, by lane, this step
     int64_t steps_begun;
     int threads_busy;
@@ -47,7 +47,7 @@ static void jitter_wait(LaneThread *self) {
     self->random ^= self->random << 25;
     self->random ^= self->random >> 27;
     const uint64_t draw = self->random * UINT64_C(2685821657736338717) >> 33;
-    if (draw % 4 == 0) {  // one task in four is held up, so that lanes overtake each other by many tasks at times
+    if (draw % 4 == 0) {  // one task in four is delayed, so that lanes overtake each other by many tasks at times
         const struct timespec wait = {.tv_nsec = (long)(draw % JITTER_MOST_NS)};
         nanosleep(&wait, NULL);
     }
@@ -86,7 +86,7 @@ static Status thread_step(LaneThread *self) {
         event_replay_issue(&self->replay, &instance, self->need);
         if (lanes->thread_of_lane[lane] == self->index) {
             if (!lanes_wait(self)) {
-                return STATUS_OK;  // the thread that failed has the reason
+                return STATUS_OK;  // the thread that failed reports the reason
             }
             jitter_wait(self);
             TRY(interpreter_run_instance(session, &instance, ordinal, &self->error));
@@ -146,7 +146,7 @@ Status lanes_run_step(Session *session, Error *error) {
     return STATUS_OK;
 }
 
-// Thread of a lane: lanes of one communicator share, compute and messages have one each.
+// Thread of a lane: lanes of one communicator share one, compute and messages have one each.
 static Status lanes_assign(Lanes *lanes, const StepProgram *program, Error *error) {
     for (int lane = 0; lane < program->lane_count; lane++) {
         int thread = -1;
@@ -167,7 +167,7 @@ static Status thread_start(Session *session, int index, Arena *arena, Error *err
     Lanes *lanes = session->lanes;
     const uint64_t jitter_seed = session->request->options.jitter_seed;
     LaneThread *thread = &lanes->threads[index];
-    const uint64_t spread = UINT64_C(0x9E3779B97F4A7C15);  // golden ratio: unlike states for neighbouring threads
+    const uint64_t spread = UINT64_C(0x9E3779B97F4A7C15);  // golden ratio: different states for neighbouring threads
     *thread = (LaneThread){.session = session,
                            .index = index,
                            .replay = event_replay_new(&session->program, arena),

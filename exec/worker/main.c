@@ -1,6 +1,6 @@
 // ndtune-worker run REQUEST.json RANK: one rank of a run, a child of the launcher, which reads the result and failure
-// files. ndtune-worker join RANK_VARIABLE LOCAL_VARIABLE: one that mpirun, srun or torchrun started, which number it
-// there; request and results go over the rendezvous.
+// files. ndtune-worker join RANK_VARIABLE LOCAL_VARIABLE: one started by mpirun, srun or torchrun, which set its
+// numbers in these variables; request and results go over the rendezvous.
 
 #define _GNU_SOURCE  // RTLD_DEFAULT
 
@@ -44,7 +44,7 @@ static Status steps_run(Session *session, const StepSeries *series, Error *error
     AllocationGuard *guard = guard_find();
     for (int step = 0; step < series->steps; step++) {
         StepReport report;
-        guard(step > 0);  // the first step warms libraries up
+        guard(step > 0);  // the first step warms up libraries
         const Status status = session_step(session, &report, error);
         guard(0);
         TRY(status);
@@ -83,8 +83,8 @@ static void failure_send(RendezvousClient *rendezvous, int rank, const Error *er
     json_decref(root);
 }
 
-// Says why once, in the failure file or to the launcher, and stops the other ranks. A rank that was stopped keeps
-// quiet.
+// Reports the reason once, in the failure file or to the launcher, and stops the other ranks. A rank that was stopped
+// reports nothing.
 static void failed(Session *session, const Error *error) {
     fprintf(stderr, "rank %d: %s\n", session->rank, error->message);
     if (session->transport && !session->transports->poll(session->transport)) {
@@ -100,7 +100,7 @@ static void failed(Session *session, const Error *error) {
     }
 }
 
-// What the products run on is said once, with the result.
+// What the products run on is logged once, with the result.
 static void core_note(const Session *session, int rank) {
     char words[256];
     if (rank == 0 && session->devices && !session->devices->own_memory && kernel_core_words(words, sizeof words)) {
@@ -117,7 +117,7 @@ static Status rank_run(const RunRequest *request, const RankPlace *place, Arena 
         failed(&session, error);
     }
     if (status != STATUS_OK && (session.lanes || place->rendezvous)) {
-        _exit(status_exit_code(status));  // other lanes may still sit in a task, MPI in the middle of a message
+        _exit(status_exit_code(status));  // other lanes may still be inside a task, MPI in the middle of a message
     }
     session_close(&session);
     return status;
@@ -134,7 +134,7 @@ static Status child_run(const char *path, int rank, Arena *arena, Error *error) 
 
 // ---------------------------------------------------------------------------------------------- joining a run
 
-// The segment has no name; its descriptor in the launcher's process is one.
+// The segment has no name; it is opened through its descriptor in the launcher's process.
 static Status segment_open(RunRequest *request, Error *error) {
     char path[64];
     if (request->segment_fd < 0) {
@@ -190,8 +190,8 @@ int main(int argc, char **argv) {
                 "usage: ndtune-worker run REQUEST.json RANK | join RANK_VARIABLE LOCAL_VARIABLE (ndtune starts it)\n");
         return status_exit_code(STATUS_USAGE);
     }
-    prctl(PR_SET_PDEATHSIG, SIGKILL);         // no rank outlives who started it
-    prctl(PR_SET_NAME, WORKER_PROCESS_NAME);  // by which its launcher knows it, whatever the file is called
+    prctl(PR_SET_PDEATHSIG, SIGKILL);         // no rank outlives its parent
+    prctl(PR_SET_NAME, WORKER_PROCESS_NAME);  // by which its launcher recognizes it, whatever the file is called
     Error error = {0};
     Arena arena = {0};
     const Status status =

@@ -1,7 +1,7 @@
-// Values are small whole numbers, so a sum in any order is exact and one wrong bit shows. All groups of an axis work at
-// the same time, as they do in a run. Clocks: after a barrier every rank reads its own; the least difference to rank 0
-// over some rounds is what the barrier cannot explain. A rank that does not answer ends the job through the transport's
-// timeout, which names it.
+// Values are small whole numbers, so a sum in any order is exact and a single wrong bit shows. All groups of an axis
+// run at the same time, as they do in a run. Clocks: after a barrier every rank reads its own; the smallest difference
+// to rank 0 over several rounds is what the barrier cannot explain. A rank that does not answer ends the job through
+// the transport's timeout, which names it.
 
 #include "exec/worker/preflight.h"
 
@@ -21,7 +21,7 @@ enum {
     CLOCK_ROUNDS = 20,
     KINDS = 4,
     REPEATS = 7,
-    PART_FLOATS_ODD = 3,       // no slot, line or vector divides it
+    PART_FLOATS_ODD = 3,       // not a multiple of a slot, line or vector
     PAYLOAD_FLOATS = 1 << 20,  // 4 MB: bandwidth, not latency
     GEMM_SIDE = 384,
     GEMM_REPEATS = 15,
@@ -43,10 +43,10 @@ typedef struct Check {
     int64_t part;            // floats of one member
     TransportCall call;
     const ProbeBuffers *buffers;  // where the transport finds them
-    float *in, *out;              // as the host sees them
+    float *in, *out;              // host view
 } Check;
 
-// What member `index` contributes at place i.
+// What member `index` contributes at position i.
 static float value_of(int64_t i, int index) {
     return (float)((i * 7 + index * 13) % 64);
 }
@@ -79,7 +79,7 @@ static Status check_fill(Check *check, Error *error) {
                               (part_in ? check->part : whole) * (int64_t)sizeof(float), error);
 }
 
-// Counts elements that are not what arithmetic says.
+// Counts elements with an incorrect value.
 static Status check_wrong(const Check *check, int64_t *wrong, Error *error) {
     const int64_t part = check->part, whole = part * check->size, count = check->which == 1 ? part : whole;
     const int before = (check->index + check->size - 1) % check->size;
@@ -122,7 +122,7 @@ static json_t *findings_json(const Finding *all, int world, bool wrong) {
     return numbers;
 }
 
-// One collective of one set of axes on all its groups.
+// One collective over one set of axes, on all its groups.
 static Status check_axes(const Check *common, AxisMask axes, int which, json_t *rows, Error *error) {
     Session *session = common->session;
     const Mesh *mesh = &session->request->plan.mesh;
@@ -143,9 +143,9 @@ static Status check_axes(const Check *common, AxisMask axes, int which, json_t *
     return STATUS_OK;
 }
 
-// Single axes, and the sharding group where it is another one.
+// Single axes, and the sharding group where it differs from them.
 static Status check_groups(Session *session, Arena *arena, json_t *rows, Error *error) {
-    AxisMask wanted[AXIS_COUNT + 1];  // fast axes first, the group after the single axes that it joins
+    AxisMask wanted[AXIS_COUNT + 1];  // fast axes first, the group after the single axes that it combines
     size_t count = 0;
     for (int axis = AXIS_COUNT - 1; axis >= 0; axis--) {
         wanted[count++] = AXIS_BIT(axis);
@@ -176,7 +176,7 @@ static double wall_s(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-// offsets[rank]: its clock less that of rank 0.
+// offsets[rank]: its clock minus that of rank 0.
 static Status check_clocks(Session *session, Arena *arena, double *offsets, Error *error) {
     const int world = mesh_world(&session->request->plan.mesh);
     double *clocks = ARENA_ARRAY(arena, double, world);
@@ -203,7 +203,7 @@ static Status multiply(void *context, Error *error) {
     return STATUS_OK;
 }
 
-// Everybody at once; rates[rank] in FLOP/s.
+// All ranks at once; rates[rank] in FLOP/s.
 static Status check_speed(Session *session, Arena *arena, double *rates, Error *error) {
     Product product;
     float **const parts[] = {&product.a, &product.b, &product.c};

@@ -1,7 +1,7 @@
-// One link at a time: behind a barrier its sender sends and its receiver takes the time, all others wait at the next
-// barrier. Both members of links of one class work at once, as their groups do in a run. A message is no longer than
-// the run's longest on that link, for which the transport made room. A fault that names a message of this link strikes
-// here as it would in the run.
+// One link at a time: after a barrier its sender sends and its receiver measures the time, while all others wait at the
+// next barrier. Both members of links of one class are active at once, as their groups are in a run. A message is no
+// longer than the run's longest on that link, for which the transport reserved room. A fault that names a message of
+// this link strikes here as it would in the run.
 
 #include "exec/worker/preflight_links.h"
 
@@ -16,7 +16,7 @@
 enum { MOST_FLOATS = 1 << 20, REPEATS = 7 };  // 4 MB: bandwidth, not latency
 
 typedef struct LinkFinding {
-    double seconds;  // the slowest link's that this rank receives on, median
+    double seconds;  // of the slowest link on which this rank receives, median
     int64_t wrong, bytes;
     int32_t from;  // -1 = it receives nothing in this direction
 } LinkFinding;
@@ -27,7 +27,7 @@ typedef struct Links {
     float *values;
 } Links;
 
-// What `rank` sends at place i.
+// What `rank` sends at position i.
 static float value_of(int64_t i, int rank) {
     return (float)((i * 11 + rank * 5) % 128);
 }
@@ -85,7 +85,7 @@ static Status check_link(Links *links, int link, LinkFinding *finding, Error *er
                                 .bytes = (floats < MOST_FLOATS ? floats : MOST_FLOATS) * (int64_t)sizeof(float),
                                 .place = {.step = -1, .task = -1}};
     double took[REPEATS];
-    for (int repeat = -1; repeat < REPEATS; repeat++) {  // the first is not timed: connections are made
+    for (int repeat = -1; repeat < REPEATS; repeat++) {  // the first is not timed: it establishes connections
         TRY(session_meet(session, error));
         const double start_s = clock_s();
         if (group.size == 2 && group.index == 0) {

@@ -1,5 +1,5 @@
-// The order of a probe: who is where; on processors a few real steps for the time between tasks, all ranks at once,
-// kernels of one rank alone; of a device with its own memory its own kernels; then collectives.
+// The sequence of a probe: which rank is where; on CPUs a few real steps for the time between tasks, all ranks at once,
+// kernels of one rank alone; on a device with its own memory that device's kernels; then collectives.
 
 #include "exec/worker/probe.h"
 
@@ -20,7 +20,7 @@ Status probe_meet(Probe *probe, Error *error) {
     return session_meet(probe->session, error);
 }
 
-// What passes between the end of one compute task and the start of the next one on the same thread.
+// The time between the end of one compute task and the start of the next one on the same thread.
 static void add_gap(Probe *probe) {
     const Recorder *recorder = &probe->session->recorder;
     const StepProgram *program = &probe->session->program;
@@ -76,7 +76,7 @@ static Status probe_save(const Probe *probe, Error *error) {
                           error);
 }
 
-// A device's own pauses are not those between the host's calls: steps tell them of a host only.
+// A device's own gaps are not those between the host's calls: steps measure them for a host only.
 static Status probe_host(Probe *probe, Error *error) {
     TRY(probe_steps(probe, error));
     TRY(probe_together(probe, error));

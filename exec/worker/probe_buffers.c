@@ -1,4 +1,4 @@
-// A table without memory of its own takes any.
+// A table without memory of its own accepts any.
 
 #include "exec/worker/probe_buffers.h"
 

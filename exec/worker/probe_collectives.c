@@ -1,6 +1,6 @@
-// Each collective on every kind of group, a kind being how many machines it spans and how many ranks it has on one. One
-// group at a time, the ranks outside waiting, because the cost model adds what siblings share by itself. Calls follow
-// each other at once; repeats are agreed within the group from the first call.
+// Each collective on every kind of group, a kind being the number of machines it spans and of ranks per machine. One
+// group at a time, while the ranks outside wait, because the cost model adds sharing between siblings itself. Calls run
+// back to back; repeats are agreed on within the group from the first call.
 
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "exec/worker/probe_buffers.h"
 
 static const double BUDGET_S = 0.06;  // per sample
-// Payload as sim/cost counts it. The last two for devices with their own memory, whose layers have such buffers.
+// Payload as defined by sim/cost. The last two are for devices with their own memory, whose layers have such buffers.
 static const int64_t sizes_bytes[] = {4 << 10, 64 << 10, 1 << 20, 8 << 20, 64 << 20, 256 << 20};
 enum { SIZES = sizeof sizes_bytes / sizeof sizes_bytes[0], HOST_SIZES = 4, LEAST_SIZES = 2 };
 
@@ -36,7 +36,7 @@ static const CollectiveRow collectives[] = {
     {"all_to_all", COLLECTIVE_ALL_TO_ALL, true},  {"barrier", COLLECTIVE_BARRIER, false}};
 enum { BARRIER = 5, COLLECTIVES = 6 };
 
-// The slowest member's first call decides for all.
+// The slowest member's first call decides for all members.
 static Status agree(Exchange *exchange, float *seconds, Error *error) {
     TransportCall call = exchange->call;
     call.in = call.out = seconds;
@@ -58,7 +58,7 @@ static Status probe_one(Probe *probe, Exchange *exchange, const ProbeTopic *topi
     return STATUS_OK;
 }
 
-// How many of the sizes: two make a curve.
+// How many of the sizes are used: two make a curve.
 static int sizes_of(const Probe *probe) {
     int count = probe->session->devices->own_memory ? SIZES : HOST_SIZES;
     const int64_t most = sizes_bytes[count - 1] / probe->divisor / probe->divisor;
@@ -112,7 +112,7 @@ Status probe_collectives(Probe *probe, Error *error) {
         at_origin.at = origin;
         ProbeTopic topic = {0};
         hosts_of_group(&at_origin, probe->hosts, axes, &topic.nodes, &topic.per_node);
-        bool known = topic.nodes * topic.per_node != mesh_group_size(mesh, axes);  // spread unevenly: no kind
+        bool known = topic.nodes * topic.per_node != mesh_group_size(mesh, axes);  // spread unevenly: not a kind
         for (int i = 0; i < done_count; i++) {
             known = known || (done[i][0] == topic.nodes && done[i][1] == topic.per_node);
         }

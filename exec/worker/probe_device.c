@@ -1,7 +1,7 @@
-// A device's own kernels at sizes of layers: products, attention by each kernel that there is, streams over memory, and
-// one product for seconds on end, which shows what the power limit leaves. Sizes are for a chip of about 128
-// multiprocessors; on one of half as many sides are half as long and streams a quarter, and so on. Of each kind they
-// grow until a call takes long.
+// A device's own kernels at layer sizes: products, attention by each available kernel, memory streams, and one product
+// for several seconds, which shows the rate under the power limit. Sizes are for a chip of about 128 multiprocessors;
+// on one with half as many, sides are half as long and streams a quarter, and so on. Sizes of each kind grow until a
+// call takes long.
 
 #include <math.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "exec/worker/probe.h"
 
 enum { FULL_PROCESSORS = 128, LEAST_SIDE = 16, LEAST_STREAM = 4096, HEADS = 32 };
-static const double LONG_ENOUGH_S = 0.02;  // larger ones of the kind tell nothing more
-static const double SUSTAIN_S = 4;         // past the seconds in which a chip warms up
+static const double LONG_ENOUGH_S = 0.02;  // larger ones of the kind add no information
+static const double SUSTAIN_S = 4;         // longer than the seconds in which a chip warms up
 
 typedef struct WorkRow {
     DeviceWork work;
@@ -33,7 +33,7 @@ typedef struct WorkRow {
         {.kind = pass, .size = {length, 0, HEADS, dim}, .library = of}, "attention", name                              \
     }
 
-// Square ones, then those of an 8B model's layer at 4096 tokens; by kind, growing.
+// Square ones, then those of an 8B model's layer at 4096 tokens; by kind, ascending.
 static const WorkRow rows[] = {
     GEMM(128, 128, 128),
     GEMM(1024, 1024, 1024),

@@ -1,8 +1,8 @@
-// Kernels at sizes that models have. A row of a table is a kernel and a size; sizes whose operands fit a cache and ones
-// that do not stand side by side, since both occur. Values are small and normal, so that no slow path is taken.
-// A core's speed wanders for seconds on end, by its clock or by who has its other hyperthread. So all ranks first
-// compute in rounds, which tell its mean speed, and each row of the table is as at that mean: the product of the rounds
-// stands before and after it.
+// Kernels at sizes found in models. A table row is a kernel and a size; sizes whose operands fit a cache are listed
+// next to ones that do not, since both occur. Values are small and normal, so that no slow path is taken. A core's
+// speed drifts over seconds, with its clock or with the load on its other hyperthread. So all ranks first compute in
+// rounds, which give its mean speed, and each table row is scaled to that mean: the product used in the rounds is timed
+// before and after it.
 
 #include <math.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "kernels/kernels.h"
 
 static const double BUDGET_S = 0.05;    // per sample
-static const double TOGETHER_S = 0.15;  // of a kernel in a round: many turns of the scheduler
+static const double TOGETHER_S = 0.15;  // of a kernel in a round: many scheduler time slices
 enum { ROUNDS = 10, BESIDE_CALLS = 5 };
 enum { BUFFERS = 7, LARGEST = 4 << 20 };  // floats of each
 enum { GROUPS_MOST = 8 };
@@ -23,9 +23,9 @@ typedef struct Work {
     float *buffer[BUFFERS];
     double size[4];
     bool backward;
-    KernelHalves *halves;  // NULL: this machine has no products in bf16
-    int product;           // of the row's size
-    int64_t turn;          // calls of this row before
+    KernelHalves *halves;  // NULL: this machine has no bf16 products
+    int product;           // for the row's size
+    int64_t turn;          // previous calls of this row
 } Work;
 
 typedef struct KernelRow {
@@ -104,7 +104,7 @@ static void run_attention(const Work *work) {
 }
 
 static const char FAR_STREAM[] = "far";
-// A stream as a step runs it: its operands were not touched since the window was gone through. A chunk has the same
+// A stream as in a step: its operands have not been touched since the last pass over the window. A chunk plays the same
 // part in every round, so that values stay as they are.
 enum { FAR_ELEMENTS = 256 << 10, FAR_OPERANDS = 4, FAR_CHUNK_BYTES = 4 * FAR_ELEMENTS };
 
@@ -207,7 +207,7 @@ static void work_begin(Work *work, Arena *arena) {
     }
 }
 
-// Where one fails all are left out: the profile has no rate then.
+// If one fails all are left out: the profile has no rate then.
 static void halves_begin(Work *work) {
     enum { ROWS = sizeof rows / sizeof rows[0] };
     char why[KERNEL_HALF_WHY_BYTES];
@@ -248,18 +248,18 @@ static void call_prepare(const Call *call) {
     if (call->row->run == run_half_gemm) {
         const KernelHalfGemm shape = half_shape(call->row);
         char why[KERNEL_HALF_WHY_BYTES];
-        call->work->product = kernel_halves_prepare(call->work->halves, &shape, why);  // which one it is
+        call->work->product = kernel_halves_prepare(call->work->halves, &shape, why);  // selects the product
         kernel_narrow(shape.m * shape.k, call->work->buffer[0], (uint16_t *)(void *)call->work->buffer[3]);
         kernel_narrow(shape.n * shape.k, call->work->buffer[1], (uint16_t *)(void *)call->work->buffer[4]);
     }
     call->row->run(call->work);
 }
 
-// All ranks at once, by name: what a full machine leaves of the rate that a rank has alone.
+// All ranks at once, by name: how much of a lone rank's rate remains on a full machine.
 static const KernelRow shared_rows[] = {GEMM(256, 768, 768), STREAM("add", run_add, 256 << 10)};
 enum { SHARED_ROWS = sizeof shared_rows / sizeof shared_rows[0] };
 
-// Of one call of the rounds' product, now.
+// Current time per call of the rounds' product.
 static double speed_call_s(Work *work) {
     double calls_s[BESIDE_CALLS];
     call_prepare(&(Call){shared_rows, work});
@@ -286,7 +286,7 @@ static Status probe_row(Probe *probe, const KernelRow *row, Work *work, Error *e
     const StopwatchPlan plan = stopwatch_plan(stopwatch_cpu_s, stopwatch_cpu_s() - start_s, BUDGET_S);
     Timing timing;
     TRY(stopwatch_run(call_kernel, &call, &plan, &timing, error));
-    if (row->what != FAR_STREAM) {  // memory keeps a clock of its own
+    if (row->what != FAR_STREAM) {  // memory speed does not follow the core clock
         timing_scale(&timing, 2 * probe->mean_call_s / (before_s + speed_call_s(work)));
     }
     ProbeTopic topic = {.what = row->what, .name = row->name, .nodes = 1, .per_node = 1};
@@ -311,8 +311,8 @@ Status probe_kernels(Probe *probe, Error *error) {
     return probe_meet(probe, error);
 }
 
-// Calls of one kernel until the time is over, each by the time that it was computing: what a rank's neighbours cost it
-// beyond their turns on a core.
+// Calls of one kernel until the time is over, each by its compute time: what a rank's neighbours cost it in addition to
+// time slices on a core.
 static double mean_call_s(const KernelRow *row, Work *work) {
     call_prepare(&(Call){row, work});
     const double start_s = clock_s(), cpu_s = stopwatch_cpu_s();
@@ -324,7 +324,7 @@ static double mean_call_s(const KernelRow *row, Work *work) {
     return (stopwatch_cpu_s() - cpu_s) / (double)calls;
 }
 
-// Rank 0 alone, then everybody: the mean rate over ranks.
+// Rank 0 alone, then all ranks: the mean rate over ranks.
 static Status probe_shared(Probe *probe, const KernelRow *row, Work *work, bool all, Error *error) {
     TRY(probe_meet(probe, error));
     const double own_s = all || probe->session->rank == 0 ? mean_call_s(row, work) : 0;

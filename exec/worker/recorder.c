@@ -2,7 +2,7 @@
 
 #include "exec/worker/recorder.h"
 
-// Rank 0 gathers every rank's spans of one step and writes them as JSON text: some 40 bytes a span.
+// Rank 0 gathers every rank's spans of one step and writes them as JSON text: some 40 bytes per span.
 static const int64_t MOST_SPANS = 1 << 20;
 
 void recorder_begin(Recorder *recorder, const StepProgram *program, int steps, bool spans, Arena *arena) {

@@ -1,4 +1,4 @@
-// Blocking sends under a mutex; the thread sleeps in poll and so sees the launcher's end at once.
+// Blocking sends under a mutex; the thread sleeps in poll and so notices the launcher's end at once.
 
 #define _GNU_SOURCE  // MSG_NOSIGNAL in strict C
 
@@ -37,7 +37,7 @@ static int connect_to(const char *address, int port) {
         return -1;
     }
     if (fd >= 0) {
-        fcntl(fd, F_SETFL, 0);  // blocks from now on
+        fcntl(fd, F_SETFL, 0);  // blocking from now on
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     }
     return fd;
@@ -74,7 +74,7 @@ static char *request_receive(int fd) {
     return text;
 }
 
-// "PORT TOKEN ADDRESS ...": the token is nobody's business.
+// "PORT TOKEN ADDRESS ...": the token must not be printed.
 static Status unreachable(const char *setting, Error *error) {
     const char *token = strchr(setting, ' '), *addresses = token ? strchr(token + 1, ' ') : NULL;
     return error_set(error, STATUS_ENVIRONMENT,
@@ -118,7 +118,7 @@ static bool row_send(RendezvousClient *client) {
     return sent;
 }
 
-// True when the launcher is gone; what else comes from it is rendezvous_share's, which is on its way to read it.
+// True when the launcher is gone; any other data from it is for rendezvous_share, which is about to read it.
 static bool line_ended(int fd) {
     struct pollfd set = {.fd = fd, .events = POLLIN};
     if (poll(&set, 1, ROW_EVERY_MS) != 1) {

@@ -1,5 +1,5 @@
-// Opening a rank: lower by itself, check the hash against the launcher's, map memory, join the transport, start lanes.
-// And one step.
+// Opening a rank: lower independently, check the hash against the launcher's, map memory, join the transport, start
+// lanes. And running one step.
 
 #include "exec/worker/session.h"
 
@@ -14,14 +14,14 @@
 #include "exec/worker/lanes.h"
 #include "sim/base/json.h"
 
-// Polls before sleeping in a gate: about 50 us, longer than a rank lags behind another in a balanced step; only where
-// every waiting thread has a core of its own.
+// Polls before sleeping in a gate: about 50 us, longer than a rank lags behind another in a balanced step; only if
+// every waiting thread has its own core.
 enum { GATE_SPINS = 2000 };
 
-// A launcher that sees all ranks' rows knows more than a rank that waits: it speaks first.
+// A launcher that sees all ranks' rows knows more than a waiting rank: it reports first.
 static const double LAUNCHER_FIRST_S = 1.5;
 
-// A median, and few events; no more than a part of the steps, since they go task by task, without graphs.
+// Enough for a median, with few events; at most a fraction of the steps, since they run task by task, without graphs.
 enum { TRACED_MOST = 3, TRACED_PART = 4 };
 
 static Status program_open(Session *session, Arena *arena, Error *error) {
@@ -36,9 +36,9 @@ static Status program_open(Session *session, Arena *arena, Error *error) {
     return communicators_find(&session->programs, stage, request, arena, &session->communicators, error);
 }
 
-// A chip that does less than this beside others may be taken for one that stands still.
+// A chip that does less than this while shared with others may be taken for hung.
 static const double SLOWEST_FLOP_PER_S = 1e12;  // judged: below a tenth of an A100's 1.95e13 in fp32 (data sheet)
-enum { MARKS_IN_TIME = 5 };  // judged: within the timeout, so that four may be late on a chip as slow as that
+enum { MARKS_IN_TIME = 5 };  // judged: per timeout, so that four may be late on a chip as slow as that
 
 static void session_alive(void *context) {
     Session *session = context;
@@ -126,7 +126,7 @@ static Status device_begin(Session *session, Arena *arena, Error *error) {
     return session->devices->open(&setup, arena, &session->device, error);
 }
 
-// A device that times tasks itself does so in the last steps only, and not at all where they are too many.
+// A device that times tasks itself does so only in the last steps, and not at all if there are too many tasks.
 static void recorder_open(Session *session, Arena *arena) {
     const RunOptions *options = &session->request->options;
     const DeviceTable *devices = session->devices;
@@ -183,7 +183,7 @@ Status session_read(Session *session, const SlotBytes *from, void *out, Error *e
     return session->devices->read(session->device, &ref, &(StepInstance){0}, out, error);
 }
 
-// Ranks start a step together and agree on the slowest one's time.
+// Ranks start a step together and agree on the time of the slowest.
 static Status step_agree(Session *session, double own_s, double *slowest_s, Error *error) {
     float seconds = (float)own_s;
     const TransportCall call = {.communicator = session->communicators.world,
@@ -197,7 +197,7 @@ static Status step_agree(Session *session, double own_s, double *slowest_s, Erro
     return STATUS_OK;
 }
 
-// Totals are of steps after the warm-up, and of those that were timed. True when the device times this step itself.
+// Totals cover steps after the warm-up that were timed. True when the device times this step itself.
 static bool step_recording(Session *session) {
     const bool traced = session->step >= session->traced_from;
     Recorder *recorder = &session->recorder;
@@ -219,7 +219,7 @@ Status session_step(Session *session, StepReport *report, Error *error) {
     TRY(session->transports->run(session->transport, COLLECTIVE_BARRIER, &meet, error));
     session->step_begin_s = clock_s();
     TRY(session->lanes ? lanes_run_step(session, error) : interpreter_run_serial(session, error));
-    if (session->transports->finish) {  // first: a stream that waits for a rank that hangs never ends
+    if (session->transports->finish) {  // first: a stream that waits for a hung rank never ends
         TRY(session->transports->finish(session->transport, error));
     }
     TRY(session->devices->synchronize(session->device, error));

@@ -1,4 +1,4 @@
-// The median, because a shared machine disturbs in one direction only; the quartiles say how much it did.
+// The median, because a shared machine disturbs in one direction only; the quartiles show by how much.
 
 #include "exec/worker/stopwatch.h"
 
