@@ -47,7 +47,7 @@ bool attention_visible(const Blocks *blocks, int query, int key) {
     return key_first <= first + blocks->query.length - 1 && !past;
 }
 
-// tp splits the heads, and sp the remaining ones.
+// tp splits the heads, and sp those of a tp rank.
 static int first_head(const TaskCall *call) {
     const int sp = call->program->plan.mesh.size[AXIS_SP];
     return (call->at->at[AXIS_TP] * sp + call->at->at[AXIS_SP]) * call->task->heads;

@@ -185,7 +185,7 @@ static ExactSum *sums_behind(const Device *cpu, const char *at) {
 }
 
 // In a bitwise run sums travel as integers and are rounded after the last rank's part. Data that only moves, around a
-// ring, to another stage or to all ranks, is either values or partial sums (gradients): both are sent.
+// ring, to another stage or to all ranks, may be values or partial sums (gradients): floats and sums both go.
 static Status cpu_begin_transfer(Device *cpu, const StepInstance *instance, DeviceTransfer *transfer, Error *error) {
     (void)error;
     const Task *task = &cpu->setup.program->tasks[instance->task];

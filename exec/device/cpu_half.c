@@ -16,7 +16,7 @@ struct CpuHalf {
     KernelHalves *products;
     int *product_of_task;  // -1: none
     char *room;
-    pthread_mutex_t lock;  // lanes may run in threads, but there is only one room
+    pthread_mutex_t lock;  // lanes may run in threads, but share one room
 };
 
 // Bit i: operand i is used as it is.

@@ -47,7 +47,7 @@ static void backward_query(const TaskCall *call, const Pair *at) {
     }
 }
 
-// Outputs that the task overwrites start from zero: dk and dv of every block, dq and delta on ring step 0.
+// Outputs not continued from an earlier task start from zero: dk and dv of every block, dq and delta on ring step 0.
 static void backward_begin(const Blocks *blocks) {
     const TaskCall *call = blocks->call;
     const Task *task = call->task;

@@ -105,7 +105,7 @@ typedef struct CudaMarks {
 // ---------------------------------------------------------------------------------------------- spans (cuda_trace.c)
 
 typedef struct CudaTrace {
-    cudaEvent_t origin, *begin, *end;  // by place in issue order; NULL where the step is too long
+    cudaEvent_t origin, *begin, *end;  // by place in issue order; NULL if the step is too long
     int64_t instances, next;
     bool on;
 } CudaTrace;
@@ -175,7 +175,7 @@ static inline KernelCuda cuda_place(const TaskCall *call, const Device *cuda, cu
 // Runs one compute task on a stream.
 void cuda_issue(Device *cuda, const StepInstance *instance, cudaStream_t stream);
 
-// Where its lane is; returns a cudaError_t as int.
+// Launches on its lane's stream; returns a cudaError_t as int.
 typedef int CudaTask(const TaskCall *call, const KernelCuda *at);
 extern CudaTask *const cuda_tasks[TASK_KIND_COUNT];
 

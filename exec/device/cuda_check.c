@@ -77,7 +77,7 @@ static Status formats_check(const StepProgram *program, const Task *task, Error 
     return STATUS_OK;
 }
 
-// Products and attention have one workspace and scratch per stream.
+// Workspaces and scratch of products and attention belong to one stream.
 static bool on_one_stream(const StepProgram *program, const Task *task) {
     const bool wants = task->kind == TASK_GEMM || task->kind == TASK_GROUPED_GEMM || task->kind == TASK_ATTENTION ||
                        task->kind == TASK_ATTENTION_BACKWARD;

@@ -1,5 +1,5 @@
-// Initial parameters generated on the GPU: the same numbers a host would generate (initial.h), which for billions of
-// them would take it minutes. Norms start from a constant; those few come from the host.
+// Initial parameters generated on the GPU: the same numbers a host would generate (initial.h), which would take minutes
+// for billions of them. Norms start from a constant; those few come from the host.
 
 #include "exec/device/cuda.h"
 #include "sim/base/bf16.h"
@@ -15,7 +15,7 @@ typedef struct Initial {
     Status status;
 } Initial;
 
-// Zero is there already. The numbers stay on this stack until the copy is done.
+// Memory is already zero. The numbers stay on this stack until the copy is done.
 static Status constant_send(const Initial *initial, const InitialPiece *piece, char *to, Error *error) {
     float numbers[CONSTANTS];
     uint16_t halves[CONSTANTS];

@@ -148,7 +148,7 @@ static Status time_calls(MeasureBench *bench, int calls, double *seconds, Error 
 
 static Status time_few(MeasureBench *bench, DeviceTiming *timing, Error *error) {
     double seconds[REPEATS], once;
-    TRY(time_calls(bench, 1, &once, error));  // loads code
+    TRY(time_calls(bench, 1, &once, error));  // warm-up: loads code
     TRY(time_calls(bench, 1, &once, error));
     const int calls = once * MOST_CALLS <= ROW_S ? MOST_CALLS : once >= ROW_S ? 1 : (int)(ROW_S / once);
     for (int i = 0; i < REPEATS; i++) {

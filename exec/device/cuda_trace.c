@@ -2,7 +2,7 @@
 
 #include "exec/device/cuda.h"
 
-enum { MOST_INSTANCES = 1 << 15 };  // several hundred bytes of driver memory per event
+enum { MOST_INSTANCES = 1 << 15 };  // some hundred bytes of driver memory per event
 
 Status cuda_trace_open(Device *cuda, Arena *arena, Error *error) {
     CudaTrace *trace = &cuda->trace;

@@ -114,7 +114,7 @@ typedef struct DeviceTable {
     // After synchronize of a timed step: begin and end of the instance at this place in issue order, in seconds from
     // the step's begin. NULL: the host's clock measures it.
     Status (*span)(Device *device, int64_t ordinal, double *start_s, double *end_s, Error *error);
-    bool (*moved)(Device *device);  // whether there was a sign of life since the last look
+    bool (*moved)(Device *device);  // whether there was a sign of life since the last call
     // Bytes of an access, copied to host memory, after all work given to the device before.
     Status (*read)(Device *device, const BufferRef *ref, const StepInstance *instance, void *out, Error *error);
     // Outside of steps; allocates memory for it. NULL: this device's kernels are kernels.h on the host.

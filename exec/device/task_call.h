@@ -52,7 +52,7 @@ static inline Dtype call_dtype(const TaskCall *call, int index) {
     return call->program->buffers[task_operand(call->program, call->task, index)->ref.buffer].dtype;
 }
 
-// Elements that the operand spans.
+// Number of elements in the operand.
 static inline int64_t call_elements(const TaskCall *call, int index) {
     return task_operand(call->program, call->task, index)->ref.bytes / dtype_bytes(call_dtype(call, index));
 }
@@ -70,7 +70,7 @@ static inline bool call_copies_keys(const TaskCall *call) {
 // The keys of a copy that concatenates or splits them, and where their shared part begins.
 KernelKeys call_keys(const TaskCall *call);
 int64_t call_keys_shared(const TaskCall *call);
-// Of an RMS norm or layer norm, including that of a latent.
+// For RMS norm and layer norm, including those of latents.
 KernelNorm call_norm(const TaskCall *call);
 KernelNormBackward call_norm_backward(const TaskCall *call);
 // Elements of a head before those that are rotated.

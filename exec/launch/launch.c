@@ -29,7 +29,7 @@ static const double ARRIVAL_HERE_S = 10;  // on this machine less than one
 enum { EXACT_BYTES = 4 };  // in addition, per byte of a bitwise run (device.h, DEVICE_SUM_BYTES)
 
 static Status room_check(const Run *run, Error *error) {
-    const int64_t free_bytes = memory_available_bytes();  // unknown: the mapping itself will fail
+    const int64_t free_bytes = memory_available_bytes();  // if unknown, the mapping itself will tell
     const double copies = run->request.options.bitwise ? 1 + EXACT_BYTES : 1;
     const double needed = copies * (double)run->arena_bytes * mesh_world(&run->request.plan.mesh);
     if (free_bytes >= 0 && needed > (double)free_bytes) {

@@ -89,7 +89,7 @@ static char **mpirun_argv(const LaunchPlan *plan, Arena *arena) {
     if (plan->options.hostfile || plan->options.hosts) {
         add(&words, plan->options.hostfile ? "--hostfile" : "--host");
         add(&words, plan->options.hostfile ? plan->options.hostfile : plan->options.hosts);
-    } else {  // killed ranks' leftovers go with the run's directory, which other hosts lack
+    } else {  // leftovers of killed ranks go with the run's directory, which other hosts lack
         add_setting(&words, "orte_tmpdir_base", plan->directory);
         add_setting(&words, "btl_vader_backing_directory", plan->directory);
     }

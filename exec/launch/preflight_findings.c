@@ -22,7 +22,7 @@ typedef struct Judge {
     Arena *arena;
     PreflightFindings *findings;
     size_t capacity;
-    int *slow_groups, *groups_of;  // by rank: how many groups it is in, and how many of them are slow
+    int *slow_groups, *groups_of;  // by rank: how many of its groups are slow, and how many it is in
 } Judge;
 
 static void say(Judge *judge, bool bad, const char *sentence) {

@@ -10,7 +10,7 @@ typedef enum {
     PROBE_ATTENTION,   // size queries (= keys), first query - first key, heads, head_dim; name forward | backward, on a
                        // device with several kernels "own forward", "cudnn forward" and so on
     PROBE_SUSTAINED,   // as gemm, for several seconds
-    PROBE_SHARED,      // rounds of one rank alone, then all at once: name gemm | stream
+    PROBE_SHARED,      // rounds on one rank alone, then on all at once: name gemm | stream
     PROBE_COLLECTIVE,  // size payload bytes as defined by sim/cost; name all_gather ... send_recv barrier
     PROBE_GAP,         // between two tasks of one thread
     PROBE_FAR,         // as stream, operands laid out one after another over size[1] bytes
@@ -49,7 +49,7 @@ typedef struct ProbeResult {
     int sample_count;
 } ProbeResult;
 
-// The mesh says which groups are measured: one kind for each set of its axes. Device, transport and the like come from
+// The mesh determines which groups are measured: one kind per set of its axes. Device, transport etc. come from
 // the options. Takes about a minute.
 Status exec_probe(const Mesh *mesh, const RunOptions *options, const ExecOptions *exec_options, Arena *arena,
                   ProbeResult *result, Error *error);

@@ -22,6 +22,6 @@ int signals_wait(const HeldSignals *held, double wait_s);
 // Restores the state before signals_hold; `caught` (0 = none) is delivered now.
 void signals_release(const HeldSignals *held, int caught);
 
-// For posix_spawn: resets signals in the child to their defaults, whatever is blocked or ignored here; with `group` in
-// a process group of its own. Returns 0, or the errno of what failed.
+// For posix_spawn: a child in which the usual signals work, whatever is blocked or ignored here; with `group`, in a
+// process group of its own. Returns 0, or the errno of what failed.
 int signals_of_child(bool group, posix_spawnattr_t *attributes);

@@ -27,7 +27,7 @@ typedef struct Workers {
 typedef struct WorkersSetup {
     const char *program;  // ndtune-worker
     const char *request_path;
-    const char *directory;  // rank-N.err go here
+    const char *directory;  // rank-N.err files go here
     int world, threads;
     bool passive;    // waiting threads sleep: more threads than cores
     int segment_fd;  // becomes WORKER_SEGMENT_FD in the worker
@@ -43,7 +43,7 @@ Status workers_start(const WorkersSetup *setup, Arena *arena, Workers *workers, 
 
 // Reaps those that ended and notes those that were stopped, without waiting.
 void workers_poll(Workers *workers);
-void workers_kill(Workers *workers);  // a launcher gets time to end its ranks first
+void workers_kill(Workers *workers);  // a launcher first gets time to end its ranks
 
 // "was killed by signal 9 (Killed)", "exited with code 42".
 const char *worker_end_words(const Worker *worker, Arena *arena);

@@ -3,7 +3,7 @@
 
 #include "exec/protocol/link_room.h"
 
-enum { LEAST_AHEAD = 2, SUM_BYTES = 4 };  // a sender may begin its next message; device.h, DEVICE_SUM_BYTES
+enum { LEAST_AHEAD = 2, SUM_BYTES = 4 };  // a sender may start its next message; device.h, DEVICE_SUM_BYTES
 
 // The messages of a stage, in issue order.
 typedef struct StageMessages {

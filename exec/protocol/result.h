@@ -26,14 +26,14 @@ typedef struct RunResult {
     double *step_time_s;         // slowest rank
     int64_t peak_bytes;          // highest byte of the arena that a task addressed, over all ranks
     int64_t planned_peak_bytes;  // of the stage that needs most
-    // Of stage 0, the only one without pipeline parallelism.
+    // Of stage 0, the only stage if there is no pipeline.
     TaskTotal *totals;
     int32_t task_count;
     Timeline timeline;
     StageResult *stages;  // by stage
     int stage_count;
     const char *state;      // "ok", "diverged"
-    const char *core_type;  // for which rank 0's BLAS ran its kernels ("SkylakeX"); NULL = a device with its own
+    const char *core_type;  // for which rank 0's BLAS ran its kernels ("SkylakeX"); NULL = a device with own kernels
     // For a device with its own chip: its name, the memory used by the largest rank, and what rank 0's work costs
     // there.
     const char *chip;  // NULL = none

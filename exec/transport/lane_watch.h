@@ -18,7 +18,7 @@ typedef struct LaneNote {
     TransportPlace place;
 } LaneNote;
 
-// Ring of the latest notes: a stream takes several hundred launches before the host has to wait for it.
+// Ring of the latest notes: a stream takes some hundred launches before the host has to wait for it.
 enum { LANE_NOTES = 1024 };
 
 // Whose progress, and where it is shown.

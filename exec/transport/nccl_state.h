@@ -77,7 +77,7 @@ Status nccl_made(Transport *nccl, NcclLane *lane, const char *what, Error *error
 Status nccl_ended(Transport *nccl, NcclLane *lane, unsigned number, Error *error);
 // Waits until the lane's own stream is empty.
 Status nccl_stream_wait(Transport *nccl, NcclLane *lane, Error *error);
-Status nccl_finish(Transport *nccl, Error *error);      // the table's
+Status nccl_finish(Transport *nccl, Error *error);      // the entry in its table
 Status nccl_torn(const Transport *nccl, Error *error);  // no calls after an abort
 void nccl_abort(Transport *nccl);
 bool nccl_poll(const Transport *nccl);

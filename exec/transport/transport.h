@@ -59,7 +59,7 @@ typedef struct TransportPlace {
 typedef struct TransportWords {
     // "step 1, task 'qkv', layer 2".
     const char *(*describe)(const void *context, int rank, const TransportPlace *place, char *out, size_t out_bytes);
-    // Of its collective; -1 = not known.
+    // Size of its collective; -1 = unknown.
     int64_t (*expected_bytes)(const void *context, int rank, const TransportPlace *place);
     const void *context;
 } TransportWords;

@@ -1,4 +1,4 @@
-// The registration table of the transports that this build's worker has.
+// Registration table of the transports in this build's worker.
 
 #include <string.h>
 

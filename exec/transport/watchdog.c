@@ -14,11 +14,11 @@ static const double SILENT_SHARE = 0.7;       // of the timeout without a row, w
 static const double LONG_SHARE = 0.5;         // of the timeout: a wait that began when another rank already stood still
 static const double UNHEARD_S = 0.5;          // added to the timeout while ranks prepare: many start on few cores
 static const double RANKS_KNOW_BETTER_S = 1;  // over shared memory ranks notice it themselves, and know the place
-static const double SPREAD_S = 5;             // at least, from the first rank to the last: many start on few cores
+static const double SPREAD_S = 5;             // minimum, from the first rank to the last: many start on few cores
 static const double LEAVE_S = 5;              // a launcher whose ranks have all ended well exits by then
 static const double LONGEST_LOOK_S = 0.25;    // a longer gap between looks was a pause of this process
 
-// Seconds since the last look, which becomes now; 0 before the first one.
+// Seconds since the last look, whose time is set to now; 0 for the first one.
 static double past(double *looked_s) {
     const double now_s = clock_s();
     const double past_s = *looked_s > 0 ? fmin(now_s - *looked_s, LONGEST_LOOK_S) : 0;
@@ -149,7 +149,7 @@ static int first_beyond_limit(const Watchdog *watchdog) {
     return -1;
 }
 
-// Some rank stands still too long. A waiting rank knows for whom; else it is that rank itself.
+// Some rank has stood still too long. A waiting rank leads to the culprit; else it is that rank itself.
 Status watchdog_look(Watchdog *watchdog, Error *error) {
     count_up(watchdog);
     const int mute = silent_in_preparation(watchdog);

@@ -28,7 +28,7 @@ typedef struct Shards {
     int tp;
 } Shards;
 
-// ep ranks hold equally many elements of different units.
+// Whether ep ranks hold different blocks of the unit; other units are the same on all of them.
 static bool is_spread(const StepProgram *program, const Unit *unit) {
     return unit->slice_count > 0 && program->slices[unit->first_slice].spread;
 }

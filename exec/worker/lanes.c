@@ -53,7 +53,7 @@ static void jitter_wait(LaneThread *self) {
     }
 }
 
-// False when another thread failed meanwhile.
+// False if another thread has failed.
 static bool lanes_wait(LaneThread *self) {
     Lanes *lanes = self->session->lanes;
     const int lane_count = self->session->program.lane_count;

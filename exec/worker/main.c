@@ -127,7 +127,7 @@ static Status child_run(const char *path, int rank, Arena *arena, Error *error) 
     RunRequest request;
     TRY(run_request_load(path, arena, &request, error));
     if (request.launcher_pid > 0 && getppid() != request.launcher_pid) {
-        return error_set(error, STATUS_ENVIRONMENT, "the launcher is gone");  // before prctl could tell
+        return error_set(error, STATUS_ENVIRONMENT, "the launcher is gone");  // before prctl took effect
     }
     return rank_run(&request, &(RankPlace){.rank = rank, .local_rank = rank}, arena, error);
 }

@@ -42,7 +42,7 @@ typedef struct Check {
     int which, size, index;  // collective, members, this rank among them
     int64_t part;            // floats of one member
     TransportCall call;
-    const ProbeBuffers *buffers;  // where the transport finds them
+    const ProbeBuffers *buffers;  // where the transport accesses them
     float *in, *out;              // host view
 } Check;
 

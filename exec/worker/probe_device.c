@@ -23,7 +23,7 @@ typedef struct WorkRow {
     { {.kind = DEVICE_WORK_GEMM, .size = {side, side, side}, .sustain_s = SUSTAIN_S}, "sustained", "nt" }
 #define STREAM(work, name, count)                                                                                      \
     { {.kind = work, .size = {count}}, "stream", name }
-// Whole blocks, and causal ones.
+// Full blocks, and causal ones.
 #define ATTENTION(dim, of)                                                                                             \
     PASS(DEVICE_WORK_ATTENTION, "forward", 1024, dim, of), PASS(DEVICE_WORK_ATTENTION, "forward", 8192, dim, of),      \
         PASS(DEVICE_WORK_ATTENTION_BACKWARD, "backward", 1024, dim, of),                                               \

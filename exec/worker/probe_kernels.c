@@ -55,7 +55,7 @@ static void run_grouped(const Work *work) {
                         work->buffer[1], work->buffer[2], false);
 }
 
-// The streams take the elements of one operand.
+// For streams size is the number of elements of one operand.
 static void run_add(const Work *work) {
     kernel_add((int64_t)work->size[0], work->buffer[0], work->buffer[1], work->buffer[2]);
 }
@@ -127,7 +127,7 @@ static void operands_far(const Work *work, Work *far) {
     { "stream", name, run, {count}, false }
 #define FAR(name, run, mebibytes)                                                                                      \
     { FAR_STREAM, name, run, {FAR_ELEMENTS, (mebibytes)*1048576.0}, false }
-// Whole blocks, and causal ones.
+// Full blocks, and causal ones.
 #define ATTENTION(dim, heads)                                                                                          \
     {"attention", "forward", run_attention, {128, 128, heads, dim}, false},                                            \
         {"attention", "forward", run_attention, {512, 512, heads, dim}, false},                                        \

@@ -27,7 +27,7 @@ typedef struct RecorderSpan {
 
 void recorder_begin(Recorder *recorder, const StepProgram *program, int steps, bool spans, Arena *arena);
 
-// Different tasks may report from different threads; one task reports from one thread.
+// Different tasks may report from different threads; a given task always reports from the same one.
 void recorder_span(Recorder *recorder, const RecorderSpan *span);
 
 // The step of median time among those kept, without warm-up if there are others; -1 without spans.

@@ -22,8 +22,8 @@ typedef struct RankPlace {
     RendezvousClient *rendezvous;  // to a launcher that did not start this process; else NULL
 } RankPlace;
 
-// Tokens routed to this rank's experts relative to the mean over ranks: for each exchange in forward, as far as there
-// is room.
+// Tokens received by this rank's experts in excess of the mean over ranks, as a fraction of it: for each exchange in
+// forward, as far as there is room.
 typedef struct ExpertTally {
     float *over;
     int64_t count, room;
@@ -33,13 +33,13 @@ typedef struct Session {
     const RunRequest *request;
     int rank, local_rank;
     MeshCoordinates at;
-    StepPrograms programs;  // of all stages
-    StepProgram program;    // of this rank's
+    StepPrograms programs;  // for all stages
+    StepProgram program;    // for this rank's stage
     MemoryPlan memory;
     CommunicatorSet communicators;
     const TransportTable *transports;
     Transport *transport;
-    RendezvousClient *rendezvous;  // the Place's
+    RendezvousClient *rendezvous;  // from RankPlace
     ProgressRow row;               // where this rank publishes its state without rendezvous or segment
     const DeviceTable *devices;
     Device *device;
