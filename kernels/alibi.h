@@ -1,4 +1,4 @@
-// The slope of one head's ALiBi (Press et al. 2022), for processors and GPUs.
+// The ALiBi slope of one head (Press et al. 2022), for processors and GPUs.
 
 #pragma once
 
@@ -12,8 +12,8 @@
 #define KERNEL_INLINE static inline
 #endif
 
-// 2^(-8 i / heads), i = 1 .. heads, for a power of two; else every second slope of the next one first, then those
-// between. 0 without ALiBi.
+// 2^(-8 i / heads), i = 1 .. heads, for a power of two; otherwise every second slope of the next power of two first,
+// then the ones between them. 0 without ALiBi.
 KERNEL_INLINE float kernel_alibi_slope(const KernelAttention *shape, int head) {
     if (shape->alibi_heads == 0) {
         return 0.0f;

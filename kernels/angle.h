@@ -1,6 +1,6 @@
-// Sine and cosine of an angle that is not negative, rounded to float: reduced by pi/2 in three parts (Cody and Waite
-// 1980) and summed by Taylor series, in double. Exact to float rounding for angles below 2^20. Plain arithmetic, so
-// that it vectorises and gives the same on every device.
+// Sine and cosine of a non-negative angle, rounded to float: reduced by pi/2 in three parts (Cody and Waite 1980) and
+// summed as Taylor series, in double. Exact to float rounding for angles below 2^20. Plain arithmetic, so that it
+// vectorises and gives the same bits on every device.
 
 #pragma once
 

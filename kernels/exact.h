@@ -1,7 +1,7 @@
-// Sums that do not depend on the order of their terms: every term is cut to one grid of 2^-62 and added as integers, so
-// any mesh, any split of the work and any transport gives the same bits (fixed-point accumulation; Kulisch 1981 keeps
-// all bits, here a term loses what lies below the grid, the same wherever it is added). For the bitwise mode of a run:
-// readable, not fast. `sums` keeps the exact sum behind each float of a result; the float is that sum, rounded.
+// Sums that do not depend on the order of their terms: every term is truncated to a grid of 2^-62 and added as
+// integers, so any mesh, split of the work or transport gives the same bits (fixed-point accumulation; Kulisch 1981
+// keeps all bits, here a term loses what lies below the grid, the same wherever it is added). For the bitwise mode of a
+// run: readable, not fast. `sums` keeps the exact sum for each float of a result; the float is that sum, rounded.
 
 #pragma once
 
@@ -9,12 +9,12 @@
 
 #include "kernels/kernels.h"
 
-// high * 2^-20 + low * 2^-62. A term's low part is below 2^42, so 2^21 terms fit; sums of 2^34 and more are lost: NaN.
+// high * 2^-20 + low * 2^-62. A term's low part is below 2^42, so 2^21 terms fit; sums of 2^34 or more are lost: NaN.
 typedef struct ExactSum {
     int64_t high, low;
 } ExactSum;
 
-#define EXACT_LOST (-(INT64_C(1) << 55))      // of 256 ranks it still fits
+#define EXACT_LOST (-(INT64_C(1) << 55))      // still fits when 256 ranks are added
 #define EXACT_LOST_BEYOND (INT64_C(1) << 54)  // 2^34 in units of 2^-20
 #define EXACT_LIMIT 0x1p34
 
@@ -47,12 +47,12 @@ static inline double exact_value(ExactSum sum) {
 
 // x = the sums, rounded.
 void exact_round(int64_t count, const ExactSum *sums, float *x);
-// The sums of one term each, x, which is cut to the grid.
+// Starts sums of one term each, x, which is truncated to the grid.
 void exact_take(int64_t count, float *x, ExactSum *sums);
 // sums += more.
 void exact_accumulate(int64_t count, const ExactSum *more, ExactSum *sums, float *x);
 
-// As the kernel_ functions of the same names.
+// Same as the kernel_ functions of the same names.
 void exact_gemm(const bool trans[2], const int64_t mnk[3], const float *a, const float *b, bool accumulate,
                 ExactSum *sums, float *c);
 void exact_embed_backward(const KernelEmbed *shape, const int32_t *entries, const float *dx, bool accumulate,
@@ -63,7 +63,7 @@ typedef struct ExactNorm {
     const float *dy, *x, *rstd;
 } ExactNorm;
 void exact_rmsnorm_weight(const ExactNorm *norm, bool accumulate, ExactSum *sums, float *dw);
-// *sums (+)= squares of x.
+// *sums (+)= sum of squares of x.
 void exact_square_sum(int64_t count, const float *x, bool accumulate, ExactSum *sums, float *sum);
 
 typedef struct ExactLoss {
@@ -73,12 +73,12 @@ typedef struct ExactLoss {
 } ExactLoss;
 // sums[2][rows]: sum of exponentials; target logit.
 void exact_loss_sum(const ExactLoss *loss, const float *logits, ExactSum *sums, float *results);
-// results: of exact_loss_sum, over all ranks.
+// results: from exact_loss_sum, summed over all ranks.
 void exact_loss_gradient(const ExactLoss *loss, const float *results, float gradient, float *logits);
 void exact_loss(int64_t rows, const float *results, bool accumulate, ExactSum *sums, float *loss);
 
-// Attention in three steps. Exponentials are taken relative to the score of the query with its own key, which every
-// split of the keys has at hand first; scores more than 23 above it are out of range (NaN).
+// Attention in three steps. Exponentials are taken relative to the score of the query with its own key, which is
+// available first in every split of the keys; scores more than 23 above it are out of range (NaN).
 // begin: shape is the queries' block against their own keys; lse becomes those scores, sums become 0.
 typedef struct ExactAttention {
     float *o, *lse;
@@ -91,11 +91,11 @@ void exact_attention_end(const KernelAttention *shape, const ExactAttention *out
 
 typedef struct ExactAttentionBackward {
     const float *q, *k, *v, *d_o, *lse, *delta;
-    ExactSum *dq, *dk, *dv;  // added to; strides as of q and k
+    ExactSum *dq, *dk, *dv;  // accumulated; strides as for q and k
 } ExactAttentionBackward;
 void exact_attention_backward(const KernelAttention *shape, const ExactAttentionBackward *work);
 
-// Elements by themselves, without fused multiply-adds: a vector's body and its tail round alike.
+// Elementwise, without fused multiply-adds: the vector body and the scalar tail round alike.
 void exact_gated(const KernelGated *shape, const float *gate, const float *up, float *s);
 void exact_gated_backward(const KernelGated *shape, const float *ds, const float *gate, const float *up, float *dgate,
                           float *dup);

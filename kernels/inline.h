@@ -1,4 +1,4 @@
-// Functions that both kinds of kernels call: on a GPU they must be marked for it.
+// Functions shared by the CPU and GPU kernels: nvcc needs them marked for the device.
 
 #pragma once
 

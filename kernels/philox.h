@@ -1,4 +1,4 @@
-// Philox4x32-10: a random function of (key, counter), no state. Salmon et al., "Parallel random numbers: as easy as 1,
+// Philox4x32-10: a stateless random function of (key, counter). Salmon et al., "Parallel random numbers: as easy as 1,
 // 2, 3", SC 2011; round and key constants from its table 2. Integer arithmetic only, so every device and every mesh
 // gives the same bits.
 
@@ -29,8 +29,8 @@ KERNEL_INLINE Philox philox(uint64_t key, uint64_t high, uint64_t low) {
     return x;
 }
 
-// Normal-like integer: sum of 12 uniform 16-bit words less its mean; standard deviation 65536 (Irwin-Hall, 12 * (2^32 -
-// 1) / 12).
+// Normal-like integer: sum of 12 uniform 16-bit words minus its mean; standard deviation 65536 (Irwin-Hall,
+// 12 * (2^32 - 1) / 12).
 enum { PHILOX_NORMAL_MEAN = -393210 };  // -12 * 65535 / 2
 
 KERNEL_INLINE int32_t philox_halves(uint32_t word) {

@@ -1,5 +1,5 @@
-// How fast a pair of elements turns where a model's positions are stretched: Llama 3.1's rule, which is linear scaling
-// where `original` is 0 (transformers' modeling_rope_utils.py).
+// How fast a pair of elements rotates where the context is extended: Llama 3.1's rule, which is linear scaling where
+// `original` is 0 (transformers' modeling_rope_utils.py).
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a shared expert adds to the results of the chosen ones, by a gate of each token (qwen2_moe).
+// A shared expert added to the results of the routed ones, with a gate per token (qwen2_moe).
 
 #pragma once
 

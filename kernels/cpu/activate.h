@@ -1,4 +1,4 @@
-// Activations and their slopes, element by element, written so that loops over them become vectors: SiLU, GELU (erf)
+// Activations and their derivatives, element by element, written so that loops over them vectorise: SiLU, GELU (erf)
 // and its tanh form, which is x sigma(2u), u = sqrt(2/pi) (x + 0.044715 x^3). erf: a polynomial in x^2 below 1 and
 // 1 - exp(-polynomial) from 1 to 4, both interpolated at Chebyshev nodes (relative error 2e-9, absolute 5e-10 before
 // rounding).
@@ -18,7 +18,7 @@ static inline Activated activate_silu(float x) {
     return (Activated){x * sigma, sigma * (1.0f + x * (1.0f - sigma))};
 }
 
-// Phi(x), the normal distribution: (1 + erf(t)) / 2, t = x / sqrt 2; 0 and 1 beyond |t| = 4 (erfc(4) is 1.5e-8).
+// Phi(x), the normal CDF: (1 + erf(t)) / 2, t = x / sqrt 2; 0 and 1 beyond |t| = 4 (erfc(4) is 1.5e-8).
 static inline float normal_phi(float x) {
     const float t = x * 0.70710678f, z = t * t, a = t < 0.0f ? -t : t;
     float small = 7.875875112e-05f;
@@ -54,7 +54,7 @@ static inline Activated activate_gelu_tanh(float x) {
     const float sigma = 1.0f / (1.0f + exp_fast(-twice * (x + 0.044715f * x * x * x)));
     const float bend = twice * (1.0f + 3.0f * 0.044715f * x * x);
     const float away = sigma * (1.0f - sigma);
-    return (Activated){x * sigma, sigma + (away > 0.0f ? x * away * bend : 0.0f)};  // 0 times infinity far out
+    return (Activated){x * sigma, sigma + (away > 0.0f ? x * away * bend : 0.0f)};  // avoids 0 * infinity far out
 }
 
 static inline Activated activate(KernelActivation activation, float x) {
@@ -63,8 +63,8 @@ static inline Activated activate(KernelActivation activation, float x) {
                                        : activate_gelu_tanh(x);
 }
 
-// name[activation] works on a range with body(context, begin, end, activation): inlined once per activation, so that
-// none is chosen inside a loop.
+// name[activation] runs body(context, begin, end, activation) on a range; the body is inlined once per activation, so
+// that no loop selects one.
 #define EACH_ACTIVATION(name, body)                                                                                    \
     static void name##_silu(const void *context, int64_t begin, int64_t end) {                                         \
         body(context, begin, end, KERNEL_SILU);                                                                        \

@@ -1,4 +1,4 @@
-// Activations over packed elements, forward and backward; the arithmetic is in activate.h.
+// Activations on packed elements, forward and backward; the arithmetic is in activate.h.
 
 #include "kernels/cpu/tier.h"
 

@@ -1,5 +1,5 @@
-// AdamW (Loshchilov and Hutter 2019, algorithm 2 with the learning rate in front of the decay, as PyTorch's AdamW): one
-// pass over gradient, weight and both moments. Bias corrections are made once, in double.
+// AdamW (Loshchilov and Hutter 2019, algorithm 2, with weight decay multiplied by the learning rate as in PyTorch's
+// AdamW): one pass over gradient, weight and both moments. Bias corrections are computed once, in double.
 
 #include "kernels/cpu/tier.h"
 

@@ -1,7 +1,7 @@
-// Tiled attention with online softmax (Dao et al. 2022; Milakov and Gimelshein 2018). A tile of 64 queries is held
+// Tiled attention with online softmax (Dao et al. 2022; Milakov and Gimelshein 2018). A tile of 64 queries is kept
 // transposed, so that queries are vector lanes throughout: scores are S^T = K Q^T, the softmax runs down the keys lane
-// by lane with no horizontal step, and O^T += V^T P^T; keys and values are read as they lie. One item of work is one
-// head's query tile; items do not share results, so the order in which threads take them does not matter.
+// by lane without horizontal steps, and O^T += V^T P^T; keys and values are read in place. A work item is one head's
+// query tile; items share no results, so the order in which threads take them does not matter.
 
 #include "kernels/cpu/tier.h"
 
@@ -21,14 +21,14 @@ typedef struct Forward {
 } Forward;
 
 typedef struct ForwardTile {
-    _Alignas(64) float q[TILE_HEAD * TILE];  // transposed, scaled; at the end o[query][head_dim]
+    _Alignas(64) float q[TILE_HEAD * TILE];  // transposed and scaled; at the end o[query][head_dim]
     float o[TILE_HEAD * TILE];               // transposed, not yet divided by sum
     float p[TILE * TILE];                    // [key][query]: scores, then their exponentials
     float max[TILE], sum[TILE], shrink[TILE];
     float slope;  // ALiBi of this head
 } ForwardTile;
 
-// The running maximum of each lane takes in this step's scores; what was summed before shrinks accordingly.
+// Updates each lane's running maximum with this step's scores; the sums so far are rescaled accordingly.
 static void raise_max(ForwardTile *t, const TileSight *sight, int value_dim) {
     const int64_t begin = sight->col, end = sight->col + sight->cols;
     float highest[TILE];
@@ -48,7 +48,7 @@ static void raise_max(ForwardTile *t, const TileSight *sight, int value_dim) {
     if (!raised) {
         return;
     }
-    for (int64_t i = begin; i < end; i++) {  // a lane without any key yet has -inf - (-inf): it keeps its zeros
+    for (int64_t i = begin; i < end; i++) {  // a lane without any key yet would be -inf - (-inf): it keeps its zeros
         t->shrink[i] = highest[i] > t->max[i] ? exp_fast(t->max[i] - highest[i]) : 1.0f;
         t->max[i] = highest[i];
         t->sum[i] *= t->shrink[i];
@@ -111,7 +111,7 @@ static void attend(ForwardTile *t, const TileSight *sight, const KernelAttention
     tile_product(&values);
 }
 
-// One query's result goes out, merged with what an earlier block left there.
+// Writes one query's result, merged with what an earlier block left there.
 static void finish_query(const ForwardTile *t, int64_t i, int value_dim, bool merge, float *restrict o, float *lse) {
     const bool seen = t->sum[i] > 0.0f;
     const float own = seen ? t->max[i] + logf(t->sum[i]) : -INFINITY;
@@ -166,8 +166,8 @@ static void forward_tile(const Forward *f, int head, int64_t first) {
     }
 }
 
-// Items run head by head, whose keys and values stay in cache, from the last query tile, which sees most keys, to the
-// first.
+// Items go head by head, so that keys and values stay in cache, from the last query tile, which sees the most keys, to
+// the first.
 static void forward_items(const void *context, int64_t begin, int64_t end) {
     const Forward *f = context;
     const int64_t tiles = (f->shape->queries + TILE - 1) / TILE;
@@ -232,7 +232,7 @@ void kernel_attention_sinks(const KernelAttention *shape, const float *sinks, fl
     parallel_rows(shape->queries, (int64_t)shape->heads * shape->head_dim, sinks_rows, &work);
 }
 
-// What the score took of the others: its share p, whose value is zero, so d sink = p (0 - delta).
+// The sink takes a share p of the softmax but its value is zero, so d sink = p (0 - delta).
 void kernel_attention_sinks_backward(const KernelAttention *shape, const float *sinks, const float *lse,
                                      const float *delta, float *dsinks) {
     for (int head = 0; head < shape->heads; head++) {

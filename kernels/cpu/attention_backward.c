@@ -1,10 +1,10 @@
 // Backward of tiled attention (Dao 2023, FlashAttention-2, algorithm 2): probabilities are recomputed from the scores
 // and the final log-sum-exp, P^T = exp(S^T - lse), then dP^T = V dO^T, dS^T = P^T (dP^T - delta) scale, and
 //   dV += P^T dO, dK += dS^T Q, dQ^T += K^T dS^T.
-// As in the forward pass queries are lanes in the transposed products; dV and dK have head dimensions as lanes. A kv
-// head is one item of work: its query heads and tiles run in order, so every sum has one order whatever the number of
-// threads. With fewer kv heads than threads the work splits instead into a pass for dQ (items: query tiles) and one for
-// dK, dV (items: key spans); both keep that order.
+// As in the forward pass, queries are lanes in the transposed products; dV and dK have head dimensions as lanes. A kv
+// head is one work item: its query heads and tiles run in order, so every sum has the same order for any number of
+// threads. With fewer kv heads than threads the work is split into a pass for dQ (items: query tiles) and one for dK,
+// dV (items: key spans); both keep that order.
 
 #include "kernels/cpu/tier.h"
 
@@ -50,7 +50,7 @@ static void load_tile(BackwardTile *t, const Backward *b, int head, int64_t firs
     tile_transpose(b->d_o + first * shape->o_stride + (int64_t)head * value_dim, shape->o_stride, t->queries, value_dim,
                    1.0f, t->d_o);
     for (int64_t i = 0; i < TILE;
-         i++) {  // a query that saw no key, and the lanes behind the last query: exp(s - inf) = 0
+         i++) {  // a query that saw no key, and the lanes past the last query: exp(s - inf) = 0
         const int64_t at = head * shape->lse_stride + first + i;
         const bool alive = i < t->queries && b->lse[at] > -INFINITY;
         t->lse[i] = alive ? b->lse[at] : INFINITY;
@@ -63,7 +63,7 @@ static void load_tile(BackwardTile *t, const Backward *b, int head, int64_t firs
 
 static void store_dq(BackwardTile *t, const Backward *b) {
     const int head_dim = b->shape->head_dim;
-    tile_transpose_back(t->dq, head_dim, t->q);  // the queries are not needed any more
+    tile_transpose_back(t->dq, head_dim, t->q);  // the queries are no longer needed
     for (int64_t i = 0; i < t->queries; i++) {
         float *restrict dq = b->dq + (t->first + i) * b->dq_stride + (int64_t)t->head * head_dim;
         for (int row = 0; row < head_dim; row++) {
@@ -72,7 +72,7 @@ static void store_dq(BackwardTile *t, const Backward *b) {
     }
 }
 
-// Capped scores are less steep.
+// Multiplies by the derivative of the soft cap.
 static void differentiate_capped(BackwardTile *t, const TileSight *sight, float scale, float cap) {
     const int64_t begin = sight->col, end = sight->col + sight->cols;
     for (int64_t j = 0; j < sight->keys; j++) {
@@ -170,7 +170,7 @@ static void step_back(BackwardTile *t, const TileSight *sight, const Backward *b
     }
 }
 
-// The tile's steps over keys from..to; they do not depend on where a span of keys is cut (cuts lie at step borders).
+// The tile's steps over keys from..to; they do not depend on where the keys are split into spans (at step boundaries).
 static void walk_keys(BackwardTile *t, const Backward *b, int64_t from, int64_t to) {
     const KernelAttention *shape = b->shape;
     for (int64_t key = tile_first_key(shape, t->first); key < to;) {
@@ -185,13 +185,13 @@ static void walk_keys(BackwardTile *t, const Backward *b, int64_t from, int64_t 
     }
 }
 
-enum { SPAN = 2 * TILE };  // keys of one item of the dK, dV pass
+enum { SPAN = 2 * TILE };  // keys of one work item in the dK, dV pass
 
 static int64_t tiles_of(const KernelAttention *shape) {
     return (shape->queries + TILE - 1) / TILE;
 }
 
-// Every query tile of every head of one kv head, against the keys from..to.
+// Every query tile of every head of one kv head, against keys from..to.
 static void walk_queries(const Backward *b, int64_t kv_head, int64_t from, int64_t to) {
     const KernelAttention *shape = b->shape;
     const int64_t group = shape->heads / shape->kv_heads;

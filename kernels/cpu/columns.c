@@ -1,5 +1,5 @@
-// Sums down the columns, and rows that are all alike: what biases need. A thread adds all rows of its columns in order,
-// in two levels of partial sums, so that rounding grows with the square root of the rows.
+// Column sums, and filling all rows with one row: what biases need. Each thread adds all rows of its columns in order,
+// in two levels of partial sums, so that the rounding error grows with the square root of the number of rows.
 
 #include "kernels/cpu/tier.h"
 

@@ -1,5 +1,5 @@
-// Sums over rows, column by column: the gradients of norm weights and biases. Work is cut by columns; a block of
-// columns adds up in a partial sum that is folded into the total every COLUMN_ROWS rows.
+// Sums over rows, column by column: the gradients of norm weights and biases. Work is split by columns; a block of
+// columns accumulates in a partial sum that is folded into the total every COLUMN_ROWS rows.
 
 #pragma once
 
@@ -7,13 +7,13 @@
 
 #include <stdbool.h>
 
-enum { COLUMNS = 256, COLUMN_ROWS = 64 };  // columns of one partial sum (1 KB), rows before it is folded
+enum { COLUMNS = 256, COLUMN_ROWS = 64 };  // columns of one partial sum (1 KB), rows until it is folded
 
 typedef struct ColumnSums {
     float part[COLUMNS], total[COLUMNS];
 } ColumnSums;
 
-// Behind each row's addition to part.
+// Call after adding each row to part.
 static inline void column_sums_fold(ColumnSums *sums, int64_t row, int64_t rows, int64_t width) {
     if ((row + 1) % COLUMN_ROWS != 0 && row + 1 != rows) {
         return;

@@ -1,5 +1,5 @@
-// OpenBLAS chooses its kernels when it is loaded, before this program can say anything: where the choice is worse than
-// the processor, the process begins anew with a better one in its environment.
+// OpenBLAS chooses its kernels when it is loaded, before main runs: where the choice is worse than what the processor
+// supports, the process re-executes itself with a better one in its environment.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 #include "kernels/cpu/core_type.h"
 #include "kernels/kernels.h"
 
-static const char CORE_VARIABLE[] = "OPENBLAS_CORETYPE";     // of OpenBLAS
-static const char ASKED_VARIABLE[] = "NDTUNE_CORE_TYPE";     // a core type that is taken whatever it costs
-static const char BEFORE_VARIABLE[] = "NDTUNE_CORE_BEFORE";  // from the process that began to the one that it became
+static const char CORE_VARIABLE[] = "OPENBLAS_CORETYPE";     // read by OpenBLAS
+static const char ASKED_VARIABLE[] = "NDTUNE_CORE_TYPE";     // a core type that is used whatever it costs
+static const char BEFORE_VARIABLE[] = "NDTUNE_CORE_BEFORE";  // carries the earlier choice across the re-execution
 
 static const char *processor_core(void) {
     Cpuid cpuid;
@@ -24,7 +24,7 @@ bool kernel_blas_is_slow(void) {
     return core_type_is_narrow(kernel_blas_name(), processor_core());
 }
 
-// NULL = without one. Where it fails the run is slow, not wrong.
+// core NULL: without one. If exec fails, the run is slow, not wrong.
 static void begin_anew(const char *core, char **argv) {
     if (core) {
         setenv(CORE_VARIABLE, core, 1);
@@ -46,7 +46,7 @@ void kernel_core_settle(char **argv) {
     if (!core_type_is_narrow(kernel_blas_name(), best) || (set && strcasecmp(set, best) == 0)) {
         return;
     }
-    // Somebody's choice for other work, or another machine: OpenBLAS' own is tried first.
+    // The variable may be set for other work or another machine: OpenBLAS' own choice is tried first.
     snprintf(before, sizeof before, "%s%s", set ? "OPENBLAS_CORETYPE=" : "", set ? set : kernel_blas_name());
     setenv(BEFORE_VARIABLE, before, 0);
     begin_anew(set ? NULL : best, argv);

@@ -1,4 +1,4 @@
-// The features that the kernels of a core need are those of OpenBLAS' DYNAMIC_ARCH build: SkylakeX is compiled with
+// The CPU features that a core's kernels need are those of OpenBLAS' DYNAMIC_ARCH build: SkylakeX is compiled with
 // AVX-512 F, DQ, BW and VL, Haswell and Zen with AVX2 and FMA. A hypervisor that masks a feature masks the core.
 
 #include "kernels/cpu/core_type.h"
@@ -73,7 +73,7 @@ const char *core_type_of(const Cpuid *cpuid) {
     return amd ? "Zen" : "Haswell";
 }
 
-// Cores of OpenBLAS 0.3.21 for x86-64 (driver/others/dynamic.c) by the registers that their products use.
+// Width of the registers that the products of OpenBLAS 0.3.21's x86-64 cores use (driver/others/dynamic.c).
 static int width_bits(const char *core) {
     static const struct {
         const char *core;

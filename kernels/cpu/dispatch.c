@@ -1,6 +1,6 @@
 // One symbol per kernel, bound at load time (GNU indirect function) to the best tier this processor runs. A resolver
-// runs before the program is fully relocated, so it touches nothing but the CPUID flags and is kept free of sanitizer
-// checks. Not modelled: preferences inside a tier (a processor that clocks down for 512-bit vectors still gets them).
+// runs before the program is fully relocated, so it reads only the CPUID flags and has no sanitizer checks. Not
+// modelled: preferences within a tier (a processor that clocks down for 512-bit vectors still gets them).
 
 #include "kernels/half.h"
 #include "kernels/kernels.h"

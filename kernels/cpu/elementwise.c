@@ -1,5 +1,5 @@
-// Sums, copies, zeroes, and the sum of squares for gradient clipping. The latter is cut into a fixed number of parts
-// whatever the number of threads, and the parts' doubles add in order.
+// Sums, copies, zero fills, and the sum of squares for gradient clipping. The last is split into a fixed number of
+// parts for any number of threads, and the parts' doubles are added in order.
 
 #include "kernels/cpu/tier.h"
 
@@ -93,7 +93,7 @@ typedef struct Squares {
     double *part;  // [SQUARE_PARTS]
 } Squares;
 
-// Running doubles in eight lanes: a fixed order that vectorises.
+// Running sums in double over eight lanes: a fixed order that vectorises.
 static double squares(const float *restrict x, int64_t count) {
     typedef double Eight __attribute__((vector_size(64)));
     typedef float EightAt __attribute__((vector_size(32), aligned(4), may_alias));

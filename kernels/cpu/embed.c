@@ -1,6 +1,6 @@
-// Rows of a table (token or position embeddings), and their gradient. The gradient is cut by columns, each thread
-// walking all rows in order: rows of equal entries then add in order for any number of threads, without atomics or
-// sorting.
+// Lookup of table rows (token or position embeddings), and their gradient. The gradient is split by columns, and each
+// thread walks all rows in order: rows with the same entry are added in order for any number of threads, without
+// atomics or sorting.
 
 #include "kernels/cpu/tier.h"
 

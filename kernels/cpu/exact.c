@@ -1,5 +1,5 @@
-// Sums over features, tokens and vocabulary as integers on a fixed grid (kernels/exact.h). Terms are made in double
-// from fp32 inputs, each by itself, so only their set matters. Compiled without contraction.
+// Sums over features, tokens and vocabulary as integers on a fixed grid (kernels/exact.h). Terms are computed in double
+// from fp32 inputs, each independently, so only the set of terms matters. Compiled without contraction.
 
 #include "kernels/exact.h"
 

@@ -1,6 +1,6 @@
-// Causal attention of one block, plainly: a score is a double sum over head_dim in order, what is summed over keys
-// (outputs, query gradients) or queries (key and value gradients) is summed exactly, so blocks may come in any order
-// and any split. No matrix of scores.
+// Causal attention of one block, written plainly: a score is a double sum over head_dim in order, and sums over keys
+// (outputs, query gradients) or queries (key and value gradients) are exact, so blocks may come in any order and any
+// split. No matrix of scores.
 
 #include "kernels/exact.h"
 
@@ -31,7 +31,7 @@ static int64_t kv_at(const KernelAttention *s, int64_t row, int head) {
     return row * s->kv_stride + (int64_t)(head / (s->heads / s->kv_heads)) * s->head_dim;
 }
 
-// Keys of the block that the query sees: the first, and the one behind the last.
+// The range of keys of the block that the query sees: the first, and one past the last.
 static int64_t seen(const KernelAttention *s, int64_t query) {
     const int64_t keys = s->q_first + query - s->k_first + 1;
     return keys < 0 ? 0 : keys < s->keys ? keys : s->keys;

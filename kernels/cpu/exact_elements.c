@@ -1,5 +1,5 @@
-// Elementwise kernels whose rows or stretches ranks cut at other places on every mesh. Compiled without contraction: an
-// element's result is a function of its operands alone.
+// Elementwise kernels whose rows or ranges each mesh splits among ranks differently. Compiled without contraction: an
+// element's result depends on its operands alone.
 
 #include "kernels/cpu/activate.h"
 #include "kernels/exact.h"

@@ -1,5 +1,5 @@
-// What a layer of experts does beside its products: the router's choice, rows to the order of their experts, and the
-// weighted sum back. Rows are cut over threads; places are made by one, in order.
+// What an MoE layer does in addition to its products: routing, permuting rows into the order of their experts, and the
+// weighted sum back. Rows are split over threads; places are computed by one thread, in order.
 
 #include "kernels/cpu/tier.h"
 
@@ -16,17 +16,17 @@ typedef struct Route {
     const float *logits, *dweights;
     float *weights, *dlogits;
     int32_t *places;
-    const int32_t *ends;  // of the experts' rows
+    const int32_t *ends;  // ends of the experts' ranges of rows
 } Route;
 
-// ---------------------------------------------------------------------------------------------- the choice
+// ---------------------------------------------------------------------------------------------- routing
 
-// A run that diverged still chooses: experts whose logits are no numbers come last.
+// A diverged run still routes: experts whose logits are NaN come last.
 static float rank_of(float logit) {
     return isnan(logit) ? -INFINITY : logit;
 }
 
-// The next one below the last choice: the larger logit, of equal ones the lower expert.
+// The next choice after the last one: the largest remaining logit, and for equal logits the lower expert.
 static int32_t next_choice(const float *logits, int experts, int32_t last) {
     const float above = last < 0 ? INFINITY : rank_of(logits[last]);
     int32_t best = -1;
@@ -42,7 +42,7 @@ static int32_t next_choice(const float *logits, int experts, int32_t last) {
     return best;
 }
 
-// ---- scores that are sigmoids
+// ---- sigmoid scores
 
 static float score_of(float logit) {
     return 1.0f / (1.0f + expf(-logit));
@@ -58,7 +58,7 @@ static float two_largest(const float *values, int count) {
     return count > 1 ? first + second : first;
 }
 
-// Experts of other groups are out of the choice.
+// Experts of groups that were not selected cannot be chosen.
 static void close_groups(const KernelRoute *shape, float *values) {
     const int width = shape->experts / shape->groups;
     float sums[KERNEL_MAX_EXPERTS];
@@ -97,7 +97,7 @@ static void choose_by_scores(const Route *r, int64_t row) {
     }
 }
 
-// ---- and those of a softmax
+// ---- softmax scores
 
 static double exp_sum(const float *logits, const int32_t *chosen, int count, float largest) {
     double sum = 0;
@@ -146,14 +146,14 @@ void kernel_route(const KernelRoute *shape, const float *logits, float *weights,
     }
 }
 
-// Where the rows of each expert end.
+// Where the range of rows of each expert ends.
 static void ends_of(const KernelRoute *shape, const int32_t *counts, int32_t *ends) {
     for (int32_t e = 0, at = 0; e < shape->experts; e++) {
         ends[e] = at += counts[e];
     }
 }
 
-// The expert whose rows the place is among.
+// The expert whose range of rows contains the place.
 static int expert_at(const int32_t *ends, int experts, int32_t place) {
     int low = 0, high = experts - 1;
     while (low < high) {
@@ -167,7 +167,7 @@ static int expert_at(const int32_t *ends, int experts, int32_t place) {
     return low;
 }
 
-// Of sigmoids s, w = factor s over their sum: w (1 - s) (dw - sum of w dw over factor); unscaled: w (1 - s) dw.
+// For sigmoids s, w = factor s / sum of s: gradient w (1 - s) (dw - sum of w dw / factor); unscaled: w (1 - s) dw.
 static void back_to_scores(const Route *r, int64_t row, double mean) {
     const int experts = r->shape.experts, active = r->shape.active;
     for (int64_t i = row * active; i < (row + 1) * active; i++) {
@@ -178,7 +178,7 @@ static void back_to_scores(const Route *r, int64_t row, double mean) {
     }
 }
 
-// Of a softmax: p (dp - sum of p dp), over what it was of; experts that are not visited have dp 0.
+// For a softmax p over the chosen or over all experts: p (dp - sum of p dp); experts that are not visited have dp 0.
 static void route_backward_rows(const void *context, int64_t begin, int64_t end) {
     const Route *r = context;
     const int experts = r->shape.experts, active = r->shape.active;
@@ -224,7 +224,7 @@ void kernel_route_backward(const KernelRoute *shape, const float *logits, const 
     parallel_rows(shape->rows, shape->experts, route_backward_rows, &route);
 }
 
-// ---------------------------------------------------------------------------------------------- the spreading loss
+// ---------------------------------------------------------------------------------------------- load-balancing loss
 
 void kernel_count_visits(const KernelRoute *shape, int64_t sequence, const int32_t *places, const int32_t *counts,
                          float *visits) {

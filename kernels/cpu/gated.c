@@ -93,7 +93,7 @@ void kernel_clamped(const KernelGated *shape, const float *gate, const float *up
     parallel_rows(shape->rows, shape->cols, clamped_rows, &gated);
 }
 
-// What is cut off has no slope; at the limit itself it has (torch.clamp).
+// Values beyond the limit have no gradient; those at the limit have (torch.clamp).
 static void clamped_backward_rows(const void *context, int64_t begin, int64_t end) {
     const Gated *w = context;
     const int64_t cols = w->shape.cols, stride = w->shape.stride;

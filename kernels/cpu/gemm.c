@@ -1,7 +1,7 @@
-// Matrix product on OpenBLAS, the only file that knows it. OpenBLAS itself runs on one thread and the product is cut
-// here into a grid of blocks of c, one per thread: kernels then share one pool of threads (two pools spin against each
-// other), and the sum over k is never cut, so a block's bits do not depend on what the others do. Sizes are below 2^31
-// per dimension (OpenBLAS' index type).
+// Matrix product on OpenBLAS; no other file uses it. OpenBLAS itself runs on one thread and the product is split here
+// into a grid of blocks of c, one per thread: all kernels then share one thread pool (two pools would spin against each
+// other), and the sum over k is never split, so a block's bits do not depend on the other blocks. Each dimension is
+// below 2^31 (OpenBLAS' index type).
 
 #include "kernels/cpu/grid.h"
 #include "kernels/cpu/parallel.h"
@@ -73,7 +73,7 @@ static int64_t rows_before(const KernelGroups *groups, int64_t group) {
     return rows;
 }
 
-// Products of one group each: of outer x inner weights, or their gradient.
+// Products of one group each: with its outer x inner weights, or their gradient.
 static void grouped_products(const void *context, int64_t begin, int64_t end) {
     const GroupedGemm *g = context;
     for (int64_t group = begin; group < end; group++) {
@@ -89,14 +89,14 @@ static void grouped_products(const void *context, int64_t begin, int64_t end) {
     }
 }
 
-// Groups are handed out whole: a thread that has one works alone.
+// Each group is one work item: the thread that takes it works on it alone.
 void kernel_grouped_gemm(const KernelGroups *groups, bool trans_a, bool trans_b, int64_t outer, int64_t inner,
                          const float *a, const float *b, float *c, bool accumulate) {
     const GroupedGemm grouped = {groups, trans_a, trans_b, outer, inner, a, b, c, accumulate};
     parallel_items(groups->count, grouped_products, &grouped);
 }
 
-// OpenBLAS maps a packing buffer the first time that so many products above its small-matrix size (100^3) run at once:
+// OpenBLAS maps a packing buffer the first time this many products above its small-matrix size (100^3) run at once:
 // most likely here, and not inside a step.
 static void gemm_warm_up(const void *context, int64_t begin, int64_t end) {
     (void)context;

@@ -1,4 +1,4 @@
-// How a product is cut into blocks of c, one for each thread; the sum over k is never cut.
+// How a product is split into blocks of c, one per thread; the sum over k is never split.
 
 #pragma once
 
@@ -12,14 +12,14 @@ typedef struct Grid {
     int rows, cols;
 } Grid;
 
-// Where a part of m rows or n columns begins.
+// Where part `part` of m rows or n columns begins.
 static inline int64_t grid_cut(int64_t size, int part, int parts) {
     const int64_t units = (size + GRID_UNIT - 1) / GRID_UNIT;
     const int64_t at = units * part / parts * GRID_UNIT;
     return at < size ? at : size;
 }
 
-// The grid of blocks nearest to squares: what each thread reads is m/rows + n/cols rows of length k.
+// The grid whose blocks are closest to squares: each thread reads m/rows + n/cols rows of length k.
 static inline Grid grid_choose(int64_t m, int64_t n, int64_t k, int threads) {
     Grid grid = {1, 1};
     double best = -1.0;

@@ -1,11 +1,11 @@
-// Between bf16 and fp32. Integer arithmetic: AVX512_BF16's own conversion takes small numbers for zero.
+// Conversion between bf16 and fp32. Integer arithmetic: AVX512_BF16's own conversion flushes denormals to zero.
 
 #include "kernels/cpu/tier.h"
 
 #include "kernels/cpu/parallel.h"
 #include "kernels/half.h"
 
-typedef uint32_t BitsOf __attribute__((may_alias));  // of an fp32
+typedef uint32_t BitsOf __attribute__((may_alias));  // bits of an fp32
 
 typedef struct Halves {
     const void *from;
@@ -31,7 +31,7 @@ static void narrow_range(const void *context, int64_t begin, int64_t end) {
     uint16_t *y = h->to;
     for (int64_t i = begin; i < end; i++) {
         const uint32_t rounded = x[i] + 0x7FFFu + (x[i] >> 16 & 1);
-        const uint32_t quiet_nan = x[i] | 0x00400000u;  // the payload may lie in the half that is cut off
+        const uint32_t quiet_nan = x[i] | 0x00400000u;  // the payload may lie in the half that is dropped
         y[i] = (uint16_t)(((x[i] & 0x7FFFFFFFu) > 0x7F800000u ? quiet_nan : rounded) >> 16);
     }
 }

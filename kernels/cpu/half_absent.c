@@ -1,4 +1,4 @@
-// A build without oneDNN's header has no products in bf16.
+// Used in builds without oneDNN's header: there are no products in bf16.
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
-// Products in bf16 by oneDNN: its AMX and AVX512_BF16 kernels. As in gemm.c c is cut into blocks, one for each thread,
-// and each is one product of the library on one thread, made ready before. What the library keeps of a call itself is
-// small: a few hundred bytes, taken and given back in it.
+// Products in bf16 by oneDNN, with its AMX and AVX512_BF16 kernels. As in gemm.c, c is split into blocks, one per
+// thread, and each is one single-threaded oneDNN product, prepared in advance. What the library allocates in a call is
+// small: a few hundred bytes, freed before it returns.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "kernels/cpu/half_library.h"
 #include "kernels/cpu/parallel.h"
 
-enum { SCRATCH_ALIGN = 4096 };  // oneDNN's own for its scratchpads
+enum { SCRATCH_ALIGN = 4096 };  // the alignment oneDNN uses for its scratchpads
 
 enum { AT_A, AT_B, AT_C, AT_SCRATCH, OPERANDS };
 
@@ -19,7 +19,7 @@ enum { AT_A, AT_B, AT_C, AT_SCRATCH, OPERANDS };
 typedef struct HalfBlock {
     dnnl_primitive_t primitive;
     dnnl_memory_t memory[OPERANDS];
-    int64_t a_bytes, b_bytes, c_bytes;  // from the operand's begin to the block's
+    int64_t a_bytes, b_bytes, c_bytes;  // byte offsets of the block in each operand
 } HalfBlock;
 
 typedef struct HalfProduct {
@@ -31,11 +31,11 @@ typedef struct HalfProduct {
 struct KernelHalves {
     HalfLibrary library;
     dnnl_engine_t engine;
-    dnnl_stream_t *streams;  // one for each thread's block
+    dnnl_stream_t *streams;  // one per thread's block
     int threads;
     HalfProduct *products;
     int count, most;
-    size_t scratch_bytes;  // of a block
+    size_t scratch_bytes;  // per block
     char *scratch;
 };
 
@@ -144,7 +144,7 @@ static dnnl_primitive_attr_t attributes_of(const HalfLibrary *library, const Ker
     return done ? attributes : NULL;
 }
 
-// The library's choice for a block of m rows and n columns.
+// The implementation that the library chooses for a block of m rows and n columns.
 static dnnl_primitive_desc_t choice_of(const KernelHalves *halves, const KernelHalfGemm *shape, int64_t m, int64_t n) {
     const HalfLibrary *library = &halves->library;
     const dnnl_data_type_t result = shape->half_c ? dnnl_bf16 : dnnl_f32;
@@ -227,7 +227,7 @@ int kernel_halves_prepare(KernelHalves *halves, const KernelHalfGemm *shape, cha
         return -1;
     }
     if (halves->library.own_threads) {
-        halves->library.own_threads(1);  // the library plans for so many
+        halves->library.own_threads(1);  // the library plans for this number of threads
     }
     HalfProduct *product = &halves->products[halves->count++];
     product->shape = *shape;
@@ -244,7 +244,7 @@ bool kernel_halves_ready(KernelHalves *halves) {
     const size_t bytes = halves->scratch_bytes * (size_t)halves->threads;
     halves->scratch = bytes > 0 ? aligned_alloc(SCRATCH_ALIGN, bytes) : NULL;
     if (halves->scratch) {
-        memset(halves->scratch, 0, bytes);  // no page is taken in a step
+        memset(halves->scratch, 0, bytes);  // touches every page now, so that no step faults one in
     }
     return bytes == 0 || halves->scratch;
 }
@@ -260,7 +260,7 @@ static void half_blocks(const void *context, int64_t begin, int64_t end) {
     const HalfCall *call = context;
     const HalfLibrary *library = &call->halves->library;
     if (library->own_threads) {
-        library->own_threads(1);  // of this thread
+        library->own_threads(1);  // for this thread
     }
     for (int64_t i = begin; i < end; i++) {
         const HalfBlock *block = &call->product->blocks[i];

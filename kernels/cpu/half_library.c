@@ -1,5 +1,5 @@
-// oneDNN is opened at run time, by the runs that want it: it takes long to load, and programs start on machines without
-// it. Only major version 2 is asked for, whose interface Debian 12 has; 3 has another. Its code stays until the end.
+// oneDNN is opened at run time, only by runs that use it: it loads slowly, and programs start on machines without it.
+// Only major version 2, Debian 12's, is supported; version 3 has a different interface. It is never unloaded.
 
 #include "kernels/cpu/half_library.h"
 
@@ -54,7 +54,7 @@ bool half_library_open(HalfLibrary *library, char why[KERNEL_HALF_WHY_BYTES]) {
         }
         memcpy((char *)library + functions[i].at, &function, sizeof function);  // POSIX: same size as a pointer
     }
-    void *function = dlsym(library->file, "omp_set_num_threads");  // of the library that oneDNN was linked with
+    void *function = dlsym(library->file, "omp_set_num_threads");  // from the library that oneDNN was linked with
     memcpy(&library->own_threads, &function, sizeof function);
     return true;
 }

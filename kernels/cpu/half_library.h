@@ -36,7 +36,7 @@ typedef struct HalfLibrary {
     dnnl_status_t (*primitive_create)(dnnl_primitive_t *, const_dnnl_primitive_desc_t);
     dnnl_status_t (*primitive_destroy)(dnnl_primitive_t);
     dnnl_status_t (*execute)(const_dnnl_primitive_t, dnnl_stream_t, int, const dnnl_exec_arg_t *);
-    void (*own_threads)(int);  // OpenMP's of the calling thread; NULL where it was built without
+    void (*own_threads)(int);  // OpenMP threads of the calling thread; NULL if built without OpenMP
 } HalfLibrary;
 
 bool half_library_open(HalfLibrary *library, char why[KERNEL_HALF_WHY_BYTES]);

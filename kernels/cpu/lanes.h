@@ -1,5 +1,5 @@
-// Small vector pieces shared by the families: lanes of the tier's natural width (GNU vector types), sums in a fixed
-// order, and an exponential that the compiler vectorises (libm's does not without -ffast-math).
+// Small vector helpers shared by the kernel families: lanes of the tier's natural width (GNU vector types), sums in a
+// fixed order, and an exponential that the compiler vectorises (libm's is not vectorised without -ffast-math).
 
 #pragma once
 
@@ -43,11 +43,11 @@ static inline float exp_fast(float x) {
     bits = (bits << 23) + 0x3f800000u;  // 2^n
     float power;
     memcpy(&power, &bits, sizeof power);
-    const float low = x < -87.33f ? 0.0f : p * power;  // the range is cut behind the polynomial: clamping x before it
+    const float low = x < -87.33f ? 0.0f : p * power;  // clipped after the polynomial: clamping x before it
     return x > 88.37f ? __builtin_inff() : low;        // makes gcc carry the constant results along in blends
 }
 
-// Four running sums, then a fixed tree: the order depends on n only.
+// Four running sums, then a fixed tree: the order depends only on n.
 static inline float lanes_total(const Lanes sum[4]) {
     const Lanes total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
     float result = 0.0f;

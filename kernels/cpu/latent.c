@@ -1,4 +1,4 @@
-// Keys of latent attention, put together and taken apart row by row. Its norms are in norm.c.
+// Joins and splits the keys of latent attention row by row. Its norms are in norm.c.
 
 #include "kernels/cpu/tier.h"
 

@@ -1,6 +1,6 @@
-// Cross-entropy over a vocabulary cut between ranks: the row maximum, then the sum of exp(logit - max) with the
-// target's own logit - max, then the gradient in place and the loss log(sum) - (target - max). Between the steps the
-// caller all-reduces. Exponentials are summed in float over 512 columns and from there in double.
+// Cross-entropy over a vocabulary split between ranks: the row maximum, then the sum of exp(logit - max) along with the
+// target's own logit - max, then the gradient in place and the loss log(sum) - (target - max). The caller all-reduces
+// between the steps. Exponentials are summed in float over 512 columns, and those sums in double.
 
 #include "kernels/cpu/tier.h"
 

@@ -2,7 +2,7 @@
 // 1 / deviation, and g = dy * w:
 //   RMS    dx = r g - x r^3 mean(g x)
 //   layer  dx = r (g - mean(g) - x^ mean(g x^))
-// and dw = sum over rows of dy x^. The variance is that of x - mean, in a second pass, so nothing cancels.
+// and dw = sum over rows of dy x^. The variance is computed from x - mean in a second pass, without cancellation.
 
 #include "kernels/cpu/tier.h"
 
@@ -53,7 +53,7 @@ static void norm_rows(const void *context, int64_t begin, int64_t end) {
     const int64_t cols = n->cols, stride = stride_of(n->x_stride, cols);
     for (int64_t row = begin; row < end; row++) {
         const float *x = (const float *)n->x + row * stride;
-        if (n->add) {  // normed while it is in the cache
+        if (n->add) {  // normalised while it is in cache
             const float *more = (const float *)n->add + row * cols;
             float *sum = (float *)n->added + row * cols;
 #pragma GCC ivdep  // sum may be x or more itself

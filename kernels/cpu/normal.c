@@ -1,6 +1,6 @@
 // Normal-like random numbers of consecutive counters (philox.h), many at a time: lane i of every array belongs to
-// counter first + i, and the loops over lanes become vectors. Integers up to one multiply, so every tier, number of
-// threads and device gives the same bits.
+// counter first + i, and the loops over lanes vectorise. Integer arithmetic up to one final multiply, so every tier,
+// number of threads and device gives the same bits.
 
 #include "kernels/cpu/tier.h"
 
@@ -14,7 +14,7 @@ typedef struct Words {
     _Alignas(64) uint32_t word[4][WIDE];
 } Words;
 
-// Philox of the counters 2 (first + i) + odd.
+// Philox at counters 2 (first + i) + odd.
 static void philox_wide(uint64_t key, uint64_t high, uint64_t first, uint64_t odd, Words *w) {
     uint32_t *restrict x0 = w->word[0], *restrict x1 = w->word[1], *restrict x2 = w->word[2], *restrict x3 = w->word[3];
     for (int i = 0; i < WIDE; i++) {

@@ -1,9 +1,9 @@
-// One pool of threads for the process. A job is cut into parts that the caller and the helpers claim by counting down
-// one number; the caller claims too and waits only for parts that somebody is working on. So a helper that sleeps, or
-// whose core is taken by another process, costs nothing: its parts are done by others. (OpenMP's join waits for every
-// thread of the team; on a machine shared with other ranks that was measured to cost a time slice, 4 to 8 ms, per
-// kernel, and each thread that calls kernels would own a team of its own.) A second caller while a job runs works
-// alone. The pool is state of the process because kernel_set_threads speaks for every kernel of the process.
+// One thread pool for the process. A job is split into parts that the caller and the helpers claim by counting down one
+// number; the caller claims too and waits only for parts that a thread is working on. So a helper that sleeps, or whose
+// core is taken by another process, costs nothing: other threads do its parts. (OpenMP's join waits for every thread of
+// the team; on a machine shared with other ranks that was measured to cost a time slice, 4 to 8 ms, per kernel, and
+// each thread that calls kernels would own its own team.) A second caller while a job runs works alone. The pool is
+// process state because kernel_set_threads applies to every kernel of the process.
 
 #include "kernels/cpu/parallel.h"
 
@@ -20,7 +20,7 @@ typedef struct Job {
 } Job;
 
 typedef struct Pool {
-    atomic_int threads;      // the caller included
+    atomic_int threads;      // including the caller
     atomic_flag busy;        // a job is running
     Job job;                 // written only between jobs
     atomic_ullong claims;    // job number << 32 | parts not yet claimed
@@ -38,7 +38,7 @@ static Pool pool = {.threads = 1,
                     .work = PTHREAD_COND_INITIALIZER,
                     .done = PTHREAD_COND_INITIALIZER};
 
-// Looks before falling asleep: 20 to 60 us, more than the gap between two kernels and less than a time slice.
+// Polls before going to sleep: 20 to 60 us, longer than the gap between two kernels, shorter than a time slice.
 enum { SPINS = 2000, PARTS_PER_THREAD = 4 };
 
 static void pause_briefly(void) {
@@ -51,7 +51,7 @@ static bool may_work(int helper) {
     return (uint32_t)atomic_load(&pool.claims) != 0 && helper < atomic_load(&pool.threads) - 1;
 }
 
-// Takes one part of the job and does it; false when none is left.
+// Claims one part of the job and runs it; false when none is left.
 static bool do_part(void) {
     unsigned long long claims = atomic_load(&pool.claims);
     do {
@@ -59,7 +59,7 @@ static bool do_part(void) {
             return false;
         }
     } while (!atomic_compare_exchange_weak(&pool.claims, &claims, claims - 1));
-    const Job *job = &pool.job;  // stays until this part is done
+    const Job *job = &pool.job;  // valid until this part is done
     const int64_t begin = (int64_t)(job->parts - (uint32_t)claims) * job->part_size, end = begin + job->part_size;
     job->body(job->context, begin, end < job->count ? end : job->count);
     if (atomic_fetch_sub(&pool.unfinished, 1) == 1 && atomic_load(&pool.caller_waits)) {
@@ -153,8 +153,8 @@ int parallel_threads(void) {
     return atomic_load_explicit(&pool.threads, memory_order_relaxed);
 }
 
-// Helpers stay for the life of the process; those above the current number sleep. If one cannot be started the others
-// do its share.
+// Helpers live as long as the process; those above the current number sleep. If one cannot be started, the others do
+// its share.
 void parallel_set_threads(int threads) {
     atomic_store(&pool.threads, threads < 1 ? 1 : threads);
     for (; pool.helpers < threads - 1; pool.helpers++) {

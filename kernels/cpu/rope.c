@@ -1,6 +1,6 @@
-// Rotary positions (Su et al. 2021), pairs (i, i + d/2) of the first d elements of a head, angle = position *
-// theta^(-2i/d), slower where positions are stretched (rotary.h). Sines and cosines (angle.h: libm's are not
-// vectorised) are made once per row and pair and shared by the heads.
+// Rotary position embedding (Su et al. 2021), pairs (i, i + d/2) of the first d elements of a head, angle = position *
+// theta^(-2i/d), slower where the context is extended (rotary.h). Sines and cosines (angle.h, because libm's are not
+// vectorised) are computed once per row and pair and shared by all heads.
 
 #include "kernels/cpu/tier.h"
 
@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-enum { PAIRS = 128 };  // of one pass over the heads; head_dim 256 fits
+enum { PAIRS = 128 };  // in one pass over the heads; enough for head_dim 256
 
 typedef struct Rope {
     KernelRope shape;
@@ -19,7 +19,7 @@ typedef struct Rope {
     float *x;
 } Rope;
 
-// sin and cos of every angle, rounded to float.
+// Sine and cosine of every angle, rounded to float.
 static void sines(int count, const double *restrict frequency, double position, float *restrict sine,
                   float *restrict cosine) {
     for (int i = 0; i < count; i++) {

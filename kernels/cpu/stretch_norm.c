@@ -1,5 +1,5 @@
-// RMS norm of stretches of a row, in place: queries and keys by head (qwen3) or whole (olmo2). The formulas are those
-// of norm.c; a stretch counts as a row.
+// RMS norm of segments of a row, in place: queries and keys per head (qwen3) or whole (olmo2). The formulas are those
+// of norm.c, with each segment as a row.
 
 #include "kernels/cpu/tier.h"
 
@@ -85,7 +85,7 @@ void kernel_stretch_norm_backward(const KernelStretches *shape, const float *w, 
         .shape = *shape, .w = w, .before_in = before, .rstd_in = rstd, .x = dx, .dw = dw, .accumulate = accumulate};
     if (dw) {
         parallel_columns(shape->rows * shape->parts, shape->width, weight_columns,
-                         &stretches);  // reads dy, which goes next
+                         &stretches);  // reads dy, which is overwritten next
     }
     parallel_rows(shape->rows, shape->parts * shape->width, backward_rows, &stretches);
 }

@@ -1,4 +1,4 @@
-// Every family of kernels but gemm is compiled once per instruction-set tier (base, avx2, avx512) with
+// Every kernel family except gemm is compiled once per instruction-set tier (base, avx2, avx512) with
 // -DKERNEL_TIER=<tier>. This header, included before anything else, gives each kernel its tier's name; dispatch.c picks
 // one tier at load time, so one binary runs on any x86-64 and is fast on all. Without KERNEL_TIER (other processors)
 // the kernels keep their plain names.

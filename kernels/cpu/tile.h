@@ -1,7 +1,7 @@
-// The one inner product of attention: c[row, col] (+)= sum over k of a(row, k) b[k, col] on tiles that lie in the first
-// two caches. Columns are vector lanes (queries in the score products, head dimensions in the key and value gradients),
-// a is broadcast; a block of ROWS x VECTORS sums stays in registers. Calls to BLAS per 64 x 64 tile are slower: they
-// pack both operands every time.
+// The one inner product of attention: c[row, col] (+)= sum over k of a(row, k) b[k, col] on tiles that fit in the first
+// two cache levels. Columns are vector lanes (queries in the score products, head dimensions in the key and value
+// gradients), a is broadcast; a block of ROWS x VECTORS sums stays in registers. BLAS calls per 64 x 64 tile are
+// slower: they pack both operands every time.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-enum { TILE = 64, TILE_HEAD = 256 };  // queries or keys of one tile; largest head_dim
+enum { TILE = 64, TILE_HEAD = 256 };  // queries or keys per tile; largest head_dim
 
 typedef struct TileProduct {
     int64_t rows, cols, depth;  // cols is a multiple of 8
@@ -25,7 +25,7 @@ typedef struct TileProduct {
     bool accumulate;
 } TileProduct;
 
-typedef float Half __attribute__((vector_size(32)));  // 8 lanes: what is left of head_dim behind a multiple of LANES
+typedef float Half __attribute__((vector_size(32)));  // 8 lanes: the remainder of head_dim past a multiple of LANES
 typedef float HalfAt __attribute__((vector_size(32), aligned(4), may_alias));
 
 #define TILE_BLOCK(name, Vector, VectorAt, WIDTH, ROWS, VECTORS)                                                       \
@@ -71,9 +71,9 @@ typedef float HalfAt __attribute__((vector_size(32), aligned(4), may_alias));
     }
 
 #if LANES == 16
-#define TILE_VECTORS 4  // 16 sums of 32 registers
+#define TILE_VECTORS 4  // 16 sums in 32 registers
 #else
-#define TILE_VECTORS 2  // 8 sums of 16 registers
+#define TILE_VECTORS 2  // 8 sums in 16 registers
 #endif
 
 TILE_BLOCK(tile_wide4, Lanes, LanesAt, LANES, 4, TILE_VECTORS)
@@ -102,7 +102,7 @@ static inline void tile_product(const TileProduct *p) {
 typedef float Four __attribute__((vector_size(16)));
 typedef float FourAt __attribute__((vector_size(16), aligned(4), may_alias));
 
-// to[col][row] = factor * from[row][col] of a 4 x 4 block.
+// to[col][row] = factor * from[row][col]: transposes a 4 x 4 block.
 static inline void turn_block(const float *from, int64_t stride, float factor, float *to, int64_t to_stride) {
     const Four r0 = *(const FourAt *)from, r1 = *(const FourAt *)(from + stride);
     const Four r2 = *(const FourAt *)(from + 2 * stride), r3 = *(const FourAt *)(from + 3 * stride);
@@ -116,8 +116,8 @@ static inline void turn_block(const float *from, int64_t stride, float factor, f
     *(FourAt *)(to + 3 * to_stride) = factor * __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
 }
 
-// to[t][0..TILE) = factor * from[row][t]: the tile with its rows as lanes, 0 behind the last row. head_dim is a
-// multiple of 8.
+// to[t][0..TILE) = factor * from[row][t]: the tile with its rows as lanes, 0 past the last row. head_dim is a multiple
+// of 8.
 static inline void tile_transpose(const float *from, int64_t stride, int64_t rows, int head_dim, float factor,
                                   float *to) {
     int64_t row = 0;
@@ -138,7 +138,7 @@ static inline void tile_transpose(const float *from, int64_t stride, int64_t row
     }
 }
 
-// The way back: to[row][t] = from[t][row] for all TILE rows, `to` packed with head_dim columns.
+// The inverse: to[row][t] = from[t][row] for all TILE rows, `to` packed with head_dim columns.
 static inline void tile_transpose_back(const float *from, int head_dim, float *to) {
     for (int t = 0; t < head_dim; t += 4) {
         for (int64_t row = 0; row < TILE; row += 4) {
@@ -147,7 +147,7 @@ static inline void tile_transpose_back(const float *from, int head_dim, float *t
     }
 }
 
-// Values may be of another width than keys, and lie otherwise.
+// Values may differ from keys in width and layout.
 static inline int tile_value_dim(const KernelAttention *shape) {
     return shape->values.dim > 0 ? shape->values.dim : shape->head_dim;
 }
@@ -161,19 +161,19 @@ static inline int64_t tile_value_at(const KernelAttention *shape, int64_t key, i
     return key * tile_value_stride(shape) + kv_head * apart;
 }
 
-// Causal sight of one step: queries of a tile against keys of the block.
+// Causal visibility in one step: queries of a tile against keys of the block.
 typedef struct TileSight {
-    int64_t keys;       // of this step: a whole tile where all is visible, 16 on the diagonal
+    int64_t keys;       // of this step: a whole tile where everything is visible, 16 on the diagonal
     int64_t shift;      // query i sees key j when i >= j + shift
     int64_t window;     // and i < j + shift + window; 0: always
-    int64_t col, cols;  // the lanes that see any key, in whole vectors; cols 0: none does
+    int64_t col, cols;  // the lanes that see any key, in whole vectors; cols 0: none
     bool masked;
 } TileSight;
 
-enum { DIAGONAL = 16 };  // keys of one step on the diagonal: what is computed in vain stays small
+enum { DIAGONAL = 16 };  // keys per step on the diagonal: keeps the masked work small
 
-// The next step of the tile of `queries` from `first` on, at key `key`; keys 0 when none of them sees it (nor any later
-// one).
+// The next step, at key `key`, of the tile of `queries` queries that begins at `first`; keys 0 when none of them sees
+// this key or any later one.
 static inline TileSight tile_sight(const KernelAttention *shape, int64_t first, int64_t queries, int64_t key) {
     const int64_t keys = shape->keys;
     TileSight sight = {.window = shape->window};
@@ -190,7 +190,7 @@ static inline TileSight tile_sight(const KernelAttention *shape, int64_t first, 
     sight.col = sight.shift > 0 ? sight.shift / LANES * LANES : 0;
     int64_t end = queries;
     if (sight.window > 0) {
-        const int64_t last = sight.shift + sight.keys - 1 + sight.window;  // from here on none sees any
+        const int64_t last = sight.shift + sight.keys - 1 + sight.window;  // queries from here on see none
         sight.masked = sight.masked || sight.shift + sight.window < queries;
         end = last < queries ? last : queries;
     }
@@ -198,14 +198,14 @@ static inline TileSight tile_sight(const KernelAttention *shape, int64_t first, 
     return sight;
 }
 
-// The first step of the tile whose queries begin at `first`: before it none of them looks back that far. Steps are the
-// same wherever a walk begins.
+// First key of the first step of the tile whose queries begin at `first`: none of them looks back further. Steps are
+// the same wherever a walk begins.
 static inline int64_t tile_first_key(const KernelAttention *shape, int64_t first) {
     const int64_t key = shape->q_first + first - shape->window + 1 - shape->k_first;
     return shape->window > 0 && key > 0 ? key / TILE * TILE : 0;
 }
 
-// Scores are capped softly, of keys that are hidden afterwards too.
+// Applies the soft cap to all scores, including those that are masked afterwards.
 static inline void tile_cap(const TileSight *sight, float cap, float *scores) {
     for (int64_t j = 0; j < sight->keys; j++) {
         float *restrict row = scores + j * TILE;
@@ -215,7 +215,7 @@ static inline void tile_cap(const TileSight *sight, float cap, float *scores) {
     }
 }
 
-// Scores lose the slope times their distance, i - (j + shift) tokens.
+// Subtracts slope times distance, i - (j + shift) tokens, from the scores.
 static inline void tile_alibi(const TileSight *sight, float slope, float *scores) {
     for (int64_t j = 0; slope != 0.0f && j < sight->keys; j++) {
         float *restrict row = scores + j * TILE;
@@ -226,7 +226,7 @@ static inline void tile_alibi(const TileSight *sight, float slope, float *scores
     }
 }
 
-// Hides scores[j][i], j in keys: -inf where query i comes before key j, or looks back less far.
+// Masks scores[j][i], j in keys: -inf where query i comes before key j, or j is outside query i's window.
 static inline void tile_mask(const TileSight *sight, float *scores) {
     for (int64_t j = 0; sight->masked && j < sight->keys; j++) {
         const int64_t end = j + sight->shift < TILE ? j + sight->shift : TILE;
