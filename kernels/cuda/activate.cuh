@@ -1,4 +1,4 @@
-// Activations and their slopes as in kernels/cpu/activate.h, with the GPU's own exp and erf.
+// Activations and their derivatives as in kernels/cpu/activate.h, with the GPU's own exp and erf.
 
 #pragma once
 
@@ -29,11 +29,11 @@ struct GeluTanh {
         const float sigma = 1.0f / (1.0f + expf(-twice * (x + 0.044715f * x * x * x)));
         const float bend = twice * (1.0f + 3.0f * 0.044715f * x * x);
         const float away = sigma * (1.0f - sigma);
-        return Activated{x * sigma, sigma + (away > 0.0f ? x * away * bend : 0.0f)};  // 0 times infinity far out
+        return Activated{x * sigma, sigma + (away > 0.0f ? x * away * bend : 0.0f)};  // avoids 0 * infinity far out
     }
 };
 
-// choose(T{}, Activation{}) of the element type and the activation.
+// Calls choose(T{}, Activation{}) for the element type and the activation.
 template <typename Choose>
 static int with_activation(KernelStore store, KernelActivation activation, Choose choose) {
     return with_store(store, [&](auto element) {

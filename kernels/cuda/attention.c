@@ -1,4 +1,4 @@
-// The one entry to attention on a GPU: a plan names the tier, a call goes there.
+// The single entry point to attention on a GPU: a plan selects the tier, and calls are dispatched to it.
 
 #include "kernels/cuda/attention.h"
 

@@ -1,14 +1,14 @@
 // Backward attention on tensor cores after FlashAttention-2 (Dao 2023, algorithm 2). A block of eight warps holds 128
-// keys of one key head, each warp 16 of them, and walks over the query tiles (64) that see them, head by head of the
-// group. Everything is computed transposed, S^T = K Q^T and dP^T = V dO^T, so that P^T and dS^T leave one product in
-// the registers that the next one takes them from, and dK and dV stay in registers to the end: the sum over a group's
-// heads needs no other memory and has one order. Only dS^T goes through shared memory, for dQ = dS K, which is added to
-// global memory in fp32. On sm_90a four warps multiply as a warpgroup from the same tiles; all else is the same, the
-// layouts of registers too.
-// Deterministic: the blocks of a query tile add in the order of their keys, each when the tile's turn has come. A block
-// takes its place in line from a counter, so those before it run already and the wait ends whatever order the GPU
-// starts blocks in; tiles are walked from the last to the first, so that no block waits longer than a step of the one
-// before it. A second pass over query tiles instead would make S and dP twice: seven products for five.
+// keys of one key head, 16 per warp, and walks over the query tiles (64) that see them, head by head of the group.
+// Everything is computed transposed, S^T = K Q^T and dP^T = V dO^T, so that P^T and dS^T leave one product in the
+// registers from which the next one takes them, and dK and dV stay in registers to the end: the sum over a group's
+// heads needs no extra memory and has a fixed order. Only dS^T goes through shared memory, for dQ = dS K, which is
+// added to global memory in fp32. On sm_90a four warps multiply as a warpgroup from the same tiles; everything else is
+// the same, including register layouts.
+// Deterministic mode: blocks add to a query tile in the order of their keys, each when its turn comes. A block takes
+// its place in line from a counter, so those before it are already running and the wait ends whatever order the GPU
+// starts blocks in; tiles are walked from last to first, so that no block waits longer than one step of the block
+// before it. A second pass over query tiles instead would compute S and dP twice: seven products instead of five.
 
 #include "kernels/cuda/attention_launch.h"
 #include "kernels/cuda/attention_own.h"
@@ -22,10 +22,10 @@ enum {
     QUERIES = OWN_BACK_QUERIES,
     WARP_KEYS = 16,
     THREADS = KEYS / WARP_KEYS * WARP,
-    GROUP_WARPS = 4,  // of a warpgroup
+    GROUP_WARPS = 4,  // per warpgroup
     GROUP_KEYS = GROUP_WARPS * WARP_KEYS,
     QUERY_TILES = QUERIES / 8,
-    ROW_WARPS = QUERIES / 16,               // of dQ: so many warps down the queries,
+    ROW_WARPS = QUERIES / 16,               // for dQ: this many warps along the queries,
     COL_WARPS = THREADS / WARP / ROW_WARPS  // and across the head
 };
 
@@ -36,10 +36,10 @@ struct Backward {
     float *dq;
     int64_t dq_stride, dq_sequence;
     void *dk, *dv;
-    uint32_t *turns;  // deterministic: the counter, then [sequence][head][query tile]
+    uint32_t *turns;  // deterministic mode: the counter, then [sequence][head][query tile]
 };
 
-// Shared memory of a block. The first numbers: lse in base 2 and delta of each stage.
+// Shared memory of a block. First come lse, in base 2, and delta of each stage.
 template <int D> struct Shared {
     Bf16 k[KEYS * D], v[KEYS * D];
     Bf16 q[2][QUERIES * D], d_o[2][QUERIES * D];
@@ -49,7 +49,7 @@ template <int D> struct Shared {
 };
 
 struct Place {
-    int first, left;  // key, keys from there on
+    int first, left;  // first key, number of keys from there on
     int kv_head, tile, sequence;
 };
 
@@ -67,14 +67,14 @@ struct Step {
 };
 
 template <int D> struct Sums {
-    float dk[D / 8][4], dv[D / 8][4];  // 16 keys
+    float dk[D / 8][4], dv[D / 8][4];  // for 16 keys
 };
 
 static __device__ Place place_of(const CudaAttention &call, uint32_t number) {
     const KernelAttention &block = call.block;
     const uint32_t across = (uint32_t)(block.kv_heads * call.sequences);
     Place at;
-    at.tile = (int)(number / across);  // the first keys are seen most: their blocks start first
+    at.tile = (int)(number / across);  // the first keys are seen by most queries: their blocks start first
     at.first = at.tile * KEYS;
     at.left = (int)block.keys - at.first;
     at.kv_head = (int)(number % across % (uint32_t)block.kv_heads);
@@ -82,12 +82,12 @@ static __device__ Place place_of(const CudaAttention &call, uint32_t number) {
     return at;
 }
 
-// Query tiles that a block of keys walks, and of which none sees them.
+// Query tiles that a block of keys walks; outside these, no tile sees them.
 struct Tiles {
     int first, last;
 };
 
-// Steps go through the group's heads, in each through the query tiles from the last down to the first.
+// Steps go through the heads of the group, and in each through the query tiles from last to first.
 static __device__ __forceinline__ Step step_behind(const Step &step, const Tiles &tiles) {
     return step.tile > tiles.first ? Step{step.head, step.tile - 1} : Step{step.head + 1, tiles.last};
 }
@@ -105,8 +105,8 @@ static __device__ __forceinline__ void fetch_step(Shared<D> &shared, const Backw
         block.o_stride, step.left(block));
 }
 
-// lse (threads below QUERIES) or delta (the next QUERIES) of a step's row, into a register until its stage is free.
-// Queries that saw no key, and those behind the last one, get lse +inf: exp(s - inf) = 0.
+// Loads lse (threads below QUERIES) or delta (the next QUERIES) of a step's row into a register until its stage is
+// free. Queries that saw no key, and those past the last one, get lse +inf: exp(s - inf) = 0.
 static __device__ __forceinline__ float fetch_row(const Backward &work, const Place &at, const Step &step) {
     const KernelAttention &block = work.call.block;
     const int thread = (int)threadIdx.x, row = thread % QUERIES;
@@ -131,7 +131,7 @@ template <int D> static __device__ __forceinline__ void keep_row(Shared<D> &shar
     }
 }
 
-// c[16 keys][64 queries] = keys (16 rows from `row`) times queries, over the head.
+// c[16 keys][64 queries] = keys (16 rows from `row`) times queries, summed over the head dimension.
 template <int D>
 static __device__ __forceinline__ void product(float c[QUERY_TILES][4], Bf16 *keys, int row, Bf16 *queries, int lane) {
 #pragma unroll
@@ -141,7 +141,7 @@ static __device__ __forceinline__ void product(float c[QUERY_TILES][4], Bf16 *ke
             c[n][i] = 0.0f;
         }
     }
-#pragma unroll 2  // whole, it would keep more pieces under way than there are registers
+#pragma unroll 2  // a full unroll would keep more fragments in flight than there are registers
     for (int step = 0; step < D / 16; step++) {
         uint32_t a[4];
         tile_upright<KEYS>(a, keys, row, 2 * step, lane);
@@ -173,13 +173,13 @@ static __device__ __forceinline__ void gather(float sums[D / 8][4], const float 
     }
 }
 
-// What a warp's keys see of a step: key j is seen by query i of the tile when j <= ahead + i, of a window by so many
-// queries from there on. `behind` keys are there.
+// Which of a warp's keys are visible in a step: query i of the tile sees key j when j <= ahead + i, with a window only
+// the first `window` queries from there on do. There are `behind` keys.
 struct Sight {
     int ahead, behind, window;
 };
 
-// Scores become probabilities.
+// Turns scores into probabilities.
 template <bool WINDOW>
 static __device__ __forceinline__ void probabilities(float p[QUERY_TILES][4], const Sight &sight, const float *lse,
                                                      float scale) {
@@ -209,7 +209,7 @@ static __device__ __forceinline__ void probabilities(float p[QUERY_TILES][4], co
     }
 }
 
-// As the left operand of products over queries.
+// Repacks as the left operand of products over queries.
 static __device__ __forceinline__ void repack(uint32_t a[QUERIES / 16][4], const float x[QUERY_TILES][4]) {
 #pragma unroll
     for (int step = 0; step < QUERIES / 16; step++) {
@@ -217,7 +217,7 @@ static __device__ __forceinline__ void repack(uint32_t a[QUERIES / 16][4], const
     }
 }
 
-// dP^T becomes dS^T (without the scale), kept in registers and, in bf16, in shared memory for the product with K.
+// Turns dP^T into dS^T (without the scale), kept in registers and, in bf16, in shared memory for the product with K.
 template <int D>
 static __device__ __forceinline__ void differentiate(float ds[QUERY_TILES][4], const float p[QUERY_TILES][4],
                                                      Shared<D> &shared, const float *delta) {
@@ -245,7 +245,7 @@ template <int D> static __device__ __forceinline__ void no_difference(Shared<D> 
     }
 }
 
-// The block's part of dQ of a step, in the registers of all warps: 16 queries and D / COL_WARPS columns each.
+// The block's part of dQ in a step, in the registers of all warps: 16 queries and D / COL_WARPS columns per warp.
 template <int D>
 static __device__ __forceinline__ void dq_of(float dq[D / COL_WARPS / 8][4], Shared<D> &shared, int lane) {
     const int warp = (int)(threadIdx.x / WARP), row = warp % ROW_WARPS, col = warp / ROW_WARPS;
@@ -270,7 +270,7 @@ static __device__ __forceinline__ void dq_of(float dq[D / COL_WARPS / 8][4], Sha
     }
 }
 
-// The same by warpgroups: each has all 64 queries and half of the head.
+// The same with warpgroups: each computes all 64 queries and half of the head dimension.
 template <int D> static __device__ __forceinline__ void group_dq(float dq[D / COL_WARPS / 8][4], Shared<D> &shared) {
     const int col = (int)(threadIdx.x / WARP) / ROW_WARPS * (D / COL_WARPS);
     word_group_begin();
@@ -312,7 +312,7 @@ static __device__ __forceinline__ uint32_t *turn_of(const Backward &work, const 
     return work.turns + 1 + (at.sequence * block.heads + step.head) * tiles + step.tile;
 }
 
-// The whole block waits until the keys before its own have been added to this query tile; then lets the next ones in.
+// The whole block waits until the keys before its own have been added to this query tile; then lets the next block in.
 static __device__ __forceinline__ void turn_wait(const Backward &work, const Place &at, const Step &step) {
     if (threadIdx.x == 0) {
         while (word_load_acquire(turn_of(work, at, step)) != (uint32_t)at.tile) {
@@ -340,7 +340,7 @@ static __device__ __forceinline__ void warp_back(Shared<D> &shared, Sums<D> &sum
     gather<D>(sums.dk, ds, shared.q[stage], lane);
 }
 
-// The same by a warpgroup, whose products go on while scores become probabilities and differences.
+// The same with a warpgroup, whose products overlap the computation of probabilities and differences.
 template <int D, bool WINDOW>
 static __device__ __forceinline__ void group_back(Shared<D> &shared, Sums<D> &sums, const Sight &sight, int stage) {
     const int row = (int)(threadIdx.x / WARP) / GROUP_WARPS * GROUP_KEYS;
@@ -371,7 +371,7 @@ template <int D, bool ORDERED, bool WINDOW>
 static __device__ __forceinline__ void step_back(Shared<D> &shared, Sums<D> &sums, const Backward &work,
                                                  const Place &at, const Step &step, int stage) {
     const KernelAttention &block = work.call.block;
-    const int together = word_has_groups() ? GROUP_KEYS : WARP_KEYS;  // keys that are multiplied or passed by together
+    const int together = word_has_groups() ? GROUP_KEYS : WARP_KEYS;  // keys that are multiplied or skipped together
     const int row = (int)(threadIdx.x / WARP) * WARP_KEYS, before = row % together;
     const int64_t from_first = block.q_first + step.first() - block.k_first - at.first - row;
     const int window = WINDOW ? (int)least(block.window, INT32_MAX) : 0;
@@ -403,7 +403,7 @@ static __device__ __forceinline__ void step_back(Shared<D> &shared, Sums<D> &sum
     }
 }
 
-// Written in bf16 or added in fp32: nobody else has these keys.
+// Written in bf16 or added in fp32: no other block has these keys.
 template <int D>
 static __device__ __forceinline__ void finish(const float sums[D / 8][4], float scale, const Backward &work,
                                               const Place &at, void *to) {
@@ -437,15 +437,15 @@ template <int D> static __device__ __forceinline__ uint32_t place_in_line(const 
     return shared.ticket;
 }
 
-// Behind the last query that a window lets see the last of the keys nobody does; in line every tile takes its turn.
+// With a window, no query past the last that sees the last key sees any; when ordered, every tile still takes its turn.
 template <bool ORDERED, bool WINDOW>
 static __device__ __forceinline__ Tiles tiles_of(const KernelAttention &block, const Place &at) {
     const int tiles = (int)((block.queries + QUERIES - 1) / QUERIES);
-    const int64_t unseeing = block.k_first + at.first - block.q_first;  // the first queries, which come before all keys
+    const int64_t unseeing = block.k_first + at.first - block.q_first;  // number of queries before all keys
     Tiles walked = {unseeing > 0 ? (int)least(unseeing / QUERIES, tiles) : 0, tiles - 1};
     if (WINDOW && !ORDERED) {
-        const int64_t seeing = unseeing + least(at.left, KEYS) - 1 + block.window;  // queries before the first that is
-        walked.last = seeing > 0 ? (int)least((seeing - 1) / QUERIES, tiles - 1) : -1;  // behind the window
+        const int64_t seeing = unseeing + least(at.left, KEYS) - 1 + block.window;      // queries before the first one
+        walked.last = seeing > 0 ? (int)least((seeing - 1) / QUERIES, tiles - 1) : -1;  // past the window
     }
     walked.last = unseeing < block.queries ? walked.last : -1;
     return walked;
@@ -472,7 +472,7 @@ static __global__ void __launch_bounds__(THREADS, 1) attention_backward_kernel(c
     for (int i = 0; i < steps; i++) {
         word_copy_wait<0>();
         word_group_publish();
-        __syncthreads();  // the stage is there, and the other one free
+        __syncthreads();  // this stage has arrived, and the other one is free
         const Step next = step_behind(step, tiles);
         float next_row = 0.0f;
         if (i + 1 < steps) {

@@ -1,12 +1,11 @@
 // Forward attention on tensor cores after FlashAttention-2 (Dao 2023, algorithm 1): a block of four warps holds 128
-// queries, each warp 32 of them, and walks over the keys they see in tiles of 64. On sm_90a the four multiply as a
-// warpgroup, 64 queries at a time, and one half's scores become exponentials while the other's are made. Scores,
-// probabilities and the result stay in registers; keys and values come through a ring of shared slots by asynchronous
-// copies, K0 V0 K1 V1 ..., two ahead of what is multiplied. Tiles that nobody sees are not loaded, those that a warp
-// does not see it skips, and only tiles on the causal border or behind the last key are masked. Blocks with most keys
-// start first; the query heads of one key head run beside each other. Another block's (o, lse) is merged in fp32
-// registers at the end.
-// Registers decide the sizes: 32 rows x 128 head dimensions are 128 sums of each thread, 64 scores beside them.
+// queries, 32 per warp, and walks over the keys they see in tiles of 64. On sm_90a the four multiply as a warpgroup, 64
+// queries at a time, and the exponentials of one half overlap the score products of the other. Scores, probabilities
+// and the result stay in registers; keys and values come through a ring of shared-memory slots by asynchronous copies,
+// K0 V0 K1 V1 ..., two ahead of the multiplication. Tiles that no query sees are not loaded, a warp skips those that it
+// does not see, and only tiles on the causal diagonal or past the last key are masked. Blocks with the most keys start
+// first; query heads of one key head run concurrently. Another block's (o, lse) is merged in fp32 registers at the end.
+// Registers limit the sizes: 32 rows x 128 head dimensions are 128 accumulators per thread, plus 64 scores.
 
 #include "kernels/cuda/attention_launch.h"
 #include "kernels/cuda/attention_own.h"
@@ -30,17 +29,17 @@ struct Forward {
     float *lse;
 };
 
-// Where a block works.
+// A block's position.
 struct Place {
-    int first, left;  // query, queries from there on
+    int first, left;  // first query, number of queries from there on
     int head, sequence;
 };
 
-template <int D> struct Rows {  // of one warp: 2 x 16 queries
+template <int D> struct Rows {  // per warp: 2 x 16 queries
     float o[2][D / 8][4];
     float scores[2][SCORE_TILES][4];
-    uint32_t weights[2][OWN_KEYS / 16][4];  // their exponentials, as the left operand of the product with values
-    float max[2][2], sum[2][2];             // rows lane / 4 and + 8 of each 16
+    uint32_t weights[2][OWN_KEYS / 16][4];  // exponentials, as the left operand of the product with values
+    float max[2][2], sum[2][2];             // of rows lane / 4 and + 8 of each 16
 };
 
 static __device__ Place place_of(const CudaAttention &call) {
@@ -53,7 +52,7 @@ static __device__ Place place_of(const CudaAttention &call) {
     return at;
 }
 
-// Of a warp's first or second 16 queries, the first in the block. A warpgroup multiplies 64 rows at a time, 16 a warp.
+// First row of a warp's first or second 16 queries. A warpgroup multiplies 64 rows at a time, 16 per warp.
 static __device__ __forceinline__ int row_of(int m) {
     const int warp = (int)(threadIdx.x / WARP);
     return word_has_groups() ? GROUP_ROWS * m + 16 * warp : WARP_ROWS * warp + 16 * m;
@@ -71,7 +70,7 @@ template <int D> static __device__ __forceinline__ void scores_of(Rows<D> &rows,
             }
         }
     }
-#pragma unroll 4  // whole, it would keep more pieces under way than there are registers
+#pragma unroll 4  // a full unroll would keep more fragments in flight than there are registers
     for (int step = 0; step < D / 16; step++) {
         uint32_t a[2][4];
         tile_upright<OWN_QUERIES>(a[0], q, warp * WARP_ROWS, 2 * step, lane);
@@ -89,13 +88,13 @@ template <int D> static __device__ __forceinline__ void scores_of(Rows<D> &rows,
     }
 }
 
-// What the first of 16 queries sees of a tile: so many keys (may be negative), of those that the tile has; of a window
-// no longer so many.
+// The first of 16 queries sees the first `ahead` keys of a tile (may be negative), out of the `behind` keys that it
+// has; with a window, not the first `before` keys.
 struct Sight {
     int ahead, behind, before;
 };
 
-// Hides keys that come behind a query or behind the last key.
+// Masks keys that come after a query or past the last key.
 template <bool WINDOW> static __device__ __forceinline__ void hide(float scores[SCORE_TILES][4], const Sight &sight) {
     const int lane = threadIdx.x % WARP;
 #pragma unroll
@@ -115,7 +114,7 @@ template <bool WINDOW> static __device__ __forceinline__ void hide(float scores[
     }
 }
 
-// Scores of 16 queries become exponentials; maxima, sums and what was summed before follow the new maximum.
+// Turns scores of 16 queries into exponentials; maxima, sums and earlier results are rescaled to the new maximum.
 template <int D> static __device__ __forceinline__ void soften(Rows<D> &rows, int m, float scale_log2) {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -168,7 +167,7 @@ template <int D> static __device__ __forceinline__ void values_of(Rows<D> &rows,
     }
 }
 
-// One row goes out, merged with what an earlier block left there. Every lane of the row comes here; the first of four
+// Writes one row, merged with what an earlier block left there. All lanes of the row must call this; the first of four
 // writes lse.
 template <int D>
 static __device__ __forceinline__ void finish_row(const Forward &work, const Place &at, const Rows<D> &rows, int m,
@@ -212,18 +211,18 @@ static __device__ __forceinline__ void finish_row(const Forward &work, const Pla
     }
 }
 
-// The asynchronous side: item 2 i is key tile i, item 2 i + 1 value tile i.
+// The asynchronous copies: item 2 i is key tile i, item 2 i + 1 value tile i.
 template <int D> struct Ring {
     const Forward &work;
     Bf16 *slots;
-    int64_t start;  // of the head's keys and values
+    int64_t start;  // first element of the head's keys and values
     int first_tile, items;
 
     __device__ __forceinline__ Bf16 *slot(int item) const {
         return slots + item % SLOTS * (OWN_KEYS * D);
     }
 
-    // Every call ends a group, so that groups count items.
+    // Every call commits one group, so that groups count items.
     __device__ __forceinline__ void fetch(int item) const {
         if (item < items) {
             const int64_t first = (int64_t)(first_tile + item / 2) * OWN_KEYS;
@@ -234,7 +233,7 @@ template <int D> struct Ring {
         word_copy_commit();
     }
 
-    // Item is there for all threads, and the slot of the item before it is free: the next one goes there.
+    // The item has arrived for all threads, and the slot of the item before it is free: the next one goes there.
     __device__ __forceinline__ void advance(int item) const {
         word_copy_wait<SLOTS - 2>();
         word_group_publish();
@@ -243,7 +242,7 @@ template <int D> struct Ring {
     }
 };
 
-// Keys of the block that a query there does not see any more.
+// Number of keys of the block that are before this query's window.
 static __device__ __forceinline__ int64_t unseen_before(const KernelAttention &block, int64_t query) {
     return block.q_first + query + 1 - block.window - block.k_first;
 }
@@ -254,14 +253,14 @@ template <bool WINDOW> static __device__ __forceinline__ int first_tile_of(const
     return unseen > 0 ? (int)(least(unseen, block.keys) / OWN_KEYS) : 0;
 }
 
-// Of the queries from `query` on and all keys; clipped to what makes a difference.
+// For the queries from `query` on and all keys; clamped to the range that matters.
 template <bool WINDOW> static __device__ __forceinline__ Sight sight_of(const KernelAttention &block, int query) {
     const int64_t ahead = block.q_first + query - block.k_first + 1, before = WINDOW ? unseen_before(block, query) : 0;
     return Sight{(int)most(least(ahead, INT32_MAX / 2), -(int64_t)OWN_QUERIES), (int)block.keys,
                  (int)most(least(before, INT32_MAX / 2), -(int64_t)OWN_QUERIES)};
 }
 
-// Scores of a sixteen of the warp to weights. sight: of the first.
+// Scores of one of the warp's groups of 16 queries to weights. sight: of the first group.
 template <int D, bool WINDOW> static __device__ __forceinline__ void weigh(Rows<D> &rows, int m, const Sight &sight) {
     const int apart = row_of(1) - row_of(0);
     const Sight own = {sight.ahead + m * apart, sight.behind, sight.before + m * apart};
@@ -287,7 +286,7 @@ static __device__ __forceinline__ void warp_tile(Rows<D> &rows, const Ring<D> &r
     }
 }
 
-// The same by the warpgroup: rows that see nothing of the tile are multiplied too, and hidden.
+// The same with a warpgroup: rows that see nothing of the tile are multiplied too, and masked.
 template <int D, bool WINDOW>
 static __device__ __forceinline__ void group_tile(Rows<D> &rows, const Ring<D> &ring, Bf16 *q, int item,
                                                   const Sight &sight) {

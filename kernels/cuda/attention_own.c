@@ -1,4 +1,4 @@
-// Launch shapes and workspace of our own attention, as numbers: what a GPU-less machine can check.
+// Launch shapes and workspace of our own attention, as numbers that can be checked on a machine without a GPU.
 
 #include "kernels/cuda/attention_own.h"
 
@@ -8,7 +8,7 @@ static int64_t parts(int64_t count, int64_t size) {
     return (count + size - 1) / size;
 }
 
-// Backward: keys and values, two stages of queries and output gradients, score gradients, then the rows' numbers.
+// Backward: keys and values, two stages of queries and output gradients, score gradients, then the rows' lse and delta.
 static int64_t backward_shared_bytes(int64_t head_dim) {
     const int64_t tiles =
         2 * OWN_BACK_KEYS * head_dim + 4 * OWN_BACK_QUERIES * head_dim + OWN_BACK_KEYS * OWN_BACK_QUERIES;

@@ -1,12 +1,12 @@
-// Passes over rows around attention: delta = rowsum(do * o), the merge of a block that another tier left in memory, and
-// sums and roundings between packed scratch and strided results.
+// Row passes around attention: delta = rowsum(do * o), the merge of a block that another tier left in memory, and
+// adding or rounding between packed scratch and strided results.
 
 #include "kernels/cuda/attention_launch.h"
 #include "kernels/cuda/pack.cuh"
 
-enum { ROWS = 8, THREADS = 256 };  // warps of a block that each have a row; threads of a pass over elements
+enum { ROWS = 8, THREADS = 256 };  // warps per block, one row each; threads of an elementwise pass
 
-// blockIdx.x: groups of ROWS (sequence, head, query); a warp has one.
+// blockIdx.x: groups of ROWS (sequence, head, query) rows; one row per warp.
 struct Row {
     int64_t sequence, query;
     int head;
@@ -17,7 +17,7 @@ static __device__ __forceinline__ Row row_of(const CudaAttention &call) {
     const KernelAttention &block = call.block;
     const int64_t number = (int64_t)blockIdx.x * ROWS + threadIdx.x / WARP;
     Row row;
-    row.head = (int)(number % block.heads);  // heads of one token lie beside each other
+    row.head = (int)(number % block.heads);  // heads of one token are adjacent
     row.query = number / block.heads % block.queries;
     row.sequence = number / block.heads / block.queries;
     row.inside = row.sequence < call.sequences;
@@ -122,7 +122,7 @@ extern "C" int cuda_attention_sinks(const CudaAttention *call, KernelStore store
     return launch(sinks_kernel, shape_of_rows(call), stream, *call, store, sinks, o, lse);
 }
 
-// A block for a head. The score took a share p of the others, and its value is zero: d sink = p (0 - delta).
+// One block per head. The sink takes a share p of the softmax, and its value is zero: d sink = p (0 - delta).
 static __global__ void __launch_bounds__(THREADS)
     sinks_backward_kernel(const CudaAttention call, const AttentionSinksBack back) {
     const KernelAttention &block = call.block;
@@ -147,7 +147,7 @@ extern "C" int cuda_attention_sinks_backward(const CudaAttention *call, const At
     return launch(sinks_backward_kernel, shape, stream, *call, *back);
 }
 
-// Two neighbouring elements of every row; columns are even.
+// Two adjacent elements of every row; the number of columns is even.
 struct Place {
     int64_t from, to;
     bool inside;

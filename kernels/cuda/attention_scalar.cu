@@ -1,12 +1,12 @@
 // Scalar attention for every shape: head dimensions that are multiples of 8 up to 256, ALiBi, bf16 or fp32. One warp
-// has one row (a query; in the dK, dV pass a key) and spreads its head over the lanes; a score is a sum over lanes. It
-// is the reference of the other tiers on a GPU and serves what they refuse. No atomics: equal inputs give equal bits.
+// handles one row (a query; in the dK, dV pass a key) with its head spread over the lanes; a score is a sum over lanes.
+// It is the reference for the other GPU tiers and serves what they refuse. No atomics: equal inputs give equal bits.
 
 #include "kernels/alibi.h"
 #include "kernels/cuda/attention_launch.h"
 #include "kernels/cuda/pack.cuh"
 
-enum { PER_LANE = 8, ROWS = 4 };  // dimensions of a lane at most; warps of a block
+enum { PER_LANE = 8, ROWS = 4 };  // maximum dimensions per lane; warps per block
 
 struct Scalar {
     CudaAttention call;
@@ -46,7 +46,7 @@ static __device__ void add_to(Part &to, float factor, const Part &x) {
     }
 }
 
-// to = keep * to + take * part; keep 0: what was there is not read.
+// to = keep * to + take * part; keep 0: `to` is not read.
 static __device__ void store_row(void *to, KernelStore type, int64_t at, int head_dim, const Part &part, float keep,
                                  float take) {
 #pragma unroll
@@ -74,7 +74,7 @@ static __device__ __forceinline__ int64_t kv_place(const CudaAttention &call, in
     return sequence * call.kv_sequence + key * call.block.kv_stride + kv_head * call.block.head_dim;
 }
 
-// Of values, which may lie apart from keys.
+// Head dimension of values, which may be stored apart from keys.
 static __device__ __forceinline__ int value_dim(const KernelAttention &block) {
     return block.values.dim > 0 ? block.values.dim : block.head_dim;
 }
@@ -91,13 +91,13 @@ static __device__ __forceinline__ int64_t o_place(const CudaAttention &call, int
     return sequence * call.o_sequence + query * call.block.o_stride + (int64_t)head * value_dim(call.block);
 }
 
-// The first key that a query at this position sees; behind a window are no others.
+// The first key that a query at this position sees: the first one in its window, if there is a window.
 static __device__ __forceinline__ int64_t first_key(const KernelAttention &block, int64_t at) {
     const int64_t first = block.window > 0 ? at - block.window + 1 - block.k_first : 0;
     return first > 0 ? first : 0;
 }
 
-// The score of a query that lies `distance` tokens behind the key.
+// The score of a query `distance` tokens after the key.
 static __device__ __forceinline__ float score(const KernelAttention &block, const Part &q, const Part &k, float slope,
                                               int64_t distance) {
     return dot(q, k) / sqrtf((float)block.head_dim) - slope * (float)distance;
@@ -141,7 +141,7 @@ static __global__ void scalar_forward_kernel(const Scalar work) {
               before > -INFINITY ? expf(before - both) : 0.0f, sum > 0.0f ? expf(own - both) / sum : 0.0f);
 }
 
-// One pair of a query and a key that it sees: its probability, and the gradient of its score times the scale.
+// A query and a key that it sees: the probability, and the gradient of the score times the scale.
 struct Pair {
     float p, ds;
 };

@@ -1,6 +1,6 @@
-// Which tier serves a call, as a list of reasons against each: pure, so that every case can be looked at without a GPU.
-// AUTO takes cuDNN where its library was opened, since its kernels use what each generation has (sm_90: about twice as
-// fast forward as any mma.sync kernel), then our own, then the scalar one.
+// Which tier serves a call, as a list of reasons against each tier: pure, so that every case can be tested without a
+// GPU. AUTO takes cuDNN where its library was opened, since its kernels use the features of each generation (sm_90:
+// about twice as fast forward as any mma.sync kernel), then our own, then the scalar one.
 
 #include "kernels/cuda/attention.h"
 

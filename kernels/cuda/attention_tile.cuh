@@ -1,7 +1,7 @@
-// Tiles of bf16 rows in shared memory and the pieces of them that tensor cores multiply. A tile is panels of 64
-// columns, one behind the other; a row of a panel is eight pieces of 16 bytes, and piece p of row r lies at
-// p ^ (r % 8), so that eight rows of one column of pieces lie in eight groups of banks (ldmatrix and cp.async
-// without conflicts), which is also how a warpgroup's products want their operands.
+// Tiles of bf16 rows in shared memory and the fragments of them that tensor cores multiply. A tile consists of panels
+// of 64 columns, one after the other; a row of a panel is eight pieces of 16 bytes, and piece p of row r is stored at
+// p ^ (r % 8), so that eight rows of one column of pieces fall into eight groups of banks (ldmatrix and cp.async
+// without conflicts), which is also the layout that a warpgroup's products require of their operands.
 //   upright: tile[m][k] as the left operand, tile[k][n] as the right one (transposed on the way).
 //   crossed: tile[n][k] as the right operand, tile[k][m] as the left one (transposed on the way).
 
@@ -10,7 +10,7 @@
 #include "kernels/cuda/bf16.cuh"
 #include "kernels/cuda/words.cuh"
 
-enum { PIECE = 8, PANEL = 64, PANEL_PIECES = PANEL / PIECE };  // elements of 16 bytes; columns of a panel
+enum { PIECE = 8, PANEL = 64, PANEL_PIECES = PANEL / PIECE };  // elements in 16 bytes; columns of a panel
 
 struct alignas(8) Two {
     float x, y;
@@ -32,8 +32,8 @@ static __device__ __forceinline__ Bf16 *tile_piece(Bf16 *panel, int row, int pie
     return panel + row * PANEL + (piece ^ (row & 7)) * PIECE;
 }
 
-// Begins to copy ROWS rows from global memory; rows from `left` (at least 1) on become zeros. A thread copies the same
-// piece of every (THREADS / ACROSS)th row, whose number modulo 8 stays the same.
+// Starts copying ROWS rows from global memory; rows from `left` (at least 1) on become zeros. A thread copies the same
+// piece of every (THREADS / ACROSS)th row, whose index modulo 8 stays the same.
 template <int WIDTH, int ROWS, int THREADS>
 static __device__ __forceinline__ void tile_fetch(Bf16 *tile, const Bf16 *from, int64_t stride, int64_t left) {
     constexpr int ACROSS = WIDTH / PIECE, STEP = THREADS / ACROSS;
@@ -49,7 +49,7 @@ static __device__ __forceinline__ void tile_fetch(Bf16 *tile, const Bf16 *from, 
     }
 }
 
-// The 16 x 16 elements from (row, 8 * piece) on of a tile of ROWS rows; an even piece.
+// The 16 x 16 elements starting at (row, 8 * piece) of a tile of ROWS rows; piece is even.
 template <int ROWS>
 static __device__ __forceinline__ void tile_upright(uint32_t x[4], Bf16 *tile, int row, int piece, int lane) {
     Bf16 *const panel = tile_panel<ROWS>(tile, piece / PANEL_PIECES);
@@ -77,7 +77,7 @@ static __device__ __forceinline__ void tile_crossed_transposed(uint32_t x[4], Bf
                               tile_piece(panel, row + lane % 8 + lane / 16 * 8, piece % PANEL_PIECES + lane / 8 % 2));
 }
 
-// c[64 rows of left from `row` on][64 rows of right] = left right^T over WIDTH columns, begun by a warpgroup.
+// c[64 rows of left from `row` on][64 rows of right] = left right^T over WIDTH columns, issued by a warpgroup.
 template <int WIDTH, int LEFT_ROWS, int RIGHT_ROWS>
 static __device__ __forceinline__ void tile_group_product(float (*c)[4], Bf16 *left, int row, Bf16 *right) {
 #pragma unroll
@@ -88,7 +88,7 @@ static __device__ __forceinline__ void tile_group_product(float (*c)[4], Bf16 *l
     }
 }
 
-// sums[64][WIDTH] += weights[64][ROWS] rows[ROWS][WIDTH], begun by a warpgroup.
+// sums[64][WIDTH] += weights[64][ROWS] rows[ROWS][WIDTH], issued by a warpgroup.
 template <int WIDTH, int ROWS>
 static __device__ __forceinline__ void tile_group_gather(float (*sums)[4], const uint32_t weights[ROWS / 16][4],
                                                          Bf16 *rows) {
@@ -102,7 +102,7 @@ static __device__ __forceinline__ void tile_group_gather(float (*sums)[4], const
     }
 }
 
-// Two neighbouring 16 x 8 results as the 16 x 16 left operand of the next product, in bf16.
+// Two adjacent 16 x 8 results as the 16 x 16 left operand of the next product, in bf16.
 static __device__ __forceinline__ void tile_repack(uint32_t a[4], const float left[4], const float right[4]) {
     a[0] = word_bf16_pair(left[0], left[1]);
     a[1] = word_bf16_pair(left[2], left[3]);

@@ -1,5 +1,5 @@
-// bfloat16 as stored: 16 bits, two to a 32-bit word (the lower half is the element at the lower address). Arithmetic is
-// fp32; narrowing rounds to nearest even and is a word (words.cuh), widening is a shift.
+// bfloat16 as stored: 16 bits, two per 32-bit word (the lower half is the element at the lower address). Arithmetic is
+// fp32; narrowing rounds to nearest even and is in words.cuh, widening is a shift.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// The gate of gpt_oss: both halves are cut off, the gate is sharper than a SiLU, and one is added to the other half.
+// The gate of gpt_oss: both halves are clamped, the gate is sharper than a SiLU, and one is added to the other half.
 
 #include "kernels/cuda/gated.cuh"
 
@@ -21,7 +21,7 @@ struct Clamped {
     static __device__ __forceinline__ float of(float gate, float up) {
         return sharp(cut_above(gate)).value * (cut_both(up) + 1.0f);
     }
-    // What is cut off has no slope; at the limit itself it has (torch.clamp).
+    // Values beyond the limit have no gradient; those at the limit have (torch.clamp).
     static __device__ __forceinline__ void back(float d, float *gate, float *up) {
         const Activated a = sharp(cut_above(*gate));
         *gate = *gate <= CUT ? d * (cut_both(*up) + 1.0f) * a.slope : 0.0f;

@@ -1,5 +1,5 @@
-// Sums over rows, in two launches without atomics: blocks add up their part of the rows, then the parts add up. Within
-// a block COLUMN_GROUPS rows are read at a time; groups and parts add in order.
+// Sums over rows, in two launches without atomics: each block sums its part of the rows, then the parts are summed.
+// Within a block COLUMN_GROUPS rows are read at a time; groups and parts are added in order.
 
 #include "kernels/cuda/columns.cuh"
 

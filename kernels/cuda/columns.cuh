@@ -1,4 +1,4 @@
-// The second half of every sum over rows: parts[count][cols] add up in order to sums (columns.cu).
+// The second step of every sum over rows: parts[count][cols] are added in order into sums (columns.cu).
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Built in place of cudnn_*.c where cuDNN's headers are not installed: the tier is never there.
+// Built in place of cudnn_*.c where cuDNN's headers are not installed: the tier is never available.
 
 #include "kernels/cuda/cudnn_attention.h"
 

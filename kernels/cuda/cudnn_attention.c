@@ -1,9 +1,9 @@
-// Plans of cuDNN's attention, kept by shape, and their runs. cuDNN writes o, dq, dk and dv in the type of its inputs,
-// whatever their tensors say (9.19 on an H200: it made the plan and wrote half of each row). So what is kept in fp32
-// goes through workspace in bf16, packed: a block of a ring is merged into (o, lse) from there, gradients are added.
-// The causal border of a graph begins at its corner, so blocks are served whose first query is their first key, or
-// whose keys are all seen: every block of a ring and of zigzag halves. Scratch of a run, behind cuDNN's own workspace,
-// has its place from the plan.
+// Plans of cuDNN's attention, cached by shape, and their runs. cuDNN writes o, dq, dk and dv in the type of its inputs,
+// whatever their tensors specify (9.19 on an H200: it made the plan and wrote half of each row). So results kept in
+// fp32 go through workspace in bf16, packed: a block of a ring is merged into (o, lse) from there, gradients are added.
+// The causal mask of a graph begins at its corner, so the blocks served are those whose first query is their first key,
+// or whose keys are all visible: every block of a ring and of zigzag halves. A run's scratch, placed after cuDNN's own
+// workspace, is laid out by the plan.
 
 #include "kernels/cuda/cudnn_attention.h"
 
@@ -30,16 +30,16 @@ typedef enum {
 
 typedef struct Plan {
     int64_t key[KEY_NUMBERS];
-    CudaAttention asked, graph;  // the caller's layouts, and those of the graph
+    CudaAttention asked, graph;  // the caller's layouts, and the graph's
     cudnnBackendDescriptor_t plan;
-    int64_t at[SCRATCHES];  // of each scratch in the workspace
+    int64_t at[SCRATCHES];  // offset of each scratch in the workspace
     int64_t workspace_bytes;
 } Plan;
 
 struct CudnnAttention {
     CudnnLibrary library;
     cudnnHandle_t handle;             // NULL: plans only
-    cudnnBackendDescriptor_t device;  // of plans only
+    cudnnBackendDescriptor_t device;  // for plans only
     Plan plans[PLANS];
     int count;
     char why[CUDNN_WHY_BYTES];
@@ -128,12 +128,12 @@ static void key_of(const CudaAttention *call, int64_t key[KEY_NUMBERS]) {
     memcpy(key, numbers, sizeof numbers);
 }
 
-// Whether the results that fp32 is kept of go through workspace.
+// Whether results are kept in fp32 and so go through workspace.
 static bool goes_through(const CudaAttention *call) {
     return (call->backward ? call->gradient : call->output) == KERNEL_FP32;
 }
 
-// The graph's own layouts: what goes through workspace is packed there.
+// The graph's own layouts: results that go through workspace are packed there.
 static CudaAttention graph_call(const CudaAttention *call) {
     CudaAttention graph = *call;
     KernelAttention *b = &graph.block;
@@ -155,7 +155,7 @@ static CudaAttention graph_call(const CudaAttention *call) {
     return graph;
 }
 
-// Places the scratches behind cuDNN's workspace.
+// Places the scratch buffers after cuDNN's workspace.
 static void plan_scratch(Plan *plan) {
     const CudaAttention *call = &plan->graph;
     const KernelAttention *b = &call->block;
@@ -215,7 +215,7 @@ typedef struct Binding {
     float scale, hidden, one;
 } Binding;
 
-// What each tensor of the graph lies in: the caller's buffers or scratch.
+// The memory of each tensor of the graph: the caller's buffers or scratch.
 static void bind(const Plan *plan, const AttentionData *data, Binding *to) {
     const bool through = goes_through(&plan->asked), merge = through && !plan->asked.backward;
     const bool add = through && plan->asked.backward;

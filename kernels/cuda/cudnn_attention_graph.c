@@ -1,4 +1,4 @@
-// Attention as cuDNN graphs, one table of tensors and one of operations for each direction. Forward: softmax(scale Q
+// Attention as cuDNN graphs, with one table of tensors and one of operations per direction. Forward: softmax(scale Q
 // K^T) V with the log-sum-exp of each row as a second result. Backward (Dao 2023, algorithm 2):
 //   P = exp(scale Q K^T - lse), dV = P^T dO, dS = P (dO V^T - delta) scale, dK = dS^T Q, dQ = dS K.
 // cuDNN recognizes the pattern and runs one fused kernel; the score tensors are virtual. Causal: query row i sees key
@@ -21,7 +21,7 @@ typedef enum {
     OF_ONE,
     OF_DQ,
     OF_DKV,
-    OF_DKV_ALL,  // one for each query head
+    OF_DKV_ALL,  // one per query head
     OF_DQ_SUM,
     SHAPES
 } ShapeOf;
@@ -82,7 +82,7 @@ static const CudnnTensorRow forward_tensors[FORWARD_TENSORS] = {
 #define ALIAS(x, y, ...)                                                                                               \
     { CUDNN_OP_ALIAS, 0, x, CUDNN_NONE, CUDNN_NONE, y, __VA_ARGS__ }
 
-// Behind the operands: `when`, `unless`, axis.
+// After the operands: `when`, `unless`, axis.
 static const CudnnOpRow forward_operations[] = {
     MATMUL(GRAPH_Q, GRAPH_K, SCORES, 0, 0, 0),
     POINT2(MUL, SCORES, GRAPH_SCALE, SCALED, 0, 0, 0),
@@ -192,7 +192,7 @@ static const CudnnOpRow backward_operations[] = {
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
-// [sequence][head][row][head_dim] with the rows of a token beside each other, and the same turned.
+// [sequence][head][row][head_dim] with the heads of a token adjacent, and the same transposed.
 static CudnnShape token_rows(const CudaAttention *call, int64_t heads, int64_t rows, int64_t stride, int64_t sequence) {
     const int64_t head_dim = call->block.head_dim;
     return (CudnnShape){{call->sequences, heads, rows, head_dim}, {sequence, head_dim, stride, 1}};

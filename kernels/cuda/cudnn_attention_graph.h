@@ -5,8 +5,7 @@
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/cudnn_graph.h"
 
-// Tensors with memory behind them, and constants: bf16 but for those that say otherwise. Further tensors live inside
-// the graphs.
+// Tensors backed by memory, and constants: bf16 unless stated otherwise. Other tensors exist only inside the graphs.
 enum {
     GRAPH_Q,
     GRAPH_K,
@@ -14,7 +13,7 @@ enum {
     GRAPH_O,
     GRAPH_LSE,  // fp32
     GRAPH_SCALE,
-    GRAPH_HIDDEN,  // the score of a key that is not seen, -inf: only in graphs that hide some
+    GRAPH_HIDDEN,  // the score of a masked key, -inf: only in graphs that mask
     GRAPH_BOUND_FORWARD,
     GRAPH_D_O = GRAPH_BOUND_FORWARD,
     GRAPH_DQ,
@@ -26,7 +25,7 @@ enum {
     GRAPH_BOUND
 };
 
-// Whether some key lies behind some query.
+// Whether some key comes after some query.
 bool attention_graph_hides(const CudaAttention *call);
-// Builds the call's graph for the graph's device. The caller releases the graph and the plan; NULL: graph->why.
+// Builds the call's graph for the graph's device. The caller releases the graph and the plan; NULL: see graph->why.
 cudnnBackendDescriptor_t attention_graph_plan(CudnnGraph *graph, const CudaAttention *call, int64_t *workspace_bytes);

@@ -1,5 +1,5 @@
-// The one place that fills in cuDNN's descriptors. Every descriptor is a list of attributes, set and finalized by
-// cudnn_describe; a graph's rows are turned into such lists. Engines come from heuristic mode A, best first.
+// The only place that fills in cuDNN's descriptors. Every descriptor is a list of attributes, set and finalized by
+// cudnn_describe; a graph's rows are converted into such lists. Engines come from heuristic mode A, best first.
 
 #include "kernels/cuda/cudnn_graph.h"
 
@@ -95,7 +95,7 @@ static cudnnBackendDescriptor_t operation_matmul(CudnnGraph *graph, const CudnnO
     return make(graph, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, attributes, COUNT(attributes));
 }
 
-// Computes in the type of its result, bf16 results in fp32.
+// Computes in the type of its result, but in fp32 for bf16 results.
 static cudnnBackendDescriptor_t operation_pointwise(CudnnGraph *graph, const CudnnOpRow *row, cudnnDataType_t result) {
     const cudnnPointwiseMode_t mode = (cudnnPointwiseMode_t)row->mode;
     const cudnnDataType_t precision = result == CUDNN_DATA_BFLOAT16 ? CUDNN_DATA_FLOAT : result;
@@ -201,7 +201,7 @@ static cudnnBackendDescriptor_t heuristic_of(CudnnGraph *graph) {
     return make(graph, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, question, COUNT(question));
 }
 
-// The heuristic's engine configurations into engines[room]; returns how many.
+// Puts the heuristic's engine configurations into engines[room]; returns their number.
 static int64_t engines_of(CudnnGraph *graph, cudnnBackendDescriptor_t *engines, int64_t room) {
     const CudnnLibrary *library = graph->library;
     const cudnnBackendDescriptor_t heuristic = heuristic_of(graph);

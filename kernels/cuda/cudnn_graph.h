@@ -1,5 +1,5 @@
-// Graphs of cuDNN as tables: rows of tensors, rows of operations on them, built into an execution plan. The first
-// failure is kept and every later step does nothing, so that callers look once, at the end.
+// cuDNN graphs as tables: rows of tensors, rows of operations on them, built into an execution plan. The first failure
+// is kept and every later step does nothing, so that callers check once, at the end.
 
 #pragma once
 
@@ -27,16 +27,16 @@ typedef enum {
     CUDNN_OP_POINTWISE,
     CUDNN_OP_REDUCE,
     CUDNN_OP_RESHAPE,
-    CUDNN_OP_ALIAS  // y is another number of tensor x
+    CUDNN_OP_ALIAS  // y is an alias of tensor x
 } CudnnOpKind;
 
 // y = op(x, b, t): tensors, or CUDNN_NONE.
 typedef struct CudnnOpRow {
     CudnnOpKind kind;
-    int mode;  // of a pointwise operation or a reduction
+    int mode;  // for a pointwise operation or a reduction
     int x, b, t, y;
     unsigned when, unless;  // the row belongs to graphs with all of the features `when` and none of `unless`
-    int axis;               // of GEN_INDEX
+    int axis;               // for GEN_INDEX
 } CudnnOpRow;
 
 typedef struct CudnnGraph {
@@ -59,13 +59,13 @@ typedef struct CudnnAttribute {
     const void *values;
 } CudnnAttribute;
 
-// A finalized descriptor with these attributes; NULL after a failure. The caller releases it.
+// A finalized descriptor with these attributes; NULL after a failure. The caller must release it.
 cudnnBackendDescriptor_t cudnn_describe(const CudnnLibrary *library, cudnnBackendDescriptorType_t type,
                                         const CudnnAttribute *attributes, int count, char *why);
 
 void cudnn_graph_tensors(CudnnGraph *graph, const CudnnTensorRow *rows, int count, const CudnnShape *shapes);
 void cudnn_graph_operations(CudnnGraph *graph, const CudnnTensorRow *tensors, const CudnnOpRow *rows, int count,
                             unsigned features);
-// The first plan of the heuristic that builds, NULL when none does; the caller releases it.
+// The first plan of the heuristic that builds, NULL when none does; the caller must release it.
 cudnnBackendDescriptor_t cudnn_graph_plan(CudnnGraph *graph, int64_t *workspace_bytes);
 void cudnn_graph_release(CudnnGraph *graph);

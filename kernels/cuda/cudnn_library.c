@@ -1,6 +1,6 @@
 // cuDNN is opened at run time, so that programs start on machines without it: one table binds its functions. Only major
-// version 9 is asked for, whose interface the header cudnn.h of the build describes. Its code stays when it is closed:
-// what it leaves to the end of a thread or of the process lies in it.
+// version 9 is supported, whose interface the build's header cudnn.h describes. Its code stays loaded after it is
+// closed: its handlers for the end of a thread or of the process are in it.
 
 #include "kernels/cuda/cudnn_library.h"
 
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Older ones err in backward passes over key counts that are no multiples of 128, or have faults at other places that
+// Older versions fail in backward passes over key counts that are not multiples of 128, or have other bugs that
 // NVIDIA's cudnn-frontend works around (its node of scaled dot product attention, 2026-05).
 enum { OLDEST = 91600 };
 

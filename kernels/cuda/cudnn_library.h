@@ -5,7 +5,7 @@
 #include <cudnn.h>
 #include <stdbool.h>
 
-enum { CUDNN_WHY_BYTES = 1024 };  // as ATTENTION_WHY_BYTES
+enum { CUDNN_WHY_BYTES = 1024 };  // same as ATTENTION_WHY_BYTES
 
 typedef struct CudnnLibrary {
     void *file;
@@ -25,6 +25,6 @@ typedef struct CudnnLibrary {
     cudnnStatus_t (*execute)(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack);
 } CudnnLibrary;
 
-// False with a sentence in why when libcudnn.so.9 is not there or lacks a function.
+// False, with a sentence in why, when libcudnn.so.9 is not found or lacks a function.
 bool cudnn_library_open(CudnnLibrary *library, char why[CUDNN_WHY_BYTES]);
 void cudnn_library_close(CudnnLibrary *library);

@@ -1,4 +1,4 @@
-// Sums, copies, casts, zeroes, philox normals and the clip scale: one pass, a pack per thread and turn.
+// Sums, copies, casts, zero fills, philox normals and the clip scale: one pass, one pack per thread and iteration.
 
 #include "kernels/cuda/pack.cuh"
 #include "kernels/philox.h"
@@ -58,7 +58,7 @@ int kernel_cuda_add_bias(const KernelCuda *at, KernelStore store, int64_t rows, 
     });
 }
 
-// Rows of any two formats.
+// Rows in any two formats.
 template <typename From, typename To>
 struct CopyBody {
     int64_t src_stride, dst_stride;
@@ -131,7 +131,7 @@ struct ZeroBody {
     }
 };
 
-// Two bytes of zero are a bf16's and half of an fp32's.
+// Two zero bytes are a bf16 zero and half of an fp32 zero.
 int kernel_cuda_zero(const KernelCuda *at, int64_t bytes, void *x) {
     return flat_launch(at, bytes / 2, launch_is_wide(address(x), 0), ZeroBody<Bf16>{(Bf16 *)x});
 }

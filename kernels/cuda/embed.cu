@@ -1,6 +1,6 @@
-// Rows of a table, and their gradient without atomics. The rows' entries are sorted by counting: the place of a row is
-// the number of rows with a smaller entry, or with the same one and before it. Then every run of equal entries belongs
-// to one warp per columns, which adds its rows in order, in fp32, and writes the entry once.
+// Lookup of table rows, and their gradient without atomics. The rows' entries are sorted by counting: the place of a
+// row is the number of rows with a smaller entry, or with the same entry and an earlier index. Then every run of equal
+// entries belongs to one warp per group of columns, which adds its rows in order, in fp32, and writes the entry once.
 
 #include "kernels/cuda/pack.cuh"
 
@@ -43,13 +43,13 @@ int kernel_cuda_embed(const KernelCuda *at, KernelStore store, const KernelEmbed
     });
 }
 
-// What is held here by its place in the table, everything else behind it.
+// Entries held here are keyed by their index in the table; all others sort after them.
 static __device__ __forceinline__ uint32_t embed_key(const KernelEmbed &shape, int32_t entry) {
     const int64_t here = entry - shape.first;
     return here >= 0 && here < shape.range ? (uint32_t)here : UINT32_MAX;
 }
 
-// A block places SORT_ROWS rows: it reads all rows' keys, SORT_ROWS at a time, through shared memory.
+// A block places SORT_ROWS rows: it reads the keys of all rows, SORT_ROWS at a time, through shared memory.
 static __global__ void __launch_bounds__(SORT_ROWS)
     embed_sort_kernel(KernelEmbed shape, const int32_t *entries, int32_t *order) {
     uint32_t *keys = word_shared<uint32_t>();
@@ -87,7 +87,7 @@ struct EmbedSums {
     bool accumulate;
 };
 
-// W columns of the run of equal entries that begins at this place; nothing where none begins.
+// W columns of the run of equal entries that begins at this place; does nothing where none begins.
 template <int W, typename T, typename G>
 static __device__ __forceinline__ void embed_run(const EmbedSums<T, G> &e, int64_t begin, int64_t col) {
     const uint32_t key = embed_key(e.shape, e.entries[e.order[begin]]);
@@ -114,7 +114,7 @@ static __device__ __forceinline__ void embed_run(const EmbedSums<T, G> &e, int64
     pack_store<W>(out, sum);
 }
 
-// A warp for a place and W * WARP columns.
+// One warp per place and W * WARP columns.
 template <int W, typename T, typename G>
 static __global__ void __launch_bounds__(FLAT_THREADS) embed_sum_kernel(EmbedSums<T, G> e) {
     const int64_t warps = blockDim.x / WARP, across = (e.shape.cols / W + WARP - 1) / WARP;

@@ -1,5 +1,5 @@
-// Two halves of a row to one, and their gradients, by a gate: Gate::of(gate, up), and Gate::back(d, &gate, &up), which
-// makes the halves their gradients.
+// Combines two halves of a row into one, and computes their gradients, with a gate: Gate::of(gate, up), and
+// Gate::back(d, &gate, &up), which replaces the halves by their gradients.
 
 #pragma once
 

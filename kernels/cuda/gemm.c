@@ -1,6 +1,6 @@
-// Plans of cuBLASLt. The library is column-major: it multiplies the transposes, c' = b' a', over the same bytes.
-// Candidates are rated by the clock, with the real beta: the library's own rating does not see an addition to c. fp32
-// products are true fp32, without TF32.
+// cuBLASLt plans. The library is column-major: it multiplies the transposes, c' = b' a', in the same memory. Candidates
+// are ranked by measured time, with the real beta: the library's own ranking ignores an addition to c. fp32 products
+// are true fp32, without TF32.
 
 #include "kernels/cuda/gemm.h"
 
@@ -32,7 +32,7 @@ static bool describe(const GemmWorkshop *shop, const GemmShape *shape, GemmPlan 
                      "an operation", why) &&
                 well(shop, library->set(plan->descriptor, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second),
                      "an operation", why);
-    if (done && shape->bias) {  // an address comes with every call; the search wants one too, which it does not read
+    if (done && shape->bias) {  // the address comes with each call; the search needs one, but does not read it
         done = well(shop, library->set(plan->descriptor, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue),
                     "a bias", why) &&
                well(shop,
@@ -109,7 +109,7 @@ static cublasStatus_t multiply(const GemmWorkshop *shop, const GemmPlan *plan, c
                                    GEMM_WORKSPACE_BYTES, stream);
 }
 
-// Seconds of each of the repeats, 0 in an untimed shop; the first call, which may load code, is not among them.
+// Seconds of each repeat, 0 in an untimed shop; the first call, which may load code, is not counted.
 static bool time_candidate(const GemmWorkshop *shop, const GemmPlan *plan, const cublasLtMatmulAlgo_t *algorithm,
                            const GemmData *data, double seconds[REPEATS]) {
     if (multiply(shop, plan, algorithm, data, shop->stream) != CUBLAS_STATUS_SUCCESS) {
@@ -194,7 +194,7 @@ const char *gemm_run(const GemmWorkshop *shop, const GemmPlan *plan, const GemmD
     return status == CUBLAS_STATUS_SUCCESS ? NULL : shop->library->status_words(status);
 }
 
-// Column-major, rows of ours are columns of the library's.
+// Column-major: our rows are the library's columns.
 static cublasStatus_t rows_set(const GemmWorkshop *shop, GemmPlan *plan, int64_t rows) {
     const uint64_t cols = (uint64_t)rows;
     const cublasLtMatrixLayout_t other = plan->choice.shape.trans_a ? plan->first : plan->result;
@@ -222,7 +222,7 @@ static cublasStatus_t rows_multiply(const GemmWorkshop *shop, const GemmPlan *pl
     return status;
 }
 
-// Behind the call the layouts are the plan's own again: a product that is no group's may share it.
+// After the call the plan's own layouts are restored: a product of no group may share the plan.
 const char *gemm_run_rows(const GemmWorkshop *shop, GemmPlan *plan, const GemmData *data, int64_t rows,
                           cudaStream_t stream) {
     const GemmShape *shape = &plan->choice.shape;

@@ -1,6 +1,6 @@
-// Matrix products on a GPU by cuBLASLt. A plan is made once for each shape (descriptors, layouts, the fastest of the
-// library's algorithms on real data); a step only hands addresses to it. What was chosen and how long it took are data:
-// they are kept and serve again on the same chip with the same library.
+// Matrix products on a GPU by cuBLASLt. A plan is made once per shape (descriptors, layouts, the library's fastest
+// algorithm on real data); a step only passes addresses to it. The choice and its time are data: they are saved and
+// reused on the same chip with the same library.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 typedef enum { GEMM_FP32, GEMM_BF16, GEMM_TYPES } GemmType;
 
-// c[m,n] (+)= op(a)[m,k] op(b)[k,n] (+ bias[n]), rows packed: as kernel_gemm of kernels.h. Sums are fp32 in any case.
+// c[m,n] (+)= op(a)[m,k] op(b)[k,n] (+ bias[n]), rows packed: as kernel_gemm of kernels.h. Sums are always in fp32.
 // Equal shapes have equal plans.
 typedef struct GemmShape {
     int64_t m, n, k;
@@ -20,30 +20,30 @@ typedef struct GemmShape {
     GemmType input, output;  // of a, b and the bias; of c
     bool accumulate;
     bool bias;
-    int alignment;  // bytes: every address is a multiple of it; a power of two, 256 at most
-    int sms;        // multiprocessors that it may count on; 0 = all
+    int alignment;  // bytes: every address is a multiple of it; a power of two, at most 256
+    int sms;        // multiprocessors it may use; 0 = all
 } GemmShape;
 
 enum { GEMM_ALGORITHM_WORDS = 8, GEMM_WHY_BYTES = 256, GEMM_MOST_CANDIDATES = 16 };
 
-// What was found out about a shape; GEMM_TEXT_BYTES hold it as text.
+// The tuning result for a shape; GEMM_TEXT_BYTES hold it as text.
 typedef struct GemmChoice {
     GemmShape shape;
-    uint64_t algorithm[GEMM_ALGORITHM_WORDS];  // cublasLtMatmulAlgo_t, good for one version of the library
-    double seconds;                            // of one product
+    uint64_t algorithm[GEMM_ALGORITHM_WORDS];  // cublasLtMatmulAlgo_t, valid for one version of the library
+    double seconds;                            // per product
 } GemmChoice;
 
 enum { GEMM_SHAPE_TEXT_BYTES = 112 };
 
 bool gemm_shape_equal(const GemmShape *a, const GemmShape *b);
-// "4096x14336x4096 nt bf16>fp32 add align 256 sms 116": by which a shape is known in files and in the store.
+// "4096x14336x4096 nt bf16>fp32 add align 256 sms 116": identifies a shape in files and in the store.
 const char *gemm_shape_text(const GemmShape *shape, char out[GEMM_SHAPE_TEXT_BYTES]);
 bool gemm_shape_parse(const char *text, GemmShape *shape);
 // Largest power of two up to 256 that divides an address.
 int gemm_alignment(uint64_t address);
-// The choice of that shape among those kept, or NULL.
+// The saved choice for that shape, or NULL.
 const GemmChoice *gemm_choice_find(const GemmChoice *choices, int count, const GemmShape *shape);
-// Of candidates with several times each, the one with the least median; ties: the first, which the library thinks best.
+// Of candidates with several times each, the one with the lowest median; ties: the first, ranked best by the library.
 int gemm_fastest(const double *seconds, int candidates, int repeats);
 
 // ---------------------------------------------------------------------------------------------- the library
@@ -82,13 +82,13 @@ typedef struct GemmLibrary {
                                cudaStream_t stream);
 } GemmLibrary;
 
-// False with a sentence in why when there is no libcublasLt of this build's major version, or it lacks a function.
+// False, with a sentence in why, when no libcublasLt of this build's major version is found, or it lacks a function.
 bool gemm_library_open(GemmLibrary *library, char why[GEMM_WHY_BYTES]);
 void gemm_library_close(GemmLibrary *library);
 
 // ---------------------------------------------------------------------------------------------- plans
 
-// 32 MiB: what NVIDIA recommends for Hopper and newer (cuBLAS documentation, cublasSetWorkspace).
+// 32 MiB: NVIDIA's recommendation for Hopper and newer (cuBLAS documentation, cublasSetWorkspace).
 enum { GEMM_WORKSPACE_BYTES = 32 << 20 };
 
 typedef struct GemmPlan {
@@ -102,9 +102,9 @@ typedef struct GemmWorkshop {
     cublasLtHandle_t handle;
     void *workspace;  // GEMM_WORKSPACE_BYTES on the device
     cudaStream_t stream;
-    cudaEvent_t begin, end;  // with timing
-    bool untimed;            // the library's first algorithm that runs is taken: others work on the GPU meanwhile, or
-                             // every run is to take the same
+    cudaEvent_t begin, end;  // for timing
+    bool untimed;            // takes the library's first algorithm that runs: other work runs on the GPU meanwhile, or
+                             // every run must take the same one
 } GemmWorkshop;
 
 // Addresses of one product.
@@ -115,20 +115,20 @@ typedef struct GemmData {
     double factor;     // of the product; 0 = 1
 } GemmData;
 
-// Descriptors and layouts; the choice is still empty. False with why.
+// Makes descriptors and layouts; the choice is still empty. False with the reason in why.
 bool gemm_plan_begin(const GemmWorkshop *shop, const GemmShape *shape, GemmPlan *plan, char why[GEMM_WHY_BYTES]);
-// Takes a choice kept from before; false when this library does not accept it.
+// Takes a saved choice; false when this library does not accept it.
 bool gemm_plan_take(const GemmWorkshop *shop, const GemmChoice *choice, GemmPlan *plan);
-// Times the library's candidates on the operands as they are (which should hold what products hold, not zeros: zeros
-// draw less power) and keeps the fastest; in an untimed shop the first that runs. Writes c. False with why when none
-// runs.
+// Times the library's candidates on the operands as they are (which should hold realistic data, not zeros: zeros draw
+// less power) and keeps the fastest; in an untimed shop the first that runs. Overwrites c. False with the reason in why
+// when none runs.
 bool gemm_plan_time(const GemmWorkshop *shop, const GemmData *data, GemmPlan *plan, char why[GEMM_WHY_BYTES]);
 void gemm_plan_end(const GemmWorkshop *shop, GemmPlan *plan);
 
-// NULL, or why it could not be launched. One call at a time for each workspace.
+// NULL, or why it could not be launched. One call at a time per workspace.
 const char *gemm_run(const GemmWorkshop *shop, const GemmPlan *plan, const GemmData *data, cudaStream_t stream);
 
-// Of so many rows, of a and c (trans_a: of a and b), in place of those that the plan was made for; a row's width stays.
-// An algorithm that does not take them gives way to the library's first that does, for this call.
+// With this many rows of a and c (trans_a: of a and b) instead of the plan's own number; the row width stays. If the
+// plan's algorithm does not support them, the library's first that does is used for this call.
 const char *gemm_run_rows(const GemmWorkshop *shop, GemmPlan *plan, const GemmData *data, int64_t rows,
                           cudaStream_t stream);

@@ -1,4 +1,4 @@
-// Shapes and choices as data: no GPU and no library here.
+// Shapes and choices as data: needs neither GPU nor library.
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ bool gemm_shape_parse(const char *text, GemmShape *shape) {
     shape->trans_b = b == 't';
     shape->accumulate = strcmp(sum, "add") == 0;
     shape->bias = strcmp(bias, "bias") == 0;
-    return strcmp(gemm_shape_text(shape, again), text) == 0;  // nothing else is a shape
+    return strcmp(gemm_shape_text(shape, again), text) == 0;  // nothing else is a valid shape
 }
 
 int gemm_alignment(uint64_t address) {

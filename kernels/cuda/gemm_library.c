@@ -1,5 +1,5 @@
-// cuBLASLt, opened at run time: half a gigabyte that a worker without a GPU need not have. Its code stays when it is
-// closed: what it leaves to the end of a thread or of the process lies in it.
+// cuBLASLt, opened at run time: half a gigabyte that a worker without a GPU does not need. Its code stays loaded after
+// it is closed: its handlers for the end of a thread or of the process are in it.
 
 #define _GNU_SOURCE  // dlfcn.h under strict C17
 
@@ -14,7 +14,7 @@
 
 typedef struct Wanted {
     const char *name;
-    void *place;  // of the pointer to set
+    void *place;  // where to store the pointer
 } Wanted;
 
 bool gemm_library_open(GemmLibrary *library, char why[GEMM_WHY_BYTES]) {

@@ -1,8 +1,8 @@
-// The kernels of kernels.h on a GPU: the same shapes, layouts and promises, with a place to run and the format of what
-// lies in memory. Storage is fp32 or bf16, arithmetic and sums are fp32 (squares and losses fp64), narrowing rounds to
+// The kernels of kernels.h on a GPU: the same shapes, layouts and guarantees, plus where to run and the format of the
+// data in memory. Storage is fp32 or bf16, arithmetic and sums are fp32 (squares and losses fp64), narrowing rounds to
 // nearest even. rstd, mean, row maxima, sums and losses are fp32, tokens and positions int32.
-// Every function puts work into the stream and returns a cudaError_t (0: launched). None allocates; what needs room
-// takes it from the workspace, whose size a function of the same name with _workspace tells. Sums have a fixed order:
+// Every function enqueues work on the stream and returns a cudaError_t (0: launched). None allocates; scratch memory
+// comes from the workspace, whose size a function of the same name with _workspace returns. Sums have a fixed order:
 // equal inputs on equal devices give equal bits. Pointers need the alignment of their elements; rows at 16-byte
 // addresses are faster.
 
@@ -30,18 +30,18 @@ static inline int64_t kernel_store_bytes(KernelStore store) {
     return store == KERNEL_BF16 ? 2 : 4;
 }
 
-// ---- rows of tables; table and x are `store`
+// ---- table rows; table and x are `store`
 int kernel_cuda_embed(const KernelCuda *at, KernelStore store, const KernelEmbed *shape, const int32_t *entries,
                       const void *table, void *x, bool accumulate);
-// dx is `store`, dtable `sums`. Rows are sorted by entry by counting, in time rows^2: 0.5 ms for 65,536 on an H200, by
-// arithmetic.
+// dx is `store`, dtable `sums`. Rows are sorted by entry by counting, in O(rows^2) time: 0.5 ms for 65,536 on an H200,
+// by arithmetic.
 int64_t kernel_cuda_embed_backward_workspace(const KernelEmbed *shape);
 int kernel_cuda_embed_backward(const KernelCuda *at, KernelStore store, KernelStore sums, const KernelEmbed *shape,
                                const int32_t *entries, const void *dx, void *dtable, bool accumulate);
 
 // ---- norms; dw is `sums`, all else `store`
 int kernel_cuda_norm(const KernelCuda *at, KernelStore store, const KernelNorm *norm);
-enum { KERNEL_CUDA_NORM_COLS = 40 * 1024 };  // at most, in backward
+enum { KERNEL_CUDA_NORM_COLS = 40 * 1024 };  // maximum in backward
 int64_t kernel_cuda_norm_backward_workspace(const KernelCuda *at, const KernelNormBackward *norm);
 int kernel_cuda_norm_backward(const KernelCuda *at, KernelStore store, KernelStore sums,
                               const KernelNormBackward *norm);
@@ -70,20 +70,20 @@ int kernel_cuda_clamped(const KernelCuda *at, KernelStore store, const KernelGat
 int kernel_cuda_clamped_backward(const KernelCuda *at, KernelStore store, const KernelGated *shape, const void *ds,
                                  const void *gate, const void *up, void *dgate, void *dup);
 
-// ---- layers of experts; weights, dweights and visits are fp32, places and counts int32, all in device memory. The
-// shape's correction is not used: it is of the logits' format.
+// ---- MoE layers; weights, dweights and visits are fp32, places and counts int32, all in device memory. The shape's
+// correction is not used: it has the logits' format.
 int64_t kernel_cuda_route_workspace(const KernelRoute *shape);
 int kernel_cuda_route(const KernelCuda *at, KernelStore store, const KernelRoute *shape, const void *logits,
                       const void *correction, float *weights, int32_t *places, int32_t *counts);
 int kernel_cuda_count_visits(const KernelCuda *at, const KernelRoute *shape, int64_t sequence, const int32_t *places,
                              const int32_t *counts, float *visits);
-// The gradients of both, of choices and of the loss that spreads tokens, in one pass.
+// The gradients of both the routing and the load-balancing loss, in one pass.
 typedef struct KernelCudaRouteBackward {
     const void *logits;
     const float *weights, *dweights;
     const int32_t *places, *counts;
     void *dlogits;
-    const float *visits;  // NULL: no such loss
+    const float *visits;  // NULL: no load-balancing loss
     int64_t sequence;
     float factor;
 } KernelCudaRouteBackward;
@@ -91,7 +91,7 @@ int kernel_cuda_route_backward(const KernelCuda *at, KernelStore store, const Ke
                                const KernelCudaRouteBackward *back);
 
 int kernel_cuda_spread(const KernelCuda *at, KernelStore store, const KernelSpread *shape, const void *x, void *y);
-// gate[rows] may be NULL; else its sigmoid times more is added.
+// gate[rows] may be NULL; otherwise sigmoid(gate) times more is added.
 typedef struct KernelCudaCollect {
     KernelSpread shape;
     const float *weights;
@@ -101,10 +101,10 @@ typedef struct KernelCudaCollect {
 int kernel_cuda_collect(const KernelCuda *at, KernelStore store, const KernelCudaCollect *collect);
 int kernel_cuda_collect_backward(const KernelCuda *at, KernelStore store, const KernelSpread *shape,
                                  const float *weights, const void *dx, const void *y, void *dy, float *dweights);
-// As kernel_shared_backward.
+// Same as kernel_shared_backward.
 int kernel_cuda_shared_backward(const KernelCuda *at, KernelStore store, int64_t rows, int64_t cols, const void *gate,
                                 const void *y, const void *dx, void *dy, void *dgate);
-// As many rows as the counts, which are in device memory, and no more than `rows`.
+// Moves as many rows as the counts, which are in device memory, say, at most `rows`.
 int kernel_cuda_regroup(const KernelCuda *at, KernelStore store, const KernelGroups *groups, int64_t rows, int64_t cols,
                         bool back, const void *from, void *to);
 
@@ -114,7 +114,7 @@ int kernel_cuda_join_keys(const KernelCuda *at, KernelStore store, const KernelK
 int kernel_cuda_part_keys(const KernelCuda *at, KernelStore store, const KernelKeys *keys, const void *dk,
                           const void *dv, void *dup, void *dshared);
 
-// ---- cross-entropy in the three steps of kernels.h, logits of one vocabulary range at a time
+// ---- cross-entropy in the three steps of kernels.h, with logits of one vocabulary range at a time
 typedef struct KernelCudaLoss {
     int64_t rows, cols, first;
     const int32_t *targets;
@@ -124,12 +124,12 @@ int kernel_cuda_loss_max(const KernelCuda *at, KernelStore store, const KernelCu
 int kernel_cuda_loss_sum(const KernelCuda *at, KernelStore store, const KernelCudaLoss *loss, const void *logits);
 int kernel_cuda_loss_gradient(const KernelCuda *at, KernelStore store, const KernelCudaLoss *loss, void *logits,
                               float gradient, float *total, bool accumulate);
-// All of it where this rank has the whole vocabulary: maximum and sum in one reading, and the gradient while the row is
-// in the cache.
+// Fused, where this rank has the whole vocabulary: maximum and sum in one read, and the gradient while the row is in
+// cache.
 int kernel_cuda_loss(const KernelCuda *at, KernelStore store, const KernelCudaLoss *loss, void *logits, float gradient,
                      float *total, bool accumulate);
 
-// ---- elements
+// ---- elementwise
 int kernel_cuda_add(const KernelCuda *at, KernelStore store, int64_t count, const void *a, const void *b, void *c);
 int kernel_cuda_add_bias(const KernelCuda *at, KernelStore store, int64_t rows, int64_t cols, const void *a,
                          const void *b, const void *bias, void *c);
@@ -138,7 +138,7 @@ int kernel_cuda_column_sum(const KernelCuda *at, KernelStore store, KernelStore 
                            const void *x, void *sums, bool accumulate);
 int kernel_cuda_zero(const KernelCuda *at, int64_t bytes, void *x);
 
-// From one format to another, or the same.
+// From one format to another, or the same one.
 typedef struct KernelCudaCopy {
     KernelStore from, to;
     int64_t rows, cols, src_stride, dst_stride;  // elements
@@ -150,11 +150,11 @@ int kernel_cuda_accumulate(const KernelCuda *at, KernelStore from, KernelStore t
 int64_t kernel_cuda_square_sum_workspace(const KernelCuda *at);
 int kernel_cuda_square_sum(const KernelCuda *at, KernelStore store, int64_t count, int64_t light, double light_weight,
                            const void *x, float *sum, bool accumulate);
-// out = {min(1, clip / norm), norm} of *norm_square.
+// out = {min(1, clip / norm), norm}, from *norm_square.
 int kernel_cuda_clip(const KernelCuda *at, float clip, const float *norm_square, float *out);
 
-// The state (master and moments) is `state`; working NULL, or a copy of the master in bf16, written in the same pass.
-// scale lies in device memory.
+// The state (master and moments) is `state`; working: NULL, or a copy of the master in bf16, written in the same pass.
+// scale is in device memory.
 typedef struct KernelCudaUpdate {
     KernelStore gradients, state;
     int64_t count, undecayed;
@@ -164,7 +164,7 @@ typedef struct KernelCudaUpdate {
 } KernelCudaUpdate;
 int kernel_cuda_adamw(const KernelCuda *at, const KernelAdamw *options, const KernelCudaUpdate *update);
 
-// One more, in memory that the host reads meanwhile. Streams that count at once may count once.
+// Adds one in memory that the host reads concurrently. Streams that count at the same time may count once.
 int kernel_cuda_count(const KernelCuda *at, unsigned *count);
 
 int kernel_cuda_normal(const KernelCuda *at, KernelStore store, const KernelNormal *stream, int64_t count, void *x);

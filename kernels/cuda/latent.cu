@@ -1,5 +1,5 @@
-// Keys of latent attention, put together of what the latent gives each head and the part that all share, and taken
-// apart again: elements of rows, whoever takes them.
+// Joins keys of latent attention from each head's part of the latent and the shared part, and splits them again:
+// elements of rows, assigned to any thread.
 
 #include "kernels/cuda/pack.cuh"
 
@@ -51,7 +51,7 @@ struct PartBody {
     }
 };
 
-// The sum over heads, in their order.
+// The sum over heads, in order.
 template <typename T>
 struct SharedPartBody {
     KernelKeys keys;

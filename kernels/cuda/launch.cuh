@@ -1,4 +1,4 @@
-// The one door to the GPU's queue: launch(kernel, shape, stream, arguments...). Tests replace this header by one that
+// The only way to launch a kernel: launch(kernel, shape, stream, arguments...). Tests replace this header by one that
 // runs the kernel on the CPU (tests/support/cuda_host). Returns a cudaError_t as int; 0: launched.
 
 #pragma once

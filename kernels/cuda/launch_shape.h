@@ -1,5 +1,5 @@
-// The shape of a launch: blocks, threads of a block, dynamic shared bytes. Pure numbers, made by functions that tests
-// can call without a GPU.
+// The shape of a launch: blocks, threads per block, dynamic shared memory. Pure numbers, from functions that tests can
+// call without a GPU.
 
 #pragma once
 
@@ -12,13 +12,13 @@
 enum {
     LAUNCH_MAX_GRID_YZ = 65535,
     LAUNCH_MAX_THREADS = 1024,
-    LAUNCH_SHARED_BYTES = 48 * 1024,      // without asking for more
-    LAUNCH_MAX_SHARED_BYTES = 163 * 1024  // of one block on sm_80; sm_90 and sm_100 have 227 KB
+    LAUNCH_SHARED_BYTES = 48 * 1024,      // without opting in to more
+    LAUNCH_MAX_SHARED_BYTES = 163 * 1024  // per block on sm_80; sm_90 and sm_100 have 227 KB
 };
 
 typedef struct LaunchShape {
     uint32_t grid_x, grid_y, grid_z;
-    uint32_t threads;  // of a block, in one dimension
+    uint32_t threads;  // per block, in one dimension
     uint32_t shared_bytes;
 } LaunchShape;
 

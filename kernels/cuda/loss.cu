@@ -1,16 +1,16 @@
-// Cross-entropy over a vocabulary cut between ranks, in the steps of kernels/cpu/loss.c, and at once where it is whole:
-// a block per row. Rows of an odd vocabulary do not begin at 16-byte addresses, so a row is read as a head, packs and a
-// tail. Maximum and sum in one reading keep a running maximum (Milakov and Gimelshein 2018); the gradient then comes
-// from the row's end, which is in the cache.
+// Cross-entropy over a vocabulary split between ranks, in the steps of kernels/cpu/loss.c, and fused where it is whole:
+// one block per row. Rows of an odd vocabulary do not begin at 16-byte addresses, so a row is read as a head, packs and
+// a tail. Maximum and sum in one read keep a running maximum (Milakov and Gimelshein 2018); the gradient pass then
+// starts at the end of the row, which is in cache.
 
 #include "kernels/cuda/pack.cuh"
 
-// e^x, about 3 ulp near 0; nothing of -infinity.
+// e^x, about 3 ulp near 0; 0 for -infinity.
 static __device__ __forceinline__ float power(float x) {
     return word_exp2(x * 1.4426950408889634f);
 }
 
-// visit(col, x, count) of all elements of this thread, in packs where the address allows; BACK: from the row's end.
+// Calls visit(col, x, count) on this thread's elements, in packs where the address allows; BACK: from the row's end.
 template <bool BACK, typename T, typename Visit>
 static __device__ __forceinline__ void row_each(const T *row, int64_t cols, Visit visit) {
     constexpr int LOADS = 64 / (PACK * (int)sizeof(T));
@@ -19,7 +19,7 @@ static __device__ __forceinline__ void row_each(const T *row, int64_t cols, Visi
     const int64_t packs = (cols - head) / PACK, tail = head + packs * PACK;
     const auto col_of = [&](int64_t pack) { return head + (BACK ? packs - 1 - pack : pack) * PACK; };
     for (int64_t pack = threadIdx.x; pack < packs; pack += LOADS * blockDim.x) {
-        PackWords<PACK, T> words[LOADS];  // all are under way before one is used
+        PackWords<PACK, T> words[LOADS];  // all are loaded before one is used
 #pragma unroll
         for (int i = 0; i < LOADS; i++) {
             const int64_t at = pack + i * (int64_t)blockDim.x;
@@ -36,7 +36,7 @@ static __device__ __forceinline__ void row_each(const T *row, int64_t cols, Visi
         }
     }
     const int64_t rest = threadIdx.x < head ? (int64_t)threadIdx.x : tail + (int64_t)threadIdx.x - head;
-    if (rest < cols) {  // fewer than PACK on both sides, and at least a warp of threads
+    if (rest < cols) {  // fewer than PACK on each side, and at least a warp of threads
         float x[1];
         pack_load<1>(row + rest, x);
         visit(rest, x, PackCount<1>{});
@@ -70,7 +70,7 @@ int kernel_cuda_loss_max(const KernelCuda *at, KernelStore store, const KernelCu
     });
 }
 
-// The target's logit less the maximum where this range holds it, else 0.
+// The target's logit minus the maximum if this range holds it, else 0.
 template <typename T>
 static __device__ __forceinline__ float target_of(const KernelCudaLoss &loss, const T *row, float most) {
     const int64_t target = loss.targets[blockIdx.x] - loss.first;
@@ -110,7 +110,7 @@ int kernel_cuda_loss_sum(const KernelCuda *at, KernelStore store, const KernelCu
     });
 }
 
-// Logits to gradients. The thread that meets the target hands its logit to found.
+// Turns logits into gradients. The thread that has the target passes its logit to found.
 template <bool BACK, typename T, typename Found>
 static __device__ __forceinline__ void gradient_row(T *row, int64_t cols, int64_t target, float most, float factor,
                                                     float gradient, Found found) {
@@ -141,7 +141,7 @@ static __global__ void __launch_bounds__(LONG_ROW_THREADS, 1)
                         gradient / loss.sum_exp[at], gradient, [](float) {});
 }
 
-// exp(x - most) where most may be the -infinity of nothing seen yet.
+// exp(x - most), where most may be -infinity: nothing seen yet.
 static __device__ __forceinline__ float shrink(float x, float most) {
     return x == -INFINITY ? 0.0f : power(x - most);
 }
@@ -167,7 +167,7 @@ static __global__ void __launch_bounds__(LONG_ROW_THREADS, 1)
         most = larger;
     });
     const float all = block_max(most, word_shared<float>());
-    sum = block_sum(sum * shrink(most, all), word_shared<float>());  // everybody has read the row
+    sum = block_sum(sum * shrink(most, all), word_shared<float>());  // every thread has read the row
     if (threadIdx.x == 0) {
         loss.row_max[at] = all;
         loss.sum_exp[at] = sum;
@@ -179,7 +179,7 @@ static __global__ void __launch_bounds__(LONG_ROW_THREADS, 1)
                        [&](float x) { loss.target_logit[at] = x - all; });
 }
 
-// One block: rows in steps of its threads, then the threads in order.
+// One block: each thread strides over the rows, then threads are added in order.
 static __global__ void __launch_bounds__(LAUNCH_MAX_THREADS)
     loss_total_kernel(KernelCudaLoss loss, float *total, bool accumulate) {
     double sum = 0.0;

@@ -1,5 +1,5 @@
-// RMS norm and layer norm of rows, with an addition in front where one is asked for: a block per row, the row in
-// registers (what does not fit is read again, from the cache). The variance is that of x - mean, so nothing cancels.
+// RMS norm and layer norm of rows, with an optional addition first: one block per row, the row in registers (the
+// remainder is reread, from cache). The variance is computed from x - mean, without cancellation.
 
 #include "kernels/cuda/pack.cuh"
 
@@ -12,7 +12,7 @@ struct NormRow {
     float *mean, *rstd;
 };
 
-// The pack of x at a column; the first time the addition is made and written, as it will be read.
+// The pack of x at a column; the first time, the addition is computed and written, rounded as it will be read.
 template <int W, bool ADD, typename T>
 static __device__ __forceinline__ void norm_load(const NormRow<T> &n, int64_t row, int64_t col, bool first,
                                                  float x[W]) {
@@ -33,7 +33,7 @@ static __device__ __forceinline__ void norm_load(const NormRow<T> &n, int64_t ro
     }
 }
 
-// visit(pack, x) of all packs of this thread: kept ones from registers, the others read.
+// Calls visit(pack, x) for all packs of this thread: kept ones from registers, the others from memory.
 template <int W, bool ADD, typename T, typename Visit>
 static __device__ __forceinline__ void norm_each(const NormRow<T> &n, int64_t row, bool first,
                                                  float (&kept)[ROW_KEPT][W], Visit visit) {

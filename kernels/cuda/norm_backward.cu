@@ -1,7 +1,7 @@
-// Backward of the norms, formulas as in kernels/cpu/norm.c. A block walks every grid_x-th row: two sums along the row,
-// dx, and dy x^ added to its column sums, where every column belongs to one thread: in registers where a pack is all
-// that a thread has of a row, whose next row is under way meanwhile, else in shared memory. The blocks' sums add up in
-// a second launch.
+// Backward of the norms, with the formulas of kernels/cpu/norm.c. A block walks every grid_x-th row: two sums along the
+// row, dx, and dy x^ added to its column sums, where every column belongs to one thread: in registers if a thread has
+// only one pack of each row, with the next row being prefetched, otherwise in shared memory. A second launch adds the
+// blocks' sums.
 
 #include "kernels/cuda/columns.cuh"
 
@@ -45,7 +45,7 @@ static __device__ __forceinline__ void back_store(const NormBack<T> &n, int64_t 
     pack_store<W>(n.dx + row * n.x_stride + col, dx);
 }
 
-// The sums of pack i of this thread lie at stride blockDim.x: no two threads of a warp in one bank.
+// The sums of pack i of this thread have stride blockDim.x: no two threads of a warp share a bank.
 template <int W>
 static __device__ __forceinline__ float *back_sums(float *room, int64_t round) {
     return room + WARP + round * blockDim.x * W + threadIdx.x;
@@ -75,7 +75,7 @@ static __device__ __forceinline__ void back_row(const NormBack<T> &n, int64_t ro
     }
 }
 
-// A row's pack of this thread as it lies in memory.
+// A thread's pack of a row as stored in memory.
 template <int W, typename T>
 struct NormWords {
     PackWords<W, T> dy, x;
@@ -93,8 +93,8 @@ static __device__ __forceinline__ void back_fetch(const NormBack<T> &n, int64_t 
     words.mean = MEAN ? n.mean[row] : 0.0f;
 }
 
-// The block's sums of both numbers, to all threads. In turns of two places in room one barrier is enough: who writes a
-// place again has met all others behind their reading of it.
+// Sums both numbers over the block, for all threads. Alternating between two halves of room, one barrier is enough: a
+// thread that rewrites a half has met all others after they read it.
 static __device__ __forceinline__ void back_totals(float &x, float &y, float *room, int turn) {
     float *const here = room + turn % 2 * 2 * WARP;
     x = warp_sum(x);
@@ -162,7 +162,7 @@ static __device__ __forceinline__ void back_rows_kept(const NormBack<T> &n, floa
     }
 }
 
-// Blocks of a processor, which wait for memory at different times: two where nothing is spilled for it.
+// Blocks per processor, whose memory waits overlap: two where nothing is spilled for it.
 template <bool MEAN, typename T>
 static constexpr int back_blocks() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
@@ -198,7 +198,7 @@ static __global__ void __launch_bounds__(ROW_THREADS, (back_blocks<MEAN, T>()))
     }
 }
 
-// A last round of few packs takes the room of a full one.
+// A partial last round takes as much room as a full one.
 static LaunchShape back_shape(int64_t rows, int64_t cols, int width, int processors) {
     const uint32_t threads = launch_row_sums(rows, cols, cols / width, processors).threads;
     const int64_t rounds = launch_parts(launch_at_least(cols / width, 1), threads);

@@ -1,5 +1,5 @@
 // AdamW as in kernels/cpu/adamw.c, and the sum of squares for gradient clipping: one pass over flat buffers. Squares
-// add up in double, by blocks and then in one block, in order.
+// are added in double, per block and then in one block, in order.
 
 #include "kernels/cuda/pack.cuh"
 

@@ -1,5 +1,5 @@
-// Packs: W consecutive elements as floats, PACK or WORD_FLOATS of them by 16-byte words or one by itself; reductions
-// over a block; and the choice of types and widths outside the kernels.
+// Packs: W consecutive elements as floats, either PACK or WORD_FLOATS of them in 16-byte words or a single one;
+// reductions over a block; and the host-side choice of types and widths.
 
 #pragma once
 
@@ -11,11 +11,11 @@
 #include "kernels/cuda/launch_plan.h"
 
 template <int W>
-struct PackCount {  // a number that is known when a kernel is compiled, as an argument
+struct PackCount {  // a compile-time number as an argument
     static const int value = W;
 };
 
-// Elements as they lie in memory: under way until they are opened.
+// Elements as stored in memory: loads in flight until they are opened.
 template <int W, typename T>
 struct alignas(W * sizeof(T) < 16 ? W * sizeof(T) : 16) PackWords {
     uint32_t word[W * sizeof(T) / 4];
@@ -106,13 +106,13 @@ static __device__ __forceinline__ void pack_store(Bf16 *at, const float x[W]) {
     }
 }
 
-// A thread's elements of a flat pass, so that the fp32 words of neighbouring threads lie beside each other.
+// Elements per thread in a flat pass, such that fp32 words of neighbouring threads are adjacent.
 template <typename... Ts>
 static constexpr int pack_of() {
     return ((sizeof(Ts) == 4) || ...) ? (int)WORD_FLOATS : (int)PACK;
 }
 
-// What a value becomes when it is stored as T and read again.
+// The value after it is stored as T and read back.
 static __device__ __forceinline__ float as_stored(const float *, float x) {
     return x;
 }
@@ -121,7 +121,7 @@ static __device__ __forceinline__ float as_stored(const Bf16 *, float x) {
     return bf16_widen(bf16_narrow(x));
 }
 
-// An element of a format that is known when the kernel runs.
+// An element whose format is known only at run time.
 static __device__ __forceinline__ float stored_load(const void *from, KernelStore store, int64_t at) {
     return store == KERNEL_FP32 ? static_cast<const float *>(from)[at]
                                 : bf16_widen(static_cast<const Bf16 *>(from)[at]);
@@ -152,7 +152,7 @@ static __device__ __forceinline__ float warp_max(float x) {
     return x;
 }
 
-// Over the block, to all threads, in a fixed order. room: one T per warp; it may be used again at once.
+// Reduces over the block, for all threads, in a fixed order. room: one T per warp; it may be reused at once.
 template <typename T>
 static __device__ __forceinline__ T block_sum(T x, T *room) {
     x = warp_sum(x);
@@ -182,7 +182,7 @@ static __device__ __forceinline__ float block_max(float x, float *room) {
     return most;
 }
 
-// body.at<W>(i): elements i .. i + W - 1. What packs leave over is done by single threads of the first block.
+// Calls body.at<W>(i) for elements i .. i + W - 1. Single threads of the first block handle the remainder.
 template <int W, typename Body>
 __global__ void __launch_bounds__(FLAT_THREADS, 2) flat_kernel(int64_t count, Body body) {
     const int64_t packs = count / W, step = (int64_t)gridDim.x * blockDim.x;
@@ -211,7 +211,7 @@ static int flat_launch(const KernelCuda *at, int64_t count, bool wide, const Bod
     return flat_launch<PACK>(at, count, wide, body);
 }
 
-// body.at<W>(row, col).
+// Calls body.at<W>(row, col).
 template <int W, typename Body>
 __global__ void __launch_bounds__(FLAT_THREADS, 2) plane_kernel(int64_t rows, int64_t cols, Body body) {
     for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
@@ -243,7 +243,7 @@ static inline uint64_t address(const void *at) {
     return (uint64_t)(uintptr_t)at;
 }
 
-// choose(T{}) of the element type.
+// Calls choose(T{}) for the element type.
 template <typename Choose>
 static int with_store(KernelStore store, Choose choose) {
     return store == KERNEL_BF16 ? choose(Bf16{}) : choose(0.0f);

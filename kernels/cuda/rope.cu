@@ -1,5 +1,5 @@
-// Rotary positions as in kernels/cpu/rope.c. A block walks rows: sines and cosines of a row's angles go to shared
-// memory, in double as on the CPU, then all heads turn by them.
+// Rotary embedding as in kernels/cpu/rope.c. A block walks rows: sines and cosines of a row's angles go to shared
+// memory, in double as on the CPU, then they rotate all heads.
 
 #include "kernels/angle.h"
 #include "kernels/cuda/pack.cuh"

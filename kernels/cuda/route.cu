@@ -1,19 +1,19 @@
-// Which experts a row visits, and what its choice is worth: a warp for a row, whose values lie in shared memory. Then
-// places, by counting: how many of each chunk of choices come to each expert, where those of a chunk begin, and the
-// order within a chunk, so that no two blocks and no order of theirs can tell. As kernels/cpu/experts.c, of equal
-// values the lower expert.
+// Which experts a row visits, and with what weights: one warp per row, whose values are in shared memory. Then places,
+// by counting: how many of each chunk's choices go to each expert, where those of a chunk begin, and the order within a
+// chunk, so that the result does not depend on the order of blocks. As in kernels/cpu/experts.c, the lower expert comes
+// first for equal values.
 
 #include "kernels/cuda/pack.cuh"
 
 static __device__ __forceinline__ float number_of(float x) {
-    return x != x ? -INFINITY : x;  // a run that diverged still chooses
+    return x != x ? -INFINITY : x;  // a diverged run still routes
 }
 
 static __device__ __forceinline__ float route_score(float logit) {
     return 1.0f / (1.0f + expf(-logit));
 }
 
-// ---------------------------------------------------------------------------------------------- the choice
+// ---------------------------------------------------------------------------------------------- routing
 
 struct Best {
     float value;
@@ -24,7 +24,7 @@ static __device__ __forceinline__ Best better(Best a, Best b) {
     return b.value > a.value || (b.value == a.value && b.index < a.index) ? b : a;
 }
 
-// Over a warp, to all lanes: the next one below the last choice.
+// Over a warp, for all lanes: the next choice after the last one.
 static __device__ __forceinline__ int next_choice(const float *values, int count, int last) {
     const float above = last < 0 ? INFINITY : number_of(values[last]);
     Best best = {-INFINITY, UINT32_MAX};
@@ -51,7 +51,7 @@ static __device__ __forceinline__ float two_largest(const float *values, int cou
     return count > 1 ? first + second : first;
 }
 
-// Experts of other groups are out of the choice: those chosen are the ones at or above the last of them.
+// Experts of other groups cannot be chosen: the selected groups are those at or above the last one selected.
 static __device__ __forceinline__ void close_groups(const KernelRoute &shape, float *values, float *sums) {
     const int lane = (int)(threadIdx.x % WARP), width = shape.experts / shape.groups;
     for (int g = lane; g < shape.groups; g += WARP) {
@@ -69,7 +69,7 @@ static __device__ __forceinline__ void close_groups(const KernelRoute &shape, fl
     __syncwarp();
 }
 
-// A row's values and logits in shared memory, and what was chosen: three words for each expert.
+// A row's values and logits in shared memory, and the chosen experts: three words per expert.
 struct RouteRoom {
     float *values, *logits;
     int32_t *chosen;
@@ -81,7 +81,7 @@ static __device__ __forceinline__ RouteRoom route_room(int experts) {
 }
 
 static __device__ __forceinline__ void choose(const KernelRoute &shape, const RouteRoom &room, int32_t *chosen) {
-    if (shape.groups > 0) {  // sums take the place of choices that are not there yet
+    if (shape.groups > 0) {  // sums use the space of choices that do not exist yet
         close_groups(shape, room.values, (float *)room.chosen);
     }
     for (int i = 0, last = -1; i < shape.active; i++) {
@@ -94,7 +94,7 @@ static __device__ __forceinline__ void choose(const KernelRoute &shape, const Ro
     __syncwarp();
 }
 
-// What the weights are shares of; `largest` is the logit of the first choice.
+// The denominator of the weights; `largest` is the logit of the first choice.
 static __device__ __forceinline__ float route_sum(const KernelRoute &shape, const RouteRoom &room, float largest) {
     const bool all = shape.unscaled && !shape.sigmoid;
     float sum = 0;
@@ -133,7 +133,7 @@ static __global__ void __launch_bounds__(ROUTE_WARPS *WARP_THREADS)
 
 // ---------------------------------------------------------------------------------------------- places
 
-// by_chunk[expert][chunk]: choices of a chunk that come to it.
+// by_chunk[expert][chunk]: a chunk's choices that go to the expert.
 static __global__ void __launch_bounds__(CHOICE_CHUNK)
     route_count_kernel(int64_t choices, int experts, const int32_t *chosen, int32_t *by_chunk) {
     uint32_t *counts = word_shared<uint32_t>();
@@ -151,7 +151,7 @@ static __global__ void __launch_bounds__(CHOICE_CHUNK)
     }
 }
 
-// The sum of the lanes before this one; *sum becomes that of all.
+// The sum over the lanes before this one; *sum becomes the total.
 static __device__ __forceinline__ uint32_t before_in_warp(uint32_t x, uint32_t *sum) {
     const int lane = (int)(threadIdx.x % WARP);
     uint32_t upto = x;
@@ -163,7 +163,7 @@ static __device__ __forceinline__ uint32_t before_in_warp(uint32_t x, uint32_t *
     return upto - x;
 }
 
-// A warp for an expert: where those of a chunk begin among its rows.
+// One warp per expert: where those of a chunk begin among its rows.
 static __global__ void __launch_bounds__(WARP_THREADS)
     route_begin_kernel(int64_t chunks, int32_t *by_chunk, int32_t *counts) {
     int32_t *const own = by_chunk + blockIdx.x * chunks;
@@ -182,7 +182,7 @@ static __global__ void __launch_bounds__(WARP_THREADS)
     }
 }
 
-// chosen[choice] becomes its place.
+// Replaces chosen[choice] by its place.
 static __global__ void __launch_bounds__(CHOICE_CHUNK)
     route_place_kernel(int64_t choices, int experts, const int32_t *by_chunk, const int32_t *counts, int32_t *chosen) {
     int32_t *const of_chunk = word_shared<int32_t>(), *const rows = of_chunk + CHOICE_CHUNK;
@@ -233,9 +233,9 @@ int kernel_cuda_route(const KernelCuda *at, KernelStore store, const KernelRoute
                           shape->experts, (const int32_t *)by_chunk, (const int32_t *)counts, places);
 }
 
-// ---------------------------------------------------------------------------------------------- whose rows
+// ---------------------------------------------------------------------------------------------- rows of each expert
 
-// Where the rows of each expert end, for the block.
+// Where the range of rows of each expert ends, for the block.
 static __device__ __forceinline__ void ends_of(int experts, const int32_t *counts, int32_t *ends) {
     for (int e = (int)threadIdx.x; e < experts; e += (int)blockDim.x) {
         int32_t end = 0;
@@ -257,7 +257,7 @@ static __device__ __forceinline__ int expert_at(const int32_t *ends, int experts
     return low;
 }
 
-// A block for a sequence.
+// One block per sequence.
 static __global__ void __launch_bounds__(CHOICE_CHUNK)
     visits_kernel(KernelRoute shape, int64_t sequence, const int32_t *places, const int32_t *counts, float *visits) {
     int32_t *const ends = word_shared<int32_t>();
@@ -284,8 +284,8 @@ int kernel_cuda_count_visits(const KernelCuda *at, const KernelRoute *shape, int
 
 // ---------------------------------------------------------------------------------------------- the gradient
 
-// What a row's logits are to the gradient: the largest, the inverse of the sum of chances, and their mean of visits;
-// what is taken from each choice's gradient, and from all logits.
+// What the gradient needs of a row's logits: the largest, the inverse of the sum of probabilities, and their mean of
+// visits; what is subtracted from each choice's gradient, and from all logits.
 struct RowSums {
     float largest, part, mean, pull, all;
 };
@@ -311,8 +311,8 @@ static __device__ __forceinline__ void sum_chances(const KernelRoute &shape, con
     sums.mean = warp_sum(mean) * sums.part;
 }
 
-// Of softmaxes w (dw - sum of w dw), over all experts -p times that sum for every logit and w dw for a choice; of
-// sigmoids, over their sum, w (1 - s) (dw - sum of w dw over factor). Which experts were chosen goes to shared memory.
+// For softmaxes w (dw - sum of w dw), over all experts -p times that sum for every logit and w dw for a choice; for
+// sigmoids, over their sum, w (1 - s) (dw - sum of w dw / factor). Chosen experts go to shared memory.
 static __device__ __forceinline__ void sum_choices(const KernelRoute &shape, const KernelCudaRouteBackward &back,
                                                    const int32_t *ends, int64_t row, int32_t *chosen, RowSums &sums) {
     float mean = 0;

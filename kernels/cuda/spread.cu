@@ -1,5 +1,5 @@
-// Rows to the order of their experts and back. Forward a row is read once and written to all of its places, or read
-// from them and written once; backward a block has a row, whose sums over columns are the gradients of its weights.
+// Permutes rows into the order of their experts and back. Forward, a row is read once and written to all of its places,
+// or read from them and written once; backward, a block per row sums weight gradients over columns.
 
 #include "kernels/cuda/pack.cuh"
 
@@ -77,7 +77,7 @@ int kernel_cuda_collect(const KernelCuda *at, KernelStore store, const KernelCud
     });
 }
 
-// dy = factor dx; returns dx . y, to all threads.
+// dy = factor dx; returns dx . y to all threads.
 template <int W, typename T>
 static __device__ __forceinline__ float weighed_back(int64_t cols, float factor, const T *dx, const T *y, T *dy,
                                                      float *room) {
@@ -151,7 +151,7 @@ int kernel_cuda_shared_backward(const KernelCuda *at, KernelStore store, int64_t
 
 // ---------------------------------------------------------------------------------------------- groups
 
-// In the order of groups: where the rows of a group from a part end, and where they begin in the order of parts.
+// In group order: where a group's rows from one part end, and where they begin in part order.
 struct Stretches {
     int32_t *end, *begin;
     int count;

@@ -1,5 +1,5 @@
-// RMS norm of stretches of a row, in place, and its backward: a warp per stretch. For dw every warp keeps a sum per
-// column of a stretch in shared memory, a lane its own columns; warps and blocks add up in order.
+// RMS norm of segments of a row, in place, and its backward: one warp per segment. For dw every warp keeps one sum per
+// column of a segment in shared memory, each lane its own columns; warps and blocks are added in order.
 
 #include "kernels/cuda/columns.cuh"
 
@@ -68,13 +68,13 @@ int kernel_cuda_stretch_norm(const KernelCuda *at, KernelStore store, const Kern
     });
 }
 
-// Where the sum of a column lies: the lanes of a warp side by side.
+// Index of a column's sum: the lanes of a warp are adjacent.
 template <int W>
 static __device__ __forceinline__ int64_t stretch_place(int64_t col) {
     return col / (W * WARP) * (W * WARP) + col % W * WARP + col / W % WARP;
 }
 
-// One stretch: x holds the gradient of the result and becomes that of the input.
+// One segment: x holds the gradient of the result and becomes that of the input.
 template <int W, typename T>
 static __device__ __forceinline__ void stretch_back(const Stretched<T> &s, int64_t stretch, float *sums) {
     const KernelStretches &shape = s.shape;

@@ -1,8 +1,8 @@
-// Every word of the GPU that is not plain C: shared memory, shuffles, barriers, matrix pieces, asynchronous copies,
+// Every GPU primitive that is not plain C: shared memory, shuffles, barriers, matrix fragments, asynchronous copies,
 // atomics, wide loads, bf16 rounding. Kernels use these, threadIdx, blockIdx, blockDim, gridDim, __syncthreads() and
-// __syncwarp(), nothing else of CUDA, so that tests can run them on the CPU with this header replaced
-// (tests/support/cuda_host). sm_80 and newer. PTX ISA 8: sections 9.7.14 (mma, ldmatrix), 9.7.9.25 (cp.async).
-// All shared memory is dynamic: its bytes are part of a launch's shape.
+// __syncwarp(), and nothing else of CUDA, so that tests can run them on the CPU with this header replaced
+// (tests/support/cuda_host). sm_80 and newer. PTX ISA 8: sections 9.7.14 (mma, ldmatrix), 9.7.9.25 (cp.async). All
+// shared memory is dynamic: its size is part of a launch's shape.
 
 #pragma once
 
@@ -61,7 +61,7 @@ static __device__ __forceinline__ void word_store16(void *at, Word16 x) {
     *reinterpret_cast<uint4 *>(at) = make_uint4(x.word[0], x.word[1], x.word[2], x.word[3]);
 }
 
-// ---- the 32 lanes of a warp; all of them must come here
+// ---- the 32 lanes of a warp; all of them must call these
 
 static __device__ __forceinline__ float word_shuffle_xor(float x, int lanes) {
     return __shfl_xor_sync(0xFFFFFFFFu, x, lanes);
@@ -88,8 +88,8 @@ static __device__ __forceinline__ uint32_t word_ballot(bool condition) {
     return __ballot_sync(0xFFFFFFFFu, condition);
 }
 
-// Four 8 x 8 matrices of 16-bit elements: lane 8 j + i gives the shared address of row i of matrix j (16 bytes there,
-// 16-byte aligned). x[j] of lane l: elements 2 (l % 4) and the next of row l / 4 of matrix j.
+// Four 8 x 8 matrices of 16-bit elements: lane 8 j + i gives the shared address of row i of matrix j (16 bytes, 16-byte
+// aligned). x[j] of lane l: elements 2 (l % 4) and the next of row l / 4 of matrix j.
 static __device__ __forceinline__ void word_ldmatrix4(uint32_t x[4], const void *row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
@@ -97,7 +97,7 @@ static __device__ __forceinline__ void word_ldmatrix4(uint32_t x[4], const void 
                  : "memory");
 }
 
-// The same of the transposed matrices: rows 2 (l % 4) and the next of column l / 4.
+// The same for the transposed matrices: rows 2 (l % 4) and the next of column l / 4.
 static __device__ __forceinline__ void word_ldmatrix4_transposed(uint32_t x[4], const void *row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
@@ -115,9 +115,9 @@ static __device__ __forceinline__ void word_mma(float c[4], const uint32_t a[4],
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// ---- products of a warpgroup, four warps beside each other, of operands in shared memory: sm_90a (PTX ISA 9.7.15)
+// ---- products of a warpgroup (four consecutive warps) from operands in shared memory: sm_90a (PTX ISA 9.7.15)
 
-// Whether this GPU has them: known when a kernel is compiled.
+// Whether this GPU has them: known at compile time.
 static constexpr __device__ __forceinline__ bool word_has_groups() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     return true;
@@ -127,7 +127,7 @@ static constexpr __device__ __forceinline__ bool word_has_groups() {
 }
 
 // Where an operand begins in panels of 64 columns of bf16: rows of 128 bytes, eight of them at a 1024-byte address,
-// piece p of row r at p ^ (r % 8). Rows and columns of the operand are those of the panel, or transposed.
+// piece p of row r at p ^ (r % 8). The operand's rows and columns are those of the panel, or transposed.
 static __device__ __forceinline__ uint64_t word_group_operand(const void *at) {
     const uint64_t rows8 = 8 * 128, swizzle_128 = 1;
     return swizzle_128 << 62 | (rows8 >> 4) << 32 | (uint64_t)1 << 16 | (word_shared_address(at) & 0x3FFFF) >> 4;
@@ -142,8 +142,8 @@ static __device__ __forceinline__ uint64_t word_group_operand(const void *at) {
     WORD_NUMBERS16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
 #endif
 
-// c[64][COLS] (+)= a b in fp32, k 16, begun: c is there behind the wait. Warp w of the four has rows 16 w and on, in
-// c[n] columns 8 n and on as word_mma has them. TRANSPOSED: a lies as [k][row], b as [k][col], else [row][k], [col][k].
+// Issues c[64][COLS] (+)= a b in fp32, k 16: c is valid after the wait. Warp w of the four has rows from 16 w on, in
+// c[n] columns from 8 n on as in word_mma. TRANSPOSED: a is [k][row], b is [k][col], else [row][k], [col][k].
 template <int COLS, bool TRANSPOSED>
 static __device__ __forceinline__ void word_group_mma(float (*c)[4], uint64_t a, uint64_t b, bool add) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -164,7 +164,7 @@ static __device__ __forceinline__ void word_group_mma(float (*c)[4], uint64_t a,
 #endif
 }
 
-// c[64][64] += a b with a in registers, as word_mma has it in each warp, and b as [k][col].
+// c[64][64] += a b with a in registers, as for word_mma in each warp, and b as [k][col].
 static __device__ __forceinline__ void word_group_mma_rows(float c[][4], const uint32_t a[4], uint64_t b) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" WORD_NUMBERS32
@@ -174,7 +174,7 @@ static __device__ __forceinline__ void word_group_mma_rows(float c[][4], const u
 #endif
 }
 
-// In front of products: what this thread wrote to registers is theirs.
+// Call before products: makes this thread's register writes visible to them.
 static __device__ __forceinline__ void word_group_begin() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -187,7 +187,7 @@ static __device__ __forceinline__ void word_group_commit() {
 #endif
 }
 
-// Waits until at most `pending` of the latest groups of products are under way.
+// Waits until at most `pending` of the latest groups of products are in flight.
 template <int pending>
 static __device__ __forceinline__ void word_group_wait() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -195,7 +195,7 @@ static __device__ __forceinline__ void word_group_wait() {
 #endif
 }
 
-// Behind a wait: the compiler takes nothing out of these registers earlier.
+// Call after a wait: keeps the compiler from reading these registers earlier.
 template <int TILES>
 static __device__ __forceinline__ void word_group_here(float (*c)[4]) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -206,7 +206,7 @@ static __device__ __forceinline__ void word_group_here(float (*c)[4]) {
 #endif
 }
 
-// What this thread wrote to shared memory, behind the next barrier, for such products to read.
+// Makes this thread's writes to shared memory visible, after the next barrier, to such products.
 static __device__ __forceinline__ void word_group_publish() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -215,19 +215,19 @@ static __device__ __forceinline__ void word_group_publish() {
 
 // ---- asynchronous copies of 16 bytes from global to shared memory, in groups
 
-// `inside` false: nothing is read, zeros arrive. The address must be one of the buffer in any case.
+// `inside` false: nothing is read, zeros are written. The address must be inside the buffer in any case.
 static __device__ __forceinline__ void word_copy16(void *shared, const void *global, bool inside) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(word_shared_address(shared)),
                  "l"(__cvta_generic_to_global(global)), "r"(inside ? 16 : 0)
                  : "memory");
 }
 
-// Ends a group of this thread's copies.
+// Commits this thread's copies as a group.
 static __device__ __forceinline__ void word_copy_commit() {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-// Waits until at most `pending` of this thread's latest groups are under way. Other threads' copies: a barrier behind.
+// Waits until at most `pending` of this thread's latest groups are in flight. For other threads' copies, add a barrier.
 template <int pending>
 static __device__ __forceinline__ void word_copy_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
@@ -235,12 +235,12 @@ static __device__ __forceinline__ void word_copy_wait() {
 
 // ---- between threads and blocks
 
-// *at += x without an order: never where equal inputs must give equal bits.
+// *at += x in no fixed order: never where equal inputs must give equal bits.
 static __device__ __forceinline__ void word_add(float *at, float x) {
     asm volatile("red.global.add.f32 [%0], %1;" ::"l"(__cvta_generic_to_global(at)), "f"(x) : "memory");
 }
 
-// Two neighbours, at[0] at an 8-byte address: one transaction on sm_90 and newer.
+// Two adjacent elements, at[0] at an 8-byte address: one transaction on sm_90 and newer.
 static __device__ __forceinline__ void word_add_pair(float *at, float x, float y) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(at)), "f"(x), "f"(y)
@@ -251,18 +251,18 @@ static __device__ __forceinline__ void word_add_pair(float *at, float x, float y
 #endif
 }
 
-// Integers add up to the same in any order. Returns what was there.
+// Integer sums do not depend on order. Returns the old value.
 static __device__ __forceinline__ uint32_t word_add(uint32_t *at, uint32_t x) {
     return atomicAdd(at, x);
 }
 
-// The same in host memory, from any stream; the host may read it meanwhile.
+// The same in host memory, from any stream; the host may read it concurrently.
 static __device__ __forceinline__ void word_add_for_host(uint32_t *at, uint32_t x) {
     atomicAdd_system(at, x);
 }
 
-// For waiting on another block: load until it shows the value. Release behind the writes that it announces: by one
-// thread, behind a barrier of the block.
+// For waiting on another block: load until the value appears. Release after the writes that it announces: by one
+// thread, after a barrier of the block.
 static __device__ __forceinline__ uint32_t word_load_acquire(const uint32_t *at) {
     uint32_t x;
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(__cvta_generic_to_global(at)) : "memory");
