@@ -1,4 +1,4 @@
-// One benchmark problem: the shape of a transformer layer and the buffers all cases share; checks against double
+// One benchmark problem: the shape of a transformer layer and the buffers shared by all cases; checks against double
 // references.
 
 #pragma once
@@ -10,7 +10,7 @@ typedef struct Bench {
     int64_t tokens, hidden;
     int heads, kv_heads, head_dim;
     int64_t ffn, vocabulary;
-    // Set by bench_open, all of `size` floats but the last three:
+    // Set by bench_open, all with `size` floats except the last three:
     int64_t size;
     float *a, *b, *c, *d, *e, *f;
     float *rows;    // 4 * tokens * heads
@@ -25,8 +25,8 @@ typedef struct BenchError {
     double off, largest;
 } BenchError;
 
-// Each compares some sampled entries of what its kernel left, or of what it lets the kernel make of the buffers'
-// numbers, with double.
+// Each compares sampled entries of its kernel's output, or of what it makes the kernel compute from the buffers, with
+// double references.
 typedef void BenchCheck(Bench *bench, BenchError *error);
 BenchCheck check_gemm, check_attention, check_attention_backward, check_rmsnorm, check_rmsnorm_backward,
     check_layernorm, check_layernorm_backward, check_rope, check_swiglu, check_swiglu_backward, check_gelu,

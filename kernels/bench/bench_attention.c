@@ -1,4 +1,4 @@
-// The GPU, cuDNN and numbers of the benches of attention.
+// The GPU, cuDNN and input numbers for the attention benchmarks.
 
 #include "kernels/bench/bench_attention.h"
 
@@ -11,7 +11,7 @@ bool bench_attention_open(const char *name, struct cudaDeviceProp *device, Bench
     if (!bench_gpu_find(name, device)) {
         return false;
     }
-    cudaFree(NULL);  // the context that cuDNN asks for
+    cudaFree(NULL);  // creates the context that cuDNN needs
     *bench = (Bench){
         .means = {.arch = 10 * device->major + device->minor, .shared_bytes = (int64_t)device->sharedMemPerBlockOptin}};
     bench->cudnn = cudnn_attention_open(NULL, bench->why);
@@ -79,7 +79,7 @@ double bench_attention_distance(const void *at, KernelStore store, const float *
         for (int64_t i = 0; i < count; i++) {
             const float x = store == KERNEL_BF16 ? bench_attention_float(((uint16_t *)got)[i]) : ((float *)got)[i];
             const double one = fabs((double)x - (double)want[i]);
-            off = isnan(off) || one <= off ? off : one;  // NaN stays
+            off = isnan(off) || one <= off ? off : one;  // NaN is kept
             largest = fmax(largest, fabs((double)want[i]));
         }
     }

@@ -1,4 +1,4 @@
-// What both benches of attention on a GPU need: the GPU, what its tiers can be had with, and numbers like activations.
+// What both GPU attention benchmarks need: the GPU, what its tiers can use, and activation-like numbers.
 
 #pragma once
 
@@ -8,15 +8,15 @@
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/cudnn_attention.h"
 
-#define BENCH_ATTENTION_LIMIT 0.02  // error relative to the largest number: what bf16 makes of it
+#define BENCH_ATTENTION_LIMIT 0.02  // error relative to the largest number: bf16 rounding
 
 typedef struct Bench {
     AttentionMeans means;
-    CudnnAttention *cudnn;  // NULL: it is not there
+    CudnnAttention *cudnn;  // NULL: not available
     char why[ATTENTION_WHY_BYTES];
 } Bench;
 
-// False without a GPU, which is said. The caller closes cudnn.
+// False, after saying so, without a GPU. The caller closes cudnn.
 bool bench_attention_open(const char *name, struct cudaDeviceProp *device, Bench *bench);
 
 // Sums of four uniform numbers in bf16: near normal, as activations are; a constant would draw less power.
@@ -24,7 +24,7 @@ void bench_attention_fill(uint16_t *numbers, int64_t count, uint64_t seed);
 
 float bench_attention_float(uint16_t half);
 
-// One block of so many queries and keys; log-sum-exps of a head lie in `local` places.
+// One block with these numbers of queries and keys; a head's log-sum-exps occupy `local` places.
 typedef struct BenchAttentionShape {
     int64_t length, local, sequences;
     int heads, kv_heads, head_dim;
@@ -32,5 +32,5 @@ typedef struct BenchAttentionShape {
 } BenchAttentionShape;
 CudaAttention bench_attention_call(const BenchAttentionShape *shape);
 
-// Largest error of device numbers, relative to the largest number; infinity where they cannot be had.
+// Largest error of device numbers, relative to the largest number; infinity where they cannot be read.
 double bench_attention_distance(const void *at, KernelStore store, const float *want, int64_t count);

@@ -1,6 +1,6 @@
-// Blocks of a ring on the GPU, cuDNN's tier beside our own: the causal one of a chunk with itself, and the one of a
-// chunk with keys before it, merged into what the first left; forward, then backward with gradients that add up in
-// fp32. Chunks lie as a rank's two do: rows of tokens, and log-sum-exps of a head, of both beside each other. Prints a
+// Blocks of a ring on the GPU, cuDNN's tier next to our own: the causal one of a chunk with itself, and the one of a
+// chunk with earlier keys, merged into what the first left; forward, then backward with gradients accumulated in fp32.
+// Chunks are laid out as a rank's two are: both chunks' token rows, and log-sum-exps of a head, adjacent. Prints a
 // Markdown table with each result's largest error, relative to the largest number.
 //   bench_attention_blocks
 // Exit status: 1 when one is wrong, 3 without a GPU.
@@ -12,7 +12,7 @@
 
 #include "kernels/bench/bench_attention.h"
 
-// One chunk: only the causal block, its log-sum-exps in `local` places for each head.
+// One chunk: only the causal block, its log-sum-exps in `local` places per head.
 typedef struct Row {
     int chunks;
     int64_t chunk, local, sequences;
@@ -27,7 +27,7 @@ static const Row rows[] = {
 enum { RESULTS = 5 };
 static const char *const result_names[RESULTS] = {"o", "lse", "dq", "dk", "dv"};
 
-// On the device, of a row: both chunks of every sequence.
+// Device buffers of a row: both chunks of every sequence.
 typedef struct Buffers {
     CudaAttention call;
     int chunks;
@@ -41,7 +41,7 @@ typedef struct Buffers {
 static bool take(void *place, int64_t bytes) {
     void *memory = NULL;
     const bool taken = cudaMalloc(&memory, (size_t)bytes) == cudaSuccess &&
-                       cudaMemset(memory, 0xFF, (size_t)bytes) == cudaSuccess;  // NaN: nobody reads what nobody wrote
+                       cudaMemset(memory, 0xFF, (size_t)bytes) == cudaSuccess;  // NaN, to expose unwritten values
     memcpy(place, &memory, sizeof memory);
     return taken;
 }
@@ -82,7 +82,7 @@ static void buffers_close(Buffers *b) {
     }
 }
 
-// Of a query chunk and a key chunk.
+// One block: a query chunk and a key chunk.
 typedef struct Block {
     int query, key;
 } Block;
@@ -124,7 +124,7 @@ static bool block_run(Bench *bench, AttentionTier tier, const Buffers *b, const 
     return code == 0 && error == cudaSuccess;
 }
 
-// o in bf16, as a step keeps it.
+// Rounds o to bf16, as a step keeps it.
 static bool narrow(const Buffers *b) {
     const int64_t width = b->call.block.o_stride;
     const KernelCuda at = {.processors = 1};
@@ -151,7 +151,7 @@ static bool whole(Bench *bench, AttentionTier forward, AttentionTier backward, c
     return right;
 }
 
-// Places that no block writes count as equal.
+// Clears places that no block writes, so that they compare equal.
 static bool cleared(const Buffers *b) {
     return cudaMemset(b->result[0], 0, (size_t)(4 * b->q_size)) == cudaSuccess &&
            cudaMemset(b->result[1], 0, (size_t)(4 * b->lse_size)) == cudaSuccess;
@@ -166,7 +166,7 @@ static float *host_of(const float *at, int64_t count) {
     return numbers;
 }
 
-// Errors of a pair of tiers against our own for both.
+// Errors of a pair of tiers, with our own for both passes as the reference.
 static bool errors_of(Bench *bench, AttentionTier forward, AttentionTier backward, const Row *row,
                       double errors[RESULTS]) {
     Buffers want, got;

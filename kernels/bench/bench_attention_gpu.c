@@ -3,8 +3,8 @@
 // the target of each row (sim/SOURCES.md X4; cuDNN: 97 % of the figures that NVIDIA publishes for cuDNN 9.19 on an
 // H200).
 //   bench_attention_gpu [lengths, 4096 8192 when left out]
-// The time is the middle one of 21 calls, by events. FLOPs count what the causal mask leaves: 4 per pair of query and
-// key, head and dimension forward, 10 backward. Exit status: 1 when a tier is wrong, 3 without a GPU.
+// The time is the median of 21 calls, measured by events. FLOPs count the unmasked part: 4 per query-key pair, head and
+// dimension forward, 10 backward. Exit status: 1 when a tier is wrong, 3 without a GPU.
 
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ typedef struct Buffers {
     float *delta;
 } Buffers;
 
-// A device buffer of `count` bf16 numbers, the same as host numbers (seed).
+// A device buffer of `count` bf16 numbers, the same as the host's (seed).
 static bool take_numbers(void **at, int64_t count, uint16_t *numbers, uint64_t seed) {
     bench_attention_fill(numbers, NUMBERS, seed);
     if (cudaMalloc(at, (size_t)count * sizeof *numbers) != cudaSuccess) {
@@ -99,7 +99,7 @@ static void buffers_close(Buffers *b) {
     }
 }
 
-// What a step does for the row: a backward pass of our own needs delta first.
+// What a step runs for the row: our own backward pass needs delta first.
 static int run(const Bench *bench, const AttentionPlan *plan, const Buffers *b) {
     int status = 0;
     if (plan->call.backward && plan->tier != ATTENTION_TIER_CUDNN) {
@@ -108,14 +108,14 @@ static int run(const Bench *bench, const AttentionPlan *plan, const Buffers *b) 
     return status ? status : cuda_attention(plan, bench->cudnn, &b->data, NULL);
 }
 
-// cuDNN has words of its own.
+// cuDNN has its own error messages.
 static void failure_words(const Bench *bench, const AttentionPlan *plan, char *why) {
     const cudaError_t error = cudaGetLastError();
     const bool own = plan->tier == ATTENTION_TIER_CUDNN && error == cudaSuccess;
     snprintf(why, ATTENTION_WHY_BYTES, "%s", own ? cudnn_attention_error(bench->cudnn) : cudaGetErrorString(error));
 }
 
-// The plan of a row with its workspace; false with a word in why.
+// The plan of a row with its workspace; false with the reason in why.
 static bool prepare(Bench *bench, const Row *row, Buffers *b, AttentionPlan *plan, char *why) {
     CudaAttention call = b->call;
     call.backward = row->backward;
@@ -131,7 +131,7 @@ static bool prepare(Bench *bench, const Row *row, Buffers *b, AttentionPlan *pla
     return take(&b->data.workspace, plan->workspace_bytes + 1);
 }
 
-// A backward pass needs the o and lse of a forward one.
+// A backward pass needs the o and lse of a forward pass.
 static bool forward_first(const Bench *bench, const Buffers *b) {
     AttentionPlan plan;
     char why[ATTENTION_WHY_BYTES];
@@ -154,7 +154,7 @@ static double distance(const void *at, const float *want, int64_t count) {
     return bench_attention_distance(at, KERNEL_BF16, want, count);
 }
 
-// The CPU's attention of a length: o, dq, dk, dv.
+// The CPU's attention for one length: o, dq, dk, dv.
 typedef struct Reference {
     float *in[4], *o, *lse, *delta, *dq, *dk, *dv;
 } Reference;
@@ -192,7 +192,7 @@ static void reference_free(Reference *r) {
     }
 }
 
-// Error of a row on the short sequence; infinity with a word in why when it did not run.
+// Error of a row on the short sequence; infinity with the reason in why when it did not run.
 static double error_of(Bench *bench, const Row *row, const Reference *r, char *why) {
     Buffers b;
     AttentionPlan plan;

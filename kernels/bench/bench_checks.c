@@ -1,5 +1,5 @@
-// Sampled entries of every benchmarked kernel against the definition in double: a fast wrong kernel is worth nothing.
-// The exhaustive checks are the unit tests.
+// Compares sampled entries of every benchmarked kernel with the definition in double: a fast wrong kernel is worthless.
+// The unit tests check exhaustively.
 
 #include "kernels/bench/bench.h"
 
@@ -17,7 +17,7 @@ static double silu(double x) {
 
 void check_gemm(Bench *bench, BenchError *error) {
     const int64_t m = bench->tokens, n = bench->ffn, k = bench->hidden;
-    kernel_gemm(false, true, m, n, k, bench->a, bench->b, bench->c, false);  // whichever product was run
+    kernel_gemm(false, true, m, n, k, bench->a, bench->b, bench->c, false);  // whichever product the case ran
     for (int64_t i = 0; i < m * n; i += m * n / 64 + 1) {
         double want = 0.0;
         for (int64_t t = 0; t < k; t++) {
@@ -27,7 +27,7 @@ void check_gemm(Bench *bench, BenchError *error) {
     }
 }
 
-// Probabilities of one query's head into p[keys]; the log-sum-exp is returned.
+// Probabilities of one query's head into p[keys]; returns the log-sum-exp.
 static double probabilities(const Bench *bench, int64_t query, int head, double *p) {
     const KernelAttention s = bench_attention_shape(bench);
     const float *q = bench->a + query * s.q_stride + head * s.head_dim;
@@ -69,7 +69,7 @@ void check_attention(Bench *bench, BenchError *error) {
     }
 }
 
-// dq of sampled queries; dk and dv come from the same products and are held by the unit tests.
+// dq of sampled queries; dk and dv come from the same products and are covered by the unit tests.
 void check_attention_backward(Bench *bench, BenchError *error) {
     const KernelAttention s = bench_attention_shape(bench);
     float *lse = bench->rows, *delta = bench->rows + s.heads * s.lse_stride;
@@ -215,7 +215,7 @@ void check_swiglu_backward(Bench *bench, BenchError *error) {
     }
 }
 
-// The tanh form, as tanh.
+// The tanh form of GELU, using tanh.
 static double gelu(double x) {
     return 0.5 * x * (1.0 + tanh(sqrt(2.0 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
 }

@@ -44,7 +44,7 @@ float *host_floats(BenchCudaWant *want, const float *at, int64_t count) {
 int32_t *host_ints(BenchCudaWant *want, const int32_t *at, int64_t count) {
     int32_t *x = host_room(want, count, sizeof *x);
     if (cudaMemcpy(x, at, (size_t)count * sizeof *x, cudaMemcpyDeviceToHost) != cudaSuccess) {
-        memset(x, 0xFF, (size_t)count * sizeof *x);  // no entry, no position: the case fails
+        memset(x, 0xFF, (size_t)count * sizeof *x);  // invalid entries and positions: the case fails
     }
     return x;
 }
@@ -168,7 +168,7 @@ int bench_cuda_fill(const BenchCuda *b) {
         numbers.stream = 100 + i;
         error = kernel_cuda_normal(&b->at, KERNEL_FP32, &numbers, i < 3 ? b->size : b->tokens, floats[i]);
     }
-    // Second moments are no negative numbers.
+    // Second moments are not negative.
     const KernelGated squares = {KERNEL_SILU, 1, b->size, b->size};
     error = error ? error : kernel_cuda_zero(&b->at, b->size * (int64_t)sizeof(float), b->v);
     error = error ? error : kernel_cuda_gated(&b->at, KERNEL_FP32, &squares, b->v, b->v, b->v);
@@ -208,5 +208,5 @@ double bench_cuda_error(const BenchCuda *bench, const BenchCudaCase *checked, in
 }
 
 double bench_cuda_limit(KernelStore store) {
-    return store == KERNEL_BF16 ? 0x1p-7 : 1e-5;  // a unit in the last of 8 bits; some roundings of fp32
+    return store == KERNEL_BF16 ? 0x1p-7 : 1e-5;  // one unit in the last of 8 bits; a few roundings of fp32
 }

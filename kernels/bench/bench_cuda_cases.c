@@ -1,5 +1,5 @@
-// The cases: how each kernel of kernels/cuda is called, what kernels/cpu makes of the same numbers, and the bytes that
-// must move.
+// The cases: how each kernel of kernels/cuda is called, what kernels/cpu computes from the same numbers, and the bytes
+// that must be moved.
 
 #include <string.h>
 
@@ -56,7 +56,7 @@ static int64_t bytes_add_rmsnorm(const BenchCuda *b, int64_t rows) {
     return 4 * element(b) * rows * b->hidden;
 }
 
-// rstd of rows[0] and mean of rows[1] are any numbers here.
+// rstd in rows[0] and mean in rows[1] are arbitrary numbers here.
 static int norm_backward(const BenchCuda *b, int64_t rows, const float *mean) {
     const KernelNormBackward back = {.rows = rows,
                                      .cols = b->hidden,
@@ -163,7 +163,7 @@ static int64_t bytes_two(const BenchCuda *b, int64_t rows) {
     return 2 * element(b) * rows * b->ffn;
 }
 
-// ---- embedding: the table lies in the logits' place
+// ---- embedding: the table uses the logits buffer
 
 static KernelEmbed embed_shape(const BenchCuda *b, int64_t rows) {
     return (KernelEmbed){rows, b->hidden, 0, b->vocabulary, 1.0f};
@@ -204,7 +204,7 @@ static void want_loss(const BenchCuda *b, int64_t rows, BenchCudaWant *want) {
 }
 
 static int64_t bytes_loss(const BenchCuda *b, int64_t rows) {
-    return 2 * element(b) * rows * b->vocabulary;  // read for the sums, written for the gradient; read again: the cache
+    return 2 * element(b) * rows * b->vocabulary;  // read for the sums, written for the gradient; reread from cache
 }
 
 // ---- flat buffers

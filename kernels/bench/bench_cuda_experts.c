@@ -1,4 +1,4 @@
-// The cases of layers of experts: a token visits two of 64, in places that the bench has shuffled.
+// The cases of MoE layers: a token visits two of 64 experts, in places that the bench has shuffled.
 
 #include "kernels/bench/bench_cuda_parts.h"
 
@@ -8,7 +8,7 @@ static int64_t element(const BenchCuda *b) {
     return kernel_store_bytes(b->store);
 }
 
-// ---- the choice: logits a, weights g, places m, rows of experts v
+// ---- routing: logits a, weights g, places m, rows of experts v
 
 static KernelRoute route_shape(int64_t rows) {
     return (KernelRoute){.rows = rows, .experts = EXPERTS, .active = BENCH_CUDA_VISITS};

@@ -1,4 +1,4 @@
-// The GPU, and time on it.
+// Finds the GPU, and measures time on it.
 
 #include "kernels/bench/bench_gpu.h"
 

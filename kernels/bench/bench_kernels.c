@@ -1,9 +1,9 @@
-// Times every CPU kernel on the layer shapes of three models and prints a Markdown table: rate, share of BLAS for what
-// multiplies, share of a triad with the same footprint for what streams. Each case is checked first; a wrong kernel is
-// not timed.
+// Times every CPU kernel on the layer shapes of three models and prints a Markdown table: rate, share of BLAS for
+// compute-bound kernels, share of a triad with the same footprint for streaming ones. Each case is checked first; a
+// wrong kernel is not timed.
 //   bench_kernels [threads, 1 when left out]
-// The rate is that of the fastest of the runs that fit into 0.1 s (at least five): other programs on the machine only
-// slow runs down. Bytes count each operand once per pass that must touch it, without write-allocate, as STREAM does.
+// The rate is that of the fastest of the runs that fit into 0.1 s (at least five): other programs on the machine can
+// only slow runs down. Bytes count each operand once per pass that must touch it, without write-allocate, as in STREAM.
 
 #include "kernels/bench/bench.h"
 
@@ -21,8 +21,8 @@ typedef struct Case {
     const char *name;
     Runner *run;
     BenchCheck *check;
-    double (*flop)(const Bench *);  // of one run; null for streaming kernels
-    double bytes_per_element;       // of `elements`, for streaming kernels
+    double (*flop)(const Bench *);  // per run; NULL for streaming kernels
+    double bytes_per_element;       // per element of `elements`, for streaming kernels
     int64_t (*elements)(const Bench *);
 } Case;
 
@@ -74,7 +74,7 @@ static void run_attention(Bench *b) {
     kernel_attention(&s, b->a, b->b, b->c, b->d, b->rows, false);
 }
 
-static double flop_attention(const Bench *b) {  // the visible half, exactly
+static double flop_attention(const Bench *b) {  // exactly the visible half
     return 4.0 * b->head_dim * b->heads * (double)b->tokens * (double)(b->tokens + 1) / 2.0;
 }
 
@@ -184,7 +184,7 @@ static const Case cases[] = {
     {"swiglu backward", run_swiglu_backward, check_swiglu_backward, NULL, 20, elements_ffn},
     {"gelu, tanh", run_gelu, check_gelu, NULL, 8, elements_ffn},
     {"gelu, tanh, backward", run_gelu_backward, check_gelu_backward, NULL, 12, elements_ffn},
-    {"loss", run_loss, check_loss, NULL, 8, elements_logits},   // read, write; between them the cache
+    {"loss", run_loss, check_loss, NULL, 8, elements_logits},   // read, write; cached in between
     {"adamw", run_adamw, check_adamw, NULL, 28, elements_all},  // 4 reads, 3 writes
     {"add", run_add, check_add, NULL, 12, elements_all},
     {"square sum", run_square_sum, check_square_sum, NULL, 4, elements_all},
@@ -205,7 +205,7 @@ static void run_triad(Bench *b) {
     parallel_ranges(b->size, 16, PARALLEL_GRAIN, triad_part, b);
 }
 
-// GB/s of a triad over about `bytes` in all, cut to what the buffers hold.
+// GB/s of a triad over about `bytes` in total, limited to what the buffers hold.
 static double triad_rate(const Bench *bench, double bytes) {
     Bench part = *bench;
     const int64_t size = (int64_t)(bytes / 12.0);
@@ -213,7 +213,7 @@ static double triad_rate(const Bench *bench, double bytes) {
     return 12e-9 * (double)part.size / best_s(run_triad, &part);
 }
 
-// The two products of attention done by BLAS head by head on whole square score matrices, in GFLOP/s.
+// The two products of attention by BLAS, head by head on full square score matrices, in GFLOP/s.
 static void run_attention_blas(Bench *b) {
     for (int head = 0; head < b->heads; head++) {
         kernel_gemm(false, true, b->tokens, b->tokens, b->head_dim, b->a, b->b, b->logits, false);

@@ -1,7 +1,7 @@
 // Checks every elementwise CUDA kernel on the first rows of an 8B-shaped layer against the CPU's, then times it on all
-// rows and prints a Markdown table: bandwidth, and its share of what the memory can do by its clock and width.
+// rows and prints a Markdown table: bandwidth, and its share of the memory's peak by clock and width.
 //   bench_kernels_cuda [tokens, 16384 when left out]
-// The time is the middle one of 21 launches, by events. Exit status: 1 when a kernel is wrong, 3 without a GPU.
+// The time is the median of 21 launches, measured by events. Exit status: 1 when a kernel is wrong, 3 without a GPU.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static int timed_run(const void *context) {
     return timed->run(timed->bench, timed->bench->tokens);
 }
 
-// Bytes per second by clock and width of the memory; two transfers a clock. 0: the driver does not say.
+// Bytes per second by clock and width of the memory; two transfers per clock. 0: not reported by the driver.
 static double memory_rate(void) {
     int clock_khz = 0, width_bits = 0;
     cudaDeviceGetAttribute(&clock_khz, cudaDevAttrMemoryClockRate, 0);
@@ -35,7 +35,7 @@ static int run_copy(const BenchCuda *bench, int64_t rows) {
                                 cudaMemcpyDeviceToDevice, bench->at.stream);
 }
 
-// What the runtime's own copy reaches. The yardstick is `peak`, or this where the driver does not tell that.
+// Bandwidth of the runtime's own copy. The reference is `peak`, or this where the driver does not report a peak.
 static double report_copy(const BenchCuda *bench, double peak) {
     const float ms = bench_gpu_middle_ms(timed_run, &(Timed){bench, run_copy}, bench->at.stream);
     const double rate = 2.0 * sizeof(float) * (double)(bench->tokens * bench->ffn) / (1e-3 * (double)ms);
