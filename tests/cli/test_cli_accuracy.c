@@ -199,7 +199,7 @@ Test(cli_accuracy, a_file_whose_every_row_is_foreign_scores_nothing_and_says_why
     json_decref(root);
 }
 
-// The least that somebody's own table of runs needs.
+// The minimum that a user's own table of runs needs.
 Test(cli_accuracy, a_row_may_name_a_preset_for_its_sizes, .init = begin, .fini = forget) {
     write_file("id,model,cluster,target,dp_replicate,dp_shard,cp,tp,seq_len,micro_batch,step_time_s\n"
                "a,meta-llama/Llama-3.1-8B,dgx-h100,torchtitan,1,64,1,1,8192,1,1.1\n"

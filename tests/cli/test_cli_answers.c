@@ -1,5 +1,5 @@
-// The answers beside the ranking: baseline, scaling curve, explanation, what the store remembers, files, and the pages
-// that are written from the option table.
+// The answers besides the ranking: baseline, scaling curve, explanation, what the store remembers, files, and the pages
+// generated from the option table.
 
 #include <criterion/criterion.h>
 #include <ctype.h>
@@ -246,7 +246,7 @@ static ProgramRun readme_call(char *line) {
     return cli_words(words);
 }
 
-// A line of the README behind a call that shows what it prints; "..." is what was left out, of a line its end.
+// A README line after a call that shows its output; "..." stands for omitted text, or for the rest of a line.
 static bool is_sample(char *line) {
     char *end = strstr(line, " ...");
     if (end && end > line + 4 && end[4] == '\0') {
@@ -270,7 +270,7 @@ Test(cli_pages, what_the_readme_shows_is_what_is_printed) {
             run = (ProgramRun){0};
         }
         if (program && strncmp(program, "ndtune run ", 11) != 0) {
-            const int expected = strncmp(program, "ndtune blame", 12) == 0 ? 2 : 0;  // somebody is blamed
+            const int expected = strncmp(program, "ndtune blame", 12) == 0 ? 2 : 0;  // blame finds a culprit
             run = readme_call(program + strlen("ndtune "));
             cr_expect_eq(run.exit_code, expected, "%s: %s", line, run.err);
             calls++;
@@ -306,7 +306,7 @@ Test(cli_pages, what_the_readme_counts_is_there) {
     free(readme);
 }
 
-// How often it errs by how much is printed by `ndtune accuracy` and stands in RESULTS.md beside the runs.
+// How often it errs by how much is printed by `ndtune accuracy` and recorded in RESULTS.md next to the runs.
 Test(cli_pages, the_readme_is_as_accurate_as_the_results) {
     char *readme = read_text(NDTUNE_SOURCE_DIR "/README.md");
     char *results = read_text(NDTUNE_SOURCE_DIR "/tests/accuracy/runs/RESULTS.md");

@@ -1,5 +1,5 @@
-// Every table of CSV as it is written: rectangular and quoted as RFC 4180 has it (the strict reader of run files takes
-// it), and each of its columns stands in the manual page.
+// Every CSV table as written: rectangular and quoted as in RFC 4180 (the strict reader of run files accepts it), and
+// each of its columns is in the manual page.
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

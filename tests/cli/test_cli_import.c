@@ -135,7 +135,7 @@ Test(cli_import, errors_point_at_the_file) {
     cr_expect(strstr(alone.err, "goes with --from"), "%s", alone.err);
     program_run_free(&alone);
     ProgramRun other = CLI(FROM("axolotl_lora.yaml"), "--from-format", "deepspeed", "--world", "8");
-    cr_expect_eq(other.exit_code, 0, "%s", other.err);  // read as what was said, and every key is ignored in words
+    cr_expect_eq(other.exit_code, 0, "%s", other.err);  // read as the stated format, and every ignored key is reported
     cr_expect(strstr(other.out, "base_model: no key of DeepSpeed's"), "%s", other.out);
     program_run_free(&other);
 }
@@ -202,7 +202,7 @@ Test(cli_import, where_no_file_can_say_what_fits_the_reason_stands_there) {
     json_decref(root);
 }
 
-// "meta-llama/Llama-3.1-8B" has a preset: nobody has to say it twice.
+// "meta-llama/Llama-3.1-8B" has a preset: the user need not name it twice.
 Test(cli_import, a_file_that_names_a_model_of_the_hub_says_the_model) {
     json_t *root = CLI_JSON(0, "explain", "--from", FILES "axolotl_fsdp2.yaml", "--world", "16", "--effort", "estimate",
                             "--format", "json");

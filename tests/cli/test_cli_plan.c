@@ -108,7 +108,7 @@ Test(cli_plan, an_explanation_says_why_experts_are_cut_by_so_many_ranks) {
     json_decref(root);
 }
 
-// What nobody can know, or no run has shown, is told as that, whatever was said of it.
+// What cannot be known, or what no run has shown, is reported as such, whatever was specified.
 Test(cli_plan, guesses_about_experts_are_printed_as_guesses) {
     static const struct {
         const char *option, *value, *sentence;

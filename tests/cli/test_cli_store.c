@@ -60,7 +60,7 @@ Test(cli_store, what_costs_time_is_not_measured_where_it_cannot_be_kept) {
     program_run_free(&run);
 }
 
-// As another user where the tests run as root, who writes everywhere.
+// As another user where the tests run as root, because root can write everywhere.
 static ProgramRun as_reader(const char *const *words) {
     const char *all[CLI_MAX_WORDS] = {"/usr/bin/setpriv", "--reuid=65534", "--clear-groups", NDTUNE_BIN_DIR "/ndtune"};
     int count = 3 + 1;

@@ -1,5 +1,5 @@
-// Names, paths and files with letters that nobody expects: each is used as it is or refused in a sentence, and nothing
-// of it reaches a terminal raw.
+// Names, paths and files with unusual characters: each is used unchanged or refused with a message, and none of it
+// reaches a terminal unescaped.
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

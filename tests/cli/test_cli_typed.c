@@ -1,5 +1,5 @@
-// What people type who have not read the manual: taken where it can only mean one thing, and said; else refused with
-// what to type instead.
+// What users type without having read the manual: accepted, with a note, where it can only mean one thing; otherwise
+// refused with a hint what to type instead.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-// Eight people who know no manual, each served in at most two commands, or told first and plainly that they are not.
-// What they must find on the screen is what made them give up or believe a wrong answer before. To change what a user
-// gets: the row.
+// Eight users who have not read the manual, each served in at most two commands, or told first and plainly that they
+// are not. What they must find on the screen is what made them give up or believe a wrong answer before. To change what
+// a user gets, edit the row.
 
 #include <criterion/criterion.h>
 #include <stdbool.h>

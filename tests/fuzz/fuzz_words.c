@@ -1,6 +1,6 @@
-// Any lines as the words of a command line: the first one names the command, the others are what follows it. A refusal
-// is one sentence and blames a word that is there; a number that is taken lies within its row of the option table;
-// meshes, orders and settings are taken as something positive or refused in one sentence.
+// Arbitrary lines as command-line arguments: the first one names the command, the rest follow it. A refusal is one
+// sentence and blames an argument that is present; an accepted number is in the range of its row of the option table;
+// meshes, orders and settings are accepted as something positive or refused in one sentence.
 
 #include <math.h>
 #include <string.h>

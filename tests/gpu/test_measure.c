@@ -123,7 +123,7 @@ Test(gpu_measure, the_committed_results_have_every_step) {
     program_run_free(&list);
 }
 
-// Half an hour, of which a third is for what nobody can plan; every step is asked for, each where the list has it.
+// Half an hour, a third of it reserved for the unplanned; every step is requested, each where the list has it.
 Test(gpu_measure, the_calls_of_the_readme_have_every_step_in_two_thirds_of_half_an_hour) {
     enum { LENT_S = 1800 };
     static char text[16 << 10];

@@ -1,4 +1,4 @@
-// Reading the requests and answers of this folder, asking the program, and walking two answers beside each other.
+// Reads the requests and answers of this folder, asks the program, and walks two answers in parallel.
 
 #include "tests/guard/guard.h"
 

@@ -21,5 +21,5 @@ void byte_cells_build(const StepProgram *program, const MemoryPlan *plan, const 
                       ByteCells *cells);
 ByteRange byte_cells_range(const ByteCells *cells, const BufferRef *ref, const StepInstance *instance);
 
-// First cell at or behind an address that is a cut.
+// First cell at or after an address that is a cut.
 int32_t byte_cells_find(const ByteCells *cells, int64_t address);

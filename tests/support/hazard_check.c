@@ -1,6 +1,6 @@
 // The checker: the whole program is unrolled and walked once in issue order over the bytes that it touches. Per cell of
-// bytes the last writer and, per lane, the last reader since are enough: whoever came before them is ordered before
-// them. Found are
+// bytes the last writer and, per lane, the last reader since are enough: any earlier access is ordered before them. It
+// detects
 //   - two accesses to the same bytes, one of them a write, that happens-before leaves open;
 //   - a read of bytes that another buffer sharing them has overwritten, or that nobody has written;
 //   - two operands of one task in different buffers on the same bytes; an access outside its buffer's slot.

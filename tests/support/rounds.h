@@ -1,6 +1,6 @@
-// How much of what is drawn or enumerated runs under the address sanitizer, where each round costs three to six times
-// as much: half, of recorded answers every third, of measured bounds one round. The laws over all of it are the
-// release's to show.
+// How many of the drawn or enumerated cases run under the address sanitizer, where each round costs three to six times
+// as much: half; of recorded answers every third, of measured bounds one round. The release build checks the laws over
+// all of them.
 
 #pragma once
 

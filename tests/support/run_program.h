@@ -1,4 +1,4 @@
-// Starts a program as a test needs it: argv, no shell, no stdin, output captured, a time limit, no process left behind.
+// Starts a program for a test: argv, no shell, no stdin, output captured, a time limit, no process left over.
 
 #pragma once
 
@@ -10,7 +10,7 @@ typedef struct ProgramRun {
     double seconds;  // wall time, for people; never asserted
 } ProgramRun;
 
-// The first word is a path, or the name of one of our programs ("ndtune"), which lies in NDTUNE_BIN_DIR.
+// The first word is a path, or the name of one of our programs ("ndtune"), which is in NDTUNE_BIN_DIR.
 // Words end with NULL. environment: NULL, or NULL-terminated "NAME=value" settings on top of the test's own.
 // Fails the running test when the program cannot be started.
 ProgramRun program_run(const char *const *words, const char *const *environment, double timeout_s);

@@ -103,7 +103,7 @@ static const char *find_function_pointer(const char *start, const char *end) {
     return NULL;
 }
 
-// The object itself is constant: const stands behind the last star, or anywhere when there is no star.
+// The object itself is constant: const follows the last star, or is anywhere when there is no star.
 static bool is_constant(const char *start, const char *end) {
     const char *pointer = find_function_pointer(start, end);
     if (pointer) {
@@ -119,7 +119,7 @@ static bool is_constant(const char *start, const char *end) {
 // One statement up to its "=", ";" or "{": is it a variable of program lifetime?
 static bool is_static_variable(const char *start, const char *end, char terminator, int depth) {
     const bool has_parenthesis = memchr(start, '(', (size_t)(end - start)) && !find_function_pointer(start, end);
-    if (depth > 0 || terminator == '{') {  // behind "static struct" comes the brace of its fields
+    if (depth > 0 || terminator == '{') {  // "static struct" is followed by the brace of its fields
         return starts_with_word(start, end, "static") && !(terminator == '{' && has_parenthesis);
     }
     if (has_parenthesis) {
@@ -141,7 +141,7 @@ static bool is_static_variable(const char *start, const char *end, char terminat
 void code_static_variables(const char *blanked, VariableVisit visit, void *context) {
     int depth = 0;
     const char *start = NULL;  // of the statement being read
-    bool in_value = false;     // behind its "="
+    bool in_value = false;     // after its "="
     for (const char *p = blanked; *p; p++) {
         if (!start && !isspace((unsigned char)*p) && *p != '}' && *p != ';' && *p != '{') {
             start = p;

@@ -104,7 +104,7 @@ Test(sizes, the_readme_is_read_in_five_minutes) {
     assert_no_complaints(&complaints);
 }
 
-// A function whose body has this many lines between its braces, behind a struct and a macro that do not count.
+// A function whose body has this many lines between its braces, after a struct and a macro that do not count.
 static char *function_of(int body_lines) {
     char *text = malloc(256 + 8 * (size_t)body_lines);
     strcpy(text, "struct S {\n    int a;\n};\n#define M \\\n    { \\\n\nstatic int f(int a,\n             int b) {\n");

@@ -1,4 +1,4 @@
-// Published kernel measurements: the rows of gemm.csv, attention.csv and collectives.csv beside this file, and error
+// Published kernel measurements: the rows of gemm.csv, attention.csv and collectives.csv next to this file, and error
 // statistics over them.
 
 #pragma once

@@ -29,7 +29,7 @@ static int compare_numbers(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-// Other ways to experts: a dispatcher that is not the target's own, exchanges beside another micro-step, ep beside tp.
+// Other expert setups: a non-default dispatcher, exchanges overlapping another micro-step, ep combined with tp.
 typedef struct Stated {
     const char *target;
     Dtype precision;

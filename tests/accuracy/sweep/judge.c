@@ -1,6 +1,6 @@
-// Prints, from measured sweeps alone: how far predictions are from what was measured before and after calibration,
-// beside the noise of repeats; and how many runs the closed loop needs to find the best shape, beside a random order
-// and running all. Markdown, on standard output; nothing is run, the same files give the same text.
+// Prints, from measured sweeps alone: how far predictions are from measurements before and after calibration, compared
+// with the noise of repeats; and how many runs the closed loop needs to find the best shape, compared with a random
+// order and running all. Markdown, on standard output; nothing is run, the same files give the same text.
 //
 //   sweep_judge RUNS.csv GROUPS.csv [SEEDS [loop|honest]]     loop: without predictions; honest: the last table alone
 

@@ -125,7 +125,7 @@ static void read_times(const Reader *reader, const RunGroup *group, const RunCas
     }
 }
 
-// Median polish of the logs (Tukey 1977): shapes and rounds in turn, until they stand.
+// Median polish of the logs (Tukey 1977): alternates between shapes and rounds until they converge.
 static void polish(const Reader *reader, Sweep *sweep) {
     enum { TURNS = 50 };
     const int shapes = sweep->result.entry_count, rounds = sweep->repeats;

@@ -30,7 +30,7 @@ typedef struct Rank {
     float *in, *out;
 } Rank;
 
-// A message from every even rank to the odd one behind it.
+// A message from every even rank to the next odd one.
 static Status hop(const Rank *rank, const TransportCall *call, Error *error) {
     TransportCall message = *call;
     message.communicator = LINK;

@@ -38,4 +38,4 @@ typedef struct Crew {
 // Starts it and waits until steps are being made; skips the test where the build has no such transport.
 Crew crew_start(const char *transport, double timeout_s);
 void crew_signal(const Crew *crew, int number);
-int crew_alive(const Crew *crew);  // without the dead that nobody has reaped yet
+int crew_alive(const Crew *crew);  // excluding dead processes that are not reaped yet

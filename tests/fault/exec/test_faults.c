@@ -1,6 +1,6 @@
-// Ranks that die or hang, and a launcher that is interrupted: the culprit is named and nothing stays behind, neither
-// processes nor files nor shared memory. Faults are injected into the worker (RunFault); one worker is really killed
-// from outside.
+// Ranks that die or hang, and an interrupted launcher: the culprit is named and nothing is left over, neither processes
+// nor files nor shared memory. Faults are injected into the worker (RunFault); one worker is really killed from
+// outside.
 
 #define _GNU_SOURCE  // setenv, kill
 
@@ -120,7 +120,7 @@ Test(faults, a_rank_that_hangs_is_named_when_lanes_are_threads) {
     fault_is_told(FAULT_HANG, LANES_ASYNC, (const char *[]){"s for rank 2", NULL});
 }
 
-// Ranks wait for each other in chains across lanes; the one that hangs must be found behind them.
+// Ranks wait for each other in chains across lanes; the one that hangs must be found at the end of the chain.
 Test(faults, a_hang_in_any_lane_is_traced_to_its_rank) {
     const TrainPlan plan = case_sharded_plan((Mesh){.size = SIZES(2, 1, 2, 2)});
     const ModelSpec model = case_model();
@@ -376,7 +376,7 @@ static void nap(void) {
     nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL);
 }
 
-// Gone, or a zombie that waits for whoever adopted it.
+// Gone, or a zombie waiting for the process that adopted it.
 static bool ended(pid_t pid) {
     char path[64], line[256] = "";
     snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);

@@ -289,7 +289,7 @@ Test(watchdog, a_killed_launcher_takes_mpirun_and_its_ranks_along) {
     sweep();
 }
 
-// The machine sleeps, or a debugger holds everybody, for longer than the timeout: nobody is late.
+// The machine sleeps, or a debugger stops all ranks, for longer than the timeout: no rank is late.
 static bool goes_on(const char *transport, double timeout_s) {
     const Crew crew = crew_start(transport, timeout_s);
     crew_signal(&crew, SIGSTOP);

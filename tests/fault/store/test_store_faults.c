@@ -187,7 +187,7 @@ Test(store_faults, a_schema_number_that_nobody_wrote_is_refused) {
     }
 }
 
-// A copy of a store that nobody may write: of one that was closed, and of one whose log is not merged yet.
+// A read-only copy of a store: of a closed one, and of one whose log is not merged yet.
 Test(store_faults, a_copy_in_memory_has_the_rows_and_keeps_nothing) {
     cr_assert_eq(store_open(path, &store, &error), STATUS_OK, "%s", error.message);
     execute("INSERT INTO requests (content_hash, command, world, model, model_hash, cluster, profile_hash, target, "

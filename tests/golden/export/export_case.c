@@ -1,4 +1,4 @@
-// The plans behind the golden files, and what an export needs besides.
+// The plans used for the golden files, and what else an export needs.
 
 #include "tests/golden/export/export_case.h"
 

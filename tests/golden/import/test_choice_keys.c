@@ -1,6 +1,6 @@
-// The switches of the frameworks that change time or memory, key by key, as far as a file that is read here can hold
-// them: each is in the plan, or named as left out of it, or refused. None passes in silence. Keys of functions and of
-// scripts (Megatron's flags) are in no such file.
+// The framework switches that change time or memory, key by key, as far as a file read here can hold them: each is in
+// the plan, or reported as left out of it, or refused. None is ignored silently. Keys of functions and of scripts
+// (Megatron's flags) are in no such file.
 
 #include <criterion/criterion.h>
 #include <string.h>

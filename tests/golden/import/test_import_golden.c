@@ -208,7 +208,7 @@ Test(import_files, every_file_is_the_plan_that_its_framework_would_run) {
     }
 }
 
-// One text of one format: what becomes of it.
+// Imports one text in one format.
 static Status read_text(const char *text, ConfigSyntax syntax, const char *format, Arena *arena, Import *import,
                         Error *error) {
     ConfigNode *root = NULL;

@@ -162,7 +162,7 @@ static void add_uplink(json_t *list) {
     add_flow(situation, (TaskText){"below", "rs", "nic", ""}, 80e6);
 }
 
-// Gathers a layer ahead of the kernels, scatters behind them: FSDP's backward over one NIC, each on its own
+// Gathers a layer ahead of the kernels, scatters after them: FSDP's backward over one NIC, each on its own
 // communicator.
 static void add_backward(json_t *list) {
     json_t *situation = add(list, "backward of four layers: gathers ahead, scatters behind", same_model, "");

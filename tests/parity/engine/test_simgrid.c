@@ -1,6 +1,6 @@
-// The engine against SimGrid's recorded finishing times. Flows and rings that meet nobody are exact; what shares one
-// link is the same max-min model on both sides; where the models differ by choice, the file says why and how much is
-// allowed. `test_engine_simgrid --verbose` shows the largest difference of every situation.
+// The engine against SimGrid's recorded finishing times. Flows and rings without contention are exact; flows that share
+// one link follow the same max-min model on both sides; where the models differ by choice, the file says why and how
+// much is allowed. `test_engine_simgrid --verbose` shows the largest difference of every situation.
 
 #include <criterion/criterion.h>
 #include <criterion/logging.h>

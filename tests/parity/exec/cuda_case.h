@@ -1,4 +1,4 @@
-// Runs of device cuda over the stand-in runtime beside runs of device cpu: one small model and batch for all of them.
+// Runs of device cuda over the stand-in runtime compared with runs of device cpu: one small model and batch for all.
 
 #pragma once
 
@@ -22,5 +22,5 @@ typedef struct CudaAllowed {
     double loss, norm;
 } CudaAllowed;
 
-// One step of it on the GPU's stand-in as on the CPU in fp32.
+// One step on the stand-in GPU must match the CPU's in fp32.
 void cuda_case_step(RunRequest *request, Arena *arena, CudaAllowed allowed, const char *words);

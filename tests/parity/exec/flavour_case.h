@@ -4,7 +4,7 @@
 
 #include "tests/parity/exec/exec_case.h"
 
-// Case model and options on this target; Megatron's get a vocabulary that its padding leaves as it is.
+// The case's model and options on this target; Megatron's get a vocabulary that its padding does not change.
 RunRequest flavour_request(const Target *target, const TrainPlan *plan);
 
 // Every row of the capability table but our own runs every stride-th plan of a world that it has; each is expected to

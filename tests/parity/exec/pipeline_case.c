@@ -18,7 +18,7 @@ int pipeline_shapes(int world, Mesh *meshes, int capacity) {
     return count;
 }
 
-// As mesh_case's families, narrower: what is asked here is who has which layer and when.
+// As mesh_case's families, but narrower: this tests which stage has which layer, and when.
 static ModelSpec model_for(const Mesh *mesh) {
     const bool threes = mesh_world(mesh) % 3 == 0;
     ModelSpec model = case_model();

@@ -1,6 +1,6 @@
-// Adapters beside frozen layers train as on one rank: beside every axis, with every choice, every type of model. Their
-// B begins as zeros, so A's gradients are seen from the second step on. test_meshes_product.c has world 8,
-// tests/parity/pytorch their gradients beside peft's.
+// Adapters with frozen layers train as on one rank: with every axis, every choice and every type of model. Their B
+// begins as zeros, so A's gradients are visible from the second step on. test_meshes_product.c has world 8,
+// tests/parity/pytorch compares their gradients with peft's.
 
 #include <criterion/criterion.h>
 

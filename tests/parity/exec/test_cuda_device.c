@@ -152,7 +152,7 @@ Test(cuda_device, spans_of_the_last_steps_come_from_events) {
 
 enum { WEIGHTS_BYTES = 1 << 20 };
 
-// All weights behind a step that changes none.
+// All weights after a step that changes none.
 static size_t weights_of(const char *worker, RunRequest request, char content[WEIGHTS_BYTES]) {
     char path[] = "/tmp/ndtune-weights-XXXXXX";
     const int fd = mkstemp(path);
@@ -238,8 +238,8 @@ Test(cuda_device, any_legal_order_of_streams_gives_the_same_bits) {
     }
 }
 
-// Our own attention adds dq of a query tile from several key tiles, here four: in the order in which they come, or in
-// theirs (kernels/cuda/attention_own.h; its kernel's test shows that the order tells). Whose turn it is takes room.
+// Our own attention adds dq of a query tile from several key tiles, here four: in order of arrival, or in key order
+// (kernels/cuda/attention_own.h; its kernel's test shows that the order matters). Tracking turns needs memory.
 static RunResult long_run(const char *seed, bool deterministic, int steps) {
     const CudaCase one = {"dp_shard=1", 0, 1, RECOMPUTE_NONE, seed};
     RunRequest request = cuda_case_request(&one, DTYPE_BF16, "cuda");

@@ -72,8 +72,8 @@ static void make_gpt_oss(ModelSpec *model) {
     model->window_every = 2;
 }
 
-// Biases of experts, clamped gates, sinks beside the keys, layers that slide by turns: of heads of ranks of a ring, and
-// of a ring whose chunks a window cuts.
+// Expert biases, clamped gates, attention sinks, alternating sliding-window layers: with heads split over ranks, and in
+// a ring whose chunks a window cuts.
 Test(cuda_experts, biases_clamps_sinks_and_windows_step_as_on_the_cpu) {
     static const CudaCase cases[] = {{"tp=2", 0, 1, RECOMPUTE_NONE, "7"}, {"cp=2", 3, 1, RECOMPUTE_FULL, "8"}};
     for (int i = 0; i < 2; i++) {

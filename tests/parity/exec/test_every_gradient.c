@@ -107,8 +107,8 @@ static void compare(const Gradients *run, const Gradients *reference, const char
                 worst = isfinite(difference) ? fmax(worst, difference) : INFINITY;
             }
             cr_expect(largest > 0, "%s %d has no gradient", slice->name, i / unit->slice_count);
-            // A key bias has none where keys do not turn (the softmax does not see it): rounding, next to other
-            // biases'.
+            // Without rotary positions a key bias has no gradient (the softmax cancels it): rounding noise, next to
+            // other biases' gradients.
             const bool noise = strcmp(slice->name, "bk") == 0 && program->model.position != POSITION_ROTARY;
             cr_expect(worst <= BOUND * largest || (noise && worst < 1e-8), "%s: %s %d: off by %.1e of the largest %.1e",
                       words, slice->name, i / unit->slice_count, worst / largest, largest);
@@ -196,7 +196,7 @@ Test(every_gradient, of_other_targets_programs_is_that_of_one_rank) {
     check(cases, sizeof cases / sizeof *cases);
 }
 
-// Biases, layer norms, learned positions, norms of queries and keys, ALiBi, norms behind: under each kind of tensor
+// Biases, layer norms, learned positions, query and key norms, ALiBi, post-norms: under each kind of tensor
 // parallelism, sequence split and recompute.
 Test(every_gradient, of_every_model_type_in_other_targets_programs_is_that_of_one_rank) {
     static const Case cases[] = {

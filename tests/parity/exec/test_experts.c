@@ -1,6 +1,6 @@
-// Layers of experts train as on one rank: beside every axis, with every choice, every type of router that runs; with
-// experts spread over ranks (ep), whose tokens cross in parts of their own sizes. Ties of a router go to the lower
-// expert, on every mesh. test_meshes_product.c has world 8, tests/parity/pytorch the gradients beside transformers'.
+// MoE layers train as on one rank: with every axis, every choice and every type of router that runs; with expert
+// parallelism (ep), whose tokens cross in parts of different sizes. Ties in a router go to the lower expert, on every
+// mesh. test_meshes_product.c has world 8, tests/parity/pytorch compares gradients with transformers'.
 
 #define _GNU_SOURCE  // setenv
 
@@ -45,8 +45,8 @@ static Mesh mesh_named(const char *text) {
     return mesh;
 }
 
-// Heads of which a part turns, values of another width, scores in groups of experts. No product is 24 columns wide:
-// there OpenBLAS 0.3.21 allocates (SkylakeX), which one of the tests below would see.
+// Partially rotated heads, values of a different width, scores in groups of experts. No product is 24 columns wide:
+// there OpenBLAS 0.3.21 allocates (SkylakeX), which one of the tests below would detect.
 static void make_latent(ModelSpec *model) {
     model->latent = (LatentAttention){.q_rank = 32, .kv_rank = 64, .rope = 8, .value = 16};
     model->head_dim = 24;
@@ -123,7 +123,7 @@ Test(experts, stages_train_as_one_rank) {
     expect_same("mixtral", (const char *[]){"pp=2,dp_shard=2,ep=2", "pp=2,cp=2,ep=2", "pp=2,dp_shard=4,ep=4", NULL});
 }
 
-// pp beside each other axis, and sp beside each.
+// pp combined with each other axis, and sp with each.
 Test(experts, stages_of_16_ranks_train_as_one_rank) {
     expect_same("mixtral", (const char *[]){"pp=2,dp_shard=2,cp=2,tp=2,ep=4", "pp=2,dp_shard=2,sp=2,tp=2,ep=2",
                                             "pp=2,dp_shard=2,cp=2,sp=2,ep=4", NULL});
@@ -147,7 +147,7 @@ Test(experts, latent_attention_and_routers_of_sigmoids_train_as_one_rank) {
                                                 "pp=2,dp_shard=2,ep=2", "pp=2,tp=2", NULL});
 }
 
-// Values of another width than keys travel behind them, or with their heads.
+// Values of a different width than keys travel after them, or with their heads.
 Test(experts, latent_attention_of_cut_sequences_trains_as_one_rank) {
     expect_same("deepseek_v3", (const char *[]){"cp=4", "sp=4", "cp=2,sp=2", "cp=2,tp=2", "dp_shard=2,cp=2,ep=4",
                                                 "sp=2,dp_shard=2,ep=2", "pp=2,cp=2,ep=2", NULL});
@@ -167,7 +167,7 @@ Test(experts, the_loss_that_spreads_tokens_trains_as_on_one_rank) {
     balance = 0;
 }
 
-// DeepSeek's first ones, Llama-4 Maverick's by turns; on a stage that has them alone too.
+// DeepSeek's first layers, Llama-4 Maverick's alternating ones; also on a stage that has only these.
 static const LayerRun by_turns[] = {{LAYER_DENSE, 0, 1},
                                     {LAYER_EXPERTS, 1, 1},
                                     {LAYER_DENSE, 2, 1},
@@ -271,7 +271,7 @@ Test(experts, more_room_is_planned_and_touched_as_planned) {
     cr_expect_gt(four_times.planned_peak_bytes, three_times.planned_peak_bytes);
 }
 
-// As many rows as all ranks send lie in the mean on each, so somebody gets at least that.
+// The mean number of rows per rank is what each rank sends, so some rank gets at least that.
 Test(experts, a_run_tells_how_unevenly_tokens_came) {
     const Mesh spread = mesh_of(1, 4, 4), alone = mesh_of(1, 2, 1);
     const RunRequest request = request_of("mixtral", &spread, 1, 400), without = request_of("mixtral", &alone, 1, 0);

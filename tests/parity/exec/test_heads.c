@@ -1,5 +1,5 @@
-// Sequence parallelism by heads (Ulysses) trains as one rank does: beside every other axis, with every choice, every
-// type of model, and bit for bit. test_meshes_product.c has worlds 6 and 8.
+// Sequence parallelism by heads (Ulysses) trains as one rank does: with every other axis, every choice, every type of
+// model, and bit for bit. test_meshes_product.c has worlds 6 and 8.
 
 #include <criterion/criterion.h>
 
@@ -35,7 +35,7 @@ static RunRequest request_of(const Mesh *mesh, int grad_accum, const RunOptions 
     return case_request(&plan, options);
 }
 
-// The middle rank's tokens lie in both zigzag chunks.
+// The middle rank's tokens are in both zigzag chunks.
 Test(heads, three_ranks_in_a_ring_train_as_one_rank) {
     Mesh mesh = mesh_of(1, 1, 2, 3);
     Deviation worst = {0};

@@ -29,7 +29,7 @@ Test(meshes, every_pair_of_axis_size_and_choice_of_worlds_6_and_12_trains_as_one
 }
 #endif
 
-// Orders in which the axes of the shard group lie apart, tp is slow, replicas are fast.
+// Orders in which the axes of the shard group are not adjacent, tp is slow, replicas are fast.
 static void orders_train_as_one_rank(Mesh mesh, const char *const *orders, int count) {
     const RunResult reference = mesh_one_rank(&mesh_twos_short, &arena);
     Deviation worst = {0};
@@ -99,7 +99,7 @@ static RunRequest request_of(int seq) {
     return case_request(&plan, &options);
 }
 
-// Shares of a third: units are padded, chunks are odd, the tail of a shard belongs to nobody.
+// Shares of a third: units are padded, chunks are odd, the tail of a shard belongs to no rank.
 Test(meshes, worlds_3_and_6_train_as_one_rank) {
     const RunRequest request = request_of(60);
     static const Variety varieties[] = {

@@ -113,7 +113,7 @@ Test(nccl, a_ring_of_four_makes_the_programs_calls_and_the_bits_of_shm) {
     trains_as_shm((Mesh){.size = SIZES(1, 1, 4, 1)});
 }
 
-// Two micro-steps are under way between the stages at a time, both ways.
+// Two micro-steps are in flight between the stages at a time, in both directions.
 Test(nccl, stages_send_messages_and_give_the_bits_of_shm) {
     TrainPlan plan;
     Mesh mesh = {.size = SIZES(1, 2, 1, 1)};

@@ -100,8 +100,8 @@ Test(pipelines, uneven_splits_train_as_one_rank) {
                 worst.norm_first, worst.loss_last, worst.norm_last);
 }
 
-// Forwards further ahead than 1F1B's; backward of the latest first; micro-batches and kinds of backward as they like;
-// weights in another order than inputs; two chunks, folded, with both gradients at once; two in turn, out of order.
+// Forwards further ahead than 1F1B's; backward of the latest first; micro-batches and kinds of backward in any order;
+// weights in another order than inputs; two chunks, folded, with both gradients at once; two alternating, out of order.
 Test(pipelines, orders_of_their_own_train_as_one_rank) {
     static const struct {
         const char *mesh;
@@ -186,7 +186,7 @@ Test(pipelines, races_and_poison_change_no_bit) {
     arena_free(&arena);
 }
 
-// The weights of all layers behind the last step: the same file as one rank writes, but for rounding.
+// The weights of all layers after the last step: the same file as one rank writes, except for rounding.
 Test(pipelines, weights_are_those_of_one_rank) {
     Arena arena = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -22,7 +22,7 @@ Test(pipelines_apart, gradients_of_weights_apart_train_as_one_rank) {
     }
 }
 
-// Norms in front and behind, of both kinds, biases, positions, halves side by side: what has weights is apart.
+// Pre- and post-norms, of both kinds, biases, positions, parallel halves: the weight gradients are computed separately.
 Test(pipelines_apart, gradients_of_weights_apart_train_as_one_rank_in_every_type_of_model) {
     Arena arena = {0};
     Deviation worst = {0};

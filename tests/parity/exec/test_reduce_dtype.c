@@ -1,6 +1,6 @@
-// Gradients that are reduced in bf16: the forward pass knows nothing of it, the gradient norm is off by what rounding
-// to 8 bits leaves (2^-9 of each part and of the sum, of random sign, so far less of the norm), and off it is, so the
-// rounding is real. Training stays near that of one rank.
+// Gradients reduced in bf16: the forward pass is unaffected, the gradient norm is off by the error of rounding to 8
+// bits (2^-9 of each part and of the sum, of random sign, so far less of the norm), and it is off, so the rounding is
+// real. Training stays close to that of one rank.
 
 #include <criterion/criterion.h>
 #include <math.h>

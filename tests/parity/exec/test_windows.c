@@ -1,5 +1,5 @@
-// Attention that looks back a window trains as on one rank: whatever cuts the sequence, the heads or the layers, of
-// which some look back all the way. tests/parity/pytorch has it beside transformers'.
+// Sliding-window attention trains as on one rank: with any split of the sequence, the heads or the layers, some of
+// which have no window. tests/parity/pytorch compares it with transformers.
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -79,7 +79,7 @@ static void train_between_norms(const char *type) {
                 worst.norm_first, worst.loss_last, worst.norm_last);
 }
 
-// Of Gemma 3: norms in front of each half and behind, layers that slide turn by angles of their own.
+// As in Gemma 3: norms before and after each half, sliding layers rotate by their own angles.
 Test(windows, norms_on_both_sides_and_local_angles_train_as_one_rank) {
     train_between_norms("gemma3_text");
 }

@@ -1,6 +1,6 @@
-// Holds every trace of a framework against the lowering of its target. Where the two differ on purpose, or for want of
-// a better lowering, the difference is a row of a table that turns the framework's list into ours; it must apply
-// exactly where it says, so a difference that goes away is noticed as well as a new one.
+// Compares every trace of a framework with the lowering of its target. Where the two differ on purpose, or for want of
+// a better lowering, the difference is a row of a table that transforms the framework's list into ours; it must apply
+// exactly where it says, so a difference that disappears is detected as well as a new one.
 
 #pragma once
 

@@ -30,8 +30,8 @@ static int loss_is_averaged_last(Trace *trace) {
     return changed;
 }
 
-// Tensor parallelism without sharding leaves norms, embedding and head plain tensors beside DTensors: torch 2.11
-// refuses to clip them together, so the recorded step does not clip.
+// Tensor parallelism without sharding mixes plain tensors (norms, embedding and head) with DTensors: torch 2.11 refuses
+// to clip them together, so the recorded step does not clip.
 static int tensor_parallelism_alone_is_not_clipped(Trace *trace) {
     const TraceEvent norm = {.phase = "optimizer", .kind = "all_reduce", .axes = "tp", .bytes = 4, .dtype = "fp32"};
     if (trace_is_sharded(trace)) {
@@ -138,7 +138,7 @@ static void check_held(const char *name) {
     Arena arena = {0};
     const StepProgram program = lowered(&arena, trace.request);
     const Held held = program_holds(&program);
-    // The root's copy of a tied head is nobody's in the optimizer: it has no moments.
+    // The root's copy of a tied head belongs to no optimizer: it has no moments.
     const bool older = trace_is(trace.target, "accelerate@1.14");
     const int64_t twice_tied = older && trace_is(name, "shard4_tied") ? 1024 * 256 * 4 / 4 : 0;
     const int halves = halves_of(&trace);

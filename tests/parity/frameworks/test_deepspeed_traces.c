@@ -51,7 +51,7 @@ static int64_t reduced_bytes(const EventList *list, int micro_batch) {
     return trace_is(dtype, "fp32") ? bytes / 2 : bytes;
 }
 
-// Below stage 2 once a step, behind the last micro-step: ours is part of no micro-step there.
+// Below stage 2 once a step, after the last micro-step: ours is not part of a micro-step there.
 static void check_reductions(const StepProgram *program) {
     const int count = program->plan.grad_accum;
     int64_t theirs = 0, own = 0;

@@ -56,7 +56,7 @@ static void read_recorded(const char *name, Recorded *recorded) {
     json_decref(file);
 }
 
-// Prints what lies outside of the tolerance, returns how many did.
+// Prints the values outside the tolerance, returns their number.
 static int compare(const char *name, const char *what, double ours, double theirs, double tolerance) {
     const double error = ours / theirs - 1;
     if (fabs(error) <= tolerance) {

@@ -127,7 +127,7 @@ static bool is_head(const TraceEvent *event, const char *kind) {
     return trace_is(event->place, "head") && trace_is(event->kind, kind) && !trace_is(event->axes, "tp");
 }
 
-// The head's gradient is reduced behind the last part, the norm's when backward has come to it; ours are one unit.
+// The head's gradient is reduced after the last part, the norm's when backward reaches it; ours are one unit.
 static int head_is_reduced_before_the_norm(Trace *trace) {
     EventList *list = &trace->list;
     int changed = 0;

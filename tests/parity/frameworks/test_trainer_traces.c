@@ -46,8 +46,8 @@ static bool on_several_meshes(const Trace *trace) {
     return has_tp(trace) || spreads_experts(trace);
 }
 
-// With tensor parallelism parameters lie on several meshes (matrices on shards x tp, norms on shards), with ranks of
-// experts too (these on efsdp x ep), and the norm of each mesh's is reduced axis by axis; ours is one scalar over all
+// With tensor parallelism parameters are on several meshes (matrices on shards x tp, norms on shards), with expert
+// parallelism too (these on efsdp x ep), and the norm of each mesh is reduced axis by axis; ours is one scalar over all
 // axes at once.
 static int norms_of_each_mesh_are_reduced_apart(Trace *trace) {
     EventList *list = &trace->list;
@@ -170,7 +170,7 @@ static void for_every_trace(void (*check)(const Held *held)) {
     }
 }
 
-// A model that is loaded in bf16 and split by tp alone is trained as it is: nothing makes fp32 masters.
+// A model loaded in bf16 and split by tp alone is trained as it is: no fp32 masters are created.
 static int halves_of(const Trace *given) {
     return is_tp_alone(given) && given->loads_bf16 ? 2 : 1;
 }

@@ -1,9 +1,9 @@
 // One rank against PyTorch: Hugging Face models of every type, started from the same weights and fed the same tokens
 // (make_fixtures.py wrote the figures; it computes in float64). Step 1: logits, loss, and every gradient, which AdamW
 // leaves in the first moments when beta1 = 0. Then ten AdamW steps with decay and clipping: losses, gradient norms,
-// weights. A tensor's error is measured against its own norm per element, so nothing small hides behind something
-// large. Adapters are those of peft, both matrices of one begun as normal weights. A key bias without rotary positions
-// has no gradient (the softmax does not see it): only its size is held.
+// weights. A tensor's error is measured against its own norm per element, so large values cannot mask small ones.
+// Adapters are those of peft, with both matrices of one initialised as normal weights. A key bias without rotary
+// positions has no gradient (the softmax cancels it): only its size is checked.
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -106,7 +106,7 @@ static const struct {
 } stretched[] = {{"llama_linear", {.factor = 4, .low = 1, .high = 2}}, {"llama_llama3", {8, 1, 4, 16}}};
 enum { STRETCHED = sizeof stretched / sizeof stretched[0] };
 
-// Adapters beside every linear layer of a llama's blocks.
+// Adapters on every linear layer of a llama's blocks.
 static const char *const ADAPTED = "llama_lora";
 enum { ADAPTER_RANK = 4 };
 
@@ -114,8 +114,8 @@ static bool is_adapted(const char *type) {
     return strcmp(type, ADAPTED) == 0;
 }
 
-// Softmax over the choices, or over all experts; norms of queries and keys in two of them; a shared expert behind a
-// gate; biases, clamps, sinks and a window in every other layer.
+// Softmax over the choices, or over all experts; query and key norms in two of them; a gated shared expert; biases,
+// clamps, sinks and a window in every other layer.
 static const char *const routed[] = {"mixtral", "qwen3_moe", "olmoe", "qwen2_moe", "gpt_oss", "mixtral_balance"};
 enum { ROUTED = sizeof routed / sizeof routed[0] };
 
@@ -163,7 +163,7 @@ static ModelSpec model_of(const char *type) {
     return exec_family(sizes, is_adapted(type) ? "llama" : sliding ? "mistral" : balanced ? "mixtral" : type);
 }
 
-// Heads of which a part turns and values of another width; experts in groups, scores corrected.
+// Partially rotated heads and values of a different width; experts in groups, corrected scores.
 static ModelSpec latent_model(void) {
     ModelSpec model = model_of(LATENT);
     model.latent = (LatentAttention){.q_rank = 24, .kv_rank = 16, .rope = 8, .value = 8};
@@ -296,7 +296,7 @@ static double off_by(const float *x, int64_t count, const double *norm_and_sampl
     return fmax(worst, fabs(sqrt(square) - norm) / norm);
 }
 
-// A key bias moves every key's score alike, where keys do not turn: nowhere, or not in all of a head.
+// A key bias shifts every key's score equally where keys are not rotated: nowhere, or not in the whole head.
 static bool without_gradient(const ModelSpec *model, const ParamSlice *slice, bool partly) {
     const bool turns = model->position == POSITION_ROTARY, part = turns && model->rotary_dims > 0;
     return strcmp(slice->name, "bk") == 0 && (!turns || (partly && part));

@@ -1,7 +1,7 @@
-// The best plan that a search finds beside the best of all plans that can be written down: every value of every choice
-// that keeps the numbers of a training (no dtype, optimizer, or loss function), also those that the search passes over
-// by what it knows of a target, on worlds small enough to simulate all of them. Left out: offload, which is for what
-// does not fit; sharding stages that the target's own file cannot say.
+// Compares the best plan that a search finds with the best of all plans that can be expressed: every value of every
+// choice that keeps the numerics of a training (no dtype, optimizer, or loss function), including those that the search
+// skips because of what it knows about a target, on worlds small enough to simulate all of them. Left out: offload,
+// which is for what does not fit; sharding stages that the target's own file cannot express.
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -17,11 +17,11 @@
 #include "tests/unit/autotune/requests.h"
 
 static const double WITHIN = 0.03;
-// Plans that the closed form puts so far behind the found one, or over memory, are not simulated: it would have to err
-// by as much and WITHIN more.
+// Plans that the closed form puts this far behind the found one, or over memory, are not simulated: it would have to be
+// wrong by as much and WITHIN more.
 static const double BEHIND = 0.05, OVER = 0.10;
 
-// Slowest first. What a field can be is its row's words, or so many numbers.
+// Slowest first. A field's possible values are its row's words, or this many numbers.
 static const PlanFieldId searched[] = {PLAN_ZERO,
                                        PLAN_RECOMPUTE,
                                        PLAN_RECOMPUTE_UNIT,
@@ -112,7 +112,7 @@ static bool can_be_had(Every *every, const TrainPlan *plan, PlanFieldId id, int 
     const char *reason = NULL;
     const int stage = every->request->asked[PLAN_ZERO];
     if (id == PLAN_LOSS && (every->request->target->losses_by_call & LOSS_BIT(value))) {
-        return false;  // somebody's own code
+        return false;  // custom user code
     }
     if (id == PLAN_TP_OVERLAP && value && !space_tries(every->request, plan, id, value)) {
         return false;
@@ -122,7 +122,7 @@ static bool can_be_had(Every *every, const TrainPlan *plan, PlanFieldId id, int 
            !prune(every->request, plan, NULL, &every->arena, &reason);
 }
 
-// The fields behind it are as the target has them by itself: with them the value is legal, or it is for none.
+// The fields after it are left at the target's defaults: with them the value is legal, or it is legal with none.
 static void take_all(Every *every, const TrainPlan *plan, int place) {
     enum { MOST = 128 };
     if (place == SEARCHED) {

@@ -180,7 +180,7 @@ Test(search_property, every_answer_keeps_the_promises_of_the_contract) {
         for (int i = 0; i < result.entry_count; i++) {
             check_entry(&request, &result.entries[i], what);
             cr_assert_eq(plan_global_batch(&result.entries[i].plan), result.request->global_batch, "%s", what);
-            const int first = request.objective == OBJECTIVE_MEMORY ? 0 : 1;  // behind the best the rest is by speed
+            const int first = request.objective == OBJECTIVE_MEMORY ? 0 : 1;  // after the best, ordered by speed
             const Prediction *before = i > first ? &result.entries[i - 1] : NULL;
             cr_assert(!before || request.objective == OBJECTIVE_MEMORY
                           ? !before || before->memory.reserved_bytes <= result.entries[i].memory.reserved_bytes
@@ -287,8 +287,8 @@ Test(search_property, a_given_batch_is_the_batch_of_every_entry) {
     }
 }
 
-// Every stride-th candidate of a search beside an estimate that knows nothing of the others. Of layers that are kept in
-// part the search takes the line between none and all.
+// Every stride-th candidate of a search compared with an estimate that knows nothing of the others. For layers kept in
+// part the search interpolates between none and all.
 static int check_cold(const TuneResult *result, int stride) {
     int checked = 0;
     for (int i = 0; i < result->candidate_count; i += stride) {
@@ -355,5 +355,5 @@ Test(search_property, what_is_recommended_can_be_exported) {
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
         check_file(targets[i], "1b", "dgx-h100", 4);
     }
-    check_file("deepspeed", "llama-3-8b", "pcie-a100-8x", 16);  // replicas beside shards would be faster
+    check_file("deepspeed", "llama-3-8b", "pcie-a100-8x", 16);  // replicas with shards would be faster
 }

@@ -1,7 +1,7 @@
-// A search beside the same search with one of its shortcuts switched off: the best plan of every shape is the same to
-// the digit. What rests on how well the estimate orders plans is measured, not proven: its worst violation is printed
-// and bounded. Rules that bound the answer cannot be switched off: what they throw out is shown to be none. The seed is
-// printed; NDTUNE_SEED repeats a failure.
+// A search compared with the same search with one of its shortcuts switched off: the best plan of every shape is the
+// same to the digit. What depends on how well the estimate orders plans is measured, not proven: its worst violation is
+// printed and bounded. Rules that bound the answer cannot be switched off: the plans that they discard are shown not to
+// be best. The seed is printed; NDTUNE_SEED repeats a failure.
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -395,7 +395,7 @@ static const Prediction *entry_of(const TuneResult *result, const Mesh *mesh) {
     return NULL;
 }
 
-// Shapes that were not priced are behind; of the others the choice that leaves room is that of a search of all.
+// Shapes that were not priced come last; for the others the choice that leaves room is that of a full search.
 static int check_unpriced(const TuneResult *with, const TuneResult *all, const char *what) {
     int behind = 0;
     for (int i = 0; i < with->rejected_count; i++) {

@@ -1,7 +1,7 @@
 // A stand-in for the CUDA runtime, for tests only: kernels/cuda/*.cu run on the CPU, one fiber per GPU thread, and
-// streams are queues that run when somebody waits for them. Every choice that a GPU leaves open (which thread, block or
-// stream goes next) is drawn from one seed, so that a missing barrier or event shows as wrong data and can be repeated.
-// What a GPU would do to a wrong program and this cannot: races inside one fiber's stretch between two waits.
+// streams are queues that run when something waits for them. Every choice that a GPU leaves open (which thread, block
+// or stream goes next) is drawn from one seed, so that a missing barrier or event shows as wrong data and can be
+// repeated. Not covered: races inside one fiber's stretch between two waits.
 
 #pragma once
 
@@ -15,11 +15,11 @@ extern "C" {
 // Of everything that follows on any thread; 1 until called.
 void cuda_host_seed(uint64_t seed);
 
-// From now on device memory is given out as a GPU's: the machine faults where the program touches it by itself, and
-// behind its end. It is there only inside calls that let streams run.
+// From now on device memory behaves as a GPU's: the machine faults where the program accesses it directly, or past its
+// end. It is accessible only inside calls that let streams run.
 void cuda_host_guard(void);
 
-// From now on the GPU says that it has so many multiprocessors, and caches to match; else an H200's.
+// From now on the GPU reports this many multiprocessors, and caches to match; by default an H200's.
 void cuda_host_processors(int count);
 
 // From now on the GPU multiplies by warpgroups, as sm_90a does, or no longer.

@@ -27,7 +27,7 @@ struct Fiber {
     char *stack;
     FiberBody *body;
     void *context;
-    FiberPlace *home;  // of who resumed it last
+    FiberPlace *home;  // where it was last resumed from
     bool finished;
 };
 

@@ -35,7 +35,7 @@ struct HostCopy {
     uint64_t group;
 };
 
-// A product of a warpgroup that is under way: made when somebody waits for it, from what lies there then.
+// A warpgroup product in flight: computed when it is waited for, from the data in memory at that time.
 struct HostProduct {
     float (*c)[4];
     bool in_registers;  // the left operand: rows, else at a
@@ -75,7 +75,7 @@ struct HostBlock {
     unsigned char *shared;
     uint32_t shared_bytes;
     uint32_t live;
-    bool eager;  // whoever was woken last goes on: one warp runs ahead of all others; else who goes on is drawn
+    bool eager;  // the last one woken continues: one warp runs ahead of all others; otherwise the next is drawn
 };
 
 // The lane that runs on this thread of the machine.

@@ -21,7 +21,7 @@ int probe_rounds(cudaStream_t stream, bool barrier, float *y);
 int probe_copy(cudaStream_t stream, bool wait, const float *x, float *y);
 // Even lanes sum by shuffles, odd ones return: a mistake.
 int probe_half_warp(cudaStream_t stream, float *y);
-// A thread writes one float behind the shared memory of its launch.
+// A thread writes one float past the shared memory of its launch.
 int probe_overrun(cudaStream_t stream);
 // c[16][8] = a[16][16] b[16][8] by ldmatrix and mma; b row-major, through the transposed load.
 int probe_matrix(cudaStream_t stream, const uint16_t *a, const uint16_t *b, float *c);

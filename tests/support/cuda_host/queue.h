@@ -27,7 +27,7 @@ struct CUevent_st {
     uint64_t recorded = 0, happened = 0;
     double at_ms = 0;
     bool timed = true;
-    HostCapture *capture = nullptr;  // recorded inside this one, behind these nodes
+    HostCapture *capture = nullptr;  // recorded inside this one, after these nodes
     std::set<size_t> after;
 };
 
@@ -42,7 +42,7 @@ struct CUstream_st {
     bool busy = false;   // its first work is running
     bool legacy = true;  // waits for the default stream and is waited for by it
     HostCapture *capture = nullptr;
-    std::set<size_t> after;  // nodes behind which this stream's next one comes
+    std::set<size_t> after;  // nodes that this stream's next one follows
 };
 
 struct CUgraph_st {

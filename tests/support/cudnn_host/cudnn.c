@@ -420,8 +420,8 @@ static bool binds_the_graph(const Attribute *operations, const Descriptor *pack)
     return true;
 }
 
-// The library writes results of attention in the type of its inputs, whatever their tensors say (an H200 did): rows of
-// fp32 that nobody reads on are refused here. Statistics have one column and are fp32.
+// The library writes results of attention in the type of its inputs, whatever their tensors specify (an H200 did): fp32
+// rows whose rest nobody reads are refused here. Statistics have one column and are fp32.
 static bool results_are_bf16(const Attribute *operations) {
     Descriptor **all = operations->values;
     for (int64_t i = 0; i < operations->count; i++) {

@@ -1,4 +1,4 @@
-// One chunk is under way at a time.
+// One chunk is in flight at a time.
 
 #define _GNU_SOURCE  // nanosleep in strict C
 

@@ -15,8 +15,8 @@ typedef struct Channel {
     _Alignas(64) char slot[CHANNEL_BYTES];
 } Channel;
 
-// A message out and one in that go at the same time; a channel NULL = none. The one out has ended when the other member
-// took all of it.
+// A message out and one in that run at the same time; a NULL channel = none. The outgoing one ends when the other
+// member has taken all of it.
 typedef struct Exchange {
     Channel *out, *in;
     const char *from;

@@ -1,7 +1,7 @@
-// libcuda.so.1 for tests (stand_in.h): a stream is a thread that takes its queue in order; device memory is memory.
-// A program that brings the stand-in runtime (tests/support/cuda_host) hands in streams of that one as well: work goes
-// there as host functions. That runtime runs work when somebody asks, and a collective waits for other processes, so
-// some threads ask as long as work of ours is there.
+// libcuda.so.1 for tests (stand_in.h): a stream is a thread that processes its queue in order; device memory is host
+// memory. A program that brings the stand-in runtime (tests/support/cuda_host) passes streams of that one as well: work
+// goes there as host functions. That runtime runs work only when asked, and a collective waits for other processes, so
+// some threads keep asking as long as our work is pending.
 
 #define _GNU_SOURCE  // RTLD_DEFAULT
 
@@ -243,7 +243,7 @@ CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
     const size_t room = (bytes + PAGE - 1) / PAGE * PAGE;
     *memory = aligned_alloc(PAGE, room);
     if (*memory) {
-        memset(*memory, POISON, room);  // what nobody wrote is no number
+        memset(*memory, POISON, room);  // unwritten memory is NaN
     }
     return *memory ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }

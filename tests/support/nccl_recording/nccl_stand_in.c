@@ -284,7 +284,7 @@ static void combine(const Call *call, const void *const *rows, size_t bytes, voi
     reduce_rows(rows, call->comm->size, (int64_t)bytes, how, out);
 }
 
-// Bytes [at, at + bytes) of every part, which lie `share` apart in a slot.
+// Bytes [at, at + bytes) of every part; parts are `share` apart in a slot.
 static void chunk_take(const Call *call, size_t part, size_t at, size_t bytes, size_t share) {
     const struct ncclComm *comm = call->comm;
     const Member *members = comm->meeting->members;

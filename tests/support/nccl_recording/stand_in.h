@@ -13,5 +13,5 @@
 
 #include <cuda.h>
 
-// Runs behind everything that the stream was given.
+// Runs after everything already queued on the stream.
 void stand_in_push(CUstream stream, void (*run)(void *context), void *context);

@@ -120,7 +120,7 @@ static WhyCuts why_cuts(const char *model, const char *target, int ep) {
     return why;
 }
 
-// 2 and 4 of 16 ranks beside ep=4; 8 of them would need 32.
+// 2 and 4 of 16 ranks together with ep=4; 8 of them would need 32.
 Test(alternatives, experts_cut_by_more_ranks_are_predicted_beside_the_best) {
     const WhyCuts why = why_cuts("olmoe-1b-7b", "megatron", 4);
     cr_expect(why.offered && !why.asked && why.used == 1);

@@ -1,4 +1,4 @@
-// The batch that a search settles on where nobody said one.
+// The batch that a search chooses if none is given.
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

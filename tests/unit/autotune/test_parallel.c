@@ -1,4 +1,4 @@
-// Pieces are done once each, whoever does them, and the lowest failure speaks.
+// Each piece runs exactly once, on any thread, and the failure with the lowest index is reported.
 
 #include <criterion/criterion.h>
 #include <stdatomic.h>

@@ -67,7 +67,7 @@ Test(predict_serial, is_no_faster_than_lanes_beside_each_other) {
                                   {.size = SIZES(1, 1, 4, 1)}};
     for (int i = 0; i < 4; i++) {
         const Prediction serial = predicted(meshes[i], true), beside = predicted(meshes[i], false);
-        // lanes beside each other slow each other by a few percent (interference)
+        // concurrent lanes slow each other by a few percent (interference)
         cr_assert_geq(serial.step_s, 0.95 * beside.step_s, "mesh %d: %g, %g", i, serial.step_s, beside.step_s);
     }
 }

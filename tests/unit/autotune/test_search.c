@@ -185,7 +185,7 @@ Test(search, deepspeed_reduces_by_smaller_buckets_where_its_own_do_not_fit) {
     }
 }
 
-// Megatron's gradients have their memory anyway: a graph of the whole iteration is never behind.
+// Megatron's gradients have their memory anyway: a graph of the whole iteration is never slower.
 Test(search, megatron_takes_graphs_where_its_version_has_them) {
     request = request_for(&arena, 8, "1b", "dgx-h100", "megatron@0.19");
     request.effort = EFFORT_ESTIMATE;

@@ -1,4 +1,4 @@
-// The search for what is near the best beside the search of all.
+// The search for near-optimal plans compared with the full search.
 
 #include <criterion/criterion.h>
 

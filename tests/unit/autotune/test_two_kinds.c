@@ -24,8 +24,8 @@ typedef struct Shape {
     Recompute recompute;
 } Shape;
 
-// Of a small DeepSeek-V2, whose layers are of these runs. A host that issues experts one by one falls behind in layers
-// of experts and catches up in dense ones, which is no sum: here one launch has them all.
+// A small DeepSeek-V2 with these runs of layers. A host that issues experts one by one falls behind in MoE layers and
+// catches up in dense ones, which is not additive: here one launch has them all.
 static Prediction predicted(const Shape *shape, const LayerRun *runs, int count) {
     TuneRequest request = request_for(&arena, 8, "deepseek-v2-lite", "dgx-h100", shape->target);
     Target at_once = *request.target;

@@ -1,4 +1,4 @@
-// Signs of life of device cuda over the stand-in runtime: whoever waits for a step hears of it on the way, task by task
+// Progress marks of device cuda over the stand-in runtime: a caller waiting for a step sees its progress, task by task
 // and where the whole step is one graph.
 
 #include <criterion/criterion.h>

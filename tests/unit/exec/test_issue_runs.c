@@ -1,4 +1,4 @@
-// A step cut into runs, and which tasks run beside collectives: read from lowered programs, no device.
+// A step split into runs, and which tasks overlap collectives: read from lowered programs, no device.
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -69,7 +69,7 @@ Test(lane_watch, the_seat_shows_the_collective_that_the_stream_is_in) {
     cr_expect_eq(atomic_load(&rows[0].progress), 2);
 }
 
-// Hosts run ahead by different counts; only the streams tell who is missing.
+// Hosts run ahead by different counts; only the streams tell which rank is missing.
 Test(lane_watch, diagnosis_finds_the_rank_whose_stream_has_not_begun) {
     for (int task = 1; task <= 9; task++) {
         note(0, task, 64);

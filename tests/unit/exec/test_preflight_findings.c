@@ -151,7 +151,7 @@ Test(preflight_findings, clocks_shared_memory_and_locked_memory_are_notes) {
     cr_assert_eq(findings.bad, 0);
 }
 
-// Eight stages of one rank: ranks 1 to 7 receive from the one before, and 0 to 6 from the one behind.
+// Eight stages of one rank: ranks 1 to 7 receive from the previous one, and 0 to 6 from the next one.
 static PreflightGroups *add_links(const char *collective, int step) {
     add(AXES_STAGE, collective, 1e-3);
     PreflightGroups *links = &result.groups[result.group_count - 1];

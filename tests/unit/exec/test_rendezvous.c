@@ -1,5 +1,5 @@
-// The rendezvous where ranks meet: who connects and says nothing keeps nobody out, and it listens no wider than its
-// hosts need.
+// The rendezvous of the ranks: a client that connects and stays silent blocks no other, and it listens no more widely
+// than its hosts need.
 
 #define _GNU_SOURCE  // gethostname
 

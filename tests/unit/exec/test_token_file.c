@@ -1,4 +1,4 @@
-// Token files: both widths, the place of a sequence, and everything that can be wrong with a file, in words.
+// Token files: both widths, the place of a sequence, and everything that can be wrong with a file, with its message.
 
 #define _DEFAULT_SOURCE  // mkstemps
 

@@ -1,5 +1,5 @@
 // The shm transport with threads as ranks: every group mask of meshes of 2, 4 and 8 ranks, odd sizes, exactly summable
-// data (small integers), independent communicators at the same time, and the sentences about who is missing or
+// data (small integers), independent communicators at the same time, and the messages about ranks that are missing or
 // elsewhere.
 
 #define _GNU_SOURCE  // nanosleep in strict C

@@ -8,7 +8,7 @@
 #include "exec/transport/nccl_library.h"
 #include "kernels/cuda/gemm.h"
 
-// By its whole path: who asks for the library by name gets this one then.
+// By its full path: a later request for the library by name then gets this one.
 static void load(const char *path) {
     if (!dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
         cr_skip_test("%s", dlerror());

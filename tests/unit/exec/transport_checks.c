@@ -84,7 +84,7 @@ static void all_gather(const Seat *cell, int64_t count, ReduceOp op) {
     free(out);
 }
 
-// The own part lies in the result already, which is allowed.
+// The rank's own part is already in the result, which is allowed.
 static void all_gather_in_place(const Seat *cell, int64_t count, ReduceOp op) {
     float *out = elements(-1, count * cell->size), *in = elements(cell->rank->rank, count);
     memcpy(out + cell->index * count, in, (size_t)count * sizeof(float));

@@ -1,4 +1,4 @@
-// Every collective with exactly summable data over odd sizes: one table for all transports, whoever runs the ranks.
+// Every collective with exactly summable data over odd sizes: one table for all transports, however ranks are run.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// One rank of transport mpi for test_transport_mpi, started by mpirun: a mesh in words; then "all" checks, or "lanes":
-// two communicators from two threads; "links" and "link-lanes" the same with messages. Ends with 1 and a word where
+// One rank of transport mpi for test_transport_mpi, started by mpirun: a mesh as text; then "all" checks, or "lanes":
+// two communicators from two threads; "links" and "link-lanes" the same with messages. Exits with 1 and a message if
 // anything is wrong.
 
 #include <pthread.h>

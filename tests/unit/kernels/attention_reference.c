@@ -25,7 +25,7 @@ const KernelAttention attention_shapes[] = {
      0,
      {0},
      0},  // part of a tile, grouped heads, gaps in every stride
-    {70, 170, 100, 0, 2, 1, 24, 48, 24, 48, 70, 0, 0, 0, {0}, 0},         // queries behind the keys' start
+    {70, 170, 100, 0, 2, 1, 24, 48, 24, 48, 70, 0, 0, 0, {0}, 0},         // queries after the keys' start
     {50, 60, 0, 30, 2, 2, 16, 32, 32, 32, 50, 0, 0, 0, {0}, 0},           // the first 30 queries see no key
     {33, 40, 0, 33, 3, 3, 8, 24, 24, 24, 40, 0, 0, 0, {0}, 0},            // nothing is seen
     {75, 75, 7, 7, 1, 1, 256, 256, 256, 256, 75, 0, 0, 0, {0}, 0},        // the largest head

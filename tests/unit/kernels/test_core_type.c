@@ -122,7 +122,7 @@ Test(core_type, of_an_older_core_is_left_out_and_a_wide_one_kept) {
     cr_expect_str_eq(asked.core, "Prescott");
 }
 
-// In turn, the best of three: a crowded machine slows all of them down.
+// Alternating, the best of three: a crowded machine slows all of them down.
 Test(core_type, chosen_here_is_not_far_below_the_best_of_the_forced_ones) {
     static const char *const forced[] = {"NDTUNE_CORE_TYPE=SkylakeX", "NDTUNE_CORE_TYPE=Haswell",
                                          "NDTUNE_CORE_TYPE=Zen"};

@@ -49,7 +49,7 @@ Test(kernel_experts, a_row_visits_the_experts_of_its_largest_logits) {
     }
 }
 
-// Of each expert its rows lie behind each other, those of earlier rows first.
+// The rows of each expert are contiguous, those of earlier rows first.
 Test(kernel_experts, places_are_in_the_order_of_experts_and_then_of_rows) {
     const Routed routed = routed_of(false);
     int at[CHOICES], sum = 0;

@@ -72,7 +72,7 @@ static Product product_of(KernelHalfGemm s) {
     return product;
 }
 
-// The result's own rounding is 2^-9 of it where it is bf16.
+// If the result is bf16, its own rounding error is 2^-9, relative.
 static void check(KernelHalves *halves, int number, Product *product) {
     const KernelHalfGemm *s = &product->shape;
     double *before = calloc((size_t)product->size, sizeof *before);

@@ -73,8 +73,8 @@ Test(kernel_latent, a_norm_of_leading_columns_is_that_of_packed_rows_and_touches
     free(x), free(w), free(dy), free(wide), free(was);
 }
 
-// Values of 16 elements behind keys of 24, in rows and heads with more between them; the others are zeros in wider
-// values.
+// Values of 16 elements after keys of 24, in rows and heads with gaps between them; the reference has wider values
+// padded with zeros.
 Test(kernel_latent, values_of_another_width_attend_as_if_zeros_made_them_as_wide_as_keys) {
     enum { TOKENS = 83, DIM = 24, NARROW = 16, APART = 40, Q = HEADS * DIM, O = HEADS * NARROW };
     const KernelAttention wide = {.queries = TOKENS,

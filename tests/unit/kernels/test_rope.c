@@ -40,7 +40,7 @@ Test(kernel_rope, turns_every_pair_by_position_times_frequency) {
     }
 }
 
-// gpt_neox turns the first quarter of a head, phi's and stablelm's configs other parts.
+// gpt_neox rotates the first quarter of a head, phi's and stablelm's configs other parts.
 Test(kernel_rope, turns_only_the_leading_part_of_a_head) {
     const int parts[] = {2, 16, 20, 48};
     for (int p = 0; p < 4; p++) {

@@ -32,7 +32,7 @@ static void push(Reader *reader, json_t *value) {
     reader->stack[reader->depth++] = value;
 }
 
-// Puts what lies above the last mark into the list or dictionary below it.
+// Moves everything above the last mark into the list or dictionary below it.
 static void close_mark(Reader *reader, bool dict) {
     const int mark = reader->marks[--reader->mark_count];
     json_t *holder = reader->stack[mark - 1];

@@ -138,8 +138,8 @@ Test(golden_cost, eight_ranks_on_four_cores_take_turns) {
     const double alone_s = cbrt(pow(compute_s, 3) + pow(memory_s, 3));
     check(gemm_s(&cpu.accelerator, DTYPE_FP32, 512, 512, 512, 4), alone_s);
     check(gemm_s(&shared.accelerator, DTYPE_FP32, 512, 512, 512, 4), 2 * alone_s);
-    // all-gather of 8 ranks, 8 MB: alone 0.5 + 7 x 0.5 = 4 us + (7 + 1)/8 x 8 MB / 10 GB/s = 800 us; in turns twice
-    // that
+    // all-gather of 8 ranks, 8 MB: alone 0.5 + 7 x 0.5 = 4 us + (7 + 1)/8 x 8 MB / 10 GB/s = 800 us; one after the
+    // other, twice that
     check_collective(&cpu, COLLECTIVE_ALL_GATHER, (GroupPlacement){8, 1, 8, 1, 0, 0}, 8e6, 804e-6, "ring");
     check_collective(&shared, COLLECTIVE_ALL_GATHER, (GroupPlacement){8, 1, 8, 1, 0, 0}, 8e6, 1608e-6, "ring");
 }

@@ -1,5 +1,5 @@
-// Shapes of machines beyond eight GPUs behind one switch, by hand on machines of round numbers: oversubscribed levels,
-// boxes without a switch, racks, measured curves, sums on CPUs. The derivation stands beside each number.
+// Machine topologies other than eight GPUs on one switch, by hand on machines with round numbers: oversubscribed
+// levels, boxes without a switch, racks, measured curves, sums on CPUs. The derivation is next to each number.
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -122,7 +122,7 @@ Test(model_counts, every_preset_but_tiny_stands_in_one_of_the_tables) {
     cr_assert_str_eq(presets[0].spec.name, "tiny");
 }
 
-// The model cards print parameters without the two tables beside the totals.
+// The model cards print parameters without the two tables next to the totals.
 Test(model_counts, without_embeddings_as_published) {
     const ModelSpec small = find("pythia-1.4b"), middle = find("pythia-6.9b"), large = find("pythia-12b");
     const ModelSpec qwen = find("qwen3-8b");

@@ -99,7 +99,7 @@ static TrainPlan any_plan(uint64_t *seed, const Target *target, const ModelSpec 
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         plan.mesh.size[axis] = axis == AXIS_EP || (axis == AXIS_PP && !staged) ? 1 : sizes[pick(seed, 5)];
     }
-    if (plan.mesh.size[AXIS_SP] > 1) {  // beside data parallelism alone, where there is a file for it
+    if (plan.mesh.size[AXIS_SP] > 1) {  // only with data parallelism, where there is a file for it
         plan.mesh.size[AXIS_TP] = plan.mesh.size[AXIS_CP] = plan.mesh.size[AXIS_DP_REPLICATE] = 1;
     }
     if (strcmp(target->name, "megatron") == 0) {

@@ -1,4 +1,4 @@
-// The analytic estimate beside the engine and the memory breakdown on random plans. NDTUNE_SEED repeats a run.
+// The analytic estimate compared with the engine and the memory breakdown on random plans. NDTUNE_SEED repeats a run.
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-// The estimate of pipelines beside the engine and the memory of all stages.
+// The estimate of pipelines compared with the engine and the memory of all stages.
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -60,13 +60,13 @@ static const Case cases[] = {
     {"qwen3-30b-a3b", "dgx-h100", "torchtitan", "dp_shard=8,tp=4,ep=8", 4096, 1, 2, PP_1F1B, 1, RECOMPUTE_FULL, false},
     {"qwen3-30b-a3b", "dgx-h100", "torchtitan", "dp_shard=4,tp=4,ep=2", 4096, 2, 1, PP_1F1B, 1, RECOMPUTE_NONE, false},
     {"deepseek-v2-lite", "dgx-h100", "megatron", "dp_shard=8,tp=2,ep=8", 4096, 1, 4, PP_1F1B, 1, RECOMPUTE_NONE, false},
-    // first layers of another kind than those beside the head
+    // first layers of another kind than those next to the head
     {"deepseek-v3", "dgx-b200", "megatron", "pp=16,dp_shard=16,ep=8", 4096, 1, 64, PP_1F1B, 1, RECOMPUTE_SELECTIVE,
      false},
     {"deepseek-v3", "dgx-b200", "megatron", "pp=4,dp_shard=64,ep=64", 4096, 1, 32, PP_1F1B, 1, RECOMPUTE_SELECTIVE,
      false},
     {"deepseek-v3", "dgx-h100", "torchtitan", "pp=8,dp_shard=64,ep=32", 4096, 1, 32, PP_1F1B, 1, RECOMPUTE_FULL, false},
-    // exchanges beside another micro-step, but for the first and last ones
+    // exchanges overlapping another micro-step, except for the first and last ones
     {"qwen3-30b-a3b", "dgx-b200", "megatron", "dp_shard=8,ep=8", 4096, 1, 8, PP_1F1B, 1, RECOMPUTE_NONE, true},
     {"qwen3-30b-a3b", "dgx-b200", "megatron", "dp_shard=8,ep=8", 4096, 1, 2, PP_1F1B, 1, RECOMPUTE_NONE, true},
     {"qwen3-30b-a3b", "dgx-h100", "megatron", "pp=4,dp_shard=16,ep=8", 4096, 1, 32, PP_INTERLEAVED, 4, RECOMPUTE_NONE,
@@ -222,7 +222,7 @@ Test(analytic_stages, uneven_splits_are_near_the_engine_and_the_fullest_stage) {
     }
 }
 
-// The frozen layers are gathered and reduce nothing, the adapters are reduced beside them.
+// The frozen layers are gathered and reduce nothing, the adapters are reduced alongside them.
 Test(analytic_stages, adapters_in_a_unit_of_their_own_are_near_the_engine) {
     static const char *const meshes[] = {"dp_shard=8", "dp_replicate=2,dp_shard=4", "dp_shard=4,tp=2",
                                          "dp_replicate=8"};

@@ -144,7 +144,7 @@ Test(mesh_property, orders_that_arrange_the_ranks_alike_have_one_canonical_form)
     for_every_mesh(check_canonical);
 }
 
-// The placement by definition, with nothing clever: who is on which node.
+// The placement by definition, computed naively: which rank is on which node.
 static GroupPlacement placement_drawn(const Mesh *mesh, AxisMask mask, int ranks_per_node) {
     static int members[MAX_RANKS][MAX_RANKS];  // [group][node]
     int groups = 0, group_of[MAX_RANKS];       // a group is known by its first member
@@ -178,7 +178,7 @@ static GroupPlacement placement_drawn(const Mesh *mesh, AxisMask mask, int ranks
     return placement;
 }
 
-// An axis of one rank parts nobody.
+// An axis of size one splits nothing.
 static AxisMask mask_of_cut(const Mesh *mesh) {
     AxisMask mask = 0;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {

@@ -120,7 +120,7 @@ Test(engine_random, isolated_times_give_the_schedule_of_the_rules) {
     check_rules(seed_of_run("rules"));
 }
 
-// Tasks of a short loop, or behind a stretch, that were queued before the walk came there: programs 64 and 184.
+// Tasks of a short loop, or after a stretch, that were queued before the walk reached them: programs 64 and 184.
 Test(engine_random, what_waits_for_work_that_was_queued_early_starts_behind_it) {
     check_rules(1795708325);
     check_rules(1795708348);

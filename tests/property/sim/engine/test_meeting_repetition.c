@@ -1,5 +1,5 @@
-// Pipelines whose steady state is skipped beside the same ones gone through to the end: every target with a pipeline,
-// its schedules, few and many stages, hosts that are ahead and hosts that messages stop.
+// Pipelines whose steady state is skipped, compared with the same ones simulated to the end: every target with a
+// pipeline, its schedules, few and many stages, hosts that run ahead and hosts blocked by messages.
 
 #include <criterion/criterion.h>
 #include <string.h>

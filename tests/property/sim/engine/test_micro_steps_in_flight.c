@@ -1,6 +1,6 @@
-// A pipeline stage by hand: some micro-steps go forward first, then one goes forward and one backward in turn, then the
-// rest goes backward. Activations have slots per layer and micro-step in flight; weights are gathered layer by layer on
-// a lane of their own. Every reader of a program must see the same.
+// A hand-written pipeline stage: some micro-steps go forward first, then forward and backward alternate, then the rest
+// goes backward. Activations have slots per layer and micro-step in flight; weights are gathered layer by layer on
+// their own lane. Every reader of a program must see the same.
 
 #include <criterion/criterion.h>
 

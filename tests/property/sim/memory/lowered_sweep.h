@@ -10,7 +10,7 @@ typedef struct LoweredRange {
     int max_world;  // meshes of worlds 1, 2, 4 .. max_world
     int seq;
     int max_accum;   // micro-steps 1 and max_accum
-    int max_layers;  // the model is cut to this many; 0 = as it is
+    int max_layers;  // the model is cut to this many; 0 = unchanged
     Dtype precision;
 } LoweredRange;
 

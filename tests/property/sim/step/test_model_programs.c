@@ -144,8 +144,7 @@ Test(model_programs, every_parameter_gets_a_gradient) {
     each_program(check_gradients);
 }
 
-// A repeated operation that updates a buffer in place must find it as forward did: written anew by another repeated
-// one.
+// A repeated operation that updates a buffer in place must find it as forward did: rewritten by another repeated one.
 static void check_repeats(const StepProgram *program, const char *label) {
     Arena arena = {0};
     bool *written = ARENA_ARRAY(&arena, bool, program->buffer_count);

@@ -1,5 +1,5 @@
-// A program that was sized for another micro-batch beside the same plan lowered anew, over random plans of all targets.
-// NDTUNE_SEED repeats a run.
+// A program resized from another micro-batch compared with the same plan lowered from scratch, over random plans of all
+// targets. NDTUNE_SEED repeats a run.
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -55,7 +55,7 @@ static void expect_same(const StepProgram *a, const StepProgram *b, const char *
 }
 
 typedef struct Checked {
-    int programs, resized;  // all; of them not lowered anew
+    int programs, resized;  // all programs; those not lowered from scratch
 } Checked;
 
 // Several sizes one after another, the first one again among them.

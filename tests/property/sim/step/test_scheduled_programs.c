@@ -12,7 +12,7 @@
 enum { PLANS = 40, AHEAD = 2 };
 static const uint64_t first_seed = 20261122;
 
-// So many forwards before the first backward, then in turn.
+// A number of forwards before the first backward, then alternating.
 static void ahead_order(const ScheduleShape *shape, ScheduleAction *actions) {
     const int32_t ahead = AHEAD < shape->micro_steps ? AHEAD : shape->micro_steps;
     for (int32_t m = 0; m < ahead; m++) {

@@ -177,7 +177,7 @@ Test(run_case, what_this_version_cannot_predict_says_why) {
     }
 }
 
-// The columns of experts behind those of RUNS_HEADER, on a row of a mixture of 16 experts.
+// The expert columns after those of RUNS_HEADER, on a row of a mixture of 16 experts.
 static RunCase case_with_experts(const char *columns, const char *values) {
     const char *header = arena_format(&arena, "%.*s,%s\n", (int)strlen(RUNS_HEADER) - 1, RUNS_HEADER, columns);
     const char *line = run_line(&arena, (RunLine){.step_time_s = 1});

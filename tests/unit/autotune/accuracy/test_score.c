@@ -1,4 +1,4 @@
-// Scores of hand-made rows, worked out beside the numbers.
+// Scores of hand-made rows, derived next to the numbers.
 
 #include <criterion/criterion.h>
 

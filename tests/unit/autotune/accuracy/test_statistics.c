@@ -1,4 +1,4 @@
-// Each number is worked out beside it.
+// Each number is derived next to it.
 
 #include <criterion/criterion.h>
 #include <math.h>

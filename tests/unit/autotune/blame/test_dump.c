@@ -139,7 +139,7 @@ Test(dump, folders_without_a_job_are_refused_in_words) {
     cr_expect_not_null(strstr(error.message, "two dumps of rank 0"));
 }
 
-// The ranks of a mesh dimension that nobody listed, and one of which never came to use it.
+// The ranks of a mesh dimension that no dump lists, one of which never got to use it.
 Test(dump, a_member_that_never_used_its_group_is_found_by_the_other_groups) {
 #define USE(rank, group)                                                                                               \
     write_file("rank_" rank,                                                                                           \
@@ -193,8 +193,8 @@ Test(dump, messages_of_a_batch_are_over_when_its_end_is) {
     cr_expect(sends->stages);
 }
 
-// Keys and version of torch 2.5.1 (c10d/TraceUtils.h of its wheel): no host, the communicators beside the entries. No
-// dump of it was seen: it records jobs over NCCL only.
+// Keys and version of torch 2.5.1 (c10d/TraceUtils.h of its wheel): no host, the communicators next to the entries. No
+// real dump of it was available: it records jobs over NCCL only.
 Test(dump, what_torch_2_5_writes_is_read) {
     Job job;
     write_file(

@@ -171,7 +171,7 @@ Test(messages, a_message_of_another_size_is_its_senders_where_it_sent_others_bef
     cr_expect_eq(verdict.did.in, ELEMENTS + 24);
 }
 
-// The ring of stage 1 has lost its first messages: its numbers begin later, and nobody is blamed for that.
+// The ring of stage 1 has lost its first messages: its numbers begin later, and no rank is blamed for that.
 Test(messages, numbers_are_those_of_the_last_message_that_is_over_where_a_ring_lost_the_first) {
     enum { LOST = 7 };
     steps(2);
@@ -187,7 +187,7 @@ Test(messages, numbers_are_those_of_the_last_message_that_is_over_where_a_ring_l
     }
 }
 
-// Every stage computes for 10 ms, stage 2 for 30: all wait for it, itself for nobody.
+// Every stage computes for 10 ms, stage 2 for 30: all wait for it, and it waits for none.
 Test(messages, the_slow_stage_is_the_one_that_waits_least) {
     int64_t free_ns[STAGES] = {BEGIN, BEGIN, BEGIN, BEGIN}, here_ns[STAGES][MICRO_BATCHES] = {{0}};
     for (int round = 0; round < 20; round++) {

@@ -44,7 +44,7 @@ static const DumpOp ops[] = {[TASK_ALL_GATHER] = DUMP_ALL_GATHER,
                              [TASK_REDUCE_SCATTER] = DUMP_REDUCE_SCATTER,
                              [TASK_ALL_REDUCE] = DUMP_ALL_REDUCE};
 
-// As many steps, then so many collectives more; size_of_all: what frameworks pad by.
+// This many steps, then `more` further collectives; size_of_all: what frameworks pad by.
 static void record(int rank, int steps, int more, double size_of_all) {
     Dump *dump = &dumps[rank];
     int64_t seqs[MOST_GROUPS] = {0};

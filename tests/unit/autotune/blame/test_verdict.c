@@ -174,7 +174,7 @@ Test(verdict, a_rank_whose_group_is_one_behind_skipped_a_collective) {
     cr_expect_eq(verdict.due.seq, 7);
 }
 
-// Two all-reduces of tp look alike: the group goes on, one behind, and all wait at the end.
+// Two all-reduces of tp look alike: the group goes on, one collective behind, and all wait at the end.
 Test(verdict, a_skipped_collective_that_looks_like_the_next_is_found_by_the_other_groups) {
     for (int rank = 0; rank < RANKS; rank++) {
         steps(rank, 3);

@@ -71,7 +71,7 @@ static void observe(const Generated *generated, const CalibrationCase *what, con
     ShapeData shape = {.what = *what};
     shape.what.cluster = &cluster;
     shape.what.target = shape.what.runner = &target;
-    static const CalibrationPosterior nothing = {0};  // no coordinates: the case as it is
+    static const CalibrationPosterior nothing = {0};  // no coordinates: the case unchanged
     const double theta[CALIBRATION_MAX] = {0};
     Arena lowered = {0}, scratch = {0};
     Error error = {0};

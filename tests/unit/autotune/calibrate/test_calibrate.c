@@ -51,7 +51,7 @@ Test(calibrate, a_slower_chip_is_found) {
     uint64_t seed = 2;
     generated_runs(&generated, truth, 1, 3, 0.01, 0.01, &seed);
     fit(false);
-    const double slower = found("machine_speed") + found("gemm_rate");  // step times alone see most of it as one
+    const double slower = found("machine_speed") + found("gemm_rate");  // step times alone see most of it as one effect
     cr_assert_float_eq(slower, -0.3, 0.1, "found %g", slower);
     cr_assert_neq(coordinate("machine_speed")->verdict, VERDICT_UNTAUGHT, "%s",
                   coordinate("machine_speed")->verdict_words);

@@ -48,7 +48,7 @@ static TrainPlan plan_with(PlanFieldId id, int value) {
 
 typedef void (*Check)(PlanFieldId id, int value, const char *text);
 
-// "Every first layer" is each layer, which is 0; a rank alone has no neighbours, and beside ep cuts no expert.
+// "Every first layer" is each layer, which is 0; a single rank has no neighbours, and with ep cuts no expert.
 static bool is_other_spelling(PlanFieldId id, int value) {
     return (id == PLAN_RECOMPUTE_EVERY || id == PLAN_RESHARD_RANKS || id == PLAN_ETP) && value == 1;
 }

@@ -207,7 +207,7 @@ Test(probe_profile, a_busy_core_keeps_what_all_ranks_at_once_kept) {
     near(profile.accelerator.memory_bytes_per_s, 0.8 * memory, "memory");
 }
 
-// 5 % beyond the mean is what slowest_chip_factor makes of it for two cores, one of each machine.
+// 5 % above the mean is what slowest_chip_factor gives for two cores, one of each machine.
 Test(probe_profile, cores_that_wander_apart_hold_up_a_step) {
     for (int i = 0; i < probe.sample_count; i++) {
         if (samples[i].kind == PROBE_SHARED && samples[i].repeats == 4) {
@@ -381,7 +381,7 @@ Test(probe_profile, streams_beyond_the_caches_have_a_rate_of_their_own) {
     build();
     cr_assert_eq(profile.accelerator.beyond_cache_bytes_per_s, 0, "a probe without these samples");
     add_far("add", 24, 12, memory);
-    add_far("add", 48, 12, 0.6 * memory);  // nearer to the caches' than to a tenth of it
+    add_far("add", 48, 12, 0.6 * memory);  // nearer to the caches' rate than to a tenth of it
     add_far("add", 112, 12, 0.1 * memory);
     add_far("norm", 112, 8, 0.1 * memory);
     add_far("adamw", 112, 28, 0.2 * memory);

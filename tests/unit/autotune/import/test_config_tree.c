@@ -59,7 +59,7 @@ Test(config_tree, a_key_knows_its_line) {
     }
 }
 
-// A colon behind a string makes a key only outside of strings.
+// A colon after a string makes a key only outside of strings.
 Test(config_tree, lines_of_json_keys_are_not_those_of_words_like_them) {
     Arena arena = {0};
     const ConfigNode *root =

@@ -79,7 +79,7 @@ Test(outlook, nobody_wins_where_all_are_out) {
     cr_assert_eq(outlook_next(&belief, &outlook, 1, &arena, &gain), -1);
 }
 
-// Two contenders close together and one far behind: a run of the third cannot change who wins.
+// Two contenders close together and one far behind: a run of the third cannot change the winner.
 Test(outlook, a_shape_that_cannot_win_is_not_run) {
     const double mean[] = {0, 0.02, 1}, sd[] = {0.05, 0.05, 0.05};
     const Belief belief = apart(mean, sd, 3);

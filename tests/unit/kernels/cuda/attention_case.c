@@ -20,7 +20,7 @@ static float wide_of(uint16_t half) {
     return x;
 }
 
-// 16-byte aligned, with room behind the last row.
+// 16-byte aligned, with room after the last row.
 static void *room(int64_t count, size_t bytes) {
     void *x = aligned_alloc(256, ((size_t)count * bytes + 511) / 256 * 256);
     cr_assert_not_null(x);

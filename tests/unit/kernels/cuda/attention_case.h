@@ -1,10 +1,10 @@
-// One attention call with its buffers, for a GPU tier under the stand-in and for the CPU's kernels beside it.
+// One attention call with its buffers, for a GPU tier under the stand-in and for the CPU's kernels as its reference.
 
 #pragma once
 
 #include "kernels/cuda/attention.h"
 
-// A block for tables of rows: `gap` unused elements behind every token's row and behind every head's log-sum-exps.
+// A block for tables of rows: `gap` unused elements after every token's row and after every head's log-sum-exps.
 #define BLOCK(queries, keys, q_first, k_first, heads, kv_heads, dim, gap)                                              \
     {                                                                                                                  \
         queries, keys, q_first, k_first, heads, kv_heads, dim, (heads) * (dim) + (gap), (kv_heads) * (dim) + (gap),    \
@@ -20,7 +20,7 @@ typedef struct CudaAttentionCase {
     float *o, *lse, *delta, *dq, *dk, *dv;  // the CPU's answers
 } CudaAttentionCase;
 
-// Fills sequence strides: each sequence's rows lie behind the last one's. Freed by cuda_attention_case_free.
+// Fills sequence strides: each sequence's rows follow the previous one's. Freed by cuda_attention_case_free.
 CudaAttentionCase cuda_attention_case(KernelAttention block, int64_t sequences, uint64_t seed);
 void cuda_attention_case_free(CudaAttentionCase *c);
 

@@ -16,7 +16,7 @@ extern const char *const plan_a100;
 // cuDNN for a described device, over a driver that only pretends to load what was compiled; skips the running test
 // where libcudnn.so.9 is missing.
 CudnnAttention *plan_opened(const char *device);
-// A layer whose q, k and v lie beside each other, two sequences.
+// A layer whose q, k and v are adjacent, two sequences.
 CudaAttention plan_call(const PlanRow *row, bool backward);
 // Both directions of every row have a plan.
 void plan_expect(const char *device, const PlanRow *rows, int count);

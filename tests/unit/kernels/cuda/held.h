@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/kernels_cuda.h"
 
-// `count` elements in device memory, exactly: what lies before and behind is nobody's.
+// Exactly `count` elements in device memory: accesses before or after them are errors.
 typedef struct Held {
     KernelStore store;
     int64_t count;

@@ -162,7 +162,7 @@ Test(attention_tier, launches_of_our_own_kernel_have_these_shapes) {
     cr_assert_eq(shape.grid_x, 64u);           // heads of two sequences
     cr_assert_eq(shape.grid_y, 4096u / 128u);  // query tiles
     cr_assert_eq(shape.threads, 128u);
-    cr_assert_eq(shape.shared_bytes, 80u * 1024u);  // two blocks beside each other on sm_80: at most 163 KB / 2
+    cr_assert_eq(shape.shared_bytes, 80u * 1024u);  // two blocks per SM on sm_80: at most 163 KB / 2
     call.backward = true;
     shape = attention_own_shape(&call);
     cr_assert(launch_shape_is_legal(&shape));

@@ -88,7 +88,7 @@ Test(cuda_attention_backward, the_scalar_kernel_agrees_with_the_cpu_in_every_blo
     }
 }
 
-// In line, every query tile takes its turn, whether it sees the keys or not.
+// In deterministic mode every query tile takes its turn, whether it sees the keys or not.
 Test(cuda_attention_backward, a_window_lets_nothing_through_from_before_it) {
     static const Row windows[] = {
         {"several tiles", BLOCK(300, 300, 0, 0, 1, 1, 64, 0), 1, KERNEL_FP32, false},

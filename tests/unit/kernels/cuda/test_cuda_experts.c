@@ -189,7 +189,7 @@ static void check_spread(Draw *draw, KernelStore store) {
     place_wait(&at);
     kernel_spread(&shape, xf, yf);
     held_near(draw, &y, yf, 0, "rows in their places");
-    const int kind = (int)draw_below(draw, 4);  // nothing more, unweighted; more; more behind a gate
+    const int kind = (int)draw_below(draw, 4);  // nothing more, unweighted; more; more with a gate
     const KernelCudaCollect collect = {
         shape, kind == 0 ? NULL : weights.at, y.at, kind > 1 ? more.at : NULL, kind > 2 ? gate.at : NULL, x.at};
     cr_assert_eq(kernel_cuda_collect(&at, store, &collect), 0);
@@ -300,7 +300,7 @@ static void check_regroup(Draw *draw, KernelStore store) {
     cr_assert_eq(kernel_cuda_regroup(&at, store, &groups, room, cols, back, from.at, to.at), 0);
     place_close(&at);
     kernel_regroup(&groups, cols, back, fromf, want);
-    held_near(draw, &to, want, 0, "rows by group");  // behind them nothing is touched
+    held_near(draw, &to, want, 0, "rows by group");  // nothing after them is touched
     free(fromf), free(want), held_free(&from), held_free(&to), held_free(&counts);
 }
 
@@ -380,7 +380,7 @@ Test(kernel_cuda_latent, keys_are_put_together_and_taken_apart_as_on_the_cpu) {
     each_case(15, check_keys);
 }
 
-// Rows of a latent that lie in wider ones: what lies beside them stays.
+// Latent rows inside wider rows: the elements around them stay unchanged.
 static void check_latent_norm(Draw *draw, KernelStore store) {
     const int64_t rows = draw_rows(draw), cols = draw_cols(draw), stride = cols + 8 * draw_below(draw, 3);
     Held x = held_draw(draw, store, rows * stride), w = held_draw(draw, store, cols), dx = held_copy(&x);

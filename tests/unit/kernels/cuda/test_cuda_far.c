@@ -1,6 +1,5 @@
-// Rows that lie more than 2^31 elements apart, as those of a long batch of logits do from its first: what kernels make
-// of them is what they make of the same rows close together. Memory in between is never touched, so that it costs
-// nothing.
+// Rows more than 2^31 elements apart, as those of a long batch of logits are from its first: kernels must compute the
+// same as for the same rows close together. Memory in between is never touched, so that it costs nothing.
 
 #define _GNU_SOURCE  // MAP_NORESERVE
 
@@ -88,7 +87,7 @@ static void norm(const KernelCuda *at, uint16_t *x, uint16_t *y, int64_t stride)
     place_wait(at);
 }
 
-// q, k and v beside each other in a row of x; the result in y.
+// q, k and v adjacent in a row of x; the result in y.
 static void attend(const KernelCuda *at, uint16_t *x, uint16_t *y, int64_t stride, AttentionTier tier) {
     const AttentionMeans means = {.arch = 90, .shared_bytes = 227 * 1024};
     const CudaAttention call = {.block = {.queries = ROWS,

@@ -1,5 +1,5 @@
-// cuDNN's tier: its graphs mean attention and are bound to the right memory, and what lies around them (merge, fp32
-// gradients) is right. A stand-in evaluates the graphs on the CPU (tests/support/cudnn_host).
+// cuDNN's tier: its graphs mean attention and are bound to the right memory, and the passes around them (merge, fp32
+// gradients) are right. A stand-in evaluates the graphs on the CPU (tests/support/cudnn_host).
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>
@@ -52,7 +52,7 @@ Test(cudnn_attention, the_backward_graph_is_its_gradient, .init = load_stand_in)
         expect_close(rows[i / 2].name, "dq", got.dq, c.dq, c.dq_size, BF16);
         expect_close(rows[i / 2].name, "dk", got.dk, c.dk, c.dkv_size, BF16);
         expect_close(rows[i / 2].name, "dv", got.dv, c.dv, c.dkv_size, BF16);
-        if (c.call.gradient == KERNEL_FP32) {  // added to what is there
+        if (c.call.gradient == KERNEL_FP32) {  // accumulated
             CudaAttentionAnswer twice = cuda_attention_backward_again(ATTENTION_TIER_CUDNN, &c, &got);
             for (int64_t j = 0; j < c.dq_size; j++) {
                 cr_assert_eq(twice.dq[j], 2.0f * got.dq[j]);

@@ -34,7 +34,7 @@ Test(cudnn_plans, a_shape_is_planned_once) {
     call.block.q_first = call.block.k_first = 8000;  // the same block elsewhere
     cr_assert_eq(cudnn_attention_plan(cudnn, &call, &bytes, why), first);
     cr_assert_eq(bytes, first_bytes);
-    call.block.queries = 1000;  // keys of which the last are seen by nobody
+    call.block.queries = 1000;  // no query sees the last keys
     cr_assert_eq(cudnn_attention_plan(cudnn, &call, &bytes, why), first + 1, "%s", why);
     cudnn_attention_close(cudnn);
 }

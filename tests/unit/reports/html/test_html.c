@@ -338,7 +338,7 @@ Test(html, communication_is_hidden_as_far_as_compute_works_beside_it) {
     const Timeline timeline = {.spans = spans, .span_count = 4, .complete = true, .step_s = 4};
     page.report.simulated = (HtmlTimeline){&program, &timeline, 0};
     page_write(&page);
-    // busy 2.25 + 0.25; beside compute 0.5 to 1, 2 to 2.75, 3 to 3.25: 1.5
+    // busy 2.25 + 0.25; overlapping compute 0.5 to 1, 2 to 2.75, 3 to 3.25: 1.5
     SAYS("<th scope=\"row\">ag</th><td class=\"number\">2.50 s</td><td class=\"number\">62.5 %</td>"
          "<td class=\"number\">1.50 s</td><td class=\"number\">1.00 s</td>");
 }

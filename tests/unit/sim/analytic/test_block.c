@@ -7,8 +7,8 @@
 
 #include "tests/support/program_builder.h"
 
-// gemm 5, tp collective 2 behind it, gemm 1 beside it, gemm 3 behind the collective. Alone: 5 + 2 + 3 = 10, of which 1
-// of the collective's 2 is hidden. Host 4 per task: issued at 4, 8, 12, 16; the last ends at 16 + 3 = 19, later than
+// gemm 5, tp collective 2 after it, gemm 1 overlapping it, gemm 3 after the collective. Alone: 5 + 2 + 3 = 10, of which
+// 1 of the collective's 2 is hidden. Host 4 per task: issued at 4, 8, 12, 16; the last ends at 16 + 3 = 19, later than
 // the chain from the first (4 + 10 = 14).
 typedef struct Stretch {
     Arena arena;
@@ -83,7 +83,7 @@ Test(block, the_longest_path_from_each_input_is_its_delay) {
     arena_free(&stretch.arena);
 }
 
-// "beside" (1) and "last" (3) come after the weights: 4; the weights are read until 1 after they came, and until 6
+// "beside" (1) and "last" (3) come after the weights: 4; the weights are read until 1 after they arrive, and until 6
 // after the start.
 Test(block, weights_are_an_input_and_an_output) {
     static Stretch stretch;

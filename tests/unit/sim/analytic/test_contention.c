@@ -1,4 +1,4 @@
-// A layer beside its collectives, computed by hand.
+// A layer concurrent with its collectives, computed by hand.
 
 #include "sim/analytic/contention.h"
 
@@ -11,9 +11,9 @@ static void same(double actual, double expected) {
     cr_assert(fabs(actual - expected) < 1e-9, "%.12g, expected %.12g", actual, expected);
 }
 
-// A kernel of 4, a tp collective of 2 that takes the whole link, a kernel of 4; beside a gather that needs the whole
-// link and half of the SMs: kernels at half rate 8 + 8, the collective at half rate 4: 20. The gather ran 16 at full
-// rate and 4 at half: 0.9.
+// A kernel of 4, a tp collective of 2 that takes the whole link, a kernel of 4; concurrently a gather that needs the
+// whole link and half of the SMs: kernels at half rate 8 + 8, the collective at half rate 4: 20. The gather ran 16 at
+// full rate and 4 at half: 0.9.
 static FluidTask tasks[3] = {
     {.seconds = 4, .demand = {.sm_share = 1}, .own = true},
     {.seconds = 2,
@@ -46,7 +46,7 @@ static LayerResponse response_of(BackgroundRates rates) {
     return response;
 }
 
-// Work 0.9: beside the layer for 1 second, in which the layer does half a second of its own; 9.5 left: 10.5 in all.
+// Work 0.9: overlaps the layer for 1 second, in which the layer does half a second of its own; 9.5 left: 10.5 in all.
 Test(contention, a_short_gather_costs_the_layer_what_they_overlap) {
     BackgroundRates rates = {0};
     const LayerResponse response = response_of(rates);
@@ -56,7 +56,7 @@ Test(contention, a_short_gather_costs_the_layer_what_they_overlap) {
     same(factors.collective[0], 1 / 0.9);
 }
 
-// Work 30: 18 of it beside the layer in 20 seconds, 12 alone: 32.
+// Work 30: 18 of it overlap the layer in 20 seconds, 12 alone: 32.
 Test(contention, a_long_gather_goes_on_alone) {
     BackgroundRates rates = {0};
     const LayerResponse response = response_of(rates);

@@ -1,4 +1,4 @@
-// The estimate's door: what it promises beside its accuracy (that is in tests/property).
+// The estimate's interface: what it guarantees besides its accuracy (tested in tests/property).
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -161,8 +161,8 @@ static double isolated_ratio(Setup *setup, const WholeCase *one) {
     return estimate_of(setup, &one->plan).step_s / result.step_s;
 }
 
-// A few layers under a large vocabulary: what happens at the edges counts. Gradients that are cast before they are
-// summed, sums of norm gradients, the embedding's sum before the first layer, reductions behind the last backward.
+// A few layers under a large vocabulary: the work at the edges matters. Gradients that are cast before they are summed,
+// sums of norm gradients, the embedding's sum before the first layer, reductions after the last backward.
 Test(estimate, few_layers_and_a_large_vocabulary_take_what_the_engine_says_where_nothing_contends) {
     static Setup setup;
     static const WholeCase cases[] = {

@@ -22,7 +22,7 @@ Test(bf16, rounds_to_the_nearest_and_ties_to_even) {
 }
 
 Test(bf16, nan_stays_nan) {
-    const uint32_t low_payload = 0x7F800001u;  // its payload lies in the half that is cut off
+    const uint32_t low_payload = 0x7F800001u;  // its payload lies in the half that is dropped
     float x;
     memcpy(&x, &low_payload, sizeof x);
     cr_assert(isnan(bf16_value(bf16_of(x))) && isnan(bf16_value(bf16_of(NAN))));

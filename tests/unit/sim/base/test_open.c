@@ -1,4 +1,4 @@
-// Files and pipes that somebody named.
+// Files and pipes that the user named.
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

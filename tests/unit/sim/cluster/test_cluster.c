@@ -214,7 +214,7 @@ Test(cluster, a_price_is_dated_or_said_to_be_unknown) {
     for_every_profile(check_price);
 }
 
-// Every JSON file beside the schema is compiled in: a file that nobody lists would silently not exist.
+// Every JSON file next to the schema is compiled in: an unlisted file would silently not exist.
 Test(cluster, every_profile_file_is_built_in) {
     DIR *folder = opendir(NDTUNE_SOURCE_DIR "/cluster-profiles");
     cr_assert_not_null(folder);

@@ -54,8 +54,8 @@ static inline ClusterProfile machine_h100(void) {
     return profile;
 }
 
-// Round numbers and no shape effects: what a person can compute beside the test. 100 SMs, 100 TFLOP/s, 1 TB/s; ring
-// curve without pipelining loss (g = 0), 100 GB/s links, 4 NICs of 10 GB/s.
+// Round numbers and no shape effects: values that can be computed by hand next to the test. 100 SMs, 100 TFLOP/s, 1
+// TB/s; ring curve without pipelining loss (g = 0), 100 GB/s links, 4 NICs of 10 GB/s.
 static inline ClusterProfile machine_round(void) {
     ClusterProfile profile = {.name = "round"};
     profile.accelerator = (Accelerator){.name = "round",

@@ -96,7 +96,7 @@ Test(cost_task, eager_norm_moves_its_passes_in_eight_kernels) {
     cr_assert_eq(cost.memory_bound, 1);
 }
 
-// The executor there multiplies in bf16 and widens what other kernels read of it.
+// The executor multiplies in bf16 there and widens results for the other kernels.
 Test(cost_task, processors_price_products_alone_by_their_rate_in_bf16) {
     Bench bench;
     bench_begin(&bench, machine_h100(), &fused);
@@ -144,7 +144,7 @@ Test(cost_task, stages_on_other_nodes_cost_the_host_of_a_tp_collective_time_for_
     cr_expect_float_eq(bench_cost(&bench, gather).host_s, alone_s, 1e-12, "8 ranks are on one node");
 }
 
-// From so many nodes on, whatever the stage sends or takes, to a stage on its own node too.
+// From this many nodes on, for every message of the stage, including those to a stage on its own node.
 Test(cost_task, a_message_costs_the_host_of_a_large_job_time) {
     static Target waits;
     waits = fused;
@@ -322,7 +322,7 @@ Test(cost_task, the_first_gradient_of_an_embedding_is_written_whole) {
 Test(cost_task, gather_over_slow_nics_needs_them_more_than_the_links) {
     Bench bench;
     bench_begin(&bench, machine_h100(), &fused);
-    bench.profile.fabric.nic_bytes_per_s = 25e9;  // half: 8 x 25 GB/s beside links of 400 GB/s
+    bench.profile.fabric.nic_bytes_per_s = 25e9;  // half: 8 x 25 GB/s compared with links of 400 GB/s
     const TaskCost cost = bench_cost(&bench, (Task){.kind = TASK_ALL_GATHER, .group = 0, .payload_bytes = 1 << 30});
     cr_assert_str_eq(cost.algorithm, "ring");
     cr_assert_float_eq(cost.sm_share, 24.0 / 132, 1e-6);
@@ -451,7 +451,7 @@ static void add_fp8(Bench *bench, double exact_share) {
     accelerator->fp8_exact_share = exact_share;
 }
 
-// Hopper's tensor cores keep few bits of a sum of fp8 products: gradients, which read weights turned, add up outside.
+// Hopper's tensor cores keep few bits of a sum of fp8 products: gradients, reading transposed weights, add up outside.
 Test(cost_task, fp8_gradients_pay_for_exact_sums_where_the_chip_has_two_rates) {
     Bench bench;
     bench_begin(&bench, machine_h100(), &fused);

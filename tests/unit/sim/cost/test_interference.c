@@ -80,7 +80,7 @@ Test(interference, what_one_link_holds_back_is_free_on_the_other) {
 }
 
 // Three thirds of the node links: A and C run at 1/3, B needs half of them for full rate and runs at 2/3. The NIC then
-// carries 0.25 x 1/3 + 2/3 = 0.75 and limits nobody.
+// carries 0.25 x 1/3 + 2/3 = 0.75 and is no bottleneck.
 Test(interference, a_link_that_another_keeps_from_filling_limits_nobody) {
     const ShareDemand demands[] = {{.collective = true, .use = {1, 0.25f, 0}},
                                    {.collective = true, .use = {0.5f, 1, 0}},
@@ -140,14 +140,14 @@ Test(interference, a_kernel_loses_the_sms_of_the_collective_beside_it) {
     check(demands, 2, &interference, (double[]){(1 - (double)share) / 1.03, 1 / 1.10});
 }
 
-// A streaming kernel that needs 0.95 of HBM beside 0.30: 1.25 is more than what the SMs cost (1/0.9 = 1.111).
+// A streaming kernel needs 0.95 of HBM, concurrently with 0.30: 1.25 is more than the SMs cost (1/0.9 = 1.111).
 Test(interference, a_streaming_kernel_loses_memory_bandwidth) {
     const ShareDemand demands[] = {{.sm_share = 1, .memory_bound = 1, .use = {0, 0, 0, 0.95f}},
                                    {.collective = true, .sm_share = 0.1f, .use = {1, 0, 0, 0.3f}}};
     check(demands, 2, &ideal, (double[]){1 / ((double)0.95f + (double)0.3f), 1});
 }
 
-// A copy (HBM 0.9, no arithmetic) beside a GEMM (HBM 0.3, all arithmetic): HBM 1.2 is what they lack.
+// A copy (HBM 0.9, no arithmetic) concurrent with a GEMM (HBM 0.3, all arithmetic): HBM 1.2 is the bottleneck.
 Test(interference, a_copy_and_a_gemm_mostly_overlap) {
     const ShareDemand demands[] = {{.sm_share = 1, .memory_bound = 1, .use = {0, 0, 0, 0.9f}},
                                    {.sm_share = 1, .use = {0, 0, 0, 0.3f}}};
@@ -168,7 +168,7 @@ Test(interference, memory_traffic_of_a_slowed_collective_shrinks) {
     check(demands, 3, &ideal, (double[]){1 / ((double)0.8f + (double)0.4f), 0.5, 0.5});
 }
 
-// Four ranks on two cores: whatever a rank runs needs its whole part. A kernel and a copy then take turns.
+// Four ranks on two cores: any work of a rank needs its whole share. A kernel and a copy then take turns.
 Test(interference, a_collective_of_copies_takes_the_cores_from_the_kernel) {
     const ShareDemand demands[] = {{.sm_share = 1, .use = {[RESOURCE_CORES] = 1}},
                                    {.collective = true, .use = {[RESOURCE_CORES] = 1}}};
@@ -183,7 +183,7 @@ Test(interference, one_thread_of_copies_takes_its_share_of_several_cores) {
     check(demands, 2, &ideal, (double[]){2.0 / 3, 2.0 / 3});
 }
 
-// It takes SMs of a kernel beside it, as a collective does, and not half of its arithmetic.
+// It takes SMs from a concurrent kernel, as a collective does, and not half of its arithmetic.
 Test(interference, a_message_between_stages_is_no_kernel) {
     const Task task = {.kind = TASK_SEND};
     const TaskCost cost = {.seconds = 1, .sm_share = 0.25f, .use = {0, 1, 0, 0.125f}};

@@ -1,4 +1,4 @@
-// Packed documents: what a token sees of its sequence, what attention costs, who runs them.
+// Packed documents: which part of its sequence a token sees, the cost of attention, which targets run them.
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -17,8 +17,8 @@ static void end(void) {
 
 TestSuite(packing, .fini = end);
 
-// 2 x 512 x (1 - 1/8 (1 - e^-8)) = 896.04 of a sequence of 4096; far shorter ones have twice the mean, as the mean
-// square of an exponential is, and far longer ones all of it.
+// 2 x 512 x (1 - 1/8 (1 - e^-8)) = 896.04 of a sequence of 4096; far shorter documents have twice the mean, the mean
+// square of an exponential, and far longer ones all of it.
 Test(packing, a_token_sees_the_squares_of_lengths_over_their_sum) {
     TrainPlan plan = {.seq = 4096, .pack = 512};
     cr_expect_float_eq(plan_document_tokens(&plan), 896.043, 1e-3);

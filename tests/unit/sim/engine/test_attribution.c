@@ -119,7 +119,7 @@ Test(attribution, the_optimizer_phase_and_control_scalars_have_their_own_terms) 
     small_end(&small);
 }
 
-// Slowed by the collective beside it the kernel is busy 13 instead of 8 (see test_schedule): busy is compute.
+// Slowed by the concurrent collective the kernel is busy 13 instead of 8 (see test_schedule): busy is compute.
 Test(attribution, slowed_compute_is_compute) {
     Small small;
     small_begin(&small, 1, true, AXES_SHARD_GROUP);

@@ -281,15 +281,15 @@ Test(pipeline_bubble, a_host_issues_ahead_while_its_stage_waits) {
     cr_expect_float_eq(run_hosted(&row, &(UnitCosts){1, 1, 2, false}), 48 + 4 * 2, 1e-6);
 }
 
-// Nothing is ahead: host and device take 3 and 6 s in turn, so the step is three times that of the schedule's units,
-// 33. Between forward and backward of the last stage is no message: there the host gains the device's 1 s of forward,
-// on the way of the first micro-step and of the last; between them the other stages are slower.
+// Nothing runs ahead: host and device alternate, 3 and 6 s, so the step is three times that of the schedule's units,
+// 33. The last stage has no message between forward and backward: there the host gains the device's 1 s of forward, on
+// the way of the first micro-step and of the last; between them the other stages are slower.
 Test(pipeline_bubble, a_host_that_messages_stop_issues_nothing_while_its_stage_waits) {
     static const Row row = {PP_1F1B, 4, 8, 1, 0, 0, 0};
     cr_expect_float_eq(run_hosted(&row, &(UnitCosts){1, 1, 2, true}), 3 * 33 - 2, 1e-6);
 }
 
-// Stages with several chunks take messages beside computing.
+// Stages with several chunks receive messages while computing.
 Test(pipeline_bubble, messages_of_several_chunks_stop_no_host) {
     static const Row row = {PP_INTERLEAVED, 4, 8, 2, 0, 0, 0};
     cr_expect_eq(run_hosted(&row, &(UnitCosts){1, 1, 2, true}), run_hosted(&row, &(UnitCosts){1, 1, 2, false}));

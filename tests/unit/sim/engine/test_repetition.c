@@ -136,8 +136,8 @@ Test(repetition, odd_counts_slots_and_depths_give_the_same) {
     }
 }
 
-// The loss is summed over ranks as soon as it is there, which the host says last of all: at 10 us, in the first of 60
-// layers of 20 us. The walk need not leave the loop for it; the step ends 5 us after the last layer.
+// The loss is summed over ranks as soon as it exists, which the host issues last: at 10 us, in the first of 60 layers
+// of 20 us. The walk need not leave the loop for it; the step ends 5 us after the last layer.
 Test(repetition, a_loop_is_skipped_over_though_a_later_task_has_run) {
     Small small;
     small_begin(&small, 60, false, AXES_SHARD_GROUP);
@@ -225,8 +225,8 @@ Test(repetition, ranks_that_do_not_meet_in_a_loop_repeat_each_by_itself) {
     small_end(&small);
 }
 
-// The host issues in 6 us what runs for 5, from a lead of 500 us: it is behind from the 500th on, so that the skip ends
-// there and the step is 600 x 6 us of issuing and the last kernel.
+// The host takes 6 us to issue what runs for 5, from a lead of 500 us: it is behind from the 500th on, so that the skip
+// ends there and the step is 600 x 6 us of issuing and the last kernel.
 Test(repetition, a_shrinking_lead_of_the_host_is_skipped_as_far_as_it_goes) {
     Small small;
     small_begin(&small, 1, false, AXES_SHARD_GROUP);

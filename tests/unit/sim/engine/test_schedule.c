@@ -122,7 +122,7 @@ Test(schedule, a_kernel_is_slower_only_while_a_collective_runs) {
     small_end(&small);
 }
 
-// collective_slowdown 2: 0-6 beside the kernel the gather does 3 of 5, the rest alone: 8.
+// collective_slowdown 2: from 0 to 6, overlapping the kernel, the gather does 3 of 5, the rest alone: 8.
 Test(schedule, a_collective_is_slower_only_while_a_kernel_runs) {
     Small small;
     small_begin(&small, 1, true, AXES_SHARD_GROUP);
@@ -209,7 +209,7 @@ Test(schedule, a_cost_that_is_no_time_is_an_error) {
 }
 
 // A gather and a replica sum that each fill the uplink but a quarter of the NICs; the scatter needs the NICs only.
-// Until 20 the first two have half of the uplink each, and the scatter its 0.7 of the NICs beside their quarter.
+// Until 20 the first two have half of the uplink each, and the scatter its 0.7 of the NICs next to their quarter.
 Test(schedule, different_collectives_across_an_uplink_slow_each_other) {
     Small small;
     small_begin(&small, 1, false, AXES_SHARD_GROUP);

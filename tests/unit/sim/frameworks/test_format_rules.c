@@ -1,4 +1,4 @@
-// Legality of fp8's recipes, of adapters beside packed experts, and of all-to-alls over heads where their group is
+// Legality of fp8's recipes, of adapters with packed experts, and of all-to-alls over heads where their group is
 // context parallelism's.
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-// Splits of the layers over stages that a plan says: who has which, and what must come out even.
+// Splits of the layers over stages given by a plan: which stage has which layers, and what must divide evenly.
 
 #include <criterion/criterion.h>
 #include <string.h>

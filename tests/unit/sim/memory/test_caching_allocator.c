@@ -77,7 +77,7 @@ Test(caching_allocator, an_expandable_segment_grows_by_what_is_missing_at_its_en
     caching_allocator_take(allocator, 100 * MIB, 0);
     cr_assert_eq(held(allocator), 100 * MIB);
     const int32_t c = caching_allocator_take(allocator, 30 * MIB, 0);
-    caching_allocator_take(allocator, 20 * MIB, 0);  // half of it from what is left of 40
+    caching_allocator_take(allocator, 20 * MIB, 0);  // half of it from the remainder of 40
     cr_assert_eq(held(allocator), 160 * MIB);
     caching_allocator_give_back(allocator, c);
     caching_allocator_take(allocator, 35 * MIB, 0);  // the hole is too small and not at the end

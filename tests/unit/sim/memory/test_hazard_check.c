@@ -184,7 +184,7 @@ Test(hazard_check, an_access_that_leaves_its_slot_is_found) {
     arena_free(&arena);
 }
 
-// The second rank's part lies where the first rank's does not.
+// The second rank's part is where the first rank's is not.
 Test(hazard_check, the_last_rank_is_checked_too) {
     Arena arena = {0};
     Error error = {0};

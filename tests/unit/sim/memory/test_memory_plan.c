@@ -1,4 +1,4 @@
-// Offsets: who shares, who must not.
+// Offsets: which buffers share memory, and which must not.
 
 #include <criterion/criterion.h>
 #include <string.h>

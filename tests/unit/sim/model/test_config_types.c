@@ -56,7 +56,7 @@ static void check_preset(const char *name, const char *text) {
     cr_assert_str_eq(model.type, preset.type);
 }
 
-// The files as they lie on the Hub, without the keys that say nothing about shapes.
+// The files as published on the Hub, without the keys that say nothing about shapes.
 Test(config_types, published_files_give_their_presets) {
     check_preset("mistral-7b",
                  "{\"architectures\":[\"MistralForCausalLM\"],\"hidden_act\":\"silu\",\"hidden_size\":4096,"

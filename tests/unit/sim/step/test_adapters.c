@@ -1,4 +1,4 @@
-// Low-rank adapters beside frozen layers: what is trained, what is left of the rest, and that nothing races.
+// Low-rank adapters with frozen layers: what is trained, what remains of the rest, and that there are no races.
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -60,9 +60,8 @@ static int64_t trained_elements(const StepProgram *program) {
     return elements;
 }
 
-// peft's print_trainable_parameters of Llama-3-8B with r=16 beside all linear layers of the blocks: 41,943,040; by
-// hand 32 layers x 16 x (3 x (4096 + 14336) + 2 x (4096 + 4096) + 2 x (4096 + 1024)). Beside q and v, 32 x 16 x
-// (8192 + 5120).
+// peft's print_trainable_parameters of Llama-3-8B with r=16 on all linear layers of the blocks: 41,943,040; by hand 32
+// layers x 16 x (3 x (4096 + 14336) + 2 x (4096 + 4096) + 2 x (4096 + 1024)). On q and v, 32 x 16 x (8192 + 5120).
 Test(adapters, of_llama_3_8b_are_as_many_as_peft_counts) {
     const LoweredRequest all = {.model = "llama-3-8b"};
     LoweredRequest two = all;
@@ -189,8 +188,8 @@ static int64_t adapter_bytes_over_tp(const StepProgram *program, TaskKind kind) 
     return bytes;
 }
 
-// Megatron-Bridge's ParallelLinearAdapter: A's results beside qkv and gate with up are gathered, those beside the two
-// others reduced, and what those B make is gathered both ways; every gradient in front of A is reduced.
+// Megatron-Bridge's ParallelLinearAdapter: A's results for qkv and gate with up are gathered, those for the two others
+// reduced, and the results of these Bs are gathered both ways; every gradient entering A is reduced.
 Test(adapters, of_megatron_core_exchange_what_a_rank_wide_and_two_hidden_wide_layers_make) {
     const LoweredRequest request = {.target = "megatron@bridge-0.6", .mesh = "tp=2", .zero = -1};
     const StepProgram program = lowered(&arena, with_adapters(request));
@@ -212,7 +211,7 @@ static int32_t slots_of(const StepProgram *program, const char *name) {
     return 0;
 }
 
-// What a frozen layer reads is kept only for the adapter beside it.
+// A frozen layer's input is kept only for its adapter.
 Test(adapters, keep_the_inputs_of_the_layers_that_have_one) {
     LoweredRequest two = {.lora_targets = LORA_QUERY_VALUE, .eager = true};
     const StepProgram with_two = lowered(&arena, with_adapters(two));

@@ -1,4 +1,4 @@
-// Forward and backward replayed as CUDA graphs: what leaves the host, what stays in memory, who has them.
+// Forward and backward replayed as CUDA graphs: host work saved, memory kept, which targets have them.
 
 #include <criterion/criterion.h>
 

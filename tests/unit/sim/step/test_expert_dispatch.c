@@ -1,4 +1,4 @@
-// How tokens get to experts on other ranks, by dispatcher: what travels, what waits, who may.
+// How tokens get to experts on other ranks, by dispatcher: what is sent, what waits, which targets may use it.
 
 #include <criterion/criterion.h>
 #include <string.h>

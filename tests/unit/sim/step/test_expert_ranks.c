@@ -1,4 +1,4 @@
-// Experts spread over ranks (ep): what a rank holds, what travels, who shares what.
+// Expert parallelism (ep): what a rank holds, what is sent, which ranks share what.
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -107,7 +107,7 @@ Test(expert_ranks, meshes_that_cannot_be_are_refused) {
         {"qwen3-30b-a3b", "accelerate", "dp_shard=8,ep=4", 0},                // has no ep
         {"llama-3-8b", "torchtitan", "dp_shard=8,ep=4", 0},                   // no experts
         {"mixtral-8x7b", "torchtitan", "dp_shard=16,ep=16", 0},               // 8 experts
-        {"qwen1.5-moe-a2.7b", "ndtune", "dp_shard=4,tp=2,ep=2", 0},           // beside tp, a gate: not run yet
+        {"qwen1.5-moe-a2.7b", "ndtune", "dp_shard=4,tp=2,ep=2", 0},           // with tp, a gate: not run yet
         {"qwen3-30b-a3b", "megatron", "dp_replicate=2,dp_shard=4,ep=4", -1},  // whole replicas
     };
     Arena arena = {0};
@@ -184,7 +184,7 @@ Test(expert_ranks, results_of_experts_live_until_backward_only_where_they_are_we
     arena_free(&arena);
 }
 
-// ---- beside tp, which lends its ranks first
+// ---- with tp, which lends its ranks first
 
 static const Task *task_or_null(const StepProgram *program, const char *name) {
     for (int32_t i = 0; i < program->task_count; i++) {
@@ -256,7 +256,7 @@ Test(expert_ranks, beside_tp_tokens_must_be_shared_out_between_blocks) {
     arena_free(&arena);
 }
 
-// etp's ranks are neighbours, those of ep lie as far apart as there are of them, shards of an expert beyond both.
+// etp's ranks are neighbours, those of ep are as far apart as etp is wide, shards of an expert beyond both.
 Test(expert_ranks, cut_experts_are_gathered_between_the_ranks_that_cut_them) {
     Arena arena = {0};
     const LoweredRequest whole = {

@@ -18,7 +18,7 @@ static StepProgram with_frozen(const StepProgram *plain, uint32_t frozen, Arena 
 }
 
 // fp32 on two shards: the plain case. One rank in bf16 with masters: weights are not gathered. Late: stage 1 sums whole
-// gradients over two micro-steps and gathers weights behind the update.
+// gradients over two micro-steps and gathers weights after the update.
 static const LoweredRequest requests[] = {{.mesh = "dp_shard=2"},
                                           {.mesh = "dp_shard=2,tp=2", .bf16 = true, .grad_accum = 2},
                                           {.mesh = "dp_shard=2", .zero = 1, .bf16 = true, .grad_accum = 3},

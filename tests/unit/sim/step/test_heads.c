@@ -68,8 +68,8 @@ static int64_t bytes_of(const StepProgram *program, BufferRole role) {
     return bytes;
 }
 
-// Of q, k, v and the results for all tokens half of the heads, and the results once more as the input of the layer
-// behind them.
+// For all tokens, half of the heads of q, k, v and the results, and the results once more as the input of the next
+// layer.
 Test(heads, a_rank_keeps_half_of_what_it_kept) {
     const StepProgram whole = with("dp_shard=1"), cut = with("sp=2");
     const double share = (double)bytes_of(&cut, ROLE_ACTIVATION) / (double)bytes_of(&whole, ROLE_ACTIVATION);

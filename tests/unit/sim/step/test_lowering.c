@@ -1,4 +1,4 @@
-// What the lowering puts into a step, held against the published tables of collectives (sources beside the numbers).
+// The contents of a lowered step, checked against the published tables of collectives (sources next to the numbers).
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -470,7 +470,7 @@ Test(lowering, megatron_reduces_in_its_gradient_buffer) {
     arena_free(&arena);
 }
 
-// FP32GradientAccumulator: 2 bytes per parameter beside the 4 of the buffer, added on every micro-step.
+// FP32GradientAccumulator: 2 bytes per parameter in addition to the buffer's 4, added on every micro-step.
 Test(lowering, nanotron_adds_whole_bf16_gradients_to_its_fp32_buffer) {
     Arena arena = {0};
     const StepProgram program =

@@ -135,8 +135,8 @@ static StepProgram fp8_parameters(Arena *arena, Fp8Recipe recipe) {
                                            .fp8_parameters = true});
 }
 
-// A byte of each matrix element as it is read, gathered so behind the update, and one transposed; no bf16 weights. Of
-// MX each copy has scales of its own: bf16 is gathered, where gradients are, and cast twice. nvfp4: 9/16.
+// A byte per matrix element as read, gathered in this format after the update, and one transposed; no bf16 weights.
+// With MX each copy has its own scales: bf16 is gathered, where gradients are, and cast twice. nvfp4: 9/16.
 Test(lowering_formats, fp8_parameters_are_two_bytes_of_a_matrix_element_and_one_of_its_gather) {
     static const struct {
         Fp8Recipe recipe;
@@ -181,7 +181,7 @@ Test(lowering_formats, fp8_parameters_race_with_nothing) {
     }
 }
 
-// Megatron-LM's arguments.py asserts its distributed optimizer, and delayed scales beside states on the host.
+// Megatron-LM's arguments.py asserts its distributed optimizer, and delayed scales with states on the host.
 Test(lowering_formats, fp8_parameters_are_of_the_distributed_optimizer) {
     Arena arena = {0};
     LoweredRequest request = {.target = "megatron@0.19",
@@ -327,8 +327,8 @@ Test(lowering_formats, a_scale_per_tensor_is_a_pass_before_the_cast) {
 }
 
 // The same file: x 2 + 1 and w 2 + 1; dy 2 + 1, w transposed 2 + 2 and cast 2 + 1; for the weight gradient x and dy are
-// written transposed beside their first cast, 2, and cast again, 2 + 1. Gradients are scaled in a pass of their own, 2
-// + 2 (pytorch/ao 1325).
+// written transposed with their first cast, 2, and cast again, 2 + 1. Gradients are scaled in a separate pass, 2 + 2
+// (pytorch/ao 1325).
 Test(lowering_formats, a_scale_per_row_casts_weights_and_both_layouts_apart) {
     Arena arena = {0};
     const StepProgram program = fp8_program(&arena, "torchtitan", "dp_shard=8", FP8_ROWWISE);
@@ -358,12 +358,12 @@ Test(lowering_formats, what_arrives_or_is_saved_in_fp8_is_not_cast_by_its_gemm) 
     const StepProgram megatron = fp8_program(&arena, "megatron", "dp_shard=2", FP8_DELAYED);
     check_casts(&megatron, "qkv", PHASE_FORWARD, 0);
     check_casts(&megatron, "qkv dgrad", PHASE_BACKWARD, 4 * 3 * activations);
-    check_casts(&megatron, "qkv wgrad", PHASE_BACKWARD, 2 * activations);  // the norm's output turned
+    check_casts(&megatron, "qkv wgrad", PHASE_BACKWARD, 2 * activations);  // the norm's output transposed
     check_casts(&megatron, "attention out", PHASE_FORWARD, 3 * activations);
     arena_free(&arena);
 }
 
-// Both layouts of a tensor are made at once from bf16: read once, written twice, and nothing is turned later.
+// Both layouts of a tensor are cast at once from bf16: read once, written twice, and not transposed later.
 Test(lowering_formats, scales_of_32_elements_cast_both_layouts_at_once) {
     Arena arena = {0};
     const StepProgram program = fp8_program(&arena, "megatron", "dp_shard=2", FP8_MX);

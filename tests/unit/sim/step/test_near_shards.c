@@ -1,5 +1,5 @@
-// A second copy of the parameters among neighbours (reshard_ranks), as DeepSpeed's hpZ keeps it:
-// partition_parameters.py makes it where the first forward frees a parameter, stage3.py invalidates it behind the step.
+// A second copy of the parameters among neighbours (reshard_ranks), as in DeepSpeed's hpZ: partition_parameters.py
+// creates it where the first forward frees a parameter, stage3.py invalidates it after the step.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -178,7 +178,7 @@ static int64_t temporaries(const char *target, Optimizer optimizer) {
     return bytes_of_role(&program, ROLE_OPTIMIZER, false);
 }
 
-// _optimizer_step (runtime/zero/stage3.py) updates 1e9 elements at a time, beside the copy of their gradients in fp32.
+// _optimizer_step (runtime/zero/stage3.py) updates 1e9 elements at a time, plus the copy of their gradients in fp32.
 Test(optimizers, of_a_sub_group_hold_the_temporaries_of_a_sub_group) {
     cr_assert_eq(temporaries("deepspeed", OPTIMIZER_ADAMW_FOREACH), INT64_C(1000000000) * (4 + 4));
 }

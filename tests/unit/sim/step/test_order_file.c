@@ -104,7 +104,7 @@ Test(order_file, what_is_no_order_is_said_with_its_place) {
     }
 }
 
-// What is said beside the actions is left out; another order has another hash.
+// Anything in the file besides the actions is ignored; another order has another hash.
 Test(order_file, its_actions_are_kept_as_they_are) {
     Arena arena = {0};
     Error error = {0};

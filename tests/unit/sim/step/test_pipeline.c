@@ -1,5 +1,5 @@
-// The programs of the stages of a pipeline: who holds which layers, and that what one stage sends is what another one
-// receives, message by message.
+// The programs of the stages of a pipeline: which stage holds which layers, and that what one stage sends is what
+// another one receives, message by message.
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -92,7 +92,7 @@ static int check_messages(const StepPrograms *programs) {
 Test(pipeline, what_a_stage_sends_its_peers_receive_in_that_order) {
     static const PpSchedule names[] = {PP_GPIPE, PP_1F1B, PP_INTERLEAVED, PP_ZERO_BUBBLE, PP_ZBV, PP_DUALPIPEV};
     for (int i = 0; i < 6; i++) {
-        const bool folded = names[i] >= PP_ZBV;  // whose turn is on one stage
+        const bool folded = names[i] >= PP_ZBV;  // which chunk's turn it is, on one stage
         const bool several = names[i] == PP_INTERLEAVED || names[i] == PP_ZERO_BUBBLE;
         for (int stages = 2; stages <= MOST_STAGES; stages += 1 + stages / 4) {
             for (int chunks = several || folded ? 2 : 1; chunks <= (several ? MOST_CHUNKS : folded ? 2 : 1); chunks++) {

@@ -14,7 +14,7 @@ static void end(void) {
 
 TestSuite(recompute_layers, .fini = end);
 
-// "1010": of each layer whether something of it runs again.
+// "1010": for each layer, whether any of it is recomputed.
 static const char *again(const StepProgram *program) {
     char *letters = arena_alloc(&arena, (size_t)program->layers + 1);
     memset(letters, '0', (size_t)program->layers);

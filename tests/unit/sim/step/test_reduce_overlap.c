@@ -1,4 +1,4 @@
-// Whether reductions run beside backward, and what waits for them where they do not.
+// Whether reductions overlap backward, and what waits for them where they do not.
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static StepProgram program_of(const char *target, int zero, ReduceOverlap overla
                                             .reduce_overlap = overlap});
 }
 
-// Instances of a task in a micro-step's loops, and behind them.
+// Instances of a task in a micro-step's loops, and after them.
 typedef struct Places {
     int inside, behind;
 } Places;
@@ -67,7 +67,7 @@ Test(reduce_overlap, stages_0_and_1_of_deepspeed_reduce_when_backward_has_ended)
     cr_expect_eq(places_of(&whole, "gradient sum").inside, 0);
 }
 
-// average_tensor of stage 2 runs on the current stream: the kernels behind it wait, on every micro-step.
+// average_tensor of stage 2 runs on the current stream: the kernels after it wait, on every micro-step.
 Test(reduce_overlap, at_stage_2_of_deepspeed_kernels_wait_for_every_reduction) {
     const StepProgram own = program_of("deepspeed", 2, REDUCE_OVERLAP_TARGET);
     const StepProgram beside = program_of("deepspeed", 2, REDUCE_OVERLAP_ON);

@@ -1,4 +1,4 @@
-// Sequence parallelism switched off where a framework has the switch: what it sends, what it keeps, who refuses it.
+// Sequence parallelism switched off where a framework has the switch: what it sends and keeps, which targets refuse it.
 
 #include <criterion/criterion.h>
 

@@ -46,7 +46,7 @@ Test(splits, a_chunk_may_have_the_embedding_or_the_loss_alone) {
     cr_expect_eq(counts[127], 0);
 }
 
-// Twenty layers' cost in all: a stage closes behind the layer that takes the sum to 5, 10, 15.
+// The total cost of twenty layers: a stage closes after the layer that brings the sum to 5, 10, 15.
 Test(splits, nanotron_closes_a_stage_behind_the_layer_that_reaches_its_share) {
     expect_cut(LAYERS_BY_COST, &small, 4, (const int32_t[]){5, 5, 5, 1});
     expect_cut(LAYERS_BY_COST, &small, 2, (const int32_t[]){10, 6});
