@@ -1,4 +1,4 @@
-// An axis that does nothing. In the list of more axes it is the slowest, so that every other has another place.
+// An axis that does nothing. In the list of more axes it is the slowest, so that every other axis changes place.
 
 #include "sim/axes/axes.h"
 

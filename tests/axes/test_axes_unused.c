@@ -1,5 +1,5 @@
-// The program with an axis that does nothing, a borrowed one and one more of copies answers as the program without: to
-// the digit but for keys and columns of the added axes, with hashes that find the rows of the other's store.
+// The program with an axis that does nothing, a borrowed one and an extra copy axis gives the same answers as without:
+// to the digit except for keys and columns of the added axes, with hashes that find the rows of the other's store.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

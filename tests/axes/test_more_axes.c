@@ -1,4 +1,4 @@
-// What an added axis and a borrowed one are to a mesh once they are larger than 1: everything follows from their rows.
+// How an added axis and a borrowed one affect a mesh once they are larger than 1: everything follows from their rows.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// One more axis of whole copies, for what goes by roles and what goes by names.
+// One more axis of whole copies, to separate code that uses roles from code that uses names.
 
 #include "sim/axes/axes.h"
 

@@ -1,4 +1,4 @@
-// Running ndtune from tests.
+// Runs ndtune from tests.
 
 #include "tests/cli/cli.h"
 

@@ -1,4 +1,4 @@
-// Running ndtune from tests, each with a store of its own.
+// Runs ndtune from tests, each with its own store.
 
 #pragma once
 

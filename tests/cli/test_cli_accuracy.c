@@ -1,4 +1,4 @@
-// ndtune accuracy as people and scripts call it.
+// ndtune accuracy as users and scripts call it.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

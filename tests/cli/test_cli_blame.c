@@ -1,5 +1,5 @@
-// ndtune blame as people and scripts call it, on dumps of real jobs of PyTorch over gloo (tests/frameworks/blame), in
-// each of which one fault was planted, or none.
+// ndtune blame as users and scripts call it, on dumps of real PyTorch jobs over gloo (tests/frameworks/blame), in each
+// of which one fault was planted, or none.
 
 #include <criterion/criterion.h>
 #include <dirent.h>

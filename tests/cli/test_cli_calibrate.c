@@ -1,4 +1,4 @@
-// ndtune calibrate as people and scripts call it. The runs of the files here are made up; those of the store are run.
+// ndtune calibrate as users and scripts call it. The runs in files are synthetic; those in the store are real.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

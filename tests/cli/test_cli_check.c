@@ -1,4 +1,4 @@
-// ndtune check as reviewers and CI call it: exit codes, the lines to blame, what a change of a file costs.
+// ndtune check as reviewers and CI call it: exit codes, the lines to blame, the cost of a change in a file.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// What people type wrongly: exit code, the words underlined, what is allowed, a suggestion; nothing on standard output.
+// Mistyped input: exit code, the words underlined, what is allowed, a suggestion; nothing on standard output.
 
 #include <criterion/criterion.h>
 #include <string.h>

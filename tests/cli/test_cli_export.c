@@ -1,4 +1,4 @@
-// ndtune export as people call it: whose plan it takes, where the file goes, what is refused.
+// ndtune export as users call it: which plan it takes, where the file goes, what is refused.
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

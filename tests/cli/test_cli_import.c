@@ -1,4 +1,4 @@
-// ndtune explain --from as people call it: what is said about their file, and that the advice is what the program
+// ndtune explain --from as users call it: what it says about their file, and that the advice matches what the program
 // predicts elsewhere.
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-// Pipelines on the command line: an order that PyTorch wrote into a file says the same as the options without it.
+// Pipelines on the command line: an order that PyTorch wrote into a file gives the same as the options without it.
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-// ndtune probe --device cuda from end to end, on a small GPU: the stand-in of the CUDA runtime with two
-// multiprocessors. Its times are those of this processor; what is checked is that every number has its measurement,
-// that the profile is read, and that what runs on the chip find out serves the predictions for it.
+// ndtune probe --device cuda end to end, on a small GPU: the stand-in of the CUDA runtime with two multiprocessors. Its
+// times are those of this processor; the checks are that every number has its measurement, that the profile is read,
+// and that findings of runs on the chip are used in predictions for it.
 
 #define _GNU_SOURCE  // setenv
 

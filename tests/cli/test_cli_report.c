@@ -1,4 +1,4 @@
-// ndtune report and --html as people call them: the page of an answer, of the last request, of a run.
+// ndtune report and --html as users call them: the page of an answer, of the last request, of a run.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

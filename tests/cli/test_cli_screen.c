@@ -1,6 +1,6 @@
-// The default answer on one screen: at most 25 lines of 80 columns, and what five requests print. The files of
-// tests/golden/answers are whole answers to read; held are their words: digits are the guard's (tests/guard), and
-// how wide a column is follows from them.
+// The default answer fits on one screen: at most 25 lines of 80 columns, and the output of five requests. The files of
+// tests/golden/answers are whole answers to read; only their words are checked: digits are the guard's (tests/guard),
+// and column widths follow from them.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

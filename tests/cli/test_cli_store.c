@@ -1,4 +1,4 @@
-// Where the store is, and what happens where there is no place for one.
+// Where the store is, and what happens where it cannot be created.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

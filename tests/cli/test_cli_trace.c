@@ -1,4 +1,4 @@
-// --trace and --memory-snapshot as people call them: of a prediction, of a real run, of a stored one.
+// --trace and --memory-snapshot as users call them: of a prediction, of a real run, of a stored one.
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

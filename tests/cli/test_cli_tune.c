@@ -1,5 +1,5 @@
-// ndtune tune: sessions of real runs of a tiny model on this machine. What wins is the machine's to say; these hold for
-// whatever it says.
+// ndtune tune: sessions of real runs of a tiny model on this machine. The winner depends on the machine; these checks
+// hold for any winner.
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-// What several targets do: the bytes as a file, and what a refusal must be.
+// Shared by several targets: the bytes as a file, and what a refusal must look like.
 
 #include "tests/fuzz/fuzz.h"
 

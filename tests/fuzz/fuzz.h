@@ -1,4 +1,4 @@
-// One fuzz target: called with any bytes; returns 0, or ends the process where a promise does not hold.
+// One fuzz target: called with arbitrary bytes; returns 0, or ends the process where a guarantee does not hold.
 
 #pragma once
 

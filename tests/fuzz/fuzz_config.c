@@ -1,5 +1,5 @@
-// Any bytes as a config file of each syntax and framework. A refusal is one sentence; what is taken and settles without
-// refusal is a mesh that makes the world and a batch that its factors make.
+// Arbitrary bytes as a config file of each syntax and framework. A refusal is one sentence; accepted input that settles
+// has a mesh whose sizes multiply to the world and a batch that is the product of its factors.
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-// Any bytes as a dump of a flight recorder, of every rank of a job. What is no dump is refused in one sentence; of what
-// is one, a verdict blames ranks that there are.
+// Arbitrary bytes as a flight-recorder dump, of every rank of a job. An invalid dump is refused in one sentence; for a
+// valid one, a verdict blames only ranks that exist.
 
 #include <stdio.h>
 #include <unistd.h>

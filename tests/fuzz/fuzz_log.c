@@ -1,5 +1,5 @@
-// Any bytes as what a training framework printed. Every step time that is found is a positive, finite number and has
-// a format; a file of a known format without one says why.
+// Arbitrary bytes as the output of a training framework. Every step time found is a positive, finite number and has a
+// format; a file of a known format without one gives a reason.
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-// Any bytes as a Hugging Face config.json. A refusal is one sentence; what is taken is a model with positive sizes and
-// a finite number of parameters.
+// Arbitrary bytes as a Hugging Face config.json. A refusal is one sentence; accepted input is a model with positive
+// sizes and a finite number of parameters.
 
 #include <stdio.h>
 #include <string.h>

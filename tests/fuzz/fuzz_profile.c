@@ -1,5 +1,5 @@
-// Any bytes as a cluster profile. A refusal is one sentence; what is taken survives writing and reading bit for bit,
-// takes settings or refuses them without a trace, and prices every collective with a number.
+// Arbitrary bytes as a cluster profile. A refusal is one sentence; an accepted profile survives writing and reading bit
+// for bit, takes settings or refuses them without side effects, and prices every collective with a number.
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// Any bytes as a file of measured runs and as one of groups. A refusal is one sentence that names a place; a row that
-// is taken is either skipped with a reason or a legal plan with positive sizes.
+// Arbitrary bytes as a file of measured runs and as one of groups. A refusal is one sentence that names a place; an
+// accepted row is either skipped with a reason or a legal plan with positive sizes.
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// Any rows in a store, as SQL puts them there: types and numbers that no version of ours wrote. What is read is
-// answered or refused in a sentence, and what is counted is no less than nothing.
+// Arbitrary rows in a store, inserted with SQL: types and numbers that no version of ours wrote. Reads are answered or
+// refused in a sentence, and counts are never negative.
 
 #include <sqlite3.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Every file of a corpus through its fuzz target, in the normal test run: what the fuzzer once found stays found.
+// Runs every file of a corpus through its fuzz target, in the normal test run: what the fuzzer once found stays fixed.
 // FUZZ_CORPUS is the folder below tests/fuzz/corpus.
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-// tests/gpu/measure where there is no GPU: no step is left out, each has its reason, and nothing is claimed.
+// tests/gpu/measure on a machine without a GPU: no step is left out, each has its reason, and nothing is claimed.
 
 #define _GNU_SOURCE  // memmem
 

@@ -1,4 +1,4 @@
-// Requests of the program and their recorded answers, and in what an answer differs from its recording.
+// Requests to the program and their recorded answers, and how an answer differs from its recording.
 
 #pragma once
 

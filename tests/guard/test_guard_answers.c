@@ -1,5 +1,5 @@
-// Every request of requests.txt is answered as recorded: digits, words, exit codes. Keys may be added; what is meant to
-// differ stands in changed.txt with its reason.
+// Every request of requests.txt is answered as recorded: digits, words, exit codes. Keys may be added; intended
+// differences are listed in changed.txt with their reason.
 
 #include <criterion/criterion.h>
 #include <fnmatch.h>

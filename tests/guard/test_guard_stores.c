@@ -1,4 +1,4 @@
-// Stores that e549c6e wrote (record_stores) go on: what they hold is found again, and work goes on in them.
+// Stores written by e549c6e (record_stores) stay usable: their contents are found again, and sessions continue.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// The byte ranges that a program's accesses cut memory into, for one rank: every access is a run of whole cells.
+// The byte ranges into which a program's accesses split memory, for one rank: every access is a run of whole cells.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// Greedy, as in the AETG system (Cohen, Dalal, Fredman, Patton 1997), over rows that exist instead of rows made up:
-// which combinations are legal is for the caller to know. What later choices made superfluous goes at the end.
+// Greedy, as in the AETG system (Cohen, Dalal, Fredman, Patton 1997), over existing rows instead of synthesised ones:
+// the caller knows which combinations are legal. Rows made redundant by later choices are removed at the end.
 
 #include "tests/support/covering.h"
 

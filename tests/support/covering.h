@@ -1,5 +1,5 @@
-// Pairwise covering: of many combinations of choices, a few that together show every pair of choices that any of them
-// shows. Most faults need one choice or two that meet (Kuhn, Wallace, Gallo: Software fault interactions, 2004).
+// Pairwise covering: from many combinations of choices, a few that together contain every pair of choices that occurs.
+// Most faults need one choice or two interacting ones (Kuhn, Wallace, Gallo: Software fault interactions, 2004).
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Seconds of one kernel by itself, without a program.
+// Seconds of a single kernel, without a program.
 
 #pragma once
 

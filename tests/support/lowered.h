@@ -1,4 +1,4 @@
-// Lowered programs for tests, one call each; a test changes what it is about.
+// Lowered programs for tests, one call each; a test changes only what it tests.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Parameters of a model, counted in ways that only tests ask for.
+// Parameters of a model, counted in ways that only tests need.
 
 #pragma once
 

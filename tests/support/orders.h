@@ -1,4 +1,4 @@
-// The orders of the axes that every mesh has, to draw from.
+// The orders of the axes common to all meshes, to draw from.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Hand-made StepPrograms for tests: name buffers, lanes and groups, then tasks in issue order with what they touch,
+// Hand-made StepPrograms for tests: name buffers, lanes and groups, then tasks in issue order with what they access,
 // wait for and record. The mesh is one rank and the target a plain row unless the test changes program fields
 // afterwards.
 

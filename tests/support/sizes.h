@@ -1,4 +1,4 @@
-// Meshes in few words: sizes and coordinates along dp_replicate, dp_shard, cp and tp. Any other axis is 1, at 0.
+// Short notation for meshes: sizes and coordinates along dp_replicate, dp_shard, cp and tp. Any other axis is 1, at 0.
 
 #pragma once
 

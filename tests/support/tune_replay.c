@@ -1,4 +1,4 @@
-// The order of the rounds is a permutation (GSL's shuffle, seeded), or their own from a seeded one on.
+// The order of the rounds is a permutation (GSL's shuffle, seeded), or the recorded order, starting at a seeded round.
 
 #include "tests/support/tune_replay.h"
 

@@ -1,6 +1,6 @@
-// Measured times in the place of a machine: a replay of real measurements made in rounds over the shapes. A session
-// is in one round until it wants a shape again that it has had from it, then in the next: what the machine did to a
-// round, it does to the session. What a strategy would have needed is judged by it, without running anything again.
+// Measured times instead of a machine: a replay of real measurements made in rounds over the shapes. A session stays in
+// one round until it requests a shape again that it has had from it, then moves to the next: so a disturbance of a
+// round also affects the session. It shows what a strategy would have needed, without running anything again.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// The order of a schedule as a file of actions says it.
+// A schedule's order written as a file of actions.
 
 #pragma once
 

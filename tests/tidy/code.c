@@ -1,4 +1,4 @@
-// A light reading of C, character by character; see code.h for what it can and cannot tell.
+// Lightweight scanning of C, character by character; see code.h for what it can and cannot tell.
 
 #include "tests/tidy/code.h"
 

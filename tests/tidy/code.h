@@ -1,4 +1,4 @@
-// A light reading of C: no parser, only what a house rule needs. Relies on balanced braces outside comments and
+// Lightweight scanning of C: no parser, only what a house rule needs. Relies on balanced braces outside comments and
 // literals.
 
 #pragma once

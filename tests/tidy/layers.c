@@ -1,4 +1,4 @@
-// Reads layers.txt and judges #include lines. A folder belongs to the longest listed folder above it.
+// Reads layers.txt and checks #include lines. A folder belongs to the longest listed folder above it.
 
 #include "tests/tidy/layers.h"
 

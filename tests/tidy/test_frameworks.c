@@ -1,4 +1,4 @@
-// The name of a framework stands in its folder of sim/frameworks, and in the lists of the folders.
+// A framework's name occurs only in its folder of sim/frameworks, and in the lists of the folders.
 
 #include <criterion/criterion.h>
 #include <ctype.h>

@@ -1,5 +1,5 @@
-// The shape of the repository: what the root holds, that every source is built, that headers stand alone and that the
-// paths named in the documents, the documents named in sources and the sources named in folders' maps exist.
+// The shape of the repository: what the root holds, that every source is built, that headers are self-contained and
+// that the paths named in the documents, the documents named in sources and the sources named in folders' maps exist.
 
 #include <criterion/criterion.h>
 #include <ctype.h>

@@ -1,4 +1,4 @@
-// The files of the repository as text, and a list of complaints: what the tidy tests read and what they write.
+// The files of the repository as text, and a list of complaints: input and output of the tidy tests.
 
 #pragma once
 

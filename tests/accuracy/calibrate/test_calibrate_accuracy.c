@@ -1,5 +1,5 @@
-// Calibrations of local-cpu on committed runs of real machines (README.md): plans that the fit did not see are
-// predicted better than by the profile as it was.
+// Calibrations of local-cpu on committed runs of real machines (README.md): plans not used in the fit are predicted
+// better than with the uncalibrated profile.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

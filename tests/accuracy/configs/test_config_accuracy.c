@@ -1,5 +1,5 @@
-// Published configs with a known outcome (README.md): the table is whole, and ndtune check is right about as many of
-// them as RESULTS.md says. Every fifth row is asked here; score.py asks all.
+// Published configs with a known outcome (README.md): the table is complete, and ndtune check is right about as many of
+// them as RESULTS.md says. Every fifth row is checked here; score.py checks all.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Published runs of sources that the model was not developed on (README.md): every row is read and scored, and errors
+// Published runs from sources that the model was not developed on (README.md): every row is read and scored, and errors
 // stay near what RESULTS.md states. The bounds are loose on purpose: no constant may be fitted on these rows, and a
 // change that is right for the runs it was made on may cost a little here.
 

@@ -1,5 +1,4 @@
-// Reading the samples: comma-separated, one header line, the source of each figure in the last column (not needed
-// here).
+// Reads the samples: comma-separated, one header line, the source of each figure in the last column (not needed here).
 
 #include "tests/accuracy/kernels/samples.h"
 

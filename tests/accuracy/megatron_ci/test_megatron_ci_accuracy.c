@@ -1,5 +1,5 @@
 // Rows of Megatron-LM's own tests (README.md): every one is scored or skipped with a reason, memory is what RESULTS.md
-// states, and step times, which are hosts' and far off, get no further.
+// states, and step times, which depend on hosts and are far off, get no worse.
 
 #include <criterion/criterion.h>
 

@@ -1,5 +1,5 @@
-// The project's compilation of published runs: nothing is lost on the way, the predictions know more than one constant,
-// and no class of them gets worse than what RESULTS.md states. A bound is the stated figure and a little.
+// The project's compilation of published runs: no row is lost, the predictions use more than one constant, and no class
+// of them gets worse than RESULTS.md states. A bound is the stated figure plus a small margin.
 
 #include <criterion/criterion.h>
 #include <math.h>

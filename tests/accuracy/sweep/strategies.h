@@ -1,4 +1,4 @@
-// How a tuner goes about a sweep, replayed from its measured runs.
+// How a tuner explores a sweep, replayed from its measured runs.
 
 #pragma once
 

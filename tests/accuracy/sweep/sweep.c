@@ -1,4 +1,4 @@
-// Rows of a run file, grouped by shape and predicted as any request would be.
+// Rows of a run file, grouped by shape and predicted like any request.
 
 #include "tests/accuracy/sweep/sweep.h"
 

@@ -1,4 +1,4 @@
-// The measured sweeps as sets of shapes that differ in nothing else: what a tuner is judged by.
+// The measured sweeps as sets of shapes that differ in nothing else: the basis for judging a tuner.
 
 #pragma once
 

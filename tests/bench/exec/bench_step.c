@@ -1,8 +1,8 @@
-// One rank's training step on CPU threads, task kind by task kind, and the step's own matrix products alone: what the
-// BLAS takes for them when nothing else runs in between. The shape of llm.c's CPU example unless said otherwise.
+// One rank's training step on CPU threads, by kind of task, and the step's own matrix products alone: the BLAS' time
+// for them when nothing else runs in between. The shape of llm.c's CPU example by default.
 //   bench_step [threads 1] [model gpt2] [seq 64] [micro-batch 4] [steps 8]
-// Each number is the fastest of the steps: other programs on the machine only slow steps down. CPU seconds are those of
-// all threads of the process, waiting in the pool included.
+// Each number is the fastest of the steps: other programs on the machine can only slow steps down. CPU seconds are
+// those of all threads of the process, including waiting in the pool.
 
 #include <stdio.h>
 #include <stdlib.h>

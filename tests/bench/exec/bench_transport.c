@@ -1,5 +1,5 @@
-// Collectives of both transports, one after the other in one run: microseconds of one call on the slowest rank, the
-// least of many, by operation and size. Ranks are processes: children with the shared segment, or started by mpirun.
+// Collectives of both transports, one after the other in one run: microseconds per call on the slowest rank, the
+// minimum of many, by operation and size. Ranks are processes: children sharing a segment, or started by mpirun.
 //   bench_transport [RANKS [MOST_BYTES]]
 
 #define _GNU_SOURCE  // setenv in strict C

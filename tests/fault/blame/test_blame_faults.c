@@ -1,5 +1,5 @@
-// The n-th allocation fails, or the n-th read of a dump, for every n that there is: one sentence and an exit code of
-// ours, or the answer without that file; never a signal, never a hang.
+// The n-th allocation fails, or the n-th read of a dump, for every possible n: the result is one sentence and one of
+// our exit codes, or the answer without that file; never a signal, never a hang.
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
-// Preloaded: a tenth of a second after the process began, its wall clock stands NDTUNE_CLOCK_JUMP_S seconds elsewhere.
-// The other clocks are left alone.
+// Preloaded: a tenth of a second after the process starts, its wall clock jumps by NDTUNE_CLOCK_JUMP_S seconds. The
+// other clocks are not affected.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

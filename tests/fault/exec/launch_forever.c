@@ -1,5 +1,5 @@
-// A launcher for tests to kill: two ranks, as many steps as there is time for. WORKER [TRANSPORT [TIMEOUT]]
-// Writes one byte to standard output when steps are being made.
+// A launcher for tests to kill: two ranks that run steps until killed. WORKER [TRANSPORT [TIMEOUT]]
+// Writes one byte to standard output once steps are running.
 
 #define _GNU_SOURCE  // write
 

@@ -1,4 +1,4 @@
-// Runs to hurt: the small plan of the fault tests over either transport, and the processes that belong to it.
+// Runs to inject faults into: the small plan of the fault tests over either transport, and its processes.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// The wall clock jumps by an hour while programs run and wait: nothing that lasts is measured by it.
+// The wall clock jumps by an hour while programs run and wait: no duration is measured by it.
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>

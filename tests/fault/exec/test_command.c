@@ -1,5 +1,5 @@
-// Somebody else's program: how it ended is told whatever the output and whatever this process ignores, and what it
-// started goes with it.
+// A program that is not ours: its exit status is reported whatever its output and whatever this process ignores, and
+// its child processes end with it.
 
 #define _GNU_SOURCE  // kill, setenv
 

@@ -1,5 +1,5 @@
 // The watchdog over both transports: every kind of fault, injected by rank and task or done to a real process, is named
-// with rank, host, task and collective; the next run goes well; nothing stays; nothing is made up.
+// with rank, host, task and collective; the next run succeeds; nothing is left over; nothing is made up.
 
 #define _GNU_SOURCE  // setenv, kill, gethostname
 

@@ -1,5 +1,5 @@
-// The watchdog from the first moment: a rank that is stopped between its start and its first step ends the run within
-// the timeout, not when a long preparation would have ended, and is named with its host and how far it came.
+// The watchdog from the start: a rank that is stopped between its start and its first step ends the run within the
+// timeout, not at the end of a long preparation, and is named with its host and its progress.
 
 #define _GNU_SOURCE  // setenv, kill, gethostname
 

@@ -1,5 +1,4 @@
-// Files that are not ours, damaged, newer or not writable, and a writer that is killed: one sentence, and nothing is
-// lost.
+// Files that are not ours, damaged, newer or not writable, and a writer that is killed: one sentence, and no data lost.
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// The views that people query by hand hold the numbers of the JSON answer, to the digit; bytes are whole ones there.
+// The views for manual queries hold the numbers of the JSON answer, to the digit; bytes are integers there.
 
 #include <criterion/criterion.h>
 #include <jansson.h>

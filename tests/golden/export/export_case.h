@@ -1,5 +1,5 @@
-// What the tests of exported files export: a plan of each format, with predictions made by hand, so that no change of
-// the cost model touches a file.
+// Input for the tests of exported files: a plan of each format, with predictions made by hand, so that no change of the
+// cost model affects a file.
 
 #pragma once
 

@@ -1,5 +1,5 @@
 // Every format, byte by byte, and what formats refuse. With NDTUNE_GOLDEN_OUT=FOLDER the files that this version writes
-// are put there, to be compared and, where the change was meant, taken over.
+// are stored there, to be compared and, if the change was intended, adopted.
 
 #include <criterion/criterion.h>
 #include <jansson.h>

@@ -1,5 +1,5 @@
-// Names and paths that try to leave their comment, string or word: the parser of each format reads the files, and finds
-// what it finds in a file of harmless names. Skipped where the parser is not installed.
+// Names and paths that try to escape from their comment, string or word: the parser of each format reads the files, and
+// finds the same as in a file of harmless names. Skipped where the parser is not installed.
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

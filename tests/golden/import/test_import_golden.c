@@ -1,4 +1,4 @@
-// Whole files, read: the plan, and what is said about it. The plans are derived by hand from the rules of each
+// Imports whole files: the plan, and what is reported about it. The plans are derived by hand from the rules of each
 // framework; what a framework does with a key was read in its source (accelerate 1.14, torchtitan 0.2.2) or its
 // documentation.
 

@@ -1,4 +1,4 @@
-// See the header. No kernel or collective slows another but through links: interference is none.
+// See the header. Kernels and collectives slow each other only through links: interference is off.
 
 #include "tests/parity/engine/replay.h"
 

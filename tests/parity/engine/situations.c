@@ -1,4 +1,4 @@
-// Situations written by hand, then drawn ones: flows of random size, limit, start and order over one to three links.
+// Hand-written situations, then random ones: flows of random size, limit, start and order over one to three links.
 
 #include "tests/parity/engine/situations.h"
 

@@ -1,6 +1,6 @@
-// Preloaded into workers: while armed, malloc and its relatives end the process with a sentence. Calls through to
+// Preloaded into workers: while armed, malloc and its relatives end the process with a message. Calls through to
 // glibc's own entry points, so nothing has to be looked up. NDTUNE_GUARD_SELF_TEST=1 allocates once when armed, to show
-// that the guard bites.
+// that the guard works.
 
 #include <stdatomic.h>
 #include <stdlib.h>

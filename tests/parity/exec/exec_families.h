@@ -1,4 +1,4 @@
-// Every model type at the sizes of a test's own model: what differs is the family's choices.
+// Every model type at the sizes of a test's own model: only the family's choices differ.
 
 #pragma once
 

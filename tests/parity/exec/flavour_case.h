@@ -1,4 +1,4 @@
-// The programs of other targets against one rank of our own, on the shapes of a world.
+// The programs of other targets compared with one rank of our own, on the shapes of a world.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Plans of our own program on all shapes of a world, against one rank.
+// Plans of our own program on all shapes of a world, compared with one rank.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the NCCL stand-in (tests/support/nccl_recording) wrote of a run: the calls of each rank, in order.
+// The log that the NCCL stand-in (tests/support/nccl_recording) wrote of a run: the calls of each rank, in order.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Plans with pipelines on all shapes of some worlds, against one rank.
+// Pipeline plans on all shapes of some worlds, compared with one rank.
 
 #pragma once
 

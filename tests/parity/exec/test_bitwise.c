@@ -1,6 +1,6 @@
-// A bitwise run gives the same bits on every mesh: losses, gradient norms and all final weights of three steps, be the
-// shape, the stage, accumulation, recompute or target what they may. Exact sums (kernels/exact.h) leave nothing to
-// tolerate, so everything is compared with ==.
+// A bitwise run gives the same bits on every mesh: losses, gradient norms and all final weights of three steps, for any
+// shape, stage, accumulation, recompute or target. Exact sums (kernels/exact.h) need no tolerance, so everything is
+// compared with ==.
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 // Device cuda against device cpu: the same programs with the same weights and tokens, over the stand-in runtime that
 // runs kernels and streams on the processor in an order drawn from a seed. Losses and gradient norms of the first steps
-// must agree as those of meshes do: a lost event, a wrong address or format shows in them. What a real GPU adds
-// (rounding of tensor cores, races inside kernels, cuBLASLt itself) is not seen here.
+// must agree as those of meshes do: a lost event, a wrong address or format would show in them. What a real GPU adds
+// (rounding of tensor cores, races inside kernels, cuBLASLt itself) is not covered here.
 
 #include <criterion/criterion.h>
 #include <math.h>

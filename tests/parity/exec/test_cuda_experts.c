@@ -1,5 +1,5 @@
-// Layers of experts on device cuda against device cpu, over the stand-in runtime: every type of router, dense layers
-// among them, experts spread over ranks. Losses and gradient norms of the first steps agree as those of meshes do.
+// MoE layers on device cuda against device cpu, over the stand-in runtime: every type of router, mixed with dense
+// layers, expert parallelism. Losses and gradient norms of the first steps agree as those of meshes do.
 
 #define _GNU_SOURCE  // setenv
 

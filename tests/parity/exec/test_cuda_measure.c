@@ -1,4 +1,4 @@
-// The probe's kernels of device cuda over the stand-in runtime: each kind runs at a small size and has a time. In this
+// The probe's kernels of device cuda over the stand-in runtime: each kind runs at a small size and is timed. In this
 // process, since the probe's own sizes are for GPUs.
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-// All plans of every target's program against one rank: test_flavours.c runs those of them that show every pair.
+// All plans of every target's program against one rank: test_flavours.c runs a subset that covers every pair.
 
 #include <criterion/criterion.h>
 

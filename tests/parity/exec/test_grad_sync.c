@@ -1,5 +1,5 @@
-// Gradients that are reduced on each micro-step, over the shards on each and over replicas once, or whole on the last:
-// only the order of sums differs, so training is that of one rank, in the memory that was planned.
+// Gradients reduced on each micro-step, over the shards on each and over replicas once, or whole on the last: only the
+// order of sums differs, so training matches one rank, within the planned memory.
 
 #include <criterion/criterion.h>
 

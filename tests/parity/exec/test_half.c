@@ -1,6 +1,6 @@
-// bf16 on device cpu against fp32 on it: what it costs on one rank it may cost twice on a mesh (sim/SOURCES.md X3), for
-// every model type and every target's program as near as device cuda has to be. Where this build or processor has no
-// products in bf16, a run ends with the sentence that says why.
+// bf16 on device cpu against fp32 on it: an error on one rank may at most double on a mesh (sim/SOURCES.md X3), for
+// every model type and every target's program as close as device cuda must be. Where this build or processor has no
+// products in bf16, a run ends with a message that gives the reason.
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,5 +1,5 @@
-// Whoever starts the ranks and whatever moves their bytes: the same losses and norms to the bit, from processes of
-// ndtune itself, of mpirun, of a real Slurm, of torchrun, and from two nodes that share nothing but a link.
+// Any launcher and any transport give the same losses and norms to the bit, with processes started by ndtune itself, by
+// mpirun, by a real Slurm, by torchrun, and on two nodes that share nothing but a link.
 
 #define _GNU_SOURCE  // setenv
 

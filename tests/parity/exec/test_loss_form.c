@@ -1,5 +1,5 @@
 // Head and loss on an eighth of the tokens at a time, the MLP on a tile of them: only the order of sums differs, so
-// training is that of one rank with all of them at once, in the memory that was planned.
+// training matches one rank with all of them at once, within the planned memory.
 
 #include <criterion/criterion.h>
 

@@ -1,5 +1,5 @@
 // Every choice of every mesh shape of worlds 1 to 12 against one rank: sharding stages 0 to 3, reshard always and
-// never, recompute none and full, one and two micro-steps. test_meshes.c runs those that show every pair.
+// never, recompute none and full, one and two micro-steps. test_meshes.c runs a subset that covers every pair.
 
 #include <criterion/criterion.h>
 

@@ -1,6 +1,6 @@
 // The real worker over transport nccl, with the recording stand-ins of tests/support/nccl_recording as the machine's
-// driver and NCCL, and compute on the CPU: the bits of shm, and exactly the collectives that the program says. Then
-// what is refused, and what happens when NCCL fails or a rank hangs.
+// driver and NCCL, and compute on the CPU: the bits of shm, and exactly the collectives of the program. Then what is
+// refused, and what happens when NCCL fails or a rank hangs.
 
 #define _GNU_SOURCE  // setenv
 

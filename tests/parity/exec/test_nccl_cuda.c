@@ -1,5 +1,5 @@
-// Device cuda over transport nccl, whole: the real kernels, streams, events and collectives, on stand-ins for the CUDA
-// runtime, the driver and NCCL. What one rank computes and what shm moves is what NCCL's streams must give, to the bit,
+// Device cuda over transport nccl, end to end: the real kernels, streams, events and collectives, on stand-ins for the
+// CUDA runtime, the driver and NCCL. NCCL's streams must give the results of one rank's compute and of shm, to the bit,
 // in any legal order of the streams.
 
 #define _GNU_SOURCE  // setenv

@@ -1,5 +1,5 @@
-// What the executor gives back of a step: its timeline is the program walked in issue order, once per rank, with times
-// that are possible.
+// What the executor returns for a step: its timeline is the program walked in issue order, once per rank, with
+// plausible times.
 
 #include <criterion/criterion.h>
 

@@ -1,5 +1,5 @@
-// One small run with both ranks under valgrind: no byte is read before it was written, none outside a block, none is
-// lost. The worker is found through $NDTUNE_WORKER, which names a wrapper here.
+// One small run with both ranks under valgrind: no uninitialised reads, no accesses outside a block, no leaks. The
+// worker is found through $NDTUNE_WORKER, which names a wrapper here.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// The comparison and the edits that several frameworks share.
+// The comparison, and the edits shared by several frameworks.
 
 #include "tests/parity/frameworks/compare.h"
 

@@ -1,6 +1,6 @@
 // Live and reserved bytes of target torchtitan@0.2 at full size against the framework's own program, run on fake
-// tensors (tests/frameworks/trace_memory.py). What is left of the difference: casts inside the framework's norms, and
-// the order in which a layer's temporaries come and go, which moves the allocator's holes.
+// tensors (tests/frameworks/trace_memory.py). The remaining difference: casts inside the framework's norms, and the
+// order in which a layer's temporaries come and go, which moves the allocator's holes.
 
 #include <criterion/criterion.h>
 #include <jansson.h>

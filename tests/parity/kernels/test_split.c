@@ -1,4 +1,4 @@
-// Work cut as ranks cut it equals the whole: context-parallel attention by merged blocks, the loss by vocabulary
+// Work split as ranks split it equals the whole: context-parallel attention by merged blocks, the loss by vocabulary
 // ranges, embeddings by vocabulary ranges.
 
 #include "tests/unit/kernels/attention_reference.h"

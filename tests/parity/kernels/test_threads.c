@@ -1,4 +1,4 @@
-// Every kernel promises the same bits for the same number of threads; all but the GEMM (OpenBLAS chooses its kernels by
+// Every kernel gives the same bits for an equal number of threads; all but the GEMM (OpenBLAS chooses its kernels by
 // block shape) give the same bits for any number.
 
 #include "tests/unit/kernels/attention_reference.h"

@@ -1,5 +1,5 @@
-// The tiers that this processor runs agree with the one that dispatch chose, on every family: what unit tests show for
-// the chosen tier then holds for all. Tiers that it cannot run are skipped by name.
+// The tiers that this processor runs agree with the one that dispatch chose, on every family, so unit tests of the
+// chosen tier are valid for all. Tiers that it cannot run are skipped by name.
 
 #include "tests/unit/kernels/attention_reference.h"
 #include "tests/unit/kernels/check.h"

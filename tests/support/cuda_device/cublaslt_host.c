@@ -1,7 +1,7 @@
-// Matrix products on the stand-in runtime: three loops, put into a stream as a host function. It is strict where a real
-// library may crash or be silently slow: an algorithm must be one that it has offered for the alignment that addresses
-// then have, and one of those offered never runs. Types go together as in the table of cublasLtMatmul for fp32 sums: a
-// bias is of the type of the result (cublasLt.h, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE).
+// Matrix products on the stand-in runtime: three loops, queued on a stream as a host function. It is strict where a
+// real library may crash or be silently slow: an algorithm must be one that it has offered for the actual alignment of
+// the addresses, and one of those offered never runs. Types must match as in the table of cublasLtMatmul for fp32 sums:
+// a bias has the type of the result (cublasLt.h, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE).
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// What the stand-in of cuBLASLt was asked for since the start.
+// The calls that the cuBLASLt stand-in has received since the start.
 
 #pragma once
 

@@ -1,5 +1,5 @@
 // The worker over the stand-in runtime draws the order of its streams from NDTUNE_CUDA_HOST_SEED. With
-// NDTUNE_CUDA_HOST_GUARD=1 it faults where it touches device memory by itself. NDTUNE_CUDA_HOST_PROCESSORS makes its
+// NDTUNE_CUDA_HOST_GUARD=1 it faults where it accesses device memory directly. NDTUNE_CUDA_HOST_PROCESSORS makes its
 // GPU a small one.
 
 #include <stdlib.h>

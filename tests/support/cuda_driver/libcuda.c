@@ -1,6 +1,6 @@
 // A CUDA driver without a GPU, for tests only, so that cuDNN can make plans for a described device: all functions of
-// the driver's interface fail as in the toolkit's stub (CMakeLists.txt generates them), but for those that load what
-// was compiled: that is taken and never run. Loaded as libcuda.so.1 before cuDNN asks for it.
+// the driver's interface fail as in the toolkit's stub (CMakeLists.txt generates them), except those that load compiled
+// code, which is accepted and never run. Loaded as libcuda.so.1 before cuDNN looks for it.
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-// Fibers: a function on a stack of its own that gives the processor back itself. By hand on x86-64, ucontext elsewhere.
+// Fibers: a function on its own stack that yields explicitly. Hand-written on x86-64, ucontext elsewhere.
 
 #pragma once
 

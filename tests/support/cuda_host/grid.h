@@ -1,4 +1,4 @@
-// A grid on the CPU: blocks of lanes (GPU threads), each lane a fiber. What the replaced words.cuh calls.
+// A grid on the CPU: blocks of lanes (GPU threads), each lane a fiber. Called by the replaced words.cuh.
 
 #pragma once
 

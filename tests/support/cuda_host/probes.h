@@ -1,4 +1,4 @@
-// Small kernels, right and wrong ones, that show what the stand-in sees. Each launches on the stream; 0: launched.
+// Small kernels, correct and faulty, that show what the stand-in detects. Each launches on the stream; 0: launched.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Streams as queues: what waits to run, on which stream, and what it waits for.
+// Streams as queues: pending work, its stream, and what it waits for.
 
 #pragma once
 

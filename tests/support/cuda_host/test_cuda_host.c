@@ -1,4 +1,4 @@
-// The stand-in runs right programs right and shows what is wrong with wrong ones.
+// The stand-in runs correct programs correctly and exposes the faults of wrong ones.
 
 #include "tests/support/cuda_host/cuda_host.h"
 

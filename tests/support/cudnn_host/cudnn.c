@@ -1,7 +1,7 @@
 // A stand-in for libcudnn.so.9, for tests only: the twelve functions that kernels/cuda opens, with graphs evaluated on
 // the CPU as cuDNN's manual defines their operations (matmul, pointwise, reduction, reshape). Descriptors are lists of
-// attributes; sums are double, tensors are rounded to their type. It says whether a graph means what it should and is
-// bound to the right memory, not whether cuDNN has a kernel for it (test_cudnn_plans asks that).
+// attributes; sums are double, tensors are rounded to their type. It checks whether a graph means what it should and is
+// bound to the right memory, not whether cuDNN has a kernel for it (test_cudnn_plans does).
 
 #include <cudnn.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-// Messages between two members of a communicator of the stand-in, through a slot that both map.
+// Messages between two members of a stand-in communicator, through a slot that both map.
 
 #pragma once
 

@@ -1,8 +1,8 @@
 // libnccl.so.2 for tests (stand_in.h): communicators are files that their members map. A collective goes through slots
-// there, chunk by chunk, with a meeting before and after each; sums run in rank order, as over transport shm, so that
-// equal bits can be asked for. A message goes through a channel of its two members. Calls are non-blocking as
-// transport nccl wants them: each needs to be settled by ncclCommGetAsyncError before the next, and only then is it in
-// its stream.
+// there, chunk by chunk, with a barrier before and after each; sums run in rank order, as over transport shm, so that
+// results can be compared bit for bit. A message goes through a channel of its two members. Calls are non-blocking as
+// transport nccl requires: each must be settled by ncclCommGetAsyncError before the next, and only then is it in its
+// stream.
 
 #define _GNU_SOURCE  // sched_yield
 

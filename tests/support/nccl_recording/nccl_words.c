@@ -1,4 +1,4 @@
-// What of the stand-in for NCCL belongs to no communicator: memory, version, words.
+// The parts of the NCCL stand-in that belong to no communicator: memory, version, messages.
 
 #include <stdlib.h>
 

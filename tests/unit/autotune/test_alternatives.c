@@ -1,4 +1,4 @@
-// Which batch near the asked one is faster.
+// Which batch size near the requested one is faster.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// What lets something fit where nothing does: tried, with its cost, the nearest first.
+// What makes something fit where nothing does: tried, with its cost, the nearest first.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// A step time made by one cause is explained by that cause, with the slowness that made it.
+// A step time with a single cause is explained by that cause, with the slowdown that produced it.
 
 #include <criterion/criterion.h>
 #include <math.h>

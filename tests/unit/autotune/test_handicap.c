@@ -1,4 +1,4 @@
-// Slow ranks, nodes and links: what is said about them, and what becomes of predictions and searches.
+// Slow ranks, nodes and links: what is reported, and the effect on predictions and searches.
 
 #include <criterion/criterion.h>
 #include <string.h>

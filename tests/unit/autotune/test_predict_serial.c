@@ -1,4 +1,4 @@
-// Lanes one after another: the sum of the tasks, each where it belongs.
+// Lanes one after another: the sum of the tasks, each charged where it belongs.
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-// The rules and their words.
+// The rules and their messages.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// What a search makes of targets that recompute some layers and keep the rest.
+// How a search handles targets that recompute some layers and keep the rest.
 
 #include <criterion/criterion.h>
 

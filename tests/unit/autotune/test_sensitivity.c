@@ -1,4 +1,4 @@
-// What a plan's time hangs on: signs, what cannot matter, whole numbers, and that the numbers are those of predict.
+// What a plan's time depends on: signs, what cannot matter, whole numbers, and that the numbers match predict.
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-// The space of candidates: which there are, that none is there twice, and the batch arithmetic.
+// The space of candidates: which exist, that none is duplicated, and the batch arithmetic.
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// What the page divides further: compute by kind of kernel, a pipeline by stage.
+// The page's finer breakdown: compute by kind of kernel, a pipeline by stage.
 
 #include <criterion/criterion.h>
 #include <math.h>

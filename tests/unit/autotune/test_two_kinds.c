@@ -1,4 +1,4 @@
-// Dense layers and layers of experts in one model: each takes what it takes in a model of its kind.
+// Dense and MoE layers in one model: each takes the same time as in a model of its own kind.
 
 #include <criterion/criterion.h>
 #include <string.h>

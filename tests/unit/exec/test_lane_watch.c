@@ -1,5 +1,5 @@
-// What streams count becomes what the progress table shows, so that a stall is diagnosed on GPUs as on CPUs. Streams
-// are counters that the test moves.
+// Stream counters are shown in the progress table, so that a stall is diagnosed on GPUs as on CPUs. Streams are
+// counters that the test advances.
 
 #include <criterion/criterion.h>
 #include <string.h>

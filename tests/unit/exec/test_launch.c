@@ -1,4 +1,4 @@
-// The launcher's parts that need no worker: what it refuses, its files, its choice of a typical step.
+// The launcher's parts that need no worker: what it refuses, its files, how it chooses a typical step.
 
 #define _GNU_SOURCE  // setenv, sched_setaffinity
 

@@ -1,4 +1,4 @@
-// What transport nccl decides by itself, on every machine: no NCCL and no GPU is asked.
+// What transport nccl decides by itself, on every machine: neither NCCL nor a GPU is queried.
 
 #include <criterion/criterion.h>
 #include <string.h>

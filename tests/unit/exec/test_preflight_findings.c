@@ -1,4 +1,4 @@
-// Who is to blame, on results by hand: 8 ranks on 2 machines, dp_shard=4 x tp=2.
+// Which rank is to blame, on hand-made results: 8 ranks on 2 machines, dp_shard=4 x tp=2.
 
 #include <criterion/criterion.h>
 #include <string.h>

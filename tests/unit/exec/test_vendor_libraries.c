@@ -1,5 +1,5 @@
-// NVIDIA's own libraries, where the toolkit has them, as far as they go without a GPU: every function that is asked for
-// is there, and cuBLASLt takes every descriptor, layout and size of attribute that a plan gives it.
+// NVIDIA's own libraries, where the toolkit has them, as far as they work without a GPU: every required function
+// exists, and cuBLASLt accepts every descriptor, layout and size of attribute that a plan gives it.
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>

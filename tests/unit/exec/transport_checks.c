@@ -1,5 +1,4 @@
-// Elements are small integers, so that sums are exact in fp32 whatever their order; check_order alone looks at
-// rounding.
+// Elements are small integers, so that sums are exact in fp32 in any order; only check_order tests rounding.
 
 #include "tests/unit/exec/transport_checks.h"
 

@@ -1,5 +1,5 @@
 // What the kernel tests share: numbers from a seed, the distance between a kernel's floats and the double reference,
-// and slopes by central differences.
+// and derivatives by central differences.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// core_rate [SECONDS]: the core that OpenBLAS runs its kernels for, and the best rate of a product on one thread in
-// GFLOP/s. Settled first, as the worker does.
+// core_rate [SECONDS]: the core whose kernels OpenBLAS runs, and the best rate of a product on one thread in GFLOP/s.
+// Calls kernel_core_settle first, as the worker does.
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// Which core OpenBLAS is to run its kernels for: by what processors say of themselves, and that it is near the best
-// that this processor has.
+// Which core's kernels OpenBLAS should run: judged by what processors report, and checked to be close to the best on
+// this processor.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Exact sums: the same bits in any order and any split, and near the double reference.
+// Exact sums: the same bits in any order and any split, and close to the double reference.
 
 #include "kernels/exact.h"
 #include "tests/unit/kernels/attention_reference.h"

@@ -1,4 +1,4 @@
-// exp_fast is inside the kernels; its bound is held here on a dense sweep.
+// exp_fast is used inside the kernels; its error bound is checked here on a dense sweep.
 
 #include "kernels/cpu/lanes.h"
 

@@ -1,5 +1,5 @@
 // bf16 on processors: conversions for every bit pattern, products against the definition in double over the same bf16
-// numbers. Where this processor or build has no products in bf16, why not is said.
+// numbers. Where this processor or build has no products in bf16, the reason is given.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// CSV as RFC 4180 has it.
+// CSV per RFC 4180.
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

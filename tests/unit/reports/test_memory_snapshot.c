@@ -1,5 +1,5 @@
-// The memory snapshot, read back by the opcodes that PyTorch's viewer knows and no others: what is alive when is what
-// memory_breakdown says.
+// The memory snapshot, read back with only the opcodes that PyTorch's viewer supports: the live blocks at each time are
+// those of memory_breakdown.
 
 #include <criterion/criterion.h>
 #include <jansson.h>

@@ -1,4 +1,4 @@
-// One schema, a renderer for each place.
+// One schema, one renderer per destination.
 
 #include "reports/record.h"
 

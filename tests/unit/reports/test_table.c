@@ -1,4 +1,4 @@
-// The tables that people read.
+// The human-readable tables.
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

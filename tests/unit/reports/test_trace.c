@@ -1,5 +1,5 @@
-// Chrome trace events, held against the fields of the published format ("Trace Event Format": X, M, s and f events with
-// ph, pid, tid, ts, dur, id, bp) and against the step they show.
+// Chrome trace events, checked against the fields of the published format ("Trace Event Format": X, M, s and f events
+// with ph, pid, tid, ts, dur, id, bp) and against the step they show.
 
 #include <criterion/criterion.h>
 #include <jansson.h>

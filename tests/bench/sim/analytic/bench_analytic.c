@@ -1,4 +1,4 @@
-// Speed of the analytic estimate: candidates per second once their keys are known, and what making the keys costs.
+// Speed of the analytic estimate: candidates per second once their keys are known, and the cost of computing the keys.
 // Target: over 1,000,000 candidates per second and core.
 
 #include <stdio.h>

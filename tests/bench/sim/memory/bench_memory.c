@@ -1,5 +1,5 @@
-// How fast a candidate's memory is known: plan, breakdown and proof of llama-2-7b programs, on one core. Prints, never
-// asserts. Target: a plan well under 5 ms, because the tuner makes one for every candidate that it simulates.
+// How fast a candidate's memory is computed: plan, breakdown and proof of llama-2-7b programs, on one core. Prints,
+// never asserts. Target: a plan well under 5 ms, because the tuner makes one for every candidate that it simulates.
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// Presets with experts, and the published config.json of each, against the model that transformers 5.23 builds from the
-// same file (count_experts.py): all parameters, and those that a token meets.
+// MoE presets, and the published config.json of each, against the model that transformers 5.23 builds from the same
+// file (count_experts.py): all parameters, and those active per token.
 
 #include <criterion/criterion.h>
 #include <inttypes.h>

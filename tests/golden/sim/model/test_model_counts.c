@@ -1,7 +1,7 @@
-// Presets against published parameter counts. Where nothing else is said a number is the total of the model's weight
-// files as its Hugging Face page states it (safetensors total, or total_size of the index over the bytes of its dtype).
-// Gemma 3: the language model alone, as transformers 5.23 builds Gemma3ForCausalLM of its text_config (meta device).
-// No number was computed with this project's formulas.
+// Presets against published parameter counts. Unless stated otherwise a number is the total of the model's weight files
+// as its Hugging Face page states it (safetensors total, or total_size of the index over the bytes of its dtype). Gemma
+// 3: the language model alone, as transformers 5.23 builds Gemma3ForCausalLM from its text_config (meta device). No
+// number was computed with this project's formulas.
 
 #include <criterion/criterion.h>
 #include <math.h>

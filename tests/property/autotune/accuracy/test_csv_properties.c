@@ -1,4 +1,4 @@
-// Whatever is written as RFC 4180 asks is read back; whatever else comes is a table or an error with its place.
+// Anything written per RFC 4180 is read back; any other input gives a table or an error with its place.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-// What ndtune export writes, explain --from reads back as the same plan: over plans made at random, of every format
-// that both know. The seed is printed; NDTUNE_SEED repeats a failure.
+// Files written by ndtune export are read back by explain --from as the same plan: over random plans, of every format
+// that both support. The seed is printed; NDTUNE_SEED repeats a failure.
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

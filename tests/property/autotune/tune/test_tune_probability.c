@@ -1,6 +1,6 @@
-// The probability that the loop states is the share of sessions that end right. Shapes, their misfits, the drift of the
-// machine and the noise of runs are drawn as the loop believes that they are before anything ran, so that nothing but
-// the loop is on trial. NDTUNE_SEED repeats a run.
+// The probability that the loop states is the fraction of sessions that end with the right shape. Shapes, their
+// misfits, the drift of the machine and the noise of runs are drawn from the loop's prior, so that only the loop is
+// tested. NDTUNE_SEED repeats a run.
 
 #include <criterion/criterion.h>
 #include <gsl/gsl_randist.h>

@@ -1,6 +1,6 @@
 // Does screening find the shape that simulating everything would find? Random requests; every legal shape with two
 // micro-batches and both recompute choices, at one global batch; the engine with contention. Shapes whose simulated
-// times are within 0.1 % of each other count as the same choice: neither reader tells such apart, and no cluster
+// times are within 0.1 % of each other count as the same choice: neither reader can distinguish them, and no cluster
 // would. NDTUNE_SEED repeats a run.
 
 #include <criterion/criterion.h>

@@ -1,5 +1,4 @@
-// What was estimated before does not change an estimate: programs and sizes are shared among plans. NDTUNE_SEED repeats
-// a run.
+// Earlier estimates do not change an estimate: programs and sizes are shared among plans. NDTUNE_SEED repeats a run.
 
 #include <criterion/criterion.h>
 #include <math.h>

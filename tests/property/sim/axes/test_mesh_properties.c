@@ -1,6 +1,6 @@
-// What must hold for every mesh of a world, in every order of its axes, and every set of axes: rank <-> coordinates,
-// groups partition the world, placement agrees with counting on a drawn-out node map, text and back. Small worlds are
-// exhaustive; beyond them placement is checked on drawn cases (NDTUNE_SEED repeats them).
+// Invariants of every mesh of a world, in every order of its axes, and every set of axes: rank <-> coordinates, groups
+// partition the world, placement agrees with counting on an explicit node map, text round trip. Small worlds are
+// exhaustive; beyond them placement is checked on random cases (NDTUNE_SEED repeats them).
 
 #include <criterion/criterion.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-// Mutated JSON from a printed seed: loading never crashes, says where it stopped, and what loads survives saving and
+// Mutated JSON from a printed seed: loading never crashes, reports where it stopped, and what loads survives saving and
 // loading.
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
-// Built-in profiles with random numbers changed, from a printed seed: a profile inside its ranges survives writing and
-// reading bit for bit, every number is seen by the hash, and a file with any one thing removed is refused by path.
+// Built-in profiles with random numbers changed, from a printed seed: a profile within its ranges survives writing and
+// reading bit for bit, the hash covers every number, and a file with any one thing removed is refused by path.
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

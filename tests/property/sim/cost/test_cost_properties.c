@@ -1,4 +1,4 @@
-// What must hold for any size, group and machine: random cases from a printed seed.
+// Invariants for any size, group and machine: random cases from a printed seed.
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-// What makes a sharing of links max-min, for any demands: random cases from a printed seed.
+// The properties that make link sharing max-min, for any demands: random cases from a printed seed.
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-// Random legal plans: model, cluster, target, mesh and every choice of a plan, as users ask for them.
+// Random legal plans: model, cluster, target, mesh and every choice of a plan, as users request them.
 
 #pragma once
 

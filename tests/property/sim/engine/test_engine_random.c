@@ -1,4 +1,4 @@
-// Laws that hold for every program, tried on random ones. The seed is printed; NDTUNE_SEED repeats a run.
+// Laws that hold for every program, tested on random ones. The seed is printed; NDTUNE_SEED repeats a run.
 
 #include <criterion/criterion.h>
 #include <math.h>

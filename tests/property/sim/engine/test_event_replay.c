@@ -1,5 +1,5 @@
-// The engine walks a compiled form of the event protocol, for speed: on random programs it must make every instance
-// wait for what the replay that all other readers use says.
+// The engine walks a compiled form of the event protocol, for speed: on random programs every instance must wait for
+// exactly what the replay used by all other readers says.
 
 #include <criterion/criterion.h>
 

@@ -1,4 +1,4 @@
-// Every legal choice of a list of meshes, lowered: what the memory tests and benches walk over.
+// Every legal choice of a list of meshes, lowered: the sweep used by memory tests and benches.
 
 #pragma once
 

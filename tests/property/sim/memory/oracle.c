@@ -1,4 +1,4 @@
-// Written without the product's clocks on purpose: predecessors by searching back, closure by Floyd and Warshall.
+// Deliberately written without the product's clocks: predecessors by backward search, closure by Floyd and Warshall.
 
 #include "tests/property/sim/memory/oracle.h"
 

@@ -1,5 +1,5 @@
-// Every wait of lowered programs, left out one at a time: the checker finds a race exactly when brute force does, so no
-// wait that the lowering puts in escapes it.
+// Every wait of lowered programs, left out one at a time: the checker finds a race exactly when brute force does, so it
+// misses no wait that the lowering inserts.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

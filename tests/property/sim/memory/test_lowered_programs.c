@@ -1,5 +1,5 @@
 // Memory of every program that the lowering makes for a range of shapes and choices: no race, every plan proved, the
-// arena between the live bytes and the sum of all buffers, cut loops as good as whole ones.
+// arena size between the live bytes and the sum of all buffers, cut loops equivalent to whole ones.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

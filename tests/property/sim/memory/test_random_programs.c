@@ -1,4 +1,4 @@
-// Random lane and event programs, held against a brute-force transitive closure over all instances.
+// Random lane and event programs, checked against a brute-force transitive closure over all instances.
 // The seed is printed with a failure; NDTUNE_SEED starts elsewhere.
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 // Mutated config.json files of every type from a printed seed: each loads into a model that passes its own check, or is
-// answered in one sentence that names the file; nothing else is touched.
+// refused in one sentence that names the file; nothing else is touched.
 
 #include <criterion/criterion.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 // Random legal plans of every family from a printed seed: no race, every memory plan proved, every parameter's gradient
-// complete before it is reduced, and the arithmetic of all ranks what the model needs.
+// complete before it is reduced, and the FLOPs of all ranks add up to the model's.
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 // Lowered programs in orders that keep several micro-steps in flight on one stage: no race, every memory plan proved,
-// and what backward reads is what forward of its own micro-step wrote.
+// and backward reads what forward of its own micro-step wrote.
 
 #include <criterion/criterion.h>
 

@@ -1,4 +1,4 @@
-// Rows as the reader and the predictor would leave them, without either.
+// Rows as the reader and the predictor would produce them, without either.
 
 #include "tests/unit/autotune/accuracy/runs.h"
 

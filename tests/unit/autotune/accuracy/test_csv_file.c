@@ -1,4 +1,4 @@
-// CSV as RFC 4180 has it, and where it is broken.
+// CSV per RFC 4180, and errors in it.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// From a row's columns to model, cluster, target and plan, and the words when there is no way.
+// From a row's columns to model, cluster, target and plan, and the message where that is impossible.
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-// Reading run files: types, unknown values, and what is wrong with its place.
+// Reading run files: types, unknown values, and errors with their place.
 
 #include <criterion/criterion.h>
 #include <string.h>

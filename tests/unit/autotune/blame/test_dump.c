@@ -1,4 +1,4 @@
-// A dump of each form and age as entries and groups.
+// Dumps of each form and version as entries and groups.
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-// What is said of pipelines, each made by hand: four stages that pass three micro-batches on and their gradients back,
-// twice; then one stage does something else.
+// Verdicts on hand-made pipelines: four stages that pass on three micro-batches and their gradients back, twice; then
+// one stage does something else.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Pickles as data: every opcode that is read, and that everything else is refused with its place.
+// Pickles as data: every supported opcode, and that everything else is refused with its place.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// Recorded collectives get the names of the step that they are of: dumps are made from a lowered program, so what each
-// one is is known.
+// Recorded collectives get the names of their tasks in the step: dumps are made from a lowered program, so the right
+// names are known.
 
 #include <criterion/criterion.h>
 #include <string.h>

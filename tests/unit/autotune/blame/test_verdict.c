@@ -1,5 +1,4 @@
-// What is said of jobs, each made by hand: four ranks, dp 2 x tp 2, that do the same steps; then one does something
-// else.
+// Verdicts on hand-made jobs: four ranks, dp 2 x tp 2, that do the same steps; then one does something else.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// The truth is applied by the table's own functions: what is tested is that the fit finds it, not what a factor means.
+// The truth is applied by the table's own functions: the test is whether the fit finds it, not what a factor means.
 
 #include "tests/unit/autotune/calibrate/generated_runs.h"
 

@@ -1,5 +1,5 @@
-// Runs of a machine that is known: times predicted on the base profile with known factors, times known noise. What a
-// calibration has to find again.
+// Runs of a known machine: times predicted on the base profile with known factors, multiplied by known noise. A
+// calibration must recover these.
 
 #pragma once
 

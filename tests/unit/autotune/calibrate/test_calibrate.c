@@ -1,4 +1,4 @@
-// What a calibration finds, says and refuses, on runs of machines that are known.
+// What a calibration finds, reports and refuses, on runs of known machines.
 
 #include <criterion/criterion.h>
 #include <math.h>

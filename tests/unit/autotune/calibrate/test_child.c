@@ -1,4 +1,4 @@
-// The profile that a calibration writes: what it says of itself, and that it predicts what the fit predicted.
+// The profile that a calibration writes: what it says about itself, and that it predicts what the fit predicted.
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,5 +1,5 @@
-// Every value of every field of a plan comes back from everything that its row says it is written to. Nothing here
-// names a field: a new row is tested as it stands.
+// Every value of every plan field survives a round trip through everything that its row says it is written to. Nothing
+// here names a field: a new row is tested without changes here.
 
 #include <criterion/criterion.h>
 #include <jansson.h>

@@ -1,4 +1,4 @@
-// Words as a shell would read them back.
+// Words quoted so that a shell reads them back.
 
 #include <criterion/criterion.h>
 

@@ -1,5 +1,5 @@
-// Launch scripts and recipes as trees: what bash and Python would make of them, each key with its line, and what is
-// malformed said with its line.
+// Launch scripts and recipes as trees: how bash and Python would read them, each key with its line, and syntax errors
+// reported with their line.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// YAML, JSON and TOML as trees: the same tree from each, the line of every key, and what is malformed said with its
+// YAML, JSON and TOML as trees: the same tree from each, the line of every key, and syntax errors reported with their
 // line.
 
 #include <criterion/criterion.h>

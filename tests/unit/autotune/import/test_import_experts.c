@@ -1,4 +1,4 @@
-// Ranks of experts in files of frameworks.
+// Expert parallelism in framework config files.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

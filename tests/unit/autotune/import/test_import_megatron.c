@@ -1,5 +1,5 @@
 // Megatron-LM's flags, its functional tests' files and Megatron-Bridge's configurations as plans: values by hand from
-// megatron/training/arguments.py at d98e8a64dd, refusals in its words.
+// megatron/training/arguments.py at d98e8a64dd, refusals with its wording.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

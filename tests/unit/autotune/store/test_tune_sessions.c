@@ -1,4 +1,4 @@
-// Sessions of the closed loop in the store: the same key goes on, runs keep their place, known runs are taken along.
+// Sessions of the closed loop in the store: an equal key continues, runs keep their place, known runs are reused.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

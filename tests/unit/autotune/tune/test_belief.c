@@ -1,4 +1,4 @@
-// The joint belief against cases worked out by hand.
+// The joint belief against hand-computed cases.
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-// The loop with a calibration in it, on runs of a machine that is known: a profile with numbers off by known factors.
+// The loop with a calibration in it, on runs of a known machine: a profile with numbers off by known factors.
 
 #include <criterion/criterion.h>
 #include <math.h>

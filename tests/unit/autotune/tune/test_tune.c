@@ -1,4 +1,4 @@
-// The loop on replays made by hand: what it runs, when it stops, what it survives.
+// The loop on hand-made replays: what it runs, when it stops, what it survives.
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-// What is left of measured times once the machine's drift is out, against cases worked out by hand.
+// What remains of measured times once the machine's drift is removed, against hand-computed cases.
 
 #include <criterion/criterion.h>
 #include <gsl/gsl_randist.h>

@@ -1,4 +1,4 @@
-// Where a step went, on spans by hand: one compute lane, one gather lane of dp_shard, one tensor-parallel lane.
+// Where a step's time went, on hand-made spans: one compute, one dp_shard gather and one tensor-parallel lane.
 
 #include <criterion/criterion.h>
 

@@ -1,4 +1,4 @@
-// Which shapes are run, in which order, and that one that fails does not stop the others. The runs are numbers by hand:
+// Which shapes are run, in which order, and that one that fails does not stop the others. The runs are made-up numbers:
 // real ones are in tests/cli.
 
 #include <criterion/criterion.h>

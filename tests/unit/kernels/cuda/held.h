@@ -1,5 +1,5 @@
 // What the tests of kernels/cuda on the processor share: numbers in device memory in either format, at any alignment;
-// drawn cases; a place to run.
+// random cases; a place to run.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// The CUDA benchmark checks its kernels rightly: run here on the processor, in a small shape.
+// The CUDA benchmark checks its kernels correctly: run here on the processor, with a small shape.
 
 #include "kernels/bench/bench_cuda.h"
 

@@ -1,6 +1,6 @@
 // The GPU's attention tiers under the stand-in against the CPU's attention, forward. Inputs are bf16 numbers, so that
-// both see the same; the tolerances are what rounding the probabilities to bf16 may do (2^-9 of each, of values below
-// 1), and the result's own rounding where it is bf16.
+// both see the same; the tolerances are the error of rounding the probabilities to bf16 (2^-9 of each, of values below
+// 1), and the result's own rounding if it is bf16.
 
 #include "tests/support/cuda_host/cuda_host.h"
 #include "tests/unit/kernels/check.h"

@@ -1,4 +1,4 @@
-// Sums, copies, casts, zeroes, columns and normals of kernels/cuda on the processor against kernels/cpu.
+// Sums, copies, casts, zero fills, columns and normals of kernels/cuda on the processor against kernels/cpu.
 
 #include <criterion/criterion.h>
 #include <math.h>

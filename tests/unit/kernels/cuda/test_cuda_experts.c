@@ -1,6 +1,6 @@
-// Layers of experts, and latent attention's keys and norms: routing, rows to experts and back, groups and clamped gates
-// of kernels/cuda on the processor against kernels/cpu. Choices, places and counts are the same; everything else is as
-// near as its format.
+// MoE layers, and latent attention's keys and norms: routing, rows to experts and back, groups and clamped gates of
+// kernels/cuda on the processor against kernels/cpu. Choices, places and counts are equal; everything else is as close
+// as its format allows.
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-// Cross-entropy of kernels/cuda on the processor against kernels/cpu: whole, and by ranges of ranks.
+// Cross-entropy of kernels/cuda on the processor against kernels/cpu: whole, and by the ranks' vocabulary ranges.
 
 #include <criterion/criterion.h>
 #include <math.h>

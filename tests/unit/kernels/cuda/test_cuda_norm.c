@@ -1,4 +1,4 @@
-// Norms of kernels/cuda on the processor against kernels/cpu, in shapes drawn from seeds.
+// Norms of kernels/cuda on the processor against kernels/cpu, with random shapes.
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

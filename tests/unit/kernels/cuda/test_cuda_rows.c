@@ -1,4 +1,4 @@
-// Rotary positions, activations, gates and embeddings of kernels/cuda on the processor against kernels/cpu.
+// Rotary embedding, activations, gates and embeddings of kernels/cuda on the processor against kernels/cpu.
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,5 +1,5 @@
-// As test_cudnn_plans, every kind of block that the executor can ask for: mask, grouping, length, head_dim, ring or
-// not.
+// Like test_cudnn_plans, for every kind of block that the executor can request: mask, grouping, length, head_dim, ring
+// or not.
 
 #include "tests/unit/kernels/cuda/cudnn_plan_rows.h"
 

@@ -1,7 +1,6 @@
-// cuDNN makes execution plans for the attention that the executor asks for, on a machine without a GPU: for devices
-// described by their properties, with a driver that only pretends to load what was compiled
-// (tests/support/cuda_driver). Nothing is run. Without libcudnn.so.9 there is nothing to ask: skipped, with cuDNN's own
-// words.
+// cuDNN makes execution plans for the attention calls that the executor uses, on a machine without a GPU: for devices
+// described by their properties, with a driver that only pretends to load compiled code (tests/support/cuda_driver).
+// Nothing is run. Skipped, with cuDNN's own message, without libcudnn.so.9.
 
 #include "tests/unit/kernels/cuda/cudnn_plan_rows.h"
 

@@ -1,4 +1,4 @@
-// Launch shapes: legal on every chip from sm_80 for any size that a model can have, and neither empty nor larger than
+// Launch shapes: legal on every GPU from sm_80 on for any size that a model can have, and neither empty nor larger than
 // the work.
 
 #include "kernels/cuda/launch_plan.h"

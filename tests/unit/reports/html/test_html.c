@@ -1,4 +1,4 @@
-// The page as a whole: its sections, its data, its size, and that names do nothing.
+// The page as a whole: its sections, its data, its size, and that hostile names have no effect.
 
 #include <criterion/criterion.h>
 #include <math.h>

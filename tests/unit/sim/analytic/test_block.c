@@ -1,4 +1,4 @@
-// Delays of a stretch of compute against cases computed by hand; seconds.
+// Delays of a stretch of compute against hand-computed cases; seconds.
 
 #include "sim/analytic/block.h"
 

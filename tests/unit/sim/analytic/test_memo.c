@@ -1,4 +1,4 @@
-// The memo finds what was put in, also after it grew, and nothing else.
+// The memo finds what was inserted, also after it has grown, and nothing else.
 
 #include "sim/analytic/memo.h"
 

@@ -1,4 +1,4 @@
-// Placement on nodes, by examples that can be drawn on paper (sim/SOURCES.md C2: n, N, p, q).
+// Placement on nodes, with examples small enough to draw (sim/SOURCES.md C2: n, N, p, q).
 
 #include <criterion/criterion.h>
 

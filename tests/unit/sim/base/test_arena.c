@@ -1,4 +1,4 @@
-// The arena: what is handed out is zeroed, aligned and disjoint, and a steady loop asks the system for nothing.
+// The arena: allocations are zeroed, aligned and disjoint, and a steady loop makes no system allocation.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// bf16 as its definition says: the nearest, ties to even.
+// bf16 by its definition: rounding to nearest, ties to even.
 
 #include <criterion/criterion.h>
 #include <math.h>

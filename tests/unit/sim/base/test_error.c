@@ -1,4 +1,4 @@
-// Errors as values: the context outside, the fact inside, nothing lost but the tail.
+// Errors as values: the context outside, the fact inside, nothing lost except the tail.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Text that is not ours, on its way out.
+// Escaping of external text in output.
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

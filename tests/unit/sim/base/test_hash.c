@@ -1,4 +1,4 @@
-// The hash: known value of the algorithm, and fields that must not run into each other.
+// The hash: a known value of the algorithm, and adjacent fields that must not be confused.
 
 #include <criterion/criterion.h>
 

@@ -1,4 +1,4 @@
-// Strict JSON: what is refused, and that the sentence names file, path and value.
+// Strict JSON: what is refused, and that the message names file, path and value.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

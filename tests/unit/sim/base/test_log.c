@@ -1,4 +1,4 @@
-// Log lines: each once, the stream is stderr, a line is one line.
+// Log lines: each is printed once, to stderr, on a single line.
 
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>

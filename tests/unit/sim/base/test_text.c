@@ -1,4 +1,4 @@
-// Numbers for people, strict parsing, suggestions: the ordinary case, then both sides of every border.
+// Human-readable numbers, strict parsing, suggestions: the ordinary case, then both sides of every boundary.
 
 #include <criterion/criterion.h>
 #include <inttypes.h>

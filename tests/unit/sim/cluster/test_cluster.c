@@ -1,4 +1,4 @@
-// Built-in profiles: complete, sourced, plausible against each other, and equal to what they write.
+// Built-in profiles: complete, sourced, plausible relative to each other, and unchanged by writing and reading.
 
 #include <criterion/criterion.h>
 #include <dirent.h>

@@ -1,4 +1,4 @@
-// Measured curves of a profile: reading, refusing, writing, and what --set makes of them.
+// Measured curves of a profile: reading, refusing, writing, and the effect of --set on them.
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Timed products of a profile: reading, refusing, finding, adding, writing, and what --set makes of them.
+// Timed products of a profile: reading, refusing, finding, adding, writing, and the effect of --set on them.
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// The strict reader: a good file with one thing wrong, and the sentence that comes back.
+// The strict reader: a good file with one thing wrong, and the message it gives.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// schema.json is for editors and other programs; the field table is what ndtune checks. They must say the same.
+// schema.json is for editors and other programs; ndtune checks with the field table. They must agree.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// --set: paths, short names, units, and a profile that stays as it was when the words are wrong.
+// --set: paths, short names, units, and a profile that stays unchanged when the arguments are wrong.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Machines for the cost tests, filled by hand so that their numbers do not move when the shipped profiles are refitted.
+// Machines for the cost tests, defined by hand so that refitting the shipped profiles does not move their numbers.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the tasks of families beyond Llama cost: kernels that the host issues, traffic that is really moved.
+// Cost of the tasks of families other than Llama: kernels that the host issues, traffic that is really moved.
 
 #include <criterion/criterion.h>
 #include <math.h>

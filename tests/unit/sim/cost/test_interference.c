@@ -1,4 +1,4 @@
-// Rates of concurrent tasks against cases computed by hand.
+// Rates of concurrent tasks against hand-computed cases.
 
 #include "sim/cost/interference.h"
 

@@ -1,4 +1,4 @@
-// What is kept on the host: off the accelerator's memory, over its link, updated by the host's memory.
+// State kept on the host: not in the accelerator's memory, moved over its link, updated at the host's memory bandwidth.
 
 #include <criterion/criterion.h>
 #include <string.h>

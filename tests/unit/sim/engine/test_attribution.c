@@ -1,4 +1,4 @@
-// Where the step's time is charged, on schedules computed by hand; microseconds.
+// Where the step's time is charged, on hand-computed schedules; microseconds.
 
 #include <criterion/criterion.h>
 #include <math.h>

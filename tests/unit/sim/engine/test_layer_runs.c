@@ -1,5 +1,5 @@
-// Runs of layers: a model whose layers are given as several runs of one kind is the model given as one run, to every
-// reader of its program.
+// Runs of layers: a model whose layers are given as several runs of one kind is, to every reader of its program, the
+// same as with one run.
 
 #include <criterion/criterion.h>
 #include <string.h>

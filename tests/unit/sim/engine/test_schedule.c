@@ -1,4 +1,4 @@
-// Schedules small enough to be computed by hand; times in microseconds.
+// Schedules small enough to compute by hand; times in microseconds.
 
 #include <criterion/criterion.h>
 #include <math.h>

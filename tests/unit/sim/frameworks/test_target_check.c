@@ -1,4 +1,4 @@
-// Legality: both sides of every rule, the whole sentence, and the published count of legal shapes.
+// Legality: both sides of every rule, the whole message, and the published count of legal shapes.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Versions of frameworks extend one another: what a row says, it changes.
+// Versions of frameworks extend one another: a row changes exactly what it states.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Memory of the stages of a pipeline: no two uses of the same bytes meet, and the stage that reserves most decides.
+// Memory of the stages of a pipeline: no two uses of the same bytes overlap, and the stage that reserves most decides.
 
 #include <criterion/criterion.h>
 

@@ -1,4 +1,4 @@
-// Cutting loops: what stays, what is renumbered, what forbids it.
+// Cutting loops: what stays, what is renumbered, what prevents it.
 
 #include <criterion/criterion.h>
 

@@ -1,5 +1,5 @@
-// config.json of every model_type: the published file in short form gives the preset, absent keys what transformers
-// takes.
+// config.json of every model_type: the published file in short form gives the preset, absent keys take transformers'
+// defaults.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

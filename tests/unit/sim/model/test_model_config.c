@@ -1,4 +1,4 @@
-// config.json of Hugging Face: real files in short form, defaults, and one clear sentence for each way to be wrong.
+// config.json of Hugging Face: real files in short form, defaults, and one clear message for each kind of error.
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-// Units that are not trained: nothing of their training is left in a program, and nothing else changes.
+// Frozen units: nothing of their training remains in a program, and nothing else changes.
 
 #include <criterion/criterion.h>
 #include <string.h>

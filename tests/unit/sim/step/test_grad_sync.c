@@ -1,4 +1,4 @@
-// When gradients are reduced while micro-steps accumulate, and what waits whole.
+// When gradients are reduced while micro-steps accumulate, and which stay unsharded until then.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Head and loss on all tokens, on parts of them, and by one kernel: the same work, in less memory.
+// Head and loss on all tokens, on parts of them, and fused in one kernel: the same work, in less memory.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Number formats: what fp8 and bf16 masters make of a layer's GEMMs, gathers, saved inputs and state. Sources: torchao
+// Number formats: how fp8 and bf16 masters change a layer's GEMMs, gathers, saved inputs and state. Sources: torchao
 // 0.18 float8/, torchtitan 0.2.2 models/llama3/infra/parallelize.py, Transformer Engine pytorch/module/linear.py.
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-// What the choices of a family put into a step: slices of the right size in the right order, and the tasks they need.
+// How a family's choices affect a step: slices of the right size in the right order, and the tasks they need.
 
 #include <criterion/criterion.h>
 #include <math.h>

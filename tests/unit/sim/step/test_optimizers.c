@@ -1,4 +1,4 @@
-// What optimizers keep and move: bytes of states, temporaries, traffic of the update, and that nothing races.
+// What optimizers keep and move: bytes of states, temporaries, traffic of the update, and that there are no races.
 
 #include <criterion/criterion.h>
 

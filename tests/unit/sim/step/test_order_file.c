@@ -1,5 +1,5 @@
-// Orders in files: what PyTorch 2.15 writes for its schedules on 4 ranks and 8 micro-batches (1f1b and gpipe as their
-// actions, the others by _dump_csv) is the order of ours; so is what ours say, written down; what is wrong is named.
+// Orders in files: PyTorch 2.15's files for its schedules on 4 ranks and 8 micro-batches (1f1b and gpipe as their
+// actions, the others by _dump_csv) give our orders; so do our own when written to a file; errors are named.
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Recomputing some layers and keeping the rest: which layers run again, and what that leaves in memory.
+// Recomputing some layers and keeping the rest: which layers are recomputed, and what remains in memory.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Selective recompute by modules: what runs again, and what that leaves in memory.
+// Selective recompute by modules: what is recomputed, and what remains in memory.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Frameworks that copy keys and values for every query head before attention (torchtitan until 0.2.2): what cp moves,
+// Frameworks that copy keys and values for every query head before attention (torchtitan until 0.2.2): what cp sends,
 // what is copied, what is kept.
 
 #include <criterion/criterion.h>

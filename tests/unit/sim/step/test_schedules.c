@@ -1,4 +1,4 @@
-// Orders of micro-steps and the loops that are made of them: each row of the table.
+// Orders of micro-steps and the loops built from them: each row of the table.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Which layers the stages of a pipeline hold, by the rule of the framework: counted by hand from its formula.
+// Which layers the stages of a pipeline hold, by the framework's rule: counted by hand from its formula.
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// The MLP in tiles: what is inside has the size of a tile, and runs once more than without.
+// The MLP in tiles: tensors inside have the size of a tile, and are computed once more than without tiles.
 
 #include <criterion/criterion.h>
 #include <string.h>
