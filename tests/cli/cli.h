@@ -12,7 +12,7 @@ enum { CLI_MAX_WORDS = 32 };
 ProgramRun cli_words(const char *const *words);
 #define CLI(...) cli_words((const char *const[]){__VA_ARGS__, NULL})
 
-// Its standard output as JSON; fails the test when the exit code is another or the text is not JSON. The caller frees
+// Its standard output as JSON; fails the test when the exit code differs or the text is not JSON. The caller frees
 // the root.
 json_t *cli_json_words(int exit_code, const char *const *words);
 #define CLI_JSON(exit_code, ...) cli_json_words(exit_code, (const char *const[]){__VA_ARGS__, NULL})
@@ -24,5 +24,5 @@ const char *cli_text(const json_t *object, const char *key);
 // file are $3 and $2, and then the real worker in its place.
 void cli_worker(const char *folder, const char *before);
 
-// Rank 1 is killed where the request has these words; any other rank is the real worker.
+// Rank 1 is killed if the request contains these words; any other rank runs the real worker.
 void cli_worker_that_dies(const char *folder, const char *words);

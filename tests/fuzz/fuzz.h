@@ -11,5 +11,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 void fuzz_write_file(const char *path, const uint8_t *data, size_t size);
 
-// A refusal that is the input's fault, in one sentence and a hint that fit.
+// Checks a refusal: the input's fault, in one sentence and a hint that fit their buffers.
 void fuzz_refused(const Error *error);

@@ -8,7 +8,7 @@ enum { GUARD_MAX_WORDS = 32, GUARD_MAX_REQUESTS = 400 };
 
 typedef struct GuardRequest {
     char *name;
-    char *line;  // its words, cut at the spaces
+    char *line;  // its words, split at spaces
     const char *words[GUARD_MAX_WORDS];
 } GuardRequest;
 
@@ -17,7 +17,7 @@ typedef struct GuardRequests {
     int count;
 } GuardRequests;
 
-// The requests of requests.txt in order; fails the test where the file is not as it says.
+// The requests of requests.txt in order; fails the test if the file is malformed.
 GuardRequests *guard_requests(void);
 void guard_requests_free(GuardRequests *requests);
 
@@ -32,7 +32,7 @@ typedef struct GuardChanges {
     int count;
 } GuardChanges;
 
-GuardChanges *guard_changes(const char *more);  // and those of another file of this folder; NULL = none
+GuardChanges *guard_changes(const char *more);  // plus those of another file in this folder; NULL = none
 
 // The recorded answer, or that of the program now: {exit, out, err, file}, where a text that is JSON is its value, one
 // that is CSV an array of objects, any other an array of lines. Versions of the program and seconds that the wall clock

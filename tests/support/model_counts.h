@@ -22,12 +22,12 @@ static inline int64_t idle_vectors(const ModelSpec *model) {
     return count;
 }
 
-// What a token meets.
+// Parameters active per token.
 static inline int64_t active_parameters(const ModelSpec *model) {
     return model_parameters(model) - idle_matrices(model) - idle_vectors(model);
 }
 
-// Of what a token meets without embeddings, the ones in matrices: no norms, no biases.
+// The active parameters without embeddings that are in matrices: no norms, no biases.
 static inline int64_t matrix_parameters(const ModelSpec *model) {
     int64_t count = (int64_t)model->vocab * model->hidden - idle_matrices(model);
     for (int i = 0; i < model_run_count(model); i++) {

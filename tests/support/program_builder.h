@@ -11,7 +11,7 @@ typedef struct ProgramBuilder {
     StepProgram program;
     size_t buffer_capacity, task_capacity, operand_capacity, event_capacity, event_ref_capacity, segment_capacity;
     size_t lane_capacity, group_capacity;
-    EventRef waits[32], records[32];  // of the task that is being described
+    EventRef waits[32], records[32];  // of the task being described
     int wait_count, record_count;
     int32_t open[STEP_MAX_DEPTH];  // loop segments
     int depth;

@@ -4,10 +4,10 @@
 
 typedef struct ProgramRun {
     int exit_code;  // 128 + signal when a signal ended it
-    int timed_out;  // 1: it was killed, with everything it had started
+    int timed_out;  // 1: it was killed, with all its child processes
     char *out;      // stdout and stderr, as text
     char *err;
-    double seconds;  // wall time, for people; never asserted
+    double seconds;  // wall time, for information; never asserted
 } ProgramRun;
 
 // The first word is a path, or the name of one of our programs ("ndtune"), which is in NDTUNE_BIN_DIR.
@@ -16,6 +16,6 @@ typedef struct ProgramRun {
 ProgramRun program_run(const char *const *words, const char *const *environment, double timeout_s);
 void program_run_free(ProgramRun *run);
 
-// A fresh directory, removed with what is in it by temp_dir_remove.
+// A fresh directory; temp_dir_remove removes it with its contents.
 char *temp_dir_make(void);
 void temp_dir_remove(char *path);

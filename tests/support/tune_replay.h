@@ -15,13 +15,13 @@ typedef struct ReplayShape {
 } ReplayShape;
 
 typedef struct Replay {
-    const ReplayShape *shapes;  // in the order of the tuning's
+    const ReplayShape *shapes;  // in the tuning's order
     uint64_t seed;              // of the order of the rounds
     bool in_order;              // they follow each other as they were measured; the seed says where a session begins
 } Replay;
 
-// For TuneMeans.run, with a Replay as state's first field. Rounds come again once all were seen.
+// For TuneMeans.run, with a Replay as state's first field. Rounds repeat once all have been used.
 Status replay_run(void *state, const Tuning *tuning, int shape, TuneRun *run, Error *error);
 
-// The next run of the session would come again: it knows all that was measured of that shape.
+// Whether the session's next run would be a repeat: it has seen all measurements of that shape.
 bool replay_is_over(const Replay *replay, const Tuning *tuning);

@@ -25,9 +25,9 @@ typedef struct AttentionSample {
 
 typedef struct CollectiveSample {
     char profile[SAMPLE_NAME];
-    char set[SAMPLE_NAME];  // which kind of machine; test_kernel_accuracy.c says what was fitted on it
+    char set[SAMPLE_NAME];  // kind of machine; test_kernel_accuracy.c lists what was fitted on it
     char kind[SAMPLE_NAME];
-    char algorithm[SAMPLE_NAME];  // "any", or the one that the source forced
+    char algorithm[SAMPLE_NAME];  // "any", or the one forced by the source
     int nodes, per_node;
     double bytes, time_s;
 } CollectiveSample;
@@ -37,7 +37,7 @@ int gemm_samples(GemmSample *samples);
 int attention_samples(AttentionSample *samples);
 int collective_samples(CollectiveSample *samples);
 
-// predicted / measured - 1 of a subset.
+// predicted / measured - 1 for a subset.
 typedef struct Errors {
     double signed_error[SAMPLES_MAX];
     int count;

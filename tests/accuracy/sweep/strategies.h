@@ -6,15 +6,15 @@
 
 enum { MOST_STEPS = 256 };
 
-// After run k (0 = before the first) the strategy would name a shape; runs: how many it made before it stopped.
+// The shape that the strategy would name after run k (0 = before the first); runs: how many it made until it stopped.
 typedef struct Course {
     int named[MOST_STEPS];
     int runs;
-    double probability;  // that it states at the end; NAN where it states none
+    double probability;  // stated at the end; NAN if none is stated
 } Course;
 
 typedef struct CourseOptions {
-    double tolerance;  // how much slower than the fastest is as good
+    double tolerance;  // how much slower than the fastest still counts as equal
     int max_runs;
     uint64_t seed;
 } CourseOptions;
@@ -22,13 +22,13 @@ typedef struct CourseOptions {
 // The loop as `ndtune tune` runs it.
 Status course_tuned(const Sweep *sweep, const CourseOptions *options, Course *course, Error *error);
 
-// All shapes once, in a random order; names the fastest so far, before that what was predicted best.
+// All shapes once, in random order; names the fastest so far, before the first run the one predicted best.
 void course_random(const Sweep *sweep, uint64_t seed, Course *course);
 
-// Is the last that it names within so much of the best, or tied with it?
+// Whether the last shape that it names is within the tolerance of the best, or tied with it.
 bool course_right(const Sweep *sweep, const Course *course, double tolerance, Arena *arena);
 
-// Runs after which it names a shape within 1 % of the best and stays with such; -1 = at its end it does not.
+// Number of runs after which it always names a shape within 1 % of the best; -1 = not even at the end.
 int course_found(const Sweep *sweep, const Course *course);
-// Regret of what it names after that many runs, or at its end.
+// Regret of the shape that it names after that many runs, or at its end.
 double course_regret(const Sweep *sweep, const Course *course, int runs);

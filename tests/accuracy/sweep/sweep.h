@@ -10,8 +10,8 @@ typedef struct Sweep {
     TuneRequest request;  // model, cluster, target
     TuneResult result;    // its shapes as predicted, best first
     ReplayShape *shapes;  // in that order
-    double *measured_s;   // of all rounds, without what they have in common (median polish)
-    double *noise;        // of a shape: standard deviation of the logs of its repeats; NAN of fewer than two
+    double *measured_s;   // over all rounds, without their common component (median polish)
+    double *noise;        // per shape: standard deviation of the logs of its repeats; NAN for fewer than two
     int repeats;          // rounds
     bool in_order;        // they were recorded one after another (drift.csv)
     int best;             // measured
@@ -24,8 +24,8 @@ typedef struct Sweeps {
 
 Status sweeps_read(const char *runs_path, const char *groups_path, Arena *arena, Sweeps *sweeps, Error *error);
 
-double sweep_regret(const Sweep *sweep, int shape);  // its measured time over that of the best
+double sweep_regret(const Sweep *sweep, int shape);  // its measured time relative to the best's
 
 // Within 5 % of the best, and no further from it than two standard errors of their difference round by round: the
-// record does not tell them apart.
+// record cannot distinguish them.
 bool sweep_tied(const Sweep *sweep, int shape, Arena *arena);

@@ -20,7 +20,7 @@ typedef struct Launched {
 Status launched_run(const Launched *launched, Arena *arena, Error *error);
 Status launched_experts_run(const Launched *launched, Arena *arena, Error *error);  // dp_shard 4, ep 2
 
-// The process of a rank below this test process; 0 = not there.
+// The process of a rank below this test process; 0 = none.
 pid_t launched_rank(const Launched *launched, int rank);
 
 // Workers and launchers below `ancestor`.
@@ -35,7 +35,7 @@ typedef struct Crew {
     pid_t pids[CREW_MOST];  // the launcher first
 } Crew;
 
-// Starts it and waits until steps are being made; skips the test where the build has no such transport.
+// Starts it and waits until steps are running; skips the test where the build has no such transport.
 Crew crew_start(const char *transport, double timeout_s);
 void crew_signal(const Crew *crew, int number);
 int crew_alive(const Crew *crew);  // excluding dead processes that are not reaped yet

@@ -32,7 +32,7 @@ extern const int golden_count;
 typedef struct Case {
     Arena arena;
     TuneRequest request;
-    Target target;  // the table's, but for what grows with every measured run
+    Target target;  // the table's, except for values that grow with every measured run
     Prediction prediction;
     ExportJob job;
 } Case;

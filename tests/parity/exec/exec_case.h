@@ -6,7 +6,7 @@
 
 enum { CASE_BATCH = 8, CASE_STEPS = 20, CASE_SEQ = 64 };
 
-// Of a pairwise covering, whose runs are many: lengths are none of what it combines.
+// For pairwise coverings, which have many runs: lengths are not among the choices combined.
 enum { PAIRS_STEPS = 12, PAIRS_SEQ = 32, EXPERTS_STEPS = 4 };
 
 // 2 layers, hidden 64, 16 query heads on 8 key heads, vocabulary 256: every axis may have size 8.
@@ -25,7 +25,7 @@ RunRequest case_request(const TrainPlan *plan, const RunOptions *options);  // o
 RunResult case_run(const TrainPlan *plan, const RunOptions *options, Arena *arena);
 RunResult case_run_request(const RunRequest *request, Arena *arena);
 RunResult case_run_by(const char *worker, const RunRequest *request,
-                      Arena *arena);  // another program than ndtune-worker
+                      Arena *arena);  // a program other than ndtune-worker
 
 // The same with a state file: kept is the option that names it (moments_path, weights_path). *bytes of its content.
 RunResult case_run_keeping(RunRequest *request, const char **kept, Arena *arena, char **content, int64_t *bytes);

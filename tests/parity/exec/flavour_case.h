@@ -7,9 +7,9 @@
 // The case's model and options on this target; Megatron's get a vocabulary that its padding does not change.
 RunRequest flavour_request(const Target *target, const TrainPlan *plan);
 
-// Every row of the capability table but our own runs every stride-th plan of a world that it has; each is expected to
+// Every row of the capability table except our own runs every stride-th of its plans of a world; each is expected to
 // train as one rank.
 void flavour_plans_train(int world, int stride);
 
-// A few plans of worlds 2 and 4 that show every pair of row, axis size and choice that there is.
+// A few plans of worlds 2 and 4 that cover every existing pair of row, axis size and choice.
 void flavour_pairs_train(void);

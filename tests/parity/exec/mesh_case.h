@@ -13,12 +13,12 @@ typedef struct MeshFamily {
 
 extern const MeshFamily mesh_twos, mesh_twos_short;      // worlds 1, 2, 4 and 8
 extern const MeshFamily mesh_twos_adapters;              // the same, adapters of rank 4
-extern const MeshFamily mesh_twos_experts;               // and with 8 experts in a layer, of which a token visits 2
+extern const MeshFamily mesh_twos_experts;               // and with 8 experts per layer, 2 per token
 extern const MeshFamily mesh_threes, mesh_threes_short;  // worlds 1, 2, 3, 4, 6 and 12
 
 RunRequest mesh_request(const MeshFamily *family, const TrainPlan *plan);
 
-// The family's batch on this mesh. False when it cannot be split so.
+// The family's batch on this mesh. False when it cannot be split that way.
 bool mesh_plan(const MeshFamily *family, const Mesh *mesh, int grad_accum, TrainPlan *plan);
 
 RunResult mesh_one_rank(const MeshFamily *family, Arena *arena);
@@ -32,8 +32,8 @@ void mesh_plans_train(const MeshFamily *family, int world);
 // The same for shapes of all of `axes` in which `cut` is above 1; AXIS_COUNT: of all.
 void mesh_plans_train_with(const MeshFamily *family, int world, AxisMask axes, Axis cut);
 
-// Of those of several worlds, listed to a 0, a few that show every pair of axis size and choice. A world above 8 costs
-// most: of its shapes one choice each is all that there is.
+// From the plans of several worlds (a list ended by 0), a few that cover every pair of axis size and choice. Worlds
+// above 8 cost most: their shapes have one choice each.
 void mesh_pairs_train(const MeshFamily *family, const int *worlds);
 
 // The same for shapes of all of `axes` in which `cut` is above 1.

@@ -27,5 +27,5 @@ bool nccl_log_has(const NcclLog *log, const char *words);
 void nccl_log_is_the_programs(const NcclLog *log, const StepProgram *program, int rank, int steps);
 // Members of a communicator call the same things in the same order.
 void nccl_log_has_partners(const NcclLog *log, const NcclLog *other);
-// After its abort a rank calls nothing more; returns how many ranks aborted.
+// A rank makes no calls after its abort; returns how many ranks aborted.
 int nccl_log_aborts(const char *directory, int ranks, Arena *arena);

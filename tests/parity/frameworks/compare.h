@@ -14,13 +14,13 @@ typedef struct KnownDifference {
 
 typedef struct Comparison {
     const char *framework;
-    bool (*compares)(const Trace *trace);  // the others have tests of their own
+    bool (*compares)(const Trace *trace);  // the others have their own tests
     const KnownDifference *known;
     int known_count;
     int least;  // traces that must have been compared
 } Comparison;
 
-// Prints what differs and fails the test.
+// Prints the differences and fails the test.
 void traces_compare(const Comparison *comparison);
 
 // ---- for edits
@@ -43,7 +43,7 @@ Held program_holds(const StepProgram *program);
 
 // ---- differences of several frameworks
 
-// How many tokens come to each expert is told in int64 (torch.zeros of torch.long); ours in int32.
+// Token counts per expert are sent in int64 (torch.zeros of torch.long); ours in int32.
 int counts_are_in_64_bits(Trace *trace);
 
 // The step itself does not sum the loss over ranks; ours does, before the norm.

@@ -3,7 +3,7 @@
 #pragma once
 
 typedef struct GemmCounts {
-    int products, searches;  // multiplied; asked for algorithms
+    int products, searches;  // multiplications; algorithm searches
     int with_target;         // products with an SM target
 } GemmCounts;
 

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-// Of everything that follows on any thread; 1 until called.
+// Seed of everything that follows on any thread; 1 until called.
 void cuda_host_seed(uint64_t seed);
 
 // From now on device memory behaves as a GPU's: the machine faults where the program accesses it directly, or past its
@@ -22,13 +22,13 @@ void cuda_host_guard(void);
 // From now on the GPU reports this many multiprocessors, and caches to match; by default an H200's.
 void cuda_host_processors(int count);
 
-// From now on the GPU multiplies by warpgroups, as sm_90a does, or no longer.
+// Switches warpgroup products, as on sm_90a, on or off from now on.
 void cuda_host_groups(bool there);
 
 // Blocks that have run since the start: that a test ran something at all.
 uint64_t cuda_host_blocks(void);
 
-// Accesses of 16 bytes that kernels made since the start, where they ask for them by that word (words.cuh).
+// 16-byte accesses that kernels have made since the start through that primitive (words.cuh).
 typedef struct CudaHostWords {
     uint64_t loads, stores;
 } CudaHostWords;

@@ -19,7 +19,7 @@ struct HostIndex {
 extern std::atomic<uint64_t> host_words_loaded, host_words_stored;
 extern bool host_groups;  // the GPU multiplies by warpgroups
 
-// What the 32 lanes of a warp bring to one collective word, and take from it.
+// What the 32 lanes of a warp contribute to one collective primitive, and receive from it.
 struct HostWarp {
     uint32_t arrived;
     const char *word;
@@ -82,12 +82,12 @@ struct HostBlock {
 extern __thread HostLane *host_lane;
 
 uint64_t host_random(void);
-// Says what is wrong, in which block and thread, and aborts.
+// Reports what is wrong, in which block and thread, and aborts.
 [[noreturn]] void host_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 void host_grid_run(const LaunchShape &shape, const std::function<void()> &kernel);
 
-void host_barrier(void);  // of all that have not returned
+void host_barrier(void);  // of all lanes that have not returned
 void host_yield_idle(void);
 // True for the last lane of the warp to arrive, which must fill warp->out and call host_exchange_done; the others
 // return when that has happened.

@@ -19,7 +19,7 @@ int probe_reverse(cudaStream_t stream, int blocks, bool barrier, const float *x,
 int probe_rounds(cudaStream_t stream, bool barrier, float *y);
 // y[i] = x[i] + 1 through an asynchronous copy, with or without waiting for it.
 int probe_copy(cudaStream_t stream, bool wait, const float *x, float *y);
-// Even lanes sum by shuffles, odd ones return: a mistake.
+// Even lanes sum by shuffles, odd ones return: an error.
 int probe_half_warp(cudaStream_t stream, float *y);
 // A thread writes one float past the shared memory of its launch.
 int probe_overrun(cudaStream_t stream);

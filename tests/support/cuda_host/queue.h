@@ -65,13 +65,13 @@ struct HostRuntime {
 typedef std::unique_lock<std::recursive_mutex> HostLock;
 
 HostRuntime &host_runtime();
-cudaError_t host_error(cudaError_t error);  // remembers it for cudaGetLastError
+cudaError_t host_error(cudaError_t error);  // stores it for cudaGetLastError
 cudaStream_t host_stream(cudaStream_t stream);
 cudaError_t host_submit(cudaStream_t stream, std::function<void()> run);
-// Runs drawn work until the condition holds.
+// Runs randomly chosen work until the condition holds.
 void host_drain_until(HostLock &lock, const std::function<bool()> &holds);
-void host_try(HostLock &lock);  // one drawn piece of work, if any can run
+void host_try(HostLock &lock);  // one randomly chosen piece of work, if any can run
 double host_now_ms();
-// Around calls that let work run, with the lock: guarded memory is there inside them.
+// Around calls that let work run, with the lock held: guarded memory is accessible inside them.
 void host_memory_open();
 void host_memory_close();

@@ -24,7 +24,7 @@ typedef struct Exchange {
     size_t out_bytes, in_bytes;
     size_t given, taken;  // so far
     atomic_int *aborted;
-    bool odd;  // the other member sends another size than is received
+    bool odd;  // the other member sends a different size than is received
 } Exchange;
 
 bool exchange_run(Exchange *exchange);  // false: aborted, or odd

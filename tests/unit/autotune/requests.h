@@ -4,8 +4,8 @@
 
 #include "autotune/result.h"
 
-// Everything is left to the search; model, cluster and target as named. Fails the test when one is unknown.
+// Leaves everything to the search; model, cluster and target as named. Fails the test when one is unknown.
 TuneRequest request_for(Arena *arena, int world, const char *model, const char *cluster, const char *target);
 
-// By their texts: a struct has padding.
+// Compares their texts: structs have padding.
 bool plans_equal(const TrainPlan *a, const TrainPlan *b);

@@ -18,7 +18,7 @@ typedef struct CheckRank {
     Error error;
 } CheckRank;
 
-// A communicator for every mask of axes that are more than 1, the last of all ranks; returns how many.
+// A communicator for every mask of axes larger than 1, the last with all ranks; returns how many.
 int check_communicators(const Mesh *mesh, Communicator communicators[CHECK_COMMUNICATORS_MOST]);
 
 // Every collective of the table on every communicator with every size.
@@ -30,7 +30,7 @@ int check_links(const Mesh *mesh, Communicator communicators[CHECK_COMMUNICATORS
 // Messages along the ranks and back.
 void check_line(CheckRank *rank);
 
-// Messages that all are sent before the first is received: for transports in which they can wait.
+// Messages that are all sent before the first is received: for transports that can queue them.
 void check_messages_ahead(CheckRank *rank);
 
 // Messages round the ring, sent in one thread and received in another.
@@ -39,5 +39,5 @@ void check_message_lanes(CheckRank *rank);
 // Some collectives on one communicator, `times` over.
 void check_some(CheckRank *rank, int communicator, int times);
 
-// A sum of numbers whose rounding differs with the order, over all ranks: the bits of rank order.
+// A sum over all ranks whose rounding depends on the order: must have the bits of rank order.
 void check_order(CheckRank *rank);

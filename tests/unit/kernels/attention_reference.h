@@ -19,7 +19,7 @@ void attention_case_free(AttentionCase *c);
 // Fills c->o and c->lse from the wide inputs.
 void reference_attention(const AttentionCase *c);
 
-// sum over outputs of wide_d_o * o: its slope in an input is that input's gradient. `context` is an AttentionCase.
+// sum over outputs of wide_d_o * o: its derivative by an input is that input's gradient. `context` is an AttentionCase.
 double reference_attention_value(const void *context);
 
 // Shapes with odd sizes, gaps in the strides, offsets, grouped heads, and blocks that are partly or wholly in the
@@ -27,5 +27,5 @@ double reference_attention_value(const void *context);
 extern const KernelAttention attention_shapes[];
 extern const int attention_shape_count;
 
-// Tokens that a query looks back, shorter and longer than a tile and than the shapes; listed to a 0.
+// Window sizes in tokens, shorter and longer than a tile and than the shapes; ended by 0.
 extern const int attention_windows[];

@@ -17,7 +17,7 @@ typedef struct Oracle {
 // False when the program has too many instances.
 bool oracle_build(Oracle *oracle, const StepProgram *program);
 
-// Is there a pair of conflicting accesses of the first or the last rank that nothing orders?
+// Whether the first or the last rank has a pair of conflicting, unordered accesses.
 bool oracle_finds_race(const Oracle *oracle);
 
 // With buffers at these offsets: such a pair, a read of what another buffer has overwritten, or one task with two

@@ -4,7 +4,7 @@
 
 #include "autotune/accuracy/accuracy.h"
 
-// The columns that are needed, and those that most tests vary.
+// The required columns, and those that most tests vary.
 #define RUNS_HEADER                                                                                                    \
     "id,source,model,layers,hidden,heads,kv_heads,ffn,vocab,mlp,cluster,overrides,target,dp_replicate,dp_shard,cp,tp," \
     "pp,seq_len,micro_batch,grad_accum,zero,recompute,dtype,step_time_s,tokens_per_s_per_gpu,peak_mem_gb,mem_kind,"    \

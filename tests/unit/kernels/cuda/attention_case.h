@@ -17,7 +17,7 @@ typedef struct CudaAttentionCase {
     int64_t q_size, kv_size, o_size, lse_size, dq_size, dkv_size;  // elements of all sequences
     float *q, *k, *v, *d_o;
     uint16_t *narrow_q, *narrow_k, *narrow_v, *narrow_d_o;
-    float *o, *lse, *delta, *dq, *dk, *dv;  // the CPU's answers
+    float *o, *lse, *delta, *dq, *dk, *dv;  // the CPU's results
 } CudaAttentionCase;
 
 // Fills sequence strides: each sequence's rows follow the previous one's. Freed by cuda_attention_case_free.
@@ -29,12 +29,12 @@ void cuda_attention_case_forward(CudaAttentionCase *c);
 // The CPU's delta from c->o, and its gradients, added to c->dq, c->dk, c->dv; c->o and c->lse are the final ones.
 void cuda_attention_case_backward(CudaAttentionCase *c);
 
-// Answers of a tier, widened to fp32. Both run to the end.
+// A tier's results, widened to fp32. Both wait for completion.
 typedef struct CudaAttentionAnswer {
     float *o, *lse, *dq, *dk, *dv;
 } CudaAttentionAnswer;
 
-// start: what o and lse hold before (merge), NULL: rubbish that must go.
+// start: initial contents of o and lse (merge), NULL: garbage that must be overwritten.
 CudaAttentionAnswer cuda_attention_forward_of(AttentionTier tier, const CudaAttentionCase *c,
                                               const CudaAttentionAnswer *start);
 // Gradients start at zero, or at `start`. o and lse are c->o and c->lse.

@@ -13,7 +13,7 @@ typedef struct PlanRow {
 extern const char *const plan_h200;  // properties as JSON
 extern const char *const plan_a100;
 
-// cuDNN for a described device, over a driver that only pretends to load what was compiled; skips the running test
+// cuDNN for a described device, over a driver that only pretends to load compiled code; skips the running test
 // where libcudnn.so.9 is missing.
 CudnnAttention *plan_opened(const char *device);
 // A layer whose q, k and v are adjacent, two sequences.

@@ -14,7 +14,7 @@ typedef struct Small {
     int tasks;
     Interference interference;
     double step_fixed_s;
-    int16_t compute, ag, rs, ctl;  // lanes; ag and rs share a communicator when asked
+    int16_t compute, ag, rs, ctl;  // lanes; ag and rs share a communicator if requested
     int16_t group;
 } Small;
 
