@@ -5,12 +5,12 @@
 
 #include <stdlib.h>
 
-// How often a pair of values is in a chosen row.
+// How often a pair of values occurs in chosen rows.
 typedef struct Shown {
     int times[COVERING_FACTORS][COVERING_FACTORS][COVERING_VALUES][COVERING_VALUES];
 } Shown;
 
-// Pairs of this row that are shown `times` times. A factor with itself stands for its value alone.
+// Pairs of this row that occur `times` times. A factor paired with itself stands for its value alone.
 static int pairs_shown(Shown *shown, const uint8_t *row, int factor_count, int times) {
     int count = 0;
     for (int a = 0; a < factor_count; a++) {
@@ -29,7 +29,7 @@ static void show(Shown *shown, const uint8_t *row, int factor_count, int change)
     }
 }
 
-// The row that shows most that is new; -1 where none does.
+// The row with the most new pairs; -1 if none has any.
 static int next_row(Shown *shown, const uint8_t *rows, int row_count, int factor_count) {
     int best = -1, most = 0;
     for (int i = 0; i < row_count; i++) {

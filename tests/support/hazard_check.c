@@ -25,7 +25,7 @@ typedef struct Checker {
     Error *error;
 } Checker;
 
-// One operand of the instance that is being walked.
+// One operand of the current instance.
 typedef struct Use {
     int32_t instance;
     const Operand *operand;
@@ -145,7 +145,7 @@ static Status check_inside_slot(Checker *checker, const Use *use) {
                      buffer->name, (long long)buffer->slot_bytes);
 }
 
-// Operands of one task in different buffers must not meet; in one buffer that is the kernel's in-place form.
+// Operands of one task in different buffers must not overlap; in one buffer that is the kernel's in-place form.
 static Status check_operands_apart(Checker *checker, const Use *uses, int32_t count) {
     for (int32_t i = 0; i < count; i++) {
         for (int32_t j = 0; j < i; j++) {

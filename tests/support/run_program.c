@@ -46,7 +46,7 @@ static int name_length(const char *setting) {
     return (int)strcspn(setting, "=") + 1;
 }
 
-// The test's environment with the settings put over it; the caller frees the array.
+// The test's environment overridden by the settings; the caller frees the array.
 static char **environment_with(const char *const *settings) {
     size_t count = 0;
     size_t extra = 0;
@@ -82,7 +82,7 @@ static pid_t start(const char *const *words, const char *const *settings, int ou
     posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    sigset_t usual;  // a suite that runs in the background has its interrupts ignored; what it tests should not
+    sigset_t usual;  // a suite in the background ignores interrupts; the programs under test should not
     sigemptyset(&usual);
     sigaddset(&usual, SIGINT);
     sigaddset(&usual, SIGTERM);

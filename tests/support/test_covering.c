@@ -5,7 +5,7 @@
 
 enum { FACTORS = 6, VALUES = 3, ALL = 729 };
 
-// All combinations of six choices of three, without those that `legal` refuses.
+// All combinations of six choices with three values each, except those that `legal` refuses.
 static int all_rows(bool (*legal)(const uint8_t *row), uint8_t rows[ALL * FACTORS]) {
     int count = 0;
     for (int i = 0; i < ALL; i++) {
@@ -22,7 +22,7 @@ static bool shows(const uint8_t *row, int a, int b, int value_a, int value_b) {
     return row[a] == value_a && row[b] == value_b;
 }
 
-// Pairs that some row has and no chosen one.
+// Pairs that occur in some row but in no chosen one.
 static int missing_pairs(const uint8_t *rows, int count, const int *chosen, int chosen_count) {
     int missing = 0;
     for (int a = 0; a < FACTORS; a++) {
@@ -49,7 +49,7 @@ Test(covering, every_pair_of_values_is_in_a_chosen_row) {
     cr_expect_eq(missing_pairs(rows, count, chosen, chosen_count), 0);
 }
 
-// 15 is the fewest that is known for six factors of three values.
+// 15 is the fewest known for six factors of three values.
 Test(covering, of_729_rows_20_or_fewer_are_chosen) {
     uint8_t rows[ALL * FACTORS];
     int chosen[ALL];

@@ -35,7 +35,7 @@ Test(run_program, a_signal_is_seen_in_the_exit_code) {
     program_run_free(&run);
 }
 
-// A killed process may stay a zombie until init takes it; that is not running.
+// A killed process may remain a zombie until init reaps it; that does not count as running.
 static bool is_running(int process) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/stat", process);

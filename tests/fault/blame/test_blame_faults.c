@@ -46,7 +46,7 @@ int __wrap_ferror(FILE *file) {
     return is || __real_ferror(file);
 }
 
-// In a process of its own: 10 + the ranks whose dump was read, or the exit code; its words go to the file.
+// In a separate process: 10 + the ranks whose dump was read, or the exit code; its message goes to the file.
 static int judge_there(const char *words) {
     fflush(NULL);
     const pid_t child = fork();
@@ -71,7 +71,7 @@ static int judge_there(const char *words) {
     return WEXITSTATUS(status);
 }
 
-// The leak checker has a word of its own to say in a child that ends early.
+// The leak checker would report in a child that ends early.
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
     return "detect_leaks=0";
@@ -120,7 +120,7 @@ Test(blame_faults, a_read_that_fails_leaves_that_dump_out) {
         failed++;
         cr_expect_eq(code, 10 + RANKS - 1, "read %d: exit code %d", n, code);
     }
-    cr_expect_geq(failed, 2 * RANKS);  // of each dump its bytes and its end
+    cr_expect_geq(failed, 2 * RANKS);  // for each dump, its bytes and its end
     cr_expect_lt(n, MOST);
     remove(words);
 }

@@ -88,7 +88,7 @@ static bool below(pid_t pid, pid_t ancestor) {
     return false;
 }
 
-// "NAME=value" of a block of texts that end with 0, or NULL.
+// "NAME=value" from a block of 0-terminated texts, or NULL.
 static const char *find_setting(const char *block, size_t bytes, const char *name) {
     const size_t length = strlen(name);
     for (const char *at = block; at < block + bytes; at += strlen(at) + 1) {
@@ -99,7 +99,7 @@ static const char *find_setting(const char *block, size_t bytes, const char *nam
     return NULL;
 }
 
-// A child of ndtune has its rank as its last word, one of mpirun in its environment.
+// A child of ndtune has its rank as its last argument, one of mpirun in its environment.
 static int rank_of(pid_t pid, bool mpi) {
     char block[16384];
     if (mpi) {
@@ -123,7 +123,7 @@ static bool is_named(pid_t pid, const char *name) {
 
 typedef bool Visit(pid_t pid, void *context);
 
-// Every process below ancestor, until the visitor says true.
+// Every process below ancestor, until the visitor returns true.
 static pid_t visit(pid_t ancestor, Visit *visitor, void *context) {
     DIR *all = opendir("/proc");
     pid_t found = 0;
@@ -184,7 +184,7 @@ static bool add_to_crew(pid_t pid, void *context) {
     return false;
 }
 
-// Starts it with a pipe as its standard output, on which it says that steps are being made.
+// Starts it with a pipe as its standard output, on which it reports that steps are running.
 static pid_t start_forever(const char *transport, double timeout_s, int *said) {
     char timeout[32];
     int ends[2];

@@ -29,7 +29,7 @@ Test(clock_jumps, durations_are_those_of_a_clock_that_only_goes_on) {
 #else
 static const char *const JUMPS[] = {"NDTUNE_CLOCK_JUMP_S=3600", "NDTUNE_CLOCK_JUMP_S=-3600"};
 enum { JUMP_COUNT = sizeof JUMPS / sizeof JUMPS[0] };
-static const double AN_HOUR_S = 3000;  // of nothing that runs here; the jump is longer
+static const double AN_HOUR_S = 3000;  // longer than anything that runs here; the jump is longer still
 
 static ProgramRun jumping(const char *jump, const char *const *words) {
     const char *const settings[] = {"LD_PRELOAD=" CLOCK_JUMP, jump, NULL};
@@ -47,7 +47,7 @@ static void is_a_duration(const json_t *value) {
     cr_expect(json_number_value(value) > 0 && json_number_value(value) < AN_HOUR_S, "%g s", json_number_value(value));
 }
 
-// The jump is there: this test's own library, loaded into it, moves its clock.
+// The jump works: this test's own library, preloaded into a program, moves its clock.
 Test(clock_jumps, the_wall_clock_of_a_preloaded_program_jumps) {
     void *library = dlopen(CLOCK_JUMP, RTLD_NOW);
     cr_assert_not_null(library, "%s", dlerror());
@@ -88,7 +88,7 @@ Test(clock_jumps, a_session_of_tune_spends_what_its_runs_took) {
     program_run_free(&run);
 }
 
-// An hour back would keep it waiting for an hour.
+// If the wall clock were used, setting it back an hour would keep it waiting for an hour.
 Test(clock_jumps, a_time_limit_ends_a_command_though_the_clock_went_back) {
     ProgramRun run = jumping(JUMPS[1], (const char *[]){"ndtune",   "validate", "--world",   "2",    "--top",    "1",
                                                         "--spread", "0",        "--model",   "tiny", "--layers", "1",

@@ -42,7 +42,7 @@ Test(command, the_line_that_names_an_error_says_why) {
     cr_expect_str_eq(error.message, "sh exited with code 3; its last words: ValueError: no such axis");
 }
 
-// A search through all that follows, from every line, would take hours here.
+// Searching the rest of the output from every line would take hours here.
 Test(command, a_million_lines_without_an_error_end_with_the_last) {
     Error error = {0};
     cr_expect(shell("yes 'a line' | head -n 1000000; echo 'the last'; exit 3", 60, &error) == STATUS_ENVIRONMENT);

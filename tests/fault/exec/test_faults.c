@@ -76,8 +76,8 @@ static int task_named(const TrainPlan *plan, const char *name) {
     return stage_task_named(plan, 0, name);
 }
 
-// A rank that is off its core for as long as the timeout looks as if it hung: what the shortest timeout told is asked
-// again of a longer one, which only a machine that is far too busy needs.
+// A rank descheduled for as long as the timeout looks as if it hung: a wrong verdict at the shortest timeout is retried
+// with a longer one, which only an overloaded machine needs.
 static void run_tells(const TrainPlan *plan, RunOptions options, const char *const *words) {
     static const double timeouts_s[] = {0.5, 5, 30};
     enum { TIMEOUTS = sizeof timeouts_s / sizeof *timeouts_s };
@@ -115,7 +115,7 @@ Test(faults, a_rank_that_hangs_is_named_by_those_who_wait) {
     fault_is_told(FAULT_HANG, LANES_SERIAL, (const char *[]){"s for rank 2", "'mlp down'", NULL});
 }
 
-// Another lane of the hanging rank may go on, so the place that is shown is that lane's.
+// Another lane of the hanging rank may go on, so the place reported is that lane's.
 Test(faults, a_rank_that_hangs_is_named_when_lanes_are_threads) {
     fault_is_told(FAULT_HANG, LANES_ASYNC, (const char *[]){"s for rank 2", NULL});
 }
@@ -141,7 +141,7 @@ Test(faults, a_hang_in_any_lane_is_traced_to_its_rank) {
     }
 }
 
-// Two stages of two ranks: 2 and 3 are the second one.
+// Two stages of two ranks: 2 and 3 form the second one.
 static void message_fault_is_told(FaultAction action, int rank, const char *task, const char *const *words) {
     TrainPlan plan;
     Mesh mesh = {.size = SIZES(1, 2, 1, 1)};

@@ -18,16 +18,16 @@
 
 static const char *const transports[] = {"shm", "mpi"};
 enum { TRANSPORTS = 2, WORDS_MOST = 6 };
-// The watchdog's promise holds where no rank is off its core for as long as the timeout. What the shortest one told is
-// asked again of a longer one: only a machine that is far too busy gets that far.
+// The watchdog's guarantee holds if no rank is descheduled for as long as the timeout. A wrong verdict at the shortest
+// one is retried with a longer one: only an overloaded machine gets that far.
 static const double timeouts_s[] = {1, 6, 30};
 enum { TIMEOUTS = sizeof timeouts_s / sizeof *timeouts_s };
-// Over mpi a rank's place is the one that it last posted: of a rank struck in its first steps that may be preparation.
+// Over mpi a rank's place is the one that it last posted: for a rank hit in its first steps that may be preparation.
 static const char LAST_HEARD[] = "last seen in ";
 
 static char *directory;
 
-// Everything that a run makes goes below TMPDIR: ours, and Open MPI's session and shared memory.
+// Everything that a run creates goes below TMPDIR: our files, and Open MPI's session and shared memory.
 static void begin(void) {
     directory = temp_dir_make();
     setenv("TMPDIR", directory, 1);
@@ -90,7 +90,7 @@ static const Case cases[] = {
     {"exit:2:mlp down", {"rank 2 on", "code"}},
 };
 
-// Ranks 2 and 3 share out their experts.
+// Ranks 2 and 3 split their experts between them.
 static const Case of_experts = {"hang:2:dispatch", {"lane ", "s for rank 2 on", "task 'dispatch'", "layer 0"}};
 
 typedef Status Launch(const Launched *launched, Arena *arena, Error *error);
@@ -139,7 +139,7 @@ Test(watchdog, a_rank_that_is_late_within_the_timeout_is_no_fault_and_the_next_r
     }
 }
 
-// Nobody waits for the only rank.
+// No other rank waits for a single rank.
 static bool hang_of_one_is_seen(int try) {
     Arena arena = {0};
     Error error = {0};
@@ -225,7 +225,7 @@ Test(watchdog, a_stopped_rank_is_named_and_ended) {
     struck("mpi", SIGSTOP, (const char *[WORDS_MOST]){"rank 1 on", LAST_HEARD, "was not heard of"});
 }
 
-// The launcher ends what mpirun leaves by what a rank calls itself, not by the name of its file.
+// The launcher ends what mpirun leaves behind by the name that a rank gives itself, not by its file name.
 Test(watchdog, a_stopped_rank_is_ended_whatever_its_program_is_called) {
     char path[4096];
     snprintf(path, sizeof path, "%s/rank", directory);

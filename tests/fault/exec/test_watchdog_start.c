@@ -13,7 +13,7 @@
 #include "tests/fault/exec/launched.h"
 #include "tests/support/run_program.h"
 
-static const double timeouts_s[] = {1, 6, 30};  // the next where a crowded machine made another rank late
+static const double timeouts_s[] = {1, 6, 30};  // the next one if a crowded machine made another rank late
 enum { TIMEOUTS = sizeof timeouts_s / sizeof *timeouts_s };
 
 static char *directory;

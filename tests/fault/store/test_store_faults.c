@@ -43,7 +43,7 @@ static void end(void) {
 
 TestSuite(store_faults, .init = begin, .fini = end);
 
-// The schema of today and one step more; returns how many steps that is.
+// The current schema and one more step; returns the number of steps.
 enum { MAX_MIGRATIONS = 32 };
 static int migrations_and(Migration out[MAX_MIGRATIONS], const char *name, const char *sql) {
     cr_assert_lt(store_migration_count, MAX_MIGRATIONS);
@@ -354,7 +354,7 @@ static void wait_s(double seconds) {
     nanosleep(&pause, NULL);
 }
 
-// Starts ndtune with its answer thrown away.
+// Starts ndtune and discards its answer.
 static pid_t start(char *const *words) {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
@@ -365,7 +365,7 @@ static pid_t start(char *const *words) {
     return child;
 }
 
-// Asks something new of this store, kills the program after delay_s, and says whether it was still running.
+// Makes a new request on this store, kills the program after delay_s, and returns whether it was still running.
 static bool kill_a_writer(int seq, double delay_s) {
     char seq_word[16];
     snprintf(seq_word, sizeof seq_word, "%d", seq);
@@ -406,7 +406,7 @@ Test(store_faults, a_killed_writer_leaves_whole_results_only) {
     store = NULL;
     cr_assert_eq(query_int("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'"), 1);
     cr_assert_eq(query_int("SELECT count(*) FROM pragma_foreign_key_check"), 0);
-    // a request that is there has all of its candidates
+    // a stored request has all of its candidates
     cr_assert_eq(query_int("SELECT count(*) FROM requests r WHERE r.candidate_count <> "
                            "(SELECT sum(c.alike) FROM candidates c WHERE c.request_id = r.id)"),
                  0);
@@ -468,7 +468,7 @@ Test(store_faults, an_interrupt_ends_the_program_and_leaves_the_store_whole) {
     char *const words[] = {
         NDTUNE_BIN_DIR "/ndtune", "--world", "1024", "--model", "llama-3-70b", "--db", path, "--format", "csv", NULL};
     const pid_t child = start(words);
-    while (file_bytes() < 0) {  // the handler stands before the store is opened
+    while (file_bytes() < 0) {  // the handler is installed before the store is opened
         wait_s(0.001);
     }
     kill(child, SIGINT);

@@ -15,7 +15,7 @@ ModelSpec case_model(void);
 // Options as tests want them: 20 steps, seed 7.
 RunOptions case_options(void);
 
-// A plan of the batch on this mesh; micro_batch follows from grad_accum. False when 8 sequences cannot be split so.
+// A plan of the batch on this mesh; micro_batch follows from grad_accum. False if 8 sequences do not divide so.
 bool case_plan(const Mesh *mesh, int grad_accum, TrainPlan *plan);
 TrainPlan case_sharded_plan(Mesh mesh);  // one micro-step, stage 3, canonical
 

@@ -15,7 +15,7 @@ enum { OFFERED = 3, UNABLE = 0, MAGIC = 0x6C74 };
 typedef struct HostWork HostWork;
 
 struct HostBlas {
-    HostWork *works;  // graphs may run them again: kept until the end
+    HostWork *works;  // graphs may rerun them: kept until the end
 };
 
 struct HostProduct {

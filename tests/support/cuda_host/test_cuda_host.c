@@ -84,7 +84,7 @@ Test(cuda_host, a_warp_without_some_of_its_lanes_is_named, .signal = SIGABRT) {
     cudaDeviceSynchronize();
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // which stops the program in its own way
+#if !defined(__SANITIZE_ADDRESS__)  // which stops the program itself
 Test(cuda_host, a_write_behind_shared_memory_is_named, .signal = SIGABRT) {
     probe_overrun(NULL);
     cudaDeviceSynchronize();

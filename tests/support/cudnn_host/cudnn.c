@@ -28,7 +28,7 @@ typedef struct Descriptor {
     double *numbers;  // a tensor's, packed, while a graph runs
 } Descriptor;
 
-// Plans outlive the descriptors that they were made from: all are kept to the end.
+// Plans outlive the descriptors that they were made from: all are kept until the end.
 static Descriptor *made[MADE];
 static int made_count;
 
@@ -192,7 +192,7 @@ static int64_t offset_of(const Descriptor *tensor, Index index) {
     return offset;
 }
 
-// The place in `to` that belongs to a place in `from`: sizes of 1 repeat, heads of a group share one.
+// The index in `to` that corresponds to an index in `from`: sizes of 1 broadcast, heads of a group share one.
 static int64_t place_in(const Descriptor *to, const Descriptor *from, Index index) {
     int64_t place = 0;
     for (int i = 0; i < RANK; i++) {
@@ -239,7 +239,7 @@ static bool load(const Descriptor *pack, Descriptor *tensor) {
     return true;
 }
 
-// Rounds a result to its type and, unless it is virtual, puts it where the pack says.
+// Rounds a result to its type and, unless it is virtual, stores it where the pack says.
 static bool store(const Descriptor *pack, Descriptor *tensor) {
     const bool is_virtual = flag_of(tensor, CUDNN_ATTR_TENSOR_IS_VIRTUAL);
     void *memory = memory_of(pack, tensor);
@@ -327,7 +327,7 @@ static void reduce(int mode, const Descriptor *x, Descriptor *y) {
     }
 }
 
-// The same memory seen through other sizes and strides.
+// The same memory with other sizes and strides.
 static void reshape(const Descriptor *x, Descriptor *y) {
     int64_t last = 0;
     for (int64_t i = 0; i < size_of(x); i++) {
@@ -390,7 +390,7 @@ static bool run(const Descriptor *operation, const Descriptor *pack) {
     return store(pack, y);
 }
 
-// NVIDIA's own frontend binds what a plan's graph has and nothing else, at addresses as aligned as the tensors say.
+// NVIDIA's own frontend binds exactly the tensors of a plan's graph, at addresses aligned as the tensors say.
 static bool has_tensor(const Descriptor *operation, int64_t id, const void *memory) {
     const Kind *kind = kind_of(operation);
     const cudnnBackendAttributeName_t names[] = {kind->x, kind->b, kind->t, kind->y};

@@ -22,7 +22,7 @@ typedef struct Job {
 } Job;
 
 struct CUstream_st {
-    struct CUstream_st *older;  // among those made here
+    struct CUstream_st *older;  // among those created here
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -55,7 +55,7 @@ static void *stream_main(void *argument) {
 
 // ---------------------------------------------------------------------------------------------- another's streams
 
-enum { ASKERS = 8 };  // more than a program has lanes that wait for others at a time
+enum { ASKERS = 8 };  // more than the lanes of a program that wait for others at a time
 typedef void HostFunction(void *context);
 typedef int HostPush(CUstream stream, HostFunction *run, void *context);
 typedef int HostStreamMake(CUstream *stream, unsigned flags);
@@ -85,7 +85,7 @@ static void nothing(void *context) {
     (void)context;
 }
 
-// Asking about a stream of its own, which is never empty, runs one piece of any stream's work.
+// Querying its own stream, which is never empty, runs one piece of any stream's work.
 static void *asker_main(void *context) {
     CUstream own;
     host.make(&own, 0);

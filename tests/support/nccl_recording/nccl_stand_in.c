@@ -37,7 +37,7 @@ typedef enum {
 static const char *const call_names[] = {"all_gather", "reduce_scatter", "all_reduce", "all_to_all",
                                          "send_recv",  "send",           "recv"};
 
-// What members must agree about.
+// What members must agree on.
 typedef struct Header {
     unsigned number;
     int kind, type, op;
@@ -135,7 +135,7 @@ static bool all_joined(const struct ncclComm *comm) {
     return true;
 }
 
-// All members have come; false once this one was aborted.
+// Waits for all members; false once this one was aborted.
 static bool meet(struct ncclComm *comm) {
     const unsigned number = ++comm->meetings;
     atomic_store(&comm->meeting->members[comm->rank].met, number);
@@ -155,7 +155,7 @@ static bool meet(struct ncclComm *comm) {
 
 static struct ncclComm *comm_new(const struct ncclComm *parent, const char *lane) {
     static _Atomic(struct ncclComm *) newest;
-    struct ncclComm *comm = calloc(1, sizeof *comm);  // never freed: a call after its end is to be seen
+    struct ncclComm *comm = calloc(1, sizeof *comm);  // never freed, so that calls after its end are detected
     comm->older = atomic_exchange(&newest, comm);
     snprintf(comm->lane, sizeof comm->lane, "%s", lane ? lane : "unnamed");
     for (char *at = comm->lane; *at; at++) {
@@ -228,7 +228,7 @@ typedef struct Handing {
     struct ncclComm *child, **made;
 } Handing;
 
-// NCCL's own thread puts it there, after the parent says that it is done.
+// NCCL's own thread stores it, after the parent reports that it is done.
 static void *hand_over(void *context) {
     Handing *handing = context;
     nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
@@ -393,7 +393,7 @@ static void call_run(void *context) {
         snprintf(comm->last_error, sizeof comm->last_error, "socket closed by its peer");
         atomic_store(&comm->result, ncclRemoteError);
     }
-    while (!well && !atomic_load(&comm->aborted)) {  // a collective that went wrong does not end
+    while (!well && !atomic_load(&comm->aborted)) {  // a failed collective does not end
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
     }
     free(call);

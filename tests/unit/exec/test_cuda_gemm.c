@@ -133,7 +133,7 @@ Test(cuda_gemm, a_timed_plan_multiplies_as_rows_and_adds_to_c) {
     bench_end(bench, &plan);
 }
 
-// The first that is offered never runs.
+// The first algorithm offered never runs.
 Test(cuda_gemm, an_untimed_shop_takes_the_first_that_runs) {
     Bench *bench = bench_begin();
     GemmPlan plan;
@@ -176,7 +176,7 @@ Test(cuda_gemm, a_choice_of_another_library_is_not_taken) {
     bench_end(bench, &plan);
 }
 
-// A dense product may have the shape of a group's mean rows: both have one plan.
+// A dense product may have the shape of a group's mean rows: both share one plan.
 Test(cuda_gemm, a_plan_that_ran_with_other_rows_is_again_the_one_it_was_made_for) {
     Bench *bench = bench_begin();
     GemmPlan plan;

@@ -65,7 +65,7 @@ static void step_close(Step *step) {
     arena_free(&step->arena);
 }
 
-// One rank: no collectives. Graphs are there from the second step on; true when all fixed runs went as graphs.
+// One rank: no collectives. Graphs exist from the second step on; true when all fixed runs were launched as graphs.
 static bool step_run(Step *step, int64_t number) {
     const IssueRuns runs = issue_runs_cut(&step->program, &step->arena);
     bool graphs = true;

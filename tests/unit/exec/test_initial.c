@@ -103,7 +103,7 @@ Test(initial, tensor_parallel_ranks_hold_pieces_of_the_same_matrices) {
     }
 }
 
-// Four blocks of six rows; two ranks of ep have two of them each, and two of tp three rows of each of these.
+// Four blocks of six rows; two ep ranks have two of them each, and two tp ranks three rows of each of these.
 Test(initial, ranks_of_experts_hold_their_blocks_and_of_each_their_rows) {
     enum { BLOCKS = 4, OF_BLOCK = 6, ALL = BLOCKS * OF_BLOCK, RANKS = 2, HERE = ALL / RANKS / RANKS };
     ParamSlice slice = {.split = SPLIT_ROWS,

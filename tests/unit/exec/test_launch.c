@@ -122,7 +122,7 @@ Test(launch, refuses_one_table_on_two_stages_in_words) {
     cr_expect(reason && strstr(reason, "one table over two stages"), "%s", reason ? reason : "runs it");
 }
 
-// OpenBLAS, asked to, tells at start which core it takes the processor for.
+// OpenBLAS, if asked, prints at start which core it detected.
 Test(launch, a_worker_sheds_a_core_type_that_slows_the_products) {
     const char *const words[] = {"ndtune-worker", NULL};
     const char *const environment[] = {"OPENBLAS_CORETYPE=Haswell", "OPENBLAS_VERBOSE=2", NULL};
@@ -152,7 +152,7 @@ Test(launch, options_that_a_device_does_not_go_with_are_refused) {
     cr_assert(strstr(error.message, "cpu and cuda"), "%s", error.message);
 }
 
-// Whether the processor at hand multiplies in it is its worker's to say (tests/parity/exec/test_half.c).
+// Whether this processor multiplies in bf16 is decided by its worker (tests/parity/exec/test_half.c).
 Test(launch, bf16_is_for_gpus_and_processors_but_never_bitwise) {
     const ModelSpec model = case_model();
     TrainPlan plan = plan_of((Mesh){.size = SIZES(1, 2, 1, 1)});

@@ -54,7 +54,7 @@ static void end(void) {
 
 TestSuite(preflight_findings, .init = begin, .fini = end);
 
-// One sentence with all the words, and whether it stops the run.
+// One sentence containing all the words, and whether it stops the run.
 static void says(bool bad, const char *first, const char *second) {
     preflight_findings(&result, &arena, &findings);
     for (int i = 0; i < findings.count; i++) {

@@ -6,7 +6,7 @@
 #include "exec/transport/reduce.h"
 #include "sim/base/bf16.h"
 
-enum { COUNT = 2500 };  // more than two blocks, and a rest
+enum { COUNT = 2500 };  // more than two blocks, and a remainder
 
 Test(reduce, fp32_rows_are_summed_in_their_order) {
     static float rows[3][COUNT], out[COUNT];

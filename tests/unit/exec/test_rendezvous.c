@@ -109,7 +109,7 @@ Test(rendezvous, a_wrong_token_ends_the_connection_and_no_rank_came) {
     rendezvous_close(rendezvous);
 }
 
-// A rank that is stopped before its first row has a name already.
+// A rank that is stopped before its first row is already identified.
 Test(rendezvous, who_said_hello_has_a_host_and_a_process) {
     Rendezvous *rendezvous = rendezvous_here();
     Joining joining[WORLD];

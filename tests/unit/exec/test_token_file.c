@@ -65,7 +65,7 @@ Test(token_file, the_name_says_the_type_before_the_vocabulary_does) {
 
 Test(token_file, the_place_of_a_sequence_is_a_function_of_seed_step_and_index) {
     TokenFile file = opened(".bin", words, sizeof words, 65536);
-    file.count = 1000000;  // places are drawn, nothing is read
+    file.count = 1000000;  // only places are drawn, nothing is read
     const int64_t place = token_file_place(&file, 1, 2, 3, 129);
     cr_expect(place == token_file_place(&file, 1, 2, 3, 129));
     cr_expect(place != token_file_place(&file, 2, 2, 3, 129) && place != token_file_place(&file, 1, 3, 3, 129) &&

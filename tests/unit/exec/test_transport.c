@@ -111,7 +111,7 @@ Test(transport, every_mask_of_6_ranks_moves_and_sums_exactly) {
 
 // ---------------------------------------------------------------------------------------------- order, lanes, lateness
 
-// Rounding differs with the order of a sum: the bits of rank order, on every rank.
+// Rounding depends on the order of a sum: every rank must have the bits of rank order.
 Test(transport, sums_run_in_rank_order_on_every_rank) {
     Crew crew = {.mesh = {.size = SIZES(1, 8, 1, 1)}, .work = check_order};
     crew.count = check_communicators(&crew.mesh, crew.communicators);
@@ -269,7 +269,7 @@ static Communicator link_between(int ranks, int from, int to, int64_t message_by
                           .ahead = 1};
 }
 
-// Ranks in a line; rank 1 stands still before it sends on.
+// Ranks in a line; rank 1 stops before it forwards.
 static void one_sends_nothing(CheckRank *rank) {
     float data[16] = {0};
     TransportCall call = {.in = data, .out = data, .bytes = sizeof data, .place = {.task = -1}};
@@ -303,7 +303,7 @@ Test(transport, a_rank_that_sends_nothing_is_named_by_those_behind_it) {
     cr_assert(crew_close(&crew) == 0);
 }
 
-// Rank 0 sends micro-step 1, or half of the bytes, where rank 1 wants all of micro-step 0.
+// Rank 0 sends micro-step 1, or half of the bytes, where rank 1 expects all of micro-step 0.
 static void sender_disagrees(CheckRank *rank, const TransportCall *sent) {
     float data[16] = {0};
     TransportCall call = {.in = data, .out = data, .bytes = sizeof data};
@@ -339,7 +339,7 @@ Test(transport, a_message_that_is_not_the_next_one_is_told) {
     }
 }
 
-// More than there is room for: the sender waits for the receiver, and nothing is lost or mixed.
+// More than the buffer holds: the sender waits for the receiver, and nothing is lost or mixed up.
 static void many_messages(CheckRank *rank) {
     enum { MESSAGES = 200, FLOATS = 1000 };
     float data[FLOATS];

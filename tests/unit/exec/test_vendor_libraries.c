@@ -21,7 +21,7 @@ Test(vendor_libraries, cublaslt_takes_what_plans_are_made_of) {
     load(CUDA_LIBRARIES "/libcublasLt.so");
     cr_assert(gemm_library_open(&library, why), "%s", why);
     const GemmWorkshop shop = {.library = &library, .workspace = &library};
-    for (int i = 0; i < 64; i++) {  // an 8B model's logits among them
+    for (int i = 0; i < 64; i++) {  // including an 8B model's logits
         const GemmShape shape = {.m = i % 2 ? 8192 : 24,
                                  .n = i / 2 % 2 ? 128256 : 7,
                                  .k = i / 4 % 2 ? 4096 : 5,

@@ -20,7 +20,7 @@ int check_communicators(const Mesh *mesh, Communicator communicators[CHECK_COMMU
     return count;
 }
 
-// What rank puts at element i: sums over 8 ranks stay exact in fp32.
+// A rank's value of element i: sums over 8 ranks stay exact in fp32.
 static float element(int rank, int64_t i) {
     return (float)((rank * 31 + i * 7) % 1024 - 512);
 }
@@ -45,7 +45,7 @@ static void expect(const Seat *cell, bool right) {
     cell->rank->faults += !right;
 }
 
-// place.step tells calls apart, as a program's places do.
+// place.step distinguishes calls, as a program's places do.
 static void call(const Seat *cell, TransportKind kind, const float *in, float *out, int64_t count, ReduceOp op) {
     const TransportCall call = {.communicator = cell->communicator,
                                 .in = in,
@@ -109,7 +109,7 @@ static void reduce_scatter(const Seat *cell, int64_t count, ReduceOp op) {
     free(out);
 }
 
-// The result goes over the own part of the input, which is allowed.
+// The result overwrites the rank's own part of the input, which is allowed.
 static void reduce_scatter_in_place(const Seat *cell, int64_t count, ReduceOp op) {
     float *in = elements(cell->rank->rank, count * cell->size);
     scattered(cell, in, in + cell->index * count, count, op);
@@ -166,7 +166,7 @@ static void integers(const Seat *cell, int64_t count, ReduceOp op) {
     free(out);
 }
 
-// Whole numbers up to 128 are exact in bf16; an odd count of them is no number of floats.
+// Integers up to 128 are exact in bf16; an odd count of them is not a whole number of floats.
 static float half_element(int rank, int64_t i) {
     return (float)((rank * 31 + i * 7) % 256 - 128);
 }
@@ -206,7 +206,7 @@ static void send_recv(const Seat *cell, int64_t count, ReduceOp op) {
     free(in);
 }
 
-// Part k is for member k; part k of what comes is the one that member k had for this one.
+// Part k is for member k; received part k is the one that member k had for this one.
 static void all_to_all(const Seat *cell, int64_t count, ReduceOp op) {
     float *in = elements(cell->rank->rank, count * cell->size), *out = elements(-1, count * cell->size);
     call(cell, COLLECTIVE_ALL_TO_ALL, in, out, count, op);
@@ -276,7 +276,7 @@ static const Check checks[] = {
     {barrier, REDUCE_SUM},        {integers, REDUCE_SUM_INT64},
 };
 
-// One element; around the sizes where the methods change; more than is staged at a time, with a rest.
+// One element; around the sizes where the methods change; more than is staged at a time, with a remainder.
 static const int64_t counts[] = {1, 3, 1023, 1024, 1025, 70001, 200003};
 
 void check_all(CheckRank *rank) {
@@ -374,7 +374,7 @@ static void send(CheckRank *rank, int to, int number, int64_t count) {
     TransportCall call = message_call(rank, rank->rank, to, number, count);
     call.in = data;
     rank->faults += rank->table->run(rank->transport, COLLECTIVE_SEND, &call, &rank->error) != STATUS_OK;
-    free(data);  // what was sent is the transport's
+    free(data);  // sent data belongs to the transport
 }
 
 static void receive(CheckRank *rank, int from, int number, int64_t count) {

@@ -27,10 +27,10 @@ const KernelAttention attention_shapes[] = {
      0},  // part of a tile, grouped heads, gaps in every stride
     {70, 170, 100, 0, 2, 1, 24, 48, 24, 48, 70, 0, 0, 0, {0}, 0},         // queries after the keys' start
     {50, 60, 0, 30, 2, 2, 16, 32, 32, 32, 50, 0, 0, 0, {0}, 0},           // the first 30 queries see no key
-    {33, 40, 0, 33, 3, 3, 8, 24, 24, 24, 40, 0, 0, 0, {0}, 0},            // nothing is seen
+    {33, 40, 0, 33, 3, 3, 8, 24, 24, 24, 40, 0, 0, 0, {0}, 0},            // no key is visible
     {75, 75, 7, 7, 1, 1, 256, 256, 256, 256, 75, 0, 0, 0, {0}, 0},        // the largest head
     {67, 67, 3, 3, 6, 1, 72, 432, 72, 432, 67, 0, 0, 0, {0}, 0},          // one key head for six; 72 = 64 + 8
-    {100, 333, 240, 5, 2, 2, 32, 64, 64, 64, 100, 0, 0, 0, {0}, 0},       // offsets that are no multiple of anything
+    {100, 333, 240, 5, 2, 2, 32, 64, 64, 64, 100, 0, 0, 0, {0}, 0},       // offsets that are multiples of nothing
     {200, 64, 500, 100, 1, 1, 128, 128, 128, 128, 200, 0, 0, 0, {0}, 0},  // all keys are past
     {130, 130, 0, 0, 2, 2, 24, 48, 48, 48, 130, 8, 3, 0, {0}, 0},         // ALiBi, part of the heads
     {90, 200, 150, 40, 4, 2, 16, 64, 32, 64, 90, 6, 2, 0, {0}, 0}         // ALiBi of six heads, offsets

@@ -7,7 +7,7 @@
 
 enum { POINTS = 20011 };
 
-// A dense grid where the functions bend, and values far out on both sides.
+// A dense grid where the functions are curved, and values far out on both sides.
 static float *grid(void) {
     float *x = malloc(sizeof *x * POINTS);
     for (int i = 0; i < POINTS; i++) {

@@ -67,7 +67,7 @@ Test(kernel_attention, writes_nothing_between_the_strides) {
     for (int64_t i = 0; i < c.lse_size; i++) {
         lse[i] = 77.0f;
     }
-    c.shape.heads = 2;  // of four: the other two heads' places must stay
+    c.shape.heads = 2;  // of four: the other two heads' places must stay unchanged
     c.shape.kv_heads = 1;
     run(&c, o, lse);
     for (int64_t row = 0; row < c.shape.queries; row++) {
@@ -145,7 +145,7 @@ typedef struct SinkCase {
     double sinks[SINK_HEADS];
 } SinkCase;
 
-// Of one more key, whose value is zero: o shrinks by its share.
+// The effect of one more key whose value is zero: o shrinks by its share.
 static double sink_keeps(const SinkCase *s, int head, int64_t row) {
     const double lse = s->c->lse[head * s->c->shape.lse_stride + row];
     return 1 / (1 + exp(s->sinks[head] - lse));

@@ -28,7 +28,7 @@ static void gradients_free(Gradients *g) {
     }
 }
 
-// Compares about forty entries of one gradient, spread over the tensor, with slopes of the reference.
+// Compares about forty entries of one gradient, spread over the tensor, with numerical derivatives of the reference.
 static double off_by(const AttentionCase *c, const float *gradient, double *input, int64_t size, int64_t row,
                      int64_t used) {
     double largest = 0.0, off = 0.0;

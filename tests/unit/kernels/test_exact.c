@@ -14,7 +14,7 @@ static bool equal(ExactSum a, ExactSum b) {
 
 enum { TERMS = 5000 };
 
-// From 2^-40 to 2^20, both signs: floats lose most of them.
+// From 2^-40 to 2^20, both signs: float sums would lose most of them.
 static double *terms(void) {
     float *x = check_floats(TERMS, 5);
     double *wide = check_doubles(x, TERMS);
@@ -83,7 +83,7 @@ Test(exact, what_is_out_of_range_is_not_a_number_and_stays_so) {
     ExactSum grown = exact_of(0x1p33);
     exact_add(&grown, 0x1p33);
     cr_expect(isnan(exact_value(grown)));
-    const ExactSum lost = exact_of(NAN);  // as a transport adds: no check between
+    const ExactSum lost = exact_of(NAN);  // added as a transport does, without checks in between
     for (int ranks = 1; ranks <= 256; ranks++) {
         const ExactSum of_all = {ranks * lost.high, ranks * lost.low};
         cr_assert(isnan(exact_value(of_all)), "%d ranks", ranks);
@@ -92,7 +92,7 @@ Test(exact, what_is_out_of_range_is_not_a_number_and_stays_so) {
 
 enum { M = 7, N = 9, K = 40 };
 
-// Rows and columns of a product as ranks cut them, against the whole.
+// Rows and columns of a product as ranks split them, against the whole.
 Test(exact, a_product_cut_along_its_inner_side_is_the_whole) {
     float *a = check_floats(M * K, 1), *b = check_floats(K * N, 2), whole[M * N], parts[M * N];
     ExactSum sums[M * N], part_sums[M * N];

@@ -35,7 +35,7 @@ static int expert_of(const Routed *routed, int choice) {
     return expert;
 }
 
-// ---------------------------------------------------------------------------------------------- the choice
+// ---------------------------------------------------------------------------------------------- routing
 
 Test(kernel_experts, a_row_visits_the_experts_of_its_largest_logits) {
     const Routed routed = routed_of(false);
@@ -115,7 +115,7 @@ typedef struct Choice {
     bool unscaled;
 } Choice;
 
-// The sum of dweights times weights, with the experts as they were chosen.
+// The sum of dweights times weights, with the chosen experts fixed.
 static double weighed(const void *context) {
     const Choice *c = context;
     double sum = 0;
@@ -219,7 +219,7 @@ Test(kernel_experts, the_gradient_of_logits_behind_scores_equals_central_differe
     }
 }
 
-// ---------------------------------------------------------------------------------------------- spreading
+// ---------------------------------------------------------------------------------------------- load balancing
 
 typedef struct Spreading {
     double *logits;

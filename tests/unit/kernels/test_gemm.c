@@ -7,7 +7,7 @@ typedef struct Size {
     int64_t m, n, k;
 } Size;
 
-// Odd, thin, empty and large enough to be cut between threads.
+// Odd, thin, empty and large enough to be split between threads.
 static const Size sizes[] = {{1, 1, 1},    {3, 5, 7},  {33, 129, 65},  {1, 300, 40},
                              {300, 1, 40}, {17, 4, 0}, {257, 193, 101}};
 

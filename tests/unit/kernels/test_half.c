@@ -23,7 +23,7 @@ Test(kernel_half, widens_and_narrows_as_bf16_is_defined) {
         const float want = bf16_value(halves[i]);
         cr_assert(memcmp(&x[i], &want, sizeof want) == 0, "%04x", (unsigned)i);
     }
-    for (int rest = 0; rest < 4; rest++) {  // below, on and above the middle between two of them, and none
+    for (int rest = 0; rest < 4; rest++) {  // below, at and above the midpoint between two of them, and none
         static const uint32_t behind[] = {0x7FFF, 0x8000, 0x8001, 0};
         for (int i = 0; i < PATTERNS; i++) {
             const uint32_t bits = (uint32_t)i << 16 | behind[rest];
@@ -164,5 +164,5 @@ Test(kernel_half, is_for_processors_whose_instructions_multiply_in_bf16) {
     cr_expect_str_eq(half_of(AVX512, 0, LEAF71_AVX512_BF16, SAVES_AVX512), "AVX512_BF16");    // Cooper Lake, Zen 4
     cr_expect_str_eq(half_of(AVX512, 0, 0, SAVES_AVX512), "none");                            // Ice Lake
     cr_expect_str_eq(half_of(LEAF7_AVX2, 0, 0, 0x7), "none");                                 // Haswell
-    cr_expect_str_eq(half_of(AVX512, AMX, LEAF71_AVX512_BF16, 0x7), "none");  // a system that saves no AVX-512
+    cr_expect_str_eq(half_of(AVX512, AMX, LEAF71_AVX512_BF16, 0x7), "none");  // an OS that does not save AVX-512 state
 }

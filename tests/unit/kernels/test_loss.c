@@ -38,7 +38,7 @@ static const int32_t targets[ROWS] = {0, 5, COLS - 1, 512, 17, 17, 900};
 static float *logits_fill(void) {
     float *x = check_floats(SIZE, 1);
     for (int i = 0; i < SIZE; i++) {
-        x[i] = x[i] * 9.0f + (float)(i / COLS * 40);  // rows of very different height
+        x[i] = x[i] * 9.0f + (float)(i / COLS * 40);  // rows of very different magnitude
     }
     return x;
 }

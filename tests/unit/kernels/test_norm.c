@@ -116,7 +116,7 @@ static double layer_value(const void *context) {
     return value;
 }
 
-// Rows far from zero: a variance as mean of squares less square of the mean would have no digits left.
+// Rows far from zero: mean of squares minus square of the mean would have no digits left as a variance.
 static float *shifted(int64_t rows, int64_t cols) {
     float *x = check_floats(rows * cols, 1);
     for (int64_t i = 0; i < rows * cols; i++) {

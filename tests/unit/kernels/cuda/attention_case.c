@@ -104,7 +104,7 @@ static void run(AttentionTier tier, const CudaAttention *call, AttentionData *da
     cr_assert(cuda_attention_plan(tier, call, &host, cudnn, &plan, why), "%s", why);
     cr_assert_eq(plan.tier, tier);
     void *workspace = room(plan.workspace_bytes, 1);
-    memset(workspace, 0xa5, (size_t)plan.workspace_bytes);  // what was there must not matter
+    memset(workspace, 0xa5, (size_t)plan.workspace_bytes);  // old contents must not matter
     data->workspace = workspace;
     cr_assert_eq(cuda_attention(&plan, cudnn, data, NULL), 0);
     cr_assert_eq(cudaDeviceSynchronize(), cudaSuccess);
@@ -120,7 +120,7 @@ static void bind(const CudaAttentionCase *c, AttentionData *data) {
     data->d_o = narrow ? (void *)c->narrow_d_o : (void *)c->d_o;
 }
 
-// x as a result of the type, made ready to be read as fp32; frees what it replaces.
+// x, a result of the given type, converted to fp32; frees what it replaces.
 static float *widened(void *x, KernelStore type, int64_t count) {
     if (type == KERNEL_FP32) {
         return x;

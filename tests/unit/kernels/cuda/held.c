@@ -105,7 +105,7 @@ void held_near(const Draw *draw, const Held *got, const float *want, double limi
 }
 
 double held_limit(KernelStore store) {
-    return store == KERNEL_BF16 ? 0x1.04p-8 : 4e-6;  // half a unit in the last place of 8 bits, and what led to it
+    return store == KERNEL_BF16 ? 0x1.04p-8 : 4e-6;  // half a unit in the last place of 8 bits, and earlier rounding
 }
 
 KernelCuda place_open(Draw *draw, int64_t workspace_bytes) {

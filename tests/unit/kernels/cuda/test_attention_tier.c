@@ -58,7 +58,7 @@ static void wide_o(CudaAttention *call) {
 static void ring_same(CudaAttention *call) {  // a zigzag half against itself
     call->block.q_first = call->block.k_first = 12288;
 }
-static void shifted(CudaAttention *call) {  // the causal border begins inside
+static void shifted(CudaAttention *call) {  // the causal diagonal begins inside
     call->block.q_first = 1000;
 }
 static void shifted_head_80(CudaAttention *call) {

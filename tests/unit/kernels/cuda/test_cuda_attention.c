@@ -85,7 +85,7 @@ Test(cuda_attention, the_scalar_kernel_serves_every_head_dim_and_alibi) {
     const int head_dims[] = {8, 24, 96, 256};
     for (size_t i = 0; i < sizeof head_dims / sizeof *head_dims; i++) {
         KernelAttention block = BLOCK(20, 24, 4, 0, 3, 1, head_dims[i], 0);
-        block.alibi_heads = i % 2 ? 12 : 0;  // no power of two
+        block.alibi_heads = i % 2 ? 12 : 0;  // not a power of two
         block.alibi_first = i % 2 ? 5 : 0;
         CudaAttentionCase c = cuda_attention_case(block, 1, 71 + i);
         c.call.input = KERNEL_FP32;
@@ -94,7 +94,7 @@ Test(cuda_attention, the_scalar_kernel_serves_every_head_dim_and_alibi) {
     }
 }
 
-// Windows that begin in the middle of a tile and at its border, of one key, and before all keys of the block.
+// Windows that begin in the middle of a tile and at its edge, of one key, and before all keys of the block.
 Test(cuda_attention, a_window_hides_the_keys_before_it) {
     static const Row windows[] = {
         {"several tiles", BLOCK(200, 200, 0, 0, 1, 1, 64, 0), 1},

@@ -41,7 +41,7 @@ static void expect_backward(AttentionTier tier, const Row *row, CudaAttentionCas
     cuda_attention_case_backward(c);
     const double dq = check_distance_f(got.dq, c->dq, c->dq_size), dk = check_distance_f(got.dk, c->dk, c->dkv_size);
     const double dv = check_distance_f(got.dv, c->dv, c->dkv_size);
-    // A query that sees one key has no score gradient: there is nothing to be relative to.
+    // A query that sees one key has no score gradient: a relative error is undefined.
     const bool flat = row->block.keys == 1;
     cr_expect(flat || dq < tolerance, "%s, %s: dq is off by %g", attention_tier_name(tier), row->name, dq);
     cr_expect(flat || dk < tolerance, "%s, %s: dk is off by %g", attention_tier_name(tier), row->name, dk);

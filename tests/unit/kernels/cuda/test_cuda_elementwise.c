@@ -41,7 +41,7 @@ Test(kernel_cuda_elementwise, more_rows_than_a_grid_has_are_walked) {
     Held bias = held_draw(&draw, KERNEL_BF16, COLS), a = held_draw(&draw, KERNEL_BF16, (int64_t)ROWS * COLS);
     float *af = held_floats(&a), *biasf = held_floats(&bias);
     KernelCuda at = place_open(&draw, 0);
-    at.processors = 1000;  // as large a grid as there is
+    at.processors = 1000;  // as large a grid as possible
     cr_assert_eq(kernel_cuda_add_bias(&at, KERNEL_BF16, ROWS, COLS, a.at, a.at, bias.at, a.at), 0);
     place_close(&at);
     kernel_add_bias(ROWS, COLS, af, af, biasf, af);

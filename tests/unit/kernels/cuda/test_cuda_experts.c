@@ -54,7 +54,7 @@ static RouteCase route_case(Draw *draw, KernelStore store) {
     c.places = held_ints(c.choices);
     c.counts = held_ints(c.shape.experts);
     c.logits_f = held_floats(&c.logits);
-    if (store == KERNEL_FP32 && draw_below(draw, 3) == 0) {  // ties, and what is no number
+    if (store == KERNEL_FP32 && draw_below(draw, 3) == 0) {  // ties and NaN
         for (int64_t i = 0; i < c.logits.count; i++) {
             c.logits_f[i] = i % 7 == 3 ? NAN : (float)(i % 3);
         }
@@ -102,7 +102,7 @@ Test(kernel_cuda_experts, a_row_visits_the_experts_that_it_visits_on_the_cpu_in_
     each_case(30, check_route);
 }
 
-// More choices than one chunk of a block, and as many experts as there may be.
+// More choices than one chunk of a block, and the maximum number of experts.
 Test(kernel_cuda_experts, places_go_on_from_chunk_to_chunk_and_over_all_experts) {
     Draw draw = {1, 1};
     RouteCase c = {.shape = {.rows = 300, .experts = KERNEL_MAX_EXPERTS, .active = 3}};
@@ -122,7 +122,7 @@ Test(kernel_cuda_experts, places_go_on_from_chunk_to_chunk_and_over_all_experts)
     route_free(&c);
 }
 
-// With a loss that spreads tokens, and without.
+// With a load-balancing loss, and without.
 static void check_route_backward(Draw *draw, KernelStore store) {
     RouteCase c = route_case(draw, store);
     const bool spreads = draw_below(draw, 2) == 1;
@@ -133,7 +133,7 @@ static void check_route_backward(Draw *draw, KernelStore store) {
     }
     held_free(&c.logits);
     c.logits = held_of(draw, store, c.logits_f, c.shape.rows * c.shape.experts);
-    c.shape.unscaled = c.shape.unscaled || c.shape.active == 1;  // the share of one of one has no gradient
+    c.shape.unscaled = c.shape.unscaled || c.shape.active == 1;  // a share of one out of one has no gradient
     route_on_both(draw, store, &c, false);
     Held dweights = held_draw(draw, KERNEL_FP32, c.choices), dlogits = held_copy(&c.logits);
     Held visits = held_draw(draw, KERNEL_FP32, sequences * c.shape.experts);
@@ -317,7 +317,7 @@ static void check_clamped(Draw *draw, KernelStore store) {
     float *gatef = check_floats(wide, draw->seed), *upf = check_floats(wide, draw->seed + 1),
           *want = check_zeros(narrow);
     for (int64_t i = 0; i < wide; i++) {
-        gatef[i] *= 12, upf[i] *= 12;  // beyond 7, either way
+        gatef[i] *= 12, upf[i] *= 12;  // beyond +-7
     }
     Held gate = held_of(draw, store, gatef, wide), up = held_of(draw, store, upf, wide);
     Held s = held_draw(draw, store, narrow), ds = held_draw(draw, store, narrow);

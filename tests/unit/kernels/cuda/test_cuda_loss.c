@@ -56,7 +56,7 @@ static void check_equals_the_cpu(Draw *draw, LossCase *c, int64_t first, bool ac
 static void check_steps(Draw *draw, KernelStore store) {
     LossCase c = loss_case(draw, store);
     const bool accumulate = draw_below(draw, 2) == 1;
-    const int64_t first = draw_below(draw, 3) * 5;  // of a range that others continue on both sides
+    const int64_t first = draw_below(draw, 3) * 5;  // of a range with others on both sides
     const KernelCudaLoss loss = {c.rows, c.cols, first, c.targets.at, c.max.at, c.sum.at, c.target.at};
     for (int64_t row = 0; row < c.rows; row++) {
         ((int32_t *)c.targets.at)[row] += (int32_t)draw_below(draw, 10);

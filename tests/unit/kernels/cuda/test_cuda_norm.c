@@ -41,7 +41,7 @@ static void norm_case_free(NormCase *c) {
     free(c->x_floats), free(c->w_floats), free(c->b_floats), free(c->y), free(c->mean), free(c->rstd);
 }
 
-// With fewer than four columns the deviation may be that of rounding alone.
+// With fewer than four columns the deviation may be rounding error alone.
 static double loose(const NormCase *c, KernelStore store) {
     return c->layer && c->cols < 4 ? 0.1 : held_limit(store);
 }
@@ -128,7 +128,7 @@ static void check_backward(Draw *draw, KernelStore store) {
                               has_residual ? dx : NULL, dx, dw_floats, accumulate);
     BackRun one = run_backward(draw, &c, &dy, has_residual ? &residual : NULL, &dw, accumulate);
     BackRun two = run_backward(draw, &c, &dy, has_residual ? &residual : NULL, &dw, accumulate);
-    if (c.cols >= 4) {  // the gradient of fewer cancels
+    if (c.cols >= 4) {  // with fewer the gradient cancels
         held_near(draw, &one.dx, dx, 2 * held_limit(store), "dx");
         held_near(draw, &one.dw, dw_floats, 2 * held_limit(sums), "dw");
     }

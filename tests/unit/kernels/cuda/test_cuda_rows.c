@@ -111,7 +111,7 @@ static EmbedCase embed_case(Draw *draw) {
     c.shape.scale = draw_below(draw, 2) == 1 ? 1.0f : 1.5f;
     c.accumulate = draw_below(draw, 2) == 1;
     c.entries = malloc(sizeof *c.entries * (size_t)c.shape.rows);
-    const int64_t spread = 1 + draw_below(draw, 60);  // from all alike to many outside
+    const int64_t spread = 1 + draw_below(draw, 60);  // from all equal to many outside
     for (int64_t row = 0; row < c.shape.rows; row++) {
         c.entries[row] = (int32_t)draw_below(draw, spread);
     }

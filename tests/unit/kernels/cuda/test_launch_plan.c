@@ -114,7 +114,7 @@ Test(launch_plan, fills_a_large_chip_with_large_work) {
     const LaunchShape sums = launch_row_sums(16384, 4096, 512, 132);
     cr_assert_geq((int64_t)flat_shape.grid_x * flat_shape.threads, 132 * 2048);  // threads that an H200 holds
     cr_assert_geq((int64_t)plane_shape.grid_x * plane_shape.grid_y * plane_shape.threads, 132 * 2048);
-    cr_assert_geq((int64_t)sums.grid_x * sums.threads, 132 * 1024);  // half of them: each has sums to keep
+    cr_assert_geq((int64_t)sums.grid_x * sums.threads, 132 * 1024);  // half of them: each keeps sums
 }
 
 Test(launch_plan, sees_what_lies_at_16_byte_addresses) {
