@@ -64,6 +64,8 @@ typedef struct TuneRequest {
     int64_t global_batch;         // sequences; 0 = of a search: one that all shapes can make (batch.c); of a plan: any
     bool batch_assumed;           // the search settled on it
     int micro_batch;              // 0 = searched
+    int grad_accum;               // of one plan: 0 = what makes the global batch
+    Mesh mesh;                    // of one plan
     int asked[PLAN_FIELD_COUNT];  // a value of each other field of the plan, or TUNE_ANY
     bool any_order;               // of the axes over the ranks: searched among those that the target can run
     AxisOrder order;              // where it is not

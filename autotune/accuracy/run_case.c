@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "autotune/accuracy/run_model.h"
+#include "autotune/predict/predict_serial.h"
 #include "autotune/predict/target_on_cluster.h"
 #include "sim/base/text.h"
 #include "sim/cost/cost.h"
@@ -368,10 +369,8 @@ static void fill_request(RunCase *run) {
     request->asked[PLAN_MASTER_WEIGHTS] = run->plan.bf16_master;
     request->micro_batch = run->plan.micro_batch;
     request->global_batch = plan_global_batch(&run->plan);
-    // lanes serialised, as in our executor on CPUs, unless the row says otherwise
-    request->serial_lanes = target_is_executor(request->target) &&
-                            request->cluster.accelerator.device_class == DEVICE_CLASS_CPU &&
-                            strcmp(run->row->lanes, "async") != 0;
+    request->serial_lanes =
+        target_is_executor(request->target) && predict_is_serial(request, strcmp(run->row->lanes, "async") == 0);
     request->memory_limit_bytes = memory_limit_bytes(run->row, &request->cluster);
 }
 

@@ -90,21 +90,28 @@ static int64_t end_of_wait(const Job *job, const JobGroup *group, const DumpEntr
     return left < last ? left : last;
 }
 
-// From the first collective that counts to the last: anything earlier is setup.
-static void find_span(Pacing *pacing, Arena *arena) {
+typedef void (*Visit)(Pacing *pacing, const JobGroup *group, const DumpEntry *const *entries, Arena *arena);
+
+// Visits every collective that counts.
+static void visit_all(Pacing *pacing, Visit visit, Arena *arena) {
     const Job *job = pacing->job;
-    pacing->begin_ns = INT64_MAX;
     for (int g = 0; g < job->group_count; g++) {
         const JobGroup *group = &job->groups[g];
         const DumpEntry **entries = ARENA_ARRAY(arena, const DumpEntry *, group->count);
         for (int64_t seq = group->first; seq <= group->last; seq++) {
             if (entries_at(job, group, seq, entries)) {
-                const int64_t last = last_of(group, entries);
-                pacing->begin_ns = last < pacing->begin_ns ? last : pacing->begin_ns;
-                pacing->end_ns = last > pacing->end_ns ? last : pacing->end_ns;
+                visit(pacing, group, entries, arena);
             }
         }
     }
+}
+
+// From the first collective that counts to the last: anything earlier is setup.
+static void widen_span(Pacing *pacing, const JobGroup *group, const DumpEntry *const *entries, Arena *arena) {
+    (void)arena;
+    const int64_t last = last_of(group, entries);
+    pacing->begin_ns = last < pacing->begin_ns ? last : pacing->begin_ns;
+    pacing->end_ns = last > pacing->end_ns ? last : pacing->end_ns;
 }
 
 static void add_slot(Pacing *pacing, const JobGroup *group, const DumpEntry *const *entries, Arena *arena) {
@@ -145,20 +152,6 @@ static void add_pauses(Pacing *pacing) {
         }
         until = pause->end_ns > until ? pause->end_ns : until;
     }
-}
-
-static void add_slots(Pacing *pacing, Arena *arena) {
-    const Job *job = pacing->job;
-    for (int g = 0; g < job->group_count; g++) {
-        const JobGroup *group = &job->groups[g];
-        const DumpEntry **entries = ARENA_ARRAY(arena, const DumpEntry *, group->count);
-        for (int64_t seq = group->first; seq <= group->last; seq++) {
-            if (entries_at(job, group, seq, entries)) {
-                add_slot(pacing, group, entries, arena);
-            }
-        }
-    }
-    add_pauses(pacing);
 }
 
 static double waited_in(const Pacing *pacing, int rank, int part) {
@@ -245,13 +238,15 @@ static bool always_late_alike(const Pacing *pacing, int rank, Arena *arena, doub
 }
 
 void pace_find(const Job *job, Arena *arena, Pace *pace) {
-    Pacing pacing = {.job = job, .waited_s = ARENA_ARRAY(arena, double, (size_t)job->world *PARTS)};
+    Pacing pacing = {
+        .job = job, .begin_ns = INT64_MAX, .waited_s = ARENA_ARRAY(arena, double, (size_t)job->world *PARTS)};
     *pace = (Pace){.rank = NOBODY, .clock_rank = NOBODY};
-    find_span(&pacing, arena);
+    visit_all(&pacing, widen_span, arena);
     if (pacing.end_ns <= pacing.begin_ns) {
         return;
     }
-    add_slots(&pacing, arena);
+    visit_all(&pacing, add_slot, arena);
+    add_pauses(&pacing);
     pace->measured = pacing.timed > pacing.untimed;
     int parts = 0, led = 0;
     const int slowest = least_waiting(&pacing, &led);

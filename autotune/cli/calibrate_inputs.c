@@ -37,11 +37,6 @@ typedef struct LogRun {
     const char *path, *own;
 } LogRun;
 
-static const struct {
-    const char *key;
-    OptionId id;
-} own_keys[] = {{"micro_batch", OPTION_MICRO_BATCH}, {"grad_accum", OPTION_GRAD_ACCUM}, {"seq", OPTION_SEQ}};
-
 static LogRun split_log(const char *text, Arena *arena) {
     const char *at = strrchr(text, '@');
     if (!at || !strchr(at, '=')) {
@@ -50,63 +45,62 @@ static LogRun split_log(const char *text, Arena *arena) {
     return (LogRun){.path = arena_format(arena, "%.*s", (int)(at - text), text), .own = at + 1};
 }
 
-// What a log says of itself, as options of the command line.
-static Status own_options(Cli *own, const LogRun *log, Error *error) {
+// What a log says of itself, as if it was asked.
+static Status say_own(Asked *asked, const LogRun *log, Arena *arena, Error *error) {
+    const struct {
+        const char *key;
+        int *number;
+    } keys[] = {{"micro_batch", &asked->micro_batch}, {"grad_accum", &asked->grad_accum}, {"seq", &asked->seq}};
     const char *mesh = "";
-    char *text = arena_text(&own->arena, log->own), *rest = NULL;
+    char *text = arena_text(arena, log->own), *rest = NULL;
     for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
         const size_t length = strcspn(word, "=");
         bool taken = false;
-        for (size_t i = 0; i < sizeof own_keys / sizeof own_keys[0]; i++) {
-            if (strlen(own_keys[i].key) == length && strncmp(own_keys[i].key, word, length) == 0) {
-                OptionValue *value = &own->options.values[own_keys[i].id];
-                *value = (OptionValue){.given = true, .text = word + length + 1, .argument = -1};
-                FAIL_IF(!text_parse_int(value->text, &value->integer) || value->integer < 1, error, STATUS_USAGE,
+        for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+            if (strlen(keys[i].key) == length && strncmp(keys[i].key, word, length) == 0) {
+                int64_t number;
+                FAIL_IF(!text_parse_int(word + length + 1, &number) || number < 1, error, STATUS_USAGE,
                         "--log %s: %s is no count", log->path, word);
+                *keys[i].number = (int)number;
                 taken = true;
             }
         }
-        mesh = taken ? mesh : arena_format(&own->arena, "%s%s%s", mesh, mesh[0] ? "," : "", word);
+        mesh = taken ? mesh : arena_format(arena, "%s%s%s", mesh, mesh[0] ? "," : "", word);
     }
-    if (mesh[0]) {
-        own->options.values[OPTION_MESH] = (OptionValue){.given = true, .text = mesh, .argument = -1};
-    }
+    asked->mesh = mesh[0] ? mesh : asked->mesh;
     return STATUS_OK;
 }
 
-static Status add_log(Cli *cli, SampleList *list, const char *text, Error *error) {
-    Cli *own = ARENA_NEW(&cli->arena, Cli);
-    const LogRun log = split_log(text, &cli->arena);
-    *own = (Cli){
-        .argc = cli->argc, .argv = cli->argv, .options = cli->options, .command = cli->command, .line = cli->line};
-    own->blame = -1;
-    TuneRequest *request = ARENA_NEW(&cli->arena, TuneRequest);
-    TrainPlan plan = {0};
+static Status read_log(Cli *cli, const LogRun *log, TuneRequest *request, CalibrationSample *sample, Error *error) {
+    Arena *arena = &cli->arena;
+    Asked asked = request_asked(cli);
+    TrainPlan plan;
     const char *reason = NULL;
-    CalibrationSample sample = {.id = arena_format(&cli->arena, "log %s", log.path), .set = "logs"};
-    RequestDefaults defaults = search_defaults;
-    defaults.single_plan = true;
-    Status status = log.own ? own_options(own, &log, error) : STATUS_OK;
-    status = status == STATUS_OK ? request_build(own, &defaults, request, error) : status;
-    status = status == STATUS_OK ? request_one_plan(own, request, &plan, error) : status;
-    if (status == STATUS_OK) {
-        target_check(request->target, &request->model, &plan, &own->arena, &reason);
-        status = reason ? error_set(error, STATUS_USAGE, "%s", reason)
-                        : step_log_file_time(arena_format(&own->arena, "--log %s", log.path), log.path, &plan,
-                                             cli_integer_or(cli, OPTION_WARM_UP, STEP_LOG_WARM_UP), &own->arena,
-                                             &sample.step_s, error);
-    }
-    cli->blame = own->blame;
-    cli_end_inner(cli, own);
+    TRY(log->own ? say_own(&asked, log, arena, error) : STATUS_OK);
+    TRY(request_of(cli, &asked, &predict_defaults, request, error));
+    request_plan(request, &request->mesh, &plan);
+    target_check(request->target, &request->model, &plan, arena, &reason);
+    FAIL_IF(reason, error, STATUS_USAGE, "%s", reason);
+    sample->what = calibration_case(request, &plan);
+    return step_log_file_time(arena_format(arena, "--log %s", log->path), log->path, &plan,
+                              cli_integer_or(cli, OPTION_WARM_UP, STEP_LOG_WARM_UP), arena, &sample->step_s, error);
+}
+
+static Status add_log(Cli *cli, SampleList *list, const RepeatedValue *value, Error *error) {
+    const LogRun log = split_log(value->text, list->arena);
+    TuneRequest *request = ARENA_NEW(list->arena, TuneRequest);
+    CalibrationSample sample = {.id = arena_format(list->arena, "log %s", log.path), .set = "logs"};
+    const Status status = read_log(cli, &log, request, &sample, error);
     if (status != STATUS_OK) {
-        return log.own || options_repeated(&cli->options, OPTION_LOG, 1) ? error_wrap(error, "--log %s", text) : status;
+        cli->blame = cli->blame >= 0 ? cli->blame : value->argument;
+        return log.own || options_repeated(&cli->options, OPTION_LOG, 1) ? error_wrap(error, "--log %s", value->text)
+                                                                         : status;
     }
     if (list->base && !samples_want_cluster(list, request->cluster.name, list->base->name)) {
         return STATUS_OK;
     }
     list->base = list->base ? list->base : &request->cluster;
     list->base_text = list->base->name;
-    sample.what = calibration_case(request, &plan);
     sample.what.cluster = list->base;
     samples_add(list, &sample);
     return STATUS_OK;
@@ -115,11 +109,7 @@ static Status add_log(Cli *cli, SampleList *list, const char *text, Error *error
 static Status of_logs(Cli *cli, SampleList *list, Error *error) {
     const RepeatedValue *log;
     for (int i = 0; (log = options_repeated(&cli->options, OPTION_LOG, i)); i++) {
-        const Status status = add_log(cli, list, log->text, error);
-        if (status != STATUS_OK) {
-            cli->blame = cli->blame >= 0 ? cli->blame : log->argument;
-            return status;
-        }
+        TRY(add_log(cli, list, log, error));
     }
     list->from = list->from ? arena_format(list->arena, "%s and logs", list->from) : "logs";
     return STATUS_OK;
@@ -153,7 +143,7 @@ static Status ask_again(void *context, const StoredRun *run, const char *cluster
     }
     if (status == STATUS_OK && strcmp(run->source, "executor") == 0) {
         const Target *executed;
-        status = executor_takes(old, request, &executed, error);
+        status = measuring_takes(request, executor_lanes(old), &old->arena, &executed, error);
     }
     cli_end_inner(cli, old);
     return status;

@@ -2,7 +2,6 @@
 
 #include "autotune/cli/cli.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -146,15 +145,6 @@ Status cli_blame(Cli *cli, OptionId id, Status status) {
     return status;
 }
 
-Status cli_refuse(Cli *cli, OptionId id, Error *error, const char *format, ...) {
-    char sentence[ERROR_MESSAGE_BYTES];
-    va_list values;
-    va_start(values, format);
-    vsnprintf(sentence, sizeof sentence, format, values);
-    va_end(values);
-    return cli_blame(cli, id, error_set(error, STATUS_USAGE, "%s", sentence));
-}
-
 Format cli_format(const Cli *cli) {
     return (Format)cli_value(cli, OPTION_FORMAT)->integer;  // the words stand in the order of Format
 }
@@ -172,6 +162,14 @@ static Status store_path(const Cli *cli, char path[STORE_PATH_BYTES], Error *err
     return snprintf(path, STORE_PATH_BYTES, "%s", db->text) < STORE_PATH_BYTES
                ? STATUS_OK
                : error_set(error, STATUS_USAGE, "the path of the store is longer than %d bytes", STORE_PATH_BYTES - 1);
+}
+
+static bool store_there(const Cli *cli, char path[STORE_PATH_BYTES]) {
+    return store_path(cli, path, NULL) == STATUS_OK && access(path, F_OK) == 0;
+}
+
+bool cli_store_exists(const Cli *cli) {
+    return store_there(cli, (char[STORE_PATH_BYTES]){0});
 }
 
 Status cli_open_store(Cli *cli, Error *error) {
@@ -198,7 +196,7 @@ Status cli_open_store_to_ask(Cli *cli, Error *error) {
     }
     Error none = {0};
     char path[STORE_PATH_BYTES];
-    const bool there = store_path(cli, path, &none) == STATUS_OK && access(path, F_OK) == 0;
+    const bool there = store_there(cli, path);
     if ((cli_given(cli, OPTION_DB) && !there) || store_open_copy(there ? path : "", &cli->store, &none) != STATUS_OK) {
         return status;
     }

@@ -7,6 +7,7 @@
 
 #include "autotune/cli/options.h"
 #include "autotune/result.h"
+#include "autotune/search/one_plan.h"
 #include "autotune/search/search.h"
 #include "autotune/store/store.h"
 #include "reports/answer.h"
@@ -94,7 +95,7 @@ static inline bool cli_on_gpu(const Cli *cli) {
 // Points an error at an option's arguments and returns status.
 Status cli_blame(Cli *cli, OptionId id, Status status);
 // A usage error that points at them.
-Status cli_refuse(Cli *cli, OptionId id, Error *error, const char *format, ...) __attribute__((format(printf, 4, 5)));
+#define cli_refuse(cli, id, error, ...) cli_blame(cli, id, error_set(error, STATUS_USAGE, __VA_ARGS__))
 
 typedef enum { FORMAT_TABLE, FORMAT_JSON, FORMAT_CSV } Format;
 Format cli_format(const Cli *cli);
@@ -105,6 +106,7 @@ Status cli_answer(const Cli *cli, const Answer *answer, const void *what, Error 
 
 // Opens cli->store, --db or the default one, for results that must be kept.
 Status cli_open_store(Cli *cli, Error *error);
+bool cli_store_exists(const Cli *cli);
 // For an answer that can be recomputed: where the store is not writable, an in-memory copy, which is reported.
 Status cli_open_store_to_ask(Cli *cli, Error *error);
 // As cli_open_store_to_ask, for a command that only reads: a missing --db is an error, not a new store.
@@ -120,14 +122,15 @@ void cli_draw(Cli *cli, const char *format, ...) __attribute__((format(printf, 2
 // Prints "ndtune: error: ..." in the style of bfs: the command line, the words underlined, the sentence, a hint.
 void cli_complain(const Cli *cli, const Error *error);
 
-// A search with progress and cache, restricted to the neighbourhood of a plan where `near` is not NULL; the second
-// keeps what it learns, the third saves what it finds. They and cli_predict open the store.
-Status cli_search_near(Cli *cli, const TuneRequest *request, const SearchNear *near, TuneResult *result, Error *error);
-Status cli_search_keeping(Cli *cli, const TuneRequest *request, SearchKnown *known, TuneResult *result, Error *error);
+// A search with progress and cache, restricted to the neighbourhood of a plan where `near` is not NULL; `keeping`: what
+// it learns, or NULL. The second is of all and saves what it finds. They and cli_predict open the store.
+Status cli_search_near(Cli *cli, const TuneRequest *request, const SearchNear *near, SearchKnown *keeping,
+                       TuneResult *result, Error *error);
 Status cli_search(Cli *cli, const TuneRequest *request, TuneResult *result, Error *error);
 
-// One legal plan, from the cache on a hit.
-Status cli_predict(Cli *cli, const TuneRequest *request, const TrainPlan *plan, Prediction *prediction, Error *error);
+// A plan by the rules of a search, or, the user's `own`, by prune_given; predicted where it is legal, from the cache on
+// a hit.
+Status cli_predict(Cli *cli, const TuneRequest *request, const TrainPlan *plan, bool own, OnePlan *one, Error *error);
 
 // Fills in the options that name what is trained from the last request in the store, and reports it, where this command
 // line names neither --world nor --model. Export takes over the choices and the cluster, too.
@@ -147,8 +150,6 @@ void cli_warn_if_bound(const ClusterProfile *profile);
 // Why no shape of a result can run: always fails.
 Status cli_nothing_feasible(const TuneResult *result, Error *error);
 
-// What would make something fit, where nothing does: the result's cures.
-Status cli_find_cures(Cli *cli, TuneResult *result, Error *error);
 // The sentence of cli_nothing_feasible, with the nearest cure as the hint.
 Status cli_say_what_fits(Cli *cli, TuneResult *result, Error *error);
 

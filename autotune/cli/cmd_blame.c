@@ -31,8 +31,8 @@ static Status lower_step(Blaming *blaming, Error *error) {
                                             : STATUS_OK;
     }
     TRY(request_build(cli, &predict_defaults, &request, error));
-    TRY(request_mesh(cli, &blaming->mesh, error));
-    request_plan(cli, &request, &blaming->mesh, &blaming->plan);
+    blaming->mesh = request.mesh;
+    request_plan(&request, &request.mesh, &blaming->plan);
     if (prune(&request, &blaming->plan, NULL, &cli->arena, &reason)) {
         return cli_refuse(cli, OPTION_MESH, error, "this plan is not legal: %s", reason);
     }

@@ -35,19 +35,19 @@ static Status check_one(Cli *cli, Error *error) {
 
 typedef struct Comparing {
     Cli *cli;
-    Options asked;  // before a file was read
     CheckPair pair;
 } Comparing;
 
 static Status predict_side(Comparing *comparing, ConfigFile *file, CheckSide *side, Error *error) {
-    *side = (CheckSide){.import = &file->import, .request = &file->request};
-    return config_file_predict(comparing->cli, file, &side->own, &side->legal, &side->reason, error);
+    OnePlan one;
+    TRY(config_file_predict(comparing->cli, file, &one, error));
+    *side = (CheckSide){&file->import, &file->request, one.prediction, one.legal, one.reason};
+    return STATUS_OK;
 }
 
 static Status read_side(Comparing *comparing, int index, CheckSide *side, Error *error) {
     Cli *cli = comparing->cli;
     ConfigFile *file = ARENA_NEW(&cli->arena, ConfigFile);
-    cli->options = comparing->asked;
     TRY(config_file_read(cli, cli->options.words[index], cli->options.word_argument[index], file, error));
     return predict_side(comparing, file, side, error);
 }
@@ -59,7 +59,6 @@ static Status price_tree(Comparing *comparing, ConfigNode *root, CheckChange *ef
     ConfigFile *file = ARENA_NEW(&cli->arena, ConfigFile);
     CheckSide side;
     Error none = {0};
-    cli->options = comparing->asked;
     if (config_file_read_tree(cli, cli->options.words[0], root, file, &none) != STATUS_OK) {
         cli->blame = -1;
         return STATUS_OK;
@@ -97,8 +96,8 @@ static Status price_changes(Comparing *comparing, Error *error) {
     CheckPair *pair = &comparing->pair;
     ConfigNode *before = NULL, *after = NULL;
     ConfigChange *changes = NULL;
-    TRY(config_load(comparing->asked.words[0], &cli->arena, &before, error));
-    TRY(config_load(comparing->asked.words[1], &cli->arena, &after, error));
+    TRY(config_load(cli->options.words[0], &cli->arena, &before, error));
+    TRY(config_load(cli->options.words[1], &cli->arena, &after, error));
     pair->change_count = config_changes(before, after, &cli->arena, &changes);
     pair->changes = ARENA_ARRAY(&cli->arena, CheckChange, pair->change_count);
     bool all_alone = true;
@@ -127,7 +126,7 @@ static Status compare(Comparing *comparing, Error *error) {
 
 static Status check_two(Cli *cli, Error *error) {
     Comparing *comparing = ARENA_NEW(&cli->arena, Comparing);
-    *comparing = (Comparing){.cli = cli, .asked = cli->options};
+    *comparing = (Comparing){.cli = cli};
     TRY(cli_open_store_to_ask(cli, error));
     return compare(comparing, error);
 }

@@ -5,7 +5,6 @@
 
 #include "autotune/cli/cli.h"
 #include "autotune/cli/request.h"
-#include "autotune/search/prune.h"
 #include "reports/export/export.h"
 #include "reports/format.h"
 
@@ -37,13 +36,13 @@ static Status one_plan(Cli *cli, TuneRequest *request, Prediction *prediction, E
         return cli_refuse(cli, OPTION_WORLD, error, "--mesh has %d ranks: leave --world away", request->world);
     }
     TrainPlan plan;
-    TRY(request_one_plan(cli, request, &plan, error));
-    const char *reason = NULL;
-    FAIL_IF(prune(request, &plan, NULL, &cli->arena, &reason), error, STATUS_USAGE, "this plan is not legal: %s",
-            reason);
-    TRY(cli_predict(cli, request, &plan, prediction, error));
-    prune(request, &plan, &prediction->memory, &cli->arena, &reason);
-    return reason ? error_set(error, STATUS_INFEASIBLE, "this plan %s", reason) : STATUS_OK;
+    request_plan(request, &request->mesh, &plan);
+    OnePlan one;
+    TRY(cli_predict(cli, request, &plan, false, &one, error));
+    FAIL_IF(!one.legal, error, STATUS_USAGE, "this plan is not legal: %s", one.reason);
+    FAIL_IF(one.reason, error, STATUS_INFEASIBLE, "this plan %s", one.reason);
+    *prediction = one.prediction;
+    return STATUS_OK;
 }
 
 // The search excludes what no file of the format can express, so that its best choice of a shape can be written.

@@ -5,14 +5,15 @@
 #include "autotune/cli/cli.h"
 #include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
+#include "autotune/explain/cures.h"
 #include "autotune/explain/scaling.h"
 #include "reports/reports.h"
 
 static Status answer_one(Cli *cli, const TuneRequest *request, SearchKnown *known, Error *error) {
     TuneResult result;
-    TRY(cli_search_keeping(cli, request, known, &result, error));
+    TRY(cli_search_near(cli, request, NULL, known, &result, error));
     if (result.entry_count == 0) {
-        TRY(cli_find_cures(cli, &result, error));
+        TRY(cures_find(request, &cli->arena, &result.cures, &result.cure_count, error));
     } else if (cli_format(cli) == FORMAT_JSON || (cli_format(cli) == FORMAT_TABLE && cli_given(cli, OPTION_VERBOSE))) {
         TRY(cli_find_formats(cli, &result, error));  // an engine's run each: only for who reads it
     }
@@ -41,7 +42,7 @@ static Status plan_point(Cli *cli, const TuneRequest *first, int world, ScalingP
     TuneRequest *request = ARENA_NEW(&cli->arena, TuneRequest);
     *request = *first;
     request->world = world;
-    TRY(request_check_world(cli, request, error));
+    TRY(request_check(cli, request, error));
     TuneResult result;
     TRY(cli_search(cli, request, &result, error));
     *point = (ScalingPoint){.request = request, .feasible = result.entry_count > 0, .search = result.search};

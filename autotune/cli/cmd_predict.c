@@ -8,24 +8,16 @@
 #include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
 #include "autotune/cli/step_files.h"
-#include "autotune/search/prune.h"
 #include "autotune/validate/step_log_file.h"
 #include "reports/reports.h"
 #include "sim/base/text.h"
 
-static Status predict_and_save(Cli *cli, const TuneRequest *request, const TrainPlan *plan, Prediction *prediction,
-                               Error *error) {
-    TRY(cli_predict(cli, request, plan, prediction, error));
-    TRY(calibrated_intervals(request, prediction, 1, error));
-    return store_save_prediction(cli->store, request, prediction, error);
-}
-
-static Status write_html(Cli *cli, const PredictionReport *report, const PruneRule *rule, Error *error) {
+static Status write_html(Cli *cli, const TuneRequest *request, const OnePlan *one, Error *error) {
     if (!cli_given(cli, OPTION_HTML)) {
         return STATUS_OK;
     }
     TuneResult result;
-    report_page_single(cli, report->request, report->prediction, rule ? rule->name : NULL, report->reason, &result);
+    one_plan_result(request, one, &cli->arena, &result);
     TRY(cli_open_store_to_ask(cli, error));
     return report_page_option(cli, &(ReportPage){.result = &result, .one_plan = true}, error);
 }
@@ -70,22 +62,22 @@ static Status compare_measured(Cli *cli, PredictionReport *report, Error *error)
 
 Status cmd_predict(Cli *cli, Error *error) {
     TuneRequest request;
-    TRY(request_build(cli, &predict_defaults, &request, error));
     TrainPlan plan;
-    TRY(request_one_plan(cli, &request, &plan, error));
-    Prediction prediction = {.plan = plan};
-    PredictionReport report = {.request = &request, .prediction = &prediction};
-    const PruneRule *rule = prune(&request, &plan, NULL, &cli->arena, &report.reason);
-    report.legal = !rule;
-    if (report.legal) {
-        TRY(predict_and_save(cli, &request, &plan, &prediction, error));
+    OnePlan one;
+    TRY(request_build(cli, &predict_defaults, &request, error));
+    request_plan(&request, &request.mesh, &plan);
+    TRY(cli_predict(cli, &request, &plan, false, &one, error));
+    PredictionReport report = {
+        .request = &request, .prediction = &one.prediction, .legal = one.legal, .reason = one.reason};
+    if (one.legal) {
+        TRY(calibrated_intervals(&request, &one.prediction, 1, error));
+        TRY(store_save_prediction(cli->store, &request, &one.prediction, error));
         TRY(compare_measured(cli, &report, error));
-        rule = prune(&request, &plan, &prediction.memory, &cli->arena, &report.reason);
     }
     TRY(cli_answer(cli, &answer_prediction, &report, error));
-    TRY(write_html(cli, &report, rule, error));
-    TRY(report.legal ? step_files_write(cli, &request, &plan, &(MeasuredSteps){.count = 0}, error) : STATUS_OK);
-    return !report.reason ? STATUS_OK
-           : report.legal ? error_set(error, STATUS_INFEASIBLE, "this plan %s", report.reason)
-                          : error_set(error, STATUS_INFEASIBLE, "this plan is not legal: %s", report.reason);
+    TRY(write_html(cli, &request, &one, error));
+    TRY(one.legal ? step_files_write(cli, &request, &plan, &(MeasuredSteps){.count = 0}, error) : STATUS_OK);
+    return !one.reason ? STATUS_OK
+           : one.legal ? error_set(error, STATUS_INFEASIBLE, "this plan %s", one.reason)
+                       : error_set(error, STATUS_INFEASIBLE, "this plan is not legal: %s", one.reason);
 }

@@ -36,8 +36,8 @@ static Status prepare(Preflight *preflight, Error *error) {
     }
     MeasuredRun *run = &preflight->run;
     *run = (MeasuredRun){.arena = &cli->arena, .request = request, .launch = executor_launch(cli)};
-    TRY(executor_takes(cli, request, &run->target, error));
-    TRY(request_one_plan(cli, request, &plan, error));
+    TRY(measuring_takes(request, executor_lanes(cli), &cli->arena, &run->target, error));
+    request_plan(request, &request->mesh, &plan);
     executor_options(cli, &options);
     if (!cli_given(cli, OPTION_TIMEOUT)) {
         options.timeout_s = TIMEOUT_S;

@@ -12,7 +12,6 @@
 #include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
 #include "autotune/cli/tune_recall.h"
-#include "autotune/search/prune.h"
 #include "reports/html/html.h"
 #include "reports/json_objects.h"
 #include "sim/base/text.h"
@@ -20,21 +19,6 @@
 extern char **environ;
 
 static const char usual_path[] = "ndtune-report.html";
-
-// The one plan of run and predict.
-static Status predict_single(Cli *cli, const TuneRequest *request, TuneResult *result, Error *error) {
-    Prediction *prediction = ARENA_NEW(&cli->arena, Prediction);
-    TRY(request_one_plan(cli, request, &prediction->plan, error));
-    const char *reason = NULL;
-    const PruneRule *rule = prune(request, &prediction->plan, NULL, &cli->arena, &reason);
-    if (!rule) {
-        const TrainPlan plan = prediction->plan;
-        TRY(cli_predict(cli, request, &plan, prediction, error));
-        rule = prune(request, &plan, &prediction->memory, &cli->arena, &reason);
-    }
-    report_page_single(cli, request, prediction, rule ? rule->name : NULL, reason, result);
-    return STATUS_OK;
-}
 
 // Asks again what `command` asked, with the options as they are now.
 static Status ask(Cli *cli, CommandId command, TuneRequest *request, ReportPage *page, Error *error) {
@@ -53,12 +37,17 @@ static Status ask(Cli *cli, CommandId command, TuneRequest *request, ReportPage 
         return error_hint(error, "ndtune report --world N --model NAME");
     }
     if ((validates || command == COMMAND_RUN) && !cli_given(cli, OPTION_WITH)) {
-        TRY(executor_takes(cli, request, &page->executed, error));
+        TRY(measuring_takes(request, executor_lanes(cli), &cli->arena, &page->executed, error));
     }
     TuneResult *result = ARENA_NEW(&cli->arena, TuneResult);
     page->result = result;
     if (page->one_plan) {
-        return predict_single(cli, request, result, error);
+        OnePlan one;
+        TrainPlan plan;
+        request_plan(request, &request->mesh, &plan);
+        TRY(cli_predict(cli, request, &plan, false, &one, error));
+        one_plan_result(request, &one, &cli->arena, result);
+        return STATUS_OK;
     }
     TRY(cli_search(cli, request, result, error));
     return command == COMMAND_TUNE ? tune_recall(cli, result, page->executed, &page->tuning, error) : STATUS_OK;
@@ -74,9 +63,7 @@ static Status become_run(Cli *cli, CommandId *command, ReportPage *page, Error *
         cli_refuse(cli, OPTION_RUN, error, "the store has no run %lld", (long long)id);
         return error_hint(error, "ndtune runs lists them");
     }
-    page->run_id = id;
-    page->run_plan = about.plan;
-    page->run = run;
+    page->run = (NamedRun){id, run, about.plan};
     page->again = arena_format(&cli->arena, "ndtune report --run %lld", (long long)id);
     return last_request_read(cli, about.command, command, error);
 }

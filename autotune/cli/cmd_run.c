@@ -13,12 +13,12 @@ static Status prepare(Cli *cli, TuneRequest *request, MeasuredRun *run, Error *e
     TrainPlan plan;
     RunOptions options;
     const Target *asked = request->target;
-    TRY(executor_takes(cli, request, &run->target, error));
+    TRY(measuring_takes(request, executor_lanes(cli), &cli->arena, &run->target, error));
     if (asked->repeats_keys && request->model.kv_heads < request->model.heads) {
         fprintf(stderr, "ndtune: %s@%s repeats keys and values for every query head, the executor's kernels do not\n",
                 asked->name, asked->version);
     }
-    TRY(request_one_plan(cli, request, &plan, error));
+    request_plan(request, &request->mesh, &plan);
     executor_options(cli, &options);
     return measured_run_prepare(run, &plan, &options, error);
 }

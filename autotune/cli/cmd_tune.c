@@ -77,9 +77,6 @@ static TuneOptions options_of(const Cli *cli, const TuneResult *result) {
 }
 
 static Status check_options(Cli *cli, const Measuring *measuring, Error *error) {
-    if (cli->options.list_count > 1) {
-        return cli_refuse(cli, OPTION_WORLD, error, "tune runs one world, not a list of them");
-    }
     if (measuring->like.request->objective == OBJECTIVE_MEMORY) {
         return cli_refuse(cli, OPTION_OBJECTIVE, error,
                           "tune finds the fastest shape; memory needs no runs: ndtune plan --objective memory");
@@ -96,10 +93,7 @@ static Status check_options(Cli *cli, const Measuring *measuring, Error *error) 
 Status cmd_tune(Cli *cli, Error *error) {
     TuneRequest request;
     const Target *executed;
-    TRY(cli_open_store(cli, error));
-    TRY(last_request_take(cli, error));
-    TRY(request_build(cli, &validate_defaults, &request, error));
-    TRY(executor_takes(cli, &request, &executed, error));
+    TRY(executor_request(cli, &request, &executed, error));
     const Measuring measuring = executor_measuring(cli, &request, executed);
     TRY(check_options(cli, &measuring, error));
     TRY(cli_check_output(cli, OPTION_OUT, error));
@@ -114,7 +108,7 @@ Status cmd_tune(Cli *cli, Error *error) {
     const TuneOptions options = options_of(cli, &result);
     TRY(tune_session_begin(&session, &result, &options, &tuning, error));
     const Status status = run_and_print(cli, &session, &result, &tuning, error);
-    tune_session_free(&session);
+    calibrated_model_free(&session.model);
     return status;
 }
 

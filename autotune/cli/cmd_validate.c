@@ -66,17 +66,8 @@ static Status run_and_print(Cli *cli, const Measuring *measuring, const TuneResu
 
 Status cmd_validate(Cli *cli, Error *error) {
     TuneRequest request;
-    const Target *executed = NULL;
-    TRY(cli_open_store(cli, error));
-    TRY(executor_check_with(cli, error));
-    TRY(last_request_take(cli, error));
-    TRY(request_build(cli, &validate_defaults, &request, error));
-    if (cli->options.list_count > 1) {
-        return cli_refuse(cli, OPTION_WORLD, error, "validate runs one world, not a list of them");
-    }
-    if (!cli_given(cli, OPTION_WITH)) {
-        TRY(executor_takes(cli, &request, &executed, error));
-    }
+    const Target *executed;
+    TRY(executor_request(cli, &request, &executed, error));
     TuneResult result;
     TRY(cli_search(cli, &request, &result, error));
     if (result.entry_count == 0) {

@@ -12,88 +12,71 @@
 #include "sim/frameworks/target_choices.h"
 
 // What the command line sets for the file's plan.
-static ImportChoices given_choices(const Cli *cli) {
+static ImportChoices given_choices(const Asked *asked) {
     ImportChoices given = import_nothing_said();
-    given.world = (int)cli_value(cli, OPTION_WORLD)->integer;
-    given.seq = (int)cli_value(cli, OPTION_SEQ)->integer;
-    given.micro_batch = (int)cli_value(cli, OPTION_MICRO_BATCH)->integer;
-    given.grad_accum = (int)cli_value(cli, OPTION_GRAD_ACCUM)->integer;
-    given.global_batch = cli_value(cli, OPTION_GLOBAL_BATCH)->integer;
+    given.world = asked->world;
+    given.seq = asked->seq;
+    given.micro_batch = asked->micro_batch;
+    given.grad_accum = asked->grad_accum;
+    given.global_batch = asked->global_batch;
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         const PlanFieldId id = (PlanFieldId)i;
-        if (plan_fields[id].scope != PLAN_OF_BATCH && cli_given(cli, option_of(id))) {
-            given.choice[id] = plan_field_value(id, cli_value(cli, option_of(id))->text);
+        if (plan_fields[id].scope != PLAN_OF_BATCH && asked->choices[id]) {
+            given.choice[id] = plan_field_value(id, asked->choices[id]);
         }
     }
     return given;
 }
 
-static void say_number(Cli *cli, OptionId id, int64_t number) {
-    if (number > 0) {
-        cli->options.values[id] = (OptionValue){.given = true,
-                                                .text = arena_format(&cli->arena, "%lld", (long long)number),
-                                                .integer = number,
-                                                .argument = -1};
-    }
-}
-
-static void say_choice(Cli *cli, PlanFieldId id, int value) {
-    char number[PLAN_VALUE_BYTES];
-    cli->options.values[option_of(id)] = (OptionValue){
-        .given = true, .text = arena_text(&cli->arena, plan_value_text(id, value, number)), .argument = -1};
-}
-
 // The training recipe, and the kernels of a target that has no switch for others.
-static bool is_of_job(const Cli *cli, PlanFieldId id) {
+static bool is_of_job(const Asked *asked, PlanFieldId id) {
     const Target *target = NULL;
     Error unknown = {0};
-    const bool of_kernels =
-        id == PLAN_FUSED && target_find(cli_value(cli, OPTION_TARGET)->text, &target, &unknown) == STATUS_OK;
+    const bool of_kernels = id == PLAN_FUSED && target_find(asked->target, &target, &unknown) == STATUS_OK;
     return plan_fields[id].scope == PLAN_OF_JOB || (of_kernels && !target_has_choice(target, id));
 }
 
-// Sets the options as if given on the command line; a shape's own choices are left to the search.
-static void say_options(Cli *cli, const Import *import) {
+// What the file says, as if it was asked; a shape's own choices are left to the search.
+static void say_choices(Asked *asked, const Import *import, Arena *arena) {
     const ImportChoices *said = &import->said;
-    if (!cli_given(cli, OPTION_TARGET)) {
-        cli->options.values[OPTION_TARGET] = (OptionValue){.given = true, .text = import->target, .argument = -1};
-    }
+    char text[PLAN_VALUE_BYTES];
+    asked->target = asked->target ? asked->target : import->target;
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         const PlanFieldId id = (PlanFieldId)i;
         const bool plain = plan_fields[id].printed == PLAN_PRINTED_UNLESS_USUAL;
-        if (!is_of_job(cli, id)) {
-            cli->options.values[option_of(id)] = (OptionValue){0};
+        if (!is_of_job(asked, id)) {
+            asked->choices[id] = NULL;
         } else if (said->choice[id] != IMPORT_UNSAID && !(plain && said->choice[id] == plan_fields[id].usual) &&
                    (id != PLAN_FP8_RECIPE || said->choice[PLAN_PRECISION] == DTYPE_FP8)) {
-            say_choice(cli, id, said->choice[id]);
+            asked->choices[id] = arena_text(arena, plan_value_text(id, said->choice[id], text));
         }
     }
-    say_number(cli, OPTION_WORLD, said->world);
-    cli->options.list[0] = said->world;
-    cli->options.list_count = 1;
-    say_number(cli, OPTION_SEQ, said->seq);
-    say_number(cli, OPTION_GLOBAL_BATCH, said->global_batch);
+    asked->world = said->world;
+    asked->seq = said->seq;
+    asked->choices[PLAN_SEQ] = said->seq > 0 ? arena_format(arena, "%d", said->seq) : NULL;
+    asked->micro_batch = asked->grad_accum = 0;
+    asked->global_batch = said->global_batch > 0 ? said->global_batch : asked->global_batch;
 }
 
-static void plan_of(const Cli *cli, const TuneRequest *request, const Import *import, TrainPlan *plan) {
+static void plan_of(const TuneRequest *request, const Import *import, TrainPlan *plan) {
     TrainPlan usual;
     Mesh mesh = mesh_of_one();
     memcpy(mesh.size, import->said.size, sizeof mesh.size);
-    request_plan(cli, request, &mesh, &usual);
+    request_plan(request, &mesh, &usual);
     import_plan(import, &usual, plan);
     target_canonical(request->target, plan);
 }
 
 // A file that names a model of the hub that has a preset, or one that its reader knows, says --model; a flavor alone,
 // such as "8B", names several.
-static void say_model(Cli *cli, const Import *import) {
+static void say_model(Asked *asked, const Import *import, Arena *arena) {
     ModelSpec model;
     Error unknown = {0};
     const char *name = import->preset                                ? import->preset
                        : import->model && strchr(import->model, '-') ? import->model
                                                                      : NULL;
-    if (!cli_given(cli, OPTION_MODEL) && name && model_find(name, &cli->arena, &model, &unknown) == STATUS_OK) {
-        cli->options.values[OPTION_MODEL] = (OptionValue){.given = true, .text = name, .argument = -1};
+    if (!asked->model && name && model_find(name, arena, &model, &unknown) == STATUS_OK) {
+        asked->model = name;
     }
 }
 
@@ -105,15 +88,16 @@ static Status import_config(Cli *cli, const char *path, ConfigNode *root, Import
 
 static Status settle(Cli *cli, ConfigFile *file, Error *error) {
     Import *import = &file->import;
-    const ImportChoices given = given_choices(cli);
+    Asked asked = request_asked(cli);
+    const ImportChoices given = given_choices(&asked);
     import_settle(import, &given);
     FAIL_IF(import->said.world == 0, error, STATUS_USAGE, "%s: %s", import->path, import->refusal);
-    say_options(cli, import);
-    say_model(cli, import);
-    TRY(request_build(cli, &search_defaults, &file->request, error));
+    say_choices(&asked, import, &cli->arena);
+    say_model(&asked, import, &cli->arena);
+    TRY(request_of(cli, &asked, &search_defaults, &file->request, error));
     import_compare_model(import, file->request.model_asked, (double)model_parameters(&file->request.model));
     if (!import->refusal) {
-        plan_of(cli, &file->request, import, &file->plan);
+        plan_of(&file->request, import, &file->plan);
     }
     return STATUS_OK;
 }
@@ -131,16 +115,9 @@ Status config_file_read_tree(Cli *cli, const char *path, ConfigNode *root, Confi
     return settle(cli, file, error);
 }
 
-Status config_file_predict(Cli *cli, const ConfigFile *file, Prediction *own, bool *legal, const char **reason,
-                           Error *error) {
-    *own = (Prediction){.plan = file->plan};
-    *reason = file->import.refusal;
-    *legal = !*reason && !prune_given(&file->request, &file->plan, NULL, &cli->arena, reason);
-    if (*legal) {
-        TRY(cli_predict(cli, &file->request, &file->plan, own, error));
-        prune_given(&file->request, &file->plan, &own->memory, &cli->arena, reason);
-    }
-    return STATUS_OK;
+Status config_file_predict(Cli *cli, const ConfigFile *file, OnePlan *one, Error *error) {
+    *one = (OnePlan){.prediction = {.plan = file->plan}, .reason = file->import.refusal};
+    return one->reason ? STATUS_OK : cli_predict(cli, &file->request, &file->plan, true, one, error);
 }
 
 // What a newer version of the framework does with the same plan.
@@ -220,7 +197,7 @@ static const char *why_no_best(const Writable *writable, const TuneResult *resul
 
 static Status search(Cli *cli, const ConfigFile *file, const Writable *writable, TuneResult *result, Error *error) {
     const SearchNear near = {file->import.refusal ? NULL : &file->plan, is_writable, writable};
-    TRY(cli_search_near(cli, &file->request, &near, result, error));
+    TRY(cli_search_near(cli, &file->request, &near, NULL, result, error));
     return store_save_predictions(cli->store, result, error);
 }
 

@@ -20,9 +20,8 @@ Status config_file_read(Cli *cli, const char *path, int argument, ConfigFile *fi
 // The same for a tree: that of the file at `path`, modified.
 Status config_file_read_tree(Cli *cli, const char *path, ConfigNode *root, ConfigFile *file, Error *error);
 
-// The plan alone: *reason is NULL where it runs and fits; `legal` where only memory prevents it.
-Status config_file_predict(Cli *cli, const ConfigFile *file, Prediction *own, bool *legal, const char **reason,
-                           Error *error);
+// The plan alone.
+Status config_file_predict(Cli *cli, const ConfigFile *file, OnePlan *one, Error *error);
 
 // What to change in the file. Texts in the arena.
 Status config_file_advise(Cli *cli, ConfigFile *file, ImportReport *report, Error *error);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "autotune/cli/request.h"
+
 enum { REPEATED_STEPS = 10, REPEATED_WARM_UP = 2 };
 
 LaunchOptions executor_launch(const Cli *cli) {
@@ -53,8 +55,18 @@ Status executor_check_with(Cli *cli, Error *error) {
     return STATUS_OK;
 }
 
-Status executor_takes(Cli *cli, TuneRequest *request, const Target **target, Error *error) {
-    return measuring_takes(request, executor_lanes(cli), &cli->arena, target, error);
+Status executor_request(Cli *cli, TuneRequest *request, const Target **executed, Error *error) {
+    TRY(cli_open_store(cli, error));
+    TRY(executor_check_with(cli, error));
+    TRY(last_request_take(cli, error));
+    TRY(request_build(cli, &validate_defaults, request, error));
+    if (cli->options.list_count > 1) {
+        return cli_refuse(cli, OPTION_WORLD, error, "%s runs one world, not a list of them",
+                          command_names[cli->command]);
+    }
+    *executed = NULL;
+    return cli_given(cli, OPTION_WITH) ? STATUS_OK
+                                       : measuring_takes(request, executor_lanes(cli), &cli->arena, executed, error);
 }
 
 // Reported where the ranks are started by something other than ndtune.

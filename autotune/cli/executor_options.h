@@ -13,8 +13,9 @@ LaunchOptions executor_launch(const Cli *cli);
 
 LaneMode executor_lanes(const Cli *cli);
 
-// measuring_takes with the lanes of the command line.
-Status executor_takes(Cli *cli, TuneRequest *request, const Target **target, Error *error);
+// What validate and tune run, of this command line or the last request; opens the store. *executed: the target whose
+// programs our executor runs; NULL = a command does (--with).
+Status executor_request(Cli *cli, TuneRequest *request, const Target **executed, Error *error);
 
 // Several runs of a request's plans, as in validate and tune, kept in the call's store (opened before) and reported on
 // its progress line.

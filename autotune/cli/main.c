@@ -1,8 +1,9 @@
 // ndtune: which mesh shape to train with, predicted and proven. This comment is the map of the program.
 //
 //   autotune/cli/      main.c (here)    option_table.c every option once    options.c reads argv
-//                      cli.c the commands    cmd_*.c one command each    request.c options -> TuneRequest
+//                      cli.c the commands    cmd_*.c one command each    request.c options -> Asked
 //                      complain.c errors for people    manual.c pages from the option table
+//   autotune/request   asked.h what a user says    request.c looks it up, every default said
 //   autotune/search    space.c every choice of every shape    prune.c why not    search*.c screen, simulate, rank
 //   autotune/predict   predict.c one plan    interval.c low and high    autotune/parallel.c threads
 //   autotune/explain   explain.c what would change the answer    autotune/store what is remembered
@@ -13,7 +14,7 @@
 //   sim/memory cost analytic engine    its readers: what is alive, what a task takes, the estimate, the simulation
 //   exec/launch        starts ndtune-worker, which runs the same StepProgram for real (exec/, kernels/)
 //
-// Reading order for `ndtune --world 32 --model 7b`: cli_run, cmd_plan, request_build (no plan yet, what was asked:
+// Reading order for `ndtune --world 32 --model 7b`: cli_run, cmd_plan, request_resolve (no plan yet, what was asked:
 // TuneRequest), search_run, space_enumerate (plans begin here), predict_plan, step_lower_stages, engine_run_stages,
 // answer_plan, store_save_result; with --html FILE report_page_option, html_report.
 

@@ -4,7 +4,6 @@
 #include "autotune/cli/options.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,16 +24,9 @@ bool option_word(const char *words, int index, char *out, size_t bytes) {
     return true;
 }
 
-__attribute__((format(printf, 4, 5))) static Status refuse(ParseContext *context, int argument, Error *error,
-                                                           const char *format, ...) {
-    char message[ERROR_MESSAGE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
-    va_end(arguments);
-    context->blame = argument;
-    return error_set(error, STATUS_USAGE, "%s", message);
-}
+// A usage error that points at the argument.
+#define refuse(context, argument, error, ...)                                                                          \
+    ((context)->blame = (argument), error_set(error, STATUS_USAGE, __VA_ARGS__))
 
 // " (tokens)" or nothing.
 static const char *unit_text(const OptionRow *row, char out[WORD_BYTES]) {

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "autotune/predict/target_on_cluster.h"
-#include "autotune/search/prune.h"
 #include "autotune/search/space.h"
 #include "reports/export/export.h"
 #include "sim/frameworks/target_choices.h"
@@ -22,7 +21,6 @@ static bool is_known(const HtmlOther *others, int count, const char *name) {
 }
 
 static Status predict_other(Cli *cli, TuneRequest *request, const TrainPlan *best, HtmlOther *other, Error *error) {
-    Arena *arena = &cli->arena;
     TrainPlan plan = *best;
     space_job(request, &plan);
     if (request->asked[PLAN_RESHARD] != TUNE_ANY) {
@@ -52,13 +50,9 @@ static Status predict_other(Cli *cli, TuneRequest *request, const TrainPlan *bes
         plan.reduce_bucket = 0;
     }
     target_canonical(request->target, &plan);
-    other->request = request;
-    other->prediction = (Prediction){.plan = plan};
-    if (prune(request, &plan, NULL, arena, &other->reason)) {
-        return STATUS_OK;
-    }
-    TRY(cli_predict(cli, request, &plan, &other->prediction, error));
-    prune(request, &plan, &other->prediction.memory, arena, &other->reason);
+    OnePlan one;
+    TRY(cli_predict(cli, request, &plan, false, &one, error));
+    *other = (HtmlOther){other->name, request, one.prediction, one.reason};
     return STATUS_OK;
 }
 

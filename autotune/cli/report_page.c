@@ -6,30 +6,23 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "autotune/calibrate/calibrate.h"
 #include "autotune/cli/executor_options.h"
 #include "autotune/cli/other_frameworks.h"
 #include "autotune/cli/step_files.h"
 #include "autotune/explain/explain.h"
+#include "autotune/measure/recall.h"
 #include "autotune/predict/predict_timeline.h"
 #include "reports/format.h"
 #include "reports/html/html.h"
 
-enum {
-    ASKED_CANDIDATES = 20000,  // beyond, the further searches of explain take longer than anybody waits for a page
-    RECALLED_ENTRIES = 64,     // of the ranking, looked up in the store
-    RECALLED_RUNS = 16,        // of each
-    RECALLED_FAILURES = 200,   // of the newest runs, those that did not end well
-    RECALLED_PREFLIGHTS = 200  // the newest
-};
+enum { ASKED_CANDIDATES = 20000 };  // beyond, explain's further searches take longer than anybody waits for a page
 
 typedef struct Gathering {
     Cli *cli;
     const ReportPage *page;
+    Measuring measuring;  // as validate would
     HtmlReport report;
     Explanation explanation;
-    StepProgram program, memory_program;
-    Timeline simulated, measured, memory_step;
 } Gathering;
 
 static Status ask_questions(Gathering *gathering, Error *error) {
@@ -54,108 +47,11 @@ static Status ask_questions(Gathering *gathering, Error *error) {
     return STATUS_OK;
 }
 
-// By what validate would know a run of this plan again, whatever the profile said on its day; 0 = our executor does not
-// run it.
-static uint64_t measurement_of(const Gathering *gathering, const Prediction *entry) {
-    const Measuring measuring =
-        executor_measuring(gathering->cli, gathering->report.result->request, gathering->page->executed);
-    return measuring_hash(&measuring, &entry->plan);
-}
-
-// The run that was asked about stands here even where another version of ndtune made it, which knows no others by hash.
-static void take_asked_run(const ReportPage *page, ValidateRow *row) {
-    char plan[PLAN_TEXT_BYTES];
-    if (row->run_count == 0 && page->run && strcmp(page->run->state, "ok") == 0 &&
-        strcmp(plan_text(&row->prediction->plan, plan), page->run_plan) == 0) {
-        row->runs[row->run_count++] = *page->run;
-    }
-}
-
-static Status recall_row(const Gathering *gathering, int place, ValidateRow *row, Error *error) {
-    Arena *arena = gathering->report.arena;
-    const Prediction *entry = &gathering->report.result->entries[place];
-    *row = (ValidateRow){.prediction = entry, .place = place + 1, .state = "ok"};
-    row->runs = ARENA_ARRAY(arena, RunRecord, RECALLED_RUNS);
-    const uint64_t measurement = measurement_of(gathering, entry);
-    if (measurement != 0) {
-        TRY(store_measurements(gathering->cli->store, measurement, RECALLED_RUNS, arena, row->runs, &row->run_count,
-                               error));
-    }
-    if (row->run_count == 0) {
-        TRY(store_runs_of(gathering->cli->store, entry->content_hash, RECALLED_RUNS, arena, row->runs, &row->run_count,
-                          error));
-    }
-    take_asked_run(gathering->page, row);
-    row->recalled = row->run_count;
-    return STATUS_OK;
-}
-
-static Status recall_runs(Gathering *gathering, Error *error) {
-    const TuneResult *result = gathering->report.result;
-    Arena *arena = gathering->report.arena;
-    const int most = result->entry_count < RECALLED_ENTRIES ? result->entry_count : RECALLED_ENTRIES;
-    Validation *validation = ARENA_NEW(arena, Validation);
-    *validation = (Validation){.request = result->request,
-                               .source = "executor",
-                               .shapes = result->entry_count,
-                               .rows = ARENA_ARRAY(arena, ValidateRow, most)};
-    for (int i = 0; i < most; i++) {
-        ValidateRow *row = &validation->rows[validation->row_count];
-        TRY(recall_row(gathering, i, row, error));
-        if (row->run_count > 0) {
-            validation->source = row->runs[0].source;
-            validation->row_count++;
-        }
-    }
-    validate_summarize(validation, arena);
-    gathering->report.validation = validation->row_count > 0 ? validation : NULL;
-    return STATUS_OK;
-}
-
-// What went wrong with this model, newest first.
-static Status recall_failures(Gathering *gathering, Error *error) {
-    HtmlReport *report = &gathering->report;
-    StoredList list;
-    TRY(store_list(gathering->cli->store, RECALLED_FAILURES, report->arena, &list, error));
-    StoredRun *failed = ARENA_ARRAY(report->arena, StoredRun, list.run_count);
-    for (int i = 0; i < list.run_count; i++) {
-        const StoredRun *run = &list.runs[i];
-        if (strcmp(run->state, "ok") != 0 && strcmp(run->model, report->result->request->model.name) == 0) {
-            failed[report->failed_count++] = *run;
-        }
-    }
-    report->failed = failed;
-    return STATUS_OK;
-}
-
-// Of as many ranks on this machine (a calibrated profile is its parent's): the newest of the best shape, else the
-// newest.
-static Status recall_preflight(Gathering *gathering, Error *error) {
-    HtmlReport *report = &gathering->report;
-    const TuneResult *result = report->result;
-    char best[FORMAT_BYTES] = "";
-    if (result->entry_count > 0) {
-        format_layout(&result->entries[0].plan.mesh, best);
-    }
-    StoredList list;
-    TRY(store_list(gathering->cli->store, RECALLED_PREFLIGHTS, report->arena, &list, error));
-    const StoredPreflight *chosen = NULL;
-    for (int i = 0; i < list.preflight_count; i++) {
-        const StoredPreflight *row = &list.preflights[i];
-        const bool same = row->world == result->request->world &&
-                          calibration_same_machine(row->cluster, result->request->cluster.name);
-        const bool better = !chosen || (strcmp(chosen->mesh, best) != 0 && strcmp(row->mesh, best) == 0);
-        chosen = same && better ? row : chosen;
-    }
-    if (!chosen) {
-        return STATUS_OK;
-    }
-    StoredPreflight *preflight = ARENA_NEW(report->arena, StoredPreflight);
-    bool found = false;
-    TRY(store_preflight(gathering->cli->store, chosen->id, report->arena, preflight, &found, error));
-    report->preflight = found ? preflight : NULL;
-    report->preflight_of_best = strcmp(chosen->mesh, best) == 0;
-    return STATUS_OK;
+static Status simulate(const HtmlReport *report, const TrainPlan *plan, HtmlTimeline *step, Error *error) {
+    StepProgram *program = ARENA_NEW(report->arena, StepProgram);
+    Timeline *timeline = ARENA_NEW(report->arena, Timeline);
+    *step = (HtmlTimeline){.program = program, .timeline = timeline};
+    return predict_timeline(report->result->request, plan, report->arena, program, timeline, &step->rank, error);
 }
 
 static Status gather_timelines(Gathering *gathering, Error *error) {
@@ -164,25 +60,18 @@ static Status gather_timelines(Gathering *gathering, Error *error) {
         return STATUS_OK;
     }
     const Prediction *best = &report->result->entries[0];
-    HtmlTimeline *simulated = &report->simulated;
-    TRY(predict_timeline(report->result->request, &best->plan, report->arena, &gathering->program,
-                         &gathering->simulated, &simulated->rank, error));
-    simulated->program = &gathering->program;
-    simulated->timeline = &gathering->simulated;
     const TrainPlan short_plan = memory_step_plan(&best->plan);
-    HtmlTimeline *memory = &report->memory_step;
-    TRY(predict_timeline(report->result->request, &short_plan, report->arena, &gathering->memory_program,
-                         &gathering->memory_step, &memory->rank, error));
-    memory->program = &gathering->memory_program;
-    memory->timeline = &gathering->memory_step;
-    const TimelineQuery query = {.run_id = gathering->page->run_id,
+    TRY(simulate(report, &best->plan, &report->simulated, error));
+    TRY(simulate(report, &short_plan, &report->memory_step, error));
+    Timeline *measured = ARENA_NEW(report->arena, Timeline);
+    const TimelineQuery query = {.run_id = gathering->page->run.id,
                                  .content_hash = best->content_hash,
-                                 .measurement_hash = measurement_of(gathering, best)};
+                                 .measurement_hash = measuring_hash(&gathering->measuring, &best->plan)};
     bool found = false;
-    TRY(store_timeline(gathering->cli->store, &query, &gathering->program, report->arena, &gathering->measured, &found,
-                       error));
+    const StepProgram *program = report->simulated.program;
+    TRY(store_timeline(gathering->cli->store, &query, program, report->arena, measured, &found, error));
     if (found) {
-        report->measured = (HtmlTimeline){&gathering->program, &gathering->measured, simulated->rank};
+        report->measured = (HtmlTimeline){program, measured, report->simulated.rank};
     }
     return STATUS_OK;
 }
@@ -214,9 +103,27 @@ static Status write_step_files(Gathering *gathering, Error *error) {
                             &(MeasuredSteps){&measured, measured.program != NULL}, error);
 }
 
+// What the store has of the answer.
+static Status recall(Gathering *gathering, Error *error) {
+    HtmlReport *report = &gathering->report;
+    const TuneResult *result = report->result;
+    Store *store = gathering->cli->store;
+    char best[FORMAT_BYTES] = "";
+    if (result->entry_count > 0) {
+        format_layout(&result->entries[0].plan.mesh, best);
+    }
+    if (!report->validation) {
+        TRY(recall_validation(&gathering->measuring, result, &gathering->page->run, &report->validation, error));
+    }
+    TRY(recall_failures(store, result->request, report->arena, &report->failed, &report->failed_count, error));
+    return recall_preflight(store, result->request, best, report->arena, &report->preflight, &report->preflight_of_best,
+                            error);
+}
+
 Status report_page_write(Cli *cli, const ReportPage *page, const Validation **validation, Error *error) {
     Gathering *gathering = ARENA_NEW(&cli->arena, Gathering);
-    *gathering = (Gathering){.cli = cli, .page = page};
+    *gathering = (Gathering){
+        .cli = cli, .page = page, .measuring = executor_measuring(cli, page->result->request, page->executed)};
     HtmlReport *report = &gathering->report;
     const char *command = page->result->request->command;
     const bool has_html = strstr(command, "--html");
@@ -229,11 +136,7 @@ Status report_page_write(Cli *cli, const ReportPage *page, const Validation **va
                              : arena_format(&cli->arena, "%s%s", command, has_html ? "" : " --html report.html"),
         .arena = &cli->arena};
     TRY(ask_questions(gathering, error));
-    if (!page->validation) {
-        TRY(recall_runs(gathering, error));
-    }
-    TRY(recall_failures(gathering, error));
-    TRY(recall_preflight(gathering, error));
+    TRY(recall(gathering, error));
     HtmlOther *others = NULL;
     TRY(other_frameworks(cli, page->result, &others, &report->other_count, error));
     report->others = others;
@@ -252,33 +155,4 @@ Status report_page_option(Cli *cli, const ReportPage *page, Error *error) {
     ReportPage named = *page;
     named.path = cli_value(cli, OPTION_HTML)->text;
     return cli_given(cli, OPTION_HTML) ? report_page_write(cli, &named, NULL, error) : STATUS_OK;
-}
-
-void report_page_single(Cli *cli, const TuneRequest *request, const Prediction *prediction, const char *rule,
-                        const char *reason, TuneResult *result) {
-    Candidate *candidate = ARENA_NEW(&cli->arena, Candidate);
-    const MemoryBreakdown *memory = &prediction->memory;
-    *candidate = (Candidate){.plan = prediction->plan,
-                             .state = reason ? CANDIDATE_REJECTED : CANDIDATE_SIMULATED,
-                             .rule = rule,
-                             .reason = reason,
-                             .step_s = prediction->step_s,
-                             .tokens_per_s = prediction->tokens_per_s,
-                             .peak_bytes = memory->peak_bytes,
-                             .reserved_bytes = memory->reserved_bytes,
-                             .content_hash = prediction->content_hash,
-                             .prediction = reason ? NULL : prediction};
-    *result = (TuneResult){.request = request,
-                           .candidates = candidate,
-                           .candidate_count = 1,
-                           .search = {.shapes = 1, .candidates = 1, .pruned = reason != NULL, .simulated = !reason}};
-    if (reason) {
-        result->rejected = ARENA_NEW(&cli->arena, Rejection);
-        result->rejected[0] = (Rejection){prediction->plan, rule, reason};
-        result->rejected_count = 1;
-    } else {
-        result->entries = ARENA_NEW(&cli->arena, Prediction);
-        result->entries[0] = *prediction;
-        result->entry_count = 1;
-    }
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "autotune/cli/cli.h"
+#include "autotune/measure/recall.h"
 #include "autotune/tune/tune.h"
 #include "autotune/validate/validate.h"
 
@@ -11,9 +12,7 @@ typedef struct ReportPage {
     const Validation *validation;  // NULL = what the store has measured for the entries
     const Tuning *tuning;          // the session that found the answer; NULL
     const Target *executed;        // the target whose programs our executor runs for this request; NULL = none
-    int64_t run_id;        // the requested run, whose step is shown under the simulated one; 0 = the newest of the best
-    const RunRecord *run;  // that run in full, of run_plan; NULL
-    const char *run_plan;
+    NamedRun run;       // whose step is shown under the simulated one; of none that of the newest of the best
     bool one_plan;      // no search was requested
     const char *again;  // the command that regenerates the page; NULL = the request's, with --html
     const char *path;
@@ -24,7 +23,3 @@ Status report_page_write(Cli *cli, const ReportPage *page, const Validation **va
 
 // For --html in commands that already have their answer: does nothing without that option.
 Status report_page_option(Cli *cli, const ReportPage *page, Error *error);
-
-// A plan predicted on its own, as a result with one entry, or with the one reason why it cannot run.
-void report_page_single(Cli *cli, const TuneRequest *request, const Prediction *prediction, const char *rule,
-                        const char *reason, TuneResult *result);

@@ -6,7 +6,6 @@
 
 #include "autotune/calibrate/calibrate.h"
 #include "autotune/cli/cli.h"
-#include "autotune/cli/request.h"
 #include "autotune/explain/alternatives.h"
 #include "autotune/explain/cures.h"
 #include "autotune/predict/predict.h"
@@ -14,11 +13,8 @@
 #include "reports/wrap.h"
 #include "sim/base/text.h"
 
-const RequestDefaults search_defaults = {.cluster = "dgx-h100"};
-const RequestDefaults predict_defaults = {.cluster = "dgx-h100", .single_plan = true};
-
-static Status search_for(Cli *cli, const TuneRequest *request, const SearchNear *near, SearchKnown *keeping,
-                         TuneResult *result, Error *error) {
+Status cli_search_near(Cli *cli, const TuneRequest *request, const SearchNear *near, SearchKnown *keeping,
+                       TuneResult *result, Error *error) {
     TRY(cli_open_store_to_ask(cli, error));
     const PredictionCache cache = store_cache(cli->store), *known = cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache;
     const Progress progress = cli_progress(cli);
@@ -28,23 +24,25 @@ static Status search_for(Cli *cli, const TuneRequest *request, const SearchNear 
     return status == STATUS_OK ? calibrated_intervals(request, result->entries, result->entry_count, error) : status;
 }
 
-Status cli_search_near(Cli *cli, const TuneRequest *request, const SearchNear *near, TuneResult *result, Error *error) {
-    return search_for(cli, request, near, NULL, result, error);
-}
-
-Status cli_search_keeping(Cli *cli, const TuneRequest *request, SearchKnown *known, TuneResult *result, Error *error) {
-    return search_for(cli, request, NULL, known, result, error);
-}
-
 Status cli_search(Cli *cli, const TuneRequest *request, TuneResult *result, Error *error) {
-    TRY(search_for(cli, request, NULL, NULL, result, error));
+    TRY(cli_search_near(cli, request, NULL, NULL, result, error));
     return store_save_result(cli->store, result, error);
 }
 
-Status cli_predict(Cli *cli, const TuneRequest *request, const TrainPlan *plan, Prediction *prediction, Error *error) {
-    TRY(cli_open_store_to_ask(cli, error));
-    const PredictionCache cache = store_cache(cli->store);
-    return predict_once(request, cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache, plan, &cli->arena, prediction, error);
+Status cli_predict(Cli *cli, const TuneRequest *request, const TrainPlan *plan, bool own, OnePlan *one, Error *error) {
+    const PruneRule *(*judge)(const TuneRequest *, const TrainPlan *, const MemoryBreakdown *, Arena *, const char **) =
+        own ? prune_given : prune;
+    *one = (OnePlan){.prediction = {.plan = *plan}};
+    one->rule = judge(request, plan, NULL, &cli->arena, &one->reason);
+    one->legal = !one->rule;
+    if (one->legal) {
+        TRY(cli_open_store_to_ask(cli, error));
+        const PredictionCache cache = store_cache(cli->store);
+        TRY(predict_once(request, cli_given(cli, OPTION_NO_CACHE) ? NULL : &cache, plan, &cli->arena, &one->prediction,
+                         error));
+        one->rule = judge(request, plan, &one->prediction.memory, &cli->arena, &one->reason);
+    }
+    return STATUS_OK;
 }
 
 // The reason of the shape that came closest to being possible, memory before the other rules.
@@ -70,13 +68,9 @@ Status cli_nothing_feasible(const TuneResult *result, Error *error) {
                      mesh_short_text(&strongest->plan.mesh, mesh), strongest->reason);
 }
 
-Status cli_find_cures(Cli *cli, TuneResult *result, Error *error) {
-    return cures_find(result->request, &cli->arena, &result->cures, &result->cure_count, error);
-}
-
 Status cli_say_what_fits(Cli *cli, TuneResult *result, Error *error) {
     if (!result->cures) {
-        TRY(cli_find_cures(cli, result, error));
+        TRY(cures_find(result->request, &cli->arena, &result->cures, &result->cure_count, error));
     }
     const Status status = cli_nothing_feasible(result, error);
     char text[CURE_BYTES];

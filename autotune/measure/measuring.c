@@ -4,12 +4,8 @@
 
 #include <string.h>
 
+#include "autotune/predict/predict_serial.h"
 #include "autotune/predict/target_on_cluster.h"
-
-void measuring_serial(TuneRequest *request, LaneMode lanes) {
-    request->serial_lanes = request->cluster.accelerator.device_class == DEVICE_CLASS_CPU && lanes != LANES_ASYNC &&
-                            request->handicap_count == 0;  // who waits for a slow rank is the engine's to say
-}
 
 Status measuring_takes(TuneRequest *request, LaneMode lanes, Arena *arena, const Target **target, Error *error) {
     const Target *executor;
@@ -20,7 +16,7 @@ Status measuring_takes(TuneRequest *request, LaneMode lanes, Arena *arena, const
     *mixed = target_run_by(*target, executor);
     request->target = mixed;
     request->runner = executor;
-    measuring_serial(request, lanes);
+    request->serial_lanes = predict_is_serial(request, lanes == LANES_ASYNC);
     return STATUS_OK;
 }
 

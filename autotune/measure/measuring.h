@@ -18,9 +18,6 @@ typedef struct Measuring {
     void *context;
 } Measuring;
 
-// Our executor on CPUs serialises lanes unless they are asynchronous: then nothing overlaps.
-void measuring_serial(TuneRequest *request, LaneMode lanes);
-
 // Whichever target's program it is (*target), our executor runs it: no Python, no caching allocator. Modifies the
 // request's target.
 Status measuring_takes(TuneRequest *request, LaneMode lanes, Arena *arena, const Target **target, Error *error);

@@ -121,9 +121,11 @@ static bool cancelled(void *state) {
 }
 
 // Every shape is lowered and predicted once; those the executor refuses are dropped with the reason.
-static Status prepare_shapes(TuneSession *session, Tuning *tuning, Error *error) {
+static Status prepare_shapes(TuneSession *session, const TuneResult *result, const TuneOptions *options, Tuning *tuning,
+                             Error *error) {
     const Measuring *measuring = session->measuring;
     Arena *arena = measuring->like.arena;
+    tune_begin(result, options, arena, tuning);
     session->of_shape = ARENA_ARRAY(arena, MeasuredRun *, tuning->shape_count);
     session->hashes = ARENA_ARRAY(arena, uint64_t, tuning->shape_count);
     for (int i = 0; i < tuning->shape_count; i++) {
@@ -158,16 +160,10 @@ static uint64_t session_key(const TuneSession *session, const Tuning *tuning) {
     return hash_end(&hash);
 }
 
-static Status choose_shapes(TuneSession *session, const TuneResult *result, const TuneOptions *options, Tuning *tuning,
-                            Error *error) {
-    tune_begin(result, options, session->measuring->like.arena, tuning);
-    return prepare_shapes(session, tuning, error);
-}
-
 Status tune_session_begin(TuneSession *session, const TuneResult *result, const TuneOptions *options, Tuning *tuning,
                           Error *error) {
     const Measuring *measuring = session->measuring;
-    TRY(choose_shapes(session, result, options, tuning, error));
+    TRY(prepare_shapes(session, result, options, tuning, error));
     const TuneSessionKey key = {.key = session_key(session, tuning),
                                 .command = result->request->command,
                                 .afresh = measuring->afresh,
@@ -182,10 +178,6 @@ Status tune_session_run(TuneSession *session, Tuning *tuning, Error *error) {
     return tune_run(tuning, &means, session->measuring->like.arena, error);
 }
 
-void tune_session_free(TuneSession *session) {
-    calibrated_model_free(&session->model);
-}
-
 Status tune_session_recall(const Measuring *measuring, const TuneResult *result, const TuneOptions *options,
                            const Tuning **tuning, Error *error) {
     TuneSession session = {.measuring = measuring};
@@ -195,13 +187,13 @@ Status tune_session_recall(const Measuring *measuring, const TuneResult *result,
     if (result->entry_count == 0) {
         return STATUS_OK;
     }
-    TRY(choose_shapes(&session, result, options, recalled, error));
+    TRY(prepare_shapes(&session, result, options, recalled, error));
     TRY(store_find_tune_session(measuring->store, session_key(&session, recalled), &session.id, error));
     const Status status = session.id > 0 ? tune_run(recalled, &means, measuring->like.arena, error) : STATUS_OK;
     for (int i = 0; i < recalled->step_count; i++) {
         recalled->steps[i].learnt = NULL;  // goes with the model
     }
-    tune_session_free(&session);
+    calibrated_model_free(&session.model);
     *tuning = recalled->step_count > 0 ? recalled : NULL;
     return status;
 }

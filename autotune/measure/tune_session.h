@@ -13,7 +13,7 @@ typedef struct TuneSession {
     MeasuredRun **of_shape;                                                     // NULL: the executor refuses it
     uint64_t *hashes;       // of the shapes' measurements; 0 where it refuses
     int64_t id;             // in the store; 0 = in none
-    CalibratedModel model;  // freed by tune_session_free
+    CalibratedModel model;  // freed by the caller, calibrated_model_free
 } TuneSession;
 
 // Chooses the shapes (tune_begin), of which those that the executor refuses are out, and continues the session of the
@@ -23,7 +23,6 @@ Status tune_session_begin(TuneSession *session, const TuneResult *result, const 
 
 // Runs until the loop ends.
 Status tune_session_run(TuneSession *session, Tuning *tuning, Error *error);
-void tune_session_free(TuneSession *session);
 
 // What the stored session of the same shapes found, without a run; *tuning: NULL = there is none.
 Status tune_session_recall(const Measuring *measuring, const TuneResult *result, const TuneOptions *options,

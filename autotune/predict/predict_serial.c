@@ -7,6 +7,11 @@
 
 #include "autotune/predict/step_terms.h"
 
+bool predict_is_serial(const TuneRequest *request, bool async_lanes) {
+    return request->cluster.accelerator.device_class == DEVICE_CLASS_CPU && !async_lanes &&
+           request->handicap_count == 0;  // who waits for a slow rank is the engine's to say
+}
+
 void predict_serial(const CostModel *cost, const StepProgram *program, Arena *arena, Prediction *prediction,
                     TaskTotal *totals) {
     const TaskCost *costs = cost_program(cost, program, arena);

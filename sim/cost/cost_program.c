@@ -3,37 +3,21 @@
 #include "sim/cost/cost_program.h"
 
 #include "sim/cost/compute.h"
-
-typedef struct KeyTable {
-    int32_t *first;  // task that was priced for a key; -1 = free
-    uint64_t mask;
-} KeyTable;
-
-static KeyTable key_table_new(int32_t tasks, Arena *arena) {
-    uint64_t size = 16;
-    while (size < 2 * (uint64_t)tasks) {
-        size *= 2;
-    }
-    KeyTable table = {.first = ARENA_UNCLEARED(arena, int32_t, size), .mask = size - 1};
-    for (uint64_t i = 0; i < size; i++) {
-        table.first[i] = -1;
-    }
-    return table;
-}
+#include "sim/step/task_table.h"
 
 // The slot of the task's key: holds the task priced for it, or is free. What is captured waits for no host, which its
 // key does not say.
-static int32_t *key_table_slot(const KeyTable *table, const StepProgram *program, const Target *target,
+static int32_t *key_table_slot(const TaskTable *table, const StepProgram *program, const Target *target,
                                const Task *task) {
     const uint64_t key = task->key;
     const bool captured = task_is_captured(target, &program->plan, task);
     uint64_t at = (key ^ (key >> 32)) & table->mask;
-    while (table->first[at] >= 0 &&
-           (program->tasks[table->first[at]].key != key ||
-            task_is_captured(target, &program->plan, &program->tasks[table->first[at]]) != captured)) {
+    while (table->task[at] >= 0 &&
+           (program->tasks[table->task[at]].key != key ||
+            task_is_captured(target, &program->plan, &program->tasks[table->task[at]]) != captured)) {
         at = (at + 1) & table->mask;
     }
-    return &table->first[at];
+    return &table->task[at];
 }
 
 TaskCost *cost_program(const CostModel *model, const StepProgram *program, Arena *arena) {
@@ -41,7 +25,7 @@ TaskCost *cost_program(const CostModel *model, const StepProgram *program, Arena
     CostModel seen = *model;
     seen.profile = &shared;
     TaskCost *costs = ARENA_UNCLEARED(arena, TaskCost, program->task_count);
-    const KeyTable table = key_table_new(program->task_count, arena);
+    const TaskTable table = task_table_new(program->task_count, arena);
     for (int32_t i = 0; i < program->task_count; i++) {
         int32_t *slot = key_table_slot(&table, program, model->target, &program->tasks[i]);
         if (*slot >= 0) {

@@ -9,6 +9,7 @@
 
 #include "sim/step/lower.h"
 #include "sim/step/mixed.h"
+#include "sim/step/task_table.h"
 
 // One that rises with the micro-batch.
 typedef struct Size {
@@ -191,26 +192,8 @@ static bool note_row(Learner *learner, void *row, const void *second, const Size
     return learner->count > before;
 }
 
-// Tasks by the work that they do in both programs: open addressing over those that rise.
-typedef struct WorkTable {
-    int32_t *task;  // -1 = free
-    uint64_t mask;
-} WorkTable;
-
-static WorkTable work_table_new(int32_t tasks, Arena *arena) {
-    uint64_t size = 16;
-    while (size < 2 * (uint64_t)tasks) {
-        size *= 2;
-    }
-    WorkTable table = {.task = ARENA_UNCLEARED(arena, int32_t, size), .mask = size - 1};
-    for (uint64_t i = 0; i < size; i++) {
-        table.task[i] = -1;
-    }
-    return table;
-}
-
-// The first task with the same work; -1 where it is this one, which is remembered.
-static int32_t same_work_before(const WorkTable *table, const Task *tasks, const Task *second, int32_t task) {
+// The first task with the same work in both programs; -1 where it is this one, which is remembered.
+static int32_t same_work_before(const TaskTable *table, const Task *tasks, const Task *second, int32_t task) {
     uint64_t at = tasks[task].key & table->mask;
     for (; table->task[at] >= 0; at = (at + 1) & table->mask) {
         const int32_t known = table->task[at];
@@ -237,7 +220,7 @@ static void learn_tasks(Learner *learner, Arena *scratch) {
     ResizableProgram *resizable = learner->resizable;
     StepProgram *program = &resizable->program;
     const Task *second = learner->second->tasks;
-    const WorkTable known = work_table_new(program->task_count, scratch);
+    const TaskTable known = task_table_new(program->task_count, scratch);
     resizable->derived = ARENA_UNCLEARED(resizable->arena, Derived, program->task_count);
     for (int32_t i = 0; i < program->task_count; i++) {
         if (note_row(learner, &program->tasks[i], &second[i], task_sizes, TASK_SIZES)) {

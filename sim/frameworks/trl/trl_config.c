@@ -107,11 +107,7 @@ const ExportFormat export_trl = {
     .target = "trl@1.16",
     .file_name = "sft_config.py",
     .versions = "trl 1.16, transformers 5.23, accelerate 1.15; torch >= 2.8",
-    .comment = "# ",
-    .precisions = EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32,
-    .recomputes = EXPORT_NONE | EXPORT_FULL,
-    .attentions = EXPORT_OF_TRANSFORMERS,
-    .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
+    EXPORT_OF_ACCELERATE,
     .takes = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE_EVERY) | PLAN_BIT(PLAN_OFFLOAD) |
              PLAN_BIT(PLAN_FINETUNE) | PLAN_BIT(PLAN_OPTIMIZER) | PLAN_BIT(PLAN_PACK),
     .refuse = accelerate_python_refuse,

@@ -1,0 +1,242 @@
+// Precision and batch, the choices of plans, and what is left open.
+
+#include <string.h>
+
+#include "autotune/request/request_internal.h"
+#include "autotune/search/batch.h"
+#include "autotune/search/space.h"
+#include "sim/frameworks/target_choices.h"
+
+// "bf16, fp32": what the profile has rates for.
+static const char *precisions_of(const ClusterProfile *cluster, Arena *arena) {
+    const char *text = "";
+    for (int dtype = DTYPE_FP32; dtype <= DTYPE_FP8; dtype++) {
+        if (cluster->accelerator.gemm[dtype].burst_flop_per_s > 0) {
+            text = arena_format(arena, "%s%s%s", text, text[0] ? ", " : "", dtype_name((Dtype)dtype));
+        }
+    }
+    return text;
+}
+
+Status choose_precision(Builder *builder, Error *error) {
+    Asked *asked = builder->asked;
+    TuneRequest *request = builder->request;
+    const GemmRate *rates = request->cluster.accelerator.gemm;
+    const char *said = asked->choices[PLAN_PRECISION];
+    Dtype dtype;
+    if (!said) {
+        const bool gpu = request->cluster.accelerator.device_class == DEVICE_CLASS_GPU;  // processors are asked for it
+        const bool bf16 = gpu && rates[DTYPE_BF16].burst_flop_per_s > 0 && (!builder->defaults->fp32 || asked->on_gpu);
+        const bool fp16 = rates[DTYPE_FP16].burst_flop_per_s > 0 && !builder->defaults->fp32;
+        dtype = bf16 ? DTYPE_BF16 : fp16 ? DTYPE_FP16 : DTYPE_FP32;
+        assume(builder, "precision %s; change it with --precision", dtype_name(dtype));
+        assume_default(builder, "precision", dtype_name(dtype));
+    } else {
+        dtype = (Dtype)plan_field_value(PLAN_PRECISION, said);
+    }
+    request->asked[PLAN_PRECISION] = (int)dtype;
+    FAIL_IF(said && rates[dtype].burst_flop_per_s <= 0, about(asked, ASKED_CHOICE + PLAN_PRECISION, error),
+            STATUS_USAGE, "the profile %s has no rate for %s; it has %s", request->cluster.name, dtype_name(dtype),
+            precisions_of(&request->cluster, builder->arena));
+    return STATUS_OK;
+}
+
+static bool has_adapters(const Asked *asked) {
+    const char *said = asked->choices[PLAN_FINETUNE];
+    return said && plan_field_value(PLAN_FINETUNE, said) != FINETUNE_FULL;
+}
+
+void choose_batch(Builder *builder) {
+    enum { ADAPTERS_BATCH = 64 };  // sequences per step, as in published adapter recipes
+    const Asked *asked = builder->asked;
+    TuneRequest *request = builder->request;
+    request->global_batch = asked->global_batch;
+    request->micro_batch = asked->micro_batch;
+    request->grad_accum = asked->grad_accum;
+    if (builder->defaults->small_batch && request->global_batch == 0) {
+        request->global_batch = request->world;
+        assume(builder, "global batch %d, a sequence per rank; change it with --global-batch", request->world);
+    }
+    if (builder->defaults->single_plan || request->global_batch > 0) {
+        return;
+    }
+    if (has_adapters(asked)) {
+        request->global_batch = request->world > ADAPTERS_BATCH ? request->world : ADAPTERS_BATCH;
+        assume(builder, "global batch %lld sequences; change it with --global-batch", (long long)request->global_batch);
+    } else {
+        assume(builder,
+               "global batch: about %lld sequences (4M tokens), one that all shapes can make; change it with "
+               "--global-batch",
+               (long long)batch_default(request->seq));
+    }
+}
+
+static void read_choices(Builder *builder) {
+    TuneRequest *request = builder->request;
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        const PlanFieldId id = (PlanFieldId)i;
+        const char *said = builder->asked->choices[id];
+        if (id != PLAN_PRECISION) {
+            request->asked[id] = said ? plan_field_value(id, said) : plan_field_unsaid(id);
+        }
+    }
+    if (request->asked[PLAN_ATTENTION] == TUNE_ANY && builder->defaults->flash) {
+        request->asked[PLAN_ATTENTION] = ATTENTION_FLASH;
+    }
+    if (request->asked[PLAN_MASTER_WEIGHTS] == TUNE_ANY) {
+        request->asked[PLAN_MASTER_WEIGHTS] = space_usual_master(request->target, request);
+    }
+}
+
+// PyTorch's sdp_utils.cpp: FlashAttention wants sm_80, the memory-efficient kernel sm_50. Profiles of older chips have
+// a rate of the latter alone.
+static bool lacks_flash(const Accelerator *accelerator) {
+    bool efficient = false;
+    for (int i = 0; i < accelerator->attention_count; i++) {
+        efficient |= strcmp(accelerator->attention[i].kernel, "efficient") == 0;
+    }
+    return efficient;
+}
+
+// The kernels of the plan are those of the target, and of what was said about them.
+static void say_kernels(Builder *builder) {
+    const TuneRequest *request = builder->request;
+    TrainPlan plan = {0};
+    space_job(request, &plan);
+    space_take(request, &plan, PLAN_FUSED);
+    const bool own = request->asked[PLAN_ATTENTION] == TUNE_ANY && request->asked[PLAN_FUSED] == TUNE_ANY;
+    const bool open = request->asked[PLAN_FUSED] == TUNE_ANY && target_has_choice(request->target, PLAN_FUSED);
+    const bool searched = open && !builder->defaults->single_plan;
+    assume(builder, "attention %s%s%s%s", attention_names[plan.attention], searched ? "" : ", other kernels ",
+           searched ? "" : fused_names[plan.fused], own ? ": the target's own" : "");
+    if (plan.attention != ATTENTION_EAGER && lacks_flash(&request->cluster.accelerator)) {
+        assume(builder,
+               "attention %s stands for PyTorch's memory-efficient kernel: %s is older than the "
+               "chips that FlashAttention runs on",
+               attention_names[plan.attention], request->cluster.accelerator.name);
+    }
+}
+
+// What was said of fields that have no sentence of their own.
+static void say_others(Builder *builder) {
+    static const bool told[PLAN_FIELD_COUNT] = {
+        [PLAN_PRECISION] = true,   [PLAN_MASTER_WEIGHTS] = true,  [PLAN_FP8_RECIPE] = true,   [PLAN_ATTENTION] = true,
+        [PLAN_FUSED] = true,       [PLAN_TP_OVERLAP] = true,      [PLAN_REDUCE_DTYPE] = true, [PLAN_IMBALANCE] = true,
+        [PLAN_PAD_EXPERTS] = true, [PLAN_EXPERT_CAPACITY] = true,
+    };
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        const int asked = builder->request->asked[i];
+        char value[PLAN_VALUE_BYTES];
+        if (plan_fields[i].scope == PLAN_OF_JOB && !told[i] && asked != TUNE_ANY && asked != plan_fields[i].usual) {
+            assume(builder, "%s %s", plan_fields[i].label, plan_value_text((PlanFieldId)i, asked, value));
+        }
+    }
+}
+
+static void add_open(Builder *builder, const char **open, const char *name, const char *taken) {
+    const char *value = builder->defaults->single_plan && taken ? taken : "";
+    const char *comma = (*open)[0] ? ", " : "", *space = value[0] ? " " : "";
+    *open = arena_format(builder->arena, "%s%s%s%s%s", *open, comma, name, space, value);
+}
+
+// Else the line of the target's own stage says it.
+static bool tries_stages(const Builder *builder) {
+    return !builder->defaults->single_plan && target_has_choice(builder->request->target, PLAN_ZERO);
+}
+
+// The names of what is left open; of a single plan with what is taken, but for what is left to the target anyway.
+static const char *open_choices(Builder *builder) {
+    static const PlanFieldId first[] = {PLAN_RECOMPUTE, PLAN_RESHARD};
+    const TuneRequest *request = builder->request;
+    const int said = request->asked[PLAN_ZERO], any = tries_stages(builder) ? 1 : request->target->max_zero;
+    PlanFieldId order[PLAN_FIELD_COUNT];
+    const char *open = "";
+    plan_fields_from(first, sizeof first / sizeof first[0], order);
+    if (request->micro_batch == 0) {
+        add_open(builder, &open, plan_fields[PLAN_MICRO_BATCH].label, "1");
+    }
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        const PlanField *field = &plan_fields[order[i]];
+        char value[PLAN_VALUE_BYTES];
+        const bool alone = builder->defaults->single_plan, apart = order[i] == PLAN_ZERO || order[i] == PLAN_FUSED;
+        const bool fitted = space_fits(request, order[i]) && !alone;
+        const bool told = !alone || (field->printed == PLAN_PRINTED_ALWAYS && !apart);
+        const bool searched = field->searched && request->asked[order[i]] == TUNE_ANY && told &&
+                              target_searches(request->target, said == TUNE_ANY ? any : said, order[i]);
+        if (fitted || searched) {
+            add_open(builder, &open, field->label,
+                     target_decides(order[i]) ? "of the target" : plan_value_text(order[i], field->usual, value));
+        }
+    }
+    if (request->any_order && request->target->rank_order_rule != RANK_ORDER_FIXED) {
+        add_open(builder, &open, "rank order", NULL);
+    }
+    return open;
+}
+
+static void say_formats(Builder *builder) {
+    const TuneRequest *request = builder->request;
+    TrainPlan plan = {.seq = request->seq};
+    space_job(request, &plan);
+    if (request->asked[PLAN_PRECISION] == DTYPE_FP8) {
+        assume(builder, "fp8 with %s scales%s", fp8_recipe_names[plan.fp8_recipe],
+               request->asked[PLAN_FP8_RECIPE] == TUNE_ANY ? ": the target's own" : "");
+    }
+    plan.bf16_master = request->asked[PLAN_MASTER_WEIGHTS];
+    say_training(builder, &plan);
+    say_experts(builder, &plan);
+}
+
+void choose_search(Builder *builder) {
+    const TuneRequest *request = builder->request;
+    read_choices(builder);
+    const char *open = open_choices(builder);
+    if (open[0]) {
+        const char *what = builder->defaults->single_plan ? "not said, so taken" : "searched for each shape";
+        assume(builder, "%s: %s", what, open);
+    }
+    if (request->asked[PLAN_ZERO] == TUNE_ANY && !tries_stages(builder)) {
+        assume(builder, "sharding stage of the target (3 where there is something to shard)");
+    }
+    say_formats(builder);
+    say_kernels(builder);
+    if (request->asked[PLAN_TP_OVERLAP] == true) {
+        assume(builder, "tensor-parallel collectives run beside the GEMMs that they feed");
+    }
+    say_others(builder);
+}
+
+// Was a choice said that goes with another one, which was not?
+static Status check_alone(Asked *asked, const PlanFieldId *ids, size_t count, const char *why, Error *error) {
+    for (size_t i = 0; i < count; i++) {
+        FAIL_IF(asked->choices[ids[i]], about(asked, ASKED_CHOICE + (int)ids[i], error), STATUS_USAGE, "--%s %s",
+                plan_fields[ids[i]].option.name, why);
+    }
+    return STATUS_OK;
+}
+
+#define COUNT_OF(array) (sizeof array / sizeof array[0])
+
+Status check_choices(Builder *builder, Error *error) {
+    static const PlanFieldId of_adapters[] = {PLAN_LORA_RANK, PLAN_LORA_TARGETS};
+    static const PlanFieldId of_experts[] = {PLAN_IMBALANCE, PLAN_DISPATCH,        PLAN_EP_OVERLAP,
+                                             PLAN_ETP,       PLAN_EXPERT_CAPACITY, PLAN_PAD_EXPERTS};
+    Asked *asked = builder->asked;
+    const TuneRequest *request = builder->request;
+    const char *precision = dtype_name((Dtype)request->asked[PLAN_PRECISION]);
+    FAIL_IF(asked->choices[PLAN_FP8_RECIPE] && request->asked[PLAN_PRECISION] != DTYPE_FP8,
+            about(asked, ASKED_CHOICE + PLAN_FP8_RECIPE, error), STATUS_USAGE,
+            "--fp8-recipe goes with --precision fp8, not %s", precision);
+    FAIL_IF(request->asked[PLAN_MASTER_WEIGHTS] && request->asked[PLAN_PRECISION] == DTYPE_FP32,
+            about(asked, ASKED_CHOICE + PLAN_MASTER_WEIGHTS, error), STATUS_USAGE,
+            "--master-weights bf16 goes with --precision bf16 or fp8, not %s", precision);
+    if (!has_adapters(asked)) {
+        TRY(check_alone(asked, of_adapters, COUNT_OF(of_adapters),
+                        "goes with --finetune lora, qlora or lora-int8; without it all is trained", error));
+    }
+    return request->model.experts.count > 0
+               ? STATUS_OK
+               : check_alone(asked, of_experts, COUNT_OF(of_experts),
+                             arena_format(builder->arena, "is of experts, and %s has none", request->model.name),
+                             error);
+}

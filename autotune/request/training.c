@@ -1,0 +1,104 @@
+// What is trained, and what is assumed about experts. Assumptions that no run has confirmed, or that cannot be known
+// before a run, begin with "a guess".
+
+#include "autotune/request/request_internal.h"
+#include "autotune/search/expert_cuts.h"
+#include "autotune/search/space.h"
+#include "sim/frameworks/target_choices.h"
+
+static void say_adapters(Builder *builder, const TrainPlan *plan) {
+    static const char *const layers[LORA_TARGETS_COUNT] = {[LORA_ALL] = "all linear layers",
+                                                           [LORA_ATTENTION] = "the linear layers of attention",
+                                                           [LORA_QUERY_VALUE] = "the query and value projections"};
+    static const char *const weights[FINETUNE_COUNT] = {[FINETUNE_LORA] = "",
+                                                        [FINETUNE_QLORA] = ", whose weights are in 4 bits (nf4)",
+                                                        [FINETUNE_LORA_INT8] = ", whose weights are in int8"};
+    assume(builder, "adapters of rank %d beside %s of each block%s", plan_lora_rank(plan), layers[plan->lora_targets],
+           weights[plan->finetune]);
+}
+
+void say_training(Builder *builder, const TrainPlan *plan) {
+    if (plan->finetune != FINETUNE_FULL) {
+        say_adapters(builder, plan);
+    }
+    if (plan->bf16_master) {
+        assume(builder, plan->optimizer == OPTIMIZER_TARGET
+                            ? "parameters, gradients and optimizer state in bf16, without an fp32 master"
+                            : "parameters and gradients in bf16, without an fp32 master");
+    }
+    if (plan->pack > 0) {
+        assume(builder,
+               "documents of %d tokens in the mean share a sequence and see themselves only, lengths as of an "
+               "exponential: a token's has %.0f; one to a sequence would leave %.0f %% of it padding",
+               plan->pack, plan_document_tokens(plan), 100 * (1 - plan_unpacked_share(plan)));
+    }
+}
+
+static void say_balance(Builder *builder, const TrainPlan *plan) {
+    if (plan->imbalance == 0) {
+        assume(builder,
+               "a guess: all experts get as many tokens (imbalance 0); routers that are not forced to it let the "
+               "busiest rank keep the others waiting: what if, by --imbalance");
+    } else {
+        assume(builder,
+               "a guess: where experts are spread (ep), those of the busiest rank get %d %% more tokens than the mean, "
+               "on every layer and micro-step",
+               plan->imbalance);
+    }
+    if (plan->expert_capacity == 0) {
+        assume(builder, "no token is dropped: experts take all that come");
+    } else {
+        assume(builder,
+               "a guess: how many tokens the capacity of experts, %d %% of the mean, drops: those of the mean and of "
+               "--imbalance beyond it%s",
+               plan->expert_capacity, plan->pad_experts ? "; rows up to it are padded" : "");
+    }
+}
+
+static void say_dispatch(Builder *builder, const TrainPlan *plan) {
+    const TuneRequest *request = builder->request;
+    const Dispatch dispatch = target_dispatch(request->target, plan);
+    if (dispatch == DISPATCH_DEEPEP || dispatch == DISPATCH_HYBRIDEP) {
+        assume(builder,
+               "a guess: tokens travel by the kernels of %s at the share of a node's links that DeepEP "
+               "names for 8 B200, on every chip",
+               dispatch_names[dispatch]);
+        return;
+    }
+    const Provenance *inside = cluster_provenance(&request->cluster, "node.p2p.bandwidth_bytes_per_s");
+    const Provenance *between = cluster_provenance(&request->cluster, "fabric.exchange_efficiency");
+    const bool seen = inside && (inside->grade == GRADE_MEASURED || inside->grade == GRADE_FITTED);
+    const bool known = between && between->value > 0;
+    assume(builder, "%stokens travel between ranks by %s, inside a node at a rate that was %s, between nodes %s",
+           seen && known ? "" : "a guess: ", dispatch_names[dispatch == DISPATCH_TARGET ? DISPATCH_ALLTOALL : dispatch],
+           seen ? "measured" : "not measured",
+           known ? "at the profile's share of the cards"
+                 : "at the share of the cards that InfiniBand "
+                   "usually reaches");
+}
+
+void say_experts(Builder *builder, const TrainPlan *plan) {
+    const TuneRequest *request = builder->request;
+    TrainPlan said = *plan;
+    space_take(request, &said, PLAN_DISPATCH);
+    space_take(request, &said, PLAN_ETP);
+    if (request->model.experts.count == 0) {
+        return;
+    }
+    say_balance(builder, plan);
+    assume(builder, request->cluster.accelerator.grouped_ramp_rows > 0
+                        ? "grouped products of experts at rates that fall with their rows, as measured"
+                        : "a guess: grouped products of experts at the rate of plain ones with as many rows: the "
+                          "profile has measured none (ndtune probe does)");
+    if (request->target->axes & AXIS_BIT(AXIS_EP)) {
+        say_dispatch(builder, &said);
+    }
+    if (said.etp > 1) {
+        assume(builder,
+               "a guess: experts cut by ranks (etp) beside ranks with whole ones (ep): no published run has both");
+    } else if (expert_cuts_open(request)) {
+        assume(builder,
+               "a guess: experts cut by ranks (etp above 1), where a search takes it: no published run has both it "
+               "and ep");
+    }
+}
