@@ -5,6 +5,7 @@
 
 #include "autotune/predict/predict.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "autotune/predict/handicap.h"
@@ -261,17 +262,24 @@ Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fi
     return STATUS_OK;
 }
 
-Status predict_cached_bytes(Predictor *predictor, const TrainPlan *plan, int stage, double *cached_bytes,
-                            Error *error) {
+static Status cached_bytes(Predictor *predictor, const StepProgram *program, double *bytes, Error *error) {
+    const double limit = predictor->request->memory_limit_bytes - memory_outside_bytes(program, &predictor->scratch);
+    *bytes = 0;
+    return program->target->allocator == ALLOCATOR_NONE
+               ? STATUS_OK
+               : memory_cached_bytes(program, fmax(limit, 1), &predictor->traces, bytes, error);
+}
+
+Status predict_cached_bytes(Predictor *predictor, const TrainPlan *plan, int stage, double *bytes, Error *error) {
     StepPrograms programs;
     TRY(lower(predictor, plan, &programs, error));
-    *cached_bytes = 0;
+    *bytes = 0;
     for (int i = 0; i < programs.count; i++) {
         double here = 0;
         if (stage == EVERY_STAGE || stage == i) {
-            TRY(memory_cached_bytes(&programs.of[i], &here, error));
+            TRY(cached_bytes(predictor, &programs.of[i], &here, error));
         }
-        *cached_bytes = here > *cached_bytes ? here : *cached_bytes;
+        *bytes = here > *bytes ? here : *bytes;
     }
     return STATUS_OK;
 }

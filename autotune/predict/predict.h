@@ -47,9 +47,9 @@ Status predict_from_estimate(Predictor *predictor, const TrainPlan *plan, const 
 
 enum { EVERY_STAGE = -1 };
 
-// Device memory that the target's caching allocator reserves for this plan, on one stage or on the one that holds most;
-// 0 where the target has none.
-Status predict_cached_bytes(Predictor *predictor, const TrainPlan *plan, int stage, double *cached_bytes, Error *error);
+// Device memory that the target's caching allocator reserves for this plan on an accelerator of the request's memory,
+// on one stage or on the one that holds most; 0 where the target has none.
+Status predict_cached_bytes(Predictor *predictor, const TrainPlan *plan, int stage, double *bytes, Error *error);
 
 // Memory of one pipeline stage, regardless of the others.
 Status predict_memory_of_stage(Predictor *predictor, const TrainPlan *plan, int stage, Arena *arena,

@@ -2,28 +2,29 @@
 // a gather fills is made on the gather's stream, what a reduction leaves on the reduction's (PyTorch 2.11
 // _fsdp_collectives.py), all else on the default one. Weights, gradients and optimizer state are tensors of their own
 // per parameter, and the moments are made by the first optimizer step, in the holes that the first backward left.
+// A CUDA graph of forward and backward is captured once, in a private pool for each stream, that nothing else ever
+// uses: what lives in between, as gradients, was made before. Capture empties the cache (torch/cuda/graphs.py), so
+// nothing is left of the steps that ran before it.
 // Not modelled: temporaries inside an operation, cuBLAS workspaces.
 
 #include "sim/memory/cached_bytes.h"
 
 #include "sim/memory/caching_allocator.h"
-#include "sim/memory/lifetimes.h"
-#include "sim/memory/program_cut.h"
 
-enum { STREAM_DEFAULT, STREAM_GATHER, STREAM_REDUCE, STREAM_COUNT };
-enum { STEPS = 2, MAX_MICRO_STEPS = 2 };
+enum { STREAM_DEFAULT, STREAM_GATHER, STREAM_REDUCE, STREAM_COUNT, STREAM_CAPTURED = STREAM_COUNT };
+enum { MAX_MICRO_STEPS = 2 };
 
 typedef struct Replay {
     const StepProgram *program;
-    StepInstance *instances;
-    int32_t count;
-    Lifetimes lifetimes;
+    const LiveTrace *trace;
+    const Lifetimes *lifetimes;
     int32_t *next_begin, *next_end;    // of each row: the next one that begins, ends at the same instance; -1 = none
     int32_t *first_begin, *first_end;  // of each instance
     int32_t *first_block;              // of each row: a block per tensor
     int32_t *blocks;
     const Unit **unit_of;  // of each buffer: the unit that it has a tensor per parameter of, or NULL
     CachingAllocator *allocator;
+    bool captured;  // forward and backward, by a CUDA graph
 } Replay;
 
 // Of a unit's buffer: is it of what is trained alone?
@@ -68,13 +69,13 @@ static void find_units(Replay *replay, Arena *arena) {
 }
 
 static void index_rows(Replay *replay, Arena *arena) {
-    const Lifetimes *lifetimes = &replay->lifetimes;
+    const Lifetimes *lifetimes = replay->lifetimes;
     replay->next_begin = ARENA_ARRAY(arena, int32_t, lifetimes->count);
     replay->next_end = ARENA_ARRAY(arena, int32_t, lifetimes->count);
     replay->first_block = ARENA_ARRAY(arena, int32_t, lifetimes->count);
-    replay->first_begin = ARENA_ARRAY(arena, int32_t, replay->count);
-    replay->first_end = ARENA_ARRAY(arena, int32_t, replay->count);
-    for (int32_t i = 0; i < replay->count; i++) {
+    replay->first_begin = ARENA_ARRAY(arena, int32_t, replay->trace->count);
+    replay->first_end = ARENA_ARRAY(arena, int32_t, replay->trace->count);
+    for (int32_t i = 0; i < replay->trace->count; i++) {
         replay->first_begin[i] = replay->first_end[i] = -1;
     }
     int32_t tensors = 0;
@@ -91,11 +92,14 @@ static void index_rows(Replay *replay, Arena *arena) {
 }
 
 static int stream_of(const Replay *replay, int32_t instance) {
-    const int lane = replay->program->tasks[replay->instances[instance].task].lane;
+    const Task *task = &replay->program->tasks[replay->trace->instances[instance].task];
+    const int pools = replay->captured && task->phase != PHASE_OPTIMIZER ? STREAM_CAPTURED : 0;
     if (!replay->program->target->shard_copies) {
-        return STREAM_DEFAULT;
+        return pools + STREAM_DEFAULT;
     }
-    return lane == LANE_AG ? STREAM_GATHER : lane == LANE_RS || lane == LANE_REP ? STREAM_REDUCE : STREAM_DEFAULT;
+    return pools + (task->lane == LANE_AG                             ? STREAM_GATHER
+                    : task->lane == LANE_RS || task->lane == LANE_REP ? STREAM_REDUCE
+                                                                      : STREAM_DEFAULT);
 }
 
 static void take_persistent(const Replay *replay, bool state) {
@@ -111,55 +115,52 @@ static void take_persistent(const Replay *replay, bool state) {
 }
 
 static void run_step(Replay *replay) {
-    for (int32_t i = 0; i < replay->count; i++) {
+    for (int32_t i = 0; i < replay->trace->count; i++) {
         const int stream = stream_of(replay, i);
         for (int32_t row = replay->first_begin[i]; row >= 0; row = replay->next_begin[row]) {
-            const int32_t buffer = replay->lifetimes.rows[row].buffer;
+            const int32_t buffer = replay->lifetimes->rows[row].buffer;
             for (int k = 0; k < tensors_of(replay, buffer); k++) {
                 replay->blocks[replay->first_block[row] + k] =
                     caching_allocator_take(replay->allocator, tensor_bytes(replay, buffer, k), stream);
             }
         }
         for (int32_t row = replay->first_end[i]; row >= 0; row = replay->next_end[row]) {
-            for (int k = 0; k < tensors_of(replay, replay->lifetimes.rows[row].buffer); k++) {
+            for (int k = 0; k < tensors_of(replay, replay->lifetimes->rows[row].buffer); k++) {
                 caching_allocator_give_back(replay->allocator, replay->blocks[replay->first_block[row] + k]);
             }
         }
     }
 }
 
-static Status replay_program(const StepProgram *program, Arena *arena, double *cached_bytes, Error *error) {
-    const CutOptions whole_layers = {.base_layers = program->layers, .max_micro_steps = MAX_MICRO_STEPS};
-    ProgramCut cut;
-    program_cut(program, &whole_layers, arena, &cut);
-    Replay replay = {.program = &cut.program, .count = (int32_t)step_instance_count(&cut.program)};
-    replay.instances = ARENA_ARRAY(arena, StepInstance, replay.count);
-    StepCursor cursor = step_cursor_begin(&cut.program);
-    for (int32_t i = 0; i < replay.count; i++) {
-        step_cursor_next(&cursor, &replay.instances[i]);
+static void replay_program(Replay *replay, Arena *arena) {
+    find_units(replay, arena);
+    index_rows(replay, arena);
+    take_persistent(replay, false);
+    if (replay->captured) {
+        take_persistent(replay, true);
+        run_step(replay);
+    } else {
+        run_step(replay);
+        take_persistent(replay, true);
+        run_step(replay);
     }
-    TRY(lifetimes_find(&cut.program, replay.instances, replay.count, arena, &replay.lifetimes, error));
-    find_units(&replay, arena);
-    index_rows(&replay, arena);
-    replay.allocator = caching_allocator_new(program->target->allocator == ALLOCATOR_EXPANDABLE, STREAM_COUNT, arena);
-    take_persistent(&replay, false);
-    for (int step = 0; step < STEPS; step++) {
-        run_step(&replay);
-        if (step == 0) {
-            take_persistent(&replay, true);
-        }
-    }
-    *cached_bytes = (double)caching_allocator_reserved_bytes(replay.allocator);
-    return STATUS_OK;
 }
 
-Status memory_cached_bytes(const StepProgram *program, double *cached_bytes, Error *error) {
-    *cached_bytes = 0;
-    if (program->target->allocator == ALLOCATOR_NONE) {
-        return STATUS_OK;
-    }
+Status memory_cached_bytes(const StepProgram *program, double limit_bytes, LiveTraces *traces, double *cached_bytes,
+                           Error *error) {
+    ASSERT(program->target->allocator != ALLOCATOR_NONE);
+    const CutOptions whole_layers = {.base_layers = program->layers, .max_micro_steps = MAX_MICRO_STEPS};
+    const CachingAllocatorOptions options = {.expandable = program->target->allocator == ALLOCATOR_EXPANDABLE,
+                                             .streams = 2 * STREAM_COUNT,
+                                             .private_streams = STREAM_COUNT,
+                                             .limit_bytes = (int64_t)limit_bytes};
     Arena scratch = {0};
-    const Status status = replay_program(program, &scratch, cached_bytes, error);
+    Replay replay = {.program = program, .captured = target_cuda_graphs(program->target, &program->plan)};
+    TRY(live_traces_find(traces, program, &whole_layers, &replay.trace, error));
+    replay.lifetimes = &replay.trace->lifetimes;
+    replay.allocator = caching_allocator_new(&options, &scratch);
+    replay_program(&replay, &scratch);
+    *cached_bytes = (double)caching_allocator_reserved_bytes(replay.allocator);
     arena_free(&scratch);
-    return status;
+    return STATUS_OK;
 }

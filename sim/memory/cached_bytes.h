@@ -1,10 +1,12 @@
 // What PyTorch's caching allocator reserves on the device after two steps of a program: live bytes, free blocks in the
 // pool of another stream or in holes that nothing fits, and fragmentation by the optimizer's state, made at the end
-// of the first step.
+// of the first step; with CUDA graphs the pools that their capture fills, beside those of the rest.
 
 #pragma once
 
-#include "sim/step/step.h"
+#include "sim/memory/live_trace.h"
 
-// For targets with an allocator of their own (Target.allocator); 0 for others.
-Status memory_cached_bytes(const StepProgram *program, double *cached_bytes, Error *error);
+// On a device that has limit_bytes for it: where more is needed the answer is larger; 0 = no limit. For targets with an
+// allocator of their own (Target.allocator).
+Status memory_cached_bytes(const StepProgram *program, double limit_bytes, LiveTraces *traces, double *cached_bytes,
+                           Error *error);

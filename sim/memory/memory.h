@@ -1,7 +1,7 @@
 // Reads a StepProgram and answers which buffers are live when. Three users of the same lifetimes:
 //   memory_plan       offsets for our executor: two buffers share bytes only where happens-before orders all their uses
 //   memory_breakdown  live bytes at the peak by role, plus a framework's allocator, context and communicators
-//   memory_cached_bytes  what PyTorch's caching allocator holds after two steps (cached_bytes.h)
+//   memory_cached_bytes  what PyTorch's caching allocator reserves, at most, in two steps (cached_bytes.h)
 // tests/support/hazard_check.h proves a plan.
 
 #pragma once

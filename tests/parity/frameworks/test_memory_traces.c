@@ -74,7 +74,9 @@ static double cached(const StepProgram *program, AllocatorFlavour allocator) {
     double bytes = 0;
     target.allocator = allocator;
     held.target = &target;
-    cr_assert_eq(memory_cached_bytes(&held, &bytes, &error), STATUS_OK, "%s", error.message);
+    LiveTraces traces = {0};
+    cr_assert_eq(memory_cached_bytes(&held, 0, &traces, &bytes, &error), STATUS_OK, "%s", error.message);
+    live_traces_free(&traces);
     return bytes;
 }
 
