@@ -73,5 +73,12 @@ typedef struct CheckPair {
     const char *verdict;  // one sentence
 } CheckPair;
 
+// The outcome of the first file as this tree; nothing where no plan follows from it.
+typedef Status (*CheckPredict)(void *context, ConfigNode *root, CheckSide *side, Error *error);
+
+// Prices each change from one file to the other.
+Status check_changes(CheckPair *pair, const char *before, const char *after, CheckPredict predict, void *context,
+                     Arena *arena, Error *error);
+
 // Fills in what follows from the two sides and the tolerance.
 void check_compare(CheckPair *pair, Arena *arena);

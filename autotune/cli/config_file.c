@@ -9,110 +9,24 @@
 #include "autotune/search/prune.h"
 #include "autotune/search/space.h"
 #include "reports/export/export.h"
-#include "sim/frameworks/target_choices.h"
 
-// What the command line sets for the file's plan.
-static ImportChoices given_choices(const Asked *asked) {
-    ImportChoices given = import_nothing_said();
-    given.world = asked->world;
-    given.seq = asked->seq;
-    given.micro_batch = asked->micro_batch;
-    given.grad_accum = asked->grad_accum;
-    given.global_batch = asked->global_batch;
-    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
-        const PlanFieldId id = (PlanFieldId)i;
-        if (plan_fields[id].scope != PLAN_OF_BATCH && asked->choices[id]) {
-            given.choice[id] = plan_field_value(id, asked->choices[id]);
-        }
-    }
-    return given;
-}
-
-// The training recipe, and the kernels of a target that has no switch for others.
-static bool is_of_job(const Asked *asked, PlanFieldId id) {
-    const Target *target = NULL;
-    Error unknown = {0};
-    const bool of_kernels = id == PLAN_FUSED && target_find(asked->target, &target, &unknown) == STATUS_OK;
-    return plan_fields[id].scope == PLAN_OF_JOB || (of_kernels && !target_has_choice(target, id));
-}
-
-// What the file says, as if it was asked; a shape's own choices are left to the search.
-static void say_choices(Asked *asked, const Import *import, Arena *arena) {
-    const ImportChoices *said = &import->said;
-    char text[PLAN_VALUE_BYTES];
-    asked->target = asked->target ? asked->target : import->target;
-    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
-        const PlanFieldId id = (PlanFieldId)i;
-        const bool plain = plan_fields[id].printed == PLAN_PRINTED_UNLESS_USUAL;
-        if (!is_of_job(asked, id)) {
-            asked->choices[id] = NULL;
-        } else if (said->choice[id] != IMPORT_UNSAID && !(plain && said->choice[id] == plan_fields[id].usual) &&
-                   (id != PLAN_FP8_RECIPE || said->choice[PLAN_PRECISION] == DTYPE_FP8)) {
-            asked->choices[id] = arena_text(arena, plan_value_text(id, said->choice[id], text));
-        }
-    }
-    asked->world = said->world;
-    asked->seq = said->seq;
-    asked->choices[PLAN_SEQ] = said->seq > 0 ? arena_format(arena, "%d", said->seq) : NULL;
-    asked->micro_batch = asked->grad_accum = 0;
-    asked->global_batch = said->global_batch > 0 ? said->global_batch : asked->global_batch;
-}
-
-static void plan_of(const TuneRequest *request, const Import *import, TrainPlan *plan) {
-    TrainPlan usual;
-    Mesh mesh = mesh_of_one();
-    memcpy(mesh.size, import->said.size, sizeof mesh.size);
-    request_plan(request, &mesh, &usual);
-    import_plan(import, &usual, plan);
-    target_canonical(request->target, plan);
-}
-
-// A file that names a model of the hub that has a preset, or one that its reader knows, says --model; a flavor alone,
-// such as "8B", names several.
-static void say_model(Asked *asked, const Import *import, Arena *arena) {
-    ModelSpec model;
-    Error unknown = {0};
-    const char *name = import->preset                                ? import->preset
-                       : import->model && strchr(import->model, '-') ? import->model
-                                                                     : NULL;
-    if (!asked->model && name && model_find(name, arena, &model, &unknown) == STATUS_OK) {
-        asked->model = name;
-    }
-}
-
-static Status import_config(Cli *cli, const char *path, ConfigNode *root, Import *import, Error *error) {
+Status config_file_read(Cli *cli, const char *path, int argument, ConfigNode *root, ConfigFile *file, Error *error) {
     const char *format = cli_text_or(cli, OPTION_FROM_FORMAT, NULL);
-    return root ? import_tree(root, path, format, &cli->arena, import, error)
-                : import_load(path, format, &cli->arena, import, error);
-}
-
-static Status settle(Cli *cli, ConfigFile *file, Error *error) {
     Import *import = &file->import;
     Asked asked = request_asked(cli);
-    const ImportChoices given = given_choices(&asked);
-    import_settle(import, &given);
-    FAIL_IF(import->said.world == 0, error, STATUS_USAGE, "%s: %s", import->path, import->refusal);
-    say_choices(&asked, import, &cli->arena);
-    say_model(&asked, import, &cli->arena);
+    const Status status = root ? import_tree(root, path, format, &cli->arena, import, error)
+                               : import_load(path, format, &cli->arena, import, error);
+    if (status != STATUS_OK) {
+        cli->blame = argument;
+        return status;
+    }
+    TRY(import_ask(import, &asked, error));
     TRY(request_of(cli, &asked, &search_defaults, &file->request, error));
     import_compare_model(import, file->request.model_asked, (double)model_parameters(&file->request.model));
     if (!import->refusal) {
-        plan_of(&file->request, import, &file->plan);
+        import_plan_of(import, &file->request, &file->plan);
     }
     return STATUS_OK;
-}
-
-Status config_file_read(Cli *cli, const char *path, int argument, ConfigFile *file, Error *error) {
-    const Status status = import_config(cli, path, NULL, &file->import, error);
-    if (status != STATUS_OK) {
-        cli->blame = argument;
-    }
-    return status == STATUS_OK ? settle(cli, file, error) : status;
-}
-
-Status config_file_read_tree(Cli *cli, const char *path, ConfigNode *root, ConfigFile *file, Error *error) {
-    TRY(import_config(cli, path, root, &file->import, error));
-    return settle(cli, file, error);
 }
 
 Status config_file_predict(Cli *cli, const ConfigFile *file, OnePlan *one, Error *error) {

@@ -13,12 +13,9 @@ typedef struct ConfigFile {
     TrainPlan plan;       // canonical; empty where the import was refused
 } ConfigFile;
 
-// The options are set from the file. Errors in the file point at that argument of the command line. A file that does
-// not yield a request is an error; one that its framework refuses is not.
-Status config_file_read(Cli *cli, const char *path, int argument, ConfigFile *file, Error *error);
-
-// The same for a tree: that of the file at `path`, modified.
-Status config_file_read_tree(Cli *cli, const char *path, ConfigNode *root, ConfigFile *file, Error *error);
+// Reads the file, or, where root is not NULL, that tree in its place. Errors in the file point at that argument of the
+// command line. A file that does not yield a request is an error; one that its framework refuses is not.
+Status config_file_read(Cli *cli, const char *path, int argument, ConfigNode *root, ConfigFile *file, Error *error);
 
 // The plan alone.
 Status config_file_predict(Cli *cli, const ConfigFile *file, OnePlan *one, Error *error);

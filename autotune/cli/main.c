@@ -15,8 +15,8 @@
 //   exec/launch        starts ndtune-worker, which runs the same StepProgram for real (exec/, kernels/)
 //
 // Reading order for `ndtune --world 32 --model 7b`: cli_run, cmd_plan, request_resolve (no plan yet, what was asked:
-// TuneRequest), search_run, space_enumerate (plans begin here), predict_plan, step_lower_stages, engine_run_stages,
-// answer_plan, store_save_result; with --html FILE report_page_option, html_report.
+// TuneRequest), search_run_keeping, space_enumerate_near (plans begin here), predict_plan, step_lower_stages,
+// engine_run_stages, answer_plan, store_save_result; with --html FILE report_page_option, html_report.
 
 #include <malloc.h>
 #include <signal.h>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "autotune/explain/advice.h"
+#include "autotune/request/asked.h"
 #include "sim/frameworks/import.h"
 
 // Reads the file; format NULL or "auto" = detected from its keys. Texts in the arena.
@@ -20,6 +21,13 @@ void import_compare_model(Import *import, const char *asked, double parameters);
 // The plan of a settled import without refusal, canonical; what neither file nor command line sets is taken from
 // `usual`, whose mesh and batch are ignored.
 void import_plan(const Import *import, const TrainPlan *usual, TrainPlan *plan);
+
+// A file is settled with what is asked beside it, which becomes what the file says, but for a shape's own choices: they
+// are left to a search. An error where no world follows.
+Status import_ask(Import *import, Asked *asked, Error *error);
+
+// The plan of such an import without refusal under the request that was asked.
+void import_plan_of(const Import *import, const TuneRequest *request, TrainPlan *plan);
 
 // Where the file, or the user's script, sets what a change affects.
 const char *import_key_of(const Import *import, AdviceKind kind);

@@ -199,11 +199,6 @@ Status search_run_keeping(const TuneRequest *request, const PredictionCache *cac
     return run(&search, cache, error);
 }
 
-Status search_run(const TuneRequest *request, const PredictionCache *cache, const Progress *progress, Arena *arena,
-                  TuneResult *result, Error *error) {
-    return search_run_keeping(request, cache, progress, NULL, arena, result, error);
-}
-
 Status search_near(const TuneRequest *request, const SearchNear *near, const PredictionCache *cache,
                    const Progress *progress, Arena *arena, TuneResult *result, Error *error) {
     const bool enough = search_near_is_enough(request);

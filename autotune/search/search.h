@@ -6,10 +6,6 @@
 #include "autotune/result.h"
 #include "sim/base/progress.h"
 
-// Fills *result (in the arena). A request that nothing satisfies is STATUS_OK with no entries. The cache may be NULL.
-Status search_run(const TuneRequest *request, const PredictionCache *cache, const Progress *progress, Arena *arena,
-                  TuneResult *result, Error *error);
-
 // Results memoised by the closed form in one search, for later estimate-only searches with the same model, cluster and
 // target: "SearchKnown known = {0}" is empty. It stays where it is.
 typedef struct SearchKnown {
@@ -18,7 +14,8 @@ typedef struct SearchKnown {
     LiveTraces traces;   // its
 } SearchKnown;
 
-// The same, of which *known (empty) is kept.
+// Fills *result (in the arena); *known (empty) is kept, NULL = nothing. A request that nothing satisfies is STATUS_OK
+// with no entries. The cache may be NULL.
 Status search_run_keeping(const TuneRequest *request, const PredictionCache *cache, const Progress *progress,
                           SearchKnown *known, Arena *arena, TuneResult *result, Error *error);
 void search_known_free(SearchKnown *known);

@@ -381,10 +381,6 @@ static bool is_near(const Mesh *mesh, const Mesh *other) {
     return near && others <= 1;
 }
 
-void space_enumerate(const TuneRequest *request, Arena *arena, Space *space) {
-    space_enumerate_near(request, NULL, arena, space);
-}
-
 void space_enumerate_near(const TuneRequest *request, const Mesh *mesh, Arena *arena, Space *space) {
     space_meshes(request, arena, space);
     int kept = 0;

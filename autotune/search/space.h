@@ -15,10 +15,8 @@ typedef struct Space {
     int candidate_count;
 } Space;
 
-// A shape that no batch arithmetic allows still gets one candidate, so that a rule can say why.
-void space_enumerate(const TuneRequest *request, Arena *arena, Space *space);
-
-// The same of a mesh and those near it: one axis other than of data at most is twice or half as long. NULL = of all.
+// Of a mesh and those near it: one axis other than of data at most is twice or half as long. NULL = of all. A shape
+// that no batch arithmetic allows still gets one candidate, so that a rule can say why.
 void space_enumerate_near(const TuneRequest *request, const Mesh *mesh, Arena *arena, Space *space);
 
 // The shapes alone.

@@ -14,6 +14,7 @@
 #include "autotune/search/search.h"
 #include "autotune/search/space.h"
 #include "sim/frameworks/target_choices.h"
+#include "tests/support/search_all.h"
 #include "tests/unit/autotune/requests.h"
 
 static const double WITHIN = 0.03;

@@ -13,6 +13,7 @@
 #include "sim/analytic/analytic.h"
 #include "tests/support/orders.h"
 #include "tests/support/rounds.h"
+#include "tests/support/search_all.h"
 #include "tests/unit/autotune/requests.h"
 
 enum { ROUNDS = SEARCH_ROUNDS(6) };

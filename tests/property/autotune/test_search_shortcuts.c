@@ -15,6 +15,7 @@
 #include "sim/memory/memory_breakdown.h"
 #include "sim/step/stages.h"
 #include "tests/support/rounds.h"
+#include "tests/support/search_all.h"
 #include "tests/unit/autotune/requests.h"
 
 #ifndef ROUNDS

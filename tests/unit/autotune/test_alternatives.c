@@ -8,6 +8,7 @@
 #include "autotune/predict/predict.h"
 #include "autotune/search/search.h"
 #include "autotune/search/space.h"
+#include "tests/support/search_all.h"
 #include "tests/unit/autotune/requests.h"
 
 static Arena arena;

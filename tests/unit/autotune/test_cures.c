@@ -5,6 +5,7 @@
 
 #include "autotune/explain/cures.h"
 #include "autotune/search/search.h"
+#include "tests/support/search_all.h"
 #include "tests/unit/autotune/requests.h"
 
 static Arena arena;

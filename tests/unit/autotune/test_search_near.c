@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "autotune/search/search.h"
+#include "tests/support/search_all.h"
 #include "tests/unit/autotune/requests.h"
 
 static Arena arena;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "autotune/search/space.h"
+#include "tests/support/search_all.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 

@@ -10,6 +10,7 @@
 #include "autotune/search/search.h"
 #include "autotune/store/store.h"
 #include "tests/support/run_program.h"
+#include "tests/support/search_all.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 
