@@ -1,7 +1,8 @@
 // How often a streaming task's least traffic is really moved, by how the plan runs its kernels. Bytes per token and
 // layer, forward (sim/SOURCES.md A4; backward twice as much): both norms 9.6h compiled, 12h fused, of 8h at least;
 // rotary 4h, 16h, 20h times (1 + k/a), of 4h; gated activation 6f, 7f, 10f, of 6f. The loss moves 14, 24 or
-// 32 bytes per logit, both ways. A target with numbers of its own wins.
+// 32 bytes per logit, both ways. A target with numbers of its own wins. Not modelled: that eager norms of Hopper move
+// 23 and 54 planes where 18 and 46 are counted (tests/gpu/MECHANISMS.md); pairs of runs do not show it on A100.
 
 #include "sim/cost/compute.h"
 
@@ -25,6 +26,18 @@ static const Passes passes[FUSED_COUNT] = {
     [FUSED_EAGER] = {NORM_PLANES / 2, NORM_BACKWARD_PLANES / 4, NORM_PLANES / 3,
                      (NORM_BACKWARD_PLANES - RESIDUAL_PLANES) / 3, 5, 10.0 / 6, 32},
 };
+
+// Planes of queries and keys that the chain of transformers moves, the mean of both ways: 21.9 and 26.5 measured on an
+// H100 (tests/gpu/MECHANISMS.md) less the starts of its kernels. Counted on contiguous tensors they are 10, which
+// torchtitan's complex product has; four pairs of runs on A100 that differ in fusing alone gain 0.3 % more than
+// predicted with the 23, 1.7 % more with the 10.
+#define STRIDED_ROTARY_PLANES 23.0
+
+// log_softmax goes over a row of fp32 three times forward (largest, sum, result) and over two rows twice backward. What
+// the SMs work on at once stays in the L2 up to some 370 KB for each of them (50 MB for 132 of H100, 40 MB for 108 of
+// A100: data sheets); of longer rows it is read again, two times and two times 4 bytes: 48 a logit, where 50.6 were
+// measured with 128,256 words (tests/gpu/MECHANISMS.md).
+static const double cached_row_bytes = 370e3, read_again_bytes = 16;
 
 // Operations that PyTorch has as one kernel whether the rest is fused or not: layer norm reads and writes once, its
 // backward reads twice (rows, then weight and bias) and adds the residual's gradient apart, 8 planes over 4. GELU is
@@ -119,7 +132,7 @@ double traffic_passes(const Target *target, const TrainPlan *plan, const Task *t
     const Passes *row = &passes[fused_norm && plan->fused == FUSED_EAGER ? FUSED_FUSED : plan->fused];
     switch (task->kind) {
     case TASK_ROPE:
-        return row->rotary;
+        return target->runtime.strided_rotary && plan->fused == FUSED_EAGER ? STRIDED_ROTARY_PLANES / 2 : row->rotary;
     case TASK_SWIGLU:
     case TASK_SWIGLU_BACKWARD:
         return row->activation;
@@ -139,5 +152,7 @@ double traffic_loss_bytes_per_logit(const Target *target, const TrainPlan *plan,
     if (own > 0 && target->own_kernels) {
         return own * dtype_bytes(task->dtype) / dtype_bytes(DTYPE_FP32);  // logits as the head made them
     }
-    return own > 0 ? own : passes[plan->fused].loss_bytes_per_logit;
+    const double row_bytes = (double)task->cols * dtype_bytes(DTYPE_FP32);
+    const bool again = target->runtime.loss_by_row && plan->fused == FUSED_EAGER && row_bytes > cached_row_bytes;
+    return own > 0 ? own : passes[plan->fused].loss_bytes_per_logit + (again ? read_again_bytes : 0);
 }

@@ -121,6 +121,8 @@ static const TargetField fields[] = {
     NEWER(fused_qkv),
     NEWER(experts_at_once),
     NEWER(slices_messages),
+    NEWER(runtime.strided_rotary),
+    NEWER(runtime.loss_by_row),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(expert_flavour),  // of models with experts only
     WORDS(own_dispatch),    // the same

@@ -17,9 +17,11 @@ typedef struct TargetRuntime {
     double collective_share;  // of a collective's time on top: late ranks, the runner's work around it
     double crowding_share;    // of a task's time on top per rank that waits for the same core of a CPU
     double memory_passes;     // traffic of norms, rotary and activation over the minimum; 0 = by the plan's fused mode
-    double loss_bytes_per_logit;        // traffic of the loss per logit, both ways; 0 = by the plan's fused mode
-    double bucket_parameters;           // that one collective of gradients or weights moves, at least; 0 = a unit's
-    double bucket_parameters_per_rank;  // and at least this many for each rank of its group
+    double loss_bytes_per_logit;  // traffic of the loss per logit, both ways; 0 = by the plan's fused mode
+    bool strided_rotary;          // eager, queries and keys are turned once heads are before tokens
+    bool loss_by_row;          // eager, the loss is PyTorch's log_softmax, which reads each row of logits several times
+    double bucket_parameters;  // that one collective of gradients or weights moves, at least; 0 = a unit's
+    double bucket_parameters_per_rank;         // and at least this many for each rank of its group
     bool gathers_beside_forward, gathers_fp8;  // stage 1: updated weights arrive during forward; 3: weights in fp8
     bool scatters_by_all_reduce;  // stages 1 and 2: buckets are reduced whole, and each rank takes its part
     double optimizer_bytes_per_parameter;

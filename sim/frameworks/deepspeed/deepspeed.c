@@ -30,7 +30,8 @@ static const TargetVersion deepspeed_0_19 = {
         SET(reshards_near, true),                       // zero_hpz_partition_size
         SET(default_fused, FUSED_EAGER),
         SET(offloads, 1u << OFFLOAD_OPTIMIZER | 1u << OFFLOAD_PARAMETERS),  // runtime/zero/offload_config.py
-        SET(runtime.step_fixed_s, 20e-3),       // estimated between accelerate's and fsdp1's
+        SET(runtime.step_fixed_s, 20e-3),  // estimated between accelerate's and fsdp1's
+        SET(runtime.loss_by_row, true),
         SET(loss_fp32_copies[FUSED_EAGER], 2),  // upcast logits, log-softmax; fused: none
         SET(loss_fp32_copies[FUSED_COMPILED], 1), SET(runtime.optimizer_bytes_per_parameter, 28.0),  // FusedAdam
         SET(pack_flavour, PACKS_ROWS),  // your script's attention

@@ -256,6 +256,26 @@ Test(run_case, experts_that_this_version_cannot_predict_say_why) {
     }
 }
 
+static AttentionKernel kernel_on(const char *target, const char *cluster, const char *date) {
+    const char *text = arena_format(&arena,
+                                    "id,date,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,"
+                                    "cp,tp,seq_len,micro_batch,attention\n"
+                                    "a,%s,m,32,4096,32,11008,32000,%s,%s,1,8,1,1,4096,1,flash\n",
+                                    date, cluster, target);
+    const RunFile file = run_file_of(&arena, text);
+    RunCase run;
+    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+    cr_assert_null(run.skipped, "%s", run.skipped);
+    return run.plan.attention;
+}
+
+Test(run_case, sdpa_of_torchtitan_is_cudnns_on_hopper_since_its_code_says_so) {
+    cr_expect_eq(kernel_on("torchtitan", "dgx-h100", "2025-10-09"), ATTENTION_CUDNN);
+    cr_expect_eq(kernel_on("torchtitan", "dgx-h100", "2025-10-08"), ATTENTION_FLASH);
+    cr_expect_eq(kernel_on("torchtitan", "dgx-a100-80g", "2026-01-01"), ATTENTION_FLASH);
+    cr_expect_eq(kernel_on("fsdp1", "dgx-h100", "2026-01-01"), ATTENTION_FLASH);
+}
+
 Test(run_case, a_world_that_contradicts_the_mesh_is_skipped) {
     const RunFile file =
         run_file_of(&arena, "id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,cp,tp,world,"

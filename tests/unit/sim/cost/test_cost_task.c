@@ -268,6 +268,42 @@ Test(cost_task, three_loss_tasks_move_the_bytes_per_logit_of_the_target) {
     cr_assert_float_eq(seconds, stream_s + 3 * (accelerator->kernel_floor_s + accelerator->kernel_gap_s), 1e-12);
 }
 
+static double eager_loss_bytes_s(Target target, int64_t vocab) {
+    Bench bench;
+    target.runtime.loss_bytes_per_logit = 0;  // PyTorch's
+    bench_begin(&bench, machine_h100(), &target);
+    bench.program.plan.fused = FUSED_EAGER;
+    const Task sum = {.kind = TASK_LOSS_SUM, .rows = 4096, .cols = vocab};
+    const Accelerator *accelerator = &bench.profile.accelerator;
+    const double starts_s = 3 * (accelerator->kernel_floor_s + accelerator->kernel_gap_s);
+    return (bench_cost(&bench, sum).seconds - starts_s) / (double)(4096 * vocab) * accelerator->memory_bytes_per_s *
+           accelerator->memory_efficiency;
+}
+
+Test(cost_task, rows_of_logits_beyond_the_cache_are_read_again) {
+    Target by_row = eager, whole = eager;
+    by_row.runtime.loss_by_row = true;
+    cr_expect_float_eq(eager_loss_bytes_s(by_row, 128256), 48.0 / 4, 1e-6);
+    cr_expect_float_eq(eager_loss_bytes_s(by_row, 32000), 32.0 / 4, 1e-6);
+    cr_expect_float_eq(eager_loss_bytes_s(whole, 128256), 32.0 / 4, 1e-6);
+}
+
+Test(cost_task, a_strided_rotary_moves_23_planes_and_a_contiguous_one_10) {
+    Target strided = eager, contiguous = eager;
+    strided.runtime.memory_passes = contiguous.runtime.memory_passes = 0;
+    strided.runtime.strided_rotary = true;
+    const Task rope = {.kind = TASK_ROPE, .phase = PHASE_FORWARD, .traffic_bytes = 2 * (64 << 20)};
+    Bench bench;
+    bench_begin(&bench, machine_h100(), &strided);
+    bench.program.plan.fused = FUSED_EAGER;
+    const double long_s = bench_cost(&bench, rope).seconds;
+    bench_begin(&bench, machine_h100(), &contiguous);
+    bench.program.plan.fused = FUSED_EAGER;
+    const double bytes_per_s =
+        bench.profile.accelerator.memory_bytes_per_s * bench.profile.accelerator.memory_efficiency;
+    cr_assert_float_eq(long_s - bench_cost(&bench, rope).seconds, 13.0 * (64 << 20) / bytes_per_s, 1e-12);
+}
+
 Test(cost_task, a_loss_at_once_reads_and_writes_the_logits_as_they_are) {
     Bench bench;
     bench_begin(&bench, machine_h100(), &fused);
