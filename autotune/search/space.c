@@ -13,7 +13,7 @@
 #include "sim/step/schedules/schedule.h"
 #include "sim/step/splits/split.h"
 
-enum { KNOWN_SPLITS = 32 };
+enum { KNOWN_SPLITS = 32, KNOWN_RUNS = 4 };
 
 // The most even split of a pipeline; what it depends on beside the model.
 typedef struct KnownSplit {
@@ -21,6 +21,13 @@ typedef struct KnownSplit {
     bool gains;
     int first, last;
 } KnownSplit;
+
+// The candidates of a shape with one micro-batch and rank order.
+typedef struct ChoiceRun {
+    TrainPlan plan;  // what they have in common
+    bool reaches_neighbours;
+    int first, end;
+} ChoiceRun;
 
 // A field that the search sets: to each value that is tried, or to what was asked, else the target's own.
 typedef struct SearchedField {
@@ -37,6 +44,8 @@ typedef struct SpaceBuilder {
     int field_count;
     KnownSplit splits[KNOWN_SPLITS];      // the latest ones
     int split_count;
+    ChoiceRun runs[KNOWN_RUNS];  // of the shape, the latest ones
+    int run_count;
 } SpaceBuilder;
 
 // Of the same mesh and batch; the fastest fields first, in which neighbours differ.
@@ -51,11 +60,16 @@ static bool same_choices(const SpaceBuilder *builder, const TrainPlan *a, const 
     return plan_keys_equal(&left, &right);
 }
 
-static void add_candidate(SpaceBuilder *builder, int shape, const TrainPlan *plan, size_t first_alike) {
+static Candidate *room_for_one(SpaceBuilder *builder) {
     Space *space = builder->space;
-    space->candidates = arena_grow(builder->arena, space->candidates, (size_t)space->candidate_count,
-                                   &builder->capacity, sizeof *space->candidates);
-    Candidate *added = &space->candidates[space->candidate_count];
+    space->candidates = arena_grow_uncleared(builder->arena, space->candidates, (size_t)space->candidate_count,
+                                             &builder->capacity, sizeof *space->candidates);
+    return &space->candidates[space->candidate_count];
+}
+
+static void add_candidate(SpaceBuilder *builder, int shape, const TrainPlan *plan, size_t first_alike) {
+    Candidate *added = room_for_one(builder);
+    Space *space = builder->space;
     *added = (Candidate){.plan = *plan, .shape = shape};
     target_canonical(builder->request->target, &added->plan);
     for (const Candidate *other = &space->candidates[first_alike]; other < added; other++) {
@@ -329,10 +343,47 @@ static bool is_hopeless(const TuneRequest *request, const Mesh *mesh, Arena *are
            prune(request, &plan, NULL, arena, &reason) != NULL;
 }
 
+// Candidates that differ from earlier ones in micro-batch, micro-steps and rank order alone.
+static void add_alike(SpaceBuilder *builder, const ChoiceRun *earlier, const TrainPlan *plan) {
+    Mesh mesh = plan->mesh;
+    mesh_canonical_order(&mesh);
+    for (int i = earlier->first; i < earlier->end; i++) {
+        Candidate *added = room_for_one(builder);
+        *added = builder->space->candidates[i];
+        added->plan.mesh.order = mesh.order;
+        added->plan.micro_batch = plan->micro_batch;
+        added->plan.grad_accum = plan->grad_accum;
+        builder->space->candidate_count++;
+    }
+}
+
+// All choices beside what the plan says.
+static void add_run(SpaceBuilder *builder, int shape, const TrainPlan *plan) {
+    Space *space = builder->space;
+    ChoiceRun run = {.plan = *plan,
+                     .reaches_neighbours = reaches_neighbours(builder->request, &plan->mesh),
+                     .first = space->candidate_count};
+    const ChoiceRun *alike = NULL;
+    for (int i = 0; i < builder->run_count && i < KNOWN_RUNS && !alike; i++) {
+        const ChoiceRun *known = &builder->runs[i];
+        const bool same = known->reaches_neighbours == run.reaches_neighbours &&
+                          target_choices_alike(builder->request->target, &known->plan, plan);
+        alike = same ? known : NULL;
+    }
+    if (alike) {
+        add_alike(builder, alike, plan);
+        return;
+    }
+    add_choices(builder, shape, plan, 0, (size_t)space->candidate_count);
+    run.end = space->candidate_count;
+    builder->runs[builder->run_count++ % KNOWN_RUNS] = run;
+}
+
 static void add_shape(SpaceBuilder *builder, int shape) {
     const TuneRequest *request = builder->request;
     const size_t first = (size_t)builder->space->candidate_count;
     TrainPlan plan;
+    builder->run_count = 0;
     begin_plan(request, &builder->space->meshes[shape], &plan);
     int order_count;
     const AxisOrder *orders = rank_orders_find(request, &plan.mesh, builder->arena, &order_count);
@@ -345,7 +396,7 @@ static void add_shape(SpaceBuilder *builder, int shape) {
         plan.grad_accum = accumulation(request, data_ranks, micro_batch);
         for (int i = 0; i < order_count && is_filled(&plan); i++) {
             plan.mesh.order = orders[i];
-            add_choices(builder, shape, &plan, 0, (size_t)builder->space->candidate_count);
+            add_run(builder, shape, &plan);
         }
     }
     if ((size_t)builder->space->candidate_count == first) {  // the batch rule will say why

@@ -49,7 +49,8 @@ int mesh_nearest_extent(const Mesh *mesh, AxisMask lenders, int ranks, Axis axis
 int mesh_lent_extent(const Mesh *mesh, AxisMask mask, Axis axis) {
     int most = 1;
     for (int borrowed = 0; borrowed < AXIS_COUNT; borrowed++) {
-        if ((mask & AXES_BORROWED & AXIS_BIT(borrowed)) && (axis_lenders[borrowed] & AXIS_BIT(axis))) {
+        if ((mask & AXES_BORROWED & AXIS_BIT(borrowed)) && mesh->size[borrowed] > 1 &&
+            (axis_lenders[borrowed] & AXIS_BIT(axis))) {
             const int here = mesh_nearest_extent(mesh, axis_lenders[borrowed], mesh->size[borrowed], axis);
             most = here > most ? here : most;
         }

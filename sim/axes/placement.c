@@ -31,18 +31,30 @@ static void add_level(Levels *levels, int size, bool inside, int64_t *stride) {
     *stride *= size;
 }
 
-static Levels levels_of(const Mesh *mesh, AxisMask mask, int ranks_per_node) {
-    Levels levels = {.world = mesh_world(mesh)};
-    levels.node_size = ranks_per_node < levels.world ? ranks_per_node : levels.world;
+// Only axes with ranks of their own have levels.
+static void find_levels(const Mesh *mesh, AxisMask mask, int ranks_per_node, Levels *levels) {
     int64_t stride = 1;
+    levels->count = 0;
     for (int place = AXIS_COUNT - 1; place >= 0; place--) {
         const Axis axis = mesh_axis_at(mesh, place);
-        const int inside = mesh_group_extent(mesh, mask, axis), step = mesh_group_step(mesh, mask, axis);
-        add_level(&levels, step, false, &stride);
-        add_level(&levels, inside, true, &stride);
-        add_level(&levels, mesh_extent(mesh, axis) / step / inside, false, &stride);
+        const int extent = mesh_extent(mesh, axis);
+        if (extent > 1) {
+            const int inside = mesh_group_extent(mesh, mask, axis), step = mesh_group_step(mesh, mask, axis);
+            add_level(levels, step, false, &stride);
+            add_level(levels, inside, true, &stride);
+            add_level(levels, extent / step / inside, false, &stride);
+        }
     }
-    return levels;
+    levels->world = (int)stride;
+    levels->node_size = ranks_per_node < levels->world ? ranks_per_node : levels->world;
+}
+
+static int group_size(const Levels *levels) {
+    int size = 1;
+    for (int i = 0; i < levels->count; i++) {
+        size *= levels->of[i].inside ? (int)levels->of[i].size : 1;
+    }
+    return size;
 }
 
 static bool divides_either_way(int64_t a, int64_t b) {
@@ -211,8 +223,9 @@ static int group_span(const Levels *levels) {
 
 GroupPlacement mesh_group_placement(const Mesh *mesh, AxisMask mask, int ranks_per_node) {
     ASSERT(ranks_per_node <= MAX_RANKS_PER_NODE);
-    const Levels levels = levels_of(mesh, mask, ranks_per_node);
-    GroupPlacement placement = {.size = mesh_group_size(mesh, mask), .per_node = 1, .siblings = 1};
+    Levels levels;
+    find_levels(mesh, mask, ranks_per_node, &levels);
+    GroupPlacement placement = {.size = group_size(&levels), .per_node = 1, .siblings = 1};
     if (is_nested(&levels)) {
         place_nested(&levels, &placement);
     } else {

@@ -82,10 +82,7 @@ void *arena_array_uncleared(Arena *arena, size_t count, size_t element_bytes) {
     return take_array(arena, count, element_bytes, false);
 }
 
-void *arena_grow(Arena *arena, void *array, size_t count, size_t *capacity, size_t element_bytes) {
-    if (count < *capacity) {
-        return array;
-    }
+static void *doubled(Arena *arena, const void *array, size_t *capacity, size_t element_bytes, bool clear) {
     const size_t first = 16;  // entries of a fresh array
     if (*capacity > SIZE_MAX / 2) {
         arena_exhausted(SIZE_MAX);
@@ -96,9 +93,19 @@ void *arena_grow(Arena *arena, void *array, size_t count, size_t *capacity, size
     if (known_bytes > 0) {
         memcpy(larger, array, known_bytes);
     }
-    memset(larger + known_bytes, 0, grown * element_bytes - known_bytes);
+    if (clear) {
+        memset(larger + known_bytes, 0, grown * element_bytes - known_bytes);
+    }
     *capacity = grown;
     return larger;
+}
+
+void *arena_grow(Arena *arena, void *array, size_t count, size_t *capacity, size_t element_bytes) {
+    return count < *capacity ? array : doubled(arena, array, capacity, element_bytes, true);
+}
+
+void *arena_grow_uncleared(Arena *arena, void *array, size_t count, size_t *capacity, size_t element_bytes) {
+    return count < *capacity ? array : doubled(arena, array, capacity, element_bytes, false);
 }
 
 char *arena_text(Arena *arena, const char *text) {
@@ -106,14 +113,19 @@ char *arena_text(Arena *arena, const char *text) {
     return memcpy(arena_alloc(arena, bytes), text, bytes);
 }
 
+// Into the room that is left; only what is too long for it is formatted twice.
 char *arena_vformat(Arena *arena, const char *format, va_list values) {
+    const ArenaBlock *block = arena->head;
+    const size_t room = block ? block->capacity_bytes - block->used_bytes : 0;
     va_list again;
     va_copy(again, values);
-    const int length = vsnprintf(NULL, 0, format, again);
-    va_end(again);
+    const int length = vsnprintf(room > 0 ? (char *)arena->head->data + block->used_bytes : NULL, room, format, values);
     ASSERT(length >= 0);
-    char *text = arena_alloc(arena, (size_t)length + 1);
-    vsnprintf(text, (size_t)length + 1, format, values);
+    char *text = take(arena, (size_t)length + 1, false);
+    if ((size_t)length >= room || arena->head != block) {
+        vsnprintf(text, (size_t)length + 1, format, again);
+    }
+    va_end(again);
     return text;
 }
 

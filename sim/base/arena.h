@@ -30,6 +30,9 @@ void *arena_array_uncleared(Arena *arena, size_t count, size_t element_bytes);
 // Doubles an array that lives in the arena once count reaches *capacity; returns the (possibly moved) array.
 void *arena_grow(Arena *arena, void *array, size_t count, size_t *capacity, size_t element_bytes);
 
+// The same for large arrays of which every element is written whole when it is added.
+void *arena_grow_uncleared(Arena *arena, void *array, size_t count, size_t *capacity, size_t element_bytes);
+
 // One more element of such an array, to be assigned: ARENA_PUSH(arena, list->rows, list->count, &capacity) = row;
 #define ARENA_PUSH(arena, array, count, capacity)                                                                      \
     (*((array) = arena_grow((arena), (array), (size_t)(count), (capacity), sizeof *(array)), &(array)[(count)++]))

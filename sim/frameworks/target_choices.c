@@ -289,6 +289,11 @@ bool target_offers(const Target *target, const TrainPlan *plan, PlanFieldId id, 
     return !choices[id].offers || choices[id].offers(target, plan, value);
 }
 
+// Of micro-steps it matters whether there are several, and how they compare with the stages.
+bool target_choices_alike(const Target *target, const TrainPlan *a, const TrainPlan *b) {
+    return (a->grad_accum > 1) == (b->grad_accum > 1) && may_split_backward(target, a) == may_split_backward(target, b);
+}
+
 bool target_fits(const Target *target, PlanFieldId id) {
     static const PlanFieldId counted[] = {[RECOMPUTE_ALL_ALIKE] = PLAN_FIELD_COUNT,
                                           [RECOMPUTE_FIRST_N] = PLAN_RECOMPUTE_LAYERS,

@@ -22,6 +22,10 @@ int target_told(const Target *target, const TrainPlan *plan, PlanFieldId id);
 // Canonical for this target: what is its own is left to it, so that a plan is the same whether that was given or not.
 void target_canonical(const Target *target, TrainPlan *plan);
 
+// Of two plans that differ only in micro-batch, micro-steps and rank order: is all that this file says of their choices
+// the same?
+bool target_choices_alike(const Target *target, const TrainPlan *a, const TrainPlan *b);
+
 // Are there values other than the target's own to choose from, on any plan?
 bool target_has_choice(const Target *target, PlanFieldId id);
 

@@ -17,11 +17,12 @@ typedef struct SlotState {
 
 // What an operand does to a slot that is followed.
 typedef struct SlotUse {
-    const Buffer *buffer;
-    SlotIndex index;
-    int32_t base;      // of the buffer's slots
     uint64_t defines;  // cells that it writes whole, whatever was there
     uint64_t needs;    // cells that it reads and that some task writes
+    SlotIndex index;
+    int32_t base;      // of the buffer's slots
+    int32_t buffer;
+    bool one_slot, held;  // of the buffer
 } SlotUse;
 
 typedef struct Scan {
@@ -30,6 +31,7 @@ typedef struct Scan {
     int32_t *first_use;  // of each task; [task_count] is how many there are
     int32_t *slot_base;  // of each buffer
     SlotState *slots;
+    bool *used_again;      // by task: two of its operands are of one buffer
     int32_t *used;         // slots of the current task
     int32_t backward_end;  // of the current micro-step: its last instance of backward
     int32_t micro_step;
@@ -41,8 +43,8 @@ typedef struct Scan {
 static void scan_emit(Scan *scan, int32_t buffer, int32_t slot, int32_t first, int32_t last) {
     Lifetimes *lifetimes = scan->lifetimes;
     if ((size_t)lifetimes->count == scan->capacity) {
-        lifetimes->rows =
-            arena_grow(scan->arena, lifetimes->rows, (size_t)lifetimes->count, &scan->capacity, sizeof(SlotLifetime));
+        lifetimes->rows = arena_grow_uncleared(scan->arena, lifetimes->rows, (size_t)lifetimes->count, &scan->capacity,
+                                               sizeof(SlotLifetime));
     }
     lifetimes->rows[lifetimes->count++] = (SlotLifetime){.buffer = buffer, .slot = slot, .first = first, .last = last};
 }
@@ -80,6 +82,11 @@ static void scan_uses(Scan *scan, const OperandCells *cells) {
     scan->uses = ARENA_UNCLEARED(scan->arena, SlotUse, all);
     scan->used = ARENA_UNCLEARED(scan->arena, int32_t, most);
     scan->first_use = ARENA_UNCLEARED(scan->arena, int32_t, program->task_count + 1);
+    scan->used_again = ARENA_ARRAY(scan->arena, bool, program->task_count);
+    int32_t *user = ARENA_UNCLEARED(scan->arena, int32_t, program->buffer_count);  // the latest task of each buffer
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        user[i] = -1;
+    }
     int32_t count = 0;
     for (int32_t t = 0; t < program->task_count; t++) {
         const Task *task = &program->tasks[t];
@@ -88,36 +95,41 @@ static void scan_uses(Scan *scan, const OperandCells *cells) {
             const Operand *operand = &program->operands[i];
             const int32_t buffer = operand->ref.buffer;
             if (buffer >= 0 && !program->buffers[buffer].persistent) {
+                const Buffer *of = &program->buffers[buffer];
                 const bool writes = operand->access == ACCESS_WRITE;
-                scan->uses[count++] = (SlotUse){.buffer = &program->buffers[buffer],
+                scan->uses[count++] = (SlotUse){.defines = writes ? cells[i].covered : 0,
+                                                .needs = writes ? 0 : cells[i].touched & written[buffer],
                                                 .index = operand->ref.index,
                                                 .base = scan->slot_base[buffer],
-                                                .defines = writes ? cells[i].covered : 0,
-                                                .needs = writes ? 0 : cells[i].touched & written[buffer]};
+                                                .buffer = buffer,
+                                                .one_slot = of->slots == 1,
+                                                .held = of->held};
+                scan->used_again[t] |= user[buffer] == t;
+                user[buffer] = t;
             }
         }
     }
     scan->first_use[program->task_count] = count;
 }
 
-// One task, seen from below: uses open, writes end needs, reads begin them, and what is needed no more closes.
-static void scan_instance(Scan *scan, const StepInstance *instance, int32_t index) {
-    const int32_t first = scan->first_use[instance->task];
-    const int32_t count = scan->first_use[instance->task + 1] - first;
-    const SlotUse *uses = &scan->uses[first];
+static inline int32_t slot_used(const Scan *scan, const SlotUse *use, const StepInstance *instance) {
+    return use->base +
+           (use->one_slot ? 0 : step_slot(&scan->program->buffers[use->buffer], use->index, instance));
+}
+
+static inline int32_t last_use(const Scan *scan, const SlotUse *use, int32_t index) {
+    return use->held ? scan->backward_end : index;
+}
+
+// Where an operand's slot may be another's too.
+static void scan_shared(Scan *scan, const SlotUse *uses, int32_t count, const StepInstance *instance, int32_t index) {
     int32_t *used = scan->used;
-    const Phase phase = scan->program->tasks[instance->task].phase;
-    if ((phase == PHASE_BACKWARD || phase == PHASE_RECOMPUTE) && scan->micro_step != instance->micro_step) {
-        scan->micro_step = instance->micro_step;
-        scan->backward_end = index;
-    }
     for (int32_t k = 0; k < count; k++) {
-        const SlotUse *use = &uses[k];
-        used[k] = use->base + (use->buffer->slots == 1 ? 0 : step_slot(use->buffer, use->index, instance));
+        used[k] = slot_used(scan, &uses[k], instance);
         SlotState *slot = &scan->slots[used[k]];
-        slot->last = slot->last >= 0 ? slot->last : use->buffer->held ? scan->backward_end : index;
+        slot->last = slot->last >= 0 ? slot->last : last_use(scan, &uses[k], index);
         slot->earliest_use = index;
-        slot->needed &= ~use->defines;
+        slot->needed &= ~uses[k].defines;
     }
     for (int32_t k = 0; k < count; k++) {
         scan->slots[used[k]].needed |= uses[k].needs;
@@ -125,17 +137,47 @@ static void scan_instance(Scan *scan, const StepInstance *instance, int32_t inde
     for (int32_t k = 0; k < count; k++) {
         SlotState *slot = &scan->slots[used[k]];
         if (slot->last >= 0 && slot->needed == 0) {
-            scan_emit(scan, (int32_t)(uses[k].buffer - scan->program->buffers), used[k] - uses[k].base, index,
-                      slot->last);
+            scan_emit(scan, uses[k].buffer, used[k] - uses[k].base, index, slot->last);
             slot->last = -1;
         }
+    }
+}
+
+// The same where every operand has a slot of its own.
+static void scan_apart(Scan *scan, const SlotUse *uses, int32_t count, const StepInstance *instance, int32_t index) {
+    for (const SlotUse *use = uses; use < uses + count; use++) {
+        const int32_t used = slot_used(scan, use, instance);
+        SlotState *slot = &scan->slots[used];
+        const int32_t last = slot->last >= 0 ? slot->last : last_use(scan, use, index);
+        slot->needed = (slot->needed & ~use->defines) | use->needs;
+        slot->earliest_use = index;
+        slot->last = slot->needed == 0 ? -1 : last;
+        if (slot->needed == 0) {
+            scan_emit(scan, use->buffer, used - use->base, index, last);
+        }
+    }
+}
+
+// One task, seen from below: uses open, writes end needs, reads begin them, and what is needed no more closes.
+static void scan_instance(Scan *scan, const StepInstance *instance, int32_t index) {
+    const int32_t task = instance->task, first = scan->first_use[task], count = scan->first_use[task + 1] - first;
+    const Phase phase = scan->program->tasks[task].phase;
+    if ((phase == PHASE_BACKWARD || phase == PHASE_RECOMPUTE) && scan->micro_step != instance->micro_step) {
+        scan->micro_step = instance->micro_step;
+        scan->backward_end = index;
+    }
+    if (scan->used_again[task]) {
+        scan_shared(scan, &scan->uses[first], count, instance, index);
+    } else {
+        scan_apart(scan, &scan->uses[first], count, instance, index);
     }
 }
 
 void lifetimes_of_cells(const StepProgram *program, const OperandCells *cells, const StepInstance *instances,
                         int32_t count, Arena *arena, Lifetimes *lifetimes) {
     Scan scan = {.program = program, .micro_step = -1, .arena = arena, .lifetimes = lifetimes};
-    *lifetimes = (Lifetimes){0};
+    *lifetimes = (Lifetimes){.rows = ARENA_UNCLEARED(arena, SlotLifetime, count)};
+    scan.capacity = (size_t)count;
     scan_slots(&scan);
     scan_uses(&scan, cells);
     for (int32_t i = count - 1; i >= 0; i--) {

@@ -8,18 +8,6 @@
 
 #include "sim/base/text.h"
 
-void plan_canonical(TrainPlan *plan) {
-    mesh_canonical_order(&plan->mesh);
-    const int etp = plan->etp;
-    plan->etp = 0;
-    plan->etp = etp == plan_expert_tp(plan) ? 0 : etp;
-    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
-        if (!plan_field_matters(plan, (PlanFieldId)id)) {
-            plan_set(plan, (PlanFieldId)id, plan_fields[id].usual);
-        }
-    }
-}
-
 int64_t plan_global_batch(const TrainPlan *plan) {
     return (int64_t)plan->micro_batch * mesh_group_size(&plan->mesh, AXES_BATCH) * plan->grad_accum;
 }
@@ -130,25 +118,6 @@ void plan_hash(const TrainPlan *plan, Hash *hash) {
     TrainPlan canonical = *plan;
     plan_canonical(&canonical);
     plan_hash_canonical(&canonical, hash);
-}
-
-void plan_hash_canonical(const TrainPlan *plan, Hash *hash) {
-    mesh_hash_sizes(&plan->mesh, hash);
-    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
-        const int value = plan_get(plan, (PlanFieldId)id);
-        if (plan_fields[id].hashed_always) {
-            hash_int(hash, value);
-        } else if (value != plan_fields[id].usual) {
-            hash_text(hash, plan_fields[id].name);  // such fields may be there or not: their numbers alone are none's
-            hash_int(hash, value);
-        }
-    }
-    if (!mesh_has_default_order(&plan->mesh)) {  // else as before orders existed
-        axis_order_hash(&plan->mesh.order, hash);
-    }
-    if (plan->pp_schedule == PP_FILE && plan->pp_order) {
-        hash_int(hash, (int64_t)plan->pp_order->hash);
-    }
 }
 
 void plan_fields_from(const PlanFieldId *first, int count, PlanFieldId order[PLAN_FIELD_COUNT]) {

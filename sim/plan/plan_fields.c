@@ -4,10 +4,6 @@
 #include "sim/plan/plan_fields.h"
 
 #include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "sim/base/text.h"
 
 _Static_assert(sizeof(Recompute) == sizeof(int), "enumerations of a plan are read and written as int");
 
@@ -486,83 +482,92 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                   .column = "mtp", .column_is_number = true},
 };
 
-const char *plan_field_key(PlanFieldId id) {
-    return plan_fields[id].key ? plan_fields[id].key : plan_fields[id].name;
-}
+// ---- what is done to every field of very many plans: unrolled, a row is made of constants
 
-int plan_told(const TrainPlan *plan, PlanFieldId id) {
-    const bool told = plan_fields[id].printed != PLAN_PRINTED_WHERE_IT_MATTERS || plan_field_matters(plan, id);
-    return told ? plan_get(plan, id) : PLAN_ANY;
-}
+enum { EVERY_FIELD = 64 };
 
-// The members of a set in any order, also as a list in brackets.
-static int set_value(const PlanField *field, const char *word) {
-    static const char between[] = "+, []";
-    int value = 0;
-    for (const char *at = word + strspn(word, between); *at; at += strspn(at, between)) {
-        char member[PLAN_VALUE_BYTES] = "";
-        const size_t length = strcspn(at, between);
-        int bit = 1;
-        snprintf(member, sizeof member, "%.*s", (int)length, at);
-        while (bit <= field->high && !text_same_word(member, field->words[bit])) {
-            bit <<= 1;
-        }
-        if (bit > field->high || length >= sizeof member) {
-            return PLAN_ANY;
-        }
-        value |= bit;
-        at += length;
-    }
-    return value > 0 ? value : PLAN_ANY;
-}
-
-int plan_field_value(PlanFieldId id, const char *word) {
-    const PlanField *field = &plan_fields[id];
-    int64_t number = PLAN_ANY;
-    if (field->is_set && !text_same_word(word, field->words[0])) {
-        return set_value(field, word);
-    }
-    if (!field->words) {
-        return text_parse_int(word, &number) && number >= field->low && number <= field->high ? (int)number : PLAN_ANY;
-    }
-    for (int value = field->high; value >= 0; value--) {
-        if (text_same_word(word, field->words[value])) {
-            return value;
-        }
-    }
-    return PLAN_ANY;
-}
-
-int plan_field_unsaid(PlanFieldId id) {
-    const bool may_be_auto = strncmp(plan_fields[id].option.value, "auto|", 5) == 0;
-    return may_be_auto ? plan_field_value(id, "auto") : plan_fields[id].usual;
-}
-
-void plan_fields_unsaid(int values[PLAN_FIELD_COUNT]) {
+void plan_canonical(TrainPlan *plan) {
+    mesh_canonical_order(&plan->mesh);
+    const int etp = plan->etp;
+    plan->etp = 0;
+    plan->etp = etp == plan_expert_tp(plan) ? 0 : etp;
+#pragma GCC unroll EVERY_FIELD
     for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
-        values[id] = plan_field_unsaid((PlanFieldId)id);
-    }
-}
-
-const char *plan_value_text(PlanFieldId id, int value, char out[PLAN_VALUE_BYTES]) {
-    if (plan_fields[id].words) {
-        return plan_fields[id].words[value];
-    }
-    snprintf(out, PLAN_VALUE_BYTES, "%d", value);
-    return out;
-}
-
-const char *plan_refuse_others(const TrainPlan *plan, const bool known[PLAN_FIELD_COUNT], const char *whose,
-                               Arena *arena) {
-    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
-        const PlanField *field = &plan_fields[i];
-        const int value = plan_get(plan, (PlanFieldId)i);
-        char text[PLAN_VALUE_BYTES], usual[PLAN_VALUE_BYTES];
-        if (!known[i] && value != field->usual) {
-            return arena_format(arena, "%s %s=%s: use %s=%s", whose, field->name,
-                                plan_value_text((PlanFieldId)i, value, text), field->name,
-                                plan_value_text((PlanFieldId)i, field->usual, usual));
+        if (!plan_field_matters(plan, (PlanFieldId)id)) {
+            plan_set(plan, (PlanFieldId)id, plan_fields[id].usual);
         }
     }
-    return NULL;
+}
+
+void plan_hash_canonical(const TrainPlan *plan, Hash *hash) {
+    mesh_hash_sizes(&plan->mesh, hash);
+#pragma GCC unroll EVERY_FIELD
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        const int value = plan_get(plan, (PlanFieldId)id);
+        if (plan_fields[id].hashed_always) {
+            hash_int(hash, value);
+        } else if (value != plan_fields[id].usual) {
+            hash_text(hash, plan_fields[id].name);  // such fields may be there or not: their numbers alone are none's
+            hash_int(hash, value);
+        }
+    }
+    if (!mesh_has_default_order(&plan->mesh)) {  // else as before orders existed
+        axis_order_hash(&plan->mesh.order, hash);
+    }
+    if (plan->pp_schedule == PP_FILE && plan->pp_order) {
+        hash_int(hash, (int64_t)plan->pp_order->hash);
+    }
+}
+
+static unsigned bits_of(int id) {
+    enum { INT_BITS = 32 };
+    return INT_BITS - (unsigned)__builtin_clz((unsigned)plan_fields[id].high | 1);  // of the largest value
+}
+
+// Where a value of so many bits begins: none straddles two words.
+static unsigned key_place(unsigned used, unsigned bits) {
+    const unsigned left = PLAN_KEY_WORD_BITS - used % PLAN_KEY_WORD_BITS;
+    return bits <= left ? used : used + left;
+}
+
+static void key_put(PlanKey *key, unsigned at, uint64_t value) {
+    key->words[at / PLAN_KEY_WORD_BITS] |= value << at % PLAN_KEY_WORD_BITS;
+}
+
+PlanKey plan_key(const TrainPlan *plan, uint64_t without) {
+    PlanKey key = {.used = 0};
+    unsigned used = 0;
+#pragma GCC unroll EVERY_FIELD
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        if (plan_fields[id].scope != PLAN_OF_BATCH) {
+            const unsigned at = key_place(used, bits_of(id));
+            key_put(&key, at, without & PLAN_BIT(id) ? 0 : (uint64_t)plan_get(plan, (PlanFieldId)id));
+            used = at + bits_of(id);
+        }
+    }
+    ASSERT(used <= PLAN_KEY_WORDS * PLAN_KEY_WORD_BITS);
+    key.used = (int)used;
+    return key;
+}
+
+PlanKey plan_key_bits(uint64_t fields) {
+    PlanKey key = {.used = 0};
+    unsigned used = 0;
+#pragma GCC unroll EVERY_FIELD
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        if (plan_fields[id].scope != PLAN_OF_BATCH) {
+            const unsigned at = key_place(used, bits_of(id));
+            key_put(&key, at, fields & PLAN_BIT(id) ? ((uint64_t)1 << bits_of(id)) - 1 : 0);
+            used = at + bits_of(id);
+        }
+    }
+    key.used = (int)used;
+    return key;
+}
+
+void plan_key_add(PlanKey *key, uint64_t value, int bits) {
+    const unsigned at = key_place((unsigned)key->used, (unsigned)bits);
+    ASSERT(at + (unsigned)bits <= PLAN_KEY_WORDS * PLAN_KEY_WORD_BITS);
+    key_put(key, at, value);
+    key->used = (int)at + bits;
 }

@@ -94,7 +94,7 @@ const char *plan_value_text(PlanFieldId id, int value, char out[PLAN_VALUE_BYTES
 const char *plan_refuse_others(const TrainPlan *plan, const bool known[PLAN_FIELD_COUNT], const char *whose,
                                Arena *arena);
 
-// Every field but those of the batch as bits, different for different plans; of `without` (PLAN_BIT) none. Keys made
+// Every field but those of the batch as bits, different for different plans; zero where `without` has it. Keys made
 // without the same fields, and with the same additions, are comparable.
 #define PLAN_BIT(id) ((uint64_t)1 << (id))
 // What is recomputed.

@@ -16,7 +16,8 @@ typedef struct Assembly {
     int32_t *buffer_of;  // per tensor, -1 = unused
     uint16_t *reads;     // per tensor: bit per lane
     uint16_t *writes;
-    int32_t (*event_of)[LANE_COUNT][2];  // per tensor, lane, write; -1 = nobody waits
+    bool *awaited;                       // per tensor: it has an event
+    int32_t (*event_of)[LANE_COUNT][2];  // of those: per tensor, lane, write; -1 = nobody waits
     int32_t task_count, operand_count;   // that the program will have
     size_t ref_capacity, segment_capacity;
 } Assembly;
@@ -215,6 +216,10 @@ static void make_events(Assembly *assembly) {
     program->events = ARENA_UNCLEARED(lowering->arena, Event, lowering->tensor_count * LANE_COUNT * 2);
     for (size_t t = 0; t < lowering->tensor_count; t++) {
         const unsigned reads = assembly->reads[t], writes = assembly->writes[t], touched = reads | writes;
+        if (writes == 0 || (touched & (touched - 1)) == 0) {  // nobody makes it, or a single lane has it
+            continue;
+        }
+        assembly->awaited[t] = true;
         memset(assembly->event_of[t], -1, sizeof assembly->event_of[t]);
         for (unsigned left = touched; left; left &= left - 1) {
             const int lane = __builtin_ctz(left);
@@ -240,9 +245,8 @@ static bool section_is_layered(Section section) {
            section == SECTION_UPDATE_LAYER;
 }
 
-static SlotIndex resolve_index(const Assembly *assembly, const Op *op, Section section, const OpRef *ref) {
-    const Tensor *tensor = &assembly->lowering->tensors[ref->tensor];
-    return (SlotIndex){.layer_scale = tensor->slots > 1 && section_is_layered(section) && !op->absolute,
+static SlotIndex resolve_index(const Tensor *tensor, const Op *op, bool is_layered, const OpRef *ref) {
+    return (SlotIndex){.layer_scale = tensor->slots > 1 && is_layered && !op->absolute,
                        .layer_offset = tensor->slots > 1 ? ref->index : 0,
                        .micro_scale = tensor->micro_steps > 0};
 }
@@ -268,7 +272,7 @@ static void append_waits(Assembly *assembly, const Op *op, Task *task) {
     task->first_wait = assembly->program->event_ref_count;
     for (int k = 0; k < op->operand_count; k++) {
         const OpRef *ref = &op->operands[k];
-        if (ref->tensor < 0) {
+        if (ref->tensor < 0 || !assembly->awaited[ref->tensor]) {
             continue;
         }
         const bool write = ref->access & ACCESS_WRITE;
@@ -290,8 +294,12 @@ static void append_records(Assembly *assembly, const Op *op, Task *task) {
     task->first_record = assembly->program->event_ref_count;
     for (int k = 0; k < op->operand_count; k++) {
         const OpRef *ref = &op->operands[k];
-        for (int write = 0; write < 2 && ref->tensor >= 0; write++) {
-            const int32_t event = assembly->event_of[ref->tensor][task->lane][write];
+        if (ref->tensor < 0 || !assembly->awaited[ref->tensor]) {
+            continue;
+        }
+        const int32_t *events = assembly->event_of[ref->tensor][task->lane];
+        for (int write = 0; write < 2; write++) {
+            const int32_t event = events[write];
             if (event >= 0 && (ref->access & (write ? ACCESS_WRITE : ACCESS_READ))) {
                 const EventRef record = {.event = event, .index = operands[k].ref.index};
                 append_event_ref(assembly, record, task->first_record, &task->record_count);
@@ -302,21 +310,28 @@ static void append_records(Assembly *assembly, const Op *op, Task *task) {
 
 static void append_operands(Assembly *assembly, const Op *op, Section section, Task *task) {
     StepProgram *program = assembly->program;
+    const bool is_layered = section_is_layered(section);
     task->first_operand = program->operand_count;
     task->operand_count = op->operand_count;
     for (int k = 0; k < op->operand_count; k++) {
-        const OpRef kept = mixed_kept_ref(assembly->lowering, &op->operands[k]), *ref = &kept;
-        Operand operand = {.access = ref->access, .ref = {.buffer = -1, .rank_group = -1}};
-        if (ref->tensor >= 0) {
-            operand.ref = (BufferRef){.buffer = assembly->buffer_of[ref->tensor],
-                                      .index = resolve_index(assembly, op, section, ref),
-                                      .rank_group = ref->rank_group,
-                                      .rank_shift = ref->rank_shift,
-                                      .rank_stride_bytes = ref->rank_stride_bytes,
-                                      .offset_bytes = ref->offset_bytes,
-                                      .bytes = ref->bytes};
+        const OpRef *ref = &op->operands[k];
+        Operand *operand = &program->operands[program->operand_count++];
+        if (ref->tensor < 0) {
+            *operand = (Operand){.access = ref->access, .ref = {.buffer = -1, .rank_group = -1}};
+            continue;
         }
-        program->operands[program->operand_count++] = operand;
+        const Tensor *tensor = &assembly->lowering->tensors[ref->tensor];
+        *operand = (Operand){.access = ref->access,
+                             .ref = {.buffer = assembly->buffer_of[ref->tensor],
+                                     .index = resolve_index(tensor, op, is_layered, ref),
+                                     .rank_group = ref->rank_group,
+                                     .rank_shift = ref->rank_shift,
+                                     .rank_stride_bytes = ref->rank_stride_bytes,
+                                     .offset_bytes = ref->offset_bytes,
+                                     .bytes = ref->bytes}};
+        if (tensor->share > 0) {
+            mixed_keep_share(tensor, &operand->ref);
+        }
     }
 }
 
@@ -579,6 +594,7 @@ void lower_lanes(Lowering *lowering, LoweredStep *step, StepProgram *program) {
         .buffer_of = ARENA_ARRAY(lowering->arena, int32_t, lowering->tensor_count),
         .reads = ARENA_ARRAY(lowering->arena, uint16_t, lowering->tensor_count),
         .writes = ARENA_ARRAY(lowering->arena, uint16_t, lowering->tensor_count),
+        .awaited = ARENA_ARRAY(lowering->arena, bool, lowering->tensor_count),
         .event_of = arena_array_uncleared(lowering->arena, lowering->tensor_count, sizeof(int32_t[LANE_COUNT][2]))};
     note_ops(&assembly, step);
     choose_slots(&assembly, step->variants);

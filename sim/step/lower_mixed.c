@@ -125,14 +125,10 @@ double mixed_share_of(const Lowering *lowering, BufferRole role, Dtype dtype) {
     return role == ROLE_ACTIVATION && dtype != DTYPE_INT32 ? lowering->share : 0;
 }
 
-OpRef mixed_kept_ref(const Lowering *lowering, const OpRef *ref) {
-    const Tensor *tensor = ref->tensor >= 0 ? &lowering->tensors[ref->tensor] : NULL;
-    OpRef kept = *ref;
-    if (tensor && tensor->share > 0) {
-        const bool to_end = ref->offset_bytes + ref->bytes == tensor->whole_bytes;
-        kept.offset_bytes = (int64_t)(tensor->share * (double)ref->offset_bytes);
-        kept.rank_stride_bytes = (int64_t)(tensor->share * (double)ref->rank_stride_bytes);
-        kept.bytes = to_end ? tensor->bytes - kept.offset_bytes : (int64_t)(tensor->share * (double)ref->bytes);
-    }
-    return kept;
+// Of a tensor that has a share.
+void mixed_keep_share(const Tensor *tensor, BufferRef *ref) {
+    const bool to_end = ref->offset_bytes + ref->bytes == tensor->whole_bytes;
+    ref->offset_bytes = (int64_t)(tensor->share * (double)ref->offset_bytes);
+    ref->rank_stride_bytes = (int64_t)(tensor->share * (double)ref->rank_stride_bytes);
+    ref->bytes = to_end ? tensor->bytes - ref->offset_bytes : (int64_t)(tensor->share * (double)ref->bytes);
 }

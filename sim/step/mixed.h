@@ -16,4 +16,4 @@ int64_t mixed_kept_bytes(const Lowering *lowering, int64_t bytes, double share);
 double mixed_share_of(const Lowering *lowering, BufferRole role, Dtype dtype);
 void mixed_zero_others(Lowering *lowering);  // gradients
 void mixed_drop_zeros(OpList *list);
-OpRef mixed_kept_ref(const Lowering *lowering, const OpRef *ref);
+void mixed_keep_share(const Tensor *tensor, BufferRef *ref);

@@ -91,6 +91,42 @@ Test(space, plans_are_canonical) {
     }
 }
 
+static int next_of(const Space *in, int shape, int micro_batch, int from) {
+    while (from < in->candidate_count &&
+           (in->candidates[from].shape != shape || in->candidates[from].plan.micro_batch != micro_batch)) {
+        from++;
+    }
+    return from;
+}
+
+// Its choices are not found anew for each micro-batch; shapes that have none of it are another test's.
+Test(space, a_micro_batch_has_the_candidates_that_it_has_alone) {
+    static const char *const targets[] = {"accelerate", "torchtitan", "megatron", "deepspeed"};
+    for (size_t t = 0; t < sizeof targets / sizeof targets[0]; t++) {
+        request = request_for(&arena, 32, "7b", "dgx-h100", targets[t]);
+        request.global_batch = 96;
+        space_enumerate(&request, &arena, &space);
+        int compared = 0;
+        for (int micro_batch = 1; micro_batch <= 12; micro_batch++) {
+            TuneRequest of_one = request;
+            Space alone;
+            of_one.micro_batch = micro_batch;
+            space_enumerate(&of_one, &arena, &alone);
+            for (int shape = 0; shape < space.mesh_count; shape++) {
+                int at = next_of(&space, shape, micro_batch, 0), same = next_of(&alone, shape, micro_batch, 0);
+                for (; at < space.candidate_count; compared++) {
+                    cr_assert_lt(same, alone.candidate_count, "%s: too many with %d", targets[t], micro_batch);
+                    cr_assert(plans_equal(&space.candidates[at].plan, &alone.candidates[same].plan), "%s", targets[t]);
+                    at = next_of(&space, shape, micro_batch, at + 1);
+                    same = next_of(&alone, shape, micro_batch, same + 1);
+                    cr_assert(at < space.candidate_count || same == alone.candidate_count, "%s: too few", targets[t]);
+                }
+            }
+        }
+        cr_assert_gt(compared, 100);
+    }
+}
+
 Test(space, a_given_batch_is_met_exactly_where_it_can_be) {
     request.global_batch = 96;  // 3 * 32: every number of data ranks divides it
     space_enumerate(&request, &arena, &space);

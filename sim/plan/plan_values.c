@@ -1,0 +1,89 @@
+// Values of fields as words and numbers, and what is said of them.
+
+#include "sim/plan/plan_fields.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/base/text.h"
+
+const char *plan_field_key(PlanFieldId id) {
+    return plan_fields[id].key ? plan_fields[id].key : plan_fields[id].name;
+}
+
+int plan_told(const TrainPlan *plan, PlanFieldId id) {
+    const bool told = plan_fields[id].printed != PLAN_PRINTED_WHERE_IT_MATTERS || plan_field_matters(plan, id);
+    return told ? plan_get(plan, id) : PLAN_ANY;
+}
+
+// The members of a set in any order, also as a list in brackets.
+static int set_value(const PlanField *field, const char *word) {
+    static const char between[] = "+, []";
+    int value = 0;
+    for (const char *at = word + strspn(word, between); *at; at += strspn(at, between)) {
+        char member[PLAN_VALUE_BYTES] = "";
+        const size_t length = strcspn(at, between);
+        int bit = 1;
+        snprintf(member, sizeof member, "%.*s", (int)length, at);
+        while (bit <= field->high && !text_same_word(member, field->words[bit])) {
+            bit <<= 1;
+        }
+        if (bit > field->high || length >= sizeof member) {
+            return PLAN_ANY;
+        }
+        value |= bit;
+        at += length;
+    }
+    return value > 0 ? value : PLAN_ANY;
+}
+
+int plan_field_value(PlanFieldId id, const char *word) {
+    const PlanField *field = &plan_fields[id];
+    int64_t number = PLAN_ANY;
+    if (field->is_set && !text_same_word(word, field->words[0])) {
+        return set_value(field, word);
+    }
+    if (!field->words) {
+        return text_parse_int(word, &number) && number >= field->low && number <= field->high ? (int)number : PLAN_ANY;
+    }
+    for (int value = field->high; value >= 0; value--) {
+        if (text_same_word(word, field->words[value])) {
+            return value;
+        }
+    }
+    return PLAN_ANY;
+}
+
+int plan_field_unsaid(PlanFieldId id) {
+    const bool may_be_auto = strncmp(plan_fields[id].option.value, "auto|", 5) == 0;
+    return may_be_auto ? plan_field_value(id, "auto") : plan_fields[id].usual;
+}
+
+void plan_fields_unsaid(int values[PLAN_FIELD_COUNT]) {
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        values[id] = plan_field_unsaid((PlanFieldId)id);
+    }
+}
+
+const char *plan_value_text(PlanFieldId id, int value, char out[PLAN_VALUE_BYTES]) {
+    if (plan_fields[id].words) {
+        return plan_fields[id].words[value];
+    }
+    snprintf(out, PLAN_VALUE_BYTES, "%d", value);
+    return out;
+}
+
+const char *plan_refuse_others(const TrainPlan *plan, const bool known[PLAN_FIELD_COUNT], const char *whose,
+                               Arena *arena) {
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        const PlanField *field = &plan_fields[i];
+        const int value = plan_get(plan, (PlanFieldId)i);
+        char text[PLAN_VALUE_BYTES], usual[PLAN_VALUE_BYTES];
+        if (!known[i] && value != field->usual) {
+            return arena_format(arena, "%s %s=%s: use %s=%s", whose, field->name,
+                                plan_value_text((PlanFieldId)i, value, text), field->name,
+                                plan_value_text((PlanFieldId)i, field->usual, usual));
+        }
+    }
+    return NULL;
+}
