@@ -18,9 +18,6 @@ typedef struct Promise {
 static int promise_compare(const void *a, const void *b) {
     const Promise *left = a, *right = b;
     const Candidate *l = left->candidate, *r = right->candidate;
-    if (l->shape != r->shape) {
-        return l->shape - r->shape;
-    }
     if (left->class != right->class) {
         return (int)left->class - (int)right->class;
     }
@@ -62,12 +59,15 @@ static Promise promise_of(const Search *search, Candidate *candidate) {
 
 void search_order(Search *search) {
     const int count = search->space.candidate_count, shapes = search->space.mesh_count;
-    Promise *promises = ARENA_ARRAY(search->arena, Promise, count);
+    Promise *promises = ARENA_UNCLEARED(search->arena, Promise, count);
     for (int i = 0; i < count; i++) {
         promises[i] = promise_of(search, &search->space.candidates[i]);
     }
-    qsort(promises, (size_t)count, sizeof *promises, promise_compare);
-    search->order = ARENA_ARRAY(search->arena, Candidate *, count);
+    for (int shape = 0; shape < shapes; shape++) {  // they are in the order of the shapes
+        const int first = search->first_of_shape[shape], end = search->first_of_shape[shape + 1];
+        qsort(&promises[first], (size_t)(end - first), sizeof *promises, promise_compare);
+    }
+    search->order = ARENA_UNCLEARED(search->arena, Candidate *, count);
     for (int i = 0; i < count; i++) {
         search->order[i] = promises[i].candidate;
     }

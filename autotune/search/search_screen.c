@@ -31,6 +31,7 @@ typedef struct ByChoices {
     struct ChoiceSlot {
         PlanKey choices;
         const Candidate *candidate;
+        const char *reason;  // why others are rejected for its sake; NULL = none was
     } * slots;
     size_t count, capacity;
 } ByChoices;
@@ -46,29 +47,33 @@ static PlanKey choices_of(const TrainPlan *plan) {
 }
 
 // The slot of a plan's choices; empty at first. Valid until another one is added.
-static const Candidate **slot_of(SearchWorker *worker, ByChoices *by, const PlanKey *plan) {
+static struct ChoiceSlot *slot_of(SearchWorker *worker, ByChoices *by, const PlanKey *plan) {
     PlanKey choices = *plan;
     for (int i = 0; i < PLAN_KEY_WORDS; i++) {
         choices.words[i] &= ~by->apart.words[i];
     }
     for (size_t i = 0; i < by->count; i++) {
         if (plan_keys_equal(&by->slots[i].choices, &choices)) {
-            return &by->slots[i].candidate;
+            return &by->slots[i];
         }
     }
     by->slots = arena_grow(&worker->arena, by->slots, by->count, &by->capacity, sizeof *by->slots);
     by->slots[by->count] = (struct ChoiceSlot){.choices = choices};
-    return &by->slots[by->count++].candidate;
+    return &by->slots[by->count++];
 }
 
 // The choices that save memory whatever the others are; plans that differ in them only are compared.
 #define THRIFT (PLAN_RECOMPUTE_CHOICES | PLAN_BIT(PLAN_RESHARD))
 
-static void reject_larger(SearchWorker *worker, Candidate *candidate, const Candidate *smaller) {
+static void reject_larger(SearchWorker *worker, Candidate *candidate, struct ChoiceSlot *slot) {
+    const Candidate *smaller = slot->candidate;
     char needs[TEXT_UNIT_BYTES];
+    if (!slot->reason) {
+        slot->reason = arena_format(&worker->arena, "micro-batch %d already needs %s", smaller->plan.micro_batch,
+                                    text_bytes(needs, smaller->reserved_bytes));
+    }
     candidate->rule = "memory";
-    candidate->reason = arena_format(&worker->arena, "micro-batch %d already needs %s", smaller->plan.micro_batch,
-                                     text_bytes(needs, smaller->reserved_bytes));
+    candidate->reason = slot->reason;
     worker->counts.pruned++;
 }
 
@@ -152,7 +157,7 @@ static Status fits_spending(const Search *search, SearchWorker *worker, const Sp
     if (!plan_field_matters(plan, spender->id) || (spender->only_stages && mesh_stages(&plan->mesh) == 1)) {
         return STATUS_OK;
     }
-    const Candidate **same = slot_of(worker, known, choices);
+    const Candidate **same = &slot_of(worker, known, choices)->candidate;
     if (spender->spends(search->request->target, plan)) {
         *same = candidate;
         return STATUS_OK;
@@ -348,7 +353,7 @@ static Status screen_thriftiest(const Search *search, SearchWorker *worker, int 
             continue;
         }
         const PlanKey choices = choices_of(plan);
-        const Candidate **looked_at = slot_of(worker, &looked, &choices);
+        const Candidate **looked_at = &slot_of(worker, &looked, &choices)->candidate;
         if (*looked_at || prune(search->request, plan, NULL, &worker->arena, &reason) ||
             !search_can_be_had(search, plan)) {
             continue;
@@ -373,18 +378,22 @@ static Status screen_thriftiest(const Search *search, SearchWorker *worker, int 
         TRY(estimate_candidate(search, worker, candidate, error));
         if (candidate->reserved_bytes > FAR_OVER * search->request->memory_limit_bytes &&
             search_takes(search->request, SHORTCUT_THRIFTIEST)) {
-            *slot_of(worker, far, &choices) = candidate;
+            slot_of(worker, far, &choices)->candidate = candidate;
         }
     }
     return STATUS_OK;
 }
 
-static void reject_thirstier(SearchWorker *worker, Candidate *candidate, const Candidate *thriftiest) {
+static void reject_thirstier(SearchWorker *worker, Candidate *candidate, struct ChoiceSlot *slot) {
+    const Candidate *thriftiest = slot->candidate;
     char needs[TEXT_UNIT_BYTES];
+    if (!slot->reason) {
+        slot->reason =
+            arena_format(&worker->arena, "micro-batch %d with recompute full, reshard always already needs %s",
+                         thriftiest->plan.micro_batch, text_bytes(needs, thriftiest->reserved_bytes));
+    }
     candidate->rule = "memory";
-    candidate->reason =
-        arena_format(&worker->arena, "micro-batch %d with recompute full, reshard always already needs %s",
-                     thriftiest->plan.micro_batch, text_bytes(needs, thriftiest->reserved_bytes));
+    candidate->reason = slot->reason;
     worker->counts.pruned++;
 }
 
@@ -429,14 +438,14 @@ static Status screen_shape(const Search *search, SearchWorker *worker, int shape
             reject(worker, candidate, spender->rule, spender->reason);
             continue;
         }
-        const Candidate *thriftiest = *slot_of(worker, &far, &choices);
-        if (thriftiest && thriftiest != candidate) {
+        struct ChoiceSlot *thriftiest = slot_of(worker, &far, &choices);
+        if (thriftiest->candidate && thriftiest->candidate != candidate) {
             reject_thirstier(worker, candidate, thriftiest);
             continue;
         }
-        const Candidate **smaller = slot_of(worker, &too_large, &choices);
-        if (*smaller) {
-            reject_larger(worker, candidate, *smaller);
+        struct ChoiceSlot *smaller = slot_of(worker, &too_large, &choices);
+        if (smaller->candidate) {
+            reject_larger(worker, candidate, smaller);
             continue;
         }
         if (candidate->state != CANDIDATE_ESTIMATED && !is_too_large(search, candidate)) {
@@ -446,7 +455,7 @@ static Status screen_shape(const Search *search, SearchWorker *worker, int shape
             reject_too_large(search, worker, candidate);
         }
         if (!search_seems_to_fit(search, candidate) && search_takes(search->request, SHORTCUT_SMALLER)) {
-            *smaller = candidate;
+            smaller->candidate = candidate;
         }
     }
     return outdone ? STATUS_OK : search_partial_shape(search, worker, shape, error);

@@ -42,7 +42,7 @@ typedef struct SpaceBuilder {
     size_t capacity;
     SearchedField fields[PLAN_FIELD_COUNT];  // slowest first
     int field_count;
-    KnownSplit splits[KNOWN_SPLITS];      // the latest ones
+    KnownSplit splits[KNOWN_SPLITS];  // the latest ones
     int split_count;
     ChoiceRun runs[KNOWN_RUNS];  // of the shape, the latest ones
     int run_count;
@@ -178,10 +178,10 @@ static void find_fields(SpaceBuilder *builder) {
 
 // Values of a field that a search looks at; what needs memory comes before what may then be spared (search_screen.c).
 static int value_count(PlanFieldId id, int asked) {
-    return asked != TUNE_ANY            ? 1
-           : id == PLAN_REDUCE_BUCKET   ? 2
-           : id == PLAN_VIRTUAL_STAGES  ? TARGET_MOST_CHUNKS
-                                        : plan_fields[id].high - plan_fields[id].low + 1;
+    return asked != TUNE_ANY           ? 1
+           : id == PLAN_REDUCE_BUCKET  ? 2
+           : id == PLAN_VIRTUAL_STAGES ? TARGET_MOST_CHUNKS
+                                       : plan_fields[id].high - plan_fields[id].low + 1;
 }
 
 static int value_at(PlanFieldId id, int asked, int place) {

@@ -3,8 +3,10 @@
 // is written twice.
 
 #include <math.h>
+#include <string.h>
 
 #include "autotune/store/store_predictions.h"
+#include "sim/base/text.h"
 
 static const char *const state_names[CANDIDATE_STATE_COUNT] = {"rejected", "estimated", "simulated"};
 
@@ -76,18 +78,69 @@ static int shape_end(const TuneResult *result, int first) {
     return end;
 }
 
-static Status put_candidate(Store *store, sqlite3_stmt *statement, int64_t request_id, const Candidate *candidate,
-                            int alike, Error *error) {
+// What SQLite does once for a statement, as a table of the states that a row may have, costs several rows.
+enum { ROWS_AT_ONCE = 32, COLUMNS_OF_CANDIDATE = 13 };
+
+typedef struct CandidateWriter {
+    Store *store;
+    sqlite3_stmt *one, *many;
+    int64_t request_id;
+    int waiting;  // rows, in their order
+    struct {
+        const Candidate *candidate;
+        int alike;
+    } rows[ROWS_AT_ONCE];
+} CandidateWriter;
+
+#define INSERT_CANDIDATES                                                                                              \
+    "INSERT INTO candidates (request_id, shape, plan, content_hash, state, feasible, rule, reason, step_s, "           \
+    "tokens_per_s, peak_bytes, reserved_bytes, alike) VALUES "
+#define ONE_CANDIDATE "(?,?,?,?,?,?,?,?,?,?,?,?,?)"
+
+static Status prepare_many(CandidateWriter *writer, Error *error) {
+    char sql[sizeof INSERT_CANDIDATES + ROWS_AT_ONCE * sizeof "," ONE_CANDIDATE] = INSERT_CANDIDATES;
+    size_t used = strlen(sql);
+    for (int row = 0; row < ROWS_AT_ONCE; row++) {
+        used = text_put(sql, sizeof sql, used, row > 0 ? "," ONE_CANDIDATE : ONE_CANDIDATE);
+    }
+    return store_prepare(writer->store, sql, &writer->many, error);
+}
+
+static void bind_candidate(CandidateWriter *writer, sqlite3_stmt *statement, int row, int place) {
+    const Candidate *candidate = writer->rows[row].candidate;
     char mesh[MESH_TEXT_BYTES], plan[PLAN_TEXT_BYTES];
-    return store_put(store, statement, error, "Isshsdssppppd", request_id, mesh_text(&candidate->plan.mesh, mesh),
-                     plan_text(&candidate->plan, plan), candidate->content_hash, state_names[candidate->state],
-                     candidate->state != CANDIDATE_REJECTED, candidate->rule, candidate->reason, candidate->step_s,
-                     candidate->tokens_per_s, round(candidate->peak_bytes), round(candidate->reserved_bytes), alike);
+    store_bind_from(statement, 1 + place * COLUMNS_OF_CANDIDATE, "Isshsdssppppd", writer->request_id,
+                    mesh_text(&candidate->plan.mesh, mesh), plan_text(&candidate->plan, plan), candidate->content_hash,
+                    state_names[candidate->state], candidate->state != CANDIDATE_REJECTED, candidate->rule,
+                    candidate->reason, candidate->step_s, candidate->tokens_per_s, round(candidate->peak_bytes),
+                    round(candidate->reserved_bytes), writer->rows[row].alike);
+}
+
+static Status put_candidate(CandidateWriter *writer, const Candidate *candidate, int alike, Error *error) {
+    writer->rows[writer->waiting].candidate = candidate;
+    writer->rows[writer->waiting].alike = alike;
+    if (++writer->waiting < ROWS_AT_ONCE) {
+        return STATUS_OK;
+    }
+    writer->waiting = 0;
+    TRY(writer->many ? STATUS_OK : prepare_many(writer, error));
+    for (int row = 0; row < ROWS_AT_ONCE; row++) {
+        bind_candidate(writer, writer->many, row, row);
+    }
+    return store_step(writer->store, writer->many, error);
+}
+
+static Status put_waiting(CandidateWriter *writer, Error *error) {
+    Status status = STATUS_OK;
+    for (int row = 0; row < writer->waiting && status == STATUS_OK; row++) {
+        bind_candidate(writer, writer->one, row, 0);
+        status = store_step(writer->store, writer->one, error);
+    }
+    return status;
 }
 
 // One row for identical rejections, at the position of the first.
-static Status put_shape(Store *store, sqlite3_stmt *statement, int64_t request_id, const Candidate *candidates,
-                        int count, Error *error) {
+static Status put_shape(CandidateWriter *writer, const Candidate *candidates, int count, Error *error) {
     Status status = STATUS_OK;
     for (int i = 0; i < count && status == STATUS_OK; i++) {
         int before = 0, alike = 1;
@@ -97,24 +150,21 @@ static Status put_shape(Store *store, sqlite3_stmt *statement, int64_t request_i
         for (int other = i + 1; other < count && before == i; other++) {
             alike += are_alike(&candidates[i], &candidates[other]);
         }
-        status = before < i ? STATUS_OK : put_candidate(store, statement, request_id, &candidates[i], alike, error);
+        status = before < i ? STATUS_OK : put_candidate(writer, &candidates[i], alike, error);
     }
     return status;
 }
 
 static Status put_candidates(Store *store, const TuneResult *result, int64_t request_id, Error *error) {
-    sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(
-        store,
-        "INSERT INTO candidates (request_id, shape, plan, content_hash, state, feasible, rule, reason, step_s, "
-        "tokens_per_s, peak_bytes, reserved_bytes, alike) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        &statement, error));
-    Status status = STATUS_OK;
+    CandidateWriter writer = {.store = store, .request_id = request_id};
+    Status status = store_prepare(store, INSERT_CANDIDATES ONE_CANDIDATE, &writer.one, error);
     for (int first = 0, end = 0; first < result->candidate_count && status == STATUS_OK; first = end) {
         end = shape_end(result, first);
-        status = put_shape(store, statement, request_id, result->candidates + first, end - first, error);
+        status = put_shape(&writer, result->candidates + first, end - first, error);
     }
-    sqlite3_finalize(statement);
+    status = status == STATUS_OK ? put_waiting(&writer, error) : status;
+    sqlite3_finalize(writer.one);
+    sqlite3_finalize(writer.many);
     return status;
 }
 

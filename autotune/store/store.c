@@ -130,11 +130,12 @@ static void bind_text(sqlite3_stmt *statement, int place, const char *text) {
     text ? sqlite3_bind_text(statement, place, text, -1, SQLITE_TRANSIENT) : sqlite3_bind_null(statement, place);
 }
 
-static void bind_all(sqlite3_stmt *statement, const char *kinds, va_list values) {
+static void bind_from(sqlite3_stmt *statement, int first, const char *kinds, va_list values) {
     char hash[HASH_TEXT_BYTES];
     double number;
-    for (int place = 1; kinds[place - 1]; place++) {
-        switch (kinds[place - 1]) {
+    for (int i = 0; kinds[i]; i++) {
+        const int place = first + i;
+        switch (kinds[i]) {
         case 's':
             bind_text(statement, place, va_arg(values, const char *));
             break;
@@ -149,10 +150,21 @@ static void bind_all(sqlite3_stmt *statement, const char *kinds, va_list values)
             break;
         default:
             number = va_arg(values, double);
-            kinds[place - 1] == 'n' || number > 0 ? sqlite3_bind_double(statement, place, number)
-                                                  : sqlite3_bind_null(statement, place);
+            kinds[i] == 'n' || number > 0 ? sqlite3_bind_double(statement, place, number)
+                                          : sqlite3_bind_null(statement, place);
         }
     }
+}
+
+static void bind_all(sqlite3_stmt *statement, const char *kinds, va_list values) {
+    bind_from(statement, 1, kinds, values);
+}
+
+void store_bind_from(sqlite3_stmt *statement, int first, const char *kinds, ...) {
+    va_list values;
+    va_start(values, kinds);
+    bind_from(statement, first, kinds, values);
+    va_end(values);
 }
 
 void store_bind(sqlite3_stmt *statement, const char *kinds, ...) {

@@ -39,6 +39,7 @@ Status store_step(Store *store, sqlite3_stmt *statement, Error *error);
 // rows, once.
 void store_bind(sqlite3_stmt *statement, const char *kinds, ...);
 Status store_ask(Store *store, sqlite3_stmt **statement, Error *error, const char *sql, const char *kinds, ...);
+void store_bind_from(sqlite3_stmt *statement, int first, const char *kinds, ...);  // the first one's place, from 1
 Status store_put(Store *store, sqlite3_stmt *statement, Error *error, const char *kinds, ...);
 Status store_write(Store *store, Error *error, const char *sql, const char *kinds, ...);
 

@@ -74,8 +74,10 @@ static Status lower(Analytic *analytic, const TrainPlan *plan, int micro_steps, 
 // Enough micro-steps that first, middle and last occur.
 enum { ALL_VARIANTS = 3 };
 
-static uint64_t placement_word(const Mesh *mesh, AxisMask ranks, int ranks_per_node) {
-    const GroupPlacement at = mesh_group_placement(mesh, ranks, ranks_per_node);
+// Of the ranks that the axis stands for. A rank alone has all of its node's as siblings.
+static uint64_t placement_word(const Mesh *mesh, Axis axis, AxisMask ranks, int ranks_per_node, int node_size) {
+    const GroupPlacement at = mesh->size[axis] > 1 ? mesh_group_placement(mesh, ranks, ranks_per_node)
+                                                   : (GroupPlacement){1, 1, 1, node_size, .span = 1};
     return (uint64_t)at.nodes << 43 | (uint64_t)at.per_node << 32 | (uint64_t)at.siblings << 21 | (uint64_t)at.span;
 }
 
@@ -135,10 +137,11 @@ static AxisMask expert_axes(const TrainPlan *plan) {
 
 static PlacementWords placement_words(const TrainPlan *plan, int ranks_per_node) {
     const Mesh *mesh = &plan->mesh;
-    return (PlacementWords){.tp = placement_word(mesh, AXIS_BIT(AXIS_TP), ranks_per_node),
-                            .cp = placement_word(mesh, AXIS_BIT(AXIS_CP), ranks_per_node),
-                            .sp = placement_word(mesh, AXIS_BIT(AXIS_SP), ranks_per_node),
-                            .experts = placement_word(mesh, expert_axes(plan), ranks_per_node)};
+    const int world = mesh_world(mesh), per_node = ranks_per_node, node = world < per_node ? world : per_node;
+    return (PlacementWords){.tp = placement_word(mesh, AXIS_TP, AXIS_BIT(AXIS_TP), per_node, node),
+                            .cp = placement_word(mesh, AXIS_CP, AXIS_BIT(AXIS_CP), per_node, node),
+                            .sp = placement_word(mesh, AXIS_SP, AXIS_BIT(AXIS_SP), per_node, node),
+                            .experts = placement_word(mesh, AXIS_EP, expert_axes(plan), per_node, node)};
 }
 
 static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, MeshPiece **made, Error *error) {

@@ -12,8 +12,7 @@ typedef enum { PART_FORWARD, PART_BACKWARD, PART_LAST_BACKWARD, PART_WORKS } Par
 
 // One work of a stage. Hundreds of thousands are gone through, over and over: no more than that.
 typedef struct PipelineWork {
-    uint32_t after : 31;   // place in the order, from 1, of what it waits for; 0: nothing
-    uint32_t message : 1;  // which comes from another stage
+    uint32_t after;        // what it waits for: twice the place in the order, from 1, and 1 where it is another stage's
     uint16_t stage, work;  // by part, PART_WORKS of each
 } PipelineWork;
 
@@ -21,7 +20,7 @@ struct PipelineOrder {
     PipelineWork *works;
     int32_t count;
     int32_t stages, parts, backward_works;  // that a backward is cut into, equally long
-    double *done_s;                         // while it is run: of each place
+    double *done_s;                         // while it is run: of each place, and with a message behind it
     double *free_s;                         // of each stage
     double *issued_s;   // and when a stage's host, which never waits, has issued what was run so far
     double *work_s;     // of each part and its works
@@ -94,10 +93,8 @@ static void take_ready(Orderer *orderer, int32_t stage, int32_t actions, uint32_
             return;
         }
         const int32_t work = part * PART_WORKS + (int32_t)part_work(shape, action);
-        order->works[order->count++] = (PipelineWork){.after = orderer->done[before] & INT32_MAX,
-                                                      .message = message,
-                                                      .stage = (uint16_t)stage,
-                                                      .work = (uint16_t)work};
+        order->works[order->count++] = (PipelineWork){
+            .after = 2 * orderer->done[before] + message, .stage = (uint16_t)stage, .work = (uint16_t)work};
         order->works_of[work]++;
         order->stage_of[part] = (int16_t)stage;
         orderer->done[action_of(shape, action->work, part, action->micro_step)] = (uint32_t)order->count;
@@ -123,7 +120,7 @@ static PipelineOrder *make_order(const PipelineShape *shape, Arena *arena) {
                              .stages = shape->stages,
                              .parts = parts,
                              .backward_works = schedule_works(shape->schedule) - 1,
-                             .done_s = ARENA_ARRAY(arena, double, places),
+                             .done_s = ARENA_ARRAY(arena, double, 2 * places),
                              .free_s = ARENA_ARRAY(arena, double, shape->stages),
                              .issued_s = ARENA_ARRAY(arena, double, shape->stages),
                              .work_s = ARENA_UNCLEARED(arena, double, parts *PART_WORKS),
@@ -177,28 +174,33 @@ static double last_end_s(const PipelineOrder *order) {
 // Where the host stops with the device it has never issued less than that has done: it need not be followed.
 static void run_stopping(PipelineOrder *order, const PipelineWork *works, int32_t from, int32_t end,
                          const PipelineTimes *times) {
-    const double message_s[2] = {0, times->message_s};
-    double *done_s = order->done_s, *free_s = order->free_s;
+    const double message_s = times->message_s;
+    double *known_s = order->done_s, *done_s = known_s + 2 * (from + 1), *free_s = order->free_s;
     const double *work_s = order->work_s;
-    for (int32_t i = from; i < end; i++) {
-        const PipelineWork work = works[i];
-        const double ready_s = done_s[work.after] + message_s[work.message], before_s = free_s[work.stage];
-        done_s[i + 1] = free_s[work.stage] = (ready_s > before_s ? ready_s : before_s) + work_s[work.work];
+#pragma GCC unroll 4
+    for (const PipelineWork *work = works + from, *last = works + end; work < last; work++, done_s += 2) {
+        const double ready_s = known_s[work->after], before_s = free_s[work->stage];
+        const double end_s = (ready_s > before_s ? ready_s : before_s) + work_s[work->work];
+        done_s[0] = free_s[work->stage] = end_s;
+        done_s[1] = end_s + message_s;
     }
 }
 
 static void run_issuing(PipelineOrder *order, const PipelineWork *works, int32_t from, int32_t end,
                         const PipelineTimes *times) {
-    const double message_s[2] = {0, times->message_s}, device_share = times->device_share;
-    double *done_s = order->done_s, *free_s = order->free_s, *issued_s = order->issued_s;
+    const double message_s = times->message_s, device_share = times->device_share;
+    double *known_s = order->done_s, *done_s = known_s + 2 * (from + 1);
+    double *free_s = order->free_s, *issued_s = order->issued_s;
     const double *work_s = order->work_s;
-    for (int32_t i = from; i < end; i++) {
-        const PipelineWork work = works[i];
-        const double ready_s = done_s[work.after] + message_s[work.message], before_s = free_s[work.stage];
-        const double here_s = work_s[work.work], host_s = issued_s[work.stage] + here_s;
+#pragma GCC unroll 4
+    for (const PipelineWork *work = works + from, *last = works + end; work < last; work++, done_s += 2) {
+        const double ready_s = known_s[work->after], before_s = free_s[work->stage];
+        const double here_s = work_s[work->work], host_s = issued_s[work->stage] + here_s;
         const double ahead_s = (ready_s > before_s ? ready_s : before_s) + here_s * device_share;
-        issued_s[work.stage] = host_s;
-        done_s[i + 1] = free_s[work.stage] = ahead_s > host_s ? ahead_s : host_s;
+        const double end_s = ahead_s > host_s ? ahead_s : host_s;
+        issued_s[work->stage] = host_s;
+        done_s[0] = free_s[work->stage] = end_s;
+        done_s[1] = end_s + message_s;
     }
 }
 

@@ -42,6 +42,7 @@ void meeting_init(Meeting *meeting, Arena *arena) {
     const StepProgram *first = meeting->stages[0].simulation.program.step;
     meeting->arena = arena;
     meeting->world = mesh_world(&first->plan.mesh);
+    meeting->next_ps = ARENA_ARRAY(arena, int64_t, meeting->count);
     meeting->members = ARENA_ARRAY(arena, int32_t, first->group_count * meeting->world);
     meeting->arrived = ARENA_ARRAY(arena, int32_t, first->group_count * meeting->world);
     for (int32_t s = 0; s < meeting->count; s++) {
@@ -71,7 +72,7 @@ static int32_t counterpart(const MeetingStage *other, int32_t actor) {
 
 static void wake(MeetingStage *stage, int32_t actor, int lane, int64_t now_ps) {
     stage->simulation.now_ps = now_ps;
-    stage->woken = true;
+    stage->woken = stage->simulation.meeting->any_woken = true;
     simulation_wake(&stage->simulation, actor, lane);
 }
 
@@ -126,41 +127,49 @@ bool meeting_arrive(Simulation *simulation, int32_t actor, int lane, int32_t gro
 // ---- the common clock
 
 static void settle_woken(Meeting *meeting) {
-    for (bool again = true; again;) {
-        again = false;
+    while (meeting->any_woken) {
+        meeting->any_woken = false;
         for (int32_t s = 0; s < meeting->count; s++) {
-            if (meeting->stages[s].woken) {
-                meeting->stages[s].woken = false;
-                simulation_settle(&meeting->stages[s].simulation);
-                meeting->stages[s].next_ps = simulation_next_ps(&meeting->stages[s].simulation);
-                again = true;
+            MeetingStage *stage = &meeting->stages[s];
+            if (stage->woken) {
+                stage->woken = false;
+                simulation_settle(&stage->simulation);
+                meeting->next_ps[s] = simulation_next_ps(&stage->simulation);
             }
         }
     }
 }
 
+static int64_t next_instant(const Meeting *meeting) {
+    const int64_t *next_ps = meeting->next_ps;
+    int64_t first_ps = INT64_MAX;
+#pragma GCC unroll 4
+    for (int32_t s = 0; s < meeting->count; s++) {
+        first_ps = next_ps[s] < first_ps ? next_ps[s] : first_ps;
+    }
+    return first_ps;
+}
+
+static void do_instant(Meeting *meeting, int64_t now_ps) {
+#pragma GCC unroll 4
+    for (int32_t s = 0; s < meeting->count; s++) {
+        if (meeting->next_ps[s] == now_ps) {
+            Simulation *simulation = &meeting->stages[s].simulation;
+            simulation_instant(simulation, now_ps);
+            meeting->next_ps[s] = simulation_next_ps(simulation);
+        }
+    }
+    settle_woken(meeting);
+}
+
 Status meeting_run(Meeting *meeting, Error *error) {
     for (int32_t s = 0; s < meeting->count; s++) {
         simulation_begin(&meeting->stages[s].simulation);
-        meeting->stages[s].next_ps = simulation_next_ps(&meeting->stages[s].simulation);
+        meeting->next_ps[s] = simulation_next_ps(&meeting->stages[s].simulation);
     }
     settle_woken(meeting);
-    for (;;) {
-        int64_t now_ps = INT64_MAX;
-        for (int32_t s = 0; s < meeting->count; s++) {
-            now_ps = meeting->stages[s].next_ps < now_ps ? meeting->stages[s].next_ps : now_ps;
-        }
-        if (now_ps == INT64_MAX) {
-            break;
-        }
-        for (int32_t s = 0; s < meeting->count; s++) {
-            MeetingStage *stage = &meeting->stages[s];
-            if (stage->next_ps == now_ps) {
-                simulation_instant(&stage->simulation, now_ps);
-                stage->next_ps = simulation_next_ps(&stage->simulation);
-            }
-        }
-        settle_woken(meeting);
+    for (int64_t now_ps; (now_ps = next_instant(meeting)) != INT64_MAX;) {
+        do_instant(meeting, now_ps);
         if (meeting->repetition) {
             meeting_repetition_check(meeting, now_ps);
         }

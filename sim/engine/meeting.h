@@ -17,13 +17,14 @@ typedef struct MeetingStage {
     Simulation simulation;
     int32_t *box_of;  // by peer and phase: first of its mailboxes, one per actor; -1 = nothing is received
     Mailbox *boxes;
-    bool woken;       // another stage has released something here
-    int64_t next_ps;  // its next instant
+    bool woken;  // another stage has released something here
 } MeetingStage;
 
 struct Meeting {
     MeetingStage *stages;
     int32_t count;
+    int64_t *next_ps;  // of each stage: its next instant
+    bool any_woken;
     Arena *arena;
     int32_t *members;  // of the group of a rank: by group and the rank of its first member, how many actors
     int32_t *arrived;  // of them

@@ -20,7 +20,7 @@ typedef struct SlotUse {
     uint64_t defines;  // cells that it writes whole, whatever was there
     uint64_t needs;    // cells that it reads and that some task writes
     SlotIndex index;
-    int32_t base;      // of the buffer's slots
+    int32_t base;  // of the buffer's slots
     int32_t buffer;
     bool one_slot, held;  // of the buffer
 } SlotUse;
@@ -113,8 +113,7 @@ static void scan_uses(Scan *scan, const OperandCells *cells) {
 }
 
 static inline int32_t slot_used(const Scan *scan, const SlotUse *use, const StepInstance *instance) {
-    return use->base +
-           (use->one_slot ? 0 : step_slot(&scan->program->buffers[use->buffer], use->index, instance));
+    return use->base + (use->one_slot ? 0 : step_slot(&scan->program->buffers[use->buffer], use->index, instance));
 }
 
 static inline int32_t last_use(const Scan *scan, const SlotUse *use, int32_t index) {

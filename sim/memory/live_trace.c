@@ -133,10 +133,7 @@ static void make_trace(const StepProgram *program, const CutOptions *options, co
     program_cut(program, options, scratch, &cut);
     trace->count = (int32_t)step_instance_count(&cut.program);
     trace->instances = ARENA_UNCLEARED(arena, StepInstance, trace->count);
-    StepCursor cursor = step_cursor_begin(&cut.program);
-    for (int32_t i = 0; i < trace->count; i++) {
-        step_cursor_next(&cursor, &trace->instances[i]);
-    }
+    step_instances(&cut.program, trace->instances);
     lifetimes_of_cells(&cut.program, cells, trace->instances, trace->count, scratch, &trace->lifetimes);
     trace->lifetimes.rows = memcpy(ARENA_UNCLEARED(arena, SlotLifetime, trace->lifetimes.count + 1),
                                    trace->lifetimes.rows, (size_t)trace->lifetimes.count * sizeof(SlotLifetime));

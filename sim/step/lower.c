@@ -4,6 +4,7 @@
 #include "sim/step/lower.h"
 #include "sim/step/mixed.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static unsigned name_bucket(const char *name) {
@@ -45,7 +46,7 @@ void op_list_pass(Arena *arena, OpList *list, Op *op) {
 
 Op *op_list_append(Arena *arena, OpList *list, const Op *op) {
     Op *copy = ARENA_UNCLEARED(arena, Op, 1);
-    *copy = *op;
+    memcpy(copy, op, offsetof(Op, operands) + (size_t)op->operand_count * sizeof *op->operands);
     op_list_pass(arena, list, copy);
     return copy;
 }

@@ -71,13 +71,13 @@ typedef struct OpRef {
 
 typedef struct Op {
     Mark mark;
-    Task task;  // operands and events are still in `operands`
-    OpRef operands[OP_MAX_OPERANDS];
-    int operand_count;
-    bool absolute;             // a layered section's op whose indices are absolute
-    int8_t only;               // of layers of a kind: 1 + LayerKind; 0 = of all layers
+    Task task;                 // operands and events are still in `operands`
     const struct Op *copy_of;  // NULL: of none
     int32_t place;             // behind its task in the program; 0 = it has none
+    int operand_count;
+    bool absolute;                    // a layered section's op whose indices are absolute
+    int8_t only;                      // of layers of a kind: 1 + LayerKind; 0 = of all layers
+    OpRef operands[OP_MAX_OPERANDS];  // last: those behind operand_count are undefined
 } Op;
 
 // Operations are made once and passed on by pointer from list to list.
@@ -249,17 +249,17 @@ typedef struct UnitNames {
         *raw, *reduce_in, *reduce_out, *copies, *near;
 } UnitNames;
 
-// Behind the unit's other slices.
-void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec);
+void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec);  // behind the unit's other slices
 
 // ---- passes
 
 Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const Target *target);
 void lower_units(Lowering *lowering);
 const UnitNames *unit_names(const Lowering *lowering, int unit);  // lower_names.c
-int32_t near_shard(Lowering *lowering, int unit);                 // lower_near.c: its tensor; -1
-void lower_offload(Lowering *lowering, const Unit *unit);         // of a unit with its tensors
-void add_adapter_slices(Lowering *lowering, Unit *unit);          // of a layer (lower_adapters.c)
+extern const char *const section_names[];
+int32_t near_shard(Lowering *lowering, int unit);          // lower_near.c: its tensor; -1
+void lower_offload(Lowering *lowering, const Unit *unit);  // of a unit with its tensors
+void add_adapter_slices(Lowering *lowering, Unit *unit);   // of a layer (lower_adapters.c)
 void lower_layers(Lowering *lowering);
 void lower_tensor_parallel(Lowering *lowering);
 void lower_summed_loss(Lowering *lowering);  // of the micro-steps behind the first one

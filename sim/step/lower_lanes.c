@@ -463,21 +463,7 @@ static void append_runs_down(Assembly *assembly, Stretch *all, Stretch *kept, co
 
 // Of a chunk's layers; NULL: of all.
 static void append_stretch(Assembly *assembly, Stretch *stretch, int32_t micro_offset, const StageChunk *chunk) {
-    static const char *const names[SECTION_COUNT] = {[SECTION_BEGIN] = "embedding",
-                                                     [SECTION_LAYER_FORWARD] = "forward layers",
-                                                     [SECTION_TAIL] = "head and loss",
-                                                     [SECTION_LAYER_BACKWARD] = "backward layers",
-                                                     [SECTION_KEPT_BACKWARD] = "",
-                                                     [SECTION_END] = "embedding backward",
-                                                     [SECTION_TAIL_WEIGHTS] = "weights of head",
-                                                     [SECTION_LAYER_WEIGHTS] = "weights of layers",
-                                                     [SECTION_KEPT_WEIGHTS] = "",
-                                                     [SECTION_END_WEIGHTS] = "weights of embedding",
-                                                     [SECTION_NORM] = "norm",
-                                                     [SECTION_NORM_LAYER] = "norm layers",
-                                                     [SECTION_UPDATE] = "update",
-                                                     [SECTION_UPDATE_LAYER] = "update layers"};
-    const char *name = names[stretch->section];
+    const char *name = section_names[stretch->section];
     if (stretch->list.count == 0) {
         return;
     }

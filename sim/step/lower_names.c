@@ -1,4 +1,5 @@
-// What the tensors of each unit are called: names decide which variants of a micro-step share one.
+// What the tensors of each unit are called: names decide which variants of a micro-step share one. What sections are
+// called, which people see.
 
 #include "sim/step/lower.h"
 
@@ -33,3 +34,20 @@ const UnitNames *unit_names(const Lowering *lowering, int u) {
            : u == UNIT_ADAPTERS && lowering_adapters_apart(lowering) ? &adapter_names
                                                                      : &edge_and_layer_names[u];
 }
+
+const char *const section_names[SECTION_COUNT] = {
+    [SECTION_BEGIN] = "embedding",
+    [SECTION_LAYER_FORWARD] = "forward layers",
+    [SECTION_TAIL] = "head and loss",
+    [SECTION_LAYER_BACKWARD] = "backward layers",
+    [SECTION_KEPT_BACKWARD] = "",
+    [SECTION_END] = "embedding backward",
+    [SECTION_TAIL_WEIGHTS] = "weights of head",
+    [SECTION_LAYER_WEIGHTS] = "weights of layers",
+    [SECTION_KEPT_WEIGHTS] = "",
+    [SECTION_END_WEIGHTS] = "weights of embedding",
+    [SECTION_NORM] = "norm",
+    [SECTION_NORM_LAYER] = "norm layers",
+    [SECTION_UPDATE] = "update",
+    [SECTION_UPDATE_LAYER] = "update layers",
+};

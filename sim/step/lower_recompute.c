@@ -214,11 +214,10 @@ static void make_present(Rematerialiser *maker, int32_t tensor) {
     close_over_inputs(maker);
     for (size_t i = 0; i < maker->forward->count; i++) {
         if (maker->repeated[i]) {
-            Op copy = *maker->forward->ops[i];
-            copy.task.phase = PHASE_RECOMPUTE;
-            copy.copy_of = maker->forward->ops[i];
-            op_list_append(maker->lowering->arena, maker->out, &copy);
-            note_writes(maker, &copy);
+            Op *copy = op_list_append(maker->lowering->arena, maker->out, maker->forward->ops[i]);
+            copy->task.phase = PHASE_RECOMPUTE;
+            copy->copy_of = maker->forward->ops[i];
+            note_writes(maker, copy);
         }
     }
 }

@@ -108,10 +108,10 @@ static bool is_tp_mark(const Op *op) {
 static void unite_all(Lowering *lowering) {
     for (int section = 0; section < SECTION_COUNT; section++) {
         for (size_t i = 0; i < lowering->lists[section].count; i++) {
-            const Op op = *lowering->lists[section].ops[i];
-            if (!is_tp_mark(&op)) {
+            if (!is_tp_mark(lowering->lists[section].ops[i])) {
                 continue;
             }
+            const Op op = *lowering->lists[section].ops[i];
             const TaskKind kind = mark_collective(lowering, op.mark);
             if (kind == TASK_KIND_COUNT || kind == TASK_ALL_REDUCE) {
                 unite(lowering, &op);

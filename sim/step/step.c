@@ -137,6 +137,36 @@ bool step_cursor_next(StepCursor *cursor, StepInstance *instance) {
     return false;
 }
 
+// The nodes begin..end, with this layer and micro-step around them.
+static StepInstance *put_instances(const StepProgram *program, int32_t begin, int32_t end, int32_t layer,
+                                   int32_t micro_step, StepInstance *out) {
+    for (int32_t i = begin; i < end;) {
+        const Segment *segment = &program->segments[i];
+        if (segment->kind != SEGMENT_TASKS) {
+            const bool layers = segment->kind == SEGMENT_LAYERS;
+            for (int32_t k = 0; k < segment->count; k++) {
+                const int32_t value = segment->first + k * segment->step;
+                out = put_instances(program, i + 1, segment->end, layers ? value : layer, layers ? micro_step : value,
+                                    out);
+            }
+            i = segment->end;
+            continue;
+        }
+        const int32_t micro = micro_step + segment->micro_offset;
+        for (int32_t t = segment->first_task; t < segment->first_task + segment->task_count; t++) {
+            if (step_guard_open(program, &program->tasks[t], layer)) {
+                *out++ = (StepInstance){.task = t, .layer = layer, .micro_step = micro};
+            }
+        }
+        i++;
+    }
+    return out;
+}
+
+void step_instances(const StepProgram *program, StepInstance *instances) {
+    put_instances(program, 0, program->segment_count, 0, 0, instances);
+}
+
 // What the nodes begin..end stand for, times over; counts: of each task, may be NULL.
 static int64_t segment_counts(const StepProgram *program, int32_t begin, int32_t end, const Segment *layers,
                               int64_t times, int64_t *counts) {

@@ -251,8 +251,7 @@ enum { STEP_MAX_DEPTH = 4 };
 // Visits task instances in issue order, guards applied. Start with step_cursor_begin; copies freely; no allocation.
 typedef struct StepCursor {
     const StepProgram *program;
-    int32_t segment, task;
-    int32_t depth;
+    int32_t segment, task, depth;
     int32_t loop_segment[STEP_MAX_DEPTH], iteration[STEP_MAX_DEPTH];
     int32_t layer, micro_step;
 } StepCursor;
@@ -260,6 +259,7 @@ typedef struct StepCursor {
 StepCursor step_cursor_begin(const StepProgram *program);
 bool step_cursor_next(StepCursor *cursor, StepInstance *instance);
 int64_t step_instance_count(const StepProgram *program);
+void step_instances(const StepProgram *program, StepInstance *instances);  // all of them, in that order
 
 static inline bool step_guard_open(const StepProgram *program, const Task *task, int layer) {
     const int guarded = layer + task->layer_guard;
