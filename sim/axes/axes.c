@@ -2,7 +2,6 @@
 
 #include "sim/axes/axes.h"
 
-#include <stdio.h>
 #include <strings.h>
 
 #include "sim/base/text.h"
@@ -20,12 +19,12 @@ const char *const axis_names[AXIS_COUNT] = {AXIS_LIST(AXIS_NAME)};
 const AxisMask axis_lenders[AXIS_COUNT] = {AXIS_LIST(AXIS_LENDERS)};
 
 char *axes_text(AxisMask axes, const char *separator, char out[AXES_TEXT_BYTES]) {
-    int used = 0;
+    size_t used = 0;
     out[0] = '\0';
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if (axes & AXIS_BIT(axis)) {
-            used += snprintf(out + used, (size_t)(AXES_TEXT_BYTES - used), "%s%s", used > 0 ? separator : "",
-                             axis_names[axis]);
+            used = used > 0 ? text_put(out, AXES_TEXT_BYTES, used, separator) : 0;
+            used = text_put(out, AXES_TEXT_BYTES, used, axis_names[axis]);
         }
     }
     return out;

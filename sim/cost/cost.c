@@ -277,6 +277,11 @@ static int chips_at_once(const CostModel *model, const StepProgram *program) {
     return (int)ceil(world / fmax(1, turns));
 }
 
+double cost_chip_factor(const CostModel *model, const StepProgram *program) {
+    return model->chip_factor > 0 ? model->chip_factor
+                                  : slowest_chip_factor(&model->profile->accelerator, chips_at_once(model, program));
+}
+
 static TaskCost compute_task_cost(const CostModel *model, const StepProgram *program, const Task *task) {
     if (touches_host(program, task)) {
         return host_task_cost(model, program, task);
@@ -287,12 +292,12 @@ static TaskCost compute_task_cost(const CostModel *model, const StepProgram *pro
     if (task->kind == TASK_GEMM || task->kind == TASK_GROUPED_GEMM) {
         time = task->kind == TASK_GEMM ? gemm_task_time(accelerator, program, task)
                                        : grouped_task_time(accelerator, program, task);
-        time.seconds *= slowest_chip_factor(accelerator, chips_at_once(model, program));
+        time.seconds *= cost_chip_factor(model, program);
         time.seconds /= program->plan.zero == 3 ? accelerator->sharded_gemm_share : 1;
         algorithm = "tile";
     } else if (task->kind == TASK_ATTENTION || task->kind == TASK_ATTENTION_BACKWARD) {
         time = attention_task_time(accelerator, program, task);
-        time.seconds *= slowest_chip_factor(accelerator, chips_at_once(model, program));
+        time.seconds *= cost_chip_factor(model, program);
         algorithm = attention_names[program->plan.attention];
     } else {
         const double bytes = stream_bytes(model->target, program, task) * widened_factor(accelerator, task);
@@ -300,7 +305,7 @@ static TaskCost compute_task_cost(const CostModel *model, const StepProgram *pro
     }
     if (task->kind == TASK_UPDATE && unit_is_orthogonalized(&program->units[task->unit])) {
         const KernelTime products = orthogonal_time(accelerator, program, task);
-        time.seconds += products.seconds * slowest_chip_factor(accelerator, chips_at_once(model, program));
+        time.seconds += products.seconds * cost_chip_factor(model, program);
         time.memory_s += products.memory_s;
     }
     time.seconds *= other_factor(model->target, task);

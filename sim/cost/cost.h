@@ -49,6 +49,7 @@ typedef struct CostModel {
     const ClusterProfile *profile;
     const Target *target;
     bool paired;  // with ep_overlap every exchange of experts has a partner: the caller mixes in those that have none
+    double chip_factor;  // cost_chip_factor of the program that is priced, found once for all its tasks; 0 = not yet
 } CostModel;
 
 // With ep_overlap forward of one micro-step overlaps backward of another: share of the exchanges without a partner.

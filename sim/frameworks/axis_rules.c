@@ -49,15 +49,19 @@ static const char *check_tp(const Target *target, const ModelSpec *model, const 
                                {feed_forward_columns(model, plan), "feed-forward columns"},
                                {target_vocab(target, model, tp), "vocabulary entries"}};
     const size_t count = splits_vocabulary_evenly(target) ? 4 : 3;
+    size_t uneven = 0;
+    while (uneven < count && sizes[uneven].size % tp == 0) {
+        uneven++;
+    }
+    if (uneven == count) {
+        return NULL;
+    }
     int64_t common = 0;
     for (size_t i = 0; i < count; i++) {
         common = gcd(sizes[i].size, common);
     }
-    for (size_t i = 0; i < count; i++) {
-        REFUSE_IF(arena, sizes[i].size % tp != 0, "tp=%d does not divide the model's %d %s: use tp %s", tp,
-                  sizes[i].size, sizes[i].what, divisors_text(arena, common));
-    }
-    return NULL;
+    return arena_format(arena, "tp=%d does not divide the model's %d %s: use tp %s", tp, sizes[uneven].size,
+                        sizes[uneven].what, divisors_text(arena, common));
 }
 
 const char *multiples_around(int64_t number, int64_t step, Arena *arena) {

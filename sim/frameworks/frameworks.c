@@ -34,7 +34,7 @@ const Framework *const *framework_list(int *count) {
 
 const Framework *framework_of(const char *name) {
     for (int i = 0; i < COUNT; i++) {
-        if (strcmp(frameworks[i]->name, name) == 0) {
+        if (frameworks[i]->name[0] == name[0] && strcmp(frameworks[i]->name, name) == 0) {  // asked for every plan
             return frameworks[i];
         }
     }

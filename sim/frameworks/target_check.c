@@ -177,11 +177,9 @@ static const char *check_framework(const Check *check) {
 }
 
 static const char *check_framework_mesh(const Check *check) {
-    const Framework *framework = framework_of(check->target->name);
     const bool spreads = axis_size(check, AXIS_EP) > 1 && check->target->axes & AXES_EP;
-    return spreads && framework && framework->refuse_mesh
-               ? framework->refuse_mesh(check->model, check->plan, check->arena)
-               : NULL;
+    const Framework *framework = spreads ? framework_of(check->target->name) : NULL;
+    return framework && framework->refuse_mesh ? framework->refuse_mesh(check->model, check->plan, check->arena) : NULL;
 }
 
 // A table of positions ends; a norm over all heads of a token needs them on one rank.

@@ -24,8 +24,8 @@ int32_t lowering_tensor(Lowering *lowering, const char *plain, BufferRole role, 
             return i;
         }
     }
-    lowering->tensors = arena_grow(lowering->arena, lowering->tensors, lowering->tensor_count,
-                                   &lowering->tensor_capacity, sizeof(Tensor));
+    lowering->tensors = arena_grow_uncleared(lowering->arena, lowering->tensors, lowering->tensor_count,
+                                             &lowering->tensor_capacity, sizeof(Tensor));
     lowering->tensors[lowering->tensor_count] = (Tensor){.name = name,
                                                          .role = role,
                                                          .dtype = dtype,
@@ -39,7 +39,7 @@ int32_t lowering_tensor(Lowering *lowering, const char *plain, BufferRole role, 
 
 void op_list_pass(Arena *arena, OpList *list, Op *op) {
     if (list->count == list->capacity) {
-        list->ops = arena_grow(arena, list->ops, list->count, &list->capacity, sizeof(Op *));
+        list->ops = arena_grow_uncleared(arena, list->ops, list->count, &list->capacity, sizeof(Op *));
     }
     list->ops[list->count++] = op;
 }

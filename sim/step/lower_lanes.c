@@ -297,9 +297,8 @@ static void append_records(Assembly *assembly, const Op *op, Task *task) {
         if (ref->tensor < 0 || !assembly->awaited[ref->tensor]) {
             continue;
         }
-        const int32_t *events = assembly->event_of[ref->tensor][task->lane];
         for (int write = 0; write < 2; write++) {
-            const int32_t event = events[write];
+            const int32_t event = assembly->event_of[ref->tensor][task->lane][write];
             if (event >= 0 && (ref->access & (write ? ACCESS_WRITE : ACCESS_READ))) {
                 const EventRef record = {.event = event, .index = operands[k].ref.index};
                 append_event_ref(assembly, record, task->first_record, &task->record_count);
@@ -362,8 +361,9 @@ static void make_tables(Assembly *assembly) {
 
 static int32_t append_segment(Assembly *assembly, Segment segment) {
     StepProgram *program = assembly->program;
-    program->segments = arena_grow(assembly->lowering->arena, program->segments, (size_t)program->segment_count,
-                                   &assembly->segment_capacity, sizeof(Segment));
+    program->segments =
+        arena_grow_uncleared(assembly->lowering->arena, program->segments, (size_t)program->segment_count,
+                             &assembly->segment_capacity, sizeof(Segment));
     program->segments[program->segment_count] = segment;
     return program->segment_count++;
 }

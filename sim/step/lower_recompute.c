@@ -152,8 +152,8 @@ static void find_remade(const Rematerialiser *maker) {
             continue;  // gathers: backward has its own
         }
         for (int k = 0; k < op->operand_count; k++) {
-            if (touches(&op->operands[k], ACCESS_WRITE)) {
-                const int32_t tensor = op->operands[k].tensor;
+            const int32_t tensor = op->operands[k].tensor;
+            if (touches(&op->operands[k], ACCESS_WRITE) && !maker->made[tensor]) {
                 maker->made[tensor] = true;
                 maker->remade[tensor] = is_remade(maker->lowering, maker->mode, &maker->lowering->tensors[tensor]);
             }
