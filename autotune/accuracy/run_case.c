@@ -315,9 +315,12 @@ static void choose_sharding(const RunRow *row, const Target *target, TrainPlan *
     }
 }
 
+// Megatron-Bridge's recipe of one scale for 32 elements sets fp8_param_gather as well (bf16_with_mxfp8_mixed,
+// src/megatron/bridge/training/mixed_precision.py); of blocks it does not.
 static bool keeps_fp8_parameters(const RunRow *row, const TuneRequest *request, const TrainPlan *plan) {
-    const bool one_scale = plan->fp8_recipe == FP8_TENSORWISE || plan->fp8_recipe == FP8_DELAYED;
-    return is_fp8_recipe(row, request->target) && one_scale && plan->zero == 1 && !plan->bf16_master &&
+    const bool kept =
+        plan->fp8_recipe == FP8_TENSORWISE || plan->fp8_recipe == FP8_DELAYED || plan->fp8_recipe == FP8_MX;
+    return is_fp8_recipe(row, request->target) && kept && plan->zero == 1 && !plan->bf16_master &&
            request->model.experts.count == 0 && (request->target->fp8_parameters & FP8_BIT(plan->fp8_recipe)) != 0;
 }
 

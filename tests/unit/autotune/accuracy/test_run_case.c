@@ -256,6 +256,25 @@ Test(run_case, experts_that_this_version_cannot_predict_say_why) {
     }
 }
 
+static bool keeps_fp8_weights(const char *recipe, const char *date) {
+    const char *text = arena_format(&arena,
+                                    "id,date,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,"
+                                    "cp,tp,seq_len,micro_batch,zero,dtype,fp8_recipe\n"
+                                    "a,%s,m,32,4096,32,11008,32000,dgx-b200,megatron,1,8,1,1,4096,1,1,fp8,%s\n",
+                                    date, recipe);
+    const RunFile file = run_file_of(&arena, text);
+    RunCase run;
+    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+    cr_assert_null(run.skipped, "%s", run.skipped);
+    return run.plan.fp8_parameters;
+}
+
+Test(run_case, recipes_of_megatron_in_mxfp8_keep_no_weights_in_bf16) {
+    cr_expect(keeps_fp8_weights("mx", "2026-02-01"));
+    cr_expect_not(keeps_fp8_weights("mx", "2025-01-01"));
+    cr_expect_not(keeps_fp8_weights("blockwise", "2026-02-01"));
+}
+
 static AttentionKernel kernel_on(const char *target, const char *cluster, const char *date) {
     const char *text = arena_format(&arena,
                                     "id,date,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,"
