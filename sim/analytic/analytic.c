@@ -213,13 +213,16 @@ static int32_t expert_shards(const TrainPlan *plan) {
     return (int32_t)(plan_shard_count(plan) * lent / (ep * cut));
 }
 
+unsigned analytic_data_bits(const TrainPlan *plan) {
+    return (mesh_group_size(&plan->mesh, AXES_REPLICATE) > 1 ? 4u : 0) | (plan_shard_count(plan) > 1 ? 2u : 0) |
+           (expert_shards(plan) > 1 ? 1u : 0);
+}
+
 // What changes a micro-step's operations.
 static PlanKey choice_key(const TrainPlan *plan) {
     PlanKey key = plan_key(plan, 0);
     plan_key_add(&key, plan->grad_accum > 1, 1);
-    plan_key_add(&key, mesh_group_size(&plan->mesh, AXES_REPLICATE) > 1, 1);
-    plan_key_add(&key, plan_shard_count(plan) > 1, 1);
-    plan_key_add(&key, expert_shards(plan) > 1, 1);
+    plan_key_add(&key, analytic_data_bits(plan), ANALYTIC_DATA_BITS);
     return key;
 }
 
@@ -414,7 +417,9 @@ static void fill_estimate(const OverlapTimes *times, double fixed_s, Estimate *e
     estimate->overhead_s = rest_s + fixed_s;
 }
 
-static Status time_paired(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+// alone: as if what data ranks do took no time.
+static Status time_paired(Analytic *analytic, const TrainPlan *plan, bool alone, Estimate *estimate, Error *error) {
+    static const ShardCosts none = {.zero_s = 0};
     const MemoKey key = mesh_key(analytic, plan);
     MeshPiece *mesh = memo_find(&analytic->meshes, &key);
     if (!mesh) {
@@ -427,8 +432,10 @@ static Status time_paired(Analytic *analytic, const TrainPlan *plan, Estimate *e
     }
     OverlapTimes times;
     ShardCosts room;
-    const OverlapContention *contention = analytic->no_contention ? NULL : contention_of(analytic, overlap, mesh);
-    overlap_run(overlap, costs_of(analytic, plan, mesh, &room), contention, plan->grad_accum, &times);
+    const bool apart = analytic->no_contention || alone;
+    const OverlapContention *contention = apart ? NULL : contention_of(analytic, overlap, mesh);
+    const ShardCosts *costs = alone ? &none : costs_of(analytic, plan, mesh, &room);
+    overlap_run(overlap, costs, contention, plan->grad_accum, &times);
     fill_estimate(&times, analytic->cost.target->runtime.step_fixed_s, estimate);
     return STATUS_OK;
 }
@@ -444,16 +451,20 @@ static void mix_in(Estimate *a, const Estimate *b, double share) {
     }
 }
 
+Status analytic_time_alone(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+    return time_paired(analytic, plan, true, estimate, error);
+}
+
 // A micro-step without a partner takes what it takes without ep_overlap; pieces do not know how many there are.
 Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
-    TRY(time_paired(analytic, plan, estimate, error));
+    TRY(time_paired(analytic, plan, false, estimate, error));
     if (!plan->ep_overlap) {
         return STATUS_OK;
     }
     TrainPlan without = *plan;
     Estimate unpaired;
     without.ep_overlap = false;
-    TRY(time_paired(analytic, &without, &unpaired, error));
+    TRY(time_paired(analytic, &without, false, &unpaired, error));
     mix_in(estimate, &unpaired, mesh_stages(&plan->mesh) > 1 ? analytic->unpaired : cost_unpaired_share(plan));
     return STATUS_OK;
 }

@@ -24,7 +24,7 @@ struct Analytic {
     Arena programs_arena;
     PipelineOrders orders;
     Memo splits, heads;  // how layers are split over stages; time of head and loss
-    Memo paces;          // of pipelines already estimated: the least time per layer
+    Memo paces;          // of pipelines already estimated: what a layer takes (stage_bound.c)
     int stage;           // pipeline stage for which pieces are looked up and built
     double in_flight;    // its micro-steps whose backward has not run yet
     double unpaired;     // share of its expert exchanges for which ep_overlap finds no partner
@@ -34,12 +34,19 @@ struct Analytic {
 // Of a plan without stages, or of the stage that is set, alone; all layers recomputed or none.
 Status analytic_estimate_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
+
+// As if gathers, reductions and updates took no time: no more than with any number of data ranks.
+Status analytic_time_alone(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 bool analytic_bytes_are_known(Analytic *analytic, const TrainPlan *plan, int stage);
 Status analytic_bytes_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 
 bool analytic_is_hopeless(const Analytic *analytic, double step_s);
 Status analytic_no_bytes(Estimate *estimate);  // for a hopeless plan whose bytes the caller does not need
+
+// Are there replicas, shards, shards of experts? Which operations data ranks have depends on that.
+enum { ANALYTIC_DATA_BITS = 3 };
+unsigned analytic_data_bits(const TrainPlan *plan);
 
 // Sequence length, micro-batch, the sizes of the inner axes and the choices; of the stage that is set.
 MemoKey analytic_choices_key(const Analytic *analytic, const TrainPlan *plan);

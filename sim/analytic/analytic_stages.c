@@ -5,103 +5,11 @@
 
 #include <math.h>
 
-#include "sim/analytic/analytic_internal.h"
+#include "sim/analytic/stages.h"
 #include "sim/cost/interference.h"
 #include "sim/plan/plan_fields.h"
-#include "sim/step/splits/split.h"
 
-enum { STAGE_FULLEST, STAGE_LAST, STAGES_LOOKED_AT };
-
-// How the layers lie on the stages.
-typedef struct StageSplit {
-    int stage[STAGES_LOOKED_AT];
-    int32_t layers[STAGES_LOOKED_AT];   // on them, as one chunk each
-    int32_t first_layers;               // on the first one
-    int32_t first_dense;                // of these, dense ones of a model whose other layers are of experts
-    int32_t *part_layers, *part_dense;  // of each chunk of all stages, and so many of them
-    double *part_s;                     // of each, for the current user
-    int32_t parts;
-} StageSplit;
-
-// Its schedule does not affect a stage alone.
-static TrainPlan plan_alone(const Analytic *analytic, const TrainPlan *plan) {
-    TrainPlan alone = *plan;
-    split_alone(&analytic->model, &alone);
-    alone.pp_schedule = PP_1F1B;
-    plan_canonical(&alone);
-    return alone;
-}
-
-// Of so many layers from one on, those of experts.
-static int32_t expert_layers(const ModelSpec *model, int32_t first, int32_t count) {
-    int32_t experts = 0;
-    for (int i = 0; i < model_run_count(model); i++) {
-        LayerRun run = model_run(model, i);
-        experts += run.kind == LAYER_EXPERTS && layer_run_cut(&run, first, count) ? run.count : 0;
-    }
-    return experts;
-}
-
-static bool mixes_layers(const ModelSpec *model) {
-    const int32_t experts = expert_layers(model, 0, model->layers);
-    return experts > 0 && experts < model->layers;
-}
-
-static int32_t dense_layers(const ModelSpec *model, int32_t first, int32_t count) {
-    return mixes_layers(model) ? count - expert_layers(model, first, count) : 0;
-}
-
-// Of most layers of experts, or of most layers where none are of experts; the first one.
-static int fullest_stage(const ModelSpec *model, const int32_t *layers, int stages) {
-    int fullest = 0;
-    int32_t first = 0, most = -1;
-    for (int stage = 0; stage < stages; first += layers[stage++]) {
-        const int32_t count = layers[stage] - dense_layers(model, first, layers[stage]);
-        if (count > most) {
-            fullest = stage;
-            most = count;
-        }
-    }
-    return fullest;
-}
-
-static StageSplit *make_split(const Analytic *analytic, const TrainPlan *plan) {
-    StageSplit *split = ARENA_NEW(analytic->arena, StageSplit);
-    const TrainPlan alone = plan_alone(analytic, plan);
-    const int stages = mesh_stages(&plan->mesh), chunks = plan_chunks(plan);
-    int32_t *layers = ARENA_ARRAY(analytic->arena, int32_t, stages);
-    *split = (StageSplit){.stage = {0, stages - 1},
-                          .part_layers = ARENA_ARRAY(analytic->arena, int32_t, stages * chunks),
-                          .part_dense = ARENA_ARRAY(analytic->arena, int32_t, stages * chunks),
-                          .part_s = ARENA_ARRAY(analytic->arena, double, stages *chunks),
-                          .parts = stages * chunks};
-    split_layers(&analytic->model, analytic->cost.target, &alone, layers);
-    split_layers(&analytic->model, analytic->cost.target, plan, split->part_layers);
-    split->stage[STAGE_FULLEST] = fullest_stage(&analytic->model, layers, stages);
-    split->first_layers = layers[0];
-    split->first_dense = dense_layers(&analytic->model, 0, layers[0]);
-    for (int i = 0; i < STAGES_LOOKED_AT; i++) {
-        split->layers[i] = layers[split->stage[i]];
-    }
-    for (int32_t part = 0, first = 0; part < split->parts; first += split->part_layers[part++]) {
-        split->part_dense[part] = dense_layers(&analytic->model, first, split->part_layers[part]);
-    }
-    return split;
-}
-
-static StageSplit *find_split(Analytic *analytic, const TrainPlan *plan) {
-    const uint64_t stages = (uint64_t)mesh_stages(&plan->mesh), chunks = (uint64_t)plan_chunks(plan);
-    const uint64_t ends = (uint64_t)plan->pp_first << 32 | (uint64_t)plan->pp_last;
-    const MemoKey key = {.words = {stages << 32 | chunks, (uint64_t)plan->pp_split, ends}};
-    StageSplit *split = memo_find(&analytic->splits, &key);
-    if (!split) {
-        split = make_split(analytic, plan);
-        memo_add(&analytic->splits, &key, split, analytic->arena);
-    }
-    return split;
-}
-
-static Status find_shape(const TrainPlan *plan, PipelineShape *shape, Error *error) {
+Status stage_shape(const TrainPlan *plan, PipelineShape *shape, Error *error) {
     *shape = (PipelineShape){schedule_of(plan), mesh_stages(&plan->mesh), plan_chunks(plan), plan->grad_accum};
     return shape->schedule ? STATUS_OK
                            : error_set(error, STATUS_INFEASIBLE, "the schedule %s of a pipeline is not predicted yet",
@@ -154,13 +62,8 @@ static Status time_stage(Analytic *analytic, const TrainPlan *alone, StageTimes 
     return STATUS_OK;
 }
 
-// The head is on the fullest stage only where that is the last one.
-static bool is_last_fullest(const StageSplit *split) {
-    return split->stage[STAGE_FULLEST] == split->stage[STAGE_LAST];
-}
-
 static double layer_s(const StageSplit *split, const StageTimes *fullest, double head_s) {
-    return fmax(0, fullest->pace_s - (is_last_fullest(split) ? head_s : 0)) / split->layers[STAGE_FULLEST];
+    return fmax(0, fullest->pace_s - (stage_last_is_fullest(split) ? head_s : 0)) / split->layers[STAGE_FULLEST];
 }
 
 // Head and loss are the same with any number of stages, of data ranks, and whatever layers recompute: of these, that.
@@ -195,7 +98,7 @@ static double beyond_layers(const StageSplit *split, const StageTimes *fullest, 
 
 // What they add to a micro-step: the last of two stages, less its layers.
 static Status time_head(Analytic *analytic, const TrainPlan *of, double *head_s, Error *error) {
-    const StageSplit *split = find_split(analytic, of);
+    const StageSplit *split = stage_split(analytic, of);
     StageTimes fullest, last;
     TRY(time_stage_of(analytic, of, split->stage[STAGE_FULLEST], &fullest, error));
     TRY(time_stage_of(analytic, of, split->stage[STAGE_LAST], &last, error));
@@ -218,18 +121,33 @@ static Status time_head_by_difference(Analytic *analytic, const TrainPlan *of, d
     return STATUS_OK;
 }
 
-static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_s, Error *error) {
-    TrainPlan of = plan_of_head(plan);
-    if (find_split(analytic, &of)->layers[STAGE_LAST] == 0) {
-        of.pp_split = SPLIT_EVEN;  // a head as expensive as the layers before it: it is timed only together with layers
+// The plan whose head is timed, and its key.
+static MemoKey head_key(Analytic *analytic, const TrainPlan *plan, TrainPlan *of) {
+    *of = plan_of_head(plan);
+    if (stage_split(analytic, of)->layers[STAGE_LAST] == 0) {
+        of->pp_split =
+            SPLIT_EVEN;  // a head as expensive as the layers before it: it is timed only together with layers
     }
-    const MemoKey key = analytic_choices_key(analytic, &of);
+    return analytic_choices_key(analytic, of);
+}
+
+double stage_known_head_s(Analytic *analytic, const TrainPlan *plan) {
+    TrainPlan of;
+    const MemoKey key = head_key(analytic, plan, &of);
+    const double *known = memo_find(&analytic->heads, &key);
+    return known ? *known : 0;
+}
+
+static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_s, Error *error) {
+    TrainPlan of;
+    const MemoKey key = head_key(analytic, plan, &of);
     double *known = memo_find(&analytic->heads, &key);
     if (!known) {
         known = ARENA_NEW(analytic->arena, double);
         look_away(analytic);
-        const Status status = mixes_layers(&analytic->model) ? time_head_by_difference(analytic, &of, known, error)
-                                                             : time_head(analytic, &of, known, error);
+        const Status status = stage_mixes_layers(&analytic->model)
+                                  ? time_head_by_difference(analytic, &of, known, error)
+                                  : time_head(analytic, &of, known, error);
         look_away(analytic);
         TRY(status);
         memo_add(&analytic->heads, &key, known, analytic->arena);
@@ -302,23 +220,6 @@ static double slowed_s(const PipelineShape *shape, const Message *message) {
     return shape->chunks > 1 ? 2 * message->slowed_s : 0;
 }
 
-// A part takes and sends forward and back, the first and the last one on one side only.
-static void time_parts(const StageSplit *split, double layer_s, double dense_s, double head_s, double slowed_s,
-                       double host_s) {
-    for (int32_t part = 0; part < split->parts; part++) {
-        const int sides = (part > 0) + (part + 1 < split->parts);
-        const int32_t dense = split->part_dense[part];
-        split->part_s[part] =
-            layer_s * (split->part_layers[part] - dense) + dense_s * dense + slowed_s + 2 * sides * host_s;
-    }
-    split->part_s[split->parts - 1] += head_s;
-}
-
-// Backward is two of three parts, recomputation a forward more.
-static double forward_share(const TrainPlan *plan) {
-    return plan->recompute == RECOMPUTE_FULL ? 1.0 / 4 : 1.0 / 3;
-}
-
 // While a stage waits for others its host goes on issuing, unless messages stop it: the device has not to wait then.
 static double device_share(const Analytic *analytic, const TrainPlan *plan, const StageTimes *fullest) {
     return target_stops_host(analytic->cost.target, plan) ? 1 : 1 - fullest->host_s / fullest->pace_s;
@@ -327,7 +228,7 @@ static double device_share(const Analytic *analytic, const TrainPlan *plan, cons
 // The last stage is the slowest where the head is more than the layers that it lacks.
 static void add_head(const StageSplit *split, double layer_s, double head_s, int micro_steps, Estimate *estimate) {
     const double more_s = head_s - layer_s * (split->layers[STAGE_FULLEST] - split->layers[STAGE_LAST]);
-    if (more_s > 0 && !is_last_fullest(split)) {
+    if (more_s > 0 && !stage_last_is_fullest(split)) {
         estimate->compute_s += more_s * micro_steps;
         estimate->step_s += more_s * micro_steps;
     }
@@ -346,79 +247,6 @@ static void take_off_growing(const Analytic *analytic, const PipelineShape *shap
     const double less = steady ? 0 : shape->chunks > 1 ? growing : fmin(held, growing);
     estimate->peak_bytes -= less;
     estimate->reserved_bytes -= less * (1 + runtime->allocator_slack + runtime->stage_slack);
-}
-
-// Lower bound from the first forward to the last backward: the last stage's work, and before and after it the time for
-// the first micro-step to get there and the last to get back. With separate weight passes a backward is half as long.
-static double least_span_s(const StageSplit *split, const PipelineShape *shape, const PipelineTimes *times) {
-    const double back_share = (1 - times->forward_share) / (schedule_works(shape->schedule) - 1);
-    double way_s = 0, work_s = 0;
-    for (int32_t part = 0; part + 1 < shape->stages; part++) {
-        way_s += split->part_s[part];
-    }
-    for (int32_t part = 0; part < split->parts; part++) {
-        work_s += split->part_s[part];
-    }
-    return (way_s * (times->forward_share + back_share) + work_s * shape->micro_steps / shape->stages) *
-           times->device_share;
-}
-
-// ---- what a layer takes at least
-
-// Pipelines that differ in these only: their layers take about as long.
-#define PIPELINE_CHOICES                                                                                               \
-    (PLAN_BIT(PLAN_PP_SCHEDULE) | PLAN_BIT(PLAN_VIRTUAL_STAGES) | PLAN_BIT(PLAN_PP_SPLIT) | PLAN_BIT(PLAN_PP_FIRST) |  \
-     PLAN_BIT(PLAN_PP_LAST))
-
-// What a stage has in addition to its layers, such as the embedding, and layer kinds mixed in other proportions. Of
-// 35,977 estimates of 405B, 70B, 8x22B and DeepSeek-V3 the largest bound was 0.993 of its own; medians 0.83 to 0.93.
-static const double PACE_SLACK = 0.95;
-
-// *kept: the one of plans that recompute nothing, for those that do.
-static MemoKey pace_key(const Analytic *analytic, const TrainPlan *plan, bool kept) {
-    return analytic_layer_key(analytic, plan, PIPELINE_CHOICES | (kept ? PLAN_RECOMPUTE_CHOICES : 0), kept);
-}
-
-static void note_least(Analytic *analytic, MemoKey key, double layer_s) {
-    double *known = memo_find(&analytic->paces, &key);
-    if (!known) {
-        known = ARENA_NEW(analytic->arena, double);
-        *known = layer_s;
-        memo_add(&analytic->paces, &key, known, analytic->arena);
-    }
-    *known = fmin(*known, layer_s);
-}
-
-static void note_pace(Analytic *analytic, const TrainPlan *plan, double layer_s) {
-    note_least(analytic, pace_key(analytic, plan, false), layer_s);
-    if (plan->recompute == RECOMPUTE_NONE) {
-        note_least(analytic, pace_key(analytic, plan, true), layer_s);
-    }
-}
-
-bool analytic_bound(Analytic *analytic, const TrainPlan *plan, Estimate *bound) {
-    PipelineShape shape;
-    Error error;
-    if (mesh_stages(&plan->mesh) == 1 || find_shape(plan, &shape, &error) != STATUS_OK) {
-        return false;
-    }
-    MemoKey key = pace_key(analytic, plan, false);
-    const double *layer_s = memo_find(&analytic->paces, &key);
-    if (!layer_s) {
-        key = pace_key(analytic, plan, true);
-        layer_s = memo_find(&analytic->paces, &key);
-    }
-    if (!layer_s) {
-        return false;
-    }
-    const StageSplit *split = find_split(analytic, plan);
-    const double share = forward_share(plan), each_s = PACE_SLACK * *layer_s;
-    const PipelineTimes times = {.part_s = split->part_s, .forward_share = share, .device_share = 1};
-    time_parts(split, each_s, 0, 0, 0, 0);
-    *bound = (Estimate){.step_s = least_span_s(split, &shape, &times), .is_bound = true};
-    bound->compute_s = each_s * analytic->model.layers * shape.micro_steps / shape.stages;
-    bound->bubble_s = fmax(0, bound->step_s - bound->compute_s);
-    return true;
 }
 
 static Status add_bytes(Analytic *analytic, const TrainPlan *alone, const PipelineShape *shape, int stage,
@@ -448,7 +276,8 @@ static Status time_head_beside_host(Analytic *analytic, const TrainPlan *alone, 
                                     const StageTimes *fullest, double *head_s, Error *error) {
     static const double NO_MATTER = 0.02;
     StageTimes last;
-    if (fullest->host_s <= NO_MATTER * fullest->pace_s || is_last_fullest(split) || split->layers[STAGE_LAST] == 0) {
+    if (fullest->host_s <= NO_MATTER * fullest->pace_s || stage_last_is_fullest(split) ||
+        split->layers[STAGE_LAST] == 0) {
         return STATUS_OK;
     }
     TRY(time_stage_of(analytic, alone, split->stage[STAGE_LAST], &last, error));
@@ -465,7 +294,7 @@ static Status time_stages(Analytic *analytic, const TrainPlan *alone, const Stag
 
 static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
                             const StageSplit *split, Estimate *estimate, Error *error) {
-    const TrainPlan alone = plan_alone(analytic, plan);
+    const TrainPlan alone = stage_plan_alone(analytic, plan);
     const int micro_steps = plan->grad_accum;
     StageTimes fullest;
     double head_s, dense_s;
@@ -478,14 +307,14 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     const double each_s = layer_s(split, &fullest, head_s);
     const Message message = mean_message(analytic, plan);
     const double slower_s = slowed_s(shape, &message);
-    time_parts(split, each_s, dense_s, head_s, slower_s, message.host_s);
+    stage_time_parts(split, each_s, dense_s, head_s, slower_s, message.host_s);
     const PipelineTimes parts = {.part_s = split->part_s,
-                                 .forward_share = forward_share(plan),
+                                 .forward_share = stage_forward_share(plan),
                                  .device_share = device_share(analytic, plan, &fullest),
                                  .last_share = fullest.last_s / fullest.pace_s,
                                  .message_s = message.seconds};
-    note_pace(analytic, plan, each_s * parts.device_share);
-    const double least_s = least_span_s(split, shape, &parts) + beside_s;
+    TRY(stage_note_pace(analytic, plan, split, each_s * parts.device_share, error));
+    const double least_s = stage_least_span_s(split, shape, &parts) + beside_s;
     const bool hopeless = analytic_is_hopeless(analytic, least_s);
     const double step_s = hopeless ? least_s : pipeline_span_s(&analytic->orders, shape, &parts) + beside_s;
     *estimate = fullest.step;
@@ -535,7 +364,7 @@ static bool last_may_need_most(Analytic *analytic, const TrainPlan *plan, const 
 
 static Status add_stage(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, int stage,
                         Estimate *estimate, Error *error) {
-    const TrainPlan alone = plan_alone(analytic, plan);
+    const TrainPlan alone = stage_plan_alone(analytic, plan);
     Estimate other = {0};
     look_at(analytic, shape, stage);
     const Status status = analytic_bytes_alike(analytic, &alone, &other, error);
@@ -566,7 +395,7 @@ static Status add_ends(Analytic *analytic, const TrainPlan *plan, const Pipeline
 // Of the fullest stage, where a limit is set and its bytes are known: a look-up comes first.
 static Status find_too_large(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
                              const StageSplit *split, Estimate *estimate, Error *error) {
-    const TrainPlan alone = plan_alone(analytic, plan);
+    const TrainPlan alone = stage_plan_alone(analytic, plan);
     *estimate = (Estimate){.stage = split->stage[STAGE_FULLEST]};
     if (analytic->limits.bytes > 0 && analytic_bytes_are_known(analytic, &alone, estimate->stage)) {
         TRY(add_bytes(analytic, &alone, shape, estimate->stage, estimate, error));
@@ -577,8 +406,8 @@ static Status find_too_large(Analytic *analytic, const TrainPlan *plan, const Pi
 
 Status analytic_estimate_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     PipelineShape shape;
-    TRY(find_shape(plan, &shape, error));
-    const StageSplit *split = find_split(analytic, plan);
+    TRY(stage_shape(plan, &shape, error));
+    const StageSplit *split = stage_split(analytic, plan);
     TRY(find_too_large(analytic, plan, &shape, split, estimate, error));
     TRY(estimate->is_too_large ? STATUS_OK : time_pipeline(analytic, plan, &shape, split, estimate, error));
     const bool enough = estimate->is_too_large || (estimate->is_bound && analytic->limits.time_only);
@@ -587,9 +416,9 @@ Status analytic_estimate_stages(Analytic *analytic, const TrainPlan *plan, Estim
 
 Status analytic_bytes_of_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     PipelineShape shape;
-    TRY(find_shape(plan, &shape, error));
-    const StageSplit *split = find_split(analytic, plan);
-    const TrainPlan alone = plan_alone(analytic, plan);
+    TRY(stage_shape(plan, &shape, error));
+    const StageSplit *split = stage_split(analytic, plan);
+    const TrainPlan alone = stage_plan_alone(analytic, plan);
     look_at(analytic, &shape, split->stage[STAGE_FULLEST]);
     const Status status = analytic_bytes_alike(analytic, &alone, estimate, error);
     take_off_growing(analytic, &shape, analytic->in_flight, estimate);

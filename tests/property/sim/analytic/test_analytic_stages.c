@@ -285,6 +285,63 @@ Test(analytic_stages, what_other_pipelines_took_bounds_a_pipeline_from_below) {
     cr_assert_gt(known, 40);
 }
 
+// Stages between the first and the last have layers alone, whose time no data ranks change.
+Test(analytic_stages, layers_bound_pipelines_of_other_data_ranks_and_fewer_layers_closely) {
+    static const char *const meshes[] = {"pp=4,dp_shard=256,cp=2,tp=8", "pp=8,dp_shard=128,cp=2,tp=8",
+                                         "pp=16,dp_shard=64,cp=2,tp=8", "pp=8,dp_replicate=2,dp_shard=64,cp=2,tp=8",
+                                         "pp=16,dp_replicate=8,dp_shard=8,cp=2,tp=8"};
+    static const PpSchedule kinds[] = {PP_1F1B, PP_INTERLEAVED};
+    Arena arena = {0};
+    Error error = {0};
+    Question question;
+    Analytic *analytic = NULL;
+    for (int i = 0; i < 5 * 2; i++) {
+        const PpSchedule schedule = kinds[i / 5];
+        const SplitCase one = {.plain = {"405b", "dgx-h100", "megatron", meshes[i % 5], 8192, 1, 64, schedule,
+                                         schedule == PP_1F1B ? 1 : 2, RECOMPUTE_NONE}};
+        ask(&one, FINETUNE_FULL, &arena, &question);
+        analytic = analytic ? analytic : analytic_new(&question.model, &question.cost, &arena);
+        const TrainPlan plan = question.plan;
+        Estimate bound, estimate;
+        const bool is_bound = analytic_bound(analytic, &plan, &bound);
+        cr_assert_eq(analytic_estimate(analytic, &plan, &estimate, &error), STATUS_OK, "%s", error.message);
+        cr_expect(is_bound == (i > 0), "%s", meshes[i % 5]);
+        cr_expect(!is_bound || (bound.step_s <= estimate.step_s && bound.step_s > 0.88 * estimate.step_s),
+                  "%s: %g s of %g s", meshes[i % 5], bound.step_s, estimate.step_s);
+    }
+    analytic_free(analytic);
+    arena_free(&arena);
+}
+
+// The bound of a pipeline whose backward is split leaves out the way back, on which stages do the rest of theirs.
+Test(analytic_stages, no_bound_is_above_the_estimate_whatever_the_schedule) {
+    static const PpSchedule kinds[] = {PP_1F1B, PP_INTERLEAVED, PP_ZERO_BUBBLE, PP_ZBV};
+    static const int micro_steps[] = {8, 16, 64};
+    for (int i = 0; i < 2; i++) {
+        Arena arena = {0};
+        Error error = {0};
+        Analytic *analytic = NULL;
+        for (int j = 0; j < 4 * 3 * 2; j++) {
+            const PpSchedule schedule = kinds[j % 4];
+            const SplitCase one = {.plain = {"llama-3-70b", "dgx-h100", "torchtitan",
+                                             i == 0 ? "pp=8,dp_replicate=4,dp_shard=2,cp=4" : "pp=8,dp_shard=2,tp=8",
+                                             8192, 1 + j / 12, micro_steps[j / 4 % 3], schedule,
+                                             schedule == PP_1F1B ? 1 : 2, RECOMPUTE_NONE}};
+            Question question;
+            Estimate bound, estimate;
+            ask(&one, FINETUNE_FULL, &arena, &question);
+            analytic = analytic ? analytic : analytic_new(&question.model, &question.cost, &arena);
+            const bool is_bound = analytic_bound(analytic, &question.plan, &bound);
+            cr_assert_eq(analytic_estimate(analytic, &question.plan, &estimate, &error), STATUS_OK, "%s",
+                         error.message);
+            cr_expect(!is_bound || bound.step_s <= estimate.step_s, "%s, %d: %g s of %g s", pp_schedule_names[schedule],
+                      one.plain.grad_accum, bound.step_s, estimate.step_s);
+        }
+        analytic_free(analytic);
+        arena_free(&arena);
+    }
+}
+
 // A search passes over what recomputes where it passed over what keeps all.
 Test(analytic_stages, no_pipeline_that_recomputes_is_faster_than_the_one_that_keeps_all) {
     static const char *const meshes[] = {"pp=2,dp_shard=8", "pp=4,dp_shard=2,tp=2", "pp=2,cp=2,dp_shard=2,tp=2"};

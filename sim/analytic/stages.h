@@ -1,0 +1,52 @@
+// How the layers of a pipeline lie on its stages; shared by the files of a pipeline's estimate only.
+
+#pragma once
+
+#include "sim/analytic/analytic_internal.h"
+
+enum { STAGE_FULLEST, STAGE_LAST, STAGES_LOOKED_AT };
+
+typedef struct StageSplit {
+    int stage[STAGES_LOOKED_AT];
+    int32_t layers[STAGES_LOOKED_AT];   // on them, as one chunk each
+    int32_t first_layers;               // on the first one
+    int32_t first_dense;                // of these, dense ones of a model whose other layers are of experts
+    int32_t *part_layers, *part_dense;  // of each chunk of all stages, and so many of them
+    double *part_s;                     // of each, for the current user
+    int32_t parts;
+} StageSplit;
+
+// What is known of the plan's split; times of its parts are written there.
+StageSplit *stage_split(Analytic *analytic, const TrainPlan *plan);
+
+// The head is on the fullest stage only where that is the last one.
+static inline bool stage_last_is_fullest(const StageSplit *split) {
+    return split->stage[STAGE_FULLEST] == split->stage[STAGE_LAST];
+}
+
+// Are there layers of experts beside others?
+bool stage_mixes_layers(const ModelSpec *model);
+
+// Its schedule does not affect a stage alone.
+TrainPlan stage_plan_alone(const Analytic *analytic, const TrainPlan *plan);
+
+Status stage_shape(const TrainPlan *plan, PipelineShape *shape, Error *error);
+
+// Head and loss of a micro-step where they were timed, else 0.
+double stage_known_head_s(Analytic *analytic, const TrainPlan *plan);
+
+// ---- stage_bound.c
+
+// Of a micro-step, the forward.
+double stage_forward_share(const TrainPlan *plan);
+
+// Writes how long each part computes, with what its messages add to it.
+void stage_time_parts(const StageSplit *split, double layer_s, double dense_s, double head_s, double slowed_s,
+                      double host_s);
+
+// Lower bound from the first forward to the last backward.
+double stage_least_span_s(const StageSplit *split, const PipelineShape *shape, const PipelineTimes *times);
+
+// What a pipeline's layers took, for the bounds of others.
+Status stage_note_pace(Analytic *analytic, const TrainPlan *plan, const StageSplit *split, double layer_s,
+                       Error *error);
