@@ -379,6 +379,41 @@ static void add_run(SpaceBuilder *builder, int shape, const TrainPlan *plan) {
     builder->runs[builder->run_count++ % KNOWN_RUNS] = run;
 }
 
+// Is it thrown out whichever way states are sharded?
+static const PruneRule *prune_any_zero(const TuneRequest *request, const TrainPlan *plan, Arena *arena) {
+    const PruneRule *rules[2];
+    const int most = request->target->max_zero;
+    const bool open = request->asked[PLAN_ZERO] == TUNE_ANY;
+    for (int i = 0; i < 2; i++) {
+        TrainPlan tried = *plan;
+        const char *reason;
+        tried.zero = open ? i * most : plan->zero;
+        target_canonical(request->target, &tried);
+        rules[i] = prune(request, &tried, NULL, arena, &reason);
+    }
+    return rules[0] == rules[1] ? rules[0] : NULL;
+}
+
+// Where there are many shapes, those without stages that one rule throws out whatever the choices are: with any batch,
+// and as many sequences on a rank as there are ranks of tp; or for its weights alone.
+static bool is_thrown_out(const TuneRequest *request, const Mesh *mesh, int shapes, Arena *arena) {
+    TuneRequest any_batch = *request;
+    TrainPlan plan;
+    any_batch.global_batch = 0;
+    if (mesh_stages(mesh) > 1 || shapes <= SEARCH_MANY_SHAPES || !search_takes(request, SHORTCUT_STAGES)) {
+        return false;
+    }
+    space_plain_plan(request, mesh, &plan);
+    plan.grad_accum = accumulation(request, mesh_group_size(mesh, AXES_BATCH), plan.micro_batch);
+    const bool makes_batch = plan.grad_accum > 0;
+    plan.grad_accum = makes_batch ? plan.grad_accum : 1;
+    TrainPlan more = plan;
+    more.micro_batch *= mesh->size[AXIS_TP];
+    const PruneRule *rule = prune_any_zero(&any_batch, &plan, arena);
+    return rule ? rule == prune_any_zero(&any_batch, &more, arena)
+                : makes_batch && prune_any_zero(request, &plan, arena);
+}
+
 static void add_shape(SpaceBuilder *builder, int shape) {
     const TuneRequest *request = builder->request;
     const size_t first = (size_t)builder->space->candidate_count;
@@ -389,7 +424,8 @@ static void add_shape(SpaceBuilder *builder, int shape) {
     const AxisOrder *orders = rank_orders_find(request, &plan.mesh, builder->arena, &order_count);
     const int64_t data_ranks = mesh_group_size(&plan.mesh, AXES_BATCH);
     const int lowest = request->micro_batch > 0 ? request->micro_batch : 1;
-    const bool hopeless = is_hopeless(request, &plan.mesh, builder->arena);
+    const bool hopeless = is_hopeless(request, &plan.mesh, builder->arena) ||
+                          is_thrown_out(request, &plan.mesh, builder->space->mesh_count, builder->arena);
     const int highest = hopeless ? 0 : request->micro_batch > 0 ? request->micro_batch : SPACE_MAX_MICRO_BATCH;
     for (int micro_batch = lowest; micro_batch <= highest; micro_batch++) {
         plan.micro_batch = micro_batch;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "autotune/search/prune.h"
 #include "autotune/search/space.h"
 #include "tests/support/search_all.h"
 #include "tests/support/sizes.h"
@@ -240,4 +241,38 @@ Test(space, backward_is_split_where_the_bubble_is_large) {
     const int few = splitting(8), many = splitting(1024);
     cr_expect(few > 0, "8 stages, 8 micro-steps");
     cr_expect(many == 0, "at least 128 micro-steps of one sequence");
+}
+
+static int *count_plans(const Space *of) {
+    int *plans = ARENA_ARRAY(&arena, int, of->mesh_count);
+    for (int i = 0; i < of->candidate_count; i++) {
+        plans[of->candidates[i].shape]++;
+    }
+    return plans;
+}
+
+// 384 ranks: tp with a factor of three divides tokens only with micro-batches that have it too.
+Test(space, of_many_shapes_those_that_every_choice_is_thrown_out_of_have_one_plan) {
+    static const char *const targets[] = {"megatron", "torchtitan"};
+    for (int i = 0; i < 2; i++) {
+        Space all;
+        int thrown_out = 0;
+        const char *reason;
+        request = request_for(&arena, 384, "gpt3-175b", "dgx-a100-80g", targets[i]);
+        request.global_batch = 384;
+        space_enumerate(&request, &arena, &space);
+        request.without = 1u << SHORTCUT_STAGES;
+        space_enumerate(&request, &arena, &all);
+        request.without = 0;
+        const int *left = count_plans(&space), *plans = count_plans(&all);
+        for (int at = 0; at < all.candidate_count; at++) {
+            const Candidate *candidate = &all.candidates[at];
+            if (mesh_stages(&candidate->plan.mesh) == 1 && left[candidate->shape] < plans[candidate->shape]) {
+                thrown_out++;
+                cr_assert(prune(&request, &candidate->plan, NULL, &arena, &reason), "%s: a plan of shape %d is lost",
+                          targets[i], candidate->shape);
+            }
+        }
+        cr_expect_gt(thrown_out, 100, "%s", targets[i]);
+    }
 }
