@@ -221,6 +221,13 @@ static void take_best(const TuneResult *result, const Mesh *reference, SearchBes
     }
 }
 
+static Status settle_best(Search *search, SearchBest *best, Error *error) {
+    *best = (SearchBest){0};
+    TRY(search_screen(search, error));
+    search_order(search);
+    return search_settle_best(search, best, error);
+}
+
 static Status find_best(Search *search, SearchBest *best, Error *error) {
     const TuneRequest *request = search->request;
     TuneResult result;
@@ -232,10 +239,11 @@ static Status find_best(Search *search, SearchBest *best, Error *error) {
     search_begin(search, NULL);
     Status status;
     if (by_estimate) {
-        status = search_screen(search, error);
-        if (status == STATUS_OK) {
-            search_order(search);
-            status = search_settle_best(search, best, error);
+        status = settle_best(search, best, error);
+        if (status == STATUS_OK && !search_around_holds(search, best)) {
+            search_near_widen(search);
+            begin_space(search);
+            status = settle_best(search, best, error);
         }
     } else {
         status = run_stages(search, error);

@@ -59,6 +59,7 @@ typedef struct Search {
     bool near;                  // and its bytes are not computed, as they are not reported (search_near.c)
     const SearchNear *who;      // the caller that asks what is near the best; NULL = none
     const Mesh *around;         // shapes near it alone; NULL = all
+    bool widened;               // once more, with less left out
     const Mesh *reference;      // a shape that is always evaluated; or NULL
     RingGroup *rings;
     int ring_count;
@@ -138,7 +139,11 @@ void search_near_note(const Search *search, SearchWorker *worker, const Candidat
 // Is the best as good as the reference that the others were compared with?
 bool search_near_holds(const Search *search);
 
-// Makes it a full search; known times and bytes stay in the closed form's cache.
+// The same, of a search around a shape.
+bool search_around_holds(const Search *search, const SearchBest *best);
+
+// Makes it a full search, or one around a shape that leaves out less; known times and bytes stay in the closed form's
+// cache.
 void search_near_widen(Search *search);
 
 // Clears the times of candidates that were only bounded, so that bounds are not taken for times.

@@ -14,13 +14,22 @@
 // Twice the closed form's error of 3 % (search_settle.c), less than CLEARLY_BEHIND: what was left out remains slower.
 static const double HOLDS = 0.95;
 
+// Where the best of all is asked for, and nothing else: more than a breakdown of memory mostly costs, after which a
+// layer or two more are recomputed. Where it costs more all is looked at again.
+static const double AROUND_BEHIND = 0.02;
+
 static double best_with_room(const Search *search) {
     return search->workers[0].best_tokens_per_s[true];
 }
 
+// How much slower than the best what is left out is at least.
+static double behind(const Search *search) {
+    return search->around && !search->widened ? AROUND_BEHIND : CLEARLY_BEHIND;
+}
+
 // Anything slower is clearly worse than the best, or irrelevant to a caller that wants something faster.
 static double least_tokens_per_s(const Search *search) {
-    return fmax((1 - CLEARLY_BEHIND) * best_with_room(search), search->above_tokens_per_s);
+    return fmax((1 - behind(search)) * best_with_room(search), search->above_tokens_per_s);
 }
 
 bool search_may_be_bounded(const TuneRequest *request) {
@@ -120,9 +129,18 @@ bool search_near_holds(const Search *search) {
                                            best->tokens_per_s >= HOLDS * best_with_room(search));
 }
 
+// Nothing left out is faster than what was found.
+bool search_around_holds(const Search *search, const SearchBest *best) {
+    const double fastest = best_with_room(search);
+    return !search->around || fastest == 0 ||
+           (best->feasible && best_leaves_room(search->request, best->best.memory.reserved_bytes) &&
+            best->best.tokens_per_s >= (1 - AROUND_BEHIND) * fastest);
+}
+
 void search_near_widen(Search *search) {
-    search->near = false;
-    search->best_only = false;
+    search->widened = true;
+    search->near &= search->around != NULL;
+    search->best_only &= search->around != NULL;
     search->ring_count = 0;
     search->best_estimate = 0;
     for (int i = 0; i < search->worker_count; i++) {
