@@ -225,6 +225,11 @@ static double device_share(const Analytic *analytic, const TrainPlan *plan, cons
     return target_stops_host(analytic->cost.target, plan) ? 1 : 1 - fullest->host_s / fullest->pace_s;
 }
 
+// What is neither a further micro-step nor a longer last one.
+static double beside_s(const TrainPlan *plan, const StageTimes *fullest) {
+    return fullest->step.step_s - plan->grad_accum * fullest->pace_s - fullest->last_s;
+}
+
 // The last stage is the slowest where the head is more than the layers that it lacks.
 static void add_head(const StageSplit *split, double layer_s, double head_s, int micro_steps, Estimate *estimate) {
     const double more_s = head_s - layer_s * (split->layers[STAGE_FULLEST] - split->layers[STAGE_LAST]);
@@ -285,11 +290,32 @@ static Status time_head_beside_host(Analytic *analytic, const TrainPlan *alone, 
     return STATUS_OK;
 }
 
-static Status time_stages(Analytic *analytic, const TrainPlan *alone, const StageSplit *split, double *head_s,
-                          StageTimes *fullest, double *dense_s, Error *error) {
-    TRY(time_stage_of(analytic, alone, split->stage[STAGE_FULLEST], fullest, error));
-    TRY(time_head_beside_host(analytic, alone, split, fullest, head_s, error));
-    return time_dense_layer(analytic, alone, split, layer_s(split, fullest, *head_s), dense_s, error);
+// Hopeless whatever the head takes, where layers and beside of it are all that the fullest stage has?
+static bool is_hopeless_headless(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
+                                 const StageSplit *split, const StageTimes *fullest) {
+    const PipelineTimes parts = {.part_s = split->part_s,
+                                 .forward_share = stage_forward_share(plan),
+                                 .device_share = device_share(analytic, plan, fullest)};
+    if (!analytic->limits.time_only || stage_last_is_fullest(split) || stage_mixes_layers(&analytic->model)) {
+        return false;
+    }
+    stage_time_parts(split, layer_s(split, fullest, 0), 0, 0, 0, 0);
+    return analytic_is_hopeless(analytic, stage_least_span_s(split, shape, &parts) + beside_s(plan, fullest));
+}
+
+// *head_s stays 0 where it does not matter.
+static Status time_stages(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
+                          const StageSplit *split, double *head_s, StageTimes *fullest, double *dense_s, Error *error) {
+    const TrainPlan alone = stage_plan_alone(analytic, plan);
+    *head_s = *dense_s = 0;
+    TRY(time_stage_of(analytic, &alone, split->stage[STAGE_FULLEST], fullest, error));
+    if (is_hopeless_headless(analytic, plan, shape, split, fullest)) {
+        *dense_s = layer_s(split, fullest, 0);
+        return STATUS_OK;
+    }
+    TRY(find_head(analytic, plan, head_s, error));
+    TRY(time_head_beside_host(analytic, &alone, split, fullest, head_s, error));
+    return time_dense_layer(analytic, &alone, split, layer_s(split, fullest, *head_s), dense_s, error);
 }
 
 static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
@@ -299,11 +325,10 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     StageTimes fullest;
     double head_s, dense_s;
     analytic->unpaired = cost_unpaired_share(plan);
-    TRY(find_head(analytic, plan, &head_s, error));
-    const Status status = time_stages(analytic, &alone, split, &head_s, &fullest, &dense_s, error);
+    const Status status = time_stages(analytic, plan, shape, split, &head_s, &fullest, &dense_s, error);
     look_away(analytic);
     TRY(status);
-    const double beside_s = fullest.step.step_s - micro_steps * fullest.pace_s - fullest.last_s;
+    const double rest_s = beside_s(plan, &fullest);
     const double each_s = layer_s(split, &fullest, head_s);
     const Message message = mean_message(analytic, plan);
     const double slower_s = slowed_s(shape, &message);
@@ -314,9 +339,9 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
                                  .last_share = fullest.last_s / fullest.pace_s,
                                  .message_s = message.seconds};
     TRY(stage_note_pace(analytic, plan, split, each_s * parts.device_share, error));
-    const double least_s = stage_least_span_s(split, shape, &parts) + beside_s;
+    const double least_s = stage_least_span_s(split, shape, &parts) + rest_s;
     const bool hopeless = analytic_is_hopeless(analytic, least_s);
-    const double step_s = hopeless ? least_s : pipeline_span_s(&analytic->orders, shape, &parts) + beside_s;
+    const double step_s = hopeless ? least_s : pipeline_span_s(&analytic->orders, shape, &parts) + rest_s;
     *estimate = fullest.step;
     estimate->is_bound = hopeless;
     estimate->stage = split->stage[STAGE_FULLEST];
