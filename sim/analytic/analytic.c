@@ -182,7 +182,8 @@ static MemoKey mesh_key(const Analytic *analytic, const TrainPlan *plan) {
     // what of a plan a mesh's piece does not read: choices of a micro-step's operations
     const uint64_t without = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_CP_ROTATE) |
                              PLAN_BIT(PLAN_RECOMPUTE_UNIT) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |
-                             PLAN_BIT(PLAN_RECOMPUTE_EVERY) | PLAN_BIT(PLAN_RECOMPUTE_MODULES) | PLAN_BIT(PLAN_LOSS);
+                             PLAN_BIT(PLAN_RECOMPUTE_EVERY) | PLAN_BIT(PLAN_RECOMPUTE_MODULES) | PLAN_BIT(PLAN_LOSS) |
+                             PLAN_BIT(PLAN_TP_OVERLAP);
     return with_choices(key, plan_key(plan, without));
 }
 
@@ -219,8 +220,8 @@ unsigned analytic_data_bits(const TrainPlan *plan) {
 }
 
 // What changes a micro-step's operations.
-static PlanKey choice_key(const TrainPlan *plan) {
-    PlanKey key = plan_key(plan, 0);
+static PlanKey choice_key(const TrainPlan *plan, uint64_t without) {
+    PlanKey key = plan_key(plan, without);
     plan_key_add(&key, plan->grad_accum > 1, 1);
     plan_key_add(&key, analytic_data_bits(plan), ANALYTIC_DATA_BITS);
     return key;
@@ -229,7 +230,7 @@ static PlanKey choice_key(const TrainPlan *plan) {
 MemoKey analytic_choices_key(const Analytic *analytic, const TrainPlan *plan) {
     const MemoKey key = {
         .words = {lengths_word(analytic, plan, plan->micro_batch), inner_word(plan), expert_ranks(plan)}};
-    return with_choices(key, choice_key(plan));
+    return with_choices(key, choice_key(plan, 0));
 }
 
 MemoKey analytic_layer_key(const Analytic *analytic, const TrainPlan *plan, uint64_t without, bool marked) {
@@ -247,10 +248,13 @@ static MemoKey overlap_key(const Analytic *analytic, const TrainPlan *plan, cons
     const MemoKey key = {.words = {lengths_word(analytic, plan, plan->micro_batch), inner_word(plan), mesh->placed.tp,
                                    mesh->placed.cp, mesh->placed.sp, mesh->placed.experts,
                                    expert_ranks(plan) << 32 | mesh->node_word}};
-    return with_choices(key, choice_key(plan));
+    return with_choices(key, choice_key(plan, 0));
 }
 
 // ---- programs, by structure
+
+// What no program shows, only the prices of its tasks and what a target needs beside its buffers.
+#define NOT_IN_PROGRAMS PLAN_BIT(PLAN_TP_OVERLAP)
 
 typedef struct KnownProgram {
     ResizableProgram *program;
@@ -264,7 +268,7 @@ static Status find_program(Analytic *analytic, const TrainPlan *plan, int micro_
     lowered.grad_accum = micro_steps;
     const MemoKey sizes = {.words = {lengths_word(analytic, plan, micro_steps), inner_word(plan),
                                      own_shards ? (uint64_t)plan_shard_count(plan) : 0, expert_ranks(plan)}};
-    const MemoKey key = with_choices(sizes, choice_key(plan));
+    const MemoKey key = with_choices(sizes, choice_key(plan, NOT_IN_PROGRAMS));
     *found = memo_find(&analytic->programs, &key);
     if (*found) {
         return STATUS_OK;
@@ -356,15 +360,17 @@ static const OverlapContention *contention_of(Analytic *analytic, const Overlap 
 }
 
 static MemoKey memory_key(const Analytic *analytic, const TrainPlan *plan) {
+    const bool is_planned = target_is_executor(analytic->cost.target);  // all of it is in the curve
     const uint64_t planned = (uint64_t)plan->micro_batch << 32 | (uint64_t)plan_shard_count(plan);
     const MemoKey key = {.words = {lengths_word(analytic, plan, memory_micro_steps(plan)), inner_word(plan),
-                                   target_is_executor(analytic->cost.target) ? planned : 0, expert_ranks(plan)}};
-    return with_choices(key, choice_key(plan));
+                                   is_planned ? planned : 0, expert_ranks(plan)}};
+    return with_choices(key, choice_key(plan, is_planned ? 0 : NOT_IN_PROGRAMS));
 }
 
 // Which buffers there are, those choices decide; how large one is they do not.
 static ShardSizes *find_shard_sizes(Analytic *analytic, const TrainPlan *plan) {
-    const uint64_t without = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_CP_ROTATE);
+    const uint64_t without =
+        PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_CP_ROTATE) | NOT_IN_PROGRAMS;
     const MemoKey lengths = {.words = {lengths_word(analytic, plan, 0), inner_word(plan), expert_ranks(plan)}};
     const MemoKey key = with_choices(lengths, plan_key(plan, without));
     ShardSizes *sizes = memo_find(&analytic->shard_sizes, &key);
@@ -477,6 +483,9 @@ Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *e
     }
     const double share = plan->zero > 0 ? 1.0 / plan_shard_count(plan) : 1;
     memory_curve_at(memory, plan->micro_batch, share, analytic->in_flight, estimate);
+    if (!target_is_executor(analytic->cost.target)) {
+        estimate->reserved_bytes += target_overlap_bytes(analytic->cost.target, &analytic->model, plan);
+    }
     return STATUS_OK;
 }
 

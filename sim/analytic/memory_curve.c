@@ -171,10 +171,9 @@ Status memory_curve_make(const CurveSource *from, const TrainPlan *plan, Arena *
     StepProgram *program;
     Status status = resizable_at(from->few_shards, plan->micro_batch, from->scratch, &program, error);
     if (status == STATUS_OK) {
-        const double with_batch = target_overlap_bytes(program->target, &program->model, &program->plan);
+        const double of_overlap = target_overlap_bytes(program->target, &program->model, &program->plan);
         *curve = (MemoryCurve){.slack = target_slack(program->target, &program->plan),
-                               .fixed_reserved_bytes = memory_outside_bytes(program, from->scratch) - with_batch,
-                               .sequence_reserved_bytes = with_batch / plan->micro_batch,
+                               .fixed_reserved_bytes = memory_outside_bytes(program, from->scratch) - of_overlap,
                                .carried_bytes = carried_bytes(program),
                                .growing_bytes = growing_bytes(program)};
         status = make_planes(from, plan, curve, error);
@@ -217,6 +216,5 @@ void memory_curve_at(const MemoryCurve *curve, int micro_batch, double shard_sha
     estimate->growing_bytes = curve->growing_bytes;
     peak += estimate->carried_bytes * (in_flight - 1);
     estimate->peak_bytes = peak;
-    estimate->reserved_bytes =
-        peak * (1 + curve->slack) + curve->fixed_reserved_bytes + curve->sequence_reserved_bytes * micro_batch;
+    estimate->reserved_bytes = peak * (1 + curve->slack) + curve->fixed_reserved_bytes;
 }

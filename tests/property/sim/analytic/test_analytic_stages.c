@@ -313,6 +313,38 @@ Test(analytic_stages, layers_bound_pipelines_of_other_data_ranks_and_fewer_layer
     arena_free(&arena);
 }
 
+// They differ in prices, and in bytes outside the allocator: programs and curves of memory are the same.
+Test(analytic_stages, collectives_beside_products_share_what_was_learnt_without) {
+    static const char *const targets[] = {"megatron", "torchtitan"};
+    for (int i = 0; i < 2; i++) {
+        Arena arena = {0};
+        Error error = {0};
+        Question question;
+        Estimate estimates[2][2];  // by tp_overlap, each alone and after the other
+        const SplitCase one = {.plain = {"llama-3-8b", "dgx-h100", targets[i], "pp=4,dp_shard=2,tp=4", 8192, 2, 16,
+                                         PP_1F1B, 1, RECOMPUTE_FULL}};
+        ask(&one, FINETUNE_FULL, &arena, &question);
+        for (int first = 0; first < 2; first++) {
+            Analytic *analytic = analytic_new(&question.model, &question.cost, &arena);
+            for (int turn = 0; turn < 2; turn++) {
+                TrainPlan plan = question.plan;
+                plan.tp_overlap = first != turn;
+                cr_assert_eq(analytic_estimate(analytic, &plan, &estimates[first != turn][turn], &error), STATUS_OK,
+                             "%s", error.message);
+            }
+            analytic_free(analytic);
+        }
+        for (int overlap = 0; overlap < 2; overlap++) {
+            const Estimate *alone = &estimates[overlap][0], *after = &estimates[overlap][1];
+            cr_expect_eq(alone->step_s, after->step_s, "%s", targets[i]);
+            cr_expect_float_eq(alone->reserved_bytes, after->reserved_bytes, 1e-9 * alone->reserved_bytes, "%s",
+                               targets[i]);
+        }
+        cr_expect_gt(estimates[true][0].reserved_bytes, estimates[false][0].reserved_bytes, "%s", targets[i]);
+        arena_free(&arena);
+    }
+}
+
 // The bound of a pipeline whose backward is split leaves out the way back, on which stages do the rest of theirs.
 Test(analytic_stages, no_bound_is_above_the_estimate_whatever_the_schedule) {
     static const PpSchedule kinds[] = {PP_1F1B, PP_INTERLEAVED, PP_ZERO_BUBBLE, PP_ZBV};
