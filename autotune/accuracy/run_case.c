@@ -315,8 +315,8 @@ static void choose_sharding(const RunRow *row, const Target *target, TrainPlan *
     }
 }
 
-// Megatron-Bridge's recipe of one scale for 32 elements sets fp8_param_gather as well (bf16_with_mxfp8_mixed,
-// src/megatron/bridge/training/mixed_precision.py); of blocks it does not.
+// Megatron-Bridge's recipe of one scale for 32 elements sets fp8_param_gather as well (bf16_with_mxfp8_mixed
+// of its training/mixed_precision.py); of blocks it does not.
 static bool keeps_fp8_parameters(const RunRow *row, const TuneRequest *request, const TrainPlan *plan) {
     const bool kept =
         plan->fp8_recipe == FP8_TENSORWISE || plan->fp8_recipe == FP8_DELAYED || plan->fp8_recipe == FP8_MX;
@@ -430,11 +430,9 @@ static void take_code_of_first_run(Arena *arena, const RunRow *row, const Target
     }
 }
 
-// torchtitan's rows say flash of what scaled_dot_product_attention picks, which its code lets be cuDNN's first: on
-// Hopper since 6a3a9da95. On Blackwell, where it did so before (3b85aa31f, 2025-05-14), the rows are of machines whose
-// power is limited, to what nobody says, and stay as they are labelled. Its models with experts have FlexAttention.
-static const char cudnn_first_since[] = "2025-10-09";
-
+// Rows say flash of what scaled_dot_product_attention picks, which a target's code may let be cuDNN's first: taken so
+// on Hopper. On Blackwell the rows are of machines whose power is limited, to what nobody says, and stay as they are
+// labelled. Models with experts have FlexAttention.
 static bool is_hopper(const Accelerator *accelerator) {
     static const char *const names[] = {"H100", "H200", "H800"};
     bool is = false;
@@ -445,9 +443,9 @@ static bool is_hopper(const Accelerator *accelerator) {
 }
 
 static void take_kernel_of_date(RunCase *run) {
-    const bool sdpa = strcmp(run->request.target->name, "torchtitan") == 0 && run->request.model.experts.count == 0 &&
-                      run->plan.attention == ATTENTION_FLASH;
-    if (sdpa && strcmp(run->row->date, cudnn_first_since) >= 0 && is_hopper(&run->request.cluster.accelerator)) {
+    const char *since = run->request.target->runtime.cudnn_since;
+    const bool sdpa = run->request.model.experts.count == 0 && run->plan.attention == ATTENTION_FLASH;
+    if (sdpa && since && strcmp(run->row->date, since) >= 0 && is_hopper(&run->request.cluster.accelerator)) {
         run->plan.attention = ATTENTION_CUDNN;
     }
 }

@@ -124,6 +124,7 @@ static const TargetField fields[] = {
     NEWER(runtime.strided_rotary),
     NEWER(runtime.loss_by_row),
     // How its runs are published, what it takes and may be asked for, and words.
+    WORDS(runtime.cudnn_since),
     WORDS(expert_flavour),  // of models with experts only
     WORDS(own_dispatch),    // the same
     WORDS(experts_apart),

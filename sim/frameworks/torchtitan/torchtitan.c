@@ -32,6 +32,8 @@ static const TargetVersion torchtitan_0_2 = {
         SET(dispatchers, DISPATCH_BIT(DISPATCH_DEEPEP) | DISPATCH_BIT(DISPATCH_HYBRIDEP)),  // moe_comm_backend
         SET(fp8_flavour, FP8_TORCHAO),                                                      // Float8LinearConverter
         SET(fp8_recipes, FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_ROWWISE) | FP8_BIT(FP8_ROWWISE_BF16)),
+        // its 6a3a9da95 (models/attention.py), on Blackwell 3b85aa31f of 2025-05-14
+        SET_TEXT(runtime.cudnn_since, "2025-10-09"),
         SET(vocab_uneven, true),  // DTensor shards rows unevenly: apply_tp of 1003 entries over 2 ranks trains as one
         SET(seq_by_tp, true),     // ParallelDims.seq_len_divisor of 0.2.2, asserted by every parallelize
         SET(replicate_rule, REPLICATE_NOT_BESIDE_TP),  // R > 1 with S = C = 1 is DDP, which does not combine (P4)
