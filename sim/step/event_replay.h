@@ -1,5 +1,5 @@
-// The event protocol of step.h, replayed in issue order: before an instance starts, so many instances of every lane
-// must have ended. Lanes run in order, so a count per lane says it all. One answer for whoever orders tasks by events.
+// The event protocol of step.h, replayed in issue order: how many instances of every lane must have ended before an
+// instance starts. Lanes run in order, so a count per lane is enough. Shared by all that order tasks by events.
 
 #pragma once
 
@@ -7,7 +7,7 @@
 
 typedef struct EventReplay {
     const StepProgram *program;
-    const int32_t *first_slot;  // of each event in recorded
+    const int32_t *first_slot;  // where each event's slots begin in recorded
     int32_t *recorded;          // by event slot: instances of its lane issued at its latest record; 0 = never recorded
     int32_t *issued;            // by lane
     int32_t *collectives;       // by lane: instances issued up to its latest collective

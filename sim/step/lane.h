@@ -1,10 +1,10 @@
-// The lanes of a rank as a table: what is on one lane runs in order, lanes run beside each other.
+// The lanes of a rank as a table: a lane runs its tasks in order, lanes run concurrently.
 
 #pragma once
 
 #include <stdint.h>
 
-// LANE(symbol, name, communicator). Hashes of templates have the numbers: an added lane is the last.
+// LANE(symbol, name, communicator). Template hashes contain the numbers: append new lanes at the end.
 #define LANE_LIST(LANE)                                                                                                \
     LANE(COMPUTE, compute, -1)                                                                                         \
     LANE(AG, ag, 0)   /* weights, gathered over the shard group */                                                     \

@@ -4,15 +4,15 @@
 
 #include "sim/step/lower.h"
 
-// One linear layer y = x W^T + b, W [out, in] in the stretch first..last of a unit, b in first_bias..last_bias.
+// One linear layer y = x W^T + b, W [out, in] in slices first..last of a unit, b in first_bias..last_bias.
 typedef struct Linear {
     const char *name, *first, *last;
     const char *backward_name, *weight_name;
     int unit;
     int64_t in, out;
     const char *first_bias, *last_bias;  // NULL: none, or not added by the GEMM (row-parallel)
-    bool shares_input;                   // reads what the linear before it reads
-    bool in_half;                        // stays in the layer's own dtype beside fp8
+    bool shares_input;                   // reads the same input as the linear before it
+    bool in_half;                        // stays in the layer's own dtype under fp8
 } Linear;
 
 typedef enum { GEMM_FORWARD, GEMM_INPUT_GRADIENT, GEMM_WEIGHT_GRADIENT, GEMM_ROLE_COUNT } GemmRole;
@@ -20,7 +20,7 @@ typedef enum { GEMM_FORWARD, GEMM_INPUT_GRADIENT, GEMM_WEIGHT_GRADIENT, GEMM_ROL
 typedef struct Norm {
     int unit;
     const char *weight, *bias;  // slices; bias NULL where the model has none
-    const char *statistics;     // tensor: rstd, and mean of a layer norm
+    const char *statistics;     // tensor: rstd, plus the mean for a layer norm
 } Norm;
 
 typedef struct NormBackward {
@@ -41,12 +41,12 @@ int32_t tokens_by(Lowering *lowering, const char *name, int64_t width);
 int32_t between_by_hidden(Lowering *lowering, const char *name);
 int32_t residual_stream(Lowering *lowering);
 int32_t gradient_stream(Lowering *lowering);
-// The gradient of the stream before a layer (0) and behind it (1), or before the stage's layer of that number and
-// behind the last one: updated in place, but where weights need it later.
-bool gradients_apart(const Lowering *lowering);  // a layer's own slot of the gradient stream
+// The gradient of the stream before a layer (0) and after it (1), or before the stage's layer of that number and after
+// the last one: updated in place, unless weights need it later.
+bool gradients_apart(const Lowering *lowering);  // each layer has its own slot of the gradient stream
 OpRef gradient_at(Lowering *lowering, int index);
 int32_t row_statistics(Lowering *lowering, const char *name, int64_t rows);
-// Several of the same access, in this order.
+// Several operands with the same access, in this order.
 void op_operands(Op *op, Access access, const OpRef *refs, size_t count);
 #define OP_OPERANDS(op, access, ...)                                                                                   \
     op_operands(op, access, (const OpRef[]){__VA_ARGS__}, sizeof((const OpRef[]){__VA_ARGS__}) / sizeof(OpRef))
@@ -58,7 +58,7 @@ void add_forward(Lowering *lowering, Section section, const Linear *linear, int3
 void add_input_gradient(Lowering *lowering, Section section, const Linear *linear, OpRef dy, int32_t dx);
 void add_weight_gradient(Lowering *lowering, Section section, const Linear *linear, OpRef dy, int32_t x);
 
-// The same of some rows; a weight gradient is added to what earlier rows left where there are any.
+// The same for some of the rows; weight gradients accumulate unless these are the first rows.
 typedef struct Rows {
     OpRef x, y;  // or their gradients
     int64_t count;
@@ -68,10 +68,10 @@ void add_forward_rows(Lowering *lowering, Section section, const Linear *linear,
 void add_input_gradient_rows(Lowering *lowering, Section section, const Linear *linear, const Rows *rows);
 void add_weight_gradient_rows(Lowering *lowering, Section section, const Linear *linear, const Rows *rows);
 
-// ---- what an adapter adds to its linear layer, in a layer; nothing where it has none (lower_adapters.c)
+// ---- what an adapter adds to its linear layer; no-ops for a layer without one (lower_adapters.c)
 
 OpRef adapter_frozen_out(Lowering *lowering, const Linear *linear, OpRef y);  // where the frozen layer's result goes
-// What the GEMM reads: the weights, or what they are unpacked to by an operation before it.
+// What the GEMM reads: the weights, or their unpacked copy, made by an operation before it.
 OpRef unpacked_weights(Lowering *lowering, Section section, const Linear *linear, OpRef weights);
 void add_adapter_forward(Lowering *lowering, const Linear *linear, const Rows *rows);
 void add_adapter_input_gradient(Lowering *lowering, Section section, const Linear *linear, const Rows *rows);
@@ -85,7 +85,7 @@ void add_sum(Lowering *lowering, Section section, OpRef a, OpRef b, OpRef c, int
 void add_residual(Lowering *lowering, OpRef x, OpRef y, OpRef sum, const char *bias);
 void projection_forward(Lowering *lowering, const Projection *projection, OpRef x);
 
-// What goes into a projection and its gradient; first: nothing was added to the gradients of its weights before.
+// Input of a projection and its gradient; first: nothing has been added to its weight gradients yet.
 typedef struct ProjectionInput {
     OpRef x, dx;
     bool first;
@@ -95,10 +95,10 @@ void projection_backward(Lowering *lowering, const Projection *projection, const
 
 // ---- a layer's halves (lower_half.c)
 
-// One half of a layer, attention or feed-forward: the norm before or behind it, the row-parallel layer that ends it,
-// and what its tensors and collectives are called.
+// One half of a layer, attention or feed-forward: the norm before or after it, the row-parallel layer that ends it, and
+// the names of its tensors and collectives.
 typedef struct Half {
-    Norm norm, behind;  // the one behind is the same where there is one only
+    Norm norm, behind;  // the norm after it; equal to `norm` where there is only one
     Linear out;
     const char *out_bias;  // added with the residual; NULL where there is none
     const char *in, *in_full, *sum, *sum_between, *sum_normed;
@@ -107,7 +107,7 @@ typedef struct Half {
     const char *in_scale;
 } Half;
 
-// The gradient of a half's output, before and after every tp rank sees it.
+// The gradient of a half's output, before and after it is made whole on every tp rank.
 typedef struct HalfGradient {
     OpRef between;
     int32_t full;
@@ -121,15 +121,15 @@ HalfGradient half_gradient(Lowering *lowering, const Half *half, OpRef g);
 void half_out_backward(Lowering *lowering, const Half *half, const HalfGradient *gradient, int32_t inner,
                        int32_t dinner);
 void half_bias_backward(Lowering *lowering, const Half *half,
-                        const HalfGradient *gradient);  // of that row-parallel layer
+                        const HalfGradient *gradient);  // of the half's row-parallel layer
 void half_begin_backward(Lowering *lowering, const Half *half, const Projection *projection,
                          const NormBackward *stream);
 
-// half_end without the layer that makes half->sum, half_begin_backward without the projections.
+// half_end without the layer that produces half->sum, half_begin_backward without the projections.
 void half_leave(Lowering *lowering, const Half *half, OpRef x, OpRef sum);
 void half_enter_backward(Lowering *lowering, const Half *half, const NormBackward *stream);
 
-// Their parts: on the tp rank that has the tokens, and between it and all of them.
+// Their parts: on the tp rank that has the tokens, and the transition between it and all of them.
 int32_t half_norm(Lowering *lowering, const Half *half, OpRef x);
 int32_t half_enter(Lowering *lowering, const Half *half, int32_t in);
 void half_join(Lowering *lowering, const Half *half, int32_t y, OpRef x, OpRef sum);
@@ -137,7 +137,7 @@ void half_norm_backward(Lowering *lowering, const Half *half, OpRef din, const N
 
 // ---- inside attention (lower_attention.c)
 
-// Where q, k and v are: columns of one tensor or tensors of their own.
+// Where q, k and v are: columns of one tensor, or separate tensors.
 typedef struct AttentionRefs {
     OpRef q, k, v;
     int64_t stride, kv_stride;
@@ -153,9 +153,9 @@ int32_t attention_statistics(Lowering *lowering);
 int32_t lower_latent_attention(Lowering *lowering, int32_t x);
 Projection lower_latent_attention_backward(Lowering *lowering);
 
-// ---- what is inside them
+// ---- what the halves contain
 
-// x -> what the half's last layer reads. Backward: from the gradient of that to the gradients of the projections.
+// x -> input of the half's last layer. Backward: from that input's gradient to the gradients of the projections.
 int32_t lower_attention(Lowering *lowering, int32_t x);
 int32_t attention_inner_gradient(Lowering *lowering);
 Projection lower_attention_backward(Lowering *lowering);
@@ -164,17 +164,17 @@ int32_t mlp_inner(Lowering *lowering);
 int32_t mlp_inner_gradient(Lowering *lowering);
 Projection lower_mlp_backward(Lowering *lowering);
 
-// The feed-forward half in tiles (lower_tiles.c): x, normed, -> half->sum, and from the gradient of that on.
+// The feed-forward half in tiles (lower_tiles.c): normed x -> half->sum, and backward from its gradient.
 void lower_tiles(Lowering *lowering, const Half *half, int32_t x);
 void lower_tiles_backward(Lowering *lowering, const Half *half, const HalfGradient *gradient,
                           const NormBackward *stream);
 
-// The half of experts (lower_experts.c): x -> sum = x + experts(norm x), and from g, the gradient of that, to the
-// gradient of x in its place.
+// The MoE half (lower_experts.c): x -> sum = x + experts(norm x), and from g, its gradient, to the gradient of x in
+// place.
 void lower_experts(Lowering *lowering, const Half *half, OpRef x, OpRef sum);
 void lower_experts_backward(Lowering *lowering, const Half *half, OpRef x, OpRef g);
 
-// What the half's last layer reads: attention's results, in fp8 where they are saved so.
+// Input of the half's last layer: attention's results, in fp8 where they are saved in it.
 int32_t attention_projected(Lowering *lowering);
 
 // ---- fp8 (lower_fp8.c)
@@ -184,19 +184,19 @@ bool fp8_saves_inputs(const Lowering *lowering);
 OpRef fp8_scale_of(Lowering *lowering, Section section, Op *maker, int32_t tensor, const char *scale_name);
 Op *fp8_add_cast(Lowering *lowering, Section section, OpRef x, int32_t to);
 OpRef fp8_weight_slice(const Lowering *lowering, const char *first, const char *last, bool transposed);
-int64_t fp8_stored_bytes(const Lowering *lowering, int64_t elements);  // of an fp8 tensor, its scales counted in
+int64_t fp8_stored_bytes(const Lowering *lowering, int64_t elements);  // of an fp8 tensor, including its scales
 int64_t fp8_stored_elements(const Lowering *lowering, int64_t bytes);
 Dtype fp8_product_dtype(const Lowering *lowering, GemmRole role);
-// What casting a GEMM's operands moves; its three operands as add_gemm has them (fp8_casts.c).
+// Bytes moved by casting a GEMM's operands; its three operands as in add_gemm (fp8_casts.c).
 int64_t fp8_cast_bytes(const Lowering *lowering, const Linear *linear, GemmRole role, const OpRef *abc);
-double fp8_rows_cast_bytes(const Lowering *lowering, GemmRole role);  // per element of experts' rows
+double fp8_rows_cast_bytes(const Lowering *lowering, GemmRole role);  // per element of expert rows
 void lower_fp8_weights(Lowering *lowering);
 void lower_fp8_begin(Lowering *lowering);
 void lower_fp8_history(Lowering *lowering, Section section);
 
-// ---- a head that is split over the vocabulary while the loss works on whole rows (lower_head.c)
+// ---- a head split over the vocabulary while the loss works on whole rows (lower_head.c)
 
-int32_t head_part(Lowering *lowering);                            // what this rank's head makes
+int32_t head_part(Lowering *lowering);                            // this rank's part of the logits
 void head_gather(Lowering *lowering, int32_t logits);             // part -> logits
 void head_slice_gradient(Lowering *lowering, int32_t gradients);  // gradients of the logits -> of the part
 

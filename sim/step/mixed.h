@@ -1,13 +1,13 @@
-// Dense layers and layers of experts on one stage; private to sim/step (lower_mixed.c).
+// Dense layers and MoE layers on one stage; private to sim/step (lower_mixed.c).
 
 #pragma once
 
 #include "sim/step/lower.h"
 
-void mixed_begin(Lowering *lowering, LayerKind kind);  // what follows is of these layers, until the end
+void mixed_begin(Lowering *lowering, LayerKind kind);  // everything until mixed_end belongs to layers of this kind
 void mixed_end(Lowering *lowering);
 const char *mixed_name(const Lowering *lowering, const char *name);  // of a tensor
-const char *mixed_plain_name(const char *name);                      // as a layer of one kind has it
+const char *mixed_plain_name(const char *name);                      // the name in a model with one kind of layer
 bool mixed_is_dense_name(const char *name);
 bool lowering_is_mixed(const Lowering *lowering);
 void mixed_choose(Lowering *lowering, ModelSpec *model);

@@ -1,6 +1,6 @@
-// One lowered program for every micro-batch. Plans that differ in nothing else lower to the same tasks, operands and
-// events; each of their sizes is affine in the micro-batch, so two programs say what all the others are, and a further
-// one is a pass over the sizes that rise.
+// One lowered program for every micro-batch. Plans that differ only in it lower to the same tasks, operands and events,
+// and each size is affine in the micro-batch. So two programs determine all others, and another one takes a single pass
+// over the sizes that grow.
 
 #pragma once
 
@@ -12,13 +12,13 @@ typedef struct ResizableProgram ResizableProgram;
 Status resizable_lower(const ModelSpec *model, const TrainPlan *plan, const Target *target, int stage, Arena *arena,
                        Arena *scratch, ResizableProgram **made, Error *error);
 
-// The program at a micro-batch that the plan is legal with, as step_lower_alone makes it, byte for byte. Valid until
-// the next call; the caller may change its plan and the sizes of its groups. Where a size turns out not to be affine it
-// is lowered anew, into the scratch.
+// The program at a micro-batch that the plan is legal with, byte-identical to step_lower_alone's. Valid until the next
+// call; the caller may change its plan and the sizes of its groups. Where a size proves not to be affine, the program
+// is lowered from scratch into `scratch`.
 Status resizable_at(ResizableProgram *resizable, int micro_batch, Arena *scratch, StepProgram **program, Error *error);
 
-// Whether it is the resizable one itself, not one that was lowered anew.
+// Whether it is the resizable program itself rather than one lowered from scratch.
 bool resizable_owns(const ResizableProgram *resizable, const StepProgram *program);
 
-// Whether two programs have the same tasks, operands and buffers but for sizes.
+// Whether two programs have the same tasks, operands and buffers except for sizes.
 bool step_same_structure(const StepProgram *a, const StepProgram *b);

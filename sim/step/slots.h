@@ -1,4 +1,4 @@
-// What a reference to a slot of a buffer, or of an event, means in a task instance.
+// How a reference to a buffer slot, or to an event slot, resolves in a task instance.
 
 #pragma once
 
@@ -14,12 +14,12 @@ static inline int32_t slot_modulo(int32_t index, int32_t slots) {
     return rest < 0 ? rest + slots : rest;
 }
 
-// Slots of one micro-step: all of them where the micro-steps share.
+// Slots per micro-step; all slots where micro-steps share them.
 static inline int32_t buffer_layer_slots(const Buffer *buffer) {
     return buffer->micro_steps > 0 ? buffer->slots / buffer->micro_steps : buffer->slots;
 }
 
-// The slot that an index means in this instance.
+// The slot that an index resolves to in this instance.
 static inline int32_t step_slot(const Buffer *buffer, SlotIndex index, const StepInstance *at) {
     const int32_t layer = index.layer_scale * at->layer + index.layer_offset;
     if (index.micro_scale == 0) {
@@ -29,11 +29,11 @@ static inline int32_t step_slot(const Buffer *buffer, SlotIndex index, const Ste
     return layers * slot_modulo(at->micro_step + index.micro_offset, buffer->micro_steps) + slot_modulo(layer, layers);
 }
 
-// Slots of all events side by side: first[event] is where an event's begin, first[event_count] how many there are.
+// Slots of all events, concatenated: first[event] is where an event's begin, first[event_count] the total.
 int32_t *step_event_slots(const StepProgram *program, Arena *arena);
-// The one of these that the reference means.
+// The one of these that the reference resolves to.
 int32_t step_event_slot(const StepProgram *program, const int32_t *first, const EventRef *ref, const StepInstance *at);
 
-// Do two instances of a task in one layer touch the same slots and events, so that what was captured of the one can be
-// run for the other?
+// Whether two instances of a task in one layer touch the same slots and events, so that what was captured for one can
+// be replayed for the other.
 bool step_instances_alike(const StepProgram *program, const StepInstance *a, const StepInstance *b);

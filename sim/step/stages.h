@@ -1,5 +1,5 @@
-// The programs of a step, one for each stage of its pipeline. Ranks of a stage run the same program; which stage a rank
-// is in is the mesh's (mesh_stage_of). There is one stage as long as no axis has that role.
+// The programs of a step, one per pipeline stage. Ranks of a stage run the same program; the mesh maps ranks to stages
+// (mesh_stage_of). There is one stage if no axis has the pipeline role.
 
 #pragma once
 
@@ -10,7 +10,7 @@ typedef struct StepPrograms {
     int count;
 } StepPrograms;
 
-// step_lower_stage of every stage, in the arena.
+// step_lower_stage for every stage, in the arena.
 Status step_lower_stages(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
                          StepPrograms *programs, Error *error);
 
@@ -18,5 +18,5 @@ static inline const StepProgram *step_program_of(const StepPrograms *programs, c
     return &programs->of[mesh_stage_of(mesh, rank)];
 }
 
-// The template hash of the only stage; of several, theirs in order.
+// The template hash of the only stage; with several, their hashes combined in order.
 uint64_t step_programs_hash(const StepPrograms *programs);

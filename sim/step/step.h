@@ -1,19 +1,19 @@
-// StepProgram: one training step as data. Buffers, and tasks in issue order on named lanes, with the events that
-// order them. It says what happens, never how long it takes. Ranks of a stage run one template; what differs by rank
-// (a slice of a gathered buffer, a ring step's owner, positions, vocabulary ranges) is resolved from the rank's
-// coordinates by step_resolve and friends.
+// StepProgram: one training step as data. Buffers, and tasks in issue order on named lanes, with the events that order
+// them. It says what happens, not how long it takes. All ranks of a stage run one template; what differs by rank (a
+// slice of a gathered buffer, a ring step's owner, positions, vocabulary ranges) is resolved from the rank's
+// coordinates by the step_* functions below.
 //
-// Semantics, the same for every reader:
+// Semantics, the same for every consumer:
 //   - A lane runs its tasks one after another, in issue order. Lanes run concurrently.
 //   - A task starts when its lane is free and every event it waits for has happened. Waiting on an event means: on the
-//     latest record of that event slot issued before this task; a slot never recorded holds nobody back (CUDA's rule).
+//     latest record of that event slot issued before this task; a slot never recorded does not block (as in CUDA).
 //   - A task's records happen when the task ends.
 //   - Lanes with the same communicator also run their collectives one after another, in issue order.
 //   - Ranks of a group start a collective together; all ranks issue the same collectives in the same order.
-//   - A send goes to the rank of the peer stage that has the same place on all other axes, and waits for nobody there:
-//     what it read may be overwritten when it ends, and the message is there. The receive that it belongs to ends then
-//     at the earliest. The n-th send of a phase (forward: activations, backward: their gradients, reduce: gradients of
-//     what two stages hold) from a stage to a peer belongs to the n-th receive of that phase there.
+//   - A send goes to the rank of the peer stage with the same coordinates on all other axes, and does not wait for it:
+//     when it ends, its source may be overwritten and the message has arrived. The matching receive ends no earlier
+//     than that. The n-th send of a phase (forward: activations, backward: their gradients, reduce: gradients of what
+//     two stages hold) from a stage to a peer matches the n-th receive of that phase there.
 // So issue order is a valid serial execution, and happens-before = lane order + events + collectives.
 
 #pragma once
@@ -35,7 +35,7 @@
 
 // ---------------------------------------------------------------------------------------------- buffers
 
-// What a buffer is for: the terms of the memory breakdown.
+// What a buffer is for: the categories of the memory breakdown.
 typedef enum {
     ROLE_PARAMETER,  // master and working copies, sharded or whole
     ROLE_GRADIENT,
@@ -49,20 +49,20 @@ typedef enum {
 } BufferRole;
 
 // slots copies of slot_bytes each; an access with layer index i uses slot i mod slots (ring buffers rotate, saved
-// activations have a slot per layer). Where several micro-steps are in flight and each has slots of its own, these lie
-// one after another: slots / micro_steps for each. slot_bytes is a multiple of STEP_ALIGN_BYTES.
+// activations have a slot per layer). Where several micro-steps are in flight and each has its own slots, these are
+// consecutive: slots / micro_steps for each. slot_bytes is a multiple of STEP_ALIGN_BYTES.
 typedef struct Buffer {
     const char *name;
     BufferRole role;
     Dtype dtype;
     int32_t slots;
-    int32_t micro_steps;  // that have slots of their own; 0 = all share the slots
-    int64_t bytes;        // that a slot needs
+    int32_t micro_steps;  // number that have their own slots; 0 = all share the slots
+    int64_t bytes;        // needed per slot
     int64_t slot_bytes;
     int32_t scale_buffer;  // per-tensor scale of an fp8 buffer; -1 = none
-    bool persistent;       // keeps its content from step to step: never shares bytes
-    bool host;             // in the host's memory (offload): takes no bytes of the accelerator
-    bool held;             // until its micro-step's backward has ended, whoever reads it
+    bool persistent;       // keeps its content across steps: never shares bytes
+    bool host;             // in host memory (offload): takes no accelerator memory
+    bool held;             // until its micro-step's backward has ended, whatever reads it
 } Buffer;
 
 enum { STEP_ALIGN_BYTES = 256 };
@@ -71,9 +71,9 @@ static inline int64_t step_slot_bytes(int64_t bytes) {
     return (bytes + STEP_ALIGN_BYTES - 1) / STEP_ALIGN_BYTES * STEP_ALIGN_BYTES;
 }
 
-// Which slot of a buffer: layer index = layer_scale * layer + layer_offset. With micro_scale 1 it is the slot of
-// micro-step micro_step + micro_offset, and both indices count modulo the slots that there are; with 0 the layer index
-// counts through all slots of the buffer (sim/step/slots.h).
+// Which slot of a buffer: layer index = layer_scale * layer + layer_offset. With micro_scale 1 it is a slot of
+// micro-step micro_step + micro_offset, and both indices wrap around the available slots; with 0 the layer index runs
+// over all slots of the buffer (sim/step/slots.h).
 typedef struct SlotIndex {
     int16_t layer_scale;  // 0 or 1
     int16_t layer_offset;
@@ -81,7 +81,7 @@ typedef struct SlotIndex {
     int16_t micro_offset;
 } SlotIndex;
 
-// A place in a buffer. Inside the slot the access begins at offset_bytes + r * rank_stride_bytes, r = (index of this
+// A range in a buffer. Inside the slot the access begins at offset_bytes + r * rank_stride_bytes, r = (index of this
 // rank in groups[rank_group] - rank_shift) mod group size, or 0 when rank_group < 0.
 typedef struct BufferRef {
     int32_t buffer;  // -1 = operand absent
@@ -93,8 +93,8 @@ typedef struct BufferRef {
     int64_t bytes;  // extent touched, first to last byte
 } BufferRef;
 
-// A write defines every byte of its extent anew, whatever was there; a task that fills columns of rows which an
-// earlier task began is an update. sim/memory takes lifetimes from this.
+// A write redefines every byte of its extent, whatever was there; a task that fills columns of rows which an earlier
+// task started is an update. sim/memory derives lifetimes from this.
 typedef enum { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_UPDATE = 3 } Access;
 
 typedef struct Operand {
@@ -105,7 +105,7 @@ typedef struct Operand {
 // ---------------------------------------------------------------------------------------------- tasks
 
 typedef struct Task {
-    const char *name;  // "qkv", "attention", "gather layer": what users see; interned in the program's arena
+    const char *name;  // "qkv", "attention", "gather layer": shown to users; interned in the program's arena
     TaskKind kind;
     Phase phase;
     int16_t lane;
@@ -119,7 +119,7 @@ typedef struct Task {
     bool backward;     // rotary direction
     bool vocab_split;  // embedding (range = inner) and loss (range = cols): this rank holds [tp index * range, + range)
     bool reduce_max;   // all-reduce: max instead of sum
-    bool awaited, once;  // all-to-all: the host waits for what comes; tokens go once to each rank, and to each node
+    bool awaited, once;  // all-to-all: the host waits for received counts; tokens go once to each rank, and each node
     bool scaled;         // embedding
     bool alibi;          // attention: scores lose slope * distance (Press et al. 2022)
     Activation activation;
@@ -131,13 +131,13 @@ typedef struct Task {
     int32_t sequences;          // attention, rotary, loading: b; rows = b * local sequence
     int32_t heads, kv_heads, head_dim;
     int32_t groups;         // grouped GEMM: experts
-    int32_t window;         // attention: tokens that it looks back in some layers; 0 = all in every layer
-    double window_share;    //   of the layers
+    int32_t window;         // attention: tokens it looks back in some layers (sliding window); 0 = all in every layer
+    double window_share;    //   fraction of layers that use it
     int64_t replicated;     // square sum: leading elements of the unit that every tp rank holds; bias: all of it
-    double factor, share;   // GEMM: of the product, 0 = 1; of the layers that run it, 0 = all (lower_mixed.c)
-    double flops;           // arithmetic of the representative rank, where it runs
-    int64_t traffic_bytes;  // least memory traffic: operands once
-    int64_t cast_bytes;     // traffic beside it: casts of an fp8 GEMM, biases of a grouped one, clamps, rotary apart
+    double factor, share;   // GEMM: scales the product, 0 = 1; fraction of layers that run it, 0 = all (lower_mixed.c)
+    double flops;           // arithmetic of the representative rank, if it runs
+    int64_t traffic_bytes;  // minimum memory traffic: each operand once
+    int64_t cast_bytes;     // additional traffic: casts of an fp8 GEMM, biases of a grouped one, clamps, unfused rotary
     int64_t payload_bytes;  // collectives: the full tensor (all-gather output, reduce-scatter input, all parts of an
                             // all-to-all), or the message
     int32_t first_operand, operand_count;
@@ -146,7 +146,7 @@ typedef struct Task {
     uint64_t key;  // equal keys = same work (kind, sizes, group, flags): cost is computed once per key
 } Task;
 
-// Of a copy or an unpacking.
+// For a copy or an unpack.
 static inline int64_t task_blocks(const Task *task) {
     return (task->kind == TASK_UNPACK || task->kind == TASK_COPY) && task->inner > 1 ? task->inner : 1;
 }
@@ -159,7 +159,7 @@ typedef struct Group {
     int32_t size;
 } Group;
 
-// One per (buffer, lane, read or write) that another lane must respect; has the slots of its buffer.
+// One per (buffer, lane, read or write) that another lane must wait for; has as many slots as its buffer.
 typedef struct Event {
     int32_t buffer;
     int16_t lane;
@@ -181,7 +181,7 @@ typedef struct Segment {
     int32_t first_task, task_count;  // SEGMENT_TASKS
     int32_t count;                   // loops: iterations, at least 1
     int32_t first, step;   // value of the loop variable in iteration i: first + i*step (layers: step may be -1)
-    int32_t micro_offset;  // SEGMENT_TASKS: its micro-step is the loop's and so many further
+    int32_t micro_offset;  // SEGMENT_TASKS: its micro-step is the loop's plus this offset
     int32_t end;           // index after the last node of this subtree
 } Segment;
 
@@ -214,28 +214,28 @@ typedef struct StepProgram {
     int32_t slice_count;
     int32_t loss_buffer;  // f32[1]: sum of token losses over all ranks of the data groups, at the end of a step
     int32_t norm_buffer;  // f32[2]: clip scale and gradient norm
-    int32_t layers;       // loop bound that layer_guard refers to; those of the stage, as in model
-    int32_t stage;        // of the pipeline (sim/step/stages.h), which has mesh_stages
+    int32_t layers;       // loop bound that layer_guard refers to; the stage's layers, as in model
+    int32_t stage;        // pipeline stage (sim/step/stages.h), below mesh_stages
     StageLayers held;     // by the stage
 } StepProgram;
 
 // Lowers a stage of (model, plan, target) to a program in the arena. The plan must be canonical and legal
 // (target_check); passes, each in its own file: layers -> tensor parallel -> heads -> context parallel -> sharding ->
-// recompute -> fusion -> messages -> lanes. The program's model has the layers that the stage holds.
+// recompute -> fusion -> messages -> lanes. The program's model has only the layers that the stage holds.
 Status step_lower_stage(const ModelSpec *model, const TrainPlan *plan, const Target *target, int stage, Arena *arena,
                         StepProgram *program, Error *error);
 
-// A stage as if there were no others: its layers as one chunk, micro-steps one after another, no messages. What a
-// micro-step leaves for its backward is in buffers with micro_steps 1. The plan must be one that is legal with some
-// number of micro-steps. Without a pipeline it is step_lower.
+// A stage as if it were the only one: its layers as one chunk, micro-steps one after another, no messages. What a
+// micro-step saves for its backward is in buffers with micro_steps 1. The plan must be legal for some number of
+// micro-steps. Without a pipeline this is step_lower.
 Status step_lower_alone(const ModelSpec *model, const TrainPlan *plan, const Target *target, int stage, Arena *arena,
                         StepProgram *program, Error *error);
 
-// The program of stage 0, which rank 0 is in: the only one of a step without a pipeline.
+// The program of stage 0, which contains rank 0: the only one of a step without a pipeline.
 Status step_lower(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
                   StepProgram *program, Error *error);
 
-// Of all of a program but sizes of the model and the plan that it came from; the same on every rank.
+// Hashes a whole program except sizes of the model and the plan that it came from; the same on every rank.
 uint64_t step_template_hash(const StepProgram *program);
 
 // ---------------------------------------------------------------------------------------------- walking
@@ -243,12 +243,12 @@ uint64_t step_template_hash(const StepProgram *program);
 typedef struct StepInstance {
     int32_t task;
     int32_t layer;       // of the enclosing layer loop, else 0
-    int32_t micro_step;  // index: the enclosing micro-step loop's, or 0, and the segment's offset
+    int32_t micro_step;  // the enclosing micro-step loop's index, or 0, plus the segment's offset
 } StepInstance;
 
 enum { STEP_MAX_DEPTH = 4 };
 
-// Visits task instances in issue order, guards applied. Start with step_cursor_begin; copies freely; no allocation.
+// Visits task instances in issue order, guards applied. Start with step_cursor_begin; can be copied; no allocation.
 typedef struct StepCursor {
     const StepProgram *program;
     int32_t segment, task, depth;
@@ -270,7 +270,7 @@ static inline const Operand *task_operand(const StepProgram *program, const Task
     return &program->operands[task->first_operand + index];
 }
 
-// Where a norm adds first: the operand that is added, and behind it the sum; 0 = it does not.
+// For a norm with a fused add: index of the added operand, followed by the sum; 0 = no add.
 static inline int task_added_operand(const Task *task) {
     const int more = task->kind == TASK_RMSNORM ? AT_RMSNORM_MORE : AT_LAYERNORM_MORE;
     return task->operand_count > more ? more : 0;
@@ -284,7 +284,7 @@ static inline bool task_is_collective(const Task *task) {
     return (task->kind >= TASK_ALL_GATHER && task->kind <= TASK_SEND_RECV) || task->kind == TASK_ALL_TO_ALL;
 }
 
-// Moves bytes between ranks and computes nothing.
+// Moves bytes between ranks without computing.
 static inline bool task_is_transfer(const Task *task) {
     return task_is_collective(task) || task_is_message(task);
 }
@@ -295,12 +295,11 @@ static inline bool task_is_transfer(const Task *task) {
 int64_t step_ref_offset(const StepProgram *program, const BufferRef *ref, const StepInstance *instance,
                         const MeshCoordinates *at);
 
-// What this rank's shard holds of one unit instance: elements [first, first + count) of the flat unit, padding left
-// out.
+// What this rank's shard holds of one unit instance: elements [first, first + count) of the flat unit, without padding.
 void step_shard_range(const StepProgram *program, const Unit *unit, const MeshCoordinates *at, int64_t *first,
                       int64_t *count);
 
-// Sequence chunks that a rank of the cp group holds: local rows [i*length, (i+1)*length) of each sequence are global
+// Sequence chunks held by a rank of the cp group: local rows [i*length, (i+1)*length) of each sequence are global
 // positions start[i] ... Zigzag: two chunks, owner and 2C-1-owner; contiguous: one.
 typedef struct SequenceChunks {
     int count;
@@ -310,7 +309,7 @@ typedef struct SequenceChunks {
 
 SequenceChunks step_chunks(const StepProgram *program, int cp_index);
 
-// Of these, what the rank has outside attention, where sp cuts them further.
+// The part of these that the rank has outside attention, where sp splits them further.
 SequenceChunks step_token_chunks(const StepProgram *program, const MeshCoordinates *at);
 
 // cp index of the rank whose keys and values this ring step uses.

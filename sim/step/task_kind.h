@@ -1,6 +1,5 @@
-// The kinds of tasks: what each one reads and writes. Operand order of each kind is the order given here; (u) = read
-// and written, [..] = may be absent (buffer -1). Row-major everywhere; a token row is contiguous unless a stride is
-// named.
+// The kinds of tasks: what each one reads and writes. Operands are in the order given here; (u) = read and written,
+// [..] = may be absent (buffer -1). Row-major everywhere; a token row is contiguous unless a stride is given.
 
 #pragma once
 
@@ -12,35 +11,35 @@ typedef enum {
     TASK_EMBED,
     // tokens, dx[rows,cols], dtable[inner,cols](u); accumulate 0: overwrite
     TASK_EMBED_BACKWARD,
-    // x[rows,cols](u), table[inner,cols]: x += the table's row of the token's position
+    // x[rows,cols](u), table[inner,cols]: x += the table row at the token's position
     TASK_POSITION,
-    // dx[rows,cols], dtable[inner,cols](u, accumulate); rows of no token here become 0
+    // dx[rows,cols], dtable[inner,cols](u, accumulate); rows without a local token become 0
     TASK_POSITION_BACKWARD,
-    // x[rows,cols], w[cols] -> y, rstd f32[rows]; more[rows,cols] -> sum (operands only where it adds): the norm is
-    // that of x + more; stride > 0: of a latent, the leading columns of so wide rows of x (and of dx)
+    // x[rows,cols], w[cols] -> y, rstd f32[rows]; more[rows,cols] -> sum (operands only for a fused add): normalizes x
+    // + more; stride > 0: of a latent, the leading columns of rows of x (and of dx) that are that wide
     TASK_RMSNORM,
-    // dy, x, w, rstd, [residual gradient g] -> dx = g + .., dw[cols](u, accumulate), [what is held until here for
-    // nobody]
+    // dy, x, w, rstd, [residual gradient g] -> dx = g + .., dw[cols](u, accumulate), [what is only kept alive until
+    // here]
     TASK_RMSNORM_BACKWARD,
-    // x[rows,cols], w[cols], [bias[cols]] -> y, mean and rstd f32[2][rows]; more -> sum as TASK_RMSNORM
+    // x[rows,cols], w[cols], [bias[cols]] -> y, mean and rstd f32[2][rows]; more -> sum as in TASK_RMSNORM
     TASK_LAYERNORM,
     // dy, x, w, mean and rstd, [g] -> dx = g + .., dw[cols](u, accumulate), [dbias[cols](u, accumulate)]
     TASK_LAYERNORM_BACKWARD,
-    // q(u), k(u), wq, wk -> before [rows][q heads | k heads], rstd f32: rms norm of each stretch of inner elements of a
-    // q row, and of each head (inner = head_dim) or the whole of a k row; strides as TASK_ROPE
+    // q(u), k(u), wq, wk -> before [rows][q heads | k heads], rstd f32: rms norm over each run of inner elements of a q
+    // row, and over each head (inner = head_dim) or the whole of a k row; strides as in TASK_ROPE
     TASK_QK_NORM,
     // dq(u), dk(u), before, wq, wk, rstd, dwq(u, accumulate), dwk(u, accumulate)
     TASK_QK_NORM_BACKWARD,
     // x[rows,cols] -> sums[cols](u, accumulate): gradient of a bias
     TASK_COLUMN_SUM,
-    // a, b, c, bias[n] (operand only where there is one): c[m,n] (+)= op(a)[m,k] op(b)[k,n] + bias; trans_a: a is
-    // [k,m]; trans_b: b is [n,k]
+    // a, b, c, bias[n] (operand only if there is one): c[m,n] (+)= op(a)[m,k] op(b)[k,n] + bias; trans_a: a is [k,m];
+    // trans_b: b is [n,k]
     TASK_GEMM,
-    // q(u), k(u): rows tokens, stride elements per row; the first inner elements of a head turn; backward: the other
+    // q(u), k(u): rows tokens, stride elements per row; rotates the first inner elements of a head; backward: the other
     // way
     TASK_ROPE,
-    // q, k, v, o(u), lse(u), [probabilities of eager attention], fp8 copy of o (operand only where it is saved): causal
-    // block; ring_step 0 starts, later ones merge
+    // q, k, v, o(u), lse(u), [probabilities of eager attention], fp8 copy of o (operand only if it is saved): causal
+    // block; ring_step 0 initializes, later ones merge
     TASK_ATTENTION,
     // q, k, v, o, lse, do, dq(u), dk, dv, workspace, [probabilities]: ring_step 0 writes dq, later ones add; dk, dv
     // written
@@ -48,43 +47,43 @@ typedef enum {
     // gate, up -> s[rows,cols] = act(gate) * up, [values an eager activation keeps]; stride elements per row of gate,
     // up
     TASK_SWIGLU,
-    // ds, gate, up, [values] -> dgate, dup (same stride); of experts' rows: [what came], in both
+    // ds, gate, up, [values] -> dgate, dup (same stride); for expert rows: [received row counts], in both
     TASK_SWIGLU_BACKWARD,
     // x -> y[rows,cols] = act(x), [values an eager activation keeps]
     TASK_ACTIVATION,
     // dy, x, [values] -> dx
     TASK_ACTIVATION_BACKWARD,
-    // a, b -> c, bias[cols] (operand only where there is one); c may be a
+    // a, b -> c, bias[cols] (operand only if there is one); c may alias a
     TASK_ADD,
     // logits[rows,cols] -> row_max f32[rows]
     TASK_LOSS_MAX,
     // logits, targets, row_max -> sums f32[2][rows]: sum of exp(x - max); target logit - max, 0 if not here;
-    // [fp32 tensors that a loss written out keeps until its gradient]
+    // [fp32 tensors that an eager loss keeps until its gradient]
     TASK_LOSS_SUM,
     // logits(u -> gradient), targets, row_max, sums, loss f32[1](u, accumulate), [the same]
     TASK_LOSS_GRADIENT,
-    // logits(u -> gradient), targets -> row_max, sums, loss(u, accumulate): the three in one, of a whole vocabulary
+    // logits(u -> gradient), targets -> row_max, sums, loss(u, accumulate): the three in one, over a whole vocabulary
     TASK_LOSS,
-    // gradient shard -> norm_square f32[1](u, accumulate); first replicated elements weigh 1/ranks
+    // gradient shard -> norm_square f32[1](u, accumulate); the leading replicated elements weigh 1/ranks
     TASK_SQUARE_SUM,
     // norm_square -> scale f32[2]: {min(1, clip/norm), norm}
     TASK_CLIP,
-    // master(u), m(u), v(u), gradient, scale, [working copy out], [temporary of a foreach optimizer]; the first inner
-    // elements of the unit take no weight decay
+    // master(u), m(u), v(u), gradient, scale, [working copy out], [temporary of a foreach optimizer]; no weight decay
+    // for the first inner elements of the unit
     TASK_ADAMW,
-    // src -> dst, rows x cols, src row stride `stride`, dst rows packed; dtypes may differ (cast); inner > 1: so many
-    // such blocks, each from `cols` further right, one behind the other; scales (operand only where fp8 is cast by
-    // scales known before, read, or found, written). Keys of latent attention: what the latent gives, keys, its shared
-    // part; back: dkeys, gradient of what it gave, dvalues, that of the shared part
+    // src -> dst, rows x cols, src row stride `stride`, dst rows packed; dtypes may differ (cast); inner > 1: that many
+    // such blocks, each starting `cols` further right, written one after another; scales (operand only for fp8 casts:
+    // read if known beforehand, else computed and written). Keys of latent attention: what the latent gives, keys, its
+    // shared part; backward: dkeys, gradient of what it gave, dvalues, that of the shared part
     TASK_COPY,
-    // src -> dst, rows x cols, src packed, dst row stride `stride`; inner > 1: so many such blocks one behind the
-    // other, each `cols` further right
+    // src -> dst, rows x cols, src packed, dst row stride `stride`; inner > 1: that many such blocks, one after
+    // another, each going `cols` further right
     TASK_UNPACK,
     // src, dst(u): dst += src; dtypes may differ
     TASK_ACCUMULATE,
     // -> dst
     TASK_ZERO,
-    // part -> whole, scale (operand only where ranks agreed on one)
+    // part -> whole, scale (operand only where the ranks agreed on one)
     TASK_ALL_GATHER,
     // whole -> part (sum)
     TASK_REDUCE_SCATTER,
@@ -96,38 +95,38 @@ typedef enum {
     TASK_SEND,
     // -> data, from the peer
     TASK_RECEIVE,
-    // as TASK_GEMM without a bias, of `groups` experts: of the rows of a and c (trans_a: of a and b, and a c for each)
-    // as many belong to each, in the mean; what came (operand only where it runs) says how many really
+    // as TASK_GEMM without a bias, for `groups` experts that split the rows of a and c (trans_a: of a and b, with a c
+    // each) evenly on average; received row counts (operand only where it is executed) give the actual split
     TASK_GROUPED_GEMM,
-    // logits[rows,cols] -> routing: weight f32, and place i32 in the order of the experts, of each of inner choices of
-    // a row; [rows of each expert i32[cols]]; correction of scores[cols], visits f32[sequences,cols] (operands only
-    // where there is one of them)
+    // logits[rows,cols] -> routing: weight f32 and position i32 in expert order, for each of a row's inner choices;
+    // [rows of each expert i32[cols]]; score correction[cols], visits f32[sequences,cols] (operands only where one of
+    // them exists)
     TASK_ROUTE,
-    // logits, routing, dweights f32[rows,inner] -> dlogits; [rows of each expert]; dcorrection, visits as there
+    // logits, routing, dweights f32[rows,inner] -> dlogits; [rows of each expert]; dcorrection, visits likewise
     TASK_ROUTE_BACKWARD,
-    // x[rows,cols], routing -> y[rows * inner,cols] in the order of the experts; with groups: rows of so many experts
-    // as ranks sent them, what came i32[ranks,groups] -> in the order of the experts (backward: the other way)
+    // x[rows,cols], routing -> y[rows * inner,cols] in expert order; with groups: rows of that many experts as ranks
+    // sent them, received row counts i32[ranks,groups] -> in expert order (backward: the other way)
     TASK_PERMUTE,
-    // y[rows * inner,cols], routing -> x[rows,cols]: sum over a row's choices, weighted unless backward;
-    // more[rows,cols], its gate[rows] (operands only where there are any) are added
+    // y[rows * inner,cols], routing -> x[rows,cols]: sum over a row's choices, weighted unless backward; adds
+    // more[rows,cols] with its gate[rows] (operands only if there are any)
     TASK_UNPERMUTE,
     // dx[rows,cols], y[rows * inner,cols], routing -> dy[rows * inner,cols], dweights; more -> dgate[rows] (only with a
     // gate)
     TASK_UNPERMUTE_BACKWARD,
-    // as TASK_ADAMW, by the unit's optimizer: [m(u)], [v(u)] as far as it has them
+    // as TASK_ADAMW, by the unit's optimizer: [m(u)], [v(u)] if it has them
     TASK_UPDATE,
-    // parts, one for each rank of the group -> parts, one from each; [rows of each expert that leave, what came]: the
-    // parts are their rows of cols, and room is for `rows` (backward: the other way)
+    // parts, one for each rank of the group -> parts, one from each; [rows of each expert sent, rows received]: the
+    // parts are those rows of cols, with room for `rows` (backward: the other way)
     TASK_ALL_TO_ALL,
     TASK_KIND_COUNT
 } TaskKind;
 
-// Positions of operands, in the order given above; AT_<kind>_<operand>. Kinds that share an order share the names.
+// Operand positions, in the order given above; AT_<kind>_<operand>. Kinds with the same order share the names.
 enum { AT_LOAD_TOKENS, AT_LOAD_TARGETS };
 enum { AT_EMBED_TOKENS, AT_EMBED_TABLE, AT_EMBED_X };
 enum { AT_EMBED_BACKWARD_TOKENS, AT_EMBED_BACKWARD_DX, AT_EMBED_BACKWARD_DTABLE };
 enum { AT_POSITION_X, AT_POSITION_TABLE };  // backward: their gradients
-enum { AT_NORM_X, AT_NORM_W };              // of both norms; then each its own
+enum { AT_NORM_X, AT_NORM_W };              // for both norms; then each its own
 enum { AT_RMSNORM_Y = AT_NORM_W + 1, AT_RMSNORM_RSTD, AT_RMSNORM_MORE, AT_RMSNORM_SUM };
 enum {
     AT_LAYERNORM_BIAS = AT_NORM_W + 1,
@@ -144,7 +143,7 @@ enum {
     AT_NORM_BACKWARD_RESIDUAL,
     AT_NORM_BACKWARD_DX,
     AT_NORM_BACKWARD_DW,
-    AT_NORM_BACKWARD_DBIAS  // layer norms
+    AT_NORM_BACKWARD_DBIAS  // layer norm only
 };
 enum { AT_QK_NORM_Q, AT_QK_NORM_K, AT_QK_NORM_WQ, AT_QK_NORM_WK, AT_QK_NORM_BEFORE, AT_QK_NORM_RSTD };
 enum {
@@ -157,11 +156,11 @@ enum {
     AT_QK_NORM_BACKWARD_DWQ,
     AT_QK_NORM_BACKWARD_DWK
 };
-enum { AT_NEED_BEHIND };  // of a mark where a unit is needed: what was there before
+enum { AT_NEED_BEHIND };  // for a mark where a unit is needed: what must be there before
 enum { AT_COLUMN_SUM_X, AT_COLUMN_SUM_SUMS, AT_COLUMN_SUM_CAME };
 enum { AT_GEMM_A, AT_GEMM_B, AT_GEMM_C, AT_GEMM_BIAS };
 enum { AT_ROPE_Q, AT_ROPE_K };
-enum { AT_ATTENTION_Q, AT_ATTENTION_K, AT_ATTENTION_V, AT_ATTENTION_O, AT_ATTENTION_LSE };  // backward begins with them
+enum { AT_ATTENTION_Q, AT_ATTENTION_K, AT_ATTENTION_V, AT_ATTENTION_O, AT_ATTENTION_LSE };  // backward starts with them
 enum { AT_ATTENTION_SINKS = AT_ATTENTION_LSE + 2 };
 enum {
     AT_ATTENTION_BACKWARD_DO = AT_ATTENTION_LSE + 1,
@@ -187,7 +186,7 @@ enum { AT_ACTIVATION_X, AT_ACTIVATION_Y };
 enum { AT_ACTIVATION_BACKWARD_DY, AT_ACTIVATION_BACKWARD_X, AT_ACTIVATION_BACKWARD_VALUES, AT_ACTIVATION_BACKWARD_DX };
 enum { AT_ADD_A, AT_ADD_B, AT_ADD_C, AT_ADD_BIAS };
 enum { AT_LOSS_MAX_LOGITS, AT_LOSS_MAX_ROW_MAX };
-enum { AT_LOSS_LOGITS, AT_LOSS_TARGETS, AT_LOSS_ROW_MAX, AT_LOSS_SUMS, AT_LOSS_LOSS };  // sum, gradient, all in one
+enum { AT_LOSS_LOGITS, AT_LOSS_TARGETS, AT_LOSS_ROW_MAX, AT_LOSS_SUMS, AT_LOSS_LOSS };  // sum, gradient, and fused
 enum { AT_SQUARE_SUM_GRADIENT, AT_SQUARE_SUM_SUM };
 enum { AT_CLIP_NORM_SQUARE, AT_CLIP_SCALE };
 enum { AT_ADAMW_MASTER, AT_ADAMW_M, AT_ADAMW_V, AT_ADAMW_GRADIENT, AT_ADAMW_SCALE, AT_ADAMW_WORKING };
@@ -214,9 +213,9 @@ enum { AT_COPY_SRC, AT_COPY_DST };  // copy, unpack, accumulate
 enum { AT_KEYS_SHARED = AT_COPY_DST + 1, AT_KEYS_DV = AT_KEYS_SHARED, AT_KEYS_DSHARED };
 enum { AT_ZERO_DST };
 enum { AT_COLLECTIVE_FROM, AT_COLLECTIVE_TO };
-enum { AT_MESSAGE };  // of a send and of a receive
+enum { AT_MESSAGE };  // of a send and a receive
 
-// The operand of a collective that its result goes to: an all-reduce has one for both.
+// The operand that receives a collective's result: an all-reduce has one for both.
 static inline int collective_to(TaskKind kind) {
     return kind == TASK_ALL_REDUCE ? AT_COLLECTIVE_FROM : AT_COLLECTIVE_TO;
 }

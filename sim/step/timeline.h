@@ -1,5 +1,5 @@
-// Timeline: when each task instance of a step ran, simulated or measured. The same type from the engine and from the
-// executor, so that predicted and measured line up task by task.
+// Timeline: when each task instance of a step ran, simulated or measured. The engine and the executor use the same
+// type, so that predicted and measured line up task by task.
 
 #pragma once
 
@@ -27,7 +27,7 @@ typedef struct Timeline {
     double step_s;  // whole step, slowest rank
 } Timeline;
 
-// Totals per template task: how often and how long, over the spans of one rank.
+// Totals per template task: count and duration, over the spans of one rank.
 typedef struct TaskTotal {
     int64_t count;
     double seconds;

@@ -1,4 +1,4 @@
-// One stage: every micro-step goes forward and at once backward.
+// One stage: every micro-step runs forward, then backward right away.
 
 #include "sim/step/schedules/schedule.h"
 

@@ -1,13 +1,13 @@
-// Two folded chunks on each stage, forward of one beside backward of the other (DeepSeek's DualPipeV; PyTorch's
-// ScheduleDualPipeV, whose eight steps these are). The two of a pair come one after another here, nothing of them
-// overlaps; where both gradients are one work of PyTorch's, the weights follow at once. At least twice as many
+// Two folded chunks on each stage, forward of one overlapping backward of the other (DeepSeek's DualPipeV; PyTorch's
+// ScheduleDualPipeV, whose eight steps these are). Here the two of a pair run one after another, with no overlap; where
+// PyTorch does both gradients in one action, the weight gradients follow immediately. At least twice as many
 // micro-steps as stages.
 
 #include "sim/step/schedules/folded.h"
 
 typedef struct Dual {
     Folded folded;
-    const ScheduleAction *waiting;  // no gradient of inputs before this one waits for its weights
+    const ScheduleAction *waiting;  // all input gradients before this one have had their weight gradients
 } Dual;
 
 static void gradients(Dual *dual, int32_t chunk, bool apart) {
@@ -17,7 +17,7 @@ static void gradients(Dual *dual, int32_t chunk, bool apart) {
     }
 }
 
-// Those that have waited longest.
+// The weight gradients that have waited longest.
 static void late_weights(Dual *dual) {
     while (dual->waiting < dual->folded.next) {
         const ScheduleAction *action = dual->waiting++;

@@ -1,5 +1,5 @@
-// Writes the actions of a stage with two chunks, one work after another; private to the folded schedules. Each kind of
-// work of a chunk goes on where it was left.
+// Writes the actions of a stage with two chunks, one work item after another; private to the folded schedules. Each
+// kind of work of a chunk continues where it left off.
 
 #pragma once
 
@@ -7,7 +7,7 @@
 
 typedef struct Folded {
     ScheduleAction *next;
-    int32_t micro_steps;          // of the step: works of later ones are left out
+    int32_t micro_steps;          // of the step: work for later ones is skipped
     int32_t done[2][WORK_COUNT];  // by chunk
 } Folded;
 

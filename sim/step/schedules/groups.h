@@ -1,5 +1,4 @@
-// Micro-steps in groups, each through chunk after chunk: what the orders with several chunks have in common
-// (interleaved.c).
+// Micro-steps in groups, each through chunk after chunk: shared by the schedules with several chunks (interleaved.c).
 
 #pragma once
 
@@ -11,8 +10,8 @@ typedef struct Groups {
 } Groups;
 
 Groups groups_of(const ScheduleShape *shape);
-// The n-th work of a kind; backward, and so the weights, take the chunks from the last one on.
+// The n-th work item of a kind; backward, and hence weight gradients, go through the chunks from the last one.
 ScheduleAction groups_nth(const Groups *groups, Work work, int32_t n);
-// Forwards before the first one that a backward follows: a group for each chunk but the last, and some for each stage
-// behind this one.
+// Forwards before the first one that is followed by a backward: a group for each chunk but the last, and `each_stage`
+// for each stage after this one.
 int32_t groups_ahead(const Groups *groups, int32_t each_stage);

@@ -1,7 +1,7 @@
 // 1F1B with several chunks of layers on each stage (Narayanan et al. 2021): micro-steps go in groups, each through
 // chunk after chunk, so the bubble is that of shorter stages. The groups are those of PyTorch's Interleaved1F1B: as
-// many micro-steps as stages, or all where there are fewer. Where the stages divide the micro-steps, Megatron's are the
-// same. Warm-up: two works for each stage behind this one, and a group for each chunk but the last.
+// many micro-steps as stages, or all if there are fewer. Where the stages divide the micro-steps, Megatron's are the
+// same. Warm-up: two work items for each stage after this one, and a group for each chunk but the last.
 
 #include "sim/step/schedules/groups.h"
 

@@ -1,6 +1,6 @@
-// At each place of the order the shortest body that repeats is taken; where none does, the stretch of one micro-step.
-// What is in flight is held in rings of slots by micro-step: where a file's micro-steps come out of order, the ring
-// reaches from the oldest to the latest of them.
+// At each position of the order, takes the shortest body that repeats; if none does, the stretch of one micro-step.
+// In-flight state is kept in rings of slots indexed by micro-step: where a file's micro-steps come out of order, the
+// ring spans the oldest to the latest of them.
 
 #include "sim/step/schedules/micro_loops.h"
 
@@ -8,7 +8,7 @@
 
 typedef struct Finder {
     const ScheduleAction *actions;
-    const MicroKind *kinds;  // of each action, where the micro-step does not say it; NULL
+    const MicroKind *kinds;  // of each action, where the micro-step does not determine it; NULL
     int32_t count, micro_steps;
     MicroLoops *loops;
 } Finder;
@@ -24,7 +24,7 @@ static MicroKind kind_of(const Finder *finder, int32_t at) {
     return finder->kinds ? finder->kinds[at] : micro_kind(finder->actions[at].micro_step, finder->micro_steps);
 }
 
-// Is the action the same as one a body earlier, `step` micro-steps further?
+// Whether the action equals the one a body earlier, `step` micro-steps further.
 static bool follows(const Finder *finder, int32_t at, int32_t before, int32_t step) {
     const ScheduleAction *a = &finder->actions[at], *b = &finder->actions[before];
     return a->work == b->work && a->chunk == b->chunk && a->micro_step == b->micro_step + step &&
@@ -36,7 +36,7 @@ static int32_t step_of(const Finder *finder, int32_t from, int32_t length) {
     return next < finder->count ? finder->actions[next].micro_step - finder->actions[from].micro_step : 1;
 }
 
-// How often the `length` actions from here on come, one after another.
+// How many times the next `length` actions repeat, back to back.
 static int32_t repeats(const Finder *finder, int32_t from, int32_t length) {
     const int32_t step = step_of(finder, from, length);
     int32_t at = from + length;
@@ -46,7 +46,7 @@ static int32_t repeats(const Finder *finder, int32_t from, int32_t length) {
     return (at - from) / length;
 }
 
-// Actions from here on that are of one micro-step.
+// Number of actions from here on that belong to one micro-step.
 static int32_t stretch(const Finder *finder, int32_t from) {
     int32_t at = from + 1;
     while (at < finder->count && finder->actions[at].micro_step == finder->actions[from].micro_step) {
@@ -79,7 +79,7 @@ static void raise_to(int32_t *most, int32_t value) {
     *most = value > *most ? value : *most;
 }
 
-// From the latest gradient of inputs of any chunk to the oldest weights that are due.
+// From the latest input gradient of any chunk to the oldest pending weight gradient.
 static int32_t spread_of(const WorksDone *done, int32_t chunks) {
     int32_t latest = 0, oldest = INT32_MAX;
     for (int32_t chunk = 0; chunk < chunks; chunk++) {
@@ -105,9 +105,9 @@ static void count_flying(const Finder *finder, bool splits, int32_t chunks, Aren
     }
 }
 
-// ---- micro-steps as they like
+// ---- micro-steps in any order
 
-// Each kind of work of a chunk begins gradients with what it does first, and reduces them with what it does last.
+// For each kind of work of a chunk, its first item starts the gradients and its last one reduces them.
 static MicroKind *kinds_in_turn(const Finder *finder, int32_t chunks, Arena *arena) {
     MicroKind *kinds = ARENA_ARRAY(arena, MicroKind, finder->count);
     WorksDone *done = arena_array(arena, (size_t)chunks, sizeof *done);
@@ -120,7 +120,7 @@ static MicroKind *kinds_in_turn(const Finder *finder, int32_t chunks, Arena *are
 
 #define DONE(work) (1u << (work))
 
-// From the oldest to the latest micro-step that has one work behind it and not the other.
+// Span from the oldest to the latest micro-step that has done one kind of work and not the other.
 static int32_t window(const uint8_t *done, int32_t micro_steps, unsigned begun, unsigned ended) {
     int32_t oldest = micro_steps, latest = -1;
     for (int32_t i = 0; i < micro_steps; i++) {
@@ -137,7 +137,7 @@ static void count_windows(const Finder *finder, const Schedule *schedule, int32_
     const int32_t all = finder->micro_steps;
     const Work last = (Work)(schedule_works(schedule) - 1);
     uint8_t *done = ARENA_ARRAY(arena, uint8_t, all * chunks), *any = ARENA_ARRAY(arena, uint8_t, all);
-    int32_t *ended = ARENA_ARRAY(arena, int32_t, all);  // chunks
+    int32_t *ended = ARENA_ARRAY(arena, int32_t, all);  // number of chunks
     loops->held = loops->spread = 1;
     for (int32_t i = 0; i < finder->count; i++) {
         const ScheduleAction *action = &finder->actions[i];
@@ -159,7 +159,7 @@ static void count_windows(const Finder *finder, const Schedule *schedule, int32_
     }
 }
 
-// A body longer than forward and backward of every chunk in turn would repeat nothing that a shorter one does not.
+// A body longer than forward and backward of every chunk in turn repeats nothing that a shorter one does not.
 MicroLoops micro_loops_find(const Schedule *schedule, const ScheduleShape *shape, Arena *arena) {
     const int32_t count = schedule_action_count(schedule, shape),
                   longest = schedule_works(schedule) * shape->chunks * shape->stages;

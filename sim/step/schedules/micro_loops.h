@@ -1,6 +1,6 @@
 // The order of a schedule as loops over micro-steps: what repeats from one micro-step to the next is one loop. First,
-// middle and last micro-steps are lowered apart (gradients begin with the first and are reduced behind the last), so a
-// loop goes through micro-steps of one kind in each of its places.
+// middle and last micro-steps are lowered separately (gradients start with the first and are reduced after the last),
+// so at each of its positions a loop covers micro-steps of one kind.
 
 #pragma once
 
@@ -19,8 +19,8 @@ typedef struct MicroWork {
 } MicroWork;
 
 typedef struct MicroLoop {
-    MicroKind kind;              // of the place with micro_offset 0 that comes first
-    int32_t first, count, step;  // micro-steps of that place: first, first + step, ...
+    MicroKind kind;              // of the first position with micro_offset 0
+    int32_t first, count, step;  // micro-steps of that position: first, first + step, ...
     int32_t first_work, work_count;
 } MicroLoop;
 
@@ -29,9 +29,9 @@ typedef struct MicroLoops {
     int32_t count;
     MicroWork *works;
     int32_t work_count;
-    // Most micro-steps of a chunk that have gone forward and not yet backward; whose weights are due, counted from
-    // forward (0 where nothing is split) and from backward; and over all chunks, from the latest that went backward
-    // to the oldest whose weights are due.
+    // Maximum number of a chunk's micro-steps that have run forward but not yet backward; whose weight gradients are
+    // pending, counted from forward (0 where nothing is split) and from backward; and over all chunks, from the latest
+    // that ran backward to the oldest with pending weight gradients.
     int32_t in_flight, until_weights, held, spread;
 } MicroLoops;
 

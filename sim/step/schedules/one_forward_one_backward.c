@@ -1,4 +1,4 @@
-// Forward until the first gradient can be back, then one backward and one forward in turn (Narayanan et al. 2019,
+// Forward until the first gradient can be back, then alternating one backward and one forward (Narayanan et al. 2019,
 // PipeDream-flush): at most as many micro-steps are in flight as there are stages from here to the last.
 
 #include "sim/step/schedules/schedule.h"

@@ -1,6 +1,6 @@
-// Read in two passes: what is in the cells, then what stages and micro-batches these are. The text that is kept has the
-// actions alone. PyTorch 2.15 numbers the forwards of the last rank of 1F1B from 1 (Schedule1F1B._get_pipeline_order):
-// such a rank is taken as if from 0.
+// Reads in two passes: the cells, then the stages and micro-batches they name. The text that is kept has only the
+// actions. PyTorch 2.15 numbers the forwards of the last rank of 1F1B from 1 (Schedule1F1B._get_pipeline_order): such a
+// rank is read as if numbered from 0.
 
 #include "sim/step/schedules/order_file.h"
 
@@ -22,11 +22,11 @@ typedef struct Reader {
     Cell *cells;
     size_t count, capacity;
     int32_t lines;
-    int32_t *first;  // cell of each line; lines + 1 entries once all are read
+    int32_t *first;  // first cell of each line; lines + 1 entries once all are read
     size_t line_capacity;
-    char *text;  // of the actions of this line
+    char *text;  // actions of the current line
     size_t length, text_capacity;
-    const char **texts;  // of each line
+    const char **texts;  // per line
     size_t text_count, texts_capacity;
     PpOrder *file;
 } Reader;
@@ -37,7 +37,7 @@ static Status at_cell(const Reader *reader, const Cell *cell, Error *error, cons
 
 // ---- cells
 
-// What is said of messages, gathers and reductions.
+// Messages, gathers and reductions.
 static bool is_left_out(const char *word) {
     static const char *const words[] = {"UNSHARD", "RESHARD", "REDUCE_GRAD", "WAIT_REDUCE_GRAD",
                                         "SEND_",   "RECV_",   "WAIT_SEND_"};
@@ -74,7 +74,7 @@ static Status add_action(Reader *reader, const char *word, Cell cell, Error *err
     return STATUS_OK;
 }
 
-// Forward of one and backward of another micro-batch at once, "(0F7;7B3)OVERLAP_F_B", are one after the other here.
+// Overlapped forward and backward of two micro-batches, "(0F7;7B3)OVERLAP_F_B", run one after the other here.
 static Status add_cell(Reader *reader, char *word, Cell cell, Error *error) {
     char *end = strchr(word, ')');
     if (*word != '(' || !end || strcmp(end + 1, "OVERLAP_F_B") != 0) {
@@ -186,7 +186,7 @@ static int32_t part_of(const PpOrder *file, int32_t rank, int32_t chunk) {
 typedef struct Taker {
     const Reader *reader;
     int32_t rank, shift;
-    bool *done;  // of work, chunk and micro-step
+    bool *done;  // by work, chunk and micro-step
 } Taker;
 
 static Status take(const Taker *taker, const Cell *cell, Work work, int32_t chunk, Error *error) {
@@ -229,7 +229,7 @@ static char letter(const PpOrder *order, Work work) {
     return work == WORK_FORWARD ? 'F' : work == WORK_WEIGHTS ? 'W' : order->splits ? 'I' : 'B';
 }
 
-// Names what is missing first.
+// Names the first missing one.
 static Status check_complete(const Taker *taker, int32_t all, Error *error) {
     const PpOrder *order = taker->reader->file;
     for (int32_t place = 0; place < all; place++) {
@@ -255,11 +255,11 @@ static Status take_rank(const Reader *reader, int32_t rank, Error *error) {
     return check_complete(&taker, all, error);
 }
 
-// ---- who waits for whom
+// ---- dependencies between ranks
 
 typedef struct Replay {
     const PpOrder *file;
-    bool *done;  // of forward and backward, part and micro-step
+    bool *done;  // by forward or backward, part and micro-step
     int32_t *next;
 } Replay;
 
@@ -315,7 +315,7 @@ static Status check_waits(const Reader *reader, Error *error) {
     return STATUS_OK;
 }
 
-// The action of another rank that takes what this one sends; false = none does.
+// The action on another rank that receives what this one sends; false = none does.
 static bool is_sent(const PpOrder *order, int32_t rank, const ScheduleAction *action, int32_t *to,
                     ScheduleAction *taken) {
     const int32_t part = part_of(order, rank, action->chunk), last = order->stages * order->chunks - 1;
@@ -338,8 +338,8 @@ static bool takes_from(const PpOrder *order, int32_t rank, const ScheduleAction 
     return action->work == work && before >= 0 && before <= last && of == from && of != rank;
 }
 
-// Activations of one rank to another stay in the order in which they are sent, and so do gradients, each on a link of
-// their own: the other one takes them so.
+// Activations from one rank to another stay in the order in which they are sent, and so do gradients, each on its own
+// link: the receiver must take them in that order.
 static Status check_messages(const Reader *reader, Work work, int32_t from, int32_t to, Error *error) {
     const PpOrder *order = reader->file;
     int32_t next = 0;
@@ -375,7 +375,7 @@ static Status check_all_messages(const Reader *reader, Error *error) {
     return STATUS_OK;
 }
 
-// As one of the schedules that there are.
+// As a schedule, like the built-in ones.
 static void finish(const Reader *reader) {
     PpOrder *order = reader->file;
     Schedule *schedule = ARENA_NEW(reader->arena, Schedule);
@@ -422,7 +422,7 @@ Status order_file_read(const char *path, Arena *arena, PpOrder *order, Error *er
     return order_text_read(path, text, arena, order, error);
 }
 
-// ---- whose order it is
+// ---- matching known schedules
 
 static bool has_order(const PpOrder *file, const Schedule *schedule, Arena *arena) {
     ScheduleShape shape = {.stages = file->stages, .chunks = file->chunks, .micro_steps = file->micro_steps};

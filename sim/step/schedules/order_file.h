@@ -1,6 +1,6 @@
-// The order of a pipeline in a file, as PyTorch's pipelining writes it (_dump_csv): a line for each rank, in each cell
-// an action such as 2F0: forward of stage 2 for micro-batch 0 (B backward, I gradients of inputs, W of weights).
-// Messages, gathers and reductions are left out: the lowering has its own.
+// A pipeline order in a file, in the format of PyTorch's pipelining (_dump_csv): one line per rank, one action per
+// cell, such as 2F0: forward of stage 2 for micro-batch 0 (B backward, I gradients of inputs, W of weights). Messages,
+// gathers and reductions are skipped: the lowering generates its own.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Each rank on a line, as in the file.
+// One line per rank, as in the file.
 
 #include "sim/step/schedules/order_json.h"
 

@@ -1,5 +1,5 @@
-// The order of a plan (pp_schedule file) in JSON: a text of actions for each rank, as a line of its file; null where
-// the plan has none.
+// The order of a plan (pp_schedule file) in JSON: one string of actions per rank, as in a line of its file; null if the
+// plan has none.
 
 #pragma once
 

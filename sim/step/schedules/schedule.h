@@ -1,5 +1,5 @@
-// In which order a pipeline stage works off the micro-steps of a step: a file and a row each (schedules.c). The
-// lowering makes loops of the order (micro_loops.h).
+// The order in which a pipeline stage processes the micro-steps of a step: one file and one row each (schedules.c). The
+// lowering converts the order to loops (micro_loops.h).
 
 #pragma once
 
@@ -20,19 +20,19 @@ typedef struct ScheduleAction {
 
 typedef struct ScheduleShape {
     int32_t stage, stages;
-    int32_t chunks;  // of layers on each stage
+    int32_t chunks;  // of layers per stage
     int32_t micro_steps;
 } ScheduleShape;
 
 typedef struct Schedule {
-    const char *name;  // the word of --pp-schedule
+    const char *name;  // the value of --pp-schedule
     bool folded;       // the second chunk of a stage mirrors the first: stage 0 has the first and the last one
-    bool splits;       // gradients of inputs and of weights are works of their own
-    // Fills schedule_action_count(schedule, shape) actions, in order. Backward of a micro-step comes after its forward,
-    // its weights after both, and each kind of work of a chunk goes through the micro-steps in rising order: gradients
-    // are summed so.
+    bool splits;       // gradients of inputs and of weights are separate work items
+    // Fills schedule_action_count(schedule, shape) actions, in order. A micro-step's backward comes after its forward,
+    // its weight gradients after both, and each kind of work of a chunk goes through the micro-steps in ascending
+    // order: gradients are summed in that order.
     void (*order)(const ScheduleShape *shape, ScheduleAction *actions);
-    // Of each stage, in place of `order`, for one shape: as a file says them, whose micro-steps come as they like.
+    // Per stage, instead of `order`, for one shape: as read from a file, with micro-steps in any order.
     ScheduleAction *const *written;
 } Schedule;
 
@@ -50,8 +50,8 @@ static inline int32_t schedule_action_count(const Schedule *schedule, const Sche
 extern const Schedule *const schedules[];
 extern const int schedule_count;
 
-// The row of that name; NULL = there is none.
+// The row of that name; NULL = none.
 const Schedule *schedule_find(const char *name);
 
-// The plan's, where it has stages; NULL = an order in a file that nobody read.
+// The plan's, if it has stages; NULL = an order in a file that was not read.
 const Schedule *schedule_of(const TrainPlan *plan);

@@ -1,4 +1,4 @@
-// The schedules that there are, a row each.
+// The available schedules, one row each.
 
 #include "sim/step/schedules/schedule.h"
 

@@ -1,6 +1,6 @@
-// Two chunks on each stage, the second one folded back, and gradients of inputs and of weights apart (Qi et al. 2024,
-// ZB-V; PyTorch's ScheduleZBVZeroBubble): no bubble but the stagger where forward and both gradients take as long.
-// Written for at least twice the stages less one micro-steps; works of more than there are fall out.
+// Two chunks on each stage, the second one folded back, with gradients of inputs and of weights separate (Qi et al.
+// 2024, ZB-V; PyTorch's ScheduleZBVZeroBubble): no bubble but the stagger if forward and both gradients take equally
+// long. Written for at least 2 * stages - 1 micro-steps; work for micro-steps beyond the last is skipped.
 
 #include "sim/step/schedules/folded.h"
 

@@ -1,7 +1,7 @@
-// The interleaved order with gradients of inputs and of weights apart (PyTorch's ScheduleInterleavedZeroBubble, after
-// Qi et al. 2023, ZB1P): weights wait as many works as there are stages before this one, so that they fill what would
-// be a bubble at the end. Its warm-up is one work for each stage behind this one, and a group for each chunk but the
-// last. With one chunk on each stage too.
+// The interleaved order with gradients of inputs and of weights separate (PyTorch's ScheduleInterleavedZeroBubble,
+// after Qi et al. 2023, ZB1P): weight gradients are delayed by as many work items as there are stages before this one,
+// to fill what would be a bubble at the end. Its warm-up is one work item for each stage after this one, and a group
+// for each chunk but the last. Also with one chunk per stage.
 
 #include "sim/step/schedules/groups.h"
 

@@ -1,6 +1,6 @@
-// The most even split of those that two numbers say. A stage's weight is what it computes: matrices and attention of
-// its layers, of experts those that a token visits, head and loss on the last one; the embedding is read, not computed.
-// Not weighed: messages, the chunks of a stage one by one.
+// The most even of the splits that two numbers can express. A stage's weight is its compute: matrices and attention of
+// its layers, of experts those a token visits, head and loss on the last one; the embedding is a lookup, not compute.
+// Not weighed: messages, the individual chunks of a stage.
 
 #include <math.h>
 
@@ -13,14 +13,14 @@ static const double WORTH_IT = 0.97;  // ours: of the slowest stage's time; a se
 typedef struct Balance {
     const ModelSpec *model;
     const Target *target;
-    double head;                 // in layers of the model's mean
-    double weight[MOST_LAYERS];  // of each layer, the same
+    double head;                 // in units of the model's mean layer
+    double weight[MOST_LAYERS];  // of each layer, in the same unit
     double all;                  // of all layers
     bool folded;
 } Balance;
 
-// What a token reads of a layer, and its attention: as much as seq x heads x head_dim parameters more, two products
-// over half of the sequence.
+// Parameters of a layer that a token uses, plus its attention: counted as seq x heads x head_dim more parameters, two
+// products over half of the sequence.
 static double layer_weight(const ModelSpec *model, const TrainPlan *plan, LayerKind kind) {
     const LayerKindRow *row = &layer_kinds[kind];
     const int64_t read = model->experts.count > 0 ? model_layer_parameters(model, kind) - row->idle_matrices(model)

@@ -1,5 +1,5 @@
-// The first and the last chunk of layers hold as many as they are told, the others as many each: what lists of layers
-// or modules by stage are mostly written for. Not held by a plan: chunks that differ in the middle.
+// The first and the last chunk of layers hold the given number of layers, the others an equal share: what lists of
+// layers or modules by stage are mostly written for. A plan cannot express chunks that differ in the middle.
 
 #include "sim/step/splits/split.h"
 

@@ -1,9 +1,9 @@
-// A stage closes behind the block whose cost takes the sum to the stage's share of all. Blocks of a layer cost 4 h^2
-// + 3 h ffn, the head V h, the rest nothing (get_block_compute_costs of HuggingFace's pre-training library, 0.4). Where
-// its head would come before the last stage, the stages behind hold nothing; here the head is on the last one and these
-// are before it, which takes as long. A sum that is just the share closes too: the library's source compares with >,
-// but where its sweep has such sums (16 layers and a head as dear as four) both the time and the memory of the first
-// stage are those of 10 layers of two stages and of 5 of four, not of 11 and 6 (tests/accuracy/runs/RESULTS.md).
+// A stage ends after the block whose cost brings the sum to the stage's share of the total. Blocks of a layer cost 4
+// h^2 + 3 h ffn, the head V h, the rest nothing (get_block_compute_costs of HuggingFace's pre-training library, 0.4).
+// Where its head would come before the last stage, the stages after it hold nothing; here the head is on the last one
+// and the empty ones come before it, which takes equally long. A sum that equals the share also ends it: the library's
+// source compares with >, but where its sweep has such sums (16 layers and a head costing four) both the time and the
+// memory of the first stage match 10 layers of two stages and 5 of four, not 11 and 6 (tests/accuracy/runs/RESULTS.md).
 
 #include "sim/step/splits/split.h"
 

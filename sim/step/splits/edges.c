@@ -1,6 +1,6 @@
-// Megatron-LM's: even where the layers divide, else embedding and loss, or the loss alone, count as a layer where that
-// divides (account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split; transformer_config.py). What is
-// left can be had by pipeline_model_parallel_layout: the surplus is on the first ones here.
+// Megatron-LM's rule: even if the layers divide, else embedding and loss, or the loss alone, count as a layer if that
+// divides (account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split; transformer_config.py). The
+// rest needs pipeline_model_parallel_layout: here the surplus is on the first ones.
 
 #include "sim/step/splits/split.h"
 

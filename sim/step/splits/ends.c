@@ -1,5 +1,5 @@
-// The first and the last stage hold as many layers as they are told, over all of their chunks; what is left is dealt
-// out evenly (num_layers_in_first_ and num_layers_in_last_pipeline_stage of Megatron-LM's transformer_config.py,
+// The first and the last stage hold the given number of layers, over all of their chunks; the rest is distributed
+// evenly (num_layers_in_first_ and num_layers_in_last_pipeline_stage of Megatron-LM's transformer_config.py,
 // get_num_layers_to_build in transformer_block.py).
 
 #include "sim/step/splits/split.h"

@@ -1,4 +1,4 @@
-// As many layers on each, whatever the embedding and the head cost.
+// The same number of layers on each, whatever the embedding and the head cost.
 
 #include "sim/step/splits/split.h"
 

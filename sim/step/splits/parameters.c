@@ -1,14 +1,14 @@
-// DeepSpeed's 'parameters' (PipelineModule's partition_method by default): the heaviest chunk is as light as it can be,
-// by trainable parameters; embedding and head are blocks of their own (runtime/utils.py partition_balanced). Each chunk
-// in turn takes what fits under that weight.
+// DeepSpeed's 'parameters' (PipelineModule's default partition_method): minimizes the heaviest chunk, by trainable
+// parameters; embedding and head are separate blocks (runtime/utils.py partition_balanced). Each chunk in order takes
+// what fits under that weight.
 
 #include "sim/model/layer_kinds.h"
 #include "sim/step/splits/split.h"
 
 typedef struct Weights {
     const ModelSpec *model;
-    int64_t edge;                     // of the embedding and of the head each
-    int64_t layer[LAYER_KIND_COUNT];  // of a kind
+    int64_t edge;                     // of the embedding and of the head, each
+    int64_t layer[LAYER_KIND_COUNT];  // by kind
 } Weights;
 
 static Weights weights_of(const ModelSpec *model) {
@@ -21,7 +21,7 @@ static Weights weights_of(const ModelSpec *model) {
     return weights;
 }
 
-// Layers of each chunk when none may weigh more; false where that is too little.
+// Layers of each chunk if none may exceed a weight; false if that weight is too small.
 static bool fill(const Weights *weights, int64_t most, int32_t chunks, int32_t *counts) {
     int run = 0;
     int32_t left = model_run(weights->model, 0).count, taken = 0;

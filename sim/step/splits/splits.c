@@ -1,4 +1,4 @@
-// The rules that there are, a row each.
+// The available rules, one row each.
 
 #include "sim/step/splits/split.h"
 

@@ -1,4 +1,4 @@
-// Embedding and head count as so many layers, and all are dealt out evenly, what is over to the first chunks
+// Embedding and head count as that many layers, and all are distributed evenly, the remainder to the first chunks
 // (generate_llm_fqn_per_model_part of first_ and last_stage_less_layers; account_for_embedding_ and
 // account_for_loss_in_pipeline_split with one each).
 
