@@ -1,5 +1,5 @@
-// Waits of an instance look at the latest record of their slot; a collective also waits for the latest one of every
-// lane that shares its communicator. Its own records count from then on.
+// An instance's waits resolve to the latest record of their slot; a collective also waits for the latest one on every
+// lane that shares its communicator. Its own records take effect from then on.
 
 #include "sim/step/event_replay.h"
 

@@ -1,26 +1,26 @@
-// What an fp8 GEMM's operands cost before it: read in bf16, written in fp8, once per layout that a GEMM needs (the
-// tensor cores of Hopper want both operands along K). Bytes per element follow torchao's own account of its compiled
-// kernels (pytorch/ao, torchao/testing/training/roofline_utils.py, get_tensor_memory_traffic_ovhd_s); with 92 % of the
+// The cost of preparing an fp8 GEMM's operands: read in bf16, written in fp8, once per layout that a GEMM needs
+// (Hopper's tensor cores want both operands along K). Bytes per element follow torchao's own accounting of its compiled
+// kernels (pytorch/ao, torchao/testing/training/roofline_utils.py, get_tensor_memory_traffic_ovhd_s); at 92 % of the
 // bandwidth they reproduce its linear layers on H100 (pytorch/ao pull request 2185, 16384 tokens, forward and backward)
 // within 5 % on three shapes of four:
 //
-//   one scale per tensor  the largest value is read first (2), then read and written (2 + 1), a second layout beside
-//                         it 1; weights are cast again for the other layout
-//   one scale per row     no pass before, but the other layout has other scales: transposed in bf16 (2 + 2) and cast
-//                         again
-//   one scale per 32      of each layout its own, both made at once from bf16: read once and written twice (Transformer
-//                         Engine, MXFP8BlockScaling); what is saved is the layout of the weights' gradient. torchao
-//                         makes each by itself, from bf16
+//   one scale per tensor  the maximum is read first (2), then read and written (2 + 1); a second layout adds 1;
+//                         weights are cast again for the other layout
+//   one scale per row     no pass beforehand, but the other layout has other scales: transposed in bf16 (2 + 2) and
+//                         cast again
+//   one scale per 32      separate scales per layout, both made at once from bf16: read once and written twice
+//                         (Transformer Engine, MXFP8BlockScaling); saved is the weight gradient's layout. torchao makes
+//                         each separately, from bf16
 //   one scale per 128     both layouts at once from bf16 (Transformer Engine, Float8BlockQuantizer)
-//   one per 16 of 4 bits  the largest value is read first, as the second scale is the tensor's; then both layouts of
-//                         9/16 bytes at once (Transformer Engine, NVFP4Quantizer), or each by itself (torchao)
-//   rows, bf16 gradients  x and dy along their rows only, weights twice (torchao's rowwise_with_gw_hp, by it too)
-//   delayed scales        known before: read and written, both layouts at once (Transformer Engine, cast_transpose)
+//   one per 16 of 4 bits  the maximum is read first, as the second scale is the tensor's; then both layouts of
+//                         9/16 bytes at once (Transformer Engine, NVFP4Quantizer), or each separately (torchao)
+//   rows, bf16 gradients  x and dy along their rows only, weights twice (torchao's rowwise_with_gw_hp, also by it)
+//   delayed scales        known beforehand: read and written, both layouts at once (Transformer Engine, cast_transpose)
 //
-// What is fp8 already (gathered so, saved so, copies of weights) was cast by whoever made it. What Transformer Engine
-// saves is written by its norm, but read and cast by the linear where another operation made it; the other layout is
-// made from the first, 1 + 1. Under torch.compile GEMMs that read one tensor share its cast. Not modelled: casts that
-// melt into the kernel before them.
+// What is already in fp8 (gathered so, saved so, copies of weights) was cast by its producer. What Transformer Engine
+// saves is written by its norm, but read and cast by the linear if another operation made it; the other layout is made
+// from the first, 1 + 1. Under torch.compile GEMMs that read one tensor share its cast. Not modelled: casts fused into
+// the preceding kernel.
 
 #include <string.h>
 
@@ -37,8 +37,8 @@ static const CastBytes cast_bytes[FP8_RECIPE_COUNT][GEMM_ROLE_COUNT] = {
     [FP8_BLOCK] = {{4, 4, 0}, {4, 0, 0}, {0, 0, 0}},        [FP8_NVFP4] = {{5.125, 5.125, 0}, {5.125, 0, 0}, {0, 0, 0}},
     [FP8_ROWWISE_BF16] = {{3, 3, 0}, {3, 3, 0}, {0, 0, 0}},
 };
-// torchao's of the recipes that both have: each product casts its own operands (mxfp8_cublas of the same account; the
-// triton kernels of its nvfp4_training, which read the largest value first).
+// torchao's numbers for the recipes that both have: each product casts its own operands (mxfp8_cublas in the same
+// accounting; the triton kernels of its nvfp4_training, which read the maximum first).
 static const CastBytes mx_bytes = {3, 3, 0}, nvfp4_bytes = {4.5625, 4.5625, 0};  // x and w, dy and w, dy and x
 
 static const CastBytes *bytes_of(const Lowering *lowering, GemmRole role) {
@@ -64,7 +64,7 @@ static bool is_cast(const Lowering *lowering, const OpRef *operand) {
     return lowering->tensors[operand->tensor].dtype == DTYPE_FP8;
 }
 
-// Saved in fp8 by the linear that reads it, not by the operation that makes it.
+// Saved in fp8 by the linear that reads it, not by the operation that produces it.
 static bool is_cast_by_reader(const Lowering *lowering, const OpRef *operand) {
     const char *name = lowering->tensors[operand->tensor].name;
     return fp8_saves_inputs(lowering) &&
@@ -73,13 +73,13 @@ static bool is_cast_by_reader(const Lowering *lowering, const OpRef *operand) {
 
 enum { READ_BYTES = 3, TURN_BYTES = 2 };
 
-// The layout of the weights' gradient is made with the other one, not from it.
+// The weight gradient's layout is made together with the other one, not from it.
 static bool casts_both_at_once(const Lowering *lowering) {
     const Fp8Recipe recipe = lowering->plan->fp8_recipe;
     return recipe == FP8_MX || recipe == FP8_BLOCK || recipe == FP8_NVFP4;
 }
 
-// Of Transformer Engine's saved inputs, x of GEMM_FORWARD and of GEMM_WEIGHT_GRADIENT.
+// For Transformer Engine's saved inputs: x of GEMM_FORWARD and of GEMM_WEIGHT_GRADIENT.
 static double saved_input_bytes(const Lowering *lowering, GemmRole role, const OpRef *x) {
     if (!fp8_saves_inputs(lowering) || !is_cast(lowering, x)) {
         return 0;
@@ -106,7 +106,7 @@ int64_t fp8_cast_bytes(const Lowering *lowering, const Linear *linear, GemmRole 
                      bytes->c * (double)elements(lowering, c));
 }
 
-// Experts' rows: saved in fp8 by the product that reads them (Transformer Engine, GroupedLinear).
+// Expert rows: saved in fp8 by the product that reads them (Transformer Engine, GroupedLinear).
 double fp8_rows_cast_bytes(const Lowering *lowering, GemmRole role) {
     return role == GEMM_WEIGHT_GRADIENT ? (casts_both_at_once(lowering) ? 0 : TURN_BYTES) : bytes_of(lowering, role)->a;
 }

@@ -1,5 +1,4 @@
-// Chunks of all stages are numbered as forward goes through them: chunk after chunk over the stages, or folded, forth
-// and back.
+// Chunks of all stages are numbered in forward order: chunk after chunk over the stages, or folded, back and forth.
 
 #include "sim/step/held.h"
 
@@ -55,7 +54,7 @@ ModelSpec stage_model(const ModelSpec *model, const StageLayers *held, Arena *ar
         for (int i = 0; i < model->run_count; i++) {
             LayerRun run = model->runs[i];
             run.first += chunk->first - chunk->first_in_model;
-            run.count += i == model->run_count - 1 ? held->further : 0;  // which are like the last
+            run.count += i == model->run_count - 1 ? held->further : 0;  // MTP layers are like the last one
             if (layer_run_cut(&run, chunk->first, chunk->count)) {
                 runs[part.run_count++] = run;
             }

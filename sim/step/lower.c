@@ -1,5 +1,5 @@
 // step_lower: runs the passes once per kind of micro-step (first, middle, last) and once for the optimizer, then
-// assembles them in the order of the schedule. Also the small vocabulary that the passes build with.
+// assembles them in schedule order. Also the small set of helpers that the passes build with.
 
 #include "sim/step/lower.h"
 #include "sim/step/mixed.h"
@@ -20,7 +20,7 @@ int32_t lowering_tensor(Lowering *lowering, const char *plain, BufferRole role, 
     int32_t *bucket = &lowering->bucket[name_bucket(name)];
     for (int32_t i = *bucket - 1; i >= 0; i = lowering->tensors[i].next) {
         const char *known = lowering->tensors[i].name;
-        if (known == name || strcmp(known, name) == 0) {  // equal literals are usually one
+        if (known == name || strcmp(known, name) == 0) {  // equal literals usually share an address
             return i;
         }
     }
@@ -130,7 +130,7 @@ bool lowering_routes_apart(const Lowering *lowering) {
     return lowering->ep > 1 && lowering->tp > 1;
 }
 
-// name NULL: that of the axes.
+// name NULL: named after the axes.
 static int16_t add_group(Lowering *lowering, const char *name, AxisMask axes) {
     const AxisMask named = axes & mesh_named_axes(&lowering->plan->mesh);
     name = name ? name : mesh_axes_words(named, lowering->arena);
@@ -139,7 +139,7 @@ static int16_t add_group(Lowering *lowering, const char *name, AxisMask axes) {
     return (int16_t)lowering->group_count++;
 }
 
-// Ranks that cut an expert are nearest, those with others next, those with other shards last (Megatron-core,
+// Ranks that split an expert are nearest, those with other experts next, those with other shards last (Megatron-core,
 // parallel_state.py: tp-ep-dp of its expert generator).
 static void add_expert_groups(Lowering *lowering) {
     const int etp = lowering_expert_tp(lowering), all = etp * lowering->ep;
@@ -162,7 +162,7 @@ static void add_groups(Lowering *lowering) {
     lowering->tp_group = add_group(lowering, NULL, AXIS_BIT(AXIS_TP));
     lowering->cp_group = add_group(lowering, NULL, AXIS_BIT(AXIS_CP));
     lowering->data_group = add_group(lowering, NULL, AXES_DATA_GROUP);
-    // Loss and norm are those of all stages.
+    // Loss and norm are over all stages.
     const AxisMask stages = lowering_has_stages(lowering) ? AXES_STAGE : 0;
     lowering->loss_group = stages ? add_group(lowering, NULL, AXES_DATA_GROUP | stages) : lowering->data_group;
     // A whole gradient (stage 0) is the same on every data rank: only its tp slices differ.
@@ -189,7 +189,7 @@ static void take_stretch(Lowering *lowering, Variant *variant, Section section) 
     lowering->lists[section] = (OpList){0};
 }
 
-// Its own operations, which the passes behind may change.
+// Deep-copies operations, since later passes may modify them.
 static void copy_lists(Lowering *lowering, const OpList from[SECTION_COUNT], OpList to[SECTION_COUNT]) {
     for (Section section = SECTION_BEGIN; section <= SECTION_END; section++) {
         to[section] = (OpList){0};
@@ -200,7 +200,7 @@ static void copy_lists(Lowering *lowering, const OpList from[SECTION_COUNT], OpL
     }
 }
 
-// Micro-steps differ in what sharding makes of them, and in fp8 weights, which the first one casts.
+// Micro-steps differ in how sharding lowers them, and in fp8 weights, which the first one casts.
 static void lower_arithmetic(Lowering *lowering) {
     if (lowering->first || lowering->fp8 != FP8_NONE) {
         lower_layers(lowering);

@@ -1,10 +1,10 @@
-// Low-rank adapters next to frozen linear layers (Hu et al. 2021): y = W x + B A x, A [rank, in], B [out, rank], the
-// factor alpha / rank in B. Under tp a column-parallel layer's A and a row-parallel layer's B are whole on every rank,
-// with gradients that are parts of a sum; the other one is cut as the layer is (sim/SOURCES.md F2). A pass over the
+// Low-rank adapters alongside frozen linear layers (Hu et al. 2021): y = W x + B A x, A [rank, in], B [out, rank], with
+// the factor alpha / rank in B. Under tp a column-parallel layer's A and a row-parallel layer's B are replicated, with
+// gradients that are partial sums; the other one is split as the layer is (sim/SOURCES.md F2). One pass over the
 // results adds the two, and another one scales where nothing is fused (peft's Linear.forward: result +
-// lora_B(lora_A(x)) * scaling). Where adapters are layers of Megatron-core, every A and B is cut, and what they make
-// goes over tp (Megatron-Bridge 067f987df, peft/utils.py, ParallelLinearAdapter): rank-wide tensors, and of
-// row-parallel layers the results. There the sum is over the whole sequence, as here; with sequence parallelism theirs
+// lora_B(lora_A(x)) * scaling). Where adapters are Megatron-core layers, every A and B is split, and their outputs are
+// communicated over tp (Megatron-Bridge 067f987df, peft/utils.py, ParallelLinearAdapter): rank-wide tensors, and the
+// results of row-parallel layers. There the sum is over the whole sequence, as here; with sequence parallelism theirs
 // is over a part.
 
 #include <string.h>
@@ -16,9 +16,9 @@ typedef struct Adapter {
     const char *a, *b;
     const char *base, *inner, *delta, *scaled, *inner_gradient, *input_gradient, *unpacked, *unpacked_again;
     const char *input, *input_fp32, *input_gradient_fp32;
-    const char *inner_part, *delta_part, *gradient;  // with layers of Megatron-core
+    const char *inner_part, *delta_part, *gradient;  // if they are Megatron-core layers
     bool row_parallel;
-    unsigned targets;  // sets of layers that it is in
+    unsigned targets;  // target sets that include it
 } Adapter;
 
 enum { OF_ALL = 1 << LORA_ALL, OF_ATTENTION = 1 << LORA_ATTENTION, OF_QUERY_VALUE = 1 << LORA_QUERY_VALUE };
@@ -42,8 +42,8 @@ static const Adapter adapters[] = {
 };
 enum { ADAPTERS = sizeof adapters / sizeof adapters[0] };
 
-// Whole sizes of the linear layer that begins with the slice; out 0 where there is none. In a layer of experts shared
-// ones have linear layers; routed ones and the router are plain parameters there (transformers 5, integrations/moe.py;
+// Unsplit sizes of the linear layer that begins with the slice; out 0 if there is none. In an MoE layer shared experts
+// have linear layers; routed ones and the router are plain parameters there (transformers 5, integrations/moe.py;
 // GroupedExperts elsewhere), which no list of linear layers names.
 typedef struct LinearSize {
     int64_t in, out;
@@ -69,7 +69,7 @@ static LinearSize size_of(const Lowering *lowering, const Adapter *adapter) {
     return adapter->targets >> lowering->plan->lora_targets & 1 ? sizes[adapter - adapters] : none;
 }
 
-// Both of an adapter's layers are cut over tp.
+// Whether both of an adapter's layers are split over tp.
 static bool cuts_both(const Lowering *lowering) {
     return lowering->target->adapters_of_core && lowering->tp > 1;
 }
@@ -85,7 +85,7 @@ static SliceSpec slice_of(const Lowering *lowering, const Adapter *adapter, bool
 }
 
 void add_adapter_slices(Lowering *lowering, Unit *unit) {
-    for (int first = 1; first >= 0; first--) {  // what every tp rank may hold whole comes first
+    for (int first = 1; first >= 0; first--) {  // slices that may be replicated over tp come first
         for (int i = 0; i < ADAPTERS; i++) {
             if (size_of(lowering, &adapters[i]).out > 0) {
                 const SliceSpec slice = slice_of(lowering, &adapters[i], adapters[i].row_parallel == (first == 1));
@@ -112,10 +112,10 @@ static const Adapter *adapter_of(const Lowering *lowering, const Linear *linear)
     return adapter && size_of(lowering, adapter).out > 0 ? adapter : NULL;
 }
 
-// ---- frozen weights in fewer bits
+// ---- quantized frozen weights
 
-// Bytes of a parameter: bitsandbytes' nf4 with a scale of 4 bytes for each 64, int8 with one for each row
-// (Dettmers et al. 2023, QLoRA, 3, without double quantization; Dettmers et al. 2022, LLM.int8()).
+// Bytes per parameter: bitsandbytes' nf4 with a 4-byte scale for each 64, int8 with one for each row (Dettmers et al.
+// 2023, QLoRA, 3, without double quantization; Dettmers et al. 2022, LLM.int8()).
 static double bytes_per_frozen(const Lowering *lowering) {
     const double of[FINETUNE_COUNT] = {
         [FINETUNE_QLORA] = 0.5 + 4.0 / 64, [FINETUNE_LORA_INT8] = 1 + 4.0 / lowering->model->hidden};
@@ -126,7 +126,7 @@ bool weights_are_packed(const Lowering *lowering) {
     return bytes_per_frozen(lowering) > 0;
 }
 
-// The matrices that are not trained stand last.
+// The untrained matrices come last.
 static int64_t first_packed_element(const Lowering *lowering) {
     const Unit *layer = &lowering->units[UNIT_LAYER];
     for (int32_t i = layer->trained_slices; i < layer->slice_count; i++) {
@@ -172,7 +172,7 @@ static OpRef adapter_weights(const Lowering *lowering, const char *slice) {
     return unit_slice(lowering, lowering->weights[adapter_unit(lowering)], slice, slice);
 }
 
-// Of a product, where nothing else scales: who has no pass over the results for it.
+// Factor in a product where nothing else scales: for targets without a pass over the results that does.
 static double scaling(const Lowering *lowering) {
     return lowering_adapters_apart(lowering) ? LORA_SCALING : 0;
 }
@@ -181,7 +181,7 @@ static OpRef inner_of(Lowering *lowering, const char *name) {
     return op_whole(lowering, tokens_by(lowering, name, plan_lora_rank(lowering->plan)));
 }
 
-// ---- layers of Megatron-core: what goes over tp
+// ---- Megatron-core layers: communication over tp
 
 static OpRef op_part(OpRef whole, int64_t bytes) {
     whole.bytes = bytes;
@@ -201,13 +201,13 @@ static void add_over_tp(Lowering *lowering, Section section, TaskKind kind, cons
     op_list_append(lowering->arena, &lowering->lists[section], &op);
 }
 
-// Under the name: this rank's part of what is gathered, or all of it.
+// The named tensor: this rank's part of what is gathered, or all of it.
 static OpRef gathered_from(Lowering *lowering, const char *name, OpRef whole) {
     const int64_t width = whole.bytes / lowering->dims.element / lowering->dims.tokens;
     return cuts_both(lowering) ? op_whole(lowering, tokens_by(lowering, name, width / lowering->tp)) : whole;
 }
 
-// Of the products of this rank: columns of A's result, of B's.
+// What this rank computes: columns of A's result, and of B's.
 static int64_t rank_made(const Lowering *lowering, const Adapter *adapter) {
     const int64_t rank = plan_lora_rank(lowering->plan);
     return cuts_both(lowering) && !adapter->row_parallel ? rank / lowering->tp : rank;
@@ -253,9 +253,9 @@ static void add_cast(Lowering *lowering, Section section, const char *name, OpRe
     op_operand(op, to, ACCESS_WRITE);
 }
 
-// peft keeps adapters in fp32 (autocast_adapter_dtype) and casts what goes into each of them to that, autocast casts it
-// back for the product: a copy of its own for each adapter, which A's gradient reads, and two passes back. Kernels that
-// are written for adapters are beside packed weights (fms-acceleration, Unsloth); a compiler leaves no copies.
+// peft keeps adapters in fp32 (autocast_adapter_dtype) and casts the input of each to that, autocast casts it back for
+// the product: a separate copy for each adapter, which A's gradient reads, and two passes in backward. Kernels written
+// for adapters come with packed weights (fms-acceleration, Unsloth); a compiler leaves no copies.
 static bool casts_inputs(const Lowering *lowering) {
     const Fused fused = lowering->plan->fused;
     return lowering->target->adapters_cast && dtype_bytes(lowering->dims.dtype) == 2 && fused != FUSED_COMPILED &&
@@ -357,8 +357,8 @@ static bool is_made(const Lowering *lowering, Section section, int32_t tensor) {
     return false;
 }
 
-// Of what B makes. Beside a row-parallel layer it was gathered, and its sequence cut: that gradient comes by a gather
-// of its own.
+// Gradient of B's output. With a row-parallel layer that output was gathered, and its sequence split: the gradient
+// needs a separate gather.
 static OpRef out_gradient(Lowering *lowering, Section section, const Adapter *adapter, const Linear *linear, OpRef dy) {
     if (!cuts_both(lowering) || !adapter->row_parallel) {
         return dy;
@@ -370,7 +370,7 @@ static OpRef out_gradient(Lowering *lowering, Section section, const Adapter *ad
     return op_part(own, own.bytes / lowering->tp);
 }
 
-// dy B, which both gradients read: made by the one that comes first.
+// dy B, which both gradients read: computed by whichever comes first.
 static OpRef inner_gradient(Lowering *lowering, Section section, const Adapter *adapter, const Linear *linear,
                             OpRef dy) {
     const OpRef inner = inner_of(lowering, adapter->inner_gradient);

@@ -1,5 +1,5 @@
-// Attention and the projections around it, in the two forms that targets use: one GEMM for several parameter slices,
-// or one for each.
+// Attention and the projections around it, in the two forms that targets use: one GEMM for several parameter slices, or
+// one each.
 
 #include <math.h>
 
@@ -67,7 +67,7 @@ static void add_bias_gradient(Lowering *lowering, const Linear *linear, OpRef dy
     }
 }
 
-// Input gradients of all parts, summed into dx; weight gradients beside them.
+// Input gradients of all parts, summed into dx, along with the weight gradients.
 void projection_backward(Lowering *lowering, const Projection *projection, const ProjectionInput *input,
                          const char *part_name) {
     const Section section = SECTION_LAYER_BACKWARD;
@@ -117,7 +117,7 @@ static void set_attention_shape(const Lowering *lowering, Task *task, const Atte
     task->alibi = lowering->model->position == POSITION_ALIBI;
 }
 
-// Of the stage's layers.
+// Fraction of the stage's layers.
 static double window_share(const Lowering *lowering) {
     int count = 0;
     for (int i = 0; i < lowering->model->layers; i++) {
@@ -126,9 +126,9 @@ static double window_share(const Lowering *lowering) {
     return (double)count / lowering->model->layers;
 }
 
-// Layers that slide and layers that do not are one list: their attention is the mean of both. What skips the keys
-// outside is a flash kernel of one rank's whole sequence. Our own executor's skips them beside cp too, unevenly over
-// ranks: not modelled.
+// Layers with and without a sliding window are one list: their attention is the mean of both. Only a flash kernel over
+// one rank's whole sequence skips the keys outside. Our own executor's also skips them under cp, unevenly over ranks:
+// not modelled.
 static void set_window(const Lowering *lowering, Task *task) {
     const ModelSpec *model = lowering->model;
     const bool skips = lowering->cp == 1 && lowering->plan->attention != ATTENTION_EAGER &&
@@ -143,10 +143,10 @@ static void set_window(const Lowering *lowering, Task *task) {
     }
 }
 
-// A framework with kernels for experts' rows turns queries and keys of gpt_oss by operations of their own: YaRN scales
-// their cosines, which its fused kernel does not take (rope_utils.py of its core 0.16). Bytes an element, over the
-// kernel's 4: times the cosine 4, half of it negated and put together 2 + 4, times the sine 4, sum 6, put before an
-// empty rest 4; back 4, 2 + 4, 4, the sum of both 6, and zeros for the empty rest with their sum 2 + 6.
+// A framework with permute kernels for expert rows rotates queries and keys of gpt_oss by separate operations: YaRN
+// scales their cosines, which its fused kernel does not support (rope_utils.py of its core 0.16). Bytes per element,
+// beyond the kernel's 4: times cosine 4, half of it negated and concatenated 2 + 4, times sine 4, sum 6, concatenation
+// with an empty rest 4; backward 4, 2 + 4, 4, the sum of both 6, and zeros for the empty rest with their sum 2 + 6.
 static int64_t turned_apart_bytes(const Lowering *lowering, bool backward) {
     enum { FORWARD = 24 - 4, BACKWARD = 28 - 4 };
     const Dims *d = &lowering->dims;
@@ -173,20 +173,20 @@ static bool repeats_keys(const Lowering *lowering) {
     return lowering->dims.core_kv_heads > lowering->dims.kv_heads;
 }
 
-// One of keys and values: a copy of each head for every query head that reads it, or back, the sum of their gradients.
-// Of compiled layers the turning of keys writes, or reads, all of the copies itself: only the further ones are more.
+// For keys or values: one copy of each head per query head that reads it, or backward, the sum of their gradients. In
+// compiled layers the rotation of keys itself writes, or reads, all copies: only the further ones cost extra.
 static void add_repeat(Lowering *lowering, Section section, const char *name, OpRef from, OpRef to, bool turns) {
     const Dims *d = &lowering->dims;
     const bool joined = turns && lowering->plan->fused == FUSED_COMPILED;
-    Op *op = op_add(lowering, section, TASK_COPY, section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD,
-                    name);
+    Op *op =
+        op_add(lowering, section, TASK_COPY, section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, name);
     op->task.rows = d->tokens;
     op->task.cols = op->task.stride = (joined ? d->core_k_width - d->k_width : d->core_k_width + d->k_width) / 2;
     op_operand(op, from, ACCESS_READ);
     op_operand(op, to, ACCESS_WRITE);
 }
 
-// What attention reads: queries as they are, keys and values once for each of them where the target repeats them.
+// Inputs of attention: queries as they are, keys and values repeated per query head where the target repeats them.
 static AttentionRefs core_refs(Lowering *lowering, const AttentionRefs *refs, const char *const names[2]) {
     AttentionRefs core = *refs;
     if (repeats_keys(lowering)) {
@@ -201,8 +201,8 @@ static AttentionRefs read_refs(Lowering *lowering, const AttentionRefs *refs) {
     return core_refs(lowering, refs, (const char *const[]){"k_repeated", "v_repeated"});
 }
 
-// What turns q in place would find it turned when it runs again over a kept q: then q's own values stay as they were
-// and a copy is turned.
+// A rotation of q in place would find it already rotated when recompute runs over a kept q: so q itself stays
+// unrotated, and a copy is rotated.
 void turn_a_copy(Lowering *lowering, Section section, AttentionRefs *refs) {
     const ModelSpec *model = lowering->model;
     const Dims *d = &lowering->dims;
@@ -222,7 +222,7 @@ void turn_a_copy(Lowering *lowering, Section section, AttentionRefs *refs) {
 }
 
 typedef struct QkNormRefs {
-    OpRef before, rstd;  // q and k as they were: [q heads | k heads] per token
+    OpRef before, rstd;  // q and k before the norm: [q heads | k heads] per token
     OpRef wq, wk;
 } QkNormRefs;
 
@@ -267,7 +267,7 @@ static void add_qk_norm_backward(Lowering *lowering, const AttentionRefs *gradie
 }
 
 // Causal: half of the square of queries and keys is visible; two GEMMs forward, five backward (FlashAttention-2,
-// section 3.1). Of packed documents: the squares of their lengths.
+// section 3.1). With packed documents: the squares of their lengths.
 static double attention_flops(const Lowering *lowering) {
     const Dims *d = &lowering->dims;
     if (lowering->plan->pack > 0) {
@@ -277,8 +277,8 @@ static double attention_flops(const Lowering *lowering) {
     return 4.0 * (double)d->sequences * d->heads * d->head_dim * (double)d->local_seq * (double)d->local_seq * 0.5;
 }
 
-// Attention as separate operations keeps the matrix of probabilities: 5 bytes per entry with dropout's mask
-// (Korthikanti et al. 2022, section 4.1); Hugging Face's softmax keeps an fp32 and a bf16 copy, 6.
+// Eager attention keeps the matrix of probabilities: 5 bytes per entry with dropout's mask (Korthikanti et al. 2022,
+// section 4.1); Hugging Face's softmax keeps an fp32 and a bf16 copy, 6.
 static OpRef eager_probabilities(Lowering *lowering) {
     const Dims *d = &lowering->dims;
     if (lowering->plan->attention != ATTENTION_EAGER) {
@@ -289,7 +289,7 @@ static OpRef eager_probabilities(Lowering *lowering) {
     return op_whole(lowering, lowering_tensor(lowering, "attention_probabilities", ROLE_ACTIVATION, DTYPE_FP8, bytes));
 }
 
-// What only a program that runs has to be told.
+// Operands needed only in a program that is executed.
 static void told_sinks(Lowering *lowering, Op *op) {
     if (lowering->model->sinks && lowering->target->own_kernels) {
         op_operand(op, unit_slice(lowering, lowering->weights[UNIT_LAYER], "sinks", "sinks"), ACCESS_READ);

@@ -1,19 +1,19 @@
 // Pass 3: context parallelism. With cp > 1 an attention call becomes C blocks of local queries against the keys and
 // values of one rank each:
 //
-//   ring        KV travels C-1 hops; while block j computes, hop j+1 is on its way
-//   all-gather  KV of all ranks is gathered once; block 0 (the local one) needs not wait
+//   ring        KV travels C-1 hops; while block j computes, hop j+1 is in flight
+//   all-gather  KV of all ranks is gathered once; block 0 (the local one) need not wait
 //   backward    KV again, and dKV (fp32, or as the keys) travels C hops: each rank adds its share, the last hop brings
-//               it home; where a target gathers and scatters, the blocks' dKV lie side by side and one reduce-scatter
-//               brings them home; where it keeps what was gathered, KV does not move again
+//               it home; if the target gathers and scatters, the blocks' dKV are concatenated and one reduce-scatter
+//               brings them home; if it keeps what was gathered, KV is not sent again
 //
-// Blocks merge by log-sum-exp in fp32 (Liu et al. 2023, Ring Attention; sim/SOURCES.md P7). Keys and values travel
-// as one packed buffer, token rows [k heads | v heads]. Zigzag or contiguous chunks only change positions, which
-// ranks resolve (step_chunks).
+// Blocks merge by log-sum-exp in fp32 (Liu et al. 2023, Ring Attention; sim/SOURCES.md P7). Keys and values are sent as
+// one packed buffer, token rows [k heads | v heads]. Zigzag or contiguous chunks only change positions, which ranks
+// resolve (step_chunks).
 
 #include "sim/step/lower_ops.h"
 
-// Tokens that attention works on here, and elements of a token's keys, values and both.
+// Tokens that attention works on locally, and elements of a token's keys, values and both.
 static int64_t kv_rows(const Lowering *lowering) {
     return lowering->dims.tokens * lowering->sp;
 }
@@ -30,7 +30,7 @@ static int64_t kv_width(const Lowering *lowering) {
     return k_width(lowering) + v_width(lowering);
 }
 
-// Keys and values are columns of what one GEMM makes, unless they were repeated.
+// Keys and values are columns of one GEMM's output, unless they were repeated.
 static bool kv_are_columns(const Lowering *lowering) {
     return lowering->fused_qkv && lowering->sp == 1 && lowering->model->latent.kv_rank == 0 &&
            lowering->dims.core_kv_heads == lowering->dims.kv_heads;
@@ -40,7 +40,7 @@ typedef struct RingBuffers {
     int32_t local;       // packed KV of this rank
     int32_t hop[2];      // ring slots
     int32_t gathered;    // all ranks' KV
-    OpRef keys, values;  // of the block at hand
+    OpRef keys, values;  // of the current block
 } RingBuffers;
 
 static int32_t packed_kv(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t ranks) {
@@ -65,7 +65,7 @@ static RingBuffers ring_buffers(Lowering *lowering) {
     return ring;
 }
 
-// In a tensor of all ranks' parts, that of the rank whose keys hop j uses.
+// In a tensor with all ranks' parts, the part of the rank whose keys hop j uses.
 static OpRef part_of_owner(const Lowering *lowering, int32_t tensor, int hop) {
     OpRef part = op_whole(lowering, tensor);
     part.bytes /= lowering->cp;
@@ -170,7 +170,7 @@ static void append_kv_gather(Lowering *lowering, OpList *out, const RingBuffers 
     op_list_append(lowering->arena, out, &op);
 }
 
-// Starts the transfer that the next block needs, before the block at hand is issued.
+// Starts the transfer that the next block needs, before the current block is issued.
 static void append_next_kv(Lowering *lowering, OpList *out, const RingBuffers *ring, int hop, Phase phase) {
     if (!rotates(lowering)) {
         if (hop == 0) {
@@ -184,8 +184,8 @@ static void append_next_kv(Lowering *lowering, OpList *out, const RingBuffers *r
     }
 }
 
-// A block's share of the causal square: zigzag blocks are all half visible; of contiguous ones the busiest rank sees
-// later blocks whole.
+// A block's share of the causal square: zigzag blocks are all half visible; with contiguous ones the busiest rank sees
+// later blocks fully.
 static double block_share(const Lowering *lowering, int hop) {
     return lowering->target->zigzag || hop == 0 ? 1.0 : 2.0;
 }
@@ -224,13 +224,13 @@ static Op backward_block(const Lowering *lowering, const Op *attention, const Ri
         values_of(lowering, gradient, dtype_bytes(lowering->tensors[gradient.tensor].dtype));
     block.operands[AT_ATTENTION_BACKWARD_DK].access = block.operands[AT_ATTENTION_BACKWARD_DV].access = ACCESS_WRITE;
     block.operands[AT_ATTENTION_BACKWARD_WORKSPACE].access = hop == 0 ? ACCESS_WRITE : ACCESS_READ;
-    if (lowering->model->sinks && lowering->target->own_kernels) {  // which the first makes
+    if (lowering->model->sinks && lowering->target->own_kernels) {  // which the first one computes
         block.operands[AT_ATTENTION_BACKWARD_DSINKS].access = hop == 0 ? ACCESS_WRITE : ACCESS_READ;
     }
     return block;
 }
 
-// All blocks' dKV side by side, by owner, in the dtype of the keys; summed where they belong (ring-flash-attention's
+// All blocks' dKV concatenated, by owner, in the dtype of the keys; summed at their owners (ring-flash-attention's
 // llama3 variant; Transformer Engine's all-gather variant; sim/SOURCES.md P4).
 static void scattered_backward(Lowering *lowering, OpList *out, const Op *attention) {
     RingBuffers ring = ring_buffers(lowering);

@@ -1,15 +1,15 @@
-// Tokens on their way to the experts of other ranks and back (sim/SOURCES.md E1), by the plan's dispatcher:
-//   all-to-all   a row for every visit, put in the experts' order before and behind; how many come is told first
+// Token exchange with the experts of other ranks (sim/SOURCES.md E1), by the plan's dispatcher:
+//   all-to-all   a row for every visit, permuted to expert order before and after; row counts are exchanged first
 //   all-gather   every rank gets all tokens and picks those of its experts; results are summed by a reduce-scatter
 //                (Megatron-LM, MoEAllGatherTokenDispatcher)
-//   DeepEP       a token goes once to each rank that has an expert of it, and over the network once to each node; each
-//   HybridEP     rank's results come back summed (Megatron-LM, _DeepepManager and _HybridEPManager)
-// Where ranks cut each expert (etp), what comes to one of them by the all-to-all is gathered from the others, and
-// results are summed by a reduce-scatter before they go back; the others take the token to all of them (Megatron-core
-// 0.19, token_dispatcher.py). With a capacity an expert takes so many rows of each rank; how many tokens are dropped
-// follows from routing, so that uniform rows are bounded and no more; padded, rows are as many always, and none counts.
-// Routing is taken as uniform. Not modelled: fp8 on the way, groups of experts that bound how many nodes a token
-// visits.
+//   DeepEP       a token goes once to each rank that has one of its experts, and over the network once to each node;
+//   HybridEP     each rank's results come back summed (Megatron-LM, _DeepepManager and _HybridEPManager)
+// If ranks split each expert (etp), the rows that one of them receives by the all-to-all are gathered from the others,
+// and results are summed by a reduce-scatter before they go back; the other dispatchers send the token to all of them
+// (Megatron-core 0.19, token_dispatcher.py). With a capacity an expert takes that many rows from each rank; how many
+// tokens are dropped depends on routing, so uniform rows are bounded and no more; with padding, the row count is fixed
+// and nothing is counted. Routing is assumed uniform. Not modelled: fp8 in transit, expert groups that bound how many
+// nodes a token visits.
 
 #include "sim/step/experts.h"
 
@@ -20,12 +20,12 @@ static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-// Rows that experts see: each token once for every expert that it visits.
+// Rows that experts process: each token once for every expert that it visits.
 int64_t routed_rows(const Lowering *lowering) {
     return lowering->dims.tokens * lowering->model->experts.active;
 }
 
-// With a capacity, of so many 256ths of them.
+// With a capacity, that many 256ths of them.
 static int64_t bounded(const Lowering *lowering, int64_t parts) {
     enum { PER_CENT = 100 };
     const TrainPlan *plan = lowering->plan;
@@ -41,7 +41,7 @@ int64_t sent_rows(const Lowering *lowering) {
     return parts_of(lowering, bounded(lowering, WHOLE));
 }
 
-// And those of other ranks' tokens that come to the busiest rank.
+// Rows of other ranks' tokens that arrive at the busiest rank.
 static int64_t came_rows(const Lowering *lowering) {
     enum { PER_CENT = 100 };
     const int64_t over = lowering->ep > 1 ? (int64_t)WHOLE * lowering->plan->imbalance / PER_CENT : 0;
@@ -56,8 +56,8 @@ int64_t received_rows(const Lowering *lowering) {
     return came_rows(lowering) * sharers(lowering);
 }
 
-// Rows that there is room for here. Our executor ends a run that needs more (exec/worker/exchange.c): more than every
-// rank's tokens cannot come, and each visits an expert once.
+// Rows that this rank has room for. Our executor ends a run that needs more (exec/worker/exchange.c): no more than
+// every rank's tokens can arrive, and each visits an expert once.
 int64_t rows_of_room(const Lowering *lowering) {
     enum { PER_CENT = 100 };
     const int percent = lowering->plan->capacity > 0 ? lowering->plan->capacity : PLAN_USUAL_CAPACITY;
@@ -84,7 +84,7 @@ bool dispatch_gathers(const Lowering *lowering) {
     return lowering->ep > 1 && target_dispatch(lowering->target, lowering->plan) == DISPATCH_ALLGATHER;
 }
 
-// Of all ranks of ep, and those that share their experts.
+// Over all ranks of ep, and those that share their experts.
 static int32_t gathered_by(Lowering *lowering, const char *name) {
     return lowering_tensor(lowering, name, ROLE_ACTIVATION, activation_dtype(lowering, name),
                            lowering->dims.tokens * lowering->ep * sharers(lowering) * lowering->dims.hidden);
@@ -113,7 +113,7 @@ static Op *exchange(Lowering *lowering, Section section, TaskKind kind, const ch
     return op_list_append(lowering->arena, &lowering->lists[section], &op);
 }
 
-// How many tokens of each expert come, or which: before any of them does. Sizes are the host's.
+// Exchanges how many tokens of each expert arrive, or which ones, before any of them do. The host needs the sizes.
 void exchange_counts(Lowering *lowering, const ExpertTensors *tensors) {
     const bool gathers = dispatch_gathers(lowering);
     Op *op = exchange(lowering, SECTION_LAYER_FORWARD, gathers ? TASK_ALL_GATHER : TASK_ALL_TO_ALL,
@@ -123,7 +123,7 @@ void exchange_counts(Lowering *lowering, const ExpertTensors *tensors) {
 
 // ---- a row for every visit
 
-// To the ranks of the tokens' experts, or back.
+// Sends to the ranks of the tokens' experts, or back.
 static void exchange_tokens(Lowering *lowering, Section section, const char *name, const ExpertTensors *tensors,
                             bool back, OpRef from, int32_t to) {
     const int64_t row = lowering->dims.hidden * dtype_bytes(lowering->tensors[from.tensor].dtype);
@@ -137,7 +137,7 @@ static void exchange_tokens(Lowering *lowering, Section section, const char *nam
     op->task.backward = back;
 }
 
-// Rows as they came from other ranks in the order of the experts here, or back.
+// Rows in arrival order -> order of the local experts, or back.
 static Op *reorder(Lowering *lowering, Section section, const char *name, const ExpertTensors *tensors, bool back,
                    OpRef from, int32_t to) {
     Op *op = add_routed(lowering, section, TASK_PERMUTE, name);
@@ -152,7 +152,7 @@ static Op *reorder(Lowering *lowering, Section section, const char *name, const 
     return op;
 }
 
-// Of this rank and those that hold other parts of its experts: all of them need the rows of each.
+// For this rank and those that hold other parts of its experts: all of them need the rows of each.
 static int32_t own_rows_by(Lowering *lowering, const char *name) {
     return activation(lowering, name, came_rows(lowering) * lowering->dims.hidden);
 }
@@ -190,7 +190,7 @@ static void visits_back(Lowering *lowering, Section section, const ExpertTensors
 
 // ---- all tokens to all ranks
 
-// What is picked of them is no more than is there.
+// What is picked from them cannot exceed what is there.
 static OpRef picked(const Lowering *lowering, int32_t gathered) {
     OpRef ref = op_whole(lowering, gathered);
     const int64_t rows = received_rows(lowering) * lowering->dims.hidden;
@@ -221,11 +221,11 @@ static void set_visits(const Lowering *lowering, Op *op, bool awaited) {
     op->task.inner = lowering->model->experts.active;
     op->task.groups = lowering->model->experts.count;
     op->task.once = true;
-    op->task.awaited = awaited;  // how many come, in the kernel itself; backward knows
+    op->task.awaited = awaited;  // how many arrive, inside the kernel itself; backward already knows
 }
 
-// Who does not weigh within the experts multiplies results by their weights (2 planes of rows in bf16), and back by
-// these and for theirs (4).
+// Targets that do not weigh within the experts multiply results by their weights (2 planes of rows in bf16), and in
+// backward by these and for the weights' gradients (4).
 static void set_weights(const Lowering *lowering, Op *op, int planes) {
     if (lowering->target->expert_flavour == EXPERTS_WEIGHTED_FP32) {
         op->task.cast_bytes = planes * received_rows(lowering) * lowering->dims.hidden * lowering->dims.element;

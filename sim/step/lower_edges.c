@@ -57,7 +57,7 @@ void lower_begin(Lowering *lowering) {
     }
 }
 
-// One of the equal parts that the tensor's rows are cut into.
+// One of the equal parts that the tensor's rows are split into.
 static OpRef part_of(const Lowering *lowering, int32_t tensor, int chunk) {
     OpRef part = op_whole(lowering, tensor);
     part.bytes /= lowering->loss_chunks;
@@ -70,7 +70,7 @@ static int32_t logits_of_part(Lowering *lowering) {
     return lowering_tensor(lowering, "logits", ROLE_LOGITS, d->dtype, d->tokens / lowering->loss_chunks * d->vocab);
 }
 
-// PyTorch's losses that come in parts collect the gradient of their input in fp32.
+// PyTorch's chunked losses accumulate the gradient of their input in fp32.
 static int32_t collected_gradient(Lowering *lowering, int32_t dh) {
     const bool chunked = target_loss(lowering->target, lowering->plan) == LOSS_CHUNKED;
     const bool as_it_is = lowering->target->own_kernels || (chunked && lowering->target->loss_collects_half);
@@ -89,13 +89,13 @@ static void add_cast(Lowering *lowering, int32_t from, int32_t to) {
     op_operand(op, op_whole(lowering, to), ACCESS_WRITE);
 }
 
-// Is the head's unit gathered anew behind its norm and behind the parts of the loss?
+// Whether the head's unit is gathered again after its norm and after each chunk of the loss.
 static bool hands_head_back(const Lowering *lowering) {
     return lowering->target->loss_regathers && !lowering->model->tied_embeddings &&
            target_loss(lowering->target, lowering->plan) == LOSS_CHUNKED;
 }
 
-// Not before `behind` is there: it was handed back by what made that.
+// Not before `behind` exists: what produced it released the unit.
 static void need_head_again(Lowering *lowering, int32_t behind, Phase phase) {
     if (hands_head_back(lowering)) {
         Op *mark = op_mark(lowering, SECTION_TAIL, MARK_UNIT_NEED, "head again");
@@ -105,8 +105,8 @@ static void need_head_again(Lowering *lowering, int32_t behind, Phase phase) {
     }
 }
 
-// Head, loss and the head's gradients of a part of the tokens. What follows in backward begins with the last part. A
-// head whose logits are gathered comes whole.
+// Head, loss and the head's gradients for a chunk of the tokens. The rest of backward begins with the last chunk. A
+// head whose logits are gathered is not chunked.
 static void lower_head(Lowering *lowering, const Linear *head, int chunk, int32_t h, int32_t dh) {
     const Section section = SECTION_TAIL;
     const int64_t count = lowering->dims.tokens / lowering->loss_chunks;
@@ -118,7 +118,7 @@ static void lower_head(Lowering *lowering, const Linear *head, int chunk, int32_
     if (gathers) {
         head_gather(lowering, logits);
     }
-    if (lowering->target->loss_remakes_logits) {  // there in backward; the loss makes gradients of these
+    if (lowering->target->loss_remakes_logits) {  // in backward there; the loss makes gradients from these
         Linear again = *head;
         again.name = "head again";
         add_forward_rows(lowering, section, &again, &forward);
@@ -161,7 +161,7 @@ void lower_tail(Lowering *lowering) {
     logits_of_part(lowering);
     const OpRef x_last = stream_at(lowering, residual_stream(lowering), lowering->model->layers);
 
-    if (lowering_has_stages(lowering)) {  // what the first stage loads is not here
+    if (lowering_has_stages(lowering)) {  // the first stage's tokens are not on this rank
         add_load(lowering, section, "tokens of the loss");
     }
     mark_unit(lowering, section, MARK_UNIT_NEED, UNIT_HEAD);
@@ -206,7 +206,7 @@ void lower_end(Lowering *lowering) {
         op_operand(positions, unit_slice(lowering, gradients, "positions", "positions"), ACCESS_WRITE);
     }
     Op *embed = add_embedding(lowering, SECTION_END, TASK_EMBED_BACKWARD, PHASE_BACKWARD, "embed backward");
-    embed->task.accumulate =  // the head's gradient is there already, or that of further tokens
+    embed->task.accumulate =  // added to the head's gradient, or that of further tokens
         lowering->model->tied_embeddings || lowering->held->further > 0;
     op_operand(embed, g_full, ACCESS_READ);
     op_operand(embed, unit_slice(lowering, gradients, "embed", "embed"),

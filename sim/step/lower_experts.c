@@ -1,13 +1,13 @@
-// The feed-forward half of a layer of experts: router, choice of experts, tokens in the order of their experts,
-// grouped products (gate and up in one), weighted sum back, shared experts beside. With ep a rank holds a part of the
-// experts: ranks tell each other how many tokens come, tokens go to the ranks of their experts by an all-to-all and
-// are put in order again there, results go back the same way; backward does both again in reverse (sim/SOURCES.md E1;
-// ExpertParallel and MoEAlltoAllTokenDispatcher of the frameworks that have it). Rows per expert are the mean of the
-// busiest rank, by the plan's imbalance, no more than its capacity; our executor counts them, and has room for more.
-// Under tp alone every rank has a slice of each expert's width and all tokens; with ep too, experts are whole or cut by
-// ranks of their own (etp), and a rank of tp routes the tokens that it has between blocks: only shared experts gather
-// them (Megatron-LM's MoELayer under sequence parallelism, and who else has both). Operations: transformers 5.23,
-// integrations/moe.py grouped_mm_experts_forward; other frameworks differ in how many kernels they are.
+// The feed-forward half of an MoE layer: router, choice of experts, tokens permuted to expert order, grouped products
+// (gate and up in one), weighted sum back, plus shared experts. With ep a rank holds part of the experts: ranks
+// exchange token counts, tokens go to the ranks of their experts by an all-to-all and are permuted again there, results
+// go back the same way; backward does both again in reverse (sim/SOURCES.md E1; ExpertParallel and
+// MoEAlltoAllTokenDispatcher of the frameworks that have it). Rows per expert are the mean of the busiest rank, by the
+// plan's imbalance, up to its capacity; our executor counts them, and has room for more. With tp alone every rank has a
+// slice of each expert's width and all tokens; with ep too, experts are whole or split over separate ranks (etp), and a
+// tp rank routes the tokens that it has between blocks: only shared experts gather them (Megatron-LM's MoELayer with
+// sequence parallelism, and others that have both). Operations: transformers 5.23, integrations/moe.py
+// grouped_mm_experts_forward; other frameworks differ in the number of kernels.
 
 #include <string.h>
 
@@ -17,7 +17,7 @@ static int64_t expert_ffn(const Lowering *lowering) {
     return lowering->model->experts.ffn / lowering_expert_tp(lowering);
 }
 
-// Rows of every expert; of tokens that all ranks gather, which visit which and their weights: 3 bytes for each expert.
+// Rows per expert; if all ranks gather the tokens, which token visits which and the weights: 3 bytes per expert.
 static int32_t counted_by(Lowering *lowering, const char *name, int ranks) {
     const int64_t experts = lowering->model->experts.count;
     return dispatch_gathers(lowering) ? lowering_tensor(lowering, name, ROLE_ACTIVATION, DTYPE_BF16,
@@ -25,7 +25,7 @@ static int32_t counted_by(Lowering *lowering, const char *name, int ranks) {
                                       : lowering_tensor(lowering, name, ROLE_ACTIVATION, DTYPE_INT32, experts);
 }
 
-// What only a program that runs has to be told.
+// Operands needed only in a program that is executed.
 void told(Lowering *lowering, Op *op, int32_t tensor) {
     if (lowering->target->own_kernels) {
         op_operand(op, op_whole(lowering, tensor), ACCESS_READ);
@@ -65,7 +65,7 @@ static ExpertTensors expert_tensors(Lowering *lowering, const Half *half) {
                            .back = results_back(lowering, half, out)};
 }
 
-// Its traffic is not priced: as many elements as there are experts.
+// Its traffic is not priced: it has only as many elements as there are experts.
 static const char *router_bias(const Lowering *lowering) {
     return lowering->model->experts.router_bias && lowering->target->own_kernels ? "router_bias" : NULL;
 }
@@ -84,7 +84,7 @@ static Linear router_linear(const Lowering *lowering) {
                     .in_half = true};
 }
 
-// The scalar of a token that its shared expert's result is multiplied by.
+// The per-token scalar that multiplies its shared expert's result.
 static Linear gate_linear(const Lowering *lowering) {
     return (Linear){.name = "shared gate",
                     .first = "shared_gate",
@@ -147,10 +147,10 @@ static void set_product(Op *op, int64_t m, int64_t n, int64_t k, double flops) {
     op->task.flops = flops;
 }
 
-// What Megatron-LM runs beside the products of a model with biases (gpt_oss), bytes per routed element: the second
-// bias times the weight in fp32, expert by expert, put together again and cast (4, 10, 8, 6; back 6, 6, 4, 8 and 4, 12:
-// transformer/moe/experts.py, _apply_bias), and clamps of both halves before the gated activation, put together (8 of
-// the input; back 11 of masks, and 4: fusions/fused_bias_geglu.py, weighted_bias_quick_geglu_impl).
+// What Megatron-LM runs in addition to the products of a model with biases (gpt_oss), bytes per routed element: the
+// second bias times the weight in fp32, per expert, concatenated and cast (4, 10, 8, 6; backward 6, 6, 4, 8 and 4, 12:
+// transformer/moe/experts.py, _apply_bias), and clamps of both halves before the gated activation, concatenated (8 of
+// the input; backward 11 of masks, and 4: fusions/fused_bias_geglu.py, weighted_bias_quick_geglu_impl).
 enum { BIAS_BYTES = 28, BIAS_BACKWARD_BYTES = 40, CLAMP_BYTES = 2 * 8, CLAMP_BACKWARD_BYTES = 2 * 15 };
 
 static int64_t beside_bytes(const Lowering *lowering, int bytes, int64_t width) {
@@ -158,8 +158,8 @@ static int64_t beside_bytes(const Lowering *lowering, int bytes, int64_t width) 
     return apart ? bytes * received_rows(lowering) * width : 0;
 }
 
-// Where gate and up are products of their own (models/common/moe.py, GroupedExperts) autograd adds the
-// gradients of what both read, three planes of rows.
+// Where gate and up are separate products (models/common/moe.py, GroupedExperts) autograd adds the gradients of their
+// common input, three planes of rows.
 static int64_t apart_bytes(const Lowering *lowering, int64_t width) {
     const bool apart = lowering->target->expert_flavour == EXPERTS_WEIGHTED_FP32;
     return apart ? 3 * received_rows(lowering) * width * lowering->dims.element : 0;
@@ -176,7 +176,7 @@ static int64_t casts(const Lowering *lowering, GemmRole role, int64_t width) {
                : 0;
 }
 
-// Elements of the bias behind a product whose parts tp ranks sum.
+// Elements of the bias after a product whose partial sums tp ranks add up.
 static int64_t replicated_bias(const Lowering *lowering, const char *bias) {
     return lowering->target->own_kernels && !lowering_routes_apart(lowering) && strcmp(bias, "experts_down_bias") == 0
                ? lowering_local_experts(lowering) * lowering->dims.hidden
@@ -200,7 +200,7 @@ static Op *add_grouped_forward(Lowering *lowering, const Grouped *grouped, const
     return op;
 }
 
-// Returns the product that makes the input's gradient.
+// Returns the product that computes the input's gradient.
 static Op *add_grouped_backward(Lowering *lowering, const Grouped *grouped, const ExpertTensors *tensors, int32_t x,
                                 int32_t dx, int32_t dy) {
     Op *op = add_grouped(lowering, SECTION_LAYER_BACKWARD, GEMM_INPUT_GRADIENT, grouped->dgrad, op_whole(lowering, dy),
@@ -220,7 +220,7 @@ static Op *add_grouped_backward(Lowering *lowering, const Grouped *grouped, cons
     return input;
 }
 
-// ---- what streams
+// ---- memory-bound operations
 
 Op *add_routed(Lowering *lowering, Section section, TaskKind kind, const char *name) {
     Op *op = op_add(lowering, section, kind, section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, name);
@@ -230,7 +230,7 @@ Op *add_routed(Lowering *lowering, Section section, TaskKind kind, const char *n
     return op;
 }
 
-// What an eager framework keeps of a gated activation: act(gate).
+// What an eager framework keeps for a gated activation: act(gate).
 static OpRef kept_values(Lowering *lowering) {
     return lowering->target->fused_projections
                ? op_absent()
@@ -270,7 +270,7 @@ static int32_t shared_sum(Lowering *lowering) {
                                            : tokens_by(lowering, "shared_sum", lowering->dims.hidden);
 }
 
-// Sizes are of the tokens that this rank routes, or of all that it knows.
+// Sets sizes to the tokens that this rank routes, or to all tokens it has.
 static void count_routed(Lowering *lowering) {
     lowering->dims.tokens = lowering_routes_apart(lowering) ? lowering->dims.tokens_between : lowering->dims.tokens;
 }
@@ -316,7 +316,7 @@ static void routed_forward(Lowering *lowering, const ExpertTensors *tensors, int
     }
 }
 
-// Shared experts are cut by tp, and every rank of it needs all tokens for them.
+// Shared experts are split over tp, and every tp rank needs all tokens for them.
 static void shared_forward(Lowering *lowering, const Half *half, int32_t x) {
     const bool apart = lowering_routes_apart(lowering);
     count_all(lowering);
@@ -377,8 +377,8 @@ void lower_experts(Lowering *lowering, const Half *half, OpRef x, OpRef sum) {
 
 // ---- backward
 
-// Weights are in the activation, before the second product (Megatron-LM, weighted_bias_swiglu_impl): their gradient
-// needs no results of experts, so these do not live until backward.
+// Weights are applied in the activation, before the second product (Megatron-LM, weighted_bias_swiglu_impl): their
+// gradient does not need the experts' results, so these do not live until backward.
 static bool weighs_inputs(const Lowering *lowering) {
     return lowering->target->expert_flavour == EXPERTS_PERMUTE_KERNELS;
 }
@@ -387,7 +387,7 @@ static int32_t input_gradient(Lowering *lowering, const Half *half) {
     return tokens_by(lowering, lowering_routes_apart(lowering) ? half->din : half->din_full, lowering->dims.hidden);
 }
 
-// dx of one way through the half: written by the first, added by the others.
+// dx of one path through the half: written by the first, added by the others.
 static void add_part(Lowering *lowering, const Half *half, int32_t part, const char *name) {
     const int32_t din = input_gradient(lowering, half);
     const OpRef sum = op_whole(lowering, din), more = op_whole(lowering, part);
@@ -397,8 +397,8 @@ static void add_part(Lowering *lowering, const Half *half, int32_t part, const c
     }
 }
 
-// Of what runs really the shared expert's result has a gradient of its own: its gate times the layer's. That the others
-// make it too is not in their programs.
+// In an executed program the shared expert's result has a separate gradient: its gate times the layer's. The other
+// targets compute it too, but their programs leave it out.
 static bool gates_gradient(const Lowering *lowering) {
     return has_gate(lowering) && lowering->target->own_kernels;
 }
@@ -429,7 +429,7 @@ static void shared_backward(Lowering *lowering, const Half *half, const HalfGrad
     add_sum(lowering, SECTION_LAYER_BACKWARD, sum, op_whole(lowering, part), sum, lowering->dims.tokens * hidden);
 }
 
-// Through a layer of the half's input beside the experts: the router, the shared expert's gate.
+// Backward through a layer of the half's input other than the experts: the router, the shared expert's gate.
 static void side_backward(Lowering *lowering, const Half *half, const Linear *linear, int32_t dy, const char *part_name,
                           int32_t x) {
     const int32_t part = tokens_by(lowering, part_name, lowering->dims.hidden);
@@ -518,7 +518,7 @@ static void gradient_from_experts(Lowering *lowering, const ExpertTensors *tenso
     op_operand(op, op_whole(lowering, din), ACCESS_WRITE);
 }
 
-// From the gradient of the sum; returns that of the weights of a token's experts.
+// From the gradient of the sum; returns the gradient of the weights of a token's experts.
 static int32_t routed_backward(Lowering *lowering, const Half *half, const ExpertTensors *tensors, OpRef dsum) {
     const Section section = SECTION_LAYER_BACKWARD;
     const int64_t hidden = lowering->dims.hidden;
@@ -541,7 +541,7 @@ static int32_t routed_backward(Lowering *lowering, const Half *half, const Exper
     op_operand(op, op_whole(lowering, dgate_up), ACCESS_WRITE);
     op_operand(op, column(lowering, dgate_up, expert_ffn(lowering)), ACCESS_WRITE);
     told(lowering, op, tensors->come);
-    if (dispatch_sums(lowering)) {  // where weights are told apart from results
+    if (dispatch_sums(lowering)) {  // where the weights are separate from the results
         op_operand(op, weighs_inputs(lowering) ? op_absent() : op_whole(lowering, tensors->out), ACCESS_READ);
         op_operand(op, op_whole(lowering, dweights), ACCESS_WRITE);
     }

@@ -1,4 +1,4 @@
-// What is derived once a task is complete: least memory traffic, the cost key, and the template's hash.
+// What is derived once a task is complete: minimum memory traffic, the cost key, and the template's hash.
 
 #include <stddef.h>
 #include <string.h>
@@ -13,12 +13,12 @@ static int64_t attention_elements(const Task *task, int q_tensors, int kv_tensor
 static int64_t grouped_traffic(const StepProgram *program, const Task *task) {
     const int64_t element = dtype_bytes(task->dtype);
     const int64_t output = dtype_bytes(program->buffers[task_operand(program, task, AT_GEMM_C)->ref.buffer].dtype);
-    const int64_t weights = task->groups * task->n;  // rows of all experts' weights, or gradients of them
+    const int64_t weights = task->groups * task->n;  // rows of all experts' weights, or of their gradients
     return task->trans_a ? (task->m + task->n) * task->k * element + task->m * weights * output
                          : (task->m + weights) * task->k * element + task->m * task->n * output;
 }
 
-// Of what layers of experts do beside the others' tasks.
+// For tasks that only MoE layers have.
 static int64_t experts_traffic(const StepProgram *program, const Task *task) {
     const int64_t plane = task->rows * task->cols * dtype_bytes(task->dtype);
     switch (task->kind) {
@@ -35,7 +35,7 @@ static int64_t experts_traffic(const StepProgram *program, const Task *task) {
     }
 }
 
-// Gradient and parameter in, parameter out, as wide as masters, and states in and out.
+// Gradient and parameter in, parameter out, in the masters' width, and states in and out.
 static int64_t update_traffic(const StepProgram *program, const Task *task) {
     int64_t states = 0;
     for (int i = AT_ADAMW_M; i <= AT_ADAMW_V; i++) {
@@ -46,7 +46,7 @@ static int64_t update_traffic(const StepProgram *program, const Task *task) {
     return 3 * task->cols * dtype_bytes(program->buffers[master].dtype) + 2 * states;
 }
 
-// Operands once, at their sizes: reads plus writes.
+// Each operand once, at its size: reads plus writes.
 static int64_t task_traffic(const StepProgram *program, const Task *task) {
     const int64_t element = dtype_bytes(task->dtype);
     const int64_t plane = task->rows * task->cols * element;
@@ -81,13 +81,13 @@ static int64_t task_traffic(const StepProgram *program, const Task *task) {
         return 4 * plane;
     case TASK_SWIGLU_BACKWARD:
         return 5 * plane;
-    case TASK_POSITION:  // a row of the table serves the same position of all sequences
+    case TASK_POSITION:  // a table row serves the same position of all sequences
         return 2 * plane + plane / task->sequences;
     case TASK_POSITION_BACKWARD:
         return plane + task->inner * task->cols * element;
     case TASK_ROPE:
         return 2 * attention_elements(task, 1, 1) * task->inner / task->head_dim * element;
-    case TASK_QK_NORM:  // read, written in place, kept as they were; backward: read twice, written
+    case TASK_QK_NORM:  // read, written in place, saved as they were; backward: read twice, written
     case TASK_QK_NORM_BACKWARD:
         return 3 * attention_elements(task, 1, 1) * element;
     case TASK_ATTENTION:
@@ -177,7 +177,7 @@ static uint64_t task_key(const Task *task) {
     return hash_end(&hash);
 }
 
-// Sizes and flags, all that traffic and key are made of; operands have the dtypes of what they were copied from.
+// Sizes and flags: all inputs of traffic and key; operands have the dtypes of those they were copied from.
 static bool same_work(const Task *a, const Task *b) {
     const size_t begin = offsetof(Task, accumulate), end = offsetof(Task, traffic_bytes);
     return a->kind == b->kind && a->lane == b->lane && a->group == b->group && a->ring_step == b->ring_step &&
@@ -218,7 +218,7 @@ static void hash_buffers(Hash *hash, const StepProgram *program) {
     }
 }
 
-// What follows the micro-step says so; what does not is hashed as before there was such an index.
+// Indices that depend on the micro-step hash an extra tag; others hash as before this index existed.
 static void hash_micro_index(Hash *hash, SlotIndex index) {
     if (index.micro_scale != 0) {
         hash_text(hash, "micro-step");

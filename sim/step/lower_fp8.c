@@ -1,21 +1,21 @@
-// What fp8 changes: the layers' GEMMs read fp8 operands, everything else stays bf16. Which tensors exist in fp8 follows
-// from where the framework casts:
+// What fp8 changes: the layers' GEMMs read fp8 operands, everything else stays bf16. Which tensors exist in fp8 depends
+// on where the framework casts:
 //
 //   torchao             casts inside each GEMM and saves bf16 inputs (float8_linear.py); scales per tensor: the
 //                       weights' shards are cast before their gather (fsdp_utils.py), and so is what tp ranks gather
 //                       (float8_tensor_parallel.py); all others (rows, MX, NVFP4): all gathers stay bf16
-//   Transformer Engine  saves inputs in fp8 and gathers them so; keeps fp8 copies of the weights, one of them
-//                       transposed, made with the first micro-step (pytorch/module/linear.py); or fp8 weights alone
-//                       (fp8_parameters, Megatron-core's --fp8-param-gather): the update makes its shard of them,
-//                       ranks gather that, and the transposed copy follows. MX has scales of its own for each copy:
-//                       ranks gather bf16, into the buffer of gradients, and cast that twice (Megatron-core 0.19,
+//   Transformer Engine  saves and gathers inputs in fp8; keeps fp8 copies of the weights, one of them transposed, made
+//                       with the first micro-step (pytorch/module/linear.py); or fp8 weights alone (fp8_parameters,
+//                       Megatron-core's --fp8-param-gather): the update writes its shard of them, ranks gather that,
+//                       and the transposed copy is made from it. MX has separate scales for each copy: ranks gather
+//                       bf16, into the gradient buffer, and cast that twice (Megatron-core 0.19,
 //                       optimizer/distrib_optimizer.py, distributed/param_and_grad_buffer.py)
 //
-// A scale per tensor from present values is the largest value of all tp ranks: one number reduced before the gather, of
-// nvfp4 too (NVFP4Quantizer, with_amax_reduction).
-// Delayed scales reduce all of them together after forward and after backward. What casts before GEMMs
-// move: fp8_casts.c. Not modelled: the first projection of layer 0, which may be left in bf16; reductions of
-// scales of operands that no tp rank gathers; the pass over updated weights that finds their largest values.
+// A per-tensor scale from current values is the maximum over all tp ranks: one number reduced before the gather, also
+// for nvfp4 (NVFP4Quantizer, with_amax_reduction). Delayed scales are all reduced together after forward and after
+// backward. Traffic of casts before GEMMs: fp8_casts.c. Not modelled: the first projection of layer 0, which may be
+// left in bf16; reductions of scales of operands that no tp rank gathers; the pass over updated weights that finds
+// their maxima.
 
 #include <string.h>
 
@@ -28,7 +28,7 @@ static bool is_named(const char *const *names, const char *name) {
     return *names != NULL;
 }
 
-// 4 bits and a byte of scale for each 16; the scales of the others are left out.
+// 4 bits plus a scale byte for each 16; the scales of the others are neglected.
 enum { NVFP4_BYTES = 9, NVFP4_BLOCK = 16 };
 
 static bool is_nvfp4(const Lowering *lowering) {
@@ -63,7 +63,7 @@ bool fp8_mixes_weights(const Lowering *lowering) {
     return fp8_gathers_weights(lowering) || fp8_keeps_parameters(lowering);
 }
 
-// Over tp: layer inputs forward, output gradients backward.
+// Over tp: layer inputs in forward, output gradients in backward.
 bool fp8_gathers_inputs(const Lowering *lowering) {
     const bool scaled = lowering->fp8 == FP8_TRANSFORMER_ENGINE || lowering->plan->fp8_recipe == FP8_TENSORWISE;
     return lowering->fp8 != FP8_NONE && scaled && lowering->tp > 1;
@@ -79,7 +79,7 @@ static bool reduces_scales(const Lowering *lowering) {
 
 Dtype activation_dtype(const Lowering *lowering, const char *name) {
     static const char *const inputs[] = {"attention_in", "attention_in_full", NULL};
-    static const char *const mlp_inputs[] = {"mlp_in", "mlp_in_full", NULL};  // a router reads them as they are
+    static const char *const mlp_inputs[] = {"mlp_in", "mlp_in_full", NULL};  // a router reads them unconverted
     static const char *const saved[] = {"attention_out_fp8", "activation_out", "experts_in", "experts_act", NULL};
     static const char *const gradients[] = {"gradient_fp8", "gradient_full_fp8", NULL};
     const bool gathered = fp8_gathers_inputs(lowering), kept = fp8_saves_inputs(lowering);
@@ -106,7 +106,7 @@ static void add_scale_reduce(Lowering *lowering, Section section, LaneId lane, i
     op_list_append(lowering->arena, &lowering->lists[section], &op);
 }
 
-// The scale of an fp8 tensor that tp ranks gather, written by what makes the tensor and reduced over them.
+// The scale of an fp8 tensor that tp ranks gather, written by the tensor's producer and reduced over them.
 OpRef fp8_scale_of(Lowering *lowering, Section section, Op *maker, int32_t tensor, const char *scale_name) {
     if (!reduces_scales(lowering)) {
         return op_absent();
@@ -118,7 +118,7 @@ OpRef fp8_scale_of(Lowering *lowering, Section section, Op *maker, int32_t tenso
     return op_whole(lowering, scale);
 }
 
-// x -> fp8, apart from the operation that made x.
+// x -> fp8, separate from the operation that produced x.
 Op *fp8_add_cast(Lowering *lowering, Section section, OpRef x, int32_t to) {
     const int64_t elements = lowering->tensors[to].bytes;
     Op *op = op_add(lowering, section, TASK_COPY, section == SECTION_LAYER_BACKWARD ? PHASE_BACKWARD : PHASE_FORWARD,
@@ -132,7 +132,7 @@ Op *fp8_add_cast(Lowering *lowering, Section section, OpRef x, int32_t to) {
 
 // ---- weights
 
-// Norms and biases lead a unit and stay bf16; the first products of latent attention are in front of them.
+// Norms and biases lead a unit and stay bf16; the first products of latent attention precede them.
 static int64_t vector_elements(const Lowering *lowering) {
     return lowering->model->latent.kv_rank > 0 ? 0 : unit_slice_offset(lowering, "wq");
 }
@@ -148,8 +148,8 @@ int64_t fp8_weight_bytes(const Lowering *lowering, int64_t elements) {
     return leading * dtype_bytes(lowering->dims.dtype) + fp8_stored_bytes(lowering, elements - leading);
 }
 
-// Transformer Engine's copies of a layer's matrices, the second one transposed: the only one where the weights are the
-// first.
+// Transformer Engine's copies of a layer's matrices, the second one transposed: the only one where the weights are
+// themselves the first.
 void fp8_choose_weights(Lowering *lowering) {
     lowering->fp8_weights = lowering->fp8_experts = -1;
     lowering->weight_scales = -1;
@@ -207,7 +207,7 @@ static Op *cast_matrices(Lowering *lowering, int unit, int32_t from, int64_t fir
     return op;
 }
 
-// The transposed copy, of fp8 weights that were gathered.
+// The transposed copy of fp8 weights that were gathered.
 static void transpose_matrices(Lowering *lowering) {
     OpRef matrices = op_whole(lowering, lowering->weights[UNIT_LAYER]);
     matrices.offset_bytes = vector_elements(lowering) * lowering->dims.element;
@@ -221,7 +221,7 @@ static void transpose_matrices(Lowering *lowering) {
     op_operand(op, op_whole(lowering, lowering->fp8_weights), ACCESS_WRITE);
 }
 
-// Once a step, before a layer's first GEMM.
+// Once per step, before a layer's first GEMM.
 void lower_fp8_weights(Lowering *lowering) {
     if (lowering->fp8_weights < 0 || !lowering->first) {
         return;
@@ -245,9 +245,9 @@ void lower_fp8_weights(Lowering *lowering) {
     }
 }
 
-// ---- scales that are reduced apart from a tensor
+// ---- scales that are reduced separately from a tensor
 
-// torchao's precomputed scales of all weights, of the update before: one reduction over the ranks that share them.
+// torchao's precomputed scales of all weights, from the previous update: one reduction over the ranks that shard them.
 void lower_fp8_begin(Lowering *lowering) {
     if (lowering->weight_scales >= 0 && lowering->first && lowering->units[UNIT_LAYER].shards > 1) {
         add_scale_reduce(lowering, SECTION_BEGIN, LANE_CTL, lowering->units[UNIT_LAYER].shard_group,
@@ -255,7 +255,7 @@ void lower_fp8_begin(Lowering *lowering) {
     }
 }
 
-// Delayed scaling: the largest values of forward, then of backward, over the ranks that share a layer.
+// Delayed scaling: the maxima of forward, then of backward, over the ranks that share a layer.
 void lower_fp8_history(Lowering *lowering, Section section) {
     enum { TENSORS_PER_LAYER = 12 };  // four GEMMs: input, weight, output gradient
     if (lowering->fp8 == FP8_NONE || lowering->plan->fp8_recipe != FP8_DELAYED || lowering->tp == 1) {

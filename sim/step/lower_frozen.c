@@ -1,10 +1,10 @@
-// Pass 3b: units that are not trained. Operations that make nothing but their gradients go; one that makes an input
-// gradient too, a norm's, keeps that. What those operations alone read is then not kept for backward either. Input
-// gradients below the lowest trained layer are not left out: the layers are one loop.
+// Pass 3b: units that are not trained. Operations that compute only their gradients are dropped; one that computes an
+// input gradient too, such as a norm's, keeps that. What only the dropped operations read is then not kept for backward
+// either. Input gradients below the lowest trained layer are not dropped: the layers are one loop.
 
 #include "sim/step/lower.h"
 
-// Of a unit that is not trained, or behind the adapters of one whose adapters are.
+// In a unit that is not trained, or after the adapters of one whose adapters are.
 static bool is_frozen_gradient(const Lowering *lowering, const OpRef *ref) {
     bool found = false;
     for (int32_t u = 0; u < lowering->unit_count; u++) {
@@ -17,7 +17,7 @@ static bool is_frozen_gradient(const Lowering *lowering, const OpRef *ref) {
     return found;
 }
 
-// False where nothing is left to write.
+// False if nothing is left to write.
 static bool leave_gradients_out(const Lowering *lowering, Op *op) {
     bool left_out = false, writes = false;
     for (int k = 0; k < op->operand_count; k++) {
@@ -33,8 +33,8 @@ static bool leave_gradients_out(const Lowering *lowering, Op *op) {
     return writes || !left_out;
 }
 
-// FSDP 1 hangs a hook on what goes into a unit whose parameters are all frozen (adapters are units of their own). It
-// refers to that until the hooks are taken away behind backward: the inputs that checkpointing detached, and with them
+// FSDP 1 registers a hook on the inputs of a unit whose parameters are all frozen (adapters are separate units). The
+// hook holds references until it is removed after backward: to the inputs that checkpointing detached, and with them
 // their gradients (PyTorch's fsdp/_runtime_utils.py, _register_post_backward_reshard_only_hook and _finalize_params;
 // autograd/graph.py, register_multi_grad_hook).
 bool holds_inputs(const Lowering *lowering) {

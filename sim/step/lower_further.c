@@ -1,8 +1,8 @@
 // Layers that predict further tokens (DeepSeek-V3, section 2.2; Megatron-core's multi_token_prediction.py), on the last
-// stage: each puts the norm of a further token's embedding beside that of the stream, makes one hidden width of both,
-// runs a layer like the last one, and head and loss once more on its norm. The layer is one of the stage's
+// stage: each concatenates the norm of a further token's embedding with that of the stream, projects both to one hidden
+// width, runs a layer like the last one, and head and loss once more on its norm. The layer is one of the stage's
 // (split_layers); the rest is here, around the head, as it is kept until backward. All read the stage's last stream:
-// what one hands to the next is as large. Not modelled: their projection in fp8.
+// what one passes to the next has the same size. Not modelled: their projection in fp8.
 
 #include "sim/step/further.h"
 
@@ -55,7 +55,7 @@ void add_further_matrices(Lowering *lowering, Unit *unit) {
     }
 }
 
-// The embedding's table: its own unit's, the head's where both are one, or a copy.
+// The embedding table: its own unit's, the head's if they are tied, or a copy.
 static OpRef table_of(const Lowering *lowering, const int32_t tensors[UNIT_COUNT]) {
     const StageLayers *held = lowering->held;
     const int unit = held->embedding ? UNIT_EMBEDDING : lowering->head_unit;
@@ -63,7 +63,7 @@ static OpRef table_of(const Lowering *lowering, const int32_t tensors[UNIT_COUNT
     return unit_slice(lowering, tensors[unit], slice, slice);
 }
 
-// One of the two widths that the projection reads, or what comes from it.
+// One of the two widths that the projection reads, or its gradient.
 static void add_half(Lowering *lowering, Phase phase, int32_t half, int32_t both, int which) {
     const Dims *d = &lowering->dims;
     OpRef of_both = column(lowering, both, which * d->hidden);
@@ -89,7 +89,7 @@ static int32_t embedded(Lowering *lowering, int layer) {
     return token;
 }
 
-// The norm of x as every tp rank sees it, one half of what is projected.
+// The norm of x, whole on every tp rank: one half of the projection's input.
 static void norm_half(Lowering *lowering, const char *norm, OpRef x, int which, int layer) {
     const Norm with = norm_of_layer(lowering, norm, layer);
     const int32_t y =
@@ -106,7 +106,7 @@ static int32_t projected(Lowering *lowering, int layer) {
     return between_by_hidden(lowering, name_of(lowering, "x", layer));
 }
 
-// Columns of the projection that tp ranks have, gathered; each goes on with its own tokens.
+// Gathers the projection's columns from the tp ranks; each continues with its own tokens.
 static void gather_columns(Lowering *lowering, int32_t part, int layer) {
     const Dims *d = &lowering->dims;
     const int32_t parts = tokens_by(lowering, name_of(lowering, "parts", layer), d->hidden);
@@ -115,7 +115,7 @@ static void gather_columns(Lowering *lowering, int32_t part, int layer) {
     op_operand(&gather, op_whole(lowering, part), ACCESS_READ);
     op_operand(&gather, op_whole(lowering, parts), ACCESS_WRITE);
     op_list_append(lowering->arena, &lowering->lists[section], &gather);
-    Op *join = op_add(lowering, section, TASK_COPY, PHASE_FORWARD, "mtp own tokens");  // of all columns
+    Op *join = op_add(lowering, section, TASK_COPY, PHASE_FORWARD, "mtp own tokens");  // all columns of them
     join->task.rows = d->tokens_between;
     join->task.cols = join->task.stride = d->hidden;
     OpRef own = op_whole(lowering, parts);
@@ -161,7 +161,7 @@ void lower_further(Lowering *lowering, const Linear *head, OpRef x_last) {
     }
 }
 
-// Of the head, behind what the model's own tokens left in its weights' gradient; dx of the projected stream.
+// Backward of the head, on top of what the model's own tokens added to its weight gradient; dx of the projected stream.
 static int32_t head_backward(Lowering *lowering, const Linear *head, int layer) {
     const Dims *d = &lowering->dims;
     const Norm final = norm_of_layer(lowering, "final_norm", layer);
@@ -183,7 +183,7 @@ static int32_t head_backward(Lowering *lowering, const Linear *head, int layer) 
     return dx;
 }
 
-// All tokens, and of them the columns that the tp rank's part of the projection made.
+// All tokens, but only the columns that the tp rank's part of the projection produced.
 static int32_t own_columns(Lowering *lowering, int32_t dx, int layer) {
     const Dims *d = &lowering->dims;
     const int32_t full = tokens_by(lowering, name_of(lowering, "dx_full", layer), d->hidden);
@@ -199,7 +199,7 @@ static int32_t own_columns(Lowering *lowering, int32_t dx, int layer) {
     return part;
 }
 
-// One half's way back through its norm; to `dx`, added to `residual`.
+// Backward of one half through its norm; to `dx`, added to `residual`.
 static void half_back(Lowering *lowering, const char *norm, int which, int layer, OpRef x, OpRef residual, OpRef dx) {
     const Norm with = norm_of_layer(lowering, norm, layer);
     const char *name = arena_format(lowering->arena, "d%s", norm);
@@ -214,7 +214,7 @@ static void half_back(Lowering *lowering, const char *norm, int which, int layer
                       &(NormBackward){.dy = op_whole(lowering, dy), .x = x, .residual = residual, .dx = dx});
 }
 
-// The table's gradient, behind the head's where both are one, and behind a later layer's.
+// The table's gradient, after the head's if they are tied, and after a later layer's.
 static void table_backward(Lowering *lowering, int32_t dtoken, int layer) {
     const StageLayers *held = lowering->held;
     const bool of_head = held->embedding ? lowering->model->tied_embeddings : !held->further_table;

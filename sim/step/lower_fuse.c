@@ -1,7 +1,7 @@
-// Pass 5b: fusion, for targets whose kernels do it. A sum of the residual stream and the norm that reads it become one
-// task: x + y goes to memory once and is normed on the way, a pass over memory less. The sum at a layer's end waits for
-// the norm that begins the next layer, or the head; the first layer's norm has nothing to add. What backward makes
-// again is fused likewise. Not fused: sums with a bias, and norms behind the halves (olmo2).
+// Pass 5b: fusion, for targets whose kernels do it. A residual add and the norm that reads its result become one task:
+// x + y is written to memory once and normalized on the fly, saving a pass over memory. The add at a layer's end is
+// deferred to the norm that begins the next layer, or the head; the first layer's norm has nothing to add. What
+// backward recomputes is fused likewise. Not fused: sums with a bias, and norms after the halves (olmo2).
 
 #include "sim/step/lower.h"
 
@@ -26,7 +26,7 @@ static bool same_place(const OpRef *a, const OpRef *b) {
     return a->tensor == b->tensor && a->index == b->index && a->offset_bytes == b->offset_bytes && a->bytes == b->bytes;
 }
 
-// The norm adds a and b itself; `index` is where they lie, seen from the norm.
+// The norm adds a and b itself; `index` is their slot relative to the norm.
 static void join(Op *norm, const Op *sum, int index) {
     OpRef a = sum->operands[AT_ADD_A], b = sum->operands[AT_ADD_B], c = norm->operands[AT_NORM_X];
     a.index = (int16_t)(a.index + index);
@@ -93,7 +93,7 @@ static size_t first_norm(const OpList *list, int32_t stream, int index) {
     return reads ? at : list->count;
 }
 
-// A task of the first layer only, and one of all others.
+// One task for the first layer only, and one for all others.
 static void guard_apart(const Lowering *lowering, Op *first, Op *others) {
     first->task.layer_guard = (int16_t)(lowering->model->layers - 1);
     others->task.layer_guard = -1;

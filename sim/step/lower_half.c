@@ -1,5 +1,5 @@
-// What both halves of a layer share: the norm and the way in, the row-parallel layer and the way out, and the same
-// back. In a post-norm model the norm stands on the way out (olmo2), in some on both (gemma3); elsewhere on the way in.
+// What both halves of a layer share: the norm and the entry, the row-parallel layer and the exit, and the same in
+// backward. In a post-norm model the norm is at the exit (olmo2), in some at both (gemma3), elsewhere at the entry.
 
 #include "sim/step/lower_ops.h"
 
@@ -72,7 +72,7 @@ Half mlp_half(const Lowering *lowering) {
     };
 }
 
-// A gather that waits for the scale of what it gathers.
+// A gather that waits for the scale of its input.
 static void mark_scaled(const Lowering *lowering, Op *mark, OpRef scale) {
     if (scale.tensor >= 0 && lowering->tp > 1) {
         op_operand(mark, scale, ACCESS_READ);
@@ -94,7 +94,7 @@ static HalfGradient gather_in_fp8(Lowering *lowering, const Half *half, OpRef be
     return gradient;
 }
 
-// x, or its norm, on the tp rank that has the tokens; `scale` of it in fp8.
+// x, or its norm, on the tp rank that has the tokens; `scale`: its fp8 scale.
 static OpRef half_norm_scaled(Lowering *lowering, const Half *half, OpRef x, OpRef *scale) {
     const Section section = SECTION_LAYER_FORWARD;
     const bool in_fp8 = activation_dtype(lowering, half->in) == DTYPE_FP8;
@@ -125,7 +125,7 @@ int32_t half_enter(Lowering *lowering, const Half *half, int32_t in) {
     return enter(lowering, half, op_whole(lowering, in), op_absent());
 }
 
-// x, or its norm, as every tp rank sees it.
+// x, or its norm, whole on every tp rank.
 int32_t half_begin(Lowering *lowering, const Half *half, OpRef x) {
     OpRef scale;
     const OpRef in = half_norm_scaled(lowering, half, x, &scale);
@@ -157,7 +157,7 @@ void half_join(Lowering *lowering, const Half *half, int32_t y, OpRef x, OpRef s
     add_residual(lowering, x, op_whole(lowering, y), sum, half->out_bias);
 }
 
-// From the gradient g of the residual stream behind the half.
+// From the gradient g of the residual stream after the half.
 HalfGradient half_gradient(Lowering *lowering, const Half *half, OpRef g) {
     HalfGradient gradient = {.between = g};
     if (norms_behind(lowering)) {
@@ -193,7 +193,7 @@ void half_bias_backward(Lowering *lowering, const Half *half, const HalfGradient
     }
 }
 
-// Through the projections to the half's input x; stream: x, the gradient that runs past the half and where the sum
+// Through the projections to the half's input x; stream: x, the gradient that bypasses the half, and where the sum
 // goes.
 void half_begin_backward(Lowering *lowering, const Half *half, const Projection *projection,
                          const NormBackward *stream) {

@@ -1,5 +1,5 @@
 // A head that is split over the vocabulary while the loss works on whole rows, as in transformers since 5.10: every tp
-// rank makes its columns of the logits, gathers all of them, and takes its columns of their gradient.
+// rank computes its columns of the logits, gathers all of them, and takes its columns of their gradient.
 
 #include "sim/step/lower_ops.h"
 
@@ -24,7 +24,7 @@ static Op *add_copy(Lowering *lowering, TaskKind kind, Phase phase, const char *
     return op;
 }
 
-// The parts arrive one behind the other; a row of the logits is a row of each.
+// The parts arrive one after another; a row of the logits is one row from each.
 void head_gather(Lowering *lowering, int32_t logits) {
     const Dims *d = &lowering->dims;
     const OpRef part = op_whole(lowering, head_part(lowering));

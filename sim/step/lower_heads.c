@@ -1,16 +1,16 @@
-// Pass 2b: sequence parallelism by heads (Jacobs et al. 2023, Ulysses, section 3). With sp > 1 attention works on all
-// tokens of the group and on a part of the heads:
+// Pass 2b: sequence parallelism over heads (Jacobs et al. 2023, Ulysses, section 3). With sp > 1 attention works on all
+// tokens of the group and on a subset of the heads:
 //
-//   forward    q, k, v: heads apart -> all-to-all -> tokens of all ranks; attention; its results the same way back
-//   backward   the gradient of the results as q went, those of q, k and v as the results did; what attention read and
-//              wrote is kept as it was there, so nothing of forward moves again
+//   forward    q, k, v: split by heads -> all-to-all -> tokens of all ranks; attention; its results go the reverse way
+//   backward   the gradient of the results goes as q did, those of q, k and v as the results did; what attention read
+//              and wrote is kept in that layout, so nothing of forward is sent again
 //
-// An all-to-all moves whole parts, one for each rank: [ranks][sequences][rows][heads of a rank], which copies make
-// before it and put together behind it, as the implementations do (rearrange, contiguous).
+// An all-to-all moves contiguous parts, one per rank: [ranks][sequences][rows][heads of a rank], which copies pack
+// before it and unpack after it, as the implementations do (rearrange, contiguous).
 
 #include "sim/step/lower_ops.h"
 
-// q, k, v, the results of attention and their gradients on their way: parts before and behind the all-to-all, and what
+// q, k, v, the results of attention and their gradients in transit: parts before and after the all-to-all, and what
 // attention reads or writes.
 typedef struct Exchanged {
     const char *packed, *moved, *whole, *task;
@@ -35,9 +35,9 @@ static int32_t part_tensor(const Heads *heads, const char *name, BufferRole role
     return lowering_tensor(lowering, name, role, lowering->dims.dtype, lowering->dims.tokens * width);
 }
 
-// rows x cols in so many blocks as the group has ranks, side by side in rows of `stride` and one behind the other.
+// rows x cols in one block per rank of the group, side by side in rows of `stride` and one after another.
 typedef struct Blocks {
-    TaskKind kind;  // COPY: apart; UNPACK: together
+    TaskKind kind;  // COPY: split; UNPACK: join
     int64_t rows, cols, stride;
 } Blocks;
 
@@ -68,7 +68,7 @@ static void add_exchange(const Heads *heads, const char *name, int32_t from, int
     op_list_append(lowering->arena, heads->out, &op);
 }
 
-// A sequence's elements of a part.
+// Elements per sequence of a part.
 static int64_t part_of_sequence(const Heads *heads, int64_t width) {
     const Dims *d = &heads->lowering->dims;
     return d->tokens / d->sequences * width / heads->lowering->sp;
@@ -78,7 +78,7 @@ static OpRef of_heads(const Heads *heads, const Exchanged *names, int64_t width,
     return op_whole(heads->lowering, part_tensor(heads, names->whole, role, width));
 }
 
-// A rank's rows of all heads -> all rows of its heads. stride: of the rows in `local`; role: of what attention reads.
+// A rank's rows of all heads -> all rows of its heads. stride: of the rows in `local`; role: of attention's input.
 static OpRef to_heads(const Heads *heads, const Exchanged *names, OpRef local, int64_t width, int64_t stride,
                       BufferRole role) {
     Lowering *lowering = heads->lowering;
@@ -95,7 +95,7 @@ static OpRef to_heads(const Heads *heads, const Exchanged *names, OpRef local, i
     return whole;
 }
 
-// The way back, from what attention wrote.
+// The reverse, from attention's output.
 static void from_heads(const Heads *heads, const Exchanged *names, OpRef whole, int64_t width, int64_t stride,
                        OpRef local, Access access) {
     Lowering *lowering = heads->lowering;
@@ -115,7 +115,7 @@ static void set_operand(Op *op, int at, OpRef ref) {
     op->operands[at] = ref;
 }
 
-// The task of a part of the heads over all tokens.
+// The attention task for a subset of the heads over all tokens.
 static Op of_part(const Heads *heads) {
     const int sp = heads->lowering->sp;
     Op op = *heads->attention;
@@ -128,7 +128,7 @@ static Op of_part(const Heads *heads) {
     return op;
 }
 
-// Values of rows of their own, or beside keys in one row of both.
+// Values in separate rows, or next to the keys in shared rows.
 static int64_t value_stride(const Heads *heads) {
     const bool latent = heads->lowering->model->latent.kv_rank > 0;
     return latent ? heads->lowering->dims.v_width : heads->attention->task.kv_stride;
@@ -172,7 +172,7 @@ static void heads_backward(const Heads *heads) {
     set_operand(&part, AT_ATTENTION_BACKWARD_DK, dk);
     set_operand(&part, AT_ATTENTION_BACKWARD_DV, dv);
     op_list_append(heads->lowering->arena, heads->out, &part);
-    const Access more = fused ? ACCESS_UPDATE : ACCESS_WRITE;  // columns of rows that dq begins
+    const Access more = fused ? ACCESS_UPDATE : ACCESS_WRITE;  // columns of rows started by dq
     from_heads(heads, &query_gradient, dq, d->q_width, whole->task.stride, whole->operands[AT_ATTENTION_BACKWARD_DQ],
                ACCESS_WRITE);
     from_heads(heads, &key_gradient, dk, d->k_width, whole->task.kv_stride, whole->operands[AT_ATTENTION_BACKWARD_DK],
