@@ -1,7 +1,7 @@
 // Pass 7: lanes. Tensors that are used become buffers, sections become segments, and data flow between lanes becomes
-// events: a reader waits for the last write of every other lane that writes the buffer, a writer also for their last
-// reads. Within a lane order is enough. Slots keep ring buffers apart, so double buffering falls out of the index,
-// not out of special cases.
+// events: a reader waits for the last write on every other lane that writes the buffer, a writer also for their last
+// reads. Within a lane issue order suffices. Slots keep ring buffers separate, so double buffering follows from the
+// index, without special cases.
 
 #include "sim/step/lower.h"
 #include "sim/step/mixed.h"
@@ -35,7 +35,7 @@ static void note_lanes(Assembly *assembly, const Op *op) {
     }
 }
 
-// And how many tasks and operands there will be at most: where layers of two kinds run, once for each kind.
+// Also counts the maximum number of tasks and operands: where two kinds of layers run, once for each kind.
 static void note_stretches(Assembly *assembly, const Stretch *stretches, int count) {
     const int times = assembly->lowering->in_turn ? LAYER_KIND_COUNT : 1;
     for (int s = 0; s < count; s++) {
@@ -59,7 +59,7 @@ static void note_ops(Assembly *assembly, const LoweredStep *step) {
 
 // ---- slots: a tensor that backward reads before it writes it must survive from forward, one slot per layer
 
-// Those of a section of backward have so many slots each.
+// Tensors made in a section of backward get that many slots each.
 static void choose_slots_of(Assembly *assembly, const Variant *variants, Section section, int32_t slots) {
     Lowering *lowering = assembly->lowering;
     bool *made = ARENA_UNCLEARED(lowering->arena, bool, lowering->tensor_count);
@@ -88,7 +88,7 @@ static void choose_slots_of(Assembly *assembly, const Variant *variants, Section
     }
 }
 
-// The kept layers are the last ones, or every so many: the first have slots among themselves.
+// The kept layers are the last ones, or every n-th one: the first share slots among themselves.
 static void choose_slots(Assembly *assembly, const Variant *variants) {
     Lowering *lowering = assembly->lowering;
     const int32_t layers = lowering->model->layers;
@@ -110,7 +110,7 @@ static void choose_slots(Assembly *assembly, const Variant *variants) {
     }
 }
 
-// ---- micro-steps in flight: what forward leaves for the backward of its micro-step has slots for each
+// ---- micro-steps in flight: what forward saves for its micro-step's backward has slots per micro-step
 
 static Work section_work(Section section) {
     return section == SECTION_BEGIN || section == SECTION_LAYER_FORWARD ? WORK_FORWARD
@@ -118,18 +118,18 @@ static Work section_work(Section section) {
                                                                         : WORK_BACKWARD;
 }
 
-// Weights and gradients are the same for every micro-step.
+// Weights and gradients are shared by all micro-steps.
 static bool belongs_to_micro_step(const Tensor *tensor) {
     return !tensor->persistent && (tensor->role == ROLE_ACTIVATION || tensor->role == ROLE_LOGITS ||
                                    tensor->role == ROLE_COMMUNICATION || tensor->role == ROLE_RUNTIME);
 }
 
 typedef struct Carried {
-    bool *by[WORK_COUNT];  // of each tensor: written by this work of the micro-step so far
+    bool *by[WORK_COUNT];  // per tensor: written by this work of the micro-step so far
     bool *inputs;          // written by backward, even if to one of several slots
 } Carried;
 
-// Micro-steps whose tensor lives from the work that left it until this one; 0 = none left it.
+// Micro-steps over which a tensor lives, from the work that wrote it until this one; 0 = none wrote it.
 static int32_t micro_steps_since(const Carried *carried, int32_t tensor, Work work, const MicroLoops *loops) {
     if (work == WORK_WEIGHTS && !carried->by[WORK_WEIGHTS][tensor]) {
         return carried->by[WORK_FORWARD][tensor] ? loops->until_weights : carried->inputs[tensor] ? loops->held : 0;
@@ -150,7 +150,7 @@ static void note_carried(Lowering *lowering, const Op *op, Work work, const Carr
             tensor->micro_steps = tensor->micro_steps > since ? tensor->micro_steps : since;
         }
         const bool writes = ref->access & ACCESS_WRITE;
-        if (writes && (work == WORK_FORWARD || tensor->slots == 1)) {  // of several slots one is written
+        if (writes && (work == WORK_FORWARD || tensor->slots == 1)) {  // with several slots only one is written
             carried->by[work][ref->tensor] = true;
         }
         carried->inputs[ref->tensor] |= writes && work == WORK_BACKWARD;
@@ -347,7 +347,7 @@ static void append_task(Assembly *assembly, Op *op, Section section) {
     task_finish(program, same > 0 ? &program->tasks[same - 1] : NULL, task);
 }
 
-// Of the size that append_task fills; of references to events there are about as many as operands.
+// Sized for append_task; event references number about as many as operands.
 static void make_tables(Assembly *assembly) {
     Arena *arena = assembly->lowering->arena;
     StepProgram *program = assembly->program;
@@ -372,7 +372,7 @@ static bool has_part(const Op *op, LayerKind kind) {
     return op->only == 0 || op->only == 1 + (int)kind;
 }
 
-// As layers of this kind have it; one list for both where nothing is of one kind alone.
+// The stretch as layers of this kind run it; one list for both if no operation is specific to a kind.
 static LayerKind stretch_kind(const Stretch *stretch, LayerKind kind) {
     for (size_t i = 0; i < stretch->list.count; i++) {
         if (stretch->list.ops[i]->only > 0) {
@@ -382,7 +382,7 @@ static LayerKind stretch_kind(const Stretch *stretch, LayerKind kind) {
     return LAYER_DENSE;
 }
 
-// Tasks are in the program once, in however many loops they are.
+// Tasks are in the program once, however many loops they are in.
 static int32_t append_tasks(Assembly *assembly, Stretch *stretch, LayerKind kind) {
     if (stretch->first_task[kind] < 0) {
         stretch->first_task[kind] = assembly->program->task_count;
@@ -424,7 +424,7 @@ static void append_run(Assembly *assembly, Stretch *stretch, const char *name, i
     assembly->program->segments[loop].end = assembly->program->segment_count;
 }
 
-// A loop for each run of the layers, over the same tasks.
+// One loop per run of layers, over the same tasks.
 static void append_runs(Assembly *assembly, Stretch *stretch, const char *name, int32_t micro_offset, int32_t first,
                         int32_t count) {
     const ModelSpec *model = assembly->lowering->model;
@@ -440,7 +440,7 @@ static bool is_usual(const Lowering *lowering, int layer) {
     return !plan_keeps_layers(lowering->plan) || target_recomputes(lowering->target, lowering->plan, layer);
 }
 
-// From the last run to the first, each cut where recomputed and kept layers meet.
+// From the last run to the first, each split where recomputed and kept layers meet.
 static void append_runs_down(Assembly *assembly, Stretch *all, Stretch *kept, const char *name, int32_t micro_offset,
                              const StageChunk *chunk) {
     const Lowering *lowering = assembly->lowering;
@@ -461,7 +461,7 @@ static void append_runs_down(Assembly *assembly, Stretch *all, Stretch *kept, co
     }
 }
 
-// Of a chunk's layers; NULL: of all.
+// Over a chunk's layers; NULL: over all.
 static void append_stretch(Assembly *assembly, Stretch *stretch, int32_t micro_offset, const StageChunk *chunk) {
     const char *name = section_names[stretch->section];
     if (stretch->list.count == 0) {
@@ -483,7 +483,7 @@ static void append_message(Assembly *assembly, Stretch *stretch, int32_t micro_o
     }
 }
 
-// The first chunk of a stage has what is before the layers, the last one what is behind them.
+// The first chunk of a stage has what comes before the layers, the last one what comes after them.
 static bool is_of_chunk(const Assembly *assembly, Section section, int32_t chunk) {
     const bool before = section == SECTION_BEGIN || section == SECTION_END || section == SECTION_END_WEIGHTS;
     const bool behind = section == SECTION_TAIL || section == SECTION_TAIL_WEIGHTS;

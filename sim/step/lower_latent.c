@@ -1,18 +1,18 @@
-// Latent attention (DeepSeek-V2, section 2.1) as training runs it: queries and keys with values come out of low-rank
-// products, are normed between, and then it is attention of as many key heads as query heads; keys are put together
-// from what the latent gives and the one turned part that all heads share. Heads of keys are longer than those of
-// values: the attention task has the mean of both, which is its work and its traffic. Under tp every rank makes the
-// latents of all tokens.
+// Latent attention (DeepSeek-V2, section 2.1) as used in training: queries, and keys with values, come from low-rank
+// products with a norm in between; then it is attention with as many key heads as query heads. Keys are concatenated
+// from the latent's part and the one rotated part that all heads share. Key heads are longer than value heads: the
+// attention task has the mean of both, which gives its work and its traffic. Under tp every rank computes the latents
+// of all tokens.
 
 #include "sim/step/lower_ops.h"
 
 typedef struct Latents {
     Linear q, kv;        // from the layer's input
-    Linear q_up, kv_up;  // to heads; q_up unused where queries come from the input at once
+    Linear q_up, kv_up;  // to heads; q_up unused where queries come directly from the input
     int32_t q_latent, q_normed, kv_latent, kv_normed, queries, up, keys, values;
     int32_t dq_latent, dq_normed, dkv_latent, dkv_normed, dqueries, dup, dkeys, dvalues;
-    bool low_rank_q, apart;  // apart: values lie by themselves, as what cuts sequences or heads moves them
-    int64_t value_column;    // of up, where values begin
+    bool low_rank_q, apart;  // apart: values are a separate tensor, moved as one by what splits sequences or heads
+    int64_t value_column;    // column of up where values begin
 } Latents;
 
 static Linear linear_of(const char *name, const char *dgrad, const char *wgrad, const char *weight, int64_t in,
@@ -34,7 +34,7 @@ static Latents latents_of(Lowering *lowering) {
     const int64_t still = (int64_t)d->heads * (model->head_dim - latent->rope), kv = latent->kv_rank + latent->rope;
     const int64_t up = still + (int64_t)d->heads * latent->value;
     const bool low = latent->q_rank > 0;
-    // Head by head, as the model's own code has them; programs that are only priced have all of the keys in front.
+    // Interleaved by head, as in the model's own code; programs that are only priced have all of the keys first.
     const bool by_head = lowering->target->own_kernels;
     Latents l = {.low_rank_q = low,
                  .apart = lowering->cp * lowering->sp > 1,
@@ -67,7 +67,7 @@ static Latents latents_of(Lowering *lowering) {
 
 typedef struct LatentNorm {
     const char *weight, *statistics;
-    int64_t cols, stride;  // stride: of the rows that they lead; only a program that runs has to be told
+    int64_t cols, stride;  // stride: of the rows that they lead; needed only in a program that is executed
 } LatentNorm;
 
 static LatentNorm q_norm(const Lowering *lowering) {
@@ -105,7 +105,7 @@ static void norm_latent_backward(Lowering *lowering, const LatentNorm *norm, int
     op_operand(op, unit_slice(lowering, lowering->gradients[UNIT_LAYER], norm->weight, norm->weight), ACCESS_WRITE);
 }
 
-// Keys of all heads out of the latent's part and the shared one.
+// Concatenates the keys of all heads from the latent's part and the shared one.
 static void put_together(Lowering *lowering, const Latents *l) {
     Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_COPY, PHASE_FORWARD, "keys");
     op->task.rows = lowering->dims.tokens;
@@ -119,7 +119,7 @@ static OpRef values_beside_keys(const Lowering *lowering, const Latents *l) {
     return column(lowering, l->up, l->value_column);
 }
 
-// Head by head out of what one product makes for both.
+// Head by head from the output of the product that makes both.
 static void set_values_apart(Lowering *lowering, const Latents *l) {
     const int64_t heads = lowering->dims.heads;
     Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_COPY, PHASE_FORWARD, "values");
@@ -130,7 +130,7 @@ static void set_values_apart(Lowering *lowering, const Latents *l) {
     op_operand(op, op_whole(lowering, l->values), ACCESS_WRITE);
 }
 
-// Gradients of keys and values into that of the product that made them, and of the shared part.
+// Gradients of keys and values -> gradient of the product that made them, and of the shared part.
 static void take_apart(Lowering *lowering, const Latents *l) {
     Op *op = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_COPY, PHASE_BACKWARD, "keys backward");
     op->task.rows = lowering->dims.tokens;

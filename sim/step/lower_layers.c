@@ -1,8 +1,8 @@
 // Pass 1: the arithmetic of one rank, forward and backward, in local sizes. A Llama block is
 //   x' = x + Wo attention(rope(Wqkv norm(x))),  x'' = x' + Wdown swiglu(Wgate norm(x'), Wup norm(x'));
-// the other families put norms, biases and positions elsewhere (sim/model/model.h). Marks say where tensor parallelism
-// joins ranks and where a unit's weights and gradients begin and end. Backward is the chain rule in reverse; the
-// gradient of the residual stream, dx, is one tensor updated in place.
+// the other families place norms, biases and positions differently (sim/model/model.h). Marks say where tensor
+// parallelism joins ranks and where a unit's weights and gradients begin and end. Backward is the chain rule in
+// reverse; the gradient of the residual stream, dx, is one tensor updated in place.
 
 #include "sim/step/lower_ops.h"
 #include "sim/step/mixed.h"
@@ -20,12 +20,12 @@ static OpRef middle(Lowering *lowering) {
     return op_whole(lowering, between_by_hidden(lowering, "x_mid"));
 }
 
-// What the feed-forward half reads: the middle, or the layer's input where both halves read the same.
+// Input of the feed-forward half: the middle, or the layer's input in parallel blocks.
 static OpRef mlp_input(Lowering *lowering) {
     return side_by_side(lowering) ? layer_input(lowering) : middle(lowering);
 }
 
-// The feed-forward half of dense layers among layers of experts.
+// The feed-forward half of dense layers among MoE layers.
 static void dense_half_forward(Lowering *lowering, OpRef x_mid, OpRef x_next) {
     mixed_begin(lowering, LAYER_DENSE);
     const Half mlp = mlp_half(lowering);
@@ -88,7 +88,7 @@ static HalfGradient lower_mlp_half_backward(Lowering *lowering, OpRef g, OpRef m
     return gradient;
 }
 
-// Side by side, both halves start from the same gradient g; what comes back through the feed-forward half waits aside.
+// In parallel blocks both halves start from the same gradient g; the one through the feed-forward half is set aside.
 static void lower_dense_backward(Lowering *lowering) {
     const Half attention = attention_half(lowering);
     const OpRef g = gradient_at(lowering, 1);
@@ -149,8 +149,8 @@ static LayerKind only_kind(const Lowering *lowering) {
     return kind;
 }
 
-// What of a layer is in a unit of its own comes and goes with it: who gathers weights prefetches both together
-// (set_modules_to_forward_prefetch).
+// The part of a layer in a separate unit is gathered and released with the layer: targets that gather weights prefetch
+// both together (set_modules_to_forward_prefetch).
 static void mark_layer(Lowering *lowering, Section section, Mark mark) {
     mark_unit(lowering, section, mark, UNIT_LAYER);
     if (lowering->unit_count > UNIT_EXPERTS) {
@@ -164,8 +164,8 @@ static void layers_forward(Lowering *lowering) {
     kinds[only_kind(lowering)].forward(lowering);
 }
 
-// Experts that are wrapped by themselves are gathered before the layer ahead is (lower_sharding.c), and reduced before
-// the rest of their layer.
+// Experts that are wrapped separately are gathered before the next layer's prefetch (lower_sharding.c), and reduced
+// before the rest of their layer.
 static void mark_backward(Lowering *lowering, Mark mark) {
     if (lowering->ep > 1 && lowering->target->experts_apart) {
         mark_unit(lowering, SECTION_LAYER_BACKWARD, mark, UNIT_EXPERTS);
@@ -183,7 +183,7 @@ static void layers_backward(Lowering *lowering) {
     mark_backward(lowering, MARK_UNIT_GRADIENT);
 }
 
-// A stage may have no layers: head and loss alone, or nothing but to pass on what comes.
+// A stage may have no layers: head and loss alone, or nothing but forwarding messages.
 void lower_layers(Lowering *lowering) {
     const bool layers = lowering->model->layers > 0;
     lower_fp8_begin(lowering);

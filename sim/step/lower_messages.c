@@ -1,9 +1,9 @@
-// Pass 6: messages between stages. A chunk of layers gets what it starts from by a message where the embedding is
-// elsewhere, and sends what it made where the head is elsewhere; backward does the same with gradients. Messages land
-// where the layers read: in the chunk's first slot of the residual stream, in the gradient stream. Both have room for
-// one more micro-step than are at work, so that a message can arrive beside it. Chunks that follow each other on a
-// stage have one place between them: what the later one leaves there stays until the earlier one has used it. What tp
-// ranks hold whole may travel in slices, which are gathered where they arrive.
+// Pass 6: messages between stages. A chunk of layers receives its input by a message unless the embedding is local, and
+// sends its output unless the head is; backward does the same with gradients. Messages land where the layers read: in
+// the chunk's first slot of the residual stream, in the gradient stream. Both have room for one micro-step more than
+// are being computed, so that a message can arrive concurrently. Consecutive chunks on one stage share one slot: what
+// the later one leaves there stays until the earlier one has used it. What tp ranks hold whole may be sent in slices,
+// which are gathered on arrival.
 
 #include "sim/step/lower_ops.h"
 
@@ -40,7 +40,7 @@ static void add_message(Lowering *lowering, Stretch *stretch, TaskKind kind, int
                                             {"send gradients", "send activations"}};
     const bool sends = kind == TASK_SEND;
     const bool in_turn = lowering->target->messages_in_turn && lowering->held->chunk_count == 1;
-    if (peer < 0 || peer == lowering->choice->stage) {  // nobody, or its own next chunk
+    if (peer < 0 || peer == lowering->choice->stage) {  // none, or its own next chunk
         return;
     }
     const OpRef data = in_slices(lowering) ? slice_of_rank(lowering, whole) : whole;
@@ -99,8 +99,8 @@ static void add_tied_message(Lowering *lowering, const Unit *unit, TaskKind kind
     op_operand(op, gradient, access);
 }
 
-// The all-reduce of two: each sends its whole table's gradient and adds what comes, whichever part of it is its own
-// optimizer's (finalize_model_grads.py of Megatron-LM).
+// An all-reduce of two: each sends its whole table's gradient and adds what it receives, regardless of which part its
+// own optimizer owns (finalize_model_grads.py of Megatron-LM).
 void lower_tied_gradient(Lowering *lowering, int unit) {
     const StageLayers *held = lowering->held;
     if (held->tied_peer >= 0 && !lowering->choice->alone &&

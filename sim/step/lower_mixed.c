@@ -1,11 +1,10 @@
-// Dense layers and layers of experts on one stage (DeepSeek's first layers, Llama 4's every second). A program has one
-// list of operations for all layers, so a layer of both kinds is the mean of them: it has both feed-forward halves,
-// each with the share of the layers that it is in. Time, exchanges, weights, their states and what backward keeps are
-// those shares of a whole one, so their sums over a stage's layers are as if each layer were of its own kind; what
-// lives within a layer has the room of a whole one. A stage of one kind is lowered as that kind. Our own executor runs
-// the layers as what they are, one behind the other: operations of a kind are in the loops of its layers alone, and a
-// layer has room for both halves, of which the other's gradient is zero. Not modelled: that order where layers are a
-// mean.
+// Dense and MoE layers on one stage (DeepSeek's first layers, Llama 4's every second). A program has one list of
+// operations for all layers, so with both kinds a layer is their mean: it has both feed-forward halves, each weighted
+// by the share of layers that have it. Time, exchanges, weights, their states and what backward keeps are those shares
+// of a whole one, so their sums over a stage's layers are as if each layer were of its own kind; what lives within a
+// layer has room for a whole one. A stage of one kind is lowered as that kind. Our own executor runs each layer as its
+// own kind, one after another: operations of a kind are in the loops of its layers alone, and a layer has room for both
+// halves, with zero gradient for the other one. Not modelled: that order where layers are a mean.
 
 #include <math.h>
 #include <string.h>
@@ -40,7 +39,7 @@ static int dense_layers(const ModelSpec *model) {
     return count;
 }
 
-// Of the stage's own layers; a model whose layers are all dense here has no experts here.
+// By the stage's own layers; a model whose layers are all dense here has no experts here.
 void mixed_choose(Lowering *lowering, ModelSpec *model) {
     const int dense = dense_layers(model);
     if (model->layers == 0) {
@@ -71,7 +70,7 @@ void mixed_end(Lowering *lowering) {
     lowering->only = 0;
 }
 
-// Gradients of what layers of the other kind leave alone.
+// Zeroes gradients of slices that layers of the other kind leave untouched.
 void mixed_zero_others(Lowering *lowering) {
     for (int u = 0; u < lowering->unit_count && lowering->in_turn; u++) {
         const Unit *unit = &lowering->units[u];
@@ -91,7 +90,7 @@ void mixed_zero_others(Lowering *lowering) {
     }
 }
 
-// Of micro-steps that add to what is there.
+// For micro-steps that accumulate into existing gradients.
 void mixed_drop_zeros(OpList *list) {
     size_t left = 0;
     for (size_t i = 0; i < list->count; i++) {
@@ -102,7 +101,7 @@ void mixed_drop_zeros(OpList *list) {
     list->count = left;
 }
 
-// A tensor that has a whole layer at a time.
+// A tensor that holds one whole layer at a time.
 void mixed_set_widest(Lowering *lowering, int unit, int32_t tensor) {
     const int64_t *of_kind = lowering->widest[unit], mean = lowering->units[unit].elements;
     const int64_t widest =
@@ -113,14 +112,14 @@ void mixed_set_widest(Lowering *lowering, int unit, int32_t tensor) {
     }
 }
 
-// Of what has a slot for each layer; proportional to the micro-batch, as what is whole.
+// For tensors with a slot per layer; proportional to the micro-batch, as whole ones are.
 int64_t mixed_kept_bytes(const Lowering *lowering, int64_t bytes, double share) {
     const int64_t sequences = lowering->plan->micro_batch;
     const int64_t each = bytes % sequences == 0 ? bytes / sequences : bytes;
     return share > 0 ? bytes / each * (int64_t)(share * (double)each) : bytes;
 }
 
-// Sizes that follow from tokens.
+// For sizes that depend on tokens.
 double mixed_share_of(const Lowering *lowering, BufferRole role, Dtype dtype) {
     return role == ROLE_ACTIVATION && dtype != DTYPE_INT32 ? lowering->share : 0;
 }

@@ -2,7 +2,7 @@
 
 #include "sim/step/lower_ops.h"
 
-// gelu_new written out keeps tanh, 1 + tanh and x / 2 besides its input.
+// Eager gelu_new keeps tanh, 1 + tanh and x / 2 besides its input.
 enum { WRITTEN_OUT_VALUES = 3 };
 
 static bool is_gated(const Lowering *lowering) {
@@ -54,8 +54,8 @@ static Projection mlp_projection(Lowering *lowering) {
     return projection;
 }
 
-// What an eager framework keeps of the activation beside its input and its result: act(gate), and the values of an
-// activation that is written out.
+// What an eager framework keeps for the activation in addition to its input and its result: act(gate), and the values
+// of an activation that is not fused.
 static OpRef eager_values(Lowering *lowering) {
     const bool written_out = lowering->model->activation == ACTIVATION_GELU_NEW && lowering->plan->fused == FUSED_EAGER;
     const bool gate = is_gated(lowering) && (!lowering->target->fused_projections || lowering->target->gate_kept);
@@ -85,7 +85,7 @@ static const char *activation_name(const Lowering *lowering, bool backward) {
     return silu ? (backward ? "silu backward" : "silu") : (backward ? "gelu backward" : "gelu");
 }
 
-// Where gate and up are: columns of one tensor or tensors of their own.
+// Where gate and up are: columns of one tensor, or separate tensors.
 static OpRef up_of(const Lowering *lowering, const int32_t part[MAX_PARTS], int count) {
     return count == 1 ? column(lowering, part[0], lowering->dims.ffn) : op_whole(lowering, part[1]);
 }

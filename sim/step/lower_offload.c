@@ -1,8 +1,8 @@
-// What of a unit lives in the host's memory.
+// Which parts of a unit live in host memory.
 
 #include "sim/step/lower.h"
 
-// What the update reads and writes; masters stay where nothing else holds the weights.
+// What the update reads and writes; masters stay on the device if nothing else holds the weights.
 static void move_to_host(Lowering *lowering, const Unit *unit, bool gathered) {
     const bool copied = unit->working >= 0 && unit->working != unit->master;
     const int32_t moved[] = {unit->moment1, unit->moment2, unit->gradient_shard};
@@ -14,7 +14,7 @@ static void move_to_host(Lowering *lowering, const Unit *unit, bool gathered) {
     const bool parameters = lowering->plan->offload == OFFLOAD_PARAMETERS;
     lowering->tensors[unit->master].host = copied || parameters;
     if (copied && parameters && gathered) {
-        lowering->tensors[unit->working].host = true;  // frozen ones beside adapters
+        lowering->tensors[unit->working].host = true;  // frozen ones along with adapters
     }
 }
 
@@ -23,6 +23,6 @@ void lower_offload(Lowering *lowering, const Unit *unit) {
     if (unit->trainable && plan_offloads_states(lowering->plan)) {
         move_to_host(lowering, unit, gathered);
     } else if (!unit->trainable && lowering->plan->offload == OFFLOAD_PARAMETERS && gathered) {
-        lowering->tensors[unit->master].host = true;  // what is not trained waits there too
+        lowering->tensors[unit->master].host = true;  // what is not trained is offloaded too
     }
 }

@@ -1,5 +1,5 @@
-// The operations that the layers pass composes, each as the math needs it: a linear layer y = x W^T has the input
-// gradient dx = dy W and the weight gradient dW = dy^T x; weights are stored [out, in].
+// The operations that the layers pass composes, each as in the math: a linear layer y = x W^T has the input gradient dx
+// = dy W and the weight gradient dW = dy^T x; weights are stored [out, in].
 
 #include "sim/step/lower_ops.h"
 
@@ -82,7 +82,7 @@ typedef struct Gemm {
     const Linear *linear;
     GemmRole role;
     OpRef a, b, c;
-    OpRef bias;  // tensor -1 where there is none
+    OpRef bias;  // tensor -1 if there is none
     int64_t m, n, k;
     bool trans_a, trans_b, accumulate;
 } Gemm;
@@ -256,7 +256,7 @@ void add_sum(Lowering *lowering, Section section, OpRef a, OpRef b, OpRef c, int
     sum_op(lowering, section, a, b, c)->task.cols = elements;
 }
 
-// The bias of a row-parallel layer is added once, after its partial sums have met.
+// The bias of a row-parallel layer is added once, after its partial sums have been reduced.
 void add_residual(Lowering *lowering, OpRef x, OpRef y, OpRef sum, const char *bias) {
     const Dims *d = &lowering->dims;
     Op *op = sum_op(lowering, SECTION_LAYER_FORWARD, x, y, sum);

@@ -1,9 +1,9 @@
-// Pass 5: recompute. A tensor that forward makes and that is not kept is recomputed where backward first reads it, by
-// repeating the forward operations that it depends on (collectives included), in forward order, down to what is kept.
-// So nothing runs that backward does not need, which is what PyTorch's early stop does; a target without it repeats the
-// whole layer at once. Without recompute only cheap tensors (packed copies) are recomputed. Where some layers are
-// recomputed and others kept, backward has a list for each; forward is the same. Inputs that wait on the host
-// are copied there by forward and back by backward.
+// Pass 5: recompute. A tensor that forward makes and does not keep is recomputed where backward first reads it, by
+// repeating the forward operations that it depends on (collectives included), in forward order, starting from what is
+// kept. So only what backward needs is run, as with PyTorch's early stop; a target without it repeats the whole layer
+// at once. Without recompute only cheap tensors (packed copies) are recomputed. If some layers are recomputed and
+// others kept, backward has a list for each; forward is the same. Inputs offloaded to the host are copied there by
+// forward and back by backward.
 
 #include <string.h>
 
@@ -15,8 +15,8 @@ typedef struct Rematerialiser {
     Recompute mode;
     const OpList *forward;
     OpList *out;
-    bool *made;      // per tensor: forward makes it
-    bool *remade;    // per tensor: forward makes it and does not keep it
+    bool *made;      // per tensor: produced by forward
+    bool *remade;    // per tensor: produced by forward and not kept
     bool *present;   // per tensor: has its value in this backward section
     bool *needed;    // scratch per tensor
     bool *repeated;  // scratch per forward operation
@@ -29,20 +29,20 @@ static bool touches(const OpRef *ref, Access access) {
 // What each mode keeps of a layer, by tensor name; everything else is recomputed.
 static const char *const block_keeps[] = {"x", NULL};
 static const char *const child_keeps[] = {"x", "attention_in", "x_mid", "mlp_in", NULL};
-// Where norms stand behind the halves they are children of their own, and these their inputs.
+// Norms after the halves are children of their own, with these as their inputs.
 static const char *const post_norm_keeps[] = {"attention_sum", "attention_sum_between", "mlp_sum", "mlp_sum_between",
                                               NULL};
 // SELECTIVE_OPS: every second product of q, k, v, out, gate, up, down, attention's results and the
 // outputs of reduce-scatters (sim/SOURCES.md P4).
 static const char *const op_keeps[] = {"x", "q", "v", "attention_out", "lse", "gate", "attention_sum_between",
                                        "mlp_sum", "mlp_sum_between",
-                                       // inside attention, which does not run again
+                                       // inside attention, which is not recomputed
                                        "kv gathered", "kv ring even", "kv ring odd", NULL};
-// SELECTIVE_CORE drops the attention kernel's own values (Korthikanti et al. 2022, section 5), and what
-// other cp ranks sent for it.
+// SELECTIVE_CORE drops the attention kernel's own values (Korthikanti et al. 2022, section 5), and what other cp ranks
+// sent for it.
 static const char *const core_drops[] = {
     "attention_probabilities", "lse", "kv gathered", "kv ring even", "kv ring odd", NULL};
-// What a module of its own drops (transformer_config.py of Megatron-core, recompute_modules; transformer_layer.py,
+// What a separate module drops (transformer_config.py of Megatron-core, recompute_modules; transformer_layer.py,
 // mlp.py, moe_layer.py and multi_latent_attention.py wrap each in a checkpoint that keeps its input).
 static const char *const norm_drops[] = {"attention_in", "attention_rstd", "mlp_in", "mlp_rstd", NULL};
 static const char *const mlp_drops[] = {"gate", "up", "gate_up", "activation_out", "activation_values", NULL};
@@ -73,7 +73,7 @@ static const char *const expert_drops[] = {
     "tokens_gathered",
     "results_of_all",
     NULL};
-// Linear layers that keep their split input gather it again.
+// Linear layers that keep their sharded input gather it again.
 static const char *const gathered_inputs[] = {"attention_in_full", "mlp_in_full", NULL};
 
 static bool listed(const char *const *names, const char *tensor) {
@@ -136,7 +136,7 @@ static bool is_remade(const Lowering *lowering, Recompute mode, const Tensor *te
     return tensor->cheap || regathered || dropped_by_module(lowering, tensor->name);
 }
 
-// Per-op checkpointing: the only flavour that keeps results among operations that run again.
+// Per-op checkpointing: the only flavour that keeps results among recomputed operations.
 static bool recomputes_by_op(const Lowering *lowering) {
     return lowering->plan->recompute == RECOMPUTE_SELECTIVE && lowering->target->selective_flavour == SELECTIVE_OPS;
 }
@@ -165,7 +165,7 @@ static bool missing(const Rematerialiser *maker, int32_t tensor) {
     return maker->remade[tensor] && !maker->present[tensor];
 }
 
-// Walks forward from its end: an operation that writes a needed tensor is repeated, and what it reads is needed too.
+// Walks forward from its end: an operation that writes a needed tensor is repeated, and its inputs become needed too.
 static void close_over_inputs(Rematerialiser *maker) {
     for (size_t i = maker->forward->count; i-- > 0;) {
         const Op *op = maker->forward->ops[i];
@@ -189,12 +189,12 @@ static void note_writes(Rematerialiser *maker, const Op *op) {
     }
 }
 
-// A checkpointed layer without early stop, per-op checkpointing included.
+// A checkpointed layer without early stop, including per-op checkpointing.
 static bool repeats_whole(const Lowering *lowering, Recompute mode) {
     return lowering->target->recompute_whole && (mode == RECOMPUTE_FULL || recomputes_by_op(lowering));
 }
 
-// What runs in tiles saves its input behind its work, so a layer that runs again stops there, not before.
+// Tiled code saves its input after its work, so a recomputed layer stops there, not before.
 static void need_tiles(Rematerialiser *maker) {
     static const char *const results[] = {"mlp_sum", "mlp_sum_between", NULL};
     const Lowering *lowering = maker->lowering;
@@ -222,7 +222,7 @@ static void make_present(Rematerialiser *maker, int32_t tensor) {
     }
 }
 
-// Whether making one tensor again writes the other.
+// Whether recomputing one tensor writes the other.
 static bool passes_through(Rematerialiser *maker, int32_t tensor, int32_t other) {
     for (size_t t = 0; t < maker->lowering->tensor_count; t++) {
         maker->needed[t] = false;
@@ -240,8 +240,8 @@ static bool passes_through(Rematerialiser *maker, int32_t tensor, int32_t other)
     return false;
 }
 
-// Backward sends keys and values round the ring once more, in the buffers of forward's ring. What later operations need
-// and forward made with the help of those buffers is recomputed before backward fills them.
+// Backward sends keys and values around the ring once more, in forward's ring buffers. What later operations need and
+// forward made from those buffers is recomputed before backward overwrites them.
 static void make_before(Rematerialiser *maker, const OpList *backward, size_t first, int32_t overwritten) {
     for (size_t i = first; i < backward->count; i++) {
         const Op *op = backward->ops[i];
@@ -255,7 +255,7 @@ static void make_before(Rematerialiser *maker, const OpList *backward, size_t fi
     }
 }
 
-// Outside of a compiler every listed result is kept until its layer's backward, also the down projection's, which
+// Without a compiler every listed result is kept until its layer's backward, including the down projection's, which
 // nothing reads there (torch.utils.checkpoint's cache; tests/frameworks/memory).
 static void hold_unread(const Lowering *lowering, const Rematerialiser *maker, Op *op) {
     static const char *const unread[] = {"mlp_sum", "mlp_sum_between", NULL};
@@ -302,7 +302,7 @@ static OpList backward_of(Lowering *lowering, OpList backward, Recompute mode) {
     return out;
 }
 
-// Operations of its own, which later passes may change.
+// Deep-copies operations, since later passes may modify them.
 static OpList copy_of(Lowering *lowering, const OpList *list) {
     OpList copy = {0};
     for (size_t i = 0; i < list->count; i++) {
@@ -316,7 +316,7 @@ bool recompute_offloads(const Lowering *lowering) {
     return lowering->plan->offload == OFFLOAD_ACTIVATIONS;
 }
 
-// A copy between the accelerator and the host on the lane of the kernels, before the first of them in the list.
+// A copy between the accelerator and the host on the compute lane, ahead of all others in the list.
 static void copy_first(Lowering *lowering, OpList *list, const char *name, int32_t from, int32_t to) {
     const Tensor *source = &lowering->tensors[from];
     const int64_t elements = source->bytes / dtype_bytes(source->dtype);
@@ -344,7 +344,7 @@ static void copy_first(Lowering *lowering, OpList *list, const char *name, int32
     *list = out;
 }
 
-// save_on_cpu of PyTorch (autograd/graph.py) copies on the stream of the kernels, to the host and back.
+// PyTorch's save_on_cpu (autograd/graph.py) copies on the compute stream, to the host and back.
 static void offload_inputs(Lowering *lowering) {
     const int32_t x = residual_stream(lowering);
     const Tensor kept = lowering->tensors[x];

@@ -1,8 +1,8 @@
-// What a router has beside its product and its choice, where a program runs: the correction of its scores, which no
-// gradient moves, and the loss that spreads tokens over experts. That loss is of each sequence and each layer by itself
-// (DeepSeek-V3, section 2.1.2; Megatron-LM's seq_aux_loss): as large whatever ranks and micro-steps share the batch,
-// which the loss of a rank's micro-batch (transformers' load_balancing_loss_func) is not. Ranks that cut a sequence add
-// up how often its tokens visit each expert. Not in the programs of other targets.
+// Router parts other than its product and its choice, in programs that are executed: the correction of its scores,
+// which no gradient changes, and the load-balancing loss. That loss is per sequence and per layer (DeepSeek-V3, section
+// 2.1.2; Megatron-LM's seq_aux_loss): independent of how ranks and micro-steps share the batch, unlike the loss of a
+// rank's micro-batch (transformers' load_balancing_loss_func). Ranks that split a sequence sum how often its tokens
+// visit each expert. Not in the programs of other targets.
 
 #include "sim/step/experts.h"
 
@@ -21,7 +21,7 @@ static OpRef correction_in(const Lowering *lowering, const int32_t tensors[UNIT_
                                        : op_absent();
 }
 
-// Of each sequence to each expert.
+// Counts for each sequence and expert.
 static OpRef visits(Lowering *lowering) {
     const int64_t count = lowering->dims.sequences * lowering->model->experts.count;
     return balances(lowering)
@@ -48,7 +48,7 @@ void told_router(Lowering *lowering, Op *op) {
     }
 }
 
-// The correction's gradient is zeros.
+// The correction's gradient is zero.
 void told_router_backward(Lowering *lowering, Op *op) {
     if (has_more(lowering)) {
         op_operand(op, correction_in(lowering, lowering->gradients), ACCESS_WRITE);

@@ -1,6 +1,5 @@
-// Pass 4: sharding over dp_shard x cp and replication. Decides what a unit's weights and gradients are, and turns
-// unit marks into gathers and reductions (Rajbhandari et al. 2020, ZeRO stages; FSDP2's schedule:
-// sim/SOURCES.md P6):
+// Pass 4: sharding over dp_shard x cp and replication. Decides what a unit's weights and gradients are, and replaces
+// unit marks by gathers and reductions (Rajbhandari et al. 2020, ZeRO stages; FSDP2's schedule: sim/SOURCES.md P6):
 //
 //   stage   weights read      gradient written            shard gradient            after the update
 //   0       whole             whole, summed over steps    -  (all-reduce at the end, or each step and then summed)
@@ -9,8 +8,8 @@
 //   3       gathered          one layer at a time         reduce-scatter each step
 //
 // A plan that reduces on the last micro-step (grad_sync) sums whole gradients over micro-steps at any stage; a target
-// with a gradient buffer has memory for all of them from the start and reduces in it; one that reduces late does so
-// behind the last backward (stages 0 and 1). Where nothing overlaps, kernels wait for a reduction to join the shard
+// with a gradient buffer allocates all of them from the start and reduces in it; one that reduces late does so after
+// the last backward (stages 0 and 1). Where nothing overlaps, kernels wait for a reduction to accumulate into the shard
 // gradient on their lane. dp_replicate adds an all-reduce of the shard at the end, or on each micro-step.
 
 #include "sim/step/lower.h"
@@ -36,20 +35,20 @@ static bool gathers(const Lowering *lowering) {
     return lowering->plan->zero == 3;
 }
 
-// The layer before is the next one only where all layers are on one stage.
+// The previous layer comes next only if all layers are on one stage.
 static bool prefetches_backward(const Lowering *lowering) {
     return lowering->target->backward_prefetch && !lowering_has_stages(lowering);
 }
 
-static bool is_late(const Lowering *lowering, int unit) {  // gathered as backward comes to its layer
+static bool is_late(const Lowering *lowering, int unit) {  // gathered when backward reaches its layer
     return unit == UNIT_EXPERTS && lowering->ep > 1 && lowering->target->experts_apart;
 }
 
 static int32_t ring_slots(const Unit *unit, int depth) {
-    return unit->instances > 1 ? depth : 1;  // of layers; edge units have one instance
+    return unit->instances > 1 ? depth : 1;  // over layers; edge units have one instance
 }
 
-// Layers that are gathered in fp8, or packed, keep their vectors in bf16: the buffer is counted in bytes.
+// Layers that are gathered in fp8, or packed, keep their vectors in bf16: the buffer is sized in bytes.
 static int64_t gathered_elements(const Lowering *lowering, int u) {
     const Unit *unit = &lowering->units[u];
     const bool packed = u == UNIT_LAYER && weights_are_packed(lowering);
@@ -61,7 +60,7 @@ static int64_t gathered_elements(const Lowering *lowering, int u) {
     return (bytes + grain - 1) / grain * grain;
 }
 
-// Frozen parameters in the numbers that forward reads, beside masters of what is trained.
+// Frozen parameters in the dtype that forward reads, next to masters of what is trained.
 static bool stays_half(const Lowering *lowering) {
     return lowering->plan->finetune != FINETUNE_FULL && !lowering->target->upcasts_frozen;
 }
@@ -129,7 +128,7 @@ static void choose_gradients(Lowering *lowering, int u) {
                                  ? persistent_tensor(lowering, names->half_gradients, ROLE_GRADIENT,
                                                      lowering->dims.dtype, unit->trained_padded, unit->instances)
                                  : unit->gradient_full;
-    // A gradient buffer is reduced in place: the shard is a part of it.
+    // A gradient buffer is reduced in place: the shard is part of it.
     const bool in_place =
         (lowering->plan->zero == 0 && !lowering->reduce_each) ||
         (buffered && lowering->plan->zero > 0 && lowering->dims.reduce_dtype == lowering->master_dtype &&
@@ -140,11 +139,11 @@ static void choose_gradients(Lowering *lowering, int u) {
                                              unit->trained_shard, updated ? 1 : unit->instances);
     if (unit->trainable && lowering->target->graphs_hold_gradients &&
         target_cuda_graphs(lowering->target, lowering->plan)) {
-        lowering->tensors[unit->gradient_shard].persistent = true;  // a graph writes where it wrote when captured
+        lowering->tensors[unit->gradient_shard].persistent = true;  // a graph writes where it did when captured
     }
 }
 
-// Autograd's own gradients and the buckets they are reduced in, where the target keeps them beside its buffer: no task
+// Autograd's own gradients and their reduction buckets, where the target keeps them in addition to its buffer: no task
 // of the step touches them.
 static void keep_gradient_copies(Lowering *lowering, int u) {
     const Unit *unit = &lowering->units[u];
@@ -248,7 +247,7 @@ static int32_t gather_out(Lowering *lowering, int u) {
     return raw;
 }
 
-// From the neighbours that kept a part of what the first forward gathered, as it is.
+// From the neighbours, which kept part of what the first forward gathered, unconverted.
 static void emit_near_gather(Lowering *lowering, const Place *place) {
     const Op gather =
         op_collective(lowering, TASK_ALL_GATHER, LANE_AG, lowering->near_group, "gather near weights", place->phase);
@@ -294,7 +293,7 @@ static void emit_gather(Lowering *lowering, const Place *place) {
                      place_ref(lowering, place, gather_out(lowering, place->unit)));
 }
 
-// What a rank keeps of the near shards is a part of what it copies: no time of its own.
+// What a rank keeps for its near shard is part of what it copies: no extra time.
 static void emit_copy_out(Lowering *lowering, const Place *place) {
     if (!lowering->target->shard_copies) {
         return;
@@ -306,7 +305,7 @@ static void emit_copy_out(Lowering *lowering, const Place *place) {
     }
 }
 
-// With a root unit, what the embedding's place does to it: the head's has nothing to do.
+// With a root unit the embedding's mark handles it: the head's does nothing.
 static bool is_in_root(const Lowering *lowering, const Op *mark) {
     return mark->task.unit == UNIT_HEAD && lowering->head_unit != UNIT_HEAD;
 }
@@ -317,7 +316,7 @@ static void regather_embedding(Lowering *lowering, OpList *out) {
     emit_copy_out(lowering, &place);
 }
 
-// A stage that keeps them gathers its parameters once.
+// A stage that keeps gathered parameters gathers them once.
 static bool is_gathered_already(const Lowering *lowering) {
     return lowering_has_stages(lowering) && lowering->plan->reshard == RESHARD_NEVER && !lowering->first;
 }
@@ -343,7 +342,7 @@ static void emit_need(Lowering *lowering, OpList *out, const Op *mark, Section s
 }
 
 // FSDP2 issues the first backward gather before the head's backward, and gathers the embedding again, which nothing
-// reads. A root unit with embedding and head was freed after forward: gathered first, in the open; FSDP 1 keeps it.
+// reads. A root unit with embedding and head was freed after forward: gathered first, exposed; FSDP 1 keeps it.
 static void emit_backward_begin(Lowering *lowering, OpList *out, const Op *mark) {
     if (!gathers(lowering) || !prefetches_backward(lowering) || lowering->plan->reshard == RESHARD_NEVER) {
         return;
@@ -363,7 +362,7 @@ static void emit_backward_begin(Lowering *lowering, OpList *out, const Op *mark)
     }
 }
 
-// A tp rank that saw its own tokens only (between blocks), or its own heads only, has a part of these gradients.
+// A tp rank that saw only its own tokens (between blocks), or only its own heads, has a partial sum of these gradients.
 static void emit_norm_gradient_sum(Lowering *lowering, const Place *place) {
     const Unit *unit = &lowering->units[place->unit];
     if (lowering->tp == 1 || unit->partial_elements == 0) {
@@ -377,7 +376,7 @@ static void emit_norm_gradient_sum(Lowering *lowering, const Place *place) {
         op_absent());
 }
 
-// No operation writes the padding; what is reduced is defined all the same.
+// No operation writes the padding; what is reduced must be defined all the same.
 static void emit_zero_padding(Lowering *lowering, const Place *place) {
     const Unit *unit = &lowering->units[place->unit];
     if (unit->trained_padded == unit->trained_elements) {
@@ -413,7 +412,7 @@ static void emit_replica_sum(Lowering *lowering, const Place *place, OpRef gradi
     }
 }
 
-// The reduced part joins the shard gradient: written, added, or cast.
+// The reduced part goes into the shard gradient: written, added, or cast.
 static void emit_shard_gradient(Lowering *lowering, const Place *place, int32_t part, LaneId lane) {
     const int32_t shard = lowering->units[place->unit].gradient_shard;
     const bool adds = lowering->reduce_each && !lowering->first;
@@ -439,7 +438,7 @@ static int32_t reduce_source(Lowering *lowering, const Place *place) {
     if (!lowering->target->shard_copies && as_computed) {
         return unit->gradient_full;
     }
-    // One buffer, so that one reduction is in flight: the next copy-in waits for it.
+    // One buffer, so only one reduction is in flight: the next copy-in waits for it.
     const int32_t source = unit_tensor(lowering, unit_names(lowering, place->unit)->reduce_in, ROLE_COMMUNICATION,
                                        lowering->dims.reduce_dtype, unit->trained_padded, 1);
     Op *copy = place_copy(lowering, place, LANE_COMPUTE, "reduce copy in", unit->gradient_full, source);
@@ -521,7 +520,7 @@ static void emit_all_reduce(Lowering *lowering, const Place *place) {
     }
 }
 
-// Over all ranks that have another part of it.
+// Over all ranks that have a different part of it.
 static void emit_reduction(Lowering *lowering, const Place *place) {
     (lowering->plan->zero > 0 ? emit_reduce_scatter : emit_all_reduce)(lowering, place);
 }

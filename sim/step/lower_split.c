@@ -1,9 +1,9 @@
-// Pass 5c: gradients of weights apart from those of inputs, for schedules that work them off later. Backward is cut
-// into two lists: what makes or reduces gradients of weights goes to the second one, the rest stays. What the second
-// list reads of the first one is held for every layer and micro-step between both (lower_lanes.c). An operation that
-// makes both, a norm's backward, leaves its small weight gradient aside, and the second list takes it in. What
-// recompute makes again and weights need gets a tensor of its own beside forward's. A loss that comes in parts makes
-// the head's gradients at once: its logits do not wait.
+// Pass 5c: weight gradients separate from input gradients, for schedules that defer them. Backward is split into two
+// lists: what computes or reduces weight gradients goes to the second one, the rest stays. What the second list reads
+// from the first is held for every layer and micro-step in between (lower_lanes.c). An operation that computes both, a
+// norm's backward, sets its small weight gradient aside, and the second list picks it up. What backward recomputes for
+// weight gradients gets its own tensor, separate from forward's. A chunked loss computes the head's gradients right
+// away: its logits are not held.
 
 #include "sim/step/lower_ops.h"
 
@@ -15,7 +15,7 @@ static bool is_gradient(const Lowering *lowering, const OpRef *ref) {
     return ref->tensor >= 0 && lowering->tensors[ref->tensor].role == ROLE_GRADIENT;
 }
 
-// Makes more than gradients of weights.
+// Whether it computes more than weight gradients.
 static bool makes_more(const Lowering *lowering, const Op *op) {
     bool more = false;
     for (int k = 0; k < op->operand_count; k++) {
@@ -52,7 +52,7 @@ static int unit_of_gradient(const Lowering *lowering, int32_t tensor) {
     return unit;
 }
 
-// The gradient goes aside, and from there to its place.
+// The gradient is set aside, and moved from there to its destination.
 static void put_aside(Lowering *lowering, Op *op, OpRef *ref, OpList *weights) {
     const Dtype dtype = lowering->tensors[ref->tensor].dtype;
     const int64_t elements = ref->bytes / dtype_bytes(dtype);
@@ -108,7 +108,7 @@ static void rename_tensor(OpList *list, int32_t from, int32_t to) {
     }
 }
 
-// Forward's tensor is free again long before, and its next micro-steps write it while weights wait.
+// Forward's tensor is freed long before, and later micro-steps overwrite it while weight gradients are pending.
 static void part_from_forward(Lowering *lowering, OpList *inputs, OpList *weights) {
     for (size_t i = 0; i < inputs->count; i++) {
         const Op *op = inputs->ops[i];

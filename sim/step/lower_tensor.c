@@ -1,4 +1,4 @@
-// Pass 2: tensor parallelism. Widths are cut by tp (tensor_parallel_dims); the marks become collectives of the tp
+// Pass 2: tensor parallelism. Widths are split over tp (tensor_parallel_dims); the marks become collectives on the tp
 // lane:
 //
 //   mark              SP                  AR              HF
@@ -9,7 +9,7 @@
 //   enter, backward   reduce-scatter      all-reduce      -
 //
 // (Korthikanti et al. 2022 for SP; Shoeybi et al. 2019 for AR; sim/SOURCES.md P8 for HF.) With tp = 1 a mark
-// vanishes: its two tensors are one.
+// disappears: its two tensors are one.
 
 #include "sim/step/lower.h"
 
@@ -17,7 +17,7 @@ Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const T
     const int tp = plan->mesh.size[AXIS_TP];
     const int64_t tokens = plan_local_tokens(plan);
     const Dtype dtype = plan_activation_dtype(plan);
-    // No sharding policy: gradients are as the masters.
+    // No sharding policy: gradients have the masters' dtype.
     const bool whole_fp32 = plan->zero == 0 && target->master_fp32 && !plan->bf16_master;
     const bool whole_half = plan->zero == 0 && plan->bf16_master;
     const bool half = dtype == DTYPE_BF16 || dtype == DTYPE_FP16;
@@ -66,7 +66,7 @@ Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const T
     };
 }
 
-// One tensor under two names: every use of `from` becomes a use of `to`, as many layers further.
+// Merges two names of one tensor: every use of `from` becomes a use of `to`, `index` layers further.
 static void alias_tensor(Lowering *lowering, int32_t from, int32_t to, int index) {
     for (int section = 0; section < SECTION_COUNT; section++) {
         OpList *list = &lowering->lists[section];
@@ -104,7 +104,7 @@ static bool is_tp_mark(const Op *op) {
     return op->mark >= MARK_TP_ENTER && op->mark <= MARK_TP_LEAVE_BACKWARD;
 }
 
-// Marks that stay one tensor are united before anything is emitted, so that emission sees final names.
+// Marks whose tensors are the same are merged before anything is emitted, so that emission sees final names.
 static void unite_all(Lowering *lowering) {
     for (int section = 0; section < SECTION_COUNT; section++) {
         for (size_t i = 0; i < lowering->lists[section].count; i++) {
@@ -136,7 +136,7 @@ static void emit_tp(Lowering *lowering, OpList *out, const Op *mark, Section sec
     if (kind != TASK_ALL_REDUCE) {
         op_operand(&op, mark->operands[AT_MARK_TO], ACCESS_WRITE);
     }
-    if (mark->operand_count > AT_MARK_SCALE) {  // the scale that the ranks have agreed on
+    if (mark->operand_count > AT_MARK_SCALE) {  // the scale that the ranks agreed on
         op_operand(&op, mark->operands[AT_MARK_SCALE], ACCESS_READ);
     }
     op_list_append(lowering->arena, out, &op);
@@ -172,11 +172,11 @@ static void emit_loss_reduce(Lowering *lowering, OpList *out, OpRef data, bool m
 enum { MAX_KEPT = 4 };
 
 typedef struct LossRefs {
-    OpRef logits;          // where max, sum and gradient work
+    OpRef logits;          // in-place operand of max, sum and gradient
     OpRef kept[MAX_KEPT];  // fp32 tensors of that size that live until the gradient: log-softmax, its gradient ...
     OpRef targets;
     int64_t rows, cols;
-    bool more;  // rows before these have left their loss
+    bool more;  // earlier rows have already added their loss
     Dtype dtype;
     bool split;  // columns are a tp slice of the vocabulary: reduce between the steps
 } LossRefs;
@@ -210,7 +210,7 @@ static void emit_loss_end(Lowering *lowering, OpList *out, const LossRefs *refs,
     op_list_append(lowering->arena, out, &op);
 }
 
-// Softmax over columns that may be spread over tp: row maximum, then sum of exponentials and the target's logit, then
+// Softmax over columns that may be split over tp: row maximum, then sum of exponentials and the target's logit, then
 // the gradient in place (Megatron's vocabulary-parallel cross-entropy, Shoeybi et al. 2019, section 3).
 static void emit_loss_steps(Lowering *lowering, OpList *out, const LossRefs *refs) {
     const LossRows rows = loss_rows(lowering, refs);
@@ -246,7 +246,7 @@ static void emit_copy(Lowering *lowering, OpList *out, OpRef from, OpRef to, con
     op_list_append(lowering->arena, out, &op);
 }
 
-// Logits get an fp32 copy, and what the loss keeps beside it until its gradient (log-softmax, exponentials).
+// Logits get an fp32 copy, plus what else the loss keeps until its gradient (log-softmax, exponentials).
 static void emit_copied_loss(Lowering *lowering, OpList *out, const LossRefs *logits, int copies) {
     const int64_t elements = logits->rows * logits->cols;
     const OpRef upcast =
@@ -265,7 +265,7 @@ static void emit_copied_loss(Lowering *lowering, OpList *out, const LossRefs *lo
     emit_copy(lowering, out, upcast, logits->logits, "logit gradient");
 }
 
-// A kernel of head and loss works on the logits as they are.
+// A fused kernel of head and loss reads the logits directly.
 static int loss_copies(const Lowering *lowering) {
     const Target *target = lowering->target;
     const bool fused = target_loss(target, lowering->plan) == LOSS_FUSED;

@@ -1,9 +1,9 @@
-// The feed-forward half on a part of a rank's tokens at a time (TiledMLP of DeepSpeed 0.19.8,
-// runtime/sequence_parallel/ulysses_sp.py, and what others make of it; Bekman et al. 2025). What is inside has the size
-// of a tile. Forward keeps what goes in and nothing else; backward makes each tile again, to its end, before it takes
-// the tile's gradients, and adds those of weights tile by tile. A layer that is recomputed makes the half once more
-// before that, since it saves its input behind its work (lower_recompute.c). Left out: the copy that joins what the
-// tiles made, and gradients of weights of one tile beside their sum.
+// The feed-forward half on a tile of a rank's tokens at a time (TiledMLP of DeepSpeed 0.19.8,
+// runtime/sequence_parallel/ulysses_sp.py, and variants of it; Bekman et al. 2025). Tensors inside it have the size of
+// a tile. Forward keeps only its input; backward recomputes each tile completely before it computes the tile's
+// gradients, and accumulates weight gradients over tiles. A recomputed layer runs the half once more before that, since
+// it saves its input after its work (lower_recompute.c). Not modelled: the copy that concatenates the tiles' results,
+// and a tile's weight gradients next to their sum.
 
 #include "sim/step/lower_ops.h"
 
@@ -14,7 +14,7 @@ static OpRef tile_of(const Lowering *lowering, int32_t tensor, int tile) {
     return ref;
 }
 
-// From here on tensors and operations have so many tokens; how many there were.
+// Sets the number of tokens of tensors and operations from here on; returns the previous one.
 static int64_t count_tokens(Lowering *lowering, int64_t tokens) {
     const int64_t before = lowering->dims.tokens;
     lowering->dims.tokens = tokens;

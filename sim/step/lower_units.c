@@ -1,7 +1,7 @@
-// Units and their flat layout: what is gathered and reduced together. What every tp rank holds comes first, as one
-// stretch: norms and the biases of row-parallel layers, of these first the ones whose gradient the ranks share out. The
-// shard is an equal contiguous slice, so a gather writes weights where a GEMM reads them and a reduction reads
-// gradients where they were written.
+// Units and their flat layout: what is gathered and reduced together. What is replicated over tp comes first, as one
+// stretch: norms and the biases of row-parallel layers, starting with those whose gradient is a partial sum on each
+// rank. The shard is an equal contiguous slice, so a gather writes weights where a GEMM reads them and a reduction
+// reads gradients where they were written.
 
 #include <string.h>
 
@@ -12,7 +12,7 @@
 // Llama's published initialisation: normal, 0.02 (Touvron et al. 2023 follow GPT-2's constant).
 static const double INIT_STD = 0.02;
 
-enum { OF_DENSE = MAX_SLICES };  // ids of what dense layers among others have, wherever experts lie
+enum { OF_DENSE = MAX_SLICES };  // ids of slices only dense layers have, wherever experts are placed
 
 static int32_t slices_of_part(const Lowering *lowering) {
     int32_t count = 0;
@@ -22,7 +22,7 @@ static int32_t slices_of_part(const Lowering *lowering) {
     return count;
 }
 
-// In the mean of the layers.
+// Averaged over the layers.
 static int64_t slice_elements(const ParamSlice *slice) {
     const int64_t whole = slice->local_rows * slice->local_cols;
     return slice->share > 0 ? (int64_t)(slice->share * (double)whole) : whole;
@@ -34,11 +34,11 @@ static void note_widest(Lowering *lowering, int unit, int64_t elements) {
     lowering->widest[unit][LAYER_EXPERTS] += both || !lowering->in_dense ? elements : 0;
 }
 
-// In equal blocks of rows, of which each is cut; spread over ranks of ep, or all of them on each.
+// In equal blocks of rows, each split over tp; spread over ranks of ep, or all of them on each.
 static void add_blocks(Lowering *lowering, Unit *unit, const SliceSpec *spec, int blocks, bool spread) {
     const int tp = spread ? lowering_expert_tp(lowering) : lowering->tp, ranks = spread ? lowering->ep : 1;
     const bool in_turn = lowering->in_turn && lowering->in_dense;
-    const bool uncut = spread && lowering_routes_apart(lowering) && tp == 1;  // whole, whatever tp of the rest is
+    const bool uncut = spread && lowering_routes_apart(lowering) && tp == 1;  // unsplit, whatever tp of the rest is
     const int64_t rows = spec->rows / ranks;
     ASSERT(lowering->slice_count < MAX_SLICES);
     lowering->slices[lowering->slice_count] = (ParamSlice){
@@ -68,7 +68,7 @@ static void add_blocks(Lowering *lowering, Unit *unit, const SliceSpec *spec, in
     if (spec->split == SPLIT_NONE && ranks == 1 && unit->replicated_elements == slice->offset_elements) {
         unit->replicated_elements = unit->elements;
     }
-    const bool partial = spec->partial && unit->trained_slices == 0;  // behind what is trained nothing is reduced
+    const bool partial = spec->partial && unit->trained_slices == 0;  // nothing is reduced after what is trained
     if (partial && unit->partial_elements == slice->offset_elements) {
         unit->partial_elements = unit->elements;
     }
@@ -79,13 +79,13 @@ void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec) {
     add_blocks(lowering, unit, spec, 1, false);
 }
 
-// `each` blocks of every expert.
+// `each` blocks per expert.
 static void add_expert_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec, int each) {
     add_blocks(lowering, unit, spec, each * lowering->model->experts.count, true);
     lowering->slices[lowering->slice_count - 1].unnumbered = spec->fill == FILL_ZERO;
 }
 
-// Of adapters, the unit that they are in.
+// With adapters, only the unit that holds them.
 static bool is_trained(const Lowering *lowering, int index) {
     return lowering->plan->finetune == FINETUNE_FULL ||
            index == (lowering_adapters_apart(lowering) ? UNIT_ADAPTERS : UNIT_LAYER);
@@ -127,7 +127,7 @@ static void end_unit(Unit *unit) {
     unit->trained_shard = unit->trained_padded / unit->shards;
 }
 
-// Between the blocks of a sequence-parallel layer a tp rank has its own tokens only.
+// Between the blocks of a sequence-parallel layer a tp rank has only its own tokens.
 static bool splits_tokens(const Lowering *lowering) {
     return target_tp_flavour(lowering->target, lowering->plan) == TP_SP;
 }
@@ -144,7 +144,7 @@ void add_norm_slices(Lowering *lowering, Unit *unit, const char *weight, const c
     }
 }
 
-// Every tp rank norms its own heads with the same weights.
+// Every tp rank normalizes its own heads with the same weights.
 static void add_qk_norm_slices(Lowering *lowering, Unit *unit) {
     const ModelSpec *model = lowering->model;
     const bool whole = model->qk_norm == QK_NORM_WHOLE;
@@ -161,7 +161,7 @@ static void add_matrix(Lowering *lowering, Unit *unit, const char *name, ParamSp
     add_slice(lowering, unit, &(SliceSpec){name, split, rows, cols, FILL_NORMAL, false});
 }
 
-// The bias of a column-parallel layer is cut with its rows.
+// The bias of a column-parallel layer is split with its rows.
 static void add_split_bias(Lowering *lowering, Unit *unit, const char *name, int64_t rows) {
     add_slice(lowering, unit, &(SliceSpec){name, SPLIT_ROWS, rows, 1, FILL_ZERO, false});
 }
@@ -182,7 +182,7 @@ static void add_split_biases(Lowering *lowering, Unit *unit) {
     }
 }
 
-// What every tp rank makes of all tokens, for the heads or the columns of experts that it has.
+// What every tp rank computes for all tokens, for its heads or its columns of experts.
 static void add_shared_slices(Lowering *lowering, Unit *unit) {
     const ModelSpec *model = lowering->model;
     const LatentAttention *latent = &model->latent;
@@ -196,7 +196,7 @@ static void add_shared_slices(Lowering *lowering, Unit *unit) {
         {"router_bias", SPLIT_NONE, 1, experts->router_bias ? experts->count : 0, FILL_ZERO, true},
         {"router_correction", SPLIT_NONE, 1, lowering_corrects(lowering) ? experts->count : 0, FILL_ZERO, true},
         {"shared_gate", SPLIT_NONE, 1, experts->shared_gate ? model->hidden : 0, FILL_NORMAL, true}};
-    enum { OF_EXPERTS = 4 };  // from there on
+    enum { OF_EXPERTS = 4 };  // from this index on
     for (size_t i = 0; i < sizeof slices / sizeof slices[0]; i++) {
         if (i == OF_EXPERTS) {
             mixed_begin(lowering, LAYER_EXPERTS);
@@ -253,7 +253,7 @@ static void add_expert_bias_down(Lowering *lowering, Unit *unit) {
     }
 }
 
-// Gate and up of each expert are cut by themselves.
+// Gate and up of each expert are split separately.
 static void add_expert_matrices(Lowering *lowering, Unit *unit) {
     const ModelSpec *model = lowering->model;
     const Experts *experts = &model->experts;
@@ -343,7 +343,7 @@ static void add_head_slices(Lowering *lowering, Unit *unit) {
     add_further_matrices(lowering, unit);
 }
 
-// What of a layer is in a unit of its own.
+// The part of a layer that is in a separate unit.
 static void add_second_of_layer(Lowering *lowering) {
     const bool adapters = lowering_adapters_apart(lowering);
     Unit *unit = begin_unit(lowering, UNIT_EXPERTS, adapters ? "adapters" : "experts", lowering->model->layers);
@@ -397,7 +397,7 @@ void lower_units(Lowering *lowering) {
     }
 }
 
-// In dense layers beside others, their own where they have one.
+// In dense layers among others, their own slice if they have one.
 static const ParamSlice *find_slice(const Lowering *lowering, const char *name) {
     for (int32_t i = 0; lowering->in_dense && i < lowering->slice_count; i++) {
         const char *known = lowering->slices[i].name;
@@ -406,7 +406,7 @@ static const ParamSlice *find_slice(const Lowering *lowering, const char *name) 
         }
     }
     for (int32_t i = 0; i < lowering->slice_count; i++) {
-        if (lowering->slices[i].name == name) {  // equal literals are usually one
+        if (lowering->slices[i].name == name) {  // equal literals usually share an address
             return &lowering->slices[i];
         }
     }
@@ -432,8 +432,7 @@ static int64_t unit_bytes(const Lowering *lowering, int32_t tensor, int64_t elem
     return mixed ? fp8_weight_bytes(lowering, elements) : elements * dtype_bytes(lowering->tensors[tensor].dtype);
 }
 
-// The stretch from one slice to another of the same unit, in a tensor with the unit's flat layout (weights or
-// gradients).
+// The range from one slice to another of the same unit, in a tensor with the unit's flat layout (weights or gradients).
 OpRef unit_slice(const Lowering *lowering, int32_t tensor, const char *slice, const char *last_slice) {
     const ParamSlice *first = find_slice(lowering, slice);
     const ParamSlice *last = find_slice(lowering, last_slice);

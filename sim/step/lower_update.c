@@ -1,7 +1,7 @@
 // Pass 4b: the end of a step. Loss and gradient norm are summed over the ranks that hold different parts of them, the
-// clip scale is made, and the optimizer runs over each unit's shard; stages 1 and 2 then gather the updated weights.
-// Where updates are made in backward, each on the lane that ends the reduction of its gradient, the sum of the loss is
-// all that is left, and nothing is clipped.
+// clip scale is computed, and the optimizer runs over each unit's shard; stages 1 and 2 then gather the updated
+// weights. With updates in backward, each on the lane that ends the reduction of its gradient, only the sum of the loss
+// remains, and nothing is clipped.
 
 #include "sim/step/lower.h"
 
@@ -9,7 +9,7 @@
 
 // ---- states
 
-// Of an instance's trained slices on a rank, where states are packed or not every parameter has them: counted in bytes.
+// An instance's trained slices on a rank, where states are quantized or only some parameters have them: in bytes.
 static int64_t state_bytes(const Lowering *lowering, const Unit *unit, int state) {
     double bytes = 0;
     for (int32_t i = 0; i < unit->trained_slices; i++) {
@@ -84,7 +84,7 @@ static void emit_scalar_sum(Lowering *lowering, int16_t group, int32_t tensor, c
 
 // The leading part of a shard that is trained.
 static OpRef trained_part(const Lowering *lowering, const Unit *unit, OpRef shard) {
-    const Dtype dtype = lowering->tensors[shard.tensor].dtype;  // packed: what is trained leads, as it is
+    const Dtype dtype = lowering->tensors[shard.tensor].dtype;  // packed: what is trained leads, unpacked
     const int64_t bytes = unit->trained_shard * dtype_bytes(dtype == DTYPE_FP8 ? lowering->dims.dtype : dtype);
     shard.bytes = bytes < shard.bytes ? bytes : shard.bytes;
     return shard;
@@ -96,7 +96,7 @@ static OpRef master_ref(const Lowering *lowering, const Unit *unit) {
                                                       : op_whole(lowering, unit->master));
 }
 
-// Where updated weights are made and gathered in bf16 before they are cast: the unit's buffer of gradients.
+// Whether updated weights are made and gathered in bf16 before they are cast: in the unit's gradient buffer.
 static bool updates_in_gradients(const Lowering *lowering, const Unit *unit) {
     return unit == &lowering->units[UNIT_LAYER] && fp8_gathers_half(lowering);
 }
@@ -123,14 +123,14 @@ static OpRef working_ref(const Lowering *lowering, const Unit *unit) {
                                             : own_slice(lowering, unit, unit->working));
 }
 
-// Gradients in the dtype of the masters, of a part of the shard at a time, where they are reduced in another one.
+// Gradients in the masters' dtype, for part of the shard at a time, where they are reduced in another dtype.
 static int64_t copied_gradients(const Lowering *lowering, int64_t elements) {
     const int64_t most = lowering->target->update_copies;
     const bool copies = lowering->plan->zero == 3 && !plan_offloads_states(lowering->plan);
     return !copies ? 0 : elements < most ? elements : most;
 }
 
-// A rank's part of all trained parameters.
+// This rank's share of all trained parameters.
 static int64_t trained_here(const Lowering *lowering) {
     int64_t elements = 0;
     for (int32_t u = 0; u < lowering->unit_count; u++) {
@@ -140,7 +140,7 @@ static int64_t trained_here(const Lowering *lowering) {
     return elements;
 }
 
-// And of the largest of them. Left out: FSDP version 1 makes one tensor of a unit.
+// And of the largest one. Not modelled: FSDP version 1 makes one tensor of a unit.
 static int64_t largest_here(const Lowering *lowering) {
     int64_t most = 0;
     for (int32_t u = 0; u < lowering->unit_count; u++) {
@@ -154,8 +154,8 @@ static int64_t largest_here(const Lowering *lowering) {
     return most;
 }
 
-// Whose temporaries live together: of all parameters, or of one tensor. Who copies gradients updates flat copies: one
-// of all, at stage 3 one of as many as are copied at a time (runtime/zero/stage3.py _optimizer_step).
+// Elements whose temporaries are alive together: all parameters, or one tensor. A target that copies gradients updates
+// flat copies: one of all, at stage 3 one of as many as are copied at a time (runtime/zero/stage3.py _optimizer_step).
 static int64_t updated_together(const Lowering *lowering) {
     const int64_t most = lowering->target->update_copies;
     if (optimizer_rows[lowering->plan->optimizer].by_tensor && most == 0) {
@@ -165,14 +165,14 @@ static int64_t updated_together(const Lowering *lowering) {
     return most > 0 && lowering->plan->zero == 3 && elements > most ? most : elements;
 }
 
-// What an optimizer holds beside its states.
+// What an optimizer holds in addition to its states.
 static OpRef update_temporary(Lowering *lowering) {
     const Optimizer said = lowering->plan->optimizer;
     const double bytes_per_parameter = said == OPTIMIZER_TARGET
                                            ? lowering->target->optimizer_temporary_bytes_per_parameter
                                            : optimizer_rows[said].temporary_bytes;
     const bool at_once =
-        !lowering->plan->update_in_backward;  // an optimizer for each parameter holds what is not counted
+        !lowering->plan->update_in_backward;  // temporaries of per-parameter optimizers are not counted
     if (!at_once || (bytes_per_parameter <= 0 && lowering->target->update_copies == 0)) {
         return op_absent();
     }
@@ -198,7 +198,7 @@ static int64_t undecayed_elements(const Lowering *lowering, const Unit *unit) {
     return elements;
 }
 
-// Of the matrix that is being orthogonalised, in bf16: X, its two sums and the last product, A, its square and B.
+// For the matrix being orthogonalised, in bf16: X, its two sums and the last product, A, its square and B.
 static OpRef orthogonal_workspace(Lowering *lowering, const Unit *unit) {
     enum { OF_X = 4, OF_A = 3 };
     int64_t most = 0;
@@ -220,7 +220,7 @@ static OpRef state_ref(const Lowering *lowering, int32_t state) {
     return state >= 0 ? op_whole(lowering, state) : op_absent();
 }
 
-// Gathers whole weights behind the update of a shard.
+// Gathers whole weights after the update of a shard.
 static void emit_regather(Lowering *lowering, Section section, int u) {
     const Unit *unit = &lowering->units[u];
     Op gather =
@@ -238,7 +238,7 @@ static void emit_regather(Lowering *lowering, Section section, int u) {
     op_list_append(lowering->arena, &lowering->lists[section], &gather);
 }
 
-// The first unit makes the temporary of all.
+// The first unit allocates the temporary for all.
 static void emit_update(Lowering *lowering, Section section, int u, bool first) {
     const Unit *unit = &lowering->units[u];
     const OpRef temporary = update_temporary(lowering);
@@ -285,7 +285,7 @@ static void emit_zero(Lowering *lowering, Section section, int32_t tensor, const
     op_operand(zero, op_whole(lowering, tensor), ACCESS_WRITE);
 }
 
-// The loss is made where the head is; the sum is everybody's.
+// The loss is computed where the head is; every rank gets the sum.
 static void zero_missing_loss(Lowering *lowering) {
     if (lowering->loss_tensor < 0) {
         lowering->loss_tensor = scalar(lowering, "loss", 1).tensor;
@@ -293,7 +293,7 @@ static void zero_missing_loss(Lowering *lowering) {
     }
 }
 
-// Gradients of each unit join the norm, the layers' before those of the edges.
+// Gradients of each unit are added to the norm, the layers' before those of the edges.
 static void emit_norm(Lowering *lowering) {
     lowering->norm_square_tensor = scalar(lowering, "norm square", 1).tensor;
     lowering->norm_tensor = scalar(lowering, "clip scale and norm", 2).tensor;

@@ -1,6 +1,6 @@
-// The second program is lowered at twice the micro-batch, when another one is first asked for. A size is a whole
-// number, or a count of operations that is one as long as it is below 2^53; the line through two of them is exact or is
-// not used. What follows from sizes (slots, traffic, keys) is derived again as lowering derives it.
+// The second program is lowered at twice the micro-batch, when another one is first requested. A size is an integer, or
+// a flop count that is one as long as it is below 2^53; the line through two of them is exact or is not used. What
+// depends on sizes (slots, traffic, keys) is recomputed as in lowering.
 
 #include "sim/step/resizable.h"
 
@@ -11,15 +11,15 @@
 #include "sim/step/mixed.h"
 #include "sim/step/task_table.h"
 
-// One that rises with the micro-batch.
+// A size that grows with the micro-batch.
 typedef struct Size {
     void *at;
     enum { SIZE_INT64, SIZE_INT32, SIZE_FLOPS } kind;
-    int64_t first, rise;  // at the plan's micro-batch; per sequence more
+    int64_t first, rise;  // at the plan's micro-batch; increment per sequence
     double flops;         // likewise at the plan's: proportional to the micro-batch
 } Size;
 
-// Traffic and key follow from the sizes; of tasks with the same work the first one's are taken.
+// Traffic and key are derived from the sizes; tasks with the same work copy those of the first one.
 typedef struct Derived {
     int32_t task, same;  // same: -1 = its own
 } Derived;
@@ -32,7 +32,7 @@ struct ResizableProgram {
     enum { UNKNOWN, AFFINE, RIGID } sizes_are;
     Size *sizes;
     int32_t size_count;
-    int32_t *buffers;  // whose slots follow from sizes that rise
+    int32_t *buffers;  // whose slots depend on sizes that grow
     int32_t buffer_count;
     Derived *derived;
     int32_t derived_count;
@@ -77,7 +77,7 @@ static void *copied(Arena *arena, const void *from, size_t count, size_t bytes) 
 
 #define COPIED(arena, array, count) copied((arena), (array), (size_t)(count), sizeof *(array))
 
-// Most are literals.
+// Most names are literals.
 static const char *name_copied(const char *name, Arena *arena) {
     return mixed_is_dense_name(name) ? arena_text(arena, name) : name;
 }
@@ -147,13 +147,13 @@ bool step_same_structure(const StepProgram *a, const StepProgram *b) {
     return same;
 }
 
-// What rises, as long as it is being found.
+// Sizes that grow, while they are being collected.
 typedef struct Learner {
     ResizableProgram *resizable;
     const StepProgram *second;
     Size *sizes;
     int32_t count;
-    bool affine;  // a line of whole numbers goes through each so far
+    bool affine;  // all so far lie on an integer line
 } Learner;
 
 static void note_whole(Learner *learner, int kind, void *at, int64_t first, int64_t second) {
@@ -172,7 +172,7 @@ static void note_flops(Learner *learner, double *at, double second) {
     }
 }
 
-// A row of a table and the same of the second program; whether a size of it rises.
+// Compares a table row with the second program's; returns whether any of its sizes grows.
 static bool note_row(Learner *learner, void *row, const void *second, const SizeField *fields, int count) {
     const int32_t before = learner->count;
     for (int i = 0; i < count; i++) {
@@ -263,7 +263,7 @@ static bool is_power_of_two(int value) {
     return (value & (value - 1)) == 0;
 }
 
-// Whole numbers up to 2^53 are doubles, and so are their products with powers of two.
+// Integers up to 2^53 are exact as doubles, and so are their products with powers of two.
 static bool flops_are_exact(double flops, int micro_batch, int first_micro_batch) {
     static const double whole = 9007199254740992.0;  // 2^53
     return flops * micro_batch < whole || (is_power_of_two(micro_batch) && is_power_of_two(first_micro_batch));

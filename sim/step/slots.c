@@ -1,4 +1,4 @@
-// Slots of events side by side, and instances that touch the same ones.
+// Event slots laid out consecutively, and instances that touch the same ones.
 
 #include "sim/step/slots.h"
 

@@ -96,7 +96,7 @@ static void cursor_leave_variable(StepCursor *cursor) {
     }
 }
 
-// After a subtree ended: the next iteration of the innermost finished loop, or out of it.
+// After the end of a subtree: the next iteration of the innermost finished loop, or out of it.
 static void cursor_close_loops(StepCursor *cursor) {
     while (cursor->depth > 0) {
         const int32_t loop_index = cursor->loop_segment[cursor->depth - 1];
@@ -236,7 +236,7 @@ SequenceChunks step_chunks(const StepProgram *program, int cp_index) {
         .count = 2, .length = length, .start = {cp_index * length, (2 * ranks - 1 - cp_index) * length}};
 }
 
-// The cp rank's rows in equal parts, one behind the other; the middle part of an odd number lies in both chunks.
+// The cp rank's rows in equal parts, one after another; with an odd number of parts the middle one spans both chunks.
 SequenceChunks step_token_chunks(const StepProgram *program, const MeshCoordinates *at) {
     const SequenceChunks whole = step_chunks(program, at->at[AXIS_CP]);
     const int ranks = program->plan.mesh.size[AXIS_SP], index = at->at[AXIS_SP];
