@@ -90,7 +90,7 @@ typedef struct CalibrationCoordinate {
     const CalibrationParameter *parameter;
     const Target *target;  // of_target: whose; else NULL
     double prior_sd;
-    const char *prior_source;    // in words
+    const char *prior_source;    // as text
     double sd;                   // of the posterior
     int runs, shapes, sets;      // that could teach it: their times move with it
     CalibrationVerdict verdict;  // untaught coordinates stay at 0 with their prior sd

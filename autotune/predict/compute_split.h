@@ -12,5 +12,5 @@ typedef struct ComputeSplit {
     double seconds[COMPUTE_KINDS];  // sum to the prediction's compute_s
 } ComputeSplit;
 
-// Of the stage that computes longest: the tasks' times alone, all stretched alike by what else runs beside them.
+// Of the stage that computes longest: the tasks' standalone times, all scaled equally for what runs concurrently.
 Status compute_split(const TuneRequest *request, const Prediction *prediction, ComputeSplit *split, Error *error);

@@ -337,8 +337,8 @@ static bool is_thriftiest(const TrainPlan *plan) {
     return plan->recompute == RECOMPUTE_FULL && plan->reshard == RESHARD_ALWAYS;
 }
 
-// Estimates the thriftiest choice, beside each value of the other choices, at the smallest micro-batch, with and
-// without accumulation. *far: those that are over memory by far.
+// Estimates the thriftiest choice, with each value of the other choices, at the smallest micro-batch, with and without
+// accumulation. *far: those that exceed memory by far.
 static Status screen_thriftiest(const Search *search, SearchWorker *worker, int shape, ByChoices *far, Error *error) {
     int smallest[ACCUMULATIONS] = {0};
     ByChoices looked = by_choices_but(THRIFT), spending[SPENDERS];

@@ -1,6 +1,5 @@
 // Enumerates candidates. Micro-batches are the divisors of one rank's share of the global batch, up to
-// SPACE_MAX_MICRO_BATCH. Sharding stages beside the usual one are searched of targets whose file chooses
-// from them.
+// SPACE_MAX_MICRO_BATCH. Sharding stages other than the default are searched for targets whose file chooses from them.
 
 #include "autotune/search/space.h"
 
@@ -15,7 +14,7 @@
 
 enum { KNOWN_SPLITS = 32, KNOWN_RUNS = 4 };
 
-// The most even split of a pipeline; what it depends on beside the model.
+// The most even split of a pipeline, and what it depends on in addition to the model.
 typedef struct KnownSplit {
     int stages, schedule, chunks, split, recompute;
     bool gains;
@@ -88,7 +87,7 @@ static bool is_worth_a_schedule(const TuneRequest *request, const TrainPlan *pla
     return schedule && (schedule->splits || !outdone);
 }
 
-// Collectives beside products copy from neighbours' memory: one node, links beyond PCIe (64 GB/s, of 5.0 x16).
+// Collectives overlapping products copy from neighbours' memory: one node, links beyond PCIe (64 GB/s, of 5.0 x16).
 // Grouped products of experts have no such kernel.
 static bool reaches_neighbours(const TuneRequest *request, const Mesh *mesh) {
     static const double PCIE_BYTES_PER_S = 64e9;
@@ -158,7 +157,7 @@ static bool settle_split(SpaceBuilder *builder, TrainPlan *plan) {
     return split->gains || asked[PLAN_PP_SPLIT] != TUNE_ANY;
 }
 
-// Has it values beside the target's own, or was it said? Of what nobody has a switch for no value is looked at.
+// Whether it has values other than the target's own, or was given. Values that no switch can set are not searched.
 static bool is_open(const SpaceBuilder *builder, PlanFieldId id) {
     return plan_fields[id].searched &&
            (builder->request->asked[id] != TUNE_ANY || target_has_choice(builder->request->target, id) ||
@@ -205,7 +204,7 @@ static bool set_value(SpaceBuilder *builder, PlanFieldId id, int place, TrainPla
     return id != PLAN_PP_SPLIT || settle_split(builder, plan);
 }
 
-// Would a value of the field matter beside the fields that are set?
+// Whether a value of the field would matter given the fields that are set.
 static bool may_matter(TrainPlan *plan, PlanFieldId id) {
     const int before = plan_get(plan, id);
     plan_set(plan, id, plan_fields[id].high);
@@ -333,7 +332,7 @@ static bool is_hopeless(const TuneRequest *request, const Mesh *mesh, Arena *are
     const char *reason = NULL;
     space_plain_plan(request, mesh, &plan);
     if (request->asked[PLAN_ZERO] == TUNE_ANY && target_has_choice(request->target, PLAN_ZERO) && plan.zero > 1) {
-        plan.zero = 1;  // beside which the fewest shapes are refused
+        plan.zero = 1;  // with which the fewest shapes are rejected
         target_canonical(request->target, &plan);
     }
     const int64_t data_ranks = mesh_group_size(mesh, AXES_BATCH);

@@ -525,8 +525,8 @@ static bool is_still_or(double moved_s, double period_s) {
     return moved_s == 0 || fabs(moved_s - period_s) < step_tolerance * period_s;
 }
 
-// A micro-step repeats when whatever the next one waits for has moved as far as the compute lane, or not at all. Where
-// the host has not, the compute lane may only be falling behind it: its own advance must be that of the step before.
+// A micro-step repeats when whatever the next one waits for has moved as far as the compute lane, or not at all. If the
+// host has not, the compute lane may only be lagging it: its own advance must equal the previous step's.
 static bool step_repeats(const Clocks *now, const Clocks *before, double period_before_s) {
     const double period_s = now->compute - before->compute;
     bool repeats = is_still_or(now->ag - before->ag, period_s) && is_still_or(now->rs - before->rs, period_s) &&

@@ -29,7 +29,7 @@ static bool touches(const OpRef *ref, Access access) {
 // What each mode keeps of a layer, by tensor name; everything else is recomputed.
 static const char *const block_keeps[] = {"x", NULL};
 static const char *const child_keeps[] = {"x", "attention_in", "x_mid", "mlp_in", NULL};
-// Norms after the halves are children of their own, with these as their inputs.
+// Norms after the halves are separate child modules, with these as their inputs.
 static const char *const post_norm_keeps[] = {"attention_sum", "attention_sum_between", "mlp_sum", "mlp_sum_between",
                                               NULL};
 // SELECTIVE_OPS: every second product of q, k, v, out, gate, up, down, attention's results and the
