@@ -119,7 +119,7 @@ static Status parse_old(const char *line, Arena *arena, Options *old, CommandId 
     return STATUS_OK;
 }
 
-// What validate runs unless it is told otherwise is our own executor.
+// By default validate runs our own executor.
 static bool is_for_executor(const Options *old, CommandId command) {
     const OptionValue *target = &old->values[OPTION_TARGET];
     return target->given ? strncmp(target->text, run_defaults.target, strlen(run_defaults.target)) == 0
@@ -164,7 +164,7 @@ Status last_request_take(Cli *cli, Error *error) {
     return STATUS_OK;
 }
 
-// What changes no answer, only what is said of it: these a line may add to the old one.
+// Options that only affect the report, not the answer: these may be added to the old line.
 static bool is_addition(int id) {
     return id == OPTION_TOKENS || id == OPTION_BASELINE;
 }

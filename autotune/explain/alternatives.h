@@ -22,7 +22,7 @@ typedef struct BatchAlternative {
     int shapes_near;       // to which the search was bound, near the best with the batch that was asked; 0 = it was not
 } BatchAlternative;
 
-// What the search learnt of it is known; NULL, or empty: it is learnt anew.
+// known: what the search learnt for this; if NULL or empty, it is learnt again.
 Status alternative_batch(const TuneResult *result, const SearchKnown *known, Arena *arena,
                          BatchAlternative *alternative, Error *error);
 

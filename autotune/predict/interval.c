@@ -33,7 +33,7 @@ static const double EXPERTS_SPREAD = 0.232;
 // (sim/SOURCES.md A1); half of that is the model's misfit, which is counted apart.
 static const double ONE_SET = 1.5;
 
-// NULL: nobody's runs on this accelerator were left out of a fit; or the machine was calibrated, which says more.
+// NULL: no runs on this accelerator were left out of a fit; or the machine was calibrated, which is more informative.
 static const ChipWidth *width_of(const Target *target, const ClusterProfile *cluster) {
     const Framework *framework = target->name ? framework_of(target->name) : NULL;
     const ChipWidth *width = framework && target->runtime.relative_uncertainty > 0 ? framework->widths : NULL;

@@ -111,7 +111,7 @@ static bool may_still_fit(const Search *search, const Candidate *candidate) {
     return mesh_stages(&candidate->plan.mesh) > 1 && search_seems_to_fit(search, candidate);
 }
 
-// Candidates that were left because they need more memory than there is: said in the words of the estimate.
+// Candidates left over because they need more memory than available: rejected with the estimate's message.
 static void reject_the_rest(Search *search) {
     for (int i = 0; i < search->space.candidate_count; i++) {
         Candidate *candidate = &search->space.candidates[i];

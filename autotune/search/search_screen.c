@@ -114,7 +114,7 @@ typedef struct Spender {
     PlanFieldId id;
     bool (*spends)(const Target *target, const TrainPlan *plan);
     const char *rule, *reason;  // no rule of prune.c: it could run
-    bool only_stages;           // of other shapes the other values are few: estimated, and answers for who asks
+    bool only_stages;           // other shapes have few such values: estimated, and available to callers
 } Spender;
 
 enum { SPENDERS = 6 };

@@ -144,7 +144,7 @@ static const KnownSplit *find_split(SpaceBuilder *builder, const TrainPlan *plan
     return made;
 }
 
-// Layers of the ends where nobody said them: the most even split. False where an open search has nothing to gain by it.
+// Layers of the end stages if not given: the most even split. False if an open search gains nothing from it.
 static bool settle_split(SpaceBuilder *builder, TrainPlan *plan) {
     const int *asked = builder->request->asked;
     const bool said = asked[PLAN_PP_FIRST] != TUNE_ANY || asked[PLAN_PP_LAST] != TUNE_ANY;
@@ -213,9 +213,9 @@ static bool may_matter(TrainPlan *plan, PlanFieldId id) {
     return matters;
 }
 
-// The searched fields from `at` on, each with the asked value or all that the target offers: choices that may come to
-// the same plan. What offers none, as a target without context parallelism, takes its own, which its legality rule
-// rejects.
+// The searched fields from `at` on, each with the requested value or all that the target offers: different choices may
+// lead to the same plan. A field without choices, as in a target without context parallelism, takes its own value,
+// which its legality rule rejects.
 static void add_choices(SpaceBuilder *builder, int shape, const TrainPlan *chosen, int at, size_t first_alike) {
     const TuneRequest *request = builder->request;
     TrainPlan plan = *chosen;

@@ -91,7 +91,7 @@ typedef struct Trial {
     const double *effects;     // per draw
 } Trial;
 
-// Of which is the fastest once the run has said `surprise` more than expected.
+// Entropy of which one is fastest, once the run has reported `surprise` more than expected.
 static double entropy_after(const Belief *belief, const Outlook *outlook, const Trial *trial, double surprise,
                             double *share) {
     const int count = belief->count;

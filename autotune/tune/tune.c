@@ -58,7 +58,7 @@ static double next_at_s(const Tuning *tuning) {
     return tuning->step_count > 0 ? last->at_s + last->wall_s : 0;
 }
 
-// Of a shape's measured log time against the mean of all that ran: what they have in common is nobody's.
+// Of a shape's measured log time relative to the mean of all that ran: common effects belong to no shape.
 static double sd_of_contrast(const Drift *drift, int shape, int used) {
     double own = 0, all = 0;
     for (int i = 0; i < drift->shapes; i++) {

@@ -261,7 +261,7 @@ typedef struct KnownProgram {
     OverlapPatterns patterns;
 } KnownProgram;
 
-// Of the plan with so many micro-steps; of a neighbour with few shards unless its own are asked for.
+// For the plan with that many micro-steps; a neighbour's with few shards unless its own are requested.
 static Status find_program(Analytic *analytic, const TrainPlan *plan, int micro_steps, bool own_shards,
                            KnownProgram **found, Error *error) {
     TrainPlan lowered = *plan;

@@ -29,8 +29,8 @@ void analytic_share_memory(Analytic *analytic, Analytic *known);
 // Lifetimes are looked up in `traces`, which is shared with and freed by the caller.
 void analytic_share_traces(Analytic *analytic, LiveTraces *traces);
 
-// Every rank computes and communicates so many times slower (both at least 1): what a step comes to when all wait for
-// one such rank. A bound rather than a value; the engine knows who really waits.
+// Every rank computes and communicates slower by these factors (both at least 1): the step time if all wait for one
+// such rank. A bound rather than a value; the engine knows which ranks actually wait.
 void analytic_set_slowdowns(Analytic *analytic, double compute_slowdown, double link_slowdown);
 void analytic_free(Analytic *analytic);
 

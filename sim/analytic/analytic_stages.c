@@ -66,8 +66,8 @@ static double layer_s(const StageSplit *split, const StageTimes *fullest, double
     return fmax(0, fullest->pace_s - (stage_last_is_fullest(split) ? head_s : 0)) / split->layers[STAGE_FULLEST];
 }
 
-// Head and loss are the same with any number of stages, of data ranks, and whatever layers recompute: of these, that.
-// Experts stay where they are: with all on a rank its host may fall behind, and then the head's time is hidden.
+// Head and loss cost the same with any number of stages or data ranks, and whatever layers recompute, so one such plan
+// serves all. Experts stay where they are: with all on one rank its host may lag, and then the head's time is hidden.
 static TrainPlan plan_of_head(const TrainPlan *plan) {
     TrainPlan of = *plan;
     of.pp_schedule = PP_1F1B;

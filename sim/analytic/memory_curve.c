@@ -115,7 +115,7 @@ static Status sample_more_shards(const CurveSource *from, const TrainPlan *plan,
     return STATUS_OK;
 }
 
-// Who is alive when is the same at any micro-batch.
+// Which buffers are alive when does not depend on the micro-batch.
 static Status take_samples(const CurveSource *from, const TrainPlan *plan, Sample samples[3], Error *error) {
     const LiveTrace *who;
     StepProgram *program;

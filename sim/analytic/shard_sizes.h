@@ -12,7 +12,7 @@ typedef struct ShardSizes {
     struct ShardSize *bucket[SHARD_SIZE_BUCKETS];
 } ShardSizes;
 
-// Whether the program with so many shards has the same tasks and the same cells in its buffers.
+// Whether the program with that many shards has the same tasks and the same cells in its buffers.
 bool shards_keep_structure(const StepProgram *program, int32_t shards);
 
 // A copy of the program's buffers with the sizes that they have with more shards; NULL where one of them is not known.

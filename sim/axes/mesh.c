@@ -116,8 +116,8 @@ static int64_t axis_stride(const Mesh *mesh, Axis axis) {
     return stride;
 }
 
-// A rank of the stage is r = (i x stages + stage) x stride + j, its counterpart `ahead` further. Nodes begin alike
-// after so many i as a node has ranks, and stages that are less than a node apart have no more j than that.
+// A rank of the stage is r = (i x stages + stage) x stride + j, its counterpart `ahead` further. Node boundaries repeat
+// after as many i as a node has ranks, and stages less than a node apart have no more j than that.
 bool mesh_stages_cross(const Mesh *mesh, int stage, int other, int ranks_per_node) {
     const Axis axis = axes_slowest(AXES_STAGE);
     const int64_t stride = axis_stride(mesh, axis), stages = mesh->size[axis];

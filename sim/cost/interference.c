@@ -54,7 +54,7 @@ static double rate_within(const ShareDemand *demand, const LinkLevels *levels, i
     return rate;
 }
 
-// Progressive filling of one link by collectives that its neighbours limit: who wants less than the level gets it all.
+// Progressive filling of one link by collectives that its neighbours limit: demands below the level are met in full.
 static double link_level(const ShareDemand *const *demands, int count, const LinkLevels *levels, int link) {
     double wants[SHARE_MAX_ACTIVE], left = 1, level = INFINITY;
     int waiting = 0;

@@ -8,7 +8,7 @@
 
 static const double s_per_ps = 1e-12;
 
-// The rank that the step waits for: the first of the slowest to compute, of these the first with the slowest links.
+// The rank that the step waits for: the first among the slowest to compute, and among these, with the slowest links.
 static int32_t slowest_actor(const RankClasses *classes) {
     int32_t slowest = 0;
     for (int32_t i = 1; i < classes->actors; i++) {

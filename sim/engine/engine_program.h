@@ -37,7 +37,7 @@ typedef struct WalkNeeds {
     uint32_t eager;                     // the walk goes on: its next task might start before the stretch is walked
     uint32_t held;                      // it goes on in the stretch's last iteration
     uint32_t early;                     // tasks beyond the stretch are queued before the walk is there,
-    uint8_t early_tasks[ENGINE_LANES];  // so many
+    uint8_t early_tasks[ENGINE_LANES];  // how many
 } WalkNeeds;
 
 // What a loop's iterations have in common.

@@ -80,7 +80,7 @@ static bool is_queued_early(const Ahead *ahead, int32_t step, int32_t task) {
     return early;
 }
 
-// By the tasks of a step that come before the place; what is queued early holds nobody back until the walk comes there.
+// By the step's tasks that precede the place; what is queued early blocks nothing until the walk gets there.
 static Meets step_meets(const Ahead *ahead, int32_t index, const PathPlace *place) {
     const EngineProgram *compiled = ahead->compiled;
     const PathStep *step = &ahead->path.steps[index];
@@ -116,8 +116,8 @@ static Meets path_meets(const Ahead *ahead, const PathPlace *place) {
     return most;
 }
 
-// By the stretch: SURELY where its last iteration, of a layer loop, does; where it is none, what the walk has passed
-// already is not told from what is to come.
+// By the stretch: SURELY if its last iteration, in a layer loop, does; if it is not a loop, what the walk has passed
+// already is not distinguished from what is to come.
 static Meets stretch_meets(const Ahead *ahead, const PathPlace *place) {
     const EngineProgram *compiled = ahead->compiled;
     const StepProgram *program = compiled->step;

@@ -87,7 +87,7 @@ static void put_walk(MeetingRepetition *repetition, const Walker *walker) {
     }
 }
 
-// Tasks of a lane that must have ended: how many more; -1 = so many had before its last one did.
+// Tasks of a lane that must have ended: how many more; -1 = that many had already ended before its last one did.
 static int32_t awaited(int32_t count, int32_t ended) {
     return count < ended ? -1 : count - ended;
 }

@@ -15,7 +15,7 @@ static const char *those_it_has(const Target *target, const TrainPlan *plan, Are
     return words;
 }
 
-// Who has it refuses pipelines and ranks of experts, steps with every micro-step, and has hooks that run before
+// Targets that have it reject pipelines and ranks of experts, step with every micro-step, and run its hooks before
 // replicas without FSDP have reduced.
 static const char *refuse_in_backward(const Target *target, const TrainPlan *plan, Arena *arena) {
     static const Axis without[] = {AXIS_PP, AXIS_EP};

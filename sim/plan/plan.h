@@ -191,8 +191,8 @@ typedef struct TrainPlan {
     int mlp_tiles;  // parts of a rank's tokens that an MLP runs on one by one, recomputed in backward; 0 = all, kept
     bool update_in_backward;  // a layer is updated as soon as its gradient is there, which is then freed
     bool fp8_parameters;      // precision fp8, stage 1: the products' weights are kept and gathered in fp8 alone
-    int reshard_ranks;  // of reshard=always: neighbours, so many, hold all parameters between them once more from the
-                        // first forward on, and gather from each other until the step ends; 0 = none do
+    int reshard_ranks;  // with reshard=always: that many neighbours together hold all parameters a second time from the
+                        // first forward on, and gather from each other until the step ends; 0 = none
     int reduce_bucket;  // elements that gradients are reduced by; 0 = the target's own, 1 = the hidden size squared
     int etp, expert_capacity;  // ranks that cut each expert, 0 = plan_expert_tp's; most rows that it takes of a rank's
     bool pad_experts;          // tokens, in per cent of the mean, 0 = all that come; always so many
