@@ -28,9 +28,9 @@ static const Passes passes[FUSED_COUNT] = {
 };
 
 // Planes of queries and keys that the chain of transformers moves, the mean of both ways: 21.9 and 26.5 measured on an
-// H100 (tests/gpu/MECHANISMS.md) less the starts of its kernels. Counted on contiguous tensors they are 10, which
-// a complex product has; four pairs of runs on A100 that differ in fusing alone gain 0.3 % more than
-// predicted with the 23, 1.7 % more with the 10.
+// H100 (tests/gpu/MECHANISMS.md) less the starts of its kernels. Counted on contiguous tensors they are 10, as a
+// product of complex numbers has them. What fusing gains in four pairs of runs on A100 is 0.7 % less than predicted
+// with the 23, 1.7 % more with the 10.
 #define STRIDED_ROTARY_PLANES 23.0
 
 // log_softmax goes over a row of fp32 three times forward (largest, sum, result) and over two rows twice backward. What
