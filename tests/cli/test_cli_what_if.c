@@ -12,8 +12,10 @@ static double step_of(const char *const *words) {
     return step_s;
 }
 
-#define PREDICT "predict", "--mesh", "dp_shard=8,tp=2", "--model", "7b", "--format", "json"
-#define STEP(...) step_of((const char *const[]){PREDICT, __VA_ARGS__, NULL})
+#define PREDICT_ON(mesh) "predict", "--mesh", mesh, "--model", "7b", "--format", "json"
+#define PREDICT PREDICT_ON("dp_shard=8,tp=2")
+#define STEP_ON(mesh, ...) step_of((const char *const[]){PREDICT_ON(mesh), __VA_ARGS__, NULL})
+#define STEP(...) STEP_ON("dp_shard=8,tp=2", __VA_ARGS__)
 
 Test(cli_what_if, a_slow_rank_slows_the_step_and_is_among_the_assumptions) {
     const double sound_s = STEP("--seq", "4096");
@@ -25,10 +27,12 @@ Test(cli_what_if, a_slow_rank_slows_the_step_and_is_among_the_assumptions) {
     program_run_free(&run);
 }
 
+// One ring over all ranks, which goes as fast as its slowest link. With tp there is no such law: of two rings at once the
+// one without the slow link is done sooner, and until then disturbs products more (7b, dp_shard=8, tp=2: 0.003 %).
 Test(cli_what_if, a_slow_node_is_slower_than_one_of_its_links) {
-    const double one_s = STEP("--set", "rank.9.link_slowdown=2");
-    cr_assert_gt(one_s, STEP("--seq", "4096"));
-    cr_assert_geq(STEP("--set", "node.1.link_slowdown=2"), one_s);
+    const double one_s = STEP_ON("dp_shard=16", "--set", "rank.9.link_slowdown=2");
+    cr_assert_gt(one_s, STEP_ON("dp_shard=16", "--seq", "4096"));
+    cr_assert_geq(STEP_ON("dp_shard=16", "--set", "node.1.link_slowdown=2"), one_s);
 }
 
 Test(cli_what_if, nodes_are_counted_after_the_profile_is_changed) {
