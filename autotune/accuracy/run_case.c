@@ -247,6 +247,11 @@ static bool is_fp8_recipe(const RunRow *row, const Target *target) {
            (row->date[0] == '\0' || strcmp(row->date, fp8_weights_since) >= 0);
 }
 
+// Among the kernels that a source names, Liger's stand for its fused loss too, unless a column says otherwise.
+static bool is_said_liger(const RunRow *row) {
+    return row->plan_word[PLAN_LOSS][0] == '\0' && row->compiled_or_fused && strstr(row->compiled_or_fused, "liger");
+}
+
 // The columns of the row as choices of the plan; precision and ZeRO stage have rules of their own.
 static const char *choose_fields(Arena *arena, const RunRow *row, const Target *target, TrainPlan *plan) {
     const char *reason = NULL;
@@ -262,6 +267,9 @@ static const char *choose_fields(Arena *arena, const RunRow *row, const Target *
     }
     if (plan->fused == FUSED_COMPILED && is_said_uncompiled(row)) {
         plan->fused = FUSED_EAGER;
+    }
+    if (is_said_liger(row) && target_offers(target, plan, PLAN_LOSS, LOSS_FUSED)) {
+        plan->loss = LOSS_FUSED;
     }
     if (row->plan_word[PLAN_MASTER_WEIGHTS][0] == '\0') {
         plan->bf16_master = (keeps_bf16(row, plan) && target->bf16_optimizer_bytes_per_parameter > 0) ||

@@ -27,8 +27,8 @@ Test(cli_what_if, a_slow_rank_slows_the_step_and_is_among_the_assumptions) {
     program_run_free(&run);
 }
 
-// One ring over all ranks, which goes as fast as its slowest link. With tp there is no such law: of two rings at once the
-// one without the slow link is done sooner, and until then disturbs products more (7b, dp_shard=8, tp=2: 0.003 %).
+// One ring over all ranks goes as fast as its slowest link. With tp there is no such law: of two rings at once the one
+// without the slow link is done sooner, and until then disturbs products more (7b, dp_shard=8, tp=2: 0.003 %).
 Test(cli_what_if, a_slow_node_is_slower_than_one_of_its_links) {
     const double one_s = STEP_ON("dp_shard=16", "--set", "rank.9.link_slowdown=2");
     cr_assert_gt(one_s, STEP_ON("dp_shard=16", "--seq", "4096"));

@@ -295,6 +295,26 @@ Test(run_case, sdpa_of_torchtitan_is_cudnns_on_hopper_since_its_code_says_so) {
     cr_expect_eq(kernel_on("fsdp1", "dgx-h100", "2026-01-01"), ATTENTION_FLASH);
 }
 
+static LossForm loss_with(const char *kernels, const char *loss) {
+    const char *text = arena_format(&arena,
+                                    "id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,cp,tp,"
+                                    "seq_len,micro_batch,compiled_or_fused,loss\n"
+                                    "a,m,32,4096,32,11008,32000,dgx-h100,accelerate,1,8,1,1,4096,1,%s,%s\n",
+                                    kernels, loss);
+    const RunFile file = run_file_of(&arena, text);
+    RunCase run;
+    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+    cr_assert_null(run.skipped, "%s", run.skipped);
+    return run.plan.loss;
+}
+
+Test(run_case, kernels_of_liger_are_its_fused_loss_unless_a_column_says_otherwise) {
+    cr_expect_eq(loss_with("foak-fast-kernels-liger", ""), LOSS_FUSED);
+    cr_expect_eq(loss_with("foak-fast-kernels", ""), loss_with("", ""));
+    cr_expect_eq(loss_with("foak-fast-kernels-liger", "whole"), loss_with("", "whole"));
+    cr_expect_neq(loss_with("foak-fast-kernels-liger", "whole"), LOSS_FUSED);
+}
+
 Test(run_case, a_world_that_contradicts_the_mesh_is_skipped) {
     const RunFile file =
         run_file_of(&arena, "id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,cp,tp,world,"
