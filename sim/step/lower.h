@@ -15,7 +15,7 @@
 //   fusion          lower_fuse.c       adjacent operations that share a pass over memory become one operation
 //   split           lower_split.c      separates weight gradients from input gradients, where the schedule does so
 //   messages        lower_messages.c   what the chunks of a stage receive from and send to other stages
-//   lanes           lower_lanes.c      buffers, events, segments, hash
+//   lanes           lower_lanes.c      buffers (carried.c: over how many micro-steps), events, segments, hash
 
 #pragma once
 

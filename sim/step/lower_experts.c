@@ -553,7 +553,8 @@ static int32_t routed_backward(Lowering *lowering, const Half *half, const Exper
     return dweights;
 }
 
-void lower_experts_backward(Lowering *lowering, const Half *half, OpRef x, OpRef g) {
+void lower_experts_backward(Lowering *lowering, const Half *half, const NormBackward *stream) {
+    const OpRef g = stream->residual;
     const bool apart = lowering_routes_apart(lowering), alone = apart && !has_shared(lowering);
     const HalfGradient gradient = alone ? (HalfGradient){.between = g, .full = -1} : half_gradient(lowering, half, g);
     count_routed(lowering);
@@ -566,10 +567,9 @@ void lower_experts_backward(Lowering *lowering, const Half *half, OpRef x, OpRef
     }
     route_backward(lowering, half, &tensors, dweights, in);
     count_all(lowering);
-    const NormBackward stream = {.x = x, .residual = g, .dx = g};
     if (apart) {
-        half_norm_backward(lowering, half, op_whole(lowering, between_by_hidden(lowering, half->din)), &stream);
+        half_norm_backward(lowering, half, op_whole(lowering, between_by_hidden(lowering, half->din)), stream);
     } else {
-        half_enter_backward(lowering, half, &stream);
+        half_enter_backward(lowering, half, stream);
     }
 }

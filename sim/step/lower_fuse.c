@@ -102,8 +102,8 @@ static void guard_apart(const Lowering *lowering, Op *first, Op *others) {
 static void fuse_between_layers(Lowering *lowering) {
     OpList *forward = &lowering->lists[SECTION_LAYER_FORWARD], *tail = &lowering->lists[SECTION_TAIL];
     const int layers = lowering->model->layers;
-    Op *sum = forward->ops[forward->count - 1];
-    const int32_t stream = is_sum(sum) && sum->only == 0 ? sum->operands[AT_ADD_C].tensor : -1;
+    const Op *sum = forward->count > 0 ? forward->ops[forward->count - 1] : NULL;  // NULL: a stage without layers
+    const int32_t stream = sum && is_sum(sum) && sum->only == 0 ? sum->operands[AT_ADD_C].tensor : -1;
     const size_t head = first_norm(forward, stream, 0), end = first_norm(tail, stream, layers);
     if (lowering_has_stages(lowering) || stream < 0 || layers < 2 || sum->operands[AT_ADD_C].index != 1 ||
         head == forward->count || end == tail->count) {

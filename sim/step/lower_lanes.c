@@ -3,6 +3,7 @@
 // reads. Within a lane issue order suffices. Slots keep ring buffers separate, so double buffering follows from the
 // index, without special cases.
 
+#include "sim/step/carried.h"
 #include "sim/step/lower.h"
 #include "sim/step/mixed.h"
 
@@ -107,70 +108,6 @@ static void choose_slots(Assembly *assembly, const Variant *variants) {
         tensor->share = kept ? tensor->share : 0;
         tensor->whole_bytes = tensor->bytes;
         tensor->bytes = mixed_kept_bytes(lowering, tensor->bytes, tensor->share);
-    }
-}
-
-// ---- micro-steps in flight: what forward saves for its micro-step's backward has slots per micro-step
-
-static Work section_work(Section section) {
-    return section == SECTION_BEGIN || section == SECTION_LAYER_FORWARD ? WORK_FORWARD
-           : section >= SECTION_TAIL_WEIGHTS                            ? WORK_WEIGHTS
-                                                                        : WORK_BACKWARD;
-}
-
-// Weights and gradients are shared by all micro-steps.
-static bool belongs_to_micro_step(const Tensor *tensor) {
-    return !tensor->persistent && (tensor->role == ROLE_ACTIVATION || tensor->role == ROLE_LOGITS ||
-                                   tensor->role == ROLE_COMMUNICATION || tensor->role == ROLE_RUNTIME);
-}
-
-typedef struct Carried {
-    bool *by[WORK_COUNT];  // per tensor: written by this work of the micro-step so far
-    bool *inputs;          // written by backward, even if to one of several slots
-} Carried;
-
-// Micro-steps over which a tensor lives, from the work that wrote it until this one; 0 = none wrote it.
-static int32_t micro_steps_since(const Carried *carried, int32_t tensor, Work work, const MicroLoops *loops) {
-    if (work == WORK_WEIGHTS && !carried->by[WORK_WEIGHTS][tensor]) {
-        return carried->by[WORK_FORWARD][tensor] ? loops->until_weights : carried->inputs[tensor] ? loops->held : 0;
-    }
-    const bool left_behind = carried->by[WORK_FORWARD][tensor] && !carried->by[WORK_BACKWARD][tensor];
-    return work == WORK_BACKWARD && left_behind ? loops->in_flight : 0;
-}
-
-static void note_carried(Lowering *lowering, const Op *op, Work work, const Carried *carried, const MicroLoops *loops) {
-    for (int k = 0; k < op->operand_count; k++) {
-        const OpRef *ref = &op->operands[k];
-        if (ref->tensor < 0) {
-            continue;
-        }
-        Tensor *tensor = &lowering->tensors[ref->tensor];
-        const int32_t since = micro_steps_since(carried, ref->tensor, work, loops);
-        if ((ref->access & ACCESS_READ) && since > !lowering->choice->alone && belongs_to_micro_step(tensor)) {
-            tensor->micro_steps = tensor->micro_steps > since ? tensor->micro_steps : since;
-        }
-        const bool writes = ref->access & ACCESS_WRITE;
-        if (writes && (work == WORK_FORWARD || tensor->slots == 1)) {  // with several slots only one is written
-            carried->by[work][ref->tensor] = true;
-        }
-        carried->inputs[ref->tensor] |= writes && work == WORK_BACKWARD;
-    }
-}
-
-static void choose_micro_steps(Assembly *assembly, const Variant *variants, const MicroLoops *loops) {
-    Lowering *lowering = assembly->lowering;
-    const bool several = loops->in_flight > 1 || loops->until_weights > 1 || lowering->choice->alone;
-    for (int v = 0; v < MICRO_KINDS && several; v++) {
-        Carried carried = {.inputs = ARENA_ARRAY(lowering->arena, bool, lowering->tensor_count)};
-        for (Work work = 0; work < WORK_COUNT; work++) {
-            carried.by[work] = ARENA_ARRAY(lowering->arena, bool, lowering->tensor_count);
-        }
-        for (int s = 0; s < variants[v].stretch_count; s++) {
-            const Stretch *stretch = &variants[v].stretches[s];
-            for (size_t i = 0; i < stretch->list.count; i++) {
-                note_carried(lowering, stretch->list.ops[i], section_work(stretch->section), &carried, loops);
-            }
-        }
     }
 }
 
@@ -584,7 +521,7 @@ void lower_lanes(Lowering *lowering, LoweredStep *step, StepProgram *program) {
         .event_of = arena_array_uncleared(lowering->arena, lowering->tensor_count, sizeof(int32_t[LANE_COUNT][2]))};
     note_ops(&assembly, step);
     choose_slots(&assembly, step->variants);
-    choose_micro_steps(&assembly, step->variants, &step->loops);
+    carried_choose(lowering, step->variants, &step->loops);
     make_buffers(&assembly);
     make_events(&assembly);
     make_lanes(&assembly);

@@ -34,13 +34,13 @@ static void dense_half_forward(Lowering *lowering, OpRef x_mid, OpRef x_next) {
     mixed_end(lowering);
 }
 
-static void dense_half_backward(Lowering *lowering, OpRef x_mid, OpRef g) {
+static void dense_half_backward(Lowering *lowering, const NormBackward *stream) {
     mixed_begin(lowering, LAYER_DENSE);
     const Half mlp = mlp_half(lowering);
-    const HalfGradient gradient = half_gradient(lowering, &mlp, g);
+    const HalfGradient gradient = half_gradient(lowering, &mlp, stream->residual);
     half_out_backward(lowering, &mlp, &gradient, mlp_inner(lowering), mlp_inner_gradient(lowering));
     const Projection gate_up = lower_mlp_backward(lowering);
-    half_begin_backward(lowering, &mlp, &gate_up, &(NormBackward){.x = x_mid, .residual = g, .dx = g});
+    half_begin_backward(lowering, &mlp, &gate_up, stream);
     mixed_end(lowering);
 }
 
@@ -109,20 +109,22 @@ static void lower_dense_backward(Lowering *lowering) {
 
 static void lower_experts_layer_backward(Lowering *lowering) {
     const Half attention = attention_half(lowering);
-    const OpRef g = op_whole(lowering, gradient_stream(lowering)), x_mid = middle(lowering);
+    const OpRef g = gradient_at(lowering, 1);
+    const OpRef mid = gradients_apart(lowering) ? op_whole(lowering, between_by_hidden(lowering, "dx_mid")) : g;
+    const NormBackward stream = {.x = middle(lowering), .residual = g, .dx = mid};
     mixed_begin(lowering, LAYER_EXPERTS);
     const Half mlp = mlp_half(lowering);
-    lower_experts_backward(lowering, &mlp, x_mid, g);
+    lower_experts_backward(lowering, &mlp, &stream);
     mixed_end(lowering);
     if (lowering_is_mixed(lowering)) {
-        dense_half_backward(lowering, x_mid, g);
+        dense_half_backward(lowering, &stream);
     }
-    const HalfGradient gradient = half_gradient(lowering, &attention, g);
+    const HalfGradient gradient = half_gradient(lowering, &attention, mid);
     half_out_backward(lowering, &attention, &gradient, attention_projected(lowering),
                       attention_inner_gradient(lowering));
     const Projection qkv = lower_attention_backward(lowering);
     half_begin_backward(lowering, &attention, &qkv,
-                        &(NormBackward){.x = layer_input(lowering), .residual = g, .dx = g});
+                        &(NormBackward){.x = layer_input(lowering), .residual = mid, .dx = gradient_at(lowering, 0)});
 }
 
 // How a layer of a kind is lowered, forward and backward.

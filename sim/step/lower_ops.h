@@ -172,7 +172,7 @@ void lower_tiles_backward(Lowering *lowering, const Half *half, const HalfGradie
 // The MoE half (lower_experts.c): x -> sum = x + experts(norm x), and from g, its gradient, to the gradient of x in
 // place.
 void lower_experts(Lowering *lowering, const Half *half, OpRef x, OpRef sum);
-void lower_experts_backward(Lowering *lowering, const Half *half, OpRef x, OpRef g);
+void lower_experts_backward(Lowering *lowering, const Half *half, const NormBackward *stream);
 
 // Input of the half's last layer: attention's results, in fp8 where they are saved in it.
 int32_t attention_projected(Lowering *lowering);

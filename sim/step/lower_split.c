@@ -125,6 +125,27 @@ static void part_from_forward(Lowering *lowering, OpList *inputs, OpList *weight
     }
 }
 
+static bool overlaps(const OpRef *a, const OpRef *b) {
+    return a->tensor >= 0 && a->tensor == b->tensor && a->index == b->index &&
+           a->offset_bytes < b->offset_bytes + b->bytes && b->offset_bytes < a->offset_bytes + a->bytes;
+}
+
+// Does backward write later what this one reads, such as a sum of input gradients so far? Then it cannot be deferred.
+static bool is_overwritten(const Lowering *lowering, const OpList *all, size_t at) {
+    bool found = false;
+    for (size_t later = at + 1; later < all->count; later++) {
+        const Op *op = all->ops[later];
+        for (int k = 0; k < op->operand_count; k++) {
+            const OpRef *write = &op->operands[k];
+            for (int r = 0; r < all->ops[at]->operand_count && (write->access & ACCESS_WRITE); r++) {
+                const OpRef *read = &all->ops[at]->operands[r];
+                found |= (read->access & ACCESS_READ) && !is_gradient(lowering, read) && overlaps(read, write);
+            }
+        }
+    }
+    return found;
+}
+
 static void split_section(Lowering *lowering, Section section, Section of_weights) {
     const OpList all = lowering->lists[section];
     OpList inputs = {0}, weights = {0};
@@ -135,7 +156,8 @@ static void split_section(Lowering *lowering, Section section, Section of_weight
         if (touches && more) {
             put_all_aside(lowering, op, &weights);
         }
-        op_list_pass(lowering->arena, touches && !more ? &weights : &inputs, op);
+        const bool deferred = touches && !more && !is_overwritten(lowering, &all, i);
+        op_list_pass(lowering->arena, deferred ? &weights : &inputs, op);
     }
     part_from_forward(lowering, &inputs, &weights);
     lowering->lists[section] = inputs;

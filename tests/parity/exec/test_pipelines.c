@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/step/schedules/order_file.h"
+#include "tests/parity/exec/mesh_case.h"
 #include "tests/parity/exec/pipeline_case.h"
 
 enum { SHAPES = 64 };
@@ -98,6 +99,53 @@ Test(pipelines, uneven_splits_train_as_one_rank) {
     }
     cr_log_warn("uneven splits: step 1 loss %.1e norm %.1e, last step loss %.1e norm %.1e", worst.loss_first,
                 worst.norm_first, worst.loss_last, worst.norm_last);
+}
+
+static const PipelineChoice every_schedule[] = {{.schedule = PP_1F1B, .virtual_stages = 1},
+                                                {.schedule = PP_GPIPE, .virtual_stages = 1},
+                                                {.schedule = PP_INTERLEAVED, .virtual_stages = 2},
+                                                {.schedule = PP_ZERO_BUBBLE, .virtual_stages = 2},
+                                                {.schedule = PP_ZBV, .virtual_stages = 2}};
+
+static RunRequest two_stages(const PipelineChoice *choice) {
+    Mesh mesh;
+    Error error = {0};
+    RunRequest request;
+    cr_assert(mesh_parse("pp=2", &mesh, &error) == STATUS_OK, "%s", error.message);
+    cr_assert(pipeline_request(&mesh, choice, &request));
+    return request;
+}
+
+// What the one kept layer of a stage left is in a slot that the recomputation of others writes too.
+Test(pipelines, stages_that_keep_one_layer_train_as_one_rank) {
+    Deviation worst = {0};
+    for (size_t i = 0; i < sizeof every_schedule / sizeof *every_schedule; i++) {
+        RunRequest request = two_stages(&every_schedule[i]);
+        request.plan.recompute = RECOMPUTE_FULL;
+        request.plan.recompute_layers = 3;
+        pipeline_trains(&request, &worst);
+    }
+}
+
+Test(pipelines, children_recomputed_one_by_one_train_as_one_rank) {
+    Deviation worst = {0};
+    for (size_t i = 0; i < sizeof every_schedule / sizeof *every_schedule; i++) {
+        RunRequest request = two_stages(&every_schedule[i]);
+        request.plan.recompute = RECOMPUTE_FULL;
+        request.plan.recompute_unit = RECOMPUTE_UNIT_CHILDREN;
+        pipeline_trains(&request, &worst);
+    }
+}
+
+// Their two halves pass the gradient of the stream on as a dense layer's do.
+Test(pipelines, experts_train_as_one_rank_in_every_schedule) {
+    Deviation worst = {0};
+    for (size_t i = 0; i < sizeof every_schedule / sizeof *every_schedule; i++) {
+        RunRequest request = two_stages(&every_schedule[i]);
+        cr_assert(model_set_family(&request.model, "mixtral"));
+        request.model.experts = mesh_twos_experts.experts;
+        pipeline_trains(&request, &worst);
+    }
 }
 
 // Forwards further ahead than 1F1B's; backward of the latest first; micro-batches and kinds of backward in any order;
