@@ -42,17 +42,19 @@ static Status save_runs(Cli *cli, const Validation *validation, Error *error) {
 
 static Status run_and_print(Cli *cli, const Measuring *measuring, const TuneResult *result, Validation *validation,
                             Error *error) {
-    const UserCommand command = {.words = cli->options.tail,
-                                 .word_count = cli->options.tail_count,
-                                 .line = quote_line(cli->options.tail_count + 1, cli->options.tail - 1, &cli->arena),
-                                 .timeout_s = cli_number_or(cli, OPTION_TIMEOUT, COMMAND_TIMEOUT_S),
-                                 .configure = write_config};
+    const bool with = cli_given(cli, OPTION_WITH);
+    UserCommand command = {.timeout_s = cli_number_or(cli, OPTION_TIMEOUT, COMMAND_TIMEOUT_S),
+                           .configure = write_config};
+    if (with) {
+        command.words = cli->options.tail;
+        command.word_count = cli->options.tail_count;
+        command.line = quote_line(command.word_count + 1, cli->options.tail - 1, &cli->arena);
+    }
     cli_warn_if_busy("steps will be slow and repeats will differ");
     if (measured_here(&measuring->like.launch, &measuring->options)) {
         cli_warn_if_bound(&validation->request->cluster);
     }
-    const Status status =
-        validate_with_runs(measuring, cli_given(cli, OPTION_WITH) ? &command : NULL, validation, error);
+    const Status status = validate_with_runs(measuring, with ? &command : NULL, validation, error);
     cli_progress_clear(cli);
     TRY(status);
     TRY(cli_answer(cli, &answer_validation, validation, error));

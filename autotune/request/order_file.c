@@ -13,9 +13,9 @@ static bool is_file(const char *text) {
 // What the file says of another choice; who says something else is wrong.
 static Status say(Builder *builder, PlanFieldId id, const char *path, const char *name, int number, Error *error) {
     const char **said = &builder->asked->choices[id];
-    const int own = *said ? plan_field_value(id, *said) : number;
-    FAIL_IF(own != number, about(builder->asked, ASKED_CHOICE + (int)id, error), STATUS_USAGE, "%s has %d %s, not %d",
-            path, number, name, own);
+    const int own = *said ? plan_field_value(id, *said) : PLAN_ANY;
+    FAIL_IF(own != PLAN_ANY && own != number, about(builder->asked, ASKED_CHOICE + (int)id, error), STATUS_USAGE,
+            "%s has %d %s, not %d", path, number, name, own);
     *said = arena_format(builder->arena, "%d", number);
     return STATUS_OK;
 }

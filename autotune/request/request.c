@@ -14,7 +14,7 @@
 #include "sim/base/text.h"
 #include "sim/frameworks/framework.h"
 
-enum { MAX_ASSUMPTIONS = 32, MAX_DEFAULTS = 8 };
+enum { MAX_ASSUMPTIONS = 32 + PLAN_FIELD_COUNT, MAX_DEFAULTS = 8 };  // a sentence for each choice, and others
 
 void assume(Builder *builder, const char *format, ...) {
     va_list values;

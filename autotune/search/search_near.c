@@ -132,7 +132,7 @@ bool search_near_holds(const Search *search) {
 // Nothing left out is faster than what was found.
 bool search_around_holds(const Search *search, const SearchBest *best) {
     const double fastest = best_with_room(search);
-    return !search->around || fastest == 0 ||
+    return !search->around || fastest == 0 || fastest < search->above_tokens_per_s ||
            (best->feasible && best_leaves_room(search->request, best->best.memory.reserved_bytes) &&
             best->best.tokens_per_s >= (1 - AROUND_BEHIND) * fastest);
 }

@@ -320,6 +320,15 @@ void space_plain_plan(const TuneRequest *request, const Mesh *mesh, TrainPlan *p
     target_canonical(request->target, plan);
 }
 
+// The plain plan with those choices that the fewest rules reject.
+static void lenient_plan(const TuneRequest *request, const Mesh *mesh, TrainPlan *plan) {
+    space_plain_plan(request, mesh, plan);
+    if (plan->offload == OFFLOAD_ACTIVATIONS && request->asked[PLAN_RECOMPUTE] == TUNE_ANY) {
+        plan->recompute = RECOMPUTE_FULL;  // else there is nothing to offload
+    }
+    target_canonical(request->target, plan);
+}
+
 // Are there micro-steps, and not fewer than stages where the micro-batch could be smaller?
 static bool is_filled(const TrainPlan *plan) {
     return plan->grad_accum > 0 && (plan->micro_batch == 1 || plan->grad_accum >= mesh_stages(&plan->mesh));
@@ -330,7 +339,7 @@ static bool is_filled(const TrainPlan *plan) {
 static bool is_hopeless(const TuneRequest *request, const Mesh *mesh, Arena *arena) {
     TrainPlan plan;
     const char *reason = NULL;
-    space_plain_plan(request, mesh, &plan);
+    lenient_plan(request, mesh, &plan);
     if (request->asked[PLAN_ZERO] == TUNE_ANY && target_has_choice(request->target, PLAN_ZERO) && plan.zero > 1) {
         plan.zero = 1;  // with which the fewest shapes are rejected
         target_canonical(request->target, &plan);
@@ -378,19 +387,23 @@ static void add_run(SpaceBuilder *builder, int shape, const TrainPlan *plan) {
     builder->runs[builder->run_count++ % KNOWN_RUNS] = run;
 }
 
-// Is it thrown out whichever way states are sharded?
+// The rule that throws it out whichever way states are sharded.
 static const PruneRule *prune_any_zero(const TuneRequest *request, const TrainPlan *plan, Arena *arena) {
-    const PruneRule *rules[2];
-    const int most = request->target->max_zero;
     const bool open = request->asked[PLAN_ZERO] == TUNE_ANY;
-    for (int i = 0; i < 2; i++) {
+    const int first = open ? 0 : plan->zero, last = open ? request->target->max_zero : plan->zero;
+    const PruneRule *rule = NULL;
+    for (int zero = first; zero <= last; zero++) {
         TrainPlan tried = *plan;
         const char *reason;
-        tried.zero = open ? i * most : plan->zero;
+        tried.zero = zero;
         target_canonical(request->target, &tried);
-        rules[i] = prune(request, &tried, NULL, arena, &reason);
+        const PruneRule *own = prune(request, &tried, NULL, arena, &reason);
+        if (!own || (rule && own != rule)) {
+            return NULL;
+        }
+        rule = own;
     }
-    return rules[0] == rules[1] ? rules[0] : NULL;
+    return rule;
 }
 
 // Where there are many shapes, those without stages that one rule throws out whatever the choices are: with any batch,
@@ -402,7 +415,7 @@ static bool is_thrown_out(const TuneRequest *request, const Mesh *mesh, int shap
     if (mesh_stages(mesh) > 1 || shapes <= SEARCH_MANY_SHAPES || !search_takes(request, SHORTCUT_STAGES)) {
         return false;
     }
-    space_plain_plan(request, mesh, &plan);
+    lenient_plan(request, mesh, &plan);
     plan.grad_accum = accumulation(request, mesh_group_size(mesh, AXES_BATCH), plan.micro_batch);
     const bool makes_batch = plan.grad_accum > 0;
     plan.grad_accum = makes_batch ? plan.grad_accum : 1;

@@ -17,8 +17,8 @@ typedef struct MemoryPlane {
 typedef struct MemoryCurve {
     MemoryPlane *planes;  // moments; the largest counts
     int32_t count;
-    double fixed_reserved_bytes,
-        slack;             // outside the allocator, without what tp_overlap needs where that is not planned
+    double fixed_reserved_bytes;  // outside the allocator, without what tp_overlap needs where that is not planned
+    double slack;
     double carried_bytes;  // per sequence, from forward to its backward: once in the planes; 0 without a pipeline
     double growing_bytes;  // whole gradients of all layers, absent before the first backward
 } MemoryCurve;

@@ -63,7 +63,7 @@ typedef struct Pace {
     LayerAlone alone[1 << ANALYTIC_DATA_BITS];
 } Pace;
 
-static const double ROUNDING = 1e-9;
+static const double ROUNDING = 1e-6;  // and what shards of a copied gradient are padded by
 
 // *kept: the one of plans that recompute nothing, for those that do.
 static MemoKey pace_key(const Analytic *analytic, const TrainPlan *plan, bool kept) {
@@ -95,10 +95,13 @@ static Status time_layer_alone(Analytic *analytic, const TrainPlan *plan, const 
     Estimate few, more;
     analytic->stage = split->stage[STAGE_FULLEST];
     steps.grad_accum = FEW;
-    TRY(analytic_time_alone(analytic, &steps, &few, error));
-    steps.grad_accum = FEW + 1;
-    TRY(analytic_time_alone(analytic, &steps, &more, error));
+    Status status = analytic_time_alone(analytic, &steps, &few, error);
+    if (status == STATUS_OK) {
+        steps.grad_accum = FEW + 1;
+        status = analytic_time_alone(analytic, &steps, &more, error);
+    }
     analytic->stage = 0;
+    TRY(status);
     const double pace_s = more.step_s - few.step_s, host_s = fmax(0, more.overhead_s - few.overhead_s);
     *alone = (LayerAlone){.layers = split->layers[STAGE_FULLEST],
                           .layer_s = (pace_s - host_s) / split->layers[STAGE_FULLEST],

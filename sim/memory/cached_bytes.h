@@ -1,6 +1,6 @@
-// What PyTorch's caching allocator reserves on the device after two steps of a program: live bytes, free blocks in the
-// pool of another stream or in holes that nothing fits, and fragmentation by the optimizer's state, made at the end
-// of the first step; with CUDA graphs the pools that their capture fills, beside those of the rest.
+// What PyTorch's caching allocator reserves on the device, at most, in two steps of a program: live bytes, free blocks
+// in the pool of another stream or in holes that nothing fits, and fragmentation by the optimizer's state, made at the
+// end of the first step; with CUDA graphs the pools that their capture fills, in addition to those of the rest.
 
 #pragma once
 

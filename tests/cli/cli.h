@@ -6,7 +6,7 @@
 
 #include "tests/support/run_program.h"
 
-enum { CLI_MAX_WORDS = 32 };
+enum { CLI_MAX_WORDS = 64 };
 
 // ndtune with these words, a time limit of four minutes and $XDG_DATA_HOME in a fresh folder.
 ProgramRun cli_words(const char *const *words);

@@ -330,3 +330,22 @@ Test(cli_predict, a_chip_without_flash_attention_says_which_kernel_stands_for_it
     program_run_free(&volta);
     program_run_free(&ampere);
 }
+
+// Activations are offloaded of layers that are recomputed: beyond 256 shapes a plan that recomputes stands for a shape.
+Test(cli_plan, offloaded_activations_are_searched_among_many_shapes) {
+    ProgramRun run = CLI("plan", "--world", "1024", "--model", "7b", "--target", "accelerate@1.15", "--offload",
+                         "activations", "--effort", "estimate");
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    program_run_free(&run);
+}
+
+Test(cli_plan, who_says_everything_gets_a_sentence_for_each_choice) {
+    ProgramRun run =
+        CLI("plan", "--world", "16", "--objective", "cost", "--model", "deepseek-v3", "--layers", "8", "--cluster",
+            "aws-p5", "--finetune", "lora", "--lora-rank", "8", "--lora-targets", "attention", "--optimizer", "sgd",
+            "--pack", "512", "--imbalance", "20", "--capacity", "30", "--expert-capacity", "120", "--mtp", "2",
+            "--update-in-backward", "on", "--offload", "optimizer", "--tp-overlap", "on", "--master-weights", "bf16",
+            "--precision", "fp8", "--rank-order", "dp_shard,tp", "--set", "rank.1.slowdown=2");
+    cr_assert(run.exit_code >= 0 && run.exit_code <= 2, "%d: %s", run.exit_code, run.err);
+    program_run_free(&run);
+}
