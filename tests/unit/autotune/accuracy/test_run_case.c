@@ -256,17 +256,21 @@ Test(run_case, experts_that_this_version_cannot_predict_say_why) {
     }
 }
 
+static TrainPlan plan_of(const char *text) {
+    const RunFile file = run_file_of(&arena, text);
+    RunCase run;
+    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+    cr_assert_null(run.skipped, "%s", run.skipped);
+    return run.plan;
+}
+
 static bool keeps_fp8_weights(const char *recipe, const char *date) {
     const char *text = arena_format(&arena,
                                     "id,date,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,"
                                     "cp,tp,seq_len,micro_batch,zero,dtype,fp8_recipe\n"
                                     "a,%s,m,32,4096,32,11008,32000,dgx-b200,megatron,1,8,1,1,4096,1,1,fp8,%s\n",
                                     date, recipe);
-    const RunFile file = run_file_of(&arena, text);
-    RunCase run;
-    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
-    cr_assert_null(run.skipped, "%s", run.skipped);
-    return run.plan.fp8_parameters;
+    return plan_of(text).fp8_parameters;
 }
 
 Test(run_case, recipes_of_megatron_in_mxfp8_keep_no_weights_in_bf16) {
@@ -281,11 +285,7 @@ static AttentionKernel kernel_on(const char *target, const char *cluster, const 
                                     "cp,tp,seq_len,micro_batch,attention\n"
                                     "a,%s,m,32,4096,32,11008,32000,%s,%s,1,8,1,1,4096,1,flash\n",
                                     date, cluster, target);
-    const RunFile file = run_file_of(&arena, text);
-    RunCase run;
-    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
-    cr_assert_null(run.skipped, "%s", run.skipped);
-    return run.plan.attention;
+    return plan_of(text).attention;
 }
 
 Test(run_case, sdpa_of_torchtitan_is_cudnns_on_hopper_since_its_code_says_so) {
@@ -301,11 +301,7 @@ static LossForm loss_with(const char *kernels, const char *loss) {
                                     "seq_len,micro_batch,compiled_or_fused,loss\n"
                                     "a,m,32,4096,32,11008,32000,dgx-h100,accelerate,1,8,1,1,4096,1,%s,%s\n",
                                     kernels, loss);
-    const RunFile file = run_file_of(&arena, text);
-    RunCase run;
-    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
-    cr_assert_null(run.skipped, "%s", run.skipped);
-    return run.plan.loss;
+    return plan_of(text).loss;
 }
 
 Test(run_case, kernels_of_liger_are_its_fused_loss_unless_a_column_says_otherwise) {
