@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "autotune/accuracy/statistics.h"
+#include "sim/base/text.h"
 
 static const double PERCENTILE = 0.9;
 static const double GIB = 1024.0 * 1024.0 * 1024.0;
@@ -129,14 +130,10 @@ static ScoreRow labels_of(const RunCase *run, ScoreSplit split) {
                       .class = split.class ? accuracy_class(run) : NULL};
 }
 
-static bool same_text(const char *a, const char *b) {
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 static bool same_labels(const ScoreRow *a, const ScoreRow *b) {
-    return same_text(a->target, b->target) && same_text(a->cluster, b->cluster) && same_text(a->source, b->source) &&
-           same_text(a->software, b->software) && same_text(a->kind, b->kind) && same_text(a->half, b->half) &&
-           same_text(a->class, b->class);
+    return text_same(a->target, b->target) && text_same(a->cluster, b->cluster) && text_same(a->source, b->source) &&
+           text_same(a->software, b->software) && text_same(a->kind, b->kind) && text_same(a->half, b->half) &&
+           text_same(a->class, b->class);
 }
 
 static int compare_text(const char *a, const char *b) {

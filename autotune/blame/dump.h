@@ -73,5 +73,9 @@ typedef struct Dump {
     int64_t written_ns;  // the file's mtime; 0 = unknown
 } Dump;
 
+static inline bool dump_is_over(const Dump *dump, const DumpEntry *entry) {
+    return entry->completed || (!dump->says_complete && entry->retired);
+}
+
 // Interprets the values of one file. Texts go to the arena; a value that is not a dump is an error.
 Status dump_of_value(const DumpValue *root, Arena *arena, Dump *dump, Error *error);

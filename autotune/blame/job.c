@@ -243,10 +243,6 @@ static void find_kinds(Joining *joining) {
 
 // ---------------------------------------------------------------------------------------------- turns
 
-static bool is_done(const Dump *dump, const DumpEntry *entry) {
-    return entry->completed || (!dump->says_complete && entry->retired);
-}
-
 static int64_t sum_of(int64_t a, int64_t b) {
     int64_t sum = 0;
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
@@ -262,7 +258,7 @@ static void add_turn(Member *member, const Dump *dump, int e) {
             last->out = sum_of(last->out, entry->out);
             last->bytes = last->bytes < 0 || entry->bytes < 0 ? -1 : sum_of(last->bytes, entry->bytes);
         }
-        last->done |= is_done(dump, entry);
+        last->done |= dump_is_over(dump, entry);
         last->last_entry = e;
     } else if (!last || last->seq < seq) {
         member->turns[member->count++] = (Turn){.seq = seq,
@@ -273,7 +269,7 @@ static void add_turn(Member *member, const Dump *dump, int e) {
                                                 .dtype = entry->dtype,
                                                 .entry = e,
                                                 .last_entry = e,
-                                                .done = is_done(dump, entry)};
+                                                .done = dump_is_over(dump, entry)};
     }
 }
 

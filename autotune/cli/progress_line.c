@@ -2,15 +2,9 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "autotune/cli/cli.h"
-
-static double now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
+#include "sim/base/clock.h"
 
 void cli_draw(Cli *cli, const char *format, ...) {
     if (cli->interactive) {
@@ -26,7 +20,7 @@ void cli_draw(Cli *cli, const char *format, ...) {
 
 static bool update(void *context, const char *label, int64_t done, int64_t total) {
     Cli *cli = context;
-    const double time_s = now_s();
+    const double time_s = clock_s();
     if (cli->interactive && time_s - cli->drawn_s >= 0.1) {
         cli_draw(cli, "%s %lld/%lld", label, (long long)done, (long long)total);
         cli->drawn_s = time_s;
@@ -36,7 +30,7 @@ static bool update(void *context, const char *label, int64_t done, int64_t total
 
 Progress cli_progress(Cli *cli) {
     cli->listen();
-    cli->drawn_s = now_s();  // short work draws nothing
+    cli->drawn_s = clock_s();  // short work draws nothing
     return (Progress){.update = update, .context = cli};
 }
 

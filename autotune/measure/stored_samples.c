@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "sim/base/text.h"
+
 typedef struct KnownLine {
     const char *line, *source, *target;
     TuneRequest *request;  // NULL: it cannot be built again
@@ -59,10 +61,6 @@ static Status read_spans(const Reader *reader, int64_t id, CalibrationSample *sa
     return status;
 }
 
-static bool same_text(const char *a, const char *b) {
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 // A profile has one set of costs: what goes by other links, or ran with other kernels, is no repeat of the same plan.
 // Says why not; NULL = it is made like the others.
 static const char *made_otherwise(const Reader *reader, const StoredMeasurement *stored) {
@@ -71,14 +69,14 @@ static const char *made_otherwise(const Reader *reader, const StoredMeasurement 
     if (!like) {
         return arena_format(arena, "over %s, which --transport does not ask for", stored->run.transport);
     }
-    if (!same_text(stored->run.transport, like->run.transport)) {
+    if (!text_same(stored->run.transport, like->run.transport)) {
         return arena_format(arena, "over %s, not %s (--transport %s takes these)", stored->run.transport,
                             like->run.transport, stored->run.transport);
     }
-    if (!same_text(stored->executor, like->executor)) {
+    if (!text_same(stored->executor, like->executor)) {
         return arena_format(arena, "by another version of the executor than run %lld", (long long)like->run.id);
     }
-    return same_text(stored->core_type, like->core_type)
+    return text_same(stored->core_type, like->core_type)
                ? NULL
                : arena_format(arena, "with OpenBLAS' kernels for another core than run %lld", (long long)like->run.id);
 }

@@ -3,15 +3,9 @@
 #include "autotune/measure/tune_session.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "autotune/validate/measurement.h"
-
-static double now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
+#include "sim/base/clock.h"
 
 // Where the time of the recorded step went, by kind, as far as it depends on the machine alone.
 static Status read_spans(const TuneSession *session, const Tuning *tuning, TuneRun *run, Error *error) {
@@ -83,7 +77,7 @@ static Status run_shape(void *state, const Tuning *tuning, int shape, TuneRun *r
     char mesh[MESH_TEXT_BYTES];
     const char *words =
         arena_format(measured->arena, "run %d: %s ", tuning->runs + 1, mesh_text(&measured->run.plan.mesh, mesh));
-    const double start_s = now_s();
+    const double start_s = clock_s();
     Error why = {0};
     const Status status = measuring_execute(measuring, measured, words, &why);
     FAIL_IF(*measuring->interrupted, error, STATUS_ENVIRONMENT, TUNE_INTERRUPTED);
@@ -92,7 +86,7 @@ static Status run_shape(void *state, const Tuning *tuning, int shape, TuneRun *r
         return status;
     }
     int64_t id = 0;
-    TRY(store_save_tune_run(measuring->store, session->id, &measured->record, now_s() - start_s, &id, error));
+    TRY(store_save_tune_run(measuring->store, session->id, &measured->record, clock_s() - start_s, &id, error));
     StoredTuneRun *all = NULL;
     int count = 0;
     TRY(store_tune_runs(measuring->store, session->id, measured->arena, &all, &count, error));

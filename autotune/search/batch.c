@@ -8,6 +8,7 @@
 
 #include "autotune/search/prune.h"
 #include "autotune/search/space.h"
+#include "sim/base/integer.h"
 
 enum { MOST_TIMES = 2, SMALL_MICRO_BATCHES = 8 };
 static const double NEAR = 0.10;  // a guess: a tenth is acceptable when no batch was requested
@@ -52,20 +53,11 @@ static void find_units(const TuneRequest *request, const Space *space, Arena *ar
     }
 }
 
-static int64_t greatest_divisor(int64_t a, int64_t b) {
-    while (b != 0) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 // A multiple of all units; 0 = there is none up to `most`.
 static int64_t common_multiple(const Units *units, int64_t most) {
     int64_t common = 1;
     for (int i = 0; i < units->count; i++) {
-        common = common / greatest_divisor(common, units->sizes[i]) * units->sizes[i];
+        common = common / gcd(common, units->sizes[i]) * units->sizes[i];
         if (common > most) {
             return 0;
         }

@@ -175,22 +175,13 @@ static const char *check_memory(const TuneRequest *request, const TrainPlan *pla
 }
 
 static const PruneRule rules[] = {
-    {"max-tp", "over --max-tp", check_max_tp, SHORTCUT_COUNT},
-    {"legality", "not legal for the target", check_legality, SHORTCUT_COUNT},
-    {"slice", "cut finer than an attention tile", check_slice, SHORTCUT_SLICE},
-    {"batch", "unable to make the global batch", check_batch, SHORTCUT_COUNT},
-    {"stages", "with more stages than micro-steps", check_filled, SHORTCUT_STAGES},
-    {"chunks", "cut into uneven chunks of layers", check_chunks, SHORTCUT_STAGES},
-    {"host", "not fitting in the memory of a host", check_host, SHORTCUT_COUNT},
-    {"memory", "not fitting in memory", check_memory, SHORTCUT_COUNT},
+    {"max-tp", check_max_tp, SHORTCUT_COUNT},  {"legality", check_legality, SHORTCUT_COUNT},
+    {"slice", check_slice, SHORTCUT_SLICE},    {"batch", check_batch, SHORTCUT_COUNT},
+    {"stages", check_filled, SHORTCUT_STAGES}, {"chunks", check_chunks, SHORTCUT_STAGES},
+    {"host", check_host, SHORTCUT_COUNT},      {"memory", check_memory, SHORTCUT_COUNT},
 };
 
 enum { RULES = sizeof rules / sizeof rules[0] };
-
-const PruneRule *prune_rules(int *count) {
-    *count = RULES;
-    return rules;
-}
 
 const PruneRule *prune(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory, Arena *arena,
                        const char **reason) {

@@ -7,16 +7,13 @@
 #include "sim/base/arena.h"
 
 typedef struct PruneRule {
-    const char *name;     // stable: stored, and the key by which reports group
-    const char *heading;  // what the table calls the group
+    const char *name;  // stable: stored, and the key by which reports group
     // Returns the reason (arena text, one sentence), or NULL to let the candidate pass. memory is NULL before it is
     // known.
     const char *(*check)(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
                          Arena *arena);
     SearchShortcut shortcut;  // that it is; SHORTCUT_COUNT = a bound: what it throws out is no answer
 } PruneRule;
-
-const PruneRule *prune_rules(int *count);
 
 // The first rule that rejects the plan, with *reason; NULL when none does.
 const PruneRule *prune(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory, Arena *arena,

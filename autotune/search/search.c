@@ -7,19 +7,13 @@
 #include "autotune/search/search.h"
 
 #include <math.h>
-#include <time.h>
 
 #include "autotune/search/batch.h"
 #include "autotune/search/best.h"
 #include "autotune/search/rank.h"
 #include "autotune/search/search_internal.h"
+#include "sim/base/clock.h"
 #include "sim/base/text.h"
-
-static double now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static bool find_locked(void *state, uint64_t content_hash, Arena *arena, Prediction *prediction) {
     LockedCache *locked = state;
@@ -177,7 +171,7 @@ static void search_begin(Search *search, const PredictionCache *cache) {
 }
 
 static Status run(Search *search, const PredictionCache *cache, Error *error) {
-    const double start_s = now_s();
+    const double start_s = clock_s();
     search_begin(search, cache);
     if (!search->who && search_near_of_all(search)) {
         search->near = search->best_only = true;
@@ -189,7 +183,7 @@ static Status run(Search *search, const PredictionCache *cache, Error *error) {
         status = run_stages(search, error);
     }
     workers_end(search);
-    search->result->search.elapsed_s = now_s() - start_s;
+    search->result->search.elapsed_s = clock_s() - start_s;
     return status;
 }
 

@@ -63,14 +63,10 @@ static Status insert_request(Store *store, const TuneResult *result, Error *erro
         objective_names[request->objective]);
 }
 
-static bool same_text(const char *left, const char *right) {
-    return left == right || strcmp(left, right) == 0;
-}
-
 // Two candidates of one shape rejected for the same reason, one that does not mention what they differ in.
 static bool are_alike(const Candidate *left, const Candidate *right) {
     return left->state == CANDIDATE_REJECTED && right->state == CANDIDATE_REJECTED && left->rule && right->rule &&
-           same_text(left->rule, right->rule) && same_text(left->reason, right->reason);
+           text_same(left->rule, right->rule) && text_same(left->reason, right->reason);
 }
 
 // The candidates of a shape, consecutively.

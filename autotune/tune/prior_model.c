@@ -15,10 +15,6 @@ static const double MISFIT_SD = 0.20;  // shapes among each other: predicted ove
 static const double PRIOR_RUNS = 4;
 static const double FAR = 4;  // standard deviations
 
-static double tokens_of(const TuneShape *shape) {
-    return (double)plan_tokens_per_step(&shape->prediction->plan);
-}
-
 // Log of measured over predicted, and the mean of it over the shapes that ran.
 static double ratio_of(const TuneShape *shape) {
     return log(shape->measured_s / shape->prediction->step_s);
@@ -90,7 +86,7 @@ void tune_model_prior(const Tuning *tuning, TuneModel *model, BeliefShape *shape
     model->covariance[0] = 1 / precision;
     for (int i = 0; i < tuning->shape_count; i++) {
         const TuneShape *shape = &tuning->shapes[i];
-        shapes[i].predicted = log(shape->prediction->step_s / tokens_of(shape)) + measured * mean / error / precision;
+        shapes[i].predicted = log(shape->prediction->step_s / tune_tokens(shape)) + measured * mean / error / precision;
         shapes[i].calibrated = shapes[i].predicted;
         shapes[i].gradient[0] = 1;
     }

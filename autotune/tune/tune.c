@@ -33,10 +33,6 @@ const TuneStep *tune_last(const Tuning *tuning) {
     return tuning->step_count > 0 ? &tuning->steps[tuning->step_count - 1] : &tuning->begin;
 }
 
-static double tokens_of(const TuneShape *shape) {
-    return (double)plan_tokens_per_step(&shape->prediction->plan);
-}
-
 // ------------------------------------------------------------------------------------- what follows from the runs
 
 // The runs that ended well; `but` one, -1 = all of them.
@@ -184,7 +180,7 @@ static uint64_t round_seed(const Tuning *tuning) {
 
 static void expect(const Loop *loop, int shape, TuneStep *step) {
     const Belief *belief = &loop->belief;
-    const double tokens = tokens_of(&loop->tuning->shapes[shape]);
+    const double tokens = tune_tokens(&loop->tuning->shapes[shape]);
     double variance;
     const double expected = belief_next_run(belief, shape, NULL, &variance);
     const double reach = gsl_cdf_ugaussian_Pinv(0.9) * sqrt(variance);
@@ -198,7 +194,7 @@ static void note_belief(Loop *loop, const BeliefShape *believed, const Outlook *
     const double reach = gsl_cdf_ugaussian_Pinv(0.9);
     for (int i = 0; i < belief->count; i++) {
         TuneShape *shape = &loop->tuning->shapes[i];
-        const double tokens = tokens_of(shape), sd = sqrt(belief->covariance[i * belief->count + i]);
+        const double tokens = tune_tokens(shape), sd = sqrt(belief->covariance[i * belief->count + i]);
         shape->calibrated_s = exp(believed[i].calibrated) * tokens;
         shape->low_s = exp(belief->mean[i] - reach * sd) * tokens;
         shape->high_s = exp(belief->mean[i] + reach * sd) * tokens;
@@ -240,7 +236,7 @@ static Status believe(Loop *loop, TuneStep *step, Error *error) {
     for (int i = 0; i < count; i++) {
         const TuneShape *shape = &tuning->shapes[i];
         shapes[i].runs = shape->runs;
-        shapes[i].tokens = tokens_of(shape);
+        shapes[i].tokens = tune_tokens(shape);
         shapes[i].out = shape->out != NULL;
     }
     TRY(belief_form(&model, shapes, count, &drift, &loop->scratch, &loop->belief, error));

@@ -43,6 +43,11 @@ typedef struct TuneShape {
     bool unsettled;        // its runs contradict each other, or its one run all that is known otherwise
 } TuneShape;
 
+// Of a step.
+static inline double tune_tokens(const TuneShape *shape) {
+    return (double)plan_tokens_per_step(&shape->prediction->plan);
+}
+
 // Why a shape is run: it tells most about who wins; its runs are not to be trusted yet; it wins and ran once or never.
 typedef enum { TUNE_TELLS_MOST, TUNE_UNSETTLED, TUNE_UNPROVEN, TUNE_WHY_COUNT } TuneWhy;
 extern const char *const tune_why_names[TUNE_WHY_COUNT];  // "tells most" "to make sure" "to prove it"

@@ -5,14 +5,10 @@
 
 #include "exec/device/cuda.h"
 
-static int64_t rounded(int64_t bytes) {
-    return (bytes + STEP_ALIGN_BYTES - 1) / STEP_ALIGN_BYTES * STEP_ALIGN_BYTES;
-}
-
 // An all-reduce has one buffer for both, a message has only one.
 static int64_t in_bytes(const StepProgram *program, const Task *task) {
     const bool one = task->kind == TASK_ALL_REDUCE || task_is_message(task);
-    return one ? 0 : rounded(task_operand(program, task, AT_COLLECTIVE_FROM)->ref.bytes);
+    return one ? 0 : step_slot_bytes(task_operand(program, task, AT_COLLECTIVE_FROM)->ref.bytes);
 }
 
 static Status pinned(int64_t bytes, const char *what, void **memory, Error *error) {
@@ -26,7 +22,7 @@ static Status areas_open(Device *cuda, Error *error) {
     for (int32_t t = 0; t < program->task_count; t++) {
         const Task *task = &program->tasks[t];
         if (task_is_transfer(task)) {
-            const int64_t bytes = in_bytes(program, task) + rounded(transfer_to(program, task)->bytes);
+            const int64_t bytes = in_bytes(program, task) + step_slot_bytes(transfer_to(program, task)->bytes);
             int64_t *most = &stages->bytes[cuda->lanes.of_lane[task->lane]];
             *most = bytes > *most ? bytes : *most;
         }

@@ -33,7 +33,7 @@ char *placement_slot(const Placement *placement, int32_t buffer, int slot) {
 
 int64_t placement_peak_bytes(const Placement *placement) {
     const int64_t peak = atomic_load(&placement->peak_bytes);
-    return (peak + STEP_ALIGN_BYTES - 1) / STEP_ALIGN_BYTES * STEP_ALIGN_BYTES;
+    return step_slot_bytes(peak);
 }
 
 TaskCall placement_call(Placement *placement, const StepInstance *instance) {

@@ -18,7 +18,7 @@
 #include "exec/launch/environment.h"
 #include "exec/launch/run_directory.h"
 #include "exec/launch/signals.h"
-#include "exec/transport/clock.h"
+#include "sim/base/clock.h"
 
 static const double LOOK_S = 0.1;
 static const double END_S = 5;  // a command that is asked to exit may take this long to end what it started

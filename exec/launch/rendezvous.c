@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "exec/launch/rendezvous_address.h"
-#include "exec/transport/clock.h"
+#include "sim/base/clock.h"
 
 enum { STRANGERS = 64, SEND_TIMEOUT_S = 5, BACKLOG = 1024 };
 static const double HELLO_S = 0.5;  // a rank says hello as soon as it is connected: its line is reserved that long

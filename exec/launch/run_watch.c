@@ -10,7 +10,7 @@
 #include "exec/launch/run.h"
 #include "exec/protocol/program_words.h"
 #include "exec/protocol/result.h"
-#include "exec/transport/clock.h"
+#include "sim/base/clock.h"
 #include "sim/base/log.h"
 #include "sim/base/open.h"
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "exec/protocol/chip_prices.h"
+#include "sim/base/integer.h"
 #include "sim/base/json.h"
 
 static const char SCHEMA[] = "ndtune.run-result/2";
@@ -93,10 +94,6 @@ static bool read_stage(const json_t *root, const StepProgram *program, Arena *ar
     return true;
 }
 
-static int64_t most(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
 static bool read_stages(const json_t *root, const StepPrograms *programs, Arena *arena, RunResult *result) {
     const json_t *array = json_object_get(root, "stages");
     if (!json_is_array(array) || (int)json_array_size(array) != programs->count) {
@@ -109,8 +106,8 @@ static bool read_stages(const json_t *root, const StepPrograms *programs, Arena 
         if (!read_stage(json_array_get(array, (size_t)i), &programs->of[i], arena, stage)) {
             return false;
         }
-        result->peak_bytes = most(result->peak_bytes, stage->peak_bytes);
-        result->planned_peak_bytes = most(result->planned_peak_bytes, stage->planned_peak_bytes);
+        result->peak_bytes = int_max(result->peak_bytes, stage->peak_bytes);
+        result->planned_peak_bytes = int_max(result->planned_peak_bytes, stage->planned_peak_bytes);
     }
     return true;
 }
@@ -137,7 +134,7 @@ static bool read_timelines(const json_t *root, const StepPrograms *programs, Are
     const int step = (int)json_integer_value(json_object_get(root, "span_step"));
     int64_t per_rank = 0;
     for (int i = 0; i < programs->count; i++) {
-        per_rank = most(per_rank, step_instance_count(&programs->of[i]));
+        per_rank = int_max(per_rank, step_instance_count(&programs->of[i]));
     }
     if (step < 0) {
         return true;

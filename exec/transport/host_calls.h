@@ -6,10 +6,7 @@
 
 #include "exec/transport/progress_table.h"
 #include "exec/transport/reduce.h"
-
-static inline int64_t host_least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
+#include "sim/base/integer.h"
 
 static inline void host_copy(void *to, const void *from, int64_t bytes) {
     if (to != from && bytes > 0) {

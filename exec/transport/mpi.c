@@ -256,7 +256,7 @@ static char *way_at(const Way *way, int i) {
 
 static int way_bytes(const Way *way, int i) {
     const int64_t left = way->parts ? way->parts[i] - way->done : way->end - i * way->stride;
-    return (int)(left < 0 ? 0 : host_least(left, way->unit));
+    return (int)(left < 0 ? 0 : int_min(left, way->unit));
 }
 
 static Status exchange(Transport *mpi, const TransportCall *call, const Way *out, const Way *in, Error *error) {
@@ -298,7 +298,7 @@ static void reduce(const MpiMember *member, const void *own, int64_t bytes, Redu
 static Status all_gather(Transport *mpi, const TransportCall *call, Error *error) {
     MpiMember *member = &mpi->members[call->communicator];
     for (int64_t at = 0; at < call->bytes; at += MESSAGE_BYTES) {
-        const int64_t bytes = host_least(MESSAGE_BYTES, call->bytes - at);
+        const int64_t bytes = int_min(MESSAGE_BYTES, call->bytes - at);
         const Way out = {readable((const char *)call->in + at), 0, bytes, .end = INT64_MAX};
         const Way in = {(char *)call->out + at, call->bytes, bytes, .end = INT64_MAX};
         TRY(exchange(mpi, call, &out, &in, error));
@@ -311,7 +311,7 @@ static Status reduce_scatter(Transport *mpi, const TransportCall *call, Error *e
     MpiMember *member = &mpi->members[call->communicator];
     const char *in = call->in, *own = in + member->index * call->bytes;
     for (int64_t at = 0; at < call->bytes; at += ROW_BYTES) {
-        const int64_t bytes = host_least(ROW_BYTES, call->bytes - at);
+        const int64_t bytes = int_min(ROW_BYTES, call->bytes - at);
         const Way out = {readable(in + at), call->bytes, bytes, .end = INT64_MAX};
         const Way rows = {member->staging, ROW_BYTES, bytes, .end = INT64_MAX};
         TRY(exchange(mpi, call, &out, &rows, error));
@@ -325,7 +325,7 @@ static Status all_reduce_shared(Transport *mpi, const TransportCall *call, int64
     MpiMember *member = &mpi->members[call->communicator];
     const int64_t unit = reduction_unit(reduction_of(call));
     const int64_t share = (bytes / unit + member->size - 1) / member->size * unit;
-    const int64_t first = host_least(bytes, member->index * share), mine = host_least(share, bytes - first);
+    const int64_t first = int_min(bytes, member->index * share), mine = int_min(share, bytes - first);
     const char *in = (const char *)call->in + at;
     char *out = (char *)call->out + at;
     const Way parts = {readable(in), share, share, .end = bytes},
@@ -341,7 +341,7 @@ static Status all_reduce(Transport *mpi, const TransportCall *call, Error *error
     const int64_t most = (int64_t)ROW_BYTES * member->size;
     if (call->bytes > SMALL_REDUCE_BYTES) {
         for (int64_t at = 0; at < call->bytes; at += most) {
-            TRY(all_reduce_shared(mpi, call, at, host_least(most, call->bytes - at), error));
+            TRY(all_reduce_shared(mpi, call, at, int_min(most, call->bytes - at), error));
         }
         return STATUS_OK;
     }
@@ -356,7 +356,7 @@ static Status send_recv(Transport *mpi, const TransportCall *call, Error *error)
     MpiMember *member = &mpi->members[call->communicator];
     const int next = (member->index + 1) % member->size, before = (member->index + member->size - 1) % member->size;
     for (int64_t at = 0; at < call->bytes; at += MESSAGE_BYTES) {
-        const int bytes = (int)host_least(MESSAGE_BYTES, call->bytes - at);
+        const int bytes = (int)int_min(MESSAGE_BYTES, call->bytes - at);
         for (int i = 0; i < 2 * member->size; i++) {
             member->requests[i] = MPI_REQUEST_NULL;
         }
@@ -377,7 +377,7 @@ static Status all_to_all(Transport *mpi, const TransportCall *call, Error *error
     const int64_t leaves = transport_part_largest(leave, bytes, member->size);
     const int64_t comes = transport_part_largest(come, bytes, member->size), largest = leaves > comes ? leaves : comes;
     for (int64_t at = 0; at < largest; at += MESSAGE_BYTES) {
-        const int64_t unit = leave ? MESSAGE_BYTES : host_least(MESSAGE_BYTES, bytes - at);
+        const int64_t unit = leave ? MESSAGE_BYTES : int_min(MESSAGE_BYTES, bytes - at);
         const Way out = {readable(call->in), bytes, unit, INT64_MAX, leave, at};
         const Way in = {call->out, bytes, unit, INT64_MAX, come, at};
         TRY(exchange(mpi, call, &out, &in, error));
@@ -407,7 +407,7 @@ static Status give(Transport *mpi, const TransportCall *call, Error *error) {
     char *place = box->places + at * mpi->setup.communicators[call->communicator].message_bytes;
     host_copy(place, call->in, call->bytes);
     for (int64_t done = 0, part = 0; done < call->bytes; done += MESSAGE_BYTES, part++) {
-        MPI_TRY(MPI_Isend(place + done, (int)host_least(MESSAGE_BYTES, call->bytes - done), MPI_BYTE, 1, member->tag,
+        MPI_TRY(MPI_Isend(place + done, (int)int_min(MESSAGE_BYTES, call->bytes - done), MPI_BYTE, 1, member->tag,
                           member->group, &box->requests[at][part]),
                 "send");
     }
@@ -418,7 +418,7 @@ static Status take(Transport *mpi, const TransportCall *call, Error *error) {
     MpiMember *member = &mpi->members[call->communicator];
     int parts = 0;
     for (int64_t done = 0; done < call->bytes; done += MESSAGE_BYTES, parts++) {
-        MPI_TRY(MPI_Irecv((char *)call->out + done, (int)host_least(MESSAGE_BYTES, call->bytes - done), MPI_BYTE, 0,
+        MPI_TRY(MPI_Irecv((char *)call->out + done, (int)int_min(MESSAGE_BYTES, call->bytes - done), MPI_BYTE, 0,
                           member->tag, member->group, &member->arriving[parts]),
                 "receive");
     }

@@ -207,7 +207,7 @@ static Status all_gather(Transport *shm, const TransportCall *call, Error *error
     char *out = call->out, *own = out + member->index * call->bytes;
     const char *in = call->in;
     for (int64_t at = 0; at < call->bytes; at += shm->layout.slot_bytes) {
-        const int64_t bytes = host_least(shm->layout.slot_bytes, call->bytes - at);
+        const int64_t bytes = int_min(shm->layout.slot_bytes, call->bytes - at);
         host_copy(half(shm, member, member->index, member->rounds), in + at, bytes);
         host_copy(own + at, in + at, bytes);  // while it is in the cache
         TRY(gate_pass(shm, member, call, error));
@@ -226,7 +226,7 @@ static Status reduce_scatter(Transport *shm, const TransportCall *call, Error *e
     char *out = call->out;
     const int64_t share = shm->layout.slot_bytes / member->size / SHARE_GRAIN * SHARE_GRAIN;  // per member, in a slot
     for (int64_t at = 0; at < call->bytes; at += share) {
-        const int64_t bytes = host_least(share, call->bytes - at);
+        const int64_t bytes = int_min(share, call->bytes - at);
         for (int i = 0; i < member->size; i++) {
             if (i != member->index) {
                 host_copy(half(shm, member, member->index, member->rounds) + i * share, in + i * call->bytes + at,
@@ -245,7 +245,7 @@ static Status all_reduce_shared(Transport *shm, const TransportCall *call, int64
     ShmMember *member = &shm->members[call->communicator];
     const int64_t unit = reduction_unit(reduction_of(call));
     const int64_t share = (bytes / unit + member->size - 1) / member->size * unit;
-    const int64_t first_mine = host_least(bytes, member->index * share), mine = host_least(share, bytes - first_mine);
+    const int64_t first_mine = int_min(bytes, member->index * share), mine = int_min(share, bytes - first_mine);
     const char *in = (const char *)call->in + at;
     char *slot = half(shm, member, member->index, member->rounds);
     host_copy(slot, in, first_mine);  // its own share need not be published
@@ -255,9 +255,9 @@ static Status all_reduce_shared(Transport *shm, const TransportCall *call, int64
     reduce(shm, member, (Stretch){first_mine, mine}, reduction_of(call), in + first_mine, shared);
     TRY(gate_pass(shm, member, call, error));
     for (int i = 0; i < member->size; i++) {
-        const int64_t first = host_least(bytes, i * share);
+        const int64_t first = int_min(bytes, i * share);
         host_copy((char *)call->out + at + first, half(shm, member, i, member->rounds - 1),
-                  host_least(share, bytes - first));
+                  int_min(share, bytes - first));
     }
     return STATUS_OK;
 }
@@ -265,7 +265,7 @@ static Status all_reduce_shared(Transport *shm, const TransportCall *call, int64
 static Status all_reduce(Transport *shm, const TransportCall *call, Error *error) {
     ShmMember *member = &shm->members[call->communicator];
     for (int64_t at = 0; at < call->bytes; at += shm->layout.slot_bytes) {
-        const int64_t bytes = host_least(shm->layout.slot_bytes, call->bytes - at);
+        const int64_t bytes = int_min(shm->layout.slot_bytes, call->bytes - at);
         if (bytes > SMALL_REDUCE_BYTES) {
             TRY(all_reduce_shared(shm, call, at, bytes, error));
             continue;
@@ -282,7 +282,7 @@ static Status send_recv(Transport *shm, const TransportCall *call, Error *error)
     ShmMember *member = &shm->members[call->communicator];
     const int before = (member->index + member->size - 1) % member->size;
     for (int64_t at = 0; at < call->bytes; at += shm->layout.slot_bytes) {
-        const int64_t bytes = host_least(shm->layout.slot_bytes, call->bytes - at);
+        const int64_t bytes = int_min(shm->layout.slot_bytes, call->bytes - at);
         host_copy(half(shm, member, member->index, member->rounds), (const char *)call->in + at, bytes);
         TRY(gate_pass(shm, member, call, error));
         host_copy((char *)call->out + at, half(shm, member, before, member->rounds - 1), bytes);
@@ -360,7 +360,7 @@ static Status pipe_move(const PipeEnd *end, const char *from, char *to, int64_t 
         const unsigned rings = atomic_load(&pipe->bell.rings);
         const int64_t filled = (int64_t)(from ? at - atomic_load(&pipe->taken) : atomic_load(&pipe->written) - at);
         const int64_t there = from ? end->room - filled : filled, place = (int64_t)(at % (uint64_t)end->room);
-        const int64_t piece = host_least(host_least(there, bytes - done), end->room - place);
+        const int64_t piece = int_min(int_min(there, bytes - done), end->room - place);
         if (piece == 0) {
             bell_ring(&pipe->bell);  // the other end may be waiting for what was moved so far
             TRY(bell_wait(end->shm, end->call, &pipe->bell, rings + 1, error));

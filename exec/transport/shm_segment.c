@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sim/base/integer.h"
 #include "sim/base/text.h"
 
 static const uint64_t SHM_MAGIC = UINT64_C(0x6e6474756e653103);  // "ndtune1" and the layout's version
@@ -21,10 +22,6 @@ static const uint64_t SHM_MAGIC = UINT64_C(0x6e6474756e653103);  // "ndtune1" an
 // default /dev/shm (64 MiB) holds.
 static const int64_t SLOT_BYTES_MOST = 256 << 10, SLOTS_BYTES_MOST = 40 << 20;
 
-static int64_t line_up(int64_t bytes, int64_t unit) {
-    return (bytes + unit - 1) / unit * unit;
-}
-
 // Room for the messages that may be ahead of their receives: a sender that finds none waits. Ranks that send nothing
 // have a pipe that is never touched.
 static void layout_pipes(const Communicator *communicators, ShmLayout *layout) {
@@ -32,7 +29,7 @@ static void layout_pipes(const Communicator *communicators, ShmLayout *layout) {
         const Communicator *spec = &communicators[i];
         if (spec->link.step != 0) {
             const int64_t bytes = spec->ahead * (spec->message_bytes + (int64_t)sizeof(ShmMessage));
-            layout->room_bytes[i] = line_up(bytes, SHM_LINE_BYTES);
+            layout->room_bytes[i] = int_round_up(bytes, SHM_LINE_BYTES);
             layout->pipes_at[i] = layout->bytes;
             layout->bytes += layout->world * ((int64_t)sizeof(ShmPipe) + layout->room_bytes[i]);
         }
@@ -45,9 +42,9 @@ ShmLayout shm_layout(const Mesh *mesh, const Communicator *communicators, int co
     while (layout.slot_bytes > SHM_SLOT_BYTES_LEAST && cells * 2 * layout.slot_bytes > SLOTS_BYTES_MOST) {
         layout.slot_bytes /= 2;
     }
-    layout.progress_table_at = line_up((int64_t)sizeof(ShmHead), SHM_LINE_BYTES);
+    layout.progress_table_at = int_round_up((int64_t)sizeof(ShmHead), SHM_LINE_BYTES);
     layout.gates_at = layout.progress_table_at + layout.world * (int64_t)sizeof(ProgressRow);
-    layout.slots_at = line_up(layout.gates_at + cells * (int64_t)sizeof(ShmGate), 4096);
+    layout.slots_at = int_round_up(layout.gates_at + cells * (int64_t)sizeof(ShmGate), 4096);
     layout.bytes = layout.slots_at + (layout.world > 1 ? cells * 2 * layout.slot_bytes : 0);
     layout_pipes(communicators, &layout);
     return layout;
@@ -124,5 +121,5 @@ void shm_segment_stop(ShmSegment *segment) {
 }
 
 ProgressRow *shm_segment_progress_table(const ShmSegment *segment) {
-    return (ProgressRow *)(void *)((char *)segment->memory + line_up((int64_t)sizeof(ShmHead), SHM_LINE_BYTES));
+    return (ProgressRow *)(void *)((char *)segment->memory + int_round_up((int64_t)sizeof(ShmHead), SHM_LINE_BYTES));
 }

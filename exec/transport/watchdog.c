@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "exec/transport/clock.h"
+#include "sim/base/clock.h"
 
 static const double MEETING_S = 60;           // before the first step ranks wait for the slowest of them: at least this
 static const double PREPARATION_S = 600;      // initial weights of a large model, or the kernels that a probe measures

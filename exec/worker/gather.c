@@ -6,6 +6,7 @@
 
 #include "exec/protocol/result.h"
 #include "kernels/kernels.h"
+#include "sim/base/integer.h"
 
 Status gather(Session *session, const void *part, void *whole, int64_t bytes, Error *error) {
     const TransportCall call = {.communicator = session->communicators.world,
@@ -14,10 +15,6 @@ Status gather(Session *session, const void *part, void *whole, int64_t bytes, Er
                                 .bytes = bytes,
                                 .place = {.step = (int32_t)session->step - 1, .task = -1}};
     return session->transports->run(session->transport, COLLECTIVE_ALL_GATHER, &call, error);
-}
-
-static int64_t most(int64_t a, int64_t b) {
-    return a > b ? a : b;
 }
 
 static int stage_of(const Session *session, int rank) {
@@ -31,7 +28,7 @@ static Status gather_most(Session *session, int64_t own, Arena *arena, int64_t *
     TRY(gather(session, &own, each, sizeof own, error));
     for (int rank = 0; rank < world; rank++) {
         int64_t *so_far = &of_stage[stage_of(session, rank)];
-        *so_far = most(*so_far, each[rank]);
+        *so_far = int_max(*so_far, each[rank]);
     }
     return STATUS_OK;
 }
@@ -49,7 +46,7 @@ static Status gather_memory(Session *session, Arena *arena, WorkerRecord *record
     TRY(gather_most(session, account.peak_bytes, arena, peak, error));
     TRY(gather_most(session, session->memory.arena_bytes, arena, planned, error));
     for (int stage = 0; stage < record->stage_count; stage++) {
-        record->device_bytes = most(record->device_bytes, taken[stage]);
+        record->device_bytes = int_max(record->device_bytes, taken[stage]);
         stages[stage].peak_bytes = peak[stage];
         stages[stage].planned_peak_bytes = planned[stage];
     }
@@ -95,7 +92,7 @@ static Status gather_spans(Session *session, const StepSeries *series, Arena *ar
     const int64_t at = record->span_step % recorder->steps_kept * recorder->instances;
     int64_t longest = 0;
     for (int stage = 0; stage < session->programs.count; stage++) {
-        longest = most(longest, step_instance_count(&session->programs.of[stage]));
+        longest = int_max(longest, step_instance_count(&session->programs.of[stage]));
     }
     double *own = ARENA_ARRAY(arena, double, longest);
     double *start_s = ARENA_ARRAY(arena, double, longest * record->world);
@@ -117,7 +114,7 @@ static Status gather_load(Session *session, Arena *arena, ExpertLoad *load, Erro
     int64_t *counts = ARENA_ARRAY(arena, int64_t, world), longest = 0, exchanges = 0;
     TRY(gather(session, &session->tally.count, counts, sizeof *counts, error));
     for (int rank = 0; rank < world; rank++) {
-        longest = most(longest, counts[rank]);
+        longest = int_max(longest, counts[rank]);
     }
     float *own = ARENA_ARRAY(arena, float, longest), *all = ARENA_ARRAY(arena, float, longest *world);
     if (longest == 0) {

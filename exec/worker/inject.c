@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "exec/transport/clock.h"
+#include "sim/base/clock.h"
 
 enum { FAULT_EXIT_CODE = 42 };  // otherwise unused: tells an injected exit from a real one in messages
 

@@ -4,9 +4,9 @@
 #include "exec/worker/interpreter.h"
 
 #include "exec/protocol/program_words.h"
-#include "exec/transport/clock.h"
 #include "exec/worker/exchange.h"
 #include "exec/worker/inject.h"
+#include "sim/base/clock.h"
 
 static Status transport_run(Session *session, const Task *task, const TransportCall *call, Error *error) {
     static const TransportKind kinds[TASK_KIND_COUNT] = {

@@ -9,13 +9,13 @@
 #include <math.h>
 #include <time.h>
 
-#include "exec/transport/clock.h"
 #include "exec/worker/gather.h"
 #include "exec/worker/hosts.h"
 #include "exec/worker/preflight_links.h"
 #include "exec/worker/probe_buffers.h"
 #include "exec/worker/stopwatch.h"
 #include "kernels/kernels.h"
+#include "sim/base/clock.h"
 
 enum {
     CLOCK_ROUNDS = 20,

@@ -7,11 +7,11 @@
 
 #include <string.h>
 
-#include "exec/transport/clock.h"
 #include "exec/worker/gather.h"
 #include "exec/worker/inject.h"
 #include "exec/worker/probe_buffers.h"
 #include "exec/worker/stopwatch.h"
+#include "sim/base/clock.h"
 
 enum { MOST_FLOATS = 1 << 20, REPEATS = 7 };  // 4 MB: bandwidth, not latency
 

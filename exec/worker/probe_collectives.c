@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "exec/transport/clock.h"
 #include "exec/worker/probe.h"
 #include "exec/worker/probe_buffers.h"
+#include "sim/base/clock.h"
 
 static const double BUDGET_S = 0.06;  // per sample
 // Payload as defined by sim/cost. The last two are for devices with their own memory, whose layers have such buffers.

@@ -7,11 +7,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "exec/transport/clock.h"
 #include "exec/worker/gather.h"
 #include "exec/worker/probe.h"
 #include "kernels/half.h"
 #include "kernels/kernels.h"
+#include "sim/base/clock.h"
 
 static const double BUDGET_S = 0.05;    // per sample
 static const double TOGETHER_S = 0.15;  // of a kernel in a round: many scheduler time slices

@@ -7,11 +7,11 @@
 
 #include "exec/protocol/cores.h"
 #include "exec/protocol/program_words.h"
-#include "exec/transport/clock.h"
 #include "exec/transport/nccl_choice.h"
 #include "exec/worker/exchange.h"
 #include "exec/worker/interpreter.h"
 #include "exec/worker/lanes.h"
+#include "sim/base/clock.h"
 #include "sim/base/json.h"
 
 // Polls before sleeping in a gate: about 50 us, longer than a rank lags behind another in a balanced step; only if

@@ -81,17 +81,13 @@ static void choose_lanes(Lanes *lanes) {
     }
 }
 
-static bool is_over(const Dump *dump, const DumpEntry *entry) {
-    return entry->completed || (!dump->says_complete && entry->retired);
-}
-
 // An end that nobody recorded is at the latest where the rank's next collective begins. A recorder without completions
 // calls one over that failed: where the verdict has the rank wait in it, it is not.
 static int64_t end_of(const BlameReport *report, int rank, int e) {
     const JobRank *row = &report->job->ranks[rank];
     const Dump *dump = row->dump;
     const DumpEntry *entry = &dump->entries[e];
-    if (!is_over(dump, entry) || blame_is_inside(report, rank, row->group_of[entry->group], entry->seq)) {
+    if (!dump_is_over(dump, entry) || blame_is_inside(report, rank, row->group_of[entry->group], entry->seq)) {
         return 0;
     }
     const int64_t next = e + 1 < dump->entry_count ? dump->entries[e + 1].created_ns : entry->created_ns + 1;

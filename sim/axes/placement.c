@@ -6,7 +6,7 @@
 // (look_at_nodes). Held against counting every node in tests/property/sim/axes.
 
 #include "sim/axes/mesh.h"
-#include "sim/base/gcd.h"
+#include "sim/base/integer.h"
 
 enum { MAX_RANKS_PER_NODE = 1024, SLOTS = 2 * MAX_RANKS_PER_NODE };  // as the profile's field table
 
@@ -177,10 +177,6 @@ static void look_at_node(const Levels *levels, int64_t node, GroupPlacement *pla
     placement->siblings = groups > placement->siblings ? groups : placement->siblings;
 }
 
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 // One node of each kind. A stride is large from the node size on, so a node holds at most one multiple of the smallest
 // large stride B inside. Without one, what it looks like depends on its first rank modulo the largest small stride: the
 // first nodes of each block of B have all of those remainders, and so do as many blocks as B takes to come back to the
@@ -194,17 +190,17 @@ static void look_at_nodes(const Levels *levels, GroupPlacement *placement) {
     }
     const int64_t block = large < levels->count ? levels->of[large].stride : levels->world;
     const int64_t small = large > 0 ? levels->of[large - 1].stride : 1;
-    const int64_t blocks = least(levels->world / block, n / gcd(block, n));
+    const int64_t blocks = int_min(levels->world / block, n / gcd(block, n));
     for (int64_t m = 0; m < blocks; m++) {
         const int64_t first = (m * block + n - 1) / n;
-        const int64_t end = least(nodes, first + least(small / gcd(small, n), block / n + 1));
+        const int64_t end = int_min(nodes, first + int_min(small / gcd(small, n), block / n + 1));
         for (int64_t node = first; node < end; node++) {
             look_at_node(levels, node, placement);
         }
     }
     for (int i = large; i < levels->count; i++) {
         const int64_t stride = levels->of[i].stride;
-        const int64_t multiples = least(levels->world / stride - 1, 2 * n / gcd(stride, n));
+        const int64_t multiples = int_min(levels->world / stride - 1, 2 * n / gcd(stride, n));
         for (int64_t m = 1; m <= multiples; m++) {
             look_at_node(levels, m * stride / n, placement);
         }

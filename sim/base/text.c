@@ -237,6 +237,10 @@ bool text_is_path(const char *text) {
     return text[0] == '.' || text[0] == '/' || (length > 5 && strcmp(text + length - 5, ".json") == 0);
 }
 
+bool text_same(const char *a, const char *b) {
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
 bool text_same_word(const char *a, const char *b) {
     for (; *a != '\0' && *b != '\0'; a++, b++) {
         const char left = *a == '_' ? '-' : *a;

@@ -43,5 +43,8 @@ bool text_contains(const char *text, const char *word);
 // Names or files: what starts with '.' or '/' or ends in ".json" is a path, everything else a built-in name.
 bool text_is_path(const char *text);
 
+// Equal texts; NULL = NULL.
+bool text_same(const char *a, const char *b);
+
 // Case-sensitive equality that accepts '-' for '_' and the reverse (option values).
 bool text_same_word(const char *a, const char *b);

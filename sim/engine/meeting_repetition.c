@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "sim/base/integer.h"
 #include "sim/engine/meeting.h"
 
 enum { MOST_LAG = 2 };
@@ -210,10 +211,6 @@ static int64_t host_gain_ps(const Period *period, int32_t s) {
     return now->host_ps + now->host_lag_ps - before->host_ps - before->host_lag_ps - period->ps;
 }
 
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 // Iterations that the stage may skip: it stays inside its loop, and its last one is gone through.
 static int64_t skippable(const Simulation *simulation, const Period *period, int32_t s) {
     const StageMark *before = &period->before->stages[s], *now = &period->now->stages[s];
@@ -227,7 +224,7 @@ static int64_t skippable(const Simulation *simulation, const Period *period, int
     }
     const int64_t left =
         loop->count - 2 - run->iteration - (walker_is_early(&simulation->walker, loop) || shape->last_differs);
-    return gain_ps > 0 ? least(left, (slack_ps - 1) / gain_ps * period->iterations) : left;
+    return gain_ps > 0 ? int_min(left, (slack_ps - 1) / gain_ps * period->iterations) : left;
 }
 
 static const MeetingState *state_before(const MeetingRepetition *repetition, int lag) {
@@ -254,10 +251,10 @@ static int64_t repeats(const Meeting *meeting, int lag, Period *period) {
     for (int32_t s = 0; s < meeting->count; s++) {
         period->slack_ps[s] = INT64_MAX;
         for (int i = 0; i < lag; i++) {
-            period->slack_ps[s] = least(period->slack_ps[s], state_before(repetition, i)->stages[s].slack_ps);
+            period->slack_ps[s] = int_min(period->slack_ps[s], state_before(repetition, i)->stages[s].slack_ps);
         }
         const int64_t iterations = period->iterations > 0 ? skippable(&meeting->stages[s].simulation, period, s) : 0;
-        times = least(times, iterations > 0 ? iterations / period->iterations : 0);
+        times = int_min(times, iterations > 0 ? iterations / period->iterations : 0);
     }
     return times;
 }

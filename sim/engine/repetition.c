@@ -6,6 +6,7 @@
 // event slots move, nothing is simulated. The host's lead may also grow: if no task waited for the host in a whole
 // iteration and the host gains on the device, none will.
 
+#include "sim/base/integer.h"
 #include "sim/engine/simulation.h"
 
 #include <stdlib.h>
@@ -107,10 +108,6 @@ static int32_t slot_of(int32_t iteration) {
     return (iteration + MOST_LAG) % MOST_LAG;
 }
 
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 // A part of the loop that the boundary ends an iteration of.
 typedef struct Place {
     const LoopRun *run;
@@ -140,10 +137,10 @@ static Snapshot take_snapshot(Simulation *simulation, const Boundary *boundary, 
             continue;
         }
         for (int depth = 0; depth < STEP_MAX_DEPTH; depth++) {
-            actor->slack_ps[depth] = least(actor->slack_ps[depth], actor->new_slack_ps);
+            actor->slack_ps[depth] = int_min(actor->slack_ps[depth], actor->new_slack_ps);
         }
         actor->new_slack_ps = INT64_MAX;
-        snapshot.slack_ps = least(snapshot.slack_ps, actor->slack_ps[place->depth]);
+        snapshot.slack_ps = int_min(snapshot.slack_ps, actor->slack_ps[place->depth]);
         actor->slack_ps[place->depth] = INT64_MAX;
         for (int lane = 0; lane < lanes; lane++) {
             take_lane(simulation, actor, lane, boundary->pulled[lane], &simulation->repetition->now[i * lanes + lane]);
@@ -178,7 +175,7 @@ static bool repeats(const Simulation *simulation, const Place *place, const Snap
     watch->host_gain_ps = now->host_ps - before->host_ps - (now->now_ps - before->now_ps);
     watch->slack_ps = now->slack_ps;
     for (int32_t i = 1; i < lag; i++) {
-        watch->slack_ps = least(watch->slack_ps, watch->last[slot_of(now->iteration - i)].slack_ps);
+        watch->slack_ps = int_min(watch->slack_ps, watch->last[slot_of(now->iteration - i)].slack_ps);
     }
     return watch->host_gain_ps == 0 || watch->slack_ps > 0;
 }
@@ -228,7 +225,7 @@ static int32_t skippable(const Simulation *simulation, const Place *place) {
         }
         lag = watch->lag > lag ? watch->lag : lag;
         if (watch->host_gain_ps > 0) {
-            count = least(count, (watch->slack_ps - 1) / watch->host_gain_ps * watch->lag);
+            count = int_min(count, (watch->slack_ps - 1) / watch->host_gain_ps * watch->lag);
         }
     }
     return (int32_t)(count / lag * lag);

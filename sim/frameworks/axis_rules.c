@@ -2,7 +2,7 @@
 
 #include "sim/frameworks/axis_rules.h"
 
-#include "sim/base/gcd.h"
+#include "sim/base/integer.h"
 #include "sim/base/text.h"
 
 // "1, 2, 4 or 8": the divisors of number up to the first sixteen.

@@ -2,12 +2,8 @@
 
 #include "sim/frameworks/target.h"
 
-static int32_t parts_of(const TrainPlan *plan) {
-    return mesh_stages(&plan->mesh) * plan_chunks(plan);
-}
-
 static const char *refuse_weights(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
-    const int32_t parts = parts_of(plan), all = model->layers + plan->pp_first + plan->pp_last;
+    const int32_t parts = plan_all_chunks(plan), all = model->layers + plan->pp_first + plan->pp_last;
     const int32_t fewest = all / parts;
     REFUSE_IF(arena, target->edges_weigh_one && (plan->pp_first > 1 || plan->pp_last > 1 || all % parts != 0),
               "%s counts embedding and loss as one layer or none, and the %d of %s with them, %d, must divide by %d: "
@@ -35,7 +31,7 @@ static const char *refuse_ends(const ModelSpec *model, const TrainPlan *plan, co
 }
 
 const char *target_refuse_split(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
-    const int32_t stages = mesh_stages(&plan->mesh), parts = parts_of(plan);
+    const int32_t stages = mesh_stages(&plan->mesh), parts = plan_all_chunks(plan);
     if (plan->pp_split == SPLIT_TARGET || stages == 1) {
         return NULL;
     }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "sim/base/gcd.h"
+#include "sim/base/integer.h"
 #include "sim/frameworks/axis_rules.h"
 #include "sim/frameworks/expert_rules.h"
 #include "sim/frameworks/fp8_rules.h"

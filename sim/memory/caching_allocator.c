@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "sim/base/error.h"
+#include "sim/base/integer.h"
 
 // Constants of c10/core/AllocatorConfig.h and CUDACachingAllocator.cpp (PyTorch 2.11).
 static const int64_t MIN_BLOCK_BYTES = 512;           // kMinBlockSize
@@ -55,10 +56,6 @@ CachingAllocator *caching_allocator_new(const CachingAllocatorOptions *options, 
         allocator->pools[i].first = allocator->pools[i].last = -1;
     }
     return allocator;
-}
-
-static int64_t round_up(int64_t bytes, int64_t unit) {
-    return (bytes + unit - 1) / unit * unit;
 }
 
 // By which an expandable segment grows, and what of it is given back.
@@ -174,7 +171,7 @@ static void reserve(CachingAllocator *allocator, int64_t bytes) {
 static int64_t segment_bytes(const Pool *pool, int64_t bytes) {
     return pool->small               ? SMALL_SEGMENT_BYTES
            : bytes < MIN_LARGE_BYTES ? LARGE_SEGMENT_BYTES
-                                     : round_up(bytes, LARGE_ROUND_BYTES);
+                                     : int_round_up(bytes, LARGE_ROUND_BYTES);
 }
 
 static int32_t new_segment(CachingAllocator *allocator, int32_t pool, int64_t bytes) {
@@ -188,8 +185,8 @@ static int32_t new_segment(CachingAllocator *allocator, int32_t pool, int64_t by
 }
 
 static int64_t missing_at_end(const CachingAllocator *allocator, const Pool *pool, int64_t bytes) {
-    return round_up(bytes - (is_free(allocator, pool->last) ? allocator->blocks[pool->last].bytes : 0),
-                    page_bytes(pool));
+    return int_round_up(bytes - (is_free(allocator, pool->last) ? allocator->blocks[pool->last].bytes : 0),
+                        page_bytes(pool));
 }
 
 // The end of the pool's one segment moves by what is missing after its last block.
@@ -231,7 +228,7 @@ static int32_t find_holes(const CachingAllocator *allocator, const Pool *pool, i
             if (block->state == BLOCK_TAKEN) {
                 break;
             }
-            const int64_t wanted = round_up(bytes - room, page_bytes(pool));
+            const int64_t wanted = int_round_up(bytes - room, page_bytes(pool));
             const int64_t used = block->state == BLOCK_HOLE && wanted < block->bytes ? wanted : block->bytes;
             *more += block->state == BLOCK_HOLE ? used : 0;
             room += used;
@@ -249,7 +246,7 @@ static void take_part(CachingAllocator *allocator, int32_t block, int64_t wanted
         free_remove(allocator, block);
         return;
     }
-    const int64_t used = round_up(wanted, page_bytes(&allocator->pools[allocator->blocks[block].pool]));
+    const int64_t used = int_round_up(wanted, page_bytes(&allocator->pools[allocator->blocks[block].pool]));
     if (used < allocator->blocks[block].bytes) {
         cut_off(allocator, block, used, BLOCK_HOLE);
     }
@@ -284,7 +281,7 @@ static void drop_holes_at_end(CachingAllocator *allocator, Pool *pool) {
 static void unmap(CachingAllocator *allocator, int32_t block) {
     const Block whole = allocator->blocks[block];
     Pool *pool = &allocator->pools[whole.pool];
-    const int64_t page = page_bytes(pool), begin = round_up(whole.address, page);
+    const int64_t page = page_bytes(pool), begin = int_round_up(whole.address, page);
     const int64_t end = (whole.address + whole.bytes) / page * page;
     if (begin >= end) {
         return;
@@ -357,7 +354,7 @@ static int32_t obtain(CachingAllocator *allocator, int32_t pool_index, int64_t b
 // ---- blocks
 
 int32_t caching_allocator_take(CachingAllocator *allocator, int64_t bytes, int stream) {
-    const int64_t rounded = round_up(bytes > 0 ? bytes : 1, MIN_BLOCK_BYTES);
+    const int64_t rounded = int_round_up(bytes > 0 ? bytes : 1, MIN_BLOCK_BYTES);
     const int32_t pool = 2 * stream + (rounded > SMALL_BYTES);
     int32_t block = best_fit(allocator, &allocator->pools[pool], rounded);
     if (block >= 0) {

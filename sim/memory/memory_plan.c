@@ -7,12 +7,8 @@
 #include "sim/memory/conflicts.h"
 #include "sim/memory/memory.h"
 
-static int64_t align_up(int64_t bytes) {
-    return (bytes + STEP_ALIGN_BYTES - 1) / STEP_ALIGN_BYTES * STEP_ALIGN_BYTES;
-}
-
 static int64_t buffer_bytes(const Buffer *buffer) {
-    return align_up(buffer->slot_bytes * buffer->slots);
+    return step_slot_bytes(buffer->slot_bytes * buffer->slots);
 }
 
 // The host reads these after the step.

@@ -50,6 +50,10 @@ int plan_chunks(const TrainPlan *plan) {
     return mesh_stages(&plan->mesh) > 1 ? chunks : 1;
 }
 
+int plan_all_chunks(const TrainPlan *plan) {
+    return mesh_stages(&plan->mesh) * plan_chunks(plan);
+}
+
 bool plan_is_folded(const TrainPlan *plan) {
     return plan->pp_schedule == PP_FILE ? plan->pp_order && plan->pp_order->folded
                                         : plan->pp_schedule == PP_ZBV || plan->pp_schedule == PP_DUALPIPEV;

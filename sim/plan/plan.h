@@ -269,6 +269,8 @@ int64_t plan_global_batch(const TrainPlan *plan);     // sequences: micro_batch 
 int64_t plan_tokens_per_step(const TrainPlan *plan);  // global_batch * seq
 int plan_local_tokens(const TrainPlan *plan);  // tokens of one rank and micro-step: micro_batch * seq / sequence axes
 int plan_shard_count(const TrainPlan *plan);   // F = dp_shard * cp: the shard group
+int plan_chunks(const TrainPlan *plan);        // of layers, that each stage of the pipeline holds: 1 without one
+int plan_all_chunks(const TrainPlan *plan);    // of all stages
 bool plan_is_folded(const TrainPlan *plan);    // the last chunk of layers is on the first stage
 bool plan_splits_backward(const TrainPlan *plan);  // input and weight gradients are separate passes
 int plan_expert_tp(const TrainPlan *plan);  // ranks that cut each expert: of tp where none are said, with ep none
@@ -279,9 +281,6 @@ int plan_expert_tp(const TrainPlan *plan);  // ranks that cut each expert: of tp
 double plan_document_tokens(const TrainPlan *plan);
 // For a sequence of one such document, truncated where longer, and padding: the share that is not padding.
 double plan_unpacked_share(const TrainPlan *plan);
-
-// Chunks of layers that each stage of the pipeline holds: 1 without one.
-int plan_chunks(const TrainPlan *plan);
 
 // 16: between peft's 8 and what guides recommend, 32 (sim/SOURCES.md F3).
 enum { LORA_SCALING = 2 };  // alpha over rank, in what we run and export

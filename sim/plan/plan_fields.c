@@ -534,15 +534,17 @@ static void key_put(PlanKey *key, unsigned at, uint64_t value) {
     key->words[at / PLAN_KEY_WORD_BITS] |= value << at % PLAN_KEY_WORD_BITS;
 }
 
-PlanKey plan_key(const TrainPlan *plan, uint64_t without) {
+// Of the plan the fields in `kept`; without a plan all their bits.
+static PlanKey key_of(const TrainPlan *plan, uint64_t kept) {
     PlanKey key = {.used = 0};
     unsigned used = 0;
 #pragma GCC unroll EVERY_FIELD
     for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
         if (plan_fields[id].scope != PLAN_OF_BATCH) {
-            const unsigned at = key_place(used, bits_of(id));
-            key_put(&key, at, without & PLAN_BIT(id) ? 0 : (uint64_t)plan_get(plan, (PlanFieldId)id));
-            used = at + bits_of(id);
+            const unsigned bits = bits_of(id), at = key_place(used, bits);
+            const uint64_t value = plan ? (uint64_t)plan_get(plan, (PlanFieldId)id) : ((uint64_t)1 << bits) - 1;
+            key_put(&key, at, kept & PLAN_BIT(id) ? value : 0);
+            used = at + bits;
         }
     }
     ASSERT(used <= PLAN_KEY_WORDS * PLAN_KEY_WORD_BITS);
@@ -550,19 +552,12 @@ PlanKey plan_key(const TrainPlan *plan, uint64_t without) {
     return key;
 }
 
+PlanKey plan_key(const TrainPlan *plan, uint64_t without) {
+    return key_of(plan, ~without);
+}
+
 PlanKey plan_key_bits(uint64_t fields) {
-    PlanKey key = {.used = 0};
-    unsigned used = 0;
-#pragma GCC unroll EVERY_FIELD
-    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
-        if (plan_fields[id].scope != PLAN_OF_BATCH) {
-            const unsigned at = key_place(used, bits_of(id));
-            key_put(&key, at, fields & PLAN_BIT(id) ? ((uint64_t)1 << bits_of(id)) - 1 : 0);
-            used = at + bits_of(id);
-        }
-    }
-    key.used = (int)used;
-    return key;
+    return key_of(NULL, fields);
 }
 
 void plan_key_add(PlanKey *key, uint64_t value, int bits) {

@@ -11,14 +11,11 @@
 // and nothing is counted. Routing is assumed uniform. Not modelled: fp8 in transit, expert groups that bound how many
 // nodes a token visits.
 
+#include "sim/base/integer.h"
 #include "sim/step/experts.h"
 
 // Shares of tokens are in whole 256ths, so that sizes stay proportional to them.
 enum { WHOLE = 256 };
-
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
 
 // Rows that experts process: each token once for every expert that it visits.
 int64_t routed_rows(const Lowering *lowering) {
@@ -62,10 +59,10 @@ int64_t rows_of_room(const Lowering *lowering) {
     enum { PER_CENT = 100 };
     const int percent = lowering->plan->capacity > 0 ? lowering->plan->capacity : PLAN_USUAL_CAPACITY;
     const int64_t mean = received_rows(lowering), room = routed_rows(lowering) * percent / PER_CENT;
-    const int64_t all =
-        lowering->dims.tokens * lowering->ep * least(lowering->model->experts.active, lowering_local_experts(lowering));
+    const int64_t all = lowering->dims.tokens * lowering->ep *
+                        int_min(lowering->model->experts.active, lowering_local_experts(lowering));
     const bool counts = lowering->ep > 1 && lowering->target->own_kernels;
-    return !counts ? mean : least(room > mean ? room : mean, all);
+    return !counts ? mean : int_min(room > mean ? room : mean, all);
 }
 
 int32_t routed_by(Lowering *lowering, const char *name, int64_t width) {

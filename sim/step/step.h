@@ -25,6 +25,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/dtype.h"
 #include "sim/base/error.h"
+#include "sim/base/integer.h"
 #include "sim/frameworks/target.h"
 #include "sim/model/model.h"
 #include "sim/plan/plan.h"
@@ -68,7 +69,7 @@ typedef struct Buffer {
 enum { STEP_ALIGN_BYTES = 256 };
 
 static inline int64_t step_slot_bytes(int64_t bytes) {
-    return (bytes + STEP_ALIGN_BYTES - 1) / STEP_ALIGN_BYTES * STEP_ALIGN_BYTES;
+    return int_round_up(bytes, STEP_ALIGN_BYTES);
 }
 
 // Which slot of a buffer: layer index = layer_scale * layer + layer_offset. With micro_scale 1 it is a slot of

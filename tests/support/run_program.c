@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sim/base/clock.h"
+
 extern char **environ;
 
 static int capture_open(void) {
@@ -34,12 +36,6 @@ static char *capture_text(int descriptor) {
     text[got > 0 ? got : 0] = '\0';
     close(descriptor);
     return text;
-}
-
-static double now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 static int name_length(const char *setting) {
@@ -103,20 +99,20 @@ ProgramRun program_run(const char *const *words, const char *const *environment,
     ProgramRun run = {0};
     const int out = capture_open();
     const int err = capture_open();
-    const double begin_s = now_s();
+    const double begin_s = clock_s();
     const pid_t child = start(words, environment, out, err);
     int status = 0;
     pid_t ended = 0;
     while (ended == 0) {
         ended = waitpid(child, &status, run.timed_out ? 0 : WNOHANG);
-        if (ended == 0 && now_s() - begin_s > timeout_s) {
+        if (ended == 0 && clock_s() - begin_s > timeout_s) {
             run.timed_out = 1;
             kill(-child, SIGKILL);
         } else if (ended == 0) {
             nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
         }
     }
-    run.seconds = now_s() - begin_s;
+    run.seconds = clock_s() - begin_s;
     run.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     run.out = capture_text(out);
     run.err = capture_text(err);

@@ -13,12 +13,12 @@ typedef struct Layout {
 } Layout;
 
 static bool is_even(const ConfigJob *job) {
-    return job->model->layers % (mesh_stages(&job->plan->mesh) * plan_chunks(job->plan)) == 0;
+    return job->model->layers % plan_all_chunks(job->plan) == 0;
 }
 
 MegatronSplit megatron_split(const ConfigJob *job) {
     const TrainPlan *plan = job->plan;
-    const int layers = job->model->layers, chunks = mesh_stages(&plan->mesh) * plan_chunks(plan);
+    const int layers = job->model->layers, chunks = plan_all_chunks(plan);
     switch (plan->pp_split) {
     case SPLIT_WEIGHTED:
         return (MegatronSplit){.embedding = plan->pp_first > 0, .loss = plan->pp_last > 0};
@@ -40,7 +40,7 @@ MegatronSplit megatron_split(const ConfigJob *job) {
 
 static Layout layout_of(const ConfigJob *job) {
     const TrainPlan *plan = job->plan;
-    const int layers = job->model->layers, chunks = mesh_stages(&plan->mesh) * plan_chunks(plan);
+    const int layers = job->model->layers, chunks = plan_all_chunks(plan);
     if (plan->pp_split == SPLIT_CHUNKS) {
         const int rest = layers - plan->pp_first - plan->pp_last;
         return (Layout){plan->pp_first, chunks > 2 ? rest / (chunks - 2) : 0, plan->pp_last, chunks, 0};
@@ -78,8 +78,7 @@ void megatron_write_split(const ConfigJob *job, FILE *out) {
     }
     const bool divides = !split.first && !split.embedding && !split.loss;
     if (plan_chunks(plan) > 1 && divides) {
-        fprintf(out, "    --num-layers-per-virtual-pipeline-stage %d\n",
-                job->model->layers / (mesh_stages(&plan->mesh) * plan_chunks(plan)));
+        fprintf(out, "    --num-layers-per-virtual-pipeline-stage %d\n", job->model->layers / (plan_all_chunks(plan)));
     } else if (plan_chunks(plan) > 1) {
         fprintf(out, "    --num-virtual-stages-per-pipeline-rank %d\n", plan_chunks(plan));
     }

@@ -74,13 +74,13 @@ static int counted_layers(const ConfigJob *job) {
 }
 
 const char *torchtitan_stage_layers(const ConfigJob *job) {
-    const int stages = mesh_stages(&job->plan->mesh) * plan_chunks(job->plan);
+    const int stages = plan_all_chunks(job->plan);
     return arena_format(job->arena, "%d", (counted_layers(job) + stages - 1) / stages);
 }
 
 const char *torchtitan_modules(const ConfigJob *job) {
     const TrainPlan *plan = job->plan;
-    const int stages = mesh_stages(&plan->mesh) * plan_chunks(plan);
+    const int stages = plan_all_chunks(plan);
     const int rest = job->model->layers - plan->pp_first - plan->pp_last, inner = stages > 2 ? rest / (stages - 2) : 0;
     const char *text = "[[\"tok_embeddings\"";
     for (int stage = 0, layer = 0; stage < stages; stage++) {

@@ -49,7 +49,7 @@ static void weigh(const ModelSpec *model, const TrainPlan *plan, Balance *balanc
 }
 
 static double slowest(const Balance *balance, const TrainPlan *plan) {
-    const int32_t stages = mesh_stages(&plan->mesh), parts = split_parts(plan);
+    const int32_t stages = mesh_stages(&plan->mesh), parts = plan_all_chunks(plan);
     int32_t counts[MOST_PARTS], layer = 0;
     double of_stage[MOST_PARTS] = {0}, most = 0;
     split_layers(balance->model, balance->target, plan, counts);
@@ -75,7 +75,7 @@ static bool is_legal(const Balance *balance, const TrainPlan *plan) {
 }
 
 bool split_balance(const ModelSpec *model, const Target *target, TrainPlan *plan) {
-    const int32_t parts = split_parts(plan), layers = model->layers, stages = mesh_stages(&plan->mesh);
+    const int32_t parts = plan_all_chunks(plan), layers = model->layers, stages = mesh_stages(&plan->mesh);
     Balance balance = {.model = model, .target = target, .folded = plan_is_folded(plan)};
     if (parts > MOST_PARTS || layers > MOST_LAYERS || plan->pp_split < SPLIT_WEIGHTED) {
         return false;

@@ -21,7 +21,6 @@ typedef struct LayerSplit {
 extern const LayerSplit *const layer_splits[LAYER_RULE_COUNT];
 
 // By the plan's rule, over the chunks of all stages.
-int32_t split_parts(const TrainPlan *plan);
 void split_layers(const ModelSpec *model, const Target *target, const TrainPlan *plan, int32_t *counts);
 
 // The same with one chunk per stage: all layers of the stage's chunks together.

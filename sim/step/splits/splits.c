@@ -12,18 +12,14 @@ const LayerSplit *const layer_splits[LAYER_RULE_COUNT] = {
     [LAYERS_BY_CHUNKS] = &layer_split_chunks,
 };
 
-int32_t split_parts(const TrainPlan *plan) {
-    return mesh_stages(&plan->mesh) * plan_chunks(plan);
-}
-
 void split_layers(const ModelSpec *model, const Target *target, const TrainPlan *plan, int32_t *counts) {
-    const SplitShape shape = {mesh_stages(&plan->mesh), split_parts(plan), plan->pp_first, plan->pp_last};
+    const SplitShape shape = {mesh_stages(&plan->mesh), plan_all_chunks(plan), plan->pp_first, plan->pp_last};
     layer_splits[target_layer_rule(target, plan)]->cut(model, &shape, counts);
     counts[shape.chunks - 1] += plan->mtp;  // all of them in the last one (get_mtp_num_layers_to_build)
 }
 
 void split_alone(const ModelSpec *model, TrainPlan *plan) {
-    const int32_t each = plan_chunks(plan), inner = split_parts(plan) - 2;
+    const int32_t each = plan_chunks(plan), inner = plan_all_chunks(plan) - 2;
     if (plan->pp_split == SPLIT_CHUNKS && each > 1) {
         const int32_t others = (each - 1) * (model->layers - plan->pp_first - plan->pp_last) / inner;
         plan->pp_split = SPLIT_ENDS;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "exec/transport/shm.h"
+#include "sim/base/clock.h"
 
 enum { SEGMENT_FD = 3, CALLS_MOST = 2000, BYTES_MOST = 1 << 30 };  // calls of one case, and bytes in all of them
 
@@ -39,12 +40,6 @@ static Status hop(const Rank *rank, const TransportCall *call, Error *error) {
     }
     const TransportKind kind = rank->rank % 2 == 0 ? COLLECTIVE_SEND : COLLECTIVE_RECEIVE;
     return rank->table->run(rank->transport, kind, &message, error);
-}
-
-static double clock_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 static void must(Status status, const Error *error) {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exec/transport/clock.h"
+#include "sim/base/clock.h"
 #include "tests/fault/exec/launched.h"
 #include "tests/support/run_program.h"
 

@@ -12,8 +12,8 @@
 
 #include "exec/launch/rendezvous.h"
 #include "exec/launch/rendezvous_address.h"
-#include "exec/transport/clock.h"
 #include "exec/worker/rendezvous_client.h"
+#include "sim/base/clock.h"
 
 enum { STRANGERS = 200, WORLD = 2 };
 

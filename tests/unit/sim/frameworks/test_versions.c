@@ -4,16 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/base/text.h"
 #include "sim/frameworks/framework.h"
 
 static const char *text_of(const Target *target, const TargetField *field) {
     const char *text = NULL;
     memcpy(&text, (const char *)target + field->at, sizeof text);
     return text;
-}
-
-static bool same_text(const char *a, const char *b) {
-    return a == b || (a && b && strcmp(a, b) == 0);
 }
 
 // Prints what the row changes; the number of its settings that say what its base says, or say it twice.
@@ -29,7 +26,7 @@ static int print_changes(const Framework *framework, const TargetVersion *versio
             repeats |= earlier->at == setting->at;
         }
         if (field->kind == FIELD_TEXT) {
-            repeats |= same_text(setting->text, text_of(&base, field));
+            repeats |= text_same(setting->text, text_of(&base, field));
             printf("    %s: %s%s\n", field->name, setting->text, repeats ? "  <- its base says so" : "");
         } else {
             const double before = target_field_number(&base, field);

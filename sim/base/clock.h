@@ -1,4 +1,4 @@
-// The clock for all waits in exec/: steady, in seconds.
+// The clock of waits and of elapsed time: steady, in seconds.
 
 #pragma once
 
