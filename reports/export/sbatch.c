@@ -67,6 +67,7 @@ const ExportFormat export_sbatch = {
     .fuseds = ~0u,
     .takes = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_MASTER_WEIGHTS) | PLAN_BIT(PLAN_REDUCE_DTYPE) |
              PLAN_BIT(PLAN_TP_OVERLAP),
+    .stages = true,
     .refuse = sbatch_refuse,
     .write = sbatch_write,
     .launch = launch_script,
