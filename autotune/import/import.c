@@ -164,7 +164,7 @@ static void read_order(Import *import) {
         import_refuse(import, import->order_key, "%s", why.message);
         return;
     }
-    const Schedule *known = order_file_schedule(order, import->arena);
+    const Schedule *known = order_file_named(order, import->arena);
     import->pp_order = known ? NULL : order;
     said->choice[PLAN_PP_SCHEDULE] = known ? plan_field_value(PLAN_PP_SCHEDULE, known->name) : PP_FILE;
     said->choice[PLAN_VIRTUAL_STAGES] = order->chunks;

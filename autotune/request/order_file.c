@@ -26,7 +26,7 @@ static Status take(Builder *builder, const char *path, Error *error) {
     if (order_file_read(path, builder->arena, order, error) != STATUS_OK) {
         return STATUS_USAGE;
     }
-    const Schedule *known = order_file_schedule(order, builder->arena);
+    const Schedule *known = order_file_named(order, builder->arena);
     builder->request->pp_order = known ? NULL : order;
     TRY(choose_mesh(builder, error));
     FAIL_IF(mesh_stages(&builder->request->mesh) != order->stages, error, STATUS_USAGE,

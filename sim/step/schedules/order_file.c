@@ -9,6 +9,7 @@
 
 #include "sim/base/hash.h"
 #include "sim/base/open.h"
+#include "sim/plan/plan_fields.h"
 
 typedef struct Cell {
     int64_t stage, micro_step;
@@ -447,4 +448,11 @@ const Schedule *order_file_schedule(const PpOrder *file, Arena *arena) {
         }
     }
     return NULL;
+}
+
+const Schedule *order_file_named(const PpOrder *order, Arena *arena) {
+    const Schedule *known = order_file_schedule(order, arena);
+    const int value = known ? plan_field_value(PLAN_PP_SCHEDULE, known->name) : PLAN_ANY;
+    const bool of_chunks = value == PP_INTERLEAVED || value == PP_ZERO_BUBBLE;
+    return of_chunks && order->chunks < 2 ? NULL : known;
 }

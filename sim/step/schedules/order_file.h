@@ -16,3 +16,6 @@ Status order_text_read(const char *path, const char *text, Arena *arena, PpOrder
 
 // The schedule that has this order on all stages; NULL = none.
 const Schedule *order_file_schedule(const PpOrder *order, Arena *arena);
+
+// The same, where a plan may name it: one whose stages have several chunks is by its name refused with one.
+const Schedule *order_file_named(const PpOrder *order, Arena *arena);
