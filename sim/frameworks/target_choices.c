@@ -238,6 +238,11 @@ static int told_dispatch(const Target *target, const TrainPlan *plan) {
     return plan_field_matters(plan, PLAN_DISPATCH) ? (int)target_dispatch(target, plan) : DISPATCH_TARGET;
 }
 
+static int told_chunks(const Target *target, const TrainPlan *plan) {
+    (void)target;
+    return plan_chunks(plan);
+}
+
 static bool has_buckets(const Target *target) {
     return target->runtime.reduce_buffer > TARGET_SMALL_BUCKET;
 }
@@ -266,7 +271,7 @@ static const TargetChoice choices[PLAN_FIELD_COUNT] = {
     [PLAN_MASTER_WEIGHTS] = {.usual = usual_master},
     [PLAN_FP8_RECIPE] = {.usual = usual_fp8},
     [PLAN_PP_SCHEDULE] = {.offers = offers_schedule, .has = has_pipelines},
-    [PLAN_VIRTUAL_STAGES] = {usual_chunks, offers_chunks, has_pipelines},
+    [PLAN_VIRTUAL_STAGES] = {usual_chunks, offers_chunks, has_pipelines, told_chunks},
     [PLAN_GRAD_SYNC] = {.offers = offers_sync, .has = has_syncs, .told = told_sync},
     [PLAN_REDUCE_OVERLAP] = {.offers = offers_overlap, .has = has_overlap, .told = told_overlap},
     [PLAN_LOSS] = {.offers = offers_loss, .has = has_losses, .told = told_loss},
