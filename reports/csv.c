@@ -35,7 +35,7 @@ static void put_header(Csv *csv) {
     }
     csv_header(csv, ",order,step_time_s,step_time_low_s,step_time_high_s,tokens_per_s,mfu,hfu,"
                     "compute_s" AXES_EXPOSED_COLUMNS ",optimizer_s,overhead_s,peak_bytes,reserved_bytes,pareto,rule,"
-                    "reason");
+                    "reason,bubble_s,stage");
 }
 
 static void put_plan(Csv *csv, const Target *target, const TrainPlan *plan) {
@@ -71,6 +71,13 @@ static void prediction_fields(Csv *csv, const Prediction *prediction) {
             csv_known(peak > 0, peak), csv_known(reserved > 0, reserved));
 }
 
+// The end of a line: columns that came after the first version of the table.
+static void end_line(Csv *csv, const Prediction *prediction) {
+    csv_number(csv, prediction && prediction->step_s > 0, prediction ? prediction->bubble_s : 0);
+    csv_number(csv, prediction && prediction->memory.stages > 0, prediction ? prediction->memory.stage : 0);
+    csv_end_line(csv);
+}
+
 // For a candidate that was only estimated: step time, tokens/s and memory.
 static void estimate_fields(Csv *csv, const Candidate *candidate) {
     enum { BETWEEN_STEP_AND_TOKENS = 2, BETWEEN_TOKENS_AND_MEMORY = 5 + AXIS_COUNT };
@@ -94,14 +101,16 @@ Status csv_plan(const void *answer, FILE *out, Error *error) {
         csv_row(&csv, "sd", "ranked", i + 1);
         put_plan(&csv, result->request->target, &result->entries[i].plan);
         prediction_fields(&csv, &result->entries[i]);
-        csv_row(&csv, "dss.", result->entries[i].pareto, NULL, NULL);
+        csv_row(&csv, "dss", result->entries[i].pareto, NULL, NULL);
+        end_line(&csv, &result->entries[i]);
     }
     for (int i = 0; i < result->rejected_count; i++) {
         const Prediction nothing = {0};
         csv_row(&csv, "ss", "rejected", NULL);
         put_plan(&csv, result->request->target, &result->rejected[i].plan);
         prediction_fields(&csv, &nothing);
-        csv_row(&csv, "sss.", NULL, result->rejected[i].rule, result->rejected[i].reason);
+        csv_row(&csv, "sss", NULL, result->rejected[i].rule, result->rejected[i].reason);
+        end_line(&csv, NULL);
     }
     return csv_finish(&csv, error);
 }
@@ -120,7 +129,8 @@ Status csv_candidates(const void *what, FILE *out, Error *error) {
         } else {
             estimate_fields(&csv, candidate);
         }
-        csv_row(&csv, "sss.", NULL, candidate->rule, candidate->reason);
+        csv_row(&csv, "sss", NULL, candidate->rule, candidate->reason);
+        end_line(&csv, candidate->prediction);
     }
     return csv_finish(&csv, error);
 }
@@ -132,6 +142,7 @@ Status csv_prediction(const void *answer, FILE *out, Error *error) {
     csv_row(&csv, "ss", !report->legal ? "not legal" : report->prediction->fits ? "feasible" : "does not fit", NULL);
     put_plan(&csv, report->request->target, &report->prediction->plan);
     prediction_fields(&csv, report->prediction);
-    csv_row(&csv, "sss.", NULL, NULL, report->reason);
+    csv_row(&csv, "sss", NULL, NULL, report->reason);
+    end_line(&csv, report->prediction);
     return csv_finish(&csv, error);
 }
