@@ -9,6 +9,7 @@
 #include "sim/base/text.h"
 #include "sim/frameworks/framework.h"
 #include "sim/frameworks/target_choices.h"
+#include "sim/step/held.h"
 
 static const double MUCH_OF_THE_CORES = 0.15;  // below this, a step of twice the time has another cause
 
@@ -259,6 +260,43 @@ static void words_reduced_by(const TuneRequest *request, const TrainPlan *plan, 
     }
 }
 
+// "0..14: 8, 15: 6": stages beside each other that have the same text are told together.
+static void words_by_stage(const char *const *texts, int stages, const char *unit, FILE *out) {
+    for (int from = 0, end; from < stages; from = end) {
+        for (end = from + 1; end < stages && strcmp(texts[end], texts[from]) == 0; end++) {
+        }
+        fputs(from == 0 ? " " : ", ", out);
+        fprintf(out, "%d", from);
+        if (end > from + 1) {
+            fprintf(out, "..%d", end - 1);
+        }
+        fprintf(out, ": %s%s", texts[from], from == 0 ? unit : "");
+    }
+    fputc('\n', out);
+}
+
+static void words_stages(const Prediction *prediction, const TuneRequest *request, FILE *out) {
+    const MemoryBreakdown *memory = &prediction->memory;
+    const TrainPlan *plan = &prediction->plan;
+    Arena arena = {0};
+    const char **layers = ARENA_ARRAY(&arena, const char *, memory->stages);
+    const char **bytes = ARENA_ARRAY(&arena, const char *, memory->stages);
+    for (int stage = 0; stage < memory->stages; stage++) {
+        const StageLayers held =
+            stage_layers(&request->model, plan, request->target, plan_is_folded(plan), stage, &arena);
+        char text[TEXT_UNIT_BYTES];
+        layers[stage] = arena_format(&arena, "%d", held.layers);
+        bytes[stage] = arena_text(&arena, text_bytes(text, memory->by_stage[stage]));
+    }
+    if (memory->stages > 0) {
+        fputs("  stages", out);
+        words_by_stage(layers, memory->stages, " layers", out);
+        fputs("  reserved by stage", out);
+        words_by_stage(bytes, memory->stages, "", out);
+    }
+    arena_free(&arena);
+}
+
 void format_memory(const Prediction *prediction, const TuneRequest *request, FILE *out) {
     const MemoryBreakdown *memory = &prediction->memory;
     MemoryTerm terms[MEMORY_TERMS];
@@ -277,10 +315,7 @@ void format_memory(const Prediction *prediction, const TuneRequest *request, FIL
             memory->top_name);
     fprintf(out, " %s\n", text_bytes(text, memory->top_bytes));
     words_reduced_by(request, &prediction->plan, out);
-    for (int stage = 0; stage < memory->stages; stage++) {
-        fprintf(out, "%s%s%s", stage == 0 ? "  by stage: " : ", ", text_bytes(text, memory->by_stage[stage]),
-                stage + 1 == memory->stages ? "\n" : "");
-    }
+    words_stages(prediction, request, out);
     if (memory->host_bytes > 0) {
         fprintf(out, "  on the host %s per accelerator (offload %s)\n", text_bytes(text, memory->host_bytes),
                 offload_names[prediction->plan.offload]);

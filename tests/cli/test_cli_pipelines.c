@@ -120,3 +120,123 @@ Test(cli_pipelines, an_order_of_its_own_is_run_as_one_rank) {
     json_decref(own);
     json_decref(one);
 }
+
+// The command that starts the ranks, and what the inner file says of stages.
+Test(cli_pipelines, a_batch_script_writes_and_launches_a_pipeline_of_every_framework) {
+    static const struct {
+        const char *target, *stages, *launch;
+    } rows[] = {
+        {"torchtitan", "pipeline_parallel_degree = 2", "-m torchtitan.train --job.config_file torchtitan.toml"},
+        {"megatron", "--pipeline-model-parallel-size 2", "exec bash megatron.sh"},
+        {"nanotron", "pp: 2", "run_train.py --config-file"},
+        {"deepspeed", "num_stages=2", "train.py --deepspeed_config deepspeed.json"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ProgramRun run =
+            CLI("export", "--as", "sbatch", "--mesh", "pp=2,dp_shard=8", "--model", "llama-3-8b", "--target",
+                rows[i].target, "--zero", "1", "--micro-batch", "1", "--grad-accum", "4", "--recompute", "full");
+        if (run.exit_code != 0) {  // without sharding stages of its own
+            program_run_free(&run);
+            run = CLI("export", "--as", "sbatch", "--mesh", "pp=2,dp_shard=8", "--model", "llama-3-8b", "--target",
+                      rows[i].target, "--micro-batch", "1", "--grad-accum", "4", "--recompute", "full");
+        }
+        cr_expect_eq(run.exit_code, 0, "%s", run.err);
+        cr_expect(strstr(run.out, rows[i].stages), "%s: %s", rows[i].target, run.out);
+        cr_expect(strstr(run.out, rows[i].launch), "%s: %s", rows[i].target, run.out);
+        cr_expect(strstr(run.out, "#SBATCH --nodes=2"), "%s: %s", rows[i].target, run.out);
+        program_run_free(&run);
+    }
+}
+
+Test(cli_pipelines, a_batch_script_of_a_framework_without_pipelines_says_whose_file_it_is) {
+    ProgramRun run = CLI("export", "--as", "sbatch", "--mesh", "pp=2,dp_shard=4", "--model", "llama-3-8b", "--target",
+                         "accelerate");
+    cr_expect_neq(run.exit_code, 0);
+    cr_expect(strstr(run.err, "accelerate has no pp"), "%s", run.err);
+    program_run_free(&run);
+}
+
+// The field of that name in the last line.
+static const char *last_field(char *csv, const char *name) {
+    char *header = csv, *line = csv, *head_rest = NULL, *line_rest = NULL;
+    for (char *next; (next = strchr(line, '\n')) && next[1]; line = next + 1) {
+    }
+    header[strcspn(header, "\r")] = line[strcspn(line, "\r")] = '\0';
+    for (;;) {
+        char *field = line_rest ? line_rest : line, *head = head_rest ? head_rest : header;
+        char *end = strchr(field, ','), *head_end = strchr(head, ',');
+        if (end && head_end) {
+            *end = *head_end = '\0';
+        }
+        if (strcmp(head, name) == 0) {
+            return field;
+        }
+        cr_assert(end && head_end, "no column %s", name);
+        line_rest = end + 1;
+        head_rest = head_end + 1;
+    }
+}
+
+Test(cli_pipelines, csv_has_the_bubble_and_the_stage_of_json) {
+    json_t *root = CLI_JSON(0, "predict", "--mesh", "pp=4,tp=2", "--model", "llama-3-8b", "--target", "torchtitan",
+                            "--grad-accum", "8", "--format", "json");
+    static const char *const columns[] = {"bubble_s", "stage"};
+    const double told[] = {cli_number(json_object_get(root, "time"), "bubble_s"),
+                           cli_number(json_object_get(root, "memory"), "stage")};
+    for (int i = 0; i < 2; i++) {
+        ProgramRun run = CLI("predict", "--mesh", "pp=4,tp=2", "--model", "llama-3-8b", "--target", "torchtitan",
+                             "--grad-accum", "8", "--format", "csv");
+        const char *field = last_field(run.out, columns[i]);
+        cr_expect_neq(field[0], '\0', "%s", columns[i]);
+        cr_expect_float_eq(strtod(field, NULL), told[i], 1e-9, "%s: %s", columns[i], field);
+        program_run_free(&run);
+    }
+    json_decref(root);
+}
+
+Test(cli_pipelines, csv_has_no_stage_without_a_pipeline) {
+    ProgramRun run = CLI("predict", "--mesh", "dp_shard=8", "--model", "llama-3-8b", "--format", "csv");
+    cr_expect_str_eq(last_field(run.out, "stage"), "");
+    program_run_free(&run);
+}
+
+// Two chunks of layers on each stage that folds, whatever --virtual-stages has for others.
+Test(cli_pipelines, a_folded_schedule_is_told_with_the_two_chunks_that_it_has) {
+    static const struct {
+        const char *schedule;
+        int chunks;
+    } rows[] = {{"zbv", 2}, {"dualpipev", 2}, {"1f1b", 1}, {"interleaved", 2}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        json_t *root = CLI_JSON(0, "predict", "--mesh", "pp=2", "--model", "tiny", "--target", "ndtune",
+                                "--pp-schedule", rows[i].schedule, "--grad-accum", "8", "--format", "json");
+        cr_expect_eq(cli_number(json_object_get(root, "plan"), "virtual_stages"), rows[i].chunks, "%s",
+                     rows[i].schedule);
+        json_decref(root);
+    }
+}
+
+// The interleaved schedule with one chunk: not to be named, and legal as what the file says.
+Test(cli_pipelines, an_order_of_interleaving_with_one_chunk_is_taken_as_it_is) {
+    static const char *const rows[][2] = {{"torchtitan", "0F0,0F1,0F2,0B0,0B1,0B2\n1F0,1B0,1F1,1B1,1F2,1B2\n"},
+                                          {"torchtitan", "0F0,0F1,0I0,0W0,0I1,0W1\n1F0,1I0,1F1,1W0,1I1,1W1\n"},
+                                          {"ndtune", "0F0,0F1,0F2,0B0,0B1,0B2\n1F0,1B0,1F1,1B1,1F2,1B2\n"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        FILE *file = fopen("one_chunk.csv", "w");
+        cr_assert_not_null(file);
+        fputs(rows[i][1], file);
+        fclose(file);
+        json_t *root = CLI_JSON(0, "predict", "--mesh", "pp=2", "--model", "tiny", "--target", rows[i][0], "--fused",
+                                i == 2 ? "auto" : "eager", "--pp-schedule", "one_chunk.csv", "--format", "json");
+        cr_expect(json_is_true(json_object_get(root, "legal")), "%zu", i);
+        unlink("one_chunk.csv");
+        json_decref(root);
+    }
+}
+
+Test(cli_pipelines, layers_and_bytes_of_stages_are_told_together_where_they_are_the_same) {
+    ProgramRun run = CLI("predict", "--mesh", "pp=16,tp=8,dp_shard=4", "--model", "llama-3.1-405b", "--target",
+                         "megatron", "--zero", "1", "--micro-batch", "1", "--grad-accum", "32", "--recompute", "full");
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect(strstr(run.out, "  stages 0: 7 layers, 1..14: 8, 15: 7\n"), "%s", run.out);
+    cr_expect(strstr(run.out, "  reserved by stage 0: "), "%s", run.out);
+    program_run_free(&run);
+}
