@@ -58,7 +58,8 @@ static void print_command(CommandId command) {
 
 static void print_program(void) {
     printf("ndtune: which mesh shape should I train with? Predicts memory and step time of every\n"
-           "dp_replicate x dp_shard x cp x tp shape of a world, ranks them, and runs them for real.\n\n"
+           "pp x dp_replicate x dp_shard x cp x sp x tp shape of a world, with experts over ep of its\n"
+           "ranks, ranks them, and runs them for real.\n\n"
            "Usage: ndtune COMMAND [options]\n\nCommands:\n");
     for (int i = 0; i < COMMAND_COUNT; i++) {
         printf("  %-10s %s\n", command_table[i].name, command_table[i].summary);

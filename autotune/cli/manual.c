@@ -135,8 +135,8 @@ Status manual_page(FILE *out, const char *version, Error *error) {
     }
     fprintf(out,
             ".SH DESCRIPTION\n"
-            "Predicts memory and step time of every dp_replicate x dp_shard x cp x tp shape of a world, with every "
-            "choice that goes with a shape, ranks them with reasons, and runs them for real.\n");
+            "Predicts memory and step time of every pp x dp_replicate x dp_shard x cp x sp x tp shape of a world, "
+            "with experts over ep of its ranks and every choice that goes with a shape, ranks them with reasons, and runs them for real.\n");
     man_commands(out);
     man_topics(out);
     man_options(out);
