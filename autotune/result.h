@@ -15,7 +15,7 @@
 enum {
     TUNE_ANY = PLAN_ANY,                    // of what was asked for a field: the search or the target decides
     TUNE_DEFAULT_TOKENS = 4 * 1024 * 1024,  // tokens per step when no global batch is given
-    PREDICTION_MAX_WARNINGS = 8,
+    PREDICTION_MAX_WARNINGS = 9,
     TUNE_DEFAULT_SEQ = 4096  // or the model's maximum, whichever is less
 };
 

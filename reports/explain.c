@@ -92,9 +92,13 @@ static void print_heads(const Explanation *explanation, FILE *out) {
         return;
     }
     fprintf(out, "next  %s\n      step %s\n", plan_text(&next->plan, plan), format_interval(next, text));
-    fprintf(out, "\nThe best makes %.2f %% more tokens per second than the next", 100 * explain_lead(explanation));
+    const double lead = explain_lead(explanation);
+    fprintf(out, "\nThe best makes %.2f %% %s tokens per second than the next", 100 * fabs(lead),
+            lead < 0 ? "fewer" : "more");
     const ExplainTerm most = explain_most_saved(explanation);
-    if (most.name) {
+    if (lead < 0) {
+        fputs(": that is level, and it is simpler or needs less memory", out);
+    } else if (most.name) {
         fprintf(out, ", most of all by less %s", most.name);
     }
     fprintf(out, ".\n\n");

@@ -262,7 +262,8 @@ static Status table_import(const void *answer, FILE *out, Error *error) {
     const TuneRequest *request = report->request;
     const AdviceReport *advice = report->advice;
     const Explanation pair = {.best = advice->best, .runner_up = &advice->own};
-    fprintf(out, "%s: %s%s\n", report->import->path, report->import->flavour,
+    fprintf(out, "%s: %s%s\n", report->import->path,
+            report->import->flavour ? report->import->flavour : request->target->name,
             report->import->recognised ? ", by its keys (--from-format says otherwise)" : "");
     fprintf(out, "%s on %d x %s (%s), for %s %s\n\n", request->model.name, request->world,
             request->cluster.accelerator.name, request->cluster.name, request->target->name, request->target->version);

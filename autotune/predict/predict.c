@@ -135,11 +135,24 @@ static void add_warnings(const TuneRequest *request, Arena *arena, Prediction *p
     }
 }
 
+// A pipeline whose every message sleeps takes several times as long as another version's.
+static void warn_of_stalls(const TuneRequest *request, Arena *arena, Prediction *prediction) {
+    const CostModel cost = {.profile = &request->cluster, .target = request->target};
+    const double stall_s = message_host_s(&cost, &prediction->plan.mesh);
+    if (stall_s > 0 && mesh_stages(&prediction->plan.mesh) > 1) {
+        warn(prediction, arena_format(arena,
+                                      "%s@%s sleeps %.2f s of every message between stages on so many nodes: later "
+                                      "versions do not",
+                                      request->target->name, request->target->version, stall_s));
+    }
+}
+
 static void derive(const Predictor *predictor, Arena *arena, Prediction *prediction) {
     const TuneRequest *request = predictor->request;
     const TrainPlan *plan = &prediction->plan;
     prediction->fits = memory_needed_bytes(plan, &prediction->memory) <= request->memory_limit_bytes;
     add_warnings(request, arena, prediction);
+    warn_of_stalls(request, arena, prediction);
     if (prediction->step_s <= 0) {
         return;
     }

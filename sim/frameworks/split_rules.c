@@ -30,6 +30,17 @@ static const char *refuse_ends(const ModelSpec *model, const TrainPlan *plan, co
                         cut > 1 ? ", in chunks of as many" : "");
 }
 
+// What holds layers that do not divide: with one chunk to a stage, the numbers of an even rest.
+static const char *uneven_hint(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const int32_t stages = mesh_stages(&plan->mesh), inner = stages - 2;
+    const int32_t rest = model->layers - inner * ((model->layers + stages - 1) / stages);
+    if (!(target->splits & PP_BIT(SPLIT_ENDS)) || plan_chunks(plan) > 1 || rest < 2) {
+        return "use pp_split target, or a pp that divides them";
+    }
+    return arena_format(arena, "use pp_split ends with pp_first %d and pp_last %d, or a pp that divides them",
+                        rest - rest / 2, rest / 2);
+}
+
 const char *target_refuse_split(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int32_t stages = mesh_stages(&plan->mesh), parts = plan_all_chunks(plan);
     if (plan->pp_split == SPLIT_TARGET || stages == 1) {
@@ -45,7 +56,9 @@ const char *target_refuse_split(const Target *target, const ModelSpec *model, co
               plan->pp_split == SPLIT_ENDS && target->edges_weigh_one && (plan->pp_first == 0 || plan->pp_last == 0),
               "%s has layers on the first and on the last stage: use pp_split chunks", target->name);
     REFUSE_IF(arena, plan->pp_split == SPLIT_EVEN && target->edges_weigh_one && model->layers % parts != 0,
-              "%s stops at %d layers on %d stages and chunks: use pp_split target", target->name, model->layers, parts);
+              "pp_split=even gives each of %d %s as many layers, and the %d of %s do not divide by %d: %s", parts,
+              parts == stages ? "stages" : "chunks", model->layers, model->name, parts,
+              uneven_hint(target, model, plan, arena));
     switch (plan->pp_split) {
     case SPLIT_WEIGHTED:
         return refuse_weights(target, model, plan, arena);
