@@ -187,6 +187,15 @@ static void say_formats(Builder *builder) {
     say_experts(builder, &plan);
 }
 
+static void say_sharding(Builder *builder) {
+    const TuneRequest *request = builder->request;
+    const Target *target = request->target;
+    const bool beside = builder->defaults->single_plan && mesh_stages(&request->mesh) > 1;
+    const bool bounded = beside && target->stages_max_zero > 0;
+    assume(builder, "sharding stage of the target (%d where there is something to shard%s)",
+           bounded ? target->stages_max_zero : target->max_zero, bounded ? ", beside stages" : "");
+}
+
 void choose_search(Builder *builder) {
     const TuneRequest *request = builder->request;
     read_choices(builder);
@@ -196,7 +205,7 @@ void choose_search(Builder *builder) {
         assume(builder, "%s: %s", what, open);
     }
     if (request->asked[PLAN_ZERO] == TUNE_ANY && !tries_stages(builder)) {
-        assume(builder, "sharding stage of the target (3 where there is something to shard)");
+        say_sharding(builder);
     }
     say_formats(builder);
     say_kernels(builder);

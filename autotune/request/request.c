@@ -311,6 +311,7 @@ Status request_resolve(Asked *asked, const RequestDefaults *defaults, Arena *are
     TRY(choose_order(&builder, error));
     choose_search(&builder);
     TRY(check_choices(&builder, error));
+    TRY(check_stages(&builder, error));
     choose_limits(&builder);
     TRY(choose_objective(&builder, error));
     return choose_baseline(&builder, error);

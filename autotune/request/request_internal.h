@@ -38,6 +38,8 @@ Status choose_precision(Builder *builder, Error *error);
 void choose_batch(Builder *builder);
 void choose_search(Builder *builder);
 Status check_choices(Builder *builder, Error *error);
+// What was asked about pipelines is what the target has, and says all that it needs.
+Status check_stages(Builder *builder, Error *error);
 
 // What is trained and on what, unless it is all parameters with fp32 masters on whole documents, and what is assumed
 // about experts. `plan` has what the job specified.

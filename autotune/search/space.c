@@ -87,6 +87,10 @@ static bool is_worth_a_schedule(const TuneRequest *request, const TrainPlan *pla
     return schedule && (schedule->splits || !outdone);
 }
 
+static bool has_chunks(int schedule) {
+    return schedule == PP_INTERLEAVED || schedule == PP_ZERO_BUBBLE;
+}
+
 // Collectives overlapping products copy from neighbours' memory: one node, links beyond PCIe (64 GB/s, of 5.0 x16).
 // Grouped products of experts have no such kernel.
 static bool reaches_neighbours(const TuneRequest *request, const Mesh *mesh) {
@@ -94,6 +98,14 @@ static bool reaches_neighbours(const TuneRequest *request, const Mesh *mesh) {
     const int per_node = cost_ranks_per_node(&request->cluster, mesh);
     return request->model.experts.count == 0 && request->cluster.node.ring.bandwidth_bytes_per_s > PCIE_BYTES_PER_S &&
            mesh_group_placement(mesh, AXIS_BIT(AXIS_TP), per_node).nodes == 1;
+}
+
+// Is the schedule that was asked for one that compiled stages, the target's usual ones, cannot have?
+static bool splits_compiled(const TuneRequest *request, const TrainPlan *plan) {
+    const int asked = request->asked[PLAN_PP_SCHEDULE];
+    const Schedule *schedule = asked == TUNE_ANY || asked == PP_FILE ? NULL : schedule_find(pp_schedule_names[asked]);
+    return schedule && schedule->splits && mesh_stages(&plan->mesh) > 1 &&
+           request->target->default_fused == FUSED_COMPILED;
 }
 
 // A schedule; chunks of equally many layers; neighbours of a node.
@@ -107,12 +119,16 @@ static bool can_be_tried(const TuneRequest *request, const TrainPlan *plan, Plan
     if (mesh_stages(&plan->mesh) == 1) {
         return true;
     }
-    return id == PLAN_PP_SCHEDULE      ? is_worth_a_schedule(request, plan, value)
+    const bool chunked = request->asked[PLAN_VIRTUAL_STAGES] != TUNE_ANY && request->asked[PLAN_VIRTUAL_STAGES] > 1;
+    return id == PLAN_PP_SCHEDULE      ? is_worth_a_schedule(request, plan, value) && (!chunked || has_chunks(value))
            : id == PLAN_VIRTUAL_STAGES ? value == 1 || space_cuts_evenly(request, plan, value)
                                        : true;
 }
 
 bool space_tries(const TuneRequest *request, const TrainPlan *plan, PlanFieldId id, int value) {
+    if (id == PLAN_FUSED && splits_compiled(request, plan)) {
+        return value == FUSED_EAGER;
+    }
     if (!target_offers(request->target, plan, id, value)) {
         return false;
     }
@@ -326,6 +342,9 @@ static void lenient_plan(const TuneRequest *request, const Mesh *mesh, TrainPlan
     if (plan->offload == OFFLOAD_ACTIVATIONS && request->asked[PLAN_RECOMPUTE] == TUNE_ANY) {
         plan->recompute = RECOMPUTE_FULL;  // else there is nothing to offload
     }
+    if (splits_compiled(request, plan) && request->asked[PLAN_FUSED] == TUNE_ANY) {
+        plan->fused = FUSED_EAGER;
+    }
     target_canonical(request->target, plan);
 }
 
@@ -447,9 +466,9 @@ static void add_shape(SpaceBuilder *builder, int shape) {
             add_run(builder, shape, &plan);
         }
     }
-    if ((size_t)builder->space->candidate_count == first) {  // the batch rule will say why
+    if ((size_t)builder->space->candidate_count == first) {  // a rule will say why, of what was asked
+        lenient_plan(request, &plan.mesh, &plan);
         plan.mesh.order = orders[0];
-        plan.micro_batch = lowest;
         plan.grad_accum = hopeless ? accumulation(request, data_ranks, lowest) : 1;
         plan.grad_accum = plan.grad_accum > 0 ? plan.grad_accum : 1;
         add_candidate(builder, shape, &plan, first);

@@ -158,6 +158,8 @@ static const TargetField fields[] = {
     WORDS(losses),
     WORDS(loss_chunks),
     WORDS(loss_note),
+    WORDS(stages_note),
+    WORDS(stages_max_zero),
     WORDS(grad_sync_note),
     WORDS(pack_flavour),
     WORDS(own_optimizer),

@@ -104,7 +104,6 @@ typedef struct Framework {
     const char *sync_each;         // the setting to reduce gradients on every micro-step; NULL = none needed
     bool accumulation_is_batch;    // the latter is the global batch
     const char *of_stages[2];    // in a pipeline: the micro-batch, and the batch that is cut into them; NULL = as above
-    const char *without_stages;  // why it has no pipelines, in its own terms; NULL
     bool has_pipelines;          // its users would consider pipeline stages once a model spans nodes
     bool logs_first_stage;       // the memory in its logs is that of a pipeline's first stage; else of the fullest
     bool logs_reserved;          // and what the allocator holds, not what lives

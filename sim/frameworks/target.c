@@ -159,7 +159,9 @@ bool target_takes_order(const Target *target, const Mesh *mesh) {
 }
 
 int target_default_zero(const Target *target, const Mesh *mesh) {
-    return mesh_group_size(mesh, AXES_SHARD_GROUP) > 1 ? target->max_zero : 0;
+    const bool bounded = mesh_stages(mesh) > 1 && target->stages_max_zero > 0;
+    const int most = bounded ? target->stages_max_zero : target->max_zero;
+    return mesh_group_size(mesh, AXES_SHARD_GROUP) > 1 ? most : 0;
 }
 
 CpRotate target_default_rotate(const Target *target) {

@@ -144,6 +144,8 @@ typedef struct Target {
     unsigned splits;         // further values of pp_split it offers: PP_BIT(value)
     bool edges_weigh_one;    // embedding and head count as one layer or none, and all must divide
     bool ties_stages;        // one table may be embedding and head of two stages, which sum its gradient
+    int stages_max_zero;      // the most beside stages, where it is less than max_zero; 0 = that
+    const char *stages_note;  // why no plan of it has pipelines, in its own terms; NULL
     unsigned offloads;       // bit 1 << Offload: what it can offload to host memory
     int grad_syncs;          // available by a switch, besides its own: GRAD_SYNC_BIT(value)
     const char *grad_sync_note;     // what its own is, and why there is no other; NULL

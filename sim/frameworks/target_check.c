@@ -42,8 +42,10 @@ static const char *check_positive(const Check *check) {
 static const char *check_axes(const Check *check) {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if (!(check->target->axes & AXIS_BIT(axis)) && axis_size(check, axis) > 1) {
-            const Framework *framework = framework_of(check->target->name);
-            const char *why = axis == AXIS_PP && framework ? framework->without_stages : NULL;
+            const char *why = axis == AXIS_PP ? check->target->stages_note : NULL;
+            const Framework *framework = why ? framework_of(check->target->name) : NULL;
+            REFUSE_IF(check->arena, framework && framework->has_pipelines, "%s@%s is not predicted with %s: %s; use %s=1",
+                      check->target->name, check->target->version, axis_names[axis], why, axis_names[axis]);
             return arena_format(check->arena, "%s has no %s: use %s=1%s%s", check->target->name, axis_names[axis],
                                 axis_names[axis], why ? "; " : "", why ? why : "");
         }

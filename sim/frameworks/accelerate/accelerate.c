@@ -30,6 +30,9 @@ static const TargetVersion accelerate_1_14 = {
         SET(fp8_flavour, FP8_TORCHAO),  // AORecipeKwargs, the default backend (accelerate 1.14 utils/dataclasses.py)
         SET(replicate_rule, REPLICATE_NOT_BESIDE_TP_OR_CP),  // ParallelismConfig's check (P1)
         SET(axes, AXES_DP | AXES_TP | AXES_CP), SET(default_fused, FUSED_EAGER),
+        // utils/dataclasses.py and inference.py of 1.15
+        SET_TEXT(stages_note, "its ParallelismConfig has dp_replicate, dp_shard, cp, sp and tp, pp_degree is its "
+                              "MegatronLM plugin's (--target megatron) and prepare_pippy only infers"),
         // peft and bitsandbytes; fsdp2_prepare_model upcasts what requires gradients only (P2)
         SET(finetunes, 1u << FINETUNE_LORA | 1u << FINETUNE_QLORA | 1u << FINETUNE_LORA_INT8), SET(adapters_cast, true),
         SET(compiles, true),               // TorchDynamoPlugin(use_regional_compilation=True), torch_compile
@@ -137,8 +140,5 @@ const Framework framework_accelerate = {
     .accumulation = "gradient_accumulation_steps",
     .compile = "dynamo_config.dynamo_backend: INDUCTOR (Trainer: torch_compile=True)",
     .fuse_loss = "_apply_liger_kernel_to_instance(fused_linear_cross_entropy=True) (Trainer: use_liger_kernel=True)",
-    // utils/dataclasses.py and inference.py of 1.15
-    .without_stages = "its ParallelismConfig has dp_replicate, dp_shard, cp, sp and tp, pp_degree is its MegatronLM "
-                      "plugin's (--target megatron) and prepare_pippy only infers",
     .sync_each = "GradientAccumulationPlugin(sync_each_batch=True)",
 };

@@ -14,6 +14,8 @@ static const TargetVersion axolotl_0_18 = {
         // Weights are loaded as bf16 (utils/config: torch_dtype) and never upcast: neither its fsdp2_prepare_model nor
         // accelerate 1.13, whose upcast drops its result (axolotl issue #3154).
         SET(bf16_weights, true),
+        SET_TEXT(stages_note, "its config has dp_replicate_size, dp_shard_size, context_parallel_size, "
+                              "tensor_parallel_size and expert_parallel_size"),
         SET(recompute_flavour, RECOMPUTE_BLOCK),  // gradient_checkpointing: a layer's input is all that stays
         // Fused AdamW, its default: weight, gradient and moments read, all but the gradient written, of 4 or 2 bytes.
         SET(runtime.optimizer_bytes_per_parameter, 28.0), SET(bf16_optimizer_bytes_per_parameter, 14.0),
@@ -55,7 +57,5 @@ const Framework framework_axolotl = {
     .accumulation = "gradient_accumulation_steps",
     .compile = "torch_compile: true",
     .fuse_loss = "liger_fused_linear_cross_entropy: true, plugins: axolotl.integrations.liger.LigerPlugin",
-    .without_stages = "its config has dp_replicate_size, dp_shard_size, context_parallel_size, "
-                      "tensor_parallel_size and expert_parallel_size",
     .sync_each = "accelerator_config.gradient_accumulation_kwargs.sync_each_batch: true",
 };

@@ -19,6 +19,7 @@ static const TargetVersion deepspeed_0_19 = {
         // 1 in reduce_gradients, after backward.
         SET(serial_stages, 1u << 0 | 1u << 1 | 1u << 2), SET(overlap_stages, 1u << 1 | 1u << 2),
         SET(axes, AXES_DP | AXES_TP | AXES_PP), SET(pp_schedules, PP_BIT(PP_1F1B)),
+        SET(stages_max_zero, 1),          // PipelineEngine asserts it (runtime/pipe/engine.py)
         SET(slices_messages, true),       // pipe_partitioned and grad_partitioned (runtime/pipe/engine.py)
         SET(messages_in_turn, true),      // TrainSchedule's SendActivation, RecvGrad
         SET(splits, PP_BIT(SPLIT_EVEN)),  // partition_method 'uniform', or 'type:regex' of the layers
@@ -89,11 +90,11 @@ static const char *refuse(const Target *target, const ModelSpec *model, const Tr
     if (plan->mesh.size[AXIS_SP] > 1) {
         return refuse_sp(target, plan, arena);
     }
-    if (plan->mesh.size[AXIS_PP] == 1 || plan->zero < 2) {
+    if (plan->mesh.size[AXIS_PP] == 1 || plan->zero <= target->stages_max_zero) {
         return NULL;
     }
-    return arena_format(arena, "%s asserts that ZeRO-2 and ZeRO-3 are incompatible with pipelines, zero=%d: use zero 1",
-                        target->name, plan->zero);
+    return arena_format(arena, "%s asserts that ZeRO-2 and ZeRO-3 are incompatible with pipelines, zero=%d: use zero %d",
+                        target->name, plan->zero, target->stages_max_zero);
 }
 
 static const FrameworkSynonym synonyms[] = {

@@ -21,6 +21,9 @@ const TargetVersion trainer_5_23 = {
                                          // _defer_fsdp_gradient_reduction (distributed/fsdp.py, trainer.py)
         SET(vocab_uneven, true),         // DTensor: the last rank has fewer rows
         SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_EP),  // ep_size (distributed/configuration_utils.py)
+        // FSDP is refused with pp_size (distributed/configuration_utils.py)
+        SET_TEXT(stages_note,
+                 "the pp_size of transformers' DistributedConfig has no backward schedule and is refused beside FSDP"),
         SET(experts_apart, true),  // fully_shard of each layer's experts on efsdp (distributed/fsdp.py)
         SET(recompute_counts, RECOMPUTE_EVERY_FIRST),  // activation_checkpointing_kwargs every_n_layers
         // adamw_torch_fused, its default (training_args.py): weight, gradient and moments read, all but the gradient
@@ -63,8 +66,5 @@ const Framework framework_trainer = {
     .accumulation = "gradient_accumulation_steps",
     .compile = "torch_compile=True",
     .fuse_loss = "use_liger_kernel=True",
-    // distributed/configuration_utils.py of transformers 5.23: FSDP is refused with pp_size
-    .without_stages =
-        "the pp_size of transformers' DistributedConfig has no backward schedule and is refused beside FSDP",
     .sync_each = "accelerator_config={\"gradient_accumulation_kwargs\": {\"sync_each_batch\": True}}",
 };

@@ -83,3 +83,47 @@ Test(request, the_accumulation_of_one_plan_makes_the_global_batch) {
     request_plan(&request, &request.mesh, &plan);
     cr_assert_eq(plan.grad_accum, 8);
 }
+
+// "--pp-schedule": a value that the target's pipelines cannot have is refused, not replaced by its own.
+static void expect_refused(const char *target, PlanFieldId id, const char *value, const char *sentence) {
+    Asked asked = {.model = "8b", .world = 16, .target = target};
+    asked.choices[id] = value;
+    cr_expect_eq(refused(asked, &searched), ASKED_CHOICE + (int)id, "%s %s", target, value);
+    cr_expect(strstr(error.message, sentence), "%s", error.message);
+}
+
+Test(request, a_pipeline_that_the_target_cannot_run_is_refused) {
+    expect_refused("megatron", PLAN_PP_SCHEDULE, "zbv", "has no pipelines with the schedule zbv: it has 1f1b or inter");
+    expect_refused("deepspeed", PLAN_PP_SCHEDULE, "gpipe", "it has 1f1b");
+    expect_refused("accelerate", PLAN_PP_SCHEDULE, "gpipe", "accelerate@1.15 has none: its ParallelismConfig has");
+    expect_refused("megatron@fsdp", PLAN_PP_SPLIT, "even", "Megatron-FSDP takes stages, which ndtune does not model");
+    expect_refused("deepspeed", PLAN_PP_SPLIT, "ends", "use --pp-split target or even");
+    expect_refused("deepspeed", PLAN_VIRTUAL_STAGES, "2", "one chunk of layers on each stage, not 2");
+    Asked asked = {.model = "8b", .world = 16, .target = "torchtitan"};
+    asked.choices[PLAN_PP_SCHEDULE] = "zbv";
+    asked.choices[PLAN_FUSED] = "compiled";
+    cr_expect_eq(refused(asked, &searched), ASKED_CHOICE + PLAN_PP_SCHEDULE);
+    cr_expect(strstr(error.message, "PyTorch refuses zbv of compiled stages: use fused eager"), "%s", error.message);
+}
+
+Test(request, numbers_of_a_pipeline_without_what_they_count_are_refused) {
+    expect_refused("megatron", PLAN_PP_FIRST, "7", "--pp-first goes with --pp-split weighted, ends or chunks");
+    expect_refused("megatron", PLAN_PP_LAST, "7", "--pp-last goes with --pp-split");
+    Asked asked = {.model = "8b", .mesh = "pp=4,dp_shard=4", .target = "megatron"};
+    asked.choices[PLAN_PP_SPLIT] = "ends";
+    cr_expect_eq(refused(asked, &one_plan), ASKED_CHOICE + PLAN_PP_SPLIT);
+    cr_expect(strstr(error.message, "needs both numbers"), "%s", error.message);
+    Asked chunks = {.model = "8b", .mesh = "pp=4,dp_shard=4", .target = "torchtitan"};
+    chunks.choices[PLAN_VIRTUAL_STAGES] = "3";
+    cr_expect_eq(refused(chunks, &one_plan), ASKED_CHOICE + PLAN_VIRTUAL_STAGES);
+    cr_expect(strstr(error.message, "goes with --pp-schedule interleaved or zero-bubble"), "%s", error.message);
+}
+
+Test(request, deepspeed_shards_beside_stages_as_its_pipelines_can) {
+    Asked asked = {.model = "8b", .mesh = "pp=2,dp_shard=8", .target = "deepspeed"};
+    TrainPlan plan;
+    cr_assert_eq(request_resolve(&asked, &one_plan, &arena, &request, &error), STATUS_OK, "%s", error.message);
+    request_plan(&request, &request.mesh, &plan);
+    cr_expect_eq(plan.zero, 1);
+    cr_expect(says("sharding stage of the target (1 where there is something to shard, beside stages)"));
+}

@@ -1,0 +1,148 @@
+// What was asked about pipelines, whatever the shape: a choice that no pipeline of the target has, or that goes with
+// another one, would be dropped in silence where the shape has no stages.
+
+#include "autotune/request/request_internal.h"
+#include "sim/frameworks/framework.h"
+
+static bool is_said(const Builder *builder, PlanFieldId id) {
+    return builder->asked->choices[id] && builder->request->asked[id] != TUNE_ANY;
+}
+
+static Error *about_choice(Builder *builder, PlanFieldId id, Error *error) {
+    return about(builder->asked, ASKED_CHOICE + (int)id, error);
+}
+
+// "1f1b, gpipe or zbv": the words of a field whose bits are set.
+static const char *words_of(PlanFieldId id, unsigned bits, Arena *arena) {
+    const char *text = "";
+    for (int value = 0; bits >> value; value++) {
+        const char *link = !text[0] ? "" : bits >> value == 1 ? " or " : ", ";
+        text = bits >> value & 1 ? arena_format(arena, "%s%s%s", text, link, plan_fields[id].words[value]) : text;
+    }
+    return text;
+}
+
+static bool has_pipelines(const Framework *framework) {
+    return framework->has_pipelines;
+}
+
+static Status refuse_without(Builder *builder, PlanFieldId id, Error *error) {
+    const Target *target = builder->request->target;
+    char names[ERROR_HINT_BYTES];
+    error_set(about_choice(builder, id, error), STATUS_USAGE, "--%s is of pipelines, and %s@%s has none%s%s",
+              plan_fields[id].option.name, target->name, target->version, target->stages_note ? ": " : " here",
+              target->stages_note ? target->stages_note : "");
+    return error_hint(error, "leave it out, or --target %s", framework_names(has_pipelines, names, sizeof names));
+}
+
+// A file of actions is refused with its plan.
+static Status check_schedule(Builder *builder, Error *error) {
+    const Target *target = builder->request->target;
+    const int schedule = builder->request->asked[PLAN_PP_SCHEDULE];
+    if (!is_said(builder, PLAN_PP_SCHEDULE) || schedule == PP_FILE || target->pp_schedules & PP_BIT(schedule)) {
+        return STATUS_OK;
+    }
+    error_set(about_choice(builder, PLAN_PP_SCHEDULE, error), STATUS_USAGE,
+              "%s has no pipelines with the schedule %s: it has %s", target->name, pp_schedule_names[schedule],
+              words_of(PLAN_PP_SCHEDULE, target->pp_schedules & ~PP_BIT(PP_FILE), builder->arena));
+    return error_hint(error, "--pp-schedule %s",
+                      words_of(PLAN_PP_SCHEDULE, target->pp_schedules & ~PP_BIT(PP_FILE), builder->arena));
+}
+
+// The smallest pipeline, by 1F1B and as asked: refused by the framework as asked alone, no shape can have the schedule.
+static Status check_kernels(Builder *builder, Error *error) {
+    const TuneRequest *request = builder->request;
+    const Framework *framework = framework_of(request->target->name);
+    if (builder->defaults->single_plan || !is_said(builder, PLAN_PP_SCHEDULE) || !framework || !framework->refuse ||
+        request->asked[PLAN_FUSED] == TUNE_ANY) {
+        return STATUS_OK;
+    }
+    Mesh mesh = mesh_of_one();
+    TrainPlan plan, other;
+    mesh.size[AXIS_PP] = 2;
+    request_plan(request, &mesh, &plan);
+    other = plan;
+    other.pp_schedule = PP_1F1B;
+    const char *reason = framework->refuse(request->target, &request->model, &plan, builder->arena);
+    const bool own = reason && !framework->refuse(request->target, &request->model, &other, builder->arena);
+    FAIL_IF(own, about_choice(builder, PLAN_PP_SCHEDULE, error), STATUS_USAGE, "%s", reason);
+    return STATUS_OK;
+}
+
+static bool takes_chunks(PpSchedule schedule) {
+    return schedule == PP_INTERLEAVED || schedule == PP_ZERO_BUBBLE || schedule == PP_FILE;
+}
+
+static Status check_chunks(Builder *builder, Error *error) {
+    const TuneRequest *request = builder->request;
+    const unsigned has = request->target->pp_schedules & (PP_BIT(PP_INTERLEAVED) | PP_BIT(PP_ZERO_BUBBLE));
+    const int chunks = request->asked[PLAN_VIRTUAL_STAGES], schedule = request->asked[PLAN_PP_SCHEDULE];
+    const bool open = schedule == TUNE_ANY && !builder->defaults->single_plan;
+    if (!is_said(builder, PLAN_VIRTUAL_STAGES)) {
+        return STATUS_OK;
+    }
+    FAIL_IF(schedule == PP_INTERLEAVED && chunks < 2, about_choice(builder, PLAN_VIRTUAL_STAGES, error), STATUS_USAGE,
+            "the interleaved schedule has several chunks of layers on each stage: use --virtual-stages 2 or more");
+    if (schedule != TUNE_ANY && takes_chunks((PpSchedule)schedule)) {
+        return STATUS_OK;
+    }
+    const int own = schedule == PP_ZBV || schedule == PP_DUALPIPEV ? 2 : 1;
+    const bool some = open && chunks > 1 && has;
+    if (chunks == own || some) {
+        return STATUS_OK;
+    }
+    about_choice(builder, PLAN_VIRTUAL_STAGES, error);
+    FAIL_IF(!has, error, STATUS_USAGE, "%s has one chunk of layers on each stage, not %d: leave out --virtual-stages",
+            request->target->name, chunks);
+    error_set(error, STATUS_USAGE, "--virtual-stages %d goes with --pp-schedule %s: %s has %d chunk%s on each stage",
+              chunks, words_of(PLAN_PP_SCHEDULE, has, builder->arena),
+              pp_schedule_names[schedule == TUNE_ANY ? PP_1F1B : schedule], own, own == 1 ? "" : "s");
+    return error_hint(error, "--pp-schedule %s", words_of(PLAN_PP_SCHEDULE, has, builder->arena));
+}
+
+static Status check_split(Builder *builder, Error *error) {
+    const TuneRequest *request = builder->request;
+    const Target *target = request->target;
+    const int split = request->asked[PLAN_PP_SPLIT];
+    const bool first = is_said(builder, PLAN_PP_FIRST), last = is_said(builder, PLAN_PP_LAST);
+    const PlanFieldId said = first ? PLAN_PP_FIRST : PLAN_PP_LAST;
+    const unsigned has = target->splits | PP_BIT(SPLIT_TARGET);
+    FAIL_IF(split != TUNE_ANY && !(has & PP_BIT(split)), about_choice(builder, PLAN_PP_SPLIT, error), STATUS_USAGE,
+            "%s has no pipelines with the split %s: use --pp-split %s", target->name, pp_split_names[split],
+            words_of(PLAN_PP_SPLIT, has, builder->arena));
+    const unsigned counted = has & (PP_BIT(SPLIT_WEIGHTED) | PP_BIT(SPLIT_ENDS) | PP_BIT(SPLIT_CHUNKS));
+    if (first || last) {
+        about_choice(builder, said, error);
+        FAIL_IF(!counted, error, STATUS_USAGE, "--%s is of splits by numbers, which %s has none of: leave it out",
+                plan_fields[said].option.name, target->name);
+        FAIL_IF(split == TUNE_ANY || split < SPLIT_WEIGHTED, error, STATUS_USAGE,
+                "--%s goes with --pp-split %s, which says what it counts", plan_fields[said].option.name,
+                words_of(PLAN_PP_SPLIT, counted, builder->arena));
+    }
+    const bool whole = split == SPLIT_ENDS || split == SPLIT_CHUNKS;
+    const bool alone = whole && (builder->defaults->single_plan ? !first || !last : first != last);
+    FAIL_IF(alone, about_choice(builder, PLAN_PP_SPLIT, error), STATUS_USAGE,
+            "--pp-split %s needs both numbers, the layers of the first and of the last %s: give --pp-first N and "
+            "--pp-last N",
+            pp_split_names[split], split == SPLIT_ENDS ? "stage" : "chunk");
+    return STATUS_OK;
+}
+
+Status check_stages(Builder *builder, Error *error) {
+    static const PlanFieldId of_stages[] = {PLAN_PP_SCHEDULE, PLAN_VIRTUAL_STAGES, PLAN_PP_SPLIT, PLAN_PP_FIRST,
+                                            PLAN_PP_LAST};
+    for (size_t i = 0; i < sizeof of_stages / sizeof of_stages[0]; i++) {
+        if (is_said(builder, of_stages[i]) && !(builder->request->target->axes & AXES_STAGE)) {
+            return refuse_without(builder, of_stages[i], error);
+        }
+        if (is_said(builder, of_stages[i]) && builder->defaults->single_plan &&
+            mesh_stages(&builder->request->mesh) == 1) {
+            assume(builder, "--%s changes nothing: it is of pipelines, and pp is 1",
+                   plan_fields[of_stages[i]].option.name);
+        }
+    }
+    TRY(check_schedule(builder, error));
+    TRY(check_chunks(builder, error));
+    TRY(check_kernels(builder, error));
+    return check_split(builder, error);
+}
