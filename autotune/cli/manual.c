@@ -133,10 +133,10 @@ Status manual_page(FILE *out, const char *version, Error *error) {
     for (int i = 0; i < COMMAND_COUNT; i++) {
         troff_line(out, i > 0 ? ".br\n.B ndtune " : ".B ndtune ", command_table[i].usage);
     }
-    fprintf(out,
-            ".SH DESCRIPTION\n"
-            "Predicts memory and step time of every pp x dp_replicate x dp_shard x cp x sp x tp shape of a world, "
-            "with experts over ep of its ranks and every choice that goes with a shape, ranks them with reasons, and runs them for real.\n");
+    fprintf(out, ".SH DESCRIPTION\n"
+                 "Predicts memory and step time of every pp x dp_replicate x dp_shard x cp x sp x tp shape of a world, "
+                 "with experts over ep of its ranks and every choice that goes with a shape, ranks them "
+                 "with reasons, and runs them for real.\n");
     man_commands(out);
     man_topics(out);
     man_options(out);

@@ -129,11 +129,11 @@ typedef struct Target {
     // legality
     ReplicateRule replicate_rule;
     RankOrderRule rank_order_rule;
-    const char *rank_order_note;  // what setting another order requires; NULL = no more than any other choice
-    bool cp_full_attention;       // cp is refused with sliding-window attention
-    AxisMask axes;                // axes it supports; the others must have size 1
-    bool shard_needs_fsdp;        // S*C > 1 is fully sharded: stages 1 and 2 do not exist
-    int max_zero;
+    const char *rank_order_note;    // what setting another order requires; NULL = no more than any other choice
+    bool cp_full_attention;         // cp is refused with sliding-window attention
+    AxisMask axes;                  // axes it supports; the others must have size 1
+    bool shard_needs_fsdp;          // S*C > 1 is fully sharded: stages 1 and 2 do not exist
+    int max_zero, stages_max_zero;  // the latter beside stages; 0 = no less
     unsigned zero_stages;    // bit 1 << stage: that its configuration chooses from; 0 = its own alone is searched
     unsigned pp_schedules;   // schedules that its pipelines have: PP_BIT(value)
     bool messages_in_turn;   // a stage waits for what it sends before it takes the next message, where it has one chunk
@@ -144,16 +144,14 @@ typedef struct Target {
     unsigned splits;         // further values of pp_split it offers: PP_BIT(value)
     bool edges_weigh_one;    // embedding and head count as one layer or none, and all must divide
     bool ties_stages;        // one table may be embedding and head of two stages, which sum its gradient
-    int stages_max_zero;      // the most beside stages, where it is less than max_zero; 0 = that
-    const char *stages_note;  // why no plan of it has pipelines, in its own terms; NULL
-    unsigned offloads;       // bit 1 << Offload: what it can offload to host memory
-    int grad_syncs;          // available by a switch, besides its own: GRAD_SYNC_BIT(value)
-    const char *grad_sync_note;     // what its own is, and why there is no other; NULL
-    int losses;                     // forms available by a switch, besides its own: LOSS_BIT(value)
-    int losses_by_call;             // that the user's own code calls: never tried by the search
-    bool loss_collects_half;        // CHUNKED: its input's gradient is collected in its own dtype, not in fp32
-    LossForm own_loss;              // TARGET: whole
-    const char *loss_note;          // what its own is, and why there is no other; NULL
+    const char *stages_note;                 // why no plan of it has pipelines, in its own terms; NULL
+    unsigned offloads;                       // bit 1 << Offload: what it can offload to host memory
+    int grad_syncs;                          // available by a switch, besides its own: GRAD_SYNC_BIT(value)
+    const char *grad_sync_note, *loss_note;  // what its own is, and why there is no other; NULL
+    int losses;                              // forms available by a switch, besides its own: LOSS_BIT(value)
+    int losses_by_call;                      // that the user's own code calls: never tried by the search
+    bool loss_collects_half;                 // CHUNKED: its input's gradient is collected in its own dtype, not in fp32
+    LossForm own_loss;                       // TARGET: whole
     bool loss_remakes_logits;       // backward runs the head a second time, and collects its input's gradient in fp32
     bool loss_regathers;            // CHUNKED: the head's unit is resharded after its norm and after the parts
     int loss_chunks;                // of CHUNKED: parts that a rank's tokens of a micro-step are cut into

@@ -131,7 +131,8 @@ static const TargetVersion megatron_fsdp = {
     .evidence = "22 published runs, none fitted",
     .settings = SETTINGS(
         SET(axes, AXES_DP | AXES_TP | AXES_CP), SET(pp_schedules, 0), SET(splits, 0),
-        SET_TEXT(stages_note, "Megatron-FSDP takes stages, which ndtune does not model yet, --target megatron has them"),
+        SET_TEXT(stages_note,
+                 "Megatron-FSDP takes stages, which ndtune does not model yet, --target megatron has them"),
         SET(max_zero, 3), SET(shard_needs_fsdp, true),
         SET(always_reshards, true),                  // gathers again for backward whatever it recomputes
         SET(root_unit, true), SET(root_kept, true),  // fsdp_unit_modules = [TransformerLayer]

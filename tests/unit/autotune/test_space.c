@@ -276,3 +276,40 @@ Test(space, of_many_shapes_those_that_every_choice_is_thrown_out_of_have_one_pla
         cr_expect_gt(thrown_out, 100, "%s", targets[i]);
     }
 }
+
+Test(space, what_was_asked_of_pipelines_is_in_every_candidate_that_has_stages) {
+    static const struct {
+        const char *target;
+        PpSchedule schedule;
+    } asked[] = {{"deepspeed", PP_GPIPE}, {"megatron", PP_ZBV}, {"torchtitan", PP_ZBV}};
+    for (size_t row = 0; row < sizeof asked / sizeof asked[0]; row++) {
+        request = request_for(&arena, 16, "7b", "dgx-h100", asked[row].target);
+        request.global_batch = 128;
+        request.asked[PLAN_PP_SCHEDULE] = (int)asked[row].schedule;
+        space_enumerate(&request, &arena, &space);
+        int with_stages = 0;
+        for (int i = 0; i < space.candidate_count; i++) {
+            const TrainPlan *plan = &space.candidates[i].plan;
+            with_stages += mesh_stages(&plan->mesh) > 1;
+            cr_expect(mesh_stages(&plan->mesh) == 1 || plan->pp_schedule == asked[row].schedule, "%s: candidate %d",
+                      asked[row].target, i);
+        }
+        cr_expect_gt(with_stages, 0, "%s", asked[row].target);
+    }
+}
+
+Test(space, chunks_that_were_asked_for_are_in_every_pipeline_that_may_run) {
+    request = request_for(&arena, 16, "7b", "dgx-h100", "torchtitan");
+    request.global_batch = 128;
+    request.asked[PLAN_VIRTUAL_STAGES] = 2;
+    space_enumerate(&request, &arena, &space);
+    int pipelines = 0;
+    for (int i = 0; i < space.candidate_count; i++) {
+        const TrainPlan *plan = &space.candidates[i].plan;
+        const char *reason = NULL;
+        const bool runs = mesh_stages(&plan->mesh) > 1 && !prune(&request, plan, NULL, &arena, &reason);
+        pipelines += runs;
+        cr_expect(!runs || plan_chunks(plan) == 2, "candidate %d", i);
+    }
+    cr_expect_gt(pipelines, 0);
+}

@@ -86,3 +86,12 @@ Test(split_rules, folded_the_ends_are_one_stage) {
     plan.pp_schedule = PP_ZBV;
     cr_expect_null(reason_of("ndtune", &plan));
 }
+
+Test(split_rules, layers_that_do_not_divide_are_told_with_numbers_that_do) {
+    TrainPlan plan = plan_of(SPLIT_EVEN, 0, 0);
+    plan.mesh.size[AXIS_PP] = 3;
+    expect("megatron", &plan, "do not divide by 3: use pp_split ends with pp_first 11 and pp_last 10");
+    plan = plan_of(SPLIT_ENDS, 11, 10);
+    plan.mesh.size[AXIS_PP] = 3;
+    cr_expect_null(reason_of("megatron", &plan));
+}
