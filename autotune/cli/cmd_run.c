@@ -45,28 +45,31 @@ static Status recorded_steps(MeasuredRun *run, MeasuredSteps *measured, Error *e
     return STATUS_OK;
 }
 
+static Status show(Cli *cli, MeasuredRun *run, Error *error) {
+    const RunRecord *record = &run->record;
+    MeasuredSteps measured = {.count = 0};
+    TRY(cli_answer(cli, &answer_run, record, error));
+    if (cli_format(cli) == FORMAT_TABLE && cli_given(cli, OPTION_EXPLAIN)) {
+        table_run_story(record, stdout);
+    }
+    TRY(recorded_steps(run, &measured, error));
+    return step_files_write(cli, run->request, &record->prediction.plan, &measured, error);
+}
+
 static Status run_and_save(Cli *cli, const Measuring *measuring, MeasuredRun *run, Error *error) {
     say_vocabulary(run);
     TRY(measured_run_predict(run, error));
+    TRY(measuring_find_prices(measuring, run, error));
     const Status status = measuring_execute(measuring, run, NULL, error);
     cli_progress_clear(cli);
-    if (status == STATUS_OK) {
-        const RunRecord *record = &run->record;
-        MeasuredSteps measured = {.count = 0};
-        TRY(cli_answer(cli, &answer_run, record, error));
-        if (cli_format(cli) == FORMAT_TABLE && cli_given(cli, OPTION_EXPLAIN)) {
-            table_run_story(record, stdout);
-        }
-        TRY(recorded_steps(run, &measured, error));
-        TRY(step_files_write(cli, run->request, &record->prediction.plan, &measured, error));
-    }
     Error store_error = {0};
     const Status saved = store_save_run(cli->store, &run->record, NULL, &store_error);
-    if (status == STATUS_OK && saved != STATUS_OK) {
+    TRY(status);
+    TRY(show(cli, run, error));
+    if (saved != STATUS_OK) {
         *error = store_error;
-        return saved;
     }
-    return status;
+    return saved;
 }
 
 Status cmd_run(Cli *cli, Error *error) {

@@ -27,11 +27,14 @@ uint64_t measuring_hash(const Measuring *measuring, const TrainPlan *plan) {
                : 0;
 }
 
-Status measuring_execute(const Measuring *measuring, MeasuredRun *run, const char *words, Error *error) {
+Status measuring_find_prices(const Measuring *measuring, MeasuredRun *run, Error *error) {
     RunOptions *options = &run->run.options;
-    if (strcmp(options->device, "cpu") != 0) {
-        TRY(store_prices(measuring->store, run->arena, &options->prices, &options->price_count, error));
-    }
+    return strcmp(options->device, "cpu") == 0
+               ? STATUS_OK
+               : store_prices(measuring->store, run->arena, &options->prices, &options->price_count, error);
+}
+
+Status measuring_execute(const Measuring *measuring, MeasuredRun *run, const char *words, Error *error) {
     const Progress progress = measuring->begin(measuring->context, run, words);
     return measured_run_execute(run, &progress, error);
 }

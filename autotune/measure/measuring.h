@@ -25,5 +25,8 @@ Status measuring_takes(TuneRequest *request, LaneMode lanes, Arena *arena, const
 // By what a run of this plan is known again, whatever the profile said on its day; 0 = our executor does not run it.
 uint64_t measuring_hash(const Measuring *measuring, const TrainPlan *plan);
 
-// Runs it, with what earlier runs measured about chips. `words` may be NULL.
+// What earlier runs measured about the run's chips, for this one. An error is the store's, not the run's.
+Status measuring_find_prices(const Measuring *measuring, MeasuredRun *run, Error *error);
+
+// `words` may be NULL.
 Status measuring_execute(const Measuring *measuring, MeasuredRun *run, const char *words, Error *error);

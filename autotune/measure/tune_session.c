@@ -73,23 +73,24 @@ static Status recall(void *state, const Tuning *tuning, TuneRun **runs, int *cou
 static Status run_shape(void *state, const Tuning *tuning, int shape, TuneRun *run, Error *error) {
     const TuneSession *session = state;
     const Measuring *measuring = session->measuring;
-    MeasuredRun *measured = session->of_shape[shape];
+    MeasuredRun measured = *session->of_shape[shape];
     char mesh[MESH_TEXT_BYTES];
     const char *words =
-        arena_format(measured->arena, "run %d: %s ", tuning->runs + 1, mesh_text(&measured->run.plan.mesh, mesh));
+        arena_format(measured.arena, "run %d: %s ", tuning->runs + 1, mesh_text(&measured.run.plan.mesh, mesh));
+    TRY(measuring_find_prices(measuring, &measured, error));
     const double start_s = clock_s();
     Error why = {0};
-    const Status status = measuring_execute(measuring, measured, words, &why);
+    const Status status = measuring_execute(measuring, &measured, words, &why);
     FAIL_IF(*measuring->interrupted, error, STATUS_ENVIRONMENT, TUNE_INTERRUPTED);
     if (status == STATUS_USAGE) {  // the request is wrong, for every shape
         *error = why;
         return status;
     }
     int64_t id = 0;
-    TRY(store_save_tune_run(measuring->store, session->id, &measured->record, clock_s() - start_s, &id, error));
+    TRY(store_save_tune_run(measuring->store, session->id, &measured.record, clock_s() - start_s, &id, error));
     StoredTuneRun *all = NULL;
     int count = 0;
-    TRY(store_tune_runs(measuring->store, session->id, measured->arena, &all, &count, error));
+    TRY(store_tune_runs(measuring->store, session->id, measured.arena, &all, &count, error));
     for (int i = 0; i < count; i++) {  // another process may be in the same session
         if (all[i].run_id == id) {
             TRY(read_run(session, tuning, shape, &all[i], run, error));

@@ -51,14 +51,16 @@ static int recall(void *state, const ValidateRow *row, RunRecord *known, int mos
     return count;
 }
 
-static Status execute_row(const Runs *runs, const ValidateRow *row, MeasuredRun *run, RunRecord *record, Error *error) {
+static Status execute_row(const Runs *runs, const ValidateRow *row, const MeasuredRun *prepared, RunRecord *record,
+                          Error *error) {
     const Validation *validation = runs->by.validation;
+    MeasuredRun run = *prepared;
     char mesh[MESH_TEXT_BYTES];
-    const char *words = arena_format(run->arena, "shape %d of %d, run %d of %d: %s ", (int)(row - validation->rows) + 1,
+    const char *words = arena_format(run.arena, "shape %d of %d, run %d of %d: %s ", (int)(row - validation->rows) + 1,
                                      validation->row_count, row->run_count + 1, validation->repeats,
-                                     mesh_text(&run->run.plan.mesh, mesh));
-    const Status status = measuring_execute(runs->by.measuring, run, words, error);
-    *record = run->record;
+                                     mesh_text(&run.run.plan.mesh, mesh));
+    const Status status = measuring_execute(runs->by.measuring, &run, words, error);
+    *record = run.record;
     return status;
 }
 
@@ -66,25 +68,25 @@ static Status run_row(void *state, const ValidateRow *row, RunRecord *record, Er
     const Runs *runs = state;
     const Measuring *measuring = runs->by.measuring;
     MeasuredRun *run = NULL;
-    Status status = runs->by.command ? STATUS_OK : row_prepare(runs, row, &run, error);
+    Error why = {0};
+    Status status = runs->by.command ? STATUS_OK : row_prepare(runs, row, &run, &why);
     if (status != STATUS_OK) {
         *record = (RunRecord){.state = status == STATUS_INFEASIBLE ? "refused" : "failed",
-                              .failure = arena_text(measuring->like.arena, error->message)};
+                              .failure = arena_text(measuring->like.arena, why.message)};
+        return STATUS_OK;
+    }
+    if (run) {
+        TRY(measuring_find_prices(measuring, run, error));
+    }
+    status = run ? execute_row(runs, row, run, record, &why) : command_run_row(&runs->by, row, record, &why);
+    if (*measuring->interrupted) {
+        return STATUS_OK;  // the user's doing, not the shape's
+    }
+    if (status == STATUS_USAGE) {  // the request is wrong, for every shape
+        *error = why;
         return status;
     }
-    status = run ? execute_row(runs, row, run, record, error) : command_run_row(&runs->by, row, record, error);
-    Error store_error = {0};
-    if (*measuring->interrupted) {
-        return status;  // the user's doing, not the shape's
-    }
-    if (status == STATUS_USAGE && !run) {
-        return STATUS_INTERNAL;
-    }
-    if (store_save_run(measuring->store, record, NULL, &store_error) != STATUS_OK) {
-        *error = store_error;
-        return STATUS_INTERNAL;
-    }
-    return status == STATUS_INTERNAL ? STATUS_ENVIRONMENT : status;  // a failed run is that row's reason
+    return store_save_run(measuring->store, record, NULL, error);
 }
 
 static bool cancelled(void *state) {

@@ -32,18 +32,10 @@ void validate_choose(const TuneResult *result, int top, int spread, Arena *arena
 
 static Status run_row(ValidateRow *row, const ValidateMeans *means, Error *error) {
     RunRecord *record = &row->runs[row->run_count];
-    Error why = {0};
-    const Status status = means->run(means->state, row, record, &why);
+    TRY(means->run(means->state, row, record, error));
     row->state = record->state ? record->state : "failed";
     row->reason = record->failure;
-    if (status == STATUS_OK && record->measured_step_s > 0 && strcmp(row->state, "ok") == 0) {
-        row->run_count++;
-        return STATUS_OK;
-    }
-    if (status == STATUS_INTERNAL) {  // not the row's fault
-        *error = why;
-        return why.status != STATUS_OK ? why.status : status;
-    }
+    row->run_count += record->measured_step_s > 0 && strcmp(row->state, "ok") == 0;
     return STATUS_OK;
 }
 

@@ -56,15 +56,15 @@ void validate_choose(const TuneResult *result, int top, int spread, Arena *arena
 typedef struct ValidateMeans {
     // Runs that are known already, at most `most`, newest first; returns how many. NULL = none.
     int (*recall)(void *state, const ValidateRow *row, RunRecord *runs, int most);
-    // One more run, stored however it ends; an error is the reason why it failed. INTERNAL: it concerns every row, and
-    // the validation ends with that error.
+    // One more run, stored however it ends: the record says why it failed. An error concerns every row and ends the
+    // validation.
     Status (*run)(void *state, const ValidateRow *row, RunRecord *record, Error *error);
     bool (*cancelled)(void *state);
     void *state;
 } ValidateMeans;
 
 // Runs the rows in rounds, each in a different order, so that machine drift does not favour one. Fails when cancelled,
-// and where a run says that it concerns every row.
+// and with the error of a run.
 Status validate_run(Validation *validation, const ValidateMeans *means, Arena *arena, Error *error);
 
 // Medians, agreement and kinds from the rows' runs.

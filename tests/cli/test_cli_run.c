@@ -183,3 +183,16 @@ Test(cli_run, a_failed_run_is_stored_with_its_reason_and_the_next_one_goes_well)
     program_run_free(&failed);
     temp_dir_remove(folder);
 }
+
+Test(cli_run, a_run_whose_trace_cannot_be_written_is_stored) {
+    char *folder = temp_dir_make(), db[512];
+    snprintf(db, sizeof db, "%s/test.db", folder);
+    ProgramRun run =
+        CLI("run", "--mesh", "tp=2", "--model", "tiny", "--steps", "1", "--db", db, "--trace", "/dev/full");
+    cr_expect_eq(run.exit_code, 3, "%d: %s", run.exit_code, run.err);
+    json_t *stored = latest_run(db);
+    cr_expect_str_eq(json_string_value(json_object_get(stored, "state")), "ok");
+    json_decref(stored);
+    program_run_free(&run);
+    temp_dir_remove(folder);
+}

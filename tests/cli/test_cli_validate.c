@@ -227,6 +227,22 @@ Test(cli_validate, runs_that_all_fail_are_stored_with_their_reason) {
     program_run_free(&run);
 }
 
+Test(cli_validate, a_repeat_that_fails_is_stored_as_failed_after_one_that_went_well) {
+    char twice[1100];  // once for each rank
+    snprintf(twice, sizeof twice, "mkdir %s/1 2>/dev/null || mkdir %s/2 2>/dev/null || exit 1", folder, folder);
+    cli_worker(folder, twice);
+    ProgramRun run = CLI("validate", "--world", "2", "--model", "tiny", "--layers", "1", "--steps", "3", "--top", "1",
+                         "--spread", "0", "--repeats", "2", "--db", db);
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    json_t *first = CLI_JSON(0, "runs", "1", "--db", db, "--format", "json");
+    json_t *second = CLI_JSON(0, "runs", "2", "--db", db, "--format", "json");
+    cr_expect_str_eq(cli_text(first, "state"), "ok");
+    cr_expect_str_eq(cli_text(second, "state"), "failed");
+    json_decref(first);
+    json_decref(second);
+    program_run_free(&run);
+}
+
 Test(cli_validate, a_rank_that_dies_in_one_shape_is_named_and_the_others_are_measured) {
     cli_worker_that_dies(folder, "cp=2");
     json_t *root = CLI_JSON(0, "validate", "--world", "2", "--top", "0", "--db", db, QUICK);

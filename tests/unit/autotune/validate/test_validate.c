@@ -18,7 +18,7 @@ static Validation validation;
 static Error error;
 
 // What the runner by hand does.
-static int order[MOST_CALLS], calls, failing, known, cancel_after;
+static int order[MOST_CALLS], calls, failing, refusing, known, cancel_after;
 
 static void begin(void) {
     arena = (Arena){0};
@@ -32,7 +32,7 @@ static void begin(void) {
     result = (TuneResult){.request = &request, .entries = entries, .entry_count = ENTRIES};
     validation = (Validation){.source = "executor", .steps = 4, .warm_up = 1, .repeats = REPEATS};
     calls = known = 0;
-    failing = -1;
+    failing = refusing = -1;
     cancel_after = MOST_CALLS;
 }
 
@@ -55,7 +55,10 @@ static Status run_row(void *state, const ValidateRow *row, RunRecord *record, Er
     order[calls++] = row->place;
     if (row->place == failing) {
         *record = (RunRecord){.state = "failed", .failure = "rank 1 was killed"};
-        return error_set(why, STATUS_ENVIRONMENT, "rank 1 was killed");
+        return STATUS_OK;
+    }
+    if (row->place == refusing) {
+        return error_set(why, STATUS_ENVIRONMENT, "the store is full");
     }
     *record = record_of(row, 1 + 0.01 * row->run_count);
     return STATUS_OK;
@@ -145,6 +148,13 @@ Test(validate, a_shape_that_fails_is_left_and_the_others_go_on) {
     cr_assert_str_eq(validation.rows[1].state, "failed");
     cr_assert_str_eq(validation.rows[1].reason, "rank 1 was killed");
     cr_assert_eq(validation.agreement.count, 2);
+}
+
+Test(validate, an_error_that_concerns_every_shape_ends_it) {
+    refusing = 2;
+    cr_assert_eq(run(3, 0), STATUS_ENVIRONMENT);
+    cr_assert_leq(calls, 3);
+    cr_assert_str_eq(error.message, "the store is full");
 }
 
 Test(validate, what_is_known_is_not_run_again) {
