@@ -154,7 +154,7 @@ static const uint64_t said =
     PLAN_BIT(PLAN_EP_OVERLAP) | PLAN_BIT(PLAN_ETP) | PLAN_BIT(PLAN_EXPERT_CAPACITY) | PLAN_BIT(PLAN_PAD_EXPERTS) |
     PLAN_BIT(PLAN_MTP) | PLAN_BIT(PLAN_PP_SCHEDULE) | PLAN_BIT(PLAN_VIRTUAL_STAGES) | PLAN_BIT(PLAN_PP_SPLIT) |
     PLAN_BIT(PLAN_PP_FIRST) | PLAN_BIT(PLAN_PP_LAST) | PLAN_BIT(PLAN_MLP_TILES) | PLAN_BIT(PLAN_UPDATE_IN_BACKWARD) |
-    PLAN_BIT(PLAN_FP8_PARAMETERS);
+    PLAN_BIT(PLAN_FP8_PARAMETERS) | PLAN_BIT(PLAN_PP_GROUP);
 
 // The first feature of the plan that a column of the row excludes.
 static const char *refuse_columns(const ExportFormat *format, const ConfigJob *job) {

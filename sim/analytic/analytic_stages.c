@@ -7,10 +7,12 @@
 
 #include "sim/analytic/stages.h"
 #include "sim/cost/interference.h"
+#include "sim/frameworks/pp_groups.h"
 #include "sim/plan/plan_fields.h"
 
-Status stage_shape(const TrainPlan *plan, PipelineShape *shape, Error *error) {
-    *shape = (PipelineShape){schedule_of(plan), mesh_stages(&plan->mesh), plan_chunks(plan), plan->grad_accum};
+Status stage_shape(const Target *target, const TrainPlan *plan, PipelineShape *shape, Error *error) {
+    *shape = (PipelineShape){schedule_of(plan), mesh_stages(&plan->mesh), plan_chunks(plan), plan->grad_accum,
+                             target_other_group(target, plan)};
     return shape->schedule ? STATUS_OK
                            : error_set(error, STATUS_INFEASIBLE, "the schedule %s of a pipeline is not predicted yet",
                                        pp_schedule_names[plan->pp_schedule]);
@@ -246,8 +248,8 @@ static void take_off_growing(const Analytic *analytic, const PipelineShape *shap
                              Estimate *estimate) {
     enum { GROUPS = 3 };
     const TargetRuntime *runtime = &analytic->cost.target->runtime;
-    const bool steady =
-        shape->chunks > 1 ? shape->micro_steps >= GROUPS * shape->stages : shape->micro_steps > in_flight;
+    const int32_t group = shape->group > shape->stages ? shape->group : shape->stages;
+    const bool steady = shape->chunks > 1 ? shape->micro_steps >= GROUPS * group : shape->micro_steps > in_flight;
     const double growing = estimate->growing_bytes, held = estimate->carried_bytes * in_flight;
     const double less = steady ? 0 : shape->chunks > 1 ? growing : fmin(held, growing);
     estimate->peak_bytes -= less;
@@ -431,7 +433,7 @@ static Status find_too_large(Analytic *analytic, const TrainPlan *plan, const Pi
 
 Status analytic_estimate_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     PipelineShape shape;
-    TRY(stage_shape(plan, &shape, error));
+    TRY(stage_shape(analytic->cost.target, plan, &shape, error));
     const StageSplit *split = stage_split(analytic, plan);
     TRY(find_too_large(analytic, plan, &shape, split, estimate, error));
     TRY(estimate->is_too_large ? STATUS_OK : time_pipeline(analytic, plan, &shape, split, estimate, error));
@@ -441,7 +443,7 @@ Status analytic_estimate_stages(Analytic *analytic, const TrainPlan *plan, Estim
 
 Status analytic_bytes_of_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     PipelineShape shape;
-    TRY(stage_shape(plan, &shape, error));
+    TRY(stage_shape(analytic->cost.target, plan, &shape, error));
     const StageSplit *split = stage_split(analytic, plan);
     const TrainPlan alone = stage_plan_alone(analytic, plan);
     look_at(analytic, &shape, split->stage[STAGE_FULLEST]);

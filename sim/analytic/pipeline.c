@@ -112,7 +112,8 @@ static int32_t most_held(const ScheduleAction *actions, int32_t count) {
 }
 
 static PipelineOrder *make_order(const PipelineShape *shape, Arena *arena) {
-    ScheduleShape of = {.stages = shape->stages, .chunks = shape->chunks, .micro_steps = shape->micro_steps};
+    ScheduleShape of = {
+        .stages = shape->stages, .chunks = shape->chunks, .micro_steps = shape->micro_steps, .group = shape->group};
     const int32_t actions = schedule_action_count(shape->schedule, &of), places = 1 + actions * shape->stages;
     const int32_t parts = shape->stages * shape->chunks;
     PipelineOrder *order = ARENA_NEW(arena, PipelineOrder);
@@ -152,7 +153,7 @@ static PipelineOrder *make_order(const PipelineShape *shape, Arena *arena) {
 static PipelineOrder *find_order(PipelineOrders *known, const PipelineShape *shape) {
     const MemoKey key = {.words = {(uint64_t)(uintptr_t)shape->schedule,
                                    (uint64_t)shape->stages << 32 | (uint64_t)shape->chunks,
-                                   (uint64_t)shape->micro_steps}};
+                                   (uint64_t)shape->group << 32 | (uint64_t)shape->micro_steps}};
     PipelineOrder *order = memo_find(&known->memo, &key);
     if (!order) {
         order = make_order(shape, known->arena);
@@ -278,19 +279,23 @@ static double issue_pace_s(const PipelineOrder *order, int32_t micro_steps) {
 // Micro-steps that go through the chunks together (interleaved.c), as many as stages where they are not grouped.
 static int32_t group_of(const PipelineShape *shape) {
     const int32_t rounds = shape->micro_steps / shape->stages;
-    return rounds > 1 && shape->chunks > 1 ? shape->micro_steps / rounds : shape->stages;
+    return shape->chunks == 1 || rounds <= 1 ? shape->stages
+           : shape->group > 0                ? shape->group
+                                             : shape->micro_steps / rounds;
 }
 
 enum { GROUPS_BEFORE_PACE = 2 };
 
+// And what is left over for a last, smaller one.
 static PipelineShape with_groups(const PipelineShape *shape, int32_t groups) {
     PipelineShape fewer = *shape;
-    fewer.micro_steps = group_of(shape) * groups;
+    const int32_t rest = shape->group > 0 && shape->chunks > 1 ? shape->micro_steps % shape->group : 0;
+    fewer.micro_steps = group_of(shape) * groups + rest;
     return fewer;
 }
 
 static bool is_short(const PipelineShape *shape) {
-    return shape->schedule->written || shape->micro_steps <= (GROUPS_BEFORE_PACE + 1) * group_of(shape);
+    return shape->schedule->written || shape->micro_steps <= with_groups(shape, GROUPS_BEFORE_PACE + 1).micro_steps;
 }
 
 double pipeline_span_s(PipelineOrders *known, const PipelineShape *shape, const PipelineTimes *times) {

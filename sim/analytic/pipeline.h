@@ -19,6 +19,7 @@ typedef struct PipelineShape {
     const Schedule *schedule;
     int32_t stages, chunks;  // of layers on each stage
     int32_t micro_steps;
+    int32_t group;  // as of ScheduleShape
 } PipelineShape;
 
 // The model's parts, stages x chunks of them, are numbered in forward order.

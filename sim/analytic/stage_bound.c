@@ -149,7 +149,7 @@ bool analytic_bound(Analytic *analytic, const TrainPlan *plan, Estimate *bound) 
     PipelineShape shape;
     Error error;
     double layer_s, head_s;
-    if (mesh_stages(&plan->mesh) == 1 || stage_shape(plan, &shape, &error) != STATUS_OK) {
+    if (mesh_stages(&plan->mesh) == 1 || stage_shape(analytic->cost.target, plan, &shape, &error) != STATUS_OK) {
         return false;
     }
     const StageSplit *split = stage_split(analytic, plan);

@@ -30,7 +30,7 @@ bool stage_mixes_layers(const ModelSpec *model);
 // Its schedule does not affect a stage alone.
 TrainPlan stage_plan_alone(const Analytic *analytic, const TrainPlan *plan);
 
-Status stage_shape(const TrainPlan *plan, PipelineShape *shape, Error *error);
+Status stage_shape(const Target *target, const TrainPlan *plan, PipelineShape *shape, Error *error);
 
 // Head and loss of a micro-step where they were timed, else 0.
 double stage_known_head_s(Analytic *analytic, const TrainPlan *plan);

@@ -4,6 +4,7 @@
 
 #include "sim/base/integer.h"
 #include "sim/base/text.h"
+#include "sim/frameworks/pp_groups.h"
 
 // "1, 2, 4 or 8": the divisors of number up to the first sixteen.
 static const char *divisors_text(Arena *arena, int64_t number) {
@@ -105,20 +106,6 @@ static const char *check_sp(const Target *target, const ModelSpec *model, const 
     return NULL;
 }
 
-// Groups of micro-steps pass the chunks in order, and all are of one size (schedules.py of torch's pipelining).
-static const char *check_groups(const TrainPlan *plan, Arena *arena) {
-    const int pp = plan->mesh.size[AXIS_PP], micro_steps = plan->grad_accum;
-    const int rounds = micro_steps / pp;
-    if (rounds < 2 || micro_steps % rounds == 0) {
-        return NULL;
-    }
-    return arena_format(arena,
-                        "the %s schedule takes micro-steps in %d equal groups, and grad_accum=%d is no multiple of "
-                        "that: use grad_accum %s",
-                        pp_schedule_names[plan->pp_schedule], rounds, micro_steps,
-                        multiples_around(micro_steps, pp, arena));
-}
-
 // An order that a file says is of one size.
 static const char *check_order(const TrainPlan *plan, Arena *arena) {
     const PpOrder *order = plan->pp_order;
@@ -151,8 +138,7 @@ static const char *check_schedule(const ModelSpec *model, const TrainPlan *plan,
               schedule);
     REFUSE_IF(arena, plan->pp_schedule == PP_DUALPIPEV && micro_steps < 2 * pp,
               "pp_schedule=%s needs at least 2 pp = %d micro-steps, grad_accum is %d", schedule, 2 * pp, micro_steps);
-    const bool groups = plan->pp_schedule == PP_INTERLEAVED || plan->pp_schedule == PP_ZERO_BUBBLE;
-    return groups ? check_groups(plan, arena) : NULL;
+    return target_refuse_group(target, plan, arena);
 }
 
 static const char *check_pp(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {

@@ -148,6 +148,7 @@ static const TargetField fields[] = {
     WORDS(graph_switch),
     WORDS(graphs_note),
     WORDS(pp_schedules),
+    WORDS(group_rule),
     WORDS(messages_in_turn),
     WORDS(pp_keeps_gathered),
     WORDS(layer_rule),

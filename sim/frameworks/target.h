@@ -7,6 +7,7 @@
 
 #include "sim/base/arena.h"
 #include "sim/base/error.h"
+#include "sim/frameworks/group_rule.h"
 #include "sim/frameworks/target_runtime.h"
 #include "sim/model/model.h"
 #include "sim/plan/plan.h"
@@ -134,12 +135,12 @@ typedef struct Target {
     AxisMask axes;                  // axes it supports; the others must have size 1
     bool shard_needs_fsdp;          // S*C > 1 is fully sharded: stages 1 and 2 do not exist
     int max_zero, stages_max_zero;  // the latter beside stages; 0 = no less
-    unsigned zero_stages;    // bit 1 << stage: that its configuration chooses from; 0 = its own alone is searched
+    unsigned zero_stages;  // bit 1 << stage: that its configuration chooses from; 0 = its own alone is searched
+    GroupRule group_rule;
     unsigned pp_schedules;   // schedules that its pipelines have: PP_BIT(value)
     bool messages_in_turn;   // a stage waits for what it sends before it takes the next message, where it has one chunk
     bool slices_messages;    // what tp ranks hold whole each sends a slice of to another stage, whose ranks gather them
-    bool pp_keeps_gathered;  // with stages: parameters are gathered once, whatever reshard says, and gradients
-                             // reduced at the end
+    bool pp_keeps_gathered;  // with stages: gathers parameters once, whatever reshard says, and reduces gradients last
     LayerRule layer_rule;    // its default split of layers over stages
     unsigned splits;         // further values of pp_split it offers: PP_BIT(value)
     bool edges_weigh_one;    // embedding and head count as one layer or none, and all must divide
@@ -194,8 +195,7 @@ typedef struct Target {
 Status target_find(const char *name_and_version, const Target **target, Error *error);
 const Target *target_table(int *count);
 
-// Fills *reason (arena text, one sentence) when the shape is not legal; NULL when it is. Checks mesh,
-// divisibility of the model and sequence, stage and rotation against the row; never memory.
+// Fills *reason (arena text, one sentence) when the shape is not legal; NULL when it is. Never checks memory.
 void target_check(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena,
                   const char **reason);
 

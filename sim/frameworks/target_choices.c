@@ -2,6 +2,8 @@
 
 #include "sim/frameworks/target_choices.h"
 
+#include "sim/frameworks/pp_groups.h"
+
 static int usual_zero(const Target *target, const TrainPlan *plan) {
     return target_default_zero(target, &plan->mesh);
 }
@@ -243,6 +245,14 @@ static int told_chunks(const Target *target, const TrainPlan *plan) {
     return plan_chunks(plan);
 }
 
+static int told_group(const Target *target, const TrainPlan *plan) {
+    return plan_field_matters(plan, PLAN_PP_GROUP) ? target_pp_group(target, plan) : 0;
+}
+
+static bool has_groups(const Target *target) {
+    return (target->pp_schedules & PP_BIT(PP_INTERLEAVED)) && (target->group_rule == GROUPS_ANY || target->own_kernels);
+}
+
 static bool has_buckets(const Target *target) {
     return target->runtime.reduce_buffer > TARGET_SMALL_BUCKET;
 }
@@ -279,6 +289,7 @@ static const TargetChoice choices[PLAN_FIELD_COUNT] = {
     [PLAN_PP_SPLIT] = {.offers = offers_split, .has = has_splits},
     [PLAN_SEQUENCE_PARALLEL] = {.offers = offers_sequences, .has = has_sequences, .told = told_sequences},
     [PLAN_REDUCE_BUCKET] = {.offers = offers_bucket, .has = has_buckets},
+    [PLAN_PP_GROUP] = {.has = has_groups, .told = told_group},
     [PLAN_DISPATCH] = {.offers = offers_dispatch, .has = has_dispatchers, .told = told_dispatch},
 };
 
@@ -328,6 +339,9 @@ void target_canonical(const Target *target, TrainPlan *plan) {
     const Dispatch dispatch = plan->dispatch;
     plan->dispatch = DISPATCH_TARGET;
     plan->dispatch = dispatch == target_dispatch(target, plan) ? DISPATCH_TARGET : dispatch;
+    const int group = plan->pp_group;
+    plan->pp_group = 0;
+    plan->pp_group = group == target_pp_group(target, plan) ? 0 : group;
     const bool graphs = target_cuda_graphs(target, plan);
     plan->cuda_graphs = CUDA_GRAPHS_TARGET;
     if (graphs != target_cuda_graphs(target, plan)) {

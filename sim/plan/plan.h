@@ -196,7 +196,7 @@ typedef struct TrainPlan {
     int reduce_bucket;  // elements that gradients are reduced by; 0 = the target's own, 1 = the hidden size squared
     int etp, expert_capacity;  // ranks that cut each expert, 0 = plan_expert_tp's; most rows that it takes of a rank's
     bool pad_experts;          // tokens, in per cent of the mean, 0 = all that come; always so many
-    int mtp;                   // layers after the last that predict further tokens, each with its own head pass
+    int mtp, pp_group;  // layers that predict further tokens; interleaved: micro-steps by chunk, 0 = the target's own
 } TrainPlan;
 
 // The fields but the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -249,6 +249,7 @@ typedef enum {
     PLAN_EXPERT_CAPACITY,
     PLAN_PAD_EXPERTS,
     PLAN_MTP,
+    PLAN_PP_GROUP,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 

@@ -153,6 +153,10 @@ static bool has_virtual_stages(const TrainPlan *plan) {
     return has_stages(plan) && (schedule == PP_INTERLEAVED || schedule == PP_ZERO_BUBBLE || schedule == PP_FILE);
 }
 
+static bool goes_in_groups(const TrainPlan *plan) {
+    return has_stages(plan) && plan->pp_schedule == PP_INTERLEAVED;
+}
+
 static bool counts_ends(const TrainPlan *plan) {
     return has_stages(plan) && plan->pp_split >= SPLIT_WEIGHTED;
 }
@@ -480,6 +484,14 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                              "changes the training and is never tried by itself",
                              PLAN_OPTION_SAYS_WHAT},
                   .column = "mtp", .column_is_number = true},
+    [PLAN_PP_GROUP] = {"pp_group", .label = "micro-steps by chunk", AT(pp_group), .high = 4095,
+                       .matters = goes_in_groups, .scope = PLAN_OF_SHAPE,
+                       .option = {"pp-group", "N", "micro-steps", "0: the target's own",
+                                  "of --pp-schedule interleaved: micro-steps that go through a chunk of layers before "
+                                  "the next one (Megatron's microbatch-group-size-per-virtual-pipeline-stage); "
+                                  "where the target takes any, its own is the smallest that it takes",
+                                  RUNS},
+                       .column = "pp_group", .column_is_number = true},
 };
 
 // ---- what is done to every field of very many plans: unrolled, a row is made of constants

@@ -2,6 +2,7 @@
 // assembles them in schedule order. Also the small set of helpers that the passes build with.
 
 #include "sim/step/lower.h"
+#include "sim/frameworks/pp_groups.h"
 #include "sim/step/mixed.h"
 
 #include <stddef.h>
@@ -247,7 +248,8 @@ static void lower_step(Lowering *lowering, StepProgram *program) {
     const ScheduleShape shape = {.stage = program->stage,
                                  .stages = mesh_stages(&lowering->plan->mesh),
                                  .chunks = lowering->held->chunk_count,
-                                 .micro_steps = lowering->plan->grad_accum};
+                                 .micro_steps = lowering->plan->grad_accum,
+                                 .group = target_other_group(lowering->target, lowering->plan)};
     LoweredStep step = {.loops = micro_loops_find(lowering->choice->schedule, &shape, lowering->arena)};
     const MicroLoops *loops = &step.loops;
     bool met[MICRO_KINDS] = {false};

@@ -12,7 +12,7 @@ static const TargetVersion megatron_2022 = {
     .evidence = "357 published runs",
     .settings = SETTINGS(
         SET(tp_flavour, TP_AR), SET(axes, AXES_DP | AXES_TP | AXES_PP),
-        SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_INTERLEAVED)),
+        SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_INTERLEAVED)), SET(group_rule, GROUPS_OF_STAGES),
         // scatter_gather_tensors_in_pipeline (p2p_communication.py of Megatron-LM 2.2 to 3.0), DeepSpeed's
         // pipe_partitioned
         SET(slices_messages, true),
@@ -48,7 +48,7 @@ static const TargetVersion megatron_core = {
         // account_for_embedding_ and account_for_loss_in_pipeline_split, num_layers_in_first_ and
         // num_layers_in_last_pipeline_stage, pipeline_model_parallel_layout (transformer/transformer_config.py)
         SET(splits, PP_BIT(SPLIT_EVEN) | PP_BIT(SPLIT_WEIGHTED) | PP_BIT(SPLIT_ENDS) | PP_BIT(SPLIT_CHUNKS)),
-        SET(edges_weigh_one, true),
+        SET(edges_weigh_one, true), SET(group_rule, GROUPS_ANY),  // --microbatch-group-size-per-virtual-pipeline-stage
         SET(expert_flavour, EXPERTS_PERMUTE_KERNELS),  // --moe-permute-fusion, in NeMo's and Megatron-Bridge's recipes
         SET(cuts_experts, true),                       // --expert-tensor-parallel-size, --moe-expert-capacity-factor
         SET(predicts_further, true),                   // --mtp-num-layers
@@ -100,8 +100,9 @@ static const TargetVersion megatron_0_4 = {
     .until = "2024-02",
     .extends = &megatron_core,
     .evidence = "18 published runs",
-    // --overlap-param-gather came with 0.5, --recompute-modules with 0.12
-    .settings = SETTINGS(SET(runtime.gathers_beside_forward, false), SET(recompute_modules, 0)),
+    // --overlap-param-gather came with 0.5, groups of micro-batches with 0.9, --recompute-modules with 0.12
+    .settings = SETTINGS(SET(runtime.gathers_beside_forward, false), SET(recompute_modules, 0),
+                         SET(group_rule, GROUPS_OF_STAGES)),
 };
 
 // Read in the wheel of megatron-core 0.19.2, whose steps need a GPU: nothing is recorded. Buckets, overlap, recompute

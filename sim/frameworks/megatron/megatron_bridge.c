@@ -119,6 +119,9 @@ static void write_stages(const ConfigJob *job, FILE *out) {
     if (plan_chunks(plan) > 1) {
         fprintf(out, "    cfg.model.virtual_pipeline_model_parallel_size = %d\n", plan_chunks(plan));
     }
+    if (megatron_group(job) > 0) {
+        fprintf(out, "    cfg.model.microbatch_group_size_per_vp_stage = %d\n", megatron_group(job));
+    }
     if (split.layout) {
         fprintf(out, "    cfg.model.pipeline_model_parallel_layout = \"%s\"\n", megatron_layout(job));
     }

@@ -19,6 +19,8 @@ typedef struct MegatronSplit {
     bool layout;           // only a layout says it
 } MegatronSplit;
 
+// Micro-batches that go through a chunk before the next one; 0: as it does by itself.
+int megatron_group(const ConfigJob *job);
 MegatronSplit megatron_split(const ConfigJob *job);
 const char *megatron_layout(const ConfigJob *job);  // pipeline_model_parallel_layout
 void megatron_write_split(const ConfigJob *job, FILE *out);

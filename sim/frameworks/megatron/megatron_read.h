@@ -50,6 +50,7 @@ typedef enum {
     M_LAST,
     M_VIRTUAL,
     M_PER_VIRTUAL,
+    M_GROUP,
     M_COUNT_EMBEDDING,
     M_COUNT_LOSS,
     M_HIDDEN,

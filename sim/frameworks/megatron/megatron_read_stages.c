@@ -202,8 +202,8 @@ static void take_counted(Import *import, int layers, bool embedding, bool loss) 
 }
 
 static void mark_stages(Import *import) {
-    static const MegatronKey alone[] = {M_LAYOUT,      M_FIRST,           M_LAST,      M_VIRTUAL,
-                                        M_PER_VIRTUAL, M_COUNT_EMBEDDING, M_COUNT_LOSS};
+    static const MegatronKey alone[] = {M_LAYOUT,      M_FIRST,           M_LAST,       M_VIRTUAL,
+                                        M_PER_VIRTUAL, M_COUNT_EMBEDDING, M_COUNT_LOSS, M_GROUP};
     for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++) {
         import_known(import, (const char *const[]){megatron_key(import, alone[i]), NULL});
     }
@@ -233,7 +233,10 @@ Status megatron_read_stages(Import *import, Error *error) {
     } else {
         take_counted(import, layers, embedding, loss);
     }
+    int group = said->size[AXIS_PP];
+    TRY(megatron_int(import, M_GROUP, 1, plan_fields[PLAN_PP_GROUP].high, &group, error));
     const int chunks = said->choice[PLAN_VIRTUAL_STAGES];
+    said->choice[PLAN_PP_GROUP] = chunks > 1 ? group : IMPORT_UNSAID;
     said->choice[PLAN_PP_SCHEDULE] = chunks > 1 ? PP_INTERLEAVED : PP_1F1B;
     said->choice[PLAN_VIRTUAL_STAGES] = chunks > 1 ? chunks : IMPORT_UNSAID;
     return STATUS_OK;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/frameworks/megatron/megatron_files.h"
+#include "sim/frameworks/pp_groups.h"
 
 typedef struct Layout {
     int first, inner, last;  // layers of the chunks; `over` of the inner ones, and the first, have one more
@@ -36,6 +37,11 @@ MegatronSplit megatron_split(const ConfigJob *job) {
     }
     const bool both = (layers + 2) % chunks == 0, loss = both || (layers + 1) % chunks == 0;
     return (MegatronSplit){.embedding = both, .loss = loss, .layout = !loss};
+}
+
+int megatron_group(const ConfigJob *job) {
+    const int group = target_pp_group(job->target, job->plan);
+    return plan_chunks(job->plan) > 1 && group != mesh_stages(&job->plan->mesh) ? group : 0;
 }
 
 static Layout layout_of(const ConfigJob *job) {
@@ -72,6 +78,9 @@ const char *megatron_layout(const ConfigJob *job) {
 void megatron_write_split(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     const MegatronSplit split = megatron_split(job);
+    if (megatron_group(job) > 0) {
+        fprintf(out, "    --microbatch-group-size-per-virtual-pipeline-stage %d\n", megatron_group(job));
+    }
     if (split.layout) {  // chunks of a stage follow from it
         fprintf(out, "    --pipeline-model-parallel-layout \"%s\"\n", megatron_layout(job));
         return;

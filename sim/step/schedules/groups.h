@@ -5,7 +5,7 @@
 #include "sim/step/schedules/schedule.h"
 
 typedef struct Groups {
-    int32_t size;
+    int32_t size;  // the last one may be smaller
     const ScheduleShape *shape;
 } Groups;
 

@@ -1,21 +1,24 @@
 // 1F1B with several chunks of layers on each stage (Narayanan et al. 2021): micro-steps go in groups, each through
-// chunk after chunk, so the bubble is that of shorter stages. The groups are those of PyTorch's Interleaved1F1B: as
-// many micro-steps as stages, or all if there are fewer. Where the stages divide the micro-steps, Megatron's are the
-// same. Warm-up: two work items for each stage after this one, and a group for each chunk but the last.
+// chunk after chunk, so the bubble is that of shorter stages. The groups are those of PyTorch's Interleaved1F1B, of one
+// size: as many micro-steps as stages, or all if there are fewer; or of a given size, what is left over being the last
+// one (get_schedule_table of Megatron-core's schedules.py). Warm-up: two work items for each stage after this one, and
+// a group for each chunk but the last.
 
 #include "sim/step/schedules/groups.h"
 
 Groups groups_of(const ScheduleShape *shape) {
     const int32_t rounds = shape->micro_steps / shape->stages;
-    return (Groups){.size = shape->micro_steps / (rounds > 1 ? rounds : 1), .shape = shape};
+    const int32_t equal = shape->micro_steps / (rounds > 1 ? rounds : 1);
+    return (Groups){.size = shape->group > 0 ? shape->group : equal, .shape = shape};
 }
 
 ScheduleAction groups_nth(const Groups *groups, Work work, int32_t n) {
-    const int32_t chunks = groups->shape->chunks, round = groups->size * chunks;
-    const int32_t chunk = n % round / groups->size;
+    const int32_t chunks = groups->shape->chunks, group = n / (groups->size * chunks);
+    const int32_t first = group * groups->size, left = groups->shape->micro_steps - first;
+    const int32_t size = left < groups->size ? left : groups->size, within = n - first * chunks;
     return (ScheduleAction){.work = work,
-                            .chunk = work == WORK_FORWARD ? chunk : chunks - 1 - chunk,
-                            .micro_step = n / round * groups->size + n % groups->size};
+                            .chunk = work == WORK_FORWARD ? within / size : chunks - 1 - within / size,
+                            .micro_step = first + within % size};
 }
 
 int32_t groups_ahead(const Groups *groups, int32_t each_stage) {

@@ -161,8 +161,9 @@ static void count_windows(const Finder *finder, const Schedule *schedule, int32_
 
 // A body longer than forward and backward of every chunk in turn repeats nothing that a shorter one does not.
 MicroLoops micro_loops_find(const Schedule *schedule, const ScheduleShape *shape, Arena *arena) {
+    const int32_t group = shape->group > shape->stages ? shape->group : shape->stages;
     const int32_t count = schedule_action_count(schedule, shape),
-                  longest = schedule_works(schedule) * shape->chunks * shape->stages;
+                  longest = schedule_works(schedule) * shape->chunks * group;
     ScheduleAction *actions = ARENA_ARRAY(arena, ScheduleAction, count);
     schedule_order(schedule, shape, actions);
     MicroLoops loops = {.loops = ARENA_ARRAY(arena, MicroLoop, count), .works = ARENA_ARRAY(arena, MicroWork, count)};

@@ -22,6 +22,7 @@ typedef struct ScheduleShape {
     int32_t stage, stages;
     int32_t chunks;  // of layers per stage
     int32_t micro_steps;
+    int32_t group;  // micro-steps that go through a chunk before the next one, where there are several; 0 = PyTorch's
 } ScheduleShape;
 
 typedef struct Schedule {

@@ -101,6 +101,30 @@ Test(pipelines, uneven_splits_train_as_one_rank) {
                 worst.norm_first, worst.loss_last, worst.norm_last);
 }
 
+// Of 8 micro-steps groups of 3, 3 and 2, or of 5 and 3; of 4 micro-steps one.
+Test(pipelines, groups_with_a_smaller_last_one_train_as_one_rank) {
+    static const struct {
+        const char *mesh;
+        int group, zero;
+    } cases[] = {{"pp=2", 3, 0}, {"pp=2", 5, 0}, {"pp=2,dp_shard=2", 4, 1}};
+    Deviation worst = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const PipelineChoice choice = {.schedule = PP_INTERLEAVED, .virtual_stages = 2, .zero = cases[i].zero};
+        Mesh mesh;
+        Error error = {0};
+        Arena arena = {0};
+        RunRequest request;
+        const char *reason = NULL;
+        cr_assert(mesh_parse(cases[i].mesh, &mesh, &error) == STATUS_OK, "%s", error.message);
+        cr_assert(pipeline_request(&mesh, &choice, &request), "%s is refused", cases[i].mesh);
+        request.plan.pp_group = cases[i].group;
+        target_check(request.target, &request.model, &request.plan, &arena, &reason);
+        cr_assert_null(reason, "%s", reason);
+        pipeline_trains(&request, &worst);
+        arena_free(&arena);
+    }
+}
+
 static const PipelineChoice every_schedule[] = {{.schedule = PP_1F1B, .virtual_stages = 1},
                                                 {.schedule = PP_GPIPE, .virtual_stages = 1},
                                                 {.schedule = PP_INTERLEAVED, .virtual_stages = 2},

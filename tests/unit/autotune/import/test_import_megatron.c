@@ -58,7 +58,7 @@ Test(import_megatron, a_launch_script_is_its_plan) {
                      "pp=4,dp_replicate=1,dp_shard=8,cp=1,tp=4 seq=8192 mb=2 ga=8 zero=1 reshard=always "
                      "recompute=selective cp_rotate=ring precision=bf16 attention=cudnn fused=fused tp_overlap=on "
                      "pp_schedule=interleaved virtual_stages=4 reduce_overlap=on sequence_parallel=on "
-                     "recompute_modules=core-attn+mlp");
+                     "recompute_modules=core-attn+mlp pp_group=4");
     bool named = false;
     for (int i = 0; i < import.finding_count; i++) {
         const ImportFinding *finding = &import.findings[i];
@@ -96,6 +96,9 @@ static const Reading readings[] = {
      NULL},
     {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et|(t*2|)*6t*3L'"), SYNTAX_SHELL, 4,
      "pp_schedule=interleaved virtual_stages=2 pp_split=chunks pp_first=1 pp_last=3"},
+    {FLAGS("--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2 "
+           "--microbatch-group-size-per-virtual-pipeline-stage 3"),
+     SYNTAX_SHELL, 4, "pp_group=3"},
     {FLAGS("--context-parallel-size 8 --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes 2 4"), SYNTAX_SHELL,
      8, "cp=4,sp=2,tp=1"},
     {FLAGS("--num-experts 8 --expert-model-parallel-size 4"), SYNTAX_SHELL, 4, "dispatcher=allgather"},

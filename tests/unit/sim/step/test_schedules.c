@@ -5,7 +5,7 @@
 
 #include "sim/step/schedules/micro_loops.h"
 
-extern const Schedule schedule_gpipe, schedule_1f1b;
+extern const Schedule schedule_1f1b, schedule_interleaved;
 
 static void each_shape(const Schedule *schedule, int32_t most_stages,
                        void (*check)(const Schedule *schedule, const ScheduleShape *shape, Arena *arena)) {
@@ -15,8 +15,21 @@ static void each_shape(const Schedule *schedule, int32_t most_stages,
                 Arena arena = {0};
                 const bool too_few = strcmp(schedule->name, "dualpipev") == 0 && micro_steps < 2 * stages;
                 if (!too_few) {
-                    check(schedule, &(ScheduleShape){stage, stages, schedule->folded ? 2 : 1, micro_steps}, &arena);
+                    check(schedule, &(ScheduleShape){stage, stages, schedule->folded ? 2 : 1, micro_steps, 0}, &arena);
                 }
+                arena_free(&arena);
+            }
+        }
+    }
+}
+
+// Groups of each size that fill the stages, and so does what is left over.
+static void each_group(void (*check)(const Schedule *schedule, const ScheduleShape *shape, Arena *arena)) {
+    for (int32_t micro_steps = 3; micro_steps <= 17; micro_steps++) {
+        for (int32_t group = 3; group <= micro_steps; group++) {
+            for (int32_t stage = 0; stage < 3 && (micro_steps % group == 0 || micro_steps % group >= 3); stage++) {
+                Arena arena = {0};
+                check(&schedule_interleaved, &(ScheduleShape){stage, 3, 2, micro_steps, group}, &arena);
                 arena_free(&arena);
             }
         }
@@ -45,6 +58,7 @@ Test(schedules, every_micro_step_goes_forward_and_backward_once_and_in_order) {
     for (int i = 0; i < schedule_count; i++) {
         each_shape(schedules[i], i == 0 ? 1 : 6, check_order);
     }
+    each_group(check_order);
 }
 
 static void check_loops(const Schedule *schedule, const ScheduleShape *shape, Arena *arena) {
@@ -74,6 +88,25 @@ static void check_loops(const Schedule *schedule, const ScheduleShape *shape, Ar
 Test(schedules, the_loops_run_through_the_order_and_each_place_through_micro_steps_of_one_kind) {
     for (int i = 0; i < schedule_count; i++) {
         each_shape(schedules[i], i == 0 ? 1 : 6, check_loops);
+    }
+    each_group(check_loops);
+}
+
+// "PP2 N3M5 with VP2" (get_schedule_table, megatron/core/pipeline_parallel/schedules.py).
+Test(schedules, what_is_left_over_is_a_last_smaller_group) {
+    enum { ALL = 20 };
+    static const int32_t micro_step[] = {0, 1, 2, 0, 1, 2, 3, 4, 3, 4}, chunk[] = {0, 0, 0, 1, 1, 1, 0, 0, 1, 1};
+    for (int32_t stage = 0; stage < 2; stage++) {
+        ScheduleAction actions[ALL];
+        int32_t done[2] = {0};
+        schedule_interleaved.order(&(ScheduleShape){stage, 2, 2, 5, 3}, actions);
+        for (int32_t i = 0; i < ALL; i++) {
+            const bool back = actions[i].work == WORK_BACKWARD;
+            const int32_t at = done[back]++;
+            cr_expect_eq(actions[i].micro_step, micro_step[at], "stage %d, action %d", stage, i);
+            cr_expect_eq(actions[i].chunk, back ? 1 - chunk[at] : chunk[at], "stage %d, action %d", stage, i);
+            cr_expect(!back || at > 0 || done[0] == 3 + 2 * (1 - stage) + 1, "stage %d: warm-up", stage);
+        }
     }
 }
 
