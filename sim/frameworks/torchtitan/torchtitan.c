@@ -158,9 +158,9 @@ static const LogPattern logs[] = {
 // two on each rank, and compiled ones cannot have their weights' gradients apart.
 static const char *refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const char *schedule = pp_schedule_names[plan->pp_schedule];
-    (void)model;
-    if (mesh_stages(&plan->mesh) == 1 || !plan_splits_backward(plan)) {
-        return NULL;
+    const char *uncounted = torchtitan_refuse_count(model, plan, arena);
+    if (mesh_stages(&plan->mesh) == 1 || uncounted || !plan_splits_backward(plan)) {
+        return uncounted;
     }
     REFUSE_IF(arena, plan_chunks(plan) < 2 && plan->pp_schedule != PP_FILE,
               "%s runs %s with at least 2 stages on each rank: use virtual_stages 2", target->name, schedule);

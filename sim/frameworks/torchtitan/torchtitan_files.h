@@ -29,7 +29,10 @@ const char *torchtitan_last_less(const ConfigJob *job);     // and the head
 const char *torchtitan_modules(const ConfigJob *job);       // module_fqns_per_model_part
 const char *torchtitan_stage_layers(const ConfigJob *job);  // pipeline_parallel_layers_per_stage
 const char *torchtitan_reshard(const ConfigJob *job);       // fsdp_reshard_after_forward
+bool torchtitan_says_layers(const ConfigJob *job);          // else as many as it makes by itself
 const char *torchtitan_refuse_stages(const ConfigJob *job);
+// Stages that no number of layers makes (pipeline_parallel.py of v0.2.2).
+const char *torchtitan_refuse_count(const ModelSpec *model, const TrainPlan *plan, Arena *arena);
 
 // Schedule, chunks and micro-batches, after the degrees and the batch.
 Status torchtitan_read_stages(Import *import, Error *error);

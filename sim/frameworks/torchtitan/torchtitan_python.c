@@ -60,9 +60,11 @@ static void write_stages(const ConfigJob *job, FILE *out) {
     }
     fprintf(out,
             "        pipeline_parallel_first_stage_less_layers=%s,\n"
-            "        pipeline_parallel_last_stage_less_layers=%s,\n"
-            "        pipeline_parallel_layers_per_stage=%s,\n",
-            torchtitan_first_less(job), torchtitan_last_less(job), torchtitan_stage_layers(job));
+            "        pipeline_parallel_last_stage_less_layers=%s,\n",
+            torchtitan_first_less(job), torchtitan_last_less(job));
+    if (torchtitan_says_layers(job)) {
+        fprintf(out, "        pipeline_parallel_layers_per_stage=%s,\n", torchtitan_stage_layers(job));
+    }
 }
 
 static void write_parallelism(const ConfigJob *job, FILE *out) {

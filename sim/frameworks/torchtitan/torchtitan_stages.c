@@ -69,13 +69,43 @@ const char *torchtitan_last_less(const ConfigJob *job) {
 }
 
 // With the embedding and the head, as they are counted.
-static int counted_layers(const ConfigJob *job) {
-    return job->model->layers + first_less(job) + last_less(job);
+static int counted_layers(const TrainPlan *plan, const ModelSpec *model) {
+    return model->layers + (plan->pp_split == SPLIT_WEIGHTED ? plan->pp_first + plan->pp_last : 0);
+}
+
+static int layers_each(const TrainPlan *plan, const ModelSpec *model) {
+    const int stages = plan_all_chunks(plan);
+    return (counted_layers(plan, model) + stages - 1) / stages;
+}
+
+// Without layers_per_stage a rank has one stage, or two of a schedule of several.
+static bool is_own_count(const TrainPlan *plan) {
+    const char *word = torchtitan_schedule_word(plan);
+    return plan_chunks(plan) == (strcmp(word, "1F1B") == 0 || strcmp(word, "GPipe") == 0 ? 1 : 2);
+}
+
+// With it there are as many as it takes to hold the layers.
+static bool is_made_by_layers(const TrainPlan *plan, const ModelSpec *model) {
+    const int each = layers_each(plan, model);
+    return (counted_layers(plan, model) + each - 1) / each == plan_all_chunks(plan);
+}
+
+const char *torchtitan_refuse_count(const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    REFUSE_IF(arena,
+              mesh_stages(&plan->mesh) > 1 && plan->pp_split != SPLIT_CHUNKS && !is_own_count(plan) &&
+                  !is_made_by_layers(plan, model),
+              "torchtitan counts stages by the layers of one (pipeline_parallel_layers_per_stage), and no number of "
+              "layers makes %d stages of %d: use virtual_stages 2, another number that divides, or pp_split chunks",
+              plan_all_chunks(plan), counted_layers(plan, model));
+    return NULL;
+}
+
+bool torchtitan_says_layers(const ConfigJob *job) {
+    return torchtitan_counts_layers(job) && is_made_by_layers(job->plan, job->model);
 }
 
 const char *torchtitan_stage_layers(const ConfigJob *job) {
-    const int stages = plan_all_chunks(job->plan);
-    return arena_format(job->arena, "%d", (counted_layers(job) + stages - 1) / stages);
+    return arena_format(job->arena, "%d", layers_each(job->plan, job->model));
 }
 
 const char *torchtitan_modules(const ConfigJob *job) {
@@ -96,17 +126,11 @@ const char *torchtitan_modules(const ConfigJob *job) {
 
 const char *torchtitan_refuse_stages(const ConfigJob *job) {
     const int pp = mesh_stages(&job->plan->mesh), stages = pp * plan_chunks(job->plan);
-    const int layers = counted_layers(job);
-    const int each = (layers + stages - 1) / stages, made = (layers + each - 1) / each;
     const PpSchedule schedule = job->plan->pp_schedule;
     const bool looped = schedule != PP_1F1B && schedule != PP_GPIPE && schedule != PP_FILE;
     REFUSE_IF(job->arena, pp > 1 && looped && stages == pp,
               "torchtitan runs %s with at least 2 stages on each rank: use --virtual-stages 2",
               torchtitan_schedule_word(job->plan));
-    REFUSE_IF(job->arena, torchtitan_counts_layers(job) && made != stages,
-              "torchtitan cuts %d layers by the layers of a stage, %d of which make %d stages and not %d: use "
-              "--virtual-stages with a number that divides the layers",
-              layers, each, made, stages);
     return NULL;
 }
 

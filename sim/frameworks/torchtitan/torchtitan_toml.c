@@ -165,7 +165,7 @@ static const ConfigKey keys[KEYS + 1] = {
     [PP_LAST] = {"parallelism.pipeline_parallel_last_stage_less_layers", .text = torchtitan_last_less,
                  .when = torchtitan_counts_layers},
     [PP_LAYERS] = {"parallelism.pipeline_parallel_layers_per_stage", .text = torchtitan_stage_layers,
-                   .when = torchtitan_counts_layers},
+                   .when = torchtitan_says_layers},
     [PP_MODULES] = {"parallelism.module_fqns_per_model_part", .text = torchtitan_modules,
                     .when = torchtitan_names_modules},
     [RESHARD] = {"parallelism.fsdp_reshard_after_forward", KEY_CHOICE, PLAN_RESHARD, reshards,

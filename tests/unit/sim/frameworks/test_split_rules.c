@@ -95,3 +95,27 @@ Test(split_rules, layers_that_do_not_divide_are_told_with_numbers_that_do) {
     plan.mesh.size[AXIS_PP] = 3;
     cr_expect_null(reason_of("megatron", &plan));
 }
+
+static const char *reason_of_torchtitan(int stages, int chunks) {
+    ModelSpec model;
+    const Target *target;
+    const char *reason = NULL;
+    TrainPlan plan = {.mesh = mesh_of_one(), .seq = 4096, .micro_batch = 1, .grad_accum = 24};
+    plan.mesh.size[AXIS_PP] = stages;
+    plan.pp_schedule = PP_INTERLEAVED;
+    plan.virtual_stages = chunks;
+    plan.precision = DTYPE_BF16;
+    cr_assert_eq(model_find("llama-3-8b", &arena, &model, NULL), STATUS_OK);
+    cr_assert_eq(target_find("torchtitan", &target, NULL), STATUS_OK);
+    target_check(target, &model, &plan, &arena, &reason);
+    return reason;
+}
+
+// Of 32 layers no number makes 12 stages; 6 of them are of 6 layers or less, 24 torchtitan makes by itself.
+Test(split_rules, torchtitan_has_as_many_stages_as_layers_of_one_make_or_two_of_a_rank) {
+    const char *reason = reason_of_torchtitan(4, 3);
+    cr_assert(reason && strstr(reason, "no number of layers makes 12 stages of 32: use virtual_stages 2"), "%s",
+              reason ? reason : "legal");
+    cr_expect_null(reason_of_torchtitan(2, 3));
+    cr_expect_null(reason_of_torchtitan(12, 2));
+}
