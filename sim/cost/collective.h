@@ -40,6 +40,7 @@ double collective_tiers_exchange_s(const ClusterProfile *profile, const GroupPla
 // What the levels that the group crosses add to a collective that passes `hops(pods)` of them in a row.
 double collective_tiers_latency_s(const ClusterProfile *profile, const GroupPlacement *group,
                                   double (*hops)(CollectiveKind kind, int pods), CollectiveKind kind);
+double collective_one_hop(CollectiveKind kind, int pods);  // of a message, where pods differ
 
 // Ring steps: 2(n-1) for all-reduce, n-1 for all-gather and reduce-scatter.
 double collective_steps(CollectiveKind kind, int members);

@@ -19,11 +19,6 @@ static bool exchange_applicable(const ClusterProfile *profile, CollectiveKind ki
     return kind == COLLECTIVE_ALL_TO_ALL && (group->nodes == 1 || profile->fabric.nics > 0);
 }
 
-static double exchange_hops(CollectiveKind kind, int pods) {
-    (void)kind;
-    return pods > 1 ? 1 : 0;
-}
-
 // Of the group's ranks on a node together.
 static double network_bytes_per_s(const ClusterProfile *profile, const GroupPlacement *group) {
     const Fabric *fabric = &profile->fabric;
@@ -52,7 +47,7 @@ static CollectiveCost exchange_cost(const ClusterProfile *profile, CollectiveKin
     const double peer_s = fabric->exchange_peer_s > 0 ? fabric->exchange_peer_s : usual_peer_s;
     const int peers = merged ? group->nodes - 1 : outside;
     const double start_s =
-        fabric->p2p_latency_s + peer_s * peers + collective_tiers_latency_s(profile, group, exchange_hops, kind);
+        fabric->p2p_latency_s + peer_s * peers + collective_tiers_latency_s(profile, group, collective_one_hop, kind);
     cost.nic_s = leaving / network_bytes_per_s(profile, group);
     cost.uplink_s = collective_tiers_exchange_s(profile, group, part / as_one);
     const double network_s = smooth_max(cost.nic_s, cost.uplink_s);

@@ -12,11 +12,6 @@ static bool p2p_applicable(const ClusterProfile *profile, CollectiveKind kind, c
     return kind == COLLECTIVE_SEND_RECV && (group->nodes == 1 || profile->fabric.nics > 0);
 }
 
-static double p2p_hops(CollectiveKind kind, int pods) {
-    (void)kind;
-    return pods > 1 ? 1 : 0;
-}
-
 static CollectiveCost p2p_cost(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group,
                                double payload_bytes) {
     const Node *node = &profile->node;
@@ -35,7 +30,7 @@ static CollectiveCost p2p_cost(const ClusterProfile *profile, CollectiveKind kin
     cost.nic_s = payload_bytes / share;
     cost.link_s = group->per_node > 1 ? cost.link_s : 0;
     cost.ctas = fmin(node->ring_ctas, fabric->p2p_ctas);
-    const double start_s = fabric->p2p_latency_s + collective_tiers_latency_s(profile, group, p2p_hops, kind);
+    const double start_s = fabric->p2p_latency_s + collective_tiers_latency_s(profile, group, collective_one_hop, kind);
     cost.uplink_s = collective_tiers_s(profile, group, payload_bytes);
     const double network_s = smooth_max(payload_bytes / flow, cost.uplink_s);
     cost.seconds = collective_curve_s(start_s, fmax(network_s, cost.link_s), &fabric->p2p);

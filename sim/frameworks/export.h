@@ -82,6 +82,30 @@ static inline const char *export_bool(bool value) {
     return value ? "true" : "false";
 }
 
+static inline const char *export_in_bf16(const ConfigJob *job) {
+    return export_bool(job->plan->precision == DTYPE_BF16);
+}
+
+static inline const char *export_in_fp16(const ConfigJob *job) {
+    return export_bool(job->plan->precision == DTYPE_FP16);
+}
+
+static inline const char *export_wrapped_layer(const ConfigJob *job) {
+    return export_layer_class(job->model);
+}
+
+static inline const char *export_checkpoints(const ConfigJob *job) {
+    return export_bool(job->plan->recompute == RECOMPUTE_FULL);
+}
+
+static inline bool export_compiles(const ConfigJob *job) {
+    return job->plan->fused == FUSED_COMPILED;
+}
+
+static inline bool export_cuts_sequences(const ConfigJob *job) {
+    return export_axis(job, AXIS_CP) > 1;
+}
+
 // Gradients are reduced on every micro-step, where the framework would by itself on the last one only.
 static inline bool export_syncs_each(const ConfigJob *job) {
     return job->plan->grad_sync == GRAD_SYNC_EACH;

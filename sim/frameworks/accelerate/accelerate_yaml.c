@@ -30,24 +30,8 @@ static const char *processes(const ConfigJob *job) {
     return arena_format(job->arena, "%d", mesh_world(&job->plan->mesh));
 }
 
-static const char *layer_class(const ConfigJob *job) {
-    return export_layer_class(job->model);
-}
-
-static const char *checkpoints(const ConfigJob *job) {
-    return export_bool(job->plan->recompute == RECOMPUTE_FULL);
-}
-
 static const char *loads_on_one_rank(const ConfigJob *job) {
     return export_bool(export_axis(job, AXIS_TP) == 1);
-}
-
-static bool compiles(const ConfigJob *job) {
-    return job->plan->fused == FUSED_COMPILED;
-}
-
-static bool cuts_sequences(const ConfigJob *job) {
-    return export_axis(job, AXIS_CP) > 1;
 }
 
 static const ImportWord precisions[] = {{"no", DTYPE_FP32},   {"False", DTYPE_FP32}, {"fp16", DTYPE_FP16},
@@ -71,17 +55,17 @@ const ConfigKey accelerate_top[] = {
     [DOWNCAST] = {"downcast_bf16", .literal = "no", .quoted = true},
     [CPU] = {"use_cpu", .literal = "false"},
     [DEBUG] = {"debug", .literal = "false"},
-    [BACKEND] = {"dynamo_config.dynamo_backend", .literal = "INDUCTOR", .when = compiles},
+    [BACKEND] = {"dynamo_config.dynamo_backend", .literal = "INDUCTOR", .when = export_compiles},
     [TOPS] = {NULL},
 };
 
 static const ConfigKey of_fsdp[OF_FSDP + 1] = {
     [VERSION] = {"fsdp_config.fsdp_version", .literal = "2"},
     [WRAP] = {"fsdp_config.fsdp_auto_wrap_policy", .literal = "TRANSFORMER_BASED_WRAP"},
-    [LAYER] = {"fsdp_config.fsdp_transformer_layer_cls_to_wrap", .text = layer_class},
+    [LAYER] = {"fsdp_config.fsdp_transformer_layer_cls_to_wrap", .text = export_wrapped_layer},
     [RESHARD] = {"fsdp_config.fsdp_reshard_after_forward", KEY_SWITCH, PLAN_RESHARD, .on = RESHARD_ALWAYS,
                  .off = RESHARD_NEVER},
-    [CHECKPOINT] = {"fsdp_config.fsdp_activation_checkpointing", .text = checkpoints},
+    [CHECKPOINT] = {"fsdp_config.fsdp_activation_checkpointing", .text = export_checkpoints},
     [OFFLOAD_INPUTS] = {"fsdp_config.fsdp_activation_checkpointing_offload", .literal = "true",
                         .when = export_offloads_inputs},
     [OFFLOAD] = {"fsdp_config.fsdp_offload_params", .text = export_offloads_parameters},
@@ -95,7 +79,7 @@ static const ConfigKey of_mesh[OF_MESH + 1] = {
     [CONTEXT] = {"parallelism_config.parallelism_config_cp_size", KEY_AXIS, AXIS_CP},
     [TENSOR] = {"parallelism_config.parallelism_config_tp_size", KEY_AXIS, AXIS_TP},
     [ROTATE] = {"parallelism_config.parallelism_config_cp_comm_strategy", KEY_CHOICE, PLAN_CP_ROTATE, rotations,
-                .when = cuts_sequences},
+                .when = export_cuts_sequences},
 };
 
 // ---- reading

@@ -18,30 +18,6 @@ static const char *packs(const ConfigJob *job) {
     return export_bool(job->plan->pack > 0 || (!passes_on && job->plan->attention == ATTENTION_FLASH));
 }
 
-static const char *in_bf16(const ConfigJob *job) {
-    return export_bool(job->plan->precision == DTYPE_BF16);
-}
-
-static const char *in_fp16(const ConfigJob *job) {
-    return export_bool(job->plan->precision == DTYPE_FP16);
-}
-
-static const char *layer_class(const ConfigJob *job) {
-    return export_layer_class(job->model);
-}
-
-static const char *checkpoints(const ConfigJob *job) {
-    return export_bool(job->plan->recompute == RECOMPUTE_FULL);
-}
-
-static bool compiles(const ConfigJob *job) {
-    return job->plan->fused == FUSED_COMPILED;
-}
-
-static bool cuts_sequences(const ConfigJob *job) {
-    return export_axis(job, AXIS_CP) > 1;
-}
-
 static bool never(const ConfigJob *job) {
     (void)job;
     return false;
@@ -63,24 +39,25 @@ const ConfigKey axolotl_keys[AXOLOTL_KEYS + 1] = {
     [AXOLOTL_ACCUMULATION] = {"gradient_accumulation_steps", KEY_ACCUMULATION},
     [AXOLOTL_PACKING] = {"sample_packing", .text = packs},
     [AXOLOTL_PADDING] = {"pad_to_sequence_len", .literal = "true"},
-    [AXOLOTL_BF16] = {"bf16", .text = in_bf16},
-    [AXOLOTL_FP16] = {"fp16", .text = in_fp16},
+    [AXOLOTL_BF16] = {"bf16", .text = export_in_bf16},
+    [AXOLOTL_FP16] = {"fp16", .text = export_in_fp16},
     [AXOLOTL_ATTENTION] = {"attn_implementation", .text = kernel},
-    [AXOLOTL_COMPILE] = {"torch_compile", .literal = "true", .when = compiles},
+    [AXOLOTL_COMPILE] = {"torch_compile", .literal = "true", .when = export_compiles},
     [AXOLOTL_REPLICATE] = {"dp_replicate_size", KEY_AXIS, AXIS_DP_REPLICATE},
     [AXOLOTL_SHARD] = {"dp_shard_size", KEY_AXIS, AXIS_DP_SHARD, .text = axolotl_shards_beside},
     [AXOLOTL_CONTEXT] = {"context_parallel_size", KEY_AXIS, AXIS_CP},
     [AXOLOTL_TENSOR] = {"tensor_parallel_size", KEY_AXIS, AXIS_TP},
-    [AXOLOTL_RING] = {"ring_attn_func", KEY_CHOICE, PLAN_CP_ROTATE, rings, .when = cuts_sequences},
-    [AXOLOTL_STRIDE] = {"heads_k_stride", .literal = "1", .when = cuts_sequences},
+    [AXOLOTL_RING] = {"ring_attn_func", KEY_CHOICE, PLAN_CP_ROTATE, rings, .when = export_cuts_sequences},
+    [AXOLOTL_STRIDE] = {"heads_k_stride", .literal = "1", .when = export_cuts_sequences},
     [AXOLOTL_VERSION] = {"fsdp_version", .literal = "2", .when = export_shards},
     [AXOLOTL_WRAP] = {"fsdp_config.auto_wrap_policy", .literal = "TRANSFORMER_BASED_WRAP", .when = export_shards},
-    [AXOLOTL_LAYER] = {"fsdp_config.transformer_layer_cls_to_wrap", .text = layer_class, .when = export_shards},
+    [AXOLOTL_LAYER] = {"fsdp_config.transformer_layer_cls_to_wrap", .text = export_wrapped_layer,
+                       .when = export_shards},
     [AXOLOTL_RESHARD] = {"fsdp_config.reshard_after_forward", .literal = "true", .when = export_shards},
     [AXOLOTL_FSDP_CHECKPOINT] = {"fsdp_config.activation_checkpointing", .when = never},  // only read: it wraps twice
     [AXOLOTL_OFFLOAD] = {"fsdp_config.offload_params", .text = export_offloads_parameters, .when = export_shards},
     [AXOLOTL_STATE_DICT] = {"fsdp_config.state_dict_type", .literal = "SHARDED_STATE_DICT", .when = export_shards},
-    [AXOLOTL_CHECKPOINT] = {"gradient_checkpointing", .text = checkpoints},
+    [AXOLOTL_CHECKPOINT] = {"gradient_checkpointing", .text = export_checkpoints},
 };
 
 // Handed on to transformers' AcceleratorConfig (axolotl core/builders/base.py).

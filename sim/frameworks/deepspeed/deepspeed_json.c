@@ -89,14 +89,6 @@ static const ImportLeftOut left_out[] = {
 
 // ---- the keys
 
-static const char *in_bf16(const ConfigJob *job) {
-    return export_bool(job->plan->precision == DTYPE_BF16);
-}
-
-static const char *in_fp16(const ConfigJob *job) {
-    return export_bool(job->plan->precision == DTYPE_FP16);
-}
-
 static const char *tensor_size(const ConfigJob *job) {
     return arena_format(job->arena, "%d", export_axis(job, AXIS_TP));
 }
@@ -165,8 +157,8 @@ static const ConfigKey keys[KEYS + 1] = {
     [MICRO_BATCH] = {"train_micro_batch_size_per_gpu", KEY_MICRO_BATCH},
     [ACCUMULATION] = {"gradient_accumulation_steps", KEY_ACCUMULATION},
     [CLIPPING] = {"gradient_clipping", .literal = "1.0"},
-    [BF16] = {"bf16.enabled", .text = in_bf16},
-    [FP16] = {"fp16.enabled", .text = in_fp16},
+    [BF16] = {"bf16.enabled", .text = export_in_bf16},
+    [FP16] = {"fp16.enabled", .text = export_in_fp16},
     [TENSOR] = {"tensor_parallel.autotp_size", .text = tensor_size, .when = splits_layers},
     [STAGE] = {"zero_optimization.stage", KEY_NUMBER, PLAN_ZERO},
     [OVERLAP] = {"zero_optimization.overlap_comm", .text = overlaps, .when = shards},

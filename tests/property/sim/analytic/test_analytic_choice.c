@@ -4,9 +4,7 @@
 // would. NDTUNE_SEED repeats a run.
 
 #include <criterion/criterion.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "sim/analytic/analytic.h"
 #include "sim/engine/engine.h"
@@ -107,9 +105,7 @@ static Search run_search(Random *random, Arena *arena, RandomRequest *request) {
 }
 
 Test(analytic_choice, screening_picks_the_engines_best_shape_in_95_of_100_requests) {
-    const char *given = getenv("NDTUNE_SEED");
-    Random random = {given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL)};
-    fprintf(stderr, "choice: NDTUNE_SEED=%llu\n", (unsigned long long)random.state);
+    Random random = random_begin("choice");
     int requests = 0, same = 0, tied = 0, plans = 0;
     double worst = 1;
     while (requests < REQUESTS) {

@@ -2,21 +2,12 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
-#include <time.h>
 
 #include "sim/analytic/analytic.h"
 #include "sim/plan/plan_fields.h"
 #include "tests/property/sim/engine/random_request.h"
 
 enum { PLANS = 60, COUSINS = 6 };
-
-static uint64_t seed_of_run(const char *name) {
-    const char *given = getenv("NDTUNE_SEED");
-    const uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
-    fprintf(stderr, "%s: NDTUNE_SEED=%llu\n", name, (unsigned long long)seed);
-    return seed;
-}
 
 static bool is_legal(const RandomRequest *request, const TrainPlan *plan, Arena *arena) {
     const char *reason = NULL;
@@ -72,7 +63,7 @@ static void check_plan(Random *random, const RandomRequest *request, const Train
 }
 
 Test(analytic_order, an_estimate_is_the_same_whatever_was_estimated_before) {
-    Random random = {seed_of_run("order")};
+    Random random = random_begin("order");
     int targets;
     const Target *table = target_table(&targets);
     for (int plans = 0; plans < PLANS;) {

@@ -3,20 +3,12 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "sim/analytic/analytic.h"
 #include "sim/engine/engine.h"
 #include "tests/property/sim/engine/random_request.h"
 
 enum { PLANS = 600, PLANS_PER_REQUEST = 4 };
-
-static uint64_t seed_of_run(const char *name) {
-    const char *given = getenv("NDTUNE_SEED");
-    const uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
-    fprintf(stderr, "%s: NDTUNE_SEED=%llu\n", name, (unsigned long long)seed);
-    return seed;
-}
 
 static int compare_double(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -51,7 +43,7 @@ static void case_text(const Case *one, char out[WORST_TEXT_BYTES]) {
 
 // One error per plan; *worst: what the plan that has the largest is.
 static void measure(const char *name, CaseError error_of, double *errors, char worst[WORST_TEXT_BYTES]) {
-    Random random = {seed_of_run(name)};
+    Random random = random_begin(name);
     double largest = -1;
     int count = 0;
     while (count < PLANS) {

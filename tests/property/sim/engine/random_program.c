@@ -2,6 +2,10 @@
 
 #include "tests/property/sim/engine/random_program.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
 enum { MAX_TASKS = 96, EVENTS_PER_LANE = 2 };
 
 typedef struct Draft {
@@ -16,6 +20,13 @@ typedef struct Draft {
     bool layered[8][EVENTS_PER_LANE];     // recorded per layer, or always at slot 0
     bool host;
 } Draft;
+
+Random random_begin(const char *name) {
+    const char *given = getenv("NDTUNE_SEED");
+    const uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    fprintf(stderr, "%s: NDTUNE_SEED=%llu\n", name, (unsigned long long)seed);
+    return (Random){seed};
+}
 
 uint32_t random_below(Random *random, uint32_t bound) {
     random->state += 0x9e3779b97f4a7c15u;  // SplitMix64

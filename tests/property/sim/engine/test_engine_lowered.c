@@ -1,9 +1,7 @@
 // The engine's equalities on programs that the lowering makes, of random plans. NDTUNE_SEED repeats a run.
 
 #include <criterion/criterion.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "tests/property/sim/engine/random_request.h"
 
@@ -16,13 +14,6 @@ typedef struct Case {
     StepProgram program;
     Arena arena;
 } Case;
-
-static Random random_of_run(const char *name) {
-    const char *given = getenv("NDTUNE_SEED");
-    const uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
-    fprintf(stderr, "%s: NDTUNE_SEED=%llu\n", name, (unsigned long long)seed);
-    return (Random){seed};
-}
 
 static void next_case(Random *random, Case *one) {
     for (;;) {
@@ -61,7 +52,7 @@ static void same_result(const Case *one, const EngineResult *a, const EngineResu
 }
 
 Test(engine_lowered, repeated_segments_equal_the_unrolled_program) {
-    Random random = random_of_run("repeat");
+    Random random = random_begin("repeat");
     int64_t events = 0, instances = 0;
     for (int i = 0; i < PLANS; i++) {
         Case one;
@@ -79,7 +70,7 @@ Test(engine_lowered, repeated_segments_equal_the_unrolled_program) {
 }
 
 Test(engine_lowered, one_rank_equals_all_ranks) {
-    Random random = random_of_run("ranks");
+    Random random = random_begin("ranks");
     for (int i = 0; i < PLANS / 4; i++) {
         Case one;
         next_case(&random, &one);
@@ -92,7 +83,7 @@ Test(engine_lowered, one_rank_equals_all_ranks) {
 }
 
 Test(engine_lowered, classes_of_a_straggler_equal_all_ranks) {
-    Random random = random_of_run("straggler");
+    Random random = random_begin("straggler");
     for (int i = 0; i < PLANS / 8; i++) {
         Case one;
         next_case(&random, &one);
@@ -110,7 +101,7 @@ Test(engine_lowered, classes_of_a_straggler_equal_all_ranks) {
 }
 
 Test(engine_lowered, classes_of_a_slow_node_equal_all_ranks) {
-    Random random = random_of_run("slow node");
+    Random random = random_begin("slow node");
     for (int i = 0; i < PLANS / 8; i++) {
         Case one;
         next_case(&random, &one);

@@ -4,18 +4,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "tests/property/sim/engine/random_program.h"
 
 enum { PROGRAMS = 400 };
-
-static uint64_t seed_of_run(const char *name) {
-    const char *given = getenv("NDTUNE_SEED");
-    const uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
-    fprintf(stderr, "%s: NDTUNE_SEED=%llu\n", name, (unsigned long long)seed);
-    return seed;
-}
 
 static EngineResult run(const RandomProgram *random, EngineOptions options, Arena *arena) {
     const EngineCosts costs = {.tasks = random->costs, .interference = random->interference};
@@ -117,7 +109,7 @@ static void check_rules(uint64_t seed) {
 }
 
 Test(engine_random, isolated_times_give_the_schedule_of_the_rules) {
-    check_rules(seed_of_run("rules"));
+    check_rules(random_begin("rules").state);
 }
 
 // Tasks of a short loop, or after a stretch, that were queued before the walk reached them: programs 64 and 184.
@@ -127,7 +119,7 @@ Test(engine_random, what_waits_for_work_that_was_queued_early_starts_behind_it) 
 }
 
 Test(engine_random, skipping_equals_unrolling) {
-    Random random = {seed_of_run("skipping")};
+    Random random = random_begin("skipping");
     int64_t events = 0, instances = 0;
     for (int number = 0; number < PROGRAMS; number++) {
         Arena arena = {0};
@@ -148,7 +140,7 @@ Test(engine_random, skipping_equals_unrolling) {
 }
 
 Test(engine_random, one_rank_equals_all_ranks) {
-    Random random = {seed_of_run("ranks")};
+    Random random = random_begin("ranks");
     for (int number = 0; number < PROGRAMS / 4; number++) {
         Arena arena = {0};
         const RandomProgram program = random_program(&random, &arena);
@@ -160,7 +152,7 @@ Test(engine_random, one_rank_equals_all_ranks) {
 }
 
 Test(engine_random, classes_of_stragglers_equal_all_ranks) {
-    Random random = {seed_of_run("stragglers")};
+    Random random = random_begin("stragglers");
     for (int number = 0; number < PROGRAMS / 4; number++) {
         Arena arena = {0};
         const RandomProgram program = random_program(&random, &arena);
@@ -179,7 +171,7 @@ Test(engine_random, classes_of_stragglers_equal_all_ranks) {
 // Slow ranks and slow links together, of several factors; and skipping iterations changes nothing under them.
 Test(engine_random, classes_of_slow_links_equal_all_ranks) {
     static const float factors[] = {1, 1, 1, 1, 1, 1, 1.1f, 1.75f, 3};
-    Random random = {seed_of_run("links")};
+    Random random = random_begin("links");
     int several = 0;
     for (int number = 0; number < PROGRAMS / 2; number++) {
         Arena arena = {0};
@@ -206,7 +198,7 @@ Test(engine_random, classes_of_slow_links_equal_all_ranks) {
 }
 
 Test(engine_random, the_terms_sum_to_the_step_and_none_is_negative) {
-    Random random = {seed_of_run("terms")};
+    Random random = random_begin("terms");
     for (int number = 0; number < PROGRAMS; number++) {
         Arena arena = {0};
         const RandomProgram program = random_program(&random, &arena);
@@ -226,7 +218,7 @@ Test(engine_random, the_terms_sum_to_the_step_and_none_is_negative) {
 
 // Contention only slows down; and a step is never longer than all its tasks one after another, each at its worst rate.
 Test(engine_random, contention_lies_between_isolated_times_and_a_serial_run) {
-    Random random = {seed_of_run("bounds")};
+    Random random = random_begin("bounds");
     for (int number = 0; number < PROGRAMS; number++) {
         Arena arena = {0};
         const RandomProgram program = random_program(&random, &arena);
@@ -253,7 +245,7 @@ static int compare_start(const void *a, const void *b) {
 }
 
 Test(engine_random, tasks_of_a_lane_never_overlap) {
-    Random random = {seed_of_run("lanes")};
+    Random random = random_begin("lanes");
     for (int number = 0; number < PROGRAMS / 2; number++) {
         Arena arena = {0};
         const RandomProgram program = random_program(&random, &arena);
@@ -273,7 +265,7 @@ Test(engine_random, tasks_of_a_lane_never_overlap) {
 
 // With isolated times a schedule of fixed order has no anomalies: longer tasks never shorten the step.
 Test(engine_random, longer_tasks_never_shorten_the_step) {
-    Random random = {seed_of_run("monotone")};
+    Random random = random_begin("monotone");
     for (int number = 0; number < PROGRAMS / 2; number++) {
         Arena arena = {0};
         RandomProgram program = random_program(&random, &arena);

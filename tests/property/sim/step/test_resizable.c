@@ -3,22 +3,13 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "sim/plan/plan_fields.h"
 #include "sim/step/resizable.h"
 #include "tests/property/sim/engine/random_request.h"
 
 enum { PLANS = 400 };
-
-static uint64_t seed_of_run(const char *name) {
-    const char *given = getenv("NDTUNE_SEED");
-    const uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
-    fprintf(stderr, "%s: NDTUNE_SEED=%llu\n", name, (unsigned long long)seed);
-    return seed;
-}
 
 static bool is_legal(const RandomRequest *request, const TrainPlan *plan, Arena *arena) {
     const char *reason = NULL;
@@ -116,7 +107,7 @@ static bool draw(Random *random, Arena *arena, RandomRequest *request, TrainPlan
 }
 
 Test(resizable, a_program_sized_for_another_micro_batch_is_the_one_lowered_for_it) {
-    Random random = {seed_of_run("resizable")};
+    Random random = random_begin("resizable");
     int plans = 0;
     Checked checked = {0};
     while (plans < PLANS) {
