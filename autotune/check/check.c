@@ -35,6 +35,15 @@ static void note_findings(CheckReport *report) {
     }
 }
 
+const char *check_stopped(const Import *import) {
+    for (int i = 0; i < import->finding_count; i++) {
+        if (level_of(import->findings[i].kind) == CHECK_ERROR) {
+            return import->findings[i].sentence;
+        }
+    }
+    return NULL;
+}
+
 static const char *change_words(const CheckReport *report, const Advice *change, Arena *arena) {
     char rate[TEXT_UNIT_BYTES], memory[TEXT_UNIT_BYTES];
     const char *needs = text_bytes(memory, change->prediction.memory.reserved_bytes);
@@ -84,9 +93,12 @@ static const char *verdict_of(const CheckReport *report, Arena *arena) {
     const CheckQuestion *question = report->question;
     const char *refusal = question->import->refusal;
     if (!report->runs) {
+        const char *stopped = check_stopped(question->import);
         return arena_format(arena, "%s %s",
                             refusal && question->import->refusal_is_ours ? "is not predicted:" : "cannot run:",
-                            refusal ? refusal : question->advice->reason);
+                            refusal   ? refusal
+                            : stopped ? stopped
+                                      : question->advice->reason);
     }
     if (!report->fits) {
         return question->advice->reason;
@@ -119,7 +131,7 @@ void check_judge(const CheckQuestion *question, Arena *arena, CheckReport *repor
     enum { BESIDE_FINDINGS = LINES_TO_BLAME + 2 };
     *report = (CheckReport){.question = question};
     report->notes = ARENA_ARRAY(arena, CheckNote, question->import->finding_count + BESIDE_FINDINGS);
-    report->runs = !question->import->refusal && advice->legal;
+    report->runs = !question->import->refusal && !check_stopped(question->import) && advice->legal;
     report->fits = report->runs && !advice->reason;
     if (advice->best && advice->own.tokens_per_s > 0) {
         report->slower = fmax(0, 1 - advice->own.tokens_per_s / advice->best->tokens_per_s);

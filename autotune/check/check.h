@@ -36,6 +36,9 @@ typedef struct CheckReport {
     int note_count;
 } CheckReport;
 
+// What the framework stops at, though a plan follows from the file: the first sentence; NULL.
+const char *check_stopped(const Import *import);
+
 // Texts in the arena.
 void check_judge(const CheckQuestion *question, Arena *arena, CheckReport *report);
 

@@ -35,7 +35,9 @@ static Status check_one(Cli *cli, Error *error) {
 static Status predict_side(Cli *cli, ConfigFile *file, CheckSide *side, Error *error) {
     OnePlan one;
     TRY(config_file_predict(cli, file, &one, error));
-    *side = (CheckSide){&file->import, &file->request, one.prediction, one.legal, one.reason};
+    const char *stopped = one.legal ? check_stopped(&file->import) : NULL;
+    *side = (CheckSide){&file->import, &file->request, one.prediction, one.legal && !stopped,
+                        stopped ? stopped : one.reason};
     return STATUS_OK;
 }
 

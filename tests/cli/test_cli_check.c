@@ -76,6 +76,31 @@ Test(cli_check, what_cannot_run_and_what_does_not_fit_fail_each_in_its_words) {
     cr_expect(strstr(large.err, "does not fit by"), "%s", large.err);
 }
 
+// A plan follows from the other lines; the framework stops at this one.
+Test(cli_check, what_the_framework_stops_at_fails_alone_and_in_a_change) {
+    static const char *const stops[] = {
+        "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 5",
+        "--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 7 --decoder-last-pipeline-num-layers 8",
+        "--no-such-argument"};
+    char *folder = temp_dir_make();
+    char path[512];
+    snprintf(path, sizeof path, "%s/train.sh", folder);
+    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) {
+        FILE *file = fopen(path, "w");
+        cr_assert_not_null(file);
+        fprintf(file,
+                "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --seq-length 4096 --micro-batch-size 1 "
+                "--global-batch-size 32 --bf16 --use-distributed-optimizer --tensor-model-parallel-size 2 "
+                "--sequence-parallel %s\n",
+                stops[i]);
+        fclose(file);
+        ProgramRun one = CLI("check", path, MODEL, "--tolerance", "99"), two = CLI("check", path, path, MODEL);
+        cr_expect(one.exit_code == 2 && strstr(one.err, "cannot run: "), "%s: %d %s", stops[i], one.exit_code, one.err);
+        cr_expect(two.exit_code == 2 && strstr(two.err, "cannot run: "), "%s: %d %s", stops[i], two.exit_code, two.err);
+    }
+    temp_dir_remove(folder);
+}
+
 Test(cli_check, annotations_name_file_and_line_and_escape_what_they_hold) {
     const char *const none[] = {NULL};
     char *folder = temp_dir_make();
