@@ -110,11 +110,11 @@ Test(prune, exactly_the_limit_fits) {
 Test(prune, chunks_that_are_left_out_of_a_search_run_where_somebody_has_them) {
     const char *reason = NULL;
     request = request_for(&arena, 8, "7b", "dgx-h100", "torchtitan");
-    plan.mesh = (Mesh){.size = SIZES(1, 2, 1, 1)};
-    plan.mesh.size[AXIS_PP] = 4;
+    plan.mesh = (Mesh){.size = SIZES(1, 4, 1, 1)};
+    plan.mesh.size[AXIS_PP] = 2;
     plan.grad_accum = 8;
     plan.pp_schedule = PP_INTERLEAVED;
-    plan.virtual_stages = 3;  // 32 layers over 12 chunks
+    plan.virtual_stages = 3;  // 32 layers over 6 chunks
     plan_canonical(&plan);
     cr_expect_str_eq(rule_name(NULL, &reason), "chunks");
     cr_expect_null(prune_given(&request, &plan, NULL, &arena, &reason), "%s", reason);
