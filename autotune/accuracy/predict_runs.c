@@ -87,10 +87,7 @@ static Status predict_logged(RunPredictor *runs, Predictor *predictor, RunCase *
     const Framework *framework = framework_of(run->request.target->name);
     const bool of_first = framework && framework->logs_first_stage && mesh_stages(&run->plan.mesh) > 1;
     run->logs_reserved = framework && framework->logs_reserved;
-    if (of_first) {
-        TRY(predict_memory_of_stage(predictor, &run->plan, 0, runs->arena, &run->logged, error));
-    }
-    return predict_cached_bytes(predictor, &run->plan, of_first ? 0 : EVERY_STAGE, &run->cached_bytes, error);
+    return of_first ? predict_memory_of_stage(predictor, &run->plan, 0, runs->arena, &run->logged, error) : STATUS_OK;
 }
 
 void run_predict(RunPredictor *runs, RunCase *run, bool memory_only) {

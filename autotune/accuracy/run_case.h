@@ -16,7 +16,6 @@ typedef struct RunCase {
     Prediction prediction;
     MemoryBreakdown logged;  // of the stage that the framework's log reports; zero = of the fullest one
     bool logs_reserved;      // a memory figure of unknown kind is reserved memory, as the framework logs it
-    double cached_bytes;     // held by the target's allocator where memory was measured; 0 = the target has none
 } RunCase;
 
 // What a row states and no plan of this version can express: the row is predicted without it.

@@ -34,7 +34,7 @@ double accuracy_measured_mfu(const RunCase *run) {
     return run->prediction.mfu * run->prediction.step_s / run->measured_step_s;
 }
 
-// Reserved memory is live bytes plus the allocator's slack; device memory adds context and communicators.
+// Reserved memory is what the allocator holds; device memory adds context and communicators.
 bool accuracy_memory(const RunCase *run, MemoryKind *kind, double *measured_bytes, double *predicted_bytes) {
     if (run->skipped || run->row->peak_mem_gb <= 0) {
         return false;
@@ -47,11 +47,9 @@ bool accuracy_memory(const RunCase *run, MemoryKind *kind, double *measured_byte
     }
     const MemoryBreakdown *memory = run->logged.peak_bytes > 0 ? &run->logged : &run->prediction.memory;
     const bool of_allocator = *kind == MEMORY_KIND_RESERVED || (*kind == MEMORY_KIND_UNKNOWN && run->logs_reserved);
-    const double slack = memory->peak_bytes * (1 + target_slack(run->request.target, &run->plan));
-    const double reserved = run->cached_bytes > 0 ? run->cached_bytes : slack;
     *measured_bytes = run->row->peak_mem_gb * GIB;
-    *predicted_bytes = *kind == MEMORY_KIND_DEVICE ? memory->reserved_bytes - slack + reserved
-                       : of_allocator              ? reserved
+    *predicted_bytes = *kind == MEMORY_KIND_DEVICE ? memory->reserved_bytes
+                       : of_allocator              ? memory->allocator_bytes
                                                    : memory->peak_bytes;
     return true;
 }

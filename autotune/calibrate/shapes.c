@@ -11,7 +11,7 @@
 #include "autotune/accuracy/statistics.h"
 #include "autotune/calibrate/robust.h"
 #include "sim/base/hash.h"
-#include "sim/memory/memory.h"
+#include "sim/memory/memory_breakdown.h"
 
 // Where nothing is repeated: repeats of published runs differ by 0.3 to 6.5 % (sim/SOURCES.md A8). Worth three repeats.
 static const double USUAL_NOISE = 0.03, USUAL_WORTH = 3;
@@ -61,6 +61,14 @@ static bool has_spans(const CalibrationSample *sample) {
     return false;
 }
 
+static Status hold_on(const CalibrationCase *what, const ShapeData *shape, MemoryBreakdown *memory, Error *error) {
+    LiveTraces traces = {0};
+    const Status status =
+        memory_hold(&shape->program, what->cluster->accelerator.memory_bytes, &traces, memory, error);
+    live_traces_free(&traces);
+    return status;
+}
+
 static Status lower_shape(ShapeData *shape, Arena *arena, Arena *scratch, Error *error) {
     const CalibrationCase *what = &shape->what;
     if (step_lower(what->model, &what->plan, what->target, arena, &shape->program, error) != STATUS_OK) {
@@ -71,6 +79,7 @@ static Status lower_shape(ShapeData *shape, Arena *arena, Arena *scratch, Error 
         MemoryBreakdown memory;
         arena_reset(scratch);
         TRY(memory_breakdown(&shape->program, scratch, &memory, error));
+        TRY(hold_on(what, shape, &memory, error));
         shape->peak_bytes = memory.peak_bytes;
         shape->reserved_bytes = memory.reserved_bytes;
     }

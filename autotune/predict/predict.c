@@ -12,7 +12,6 @@
 #include "autotune/predict/interval.h"
 #include "autotune/predict/predict_serial.h"
 #include "sim/engine/engine.h"
-#include "sim/memory/cached_bytes.h"
 #include "sim/memory/memory_breakdown.h"
 
 static const double CLOSE_TO_LIMIT = 0.95;  // memory predictions err by about 5 % (autotune/accuracy/ACCURACY.md)
@@ -29,6 +28,9 @@ void predictor_init(Predictor *predictor, const TuneRequest *request, const Pred
     target_hash(request->target, &predictor->identity);
     handicap_hash(request, &predictor->identity);
     hash_int(&predictor->identity, request->serial_lanes);
+    if (request->target->allocator != ALLOCATOR_NONE) {
+        hash_int(&predictor->identity, (int64_t)request->memory_limit_bytes);  // at which it gives back what is free
+    }
     predictor->rank_slowdown = handicap_factors(request, false, &predictor->lasting);
     predictor->link_slowdown = handicap_factors(request, true, &predictor->lasting);
 }
@@ -200,7 +202,8 @@ static void keep_memory(MemoryBreakdown *memory, Arena *arena) {
 
 static Status memory_of(Predictor *predictor, const StepPrograms *programs, Arena *arena, MemoryBreakdown *memory,
                         Error *error) {
-    TRY(memory_breakdown_stages(programs, &predictor->traces, &predictor->scratch, memory, error));
+    TRY(memory_breakdown_stages(programs, predictor->request->memory_limit_bytes, &predictor->traces,
+                                &predictor->scratch, memory, error));
     keep_memory(memory, arena);
     double *by_stage = ARENA_ARRAY(arena, double, memory->stages);
     for (int stage = 0; stage < memory->stages; stage++) {
@@ -271,28 +274,6 @@ Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fi
     derive(predictor, arena, prediction);
     if (prediction->origin == ORIGIN_ENGINE && predictor->cache.keep) {
         predictor->cache.keep(predictor->cache.state, predictor->request, prediction);
-    }
-    return STATUS_OK;
-}
-
-static Status cached_bytes(Predictor *predictor, const StepProgram *program, double *bytes, Error *error) {
-    const double limit = predictor->request->memory_limit_bytes - memory_outside_bytes(program, &predictor->scratch);
-    *bytes = 0;
-    return program->target->allocator == ALLOCATOR_NONE
-               ? STATUS_OK
-               : memory_cached_bytes(program, fmax(limit, 1), &predictor->traces, bytes, error);
-}
-
-Status predict_cached_bytes(Predictor *predictor, const TrainPlan *plan, int stage, double *bytes, Error *error) {
-    StepPrograms programs;
-    TRY(lower(predictor, plan, &programs, error));
-    *bytes = 0;
-    for (int i = 0; i < programs.count; i++) {
-        double here = 0;
-        if (stage == EVERY_STAGE || stage == i) {
-            TRY(cached_bytes(predictor, &programs.of[i], &here, error));
-        }
-        *bytes = here > *bytes ? here : *bytes;
     }
     return STATUS_OK;
 }

@@ -45,12 +45,6 @@ Status predict_once(const TuneRequest *request, const PredictionCache *cache, co
 Status predict_from_estimate(Predictor *predictor, const TrainPlan *plan, const Estimate *estimate, Arena *arena,
                              Prediction *prediction, Error *error);
 
-enum { EVERY_STAGE = -1 };
-
-// Device memory that the target's caching allocator reserves for this plan on an accelerator of the request's memory,
-// on one stage or on the one that holds most; 0 where the target has none.
-Status predict_cached_bytes(Predictor *predictor, const TrainPlan *plan, int stage, double *bytes, Error *error);
-
 // Memory of one pipeline stage, regardless of the others.
 Status predict_memory_of_stage(Predictor *predictor, const TrainPlan *plan, int stage, Arena *arena,
                                MemoryBreakdown *memory, Error *error);

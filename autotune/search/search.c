@@ -100,9 +100,11 @@ static void workers_end(Search *search) {
     pthread_mutex_destroy(&search->cache.lock);
 }
 
-// Of a pipeline one choice is looked at as long as it fits: another one may fit too although its estimate does not.
+// Of a pipeline one choice is looked at as long as it fits: another one may fit too although its estimate does not. So
+// may what a replayed allocator holds with less than the slack that estimates have for it.
 static bool may_still_fit(const Search *search, const Candidate *candidate) {
-    return mesh_stages(&candidate->plan.mesh) > 1 && search_seems_to_fit(search, candidate);
+    const bool is_open = mesh_stages(&candidate->plan.mesh) > 1 || search->request->target->replayed_slack > 0;
+    return is_open && search_seems_to_fit(search, candidate);
 }
 
 // Candidates left over because they need more memory than available: rejected with the estimate's message.

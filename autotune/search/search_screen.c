@@ -13,8 +13,14 @@
 static const double MEMORY_MARGIN =
     0.02;  // the closed form's memory was seen within 1.2 % of the breakdown (7b, world 32)
 
+// The closed form adds a slack to what lives. Where the allocator is replayed in full, it may hold none of that.
+static double spare_slack(const Search *search, const TrainPlan *plan) {
+    return mesh_stages(&plan->mesh) == 1 ? search->request->target->replayed_slack : 0;
+}
+
 bool search_seems_to_fit(const Search *search, const Candidate *candidate) {
-    return candidate->reserved_bytes <= (1 + MEMORY_MARGIN) * search->request->memory_limit_bytes;
+    const double over = MEMORY_MARGIN + spare_slack(search, &candidate->plan);
+    return candidate->reserved_bytes <= (1 + over) * search->request->memory_limit_bytes;
 }
 
 // Memory rises with the micro-batch only among plans that accumulate, or among those that do not: whole gradients that
@@ -274,7 +280,7 @@ static const double FAR_OVER = 1.10;  // beyond every error of the estimate's me
 static EstimateLimits limits_of(const Search *search, const SearchWorker *worker, const TrainPlan *plan) {
     EstimateLimits limits = {search_hopeless_s(search, worker, plan), search->near, 0};
     if (search->near && limits.step_s > 0 && !search_is_like(search, plan) && !search_ring_speaks(&plan->mesh)) {
-        limits.bytes = FAR_OVER * search->request->memory_limit_bytes;
+        limits.bytes = (FAR_OVER + spare_slack(search, plan)) * search->request->memory_limit_bytes;
     }
     return limits;
 }
@@ -376,7 +382,7 @@ static Status screen_thriftiest(const Search *search, SearchWorker *worker, int 
             continue;
         }
         TRY(estimate_candidate(search, worker, candidate, error));
-        if (candidate->reserved_bytes > FAR_OVER * search->request->memory_limit_bytes &&
+        if (candidate->reserved_bytes > (FAR_OVER + spare_slack(search, plan)) * search->request->memory_limit_bytes &&
             search_takes(search->request, SHORTCUT_THRIFTIEST)) {
             slot_of(worker, far, &choices)->candidate = candidate;
         }

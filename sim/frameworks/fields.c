@@ -55,6 +55,7 @@ static const TargetField fields[] = {
     FIELD(master_fp32),
     FIELD(fp8_flavour),
     FIELD(allocator),
+    NEWER(replayed_slack),
     FIELD(replicate_rule),
     FIELD(rank_order_rule),
     AXES(axes),

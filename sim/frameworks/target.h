@@ -124,6 +124,7 @@ typedef struct Target {
     Fp8Flavour fp8_flavour;
     unsigned fp8_recipes;  // bit by Fp8Recipe
     AllocatorFlavour allocator;
+    double replayed_slack;  // the runtime's slack as it ships, which a replay of the allocator stands in for
     ExpertFlavour expert_flavour;
     bool experts_at_once;  // EXPERTS_PERMUTE_KERNELS: one launch has a product of all experts, not one for each
     bool experts_apart;    // with ep, wrapped by themselves: backward gathers a layer's as it comes to it, not before
@@ -305,8 +306,7 @@ double target_reduce_buffers(const Target *target, const ModelSpec *model, const
 double target_overlap_bytes(const Target *target, const ModelSpec *model, const TrainPlan *plan);   // of tp_overlap
 // Vocabulary entries as it trains them: padded so that tp divides them; of uneven splits tp times the fullest rank's.
 int target_vocab(const Target *target, const ModelSpec *model, int tp);
-// One sentence where it pads (arena text); NULL.
-const char *target_vocab_note(const Target *target, const ModelSpec *model, int tp, Arena *arena);
+const char *target_vocab_note(const Target *target, const ModelSpec *model, int tp, Arena *arena);  // where it pads
 
 #define TARGET_EXECUTOR "ndtune"                // our own
 bool target_is_executor(const Target *target);  // its row, or a program with its runtime

@@ -1,7 +1,7 @@
 // Allocations and frees of the step in issue order, replayed on the caching allocator. Streams are those of FSDP: what
 // a gather fills is made on the gather's stream, what a reduction leaves on the reduction's (PyTorch 2.11
 // _fsdp_collectives.py), all else on the default one. Weights, gradients and optimizer state are tensors of their own
-// per parameter, and the moments are made by the first optimizer step, in the holes that the first backward left.
+// per parameter; among segments that do not grow the moments are made after a first step, in the holes that it left.
 // A CUDA graph of forward and backward is captured once, in a private pool for each stream, that nothing else ever
 // uses: what lives in between, as gradients, was made before. Capture empties the cache (torch/cuda/graphs.py), so
 // nothing is left of the steps that ran before it.
@@ -168,12 +168,14 @@ static void run_step(const Replay *replay) {
     }
 }
 
-static void replay_program(Replay *replay, Arena *arena) {
+// What a first step, which has no moments yet, leaves of a segment that grows is one free block at its end. The moments
+// and the second step fill and pass it: that step alone says how far, within a percent mostly.
+static void replay_program(Replay *replay, bool expandable, Arena *arena) {
     find_tensors(replay, arena);
     find_streams(replay, arena);
     index_rows(replay, arena);
     take_persistent(replay, false);
-    if (!replay->captured) {
+    if (!replay->captured && !expandable) {
         run_step(replay);
     }
     take_persistent(replay, true);
@@ -192,7 +194,7 @@ Status memory_cached_bytes(const StepProgram *program, double limit_bytes, LiveT
     Replay replay = {.program = program, .captured = target_cuda_graphs(program->target, &program->plan)};
     TRY(live_traces_find(traces, program, &whole_layers, &replay.trace, error));
     replay.allocator = caching_allocator_new(&options, &scratch);
-    replay_program(&replay, &scratch);
+    replay_program(&replay, options.expandable, &scratch);
     *cached_bytes = (double)caching_allocator_reserved_bytes(replay.allocator);
     arena_free(&scratch);
     return STATUS_OK;

@@ -1,6 +1,7 @@
-// What PyTorch's caching allocator reserves on the device, at most, in two steps of a program: live bytes, free blocks
-// in the pool of another stream or in holes that nothing fits, and fragmentation by the optimizer's state, made at the
-// end of the first step; with CUDA graphs the pools that their capture fills, in addition to those of the rest.
+// What PyTorch's caching allocator reserves on the device, at most, in a step of a program: live bytes, free blocks in
+// the pool of another stream or in holes that nothing fits; where each cudaMalloc is a segment, fragmentation by the
+// optimizer's state too, made at the end of a first step; with CUDA graphs the pools that their capture fills, in
+// addition to those of the rest.
 
 #pragma once
 

@@ -1,7 +1,7 @@
-// Blocks of the caching allocator and the free ones of each pool, for the two files that make it up. Sizes and addresses
-// count units of 512 bytes, which all blocks consist of. Free blocks of a pool are an array in the order of the
-// allocator's set: by size, then by address, both in one key. There are few at a time, and a block that changes its size
-// seldom changes its place.
+// Blocks of the caching allocator and the free ones of each pool, for the two files that make it up. Sizes and
+// addresses count units of 512 bytes, which all blocks consist of. Free blocks of a pool are an array in the order of
+// the allocator's set: by size, then by address, both in one key. There are few at a time, and a block that changes its
+// size seldom changes its place.
 
 #pragma once
 

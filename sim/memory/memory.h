@@ -1,7 +1,7 @@
 // Reads a StepProgram and answers which buffers are live when. Three users of the same lifetimes:
 //   memory_plan       offsets for our executor: two buffers share bytes only where happens-before orders all their uses
 //   memory_breakdown  live bytes at the peak by role, plus a framework's allocator, context and communicators
-//   memory_cached_bytes  what PyTorch's caching allocator reserves, at most, in two steps (cached_bytes.h)
+//   memory_cached_bytes  what PyTorch's caching allocator reserves, at most, in a step (cached_bytes.h)
 // tests/support/hazard_check.h proves a plan.
 
 #pragma once
@@ -25,7 +25,8 @@ typedef struct MemoryBreakdown {
     double parameters, gradients, optimizer, activations, logits;  // alive at the peak
     double gathered_parameters, communication, runtime;            // likewise
     double peak_bytes;                                             // sum of the terms
-    double reserved_bytes;   // peak + allocator slack + context + communicator buffers
+    double allocator_bytes;  // what the framework's allocator holds: peak and slack, or replayed; no store has it
+    double reserved_bytes;   // that, context and communicator buffers
     const char *peak_phase;  // "forward" "loss" "backward" "optimizer"
     const char *top_name;    // largest buffer at the peak, for reasons ("logits 3.9 GiB")
     double top_bytes;
@@ -36,8 +37,8 @@ typedef struct MemoryBreakdown {
 } MemoryBreakdown;
 
 // Frameworks allocate at first use and free after last use: live bytes by issue order, per phase, plus the target's
-// slack, context and one buffer per pair of communicator and group of more than one rank. For target ndtune the peak is
-// the planner's arena, and runtime is its remainder beyond the live bytes.
+// slack (memory_hold replays its allocator instead), context and one buffer per pair of communicator and group of more
+// than one rank. For target ndtune the peak is the planner's arena, and runtime is its remainder beyond the live bytes.
 Status memory_breakdown(const StepProgram *program, Arena *arena, MemoryBreakdown *breakdown, Error *error);
 
 // Memory that the accelerator must provide: what is reserved, except states that can be paged out at the peak.

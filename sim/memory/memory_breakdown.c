@@ -4,10 +4,12 @@
 // only moments that do not touch it are looked at. Live bytes at one task are affine in the layer between them, so
 // their largest value is there. Of the middle micro-steps only one is examined: what the first one leaves allocated is
 // all that another one in the middle would.
-// Not modelled: fragmentation of the caching allocator beyond the target's slack.
+// Not modelled: fragmentation of a caching allocator that is not replayed, beyond the target's slack.
 
+#include <math.h>
 #include <string.h>
 
+#include "sim/memory/cached_bytes.h"
 #include "sim/memory/memory.h"
 #include "sim/memory/memory_breakdown.h"
 #include "sim/plan/optimizers.h"
@@ -188,8 +190,8 @@ Status memory_breakdown_cut(const StepProgram *program, const CutOptions *option
     TRY(trace_build(&trace, program, options, traces, error));
     trace_find_peak(&trace);
     trace_break_down(&trace, breakdown, &traces->scratch);
-    breakdown->reserved_bytes = memory_outside_bytes(program, &traces->scratch) +
-                                breakdown->peak_bytes * (1 + target_slack(program->target, &program->plan));
+    breakdown->allocator_bytes = breakdown->peak_bytes * (1 + target_slack(program->target, &program->plan));
+    breakdown->reserved_bytes = memory_outside_bytes(program, &traces->scratch) + breakdown->allocator_bytes;
     return STATUS_OK;
 }
 
@@ -208,6 +210,11 @@ int32_t memory_moments_of(const StepProgram *program, const LiveTrace *who, Aren
 
 const CutOptions memory_breakdown_cut_options = {.reach_factor = 4, .base_layers = 5, .max_micro_steps = 1};
 
+static void hold(MemoryBreakdown *breakdown, double allocator_bytes) {
+    breakdown->reserved_bytes += allocator_bytes - breakdown->allocator_bytes;
+    breakdown->allocator_bytes = allocator_bytes;
+}
+
 Status memory_breakdown_among(const StepProgram *program, LiveTraces *traces, Arena *arena, MemoryBreakdown *breakdown,
                               Error *error) {
     const Status status = memory_breakdown_cut(program, &memory_breakdown_cut_options, traces, breakdown, error);
@@ -223,16 +230,32 @@ Status memory_breakdown_among(const StepProgram *program, LiveTraces *traces, Ar
     const double rest = (double)plan.arena_bytes - breakdown->peak_bytes;
     breakdown->runtime += rest;
     breakdown->peak_bytes += rest;
-    breakdown->reserved_bytes += rest * (1 + target_slack(program->target, &program->plan));
+    hold(breakdown, breakdown->allocator_bytes + rest * (1 + target_slack(program->target, &program->plan)));
     return STATUS_OK;
 }
 
-Status memory_breakdown_stages(const StepPrograms *programs, LiveTraces *traces, Arena *arena,
+Status memory_hold(const StepProgram *program, double limit_bytes, LiveTraces *traces, MemoryBreakdown *breakdown,
+                   Error *error) {
+    const double outside = breakdown->reserved_bytes - breakdown->allocator_bytes;
+    const double left = limit_bytes > 0 ? limit_bytes - outside : 0;
+    const bool replays = program->target->allocator != ALLOCATOR_NONE && mesh_stages(&program->plan.mesh) == 1;
+    if (!replays || (limit_bytes > 0 && breakdown->peak_bytes > left)) {
+        return STATUS_OK;
+    }
+    double cached;
+    const double more = target_slack(program->target, &program->plan) - program->target->replayed_slack;
+    TRY(memory_cached_bytes(program, left, traces, &cached, error));
+    hold(breakdown, fmax(cached, breakdown->peak_bytes) + more * breakdown->peak_bytes);
+    return STATUS_OK;
+}
+
+Status memory_breakdown_stages(const StepPrograms *programs, double limit_bytes, LiveTraces *traces, Arena *arena,
                                MemoryBreakdown *breakdown, Error *error) {
     double *by_stage = ARENA_ARRAY(arena, double, programs->count);
     for (int stage = 0; stage < programs->count; stage++) {
         MemoryBreakdown here;
         TRY(memory_breakdown_among(&programs->of[stage], traces, arena, &here, error));
+        TRY(memory_hold(&programs->of[stage], limit_bytes, traces, &here, error));
         here.stage = stage;
         by_stage[stage] = here.reserved_bytes;
         *breakdown = stage == 0 || here.reserved_bytes > breakdown->reserved_bytes ? here : *breakdown;

@@ -17,8 +17,15 @@ Status memory_breakdown_among(const StepProgram *program, LiveTraces *traces, Ar
 // Of what a framework reserves, the part that is no tensors: its context, a buffer per communicator, libraries' own.
 double memory_outside_bytes(const StepProgram *program, Arena *arena);
 
+// What the framework's allocator holds on an accelerator of this much memory (0 = more than enough): replayed, in place
+// of the slack that the target has by itself, where its allocator is known and what lives fits; what a calibration
+// found beyond that slack comes on top. More than the limit where not even giving back what is cached helps. Stages of
+// a pipeline keep the slack: replayed, interleaved ones came out a third above what their logs say.
+Status memory_hold(const StepProgram *program, double limit_bytes, LiveTraces *traces, MemoryBreakdown *breakdown,
+                   Error *error);
+
 // Of the stage that reserves most, the first of several: it decides whether a plan fits.
-Status memory_breakdown_stages(const StepPrograms *programs, LiveTraces *traces, Arena *arena,
+Status memory_breakdown_stages(const StepPrograms *programs, double limit_bytes, LiveTraces *traces, Arena *arena,
                                MemoryBreakdown *breakdown, Error *error);
 
 // Live bytes while each task instance runs, persistent buffers included, in issue order; instances that the cut does

@@ -115,7 +115,8 @@ static const char *no_answer(const TuneRequest *request, const Candidate *candid
         return "batch";
     }
     MemoryBreakdown memory;
-    cr_assert_eq(memory_breakdown_stages(&programs, &traces, arena, &memory, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(memory_breakdown_stages(&programs, request->memory_limit_bytes, &traces, arena, &memory, &error),
+                 STATUS_OK, "%s", error.message);
     live_traces_free(&traces);
     return memory.reserved_bytes > request->memory_limit_bytes ? "memory" : NULL;
 }

@@ -108,24 +108,6 @@ Test(search, no_logits_are_kept_where_they_do_not_fit) {
     cr_expect(result.entry_count == 0 || result.entries[0].tokens_per_s < free_choice);
 }
 
-// torchtitan replays forward and backward by itself, and then holds 4 bytes of gradient a parameter over the shards.
-Test(search, graphs_are_given_up_where_the_gradients_that_they_hold_do_not_fit) {
-    request = request_for(&arena, 8, "llama-3-8b", "dgx-h100", "torchtitan@0.3");
-    request.micro_batch = 1;
-    request.global_batch = 8;
-    request.asked[PLAN_RECOMPUTE] = RECOMPUTE_NONE;  // memory is full in the loss, not in the update
-    request.effort = EFFORT_ESTIMATE;
-    run();
-    cr_expect_eq(result.entries[0].plan.cuda_graphs, CUDA_GRAPHS_TARGET);
-    request.asked[PLAN_CUDA_GRAPHS] = CUDA_GRAPHS_OFF;
-    run();
-    request.memory_limit_bytes = 1.01 * result.entries[0].memory.reserved_bytes;
-    request.asked[PLAN_CUDA_GRAPHS] = TUNE_ANY;
-    run();
-    cr_assert_gt(result.entry_count, 0);
-    cr_expect_eq(result.entries[0].plan.cuda_graphs, CUDA_GRAPHS_OFF);
-}
-
 static const Prediction *entry_of(const Mesh *mesh) {
     for (int i = 0; i < result.entry_count; i++) {
         if (memcmp(result.entries[i].plan.mesh.size, mesh->size, sizeof mesh->size) == 0) {
@@ -134,6 +116,50 @@ static const Prediction *entry_of(const Mesh *mesh) {
     }
     cr_assert_fail("the shape has no entry");
     return NULL;
+}
+
+// torchtitan replays forward and backward by itself, and then holds 4 bytes of gradient a parameter over the shards.
+Test(search, graphs_are_given_up_where_the_gradients_that_they_hold_do_not_fit) {
+    Mesh sharded = mesh_of_one();
+    sharded.size[AXIS_DP_SHARD] = 8;
+    request = request_for(&arena, 8, "llama-3-8b", "dgx-h100", "torchtitan@0.3");
+    request.micro_batch = 1;
+    request.global_batch = 8;
+    request.asked[PLAN_RECOMPUTE] = RECOMPUTE_NONE;  // memory is full in the loss, not in the update
+    request.asked[PLAN_RESHARD] = RESHARD_ALWAYS;
+    request.effort = EFFORT_ESTIMATE;
+    run();
+    cr_expect_eq(entry_of(&sharded)->plan.cuda_graphs, CUDA_GRAPHS_TARGET);
+    request.asked[PLAN_CUDA_GRAPHS] = CUDA_GRAPHS_OFF;
+    run();
+    // An allocator gives back what is free, not what lives.
+    const MemoryBreakdown *off = &entry_of(&sharded)->memory;
+    request.memory_limit_bytes = off->reserved_bytes - off->allocator_bytes + 1.08 * off->peak_bytes;
+    request.asked[PLAN_CUDA_GRAPHS] = TUNE_ANY;
+    run();
+    cr_expect_eq(entry_of(&sharded)->plan.cuda_graphs, CUDA_GRAPHS_OFF);
+}
+
+// torchtitan's allocator is replayed by one function, whoever asks; stages are not.
+Test(search, an_entry_reserves_what_a_prediction_of_its_plan_does) {
+    request = request_for(&arena, 8, "llama-3-8b", "dgx-h100", "torchtitan");
+    for (int threads = 1; threads <= 2; threads++) {
+        request.threads = threads;
+        request.effort = threads == 1 ? EFFORT_ESTIMATE : EFFORT_SIMULATE;
+        run();
+        cr_assert_gt(result.entry_count, 4);
+        for (int i = 0; i < result.entry_count; i++) {
+            Prediction alone;
+            const Prediction *entry = &result.entries[i];
+            if (mesh_stages(&entry->plan.mesh) > 1) {
+                continue;
+            }
+            cr_assert_eq(predict_once(&request, NULL, &entry->plan, &arena, &alone, &error), STATUS_OK, "%s",
+                         error.message);
+            cr_expect_eq(alone.memory.reserved_bytes, entry->memory.reserved_bytes, "place %d", i + 1);
+            cr_expect(entry->memory.reserved_bytes <= request.memory_limit_bytes);
+        }
+    }
 }
 
 // Four sequences of 4096 tokens: 12 buffers of 128 MiB.

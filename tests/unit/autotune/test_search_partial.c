@@ -68,6 +68,7 @@ Test(search_partial, is_left_out_where_the_framework_or_the_user_says_so) {
     cr_assert_null(fastest(true));
 }
 
+// With the slack of estimates: what the replayed allocator leaves of it stays free.
 Test(search_partial, finds_the_largest_distance_of_recomputed_layers) {
     cr_assert_eq(target_find("torchtitan@0.2", &request.target, &error), STATUS_OK);
     request.memory_limit_bytes = 50.0 * (1 << 30);
@@ -76,5 +77,8 @@ Test(search_partial, finds_the_largest_distance_of_recomputed_layers) {
     TrainPlan further = some->plan;
     further.recompute_every++;
     cr_assert_geq(some->plan.recompute_every, 2);
-    cr_assert_not(predicted(further).fits, "every %d", some->plan.recompute_every);
+    const MemoryBreakdown more = predicted(further).memory;
+    const double outside = more.reserved_bytes - more.allocator_bytes;
+    cr_assert_gt(outside + more.peak_bytes * (1 + request.target->runtime.allocator_slack), request.memory_limit_bytes,
+                 "every %d", some->plan.recompute_every);
 }

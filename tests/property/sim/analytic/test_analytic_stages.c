@@ -164,7 +164,7 @@ static void price_split(const SplitCase *split, Finetune finetune, Arena *arena,
     LiveTraces traces = {0};
     cr_assert_eq(step_lower_stages(&model, &plan, cost.target, arena, &programs, &error), STATUS_OK, "%s",
                  error.message);
-    cr_assert_eq(memory_breakdown_stages(&programs, &traces, arena, &both->memory, &error), STATUS_OK);
+    cr_assert_eq(memory_breakdown_stages(&programs, 0, &traces, arena, &both->memory, &error), STATUS_OK);
     cr_assert_eq(engine_run_stages(&programs, &cost, &(EngineOptions){0}, arena, &slowest, &both->engine, &error),
                  STATUS_OK);
     live_traces_free(&traces);

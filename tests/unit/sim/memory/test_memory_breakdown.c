@@ -167,7 +167,7 @@ Test(memory_breakdown, the_worst_stage_decides) {
         MemoryBreakdown worst;
         Error error = {0};
         const StepPrograms programs = {.of = stages, .count = 2};
-        cr_assert_eq(memory_breakdown_stages(&programs, &traces, &arena, &worst, &error), STATUS_OK, "%s",
+        cr_assert_eq(memory_breakdown_stages(&programs, 0, &traces, &arena, &worst, &error), STATUS_OK, "%s",
                      error.message);
         cr_assert_eq(worst.reserved_bytes, alone[1].reserved_bytes);
         cr_assert_eq(worst.peak_bytes, alone[1].peak_bytes);

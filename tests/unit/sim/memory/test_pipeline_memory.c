@@ -69,7 +69,8 @@ Test(pipeline_memory, the_stage_that_reserves_most_decides) {
     LiveTraces traces = {0};
     MemoryBreakdown memory;
     const StepPrograms programs = lower(&(Shape){PP_1F1B, 4, 1, 8, 1, RECOMPUTE_NONE}, "megatron", &arena);
-    cr_assert_eq(memory_breakdown_stages(&programs, &traces, &arena, &memory, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(memory_breakdown_stages(&programs, 0, &traces, &arena, &memory, &error), STATUS_OK, "%s",
+                 error.message);
     cr_assert_eq(memory.stages, 4);
     for (int stage = 0; stage < 4; stage++) {
         cr_expect_leq(memory.by_stage[stage], memory.reserved_bytes);
