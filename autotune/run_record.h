@@ -14,6 +14,14 @@ typedef struct RunTask {
     double measured_s, predicted_s;
 } RunTask;
 
+// A stage of a pipeline: the share of the step in which its compute lane waits for others (predict/stage_waits.h), and
+// the bytes of the rank that needs most.
+typedef struct RunStage {
+    int stage, layers;
+    double bubble_share, predicted_bubble_share;  // NAN where not measured
+    int64_t peak_bytes, planned_peak_bytes;
+} RunStage;
+
 // Breakdown of a measured step, mean over ranks; sums to the step.
 typedef struct StepParts {
     double compute_s, exposed_s[AXIS_COUNT], optimizer_s, overhead_s;
@@ -47,6 +55,8 @@ typedef struct RunRecord {
     Timeline timeline;  // measured, of one step
     const RunTask *tasks;
     int task_count;
+    const RunStage *stages;
+    int stage_count;        // 0 without a pipeline
     const char *core_type;  // that the BLAS of rank 0's processor ran its kernels for; NULL = none, or not known
     const char *chip;       // of a device that has one of its own; NULL otherwise
     int64_t device_bytes;   // that the largest rank took of its memory

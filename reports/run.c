@@ -1,5 +1,5 @@
-// What `ndtune run` answers: the loss curve, measured against predicted per task, and the memory plan against what was
-// touched.
+// What `ndtune run` answers: the loss curve, measured against predicted per task and per stage, and the memory plan
+// against what was touched.
 
 #include <math.h>
 #include <string.h>
@@ -32,6 +32,29 @@ static const RecordField steps[] = {
     {BY(grad_norm_told), COLUMN(3, "grad norm"), .right = true, .digits = 6},
 };
 static SCHEMA(steps, double);
+
+static const RecordField stages[] = {
+    {FIELD("stage", INT, RunStage, stage), COLUMN(1, "stage")},
+    {FIELD("layers", INT, RunStage, layers), COLUMN(2, "layers")},
+    {FIELD("bubble_share", REAL, RunStage, bubble_share), COLUMN(3, "bubble measured"), .unit = AS_PERCENT},
+    {FIELD("predicted_bubble_share", REAL, RunStage, predicted_bubble_share), COLUMN(4, "simulated"),
+     .unit = AS_PERCENT},
+    {FIELD("peak_bytes", LONG, RunStage, peak_bytes), COLUMN(5, "bytes touched")},
+    {FIELD("planned_peak_bytes", LONG, RunStage, planned_peak_bytes), COLUMN(6, "planned")},
+};
+static SCHEMA(stages, RunStage);
+
+static Status table_run_stages(const RunRecord *run, FILE *out, Error *error) {
+    if (run->stage_count == 0) {
+        return STATUS_OK;
+    }
+    fputc('\n', out);
+    TRY(record_table(&schema_stages, run->stages, run->stage_count, out, error));
+    fputs("bubble is the share of the step in which a stage's compute is idle and nothing of its own in flight, mean\n"
+          "over its ranks; simulated are lanes that go on at once\n",
+          out);
+    return STATUS_OK;
+}
 
 Status table_run_steps(const RunRecord *run, FILE *out, Error *error) {
     const RecordSchema schema = record_about(&schema_steps, run);
@@ -86,6 +109,7 @@ static Status table_run(const void *answer, FILE *out, Error *error) {
     TRY(table_run_steps(run, out, error));
     fputc('\n', out);
     TRY(table_run_tasks(run, out, error));
+    TRY(table_run_stages(run, out, error));
     print_summary(run, out);
     fprintf(out, "\nBatch\n");
     format_batch(run->request->target, &run->prediction.plan, out);
@@ -116,6 +140,9 @@ static Status json_run(const void *answer, FILE *out, Error *error) {
         if (run->expert_load.measured) {
             json_object_set_new(object, "expert_load",
                                 json_pack("{s:f, s:f}", "over", run->expert_load.over, "most", run->expert_load.most));
+        }
+        if (run->stage_count > 0) {
+            json_object_set_new(object, "stages", record_array(&schema_stages, run->stages, run->stage_count));
         }
         json_object_set_new(object, "cluster", json_profile(&run->request->cluster, 0));
         json_object_set_new(object, "target", json_string(run->request->target->name));

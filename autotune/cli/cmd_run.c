@@ -6,6 +6,7 @@
 #include "autotune/cli/executor_options.h"
 #include "autotune/cli/request.h"
 #include "autotune/cli/step_files.h"
+#include "autotune/measure/run_stages.h"
 #include "reports/reports.h"
 
 static Status prepare(Cli *cli, TuneRequest *request, MeasuredRun *run, Error *error) {
@@ -32,27 +33,25 @@ static void say_vocabulary(const MeasuredRun *run) {
 }
 
 // Of every stage.
-static Status recorded_steps(MeasuredRun *run, MeasuredSteps *measured, Error *error) {
-    Arena *arena = run->arena;
+static MeasuredSteps recorded_steps(const MeasuredRun *run, const StepPrograms *programs) {
     const RunResult *result = &run->result;
-    StepPrograms programs;
-    TRY(step_lower_stages(&run->run.model, &run->run.plan, run->target, arena, &programs, error));
-    TraceStep *steps = ARENA_ARRAY(arena, TraceStep, result->stage_count);
+    TraceStep *steps = ARENA_ARRAY(run->arena, TraceStep, result->stage_count);
     for (int stage = 0; stage < result->stage_count; stage++) {
-        steps[stage] = (TraceStep){&programs.of[stage], &result->stages[stage].timeline};
+        steps[stage] = (TraceStep){&programs->of[stage], &result->stages[stage].timeline};
     }
-    *measured = (MeasuredSteps){steps, result->timeline.span_count > 0 ? result->stage_count : 0};
-    return STATUS_OK;
+    return (MeasuredSteps){steps, result->timeline.span_count > 0 ? result->stage_count : 0};
 }
 
-static Status show(Cli *cli, MeasuredRun *run, Error *error) {
+static Status say_and_write(Cli *cli, MeasuredRun *run, Error *error) {
     const RunRecord *record = &run->record;
-    MeasuredSteps measured = {.count = 0};
+    StepPrograms programs;
+    TRY(step_lower_stages(&run->run.model, &run->run.plan, run->target, run->arena, &programs, error));
+    TRY(run_stages_take(run, &programs, error));
     TRY(cli_answer(cli, &answer_run, record, error));
     if (cli_format(cli) == FORMAT_TABLE && cli_given(cli, OPTION_EXPLAIN)) {
         table_run_story(record, stdout);
     }
-    TRY(recorded_steps(run, &measured, error));
+    const MeasuredSteps measured = recorded_steps(run, &programs);
     return step_files_write(cli, run->request, &record->prediction.plan, &measured, error);
 }
 
@@ -65,7 +64,7 @@ static Status run_and_save(Cli *cli, const Measuring *measuring, MeasuredRun *ru
     Error store_error = {0};
     const Status saved = store_save_run(cli->store, &run->record, NULL, &store_error);
     TRY(status);
-    TRY(show(cli, run, error));
+    TRY(say_and_write(cli, run, error));
     if (saved != STATUS_OK) {
         *error = store_error;
     }

@@ -2,8 +2,8 @@
 // Time that is neither compute nor the stage's own communication is waiting for another stage: the bubble.
 
 #include <math.h>
-#include <stdlib.h>
 
+#include "autotune/predict/stage_waits.h"
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
 #include "reports/json_objects.h"
@@ -22,30 +22,6 @@ typedef struct StageLine {
     int64_t count;
     double busy_s, optimizer_s, waits_s;
 } StageLine;
-
-typedef struct Range {
-    double start_s, end_s;
-} Range;
-
-static int compare_ranges(const void *a, const void *b) {
-    const Range *x = a, *y = b;
-    return (x->start_s > y->start_s) - (x->start_s < y->start_s);
-}
-
-// When a collective, or an outgoing message, is in flight.
-static int64_t find_traffic(const StageStep *stage, Arena *arena, Range **traffic) {
-    const Timeline *timeline = &stage->timeline;
-    *traffic = ARENA_ARRAY(arena, Range, timeline->span_count);
-    int64_t count = 0;
-    for (int64_t i = 0; i < timeline->span_count; i++) {
-        const Task *task = &stage->program->tasks[timeline->spans[i].task];
-        if (task->lane != LANE_COMPUTE && task->kind != TASK_RECEIVE) {
-            (*traffic)[count++] = (Range){timeline->spans[i].start_s, timeline->spans[i].end_s};
-        }
-    }
-    qsort(*traffic, (size_t)count, sizeof **traffic, compare_ranges);
-    return count;
-}
 
 // Copies around collectives belong to the phase of these collectives, recomputation to its backward.
 static int shown_phase(const StageStep *stage, const Span *span, const StageLine *line) {
@@ -67,46 +43,35 @@ static void add_stretch(StageLine *line, int phase, int micro_batch, double star
     }
 }
 
-// The compute lane is idle from..to: time not covered by traffic is waiting. *next: index into the traffic.
-static void add_gap(StageLine *line, const Range *traffic, int64_t count, int64_t *next, double from_s, double to_s,
-                    double step_s) {
-    const double seen = 1e-4 * step_s;  // shorter waits are counted, not drawn
-    double at_s = from_s;
-    while (at_s < to_s) {
-        while (*next < count && traffic[*next].end_s <= at_s) {
-            ++*next;
+// Waits that begin before this moment. Shorter ones than can be seen are counted, not drawn.
+static int64_t add_waits(StageLine *line, const StageWaits *all, int64_t next, double before_s, double step_s) {
+    const double seen_s = 1e-4 * step_s;
+    for (; next < all->count && all->waits[next].start_s < before_s; next++) {
+        const StageWait *wait = &all->waits[next];
+        if (wait->end_s - wait->start_s > seen_s) {
+            add_stretch(line, WAITING, 0, wait->start_s, wait->end_s);
         }
-        const double begins_s = *next < count ? fmin(traffic[*next].start_s, to_s) : to_s;
-        if (begins_s > at_s) {
-            line->waits_s += begins_s - at_s;
-            if (begins_s - at_s > seen) {
-                add_stretch(line, WAITING, 0, at_s, begins_s);
-            }
-        }
-        at_s = *next < count ? fmax(begins_s, fmin(traffic[*next].end_s, to_s)) : to_s;
     }
+    return next;
 }
 
 static StageLine line_of(const StageStep *stage, double step_s, Arena *arena) {
-    Range *traffic;
-    const int64_t traffic_count = find_traffic(stage, arena, &traffic);
     const Timeline *timeline = &stage->timeline;
-    StageLine line = {.stretches = ARENA_ARRAY(arena, Stretch, 3 * (timeline->span_count + traffic_count) + 2)};
+    const StageWaits all = stage_waits(stage->program, timeline->spans, timeline->span_count, step_s, arena);
+    StageLine line = {.stretches = ARENA_ARRAY(arena, Stretch, timeline->span_count + all.count + 1),
+                      .busy_s = all.busy_s,
+                      .optimizer_s = all.optimizer_s,
+                      .waits_s = all.waits_s};
     int64_t next = 0;
-    double at_s = 0;
     for (int64_t i = 0; i < timeline->span_count; i++) {
         const Span *span = &timeline->spans[i];
-        if (stage->program->tasks[span->task].lane != LANE_COMPUTE) {
-            continue;
+        if (stage->program->tasks[span->task].lane == LANE_COMPUTE) {
+            next = add_waits(&line, &all, next, span->start_s, step_s);
+            const int phase = shown_phase(stage, span, &line);
+            add_stretch(&line, phase, phase == PHASE_OPTIMIZER ? 0 : span->micro_step, span->start_s, span->end_s);
         }
-        add_gap(&line, traffic, traffic_count, &next, at_s, span->start_s, step_s);
-        const int phase = shown_phase(stage, span, &line);
-        const bool optimizer = phase == PHASE_OPTIMIZER;
-        add_stretch(&line, phase, optimizer ? 0 : span->micro_step, span->start_s, span->end_s);
-        *(optimizer ? &line.optimizer_s : &line.busy_s) += span->end_s - span->start_s;
-        at_s = span->end_s;
     }
-    add_gap(&line, traffic, traffic_count, &next, at_s, step_s, step_s);
+    add_waits(&line, &all, next, step_s, step_s);
     return line;
 }
 

@@ -240,3 +240,35 @@ Test(cli_pipelines, layers_and_bytes_of_stages_are_told_together_where_they_are_
     cr_expect(strstr(run.out, "  reserved by stage 0: "), "%s", run.out);
     program_run_free(&run);
 }
+
+// Kernels that sleep to their pace: 2 stages of 4 micro-steps in 1f1b wait for 1 of 5 of their work items.
+Test(cli_pipelines, a_run_says_how_long_its_stages_waited_and_what_they_held) {
+    setenv("NDTUNE_FAULT", "pace:0.002", 1);
+    json_t *root = CLI_JSON(0, "run", "--mesh", "pp=2", "--model", "tiny", "--steps", "2", "--seq", "32", "--lanes",
+                            "async", "--pp-schedule", "1f1b", "--grad-accum", "4", "--format", "json");
+    unsetenv("NDTUNE_FAULT");
+    const json_t *stages = json_object_get(root, "stages");
+    double planned = 0;
+    cr_assert_eq(json_array_size(stages), 2);
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *stage = json_array_get(stages, i);
+        const double measured = cli_number(stage, "bubble_share"),
+                     simulated = cli_number(stage, "predicted_bubble_share");
+        const double peak = cli_number(stage, "peak_bytes");
+        cr_expect_eq(cli_number(stage, "stage"), (double)i);
+        cr_expect(measured > 0 && measured < 1, "%g", measured);
+        cr_expect(simulated > 0.05 && simulated < 0.5, "%g", simulated);
+        cr_expect_eq(peak, cli_number(stage, "planned_peak_bytes"));
+        planned = peak > planned ? peak : planned;
+    }
+    cr_expect_eq(planned, cli_number(root, "planned_peak_bytes"));
+    json_decref(root);
+}
+
+Test(cli_pipelines, a_run_in_words_has_a_line_for_each_stage) {
+    ProgramRun run =
+        CLI("run", "--mesh", "pp=2", "--model", "tiny", "--steps", "1", "--seq", "32", "--grad-accum", "2");
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect(strstr(run.out, "bubble measured") && strstr(run.out, "simulated are lanes"), "%s", run.out);
+    program_run_free(&run);
+}

@@ -8,8 +8,8 @@
 # what is measured is the order and the waits for messages, not kernels. Simulated is the same request on a profile with
 # a core for each stage and the pace as the floor of each kernel. The fastest step of all rounds counts: others on the
 # machine wake sleepers late.
-# Bubble: 1 - (step of one rank with all layers) / (stages x step), measured by measured, simulated by simulated; so an
-# uneven split (the head is on the last stage) and the optimizer are in it.
+# Bubble: what `ndtune run` says of each stage, measured and simulated (the share of the step in which its compute is
+# idle and nothing of its own in flight: autotune/predict/stage_waits.h), mean over the stages.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 build=${1:-$root/build/release}
@@ -20,32 +20,34 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export XDG_DATA_HOME=$work
 
-# "measured simulated" seconds of a step: stages, micro-steps, further options.
-step_s() {
+# Of a step, measured and simulated: seconds, then bubble. Takes stages, micro-steps, further options. The step whose
+# spans are kept is the second of two.
+one_run() {
     local stages=$1 micro_steps=$2
     shift 2
     NDTUNE_FAULT=pace:$pace_s "$build/bin/ndtune" run --model tiny --layers 8 --seq 32 --mesh "pp=$stages" \
         --grad-accum "$micro_steps" --lanes async --steps "$steps" --set node.cores=8 \
         --set accelerator.kernel_floor_s=$pace_s --set accelerator.gemm.fp32.launch_s=$pace_s --format json "$@" \
-        2>>"$work/notes" | jq -r '"\(.step_time_s | min) \(.predicted_step_time_s)"'
+        2>>"$work/notes" | jq -r 'def bubble(key): [.stages[][key]] | add / length;
+                "\(.step_time_s[1]) \(.predicted_step_time_s) " +
+                "\(bubble("bubble_share")) \(bubble("predicted_bubble_share"))"'
 }
 
 echo "# Bubbles of pipelines, measured and simulated"
 echo
 echo "$(date -u +%F), commit $(git -C "$root" rev-parse --short HEAD), $(nproc) cores, load $(cut -d' ' -f1 /proc/loadavg)" \
     "at the start; made by \`tests/bench/exec/bubbles.sh\`, whose head says how."
-echo "8 layers of \`tiny\`, sequences of 32 tokens, each kernel $pace_s s, fastest of $((rounds * steps)) steps. A norm's backward is two"
+echo "8 layers of \`tiny\`, sequences of 32 tokens, each kernel $pace_s s, fastest of $rounds steps. A norm's backward is two"
 echo "kernels in the price and one here, so simulated steps are longer; bubbles are shares and compare."
 echo
 echo "| schedule | stages | micro-steps | step measured | simulated | bubble measured | simulated |"
 echo "|---|---|---|---|---|---|---|"
-# Lines "schedule stages micro-steps measured simulated" of a round; "alone" is the one rank.
+# Lines "schedule stages micro-steps" with what one_run says, of a round.
 measure() {
     local stages schedule
-    echo "alone 1 $1 $(step_s 1 "$1")"
     for stages in 2 4; do
         for schedule in gpipe 1f1b interleaved zero-bubble zbv; do
-            echo "$schedule $stages $1 $(step_s "$stages" "$1" --pp-schedule "$schedule")"
+            echo "$schedule $stages $1 $(one_run "$stages" "$1" --pp-schedule "$schedule")"
         done
     done
 }
@@ -55,12 +57,11 @@ for ((round = 0; round < rounds; round++)); do
     measure 8 >>"$work/many"
     wait $!
 done
-awk '{ key = $1 " " $2 " " $3; simulated[key] = $5
-       if (!(key in measured)) { order[++count] = key; measured[key] = $4 }
-       measured[key] = $4 < measured[key] ? $4 : measured[key] }
+awk '{ key = $1 " " $2 " " $3
+       if (!(key in seconds)) order[++count] = key
+       if (!(key in seconds) || $4 < seconds[key]) { seconds[key] = $4; simulated[key] = $5; waits[key] = $6 }
+       expected[key] = $7 }
      END { for (i = 1; i <= count; i++) {
-               key = order[i]; split(key, of); alone = "alone 1 " of[3]
-               if (of[2] > 1)
-                   printf "| %s | %d | %d | %.3f s | %.3f s | %.1f %% | %.1f %% |\n", of[1], of[2], of[3],
-                          measured[key], simulated[key], 100 * (1 - measured[alone] / (of[2] * measured[key])),
-                          100 * (1 - simulated[alone] / (of[2] * simulated[key])) } }' "$work/few" "$work/many"
+               key = order[i]; split(key, of)
+               printf "| %s | %d | %d | %.3f s | %.3f s | %.1f %% | %.1f %% |\n", of[1], of[2], of[3],
+                      seconds[key], simulated[key], 100 * waits[key], 100 * expected[key] } }' "$work/few" "$work/many"

@@ -22,6 +22,7 @@ static Status print_illegal(const Fixture *from, FILE *out, Error *error) {
 static Status print_run(const Fixture *from, FILE *out, Error *error) {
     static const double losses[] = {6.5, NAN};
     static const RunTask tasks[] = {{"qkv", "gemm", "compute", 4, 0.5, 0.25}};
+    static const RunStage stages[] = {{0, 3, 0.25, 0.2, 7, 8}, {1, 1, NAN, 0.4, 6, 6}};
     const RunRecord run = {.request = &from->request,
                            .host = "h",
                            .device = "cpu",
@@ -37,7 +38,9 @@ static Status print_run(const Fixture *from, FILE *out, Error *error) {
                            .state = "diverged",
                            .prediction = from->entries[0],
                            .tasks = tasks,
-                           .task_count = 1};
+                           .task_count = 1,
+                           .stages = stages,
+                           .stage_count = 2};
     return answer_run.json(&run, out, error);
 }
 
@@ -165,5 +168,11 @@ Test(json_run, keeps_the_contract_and_turns_nan_into_null) {
     json_t *task = json_array_get(json_object_get(root, "tasks"), 0);
     cr_assert_eq(number(task, "measured_s"), 0.5);
     cr_assert_eq(number(task, "predicted_s"), 0.25);
+    const json_t *stages = json_object_get(root, "stages"), *first = json_array_get(stages, 0);
+    cr_assert_eq(json_array_size(stages), 2);
+    cr_assert_eq(number(first, "bubble_share"), 0.25);
+    cr_assert_eq(number(first, "predicted_bubble_share"), 0.2);
+    cr_assert_eq(number(first, "planned_peak_bytes"), 8);
+    cr_assert(json_is_null(json_object_get(json_array_get(stages, 1), "bubble_share")));
     json_decref(root);
 }

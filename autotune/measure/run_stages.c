@@ -1,0 +1,40 @@
+// Simulated are lanes that go on at once, whatever the run's do: lanes on one thread are predicted as the tasks of one
+// stage after another (predict_serial.c), in which nobody waits.
+
+#include "autotune/measure/run_stages.h"
+
+#include "autotune/predict/handicap.h"
+#include "autotune/predict/stage_waits.h"
+#include "sim/engine/engine.h"
+
+static Status simulate(const MeasuredRun *run, const StepPrograms *programs, EngineResult *engine, Error *error) {
+    const CostModel cost = {.profile = &run->request->cluster, .target = run->request->target};
+    const EngineOptions options = {.keep_spans = true,
+                                   .unroll = true,
+                                   .rank_slowdown = handicap_factors(run->request, false, run->arena),
+                                   .link_slowdown = handicap_factors(run->request, true, run->arena)};
+    const StepProgram *busiest;
+    return engine_run_stages(programs, &cost, &options, run->arena, &busiest, engine, error);
+}
+
+Status run_stages_take(MeasuredRun *run, const StepPrograms *programs, Error *error) {
+    if (programs->count < 2) {
+        return STATUS_OK;
+    }
+    EngineResult engine = {0};
+    TRY(simulate(run, programs, &engine, error));
+    RunStage *stages = ARENA_ARRAY(run->arena, RunStage, programs->count);
+    for (int i = 0; i < programs->count; i++) {
+        const StageResult *measured = &run->result.stages[i];
+        const StepProgram *program = &programs->of[i];
+        stages[i] = (RunStage){.stage = i,
+                               .layers = program->layers,
+                               .bubble_share = stage_bubble_share(program, &measured->timeline, run->arena),
+                               .predicted_bubble_share = stage_bubble_share(program, &engine.stages[i], run->arena),
+                               .peak_bytes = measured->peak_bytes,
+                               .planned_peak_bytes = measured->planned_peak_bytes};
+    }
+    run->record.stages = stages;
+    run->record.stage_count = programs->count;
+    return STATUS_OK;
+}
