@@ -10,6 +10,7 @@
 typedef struct Sample {
     LiveMoment *moments;
     int32_t count;
+    double resident_bytes;
 } Sample;
 
 static bool is_padding(const StepProgram *program, const LiveMoment *moment) {
@@ -18,6 +19,7 @@ static bool is_padding(const StepProgram *program, const LiveMoment *moment) {
 
 static void take_sample(const StepProgram *program, const LiveTrace *who, Arena *arena, Sample *sample) {
     const int32_t count = memory_moments_of(program, who, arena, &sample->moments);
+    sample->resident_bytes = (double)memory_resident_bytes(program);
     sample->count = 0;
     for (int32_t i = 0; i < count; i++) {
         if (!is_padding(program, &sample->moments[i])) {
@@ -75,6 +77,8 @@ static Status join_samples(const Sample samples[3], const Spread *spread, Arena 
     }
     MemoryPlane *planes = ARENA_UNCLEARED(arena, MemoryPlane, samples[0].count + 1);
     curve->planes = planes;
+    curve->resident =
+        plane_through(spread, samples[0].resident_bytes, samples[1].resident_bytes, samples[2].resident_bytes);
     int32_t covering = 0;
     for (int32_t i = 0; i < samples[0].count; i++) {
         const MemoryPlane plane = plane_through(spread, samples[0].moments[i].bytes, samples[1].moments[i].bytes,
@@ -172,7 +176,8 @@ Status memory_curve_make(const CurveSource *from, const TrainPlan *plan, Arena *
     Status status = resizable_at(from->few_shards, plan->micro_batch, from->scratch, &program, error);
     if (status == STATUS_OK) {
         const double of_overlap = target_overlap_bytes(program->target, &program->model, &program->plan);
-        *curve = (MemoryCurve){.slack = target_slack(program->target, &program->plan),
+        *curve = (MemoryCurve){.slack = program->target->runtime.allocator_slack,
+                               .moving_slack = target_moving_slack(program->target, &program->plan),
                                .fixed_reserved_bytes = memory_outside_bytes(program, from->scratch) - of_overlap,
                                .carried_bytes = carried_bytes(program),
                                .growing_bytes = growing_bytes(program)};
@@ -190,13 +195,15 @@ Status memory_curve_planned(const StepProgram *program, LiveTraces *traces, Aren
     MemoryBreakdown breakdown;
     TRY(memory_breakdown_among(program, traces, scratch, &breakdown, error));
     MemoryPlane planned = {.fixed_bytes = breakdown.peak_bytes};
-    const double slack = target_slack(program->target, &program->plan);
+    const double resident = (double)memory_resident_bytes(program);
     *curve = (MemoryCurve){.planes = &planned,
                            .count = 1,
-                           .slack = slack,
+                           .slack = program->target->runtime.allocator_slack,
+                           .moving_slack = target_moving_slack(program->target, &program->plan),
+                           .resident = {.fixed_bytes = resident},
                            .carried_bytes = carried_bytes(program),
                            .growing_bytes = growing_bytes(program),
-                           .fixed_reserved_bytes = breakdown.reserved_bytes - breakdown.peak_bytes * (1 + slack)};
+                           .fixed_reserved_bytes = breakdown.reserved_bytes - breakdown.allocator_bytes};
     keep_planes(curve, arena);
     return STATUS_OK;
 }
@@ -216,5 +223,7 @@ void memory_curve_at(const MemoryCurve *curve, int micro_batch, double shard_sha
     estimate->growing_bytes = curve->growing_bytes;
     peak += estimate->carried_bytes * (in_flight - 1);
     estimate->peak_bytes = peak;
-    estimate->reserved_bytes = peak * (1 + curve->slack) + curve->fixed_reserved_bytes;
+    const double resident = plane_at(&curve->resident, micro_batch, shard_share);
+    estimate->reserved_bytes =
+        peak * (1 + curve->slack) + (peak - resident) * curve->moving_slack + curve->fixed_reserved_bytes;
 }

@@ -18,7 +18,8 @@ typedef struct MemoryCurve {
     MemoryPlane *planes;  // moments; the largest counts
     int32_t count;
     double fixed_reserved_bytes;  // outside the allocator, without what tp_overlap needs where that is not planned
-    double slack;
+    double slack, moving_slack;   // of the peak; of what is not resident
+    MemoryPlane resident;
     double carried_bytes;  // per sequence, from forward to its backward: once in the planes; 0 without a pipeline
     double growing_bytes;  // whole gradients of all layers, absent before the first backward
 } MemoryCurve;

@@ -34,7 +34,6 @@ static const TargetField fields[] = {
     FIELD(fused_projections),
     FIELD(deferred_reduce),
     FIELD(gradient_buffer),
-    FIELD(gradient_copies),
     FIELD(late_reduce),
     FIELD(replicas_each_step),
     FIELD(shared_shard_lane),

@@ -200,8 +200,13 @@ GradSync target_plain_sync(const TrainPlan *plan, GradSync sync) {
                                                                : GRAD_SYNC_SHARDS;
 }
 
-double target_slack(const Target *target, const TrainPlan *plan) {
-    return target->runtime.allocator_slack + (mesh_stages(&plan->mesh) > 1 ? target->runtime.stage_slack : 0);
+double target_moving_slack(const Target *target, const TrainPlan *plan) {
+    return mesh_stages(&plan->mesh) > 1 ? target->runtime.stage_slack : 0;
+}
+
+double target_cached_bytes(const Target *target, const TrainPlan *plan, double peak_bytes, double resident_bytes) {
+    return peak_bytes * (1 + target->runtime.allocator_slack) +
+           (peak_bytes - resident_bytes) * target_moving_slack(target, plan);
 }
 
 double target_reduce_bucket(const Target *target, const ModelSpec *model, const TrainPlan *plan) {

@@ -91,7 +91,6 @@ typedef struct Target {
     bool fused_qkv;              // one GEMM for q,k,v regardless of gate and up
     bool deferred_reduce;        // gradients are reduced on the last micro-step only
     bool gradient_buffer;        // whole gradients have their own memory from the start, accumulated or not
-    int gradient_copies;         // whole gradients in the working dtype kept along with that buffer
     bool late_reduce;            // stage 1 reduces after backward has ended, not during it
     unsigned serial_stages;      // bit 1 << stage: where kernels wait for reductions unless a plan says otherwise
     unsigned overlap_stages;     // the same: where it has a switch for that
@@ -279,7 +278,8 @@ static inline Dispatch target_dispatch(const Target *target, const TrainPlan *pl
     return plan->dispatch == DISPATCH_TARGET ? own : plan->dispatch;
 }
 
-double target_slack(const Target *target, const TrainPlan *plan);  // reserved / allocated - 1
+double target_moving_slack(const Target *target, const TrainPlan *plan);  // holes in what comes and goes, on stages
+double target_cached_bytes(const Target *target, const TrainPlan *plan, double peak_bytes, double resident_bytes);
 static inline bool target_regathers(const Target *target, const TrainPlan *plan) {
     return target->tp_regathers || (target->stages_regather && mesh_stages(&plan->mesh) > 1);
 }

@@ -80,12 +80,16 @@ static double host_bytes(const StepProgram *program) {
     return (double)bytes;
 }
 
-static void trace_begin(Trace *trace, const StepProgram *program, const LiveTrace *who, Arena *arena) {
-    *trace = (Trace){.program = program, .who = who};
+int64_t memory_resident_bytes(const StepProgram *program) {
+    int64_t bytes = 0;
     for (int32_t i = 0; i < program->buffer_count; i++) {
-        const Buffer *buffer = &program->buffers[i];
-        trace->persistent_bytes += resident_bytes(buffer);
+        bytes += resident_bytes(&program->buffers[i]);
     }
+    return bytes;
+}
+
+static void trace_begin(Trace *trace, const StepProgram *program, const LiveTrace *who, Arena *arena) {
+    *trace = (Trace){.program = program, .who = who, .persistent_bytes = memory_resident_bytes(program)};
     trace_add_up(trace, arena);
 }
 
@@ -190,7 +194,8 @@ Status memory_breakdown_cut(const StepProgram *program, const CutOptions *option
     TRY(trace_build(&trace, program, options, traces, error));
     trace_find_peak(&trace);
     trace_break_down(&trace, breakdown, &traces->scratch);
-    breakdown->allocator_bytes = breakdown->peak_bytes * (1 + target_slack(program->target, &program->plan));
+    breakdown->allocator_bytes =
+        target_cached_bytes(program->target, &program->plan, breakdown->peak_bytes, (double)trace.persistent_bytes);
     breakdown->reserved_bytes = memory_outside_bytes(program, &traces->scratch) + breakdown->allocator_bytes;
     return STATUS_OK;
 }
@@ -230,7 +235,7 @@ Status memory_breakdown_among(const StepProgram *program, LiveTraces *traces, Ar
     const double rest = (double)plan.arena_bytes - breakdown->peak_bytes;
     breakdown->runtime += rest;
     breakdown->peak_bytes += rest;
-    hold(breakdown, breakdown->allocator_bytes + rest * (1 + target_slack(program->target, &program->plan)));
+    hold(breakdown, breakdown->allocator_bytes + target_cached_bytes(program->target, &program->plan, rest, rest));
     return STATUS_OK;
 }
 
@@ -243,7 +248,7 @@ Status memory_hold(const StepProgram *program, double limit_bytes, LiveTraces *t
         return STATUS_OK;
     }
     double cached;
-    const double more = target_slack(program->target, &program->plan) - program->target->replayed_slack;
+    const double more = program->target->runtime.allocator_slack - program->target->replayed_slack;
     TRY(memory_cached_bytes(program, left, traces, &cached, error));
     hold(breakdown, fmax(cached, breakdown->peak_bytes) + more * breakdown->peak_bytes);
     return STATUS_OK;

@@ -17,6 +17,9 @@ Status memory_breakdown_among(const StepProgram *program, LiveTraces *traces, Ar
 // Of what a framework reserves, the part that is no tensors: its context, a buffer per communicator, libraries' own.
 double memory_outside_bytes(const StepProgram *program, Arena *arena);
 
+// Of persistent buffers, on the accelerator.
+int64_t memory_resident_bytes(const StepProgram *program);
+
 // What the framework's allocator holds on an accelerator of this much memory (0 = more than enough): replayed, in place
 // of the slack that the target has by itself, where its allocator is known and what lives fits; what a calibration
 // found beyond that slack comes on top. More than the limit where not even giving back what is cached helps. Stages of

@@ -92,11 +92,11 @@ typedef struct Tensor {
     Dtype dtype;
     int64_t bytes;        // per slot
     int32_t slots;        // 0 = the lanes pass decides: a slot per layer if backward reads what forward wrote, else 1
-    int32_t micro_steps;  // each with that many slots (set by the lanes pass, except for received tensors); 0 = all
-                          // share them
+    int32_t micro_steps;  // each with that many slots (lanes pass; received tensors: before); 0 = all share them
     bool persistent;
     bool host;             // in host memory
     bool held;             // until backward has ended
+    bool untouched;        // allocated, though no task uses it
     int32_t scale;         // for an fp8 tensor: id of its scale tensor; -1 = none
     bool cheap;            // backward recomputes it rather than keep it (a packed copy)
     int32_t next;          // next tensor in the same bucket; -1 = none

@@ -124,7 +124,7 @@ static void make_buffers(Assembly *assembly) {
     for (size_t t = 0; t < lowering->tensor_count; t++) {
         const Tensor *tensor = &lowering->tensors[t];
         assembly->buffer_of[t] = -1;
-        if (assembly->reads[t] | assembly->writes[t]) {
+        if (assembly->reads[t] || assembly->writes[t] || tensor->untouched) {
             assembly->buffer_of[t] = program->buffer_count;
             program->buffers[program->buffer_count++] =
                 (Buffer){.name = tensor->name,

@@ -143,13 +143,14 @@ static void choose_gradients(Lowering *lowering, int u) {
     }
 }
 
-// Autograd's own gradients and their reduction buckets, where the target keeps them in addition to its buffer: no task
-// of the step touches them.
-static void keep_gradient_copies(Lowering *lowering, int u) {
+// Buckets of DDP, allocated with the model: a copy of every gradient that no task of the step touches.
+static void keep_buckets(Lowering *lowering, int u) {
     const Unit *unit = &lowering->units[u];
-    if (lowering->target->gradient_copies > 0) {
-        persistent_tensor(lowering, unit_names(lowering, u)->copies, ROLE_GRADIENT, lowering->dims.dtype,
-                          unit->trained_padded, unit->instances * lowering->target->gradient_copies);
+    if (adds_half_gradients(lowering) && lowering->plan->zero == 0 &&
+        lowering_group_size(lowering, lowering->data_group) > 1) {
+        const int32_t buckets = persistent_tensor(lowering, unit_names(lowering, u)->copies, ROLE_GRADIENT,
+                                                  lowering->dims.dtype, unit->trained_padded, unit->instances);
+        lowering->tensors[buckets].untouched = true;
     }
 }
 
@@ -163,7 +164,7 @@ void lower_unit_tensors(Lowering *lowering) {
         near_shard(lowering, u);
         choose_gradients(lowering, u);
         if (lowering->units[u].trainable) {
-            keep_gradient_copies(lowering, u);
+            keep_buckets(lowering, u);
             lower_states(lowering, u, unit_names(lowering, u)->moment1, unit_names(lowering, u)->moment2);
         }
         lower_offload(lowering, &lowering->units[u]);

@@ -18,14 +18,14 @@ static const TargetVersion nanotron_0_4 = {
         SET(ties_stages, true),  // sync_tied_weights_gradients (parallel/tied_parameters.py)
         SET(fused_projections, true), SET(deferred_reduce, true),
         SET_TEXT(grad_sync_note, "gradients are reduced with the last micro-batch"),
-        SET(gradient_buffer, true),     // its fp32 gradient accumulator; 6+12/F bytes (sim/SOURCES.md A7)
-        SET(half_gradients, true),      // bf16 gradients of DDP buckets, added by FP32GradientAccumulator
-        SET(gradient_copies, 1),        // autograd's own besides the buckets: 4 B per parameter in all fitted in its
-                                        // sweep
+        SET(gradient_buffer, true),  // its fp32 gradient accumulator; 6+12/F bytes (sim/SOURCES.md A7)
+        // autograd's bf16 gradients, added by FP32GradientAccumulator; without ZeRO and with replicas besides the
+        // buckets of DDP (make_ddp of its trainer.py)
+        SET(half_gradients, true),
         SET(late_reduce, true),         // its published ZeRO-1 steps lose the whole reduction, however long backward is
         SET(fused_norms, true),         // its TritonRMSNorm, launched from Python
         SET(tp_reduce_overlaps, true),  // tp_linear_async_communication
-        SET(runtime.allocator_slack, 0.0), SET(runtime.stage_slack, 0.15),
+        SET(runtime.allocator_slack, 0.0), SET(runtime.stage_slack, 0.25),
         SET(gate_kept, true),                      // GLUActivation: act(gate_states) * up_states (models/llama.py)
         SET(max_zero, 1), SET(vocab_multiple, 1),  // padded to a multiple of tp (nanotron _vocab_size_with_padding)
         SET(runtime.host_s_per_op, PYTHON_2023_HOST_S),

@@ -169,8 +169,11 @@ static void price_split(const SplitCase *split, Finetune finetune, Arena *arena,
     cr_assert_eq(engine_run_stages(&programs, &cost, &(EngineOptions){0}, arena, &slowest, &both->engine, &error),
                  STATUS_OK);
     live_traces_free(&traces);
-    both->with_slack_bytes = both->memory.reserved_bytes - both->memory.allocator_bytes +
-                             both->memory.peak_bytes * (1 + target_slack(cost.target, &plan));
+    both->with_slack_bytes = both->memory.reserved_bytes;
+    if (programs.count == 1) {
+        both->with_slack_bytes += target_cached_bytes(cost.target, &plan, both->memory.peak_bytes, 0) -
+                                  both->memory.allocator_bytes;
+    }
 }
 
 static void price(const Case *one, Finetune finetune, Arena *arena, Both *both) {

@@ -270,7 +270,7 @@ Test(accuracy, memory_of_a_pipeline_is_that_of_the_stage_and_kind_that_its_frame
                  error.message);
     cr_assert(accuracy_memory(run, &kind, &measured, &predicted));
     cr_expect_eq(run->prediction.memory.stage, 1, "the fullest stage decides whether it fits");
-    cr_expect_float_eq(predicted, first.peak_bytes * (1 + target_slack(run->request.target, &run->plan)), 1);
+    cr_expect_float_eq(predicted, first.allocator_bytes, 1);
     predictor_free(&predictor);
 }
 
