@@ -35,7 +35,7 @@ static Status check_one(Cli *cli, Error *error) {
 static Status predict_side(Cli *cli, ConfigFile *file, CheckSide *side, Error *error) {
     OnePlan one;
     TRY(config_file_predict(cli, file, &one, error));
-    const char *stopped = one.legal ? check_stopped(&file->import) : NULL;
+    const char *stopped = file->import.refusal ? NULL : check_stopped(&file->import);
     *side = (CheckSide){&file->import, &file->request, one.prediction, one.legal && !stopped,
                         stopped ? stopped : one.reason};
     return STATUS_OK;

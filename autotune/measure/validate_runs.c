@@ -70,6 +70,10 @@ static Status run_row(void *state, const ValidateRow *row, RunRecord *record, Er
     MeasuredRun *run = NULL;
     Error why = {0};
     Status status = runs->by.command ? STATUS_OK : row_prepare(runs, row, &run, &why);
+    if (status == STATUS_INTERNAL) {
+        *error = why;
+        return status;
+    }
     if (status != STATUS_OK) {
         *record = (RunRecord){.state = status == STATUS_INFEASIBLE ? "refused" : "failed",
                               .failure = arena_text(measuring->like.arena, why.message)};

@@ -143,8 +143,8 @@ static void warn_of_stalls(const TuneRequest *request, Arena *arena, Prediction 
     const double stall_s = message_host_s(&cost, &prediction->plan.mesh);
     if (stall_s > 0 && mesh_stages(&prediction->plan.mesh) > 1) {
         warn(prediction, arena_format(arena,
-                                      "%s@%s sleeps %.2f s of every message between stages on so many nodes: later "
-                                      "versions do not",
+                                      "%s@%s sleeps %.2f s at every message between stages on so many nodes: "
+                                      "released versions do not",
                                       request->target->name, request->target->version, stall_s));
     }
 }

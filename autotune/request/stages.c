@@ -29,8 +29,9 @@ static bool has_pipelines(const Framework *framework) {
 static Status refuse_without(Builder *builder, PlanFieldId id, Error *error) {
     const Target *target = builder->request->target;
     char names[ERROR_HINT_BYTES];
-    error_set(about_choice(builder, id, error), STATUS_USAGE, "--%s is of pipelines, and %s@%s has none%s%s",
-              plan_fields[id].option.name, target->name, target->version, target->stages_note ? ": " : " here",
+    error_set(about_choice(builder, id, error), STATUS_USAGE,
+              "--%s is of pipelines, and %s@%s is not predicted with any%s%s", plan_fields[id].option.name,
+              target->name, target->version, target->stages_note ? ": " : " here",
               target->stages_note ? target->stages_note : "");
     return error_hint(error, "leave it out, or --target %s", framework_names(has_pipelines, names, sizeof names));
 }
@@ -128,9 +129,24 @@ static Status check_split(Builder *builder, Error *error) {
     return STATUS_OK;
 }
 
+static Status check_group(Builder *builder, Error *error) {
+    const TuneRequest *request = builder->request;
+    const int schedule = request->asked[PLAN_PP_SCHEDULE];
+    const bool open = schedule == TUNE_ANY && !builder->defaults->single_plan;
+    if (!is_said(builder, PLAN_PP_GROUP) || request->asked[PLAN_PP_GROUP] == 0) {
+        return STATUS_OK;
+    }
+    about_choice(builder, PLAN_PP_GROUP, error);
+    FAIL_IF(!(request->target->pp_schedules & PP_BIT(PP_INTERLEAVED)), error, STATUS_USAGE,
+            "--pp-group is of the interleaved schedule, which %s has not: leave it out", request->target->name);
+    FAIL_IF(schedule != PP_INTERLEAVED && !open, error, STATUS_USAGE,
+            "--pp-group goes with --pp-schedule interleaved");
+    return STATUS_OK;
+}
+
 Status check_stages(Builder *builder, Error *error) {
-    static const PlanFieldId of_stages[] = {PLAN_PP_SCHEDULE, PLAN_VIRTUAL_STAGES, PLAN_PP_SPLIT, PLAN_PP_FIRST,
-                                            PLAN_PP_LAST};
+    static const PlanFieldId of_stages[] = {PLAN_PP_SCHEDULE, PLAN_VIRTUAL_STAGES, PLAN_PP_SPLIT,
+                                            PLAN_PP_FIRST,    PLAN_PP_LAST,        PLAN_PP_GROUP};
     for (size_t i = 0; i < sizeof of_stages / sizeof of_stages[0]; i++) {
         if (is_said(builder, of_stages[i]) && !(builder->request->target->axes & AXES_STAGE)) {
             return refuse_without(builder, of_stages[i], error);
@@ -143,6 +159,7 @@ Status check_stages(Builder *builder, Error *error) {
     }
     TRY(check_schedule(builder, error));
     TRY(check_chunks(builder, error));
+    TRY(check_group(builder, error));
     TRY(check_kernels(builder, error));
     return check_split(builder, error);
 }

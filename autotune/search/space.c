@@ -120,7 +120,9 @@ static bool can_be_tried(const TuneRequest *request, const TrainPlan *plan, Plan
         return true;
     }
     const bool chunked = request->asked[PLAN_VIRTUAL_STAGES] != TUNE_ANY && request->asked[PLAN_VIRTUAL_STAGES] > 1;
-    return id == PLAN_PP_SCHEDULE      ? is_worth_a_schedule(request, plan, value) && (!chunked || has_chunks(value))
+    const bool grouped = request->asked[PLAN_PP_GROUP] != TUNE_ANY && request->asked[PLAN_PP_GROUP] > 0;
+    return id == PLAN_PP_SCHEDULE      ? is_worth_a_schedule(request, plan, value) &&
+                                             (!chunked || has_chunks(value)) && (!grouped || value == PP_INTERLEAVED)
            : id == PLAN_VIRTUAL_STAGES ? value == 1 || space_cuts_evenly(request, plan, value)
                                        : true;
 }
@@ -467,7 +469,7 @@ static void add_shape(SpaceBuilder *builder, int shape) {
         }
     }
     if ((size_t)builder->space->candidate_count == first) {  // a rule will say why, of what was asked
-        lenient_plan(request, &plan.mesh, &plan);
+        lenient_plan(request, &builder->space->meshes[shape], &plan);
         plan.mesh.order = orders[0];
         plan.grad_accum = hopeless ? accumulation(request, data_ranks, lowest) : 1;
         plan.grad_accum = plan.grad_accum > 0 ? plan.grad_accum : 1;

@@ -6,7 +6,6 @@
 
 #include "exec/transport/progress_table.h"
 #include "exec/transport/reduce.h"
-#include "sim/base/integer.h"
 
 static inline void host_copy(void *to, const void *from, int64_t bytes) {
     if (to != from && bytes > 0) {

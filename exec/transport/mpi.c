@@ -19,6 +19,7 @@
 
 #include "exec/transport/host_calls.h"
 #include "exec/transport/watchdog.h"
+#include "sim/base/integer.h"
 
 enum {
     SMALL_REDUCE_BYTES = 4096,  // below, every member sends everything and sums it: one exchange instead of two

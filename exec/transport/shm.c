@@ -19,6 +19,7 @@
 #include "exec/transport/host_calls.h"
 #include "exec/transport/shm_segment.h"
 #include "exec/transport/watchdog.h"
+#include "sim/base/integer.h"
 
 static const int64_t SMALL_REDUCE_BYTES = 4096;  // below, every rank sums everything: one gate instead of two
 static const long SLICE_NS = 50 * 1000 * 1000;   // longest sleep between checks of the stop flag and the clock

@@ -4,7 +4,7 @@
 
 #include "sim/base/arena.h"
 
-enum { MEMO_WORDS = 11 };
+enum { MEMO_WORDS = 12 };
 
 typedef struct MemoKey {
     uint64_t words[MEMO_WORDS];

@@ -250,7 +250,7 @@ Status memory_hold(const StepProgram *program, double limit_bytes, LiveTraces *t
     double cached;
     const double more = program->target->runtime.allocator_slack - program->target->replayed_slack;
     TRY(memory_cached_bytes(program, left, traces, &cached, error));
-    hold(breakdown, fmax(cached, breakdown->peak_bytes) + more * breakdown->peak_bytes);
+    hold(breakdown, fmax(cached + more * breakdown->peak_bytes, breakdown->peak_bytes));
     return STATUS_OK;
 }
 

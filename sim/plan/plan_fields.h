@@ -102,7 +102,7 @@ const char *plan_refuse_others(const TrainPlan *plan, const bool known[PLAN_FIEL
     (PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_RECOMPUTE_UNIT) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |                      \
      PLAN_BIT(PLAN_RECOMPUTE_EVERY) | PLAN_BIT(PLAN_RECOMPUTE_MODULES))
 _Static_assert(PLAN_FIELD_COUNT <= 64, "a field is a bit of a word");
-enum { PLAN_KEY_WORDS = 5, PLAN_KEY_WORD_BITS = 64 };
+enum { PLAN_KEY_WORDS = 6, PLAN_KEY_WORD_BITS = 64 };
 typedef struct PlanKey {
     uint64_t words[PLAN_KEY_WORDS];
     int used;  // bits, from the first word on

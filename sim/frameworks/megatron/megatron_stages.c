@@ -87,7 +87,7 @@ void megatron_write_split(const ConfigJob *job, FILE *out) {
     }
     const bool divides = !split.first && !split.embedding && !split.loss;
     if (plan_chunks(plan) > 1 && divides) {
-        fprintf(out, "    --num-layers-per-virtual-pipeline-stage %d\n", job->model->layers / (plan_all_chunks(plan)));
+        fprintf(out, "    --num-layers-per-virtual-pipeline-stage %d\n", job->model->layers / plan_all_chunks(plan));
     } else if (plan_chunks(plan) > 1) {
         fprintf(out, "    --num-virtual-stages-per-pipeline-rank %d\n", plan_chunks(plan));
     }

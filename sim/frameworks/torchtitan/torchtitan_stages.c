@@ -125,7 +125,7 @@ const char *torchtitan_modules(const ConfigJob *job) {
 }
 
 const char *torchtitan_refuse_stages(const ConfigJob *job) {
-    const int pp = mesh_stages(&job->plan->mesh), stages = pp * plan_chunks(job->plan);
+    const int pp = mesh_stages(&job->plan->mesh), stages = plan_all_chunks(job->plan);
     const PpSchedule schedule = job->plan->pp_schedule;
     const bool looped = schedule != PP_1F1B && schedule != PP_GPIPE && schedule != PP_FILE;
     REFUSE_IF(job->arena, pp > 1 && looped && stages == pp,

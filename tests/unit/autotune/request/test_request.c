@@ -95,10 +95,11 @@ static void expect_refused(const char *target, PlanFieldId id, const char *value
 Test(request, a_pipeline_that_the_target_cannot_run_is_refused) {
     expect_refused("megatron", PLAN_PP_SCHEDULE, "zbv", "has no pipelines with the schedule zbv: it has 1f1b or inter");
     expect_refused("deepspeed", PLAN_PP_SCHEDULE, "gpipe", "it has 1f1b");
-    expect_refused("accelerate", PLAN_PP_SCHEDULE, "gpipe", "accelerate@1.15 has none: its ParallelismConfig has");
+    expect_refused("accelerate", PLAN_PP_SCHEDULE, "gpipe", "accelerate@1.15 is not predicted with any: its");
     expect_refused("megatron@fsdp", PLAN_PP_SPLIT, "even", "Megatron-FSDP takes stages, which ndtune does not model");
     expect_refused("deepspeed", PLAN_PP_SPLIT, "ends", "use --pp-split target or even");
     expect_refused("deepspeed", PLAN_VIRTUAL_STAGES, "2", "one chunk of layers on each stage, not 2");
+    expect_refused("deepspeed", PLAN_PP_GROUP, "8", "of the interleaved schedule, which deepspeed has not");
     Asked asked = {.model = "8b", .world = 16, .target = "torchtitan"};
     asked.choices[PLAN_PP_SCHEDULE] = "zbv";
     asked.choices[PLAN_FUSED] = "compiled";
@@ -117,6 +118,10 @@ Test(request, numbers_of_a_pipeline_without_what_they_count_are_refused) {
     chunks.choices[PLAN_VIRTUAL_STAGES] = "3";
     cr_expect_eq(refused(chunks, &one_plan), ASKED_CHOICE + PLAN_VIRTUAL_STAGES);
     cr_expect(strstr(error.message, "goes with --pp-schedule interleaved or zero-bubble"), "%s", error.message);
+    Asked grouped = {.model = "8b", .mesh = "pp=4,dp_shard=4", .target = "megatron"};
+    grouped.choices[PLAN_PP_GROUP] = "6";
+    cr_expect_eq(refused(grouped, &one_plan), ASKED_CHOICE + PLAN_PP_GROUP);
+    cr_expect(strstr(error.message, "--pp-group goes with --pp-schedule interleaved"), "%s", error.message);
 }
 
 Test(request, deepspeed_shards_beside_stages_as_its_pipelines_can) {
