@@ -70,10 +70,6 @@ static Status check_kernels(Builder *builder, Error *error) {
     return STATUS_OK;
 }
 
-static bool takes_chunks(PpSchedule schedule) {
-    return schedule == PP_INTERLEAVED || schedule == PP_ZERO_BUBBLE || schedule == PP_FILE;
-}
-
 static Status check_chunks(Builder *builder, Error *error) {
     const TuneRequest *request = builder->request;
     const unsigned has = request->target->pp_schedules & (PP_BIT(PP_INTERLEAVED) | PP_BIT(PP_ZERO_BUBBLE));
@@ -84,12 +80,9 @@ static Status check_chunks(Builder *builder, Error *error) {
     }
     FAIL_IF(schedule == PP_INTERLEAVED && chunks < 2, about_choice(builder, PLAN_VIRTUAL_STAGES, error), STATUS_USAGE,
             "the interleaved schedule has several chunks of layers on each stage: use --virtual-stages 2 or more");
-    if (schedule != TUNE_ANY && takes_chunks((PpSchedule)schedule)) {
-        return STATUS_OK;
-    }
-    const int own = schedule == PP_ZBV || schedule == PP_DUALPIPEV ? 2 : 1;
+    const int own = pp_own_chunks(schedule == TUNE_ANY ? PP_1F1B : (PpSchedule)schedule);
     const bool some = open && chunks > 1 && has;
-    if (chunks == own || some) {
+    if (own == 0 || chunks == own || some) {
         return STATUS_OK;
     }
     about_choice(builder, PLAN_VIRTUAL_STAGES, error);

@@ -87,10 +87,6 @@ static bool is_worth_a_schedule(const TuneRequest *request, const TrainPlan *pla
     return schedule && (schedule->splits || !outdone);
 }
 
-static bool has_chunks(int schedule) {
-    return schedule == PP_INTERLEAVED || schedule == PP_ZERO_BUBBLE;
-}
-
 // Collectives overlapping products copy from neighbours' memory: one node, links beyond PCIe (64 GB/s, of 5.0 x16).
 // Grouped products of experts have no such kernel.
 static bool reaches_neighbours(const TuneRequest *request, const Mesh *mesh) {
@@ -122,7 +118,8 @@ static bool can_be_tried(const TuneRequest *request, const TrainPlan *plan, Plan
     const bool chunked = request->asked[PLAN_VIRTUAL_STAGES] != TUNE_ANY && request->asked[PLAN_VIRTUAL_STAGES] > 1;
     const bool grouped = request->asked[PLAN_PP_GROUP] != TUNE_ANY && request->asked[PLAN_PP_GROUP] > 0;
     return id == PLAN_PP_SCHEDULE      ? is_worth_a_schedule(request, plan, value) &&
-                                             (!chunked || has_chunks(value)) && (!grouped || value == PP_INTERLEAVED)
+                                             (!chunked || pp_own_chunks((PpSchedule)value) == 0) &&
+                                             (!grouped || value == PP_INTERLEAVED)
            : id == PLAN_VIRTUAL_STAGES ? value == 1 || space_cuts_evenly(request, plan, value)
                                        : true;
 }

@@ -28,8 +28,8 @@ typedef struct TargetRuntime {
     double optimizer_bytes_per_parameter;
     // memory beyond live bytes
     double context_bytes, communicator_bytes;  // CUDA context and libraries; per communicator
-    double allocator_slack,
-        stage_slack;              // reserved / allocated - 1; on a pipeline's stages, also of what is not resident
+    double allocator_slack;       // reserved / allocated - 1
+    double stage_slack;           // on a pipeline's stages, of what is not resident, on top
     double reduce_buffer;         // stages 1 to 3: elements of the buffer that gradients are copied into to be reduced
     double relative_uncertainty;  // one-sigma of step time, added in quadrature to the profile's
 } TargetRuntime;

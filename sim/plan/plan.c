@@ -44,10 +44,14 @@ double plan_document_tokens(const TrainPlan *plan) {
     return plan->pack > 0 ? 2.0 * plan->pack * (1 - plan_unpacked_share(plan)) : plan->seq;
 }
 
+int pp_own_chunks(PpSchedule schedule) {
+    static const int own[PP_SCHEDULE_COUNT] = {[PP_1F1B] = 1, [PP_GPIPE] = 1, [PP_ZBV] = 2, [PP_DUALPIPEV] = 2};
+    return own[schedule];
+}
+
 int plan_chunks(const TrainPlan *plan) {
-    static const int fixed[PP_SCHEDULE_COUNT] = {[PP_1F1B] = 1, [PP_GPIPE] = 1, [PP_ZBV] = 2, [PP_DUALPIPEV] = 2};
-    const int chunks = fixed[plan->pp_schedule] > 0 ? fixed[plan->pp_schedule] : plan->virtual_stages;
-    return mesh_stages(&plan->mesh) > 1 ? chunks : 1;
+    const int own = pp_own_chunks(plan->pp_schedule);
+    return mesh_stages(&plan->mesh) == 1 ? 1 : own > 0 ? own : plan->virtual_stages;
 }
 
 int plan_all_chunks(const TrainPlan *plan) {

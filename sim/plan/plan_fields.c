@@ -149,8 +149,7 @@ static bool has_stages(const TrainPlan *plan) {
 }
 
 static bool has_virtual_stages(const TrainPlan *plan) {
-    const PpSchedule schedule = plan->pp_schedule;
-    return has_stages(plan) && (schedule == PP_INTERLEAVED || schedule == PP_ZERO_BUBBLE || schedule == PP_FILE);
+    return has_stages(plan) && pp_own_chunks(plan->pp_schedule) == 0;
 }
 
 static bool goes_in_groups(const TrainPlan *plan) {

@@ -18,6 +18,9 @@ typedef enum {
     PP_SCHEDULE_COUNT
 } PpSchedule;
 
+// Chunks of layers that each stage of this schedule has, whatever a plan says; 0: as many as its virtual_stages.
+int pp_own_chunks(PpSchedule schedule);
+
 // An order read from a file (sim/step/schedules/order_file.h), for a number of ranks, chunks of layers on each, and
 // micro-steps. It outlives the plans that point to it.
 struct Schedule;

@@ -452,7 +452,6 @@ const Schedule *order_file_schedule(const PpOrder *file, Arena *arena) {
 
 const Schedule *order_file_named(const PpOrder *order, Arena *arena) {
     const Schedule *known = order_file_schedule(order, arena);
-    const int value = known ? plan_field_value(PLAN_PP_SCHEDULE, known->name) : PLAN_ANY;
-    const bool of_chunks = value == PP_INTERLEAVED || value == PP_ZERO_BUBBLE;
+    const bool of_chunks = known && pp_own_chunks((PpSchedule)plan_field_value(PLAN_PP_SCHEDULE, known->name)) == 0;
     return of_chunks && order->chunks < 2 ? NULL : known;
 }
