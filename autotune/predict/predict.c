@@ -12,6 +12,7 @@
 #include "autotune/predict/interval.h"
 #include "autotune/predict/predict_serial.h"
 #include "sim/engine/engine.h"
+#include "sim/frameworks/pp_groups.h"
 #include "sim/memory/memory_breakdown.h"
 
 static const double CLOSE_TO_LIMIT = 0.95;  // memory predictions err by about 5 % (autotune/accuracy/ACCURACY.md)
@@ -278,13 +279,15 @@ Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fi
     return STATUS_OK;
 }
 
-// A stage holds as much with more micro-steps than a few for each stage, whatever the schedule but GPipe.
-static TrainPlan with_few_micro_steps(const TrainPlan *plan) {
-    enum { ROUNDS = 3 };
+// A stage holds as much with more groups of micro-steps than a few, whatever the schedule but GPipe. The few are of the
+// plan's size, with what is left over for a last, smaller one.
+static TrainPlan with_few_micro_steps(const Target *target, const TrainPlan *plan) {
+    enum { GROUPS = 3 };
     TrainPlan few = *plan;
-    const int stages = mesh_stages(&plan->mesh), rounds = plan->grad_accum / stages;
-    if (rounds > ROUNDS && plan->pp_schedule != PP_GPIPE && plan->pp_schedule != PP_FILE) {
-        few.grad_accum = plan->grad_accum / rounds * ROUNDS;
+    const int group = target_pp_group(target, plan);
+    if (plan->grad_accum / group > GROUPS && plan->pp_schedule != PP_GPIPE && plan->pp_schedule != PP_FILE) {
+        few.grad_accum = GROUPS * group + (plan->pp_schedule == PP_INTERLEAVED ? plan->grad_accum % group : 0);
+        few.pp_group = target_pp_group(target, &few) == group ? plan->pp_group : group;
     }
     return few;
 }
@@ -302,14 +305,14 @@ static Status memory_of_program(Predictor *predictor, const TrainPlan *plan, int
 
 Status predict_memory_of_stage(Predictor *predictor, const TrainPlan *plan, int stage, Arena *arena,
                                MemoryBreakdown *memory, Error *error) {
-    const TrainPlan few = with_few_micro_steps(plan);
+    const TrainPlan few = with_few_micro_steps(predictor->request->target, plan);
     StepProgram program;
     return memory_of_program(predictor, &few, stage, &program, arena, memory, error);
 }
 
 // Of the stage that the estimate says needs most; the others are left out.
 static Status memory_of_stage(Predictor *predictor, int stage, Arena *arena, Prediction *prediction, Error *error) {
-    const TrainPlan few = with_few_micro_steps(&prediction->plan);
+    const TrainPlan few = with_few_micro_steps(predictor->request->target, &prediction->plan);
     StepProgram program;
     TRY(memory_of_program(predictor, &few, stage, &program, arena, &prediction->memory, error));
     prediction->recomputed_flop_per_token = predict_recomputed_flop_per_token(&program) * mesh_stages(&few.mesh);
