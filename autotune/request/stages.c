@@ -3,6 +3,7 @@
 
 #include "autotune/request/request_internal.h"
 #include "sim/frameworks/framework.h"
+#include "sim/frameworks/target_choices.h"
 
 static bool is_said(const Builder *builder, PlanFieldId id) {
     return builder->asked->choices[id] && builder->request->asked[id] != TUNE_ANY;
@@ -132,6 +133,8 @@ static Status check_group(Builder *builder, Error *error) {
     about_choice(builder, PLAN_PP_GROUP, error);
     FAIL_IF(!(request->target->pp_schedules & PP_BIT(PP_INTERLEAVED)), error, STATUS_USAGE,
             "--pp-group is of the interleaved schedule, which %s has not: leave it out", request->target->name);
+    FAIL_IF(!target_has_choice(request->target, PLAN_PP_GROUP), error, STATUS_USAGE,
+            "%s has groups of micro-steps of its own size: leave out --pp-group", request->target->name);
     FAIL_IF(schedule != PP_INTERLEAVED && !open, error, STATUS_USAGE,
             "--pp-group goes with --pp-schedule interleaved");
     return STATUS_OK;
