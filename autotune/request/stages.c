@@ -133,7 +133,8 @@ static Status check_group(Builder *builder, Error *error) {
     about_choice(builder, PLAN_PP_GROUP, error);
     FAIL_IF(!(request->target->pp_schedules & PP_BIT(PP_INTERLEAVED)), error, STATUS_USAGE,
             "--pp-group is of the interleaved schedule, which %s has not: leave it out", request->target->name);
-    FAIL_IF(!target_has_choice(request->target, PLAN_PP_GROUP), error, STATUS_USAGE,
+    const bool chosen = builder->defaults->single_plan || target_has_choice(request->target, PLAN_PP_GROUP);
+    FAIL_IF(!chosen, error, STATUS_USAGE,  // one plan may say the target's own, as an answer does
             "%s has groups of micro-steps of its own size: leave out --pp-group", request->target->name);
     FAIL_IF(schedule != PP_INTERLEAVED && !open, error, STATUS_USAGE,
             "--pp-group goes with --pp-schedule interleaved");
