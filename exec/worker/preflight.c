@@ -7,7 +7,6 @@
 
 #include <jansson.h>
 #include <math.h>
-#include <time.h>
 
 #include "exec/worker/gather.h"
 #include "exec/worker/hosts.h"
@@ -170,19 +169,13 @@ static Status check_groups(Session *session, Arena *arena, json_t *rows, Error *
 
 // ---------------------------------------------------------------------------------------------- ranks
 
-static double wall_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 // offsets[rank]: its clock minus that of rank 0.
 static Status check_clocks(Session *session, Arena *arena, double *offsets, Error *error) {
     const int world = mesh_world(&session->request->plan.mesh);
     double *clocks = ARENA_ARRAY(arena, double, world);
     for (int round = 0; round < CLOCK_ROUNDS; round++) {
         TRY(session_meet(session, error));
-        const double own_s = wall_s();
+        const double own_s = clock_of_s(CLOCK_REALTIME);
         TRY(gather(session, &own_s, clocks, sizeof own_s, error));
         for (int rank = 0; rank < world; rank++) {
             const double offset = clocks[rank] - clocks[0];

@@ -3,8 +3,8 @@
 #include "exec/worker/stopwatch.h"
 
 #include <math.h>
-#include <time.h>
 
+#include "sim/base/clock.h"
 #include "sim/base/sorted.h"
 
 static const double SHORTEST_REPEAT_S = 50e-6;  // against clock_gettime's 30 ns, and 200 ns of the thread's own clock
@@ -15,9 +15,7 @@ Timing timing_of(double *seconds, int count) {
 }
 
 double stopwatch_cpu_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    return clock_of_s(CLOCK_THREAD_CPUTIME_ID);
 }
 
 StopwatchPlan stopwatch_plan(StopwatchClock *clock, double call_s, double budget_s) {

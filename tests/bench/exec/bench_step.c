@@ -7,20 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "exec/worker/session.h"
 #include "kernels/kernels.h"
+#include "sim/base/clock.h"
 #include "sim/base/text.h"
 #include "tests/support/sizes.h"
 
 enum { REPEATS = 3 };
-
-static double seconds(clockid_t clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static Status request_open(int argc, char **argv, RunRequest *request, Arena *arena, Error *error) {
     int64_t number[5] = {1, 0, 64, 4, 8};
@@ -56,7 +50,7 @@ typedef struct Costs {
 } Costs;
 
 static Spent now(void) {
-    return (Spent){seconds(CLOCK_MONOTONIC), seconds(CLOCK_PROCESS_CPUTIME_ID)};
+    return (Spent){clock_of_s(CLOCK_MONOTONIC), clock_of_s(CLOCK_PROCESS_CPUTIME_ID)};
 }
 
 static void add_since(Spent *spent, const Spent *from, const Spent *to) {

@@ -2,20 +2,14 @@
 // Target: over 1,000,000 candidates per second and core.
 
 #include <stdio.h>
-#include <time.h>
 
 #include "sim/analytic/analytic.h"
+#include "sim/base/clock.h"
 #include "sim/cluster/cluster.h"
 #include "sim/frameworks/target.h"
 #include "sim/model/model.h"
 
 enum { MAX_PLANS = 1 << 17, ROUNDS = 100 };
-
-static double now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 // Legal plans of the world with tp <= 8 and cp <= 32: meshes x micro-batches x recompute x reshard, about 4M tokens per
 // step.
@@ -62,13 +56,13 @@ static Status bench(const char *model_name, const char *target_name, int world, 
     Analytic *analytic = analytic_new(&model, &cost, arena);
     double cold_s = 0, best_s = 1e30, sum = 0;
     for (int round = 0; round < ROUNDS; round++) {
-        const double start_s = now_s();
+        const double start_s = clock_of_s(CLOCK_PROCESS_CPUTIME_ID);
         for (int i = 0; i < count; i++) {
             Estimate estimate;
             TRY(analytic_estimate(analytic, &plans[i], &estimate, error));
             sum += estimate.step_s;
         }
-        const double took_s = now_s() - start_s;
+        const double took_s = clock_of_s(CLOCK_PROCESS_CPUTIME_ID) - start_s;
         cold_s = round == 0 ? took_s : cold_s;
         best_s = took_s < best_s ? took_s : best_s;
     }

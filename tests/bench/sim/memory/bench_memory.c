@@ -3,16 +3,10 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "sim/base/clock.h"
 #include "sim/memory/memory.h"
 #include "tests/support/hazard_check.h"
-
-static double now_s(void) {
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
-}
 
 enum { ROUNDS = 100, PROOFS = 5 };
 
@@ -34,19 +28,19 @@ static Status measure(const char *target_name, const char *mesh, int grad_accum,
     TRY(step_lower(&model, &choice, target, &arena, &program, error));
     for (int i = 0; i < ROUNDS; i++) {
         arena_reset(&scratch);
-        const double start_s = now_s();
+        const double start_s = clock_s();
         TRY(memory_plan(&program, &scratch, &plan, error));
-        const double planned_s = now_s();
+        const double planned_s = clock_s();
         TRY(memory_breakdown(&program, &scratch, &breakdown, error));
         best_s[0] = fmin(best_s[0], planned_s - start_s);
-        best_s[1] = fmin(best_s[1], now_s() - planned_s);
+        best_s[1] = fmin(best_s[1], clock_s() - planned_s);
     }
     for (int i = 0; i < PROOFS; i++) {
         arena_reset(&scratch);
         TRY(memory_plan(&program, &scratch, &plan, error));
-        const double start_s = now_s();
+        const double start_s = clock_s();
         TRY(hazard_check(&program, &plan, &scratch, &report, error));
-        best_s[2] = fmin(best_s[2], now_s() - start_s);
+        best_s[2] = fmin(best_s[2], clock_s() - start_s);
     }
     printf("%-10s %-28s ga %2d  %3d tasks %3d buffers  plan %6.3f ms  breakdown %6.3f ms  proof %7.1f ms (%lld "
            "instances)\n",

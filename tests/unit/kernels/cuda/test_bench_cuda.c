@@ -1,6 +1,6 @@
 // The CUDA benchmark checks its kernels correctly: run here on the processor, with a small shape.
 
-#include "kernels/bench/bench_cuda.h"
+#include "tests/bench/kernels/bench_cuda.h"
 
 #include <criterion/criterion.h>
 #include <cuda_runtime.h>

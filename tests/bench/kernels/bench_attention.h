@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-#include "kernels/bench/bench_gpu.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/cudnn_attention.h"
+#include "tests/bench/kernels/bench_gpu.h"
 
 #define BENCH_ATTENTION_LIMIT 0.02  // error relative to the largest number: bf16 rounding
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "kernels/bench/bench_cuda_parts.h"
+#include "tests/bench/kernels/bench_cuda_parts.h"
 
 static const KernelAdamw ADAMW = {1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 2};
 static const float EPS = 1e-5f, CLIP_SCALE = 0.5f;

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "kernels/bench/bench_cuda.h"
+#include "tests/bench/kernels/bench_cuda.h"
 
 // The first `count` numbers of a buffer in the bench's format, of floats, of integers: copies that the check frees.
 float *host_of(BenchCudaWant *want, const BenchCuda *bench, const void *at, int64_t count);

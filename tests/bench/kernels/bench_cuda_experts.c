@@ -1,6 +1,6 @@
 // The cases of MoE layers: a token visits two of 64 experts, in places that the bench has shuffled.
 
-#include "kernels/bench/bench_cuda_parts.h"
+#include "tests/bench/kernels/bench_cuda_parts.h"
 
 enum { EXPERTS = 64 };
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/bench/bench_attention.h"
+#include "tests/bench/kernels/bench_attention.h"
 
 enum { HEADS = 64, KV_HEADS = 8, HEAD_DIM = 128, CHECKED = 300, NUMBERS = 1 << 20 };
 

@@ -1,7 +1,7 @@
 // Compares sampled entries of every benchmarked kernel with the definition in double: a fast wrong kernel is worthless.
 // The unit tests check exhaustively.
 
-#include "kernels/bench/bench.h"
+#include "tests/bench/kernels/bench.h"
 
 #include <math.h>
 

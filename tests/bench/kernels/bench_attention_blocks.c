@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/bench/bench_attention.h"
+#include "tests/bench/kernels/bench_attention.h"
 
 // One chunk: only the causal block, its log-sum-exps in `local` places per head.
 typedef struct Row {

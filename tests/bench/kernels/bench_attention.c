@@ -1,6 +1,6 @@
 // The GPU, cuDNN and input numbers for the attention benchmarks.
 
-#include "kernels/bench/bench_attention.h"
+#include "tests/bench/kernels/bench_attention.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // Finds the GPU, and measures time on it.
 
-#include "kernels/bench/bench_gpu.h"
+#include "tests/bench/kernels/bench_gpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>

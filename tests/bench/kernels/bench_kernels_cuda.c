@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kernels/bench/bench_cuda.h"
-#include "kernels/bench/bench_gpu.h"
+#include "tests/bench/kernels/bench_cuda.h"
+#include "tests/bench/kernels/bench_gpu.h"
 
 enum { CHECKED_ROWS = 64, TARGET_PERCENT = 85 };  // sim/SOURCES.md X4
 

@@ -1,13 +1,13 @@
 // Device buffers of the CUDA benchmark, and the check of a case against the CPU.
 
-#include "kernels/bench/bench_cuda.h"
+#include "tests/bench/kernels/bench_cuda.h"
 
 #include <cuda_runtime.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/bench/bench_cuda_parts.h"
+#include "tests/bench/kernels/bench_cuda_parts.h"
 
 static float value_of(uint16_t half) {
     const uint32_t bits = (uint32_t)half << 16;

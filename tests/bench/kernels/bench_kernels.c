@@ -5,15 +5,15 @@
 // The rate is that of the fastest of the runs that fit into 0.1 s (at least five): other programs on the machine can
 // only slow runs down. Bytes count each operand once per pass that must touch it, without write-allocate, as in STREAM.
 
-#include "kernels/bench/bench.h"
+#include "tests/bench/kernels/bench.h"
 
 #include "kernels/cpu/parallel.h"
+#include "sim/base/clock.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 typedef void Runner(Bench *bench);
 
@@ -26,19 +26,13 @@ typedef struct Case {
     int64_t (*elements)(const Bench *);
 } Case;
 
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static double best_s(Runner *run, Bench *bench) {
     double best = 1e30;
-    const double start = now_s();
-    for (int i = 0; i < 5 || now_s() - start < 0.1; i++) {
-        const double begin = now_s();
+    const double start = clock_s();
+    for (int i = 0; i < 5 || clock_s() - start < 0.1; i++) {
+        const double begin = clock_s();
         run(bench);
-        const double took = now_s() - begin;
+        const double took = clock_s() - begin;
         best = took < best ? took : best;
     }
     return best;
