@@ -148,6 +148,7 @@ static json_t *step_object(const Accuracy *accuracy) {
     json_object_set_new(object, "by", table_array(&accuracy->step_by, schema));
     json_object_set_new(object, "by_target", table_array(&accuracy->step_by_target, schema));
     json_object_set_new(object, "by_source", table_array(&accuracy->step_by_source, schema));
+    json_object_set_new(object, "by_source_and_cluster", table_array(&accuracy->step_by_machine, schema));
     json_object_set_new(object, "by_class", table_array(&accuracy->step_by_class, schema));
     json_object_set_new(object, "by_software", table_array(&accuracy->step_by_software, schema));
     json_object_set_new(object, "by_half", table_array(&accuracy->step_by_half, schema));
@@ -242,6 +243,31 @@ static Status print_steps(const ScoreTable *table, FILE *out, Error *error) {
     return record_table(&schema_step_scores, table->rows, table->count, out, error);
 }
 
+// Where a constant that was fitted to the very rows is nearer than the model.
+static void print_beaten(const ScoreTable *table, FILE *out) {
+    int judged = 0, beaten = 0;
+    for (int i = 0; i < table->count; i++) {
+        judged += accuracy_is_judged(&table->rows[i]);
+        beaten += accuracy_is_beaten(&table->rows[i]);
+    }
+    if (judged == 0) {
+        return;
+    }
+    fprintf(
+        out,
+        "\nSources with five rows and more on one cluster: nearer in the median than the best constant MFU of these "
+        "rows in %d of %d\n",
+        judged - beaten, judged);
+    for (int i = 0; i < table->count; i++) {
+        const ScoreRow *row = &table->rows[i];
+        if (accuracy_is_beaten(row)) {
+            fprintf(out, "  %5d rows  %.1f %%, one MFU %.1f %%: %.*s on %s\n", row->score.n,
+                    100 * row->score.median_abs, 100 * row->score.baseline_median_abs, SOURCE_WIDTH,
+                    row->source ? row->source : "(no source)", row->cluster);
+        }
+    }
+}
+
 static double share(int part, int whole) {
     return whole > 0 ? 100.0 * part / whole : 0;
 }
@@ -328,6 +354,7 @@ static Status table_accuracy(const void *answer, FILE *out, Error *error) {
     if (accuracy->step_by_half.count > 0) {
         TRY(print_steps(&accuracy->step_by_half, out, error));
     }
+    print_beaten(&accuracy->step_by_machine, out);
     fprintf(out, "\nPeak memory (what nobody named is held against what its framework logs, else live bytes)\n");
     TRY(print_scores(&schema_memory_scores, &accuracy->memory_by, &accuracy->memory_by_kind,
                      &(ScoreRow){.kind = "known kinds", .score = accuracy->memory}, out, error));

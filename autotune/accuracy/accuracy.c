@@ -91,6 +91,8 @@ static void score_steps(Accuracy *accuracy, const RunCase *const *runs, int coun
     accuracy->step_by_source = score_table(timed, timed_count, (ScoreSplit){.source = true}, false, arena);
     accuracy->step_by_class =
         score_table(timed, timed_count, (ScoreSplit){.target = true, .cluster = true, .class = true}, false, arena);
+    accuracy->step_by_machine =
+        score_table(timed, timed_count, (ScoreSplit){.source = true, .cluster = true}, false, arena);
     score_software(accuracy, timed, timed_count, arena);
     score_halves(accuracy, timed, timed_count, arena);
 }

@@ -71,6 +71,7 @@ typedef struct Accuracy {
     ScoreTable step_by, step_by_source, step_by_target;
     ScoreTable step_by_half;      // rows of groups that name a half
     ScoreTable step_by_class;     // by accuracy_class
+    ScoreTable step_by_machine;   // source and cluster: what one constant MFU a chip is fitted to
     ScoreTable step_by_software;  // rows that state theirs: source, software, cluster
     ErrorScore memory;            // rows of known kind
     ScoreTable memory_by, memory_by_kind;
@@ -94,6 +95,10 @@ bool accuracy_has_step(const RunCase *run);
 const char *accuracy_class(const RunCase *run);
 double accuracy_step_error(const RunCase *run);
 double accuracy_measured_mfu(const RunCase *run);
+
+// Of a line of step times with rows enough to judge, whether one MFU fitted to the very rows is nearer in the middle.
+bool accuracy_is_judged(const ScoreRow *row);
+bool accuracy_is_beaten(const ScoreRow *row);
 
 // False where the row has no memory figure to compare.
 bool accuracy_memory(const RunCase *run, MemoryKind *kind, double *measured_bytes, double *predicted_bytes);

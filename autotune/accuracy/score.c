@@ -10,6 +10,7 @@
 #include "autotune/accuracy/statistics.h"
 #include "sim/base/text.h"
 
+enum { JUDGED_ROWS = 5 };  // a constant fitted to fewer is those rows
 static const double PERCENTILE = 0.9;
 static const double GIB = 1024.0 * 1024.0 * 1024.0;
 
@@ -32,6 +33,14 @@ double accuracy_step_error(const RunCase *run) {
 
 double accuracy_measured_mfu(const RunCase *run) {
     return run->prediction.mfu * run->prediction.step_s / run->measured_step_s;
+}
+
+bool accuracy_is_judged(const ScoreRow *row) {
+    return row->score.n >= JUDGED_ROWS && row->score.baseline_mfu > 0;
+}
+
+bool accuracy_is_beaten(const ScoreRow *row) {
+    return accuracy_is_judged(row) && row->score.median_abs > row->score.baseline_median_abs;
 }
 
 // Reserved memory is what the allocator holds; device memory adds context and communicators.

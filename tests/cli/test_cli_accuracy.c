@@ -49,7 +49,7 @@ Test(cli_accuracy, the_object_has_what_the_contract_promises) {
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         cr_expect(json_is_number(json_object_get(step, numbers[i])), "%s", numbers[i]);
     }
-    static const char *const arrays[] = {"by", "by_target", "by_source"};
+    static const char *const arrays[] = {"by", "by_target", "by_source", "by_source_and_cluster"};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
         cr_expect_gt(json_array_size(json_object_get(step, arrays[i])), 0, "%s", arrays[i]);
     }

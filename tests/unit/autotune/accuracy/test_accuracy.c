@@ -109,6 +109,24 @@ Test(accuracy, rows_of_one_source_are_scored_together) {
     cr_assert_float_eq(accuracy.step_by_source.rows[1].score.median_abs, 0.225, 1e-9);
 }
 
+// Of one plan a fitted MFU is the plan's own; four rows are too few to say.
+Test(accuracy, a_constant_mfu_beats_five_rows_of_one_plan_that_are_all_predicted_too_slow) {
+    const char *text = RUNS_HEADER;
+    for (int i = 0; i < 5; i++) {
+        const Accuracy few = accuracy_of_text(i > 0 ? text : golden_rows(EFFORT_ESTIMATE), EFFORT_ESTIMATE);
+        cr_expect(!accuracy_is_judged(&few.step_by_machine.rows[0]), "%d rows", i);
+        text = arena_format(&arena, "%s%s", text,
+                            run_line(&arena, (RunLine){.id = arena_format(&arena, "r%d", i),
+                                                       .source = "one",
+                                                       .micro_batch = 1,
+                                                       .step_time_s = predicted_s(1, EFFORT_ESTIMATE) / 1.25}));
+    }
+    const Accuracy accuracy = accuracy_of_text(text, EFFORT_ESTIMATE);
+    cr_assert_eq(accuracy.step_by_machine.count, 1);
+    cr_expect(accuracy_is_judged(&accuracy.step_by_machine.rows[0]));
+    cr_expect(accuracy_is_beaten(&accuracy.step_by_machine.rows[0]));
+}
+
 static double step_on(const char *cluster) {
     const char *text =
         arena_format(&arena, "%s%s", RUNS_HEADER, run_line(&arena, (RunLine){.cluster = cluster, .step_time_s = 1}));
