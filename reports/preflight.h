@@ -1,0 +1,8 @@
+// What a preflight found.
+
+#pragma once
+
+#include "autotune/measure/preflight.h"
+#include "reports/answer.h"
+
+extern const Answer answer_preflight;  // of a Preflight
