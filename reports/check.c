@@ -31,15 +31,15 @@ static Status json_check(const void *answer, FILE *out, Error *error) {
     const CheckQuestion *question = report->question;
     const AdviceReport *advice = question->advice;
     return json_print(
-        json_pack(
-            "{s:s, s:s, s:s, s:o, s:b, s:b, s:b, s:b, s:o, s:f, s:s, s:o, s:o, s:s?, s:o}", "schema", "ndtune.check/1",
-            "file", question->import->path, "format", question->import->format->name, "request",
-            json_request(question->request), "passed", report->near_best, "runs", report->runs, "fits", report->fits,
-            "near_best", report->near_best, "slower", json_known(report->fits && advice->best, report->slower),
-            "tolerance", question->tolerance, "verdict", report->verdict, "own",
-            own_object(question->request, question->import, &advice->own, advice->legal, advice->reason), "best",
-            advice->best ? json_prediction_object(question->request, advice->best, true, NULL) : json_null(), "no_best",
-            question->no_best, "notes", record_array(&schema_notes, report->notes, report->note_count)),
+        json_pack("{s:s, s:s, s:s, s:o, s:b, s:b, s:b, s:b, s:o, s:f, s:s, s:o, s:o, s:s?, s:o}", "schema",
+                  "ndtune.check/1", "file", question->import->path, "format", question->import->format->name, "request",
+                  json_request(question->request), "passed", report->near_best, "runs", report->runs, "fits",
+                  report->fits, "near_best", report->near_best, "slower",
+                  json_known(report->fits && advice->best, report->slower), "tolerance", question->tolerance, "verdict",
+                  report->verdict, "own",
+                  own_object(question->request, question->import, &advice->own, advice->legal, advice->reason), "best",
+                  advice->best ? json_prediction_object(question->request, advice->best, true, NULL) : json_null(),
+                  "no_best", advice->no_best, "notes", record_array(&schema_notes, report->notes, report->note_count)),
         out, error);
 }
 
@@ -209,8 +209,8 @@ static Status table_check(const void *answer, FILE *out, Error *error) {
         fputc('\n', out);
         print_notes(report, out);
     }
-    if (report->question->no_best) {
-        wrap_line(out, 2, "There is no best plan: %s", report->question->no_best);
+    if (report->question->advice->no_best) {
+        wrap_line(out, 2, "There is no best plan: %s", report->question->advice->no_best);
     }
     return ferror(out) ? error_set(error, STATUS_ENVIRONMENT, "the result could not be written") : STATUS_OK;
 }

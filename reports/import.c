@@ -91,21 +91,21 @@ static Status json_import(const void *answer, FILE *out, Error *error) {
     const RecordSchema of_report = record_about(&schema_changes, report);
     const Explanation pair = {.best = advice->best, .runner_up = &advice->own};
     const bool both = advice->best && advice->own.step_s > 0;
-    const bool newer = report->successor && advice->own.tokens_per_s > 0;
+    const bool newer = advice->successor && advice->own.tokens_per_s > 0;
     return json_print(
         json_pack("{s:s, s:s, s:s, s:s, s:o, s:s?, s:b, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, s:s?, s:o}", "schema",
                   "ndtune.explain-from/1", "file", import->path, "format", import->format->name, "flavour",
                   import->flavour, "request", json_request(report->request), "refusal", import->refusal,
                   "refusal_is_ours", import->refusal_is_ours, "own", own_object(report), "best",
                   advice->best ? json_prediction_object(report->request, advice->best, true, NULL) : json_null(),
-                  "no_best", report->no_best, "gain", advice->best ? known_gain(report, advice->gain) : json_null(),
-                  "seconds_per_million_tokens",
+                  "no_best", report->advice->no_best, "gain",
+                  advice->best ? known_gain(report, advice->gain) : json_null(), "seconds_per_million_tokens",
                   explain_terms_json(&pair, both ? EXPLAIN_TIME_TERMS : 0, explain_time_term, "own"), "memory_bytes",
                   explain_terms_json(&pair, both ? EXPLAIN_MEMORY_TERMS : 0, explain_memory_term, "own"), "changes",
                   record_array(&of_report, advice->changes, advice->change_count), "findings",
                   record_array(&schema_findings, import->findings, import->finding_count), "successor",
                   newer ? import->successor : NULL, "successor_gain",
-                  newer ? json_real(report->successor->tokens_per_s / advice->own.tokens_per_s - 1) : json_null()),
+                  newer ? json_real(advice->successor->tokens_per_s / advice->own.tokens_per_s - 1) : json_null()),
         out, error);
 }
 
@@ -239,10 +239,10 @@ static void print_unusual(const TrainPlan *plan, const Target *target, FILE *out
 static void print_next(const ImportReport *report, FILE *out) {
     const TuneRequest *request = report->request;
     const AdviceReport *advice = report->advice;
-    if (report->successor && advice->own.tokens_per_s > 0) {
+    if (advice->successor && advice->own.tokens_per_s > 0) {
         fprintf(out, "\nThe same plan under %s@%s: %+.1f %% tokens per second; --target %s searches its shapes.\n",
-                report->successor_target->name, report->successor_target->version,
-                100 * (report->successor->tokens_per_s / advice->own.tokens_per_s - 1), report->import->successor);
+                advice->newer->name, advice->newer->version,
+                100 * (advice->successor->tokens_per_s / advice->own.tokens_per_s - 1), report->import->successor);
     }
     const ExportFormat *format = NULL;
     Error none = {0};
@@ -273,8 +273,8 @@ static Status table_import(const void *answer, FILE *out, Error *error) {
     if (advice->best) {
         print_plan("best", advice->best, request, out);
     }
-    if (report->no_best) {
-        fprintf(out, "best  there is none: %s\n", report->no_best);
+    if (report->advice->no_best) {
+        fprintf(out, "best  there is none: %s\n", report->advice->no_best);
     }
     print_verdict(report, &pair, out);
     if (advice->best && advice->own.step_s > 0) {

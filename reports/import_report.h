@@ -11,10 +11,7 @@ typedef struct ImportReport {
     const Import *import;
     const TuneRequest *request;
     const char *asked_words;  // model and cluster, as options of a command line
-    const char *no_best;      // why advice->best is NULL
     const AdviceReport *advice;
-    Prediction *successor;           // of the same plan under import->successor; NULL
-    const Target *successor_target;  // its row
 } ImportReport;
 
 extern const RecordSchema schema_changes;  // Advice, about its ImportReport

@@ -44,6 +44,29 @@ const char *check_stopped(const Import *import) {
     return NULL;
 }
 
+static bool leaves_out(const Import *import) {
+    bool any = false;
+    for (int i = 0; i < import->finding_count; i++) {
+        any |= import->findings[i].kind == FINDING_UNMODELLED;
+    }
+    return any;
+}
+
+Status check_runs(const Import *import, const AdviceReport *advice, Error *error) {
+    if (!import->refusal && !advice->reason) {
+        return STATUS_OK;
+    }
+    const bool runs = !import->refusal && advice->legal;  // then the reason says that it does not fit
+    error_set(error, STATUS_INFEASIBLE, "the plan of %s %s%s", import->path,
+              runs                      ? ""
+              : import->refusal_is_ours ? "is not predicted: "
+                                        : "cannot run: ",
+              import->refusal ? import->refusal : advice->reason);
+    return runs && leaves_out(import) ? error_hint(error, "the file also says what the prediction leaves out "
+                                                          "(above): your run may need less")
+                                      : error->status;
+}
+
 static const char *change_words(const CheckReport *report, const Advice *change, Arena *arena) {
     char rate[TEXT_UNIT_BYTES], memory[TEXT_UNIT_BYTES];
     const char *needs = text_bytes(memory, change->prediction.memory.reserved_bytes);

@@ -23,8 +23,7 @@ typedef struct CheckQuestion {
     const Import *import;
     const TuneRequest *request;
     const AdviceReport *advice;
-    const char *no_best;  // why advice->best is NULL
-    double tolerance;     // how much slower than the best still passes: 0.1
+    double tolerance;  // how much slower than the best still passes: 0.1
 } CheckQuestion;
 
 typedef struct CheckReport {
@@ -38,6 +37,9 @@ typedef struct CheckReport {
 
 // What the framework stops at, though a plan follows from the file: the first sentence; NULL.
 const char *check_stopped(const Import *import);
+
+// STATUS_OK where the plan runs and fits, else a sentence with the reason.
+Status check_runs(const Import *import, const AdviceReport *advice, Error *error);
 
 // Texts in the arena.
 void check_judge(const CheckQuestion *question, Arena *arena, CheckReport *report);

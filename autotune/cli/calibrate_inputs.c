@@ -9,8 +9,8 @@
 #include "autotune/cli/request.h"
 #include "autotune/measure/stored_samples.h"
 #include "autotune/predict/handicap.h"
+#include "autotune/request/named_log.h"
 #include "autotune/validate/step_log_file.h"
-#include "sim/base/text.h"
 
 enum { MOST_RUNS = 2000 };
 
@@ -32,51 +32,12 @@ static Status of_file(Cli *cli, SampleList *list, const char *path, Error *error
 
 // ---------------------------------------------------------------------------------------------- logs
 
-// A log ran with the mesh of --mesh, unless its own follows the name: run.log@dp_shard=8,tp=2,micro_batch=2.
-typedef struct LogRun {
-    const char *path, *own;
-} LogRun;
-
-static LogRun split_log(const char *text, Arena *arena) {
-    const char *at = strrchr(text, '@');
-    if (!at || !strchr(at, '=')) {
-        return (LogRun){.path = text};
-    }
-    return (LogRun){.path = arena_format(arena, "%.*s", (int)(at - text), text), .own = at + 1};
-}
-
-// What a log says of itself, as if it was asked.
-static Status say_own(Asked *asked, const LogRun *log, Arena *arena, Error *error) {
-    const struct {
-        const char *key;
-        int *number;
-    } keys[] = {{"micro_batch", &asked->micro_batch}, {"grad_accum", &asked->grad_accum}, {"seq", &asked->seq}};
-    const char *mesh = "";
-    char *text = arena_text(arena, log->own), *rest = NULL;
-    for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
-        const size_t length = strcspn(word, "=");
-        bool taken = false;
-        for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-            if (strlen(keys[i].key) == length && strncmp(keys[i].key, word, length) == 0) {
-                int64_t number;
-                FAIL_IF(!text_parse_int(word + length + 1, &number) || number < 1, error, STATUS_USAGE,
-                        "--log %s: %s is no count", log->path, word);
-                *keys[i].number = (int)number;
-                taken = true;
-            }
-        }
-        mesh = taken ? mesh : arena_format(arena, "%s%s%s", mesh, mesh[0] ? "," : "", word);
-    }
-    asked->mesh = mesh[0] ? mesh : asked->mesh;
-    return STATUS_OK;
-}
-
-static Status read_log(Cli *cli, const LogRun *log, TuneRequest *request, CalibrationSample *sample, Error *error) {
+static Status read_log(Cli *cli, const NamedLog *log, TuneRequest *request, CalibrationSample *sample, Error *error) {
     Arena *arena = &cli->arena;
     Asked asked = request_asked(cli);
     TrainPlan plan;
     const char *reason = NULL;
-    TRY(log->own ? say_own(&asked, log, arena, error) : STATUS_OK);
+    TRY(named_log_ask(log, &asked, arena, error));
     TRY(request_of(cli, &asked, &predict_defaults, request, error));
     request_plan(request, &request->mesh, &plan);
     target_check(request->target, &request->model, &plan, arena, &reason);
@@ -87,7 +48,7 @@ static Status read_log(Cli *cli, const LogRun *log, TuneRequest *request, Calibr
 }
 
 static Status add_log(Cli *cli, SampleList *list, const RepeatedValue *value, Error *error) {
-    const LogRun log = split_log(value->text, list->arena);
+    const NamedLog log = named_log(value->text, list->arena);
     TuneRequest *request = ARENA_NEW(list->arena, TuneRequest);
     CalibrationSample sample = {.id = arena_format(list->arena, "log %s", log.path), .set = "logs"};
     const Status status = read_log(cli, &log, request, &sample, error);

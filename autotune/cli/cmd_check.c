@@ -19,11 +19,8 @@ static Status check_one(Cli *cli, Error *error) {
     CheckReport report;
     TRY(config_file_read(cli, cli->options.words[0], cli->options.word_argument[0], NULL, &file, error));
     TRY(config_file_advise(cli, &file, &advice, error));
-    const CheckQuestion question = {.import = &file.import,
-                                    .request = &file.request,
-                                    .advice = advice.advice,
-                                    .no_best = advice.no_best,
-                                    .tolerance = tolerance_of(cli)};
+    const CheckQuestion question = {
+        .import = &file.import, .request = &file.request, .advice = advice.advice, .tolerance = tolerance_of(cli)};
     check_judge(&question, &cli->arena, &report);
     TRY(cli_answer(cli, &answer_check, &report, error));
     return report.near_best ? STATUS_OK

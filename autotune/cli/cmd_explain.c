@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "autotune/check/check.h"
 #include "autotune/cli/cli.h"
 #include "autotune/cli/config_file.h"
 #include "autotune/cli/request.h"
@@ -17,7 +18,7 @@ static Status explain_from(Cli *cli, Error *error) {
     TRY(config_file_read(cli, from->text, from->argument, NULL, &file, error));
     TRY(config_file_advise(cli, &file, &report, error));
     TRY(cli_answer(cli, &answer_import, &report, error));
-    return config_file_verdict(&report, error);
+    return check_runs(report.import, report.advice, error);
 }
 
 Status cmd_explain(Cli *cli, Error *error) {

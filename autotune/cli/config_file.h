@@ -22,6 +22,3 @@ Status config_file_predict(Cli *cli, const ConfigFile *file, OnePlan *one, Error
 
 // What to change in the file. Texts in the arena.
 Status config_file_advise(Cli *cli, ConfigFile *file, ImportReport *report, Error *error);
-
-// STATUS_OK where the plan runs and fits, else a sentence with the reason.
-Status config_file_verdict(const ImportReport *report, Error *error);

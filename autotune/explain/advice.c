@@ -9,6 +9,7 @@
 
 #include "autotune/search/best.h"
 #include "autotune/search/prune.h"
+#include "autotune/search/search.h"
 #include "autotune/search/space.h"
 #include "sim/frameworks/target_choices.h"
 
@@ -220,7 +221,7 @@ static Status run(Adviser *adviser, Error *error) {
     return STATUS_OK;
 }
 
-const Prediction *advice_best(const TuneResult *result, const AdviceFilter *filter) {
+static const Prediction *first_taken(const TuneResult *result, const AdviceFilter *filter) {
     for (int i = 0; i < result->entry_count; i++) {
         if (filter->takes(filter->state, &result->entries[i])) {
             return &result->entries[i];
@@ -229,16 +230,61 @@ const Prediction *advice_best(const TuneResult *result, const AdviceFilter *filt
     return NULL;
 }
 
-Status advise(const AdviceQuestion *question, Arena *arena, AdviceReport *report, Error *error) {
+// The first plan that the filter does not take, where none that it takes was looked at; NULL.
+static const Candidate *never_taken(const TuneResult *result) {
+    const Candidate *found = NULL;
+    for (int i = 0; i < result->candidate_count; i++) {
+        const Candidate *candidate = &result->candidates[i];
+        const bool not_had = candidate->rule && strcmp(candidate->rule, SEARCH_NOT_HAD) == 0;
+        if (candidate->state != CANDIDATE_REJECTED || candidate->reserved_bytes > 0) {
+            return NULL;
+        }
+        found = not_had && !found ? candidate : found;
+    }
+    return found;
+}
+
+static const char *why_no_best(const AdviceQuestion *question, Arena *arena) {
     const TuneResult *result = question->result;
-    *report = (AdviceReport){.result = result, .best = advice_best(result, &question->filter)};
-    if (!question->plan) {
+    const Candidate *never = never_taken(result);
+    const Prediction bare = {.plan = never ? never->plan : (TrainPlan){0}};
+    return never ? arena_text(arena, question->filter.lacks(question->filter.state, &bare))
+                 : arena_format(arena, "none of the %d shapes of %d ranks fits", result->search.shapes,
+                                result->request->world);
+}
+
+// What a newer version of the target does with the same plan.
+static Status predict_successor(const AdviceQuestion *question, Arena *arena, AdviceReport *report, Error *error) {
+    const TuneRequest *request = question->result->request;
+    TuneRequest *newer = ARENA_NEW(arena, TuneRequest);
+    *newer = *request;
+    TRY(target_find(question->successor, &newer->target, error));
+    const char *reason = NULL;
+    TrainPlan plan = report->own.plan;
+    newer->asked[PLAN_MASTER_WEIGHTS] = space_master_of_other(request, newer->target);
+    plan.bf16_master = newer->asked[PLAN_MASTER_WEIGHTS];
+    if (prune(newer, &plan, NULL, arena, &reason)) {
         return STATUS_OK;
     }
+    Prediction *prediction = ARENA_NEW(arena, Prediction);
+    report->successor = prediction;
+    report->newer = newer->target;
+    return predict_once(newer, NULL, &plan, arena, prediction, error);
+}
+
+static Status advise_plan(const AdviceQuestion *question, Arena *arena, AdviceReport *report, Error *error) {
     report->own.plan = *question->plan;
     Adviser adviser = {.arena = arena, .report = report, .filter = &question->filter};
-    predictor_init(&adviser.predictor, result->request, question->cache);
+    predictor_init(&adviser.predictor, question->result->request, question->cache);
     const Status status = run(&adviser, error);
     predictor_free(&adviser.predictor);
-    return status;
+    TRY(status);
+    return question->successor && report->legal ? predict_successor(question, arena, report, error) : STATUS_OK;
+}
+
+Status advise(const AdviceQuestion *question, Arena *arena, AdviceReport *report, Error *error) {
+    *report = (AdviceReport){.result = question->result, .best = first_taken(question->result, &question->filter)};
+    TRY(question->plan ? advise_plan(question, arena, report, error) : STATUS_OK);
+    report->no_best = report->best ? NULL : why_no_best(question, arena);
+    return STATUS_OK;
 }

@@ -33,19 +33,23 @@ typedef struct Advice {
 } Advice;
 
 typedef struct AdviceReport {
-    const TuneResult *result;            // of a request with the plan's batch and kernels
-    bool legal;                          // the plan is, for the target
-    const char *reason;                  // why it is not, or does not fit; NULL
-    Prediction own;                      // of a plan that is not legal: only the plan
-    const Prediction *best;              // NULL = nothing fits
+    const TuneResult *result;  // of a request with the plan's batch and kernels
+    bool legal;                // the plan is, for the target
+    const char *reason;        // why it is not, or does not fit; NULL
+    Prediction own;            // of a plan that is not legal: only the plan
+    const Prediction *best;    // NULL = there is none, and why:
+    const char *no_best;
     double gain;                         // of the best over the plan; 0 = the plan has no time
     Advice changes[ADVICE_MAX_CHANGES];  // legal ones, fitting ones first, best first
     int change_count;
+    const Prediction *successor;  // the same plan in the newer version; NULL
+    const Target *newer;
 } AdviceReport;
 
 // Can a plan be used? A config file cannot express everything that a search finds.
 typedef struct AdviceFilter {
     bool (*takes)(const void *state, const Prediction *prediction);
+    const char *(*lacks)(const void *state, const Prediction *prediction);  // why not, of one that it does not take
     const void *state;
 } AdviceFilter;
 
@@ -55,10 +59,8 @@ typedef struct AdviceQuestion {
     const TuneResult *result;
     const TrainPlan *plan;
     AdviceFilter filter;
+    const char *successor;  // a newer version of the target, to predict the plan in; NULL
     const PredictionCache *cache;
 } AdviceQuestion;
 
 Status advise(const AdviceQuestion *question, Arena *arena, AdviceReport *report, Error *error);
-
-// The first entry that the filter takes; NULL.
-const Prediction *advice_best(const TuneResult *result, const AdviceFilter *filter);
