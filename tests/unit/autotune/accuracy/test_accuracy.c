@@ -152,7 +152,7 @@ Test(accuracy, a_number_that_one_source_determines_falls_back_to_what_one_would_
     cr_expect_gt(left->sources[1].left_median_abs, 1e-3);
     int found = 0;
     for (int i = 0; i < left->parameter_count; i++) {
-        if (strcmp(left->parameters[i].name, "products on MI300X") == 0) {
+        if (strcmp(left->parameters[i].name, "attention's gradients on MI300X") == 0) {
             found++;
             cr_expect_str_eq(left->parameters[i].rests_on, "mi300x-8x");
             cr_expect_float_eq(left->parameters[i].left, left->parameters[i].without, 1e-9);
