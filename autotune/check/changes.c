@@ -1,7 +1,7 @@
 // Each change is applied to the first file alone. Axis sizes change only together: their product is the world.
 
 #include "autotune/check/check.h"
-#include "autotune/import/config_load.h"
+#include "autotune/import/import.h"
 
 typedef struct Pricing {
     CheckPair *pair;
@@ -45,8 +45,8 @@ Status check_changes(CheckPair *pair, const char *before, const char *after, Che
     const Pricing pricing = {pair, predict, context, arena};
     ConfigNode *from = NULL, *to = NULL;
     ConfigChange *changes = NULL;
-    TRY(config_load(before, arena, &from, error));
-    TRY(config_load(after, arena, &to, error));
+    TRY(import_load_tree(before, arena, &from, error));
+    TRY(import_load_tree(after, arena, &to, error));
     pair->change_count = config_changes(from, to, arena, &changes);
     pair->changes = ARENA_ARRAY(arena, CheckChange, pair->change_count);
     bool all_alone = true;

@@ -56,9 +56,9 @@ static Status parse_int(ParseContext *context, const OptionRow *row, OptionValue
         value->automatic = true;
         return STATUS_OK;
     }
-    const bool tokens = row->unit && strcmp(row->unit, "tokens") == 0;
+    const bool tokens = row->unit && strcmp(row->unit, "tokens") == 0, plain = value->text[0] != '+';
     const bool whole =
-        tokens ? parse_length(value->text, &value->integer) : text_parse_int(value->text, &value->integer);
+        plain && (tokens ? parse_length(value->text, &value->integer) : text_parse_int(value->text, &value->integer));
     if (whole && value->integer >= row->low && value->integer <= row->high) {
         return STATUS_OK;
     }

@@ -75,3 +75,93 @@ Status config_load(const char *path, Arena *arena, ConfigNode **root, Error *err
     const char *body = text_behind_mark(text);
     return config_parse(body, path, syntax_of(path, body), arena, root, error);
 }
+
+// ---- a file that a script writes
+
+typedef struct Document {
+    const char *name, *body;
+    size_t body_length;
+    int line;           // of the body
+    const char *after;  // what follows in the script
+} Document;
+
+// The word behind a sign: NAME of "> NAME", END of "<<-'END'". NULL: none.
+static const char *word_behind(const char *line, size_t length, const char *sign, Arena *arena) {
+    const char *at = strstr(line, sign), *end = line + length;
+    if (!at || at >= end) {
+        return NULL;
+    }
+    at += strlen(sign);
+    at += strspn(at, "- \t'\"\\");
+    const size_t word = strcspn(at, " \t'\"<>;&|\r\n");
+    return at < end && word > 0 ? arena_format(arena, "%.*s", (int)word, at) : NULL;
+}
+
+static bool is_line(const char *at, size_t length, const char *word) {
+    const size_t tabs = strspn(at, "\t"), kept = length > 0 && at[length - 1] == '\r' ? length - 1 : length;
+    return tabs + strlen(word) == kept && strncmp(at + tabs, word, strlen(word)) == 0;
+}
+
+// The next one from *at on, which then is behind it.
+static bool next_document(const char **at, int *line, Arena *arena, Document *document) {
+    for (const char *text = *at; *text;) {
+        const size_t length = strcspn(text, "\n");
+        const char *start = text + strspn(text, " \t");
+        const char *name =
+            strncmp(start, "cat ", 4) == 0 ? word_behind(start, length - (size_t)(start - text), ">", arena) : NULL;
+        const char *end = name ? word_behind(start, length - (size_t)(start - text), "<<", arena) : NULL;
+        text += length + (text[length] == '\n');
+        ++*line;
+        if (!end) {
+            continue;
+        }
+        *document = (Document){.name = name, .body = text, .line = *line};
+        while (*text && !is_line(text, strcspn(text, "\n"), end)) {
+            const size_t bytes = strcspn(text, "\n");
+            text += bytes + (text[bytes] == '\n');
+            ++*line;
+        }
+        document->body_length = (size_t)(text - document->body);
+        document->after = text;
+        *at = text;
+        return true;
+    }
+    return false;
+}
+
+// The same text with as many empty lines before it as precede it in the script, so that lines keep their numbers.
+static char *with_lines(const Document *document, Arena *arena) {
+    const size_t before = (size_t)document->line - 1;
+    char *text = arena_alloc(arena, before + document->body_length + 1);
+    memset(text, '\n', before);
+    memcpy(text + before, document->body, document->body_length);
+    text[before + document->body_length] = '\0';
+    return text;
+}
+
+// A module is named without its ending.
+static bool is_named(const Document *document, Arena *arena) {
+    const size_t length = strlen(document->name);
+    const char *module =
+        ends_in(document->name, ".py") ? arena_format(arena, "%.*s", (int)length - 3, document->name) : document->name;
+    return strstr(document->after, module) != NULL;
+}
+
+Status config_load_written(const char *path, Arena *arena, ConfigNode **root, Error *error) {
+    char *text = NULL;
+    Document document;
+    int line = 1;
+    *root = NULL;
+    TRY(read_whole(path, arena, &text, error));
+    const char *at = text_behind_mark(text);
+    if (syntax_of(path, at) != SYNTAX_SHELL) {
+        return STATUS_OK;
+    }
+    while (!*root && next_document(&at, &line, arena, &document)) {
+        if (is_named(&document, arena)) {
+            TRY(config_parse(with_lines(&document, arena), path, syntax_of(document.name, document.body), arena, root,
+                             error));
+        }
+    }
+    return STATUS_OK;
+}

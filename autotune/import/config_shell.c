@@ -431,7 +431,10 @@ static int add_option(Arena *arena, ConfigNode *map, const ShellList *words, int
             }
         }
     }
-    value = value ? value : config_scalar(arena, key, "true", word->line);
+    if (!value) {
+        value = config_scalar(arena, key, "true", word->line);
+        value->alone = true;
+    }
     value->key = key;
     value->line = word->line;
     const ConfigNode *there = config_child(map, key);

@@ -182,8 +182,27 @@ Status import_tree(ConfigNode *root, const char *path, const char *format, Arena
     return STATUS_OK;
 }
 
+static bool is_known(const ConfigNode *root) {
+    int count = 0, marks = 0;
+    const Framework *const *frameworks = framework_list(&count);
+    for (int i = 0; i < count; i++) {
+        marks += frameworks[i]->config ? marks_in(frameworks[i]->config, root) : 0;
+    }
+    return marks > 0;
+}
+
+Status import_load_tree(const char *path, Arena *arena, ConfigNode **root, Error *error) {
+    ConfigNode *written = NULL;
+    TRY(config_load(path, arena, root, error));
+    if (!is_known(*root)) {
+        TRY(config_load_written(path, arena, &written, error));
+        *root = written ? written : *root;
+    }
+    return STATUS_OK;
+}
+
 Status import_load(const char *path, const char *format, Arena *arena, Import *import, Error *error) {
     ConfigNode *root = NULL;
-    TRY(config_load(path, arena, &root, error));
+    TRY(import_load_tree(path, arena, &root, error));
     return import_tree(root, path, format, arena, import, error);
 }

@@ -6,6 +6,9 @@
 #include "autotune/request/asked.h"
 #include "sim/frameworks/import.h"
 
+// A file as a tree; of a script that only writes the config file and starts the program, that file.
+Status import_load_tree(const char *path, Arena *arena, ConfigNode **root, Error *error);
+
 // Reads the file; format NULL or "auto" = detected from its keys. Texts in the arena.
 Status import_load(const char *path, const char *format, Arena *arena, Import *import, Error *error);
 Status import_tree(ConfigNode *root, const char *path, const char *format, Arena *arena, Import *import, Error *error);

@@ -67,10 +67,31 @@ static int64_t world_of_batch(const ImportChoices *said) {
     return known ? said->global_batch / each * ranks_along(said, AXES_OWN & ~AXES_BATCH) : 0;
 }
 
+// Ranks that micro-batch, accumulation and batch leave beside each of their data ranks are stages, where the script,
+// not the file, has these.
+static void settle_stages(Import *import) {
+    ImportChoices *said = &import->said;
+    const int64_t each = (int64_t)said->micro_batch * said->grad_accum;
+    const int64_t data = each > 0 && said->global_batch % each == 0 ? said->global_batch / each : 0;
+    if (!import->stages_beside || said->size[AXIS_PP] != 0 || data == 0 || said->world <= 0) {
+        return;
+    }
+    const int64_t ranks = data * (said->size[AXIS_TP] > 0 ? said->size[AXIS_TP] : 1);
+    if (said->world > ranks && said->world % ranks == 0) {
+        said->size[AXIS_PP] = (int)(said->world / ranks);
+        import_find(import, FINDING_TRAP, NULL,
+                    "micro-batch %d x accumulation %d make the batch of %lld on %lld data ranks: the %d ranks are "
+                    "taken as pp=%d, by %s; without it that batch is refused",
+                    said->micro_batch, said->grad_accum, (long long)said->global_batch, (long long)data, said->world,
+                    said->size[AXIS_PP], import->stages_beside);
+    }
+}
+
 static void settle_mesh(Import *import) {
     ImportChoices *said = &import->said;
     int64_t product = 1;
     int rest = -1;
+    settle_stages(import);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         said->size[axis] = said->size[axis] == 0 ? 1 : said->size[axis];
         if (said->size[axis] < 0) {

@@ -120,7 +120,93 @@ static Status check_split(Builder *builder, Error *error) {
             "--pp-split %s needs both numbers, the layers of the first and of the last %s: give --pp-first N and "
             "--pp-last N",
             pp_split_names[split], split == SPLIT_ENDS ? "stage" : "chunk");
+    FAIL_IF(split == SPLIT_WEIGHTED && builder->defaults->single_plan && !first && !last,
+            about_choice(builder, PLAN_PP_SPLIT, error), STATUS_USAGE,
+            "--pp-split weighted needs a number, as how many layers the embedding or the head counts: give --pp-first "
+            "N or --pp-last N");
     return STATUS_OK;
+}
+
+// ---- numbers of layers that no pipeline can have
+
+// Why no number of chunks lets so many stages have the plan's numbers; NULL: one does.
+static const char *refuse_stages(const TuneRequest *request, TrainPlan plan, int stages, Arena *arena) {
+    const int asked = request->asked[PLAN_VIRTUAL_STAGES], schedule = request->asked[PLAN_PP_SCHEDULE];
+    const bool open = schedule == TUNE_ANY, looped = request->target->pp_schedules & PP_BIT(PP_INTERLEAVED);
+    const int own = open ? !looped : pp_own_chunks((PpSchedule)schedule);  // 0: any number
+    const int least = asked != TUNE_ANY ? asked : own > 0 ? own : open ? 1 : 2;
+    const int most = asked != TUNE_ANY || own > 0 ? least : request->model.layers / stages;
+    const char *first = NULL;
+    plan.mesh.size[AXIS_PP] = stages;
+    for (int chunks = least; chunks == least || chunks <= most; chunks++) {
+        plan.virtual_stages = chunks;
+        plan.pp_schedule = !open ? (PpSchedule)schedule : chunks > 1 ? PP_INTERLEAVED : PP_1F1B;
+        const char *reason = target_refuse_split(request->target, &request->model, &plan, arena);
+        if (!reason) {
+            return NULL;
+        }
+        first = first ? first : reason;
+    }
+    return first;
+}
+
+// The same of all numbers of stages that divide `ranks`; 0: of all.
+static const char *refuse_numbers(const TuneRequest *request, const TrainPlan *plan, int ranks, Arena *arena) {
+    const char *first = NULL;
+    for (int stages = 2; stages <= request->model.layers; stages++) {
+        const char *reason = ranks == 0 || ranks % stages == 0 ? refuse_stages(request, *plan, stages, arena) : first;
+        if (!reason && (ranks == 0 || ranks % stages == 0)) {
+            return NULL;
+        }
+        first = first ? first : reason;
+    }
+    return first;
+}
+
+// The numbers next to the plan's that some pipeline can have; false: there are none.
+static bool find_numbers(const TuneRequest *request, TrainPlan *plan) {
+    const int layers = request->model.layers, first = plan->pp_first, last = plan->pp_last;
+    Arena tried = {0};
+    bool found = false;
+    for (int away = 1; away <= first + last + layers && !found; away++) {
+        for (int i = -away; i <= away && !found; i++) {
+            const int rest = away - (i < 0 ? -i : i);
+            for (int sign = -1; sign <= 1 && !found; sign += 2) {
+                plan->pp_first = first + sign * rest;
+                plan->pp_last = last + i;
+                found = plan->pp_first >= 0 && plan->pp_last >= 0 && plan->pp_first + plan->pp_last <= layers &&
+                        !refuse_numbers(request, plan, request->world, &tried);
+            }
+        }
+    }
+    arena_free(&tried);
+    return found;
+}
+
+// Else no shape would have stages, without a word.
+static Status check_numbers(Builder *builder, Error *error) {
+    const TuneRequest *request = builder->request;
+    const int split = request->asked[PLAN_PP_SPLIT], *asked = request->asked;
+    if (builder->defaults->single_plan || split == TUNE_ANY || split < SPLIT_WEIGHTED ||
+        (!is_said(builder, PLAN_PP_FIRST) && !is_said(builder, PLAN_PP_LAST))) {
+        return STATUS_OK;
+    }
+    TrainPlan plan = {.mesh = mesh_of_one(), .pp_split = (PpSplit)split, .grad_accum = 1};
+    plan.pp_first = asked[PLAN_PP_FIRST] == TUNE_ANY ? 0 : asked[PLAN_PP_FIRST];
+    plan.pp_last = asked[PLAN_PP_LAST] == TUNE_ANY ? 0 : asked[PLAN_PP_LAST];
+    const char *never = refuse_numbers(request, &plan, 0, builder->arena);
+    const char *here = never ? never : refuse_numbers(request, &plan, request->world, builder->arena);
+    if (!never && here) {
+        assume(builder, "no shape of %d ranks has stages: %s", request->world, here);
+    }
+    if (!never) {
+        return STATUS_OK;
+    }
+    about_choice(builder, is_said(builder, PLAN_PP_FIRST) ? PLAN_PP_FIRST : PLAN_PP_LAST, error);
+    error_set(error, STATUS_USAGE, "no pipeline has --pp-split %s with these numbers: %s", pp_split_names[split],
+              never);
+    return find_numbers(request, &plan) ? error_hint(error, "--pp-first %d --pp-last %d", plan.pp_first, plan.pp_last)
+                                        : STATUS_USAGE;
 }
 
 static Status check_group(Builder *builder, Error *error) {
@@ -136,8 +222,7 @@ static Status check_group(Builder *builder, Error *error) {
     const bool chosen = builder->defaults->single_plan || target_has_choice(request->target, PLAN_PP_GROUP);
     FAIL_IF(!chosen, error, STATUS_USAGE,  // one plan may say the target's own, as an answer does
             "%s has groups of micro-steps of its own size: leave out --pp-group", request->target->name);
-    FAIL_IF(schedule != PP_INTERLEAVED && !open, error, STATUS_USAGE,
-            "--pp-group goes with --pp-schedule interleaved");
+    FAIL_IF(schedule != PP_INTERLEAVED && !open, error, STATUS_USAGE, "--pp-group goes with --pp-schedule interleaved");
     return STATUS_OK;
 }
 
@@ -158,5 +243,6 @@ Status check_stages(Builder *builder, Error *error) {
     TRY(check_chunks(builder, error));
     TRY(check_group(builder, error));
     TRY(check_kernels(builder, error));
-    return check_split(builder, error);
+    TRY(check_split(builder, error));
+    return check_numbers(builder, error);
 }

@@ -67,10 +67,14 @@ static const char *check_batch(const TuneRequest *request, const TrainPlan *plan
         return NULL;
     }
     const int64_t unit = (int64_t)mesh_group_size(&plan->mesh, AXES_BATCH) * plan->micro_batch;
+    const char *axes = mesh_axes_words(AXES_BATCH, arena), *micro = plan->micro_batch > 1 ? " x micro-batch" : "";
+    REFUSE_IF(
+        arena, request->grad_accum > 0,
+        "a global batch of %lld sequences is not %s%s x accumulation = %lld: use that, or leave one of the two out",
+        (long long)request->global_batch, axes, micro, (long long)plan_global_batch(plan));
     return arena_format(
         arena, "a global batch of %lld sequences is not a multiple of %s%s = %lld; the nearest it could do is %lld",
-        (long long)request->global_batch, mesh_axes_words(AXES_BATCH, arena),
-        plan->micro_batch > 1 ? " x micro-batch" : "", (long long)unit,
+        (long long)request->global_batch, axes, micro, (long long)unit,
         (long long)batch_nearest_multiple(request->global_batch, unit));
 }
 

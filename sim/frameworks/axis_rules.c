@@ -106,6 +106,18 @@ static const char *check_sp(const Target *target, const ModelSpec *model, const 
     return NULL;
 }
 
+// More chunks of layers than layers: fewer stages, or fewer chunks where no two stages could have as many.
+static const char *refuse_few_layers(const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const int pp = plan->mesh.size[AXIS_PP], chunks = plan_chunks(plan), layers = model->layers;
+    const char *each = chunks > 1 ? arena_format(arena, " with %d chunks of layers each", chunks) : "";
+    const char *use = layers / chunks >= 2                   ? arena_format(arena, "pp %d or less", layers / chunks)
+                      : pp_own_chunks(plan->pp_schedule) > 0 ? "pp=1"
+                      : layers / pp >= 2 ? arena_format(arena, "virtual_stages %d or less", layers / pp)
+                                         : "fewer of both";
+    return arena_format(arena, "pp=%d%s needs %lld layers, %s has %d: use %s", pp, each, (long long)pp * chunks,
+                        model->name, layers, use);
+}
+
 // An order that a file says is of one size.
 static const char *check_order(const TrainPlan *plan, Arena *arena) {
     const PpOrder *order = plan->pp_order;
@@ -163,9 +175,9 @@ static const char *check_pp(const Target *target, const ModelSpec *model, const 
     const LayerRule rule = target_layer_rule(target, plan);
     const bool edges_count =
         rule >= LAYERS_WEIGHTED || (rule == LAYERS_EDGES_IF_UNEVEN && pp * chunks == model->layers + 2);
-    REFUSE_IF(arena, (int64_t)pp * chunks > model->layers && !edges_count,
-              "pp=%d with %d chunks of layers each needs %lld layers, %s has %d: use pp %d or less", pp, chunks,
-              (long long)pp * chunks, model->name, model->layers, model->layers / chunks);
+    if ((int64_t)pp * chunks > model->layers && !edges_count) {
+        return refuse_few_layers(model, plan, arena);
+    }
     const int ends = plan->pp_first < plan->pp_last ? plan->pp_first : plan->pp_last, even = model->layers / pp;
     const int fewest = rule == LAYERS_BY_ENDS && ends < even ? ends : even;
     REFUSE_IF(arena,

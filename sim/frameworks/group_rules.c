@@ -16,7 +16,13 @@ static const char *refuse_equal(const TrainPlan *plan, Arena *arena) {
     return NULL;
 }
 
-static const char *refuse_size(const TrainPlan *plan, int group, Arena *arena) {
+// A size that is taken, in the words of its files too.
+static const char *group_text(const Target *target, int group, Arena *arena) {
+    return target->group_switch ? arena_format(arena, "%d (%s %d)", group, target->group_switch, group)
+                                : arena_format(arena, "%d", group);
+}
+
+static const char *refuse_size(const Target *target, const TrainPlan *plan, int group, Arena *arena) {
     const int stages = mesh_stages(&plan->mesh), micro_steps = plan->grad_accum, left = micro_steps % group;
     REFUSE_IF(arena, micro_steps < stages,
               "The number of contiguous micro-batches in a virtual pipeline stage should range in [PP=%d, M=%d]: use "
@@ -24,13 +30,13 @@ static const char *refuse_size(const TrainPlan *plan, int group, Arena *arena) {
               stages, micro_steps, stages);
     REFUSE_IF(arena, group < stages || group > micro_steps,
               "The number of contiguous micro-batches in a virtual pipeline stage should range in [PP=%d, M=%d], and "
-              "is %d: use pp_group %d",
-              stages, micro_steps, group, target_least_group(plan));
+              "is %d: use pp_group %s",
+              stages, micro_steps, group, group_text(target, target_least_group(plan), arena));
     REFUSE_IF(arena, left > 0 && left < stages,
               "The remainder of M (the total micro-batches, %d) divided by N (number of contiguous micro-batches in a "
               "virtual pipeline stage, %d) should be 0, or larger than or equal to the pipeline-parallel size, but it "
-              "is %d: use pp_group %d",
-              micro_steps, group, left, target_least_group(plan));
+              "is %d: use pp_group %s",
+              micro_steps, group, left, group_text(target, target_least_group(plan), arena));
     return NULL;
 }
 
@@ -52,7 +58,7 @@ const char *target_refuse_group(const Target *target, const TrainPlan *plan, Are
         return NULL;
     }
     if (target->group_rule == GROUPS_ANY || (target->own_kernels && plan->pp_group > 0)) {
-        return refuse_size(plan, group, arena);
+        return refuse_size(target, plan, group, arena);
     }
     const char *equal = refuse_equal(plan, arena);
     REFUSE_IF(arena, !equal && group != target_equal_group(plan),

@@ -92,6 +92,8 @@ static bool says_nothing(const ConfigNode *node) {
 }
 
 static Status wrong(const Import *import, const ConfigNode *node, const char *path, const char *what, Error *error) {
+    FAIL_IF(node->alone, error, STATUS_USAGE, "%s:%d: %s stands without a value: it takes %s", import->path, node->line,
+            path, what);
     return error_set(error, STATUS_USAGE, "%s:%d: %s takes %s, not %s%s%s", import->path, node->line, path, what,
                      node->kind == NODE_SCALAR ? "\"" : "",
                      node->kind == NODE_SCALAR ? node->text

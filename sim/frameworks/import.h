@@ -72,6 +72,7 @@ struct Import {
     ImportFinding *findings;
     int finding_count;
     size_t finding_capacity;
+    const char *stages_beside;      // what the script holds where the batch leaves ranks for stages; NULL: no stages
     const char *refusal;            // why no plan follows from it; NULL
     bool refusal_is_ours;           // the framework would train it
     const char *model, *model_key;  // that the file names, and where; NULL

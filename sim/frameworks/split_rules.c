@@ -23,10 +23,16 @@ static const char *refuse_ends(const ModelSpec *model, const TrainPlan *plan, co
     if (even && plan->pp_first % cut == 0 && plan->pp_last % cut == 0) {
         return NULL;
     }
+    REFUSE_IF(arena, rest < 0, "pp_first=%d and pp_last=%d are %d layers, and %s has %d: use at most so many together",
+              plan->pp_first, plan->pp_last, plan->pp_first + plan->pp_last, model->name, model->layers);
+    REFUSE_IF(arena, inner == 0 && rest > 0,
+              "pp_first=%d and pp_last=%d are %d of the %d layers of %s, and no %s is between: use pp_last %d",
+              plan->pp_first, plan->pp_last, plan->pp_first + plan->pp_last, model->layers, model->name, unit,
+              plan->pp_last + rest);
     return arena_format(arena,
-                        "pp_first=%d and pp_last=%d leave %d layers of %s to %d %ss between, which must hold as many "
-                        "each%s: use other numbers, or leave them out",
-                        plan->pp_first, plan->pp_last, rest, model->name, inner, unit,
+                        "pp_first=%d and pp_last=%d leave %d layers of %s to %d %s%s between, which must hold as "
+                        "many each%s: use other numbers, or leave them out",
+                        plan->pp_first, plan->pp_last, rest, model->name, inner, unit, inner == 1 ? "" : "s",
                         cut > 1 ? ", in chunks of as many" : "");
 }
 

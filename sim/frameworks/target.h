@@ -130,11 +130,11 @@ typedef struct Target {
     // legality
     ReplicateRule replicate_rule;
     RankOrderRule rank_order_rule;
-    const char *rank_order_note;    // what setting another order requires; NULL = no more than any other choice
-    bool cp_full_attention;         // cp is refused with sliding-window attention
-    AxisMask axes;                  // axes it supports; the others must have size 1
-    bool shard_needs_fsdp;          // S*C > 1 is fully sharded: stages 1 and 2 do not exist
-    int max_zero, stages_max_zero;  // the latter beside stages; 0 = no less
+    const char *rank_order_note;     // what setting another order requires; NULL = no more than any other choice
+    bool cp_full_attention;          // cp is refused with sliding-window attention
+    AxisMask axes, axes_unmodelled;  // that it supports, the others must have size 1; that it has and no plan does
+    bool shard_needs_fsdp;           // S*C > 1 is fully sharded: stages 1 and 2 do not exist
+    int max_zero, stages_max_zero;   // the latter beside stages; 0 = no less
     unsigned zero_stages;  // bit 1 << stage: that its configuration chooses from; 0 = its own alone is searched
     GroupRule group_rule;
     unsigned pp_schedules;   // schedules that its pipelines have: PP_BIT(value)
@@ -145,7 +145,7 @@ typedef struct Target {
     unsigned splits;         // further values of pp_split it offers: PP_BIT(value)
     bool edges_weigh_one;    // embedding and head count as one layer or none, and all must divide
     bool ties_stages;        // one table may be embedding and head of two stages, which sum its gradient
-    const char *stages_note;                 // why no plan of it has pipelines, in its own terms; NULL
+    const char *stages_note, *group_switch;  // why no plan has pipelines; what its files call pp_group; NULL
     unsigned offloads;                       // bit 1 << Offload: what it can offload to host memory
     int grad_syncs;                          // available by a switch, besides its own: GRAD_SYNC_BIT(value)
     const char *grad_sync_note, *loss_note;  // what its own is, and why there is no other; NULL

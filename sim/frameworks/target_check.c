@@ -44,7 +44,8 @@ static const char *check_axes(const Check *check) {
         if (!(check->target->axes & AXIS_BIT(axis)) && axis_size(check, axis) > 1) {
             const char *why = axis == AXIS_PP ? check->target->stages_note : NULL;
             const Framework *framework = why ? framework_of(check->target->name) : NULL;
-            REFUSE_IF(check->arena, framework && framework->has_pipelines,
+            REFUSE_IF(check->arena,
+                      framework && (framework->has_pipelines || check->target->axes_unmodelled & AXIS_BIT(axis)),
                       "%s@%s is not predicted with %s: %s; use %s=1", check->target->name, check->target->version,
                       axis_names[axis], why, axis_names[axis]);
             return arena_format(check->arena, "%s has no %s: use %s=1%s%s", check->target->name, axis_names[axis],

@@ -7,7 +7,7 @@
 #include "tests/cli/cli.h"
 
 typedef struct Refusal {
-    const char *words[10];
+    const char *words[16];
     int exit_code;
     const char *says;  // in standard error
 } Refusal;
@@ -128,6 +128,35 @@ static const Refusal refusals[] = {
     {{"--world", "16", "--model", "llama-3-70b"},
      2,
      "hint: by estimate something fits with --offload parameters,optimizer ("},
+    {{"--world", "16", "--model", "8b", "--target", "megatron", "--pp-split", "ends", "--pp-first", "40", "--pp-last",
+      "2"},
+     1,
+     "pp_first=40 and pp_last=2 are 42 layers, and llama-3.1-8b has 32: use at most so many together\nhint: --pp-first "
+     "31"},
+    {{"--world", "16", "--model", "8b", "--target", "megatron", "--pp-split", "ends", "--pp-first", "0", "--pp-last",
+      "0"},
+     1,
+     "megatron has layers on the first and on the last stage: use pp_split chunks\nhint: --pp-first 1 --pp-last 1"},
+    {{"predict", "--mesh", "pp=2", "--model", "8b", "--target", "megatron", "--pp-split", "weighted"},
+     1,
+     "--pp-split weighted needs a number"},
+    {{"--world", "16", "--model", "8b", "--target", "megatron", "--pp-group", "+4"},
+     1,
+     "--pp-group takes a whole number from 0 to 4095 (micro-steps), not \"+4\""},
+    {{"predict", "--mesh", "pp=2", "--model", "8b", "--target", "megatron", "--pp-schedule", "interleaved",
+      "--virtual-stages", "63"},
+     2,
+     "pp=2 with 63 chunks of layers each needs 126 layers, llama-3.1-8b has 32: use virtual_stages 16 or less"},
+    {{"predict", "--mesh", "pp=2", "--model", "8b", "--target", "megatron", "--pp-split", "ends", "--pp-first", "10",
+      "--pp-last", "2"},
+     2,
+     "pp_first=10 and pp_last=2 are 12 of the 32 layers of llama-3.1-8b, and no stage is between: use pp_last 22"},
+    {{"predict", "--mesh", "pp=2", "--model", "8b", "--target", "automodel"},
+     2,
+     "automodel@0.7 is not predicted with pp: its pipelines (pp_size) are not modelled; use pp=1"},
+    {{"predict", "--mesh", "dp_shard=1", "--model", "8b", "--global-batch", "33", "--grad-accum", "4"},
+     2,
+     "a global batch of 33 sequences is not dp_replicate x dp_shard x accumulation = 4: use that, or leave one"},
     {{NULL}, 1, "needs --world and --model"},
 };
 

@@ -142,9 +142,40 @@ Test(cli_pipelines, a_batch_script_writes_and_launches_a_pipeline_of_every_frame
     }
 }
 
+// What a file does not hold is said: of DeepSpeed's the sequence and recomputation, its stages follow from the batch.
+Test(cli_pipelines, what_is_exported_with_stages_comes_back_from_its_file_and_from_its_batch_script) {
+    static const struct {
+        const char *target, *zero, *file;
+    } rows[] = {{"torchtitan", "3", "round.toml"},
+                {"megatron", "1", "round.sh"},
+                {"megatron@bridge-0.6", "1", "round.py"},
+                {"nanotron", "1", "round.yaml"},
+                {"deepspeed", "1", "round.json"}};
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
+        const size_t row = i / 2;
+        const bool script = i % 2 == 1;
+        const char *file = script ? "round.sbatch" : rows[row].file;
+        ProgramRun made = CLI("export", "--mesh", "pp=2,dp_shard=8", "--model", "llama-3-8b", "--target",
+                              rows[row].target, "--zero", rows[row].zero, "--micro-batch", "1", "--grad-accum", "4",
+                              "--recompute", "full", "--out", file, script ? "--as" : NULL, "sbatch");
+        cr_assert_eq(made.exit_code, 0, "%s: %s", rows[row].target, made.err);
+        program_run_free(&made);
+        json_t *back =
+            CLI_JSON(0, "check", file, "--model", "llama-3-8b", "--world", "16", "--seq", "4096", "--recompute", "full",
+                     "--effort", "estimate", "--tolerance", "100", "--format", "json");
+        const json_t *own = json_object_get(back, "own"), *mesh = json_object_get(own, "mesh"),
+                     *plan = json_object_get(own, "plan");
+        cr_expect_eq(cli_number(mesh, "pp"), 2, "%s of %s", file, rows[row].target);
+        cr_expect_eq(cli_number(mesh, "dp_shard"), 8, "%s of %s", file, rows[row].target);
+        cr_expect_eq(cli_number(plan, "grad_accum"), 4, "%s of %s", file, rows[row].target);
+        json_decref(back);
+        unlink(file);
+    }
+}
+
 Test(cli_pipelines, a_batch_script_of_a_framework_without_pipelines_says_whose_file_it_is) {
-    ProgramRun run = CLI("export", "--as", "sbatch", "--mesh", "pp=2,dp_shard=4", "--model", "llama-3-8b", "--target",
-                         "accelerate");
+    ProgramRun run =
+        CLI("export", "--as", "sbatch", "--mesh", "pp=2,dp_shard=4", "--model", "llama-3-8b", "--target", "accelerate");
     cr_expect_neq(run.exit_code, 0);
     cr_expect(strstr(run.err, "accelerate has no pp"), "%s", run.err);
     program_run_free(&run);

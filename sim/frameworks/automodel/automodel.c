@@ -25,6 +25,7 @@ static const TargetVersion automodel_0_7 = {
         SET(own_dispatch, DISPATCH_DEEPEP), SET(dispatchers, DISPATCH_BIT(DISPATCH_HYBRIDEP)),
         SET(cp_ring, false),  // context_parallel/sharder.py gathers keys and values
         SET(losses, 0), SET_TEXT(stages_note, "its pipelines (pp_size) are not modelled"),
+        SET(axes_unmodelled, AXES_STAGE),
         SET_TEXT(loss_note, "its FusedLinearCrossEntropy makes logits again in backward, which no form here does"),
         SET(offloads, 1u << OFFLOAD_PARAMETERS)),  // offload_policy: CPUOffloadPolicy
 };

@@ -305,6 +305,7 @@ static Status read_zero(Import *import, Error *error) {
 // PipelineModule has the stages (pipe/module.py); of the section its engine looks at what is recomputed between stages.
 static Status read_stages(Import *import, Error *error) {
     int layers = 0;
+    import->stages_beside = "PipelineModule(num_stages=..) of your script";
     if (!import_has(import, "pipeline")) {
         return STATUS_OK;
     }
@@ -316,8 +317,9 @@ static Status read_stages(Import *import, Error *error) {
         import_find(import, FINDING_UNMODELLED, "pipeline.activation_checkpoint_interval",
                     "%d layers between two kept inputs: predicted with one", layers);
     }
-    import_find(import, FINDING_UNMODELLED, "pipeline",
-                "the number of stages is PipelineModule(num_stages=..)'s in your script: predicted with one stage");
+    import_find(import, FINDING_ASSUMED, "pipeline",
+                "the number of stages is PipelineModule(num_stages=..)'s in your script: predicted with as many as the "
+                "batch leaves ranks for, else with one");
     return STATUS_OK;
 }
 

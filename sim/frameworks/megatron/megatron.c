@@ -48,7 +48,8 @@ static const TargetVersion megatron_core = {
         // account_for_embedding_ and account_for_loss_in_pipeline_split, num_layers_in_first_ and
         // num_layers_in_last_pipeline_stage, pipeline_model_parallel_layout (transformer/transformer_config.py)
         SET(splits, PP_BIT(SPLIT_EVEN) | PP_BIT(SPLIT_WEIGHTED) | PP_BIT(SPLIT_ENDS) | PP_BIT(SPLIT_CHUNKS)),
-        SET(edges_weigh_one, true), SET(group_rule, GROUPS_ANY),  // --microbatch-group-size-per-virtual-pipeline-stage
+        SET(edges_weigh_one, true), SET(group_rule, GROUPS_ANY),
+        SET_TEXT(group_switch, "--microbatch-group-size-per-virtual-pipeline-stage"),
         SET(expert_flavour, EXPERTS_PERMUTE_KERNELS),  // --moe-permute-fusion, in NeMo's and Megatron-Bridge's recipes
         SET(cuts_experts, true),                       // --expert-tensor-parallel-size, --moe-expert-capacity-factor
         SET(predicts_further, true),                   // --mtp-num-layers
@@ -149,12 +150,13 @@ static const TargetVersion megatron_bridge_0_6 = {
     .version = "bridge-0.6",
     .extends = &megatron_0_19,
     .evidence = "unvalidated",
-    .settings = SETTINGS(SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP | AXES_EP),  // a2a is not written here yet
-                         SET(pack_flavour, PACKS_ONE_ROW),  // packed_sequence_specs (data/datasets/packed_sequence.py)
-                         SET(finetunes, 1u << FINETUNE_LORA), SET(adapters_of_core, true),  // peft/lora.py, utils.py
-                         // bf16_mixed reduces in fp32 (training/mixed_precision.py)
-                         SET(reduces_often_bf16, false),
-                         SET(vocab_multiple, 0)),  // should_pad_vocab is false (models/gpt_provider.py)
+    .settings =
+        SETTINGS(SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP | AXES_EP),  // a2a is not written here yet
+                 SET(pack_flavour, PACKS_ONE_ROW),  // packed_sequence_specs (data/datasets/packed_sequence.py)
+                 SET(finetunes, 1u << FINETUNE_LORA), SET(adapters_of_core, true),  // peft/lora.py, utils.py
+                 // bf16_mixed reduces in fp32 (training/mixed_precision.py)
+                 SET(reduces_often_bf16, false), SET_TEXT(group_switch, "model.microbatch_group_size_per_vp_stage"),
+                 SET(vocab_multiple, 0)),  // should_pad_vocab is false (models/gpt_provider.py)
 };
 
 // Its context-parallel group is sp x cp, of which each rank has a chunk from either end of a sequence

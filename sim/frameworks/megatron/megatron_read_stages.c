@@ -4,127 +4,43 @@
 #include <string.h>
 
 #include "sim/frameworks/megatron/megatron_read.h"
+#include "sim/frameworks/pp_layout.h"
 
-enum { CHUNKS_MOST = 4096, LAYERS_MOST = 1 << 16 };
+enum { LAYERS_MOST = 1 << 16 };
 
-typedef struct Chunks {
-    int layers[CHUNKS_MOST];
-    int count;
-    int further, further_at;  // layers that predict further tokens, and the chunk of the last one
-    const char *wrong;
-} Chunks;
+static const char such_as[] = "a layout such as Et*8|t*8|t*8|t*8L";
 
-// One sign of the layout; `times` where a number follows "*".
-static void take_sign(Chunks *chunks, char sign, int times) {
-    for (int i = 0; i < times && !chunks->wrong; i++) {
-        if (sign == '|' && chunks->count < CHUNKS_MOST) {
-            chunks->layers[chunks->count++] = 0;
-        } else if (sign == 't') {
-            chunks->layers[chunks->count - 1]++;
-        } else if (sign == 'm') {
-            chunks->further++;
-            chunks->further_at = chunks->count - 1;
-        } else if (sign == '|') {
-            chunks->wrong = "too many stages";
-        }
-    }
-    if (!strchr("|tmEL", sign)) {
-        chunks->wrong = "a sign other than E, t, m, L and |";
-    }
-}
-
-static int number_at(const char **at) {
-    int number = 0;
-    while (**at >= '0' && **at <= '9' && number <= LAYERS_MOST) {
-        number = 10 * number + *(*at)++ - '0';
-    }
-    return number > LAYERS_MOST ? LAYERS_MOST : number;
-}
-
-static int times_behind(const char **at) {
-    if (**at != '*') {
-        return 1;
-    }
-    ++*at;
-    return number_at(at);
-}
-
-// "Et*4|(t*4|)*6t*4L": brackets do not nest (PipelineParallelLayerLayout.parse_str_to_list).
-static void read_layout(const char *text, Chunks *chunks) {
-    *chunks = (Chunks){.count = 1};
-    while (*text && !chunks->wrong) {
-        if (*text == ' ' || *text == ',') {
-            text++;
-        } else if (*text == '(') {
-            const char *from = text + 1, *end = strchr(from, ')');
-            const char *behind = end ? end + 1 : text + strlen(text);
-            const int times = end ? times_behind(&behind) : 0;
-            chunks->wrong = end ? NULL : "a bracket that does not end";
-            for (int i = 0; i < times && i < CHUNKS_MOST && !chunks->wrong; i++) {
-                for (const char *at = from; at < end && !chunks->wrong;) {
-                    const char sign = *at++;
-                    take_sign(chunks, sign, times_behind(&at));
-                }
-            }
-            text = behind;
-        } else {
-            const char sign = *text++;
-            take_sign(chunks, sign, times_behind(&text));
-        }
-    }
-}
-
-static int sum_of(const Chunks *chunks) {
-    int sum = 0;
-    for (int i = 0; i < chunks->count; i++) {
-        sum += chunks->layers[i];
-    }
-    return sum;
-}
-
-// As they are dealt out where the number does not divide: the first ones have one more.
-static bool is_own_deal(const Chunks *chunks) {
-    const int all = sum_of(chunks), each = all / chunks->count, over = all % chunks->count;
-    bool same = over > 0;
-    for (int i = 0; i < chunks->count; i++) {
-        same &= chunks->layers[i] == each + (i < over);
-    }
-    // Where embedding and loss count as layers, that is how they are dealt out.
-    return same && (all + 2) % chunks->count != 0 && (all + 1) % chunks->count != 0;
-}
-
-static Status take_layout(Import *import, const char *text, Error *error) {
+static Status take_layout(Import *import, const char *text, int layers, Error *error) {
     const char *key = megatron_key(import, M_LAYOUT);
+    const ConfigNode *node = import_at(import, key);
     const int pp = import->said.size[AXIS_PP];
-    Chunks *chunks = ARENA_NEW(import->arena, Chunks);
-    read_layout(text, chunks);
-    FAIL_IF(chunks->wrong, error, STATUS_USAGE, "%s:%d: %s %s has %s", import->path, import_at(import, key)->line, key,
-            text, chunks->wrong);
-    bool alike = true;
-    for (int i = 2; i < chunks->count - 1; i++) {
-        alike &= chunks->layers[i] == chunks->layers[1];
-    }
-    if (chunks->count % pp != 0) {
+    PpLayout *layout = ARENA_NEW(import->arena, PpLayout);
+    FAIL_IF(node->alone, error, STATUS_USAGE, "%s:%d: %s stands without a value: it takes %s", import->path, node->line,
+            key, such_as);
+    FAIL_IF(!pp_layout_read(text, layout), error, STATUS_USAGE, "%s:%d: %s %s has %s", import->path, node->line, key,
+            text, layout->wrong);
+    if (layout->count % pp != 0) {
         import_find(import, FINDING_REFUSED, key,
                     "The length of pipeline_model_parallel_layout must be divisible by pipeline_model_parallel_size "
                     "(num_stages=%d, pipeline_model_parallel_size=%d)",
-                    chunks->count, pp);
+                    layout->count, pp);
         return STATUS_OK;
     }
-    import->said.choice[PLAN_VIRTUAL_STAGES] = chunks->count / pp;
+    import->said.choice[PLAN_VIRTUAL_STAGES] = layout->count / pp;
     const int further = import->said.choice[PLAN_MTP] > 0 ? import->said.choice[PLAN_MTP] : 0;
-    if (chunks->further != further) {
-        import_find(import, FINDING_REFUSED, key, "Number of mtp layers in layout must match mtp_num_layers");
-    } else if (chunks->further > 0 && chunks->further_at < chunks->count - 1) {
+    const char *reason = pp_layout_refuse(layout, layers, further, import->arena);
+    if (reason) {
+        import_find(import, FINDING_REFUSED, key, "%s", reason);
+    } else if (layout->further > 0 && layout->further_at < layout->count - 1) {
         import_find(import, FINDING_UNMODELLED, key,
                     "m, layers that predict further tokens, on a stage before the last: predicted on the last one");
     }
-    if (!alike && !is_own_deal(chunks)) {
+    if (!pp_layout_is_alike(layout) && !pp_layout_is_own_deal(layout)) {
         import_refuse(import, key, "stages between the first and the last one differ, which no plan of ndtune holds");
-    } else if (!is_own_deal(chunks)) {
+    } else if (!pp_layout_is_own_deal(layout)) {
         import->said.choice[PLAN_PP_SPLIT] = SPLIT_CHUNKS;
-        import->said.choice[PLAN_PP_FIRST] = chunks->layers[0];
-        import->said.choice[PLAN_PP_LAST] = chunks->layers[chunks->count - 1];
+        import->said.choice[PLAN_PP_FIRST] = layout->layers[0];
+        import->said.choice[PLAN_PP_LAST] = layout->layers[layout->count - 1];
     }
     return STATUS_OK;
 }
@@ -227,9 +143,12 @@ Status megatron_read_stages(Import *import, Error *error) {
         import_refuse(import, megatron_key(import, M_LAYOUT), "a layout as a list is not read yet: write it as a text");
         return STATUS_OK;
     }
+    FAIL_IF(said_layout && !megatron_is_bridge(import) && said_layout->text[0] == '\0', error, STATUS_USAGE,
+            "%s:%d: %s is empty: it takes %s", import->path, said_layout->line, megatron_key(import, M_LAYOUT),
+            such_as);
     TRY(megatron_word(import, M_LAYOUT, &layout, error));
     if (layout) {
-        TRY(take_layout(import, layout, error));
+        TRY(take_layout(import, layout, layers, error));
     } else {
         take_counted(import, layers, embedding, loss);
     }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/escape.h"
 #include "sim/base/hash.h"
 #include "sim/base/open.h"
 #include "sim/plan/plan_fields.h"
@@ -130,7 +131,7 @@ static Status read_line(Reader *reader, char *line, Error *error) {
 }
 
 static Status read_cells(Reader *reader, const char *text, Error *error) {
-    char *rest = arena_text(reader->arena, text);
+    char *rest = arena_text(reader->arena, text_behind_mark(text));
     while (*rest) {
         char *line = rest, *end = strchr(line, '\n');
         rest = end ? end + 1 : line + strlen(line);

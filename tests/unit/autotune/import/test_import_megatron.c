@@ -149,6 +149,12 @@ Test(import_megatron, what_it_asserts_is_refused_in_its_words) {
          "No more than one of the following arguments"},
         {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et*8|t*4|t*4L'"),
          "(num_stages=3, pipeline_model_parallel_size=4)"},
+        {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et|(t*2|)*6t*2L'"),
+         "Number of decoder layers 15 must match num_layers 16"},
+        {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 't*4|t*4|t*4|t*4L'"),
+         "The first layer must be embedding"},
+        {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et*4|t*4|t*4|t*4'"),
+         "The last layer must be loss"},
         {FLAGS("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 2"),
          "left over layers must be divisible by left over stages"},
         {FLAGS("--expert-model-parallel-size 2"), "num_experts must be non None"},
@@ -219,6 +225,28 @@ Test(import_megatron, a_script_whose_command_stands_in_a_loop_is_an_error_and_no
     cr_expect_eq(import_tree(root, "file", "megatron", &arena, &import, &error), STATUS_USAGE);
     cr_expect(strstr(error.message, "gives no command outside of loops"), "%s", error.message);
     arena_free(&arena);
+}
+
+Test(import_megatron, a_layout_or_a_number_that_is_left_out_is_an_error_that_says_so) {
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout ''"), "is empty: it takes a layout"},
+        {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout"),
+         "stands without a value: it takes"},
+        {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et*4|x'"), "a sign other than"},
+        {FLAGS("--pipeline-model-parallel-size"), "stands without a value: it takes a whole number"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        Import import;
+        ConfigNode *root = NULL;
+        Error error = {0};
+        cr_assert_eq(config_parse(cases[i].text, "file", SYNTAX_SHELL, &arena, &root, &error), STATUS_OK);
+        cr_expect_eq(import_tree(root, "file", "megatron", &arena, &import, &error), STATUS_USAGE);
+        cr_expect(strstr(error.message, cases[i].words), "%s", error.message);
+        arena_free(&arena);
+    }
 }
 
 Test(import_megatron, an_optimizer_that_deals_out_whole_layers_is_named_as_not_held) {

@@ -31,8 +31,8 @@ static const Target *target_of(const char *name) {
 
 // By hand from forward_backward_pipelining_with_interleaving: 4 <= g <= m, and m mod g is 0 or at least 4.
 Test(group_rules, megatrons_own_group_is_the_smallest_that_it_takes) {
-    static const int own[] = {[4] = 4,  [5] = 5,  [6] = 6,  [7] = 7,  [8] = 4,
-                              [9] = 5, [10] = 5, [11] = 6, [12] = 4, [13] = 7};
+    static const int own[] = {
+        [4] = 4, [5] = 5, [6] = 6, [7] = 7, [8] = 4, [9] = 5, [10] = 5, [11] = 6, [12] = 4, [13] = 7};
     for (int micro_steps = 4; micro_steps < (int)(sizeof own / sizeof *own); micro_steps++) {
         const TrainPlan plan = plan_of(micro_steps, 0);
         cr_expect_null(target_refuse_group(target_of("megatron"), &plan, &arena), "%d", micro_steps);
@@ -49,10 +49,12 @@ static void expect(const char *name, int micro_steps, int group, const char *wor
 
 Test(group_rules, what_megatron_stops_at_is_refused_in_its_words) {
     expect("megatron", 3, 0, "should range in [PP=4, M=3]: use grad_accum 4 or more");
-    expect("megatron", 8, 9, "should range in [PP=4, M=8], and is 9: use pp_group 4");
+    expect(
+        "megatron", 8, 9,
+        "should range in [PP=4, M=8], and is 9: use pp_group 4 (--microbatch-group-size-per-virtual-pipeline-stage 4)");
     expect("megatron", 8, 3, "should range in [PP=4, M=8], and is 3: use pp_group 4");
     expect("megatron", 13, 5, "but it is 3: use pp_group 7");
-    expect("megatron@bridge-0.6", 9, 4, "but it is 1: use pp_group 5");
+    expect("megatron@bridge-0.6", 9, 4, "but it is 1: use pp_group 5 (model.microbatch_group_size_per_vp_stage 5)");
     expect("megatron@2022", 9, 0, "number of microbatches (9) is not divisible by pipeline-model-parallel-size (4)");
     expect("megatron@0.4", 8, 8, "has groups of pp=4 micro-steps, not 8: use pp_group 0");
 }

@@ -74,6 +74,18 @@ Test(order_file, an_order_of_its_own_is_no_schedule) {
     arena_free(&arena);
 }
 
+Test(order_file, a_byte_order_mark_before_the_first_action_is_skipped) {
+    Arena arena = {0};
+    Error error = {0};
+    PpOrder file;
+    cr_assert_eq(read_text("\xef\xbb\xbf"
+                           "0F0,0B0\n1F0,1B0\n",
+                           &arena, &file, &error),
+                 STATUS_OK, "%s", error.message);
+    cr_expect_eq(file.stages, 2);
+    arena_free(&arena);
+}
+
 Test(order_file, what_is_no_order_is_said_with_its_place) {
     static const struct {
         const char *text, *says;

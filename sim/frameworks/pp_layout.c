@@ -1,0 +1,115 @@
+// Reads a layout as parse_str_to_list of PipelineParallelLayerLayout does, and asserts what validate_layer_layout does.
+
+#include "sim/frameworks/pp_layout.h"
+
+#include <string.h>
+
+#include "sim/frameworks/target.h"
+
+// One sign of the layout; `times` where a number follows "*".
+static void take_sign(PpLayout *layout, char sign, int times) {
+    for (int i = 0; i < times && !layout->wrong; i++) {
+        if (sign == '|' && layout->count < LAYOUT_MOST_CHUNKS) {
+            layout->layers[layout->count++] = 0;
+        } else if (sign == '|') {
+            layout->wrong = "too many stages";
+        } else if (sign == 't') {
+            layout->layers[layout->count - 1]++;
+        } else if (sign == 'm') {
+            layout->further++;
+            layout->further_at = layout->count - 1;
+        }
+        layout->embeddings += sign == 'E';
+        layout->losses += sign == 'L';
+        layout->first = layout->first || sign == '|' ? layout->first : sign;
+        layout->last = sign == '|' ? layout->last : sign;
+    }
+    if (!strchr("|tmEL", sign)) {
+        layout->wrong = "a sign other than E, t, m, L and |";
+    }
+}
+
+static int number_at(const char **at) {
+    int number = 0;
+    while (**at >= '0' && **at <= '9' && number <= LAYOUT_MOST_LAYERS) {
+        number = 10 * number + *(*at)++ - '0';
+    }
+    return number > LAYOUT_MOST_LAYERS ? LAYOUT_MOST_LAYERS : number;
+}
+
+static int times_behind(const char **at) {
+    if (**at != '*') {
+        return 1;
+    }
+    ++*at;
+    return number_at(at);
+}
+
+// Brackets do not nest. Answers what is behind them.
+static const char *take_bracket(PpLayout *layout, const char *text) {
+    const char *from = text + 1, *end = strchr(from, ')');
+    const char *behind = end ? end + 1 : text + strlen(text);
+    const int times = end ? times_behind(&behind) : 0;
+    layout->wrong = end ? NULL : "a bracket that does not end";
+    for (int i = 0; i < times && i < LAYOUT_MOST_CHUNKS && !layout->wrong; i++) {
+        for (const char *at = from; at < end && !layout->wrong;) {
+            const char sign = *at++;
+            if (sign != ' ' && sign != ',') {
+                take_sign(layout, sign, times_behind(&at));
+            }
+        }
+    }
+    return behind;
+}
+
+bool pp_layout_read(const char *text, PpLayout *layout) {
+    *layout = (PpLayout){.count = 1};
+    while (*text && !layout->wrong) {
+        if (*text == ' ' || *text == ',') {
+            text++;
+        } else if (*text == '(') {
+            text = take_bracket(layout, text);
+        } else {
+            const char sign = *text++;
+            take_sign(layout, sign, times_behind(&text));
+        }
+    }
+    return !layout->wrong;
+}
+
+int pp_layout_layers(const PpLayout *layout) {
+    int sum = 0;
+    for (int i = 0; i < layout->count; i++) {
+        sum += layout->layers[i];
+    }
+    return sum;
+}
+
+bool pp_layout_is_alike(const PpLayout *layout) {
+    bool alike = true;
+    for (int i = 2; i < layout->count - 1; i++) {
+        alike &= layout->layers[i] == layout->layers[1];
+    }
+    return alike;
+}
+
+bool pp_layout_is_own_deal(const PpLayout *layout) {
+    const int all = pp_layout_layers(layout), each = all / layout->count, over = all % layout->count;
+    bool same = over > 0;
+    for (int i = 0; i < layout->count; i++) {
+        same &= layout->layers[i] == each + (i < over);
+    }
+    // Where embedding and loss count as layers, that is how they are dealt out.
+    return same && (all + 2) % layout->count != 0 && (all + 1) % layout->count != 0;
+}
+
+const char *pp_layout_refuse(const PpLayout *layout, int layers, int further, Arena *arena) {
+    const int own = pp_layout_layers(layout);
+    REFUSE_IF(arena, layout->first != 'E' || layout->embeddings != 1,
+              "The first layer must be embedding, and it must be specified exactly once (E)");
+    REFUSE_IF(arena, layout->last != 'L' || layout->losses != 1,
+              "The last layer must be loss, and it must be specified exactly once (L)");
+    REFUSE_IF(arena, layers > 0 && own != layers, "Number of decoder layers %d must match num_layers %d", own, layers);
+    REFUSE_IF(arena, layout->further != further, "Number of mtp layers in layout must match mtp_num_layers");
+    return NULL;
+}

@@ -1,0 +1,34 @@
+// A pipeline's layers as Megatron-LM's layout string says them, chunk after chunk, "Et*3|(tt|)*29,m|L": E and L are
+// embedding and loss, t is a layer, m one that predicts a further token, ( |)*6 six chunks
+// (PipelineParallelLayerLayout, transformer/pipeline_parallel_layer_layout.py of core 0.19).
+
+#pragma once
+
+#include <stdbool.h>
+
+#include "sim/base/arena.h"
+
+enum { LAYOUT_MOST_CHUNKS = 4096, LAYOUT_MOST_LAYERS = 1 << 16 };
+
+typedef struct PpLayout {
+    int layers[LAYOUT_MOST_CHUNKS];
+    int count;
+    int further, further_at;  // layers that predict further tokens, and the chunk of the last one
+    int embeddings, losses;
+    char first, last;   // signs
+    const char *wrong;  // why it is none; NULL
+} PpLayout;
+
+// Answers false, and layout->wrong says why, where the text is none.
+bool pp_layout_read(const char *text, PpLayout *layout);
+
+int pp_layout_layers(const PpLayout *layout);
+
+// Chunks between the first and the last one have as many layers each.
+bool pp_layout_is_alike(const PpLayout *layout);
+
+// As they are dealt out where the number does not divide: the first ones have one more.
+bool pp_layout_is_own_deal(const PpLayout *layout);
+
+// Why Megatron takes no such layout of a model, in its words, arena text; NULL. layers 0: not known.
+const char *pp_layout_refuse(const PpLayout *layout, int layers, int further, Arena *arena);
