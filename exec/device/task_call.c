@@ -258,7 +258,8 @@ static ShardStretch shard_stretch(const TaskCall *call, int64_t begin, int64_t l
 
 ShardStretch call_replicated_stretch(const TaskCall *call) {
     const Unit *unit = &call->program->units[call->task->unit];
-    return shard_stretch(call, 0, call->task->replicated, unit->elements);
+    const int64_t counted = call->task->inner > 0 ? call->task->inner : unit->elements;
+    return shard_stretch(call, 0, call->task->replicated, counted);
 }
 
 bool call_update_stretch(const TaskCall *call, int32_t *slice, ShardStretch *stretch) {

@@ -134,7 +134,7 @@ float call_loss_gradient(const TaskCall *call);
 typedef struct ShardStretch {
     int64_t first, count, lead;
 } ShardStretch;
-ShardStretch call_replicated_stretch(const TaskCall *call);  // all of the shard
+ShardStretch call_replicated_stretch(const TaskCall *call);  // all of the shard that is counted
 // Norms and biases, then the matrices after them: one stretch for most units, more where a router comes first. *slice
 // starts at 0; false: no more.
 bool call_update_stretch(const TaskCall *call, int32_t *slice, ShardStretch *stretch);

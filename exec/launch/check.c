@@ -171,12 +171,6 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
                             model->latent.value > 0 ? arena_format(arena, " and values of %d", model->latent.value)
                                                     : "");
     }
-    if (model->tied_embeddings && mesh_stages(&plan->mesh) > 1) {
-        return arena_format(arena,
-                            "the executor does not sum the gradient of one table over two stages, and %s has one for "
-                            "embedding and head: use pp=1",
-                            model->name);
-    }
     if (mesh_stages(&plan->mesh) > 1 && plan->pp_schedule == PP_DUALPIPEV) {
         return "the executor does not run forward of one chunk beside backward of another, as dualpipev does: use "
                "pp_schedule zbv";

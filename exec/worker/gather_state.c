@@ -33,6 +33,11 @@ static bool is_spread(const StepProgram *program, const Unit *unit) {
     return unit->slice_count > 0 && program->slices[unit->first_slice].spread;
 }
 
+// A table that the first stage writes.
+static bool is_copy(const StepProgram *program, const ParamSlice *slice) {
+    return slice->part == UNIT_EMBEDDING && !program->held.embedding;
+}
+
 static int *shard_owners(const StepProgram *program, const Unit *unit, Arena *arena) {
     const Mesh *mesh = &program->plan.mesh;
     const int sets = is_spread(program, unit) ? mesh->size[AXIS_EP] : 1;
@@ -95,7 +100,10 @@ static Status gather_unit(Session *session, const StepProgram *program, const He
     }
     TRY(gather(session, own, whole, unit->shard_elements * (int64_t)sizeof *own, error));
     for (int32_t s = 0; to->file && s < unit->slice_count; s++) {
-        write_slice(&shards, &program->slices[unit->first_slice + s], to->file);
+        const ParamSlice *slice = &program->slices[unit->first_slice + s];
+        if (!is_copy(program, slice)) {
+            write_slice(&shards, slice, to->file);
+        }
     }
     return STATUS_OK;
 }

@@ -77,6 +77,21 @@ OpRef op_whole(const Lowering *lowering, int32_t tensor) {
     return (OpRef){.tensor = tensor, .rank_group = -1, .bytes = lowering->tensors[tensor].bytes};
 }
 
+OpRef own_slice(const Lowering *lowering, const Unit *unit, int32_t tensor) {
+    OpRef ref = op_whole(lowering, tensor);
+    if (unit->shards > 1) {
+        ref.bytes /= unit->shards;
+        ref.rank_group = unit->shard_group;
+        ref.rank_stride_bytes = ref.bytes;
+    }
+    return ref;
+}
+
+OpRef shard_gradient(const Lowering *lowering, const Unit *unit) {
+    return unit->gradient_shard == unit->gradient_full ? own_slice(lowering, unit, unit->gradient_shard)
+                                                       : op_whole(lowering, unit->gradient_shard);
+}
+
 OpRef op_absent(void) {
     return (OpRef){.tensor = -1, .rank_group = -1};
 }

@@ -14,7 +14,7 @@
 //   recompute       lower_recompute.c  backward re-runs the forward operations whose results were not kept
 //   fusion          lower_fuse.c       adjacent operations that share a pass over memory become one operation
 //   split           lower_split.c      separates weight gradients from input gradients, where the schedule does so
-//   messages        lower_messages.c   what the chunks of a stage receive from and send to other stages
+//   messages        lower_messages.c   what the chunks of a stage receive from and send to other stages (lower_tied.c)
 //   lanes           lower_lanes.c      buffers (carried.c: over how many micro-steps), events, segments, hash
 
 #pragma once
@@ -304,8 +304,6 @@ typedef struct ChunkMessages {
 
 ChunkMessages *lower_messages(Lowering *lowering, const MicroLoops *loops);
 
-// For embedding and head tied across two stages: both get the sum of its gradients (optimizer).
-void lower_tied_gradient(Lowering *lowering, int unit);
 
 // The finished step, as lists.
 typedef struct LoweredStep {

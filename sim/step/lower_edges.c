@@ -207,7 +207,7 @@ void lower_end(Lowering *lowering) {
     }
     Op *embed = add_embedding(lowering, SECTION_END, TASK_EMBED_BACKWARD, PHASE_BACKWARD, "embed backward");
     embed->task.accumulate =  // added to the head's gradient, or that of further tokens
-        lowering->model->tied_embeddings || lowering->held->further > 0;
+        (lowering->model->tied_embeddings && lowering->held->head) || lowering->held->further > 0;
     op_operand(embed, g_full, ACCESS_READ);
     op_operand(embed, unit_slice(lowering, gradients, "embed", "embed"),
                embed->task.accumulate ? ACCESS_UPDATE : ACCESS_WRITE);

@@ -86,27 +86,3 @@ ChunkMessages *lower_messages(Lowering *lowering, const MicroLoops *loops) {
     }
     return messages;
 }
-
-static void add_tied_message(Lowering *lowering, const Unit *unit, TaskKind kind, LaneId lane, const char *name,
-                             Access access) {
-    const OpRef gradient = shard_gradient(lowering, unit);
-    const Dtype dtype = lowering->tensors[gradient.tensor].dtype;
-    Op *op = op_add(lowering, SECTION_UPDATE, kind, PHASE_OPTIMIZER, name);
-    op->task.lane = (int16_t)lane;
-    op->task.peer = (int16_t)lowering->held->tied_peer;
-    op->task.dtype = dtype;
-    op->task.payload_bytes = lowering->dims.embed_vocab * lowering->dims.hidden * dtype_bytes(dtype);
-    op_operand(op, gradient, access);
-}
-
-// An all-reduce of two: each sends its whole table's gradient and adds what it receives, regardless of which part its
-// own optimizer owns (finalize_model_grads.py of Megatron-LM).
-void lower_tied_gradient(Lowering *lowering, int unit) {
-    const StageLayers *held = lowering->held;
-    if (held->tied_peer >= 0 && !lowering->choice->alone &&
-        unit == (held->embedding ? UNIT_EMBEDDING : lowering->head_unit)) {
-        const Unit *of = &lowering->units[unit];
-        add_tied_message(lowering, of, TASK_SEND, LANE_SEND, "send tied gradients", ACCESS_READ);
-        add_tied_message(lowering, of, TASK_RECEIVE, LANE_RECEIVE, "add tied gradients", ACCESS_UPDATE);
-    }
-}

@@ -9,11 +9,13 @@
 //
 // A plan that reduces on the last micro-step (grad_sync) sums whole gradients over micro-steps at any stage; a target
 // with a gradient buffer allocates all of them from the start and reduces in it; one that reduces late does so after
-// the last backward (stages 0 and 1). Where nothing overlaps, kernels wait for a reduction to accumulate into the shard
-// gradient on their lane. dp_replicate adds an all-reduce of the shard at the end, or on each micro-step.
+// the last backward (stages 0 and 1), as all do a unit with a table that two stages have (tied.h). Where
+// nothing overlaps, kernels wait for a reduction to accumulate into the shard gradient on their lane. dp_replicate adds
+// an all-reduce of the shard at the end, or on each micro-step.
 
 #include "sim/step/lower.h"
 #include "sim/step/mixed.h"
+#include "sim/step/tied.h"
 
 // ---- what the units' tensors are
 
@@ -114,7 +116,8 @@ static void choose_gradients(Lowering *lowering, int u) {
     Unit *unit = &lowering->units[u];
     const UnitNames *names = unit_names(lowering, u);
     const bool buffered = lowering->target->gradient_buffer;
-    const bool summed = !lowering->reduce_each && (lowering->plan->zero == 0 || lowering->plan->grad_accum > 1);
+    const bool summed =
+        !unit_reduces_each(lowering, u) && (lowering->plan->zero == 0 || lowering->plan->grad_accum > 1);
     const bool updated = lowering->plan->update_in_backward;
     const bool kept = !updated && (buffered || summed || target_reduces_late(lowering->target, lowering->plan));
     const int32_t slots = kept ? unit->instances : ring_slots(unit, lowering->target->shard_copies ? 1 : 2);
@@ -130,7 +133,7 @@ static void choose_gradients(Lowering *lowering, int u) {
                                  : unit->gradient_full;
     // A gradient buffer is reduced in place: the shard is part of it.
     const bool in_place =
-        (lowering->plan->zero == 0 && !lowering->reduce_each) ||
+        (lowering->plan->zero == 0 && !unit_reduces_each(lowering, u)) ||
         (buffered && lowering->plan->zero > 0 && lowering->dims.reduce_dtype == lowering->master_dtype &&
          !plan_offloads_states(lowering->plan));
     unit->gradient_shard = in_place
@@ -170,21 +173,6 @@ void lower_unit_tensors(Lowering *lowering) {
         lower_offload(lowering, &lowering->units[u]);
     }
     fp8_choose_weights(lowering);
-}
-
-OpRef own_slice(const Lowering *lowering, const Unit *unit, int32_t tensor) {
-    OpRef ref = op_whole(lowering, tensor);
-    if (unit->shards > 1) {
-        ref.bytes /= unit->shards;
-        ref.rank_group = unit->shard_group;
-        ref.rank_stride_bytes = ref.bytes;
-    }
-    return ref;
-}
-
-OpRef shard_gradient(const Lowering *lowering, const Unit *unit) {
-    return unit->gradient_shard == unit->gradient_full ? own_slice(lowering, unit, unit->gradient_shard)
-                                                       : op_whole(lowering, unit->gradient_shard);
 }
 
 // ---- emitting
@@ -416,7 +404,7 @@ static void emit_replica_sum(Lowering *lowering, const Place *place, OpRef gradi
 // The reduced part goes into the shard gradient: written, added, or cast.
 static void emit_shard_gradient(Lowering *lowering, const Place *place, int32_t part, LaneId lane) {
     const int32_t shard = lowering->units[place->unit].gradient_shard;
-    const bool adds = lowering->reduce_each && !lowering->first;
+    const bool adds = unit_reduces_each(lowering, place->unit) && !lowering->first;
     if (!adds) {
         place_copy(lowering, place, lane, "shard gradient cast", part, shard);
         return;
@@ -454,7 +442,7 @@ static void emit_reduce_scatter(Lowering *lowering, const Place *place) {
     const bool waits = target_reduce_overlap(lowering->target, lowering->plan) == REDUCE_OVERLAP_OFF;
     const bool cast = lowering->dims.reduce_dtype != lowering->master_dtype || plan_offloads_states(lowering->plan) ||
                       (waits && lowering->plan->zero >= 2);
-    const bool adds = lowering->reduce_each && !lowering->first;
+    const bool each = unit_reduces_each(lowering, place->unit), adds = each && !lowering->first;
     const bool replicas = lowering_group_size(lowering, unit->replica_group) > 1;
     const int32_t source = reduce_source(lowering, place);
     const int32_t part = cast || adds
@@ -468,7 +456,7 @@ static void emit_reduce_scatter(Lowering *lowering, const Place *place) {
         place_ref(lowering, place, source),
         part == unit->gradient_full ? indexed(place, own_slice(lowering, unit, part))
                                     : place_ref(lowering, place, part));
-    const bool replicas_first = lowering->replicas_each || (cast && lowering->last && !lowering->reduce_each);
+    const bool replicas_first = lowering->replicas_each || (cast && lowering->last && !each);
     if (replicas_first) {
         emit_replica_sum(lowering, place, place_ref(lowering, place, part));
     }
@@ -516,7 +504,7 @@ static void emit_all_reduce(Lowering *lowering, const Place *place) {
             op_collective(lowering, TASK_ALL_REDUCE, LANE_REP, lowering->data_group, "gradient sum", PHASE_REDUCE),
             place_ref(lowering, place, unit->gradient_full), op_absent());
     }
-    if (lowering->reduce_each) {
+    if (unit_reduces_each(lowering, place->unit)) {
         emit_shard_gradient(lowering, place, unit->gradient_full, LANE_REP);
     }
 }
@@ -526,8 +514,12 @@ static void emit_reduction(Lowering *lowering, const Place *place) {
     (lowering->plan->zero > 0 ? emit_reduce_scatter : emit_all_reduce)(lowering, place);
 }
 
+static bool reduces_late(const Lowering *lowering, int unit) {
+    return unit_is_tied(lowering, unit) || target_reduces_late(lowering->target, lowering->plan);
+}
+
 void lower_late_reduce(Lowering *lowering, Section section, int unit) {
-    if (target_reduces_late(lowering->target, lowering->plan)) {
+    if (reduces_late(lowering, unit)) {
         emit_reduction(lowering, &(Place){.unit = unit, .phase = PHASE_REDUCE, .out = &lowering->lists[section]});
     }
 }
@@ -540,14 +532,14 @@ static void emit_gradient(Lowering *lowering, OpList *out, const Op *mark) {
         return;
     }
     emit_half_gradient(lowering, &place);
-    if (!lowering->reduce_each && !lowering->last) {
+    if (!unit_reduces_each(lowering, unit) && !lowering->last) {
         return;
     }
     if (lowering->gradients[unit] == lowering->units[unit].gradient_full) {
         emit_zero_padding(lowering, &place);
     }
     emit_norm_gradient_sum(lowering, &place);
-    if (!target_reduces_late(lowering->target, lowering->plan)) {
+    if (!reduces_late(lowering, unit)) {
         emit_reduction(lowering, &place);
     }
     if (lowering->plan->update_in_backward) {  // FSDP2 runs the hooks on the stream that ends the reduction
@@ -558,13 +550,16 @@ static void emit_gradient(Lowering *lowering, OpList *out, const Op *mark) {
 
 // Whole gradients that are summed over micro-steps: every write after the first micro-step adds.
 static void accumulate_gradients(Lowering *lowering, OpList *list) {
-    mixed_drop_zeros(list);
+    if (!lowering->reduce_each) {
+        mixed_drop_zeros(list);
+    }
     for (size_t i = 0; i < list->count; i++) {
         Op *op = list->ops[i];
         for (int k = 0; k < op->operand_count; k++) {
             OpRef *ref = &op->operands[k];
             for (int u = 0; u < lowering->unit_count; u++) {
-                if (ref->tensor == lowering->gradients[u] && ref->access == ACCESS_WRITE) {
+                if (ref->tensor == lowering->gradients[u] && ref->access == ACCESS_WRITE &&
+                    !unit_reduces_each(lowering, u)) {
                     ref->access = ACCESS_UPDATE;
                     op->task.accumulate = true;
                 }
@@ -577,7 +572,7 @@ void lower_sharding(Lowering *lowering) {
     for (Section section = SECTION_BEGIN; section <= SECTION_END; section++) {
         OpList in = lowering->lists[section];
         OpList out = {0};
-        if (!lowering->first && !lowering->reduce_each && !adds_half_gradients(lowering)) {
+        if (!lowering->first && !adds_half_gradients(lowering)) {
             accumulate_gradients(lowering, &in);
         }
         for (size_t i = 0; i < in.count; i++) {

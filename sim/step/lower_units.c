@@ -324,6 +324,13 @@ static void add_embedding_slices(Lowering *lowering, Unit *unit) {
     add_matrix(lowering, unit, "embed", split_of(lowering->dims.embed_split), model->vocab, model->hidden);
 }
 
+// Another stage's table, copied: initially the same, whatever unit it is in.
+static void mark_copy(Lowering *lowering) {
+    ParamSlice *slice = &lowering->slices[lowering->slice_count - 1];
+    slice->part = UNIT_EMBEDDING;
+    slice->tensor = lowering->model->position == POSITION_LEARNED;
+}
+
 static void add_final_norm_slices(Lowering *lowering, Unit *unit) {
     lowering->part = UNIT_HEAD;
     add_norm_slices(lowering, unit, "final_norm", "final_norm_bias");
@@ -340,7 +347,14 @@ static void add_head_slices(Lowering *lowering, Unit *unit) {
         }
         add_matrix(lowering, unit, "lm_head", split_of(split), model->vocab, model->hidden);
     }
+    const bool copied = lowering->held->tied_peer >= 0, further = lowering->held->further_table;
+    if (copied && !further) {
+        mark_copy(lowering);
+    }
     add_further_matrices(lowering, unit);
+    if (copied && further) {
+        mark_copy(lowering);
+    }
 }
 
 // The part of a layer that is in a separate unit.

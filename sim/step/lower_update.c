@@ -4,6 +4,7 @@
 // remains, and nothing is clipped.
 
 #include "sim/step/lower.h"
+#include "sim/step/tied.h"
 
 #include <math.h>
 
@@ -60,10 +61,18 @@ static OpRef scalar(Lowering *lowering, const char *name, int64_t elements) {
 
 static void emit_square_sum(Lowering *lowering, Section section, int u) {
     const Unit *unit = &lowering->units[u];
+    const int64_t counted = unit_counted_elements(lowering, u);
+    if (counted == 0) {
+        return;
+    }
     Op *op = op_add(lowering, section, TASK_SQUARE_SUM, PHASE_OPTIMIZER, "gradient square sum");
     op->task.unit = (int16_t)u;
     op->task.rows = 1;
     op->task.cols = unit->trained_shard;
+    if (counted < unit->trained_elements) {
+        op->task.inner = counted;
+        op->task.cols = counted < unit->trained_shard ? counted : unit->trained_shard;
+    }
     op->task.replicated = unit->replicated_elements;
     op->task.accumulate = true;
     op->task.dtype = lowering->tensors[unit->gradient_shard].dtype;
@@ -301,8 +310,8 @@ static void emit_norm(Lowering *lowering) {
     for (int edges = 0; edges < 2; edges++) {
         for (int u = lowering->unit_count - 1; u >= 0; u--) {
             if (lowering->units[u].trainable && lowering->units[u].layered != (edges == 1)) {
-                lower_late_reduce(lowering, edges ? SECTION_UPDATE : SECTION_NORM_LAYER, u);
                 lower_tied_gradient(lowering, u);
+                lower_late_reduce(lowering, edges ? SECTION_UPDATE : SECTION_NORM_LAYER, u);
                 emit_square_sum(lowering, edges ? SECTION_UPDATE : SECTION_NORM_LAYER, u);
             }
         }

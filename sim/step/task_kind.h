@@ -64,7 +64,8 @@ typedef enum {
     TASK_LOSS_GRADIENT,
     // logits(u -> gradient), targets -> row_max, sums, loss(u, accumulate): the three in one, over a whole vocabulary
     TASK_LOSS,
-    // gradient shard -> norm_square f32[1](u, accumulate); the leading replicated elements weigh 1/ranks
+    // gradient shard -> norm_square f32[1](u, accumulate); the leading replicated elements weigh 1/ranks;
+    // inner > 0: of that many leading elements of the unit only
     TASK_SQUARE_SUM,
     // norm_square -> scale f32[2]: {min(1, clip/norm), norm}
     TASK_CLIP,

@@ -84,6 +84,7 @@ typedef struct Reference {
     const Target *target;
     int64_t vocab;
     int layers, ffn, seq, batch;
+    bool tied;
     RunResult result;
 } Reference;
 
@@ -97,11 +98,12 @@ static const RunResult *reference_of(const RunRequest *request) {
                              .layers = one.model.layers,
                              .ffn = (int)one.model.ffn,
                              .seq = one.plan.seq,
-                             .batch = one.plan.grad_accum};
+                             .batch = one.plan.grad_accum,
+                             .tied = one.model.tied_embeddings};
     for (int i = 0; i < count; i++) {
         const Reference *old = &known[i];
         if (old->target == asked.target && old->vocab == asked.vocab && old->layers == asked.layers &&
-            old->ffn == asked.ffn && old->seq == asked.seq && old->batch == asked.batch) {
+            old->ffn == asked.ffn && old->seq == asked.seq && old->batch == asked.batch && old->tied == asked.tied) {
             return &old->result;
         }
     }

@@ -46,6 +46,9 @@ static Gradients gradients_of(RunRequest request) {
     gradients.elements = (float *)(void *)content;
     gradients.count = bytes / (int64_t)sizeof(float);
     Error error = {0};
+    if (mesh_stages(&request.plan.mesh) > 1) {  // the file has the order of one rank
+        request.plan.mesh = mesh_of_one();
+    }
     plan_canonical(&request.plan);
     cr_assert(step_lower(&request.model, &request.plan, request.target, &arena, &gradients.program, &error) ==
               STATUS_OK);
@@ -166,6 +169,9 @@ Test(every_gradient, of_the_executors_own_program_is_that_of_one_rank) {
         {"ndtune", "cp=4", 1, 3, RECOMPUTE_FULL, CP_ROTATE_RING, false},
         {"ndtune", "dp_shard=2,cp=2,tp=2", 2, 3, RECOMPUTE_NONE, CP_ROTATE_RING, false},
         {"ndtune", "dp_replicate=2,cp=2,tp=2", 1, 0, RECOMPUTE_FULL, CP_ROTATE_RING, true},
+        {"ndtune", "pp=2", 4, 0, RECOMPUTE_NONE, CP_ROTATE_RING, true},
+        {"ndtune", "pp=2,dp_shard=2", 2, 3, RECOMPUTE_FULL, CP_ROTATE_RING, true},
+        {"ndtune", "pp=2,dp_replicate=2,tp=2", 2, 1, RECOMPUTE_NONE, CP_ROTATE_RING, true},
     };
     check(cases, sizeof cases / sizeof *cases);
 }
@@ -191,6 +197,9 @@ Test(every_gradient, of_other_targets_programs_is_that_of_one_rank) {
         {"megatron@2022", "dp_shard=2,tp=2", 2, 1, RECOMPUTE_SELECTIVE, CP_ROTATE_RING, true},
         {"nanotron", "dp_shard=2,tp=2", 2, 1, RECOMPUTE_FULL, CP_ROTATE_RING, false},
         {"deepspeed", "dp_shard=2,tp=2", 2, 2, RECOMPUTE_FULL, CP_ROTATE_RING, false},
+        {"megatron", "pp=2,dp_shard=2,tp=2", 2, 1, RECOMPUTE_NONE, CP_ROTATE_RING, true},
+        {"nanotron", "pp=2,dp_shard=2", 2, 1, RECOMPUTE_NONE, CP_ROTATE_RING, true},
+        {"deepspeed", "pp=2,dp_shard=2", 2, 1, RECOMPUTE_NONE, CP_ROTATE_RING, true},
         {"fsdp1", "dp_replicate=2,dp_shard=2", 2, 3, RECOMPUTE_FULL, CP_ROTATE_RING, false},
     };
     check(cases, sizeof cases / sizeof *cases);

@@ -185,7 +185,20 @@ static int tied_messages(const StepProgram *program, int peer, int64_t bytes) {
     return count;
 }
 
-// GPT-2's one table: a copy on the first and one on the last stage, whose gradients meet.
+// Of a unit, in the gradient norm.
+static int64_t squared_elements(const StepProgram *program, int unit) {
+    int64_t count = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        const Task *task = &program->tasks[i];
+        if (task->kind == TASK_SQUARE_SUM && task->unit == unit) {
+            count += task->inner > 0 ? task->inner : program->units[unit].elements;
+        }
+    }
+    return count;
+}
+
+// GPT-2's one table: a copy on the first and one on the last stage, whose gradients meet; the
+// norm counts it once.
 Test(pipeline, stages_with_a_copy_of_one_table_each_exchange_its_gradient) {
     Arena arena = {0};
     Error error = {0};
@@ -203,5 +216,7 @@ Test(pipeline, stages_with_a_copy_of_one_table_each_exchange_its_gradient) {
     cr_expect_eq(tied_messages(&programs.of[1], -1, 0), 0);
     cr_expect_eq(tied_messages(&programs.of[2], 0, bytes), 2);
     cr_expect(!programs.of[2].model.tied_embeddings && programs.of[0].model.tied_embeddings);
+    cr_expect_eq(squared_elements(&programs.of[0], UNIT_EMBEDDING), model.max_seq * model.hidden);  // positions only
+    cr_expect_eq(squared_elements(&programs.of[2], UNIT_HEAD), (model.vocab + 2) * model.hidden);   // with a norm
     arena_free(&arena);
 }
