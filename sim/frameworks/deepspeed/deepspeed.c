@@ -103,8 +103,16 @@ static const FrameworkSynonym synonyms[] = {
     {NULL, NULL},
 };
 
+// Of 0.11 in 2023, none of them fitted on.
+static const MeasuredChip measured[] = {
+    {"A800-SXM4-80GB", 3, 8, 0.022, 0.022},
+    {"H800-SXM5-80GB", 3, 16, 0.052, -0.052},
+    {0},
+};
+
 const Framework framework_deepspeed = {
     .name = "deepspeed",
+    .measured = measured,
     .versions = (const TargetVersion *const[]){&deepspeed_0_19_8, &deepspeed_0_19, NULL},
     .formats = (const ExportFormat *const[]){&export_deepspeed_json, &export_accelerate_deepspeed, NULL},
     .config = &import_deepspeed,

@@ -22,10 +22,10 @@ static const TargetVersion nanotron_0_4 = {
         // autograd's bf16 gradients, added by FP32GradientAccumulator; without ZeRO and with replicas besides the
         // buckets of DDP (make_ddp of its trainer.py)
         SET(half_gradients, true),
-        SET(late_reduce, true),         // its published ZeRO-1 steps lose the whole reduction, however long backward is
+        SET(late_reduce, true),         // this source's: its ZeRO-1 steps lose the whole reduction, however long
         SET(fused_norms, true),         // its TritonRMSNorm, launched from Python
         SET(tp_reduce_overlaps, true),  // tp_linear_async_communication
-        SET(runtime.allocator_slack, 0.0), SET(runtime.stage_slack, 0.25),
+        SET(runtime.allocator_slack, 0.0), SET(runtime.stage_slack, 0.25),  // this source's: without bias at 0.25
         SET(gate_kept, true),                      // GLUActivation: act(gate_states) * up_states (models/llama.py)
         SET(max_zero, 1), SET(vocab_multiple, 1),  // padded to a multiple of tp (nanotron _vocab_size_with_padding)
         SET(runtime.host_s_per_op, PYTHON_2023_HOST_S),
@@ -37,7 +37,7 @@ static const TargetVersion nanotron_0_4 = {
         // to 8. That is 0.24 ms a rank for each of its ten collectives beyond the 4.4 ms.
         SET(runtime.stage_host_s_per_rank, 0.24e-3),
         SET(runtime.step_fixed_s, 35e-3),       // sim/SOURCES.md A6: 30 to 40 ms
-        SET(loss_fp32_copies[FUSED_FUSED], 3),  // 14 B per logit, from micro-batch 1 to 2 at tp 1
+        SET(loss_fp32_copies[FUSED_FUSED], 3),  // this source's: 14 B per logit, from micro-batch 1 to 2 at tp 1
         SET(loss_fp32_copies[FUSED_EAGER], 3), SET(loss_fp32_copies[FUSED_COMPILED], 3),
         SET(runtime.bucket_parameters, 80e6),  // this source's, fitted with aws-p5: 250 MB of fp32 gradients
         SET(runtime.optimizer_bytes_per_parameter, 46.0),  // sim/SOURCES.md A6
