@@ -185,24 +185,20 @@ static Status answer_piece(void *context, int worker, int index, Error *error) {
     return status;
 }
 
-static bool has_stages(const TrainPlan *plan) {
-    return mesh_stages(&plan->mesh) > 1;
-}
-
 static WhyStages why_stages(const TuneResult *result) {
     const Prediction *best = &result->entries[0];
     WhyStages why = {.offered = result->request->world > 1 && result->request->target->axes & AXES_STAGE,
-                     .used = has_stages(&best->plan)};
+                     .used = plan_has_stages(&best->plan)};
     for (int i = 1; i < result->entry_count; i++) {
         const Prediction *entry = &result->entries[i];
-        if (has_stages(&entry->plan) != why.used) {
+        if (plan_has_stages(&entry->plan) != why.used) {
             why.other = !why.other || entry->tokens_per_s > why.other->tokens_per_s ? entry : why.other;
             why.shapes++;
         }
     }
     for (int i = 0; i < result->rejected_count; i++) {
         const Rejection *rejected = &result->rejected[i];
-        if (has_stages(&rejected->plan) != why.used) {
+        if (plan_has_stages(&rejected->plan) != why.used) {
             const bool nearer =
                 !why.rejected || (strcmp(rejected->rule, "memory") == 0 && strcmp(why.rejected->rule, "memory") != 0);
             why.rejected = nearer ? rejected : why.rejected;

@@ -114,10 +114,6 @@ static Candidate make_candidate(const SearchWorker *worker, int shape, const Tra
                        .content_hash = predictor_content_hash(&worker->predictor, plan)};
 }
 
-static double between(double all, double none, double kept) {
-    return all + (none - all) * kept;
-}
-
 // The variant of `full` that keeps as many layers as fit; false where none or all do.
 static Status fit_layers(const Search *search, SearchWorker *worker, const Candidate *full, PartialPlan *made,
                          bool *found, Error *error) {
@@ -149,8 +145,8 @@ static Status fit_layers(const Search *search, SearchWorker *worker, const Candi
     const double saved_s = (1 - share) * kept * full->step_s;
     made->estimate.step_s -= saved_s;
     made->estimate.compute_s -= saved_s;
-    made->estimate.peak_bytes = between(full->peak_bytes, none.peak_bytes, kept);
-    made->estimate.reserved_bytes = between(full->reserved_bytes, none.reserved_bytes, kept);
+    made->estimate.peak_bytes = analytic_between(full->peak_bytes, none.peak_bytes, kept);
+    made->estimate.reserved_bytes = analytic_between(full->reserved_bytes, none.reserved_bytes, kept);
     made->candidate = make_candidate(worker, full->shape, &plan, &made->estimate);
     *found = true;
     return STATUS_OK;

@@ -527,10 +527,6 @@ Status analytic_estimate_bytes(Analytic *analytic, const TrainPlan *plan, Estima
                                         : analytic_bytes_alike(analytic, plan, estimate, error);
 }
 
-static double between(double all, double none, double kept) {
-    return all + (none - all) * kept;
-}
-
 // Some layers recomputed and the others kept: between all and none, by their share. Of memory that is an upper bound,
 // the peak being the largest of moments that each grow straight with the layers that are kept.
 static Status estimate_partly(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
@@ -544,16 +540,16 @@ static Status estimate_partly(Analytic *analytic, const TrainPlan *plan, Estimat
     analytic->limits = (EstimateLimits){0};
     TRY(estimate_whole(analytic, &all, &most, error));
     TRY(estimate_whole(analytic, &none, &least, error));
-    *estimate = (Estimate){.step_s = between(most.step_s, least.step_s, kept),
-                           .compute_s = between(most.compute_s, least.compute_s, kept),
-                           .optimizer_s = between(most.optimizer_s, least.optimizer_s, kept),
-                           .bubble_s = between(most.bubble_s, least.bubble_s, kept),
-                           .overhead_s = between(most.overhead_s, least.overhead_s, kept),
-                           .peak_bytes = between(most.peak_bytes, least.peak_bytes, kept),
-                           .reserved_bytes = between(most.reserved_bytes, least.reserved_bytes, kept),
+    *estimate = (Estimate){.step_s = analytic_between(most.step_s, least.step_s, kept),
+                           .compute_s = analytic_between(most.compute_s, least.compute_s, kept),
+                           .optimizer_s = analytic_between(most.optimizer_s, least.optimizer_s, kept),
+                           .bubble_s = analytic_between(most.bubble_s, least.bubble_s, kept),
+                           .overhead_s = analytic_between(most.overhead_s, least.overhead_s, kept),
+                           .peak_bytes = analytic_between(most.peak_bytes, least.peak_bytes, kept),
+                           .reserved_bytes = analytic_between(most.reserved_bytes, least.reserved_bytes, kept),
                            .stage = most.stage};
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        estimate->exposed_s[axis] = between(most.exposed_s[axis], least.exposed_s[axis], kept);
+        estimate->exposed_s[axis] = analytic_between(most.exposed_s[axis], least.exposed_s[axis], kept);
     }
     return STATUS_OK;
 }

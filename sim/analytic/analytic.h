@@ -50,6 +50,11 @@ typedef struct Estimate {
     bool is_too_large;     // only the bytes are known: they exceed the limit of interest
 } Estimate;
 
+// Of a quantity with all layers recomputed and with none: that with the share `kept` of them kept.
+static inline double analytic_between(double all, double none, double kept) {
+    return all + (none - all) * kept;
+}
+
 // The plan must be canonical and legal. Once the unit of its key is memoised: no allocation, no lowering.
 Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 

@@ -46,13 +46,9 @@ static int usual_chunks(const Target *target, const TrainPlan *plan) {
     return plan->pp_schedule == PP_INTERLEAVED || plan->pp_schedule == PP_ZERO_BUBBLE ? 2 : 1;
 }
 
-static bool has_stages(const TrainPlan *plan) {
-    return mesh_stages(&plan->mesh) > 1;
-}
-
 // Gathered once and reduced once, whatever is said.
 static bool keeps_gathered_stages(const Target *target, const TrainPlan *plan) {
-    return target->pp_keeps_gathered && has_stages(plan);
+    return target->pp_keeps_gathered && plan_has_stages(plan);
 }
 
 // Backward in two halves fills most of a bubble, of stages that are not compiled (torch.distributed.pipelining refuses
@@ -61,14 +57,14 @@ static bool keeps_gathered_stages(const Target *target, const TrainPlan *plan) {
 static bool may_split_backward(const Target *target, const TrainPlan *plan) {
     enum { CHUNKS = 2, PARTS = 10 };
     const bool has = target->pp_schedules & (PP_BIT(PP_ZERO_BUBBLE) | PP_BIT(PP_ZBV));
-    return has && has_stages(plan) && PARTS * (mesh_stages(&plan->mesh) - 1) >= CHUNKS * plan->grad_accum;
+    return has && plan_has_stages(plan) && PARTS * (mesh_stages(&plan->mesh) - 1) >= CHUNKS * plan->grad_accum;
 }
 
 // GPipe keeps every micro-step and is no faster than 1F1B.
 static bool offers_schedule(const Target *target, const TrainPlan *plan, int value) {
     const bool splits = (value == PP_ZERO_BUBBLE || value == PP_ZBV) && plan->fused != FUSED_COMPILED;
     const bool tried = value == PP_1F1B || value == PP_INTERLEAVED || (splits && may_split_backward(target, plan));
-    return has_stages(plan) ? (target->pp_schedules & PP_BIT(value)) && tried : value == PP_1F1B;
+    return plan_has_stages(plan) ? (target->pp_schedules & PP_BIT(value)) && tried : value == PP_1F1B;
 }
 
 static bool offers_chunks(const Target *target, const TrainPlan *plan, int value) {
@@ -85,7 +81,7 @@ static bool has_splits(const Target *target) {
 // where weights say too little.
 static bool offers_split(const Target *target, const TrainPlan *plan, int value) {
     const int tried = target->edges_weigh_one ? SPLIT_CHUNKS : SPLIT_WEIGHTED;
-    return value == SPLIT_TARGET || (has_stages(plan) && value == tried && (target->splits & PP_BIT(tried)));
+    return value == SPLIT_TARGET || (plan_has_stages(plan) && value == tried && (target->splits & PP_BIT(tried)));
 }
 
 static bool offers_reshard(const Target *target, const TrainPlan *plan, int value) {

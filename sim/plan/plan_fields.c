@@ -144,20 +144,16 @@ static bool recomputes_every_nth(const TrainPlan *plan) {
     return recomputes_layers(plan) && plan->recompute_every > 1;
 }
 
-static bool has_stages(const TrainPlan *plan) {
-    return mesh_stages(&plan->mesh) > 1;
-}
-
 static bool has_virtual_stages(const TrainPlan *plan) {
-    return has_stages(plan) && pp_own_chunks(plan->pp_schedule) == 0;
+    return plan_has_stages(plan) && pp_own_chunks(plan->pp_schedule) == 0;
 }
 
 static bool goes_in_groups(const TrainPlan *plan) {
-    return has_stages(plan) && plan->pp_schedule == PP_INTERLEAVED;
+    return plan_has_stages(plan) && plan->pp_schedule == PP_INTERLEAVED;
 }
 
 static bool counts_ends(const TrainPlan *plan) {
-    return has_stages(plan) && plan->pp_split >= SPLIT_WEIGHTED;
+    return plan_has_stages(plan) && plan->pp_split >= SPLIT_WEIGHTED;
 }
 
 static bool spreads_experts(const TrainPlan *plan) {
@@ -301,8 +297,8 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                  "what lives in the host's memory: states, updated there, or inputs of recomputed "
                                  "layers; tried by itself only to say what would fit"}},
     [PLAN_PP_SCHEDULE] =
-        {"pp_schedule", .label = "pipeline schedule", AT(pp_schedule), WORDS(pp_schedule_names), .matters = has_stages,
-         .printed = PLAN_PRINTED_WHERE_IT_MATTERS, .scope = PLAN_OF_SHAPE, .searched = true,
+        {"pp_schedule", .label = "pipeline schedule", AT(pp_schedule), WORDS(pp_schedule_names),
+         .matters = plan_has_stages, .printed = PLAN_PRINTED_WHERE_IT_MATTERS, .scope = PLAN_OF_SHAPE, .searched = true,
          .option = {"pp-schedule", "auto|gpipe|1f1b|interleaved|zero-bubble|zbv|dualpipev|FILE.csv", NULL,
                     "auto; predict, run, preflight: 1f1b",
                     "order in which the stages of a pipeline (pp) work off the micro-steps; auto tries "
@@ -411,7 +407,7 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                     "tokens travel to experts and back beside the layers of another micro-step"},
                          .column = "a2a_overlap", .column_is_number = true},
     [PLAN_PP_SPLIT] = {"pp_split", .label = "layers by stage", AT(pp_split), WORDS(pp_split_names),
-                       .matters = has_stages, .scope = PLAN_OF_SHAPE, .searched = true,
+                       .matters = plan_has_stages, .scope = PLAN_OF_SHAPE, .searched = true,
                        .option = {"pp-split", "auto|target|even|weighted|ends|chunks", NULL,
                                   "auto; predict, run, preflight: the target's own",
                                   "which layers the stages of a pipeline hold: as many each, embedding and head "

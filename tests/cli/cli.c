@@ -66,3 +66,11 @@ void cli_worker_that_dies(const char *folder, const char *words) {
     snprintf(before, sizeof before, "[ \"$3\" = 1 ] && grep -q '%s' \"$2\" && kill -9 $$", words);
     cli_worker(folder, before);
 }
+
+int cli_lines(const char *text) {
+    int lines = 0;
+    for (; *text; text++) {
+        lines += *text == '\n';
+    }
+    return lines;
+}

@@ -20,6 +20,8 @@ json_t *cli_json_words(int exit_code, const char *const *words);
 double cli_number(const json_t *object, const char *key);
 const char *cli_text(const json_t *object, const char *key);
 
+int cli_lines(const char *text);
+
 // A worker for the calls of this test, written into folder: these lines of a shell script, in which rank and request
 // file are $3 and $2, and then the real worker in its place.
 void cli_worker(const char *folder, const char *before);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/cli/cli.h"
+#include "tests/support/text_file.h"
 
 #define SAMPLE NDTUNE_SOURCE_DIR "/tests/accuracy/runs/"
 
@@ -18,13 +19,6 @@ static void begin(void) {
 
 static void forget(void) {
     temp_dir_remove(folder);
-}
-
-static void write_file(const char *text) {
-    FILE *file = fopen(path, "wb");
-    cr_assert_not_null(file);
-    fputs(text, file);
-    fclose(file);
 }
 
 static char *read_file(const char *name) {
@@ -160,7 +154,7 @@ Test(cli_accuracy, bad_files_are_one_sentence_with_the_place, .init = begin, .fi
         {HEADER "\"a", "runs.csv:2:1: the quote is never closed"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        write_file(cases[i].text);
+        text_file_write(path, cases[i].text);
         ProgramRun run = CLI("accuracy", "--runs", path);
         cr_expect_eq(run.exit_code, 1, "case %zu: exit %d", i, run.exit_code);
         cr_expect_not_null(strstr(run.err, cases[i].says), "case %zu: %s", i, run.err);
@@ -189,7 +183,7 @@ Test(cli_accuracy, rows_that_cannot_be_written_are_exit_3) {
 }
 
 Test(cli_accuracy, a_file_whose_every_row_is_foreign_scores_nothing_and_says_why, .init = begin, .fini = forget) {
-    write_file(HEADER "a,m,32,4096,32,11008,32000,nowhere,accelerate,1,8,1,1,4096,1\n");
+    text_file_write(path, HEADER "a,m,32,4096,32,11008,32000,nowhere,accelerate,1,8,1,1,4096,1\n");
     json_t *root = CLI_JSON(0, "accuracy", "--runs", path, "--format", "json");
     cr_assert_eq(cli_number(root, "scored"), 0);
     const json_t *skipped = json_array_get(json_object_get(root, "skipped"), 0);
@@ -201,9 +195,9 @@ Test(cli_accuracy, a_file_whose_every_row_is_foreign_scores_nothing_and_says_why
 
 // The minimum that a user's own table of runs needs.
 Test(cli_accuracy, a_row_may_name_a_preset_for_its_sizes, .init = begin, .fini = forget) {
-    write_file("id,model,cluster,target,dp_replicate,dp_shard,cp,tp,seq_len,micro_batch,step_time_s\n"
-               "a,meta-llama/Llama-3.1-8B,dgx-h100,torchtitan,1,64,1,1,8192,1,1.1\n"
-               "b,llama-9,dgx-h100,torchtitan,1,64,1,1,8192,1,1.1\n");
+    text_file_write(path, "id,model,cluster,target,dp_replicate,dp_shard,cp,tp,seq_len,micro_batch,step_time_s\n"
+                          "a,meta-llama/Llama-3.1-8B,dgx-h100,torchtitan,1,64,1,1,8192,1,1.1\n"
+                          "b,llama-9,dgx-h100,torchtitan,1,64,1,1,8192,1,1.1\n");
     json_t *root = CLI_JSON(0, "accuracy", "--runs", path, "--format", "json");
     cr_expect_eq(cli_number(root, "scored"), 1);
     const json_t *skipped = json_array_get(json_object_get(root, "skipped"), 0);
@@ -212,7 +206,7 @@ Test(cli_accuracy, a_row_may_name_a_preset_for_its_sizes, .init = begin, .fini =
 }
 
 Test(cli_accuracy, a_table_of_nothing_is_no_good_score, .init = begin, .fini = forget) {
-    write_file(HEADER "a,m,32,4096,32,11008,32000,nowhere,accelerate,1,8,1,1,4096,1\n");
+    text_file_write(path, HEADER "a,m,32,4096,32,11008,32000,nowhere,accelerate,1,8,1,1,4096,1\n");
     ProgramRun run = CLI("accuracy", "--runs", path);
     cr_expect_not_null(strstr(run.err, "none of the 1 rows of"), "%s", run.err);
     cr_expect_not_null(strstr(run.err, "cluster \"nowhere\" is not in this version"), "%s", run.err);

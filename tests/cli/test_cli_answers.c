@@ -31,14 +31,6 @@ static char *read_text(const char *path) {
     return text;
 }
 
-static int count_lines(const char *text) {
-    int lines = 0;
-    for (; *text; text++) {
-        lines += *text == '\n';
-    }
-    return lines;
-}
-
 Test(cli_answers, the_gain_over_the_baseline_is_that_of_the_two_entries) {
     json_t *root = CLI_JSON(0, "--world", "8", "--model", "7b", "--baseline", "dp_shard=4,tp=2", "--effort", "estimate",
                             "--format", "json");
@@ -149,7 +141,7 @@ Test(cli_answers, the_csv_file_has_a_line_for_every_choice) {
     json_t *root =
         CLI_JSON(0, "--world", "8", "--model", "7b", "--csv", path, "--effort", "estimate", "--format", "json");
     char *text = read_text(path);
-    cr_assert_eq(count_lines(text), 1 + cli_number(json_object_get(root, "search"), "candidates"));
+    cr_assert_eq(cli_lines(text), 1 + cli_number(json_object_get(root, "search"), "candidates"));
     free(text);
     json_decref(root);
     temp_dir_remove(folder);

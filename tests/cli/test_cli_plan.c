@@ -6,31 +6,19 @@
 #include <string.h>
 
 #include "tests/cli/cli.h"
-
-static double leaves(const json_t *value) {
-    if (json_is_number(value)) {
-        return json_number_value(value);
-    }
-    double sum = 0;
-    const char *key;
-    json_t *member;
-    json_object_foreach((json_t *)value, key, member) {
-        sum += leaves(member);
-    }
-    return sum;
-}
+#include "tests/support/json_leaves.h"
 
 // What holds of every prediction that has times.
 static void check_prediction(const json_t *entry) {
     cr_assert_str_eq(json_string_value(json_object_get(entry, "schema")), "ndtune.prediction/1");
     const double step_s = cli_number(entry, "step_time_s");
-    cr_assert_float_eq(leaves(json_object_get(entry, "time")), step_s, 1e-9 * step_s);
+    cr_assert_float_eq(json_leaves(json_object_get(entry, "time")), step_s, 1e-9 * step_s);
     cr_assert_lt(cli_number(entry, "step_time_low_s"), step_s);
     cr_assert_gt(cli_number(entry, "step_time_high_s"), step_s);
     const json_t *memory = json_object_get(entry, "memory");
     const double peak = cli_number(memory, "peak_bytes"), reserved = cli_number(memory, "reserved_bytes");
     const double limit = cli_number(memory, "limit_bytes");
-    cr_assert_eq(leaves(memory) - peak - reserved - limit, peak);
+    cr_assert_eq(json_leaves(memory) - peak - reserved - limit, peak);
     cr_assert_eq(json_is_true(json_object_get(entry, "feasible")), reserved <= limit);
     const json_t *mesh = json_object_get(entry, "mesh"), *plan = json_object_get(entry, "plan");
     cr_assert_eq(cli_number(mesh, "dp_replicate") * cli_number(mesh, "dp_shard") * cli_number(mesh, "cp") *

@@ -211,14 +211,6 @@ static void kill_in_run(int number, bool at_once) {
     cli_worker(folder, before);
 }
 
-static int lines_of(const char *text) {
-    int lines = 0;
-    for (; *text; text++) {
-        lines += *text == '\n';
-    }
-    return lines;
-}
-
 enum { RUNS = 5, HEAD_LINES = 5 };  // the head, the headings, and the line of the beginning
 
 static void check_resumed(const ProgramRun *killed) {
@@ -240,7 +232,7 @@ static void check_killed_at_once(int number) {
     kill_in_run(number, true);
     ProgramRun killed = session();
     cr_assert_eq(killed.exit_code, 128 + 9, "%s", killed.err);
-    cr_assert_eq(lines_of(killed.out), HEAD_LINES + number - 1, "%s", killed.out);
+    cr_assert_eq(cli_lines(killed.out), HEAD_LINES + number - 1, "%s", killed.out);
     check_resumed(&killed);
     program_run_free(&killed);
 }
@@ -256,7 +248,7 @@ Test(cli_tune, killed_in_a_run_it_goes_on_from_the_one_before) {
 Test(cli_tune, killed_somewhere_after_a_run_it_loses_none_and_counts_none_twice) {
     kill_in_run(2, false);
     ProgramRun killed = session();
-    cr_assert_geq(lines_of(killed.out), HEAD_LINES + 1, "%s", killed.out);
+    cr_assert_geq(cli_lines(killed.out), HEAD_LINES + 1, "%s", killed.out);
     check_resumed(&killed);
     program_run_free(&killed);
 }

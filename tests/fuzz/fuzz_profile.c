@@ -9,12 +9,7 @@
 #include "sim/cluster/cluster_fields.h"
 #include "sim/cost/cost.h"
 #include "tests/fuzz/fuzz.h"
-
-static uint64_t hash_of(const ClusterProfile *profile) {
-    Hash hash = hash_begin();
-    cluster_hash(profile, &hash);
-    return hash_end(&hash);
-}
+#include "tests/support/hash_of.h"
 
 static Status read_text(const char *text, Arena *arena, ClusterProfile *profile, Error *error) {
     json_t *root = NULL;
@@ -30,7 +25,7 @@ static void check_writing(const ClusterProfile *profile, Arena *arena) {
     ClusterProfile again;
     ASSERT(cluster_write(profile, &text, &error) == STATUS_OK);
     ASSERT(read_text(text, arena, &again, &error) == STATUS_OK);
-    ASSERT(hash_of(profile) == hash_of(&again));
+    ASSERT(hash_of_cluster(profile) == hash_of_cluster(&again));
     ASSERT(again.provenance_count == profile->provenance_count);
     free(text);
 }
@@ -43,7 +38,7 @@ static void check_settings(const ClusterProfile *profile, Arena *arena) {
         Error error = {0};
         if (cluster_set(&copy, assignments[i], arena, &error) != STATUS_OK) {
             fuzz_refused(&error);
-            ASSERT(hash_of(&copy) == hash_of(profile));
+            ASSERT(hash_of_cluster(&copy) == hash_of_cluster(profile));
         } else {
             check_writing(&copy, arena);
         }

@@ -3,6 +3,7 @@
 #include "tests/support/lowered.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include "sim/model/model.h"
 #include "tests/support/orders.h"
@@ -136,4 +137,31 @@ LoweredRequest lowered_random(Arena *arena, uint64_t *seed, int max_world) {
             return request;
         }
     }
+}
+
+int tasks_named(const StepProgram *program, const char *name) {
+    int count = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        count += strcmp(program->tasks[i].name, name) == 0;
+    }
+    return count;
+}
+
+const Task *first_named(const StepProgram *program, const char *name) {
+    for (int32_t i = 0; i < program->task_count; i++) {
+        if (strcmp(program->tasks[i].name, name) == 0) {
+            return &program->tasks[i];
+        }
+    }
+    return NULL;
+}
+
+int64_t runs_in_micro_step(const StepProgram *program, const char *name, int micro_step) {
+    StepCursor cursor = step_cursor_begin(program);
+    StepInstance instance;
+    int64_t count = 0;
+    while (step_cursor_next(&cursor, &instance)) {
+        count += instance.micro_step == micro_step && strcmp(program->tasks[instance.task].name, name) == 0;
+    }
+    return count;
 }

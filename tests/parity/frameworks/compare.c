@@ -212,3 +212,17 @@ void traces_compare(const Comparison *comparison) {
     cr_assert_geq(compared, comparison->least);
     cr_assert_eq(failed, 0, "%d of %d traces differ from the lowering", failed, compared);
 }
+
+int loss_is_averaged_last(Trace *trace) {
+    EventList *list = &trace->list;
+    int changed = 0;
+    for (int i = 1; i < list->count; i++) {
+        if (trace_is(list->events[i].origin, "user loss") && trace_is(list->events[i - 1].origin, "clip")) {
+            const TraceEvent loss = list->events[i];
+            trace_remove(list, i);
+            trace_insert(list, i - 1, &loss);
+            changed++;
+        }
+    }
+    return changed;
+}

@@ -49,6 +49,9 @@ int counts_are_in_64_bits(Trace *trace);
 // The step itself does not sum the loss over ranks; ours does, before the norm.
 int loss_is_summed_elsewhere(Trace *trace);
 
+// Training loops average the loss when the step is over; ours do it before the norm.
+int loss_is_averaged_last(Trace *trace);
+
 // PyTorch gathers the embedding as layer 0's prefetch, before the collectives of layer 0; ours are issued after them
 // (emit_backward_begin in lower_sharding.c): a guard open in one layer only would cost the engine its repetition.
 int embedding_is_gathered_after_layer_0(Trace *trace);

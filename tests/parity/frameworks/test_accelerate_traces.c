@@ -15,21 +15,6 @@ static bool is_compared(const Trace *trace) {
     return !trace->request.tied && (trace_is_sharded(trace) || trace_size(trace, AXIS_TP) > 1);
 }
 
-// Training loops average the loss when the step is over; ours do it before the norm.
-static int loss_is_averaged_last(Trace *trace) {
-    EventList *list = &trace->list;
-    int changed = 0;
-    for (int i = 1; i < list->count; i++) {
-        if (trace_is(list->events[i].origin, "user loss") && trace_is(list->events[i - 1].origin, "clip")) {
-            const TraceEvent loss = list->events[i];
-            trace_remove(list, i);
-            trace_insert(list, i - 1, &loss);
-            changed++;
-        }
-    }
-    return changed;
-}
-
 // Tensor parallelism without sharding mixes plain tensors (norms, embedding and head) with DTensors: torch 2.11 refuses
 // to clip them together, so the recorded step does not clip.
 static int tensor_parallelism_alone_is_not_clipped(Trace *trace) {

@@ -13,21 +13,6 @@ static bool always(const Trace *trace) {
     return trace_is_sharded(trace);
 }
 
-// Training loops average the loss when the step is over; ours do it before the norm.
-static int loss_is_averaged_last(Trace *trace) {
-    EventList *list = &trace->list;
-    int changed = 0;
-    for (int i = 1; i < list->count; i++) {
-        if (trace_is(list->events[i].origin, "user loss") && trace_is(list->events[i - 1].origin, "clip")) {
-            const TraceEvent loss = list->events[i];
-            trace_remove(list, i);
-            trace_insert(list, i - 1, &loss);
-            changed++;
-        }
-    }
-    return changed;
-}
-
 Test(axolotl_traces, a_step_issues_the_same_collectives_in_the_same_order) {
     static const KnownDifference known[] = {
         {"norms are reduced apart", norms_are_reduced_apart, always},

@@ -14,6 +14,7 @@
 #include "autotune/search/search.h"
 #include "autotune/search/space.h"
 #include "sim/frameworks/target_choices.h"
+#include "tests/support/hash_of.h"
 #include "tests/support/search_all.h"
 #include "tests/unit/autotune/requests.h"
 
@@ -76,12 +77,6 @@ static void take(Every *every, const TrainPlan *plan) {
     }
 }
 
-static uint64_t identity_of(const TrainPlan *plan) {
-    Hash hash = hash_begin();
-    plan_hash(plan, &hash);
-    return hash_end(&hash);
-}
-
 static bool is_known(const uint64_t *known, size_t count, uint64_t identity) {
     for (size_t i = 0; i < count; i++) {
         if (known[i] == identity) {
@@ -92,7 +87,7 @@ static bool is_known(const uint64_t *known, size_t count, uint64_t identity) {
 }
 
 static void take_new(Every *every, const TrainPlan *plan) {
-    const uint64_t identity = identity_of(plan);
+    const uint64_t identity = hash_of_plan(plan);
     if (!is_known(every->known, every->count, identity)) {
         every->known = arena_grow(&every->arena, every->known, every->count, &every->capacity, sizeof *every->known);
         every->known[every->count++] = identity;
@@ -140,7 +135,7 @@ static void take_all(Every *every, const TrainPlan *plan, int place) {
             chosen.virtual_stages = target_usual(every->request->target, &chosen, PLAN_VIRTUAL_STAGES);
         }
         target_canonical(every->request->target, &chosen);
-        const uint64_t identity = identity_of(&chosen);
+        const uint64_t identity = hash_of_plan(&chosen);
         if (!is_known(taken, count, identity)) {
             cr_assert_lt(count, MOST);
             taken[count++] = identity;

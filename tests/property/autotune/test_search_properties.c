@@ -14,17 +14,10 @@
 #include "tests/support/orders.h"
 #include "tests/support/rounds.h"
 #include "tests/support/search_all.h"
+#include "tests/support/splitmix.h"
 #include "tests/unit/autotune/requests.h"
 
 enum { ROUNDS = SEARCH_ROUNDS(6) };
-
-// splitmix64 (Vigna): small, seedable, the same everywhere.
-static uint64_t next(uint64_t *state) {
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 static uint64_t seed_begin(void) {
     const char *text = getenv("NDTUNE_SEED");
@@ -40,7 +33,7 @@ static int rounds_of(int usual) {
 }
 
 static uint64_t pick(uint64_t *seed, uint64_t count) {
-    return next(seed) % count;
+    return splitmix_next(seed) % count;
 }
 
 // Anything that the command line could ask, the awkward included.
@@ -196,16 +189,16 @@ static TuneRequest random_request(Arena *arena, uint64_t *seed) {
     static const int worlds[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
     static const char *const models[] = {"tiny", "7b", "llama-3-8b"};
     static const char *const targets[] = {"accelerate", "ndtune"};
-    TuneRequest request =
-        request_for(arena, worlds[next(seed) % 10], models[next(seed) % 3], "dgx-h100", targets[next(seed) % 2]);
-    if (next(seed) % 2) {
-        request.global_batch = (int64_t)(1 + next(seed) % 200);
+    TuneRequest request = request_for(arena, worlds[splitmix_next(seed) % 10], models[splitmix_next(seed) % 3],
+                                      "dgx-h100", targets[splitmix_next(seed) % 2]);
+    if (splitmix_next(seed) % 2) {
+        request.global_batch = (int64_t)(1 + splitmix_next(seed) % 200);
     }
-    if (next(seed) % 4 == 0) {
-        request.micro_batch = (int)(1 + next(seed) % 6);
+    if (splitmix_next(seed) % 4 == 0) {
+        request.micro_batch = (int)(1 + splitmix_next(seed) % 6);
     }
-    if (next(seed) % 3 == 0) {
-        request.asked[PLAN_RECOMPUTE] = (int)(next(seed) % RECOMPUTE_COUNT);
+    if (splitmix_next(seed) % 3 == 0) {
+        request.asked[PLAN_RECOMPUTE] = (int)(splitmix_next(seed) % RECOMPUTE_COUNT);
     }
     return request;
 }
@@ -279,7 +272,7 @@ Test(search_property, a_given_batch_is_the_batch_of_every_entry) {
         Error error = {0};
         TuneResult result;
         TuneRequest request = random_request(&arena, &seed);
-        request.global_batch = (int64_t)(1 + next(&seed) % 100);
+        request.global_batch = (int64_t)(1 + splitmix_next(&seed) % 100);
         cr_assert_eq(search_run(&request, NULL, NULL, &arena, &result, &error), STATUS_OK, "%s", error.message);
         for (int i = 0; i < result.entry_count; i++) {
             cr_assert_eq(plan_global_batch(&result.entries[i].plan), request.global_batch, "round %d", round);

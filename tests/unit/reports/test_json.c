@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "tests/support/json_leaves.h"
 #include "tests/unit/reports/fixture.h"
 
 static Fixture fixture;
@@ -101,23 +102,10 @@ Test(json_prediction, memory_terms_sum_to_the_peak_exactly) {
     json_decref(plan);
 }
 
-static double leaves(const json_t *value) {
-    if (json_is_number(value)) {
-        return json_number_value(value);
-    }
-    double sum = 0;
-    const char *key;
-    json_t *member;
-    json_object_foreach((json_t *)value, key, member) {
-        sum += leaves(member);
-    }
-    return sum;
-}
-
 Test(json_prediction, time_terms_nested_ones_included_sum_to_the_step) {
     json_t *plan = parsed(print_plan);
     json_t *entry = first_entry(plan);
-    cr_assert_float_eq(leaves(json_object_get(entry, "time")), number(entry, "step_time_s"), 1e-12);
+    cr_assert_float_eq(json_leaves(json_object_get(entry, "time")), number(entry, "step_time_s"), 1e-12);
     json_decref(plan);
 }
 

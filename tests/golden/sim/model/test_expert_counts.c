@@ -6,16 +6,11 @@
 #include <stdio.h>
 
 #include "sim/model/model.h"
+#include "tests/support/hash_of.h"
 #include "tests/support/model_counts.h"
 
 #define FOLDER NDTUNE_SOURCE_DIR "/tests/golden/sim/model/"
 enum { MODELS = 17, PATH_BYTES = 512 };
-
-static uint64_t hash_of(const ModelSpec *model) {
-    Hash hash = hash_begin();
-    model_hash(model, &hash);
-    return hash_end(&hash);
-}
 
 static void check_model(const char *name, int64_t total, int64_t active) {
     char path[PATH_BYTES];
@@ -28,7 +23,7 @@ static void check_model(const char *name, int64_t total, int64_t active) {
     cr_expect_eq(active_parameters(&preset), active, "%s: %" PRId64, name, active_parameters(&preset) - active);
     cr_assert_eq(model_check(&preset, &error), STATUS_OK, "%s", error.message);
     cr_assert_eq(model_find(path, &arena, &file, &error), STATUS_OK, "%s", error.message);
-    cr_expect_eq(hash_of(&file), hash_of(&preset), "%s: its config.json is another model", name);
+    cr_expect_eq(hash_of_model(&file), hash_of_model(&preset), "%s: its config.json is another model", name);
     arena_free(&arena);
 }
 

@@ -6,19 +6,12 @@
 #include <stdlib.h>
 
 #include "autotune/validate/measurement.h"
+#include "tests/support/splitmix.h"
 
 enum { ROUNDS = 300, MOST = 40, TRIALS = 4000 };
 
-// splitmix64 (Vigna): small, seedable, the same everywhere.
-static uint64_t next(uint64_t *state) {
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 static double uniform(uint64_t *state) {
-    return (double)(next(state) >> 11) * 0x1p-53;
+    return (double)(splitmix_next(state) >> 11) * 0x1p-53;
 }
 
 static uint64_t seed_begin(void) {
@@ -29,7 +22,7 @@ static uint64_t seed_begin(void) {
 }
 
 static int fill(double *values, uint64_t *seed) {
-    const int count = 1 + (int)(next(seed) % MOST);
+    const int count = 1 + (int)(splitmix_next(seed) % MOST);
     for (int i = 0; i < count; i++) {
         values[i] = 0.01 - log(1 - uniform(seed));  // a long tail, as times have
     }

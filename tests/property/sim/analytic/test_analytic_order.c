@@ -9,12 +9,6 @@
 
 enum { PLANS = 60, COUSINS = 6 };
 
-static bool is_legal(const RandomRequest *request, const TrainPlan *plan, Arena *arena) {
-    const char *reason = NULL;
-    target_check(request->target, &request->model, plan, arena, &reason);
-    return !reason;
-}
-
 static Estimate estimate_of(Analytic *analytic, const TrainPlan *plan) {
     Estimate estimate;
     Error error = {0};
@@ -48,7 +42,7 @@ static void check_plan(Random *random, const RandomRequest *request, const Train
     plan_text(plan, text);
     for (int i = 0; i < COUSINS; i++) {
         const TrainPlan cousin = cousin_of(random, plan);
-        if (is_legal(request, &cousin, arena)) {
+        if (random_is_legal(request, &cousin, arena)) {
             estimate_of(used, &cousin);
         }
     }

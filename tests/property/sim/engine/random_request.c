@@ -69,3 +69,9 @@ bool random_plan(Random *random, const RandomRequest *request, Arena *arena, Tra
     target_check(request->target, &request->model, plan, arena, &reason);
     return reason == NULL && plan->mesh.size[AXIS_TP] <= request->profile.node.accelerators;
 }
+
+bool random_is_legal(const RandomRequest *request, const TrainPlan *plan, Arena *arena) {
+    const char *reason = NULL;
+    target_check(request->target, &request->model, plan, arena, &reason);
+    return !reason;
+}

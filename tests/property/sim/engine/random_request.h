@@ -17,3 +17,5 @@ RandomRequest random_request(Random *random, Arena *arena);
 
 // A legal canonical plan of the request; false when the drawn shape is not legal.
 bool random_plan(Random *random, const RandomRequest *request, Arena *arena, TrainPlan *plan);
+
+bool random_is_legal(const RandomRequest *request, const TrainPlan *plan, Arena *arena);

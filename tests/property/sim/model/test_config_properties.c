@@ -9,6 +9,7 @@
 
 #include "sim/model/model.h"
 #include "tests/support/model_counts.h"
+#include "tests/support/text_file.h"
 
 enum { CASES = 1500, TEXT_BYTES = 1024 };
 static const uint64_t seed = 20261120;
@@ -202,18 +203,11 @@ static void random_config(char *text, size_t bytes, size_t odd_in) {
     snprintf(text + used, bytes - used, "}");
 }
 
-static void write_file(const char *text) {
-    FILE *file = fopen(path, "wb");
-    cr_assert_not_null(file);
-    fputs(text, file);
-    fclose(file);
-}
-
 static bool check_answer(const char *text) {
     Arena arena = {0};
     Error error = {0};
     ModelSpec model = {.layers = -7};
-    write_file(text);
+    text_file_write(path, text);
     const Status status = model_find(path, &arena, &model, &error);
     if (status == STATUS_OK) {
         cr_assert_eq(model_check(&model, &error), STATUS_OK, "%s: %s", error.message, text);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/frameworks/target.h"
+#include "tests/support/hash_of.h"
 #include "tests/support/orders.h"
 #include "tests/support/sizes.h"
 
@@ -54,12 +55,6 @@ static bool same_plan(const TrainPlan *a, const TrainPlan *b) {
            a->recompute == b->recompute && a->cp_rotate == b->cp_rotate && a->precision == b->precision;
 }
 
-static uint64_t hash_of(const TrainPlan *plan) {
-    Hash hash = hash_begin();
-    plan_hash(plan, &hash);
-    return hash_end(&hash);
-}
-
 Test(plan_property, the_canonical_form_is_a_fixed_point) {
     for (int i = 0; i < CASES; i++) {
         TrainPlan once = draw_plan();
@@ -79,7 +74,7 @@ Test(plan_property, text_and_hash_are_equal_exactly_when_the_canonical_plans_are
         char a_text[PLAN_TEXT_BYTES];
         char b_text[PLAN_TEXT_BYTES];
         const bool same_text = strcmp(plan_text(&a, a_text), plan_text(&b, b_text)) == 0;
-        const bool same_hash = hash_of(&a) == hash_of(&b);
+        const bool same_hash = hash_of_plan(&a) == hash_of_plan(&b);
         plan_canonical(&a);
         plan_canonical(&b);
         const bool same = same_plan(&a, &b);

@@ -11,12 +11,6 @@
 
 enum { PLANS = 400 };
 
-static bool is_legal(const RandomRequest *request, const TrainPlan *plan, Arena *arena) {
-    const char *reason = NULL;
-    target_check(request->target, &request->model, plan, arena, &reason);
-    return !reason;
-}
-
 static bool same_task(const Task *a, const Task *b) {
     return a->key == b->key && a->m == b->m && a->n == b->n && a->k == b->k && a->rows == b->rows &&
            a->cols == b->cols && a->inner == b->inner && a->stride == b->stride && a->kv_stride == b->kv_stride &&
@@ -65,7 +59,7 @@ static void check_plan(Random *random, const RandomRequest *request, const Train
         StepProgram anew, *sized;
         char text[PLAN_TEXT_BYTES];
         plan_text(&other, text);
-        if (is_legal(request, &other, arena)) {
+        if (random_is_legal(request, &other, arena)) {
             cr_assert_eq(step_lower_alone(&request->model, &other, request->target, 0, arena, &anew, &error),
                          STATUS_OK);
             cr_assert_eq(resizable_at(resizable, other.micro_batch, &scratch, &sized, &error), STATUS_OK, "%s: %s",
@@ -103,7 +97,7 @@ static bool draw(Random *random, Arena *arena, RandomRequest *request, TrainPlan
         }
     }
     plan_canonical(plan);
-    return is_legal(request, plan, arena);
+    return random_is_legal(request, plan, arena);
 }
 
 Test(resizable, a_program_sized_for_another_micro_batch_is_the_one_lowered_for_it) {

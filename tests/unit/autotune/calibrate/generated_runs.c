@@ -9,6 +9,7 @@
 
 #include "autotune/calibrate/calibrate_internal.h"
 #include "tests/support/sizes.h"
+#include "tests/support/splitmix.h"
 
 static const Mesh meshes[] = {
     {.size = SIZES(1, 1, 1, 1)}, {.size = SIZES(1, 2, 1, 1)}, {.size = SIZES(1, 1, 1, 2)},
@@ -128,16 +129,8 @@ int generated_coordinate(const CalibrationPosterior *posterior, const char *name
     return 0;
 }
 
-// splitmix64 (Vigna): small, seedable, the same everywhere.
-static uint64_t next(uint64_t *state) {
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 double generated_uniform(uint64_t *seed) {
-    return (double)(next(seed) >> 11) * 0x1p-53;
+    return (double)(splitmix_next(seed) >> 11) * 0x1p-53;
 }
 
 double generated_normal(uint64_t *seed) {  // Box and Muller

@@ -8,6 +8,7 @@
 #include "autotune/predict/target_on_cluster.h"
 #include "sim/base/json.h"
 #include "sim/cluster/cluster_fields.h"
+#include "tests/support/hash_of.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/autotune/calibrate/generated_runs.h"
 
@@ -54,15 +55,9 @@ static ClusterProfile written_and_read(void) {
     return again;
 }
 
-static uint64_t hash_of(const ClusterProfile *profile) {
-    Hash hash = hash_begin();
-    cluster_hash(profile, &hash);
-    return hash_end(&hash);
-}
-
 Test(calibration_child, is_a_profile_file_that_reads_back_the_same) {
     const ClusterProfile again = written_and_read();
-    cr_assert_eq(hash_of(&again), hash_of(&child));
+    cr_assert_eq(hash_of_cluster(&again), hash_of_cluster(&child));
     cr_assert_eq(again.target_count, 1);
     cr_assert_str_eq(again.targets[0].name, "ndtune@1");
     const ClusterCalibration *a = child.calibration, *b = again.calibration;
@@ -83,8 +78,8 @@ Test(calibration_child, is_a_profile_file_that_reads_back_the_same) {
 
 Test(calibration_child, names_its_parent_by_hash) {
     char hex[HASH_TEXT_BYTES];
-    cr_assert_str_eq(child.calibration->parent_hash, hash_hex(hash_of(&generated.base), hex));
-    cr_assert_neq(hash_of(&child), hash_of(&generated.base));
+    cr_assert_str_eq(child.calibration->parent_hash, hash_hex(hash_of_cluster(&generated.base), hex));
+    cr_assert_neq(hash_of_cluster(&child), hash_of_cluster(&generated.base));
 }
 
 static const Provenance *row(const char *path) {

@@ -10,6 +10,7 @@
 #include "exec/protocol/request.h"
 #include "reports/json_objects.h"
 #include "sim/frameworks/target_choices.h"
+#include "tests/support/hash_of.h"
 #include "tests/support/run_program.h"
 #include "tests/unit/autotune/accuracy/runs.h"
 #include "tests/unit/autotune/requests.h"
@@ -68,17 +69,11 @@ static void for_each_value(Check check) {
     }
 }
 
-static uint64_t hash_of(const TrainPlan *plan) {
-    Hash hash = hash_begin();
-    plan_hash(plan, &hash);
-    return hash_end(&hash);
-}
-
 static void expect_same(PlanFieldId id, const TrainPlan *plan, const TrainPlan *back) {
     char a[PLAN_TEXT_BYTES], b[PLAN_TEXT_BYTES];
     cr_expect_eq(plan_get(plan, id), plan_get(back, id), "%s", plan_fields[id].name);
     cr_expect_str_eq(plan_text(plan, a), plan_text(back, b));
-    cr_expect_eq(hash_of(plan), hash_of(back), "%s", a);
+    cr_expect_eq(hash_of_plan(plan), hash_of_plan(back), "%s", a);
 }
 
 static void check_text(PlanFieldId id, int value, const char *text) {
@@ -100,7 +95,7 @@ static void check_hash(PlanFieldId id, int value, const char *text) {
             continue;
         }
         const TrainPlan plan = plan_with(id, value), less = plan_with(id, other);
-        cr_expect_neq(hash_of(&plan), hash_of(&less), "%s=%s", plan_fields[id].name, text);
+        cr_expect_neq(hash_of_plan(&plan), hash_of_plan(&less), "%s=%s", plan_fields[id].name, text);
     }
 }
 
@@ -261,7 +256,7 @@ static void check_store(PlanFieldId id, int value, const char *text) {
                                .tokens_per_s = 1,
                                .peak_bytes = 1,
                                .reserved_bytes = 1,
-                               .content_hash = hash_of(&entry.plan),
+                               .content_hash = hash_of_plan(&entry.plan),
                                .prediction = &entries[0]}};
     entries[0].content_hash = candidates[0].content_hash;
     request.command = line;

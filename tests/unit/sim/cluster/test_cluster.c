@@ -9,6 +9,7 @@
 
 #include "sim/base/json.h"
 #include "sim/cluster/cluster.h"
+#include "tests/support/hash_of.h"
 
 static Arena arena;
 
@@ -37,12 +38,6 @@ static void for_every_profile(ProfileCheck check) {
     }
 }
 
-static uint64_t hash_of(const ClusterProfile *profile) {
-    Hash hash = hash_begin();
-    cluster_hash(profile, &hash);
-    return hash_end(&hash);
-}
-
 static void check_round_trip(const ClusterProfile *profile) {
     char *text = NULL;
     char path[64];
@@ -58,7 +53,7 @@ static void check_round_trip(const ClusterProfile *profile) {
     char *text_again = NULL;
     cr_assert_eq(cluster_write(&again, &text_again, &error), STATUS_OK, "%s", error.message);
     cr_assert_str_eq(text, text_again);
-    cr_assert_eq(hash_of(profile), hash_of(&again));
+    cr_assert_eq(hash_of_cluster(profile), hash_of_cluster(&again));
     cr_assert_eq(profile->provenance_count, again.provenance_count);
     for (int i = 0; i < profile->provenance_count; i++) {
         cr_assert_eq(profile->provenance[i].value, again.provenance[i].value, "%s", profile->provenance[i].path);
@@ -260,13 +255,13 @@ Test(cluster, a_missing_file_is_the_environments_fault) {
 
 Test(cluster, the_hash_sees_every_number_but_not_the_words) {
     ClusterProfile profile = find("dgx-h100");
-    const uint64_t before = hash_of(&profile);
+    const uint64_t before = hash_of_cluster(&profile);
     profile.description = "other words";
-    cr_assert_eq(hash_of(&profile), before);
+    cr_assert_eq(hash_of_cluster(&profile), before);
     profile.fabric.tree.ceiling += 1e-9;
-    cr_assert_neq(hash_of(&profile), before);
-    cr_assert_neq(before, hash_of(&(ClusterProfile){0}));
+    cr_assert_neq(hash_of_cluster(&profile), before);
+    cr_assert_neq(before, hash_of_cluster(&(ClusterProfile){0}));
     profile = find("dgx-h100");
     profile.node.symmetric_ctas = 4;  // a what-if
-    cr_assert_neq(hash_of(&profile), before);
+    cr_assert_neq(hash_of_cluster(&profile), before);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/cluster/cluster_fields.h"
+#include "tests/support/hash_of.h"
 
 static Arena arena;
 static Error error;
@@ -113,12 +114,6 @@ Test(cluster_products, of_two_times_for_one_product_the_later_one_counts) {
     cr_expect_str_eq(profile.provenance[profile.provenance_count - 1].source, "theirs; the others: ours");
 }
 
-static uint64_t hash_of(const ClusterProfile *profile) {
-    Hash hash = hash_begin();
-    cluster_hash(profile, &hash);
-    return hash_end(&hash);
-}
-
 Test(cluster_products, what_is_written_reads_back) {
     const ClusterProfile profile = three_products();
     char *text = NULL;
@@ -127,7 +122,7 @@ Test(cluster_products, what_is_written_reads_back) {
     cr_assert_eq(cluster_write(&profile, &text, &error), STATUS_OK);
     cr_assert_eq(json_text_load(text, "written", &root, &error), STATUS_OK);
     cr_assert_eq(cluster_read(root, "written", &arena, &again, &error), STATUS_OK, "%s", error.message);
-    cr_assert_eq(hash_of(&profile), hash_of(&again));
+    cr_assert_eq(hash_of_cluster(&profile), hash_of_cluster(&again));
     cr_assert_eq(again.accelerator.product_count, 3);
     json_decref(root);
     free(text);
@@ -135,11 +130,11 @@ Test(cluster_products, what_is_written_reads_back) {
 
 Test(cluster_products, the_hash_sees_a_time) {
     ClusterProfile profile = three_products();
-    const uint64_t before = hash_of(&profile);
+    const uint64_t before = hash_of_cluster(&profile);
     TimedGemm slower = profile.accelerator.products[0];
     slower.seconds *= 1.01;
     cluster_products_add(&profile, &slower, 1, "again", &arena);
-    cr_assert_neq(hash_of(&profile), before);
+    cr_assert_neq(hash_of_cluster(&profile), before);
 }
 
 static int products_after(const char *assignment) {

@@ -6,6 +6,7 @@
 #include "sim/frameworks/target.h"
 #include "sim/frameworks/target_choices.h"
 #include "tests/support/sizes.h"
+#include "tests/unit/sim/frameworks/plan_on.h"
 
 static Arena arena;
 static ModelSpec model;
@@ -27,14 +28,6 @@ static void end(void) {
 }
 
 TestSuite(format_rules, .init = begin, .fini = end);
-
-static TrainPlan plan_on(const Target *target, const Mesh *mesh) {
-    TrainPlan plan = {.mesh = *mesh, .seq = 4096, .micro_batch = 1, .grad_accum = 1, .precision = DTYPE_BF16};
-    plan.zero = target_default_zero(target, &plan.mesh);
-    plan.cp_rotate = target_default_rotate(target);
-    plan_canonical(&plan);
-    return plan;
-}
 
 static TrainPlan plan_of(const Target *target, int shard, int tp) {
     return plan_on(target, &(Mesh){.size = SIZES(1, shard, 1, tp)});

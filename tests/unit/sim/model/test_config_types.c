@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "sim/model/model.h"
+#include "tests/support/hash_of.h"
+#include "tests/support/text_file.h"
 
 static Arena arena;
 static Error error;
@@ -25,10 +27,7 @@ static void end(void) {
 TestSuite(config_types, .init = begin, .fini = end);
 
 static Status load(const char *text) {
-    FILE *file = fopen(path, "wb");
-    cr_assert_not_null(file);
-    fputs(text, file);
-    fclose(file);
+    text_file_write(path, text);
     return model_find(path, &arena, &model, &error);
 }
 
@@ -41,18 +40,12 @@ static void check_refused(const char *text, const char *sentence) {
     cr_assert_str_eq(error.message + strlen(path), sentence);
 }
 
-static uint64_t hash_of(const ModelSpec *spec) {
-    Hash hash = hash_begin();
-    model_hash(spec, &hash);
-    return hash_end(&hash);
-}
-
 static void check_preset(const char *name, const char *text) {
     ModelSpec preset;
     check_loads(text);
     cr_assert_eq(model_find(name, NULL, &preset, &error), STATUS_OK);
     cr_assert_eq(model_parameters(&model), model_parameters(&preset), "%s", name);
-    cr_assert_eq(hash_of(&model), hash_of(&preset), "%s", name);
+    cr_assert_eq(hash_of_model(&model), hash_of_model(&preset), "%s", name);
     cr_assert_str_eq(model.type, preset.type);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/model/model.h"
+#include "tests/support/hash_of.h"
 #include "tests/support/model_counts.h"
 
 static ModelSpec find(const char *name) {
@@ -238,19 +239,13 @@ Test(model, a_model_whose_bytes_would_not_fit_in_64_bits_is_refused) {
     cr_assert_eq(model_check(&model, &error), STATUS_USAGE);
 }
 
-static uint64_t hash_of(const ModelSpec *model) {
-    Hash hash = hash_begin();
-    model_hash(model, &hash);
-    return hash_end(&hash);
-}
-
 Test(model, the_hash_sees_shapes_but_not_names) {
     ModelSpec model = find("tiny");
-    const uint64_t before = hash_of(&model);
+    const uint64_t before = hash_of_model(&model);
     strcpy(model.name, "renamed");
-    cr_assert_eq(hash_of(&model), before);
+    cr_assert_eq(hash_of_model(&model), before);
     model.rope_theta = 500000.0;
-    cr_assert_neq(hash_of(&model), before);
+    cr_assert_neq(hash_of_model(&model), before);
 }
 
 Test(model, the_hash_sees_every_choice) {
@@ -274,9 +269,9 @@ Test(model, the_hash_sees_every_choice) {
     changed[11].fused_qkv = true;
     changed[12].scaled_embeddings = true;
     for (int i = 0; i < COUNT; i++) {
-        cr_assert_neq(hash_of(&changed[i]), hash_of(&tiny), "choice %d", i);
+        cr_assert_neq(hash_of_model(&changed[i]), hash_of_model(&tiny), "choice %d", i);
         for (int j = 0; j < i; j++) {
-            cr_assert_neq(hash_of(&changed[i]), hash_of(&changed[j]), "choices %d and %d", i, j);
+            cr_assert_neq(hash_of_model(&changed[i]), hash_of_model(&changed[j]), "choices %d and %d", i, j);
         }
     }
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "sim/model/model.h"
+#include "tests/support/text_file.h"
 
 static Arena arena;
 static Error error;
@@ -25,10 +26,7 @@ static void end(void) {
 TestSuite(model_config, .init = begin, .fini = end);
 
 static Status load(const char *text) {
-    FILE *file = fopen(path, "wb");
-    cr_assert_not_null(file);
-    fputs(text, file);
-    fclose(file);
+    text_file_write(path, text);
     return model_find(path, &arena, &model, &error);
 }
 

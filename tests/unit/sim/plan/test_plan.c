@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/plan/plan_fields.h"
+#include "tests/support/hash_of.h"
 #include "tests/support/orders.h"
 #include "tests/support/sizes.h"
 
@@ -139,12 +140,6 @@ Test(plan, the_longest_text_fits) {
     cr_assert_not_null(strstr(text, "fp8_recipe=tensorwise reduce=bf16"), "cut: %s", text);
 }
 
-static uint64_t plan_number(const TrainPlan *plan) {
-    Hash hash = hash_begin();
-    plan_hash(plan, &hash);
-    return hash_end(&hash);
-}
-
 Test(plan, another_order_of_the_axes_is_another_plan) {
     const TrainPlan usual = example();
     TrainPlan plan = example();
@@ -152,7 +147,7 @@ Test(plan, another_order_of_the_axes_is_another_plan) {
     char text[PLAN_TEXT_BYTES];
     cr_assert_str_eq(strstr(plan_text(&plan, text), " order="), " order=dp_shard,tp,cp,dp_replicate");
     cr_assert_null(strstr(plan_text(&usual, text), " order="), "%s", text);
-    cr_assert_neq(plan_number(&plan), plan_number(&usual));
+    cr_assert_neq(hash_of_plan(&plan), hash_of_plan(&usual));
 }
 
 Test(plan, axes_of_size_1_make_no_other_order) {
@@ -162,7 +157,7 @@ Test(plan, axes_of_size_1_make_no_other_order) {
     usual.mesh.order = (AxisOrder){{0}};
     char text[PLAN_TEXT_BYTES], usual_text[PLAN_TEXT_BYTES];
     cr_assert_str_eq(plan_text(&plan, text), plan_text(&usual, usual_text));
-    cr_assert_eq(plan_number(&plan), plan_number(&usual));
+    cr_assert_eq(hash_of_plan(&plan), hash_of_plan(&usual));
 }
 
 Test(plan, a_line_is_read_back_as_the_plan_that_wrote_it) {

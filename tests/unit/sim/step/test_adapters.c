@@ -241,14 +241,6 @@ static MemoryBreakdown breakdown_of(const StepProgram *program) {
     return breakdown;
 }
 
-static int tasks_named(const StepProgram *program, const char *name) {
-    int count = 0;
-    for (int32_t i = 0; i < program->task_count; i++) {
-        count += strcmp(program->tasks[i].name, name) == 0;
-    }
-    return count;
-}
-
 // peft's adapters are in fp32: each of seven casts its input, and its gradient, unless all is in fp32.
 Test(adapters, of_peft_cast_their_inputs_to_fp32_and_back) {
     const StepProgram eager = lowered(&arena, with_adapters((LoweredRequest){.eager = true}));

@@ -20,45 +20,36 @@ static LoweredRequest by(Dispatch dispatch) {
         .model = "qwen3-30b-a3b", .target = "megatron", .mesh = "dp_shard=8,ep=4", .bf16 = true, .dispatch = dispatch};
 }
 
-static const Task *task_named(const StepProgram *program, const char *name) {
-    for (int32_t i = 0; i < program->task_count; i++) {
-        if (strcmp(program->tasks[i].name, name) == 0) {
-            return &program->tasks[i];
-        }
-    }
-    return NULL;
-}
-
 enum { ROW = 2048 * 2 };
 
 // Of 4 ranks 4 (1 - C(96, 8) / C(128, 8)) = 3.63 have one of 8 experts.
 Test(expert_dispatch, deepep_sends_a_token_once_to_each_rank) {
     const StepProgram program = lowered(&arena, by(DISPATCH_DEEPEP));
-    const Task *task = task_named(&program, "dispatch");
+    const Task *task = first_named(&program, "dispatch");
     cr_assert_eq(task->kind, TASK_ALL_TO_ALL);
     cr_assert(task->once && task->awaited);
     cr_assert_float_eq((double)task->payload_bytes, 64 * 3.63 * ROW, 0.01 * 64 * ROW);
-    cr_assert_null(task_named(&program, "count tokens"));
-    cr_assert_null(task_named(&program, "tokens to experts"));
-    cr_assert_null(task_named(&program, "sum of experts"));
-    cr_assert_eq(task_named(&program, "experts gate up")->m, 64 * 8);
+    cr_assert_null(first_named(&program, "count tokens"));
+    cr_assert_null(first_named(&program, "tokens to experts"));
+    cr_assert_null(first_named(&program, "sum of experts"));
+    cr_assert_eq(first_named(&program, "experts gate up")->m, 64 * 8);
 }
 
 Test(expert_dispatch, backward_of_deepep_knows_what_comes) {
     const StepProgram program = lowered(&arena, by(DISPATCH_DEEPEP));
-    cr_assert_not(task_named(&program, "combine backward")->awaited);
-    cr_assert_not(task_named(&program, "combine")->awaited);
+    cr_assert_not(first_named(&program, "combine backward")->awaited);
+    cr_assert_not(first_named(&program, "combine")->awaited);
 }
 
 Test(expert_dispatch, allgather_brings_all_tokens_of_all_ranks_and_scatters_their_sums) {
     const StepProgram program = lowered(&arena, by(DISPATCH_ALLGATHER));
-    cr_assert_eq(task_named(&program, "dispatch")->kind, TASK_ALL_GATHER);
-    cr_assert_eq(task_named(&program, "dispatch")->payload_bytes, INT64_C(4) * 64 * ROW);
-    cr_assert_eq(task_named(&program, "combine")->kind, TASK_REDUCE_SCATTER);
-    cr_assert_eq(task_named(&program, "combine")->payload_bytes, INT64_C(4) * 64 * ROW);
-    cr_assert_eq(task_named(&program, "combine backward")->kind, TASK_ALL_GATHER);
-    cr_assert_eq(task_named(&program, "dispatch backward")->kind, TASK_REDUCE_SCATTER);
-    cr_assert_eq(task_named(&program, "gather routing")->payload_bytes, INT64_C(4) * 64 * 128 * 3);
+    cr_assert_eq(first_named(&program, "dispatch")->kind, TASK_ALL_GATHER);
+    cr_assert_eq(first_named(&program, "dispatch")->payload_bytes, INT64_C(4) * 64 * ROW);
+    cr_assert_eq(first_named(&program, "combine")->kind, TASK_REDUCE_SCATTER);
+    cr_assert_eq(first_named(&program, "combine")->payload_bytes, INT64_C(4) * 64 * ROW);
+    cr_assert_eq(first_named(&program, "combine backward")->kind, TASK_ALL_GATHER);
+    cr_assert_eq(first_named(&program, "dispatch backward")->kind, TASK_REDUCE_SCATTER);
+    cr_assert_eq(first_named(&program, "gather routing")->payload_bytes, INT64_C(4) * 64 * 128 * 3);
 }
 
 Test(expert_dispatch, shared_experts_are_added_to_sums_that_come_back) {
@@ -96,7 +87,7 @@ static double seconds_of(const LoweredRequest *request, const char *name) {
     const StepProgram program = lowered(&arena, *request);
     cr_assert_eq(cluster_find("dgx-h100", &arena, &profile, &error), STATUS_OK);
     const CostModel cost = {.profile = &profile, .target = program.target};
-    return cost_task(&cost, &program, task_named(&program, name)).seconds;
+    return cost_task(&cost, &program, first_named(&program, name)).seconds;
 }
 
 // Of four micro-steps the first forward has no partner, so a quarter is in the open, and 5 / 113 of the rest.

@@ -186,15 +186,6 @@ Test(expert_ranks, results_of_experts_live_until_backward_only_where_they_are_we
 
 // ---- with tp, which lends its ranks first
 
-static const Task *task_or_null(const StepProgram *program, const char *name) {
-    for (int32_t i = 0; i < program->task_count; i++) {
-        if (strcmp(program->tasks[i].name, name) == 0) {
-            return &program->tasks[i];
-        }
-    }
-    return NULL;
-}
-
 Test(expert_ranks, beside_tp_experts_are_whole_and_shared_by_what_ep_leaves_of_all_ranks) {
     Arena arena = {0};
     const StepProgram beside = lowered(&arena, on_mesh("dp_shard=4,tp=2,ep=4"));
@@ -221,9 +212,9 @@ Test(expert_ranks, beside_tp_only_shared_experts_gather_tokens) {
     LoweredRequest shared = on_mesh("dp_shard=4,tp=2,ep=4");
     shared.model = "qwen1.5-moe-a2.7b";
     const StepProgram none = lowered(&arena, on_mesh("dp_shard=4,tp=2,ep=4")), some = lowered(&arena, shared);
-    cr_assert_null(task_or_null(&none, "mlp in"));
-    cr_assert_null(task_or_null(&none, "mlp sum"));
-    cr_assert_null(task_or_null(&none, "mlp gradient"));
+    cr_assert_null(first_named(&none, "mlp in"));
+    cr_assert_null(first_named(&none, "mlp sum"));
+    cr_assert_null(first_named(&none, "mlp gradient"));
     cr_assert_eq(task_named(&some, "mlp in")->kind, TASK_ALL_GATHER);
     cr_assert_eq(task_named(&some, "shared sum")->kind, TASK_REDUCE_SCATTER);
     cr_assert_eq(task_named(&some, "mlp down")->m, 64);
@@ -416,14 +407,6 @@ Test(expert_ranks, a_capacity_bounds_rows_and_padded_rows_are_what_it_says) {
 static const LoweredRequest further = {
     .model = "deepseek-v2-lite", .target = "megatron", .mesh = "dp_shard=8,ep=4", .bf16 = true, .mtp = 1};
 
-static int count_named(const StepProgram *program, const char *name) {
-    int count = 0;
-    for (int32_t i = 0; i < program->task_count; i++) {
-        count += strcmp(program->tasks[i].name, name) == 0;
-    }
-    return count;
-}
-
 static int64_t parameters_of(const StepProgram *program) {
     int64_t count = 0;
     for (int32_t u = 0; u < program->unit_count; u++) {
@@ -449,10 +432,10 @@ Test(expert_ranks, a_layer_of_further_tokens_adds_itself_a_projection_and_three_
     // a layer of both kinds has the share of each kind in whole elements
     cr_expect_lt(llabs(parameters_of(&with) - parameters_of(&without) - more), 2000000, "%lld",
                  (long long)(parameters_of(&with) - parameters_of(&without) - more));
-    cr_expect_eq(count_named(&with, "mtp projection"), 1);
+    cr_expect_eq(tasks_named(&with, "mtp projection"), 1);
     cr_expect_eq(task_named(&with, "mtp projection")->k, 2 * 2048);
-    cr_expect_eq(count_named(&with, "head"), 2 * count_named(&without, "head"));
-    cr_expect_eq(count_named(&with, "head wgrad"), 2 * count_named(&without, "head wgrad"));
+    cr_expect_eq(tasks_named(&with, "head"), 2 * tasks_named(&without, "head"));
+    cr_expect_eq(tasks_named(&with, "head wgrad"), 2 * tasks_named(&without, "head wgrad"));
     arena_free(&arena);
 }
 
@@ -465,10 +448,10 @@ Test(expert_ranks, two_layers_of_further_tokens_are_two_and_each_counts_its_loss
     request.mtp = 0;
     const StepProgram without = lowered(&arena, request);
     cr_expect_eq(program.layers, without.layers + 2);
-    cr_expect_eq(count_named(&program, "mtp projection"), 2);
-    cr_expect_eq(count_named(&program, "mtp embed backward"), 2);
-    cr_expect_eq(count_named(&program, "gather mtp"), 2);
-    cr_expect_eq(count_named(&program, "loss gradient"), 3 * count_named(&without, "loss gradient"));
+    cr_expect_eq(tasks_named(&program, "mtp projection"), 2);
+    cr_expect_eq(tasks_named(&program, "mtp embed backward"), 2);
+    cr_expect_eq(tasks_named(&program, "gather mtp"), 2);
+    cr_expect_eq(tasks_named(&program, "loss gradient"), 3 * tasks_named(&without, "loss gradient"));
     arena_free(&arena);
 }
 

@@ -5,16 +5,6 @@
 
 #include "tests/support/lowered.h"
 
-static int64_t count_in_micro_step(const StepProgram *program, const char *name, int micro_step) {
-    StepCursor cursor = step_cursor_begin(program);
-    StepInstance instance;
-    int64_t count = 0;
-    while (step_cursor_next(&cursor, &instance)) {
-        count += instance.micro_step == micro_step && strcmp(program->tasks[instance.task].name, name) == 0;
-    }
-    return count;
-}
-
 // Of R2 S2 over 3 micro-steps, layers and two edge units each: what moves in a micro-step. GradientAccumulationPlugin
 // (sync_each_batch=True) leaves the reductions to every backward, over both groups (accelerate 1.14 accelerator.py,
 // accumulate); FSDPModule.set_requires_all_reduce(False) lets the replicas wait (torch 2.11 _fully_shard.py).
@@ -37,10 +27,10 @@ Test(grad_sync, gradients_are_reduced_when_the_plan_says) {
                                                                      .grad_sync = cases[i].sync});
         const int units = program.model.layers + 2;
         for (int micro_step = 0; micro_step < 3; micro_step++) {
-            cr_expect_eq(count_in_micro_step(&program, "reduce gradients", micro_step),
+            cr_expect_eq(runs_in_micro_step(&program, "reduce gradients", micro_step),
                          cases[i].scatters[micro_step] * units, "%s %s, micro-step %d", cases[i].target,
                          grad_sync_names[cases[i].sync], micro_step);
-            cr_expect_eq(count_in_micro_step(&program, "replica gradient sum", micro_step),
+            cr_expect_eq(runs_in_micro_step(&program, "replica gradient sum", micro_step),
                          cases[i].sums[micro_step] * units, "%s %s, micro-step %d", cases[i].target,
                          grad_sync_names[cases[i].sync], micro_step);
         }

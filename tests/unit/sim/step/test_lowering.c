@@ -433,16 +433,6 @@ Test(lowering, a_root_unit_keeps_the_keys_of_initial_values) {
     arena_free(&arena);
 }
 
-static int64_t count_in_micro_step(const StepProgram *program, const char *name, int micro_step) {
-    StepCursor cursor = step_cursor_begin(program);
-    StepInstance instance;
-    int64_t count = 0;
-    while (step_cursor_next(&cursor, &instance)) {
-        count += instance.micro_step == micro_step && strcmp(program->tasks[instance.task].name, name) == 0;
-    }
-    return count;
-}
-
 // torchtitan never enters no_sync, accelerate's accumulate() does (sim/SOURCES.md P2).
 Test(lowering, pure_replicas_are_reduced_on_every_micro_step_where_the_framework_does_not_defer) {
     static const char *const targets[] = {"torchtitan@0.2", "torchtitan@head", "fsdp1", "accelerate", "megatron"};
@@ -452,8 +442,8 @@ Test(lowering, pure_replicas_are_reduced_on_every_micro_step_where_the_framework
             lowered(&arena, (LoweredRequest){.target = targets[t], .mesh = "dp_replicate=4", .grad_accum = 3});
         const int units = program.model.layers + program.unit_count - 1;
         for (int micro_step = 0; micro_step < 3; micro_step++) {
-            cr_assert_eq(count_in_micro_step(&program, "gradient sum", micro_step),
-                         t < 3 || micro_step == 2 ? units : 0, "%s, micro-step %d", targets[t], micro_step);
+            cr_assert_eq(runs_in_micro_step(&program, "gradient sum", micro_step), t < 3 || micro_step == 2 ? units : 0,
+                         "%s, micro-step %d", targets[t], micro_step);
         }
         arena_free(&arena);
     }
@@ -476,9 +466,9 @@ Test(lowering, nanotron_adds_whole_bf16_gradients_to_its_fp32_buffer) {
     const StepProgram program =
         lowered(&arena, (LoweredRequest){.target = "nanotron", .mesh = "dp_shard=2", .bf16 = true, .grad_accum = 3});
     const int units = program.model.layers + 2;
-    cr_assert_eq(count_in_micro_step(&program, "gradient cast", 0), units);
-    cr_assert_eq(count_in_micro_step(&program, "gradient add", 1), units);
-    cr_assert_eq(count_in_micro_step(&program, "gradient add", 2), units);
+    cr_assert_eq(runs_in_micro_step(&program, "gradient cast", 0), units);
+    cr_assert_eq(runs_in_micro_step(&program, "gradient add", 1), units);
+    cr_assert_eq(runs_in_micro_step(&program, "gradient add", 2), units);
     double held = 0;
     for (int32_t i = 0; i < program.buffer_count; i++) {
         const Buffer *buffer = &program.buffers[i];

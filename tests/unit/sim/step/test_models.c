@@ -183,21 +183,13 @@ Test(models, gpt_neox_turns_a_quarter_of_each_head) {
     arena_free(&arena);
 }
 
-static int count_named(const StepProgram *program, const char *name) {
-    int count = 0;
-    for (int32_t i = 0; i < program->task_count; i++) {
-        count += strcmp(program->tasks[i].name, name) == 0;
-    }
-    return count;
-}
-
 // Side by side both halves answer to the same gradient: it is gathered once, and both norms read the layer's input.
 Test(models, gpt_neox_gathers_the_gradient_of_a_layer_once) {
     Arena arena = {0};
     const StepProgram neox = lowered(&arena, (LoweredRequest){.model = "pythia-1.4b", .mesh = "tp=2"});
     const StepProgram llama = lowered(&arena, (LoweredRequest){.mesh = "tp=2"});
-    cr_assert_eq(count_named(&neox, "mlp gradient") + count_named(&neox, "attention gradient"), 1);
-    cr_assert_eq(count_named(&llama, "mlp gradient") + count_named(&llama, "attention gradient"), 2);
+    cr_assert_eq(tasks_named(&neox, "mlp gradient") + tasks_named(&neox, "attention gradient"), 1);
+    cr_assert_eq(tasks_named(&llama, "mlp gradient") + tasks_named(&llama, "attention gradient"), 2);
     int32_t read[2] = {-1, -1};
     int norms = 0;
     for (int32_t i = 0; i < neox.task_count && norms < 2; i++) {
@@ -269,9 +261,9 @@ Test(models, phi_3_has_fused_projections_on_an_unfused_target) {
     Arena arena = {0};
     const LoweredRequest request = {.model = "phi-3-mini", .target = "accelerate", .mesh = "dp_shard=2"};
     const StepProgram program = lowered(&arena, request);
-    cr_assert_eq(count_named(&program, "qkv"), 1);
-    cr_assert_eq(count_named(&program, "gate up"), 1);
-    cr_assert_eq(count_named(&program, "q"), 0);
+    cr_assert_eq(tasks_named(&program, "qkv"), 1);
+    cr_assert_eq(tasks_named(&program, "gate up"), 1);
+    cr_assert_eq(tasks_named(&program, "q"), 0);
     arena_free(&arena);
 }
 
