@@ -1,4 +1,4 @@
-// Offsets come from the memory plan, slots and ranks' slices from step_ref_offset.
+// Offsets come from the memory plan.
 
 #include "exec/device/placement.h"
 
@@ -17,8 +17,7 @@ void placement_close(Placement *placement) {
 }
 
 char *placement_at(Placement *placement, const BufferRef *ref, const StepInstance *instance) {
-    const int64_t offset = placement->memory->offset_bytes[ref->buffer] +
-                           step_ref_offset(placement->program, ref, instance, &placement->at);
+    const int64_t offset = memory_ref_offset(placement->memory, placement->program, ref, instance, &placement->at);
     const long long end = offset + ref->bytes;
     long long peak = atomic_load_explicit(&placement->peak_bytes, memory_order_relaxed);
     while (end > peak && !atomic_compare_exchange_weak(&placement->peak_bytes, &peak, end)) {

@@ -11,15 +11,21 @@
 #include "sim/step/step.h"
 
 typedef struct MemoryPlan {
-    int64_t *offset_bytes;  // of each buffer (slot 0) in the arena; slots follow at slot_bytes
+    int64_t *offset_bytes;  // of each buffer in the arena; slots, or places where they take turns, are slot_bytes long
+    int32_t **place;        // by buffer: the place of each slot; NULL = slot i is at place i
     int64_t arena_bytes;    // what the executor maps: planned_peak_bytes
     int64_t persistent_bytes;
 } MemoryPlan;
 
 // Same program, same plan on every rank (symmetric buffers need equal offsets). Persistent buffers and those that the
 // host reads (loss, norm) have bytes of their own, in front. Lifetimes are found on the program with its loops cut to a
-// few iterations; slots of one buffer stay together. INTERNAL when an operand leaves its slot.
+// few iterations; slots of one buffer stay together, and take turns where they can. INTERNAL when an operand leaves its
+// slot.
 Status memory_plan(const StepProgram *program, Arena *arena, MemoryPlan *plan, Error *error);
+
+// Where an access begins in the arena.
+int64_t memory_ref_offset(const MemoryPlan *plan, const StepProgram *program, const BufferRef *ref,
+                          const StepInstance *instance, const MeshCoordinates *at);
 
 typedef struct MemoryBreakdown {
     double parameters, gradients, optimizer, activations, logits;  // alive at the peak

@@ -6,6 +6,8 @@
 
 #include "sim/memory/conflicts.h"
 #include "sim/memory/memory.h"
+#include "sim/memory/slot_places.h"
+#include "sim/step/slots.h"
 
 static int64_t buffer_bytes(const Buffer *buffer) {
     return step_slot_bytes(buffer->slot_bytes * buffer->slots);
@@ -30,17 +32,21 @@ typedef struct Findings {
     ProgramCut cut;
     HappensBefore order;
     Lifetimes lifetimes;
+    SlotPlaces places;
     PartSpans whole, split;
 } Findings;
 
-static Status findings_make(const StepProgram *program, Arena *arena, Findings *found, Error *error) {
+static Status findings_make(const StepProgram *program, Arena *kept, Arena *arena, Findings *found, Error *error) {
     program_cut(program, &conflict_cut, arena, &found->cut);
     const StepProgram *cut = &found->cut.program;
     happens_before_build(cut, arena, &found->order);
     TRY(lifetimes_find(cut, found->order.instances, found->order.count, arena, &found->lifetimes, error));
     part_spans_build(&found->order, &found->lifetimes, parts_of_buffers(cut, 1, arena), arena, &found->whole);
-    part_spans_build(&found->order, &found->lifetimes, parts_of_buffers(cut, MAX_SPLIT_SLOTS, arena), arena,
-                     &found->split);
+    found->places = slot_places_find(&found->cut, &found->order, &found->lifetimes, kept, arena);
+    const StepProgram placed = slot_places_placed(cut, &found->places, arena);
+    Parts parts = parts_of_buffers(&placed, MAX_SPLIT_SLOTS, arena);
+    parts.place = found->places.of;
+    part_spans_build(&found->order, &found->lifetimes, parts, arena, &found->split);
     return STATUS_OK;
 }
 
@@ -52,7 +58,8 @@ static void span_shape(const PartSpans *spans, int32_t part, int32_t *lifetime, 
     }
 }
 
-static void place_sharing(const StepProgram *program, const Findings *found, Arena *arena, MemoryPlan *plan) {
+static void place_sharing(const StepProgram *original, const Findings *found, Arena *arena, MemoryPlan *plan) {
+    const StepProgram placed = slot_places_placed(original, &found->places, arena), *program = &placed;
     int32_t *buffers = ARENA_ARRAY(arena, int32_t, program->buffer_count);
     int64_t *bytes = ARENA_ARRAY(arena, int64_t, program->buffer_count);
     int32_t *lifetime = ARENA_ARRAY(arena, int32_t, program->buffer_count);
@@ -91,11 +98,21 @@ Status memory_plan(const StepProgram *program, Arena *arena, MemoryPlan *plan, E
     *plan = (MemoryPlan){.offset_bytes = ARENA_ARRAY(arena, int64_t, program->buffer_count)};
     Arena scratch = {0};
     Findings found;
-    const Status status = findings_make(program, &scratch, &found, error);
+    const Status status = findings_make(program, arena, &scratch, &found, error);
     if (status == STATUS_OK) {
+        plan->place = found.places.of;
         place_persistent(program, plan);
         place_sharing(program, &found, &scratch, plan);
     }
     arena_free(&scratch);
     return status == STATUS_OK ? STATUS_OK : error_wrap(error, "memory plan");
+}
+
+int64_t memory_ref_offset(const MemoryPlan *plan, const StepProgram *program, const BufferRef *ref,
+                          const StepInstance *instance, const MeshCoordinates *at) {
+    const Buffer *buffer = &program->buffers[ref->buffer];
+    const int32_t *const place = plan->place ? plan->place[ref->buffer] : NULL;
+    const int32_t slot = place ? step_slot(buffer, ref->index, instance) : 0;
+    const int64_t moved = place ? (place[slot] - slot) * buffer->slot_bytes : 0;
+    return plan->offset_bytes[ref->buffer] + step_ref_offset(program, ref, instance, at) + moved;
 }

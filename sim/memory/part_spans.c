@@ -49,7 +49,8 @@ Parts parts_of_buffers(const StepProgram *program, int32_t max_slots, Arena *are
 
 static int32_t part_of_slot(const Parts *parts, int32_t buffer, int32_t slot) {
     const int32_t divided = parts->first[buffer + 1] - parts->first[buffer] > 1;
-    return parts->first[buffer] + (divided ? slot : 0);
+    const int32_t *const place = parts->place ? parts->place[buffer] : NULL;
+    return parts->first[buffer] + (!divided ? 0 : place ? place[slot] : slot);
 }
 
 static void collect_spans(const Lifetimes *lifetimes, Arena *arena, PartSpans *spans) {

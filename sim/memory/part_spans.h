@@ -10,6 +10,7 @@
 typedef struct Parts {
     int32_t *first;    // [buffer_count + 1]: first part of each buffer
     int32_t count;
+    int32_t *const *place;  // by buffer: the part of each slot, among the buffer's; NULL, or a NULL: slot i is part i
 } Parts;
 
 // Buffers of up to max_slots slots get a part for each, others are one part.

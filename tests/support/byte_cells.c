@@ -72,7 +72,7 @@ static SlotCuts *collect_slot_cuts(const ByteCells *cells, Arena *arena) {
 
 void byte_cells_build(const StepProgram *program, const MemoryPlan *plan, const MeshCoordinates *at, Arena *arena,
                       ByteCells *cells) {
-    *cells = (ByteCells){.program = program, .at = *at, .base = buffer_bases(program, plan, arena)};
+    *cells = (ByteCells){.program = program, .plan = plan, .at = *at, .base = buffer_bases(program, plan, arena)};
     const SlotCuts *slot_cuts = collect_slot_cuts(cells, arena);
     int32_t count = 0;
     for (int32_t b = 0; b < program->buffer_count; b++) {
@@ -94,7 +94,9 @@ void byte_cells_build(const StepProgram *program, const MemoryPlan *plan, const 
 }
 
 ByteRange byte_cells_range(const ByteCells *cells, const BufferRef *ref, const StepInstance *instance) {
-    const int64_t begin = cells->base[ref->buffer] + step_ref_offset(cells->program, ref, instance, &cells->at);
+    const int64_t begin = cells->plan
+                              ? memory_ref_offset(cells->plan, cells->program, ref, instance, &cells->at)
+                              : cells->base[ref->buffer] + step_ref_offset(cells->program, ref, instance, &cells->at);
     return (ByteRange){.begin = begin, .end = begin + ref->bytes};
 }
 

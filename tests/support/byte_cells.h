@@ -10,6 +10,7 @@ typedef struct ByteRange {
 
 typedef struct ByteCells {
     const StepProgram *program;
+    const MemoryPlan *plan;  // NULL: none
     MeshCoordinates at;
     const int64_t *base;    // address of each buffer
     int64_t *cut;           // ascending; cell i is [cut[i], cut[i+1])

@@ -2,7 +2,7 @@
 // bytes the last writer and, per lane, the last reader since are enough: any earlier access is ordered before them. It
 // detects
 //   - two accesses to the same bytes, one of them a write, that happens-before leaves open;
-//   - a read of bytes that another buffer sharing them has overwritten, or that nobody has written;
+//   - a read of bytes that another slot sharing them has overwritten, or that nobody has written;
 //   - two operands of one task in different buffers on the same bytes; an access outside its buffer's slot.
 // The first and the last rank are resolved. Not modelled: gaps between the rows of a strided access count as touched.
 
@@ -11,16 +11,19 @@
 #include <string.h>
 
 #include "sim/memory/happens_before.h"
+#include "sim/step/slots.h"
 #include "tests/support/byte_cells.h"
+
+enum { SLOTS_MOST = 1 << 12 };  // of a buffer
 
 typedef struct Checker {
     const HappensBefore *order;
     const StepProgram *program;
     const MemoryPlan *plan;
     ByteCells cells;
-    int32_t *writer;  // of each cell: instance, -1 = never written
-    int32_t *writer_buffer;
-    int32_t *reader;  // [cells][lane]: latest reader since the last write, -1 = none
+    int32_t *writer;       // of each cell: instance, -1 = never written
+    int32_t *writer_slot;  // numbered over all buffers
+    int32_t *reader;       // [cells][lane]: latest reader since the last write, -1 = none
     HazardReport *report;
     Error *error;
 } Checker;
@@ -88,7 +91,15 @@ static Status report_content(const Checker *checker, const Use *use, int32_t cel
     return error_set(checker->error, STATUS_INTERNAL,
                      "%s reads bytes %lld to %lld of '%s' after %s overwrote them through '%s'", reader, begin, end,
                      name, instance_text(checker, checker->writer[cell], writer),
-                     checker->program->buffers[checker->writer_buffer[cell]].name);
+                     checker->program->buffers[checker->writer_slot[cell] / SLOTS_MOST].name);
+}
+
+static int32_t slot_of(const Checker *checker, const Use *use) {
+    const BufferRef *ref = &use->operand->ref;
+    const int32_t slot =
+        step_slot(&checker->program->buffers[ref->buffer], ref->index, &checker->order->instances[use->instance]);
+    ASSERT(slot < SLOTS_MOST);
+    return ref->buffer * SLOTS_MOST + slot;
 }
 
 static bool ordered(Checker *checker, int32_t earlier, int32_t later) {
@@ -105,7 +116,8 @@ static Status check_read(Checker *checker, const Use *use) {
         if (writer >= 0 && !ordered(checker, writer, use->instance)) {
             return report_race(checker, use, false, cell, writer, ACCESS_WRITE);
         }
-        if (writer < 0 ? !checker->program->buffers[buffer].persistent : checker->writer_buffer[cell] != buffer) {
+        if (writer < 0 ? !checker->program->buffers[buffer].persistent
+                       : checker->writer_slot[cell] != slot_of(checker, use)) {
             return report_content(checker, use, cell);
         }
         checker->reader[cell * checker->order->stride + lane] = use->instance;
@@ -127,7 +139,7 @@ static Status check_write(Checker *checker, const Use *use) {
             readers[lane] = -1;
         }
         checker->writer[cell] = use->instance;
-        checker->writer_buffer[cell] = use->operand->ref.buffer;
+        checker->writer_slot[cell] = slot_of(checker, use);
     }
     return STATUS_OK;
 }
@@ -203,7 +215,7 @@ static Status check_rank(Checker *checker, int rank, Arena *arena) {
     byte_cells_build(checker->program, checker->plan, &at, arena, &checker->cells);
     const size_t count = (size_t)checker->cells.count;
     checker->writer = ARENA_ARRAY(arena, int32_t, count);
-    checker->writer_buffer = ARENA_ARRAY(arena, int32_t, count);
+    checker->writer_slot = ARENA_ARRAY(arena, int32_t, count);
     checker->reader = ARENA_ARRAY(arena, int32_t, count * (size_t)checker->order->stride);
     memset(checker->writer, 0xff, count * sizeof(int32_t));  // -1
     memset(checker->reader, 0xff, count * (size_t)checker->order->stride * sizeof(int32_t));

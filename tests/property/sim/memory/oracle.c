@@ -101,18 +101,22 @@ bool oracle_finds_race(const Oracle *oracle) {
     return false;
 }
 
+enum { SLOTS_MOST = 1 << 12 };
+
 typedef struct Extent {
-    int32_t buffer;
+    int32_t buffer, slot;  // slot: numbered over all buffers
     Access access;
     int64_t begin, end;
 } Extent;
 
-static Extent extent_of(const Oracle *oracle, int index, int operand, const int64_t *offset_bytes) {
+static Extent extent_of(const Oracle *oracle, int index, int operand, const MemoryPlan *plan) {
     const StepInstance *at = &oracle->instances[index];
     const Operand *used = task_operand(oracle->program, &oracle->program->tasks[at->task], operand);
     const MeshCoordinates first = {0};
-    const int64_t begin = offset_bytes[used->ref.buffer] + step_ref_offset(oracle->program, &used->ref, at, &first);
-    return (Extent){used->ref.buffer, used->access, begin, begin + used->ref.bytes};
+    const int64_t begin = memory_ref_offset(plan, oracle->program, &used->ref, at, &first);
+    const int32_t slot = step_slot(&oracle->program->buffers[used->ref.buffer], used->ref.index, at);
+    return (Extent){used->ref.buffer, used->ref.buffer * SLOTS_MOST + slot, used->access, begin,
+                    begin + used->ref.bytes};
 }
 
 static int operands_of(const Oracle *oracle, int index) {
@@ -120,11 +124,11 @@ static int operands_of(const Oracle *oracle, int index) {
 }
 
 // Two accesses that must not meet, or not unordered.
-static bool clash(const Oracle *oracle, int a, int b, const int64_t *offset_bytes) {
+static bool clash(const Oracle *oracle, int a, int b, const MemoryPlan *plan) {
     for (int i = 0; i < operands_of(oracle, a); i++) {
         for (int j = 0; j < operands_of(oracle, b); j++) {
-            const Extent x = extent_of(oracle, a, i, offset_bytes);
-            const Extent y = extent_of(oracle, b, j, offset_bytes);
+            const Extent x = extent_of(oracle, a, i, plan);
+            const Extent y = extent_of(oracle, b, j, plan);
             const bool same_task = a == b && x.buffer == y.buffer;
             if (!same_task && (x.access | y.access) != ACCESS_READ && x.begin < y.end && y.begin < x.end) {
                 return true;
@@ -134,18 +138,18 @@ static bool clash(const Oracle *oracle, int a, int b, const int64_t *offset_byte
     return false;
 }
 
-// Runs the program in issue order over an arena that remembers through which buffer each 256 bytes were last written.
-static bool content_lost(const Oracle *oracle, const int64_t *offset_bytes, int32_t *owner) {
+// Runs the program in issue order over an arena that remembers through which slot each 256 bytes were last written.
+static bool content_lost(const Oracle *oracle, const MemoryPlan *plan, int32_t *owner) {
     for (int index = 0; index < oracle->count; index++) {
         for (int pass = 0; pass < 2; pass++) {
             for (int i = 0; i < operands_of(oracle, index); i++) {
-                const Extent extent = extent_of(oracle, index, i, offset_bytes);
+                const Extent extent = extent_of(oracle, index, i, plan);
                 const bool wanted = pass == 0 ? extent.access != ACCESS_WRITE : extent.access != ACCESS_READ;
                 for (int64_t at = extent.begin; wanted && at < extent.end; at += STEP_ALIGN_BYTES) {
-                    if (pass == 0 && owner[at / STEP_ALIGN_BYTES] != extent.buffer) {
+                    if (pass == 0 && owner[at / STEP_ALIGN_BYTES] != extent.slot) {
                         return true;
                     }
-                    owner[at / STEP_ALIGN_BYTES] = extent.buffer;
+                    owner[at / STEP_ALIGN_BYTES] = extent.slot;
                 }
             }
         }
@@ -153,17 +157,17 @@ static bool content_lost(const Oracle *oracle, const int64_t *offset_bytes, int3
     return false;
 }
 
-bool oracle_finds_fault(const Oracle *oracle, const int64_t *offset_bytes, int64_t arena_bytes) {
+bool oracle_finds_fault(const Oracle *oracle, const MemoryPlan *plan) {
     for (int a = 0; a < oracle->count; a++) {
         for (int b = a; b < oracle->count; b++) {
-            if (!oracle->before[a][b] && clash(oracle, a, b, offset_bytes)) {
+            if (!oracle->before[a][b] && clash(oracle, a, b, plan)) {
                 return true;
             }
         }
     }
-    int32_t *owner = malloc((size_t)(arena_bytes / STEP_ALIGN_BYTES) * sizeof *owner);
-    memset(owner, 0xff, (size_t)(arena_bytes / STEP_ALIGN_BYTES) * sizeof *owner);
-    const bool lost = content_lost(oracle, offset_bytes, owner);
+    int32_t *owner = malloc((size_t)(plan->arena_bytes / STEP_ALIGN_BYTES) * sizeof *owner);
+    memset(owner, 0xff, (size_t)(plan->arena_bytes / STEP_ALIGN_BYTES) * sizeof *owner);
+    const bool lost = content_lost(oracle, plan, owner);
     free(owner);
     return lost;
 }

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include "sim/step/step.h"
+#include "sim/memory/memory.h"
 
 enum { ORACLE_MAX_INSTANCES = 512 };
 
@@ -20,6 +20,6 @@ bool oracle_build(Oracle *oracle, const StepProgram *program);
 // Whether the first or the last rank has a pair of conflicting, unordered accesses.
 bool oracle_finds_race(const Oracle *oracle);
 
-// With buffers at these offsets: such a pair, a read of what another buffer has overwritten, or one task with two
+// With this plan: such a pair, a read of what another slot has overwritten, or one task with two
 // buffers on the same bytes? One rank; offsets, sizes and extents in multiples of 256 bytes.
-bool oracle_finds_fault(const Oracle *oracle, const int64_t *offset_bytes, int64_t arena_bytes);
+bool oracle_finds_fault(const Oracle *oracle, const MemoryPlan *plan);

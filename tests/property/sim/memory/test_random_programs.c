@@ -230,11 +230,10 @@ Test(random_programs, moved_buffers_are_found_exactly_when_brute_force_says_so) 
         StepProgram *program = builder_program(&maker.builder);
         cr_assert_eq(memory_plan(program, &arena, &plan, &error), STATUS_OK);
         cr_assert(oracle_build(oracle, program));
-        cr_assert_not(oracle_finds_fault(oracle, plan.offset_bytes, plan.arena_bytes), "seed %llu",
-                      (unsigned long long)seed);
+        cr_assert_not(oracle_finds_fault(oracle, &plan), "seed %llu", (unsigned long long)seed);
         const int32_t moved = temporaries[pick(&maker.state, TEMPORARIES)];
         plan.offset_bytes[moved] = 256 * pick(&maker.state, (int)(plan.arena_bytes / 256) - 2);
-        const bool fault = oracle_finds_fault(oracle, plan.offset_bytes, plan.arena_bytes);
+        const bool fault = oracle_finds_fault(oracle, &plan);
         const Status status = hazard_check(program, &plan, &arena, NULL, &error);
         cr_assert_eq(status, fault ? STATUS_INTERNAL : STATUS_OK, "seed %llu: brute force says %s, the check says: %s",
                      (unsigned long long)seed, fault ? "fault" : "none", error.message);
