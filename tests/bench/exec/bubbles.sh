@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # What pipelines lose by waiting, run for real and simulated: each schedule with 2 and 4 stages and 4 and 8 micro-steps.
 #
-#   tests/bench/exec/bubbles.sh [BUILD build/release] [ROUNDS 2] > tests/bench/exec/BUBBLES.md
+#   tests/bench/exec/bubbles.sh [BUILD build/release] [ROUNDS 3] > tests/bench/exec/BUBBLES.md
 #
 # One process and one thread per stage over shared memory. Every kernel really runs and then sleeps until it has taken
 # its pace (NDTUNE_FAULT=pace:SECONDS), so that more stages than cores, and what else this machine does, change little:
 # what is measured is the order and the waits for messages, not kernels. Simulated is the same request on a profile with
-# a core for each stage and the pace as the floor of each kernel. The fastest step of all rounds counts: others on the
-# machine wake sleepers late.
+# a core for each stage and the pace as the floor of each kernel. The median of the rounds counts, of steps and of
+# bubbles: others on the machine wake sleepers late, now and then.
 # Bubble: what `ndtune run` says of each stage, measured and simulated (the share of the step in which its compute is
 # idle and nothing of its own in flight: autotune/predict/stage_waits.h), mean over the stages.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 build=${1:-$root/build/release}
-rounds=${2:-2}
+rounds=${2:-3}
 steps=2
-pace_s=0.005
+pace_s=0.01
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export XDG_DATA_HOME=$work
@@ -37,7 +37,7 @@ echo "# Bubbles of pipelines, measured and simulated"
 echo
 echo "$(date -u +%F), commit $(git -C "$root" rev-parse --short HEAD), $(nproc) cores, load $(cut -d' ' -f1 /proc/loadavg)" \
     "at the start; made by \`tests/bench/exec/bubbles.sh\`, whose head says how."
-echo "8 layers of \`tiny\`, sequences of 32 tokens, each kernel $pace_s s, fastest of $rounds steps. A norm's backward is two"
+echo "8 layers of \`tiny\`, sequences of 32 tokens, each kernel $pace_s s, median of $rounds steps. A norm's backward is two"
 echo "kernels in the price and one here, so simulated steps are longer; bubbles are shares and compare."
 echo
 echo "| schedule | stages | micro-steps | step measured | simulated | bubble measured | simulated |"
@@ -57,11 +57,20 @@ for ((round = 0; round < rounds; round++)); do
     measure 8 >>"$work/many"
     wait $!
 done
-awk '{ key = $1 " " $2 " " $3
-       if (!(key in seconds)) order[++count] = key
-       if (!(key in seconds) || $4 < seconds[key]) { seconds[key] = $4; simulated[key] = $5; waits[key] = $6 }
-       expected[key] = $7 }
+awk 'function median(values, count,    i, j, swap) {
+         for (i = 2; i <= count; i++)
+             for (j = i; j > 1 && values[j - 1] > values[j]; j--) {
+                 swap = values[j]; values[j] = values[j - 1]; values[j - 1] = swap
+             }
+         return count % 2 ? values[(count + 1) / 2] : (values[count / 2] + values[count / 2 + 1]) / 2
+     }
+     { key = $1 " " $2 " " $3
+       if (!(key in runs)) order[++count] = key
+       seconds[key, ++runs[key]] = $4; waits[key, runs[key]] = $6
+       simulated[key] = $5; expected[key] = $7 }
      END { for (i = 1; i <= count; i++) {
                key = order[i]; split(key, of)
+               for (k = 1; k <= runs[key]; k++) { steps[k] = seconds[key, k]; shares[k] = waits[key, k] }
                printf "| %s | %d | %d | %.3f s | %.3f s | %.1f %% | %.1f %% |\n", of[1], of[2], of[3],
-                      seconds[key], simulated[key], 100 * waits[key], 100 * expected[key] } }' "$work/few" "$work/many"
+                      median(steps, runs[key]), simulated[key], 100 * median(shares, runs[key]), 100 * expected[key] } }' \
+    "$work/few" "$work/many"
