@@ -135,6 +135,14 @@ char *format_interval(const Prediction *prediction, char out[FORMAT_BYTES]) {
     return format_between(prediction->step_s, prediction->step_low_s, prediction->step_high_s, out);
 }
 
+char *format_rounds(const TrainPlan *plan, char out[FORMAT_BYTES]) {
+    out[0] = '\0';
+    if (plan_rounds(plan) > 1) {
+        snprintf(out, FORMAT_BYTES, " (%d schedules of %d)", plan_rounds(plan), plan_round_steps(plan));
+    }
+    return out;
+}
+
 char *format_batch_in(const Target *target, const TrainPlan *plan, char out[FORMAT_BYTES]) {
     const Framework *framework = framework_of(target->name);
     out[0] = '\0';
@@ -147,7 +155,7 @@ char *format_batch_in(const Target *target, const TrainPlan *plan, char out[FORM
                         cut ? framework->of_stages[0] : framework->micro_batch, plan->micro_batch);
     if (cut) {
         used += snprintf(out + used, (size_t)(FORMAT_BYTES - used), "%s %lld, ", framework->of_stages[1],
-                         (long long)plan->micro_batch * plan->grad_accum);
+                         (long long)plan->micro_batch * plan_round_steps(plan));
     }
     snprintf(out + used, (size_t)(FORMAT_BYTES - used), "%s %lld", framework->accumulation, last);
     return out;
@@ -182,7 +190,8 @@ void format_batch(const Target *target, const TrainPlan *plan, FILE *out) {
             fprintf(out, " x %d %s", plan->mesh.size[axis], axis_names[axis]);
         }
     }
-    fprintf(out, " x %d accumulation\n", plan->grad_accum);
+    char rounds[FORMAT_BYTES];
+    fprintf(out, " x %d accumulation%s\n", plan->grad_accum, format_rounds(plan, rounds));
     if (sharing == 1) {
         fprintf(out, "  every rank works on its own sequences\n");
     } else {

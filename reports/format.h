@@ -35,6 +35,9 @@ char *format_interval(const Prediction *prediction, char out[FORMAT_BYTES]);
 // "95.1 ms (88.0 ms .. 103 ms)"
 char *format_between(double middle_s, double low_s, double high_s, char out[FORMAT_BYTES]);
 
+// What follows accumulation: " (2 schedules of 8)", empty of one.
+char *format_rounds(const TrainPlan *plan, char out[FORMAT_BYTES]);
+
 // "in its name: micro_batch_size 1, gradient_accumulation_steps 8": the target's names for the batch; empty where it
 // has none of its own.
 char *format_batch_in(const Target *target, const TrainPlan *plan, char out[FORMAT_BYTES]);

@@ -182,8 +182,8 @@ static void print_batch(const Target *target, const TrainPlan *plan, FILE *out) 
     if (sharing > 1) {
         snprintf(shared, sizeof shared, "; %d ranks share each sequence", sharing);
     }
-    wrap_line(out, 2, "Batch: %s x %d accumulation%s", product, plan->grad_accum, shared);
     char batch[FORMAT_BYTES];
+    wrap_line(out, 2, "Batch: %s x %d accumulation%s%s", product, plan->grad_accum, format_rounds(plan, batch), shared);
     if (format_batch_in(target, plan, batch)[0]) {
         wrap_line(out, 4, "  %s", batch);
     }

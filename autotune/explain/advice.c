@@ -111,6 +111,20 @@ static Status try_micro_batches(Adviser *adviser, Error *error) {
     return STATUS_OK;
 }
 
+// Of several schedules each fills and drains: one with all micro-steps does so once.
+static Status try_one_schedule(Adviser *adviser, Error *error) {
+    const TrainPlan *own = &adviser->report->own.plan;
+    TrainPlan plan = *own;
+    plan.pp_rounds = 1;
+    if (plan_rounds(own) == 1) {
+        return STATUS_OK;
+    }
+    return try_change(adviser, ADVICE_MICRO_BATCH, plan,
+                      arena_format(adviser->arena, "one schedule of %d micro-steps, not %d of %d", own->grad_accum,
+                                   plan_rounds(own), plan_round_steps(own)),
+                      error);
+}
+
 static Status try_choices(Adviser *adviser, Error *error) {
     static const struct {
         AdviceKind kind;
@@ -213,6 +227,7 @@ static Status run(Adviser *adviser, Error *error) {
         TRY(try_switch(adviser, ADVICE_LOSS, PLAN_LOSS, error));
         TRY(try_switch(adviser, ADVICE_TP_OVERLAP, PLAN_TP_OVERLAP, error));
         TRY(try_micro_batches(adviser, error));
+        TRY(try_one_schedule(adviser, error));
         TRY(try_meshes(adviser, error));
     }
     qsort(report->changes, (size_t)report->change_count, sizeof report->changes[0], compare_changes);

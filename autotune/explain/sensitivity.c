@@ -30,12 +30,12 @@ static double change_sequence(double factor, TrainPlan *plan) {
 }
 
 static double change_accumulation(double factor, TrainPlan *plan) {
-    const int was = plan->grad_accum, by = (int)fmax(1, round(fabs(factor - 1) * was));
+    const int was = plan_round_steps(plan), by = (int)fmax(1, round(fabs(factor - 1) * was));
     if (was < LEAST_ACCUM) {
         return 1;
     }
-    plan->grad_accum += factor < 1 ? -by : by;
-    return (double)plan->grad_accum / was;
+    plan->grad_accum += (factor < 1 ? -by : by) * plan_rounds(plan);
+    return (double)plan_round_steps(plan) / was;
 }
 
 static const Quantity quantities[] = {

@@ -62,7 +62,7 @@ static const char *product_text(const Import *import) {
 
 // The world size from its batch, where the file has all three numbers needed.
 static int64_t world_of_batch(const ImportChoices *said) {
-    const int64_t each = (int64_t)said->micro_batch * said->grad_accum;
+    const int64_t each = (int64_t)said->micro_batch * (said->grad_accum > 0 ? said->grad_accum : said->round_steps);
     const bool known = said->global_batch > 0 && each > 0 && said->global_batch % each == 0;
     return known ? said->global_batch / each * ranks_along(said, AXES_OWN & ~AXES_BATCH) : 0;
 }
@@ -132,6 +132,22 @@ static void assume_one(Import *import, int *number, const char *what, const char
     }
 }
 
+// A schedule has as many micro-steps as the file says: it runs as often as makes the batch.
+static void settle_rounds(Import *import) {
+    ImportChoices *said = &import->said;
+    if (said->round_steps == 0 || said->choice[PLAN_PP_ROUNDS] != IMPORT_UNSAID) {
+        return;
+    }
+    if (said->grad_accum % said->round_steps != 0) {
+        refuse(import, arena_format(import->arena,
+                                    "a step has %d micro-batches on each data rank, and the schedule takes %d of them "
+                                    "each time it runs: the global batch is no multiple of the local one",
+                                    said->grad_accum, said->round_steps));
+        return;
+    }
+    said->choice[PLAN_PP_ROUNDS] = said->grad_accum / said->round_steps;
+}
+
 // micro_batch x dp_replicate x dp_shard x grad_accum = global_batch: two of micro-batch, accumulation and batch give
 // the third.
 static void settle_batch(Import *import) {
@@ -167,17 +183,23 @@ static void settle_batch(Import *import) {
     }
 }
 
-// Accumulating with replicas reduced on every micro-step pays for the all-reduce each time.
+// Accumulating with replicas reduced on every micro-step, or after each run of a schedule, pays for the all-reduce each
+// time.
 static void say_reductions(Import *import) {
     const Target *target = NULL;
     Error none = {0};
     const ImportChoices *said = &import->said;
     const bool each = said->choice[PLAN_GRAD_SYNC] == GRAD_SYNC_EACH;
-    if (target_find(import->target, &target, &none) == STATUS_OK && (each || target->replicas_each_step) &&
-        said->size[AXIS_DP_REPLICATE] > 1 && said->grad_accum > 1) {
+    if (target_find(import->target, &target, &none) != STATUS_OK || (!each && !target->replicas_each_step) ||
+        said->size[AXIS_DP_REPLICATE] == 1) {
+        return;
+    }
+    const bool in_rounds = ranks_along(said, AXES_STAGE) > 1 && target->pp_rounds;
+    const int times = in_rounds ? said->choice[PLAN_PP_ROUNDS] : said->grad_accum;
+    if (times > 1) {
         import_find(import, FINDING_TRAP, NULL,
-                    "gradients are reduced over dp_replicate %d on every one of the %d micro-steps, not once a step",
-                    said->size[AXIS_DP_REPLICATE], said->grad_accum);
+                    "gradients are reduced over dp_replicate %d on every one of the %d %s, not once a step",
+                    said->size[AXIS_DP_REPLICATE], times, in_rounds ? "schedules" : "micro-steps");
     }
 }
 
@@ -186,6 +208,7 @@ void import_settle(Import *import, const ImportChoices *given) {
     settle_mesh(import);
     if (!import->refusal) {
         settle_batch(import);
+        settle_rounds(import);
         say_reductions(import);
     }
 }

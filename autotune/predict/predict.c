@@ -279,16 +279,18 @@ Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fi
     return STATUS_OK;
 }
 
-// A stage holds as much with more groups of micro-steps than a few, whatever the schedule but GPipe. The few are of the
-// plan's size, with what is left over for a last, smaller one.
+// A stage holds as much with more groups of micro-steps than a few, whatever the schedule but GPipe, and with more than
+// two rounds. The few are of the plan's size, with what is left over for a last, smaller one.
 static TrainPlan with_few_micro_steps(const Target *target, const TrainPlan *plan) {
     enum { GROUPS = 3 };
     TrainPlan few = *plan;
     const int group = target_pp_group(target, plan);
-    if (plan->grad_accum / group > GROUPS && plan->pp_schedule != PP_GPIPE && plan->pp_schedule != PP_FILE) {
-        few.grad_accum = GROUPS * group + (plan->pp_schedule == PP_INTERLEAVED ? plan->grad_accum % group : 0);
-        few.pp_group = target_pp_group(target, &few) == group ? plan->pp_group : group;
-    }
+    int steps = plan_round_steps(plan);
+    const bool cut = steps / group > GROUPS && plan->pp_schedule != PP_GPIPE && plan->pp_schedule != PP_FILE;
+    steps = cut ? GROUPS * group + (plan->pp_schedule == PP_INTERLEAVED ? steps % group : 0) : steps;
+    few.pp_rounds = plan_rounds(plan) > 1 ? 2 : 1;
+    few.grad_accum = steps * plan_rounds(&few);
+    few.pp_group = cut && target_pp_group(target, &few) != group ? group : plan->pp_group;
     return few;
 }
 

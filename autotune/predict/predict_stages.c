@@ -7,11 +7,15 @@
 
 enum { MOST_BLOCKS = 4000 };  // forward and backward of the micro-batches of all stages
 
-// A schedule wants whole rounds of its stages, that of a file all of its micro-steps.
-static int shown_micro_batches(const TrainPlan *plan, int stages) {
+// A schedule wants whole groups of as many as its stages, that of a file all of its micro-steps. Of several rounds as
+// many are shown as there is room for.
+static void show_fewer(int stages, TrainPlan *plan) {
     const int most = MOST_BLOCKS / (2 * stages * (plan->virtual_stages > 1 ? plan->virtual_stages : 1));
-    const int rounds = most / stages > 2 ? most / stages : 2;
-    return plan->pp_schedule != PP_FILE && plan->grad_accum > rounds * stages ? rounds * stages : plan->grad_accum;
+    const int groups = most / stages > 2 ? most / stages : 2, all = plan_round_steps(plan);
+    const int shown = plan->pp_schedule != PP_FILE && all > groups * stages ? groups * stages : all;
+    const int rounds = most / shown > 1 ? most / shown : 1;
+    plan->pp_rounds = plan_rounds(plan) < rounds ? plan_rounds(plan) : rounds;
+    plan->grad_accum = shown * plan_rounds(plan);
 }
 
 Status predict_stages(const TuneRequest *request, const TrainPlan *plan, Arena *arena, StageSteps *steps,
@@ -22,7 +26,9 @@ Status predict_stages(const TuneRequest *request, const TrainPlan *plan, Arena *
         return STATUS_OK;
     }
     TrainPlan shown = *plan;
-    shown.grad_accum = steps->micro_batches = shown_micro_batches(plan, stages);
+    show_fewer(stages, &shown);
+    plan_canonical(&shown);
+    steps->micro_batches = shown.grad_accum;
     StepPrograms whole, programs;
     TRY(step_lower_stages(&request->model, plan, request->target, arena, &whole, error));
     TRY(step_lower_stages(&request->model, &shown, request->target, arena, &programs, error));

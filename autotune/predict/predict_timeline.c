@@ -29,8 +29,10 @@ static void lay_serial(const CostModel *cost, const StepProgram *program, Arena 
 
 TrainPlan memory_step_plan(const TrainPlan *plan) {
     TrainPlan fewer = *plan;
-    const bool whole = plan->pp_schedule == PP_FILE || plan->grad_accum < MEMORY_MICRO_BATCHES;
-    fewer.grad_accum = whole ? plan->grad_accum : MEMORY_MICRO_BATCHES;
+    const int steps = plan_round_steps(plan);
+    const bool whole = plan->pp_schedule == PP_FILE || steps < MEMORY_MICRO_BATCHES;
+    fewer.pp_rounds = plan_rounds(plan) > 1 ? 2 : 1;
+    fewer.grad_accum = (whole ? steps : MEMORY_MICRO_BATCHES) * plan_rounds(&fewer);
     return fewer;
 }
 

@@ -31,8 +31,11 @@ static Status take(Builder *builder, const char *path, Error *error) {
     TRY(choose_mesh(builder, error));
     FAIL_IF(mesh_stages(&builder->request->mesh) != order->stages, error, STATUS_USAGE,
             "%s is the order of %d ranks: use pp=%d", path, order->stages, order->stages);
-    TRY(say(builder, PLAN_GRAD_ACCUM, path, "micro-batches", order->micro_steps, error));
-    builder->asked->grad_accum = order->micro_steps;
+    const char *said_rounds = builder->asked->choices[PLAN_PP_ROUNDS];
+    const int rounds = said_rounds ? plan_field_value(PLAN_PP_ROUNDS, said_rounds) : 1;
+    const int micro_steps = order->micro_steps * (rounds > 1 ? rounds : 1);
+    TRY(say(builder, PLAN_GRAD_ACCUM, path, "micro-batches", micro_steps, error));
+    builder->asked->grad_accum = micro_steps;
     const char *name = known ? known->name : pp_schedule_names[PP_FILE];
     builder->asked->choices[PLAN_PP_SCHEDULE] = name;
     TrainPlan plan = {.pp_schedule = (PpSchedule)plan_field_value(PLAN_PP_SCHEDULE, name)};

@@ -226,9 +226,20 @@ static Status check_group(Builder *builder, Error *error) {
     return STATUS_OK;
 }
 
+static Status check_rounds(Builder *builder, Error *error) {
+    const TuneRequest *request = builder->request;
+    if (!is_said(builder, PLAN_PP_ROUNDS) || request->asked[PLAN_PP_ROUNDS] <= 1 || request->target->pp_rounds) {
+        return STATUS_OK;
+    }
+    about_choice(builder, PLAN_PP_ROUNDS, error);
+    return error_set(error, STATUS_USAGE,
+                     "%s takes all micro-steps of a step through one schedule: leave out --pp-rounds",
+                     request->target->name);
+}
+
 Status check_stages(Builder *builder, Error *error) {
-    static const PlanFieldId of_stages[] = {PLAN_PP_SCHEDULE, PLAN_VIRTUAL_STAGES, PLAN_PP_SPLIT,
-                                            PLAN_PP_FIRST,    PLAN_PP_LAST,        PLAN_PP_GROUP};
+    static const PlanFieldId of_stages[] = {PLAN_PP_SCHEDULE, PLAN_VIRTUAL_STAGES, PLAN_PP_SPLIT, PLAN_PP_FIRST,
+                                            PLAN_PP_LAST,     PLAN_PP_GROUP,       PLAN_PP_ROUNDS};
     for (size_t i = 0; i < sizeof of_stages / sizeof of_stages[0]; i++) {
         if (is_said(builder, of_stages[i]) && !(builder->request->target->axes & AXES_STAGE)) {
             return refuse_without(builder, of_stages[i], error);
@@ -242,6 +253,7 @@ Status check_stages(Builder *builder, Error *error) {
     TRY(check_schedule(builder, error));
     TRY(check_chunks(builder, error));
     TRY(check_group(builder, error));
+    TRY(check_rounds(builder, error));
     TRY(check_kernels(builder, error));
     TRY(check_split(builder, error));
     return check_numbers(builder, error);

@@ -83,14 +83,14 @@ static const char *check_batch(const TuneRequest *request, const TrainPlan *plan
 static const char *check_filled(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
                                 Arena *arena) {
     (void)memory;
-    const int stages = mesh_stages(&plan->mesh);
-    if (plan->grad_accum >= stages || request->global_batch == 0) {
+    const int stages = mesh_stages(&plan->mesh), micro_steps = plan_round_steps(plan);
+    if (micro_steps >= stages || request->global_batch == 0) {
         return NULL;
     }
     return arena_format(arena,
                         "%d micro-step%s cannot keep the %d stages of pp at work: use pp %d or less, or a larger "
                         "--global-batch",
-                        plan->grad_accum, plan->grad_accum == 1 ? "" : "s", stages, plan->grad_accum);
+                        micro_steps, micro_steps == 1 ? "" : "s", stages, micro_steps);
 }
 
 static const char *check_chunks(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,

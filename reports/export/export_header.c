@@ -17,11 +17,13 @@ static const char *export_file(const ExportFormat *format, const ExportJob *job)
 static void header_batch(const ExportJob *job, FILE *out) {
     const TrainPlan *plan = job->config.plan;
     const int cp = export_axis(&job->config, AXIS_CP), tp = export_axis(&job->config, AXIS_TP);
+    char rounds[FORMAT_BYTES];
     fprintf(out,
             "Batch: %lld sequences of %d tokens per optimizer step = micro-batch %d x dp_replicate %d x dp_shard %d x "
-            "accumulation %d.\n",
+            "accumulation %d%s.\n",
             (long long)plan_global_batch(plan), plan->seq, plan->micro_batch,
-            export_axis(&job->config, AXIS_DP_REPLICATE), export_axis(&job->config, AXIS_DP_SHARD), plan->grad_accum);
+            export_axis(&job->config, AXIS_DP_REPLICATE), export_axis(&job->config, AXIS_DP_SHARD), plan->grad_accum,
+            format_rounds(plan, rounds));
     if (cp * tp > 1) {
         fprintf(out,
                 "  The %d ranks of one (dp_replicate, dp_shard) place (cp %d x tp %d) work on the same sequences.\n",

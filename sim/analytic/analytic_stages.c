@@ -11,7 +11,7 @@
 #include "sim/plan/plan_fields.h"
 
 Status stage_shape(const Target *target, const TrainPlan *plan, PipelineShape *shape, Error *error) {
-    *shape = (PipelineShape){schedule_of(plan), mesh_stages(&plan->mesh), plan_chunks(plan), plan->grad_accum,
+    *shape = (PipelineShape){schedule_of(plan), mesh_stages(&plan->mesh), plan_chunks(plan), plan_round_steps(plan),
                              target_other_group(target, plan)};
     return shape->schedule ? STATUS_OK
                            : error_set(error, STATUS_INFEASIBLE, "the schedule %s of a pipeline is not predicted yet",
@@ -82,6 +82,7 @@ static TrainPlan plan_of_head(const TrainPlan *plan) {
     }
     of.mesh.order = (AxisOrder){0};
     of.grad_accum = 2;
+    of.pp_rounds = 1;
     of.recompute = RECOMPUTE_NONE;
     of.zero = spread && plan->zero > 0 ? 1 : 0;
     plan_canonical(&of);
@@ -227,9 +228,30 @@ static double device_share(const Analytic *analytic, const TrainPlan *plan, cons
     return target_stops_host(analytic->cost.target, plan) ? 1 : 1 - fullest->host_s / fullest->pace_s;
 }
 
-// What is neither a further micro-step nor a longer last one.
+// What is neither a further micro-step nor a longer last one: of a round, and, with the optimizer, once a step.
 static double beside_s(const TrainPlan *plan, const StageTimes *fullest) {
-    return fullest->step.step_s - plan->grad_accum * fullest->pace_s - fullest->last_s;
+    return fullest->step.step_s - plan_round_steps(plan) * fullest->pace_s - fullest->last_s;
+}
+
+static double once_s(const Analytic *analytic, const StageTimes *fullest) {
+    return fullest->step.optimizer_s + analytic->cost.target->runtime.step_fixed_s;
+}
+
+// Of a step whose rounds take so long from the first forward to the last backward. Before a round begins its first
+// stage has reduced the gradients of the one before, which ends there.
+static double of_rounds_s(const Analytic *analytic, const TrainPlan *plan, const StageTimes *fullest, double span_s) {
+    const double last_s = span_s + beside_s(plan, fullest);
+    return last_s + (plan_rounds(plan) - 1) * (last_s - once_s(analytic, fullest));
+}
+
+static void repeat_rounds(const Analytic *analytic, const TrainPlan *plan, Estimate *step) {
+    const int more = plan_rounds(plan) - 1;
+    step->step_s += more * (step->step_s - step->optimizer_s - analytic->cost.target->runtime.step_fixed_s);
+    step->compute_s += more * step->compute_s;
+    step->overhead_s += more * (step->overhead_s - analytic->cost.target->runtime.step_fixed_s);
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        step->exposed_s[axis] += more * step->exposed_s[axis];
+    }
 }
 
 // The last stage is the slowest where the head is more than the layers that it lacks.
@@ -302,7 +324,8 @@ static bool is_hopeless_headless(const Analytic *analytic, const TrainPlan *plan
         return false;
     }
     stage_time_parts(split, layer_s(split, fullest, 0), 0, 0, 0, 0);
-    return analytic_is_hopeless(analytic, stage_least_span_s(split, shape, &parts) + beside_s(plan, fullest));
+    return analytic_is_hopeless(analytic,
+                                of_rounds_s(analytic, plan, fullest, stage_least_span_s(split, shape, &parts)));
 }
 
 // *head_s stays 0 where it does not matter.
@@ -330,7 +353,6 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     const Status status = time_stages(analytic, plan, shape, split, &head_s, &fullest, &dense_s, error);
     look_away(analytic);
     TRY(status);
-    const double rest_s = beside_s(plan, &fullest);
     const double each_s = layer_s(split, &fullest, head_s);
     const Message message = mean_message(analytic, plan);
     const double slower_s = slowed_s(shape, &message);
@@ -341,10 +363,12 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
                                  .last_share = fullest.last_s / fullest.pace_s,
                                  .message_s = message.seconds};
     TRY(stage_note_pace(analytic, plan, split, each_s * parts.device_share, error));
-    const double least_s = stage_least_span_s(split, shape, &parts) + rest_s;
+    const double least_s = of_rounds_s(analytic, plan, &fullest, stage_least_span_s(split, shape, &parts));
     const bool hopeless = analytic_is_hopeless(analytic, least_s);
-    const double step_s = hopeless ? least_s : pipeline_span_s(&analytic->orders, shape, &parts) + rest_s;
+    const double step_s =
+        hopeless ? least_s : of_rounds_s(analytic, plan, &fullest, pipeline_span_s(&analytic->orders, shape, &parts));
     *estimate = fullest.step;
+    repeat_rounds(analytic, plan, estimate);
     estimate->is_bound = hopeless;
     estimate->stage = split->stage[STAGE_FULLEST];
     add_head(split, each_s, head_s, micro_steps, estimate);

@@ -84,7 +84,7 @@ static Pace *take_pace(Analytic *analytic, const TrainPlan *plan, bool kept) {
 // Further micro-steps are all alike, and so are layers and stages.
 static bool has_one_pace(const Analytic *analytic, const TrainPlan *plan, const StageSplit *split) {
     enum { LEAST_STEPS = 3 };
-    return plan->grad_accum >= LEAST_STEPS && !plan->ep_overlap && !stage_mixes_layers(&analytic->model) &&
+    return plan_round_steps(plan) >= LEAST_STEPS && !plan->ep_overlap && !stage_mixes_layers(&analytic->model) &&
            split->stage[STAGE_FULLEST] != 0 && !stage_last_is_fullest(split);
 }
 
@@ -159,8 +159,8 @@ bool analytic_bound(Analytic *analytic, const TrainPlan *plan, Estimate *bound) 
     const PipelineTimes times = {
         .part_s = split->part_s, .forward_share = stage_forward_share(plan), .device_share = 1};
     stage_time_parts(split, layer_s, 0, head_s, 0, 0);
-    *bound = (Estimate){.step_s = stage_least_span_s(split, &shape, &times), .is_bound = true};
-    bound->compute_s = (layer_s * analytic->model.layers + head_s) * shape.micro_steps / shape.stages;
+    *bound = (Estimate){.step_s = stage_least_span_s(split, &shape, &times) * plan_rounds(plan), .is_bound = true};
+    bound->compute_s = (layer_s * analytic->model.layers + head_s) * plan->grad_accum / shape.stages;
     bound->bubble_s = fmax(0, bound->step_s - bound->compute_s);
     return true;
 }

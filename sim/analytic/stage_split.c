@@ -10,6 +10,8 @@ TrainPlan stage_plan_alone(const Analytic *analytic, const TrainPlan *plan) {
     TrainPlan alone = *plan;
     split_alone(&analytic->model, &alone);
     alone.pp_schedule = PP_1F1B;
+    alone.grad_accum = plan_round_steps(plan);
+    alone.pp_rounds = plan_rounds(plan) > 1 ? 2 : 1;  // a later one of several
     plan_canonical(&alone);
     return alone;
 }

@@ -27,7 +27,7 @@ static inline bool stage_last_is_fullest(const StageSplit *split) {
 // Are there layers of experts beside others?
 bool stage_mixes_layers(const ModelSpec *model);
 
-// Its schedule does not affect a stage alone.
+// Its schedule does not affect a stage alone, which has the micro-steps of one round.
 TrainPlan stage_plan_alone(const Analytic *analytic, const TrainPlan *plan);
 
 Status stage_shape(const Target *target, const TrainPlan *plan, PipelineShape *shape, Error *error);

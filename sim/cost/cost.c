@@ -339,7 +339,7 @@ static CollectiveKind collective_kind(const CostModel *model, const StepProgram 
 double cost_unpaired_share(const TrainPlan *plan) {
     const double stages = mesh_stages(&plan->mesh), chunks = plan_chunks(plan);
     const double first = stages > 1 ? (chunks - 1) * stages + (stages - 1) : 1;
-    return fmin(1, first / (chunks * plan->grad_accum));
+    return fmin(1, first / (chunks * plan_round_steps(plan)));
 }
 
 static bool travels_to_experts(const StepProgram *program, const Task *task) {

@@ -127,17 +127,44 @@ static const char *check_order(const TrainPlan *plan, Arena *arena) {
     REFUSE_IF(arena, !order, "pp_schedule=file is the order of a file of actions: use --pp-schedule FILE.csv");
     REFUSE_IF(arena,
               order->stages != plan->mesh.size[AXIS_PP] || order->chunks != plan->virtual_stages ||
-                  order->micro_steps != plan->grad_accum,
+                  order->micro_steps != plan_round_steps(plan),
               "%s is the order of %d ranks with %d chunks of layers each and %d micro-steps: use pp=%d, virtual_stages "
               "%d and grad_accum %d",
               order->path, order->stages, order->chunks, order->micro_steps, order->stages, order->chunks,
-              order->micro_steps);
+              order->micro_steps * plan_rounds(plan));
+    return NULL;
+}
+
+// Each round reduces the gradients that its micro-steps have summed.
+static const char *check_rounds(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena) {
+    const int rounds = plan_rounds(plan);
+    REFUSE_IF(arena, rounds > 1 && !target->pp_rounds,
+              "%s takes all micro-steps of a step through one schedule, pp_rounds=%d does not exist there: use "
+              "pp_rounds 1",
+              target->name, rounds);
+    REFUSE_IF(arena, plan->grad_accum % rounds != 0,
+              "pp_rounds=%d schedules have as many micro-steps each, and grad_accum=%d is no multiple of that: use "
+              "grad_accum %s",
+              rounds, plan->grad_accum, multiples_around(plan->grad_accum, rounds, arena));
+    REFUSE_IF(arena, rounds > 1 && target_grad_sync(target, plan) != GRAD_SYNC_LAST,
+              "pp_rounds=%d reduces gradients at the end of each schedule, grad_sync=%s on every micro-step: use "
+              "grad_sync last",
+              rounds, grad_sync_names[target_grad_sync(target, plan)]);
+    REFUSE_IF(arena, rounds > 1 && target_reduces_late(target, plan),
+              "pp_rounds=%d reduces gradients while the last backward of each schedule runs: use reduce_overlap on",
+              rounds);
+    REFUSE_IF(arena, rounds > 1 && model->tied_embeddings && !plan_is_folded(plan),
+              "one table for embedding and head of two stages is reduced once a step, not after each of pp_rounds=%d "
+              "schedules: use pp_rounds 1",
+              rounds);
+    REFUSE_IF(arena, rounds > 1 && target->gradient_buffer,
+              "%s sums gradients in one buffer, which is reduced once a step: use pp_rounds 1", target->name);
     return NULL;
 }
 
 // Folded, embedding and head are on one stage, and their gradients are due at different times.
 static const char *check_schedule(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena) {
-    const int pp = plan->mesh.size[AXIS_PP], micro_steps = plan->grad_accum;
+    const int pp = plan->mesh.size[AXIS_PP], micro_steps = plan_round_steps(plan);
     const char *schedule = pp_schedule_names[plan->pp_schedule];
     REFUSE_IF(arena, plan_splits_backward(plan) && plan->precision == DTYPE_FP8,
               "pp_schedule=%s has gradients of weights apart, which is not predicted in fp8: use precision bf16",
@@ -148,8 +175,13 @@ static const char *check_schedule(const ModelSpec *model, const TrainPlan *plan,
               "pp_schedule=%s has embedding and head, one unit here, at different times, and gradients are reduced on "
               "every micro-step: use grad_sync last",
               schedule);
-    REFUSE_IF(arena, plan->pp_schedule == PP_DUALPIPEV && micro_steps < 2 * pp,
-              "pp_schedule=%s needs at least 2 pp = %d micro-steps, grad_accum is %d", schedule, 2 * pp, micro_steps);
+    REFUSE_IF(arena,
+              plan->pp_schedule == PP_DUALPIPEV &&
+                      micro_steps<2 * pp, "pp_schedule=%s needs at least 2 pp = %d micro-steps, %s is %d", schedule,
+                                  2 * pp, plan_rounds(plan)> 1
+                  ? "grad_accum / pp_rounds"
+                  : "grad_accum",
+              micro_steps);
     return target_refuse_group(target, plan, arena);
 }
 
@@ -159,6 +191,10 @@ static const char *check_pp(const Target *target, const ModelSpec *model, const 
               "%s has no pipelines with pp_schedule=%s: use pp_schedule %s", target->name,
               pp_schedule_names[plan->pp_schedule],
               target->pp_schedules & PP_BIT(PP_INTERLEAVED) ? "1f1b or interleaved" : "1f1b");
+    const char *rounds = check_rounds(model, plan, target, arena);
+    if (rounds) {
+        return rounds;
+    }
     const char *order = check_order(plan, arena);
     if (order) {
         return order;

@@ -152,6 +152,7 @@ static const TargetField fields[] = {
     WORDS(group_switch),
     WORDS(messages_in_turn),
     WORDS(pp_keeps_gathered),
+    WORDS(pp_rounds),
     WORDS(layer_rule),
     WORDS(splits),
     WORDS(edges_weigh_one),

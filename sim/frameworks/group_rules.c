@@ -7,12 +7,12 @@
 
 // All are of one size (schedules.py of torch's pipelining).
 static const char *refuse_equal(const TrainPlan *plan, Arena *arena) {
-    const int micro_steps = plan->grad_accum, rounds = micro_steps / mesh_stages(&plan->mesh);
-    REFUSE_IF(arena, rounds > 1 && micro_steps % rounds != 0,
+    const int micro_steps = plan_round_steps(plan), groups = micro_steps / mesh_stages(&plan->mesh);
+    REFUSE_IF(arena, groups > 1 && micro_steps % groups != 0,
               "the %s schedule takes micro-steps in %d equal groups, and grad_accum=%d is no multiple of that: use "
               "grad_accum %s",
-              pp_schedule_names[plan->pp_schedule], rounds, micro_steps,
-              multiples_around(micro_steps, mesh_stages(&plan->mesh), arena));
+              pp_schedule_names[plan->pp_schedule], groups, plan->grad_accum,
+              multiples_around(plan->grad_accum, mesh_stages(&plan->mesh) * plan_rounds(plan), arena));
     return NULL;
 }
 
@@ -23,11 +23,11 @@ static const char *group_text(const Target *target, int group, Arena *arena) {
 }
 
 static const char *refuse_size(const Target *target, const TrainPlan *plan, int group, Arena *arena) {
-    const int stages = mesh_stages(&plan->mesh), micro_steps = plan->grad_accum, left = micro_steps % group;
+    const int stages = mesh_stages(&plan->mesh), micro_steps = plan_round_steps(plan), left = micro_steps % group;
     REFUSE_IF(arena, micro_steps < stages,
               "The number of contiguous micro-batches in a virtual pipeline stage should range in [PP=%d, M=%d]: use "
               "grad_accum %d or more",
-              stages, micro_steps, stages);
+              stages, micro_steps, stages * plan_rounds(plan));
     REFUSE_IF(arena, group < stages || group > micro_steps,
               "The number of contiguous micro-batches in a virtual pipeline stage should range in [PP=%d, M=%d], and "
               "is %d: use pp_group %s",
@@ -49,10 +49,10 @@ const char *target_refuse_group(const Target *target, const TrainPlan *plan, Are
         return NULL;
     }
     if (target->group_rule == GROUPS_OF_STAGES) {
-        REFUSE_IF(arena, plan->grad_accum % stages != 0,
+        REFUSE_IF(arena, plan_round_steps(plan) % stages != 0,
                   "number of microbatches (%d) is not divisible by pipeline-model-parallel-size (%d) when using "
                   "interleaved schedule: use grad_accum %s",
-                  plan->grad_accum, stages, multiples_around(plan->grad_accum, stages, arena));
+                  plan_round_steps(plan), stages, multiples_around(plan_round_steps(plan), stages, arena));
         REFUSE_IF(arena, group != stages, "%s@%s has groups of pp=%d micro-steps, not %d: use pp_group 0", target->name,
                   target->version, stages, group);
         return NULL;

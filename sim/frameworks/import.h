@@ -14,6 +14,7 @@ typedef struct ImportChoices {
     int world;
     int size[AXIS_COUNT];
     int seq, micro_batch, grad_accum;
+    int round_steps;  // of grad_accum, in each run of a pipeline's schedule; 0 = it runs once
     int64_t global_batch;
     int choice[PLAN_FIELD_COUNT];  // of the plan's other fields
 } ImportChoices;

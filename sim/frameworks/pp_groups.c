@@ -9,7 +9,7 @@ static bool fills_stages(int group, int stages, int micro_steps) {
 }
 
 int target_least_group(const TrainPlan *plan) {
-    const int stages = mesh_stages(&plan->mesh), micro_steps = plan->grad_accum;
+    const int stages = mesh_stages(&plan->mesh), micro_steps = plan_round_steps(plan);
     int group = stages;
     while (group < micro_steps && !fills_stages(group, stages, micro_steps)) {
         group++;
@@ -18,8 +18,8 @@ int target_least_group(const TrainPlan *plan) {
 }
 
 int target_equal_group(const TrainPlan *plan) {
-    const int rounds = plan->grad_accum / mesh_stages(&plan->mesh);
-    return plan->grad_accum / (rounds > 1 ? rounds : 1);
+    const int rounds = plan_round_steps(plan) / mesh_stages(&plan->mesh);
+    return plan_round_steps(plan) / (rounds > 1 ? rounds : 1);
 }
 
 int target_pp_group(const Target *target, const TrainPlan *plan) {

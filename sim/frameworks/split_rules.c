@@ -2,6 +2,14 @@
 
 #include "sim/frameworks/target.h"
 
+LayerRule target_layer_rule(const Target *target, const TrainPlan *plan) {
+    static const LayerRule rules[SPLIT_COUNT] = {[SPLIT_EVEN] = LAYERS_EVEN,
+                                                 [SPLIT_WEIGHTED] = LAYERS_WEIGHTED,
+                                                 [SPLIT_ENDS] = LAYERS_BY_ENDS,
+                                                 [SPLIT_CHUNKS] = LAYERS_BY_CHUNKS};
+    return plan->pp_split == SPLIT_TARGET ? target->layer_rule : rules[plan->pp_split];
+}
+
 static const char *refuse_weights(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int32_t parts = plan_all_chunks(plan), all = model->layers + plan->pp_first + plan->pp_last;
     const int32_t fewest = all / parts;

@@ -179,7 +179,7 @@ GradSync target_own_sync(const Target *target, const TrainPlan *plan) {
     if (target_shards_itself(target, plan) && mesh_group_size(&plan->mesh, AXES_REPLICATE) > 1 && plan->zero > 0) {
         return GRAD_SYNC_SHARDS;
     }
-    const bool at_end = target->pp_keeps_gathered && mesh_stages(&plan->mesh) > 1;
+    const bool at_end = (target->pp_keeps_gathered && mesh_stages(&plan->mesh) > 1) || plan_rounds(plan) > 1;
     if (at_end || target->deferred_reduce || plan->zero == 1 ||
         (plan->zero == 0 && !(target->replicas_each_step && replicas))) {
         return GRAD_SYNC_LAST;

@@ -144,6 +144,7 @@ typedef struct Target {
     LayerRule layer_rule;    // its default split of layers over stages
     unsigned splits;         // further values of pp_split it offers: PP_BIT(value)
     bool edges_weigh_one;    // embedding and head count as one layer or none, and all must divide
+    bool pp_rounds;          // a step may run its schedule several times
     bool ties_stages;        // one table may be embedding and head of two stages, which sum its gradient
     const char *stages_note, *group_switch;  // why no plan has pipelines; what its files call pp_group; NULL
     unsigned offloads;                       // bit 1 << Offload: what it can offload to host memory
@@ -287,13 +288,7 @@ static inline bool target_regathers(const Target *target, const TrainPlan *plan)
 const char *target_refuse_split(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena);
 
 // The rule that splits the layers in this plan.
-static inline LayerRule target_layer_rule(const Target *target, const TrainPlan *plan) {
-    static const LayerRule rules[SPLIT_COUNT] = {[SPLIT_EVEN] = LAYERS_EVEN,
-                                                 [SPLIT_WEIGHTED] = LAYERS_WEIGHTED,
-                                                 [SPLIT_ENDS] = LAYERS_BY_ENDS,
-                                                 [SPLIT_CHUNKS] = LAYERS_BY_CHUNKS};
-    return plan->pp_split == SPLIT_TARGET ? target->layer_rule : rules[plan->pp_split];
-}
+LayerRule target_layer_rule(const Target *target, const TrainPlan *plan);
 
 // Does the host issue nothing until a message between stages has ended? With several chunks, messages overlap compute.
 static inline bool target_stops_host(const Target *target, const TrainPlan *plan) {

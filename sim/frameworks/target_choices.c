@@ -57,7 +57,7 @@ static bool keeps_gathered_stages(const Target *target, const TrainPlan *plan) {
 static bool may_split_backward(const Target *target, const TrainPlan *plan) {
     enum { CHUNKS = 2, PARTS = 10 };
     const bool has = target->pp_schedules & (PP_BIT(PP_ZERO_BUBBLE) | PP_BIT(PP_ZBV));
-    return has && plan_has_stages(plan) && PARTS * (mesh_stages(&plan->mesh) - 1) >= CHUNKS * plan->grad_accum;
+    return has && plan_has_stages(plan) && PARTS * (mesh_stages(&plan->mesh) - 1) >= CHUNKS * plan_round_steps(plan);
 }
 
 // GPipe keeps every micro-step and is no faster than 1F1B.
@@ -249,6 +249,15 @@ static bool has_groups(const Target *target) {
     return (target->pp_schedules & PP_BIT(PP_INTERLEAVED)) && (target->group_rule == GROUPS_ANY || target->own_kernels);
 }
 
+static int told_rounds(const Target *target, const TrainPlan *plan) {
+    (void)target;
+    return plan_rounds(plan);
+}
+
+static bool has_rounds(const Target *target) {
+    return target->pp_rounds;
+}
+
 static bool has_buckets(const Target *target) {
     return target->runtime.reduce_buffer > TARGET_SMALL_BUCKET;
 }
@@ -286,6 +295,7 @@ static const TargetChoice choices[PLAN_FIELD_COUNT] = {
     [PLAN_SEQUENCE_PARALLEL] = {.offers = offers_sequences, .has = has_sequences, .told = told_sequences},
     [PLAN_REDUCE_BUCKET] = {.offers = offers_bucket, .has = has_buckets},
     [PLAN_PP_GROUP] = {.has = has_groups, .told = told_group},
+    [PLAN_PP_ROUNDS] = {.has = has_rounds, .told = told_rounds},
     [PLAN_DISPATCH] = {.offers = offers_dispatch, .has = has_dispatchers, .told = told_dispatch},
 };
 

@@ -58,6 +58,14 @@ int plan_all_chunks(const TrainPlan *plan) {
     return mesh_stages(&plan->mesh) * plan_chunks(plan);
 }
 
+int plan_rounds(const TrainPlan *plan) {
+    return mesh_stages(&plan->mesh) > 1 && plan->pp_rounds > 1 ? plan->pp_rounds : 1;
+}
+
+int plan_round_steps(const TrainPlan *plan) {
+    return plan->grad_accum / plan_rounds(plan);
+}
+
 bool plan_is_folded(const TrainPlan *plan) {
     return plan->pp_schedule == PP_FILE ? plan->pp_order && plan->pp_order->folded
                                         : plan->pp_schedule == PP_ZBV || plan->pp_schedule == PP_DUALPIPEV;

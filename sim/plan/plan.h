@@ -82,11 +82,6 @@ typedef enum {
 // there (FSDP2's CPUOffloadPolicy: parameters, reduced gradients, optimizer); or recomputed layers' inputs.
 typedef enum { OFFLOAD_NONE, OFFLOAD_OPTIMIZER, OFFLOAD_PARAMETERS, OFFLOAD_ACTIVATIONS, OFFLOAD_COUNT } Offload;
 
-// Which layers each pipeline stage holds. TARGET: the target's default split. EVEN: equal counts. WEIGHTED: embedding
-// and head count as pp_first and pp_last layers. ENDS: the first and the last stage hold these many, the others equal
-// counts. CHUNKS: the same for the first and last chunk of layers.
-typedef enum { SPLIT_TARGET, SPLIT_EVEN, SPLIT_WEIGHTED, SPLIT_ENDS, SPLIT_CHUNKS, SPLIT_COUNT } PpSplit;
-
 // Whether gradient reduction overlaps backward, or kernels wait for them: at stage 2 for each reduction, at stages 0
 // and 1 for all of them when backward has ended. TARGET: as the target does it by itself.
 typedef enum { REDUCE_OVERLAP_TARGET, REDUCE_OVERLAP_OFF, REDUCE_OVERLAP_ON, REDUCE_OVERLAP_COUNT } ReduceOverlap;
@@ -197,6 +192,7 @@ typedef struct TrainPlan {
     int etp, expert_capacity;  // ranks that cut each expert, 0 = plan_expert_tp's; most rows that it takes of a rank's
     bool pad_experts;          // tokens, in per cent of the mean, 0 = all that come; always so many
     int mtp, pp_group;  // layers that predict further tokens; interleaved: micro-steps by chunk, 0 = the target's own
+    int pp_rounds;      // pp > 1: schedules that share the micro-steps, one after another
 } TrainPlan;
 
 // The fields but the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -250,6 +246,7 @@ typedef enum {
     PLAN_PAD_EXPERTS,
     PLAN_MTP,
     PLAN_PP_GROUP,
+    PLAN_PP_ROUNDS,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 
@@ -273,6 +270,8 @@ int plan_shard_count(const TrainPlan *plan);   // F = dp_shard * cp: the shard g
 int plan_chunks(const TrainPlan *plan);        // of layers, that each stage of the pipeline holds: 1 without one
 int plan_all_chunks(const TrainPlan *plan);    // of all stages
 bool plan_is_folded(const TrainPlan *plan);    // the last chunk of layers is on the first stage
+int plan_rounds(const TrainPlan *plan);        // schedules of a step: 1 without a pipeline
+int plan_round_steps(const TrainPlan *plan);   // micro-steps of each
 bool plan_splits_backward(const TrainPlan *plan);  // input and weight gradients are separate passes
 int plan_expert_tp(const TrainPlan *plan);  // ranks that cut each expert: of tp where none are said, with ep none
 

@@ -487,6 +487,15 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                   "where the target takes any, its own is the smallest that it takes",
                                   RUNS},
                        .column = "pp_group", .column_is_number = true},
+    [PLAN_PP_ROUNDS] =
+        {"pp_rounds", .label = "schedules in a step", AT(pp_rounds), COUNT(4095), .matters = plan_has_stages,
+         .scope = PLAN_OF_SHAPE,
+         .option = {"pp-rounds", "N", "schedules", "1",
+                    "of a pipeline: schedules that a step's micro-steps go through, as many in each, one after "
+                    "another, where gradients are accumulated over whole schedules, and reduced after each; more than "
+                    "one fill and drain as often, and are never tried by themselves",
+                    RUNS},
+         .column = "pp_rounds", .column_is_number = true},
 };
 
 // ---- what is done to every field of very many plans: unrolled, a row is made of constants
@@ -498,6 +507,7 @@ void plan_canonical(TrainPlan *plan) {
     const int etp = plan->etp;
     plan->etp = 0;
     plan->etp = etp == plan_expert_tp(plan) ? 0 : etp;
+    plan->pp_rounds = plan->pp_rounds > 0 ? plan->pp_rounds : 1;
 #pragma GCC unroll EVERY_FIELD
     for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
         if (!plan_field_matters(plan, (PlanFieldId)id)) {

@@ -1,4 +1,4 @@
-// The order of a pipeline's micro-steps as a plan says it: by name, or by a file of actions.
+// The order of a pipeline's micro-steps as a plan says it, by name or by a file of actions, and its split of layers.
 
 #pragma once
 
@@ -17,6 +17,11 @@ typedef enum {
     PP_FILE,
     PP_SCHEDULE_COUNT
 } PpSchedule;
+
+// Which layers each pipeline stage holds. TARGET: the target's default split. EVEN: equal counts. WEIGHTED: embedding
+// and head count as pp_first and pp_last layers. ENDS: the first and the last stage hold these many, the others equal
+// counts. CHUNKS: the same for the first and last chunk of layers.
+typedef enum { SPLIT_TARGET, SPLIT_EVEN, SPLIT_WEIGHTED, SPLIT_ENDS, SPLIT_CHUNKS, SPLIT_COUNT } PpSplit;
 
 // Chunks of layers that each stage of this schedule has, whatever a plan says; 0: as many as its virtual_stages.
 int pp_own_chunks(PpSchedule schedule);

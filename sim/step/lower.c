@@ -218,26 +218,33 @@ static void copy_lists(Lowering *lowering, const OpList from[SECTION_COUNT], OpL
 
 // Micro-steps differ in how sharding lowers them, and in fp8 weights, which the first one casts.
 static void lower_arithmetic(Lowering *lowering) {
-    if (lowering->first || lowering->fp8 != FP8_NONE) {
+    const bool later = !lowering->first || (lowering->adds && !lowering->choice->alone);
+    if (!later || lowering->fp8 != FP8_NONE) {
         lower_layers(lowering);
         lower_tensor_parallel(lowering);
         lower_heads(lowering);
         lower_context_parallel(lowering);
-        if (!lowering->last) {
+        if (!lowering->last || plan_rounds(lowering->plan) > 1) {
             copy_lists(lowering, lowering->lists, lowering->arithmetic);
         }
     } else {
         copy_lists(lowering, lowering->arithmetic, lowering->lists);
     }
-    if (!lowering->first) {
+    if (later) {
         lower_summed_loss(lowering);
     }
     lower_frozen(lowering);
 }
 
+// A stage as if it were the only one has the micro-steps of one round: where there are several, of a later one.
+static bool later_round_alone(const Lowering *lowering) {
+    return lowering->choice->alone && plan_rounds(lowering->plan) > 1;
+}
+
 static Variant lower_micro_step(Lowering *lowering, MicroKind kind) {
-    lowering->first = kind == MICRO_ONLY || kind == MICRO_FIRST;
-    lowering->last = kind == MICRO_ONLY || kind == MICRO_LAST;
+    lowering->first = micro_kind_begins(kind);
+    lowering->last = micro_kind_ends(kind);
+    lowering->adds = kind >= MICRO_ADD_ONLY || later_round_alone(lowering);
     lower_arithmetic(lowering);
     lower_sharding(lowering);
     lower_recompute(lowering);
@@ -264,7 +271,8 @@ static void lower_step(Lowering *lowering, StepProgram *program) {
                                  .stages = mesh_stages(&lowering->plan->mesh),
                                  .chunks = lowering->held->chunk_count,
                                  .micro_steps = lowering->plan->grad_accum,
-                                 .group = target_other_group(lowering->target, lowering->plan)};
+                                 .group = target_other_group(lowering->target, lowering->plan),
+                                 .rounds = lowering->choice->alone ? 1 : plan_rounds(lowering->plan)};
     LoweredStep step = {.loops = micro_loops_find(lowering->choice->schedule, &shape, lowering->arena)};
     const MicroLoops *loops = &step.loops;
     bool met[MICRO_KINDS] = {false};
@@ -312,7 +320,7 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
                          .cp = plan->mesh.size[AXIS_CP],
                          .sp = plan->mesh.size[AXIS_SP],
                          .reduce_each = sync != GRAD_SYNC_LAST,
-                         .replicas_each = sync == GRAD_SYNC_EACH};
+                         .replicas_each = sync == GRAD_SYNC_EACH || plan_rounds(plan) > 1};
     const int runs = program->model.run_count;
     if (model->experts.count > 0) {  // one list for all layers
         mixed_choose(&lowering, &program->model);

@@ -163,7 +163,7 @@ typedef struct Lowering {
     int16_t ep_group, expert_shard_group, etp_group, expert_ranks_group;  // other experts, shards, parts; all ranks
     int16_t sequence_group;  // peers with other parts of its sequences; only where a loss needs them
     int32_t loss_tensor, norm_square_tensor, norm_tensor;
-    bool first, last;  // micro-step of the step: the variant being lowered
+    bool first, last, adds;  // micro-step of a round: the variant being lowered; of a later round
     int tp, cp, sp, ep;
     bool fused_qkv, fused_gate_up;  // one GEMM for several parameter slices
     Fp8Flavour fp8;                 // FP8_NONE unless the plan's precision is fp8
@@ -225,6 +225,7 @@ bool fp8_keeps_parameters(const Lowering *lowering);  // a layer's weights are s
 bool fp8_gathers_half(const Lowering *lowering);      // gathers these in bf16, in the gradient buffer
 bool fp8_mixes_weights(const Lowering *lowering);     // a layer's matrices are in fp8, after its vectors in bf16
 int64_t fp8_weight_bytes(const Lowering *lowering, int64_t elements);
+int64_t gathered_elements(const Lowering *lowering, int unit);  // of a unit; bytes where it is in fp8 or packed
 void fp8_choose_weights(Lowering *lowering);
 
 Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Target *target,
@@ -303,7 +304,6 @@ typedef struct ChunkMessages {
 } ChunkMessages;
 
 ChunkMessages *lower_messages(Lowering *lowering, const MicroLoops *loops);
-
 
 // The finished step, as lists.
 typedef struct LoweredStep {

@@ -148,6 +148,18 @@ int64_t fp8_weight_bytes(const Lowering *lowering, int64_t elements) {
     return leading * dtype_bytes(lowering->dims.dtype) + fp8_stored_bytes(lowering, elements - leading);
 }
 
+// Layers that are gathered in fp8, or packed, keep their vectors in bf16: the buffer is sized in bytes.
+int64_t gathered_elements(const Lowering *lowering, int u) {
+    const Unit *unit = &lowering->units[u];
+    const bool packed = u == UNIT_LAYER && weights_are_packed(lowering);
+    if (!packed && (u != UNIT_LAYER || !fp8_mixes_weights(lowering))) {
+        return unit->padded_elements;
+    }
+    const int64_t grain = (int64_t)unit->shards * STEP_ALIGN_BYTES;
+    const int64_t bytes = (packed ? packed_bytes : fp8_weight_bytes)(lowering, unit->elements);
+    return (bytes + grain - 1) / grain * grain;
+}
+
 // Transformer Engine's copies of a layer's matrices, the second one transposed: the only one where the weights are
 // themselves the first.
 void fp8_choose_weights(Lowering *lowering) {

@@ -448,8 +448,13 @@ static void append_work(Assembly *assembly, LoweredStep *step, const MicroWork *
 }
 
 static void append_loop(Assembly *assembly, LoweredStep *step, const MicroLoop *loop) {
-    static const char *const names[MICRO_KINDS] = {"micro-step", "first micro-step", "middle micro-steps",
-                                                   "last micro-step"};
+    static const char *const names[MICRO_KINDS] = {[MICRO_ONLY] = "micro-step",
+                                                   [MICRO_FIRST] = "first micro-step",
+                                                   [MICRO_MIDDLE] = "middle micro-steps",
+                                                   [MICRO_LAST] = "last micro-step",
+                                                   [MICRO_ADD_ONLY] = "micro-step of a later schedule",
+                                                   [MICRO_ADD_FIRST] = "first micro-step of a later schedule",
+                                                   [MICRO_ADD_LAST] = "last micro-step of a later schedule"};
     const int32_t segment = append_segment(assembly, (Segment){.kind = SEGMENT_MICRO_STEPS,
                                                                .name = names[loop->kind],
                                                                .count = loop->count,

@@ -50,18 +50,6 @@ static int32_t ring_slots(const Unit *unit, int depth) {
     return unit->instances > 1 ? depth : 1;  // over layers; edge units have one instance
 }
 
-// Layers that are gathered in fp8, or packed, keep their vectors in bf16: the buffer is sized in bytes.
-static int64_t gathered_elements(const Lowering *lowering, int u) {
-    const Unit *unit = &lowering->units[u];
-    const bool packed = u == UNIT_LAYER && weights_are_packed(lowering);
-    if (!packed && (u != UNIT_LAYER || !fp8_mixes_weights(lowering))) {
-        return unit->padded_elements;
-    }
-    const int64_t grain = (int64_t)unit->shards * STEP_ALIGN_BYTES;
-    const int64_t bytes = (packed ? packed_bytes : fp8_weight_bytes)(lowering, unit->elements);
-    return (bytes + grain - 1) / grain * grain;
-}
-
 // Frozen parameters in the dtype that forward reads, next to masters of what is trained.
 static bool stays_half(const Lowering *lowering) {
     return lowering->plan->finetune != FINETUNE_FULL && !lowering->target->upcasts_frozen;
@@ -112,12 +100,20 @@ static bool adds_half_gradients(const Lowering *lowering) {
     return lowering->target->half_gradients && lowering->dims.gradient_dtype != lowering->dims.dtype;
 }
 
+// Of several reductions in a step.
+static bool sums_shards(const Lowering *lowering, int unit) {
+    return unit_reduces_each(lowering, unit) || plan_rounds(lowering->plan) > 1;
+}
+
+static int round_steps(const Lowering *lowering) {
+    return lowering->choice->alone ? lowering->plan->grad_accum : plan_round_steps(lowering->plan);
+}
+
 static void choose_gradients(Lowering *lowering, int u) {
     Unit *unit = &lowering->units[u];
     const UnitNames *names = unit_names(lowering, u);
     const bool buffered = lowering->target->gradient_buffer;
-    const bool summed =
-        !unit_reduces_each(lowering, u) && (lowering->plan->zero == 0 || lowering->plan->grad_accum > 1);
+    const bool summed = !unit_reduces_each(lowering, u) && (lowering->plan->zero == 0 || round_steps(lowering) > 1);
     const bool updated = lowering->plan->update_in_backward;
     const bool kept = !updated && (buffered || summed || target_reduces_late(lowering->target, lowering->plan));
     const int32_t slots = kept ? unit->instances : ring_slots(unit, lowering->target->shard_copies ? 1 : 2);
@@ -133,16 +129,18 @@ static void choose_gradients(Lowering *lowering, int u) {
                                  : unit->gradient_full;
     // A gradient buffer is reduced in place: the shard is part of it.
     const bool in_place =
-        (lowering->plan->zero == 0 && !unit_reduces_each(lowering, u)) ||
+        (lowering->plan->zero == 0 && !sums_shards(lowering, u)) ||
         (buffered && lowering->plan->zero > 0 && lowering->dims.reduce_dtype == lowering->master_dtype &&
          !plan_offloads_states(lowering->plan));
     unit->gradient_shard = in_place
                                ? unit->gradient_full
                                : unit_tensor(lowering, names->shard_gradient, ROLE_GRADIENT, lowering->master_dtype,
                                              unit->trained_shard, updated ? 1 : unit->instances);
-    if (unit->trainable && lowering->target->graphs_hold_gradients &&
-        target_cuda_graphs(lowering->target, lowering->plan)) {
-        lowering->tensors[unit->gradient_shard].persistent = true;  // a graph writes where it did when captured
+    const bool graphed =
+        lowering->target->graphs_hold_gradients && target_cuda_graphs(lowering->target, lowering->plan);
+    const bool from_before = lowering->choice->alone && plan_rounds(lowering->plan) > 1;
+    if (unit->trainable && (graphed || from_before)) {  // a graph writes where it did when captured
+        lowering->tensors[unit->gradient_shard].persistent = true;
     }
 }
 
@@ -401,11 +399,14 @@ static void emit_replica_sum(Lowering *lowering, const Place *place, OpRef gradi
     }
 }
 
+static bool adds_to_shard(const Lowering *lowering, int unit) {
+    return (unit_reduces_each(lowering, unit) && !lowering->first) || lowering->adds;
+}
+
 // The reduced part goes into the shard gradient: written, added, or cast.
 static void emit_shard_gradient(Lowering *lowering, const Place *place, int32_t part, LaneId lane) {
     const int32_t shard = lowering->units[place->unit].gradient_shard;
-    const bool adds = unit_reduces_each(lowering, place->unit) && !lowering->first;
-    if (!adds) {
+    if (!adds_to_shard(lowering, place->unit)) {
         place_copy(lowering, place, lane, "shard gradient cast", part, shard);
         return;
     }
@@ -442,7 +443,7 @@ static void emit_reduce_scatter(Lowering *lowering, const Place *place) {
     const bool waits = target_reduce_overlap(lowering->target, lowering->plan) == REDUCE_OVERLAP_OFF;
     const bool cast = lowering->dims.reduce_dtype != lowering->master_dtype || plan_offloads_states(lowering->plan) ||
                       (waits && lowering->plan->zero >= 2);
-    const bool each = unit_reduces_each(lowering, place->unit), adds = each && !lowering->first;
+    const bool each = unit_reduces_each(lowering, place->unit), adds = adds_to_shard(lowering, place->unit);
     const bool replicas = lowering_group_size(lowering, unit->replica_group) > 1;
     const int32_t source = reduce_source(lowering, place);
     const int32_t part = cast || adds
@@ -504,7 +505,7 @@ static void emit_all_reduce(Lowering *lowering, const Place *place) {
             op_collective(lowering, TASK_ALL_REDUCE, LANE_REP, lowering->data_group, "gradient sum", PHASE_REDUCE),
             place_ref(lowering, place, unit->gradient_full), op_absent());
     }
-    if (unit_reduces_each(lowering, place->unit)) {
+    if (sums_shards(lowering, place->unit)) {
         emit_shard_gradient(lowering, place, unit->gradient_full, LANE_REP);
     }
 }

@@ -23,7 +23,7 @@ static const TargetVersion ndtune_1 = {
         SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_GPIPE) | PP_BIT(PP_INTERLEAVED) | PP_BIT(PP_ZERO_BUBBLE) |
                               PP_BIT(PP_ZBV) | PP_BIT(PP_DUALPIPEV) | PP_BIT(PP_FILE)),
         SET(splits, PP_BIT(SPLIT_EVEN) | PP_BIT(SPLIT_WEIGHTED) | PP_BIT(SPLIT_ENDS) | PP_BIT(SPLIT_CHUNKS)),
-        SET(ties_stages, true), SET(max_zero, 3),
+        SET(ties_stages, true), SET(max_zero, 3), SET(pp_rounds, true),
         SET(runtime.host_s_per_op, 3e-6),         // estimated: one interpreted task, no allocation, no Python
         SET(runtime.memory_passes, 1.0),          // one pass per kernel: kernels.h
         SET(runtime.loss_bytes_per_logit, 16.0),  // fp32 logits: max reads 4, sum reads 4, gradient reads and writes 8

@@ -19,8 +19,10 @@ static const TargetVersion torchtitan_0_2 = {
         SET(splits, PP_BIT(SPLIT_EVEN) | PP_BIT(SPLIT_WEIGHTED) | PP_BIT(SPLIT_CHUNKS)),
         SET(pp_keeps_gathered, true),  // reshard_after_forward "default" is off with pp; REDUCE_GRAD after the last
                                        // backward (torch.distributed.pipelining.stage)
-        SET(cp_allgather, true),       // 0.2.2 reads context_parallel_rotate_method in validation only
-                                       // (tests/frameworks)
+        SET(pp_rounds, true),     // each of its gradient_accumulation_steps is a pp_schedule.step (train.py), which
+                                  // reduces and reshards at its end (_post_backward of the same)
+        SET(cp_allgather, true),  // 0.2.2 reads context_parallel_rotate_method in validation only
+                                  // (tests/frameworks)
         SET(reduce_dtype_bf16, DTYPE_FP32), SET(reduces_fp32_only, true),  // mixed_precision_reduce allows float32
                                                                            // only (P2)
         SET(replicas_each_step, true),  // never calls set_requires_gradient_sync (P2; tests/frameworks:

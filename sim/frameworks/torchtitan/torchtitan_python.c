@@ -48,7 +48,7 @@ static void write_stages(const ConfigJob *job, FILE *out) {
             "        %s=%d,\n",
             mesh_stages(&plan->mesh), torchtitan_schedule_word(plan),
             is_head(job) ? "num_pp_microbatches" : "pipeline_parallel_microbatch_size",
-            is_head(job) ? plan->grad_accum : plan->micro_batch);
+            is_head(job) ? plan_round_steps(plan) : plan->micro_batch);
     if (torchtitan_has_order(job)) {
         fputs("        pipeline_parallel_schedule_csv=", out);
         escape_quoted(torchtitan_order(job), out);

@@ -1,7 +1,7 @@
 // Pipelines in torchtitan's config (distributed/pipeline_parallel.py of v0.2.2). The local batch is cut into
-// micro-batches of pipeline_parallel_microbatch_size; further accumulation repeats whole schedules, which no plan
-// holds. Stages are even where embedding and head count as zero layers (first and last_stage_less_layers 0). Not read:
-// modules by name where the inner stages differ. A CSV of actions is read by autotune/import.
+// micro-batches of pipeline_parallel_microbatch_size; further accumulation repeats whole schedules (pp_rounds). Stages
+// are even where embedding and head count as zero layers (first and last_stage_less_layers 0). Not read: modules by
+// name where the inner stages differ. A CSV of actions is read by autotune/import.
 
 #include <string.h>
 
@@ -40,7 +40,7 @@ const char *torchtitan_schedule_word(const TrainPlan *plan) {
 }
 
 const char *torchtitan_local_batch(const ConfigJob *job) {
-    const int micro_steps = torchtitan_has_stages(job) ? job->plan->grad_accum : 1;
+    const int micro_steps = torchtitan_has_stages(job) ? plan_round_steps(job->plan) : 1;
     return arena_format(job->arena, "%lld", (long long)job->plan->micro_batch * micro_steps);
 }
 
@@ -142,7 +142,7 @@ const char *torchtitan_reshard(const ConfigJob *job) {
 
 #define PIPELINE_KEY "parallelism.pipeline_parallel_"
 
-// One sequence each unless the file says another size; all of a rank's batch in one schedule.
+// One sequence each unless the file says another size; all of a rank's local batch in one schedule.
 static Status read_micro_batches(Import *import, Error *error) {
     ImportChoices *said = &import->said;
     const int local = said->micro_batch;
@@ -154,7 +154,8 @@ static Status read_micro_batches(Import *import, Error *error) {
         return STATUS_OK;
     }
     said->micro_batch = micro_batch;
-    said->grad_accum = local / micro_batch;
+    said->round_steps = local / micro_batch;
+    said->grad_accum = said->global_batch > 0 ? 0 : said->round_steps;
     return STATUS_OK;
 }
 

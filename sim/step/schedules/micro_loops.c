@@ -9,19 +9,21 @@
 typedef struct Finder {
     const ScheduleAction *actions;
     const MicroKind *kinds;  // of each action, where the micro-step does not determine it; NULL
-    int32_t count, micro_steps;
+    int32_t count, micro_steps, round_steps;
     MicroLoops *loops;
 } Finder;
 
-MicroKind micro_kind(int32_t micro_step, int32_t micro_steps) {
-    return micro_steps == 1                ? MICRO_ONLY
-           : micro_step == 0               ? MICRO_FIRST
-           : micro_step == micro_steps - 1 ? MICRO_LAST
-                                           : MICRO_MIDDLE;
+MicroKind micro_kind(int32_t micro_step, int32_t round_steps) {
+    const bool adds = micro_step >= round_steps;
+    const int32_t at = micro_step % round_steps;
+    return round_steps == 1        ? adds ? MICRO_ADD_ONLY : MICRO_ONLY
+           : at == 0               ? adds ? MICRO_ADD_FIRST : MICRO_FIRST
+           : at == round_steps - 1 ? adds ? MICRO_ADD_LAST : MICRO_LAST
+                                   : MICRO_MIDDLE;
 }
 
 static MicroKind kind_of(const Finder *finder, int32_t at) {
-    return finder->kinds ? finder->kinds[at] : micro_kind(finder->actions[at].micro_step, finder->micro_steps);
+    return finder->kinds ? finder->kinds[at] : micro_kind(finder->actions[at].micro_step, finder->round_steps);
 }
 
 // Whether the action equals the one a body earlier, `step` micro-steps further.
@@ -113,7 +115,7 @@ static MicroKind *kinds_in_turn(const Finder *finder, int32_t chunks, Arena *are
     WorksDone *done = arena_array(arena, (size_t)chunks, sizeof *done);
     for (int32_t i = 0; i < finder->count; i++) {
         const ScheduleAction *action = &finder->actions[i];
-        kinds[i] = micro_kind(done[action->chunk][action->work]++, finder->micro_steps);
+        kinds[i] = micro_kind(done[action->chunk][action->work]++, finder->round_steps);
     }
     return kinds;
 }
@@ -159,15 +161,25 @@ static void count_windows(const Finder *finder, const Schedule *schedule, int32_
     }
 }
 
-// A body longer than forward and backward of every chunk in turn repeats nothing that a shorter one does not.
-MicroLoops micro_loops_find(const Schedule *schedule, const ScheduleShape *shape, Arena *arena) {
+// A body longer than forward and backward of every chunk in turn repeats nothing that a shorter one does not, unless
+// it is a round.
+static int32_t longest_body(const Schedule *schedule, const ScheduleShape *shape) {
     const int32_t group = shape->group > shape->stages ? shape->group : shape->stages;
-    const int32_t count = schedule_action_count(schedule, shape),
-                  longest = schedule_works(schedule) * shape->chunks * group;
+    const int32_t rounds = schedule_rounds(shape), works = schedule_works(schedule) * shape->chunks;
+    const int32_t round = rounds > 2 ? shape->micro_steps / rounds : 0;
+    return works * (round > group ? round : group);
+}
+
+MicroLoops micro_loops_find(const Schedule *schedule, const ScheduleShape *shape, Arena *arena) {
+    const int32_t count = schedule_action_count(schedule, shape), longest = longest_body(schedule, shape);
     ScheduleAction *actions = ARENA_ARRAY(arena, ScheduleAction, count);
     schedule_order(schedule, shape, actions);
     MicroLoops loops = {.loops = ARENA_ARRAY(arena, MicroLoop, count), .works = ARENA_ARRAY(arena, MicroWork, count)};
-    Finder finder = {.actions = actions, .count = count, .micro_steps = shape->micro_steps, .loops = &loops};
+    Finder finder = {.actions = actions,
+                     .count = count,
+                     .micro_steps = shape->micro_steps,
+                     .round_steps = shape->micro_steps / schedule_rounds(shape),
+                     .loops = &loops};
     finder.kinds = schedule->written ? kinds_in_turn(&finder, shape->chunks, arena) : NULL;
     for (int32_t at = 0; at < count;) {
         int32_t length = 1;

@@ -1,15 +1,34 @@
 // The order of a schedule as loops over micro-steps: what repeats from one micro-step to the next is one loop. First,
 // middle and last micro-steps are lowered separately (gradients start with the first and are reduced after the last),
-// so at each of its positions a loop covers micro-steps of one kind.
+// so at each of its positions a loop covers micro-steps of one kind. Where the schedule runs several times, gradients
+// start and are reduced in each of its rounds; reductions of rounds after the first add to what was reduced before.
 
 #pragma once
 
 #include "sim/base/arena.h"
 #include "sim/step/schedules/schedule.h"
 
-typedef enum { MICRO_ONLY, MICRO_FIRST, MICRO_MIDDLE, MICRO_LAST, MICRO_KINDS } MicroKind;
+// Of a round; of a later one ADD_ONLY, ADD_FIRST, MIDDLE, ADD_LAST.
+typedef enum {
+    MICRO_ONLY,
+    MICRO_FIRST,
+    MICRO_MIDDLE,
+    MICRO_LAST,
+    MICRO_ADD_ONLY,
+    MICRO_ADD_FIRST,
+    MICRO_ADD_LAST,
+    MICRO_KINDS
+} MicroKind;
 
-MicroKind micro_kind(int32_t micro_step, int32_t micro_steps);
+MicroKind micro_kind(int32_t micro_step, int32_t round_steps);
+
+static inline bool micro_kind_begins(MicroKind kind) {
+    return kind == MICRO_ONLY || kind == MICRO_FIRST || kind == MICRO_ADD_ONLY || kind == MICRO_ADD_FIRST;
+}
+
+static inline bool micro_kind_ends(MicroKind kind) {
+    return kind == MICRO_ONLY || kind == MICRO_LAST || kind == MICRO_ADD_ONLY || kind == MICRO_ADD_LAST;
+}
 
 typedef struct MicroWork {
     Work work;

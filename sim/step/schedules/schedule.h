@@ -22,7 +22,8 @@ typedef struct ScheduleShape {
     int32_t stage, stages;
     int32_t chunks;  // of layers per stage
     int32_t micro_steps;
-    int32_t group;  // micro-steps that go through a chunk before the next one, where there are several; 0 = PyTorch's
+    int32_t group;   // micro-steps that go through a chunk before the next one, where there are several; 0 = PyTorch's
+    int32_t rounds;  // schedules that the micro-steps go through, as many in each, one after another; 0 = one
 } ScheduleShape;
 
 typedef struct Schedule {
@@ -37,6 +38,11 @@ typedef struct Schedule {
     ScheduleAction *const *written;
 } Schedule;
 
+static inline int32_t schedule_rounds(const ScheduleShape *shape) {
+    return shape->rounds > 1 ? shape->rounds : 1;
+}
+
+// All rounds.
 void schedule_order(const Schedule *schedule, const ScheduleShape *shape, ScheduleAction *actions);
 
 static inline int32_t schedule_works(const Schedule *schedule) {

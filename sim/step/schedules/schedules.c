@@ -27,11 +27,23 @@ const Schedule *schedule_of(const TrainPlan *plan) {
                                         : NULL;
 }
 
-void schedule_order(const Schedule *schedule, const ScheduleShape *shape, ScheduleAction *actions) {
+static void order_round(const Schedule *schedule, const ScheduleShape *round, ScheduleAction *actions) {
     if (schedule->written) {
-        memcpy(actions, schedule->written[shape->stage],
-               (size_t)schedule_action_count(schedule, shape) * sizeof *actions);
+        memcpy(actions, schedule->written[round->stage],
+               (size_t)schedule_action_count(schedule, round) * sizeof *actions);
     } else {
-        schedule->order(shape, actions);
+        schedule->order(round, actions);
+    }
+}
+
+void schedule_order(const Schedule *schedule, const ScheduleShape *shape, ScheduleAction *actions) {
+    ScheduleShape round = *shape;
+    round.micro_steps /= schedule_rounds(shape);
+    const int32_t count = schedule_action_count(schedule, &round);
+    for (int32_t r = 0; r < schedule_rounds(shape); r++, actions += count) {
+        order_round(schedule, &round, actions);
+        for (int32_t i = 0; i < count; i++) {
+            actions[i].micro_step += r * round.micro_steps;
+        }
     }
 }

@@ -132,6 +132,8 @@ static const Choice of_torchtitan[] = {
     {NULL, "[parallelism]\npipeline_parallel_degree = 2\n", "[parallelism]\npipeline_parallel_degree = 1\n"},
     {NULL, STAGES2("schedule = \"GPipe\"\n"), STAGES2("schedule = \"1F1B\"\n")},
     {NULL, STAGES2("microbatch_size = 2\n"), STAGES2("microbatch_size = 1\n")},
+    {NULL, STAGES2("microbatch_size = 2\n") "[training]\nlocal_batch_size = 8\nglobal_batch_size = 64\n",
+     STAGES2("microbatch_size = 2\n") "[training]\nlocal_batch_size = 16\nglobal_batch_size = 64\n"},
     {NULL, STAGES2("schedule = \"Interleaved1F1B\"\n") "pipeline_parallel_layers_per_stage = 4\n" EIGHT_B,
      STAGES2("schedule = \"Interleaved1F1B\"\n") "pipeline_parallel_layers_per_stage = 8\n" EIGHT_B},
     {"parallelism.pipeline_parallel_layers_per_stage",

@@ -140,6 +140,53 @@ static RunRequest two_stages(const PipelineChoice *choice) {
     return request;
 }
 
+// Schedules one after another, each with its own fill and drain: of one micro-step, two or four; gradients reduced
+// after each into whole ones, shards, and over replicas; as our own program and as torchtitan's.
+Test(pipelines, rounds_train_as_one_rank) {
+    static const struct {
+        const char *mesh, *target;
+        int rounds, zero;
+        Reshard reshard;
+    } cases[] = {{"pp=2", "ndtune", 4, 0, RESHARD_ALWAYS},
+                 {"pp=2,dp_replicate=2", "ndtune", 2, 0, RESHARD_ALWAYS},
+                 {"pp=2,dp_shard=2", "ndtune", 4, 1, RESHARD_ALWAYS},
+                 {"pp=2,dp_shard=2", "ndtune", 2, 2, RESHARD_ALWAYS},
+                 {"pp=2,dp_shard=2", "ndtune", 2, 3, RESHARD_NEVER},
+                 {"pp=2,dp_replicate=2,dp_shard=2", "ndtune", 2, 3, RESHARD_ALWAYS},
+                 {"pp=2,dp_shard=2", "torchtitan", 2, 3, RESHARD_ALWAYS},
+                 {"pp=2,dp_replicate=2,dp_shard=2", "torchtitan", 2, 3, RESHARD_ALWAYS}};
+    Deviation worst = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        PipelineChoice of = every_schedule[i % (sizeof every_schedule / sizeof *every_schedule)];
+        Mesh mesh;
+        Error error = {0};
+        Arena arena = {0};
+        RunRequest request;
+        const char *reason = NULL;
+        of.zero = cases[i].zero;
+        of.reshard = cases[i].reshard;
+        cr_assert(mesh_parse(cases[i].mesh, &mesh, &error) == STATUS_OK, "%s", error.message);
+        cr_assert(pipeline_request(&mesh, &of, &request), "%s is refused", cases[i].mesh);
+        cr_assert(target_find(cases[i].target, &request.target, &error) == STATUS_OK, "%s", error.message);
+        request.plan.pp_rounds = cases[i].rounds;
+        target_check(request.target, &request.model, &request.plan, &arena, &reason);
+        cr_assert_null(reason, "%s: %s", cases[i].mesh, reason);
+        pipeline_trains(&request, &worst);
+        arena_free(&arena);
+    }
+    cr_log_warn("rounds: step 1 loss %.1e norm %.1e, last step loss %.1e norm %.1e", worst.loss_first, worst.norm_first,
+                worst.loss_last, worst.norm_last);
+}
+
+Test(pipelines, two_rounds_of_every_schedule_train_as_one_rank) {
+    Deviation worst = {0};
+    for (size_t i = 0; i < sizeof every_schedule / sizeof *every_schedule; i++) {
+        RunRequest request = two_stages(&every_schedule[i]);
+        request.plan.pp_rounds = 2;
+        pipeline_trains(&request, &worst);
+    }
+}
+
 // What the one kept layer of a stage left is in a slot that the recomputation of others writes too.
 Test(pipelines, stages_that_keep_one_layer_train_as_one_rank) {
     Deviation worst = {0};

@@ -81,26 +81,31 @@ typedef struct SplitCase {
     Case plain;
     PpSplit split;
     int first, last;
+    int rounds;  // 0 = one
 } SplitCase;
 
 static const SplitCase split_cases[] = {
     {{"llama-3-8b", "dgx-h100", "megatron", "pp=4,dp_shard=2,tp=2", 8192, 1, 16, PP_1F1B, 1, RECOMPUTE_NONE, false},
      SPLIT_CHUNKS,
      8,
-     6},
+     6,
+     1},
     {{"llama-3-8b", "dgx-h100", "megatron", "pp=4,dp_shard=2,tp=2", 8192, 1, 16, PP_INTERLEAVED, 2, RECOMPUTE_NONE,
       false},
      SPLIT_CHUNKS,
      5,
-     3},
+     3,
+     1},
     {{"llama-3-8b", "dgx-h100", "torchtitan", "pp=4,dp_shard=8", 8192, 1, 16, PP_1F1B, 1, RECOMPUTE_FULL, false},
      SPLIT_WEIGHTED,
      1,
-     2},
+     2,
+     1},
     {{"llama-3-8b", "dgx-h100", "megatron", "pp=2,dp_shard=8", 8192, 1, 8, PP_1F1B, 1, RECOMPUTE_FULL, false},
      SPLIT_ENDS,
      12,
-     20},
+     20,
+     1},
 };
 
 typedef struct Both {
@@ -145,6 +150,7 @@ static void ask(const SplitCase *split, Finetune finetune, Arena *arena, Questio
     plan.pp_split = split->split;
     plan.pp_first = split->first;
     plan.pp_last = split->last;
+    plan.pp_rounds = split->rounds > 0 ? split->rounds : 1;
     plan.zero = plan.zero == 3 && !question->cost.target->pp_keeps_gathered ? 1 : plan.zero;
     target_canonical(question->cost.target, &plan);
     question->plan = plan;
@@ -171,13 +177,13 @@ static void price_split(const SplitCase *split, Finetune finetune, Arena *arena,
     live_traces_free(&traces);
     both->with_slack_bytes = both->memory.reserved_bytes;
     if (programs.count == 1) {
-        both->with_slack_bytes += target_cached_bytes(cost.target, &plan, both->memory.peak_bytes, 0) -
-                                  both->memory.allocator_bytes;
+        both->with_slack_bytes +=
+            target_cached_bytes(cost.target, &plan, both->memory.peak_bytes, 0) - both->memory.allocator_bytes;
     }
 }
 
 static void price(const Case *one, Finetune finetune, Arena *arena, Both *both) {
-    const SplitCase split = {*one, SPLIT_TARGET, 0, 0};
+    const SplitCase split = {.plain = *one};
     price_split(&split, finetune, arena, both);
 }
 
@@ -229,6 +235,40 @@ Test(analytic_stages, uneven_splits_are_near_the_engine_and_the_fullest_stage) {
 }
 
 // The frozen layers are gathered and reduce nothing, the adapters are reduced alongside them.
+// Schedules one after another: each fills and drains, gathers and reduces.
+Test(analytic_stages, rounds_are_near_the_engine_and_the_fullest_stage) {
+    static const SplitCase of_rounds[] = {
+        {{"llama-3-8b", "dgx-h100", "torchtitan", "pp=4,dp_shard=4", 4096, 1, 32, PP_1F1B, 1, RECOMPUTE_NONE, false},
+         .rounds = 2},
+        {{"llama-3-8b", "dgx-h100", "torchtitan", "pp=4,dp_shard=4", 4096, 1, 48, PP_1F1B, 1, RECOMPUTE_FULL, false},
+         .rounds = 6},
+        {{"llama-3-8b", "dgx-h100", "torchtitan", "pp=2,dp_replicate=2,dp_shard=8", 4096, 1, 8, PP_1F1B, 1,
+          RECOMPUTE_NONE, false},
+         .rounds = 8},
+        {{"llama-3-70b", "dgx-h100", "torchtitan", "pp=4,dp_shard=8,tp=4", 4096, 1, 64, PP_INTERLEAVED, 2,
+          RECOMPUTE_FULL, false},
+         .rounds = 4},
+        {{"llama-3-8b", "dgx-h100", "ndtune", "pp=4,dp_shard=4", 4096, 1, 32, PP_GPIPE, 1, RECOMPUTE_FULL, false},
+         .rounds = 4},
+    };
+    for (size_t i = 0; i < sizeof of_rounds / sizeof *of_rounds; i++) {
+        Arena arena = {0};
+        Both both = {0};
+        const Case *one = &of_rounds[i].plain;
+        price_split(&of_rounds[i], FINETUNE_FULL, &arena, &both);
+        const double step = both.estimate.step_s / both.engine.step_s - 1;
+        const double bytes = both.estimate.reserved_bytes / both.memory.reserved_bytes - 1;
+        cr_expect(fabs(step) < STEP_WITHIN, "%s %s, %d rounds: step %+.1f %% of %.3f s", one->target, one->mesh,
+                  of_rounds[i].rounds, 100 * step, both.engine.step_s);
+        const double within = strcmp(one->target, "ndtune") == 0 ? PLANNED_WITHIN : BYTES_WITHIN;
+        Case round = *one;
+        round.grad_accum /= of_rounds[i].rounds;
+        cr_expect(bytes < within && bytes > (is_short(&round) ? LEAST_BYTES : -within),
+                  "%s %s, %d rounds: memory %+.1f %%", one->target, one->mesh, of_rounds[i].rounds, 100 * bytes);
+        arena_free(&arena);
+    }
+}
+
 Test(analytic_stages, adapters_in_a_unit_of_their_own_are_near_the_engine) {
     static const char *const meshes[] = {"dp_shard=8", "dp_replicate=2,dp_shard=4", "dp_shard=4,tp=2",
                                          "dp_replicate=8"};
@@ -450,7 +490,7 @@ Test(analytic_stages, groups_of_micro_steps_go_on_at_their_pace) {
         ScheduleAction *actions[STAGES];
         const Schedule written = {.name = "written", .written = actions};
         for (int32_t stage = 0; stage < STAGES; stage++) {
-            const ScheduleShape of = {stage, STAGES, CHUNKS, shape.micro_steps, shape.group};
+            const ScheduleShape of = {stage, STAGES, CHUNKS, shape.micro_steps, shape.group, 1};
             actions[stage] = ARENA_ARRAY(&arena, ScheduleAction, schedule_action_count(named, &of));
             schedule_order(named, &of, actions[stage]);
         }

@@ -100,6 +100,7 @@ Test(request, a_pipeline_that_the_target_cannot_run_is_refused) {
     expect_refused("deepspeed", PLAN_PP_SPLIT, "ends", "use --pp-split target or even");
     expect_refused("deepspeed", PLAN_VIRTUAL_STAGES, "2", "one chunk of layers on each stage, not 2");
     expect_refused("deepspeed", PLAN_PP_GROUP, "8", "of the interleaved schedule, which deepspeed has not");
+    expect_refused("megatron", PLAN_PP_ROUNDS, "2", "takes all micro-steps of a step through one schedule");
     expect_refused("torchtitan", PLAN_PP_GROUP, "5", "torchtitan has groups of micro-steps of its own size");
     Asked asked = {.model = "8b", .world = 16, .target = "torchtitan"};
     asked.choices[PLAN_PP_SCHEDULE] = "zbv";

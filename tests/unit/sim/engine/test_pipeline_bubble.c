@@ -323,7 +323,7 @@ Test(pipeline_bubble, a_step_with_split_gradients_takes_as_long_as_its_schedule_
 static double most_held(const Row *row, int stage, Arena *arena) {
     const Schedule *schedule = schedule_find(pp_schedule_names[row->schedule]);
     const Work last = schedule->splits ? WORK_WEIGHTS : WORK_BACKWARD;
-    const ScheduleShape shape = {stage, row->stages, row->chunks, row->micro_steps, 0};
+    const ScheduleShape shape = {stage, row->stages, row->chunks, row->micro_steps, 0, 1};
     ScheduleAction *actions = ARENA_ARRAY(arena, ScheduleAction, schedule_action_count(schedule, &shape));
     schedule_order(schedule, &shape, actions);
     int held = 0, most = 0;
@@ -386,7 +386,7 @@ Test(pipeline_bubble, an_order_in_a_file_is_priced_as_the_schedule_that_has_it) 
         PpOrder order;
         const char *text =
             order_written(schedule_find(pp_schedule_names[row->schedule]),
-                          (ScheduleShape){0, row->stages, row->chunks, row->micro_steps, 0}, &of_file.arena);
+                          (ScheduleShape){0, row->stages, row->chunks, row->micro_steps, 0, 1}, &of_file.arena);
         cr_assert_eq(order_text_read("order", text, &of_file.arena, &order, &error), STATUS_OK, "%s", error.message);
         const EngineResult a = run_order(&named, row, &uneven, NULL), b = run_order(&of_file, row, &uneven, &order);
         cr_expect_eq(a.step_s, b.step_s, "row %zu: %.17g s, in a file %.17g s", i, a.step_s, b.step_s);

@@ -65,3 +65,33 @@ Test(group_rules, equal_groups_are_all_that_torch_has) {
     const TrainPlan same = plan_of(8, 4);
     cr_expect_null(target_refuse_group(target_of("torchtitan"), &same, &arena));
 }
+
+static void expect_rounds(const char *name, TrainPlan plan, int rounds, const char *words) {
+    ModelSpec model;
+    Error error;
+    const char *reason = NULL;
+    cr_assert_eq(model_find("llama-3-8b", &arena, &model, &error), STATUS_OK);
+    plan.pp_schedule = PP_1F1B;
+    plan.seq = 4096;
+    plan.micro_batch = 1;
+    plan.pp_rounds = rounds;
+    plan_canonical(&plan);
+    target_check(target_of(name), &model, &plan, &arena, &reason);
+    cr_expect(words ? reason && strstr(reason, words) : !reason, "%s, %d rounds: %s", name, rounds,
+              reason ? reason : "legal");
+}
+
+Test(group_rules, rounds_divide_the_micro_steps_where_the_target_runs_its_schedule_several_times) {
+    TrainPlan plan = plan_of(12, 0);
+    expect_rounds("torchtitan", plan, 3, NULL);
+    expect_rounds("torchtitan", plan, 5, "grad_accum=12 is no multiple of that: use grad_accum 10 or 15");
+    expect_rounds("ndtune", plan, 12, NULL);
+    expect_rounds("megatron", plan, 1, NULL);
+    expect_rounds("megatron", plan, 2, "pp_rounds=2 does not exist there: use pp_rounds 1");
+    expect_rounds("nanotron", plan, 2, "pp_rounds=2 does not exist there: use pp_rounds 1");
+    plan.mesh.size[AXIS_DP_SHARD] = 2;
+    plan.zero = 2;
+    expect_rounds("ndtune", plan, 2, NULL);
+    plan.grad_sync = GRAD_SYNC_EACH;
+    expect_rounds("ndtune", plan, 2, "grad_sync=each on every micro-step: use grad_sync last");
+}

@@ -160,6 +160,27 @@ Test(plan, axes_of_size_1_make_no_other_order) {
     cr_assert_eq(hash_of_plan(&plan), hash_of_plan(&usual));
 }
 
+// Of plans that say nothing of rounds, as those before there were any, text and hash are those of one round.
+Test(plan, one_round_is_what_a_pipeline_has_by_itself) {
+    TrainPlan plan = example(), rounds;
+    char text[PLAN_TEXT_BYTES];
+    plan.mesh.size[AXIS_PP] = 4;
+    plan.grad_accum = 16;
+    const uint64_t unsaid = hash_of_plan(&plan);
+    cr_expect_null(strstr(plan_text(&plan, text), "pp_rounds"));
+    rounds = plan;
+    rounds.pp_rounds = 1;
+    cr_expect_eq(hash_of_plan(&rounds), unsaid);
+    rounds.pp_rounds = 4;
+    cr_expect_neq(hash_of_plan(&rounds), unsaid);
+    cr_expect(strstr(plan_text(&rounds, text), " pp_rounds=4"));
+    cr_expect(plan_round_steps(&rounds) == 4 && plan_rounds(&rounds) == 4);
+    rounds.mesh.size[AXIS_PP] = 1;
+    plan.mesh.size[AXIS_PP] = 1;
+    cr_expect_eq(hash_of_plan(&rounds), hash_of_plan(&plan), "without stages there is no schedule to repeat");
+    cr_expect_eq(plan_round_steps(&rounds), 16);
+}
+
 Test(plan, a_line_is_read_back_as_the_plan_that_wrote_it) {
     static const char *const lines[] = {
         "dp_replicate=1,dp_shard=8,cp=1,tp=4 seq=4096 mb=1 ga=16 zero=3 reshard=never recompute=full cp_rotate=ring "

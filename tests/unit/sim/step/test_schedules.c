@@ -15,7 +15,8 @@ static void each_shape(const Schedule *schedule, int32_t most_stages,
                 Arena arena = {0};
                 const bool too_few = strcmp(schedule->name, "dualpipev") == 0 && micro_steps < 2 * stages;
                 if (!too_few) {
-                    check(schedule, &(ScheduleShape){stage, stages, schedule->folded ? 2 : 1, micro_steps, 0}, &arena);
+                    check(schedule, &(ScheduleShape){stage, stages, schedule->folded ? 2 : 1, micro_steps, 0, 1},
+                          &arena);
                 }
                 arena_free(&arena);
             }
@@ -29,7 +30,7 @@ static void each_group(void (*check)(const Schedule *schedule, const ScheduleSha
         for (int32_t group = 3; group <= micro_steps; group++) {
             for (int32_t stage = 0; stage < 3 && (micro_steps % group == 0 || micro_steps % group >= 3); stage++) {
                 Arena arena = {0};
-                check(&schedule_interleaved, &(ScheduleShape){stage, 3, 2, micro_steps, group}, &arena);
+                check(&schedule_interleaved, &(ScheduleShape){stage, 3, 2, micro_steps, group, 1}, &arena);
                 arena_free(&arena);
             }
         }
@@ -63,8 +64,9 @@ Test(schedules, every_micro_step_goes_forward_and_backward_once_and_in_order) {
 
 static void check_loops(const Schedule *schedule, const ScheduleShape *shape, Arena *arena) {
     const int32_t count = schedule_action_count(schedule, shape);
+    const int32_t round_steps = shape->micro_steps / schedule_rounds(shape);
     ScheduleAction *actions = ARENA_ARRAY(arena, ScheduleAction, count);
-    schedule->order(shape, actions);
+    schedule_order(schedule, shape, actions);
     const MicroLoops loops = micro_loops_find(schedule, shape, arena);
     int32_t at = 0;
     for (int32_t l = 0; l < loops.count; l++) {
@@ -78,7 +80,7 @@ static void check_loops(const Schedule *schedule, const ScheduleShape *shape, Ar
                               micro_step == actions[at].micro_step,
                           "%s, stage %d of %d, %d micro-steps: action %d", schedule->name, shape->stage, shape->stages,
                           shape->micro_steps, at);
-                cr_assert_eq(work->kind, micro_kind(micro_step, shape->micro_steps));
+                cr_assert_eq(work->kind, micro_kind(micro_step, round_steps));
             }
         }
     }
@@ -92,6 +94,60 @@ Test(schedules, the_loops_run_through_the_order_and_each_place_through_micro_ste
     each_group(check_loops);
 }
 
+static void check_rounds(const Schedule *schedule, const ScheduleShape *shape, Arena *arena) {
+    static const int32_t times[] = {2, 3, 7};
+    const int32_t count = schedule_action_count(schedule, shape);
+    ScheduleAction *once = ARENA_ARRAY(arena, ScheduleAction, count);
+    ScheduleAction *actions = ARENA_ARRAY(arena, ScheduleAction, count * 7);
+    schedule_order(schedule, shape, once);
+    const int32_t in_flight = micro_loops_find(schedule, shape, arena).in_flight;
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        ScheduleShape rounds = *shape;
+        rounds.rounds = times[i];
+        rounds.micro_steps *= times[i];
+        cr_assert_eq(schedule_action_count(schedule, &rounds), count * times[i]);
+        schedule_order(schedule, &rounds, actions);
+        for (int32_t at = 0; at < count * times[i]; at++) {
+            const ScheduleAction *as = &once[at % count];
+            cr_assert(actions[at].work == as->work && actions[at].chunk == as->chunk &&
+                          actions[at].micro_step == as->micro_step + at / count * shape->micro_steps,
+                      "%s, %d rounds: action %d", schedule->name, times[i], at);
+        }
+        check_loops(schedule, &rounds, arena);
+        cr_assert_eq(micro_loops_find(schedule, &rounds, arena).in_flight, in_flight, "it drains in between");
+    }
+}
+
+Test(schedules, rounds_are_the_schedule_once_more_each) {
+    for (int i = 1; i < schedule_count; i++) {
+        each_shape(schedules[i], 4, check_rounds);
+    }
+}
+
+// By hand: of two stages the first one, four micro-steps in two rounds, and then in one.
+Test(schedules, a_later_round_adds_to_what_was_reduced) {
+    static const MicroKind kinds[2][4] = {{MICRO_FIRST, MICRO_LAST, MICRO_ADD_FIRST, MICRO_ADD_LAST},
+                                          {MICRO_FIRST, MICRO_MIDDLE, MICRO_MIDDLE, MICRO_LAST}};
+    for (int32_t micro_step = 0; micro_step < 4; micro_step++) {
+        cr_expect_eq(micro_kind(micro_step, 2), kinds[0][micro_step]);
+        cr_expect_eq(micro_kind(micro_step, 4), kinds[1][micro_step]);
+        cr_expect_eq(micro_kind(micro_step, 1), micro_step == 0 ? MICRO_ONLY : MICRO_ADD_ONLY);
+    }
+    cr_expect_eq(micro_kind(4, 3), MICRO_MIDDLE);
+}
+
+Test(schedules, rounds_are_one_loop_however_many_there_are) {
+    Arena arena = {0};
+    int32_t counts[2];
+    for (int i = 0; i < 2; i++) {
+        const int32_t rounds = i ? 512 : 4;
+        const ScheduleShape shape = {.stages = 4, .chunks = 1, .micro_steps = 8 * rounds, .rounds = rounds};
+        counts[i] = micro_loops_find(&schedule_1f1b, &shape, &arena).count;
+    }
+    cr_expect_eq(counts[0], counts[1], "%d and %d loops", counts[0], counts[1]);
+    arena_free(&arena);
+}
+
 // "PP2 N3M5 with VP2" (get_schedule_table, megatron/core/pipeline_parallel/schedules.py).
 Test(schedules, what_is_left_over_is_a_last_smaller_group) {
     enum { ALL = 20 };
@@ -99,7 +155,7 @@ Test(schedules, what_is_left_over_is_a_last_smaller_group) {
     for (int32_t stage = 0; stage < 2; stage++) {
         ScheduleAction actions[ALL];
         int32_t done[2] = {0};
-        schedule_interleaved.order(&(ScheduleShape){stage, 2, 2, 5, 3}, actions);
+        schedule_interleaved.order(&(ScheduleShape){stage, 2, 2, 5, 3, 1}, actions);
         for (int32_t i = 0; i < ALL; i++) {
             const bool back = actions[i].work == WORK_BACKWARD;
             const int32_t at = done[back]++;
