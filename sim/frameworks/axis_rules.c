@@ -153,7 +153,7 @@ static const char *check_rounds(const ModelSpec *model, const TrainPlan *plan, c
     REFUSE_IF(arena, rounds > 1 && target_reduces_late(target, plan),
               "pp_rounds=%d reduces gradients while the last backward of each schedule runs: use reduce_overlap on",
               rounds);
-    REFUSE_IF(arena, rounds > 1 && model->tied_embeddings && !plan_is_folded(plan),
+    REFUSE_IF(arena, rounds > 1 && target->ties_stages && model->tied_embeddings && !plan_is_folded(plan),
               "one table for embedding and head of two stages is reduced once a step, not after each of pp_rounds=%d "
               "schedules: use pp_rounds 1",
               rounds);

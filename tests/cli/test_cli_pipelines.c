@@ -173,6 +173,44 @@ Test(cli_pipelines, what_is_exported_with_stages_comes_back_from_its_file_and_fr
     }
 }
 
+// A global batch of four local ones: the file says so, and a check what it costs.
+Test(cli_pipelines, a_schedule_that_is_repeated_comes_back_from_its_file_with_what_one_would_gain) {
+    ProgramRun made =
+        CLI("export", "--mesh", "pp=2,dp_shard=8", "--model", "llama-3-8b", "--target", "torchtitan", "--micro-batch",
+            "1", "--grad-accum", "16", "--pp-rounds", "4", "--recompute", "full", "--out", "rounds.toml");
+    cr_assert_eq(made.exit_code, 0, "%s", made.err);
+    program_run_free(&made);
+    json_t *back =
+        CLI_JSON(2, "check", "rounds.toml", "--model", "llama-3-8b", "--effort", "estimate", "--format", "json");
+    const json_t *plan = json_object_get(json_object_get(back, "own"), "plan"), *note;
+    size_t index;
+    bool named = false;
+    cr_expect_eq(cli_number(plan, "grad_accum"), 16);
+    cr_expect_eq(cli_number(plan, "pp_rounds"), 4);
+    json_array_foreach(json_object_get(back, "notes"), index, note) {
+        const char *key = json_string_value(json_object_get(note, "key"));
+        named |= key && strcmp(key, "training.local_batch_size") == 0 &&
+                 strstr(cli_text(note, "sentence"), "one schedule of 16 micro-steps, not 4 of 4: ");
+    }
+    cr_expect(named);
+    json_decref(back);
+    unlink("rounds.toml");
+}
+
+// Of a file of actions each round has the file's micro-batches.
+Test(cli_pipelines, a_file_of_actions_is_repeated_too) {
+    FILE *file = fopen("repeated.csv", "w");
+    fputs("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n", file);
+    fclose(file);
+    json_t *root = CLI_JSON(0, "predict", "--mesh", "pp=2,dp_shard=4", "--model", "llama-3-8b", "--target",
+                            "torchtitan", "--pp-schedule", "repeated.csv", "--pp-rounds", "3", "--format", "json");
+    const json_t *plan = json_object_get(root, "plan");
+    cr_expect_eq(cli_number(plan, "grad_accum"), 6);
+    cr_expect_eq(cli_number(plan, "pp_rounds"), 3);
+    json_decref(root);
+    unlink("repeated.csv");
+}
+
 Test(cli_pipelines, a_batch_script_of_a_framework_without_pipelines_says_whose_file_it_is) {
     ProgramRun run =
         CLI("export", "--as", "sbatch", "--mesh", "pp=2,dp_shard=4", "--model", "llama-3-8b", "--target", "accelerate");
