@@ -51,7 +51,7 @@ static Status table_run_stages(const RunRecord *run, FILE *out, Error *error) {
     fputc('\n', out);
     TRY(record_table(&schema_stages, run->stages, run->stage_count, out, error));
     fputs("bubble is the share of the step in which a stage's compute is idle and nothing of its own in flight, mean\n"
-          "over its ranks; simulated are lanes that go on at once\n",
+          "over its ranks\n",
           out);
     return STATUS_OK;
 }

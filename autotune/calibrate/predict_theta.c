@@ -7,7 +7,6 @@
 
 #include "autotune/parallel.h"
 #include "autotune/predict/predict_serial.h"
-#include "sim/engine/engine.h"
 
 static const double THETA_LIMIT = 7;  // factors of 1000 either way: a trial step of the fit may not overflow
 
@@ -48,19 +47,16 @@ Status theta_predict_shape(const CalibrationPosterior *coordinates, const ShapeD
     Target target = *shape->what.target;
     calibration_apply(coordinates, limited, shape->what.runner, scratch, &cluster, &target.runtime);
     const CostModel cost = {.profile = &cluster, .target = &target};
+    EngineResult engine = {0};
     if (shape->what.serial_lanes) {
-        Prediction prediction = {0};
-        TaskTotal *totals = ARENA_ARRAY(scratch, TaskTotal, shape->program.task_count);
-        predict_serial(&cost, &shape->program, scratch, &prediction, totals);
-        out[OBSERVE_STEP] = log(prediction.step_s);
-        sum_spans(&shape->program, &cost, totals, out);
+        const StepProgram *same;
+        TRY(predict_serial(&shape->program, 1, &cost, false, scratch, &same, &engine, error));
     } else {
         const EngineOptions options = {0};
-        EngineResult engine = {0};
         TRY(engine_run(&shape->program, &cost, &options, scratch, &engine, error));
-        out[OBSERVE_STEP] = log(engine.step_s);
-        sum_spans(&shape->program, &cost, engine.totals, out);
     }
+    out[OBSERVE_STEP] = log(engine.step_s);
+    sum_spans(&shape->program, &cost, engine.totals, out);
     const double slack = target.runtime.allocator_slack - shape->what.target->runtime.allocator_slack;
     const double reserved = shape->reserved_bytes + shape->peak_bytes * slack;
     out[OBSERVE_RESERVED] = reserved > 0 ? log(reserved) : 0;

@@ -10,13 +10,11 @@
 
 #include "autotune/calibrate/calibrate.h"
 #include "autotune/measure/core_clock.h"
-#include "autotune/predict/handicap.h"
 #include "autotune/predict/predict.h"
-#include "autotune/predict/predict_serial.h"
+#include "autotune/predict/simulate.h"
 #include "autotune/validate/exposure.h"
 #include "autotune/validate/measurement.h"
 #include "sim/base/open.h"
-#include "sim/engine/engine.h"
 
 const char *measured_host(Arena *arena) {
     struct utsname host = {0};
@@ -95,17 +93,12 @@ Status measured_run_prepare(MeasuredRun *run, const TrainPlan *plan, const RunOp
 static Status predict_tasks(MeasuredRun *run, Error *error) {
     const CostModel cost = {.profile = &run->request->cluster, .target = run->request->target};
     Arena *arena = run->arena;
-    if (run->request->serial_lanes) {
-        Prediction again;  // the totals are what is wanted
-        predict_serial(&cost, &run->program, arena, &again, run->predicted);
-        return STATUS_OK;
-    }
-    const EngineOptions options = {.keep_spans = true,
-                                   .unroll = true,
-                                   .rank_slowdown = handicap_factors(run->request, false, arena),
-                                   .link_slowdown = handicap_factors(run->request, true, arena)};
+    EngineOptions options = simulate_options(run->request, arena);
+    options.unroll = true;
+    const StepPrograms alone = {.of = &run->program, .count = 1};
+    const StepProgram *same;
     EngineResult engine = {0};
-    TRY(engine_run(&run->program, &cost, &options, arena, &engine, error));
+    TRY(simulate_stages(run->request, &alone, &cost, &options, arena, &same, &engine, error));
     timeline_totals(&engine.timeline, &run->program, 0, run->predicted);
     return STATUS_OK;
 }

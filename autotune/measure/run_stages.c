@@ -1,20 +1,16 @@
-// Simulated are lanes that go on at once, whatever the run's do: lanes on one thread are predicted as the tasks of one
-// stage after another (predict_serial.c), in which nobody waits.
+// A run of every stage simulated as the run itself was done, and the two beside each other.
 
 #include "autotune/measure/run_stages.h"
 
-#include "autotune/predict/handicap.h"
+#include "autotune/predict/simulate.h"
 #include "autotune/predict/stage_waits.h"
-#include "sim/engine/engine.h"
 
 static Status simulate(const MeasuredRun *run, const StepPrograms *programs, EngineResult *engine, Error *error) {
     const CostModel cost = {.profile = &run->request->cluster, .target = run->request->target};
-    const EngineOptions options = {.keep_spans = true,
-                                   .unroll = true,
-                                   .rank_slowdown = handicap_factors(run->request, false, run->arena),
-                                   .link_slowdown = handicap_factors(run->request, true, run->arena)};
+    EngineOptions options = simulate_options(run->request, run->arena);
+    options.unroll = true;
     const StepProgram *busiest;
-    return engine_run_stages(programs, &cost, &options, run->arena, &busiest, engine, error);
+    return simulate_stages(run->request, programs, &cost, &options, run->arena, &busiest, engine, error);
 }
 
 Status run_stages_take(MeasuredRun *run, const StepPrograms *programs, Error *error) {

@@ -10,8 +10,7 @@
 
 #include "autotune/predict/handicap.h"
 #include "autotune/predict/interval.h"
-#include "autotune/predict/predict_serial.h"
-#include "sim/engine/engine.h"
+#include "autotune/predict/simulate.h"
 #include "sim/frameworks/pp_groups.h"
 #include "sim/memory/memory_breakdown.h"
 
@@ -220,27 +219,14 @@ static Status lower(Predictor *predictor, const TrainPlan *plan, StepPrograms *p
                              programs, error);
 }
 
-// The slowest stage decides.
-static void simulate_serial(Predictor *predictor, const StepPrograms *programs, Prediction *prediction) {
-    const Prediction before = *prediction;
-    for (int stage = 0; stage < programs->count; stage++) {
-        Prediction here = before;
-        predict_serial(&predictor->cost, &programs->of[stage], &predictor->scratch, &here, NULL);
-        *prediction = stage == 0 || here.step_s > prediction->step_s ? here : *prediction;
-    }
-}
-
 static Status simulate(Predictor *predictor, const StepPrograms *programs, Prediction *prediction, Error *error) {
     prediction->origin = ORIGIN_ENGINE;
-    if (predictor->request->serial_lanes) {
-        simulate_serial(predictor, programs, prediction);
-        return STATUS_OK;
-    }
     const EngineOptions options = {.rank_slowdown = predictor->rank_slowdown,
                                    .link_slowdown = predictor->link_slowdown};
     const StepProgram *slowest;
     EngineResult engine = {0};
-    TRY(engine_run_stages(programs, &predictor->cost, &options, &predictor->scratch, &slowest, &engine, error));
+    TRY(simulate_stages(predictor->request, programs, &predictor->cost, &options, &predictor->scratch, &slowest,
+                        &engine, error));
     prediction->step_s = engine.step_s;
     prediction->compute_s = engine.compute_s;
     memcpy(prediction->exposed_s, engine.exposed_s, sizeof prediction->exposed_s);

@@ -1,9 +1,8 @@
-// The engine's spans of every stage. Memory is that of the plan itself, whatever its picture leaves out.
+// The simulated spans of every stage. Memory is that of the plan itself, whatever its picture leaves out.
 
 #include "autotune/predict/predict_stages.h"
 
-#include "autotune/predict/handicap.h"
-#include "sim/engine/engine.h"
+#include "autotune/predict/simulate.h"
 
 enum { MOST_BLOCKS = 4000 };  // forward and backward of the micro-batches of all stages
 
@@ -22,7 +21,7 @@ Status predict_stages(const TuneRequest *request, const TrainPlan *plan, Arena *
                       Error *error) {
     *steps = (StageSteps){0};
     const int stages = mesh_stages(&plan->mesh);
-    if (stages < 2 || request->serial_lanes) {
+    if (stages < 2) {
         return STATUS_OK;
     }
     TrainPlan shown = *plan;
@@ -33,12 +32,10 @@ Status predict_stages(const TuneRequest *request, const TrainPlan *plan, Arena *
     TRY(step_lower_stages(&request->model, plan, request->target, arena, &whole, error));
     TRY(step_lower_stages(&request->model, &shown, request->target, arena, &programs, error));
     const CostModel cost = {.profile = &request->cluster, .target = request->target};
-    const EngineOptions options = {.keep_spans = true,
-                                   .rank_slowdown = handicap_factors(request, false, arena),
-                                   .link_slowdown = handicap_factors(request, true, arena)};
+    const EngineOptions options = simulate_options(request, arena);
     EngineResult engine = {0};
     const StepProgram *busiest;
-    TRY(engine_run_stages(&programs, &cost, &options, arena, &busiest, &engine, error));
+    TRY(simulate_stages(request, &programs, &cost, &options, arena, &busiest, &engine, error));
     StageStep *of = ARENA_ARRAY(arena, StageStep, stages);
     for (int stage = 0; stage < stages; stage++) {
         of[stage] = (StageStep){.program = &programs.of[stage], .timeline = engine.stages[stage]};

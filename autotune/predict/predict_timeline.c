@@ -1,31 +1,11 @@
-// The engine's spans, or, where lanes run one after another, the tasks' own times laid end to end. Steps of many
-// instances keep the engine's sample of them (first and last iterations).
+// The simulated spans. Steps of many instances keep the engine's sample of them (first and last iterations).
 
 #include "autotune/predict/predict_timeline.h"
 
-#include "autotune/predict/handicap.h"
-#include "sim/engine/engine.h"
+#include "autotune/predict/simulate.h"
 
 enum { MOST_UNROLLED = 2000000 };   // instances: 80 MB of spans
 enum { MEMORY_MICRO_BATCHES = 2 };  // later ones repeat the second
-
-static void lay_serial(const CostModel *cost, const StepProgram *program, Arena *arena, Timeline *timeline) {
-    const TaskCost *costs = cost_program(cost, program, arena);
-    *timeline = (Timeline){.origin = TIMELINE_SIMULATED, .complete = true};
-    timeline->spans = ARENA_ARRAY(arena, Span, step_instance_count(program));
-    StepCursor cursor = step_cursor_begin(program);
-    StepInstance instance;
-    while (step_cursor_next(&cursor, &instance)) {
-        const double start_s = timeline->step_s;
-        timeline->step_s += costs[instance.task].seconds;
-        timeline->spans[timeline->span_count++] = (Span){.task = instance.task,
-                                                         .layer = instance.layer,
-                                                         .micro_step = instance.micro_step,
-                                                         .start_s = start_s,
-                                                         .end_s = timeline->step_s};
-    }
-    timeline->step_s += cost->target->runtime.step_fixed_s;
-}
 
 TrainPlan memory_step_plan(const TrainPlan *plan) {
     TrainPlan fewer = *plan;
@@ -50,17 +30,11 @@ Status predict_timeline(const TuneRequest *request, const TrainPlan *plan, Arena
     TRY(step_lower_stages(&request->model, plan, request->target, arena, &programs, error));
     *rank = 0;
     *program = *step_program_of(&programs, &plan->mesh, *rank);
-    if (request->serial_lanes) {
-        lay_serial(&cost, program, arena, timeline);
-        return STATUS_OK;
-    }
-    const EngineOptions options = {.keep_spans = true,
-                                   .unroll = step_instance_count(program) <= MOST_UNROLLED,
-                                   .rank_slowdown = handicap_factors(request, false, arena),
-                                   .link_slowdown = handicap_factors(request, true, arena)};
+    EngineOptions options = simulate_options(request, arena);
+    options.unroll = step_instance_count(program) <= MOST_UNROLLED;
     EngineResult engine = {0};
     const StepProgram *slowest;
-    TRY(engine_run_stages(&programs, &cost, &options, arena, &slowest, &engine, error));
+    TRY(simulate_stages(request, &programs, &cost, &options, arena, &slowest, &engine, error));
     *program = *slowest;
     *timeline = engine.timeline;
     *rank = rank_in_stage(program, engine.representative);

@@ -3,6 +3,9 @@
 #include "autotune/predict/step_terms.h"
 
 int step_term(const StepProgram *program, const Task *task) {
+    if (task_is_message(task)) {
+        return (int)axes_slowest(AXES_STAGE);
+    }
     if (!task_is_collective(task)) {
         return task->phase == PHASE_OPTIMIZER ? TERM_OPTIMIZER : TERM_COMPUTE;
     }

@@ -476,9 +476,7 @@ static void add_shape(SpaceBuilder *builder, int shape) {
 
 void space_meshes(const TuneRequest *request, Arena *arena, Space *space) {
     *space = (Space){0};
-    // Of lanes one after another the prediction is one stage's, without the bubble.
-    const AxisMask stages = request->serial_lanes ? AXES_STAGE : 0;
-    const AxisMask without = stages | (request->model.experts.count == 0 ? AXIS_BIT(AXIS_EP) : 0);
+    const AxisMask without = request->model.experts.count == 0 ? AXIS_BIT(AXIS_EP) : 0;
     const AxisMask axes = (AXES_FIRST | request->target->axes) & ~without;
     space->mesh_count = mesh_enumerate(request->world, axes, NULL, 0);
     space->meshes = ARENA_ARRAY(arena, Mesh, space->mesh_count);

@@ -1,7 +1,7 @@
 // The rule of sim/engine/attribution.c on measured spans: the compute lane busy -> compute or optimizer; idle while a
-// collective runs -> its term (step_terms.h); idle otherwise -> overhead. Where several collectives overlap in a gap,
+// collective or message goes on -> its term (step_terms.h); idle otherwise -> overhead. Where several overlap in a gap,
 // the time is attributed to the one that began first. Lanes in issue order on one thread are the special case in which
-// every collective is exposed whole.
+// every one is exposed whole.
 
 #include "autotune/validate/exposure.h"
 
@@ -64,7 +64,7 @@ void exposure_of(const StepProgram *program, const Timeline *timeline, Arena *ar
             const Span *span = &timeline->spans[i];
             const Task *task = &program->tasks[span->task];
             const Piece piece = {span->start_s, span->end_s, step_term(program, task)};
-            if (task_is_collective(task)) {
+            if (task_is_collective(task) || task_is_message(task)) {
                 moves[move_count++] = piece;
             } else {
                 work[work_count++] = piece;
