@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "sim/base/open.h"
+#include "sim/base/text.h"
 
 typedef struct Scanner {
     const char *path;
@@ -215,10 +216,5 @@ Status csv_load(const char *path, Arena *arena, CsvTable *table, Error *error) {
 }
 
 int csv_column(const CsvTable *table, const char *name) {
-    for (int i = 0; i < table->column_count; i++) {
-        if (strcmp(table->header[i].text, name) == 0) {
-            return i;
-        }
-    }
-    return -1;
+    return TEXT_ROW(table->header, table->column_count, text, name);
 }

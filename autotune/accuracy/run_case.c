@@ -88,17 +88,9 @@ static const char *find_cluster(RunMapper *mapper, const RunRow *row, ClusterPro
 static const char *graphs_of(const RunRow *row) {
     static const char *const on[] = {"1", "on", "full", "full_iteration"}, *const off[] = {"0", "off", "none"};
     const char *word = row->plan_word[PLAN_CUDA_GRAPHS];
-    for (size_t i = 0; i < sizeof on / sizeof on[0]; i++) {
-        if (strcmp(word, on[i]) == 0) {
-            return cuda_graphs_names[CUDA_GRAPHS_ON];
-        }
-    }
-    for (size_t i = 0; i < sizeof off / sizeof off[0]; i++) {
-        if (strcmp(word, off[i]) == 0) {
-            return cuda_graphs_names[CUDA_GRAPHS_OFF];
-        }
-    }
-    return "";
+    return text_index(on, sizeof on / sizeof on[0], word) >= 0      ? cuda_graphs_names[CUDA_GRAPHS_ON]
+           : text_index(off, sizeof off / sizeof off[0], word) >= 0 ? cuda_graphs_names[CUDA_GRAPHS_OFF]
+                                                                    : "";
 }
 
 static bool is_target(const Target *target, const char *name) {

@@ -97,15 +97,6 @@ typedef struct Layout {
     int count, at[MOST_COLUMNS];
 } Layout;
 
-static bool is_own(const char *name) {
-    for (int i = 0; i < OWN_COLUMNS; i++) {
-        if (strcmp(columns[i].name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool is_within(const Column *column, size_t first, size_t bytes) {
     return column->offset >= first && column->offset < first + bytes;
 }
@@ -121,7 +112,7 @@ static void layout_fill(Layout *layout) {
     }
     for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
         const PlanField *field = &plan_fields[id];
-        if (field->column && !is_own(field->column)) {
+        if (field->column && !TEXT_FIND(columns, OWN_COLUMNS, name, field->column)) {
             layout->columns[layout->count++] = field->column_is_number
                                                    ? (Column)CHOICE(field->column, plan_number[0], field->high)
                                                    : (Column)TEXT(field->column, plan_word[0], false);

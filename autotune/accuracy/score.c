@@ -48,12 +48,8 @@ bool accuracy_memory(const RunCase *run, MemoryKind *kind, double *measured_byte
     if (run->skipped || run->row->peak_mem_gb <= 0) {
         return false;
     }
-    *kind = MEMORY_KIND_UNKNOWN;
-    for (int i = 0; i < MEMORY_KIND_UNKNOWN; i++) {
-        if (strcmp(run->row->mem_kind, memory_kind_names[i]) == 0) {
-            *kind = (MemoryKind)i;
-        }
-    }
+    const int named = text_index(memory_kind_names, MEMORY_KIND_UNKNOWN, run->row->mem_kind);
+    *kind = named >= 0 ? (MemoryKind)named : MEMORY_KIND_UNKNOWN;
     const MemoryBreakdown *memory = run->logged.peak_bytes > 0 ? &run->logged : &run->prediction.memory;
     const bool of_allocator = *kind == MEMORY_KIND_RESERVED || (*kind == MEMORY_KIND_UNKNOWN && run->logs_reserved);
     *measured_bytes = run->row->peak_mem_gb * GIB;

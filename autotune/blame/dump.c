@@ -100,12 +100,8 @@ static DumpOp op_of(const char *name) {
 }
 
 static int type_bytes(const char *dtype) {
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        if (strcmp(types[i].name, dtype) == 0) {
-            return types[i].bytes;
-        }
-    }
-    return -1;
+    const int row = TEXT_ROW(types, sizeof types / sizeof *types, name, dtype);
+    return row < 0 ? -1 : types[row].bytes;
 }
 
 // Number of elements in a list of shapes, up to that maximum.
@@ -214,12 +210,8 @@ static int group_of(Reading *reading, const DumpValue *pair) {
     const bool known = pair && pair->type == DUMP_LIST && pair->count == 2;
     const char *name = known ? dump_value_text(pair->items[0], reading->arena) : NULL;
     const char *desc = known ? dump_value_text(pair->items[1], reading->arena) : NULL;
-    for (int g = 0; name && g < reading->dump->group_count; g++) {
-        if (strcmp(reading->dump->groups[g].name, name) == 0) {
-            return g;
-        }
-    }
-    return name ? add_group(reading, name, desc ? desc : "") : -1;
+    const int at = name ? TEXT_ROW(reading->dump->groups, reading->dump->group_count, name, name) : -1;
+    return name && at < 0 ? add_group(reading, name, desc ? desc : "") : at;
 }
 
 // ---------------------------------------------------------------------------------------------- entries

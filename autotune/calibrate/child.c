@@ -12,6 +12,7 @@
 #include "autotune/predict/interval.h"
 #include "autotune/predict/target_on_cluster.h"
 #include "sim/base/hash.h"
+#include "sim/base/text.h"
 
 static const char suffix[] = "-calibrated";
 
@@ -167,12 +168,7 @@ Status calibration_child(const Calibration *calibration, const CalibrationInput 
 static const CalibrationParameter *parameter_named(const char *name) {
     int count = 0;
     const CalibrationParameter *rows = calibration_parameters(&count);
-    for (int i = 0; i < count; i++) {
-        if (strcmp(rows[i].name, name) == 0) {
-            return &rows[i];
-        }
-    }
-    return NULL;
+    return TEXT_FIND(rows, count, name, name);
 }
 
 Status calibration_of_profile(const ClusterProfile *cluster, Arena *arena, CalibrationPosterior *posterior,

@@ -101,11 +101,10 @@ Status cmd_help(Cli *cli, Error *error) {
         return STATUS_OK;
     }
     const char *word = cli->options.words[0];
-    for (int i = 0; i < COMMAND_COUNT; i++) {
-        if (strcmp(word, command_names[i]) == 0) {
-            print_command((CommandId)i);
-            return STATUS_OK;
-        }
+    const int command = text_index(command_names, COMMAND_COUNT, word);
+    if (command >= 0) {
+        print_command((CommandId)command);
+        return STATUS_OK;
     }
     int count = 0;
     const Topic *table = topics(&count);

@@ -8,11 +8,12 @@
 #include "autotune/cli/executor_options.h"
 #include "autotune/cli/request.h"
 #include "autotune/probe/probe_profile.h"
-#include "exec/protocol/cores.h"
 #include "exec/launch/launchers.h"
+#include "exec/protocol/cores.h"
 #include "reports/reports.h"
 #include "reports/schemas.h"
 #include "sim/base/json.h"
+#include "sim/base/text.h"
 #include "sim/cluster/cluster.h"
 
 enum { MOST_RANKS = 8 };  // local-cpu's most ranks on one machine
@@ -93,10 +94,8 @@ static Status check_parent(Cli *cli, Error *error) {
     int count;
     const char *const *names = cluster_names(&count);
     const char *wanted = cli_value(cli, OPTION_CLUSTER)->text;
-    for (int i = 0; i < count; i++) {
-        if (strcmp(names[i], wanted) == 0) {
-            return STATUS_OK;
-        }
+    if (text_index(names, (size_t)count, wanted) >= 0) {
+        return STATUS_OK;
     }
     cli_refuse(cli, OPTION_CLUSTER, error, "a probed profile extends a built-in one, and %s is none", wanted);
     return error_hint(error, "ndtune clusters lists them");

@@ -9,6 +9,7 @@
 #include "autotune/cli/cli.h"
 #include "autotune/cli/quote.h"
 #include "autotune/cli/request.h"
+#include "sim/base/text.h"
 
 static const OptionId what[] = {OPTION_WORLD,     OPTION_NODES,        OPTION_GPUS_PER_NODE, OPTION_MODEL,
                                 OPTION_LAYERS,    OPTION_SEQ,          OPTION_GLOBAL_BATCH,  OPTION_ZERO,
@@ -106,11 +107,10 @@ static Status parse_old(const char *line, Arena *arena, Options *old, CommandId 
     int argc = 0;
     char **argv = quote_split(line, &argc, arena);
     ParseContext context = {.argc = argc, .argv = argv, .first = 1, .command = COMMAND_PLAN};
-    for (int i = 0; argc > 1 && i < COMMAND_COUNT; i++) {
-        if (strcmp(argv[1], command_names[i]) == 0) {
-            context.command = (CommandId)i;
-            context.first = 2;
-        }
+    const int named = argc > 1 ? text_index(command_names, COMMAND_COUNT, argv[1]) : -1;
+    if (named >= 0) {
+        context.command = (CommandId)named;
+        context.first = 2;
     }
     *command = context.command;
     if (options_parse(&context, old, error) != STATUS_OK) {

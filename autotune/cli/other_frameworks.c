@@ -2,19 +2,9 @@
 
 #include "autotune/cli/other_frameworks.h"
 
-#include <string.h>
-
 #include "autotune/explain/other_target.h"
 #include "reports/export/export.h"
-
-static bool is_known(const HtmlOther *others, int count, const char *name) {
-    for (int i = 0; i < count; i++) {
-        if (strcmp(others[i].name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
+#include "sim/base/text.h"
 
 static Status predict_other(Cli *cli, TuneRequest *request, const TrainPlan *best, HtmlOther *other, Error *error) {
     TrainPlan plan;
@@ -30,7 +20,7 @@ Status other_frameworks(Cli *cli, const TuneResult *result, HtmlOther **others, 
     *others = ARENA_ARRAY(&cli->arena, HtmlOther, export_format_count());
     *count = 0;
     for (int i = 0; result->entry_count > 0 && (format = export_format_at(i)); i++) {
-        if (export_is_of(format, result->request->target) || is_known(*others, *count, format->target)) {
+        if (export_is_of(format, result->request->target) || TEXT_FIND(*others, *count, name, format->target)) {
             continue;
         }
         TuneRequest *request = ARENA_NEW(&cli->arena, TuneRequest);

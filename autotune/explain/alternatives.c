@@ -9,6 +9,7 @@
 #include "autotune/predict/predict.h"
 #include "autotune/search/best.h"
 #include "autotune/search/prune.h"
+#include "sim/base/text.h"
 #include "sim/frameworks/target_choices.h"
 
 static const double WORTH_SAYING = 0.02;  // of the tokens per second
@@ -95,12 +96,7 @@ Status alternative_formats(const TuneResult *result, Arena *arena, FormatAlterna
 }
 
 static bool batch_was_in_the_way(const TuneResult *result) {
-    for (int i = 0; i < result->rejected_count; i++) {
-        if (strcmp(result->rejected[i].rule, "batch") == 0) {
-            return true;
-        }
-    }
-    return false;
+    return TEXT_FIND(result->rejected, result->rejected_count, rule, "batch");
 }
 
 // Near the best what is slower is not looked at, so that what leaves no room would be taken for want of another.

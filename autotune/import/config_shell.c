@@ -51,12 +51,8 @@ static bool compare(const char *left, const char *sign, const char *right) {
         return false;
     }
     const bool truths[] = {a == b, a != b, a > b, a >= b, a < b, a <= b};
-    for (int i = 0; i < 6; i++) {
-        if (strcmp(sign, signs[i]) == 0) {
-            return truths[i];
-        }
-    }
-    return false;
+    const int at = text_index(signs, 6, sign);
+    return at >= 0 && truths[at];
 }
 
 // [ a = b ], [[ -z a ]]; false for every other command.

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "exec/transport/transport.h"
+#include "sim/base/text.h"
 #include "sim/plan/plan_fields.h"
 
 enum { HEAD_DIM_GRAIN = 8, HEAD_DIM_MOST = 256, EXPERTS_MOST = 1024 };  // kernels.h: KernelAttention, KernelRoute
@@ -64,12 +65,7 @@ static const bool runs_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
 static bool runs_router(const char *type) {
     static const char *const types[] = {"mixtral", "qwen3_moe",   "olmoe",  "qwen2_moe",
                                         "gpt_oss", "deepseek_v3", "kimi_k2"};
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if (type && strcmp(types[i], type) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return type && text_index(types, sizeof types / sizeof types[0], type) >= 0;
 }
 
 static const char *experts_refusal(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena) {

@@ -12,6 +12,7 @@
 
 #include "exec/protocol/rendezvous_wire.h"
 #include "sim/base/open.h"
+#include "sim/base/text.h"
 
 enum { WORDS_MOST = 128 };
 
@@ -126,13 +127,10 @@ static const Launcher launchers[] = {
 };
 
 Status launcher_find(const char *name, const Launcher **launcher, Error *error) {
-    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
-        if (strcmp(launchers[i].name, name) == 0) {
-            *launcher = &launchers[i];
-            return STATUS_OK;
-        }
-    }
-    return error_set(error, STATUS_USAGE, "no launcher '%s'; there are auto, local, mpirun, srun and torchrun", name);
+    *launcher = TEXT_FIND(launchers, sizeof launchers / sizeof *launchers, name, name);
+    return *launcher ? STATUS_OK
+                     : error_set(error, STATUS_USAGE,
+                                 "no launcher '%s'; there are auto, local, mpirun, srun and torchrun", name);
 }
 
 static bool in_path(const char *program) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/base/json.h"
+#include "sim/base/text.h"
 
 static const char SCHEMA[] = "ndtune.probe-result/1";
 static const char *const kinds[PROBE_KIND_COUNT] = {"gemm",   "stream",     "attention", "sustained",
@@ -20,13 +21,10 @@ static Status read_sample(const json_t *row, Arena *arena, ProbeSample *sample, 
                            &sample->repeats) != 0,
             error, STATUS_INTERNAL, "a sample of the probe: %s", where.text);
     sample->name = arena_text(arena, name);
-    for (int kind = 0; kind < PROBE_KIND_COUNT; kind++) {
-        if (strcmp(kinds[kind], what) == 0) {
-            sample->kind = (ProbeKind)kind;
-            return STATUS_OK;
-        }
-    }
-    return error_set(error, STATUS_INTERNAL, "a sample of the probe is of no known kind: %s", what);
+    const int found = text_index(kinds, PROBE_KIND_COUNT, what);
+    FAIL_IF(found < 0, error, STATUS_INTERNAL, "a sample of the probe is of no known kind: %s", what);
+    sample->kind = (ProbeKind)found;
+    return STATUS_OK;
 }
 
 static Status read_host(const json_t *row, Arena *arena, ProbeHost *host, Error *error) {

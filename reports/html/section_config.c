@@ -8,6 +8,7 @@
 #include "reports/format.h"
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
+#include "sim/base/text.h"
 
 typedef struct Written {
     const ExportFormat *format;
@@ -76,12 +77,7 @@ static void say_refused(const char *format, const char *reason, FILE *out) {
 }
 
 static const HtmlOther *other_of(const HtmlReport *report, const ExportFormat *format) {
-    for (int i = 0; format->target && i < report->other_count; i++) {
-        if (strcmp(report->others[i].name, format->target) == 0) {
-            return &report->others[i];
-        }
-    }
-    return NULL;
+    return format->target ? TEXT_FIND(report->others, report->other_count, name, format->target) : NULL;
 }
 
 static void write_other(const HtmlReport *report, const HtmlOther *other, Written *written, FILE *out) {

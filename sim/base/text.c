@@ -241,6 +241,17 @@ bool text_same(const char *a, const char *b) {
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+int text_row(const void *rows, size_t count, size_t bytes, size_t offset, const char *word) {
+    for (size_t i = 0; i < count; i++) {
+        const char *text;
+        memcpy(&text, (const char *)rows + i * bytes + offset, sizeof text);
+        if (strcmp(text, word) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
 bool text_same_word(const char *a, const char *b) {
     for (; *a != '\0' && *b != '\0'; a++, b++) {
         const char left = *a == '_' ? '-' : *a;

@@ -43,6 +43,24 @@ bool text_contains(const char *text, const char *word);
 // Names or files: what starts with '.' or '/' or ends in ".json" is a path, everything else a built-in name.
 bool text_is_path(const char *text);
 
+// The index of the first of `count` rows, `bytes` apart and with a text at `offset`, that has the word; -1 = none.
+int text_row(const void *rows, size_t count, size_t bytes, size_t offset, const char *word);
+
+static inline int text_index(const char *const *words, size_t count, const char *word) {
+    return text_row(words, count, sizeof *words, 0, word);
+}
+
+static inline const void *text_find(const void *rows, size_t count, size_t bytes, size_t offset, const char *word) {
+    const int at = text_row(rows, count, bytes, offset, word);
+    return at < 0 ? NULL : (const char *)rows + (size_t)at * bytes;
+}
+
+// Of an array of structs: the index of the row whose member is the word, -1 = none; the row itself, NULL = none.
+#define TEXT_ROW(rows, count, member, word)                                                                            \
+    text_row((rows), (size_t)(count), sizeof *(rows), offsetof(__typeof__(*(rows)), member), (word))
+#define TEXT_FIND(rows, count, member, word)                                                                           \
+    text_find((rows), (size_t)(count), sizeof *(rows), offsetof(__typeof__(*(rows)), member), (word))
+
 // Equal texts; NULL = NULL.
 bool text_same(const char *a, const char *b);
 

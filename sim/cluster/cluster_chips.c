@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "sim/base/text.h"
 #include "sim/cluster/cluster_fields.h"
 
 enum { CHIP_BYTES = 64 };
@@ -83,10 +84,6 @@ static void plain_chip(const char *name, char out[CHIP_BYTES]) {
 const char *cluster_usual_node(const char *chip) {
     char plain[CHIP_BYTES];
     plain_chip(chip, plain);
-    for (size_t i = 0; i < sizeof chips / sizeof chips[0]; i++) {
-        if (strcmp(plain, chips[i].name) == 0) {
-            return chips[i].profile;
-        }
-    }
-    return NULL;
+    const Chip *row = TEXT_FIND(chips, sizeof chips / sizeof chips[0], name, plain);
+    return row ? row->profile : NULL;
 }

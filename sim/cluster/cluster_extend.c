@@ -37,12 +37,7 @@ static Status merge(json_t *into, json_t *from, const JsonReader *at, Arena *are
 }
 
 static const EmbeddedProfile *parent_find(const char *name) {
-    for (int i = 0; i < embedded_profile_count; i++) {
-        if (strcmp(name, embedded_profiles[i].name) == 0) {
-            return &embedded_profiles[i];
-        }
-    }
-    return NULL;
+    return TEXT_FIND(embedded_profiles, embedded_profile_count, name, name);
 }
 
 static Status unknown_parent(const char *name, const char *origin, Error *error) {

@@ -76,13 +76,10 @@ static Status read_name(const Reading *reading, int row, char *name, size_t byte
 static Status read_class(const Reading *reading, int row, Error *error) {
     const char *text = NULL;
     TRY(read_text(reading, row, &text, error));
-    for (int i = 0; i < DEVICE_CLASS_COUNT; i++) {
-        if (strcmp(text, device_class_names[i]) == 0) {
-            reading->profile->accelerator.device_class = (DeviceClass)i;
-            return STATUS_OK;
-        }
-    }
-    return error_at(reading, cluster_texts[row].path, error, "must be \"gpu\" or \"cpu\"", text);
+    const int found = text_index(device_class_names, DEVICE_CLASS_COUNT, text);
+    reading->profile->accelerator.device_class = (DeviceClass)found;
+    return found >= 0 ? STATUS_OK
+                      : error_at(reading, cluster_texts[row].path, error, "must be \"gpu\" or \"cpu\"", text);
 }
 
 static Status read_texts(const Reading *reading, Error *error) {

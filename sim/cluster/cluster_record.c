@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/text.h"
 #include "sim/cluster/cluster_fields.h"
 
 // Six digits are far below what a fit knows and keep a file readable.
@@ -16,12 +17,7 @@ static double rounded(double value) {
 }
 
 const Provenance *cluster_provenance(const ClusterProfile *profile, const char *path) {
-    for (int i = 0; i < profile->provenance_count; i++) {
-        if (strcmp(profile->provenance[i].path, path) == 0) {
-            return &profile->provenance[i];
-        }
-    }
-    return NULL;
+    return TEXT_FIND(profile->provenance, profile->provenance_count, path, path);
 }
 
 static bool same_curve(const MeasuredCurve *a, const MeasuredCurve *b) {

@@ -27,21 +27,11 @@ static const Alias aliases[] = {
 enum { ALIAS_COUNT = sizeof aliases / sizeof aliases[0] };
 
 static const Alias *alias_find(const char *key) {
-    for (int i = 0; i < ALIAS_COUNT; i++) {
-        if (strcmp(key, aliases[i].name) == 0) {
-            return &aliases[i];
-        }
-    }
-    return NULL;
+    return TEXT_FIND(aliases, ALIAS_COUNT, name, key);
 }
 
 static int slot_find(const ClusterSlots *slots, const char *path) {
-    for (int i = 0; i < slots->count; i++) {
-        if (strcmp(slots->rows[i].path, path) == 0) {
-            return i;
-        }
-    }
-    return -1;
+    return TEXT_ROW(slots->rows, slots->count, path, path);
 }
 
 static Status unknown_key(const ClusterProfile *profile, const ClusterSlots *slots, const char *key, Arena *arena,

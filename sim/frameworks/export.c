@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sim/base/escape.h"
+#include "sim/base/text.h"
 
 // "meta-llama/Llama-2-7b-hf": presets say which published config.json their sizes are from.
 static const char *published_name(const char *source, Arena *arena) {
@@ -57,12 +58,8 @@ const char *export_layer_class(const ModelSpec *model) {
                    {"deepseek_v2", "DeepseekV2DecoderLayer"},
                    {"deepseek_v3", "DeepseekV3DecoderLayer"},
                    {"kimi_k2", "DeepseekV3DecoderLayer"}};
-    for (size_t i = 0; model->type && i < sizeof classes / sizeof classes[0]; i++) {
-        if (strcmp(classes[i].type, model->type) == 0) {
-            return classes[i].layer;
-        }
-    }
-    return classes[0].layer;  // sizes without a type are a Llama's
+    const int row = model->type ? TEXT_ROW(classes, sizeof classes / sizeof classes[0], type, model->type) : 0;
+    return classes[row < 0 ? 0 : row].layer;  // sizes without a type are a Llama's
 }
 
 const char *export_attention(const TrainPlan *plan) {

@@ -1,6 +1,7 @@
 // Modules are those of Llama's kind; other families' are read where they have the same names.
 
 #include "sim/frameworks/peft.h"
+#include "sim/base/text.h"
 
 #include <string.h>
 
@@ -13,12 +14,7 @@ Finetune peft_finetune(bool in_4bit, bool in_8bit) {
 }
 
 static int module_of(const char *name) {
-    for (int i = 0; i < MODULES; i++) {
-        if (strcmp(name, modules[i]) == 0) {
-            return i;
-        }
-    }
-    return -1;
+    return text_index(modules, MODULES, name);
 }
 
 // The set that holds them: the smallest one.

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "sim/base/text.h"
 #include "sim/model/config_fields.h"
 
 typedef struct ExpertKeys {
@@ -32,12 +33,7 @@ static const ExpertKeys keys_by_type[] = {
 };
 
 static const ExpertKeys *find_keys(const char *type) {
-    for (size_t i = 0; i < sizeof keys_by_type / sizeof keys_by_type[0]; i++) {
-        if (strcmp(keys_by_type[i].type, type) == 0) {
-            return &keys_by_type[i];
-        }
-    }
-    return NULL;
+    return TEXT_FIND(keys_by_type, sizeof keys_by_type / sizeof keys_by_type[0], type, type);
 }
 
 bool config_has_experts(const char *type) {

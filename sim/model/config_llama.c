@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "sim/base/text.h"
 #include "sim/model/config_fields.h"
 
 // Whether attention looks back no further than sliding_window tokens.
@@ -54,13 +55,10 @@ static const LlamaDefaults defaults_by_type[] = {
 };
 
 static const LlamaDefaults *find_defaults(const char *type) {
-    for (size_t i = 0; i < sizeof defaults_by_type / sizeof defaults_by_type[0]; i++) {
-        if (strcmp(defaults_by_type[i].type, type) == 0) {
-            return &defaults_by_type[i];
-        }
-    }
-    ASSERT(!"a type without defaults");
-    return NULL;
+    const LlamaDefaults *found =
+        TEXT_FIND(defaults_by_type, sizeof defaults_by_type / sizeof defaults_by_type[0], type, type);
+    ASSERT(found);
+    return found;
 }
 
 static Status read_heads(const Config *config, const LlamaDefaults *defaults, Error *error) {

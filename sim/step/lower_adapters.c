@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "sim/base/text.h"
 #include "sim/step/lower_ops.h"
 
 typedef struct Adapter {
@@ -99,12 +100,7 @@ static const Adapter *adapter_named(const Lowering *lowering, const Linear *line
     if (lowering->plan->finetune == FINETUNE_FULL || linear->unit != UNIT_LAYER) {
         return NULL;
     }
-    for (int i = 0; i < ADAPTERS; i++) {
-        if (strcmp(adapters[i].of, linear->first) == 0) {
-            return &adapters[i];
-        }
-    }
-    return NULL;
+    return TEXT_FIND(adapters, ADAPTERS, of, linear->first);
 }
 
 static const Adapter *adapter_of(const Lowering *lowering, const Linear *linear) {

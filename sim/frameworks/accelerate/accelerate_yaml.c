@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "sim/base/text.h"
 #include "sim/frameworks/accelerate/accelerate_files.h"
 #include "sim/frameworks/config_keys.h"
 
@@ -354,11 +355,9 @@ static Status read_device(Import *import, const char *type, Error *error) {
             return read_replicas(import, true, error);
         }
     }
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        if (strcmp(type, others[i]) == 0) {
-            import_refuse(import, accelerate_top[TYPE].path, "distributed_type %s is not modelled", type);
-            return STATUS_OK;
-        }
+    if (text_index(others, sizeof others / sizeof others[0], type) >= 0) {
+        import_refuse(import, accelerate_top[TYPE].path, "distributed_type %s is not modelled", type);
+        return STATUS_OK;
     }
     if (import_same_word(type, "no") || import_same_word(type, "false")) {  // YAML's bare NO
         return read_replicas(import, false, error);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "sim/base/text.h"
 #include "sim/frameworks/accelerate/accelerate.h"
 #include "sim/frameworks/automodel/automodel_files.h"
 #include "sim/frameworks/framework.h"
@@ -42,12 +43,7 @@ const char *automodel_refuse_mesh(const Mesh *mesh, Arena *arena) {
 // Its own layers of experts, which inherit from MoEFSDPSyncMixin (components/models).
 static bool spreads_experts_of(const ModelSpec *model) {
     static const char *const types[] = {"qwen3_moe", "deepseek_v3", "kimi_k2", "gpt_oss"};
-    for (size_t i = 0; model->type && i < sizeof types / sizeof types[0]; i++) {
-        if (strcmp(types[i], model->type) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return model->type && text_index(types, sizeof types / sizeof types[0], model->type) >= 0;
 }
 
 // mesh_utils.py: ep divides all ranks but those of pp, and experts are sharded over what it leaves of them, replicas

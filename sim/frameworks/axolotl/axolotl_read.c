@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "sim/base/text.h"
 #include "sim/frameworks/axolotl/axolotl_files.h"
 #include "sim/frameworks/hf_optimizers.h"
 #include "sim/frameworks/peft.h"
@@ -87,13 +88,9 @@ static const Kernel *kernel_named(const char *name) {
     static const Kernel of_hub2 = {"flash-attn2", ATTENTION_FLASH, true},
                         of_hub3 = {"flash-attn3", ATTENTION_FLASH3, true},
                         other_of_hub = {"of the hub", ATTENTION_FLASH, false};
-    for (int i = 0; i < KERNELS; i++) {
-        if (strcmp(kernels[i].name, name) == 0) {
-            return &kernels[i];
-        }
-    }
-    if (!strchr(name, '/')) {
-        return NULL;
+    const Kernel *row = TEXT_FIND(kernels, KERNELS, name, name);
+    if (row || !strchr(name, '/')) {
+        return row;
     }
     return strstr(name, "flash-attn3") ? &of_hub3 : strstr(name, "flash-attn2") ? &of_hub2 : &other_of_hub;
 }
