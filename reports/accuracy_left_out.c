@@ -1,7 +1,6 @@
 // Scores with each source left out of the fit, next to those as shipped; which source each fitted number depends on.
 
 #include "reports/accuracy.h"
-#include "reports/json_objects.h"
 #include "reports/schemas.h"
 
 enum { SOURCE_WIDTH = 44 };

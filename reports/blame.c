@@ -5,7 +5,6 @@
 #include "reports/colour.h"
 #include "reports/json_objects.h"
 #include "reports/record.h"
-#include "sim/base/text.h"
 
 static json_t *ranks_array(const int *ranks, int count) {
     json_t *array = json_array();

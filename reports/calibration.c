@@ -5,10 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "reports/format.h"
 #include "reports/json_objects.h"
 #include "reports/schemas.h"
-#include "sim/base/text.h"
 
 static const double Z_80 = 1.2815515655446004;  // normal quantile of 0.9
 

@@ -8,7 +8,6 @@
 #include "reports/format.h"
 #include "reports/json_objects.h"
 #include "reports/wrap.h"
-#include "sim/base/escape.h"
 #include "sim/base/text.h"
 
 MADE(level, CheckNote, record_of_text(check_level_names[of->level]))

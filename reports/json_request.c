@@ -2,9 +2,7 @@
 
 #include <math.h>
 
-#include "reports/format.h"
 #include "reports/json_objects.h"
-#include "reports/schemas.h"
 
 static json_t *int_or_null(bool known, int64_t value) {
     return known ? json_integer((json_int_t)value) : json_null();

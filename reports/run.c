@@ -4,9 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "reports/csv_lines.h"
 #include "reports/format.h"
-#include "reports/grid.h"
 #include "reports/json_objects.h"
 #include "reports/reports.h"
 #include "reports/run_tables.h"

@@ -7,7 +7,6 @@
 #include "autotune/calibrate/calibrate.h"
 #include "autotune/run_record.h"
 #include "autotune/validate/validate.h"
-#include "reports/format.h"
 #include "reports/json_objects.h"
 #include "sim/base/text.h"
 #include "sim/cluster/cluster.h"

@@ -4,7 +4,6 @@
 
 #include "autotune/accuracy/csv_file.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 
 #include "autotune/accuracy/fitted.h"
 
-#include <math.h>
 #include <string.h>
 
 static bool on_chip(const RunCase *run, const char *name) {

@@ -4,7 +4,6 @@
 
 #include "autotune/accuracy/run_case.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 // considered: a plan that ran is a plan that fits.
 
 #include <math.h>
-#include <string.h>
 
 #include "autotune/accuracy/score.h"
 #include "autotune/accuracy/statistics.h"

@@ -10,7 +10,6 @@
 #include "autotune/blame/pace.h"
 #include "autotune/blame/turns.h"
 #include "autotune/blame/waits.h"
-#include "sim/base/text.h"
 
 const VerdictKindRow verdict_kinds[VERDICT_KIND_COUNT] = {
     [VERDICT_HEALTHY] = {"healthy", "nobody is blamed"},

@@ -8,7 +8,6 @@
 #include "autotune/cli/calibrate_inputs.h"
 #include "reports/calibration.h"
 #include "reports/json_objects.h"
-#include "sim/base/json.h"
 
 typedef struct Calibrating {
     Cli *cli;

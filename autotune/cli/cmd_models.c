@@ -1,6 +1,5 @@
 // ndtune models: the built-in models; with a name or a config.json, that one in full.
 
-#include <stdio.h>
 #include <string.h>
 
 #include "autotune/cli/cli.h"

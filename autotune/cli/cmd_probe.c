@@ -11,7 +11,6 @@
 #include "exec/launch/launchers.h"
 #include "exec/protocol/cores.h"
 #include "reports/reports.h"
-#include "reports/schemas.h"
 #include "sim/base/json.h"
 #include "sim/base/text.h"
 #include "sim/cluster/cluster.h"

@@ -1,7 +1,5 @@
 // ndtune runs: past requests and runs, from the store; with a number, that run in full.
 
-#include <stdio.h>
-
 #include "autotune/cli/cli.h"
 #include "reports/reports.h"
 #include "sim/base/text.h"

@@ -5,7 +5,6 @@
 #include "autotune/cli/cli.h"
 #include "autotune/cli/executor_options.h"
 #include "autotune/cli/report_page.h"
-#include "autotune/cli/request.h"
 #include "autotune/cli/tune_recall.h"
 #include "autotune/measure/tune_session.h"
 #include "reports/tuning.h"

@@ -15,7 +15,6 @@
 #include "autotune/cli/topics.h"
 #include "autotune/validate/step_log.h"
 #include "reports/export/export.h"
-#include "reports/reports.h"
 
 // Text of a page: a line must not begin with a control character, and a dash is a minus.
 static void troff_text(FILE *out, const char *text) {

@@ -2,8 +2,6 @@
 
 #include "autotune/cli/step_files.h"
 
-#include <stdio.h>
-
 #include "autotune/predict/predict_timeline.h"
 
 static Status span_files(Cli *cli, const TuneRequest *request, const TrainPlan *plan, const MeasuredSteps *measured,

@@ -2,7 +2,6 @@
 
 #include "autotune/import/config_load.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 

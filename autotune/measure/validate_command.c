@@ -10,7 +10,6 @@
 
 #include "autotune/validate/step_log.h"
 #include "exec/launch/command.h"
-#include "sim/base/text.h"
 #include "sim/frameworks/target_choices.h"
 
 typedef struct Place {

@@ -5,7 +5,6 @@
 
 #include "autotune/predict/predict.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "autotune/predict/handicap.h"

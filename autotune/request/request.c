@@ -3,7 +3,6 @@
 
 #include "autotune/request/request.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 

@@ -4,7 +4,6 @@
 #include "autotune/request/request_internal.h"
 #include "autotune/search/expert_cuts.h"
 #include "autotune/search/space.h"
-#include "sim/frameworks/target_choices.h"
 
 static void say_adapters(Builder *builder, const TrainPlan *plan) {
     static const char *const layers[LORA_TARGETS_COUNT] = {[LORA_ALL] = "all linear layers",

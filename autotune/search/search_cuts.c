@@ -6,7 +6,6 @@
 
 #include "autotune/search/best.h"
 #include "autotune/search/expert_cuts.h"
-#include "autotune/search/prune.h"
 #include "autotune/search/search_internal.h"
 
 bool search_tries_cuts(const TuneRequest *request) {

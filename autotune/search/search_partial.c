@@ -3,7 +3,6 @@
 // that number follows from the two ends and no other is tried. The few most promising plans are appended to the space
 // after those of their shape. Left out: other counts where the request sets the recompute mode.
 
-#include <math.h>
 #include <string.h>
 
 #include "autotune/search/best.h"

@@ -2,7 +2,6 @@
 
 #include "autotune/validate/step_log_file.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

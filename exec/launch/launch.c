@@ -6,7 +6,6 @@
 
 #include "exec/launch/launch.h"
 
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim/base/json.h"
 #include "sim/memory/memory.h"
 
 static const char SCHEMA[] = "ndtune.preflight-result/1";

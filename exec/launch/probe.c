@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "sim/base/json.h"
 #include "sim/base/text.h"
 
 static const char SCHEMA[] = "ndtune.probe-result/1";

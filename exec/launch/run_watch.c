@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "exec/launch/run.h"
-#include "exec/protocol/program_words.h"
 #include "exec/protocol/result.h"
 #include "sim/base/clock.h"
 #include "sim/base/log.h"

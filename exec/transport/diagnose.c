@@ -8,9 +8,6 @@
 #include "exec/transport/diagnose.h"
 
 #include <inttypes.h>
-#include <string.h>
-
-#include "sim/base/text.h"
 
 enum { NOBODY = -1 };
 

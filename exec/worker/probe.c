@@ -3,8 +3,6 @@
 
 #include "exec/worker/probe.h"
 
-#include "exec/worker/gather.h"
-
 void probe_add(Probe *probe, const ProbeTopic *topic, const Timing *timing) {
     if (probe->samples) {
         json_array_append_new(probe->samples,

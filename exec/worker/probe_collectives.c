@@ -2,8 +2,6 @@
 // group at a time, while the ranks outside wait, because the cost model adds sharing between siblings itself. Calls run
 // back to back; repeats are agreed on within the group from the first call.
 
-#include <string.h>
-
 #include "exec/worker/probe.h"
 #include "exec/worker/probe_buffers.h"
 #include "sim/base/clock.h"

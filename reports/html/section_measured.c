@@ -1,7 +1,6 @@
 // Predicted against measured, with intervals; where nothing was measured, how to change that.
 
 #include <math.h>
-#include <string.h>
 
 #include "reports/format.h"
 #include "reports/html/markup.h"

@@ -1,7 +1,5 @@
 // Where the numbers come from: the cluster profile with source and grade of each, and what made this page.
 
-#include <string.h>
-
 #include "autotune/predict/evidence.h"
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"

@@ -8,7 +8,6 @@
 #include "sim/analytic/stages.h"
 #include "sim/cost/interference.h"
 #include "sim/frameworks/pp_groups.h"
-#include "sim/plan/plan_fields.h"
 
 Status stage_shape(const Target *target, const TrainPlan *plan, PipelineShape *shape, Error *error) {
     *shape = (PipelineShape){schedule_of(plan), mesh_stages(&plan->mesh), plan_chunks(plan), plan_round_steps(plan),

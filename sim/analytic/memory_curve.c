@@ -4,7 +4,6 @@
 
 #include "sim/analytic/memory_curve.h"
 
-#include <math.h>
 #include <string.h>
 
 typedef struct Sample {

@@ -3,7 +3,6 @@
 
 #include "sim/analytic/stages.h"
 
-#include "sim/plan/plan_fields.h"
 #include "sim/step/splits/split.h"
 
 TrainPlan stage_plan_alone(const Analytic *analytic, const TrainPlan *plan) {

@@ -5,7 +5,6 @@
 #include <strings.h>
 
 #include "sim/base/text.h"
-#include "sim/cluster/cluster_fields.h"
 
 enum { CHIP_BYTES = 64 };
 

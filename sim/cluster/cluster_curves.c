@@ -2,7 +2,6 @@
 // the key being collective-NODESxRANKS_PER_NODE. Points ascend in bytes and never in time descend, so a larger message
 // is never cheaper; holes of a protocol switch are therefore written as the level they rise to.
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

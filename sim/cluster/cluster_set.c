@@ -3,7 +3,6 @@
 // was. Measured curves and times of the changed part of the machine are dropped, else they would hide it.
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "sim/base/text.h"

@@ -6,7 +6,6 @@
 
 #include <math.h>
 
-#include "sim/cost/collective.h"
 #include "sim/cost/compute.h"
 
 // How the target's loss traffic splits over the three loss tasks: each reads the logits, the last also writes them.

@@ -2,8 +2,6 @@
 
 #include "sim/frameworks/optimizer_rules.h"
 
-#include "sim/frameworks/framework.h"
-
 // "adamw, adamw-fused or lion": what it has where the plan shards as it does.
 static const char *those_it_has(const Target *target, const TrainPlan *plan, Arena *arena) {
     const unsigned left = target->optimizers & ~(plan->zero == 3 ? target->unsharded_optimizers : 0);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/base/text.h"
 #include "sim/plan/plan_fields.h"
 
 static Status take(TrainPlan *plan, bool seen[PLAN_FIELD_COUNT], const char *key, const char *text, Error *error) {

@@ -3,8 +3,6 @@
 // after chunk: E and L are embedding and loss, t is a layer, t*8 eight of them, ( |)*6 six chunks, m a layer that
 // predicts a further token.
 
-#include <string.h>
-
 #include "sim/frameworks/megatron/megatron_files.h"
 #include "sim/frameworks/pp_groups.h"
 
