@@ -4,7 +4,6 @@
 #include "reports/grid.h"
 
 #include <libsmartcols/libsmartcols.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -52,10 +51,7 @@ void grid_cell(Grid *grid, const char *format, ...) {
         return;
     }
     char text[CELL_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
+    WITH_VALUES(format, vsnprintf(text, sizeof text, format, values));
     grid->failed = scols_line_set_data(grid->line, grid->cell++, text) != 0;
 }
 

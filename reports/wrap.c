@@ -2,9 +2,10 @@
 
 #include "reports/wrap.h"
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
+
+#include "sim/base/error.h"
 
 static int columns_of(const char *text, size_t bytes) {
     int columns = 0;
@@ -22,10 +23,7 @@ static size_t word_bytes(const char *text) {
 
 void wrap_line(FILE *out, int indent, const char *format, ...) {
     char text[2048];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
+    WITH_VALUES(format, vsnprintf(text, sizeof text, format, values));
     int column = (int)strspn(text, " ");
     fprintf(out, "%*s", column, "");
     bool first = true;

@@ -2,7 +2,6 @@
 
 #include "autotune/import/config_load.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 #include "sim/base/escape.h"
@@ -10,10 +9,7 @@
 
 Status config_malformed(const ConfigSource *source, int line, const char *format, ...) {
     char sentence[ERROR_MESSAGE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(sentence, sizeof sentence, format, arguments);
-    va_end(arguments);
+    WITH_VALUES(format, vsnprintf(sentence, sizeof sentence, format, values));
     return error_set(source->error, STATUS_USAGE, "%s:%d: %s", source->path, line, sentence);
 }
 

@@ -7,7 +7,6 @@
 #include "autotune/probe/probe_builder.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,10 +38,7 @@ static json_t *section_of(json_t *root, const char *path, const char **leaf) {
 
 void probe_put(const ProbeBuilder *builder, const char *path, double value, const char *format, ...) {
     char detail[SOURCE_BYTES], source[2 * SOURCE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(detail, sizeof detail, format, arguments);
-    va_end(arguments);
+    WITH_VALUES(format, vsnprintf(detail, sizeof detail, format, values));
     snprintf(source, sizeof source, "%s; probe of %s on %s, %s", detail, builder->probe->hosts[0].name,
              builder->about->when, builder->about->program);
     const char *leaf;

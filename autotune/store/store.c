@@ -161,43 +161,28 @@ static void bind_all(sqlite3_stmt *statement, const char *kinds, va_list values)
 }
 
 void store_bind_from(sqlite3_stmt *statement, int first, const char *kinds, ...) {
-    va_list values;
-    va_start(values, kinds);
-    bind_from(statement, first, kinds, values);
-    va_end(values);
+    WITH_VALUES(kinds, bind_from(statement, first, kinds, values));
 }
 
 void store_bind(sqlite3_stmt *statement, const char *kinds, ...) {
-    va_list values;
-    va_start(values, kinds);
-    bind_all(statement, kinds, values);
-    va_end(values);
+    WITH_VALUES(kinds, bind_all(statement, kinds, values));
 }
 
 Status store_ask(Store *store, sqlite3_stmt **statement, Error *error, const char *sql, const char *kinds, ...) {
     TRY(store_prepare(store, sql, statement, error));
-    va_list values;
-    va_start(values, kinds);
-    bind_all(*statement, kinds, values);
-    va_end(values);
+    WITH_VALUES(kinds, bind_all(*statement, kinds, values));
     return STATUS_OK;
 }
 
 Status store_put(Store *store, sqlite3_stmt *statement, Error *error, const char *kinds, ...) {
-    va_list values;
-    va_start(values, kinds);
-    bind_all(statement, kinds, values);
-    va_end(values);
+    WITH_VALUES(kinds, bind_all(statement, kinds, values));
     return store_step(store, statement, error);
 }
 
 Status store_write(Store *store, Error *error, const char *sql, const char *kinds, ...) {
     sqlite3_stmt *statement = NULL;
     TRY(store_prepare(store, sql, &statement, error));
-    va_list values;
-    va_start(values, kinds);
-    bind_all(statement, kinds, values);
-    va_end(values);
+    WITH_VALUES(kinds, bind_all(statement, kinds, values));
     const Status status = store_step(store, statement, error);
     sqlite3_finalize(statement);
     return status;

@@ -46,10 +46,7 @@ static void format_escaped(FILE *out, const char *format, va_list arguments) {
 }
 
 void markup_format(FILE *out, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    format_escaped(out, format, arguments);
-    va_end(arguments);
+    WITH_VALUES(format, format_escaped(out, format, values));
 }
 
 void markup_card(const char *name, const char *value, const char *note, FILE *out) {
@@ -152,20 +149,14 @@ void table_cell(MarkupTable *table, const char *format, ...) {
     ASSERT(table->column >= 0 && table->column < table->count);
     const bool head = table->column == 0, number = table->columns[table->column].number;
     fprintf(table->out, "<%s%s>", head ? "th scope=\"row\"" : "td", number ? " class=\"number\"" : "");
-    va_list arguments;
-    va_start(arguments, format);
-    format_escaped(table->out, format, arguments);
-    va_end(arguments);
+    WITH_VALUES(format, format_escaped(table->out, format, values));
     fputs(head ? "</th>" : "</td>", table->out);
     table->column++;
 }
 
 void table_rest(MarkupTable *table, const char *format, ...) {
     fprintf(table->out, "<td colspan=\"%d\">", table->count - table->column);
-    va_list arguments;
-    va_start(arguments, format);
-    format_escaped(table->out, format, arguments);
-    va_end(arguments);
+    WITH_VALUES(format, format_escaped(table->out, format, values));
     fputs("</td>", table->out);
     table->column = table->count;
 }

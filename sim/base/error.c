@@ -5,7 +5,6 @@
 
 #include "sim/base/error.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 #include "sim/base/escape.h"
@@ -40,10 +39,7 @@ Status error_set(Error *error, Status status, const char *format, ...) {
         return status;
     }
     char message[ERROR_MESSAGE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
-    va_end(arguments);
+    WITH_VALUES(format, vsnprintf(message, sizeof message, format, values));
     make_printable(message, sizeof message);
     error->status = status;
     memcpy(error->message, message, sizeof message);
@@ -56,10 +52,7 @@ Status error_wrap(Error *error, const char *format, ...) {
         return STATUS_INTERNAL;
     }
     char message[ERROR_MESSAGE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
-    va_end(arguments);
+    WITH_VALUES(format, vsnprintf(message, sizeof message, format, values));
     const size_t used = strlen(message);
     const size_t room = sizeof message - used - 1;
     strncat(message, ": ", room);
@@ -74,10 +67,7 @@ Status error_hint(Error *error, const char *format, ...) {
         return STATUS_INTERNAL;
     }
     char hint[ERROR_HINT_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(hint, sizeof hint, format, arguments);
-    va_end(arguments);
+    WITH_VALUES(format, vsnprintf(hint, sizeof hint, format, values));
     make_printable(hint, sizeof hint);
     memcpy(error->hint, hint, sizeof hint);
     return error->status;

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -50,6 +51,15 @@ int status_exit_code(Status status);
         if (condition) {                                                                                               \
             return error_set(error, status, __VA_ARGS__);                                                              \
         }                                                                                                              \
+    } while (0)
+
+// In a function with `...` after the parameter `last`: makes the call with what was passed there as `values`.
+#define WITH_VALUES(last, call)                                                                                        \
+    do {                                                                                                               \
+        va_list values;                                                                                                \
+        va_start(values, last);                                                                                        \
+        call;                                                                                                          \
+        va_end(values);                                                                                                \
     } while (0)
 
 // Programmer errors: on in every build; prints the place and the condition, then aborts.

@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,10 +28,7 @@ static const char *value_shown(const json_t *value, char out[SHOWN_VALUE_BYTES])
 
 Status json_error(const JsonReader *reader, const char *key, Error *error, const char *format, ...) {
     char sentence[ERROR_MESSAGE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(sentence, sizeof sentence, format, arguments);
-    va_end(arguments);
+    WITH_VALUES(format, vsnprintf(sentence, sizeof sentence, format, values));
     const char *dot = reader->path[0] == '\0' || key[0] == '\0' ? "" : ".";
     return error_set(error, STATUS_USAGE, "%s: %s%s%s: %s", reader->origin, reader->path, dot, key, sentence);
 }

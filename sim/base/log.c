@@ -2,9 +2,9 @@
 
 #include "sim/base/log.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
+#include "sim/base/error.h"
 #include "sim/base/hash.h"
 
 enum { SAID_MOST = 16 };  // different lines; more are written each time
@@ -29,9 +29,6 @@ void log_warn_once(const char *line) {
 
 void log_note(const char *format, ...) {
     char line[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
+    WITH_VALUES(format, vsnprintf(line, sizeof line, format, values));
     fprintf(stderr, LOG_NOTE "%s\n", line);
 }

@@ -3,7 +3,6 @@
 #include "sim/frameworks/import.h"
 
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -26,10 +25,7 @@ const char *const finding_names[FINDING_KIND_COUNT] = {"refused", "trap", "ignor
 
 void import_find(Import *import, FindingKind kind, const char *path, const char *format, ...) {
     char sentence[ERROR_MESSAGE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(sentence, sizeof sentence, format, arguments);
-    va_end(arguments);
+    WITH_VALUES(format, vsnprintf(sentence, sizeof sentence, format, values));
     const ConfigNode *node = path ? import_at(import, path) : NULL;
     ARENA_PUSH(import->arena, import->findings, import->finding_count, &import->finding_capacity) =
         (ImportFinding){kind, path ? escape_line_text(path, import->arena) : NULL, node ? node->line : 0,
@@ -38,10 +34,7 @@ void import_find(Import *import, FindingKind kind, const char *path, const char 
 
 void import_refuse(Import *import, const char *path, const char *format, ...) {
     char sentence[ERROR_MESSAGE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(sentence, sizeof sentence, format, arguments);
-    va_end(arguments);
+    WITH_VALUES(format, vsnprintf(sentence, sizeof sentence, format, values));
     import_find(import, FINDING_UNMODELLED, path, "%s", sentence);
     if (!import->refusal) {
         import->refusal = import->findings[import->finding_count - 1].sentence;
@@ -241,9 +234,9 @@ static void mark_below(ConfigNode *node) {
 
 void import_known_below(Import *import, const char *above, const char *const *rows) {
     for (; *rows; rows++) {
-        for (const char *at = *rows; *at; at += strcspn(at, " "), at += *at == ' ') {
+        for (const char *at = *rows; *at; at += strcspn(at, " \n"), at += *at != '\0') {
             ConfigNode *node =
-                import_at(import, arena_format(import->arena, "%s%.*s", above, (int)strcspn(at, " "), at));
+                import_at(import, arena_format(import->arena, "%s%.*s", above, (int)strcspn(at, " \n"), at));
             if (node) {
                 mark_below(node);
             }

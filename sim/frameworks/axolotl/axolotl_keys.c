@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "sim/frameworks/axolotl/axolotl_files.h"
+#include "sim/frameworks/axolotl/ignored_words.h"
 
 // Memory and time that the prediction leaves out.
 const ImportLeftOut axolotl_left_out[] = {
@@ -110,67 +111,4 @@ const ImportLeftOut axolotl_gone[] = {
 // Lists, whatever is in them: a value of another type stops it.
 const char *const axolotl_lists[] = {"tokens", "datasets", "test_datasets", "plugins", "eot_tokens", NULL};
 
-const char *const axolotl_of_no_matter[] = {
-    "accelerator_config adam_beta1 adam_beta2 adam_beta3 adam_epsilon adam_epsilon2 added_tokens_overrides",
-    "auto_resume_from_checkpoints base_model_config bench_dataset bench_split bnb_config_kwargs",
-    "center_rewards_coefficient chat_template chat_template_jinja chat_template_kwargs",
-    "chunked_cross_entropy_num_chunks cls_model_config comet_api_key comet_experiment_config comet_experiment_key",
-    "comet_mode comet_online comet_project_name comet_workspace cosine_constant_lr_ratio cosine_min_lr_ratio cpo_alpha",
-    "curriculum_sampling dataloader_drop_last dataloader_num_workers dataloader_pin_memory dataloader_prefetch_factor",
-    "dataset_exact_deduplication dataset_keep_in_memory dataset_num_proc dataset_prepared_path dataset_processes",
-    "dataset_shard_idx dataset_shard_num datasets ddp ddp_broadcast_buffers ddp_find_unused_parameters ddp_timeout",
-    "default_system_message device_map dion_lr dion_momentum dion_rank_fraction dion_rank_multiple_of do_bench_eval",
-    "do_causal_lm_eval dpo_beta dpo_generate_during_eval dpo_label_smoothing dpo_loss_type dpo_loss_weights",
-    "dpo_norm_loss dpo_padding_free dpo_use_liger_kernel dpo_use_logits_to_keep dpo_use_weighting dsv4_fp8_lora_kernel",
-    "dsv4_shared_mlp_lora_kernel dynamic_checkpoint eaft_alpha eaft_k early_stopping_patience embedding_lr",
-    "embedding_lr_scale eot_tokens eval_batch_size eval_causal_lm_metrics eval_max_new_tokens eval_sample_packing",
-    "eval_sequence_len eval_steps eval_strategy eval_table_size evals_per_epoch evaluation_strategy",
-    "excess_length_strategy experimental_skip_move_to_device expert_backend expert_parallel_backend",
-    "expert_parallel_fallback_on_unsupported expert_parallel_num_nvl_bytes fix_untrained_tokens flash_attn_rms_norm",
-    "flash_optimum freeze_mm_modules fsdp_final_state_dict_type gc_collect_steps gc_steps generate_samples",
-    "generation_do_sample generation_max_new_tokens generation_prompt_ratio generation_temperature generation_top_k",
-    "generation_top_p gpu_memory_limit gradient_checkpointing_kwargs gradio_max_new_tokens gradio_server_name",
-    "gradio_server_port gradio_share gradio_temperature gradio_title greater_is_better grokfast_lamb group_by_length",
-    "hatchery hf_mlflow_log_artifacts hf_use_auth_token hub_model_id hub_revision hub_strategy image_resize_algorithm",
-    "image_size include_tkps include_tokens_per_second inference is_falcon_derived_model is_llama_derived_model",
-    "is_mistral_derived_model is_qwen_derived_model jagged_restart_anneal_steps jagged_restart_steps",
-    "jagged_restart_warmup_steps kd_alpha kd_beta kd_ce_alpha kd_normalize_topk kd_online_server",
-    "kd_online_server_base_url kd_online_timeout kd_online_topk kd_temperature kd_temperature_min kto_desirable_weight",
-    "kto_undesirable_weight learning_rate liger_use_token_scaling lisa_layers_attribute lisa_step_interval",
-    "llama4_linearized_experts lm_eval_batch_size lm_eval_model lm_eval_post_train lm_eval_tasks",
-    "load_best_model_at_end local_rank logging_steps lora_alpha lora_alpha_pattern lora_dropout lora_embedding_kernel",
-    "lora_fan_in_fan_out lora_mlp_kernel lora_model_dir lora_o_kernel lora_qkv_kernel lora_rank_pattern",
-    "loraplus_lr_embedding loraplus_lr_ratio loss_watchdog_patience loss_watchdog_threshold low_cpu_mem_usage",
-    "lr_div_factor lr_groups lr_quadratic_warmup lr_scheduler lr_scheduler_kwargs max_grad_norm max_memory",
-    "max_packed_sequence_len max_prompt_len max_steps mean_resizing_embeddings merge_lora merge_method",
-    "metric_for_best_model min_sample_len mlflow_experiment_name mlflow_run_name mlflow_tracking_uri model_config",
-    "model_kwargs model_quantization_config_kwargs model_revision model_type moe_bnb_fast moe_dequant_chunk_size",
-    "moe_grouped_backend multipack_real_batches neftune_noise_alpha nemo_gym_auto_clone nemo_gym_auto_start",
-    "nemo_gym_config_paths nemo_gym_datasets nemo_gym_dir nemo_gym_head_port nemo_gym_max_turns nemo_gym_model_name",
-    "nemo_gym_multi_turn nemo_gym_run_timeout nemo_gym_server_timeout nemo_gym_verify_timeout noisy_embedding_alpha",
-    "num_dataset_shards_to_save num_epochs num_generation_samples num_labels nvfp4_merge_aware",
-    "nvfp4_merge_aware_start_step optim_args optim_target_modules orpo_alpha otel_metrics_host otel_metrics_port",
-    "output_dir pad_to_multiple_of peft peft_autocast_adapter_dtype peft_ensure_weight_tying peft_init_lora_weights",
-    "peft_layer_replication peft_layers_pattern peft_layers_to_transform peft_trainable_token_indices peft_use_rslora",
-    "pose_max_context_len pose_num_chunks pose_split_on_token_ids precompute_ref_log_probs preprocess_iterable",
-    "pretrain_multipack_attn pretrain_multipack_buffer_size pretraining_dataset pretraining_sample_concatenation",
-    "processor_kwargs processor_type profiler_steps profiler_steps_start push_dataset_to_hub qgalore_cos_threshold",
-    "qgalore_gamma_proj qgalore_proj_bits qgalore_proj_group_size qgalore_proj_quant qgalore_proj_type",
-    "qgalore_queue_size qgalore_rank qgalore_scale qgalore_update_proj_gap qlora_sharded_model_loading quantization",
-    "ray_num_workers ray_run_name reinit_weights relora_cpu_offload relora_prune_method relora_prune_ratio",
-    "remove_unused_columns resize_token_embeddings_to_32x resources_per_worker resume_from_checkpoint rl_beta",
-    "role_boundaries rope_scaling rpo_alpha s2_attention sample_packing_bin_size sample_packing_eff_est",
-    "sample_packing_group_size sample_packing_mp_start_method sample_packing_sequentially save_first_step",
-    "save_only_model save_safetensors save_steps save_strategy save_total_limit saves_per_epoch scaling_softmax_bias",
-    "scaling_softmax_factor seed shrink_embeddings shuffle_before_merging_datasets shuffle_merged_datasets simpo_gamma",
-    "skip_prepare_dataset special_tokens spectrum_model_name streaming streaming_multipack_buffer_size strict",
-    "swanlab_api_host swanlab_api_key swanlab_completion_log_interval swanlab_completion_max_buffer",
-    "swanlab_description swanlab_experiment_name swanlab_lark_secret swanlab_lark_webhook_url swanlab_log_completions",
-    "swanlab_log_model swanlab_mode swanlab_project swanlab_web_host swanlab_workspace test_datasets tf32",
-    "tiled_mlp_use_original_mlp tokenizer_config tokenizer_legacy tokenizer_save_jinja_files tokenizer_type",
-    "tokenizer_use_fast tokenizer_use_mistral_common tokens torch_compile_backend torchdistx_path total_num_tokens",
-    "total_supervised_tokens trackio_project_name trackio_run_name trackio_space_id train_on_inputs trainer_cls trl",
-    "trust_remote_code use_comet use_mlflow use_otel_metrics use_pose use_ray use_swanlab use_tensorboard use_trackio",
-    "use_wandb val_set_size vllm wandb_entity wandb_log_model wandb_mode wandb_name wandb_project wandb_run_id",
-    "wandb_watch warmup_ratio warmup_steps weight_decay",
-    NULL};
+const char *const axolotl_of_no_matter[] = {ignored_words, NULL};

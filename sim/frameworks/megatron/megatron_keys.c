@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "sim/frameworks/megatron/argument_words.h"
 #include "sim/frameworks/megatron/megatron_read.h"
 
 typedef struct Names {
@@ -164,18 +165,22 @@ static const char *const of_provider[] = {
 static bool is_listed(const char *attribute, const char *const *rows) {
     const size_t length = strlen(attribute);
     for (const char *const *row = rows; *row; row++) {
-        for (const char *at = *row; *at; at += strcspn(at, " "), at += *at == ' ') {
+        for (const char *at = *row; *at; at += strcspn(at, " \n"), at += *at != '\0') {
             size_t same = 0;
             while (same < length && (at[same] == attribute[same] || (at[same] == '-' && attribute[same] == '_'))) {
                 same++;
             }
-            if (same == length && (at[same] == ' ' || at[same] == '\0')) {
+            if (same == length && strchr(" \n", at[same])) {
                 return true;
             }
         }
     }
     return false;
 }
+
+// Every argument of Megatron-LM's parser (add_megatron_arguments of megatron/training/arguments.py at d98e8a64dd), as
+// its own parser lists them: any other argument stops it. Its models' scripts may add some (extra_args_provider).
+static const char *const megatron_arguments[] = {argument_words, NULL};
 
 void megatron_mark_known(Import *import) {
     if (!megatron_is_bridge(import)) {

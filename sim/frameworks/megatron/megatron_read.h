@@ -63,7 +63,6 @@ typedef enum {
 const char *megatron_key(const Import *import, MegatronKey key);
 bool megatron_is_bridge(const Import *import);
 
-extern const char *const megatron_arguments[];  // each several words, without the leading dashes; ends at NULL
 extern const ImportLeftOut megatron_left_out[], megatron_bridge_left_out[];
 
 // Not said: *value stays.
