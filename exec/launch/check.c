@@ -26,40 +26,16 @@ Status exec_check_backend(const RunOptions *options, Error *error) {
 }
 
 // Plan fields that the workers execute, or that the checks below validate; others are refused.
-static const bool runs_field[PLAN_FIELD_COUNT] = {[PLAN_SEQ] = true,
-                                                  [PLAN_MICRO_BATCH] = true,
-                                                  [PLAN_GRAD_ACCUM] = true,
-                                                  [PLAN_ZERO] = true,
-                                                  [PLAN_RESHARD] = true,
-                                                  [PLAN_RECOMPUTE] = true,
-                                                  [PLAN_CP_ROTATE] = true,
-                                                  [PLAN_PRECISION] = true,
-                                                  [PLAN_ATTENTION] = true,
-                                                  [PLAN_FUSED] = true,
-                                                  [PLAN_TP_OVERLAP] = true,
-                                                  [PLAN_MASTER_WEIGHTS] = true,
-                                                  [PLAN_FP8_RECIPE] = true,
-                                                  [PLAN_REDUCE_DTYPE] = true,
-                                                  [PLAN_GRAD_SYNC] = true,
-                                                  [PLAN_LOSS] = true,
-                                                  [PLAN_RECOMPUTE_UNIT] = true,
-                                                  [PLAN_RECOMPUTE_LAYERS] = true,
-                                                  [PLAN_RECOMPUTE_EVERY] = true,
-                                                  [PLAN_RECOMPUTE_MODULES] = true,
-                                                  [PLAN_REDUCE_OVERLAP] = true,
-                                                  [PLAN_PP_SCHEDULE] = true,
-                                                  [PLAN_VIRTUAL_STAGES] = true,
-                                                  [PLAN_PP_SPLIT] = true,
-                                                  [PLAN_PP_FIRST] = true,
-                                                  [PLAN_PP_LAST] = true,
-                                                  [PLAN_PP_GROUP] = true,
-                                                  [PLAN_PP_ROUNDS] = true,
-                                                  [PLAN_IMBALANCE] = true,
-                                                  [PLAN_CAPACITY] = true,
-                                                  [PLAN_FINETUNE] = true,
-                                                  [PLAN_LORA_RANK] = true,
-                                                  [PLAN_LORA_TARGETS] = true,
-                                                  [PLAN_MLP_TILES] = true};
+static const uint64_t runs_fields =
+    PLAN_BIT(PLAN_SEQ) | PLAN_BIT(PLAN_MICRO_BATCH) | PLAN_BIT(PLAN_GRAD_ACCUM) | PLAN_BIT(PLAN_ZERO) |
+    PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_CP_ROTATE) | PLAN_BIT(PLAN_PRECISION) |
+    PLAN_BIT(PLAN_ATTENTION) | PLAN_BIT(PLAN_FUSED) | PLAN_BIT(PLAN_TP_OVERLAP) | PLAN_BIT(PLAN_MASTER_WEIGHTS) |
+    PLAN_BIT(PLAN_FP8_RECIPE) | PLAN_BIT(PLAN_REDUCE_DTYPE) | PLAN_BIT(PLAN_GRAD_SYNC) | PLAN_BIT(PLAN_LOSS) |
+    PLAN_BIT(PLAN_RECOMPUTE_UNIT) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) | PLAN_BIT(PLAN_RECOMPUTE_EVERY) |
+    PLAN_BIT(PLAN_RECOMPUTE_MODULES) | PLAN_BIT(PLAN_REDUCE_OVERLAP) | PLAN_BIT(PLAN_PP_SCHEDULE) |
+    PLAN_BIT(PLAN_VIRTUAL_STAGES) | PLAN_BIT(PLAN_PP_SPLIT) | PLAN_BIT(PLAN_PP_FIRST) | PLAN_BIT(PLAN_PP_LAST) |
+    PLAN_BIT(PLAN_PP_GROUP) | PLAN_BIT(PLAN_PP_ROUNDS) | PLAN_BIT(PLAN_IMBALANCE) | PLAN_BIT(PLAN_CAPACITY) |
+    PLAN_BIT(PLAN_FINETUNE) | PLAN_BIT(PLAN_LORA_RANK) | PLAN_BIT(PLAN_LORA_TARGETS) | PLAN_BIT(PLAN_MLP_TILES);
 
 // Model types whose router takes the largest logits and weights by a softmax, or by sigmoids.
 static bool runs_router(const char *type) {
@@ -180,7 +156,7 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
     if (plan->precision != DTYPE_FP32 && plan->precision != DTYPE_BF16) {
         return arena_format(arena, "the executor computes in fp32 and bf16, not in %s", dtype_name(plan->precision));
     }
-    return plan_refuse_others(plan, runs_field, "the executor does not run", arena);
+    return plan_refuse_others(plan, runs_fields, "the executor does not run", arena);
 }
 
 // Other parts have no exact sums.

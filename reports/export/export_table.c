@@ -172,7 +172,6 @@ static const char *refuse_columns(const ExportFormat *format, const ConfigJob *j
         PLAN_OFFLOAD,       PLAN_LOSS,           PLAN_CUDA_GRAPHS,  PLAN_FINETUNE,           PLAN_OPTIMIZER,
         PLAN_DISPATCH,      PLAN_EP_OVERLAP,     PLAN_PACK,         PLAN_UPDATE_IN_BACKWARD, PLAN_FP8_PARAMETERS,
         PLAN_RESHARD_RANKS, PLAN_REDUCE_BUCKET,  PLAN_MLP_TILES,    PLAN_RECOMPUTE_LAYERS,   PLAN_RECOMPUTE_EVERY};
-    bool says_field[PLAN_FIELD_COUNT] = {false};
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
         if (!(columns[i].has & EXPORT_BIT(plan_get(plan, columns[i].id)))) {
             return refuse_choice(job, format->name, columns[i].id, columns[i].instead);
@@ -185,10 +184,7 @@ static const char *refuse_columns(const ExportFormat *format, const ConfigJob *j
                                  plan_value_text(choices[i], plan_fields[choices[i]].usual, usual));
         }
     }
-    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
-        says_field[id] = (said & PLAN_BIT(id)) != 0;
-    }
-    return plan_refuse_others(plan, says_field, arena_format(job->arena, "a file of %s has no place for", format->name),
+    return plan_refuse_others(plan, said, arena_format(job->arena, "a file of %s has no place for", format->name),
                               job->arena);
 }
 

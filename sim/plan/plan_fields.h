@@ -91,8 +91,7 @@ const char *plan_value_text(PlanFieldId id, int value, char out[PLAN_VALUE_BYTES
 
 // Why code that knows only these fields cannot take a plan: the first other one that is not at its usual value,
 // "%s=%s: use %s=%s" after `whose` in the arena; NULL.
-const char *plan_refuse_others(const TrainPlan *plan, const bool known[PLAN_FIELD_COUNT], const char *whose,
-                               Arena *arena);
+const char *plan_refuse_others(const TrainPlan *plan, uint64_t known, const char *whose, Arena *arena);
 
 // Every field but those of the batch as bits, different for different plans; zero where `without` has it. Keys made
 // without the same fields, and with the same additions, are comparable.

@@ -73,13 +73,12 @@ const char *plan_value_text(PlanFieldId id, int value, char out[PLAN_VALUE_BYTES
     return out;
 }
 
-const char *plan_refuse_others(const TrainPlan *plan, const bool known[PLAN_FIELD_COUNT], const char *whose,
-                               Arena *arena) {
+const char *plan_refuse_others(const TrainPlan *plan, uint64_t known, const char *whose, Arena *arena) {
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         const PlanField *field = &plan_fields[i];
         const int value = plan_get(plan, (PlanFieldId)i);
         char text[PLAN_VALUE_BYTES], usual[PLAN_VALUE_BYTES];
-        if (!known[i] && value != field->usual) {
+        if (!(known & PLAN_BIT(i)) && value != field->usual) {
             return arena_format(arena, "%s %s=%s: use %s=%s", whose, field->name,
                                 plan_value_text((PlanFieldId)i, value, text), field->name,
                                 plan_value_text((PlanFieldId)i, field->usual, usual));

@@ -15,60 +15,35 @@ static bool norms_twice(const Lowering *lowering) {
     return lowering->model->residual == RESIDUAL_BOTH_NORMS;
 }
 
+// What the tensors and tasks of a half are called, and its norms.
+#define HALF_NAMES(lowering, half)                                                                                     \
+    .norm = norm_of(lowering, UNIT_LAYER, half "_norm", half "_norm_bias", half "_rstd"),                              \
+    .behind = norms_twice(lowering)                                                                                    \
+                  ? norm_of(lowering, UNIT_LAYER, half "_post_norm", half "_post_norm_bias", half "_post_rstd")        \
+                  : norm_of(lowering, UNIT_LAYER, half "_norm", half "_norm_bias", half "_rstd"),                      \
+    .in = half "_in", .in_scale = half "_in scale", .in_full = half "_in_full", .sum = half "_sum",                    \
+    .sum_between = half "_sum_between", .sum_normed = half "_sum_normed", .din = "d" half "_in",                       \
+    .din_full = "d" half "_in_full", .din_part = "d" half "_in_part", .dsum = "d" half "_sum",                         \
+    .dsum_full = "d" half "_sum_full", .enter = half " in", .leave = half " sum",                                      \
+    .enter_backward = half " input gradient", .leave_backward = half " gradient"
+
 Half attention_half(const Lowering *lowering) {
     const Dims *d = &lowering->dims;
     return (Half){
-        .norm = norm_of(lowering, UNIT_LAYER, "attention_norm", "attention_norm_bias", "attention_rstd"),
-        .behind = norms_twice(lowering)
-                      ? norm_of(lowering, UNIT_LAYER, "attention_post_norm", "attention_post_norm_bias",
-                                "attention_post_rstd")
-                      : norm_of(lowering, UNIT_LAYER, "attention_norm", "attention_norm_bias", "attention_rstd"),
+        HALF_NAMES(lowering, "attention"),
         .out = {"attention out", "wo", "wo", "attention out dgrad", "attention out wgrad", UNIT_LAYER, d->o_width,
                 d->hidden, NULL, NULL},
         .out_bias = lowering->model->out_bias ? "bo" : NULL,
-        .in = "attention_in",
-        .in_scale = "attention_in scale",
-        .in_full = "attention_in_full",
-        .sum = "attention_sum",
-        .sum_between = "attention_sum_between",
-        .sum_normed = "attention_sum_normed",
-        .din = "dattention_in",
-        .din_full = "dattention_in_full",
-        .din_part = "dattention_in_part",
-        .dsum = "dattention_sum",
-        .dsum_full = "dattention_sum_full",
-        .enter = "attention in",
-        .leave = "attention sum",
-        .enter_backward = "attention input gradient",
-        .leave_backward = "attention gradient",
     };
 }
 
 Half mlp_half(const Lowering *lowering) {
     const Dims *d = &lowering->dims;
     return (Half){
-        .norm = norm_of(lowering, UNIT_LAYER, "mlp_norm", "mlp_norm_bias", "mlp_rstd"),
-        .behind = norms_twice(lowering)
-                      ? norm_of(lowering, UNIT_LAYER, "mlp_post_norm", "mlp_post_norm_bias", "mlp_post_rstd")
-                      : norm_of(lowering, UNIT_LAYER, "mlp_norm", "mlp_norm_bias", "mlp_rstd"),
+        HALF_NAMES(lowering, "mlp"),
         .out = {"mlp down", "wdown", "wdown", "mlp down dgrad", "mlp down wgrad", UNIT_LAYER, d->ffn, d->hidden, NULL,
                 NULL},
         .out_bias = lowering->model->mlp_bias ? "bdown" : NULL,
-        .in = "mlp_in",
-        .in_scale = "mlp_in scale",
-        .in_full = "mlp_in_full",
-        .sum = "mlp_sum",
-        .sum_between = "mlp_sum_between",
-        .sum_normed = "mlp_sum_normed",
-        .din = "dmlp_in",
-        .din_full = "dmlp_in_full",
-        .din_part = "dmlp_in_part",
-        .dsum = "dmlp_sum",
-        .dsum_full = "dmlp_sum_full",
-        .enter = "mlp in",
-        .leave = "mlp sum",
-        .enter_backward = "mlp input gradient",
-        .leave_backward = "mlp gradient",
     };
 }
 
