@@ -1,4 +1,4 @@
-// What a preflight measured, beside what the profile promises, as the store keeps it.
+// What a preflight measured, compared with what the profile promises, as the store keeps it.
 
 #include "autotune/measure/preflight.h"
 

@@ -7,7 +7,7 @@
 
 typedef struct Preflight {
     MeasuredRun run;         // prepared by the caller
-    PreflightResult result;  // beside what the profile promises
+    PreflightResult result;  // compared with what the profile promises
     StoredPreflight stored;  // what is said and stored of it; its mesh is the caller's
 } Preflight;
 

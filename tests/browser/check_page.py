@@ -343,7 +343,7 @@ def a_model_that_is_markup_stays_text(page):
     assert seen[0] == 0 and seen[1] == "undefined" and seen[3], seen
 
 
-def measured_steps_stand_beside_predicted_ones(page):
+def measured_steps_stand_next_to_predicted_ones(page):
     counted = page.pixels("figure[data-chart=measured] .drawing")
     assert counted["colours"] >= 3 and counted["drawn"] > 0.005, counted
     page.quiet()
@@ -474,7 +474,7 @@ def all_checks(page, is_long):
     yield a_model_that_is_markup_stays_text
     page.open(page.make("measured", "--world", "2", "--model", "tiny", "--layers", "1", "--top", "2", "--spread", "0",
                         "--steps", "2", "--warm-up", "0", "--repeats", "1", command="validate"))
-    yield from (measured_steps_stand_beside_predicted_ones, measured_steps_lead)
+    yield from (measured_steps_stand_next_to_predicted_ones, measured_steps_lead)
     yield five_thousand_candidates_can_be_used
     yield the_page_of_blame_says_and_draws_who_stands_where
     yield a_planted_error_is_seen

@@ -182,7 +182,7 @@ Test(cli_check, switches_of_the_trainer_are_no_sections_of_deepspeed) {
     json_decref(root);
 }
 
-Test(cli_check, deepspeed_trains_adapters_beside_data_parallelism_alone) {
+Test(cli_check, deepspeed_trains_adapters_with_data_parallelism_alone) {
     ProgramRun data = CLI("predict", "--target", "deepspeed", "--finetune", "lora", "--mesh", "dp_shard=4", "--model",
                           "7b", "--zero", "3"),
                tensor = CLI("predict", "--target", "deepspeed", "--finetune", "lora", "--mesh", "dp_shard=2,tp=2",

@@ -216,7 +216,7 @@ Test(cli_errors, a_machine_without_a_gpu_says_so_once_and_is_exit_3) {
     program_run_free(&run);
 }
 
-Test(cli_errors, a_full_disk_behind_standard_output_is_exit_3) {
+Test(cli_errors, a_full_disk_under_standard_output_is_exit_3) {
     const char *const words[] = {"/bin/sh", "-c", "exec \"$0\" help > /dev/full", NDTUNE_BIN_DIR "/ndtune", NULL};
     ProgramRun run = program_run(words, NULL, 30);
     cr_assert_eq(run.exit_code, 3, "%s", run.err);

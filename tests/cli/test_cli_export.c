@@ -122,7 +122,7 @@ Test(cli_export, a_plan_that_does_not_fit_is_no_file) {
     program_run_free(&run);
 }
 
-Test(cli_export, as_json_it_is_the_same_file_beside_its_prediction) {
+Test(cli_export, as_json_it_is_the_same_file_with_its_prediction) {
     ProgramRun file = CLI("export", "--mesh", "dp_shard=4", "--model", "tiny");
     cr_assert_eq(file.exit_code, 0, "%s", file.err);
     json_t *root = CLI_JSON(0, "export", "--mesh", "dp_shard=4", "--model", "tiny", "--format", "json");

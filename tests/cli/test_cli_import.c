@@ -297,7 +297,7 @@ Test(cli_import, an_optimizer_that_a_target_does_not_have_is_refused_with_those_
 }
 
 // Axolotl's file says that it packs, not how long the documents are.
-Test(cli_import, the_mean_length_of_packed_documents_is_said_beside_the_file) {
+Test(cli_import, the_mean_length_of_packed_documents_is_an_option_in_addition_to_the_file) {
 #define PACKED(more)                                                                                                   \
     CLI_JSON(0, "explain", "--from", FILES "axolotl_lora.yaml", "--model", "llama-3.2-1b", "--seq", "8192", "--world", \
              "8", "--effort", "estimate", "--pack", more, "--format", "json")

@@ -149,7 +149,7 @@ Test(cli_plan, every_entry_keeps_the_promises_of_the_contract) {
     json_decref(root);
 }
 
-Test(cli_plan, entries_behind_the_best_are_ranked) {
+Test(cli_plan, entries_after_the_best_are_ranked) {
     json_t *root = CLI_JSON(0, "--world", "8", "--model", "7b", "--format", "json");
     const json_t *entries = json_object_get(root, "entries");
     for (size_t i = 2; i < json_array_size(entries); i++) {

@@ -68,7 +68,7 @@ Test(cli_what_if, estimates_are_refused) {
 }
 
 // A log of torchtitan that reports fewer tokens per second than predicted, and seconds.
-Test(cli_what_if, a_measured_step_stands_beside_the_prediction) {
+Test(cli_what_if, a_measured_step_stands_next_to_the_prediction) {
     char *folder = temp_dir_make(), path[512];
     snprintf(path, sizeof path, "%s/train.log", folder);
     FILE *log = fopen(path, "wb");

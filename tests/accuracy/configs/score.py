@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Asks ndtune check about every published config of configs.csv and prints what it says beside what happened.
+"""Asks ndtune check about every published config of configs.csv and prints what it says and what happened.
 
     score.py --ndtune build/release/bin/ndtune [--out answers.csv] [ID ...]
 """

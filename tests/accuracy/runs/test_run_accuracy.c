@@ -104,7 +104,7 @@ Test(published_runs, step_times_of_every_target_stay_within_the_stated_errors) {
 }
 
 // What the corrected labels do to megatron's line hides nothing that happens to the rest of its runs.
-Test(published_runs, megatron_beside_the_corrected_labels_stays_within_the_stated_errors) {
+Test(published_runs, megatron_apart_from_the_corrected_labels_stays_within_the_stated_errors) {
     static const Bound sources[] = {{"NVIDIA DGX Cloud", 0.03, 0.08, 0.8}, {"OneFlow LiBai", 0.07, 0.24, 0.8}};
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
         bool found = false;

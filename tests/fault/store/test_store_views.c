@@ -134,7 +134,7 @@ Test(store_views_of_runs, the_steps_of_a_session_are_its_rows) {
     }
 }
 
-Test(store_views_of_runs, predicted_beside_measured_is_that_of_the_session) {
+Test(store_views_of_runs, predicted_next_to_measured_is_that_of_the_session) {
     const json_t *shape;
     size_t i;
     int measured = 0;

@@ -399,7 +399,7 @@ Test(import_files, what_a_file_keeps_on_the_host_is_a_choice_of_the_plan) {
                   "deepspeed", OFFLOAD_OPTIMIZER);
 }
 
-Test(import_files, what_deepspeed_reduces_beside_backward_is_a_choice_of_the_plan) {
+Test(import_files, what_deepspeed_reduces_during_backward_is_a_choice_of_the_plan) {
     static const struct {
         const char *text;
         int choice;

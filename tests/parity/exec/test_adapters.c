@@ -63,7 +63,7 @@ Test(adapters, every_type_of_model_trains_as_one_rank) {
 }
 
 // Of routed experts no linear layer is adapted, of a shared one all.
-Test(adapters, those_beside_frozen_experts_train_as_one_rank) {
+Test(adapters, those_next_to_frozen_experts_train_as_one_rank) {
     const Mesh sharded = mesh_of(1, 2, 1), cut = mesh_of(1, 1, 2);
     TrainPlan plan;
     cr_assert(mesh_plan(&mesh_twos_experts, &sharded, 1, &plan));

@@ -112,7 +112,7 @@ Test(experts, every_type_of_router_trains_as_one_rank) {
 }
 
 // Experts are whole then, and a rank of tp routes the tokens that it has between blocks; sp lends no ranks.
-Test(experts, spread_beside_tp_and_beside_sp_they_train_as_one_rank) {
+Test(experts, spread_with_tp_and_with_sp_they_train_as_one_rank) {
     expect_same("mixtral", (const char *[]){"dp_shard=2,tp=2,ep=2", "dp_shard=2,tp=2,ep=4", "sp=2,dp_shard=2,ep=2",
                                             "pp=2,dp_shard=2,tp=2,ep=4", NULL});
     expect_same("gpt_oss", (const char *[]){"cp=2,tp=2,ep=4", NULL});
@@ -131,7 +131,7 @@ Test(experts, stages_of_16_ranks_train_as_one_rank) {
                 (const char *[]){"pp=2,dp_shard=2,cp=2,tp=2,ep=4", "pp=2,dp_shard=2,sp=2,tp=2,ep=2", NULL});
 }
 
-Test(experts, a_shared_expert_behind_a_gate_trains_as_one_rank) {
+Test(experts, a_shared_expert_through_a_gate_trains_as_one_rank) {
     expect_same("qwen2_moe",
                 (const char *[]){"cp=2,tp=2", "sp=2,tp=2", "dp_shard=2,cp=2,ep=4", "pp=2,dp_shard=2,ep=2", NULL});
 }

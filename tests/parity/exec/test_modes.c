@@ -201,7 +201,7 @@ static void check_layers(const char *target_name, int first, int every) {
     cr_expect_eq(some.peak_bytes, some.planned_peak_bytes, "%s", target_name);
 }
 
-Test(modes, layers_kept_beside_recomputed_ones_give_the_same_bits_in_the_planned_bytes) {
+Test(modes, layers_kept_next_to_recomputed_ones_give_the_same_bits_in_the_planned_bytes) {
     check_layers("ndtune", 1, 0);
     check_layers("torchtitan@0.2", 0, 2);
 }

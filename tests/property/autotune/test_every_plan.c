@@ -19,7 +19,7 @@
 #include "tests/unit/autotune/requests.h"
 
 static const double WITHIN = 0.03;
-// Plans that the closed form puts this far behind the found one, or over memory, are not simulated: it would have to be
+// Plans that the closed form finds this much slower, or over memory, are not simulated: it would have to be
 // wrong by as much and WITHIN more.
 static const double BEHIND = 0.05, OVER = 0.10;
 
@@ -103,7 +103,7 @@ static int highest(const Every *every, PlanFieldId id) {
     return plan_fields[id].high < most || plan_fields[id].words ? plan_fields[id].high : most;
 }
 
-// Kernels, stages and tp collectives beside products that nobody refuses are some target's, or some links', or not.
+// Kernels, stages and tp collectives over products that nobody refuses are some target's, or some links', or not.
 static bool can_be_had(Every *every, const TrainPlan *plan, PlanFieldId id, int value) {
     const char *reason = NULL;
     const int stage = every->request->asked[PLAN_ZERO];

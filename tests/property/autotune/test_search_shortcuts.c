@@ -238,7 +238,7 @@ static TuneRequest accumulating_request(Arena *arena, uint64_t *seed) {
 
 static const double BELOW_NOISE = 0.01;  // judged: below what a run repeats itself to
 
-Test(search_shortcuts, plans_that_the_estimate_puts_behind_are_no_faster_than_the_margin_lets_pass) {
+Test(search_shortcuts, plans_that_the_estimate_ranks_lower_are_no_faster_than_the_margin_lets_pass) {
     uint64_t seed = seed_begin() + 3;
     const Worst worst = worst_of(SHORTCUT_BEHIND, any_request, MEASURED_ROUNDS(ROUNDS / 4), &seed);
     check_worst(&worst, "enough plans of a shape", BELOW_NOISE);
@@ -338,7 +338,7 @@ Test(search_shortcuts, no_pipeline_is_faster_for_recomputing_what_there_is_room_
     cr_assert_gt(spared, ROUNDS, "hardly anything fits with room: nothing was left out");
 }
 
-Test(search_shortcuts, shapes_that_the_estimate_puts_far_behind_are_no_faster_than_the_margin_lets_pass) {
+Test(search_shortcuts, shapes_that_the_estimate_ranks_far_lower_are_no_faster_than_the_margin_lets_pass) {
     enum { LARGE = ROUNDS / 100 };
     if (LARGE == 0) {
         cr_skip_test("worlds of more than 200 shapes: in the long test");
@@ -366,7 +366,7 @@ static TuneRequest ring_request(Arena *arena, uint64_t *seed) {
     return request;
 }
 
-Test(search_shortcuts, no_ring_longer_than_one_that_is_far_behind_is_the_best) {
+Test(search_shortcuts, no_ring_longer_than_one_that_is_far_slower_is_the_best) {
     uint64_t seed = seed_begin() + 10;
     const Worst worst = worst_of(SHORTCUT_RINGS, ring_request, ROUNDS / 10, &seed);
     check_worst(&worst, "longer than a ring far behind", 0);
@@ -417,7 +417,7 @@ static int check_unpriced(const TuneResult *with, const TuneResult *all, const c
     return behind;
 }
 
-Test(search_shortcuts, what_is_not_priced_is_behind_and_the_best_is_that_of_all) {
+Test(search_shortcuts, what_is_not_priced_is_slower_and_the_best_is_that_of_all) {
     uint64_t seed = seed_begin() + 11;
     int behind = 0;
     for (int round = 0; round < (ROUNDS + 19) / 20; round++) {

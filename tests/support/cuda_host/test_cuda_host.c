@@ -53,7 +53,7 @@ static int wrong_rounds(bool barrier, uint64_t seed) {
     return wrong;
 }
 
-Test(cuda_host, a_warp_that_runs_ahead_shows_a_barrier_missing_behind_the_reads) {
+Test(cuda_host, a_warp_that_runs_ahead_shows_a_barrier_missing_after_the_reads) {
     int wrong = 0;
     for (uint64_t seed = 0; seed < 8; seed++) {
         cr_assert_eq(wrong_rounds(true, seed), 0);
@@ -85,7 +85,7 @@ Test(cuda_host, a_warp_without_some_of_its_lanes_is_named, .signal = SIGABRT) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__)  // which stops the program itself
-Test(cuda_host, a_write_behind_shared_memory_is_named, .signal = SIGABRT) {
+Test(cuda_host, a_write_past_shared_memory_is_named, .signal = SIGABRT) {
     probe_overrun(NULL);
     cudaDeviceSynchronize();
 }
@@ -156,7 +156,7 @@ Test(cuda_host, a_program_that_touches_guarded_memory_faults, .signal = SIGSEGV)
     *on_device(64) = 1.0f;
 }
 
-Test(cuda_host, a_kernel_that_writes_behind_guarded_memory_faults, .signal = SIGSEGV) {
+Test(cuda_host, a_kernel_that_writes_past_guarded_memory_faults, .signal = SIGSEGV) {
     cuda_host_guard();
     float *x = on_device(64);
     probe_scale_add(NULL, 65, 1.0f, x, x);

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "autotune/explain/alternatives.h"
-#include "autotune/search/expert_cuts.h"
 #include "autotune/predict/predict.h"
+#include "autotune/search/expert_cuts.h"
 #include "autotune/search/search.h"
 #include "autotune/search/space.h"
 #include "tests/support/search_all.h"
@@ -122,7 +122,7 @@ static WhyCuts why_cuts(const char *model, const char *target, int ep) {
 }
 
 // 2 and 4 of 16 ranks together with ep=4; 8 of them would need 32.
-Test(alternatives, experts_cut_by_more_ranks_are_predicted_beside_the_best) {
+Test(alternatives, experts_cut_by_more_ranks_are_predicted_next_to_the_best) {
     const WhyCuts why = why_cuts("olmoe-1b-7b", "megatron", 4);
     cr_expect(why.offered && !why.asked && why.used == 1);
     cr_assert_eq(why.count, 2);

@@ -79,7 +79,7 @@ Test(predict_serial, terms_sum_to_the_step) {
     cr_assert_eq(serial.exposed_s[AXIS_CP], 0);
 }
 
-Test(predict_serial, is_no_faster_than_lanes_beside_each_other) {
+Test(predict_serial, is_no_faster_than_concurrent_lanes) {
     static const Mesh meshes[] = {{.size = SIZES(1, 4, 1, 1)},
                                   {.size = SIZES(1, 2, 2, 1)},
                                   {.size = SIZES(2, 1, 1, 2)},

@@ -35,7 +35,7 @@ static int orders_of(const Mesh *shape, char texts[FIRST_ORDERS][MESH_TEXT_BYTES
 }
 
 // 4 nodes of 8. tp inside a node, or the shards inside a node and tp across: neither group is better off in both.
-Test(rank_orders, the_default_comes_first_and_what_moves_another_group_into_the_node_beside_it) {
+Test(rank_orders, the_default_comes_first_and_what_moves_another_group_into_the_node_next_to_it) {
     char texts[FIRST_ORDERS][MESH_TEXT_BYTES];
     const Mesh shape = {.size = SIZES(1, 8, 1, 4)};
     cr_assert_eq(orders_of(&shape, texts), 2);

@@ -184,7 +184,7 @@ static void overlaps(const char *model, const char *cluster, const char *target,
 }
 
 // Off only where on may not fit: Transformer Engine's buffers are large, PyTorch's are not.
-Test(space, tp_collectives_run_beside_products_where_target_and_links_can) {
+Test(space, tp_collectives_overlap_products_where_target_and_links_can) {
     static const unsigned OFF = 1u << false, ON = 1u << true;
     static const struct {
         const char *model, *cluster, *target;

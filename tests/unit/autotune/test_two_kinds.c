@@ -75,7 +75,7 @@ Test(two_kinds, half_of_each_take_the_mean_of_all_of_either) {
     }
 }
 
-Test(two_kinds, by_turns_they_take_what_they_take_one_behind_the_other) {
+Test(two_kinds, alternating_they_take_what_they_take_one_after_the_other) {
     const Shape shape = {"megatron", {.size = SIZES(1, 8, 1, 1)}, RECOMPUTE_NONE};
     const Prediction first = predicted(&shape, first_dense, 2), turns = predicted(&shape, by_turns, LAYERS);
     cr_assert_float_eq(first.step_s, turns.step_s, 1e-12 * first.step_s);

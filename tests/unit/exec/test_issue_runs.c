@@ -128,7 +128,7 @@ static bool any(const StepProgram *program, const char *name) {
     return found;
 }
 
-Test(issue_runs, products_of_a_layer_run_beside_the_gathering_of_the_next) {
+Test(issue_runs, products_of_a_layer_run_during_the_gathering_of_the_next) {
     const StepProgram program = lowered(&arena, (LoweredRequest){.mesh = "dp_shard=2"});
     cr_expect(any(&program, "qkv"));
     cr_expect(any(&program, "mlp down wgrad"));
@@ -142,7 +142,7 @@ Test(issue_runs, one_rank_has_nothing_to_run_beside) {
     }
 }
 
-Test(issue_runs, a_product_is_not_beside_the_collective_that_it_waits_for) {
+Test(issue_runs, a_product_does_not_overlap_the_collective_that_it_waits_for) {
     const StepProgram program = lowered(&arena, (LoweredRequest){.mesh = "tp=2"});
     cr_expect(!any(&program, "qkv"));
     cr_expect(!any(&program, "mlp down"));

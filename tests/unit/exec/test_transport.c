@@ -288,7 +288,7 @@ static void one_sends_nothing(CheckRank *rank) {
     }
 }
 
-Test(transport, a_rank_that_sends_nothing_is_named_by_those_behind_it) {
+Test(transport, a_rank_that_sends_nothing_is_named_by_those_after_it) {
     Crew crew = {.mesh = {.size = SIZES(1, 4, 1, 1)}, .work = one_sends_nothing, .count = 2, .timeout_s = 0.2};
     crew.communicators[0] = link_between(4, 0, 1, 64);
     crew.communicators[1] = link_between(4, 1, 2, 64);

@@ -201,7 +201,7 @@ static double weighed_scores(const void *context) {
     return sum;
 }
 
-Test(kernel_experts, the_gradient_of_logits_behind_scores_equals_central_differences) {
+Test(kernel_experts, the_gradient_of_logits_that_scores_come_from_equals_central_differences) {
     for (int unscaled = 0; unscaled < 2; unscaled++) {
         KernelRoute shape = shape_of(unscaled);
         shape.sigmoid = true;

@@ -360,7 +360,7 @@ Test(analytic_stages, layers_bound_pipelines_of_other_data_ranks_and_fewer_layer
 }
 
 // They differ in prices, and in bytes outside the allocator: programs and curves of memory are the same.
-Test(analytic_stages, collectives_beside_products_share_what_was_learnt_without) {
+Test(analytic_stages, collectives_overlapping_products_share_what_was_learnt_without) {
     static const char *const targets[] = {"megatron", "torchtitan"};
     for (int i = 0; i < 2; i++) {
         Arena arena = {0};

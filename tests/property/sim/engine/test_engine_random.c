@@ -113,7 +113,7 @@ Test(engine_random, isolated_times_give_the_schedule_of_the_rules) {
 }
 
 // Tasks of a short loop, or after a stretch, that were queued before the walk reached them: programs 64 and 184.
-Test(engine_random, what_waits_for_work_that_was_queued_early_starts_behind_it) {
+Test(engine_random, what_waits_for_work_that_was_queued_early_starts_after_it) {
     check_rules(1795708325);
     check_rules(1795708348);
 }

@@ -47,7 +47,7 @@ Test(csv_file, a_byte_order_mark_is_no_part_of_the_first_name) {
     cr_assert_eq(table.header[0].column, 1);
 }
 
-Test(csv_file, fields_know_their_place_behind_a_quoted_line_break) {
+Test(csv_file, fields_know_their_place_after_a_quoted_line_break) {
     const CsvTable table = parsed("a,b\n\"x\ny\",\"2\"\n5,6\n");
     cr_assert_eq(csv_field(&table, 0, 1)->line, 3);
     cr_assert_eq(csv_field(&table, 0, 1)->column, 4);

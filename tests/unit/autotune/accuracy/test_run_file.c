@@ -46,7 +46,7 @@ Test(run_file, columns_that_are_missing_are_named_and_unknown) {
     cr_assert_eq(file.rows[0].usable, 1, "a user's own rows are all meant to be scored");
 }
 
-Test(run_file, a_profile_file_is_one_beside_the_run_file) {
+Test(run_file, a_profile_file_is_one_next_to_the_run_file) {
     char *folder = temp_dir_make();
     RunFile file;
     Error error = {0};

@@ -126,7 +126,7 @@ Test(request, numbers_of_a_pipeline_without_what_they_count_are_refused) {
     cr_expect(strstr(error.message, "--pp-group goes with --pp-schedule interleaved"), "%s", error.message);
 }
 
-Test(request, deepspeed_shards_beside_stages_as_its_pipelines_can) {
+Test(request, deepspeed_shards_with_stages_as_its_pipelines_can) {
     Asked asked = {.model = "8b", .mesh = "pp=2,dp_shard=8", .target = "deepspeed"};
     TrainPlan plan;
     cr_assert_eq(request_resolve(&asked, &one_plan, &arena, &request, &error), STATUS_OK, "%s", error.message);

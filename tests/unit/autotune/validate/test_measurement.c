@@ -79,7 +79,7 @@ Test(measurement, errors_are_relative_to_what_was_measured) {
     cr_assert_float_eq(agreement.median_bias, -0.2, 1e-15);
 }
 
-Test(measurement, one_constant_rate_stands_beside_the_prediction) {
+Test(measurement, one_constant_rate_stands_next_to_the_prediction) {
     const double predicted[] = {1, 2, 3}, measured[] = {1, 2, 4};  // the middle, 2, against each: 1, 0, -0.5
     Agreement agreement;
     measurement_agree(predicted, measured, 3, &arena, &agreement);
