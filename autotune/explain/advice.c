@@ -262,10 +262,12 @@ static const Candidate *never_taken(const TuneResult *result) {
 static const char *why_no_best(const AdviceQuestion *question, Arena *arena) {
     const TuneResult *result = question->result;
     const Candidate *never = never_taken(result);
-    const Prediction bare = {.plan = never ? never->plan : (TrainPlan){0}};
-    return never ? arena_text(arena, question->filter.lacks(question->filter.state, &bare))
-                 : arena_format(arena, "none of the %d shapes of %d ranks fits", result->search.shapes,
-                                result->request->world);
+    if (!never) {
+        return arena_format(arena, "none of the %d shapes of %d ranks fits", result->search.shapes,
+                            result->request->world);
+    }
+    const Prediction bare = {.plan = never->plan};
+    return arena_text(arena, question->filter.lacks(question->filter.state, &bare));
 }
 
 // What a newer version of the target does with the same plan.
