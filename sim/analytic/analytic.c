@@ -517,7 +517,7 @@ Status analytic_bytes_alike(Analytic *analytic, const TrainPlan *plan, Estimate 
     return analytic_add_bytes(analytic, plan, estimate, error);
 }
 
-static Status estimate_whole(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+Status analytic_estimate_whole(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     return mesh_stages(&plan->mesh) > 1 ? analytic_estimate_stages(analytic, plan, estimate, error)
                                         : analytic_estimate_alike(analytic, plan, estimate, error);
 }
@@ -527,36 +527,9 @@ Status analytic_estimate_bytes(Analytic *analytic, const TrainPlan *plan, Estima
                                         : analytic_bytes_alike(analytic, plan, estimate, error);
 }
 
-// Some layers recomputed and the others kept: between all and none, by their share. Of memory that is an upper bound,
-// the peak being the largest of moments that each grow straight with the layers that are kept.
-static Status estimate_partly(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
-    const int layers = analytic->model.layers / mesh_stages(&plan->mesh);
-    const double kept = 1 - (double)target_recomputed_layers(analytic->cost.target, plan, layers) / layers;
-    TrainPlan all = *plan, none = *plan;
-    plan_all_layers_alike(&all);
-    none.recompute = RECOMPUTE_NONE;
-    plan_canonical(&none);
-    Estimate most, least;
-    analytic->limits = (EstimateLimits){0};
-    TRY(estimate_whole(analytic, &all, &most, error));
-    TRY(estimate_whole(analytic, &none, &least, error));
-    *estimate = (Estimate){.step_s = analytic_between(most.step_s, least.step_s, kept),
-                           .compute_s = analytic_between(most.compute_s, least.compute_s, kept),
-                           .optimizer_s = analytic_between(most.optimizer_s, least.optimizer_s, kept),
-                           .bubble_s = analytic_between(most.bubble_s, least.bubble_s, kept),
-                           .overhead_s = analytic_between(most.overhead_s, least.overhead_s, kept),
-                           .peak_bytes = analytic_between(most.peak_bytes, least.peak_bytes, kept),
-                           .reserved_bytes = analytic_between(most.reserved_bytes, least.reserved_bytes, kept),
-                           .stage = most.stage};
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        estimate->exposed_s[axis] = analytic_between(most.exposed_s[axis], least.exposed_s[axis], kept);
-    }
-    return STATUS_OK;
-}
-
 Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
-    return plan_keeps_layers(plan) ? estimate_partly(analytic, plan, estimate, error)
-                                   : estimate_whole(analytic, plan, estimate, error);
+    return plan_keeps_layers(plan) ? analytic_estimate_partly(analytic, plan, estimate, error)
+                                   : analytic_estimate_whole(analytic, plan, estimate, error);
 }
 
 // To an estimate whose time is known.

@@ -43,11 +43,13 @@ typedef struct Estimate {
     double overhead_s;  // the six terms sum to step_s
     double peak_bytes;
     double reserved_bytes;
-    int stage;             // pipeline stage that these bytes belong to
-    double carried_bytes;  // carried by each micro-step from its forward to its backward
-    double growing_bytes;  // of these, whole gradients, first allocated by the first backward
-    bool is_bound;         // step_s is a lower bound (analytic_estimate_within)
-    bool is_too_large;     // only the bytes are known: they exceed the limit of interest
+    int stage;                                       // pipeline stage that these bytes belong to
+    double carried_bytes;                            // carried by each micro-step from its forward to its backward
+    double growing_bytes;                            // of these, whole gradients, first allocated by the first backward
+    double first_growing_bytes, last_growing_bytes;  // of these, the embedding's and the head's
+    double early_bytes;                              // of the peak, gathered until the last forward of the embedding
+    bool is_bound;                                   // step_s is a lower bound (analytic_estimate_within)
+    bool is_too_large;                               // only the bytes are known: they exceed the limit of interest
 } Estimate;
 
 // Of a quantity with all layers recomputed and with none: that with the share `kept` of them kept.

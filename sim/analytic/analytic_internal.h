@@ -58,3 +58,8 @@ MemoKey analytic_layer_key(const Analytic *analytic, const TrainPlan *plan, uint
 // Of a pipeline.
 Status analytic_estimate_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 Status analytic_bytes_of_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
+Status analytic_bytes_of_stage(Analytic *analytic, const TrainPlan *plan, int stage, Estimate *estimate, Error *error);
+
+// Where all layers recompute the same, and where some do.
+Status analytic_estimate_whole(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
+Status analytic_estimate_partly(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);

@@ -17,9 +17,22 @@ Status stage_shape(const Target *target, const TrainPlan *plan, PipelineShape *s
                                        pp_schedule_names[plan->pp_schedule]);
 }
 
-static void look_at(Analytic *analytic, const PipelineShape *shape, int stage) {
+// Of micro-steps through all of the stage's layers: its chunks may have different numbers of them.
+static double in_flight(Analytic *analytic, const PipelineShape *shape, const StageSplit *split, int stage) {
+    const int32_t *layers = stage_chunk_layers(split, shape, stage);
+    bool alike = true;
+    for (int32_t chunk = 1; chunk < shape->chunks; chunk++) {
+        alike &= layers[chunk] == layers[0];
+    }
+    const PipelineLoad load = {layers, stage_all_layers(shape, layers), .carried_bytes = 1};
+    return (alike && !shape->schedule->splits) || load.layers == 0
+               ? (double)pipeline_held(&analytic->orders, shape, stage) / shape->chunks
+               : pipeline_most_bytes(shape, stage, &load);
+}
+
+static void look_at(Analytic *analytic, const PipelineShape *shape, const StageSplit *split, int stage) {
     analytic->stage = stage;
-    analytic->in_flight = (double)pipeline_held(&analytic->orders, shape, stage) / shape->chunks;
+    analytic->in_flight = in_flight(analytic, shape, split, stage);
 }
 
 static void look_away(Analytic *analytic) {
@@ -262,26 +275,43 @@ static void add_head(const StageSplit *split, double layer_s, double head_s, int
     }
 }
 
-// As long as no forward follows the first backward, gradients grow while held activations shrink, and with several
-// chunks those of one are reduced before those of another exist. Then the most that this can amount to is subtracted,
-// which leaves a lower bound.
-static void take_off_growing(const Analytic *analytic, const PipelineShape *shape, double in_flight,
-                             Estimate *estimate) {
+// Is there a moment at which the stage holds most and has all gradients?
+static bool is_steady(Analytic *analytic, const PipelineShape *shape, const StageSplit *split, int stage) {
     enum { GROUPS = 3 };
-    const TargetRuntime *runtime = &analytic->cost.target->runtime;
     const int32_t group = shape->group > shape->stages ? shape->group : shape->stages;
-    const bool steady = shape->chunks > 1 ? shape->micro_steps >= GROUPS * group : shape->micro_steps > in_flight;
-    const double growing = estimate->growing_bytes, held = estimate->carried_bytes * in_flight;
-    const double less = steady ? 0 : shape->chunks > 1 ? growing : fmin(held, growing);
+    return shape->chunks > 1 ? shape->micro_steps >= GROUPS * group
+                             : shape->micro_steps > in_flight(analytic, shape, split, stage);
+}
+
+// As long as no forward follows the first backward, gradients grow while held activations shrink, and with several
+// chunks those of one are reduced before those of another exist.
+static void take_off_growing(Analytic *analytic, const PipelineShape *shape, const StageSplit *split, int stage,
+                             Estimate *estimate) {
+    const TargetRuntime *runtime = &analytic->cost.target->runtime;
+    const int32_t *layers = stage_chunk_layers(split, shape, stage);
+    const double edges = estimate->first_growing_bytes + estimate->last_growing_bytes;
+    const PipelineLoad load = {layers,
+                               stage_all_layers(shape, layers),
+                               estimate->carried_bytes,
+                               estimate->growing_bytes - edges,
+                               estimate->first_growing_bytes,
+                               estimate->last_growing_bytes,
+                               estimate->early_bytes};
+    const bool planned = target_is_executor(analytic->cost.target);  // slots are there from the first forward on
+    if (planned || is_steady(analytic, shape, split, stage) || load.layers == 0 || estimate->growing_bytes == 0) {
+        return;
+    }
+    const double both = load.carried_bytes * analytic->in_flight + estimate->growing_bytes + load.early_bytes;
+    const double less = fmax(0, both - pipeline_most_bytes(shape, stage, &load));
     estimate->peak_bytes -= less;
     estimate->reserved_bytes -= less * (1 + runtime->allocator_slack + runtime->stage_slack);
 }
 
-static Status add_bytes(Analytic *analytic, const TrainPlan *alone, const PipelineShape *shape, int stage,
-                        Estimate *estimate, Error *error) {
-    look_at(analytic, shape, stage);
+static Status add_bytes(Analytic *analytic, const TrainPlan *alone, const PipelineShape *shape, const StageSplit *split,
+                        int stage, Estimate *estimate, Error *error) {
+    look_at(analytic, shape, split, stage);
     const Status status = analytic_add_bytes(analytic, alone, estimate, error);
-    take_off_growing(analytic, shape, analytic->in_flight, estimate);
+    take_off_growing(analytic, shape, split, stage, estimate);
     look_away(analytic);
     return status;
 }
@@ -378,7 +408,7 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     if (analytic->limits.time_only && analytic_is_hopeless(analytic, estimate->step_s)) {
         return analytic_no_bytes(estimate);
     }
-    return add_bytes(analytic, &alone, shape, estimate->stage, estimate, error);
+    return add_bytes(analytic, &alone, shape, split, estimate->stage, estimate, error);
 }
 
 // ---- bytes
@@ -409,18 +439,28 @@ static bool last_may_need_most(Analytic *analytic, const TrainPlan *plan, const 
     const int whole = analytic->cost.target->tp_flavour == TP_HF;
     const int32_t fewer = pipeline_held(&analytic->orders, shape, split->stage[STAGE_FULLEST]) -
                           pipeline_held(&analytic->orders, shape, split->stage[STAGE_LAST]);
-    return bytes / (whole ? 1 : plan->mesh.size[AXIS_TP]) > fullest->carried_bytes * fewer / shape->chunks;
+    const double growing = is_steady(analytic, shape, split, split->stage[STAGE_FULLEST])
+                               ? 0
+                               : fullest->growing_bytes;  // may not be all there
+    return bytes / (whole ? 1 : plan->mesh.size[AXIS_TP]) + growing > fullest->carried_bytes * fewer / shape->chunks;
 }
 
-static Status add_stage(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, int stage,
-                        Estimate *estimate, Error *error) {
+Status analytic_bytes_of_stage(Analytic *analytic, const TrainPlan *plan, int stage, Estimate *estimate, Error *error) {
     const TrainPlan alone = stage_plan_alone(analytic, plan);
-    Estimate other = {0};
-    look_at(analytic, shape, stage);
-    const Status status = analytic_bytes_alike(analytic, &alone, &other, error);
-    take_off_growing(analytic, shape, analytic->in_flight, &other);
+    const StageSplit *split = stage_split(analytic, plan);
+    PipelineShape shape;
+    TRY(stage_shape(analytic->cost.target, plan, &shape, error));
+    *estimate = (Estimate){.stage = stage};
+    look_at(analytic, &shape, split, stage);
+    const Status status = analytic_bytes_alike(analytic, &alone, estimate, error);
+    take_off_growing(analytic, &shape, split, stage, estimate);
     look_away(analytic);
-    TRY(status);
+    return status;
+}
+
+static Status add_stage(Analytic *analytic, const TrainPlan *plan, int stage, Estimate *estimate, Error *error) {
+    Estimate other;
+    TRY(analytic_bytes_of_stage(analytic, plan, stage, &other, error));
     if (other.reserved_bytes > estimate->reserved_bytes) {
         estimate->peak_bytes = other.peak_bytes;
         estimate->reserved_bytes = other.reserved_bytes;
@@ -429,17 +469,36 @@ static Status add_stage(Analytic *analytic, const TrainPlan *plan, const Pipelin
     return STATUS_OK;
 }
 
-// Of a split that the plan says, the first stage may have fewer layers, of which it holds most micro-steps.
+// The first stage keeps most micro-steps and has the embedding, where others have more layers.
+static bool first_may_need_most(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
+                                const StageSplit *split, const Estimate *fullest) {
+    enum { MOST_PER_PARAMETER = 18, LEAST_PER_PARAMETER = 2 };
+    const ModelSpec *model = &analytic->model;
+    const int32_t layers = split->layers[STAGE_FULLEST], fewer = layers - split->first_layers;
+    if (split->stage[STAGE_FULLEST] == 0 || split->first_layers == 0) {
+        return false;
+    }
+    if (stage_mixes_layers(model) || plan->finetune != FINETUNE_FULL) {
+        return plan->pp_split != SPLIT_TARGET || split->first_dense > 0;
+    }
+    const double carried = fullest->carried_bytes / layers *
+                           (split->first_layers * in_flight(analytic, shape, split, 0) -
+                            layers * in_flight(analytic, shape, split, split->stage[STAGE_FULLEST]));
+    const double parameters =
+        (double)model->vocab * (double)model->hidden - fewer * (double)model_layers_parameters(model) / model->layers;
+    const double each = parameters > 0 ? MOST_PER_PARAMETER : LEAST_PER_PARAMETER;
+    return carried + each * parameters / plan->mesh.size[AXIS_TP] > 0;
+}
+
 static Status add_ends(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, const StageSplit *split,
                        Estimate *estimate, Error *error) {
-    const bool fuller = plan->pp_split != SPLIT_TARGET || split->first_dense > 0;
-    if (fuller && split->stage[STAGE_FULLEST] != 0 && split->first_layers > 0) {
-        TRY(add_stage(analytic, plan, shape, 0, estimate, error));
+    if (first_may_need_most(analytic, plan, shape, split, estimate)) {
+        TRY(add_stage(analytic, plan, 0, estimate, error));
     }
     if (split->layers[STAGE_LAST] == 0 || !last_may_need_most(analytic, plan, shape, split, estimate)) {
         return STATUS_OK;
     }
-    return add_stage(analytic, plan, shape, split->stage[STAGE_LAST], estimate, error);
+    return add_stage(analytic, plan, split->stage[STAGE_LAST], estimate, error);
 }
 
 // Of the fullest stage, where a limit is set and its bytes are known: a look-up comes first.
@@ -448,7 +507,7 @@ static Status find_too_large(Analytic *analytic, const TrainPlan *plan, const Pi
     const TrainPlan alone = stage_plan_alone(analytic, plan);
     *estimate = (Estimate){.stage = split->stage[STAGE_FULLEST]};
     if (analytic->limits.bytes > 0 && analytic_bytes_are_known(analytic, &alone, estimate->stage)) {
-        TRY(add_bytes(analytic, &alone, shape, estimate->stage, estimate, error));
+        TRY(add_bytes(analytic, &alone, shape, split, estimate->stage, estimate, error));
         estimate->is_too_large = estimate->reserved_bytes > analytic->limits.bytes;
     }
     return STATUS_OK;
@@ -468,12 +527,6 @@ Status analytic_bytes_of_stages(Analytic *analytic, const TrainPlan *plan, Estim
     PipelineShape shape;
     TRY(stage_shape(analytic->cost.target, plan, &shape, error));
     const StageSplit *split = stage_split(analytic, plan);
-    const TrainPlan alone = stage_plan_alone(analytic, plan);
-    look_at(analytic, &shape, split->stage[STAGE_FULLEST]);
-    const Status status = analytic_bytes_alike(analytic, &alone, estimate, error);
-    take_off_growing(analytic, &shape, analytic->in_flight, estimate);
-    look_away(analytic);
-    TRY(status);
-    estimate->stage = split->stage[STAGE_FULLEST];
+    TRY(analytic_bytes_of_stage(analytic, plan, split->stage[STAGE_FULLEST], estimate, error));
     return add_ends(analytic, plan, &shape, split, estimate, error);
 }

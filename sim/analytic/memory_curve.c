@@ -153,14 +153,20 @@ static double carried_bytes(const StepProgram *program) {
     return (double)bytes / program->plan.micro_batch;
 }
 
-static double growing_bytes(const StepProgram *program) {
-    int64_t bytes = 0;
+static double passing_bytes(const StepProgram *program, int32_t buffer) {
+    const Buffer *of = buffer >= 0 ? &program->buffers[buffer] : NULL;
+    return of && !of->persistent ? (double)of->slots * (double)of->slot_bytes : 0;
+}
+
+static void take_growing(const StepProgram *program, MemoryCurve *curve) {
     for (int32_t u = 0; u < program->unit_count; u++) {
-        const int32_t whole = program->units[u].gradient_full;
-        const Buffer *buffer = whole >= 0 ? &program->buffers[whole] : NULL;
-        bytes += buffer && !buffer->persistent ? buffer->slots * buffer->slot_bytes : 0;
+        curve->growing_bytes += passing_bytes(program, program->units[u].gradient_full);
     }
-    return (double)bytes;
+    if (!program->target->root_unit) {
+        curve->first_growing_bytes = passing_bytes(program, program->units[UNIT_EMBEDDING].gradient_full);
+        curve->last_growing_bytes = passing_bytes(program, program->units[UNIT_HEAD].gradient_full);
+        curve->early_bytes = passing_bytes(program, program->units[UNIT_EMBEDDING].gathered);
+    }
 }
 
 static void keep_planes(MemoryCurve *curve, Arena *arena) {
@@ -178,8 +184,8 @@ Status memory_curve_make(const CurveSource *from, const TrainPlan *plan, Arena *
         *curve = (MemoryCurve){.slack = program->target->runtime.allocator_slack,
                                .moving_slack = target_moving_slack(program->target, &program->plan),
                                .fixed_reserved_bytes = memory_outside_bytes(program, from->scratch) - of_overlap,
-                               .carried_bytes = carried_bytes(program),
-                               .growing_bytes = growing_bytes(program)};
+                               .carried_bytes = carried_bytes(program)};
+        take_growing(program, curve);
         status = make_planes(from, plan, curve, error);
     }
     if (status != STATUS_OK) {
@@ -201,8 +207,8 @@ Status memory_curve_planned(const StepProgram *program, LiveTraces *traces, Aren
                            .moving_slack = target_moving_slack(program->target, &program->plan),
                            .resident = {.fixed_bytes = resident},
                            .carried_bytes = carried_bytes(program),
-                           .growing_bytes = growing_bytes(program),
                            .fixed_reserved_bytes = breakdown.reserved_bytes - breakdown.allocator_bytes};
+    take_growing(program, curve);
     keep_planes(curve, arena);
     return STATUS_OK;
 }
@@ -220,6 +226,9 @@ void memory_curve_at(const MemoryCurve *curve, int micro_batch, double shard_sha
     }
     estimate->carried_bytes = curve->carried_bytes * micro_batch;
     estimate->growing_bytes = curve->growing_bytes;
+    estimate->first_growing_bytes = curve->first_growing_bytes;
+    estimate->last_growing_bytes = curve->last_growing_bytes;
+    estimate->early_bytes = curve->early_bytes;
     peak += estimate->carried_bytes * (in_flight - 1);
     estimate->peak_bytes = peak;
     const double resident = plane_at(&curve->resident, micro_batch, shard_share);

@@ -21,7 +21,8 @@ typedef struct MemoryCurve {
     double slack, moving_slack;   // of the peak; of what is not resident
     MemoryPlane resident;
     double carried_bytes;  // per sequence, from forward to its backward: once in the planes; 0 without a pipeline
-    double growing_bytes;  // whole gradients of all layers, absent before the first backward
+    double growing_bytes;  // whole gradients, absent before the first backward
+    double first_growing_bytes, last_growing_bytes, early_bytes;  // as in Estimate
 } MemoryCurve;
 
 // First, middle, last: more of them need as much.

@@ -298,13 +298,19 @@ static bool is_short(const PipelineShape *shape) {
     return shape->schedule->written || shape->micro_steps <= with_groups(shape, GROUPS_BEFORE_PACE + 1).micro_steps;
 }
 
+bool pipeline_shows(const PipelineShape *shape, PipelineShape *few, PipelineShape *more) {
+    *few = with_groups(shape, GROUPS_BEFORE_PACE);
+    *more = with_groups(shape, GROUPS_BEFORE_PACE + 1);
+    return !is_short(shape);
+}
+
 double pipeline_span_s(PipelineOrders *known, const PipelineShape *shape, const PipelineTimes *times) {
-    if (is_short(shape)) {
+    PipelineShape few, more;
+    if (!pipeline_shows(shape, &few, &more)) {
         PipelineOrder *all = find_order(known, shape);
         begin_run(all, times);
         return run_works(all, all->works, 0, all->count, times);
     }
-    const PipelineShape few = with_groups(shape, GROUPS_BEFORE_PACE), more = with_groups(shape, GROUPS_BEFORE_PACE + 1);
     PipelineOrder *further = find_order(known, &more);
     double few_s;
     const double more_s = run_both(further, find_order(known, &few), times, &few_s);
@@ -316,10 +322,10 @@ double pipeline_span_s(PipelineOrders *known, const PipelineShape *shape, const 
 }
 
 int32_t pipeline_held(PipelineOrders *known, const PipelineShape *shape, int32_t stage) {
-    if (is_short(shape)) {
+    PipelineShape few, more;
+    if (!pipeline_shows(shape, &few, &more)) {
         return find_order(known, shape)->held[stage];
     }
-    const PipelineShape few = with_groups(shape, GROUPS_BEFORE_PACE), more = with_groups(shape, GROUPS_BEFORE_PACE + 1);
     const int32_t held = find_order(known, &more)->held[stage], rise = held - find_order(known, &few)->held[stage];
     return held + rise * (shape->micro_steps - more.micro_steps) / group_of(shape);
 }

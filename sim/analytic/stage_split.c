@@ -56,6 +56,7 @@ static StageSplit *make_split(const Analytic *analytic, const TrainPlan *plan) {
     *split = (StageSplit){.stage = {0, stages - 1},
                           .part_layers = ARENA_ARRAY(analytic->arena, int32_t, stages * chunks),
                           .part_dense = ARENA_ARRAY(analytic->arena, int32_t, stages * chunks),
+                          .chunk_layers = ARENA_ARRAY(analytic->arena, int32_t, chunks),
                           .part_s = ARENA_ARRAY(analytic->arena, double, stages *chunks),
                           .parts = stages * chunks};
     split_layers(&analytic->model, analytic->cost.target, &alone, layers);
@@ -82,4 +83,21 @@ StageSplit *stage_split(Analytic *analytic, const TrainPlan *plan) {
         memo_add(&analytic->splits, &key, split, analytic->arena);
     }
     return split;
+}
+
+const int32_t *stage_chunk_layers(const StageSplit *split, const PipelineShape *shape, int stage) {
+    for (int32_t chunk = 0; chunk < shape->chunks; chunk++) {
+        const bool back = shape->schedule->folded && chunk % 2 == 1;
+        split->chunk_layers[chunk] =
+            split->part_layers[chunk * shape->stages + (back ? shape->stages - 1 - stage : stage)];
+    }
+    return split->chunk_layers;
+}
+
+int32_t stage_all_layers(const PipelineShape *shape, const int32_t *chunk_layers) {
+    int32_t layers = 0;
+    for (int32_t chunk = 0; chunk < shape->chunks; chunk++) {
+        layers += chunk_layers[chunk];
+    }
+    return layers;
 }
