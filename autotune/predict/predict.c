@@ -265,14 +265,14 @@ Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fi
 }
 
 // A stage holds as much with more groups of micro-steps than a few, whatever the schedule but GPipe, and with more than
-// two rounds. The few are of the plan's size, with what is left over for a last, smaller one.
+// two rounds. Where only some layers recompute, chunks differ in what they carry, and it takes a group more. The few
+// are of the plan's size, with what is left over for a last, smaller one.
 static TrainPlan with_few_micro_steps(const Target *target, const TrainPlan *plan) {
-    enum { GROUPS = 3 };
     TrainPlan few = *plan;
-    const int group = target_pp_group(target, plan);
+    const int group = target_pp_group(target, plan), groups = plan_keeps_layers(plan) ? 4 : 3;
     int steps = plan_round_steps(plan);
-    const bool cut = steps / group > GROUPS && plan->pp_schedule != PP_GPIPE && plan->pp_schedule != PP_FILE;
-    steps = cut ? GROUPS * group + (plan->pp_schedule == PP_INTERLEAVED ? steps % group : 0) : steps;
+    const bool cut = steps / group > groups && plan->pp_schedule != PP_GPIPE && plan->pp_schedule != PP_FILE;
+    steps = cut ? groups * group + (plan->pp_schedule == PP_INTERLEAVED ? steps % group : 0) : steps;
     few.pp_rounds = plan_rounds(plan) > 1 ? 2 : 1;
     few.grad_accum = steps * plan_rounds(&few);
     few.pp_group = cut && target_pp_group(target, &few) != group ? group : plan->pp_group;
