@@ -226,6 +226,21 @@ static Status check_group(Builder *builder, Error *error) {
     return STATUS_OK;
 }
 
+static Status check_messages(Builder *builder, Error *error) {
+    const TuneRequest *request = builder->request;
+    const int schedule = request->asked[PLAN_PP_SCHEDULE];
+    const bool open = schedule == TUNE_ANY && !builder->defaults->single_plan;
+    if (!is_said(builder, PLAN_P2P_OVERLAP) || !request->asked[PLAN_P2P_OVERLAP]) {
+        return STATUS_OK;
+    }
+    about_choice(builder, PLAN_P2P_OVERLAP, error);
+    FAIL_IF(!target_has_choice(request->target, PLAN_P2P_OVERLAP), error, STATUS_USAGE,
+            "%s has no switch for messages between stages: leave out --p2p-overlap", request->target->name);
+    FAIL_IF(schedule != PP_INTERLEAVED && !open, error, STATUS_USAGE,
+            "--p2p-overlap goes with --pp-schedule interleaved: others always wait");
+    return STATUS_OK;
+}
+
 static Status check_rounds(Builder *builder, Error *error) {
     const TuneRequest *request = builder->request;
     if (!is_said(builder, PLAN_PP_ROUNDS) || request->asked[PLAN_PP_ROUNDS] <= 1 || request->target->pp_rounds) {
@@ -238,8 +253,8 @@ static Status check_rounds(Builder *builder, Error *error) {
 }
 
 Status check_stages(Builder *builder, Error *error) {
-    static const PlanFieldId of_stages[] = {PLAN_PP_SCHEDULE, PLAN_VIRTUAL_STAGES, PLAN_PP_SPLIT, PLAN_PP_FIRST,
-                                            PLAN_PP_LAST,     PLAN_PP_GROUP,       PLAN_PP_ROUNDS};
+    static const PlanFieldId of_stages[] = {PLAN_PP_SCHEDULE, PLAN_VIRTUAL_STAGES, PLAN_PP_SPLIT,  PLAN_PP_FIRST,
+                                            PLAN_PP_LAST,     PLAN_PP_GROUP,       PLAN_PP_ROUNDS, PLAN_P2P_OVERLAP};
     for (size_t i = 0; i < sizeof of_stages / sizeof of_stages[0]; i++) {
         if (is_said(builder, of_stages[i]) && !(builder->request->target->axes & AXES_STAGE)) {
             return refuse_without(builder, of_stages[i], error);
@@ -254,6 +269,7 @@ Status check_stages(Builder *builder, Error *error) {
     TRY(check_chunks(builder, error));
     TRY(check_group(builder, error));
     TRY(check_rounds(builder, error));
+    TRY(check_messages(builder, error));
     TRY(check_kernels(builder, error));
     TRY(check_split(builder, error));
     return check_numbers(builder, error);

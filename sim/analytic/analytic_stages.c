@@ -230,9 +230,10 @@ static Message mean_message(const Analytic *analytic, const TrainPlan *plan) {
     return mean;
 }
 
-// Chunks of a stage compute concurrently with the activations and gradients that its other chunks send.
-static double slowed_s(const PipelineShape *shape, const Message *message) {
-    return shape->chunks > 1 ? 2 * message->slowed_s : 0;
+// Chunks of a stage compute concurrently with the activations and gradients that its other chunks send, or wait for
+// them.
+static double slowed_s(const PipelineShape *shape, const TrainPlan *plan, const Message *message) {
+    return shape->chunks == 1 ? 0 : 2 * (plan->p2p_waits ? message->seconds : message->slowed_s);
 }
 
 // While a stage waits for others its host goes on issuing, unless messages stop it: the device has not to wait then.
@@ -384,13 +385,13 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     TRY(status);
     const double each_s = layer_s(split, &fullest, head_s);
     const Message message = mean_message(analytic, plan);
-    const double slower_s = slowed_s(shape, &message);
+    const double slower_s = slowed_s(shape, plan, &message);
     stage_time_parts(split, each_s, dense_s, head_s, slower_s, message.host_s);
     const PipelineTimes parts = {.part_s = split->part_s,
                                  .forward_share = stage_forward_share(plan),
                                  .device_share = device_share(analytic, plan, &fullest),
                                  .last_share = fullest.last_s / fullest.pace_s,
-                                 .message_s = message.seconds};
+                                 .message_s = plan->p2p_waits ? 0 : message.seconds};
     TRY(stage_note_pace(analytic, plan, split, each_s * parts.device_share, error));
     const double least_s = of_rounds_s(analytic, plan, &fullest, stage_least_span_s(split, shape, &parts));
     const bool hopeless = analytic_is_hopeless(analytic, least_s);
@@ -401,7 +402,7 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     estimate->is_bound = hopeless;
     estimate->stage = split->stage[STAGE_FULLEST];
     add_head(split, each_s, head_s, micro_steps, estimate);
-    estimate->compute_s += slower_s * shape->chunks * micro_steps;
+    *(plan->p2p_waits ? &estimate->exposed_s[AXIS_PP] : &estimate->compute_s) += slower_s * shape->chunks * micro_steps;
     estimate->step_s += slower_s * shape->chunks * micro_steps;
     estimate->bubble_s = fmax(0, step_s - estimate->step_s);
     estimate->step_s += estimate->bubble_s;

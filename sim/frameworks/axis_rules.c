@@ -162,6 +162,18 @@ static const char *check_rounds(const ModelSpec *model, const TrainPlan *plan, c
     return NULL;
 }
 
+// Two stages are each other's next and previous one (arguments.py).
+static const char *check_messages(const TrainPlan *plan, const Target *target, Arena *arena) {
+    const bool waits = plan->p2p_waits && plan->pp_schedule == PP_INTERLEAVED;
+    REFUSE_IF(arena, waits && !target->p2p_switch,
+              "%s@%s has no switch for messages between stages: use p2p_overlap on", target->name, target->version);
+    REFUSE_IF(arena, waits && mesh_stages(&plan->mesh) <= 2,
+              "When interleaved schedule is used and p2p communication overlap is disabled, pipeline-model-parallel "
+              "size should be greater than 2 to avoid having multiple p2p sends and recvs between same 2 ranks per "
+              "communication batch: use p2p_overlap on, or pp 3 or more");
+    return NULL;
+}
+
 // Folded, embedding and head are on one stage, and their gradients are due at different times.
 static const char *check_schedule(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena) {
     const int pp = plan->mesh.size[AXIS_PP], micro_steps = plan_round_steps(plan);
@@ -182,7 +194,8 @@ static const char *check_schedule(const ModelSpec *model, const TrainPlan *plan,
                   ? "grad_accum / pp_rounds"
                   : "grad_accum",
               micro_steps);
-    return target_refuse_group(target, plan, arena);
+    const char *messages = check_messages(plan, target, arena);
+    return messages ? messages : target_refuse_group(target, plan, arena);
 }
 
 static const char *check_pp(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {

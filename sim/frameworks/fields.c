@@ -154,6 +154,7 @@ static const TargetField fields[] = {
     WORDS(group_rule),
     WORDS(group_switch),
     WORDS(messages_in_turn),
+    WORDS(p2p_switch),
     WORDS(pp_keeps_gathered),
     WORDS(pp_rounds),
     WORDS(layer_rule),

@@ -140,8 +140,8 @@ typedef struct Target {
     int max_zero, stages_max_zero;   // the latter beside stages; 0 = no less
     unsigned zero_stages;  // bit 1 << stage: that its configuration chooses from; 0 = its own alone is searched
     GroupRule group_rule;
-    unsigned pp_schedules;   // schedules that its pipelines have: PP_BIT(value)
-    bool messages_in_turn;   // a stage waits for what it sends before it takes the next message, where it has one chunk
+    unsigned pp_schedules;              // schedules that its pipelines have: PP_BIT(value)
+    bool messages_in_turn, p2p_switch;  // a stage of one chunk waits for what it sends; of several by a switch
     bool slices_messages;    // what tp ranks hold whole each sends a slice of to another stage, whose ranks gather them
     bool pp_keeps_gathered;  // with stages: gathers parameters once, whatever reshard says, and reduces gradients last
     LayerRule layer_rule;    // its default split of layers over stages
@@ -295,7 +295,7 @@ LayerRule target_layer_rule(const Target *target, const TrainPlan *plan);
 
 // Does the host issue nothing until a message between stages has ended? With several chunks, messages overlap compute.
 static inline bool target_stops_host(const Target *target, const TrainPlan *plan) {
-    return target->runtime.messages_stop_host && plan_chunks(plan) == 1;
+    return target->runtime.messages_stop_host && (plan_chunks(plan) == 1 || plan->p2p_waits);
 }
 
 bool target_reduces_late(const Target *target, const TrainPlan *plan);  // after the last backward?

@@ -258,6 +258,10 @@ static bool has_rounds(const Target *target) {
     return target->pp_rounds;
 }
 
+static bool has_p2p_switch(const Target *target) {
+    return target->p2p_switch;
+}
+
 static bool has_buckets(const Target *target) {
     return target->runtime.reduce_buffer > TARGET_SMALL_BUCKET;
 }
@@ -296,6 +300,7 @@ static const TargetChoice choices[PLAN_FIELD_COUNT] = {
     [PLAN_REDUCE_BUCKET] = {.offers = offers_bucket, .has = has_buckets},
     [PLAN_PP_GROUP] = {.has = has_groups, .told = told_group},
     [PLAN_PP_ROUNDS] = {.has = has_rounds, .told = told_rounds},
+    [PLAN_P2P_OVERLAP] = {.has = has_p2p_switch},
     [PLAN_DISPATCH] = {.offers = offers_dispatch, .has = has_dispatchers, .told = told_dispatch},
 };
 

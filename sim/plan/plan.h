@@ -186,13 +186,13 @@ typedef struct TrainPlan {
     int mlp_tiles;  // parts of a rank's tokens that an MLP runs on one by one, recomputed in backward; 0 = all, kept
     bool update_in_backward;  // a layer is updated as soon as its gradient is there, which is then freed
     bool fp8_parameters;      // precision fp8, stage 1: the products' weights are kept and gathered in fp8 alone
-    int reshard_ranks;  // with reshard=always: that many neighbours together hold all parameters a second time from the
-                        // first forward on, and gather from each other until the step ends; 0 = none
+    int reshard_ranks;  // reshard=always: neighbours that hold all parameters once more until the step ends; 0 = none
     int reduce_bucket;  // elements that gradients are reduced by; 0 = the target's own, 1 = the hidden size squared
     int etp, expert_capacity;  // ranks that cut each expert, 0 = plan_expert_tp's; most rows that it takes of a rank's
     bool pad_experts;          // tokens, in per cent of the mean, 0 = all that come; always so many
     int mtp, pp_group;  // layers that predict further tokens; interleaved: micro-steps by chunk, 0 = the target's own
     int pp_rounds;      // pp > 1: schedules that share the micro-steps, one after another
+    bool p2p_waits;     // interleaved: a stage waits for each message between stages, as it does with one chunk
 } TrainPlan;
 
 // The fields but the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -247,6 +247,7 @@ typedef enum {
     PLAN_MTP,
     PLAN_PP_GROUP,
     PLAN_PP_ROUNDS,
+    PLAN_P2P_OVERLAP,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 

@@ -89,6 +89,7 @@ const char *const optimizer_names[OPTIMIZER_COUNT] = {[OPTIMIZER_TARGET] = "adam
 static const char *const precision_names[] = {
     [DTYPE_FP32] = "fp32", [DTYPE_BF16] = "bf16", [DTYPE_FP16] = "fp16", [DTYPE_FP8] = "fp8"};
 static const char *const tp_overlap_names[] = {[false] = "off", [true] = "on"};
+static const char *const p2p_overlap_names[] = {[false] = "on", [true] = "off"};
 static const char *const master_names[] = {[false] = "fp32", [true] = "bf16"};
 
 // One rank offloads as a stage does.
@@ -496,6 +497,13 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                     "one fill and drain as often, and are never tried by themselves",
                     RUNS},
          .column = "pp_rounds", .column_is_number = true},
+    [PLAN_P2P_OVERLAP] = {"p2p_overlap", .label = "overlap of messages between stages", FLAG(p2p_waits),
+                          WORDS(p2p_overlap_names), .matters = goes_in_groups, .scope = PLAN_OF_SHAPE,
+                          .option = {"p2p-overlap", "on|off", NULL, "on",
+                                     "of --pp-schedule interleaved: stages compute while they send and receive; off "
+                                     "waits for each message as 1f1b does (Megatron's no-overlap-p2p-communication), "
+                                     "is slower and never tried by itself",
+                                     PLAN_OPTION_SAYS_WHAT}},
 };
 
 // ---- what is done to every field of very many plans: unrolled, a row is made of constants

@@ -39,7 +39,8 @@ static void add_message(Lowering *lowering, Stretch *stretch, TaskKind kind, int
     static const char *const names[2][2] = {{"receive gradients", "receive activations"},
                                             {"send gradients", "send activations"}};
     const bool sends = kind == TASK_SEND;
-    const bool in_turn = lowering->target->messages_in_turn && lowering->held->chunk_count == 1;
+    const bool in_turn =
+        lowering->target->messages_in_turn && (lowering->held->chunk_count == 1 || lowering->plan->p2p_waits);
     if (peer < 0 || peer == lowering->choice->stage) {  // none, or its own next chunk
         return;
     }

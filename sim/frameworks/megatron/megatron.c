@@ -48,6 +48,7 @@ static const TargetVersion megatron_core = {
         // account_for_embedding_ and account_for_loss_in_pipeline_split, num_layers_in_first_ and
         // num_layers_in_last_pipeline_stage, pipeline_model_parallel_layout (transformer/transformer_config.py)
         SET(splits, PP_BIT(SPLIT_EVEN) | PP_BIT(SPLIT_WEIGHTED) | PP_BIT(SPLIT_ENDS) | PP_BIT(SPLIT_CHUNKS)),
+        SET(p2p_switch, true),  // --no-overlap-p2p-communication
         SET(edges_weigh_one, true), SET(group_rule, GROUPS_ANY),
         SET_TEXT(group_switch, "--microbatch-group-size-per-virtual-pipeline-stage"),
         SET(expert_flavour, EXPERTS_PERMUTE_KERNELS),  // --moe-permute-fusion, in NeMo's and Megatron-Bridge's recipes

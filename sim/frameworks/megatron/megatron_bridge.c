@@ -212,8 +212,9 @@ static void write_training(const ConfigJob *job, FILE *out) {
     if (sharded && replicate > 1) {
         fprintf(out, "    cfg.ddp.num_distributed_optimizer_instances = %d\n", replicate);
     }
-    fprintf(out, "    cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=%s%s)\n",
-            plan->tp_overlap ? "True" : "False", plan->ep_overlap ? ", overlap_moe_expert_parallel_comm=True" : "");
+    fprintf(out, "    cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=%s%s%s)\n",
+            plan->tp_overlap ? "True" : "False", plan->ep_overlap ? ", overlap_moe_expert_parallel_comm=True" : "",
+            megatron_waits(job) ? ", overlap_p2p_comm=False, batch_p2p_comm=True" : "");
 }
 
 static void bridge_write(const ConfigJob *job, FILE *out) {

@@ -21,6 +21,7 @@ typedef struct MegatronSplit {
 
 // Micro-batches that go through a chunk before the next one; 0: as it does by itself.
 int megatron_group(const ConfigJob *job);
+bool megatron_waits(const ConfigJob *job);  // for messages between stages, where it would not by itself
 MegatronSplit megatron_split(const ConfigJob *job);
 const char *megatron_layout(const ConfigJob *job);  // pipeline_model_parallel_layout
 void megatron_write_split(const ConfigJob *job, FILE *out);

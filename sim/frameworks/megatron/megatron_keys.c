@@ -56,6 +56,9 @@ static const Names names[M_KEY_COUNT] = {
     [M_VIRTUAL] = {"--num-virtual-stages-per-pipeline-rank", "model.virtual_pipeline_model_parallel_size"},
     [M_PER_VIRTUAL] = {"--num-layers-per-virtual-pipeline-stage", ""},
     [M_GROUP] = {"--microbatch-group-size-per-virtual-pipeline-stage", "model.microbatch_group_size_per_vp_stage"},
+    [M_P2P_WAITS] = {"--no-overlap-p2p-communication", ""},
+    [M_P2P_OVERLAP] = {"", "comm_overlap.overlap_p2p_comm"},
+    [M_P2P_BATCH] = {"", "comm_overlap.batch_p2p_comm"},
     [M_COUNT_EMBEDDING] = {"--account-for-embedding-in-pipeline-split", NULL},
     [M_COUNT_LOSS] = {"--account-for-loss-in-pipeline-split", NULL},
     [M_HIDDEN] = {"--hidden-size", NULL},
@@ -120,8 +123,6 @@ bool megatron_says(Import *import, MegatronKey key) {
         "activations of layers wait on the host: your run needs less memory")                                          \
     ROW("--distribute-saved-activations", "model.distribute_saved_activations", NULL,                                  \
         "kept inputs are split over tp: your run needs less memory")                                                   \
-    ROW("--no-overlap-p2p-communication", "comm_overlap.batch_p2p_comm", NULL,                                         \
-        "sends between stages stop the kernels: the prediction has them beside, your run is slower")                   \
     ROW("--empty-unused-memory-level", "train.empty_unused_memory_level", NULL,                                        \
         "the allocator's cache is emptied every step: your run is slower")                                             \
     ROW("--main-grads-dtype", "optimizer.main_grads_dtype", "fp32", "gradients in another dtype: memory differs")      \

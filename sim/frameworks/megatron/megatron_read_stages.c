@@ -119,10 +119,28 @@ static void take_counted(Import *import, int layers, bool embedding, bool loss) 
 
 static void mark_stages(Import *import) {
     static const MegatronKey alone[] = {M_LAYOUT,      M_FIRST,           M_LAST,       M_VIRTUAL,
-                                        M_PER_VIRTUAL, M_COUNT_EMBEDDING, M_COUNT_LOSS, M_GROUP};
+                                        M_PER_VIRTUAL, M_COUNT_EMBEDDING, M_COUNT_LOSS, M_GROUP,
+                                        M_P2P_WAITS,   M_P2P_OVERLAP,     M_P2P_BATCH};
     for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++) {
         import_known(import, (const char *const[]){megatron_key(import, alone[i]), NULL});
     }
+}
+
+// Megatron-Bridge overlaps messages of several chunks unless its CommOverlapConfig says otherwise (comm_overlap.py).
+static Status read_messages(Import *import, bool chunks, Error *error) {
+    int waits = 0, overlaps = 1, batched = 0;
+    if (!megatron_is_bridge(import)) {
+        TRY(megatron_bool(import, M_P2P_WAITS, &waits, error));
+    } else {
+        TRY(megatron_bool(import, M_P2P_OVERLAP, &overlaps, error));
+        TRY(megatron_bool(import, M_P2P_BATCH, &batched, error));
+    }
+    if (chunks && batched && overlaps) {  // pipeline_parallel/schedules.py
+        import_find(import, FINDING_REFUSED, megatron_key(import, M_P2P_BATCH),
+                    "Can not use both overlap_p2p_comm and batch_p2p_comm");
+    }
+    import->said.choice[PLAN_P2P_OVERLAP] = chunks ? waits || !overlaps : IMPORT_UNSAID;
+    return STATUS_OK;
 }
 
 Status megatron_read_stages(Import *import, Error *error) {
@@ -158,5 +176,5 @@ Status megatron_read_stages(Import *import, Error *error) {
     said->choice[PLAN_PP_GROUP] = chunks > 1 ? group : IMPORT_UNSAID;
     said->choice[PLAN_PP_SCHEDULE] = chunks > 1 ? PP_INTERLEAVED : PP_1F1B;
     said->choice[PLAN_VIRTUAL_STAGES] = chunks > 1 ? chunks : IMPORT_UNSAID;
-    return STATUS_OK;
+    return read_messages(import, chunks > 1, error);
 }

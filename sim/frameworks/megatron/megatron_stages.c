@@ -42,6 +42,10 @@ int megatron_group(const ConfigJob *job) {
     return plan_chunks(job->plan) > 1 && group != mesh_stages(&job->plan->mesh) ? group : 0;
 }
 
+bool megatron_waits(const ConfigJob *job) {
+    return plan_chunks(job->plan) > 1 && job->plan->p2p_waits;
+}
+
 static Layout layout_of(const ConfigJob *job) {
     const TrainPlan *plan = job->plan;
     const int layers = job->model->layers, chunks = plan_all_chunks(plan);
@@ -78,6 +82,9 @@ void megatron_write_split(const ConfigJob *job, FILE *out) {
     const MegatronSplit split = megatron_split(job);
     if (megatron_group(job) > 0) {
         fprintf(out, "    --microbatch-group-size-per-virtual-pipeline-stage %d\n", megatron_group(job));
+    }
+    if (megatron_waits(job)) {
+        fputs("    --no-overlap-p2p-communication\n", out);
     }
     if (split.layout) {  // chunks of a stage follow from it
         fprintf(out, "    --pipeline-model-parallel-layout \"%s\"\n", megatron_layout(job));

@@ -280,6 +280,10 @@ static const Choice of_megatron[] = {
      MEGATRON("--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2 "
               "--microbatch-group-size-per-virtual-pipeline-stage 4"),
      MEGATRON("--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2")},
+    {NULL,
+     MEGATRON("--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 2 "
+              "--no-overlap-p2p-communication"),
+     MEGATRON("--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 2")},
     {"--optimizer", MEGATRON("--optimizer muon"), NULL},
     {"--cuda-graph-impl", MEGATRON("--cuda-graph-impl local"), NULL},
     {"--optimizer-offload-fraction", MEGATRON("--optimizer-cpu-offload --optimizer-offload-fraction 0.5"), NULL},

@@ -46,6 +46,7 @@ static void any_of_megatron(uint64_t *seed, const Target *target, TrainPlan *pla
     plan->cuda_graphs = newer && pick(seed, 4) == 0 ? CUDA_GRAPHS_ON : CUDA_GRAPHS_TARGET;
     plan->optimizer = newer ? optimizers[pick(seed, 3)] : OPTIMIZER_TARGET;
     plan->offload = pick(seed, 6) == 0 ? OFFLOAD_OPTIMIZER : OFFLOAD_NONE;
+    plan->p2p_waits = target->p2p_switch && pick(seed, 3) == 0;
     plan->bf16_master = false;
 }
 

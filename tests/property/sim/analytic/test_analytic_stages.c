@@ -155,13 +155,11 @@ static void ask(const SplitCase *split, Finetune finetune, Arena *arena, Questio
     question->plan = plan;
 }
 
-static void price_split(const SplitCase *split, Finetune finetune, Arena *arena, Both *both) {
-    Question question;
+static void price_question(const Question *question, Arena *arena, Both *both) {
     Error error = {0};
-    ask(split, finetune, arena, &question);
-    const ModelSpec model = question.model;
-    const CostModel cost = question.cost;
-    const TrainPlan plan = question.plan;
+    const ModelSpec model = question->model;
+    const CostModel cost = question->cost;
+    const TrainPlan plan = question->plan;
     Analytic *analytic = analytic_new(&model, &cost, arena);
     cr_assert_eq(analytic_estimate(analytic, &plan, &both->estimate, &error), STATUS_OK, "%s", error.message);
     analytic_free(analytic);
@@ -179,6 +177,12 @@ static void price_split(const SplitCase *split, Finetune finetune, Arena *arena,
         both->with_slack_bytes +=
             target_cached_bytes(cost.target, &plan, both->memory.peak_bytes, 0) - both->memory.allocator_bytes;
     }
+}
+
+static void price_split(const SplitCase *split, Finetune finetune, Arena *arena, Both *both) {
+    Question question;
+    ask(split, finetune, arena, &question);
+    price_question(&question, arena, both);
 }
 
 static void price(const Case *one, Finetune finetune, Arena *arena, Both *both) {
@@ -322,6 +326,34 @@ Test(analytic_stages, adapters_in_a_unit_of_their_own_are_near_the_engine) {
         const double bytes = both.estimate.reserved_bytes / both.memory.reserved_bytes - 1;
         cr_expect(fabs(step) < STEP_WITHIN, "%s: step %+.1f %% of %.3f s", meshes[i], 100 * step, both.engine.step_s);
         cr_expect(fabs(bytes) < PLANNED_WITHIN, "%s: memory %+.1f %%", meshes[i], 100 * bytes);
+        arena_free(&arena);
+    }
+}
+
+// Of 8b on a node, and on many, whose messages are long beside a layer.
+Test(analytic_stages, stages_that_wait_for_messages_are_near_the_engine_and_slower) {
+    static const Case waiting[] = {
+        {"llama-3-8b", "dgx-h100", "megatron", "pp=4,dp_shard=2,tp=2", 8192, 1, 16, PP_INTERLEAVED, 4, RECOMPUTE_NONE,
+         false},
+        {"gpt3-175b", "dgx-h100", "megatron", "pp=8,dp_shard=64,tp=4", 2048, 1, 64, PP_INTERLEAVED, 2, RECOMPUTE_NONE,
+         false},
+        {"gpt3-175b", "dgx-h100", "megatron", "pp=8,dp_shard=64,tp=4", 2048, 1, 64, PP_INTERLEAVED, 6, RECOMPUTE_NONE,
+         false},
+    };
+    for (size_t i = 0; i < sizeof waiting / sizeof *waiting; i++) {
+        Arena arena = {0};
+        Both overlaps = {0}, waits = {0};
+        Question question;
+        ask(&(SplitCase){.plain = waiting[i]}, FINETUNE_FULL, &arena, &question);
+        price_question(&question, &arena, &overlaps);
+        question.plan.p2p_waits = true;
+        price_question(&question, &arena, &waits);
+        const double step = waits.estimate.step_s / waits.engine.step_s - 1;
+        cr_expect(fabs(step) < STEP_WITHIN, "%s %s %d: step %+.1f %% of %.3f s", waiting[i].model, waiting[i].mesh,
+                  waiting[i].chunks, 100 * step, waits.engine.step_s);
+        cr_expect_gt(waits.engine.step_s, overlaps.engine.step_s);
+        cr_expect_gt(waits.engine.exposed_s[AXIS_PP] + waits.engine.overhead_s,
+                     overlaps.engine.exposed_s[AXIS_PP] + overlaps.engine.overhead_s);
         arena_free(&arena);
     }
 }

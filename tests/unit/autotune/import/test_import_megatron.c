@@ -99,6 +99,8 @@ static const Reading readings[] = {
     {FLAGS("--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2 "
            "--microbatch-group-size-per-virtual-pipeline-stage 3"),
      SYNTAX_SHELL, 4, "pp_group=3"},
+    {FLAGS("--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 2 --no-overlap-p2p-communication"),
+     SYNTAX_SHELL, 4, "p2p_overlap=off"},
     {FLAGS("--context-parallel-size 8 --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes 2 4"), SYNTAX_SHELL,
      8, "cp=4,sp=2,tp=1"},
     {FLAGS("--num-experts 8 --expert-model-parallel-size 4"), SYNTAX_SHELL, 4, "dispatcher=allgather"},

@@ -102,6 +102,7 @@ Test(request, a_pipeline_that_the_target_cannot_run_is_refused) {
     expect_refused("deepspeed", PLAN_PP_GROUP, "8", "of the interleaved schedule, which deepspeed has not");
     expect_refused("megatron", PLAN_PP_ROUNDS, "2", "takes all micro-steps of a step through one schedule");
     expect_refused("torchtitan", PLAN_PP_GROUP, "5", "torchtitan has groups of micro-steps of its own size");
+    expect_refused("torchtitan", PLAN_P2P_OVERLAP, "off", "torchtitan has no switch for messages between stages");
     Asked asked = {.model = "8b", .world = 16, .target = "torchtitan"};
     asked.choices[PLAN_PP_SCHEDULE] = "zbv";
     asked.choices[PLAN_FUSED] = "compiled";
@@ -124,6 +125,10 @@ Test(request, numbers_of_a_pipeline_without_what_they_count_are_refused) {
     grouped.choices[PLAN_PP_GROUP] = "6";
     cr_expect_eq(refused(grouped, &one_plan), ASKED_CHOICE + PLAN_PP_GROUP);
     cr_expect(strstr(error.message, "--pp-group goes with --pp-schedule interleaved"), "%s", error.message);
+    Asked waits = {.model = "8b", .mesh = "pp=4,dp_shard=4", .target = "megatron"};
+    waits.choices[PLAN_P2P_OVERLAP] = "off";
+    cr_expect_eq(refused(waits, &one_plan), ASKED_CHOICE + PLAN_P2P_OVERLAP);
+    cr_expect(strstr(error.message, "--p2p-overlap goes with --pp-schedule interleaved"), "%s", error.message);
 }
 
 Test(request, deepspeed_shards_with_stages_as_its_pipelines_can) {

@@ -88,6 +88,36 @@ Test(format_rules, megatrons_a2a_cuts_heads_and_sequences_and_its_outer_ranks_ar
     check_reason(found("megatron@2022"), &plan, "megatron has no sp: use sp=1");
 }
 
+// Two stages are each other's next and previous one (arguments.py).
+Test(format_rules, megatron_waits_for_messages_of_chunks_between_three_stages_or_more) {
+    const Target *megatron = found("megatron"), *torchtitan = found("torchtitan");
+    Mesh mesh = {.size = SIZES(1, 1, 1, 1)};
+    mesh.size[AXIS_PP] = 4;
+    TrainPlan plan = plan_on(megatron, &mesh);
+    plan.grad_accum = 8;
+    plan.pp_schedule = PP_INTERLEAVED;
+    plan.virtual_stages = 2;
+    plan.p2p_waits = true;
+    check_legal(megatron, &plan);
+    plan.mesh.size[AXIS_PP] = 2;
+    check_reason(megatron, &plan,
+                 "When interleaved schedule is used and p2p communication overlap is disabled, pipeline-model-parallel "
+                 "size should be greater than 2 to avoid having multiple p2p sends and recvs between same 2 ranks per "
+                 "communication batch: use p2p_overlap on, or pp 3 or more");
+    plan.p2p_waits = false;
+    check_legal(megatron, &plan);
+    plan.p2p_waits = true;
+    plan.fused = FUSED_COMPILED;
+    check_reason(torchtitan, &plan,
+                 arena_format(&arena,
+                              "torchtitan@%s has no switch for messages between stages: use "
+                              "p2p_overlap on",
+                              torchtitan->version));
+    plan.pp_schedule = PP_1F1B;
+    plan_canonical(&plan);
+    check_legal(torchtitan, &plan);
+}
+
 Test(format_rules, adapters_beside_packed_experts_are_refused) {
     const Target *trl = found("trl");
     Error error = {0};

@@ -1,0 +1,40 @@
+#!/bin/bash
+# Written by ndtune 0.1.0 for Megatron-LM (its main branch of 2026-08).
+# Mesh: pp=4,dp_shard=4,tp=2, 32 ranks on 4 nodes of box (8 each).
+# Batch: 32 sequences of 4096 tokens per optimizer step = micro-batch 1 x dp_replicate 1 x dp_shard 4 x accumulation 8.
+#   The 2 ranks of one (dp_replicate, dp_shard) place (cp 1 x tp 2) work on the same sequences.
+# Predicted (80 % interval; no measured run of megatron core; 398 of other versions, none on ): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
+#   Predicted for megatron@core on the model llama-3-8b: bf16, recompute none, attention cudnn, kernels fused.
+# Launch on every node, MASTER_ADDR naming the first and NODE_RANK counting them: bash megatron.sh  # in Megatron-LM, with DATA_PATH and TOKENIZER_MODEL set
+# Made by: ndtune export --as 'it'
+set -euo pipefail
+export CUDA_DEVICE_MAX_CONNECTIONS=1  # the order of tp's collectives and GEMMs
+
+MODEL=(
+    --use-mcore-models --transformer-impl transformer_engine
+    --num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336
+    --num-attention-heads 32 --group-query-attention --num-query-groups 8 --kv-channels 128
+    --max-position-embeddings 8192 --seq-length 4096
+    --normalization RMSNorm --norm-epsilon 1e-05
+    --position-embedding-type rope --rotary-base 500000
+    --attention-dropout 0 --hidden-dropout 0
+    --swiglu
+    --disable-bias-linear
+    --untie-embeddings-and-output-weights
+)
+PARALLELISM=(
+    --tensor-model-parallel-size 2 --context-parallel-size 1 --pipeline-model-parallel-size 4
+    --no-overlap-p2p-communication
+    --num-layers-per-virtual-pipeline-stage 4
+    --sequence-parallel
+    --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather
+)
+TRAINING=(
+    --micro-batch-size 1 --global-batch-size 32 --train-iters 100  # and your learning rate
+    --attention-backend fused
+    --bf16
+)
+DATA=(--data-path "$DATA_PATH" --tokenizer-type HuggingFaceTokenizer --tokenizer-model "$TOKENIZER_MODEL")
+
+torchrun --nnodes 4 --nproc-per-node 8 --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port 29500 pretrain_gpt.py \
+    "${MODEL[@]}" "${PARALLELISM[@]}" "${TRAINING[@]}" "${DATA[@]}"
