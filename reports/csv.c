@@ -4,7 +4,11 @@
 #include "reports/reports.h"
 #include "sim/frameworks/target_choices.h"
 
-// Column order from before the plan's fields had a table; later fields follow.
+// Readers by position keep theirs: fields from this one on came when other columns followed those of a plan, so they
+// are at the end.
+enum { FIRST_LATER = PLAN_PP_GROUP };
+
+// Column order from before the plan's fields had a table; those that came afterwards follow.
 static void plan_columns(PlanFieldId order[PLAN_FIELD_COUNT]) {
     static const PlanFieldId first[] = {
         PLAN_SEQ,          PLAN_MICRO_BATCH, PLAN_GRAD_ACCUM, PLAN_ZERO,           PLAN_RECOMPUTE,
@@ -17,7 +21,7 @@ int csv_plan_names(const char *names[CSV_PLAN_COLUMNS]) {
     PlanFieldId order[PLAN_FIELD_COUNT];
     plan_columns(order);
     int count = 0;
-    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+    for (int i = 0; i < FIRST_LATER; i++) {
         names[count++] = plan_fields[order[i]].name;
         if (order[i] == PLAN_GRAD_ACCUM) {
             names[count++] = "global_batch";
@@ -26,28 +30,46 @@ int csv_plan_names(const char *names[CSV_PLAN_COLUMNS]) {
     return count;
 }
 
+int csv_later_names(const char *names[CSV_PLAN_COLUMNS]) {
+    for (int id = FIRST_LATER; id < PLAN_FIELD_COUNT; id++) {
+        names[id - FIRST_LATER] = plan_fields[id].name;
+    }
+    return PLAN_FIELD_COUNT - FIRST_LATER;
+}
+
+static void put_names(Csv *csv, const char *const *names, int count) {
+    for (int i = 0; i < count; i++) {
+        fprintf(csv->out, ",%s", names[i]);
+    }
+}
+
 static void put_header(Csv *csv) {
     const char *names[CSV_PLAN_COLUMNS];
     const int count = csv_plan_names(names);
     fputs("state,place" AXES_COLUMNS, csv->out);
-    for (int i = 0; i < count; i++) {
-        fprintf(csv->out, ",%s", names[i]);
-    }
-    csv_header(csv, ",order,step_time_s,step_time_low_s,step_time_high_s,tokens_per_s,mfu,hfu,"
-                    "compute_s" AXES_EXPOSED_COLUMNS ",optimizer_s,overhead_s,peak_bytes,reserved_bytes,pareto,rule,"
-                    "reason,bubble_s,stage");
+    put_names(csv, names, count);
+    fputs(",order,step_time_s,step_time_low_s,step_time_high_s,tokens_per_s,mfu,hfu,compute_s" AXES_EXPOSED_COLUMNS
+          ",optimizer_s,overhead_s,peak_bytes,reserved_bytes,pareto,rule,reason,bubble_s,stage",
+          csv->out);
+    put_names(csv, names, csv_later_names(names));
+    csv_end_line(csv);
+}
+
+static void put_field(Csv *csv, const Target *target, const TrainPlan *plan, PlanFieldId id) {
+    char value[PLAN_VALUE_BYTES];
+    const int told = target_told(target, plan, id);
+    csv_text(csv, told != PLAN_ANY ? plan_value_text(id, told, value) : NULL);
 }
 
 static void put_plan(Csv *csv, const Target *target, const TrainPlan *plan) {
     PlanFieldId order[PLAN_FIELD_COUNT];
-    char value[PLAN_VALUE_BYTES], axes[MESH_TEXT_BYTES];
+    char axes[MESH_TEXT_BYTES];
     plan_columns(order);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         csv_integer(csv, plan->mesh.size[axis]);
     }
-    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
-        const int told = target_told(target, plan, order[i]);
-        csv_text(csv, told != PLAN_ANY ? plan_value_text(order[i], told, value) : NULL);
+    for (int i = 0; i < FIRST_LATER; i++) {
+        put_field(csv, target, plan, order[i]);
         if (order[i] == PLAN_GRAD_ACCUM) {
             csv_integer(csv, plan_global_batch(plan));
         }
@@ -72,9 +94,12 @@ static void prediction_fields(Csv *csv, const Prediction *prediction) {
 }
 
 // The end of a line: columns that came after the first version of the table.
-static void end_line(Csv *csv, const Prediction *prediction) {
+static void end_line(Csv *csv, const Target *target, const TrainPlan *plan, const Prediction *prediction) {
     csv_number(csv, prediction && prediction->step_s > 0, prediction ? prediction->bubble_s : 0);
     csv_number(csv, prediction && prediction->memory.stages > 0, prediction ? prediction->memory.stage : 0);
+    for (int id = FIRST_LATER; id < PLAN_FIELD_COUNT; id++) {
+        put_field(csv, target, plan, (PlanFieldId)id);
+    }
     csv_end_line(csv);
 }
 
@@ -102,7 +127,7 @@ Status csv_plan(const void *answer, FILE *out, Error *error) {
         put_plan(&csv, result->request->target, &result->entries[i].plan);
         prediction_fields(&csv, &result->entries[i]);
         csv_row(&csv, "dss", result->entries[i].pareto, NULL, NULL);
-        end_line(&csv, &result->entries[i]);
+        end_line(&csv, result->request->target, &result->entries[i].plan, &result->entries[i]);
     }
     for (int i = 0; i < result->rejected_count; i++) {
         const Prediction nothing = {0};
@@ -110,7 +135,7 @@ Status csv_plan(const void *answer, FILE *out, Error *error) {
         put_plan(&csv, result->request->target, &result->rejected[i].plan);
         prediction_fields(&csv, &nothing);
         csv_row(&csv, "sss", NULL, result->rejected[i].rule, result->rejected[i].reason);
-        end_line(&csv, NULL);
+        end_line(&csv, result->request->target, &result->rejected[i].plan, NULL);
     }
     return csv_finish(&csv, error);
 }
@@ -130,7 +155,7 @@ Status csv_candidates(const void *what, FILE *out, Error *error) {
             estimate_fields(&csv, candidate);
         }
         csv_row(&csv, "sss", NULL, candidate->rule, candidate->reason);
-        end_line(&csv, candidate->prediction);
+        end_line(&csv, result->request->target, &candidate->plan, candidate->prediction);
     }
     return csv_finish(&csv, error);
 }
@@ -143,6 +168,6 @@ Status csv_prediction(const void *answer, FILE *out, Error *error) {
     put_plan(&csv, report->request->target, &report->prediction->plan);
     prediction_fields(&csv, report->prediction);
     csv_row(&csv, "sss", NULL, NULL, report->reason);
-    end_line(&csv, report->prediction);
+    end_line(&csv, report->request->target, &report->prediction->plan, report->prediction);
     return csv_finish(&csv, error);
 }

@@ -6,9 +6,9 @@
 
 #include "autotune/explain/diagnose.h"
 #include "autotune/explain/explain.h"
+#include "autotune/explain/scaling.h"
 #include "autotune/result.h"
 #include "autotune/run_record.h"
-#include "autotune/explain/scaling.h"
 #include "reports/answer.h"
 
 enum { TABLE_DEFAULT_ROWS = 10, ANSWER_ROWS_THAT_FIT = -1 };
@@ -64,6 +64,7 @@ Status table_comparison(const Explanation *explanation, const char *const names[
 // Names of the columns of a plan in CSV between the mesh and the order of its axes; returns how many.
 enum { CSV_PLAN_COLUMNS = PLAN_FIELD_COUNT + 1 };
 int csv_plan_names(const char *names[CSV_PLAN_COLUMNS]);
+int csv_later_names(const char *names[CSV_PLAN_COLUMNS]);  // and of those at the end
 Status csv_plan(const void *report, FILE *out, Error *error);
 Status csv_prediction(const void *report, FILE *out, Error *error);
 Status csv_candidates(const void *result, FILE *out, Error *error);  // every choice of every shape

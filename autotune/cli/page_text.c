@@ -13,9 +13,8 @@
 #define EXPOSED(symbol, name, role, lenders) ", exposed_" #name "_s"
 #define PLACE(symbol, name, role, lenders) " {" #name "}"
 
-static const char *plan_columns(Arena *arena) {
-    const char *names[CSV_PLAN_COLUMNS], *text = "";
-    const int count = csv_plan_names(names);
+static const char *listed(const char *const *names, int count, Arena *arena) {
+    const char *text = "";
     for (int i = 0; i < count; i++) {
         text = arena_format(arena, "%s%s%s", text, i > 0 ? ", " : "", names[i]);
     }
@@ -31,12 +30,19 @@ static const char *axes_defined(Arena *arena) {
 }
 
 static const char *word_text(const char *word, size_t length, Arena *arena) {
+    const char *names[CSV_PLAN_COLUMNS], *later[CSV_PLAN_COLUMNS];
     const struct {
         const char *word, *text;
-    } words[] = {
-        {"axes", AXIS_LIST(NAMED)},           {"exposed", AXIS_LIST(EXPOSED)},      {"places", AXIS_LIST(PLACE)},
-        {"plan", plan_columns(arena)},        {"definitions", axes_defined(arena)}, {"framework", FRAMEWORK_DEFAULT},
-        {"format", FRAMEWORK_DEFAULT_FORMAT}, {"configs", FRAMEWORK_CONFIGS},       {"batches", FRAMEWORK_BATCH_WORDS}};
+    } words[] = {{"axes", AXIS_LIST(NAMED)},
+                 {"exposed", AXIS_LIST(EXPOSED)},
+                 {"places", AXIS_LIST(PLACE)},
+                 {"plan", listed(names, csv_plan_names(names), arena)},
+                 {"later", listed(later, csv_later_names(later), arena)},
+                 {"definitions", axes_defined(arena)},
+                 {"framework", FRAMEWORK_DEFAULT},
+                 {"format", FRAMEWORK_DEFAULT_FORMAT},
+                 {"configs", FRAMEWORK_CONFIGS},
+                 {"batches", FRAMEWORK_BATCH_WORDS}};
     const char *text = NULL;
     for (size_t i = 0; i < sizeof words / sizeof words[0] && !text; i++) {
         text = strlen(words[i].word) == length && strncmp(words[i].word, word, length) == 0 ? words[i].text : NULL;
