@@ -410,6 +410,27 @@ static void launch_experts_at_once(Arena *arena, const RunRow *row, const Target
     }
 }
 
+// Experts by date of the target that weighs their results in fp32 (its e1f7f318a, 8bc267dea and 5242bdf71), and its
+// traced graphs: with Inductor all of a step is compiled, without nothing, FlexAttention either, which its models
+// with experts have (fca8ab7be: aot_eager, no passes).
+static const char product_since[] = "2025-11-21", product_until[] = "2026-04-06", eager_until[] = "2026-04-14";
+
+static void take_experts_of_date(Arena *arena, const RunRow *row, const Target **target) {
+    const char *said = row->compiled_or_fused;
+    if (row->experts.count == 0 || !(*target)->routes_eagerly) {
+        return;
+    }
+    const bool by_product = strcmp(row->date, product_since) >= 0 && strcmp(row->date, product_until) < 0;
+    if ((*target)->sums_by_product && !by_product) {
+        own_copy(arena, target)->sums_by_product = false;
+    }
+    if (strcmp(row->date, eager_until) >= 0 || (said && strstr(said, "full inductor"))) {
+        own_copy(arena, target)->routes_eagerly = false;
+    } else if (said && strncmp(said, "graph", strlen("graph")) == 0) {
+        own_copy(arena, target)->reference_attention = true;
+    }
+}
+
 // Who pads trains a padded vocabulary. One source's head takes 4.7 times as long where tp does not split it, as
 // products with an odd number of columns do.
 static void keep_vocabulary(Arena *arena, const RunRow *row, const Target **target) {
@@ -460,6 +481,7 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
         keep_vocabulary(mapper->arena, row, &run->request.target);
         gather_in_fp8(mapper->arena, row, &run->request.target);
         launch_experts_at_once(mapper->arena, row, &run->request.target);
+        take_experts_of_date(mapper->arena, row, &run->request.target);
         take_code_of_first_run(mapper->arena, row, &run->request.target);
         take_libraries_of_date(row, &run->request.cluster.accelerator);
     }

@@ -32,6 +32,7 @@ typedef struct AttentionShape {
     double window;  // keys that a query of a causal block sees at most; 0 = all before it
     bool diagonal;  // the block holds the causal diagonal, where tiles are half empty
     bool backward;
+    bool reference;  // FlexAttention where nothing compiles it: operations of their own, whatever the kernel
 } AttentionShape;
 
 KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const AttentionShape *shape);

@@ -33,6 +33,25 @@ static KernelTime eager_time(const Accelerator *accelerator, Dtype dtype, const 
                         .memory_bound = memory_s / (product_s + memory_s)};
 }
 
+// FlexAttention's reference (PyTorch, torch/_higher_order_ops/flex_attention.py, math_attention, sdpa_dense_backward),
+// bytes per element of the square of scores. Forward: scores 4, scaled 8, masked 8, logsumexp 24, rows without a key 6,
+// maxima 4, softmax and where 22, to bf16 6, read 2. Backward: scores as forward 20, less logsumexp 8, exp 8, where 8,
+// to bf16 6, read 2; gradients of probabilities 4, two sums 16, product 12, scaled 8, to bf16 6, masked 4, read 4.
+// Masked positions are computed as all others. Scores and the gradients of probabilities are products in fp32.
+static const double reference_forward_bytes = 84, reference_backward_bytes = 106;
+
+static KernelTime reference_time(const Accelerator *accelerator, Dtype dtype, const AttentionShape *shape) {
+    const double scores = shape->sequences * shape->heads * shape->queries * shape->keys;
+    const double product = 2 * scores * shape->head_dim;
+    const double fp32_s = product * (shape->backward ? 2 : 1) / accelerator->gemm[DTYPE_FP32].sustained_flop_per_s;
+    const double half_s = product * (shape->backward ? 3 : 1) /
+                          (accelerator->gemm[dtype].sustained_flop_per_s * eager_product_efficiency);
+    const double bytes = scores * (shape->backward ? reference_backward_bytes : reference_forward_bytes);
+    const double memory_s = bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
+    const double seconds = accelerator->kernel_floor_s + fp32_s + half_s + memory_s;
+    return (KernelTime){.seconds = seconds, .memory_s = memory_s, .memory_bound = memory_s / seconds};
+}
+
 static bool slides(const AttentionShape *shape) {
     return shape->window > 0 && shape->window < shape->keys;
 }
@@ -78,6 +97,9 @@ KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const Att
     const AttentionRate *rate = attention_rate(accelerator, kernel, shape->head_dim);
     if (!rate || !cost_supports(accelerator, dtype)) {
         return (KernelTime){.seconds = INFINITY};
+    }
+    if (shape->reference) {
+        return reference_time(accelerator, dtype, shape);
     }
     if (shape->kernel == ATTENTION_EAGER) {
         return eager_time(accelerator, dtype, shape);

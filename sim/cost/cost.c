@@ -192,7 +192,8 @@ static KernelTime attention_task_time(const Accelerator *accelerator, const Step
                             .keys = (double)task->cols,
                             .visible_share = visible_share(program, task),
                             .diagonal = task->ring_step == 0,
-                            .backward = task->kind == TASK_ATTENTION_BACKWARD};
+                            .backward = task->kind == TASK_ATTENTION_BACKWARD,
+                            .reference = program->target->reference_attention};
     if (program->plan.pack > 0) {  // kernels of variable lengths: as many documents as make the rows
         const double document = plan_document_tokens(&program->plan);
         shape.sequences *= queries / document;

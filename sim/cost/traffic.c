@@ -87,28 +87,45 @@ static double indexed_passes(const TrainPlan *plan, const Task *task) {
     }
 }
 
+// Results in the order of tokens and in fp32, then a product of a row of weights with k rows: zeros S, in order 2 S,
+// to fp32 3 S, read 2 S; planes: the product 2, to bf16 3, the sum with the shared expert's 3. Backward: to fp32 3,
+// weights' gradients 2 S, the rows' gradient a product of depth one, to bf16 3 S, in order 2 S (compiled: both 3 S).
+// That product takes 6 to 9 ms where its traffic, 2 S, takes one (PR 2466 of that target: B200, compiled or not).
+static const double depth_one_planes = 15;
+
+static double product_passes(const Task *task, bool one_by_one) {
+    const double rows = (double)task->inner;
+    return task->kind == TASK_UNPERMUTE ? (8 * rows + (one_by_one ? 8 : 6)) / (rows + 1)
+                                        : ((2 + depth_one_planes + (one_by_one ? 5 : 3)) * rows + 3) / (2 * rows + 1);
+}
+
 // The same of EXPERTS_WEIGHTED_FP32 (its models/moe.py and distributed/expert_parallel.py of 2025-08). Forward: gather
 // 2 S; to fp32 3 S, times weights 4 S, to bf16 3 S; scatter_add of 3 S to a copy of the tokens, two planes. Backward:
 // gather 2 S, casts back 6 S, two products 10 S, their sum 2 S; scatter_add of 3 S to zeros, a plane. In the order of
 // the experts here and back: a padded copy 2 S, picks 2 S, put back 2 S; backward adds by index 4 S, slices 2 S, picks
 // 2 S and zeroes 2 S. Compiled, what is elementwise is one pass with the gather or the sum: weights 2 S, 5 S back.
-static double weighted_passes(const TrainPlan *plan, const Task *task) {
+static double weighted_passes(const Target *target, const TrainPlan *plan, const Task *task) {
     const double rows = (double)task->inner;
     const bool eager = plan->fused == FUSED_EAGER, back = task->phase == PHASE_BACKWARD;
+    const bool one_by_one = eager || target->routes_eagerly;
+    const bool weighs = (task->kind == TASK_UNPERMUTE && !back) || task->kind == TASK_UNPERMUTE_BACKWARD;
+    if (weighs && target->sums_by_product) {
+        return product_passes(task, one_by_one);
+    }
     switch (task->kind) {
     case TASK_UNPERMUTE:
-        return back ? (3 * rows + 1) / (rows + 1) : ((eager ? 13 : 5) * rows + 2) / (rows + 1);
+        return back ? (3 * rows + 1) / (rows + 1) : ((one_by_one ? 13 : 5) * rows + 2) / (rows + 1);
     case TASK_UNPERMUTE_BACKWARD:
-        return (eager ? 20 : 5) * rows / (2 * rows + 1);
+        return (one_by_one ? 20 : 5) * rows / (2 * rows + 1);
     case TASK_PERMUTE:
-        return rows > 1 || !eager ? 1 : back ? 5.0 / 2 : 3.0 / 2;
-    default:
+        return rows > 1 || !one_by_one ? 1 : back ? 5.0 / 2 : 3.0 / 2;
+    default:  // the router: a module of its own, which is compiled wherever anything is
         return eager ? 14.0 / 6 : 1;
     }
 }
 
 static double routed_passes(const Target *target, const TrainPlan *plan, const Task *task) {
-    return target->expert_flavour == EXPERTS_WEIGHTED_FP32 ? weighted_passes(plan, task)
+    return target->expert_flavour == EXPERTS_WEIGHTED_FP32 ? weighted_passes(target, plan, task)
            : target->expert_flavour == EXPERTS_INDEXED     ? indexed_passes(plan, task)
                                                            : 1;
 }

@@ -129,7 +129,9 @@ typedef struct Target {
     double replayed_slack;  // the runtime's slack as it ships, which a replay of the allocator stands in for
     ExpertFlavour expert_flavour;
     bool experts_at_once;  // EXPERTS_PERMUTE_KERNELS: one launch has a product of all experts, not one for each
-    bool experts_apart;    // with ep, wrapped by themselves: backward gathers a layer's as it comes to it, not before
+    bool routes_eagerly, sums_by_product;  // experts' way is not compiled; WEIGHTED_FP32: an fp32 product sums results
+    bool reference_attention;  // FlexAttention that nothing compiles: its reference, operation by operation in fp32
+    bool experts_apart;  // with ep, wrapped by themselves: backward gathers a layer's as it comes to it, not before
     // legality
     ReplicateRule replicate_rule;
     RankOrderRule rank_order_rule;

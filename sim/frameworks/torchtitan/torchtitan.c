@@ -31,6 +31,9 @@ static const TargetVersion torchtitan_0_2 = {
         SET(tp_copies, true),  // torch.distributed._functional_collectives: cat of chunks where the dimension is not 0
         SET(allocator, ALLOCATOR_EXPANDABLE),                                               // its run_train.sh
         SET(expert_flavour, EXPERTS_WEIGHTED_FP32),                                         // models/moe.py
+        // apply_compile leaves out MoE.forward and the dispatcher until its 5242bdf71 (2026-04-14)
+        SET(routes_eagerly, true),
+        SET(sums_by_product, true),  // torch.bmm from its e1f7f318a (2025-11-21) to 8bc267dea (2026-04-06)
         SET(dispatchers, DISPATCH_BIT(DISPATCH_DEEPEP) | DISPATCH_BIT(DISPATCH_HYBRIDEP)),  // moe_comm_backend
         SET(fp8_flavour, FP8_TORCHAO),                                                      // Float8LinearConverter
         SET(fp8_recipes, FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_ROWWISE) | FP8_BIT(FP8_ROWWISE_BF16)),
@@ -72,6 +75,7 @@ static const TargetVersion torchtitan_0_1 = {
     .until = "2025-04",
     .evidence = "45 published runs",
     .settings = SETTINGS(
+        SET(sums_by_product, false),         // scatter_add
         SET(updates_in_backward, false),     // as its logs have it: not looked at
         SET(seq_by_tp, false),               // v0.1.0 asserts nothing of the kind
         SET(allocator, ALLOCATOR_SEGMENTS),  // its logs of 2024-12 and 2025-02, first step and later: 42.1 and 49.6 GiB
@@ -97,6 +101,8 @@ static const TargetVersion torchtitan_head = {
     .settings = SETTINGS(
         SET(recompute_counts, RECOMPUTE_ALL_ALIKE),  // SelectiveAC is by operation only
         SET(updates_in_backward, false),             // gone (components/optimizer)
+        SET(routes_eagerly, false),                  // a block is compiled as a whole (its 5242bdf71)
+        SET(sums_by_product, false),                 // scatter_add again
         // Float8, MXFP8 and NVFP4LinearConverter (components/quantization)
         SET(fp8_recipes, FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_ROWWISE) | FP8_BIT(FP8_ROWWISE_BF16) | FP8_BIT(FP8_MX) |
                              FP8_BIT(FP8_NVFP4)),
@@ -172,7 +178,7 @@ static const char *refuse(const Target *target, const ModelSpec *model, const Tr
 
 static const MeasuredChip measured[] = {
     {"H100-96GB-HBM2e-500W", 95, 256, 0.077, 0.007}, {"A100-SXM4-80GB", 10, 64, 0.025, 0.015},
-    {"B200-SXM-180GB", 6, 8, 0.292, -0.292},         {"MI300X-192GB", 4, 8, 0.073, -0.073},
+    {"B200-SXM-180GB", 6, 8, 0.269, -0.269},         {"MI300X-192GB", 4, 8, 0.073, -0.073},
     {"H100-SXM5-80GB", 3, 128, 0.013, -0.013},       {0},
 };
 

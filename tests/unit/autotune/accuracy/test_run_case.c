@@ -205,6 +205,32 @@ Test(run_case, products_of_experts_are_one_launch_where_transformer_engine_has_t
     }
 }
 
+Test(run_case, experts_of_torchtitan_are_those_of_its_code_of_the_date_and_of_what_compiled_it) {
+    static const struct {
+        const char *date, *compiled;
+        bool by_product, eagerly, reference;
+    } cases[] = {{"2025-08-20", "grouped_mm", false, true, false},
+                 {"2025-12-17", "torch.compile model+loss", true, true, false},
+                 {"2026-03-12", "graph_trainer full inductor", true, false, false},
+                 {"2026-03-13", "graph trainer", true, true, true},
+                 {"2026-04-10", "torch.compile", false, true, false},
+                 {"2026-06-13", "grouped_mm", false, false, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *columns = arena_format(&arena, "%.*s,experts,topk,moe_ffn,date,compiled_or_fused\n",
+                                           (int)strlen(RUNS_HEADER) - 1, RUNS_HEADER);
+        const char *line = run_line(&arena, (RunLine){.target = "torchtitan", .step_time_s = 1});
+        const RunFile file =
+            run_file_of(&arena, arena_format(&arena, "%s%.*s,16,4,2048,%s,%s\n", columns, (int)strlen(line) - 1, line,
+                                             cases[i].date, cases[i].compiled));
+        RunCase run;
+        run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+        const Target *target = run.request.target;
+        cr_expect_eq(target->sums_by_product, cases[i].by_product, "%s", cases[i].date);
+        cr_expect_eq(target->routes_eagerly, cases[i].eagerly, "%s", cases[i].compiled);
+        cr_expect_eq(target->reference_attention, cases[i].reference, "%s", cases[i].compiled);
+    }
+}
+
 Test(run_case, a_row_with_experts_is_a_model_with_experts) {
     const RunCase run = case_with_experts("experts,topk,moe_ffn,shared_ffn,ep", "16,4,2048,1024,1");
     cr_assert_null(run.skipped, "%s", run.skipped);

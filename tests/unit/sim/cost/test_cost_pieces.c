@@ -291,3 +291,51 @@ Test(cost_pieces, sums_into_fp32_take_longer_by_traffic_that_is_not_hidden) {
     a100.device_class = DEVICE_CLASS_CPU;
     cr_assert_lt(gemm_s(&a100, DTYPE_BF16, 8192, 8192, 4096, 8), 1.01 * plain_s);
 }
+
+// Six choices a token, compiled, without a graph's help on the way to the experts: counted in traffic.c.
+Test(cost_pieces, rows_move_operation_by_operation_where_the_compiler_leaves_their_way_out) {
+    Target target = {.expert_flavour = EXPERTS_WEIGHTED_FP32};
+    const TrainPlan plan = {.fused = FUSED_COMPILED};
+    const Task sum = {.kind = TASK_UNPERMUTE, .phase = PHASE_FORWARD, .inner = 6};
+    const Task router = {.kind = TASK_ROUTE, .phase = PHASE_FORWARD};
+    cr_expect_float_eq(traffic_passes(&target, &plan, &sum), 32.0 / 7, 1e-12);
+    target.routes_eagerly = true;
+    cr_expect_float_eq(traffic_passes(&target, &plan, &sum), 80.0 / 7, 1e-12);
+    cr_expect_eq(traffic_passes(&target, &plan, &router), 1, "a module of its own, which is compiled");
+}
+
+Test(cost_pieces, a_product_that_sums_results_moves_less_forward_and_more_backward) {
+    Target target = {.expert_flavour = EXPERTS_WEIGHTED_FP32, .routes_eagerly = true};
+    const TrainPlan plan = {.fused = FUSED_COMPILED};
+    const Task sum = {.kind = TASK_UNPERMUTE, .phase = PHASE_FORWARD, .inner = 6};
+    const Task back = {.kind = TASK_UNPERMUTE_BACKWARD, .phase = PHASE_BACKWARD, .inner = 6};
+    const double scattered = traffic_passes(&target, &plan, &sum), spread = traffic_passes(&target, &plan, &back);
+    target.sums_by_product = true;
+    cr_expect_float_eq(traffic_passes(&target, &plan, &sum), 56.0 / 7, 1e-12);
+    cr_expect_lt(traffic_passes(&target, &plan, &sum), scattered);
+    cr_expect_float_eq(traffic_passes(&target, &plan, &back), 135.0 / 13, 1e-12);
+    cr_expect_gt(traffic_passes(&target, &plan, &back), spread);
+}
+
+Test(cost_pieces, flexattention_that_nothing_compiles_moves_all_scores_whatever_is_masked) {
+    Accelerator h100 = machine_h100().accelerator;
+    h100.gemm[DTYPE_FP32].sustained_flop_per_s = 50e12;
+    AttentionShape shape = {.kernel = ATTENTION_FLASH,
+                            .sequences = 2,
+                            .heads = 8,
+                            .head_dim = 128,
+                            .queries = 4096,
+                            .keys = 4096,
+                            .visible_share = 0.5,
+                            .diagonal = true,
+                            .reference = true};
+    const double scores = 2 * 8 * 4096.0 * 4096.0;
+    const KernelTime causal = attention_time(&h100, DTYPE_BF16, &shape);
+    cr_expect_float_eq(causal.memory_s, 84 * scores / (h100.memory_bytes_per_s * h100.memory_efficiency), 1e-12);
+    cr_expect_gt(causal.seconds, causal.memory_s + 2 * 128 * scores / 50e12);
+    shape.visible_share = 1;
+    cr_expect_eq(attention_time(&h100, DTYPE_BF16, &shape).seconds, causal.seconds);
+    shape.backward = true;
+    const KernelTime backward = attention_time(&h100, DTYPE_BF16, &shape);
+    cr_expect_float_eq(backward.memory_s, causal.memory_s * 106 / 84, 1e-12);
+}
