@@ -245,16 +245,20 @@ static const Prediction *first_taken(const TuneResult *result, const AdviceFilte
     return NULL;
 }
 
-// The first plan that the filter does not take, where none that it takes was looked at; NULL.
+static bool is_not_had(const Candidate *candidate) {
+    return candidate->rule && strcmp(candidate->rule, SEARCH_NOT_HAD) == 0;
+}
+
+// Where no plan's memory was looked at, the first one that the filter does not take, or else the first rejected one;
+// NULL.
 static const Candidate *never_taken(const TuneResult *result) {
     const Candidate *found = NULL;
     for (int i = 0; i < result->candidate_count; i++) {
         const Candidate *candidate = &result->candidates[i];
-        const bool not_had = candidate->rule && strcmp(candidate->rule, SEARCH_NOT_HAD) == 0;
         if (candidate->state != CANDIDATE_REJECTED || candidate->reserved_bytes > 0) {
             return NULL;
         }
-        found = not_had && !found ? candidate : found;
+        found = !found || (is_not_had(candidate) && !is_not_had(found)) ? candidate : found;
     }
     return found;
 }
@@ -262,12 +266,13 @@ static const Candidate *never_taken(const TuneResult *result) {
 static const char *why_no_best(const AdviceQuestion *question, Arena *arena) {
     const TuneResult *result = question->result;
     const Candidate *never = never_taken(result);
-    if (!never) {
-        return arena_format(arena, "none of the %d shapes of %d ranks fits", result->search.shapes,
-                            result->request->world);
+    if (never && is_not_had(never)) {
+        const Prediction bare = {.plan = never->plan};
+        return arena_text(arena, question->filter.lacks(question->filter.state, &bare));
     }
-    const Prediction bare = {.plan = never->plan};
-    return arena_text(arena, question->filter.lacks(question->filter.state, &bare));
+    const int shapes = result->search.shapes, world = result->request->world;
+    return never ? arena_format(arena, "none of the %d shapes of %d ranks can run: %s", shapes, world, never->reason)
+                 : arena_format(arena, "none of the %d shapes of %d ranks fits", shapes, world);
 }
 
 // What a newer version of the target does with the same plan.

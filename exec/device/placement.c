@@ -26,6 +26,9 @@ char *placement_at(Placement *placement, const BufferRef *ref, const StepInstanc
 }
 
 char *placement_slot(const Placement *placement, int32_t buffer, int slot) {
+    int32_t *const *place = placement->memory->place;
+    // Callers fill slots that outlive the step, and all of them in one piece: those are never given places.
+    ASSERT(!place || !place[buffer]);
     return placement->arena + placement->memory->offset_bytes[buffer] +
            slot * placement->program->buffers[buffer].slot_bytes;
 }

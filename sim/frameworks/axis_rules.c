@@ -187,12 +187,9 @@ static const char *check_schedule(const ModelSpec *model, const TrainPlan *plan,
               "pp_schedule=%s has embedding and head, one unit here, at different times, and gradients are reduced on "
               "every micro-step: use grad_sync last",
               schedule);
-    REFUSE_IF(arena,
-              plan->pp_schedule == PP_DUALPIPEV &&
-                      micro_steps<2 * pp, "pp_schedule=%s needs at least 2 pp = %d micro-steps, %s is %d", schedule,
-                                  2 * pp, plan_rounds(plan)> 1
-                  ? "grad_accum / pp_rounds"
-                  : "grad_accum",
+    const char *word = plan_rounds(plan) > 1 ? "grad_accum / pp_rounds" : "grad_accum";
+    const bool too_few = plan->pp_schedule == PP_DUALPIPEV && micro_steps < 2 * pp;
+    REFUSE_IF(arena, too_few, "pp_schedule=%s needs at least 2 pp = %d micro-steps, %s is %d", schedule, 2 * pp, word,
               micro_steps);
     const char *messages = check_messages(plan, target, arena);
     return messages ? messages : target_refuse_group(target, plan, arena);

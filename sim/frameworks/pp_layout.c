@@ -6,8 +6,24 @@
 
 #include "sim/frameworks/target.h"
 
+enum { NO_TIMES = -1, MOST_DIGITS = 9 };
+
+static const char *count_signs(PpLayout *layout, int times) {
+    if (times == NO_TIMES) {
+        return "a * without a number behind it";
+    }
+    // What adds nothing counts too: a bracket may repeat it.
+    const int signs = times > 0 ? times : 1;
+    if (signs > LAYOUT_MOST_SIGNS - layout->signs) {
+        return "more than 65536 signs";
+    }
+    layout->signs += signs;
+    return NULL;
+}
+
 // One sign of the layout; `times` where a number follows "*".
 static void take_sign(PpLayout *layout, char sign, int times) {
+    layout->wrong = count_signs(layout, times);
     for (int i = 0; i < times && !layout->wrong; i++) {
         if (sign == '|' && layout->count < LAYOUT_MOST_CHUNKS) {
             layout->layers[layout->count++] = 0;
@@ -24,17 +40,17 @@ static void take_sign(PpLayout *layout, char sign, int times) {
         layout->first = layout->first || sign == '|' ? layout->first : sign;
         layout->last = sign == '|' ? layout->last : sign;
     }
-    if (!strchr("|tmEL", sign)) {
+    if (!layout->wrong && !strchr("|tmEL", sign)) {
         layout->wrong = "a sign other than E, t, m, L and |";
     }
 }
 
 static int number_at(const char **at) {
-    int number = 0;
-    while (**at >= '0' && **at <= '9' && number <= LAYOUT_MOST_LAYERS) {
+    int number = 0, digits = 0;
+    for (; **at >= '0' && **at <= '9' && digits < MOST_DIGITS; digits++) {
         number = 10 * number + *(*at)++ - '0';
     }
-    return number > LAYOUT_MOST_LAYERS ? LAYOUT_MOST_LAYERS : number;
+    return digits > 0 ? number : NO_TIMES;
 }
 
 static int times_behind(const char **at) {
@@ -50,11 +66,13 @@ static const char *take_bracket(PpLayout *layout, const char *text) {
     const char *from = text + 1, *end = strchr(from, ')');
     const char *behind = end ? end + 1 : text + strlen(text);
     const int times = end ? times_behind(&behind) : 0;
-    layout->wrong = end ? NULL : "a bracket that does not end";
-    for (int i = 0; i < times && i < LAYOUT_MOST_CHUNKS && !layout->wrong; i++) {
+    layout->wrong = end ? count_signs(layout, times) : "a bracket that does not end";
+    for (int i = 0; i < times && !layout->wrong; i++) {
         for (const char *at = from; at < end && !layout->wrong;) {
             const char sign = *at++;
-            if (sign != ' ' && sign != ',') {
+            if (sign == ' ' || sign == ',') {
+                layout->wrong = count_signs(layout, 1);
+            } else {
                 take_sign(layout, sign, times_behind(&at));
             }
         }

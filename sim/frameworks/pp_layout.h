@@ -8,11 +8,12 @@
 
 #include "sim/base/arena.h"
 
-enum { LAYOUT_MOST_CHUNKS = 4096, LAYOUT_MOST_LAYERS = 1 << 16 };
+enum { LAYOUT_MOST_CHUNKS = 4096, LAYOUT_MOST_SIGNS = 65536 };
 
 typedef struct PpLayout {
     int layers[LAYOUT_MOST_CHUNKS];
     int count;
+    int signs;                // read so far, each as often as it is repeated
     int further, further_at;  // layers that predict further tokens, and the chunk of the last one
     int embeddings, losses;
     char first, last;   // signs

@@ -237,6 +237,22 @@ Test(import_megatron, a_layout_or_a_number_that_is_left_out_is_an_error_that_say
         {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout"),
          "stands without a value: it takes"},
         {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et*4|x'"), "a sign other than"},
+        {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et*|t|t|tL'"),
+         "a * without a number"},
+        {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'E(t|)*3tL|(t)*'"),
+         "a * without a number"},
+        {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'E(t*|)*3tL'"),
+         "a * without a number"},
+        {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et*65536|t|t|tL'"),
+         "more than 65536 signs"},
+        {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et|t|t|t*999999999999L'"),
+         "more than 65536 signs"},
+        {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout "
+               "'E(t*65536t*65536t*65536t*65536t*65536t*65536)*4096|t|t|tL'"),
+         "more than 65536 signs"},
+        {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'E(t*0 )*999999|t|t|tL'"),
+         "more than 65536 signs"},
+        {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et|(t|)*4097L'"), "too many stages"},
         {FLAGS("--pipeline-model-parallel-size"), "stands without a value: it takes a whole number"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
