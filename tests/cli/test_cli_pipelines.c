@@ -142,7 +142,7 @@ Test(cli_pipelines, a_batch_script_writes_and_launches_a_pipeline_of_every_frame
     }
 }
 
-// What a file does not hold is said: of DeepSpeed's the sequence and recomputation, its stages follow from the batch.
+// What a file does not hold is said: of DeepSpeed's the sequence and recomputation.
 Test(cli_pipelines, what_is_exported_with_stages_comes_back_from_its_file_and_from_its_batch_script) {
     static const struct {
         const char *target, *zero, *file;
@@ -171,6 +171,22 @@ Test(cli_pipelines, what_is_exported_with_stages_comes_back_from_its_file_and_fr
         json_decref(back);
         unlink(file);
     }
+}
+
+// 1 x 8 x 8 ranks are 64 sequences: nothing in the file speaks of stages, and none are made of the batch.
+Test(cli_pipelines, a_batch_that_does_not_add_up_is_no_pipeline_of_deepspeed) {
+    FILE *file = fopen("batch.json", "w");
+    cr_assert(file);
+    fputs("{\"train_batch_size\": 32, \"train_micro_batch_size_per_gpu\": 1, \"gradient_accumulation_steps\": 8,"
+          " \"zero_optimization\": {\"stage\": 1}, \"bf16\": {\"enabled\": true}}\n",
+          file);
+    fclose(file);
+    ProgramRun run = CLI("check", "batch.json", "--model", "llama-3-8b", "--world", "8", "--effort", "estimate");
+    cr_expect_eq(run.exit_code, 2, "%s", run.out);
+    cr_expect(strstr(run.out, "= 64 sequences, and the global batch is 32"), "%s", run.out);
+    cr_expect_not(strstr(run.out, "pp=2"), "%s", run.out);
+    program_run_free(&run);
+    unlink("batch.json");
 }
 
 // A global batch of four local ones: the file says so, and a check what it costs.
@@ -333,6 +349,6 @@ Test(cli_pipelines, a_run_in_words_has_a_line_for_each_stage) {
     ProgramRun run =
         CLI("run", "--mesh", "pp=2", "--model", "tiny", "--steps", "1", "--seq", "32", "--grad-accum", "2");
     cr_expect_eq(run.exit_code, 0, "%s", run.err);
-    cr_expect(strstr(run.out, "bubble measured") && strstr(run.out, "simulated are lanes"), "%s", run.out);
+    cr_expect(strstr(run.out, "bubble measured") && strstr(run.out, "bubble is the share"), "%s", run.out);
     program_run_free(&run);
 }

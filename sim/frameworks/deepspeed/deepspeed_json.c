@@ -105,6 +105,14 @@ static const char *overlaps(const ConfigJob *job) {
     return export_bool(target_reduce_overlap(job->target, job->plan) == REDUCE_OVERLAP_ON);
 }
 
+static const char *stages(const ConfigJob *job) {
+    return arena_format(job->arena, "%d", export_axis(job, AXIS_PP));
+}
+
+static bool has_stages(const ConfigJob *job) {
+    return export_axis(job, AXIS_PP) > 1;
+}
+
 static bool reshards_near(const ConfigJob *job) {
     return job->plan->reshard_ranks > 1;
 }
@@ -149,6 +157,7 @@ enum {
     OFFLOAD_STATE,
     OFFLOAD_PARAM,
     OPTIMIZER,
+    STAGES,
     KEYS
 };
 
@@ -169,6 +178,7 @@ static const ConfigKey keys[KEYS + 1] = {
     [OFFLOAD_PARAM] = {"zero_optimization.offload_param", .literal = "{\"device\": \"cpu\", \"pin_memory\": true}",
                        .when = offloads_param},
     [OPTIMIZER] = {"optimizer", .text = optimizer, .when = export_other_optimizer},
+    [STAGES] = {"pipeline.stages", .text = stages, .when = has_stages},
 };
 
 // ---- reading
@@ -302,13 +312,14 @@ static Status read_zero(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-// PipelineModule has the stages (pipe/module.py); of the section its engine looks at what is recomputed between stages.
+// PipelineModule has the stages (pipe/module.py). The section has a key for them that DeepSpeed keeps and does not read
+// (get_pipeline_config of runtime/config.py); its engine looks at what is recomputed between stages.
 static Status read_stages(Import *import, Error *error) {
     int layers = 0;
-    import->stages_beside = "PipelineModule(num_stages=..) of your script";
     if (!import_has(import, "pipeline")) {
         return STATUS_OK;
     }
+    TRY(import_int(import, keys[STAGES].path, 1, MESH_MAX_WORLD, &import->said.size[AXIS_PP], error));
     TRY(import_int(import, "pipeline.activation_checkpoint_interval", 0, 1 << 16, &layers, error));
     if (layers > 0) {
         import->said.choice[PLAN_RECOMPUTE] = RECOMPUTE_FULL;
@@ -317,6 +328,10 @@ static Status read_stages(Import *import, Error *error) {
         import_find(import, FINDING_UNMODELLED, "pipeline.activation_checkpoint_interval",
                     "%d layers between two kept inputs: predicted with one", layers);
     }
+    if (import->said.size[AXIS_PP] > 0) {
+        return STATUS_OK;
+    }
+    import->stages_beside = "PipelineModule(num_stages=..) of your script";
     import_find(import, FINDING_ASSUMED, "pipeline",
                 "the number of stages is PipelineModule(num_stages=..)'s in your script: predicted with as many as the "
                 "batch leaves ranks for, else with one");
@@ -397,7 +412,7 @@ static const char *deepspeed_refuse(const ConfigJob *job) {
     return deepspeed_refuse_replicas(job);
 }
 
-// The file says no stages: PipelineModule has them, and micro-steps are gradient_accumulation_steps (pipe/engine.py).
+// The file makes no stages: PipelineModule has them, and micro-steps are gradient_accumulation_steps (pipe/engine.py).
 static void stage_notes(const ConfigJob *job, FILE *out) {
     const int stages = mesh_stages(&job->plan->mesh);
     if (stages == 1) {
