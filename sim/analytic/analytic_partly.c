@@ -28,7 +28,7 @@ static int32_t kept_layers(const Analytic *analytic, const TrainPlan *plan, int3
 }
 
 static double kept_of_all(const Analytic *analytic, const TrainPlan *plan) {
-    const int32_t layers = analytic->model.layers / mesh_stages(&plan->mesh);
+    const int32_t each = analytic->model.layers / mesh_stages(&plan->mesh), layers = each > 0 ? each : 1;
     return 1 - (double)target_recomputed_layers(analytic->cost.target, plan, layers) / layers;
 }
 
