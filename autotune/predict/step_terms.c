@@ -4,7 +4,7 @@
 
 int step_term(const StepProgram *program, const Task *task) {
     if (task_is_message(task)) {
-        return (int)axes_slowest(AXES_STAGE);
+        return (int)axes_slowest(mesh_real_axes(&program->plan.mesh, AXES_STAGE));
     }
     if (!task_is_collective(task)) {
         return task->phase == PHASE_OPTIMIZER ? TERM_OPTIMIZER : TERM_COMPUTE;

@@ -33,7 +33,7 @@ static void charge_lane(Simulation *simulation, const Actor *actor, int lane, in
         from_ps = charge_bubble(attribution, from_ps, to_ps, meets ? actor->start_ps[lane] : actor->message_ps);
     }
     if (task_is_message(task)) {
-        term = &attribution->exposed_ps[axes_slowest(AXES_STAGE)];
+        term = &attribution->exposed_ps[axes_slowest(mesh_real_axes(&program->plan.mesh, AXES_STAGE))];
     } else if (task_is_collective(task) && lane != LANE_CTL) {
         const Axis axis = axes_slowest(program->groups[task->group].axes);
         term = axis < AXIS_COUNT ? &attribution->exposed_ps[axis] : term;

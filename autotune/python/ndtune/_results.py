@@ -106,6 +106,7 @@ _NO_OPTIONS = frozenset({"global_batch", "tokens_per_step"})
 _ZERO_IS_AN_ANSWER = frozenset({"zero", "tp_overlap", "ep_overlap"})
 # Choices that a shape without the axis does not have, though its plan says a value.
 _OF_AN_AXIS = {"pp_schedule": "pp", "pp_split": "pp", "pp_first": "pp", "pp_last": "pp", "virtual_stages": "pp",
+               "pp_group": "pp", "pp_rounds": "pp", "p2p_overlap": "pp",
                "dispatcher": "ep", "ep_overlap": "ep", "imbalance": "ep", "capacity": "ep"}
 
 

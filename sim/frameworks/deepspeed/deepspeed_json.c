@@ -329,6 +329,9 @@ static Status read_stages(Import *import, Error *error) {
                     "%d layers between two kept inputs: predicted with one", layers);
     }
     if (import->said.size[AXIS_PP] > 0) {
+        import_find(import, FINDING_ASSUMED, keys[STAGES].path,
+                    "DeepSpeed does not read it: PipelineModule(num_stages=%d) in your script makes the stages",
+                    import->said.size[AXIS_PP]);
         return STATUS_OK;
     }
     import->stages_beside = "PipelineModule(num_stages=..) of your script";
