@@ -70,7 +70,8 @@ static Status add_stage(Analytic *analytic, const TrainPlan *plan, int stage, do
     return STATUS_OK;
 }
 
-// Of stages with as many layers the first one keeps most micro-steps; the last one has the logits.
+// Of stages with as many layers the first one keeps most micro-steps; the last one has the logits. Layers that are not
+// alike (experts) make another one the fullest.
 static Status add_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     PipelineShape shape;
     TRY(stage_shape(analytic->cost.target, plan, &shape, error));
@@ -79,7 +80,8 @@ static Status add_stages(Analytic *analytic, const TrainPlan *plan, Estimate *es
     estimate->reserved_bytes = 0;
     for (int stage = 0; stage < shape.stages; stage++) {
         const int32_t *layers = stage_chunk_layers(split, &shape, stage);
-        const bool candidate = stage == 0 || stage == shape.stages - 1 || !same_layers(layers, before, shape.chunks);
+        const bool candidate = stage == 0 || stage == shape.stages - 1 || stage == split->stage[STAGE_FULLEST] ||
+                               !same_layers(layers, before, shape.chunks);
         memcpy(before, layers, (size_t)shape.chunks * sizeof *before);
         if (candidate && stage_all_layers(&shape, layers) > 0) {
             const double kept = kept_share(analytic, plan, &shape, stage, layers);
