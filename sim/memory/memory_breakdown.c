@@ -33,7 +33,7 @@ static bool trace_looks_at(const LiveTrace *who, int32_t layer) {
 static double lifetime_bytes(const Trace *trace, int32_t lifetime) {
     const int32_t buffer = trace->who->lifetimes.rows[lifetime].buffer;
     const Buffer *lived = &trace->program->buffers[buffer];
-    return lived->host || lived->borrowed ? 0 : (double)trace->who->slots[lifetime] * (double)lived->slot_bytes;
+    return lived->host ? 0 : (double)trace->who->slots[lifetime] * (double)lived->slot_bytes;
 }
 
 static void trace_add_up(Trace *trace, Arena *arena) {

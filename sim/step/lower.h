@@ -97,8 +97,6 @@ typedef struct Tensor {
     bool host;             // in host memory
     bool held;             // until backward has ended
     bool untouched;        // allocated, though no task uses it
-    bool borrowed;         // in another tensor's bytes, which live for good
-    int32_t pieces;        // blocks that a framework allocates it in, of one size; 0 = one
     int32_t scale;         // for an fp8 tensor: id of its scale tensor; -1 = none
     bool cheap;            // backward recomputes it rather than keep it (a packed copy)
     int32_t next;          // next tensor in the same bucket; -1 = none

@@ -211,9 +211,6 @@ static void hash_buffers(Hash *hash, const StepProgram *program) {
         if (buffer->held) {
             hash_text(hash, "held");
         }
-        if (buffer->borrowed) {
-            hash_text(hash, "borrowed");
-        }
         if (buffer->micro_steps > 0) {
             hash_text(hash, "micro-steps");
             hash_int(hash, buffer->micro_steps);

@@ -137,9 +137,7 @@ static void make_buffers(Assembly *assembly) {
                          .scale_buffer = -1,
                          .persistent = tensor->persistent,
                          .host = tensor->host,
-                         .held = tensor->held,
-                         .pieces = tensor->pieces,
-                         .borrowed = tensor->borrowed};
+                         .held = tensor->held};
         }
     }
     for (size_t t = 0; t < lowering->tensor_count; t++) {
@@ -506,8 +504,8 @@ static void copy_tables(Assembly *assembly) {
     program->unit_count = lowering->unit_count;
     for (int32_t u = 0; u < lowering->unit_count; u++) {
         Unit unit = lowering->units[u];
-        int32_t *const tensors[] = {&unit.master,  &unit.moment1,  &unit.moment2,       &unit.gradient_shard,
-                                    &unit.working, &unit.gathered, &unit.gradient_full, &unit.gradient_half};
+        int32_t *const tensors[] = {&unit.master,  &unit.moment1,  &unit.moment2,      &unit.gradient_shard,
+                                    &unit.working, &unit.gathered, &unit.gradient_full};
         for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
             *tensors[i] = buffer_or_none(assembly, *tensors[i]);
         }

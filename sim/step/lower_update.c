@@ -229,32 +229,6 @@ static OpRef state_ref(const Lowering *lowering, int32_t state) {
     return state >= 0 ? op_whole(lowering, state) : op_absent();
 }
 
-// Of all units that are sharded: their updated weights, whole.
-static int64_t updated_bytes(const Lowering *lowering) {
-    int64_t bytes = 0;
-    for (int u = 0; u < lowering->unit_count; u++) {
-        const Unit *unit = &lowering->units[u];
-        const bool sharded = unit->instances > 0 && unit->shards > 1 && unit->gathered < 0;
-        bytes += sharded ? lowering->tensors[unit->working].bytes * unit->instances : 0;
-    }
-    return bytes;
-}
-
-// One gather of all units reads a flat copy of the rank's part and fills one for each rank; NCCL gets one block, of
-// which they are copies.
-static void gather_flat(Lowering *lowering, const Unit *unit, Op *gather) {
-    const Dtype dtype = lowering->dims.dtype;
-    const int64_t elements = updated_bytes(lowering) / dtype_bytes(dtype);
-    const int32_t part = lowering_tensor(lowering, "flat part", ROLE_COMMUNICATION, dtype, elements / unit->shards);
-    const int32_t parts = lowering_tensor(lowering, "flat parts", ROLE_COMMUNICATION, dtype, elements);
-    const int32_t whole = lowering_tensor(lowering, "flat weights", ROLE_COMMUNICATION, dtype, elements);
-    lowering->tensors[part].slots = lowering->tensors[parts].slots = lowering->tensors[whole].slots = 1;
-    lowering->tensors[parts].pieces = unit->shards;
-    op_operand(gather, op_whole(lowering, part), ACCESS_UPDATE);
-    op_operand(gather, op_whole(lowering, parts), ACCESS_UPDATE);
-    op_operand(gather, op_whole(lowering, whole), ACCESS_UPDATE);
-}
-
 // Gathers whole weights after the update of a shard.
 static void emit_regather(Lowering *lowering, Section section, int u) {
     const Unit *unit = &lowering->units[u];
@@ -270,9 +244,6 @@ static void emit_regather(Lowering *lowering, Section section, int u) {
                      : trained_part(lowering, unit, own_slice(lowering, unit, unit->working)),
                ACCESS_READ);
     op_operand(&gather, whole, part ? ACCESS_UPDATE : ACCESS_WRITE);
-    if (lowering->target->gathers_flat) {
-        gather_flat(lowering, unit, &gather);
-    }
     op_list_append(lowering->arena, &lowering->lists[section], &gather);
 }
 
