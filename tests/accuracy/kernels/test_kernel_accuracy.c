@@ -241,41 +241,41 @@ static const double large = 4 << 20;
 
 Test(accuracy_kernels, collectives_inside_a_switched_node) {
     static const CollectiveCheck checks[] = {
-        {"node", "dgx-a100-80g", NULL, 0, 0.06, 0.20},      {"node", "dgx-h100", NULL, 0, 0.06, 0.20},
-        {"node", "dgx-h200", NULL, 0, 0.06, 0.20},          {"node", "dgx-b200", NULL, 0, 0.06, 0.22},
-        {"node", "dgx-b300", NULL, 0, 0.06, 0.22},          {"node", "gb200-nvl72", NULL, 0, 0.06, 0.20},
-        {"node", "gb300-nvl72", NULL, 0, 0.06, 0.22},       {"node", NULL, "all_reduce", 0, 0.06, 0.20},
-        {"node", NULL, "all_gather", 0, 0.06, 0.20},        {"node", NULL, "reduce_scatter", 0, 0.06, 0.20},
-        {"other_node", NULL, NULL, 0, 0.06, 0.20},          {"other_node", "dgx-h100", NULL, 0, 0.06, 0.20},
-        {"other_node", "dgx-b300", NULL, 0, 0.15, 0.30},    {"other_node", "aws-p6-b200", NULL, 0, 0.10, 0.15},
-        {"other_node", "gb300-nvl72", NULL, 0, 0.10, 0.20},
+        {"node", "dgx-a100-80g", NULL, 0, 0.06, 0.20, 0},      {"node", "dgx-h100", NULL, 0, 0.06, 0.20, 0},
+        {"node", "dgx-h200", NULL, 0, 0.06, 0.20, 0},          {"node", "dgx-b200", NULL, 0, 0.06, 0.22, 0},
+        {"node", "dgx-b300", NULL, 0, 0.06, 0.22, 0},          {"node", "gb200-nvl72", NULL, 0, 0.06, 0.20, 0},
+        {"node", "gb300-nvl72", NULL, 0, 0.06, 0.22, 0},       {"node", NULL, "all_reduce", 0, 0.06, 0.20, 0},
+        {"node", NULL, "all_gather", 0, 0.06, 0.20, 0},        {"node", NULL, "reduce_scatter", 0, 0.06, 0.20, 0},
+        {"other_node", NULL, NULL, 0, 0.06, 0.20, 0},          {"other_node", "dgx-h100", NULL, 0, 0.06, 0.20, 0},
+        {"other_node", "dgx-b300", NULL, 0, 0.15, 0.30, 0},    {"other_node", "aws-p6-b200", NULL, 0, 0.10, 0.15, 0},
+        {"other_node", "gb300-nvl72", NULL, 0, 0.10, 0.20, 0},
     };
     CHECK_TABLE(checks);
 }
 
 Test(accuracy_kernels, collectives_inside_a_box_without_a_switch) {
     static const CollectiveCheck checks[] = {
-        {"pcie", "pcie-l40s-8x", NULL, 0, 0.10, 0.35},
-        {"pcie", "pcie-rtxpro6000-8x", NULL, 0, 0.08, 0.25},
-        {"pcie", "pcie-4090-8x", NULL, 0, 0.15, 0.40},
-        {"pcie", "pcie-a100-8x", NULL, large, 0.03, 0.10},
+        {"pcie", "pcie-l40s-8x", NULL, 0, 0.10, 0.35, 0},
+        {"pcie", "pcie-rtxpro6000-8x", NULL, 0, 0.08, 0.25, 0},
+        {"pcie", "pcie-4090-8x", NULL, 0, 0.15, 0.40, 0},
+        {"pcie", "pcie-a100-8x", NULL, large, 0.03, 0.10, 0},
     };
     CHECK_TABLE(checks);
 }
 
 Test(accuracy_kernels, collectives_across_nodes) {
     static const CollectiveCheck checks[] = {
-        {"fabric", NULL, NULL, 0, 0.15, 0.40},
-        {"fabric", NULL, NULL, large, 0.15, 0.45},
-        {"b200", NULL, NULL, 0, 0.06, 0.25},
-        {"efa", "aws-p4de", NULL, 0, 0.05, 0.15},
-        {"efa", "aws-p5en", NULL, 0, 0.15, 0.20},
-        {"tcpx", "gcp-a3-mega", NULL, 0, 0.05, 0.30},
-        {"tcpx", "gcp-a3-high", NULL, 0, 0.20, 0.45},
-        {"rack", NULL, NULL, 0, 0.12, 0.45},
-        {"slingshot", "polaris", "all_reduce", 0, 0.15, 0.45},
-        {"slingshot", "polaris", "all_gather", 0, 0.25, 0.55},
-        {"fabric_pcie", "pcie-a100-8x", NULL, large, 0.25, 0.45},
+        {"fabric", NULL, NULL, 0, 0.15, 0.40, 0},
+        {"fabric", NULL, NULL, large, 0.15, 0.45, 0},
+        {"b200", NULL, NULL, 0, 0.06, 0.25, 0},
+        {"efa", "aws-p4de", NULL, 0, 0.05, 0.15, 0},
+        {"efa", "aws-p5en", NULL, 0, 0.15, 0.20, 0},
+        {"tcpx", "gcp-a3-mega", NULL, 0, 0.05, 0.30, 0},
+        {"tcpx", "gcp-a3-high", NULL, 0, 0.20, 0.45, 0},
+        {"rack", NULL, NULL, 0, 0.12, 0.45, 0},
+        {"slingshot", "polaris", "all_reduce", 0, 0.15, 0.45, 0},
+        {"slingshot", "polaris", "all_gather", 0, 0.25, 0.55, 0},
+        {"fabric_pcie", "pcie-a100-8x", NULL, large, 0.25, 0.45, 0},
     };
     CHECK_TABLE(checks);
 }

@@ -49,10 +49,14 @@ static void cases_train(const Case *cases, size_t count) {
 
 Test(tied, every_schedule_trains_as_one_rank) {
     static const Case cases[] = {
-        {"pp=2", ORDER(PP_1F1B, .zero = 0)},        {"pp=4", ORDER(PP_1F1B, .recompute = RECOMPUTE_FULL)},
-        {"pp=2", ORDER(PP_GPIPE, .zero = 0)},       {"pp=2", ORDER(PP_INTERLEAVED, .zero = 0)},
-        {"pp=4", ORDER(PP_INTERLEAVED, .zero = 0)}, {"pp=2", ORDER(PP_ZERO_BUBBLE, .zero = 0)},
-        {"pp=3", ORDER(PP_ZERO_BUBBLE, .zero = 0)}, {"pp=2", ORDER(PP_ZBV, .zero = 0)},
+        {.mesh = "pp=2", .choice = ORDER(PP_1F1B, .zero = 0)},
+        {.mesh = "pp=4", .choice = ORDER(PP_1F1B, .recompute = RECOMPUTE_FULL)},
+        {.mesh = "pp=2", .choice = ORDER(PP_GPIPE, .zero = 0)},
+        {.mesh = "pp=2", .choice = ORDER(PP_INTERLEAVED, .zero = 0)},
+        {.mesh = "pp=4", .choice = ORDER(PP_INTERLEAVED, .zero = 0)},
+        {.mesh = "pp=2", .choice = ORDER(PP_ZERO_BUBBLE, .zero = 0)},
+        {.mesh = "pp=3", .choice = ORDER(PP_ZERO_BUBBLE, .zero = 0)},
+        {.mesh = "pp=2", .choice = ORDER(PP_ZBV, .zero = 0)},
     };
     cases_train(cases, sizeof cases / sizeof *cases);
 }
@@ -60,35 +64,37 @@ Test(tied, every_schedule_trains_as_one_rank) {
 // Reduced once after the last backward, also where the layers are reduced on every micro-step.
 Test(tied, every_kind_of_sharding_trains_as_one_rank) {
     static const Case cases[] = {
-        {"pp=2,dp_shard=2", ORDER(PP_1F1B, .zero = 0)},
-        {"pp=2,dp_shard=2", ORDER(PP_INTERLEAVED, .zero = 1)},
-        {"pp=2,dp_shard=2", ORDER(PP_1F1B, .zero = 2)},
-        {"pp=2,dp_shard=3", ORDER(PP_1F1B, .zero = 3)},
-        {"pp=2,dp_shard=2", ORDER(PP_ZERO_BUBBLE, .zero = 3), .sync = GRAD_SYNC_EACH},
-        {"pp=2,dp_replicate=2", ORDER(PP_1F1B, .zero = 0)},
-        {"pp=2,dp_replicate=2", ORDER(PP_ZERO_BUBBLE, .zero = 0)},
-        {"pp=2,dp_replicate=2,dp_shard=2", ORDER(PP_INTERLEAVED, .zero = 2), .sync = GRAD_SYNC_EACH},
-        {"pp=2,dp_replicate=2,dp_shard=2", ORDER(PP_1F1B, .zero = 3), .sync = GRAD_SYNC_LAST},
+        {.mesh = "pp=2,dp_shard=2", .choice = ORDER(PP_1F1B, .zero = 0)},
+        {.mesh = "pp=2,dp_shard=2", .choice = ORDER(PP_INTERLEAVED, .zero = 1)},
+        {.mesh = "pp=2,dp_shard=2", .choice = ORDER(PP_1F1B, .zero = 2)},
+        {.mesh = "pp=2,dp_shard=3", .choice = ORDER(PP_1F1B, .zero = 3)},
+        {.mesh = "pp=2,dp_shard=2", .choice = ORDER(PP_ZERO_BUBBLE, .zero = 3), .sync = GRAD_SYNC_EACH},
+        {.mesh = "pp=2,dp_replicate=2", .choice = ORDER(PP_1F1B, .zero = 0)},
+        {.mesh = "pp=2,dp_replicate=2", .choice = ORDER(PP_ZERO_BUBBLE, .zero = 0)},
+        {.mesh = "pp=2,dp_replicate=2,dp_shard=2", .choice = ORDER(PP_INTERLEAVED, .zero = 2), .sync = GRAD_SYNC_EACH},
+        {.mesh = "pp=2,dp_replicate=2,dp_shard=2", .choice = ORDER(PP_1F1B, .zero = 3), .sync = GRAD_SYNC_LAST},
     };
     cases_train(cases, sizeof cases / sizeof *cases);
 }
 
 Test(tied, slices_of_the_table_train_as_one_rank) {
     static const Case cases[] = {
-        {"pp=2,tp=2", ORDER(PP_1F1B, .zero = 0)},        {"pp=2,tp=2", ORDER(PP_INTERLEAVED, .zero = 1)},
-        {"pp=2,tp=2", ORDER(PP_ZERO_BUBBLE, .zero = 0)}, {"pp=2,dp_shard=2,tp=2", ORDER(PP_1F1B, .zero = 3)},
-        {"pp=2,cp=2,tp=2", ORDER(PP_1F1B, .zero = 1)},
+        {.mesh = "pp=2,tp=2", .choice = ORDER(PP_1F1B, .zero = 0)},
+        {.mesh = "pp=2,tp=2", .choice = ORDER(PP_INTERLEAVED, .zero = 1)},
+        {.mesh = "pp=2,tp=2", .choice = ORDER(PP_ZERO_BUBBLE, .zero = 0)},
+        {.mesh = "pp=2,dp_shard=2,tp=2", .choice = ORDER(PP_1F1B, .zero = 3)},
+        {.mesh = "pp=2,cp=2,tp=2", .choice = ORDER(PP_1F1B, .zero = 1)},
     };
     cases_train(cases, sizeof cases / sizeof *cases);
 }
 
 Test(tied, other_targets_programs_train_as_one_rank) {
     static const Case cases[] = {
-        {"pp=2,dp_shard=2,tp=2", ORDER(PP_1F1B, .zero = 1), "megatron"},
-        {"pp=2,dp_shard=2", ORDER(PP_INTERLEAVED, .zero = 1), "megatron"},
-        {"pp=2,dp_shard=2,tp=2", ORDER(PP_1F1B, .zero = 1), "nanotron"},
-        {"pp=2,dp_shard=2", ORDER(PP_1F1B, .zero = 0), "nanotron"},
-        {"pp=2,dp_shard=2", ORDER(PP_1F1B, .zero = 1), "deepspeed"},
+        {.mesh = "pp=2,dp_shard=2,tp=2", .choice = ORDER(PP_1F1B, .zero = 1), .target = "megatron"},
+        {.mesh = "pp=2,dp_shard=2", .choice = ORDER(PP_INTERLEAVED, .zero = 1), .target = "megatron"},
+        {.mesh = "pp=2,dp_shard=2,tp=2", .choice = ORDER(PP_1F1B, .zero = 1), .target = "nanotron"},
+        {.mesh = "pp=2,dp_shard=2", .choice = ORDER(PP_1F1B, .zero = 0), .target = "nanotron"},
+        {.mesh = "pp=2,dp_shard=2", .choice = ORDER(PP_1F1B, .zero = 1), .target = "deepspeed"},
     };
     cases_train(cases, sizeof cases / sizeof *cases);
 }
@@ -99,7 +105,8 @@ Test(tied, other_types_of_models_train_as_one_rank) {
     Arena arena = {0};
     Deviation worst = {0};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        const Case one = {"pp=2,dp_shard=2", ORDER(i == 1 ? PP_ZERO_BUBBLE : PP_1F1B, .zero = (int)i + 1)};
+        const Case one = {.mesh = "pp=2,dp_shard=2",
+                          .choice = ORDER(i == 1 ? PP_ZERO_BUBBLE : PP_1F1B, .zero = (int)i + 1)};
         RunRequest request = request_of(&one);
         request.model = exec_family(request.model, types[i]);
         cr_assert(request.model.tied_embeddings);
@@ -112,8 +119,8 @@ Test(tied, other_types_of_models_train_as_one_rank) {
 
 // Lanes in threads, held up at random; memory that is not a number before it is written.
 Test(tied, races_and_poison_change_no_bit) {
-    static const Case cases[] = {{"pp=3", ORDER(PP_1F1B, .zero = 0)},
-                                 {"pp=2,dp_shard=2", ORDER(PP_INTERLEAVED, .zero = 3)}};
+    static const Case cases[] = {{.mesh = "pp=3", .choice = ORDER(PP_1F1B, .zero = 0)},
+                                 {.mesh = "pp=2,dp_shard=2", .choice = ORDER(PP_INTERLEAVED, .zero = 3)}};
     Arena arena = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const RunRequest serial = request_of(&cases[i]);
@@ -131,8 +138,8 @@ Test(tied, races_and_poison_change_no_bit) {
 
 // Exact sums: both copies of the table are what one rank's is, step after step, to the bit.
 Test(tied, a_bitwise_run_has_the_bits_of_one_rank) {
-    static const Case cases[] = {{"pp=2,dp_shard=2", ORDER(PP_1F1B, .zero = 1)},
-                                 {"pp=2,tp=2", ORDER(PP_ZERO_BUBBLE, .zero = 0)}};
+    static const Case cases[] = {{.mesh = "pp=2,dp_shard=2", .choice = ORDER(PP_1F1B, .zero = 1)},
+                                 {.mesh = "pp=2,tp=2", .choice = ORDER(PP_ZERO_BUBBLE, .zero = 0)}};
     Arena arena = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         RunRequest request = request_of(&cases[i]);
