@@ -37,18 +37,20 @@ typedef struct Writable {
     const ExportFormat *format;
 } Writable;
 
-static ExportJob job_of(const Writable *writable, const Prediction *prediction) {
-    return (ExportJob){.request = writable->request,
-                       .prediction = prediction,
-                       .command = writable->cli->line,
-                       .arena = &writable->cli->arena};
+static ExportJob job_of(const Writable *writable, const Prediction *prediction, Arena *arena) {
+    return (ExportJob){
+        .request = writable->request, .prediction = prediction, .command = writable->cli->line, .arena = arena};
 }
 
+// Asked by all threads of a search at once.
 static bool is_writable(const void *state, const Prediction *prediction) {
     const Writable *writable = state;
-    const ExportJob job = job_of(writable, prediction);
+    Arena scratch = {0};
+    const ExportJob job = job_of(writable, prediction, &scratch);
     Error why = {0};
-    return !writable->format || export_check(writable->format, &job, &why) == STATUS_OK;
+    const bool writes = !writable->format || export_check(writable->format, &job, &why) == STATUS_OK;
+    arena_free(&scratch);
+    return writes;
 }
 
 // Model and cluster as command-line options, with every --set.
@@ -64,7 +66,7 @@ static const char *asked_words(Cli *cli, const TuneRequest *request) {
 
 static const char *why_not(const void *state, const Prediction *prediction) {
     const Writable *writable = state;
-    const ExportJob job = job_of(writable, prediction);
+    const ExportJob job = job_of(writable, prediction, &writable->cli->arena);
     Error why = {0};
     export_check(writable->format, &job, &why);
     return arena_text(job.arena, why.message);
