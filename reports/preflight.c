@@ -49,7 +49,7 @@ static const RecordField findings[] = {
     {FIELD("bad", FLAG, StoredFinding, bad)},
     {FIELD("sentence", TEXT, StoredFinding, sentence)},
 };
-static SCHEMA(findings, PreflightFinding);
+static SCHEMA(findings, StoredFinding);
 
 static Status print_table(const void *answer, FILE *out, Error *error) {
     const Preflight *preflight = answer;

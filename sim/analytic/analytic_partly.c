@@ -1,8 +1,6 @@
 // Some layers recomputed and the others kept: between all and none, by their share. Of memory that is an upper bound,
 // the peak being the largest of moments that each grow straight with the layers that are kept.
 
-#include <string.h>
-
 #include "sim/analytic/stages.h"
 
 static TrainPlan all_recomputed(const TrainPlan *plan) {
@@ -34,24 +32,17 @@ static double kept_of_all(const Analytic *analytic, const TrainPlan *plan) {
 
 // Of what the stage carries where it carries most, had all of its layers kept all: chunks carry different numbers of
 // micro-steps.
-static double kept_share(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, int stage,
-                         const int32_t *layers) {
+static double kept_share(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
+                         const StageSplit *split, int stage) {
+    const int32_t *layers = stage_chunk_layers(split, shape, stage);
     const int32_t all = stage_all_layers(shape, layers);
-    int32_t *kept = ARENA_ARRAY(analytic->arena, int32_t, shape->chunks);
+    int32_t *kept = split->chunk_kept;
     for (int32_t chunk = 0, first = 0; chunk < shape->chunks; first += layers[chunk++]) {
         kept[chunk] = kept_layers(analytic, plan, first, layers[chunk]);
     }
     const PipelineLoad some = {.chunk_layers = kept, .layers = all, .carried_bytes = 1};
     const PipelineLoad whole = {.chunk_layers = layers, .layers = all, .carried_bytes = 1};
     return pipeline_most_bytes(shape, stage, &some) / pipeline_most_bytes(shape, stage, &whole);
-}
-
-static bool same_layers(const int32_t *of, const int32_t *as, int32_t chunks) {
-    bool same = true;
-    for (int32_t chunk = 0; chunk < chunks; chunk++) {
-        same &= of[chunk] == as[chunk];
-    }
-    return same;
 }
 
 // The larger bytes of this stage.
@@ -70,21 +61,17 @@ static Status add_stage(Analytic *analytic, const TrainPlan *plan, int stage, do
     return STATUS_OK;
 }
 
-// Of stages with as many layers the first one keeps most micro-steps; the last one has the logits. Layers that are not
-// alike (experts) make another one the fullest.
+// Of stages with the same layers the first one keeps most micro-steps; the last one has the logits.
 static Status add_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     PipelineShape shape;
     TRY(stage_shape(analytic->cost.target, plan, &shape, error));
     const StageSplit *split = stage_split(analytic, plan);
-    int32_t *before = ARENA_ARRAY(analytic->arena, int32_t, shape.chunks);
     estimate->reserved_bytes = 0;
     for (int stage = 0; stage < shape.stages; stage++) {
-        const int32_t *layers = stage_chunk_layers(split, &shape, stage);
-        const bool candidate = stage == 0 || stage == shape.stages - 1 || stage == split->stage[STAGE_FULLEST] ||
-                               !same_layers(layers, before, shape.chunks);
-        memcpy(before, layers, (size_t)shape.chunks * sizeof *before);
-        if (candidate && stage_all_layers(&shape, layers) > 0) {
-            const double kept = kept_share(analytic, plan, &shape, stage, layers);
+        const bool candidate =
+            stage == 0 || stage == shape.stages - 1 || !stages_are_alike(split, &shape, stage, stage - 1);
+        if (candidate && stage_all_layers(&shape, stage_chunk_layers(split, &shape, stage)) > 0) {
+            const double kept = kept_share(analytic, plan, &shape, split, stage);
             TRY(add_stage(analytic, plan, stage, kept, estimate, error));
         }
     }

@@ -246,20 +246,20 @@ static double beside_s(const TrainPlan *plan, const StageTimes *fullest) {
     return fullest->step.step_s - plan_round_steps(plan) * fullest->pace_s - fullest->last_s;
 }
 
-static double once_s(const Analytic *analytic, const StageTimes *fullest) {
-    return fullest->step.optimizer_s + analytic->cost.target->runtime.step_fixed_s;
+static double once_s(const Analytic *analytic, const Estimate *step) {
+    return step->optimizer_s + analytic->cost.target->runtime.step_fixed_s;
 }
 
 // Of a step whose rounds take so long from the first forward to the last backward. Before a round begins its first
 // stage has reduced the gradients of the one before, which ends there.
 static double of_rounds_s(const Analytic *analytic, const TrainPlan *plan, const StageTimes *fullest, double span_s) {
     const double last_s = span_s + beside_s(plan, fullest);
-    return last_s + (plan_rounds(plan) - 1) * (last_s - once_s(analytic, fullest));
+    return last_s + (plan_rounds(plan) - 1) * (last_s - once_s(analytic, &fullest->step));
 }
 
 static void repeat_rounds(const Analytic *analytic, const TrainPlan *plan, Estimate *step) {
     const int more = plan_rounds(plan) - 1;
-    step->step_s += more * (step->step_s - step->optimizer_s - analytic->cost.target->runtime.step_fixed_s);
+    step->step_s += more * (step->step_s - once_s(analytic, step));
     step->compute_s += more * step->compute_s;
     step->overhead_s += more * (step->overhead_s - analytic->cost.target->runtime.step_fixed_s);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {

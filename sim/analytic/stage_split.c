@@ -57,6 +57,7 @@ static StageSplit *make_split(const Analytic *analytic, const TrainPlan *plan) {
                           .part_layers = ARENA_ARRAY(analytic->arena, int32_t, stages * chunks),
                           .part_dense = ARENA_ARRAY(analytic->arena, int32_t, stages * chunks),
                           .chunk_layers = ARENA_ARRAY(analytic->arena, int32_t, chunks),
+                          .chunk_kept = ARENA_ARRAY(analytic->arena, int32_t, chunks),
                           .part_s = ARENA_ARRAY(analytic->arena, double, stages *chunks),
                           .parts = stages * chunks};
     split_layers(&analytic->model, analytic->cost.target, &alone, layers);
@@ -85,13 +86,25 @@ StageSplit *stage_split(Analytic *analytic, const TrainPlan *plan) {
     return split;
 }
 
+static int32_t part_of(const PipelineShape *shape, int stage, int32_t chunk) {
+    const bool back = shape->schedule->folded && chunk % 2 == 1;
+    return chunk * shape->stages + (back ? shape->stages - 1 - stage : stage);
+}
+
 const int32_t *stage_chunk_layers(const StageSplit *split, const PipelineShape *shape, int stage) {
     for (int32_t chunk = 0; chunk < shape->chunks; chunk++) {
-        const bool back = shape->schedule->folded && chunk % 2 == 1;
-        split->chunk_layers[chunk] =
-            split->part_layers[chunk * shape->stages + (back ? shape->stages - 1 - stage : stage)];
+        split->chunk_layers[chunk] = split->part_layers[part_of(shape, stage, chunk)];
     }
     return split->chunk_layers;
+}
+
+bool stages_are_alike(const StageSplit *split, const PipelineShape *shape, int stage, int other) {
+    bool alike = true;
+    for (int32_t chunk = 0; chunk < shape->chunks; chunk++) {
+        const int32_t a = part_of(shape, stage, chunk), b = part_of(shape, other, chunk);
+        alike &= split->part_layers[a] == split->part_layers[b] && split->part_dense[a] == split->part_dense[b];
+    }
+    return alike;
 }
 
 int32_t stage_all_layers(const PipelineShape *shape, const int32_t *chunk_layers) {

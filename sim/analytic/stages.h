@@ -8,12 +8,12 @@ enum { STAGE_FULLEST, STAGE_LAST, STAGES_LOOKED_AT };
 
 typedef struct StageSplit {
     int stage[STAGES_LOOKED_AT];
-    int32_t layers[STAGES_LOOKED_AT];   // on them, as one chunk each
-    int32_t first_layers;               // on the first one
-    int32_t first_dense;                // of these, dense ones of a model whose other layers are of experts
-    int32_t *part_layers, *part_dense;  // of each chunk of all stages, and so many of them
-    int32_t *chunk_layers;              // of one stage's chunks, for the current user
-    double *part_s;                     // of each, for the current user
+    int32_t layers[STAGES_LOOKED_AT];    // on them, as one chunk each
+    int32_t first_layers;                // on the first one
+    int32_t first_dense;                 // of these, dense ones of a model whose other layers are of experts
+    int32_t *part_layers, *part_dense;   // of each chunk of all stages, and so many of them
+    int32_t *chunk_layers, *chunk_kept;  // of one stage's chunks, and what they keep, for the current user
+    double *part_s;                      // of each, for the current user
     int32_t parts;
 } StageSplit;
 
@@ -22,6 +22,7 @@ StageSplit *stage_split(Analytic *analytic, const TrainPlan *plan);
 
 // The layers of each chunk of a stage, until it is asked again, and of all of them.
 const int32_t *stage_chunk_layers(const StageSplit *split, const PipelineShape *shape, int stage);
+bool stages_are_alike(const StageSplit *split, const PipelineShape *shape, int stage, int other);  // chunk by chunk
 int32_t stage_all_layers(const PipelineShape *shape, const int32_t *chunk_layers);
 
 // The head is on the fullest stage only where that is the last one.

@@ -261,6 +261,8 @@ static const SplitCase worst_cases[] = {
      .recompute_every = 6},
     {{"llama-3-8b", "dgx-h100", "torchtitan", "pp=4,dp_shard=4", 4096, 1, 8, PP_1F1B, 1, RECOMPUTE_FULL, false},
      .recompute_every = 2},
+    {{"deepseek-v2-lite", "dgx-h100", "torchtitan", "pp=4,dp_shard=2", 256, 1, 16, PP_1F1B, 1, RECOMPUTE_FULL, false},
+     .recompute_every = 3},
 };
 
 Test(analytic_stages, bytes_are_those_of_the_stage_that_needs_most) {
