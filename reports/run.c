@@ -40,9 +40,9 @@ static const RecordField stages[] = {
     {FIELD("peak_bytes", LONG, RunStage, peak_bytes), COLUMN(5, "bytes touched")},
     {FIELD("planned_peak_bytes", LONG, RunStage, planned_peak_bytes), COLUMN(6, "planned")},
 };
-static SCHEMA(stages, RunStage);
+SCHEMA(stages, RunStage);
 
-static Status table_run_stages(const RunRecord *run, FILE *out, Error *error) {
+Status table_run_stages(const RunRecord *run, FILE *out, Error *error) {
     if (run->stage_count == 0) {
         return STATUS_OK;
     }

@@ -11,6 +11,7 @@ extern const RecordSchema schema_requests;       // StoredRequest
 extern const RecordSchema schema_runs;           // StoredRun
 extern const RecordSchema schema_preflights;     // StoredPreflight
 extern const RecordSchema schema_tasks;          // RunTask
+extern const RecordSchema schema_stages;         // RunStage
 extern const RecordSchema schema_kinds;          // ValidateKind
 extern const RecordSchema schema_groups;         // StoredGroups
 extern const RecordSchema schema_calibrated;     // CalibrationShape

@@ -57,6 +57,7 @@ static Status table_stored_run(const void *answer, FILE *out, Error *error) {
         fputc('\n', out);
         TRY(table_run_tasks(run, out, error));
     }
+    TRY(table_run_stages(run, out, error));
     fputc('\n', out);
     if (run->measured_step_s > 0) {
         fprintf(out, "step time: measured %s (median after %d to warm up), predicted %s\n",
@@ -123,6 +124,9 @@ static Status json_stored_run(const void *answer, FILE *out, Error *error) {
             json_object_set_new(object, "core_type", json_string(run->core_type));
         }
         json_object_set_new(object, "peak_bytes", json_integer((json_int_t)run->peak_bytes));
+        if (run->stage_count > 0) {
+            json_object_set_new(object, "stages", record_array(&schema_stages, run->stages, run->stage_count));
+        }
     }
     return json_print(object, out, error);
 }

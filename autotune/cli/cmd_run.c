@@ -6,7 +6,6 @@
 #include "autotune/cli/executor_options.h"
 #include "autotune/cli/request.h"
 #include "autotune/cli/step_files.h"
-#include "autotune/measure/run_stages.h"
 #include "reports/reports.h"
 
 static Status prepare(Cli *cli, TuneRequest *request, MeasuredRun *run, Error *error) {
@@ -33,25 +32,22 @@ static void say_vocabulary(const MeasuredRun *run) {
 }
 
 // Of every stage.
-static MeasuredSteps recorded_steps(const MeasuredRun *run, const StepPrograms *programs) {
+static MeasuredSteps recorded_steps(const MeasuredRun *run) {
     const RunResult *result = &run->result;
     TraceStep *steps = ARENA_ARRAY(run->arena, TraceStep, result->stage_count);
     for (int stage = 0; stage < result->stage_count; stage++) {
-        steps[stage] = (TraceStep){&programs->of[stage], &result->stages[stage].timeline};
+        steps[stage] = (TraceStep){&run->stages.of[stage], &result->stages[stage].timeline};
     }
     return (MeasuredSteps){steps, result->timeline.span_count > 0 ? result->stage_count : 0};
 }
 
 static Status say_and_write(Cli *cli, MeasuredRun *run, Error *error) {
     const RunRecord *record = &run->record;
-    StepPrograms programs;
-    TRY(step_lower_stages(&run->run.model, &run->run.plan, run->target, run->arena, &programs, error));
-    TRY(run_stages_take(run, &programs, error));
     TRY(cli_answer(cli, &answer_run, record, error));
     if (cli_format(cli) == FORMAT_TABLE && cli_given(cli, OPTION_EXPLAIN)) {
         table_run_story(record, stdout);
     }
-    const MeasuredSteps measured = recorded_steps(run, &programs);
+    const MeasuredSteps measured = recorded_steps(run);
     return step_files_write(cli, run->request, &record->prediction.plan, &measured, error);
 }
 

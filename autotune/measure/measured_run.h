@@ -6,6 +6,7 @@
 #include "autotune/run_record.h"
 #include "exec/launch/launch.h"
 #include "sim/base/progress.h"
+#include "sim/step/stages.h"
 
 typedef struct MeasuredRun {
     Arena *arena;
@@ -16,6 +17,7 @@ typedef struct MeasuredRun {
     RunRequest run;
     StepProgram program;
     RunResult result;
+    StepPrograms stages;  // of a run that ended well: each of its stages' programs
     TaskTotal *predicted;  // by task of the program; all 0 until predicted
     RunRecord record;      // what is reported and stored; prediction first of its fields
 } MeasuredRun;

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "autotune/measure/run_stages.h"
 #include "autotune/predict/predict_serial.h"
 #include "autotune/predict/target_on_cluster.h"
 
@@ -36,5 +37,6 @@ Status measuring_find_prices(const Measuring *measuring, MeasuredRun *run, Error
 
 Status measuring_execute(const Measuring *measuring, MeasuredRun *run, const char *words, Error *error) {
     const Progress progress = measuring->begin(measuring->context, run, words);
-    return measured_run_execute(run, &progress, error);
+    TRY(measured_run_execute(run, &progress, error));
+    return run_stages_take(run, error);
 }

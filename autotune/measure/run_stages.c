@@ -5,20 +5,22 @@
 #include "autotune/predict/simulate.h"
 #include "autotune/predict/stage_waits.h"
 
-static Status simulate(const MeasuredRun *run, const StepPrograms *programs, EngineResult *engine, Error *error) {
+static Status simulate(const MeasuredRun *run, EngineResult *engine, Error *error) {
     const CostModel cost = {.profile = &run->request->cluster, .target = run->request->target};
     EngineOptions options = simulate_options(run->request, run->arena);
     options.unroll = true;
     const StepProgram *busiest;
-    return simulate_stages(run->request, programs, &cost, &options, run->arena, &busiest, engine, error);
+    return simulate_stages(run->request, &run->stages, &cost, &options, run->arena, &busiest, engine, error);
 }
 
-Status run_stages_take(MeasuredRun *run, const StepPrograms *programs, Error *error) {
+Status run_stages_take(MeasuredRun *run, Error *error) {
+    StepPrograms *programs = &run->stages;
+    TRY(step_lower_stages(&run->run.model, &run->run.plan, run->target, run->arena, programs, error));
     if (programs->count < 2) {
         return STATUS_OK;
     }
     EngineResult engine = {0};
-    TRY(simulate(run, programs, &engine, error));
+    TRY(simulate(run, &engine, error));
     RunStage *stages = ARENA_ARRAY(run->arena, RunStage, programs->count);
     for (int i = 0; i < programs->count; i++) {
         const StageResult *measured = &run->result.stages[i];

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "autotune/measure/measured_run.h"
-#include "sim/step/stages.h"
 
-// Fills stages of the record of a run that ended well; none without a pipeline. programs: of its plan.
-Status run_stages_take(MeasuredRun *run, const StepPrograms *programs, Error *error);
+// Fills the stages of a run that ended well, and those of its record; the record has none without a pipeline.
+Status run_stages_take(MeasuredRun *run, Error *error);

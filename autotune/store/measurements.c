@@ -43,6 +43,14 @@ static void read_task(sqlite3_stmt *row, Arena *arena, void *into) {
     store_take(row, arena, "sssInn", &of->name, &of->kind, &of->lane, &of->count, &of->measured_s, &of->predicted_s);
 }
 
+static void read_stage(sqlite3_stmt *row, Arena *arena, void *into) {
+    RunStage *of = into;
+    store_take(row, arena, "ddnnII", &of->stage, &of->layers, &of->bubble_share, &of->predicted_bubble_share,
+               &of->peak_bytes, &of->planned_peak_bytes);
+    of->bubble_share = sqlite3_column_type(row, 2) == SQLITE_NULL ? NAN : of->bubble_share;
+    of->predicted_bubble_share = sqlite3_column_type(row, 3) == SQLITE_NULL ? NAN : of->predicted_bubble_share;
+}
+
 static Status read_parts(Store *store, int64_t run_id, Arena *arena, RunRecord *run, Error *error) {
     sqlite3_stmt *statement = NULL;
     TRY(store_ask(store, &statement, error, "SELECT axis, seconds FROM run_exposed WHERE run_id = ?", "I", run_id));
@@ -51,7 +59,13 @@ static Status read_parts(Store *store, int64_t run_id, Arena *arena, RunRecord *
                   "SELECT task, kind, lane, count, measured_s, predicted_s FROM task_totals WHERE run_id = ? "
                   "ORDER BY rowid",
                   "I", run_id));
-    return store_read_all(store, statement, sizeof(RunTask), read_task, arena, &run->tasks, &run->task_count, error);
+    TRY(store_read_all(store, statement, sizeof(RunTask), read_task, arena, &run->tasks, &run->task_count, error));
+    TRY(store_ask(store, &statement, error,
+                  "SELECT stage, layers, bubble_share, predicted_bubble_share, peak_bytes, planned_peak_bytes "
+                  "FROM run_stages WHERE run_id = ? ORDER BY stage",
+                  "I", run_id));
+    return store_read_all(store, statement, sizeof(RunStage), read_stage, arena, &run->stages, &run->stage_count,
+                          error);
 }
 
 static Status read_runs(Store *store, const char *sql, uint64_t key, int most, Arena *arena, RunRecord *runs,

@@ -12,6 +12,7 @@
 #include "autotune/store/migration_009_exposed_sql.h"
 #include "autotune/store/migration_010_core_type_sql.h"
 #include "autotune/store/migration_011_alike_sql.h"
+#include "autotune/store/migration_012_run_stages_sql.h"
 
 const Migration store_migrations[] = {
     {"001_init", migration_001_init_sql},
@@ -25,5 +26,6 @@ const Migration store_migrations[] = {
     {"009_exposed", migration_009_exposed_sql},
     {"010_core_type", migration_010_core_type_sql},
     {"011_alike", migration_011_alike_sql},
+    {"012_run_stages", migration_012_run_stages_sql},
 };
 const int store_migration_count = (int)(sizeof store_migrations / sizeof store_migrations[0]);

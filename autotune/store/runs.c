@@ -1,6 +1,6 @@
-// Saves a run of the executor: what ran, how it ended, its loss curve, the measured spans of its last step and the
-// totals per task along with the prediction. Arrays of numbers are kept as JSON text, so that SQLite's json functions
-// can read them.
+// Saves a run of the executor: what ran, how it ended, its loss curve, the measured spans of its last step, the totals
+// per task and the stages of a pipeline along with the prediction. Arrays of numbers are kept as JSON text, so that
+// SQLite's json functions can read them.
 
 #include <math.h>
 #include <stdio.h>
@@ -110,6 +110,19 @@ static Status put_totals(Store *store, const RunRecord *run, int64_t run_id, Err
     return status;
 }
 
+static Status put_stages(Store *store, const RunRecord *run, int64_t run_id, Error *error) {
+    sqlite3_stmt *statement = NULL;
+    TRY(store_prepare(store, "INSERT INTO run_stages VALUES (?,?,?,?,?,?,?)", &statement, error));
+    Status status = STATUS_OK;
+    for (int i = 0; i < run->stage_count && status == STATUS_OK; i++) {
+        const RunStage *stage = &run->stages[i];
+        status = store_put(store, statement, error, "IddnnII", run_id, stage->stage, stage->layers, stage->bubble_share,
+                           stage->predicted_bubble_share, stage->peak_bytes, stage->planned_peak_bytes);
+    }
+    sqlite3_finalize(statement);
+    return status;
+}
+
 Status store_put_run(Store *store, const RunRecord *run, int64_t *run_id, Error *error) {
     TRY(put_run(store, run, error));
     *run_id = sqlite3_last_insert_rowid(store->db);
@@ -118,6 +131,7 @@ Status store_put_run(Store *store, const RunRecord *run, int64_t *run_id, Error 
     }
     TRY(put_spans(store, run, *run_id, error));
     TRY(put_totals(store, run, *run_id, error));
+    TRY(put_stages(store, run, *run_id, error));
     return store_put_prices(store, run->prices, run->price_count, error);
 }
 

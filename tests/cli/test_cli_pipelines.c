@@ -345,10 +345,45 @@ Test(cli_pipelines, a_run_says_how_long_its_stages_waited_and_what_they_held) {
     json_decref(root);
 }
 
-Test(cli_pipelines, a_run_in_words_has_a_line_for_each_stage) {
+// Its table of stages, from its head to the words below it.
+static char *stage_table(const char *out) {
+    const char *begin = strstr(out, "stage  layers  bubble measured"), *end = strstr(out, "bubble is the share");
+    cr_assert(begin && end && end > begin, "%s", out);
+    return strndup(begin, (size_t)(end - begin));
+}
+
+Test(cli_pipelines, a_run_in_words_has_a_line_for_each_stage_and_so_has_what_the_store_kept_of_it) {
+    char *folder = temp_dir_make(), db[512];
+    snprintf(db, sizeof db, "%s/runs.db", folder);
     ProgramRun run =
-        CLI("run", "--mesh", "pp=2", "--model", "tiny", "--steps", "1", "--seq", "32", "--grad-accum", "2");
+        CLI("run", "--mesh", "pp=2", "--model", "tiny", "--steps", "1", "--seq", "32", "--grad-accum", "2", "--db", db);
     cr_expect_eq(run.exit_code, 0, "%s", run.err);
-    cr_expect(strstr(run.out, "bubble measured") && strstr(run.out, "bubble is the share"), "%s", run.out);
+    ProgramRun kept = CLI("runs", "1", "--db", db);
+    char *said = stage_table(run.out), *stored = stage_table(kept.out);
+    cr_expect_str_eq(stored, said);
+    free(said);
+    free(stored);
     program_run_free(&run);
+    program_run_free(&kept);
+    temp_dir_remove(folder);
+}
+
+Test(cli_pipelines, the_stages_of_a_run_and_of_what_the_store_kept_of_it_are_the_same) {
+    char *folder = temp_dir_make(), db[512];
+    snprintf(db, sizeof db, "%s/runs.db", folder);
+    json_t *run = CLI_JSON(0, "run", "--mesh", "pp=2", "--model", "tiny", "--steps", "1", "--seq", "32", "--grad-accum",
+                           "2", "--format", "json", "--db", db);
+    json_t *alone = CLI_JSON(0, "run", "--mesh", "tp=2", "--model", "tiny", "--steps", "1", "--seq", "32", "--format",
+                             "json", "--db", db);
+    json_t *kept = CLI_JSON(0, "runs", "1", "--db", db, "--format", "json");
+    json_t *kept_alone = CLI_JSON(0, "runs", "2", "--db", db, "--format", "json");
+    cr_assert_eq(json_array_size(json_object_get(run, "stages")), 2);
+    cr_expect(json_equal(json_object_get(kept, "stages"), json_object_get(run, "stages")));
+    cr_expect_null(json_object_get(alone, "stages"));
+    cr_expect_null(json_object_get(kept_alone, "stages"));
+    json_decref(run);
+    json_decref(alone);
+    json_decref(kept);
+    json_decref(kept_alone);
+    temp_dir_remove(folder);
 }

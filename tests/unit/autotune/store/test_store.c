@@ -207,6 +207,35 @@ Test(store, a_run_gets_a_number_of_its_own) {
     cr_assert_eq(second, first + 1);
 }
 
+Test(store, stages_of_a_run_come_back_and_a_bubble_that_was_not_measured_as_such) {
+    const RunStage stages[] = {{0, 3, 0.25, 0.125, 4096, 8192}, {1, 2, NAN, 0.5, (int64_t)1 << 40, 0}};
+    const RunRecord run = {.request = &request,
+                           .source = "executor",
+                           .host = "h",
+                           .device = "cpu",
+                           .transport = "shm",
+                           .lanes = "serial",
+                           .state = "ok",
+                           .stages = stages,
+                           .stage_count = 2};
+    StoredRun about;
+    RunRecord kept;
+    bool found = false;
+    int64_t id = 0;
+    cr_assert_eq(store_save_run(store, &run, &id, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(store_run_in_full(store, id, &arena, &about, &kept, &found, &error), STATUS_OK, "%s", error.message);
+    cr_assert(found);
+    cr_assert_eq(kept.stage_count, 2);
+    for (int i = 0; i < 2; i++) {
+        const RunStage *was = &stages[i], *is = &kept.stages[i];
+        cr_expect(is->stage == was->stage && is->layers == was->layers, "%d", i);
+        cr_expect(is->peak_bytes == was->peak_bytes && is->planned_peak_bytes == was->planned_peak_bytes, "%d", i);
+        cr_expect_eq(is->predicted_bubble_share, was->predicted_bubble_share);
+    }
+    cr_expect_eq(kept.stages[0].bubble_share, 0.25);
+    cr_expect(isnan(kept.stages[1].bubble_share));
+}
+
 Test(store, a_run_in_no_known_state_is_not_stored) {
     RunRecord run = {
         .request = &request,
