@@ -212,9 +212,11 @@ static void write_training(const ConfigJob *job, FILE *out) {
     if (sharded && replicate > 1) {
         fprintf(out, "    cfg.ddp.num_distributed_optimizer_instances = %d\n", replicate);
     }
-    fprintf(out, "    cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=%s%s%s)\n",
+    fprintf(out, "    cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=%s%s%s%s)\n",
             plan->tp_overlap ? "True" : "False", plan->ep_overlap ? ", overlap_moe_expert_parallel_comm=True" : "",
-            megatron_waits(job) ? ", overlap_p2p_comm=False, batch_p2p_comm=True" : "");
+            megatron_waits(job) ? ", overlap_p2p_comm=False, batch_p2p_comm=True" : "",
+            // which it sets in cfg.ddp before training (training/comm_overlap.py)
+            sharded && !overlaps ? ", overlap_grad_reduce=False, overlap_param_gather=False" : "");
 }
 
 static void bridge_write(const ConfigJob *job, FILE *out) {

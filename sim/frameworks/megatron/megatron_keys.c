@@ -6,6 +6,10 @@
 #include "sim/frameworks/megatron/argument_words.h"
 #include "sim/frameworks/megatron/megatron_read.h"
 
+// A CommOverlapConfig sets what it has in the model before training (training/comm_overlap.py, setup); without one the
+// model's own attributes count.
+#define COMM_OVERLAP "comm_overlap"
+
 typedef struct Names {
     const char *flag;
     const char *bridge;  // NULL: the flag's words in the map of the model
@@ -27,6 +31,8 @@ static const Names names[M_KEY_COUNT] = {
     [M_INSTANCES] = {"--num-distributed-optimizer-instances", "ddp.num_distributed_optimizer_instances"},
     [M_OVERLAP_REDUCE] = {"--overlap-grad-reduce", "ddp.overlap_grad_reduce"},
     [M_OVERLAP_GATHER] = {"--overlap-param-gather", "ddp.overlap_param_gather"},
+    [M_SET_REDUCE] = {"", "comm_overlap.overlap_grad_reduce"},
+    [M_SET_GATHER] = {"", "comm_overlap.overlap_param_gather"},
     [M_SEQ] = {"--seq-length", NULL},
     [M_MICRO_BATCH] = {"--micro-batch-size", "train.micro_batch_size"},
     [M_BATCH] = {"--global-batch-size", "train.global_batch_size"},
@@ -85,9 +91,21 @@ static const char *underscored(Arena *arena, const char *flag) {
     return word;
 }
 
+bool megatron_sets_overlap(const Import *import) {
+    const ConfigNode *node = config_child(import->root, COMM_OVERLAP);
+    return node && (node->kind != NODE_SCALAR || node->text[0] != '\0');
+}
+
 const char *megatron_key(const Import *import, MegatronKey key) {
     const Names *row = &names[key];
-    return !megatron_is_bridge(import) ? row->flag : row->bridge ? row->bridge : underscored(import->arena, row->flag);
+    if (!megatron_is_bridge(import)) {
+        return row->flag;
+    }
+    const bool moves = row->bridge && strncmp(row->bridge, COMM_OVERLAP ".", strlen(COMM_OVERLAP ".")) == 0;
+    if (moves && !megatron_sets_overlap(import)) {
+        return arena_format(import->arena, "model.%s", row->bridge + strlen(COMM_OVERLAP "."));
+    }
+    return row->bridge ? row->bridge : underscored(import->arena, row->flag);
 }
 
 Status megatron_int(Import *import, MegatronKey key, int64_t low, int64_t high, int *value, Error *error) {

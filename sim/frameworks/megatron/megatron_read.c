@@ -52,11 +52,34 @@ static Status read_sharding(Import *import, Error *error) {
     return STATUS_OK;
 }
 
+// What a CommOverlapConfig replaces: with a distributed optimizer both overlap unless itself says otherwise
+// (_get_optimizer_overlap_cfgs).
+static Status read_set_overlap(Import *import, int *reduces, int *gathers, Error *error) {
+    static const MegatronKey own[] = {M_OVERLAP_REDUCE, M_OVERLAP_GATHER}, set[] = {M_SET_REDUCE, M_SET_GATHER};
+    int *const values[] = {reduces, gathers};
+    for (int i = 0; i < 2; i++) {
+        int said = true;
+        TRY(megatron_bool(import, own[i], &said, error));
+        *values[i] = true;
+        TRY(megatron_bool(import, set[i], values[i], error));
+        if (megatron_says(import, own[i]) && said != *values[i]) {
+            import_find(import, FINDING_TRAP, megatron_key(import, own[i]),
+                        "comm_overlap sets it to %s before training: say it as %s", *values[i] ? "True" : "False",
+                        megatron_key(import, set[i]));
+        }
+    }
+    return STATUS_OK;
+}
+
 static Status read_overlap(Import *import, Error *error) {
     int reduces = megatron_is_bridge(import), gathers = reduces, tp = 0, experts = 0;
     const int zero = import->said.choice[PLAN_ZERO];
-    TRY(megatron_bool(import, M_OVERLAP_REDUCE, &reduces, error));
-    TRY(megatron_bool(import, M_OVERLAP_GATHER, &gathers, error));
+    if (megatron_is_bridge(import) && megatron_sets_overlap(import) && zero == 1) {
+        TRY(read_set_overlap(import, &reduces, &gathers, error));
+    } else {
+        TRY(megatron_bool(import, M_OVERLAP_REDUCE, &reduces, error));
+        TRY(megatron_bool(import, M_OVERLAP_GATHER, &gathers, error));
+    }
     TRY(megatron_bool(import, M_TP_OVERLAP, &tp, error));
     TRY(megatron_bool(import, M_EP_OVERLAP, &experts, error));
     if (gathers && zero == 0 && megatron_says(import, M_OVERLAP_GATHER)) {

@@ -22,6 +22,8 @@ typedef enum {
     M_INSTANCES,
     M_OVERLAP_REDUCE,
     M_OVERLAP_GATHER,
+    M_SET_REDUCE,
+    M_SET_GATHER,
     M_SEQ,
     M_MICRO_BATCH,
     M_BATCH,
@@ -65,6 +67,7 @@ typedef enum {
 // Its path in the file that is read; "" where that has none.
 const char *megatron_key(const Import *import, MegatronKey key);
 bool megatron_is_bridge(const Import *import);
+bool megatron_sets_overlap(const Import *import);  // has a CommOverlapConfig
 
 extern const ImportLeftOut megatron_left_out[], megatron_bridge_left_out[];
 

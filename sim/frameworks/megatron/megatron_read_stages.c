@@ -126,20 +126,48 @@ static void mark_stages(Import *import) {
     }
 }
 
-// Megatron-Bridge overlaps messages of several chunks unless its CommOverlapConfig says otherwise (comm_overlap.py).
+// What pipeline_parallel/schedules.py raises.
+static void refuse_messages(Import *import, bool chunks, bool overlaps, bool batched) {
+    if (chunks && batched && overlaps) {
+        import_find(import, FINDING_REFUSED, megatron_key(import, M_P2P_BATCH),
+                    "Can not use both overlap_p2p_comm and batch_p2p_comm");
+    } else if (!chunks && overlaps) {
+        import_find(import, FINDING_REFUSED, megatron_key(import, M_P2P_OVERLAP),
+                    "Non-interleaved pipeline parallelism does not support overlapping p2p communication");
+    }
+}
+
+static void find_unset_messages(Import *import, bool chunks) {
+    static const char *const models[] = {"model.overlap_p2p_comm", "model.batch_p2p_comm"};
+    const bool sets = megatron_sets_overlap(import);
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        if (sets && import_has(import, models[i])) {
+            import_find(import, FINDING_TRAP, models[i],
+                        "comm_overlap sets it anew before training: say it in the CommOverlapConfig");
+        }
+    }
+    if (!sets && chunks && !megatron_says(import, M_P2P_OVERLAP)) {
+        import_find(import, FINDING_ASSUMED, NULL,
+                    "stages wait for the messages between them: without a CommOverlapConfig model.overlap_p2p_comm is "
+                    "False");
+    }
+}
+
+// A CommOverlapConfig overlaps the messages of several chunks unless it says otherwise (training/comm_overlap.py);
+// without one the model's overlap_p2p_comm is False and its batch_p2p_comm True (core/model_parallel_config.py).
 static Status read_messages(Import *import, bool chunks, Error *error) {
-    int waits = 0, overlaps = 1, batched = 0;
+    const bool sets = megatron_sets_overlap(import);
+    int waits = 0, overlaps = chunks && sets, batched = !overlaps;
     if (!megatron_is_bridge(import)) {
         TRY(megatron_bool(import, M_P2P_WAITS, &waits, error));
     } else {
         TRY(megatron_bool(import, M_P2P_OVERLAP, &overlaps, error));
         TRY(megatron_bool(import, M_P2P_BATCH, &batched, error));
+        refuse_messages(import, chunks, overlaps, batched);
+        find_unset_messages(import, chunks);
+        waits = !overlaps;
     }
-    if (chunks && batched && overlaps) {  // pipeline_parallel/schedules.py
-        import_find(import, FINDING_REFUSED, megatron_key(import, M_P2P_BATCH),
-                    "Can not use both overlap_p2p_comm and batch_p2p_comm");
-    }
-    import->said.choice[PLAN_P2P_OVERLAP] = chunks ? waits || !overlaps : IMPORT_UNSAID;
+    import->said.choice[PLAN_P2P_OVERLAP] = chunks ? waits : IMPORT_UNSAID;
     return STATUS_OK;
 }
 

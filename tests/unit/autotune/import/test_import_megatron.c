@@ -133,6 +133,94 @@ Test(import_megatron, every_kind_of_file_is_the_plan_that_it_starts) {
     }
 }
 
+#define BRIDGE(more)                                                                                                   \
+    "def config():\n    cfg = _pretrain_common()\n    cfg.model.seq_length = 512\n"                                    \
+    "    cfg.train.micro_batch_size = 1\n    cfg.model.pipeline_model_parallel_size = 4\n" more
+#define CHUNKS "    cfg.model.virtual_pipeline_model_parallel_size = 2\n"
+#define SETS(words) "    cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=False" words ")\n"
+
+static bool finds(const Import *import, FindingKind kind, const char *words) {
+    bool found = false;
+    for (int i = 0; i < import->finding_count; i++) {
+        found |= import->findings[i].kind == kind && strstr(import->findings[i].sentence, words);
+    }
+    return found;
+}
+
+// comm_overlap.py's setup; without one overlap_p2p_comm is False and batch_p2p_comm True (model_parallel_config.py).
+Test(import_megatron, messages_between_chunks_overlap_where_a_bridge_configuration_sets_it) {
+    static const struct {
+        const char *text;
+        int overlap_off;
+    } cases[] = {
+        {BRIDGE(CHUNKS), 1},
+        {BRIDGE(CHUNKS "    cfg.comm_overlap = None\n"), 1},
+        {BRIDGE(CHUNKS SETS("")), 0},
+        {BRIDGE(CHUNKS "    cfg.comm_overlap = overlap\n"), 0},
+        {BRIDGE(CHUNKS SETS(", overlap_p2p_comm=False, batch_p2p_comm=True")), 1},
+        {BRIDGE(CHUNKS SETS("") "    cfg.model.overlap_p2p_comm = False\n"), 0},
+        {BRIDGE(CHUNKS "    cfg.model.overlap_p2p_comm = True\n    cfg.model.batch_p2p_comm = False\n"), 0},
+        {BRIDGE(CHUNKS "    cfg.model.overlap_p2p_comm = False\n    cfg.model.batch_p2p_comm = True\n"), 1},
+        {BRIDGE(SETS("")), IMPORT_UNSAID},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        Import import;
+        read_in(cases[i].text, SYNTAX_PYTHON, 8, &arena, &import);
+        cr_expect_null(import.refusal, "case %zu: %s", i, import.refusal);
+        cr_expect(!finds(&import, FINDING_REFUSED, ""), "case %zu", i);
+        cr_expect_eq(import.said.choice[PLAN_P2P_OVERLAP], cases[i].overlap_off, "case %zu: %d", i,
+                     import.said.choice[PLAN_P2P_OVERLAP]);
+        arena_free(&arena);
+    }
+}
+
+Test(import_megatron, what_a_bridge_configuration_replaces_or_cannot_run_is_said) {
+    static const struct {
+        const char *text;
+        FindingKind kind;
+        const char *words;
+    } cases[] = {
+        {BRIDGE(CHUNKS), FINDING_ASSUMED, "stages wait for the messages between them"},
+        {BRIDGE(CHUNKS SETS("") "    cfg.model.overlap_p2p_comm = False\n"), FINDING_TRAP, "comm_overlap sets it anew"},
+        {BRIDGE(CHUNKS "    cfg.model.overlap_p2p_comm = True\n"), FINDING_REFUSED, "Can not use both"},
+        {BRIDGE(CHUNKS SETS(", batch_p2p_comm=True")), FINDING_REFUSED, "Can not use both"},
+        {BRIDGE("    cfg.model.overlap_p2p_comm = True\n"), FINDING_REFUSED, "Non-interleaved pipeline parallelism"},
+        {BRIDGE(SETS("") "    cfg.ddp.overlap_grad_reduce = False\n"), FINDING_TRAP,
+         "comm_overlap sets it to True before training: say it as comm_overlap.overlap_grad_reduce"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        Import import;
+        read_in(cases[i].text, SYNTAX_PYTHON, 8, &arena, &import);
+        cr_expect(finds(&import, cases[i].kind, cases[i].words), "case %zu", i);
+        arena_free(&arena);
+    }
+}
+
+// _get_optimizer_overlap_cfgs: of a distributed optimizer only.
+Test(import_megatron, gradients_are_reduced_as_the_overlap_of_a_bridge_configuration_says) {
+    static const struct {
+        const char *text;
+        ReduceOverlap overlap;
+    } cases[] = {
+        {BRIDGE(SETS("") "    cfg.ddp.overlap_grad_reduce = cfg.ddp.overlap_param_gather = False\n"),
+         REDUCE_OVERLAP_ON},
+        {BRIDGE("    cfg.ddp.overlap_grad_reduce = cfg.ddp.overlap_param_gather = False\n"), REDUCE_OVERLAP_OFF},
+        {BRIDGE(SETS(", overlap_grad_reduce=False, overlap_param_gather=False")), REDUCE_OVERLAP_OFF},
+        {BRIDGE(SETS("") "    cfg.ddp.use_distributed_optimizer = False\n"
+                         "    cfg.ddp.overlap_grad_reduce = cfg.ddp.overlap_param_gather = False\n"),
+         REDUCE_OVERLAP_OFF},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        Import import;
+        read_in(cases[i].text, SYNTAX_PYTHON, 8, &arena, &import);
+        cr_expect_eq(import.said.choice[PLAN_REDUCE_OVERLAP], (int)cases[i].overlap, "case %zu", i);
+        arena_free(&arena);
+    }
+}
+
 Test(import_megatron, what_it_asserts_is_refused_in_its_words) {
     static const struct {
         const char *text, *words;
