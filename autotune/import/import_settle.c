@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "autotune/import/import.h"
+#include "sim/frameworks/axis_rules.h"
 
 static void merge_one(Import *import, const char *option, int unsaid, int asked, int *said) {
     if (asked == unsaid) {
@@ -107,6 +108,13 @@ static void settle_mesh(Import *import) {
     if (said->world == 0) {
         const int64_t found = rest < 0 ? product : world_of_batch(said);
         said->world = found > 0 && found <= MESH_MAX_WORLD ? (int)found : 0;
+        if (said->world > 0 && rest >= 0 && said->round_steps > 0 && said->grad_accum == 0) {
+            import_find(import, FINDING_ASSUMED, NULL,
+                        "neither the file nor --world says how many ranks train: %d are assumed, on which one schedule "
+                        "of %d micro-batches of %d on each data rank is the global batch of %lld; fewer ranks run "
+                        "several schedules a step",
+                        said->world, said->round_steps, said->micro_batch, (long long)said->global_batch);
+        }
     }
     if (said->world == 0) {
         refuse(import, "neither the file nor --world says how many ranks train");
@@ -132,20 +140,68 @@ static void assume_one(Import *import, int *number, const char *what, const char
     }
 }
 
+// The largest local batch of whole micro-batches, no larger than the file's, that divides a rank's part of the batch.
+static int64_t local_batch_below(int64_t part, int micro_batch, int round_steps) {
+    int64_t steps = round_steps;
+    while (steps > 0 && part % (steps * micro_batch) != 0) {
+        steps--;
+    }
+    return steps * micro_batch;
+}
+
 // A schedule has as many micro-steps as the file says: it runs as often as makes the batch.
+static bool runs_schedules(const ImportChoices *said) {
+    return said->round_steps > 0 && said->choice[PLAN_PP_ROUNDS] == IMPORT_UNSAID;
+}
+
+static void refuse_rounds(Import *import, int64_t ranks) {
+    const ImportChoices *said = &import->said;
+    const int64_t local = (int64_t)said->micro_batch * said->round_steps, batch = said->global_batch;
+    const int64_t less =
+        batch % ranks == 0 ? local_batch_below(batch / ranks, said->micro_batch, said->round_steps) : 0;
+    const char *also = less > 0 ? arena_format(import->arena, ", or a local batch of %lld", (long long)less) : "";
+    refuse(import, arena_format(import->arena,
+                                "a global batch of %lld is no multiple of %lld, the local batch of %lld (a schedule of "
+                                "%d micro-batches of %d) on each of %lld data ranks: use a global batch of %s%s",
+                                (long long)batch, (long long)(local * ranks), (long long)local, said->round_steps,
+                                said->micro_batch, (long long)ranks,
+                                multiples_around(batch, local * ranks, import->arena), also));
+}
+
 static void settle_rounds(Import *import) {
     ImportChoices *said = &import->said;
-    if (said->round_steps == 0 || said->choice[PLAN_PP_ROUNDS] != IMPORT_UNSAID) {
+    if (import->refusal || !runs_schedules(said)) {
         return;
     }
+    const int64_t ranks = ranks_along(said, AXES_BATCH);
+    const int rounds = said->grad_accum / said->round_steps, most = (int)plan_fields[PLAN_PP_ROUNDS].high;
     if (said->grad_accum % said->round_steps != 0) {
-        refuse(import, arena_format(import->arena,
-                                    "a step has %d micro-batches on each data rank, and the schedule takes %d of them "
-                                    "each time it runs: the global batch is no multiple of the local one",
-                                    said->grad_accum, said->round_steps));
+        refuse_rounds(import, ranks);
         return;
     }
-    said->choice[PLAN_PP_ROUNDS] = said->grad_accum / said->round_steps;
+    if (rounds > most) {
+        const int64_t local = (int64_t)said->micro_batch * said->round_steps;
+        import_refuse(import, NULL,
+                      "a global batch of %lld runs the schedule %d times a step, and a plan holds 1 to %d of them: use "
+                      "a global batch of %lld or less, or a larger local batch than %lld",
+                      (long long)said->global_batch, rounds, most, (long long)(local * ranks * most), (long long)local);
+        return;
+    }
+    said->choice[PLAN_PP_ROUNDS] = rounds;
+}
+
+static void refuse_batch(Import *import, int64_t each, bool derived) {
+    const ImportChoices *said = &import->said;
+    const int64_t batch = each * said->grad_accum, asked = said->global_batch;
+    const char *use = derived             ? multiples_around(asked, each, import->arena)
+                      : asked % each == 0 ? arena_format(import->arena, "%lld, or accumulation %lld", (long long)batch,
+                                                         (long long)(asked / each))
+                                          : arena_format(import->arena, "%lld", (long long)batch);
+    refuse(import, arena_format(import->arena,
+                                "micro-batch %d x dp_replicate %d x dp_shard %d x accumulation %d = %lld sequences, "
+                                "and the global batch is %lld: use a global batch of %s",
+                                said->micro_batch, said->size[AXIS_DP_REPLICATE], said->size[AXIS_DP_SHARD],
+                                said->grad_accum, (long long)batch, (long long)asked, use));
 }
 
 // micro_batch x dp_replicate x dp_shard x grad_accum = global_batch: two of micro-batch, accumulation and batch give
@@ -159,18 +215,16 @@ static void settle_batch(Import *import) {
     }
     assume_one(import, &said->micro_batch, "micro-batch", "micro-batch");
     const int64_t each = ranks * said->micro_batch;
-    if (said->global_batch > 0 && said->grad_accum == 0) {
+    const bool derived = said->global_batch > 0 && said->grad_accum == 0;
+    if (derived) {
         said->grad_accum = said->global_batch >= each ? (int)(said->global_batch / each) : 1;
     }
     assume_one(import, &said->grad_accum, "accumulation", "grad-accum");
     const int64_t batch = each * said->grad_accum;
-    if (said->global_batch > 0 && said->global_batch != batch) {
-        refuse(import,
-               arena_format(import->arena,
-                            "micro-batch %d x dp_replicate %d x dp_shard %d x accumulation %d = %lld sequences, "
-                            "and the global batch is %lld",
-                            said->micro_batch, said->size[AXIS_DP_REPLICATE], said->size[AXIS_DP_SHARD],
-                            said->grad_accum, (long long)batch, (long long)said->global_batch));
+    if (said->global_batch > 0 && said->global_batch != batch && derived && runs_schedules(said)) {
+        refuse_rounds(import, ranks);
+    } else if (said->global_batch > 0 && said->global_batch != batch) {
+        refuse_batch(import, each, derived);
     }
     said->global_batch = batch;
     const int sharing = (int)ranks_along(said, AXES_OWN & ~AXES_BATCH);

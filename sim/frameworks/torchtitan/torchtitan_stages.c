@@ -150,7 +150,8 @@ static Status read_micro_batches(Import *import, Error *error) {
     TRY(import_int(import, PIPELINE_KEY "microbatch_size", 1, 1 << 20, &micro_batch, error));
     if (local % micro_batch != 0) {
         import_find(import, FINDING_REFUSED, PIPELINE_KEY "microbatch_size",
-                    "torchtitan stops: a local batch of %d is no multiple of it", local);
+                    "Batch size %d must be divisible by microbatch_size %d: use a local batch of %d", local,
+                    micro_batch, local - local % micro_batch + micro_batch);
         return STATUS_OK;
     }
     said->micro_batch = micro_batch;

@@ -333,7 +333,7 @@ static const Trap traps[] = {
     {"[parallelism]\nenable_async_tensor_parallel = true\n", "torchtitan", "needs compile.enable", SYNTAX_TOML,
      FINDING_REFUSED},
     {"[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_microbatch_size = 3\n", "torchtitan",
-     "torchtitan stops: a local batch of 8 is no multiple of it", SYNTAX_TOML, FINDING_REFUSED},
+     "Batch size 8 must be divisible by microbatch_size 3: use a local batch of 9", SYNTAX_TOML, FINDING_REFUSED},
     {"[model]\nconverters = [\"quantize.linear.float8\"]\n", "torchtitan",
      "off: predicted with weights gathered in fp8", SYNTAX_TOML, FINDING_UNMODELLED},
     {"[model]\nconverters = [\"float8\"]\n", "torchtitan", "KeyError: quantize.linear.float8", SYNTAX_TOML,
@@ -574,7 +574,7 @@ Test(import_files, arithmetic_that_does_not_come_out_is_refused_with_its_numbers
                      &arena);
     cr_expect_str_eq(import.refusal,
                      "micro-batch 2 x dp_replicate 1 x dp_shard 4 x accumulation 1 = 8 sequences, and the "
-                     "global batch is 12");
+                     "global batch is 12: use a global batch of 8 or 16");
     given.world = 0;
     import = settled("[training]\nlocal_batch_size = 2\n", SYNTAX_TOML, "torchtitan", &given, &arena);
     cr_expect(strstr(import.refusal, "--world"), "%s", import.refusal);
