@@ -11,7 +11,7 @@ static const char model_names[] = "(ndtune models --format csv 2>/dev/null | tai
 static const char cluster_names_call[] = "(ndtune clusters --format csv 2>/dev/null | tail -n +2 | cut -d, -f1)";
 
 static void write_separated(FILE *out, const char *words) {
-    for (; *words && strncmp(words, "|FILE", 5) != 0; words++) {
+    for (; *words && !(*words == '|' && option_stands_for_others(words + 1)); words++) {
         fputc(*words == '|' ? ' ' : *words, out);
     }
 }

@@ -23,6 +23,7 @@ static const TextSynonym option_synonyms[] = {
     {"tensor-parallel|tensor-parallel-size", "--mesh tp=N of one shape; --max-tp N bounds the search"},
     {"context-parallel|context-parallel-size", "--mesh cp=N of one shape"},
     {"pipeline-parallel|pipeline-parallel-size", "--mesh pp=N of one shape"},
+    {"pp-layout|pipeline-model-parallel-layout", "--pp-split \"Et*7|t*8|t*8|t*7L\""},
     {"cpu-offload", "--offload optimizer, or parameters,optimizer"},
     {"optim", "--optimizer NAME: another one than the target's AdamW"},
     {"lora", "--finetune lora"},

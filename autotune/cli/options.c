@@ -3,6 +3,7 @@
 
 #include "autotune/cli/options.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +23,10 @@ bool option_word(const char *words, int index, char *out, size_t bytes) {
     }
     snprintf(out, bytes, "%.*s", (int)strcspn(words, "|"), words);
     return true;
+}
+
+bool option_stands_for_others(const char *word) {
+    return isupper((unsigned char)word[0]) && isupper((unsigned char)word[1]);
 }
 
 // A usage error that points at the argument.
@@ -193,21 +198,23 @@ static Status parse_bytes(ParseContext *context, const OptionRow *row, OptionVal
     return STATUS_OK;
 }
 
-// Where a word may be a file, who takes the option reads it.
-static bool is_file(const char *words, const char *text) {
+// Where a word may be a file or a layout, who takes the option reads it.
+static bool is_read_later(const char *words, const char *text) {
     static const char suffix[] = ".csv";
     const size_t length = strlen(text), end = sizeof suffix - 1;
-    return strstr(words, "|FILE.csv") && length > end && strcmp(text + length - end, suffix) == 0;
+    return (strstr(words, "|FILE.csv") && length > end && strcmp(text + length - end, suffix) == 0) ||
+           (strstr(words, "|LAYOUT") && strchr(text, '|'));
 }
 
 static Status parse_word(ParseContext *context, const OptionRow *row, OptionValue *value, Error *error) {
     char words[OPTIONS_MAX_WORDS][WORD_BYTES];
     const char *candidates[OPTIONS_MAX_WORDS];
     size_t count = 0;
-    if (is_file(row->value, value->text)) {
+    if (is_read_later(row->value, value->text)) {
         return STATUS_OK;
     }
-    while (count < OPTIONS_MAX_WORDS && option_word(row->value, (int)count, words[count], WORD_BYTES)) {
+    while (count < OPTIONS_MAX_WORDS && option_word(row->value, (int)count, words[count], WORD_BYTES) &&
+           !option_stands_for_others(words[count])) {
         if (text_same_word(value->text, words[count])) {
             value->integer = (int64_t)count;
             return STATUS_OK;

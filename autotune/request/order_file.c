@@ -10,12 +10,14 @@ static bool is_file(const char *text) {
     return dot && strcmp(dot, ".csv") == 0;
 }
 
-// What the file says of another choice; who says something else is wrong.
-static Status say(Builder *builder, PlanFieldId id, const char *path, const char *name, int number, Error *error) {
+Status say_number(Builder *builder, PlanFieldId id, const char *whose, const char *name, int number, Error *error) {
     const char **said = &builder->asked->choices[id];
     const int own = *said ? plan_field_value(id, *said) : PLAN_ANY;
+    const int low = (int)plan_fields[id].low, high = (int)plan_fields[id].high;
     FAIL_IF(own != PLAN_ANY && own != number, about(builder->asked, ASKED_CHOICE + (int)id, error), STATUS_USAGE,
-            "%s has %d %s, not %d", path, number, name, own);
+            "%s has %d %s, not %d", whose, number, name, own);
+    FAIL_IF(number < low || number > high, error, STATUS_USAGE, "%s has %d %s, and a plan holds %d to %d", whose,
+            number, name, low, high);
     *said = arena_format(builder->arena, "%d", number);
     return STATUS_OK;
 }
@@ -34,7 +36,7 @@ static Status take(Builder *builder, const char *path, Error *error) {
     const char *said_rounds = builder->asked->choices[PLAN_PP_ROUNDS];
     const int rounds = said_rounds ? plan_field_value(PLAN_PP_ROUNDS, said_rounds) : 1;
     const int micro_steps = order->micro_steps * (rounds > 1 ? rounds : 1);
-    TRY(say(builder, PLAN_GRAD_ACCUM, path, "micro-batches", micro_steps, error));
+    TRY(say_number(builder, PLAN_GRAD_ACCUM, path, "micro-batches", micro_steps, error));
     builder->asked->grad_accum = micro_steps;
     const char *name = known ? known->name : pp_schedule_names[PP_FILE];
     builder->asked->choices[PLAN_PP_SCHEDULE] = name;
@@ -42,7 +44,7 @@ static Status take(Builder *builder, const char *path, Error *error) {
     plan.mesh = mesh_of_one();
     plan.mesh.size[AXIS_PP] = order->stages;
     return plan_field_matters(&plan, PLAN_VIRTUAL_STAGES)
-               ? say(builder, PLAN_VIRTUAL_STAGES, path, "stages on each rank", order->chunks, error)
+               ? say_number(builder, PLAN_VIRTUAL_STAGES, path, "stages on each rank", order->chunks, error)
                : STATUS_OK;
 }
 

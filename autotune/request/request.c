@@ -302,6 +302,7 @@ Status request_resolve(Asked *asked, const RequestDefaults *defaults, Arena *are
     TRY(find_handicaps(&builder, error));
     TRY(find_target(&builder, error));
     find_lanes(&builder);
+    TRY(choose_layout(&builder, error));
     TRY(request_check_world(asked, request, error));
     say_no_pipeline(&builder);
     choose_sequence(&builder);

@@ -33,6 +33,12 @@ Status choose_mesh(Builder *builder, Error *error);
 // along with its chunks and micro-steps.
 Status choose_order_file(Builder *builder, Error *error);
 
+// Megatron's layout string as the split that holds the same layers, with its chunks; after the model and the target.
+Status choose_layout(Builder *builder, Error *error);
+
+// What a file or a layout says of a choice: "FILE has 4 micro-batches"; whoever says something else is wrong.
+Status say_number(Builder *builder, PlanFieldId id, const char *whose, const char *name, int number, Error *error);
+
 // Precision, batch, the choices of plans and what is left open.
 Status choose_precision(Builder *builder, Error *error);
 void choose_batch(Builder *builder);

@@ -6,6 +6,8 @@
 
 #include "sim/frameworks/target.h"
 
+const char pp_layout_such_as[] = "Et*8|t*8|t*8|t*8L";
+
 enum { NO_TIMES = -1, MOST_DIGITS = 9 };
 
 static const char *count_signs(PpLayout *layout, int times) {
@@ -103,15 +105,32 @@ int pp_layout_layers(const PpLayout *layout) {
     return sum;
 }
 
-bool pp_layout_is_alike(const PpLayout *layout) {
-    bool alike = true;
-    for (int i = 2; i < layout->count - 1; i++) {
-        alike &= layout->layers[i] == layout->layers[1];
+// Chunks between the first and the last one have as many layers each; the place of the first that has not, 0: none.
+static int odd_chunk(const PpLayout *layout) {
+    int odd = 0;
+    for (int i = 2; i < layout->count - 1 && !odd; i++) {
+        odd = layout->layers[i] == layout->layers[1] ? 0 : i;
     }
-    return alike;
+    return odd;
 }
 
-bool pp_layout_is_own_deal(const PpLayout *layout) {
+static bool is_even(const PpLayout *layout) {
+    const bool ends = layout->layers[0] == layout->layers[layout->count - 1];
+    return ends && (layout->count < 3 || layout->layers[0] == layout->layers[1]) && !odd_chunk(layout);
+}
+
+// All chunks of the first stage are alike, those of the last one, and those between. Chunk i is on stage i mod stages.
+static bool is_of_ends(const PpLayout *layout, int stages) {
+    bool same = stages < layout->count && layout->layers[0] > 0 && layout->layers[stages - 1] > 0;
+    for (int i = 0; i < layout->count; i++) {
+        const int stage = i % stages, like = stage == 0 || stage == stages - 1 ? stage : 1;
+        same &= layout->layers[i] == layout->layers[like];
+    }
+    return same;
+}
+
+// As they are dealt out where the number does not divide: the first ones have one more.
+static bool is_own_deal(const PpLayout *layout) {
     const int all = pp_layout_layers(layout), each = all / layout->count, over = all % layout->count;
     bool same = over > 0;
     for (int i = 0; i < layout->count; i++) {
@@ -119,6 +138,38 @@ bool pp_layout_is_own_deal(const PpLayout *layout) {
     }
     // Where embedding and loss count as layers, that is how they are dealt out.
     return same && (all + 2) % layout->count != 0 && (all + 1) % layout->count != 0;
+}
+
+bool pp_layout_split(const PpLayout *layout, int stages, LayerRule rule, PpLayoutSplit *split) {
+    const int chunks = layout->count / stages, first = layout->layers[0], last = layout->layers[layout->count - 1];
+    const bool evens = rule == LAYERS_EVEN || rule == LAYERS_EDGES_IF_UNEVEN;
+    *split = (PpLayoutSplit){.split = SPLIT_TARGET};
+    if ((is_even(layout) && evens) || (is_own_deal(layout) && rule == LAYERS_EDGES_IF_UNEVEN)) {
+        return true;
+    }
+    if (!odd_chunk(layout)) {
+        *split = (PpLayoutSplit){SPLIT_CHUNKS, first, last};
+        return true;
+    }
+    *split = (PpLayoutSplit){SPLIT_ENDS, chunks * first, chunks * last};
+    return is_of_ends(layout, stages);
+}
+
+const char *pp_layout_unheld(const PpLayout *layout, Arena *arena) {
+    const int odd = odd_chunk(layout);
+    return arena_format(arena,
+                        "has %d layers in chunk 2 and %d in chunk %d, and a plan holds as many in each of the %d "
+                        "between the first and the last: use as many in each",
+                        layout->layers[1], layout->layers[odd], odd + 1, layout->count - 2);
+}
+
+const char *pp_layout_stages(const PpLayout *layout, Arena *arena) {
+    const char *text = "";
+    for (int stages = 2; stages <= layout->count; stages++) {
+        const char *link = !text[0] ? "pp " : stages == layout->count ? " or " : ", ";
+        text = layout->count % stages == 0 ? arena_format(arena, "%s%s%d", text, link, stages) : text;
+    }
+    return text[0] ? text : "a layout of several";
 }
 
 const char *pp_layout_refuse(const PpLayout *layout, int layers, int further, Arena *arena) {

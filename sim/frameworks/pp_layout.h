@@ -7,8 +7,11 @@
 #include <stdbool.h>
 
 #include "sim/base/arena.h"
+#include "sim/frameworks/target.h"
 
-enum { LAYOUT_MOST_CHUNKS = 4096, LAYOUT_MOST_SIGNS = 65536 };
+enum { LAYOUT_MOST_CHUNKS = 4096, LAYOUT_MOST_SIGNS = 65536, PP_LAYOUT_SIGN = '|' };
+
+extern const char pp_layout_such_as[];
 
 typedef struct PpLayout {
     int layers[LAYOUT_MOST_CHUNKS];
@@ -25,11 +28,19 @@ bool pp_layout_read(const char *text, PpLayout *layout);
 
 int pp_layout_layers(const PpLayout *layout);
 
-// Chunks between the first and the last one have as many layers each.
-bool pp_layout_is_alike(const PpLayout *layout);
+typedef struct PpLayoutSplit {
+    PpSplit split;
+    int first, last;  // of its ends; 0 where it has none
+} PpLayoutSplit;
 
-// As they are dealt out where the number does not divide: the first ones have one more.
-bool pp_layout_is_own_deal(const PpLayout *layout);
+// The split of plans that holds these layers on so many stages, where `rule` is the target's own; false: none does.
+bool pp_layout_split(const PpLayout *layout, int stages, LayerRule rule, PpLayoutSplit *split);
+
+// Why none does, after "the layout"; arena text.
+const char *pp_layout_unheld(const PpLayout *layout, Arena *arena);
+
+// "pp 2, 4 or 8": the numbers of stages that it has chunks for.
+const char *pp_layout_stages(const PpLayout *layout, Arena *arena);
 
 // Why Megatron takes no such layout of a model, in its words, arena text; NULL. layers 0: not known.
 const char *pp_layout_refuse(const PpLayout *layout, int layers, int further, Arena *arena);

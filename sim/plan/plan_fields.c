@@ -409,11 +409,12 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                          .column = "a2a_overlap", .column_is_number = true},
     [PLAN_PP_SPLIT] = {"pp_split", .label = "layers by stage", AT(pp_split), WORDS(pp_split_names),
                        .matters = plan_has_stages, .scope = PLAN_OF_SHAPE, .searched = true,
-                       .option = {"pp-split", "auto|target|even|weighted|ends|chunks", NULL,
+                       .option = {"pp-split", "auto|target|even|weighted|ends|chunks|LAYOUT", NULL,
                                   "auto; predict, run, preflight: the target's own",
                                   "which layers the stages of a pipeline hold: as many each, embedding and head "
                                   "counting as layers, or so many on the first and last stage, or chunk; auto tries "
-                                  "what the target has where it is more even, target is its own",
+                                  "what the target has where it is more even, target is its own; of one plan, "
+                                  "Megatron's layout of all chunks in quotes, as \"Et*7|t*8|t*8|t*7L\"",
                                   RUNS}},
     [PLAN_PP_FIRST] = {"pp_first", .label = "layers of the first stage", AT(pp_first), .high = 255,
                        .matters = counts_ends, .scope = PLAN_OF_SHAPE,

@@ -12,6 +12,8 @@ typedef struct Refusal {
     const char *says;  // in standard error
 } Refusal;
 
+#define LAID_OUT(layout) "predict", "--mesh", "pp=4", "--model", "8b", "--target", "megatron", "--pp-split", layout
+
 static const Refusal refusals[] = {
     {{"--world", "abc", "--model", "7b"}, 1, "--world takes a whole number from 1 to 1048576 (ranks), not \"abc\""},
     {{"--world", "0", "--model", "7b"}, 1, "not \"0\""},
@@ -151,6 +153,30 @@ static const Refusal refusals[] = {
       "--pp-last", "2"},
      2,
      "pp_first=10 and pp_last=2 are 12 of the 32 layers of llama-3.1-8b, and no stage is between: use pp_last 22"},
+    {{LAID_OUT("Et*8|t*8|t*16L")}, 1, "the layout of --pp-split has 3 chunks of layers, and pp is 4: use pp 3"},
+    {{LAID_OUT("Et*8|t*8|t*8|t*7L")},
+     1,
+     "the layout of --pp-split has 31 layers (t), and llama-3.1-8b has 32: use 1 more"},
+    {{LAID_OUT("Et*8|t*8|t*8|t*8mL")},
+     1,
+     "the layout of --pp-split has 1 m, layers that predict further tokens, and --mtp is 0: use --mtp 1, or as many m"},
+    {{LAID_OUT("t*8|t*8|t*8|t*8L")}, 1, "The first layer must be embedding"},
+    {{LAID_OUT("Et*8|x|t*8|t*8L")}, 1, "has a sign other than E, t, m, L and |: a layout is such as Et*8|t*8|t*8|t*8L"},
+    {{LAID_OUT("Et*6|t*9|t*10|t*7L")},
+     1,
+     "the layout of --pp-split has 9 layers in chunk 2 and 10 in chunk 3, and a plan holds as many in each of the 2 "
+     "between the first and the last"},
+    {{LAID_OUT("Et*7|t*9|t*9|t*7L"), "--pp-first", "8"},
+     1,
+     "the layout of --pp-split has 7 layers on the first chunk, not 8"},
+    {{LAID_OUT("Et*7|t*9|t*9|t*7L"), "--pp-schedule", "interleaved"}, 1, "use --virtual-stages 2 or more"},
+    {{"--world", "8", "--model", "8b", "--target", "megatron", "--pp-split", "Et*8|t*8|t*8|t*8L"},
+     1,
+     "a layout is the layers of one pipeline: give it to predict, run or export, with --mesh"},
+    {{"predict", "--mesh", "pp=4", "--model", "8b", "--target", "nanotron", "--pp-split", "Et*7|t*9|t*9|t*7L"},
+     1,
+     "nanotron has no pipelines with the split chunks"},
+    {{"predict", "--mesh", "pp=4", "--model", "8b", "--pp-layout", "Et*8|t*8|t*8|t*8L"}, 1, "hint: --pp-split"},
     {{"predict", "--mesh", "pp=2", "--model", "8b", "--target", "automodel"},
      2,
      "automodel@0.7 is not predicted with pp: its pipelines (pp_size) are not modelled; use pp=1"},

@@ -66,6 +66,34 @@ Test(cli_pipelines, a_file_of_pytorchs_actions_is_run_as_the_schedule_of_that_na
     json_decref(named);
 }
 
+// Chunk after chunk over the stages; the same plan as by its numbers, whose export says it as a layout again.
+Test(cli_pipelines, a_layout_of_megatrons_is_the_split_that_it_spells_out) {
+    static const struct {
+        const char *layout, *split, *first, *last, *chunks, *exported;
+    } cases[] = {
+        {"Et*7|t*9|t*9|t*7L", "chunks", "7", "7", "1", "\"Et*7|(t*9|)*2t*7L\""},
+        {"Et*3|(t*4|)*6t*5L", "chunks", "3", "5", "2", "\"Et*3|(t*4|)*6t*5L\""},
+        {"Et*3|t*4|t*4|t*5|t*3|t*4|t*4|t*5L", "ends", "6", "10", "2", "--decoder-first-pipeline-num-layers 6"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *schedule = cases[i].chunks[0] == '1' ? "1f1b" : "interleaved";
+        json_t *laid = CLI_JSON(0, "predict", "--mesh", "pp=4,tp=2", "--model", "8b", "--target", "megatron",
+                                "--grad-accum", "8", "--format", "json", "--pp-split", cases[i].layout);
+        json_t *said =
+            CLI_JSON(0, "predict", "--mesh", "pp=4,tp=2", "--model", "8b", "--target", "megatron", "--grad-accum", "8",
+                     "--format", "json", "--pp-split", cases[i].split, "--pp-first", cases[i].first, "--pp-last",
+                     cases[i].last, "--virtual-stages", cases[i].chunks, "--pp-schedule", schedule);
+        cr_expect(json_equal(json_object_get(laid, "plan"), json_object_get(said, "plan")), "case %zu", i);
+        cr_expect(json_equal(json_object_get(laid, "step_time_s"), json_object_get(said, "step_time_s")));
+        json_decref(laid);
+        json_decref(said);
+        ProgramRun made = CLI("export", "--mesh", "pp=4,tp=2", "--model", "8b", "--target", "megatron", "--grad-accum",
+                              "8", "--pp-split", cases[i].layout);
+        cr_expect(strstr(made.out, cases[i].exported), "case %zu: %s", i, made.out);
+        program_run_free(&made);
+    }
+}
+
 // Backward of the latest micro-batch first: as GPipe in time and bytes, told with its order.
 Test(cli_pipelines, an_order_of_its_own_is_predicted_and_told) {
     json_t *own = CLI_JSON(0, "predict", "--mesh", "pp=2,tp=4", "--model", "llama-3-8b", "--target", "torchtitan",

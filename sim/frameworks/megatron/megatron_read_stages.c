@@ -8,15 +8,13 @@
 
 enum { LAYERS_MOST = 1 << 16 };
 
-static const char such_as[] = "a layout such as Et*8|t*8|t*8|t*8L";
-
 static Status take_layout(Import *import, const char *text, int layers, Error *error) {
     const char *key = megatron_key(import, M_LAYOUT);
     const ConfigNode *node = import_at(import, key);
     const int pp = import->said.size[AXIS_PP];
     PpLayout *layout = ARENA_NEW(import->arena, PpLayout);
-    FAIL_IF(node->alone, error, STATUS_USAGE, "%s:%d: %s stands without a value: it takes %s", import->path, node->line,
-            key, such_as);
+    FAIL_IF(node->alone, error, STATUS_USAGE, "%s:%d: %s stands without a value: it takes a layout such as %s",
+            import->path, node->line, key, pp_layout_such_as);
     FAIL_IF(!pp_layout_read(text, layout), error, STATUS_USAGE, "%s:%d: %s %s has %s", import->path, node->line, key,
             text, layout->wrong);
     if (layout->count % pp != 0) {
@@ -35,12 +33,13 @@ static Status take_layout(Import *import, const char *text, int layers, Error *e
         import_find(import, FINDING_UNMODELLED, key,
                     "m, layers that predict further tokens, on a stage before the last: predicted on the last one");
     }
-    if (!pp_layout_is_alike(layout) && !pp_layout_is_own_deal(layout)) {
-        import_refuse(import, key, "stages between the first and the last one differ, which no plan of ndtune holds");
-    } else if (!pp_layout_is_own_deal(layout)) {
-        import->said.choice[PLAN_PP_SPLIT] = SPLIT_CHUNKS;
-        import->said.choice[PLAN_PP_FIRST] = layout->layers[0];
-        import->said.choice[PLAN_PP_LAST] = layout->layers[layout->count - 1];
+    PpLayoutSplit split;
+    if (!pp_layout_split(layout, pp, LAYERS_EDGES_IF_UNEVEN, &split)) {
+        import_refuse(import, key, "the layout %s", pp_layout_unheld(layout, import->arena));
+    } else if (split.split != SPLIT_TARGET) {
+        import->said.choice[PLAN_PP_SPLIT] = (int)split.split;
+        import->said.choice[PLAN_PP_FIRST] = split.first;
+        import->said.choice[PLAN_PP_LAST] = split.last;
     }
     return STATUS_OK;
 }
@@ -190,8 +189,8 @@ Status megatron_read_stages(Import *import, Error *error) {
         return STATUS_OK;
     }
     FAIL_IF(said_layout && !megatron_is_bridge(import) && said_layout->text[0] == '\0', error, STATUS_USAGE,
-            "%s:%d: %s is empty: it takes %s", import->path, said_layout->line, megatron_key(import, M_LAYOUT),
-            such_as);
+            "%s:%d: %s is empty: it takes a layout such as %s", import->path, said_layout->line,
+            megatron_key(import, M_LAYOUT), pp_layout_such_as);
     TRY(megatron_word(import, M_LAYOUT, &layout, error));
     if (layout) {
         TRY(take_layout(import, layout, layers, error));
