@@ -243,6 +243,16 @@ static bool is_said_liger(const RunRow *row) {
     return row->plan_word[PLAN_LOSS][0] == '\0' && row->compiled_or_fused && strstr(row->compiled_or_fused, "liger");
 }
 
+// Megatron-Bridge's summary prints shapes; that tp's collectives run beside products is in its recipes of 70B and 405B
+// and none of its tables, so its rows say 0: tp_comm_overlap True in recipes/llama/llama3.py, which
+// scripts/performance/configs/llama turns off for nvfp4 only, read at the commits that the rows are cited from
+// (d8348845d to 693ad1b0c). Its recipes of experts have no tp.
+static bool is_recipe_overlap(const RunRow *row, const Target *target, const TrainPlan *plan) {
+    const bool of_recipes = row->source_locator && strstr(row->source_locator, "Megatron-Bridge@");
+    return of_recipes && row->experts.count == 0 && strstr(row->precision, "NVFP4") == NULL &&
+           target_offers(target, plan, PLAN_TP_OVERLAP, true);
+}
+
 // The columns of the row as choices of the plan; precision and ZeRO stage have rules of their own.
 static const char *choose_fields(Arena *arena, const RunRow *row, const Target *target, TrainPlan *plan) {
     const char *reason = NULL;
@@ -255,6 +265,9 @@ static const char *choose_fields(Arena *arena, const RunRow *row, const Target *
     }
     if (is_fp8_recipe(row, target) && plan->fp8_recipe != FP8_MX && row->plan_word[PLAN_REDUCE_DTYPE][0] == '\0') {
         plan->reduce_dtype = REDUCE_DTYPE_BF16;
+    }
+    if (is_recipe_overlap(row, target, plan)) {
+        plan->tp_overlap = true;
     }
     if (plan->fused == FUSED_COMPILED && is_said_uncompiled(row)) {
         plan->fused = FUSED_EAGER;
