@@ -337,6 +337,24 @@ Test(run_case, kernels_of_liger_are_its_fused_loss_unless_a_column_says_otherwis
     cr_expect_neq(loss_with("foak-fast-kernels-liger", "whole"), LOSS_FUSED);
 }
 
+static bool overlaps_tp(const char *locator, int tp, const char *precision) {
+    const char *text =
+        arena_format(&arena,
+                     "id,source_locator,date,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,"
+                     "cp,tp,seq_len,micro_batch,zero,dtype,fp8_recipe,precision,tp_overlap\n"
+                     "a,%s,2026-04-01,m,32,4096,32,11008,32000,gb200-nvl72,megatron,1,8,1,%d,4096,1,1,fp8,mx,%s,0\n",
+                     locator, tp, precision);
+    return plan_of(text).tp_overlap;
+}
+
+Test(run_case, tp_of_megatron_bridges_recipes_overlaps_whatever_its_summary_does_not_print) {
+    const char *summary = "NVIDIA-NeMo/Megatron-Bridge@867af0079:docs/performance-summary.md L60";
+    cr_expect(overlaps_tp(summary, 4, "FP8-MX"));
+    cr_expect_not(overlaps_tp(summary, 1, "FP8-MX"));
+    cr_expect_not(overlaps_tp(summary, 4, "NVFP4"));
+    cr_expect_not(overlaps_tp("SimuMax@1234567:README.md", 4, "FP8-MX"));
+}
+
 Test(run_case, a_world_that_contradicts_the_mesh_is_skipped) {
     const RunFile file =
         run_file_of(&arena, "id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,cp,tp,world,"
