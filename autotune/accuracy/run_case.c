@@ -250,7 +250,7 @@ static bool is_said_liger(const RunRow *row) {
 static bool is_recipe_overlap(const RunRow *row, const Target *target, const TrainPlan *plan) {
     const bool of_recipes = row->source_locator && strstr(row->source_locator, "Megatron-Bridge@");
     return of_recipes && row->experts.count == 0 && strstr(row->precision, "NVFP4") == NULL &&
-           target_offers(target, plan, PLAN_TP_OVERLAP, true);
+           target->tp_overlap_exposed > 0 && plan->mesh.size[AXIS_TP] > 1;
 }
 
 // The columns of the row as choices of the plan; precision and ZeRO stage have rules of their own.
