@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include "sim/analytic/once.h"
 #include "sim/base/arena.h"
 #include "sim/base/error.h"
 #include "sim/cost/cost.h"
@@ -48,6 +49,7 @@ typedef struct Estimate {
     double growing_bytes;                            // of these, whole gradients, first allocated by the first backward
     double first_growing_bytes, last_growing_bytes;  // of these, the embedding's and the head's
     double early_bytes;                              // of the peak, gathered until the last forward of the embedding
+    OnceTimes once;                                  // of step_s, of a stage alone
     bool is_bound;                                   // step_s is a lower bound (analytic_estimate_within)
     bool is_too_large;                               // only the bytes are known: they exceed the limit of interest
 } Estimate;

@@ -7,6 +7,7 @@
 
 #include "sim/analytic/block_memo.h"
 #include "sim/analytic/contention.h"
+#include "sim/analytic/once.h"
 #include "sim/analytic/shard_costs.h"
 
 typedef enum {
@@ -91,6 +92,7 @@ void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *c
 typedef struct OverlapTimes {
     double step_s, compute_s, optimizer_s;
     double exposed_s[AXIS_COUNT];
+    OnceTimes once;  // of two micro-steps and more
 } OverlapTimes;
 
 // How concurrent tasks slow each other down on one mesh: per pass and kind of collective.
@@ -111,3 +113,9 @@ void overlap_factors(const Overlap *overlap, const ShardCosts *costs, const Over
 // One step of `micro_steps`; without the target's fixed time. contention NULL: every task takes its isolated time.
 void overlap_run(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention, int micro_steps,
                  OverlapTimes *times);
+
+// first_s: by which the sections of the first micro-step, whose backward reduces nothing, advanced the compute lane;
+// last_s: those of the last one, which gathers nothing.
+OnceTimes overlap_once(const Overlap *overlap, const ShardCosts *costs,
+                       const LayerFactors factors[MICRO_VARIANTS][OVERLAP_SECTIONS],
+                       const double first_s[OVERLAP_SECTIONS], const double last_s[OVERLAP_SECTIONS]);

@@ -4,6 +4,7 @@
 // others wait for is slower than compute; then the rest are extrapolated at that pace.
 
 #include <math.h>
+#include <string.h>
 
 #include "sim/analytic/late_lanes.h"
 #include "sim/analytic/overlap.h"
@@ -31,7 +32,8 @@ typedef struct Run {
     Clocks clocks;
     int released_slot[UNIT_COUNT], scattered_slot[UNIT_COUNT];
     int layer;
-    const LayerFactors *factors;  // of the section at hand
+    const LayerFactors *factors;         // of the section at hand
+    double section_s[OVERLAP_SECTIONS];  // of the latest micro-step: by which each advanced the compute lane
 } Run;
 
 enum { CLOCK_COUNT = sizeof(Clocks) / sizeof(double) };
@@ -382,6 +384,7 @@ static void set_factors(Step *step, MicroVariant variant) {
 static void run_micro_step(const Step *step, MicroVariant variant, Run *run) {
     for (int section = 0; section < OVERLAP_SECTIONS; section++) {
         const OpRange range = step->overlap->sections[variant][section];
+        const double before_s = run->clocks.compute;
         run->layer = 0;
         run->factors = &step->factors[variant][section];
         if (section == OVERLAP_FORWARD || section == OVERLAP_BACKWARD) {
@@ -389,6 +392,7 @@ static void run_micro_step(const Step *step, MicroVariant variant, Run *run) {
         } else {
             run_section(step->overlap, range, step->costs, run);
         }
+        run->section_s[section] = run->clocks.compute - before_s;
     }
 }
 
@@ -576,9 +580,12 @@ void overlap_run(const Overlap *overlap, const ShardCosts *costs, const OverlapC
         for (MicroVariant variant = MICRO_FIRST; variant <= MICRO_LAST; variant++) {
             set_factors(&step, variant);
         }
+        double first_s[OVERLAP_SECTIONS];
         run_micro_step(&step, MICRO_FIRST, &run);
+        memcpy(first_s, run.section_s, sizeof first_s);
         run_middle_steps(&step, micro_steps - 2, &run);
         run_micro_step(&step, MICRO_LAST, &run);
+        times->once = overlap_once(overlap, costs, step.factors, first_s, run.section_s);
         add_sums(&step, MICRO_FIRST, 1, times);
         add_sums(&step, MICRO_MIDDLE, micro_steps - 2, times);
         add_sums(&step, MICRO_LAST, 1, times);

@@ -8,7 +8,7 @@
 
 #include "sim/base/error.h"
 
-typedef enum { PART_FORWARD, PART_BACKWARD, PART_LAST_BACKWARD, PART_WORKS } PartWork;
+typedef enum { PART_FORWARD, PART_FIRST_FORWARD, PART_BACKWARD, PART_LAST_BACKWARD, PART_WORKS } PartWork;
 
 // One work of a stage. Hundreds of thousands are gone through, over and over: no more than that.
 typedef struct PipelineWork {
@@ -23,7 +23,8 @@ struct PipelineOrder {
     double *done_s;                         // while it is run: of each place, and with a message behind it
     double *free_s;                         // of each stage
     double *issued_s;   // and when a stage's host, which never waits, has issued what was run so far
-    double *work_s;     // of each part and its works
+    double *work_s;     // of each part and its works, as the host issues them
+    double *device_s;   // and as the device takes
     int32_t *works_of;  // how many there are of each of these
     int16_t *stage_of;  // of each part
     int32_t *held;      // by stage
@@ -72,10 +73,12 @@ static int32_t action_before(const PipelineShape *shape, int32_t stage, const Sc
                       : action_of(shape, backward && !turns ? WORK_BACKWARD : WORK_FORWARD, before, action->micro_step);
 }
 
-static PartWork part_work(const PipelineShape *shape, const ScheduleAction *action) {
-    const bool last = (int32_t)action->work == schedule_works(shape->schedule) - 1 &&
-                      action->micro_step == shape->micro_steps - 1 && action->chunk == 0;
-    return action->work == WORK_FORWARD ? PART_FORWARD : last ? PART_LAST_BACKWARD : PART_BACKWARD;
+// works_of: of the part, how many of each kind there are already.
+static PartWork part_work(const PipelineShape *shape, Work work, const int32_t *works_of) {
+    const int32_t backwards = (schedule_works(shape->schedule) - 1) * shape->micro_steps;
+    const bool forward = work == WORK_FORWARD, first = works_of[PART_FIRST_FORWARD] == 0;
+    const bool last = works_of[PART_BACKWARD] == backwards - 1;
+    return forward ? first ? PART_FIRST_FORWARD : PART_FORWARD : last ? PART_LAST_BACKWARD : PART_BACKWARD;
 }
 
 // Takes what a stage can do next, if what that waits for was done in an earlier round: works of a round do not wait for
@@ -92,7 +95,8 @@ static void take_ready(Orderer *orderer, int32_t stage, int32_t actions, uint32_
         if (before > 0 && (orderer->done[before] == 0 || orderer->done[before] > earlier)) {
             return;
         }
-        const int32_t work = part * PART_WORKS + (int32_t)part_work(shape, action);
+        const int32_t first = part * PART_WORKS;
+        const int32_t work = first + (int32_t)part_work(shape, action->work, &order->works_of[first]);
         order->works[order->count++] = (PipelineWork){
             .after = 2 * orderer->done[before] + message, .stage = (uint16_t)stage, .work = (uint16_t)work};
         order->works_of[work]++;
@@ -125,6 +129,7 @@ static PipelineOrder *make_order(const PipelineShape *shape, Arena *arena) {
                              .free_s = ARENA_ARRAY(arena, double, shape->stages),
                              .issued_s = ARENA_ARRAY(arena, double, shape->stages),
                              .work_s = ARENA_UNCLEARED(arena, double, parts *PART_WORKS),
+                             .device_s = ARENA_UNCLEARED(arena, double, parts *PART_WORKS),
                              .works_of = ARENA_ARRAY(arena, int32_t, parts * PART_WORKS),
                              .stage_of = ARENA_ARRAY(arena, int16_t, parts),
                              .held = ARENA_ARRAY(arena, int32_t, shape->stages),
@@ -177,11 +182,11 @@ static void run_stopping(PipelineOrder *order, const PipelineWork *works, int32_
                          const PipelineTimes *times) {
     const double message_s = times->message_s;
     double *known_s = order->done_s, *done_s = known_s + 2 * (from + 1), *free_s = order->free_s;
-    const double *work_s = order->work_s;
+    const double *device_s = order->device_s;
 #pragma GCC unroll 4
     for (const PipelineWork *work = works + from, *last = works + end; work < last; work++, done_s += 2) {
         const double ready_s = known_s[work->after], before_s = free_s[work->stage];
-        const double end_s = (ready_s > before_s ? ready_s : before_s) + work_s[work->work];
+        const double end_s = (ready_s > before_s ? ready_s : before_s) + device_s[work->work];
         done_s[0] = free_s[work->stage] = end_s;
         done_s[1] = end_s + message_s;
     }
@@ -189,15 +194,15 @@ static void run_stopping(PipelineOrder *order, const PipelineWork *works, int32_
 
 static void run_issuing(PipelineOrder *order, const PipelineWork *works, int32_t from, int32_t end,
                         const PipelineTimes *times) {
-    const double message_s = times->message_s, device_share = times->device_share;
+    const double message_s = times->message_s;
     double *known_s = order->done_s, *done_s = known_s + 2 * (from + 1);
     double *free_s = order->free_s, *issued_s = order->issued_s;
-    const double *work_s = order->work_s;
+    const double *work_s = order->work_s, *device_s = order->device_s;
 #pragma GCC unroll 4
     for (const PipelineWork *work = works + from, *last = works + end; work < last; work++, done_s += 2) {
         const double ready_s = known_s[work->after], before_s = free_s[work->stage];
-        const double here_s = work_s[work->work], host_s = issued_s[work->stage] + here_s;
-        const double ahead_s = (ready_s > before_s ? ready_s : before_s) + here_s * device_share;
+        const double host_s = issued_s[work->stage] + work_s[work->work];
+        const double ahead_s = (ready_s > before_s ? ready_s : before_s) + device_s[work->work];
         const double end_s = ahead_s > host_s ? ahead_s : host_s;
         issued_s[work->stage] = host_s;
         done_s[0] = free_s[work->stage] = end_s;
@@ -222,10 +227,16 @@ static double run_works(PipelineOrder *order, const PipelineWork *works, int32_t
 
 static void begin_run(PipelineOrder *order, const PipelineTimes *times) {
     const double backward_share = (1 - times->forward_share) / order->backward_works;
-    const double share[PART_WORKS] = {times->forward_share, backward_share, backward_share + times->last_share};
     for (int32_t part = 0; part < order->parts; part++) {
+        const double last_share = part < order->stages ? times->last_share : 0;
+        const double share[PART_WORKS] = {times->forward_share, times->forward_share, backward_share,
+                                          backward_share + last_share};
+        const double waits_s[PART_WORKS] = {[PART_FIRST_FORWARD] = times->first_s ? times->first_s[part] : 0,
+                                            [PART_LAST_BACKWARD] = times->last_s ? times->last_s[part] : 0};
         for (int work = 0; work < PART_WORKS; work++) {
-            order->work_s[part * PART_WORKS + work] = times->part_s[part] * share[work];
+            const int32_t at = part * PART_WORKS + work;
+            order->work_s[at] = times->part_s[part] * share[work];
+            order->device_s[at] = order->work_s[at] * times->device_share + waits_s[work];
         }
     }
     for (int32_t stage = 0; stage < order->stages; stage++) {

@@ -28,7 +28,8 @@ typedef struct PipelineTimes {
     double forward_share;  // of that
     double device_share;   // of that, what the device needs where the host has issued ahead; 1 = it never does
     double last_share;     // of that, by which a stage's last backward is longer: gradient reductions overlap it
-    double message_s;      // to another stage
+    const double *first_s, *last_s;  // by which each part's first forward and last backward are longer; NULL: not
+    double message_s;                // to another stage
 } PipelineTimes;
 
 // From the first forward to the last backward. Of many micro-steps a few are run, the rest extrapolated at their pace.

@@ -59,6 +59,8 @@ static StageSplit *make_split(const Analytic *analytic, const TrainPlan *plan) {
                           .chunk_layers = ARENA_ARRAY(analytic->arena, int32_t, chunks),
                           .chunk_kept = ARENA_ARRAY(analytic->arena, int32_t, chunks),
                           .part_s = ARENA_ARRAY(analytic->arena, double, stages *chunks),
+                          .first_s = ARENA_ARRAY(analytic->arena, double, stages *chunks),
+                          .last_s = ARENA_ARRAY(analytic->arena, double, stages *chunks),
                           .parts = stages * chunks};
     split_layers(&analytic->model, analytic->cost.target, &alone, layers);
     split_layers(&analytic->model, analytic->cost.target, plan, split->part_layers);

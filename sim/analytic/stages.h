@@ -13,7 +13,7 @@ typedef struct StageSplit {
     int32_t first_dense;                 // of these, dense ones of a model whose other layers are of experts
     int32_t *part_layers, *part_dense;   // of each chunk of all stages, and so many of them
     int32_t *chunk_layers, *chunk_kept;  // of one stage's chunks, and what they keep, for the current user
-    double *part_s;                      // of each, for the current user
+    double *part_s, *first_s, *last_s;   // of each, for the current user
     int32_t parts;
 } StageSplit;
 
@@ -49,6 +49,11 @@ double stage_forward_share(const TrainPlan *plan);
 // Writes how long each part computes, with what its messages add to it.
 void stage_time_parts(const StageSplit *split, double layer_s, double dense_s, double head_s, double slowed_s,
                       double host_s);
+
+// What a stage gathers and reduces once a round, beside its micro-steps (stage_once.c). Writes by how much it makes
+// each part's first forward and last backward longer. layer_s: of a layer, forward and backward of a micro-step.
+void stage_time_once(const Analytic *analytic, const StageSplit *split, const OnceTimes *once, double layer_s,
+                     double forward_share);
 
 // Lower bound from the first forward to the last backward.
 double stage_least_span_s(const StageSplit *split, const PipelineShape *shape, const PipelineTimes *times);

@@ -314,7 +314,7 @@ Test(analytic_stages, rounds_are_near_the_engine_and_the_fullest_stage) {
     }
 }
 
-// The frozen layers are gathered and reduce nothing, the adapters are reduced alongside them.
+// Frozen layers are gathered and reduce nothing, adapters are reduced alongside them.
 Test(analytic_stages, adapters_in_a_unit_of_their_own_are_near_the_engine) {
     static const char *const meshes[] = {"dp_shard=8", "dp_replicate=2,dp_shard=4", "dp_shard=4,tp=2",
                                          "dp_replicate=8"};
@@ -327,6 +327,25 @@ Test(analytic_stages, adapters_in_a_unit_of_their_own_are_near_the_engine) {
         const double bytes = both.estimate.reserved_bytes / both.memory.reserved_bytes - 1;
         cr_expect(fabs(step) < STEP_WITHIN, "%s: step %+.1f %% of %.3f s", meshes[i], 100 * step, both.engine.step_s);
         cr_expect(fabs(bytes) < PLANNED_WITHIN, "%s: memory %+.1f %%", meshes[i], 100 * bytes);
+        arena_free(&arena);
+    }
+}
+
+// Gathers and reductions that are longer than layers, which every stage waits for in its turn.
+Test(analytic_stages, stages_that_gather_more_slowly_than_they_compute_are_near_the_engine) {
+    static const Case gathering[] = {
+        {"llama-3-8b", "aws-g6e", "torchtitan", "pp=2,dp_shard=8", 4096, 1, 1, PP_1F1B, 1, RECOMPUTE_NONE, false},
+        {"llama-3-8b", "aws-g6e", "torchtitan", "pp=2,dp_shard=8", 4096, 1, 16, PP_1F1B, 1, RECOMPUTE_NONE, false},
+        {"llama-3-8b", "aws-g6e", "torchtitan", "pp=4,dp_shard=8", 4096, 1, 8, PP_INTERLEAVED, 2, RECOMPUTE_NONE,
+         false},
+    };
+    for (size_t i = 0; i < sizeof gathering / sizeof *gathering; i++) {
+        Arena arena = {0};
+        Both both = {0};
+        price(&gathering[i], FINETUNE_FULL, &arena, &both);
+        const double step = both.estimate.step_s / both.engine.step_s - 1;
+        cr_expect(fabs(step) < STEP_WITHIN, "%s, %d chunks, %d micro-steps: step %+.1f %% of %.3f s", gathering[i].mesh,
+                  gathering[i].chunks, gathering[i].grad_accum, 100 * step, both.engine.step_s);
         arena_free(&arena);
     }
 }
@@ -469,14 +488,15 @@ Test(analytic_stages, collectives_overlapping_products_share_what_was_learnt_wit
 Test(analytic_stages, no_bound_is_above_the_estimate_whatever_the_schedule) {
     static const PpSchedule kinds[] = {PP_1F1B, PP_INTERLEAVED, PP_ZERO_BUBBLE, PP_ZBV};
     static const int micro_steps[] = {8, 16, 64};
-    for (int i = 0; i < 2; i++) {
+    static const char *const clusters[] = {"dgx-h100", "dgx-h100", "aws-g6e"};
+    for (int i = 0; i < 3; i++) {
         Arena arena = {0};
         Error error = {0};
         Analytic *analytic = NULL;
         for (int j = 0; j < 4 * 3 * 2; j++) {
             const PpSchedule schedule = kinds[j % 4];
-            const SplitCase one = {.plain = {"llama-3-70b", "dgx-h100", "torchtitan",
-                                             i == 0 ? "pp=8,dp_replicate=4,dp_shard=2,cp=4" : "pp=8,dp_shard=2,tp=8",
+            const SplitCase one = {.plain = {"llama-3-70b", clusters[i], "torchtitan",
+                                             i != 1 ? "pp=8,dp_replicate=4,dp_shard=2,cp=4" : "pp=8,dp_shard=2,tp=8",
                                              8192, 1 + j / 12, micro_steps[j / 4 % 3], schedule,
                                              schedule == PP_1F1B ? 1 : 2, RECOMPUTE_NONE}};
             Question question;
