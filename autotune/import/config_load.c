@@ -73,23 +73,41 @@ Status config_load(const char *path, Arena *arena, ConfigNode **root, Error *err
 
 // ---- a file that a script writes
 
+enum { DOCUMENTS_MOST = 256 };
+
 typedef struct Document {
     const char *name, *body;
     size_t body_length;
     int line;           // of the body
+    bool expands;       // variables are replaced: its end is not quoted
     const char *after;  // what follows in the script
 } Document;
 
-// The word behind a sign: NAME of "> NAME", END of "<<-'END'". NULL: none.
-static const char *word_behind(const char *line, size_t length, const char *sign, Arena *arena) {
-    const char *at = strstr(line, sign), *end = line + length;
-    if (!at || at >= end) {
+// The word behind a sign: END of "<<-'END'"; without its quotes. NULL: none.
+static const char *word_behind(const char *line, const char *sign, Arena *arena) {
+    const char *at = strstr(line, sign);
+    if (!at) {
         return NULL;
     }
     at += strlen(sign);
-    at += strspn(at, "- \t'\"\\");
-    const size_t word = strcspn(at, " \t'\"<>;&|\r\n");
-    return at < end && word > 0 ? arena_format(arena, "%.*s", (int)word, at) : NULL;
+    at += strspn(at, " \t");
+    const size_t length = strcspn(at, " \t<>;&|\r");
+    char *word = arena_alloc(arena, length + 1), *out = word;
+    for (size_t i = 0; i < length; i++) {
+        *out = at[i];
+        out += !strchr("'\"\\", at[i]);
+    }
+    *out = '\0';
+    return word[0] ? word : NULL;
+}
+
+// "cat > NAME <<END", "cat <<END | tee NAME", "tee NAME <<END".
+static const char *written_file(const char *line, Arena *arena) {
+    const bool tees = strncmp(line, "tee ", 4) == 0 || strstr(line, "| tee ") || strstr(line, "|tee ");
+    const char *name = tees                            ? word_behind(line, "tee ", arena)
+                       : strncmp(line, "cat ", 4) == 0 ? word_behind(line, ">", arena)
+                                                       : NULL;
+    return name && name[0] != '-' ? name : NULL;
 }
 
 static bool is_line(const char *at, size_t length, const char *word) {
@@ -100,17 +118,22 @@ static bool is_line(const char *at, size_t length, const char *word) {
 // The next one from *at on, which then is behind it.
 static bool next_document(const char **at, int *line, Arena *arena, Document *document) {
     for (const char *text = *at; *text;) {
-        const size_t length = strcspn(text, "\n");
-        const char *start = text + strspn(text, " \t");
-        const char *name =
-            strncmp(start, "cat ", 4) == 0 ? word_behind(start, length - (size_t)(start - text), ">", arena) : NULL;
-        const char *end = name ? word_behind(start, length - (size_t)(start - text), "<<", arena) : NULL;
+        const size_t length = strcspn(text, "\n"), spaces = strspn(text, " \t"),
+                     blank = spaces < length ? spaces : length;
+        const char *start = arena_format(arena, "%.*s", (int)(length - blank), text + blank);
+        const char *sign = strstr(start, "<<"), *end = NULL;
+        if (sign) {
+            document->name = written_file(start, arena);
+            sign += strspn(sign, "<-");
+            end = document->name ? word_behind(sign, "", arena) : NULL;
+            sign += strspn(sign, " \t");
+        }
         text += length + (text[length] == '\n');
         ++*line;
         if (!end) {
             continue;
         }
-        *document = (Document){.name = name, .body = text, .line = *line};
+        *document = (Document){document->name, text, 0, *line, !strchr("'\"\\", *sign), NULL};
         while (*text && !is_line(text, strcspn(text, "\n"), end)) {
             const size_t bytes = strcspn(text, "\n");
             text += bytes + (text[bytes] == '\n');
@@ -125,21 +148,45 @@ static bool next_document(const char **at, int *line, Arena *arena, Document *do
 }
 
 // The same text with as many empty lines before it as precede it in the script, so that lines keep their numbers.
-static char *with_lines(const Document *document, Arena *arena) {
-    const size_t before = (size_t)document->line - 1;
-    char *text = arena_alloc(arena, before + document->body_length + 1);
+static char *with_lines(const Document *document, const char *body, Arena *arena) {
+    const size_t before = (size_t)document->line - 1, length = strlen(body);
+    char *text = arena_alloc(arena, before + length + 1);
     memset(text, '\n', before);
-    memcpy(text + before, document->body, document->body_length);
-    text[before + document->body_length] = '\0';
+    memcpy(text + before, body, length + 1);
     return text;
 }
 
-// A module is named without its ending.
+// Whether `text` has `word`, whatever braces and quotes are in either: $D/x.json and "${D}/x.json".
+static bool is_in(const char *text, const char *word) {
+    static const char skipped[] = "{}\"'";
+    for (; *text; text++) {
+        const char *at = text, *letter = word;
+        while (*letter && *at && (*at == *letter || strchr(skipped, *at) || strchr(skipped, *letter))) {
+            const bool same = *at == *letter;
+            letter += same || !strchr(skipped, *at);
+            at += same || strchr(skipped, *at);
+        }
+        if (!*letter) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// By its name in its folder, which scripts write in several ways; a module is named without its ending.
 static bool is_named(const Document *document, Arena *arena) {
-    const size_t length = strlen(document->name);
-    const char *module =
-        ends_in(document->name, ".py") ? arena_format(arena, "%.*s", (int)length - 3, document->name) : document->name;
-    return strstr(document->after, module) != NULL;
+    const char *slash = strrchr(document->name, '/'), *name = slash && slash[1] ? slash + 1 : document->name;
+    const int length = (int)strlen(name) - (ends_in(name, ".py") ? 3 : 0);
+    return is_in(document->after, arena_format(arena, "%.*s", length, name));
+}
+
+static Status read_document(const Document *document, const char *script, const char *path, Arena *arena,
+                            ConfigNode **root, Error *error) {
+    const char *body = arena_format(arena, "%.*s", (int)document->body_length, document->body);
+    const ConfigSource before = {arena_format(arena, "%.*s", (int)(document->body - script), script), path, arena,
+                                 error};
+    TRY(document->expands ? config_shell_document(&before, body, &body) : STATUS_OK);
+    return config_parse(with_lines(document, body, arena), path, syntax_of(document->name, body), arena, root, error);
 }
 
 Status config_load_written(const char *path, Arena *arena, ConfigNode **root, Error *error) {
@@ -152,10 +199,10 @@ Status config_load_written(const char *path, Arena *arena, ConfigNode **root, Er
     if (syntax_of(path, at) != SYNTAX_SHELL) {
         return STATUS_OK;
     }
-    while (!*root && next_document(&at, &line, arena, &document)) {
+    const char *script = at;
+    for (int i = 0; i < DOCUMENTS_MOST && !*root && next_document(&at, &line, arena, &document); i++) {
         if (is_named(&document, arena)) {
-            TRY(config_parse(with_lines(&document, arena), path, syntax_of(document.name, document.body), arena, root,
-                             error));
+            TRY(read_document(&document, script, path, arena, root, error));
         }
     }
     return STATUS_OK;

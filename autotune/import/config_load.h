@@ -11,8 +11,8 @@ enum { CONFIG_MAX_BYTES = 4 << 20, CONFIG_MAX_DEPTH = 32 };
 // ENVIRONMENT where the file cannot be read, USAGE with "path:line: " where it is malformed or not a map. The syntax is
 // chosen by the file name, else by the first character.
 Status config_load(const char *path, Arena *arena, ConfigNode **root, Error *error);
-// Of a script the config file that it writes (cat > FILE <<WORD) and names behind it; *root NULL: there is none. Lines
-// are those of the script.
+// Of a script the config file that it writes (cat > FILE <<WORD, tee FILE <<WORD) and names behind it, with what the
+// script's variables are there; *root NULL: there is none. Lines are those of the script.
 Status config_load_written(const char *path, Arena *arena, ConfigNode **root, Error *error);
 Status config_parse(const char *text, const char *path, ConfigSyntax syntax, Arena *arena, ConfigNode **root,
                     Error *error);
@@ -30,6 +30,9 @@ Status config_json(const ConfigSource *source, ConfigNode **root);
 Status config_toml(const ConfigSource *source, ConfigNode **root);
 Status config_shell(const ConfigSource *source, ConfigNode **root);
 Status config_python(const ConfigSource *source, ConfigNode **root);
+
+// A here-document behind the script `source`, with the variables that it has set.
+Status config_shell_document(const ConfigSource *source, const char *body, const char **text);
 
 Status config_malformed(const ConfigSource *source, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

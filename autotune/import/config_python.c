@@ -1,7 +1,9 @@
 // A recipe in Python as a tree: its assignments to attributes of its configuration; cfg.model.x = 8 is x in the map
-// model. A call is a map of its named arguments with its name as "_target_", as in Hydra; the initial configuration,
-// cfg = base(), is the key "_base_". Nothing is executed: a value that is an expression is kept as written. A file with
-// several functions that assign is several recipes, and refused.
+// model. A call is a map of its named arguments with its name as "_target_" and the others as "_args_", as in Hydra;
+// the initial configuration, cfg = base(), is the key "_base_". A configuration that is made whole, as by return
+// Trainer.Config(...) or SFTConfig(...), is its arguments. Nothing is executed: a value that is an expression is kept
+// as written, but for a name that the file gives a value. A file with several functions that assign is several
+// recipes, and refused.
 
 #include <ctype.h>
 #include <string.h>
@@ -13,8 +15,12 @@ typedef struct Python {
     const char *at;
     int line;
     const char *function, *assigning;  // the current `def`, and the one that assigned; NULL
-    ConfigNode *constants;             // NAME = "text" of the file
+    ConfigNode *names;                 // NAME = value of the file, the last one of each
+    bool naming;                       // such a value is read, whose own names stay
+    size_t copied_count;               // nodes, for names
 } Python;
+
+enum { COPIES_MOST = 1 << 18 };
 
 static size_t dotted_length(const char *text) {
     size_t length = 0;
@@ -85,16 +91,40 @@ static void go_to(Python *python, const char *end) {
 
 static Status read_value(Python *python, int depth, ConfigNode **value);
 
-// [a, b] and (a, b); name(key=a), whose unnamed arguments are left out.
+// "key": in a dict, which is then consumed; NULL.
+static const char *dict_key(Python *python) {
+    const char *end = *python->at == '"' || *python->at == '\'' ? behind_string(python->at) : python->at;
+    const char *sign = end + strspn(end, " ");
+    if (end - python->at < 2 || *sign != ':') {
+        return NULL;
+    }
+    const char *key = copied(python, python->at + 1, (size_t)(end - python->at) - 2);
+    python->at = sign + 1;
+    skip_space(python, true);
+    return key;
+}
+
+static void add_unnamed(Python *python, ConfigNode *call, ConfigNode *item) {
+    ConfigNode *list = config_child(call, "_args_");
+    if (!list) {
+        list = config_node(python->source->arena, NODE_LIST, item->line);
+        list->key = "_args_";
+        config_append(python->source->arena, call, list);
+    }
+    config_append(python->source->arena, list, item);
+}
+
+// [a, b] and (a, b); name(a, key=b); {"key": a}.
 static Status read_items(Python *python, int depth, ConfigNode *parent) {
-    const char end = *python->at == '[' ? ']' : ')';
+    const bool dict = *python->at == '{';
+    const char end = *python->at == '[' ? ']' : dict ? '}' : ')';
     for (python->at++;;) {
         skip_space(python, true);
         if (*python->at == end || *python->at == '\0') {
             python->at += *python->at == end;
             return STATUS_OK;
         }
-        const size_t name = parent->kind == NODE_MAP ? dotted_length(python->at) : 0;
+        const size_t name = parent->kind == NODE_MAP && !dict ? dotted_length(python->at) : 0;
         const char *behind = python->at + name + strspn(python->at + name, " ");
         const int line = python->line;
         const char *key = name && behind[0] == '=' && behind[1] != '=' ? copied(python, python->at, name) : NULL;
@@ -103,11 +133,14 @@ static Status read_items(Python *python, int depth, ConfigNode *parent) {
             python->at = behind + 1;
             skip_space(python, false);
         }
+        key = dict ? dict_key(python) : key;
         TRY(read_value(python, depth, &item));
         if (key || parent->kind == NODE_LIST) {
             item->key = key;
             item->line = line;
             config_append(python->source->arena, parent, item);
+        } else if (!dict) {
+            add_unnamed(python, parent, item);
         }
         skip_space(python, true);
         if (*python->at == ',') {
@@ -127,8 +160,32 @@ static const char *plain_text(Python *python, const char *from, const char *end)
         return copied(python, from + 1, length - 2);
     }
     const char *text = copied(python, from, length);
-    const ConfigNode *constant = config_child(python->constants, text);
-    return constant ? constant->text : strcmp(text, "None") == 0 ? "" : text;
+    return strcmp(text, "None") == 0 ? "" : text;
+}
+
+static size_t node_count(const ConfigNode *node) {
+    size_t count = 1;
+    for (const ConfigNode *child = node->first; child; child = child->next) {
+        count += node_count(child);
+    }
+    return count;
+}
+
+// What the file gave a name that stands alone.
+static Status replace_name(Python *python, ConfigNode **value) {
+    const ConfigNode *named =
+        python->naming || (*value)->text[0] == '\0' ? NULL : config_child(python->names, (*value)->text);
+    if (!named) {
+        return STATUS_OK;
+    }
+    python->copied_count += node_count(named);
+    if (python->copied_count > COPIES_MOST) {
+        return config_malformed(python->source, python->line, "names that stand for more than %d values", COPIES_MOST);
+    }
+    const int line = (*value)->line;
+    *value = config_copy(named, python->source->arena);
+    (*value)->line = named->kind == NODE_SCALAR ? line : named->line;
+    return STATUS_OK;
 }
 
 static Status read_value(Python *python, int depth, ConfigNode **value) {
@@ -139,9 +196,9 @@ static Status read_value(Python *python, int depth, ConfigNode **value) {
     }
     const bool is_call = name > 0 && from[name] == '(';
     *value = config_node(python->source->arena,
-                         is_call        ? NODE_MAP
-                         : *from == '[' ? NODE_LIST
-                                        : NODE_SCALAR,
+                         is_call || *from == '{' ? NODE_MAP
+                         : *from == '['          ? NODE_LIST
+                                                 : NODE_SCALAR,
                          python->line);
     if (is_call) {
         config_append(python->source->arena, *value,
@@ -149,12 +206,12 @@ static Status read_value(Python *python, int depth, ConfigNode **value) {
         python->at += name;
         return read_items(python, depth + 1, *value);
     }
-    if (*from == '[') {
+    if (*from == '[' || *from == '{') {
         return read_items(python, depth + 1, *value);
     }
     (*value)->text = plain_text(python, from, end);
     go_to(python, end);
-    return STATUS_OK;
+    return name == strlen((*value)->text) ? replace_name(python, value) : STATUS_OK;
 }
 
 // Replaces `child`; NULL = appends.
@@ -204,14 +261,19 @@ static bool is_config(const char *name, size_t length) {
     return (length == 3 && strncmp(name, "cfg", 3) == 0) || (length == 6 && strncmp(name, "config", 6) == 0);
 }
 
-static Status take_paths(Python *python, ConfigNode *root, const char **paths, int count, int line) {
-    ConfigNode *value = NULL;
+static Status claim(Python *python, int line) {
     if (python->assigning && python->assigning != python->function) {
         return config_malformed(python->source, line,
                                 "%s() and %s() both set a configuration: a file of one recipe is read",
                                 python->assigning, python->function ? python->function : "the file");
     }
     python->assigning = python->function;
+    return STATUS_OK;
+}
+
+static Status take_paths(Python *python, ConfigNode *root, const char **paths, int count, int line) {
+    ConfigNode *value = NULL;
+    TRY(claim(python, line));
     TRY(read_value(python, 0, &value));
     for (int i = 0; i < count; i++) {
         TRY(put(python, root, paths[i], value, line));
@@ -219,19 +281,124 @@ static Status take_paths(Python *python, ConfigNode *root, const char **paths, i
     return STATUS_OK;
 }
 
-// NAME = "text", outside functions.
-static void take_constant(Python *python) {
+// ---- configurations that are made whole
+
+// Classes whose arguments are one; the last word of a call, "transformers.TrainingArguments".
+static const char *const wholes[] = {"TrainingArguments", "SFTConfig"};
+
+static const char *whole_called(const char *at) {
+    const size_t length = dotted_length(at);
+    for (size_t i = 0; i < sizeof wholes / sizeof wholes[0]; i++) {
+        const size_t own = strlen(wholes[i]);
+        if (length >= own && at[length] == '(' && strncmp(at + length - own, wholes[i], own) == 0 &&
+            (length == own || at[length - own - 1] == '.')) {
+            return wholes[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_call_of(const char *at, const char *name) {
+    const size_t length = strlen(name);
+    return dotted_length(at) == length && strncmp(at, name, length) == 0 && at[length] == '(';
+}
+
+// The call at python->at: its named arguments below `above`.
+static Status take_arguments(Python *python, ConfigNode *root, const char *above) {
+    ConfigNode *value = NULL;
+    const int line = python->line;
+    TRY(read_value(python, 0, &value));
+    for (const ConfigNode *child = value->first; child; child = child->next) {
+        if (child->key && child->key[0] != '_') {
+            const char *path = arena_format(python->source->arena, "%s%s%s", above, above[0] ? "." : "", child->key);
+            TRY(put(python, root, path, child, child->line ? child->line : line));
+        }
+    }
+    return STATUS_OK;
+}
+
+static Status take_whole(Python *python, ConfigNode *root, const char *name) {
+    const int line = python->line;
+    TRY(claim(python, line));
+    TRY(take_arguments(python, root, ""));
+    return put(python, root, name, config_scalar(python->source->arena, name, "true", line), line);
+}
+
+static Status take_return(Python *python, ConfigNode *root) {
+    const char *whole = whole_called(python->at);
+    if (whole) {
+        return take_whole(python, root, whole);
+    }
+    if (is_call_of(python->at, "Trainer.Config")) {
+        TRY(claim(python, python->line));
+        return take_arguments(python, root, "");
+    }
+    return is_call_of(python->at, "LoraConfig") ? take_arguments(python, root, "peft_config") : STATUS_OK;
+}
+
+// Those that a model is loaded with: arguments = {...}, arguments["key"] = value, arguments.update(key=value).
+static Status take_model_arguments(Python *python, ConfigNode *root, bool *taken) {
+    static const char name[] = "arguments", update[] = "arguments.update", model[] = "model_arguments";
+    const char *at = python->at;
+    *taken = true;
+    if (is_call_of(at, update)) {
+        return take_arguments(python, root, model);
+    }
+    if (strncmp(at, "arguments[\"", strlen("arguments[\"")) == 0) {
+        const char *key = at + strlen("arguments[\""), *end = key + strcspn(key, "\"\n");
+        const char *path = arena_format(python->source->arena, "%s.%.*s", model, (int)(end - key), key);
+        const char *sign = end + strspn(end, "\"] ");
+        if (*sign == '=' && sign[1] != '=') {
+            ConfigNode *value = NULL;
+            const int line = python->line;
+            python->at = sign + 1;
+            skip_space(python, false);
+            TRY(read_value(python, 0, &value));
+            return put(python, root, path, value, line);
+        }
+    }
+    const char *sign = at + strlen(name) + strspn(at + strlen(name), " ");
+    *taken = dotted_length(at) == strlen(name) && strncmp(at, name, strlen(name)) == 0 && *sign == '=' &&
+             sign[1 + strspn(sign + 1, " ")] == '{';
+    if (*taken) {
+        python->at = sign + 1;
+        skip_space(python, false);
+        TRY(take_arguments(python, root, model));
+    }
+    return STATUS_OK;
+}
+
+// NAME = value.
+static Status take_name(Python *python, ConfigNode *root) {
     const size_t length = dotted_length(python->at);
     const char *sign = python->at + length + strspn(python->at + length, " ");
-    if (python->function || length == 0 || sign[0] != '=' || sign[1] == '=') {
-        return;
+    if (length == 0 || memchr(python->at, '.', length) || sign[0] != '=' || sign[1] == '=') {
+        return STATUS_OK;
     }
-    const char *from = sign + 1 + strspn(sign + 1, " ");
-    if (*from == '"' || *from == '\'') {
-        const char *name = copied(python, python->at, length), *text = plain_text(python, from, behind_value(from));
-        config_append(python->source->arena, python->constants,
-                      config_scalar(python->source->arena, name, text, python->line));
+    const char *name = copied(python, python->at, length);
+    ConfigNode *value = NULL;
+    python->at = sign + 1;
+    skip_space(python, false);
+    const char *whole = whole_called(python->at);
+    if (whole) {
+        return take_whole(python, root, whole);
     }
+    python->naming = true;
+    TRY(read_value(python, 0, &value));
+    python->naming = false;
+    value->key = name;
+    config_append(python->source->arena, python->names, value);
+    return STATUS_OK;
+}
+
+static Status take_other(Python *python, ConfigNode *root) {
+    bool taken = false;
+    if (strncmp(python->at, "return ", 7) == 0) {
+        python->at += 7;
+        return take_return(python, root);
+    }
+    TRY(take_model_arguments(python, root, &taken));
+    return taken ? STATUS_OK : take_name(python, root);
 }
 
 static Status read_statement(Python *python, ConfigNode *root) {
@@ -249,26 +416,40 @@ static Status read_statement(Python *python, ConfigNode *root) {
         python->at = sign + 1;
         skip_space(python, false);
     }
-    if (count == 0) {
-        take_constant(python);
-    } else {
-        TRY(take_paths(python, root, paths, count, line));
-    }
+    TRY(count == 0 ? take_other(python, root) : take_paths(python, root, paths, count, line));
     while (*python->at && *python->at != '\n') {
         go_to(python, *python->at == '"' || *python->at == '\'' ? behind_string(python->at) : python->at + 1);
     }
     return STATUS_OK;
 }
 
+// Constants of the file that say what no argument does.
+static void add_constants(Python *python, ConfigNode *root) {
+    static const char *const constants[] = {"MODEL", "SEQUENCE_LENGTH"};
+    bool whole = false;
+    for (size_t i = 0; i < sizeof wholes / sizeof wholes[0]; i++) {
+        whole |= config_child(root, wholes[i]) != NULL;
+    }
+    for (size_t i = 0; whole && i < sizeof constants / sizeof constants[0]; i++) {
+        const ConfigNode *value = config_child(python->names, constants[i]);
+        if (value && value->kind == NODE_SCALAR && !config_child(root, constants[i])) {
+            ConfigNode *copy = config_copy(value, python->source->arena);
+            copy->key = constants[i];
+            config_append(python->source->arena, root, copy);
+        }
+    }
+}
+
 Status config_python(const ConfigSource *source, ConfigNode **root) {
     Python python = {.source = source, .at = source->text, .line = 1};
     *root = config_node(source->arena, NODE_MAP, 1);
-    python.constants = config_node(source->arena, NODE_MAP, 1);
+    python.names = config_node(source->arena, NODE_MAP, 1);
     for (skip_space(&python, true); *python.at; skip_space(&python, true)) {
         if (strncmp(python.at, "def ", 4) == 0) {
             python.function = copied(&python, python.at + 4, dotted_length(python.at + 4));
         }
         TRY(read_statement(&python, *root));
     }
+    add_constants(&python, *root);
     return STATUS_OK;
 }

@@ -273,6 +273,7 @@ static void take_command(Script *script, const ShellList *command) {
 
 // After a character that ends a word but not the command. *more false: the command ends here.
 static Status goes_on(Script *script, const ShellList *command, bool *more) {
+    static const char *const writers[] = {"cat", "tee", NULL};
     Shell *shell = &script->shell;
     ShellList file = {0};
     *more = false;
@@ -282,7 +283,7 @@ static Status goes_on(Script *script, const ShellList *command, bool *more) {
         skip_blank(shell, false);
         TRY(shell_word(shell, &file, false));
         *more = true;
-        if (document && file.count == 1 && command->count > 0 && strcmp(command->words[0].text, "cat") == 0) {
+        if (document && file.count == 1 && command->count > 0 && is_one_of(command->words[0].text, writers)) {
             for (const char *end = file.words[0].text; *shell->at;) {  // an output file
                 shell->at += strcspn(shell->at, "\n") + (strchr(shell->at, '\n') != NULL);
                 shell->line++;
@@ -488,4 +489,11 @@ Status config_shell(const ConfigSource *source, ConfigNode **root) {
         config_append(source->arena, *root, launcher);
     }
     return STATUS_OK;
+}
+
+Status config_shell_document(const ConfigSource *source, const char *body, const char **text) {
+    Script script = {.shell = {.source = source, .at = source->text, .line = 1}};
+    script.shell.made = &script.made_bytes;
+    TRY(read_script(&script));
+    return shell_document(&script.shell, body, text);
 }

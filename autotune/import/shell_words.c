@@ -353,3 +353,29 @@ Status shell_word(Shell *shell, ShellList *list, bool split) {
     end(&word);
     return STATUS_OK;
 }
+
+// Quotes mean nothing there; a backslash is one but before $, `, itself and a line end.
+Status shell_document(Shell *shell, const char *body, const char **text) {
+    Shell below = *shell;
+    ShellList list = {0};
+    Building word = {.shell = &below, .into = &list};
+    below.at = body;
+    for (begin(&word, below.line); *below.at; begin(&word, below.line)) {
+        if (*shell->made > SHELL_BYTES_MOST) {
+            return config_malformed(shell->source, shell->line, "variables within variables make more than %d letters",
+                                    SHELL_BYTES_MOST);
+        }
+        if (*below.at == '$') {
+            TRY(put_dollar(&word, true));
+            continue;
+        }
+        below.at += *below.at == '\\' && below.at[1] && strchr("$`\\", below.at[1]);
+        put(&word, *below.at++, below.line);
+    }
+    end(&word);
+    *text = "";
+    for (int i = 0; i < list.count; i++) {
+        *text = i == 0 ? list.words[0].text : arena_format(shell->source->arena, "%s %s", *text, list.words[i].text);
+    }
+    return STATUS_OK;
+}

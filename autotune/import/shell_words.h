@@ -46,4 +46,7 @@ Status shell_word(Shell *shell, ShellList *list, bool split);
 // Up to the end of the text, as if quoted: a variable's default.
 Status shell_text(Shell *shell, const char *text, const char **value);
 
+// A here-document's text with its variables, line ends kept.
+Status shell_document(Shell *shell, const char *body, const char **text);
+
 bool shell_is_name(const char *text, size_t length);

@@ -2,7 +2,9 @@
 // reported with their line.
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "autotune/import/config_load.h"
 
@@ -65,6 +67,9 @@ Test(config_scripts, a_script_is_the_options_of_its_command) {
         {"OPTIONS=\" \\\n --a 1 \\\n --b 2\"\n", "--b", "2", 3},
         {RUN "model.a=3", "model.a", "3", 1},
         {RUN "--a 1 > log 2>&1 &\n", "--a", "1", 0},
+        {RUN "--a 1 2>&1 | tee log.txt --append\n", "--a", "1", 0},
+        {RUN "--a 1 --b 2 |& tee \"$D/log\"\n", "--b", "2", 0},
+        {"GA=4\ntee ds.json <<EOF\n{\"a\": \"x --y 1 --z 2 --w 3\"}\nEOF\n" RUN "--a $GA", "--a", "4", 5},
     };
     check(cases, sizeof cases / sizeof cases[0], SYNTAX_SHELL);
 }
@@ -80,6 +85,40 @@ Test(config_scripts, a_branch_is_taken_where_the_script_decides_it) {
         {"A=1\nwhile [ $# -gt 0 ]; do case $1 in\n --a) A=9;;\n esac; done\n" RUN "--a $A", "--a", "1", 0},
     };
     check(cases, sizeof cases / sizeof cases[0], SYNTAX_SHELL);
+}
+
+// As bash writes it: ROOT is what the running shell alone knows.
+Test(config_scripts, a_file_that_a_script_writes_is_read_with_its_variables) {
+    static const struct {
+        const char *text, *key, *value;
+        int line;
+    } cases[] = {
+        {"GA=4\ncat > $ROOT/ds.json <<EOF\n{\"a\": $GA,\n \"b\": $((GA * 8))}\nEOF\nrun --deepspeed ${ROOT}/ds.json\n",
+         "a", "4", 3},
+        {"GA=4\ncat > $ROOT/ds.json <<EOF\n{\"a\": $GA,\n \"b\": $((GA * 8))}\nEOF\nrun --deepspeed ${ROOT}/ds.json\n",
+         "b", "32", 4},
+        {"cat > \"${ROOT}\"/c.yaml << EOF\na: ${GA:-2}\nEOF\nrun $ROOT/c.yaml 2>&1 | tee log\n", "a", "2", 2},
+        {"cat <<EOF | tee c.yaml\na: 1\nEOF\nrun c.yaml\n", "a", "1", 2},
+        {"GA=4\ntee c.yaml > /dev/null <<-'EOF'\na: $GA\nEOF\nrun c.yaml\n", "a", "$GA", 3},
+        {"GA=4\ncat > c.yaml <<EOF\na: \\$GA\nb: \"$GA\"\nEOF\nrun c.yaml\n", "a", "$GA", 3},
+        {"GA=4\ncat > c.yaml <<EOF\na: \\$GA\nb: \"$GA\"\nEOF\nrun c.yaml\n", "b", "4", 4},
+        {"cat > other.yaml <<EOF\na: 1\nEOF\ncat > c.yaml <<EOF\na: 2\nEOF\nrun c.yaml\n", "a", "2", 5},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        Error error = {0};
+        ConfigNode *root = NULL;
+        FILE *file = fopen("written.sh", "w");
+        cr_assert(file);
+        fputs(cases[i].text, file);
+        fclose(file);
+        cr_expect_eq(config_load_written("written.sh", &arena, &root, &error), STATUS_OK, "%s", error.message);
+        cr_assert(root, "case %zu", i);
+        cr_expect_str_eq(text_of(root, cases[i].key), cases[i].value, "case %zu", i);
+        cr_expect_eq(config_child(root, cases[i].key)->line, cases[i].line, "case %zu", i);
+        unlink("written.sh");
+        arena_free(&arena);
+    }
 }
 
 Test(config_scripts, a_recipe_is_what_it_sets) {
