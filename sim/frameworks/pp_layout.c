@@ -114,11 +114,6 @@ static int odd_chunk(const PpLayout *layout) {
     return odd;
 }
 
-static bool is_even(const PpLayout *layout) {
-    const bool ends = layout->layers[0] == layout->layers[layout->count - 1];
-    return ends && (layout->count < 3 || layout->layers[0] == layout->layers[1]) && !odd_chunk(layout);
-}
-
 // All chunks of the first stage are alike, those of the last one, and those between. Chunk i is on stage i mod stages.
 static bool is_of_ends(const PpLayout *layout, int stages) {
     bool same = stages < layout->count && layout->layers[0] > 0 && layout->layers[stages - 1] > 0;
@@ -142,9 +137,8 @@ static bool is_own_deal(const PpLayout *layout) {
 
 bool pp_layout_split(const PpLayout *layout, int stages, LayerRule rule, PpLayoutSplit *split) {
     const int chunks = layout->count / stages, first = layout->layers[0], last = layout->layers[layout->count - 1];
-    const bool evens = rule == LAYERS_EVEN || rule == LAYERS_EDGES_IF_UNEVEN;
     *split = (PpLayoutSplit){.split = SPLIT_TARGET};
-    if ((is_even(layout) && evens) || (is_own_deal(layout) && rule == LAYERS_EDGES_IF_UNEVEN)) {
+    if (is_own_deal(layout) && rule == LAYERS_EDGES_IF_UNEVEN) {
         return true;
     }
     if (!odd_chunk(layout)) {

@@ -215,6 +215,33 @@ Test(cli_check, paged_states_need_not_be_there_while_nothing_is_updated) {
     temp_dir_remove(folder);
 }
 
+// Each by its version: what the file is read as is what it was written for.
+Test(cli_check, what_is_exported_as_python_is_checked_for_its_own_target) {
+    static const struct {
+        const char *target, *name, *version;
+    } rows[] = {{"trainer", "trainer", "5.23"},
+                {"trl", "trl", "1.16"},
+                {"torchtitan@0.3", "torchtitan", "0.3"},
+                {"torchtitan@head", "torchtitan", "head"},
+                {"megatron@bridge-0.6", "megatron", "bridge-0.6"}};
+    char *folder = temp_dir_make();
+    char path[512];
+    snprintf(path, sizeof path, "%s/made.py", folder);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ProgramRun made = CLI("export", "--mesh", "dp_shard=8", "--model", "llama-3-8b", "--seq", "2048", "--recompute",
+                              "full", "--target", rows[i].target, "--out", path);
+        cr_assert_eq(made.exit_code, 0, "%s: %s", rows[i].target, made.err);
+        program_run_free(&made);
+        json_t *root = CLI_JSON(0, "check", path, MODEL, "--world", "8", "--tolerance", "99", "--effort", "estimate",
+                                "--format", "json");
+        const json_t *request = json_object_get(root, "request");
+        cr_expect_str_eq(cli_text(request, "target"), rows[i].name);
+        cr_expect_str_eq(cli_text(request, "target_version"), rows[i].version);
+        json_decref(root);
+    }
+    temp_dir_remove(folder);
+}
+
 Test(cli_check, words_that_are_wrong_get_one_sentence) {
     ProgramRun none = CLI("check"), three = CLI("check", SLOW, SLOW, SLOW, MODEL),
                elsewhere = CLI("explain", "--world", "8", "--model", "7b", "--format", "github"),

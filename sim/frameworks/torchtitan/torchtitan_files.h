@@ -12,6 +12,12 @@ extern const ImportFormat import_torchtitan;
 const char *torchtitan_refuse(const ConfigJob *job);
 void torchtitan_notes(const ConfigJob *job, FILE *out);
 
+// ---- recipes of versions after 0.2 (torchtitan_recipe.c)
+
+bool torchtitan_is_recipe(const Import *import);
+Status torchtitan_recipe_moves(Import *import, Error *error);  // to where 0.2's TOML has it; before reading that
+Status torchtitan_recipe_reads(Import *import, Error *error);  // what that has not; after it
+
 // ---- pipelines (torchtitan_stages.c)
 
 extern const ImportWord torchtitan_schedules[];  // pipeline_parallel_schedule

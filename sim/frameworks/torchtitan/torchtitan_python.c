@@ -188,6 +188,14 @@ static void torchtitan_python_write(const ConfigJob *job, FILE *out) {
             plan->fused == FUSED_COMPILED ? "True" : "False", plan->tp_overlap ? "True" : "False");
 }
 
+// Float8LinearConverter scales by rows only (components/quantization/float8.py of 0.3.0 and of 2026-08).
+static const char *python_refuse(const ConfigJob *job) {
+    REFUSE_IF(job->arena, job->plan->precision == DTYPE_FP8 && job->plan->fp8_recipe == FP8_TENSORWISE,
+              "torchtitan's recipes have no fp8_recipe %s any more: use --fp8-recipe rowwise",
+              fp8_recipe_names[FP8_TENSORWISE]);
+    return torchtitan_refuse(job);
+}
+
 const ExportFormat export_torchtitan_python = {
     .name = "torchtitan-python",
     .target = "torchtitan@0.3",
@@ -202,7 +210,7 @@ const ExportFormat export_torchtitan_python = {
     .takes = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_MASTER_WEIGHTS) | PLAN_BIT(PLAN_TP_OVERLAP) | PLAN_BIT(PLAN_LOSS) |
              PLAN_BIT(PLAN_CUDA_GRAPHS) | PLAN_BIT(PLAN_OPTIMIZER) | PLAN_BIT(PLAN_DISPATCH) | PLAN_BIT(PLAN_FINETUNE),
     .stages = true,
-    .refuse = torchtitan_refuse,
+    .refuse = python_refuse,
     .notes = torchtitan_notes,
     .write = torchtitan_python_write,
     .launch = launch_torchrun,

@@ -1,5 +1,6 @@
 // The TOML of torchtitan 0.2 (config/job_config.py and config/manager.py of v0.2.2), read and written. Keys that it
-// does not have stop it (ConfigManager._dict_to_dataclass). Versions after 0.2 have no TOML. Gradients are always
+// does not have stop it (ConfigManager._dict_to_dataclass). Versions after 0.2 have recipes instead, which are read as
+// the same keys (torchtitan_recipe.c). Gradients are always
 // reduced in fp32 there.
 
 #include <string.h>
@@ -80,6 +81,7 @@ static const ImportWord masters[] = {{"bfloat16", true}, {"float32", false}, {NU
 static const ImportWord implementations[] = {{"fused", OPTIMIZER_TARGET},
                                              {"foreach", OPTIMIZER_ADAMW_FOREACH},
                                              {"for-loop", OPTIMIZER_ADAMW_FOREACH},
+                                             {"fused_opt_states_bf16", OPTIMIZER_ADAMW_BF16},  // of 0.3
                                              {NULL, 0}};
 static const ImportWord precisions[] = {
     {"bfloat16", DTYPE_BF16}, {"float32", DTYPE_FP32}, {"bfloat16", DTYPE_FP8}, {NULL, 0}};
@@ -389,6 +391,8 @@ static Status torchtitan_read(Import *import, Error *error) {
     import->target = "torchtitan@0.2";
     import->flavour = "torchtitan 0.2 config";
     say_defaults(&import->said);
+    const bool recipe = torchtitan_is_recipe(import);
+    TRY(recipe ? torchtitan_recipe_moves(import, error) : STATUS_OK);
     import_leave_out(import, left_out);
     import_known(import, of_no_matter);
     TRY(config_read(import, keys, error));
@@ -400,7 +404,8 @@ static Status torchtitan_read(Import *import, Error *error) {
     TRY(read_gather(import, error));
     TRY(read_parallelism(import, error));
     TRY(read_overlap(import, error));
-    return read_checkpoint(import, error);
+    TRY(read_checkpoint(import, error));
+    return recipe ? torchtitan_recipe_reads(import, error) : STATUS_OK;
 }
 
 // ---- the rows

@@ -1,6 +1,7 @@
 // The arguments of transformers' Trainer (5.23, training_args.py) as a YAML or JSON file, which HfArgumentParser or
-// TrlParser hand to a script. A file of them has no mesh: FSDP shards over all ranks, else every rank is a replica;
-// parallelism_config and distributed_config are objects of the script. FSDP is version 2 unless the file says 1.
+// TrlParser hand to a script, or as the call in a module of the script. A file of them has no mesh: FSDP shards over
+// all ranks, else every rank is a replica; a module may have one (trainer_module.c). FSDP is version 2 unless the file
+// says 1.
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +88,9 @@ static Status read_kernels(Import *import, Error *error) {
     TRY(import_word(import, "torch_compile_backend", &backend, error));
     compiles |= backend != NULL || import_is_on(import, "torch_compile_mode");  // either switches it on
     import->said.choice[PLAN_FUSED] = compiles ? FUSED_COMPILED : FUSED_EAGER;
-    TRY(import_word(import, "attn_implementation", &kernel, error));
+    static const char of_module[] = "model_arguments.attn_implementation";
+    const char *path = import_has(import, of_module) ? of_module : "attn_implementation";
+    TRY(import_word(import, path, &kernel, error));
     for (int i = 0; kernel && kernels[i].word; i++) {
         if (strcmp(kernel, kernels[i].word) == 0) {
             import->said.choice[PLAN_ATTENTION] = kernels[i].value;
@@ -95,7 +98,7 @@ static Status read_kernels(Import *import, Error *error) {
         }
     }
     if (kernel) {
-        import_find(import, FINDING_UNMODELLED, "attn_implementation", "attention by %s: predicted with flash", kernel);
+        import_find(import, FINDING_UNMODELLED, path, "attention by %s: predicted with flash", kernel);
     }
     return STATUS_OK;
 }
@@ -309,6 +312,7 @@ Status trainer_read_arguments(Import *import, const TrainerDefaults *defaults, E
     TRY(read_recompute(import, defaults, error));
     TRY(read_sharding(import, error));
     TRY(read_adapters(import, error));
+    TRY(trainer_read_module(import, error));
     import_leave_out(import, left_out);
     import_known(import, of_no_matter);
     return STATUS_OK;
@@ -325,6 +329,7 @@ static Status read(Import *import, Error *error) {
 
 static const char *const marks[] = {"per_device_train_batch_size",
                                     "fsdp",
+                                    "TrainingArguments",
                                     "per_device_eval_batch_size",
                                     "num_train_epochs",
                                     "model_name_or_path",

@@ -1,6 +1,6 @@
-// TRL's SFTConfig: written as a module that a script imports, as the Trainer's arguments are; read as the YAML of
-// `trl sft --config` (1.16, trainer/sft_config.py, trainer/base_config.py, scripts/utils.py), which holds ModelConfig
-// and ScriptArguments too.
+// TRL's SFTConfig: written as a module that a script imports, as the Trainer's arguments are; read as such a module and
+// as the YAML of `trl sft --config` (1.16, trainer/sft_config.py, trainer/base_config.py, scripts/utils.py), which
+// holds ModelConfig and ScriptArguments too.
 
 #include "sim/frameworks/accelerate/accelerate_files.h"
 #include "sim/frameworks/trainer/trainer_files.h"
@@ -68,6 +68,7 @@ static Status trl_read(Import *import, Error *error) {
 
 static const char *const marks[] = {"per_device_train_batch_size",
                                     "fsdp",
+                                    "SFTConfig",
                                     "per_device_eval_batch_size",
                                     "num_train_epochs",
                                     "model_name_or_path",

@@ -239,6 +239,10 @@ Test(import_round_trip, what_is_exported_reads_back_as_the_same_plan) {
         {"accelerate-deepspeed", "accelerate", "deepspeed", SYNTAX_YAML, false, false, false, false},
         {"nanotron", "nanotron", "nanotron", SYNTAX_YAML, true, true, true, true},
         {"automodel", "automodel", "automodel", SYNTAX_YAML, true, true, true, true},
+        {"trainer", "trainer", "trainer", SYNTAX_PYTHON, true, true, true, true},
+        {"trl", "trl", "trl", SYNTAX_PYTHON, true, true, true, true},
+        {"torchtitan-python", "torchtitan", "torchtitan@0.3", SYNTAX_PYTHON, true, true, true, true},
+        {"torchtitan-python", "torchtitan", "torchtitan@head", SYNTAX_PYTHON, true, true, true, true},
         {"megatron", "megatron", "megatron@core", SYNTAX_SHELL, true, true, true, true},
         {"megatron", "megatron", "megatron@0.19", SYNTAX_SHELL, true, true, true, true},
         {"megatron", "megatron", "megatron@fsdp", SYNTAX_SHELL, true, true, true, true},
@@ -250,6 +254,8 @@ Test(import_round_trip, what_is_exported_reads_back_as_the_same_plan) {
 Test(import_round_trip, ranks_of_experts_read_back_as_the_same_plan) {
     static const Pair pairs[] = {
         {"torchtitan-toml", "torchtitan", "torchtitan", SYNTAX_TOML, true, true, true, true},
+        {"torchtitan-python", "torchtitan", "torchtitan@0.3", SYNTAX_PYTHON, true, true, true, true},
+        {"trainer", "trainer", "trainer", SYNTAX_PYTHON, true, true, true, true},
         {"axolotl", "axolotl", "axolotl", SYNTAX_YAML, true, true, true, true},
         {"automodel", "automodel", "automodel", SYNTAX_YAML, true, true, true, true},
         {"megatron", "megatron", "megatron@core", SYNTAX_SHELL, true, true, true, true},

@@ -14,8 +14,7 @@ typedef struct Case {
 
 Test(pp_layout, a_layout_is_the_split_that_holds_the_same_layers) {
     static const Case cases[] = {
-        {"Et*4|t*4|t*4|t*4L", 4, LAYERS_EDGES_IF_UNEVEN, SPLIT_TARGET, 0, 0},
-        {"Et*4|t*4|t*4|t*4L", 4, LAYERS_BY_COST, SPLIT_CHUNKS, 4, 4},
+        {"Et*4|t*4|t*4|t*4L", 4, LAYERS_EDGES_IF_UNEVEN, SPLIT_CHUNKS, 4, 4},
         {"Et*3|t*4|t*4|t*3L", 4, LAYERS_EDGES_IF_UNEVEN, SPLIT_CHUNKS, 3, 3},
         {"Et*3|t*4L", 2, LAYERS_EVEN, SPLIT_CHUNKS, 3, 4},
         {"Et|(t*2|)*6t*3L", 4, LAYERS_EDGES_IF_UNEVEN, SPLIT_CHUNKS, 1, 3},

@@ -1,0 +1,105 @@
+// What a module of a script says beside its TrainingArguments or SFTConfig, as our own does: the mesh of a
+// ParallelismConfig or DistributedConfig, what the model is loaded with, adapters (transformers 5.23, accelerate 1.15,
+// peft's LoraConfig).
+
+#include "sim/frameworks/peft.h"
+#include "sim/frameworks/trainer/trainer_files.h"
+
+#define MODEL "model_arguments."
+#define MESH "parallelism_config."
+#define SHARDS MODEL "distributed_config."
+
+typedef struct SizeKey {
+    const char *path;
+    Axis axis;
+} SizeKey;
+
+static Status read_sizes(Import *import, const SizeKey *keys, size_t count, Error *error) {
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        import->said.size[axis] = 1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        TRY(import_int(import, keys[i].path, 1, MESH_MAX_WORLD, &import->said.size[keys[i].axis], error));
+    }
+    return STATUS_OK;
+}
+
+// dataclasses ParallelismConfig and TorchContextParallelConfig; FSDP itself is asked for by fsdp.
+static Status read_mesh(Import *import, Error *error) {
+    static const SizeKey keys[] = {{MESH "dp_replicate_size", AXIS_DP_REPLICATE},
+                                   {MESH "dp_shard_size", AXIS_DP_SHARD},
+                                   {MESH "cp_size", AXIS_CP},
+                                   {MESH "sp_size", AXIS_SP},
+                                   {MESH "tp_size", AXIS_TP}};
+    static const ImportWord strategies[] = {
+        {"allgather", CP_ROTATE_ALLGATHER}, {"alltoall", CP_ROTATE_RING}, {NULL, 0}};
+    int rotate = CP_ROTATE_ALLGATHER;
+    TRY(read_sizes(import, keys, sizeof keys / sizeof keys[0], error));
+    TRY(import_choice(import, MESH "cp_handler.cp_comm_strategy", strategies, &rotate, error));
+    import->said.choice[PLAN_CP_ROTATE] = rotate;
+    if (import->said.choice[PLAN_ZERO] == 0 && import->said.size[AXIS_DP_SHARD] > 1) {
+        import_refuse(import, MESH "dp_shard_size",
+                      "ranks that shard without fsdp: what the environment asks of accelerate (ACCELERATE_USE_FSDP) is "
+                      "not read");
+    }
+    return STATUS_OK;
+}
+
+// distributed/configuration_utils.py: the model is sharded as it is loaded.
+static Status read_shards(Import *import, Error *error) {
+    static const SizeKey keys[] = {{SHARDS "dp_replicate_size", AXIS_DP_REPLICATE},
+                                   {SHARDS "fsdp_size", AXIS_DP_SHARD},
+                                   {SHARDS "tp_size", AXIS_TP},
+                                   {SHARDS "ep_size", AXIS_EP}};
+    int offload = 0;
+    TRY(read_sizes(import, keys, sizeof keys / sizeof keys[0], error));
+    TRY(import_bool(import, SHARDS "fsdp_cpu_offload", &offload, error));
+    import->said.choice[PLAN_ZERO] = import->said.size[AXIS_DP_SHARD] > 1 ? 3 : 0;
+    import->flavour = arena_format(import->arena, "%s with DistributedConfig",
+                                   import_has(import, "SFTConfig") ? "SFTConfig" : "TrainingArguments");
+    if (offload) {
+        import_take_offload(import, SHARDS "fsdp_cpu_offload", OFFLOAD_PARAMETERS, "cpu");
+    }
+    return STATUS_OK;
+}
+
+// Masters in fp32 where the model is loaded so; else it trains in the numbers of its checkpoint.
+static Status read_model(Import *import, Error *error) {
+    static const PeftKeys lora = {"peft_config.r", "peft_config.target_modules", NULL, LORA_QUERY_VALUE, 8};
+    const char *dtype = "bfloat16";
+    int in_4bit = 0, in_8bit = 0;
+    TRY(import_word(import, MODEL "dtype", &dtype, error));
+    TRY(import_bool(import, MODEL "quantization_config.load_in_4bit", &in_4bit, error));
+    TRY(import_bool(import, MODEL "quantization_config.load_in_8bit", &in_8bit, error));
+    if (import_has(import, "peft_config")) {
+        return peft_read(import, &lora, peft_finetune(in_4bit, in_8bit), error);
+    }
+    import->said.choice[PLAN_MASTER_WEIGHTS] =
+        import->said.choice[PLAN_PRECISION] == DTYPE_BF16 && !import_same_word(dtype, "float32");
+    return STATUS_OK;
+}
+
+Status trainer_read_module(Import *import, Error *error) {
+    static const char *const known[] = {
+        "TrainingArguments SFTConfig parallelism_config model_arguments peft_config peft_config.lora_alpha", NULL};
+    if (!import_has(import, "TrainingArguments") && !import_has(import, "SFTConfig")) {
+        return STATUS_OK;
+    }
+    if (!import->model) {
+        import->model_key = "MODEL";
+        TRY(import_word(import, "MODEL", &import->model, error));
+    }
+    int seq = 0;
+    TRY(import_int(import, "SEQUENCE_LENGTH", 1, 1 << 30, &seq, error));
+    import->said.seq = import->said.seq ? import->said.seq : seq;
+    if (import_has(import, "parallelism_config")) {
+        TRY(read_mesh(import, error));
+    } else if (import_has(import, MODEL "distributed_config")) {
+        TRY(read_shards(import, error));
+    }
+    if (import_has(import, "model_arguments")) {
+        TRY(read_model(import, error));
+    }
+    import_known(import, known);
+    return STATUS_OK;
+}

@@ -1,0 +1,197 @@
+// Configurations that are Python: torchtitan's recipes after 0.2, the Trainer's and TRL's arguments in a module.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "autotune/import/config_load.h"
+#include "autotune/import/import.h"
+
+static Import read_in(const char *text, ConfigSyntax syntax, int world, Arena *arena) {
+    Import import;
+    Error error = {0};
+    ConfigNode *root = NULL;
+    ImportChoices given = import_nothing_said();
+    given.world = world;
+    cr_assert_eq(config_parse(text, "file", syntax, arena, &root, &error), STATUS_OK, "%s\n%s", error.message, text);
+    cr_assert_eq(import_tree(root, "file", "auto", arena, &import, &error), STATUS_OK, "%s\n%s", error.message, text);
+    import_settle(&import, &given);
+    return import;
+}
+
+static bool finds(const Import *import, FindingKind kind, const char *words) {
+    bool found = false;
+    for (int i = 0; i < import->finding_count; i++) {
+        found |= import->findings[i].kind == kind && strstr(import->findings[i].sentence, words);
+    }
+    return found;
+}
+
+// models/llama3/config_registry.py of the wheel of 0.3.0, in part.
+static const char registry[] = "def llama3_8b() -> Trainer.Config:\n"
+                               "    model_spec = model_registry(\"8B\")\n"
+                               "    return Trainer.Config(\n"
+                               "        loss=ChunkedLossWrapper.Config(\n"
+                               "            loss_fn=CrossEntropyLoss.Config(\n"
+                               "                global_vocab_size=decoder_vocab_size(model_spec),\n"
+                               "            ),\n"
+                               "        ),\n"
+                               "        hf_assets_path=\"./assets/hf/Llama-3.1-8B\",\n"
+                               "        model_spec=model_spec,\n"
+                               "        optimizer=default_adamw(lr=3e-4),\n"
+                               "        training=TrainingConfig(\n"
+                               "            local_batch_size=1,\n"
+                               "            seq_len=8192,\n"
+                               "            steps=1000,\n"
+                               "        ),\n"
+                               "        dataloader=HuggingFaceTextDataLoader.Config(\n"
+                               "            dataset=\"c4\",\n"
+                               "        ),\n"
+                               "        checkpoint=CheckpointManager.Config(interval=500),\n"
+                               "        activation_checkpoint=SelectiveAC.Config(),\n"
+                               "        validator=Validator.Config(\n"
+                               "            freq=500,\n"
+                               "        ),\n"
+                               "    )\n";
+
+Test(import_modules, a_recipe_of_torchtitan_is_of_0_3_and_its_configuration_is_made_whole) {
+    Arena arena = {0};
+    const Import import = read_in(registry, SYNTAX_PYTHON, 8, &arena);
+    cr_expect_null(import.refusal, "%s", import.refusal);
+    cr_expect_str_eq(import.format->name, "torchtitan");
+    cr_expect_str_eq(import.target, "torchtitan@0.3");
+    cr_expect_str_eq(import.preset, "llama-3.1-8b");
+    cr_expect(import.said.micro_batch == 1 && import.said.seq == 8192 && import.said.size[AXIS_DP_SHARD] == 8);
+    cr_expect_eq(import.said.choice[PLAN_RECOMPUTE], RECOMPUTE_SELECTIVE);
+    cr_expect(!finds(&import, FINDING_REFUSED, "") && !finds(&import, FINDING_UNKNOWN, ""));
+    arena_free(&arena);
+}
+
+#define RECIPE(more)                                                                                                   \
+    "def train():\n    config = llama3_debugmodel()\n    config.model_spec = model_registry(\"8B\")\n" more
+
+// What tells them apart: a TOML is of 0.2; sequences are of 0.3, tokens of the main branch.
+Test(import_modules, versions_of_torchtitan_are_told_by_what_their_files_have) {
+    static const struct {
+        const char *text;
+        ConfigSyntax syntax;
+        const char *target;
+        int micro_batch, seq, steps;
+    } cases[] = {
+        {"[training]\nlocal_batch_size = 2\nseq_len = 4096\n[parallelism]\ntensor_parallel_degree = 1\n", SYNTAX_TOML,
+         "torchtitan@0.2", 2, 4096, 1},
+        {RECIPE("    config.training = replace(config.training, local_batch_size=2, seq_len=4096)\n"), SYNTAX_PYTHON,
+         "torchtitan@0.3", 2, 4096, 1},
+        {RECIPE("    config.training = replace(config.training, num_tokens_per_microbatch_per_dp_rank=2 * 4096,\n"
+                "        num_tokens_per_train_step=64 * 4096, max_context_length=4096)\n"),
+         SYNTAX_PYTHON, "torchtitan@head", 2, 4096, 4},
+        {RECIPE("    config.training = replace(config.training, num_tokens_per_microbatch_per_dp_rank=16_384,\n"
+                "        max_context_length=4096)\n"
+                "    config.parallelism = ParallelismConfig(pipeline_parallel_degree=2, num_pp_microbatches=8)\n"),
+         SYNTAX_PYTHON, "torchtitan@head", 4, 4096, 8},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        const Import import = read_in(cases[i].text, cases[i].syntax, 8, &arena);
+        cr_expect_null(import.refusal, "case %zu: %s", i, import.refusal);
+        cr_expect_str_eq(import.target, cases[i].target, "case %zu", i);
+        cr_expect(import.said.micro_batch == cases[i].micro_batch && import.said.seq == cases[i].seq &&
+                      import.said.grad_accum == cases[i].steps,
+                  "case %zu: %d of %d, %d times", i, import.said.micro_batch, import.said.seq, import.said.grad_accum);
+        arena_free(&arena);
+    }
+}
+
+Test(import_modules, what_a_recipe_cannot_hold_is_said_in_its_place) {
+    static const struct {
+        const char *text;
+        FindingKind kind;
+        const char *words;
+    } cases[] = {
+        {RECIPE("    config.training = replace(config.training, local_batchsize=2)\n"), FINDING_REFUSED,
+         "no field of torchtitan 0.3's configurations"},
+        {RECIPE("    config.training = replace(config.training, num_tokens_per_microbatch_per_dp_rank=5000,\n"
+                "        max_context_length=4096)\n"),
+         FINDING_UNMODELLED, "5000 tokens are no whole number of sequences of max_context_length 4096"},
+        {RECIPE("    config.training = replace(config.training, seq_len=512)\n"), FINDING_ASSUMED,
+         "and not as llama3_debugmodel has it"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        const Import import = read_in(cases[i].text, SYNTAX_PYTHON, 8, &arena);
+        cr_expect(finds(&import, cases[i].kind, cases[i].words), "case %zu", i);
+        arena_free(&arena);
+    }
+}
+
+#define MESH(shard) "parallelism_config = ParallelismConfig(dp_shard_size=" shard ", cp_size=2)\n"
+
+// Of a script of one's own as of ours.
+Test(import_modules, arguments_in_a_module_are_those_of_their_class) {
+    static const struct {
+        const char *text, *format, *preset;
+        int shard, cp, micro_batch;
+    } cases[] = {
+        {"args = TrainingArguments(\n    output_dir=\"x\",  # where\n    per_device_train_batch_size=4, bf16=True,\n"
+         "    fsdp=\"full_shard auto_wrap\", **more)\n",
+         "trainer", NULL, 8, 1, 4},
+        {"from trl import SFTConfig\ndef arguments():\n    return SFTConfig(per_device_train_batch_size=2,\n"
+         "        max_length=2048, fsdp=True, fsdp_config={\"reshard_after_forward\": True})\n",
+         "trl", NULL, 8, 1, 2},
+        {MESH("4") "args = transformers.TrainingArguments(per_device_train_batch_size=4, fsdp=True,\n"
+                   "    parallelism_config=parallelism_config)\n",
+         "trainer", NULL, 4, 2, 4},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        const Import import = read_in(cases[i].text, SYNTAX_PYTHON, 8, &arena);
+        cr_expect_null(import.refusal, "case %zu: %s", i, import.refusal);
+        cr_expect_str_eq(import.format->name, cases[i].format);
+        cr_expect(import.said.size[AXIS_DP_SHARD] == cases[i].shard && import.said.size[AXIS_CP] == cases[i].cp &&
+                      import.said.micro_batch == cases[i].micro_batch,
+                  "case %zu", i);
+        arena_free(&arena);
+    }
+}
+
+Test(import_modules, adapters_and_bits_of_a_module_are_those_of_the_plan) {
+    Arena arena = {0};
+    const Import import = read_in("def model_arguments():\n    arguments = {\"attn_implementation\": \"sdpa\"}\n"
+                                  "    arguments[\"quantization_config\"] = BitsAndBytesConfig(load_in_4bit=True)\n"
+                                  "    return arguments\n\n\n"
+                                  "def peft_config():\n    return LoraConfig(r=32, target_modules=\"all-linear\")\n\n\n"
+                                  "def training_arguments(**more):\n"
+                                  "    return SFTConfig(per_device_train_batch_size=1, max_length=512, **more)\n",
+                                  SYNTAX_PYTHON, 8, &arena);
+    const int *choice = import.said.choice;
+    cr_expect_null(import.refusal, "%s", import.refusal);
+    cr_expect(choice[PLAN_FINETUNE] == FINETUNE_QLORA && choice[PLAN_LORA_RANK] == 32 &&
+              choice[PLAN_LORA_TARGETS] == LORA_ALL && choice[PLAN_ATTENTION] == ATTENTION_FLASH);
+    arena_free(&arena);
+}
+
+Test(import_modules, sharding_that_the_environment_asks_for_is_refused_as_not_read) {
+    Arena arena = {0};
+    const Import import = read_in(MESH("4") "args = TrainingArguments(per_device_train_batch_size=4,\n"
+                                            "    parallelism_config=parallelism_config)\n",
+                                  SYNTAX_PYTHON, 8, &arena);
+    cr_expect(import.refusal_is_ours && strstr(import.refusal, "ACCELERATE_USE_FSDP"), "%s", import.refusal);
+    arena_free(&arena);
+}
+
+// Each would be a copy of what it stands for.
+Test(import_modules, names_cannot_stand_for_any_number_of_values) {
+    Arena arena = {0};
+    ConfigNode *root = NULL;
+    Error error = {0};
+    const char *many = "";
+    for (int i = 0; i < 200; i++) {
+        many = arena_format(&arena, "%s1, 2, 3, 4, 5, 6, 7, 8, 9, 10, ", many);
+    }
+    const char *text = arena_format(&arena, "a = [%s]\n", many);
+    for (int i = 0; i < 200; i++) {
+        text = arena_format(&arena, "%scfg.x%d = a\n", text, i);
+    }
+    cr_expect_eq(config_parse(text, "file", SYNTAX_PYTHON, &arena, &root, &error), STATUS_USAGE);
+    cr_expect(strstr(error.message, "names that stand for more than"), "%s", error.message);
+    arena_free(&arena);
+}
