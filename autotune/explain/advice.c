@@ -263,12 +263,26 @@ static const Candidate *never_taken(const TuneResult *result) {
     return found;
 }
 
+// A search that came to no candidates says of each shape what excluded it, if it had any.
+static const char *why_no_candidates(const TuneResult *result, Arena *arena) {
+    const int shapes = result->search.shapes, world = result->request->world;
+    if (result->rejected_count > 0) {
+        const Rejection *first = &result->rejected[0];
+        return arena_format(arena, "none of the %d shapes of %d ranks has a plan to try, %s: %s", shapes, world,
+                            first->rule, first->reason);
+    }
+    return arena_format(arena, "%d ranks make no shape to try", world);
+}
+
 static const char *why_no_best(const AdviceQuestion *question, Arena *arena) {
     const TuneResult *result = question->result;
     const Candidate *never = never_taken(result);
     if (never && is_not_had(never)) {
         const Prediction bare = {.plan = never->plan};
         return arena_text(arena, question->filter.lacks(question->filter.state, &bare));
+    }
+    if (result->candidate_count == 0) {
+        return why_no_candidates(result, arena);
     }
     const int shapes = result->search.shapes, world = result->request->world;
     return never ? arena_format(arena, "none of the %d shapes of %d ranks can run: %s", shapes, world, never->reason)

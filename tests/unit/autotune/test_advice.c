@@ -24,10 +24,9 @@ static const char *lacks(const void *state, const Prediction *prediction) {
 #define TOO_LARGE                                                                                                      \
     { .state = CANDIDATE_REJECTED, .rule = "memory", .reason = "needs more", .reserved_bytes = 1e12 }
 
-static void expect_reason(Candidate *candidates, int count, const char *reason) {
+static void expect_reason_of(TuneResult result, const char *reason) {
     TuneRequest request = {.world = 8};
-    TuneResult result = {
-        .request = &request, .candidates = candidates, .candidate_count = count, .search = {.shapes = 20}};
+    result.request = &request;
     const AdviceQuestion question = {.result = &result, .filter = {.takes = takes, .lacks = lacks}};
     Arena arena = {0};
     AdviceReport report;
@@ -36,6 +35,11 @@ static void expect_reason(Candidate *candidates, int count, const char *reason) 
     cr_assert_not_null(report.no_best);
     cr_expect_str_eq(report.no_best, reason);
     arena_free(&arena);
+}
+
+static void expect_reason(Candidate *candidates, int count, const char *reason) {
+    expect_reason_of((TuneResult){.candidates = candidates, .candidate_count = count, .search = {.shapes = 20}},
+                     reason);
 }
 
 #define EXPECT_REASON(reason, ...)                                                                                     \
@@ -52,4 +56,11 @@ Test(advice, where_every_plan_is_against_a_rule_the_first_reason_stands_there) {
 
 Test(advice, where_the_file_cannot_say_a_plan_that_is_the_reason) {
     EXPECT_REASON("the file cannot say it", ILLEGAL("tp is odd"), NOT_HAD);
+}
+
+Test(advice, where_there_is_nothing_to_try_what_excluded_it_stands_there) {
+    Rejection rejected = {.rule = "batch", .reason = "8 sequences are too few"};
+    expect_reason_of((TuneResult){.rejected = &rejected, .rejected_count = 1, .search = {.shapes = 3}},
+                     "none of the 3 shapes of 8 ranks has a plan to try, batch: 8 sequences are too few");
+    expect_reason_of((TuneResult){0}, "8 ranks make no shape to try");
 }
