@@ -79,13 +79,16 @@ static void collect_spans(const Lifetimes *lifetimes, Arena *arena, PartSpans *s
     }
 }
 
+// Clocks rise along a lane: of a span's uses in a lane the first bounds its start, the last its end.
 static void span_add_use(const HappensBefore *order, int32_t instance, int32_t *ended_before, int32_t *used_until) {
-    const int32_t *clock = happens_before_clock(order, instance);
-    for (int32_t k = 0; k < order->stride; k++) {
-        ended_before[k] = ended_before[k] < clock[k] ? ended_before[k] : clock[k];
-    }
     const int lane = happens_before_lane(order, instance);
-    used_until[lane] = used_until[lane] > order->position[instance] ? used_until[lane] : order->position[instance];
+    if (used_until[lane] < 0) {
+        const int32_t *clock = happens_before_clock(order, instance);
+        for (int32_t k = 0; k < order->stride; k++) {
+            ended_before[k] = ended_before[k] < clock[k] ? ended_before[k] : clock[k];
+        }
+    }
+    used_until[lane] = order->position[instance];
 }
 
 static void clock_spans(const HappensBefore *order, Arena *arena, PartSpans *spans) {
@@ -110,14 +113,18 @@ static void clock_spans(const HappensBefore *order, Arena *arena, PartSpans *spa
     }
 }
 
-// used_until also covers the earlier spans of the same part.
-static void accumulate_used_until(PartSpans *spans) {
+// used_until also covers the earlier spans of the same part, ended_before the later ones.
+static void accumulate_clocks(PartSpans *spans) {
+    const int32_t stride = spans->stride;
     for (int32_t p = 0; p < spans->parts.count; p++) {
-        for (int32_t i = spans->begin[p] + 1; i < spans->begin[p + 1]; i++) {
-            int32_t *row = spans->used_until + i * spans->stride;
-            for (int32_t k = 0; k < spans->stride; k++) {
-                row[k] = row[k] > row[k - spans->stride] ? row[k] : row[k - spans->stride];
-            }
+        const int32_t begin = spans->begin[p], end = spans->begin[p + 1];
+        for (int32_t i = (begin + 1) * stride; i < end * stride; i++) {
+            const int32_t earlier = spans->used_until[i - stride];
+            spans->used_until[i] = spans->used_until[i] > earlier ? spans->used_until[i] : earlier;
+        }
+        for (int32_t i = (end - 1) * stride - 1; i >= begin * stride; i--) {
+            const int32_t later = spans->ended_before[i + stride];
+            spans->ended_before[i] = spans->ended_before[i] < later ? spans->ended_before[i] : later;
         }
     }
 }
@@ -134,7 +141,7 @@ void part_spans_build(const HappensBefore *order, const Lifetimes *lifetimes, Pa
         spans->used_until[i] = -1;
     }
     clock_spans(order, arena, spans);
-    accumulate_used_until(spans);
+    accumulate_clocks(spans);
 }
 
 static bool ends_before(const int32_t *used_until, const int32_t *ended_before, int32_t stride) {
@@ -145,23 +152,23 @@ static bool ends_before(const int32_t *used_until, const int32_t *ended_before, 
     return late == 0;
 }
 
+// Clocks are compared where the earlier span changes from one part to the other: they cover the rows between.
 bool part_spans_disjoint(const PartSpans *spans, int32_t a, int32_t b) {
     int32_t next[2] = {spans->begin[a], spans->begin[b]};
-    const int32_t begin[2] = {spans->begin[a], spans->begin[b]};
     const int32_t end[2] = {spans->begin[a + 1], spans->begin[b + 1]};
-    while (next[0] < end[0] || next[1] < end[1]) {
-        const PartSpan *heads[2] = {&spans->spans[next[0]], &spans->spans[next[1]]};
-        const int turn = next[0] == end[0] || (next[1] < end[1] && heads[1]->first < heads[0]->first);
-        const int32_t row = next[turn];
-        const int32_t before = next[!turn] - 1;  // the other part's latest span that began earlier
-        if (before >= begin[!turn]) {
-            if (spans->spans[before].last >= heads[turn]->first ||
-                !ends_before(spans->used_until + before * spans->stride, spans->ended_before + row * spans->stride,
-                             spans->stride)) {
-                return false;
-            }
+    while (next[0] < end[0] && next[1] < end[1]) {
+        const int earlier = spans->spans[next[1]].first < spans->spans[next[0]].first;
+        const int32_t later_row = next[!earlier], later_first = spans->spans[later_row].first;
+        int32_t row = next[earlier];
+        while (row + 1 < end[earlier] && spans->spans[row + 1].first < later_first) {
+            row++;
         }
-        next[turn]++;
+        if (spans->spans[row].last >= later_first ||
+            !ends_before(spans->used_until + row * spans->stride, spans->ended_before + later_row * spans->stride,
+                         spans->stride)) {
+            return false;
+        }
+        next[earlier] = row + 1;
     }
     return true;
 }

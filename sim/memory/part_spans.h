@@ -21,8 +21,8 @@ typedef struct PartSpan {
     int32_t first, last;
 } PartSpan;
 
-// Two clocks per span, [rows][stride]. ended_before: fewest instances of each lane that end before any use of the span
-// starts. used_until: last position in each lane of a use in this or an earlier span of the part.
+// Two clocks per span, [rows][stride]. ended_before: fewest instances of each lane that end before any use of this or
+// a later span of the part starts. used_until: last position in each lane of a use in this or an earlier span.
 typedef struct PartSpans {
     Parts parts;
     int32_t stride;     // integers per clock

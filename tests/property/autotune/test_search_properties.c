@@ -220,32 +220,6 @@ Test(space_property, candidates_multiply_to_the_world_and_meet_the_batch_or_are_
     }
 }
 
-Test(search_property, every_shape_is_ranked_or_rejected_exactly_once) {
-    uint64_t seed = seed_begin();
-    for (int round = 0; round < ROUNDS; round++) {
-        Arena arena = {0};
-        Error error = {0};
-        TuneResult result;
-        const TuneRequest request = random_request(&arena, &seed);
-        cr_assert_eq(search_run(&request, NULL, NULL, &arena, &result, &error), STATUS_OK, "round %d: %s", round,
-                     error.message);
-        const int shapes = mesh_enumerate(request.world, AXES_FIRST, NULL, 0);
-        Mesh *meshes = ARENA_ARRAY(&arena, Mesh, shapes);
-        mesh_enumerate(request.world, AXES_FIRST, meshes, shapes);
-        for (int shape = 0; shape < shapes; shape++) {
-            int times = 0;
-            for (int i = 0; i < result.entry_count; i++) {
-                times += mesh_same_shape(&result.entries[i].plan.mesh, &meshes[shape]);
-            }
-            for (int i = 0; i < result.rejected_count; i++) {
-                times += mesh_same_shape(&result.rejected[i].plan.mesh, &meshes[shape]);
-            }
-            cr_assert_eq(times, 1, "round %d, shape %d: %d times", round, shape, times);
-        }
-        arena_free(&arena);
-    }
-}
-
 Test(search_property, more_memory_never_loses_a_shape) {
     uint64_t seed = seed_begin() + 1;
     for (int round = 0; round < ROUNDS; round++) {
@@ -260,22 +234,6 @@ Test(search_property, more_memory_never_loses_a_shape) {
         cr_assert_geq(roomy.entry_count, tight.entry_count, "round %d", round);
         if (tight.entry_count > 0) {
             cr_assert_geq(roomy.entries[0].tokens_per_s, 0.99 * tight.entries[0].tokens_per_s, "round %d", round);
-        }
-        arena_free(&arena);
-    }
-}
-
-Test(search_property, a_given_batch_is_the_batch_of_every_entry) {
-    uint64_t seed = seed_begin() + 2;
-    for (int round = 0; round < ROUNDS; round++) {
-        Arena arena = {0};
-        Error error = {0};
-        TuneResult result;
-        TuneRequest request = random_request(&arena, &seed);
-        request.global_batch = (int64_t)(1 + splitmix_next(&seed) % 100);
-        cr_assert_eq(search_run(&request, NULL, NULL, &arena, &result, &error), STATUS_OK, "%s", error.message);
-        for (int i = 0; i < result.entry_count; i++) {
-            cr_assert_eq(plan_global_batch(&result.entries[i].plan), request.global_batch, "round %d", round);
         }
         arena_free(&arena);
     }
