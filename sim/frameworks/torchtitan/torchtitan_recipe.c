@@ -160,6 +160,17 @@ static void take_model(Import *import) {
     put(import, "model", "flavor", flavor, line);
 }
 
+static void take_backend(Import *import) {
+    static const char *const known[] = {"standard", "deepep", "hybridep"};
+    const char *backend = word_at(import, "model_spec", "moe_comm_backend");
+    if (backend[0] && text_index(known, sizeof known / sizeof known[0], backend) < 0) {
+        import_find(import, FINDING_UNMODELLED, "model_spec.moe_comm_backend",
+                    "the dispatcher %s: predicted as standard", backend);
+        return;
+    }
+    move(import, "model_spec", "moe_comm_backend", "parallelism", "expert_parallel_comm_backend");
+}
+
 Status torchtitan_recipe_moves(Import *import, Error *error) {
     const bool tokens = counts_tokens(import);
     import->target = tokens ? "torchtitan@head" : "torchtitan@0.3";
@@ -173,7 +184,7 @@ Status torchtitan_recipe_moves(Import *import, Error *error) {
     take_checkpoint(import);
     take_model(import);
     move(import, "compile", "enable_async_tensor_parallel", "parallelism", "enable_async_tensor_parallel");
-    move(import, "model_spec", "moe_comm_backend", "parallelism", "expert_parallel_comm_backend");
+    take_backend(import);
     return tokens ? take_tokens(import, error) : STATUS_OK;
 }
 

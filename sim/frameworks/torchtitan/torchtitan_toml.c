@@ -410,8 +410,8 @@ static Status torchtitan_read(Import *import, Error *error) {
 
 // ---- the rows
 
-static const char *const marks[] = {"parallelism",           "training", "job", "model",
-                                    "activation_checkpoint", "metrics",  NULL};
+static const char *const marks[] = {"parallelism",           "training", "job",        "model",
+                                    "activation_checkpoint", "metrics",  "model_spec", NULL};
 
 const ImportFormat import_torchtitan = {
     .name = "torchtitan",

@@ -114,6 +114,10 @@ Test(import_modules, what_a_recipe_cannot_hold_is_said_in_its_place) {
          FINDING_UNMODELLED, "5000 tokens are no whole number of sequences of max_context_length 4096"},
         {RECIPE("    config.training = replace(config.training, seq_len=512)\n"), FINDING_ASSUMED,
          "and not as llama3_debugmodel has it"},
+        {RECIPE(""), FINDING_ASSUMED, "and not as llama3_debugmodel has it"},
+        {"def train():\n    config = deepseek_v3_debugmodel()\n"
+         "    config.model_spec = model_registry(\"16B\", moe_comm_backend=\"minimal_async_ep\")\n",
+         FINDING_UNMODELLED, "the dispatcher minimal_async_ep: predicted as standard"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         Arena arena = {0};
