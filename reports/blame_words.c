@@ -1,7 +1,5 @@
 // The sentences of ndtune blame, in the same wording as our own watchdog (exec/transport/diagnose.c).
 
-#include <string.h>
-
 #include "reports/blame.h"
 #include "sim/base/text.h"
 

@@ -3,7 +3,6 @@
 #include "reports/calibration.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "reports/json_objects.h"
 #include "reports/schemas.h"

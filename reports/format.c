@@ -149,7 +149,7 @@ char *format_batch_in(const Target *target, const TrainPlan *plan, char out[FORM
     if (!framework || !framework->micro_batch) {
         return out;
     }
-    const bool cut = mesh_stages(&plan->mesh) > 1 && framework->of_stages[0];
+    const bool cut = plan_has_stages(plan) && framework->of_stages[0];
     const long long last = framework->accumulation_is_batch ? plan_global_batch(plan) : plan->grad_accum;
     int used = snprintf(out, FORMAT_BYTES, "in %s: %s %d, ", target->name,
                         cut ? framework->of_stages[0] : framework->micro_batch, plan->micro_batch);
@@ -269,7 +269,7 @@ static void words_reduced_by(const TuneRequest *request, const TrainPlan *plan, 
     }
 }
 
-// "0..14: 8, 15: 6": stages beside each other that have the same text are told together.
+// "0..14: 8, 15: 6": adjacent stages that have the same text share an entry.
 static void words_by_stage(const char *const *texts, int stages, const char *unit, FILE *out) {
     for (int from = 0, end; from < stages; from = end) {
         for (end = from + 1; end < stages && strcmp(texts[end], texts[from]) == 0; end++) {

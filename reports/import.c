@@ -3,8 +3,6 @@
 
 #include "reports/import_report.h"
 
-#include <string.h>
-
 #include "reports/colour.h"
 #include "reports/csv_lines.h"
 #include "reports/explain_terms.h"

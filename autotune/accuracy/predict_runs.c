@@ -58,7 +58,7 @@ static Status predict(RunPredictor *runs, Predictor *predictor, RunCase *run, bo
         return predict_plan(predictor, &run->plan, false, runs->arena, &run->prediction, error);
     }
     Estimate found = {0};
-    if (!memory_only || mesh_stages(&run->plan.mesh) > 1) {  // the estimate says which stage decides whether it fits
+    if (!memory_only || plan_has_stages(&run->plan)) {  // the estimate says which stage decides whether it fits
         TRY(estimate(runs, predictor, run, &found, error));
     }
     return predict_from_estimate(predictor, &run->plan, &found, runs->arena, &run->prediction, error);
@@ -85,7 +85,7 @@ static Status predict_unsaid(RunPredictor *runs, Predictor *predictor, RunCase *
 // What the framework's own log would report as memory.
 static Status predict_logged(RunPredictor *runs, Predictor *predictor, RunCase *run, Error *error) {
     const Framework *framework = framework_of(run->request.target->name);
-    const bool of_first = framework && framework->logs_first_stage && mesh_stages(&run->plan.mesh) > 1;
+    const bool of_first = framework && framework->logs_first_stage && plan_has_stages(&run->plan);
     run->logs_reserved = framework && framework->logs_reserved;
     return of_first ? predict_memory_of_stage(predictor, &run->plan, 0, runs->arena, &run->logged, error) : STATUS_OK;
 }

@@ -23,7 +23,7 @@ bool accuracy_has_step(const RunCase *run) {
 const char *accuracy_class(const RunCase *run) {
     return run->plan.finetune != FINETUNE_FULL    ? "adapters"
            : run->request.model.experts.count > 0 ? "experts"
-           : mesh_stages(&run->plan.mesh) > 1     ? "stages"
+           : plan_has_stages(&run->plan)          ? "stages"
                                                   : "dense";
 }
 

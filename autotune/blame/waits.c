@@ -4,8 +4,6 @@
 
 #include "autotune/blame/waits.h"
 
-#include <string.h>
-
 static const double NS = 1e9, MS = 1e3;
 static const double TIMEOUT_SHARE = 0.9;  // the watchdog polls about every second (ProcessGroupNCCL's heartbeat)
 static const double LEAST_HANG_S = 30;    // a checkpoint, an evaluation, a slow batch: pauses of healthy jobs

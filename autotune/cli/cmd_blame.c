@@ -1,8 +1,6 @@
 // ndtune blame: which rank holds up a job, from the dumps of PyTorch's flight recorder; with --mesh and --model also
 // the layer and task of the step. Exit code 0: no rank is blamed; 2: one is, in one sentence.
 
-#include <stdio.h>
-
 #include "autotune/blame/places.h"
 #include "autotune/cli/cli.h"
 #include "autotune/cli/request.h"

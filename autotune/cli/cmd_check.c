@@ -1,8 +1,6 @@
 // ndtune check: is a config file right, for reviewers and CI; for two files, what the change between them costs. Exit
 // code 0: it runs, fits and is near the best with its batch, or not slower than the file before; 2: not.
 
-#include <stdio.h>
-
 #include "autotune/cli/config_file.h"
 #include "reports/check_report.h"
 

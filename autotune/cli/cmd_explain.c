@@ -1,8 +1,6 @@
 // ndtune explain: why the best shape beats the next one, and what would change the answer; with --from, what to change
 // in a config file.
 
-#include <stdio.h>
-
 #include "autotune/check/check.h"
 #include "autotune/cli/cli.h"
 #include "autotune/cli/config_file.h"

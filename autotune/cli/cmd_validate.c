@@ -1,7 +1,5 @@
 // ndtune validate: the best shapes run for real, measured against predicted.
 
-#include <stdio.h>
-
 #include "autotune/cli/executor_options.h"
 #include "autotune/cli/quote.h"
 #include "autotune/cli/report_page.h"

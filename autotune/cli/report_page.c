@@ -3,7 +3,6 @@
 
 #include "autotune/cli/report_page.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "autotune/cli/executor_options.h"

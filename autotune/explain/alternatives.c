@@ -50,7 +50,7 @@ static Status try_format(const TuneResult *result, PlanFieldId id, int value, Ar
         return STATUS_OK;
     }
     *found = true;
-    if (mesh_stages(&plan.mesh) > 1) {
+    if (plan_has_stages(&plan)) {
         return compare_estimates(&request, best, &plan, arena, format, error);
     }
     TRY(predict_once(&request, NULL, &plan, arena, &prediction, error));

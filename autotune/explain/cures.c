@@ -1,4 +1,4 @@
-// One search by estimate per change. What a change costs is told beside the best plan of the request as it stands if
+// One search by estimate per change. What a change costs is relative to the best plan of the request as it stands if
 // memory had no limit, per accelerator: the price of the lack of memory alone.
 
 #include "autotune/explain/cures.h"
@@ -44,15 +44,15 @@ static Status try_cure(Cures *cures, const TuneRequest *request, CureKind kind, 
     *fits = best.feasible;
     if (best.feasible && cures->count < CURES_MOST) {
         const double speed = per_accelerator(request, &best);
-        cures->list[cures->count++] = (Cure){
-            .kind = kind,
-            .option = option,
-            .world = request->world,
-            .mesh = best.best.plan.mesh,
-            .step_s = best.best.step_s,
-            .tokens_per_s = best.best.tokens_per_s,
-            .reserved_bytes = best.best.memory.reserved_bytes,
-            .slower = cures->free_tokens_per_s > 0 ? 1 - speed / cures->free_tokens_per_s : 0};
+        cures->list[cures->count++] =
+            (Cure){.kind = kind,
+                   .option = option,
+                   .world = request->world,
+                   .mesh = best.best.plan.mesh,
+                   .step_s = best.best.step_s,
+                   .tokens_per_s = best.best.tokens_per_s,
+                   .reserved_bytes = best.best.memory.reserved_bytes,
+                   .slower = cures->free_tokens_per_s > 0 ? 1 - speed / cures->free_tokens_per_s : 0};
     }
     return STATUS_OK;
 }
@@ -72,9 +72,9 @@ static Status free_choices(Cures *cures, Error *error) {
             options = arena_format(cures->arena, "%s --%s", options, plan_fields[fixed[i]].option.name);
         }
     }
-    return *options ? try_cure(cures, &request, CURE_PLAN, arena_format(cures->arena, "%s auto", options + 1), &fits,
-                               error)
-                    : STATUS_OK;
+    return *options
+               ? try_cure(cures, &request, CURE_PLAN, arena_format(cures->arena, "%s auto", options + 1), &fits, error)
+               : STATUS_OK;
 }
 
 static bool may_offload(const TuneRequest *request, int offload) {
@@ -87,8 +87,8 @@ static Status offload(Cures *cures, Error *error) {
         TuneRequest request = *cures->asked;
         request.asked[PLAN_OFFLOAD] = to;
         if (may_offload(cures->asked, to)) {
-            TRY(try_cure(cures, &request, CURE_PLAN,
-                         arena_format(cures->arena, "--offload %s", offload_names[to]), &fits, error));
+            TRY(try_cure(cures, &request, CURE_PLAN, arena_format(cures->arena, "--offload %s", offload_names[to]),
+                         &fits, error));
         }
     }
     return STATUS_OK;

@@ -83,7 +83,7 @@ typedef struct Document {
     const char *after;  // what follows in the script
 } Document;
 
-// The word behind a sign: END of "<<-'END'"; without its quotes. NULL: none.
+// The word that follows a sign: END of "<<-'END'"; without its quotes. NULL: none.
 static const char *word_behind(const char *line, const char *sign, Arena *arena) {
     const char *at = strstr(line, sign);
     if (!at) {
@@ -115,7 +115,7 @@ static bool is_line(const char *at, size_t length, const char *word) {
     return tabs + strlen(word) == kept && strncmp(at + tabs, word, strlen(word)) == 0;
 }
 
-// The next one from *at on, which then is behind it.
+// The next one from *at on; *at moves past it.
 static bool next_document(const char **at, int *line, Arena *arena, Document *document) {
     for (const char *text = *at; *text;) {
         const size_t length = strcspn(text, "\n"), spaces = strspn(text, " \t"),

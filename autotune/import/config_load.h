@@ -11,7 +11,7 @@ enum { CONFIG_MAX_BYTES = 4 << 20, CONFIG_MAX_DEPTH = 32 };
 // ENVIRONMENT where the file cannot be read, USAGE with "path:line: " where it is malformed or not a map. The syntax is
 // chosen by the file name, else by the first character.
 Status config_load(const char *path, Arena *arena, ConfigNode **root, Error *error);
-// Of a script the config file that it writes (cat > FILE <<WORD, tee FILE <<WORD) and names behind it, with what the
+// Of a script the config file that it writes (cat > FILE <<WORD, tee FILE <<WORD) and names afterwards, with what the
 // script's variables are there; *root NULL: there is none. Lines are those of the script.
 Status config_load_written(const char *path, Arena *arena, ConfigNode **root, Error *error);
 Status config_parse(const char *text, const char *path, ConfigSyntax syntax, Arena *arena, ConfigNode **root,

@@ -25,8 +25,8 @@ void import_compare_model(Import *import, const char *asked, double parameters);
 // `usual`, whose mesh and batch are ignored.
 void import_plan(const Import *import, const TrainPlan *usual, TrainPlan *plan);
 
-// A file is settled with what is asked beside it, which becomes what the file says, but for a shape's own choices: they
-// are left to a search. An error where no world follows.
+// A file is settled with the options given along with it, which become what the file says, but for a shape's own
+// choices: they are left to a search. An error where no world follows.
 Status import_ask(Import *import, Asked *asked, Error *error);
 
 // The plan of such an import without refusal under the request that was asked.

@@ -1,4 +1,4 @@
-// A config file and what is asked beside it, as one request.
+// A config file and the options given along with it, as one request.
 
 #include <string.h>
 

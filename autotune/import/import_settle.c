@@ -68,7 +68,7 @@ static int64_t world_of_batch(const ImportChoices *said) {
     return known ? said->global_batch / each * ranks_along(said, AXES_OWN & ~AXES_BATCH) : 0;
 }
 
-// Ranks that micro-batch, accumulation and batch leave beside each of their data ranks are stages, where the script,
+// Ranks that micro-batch, accumulation and batch leave for each of their data ranks are stages, where the script,
 // not the file, has these.
 static void settle_stages(Import *import) {
     ImportChoices *said = &import->said;

@@ -1,4 +1,4 @@
-// A run of every stage simulated as the run itself was done, and the two beside each other.
+// Simulates every stage as the run itself was done, and compares the two.
 
 #include "autotune/measure/run_stages.h"
 

@@ -1,4 +1,4 @@
-// The stages of a pipeline that was run, beside those of its simulation.
+// The stages of a pipeline that was run, compared with those of its simulation.
 
 #pragma once
 

@@ -140,7 +140,7 @@ static void add_warnings(const TuneRequest *request, Arena *arena, Prediction *p
 static void warn_of_stalls(const TuneRequest *request, Arena *arena, Prediction *prediction) {
     const CostModel cost = {.profile = &request->cluster, .target = request->target};
     const double stall_s = message_host_s(&cost, &prediction->plan.mesh);
-    if (stall_s > 0 && mesh_stages(&prediction->plan.mesh) > 1) {
+    if (stall_s > 0 && plan_has_stages(&prediction->plan)) {
         warn(prediction, arena_format(arena,
                                       "%s@%s sleeps %.2f s at every message between stages on so many nodes: "
                                       "released versions do not",
@@ -176,7 +176,7 @@ static void derive(const Predictor *predictor, Arena *arena, Prediction *predict
 
 // The store has no bytes of the host, and neither bubble nor memory by stage.
 static bool is_stored_whole(const TrainPlan *plan) {
-    return plan->offload == OFFLOAD_NONE && mesh_stages(&plan->mesh) == 1;
+    return plan->offload == OFFLOAD_NONE && !plan_has_stages(plan);
 }
 
 static bool find_cached(Predictor *predictor, Arena *arena, Prediction *prediction) {
@@ -325,9 +325,8 @@ Status predict_from_estimate(Predictor *predictor, const TrainPlan *plan, const 
                                .overhead_s = estimate->overhead_s,
                                .content_hash = predictor_content_hash(predictor, plan)};
     memcpy(prediction->exposed_s, estimate->exposed_s, sizeof prediction->exposed_s);
-    const Status status = mesh_stages(&plan->mesh) > 1
-                              ? memory_of_stage(predictor, estimate->stage, arena, prediction, error)
-                              : memory_of_all(predictor, arena, prediction, error);
+    const Status status = plan_has_stages(plan) ? memory_of_stage(predictor, estimate->stage, arena, prediction, error)
+                                                : memory_of_all(predictor, arena, prediction, error);
     if (status != STATUS_OK) {
         return wrap_plan(plan, error);
     }

@@ -190,7 +190,7 @@ static void say_formats(Builder *builder) {
 static void say_sharding(Builder *builder) {
     const TuneRequest *request = builder->request;
     const Target *target = request->target;
-    const bool beside = builder->defaults->single_plan && mesh_stages(&request->mesh) > 1;
+    const bool beside = builder->defaults->single_plan && mesh_has_stages(&request->mesh);
     const bool bounded = beside && target->stages_max_zero > 0;
     assume(builder, "sharding stage of the target (%d where there is something to shard%s)",
            bounded ? target->stages_max_zero : target->max_zero, bounded ? ", beside stages" : "");

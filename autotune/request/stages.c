@@ -260,7 +260,7 @@ Status check_stages(Builder *builder, Error *error) {
             return refuse_without(builder, of_stages[i], error);
         }
         if (is_said(builder, of_stages[i]) && builder->defaults->single_plan &&
-            mesh_stages(&builder->request->mesh) == 1) {
+            !mesh_has_stages(&builder->request->mesh)) {
             assume(builder, "--%s changes nothing: it is of pipelines, and pp is 1",
                    plan_fields[of_stages[i]].option.name);
         }

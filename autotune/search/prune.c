@@ -9,7 +9,6 @@
 #include "autotune/search/batch.h"
 #include "autotune/search/space.h"
 #include "sim/base/text.h"
-#include "sim/cost/compute.h"
 
 static const char *check_max_tp(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
                                 Arena *arena) {
@@ -133,7 +132,7 @@ static const char *check_host(const TuneRequest *request, const TrainPlan *plan,
 // a target that could have some, where nothing is frozen, elsewhere or updated at once. In which batch is assumed
 // (batch.c) such shapes have a say.
 static bool keeps_weights_whole(const TuneRequest *request, const TrainPlan *plan) {
-    if (mesh_stages(&plan->mesh) > 1) {
+    if (plan_has_stages(plan)) {
         return plan->zero < 2 || request->target->pp_keeps_gathered;
     }
     return (request->target->axes & AXES_STAGE) && request->global_batch > 0 && plan->zero < 2 &&

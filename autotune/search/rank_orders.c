@@ -83,7 +83,7 @@ static bool has_stages_slowest(const Mesh *mesh) {
     while (mesh->size[mesh_axis_at(mesh, place)] == 1 && place < AXIS_COUNT - 1) {
         place++;
     }
-    return mesh_stages(mesh) == 1 || (AXIS_BIT(mesh_axis_at(mesh, place)) & AXES_STAGE);
+    return !mesh_has_stages(mesh) || (AXIS_BIT(mesh_axis_at(mesh, place)) & AXES_STAGE);
 }
 
 const AxisOrder *rank_orders_find(const TuneRequest *request, const Mesh *shape, Arena *arena, int *count) {

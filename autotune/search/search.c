@@ -103,7 +103,7 @@ static void workers_end(Search *search) {
 // Of a pipeline one choice is looked at as long as it fits: another one may fit too although its estimate does not. So
 // may what a replayed allocator holds with less than the slack that estimates have for it.
 static bool may_still_fit(const Search *search, const Candidate *candidate) {
-    const bool is_open = mesh_stages(&candidate->plan.mesh) > 1 || search->request->target->replayed_slack > 0;
+    const bool is_open = plan_has_stages(&candidate->plan) || search->request->target->replayed_slack > 0;
     return is_open && search_seems_to_fit(search, candidate);
 }
 

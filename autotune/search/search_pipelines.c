@@ -18,7 +18,7 @@ typedef struct Pipelines {
 } Pipelines;
 
 static bool is_open(const Prediction *found) {
-    return found && mesh_stages(&found->plan.mesh) > 1 && found->origin == ORIGIN_ESTIMATE;
+    return found && plan_has_stages(&found->plan) && found->origin == ORIGIN_ESTIMATE;
 }
 
 // The fastest that leaves room, or of those that do not; *simulated: of those that are.

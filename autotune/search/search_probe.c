@@ -80,7 +80,7 @@ typedef struct Probes {
 static bool is_open(const Probes *probes, int shape) {
     const Space *space = &probes->search->space;
     const Mesh *mesh = &space->meshes[shape];
-    return !probes->looked_at[shape] && mesh_stages(mesh) > 1 && search_ring_wave(mesh) == 0 && is_first(space, shape);
+    return !probes->looked_at[shape] && mesh_has_stages(mesh) && search_ring_wave(mesh) == 0 && is_first(space, shape);
 }
 
 static Status look_at(Probes *probes, int shape, Error *error) {

@@ -55,7 +55,7 @@ static const RingGroup *outdone_by(const Search *search, int shape) {
     const TuneRequest *request = search->request;
     const Mesh *mesh = &search->space.meshes[shape];
     const int cp = mesh->size[AXIS_CP];
-    if (cp <= SHORT_RING || cp % 2 != 0 || mesh_stages(mesh) == 1 || request->objective == OBJECTIVE_MEMORY ||
+    if (cp <= SHORT_RING || cp % 2 != 0 || !mesh_has_stages(mesh) || request->objective == OBJECTIVE_MEMORY ||
         !search_takes(request, SHORTCUT_RINGS) || is_asked_for(search, mesh)) {
         return NULL;
     }
@@ -95,7 +95,7 @@ static RingGroup *take_group(Search *search, const Mesh *mesh) {
 // may be memory for in a longer ring; what is passed over is so whatever it needs.
 void search_note_ring(Search *search, int shape) {
     const Mesh *mesh = &search->space.meshes[shape];
-    if (mesh_stages(mesh) == 1) {
+    if (!mesh_has_stages(mesh)) {
         return;
     }
     const RingGroup *half = outdone_by(search, shape);

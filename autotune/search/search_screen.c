@@ -15,7 +15,7 @@ static const double MEMORY_MARGIN =
 
 // The closed form adds a slack to what lives. Where the allocator is replayed in full, it may hold none of that.
 static double spare_slack(const Search *search, const TrainPlan *plan) {
-    return mesh_stages(&plan->mesh) == 1 ? search->request->target->replayed_slack : 0;
+    return !plan_has_stages(plan) ? search->request->target->replayed_slack : 0;
 }
 
 bool search_seems_to_fit(const Search *search, const Candidate *candidate) {
@@ -160,7 +160,7 @@ static Status fits_spending(const Search *search, SearchWorker *worker, const Sp
                             const Candidate *candidate, const PlanKey *choices, bool *fits, Error *error) {
     const TrainPlan *plan = &candidate->plan;
     *fits = false;
-    if (!plan_field_matters(plan, spender->id) || (spender->only_stages && mesh_stages(&plan->mesh) == 1)) {
+    if (!plan_field_matters(plan, spender->id) || (spender->only_stages && !plan_has_stages(plan))) {
         return STATUS_OK;
     }
     const Candidate **same = &slot_of(worker, known, choices)->candidate;
@@ -211,7 +211,7 @@ static bool is_open(const Search *search, PlanFieldId id) {
 static Status needs_no_thrift(const Search *search, SearchWorker *worker, const TrainPlan *plan, bool *fits,
                               Error *error) {
     *fits = false;
-    if (mesh_stages(&plan->mesh) == 1 || search->request->objective == OBJECTIVE_MEMORY ||
+    if (!plan_has_stages(plan) || search->request->objective == OBJECTIVE_MEMORY ||
         !search_takes(search->request, SHORTCUT_ROOM) || !is_open(search, PLAN_RECOMPUTE) ||
         !target_offers(search->request->target, plan, PLAN_RECOMPUTE, RECOMPUTE_NONE)) {
         return STATUS_OK;
@@ -298,7 +298,7 @@ static Status price_candidate(const Search *search, SearchWorker *worker, Candid
 static Status find_kept(const Search *search, SearchWorker *worker, const TrainPlan *plan, bool may_lower,
                         Estimate *kept, Error *error) {
     *kept = (Estimate){0};
-    if (!search->near || mesh_stages(&plan->mesh) == 1 || plan->recompute == RECOMPUTE_NONE ||
+    if (!search->near || !plan_has_stages(plan) || plan->recompute == RECOMPUTE_NONE ||
         !is_open(search, PLAN_RECOMPUTE) ||
         !target_offers(search->request->target, plan, PLAN_RECOMPUTE, RECOMPUTE_NONE) || search_is_like(search, plan)) {
         return STATUS_OK;

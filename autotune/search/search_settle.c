@@ -110,7 +110,7 @@ static bool is_worth_more(const Search *search, const Candidate *candidate, cons
 // A pipeline's bytes are the same in any rank order: a rejection by a full breakdown holds for the other orders.
 static const Candidate *thrown_out_alike(const Search *search, int place, const Candidate *candidate) {
     const PlanKey choices = plan_key(&candidate->plan, 0);
-    if (mesh_stages(&candidate->plan.mesh) == 1 || plan_keeps_layers(&candidate->plan)) {
+    if (!plan_has_stages(&candidate->plan) || plan_keeps_layers(&candidate->plan)) {
         return NULL;
     }
     for (int i = search->first_of_shape[candidate->shape]; i < place; i++) {
@@ -229,7 +229,7 @@ static Status settle_piece(void *context, int worker, int index, Error *error) {
     const SettlePieces *pieces = context;
     Search *search = pieces->search;
     const int shape = search->shape_order[index];
-    const bool is_pipeline = mesh_stages(&search->space.meshes[shape]) > 1;
+    const bool is_pipeline = mesh_has_stages(&search->space.meshes[shape]);
     return search_settle_shape(search, &search->workers[worker], shape,
                                choices_to_simulate(search->request, index, is_pipeline), &pieces->best[index], error);
 }

@@ -100,8 +100,7 @@ static bool reaches_neighbours(const TuneRequest *request, const Mesh *mesh) {
 static bool splits_compiled(const TuneRequest *request, const TrainPlan *plan) {
     const int asked = request->asked[PLAN_PP_SCHEDULE];
     const Schedule *schedule = asked == TUNE_ANY || asked == PP_FILE ? NULL : schedule_find(pp_schedule_names[asked]);
-    return schedule && schedule->splits && mesh_stages(&plan->mesh) > 1 &&
-           request->target->default_fused == FUSED_COMPILED;
+    return schedule && schedule->splits && plan_has_stages(plan) && request->target->default_fused == FUSED_COMPILED;
 }
 
 // A schedule; chunks of equally many layers; neighbours of a node.
@@ -112,14 +111,14 @@ static bool can_be_tried(const TuneRequest *request, const TrainPlan *plan, Plan
     if (id == PLAN_TP_OVERLAP) {
         return value == false || reaches_neighbours(request, &plan->mesh);
     }
-    if (mesh_stages(&plan->mesh) == 1) {
+    if (!plan_has_stages(plan)) {
         return true;
     }
     const bool chunked = request->asked[PLAN_VIRTUAL_STAGES] != TUNE_ANY && request->asked[PLAN_VIRTUAL_STAGES] > 1;
     const bool grouped = request->asked[PLAN_PP_GROUP] != TUNE_ANY && request->asked[PLAN_PP_GROUP] > 0;
-    return id == PLAN_PP_SCHEDULE      ? is_worth_a_schedule(request, plan, value) &&
-                                             (!chunked || pp_own_chunks((PpSchedule)value) == 0) &&
-                                             (!grouped || value == PP_INTERLEAVED)
+    return id == PLAN_PP_SCHEDULE
+               ? is_worth_a_schedule(request, plan, value) && (!chunked || pp_own_chunks((PpSchedule)value) == 0) &&
+                     (!grouped || value == PP_INTERLEAVED)
            : id == PLAN_VIRTUAL_STAGES ? value == 1 || space_cuts_evenly(request, plan, value)
                                        : true;
 }
@@ -163,7 +162,7 @@ static const KnownSplit *find_split(SpaceBuilder *builder, const TrainPlan *plan
 static bool settle_split(SpaceBuilder *builder, TrainPlan *plan) {
     const int *asked = builder->request->asked;
     const bool said = asked[PLAN_PP_FIRST] != TUNE_ANY || asked[PLAN_PP_LAST] != TUNE_ANY;
-    if (plan->pp_split < SPLIT_WEIGHTED || mesh_stages(&plan->mesh) == 1 || said) {
+    if (plan->pp_split < SPLIT_WEIGHTED || !plan_has_stages(plan) || said) {
         return true;
     }
     const KnownSplit *split = find_split(builder, plan);
@@ -365,7 +364,7 @@ static bool is_hopeless(const TuneRequest *request, const Mesh *mesh, Arena *are
     const int64_t data_ranks = mesh_group_size(mesh, AXES_BATCH);
     plan.grad_accum = accumulation(request, data_ranks, plan.micro_batch);
     plan.grad_accum = plan.grad_accum > 0 ? plan.grad_accum : 1;
-    return mesh_stages(mesh) > 1 && search_takes(request, SHORTCUT_STAGES) &&
+    return mesh_has_stages(mesh) && search_takes(request, SHORTCUT_STAGES) &&
            prune(request, &plan, NULL, arena, &reason) != NULL;
 }
 
@@ -383,7 +382,7 @@ static void add_alike(SpaceBuilder *builder, const ChoiceRun *earlier, const Tra
     }
 }
 
-// All choices beside what the plan says.
+// All choices other than the plan's own.
 static void add_run(SpaceBuilder *builder, int shape, const TrainPlan *plan) {
     Space *space = builder->space;
     ChoiceRun run = {.plan = *plan,
@@ -430,7 +429,7 @@ static bool is_thrown_out(const TuneRequest *request, const Mesh *mesh, int shap
     TuneRequest any_batch = *request;
     TrainPlan plan;
     any_batch.global_batch = 0;
-    if (mesh_stages(mesh) > 1 || shapes <= SEARCH_MANY_SHAPES || !search_takes(request, SHORTCUT_STAGES)) {
+    if (mesh_has_stages(mesh) || shapes <= SEARCH_MANY_SHAPES || !search_takes(request, SHORTCUT_STAGES)) {
         return false;
     }
     lenient_plan(request, mesh, &plan);

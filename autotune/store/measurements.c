@@ -2,7 +2,6 @@
 
 #include <jansson.h>
 #include <math.h>
-#include <string.h>
 
 #include "autotune/store/store_internal.h"
 

@@ -3,7 +3,6 @@
 #include "autotune/validate/step_log_file.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "autotune/validate/measurement.h"
 #include "autotune/validate/step_log.h"

@@ -144,7 +144,7 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
                             model->latent.value > 0 ? arena_format(arena, " and values of %d", model->latent.value)
                                                     : "");
     }
-    if (mesh_stages(&plan->mesh) > 1 && plan->pp_schedule == PP_DUALPIPEV) {
+    if (plan_has_stages(plan) && plan->pp_schedule == PP_DUALPIPEV) {
         return "the executor does not run forward of one chunk beside backward of another, as dualpipev does: use "
                "pp_schedule zbv";
     }

@@ -185,7 +185,7 @@ ProgressWords progress_row_words(const ProgressTable *table, int rank, bool plac
     const char *host = progress_row(table, rank)->host;
     ProgressWords words;
     char seen[200], stage[32] = "";
-    if (mesh_stages(&table->mesh) > 1) {
+    if (mesh_has_stages(&table->mesh)) {
         snprintf(stage, sizeof stage, ", stage %d", mesh_stage_of(&table->mesh, rank));
     }
     snprintf(words.text, sizeof words.text, "rank %d%s%s%s%s", rank, *host ? " on " : "", host, stage,

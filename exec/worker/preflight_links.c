@@ -140,7 +140,7 @@ static Status check_direction(Links *links, const char *phase, json_t *rows, Err
 Status preflight_links(Session *session, Arena *arena, json_t *rows, Error *error) {
     static const Phase phases[] = {PHASE_FORWARD, PHASE_BACKWARD};
     Links links = {.session = session, .values = ARENA_ARRAY(arena, float, MOST_FLOATS)};
-    if (mesh_stages(&session->request->plan.mesh) == 1) {
+    if (!plan_has_stages(&session->request->plan)) {
         return STATUS_OK;
     }
     TRY(probe_buffers_open(session, MOST_FLOATS * (int64_t)sizeof(float), arena, &links.buffers, error));

@@ -190,7 +190,7 @@ static const char *refuse_columns(const ExportFormat *format, const ConfigJob *j
 
 static const char *refuse_layout(const ExportFormat *format, const ConfigJob *job) {
     const Mesh *mesh = &job->plan->mesh;
-    REFUSE_IF(job->arena, mesh_stages(mesh) > 1 && !format->stages,
+    REFUSE_IF(job->arena, mesh_has_stages(mesh) && !format->stages,
               "pp=%d has no place in a file of %s, which holds no pipeline: use pp=1", mesh_stages(mesh), format->name);
     if (!mesh_has_default_order(mesh)) {
         char order[MESH_TEXT_BYTES];

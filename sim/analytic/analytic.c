@@ -254,7 +254,7 @@ static MemoKey overlap_key(const Analytic *analytic, const TrainPlan *plan, cons
 
 // ---- programs, by structure
 
-// What no program shows, only the prices of its tasks and what a target needs beside its buffers.
+// What no program shows, only the prices of its tasks and what a target needs in addition to its buffers.
 #define NOT_IN_PROGRAMS PLAN_BIT(PLAN_TP_OVERLAP)
 
 typedef struct KnownProgram {
@@ -486,7 +486,7 @@ Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *
     Estimate unpaired;
     without.ep_overlap = false;
     TRY(time_paired(analytic, &without, false, &unpaired, error));
-    mix_in(estimate, &unpaired, mesh_stages(&plan->mesh) > 1 ? analytic->unpaired : cost_unpaired_share(plan));
+    mix_in(estimate, &unpaired, plan_has_stages(plan) ? analytic->unpaired : cost_unpaired_share(plan));
     return STATUS_OK;
 }
 
@@ -533,13 +533,13 @@ Status analytic_bytes_alike(Analytic *analytic, const TrainPlan *plan, Estimate 
 }
 
 Status analytic_estimate_whole(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
-    return mesh_stages(&plan->mesh) > 1 ? analytic_estimate_stages(analytic, plan, estimate, error)
-                                        : analytic_estimate_alike(analytic, plan, estimate, error);
+    return plan_has_stages(plan) ? analytic_estimate_stages(analytic, plan, estimate, error)
+                                 : analytic_estimate_alike(analytic, plan, estimate, error);
 }
 
 Status analytic_estimate_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
-    return mesh_stages(&plan->mesh) > 1 ? analytic_bytes_of_stages(analytic, plan, estimate, error)
-                                        : analytic_bytes_alike(analytic, plan, estimate, error);
+    return plan_has_stages(plan) ? analytic_bytes_of_stages(analytic, plan, estimate, error)
+                                 : analytic_bytes_alike(analytic, plan, estimate, error);
 }
 
 Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {

@@ -32,8 +32,8 @@ static double kept_of_all(const Analytic *analytic, const TrainPlan *plan) {
 
 // Of what the stage carries where it carries most, had all of its layers kept all: chunks carry different numbers of
 // micro-steps.
-static double kept_share(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
-                         const StageSplit *split, int stage) {
+static double kept_share(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, const StageSplit *split,
+                         int stage) {
     const int32_t *layers = stage_chunk_layers(split, shape, stage);
     const int32_t all = stage_all_layers(shape, layers);
     int32_t *kept = split->chunk_kept;
@@ -42,7 +42,8 @@ static double kept_share(const Analytic *analytic, const TrainPlan *plan, const 
     }
     const PipelineLoad some = {.chunk_layers = kept, .layers = all, .carried_bytes = 1};
     const PipelineLoad whole = {.chunk_layers = layers, .layers = all, .carried_bytes = 1};
-    return pipeline_most_bytes(shape, stage, &some) / pipeline_most_bytes(shape, stage, &whole);
+    return pipeline_most_bytes(&analytic->orders, shape, stage, &some) /
+           pipeline_most_bytes(&analytic->orders, shape, stage, &whole);
 }
 
 // The larger bytes of this stage.
@@ -96,5 +97,5 @@ Status analytic_estimate_partly(Analytic *analytic, const TrainPlan *plan, Estim
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         estimate->exposed_s[axis] = analytic_between(most.exposed_s[axis], least.exposed_s[axis], kept);
     }
-    return mesh_stages(&plan->mesh) > 1 ? add_stages(analytic, plan, estimate, error) : STATUS_OK;
+    return plan_has_stages(plan) ? add_stages(analytic, plan, estimate, error) : STATUS_OK;
 }

@@ -27,7 +27,7 @@ static double in_flight(Analytic *analytic, const PipelineShape *shape, const St
     const PipelineLoad load = {layers, stage_all_layers(shape, layers), .carried_bytes = 1};
     return (alike && !shape->schedule->splits) || load.layers == 0
                ? (double)pipeline_held(&analytic->orders, shape, stage) / shape->chunks
-               : pipeline_most_bytes(shape, stage, &load);
+               : pipeline_most_bytes(&analytic->orders, shape, stage, &load);
 }
 
 static void look_away(Analytic *analytic) {
@@ -304,7 +304,7 @@ static void take_off_growing(Analytic *analytic, const PipelineShape *shape, con
         return;
     }
     const double both = load.carried_bytes * analytic->in_flight + estimate->growing_bytes + load.early_bytes;
-    const double less = fmax(0, both - pipeline_most_bytes(shape, stage, &load));
+    const double less = fmax(0, both - pipeline_most_bytes(&analytic->orders, shape, stage, &load));
     estimate->peak_bytes -= less;
     estimate->reserved_bytes -= less * (1 + runtime->allocator_slack + runtime->stage_slack);
 }

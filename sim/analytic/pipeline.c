@@ -19,8 +19,10 @@ typedef struct PipelineWork {
 struct PipelineOrder {
     PipelineWork *works;
     int32_t count;
+    ScheduleAction *actions;  // of each stage, as the schedule orders them
+    int32_t stage_actions;
     int32_t stages, parts, backward_works;  // that a backward is cut into, equally long
-    double *done_s;                         // while it is run: of each place, and with a message behind it
+    double *done_s;                         // while it is run: of each place, without and with the message that follows
     double *free_s;                         // of each stage
     double *issued_s;   // and when a stage's host, which never waits, has issued what was run so far
     double *work_s;     // of each part and its works, as the host issues them
@@ -35,7 +37,7 @@ struct PipelineOrder {
 // ---- making one
 
 typedef struct StageQueue {
-    ScheduleAction *actions;
+    const ScheduleAction *actions;
     int32_t next;
 } StageQueue;
 
@@ -122,6 +124,8 @@ static PipelineOrder *make_order(const PipelineShape *shape, Arena *arena) {
     const int32_t parts = shape->stages * shape->chunks;
     PipelineOrder *order = ARENA_NEW(arena, PipelineOrder);
     *order = (PipelineOrder){.works = ARENA_UNCLEARED(arena, PipelineWork, places),
+                             .actions = ARENA_UNCLEARED(arena, ScheduleAction, actions * shape->stages),
+                             .stage_actions = actions,
                              .stages = shape->stages,
                              .parts = parts,
                              .backward_works = schedule_works(shape->schedule) - 1,
@@ -140,7 +144,8 @@ static PipelineOrder *make_order(const PipelineShape *shape, Arena *arena) {
                        .order = order,
                        .done = ARENA_ARRAY(&scratch, uint32_t, places)};
     for (of.stage = 0; of.stage < shape->stages; of.stage++) {
-        ScheduleAction *queue = orderer.queues[of.stage].actions = ARENA_ARRAY(&scratch, ScheduleAction, actions);
+        ScheduleAction *queue = order->actions + (ptrdiff_t)of.stage * actions;
+        orderer.queues[of.stage].actions = queue;
         schedule_order(shape->schedule, &of, queue);
         order->held[of.stage] = most_held(queue, actions);
     }
@@ -339,4 +344,11 @@ int32_t pipeline_held(PipelineOrders *known, const PipelineShape *shape, int32_t
     }
     const int32_t held = find_order(known, &more)->held[stage], rise = held - find_order(known, &few)->held[stage];
     return held + rise * (shape->micro_steps - more.micro_steps) / group_of(shape);
+}
+
+const ScheduleAction *pipeline_actions(PipelineOrders *known, const PipelineShape *shape, int32_t stage,
+                                       int32_t *count) {
+    const PipelineOrder *order = find_order(known, shape);
+    *count = order->stage_actions;
+    return order->actions + (ptrdiff_t)stage * order->stage_actions;
 }

@@ -38,6 +38,10 @@ double pipeline_span_s(PipelineOrders *known, const PipelineShape *shape, const 
 // Largest number of a stage's forwards whose backward has not run, in chunks.
 int32_t pipeline_held(PipelineOrders *known, const PipelineShape *shape, int32_t stage);
 
+// What that stage does, in its order.
+const ScheduleAction *pipeline_actions(PipelineOrders *known, const PipelineShape *shape, int32_t stage,
+                                       int32_t *count);
+
 // Two orders of fewer micro-steps that show how it goes on; false: there are too few.
 bool pipeline_shows(const PipelineShape *shape, PipelineShape *few, PipelineShape *more);
 
@@ -46,9 +50,9 @@ typedef struct PipelineLoad {
     int32_t layers;               // of all of these
     double carried_bytes;         // of a micro-step through all layers, from forward to backward
     double growing_bytes;  // gradients of all layers, a chunk's from its first backward to the end of its last one
-    double first_growing_bytes, last_growing_bytes;  // those of the first and of the last chunk beside its layers
+    double first_growing_bytes, last_growing_bytes;  // of the first and of the last chunk, its layers apart
     double early_bytes;                              // until the last forward of the first chunk
 } PipelineLoad;
 
 // The most that a stage has of both at a time (pipeline_load.c).
-double pipeline_most_bytes(const PipelineShape *shape, int32_t stage, const PipelineLoad *load);
+double pipeline_most_bytes(PipelineOrders *known, const PipelineShape *shape, int32_t stage, const PipelineLoad *load);

@@ -23,19 +23,13 @@ static double gradient_bytes(const PipelineShape *shape, const PipelineLoad *loa
 }
 
 // Of one stage in this order; what a split backward carries goes on until its weight gradients are there.
-static double most_bytes(const PipelineShape *shape, int32_t stage, const PipelineLoad *load) {
-    const ScheduleShape of = {.stage = stage,
-                              .stages = shape->stages,
-                              .chunks = shape->chunks,
-                              .micro_steps = shape->micro_steps,
-                              .group = shape->group};
-    const int32_t count = schedule_action_count(shape->schedule, &of);
+static double most_bytes(PipelineOrders *known, const PipelineShape *shape, int32_t stage, const PipelineLoad *load) {
     const Work releases = (Work)(schedule_works(shape->schedule) - 1);
+    int32_t count = 0, forwards = 0;
+    const ScheduleAction *actions = pipeline_actions(known, shape, stage, &count);
     Arena scratch = {0};
-    ScheduleAction *actions = ARENA_ARRAY(&scratch, ScheduleAction, count);
-    int32_t *done = ARENA_ARRAY(&scratch, int32_t, shape->chunks), forwards = 0;
+    int32_t *done = ARENA_ARRAY(&scratch, int32_t, shape->chunks);
     Walk walk = {.load = load, .early_bytes = load->early_bytes};
-    schedule_order(shape->schedule, &of, actions);
     for (int32_t i = 0; i < count; i++) {
         const int32_t chunk = actions[i].chunk;
         const double share = (double)load->chunk_layers[chunk] / load->layers;
@@ -57,11 +51,11 @@ static double most_bytes(const PipelineShape *shape, int32_t stage, const Pipeli
     return walk.most_bytes;
 }
 
-double pipeline_most_bytes(const PipelineShape *shape, int32_t stage, const PipelineLoad *load) {
+double pipeline_most_bytes(PipelineOrders *known, const PipelineShape *shape, int32_t stage, const PipelineLoad *load) {
     PipelineShape few, more;
     if (!pipeline_shows(shape, &few, &more)) {
-        return most_bytes(shape, stage, load);
+        return most_bytes(known, shape, stage, load);
     }
-    const double most = most_bytes(&more, stage, load), rise = most - most_bytes(&few, stage, load);
+    const double most = most_bytes(known, &more, stage, load), rise = most - most_bytes(known, &few, stage, load);
     return most + rise * (shape->micro_steps - more.micro_steps) / (more.micro_steps - few.micro_steps);
 }

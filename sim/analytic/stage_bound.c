@@ -54,7 +54,7 @@ static const double PACE_SLACK = 0.95;
 
 // Of pipelines with so many layers on their fullest stage, which has no embedding and no head: its further micro-steps
 // as if data ranks took no time. With any data ranks a layer takes at least as long, and so it does on a stage of fewer
-// layers, which divide among them what a micro-step takes beside its layers.
+// layers, which divide among them what a micro-step takes outside its layers.
 typedef struct LayerAlone {
     int32_t layers;  // 0 = not known
     double layer_s;  // in which the device does not wait for its host
@@ -152,7 +152,7 @@ bool analytic_bound(Analytic *analytic, const TrainPlan *plan, Estimate *bound) 
     PipelineShape shape;
     Error error;
     double layer_s, head_s;
-    if (mesh_stages(&plan->mesh) == 1 || stage_shape(analytic->cost.target, plan, &shape, &error) != STATUS_OK) {
+    if (!plan_has_stages(plan) || stage_shape(analytic->cost.target, plan, &shape, &error) != STATUS_OK) {
         return false;
     }
     const StageSplit *split = stage_split(analytic, plan);

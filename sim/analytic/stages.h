@@ -30,7 +30,7 @@ static inline bool stage_last_is_fullest(const StageSplit *split) {
     return split->stage[STAGE_FULLEST] == split->stage[STAGE_LAST];
 }
 
-// Are there layers of experts beside others?
+// Are there both layers of experts and others?
 bool stage_mixes_layers(const ModelSpec *model);
 
 // Its schedule does not affect a stage alone, which has the micro-steps of one round.

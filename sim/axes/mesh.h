@@ -100,6 +100,10 @@ static inline int mesh_stages(const Mesh *mesh) {  // of the pipeline; 1 where n
     return mesh_group_size(mesh, AXES_STAGE);
 }
 
+static inline bool mesh_has_stages(const Mesh *mesh) {
+    return mesh_stages(mesh) > 1;
+}
+
 static inline int mesh_stage_of(const Mesh *mesh, int rank) {
     const MeshCoordinates at = mesh_coordinates(mesh, rank);
     return mesh_group_index(mesh, AXES_STAGE, &at);

@@ -3,8 +3,6 @@
 // removes. Schema, name and description are never inherited. Parents are built-in profiles, so that a file does not
 // depend on its location.
 
-#include <string.h>
-
 #include "sim/base/text.h"
 #include "sim/cluster/cluster_fields.h"
 

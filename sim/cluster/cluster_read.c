@@ -77,9 +77,11 @@ static Status read_class(const Reading *reading, int row, Error *error) {
     const char *text = NULL;
     TRY(read_text(reading, row, &text, error));
     const int found = text_index(device_class_names, DEVICE_CLASS_COUNT, text);
+    if (found < 0) {
+        return error_at(reading, cluster_texts[row].path, error, "must be \"gpu\" or \"cpu\"", text);
+    }
     reading->profile->accelerator.device_class = (DeviceClass)found;
-    return found >= 0 ? STATUS_OK
-                      : error_at(reading, cluster_texts[row].path, error, "must be \"gpu\" or \"cpu\"", text);
+    return STATUS_OK;
 }
 
 static Status read_texts(const Reading *reading, Error *error) {

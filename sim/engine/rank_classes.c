@@ -201,7 +201,7 @@ static double factor_of(const float *factors, int rank) {
 
 static bool in_stage(const StepProgram *program, int rank) {
     const Mesh *mesh = &program->plan.mesh;
-    return mesh_stages(mesh) == 1 || mesh_stage_of(mesh, rank) == program->stage;
+    return !mesh_has_stages(mesh) || mesh_stage_of(mesh, rank) == program->stage;
 }
 
 // The lowest: in the first place of every other axis.
@@ -361,7 +361,7 @@ Status rank_classes_find(const StepProgram *program, const EngineOptions *option
         return STATUS_OK;
     }
     int32_t special[MOST_SPECIAL];
-    const bool each = options->all_ranks || borrows(program) || mesh_stages(&program->plan.mesh) > 1;
+    const bool each = options->all_ranks || borrows(program) || plan_has_stages(&program->plan);
     const int count = each ? -1 : special_ranks(options, world, special);
     Colours colours = {.program = program,
                        .cells = cells_find(&program->plan.mesh, count < 0 ? NULL : special, count, arena)};

@@ -36,7 +36,7 @@ static const char *check_ep_overlap(const Target *target, const TrainPlan *plan,
               "ep_overlap=on is supported with the alltoall, deepep and hybridep dispatchers: use one of them");
     REFUSE_IF(arena, plan->recompute == RECOMPUTE_FULL,
               "full recomputation must be off with ep_overlap=on: use recompute none or selective");
-    REFUSE_IF(arena, mesh_stages(&plan->mesh) > 1 && plan_chunks(plan) == 1,
+    REFUSE_IF(arena, plan_has_stages(plan) && plan_chunks(plan) == 1,
               "ep_overlap=on needs virtual stages where pp is %d: use pp_schedule interleaved",
               mesh_stages(&plan->mesh));
     REFUSE_IF(arena, plan->precision == DTYPE_FP32,

@@ -84,7 +84,7 @@ static bool says_nothing(const ConfigNode *node) {
     return !node || (node->kind == NODE_SCALAR && (node->text[0] == '\0' || strcmp(node->text, "auto") == 0));
 }
 
-static Status wrong(const Import *import, const ConfigNode *node, const char *path, const char *what, Error *error) {
+Status import_wrong(const Import *import, const ConfigNode *node, const char *path, const char *what, Error *error) {
     FAIL_IF(node->alone, error, STATUS_USAGE, "%s:%d: %s stands without a value: it takes %s", import->path, node->line,
             path, what);
     return error_set(error, STATUS_USAGE, "%s:%d: %s takes %s, not %s%s%s", import->path, node->line, path, what,
@@ -114,9 +114,9 @@ Status import_big(Import *import, const char *path, int64_t low, int64_t high, i
         return STATUS_OK;
     }
     if (node->kind != NODE_SCALAR || !parse_number(import, node->text, &number) || number < low || number > high) {
-        return wrong(import, node, path,
-                     arena_format(import->arena, "a whole number from %lld to %lld", (long long)low, (long long)high),
-                     error);
+        return import_wrong(
+            import, node, path,
+            arena_format(import->arena, "a whole number from %lld to %lld", (long long)low, (long long)high), error);
     }
     *value = number;
     return STATUS_OK;
@@ -144,7 +144,7 @@ Status import_bool(Import *import, const char *path, int *value, Error *error) {
             }
         }
     }
-    return wrong(import, node, path, "true or false", error);
+    return import_wrong(import, node, path, "true or false", error);
 }
 
 Status import_word(Import *import, const char *path, const char **value, Error *error) {
@@ -153,7 +153,7 @@ Status import_word(Import *import, const char *path, const char **value, Error *
         return STATUS_OK;
     }
     if (node->kind != NODE_SCALAR) {
-        return wrong(import, node, path, "a word", error);
+        return import_wrong(import, node, path, "a word", error);
     }
     *value = node->text;
     return STATUS_OK;
@@ -174,7 +174,7 @@ Status import_choice(Import *import, const char *path, const ImportWord *words, 
         }
         list = arena_format(import->arena, "%s%s%s", list, i > 0 ? ", " : "", words[i].word);
     }
-    return word ? wrong(import, import_at(import, path), path, list, error) : STATUS_OK;
+    return word ? import_wrong(import, import_at(import, path), path, list, error) : STATUS_OK;
 }
 
 bool import_has(Import *import, const char *path) {

@@ -3,8 +3,6 @@
 #include "sim/frameworks/peft.h"
 #include "sim/base/text.h"
 
-#include <string.h>
-
 // Query and value first, then the rest of attention: a set of layers is a prefix of these.
 static const char *const modules[] = {"q_proj", "v_proj", "k_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
 enum { MODULES = 7, OF_ATTENTION = 4, OF_QUERY_VALUE = 2 };

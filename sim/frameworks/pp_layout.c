@@ -63,7 +63,7 @@ static int times_behind(const char **at) {
     return number_at(at);
 }
 
-// Brackets do not nest. Answers what is behind them.
+// Brackets do not nest. Returns what follows them.
 static const char *take_bracket(PpLayout *layout, const char *text) {
     const char *from = text + 1, *end = strchr(from, ')');
     const char *behind = end ? end + 1 : text + strlen(text);

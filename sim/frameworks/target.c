@@ -159,7 +159,7 @@ bool target_takes_order(const Target *target, const Mesh *mesh) {
 }
 
 int target_default_zero(const Target *target, const Mesh *mesh) {
-    const bool bounded = mesh_stages(mesh) > 1 && target->stages_max_zero > 0;
+    const bool bounded = mesh_has_stages(mesh) && target->stages_max_zero > 0;
     const int most = bounded ? target->stages_max_zero : target->max_zero;
     return mesh_group_size(mesh, AXES_SHARD_GROUP) > 1 ? most : 0;
 }
@@ -179,7 +179,7 @@ GradSync target_own_sync(const Target *target, const TrainPlan *plan) {
     if (target_shards_itself(target, plan) && mesh_group_size(&plan->mesh, AXES_REPLICATE) > 1 && plan->zero > 0) {
         return GRAD_SYNC_SHARDS;
     }
-    const bool at_end = (target->pp_keeps_gathered && mesh_stages(&plan->mesh) > 1) || plan_rounds(plan) > 1;
+    const bool at_end = (target->pp_keeps_gathered && plan_has_stages(plan)) || plan_rounds(plan) > 1;
     if (at_end || target->deferred_reduce || plan->zero == 1 ||
         (plan->zero == 0 && !(target->replicas_each_step && replicas))) {
         return GRAD_SYNC_LAST;
@@ -201,7 +201,7 @@ GradSync target_plain_sync(const TrainPlan *plan, GradSync sync) {
 }
 
 double target_moving_slack(const Target *target, const TrainPlan *plan) {
-    return mesh_stages(&plan->mesh) > 1 ? target->runtime.stage_slack : 0;
+    return plan_has_stages(plan) ? target->runtime.stage_slack : 0;
 }
 
 double target_cached_bytes(const Target *target, const TrainPlan *plan, double peak_bytes, double resident_bytes) {
@@ -222,7 +222,7 @@ double target_reduce_bucket(const Target *target, const ModelSpec *model, const 
 // enough.
 double target_reduce_buffers(const Target *target, const ModelSpec *model, const TrainPlan *plan) {
     const bool beside =
-        plan->zero < 3 && mesh_stages(&plan->mesh) == 1 && target_reduce_overlap(target, plan) == REDUCE_OVERLAP_ON;
+        plan->zero < 3 && !plan_has_stages(plan) && target_reduce_overlap(target, plan) == REDUCE_OVERLAP_ON;
     return target_reduce_bucket(target, model, plan) * (beside ? 2 : 1);
 }
 

@@ -136,7 +136,7 @@ typedef struct Target {
     bool cp_full_attention;          // cp is refused with sliding-window attention
     AxisMask axes, axes_unmodelled;  // that it supports, the others must have size 1; that it has and no plan does
     bool shard_needs_fsdp;           // S*C > 1 is fully sharded: stages 1 and 2 do not exist
-    int max_zero, stages_max_zero;   // the latter beside stages; 0 = no less
+    int max_zero, stages_max_zero;   // the latter with pipeline stages; 0 = no less
     unsigned zero_stages;  // bit 1 << stage: that its configuration chooses from; 0 = its own alone is searched
     GroupRule group_rule;
     unsigned pp_schedules;              // schedules that its pipelines have: PP_BIT(value)
@@ -251,7 +251,7 @@ int target_loss_chunks(const Target *target, const ModelSpec *model, const Train
 
 // Are forward and backward replayed as CUDA graphs in this plan?
 static inline bool target_cuda_graphs(const Target *target, const TrainPlan *plan) {
-    return plan->cuda_graphs == CUDA_GRAPHS_TARGET ? target->own_graphs && mesh_stages(&plan->mesh) == 1
+    return plan->cuda_graphs == CUDA_GRAPHS_TARGET ? target->own_graphs && !plan_has_stages(plan)
                                                    : plan->cuda_graphs == CUDA_GRAPHS_ON;
 }
 
@@ -284,7 +284,7 @@ static inline Dispatch target_dispatch(const Target *target, const TrainPlan *pl
 double target_moving_slack(const Target *target, const TrainPlan *plan);  // holes in what comes and goes, on stages
 double target_cached_bytes(const Target *target, const TrainPlan *plan, double peak_bytes, double resident_bytes);
 static inline bool target_regathers(const Target *target, const TrainPlan *plan) {
-    return target->tp_regathers || (target->stages_regather && mesh_stages(&plan->mesh) > 1);
+    return target->tp_regathers || (target->stages_regather && plan_has_stages(plan));
 }
 // Why the layers cannot be split over the stages as the plan says: one sentence, arena text; NULL (split_rules.c).
 const char *target_refuse_split(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena);

@@ -186,7 +186,7 @@ static bool has_graphs(const Target *target) {
 
 static bool offers_graphs(const Target *target, const TrainPlan *plan, int value) {
     const int other = target->own_graphs ? CUDA_GRAPHS_OFF : CUDA_GRAPHS_ON;
-    return value == CUDA_GRAPHS_TARGET || (target->graph_switch && mesh_stages(&plan->mesh) == 1 && value == other);
+    return value == CUDA_GRAPHS_TARGET || (target->graph_switch && !plan_has_stages(plan) && value == other);
 }
 
 // The value that is told of fields whose first value stands for the target's own.

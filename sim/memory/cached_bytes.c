@@ -26,7 +26,7 @@ typedef struct Replay {
     ReplayRow *rows;                   // of each lifetime
     int32_t *first_begin, *first_end;  // of each instance
     int32_t *blocks;
-    int32_t *first_tensor;  // of each buffer among the bytes of tensors, and one behind the last
+    int32_t *first_tensor;  // of each buffer among the bytes of tensors, and one past the last
     int64_t *tensor_bytes;
     int32_t *streams;  // of each task
     CachingAllocator *allocator;

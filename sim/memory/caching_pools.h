@@ -171,7 +171,7 @@ static inline void free_remove(CachingAllocator *allocator, int32_t block) {
     free_remove_at(allocator, pool, place_of(allocator, pool, block));
 }
 
-// What a block has beyond `size` becomes one behind it.
+// What a block has beyond `size` becomes the block after it.
 static inline int32_t cut_off(CachingAllocator *allocator, int32_t block, int64_t size, BlockState state) {
     const Block whole = allocator->blocks[block];
     Pool *pool = &allocator->pools[whole.pool];

@@ -243,7 +243,7 @@ Status memory_hold(const StepProgram *program, double limit_bytes, LiveTraces *t
                    Error *error) {
     const double outside = breakdown->reserved_bytes - breakdown->allocator_bytes;
     const double left = limit_bytes > 0 ? limit_bytes - outside : 0;
-    const bool replays = program->target->allocator != ALLOCATOR_NONE && mesh_stages(&program->plan.mesh) == 1;
+    const bool replays = program->target->allocator != ALLOCATOR_NONE && !plan_has_stages(&program->plan);
     if (!replays || (limit_bytes > 0 && breakdown->peak_bytes > left)) {
         return STATUS_OK;
     }

@@ -51,7 +51,7 @@ int pp_own_chunks(PpSchedule schedule) {
 
 int plan_chunks(const TrainPlan *plan) {
     const int own = pp_own_chunks(plan->pp_schedule);
-    return mesh_stages(&plan->mesh) == 1 ? 1 : own > 0 ? own : plan->virtual_stages;
+    return !plan_has_stages(plan) ? 1 : own > 0 ? own : plan->virtual_stages;
 }
 
 int plan_all_chunks(const TrainPlan *plan) {
@@ -59,7 +59,7 @@ int plan_all_chunks(const TrainPlan *plan) {
 }
 
 int plan_rounds(const TrainPlan *plan) {
-    return mesh_stages(&plan->mesh) > 1 && plan->pp_rounds > 1 ? plan->pp_rounds : 1;
+    return plan_has_stages(plan) && plan->pp_rounds > 1 ? plan->pp_rounds : 1;
 }
 
 int plan_round_steps(const TrainPlan *plan) {

@@ -303,6 +303,10 @@ static inline int plan_master_bytes(const TrainPlan *plan) {
     return plan->bf16_master ? dtype_bytes(DTYPE_BF16) : dtype_bytes(DTYPE_FP32);
 }
 
+static inline bool plan_has_stages(const TrainPlan *plan) {  // of a pipeline
+    return mesh_has_stages(&plan->mesh);
+}
+
 // Are the optimizer's states on the host?
 static inline bool plan_offloads_states(const TrainPlan *plan) {
     return plan->offload == OFFLOAD_OPTIMIZER || plan->offload == OFFLOAD_PARAMETERS;

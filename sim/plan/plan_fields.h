@@ -122,10 +122,6 @@ static inline bool plan_keys_equal(const PlanKey *a, const PlanKey *b) {
     return different == 0;
 }
 
-static inline bool plan_has_stages(const TrainPlan *plan) {  // of a pipeline
-    return mesh_stages(&plan->mesh) > 1;
-}
-
 // The first `count` fields as given, then all others as in the table: for what has had another order since before there
 // was a table.
 void plan_fields_from(const PlanFieldId *first, int count, PlanFieldId order[PLAN_FIELD_COUNT]);

@@ -124,7 +124,7 @@ bool lowering_fuses(const Lowering *lowering) {
 }
 
 bool lowering_has_stages(const Lowering *lowering) {
-    return mesh_stages(&lowering->plan->mesh) > 1;
+    return plan_has_stages(lowering->plan);
 }
 
 int lowering_local_experts(const Lowering *lowering) {
@@ -303,7 +303,7 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
     program->layers = program->model.layers;
     program->model.vocab = target_vocab(target, model, plan->mesh.size[AXIS_TP]);
     model = &program->model;
-    if (mesh_stages(&plan->mesh) > 1 && target->pp_keeps_gathered && plan->zero == 3) {
+    if (plan_has_stages(plan) && target->pp_keeps_gathered && plan->zero == 3) {
         program->plan.reshard = RESHARD_NEVER;
     }
     plan = &program->plan;
@@ -345,7 +345,7 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
 
 Status step_lower_stage(const ModelSpec *model, const TrainPlan *plan, const Target *target, int stage, Arena *arena,
                         StepProgram *program, Error *error) {
-    const bool stages = mesh_stages(&plan->mesh) > 1;
+    const bool stages = plan_has_stages(plan);
     const Schedule *schedule = stages ? schedule_of(plan) : schedules[0];
     FAIL_IF(!schedule, error, STATUS_INFEASIBLE, "the schedule %s of a pipeline is not predicted yet",
             pp_schedule_names[plan->pp_schedule]);
@@ -356,7 +356,7 @@ Status step_lower_stage(const ModelSpec *model, const TrainPlan *plan, const Tar
 Status step_lower_alone(const ModelSpec *model, const TrainPlan *plan, const Target *target, int stage, Arena *arena,
                         StepProgram *program, Error *error) {
     const LoweringChoice choice = {
-        .stage = stage, .schedule = schedules[0], .alone = mesh_stages(&plan->mesh) > 1, .mean = true};
+        .stage = stage, .schedule = schedules[0], .alone = plan_has_stages(plan), .mean = true};
     return step_lower_chosen(model, plan, target, &choice, arena, program, error);
 }
 

@@ -73,11 +73,11 @@ typedef struct Op {
     Mark mark;
     Task task;                 // operands and events are still in `operands`
     const struct Op *copy_of;  // NULL: of none
-    int32_t place;             // behind its task in the program; 0 = it has none
+    int32_t place;             // after its task in the program; 0 = it has none
     int operand_count;
     bool absolute;                    // a layered section's op whose indices are absolute
     int8_t only;                      // of layers of a kind: 1 + LayerKind; 0 = of all layers
-    OpRef operands[OP_MAX_OPERANDS];  // last: those behind operand_count are undefined
+    OpRef operands[OP_MAX_OPERANDS];  // last: those from operand_count on are undefined
 } Op;
 
 // Operations are created once and passed by pointer from list to list.
@@ -251,7 +251,7 @@ typedef struct UnitNames {
         *raw, *reduce_in, *reduce_out, *copies, *near;
 } UnitNames;
 
-void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec);  // behind the unit's other slices
+void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec);  // after the unit's other slices
 
 // ---- passes
 

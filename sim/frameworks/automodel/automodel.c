@@ -3,8 +3,6 @@
 // tests/frameworks/traces/automodel-0.7. Its final norm is a unit of its own, here one with the head: a gather of a few
 // KB, which nothing waits for long. Kernels and their times are those of accelerate, whose modules it shares.
 
-#include <string.h>
-
 #include "sim/base/text.h"
 #include "sim/frameworks/accelerate/accelerate.h"
 #include "sim/frameworks/automodel/automodel_files.h"

@@ -408,7 +408,7 @@ static const char *deepspeed_refuse(const ConfigJob *job) {
               "accelerate-deepspeed",
               export_axis(job, AXIS_SP));
     // AutoTP splits a model's modules, PipelineModule makes its own of layers and leaves them whole.
-    REFUSE_IF(job->arena, mesh_stages(&job->plan->mesh) > 1 && export_axis(job, AXIS_TP) > 1,
+    REFUSE_IF(job->arena, plan_has_stages(job->plan) && export_axis(job, AXIS_TP) > 1,
               "DeepSpeed's file has no tp beside stages, tensor_parallel is AutoTP's, which does not see the layers of "
               "a PipelineModule (tp=%d): use tp=1 or pp=1",
               export_axis(job, AXIS_TP));
@@ -443,7 +443,7 @@ void deepspeed_call_notes(const ConfigJob *job, const char *whose, FILE *out) {
 
 static void deepspeed_notes(const ConfigJob *job, FILE *out) {
     stage_notes(job, out);
-    if (job->plan->recompute == RECOMPUTE_FULL && mesh_stages(&job->plan->mesh) == 1) {
+    if (job->plan->recompute == RECOMPUTE_FULL && !plan_has_stages(job->plan)) {
         fputs("Your script: model.gradient_checkpointing_enable(); the file cannot switch recomputation on.\n", out);
     }
     if (job->plan->pack > 0) {

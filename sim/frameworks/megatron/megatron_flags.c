@@ -135,7 +135,7 @@ static void write_parallelism(const ConfigJob *job, FILE *out) {
                 export_axis(job, AXIS_EP), plan_expert_tp(plan),
                 plan->ep_overlap ? " --overlap-moe-expert-parallel-comm" : "");
     }
-    if (mesh_stages(&plan->mesh) > 1) {
+    if (plan_has_stages(plan)) {
         megatron_write_split(job, out);
     }
     if (tp > 1 && target_tp_flavour(job->target, plan) == TP_SP) {

@@ -1,8 +1,6 @@
 // Stages of a file of Megatron's as a plan's: the counterpart of megatron_stages.c. Chunks that no plan holds (inner
 // ones that differ) are refused with a reason. Asserts as in validate_args (megatron/training/arguments.py).
 
-#include <string.h>
-
 #include "sim/frameworks/megatron/megatron_read.h"
 #include "sim/frameworks/pp_layout.h"
 
@@ -13,8 +11,10 @@ static Status take_layout(Import *import, const char *text, int layers, Error *e
     const ConfigNode *node = import_at(import, key);
     const int pp = import->said.size[AXIS_PP];
     PpLayout *layout = ARENA_NEW(import->arena, PpLayout);
-    FAIL_IF(node->alone, error, STATUS_USAGE, "%s:%d: %s stands without a value: it takes a layout such as %s",
-            import->path, node->line, key, pp_layout_such_as);
+    if (node->alone) {
+        const char *layout_such_as = arena_format(import->arena, "a layout such as %s", pp_layout_such_as);
+        return import_wrong(import, node, key, layout_such_as, error);
+    }
     FAIL_IF(!pp_layout_read(text, layout), error, STATUS_USAGE, "%s:%d: %s %s has %s", import->path, node->line, key,
             text, layout->wrong);
     if (layout->count % pp != 0) {

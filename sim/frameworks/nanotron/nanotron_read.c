@@ -1,8 +1,6 @@
 // nanotron's YAML read as a plan (src/nanotron/config, its main branch of 2026-04). Its dataclasses refuse unknown
 // keys. Without pp_engine in the file all forwards come first, and tp_mode is ALL_REDUCE.
 
-#include <string.h>
-
 #include "sim/frameworks/config_keys.h"
 #include "sim/frameworks/nanotron/nanotron_files.h"
 

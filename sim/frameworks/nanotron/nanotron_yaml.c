@@ -77,7 +77,7 @@ static void nanotron_write(const ConfigJob *job, FILE *out) {
             export_axis(job, AXIS_DP_REPLICATE) * export_axis(job, AXIS_DP_SHARD), export_axis(job, AXIS_TP),
             mesh_stages(&plan->mesh), plan->pp_schedule == PP_GPIPE ? "afab" : "1f1b",  // all forward, all backward
             export_bool(export_axis(job, AXIS_TP) > 1),
-            export_bool(job->target->stages_regather && mesh_stages(&plan->mesh) > 1),
+            export_bool(job->target->stages_regather && plan_has_stages(plan)),
             export_bool(plan->recompute == RECOMPUTE_FULL));
     fprintf(out,
             "tokens:\n"

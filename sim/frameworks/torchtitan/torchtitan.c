@@ -29,8 +29,8 @@ static const TargetVersion torchtitan_0_2 = {
                                         // replicate2_shard2_accumulate)
         SET_TEXT(grad_sync_note, "its trainer reduces on every micro-step and has no switch for it"),
         SET(tp_copies, true),  // torch.distributed._functional_collectives: cat of chunks where the dimension is not 0
-        SET(allocator, ALLOCATOR_EXPANDABLE),                                               // its run_train.sh
-        SET(expert_flavour, EXPERTS_WEIGHTED_FP32),                                         // models/moe.py
+        SET(allocator, ALLOCATOR_EXPANDABLE),        // its run_train.sh
+        SET(expert_flavour, EXPERTS_WEIGHTED_FP32),  // models/moe.py
         // apply_compile leaves out MoE.forward and the dispatcher until its 5242bdf71 (2026-04-14)
         SET(routes_eagerly, true),
         SET(sums_by_product, true),  // torch.bmm from its e1f7f318a (2025-11-21) to 8bc267dea (2026-04-06)
@@ -167,7 +167,7 @@ static const LogPattern logs[] = {
 static const char *refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const char *schedule = pp_schedule_names[plan->pp_schedule];
     const char *uncounted = torchtitan_refuse_count(model, plan, arena);
-    if (mesh_stages(&plan->mesh) == 1 || uncounted || !plan_splits_backward(plan)) {
+    if (!plan_has_stages(plan) || uncounted || !plan_splits_backward(plan)) {
         return uncounted;
     }
     REFUSE_IF(arena, plan_chunks(plan) < 2 && plan->pp_schedule != PP_FILE,

@@ -17,7 +17,7 @@ const ImportWord torchtitan_schedules[] = {{"1F1B", PP_1F1B},
                                            {NULL, 0}};
 
 bool torchtitan_has_stages(const ConfigJob *job) {
-    return mesh_stages(&job->plan->mesh) > 1;
+    return plan_has_stages(job->plan);
 }
 
 bool torchtitan_has_order(const ConfigJob *job) {
@@ -92,7 +92,7 @@ static bool is_made_by_layers(const TrainPlan *plan, const ModelSpec *model) {
 
 const char *torchtitan_refuse_count(const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     REFUSE_IF(arena,
-              mesh_stages(&plan->mesh) > 1 && plan->pp_split != SPLIT_CHUNKS && !is_own_count(plan) &&
+              plan_has_stages(plan) && plan->pp_split != SPLIT_CHUNKS && !is_own_count(plan) &&
                   !is_made_by_layers(plan, model),
               "torchtitan counts stages by the layers of one (pipeline_parallel_layers_per_stage), and no number of "
               "layers makes %d stages of %d: use virtual_stages 2, another number that divides, or pp_split chunks",
