@@ -9,7 +9,8 @@
 //   autotune/explain   explain.c what would change the answer    autotune/store what is remembered
 //   autotune/measure   plans run for real: chosen by validate/ and tune/, fitted by calibrate/    probe/ a new profile
 //   autotune/import    config files of frameworks    check/ what is wrong with one    accuracy/ blame/ other questions
-//   reports/           plan.c and others: table, JSON, CSV of each answer    html/ the page    export/ of config files
+//   reports/           plan.c and others: table, JSON, CSV of each answer    html/ the page, filled by autotune/page
+//                      export/ of config files
 //   sim/model cluster axes plan    what is trained, on what, in which shape, with which choices
 //   sim/frameworks     who can run which plan, and the config files of each
 //   sim/step           the StepProgram: one training step as data, lowered in passes from (model, plan, target)
