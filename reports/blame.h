@@ -17,8 +17,6 @@ typedef struct BlameReport {
 // The verdict in one sentence.
 char *blame_sentence(const BlameReport *report, Arena *arena);
 
-// "all-reduce of 4.0 KiB (number 12 of mesh_tp; layer 3, forward, task 'attention sum')"
-char *blame_place(const Job *job, const VerdictPlace *place, Arena *arena);
 char *blame_ranks(const Job *job, const int *ranks, int count, Arena *arena);  // "rank 3 on node2", "ranks 0 to 3, 5"
 char *blame_group(const JobGroup *group, Arena *arena);  // "mesh_tp of ranks 0, 1", "rank 0 to rank 1 in mesh_pp"
 

@@ -54,7 +54,8 @@ char *blame_group(const JobGroup *group, Arena *arena) {
     return arena_format(arena, "%s of ranks %s", name, numbers(ranks, group->count, arena));
 }
 
-char *blame_place(const Job *job, const VerdictPlace *place, Arena *arena) {
+// "all-reduce of 4.0 KiB (number 12 of mesh_tp; layer 3, forward, task 'attention sum')"
+static char *blame_place(const Job *job, const VerdictPlace *place, Arena *arena) {
     char size[TEXT_UNIT_BYTES];
     const char *bytes = place->bytes > 0 ? arena_format(arena, " of %s", text_bytes(size, (double)place->bytes)) : "";
     const char *layer = place->layer ? arena_format(arena, "; %s", place->layer) : "";

@@ -101,7 +101,7 @@ static const RecordField check_lines[] = {
 };
 SCHEMA(check_lines, CheckLine);
 
-CheckLine *check_pair_lines(const CheckPair *pair, Arena *arena) {
+static CheckLine *check_pair_lines(const CheckPair *pair, Arena *arena) {
     CheckLine *lines = ARENA_ARRAY(arena, CheckLine, pair->change_count + 1);
     for (int i = 0; i < pair->change_count; i++) {
         const CheckChange *change = &pair->changes[i];

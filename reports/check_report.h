@@ -18,4 +18,3 @@ typedef struct CheckLine {
     double slower, more_bytes;
 } CheckLine;
 extern const RecordSchema schema_check_lines;
-CheckLine *check_pair_lines(const CheckPair *pair, Arena *arena);

@@ -188,7 +188,8 @@ static bool arithmetic(const Shell *shell, const char *from, const char *to, int
 
 // ---- $
 
-Status shell_text(Shell *shell, const char *text, const char **value) {
+// Up to the end of the text, as if quoted: a variable's default.
+static Status shell_text(Shell *shell, const char *text, const char **value) {
     Shell below = *shell;
     ShellList list = {0};
     below.at = text;

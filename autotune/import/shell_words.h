@@ -43,9 +43,6 @@ void shell_set(Shell *shell, const char *name, ShellList value);
 // The word at shell->at, none, or several where a variable holds several; `split` false: no splitting, as after "=".
 Status shell_word(Shell *shell, ShellList *list, bool split);
 
-// Up to the end of the text, as if quoted: a variable's default.
-Status shell_text(Shell *shell, const char *text, const char **value);
-
 // A here-document's text with its variables, line ends kept.
 Status shell_document(Shell *shell, const char *body, const char **text);
 

@@ -10,41 +10,24 @@
 typedef enum { PROMISE_ROOMY, PROMISE_TIGHT, PROMISE_TOO_LARGE, PROMISE_PRUNED } PromiseClass;
 
 typedef struct Promise {
-    Candidate *candidate;
+    int at;  // which candidate, or which shape
     PromiseClass class;
     double score;  // more is better
 } Promise;
 
 static int promise_compare(const void *a, const void *b) {
     const Promise *left = a, *right = b;
-    const Candidate *l = left->candidate, *r = right->candidate;
     if (left->class != right->class) {
         return (int)left->class - (int)right->class;
     }
     if (left->score != right->score) {
         return left->score > right->score ? -1 : 1;
     }
-    return l < r ? -1 : l > r;  // the space's own order
+    return left->at - right->at;  // the space's own order
 }
 
-typedef struct ShapePromise {
-    PromiseClass class;
-    double score;
-    int shape;
-} ShapePromise;
-
-static int shape_compare(const void *a, const void *b) {
-    const ShapePromise *left = a, *right = b;
-    if (left->class != right->class) {
-        return (int)left->class - (int)right->class;
-    }
-    if (left->score != right->score) {
-        return left->score > right->score ? -1 : 1;
-    }
-    return left->shape - right->shape;
-}
-
-static Promise promise_of(const Search *search, Candidate *candidate) {
+static Promise promise_of(const Search *search, int at) {
+    const Candidate *candidate = &search->space.candidates[at];
     const TuneRequest *request = search->request;
     const bool by_memory = request->objective == OBJECTIVE_MEMORY;
     const bool room = by_memory || best_leaves_room(request, candidate->reserved_bytes);
@@ -54,14 +37,14 @@ static Promise promise_of(const Search *search, Candidate *candidate) {
                                : room                                    ? PROMISE_ROOMY
                                                                          : PROMISE_TIGHT;
     const bool by_speed = class <= PROMISE_TIGHT && !by_memory;
-    return (Promise){candidate, class, by_speed ? candidate->tokens_per_s : -candidate->reserved_bytes};
+    return (Promise){at, class, by_speed ? candidate->tokens_per_s : -candidate->reserved_bytes};
 }
 
 void search_order(Search *search) {
     const int count = search->space.candidate_count, shapes = search->space.mesh_count;
     Promise *promises = ARENA_UNCLEARED(search->arena, Promise, count);
     for (int i = 0; i < count; i++) {
-        promises[i] = promise_of(search, &search->space.candidates[i]);
+        promises[i] = promise_of(search, i);
     }
     for (int shape = 0; shape < shapes; shape++) {  // they are in the order of the shapes
         const int first = search->first_of_shape[shape], end = search->first_of_shape[shape + 1];
@@ -69,18 +52,17 @@ void search_order(Search *search) {
     }
     search->order = ARENA_UNCLEARED(search->arena, Candidate *, count);
     for (int i = 0; i < count; i++) {
-        search->order[i] = promises[i].candidate;
+        search->order[i] = &search->space.candidates[promises[i].at];
     }
-    ShapePromise *ranked = ARENA_ARRAY(search->arena, ShapePromise, shapes);
+    Promise *ranked = ARENA_ARRAY(search->arena, Promise, shapes);
     for (int shape = 0; shape < shapes; shape++) {
         const Promise *best = &promises[search->first_of_shape[shape]];
         const bool fits = best->class <= PROMISE_TIGHT;
-        ranked[shape] =
-            fits ? (ShapePromise){best->class, best->score, shape} : (ShapePromise){PROMISE_TOO_LARGE, 0, shape};
+        ranked[shape] = (Promise){shape, fits ? best->class : PROMISE_TOO_LARGE, fits ? best->score : 0};
     }
-    qsort(ranked, (size_t)shapes, sizeof *ranked, shape_compare);
+    qsort(ranked, (size_t)shapes, sizeof *ranked, promise_compare);
     search->shape_order = ARENA_ARRAY(search->arena, int, shapes);
     for (int i = 0; i < shapes; i++) {
-        search->shape_order[i] = ranked[i].shape;
+        search->shape_order[i] = ranked[i].at;
     }
 }

@@ -383,9 +383,7 @@ static Status all_to_all(Transport *mpi, const TransportCall *call, Error *error
         const Way in = {call->out, bytes, unit, INT64_MAX, come, at};
         TRY(exchange(mpi, call, &out, &in, error));
     }
-    host_copy((char *)call->out + transport_part_begin(come, bytes, member->index),
-              (const char *)call->in + transport_part_begin(leave, bytes, member->index),
-              transport_part_piece(leave, bytes, member->index, 0, INT64_MAX));
+    host_keep_part(call, member->index);
     return STATUS_OK;
 }
 

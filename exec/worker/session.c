@@ -155,10 +155,6 @@ Status session_join(const RunRequest *request, const RankPlace *place, Arena *ar
     return request->options.lanes == LANES_ASYNC ? lanes_open(session, arena, error) : STATUS_OK;
 }
 
-Status session_open(const RunRequest *request, int rank, Arena *arena, Session *session, Error *error) {
-    return session_join(request, &(RankPlace){.rank = rank, .local_rank = rank}, arena, session, error);
-}
-
 void session_close(Session *session) {
     lanes_close(session);
     if (session->device) {

@@ -57,8 +57,6 @@ typedef struct StepReport {
     double loss, grad_norm, step_time_s;
 } StepReport;
 
-Status session_open(const RunRequest *request, int rank, Arena *arena, Session *session, Error *error);
-// Likewise for a rank that others may have started.
 Status session_join(const RunRequest *request, const RankPlace *place, Arena *arena, Session *session, Error *error);
 void session_close(Session *session);
 

@@ -521,7 +521,7 @@ Status analytic_no_bytes(Estimate *estimate) {
     return STATUS_OK;
 }
 
-Status analytic_estimate_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+static Status estimate_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     TRY(analytic_time_alike(analytic, plan, estimate, error));
     estimate->is_bound = analytic->limits.time_only && analytic_is_hopeless(analytic, estimate->step_s);
     return estimate->is_bound ? analytic_no_bytes(estimate) : analytic_add_bytes(analytic, plan, estimate, error);
@@ -534,7 +534,7 @@ Status analytic_bytes_alike(Analytic *analytic, const TrainPlan *plan, Estimate 
 
 Status analytic_estimate_whole(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     return plan_has_stages(plan) ? analytic_estimate_stages(analytic, plan, estimate, error)
-                                 : analytic_estimate_alike(analytic, plan, estimate, error);
+                                 : estimate_alike(analytic, plan, estimate, error);
 }
 
 Status analytic_estimate_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {

@@ -38,7 +38,6 @@ static inline bool analytic_needs_order(const TrainPlan *plan) {
 }
 
 // Of a plan without stages, or of the stage that is set, alone; all layers recomputed or none.
-Status analytic_estimate_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 
 // As if gathers, reductions and updates took no time: no more than with any number of data ranks.

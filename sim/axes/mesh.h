@@ -43,8 +43,6 @@ static inline int mesh_extent(const Mesh *mesh, Axis axis) {
 bool mesh_lends_evenly(const Mesh *mesh);
 bool mesh_lends_ranks(const Mesh *mesh, AxisMask lenders, int ranks);
 
-AxisOrder axis_order(const Axis slow_to_fast[AXIS_COUNT]);
-
 // The next order of the axes larger than 1, in lexicographic order: from the default one on, in which a new Mesh is.
 // False after the last, with the default order again.
 bool mesh_next_order(Mesh *mesh);

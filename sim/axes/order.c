@@ -6,7 +6,7 @@
 #include "sim/axes/mesh.h"
 #include "sim/base/text.h"
 
-AxisOrder axis_order(const Axis slow_to_fast[AXIS_COUNT]) {
+static AxisOrder axis_order(const Axis slow_to_fast[AXIS_COUNT]) {
     AxisOrder order;
     for (int place = 0; place < AXIS_COUNT; place++) {
         order.shift[place] = (uint8_t)(((int)slow_to_fast[place] + AXIS_COUNT - place) % AXIS_COUNT);

@@ -12,9 +12,7 @@ typedef struct ExpertTensors {
 } ExpertTensors;
 
 int64_t routed_rows(const Lowering *lowering);    // expert rows of the local tokens, one per visit
-int64_t sent_rows(const Lowering *lowering);      // those within capacity; if padded, the capacity itself
 int64_t received_rows(const Lowering *lowering);  // rows of the local experts, on the busiest rank
-int64_t rows_of_room(const Lowering *lowering);
 int32_t routed_by(Lowering *lowering, const char *name, int64_t width);
 int32_t received_by(Lowering *lowering, const char *name, int64_t width);
 void told(Lowering *lowering, Op *op, int32_t tensor);

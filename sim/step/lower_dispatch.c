@@ -34,7 +34,8 @@ static int64_t parts_of(const Lowering *lowering, int64_t parts) {
     return parts == WHOLE ? routed_rows(lowering) : routed_rows(lowering) * parts / WHOLE;
 }
 
-int64_t sent_rows(const Lowering *lowering) {
+// Routed rows within capacity; if padded, the capacity itself.
+static int64_t sent_rows(const Lowering *lowering) {
     return parts_of(lowering, bounded(lowering, WHOLE));
 }
 
@@ -55,7 +56,7 @@ int64_t received_rows(const Lowering *lowering) {
 
 // Rows that this rank has room for. Our executor ends a run that needs more (exec/worker/exchange.c): no more than
 // every rank's tokens can arrive, and each visits an expert once.
-int64_t rows_of_room(const Lowering *lowering) {
+static int64_t rows_of_room(const Lowering *lowering) {
     enum { PER_CENT = 100 };
     const int percent = lowering->plan->capacity > 0 ? lowering->plan->capacity : PLAN_USUAL_CAPACITY;
     const int64_t mean = received_rows(lowering), room = routed_rows(lowering) * percent / PER_CENT;

@@ -88,6 +88,14 @@ static HalfGradient lower_mlp_half_backward(Lowering *lowering, OpRef g, OpRef m
     return gradient;
 }
 
+static void attention_half_backward(Lowering *lowering, const Half *attention, const HalfGradient *gradient,
+                                    OpRef mid) {
+    half_out_backward(lowering, attention, gradient, attention_projected(lowering), attention_inner_gradient(lowering));
+    const Projection qkv = lower_attention_backward(lowering);
+    half_begin_backward(lowering, attention, &qkv,
+                        &(NormBackward){.x = layer_input(lowering), .residual = mid, .dx = gradient_at(lowering, 0)});
+}
+
 // In parallel blocks both halves start from the same gradient g; the one through the feed-forward half is set aside.
 static void lower_dense_backward(Lowering *lowering) {
     const Half attention = attention_half(lowering);
@@ -100,11 +108,7 @@ static void lower_dense_backward(Lowering *lowering) {
     if (!side_by_side(lowering)) {
         gradient = half_gradient(lowering, &attention, mid);
     }
-    half_out_backward(lowering, &attention, &gradient, attention_projected(lowering),
-                      attention_inner_gradient(lowering));
-    const Projection qkv = lower_attention_backward(lowering);
-    half_begin_backward(lowering, &attention, &qkv,
-                        &(NormBackward){.x = layer_input(lowering), .residual = mid, .dx = gradient_at(lowering, 0)});
+    attention_half_backward(lowering, &attention, &gradient, mid);
 }
 
 static void lower_experts_layer_backward(Lowering *lowering) {
@@ -120,11 +124,7 @@ static void lower_experts_layer_backward(Lowering *lowering) {
         dense_half_backward(lowering, &stream);
     }
     const HalfGradient gradient = half_gradient(lowering, &attention, mid);
-    half_out_backward(lowering, &attention, &gradient, attention_projected(lowering),
-                      attention_inner_gradient(lowering));
-    const Projection qkv = lower_attention_backward(lowering);
-    half_begin_backward(lowering, &attention, &qkv,
-                        &(NormBackward){.x = layer_input(lowering), .residual = mid, .dx = gradient_at(lowering, 0)});
+    attention_half_backward(lowering, &attention, &gradient, mid);
 }
 
 // How a layer of a kind is lowered, forward and backward.

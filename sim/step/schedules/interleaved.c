@@ -6,13 +6,19 @@
 
 #include "sim/step/schedules/groups.h"
 
-Groups groups_of(const ScheduleShape *shape) {
+typedef struct Groups {
+    int32_t size;  // the last one may be smaller
+    const ScheduleShape *shape;
+} Groups;
+
+static Groups groups_of(const ScheduleShape *shape) {
     const int32_t rounds = shape->micro_steps / shape->stages;
     const int32_t equal = shape->micro_steps / (rounds > 1 ? rounds : 1);
     return (Groups){.size = shape->group > 0 ? shape->group : equal, .shape = shape};
 }
 
-ScheduleAction groups_nth(const Groups *groups, Work work, int32_t n) {
+// The n-th work item of a kind; backward, and hence weight gradients, go through the chunks from the last one.
+static ScheduleAction groups_nth(const Groups *groups, Work work, int32_t n) {
     const int32_t chunks = groups->shape->chunks, group = n / (groups->size * chunks);
     const int32_t first = group * groups->size, left = groups->shape->micro_steps - first;
     const int32_t size = left < groups->size ? left : groups->size, within = n - first * chunks;
@@ -21,16 +27,12 @@ ScheduleAction groups_nth(const Groups *groups, Work work, int32_t n) {
                             .micro_step = first + within % size};
 }
 
-int32_t groups_ahead(const Groups *groups, int32_t each_stage) {
-    const ScheduleShape *shape = groups->shape;
-    const int32_t all = shape->micro_steps * shape->chunks;
-    const int32_t warm_up = (shape->chunks - 1) * groups->size + each_stage * (shape->stages - 1 - shape->stage);
-    return warm_up < all ? warm_up : all;
-}
-
-static void order(const ScheduleShape *shape, ScheduleAction *actions) {
+void groups_order(const ScheduleShape *shape, int32_t each_stage, bool splits, ScheduleAction *actions) {
     const Groups groups = groups_of(shape);
-    const int32_t all = shape->micro_steps * shape->chunks, ahead = groups_ahead(&groups, 2);
+    const int32_t all = shape->micro_steps * shape->chunks;
+    const int32_t warm_up = (shape->chunks - 1) * groups.size + each_stage * (shape->stages - 1 - shape->stage);
+    const int32_t ahead = warm_up < all ? warm_up : all;
+    int32_t weights = 0;
     for (int32_t n = 0; n < ahead; n++) {
         *actions++ = groups_nth(&groups, WORK_FORWARD, n);
     }
@@ -39,7 +41,17 @@ static void order(const ScheduleShape *shape, ScheduleAction *actions) {
             *actions++ = groups_nth(&groups, WORK_FORWARD, n + ahead);
         }
         *actions++ = groups_nth(&groups, WORK_BACKWARD, n);
+        if (splits && n >= shape->stage) {
+            *actions++ = groups_nth(&groups, WORK_WEIGHTS, weights++);
+        }
     }
+    while (splits && weights < all) {
+        *actions++ = groups_nth(&groups, WORK_WEIGHTS, weights++);
+    }
+}
+
+static void order(const ScheduleShape *shape, ScheduleAction *actions) {
+    groups_order(shape, 2, false, actions);
 }
 
 extern const Schedule schedule_interleaved;

@@ -6,24 +6,7 @@
 #include "sim/step/schedules/groups.h"
 
 static void order(const ScheduleShape *shape, ScheduleAction *actions) {
-    const Groups groups = groups_of(shape);
-    const int32_t all = shape->micro_steps * shape->chunks, ahead = groups_ahead(&groups, 1);
-    int32_t weights = 0;
-    for (int32_t n = 0; n < ahead; n++) {
-        *actions++ = groups_nth(&groups, WORK_FORWARD, n);
-    }
-    for (int32_t n = 0; n < all; n++) {
-        if (n + ahead < all) {
-            *actions++ = groups_nth(&groups, WORK_FORWARD, n + ahead);
-        }
-        *actions++ = groups_nth(&groups, WORK_BACKWARD, n);
-        if (n >= shape->stage) {
-            *actions++ = groups_nth(&groups, WORK_WEIGHTS, weights++);
-        }
-    }
-    while (weights < all) {
-        *actions++ = groups_nth(&groups, WORK_WEIGHTS, weights++);
-    }
+    groups_order(shape, 1, true, actions);
 }
 
 extern const Schedule schedule_zero_bubble;

@@ -150,7 +150,7 @@ static Status bench(int argc, char **argv, Arena *arena, Error *error) {
     RunRequest request;
     Session session = {0};
     TRY(request_open(argc, argv, &request, arena, error));
-    TRY(session_open(&request, 0, arena, &session, error));
+    TRY(session_join(&request, &(RankPlace){0}, arena, &session, error));
     step_run(&session, 0);  // warms up
     Costs least = step_run(&session, 1);
     for (int step = 2; step <= request.options.steps; step++) {

@@ -44,7 +44,7 @@ Test(cuda_measure, every_kind_of_work_runs_and_takes_time) {
     request.segment_fd = -1;
     cr_assert(step_lower(&request.model, &plan, request.target, &arena, &program, &error) == STATUS_OK);
     request.template_hash = step_template_hash(&program);
-    cr_assert(session_open(&request, 0, &arena, &session, &error) == STATUS_OK, "%s", error.message);
+    cr_assert(session_join(&request, &(RankPlace){0}, &arena, &session, &error) == STATUS_OK, "%s", error.message);
     for (int kind = 0; kind < DEVICE_WORK_COUNT; kind++) {
         DeviceTiming timing;
         DeviceWork work = {.kind = (DeviceWorkKind)kind};

@@ -150,7 +150,7 @@ static void check_all(const char *type, Recompute recompute) {
     const RunRequest request = request_of(type, recompute);
     Session session;
     Error error = {0};
-    cr_assert(session_open(&request, 0, &arena, &session, &error) == STATUS_OK, "%s", error.message);
+    cr_assert(session_join(&request, &(RankPlace){0}, &arena, &session, &error) == STATUS_OK, "%s", error.message);
     enlarge(&session);
     for (int32_t u = 0; u < session.program.unit_count; u++) {
         const Unit *unit = &session.program.units[u];

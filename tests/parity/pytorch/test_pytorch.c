@@ -276,7 +276,7 @@ static void scale_weights(Session *session) {
 
 static void open_scaled(const RunRequest *request, Session *session) {
     Error error = {0};
-    cr_assert(session_open(request, 0, &arena, session, &error) == STATUS_OK, "%s", error.message);
+    cr_assert(session_join(request, &(RankPlace){0}, &arena, session, &error) == STATUS_OK, "%s", error.message);
     scale_weights(session);
 }
 
