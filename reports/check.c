@@ -151,11 +151,6 @@ static Status csv_check_pair(const void *answer, FILE *out, Error *error) {
     return csv_finish(&csv, error);
 }
 
-static void print_case(const TuneRequest *request, FILE *out) {
-    fprintf(out, "%s on %d x %s (%s), for %s %s\n", request->model.name, request->world,
-            request->cluster.accelerator.name, request->cluster.name, request->target->name, request->target->version);
-}
-
 static void print_line(FILE *out, bool good, const char *what, const char *detail) {
     fprintf(out, "%s%-4s%s %-8s %s\n", colour(out, good ? COLOUR_GOOD : COLOUR_BAD), good ? "ok" : "no",
             colour(out, COLOUR_END), what, detail);
@@ -201,7 +196,8 @@ static Status table_check(const void *answer, FILE *out, Error *error) {
     const CheckReport *report = answer;
     const Import *import = report->question->import;
     fprintf(out, "%s: %s\n", import->path, import->flavour);
-    print_case(report->question->request, out);
+    format_case(report->question->request, out);
+    fputc('\n', out);
     fputc('\n', out);
     print_questions(report, out);
     if (report->note_count > 0) {
@@ -247,7 +243,8 @@ static Status print_changes(const CheckPair *pair, FILE *out, Error *error) {
 
 static Status table_check_pair(const void *answer, FILE *out, Error *error) {
     const CheckPair *pair = answer;
-    print_case(pair->after.request, out);
+    format_case(pair->after.request, out);
+    fputc('\n', out);
     fputc('\n', out);
     print_side("before", &pair->before, out);
     print_side("after", &pair->after, out);

@@ -190,8 +190,8 @@ static void print_cuts(const WhyCuts *cuts, FILE *out) {
 static Status table_explanation(const void *answer, FILE *out, Error *error) {
     const Explanation *explanation = answer;
     const TuneRequest *request = explanation->result->request;
-    fprintf(out, "%s on %d x %s (%s), for %s %s\n\n", request->model.name, request->world,
-            request->cluster.accelerator.name, request->cluster.name, request->target->name, request->target->version);
+    format_case(request, out);
+    fputs("\n\n", out);
     print_heads(explanation, out);
     if (explanation->runner_up) {
         TRY(table_comparison(explanation, (const char *const[]){"best", "next"}, out, error));

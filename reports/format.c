@@ -13,6 +13,11 @@
 
 static const double MUCH_OF_THE_CORES = 0.15;  // below this, a step of twice the time has another cause
 
+void format_case(const TuneRequest *request, FILE *out) {
+    fprintf(out, "%s on %d x %s (%s), for %s %s", request->model.name, request->world,
+            request->cluster.accelerator.name, request->cluster.name, request->target->name, request->target->version);
+}
+
 char *format_mesh(const Mesh *mesh, char out[FORMAT_BYTES]) {
     char text[MESH_TEXT_BYTES];
     snprintf(out, FORMAT_BYTES, "%s", mesh_short_text(mesh, text));

@@ -263,8 +263,8 @@ static Status table_import(const void *answer, FILE *out, Error *error) {
     fprintf(out, "%s: %s%s\n", report->import->path,
             report->import->flavour ? report->import->flavour : request->target->name,
             report->import->recognised ? ", by its keys (--from-format says otherwise)" : "");
-    fprintf(out, "%s on %d x %s (%s), for %s %s\n\n", request->model.name, request->world,
-            request->cluster.accelerator.name, request->cluster.name, request->target->name, request->target->version);
+    format_case(request, out);
+    fputs("\n\n", out);
     if (!report->import->refusal) {
         print_plan("yours", &advice->own, request, out);
     }

@@ -29,9 +29,8 @@ static Status table_prediction(const void *answer, FILE *out, Error *error) {
     const TuneRequest *request = report->request;
     const TrainPlan *plan = &report->prediction->plan;
     char plan_line[PLAN_TEXT_BYTES];
-    fprintf(out, "%s on %d x %s (%s), for %s %s\n%s\n", request->model.name, request->world,
-            request->cluster.accelerator.name, request->cluster.name, request->target->name, request->target->version,
-            plan_text(plan, plan_line));
+    format_case(request, out);
+    fprintf(out, "\n%s\n", plan_text(plan, plan_line));
     if (report->legal) {
         print_speed(report, out);
     }

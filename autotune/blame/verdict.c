@@ -226,6 +226,11 @@ static void find_awaited(Blaming *blaming, int rank) {
     }
 }
 
+// The first wait for a rank that may be to blame: with a dump, where some of them have one.
+static const Wait *wait_that_counts(const Blaming *blaming, int rank, bool seen) {
+    return !seen || blaming->job->ranks[rank].dump ? first_wait_for(blaming, rank) : NULL;
+}
+
 // Of several ranks that wait for nobody, the ones that were waited for first. A rank whose dump shows it to be missing
 // is more certain than one without a dump.
 static void blame_sinks(Blaming *blaming, const int *sinks, int count) {
@@ -237,16 +242,14 @@ static void blame_sinks(Blaming *blaming, const int *sinks, int count) {
         seen |= job->ranks[sinks[i]].dump != NULL;
     }
     for (int i = 0; i < count; i++) {
-        const Wait *wait = first_wait_for(blaming, sinks[i]);
-        const bool counts = wait && (!seen || job->ranks[sinks[i]].dump);
-        if (counts && (!first || wait->age_s > first->age_s)) {
+        const Wait *wait = wait_that_counts(blaming, sinks[i], seen);
+        if (wait && (!first || wait->age_s > first->age_s)) {
             first = wait;
         }
     }
     for (int i = 0; first && i < count; i++) {
-        const Wait *wait = first_wait_for(blaming, sinks[i]);
-        const bool counts = wait && (!seen || job->ranks[sinks[i]].dump);
-        if (counts && job->groups[wait->group].kind == job->groups[first->group].kind &&
+        const Wait *wait = wait_that_counts(blaming, sinks[i], seen);
+        if (wait && job->groups[wait->group].kind == job->groups[first->group].kind &&
             wait->turn->seq == first->turn->seq) {
             blame_rank(blaming, VERDICT_MISSING, sinks[i]);
         }

@@ -59,17 +59,29 @@ static bool cutter_see_index(Cutter *cutter, int32_t buffer, SlotIndex index) {
     return cutter->period <= MAX_CUT_PERIOD;
 }
 
-static bool cutter_see_program(Cutter *cutter) {
-    const StepProgram *program = cutter->original;
-    for (int32_t i = 0; i < program->operand_count; i++) {
-        const BufferRef *ref = &program->operands[i].ref;
-        if (ref->buffer >= 0 && !cutter_see_index(cutter, ref->buffer, ref->index)) {
-            return false;
-        }
+// The i-th access of the program: of its operands, then of its events.
+typedef struct Touch {
+    int32_t buffer;  // -1 = none
+    SlotIndex *index;
+} Touch;
+
+static int32_t touch_count(const StepProgram *program) {
+    return program->operand_count + program->event_ref_count;
+}
+
+static Touch touch_at(const StepProgram *program, int32_t i) {
+    if (i < program->operand_count) {
+        BufferRef *ref = &program->operands[i].ref;
+        return (Touch){ref->buffer, &ref->index};
     }
-    for (int32_t i = 0; i < program->event_ref_count; i++) {
-        const EventRef *ref = &program->event_refs[i];
-        if (!cutter_see_index(cutter, program->events[ref->event].buffer, ref->index)) {
+    EventRef *ref = &program->event_refs[i - program->operand_count];
+    return (Touch){program->events[ref->event].buffer, &ref->index};
+}
+
+static bool cutter_see_program(Cutter *cutter) {
+    for (int32_t i = 0; i < touch_count(cutter->original); i++) {
+        const Touch touch = touch_at(cutter->original, i);
+        if (touch.buffer >= 0 && !cutter_see_index(cutter, touch.buffer, *touch.index)) {
             return false;
         }
     }
@@ -108,20 +120,15 @@ static bool cutter_loops_regular(const Cutter *cutter) {
     return true;
 }
 
+// Is the access at a fixed layer of a buffer that is cut?
+static bool is_fixed(const Cutter *cutter, const Touch *touch) {
+    return touch->buffer >= 0 && touch->index->layer_scale == 0 && cutter->per_layer[touch->buffer];
+}
+
 static bool cutter_constants_regular(const Cutter *cutter) {
-    const StepProgram *program = cutter->original;
-    for (int32_t i = 0; i < program->operand_count; i++) {
-        const BufferRef *ref = &program->operands[i].ref;
-        if (ref->buffer >= 0 && ref->index.layer_scale == 0 && cutter->per_layer[ref->buffer] &&
-            cutter_map_fixed(cutter, ref->buffer, ref->index) < 0) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < program->event_ref_count; i++) {
-        const EventRef *ref = &program->event_refs[i];
-        const int32_t buffer = program->events[ref->event].buffer;
-        if (ref->index.layer_scale == 0 && cutter->per_layer[buffer] &&
-            cutter_map_fixed(cutter, buffer, ref->index) < 0) {
+    for (int32_t i = 0; i < touch_count(cutter->original); i++) {
+        const Touch touch = touch_at(cutter->original, i);
+        if (is_fixed(cutter, &touch) && cutter_map_fixed(cutter, touch.buffer, *touch.index) < 0) {
             return false;
         }
     }
@@ -188,17 +195,10 @@ static void cut_slots(const Cutter *cutter, StepProgram *program, Arena *arena) 
         const int32_t micro_steps = program->buffers[i].micro_steps > 0 ? program->buffers[i].micro_steps : 1;
         program->buffers[i].slots -= cutter->per_layer[i] ? cutter->removed * micro_steps : 0;
     }
-    for (int32_t i = 0; i < program->operand_count; i++) {
-        BufferRef *ref = &program->operands[i].ref;
-        if (ref->buffer >= 0 && ref->index.layer_scale == 0 && cutter->per_layer[ref->buffer]) {
-            ref->index.layer_offset = (int16_t)cutter_map_fixed(cutter, ref->buffer, ref->index);
-        }
-    }
-    for (int32_t i = 0; i < program->event_ref_count; i++) {
-        EventRef *ref = &program->event_refs[i];
-        const int32_t buffer = program->events[ref->event].buffer;
-        if (ref->index.layer_scale == 0 && cutter->per_layer[buffer]) {
-            ref->index.layer_offset = (int16_t)cutter_map_fixed(cutter, buffer, ref->index);
+    for (int32_t i = 0; i < touch_count(program); i++) {
+        const Touch touch = touch_at(program, i);
+        if (is_fixed(cutter, &touch)) {
+            touch.index->layer_offset = (int16_t)cutter_map_fixed(cutter, touch.buffer, *touch.index);
         }
     }
     program->layers -= cutter->removed;
