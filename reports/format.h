@@ -9,10 +9,10 @@
 
 enum { FORMAT_BYTES = 256 };
 
-// "dp_shard=16,tp=2": the axes that are not 1, as --mesh takes them; "dp_shard=1" for one rank.
 // "llama-3-8b on 8 x H100 (dgx-h100), for accelerate 1.15": what an answer is about.
 void format_case(const TuneRequest *request, FILE *out);
 
+// "dp_shard=16,tp=2": the axes that are not 1, as --mesh takes them; "dp_shard=1" for one rank.
 char *format_mesh(const Mesh *mesh, char out[FORMAT_BYTES]);
 
 // The same, with " by tp,dp_shard" where the ranks are not in the default order; and as options of the command line.
