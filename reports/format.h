@@ -9,7 +9,7 @@
 
 enum { FORMAT_BYTES = 256 };
 
-// "llama-3-8b on 8 x H100 (dgx-h100), for accelerate 1.15": what an answer is about.
+// "MODEL on N x CHIP (CLUSTER), for TARGET VERSION": what an answer is about.
 void format_case(const TuneRequest *request, FILE *out);
 
 // "dp_shard=16,tp=2": the axes that are not 1, as --mesh takes them; "dp_shard=1" for one rank.

@@ -294,9 +294,7 @@ static inline int plan_lora_rank(const TrainPlan *plan) {
 bool plan_keeps_layers(const TrainPlan *plan);
 
 // Makes recompute apply to all layers alike.
-static inline void plan_all_layers_alike(TrainPlan *plan) {
-    plan->recompute_layers = plan->recompute_every = 0;
-}
+void plan_all_layers_alike(TrainPlan *plan);
 
 // Bytes per master weight.
 static inline int plan_master_bytes(const TrainPlan *plan) {
@@ -308,9 +306,7 @@ static inline bool plan_has_stages(const TrainPlan *plan) {  // of a pipeline
 }
 
 // Are the optimizer's states on the host?
-static inline bool plan_offloads_states(const TrainPlan *plan) {
-    return plan->offload == OFFLOAD_OPTIMIZER || plan->offload == OFFLOAD_PARAMETERS;
-}
+bool plan_offloads_states(const TrainPlan *plan);
 
 // "full", "selective"; where some layers are kept "24 layers", "1 in 3 layers".
 enum { PLAN_RECOMPUTE_BYTES = 32 };
