@@ -149,11 +149,3 @@ void plan_fields_from(const PlanFieldId *first, int count, PlanFieldId order[PLA
         }
     }
 }
-
-void plan_all_layers_alike(TrainPlan *plan) {
-    plan->recompute_layers = plan->recompute_every = 0;
-}
-
-bool plan_offloads_states(const TrainPlan *plan) {
-    return plan->offload == OFFLOAD_OPTIMIZER || plan->offload == OFFLOAD_PARAMETERS;
-}
