@@ -4,7 +4,7 @@
 
 #include "sim/memory/slot_places.h"
 
-enum { PLACED_SLOTS = 256 };
+#include "sim/step/slots.h"
 
 typedef struct Finder {
     const PartSpans *spans;

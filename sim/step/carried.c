@@ -1,6 +1,11 @@
-// Micro-steps in flight: what forward saves for its micro-step's backward has slots per micro-step.
+// Micro-steps in flight: what forward saves for its micro-step's backward has slots per micro-step, for as many as are
+// in flight at once. Chunks of a stage have most in flight at different times. Our executor lets slots take turns at
+// places, the fewer the less often each is used: where its stages have several chunks, every micro-step has its own.
 
 #include "sim/step/carried.h"
+
+#include "sim/step/lower_ops.h"
+#include "sim/step/slots.h"
 
 Work section_work(Section section) {
     return section == SECTION_BEGIN || section == SECTION_LAYER_FORWARD ? WORK_FORWARD
@@ -52,6 +57,21 @@ static bool is_of_other_layers(Section section, bool keep) {
                 : section == SECTION_KEPT_BACKWARD || section == SECTION_KEPT_WEIGHTS;
 }
 
+static void part_micro_steps(Lowering *lowering) {
+    const LoweringChoice *choice = lowering->choice;
+    const int32_t all = plan_round_steps(lowering->plan);
+    if (choice->alone || lowering->held->chunk_count == 1 || !target_is_executor(lowering->target)) {
+        return;
+    }
+    const int32_t messages[] = {residual_stream(lowering), gradient_stream(lowering)};
+    for (int32_t t = 0; t < (int32_t)lowering->tensor_count; t++) {
+        Tensor *tensor = &lowering->tensors[t];
+        if (tensor->micro_steps > 1 && t != messages[0] && t != messages[1] && tensor->slots * all <= PLACED_SLOTS) {
+            tensor->micro_steps = all;
+        }
+    }
+}
+
 void carried_choose(Lowering *lowering, const Variant *variants, const MicroLoops *loops) {
     const bool several = loops->in_flight > 1 || loops->until_weights > 1 || lowering->choice->alone;
     for (int v = 0; v < 2 * MICRO_KINDS && several; v++) {  // of layers that recompute, and of those that keep
@@ -66,4 +86,5 @@ void carried_choose(Lowering *lowering, const Variant *variants, const MicroLoop
             }
         }
     }
+    part_micro_steps(lowering);
 }

@@ -19,6 +19,9 @@ static inline int32_t buffer_layer_slots(const Buffer *buffer) {
     return buffer->micro_steps > 0 ? buffer->slots / buffer->micro_steps : buffer->slots;
 }
 
+// The most slots of a buffer that take turns at places of memory (sim/memory/slot_places.h).
+enum { PLACED_SLOTS = 256 };
+
 // The slot that an index resolves to in this instance.
 static inline int32_t step_slot(const Buffer *buffer, SlotIndex index, const StepInstance *at) {
     const int32_t layer = index.layer_scale * at->layer + index.layer_offset;
