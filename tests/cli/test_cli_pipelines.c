@@ -1,6 +1,8 @@
 // Pipelines on the command line: an order that PyTorch wrote into a file gives the same as the options without it.
 
 #include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -413,5 +415,47 @@ Test(cli_pipelines, the_stages_of_a_run_and_of_what_the_store_kept_of_it_are_the
     json_decref(alone);
     json_decref(kept);
     json_decref(kept_alone);
+    temp_dir_remove(folder);
+}
+
+Test(cli_pipelines, an_explanation_says_by_how_many_fewer_tokens_the_other_kind_loses) {
+    json_t *root = CLI_JSON(0, "explain", "--world", "4", "--model", "7b", "--target", "torchtitan", "--effort",
+                            "estimate", "--format", "json");
+    const double lead = cli_number(json_object_get(root, "stages"), "lead");
+    const bool used = json_is_true(json_object_get(json_object_get(root, "stages"), "used"));
+    char sentence[128];
+    snprintf(sentence, sizeof sentence, "the best %s stages: %.1f %% %s tokens per second\n", used ? "without" : "with",
+             100 * fabs(1 - 1 / (1 + lead)), lead >= 0 ? "fewer" : "more");
+    ProgramRun run = CLI("explain", "--world", "4", "--model", "7b", "--target", "torchtitan", "--effort", "estimate");
+    cr_expect(strstr(run.out, sentence), "%s is not in %s", sentence, run.out);
+    cr_expect_gt(lead, 0, "a case in which the sentence says fewer");
+    program_run_free(&run);
+    json_decref(root);
+}
+
+// What has no value in a pipeline, or without one, has words for that.
+Test(cli_pipelines, no_answer_about_stages_prints_a_text_that_is_not_there) {
+    char *folder = temp_dir_make(), db[512];
+    snprintf(db, sizeof db, "%s/runs.db", folder);
+    const char *const lines[][18] = {
+        {"run", "--mesh", "pp=2", "--model", "tiny", "--steps", "1", "--seq", "32", "--grad-accum", "2", "--db", db},
+        {"runs", "1", "--db", db},
+        {"runs", "--db", db},
+        {"predict", "--mesh", "pp=4,tp=2", "--model", "llama-3-8b", "--target", "megatron", "--virtual-stages", "2",
+         "--grad-accum", "8", "--db", db},
+        {"predict", "--mesh", "pp=4,tp=2", "--model", "llama-3-8b", "--target", "accelerate", "--db", db},
+        {"plan", "--world", "8", "--model", "7b", "--target", "nanotron", "--effort", "estimate", "--db", db},
+        {"explain", "--world", "4", "--model", "7b", "--target", "torchtitan", "--effort", "estimate", "--db", db},
+        {"export", "--mesh", "pp=2,tp=2", "--model", "llama-3-8b", "--target", "deepspeed", "--zero", "1", "--db", db},
+        {"export", "--mesh", "pp=2,tp=2", "--model", "llama-3-8b", "--target", "megatron", "--as", "sbatch", "--db",
+         db},
+        {"report", "--html", "/dev/null", "--db", db}};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        ProgramRun run = cli_words(lines[i]);
+        cr_expect(run.out[0] || run.err[0], "%s answers", lines[i][0]);
+        cr_expect_null(strstr(run.out, "(null)"), "%zu %s: %s", i, lines[i][0], run.out);
+        cr_expect_null(strstr(run.err, "(null)"), "%zu %s: %s", i, lines[i][0], run.err);
+        program_run_free(&run);
+    }
     temp_dir_remove(folder);
 }

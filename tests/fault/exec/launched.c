@@ -57,6 +57,16 @@ Status launched_experts_run(const Launched *launched, Arena *arena, Error *error
     return request_run(launched, mesh_request(&mesh_twos_experts, &plan), arena, error);
 }
 
+Status launched_stages_run(const Launched *launched, Arena *arena, Error *error) {
+    TrainPlan plan;
+    Mesh mesh = {.size = SIZES(1, 2, 1, 1)};
+    const RunOptions options = case_options();
+    mesh.size[AXIS_PP] = 2;
+    cr_assert(case_plan(&mesh, 4, &plan));
+    plan_canonical(&plan);
+    return request_run(launched, case_request(&plan, &options), arena, error);
+}
+
 // ---------------------------------------------------------------------------------------------- processes
 
 static size_t read_proc(pid_t pid, const char *name, char *out, size_t out_bytes) {

@@ -19,6 +19,7 @@ typedef struct Launched {
 // dp_shard 2, tp 2. Skips the test where the build has no such transport.
 Status launched_run(const Launched *launched, Arena *arena, Error *error);
 Status launched_experts_run(const Launched *launched, Arena *arena, Error *error);  // dp_shard 4, ep 2
+Status launched_stages_run(const Launched *launched, Arena *arena, Error *error);   // pp 2, dp_shard 2
 
 // The process of a rank below this test process; 0 = none.
 pid_t launched_rank(const Launched *launched, int rank);

@@ -93,6 +93,11 @@ static const Case cases[] = {
 // Ranks 2 and 3 split their experts between them.
 static const Case of_experts = {"hang:2:dispatch", {"lane ", "s for rank 2 on", "task 'dispatch'", "layer 0"}};
 
+// Ranks 2 and 3 are the second stage.
+static const Case of_stages = {
+    "hang:2:send gradients",
+    {"receive of", "from rank 2", "stage 0 waited", "s for rank 2", "stage 1 (last seen in", "'send gradients'"}};
+
 typedef Status Launch(const Launched *launched, Arena *arena, Error *error);
 
 static bool fault_is_named(Launch *launch, const char *transport, const Case *injected, int try) {
@@ -114,6 +119,14 @@ static void faults_are_named(const char *transport) {
 Test(watchdog, a_rank_that_hands_no_tokens_over_is_named) {
     for (int t = 0; t < TRANSPORTS; t++) {
         for (int try = 0; try < TIMEOUTS && !fault_is_named(launched_experts_run, transports[t], &of_experts, try);
+             try++) {
+        }
+    }
+}
+
+Test(watchdog, a_stage_that_sends_no_gradients_is_named) {
+    for (int t = 0; t < TRANSPORTS; t++) {
+        for (int try = 0; try < TIMEOUTS && !fault_is_named(launched_stages_run, transports[t], &of_stages, try);
              try++) {
         }
     }

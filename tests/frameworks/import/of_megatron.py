@@ -175,6 +175,7 @@ def read(path, world, root):
         values["pp_schedule"] = "interleaved" if chunks > 1 else "1f1b"
     if pp > 1 and chunks > 1:
         values["virtual_stages"] = chunks
+        values["pp_group"] = args.microbatch_group_size_per_vp_stage
     in_16 = "bf16" if args.bf16 else "fp16" if args.fp16 else "fp32"
     values["precision"] = "fp8" if args.fp8 or args.fp4 else in_16
     if args.fp8 or args.fp4:

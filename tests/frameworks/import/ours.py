@@ -50,7 +50,7 @@ def read(ndtune, path, form, world, folder, store):
         answer.values[key] = plan[key]
     if plan["finetune"] != "full":
         answer.values |= {key: plan[key] for key in ("lora_rank", "lora_targets")}
-    for key in ("pp_schedule", "virtual_stages", "fp8_recipe"):
+    for key in ("pp_schedule", "virtual_stages", "pp_group", "fp8_recipe"):
         answer.values[key] = plan.get(key)
     answer.values["recompute_every"] = plan.get("recompute_every", 0)
     answer.values["fsdp"] = 1 if "version 1" in report["flavour"] else 2 if "version 2" in report["flavour"] else 0
