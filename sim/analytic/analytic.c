@@ -102,7 +102,7 @@ static void add_demand_words(Analytic *analytic, MeshPiece *piece) {
 static void keep_next_gather(const StepProgram *program, MeshPiece *piece) {
     for (int32_t i = 0; i < program->task_count && program->target->runtime.gathers_beside_forward; i++) {
         const Task *task = &program->tasks[i];
-        if (task->unit == UNIT_LAYER && shard_kind(program, task) == SHARD_REGATHER) {
+        if (task->unit == UNIT_LAYER && shard_kind(program, task) == SHARD_REGATHER && task_is_collective(task)) {
             piece->next_gather = *task;
             piece->gathering = program->groups[task->group];
             piece->next_gather.group = 0;

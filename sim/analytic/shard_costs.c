@@ -41,9 +41,9 @@ ShardKind shard_kind(const StepProgram *program, const Task *task) {
     case LANE_COMPUTE:
         return compute_kind(program, task);
     case LANE_AG:
-        return task->kind != TASK_ALL_GATHER    ? SHARD_COPY_IN
-               : task->phase == PHASE_OPTIMIZER ? SHARD_REGATHER
-                                                : SHARD_GATHER;
+        return task->phase == PHASE_OPTIMIZER  ? SHARD_REGATHER
+               : task->kind == TASK_ALL_GATHER ? SHARD_GATHER
+                                               : SHARD_COPY_IN;
     case LANE_RS:
     case LANE_REP:
         return task->kind == TASK_REDUCE_SCATTER ? SHARD_SCATTER
@@ -87,9 +87,12 @@ void shard_costs_add(const CostModel *cost, const Slowdowns *slow, const StepPro
             add_scalar(task, &priced, costs);
         } else {
             const bool stands_for_layer = task->unit == UNIT_ADAPTERS && costs->seconds[UNIT_LAYER][kind] == 0;
-            costs->seconds[task->unit][kind] = priced.seconds;
-            costs->host_s[task->unit][kind] = priced.host_s;
-            if (task->unit == UNIT_LAYER || stands_for_layer) {  // a frozen layer reduces nothing
+            const bool further = kind == SHARD_REGATHER && i > 0 && task->unit == (task - 1)->unit &&
+                                 shard_kind(program, task - 1) == SHARD_REGATHER;  // a copy beside its gather
+            costs->seconds[task->unit][kind] = priced.seconds + (further ? costs->seconds[task->unit][kind] : 0);
+            costs->host_s[task->unit][kind] = priced.host_s + (further ? costs->host_s[task->unit][kind] : 0);
+            const bool demands = kind != SHARD_REGATHER || task_is_collective(task);
+            if ((task->unit == UNIT_LAYER || stands_for_layer) && demands) {  // a frozen layer reduces nothing
                 costs->demand[kind] = share_demand(task, &priced);
             }
         }

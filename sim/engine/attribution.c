@@ -37,6 +37,8 @@ static void charge_lane(Simulation *simulation, const Actor *actor, int lane, in
     } else if (task_is_collective(task) && lane != LANE_CTL) {
         const Axis axis = axes_slowest(program->groups[task->group].axes);
         term = axis < AXIS_COUNT ? &attribution->exposed_ps[axis] : term;
+    } else if (task->kind == TASK_COPY && task->phase == PHASE_OPTIMIZER) {
+        term = &attribution->optimizer_ps;  // of updated weights, around their gather
     }
     *term += to_ps - from_ps;
 }

@@ -113,6 +113,9 @@ typedef struct Target {
                               // replicas wait for the last micro-step, shards do not; no cp
     bool tp_regathers;        // TP_SP: gathered inputs are not kept, backward gathers them again
     bool stages_regather;     // the same, in a pipeline only
+    bool gather_buffers;      // TP_SP: gathered again, inputs share one buffer for good, gradients another
+    bool gathers_flat;        // stages 1 and 2: updated weights go through flat copies of all units' size
+    bool packed_kept;         // as many heads of keys: their copies, and the packed result that queries are a view of
     bool gate_kept;           // act(gate) is kept for backward, whichever GEMM computed gate and up
     bool fused_softmax;       // eager attention's scale, mask and softmax are one kernel, where it takes the shape
     bool fused_norms;         // RMSNorm is one kernel in eager mode too; to the host it costs as much as the chain

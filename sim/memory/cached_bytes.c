@@ -36,11 +36,13 @@ typedef struct Replay {
 // Of a unit's buffer: is it of what is trained alone?
 static bool is_of_trained(const Unit *unit, int32_t buffer) {
     return buffer == unit->moment1 || buffer == unit->moment2 || buffer == unit->gradient_full ||
+           buffer == unit->gradient_half ||
            (buffer == unit->master && unit->working >= 0 && unit->working != unit->master);
 }
 
-static int tensor_count(const Unit *unit, int32_t buffer) {
-    return !unit ? 1 : is_of_trained(unit, buffer) ? unit->trained_slices : unit->slice_count;
+static int tensor_count(const StepProgram *program, const Unit *unit, int32_t buffer) {
+    const int pieces = program->buffers[buffer].pieces;
+    return !unit ? (pieces > 1 ? pieces : 1) : is_of_trained(unit, buffer) ? unit->trained_slices : unit->slice_count;
 }
 
 static int64_t bytes_of_tensor(const StepProgram *program, const Unit *unit, int32_t buffer, int index) {
@@ -49,7 +51,7 @@ static int64_t bytes_of_tensor(const StepProgram *program, const Unit *unit, int
         return 0;
     }
     if (!unit) {
-        return slot_bytes;
+        return slot_bytes / tensor_count(program, unit, buffer);
     }
     const ParamSlice *slice = &program->slices[unit->first_slice + index];
     return (int64_t)((double)slot_bytes * (double)(slice->local_rows * slice->local_cols) /
@@ -61,11 +63,12 @@ static const Unit **units_of(const StepProgram *program, Arena *arena) {
     const Unit **unit_of = ARENA_ARRAY(arena, const Unit *, program->buffer_count);
     for (int32_t u = 0; u < program->unit_count; u++) {
         const Unit *unit = &program->units[u];
-        const int32_t per_parameter[] = {unit->master,  unit->moment1,  unit->moment2,
-                                         unit->working, unit->gathered, unit->gradient_full};
+        const int32_t per_parameter[] = {unit->master,   unit->moment1,       unit->moment2,      unit->working,
+                                         unit->gathered, unit->gradient_half, unit->gradient_full};
         for (size_t i = 0; i < sizeof per_parameter / sizeof per_parameter[0]; i++) {
             // A gradient buffer of its own is one tensor.
-            if (per_parameter[i] >= 0 && !(i == 5 && program->buffers[per_parameter[i]].persistent)) {
+            if (per_parameter[i] >= 0 &&
+                !(per_parameter[i] == unit->gradient_full && program->buffers[per_parameter[i]].persistent)) {
                 unit_of[per_parameter[i]] = unit;
             }
         }
@@ -78,7 +81,7 @@ static void find_tensors(Replay *replay, Arena *arena) {
     const Unit **unit_of = units_of(program, arena);
     replay->first_tensor = ARENA_ARRAY(arena, int32_t, program->buffer_count + 1);
     for (int32_t i = 0; i < program->buffer_count; i++) {
-        replay->first_tensor[i + 1] = replay->first_tensor[i] + tensor_count(unit_of[i], i);
+        replay->first_tensor[i + 1] = replay->first_tensor[i] + tensor_count(program, unit_of[i], i);
     }
     replay->tensor_bytes = ARENA_UNCLEARED(arena, int64_t, replay->first_tensor[program->buffer_count] + 1);
     for (int32_t i = 0; i < program->buffer_count; i++) {

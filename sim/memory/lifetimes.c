@@ -117,7 +117,7 @@ static inline int32_t slot_used(const Scan *scan, const SlotUse *use, const Step
 }
 
 static inline int32_t last_use(const Scan *scan, const SlotUse *use, int32_t index) {
-    return use->held ? scan->backward_end : index;
+    return use->held && scan->backward_end > index ? scan->backward_end : index;
 }
 
 // Where an operand's slot may be another's too.

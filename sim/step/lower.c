@@ -33,6 +33,7 @@ int32_t lowering_tensor(Lowering *lowering, const char *plain, BufferRole role, 
                                                          .dtype = dtype,
                                                          .bytes = elements * dtype_bytes(dtype),
                                                          .scale = -1,
+                                                         .lender = -1,
                                                          .share = mixed_share_of(lowering, role, dtype),
                                                          .next = *bucket - 1};
     *bucket = (int32_t)++lowering->tensor_count;
@@ -251,6 +252,7 @@ static Variant lower_micro_step(Lowering *lowering, MicroKind kind) {
     lower_recompute(lowering);
     lower_fuse(lowering);
     lower_split(lowering);
+    lower_gather_buffers(lowering);
     Variant variant = {0};
     for (Section section = SECTION_BEGIN; section < SECTION_NORM; section++) {
         take_stretch(lowering, &variant, section);

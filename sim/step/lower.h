@@ -90,19 +90,19 @@ typedef struct Tensor {
     const char *name;
     BufferRole role;
     Dtype dtype;
-    int64_t bytes;        // per slot
-    int32_t slots;        // 0 = the lanes pass decides: a slot per layer if backward reads what forward wrote, else 1
-    int32_t micro_steps;  // each with that many slots (lanes pass; received tensors: before); 0 = all share them
-    bool persistent;
-    bool host;             // in host memory
-    bool held;             // until backward has ended
-    bool untouched;        // allocated, though no task uses it
-    int32_t scale;         // for an fp8 tensor: id of its scale tensor; -1 = none
-    bool cheap;            // backward recomputes it rather than keep it (a packed copy)
-    int32_t next;          // next tensor in the same bucket; -1 = none
-    double share;          // fraction of the layers that have it; 0 = all
-    int64_t whole_bytes;   // per slot in a layer that has it, where `bytes` is the mean
-    int64_t widest_bytes;  // per slot in the larger of two layer kinds, where that exceeds the mean
+    int64_t bytes;          // per slot
+    int32_t slots;          // 0 = the lanes pass decides: a slot per layer if backward reads what forward wrote, else 1
+    int32_t micro_steps;    // each with that many slots (lanes pass; received tensors: before); 0 = all share them
+    bool persistent, host;  // the latter: in host memory
+    bool held;              // until backward has ended
+    bool untouched;         // allocated, though no task uses it
+    int32_t lender, pieces;  // tensor whose bytes it is in behind recompute, -1 = none; blocks of a size, 0 = one
+    int32_t scale;           // for an fp8 tensor: id of its scale tensor; -1 = none
+    bool cheap;              // backward recomputes it rather than keep it (a packed copy)
+    int32_t next;            // next tensor in the same bucket; -1 = none
+    double share;            // fraction of the layers that have it; 0 = all
+    int64_t whole_bytes;     // per slot in a layer that has it, where `bytes` is the mean
+    int64_t widest_bytes;    // per slot in the larger of two layer kinds, where that exceeds the mean
 } Tensor;
 
 enum { MAX_SLICES = 48, TENSOR_BUCKETS = 64 };
@@ -277,6 +277,7 @@ bool recompute_offloads(const Lowering *lowering);                   // layer in
 void lower_fuse(Lowering *lowering);
 bool lowering_splits(const Lowering *lowering);  // weight gradients are separate work items
 void lower_split(Lowering *lowering);
+void lower_gather_buffers(Lowering *lowering);  // after recompute: what a target has in a buffer for good
 void lower_update(Lowering *lowering);
 void lower_unit_update(Lowering *lowering, OpList *out, int unit, LaneId lane);          // during backward
 void lower_states(Lowering *lowering, int unit, const char *first, const char *second);  // tensors with these names

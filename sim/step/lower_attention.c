@@ -154,6 +154,16 @@ static int64_t turned_apart_bytes(const Lowering *lowering, bool backward) {
     return apart ? (backward ? BACKWARD : FORWARD) * d->tokens * (d->q_width + d->k_width) : 0;
 }
 
+// Turned in place, queries are still a view of the product's packed result and keep all of it; what attention reads of
+// keys and values is a copy.
+static void touch_copies(Lowering *lowering, Op *op, Access access) {
+    const Dims *d = &lowering->dims;
+    const bool packed = lowering->fused_qkv && lowering->model->latent.kv_rank == 0;
+    if (lowering->target->packed_kept && packed && d->kv_heads == d->heads) {
+        op_operand(op, op_whole(lowering, tokens_by(lowering, "kv", d->k_width + d->v_width)), access);
+    }
+}
+
 void add_rope(Lowering *lowering, Section section, const AttentionRefs *refs, bool backward) {
     const ModelSpec *model = lowering->model;
     if (model->position != POSITION_ROTARY) {
@@ -167,6 +177,7 @@ void add_rope(Lowering *lowering, Section section, const AttentionRefs *refs, bo
     op->task.kv_heads = model->latent.kv_rank > 0 ? 1 : op->task.kv_heads;
     op->task.cast_bytes = turned_apart_bytes(lowering, backward);
     OP_OPERANDS(op, ACCESS_UPDATE, refs->q, refs->k);
+    touch_copies(lowering, op, backward ? ACCESS_READ : ACCESS_WRITE);
 }
 
 static bool repeats_keys(const Lowering *lowering) {

@@ -137,7 +137,8 @@ static void make_buffers(Assembly *assembly) {
                          .scale_buffer = -1,
                          .persistent = tensor->persistent,
                          .host = tensor->host,
-                         .held = tensor->held};
+                         .held = tensor->held,
+                         .pieces = tensor->pieces};
         }
     }
     for (size_t t = 0; t < lowering->tensor_count; t++) {
@@ -504,8 +505,8 @@ static void copy_tables(Assembly *assembly) {
     program->unit_count = lowering->unit_count;
     for (int32_t u = 0; u < lowering->unit_count; u++) {
         Unit unit = lowering->units[u];
-        int32_t *const tensors[] = {&unit.master,  &unit.moment1,  &unit.moment2,      &unit.gradient_shard,
-                                    &unit.working, &unit.gathered, &unit.gradient_full};
+        int32_t *const tensors[] = {&unit.master,  &unit.moment1,  &unit.moment2,       &unit.gradient_shard,
+                                    &unit.working, &unit.gathered, &unit.gradient_full, &unit.gradient_half};
         for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
             *tensors[i] = buffer_or_none(assembly, *tensors[i]);
         }

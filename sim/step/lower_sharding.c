@@ -123,10 +123,13 @@ static void choose_gradients(Lowering *lowering, int u) {
         mixed_set_widest(lowering, u, unit->gradient_full);
     }
     lowering->tensors[unit->gradient_full].persistent = buffered && (unit->trainable || lowering->choice->frozen);
-    lowering->gradients[u] = adds_half_gradients(lowering)
-                                 ? persistent_tensor(lowering, names->half_gradients, ROLE_GRADIENT,
-                                                     lowering->dims.dtype, unit->trained_padded, unit->instances)
-                                 : unit->gradient_full;
+    lowering->gradients[u] = unit->gradient_full;
+    if (adds_half_gradients(lowering)) {
+        lowering->gradients[u] = unit->gradient_half =
+            unit_tensor(lowering, names->half_gradients, ROLE_GRADIENT, lowering->dims.dtype, unit->trained_padded,
+                        unit->instances);
+        lowering->tensors[unit->gradient_half].held = true;
+    }
     // A gradient buffer is reduced in place: the shard is part of it.
     const bool in_place =
         (lowering->plan->zero == 0 && !sums_shards(lowering, u)) ||

@@ -120,6 +120,38 @@ static void unite_all(Lowering *lowering) {
     }
 }
 
+// Linear layers gather what they do not keep into one buffer, and what backward hands them into another: both are there
+// for good. The embedding's gradient is gathered by itself. Not modelled: inputs of layers that are recomputed, which
+// are gathered once there, not for each product.
+static void gather_into_buffer(Lowering *lowering, const Op *mark, Section section) {
+    const bool backward = mark->mark == MARK_TP_LEAVE_BACKWARD;
+    const bool again =
+        target_regathers(lowering->target, lowering->plan) && lowering->plan->recompute == RECOMPUTE_NONE;
+    const bool kept = !backward && !again;
+    if (!lowering->target->gather_buffers || kept || section == SECTION_BEGIN || section == SECTION_END) {
+        return;
+    }
+    const int32_t to = mark->operands[AT_MARK_TO].tensor;
+    const int32_t buffer =
+        lowering_tensor(lowering, backward ? "gathered gradients" : "gathered inputs", ROLE_COMMUNICATION,
+                        lowering->tensors[to].dtype, lowering->dims.tokens * lowering->dims.hidden);
+    lowering->tensors[buffer].persistent = true;
+    lowering->tensors[to].lender = buffer;
+}
+
+void lower_gather_buffers(Lowering *lowering) {
+    for (int section = 0; section < SECTION_NORM && lowering->target->gather_buffers; section++) {
+        const OpList *list = &lowering->lists[section];
+        for (size_t i = 0; i < list->count; i++) {
+            for (int k = 0; k < list->ops[i]->operand_count; k++) {
+                OpRef *ref = &list->ops[i]->operands[k];
+                const int32_t lender = ref->tensor >= 0 ? lowering->tensors[ref->tensor].lender : -1;
+                ref->tensor = lender >= 0 ? lender : ref->tensor;
+            }
+        }
+    }
+}
+
 static void emit_tp(Lowering *lowering, OpList *out, const Op *mark, Section section) {
     const TaskKind kind = mark_collective(lowering, mark->mark);
     if (kind == TASK_KIND_COUNT) {
@@ -133,6 +165,9 @@ static void emit_tp(Lowering *lowering, OpList *out, const Op *mark, Section sec
     op.only = mark->only;
     op.task.payload_bytes = lowering->dims.tokens * lowering->dims.hidden * dtype_bytes(op.task.dtype);
     op_operand(&op, mark->operands[AT_MARK_FROM], kind == TASK_ALL_REDUCE ? ACCESS_UPDATE : ACCESS_READ);
+    if (kind == TASK_ALL_GATHER) {
+        gather_into_buffer(lowering, mark, section);
+    }
     if (kind != TASK_ALL_REDUCE) {
         op_operand(&op, mark->operands[AT_MARK_TO], ACCESS_WRITE);
     }

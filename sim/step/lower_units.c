@@ -112,7 +112,8 @@ static Unit *begin_unit(Lowering *lowering, int index, const char *name, int ins
                .gradient_shard = -1,
                .working = -1,
                .gathered = -1,
-               .gradient_full = -1};
+               .gradient_full = -1,
+               .gradient_half = -1};
     return unit;
 }
 

@@ -229,6 +229,66 @@ static OpRef state_ref(const Lowering *lowering, int32_t state) {
     return state >= 0 ? op_whole(lowering, state) : op_absent();
 }
 
+// Of all units that are sharded: their updated weights, whole.
+static int64_t updated_bytes(const Lowering *lowering) {
+    int64_t bytes = 0;
+    for (int u = 0; u < lowering->unit_count; u++) {
+        const Unit *unit = &lowering->units[u];
+        const bool sharded = unit->instances > 0 && unit->shards > 1 && unit->gathered < 0;
+        bytes += sharded ? lowering->tensors[unit->working].bytes * unit->instances : 0;
+    }
+    return bytes;
+}
+
+static void emit_flat_copy(Lowering *lowering, Section section, int u, const char *name, OpRef from, OpRef to) {
+    const Dtype dtype = lowering->tensors[to.tensor].dtype;
+    const OpRef whole = op_whole(lowering, lowering->units[u].working);
+    const int64_t bytes = from.bytes < whole.bytes ? from.bytes : whole.bytes;
+    Op copy = {.task = {.name = name,
+                        .kind = TASK_COPY,
+                        .phase = PHASE_OPTIMIZER,
+                        .lane = LANE_AG,
+                        .group = -1,
+                        .unit = (int16_t)u,
+                        .dtype = dtype,
+                        .rows = 1,
+                        .cols = bytes / dtype_bytes(dtype),
+                        .stride = bytes / dtype_bytes(dtype)}};
+    op_operand(&copy, from, ACCESS_READ);
+    op_operand(&copy, to, to.access == ACCESS_UPDATE ? ACCESS_UPDATE : ACCESS_WRITE);
+    op_list_append(lowering->arena, &lowering->lists[section], &copy);
+}
+
+static OpRef flat_tensor(Lowering *lowering, const char *name, const Unit *unit, int parts, int pieces) {
+    const Dtype dtype = lowering->tensors[unit->working].dtype;
+    const int32_t tensor = lowering_tensor(lowering, name, ROLE_COMMUNICATION, dtype,
+                                           updated_bytes(lowering) / dtype_bytes(dtype) / parts);
+    lowering->tensors[tensor].slots = 1;
+    lowering->tensors[tensor].pieces = pieces;
+    return op_whole(lowering, tensor);
+}
+
+// The rank's part and what every rank's will replace are copied into flat blocks that are as large as all units; NCCL
+// gathers into one more, from which the parts and then the weights are copied. Not modelled: one gather of all units
+// when all are updated; each uses the front of the blocks.
+static void emit_flat_gather(Lowering *lowering, Section section, int u, Op *gather) {
+    const Unit *unit = &lowering->units[u];
+    const OpRef part = flat_tensor(lowering, "flat part", unit, unit->shards, 0);
+    OpRef parts = flat_tensor(lowering, "flat parts", unit, 1, unit->shards);
+    const OpRef block = flat_tensor(lowering, "flat weights", unit, 1, 0);
+    const OpRef own = gather->operands[AT_COLLECTIVE_FROM], whole = gather->operands[AT_COLLECTIVE_TO];
+    emit_flat_copy(lowering, section, u, "flatten own weights", own, part);
+    emit_flat_copy(lowering, section, u, "flatten weights", whole, parts);
+    gather->operand_count = 0;
+    op_operand(gather, part, ACCESS_READ);
+    gather->operands[AT_COLLECTIVE_FROM].bytes = own.bytes;
+    op_operand(gather, block, ACCESS_WRITE);
+    op_list_append(lowering->arena, &lowering->lists[section], gather);
+    parts.access = ACCESS_UPDATE;
+    emit_flat_copy(lowering, section, u, "parts of all ranks", block, parts);
+    emit_flat_copy(lowering, section, u, "weights of their parts", parts, whole);
+}
+
 // Gathers whole weights after the update of a shard.
 static void emit_regather(Lowering *lowering, Section section, int u) {
     const Unit *unit = &lowering->units[u];
@@ -244,7 +304,11 @@ static void emit_regather(Lowering *lowering, Section section, int u) {
                      : trained_part(lowering, unit, own_slice(lowering, unit, unit->working)),
                ACCESS_READ);
     op_operand(&gather, whole, part ? ACCESS_UPDATE : ACCESS_WRITE);
-    op_list_append(lowering->arena, &lowering->lists[section], &gather);
+    if (lowering->target->gathers_flat && !part && !aside) {
+        emit_flat_gather(lowering, section, u, &gather);
+    } else {
+        op_list_append(lowering->arena, &lowering->lists[section], &gather);
+    }
 }
 
 // The first unit allocates the temporary for all.

@@ -57,13 +57,13 @@ typedef struct Buffer {
     BufferRole role;
     Dtype dtype;
     int32_t slots;
-    int32_t micro_steps;  // number that have their own slots; 0 = all share the slots
-    int64_t bytes;        // needed per slot
-    int64_t slot_bytes;
-    int32_t scale_buffer;  // per-tensor scale of an fp8 buffer; -1 = none
-    bool persistent;       // keeps its content across steps: never shares bytes
-    bool host;             // in host memory (offload): takes no accelerator memory
-    bool held;             // until its micro-step's backward has ended, whatever reads it
+    int32_t micro_steps;        // number that have their own slots; 0 = all share the slots
+    int64_t bytes, slot_bytes;  // needed per slot; aligned
+    int32_t scale_buffer;       // per-tensor scale of an fp8 buffer; -1 = none
+    bool persistent;            // keeps its content across steps: never shares bytes
+    bool host;                  // in host memory (offload): takes no accelerator memory
+    int32_t pieces;             // blocks of one size that a framework allocates a slot in; 0 = one
+    bool held;                  // until its micro-step's backward has ended, whatever reads it
 } Buffer;
 
 enum { STEP_ALIGN_BYTES = 256 };

@@ -81,7 +81,7 @@ typedef struct Unit {
     int64_t replicated_elements;  // leading elements replicated on every tp rank (norms, positions; TP_HF: edges too)
     // Buffers (slots = instances), -1 where absent, as are states the optimizer does not have. Working copy = what
     // forward reads when not gathered.
-    int32_t master, moment1, moment2, gradient_shard, working, gathered, gradient_full;
+    int32_t master, moment1, moment2, gradient_shard, working, gathered, gradient_full, gradient_half;
 } Unit;
 
 // Whether its matrices are updated as a whole, by Newton-Schulz products.

@@ -25,20 +25,27 @@ static const TargetVersion nanotron_0_4 = {
         SET(late_reduce, true),         // this source's: its ZeRO-1 steps lose the whole reduction, however long
         SET(fused_norms, true),         // its TritonRMSNorm, launched from Python
         SET(tp_reduce_overlaps, true),  // tp_linear_async_communication
-        SET(runtime.allocator_slack, 0.0), SET(runtime.stage_slack, 0.25),  // this source's: without bias at 0.25
-        SET(gate_kept, true),                      // GLUActivation: act(gate_states) * up_states (models/llama.py)
-        SET(max_zero, 1), SET(vocab_multiple, 1),  // padded to a multiple of tp (nanotron _vocab_size_with_padding)
+        SET(allocator, ALLOCATOR_SEGMENTS), SET(runtime.allocator_slack, 0.0),
+        SET(runtime.stage_slack, 0.25),  // this source's: where its runs had no bias before what follows was counted
+        // CausalSelfAttention (models/llama.py): torch.cat and contiguous of keys and values; flash-attn's rotation
+        // turns queries in place (layers/rotary.py)
+        SET(packed_kept, true), SET(gate_kept, true),  // GLUActivation: act(gate_states) * up_states (models/llama.py)
+        SET(max_zero, 1), SET(vocab_multiple, 1),      // padded to a multiple of tp (nanotron _vocab_size_with_padding)
         SET(runtime.host_s_per_op, PYTHON_2023_HOST_S),
         // tp_recompute_allgather is true by default (config/parallelism_config.py). By their memory its sweep's runs
         // without stages kept what they had gathered, two thirds of those with stages gathered again.
         SET(stages_regather, true),
+        SET(gather_buffers, true),  // MemoryBuffer: "allgather" and "allgather2" (parallel/utils.py, functional.py)
+        // all_gather_coalesced (distributed.py) flattens; ProcessGroupNCCL's allgather of a list fills newLikeFlat
+        SET(gathers_flat, true),
         // This source's, mechanism unknown: in its sweep a layer, forward and backward, takes no less than 10, 14, 23,
         // 48 and 115 ms at tp 2 to 32 whatever model and micro-batch, where pp > 1 and nodes > 1; else 4.4 ms at tp up
         // to 8. That is 0.24 ms a rank for each of its ten collectives beyond the 4.4 ms.
         SET(runtime.stage_host_s_per_rank, 0.24e-3),
-        SET(runtime.step_fixed_s, 35e-3),       // sim/SOURCES.md A6: 30 to 40 ms
-        SET(loss_fp32_copies[FUSED_FUSED], 3),  // this source's: 14 B per logit, from micro-batch 1 to 2 at tp 1
-        SET(loss_fp32_copies[FUSED_EAGER], 3), SET(loss_fp32_copies[FUSED_COMPILED], 3),
+        SET(runtime.step_fixed_s, 35e-3),  // sim/SOURCES.md A6: 30 to 40 ms
+        // x.float() and, less their maximum, what becomes exponentials in place (functional.py _ShardedCrossEntropy)
+        SET(loss_fp32_copies[FUSED_FUSED], 2), SET(loss_fp32_copies[FUSED_EAGER], 2),
+        SET(loss_fp32_copies[FUSED_COMPILED], 2),
         SET(runtime.bucket_parameters, 80e6),  // this source's, fitted with aws-p5: 250 MB of fp32 gradients
         SET(runtime.optimizer_bytes_per_parameter, 46.0),  // sim/SOURCES.md A6
         SET(runtime.relative_uncertainty, 0.11)),          // of one sweep; its long tail is beyond 256 ranks
@@ -98,7 +105,7 @@ static const LogPattern logs[] = {
 };
 
 static const MeasuredChip measured[] = {
-    {"H100-SXM5-80GB", 300, 512, 0.054, -0.005},
+    {"H100-SXM5-80GB", 300, 512, 0.054, -0.003},
     {0},
 };
 

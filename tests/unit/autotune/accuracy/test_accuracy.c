@@ -267,7 +267,7 @@ Test(accuracy, an_interrupted_call_says_how_far_it_came) {
 // Nanotron's last stage holds logits; its log is of the first, and of the allocator.
 Test(accuracy, memory_of_a_pipeline_is_that_of_the_stage_and_kind_that_its_framework_logs) {
     const RunLine line = {.target = "nanotron",
-                          .recompute = "none",
+                          .recompute = "full",
                           .pp = 2,
                           .dp_shard = 1,
                           .tp = 4,
