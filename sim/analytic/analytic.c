@@ -11,7 +11,6 @@
 #include "sim/analytic/overlap.h"
 #include "sim/plan/plan_fields.h"
 #include "sim/step/resizable.h"
-#include "sim/step/stages.h"
 
 enum { DEMAND_WORDS = 3 };
 
@@ -360,17 +359,10 @@ static const OverlapContention *contention_of(Analytic *analytic, const Overlap 
     return contention;
 }
 
-// Its bytes are those of its own program, at its own sizes: of our executor, which plans its memory, and of a stage
-// whose order of work has to be followed.
-static bool is_planned_itself(const Analytic *analytic, const TrainPlan *plan) {
-    return target_is_executor(analytic->cost.target) || analytic_needs_order(plan);
-}
-
 static MemoKey memory_key(const Analytic *analytic, const TrainPlan *plan) {
-    const bool is_planned = is_planned_itself(analytic, plan);  // all of it is in the curve
-    const int micro_steps = analytic_needs_order(plan) ? plan->grad_accum : memory_micro_steps(plan);
+    const bool is_planned = target_is_executor(analytic->cost.target);  // all of it is in the curve
     const uint64_t planned = (uint64_t)plan->micro_batch << 32 | (uint64_t)plan_shard_count(plan);
-    const MemoKey key = {.words = {lengths_word(analytic, plan, micro_steps), inner_word(plan),
+    const MemoKey key = {.words = {lengths_word(analytic, plan, memory_micro_steps(plan)), inner_word(plan),
                                    is_planned ? planned : 0, expert_ranks(plan)}};
     return with_choices(key, choice_key(plan, is_planned ? 0 : NOT_IN_PROGRAMS));
 }
@@ -394,13 +386,7 @@ static Status make_memory(Analytic *analytic, const TrainPlan *plan, const MemoK
     Analytic *owner = analytic->memory_of;
     const int micro_steps = memory_micro_steps(plan);
     *made = ARENA_NEW(owner->arena, MemoryCurve);
-    if (analytic_needs_order(plan)) {
-        StepProgram program;
-        TRY(step_lower_in_order(&analytic->model, plan, analytic->cost.target, analytic->stage, &analytic->scratch,
-                                &program, error));
-        TRY(memory_curve_planned(&program, owner->traces, &analytic->scratch, owner->arena, *made, error));
-        (*made)->carried_bytes = (*made)->growing_bytes = 0;  // of its peak
-    } else if (target_is_executor(analytic->cost.target)) {
+    if (target_is_executor(analytic->cost.target)) {
         StepProgram *program;
         OverlapPatterns *patterns;
         TRY(micro_step_program(analytic, plan, micro_steps, &program, &patterns, error));
@@ -498,7 +484,7 @@ Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *e
     }
     const double share = plan->zero > 0 ? 1.0 / plan_shard_count(plan) : 1;
     memory_curve_at(memory, plan->micro_batch, share, analytic->in_flight, estimate);
-    if (!is_planned_itself(analytic, plan)) {
+    if (!target_is_executor(analytic->cost.target)) {
         estimate->reserved_bytes += target_overlap_bytes(analytic->cost.target, &analytic->model, plan);
     }
     return STATUS_OK;

@@ -31,12 +31,6 @@ struct Analytic {
     EstimateLimits limits;
 };
 
-// What a stage holds follows from the whole order of its work items only: backward is split, or it has the first and
-// the last chunk of layers.
-static inline bool analytic_needs_order(const TrainPlan *plan) {
-    return plan_has_stages(plan) && (plan_splits_backward(plan) || plan_is_folded(plan));
-}
-
 // Of a plan without stages, or of the stage that is set, alone; all layers recomputed or none.
 Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 

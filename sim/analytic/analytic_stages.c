@@ -30,6 +30,11 @@ static double in_flight(Analytic *analytic, const PipelineShape *shape, const St
                : pipeline_most_bytes(&analytic->orders, shape, stage, &load);
 }
 
+static void look_at(Analytic *analytic, const PipelineShape *shape, const StageSplit *split, int stage) {
+    analytic->stage = stage;
+    analytic->in_flight = in_flight(analytic, shape, split, stage);
+}
+
 static void look_away(Analytic *analytic) {
     analytic->stage = 0;
     analytic->in_flight = 1;
@@ -309,46 +314,11 @@ static void take_off_growing(Analytic *analytic, const PipelineShape *shape, con
     estimate->reserved_bytes -= less * (1 + runtime->allocator_slack + runtime->stage_slack);
 }
 
-// The stage whose bytes are looked at first.
-static int first_looked_at(const TrainPlan *plan, const PipelineShape *shape, const StageSplit *split) {
-    const int with_head = shape->schedule->folded ? 0 : shape->stages - 1;
-    return analytic_needs_order(plan) ? with_head : split->stage[STAGE_FULLEST];
-}
-
-// Micro-steps after which a stage holds no more: folded, it has sent two of every stage ahead (zbv.c).
-static int32_t steps_until_most(const PipelineShape *shape) {
-    enum { TURNS = 2 };
-    PipelineShape few, more;
-    if (!pipeline_shows(shape, &few, &more)) {
-        return shape->micro_steps;
-    }
-    return shape->schedule->folded ? 2 * shape->stages + TURNS : few.micro_steps;
-}
-
-// The plan whose program of a stage has its bytes. Between the halves of a backward inputs and output gradients of all
-// products are held, and a folded stage 0 has embedding, head and logits: only the order of all work says how much, so
-// it is the plan's own, with as many micro-steps as show how it goes on; of several rounds, a later one.
-static TrainPlan plan_of_bytes(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape) {
-    enum { ROUNDS = 2 };
-    TrainPlan of = *plan;
-    if (!analytic_needs_order(plan)) {
-        return stage_plan_alone(analytic, plan);
-    }
-    const int rounds = plan_rounds(plan) < ROUNDS ? plan_rounds(plan) : ROUNDS;
-    of.pp_rounds = plan_rounds(plan) > ROUNDS ? ROUNDS : plan->pp_rounds;
-    of.grad_accum = rounds * steps_until_most(shape);
-    return of;
-}
-
-static Status add_bytes(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, const StageSplit *split,
+static Status add_bytes(Analytic *analytic, const TrainPlan *alone, const PipelineShape *shape, const StageSplit *split,
                         int stage, Estimate *estimate, Error *error) {
-    const TrainPlan of = plan_of_bytes(analytic, plan, shape);
-    analytic->stage = stage;
-    analytic->in_flight = analytic_needs_order(plan) ? 1 : in_flight(analytic, shape, split, stage);
-    const Status status = analytic_add_bytes(analytic, &of, estimate, error);
-    if (!analytic_needs_order(plan)) {
-        take_off_growing(analytic, shape, split, stage, estimate);
-    }
+    look_at(analytic, shape, split, stage);
+    const Status status = analytic_add_bytes(analytic, alone, estimate, error);
+    take_off_growing(analytic, shape, split, stage, estimate);
     look_away(analytic);
     return status;
 }
@@ -414,6 +384,7 @@ static Status time_stages(Analytic *analytic, const TrainPlan *plan, const Pipel
 
 static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
                             const StageSplit *split, Estimate *estimate, Error *error) {
+    const TrainPlan alone = stage_plan_alone(analytic, plan);
     const int micro_steps = plan->grad_accum;
     StageTimes fullest;
     double head_s, dense_s;
@@ -441,7 +412,7 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     *estimate = fullest.step;
     repeat_rounds(analytic, plan, estimate);
     estimate->is_bound = hopeless;
-    estimate->stage = first_looked_at(plan, shape, split);
+    estimate->stage = split->stage[STAGE_FULLEST];
     add_head(split, each_s, head_s, micro_steps, estimate);
     *(plan->p2p_waits ? &estimate->exposed_s[AXIS_PP] : &estimate->compute_s) += slower_s * shape->chunks * micro_steps;
     estimate->step_s += slower_s * shape->chunks * micro_steps;
@@ -450,7 +421,7 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     if (analytic->limits.time_only && analytic_is_hopeless(analytic, estimate->step_s)) {
         return analytic_no_bytes(estimate);
     }
-    return add_bytes(analytic, plan, shape, split, estimate->stage, estimate, error);
+    return add_bytes(analytic, &alone, shape, split, estimate->stage, estimate, error);
 }
 
 // ---- bytes
@@ -488,11 +459,16 @@ static bool last_may_need_most(Analytic *analytic, const TrainPlan *plan, const 
 }
 
 Status analytic_bytes_of_stage(Analytic *analytic, const TrainPlan *plan, int stage, Estimate *estimate, Error *error) {
+    const TrainPlan alone = stage_plan_alone(analytic, plan);
     const StageSplit *split = stage_split(analytic, plan);
     PipelineShape shape;
     TRY(stage_shape(analytic->cost.target, plan, &shape, error));
     *estimate = (Estimate){.stage = stage};
-    return add_bytes(analytic, plan, &shape, split, stage, estimate, error);
+    look_at(analytic, &shape, split, stage);
+    const Status status = analytic_bytes_alike(analytic, &alone, estimate, error);
+    take_off_growing(analytic, &shape, split, stage, estimate);
+    look_away(analytic);
+    return status;
 }
 
 static Status add_stage(Analytic *analytic, const TrainPlan *plan, int stage, Estimate *estimate, Error *error) {
@@ -527,28 +503,8 @@ static bool first_may_need_most(Analytic *analytic, const TrainPlan *plan, const
     return carried + each * parameters / plan->mesh.size[AXIS_TP] > 0;
 }
 
-// Beside the one with the head: of those with most layers the first one, where stages are folded the last one and the
-// last of all.
-static Status add_other_ends(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
-                             const StageSplit *split, Estimate *estimate, Error *error) {
-    const int with_head = estimate->stage, last = shape->stages - 1;
-    int32_t most = 0;
-    int fullest = with_head;
-    for (int stage = 0; stage <= last; stage++) {
-        const int32_t layers = stage_all_layers(shape, stage_chunk_layers(split, shape, stage));
-        const bool fuller = layers > most || (layers == most && shape->schedule->folded);
-        fullest = fuller ? stage : fullest;
-        most = fuller ? layers : most;
-    }
-    TRY(fullest != with_head ? add_stage(analytic, plan, fullest, estimate, error) : STATUS_OK);
-    return fullest != last && with_head != last ? add_stage(analytic, plan, last, estimate, error) : STATUS_OK;
-}
-
 static Status add_ends(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, const StageSplit *split,
                        Estimate *estimate, Error *error) {
-    if (analytic_needs_order(plan)) {
-        return add_other_ends(analytic, plan, shape, split, estimate, error);
-    }
     if (first_may_need_most(analytic, plan, shape, split, estimate)) {
         TRY(add_stage(analytic, plan, 0, estimate, error));
     }
@@ -561,10 +517,10 @@ static Status add_ends(Analytic *analytic, const TrainPlan *plan, const Pipeline
 // Of the fullest stage, where a limit is set and its bytes are known: a look-up comes first.
 static Status find_too_large(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
                              const StageSplit *split, Estimate *estimate, Error *error) {
-    const TrainPlan of = plan_of_bytes(analytic, plan, shape);
-    *estimate = (Estimate){.stage = first_looked_at(plan, shape, split)};
-    if (analytic->limits.bytes > 0 && analytic_bytes_are_known(analytic, &of, estimate->stage)) {
-        TRY(add_bytes(analytic, plan, shape, split, estimate->stage, estimate, error));
+    const TrainPlan alone = stage_plan_alone(analytic, plan);
+    *estimate = (Estimate){.stage = split->stage[STAGE_FULLEST]};
+    if (analytic->limits.bytes > 0 && analytic_bytes_are_known(analytic, &alone, estimate->stage)) {
+        TRY(add_bytes(analytic, &alone, shape, split, estimate->stage, estimate, error));
         estimate->is_too_large = estimate->reserved_bytes > analytic->limits.bytes;
     }
     return STATUS_OK;
@@ -584,6 +540,6 @@ Status analytic_bytes_of_stages(Analytic *analytic, const TrainPlan *plan, Estim
     PipelineShape shape;
     TRY(stage_shape(analytic->cost.target, plan, &shape, error));
     const StageSplit *split = stage_split(analytic, plan);
-    TRY(analytic_bytes_of_stage(analytic, plan, first_looked_at(plan, &shape, split), estimate, error));
+    TRY(analytic_bytes_of_stage(analytic, plan, split->stage[STAGE_FULLEST], estimate, error));
     return add_ends(analytic, plan, &shape, split, estimate, error);
 }

@@ -4,7 +4,6 @@
 #include "sim/step/lower.h"
 #include "sim/frameworks/pp_groups.h"
 #include "sim/step/mixed.h"
-#include "sim/step/stages.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -295,7 +294,7 @@ static void lower_step(Lowering *lowering, StepProgram *program) {
 Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Target *target,
                          const LoweringChoice *choice, Arena *arena, StepProgram *program, Error *error) {
     const char *reason = NULL;
-    if (!choice->alone && !choice->unchecked) {
+    if (!choice->alone) {
         target_check(target, model, plan, arena, &reason);
     }
     FAIL_IF(reason, error, STATUS_INFEASIBLE, "%s", reason);
@@ -359,12 +358,6 @@ Status step_lower_alone(const ModelSpec *model, const TrainPlan *plan, const Tar
                         StepProgram *program, Error *error) {
     const LoweringChoice choice = {
         .stage = stage, .schedule = schedules[0], .alone = plan_has_stages(plan), .mean = true};
-    return step_lower_chosen(model, plan, target, &choice, arena, program, error);
-}
-
-Status step_lower_in_order(const ModelSpec *model, const TrainPlan *plan, const Target *target, int stage, Arena *arena,
-                           StepProgram *program, Error *error) {
-    const LoweringChoice choice = {.stage = stage, .schedule = schedule_of(plan), .unchecked = true};
     return step_lower_chosen(model, plan, target, &choice, arena, program, error);
 }
 

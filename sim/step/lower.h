@@ -132,7 +132,6 @@ typedef struct LoweringChoice {
     const Schedule *schedule;  // any order of the micro-steps
     uint32_t frozen;           // bit per unit that is not trained
     bool alone;                // without messages, in any order: step_lower_alone
-    bool unchecked;            // the plan need not be legal: step_lower_in_order
     bool mean;                 // model two kinds of layers by their mean, whichever the target runs
 } LoweringChoice;
 

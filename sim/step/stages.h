@@ -14,10 +14,6 @@ typedef struct StepPrograms {
 Status step_lower_stages(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
                          StepPrograms *programs, Error *error);
 
-// The program of step_lower_stage of a stage of a pipeline, whose plan is looked at and not run: it need not be legal.
-Status step_lower_in_order(const ModelSpec *model, const TrainPlan *plan, const Target *target, int stage, Arena *arena,
-                           StepProgram *program, Error *error);
-
 static inline const StepProgram *step_program_of(const StepPrograms *programs, const Mesh *mesh, int rank) {
     return &programs->of[mesh_stage_of(mesh, rank)];
 }
