@@ -1,8 +1,9 @@
 // Equivalence classes of ranks by colour refinement: ranks start with the colour of what differs between them (their
-// slowdown and that of their links, or themselves with all_ranks) and are split as long as two of one colour see
-// different colours in their groups. The result is an equitable partition, so simulating one rank per class with the
-// classes of its groups is exact. Without slowdowns there is one class: every rank does the same work (what a
-// contiguous cp split makes unequal is priced by sim/cost as the rank that the ring waits for).
+// slowdown and that of their links) and are split as long as two of one colour see different colours in their groups.
+// The result is an equitable partition, so simulating one rank per class with the classes of its groups is exact.
+// Without slowdowns there is one class: every rank does the same work (what a contiguous cp split makes unequal is
+// priced by sim/cost as the rank that the ring waits for). With all_ranks each is a class of its own, and with stages,
+// whose ranks meet one by one.
 //
 // Coordinates along an axis that no special rank has are interchangeable: they count as one kind of coordinate, and
 // what is coloured are cells, a kind along each axis, with as many ranks as the kinds have coordinates. Where few ranks
@@ -270,7 +271,7 @@ static int32_t group_actors(const Colours *colours, const int32_t *actor_of, int
     found->stamp++;
     for (int32_t cell = first; cell >= 0; cell = found->next[cell]) {
         const int32_t actor = actor_of[colours->of_cell[cell]];
-        if (found->seen[actor] != found->stamp) {
+        if (actor >= 0 && found->seen[actor] != found->stamp) {  // below 0: of another stage
             found->seen[actor] = found->stamp;
             out[count++] = actor;
             if (out[count - 1] < out[0]) {
@@ -327,9 +328,6 @@ static Status check_factors(const float *factors, int world, const char *what, b
 }
 
 static uint64_t first_colour(const EngineOptions *options, int rank) {
-    if (options->all_ranks) {
-        return (uint64_t)rank;
-    }
     Hash hash = hash_begin();
     hash_double(&hash, factor_of(options->rank_slowdown, rank));
     hash_double(&hash, factor_of(options->link_slowdown, rank));
@@ -361,19 +359,20 @@ Status rank_classes_find(const StepProgram *program, const EngineOptions *option
         return STATUS_OK;
     }
     int32_t special[MOST_SPECIAL];
-    const bool each = options->all_ranks || borrows(program) || plan_has_stages(&program->plan);
-    const int count = each ? -1 : special_ranks(options, world, special);
+    const bool apart = options->all_ranks || plan_has_stages(&program->plan);
+    const int count = apart || borrows(program) ? -1 : special_ranks(options, world, special);
     Colours colours = {.program = program,
                        .cells = cells_find(&program->plan.mesh, count < 0 ? NULL : special, count, arena)};
     colours.of_cell = ARENA_ARRAY(arena, int32_t, colours.cells.count);
     colours.signature = ARENA_ARRAY(arena, uint64_t, colours.cells.count);
     colours.sorted = ARENA_ARRAY(arena, uint64_t, colours.cells.count);
     for (int32_t cell = 0; cell < colours.cells.count; cell++) {
-        colours.signature[cell] = first_colour(options, cell_rank(&colours.cells, cell));
+        const int rank = cell_rank(&colours.cells, cell);
+        colours.signature[cell] = apart ? (uint64_t)rank : first_colour(options, rank);
     }
     renumber(&colours);
     place_cells(&colours, arena);
-    if (!options->all_ranks) {
+    if (!apart) {
         refine(&colours, arena);
     }
     int32_t *actor_of = ARENA_ARRAY(arena, int32_t, colours.count);

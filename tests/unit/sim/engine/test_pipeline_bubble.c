@@ -261,6 +261,33 @@ Test(pipeline_bubble, a_wait_for_a_message_is_bubble_though_a_collective_follows
     arena_free(&pipeline.arena);
 }
 
+// Stage 1 takes 2 and 4 s: it starts at 1, waits from 7 to 9 for the first gradient, is busy 48 s, and its last
+// gradient takes stage 0 another 2. With tp its one slow rank is waited for by the other.
+Test(pipeline_bubble, a_rank_that_is_slow_slows_its_stage_alone) {
+    static const Row row = {PP_1F1B, 4, 8, 1, 33, 4, 1};
+    for (int tp = 1; tp <= 2; tp++) {
+        for (int all = 0; all <= 1; all++) {
+            Case pipeline = {0};
+            Error error = {0};
+            EngineResult result;
+            const StepProgram *program;
+            float slowdown[8];
+            case_begin(&pipeline, &row, &even, tp);
+            const Mesh *mesh = &pipeline.programs.of[0].plan.mesh;
+            for (int rank = 0; rank < 4 * tp; rank++) {
+                const MeshCoordinates at = mesh_coordinates(mesh, rank);
+                slowdown[rank] = at.at[AXIS_PP] == 1 && at.at[AXIS_TP] == tp - 1 ? 2 : 1;
+            }
+            const EngineOptions options = {.rank_slowdown = slowdown, .all_ranks = all};
+            cr_assert_eq(engine_run_stages_costs(&pipeline.programs, pipeline.costs, &options, &pipeline.arena,
+                                                 &program, &result, &error),
+                         STATUS_OK, "%s", error.message);
+            cr_expect_float_eq(result.step_s, 1 + 2 + 48 + 2, 1e-3, "tp %d: %g s", tp, result.step_s);
+            arena_free(&pipeline.arena);
+        }
+    }
+}
+
 static double run_hosted(const Row *row, const UnitCosts *unit) {
     Case pipeline = {0};
     Error error = {0};
