@@ -16,11 +16,11 @@ static TrainPlan none_recomputed(const TrainPlan *plan) {
     return none;
 }
 
-// Which of a stage's layers keep all, from one on.
+// How many layers of a stage's chunk keep all.
 static int32_t kept_layers(const Analytic *analytic, const TrainPlan *plan, int32_t first, int32_t count) {
     int32_t kept = 0;
     for (int32_t layer = first; layer < first + count; layer++) {
-        kept += !target_recomputes(analytic->cost.target, plan, layer);
+        kept += !target_recomputes(analytic->cost.target, plan, layer, layer - first);
     }
     return kept;
 }

@@ -225,11 +225,11 @@ static const char *check_pp(const Target *target, const ModelSpec *model, const 
         return refuse_few_layers(model, plan, arena);
     }
     const int ends = plan->pp_first < plan->pp_last ? plan->pp_first : plan->pp_last, even = model->layers / pp;
-    const int fewest = rule == LAYERS_BY_ENDS && ends < even ? ends : even;
+    const int fewest = (rule == LAYERS_BY_ENDS && ends < even ? ends : even) / chunks;
     REFUSE_IF(arena,
               plan->recompute == RECOMPUTE_FULL && plan->recompute_layers > 0 && plan->recompute_layers >= fewest,
-              "recompute_layers=%d does not fit the %d layers of a stage: use less, or 0 for all",
-              plan->recompute_layers, fewest);
+              "recompute_layers=%d does not fit the %d layers of a %s: use less, or 0 for all", plan->recompute_layers,
+              fewest, chunks > 1 ? "virtual stage" : "stage");
     return check_schedule(model, plan, target, arena);
 }
 

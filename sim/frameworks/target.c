@@ -305,19 +305,23 @@ const Target *target_executed(const Target *target, Arena *arena) {
     return executed;
 }
 
-// Megatron's block method takes the first ones (transformer_block.py); every n-th is each n's first or last one.
-bool target_recomputes(const Target *target, const TrainPlan *plan, int layer) {
+// Megatron's block method takes the first ones of each chunk of layers, a TransformerBlock of its own
+// (checkpointed_forward of recompute.py); every n-th of a stage is each n's first or last one.
+bool target_recomputes(const Target *target, const TrainPlan *plan, int of_stage, int of_chunk) {
     if (!plan_keeps_layers(plan)) {
         return plan->recompute == RECOMPUTE_FULL;
     }
     const int behind = target->recompute_counts == RECOMPUTE_EVERY_LAST;
-    return plan->recompute_layers > 0 ? layer < plan->recompute_layers : (layer + behind) % plan->recompute_every == 0;
+    return plan->recompute_layers > 0 ? of_chunk < plan->recompute_layers
+                                      : (of_stage + behind) % plan->recompute_every == 0;
 }
 
+// Chunks are alike, as far as they can be.
 int target_recomputed_layers(const Target *target, const TrainPlan *plan, int layers) {
+    const int chunks = plan_chunks(plan), each = layers > chunks ? layers / chunks : 1;
     int count = 0;
     for (int layer = 0; layer < layers; layer++) {
-        count += target_recomputes(target, plan, layer);
+        count += target_recomputes(target, plan, layer, layer % each);
     }
     return count;
 }

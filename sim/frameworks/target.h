@@ -228,8 +228,8 @@ static inline unsigned target_recompute_modules(const Target *target, const Trai
                                                   : own;
 }
 
-// Is the layer recomputed whole under recompute=full, and how many of them are?
-bool target_recomputes(const Target *target, const TrainPlan *plan, int layer);
+// Is this layer of a stage, and of a chunk of it, recomputed whole under recompute=full, and how many of a stage's are?
+bool target_recomputes(const Target *target, const TrainPlan *plan, int of_stage, int of_chunk);
 int target_recomputed_layers(const Target *target, const TrainPlan *plan, int layers);
 
 #define GRAD_SYNC_BIT(value) (1 << (value))

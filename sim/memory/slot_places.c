@@ -13,17 +13,39 @@ typedef struct Finder {
     int32_t *in_order;  // slots by their first use
 } Finder;
 
-static bool is_placed(const ProgramCut *cut, int32_t buffer) {
+// Buffers of which a slot is never used: where layers of several chunks keep something, the others have numbers too.
+static const bool *find_gaps(const ProgramCut *cut, const Lifetimes *lifetimes, Arena *arena) {
+    const StepProgram *program = &cut->program;
+    bool *gaps = ARENA_ARRAY(arena, bool, program->buffer_count);
+    bool **used = ARENA_ARRAY(arena, bool *, program->buffer_count);
+    for (int32_t i = 0; i < lifetimes->count; i++) {
+        const SlotLifetime *row = &lifetimes->rows[i];
+        if (!used[row->buffer]) {
+            used[row->buffer] = ARENA_ARRAY(arena, bool, program->buffers[row->buffer].slots);
+        }
+        used[row->buffer][row->slot] = true;
+    }
+    for (int32_t b = 0; b < program->buffer_count; b++) {
+        for (int32_t slot = 0; used[b] && slot < program->buffers[b].slots; slot++) {
+            gaps[b] |= !used[b][slot];
+        }
+    }
+    return gaps;
+}
+
+static bool is_placed(const ProgramCut *cut, const bool *gaps, int32_t buffer) {
     const Buffer *of = &cut->program.buffers[buffer];
-    return cut->removed_layers == 0 && !of->persistent && of->micro_steps > 1 && of->slots <= PLACED_SLOTS;
+    return cut->removed_layers == 0 && !of->persistent && (of->micro_steps > 1 || gaps[buffer]) &&
+           of->slots <= PLACED_SLOTS;
 }
 
 // Each slot of those buffers is a part.
-static Parts parts_of_placed(const ProgramCut *cut, Arena *arena) {
+static Parts parts_of_placed(const ProgramCut *cut, const Lifetimes *lifetimes, Arena *arena) {
     const StepProgram *program = &cut->program;
+    const bool *gaps = find_gaps(cut, lifetimes, arena);
     Parts parts = {.first = ARENA_ARRAY(arena, int32_t, program->buffer_count + 1)};
     for (int32_t b = 0; b < program->buffer_count; b++) {
-        parts.count += is_placed(cut, b) ? program->buffers[b].slots : 1;
+        parts.count += is_placed(cut, gaps, b) ? program->buffers[b].slots : 1;
         parts.first[b + 1] = parts.count;
     }
     return parts;
@@ -75,7 +97,7 @@ SlotPlaces slot_places_find(const ProgramCut *cut, const HappensBefore *order, c
     const StepProgram *program = &cut->program;
     SlotPlaces places = {.of = ARENA_ARRAY(arena, int32_t *, program->buffer_count),
                          .count = ARENA_ARRAY(scratch, int32_t, program->buffer_count)};
-    const Parts parts = parts_of_placed(cut, scratch);
+    const Parts parts = parts_of_placed(cut, lifetimes, scratch);
     if (parts.count == program->buffer_count) {
         return places;
     }

@@ -29,7 +29,7 @@ typedef struct TrainPlan {
     Fused fused;
     bool tp_overlap;               // tp > 1: tp collectives overlap the GEMMs they feed (user buffers, async tp)
     RecomputeUnit recompute_unit;  // of recompute=full
-    int recompute_layers;          // of recompute=full: this many first layers, the others are kept; 0 = all
+    int recompute_layers;          // of recompute=full: this many first layers of a chunk, the others are kept; 0 = all
     Offload offload;               // stages 1 to 3; parameters: stage 3
     int recompute_every;           // of recompute=full: every n-th layer, the others are kept; 0 = each
     GradSync grad_sync;            // accumulation over several data ranks only

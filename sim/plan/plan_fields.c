@@ -275,8 +275,8 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
     [PLAN_RECOMPUTE_LAYERS] = {"recompute_layers", .label = "recomputed layers", AT(recompute_layers), .high = 1023,
                                .matters = recomputes_first_layers, .scope = PLAN_OF_SHAPE, .fitted = true,
                                .option = {"recompute-layers", "auto|N", "layers", "auto; predict, run: 0",
-                                          "recompute full of the first N layers only, 0 all; auto tries the fewest "
-                                          "that fit",
+                                          "recompute full of the first N layers only (of each virtual stage), 0 "
+                                          "all; auto tries the fewest that fit",
                                           RUNS}},
     [PLAN_RECOMPUTE_EVERY] = {"recompute_every", .label = "every n-th layer recomputed", AT(recompute_every),
                               .high = 31, .matters = recomputes_every_nth, .scope = PLAN_OF_SHAPE, .fitted = true,

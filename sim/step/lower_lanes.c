@@ -89,7 +89,13 @@ static void choose_slots_of(Assembly *assembly, const Variant *variants, Section
     }
 }
 
-// The kept layers are the last ones, or every n-th one: the first share slots among themselves.
+// Slots of what kept layers read, numbered by layer: where these are the last ones, the others share slots among
+// themselves. Every n-th and the last ones of several chunks have one each.
+static int32_t kept_slots(const Lowering *lowering) {
+    const bool last = lowering->held->chunk_count == 1;
+    return lowering->model->layers - (last ? lowering->plan->recompute_layers : 0);
+}
+
 static void choose_slots(Assembly *assembly, const Variant *variants) {
     Lowering *lowering = assembly->lowering;
     const int32_t layers = lowering->model->layers;
@@ -99,8 +105,8 @@ static void choose_slots(Assembly *assembly, const Variant *variants) {
     }
     choose_slots_of(assembly, variants, SECTION_LAYER_BACKWARD, layers);
     choose_slots_of(assembly, variants, SECTION_LAYER_WEIGHTS, layers);
-    choose_slots_of(assembly, variants, SECTION_KEPT_BACKWARD, layers - lowering->plan->recompute_layers);
-    choose_slots_of(assembly, variants, SECTION_KEPT_WEIGHTS, layers - lowering->plan->recompute_layers);
+    choose_slots_of(assembly, variants, SECTION_KEPT_BACKWARD, kept_slots(lowering));
+    choose_slots_of(assembly, variants, SECTION_KEPT_WEIGHTS, kept_slots(lowering));
     for (size_t t = 0; t < lowering->tensor_count; t++) {
         Tensor *tensor = &lowering->tensors[t];
         const bool kept = tensor->slots > 1 && chosen[t];  // a slot for each layer
@@ -374,8 +380,9 @@ static void append_runs(Assembly *assembly, Stretch *stretch, const char *name, 
     }
 }
 
-static bool is_usual(const Lowering *lowering, int layer) {
-    return !plan_keeps_layers(lowering->plan) || target_recomputes(lowering->target, lowering->plan, layer);
+static bool is_usual(const Lowering *lowering, int layer, const StageChunk *chunk) {
+    return !plan_keeps_layers(lowering->plan) ||
+           target_recomputes(lowering->target, lowering->plan, layer, layer - chunk->first);
 }
 
 // From the last run to the first, each split where recomputed and kept layers meet.
@@ -389,8 +396,8 @@ static void append_runs_down(Assembly *assembly, Stretch *all, Stretch *kept, co
             continue;
         }
         for (int end = run.first + run.count, first; end > run.first; end = first) {
-            const bool usual = is_usual(lowering, end - 1);
-            for (first = end - 1; first > run.first && is_usual(lowering, first - 1) == usual;) {
+            const bool usual = is_usual(lowering, end - 1, chunk);
+            for (first = end - 1; first > run.first && is_usual(lowering, first - 1, chunk) == usual;) {
                 first--;
             }
             append_run(assembly, usual ? all : kept, name, micro_offset, true,

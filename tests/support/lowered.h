@@ -49,6 +49,8 @@ typedef struct LoweredRequest {
     int mtp;
     bool tied;
     int layers;  // 0 = the model's
+    PpSchedule pp_schedule;
+    int virtual_stages;
 } LoweredRequest;
 
 // The program in the arena; fails the test with the reason when the request is not legal.

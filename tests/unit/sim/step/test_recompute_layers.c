@@ -53,6 +53,19 @@ Test(recompute_layers, the_first_so_many_run_again) {
     cr_assert_str_eq(again(&program), "110000");
 }
 
+// Megatron's checkpointed_forward counts the layers of a TransformerBlock, which is a chunk.
+Test(recompute_layers, the_first_so_many_of_each_chunk_run_again) {
+    LoweredRequest request = request_of(2, 0);
+    request.layers = 16;
+    request.target = "megatron";
+    request.mesh = "pp=2";
+    request.grad_accum = 4;
+    request.pp_schedule = PP_INTERLEAVED;
+    request.virtual_stages = 2;
+    const StepProgram program = lowered(&arena, request);
+    cr_assert_str_eq(again(&program), "11001100");
+}
+
 // _apply_layer_sac of torchtitan 0.2.2 counts from 1 and takes the multiples of n.
 Test(recompute_layers, every_second_of_torchtitan_is_the_second_of_two) {
     const StepProgram program = lowered(&arena, request_of(0, 2));
