@@ -152,7 +152,7 @@ double traffic_passes(const Target *target, const TrainPlan *plan, const Task *t
         return target->runtime.strided_rotary && plan->fused == FUSED_EAGER ? STRIDED_ROTARY_PLANES / 2 : row->rotary;
     case TASK_SWIGLU:
     case TASK_SWIGLU_BACKWARD:
-        return row->activation;
+        return passes[target->activation_apart && plan->fused == FUSED_FUSED ? FUSED_EAGER : plan->fused].activation;
     case TASK_RMSNORM_BACKWARD:
         return row->norm_backward;
     case TASK_QK_NORM:

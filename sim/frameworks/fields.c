@@ -115,6 +115,8 @@ static const TargetField fields[] = {
     NEWER(graphs_hold_gradients),
     NEWER(frozen_held),
     NEWER(adapters_cast),
+    NEWER(adapters_drop),
+    NEWER(activation_apart),
     NEWER(runtime.messages_stop_host),
     NEWER(runtime.message_host_s),
     NEWER(runtime.stalls_from_nodes),

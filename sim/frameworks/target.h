@@ -101,6 +101,8 @@ typedef struct Target {
     bool backward_prefetch;   // issues all-gather(l-1) before backward(l)
     bool root_unit;           // embedding, final norm and head are one unit, gathered for the whole forward
     bool adapters_cast;       // adapters are in fp32, and what goes into them is cast
+    bool activation_apart;    // fused, the gated activation is two operations all the same
+    bool adapters_drop;       // and elements of it are dropped (lora_dropout above 0), for each adapter on its own
     bool frozen_held;         // stage 3: what goes into a recomputed layer without trained weights of its own, and its
                               // gradient, live until backward ends
     bool root_kept;           // and kept until its gradient is copied out, not gathered again for backward

@@ -217,7 +217,8 @@ typedef struct Product {
     OpRef a, b, c;
     int64_t m, n, k;
     bool trans_a, trans_b;
-    double factor;  // 0 = 1
+    double factor;         // 0 = 1
+    int64_t beside_bytes;  // traffic of passes over its operands besides
 } Product;
 
 static void add_product(Lowering *lowering, Section section, const char *name, const Product *product) {
@@ -229,6 +230,7 @@ static void add_product(Lowering *lowering, Section section, const char *name, c
     op->task.trans_a = product->trans_a;
     op->task.trans_b = product->trans_b;
     op->task.factor = product->factor;
+    op->task.cast_bytes = product->beside_bytes;
     op->task.flops = 2.0 * (double)product->m * (double)product->n * (double)product->k;
     OP_OPERANDS(op, ACCESS_READ, product->a, product->b);
     op_operand(op, product->c, ACCESS_WRITE);
@@ -258,6 +260,24 @@ static bool casts_inputs(const Lowering *lowering) {
            !(fused == FUSED_FUSED && weights_are_packed(lowering));
 }
 
+// Dropout of each adapter's input, bytes an element, forward and backward. In peft's layer it runs on the fp32 copy and
+// keeps a mask of a byte (peft 0.13 tuners/lora/layer.py; PyTorch's native_dropout): read, written, masked, and back. In
+// kernels for packed weights it runs in the working dtype, and backward asks the dropped input where it is not 0
+// (fms-acceleration 876e2ed, fused_ops/unsloth_lora: matmul_lora, LoRA_QKV): compared, multiplied, but for the sum.
+typedef struct DropBytes {
+    int forward, backward;
+} DropBytes;
+
+static const DropBytes drop_in_fp32 = {4 + 4 + 1, 4 + 1 + 4}, drop_in_kernels = {2 + 2 + 1, 2 + 1 + 1 + 2 + 2};
+
+static int64_t drop_bytes(const Lowering *lowering, bool backward, int64_t elements) {
+    if (!lowering->target->adapters_drop || lowering->plan->fused == FUSED_COMPILED) {
+        return 0;
+    }
+    const DropBytes *bytes = casts_inputs(lowering) ? &drop_in_fp32 : &drop_in_kernels;
+    return elements * (backward ? bytes->backward : bytes->forward);
+}
+
 static OpRef fp32_of(Lowering *lowering, const char *name, int64_t elements) {
     return op_whole(lowering, lowering_tensor(lowering, name, ROLE_ACTIVATION, DTYPE_FP32, elements));
 }
@@ -275,7 +295,8 @@ static void cast_input(Lowering *lowering, const Adapter *adapter, const Linear 
 }
 
 static OpRef scaled_out(Lowering *lowering, const Adapter *adapter, OpRef delta, int64_t elements) {
-    if (lowering->plan->fused != FUSED_EAGER && !lowering->target->adapters_of_core) {
+    const bool of_peft = lowering->plan->fused == FUSED_EAGER || casts_inputs(lowering);
+    if (!of_peft && !lowering->target->adapters_of_core) {
         return delta;
     }
     const OpRef scaled = op_whole(lowering, tokens_by(lowering, adapter->scaled, elements / lowering->dims.tokens));
@@ -299,7 +320,8 @@ static OpRef add_inner(Lowering *lowering, Section section, const Adapter *adapt
                            .m = rows->count,
                            .n = rank_made(lowering, adapter),
                            .k = linear->in,
-                           .trans_b = true});
+                           .trans_b = true,
+                           .beside_bytes = drop_bytes(lowering, false, rows->count * linear->in)});
     if (cuts_both(lowering)) {
         add_over_tp(lowering, section, gathers ? TASK_ALL_GATHER : TASK_ALL_REDUCE, adapter->inner, made, inner);
     }
@@ -399,7 +421,8 @@ void add_adapter_input_gradient(Lowering *lowering, Section section, const Linea
                            .c = part,
                            .m = rows->count,
                            .n = linear->in,
-                           .k = rank_made(lowering, adapter)});
+                           .k = rank_made(lowering, adapter),
+                           .beside_bytes = drop_bytes(lowering, true, rows->count * linear->in)});
     if (casts_inputs(lowering)) {
         const int64_t elements = rows->count * linear->in;
         const OpRef fp32 = fp32_of(lowering, adapter->input_gradient_fp32, elements);

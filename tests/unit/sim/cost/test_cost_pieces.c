@@ -292,6 +292,17 @@ Test(cost_pieces, sums_into_fp32_take_longer_by_traffic_that_is_not_hidden) {
     cr_assert_lt(gemm_s(&a100, DTYPE_BF16, 8192, 8192, 4096, 8), 1.01 * plain_s);
 }
 
+Test(cost_pieces, a_gated_activation_beside_fused_norms_may_be_two_operations_all_the_same) {
+    Target target = {0};
+    const TrainPlan fused = {.fused = FUSED_FUSED}, eager = {.fused = FUSED_EAGER}, compiled = {.fused = FUSED_COMPILED};
+    const Task gated = {.kind = TASK_SWIGLU, .phase = PHASE_FORWARD};
+    const double one = traffic_passes(&target, &fused, &gated);
+    target.activation_apart = true;
+    cr_expect_gt(traffic_passes(&target, &fused, &gated), one);
+    cr_expect_eq(traffic_passes(&target, &fused, &gated), traffic_passes(&target, &eager, &gated));
+    cr_expect_eq(traffic_passes(&target, &compiled, &gated), 1);
+}
+
 // Six choices a token, compiled, without a graph's help on the way to the experts: counted in traffic.c.
 Test(cost_pieces, rows_move_operation_by_operation_where_the_compiler_leaves_their_way_out) {
     Target target = {.expert_flavour = EXPERTS_WEIGHTED_FP32};
