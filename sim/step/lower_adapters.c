@@ -260,10 +260,10 @@ static bool casts_inputs(const Lowering *lowering) {
            !(fused == FUSED_FUSED && weights_are_packed(lowering));
 }
 
-// Dropout of each adapter's input, bytes an element, forward and backward. In peft's layer it runs on the fp32 copy and
-// keeps a mask of a byte (peft 0.13 tuners/lora/layer.py; PyTorch's native_dropout): read, written, masked, and back. In
-// kernels for packed weights it runs in the working dtype, and backward asks the dropped input where it is not 0
-// (fms-acceleration 876e2ed, fused_ops/unsloth_lora: matmul_lora, LoRA_QKV): compared, multiplied, but for the sum.
+// Dropout of each adapter's input, bytes per element, forward and backward. In peft's layer it runs on the fp32 copy
+// and keeps a mask of a byte (peft 0.13 tuners/lora/layer.py; PyTorch's native_dropout): read, written, masked, and
+// back. In kernels for packed weights it runs in the working dtype, and backward asks the dropped input where it is not
+// 0 (fms-acceleration 876e2ed, fused_ops/unsloth_lora: matmul_lora, LoRA_QKV): compared, multiplied, but for the sum.
 typedef struct DropBytes {
     int forward, backward;
 } DropBytes;

@@ -338,12 +338,12 @@ Test(run_case, kernels_of_liger_are_its_fused_loss_unless_a_column_says_otherwis
 }
 
 Test(run_case, adapters_of_fms_acceleration_drop_elements_of_their_input) {
-    static const char *const locators[] = {"foundation-model-stack/fms-acceleration@876e2ed:refs/a100_80gb.csv", "ours"};
+    static const char *const locators[] = {"foundation-model-stack/fms-acceleration@876e2ed:refs/a100.csv", "ours"};
     for (int i = 0; i < 2; i++) {
         const char *text =
             arena_format(&arena,
                          "id,source_locator,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,"
-                         "cp,tp,seq_len,micro_batch\na,%s,m,32,4096,32,11008,32000,dgx-h100,accelerate,1,8,1,1,4096,1\n",
+                         "cp,tp,seq_len,micro_batch\na,%s,m,32,4096,32,8192,32000,dgx-b200,accelerate,1,8,1,1,4096,1\n",
                          locators[i]);
         const RunFile file = run_file_of(&arena, text);
         RunCase run;

@@ -294,7 +294,8 @@ Test(cost_pieces, sums_into_fp32_take_longer_by_traffic_that_is_not_hidden) {
 
 Test(cost_pieces, a_gated_activation_beside_fused_norms_may_be_two_operations_all_the_same) {
     Target target = {0};
-    const TrainPlan fused = {.fused = FUSED_FUSED}, eager = {.fused = FUSED_EAGER}, compiled = {.fused = FUSED_COMPILED};
+    const TrainPlan fused = {.fused = FUSED_FUSED}, eager = {.fused = FUSED_EAGER};
+    const TrainPlan compiled = {.fused = FUSED_COMPILED};
     const Task gated = {.kind = TASK_SWIGLU, .phase = PHASE_FORWARD};
     const double one = traffic_passes(&target, &fused, &gated);
     target.activation_apart = true;
