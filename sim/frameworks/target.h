@@ -100,9 +100,7 @@ typedef struct Target {
     bool shard_copies;        // copy-in and copy-out around gather and reduce, on the compute lane
     bool backward_prefetch;   // issues all-gather(l-1) before backward(l)
     bool root_unit;           // embedding, final norm and head are one unit, gathered for the whole forward
-    bool adapters_cast;       // adapters are in fp32, and what goes into them is cast
-    bool activation_apart;    // fused, the gated activation is two operations all the same
-    bool adapters_drop;       // and elements of it are dropped (lora_dropout above 0), for each adapter on its own
+    bool adapters_cast, adapters_drop;  // adapters are in fp32, inputs are cast; each drops some of its (lora_dropout)
     bool frozen_held;         // stage 3: what goes into a recomputed layer without trained weights of its own, and its
                               // gradient, live until backward ends
     bool root_kept;           // and kept until its gradient is copied out, not gathered again for backward
@@ -118,13 +116,13 @@ typedef struct Target {
     bool gather_buffers;      // TP_SP: gathered again, inputs share one buffer for good, gradients another
     bool gathers_flat;        // stages 1 and 2: updated weights go through flat copies of all units' size
     bool packed_kept;         // as many heads of keys: their copies, and the packed result that queries are a view of
-    bool gate_kept;           // act(gate) is kept for backward, whichever GEMM computed gate and up
-    bool fused_softmax;       // eager attention's scale, mask and softmax are one kernel, where it takes the shape
-    bool fused_norms;         // RMSNorm is one kernel in eager mode too; to the host it costs as much as the chain
-    bool fuses_passes;  // with fused mode `fused`: a sum and the norm after it, and the whole loss, are one pass each
-    bool own_kernels;   // ours: loss on logits as they are, AdamW writes the working copy, gradients begin whole
-    bool master_fp32;   // fp32 master when precision is lower
-    bool bf16_weights;  // with precision bf16, weights, gradients and optimizer state are bf16 whatever is asked for
+    bool gate_kept, activation_apart;  // act(gate) is kept, whichever GEMM made gate; is two operations when fused too
+    bool fused_softmax;  // eager attention's scale, mask and softmax are one kernel, where it takes the shape
+    bool fused_norms;    // RMSNorm is one kernel in eager mode too; to the host it costs as much as the chain
+    bool fuses_passes;   // with fused mode `fused`: a sum and the norm after it, and the whole loss, are one pass each
+    bool own_kernels;    // ours: loss on logits as they are, AdamW writes the working copy, gradients begin whole
+    bool master_fp32;    // fp32 master when precision is lower
+    bool bf16_weights;   // with precision bf16, weights, gradients and optimizer state are bf16 whatever is asked for
     Fp8Flavour fp8_flavour;
     unsigned fp8_recipes;  // bit by Fp8Recipe
     AllocatorFlavour allocator;
