@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "sim/base/integer.h"
 #include "sim/frameworks/torchtitan/torchtitan_files.h"
 #include "sim/frameworks/torchtitan/torchtitan_models.h"
 
@@ -160,8 +161,34 @@ static Status read_micro_batches(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-// Chunks of each stage follow from the layers of one, which the model's number of layers decides: 2 where the file
-// leaves it to torchtitan, as its own default is.
+static int rounded_up(int count, int unit) {
+    return (int)(int_round_up(count, unit) / unit);
+}
+
+// The layers of one stage make the number of stages, and that the chunks of each rank: pipeline_llm of torchtitan 0.2
+// (distributed/pipeline_parallel.py) rounds up and stops where the ranks or the schedule have no such number.
+static int chunks_of_layers(Import *import, int total, int layers) {
+    const ImportChoices *said = &import->said;
+    const int schedule = said->choice[PLAN_PP_SCHEDULE], pp = said->size[AXIS_PP], stages = rounded_up(total, layers);
+    const bool single = schedule == PP_1F1B || schedule == PP_GPIPE;
+    const int usual = single ? 1 : 2, fitting = rounded_up(total, usual * pp);
+    const char *why = stages % pp != 0                         ? "the stages must be a multiple of the ranks"
+                      : single && stages != pp                 ? "its schedule takes exactly 1 stage on a rank"
+                      : !single && stages < 2 * pp             ? "its schedule takes at least 2 stages on a rank"
+                      : schedule == PP_ZBV && stages != 2 * pp ? "its schedule takes exactly 2 stages on a rank"
+                                                               : NULL;
+    if (!why) {
+        return stages / pp;
+    }
+    const char *use = rounded_up(total, fitting) == usual * pp ? arena_format(import->arena, "use %d", fitting)
+                                                               : "leave the key out";
+    import_find(import, FINDING_REFUSED, PIPELINE_KEY "layers_per_stage",
+                "torchtitan stops: %d layers, ends counted in, at %d a stage make %d stages on %d ranks, but %s: %s",
+                total, layers, stages, pp, why, use);
+    return usual;
+}
+
+// 2 chunks where the file leaves them to torchtitan, as its own default is.
 static Status read_chunks(Import *import, Error *error) {
     int first = 1, last = 1, layers = 0;
     TRY(import_int(import, PIPELINE_KEY "first_stage_less_layers", 0, 1024, &first, error));
@@ -173,22 +200,22 @@ static Status read_chunks(Import *import, Error *error) {
         import->said.choice[PLAN_PP_FIRST] = first;
         import->said.choice[PLAN_PP_LAST] = last;
     }
-    const int schedule = import->said.choice[PLAN_PP_SCHEDULE];
-    if (schedule != PP_INTERLEAVED && schedule != PP_ZERO_BUBBLE) {
-        return STATUS_OK;
-    }
     const char *folder = "llama3", *flavor = "";
     TRY(import_word(import, "model.name", &folder, error));
     TRY(import_word(import, "model.flavor", &flavor, error));
     const TitanModel *model = torchtitan_model_named(folder, flavor);
+    const int schedule = import->said.choice[PLAN_PP_SCHEDULE];
+    const bool chunked = schedule == PP_INTERLEAVED || schedule == PP_ZERO_BUBBLE;
     int chunks = 2;
-    if (layers > 0 && model) {
-        chunks = (model->layers + first + last + layers - 1) / layers / import->said.size[AXIS_PP];
-    } else if (layers > 0) {
+    if (layers > 0 && model && schedule != PP_FILE) {
+        chunks = chunks_of_layers(import, model->layers + first + last, layers);
+    } else if (layers > 0 && chunked) {
         import_find(import, FINDING_UNMODELLED, PIPELINE_KEY "layers_per_stage",
                     "chunks of a model that the file does not describe: predicted with 2 on each stage");
     }
-    import->said.choice[PLAN_VIRTUAL_STAGES] = chunks;
+    if (chunked) {
+        import->said.choice[PLAN_VIRTUAL_STAGES] = chunks;
+    }
     return STATUS_OK;
 }
 
