@@ -18,6 +18,19 @@ Test(cli_export, accumulation_holds_the_global_batch) {
     json_decref(root);
 }
 
+// partition_method of PipelineModule: parameters evens out weights, type:REGEX the layers.
+Test(cli_export, deepspeed_s_stages_are_cut_as_they_are_priced) {
+    static const char *const splits[][2] = {{"target", "partition_method=\\\"parameters\\\""},
+                                            {"even", "partition_method=\\\"type:decoder\\\""}};
+    for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
+        ProgramRun run = CLI("export", "--as", "deepspeed", "--target", "deepspeed", "--model", "tiny", "--mesh",
+                             "pp=2", "--global-batch", "8", "--pp-split", splits[i][0]);
+        cr_expect_eq(run.exit_code, 0, "%s", run.err);
+        cr_expect(strstr(run.out, splits[i][1]), "%s: %s", splits[i][0], run.out);
+        program_run_free(&run);
+    }
+}
+
 Test(cli_export, a_batch_that_no_accumulation_makes_is_refused) {
     ProgramRun run = CLI(DEEPSPEED, "--mesh", "dp_shard=4", "--micro-batch", "2", "--global-batch", "60");
     cr_expect_eq(run.exit_code, 1);

@@ -421,13 +421,15 @@ static void stage_notes(const ConfigJob *job, FILE *out) {
     if (stages == 1) {
         return;
     }
+    const bool even = job->plan->pp_split == SPLIT_EVEN;  // 'type:REGEX' balances the layers of matching classes
     fprintf(out,
             "Your script: deepspeed.initialize(model=PipelineModule(layers=layers, num_stages=%d, "
-            "partition_method=\"parameters\"%s), ...)\n"
-            "  of deepspeed.pipe, layers being your model's as a list of LayerSpec, the loss in loss_fn.\n"
+            "partition_method=\"%s\"%s), ...)\n"
+            "  of deepspeed.pipe, layers being your model's as a list of LayerSpec, the loss in loss_fn%s.\n"
             "Your script: engine.train_batch(data_iter) for a step: all %d micro-steps, schedule and update.\n",
-            stages, job->plan->recompute == RECOMPUTE_FULL ? ", activation_checkpoint_interval=1" : "",
-            job->plan->grad_accum);
+            stages, even ? "type:decoder" : "parameters",
+            job->plan->recompute == RECOMPUTE_FULL ? ", activation_checkpoint_interval=1" : "",
+            even ? "; decoder: what the class of a layer is called" : "", job->plan->grad_accum);
 }
 
 void deepspeed_call_notes(const ConfigJob *job, const char *whose, FILE *out) {
