@@ -89,8 +89,11 @@ json_t *json_profile(const ClusterProfile *profile, int world) {
     return object;
 }
 
-// What each stage reserves; without a pipeline the one number.
-static json_t *by_stage(const MemoryBreakdown *memory) {
+// What each of so many stages reserves; null where only the worst was estimated.
+static json_t *by_stage(const MemoryBreakdown *memory, int stages) {
+    if (stages > 1 && memory->stages != stages) {
+        return json_null();
+    }
     json_t *list = json_array();
     for (int stage = 0; stage < memory->stages; stage++) {
         json_array_append_new(list, bytes(memory->by_stage[stage]));
@@ -101,7 +104,7 @@ static json_t *by_stage(const MemoryBreakdown *memory) {
     return list;
 }
 
-static json_t *memory_object(const MemoryBreakdown *memory, double limit_bytes, bool known) {
+static json_t *memory_object(const MemoryBreakdown *memory, int stages, double limit_bytes, bool known) {
     json_t *object = json_object();
     MemoryTerm terms[MEMORY_TERMS];
     memory_terms(memory, terms);
@@ -114,7 +117,7 @@ static json_t *memory_object(const MemoryBreakdown *memory, double limit_bytes, 
     json_object_set_new(object, "host_bytes", known ? bytes(memory->host_bytes) : json_null());
     json_object_set_new(object, "limit_bytes", bytes(limit_bytes));
     json_object_set_new(object, "stage", known ? json_integer(memory->stage) : json_null());
-    json_object_set_new(object, "by_stage", known ? by_stage(memory) : json_null());
+    json_object_set_new(object, "by_stage", known ? by_stage(memory, stages) : json_null());
     for (int i = 0; i < MEMORY_TERMS; i++) {
         json_object_set_new(object, terms[i].key, known ? bytes(terms[i].bytes) : json_null());
     }
@@ -122,7 +125,7 @@ static json_t *memory_object(const MemoryBreakdown *memory, double limit_bytes, 
 }
 
 json_t *json_memory(const MemoryBreakdown *memory, double limit_bytes) {
-    return memory_object(memory, limit_bytes, true);
+    return memory_object(memory, 1, limit_bytes, true);
 }
 
 json_t *json_exposed(bool known, const double exposed_s[AXIS_COUNT]) {
@@ -201,7 +204,9 @@ json_t *json_prediction_object(const TuneRequest *request, const Prediction *pre
     }
     json_object_set_new(object, "evidence_here", evidence_object(request, mesh_world(&prediction->plan.mesh)));
     set_speed(object, prediction, known);
-    json_object_set_new(object, "memory", memory_object(&prediction->memory, request->memory_limit_bytes, legal));
+    json_object_set_new(object, "memory",
+                        memory_object(&prediction->memory, mesh_stages(&prediction->plan.mesh),
+                                      request->memory_limit_bytes, legal));
     json_object_set_new(object, "time", time_object(prediction, known));
     json_object_set_new(object, "cost", cost_object(request, prediction, known));
     json_object_set_new(object, "origin", known ? json_string(origins[prediction->origin]) : json_null());

@@ -303,6 +303,23 @@ Test(cli_pipelines, csv_has_the_bubble_and_the_stage_of_json) {
     json_decref(root);
 }
 
+Test(cli_pipelines, bytes_of_stages_are_those_of_all_or_of_none) {
+    json_t *root = CLI_JSON(0, "plan", "--world", "8", "--model", "llama-3-8b", "--target", "torchtitan", "--seq",
+                            "4096", "--global-batch", "32", "--format", "json");
+    const json_t *entries = json_object_get(root, "entries");
+    size_t i, all = 0, none = 0;
+    json_t *entry;
+    json_array_foreach(entries, i, entry) {
+        const json_t *by_stage = json_object_get(json_object_get(entry, "memory"), "by_stage");
+        const size_t stages = (size_t)cli_number(json_object_get(entry, "mesh"), "pp");
+        all += stages > 1 && json_array_size(by_stage) == stages;
+        none += stages > 1 && json_is_null(by_stage);
+        cr_expect(json_is_null(by_stage) ? stages > 1 : json_array_size(by_stage) == stages, "entry %zu", i);
+    }
+    cr_expect(all > 0 && none > 0, "%zu simulated, %zu estimated", all, none);
+    json_decref(root);
+}
+
 Test(cli_pipelines, csv_has_no_stage_without_a_pipeline) {
     ProgramRun run = CLI("predict", "--mesh", "dp_shard=8", "--model", "llama-3-8b", "--format", "csv");
     cr_expect_str_eq(last_field(run.out, "stage"), "");
