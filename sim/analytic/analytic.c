@@ -420,6 +420,7 @@ static void fill_estimate(const OverlapTimes *times, double fixed_s, Estimate *e
     estimate->stage = 0;
     estimate->is_bound = estimate->is_too_large = false;
     estimate->once = times->once;
+    estimate->update = times->update;
     estimate->optimizer_s = times->optimizer_s;
     estimate->overhead_s = rest_s + fixed_s;
 }

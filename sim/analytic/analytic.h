@@ -50,6 +50,7 @@ typedef struct Estimate {
     double first_growing_bytes, last_growing_bytes;  // of these, the embedding's and the head's
     double early_bytes;                              // of the peak, gathered until the last forward of the embedding
     OnceTimes once;                                  // of step_s, of a stage alone
+    UpdateTimes update;                              // of step_s
     bool is_bound;                                   // step_s is a lower bound (analytic_estimate_within)
     bool is_too_large;                               // only the bytes are known: they exceed the limit of interest
 } Estimate;

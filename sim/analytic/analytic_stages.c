@@ -42,19 +42,8 @@ static void look_away(Analytic *analytic) {
 
 // ---- times
 
-typedef struct StageTimes {
-    Estimate step;  // of the plan's micro-steps
-    double pace_s;  // of a further one
-    double last_s;  // by which computing is longer in the first or last one, where that is not in the step's `once`
-    double host_s;  // of the pace, in which the device waits for the host
-} StageTimes;
-
 static double further(double few, double more, int steps) {
     return few + (more - few) * steps;
-}
-
-static bool is_once(const Estimate *step) {
-    return step->once.gather_s > 0;
 }
 
 // First, middle and last micro-steps are in three; a fourth is what each further one takes. No bytes.
@@ -70,7 +59,7 @@ static Status time_stage(Analytic *analytic, const TrainPlan *alone, StageTimes 
     times->pace_s = more.step_s - few->step_s;
     times->host_s = fmax(0, more.overhead_s - few->overhead_s);
     few->once = more.once;
-    times->last_s = is_once(few) ? 0 : fmax(0, few->compute_s - plan_steps * (more.compute_s - few->compute_s));
+    times->last_s = stage_is_once(few) ? 0 : fmax(0, few->compute_s - plan_steps * (more.compute_s - few->compute_s));
     few->step_s = further(few->step_s, more.step_s, steps);
     few->compute_s = further(few->compute_s, more.compute_s, steps);
     few->overhead_s = further(few->overhead_s, more.overhead_s, steps);
@@ -246,33 +235,6 @@ static double device_share(const Analytic *analytic, const TrainPlan *plan, cons
     return target_stops_host(analytic->cost.target, plan) ? 1 : 1 - fullest->host_s / fullest->pace_s;
 }
 
-// What is neither a further micro-step nor a longer first or last one: of a round, and, with the optimizer, of a step.
-static double beside_s(const TrainPlan *plan, const StageTimes *fullest) {
-    const Estimate *step = &fullest->step;
-    return step->step_s - plan_round_steps(plan) * fullest->pace_s - fullest->last_s - once_sum_s(&step->once);
-}
-
-static double once_s(const Analytic *analytic, const Estimate *step) {
-    return step->optimizer_s + analytic->cost.target->runtime.step_fixed_s;
-}
-
-// Of a step whose rounds take so long from the first forward to the last backward. Before a round begins its first
-// stage has reduced the gradients of the one before, which ends there.
-static double of_rounds_s(const Analytic *analytic, const TrainPlan *plan, const StageTimes *fullest, double span_s) {
-    const double last_s = span_s + beside_s(plan, fullest);
-    return last_s + (plan_rounds(plan) - 1) * (last_s - once_s(analytic, &fullest->step));
-}
-
-static void repeat_rounds(const Analytic *analytic, const TrainPlan *plan, Estimate *step) {
-    const int more = plan_rounds(plan) - 1;
-    step->step_s += more * (step->step_s - once_s(analytic, step));
-    step->compute_s += more * step->compute_s;
-    step->overhead_s += more * (step->overhead_s - analytic->cost.target->runtime.step_fixed_s);
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        step->exposed_s[axis] += more * step->exposed_s[axis];
-    }
-}
-
 // The last stage is the slowest where the head is more than the layers that it lacks.
 static void add_head(const StageSplit *split, double layer_s, double head_s, int micro_steps, Estimate *estimate) {
     const double more_s = head_s - layer_s * (split->layers[STAGE_FULLEST] - split->layers[STAGE_LAST]);
@@ -355,8 +317,8 @@ static bool is_hopeless_headless(const Analytic *analytic, const TrainPlan *plan
                                  const StageSplit *split, const StageTimes *fullest) {
     const PipelineTimes parts = {.part_s = split->part_s,
                                  .forward_share = stage_forward_share(plan),
-                                 .first_s = is_once(&fullest->step) ? split->first_s : NULL,
-                                 .last_s = is_once(&fullest->step) ? split->last_s : NULL,
+                                 .first_s = stage_is_once(&fullest->step) ? split->first_s : NULL,
+                                 .last_s = stage_is_once(&fullest->step) ? split->last_s : NULL,
                                  .device_share = device_share(analytic, plan, fullest)};
     if (!analytic->limits.time_only || stage_last_is_fullest(split) || stage_mixes_layers(&analytic->model)) {
         return false;
@@ -364,7 +326,7 @@ static bool is_hopeless_headless(const Analytic *analytic, const TrainPlan *plan
     stage_time_parts(split, layer_s(split, fullest, 0), 0, 0, 0, 0);
     stage_time_once(analytic, split, &fullest->step.once, layer_s(split, fullest, 0), parts.forward_share);
     return analytic_is_hopeless(analytic,
-                                of_rounds_s(analytic, plan, fullest, stage_least_span_s(split, shape, &parts)));
+                                stage_rounds_s(analytic, plan, fullest, stage_least_span_s(split, shape, &parts)));
 }
 
 // *head_s stays 0 where it does not matter.
@@ -400,17 +362,18 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
                                  .forward_share = stage_forward_share(plan),
                                  .device_share = device_share(analytic, plan, &fullest),
                                  .last_share = fullest.last_s / fullest.pace_s,
-                                 .first_s = is_once(&fullest.step) ? split->first_s : NULL,
-                                 .last_s = is_once(&fullest.step) ? split->last_s : NULL,
+                                 .first_s = stage_is_once(&fullest.step) ? split->first_s : NULL,
+                                 .last_s = stage_is_once(&fullest.step) ? split->last_s : NULL,
                                  .message_s = plan->p2p_waits ? 0 : message.seconds};
     stage_time_once(analytic, split, &fullest.step.once, each_s, parts.forward_share);
     TRY(stage_note_pace(analytic, plan, split, each_s * parts.device_share, error));
-    const double least_s = of_rounds_s(analytic, plan, &fullest, stage_least_span_s(split, shape, &parts));
+    const double least_s = stage_rounds_s(analytic, plan, &fullest, stage_least_span_s(split, shape, &parts));
     const bool hopeless = analytic_is_hopeless(analytic, least_s);
     const double step_s =
-        hopeless ? least_s : of_rounds_s(analytic, plan, &fullest, pipeline_span_s(&analytic->orders, shape, &parts));
+        hopeless ? least_s
+                 : stage_rounds_s(analytic, plan, &fullest, pipeline_span_s(&analytic->orders, shape, &parts));
     *estimate = fullest.step;
-    repeat_rounds(analytic, plan, estimate);
+    stage_repeat_rounds(analytic, plan, estimate);
     estimate->is_bound = hopeless;
     estimate->stage = split->stage[STAGE_FULLEST];
     add_head(split, each_s, head_s, micro_steps, estimate);

@@ -93,6 +93,7 @@ typedef struct OverlapTimes {
     double step_s, compute_s, optimizer_s;
     double exposed_s[AXIS_COUNT];
     OnceTimes once;  // of two micro-steps and more
+    UpdateTimes update;
 } OverlapTimes;
 
 // How concurrent tasks slow each other down on one mesh: per pass and kind of collective.
@@ -113,6 +114,10 @@ void overlap_factors(const Overlap *overlap, const ShardCosts *costs, const Over
 // One step of `micro_steps`; without the target's fixed time. contention NULL: every task takes its isolated time.
 void overlap_run(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention, int micro_steps,
                  OverlapTimes *times);
+
+static inline int overlap_instances(const Overlap *overlap, int unit) {
+    return unit == UNIT_LAYER ? overlap->layers : unit == UNIT_EXPERTS ? (overlap->experts ? overlap->layers : 0) : 1;
+}
 
 // first_s: by which the sections of the first micro-step, whose backward reduces nothing, advanced the compute lane;
 // last_s: those of the last one, which gathers nothing.

@@ -411,17 +411,13 @@ static void wait_reduced(int unit, Clocks *clocks) {
     }
 }
 
-static int instances_of(const Overlap *overlap, int unit) {
-    return unit == UNIT_LAYER ? overlap->layers : unit == UNIT_EXPERTS ? (overlap->experts ? overlap->layers : 0) : 1;
-}
-
 // Scatters of all units, layers first; after each, on its own lane, the sum over replicas.
 static void reduce_late(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention,
                         Clocks *clocks) {
     static const int order[UNIT_COUNT] = {UNIT_EXPERTS, UNIT_LAYER, UNIT_HEAD, UNIT_EMBEDDING};
     LateLanes lanes = late_lanes(contention, costs->seconds[UNIT_LAYER], clocks->rs);
     for (int i = 0; i < UNIT_COUNT; i++) {
-        const int unit = order[i], count = instances_of(overlap, unit);
+        const int unit = order[i], count = overlap_instances(overlap, unit);
         const double *unit_s = costs->seconds[unit], *host_s = costs->host_s[unit];
         const double scatter_host_s = host_s[SHARD_SCATTER] + host_s[SHARD_CAST];
         for (int done = 1; done <= count; done++) {
@@ -447,14 +443,15 @@ static void reduce_late(const Overlap *overlap, const ShardCosts *costs, const O
 }
 
 // Square sums layer by layer, edges, scalars, clip, AdamW; stages 1 and 2 gather afterwards.
-static double run_optimizer(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention,
-                            Clocks *clocks) {
+static void run_optimizer(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention,
+                          Clocks *clocks, OverlapTimes *times) {
     static const int edges[2] = {UNIT_HEAD, UNIT_EMBEDDING};
-    double busy = costs->zero_s + costs->clip_s;
+    double busy = costs->zero_s + costs->clip_s, reduces_s = 0, computed_s = clocks->compute;
     clocks->compute = later(clocks->compute, clocks->host) + costs->zero_s;
     if (overlap->late_reduce) {
         reduce_late(overlap, costs, contention, clocks);
     }
+    const double reduced_s = later(clocks->compute, later(clocks->rs, clocks->rep));
     static const int layered[2] = {UNIT_EXPERTS, UNIT_LAYER};
     for (int i = overlap->experts ? 0 : 1; i < 2; i++) {
         wait_reduced(layered[i], clocks);
@@ -473,7 +470,7 @@ static double run_optimizer(const Overlap *overlap, const ShardCosts *costs, con
     double regathered = clocks->ag;
     static const int order[UNIT_COUNT] = {UNIT_EMBEDDING, UNIT_HEAD, UNIT_LAYER, UNIT_EXPERTS};
     for (int i = 0; i < UNIT_COUNT; i++) {
-        const int unit = order[i], count = instances_of(overlap, unit);
+        const int unit = order[i], count = overlap_instances(overlap, unit);
         if (count == 0) {
             continue;
         }
@@ -488,10 +485,15 @@ static double run_optimizer(const Overlap *overlap, const ShardCosts *costs, con
             regathered = later(later(regathered, first) + regather_s * count, clocks->compute + regather_s);
         }
         busy += count * (update_s + seconds[SHARD_SQUARE]);
+        reduces_s += count * (seconds[SHARD_SCATTER] + seconds[SHARD_CAST]);
     }
-    clocks->exposed += later(0, regathered - clocks->compute);
+    const double exposed_s = later(0, regathered - clocks->compute);
+    clocks->exposed += exposed_s;
     clocks->compute = later(clocks->compute, regathered);
-    return busy;
+    times->step_s = later(later(clocks->compute, clocks->host), later(clocks->rs, clocks->rep));
+    times->optimizer_s = busy;
+    times->update = (UpdateTimes){times->step_s - reduced_s, reduced_s - computed_s, reduces_s, exposed_s,
+                                  (int)overlap->reduce_axis};
 }
 
 static Clocks clocks_at_zero(void) {
@@ -592,8 +594,7 @@ void overlap_run(const Overlap *overlap, const ShardCosts *costs, const OverlapC
     }
     const double sharding_s = clocks->exposed;
     times->exposed_s[most_exposed(times)] -= clocks->hidden;
-    times->optimizer_s = run_optimizer(overlap, costs, contention, &run.clocks);
+    run_optimizer(overlap, costs, contention, &run.clocks, times);
     times->exposed_s[AXIS_DP_SHARD] += sharding_s;
     times->exposed_s[overlap->reduce_axis] += clocks->exposed - sharding_s;
-    times->step_s = later(later(clocks->compute, clocks->host), later(clocks->rs, clocks->rep));
 }

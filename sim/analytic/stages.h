@@ -41,6 +41,26 @@ Status stage_shape(const Target *target, const TrainPlan *plan, PipelineShape *s
 // Head and loss of a micro-step where they were timed, else 0.
 double stage_known_head_s(Analytic *analytic, const TrainPlan *plan);
 
+// ---- stage_rounds.c
+
+// Of a stage alone.
+typedef struct StageTimes {
+    Estimate step;  // of the plan's micro-steps
+    double pace_s;  // of a further one
+    double last_s;  // by which computing is longer in the first or last one, where that is not in the step's `once`
+    double host_s;  // of the pace, in which the device waits for the host
+} StageTimes;
+
+static inline bool stage_is_once(const Estimate *step) {
+    return step->once.gather_s > 0;
+}
+
+// Of a step whose rounds take so long from the first forward to the last backward.
+double stage_rounds_s(const Analytic *analytic, const TrainPlan *plan, const StageTimes *fullest, double span_s);
+
+// The terms of a stage alone, so many times.
+void stage_repeat_rounds(const Analytic *analytic, const TrainPlan *plan, Estimate *step);
+
 // ---- stage_bound.c
 
 // Of a micro-step, the forward.

@@ -54,10 +54,11 @@ static void draw_choices(Random *random, const Target *target, TrainPlan *plan) 
 // false = the target does not take what was drawn.
 static bool draw(Random *random, Arena *arena, Drawn *drawn) {
     Error error = {0};
-    *drawn = (Drawn){.cost = {.profile = &drawn->profile},
-                     .names = {WORD_OF(random, "8b", "7b", "13b", "llama-3-70b"),
-                               WORD_OF(random, "dgx-h100", "dgx-a100-80g", "aws-g6e", "aws-g5"),
-                               WORD_OF(random, "torchtitan", "torchtitan", "megatron", "nanotron", "deepspeed")}};
+    *drawn =
+        (Drawn){.cost = {.profile = &drawn->profile},
+                .names = {WORD_OF(random, "8b", "7b", "13b", "llama-3-70b"),
+                          WORD_OF(random, "dgx-h100", "dgx-a100-80g", "aws-g6e", "aws-g5"),
+                          WORD_OF(random, "torchtitan", "torchtitan", "megatron", "nanotron", "deepspeed", "ndtune")}};
     TrainPlan *plan = &drawn->plan;
     *plan = (TrainPlan){.seq = 1024 * power_below(random, 4), .micro_batch = power_below(random, 2)};
     const int stages = 2 * power_below(random, 3);

@@ -1,0 +1,50 @@
+// A step of several schedules, one after another: what each of them does again, and what the step does once.
+
+#include <math.h>
+
+#include "sim/analytic/stages.h"
+
+// What is neither a further micro-step nor a longer first or last one: of a round, and, with the optimizer, of a step.
+static double beside_s(const TrainPlan *plan, const StageTimes *fullest) {
+    const Estimate *step = &fullest->step;
+    return step->step_s - plan_round_steps(plan) * fullest->pace_s - fullest->last_s - once_sum_s(&step->once);
+}
+
+static double once_s(const Analytic *analytic, const Estimate *step) {
+    return step->update.seconds + analytic->cost.target->runtime.step_fixed_s;
+}
+
+// The first stage ends a round and begins the next one: what it has not reduced then it reduces meanwhile, but where
+// gathers come first.
+static double hidden_s(const Estimate *step) {
+    return stage_is_once(step) ? 0 : step->update.late_s;
+}
+
+// A round takes at least as long as its reductions and, between them, from the end of its first backward, which waits
+// for the last reduction of the round before, to the beginning of its last one.
+static double reducing_round_s(const TrainPlan *plan, const StageTimes *fullest) {
+    const int steps = plan_round_steps(plan);
+    const double between = steps > 1 ? steps - 2 + stage_forward_share(plan) : 0;
+    return fullest->step.update.reduces_s + between * fullest->pace_s;
+}
+
+double stage_rounds_s(const Analytic *analytic, const TrainPlan *plan, const StageTimes *fullest, double span_s) {
+    const Estimate *step = &fullest->step;
+    const double last_s = span_s + beside_s(plan, fullest);
+    const double each_s = last_s - once_s(analytic, step) - hidden_s(step);
+    return last_s + (plan_rounds(plan) - 1) * fmax(each_s, reducing_round_s(plan, fullest));
+}
+
+void stage_repeat_rounds(const Analytic *analytic, const TrainPlan *plan, Estimate *step) {
+    const int more = plan_rounds(plan) - 1;
+    const UpdateTimes *update = &step->update;
+    const double fixed_s = analytic->cost.target->runtime.step_fixed_s, late_s = hidden_s(step);
+    const double update_host_s = fmax(0, update->seconds - step->optimizer_s - update->exposed_s);
+    step->step_s += more * (step->step_s - once_s(analytic, step) - late_s);
+    step->compute_s += more * step->compute_s;
+    step->overhead_s += more * (step->overhead_s - fixed_s - update_host_s);
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        const double once = axis == update->axis ? update->exposed_s + late_s : 0;
+        step->exposed_s[axis] += more * (step->exposed_s[axis] - once);
+    }
+}
