@@ -3,14 +3,16 @@
 // the walk is, what is queued, what runs with how much time left, which messages are in flight. Two equal states mean
 // that what happened between them repeats, shifted, as long as every stage stays in its loop; so all but the last
 // rounds are skipped: labels and event slots move (walker_skip), totals are added, nothing is simulated. The host's
-// lead may change as in repetition.c. Not handled: meetings with several ranks of a stage.
+// lead may change as in repetition.c. Not handled: meetings with several ranks of a stage; rounds
+// whose gathers nothing holds back, to which the walk goes ahead of the simulation (lookahead.c): all but the last of
+// these rounds are gone through.
 
 #include <string.h>
 
 #include "sim/base/integer.h"
 #include "sim/engine/meeting.h"
 
-enum { MOST_LAG = 2 };
+enum { MOST_LAG = 2, FAR_AHEAD = 1 << 14 };
 
 // A stage's part of a state.
 typedef struct StageMark {
@@ -33,6 +35,7 @@ struct MeetingRepetition {
     int32_t loop_run, iteration;  // of the first stage, seen last
     int64_t now_ps;               // of all stages: not all were looked at in this instant
     int64_t *slack_ps;            // by stage
+    int64_t queued[MOST_LAG];     // tasks of all stages, at the last checks
     Arena *arena;
 };
 
@@ -180,13 +183,38 @@ static bool in_micro_steps(const Simulation *simulation) {
            simulation->program.step->segments[walker->loops[0].segment].kind == SEGMENT_MICRO_STEPS;
 }
 
+static int64_t queued_tasks(const Simulation *simulation) {
+    int64_t queued = 0;
+    for (int lane = 0; lane < simulation->program.lane_count; lane++) {
+        queued += simulation->walker.rings[lane].pulled - simulation->actors[0].ended[lane];
+    }
+    return queued;
+}
+
+// A walk that is far ahead went to find what nothing holds back, such as the gathers of the next round. While what it
+// queued becomes less the stages are not where they were: no need to record all of it in order to see that.
+static bool is_worth_recording(Meeting *meeting) {
+    MeetingRepetition *repetition = meeting->repetition;
+    int64_t queued = 0;
+    for (int32_t s = 0; s < meeting->count; s++) {
+        queued += queued_tasks(&meeting->stages[s].simulation);
+    }
+    bool worth = queued <= FAR_AHEAD;
+    for (int i = 0; i < MOST_LAG; i++) {
+        worth |= queued == repetition->queued[i];
+    }
+    memmove(&repetition->queued[1], repetition->queued, (MOST_LAG - 1) * sizeof *repetition->queued);
+    repetition->queued[0] = queued;
+    return worth;
+}
+
 static void write_down(Meeting *meeting, int64_t now_ps) {
     MeetingRepetition *repetition = meeting->repetition;
     repetition->now_ps = now_ps;
     repetition->newest = (repetition->newest + 1) % (MOST_LAG + 1);
     MeetingState *state = &repetition->states[repetition->newest];
     state->count = 0;
-    state->known = meeting->pending == 0;
+    state->known = is_worth_recording(meeting) && meeting->pending == 0;
     for (int32_t s = 0; s < meeting->count; s++) {
         state->known &= in_micro_steps(&meeting->stages[s].simulation);
     }

@@ -14,26 +14,29 @@ typedef struct Case {
     PpSchedule schedule;
     int chunks;
     Recompute recompute;
+    int rounds;  // 0 = one
 } Case;
 
 static const Case cases[] = {
-    {"llama-3-8b", "dgx-h100", "torchtitan", "pp=2,dp_shard=4", 4096, 1, 40, PP_1F1B, 1, RECOMPUTE_NONE},
-    {"llama-3-8b", "dgx-h100", "torchtitan", "pp=4,cp=2,tp=2", 4096, 1, 48, PP_1F1B, 1, RECOMPUTE_SELECTIVE},
-    {"llama-3-8b", "dgx-h100", "torchtitan", "pp=8,dp_shard=2", 4096, 1, 64, PP_1F1B, 1, RECOMPUTE_FULL},
-    {"llama-3-8b", "dgx-h100", "torchtitan", "pp=4,dp_shard=2", 4096, 1, 64, PP_INTERLEAVED, 2, RECOMPUTE_NONE},
-    {"llama-3-8b", "dgx-h100", "torchtitan", "pp=2,tp=4", 4096, 1, 36, PP_INTERLEAVED, 4, RECOMPUTE_NONE},
-    {"llama-3-8b", "dgx-h100", "ndtune", "pp=4,tp=2", 4096, 1, 48, PP_ZERO_BUBBLE, 1, RECOMPUTE_NONE},
-    {"llama-3-8b", "dgx-h100", "ndtune", "pp=4,tp=2", 4096, 1, 48, PP_ZBV, 2, RECOMPUTE_NONE},
-    {"llama-3-8b", "dgx-h100", "torchtitan", "pp=4,tp=2", 4096, 1, 48, PP_GPIPE, 1, RECOMPUTE_NONE},
-    {"llama-3-8b", "dgx-h100", "megatron", "pp=4,dp_shard=2,tp=2", 4096, 1, 48, PP_1F1B, 1, RECOMPUTE_NONE},
-    {"llama-3-8b", "dgx-h100", "megatron", "pp=4,dp_shard=2,tp=2", 4096, 1, 48, PP_INTERLEAVED, 4, RECOMPUTE_NONE},
-    {"llama-3-8b", "dgx-a100-80g", "nanotron", "pp=4,dp_shard=2", 2048, 1, 48, PP_1F1B, 1, RECOMPUTE_NONE},
-    {"llama-3-8b", "dgx-a100-80g", "deepspeed", "pp=4,dp_shard=2", 2048, 1, 48, PP_1F1B, 1, RECOMPUTE_FULL},
-    {"qwen3-8b", "dgx-h100", "nanotron", "pp=4,dp_shard=2", 128, 1, 48, PP_1F1B, 1,
-     RECOMPUTE_NONE},  // the host is late
-    {"qwen3-8b", "dgx-h100", "torchtitan", "pp=4,tp=2", 128, 1, 48, PP_1F1B, 1, RECOMPUTE_NONE},
-    {"qwen3-8b", "dgx-h100", "megatron", "pp=2,tp=2", 128, 1, 48, PP_INTERLEAVED, 3, RECOMPUTE_NONE},
-    {"tiny", "local-cpu", "ndtune", "pp=4,dp_replicate=2", 128, 1, 48, PP_1F1B, 1, RECOMPUTE_NONE},
+    {"llama-3-8b", "dgx-h100", "torchtitan", "pp=2,dp_shard=4", 4096, 1, 40, PP_1F1B, 1, RECOMPUTE_NONE, 0},
+    {"llama-3-8b", "dgx-h100", "torchtitan", "pp=4,cp=2,tp=2", 4096, 1, 48, PP_1F1B, 1, RECOMPUTE_SELECTIVE, 0},
+    {"llama-3-8b", "dgx-h100", "torchtitan", "pp=8,dp_shard=2", 4096, 1, 64, PP_1F1B, 1, RECOMPUTE_FULL, 0},
+    {"llama-3-8b", "dgx-h100", "torchtitan", "pp=4,dp_shard=2", 4096, 1, 64, PP_INTERLEAVED, 2, RECOMPUTE_NONE, 0},
+    {"llama-3-8b", "dgx-h100", "torchtitan", "pp=2,tp=4", 4096, 1, 36, PP_INTERLEAVED, 4, RECOMPUTE_NONE, 0},
+    {"llama-3-8b", "dgx-h100", "ndtune", "pp=4,tp=2", 4096, 1, 48, PP_ZERO_BUBBLE, 1, RECOMPUTE_NONE, 0},
+    {"llama-3-8b", "dgx-h100", "ndtune", "pp=4,tp=2", 4096, 1, 48, PP_ZBV, 2, RECOMPUTE_NONE, 0},
+    {"llama-3-8b", "dgx-h100", "torchtitan", "pp=4,tp=2", 4096, 1, 48, PP_GPIPE, 1, RECOMPUTE_NONE, 0},
+    {"llama-3-8b", "dgx-h100", "megatron", "pp=4,dp_shard=2,tp=2", 4096, 1, 48, PP_1F1B, 1, RECOMPUTE_NONE, 0},
+    {"llama-3-8b", "dgx-h100", "megatron", "pp=4,dp_shard=2,tp=2", 4096, 1, 48, PP_INTERLEAVED, 4, RECOMPUTE_NONE, 0},
+    {"llama-3-8b", "dgx-a100-80g", "nanotron", "pp=4,dp_shard=2", 2048, 1, 48, PP_1F1B, 1, RECOMPUTE_NONE, 0},
+    {"llama-3-8b", "dgx-a100-80g", "deepspeed", "pp=4,dp_shard=2", 2048, 1, 48, PP_1F1B, 1, RECOMPUTE_FULL, 0},
+    {"qwen3-8b", "dgx-h100", "nanotron", "pp=4,dp_shard=2", 128, 1, 48, PP_1F1B, 1, RECOMPUTE_NONE,
+     0},  // the host is late
+    {"qwen3-8b", "dgx-h100", "torchtitan", "pp=4,tp=2", 128, 1, 48, PP_1F1B, 1, RECOMPUTE_NONE, 0},
+    {"qwen3-8b", "dgx-h100", "megatron", "pp=2,tp=2", 128, 1, 48, PP_INTERLEAVED, 3, RECOMPUTE_NONE, 0},
+    {"tiny", "local-cpu", "ndtune", "pp=4,dp_replicate=2", 128, 1, 48, PP_1F1B, 1, RECOMPUTE_NONE, 0},
+    {"llama-3-8b", "dgx-h100", "torchtitan", "pp=2,dp_shard=4", 4096, 1, 240, PP_1F1B, 1, RECOMPUTE_NONE, 2},
+    {"tiny", "local-cpu", "ndtune", "pp=2,dp_shard=2", 128, 1, 120, PP_1F1B, 1, RECOMPUTE_NONE, 3},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
@@ -50,6 +53,7 @@ static TrainPlan plan_of(const Case *one, const Target *target) {
     plan.recompute = one->recompute;
     plan.pp_schedule = one->schedule;
     plan.virtual_stages = one->chunks;
+    plan.pp_rounds = one->rounds > 0 ? one->rounds : 1;
     plan.zero = plan.zero == 3 && !target->pp_keeps_gathered ? 1 : plan.zero;
     target_canonical(target, &plan);
     return plan;
