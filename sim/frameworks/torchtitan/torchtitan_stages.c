@@ -171,12 +171,13 @@ static int chunks_of_layers(Import *import, int total, int layers) {
     const ImportChoices *said = &import->said;
     const int schedule = said->choice[PLAN_PP_SCHEDULE], pp = said->size[AXIS_PP], stages = rounded_up(total, layers);
     const bool single = schedule == PP_1F1B || schedule == PP_GPIPE;
+    const bool folded = schedule == PP_ZBV || schedule == PP_DUALPIPEV;
     const int usual = single ? 1 : 2, fitting = rounded_up(total, usual * pp);
-    const char *why = stages % pp != 0                         ? "the stages must be a multiple of the ranks"
-                      : single && stages != pp                 ? "its schedule takes exactly 1 stage on a rank"
-                      : !single && stages < 2 * pp             ? "its schedule takes at least 2 stages on a rank"
-                      : schedule == PP_ZBV && stages != 2 * pp ? "its schedule takes exactly 2 stages on a rank"
-                                                               : NULL;
+    const char *why = stages % pp != 0             ? "the stages must be a multiple of the ranks"
+                      : single && stages != pp     ? "its schedule takes exactly 1 stage on a rank"
+                      : folded && stages != 2 * pp ? "its schedule takes exactly 2 stages on a rank"
+                      : !single && stages < 2 * pp ? "its schedule takes at least 2 stages on a rank"
+                                                   : NULL;
     if (!why) {
         return stages / pp;
     }
