@@ -36,9 +36,11 @@ static MeasuredSteps recorded_steps(const MeasuredRun *run) {
     const RunResult *result = &run->result;
     TraceStep *steps = ARENA_ARRAY(run->arena, TraceStep, result->stage_count);
     for (int stage = 0; stage < result->stage_count; stage++) {
-        steps[stage] = (TraceStep){&run->stages.of[stage], &result->stages[stage].timeline};
+        const StepProgram *program = stage < run->stages.count ? &run->stages.of[stage] : NULL;
+        steps[stage] = (TraceStep){program, &result->stages[stage].timeline};
     }
-    return (MeasuredSteps){steps, result->timeline.span_count > 0 ? result->stage_count : 0};
+    const bool known = result->timeline.span_count > 0 && run->stages.count == result->stage_count;
+    return (MeasuredSteps){steps, known ? result->stage_count : 0};
 }
 
 static Status say_and_write(Cli *cli, MeasuredRun *run, Error *error) {

@@ -155,6 +155,14 @@ static bool is_other_shape(const Adviser *adviser, const Candidate *candidate) {
            strcmp(plan_text(&moved, text), plan_text(&candidate->plan, other)) == 0;
 }
 
+static const char *mesh_change(const Adviser *adviser, const TrainPlan *plan) {
+    char mesh[MESH_TEXT_BYTES];
+    const char *text = arena_format(adviser->arena, "mesh %s, accumulation %d", mesh_text(&plan->mesh, mesh),
+                                    plan->grad_accum);
+    return plan->zero == adviser->report->own.plan.zero ? text
+                                                        : arena_format(adviser->arena, "%s, zero %d", text, plan->zero);
+}
+
 static Status try_meshes(Adviser *adviser, Error *error) {
     const TuneResult *result = adviser->report->result;
     double below = HUGE_VAL;
@@ -173,11 +181,7 @@ static Status try_meshes(Adviser *adviser, Error *error) {
             return STATUS_OK;
         }
         below = next->tokens_per_s;
-        char mesh[MESH_TEXT_BYTES];
-        TRY(try_change(adviser, ADVICE_MESH, next->plan,
-                       arena_format(adviser->arena, "mesh %s, accumulation %d", mesh_text(&next->plan.mesh, mesh),
-                                    next->plan.grad_accum),
-                       error));
+        TRY(try_change(adviser, ADVICE_MESH, next->plan, mesh_change(adviser, &next->plan), error));
     }
     return STATUS_OK;
 }

@@ -15,14 +15,14 @@ static const char *below(Arena *arena, const char *above, const char *key) {
     return above[0] ? arena_format(arena, "%s.%s", above, key) : key;
 }
 
-// The last of duplicate keys counts.
-static const ConfigNode *named(const ConfigNode *map, const ConfigNode *node) {
-    return node->key && config_child(map, node->key) == node ? node : NULL;
+// The last of duplicate keys counts; "_comment" is the usual comment in JSON.
+static bool is_compared(const ConfigNode *map, const ConfigNode *node) {
+    return node->key && strcmp(node->key, "_comment") != 0 && config_child(map, node->key) == node;
 }
 
 static void compare(ChangeList *list, const ConfigNode *before, const ConfigNode *after, const char *above) {
     for (const ConfigNode *node = after->first; node; node = node->next) {
-        const ConfigNode *old = named(after, node) ? config_child(before, node->key) : node;
+        const ConfigNode *old = is_compared(after, node) ? config_child(before, node->key) : node;
         if (old == node) {
             continue;
         }
@@ -34,7 +34,7 @@ static void compare(ChangeList *list, const ConfigNode *before, const ConfigNode
         }
     }
     for (const ConfigNode *node = before->first; node; node = node->next) {
-        if (named(before, node) && !config_child(after, node->key)) {
+        if (is_compared(before, node) && !config_child(after, node->key)) {
             ARENA_PUSH(list->arena, list->changes, list->count, &list->capacity) =
                 (ConfigChange){below(list->arena, above, node->key), node, NULL};
         }

@@ -7,6 +7,7 @@
 #include "autotune/measure/run_stages.h"
 #include "autotune/predict/predict_serial.h"
 #include "autotune/predict/target_on_cluster.h"
+#include "sim/base/log.h"
 
 Status measuring_takes(TuneRequest *request, LaneMode lanes, Arena *arena, const Target **target, Error *error) {
     const Target *executor;
@@ -38,5 +39,9 @@ Status measuring_find_prices(const Measuring *measuring, MeasuredRun *run, Error
 Status measuring_execute(const Measuring *measuring, MeasuredRun *run, const char *words, Error *error) {
     const Progress progress = measuring->begin(measuring->context, run, words);
     TRY(measured_run_execute(run, &progress, error));
-    return run_stages_take(run, error);
+    Error unknown = {0};  // a run that ended well is kept
+    if (run_stages_take(run, &unknown) != STATUS_OK) {
+        log_note("what its stages took is not known: %s", unknown.message);
+    }
+    return STATUS_OK;
 }

@@ -219,6 +219,28 @@ Test(cli_pipelines, a_batch_that_does_not_add_up_is_no_pipeline_of_deepspeed) {
     unlink("batch.json");
 }
 
+// Without stages DeepSpeed shards more than optimizer states: the same mesh is advised by stage.
+Test(cli_pipelines, advice_that_shards_otherwise_says_how) {
+    FILE *file = fopen("stages.json", "w");
+    cr_assert(file);
+    fputs("{\"train_micro_batch_size_per_gpu\": 1, \"gradient_accumulation_steps\": 16, \"pipeline\": {\"stages\": 4},"
+          " \"zero_optimization\": {\"stage\": 1}, \"bf16\": {\"enabled\": true}}\n",
+          file);
+    fclose(file);
+    json_t *root = CLI_JSON(0, "explain", "--from", "stages.json", "--world", "16", "--model", "llama-3-8b", "--seq",
+                            "4096", "--effort", "estimate", "--format", "json");
+    const json_t *changes = json_object_get(root, "changes");
+    for (size_t i = 0; i < json_array_size(changes); i++) {
+        for (size_t k = 0; k < i; k++) {
+            cr_expect_str_neq(cli_text(json_array_get(changes, i), "change"),
+                              cli_text(json_array_get(changes, k), "change"));
+        }
+    }
+    cr_expect_gt(json_array_size(changes), 3);
+    json_decref(root);
+    unlink("stages.json");
+}
+
 // A global batch of four local ones: the file says so, and a check what it costs.
 Test(cli_pipelines, a_schedule_that_is_repeated_comes_back_from_its_file_with_what_one_would_gain) {
     ProgramRun made =

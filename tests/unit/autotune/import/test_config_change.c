@@ -13,8 +13,8 @@ static ConfigNode *parse(const char *text, Arena *arena) {
     return root;
 }
 
-static const char old_text[] = "a: 1\nmap:\n  same: x\n  other: 2\n  gone: 3\nlist: [p, q]\n";
-static const char new_text[] = "map:\n  other: 4\n  same: x\n  new: {deep: 1}\nlist: [p]\na: 1\nlast: ~\n";
+static const char old_text[] = "a: 1\nmap:\n  same: x\n  other: 2\n  gone: 3\nlist: [p, q]\n_comment: x\n";
+static const char new_text[] = "map:\n  other: 4\n  same: x\n  new: {deep: 1}\nlist: [p]\na: 1\nlast: ~\n_comment: y\n";
 
 Test(config_change, keys_that_differ_are_named_with_the_lines_of_both_files) {
     static const struct {
