@@ -1,5 +1,6 @@
 // Megatron's layout of a pipeline, "Et*3|t*4|t*4|t*3L", given as --pp-split: replaced by the choices that hold the same
-// layers. A layout whose inner chunks differ has none: a plan holds the layers of the first and of the last chunk.
+// layers. Where inner chunks differ, and inner stages too, there are none: a plan holds the layers of the first and of
+// the last one.
 
 #include <string.h>
 
