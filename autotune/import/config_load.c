@@ -80,7 +80,7 @@ typedef struct Document {
     size_t body_length;
     int line;           // of the body
     bool expands;       // variables are replaced: its end is not quoted
-    const char *after;  // what follows in the script
+    const char *after;  // what follows in the script, plain
 } Document;
 
 // The word that follows a sign: END of "<<-'END'"; without its quotes. NULL: none.
@@ -101,10 +101,11 @@ static const char *word_behind(const char *line, const char *sign, Arena *arena)
     return word[0] ? word : NULL;
 }
 
-// "cat > NAME <<END", "cat <<END | tee NAME", "tee NAME <<END".
+// "cat > NAME <<END", "cat <<END | tee NAME", "sudo tee NAME <<END".
 static const char *written_file(const char *line, Arena *arena) {
-    const bool tees = strncmp(line, "tee ", 4) == 0 || strstr(line, "| tee ") || strstr(line, "|tee ");
-    const char *name = tees                            ? word_behind(line, "tee ", arena)
+    const char *tee = strncmp(line, "tee ", 4) == 0 ? line : strstr(line, " tee ");
+    tee = tee ? tee : strstr(line, "|tee ");
+    const char *name = tee                             ? word_behind(tee, "tee ", arena)
                        : strncmp(line, "cat ", 4) == 0 ? word_behind(line, ">", arena)
                                                        : NULL;
     return name && name[0] != '-' ? name : NULL;
@@ -122,9 +123,9 @@ static bool next_document(const char **at, int *line, Arena *arena, Document *do
                      blank = spaces < length ? spaces : length;
         const char *start = arena_format(arena, "%.*s", (int)(length - blank), text + blank);
         const char *sign = strstr(start, "<<"), *end = NULL;
-        if (sign) {
+        if (sign && sign[2] != '<') {  // "<<<" is a string's
             document->name = written_file(start, arena);
-            sign += strspn(sign, "<-");
+            sign += sign[2] == '-' ? 3 : 2;
             end = document->name ? word_behind(sign, "", arena) : NULL;
             sign += strspn(sign, " \t");
         }
@@ -133,14 +134,13 @@ static bool next_document(const char **at, int *line, Arena *arena, Document *do
         if (!end) {
             continue;
         }
-        *document = (Document){document->name, text, 0, *line, !strchr("'\"\\", *sign), NULL};
+        *document = (Document){document->name, text, 0, *line, !strchr("'\"\\", *sign), document->after};
         while (*text && !is_line(text, strcspn(text, "\n"), end)) {
             const size_t bytes = strcspn(text, "\n");
             text += bytes + (text[bytes] == '\n');
             ++*line;
         }
         document->body_length = (size_t)(text - document->body);
-        document->after = text;
         *at = text;
         return true;
     }
@@ -156,17 +156,30 @@ static char *with_lines(const Document *document, const char *body, Arena *arena
     return text;
 }
 
-// Whether `text` has `word`, whatever braces and quotes are in either: $D/x.json and "${D}/x.json".
-static bool is_in(const char *text, const char *word) {
-    static const char skipped[] = "{}\"'";
+#define PLAIN_WITHOUT "{}\"'"
+
+// Without what $D/x.json and "${D}/x.json" differ in.
+static char *plain(const char *text, Arena *arena) {
+    char *out = arena_alloc(arena, strlen(text) + 1);
+    size_t length = 0;
     for (; *text; text++) {
-        const char *at = text, *letter = word;
-        while (*letter && *at && (*at == *letter || strchr(skipped, *at) || strchr(skipped, *letter))) {
-            const bool same = *at == *letter;
-            letter += same || !strchr(skipped, *at);
-            at += same || strchr(skipped, *at);
-        }
-        if (!*letter) {
+        out[length] = *text;
+        length += !strchr(PLAIN_WITHOUT, *text);
+    }
+    out[length] = '\0';
+    return out;
+}
+
+static bool in_a_name(char letter) {
+    return letter == '_' || letter == '-' || (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') ||
+           (letter >= 'A' && letter <= 'Z');
+}
+
+// Whether `text` has `word` as a word of its own.
+static bool is_in(const char *text, const char *word) {
+    const size_t length = strlen(word);
+    for (const char *at = text; length > 0 && (at = strstr(at, word)); at += length) {
+        if ((at == text || !in_a_name(at[-1])) && !in_a_name(at[length])) {
             return true;
         }
     }
@@ -177,7 +190,7 @@ static bool is_in(const char *text, const char *word) {
 static bool is_named(const Document *document, Arena *arena) {
     const char *slash = strrchr(document->name, '/'), *name = slash && slash[1] ? slash + 1 : document->name;
     const int length = (int)strlen(name) - (ends_in(name, ".py") ? 3 : 0);
-    return is_in(document->after, arena_format(arena, "%.*s", length, name));
+    return is_in(document->after, plain(arena_format(arena, "%.*s", length, name), arena));
 }
 
 static Status read_document(const Document *document, const char *script, const char *path, Arena *arena,
@@ -199,11 +212,22 @@ Status config_load_written(const char *path, Arena *arena, ConfigNode **root, Er
     if (syntax_of(path, at) != SYNTAX_SHELL) {
         return STATUS_OK;
     }
-    const char *script = at;
+    const char *script = at, *counted = at;
+    Error first = {0};  // of what is named and no config; others may be, such as one after a list of hosts
+    document.after = plain(script, arena);
     for (int i = 0; i < DOCUMENTS_MOST && !*root && next_document(&at, &line, arena, &document); i++) {
-        if (is_named(&document, arena)) {
-            TRY(read_document(&document, script, path, arena, root, error));
+        for (; counted < at; counted++) {
+            document.after += !strchr(PLAIN_WITHOUT, *counted);
         }
+        Error wrong = {0};
+        if (is_named(&document, arena) && read_document(&document, script, path, arena, root, &wrong) != STATUS_OK) {
+            first = first.status == STATUS_OK ? wrong : first;
+            *root = NULL;
+        }
+    }
+    if (!*root && first.status != STATUS_OK) {
+        *error = first;
+        return first.status;
     }
     return STATUS_OK;
 }

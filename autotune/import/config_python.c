@@ -357,9 +357,13 @@ static Status take_model_arguments(Python *python, ConfigNode *root, bool *taken
             return put(python, root, path, value, line);
         }
     }
-    const char *sign = at + strlen(name) + strspn(at + strlen(name), " ");
-    *taken = dotted_length(at) == strlen(name) && strncmp(at, name, strlen(name)) == 0 && *sign == '=' &&
-             sign[1 + strspn(sign + 1, " ")] == '{';
+    const size_t length = strlen(name);
+    *taken = dotted_length(at) == length && strncmp(at, name, length) == 0;
+    if (!*taken) {
+        return STATUS_OK;
+    }
+    const char *sign = at + length + strspn(at + length, " ");
+    *taken = *sign == '=' && sign[1 + strspn(sign + 1, " ")] == '{';
     if (*taken) {
         python->at = sign + 1;
         skip_space(python, false);

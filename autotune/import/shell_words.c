@@ -370,6 +370,10 @@ Status shell_document(Shell *shell, const char *body, const char **text) {
             TRY(put_dollar(&word, true));
             continue;
         }
+        if (*below.at == '\\' && below.at[1] == '\n') {
+            below.at += 2;
+            continue;
+        }
         below.at += *below.at == '\\' && below.at[1] && strchr("$`\\", below.at[1]);
         put(&word, *below.at++, below.line);
     }
