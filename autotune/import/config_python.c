@@ -2,73 +2,31 @@
 // model. A call is a map of its named arguments with its name as "_target_" and the others as "_args_", as in Hydra;
 // the initial configuration, cfg = base(), is the key "_base_". A configuration that is made whole, as by return
 // Trainer.Config(...) or SFTConfig(...), is its arguments. Nothing is executed: a value that is an expression is kept
-// as written, but for a name that the file gives a value. A file with several functions that assign is several
-// recipes, and refused.
+// as written, but for a name that the file gives one value (python_names.h). A file with several functions that assign,
+// or with several configurations that are made whole, is several recipes, and refused.
 
 #include <ctype.h>
 #include <string.h>
 
 #include "autotune/import/config_load.h"
+#include "autotune/import/python_names.h"
 
 typedef struct Python {
     const ConfigSource *source;
     const char *at;
     int line;
     const char *function, *assigning;  // the current `def`, and the one that assigned; NULL
-    ConfigNode *names;                 // NAME = value of the file, the last one of each
-    bool naming;                       // such a value is read, whose own names stay
-    size_t copied_count;               // nodes, for names
+    int whole_line, adapter_line;      // where a whole configuration, a LoraConfig, is; 0
+    PythonNames *names;
+    ConfigNode *values;   // of NAME = value, by place_of()
+    bool naming;          // such a value is read, whose own names stay
+    size_t copied_count;  // nodes, for names
 } Python;
 
 enum { COPIES_MOST = 1 << 18 };
 
-static size_t dotted_length(const char *text) {
-    size_t length = 0;
-    while (
-        isalnum((unsigned char)text[length]) || text[length] == '_' ||
-        (text[length] == '.' && length > 0 && (isalpha((unsigned char)text[length + 1]) || text[length + 1] == '_'))) {
-        length++;
-    }
-    return length > 0 && !isdigit((unsigned char)text[0]) ? length : 0;
-}
-
 static char *copied(const Python *python, const char *from, size_t length) {
     return arena_format(python->source->arena, "%.*s", (int)length, from);
-}
-
-// The position after a string that begins here; a triple-quoted one spans lines.
-static const char *behind_string(const char *at) {
-    const size_t quotes = strncmp(at, "\"\"\"", 3) == 0 || strncmp(at, "'''", 3) == 0 ? 3 : 1;
-    for (const char *end = at + quotes; *end; end += *end == '\\' && end[1] ? 2 : 1) {
-        if (strncmp(end, at, quotes) == 0) {
-            return end + quotes;
-        }
-        if (quotes == 1 && *end == '\n') {
-            return end;
-        }
-    }
-    return at + strlen(at);
-}
-
-// The end of an expression: a line end, comma, closing bracket or "=" outside brackets.
-static const char *behind_value(const char *at) {
-    int depth = 0;
-    while (*at) {
-        if (*at == '"' || *at == '\'') {
-            at = behind_string(at);
-            continue;
-        }
-        if (depth == 0 && (strchr("\n,)]}#;", *at) || (*at == '=' && at[1] != '=' && !strchr("=!<>", at[-1])))) {
-            return at;
-        }
-        depth += strchr("([{", *at) ? 1 : strchr(")]}", *at) ? -1 : 0;
-        if (*at == '#') {
-            at += strcspn(at, "\n");
-        } else {
-            at++;
-        }
-    }
-    return at;
 }
 
 static void skip_space(Python *python, bool lines) {
@@ -102,6 +60,11 @@ static const char *dict_key(Python *python) {
     python->at = sign + 1;
     skip_space(python, true);
     return key;
+}
+
+// The text of an item as it stands, of **name and name; "..." for what is no word.
+static const char *item_text(const ConfigNode *item) {
+    return item->kind == NODE_SCALAR ? item->text : "...";
 }
 
 static void add_unnamed(Python *python, ConfigNode *call, ConfigNode *item) {
@@ -139,7 +102,7 @@ static Status read_items(Python *python, int depth, ConfigNode *parent) {
             item->key = key;
             item->line = line;
             config_append(python->source->arena, parent, item);
-        } else if (!dict) {
+        } else if (!dict || strncmp(item_text(item), "**", 2) == 0) {
             add_unnamed(python, parent, item);
         }
         skip_space(python, true);
@@ -171,10 +134,19 @@ static size_t node_count(const ConfigNode *node) {
     return count;
 }
 
+static const char *place_of(const Python *python, const char *at) {
+    return arena_format(python->source->arena, "%td", at - python->source->text);
+}
+
+// What the file gave a name at that place; NULL.
+static const ConfigNode *value_of(const Python *python, const char *at, const char *name) {
+    const char *set = python_set_at(python->names, at, name);
+    return set ? config_child(python->values, place_of(python, set)) : NULL;
+}
+
 // What the file gave a name that stands alone.
-static Status replace_name(Python *python, ConfigNode **value) {
-    const ConfigNode *named =
-        python->naming || (*value)->text[0] == '\0' ? NULL : config_child(python->names, (*value)->text);
+static Status replace_name(Python *python, const char *at, ConfigNode **value) {
+    const ConfigNode *named = python->naming || (*value)->text[0] == '\0' ? NULL : value_of(python, at, (*value)->text);
     if (!named) {
         return STATUS_OK;
     }
@@ -211,7 +183,7 @@ static Status read_value(Python *python, int depth, ConfigNode **value) {
     }
     (*value)->text = plain_text(python, from, end);
     go_to(python, end);
-    return name == strlen((*value)->text) ? replace_name(python, value) : STATUS_OK;
+    return name == strlen((*value)->text) ? replace_name(python, from, value) : STATUS_OK;
 }
 
 // Replaces `child`; NULL = appends.
@@ -303,11 +275,49 @@ static bool is_call_of(const char *at, const char *name) {
     return dotted_length(at) == length && strncmp(at, name, length) == 0 && at[length] == '(';
 }
 
+// **name within: what it holds would be left out.
+static Status refuse_unpacked(const Python *python, const ConfigNode *node) {
+    const bool all = node->key && strcmp(node->key, "_args_") == 0;
+    for (const ConfigNode *child = node->first; child; child = child->next) {
+        if (all && strncmp(item_text(child), "**", 2) == 0) {
+            return config_malformed(python->source, child->line, "%s is not read: put the arguments that it holds here",
+                                    child->text);
+        }
+        TRY(refuse_unpacked(python, child));
+    }
+    return STATUS_OK;
+}
+
+// Arguments without a name: the Trainer's first is output_dir, and **more of the function itself is its callers'.
+static Status check_unnamed(Python *python, const char *at, const ConfigNode *call) {
+    const ConfigNode *unnamed = config_child(call, "_args_");
+    bool named = false;
+    for (const ConfigNode *child = call->first; child; child = child->next) {
+        named |= child->key && child->key[0] != '_';
+        TRY(child == unnamed ? STATUS_OK : refuse_unpacked(python, child));
+    }
+    bool takes_first = whole_called(at) != NULL;
+    for (const ConfigNode *item = unnamed ? unnamed->first : NULL; item; item = item->next) {
+        const char *text = item_text(item);
+        const bool stars = text[0] == '*', of_callers = named && strncmp(text, "**", 2) == 0;
+        if (!(of_callers && python_takes_more(python->names, at, text + 2)) && (stars || !takes_first)) {
+            const int length = (int)dotted_length(at);
+            return config_malformed(python->source, item->line,
+                                    "%s in %.*s%s is not read: put the arguments that it holds here, with their names",
+                                    text, length, at, length > 0 ? "()" : "{}");
+        }
+        takes_first &= stars;
+    }
+    return STATUS_OK;
+}
+
 // The call at python->at: its named arguments below `above`.
 static Status take_arguments(Python *python, ConfigNode *root, const char *above) {
     ConfigNode *value = NULL;
     const int line = python->line;
+    const char *at = python->at;
     TRY(read_value(python, 0, &value));
+    TRY(check_unnamed(python, at, value));
     for (const ConfigNode *child = value->first; child; child = child->next) {
         if (child->key && child->key[0] != '_') {
             const char *path = arena_format(python->source->arena, "%s%s%s", above, above[0] ? "." : "", child->key);
@@ -317,9 +327,24 @@ static Status take_arguments(Python *python, ConfigNode *root, const char *above
     return STATUS_OK;
 }
 
+// Both branches of an if would be read as one.
+static Status only_one(Python *python, int *other, const char *what) {
+    if (*other > 0) {
+        return config_malformed(python->source, python->line,
+                                "another %s, beside that of line %d: a file of one is read", what, *other);
+    }
+    *other = python->line;
+    return STATUS_OK;
+}
+
+static Status claim_whole(Python *python) {
+    TRY(claim(python, python->line));
+    return only_one(python, &python->whole_line, "configuration");
+}
+
 static Status take_whole(Python *python, ConfigNode *root, const char *name) {
     const int line = python->line;
-    TRY(claim(python, line));
+    TRY(claim_whole(python));
     TRY(take_arguments(python, root, ""));
     return put(python, root, name, config_scalar(python->source->arena, name, "true", line), line);
 }
@@ -330,10 +355,14 @@ static Status take_return(Python *python, ConfigNode *root) {
         return take_whole(python, root, whole);
     }
     if (is_call_of(python->at, "Trainer.Config")) {
-        TRY(claim(python, python->line));
+        TRY(claim_whole(python));
         return take_arguments(python, root, "");
     }
-    return is_call_of(python->at, "LoraConfig") ? take_arguments(python, root, "peft_config") : STATUS_OK;
+    if (!is_call_of(python->at, "LoraConfig")) {
+        return STATUS_OK;
+    }
+    TRY(only_one(python, &python->adapter_line, "LoraConfig"));
+    return take_arguments(python, root, "peft_config");
 }
 
 // Those that a model is loaded with: arguments = {...}, arguments["key"] = value, arguments.update(key=value).
@@ -379,7 +408,7 @@ static Status take_name(Python *python, ConfigNode *root) {
     if (length == 0 || memchr(python->at, '.', length) || sign[0] != '=' || sign[1] == '=') {
         return STATUS_OK;
     }
-    const char *name = copied(python, python->at, length);
+    const char *place = place_of(python, python->at);
     ConfigNode *value = NULL;
     python->at = sign + 1;
     skip_space(python, false);
@@ -390,8 +419,8 @@ static Status take_name(Python *python, ConfigNode *root) {
     python->naming = true;
     TRY(read_value(python, 0, &value));
     python->naming = false;
-    value->key = name;
-    config_append(python->source->arena, python->names, value);
+    value->key = place;
+    config_append(python->source->arena, python->values, value);
     return STATUS_OK;
 }
 
@@ -428,14 +457,14 @@ static Status read_statement(Python *python, ConfigNode *root) {
 }
 
 // Constants of the file that say what no argument does.
-static void add_constants(Python *python, ConfigNode *root) {
+static void add_constants(const Python *python, ConfigNode *root) {
     static const char *const constants[] = {"MODEL", "SEQUENCE_LENGTH"};
     bool whole = false;
     for (size_t i = 0; i < sizeof wholes / sizeof wholes[0]; i++) {
         whole |= config_child(root, wholes[i]) != NULL;
     }
     for (size_t i = 0; whole && i < sizeof constants / sizeof constants[0]; i++) {
-        const ConfigNode *value = config_child(python->names, constants[i]);
+        const ConfigNode *value = value_of(python, NULL, constants[i]);
         if (value && value->kind == NODE_SCALAR && !config_child(root, constants[i])) {
             ConfigNode *copy = config_copy(value, python->source->arena);
             copy->key = constants[i];
@@ -447,7 +476,8 @@ static void add_constants(Python *python, ConfigNode *root) {
 Status config_python(const ConfigSource *source, ConfigNode **root) {
     Python python = {.source = source, .at = source->text, .line = 1};
     *root = config_node(source->arena, NODE_MAP, 1);
-    python.names = config_node(source->arena, NODE_MAP, 1);
+    python.names = python_names(source->text, source->arena);
+    python.values = config_node(source->arena, NODE_MAP, 1);
     for (skip_space(&python, true); *python.at; skip_space(&python, true)) {
         if (strncmp(python.at, "def ", 4) == 0) {
             python.function = copied(&python, python.at + 4, dotted_length(python.at + 4));

@@ -135,8 +135,8 @@ Test(import_modules, arguments_in_a_module_are_those_of_their_class) {
         const char *text, *format, *preset;
         int shard, cp, micro_batch;
     } cases[] = {
-        {"args = TrainingArguments(\n    output_dir=\"x\",  # where\n    per_device_train_batch_size=4, bf16=True,\n"
-         "    fsdp=\"full_shard auto_wrap\", **more)\n",
+        {"def arguments(**more):\n    return TrainingArguments(\n    output_dir=\"x\",  # where\n"
+         "    per_device_train_batch_size=4, bf16=True,\n    fsdp=\"full_shard auto_wrap\", **more)\n",
          "trainer", NULL, 8, 1, 4},
         {"from trl import SFTConfig\ndef arguments():\n    return SFTConfig(per_device_train_batch_size=2,\n"
          "        max_length=2048, fsdp=True, fsdp_config={\"reshard_after_forward\": True})\n",
@@ -198,4 +198,112 @@ Test(import_modules, names_cannot_stand_for_any_number_of_values) {
     cr_expect_eq(config_parse(text, "file", SYNTAX_PYTHON, &arena, &root, &error), STATUS_USAGE);
     cr_expect(strstr(error.message, "names that stand for more than"), "%s", error.message);
     arena_free(&arena);
+}
+
+// BS is a word that no number is read from where several assignments could have made it.
+Test(import_modules, a_name_is_what_its_only_assignment_in_reach_says) {
+    static const struct {
+        const char *before, *inside, *value;
+    } cases[] = {
+        {"BS = 2\n", "", "2"},
+        {"", "    BS = 2\n", "2"},
+        {"BS = 4\n", "    BS = 2\n", "2"},
+        {"BS = 2\ndef helper():\n    BS = 8\n    return BS\n", "", "2"},
+        {"BS = 2\ndef helper(BS):\n    return BS\n", "", "2"},
+        {"BS = 2\nhelp(\n    BS=8,\n)\n", "", "2"},
+        {"BS = 2\nclass Sizes:\n    BS = 8\n", "", "2"},
+        {"BS = 2\n# BS = 8\nassert BS == 2 and BS <= 8\n", "", "2"},
+        {"def helper():\n    BS = 8\n", "", "BS"},
+        {"BS = 8\nBS //= 4\n", "", "BS"},
+        {"BS = 8\nif big:\n    BS = 4\n", "", "BS"},
+        {"BS = 8\nif big: BS = 4\n", "", "BS"},
+        {"BS = 8\nBS, more = 4, 2\n", "", "BS"},
+        {"BS = 8\nBS: int = 4\n", "", "BS"},
+        {"BS = 8\nBS[\"a\"] = 4\n", "", "BS"},
+        {"BS = 8\ndef helper():\n    global BS\n    BS = 4\n", "", "BS"},
+        {"BS = 8\n", "    for BS in (2, 4):\n        pass\n", "BS"},
+        {"BS = 8\n", "    if big:\n        BS = 2\n    else:\n        BS = 4\n", "BS"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        Error error = {0};
+        ConfigNode *root = NULL;
+        const char *text = arena_format(&arena, "%sdef recipe():\n%s    cfg.batch = BS\n    return cfg\n",
+                                        cases[i].before, cases[i].inside);
+        cr_assert_eq(config_parse(text, "file", SYNTAX_PYTHON, &arena, &root, &error), STATUS_OK, "%s", error.message);
+        cr_expect_str_eq(config_child(root, "batch")->text, cases[i].value, "case %zu:\n%s", i, text);
+        arena_free(&arena);
+    }
+}
+
+Test(import_modules, a_parameter_hides_the_name_of_the_file) {
+    Arena arena = {0};
+    Error error = {0};
+    ConfigNode *root = NULL;
+    const char *text = "BS = 8\ndef recipe(a, *,\n           BS: int = 4):  # (\n    cfg.batch = BS\n";
+    cr_assert_eq(config_parse(text, "file", SYNTAX_PYTHON, &arena, &root, &error), STATUS_OK, "%s", error.message);
+    cr_expect_str_eq(config_child(root, "batch")->text, "BS");
+    arena_free(&arena);
+}
+
+Test(import_modules, a_batch_that_several_assignments_make_is_no_number) {
+    Arena arena = {0};
+    Error error = {0};
+    ConfigNode *root = NULL;
+    Import import;
+    const char *text = "BS = 8\nBS //= 4\nargs = TrainingArguments(per_device_train_batch_size=BS)\n";
+    cr_assert_eq(config_parse(text, "file", SYNTAX_PYTHON, &arena, &root, &error), STATUS_OK, "%s", error.message);
+    cr_expect_eq(import_tree(root, "file", "auto", &arena, &import, &error), STATUS_USAGE);
+    cr_expect(strstr(error.message, "file:3: per_device_train_batch_size takes a whole number") &&
+                  strstr(error.message, "not \"BS\""),
+              "%s", error.message);
+    arena_free(&arena);
+}
+
+static void expect_refused(const char *const (*cases)[2], size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        Arena arena = {0};
+        Error error = {0};
+        ConfigNode *root = NULL;
+        cr_expect_eq(config_parse(cases[i][0], "file", SYNTAX_PYTHON, &arena, &root, &error), STATUS_USAGE, "%s",
+                     cases[i][0]);
+        cr_expect(strstr(error.message, cases[i][1]), "case %zu: %s", i, error.message);
+        arena_free(&arena);
+    }
+}
+
+Test(import_modules, two_whole_configurations_are_refused_wherever_they_stand) {
+    static const char *const cases[][2] = {
+        {"if big:\n    args = TrainingArguments(bf16=True)\nelse:\n    args = TrainingArguments(fp16=True)\n",
+         "file:4: another configuration, beside that of line 2"},
+        {"def a():\n    if big:\n        return Trainer.Config(x=1)\n    return Trainer.Config(y=1)\n",
+         "file:4: another configuration, beside that of line 3"},
+        {"args = SFTConfig(bf16=True)\ndef a():\n    return TrainingArguments(fp16=True)\n",
+         "file:3: another configuration, beside that of line 1"},
+        {"def a():\n    if big:\n        return LoraConfig(r=64)\n    return LoraConfig(r=8)\n",
+         "file:4: another LoraConfig, beside that of line 3"},
+    };
+    expect_refused(cases, sizeof cases / sizeof cases[0]);
+}
+
+Test(import_modules, arguments_that_are_not_written_there_are_refused) {
+    static const char *const cases[][2] = {
+        {"def a():\n    return SFTConfig(**kw)\n", "file:2: **kw in SFTConfig() is not read"},
+        {"def a(**kw):\n    return SFTConfig(**kw)\n", "file:2: **kw in SFTConfig() is not read"},
+        {"args = TrainingArguments(bf16=True,\n    **kw)\n", "file:2: **kw in TrainingArguments() is not read"},
+        {"args = TrainingArguments(**dict(bf16=True))\n", "**dict(bf16=True) in TrainingArguments() is not read"},
+        {"args = TrainingArguments(\"out\", 4)\n", "file:1: 4 in TrainingArguments() is not read"},
+        {"args = TrainingArguments(*all)\n", "file:1: *all in TrainingArguments() is not read"},
+        {"def a():\n    return Trainer.Config(base)\n", "file:2: base in Trainer.Config() is not read"},
+        {"args = TrainingArguments(fsdp_config={**shared, \"a\": 1})\n", "file:1: **shared is not read"},
+        {"MESH = ParallelismConfig(**sizes)\nargs = TrainingArguments(parallelism_config=MESH)\n",
+         "file:1: **sizes is not read"},
+        {"arguments = {**shared, \"dtype\": \"float32\"}\n", "file:1: **shared in {} is not read"},
+    };
+    Arena arena = {0};
+    const Import import =
+        read_in("args = TrainingArguments(\"out\", per_device_train_batch_size=4)\n", SYNTAX_PYTHON, 8, &arena);
+    cr_expect_eq(import.said.micro_batch, 4);  // "out" is output_dir
+    arena_free(&arena);
+    expect_refused(cases, sizeof cases / sizeof cases[0]);
 }
