@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/transport/nccl_choice.h"
 #include "exec/transport/shm.h"
 #include "tests/support/run_program.h"
 #include "tests/support/sizes.h"
@@ -34,9 +35,14 @@ struct Crew {
 
 static char *directory;
 
+// Ranks are threads here: what each would set is there before, as another may be reading the environment.
 static void begin(void) {
+    NcclSetting settings[NCCL_SETTINGS_MOST];
     directory = temp_dir_make();
     setenv("NDTUNE_NCCL_RECORDING", directory, 1);
+    for (int i = nccl_settings(false, settings) - 1; i >= 0; i--) {
+        setenv(settings[i].name, settings[i].value ? settings[i].value : "ndtune-rank-0", 0);
+    }
 }
 
 static void end(void) {
