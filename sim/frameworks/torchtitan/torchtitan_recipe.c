@@ -126,18 +126,44 @@ static Status take_tokens(Import *import, Error *error) {
 
 // ---- classes
 
-// FullAC.Config(), SelectiveAC.Config() by operation, None; SelectiveAC where it says none (Trainer.Config).
-static void take_checkpoint(Import *import) {
+// FullAC.Config(), SelectiveAC.Config() by operation, None, whatever module the class is named by; SelectiveAC where it
+// says none (Trainer.Config).
+static const char *checkpoint_mode(const ConfigNode *node) {
     static const struct {
         const char *class, *mode;
-    } classes[] = {{"FullAC.Config", "full"}, {"MemoryBudgetAC.Config", "memory_budget"}};
-    const ConfigNode *node = config_child(import->root, "activation_checkpoint");
-    const char *class = word_at(import, "activation_checkpoint", "_target_"), *mode = "selective";
-    const int line = node ? node->line : 0;
-    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
-        mode = strcmp(class, classes[i].class) == 0 ? classes[i].mode : mode;
+    } classes[] = {
+        {"FullAC.Config", "full"}, {"SelectiveAC.Config", "selective"}, {"MemoryBudgetAC.Config", "memory_budget"}};
+    if (!node || (node->kind == NODE_MAP && !config_child(node, "_target_"))) {
+        return "selective";
     }
-    mode = node && node->kind == NODE_SCALAR ? "none" : mode;
+    if (node->kind != NODE_MAP) {
+        return node->kind == NODE_SCALAR && !node->text[0] ? "none" : NULL;
+    }
+    const char *class = config_child(node, "_target_")->text;
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
+        const size_t length = strlen(class), tail = strlen(classes[i].class);
+        if (length >= tail && strcmp(class + length - tail, classes[i].class) == 0 &&
+            (length == tail || class[length - tail - 1] == '.')) {
+            return classes[i].mode;
+        }
+    }
+    return NULL;
+}
+
+static void take_checkpoint(Import *import) {
+    ConfigNode *node = config_child(import->root, "activation_checkpoint");
+    const char *mode = checkpoint_mode(node);
+    const int line = node ? node->line : 0;
+    if (!mode) {
+        const char *word =
+            node->kind == NODE_SCALAR ? node->text : word_at(import, "activation_checkpoint", "_target_");
+        import_find(import, FINDING_UNMODELLED, "activation_checkpoint",
+                    "the activation checkpointing %s: predicted as SelectiveAC", word[0] ? word : "in a list");
+        mode = "selective";
+    }
+    if (node && node->kind == NODE_LIST) {
+        *node = (ConfigNode){.kind = NODE_MAP, .key = node->key, .line = line, .used = true, .next = node->next};
+    }
     put(import, "activation_checkpoint", "mode", mode, line);
     put(import, "activation_checkpoint", "selective_ac_option", "op", line);
 }
@@ -198,6 +224,10 @@ static Status take_adapters(Import *import, const ConfigNode *converter, Error *
     const ConfigNode *rank = config_child(converter, "rank"), *modules = config_child(converter, "target_modules");
     int64_t number = DEFAULT_RANK;
     int targets = modules && modules->kind == NODE_LIST ? LORA_QUERY_VALUE : LORA_ALL;
+    if (modules && modules->kind == NODE_SCALAR && modules->text[0]) {
+        import_find(import, FINDING_UNMODELLED, "model_spec",
+                    "target_modules takes a list of names, not %s: predicted with adapters of all", modules->text);
+    }
     for (const ConfigNode *item = modules ? modules->first : NULL; item; item = item->next) {
         if (text_index(of_mlp, 3, item->text) >= 0) {
             targets = LORA_ALL;

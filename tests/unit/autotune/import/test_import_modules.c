@@ -127,6 +127,42 @@ Test(import_modules, what_a_recipe_cannot_hold_is_said_in_its_place) {
     }
 }
 
+Test(import_modules, checkpointing_of_a_recipe_is_of_its_class_and_what_is_not_understood_is_said) {
+    static const struct {
+        const char *text;
+        Recompute recompute;
+        bool said;
+    } cases[] = {
+        {RECIPE("    config.activation_checkpoint = None\n"), RECOMPUTE_NONE, false},
+        {RECIPE("    config.activation_checkpoint = FullAC.Config()\n"), RECOMPUTE_FULL, false},
+        {RECIPE("    config.activation_checkpoint = activation_checkpoint.FullAC.Config()\n"), RECOMPUTE_FULL, false},
+        {RECIPE("    config.activation_checkpoint = SelectiveAC.Config()\n"), RECOMPUTE_SELECTIVE, false},
+        {RECIPE("    config.activation_checkpoint = NotFullAC.Config()\n"), RECOMPUTE_SELECTIVE, true},
+        {RECIPE("    config.activation_checkpoint = RematAC.Config()\n"), RECOMPUTE_SELECTIVE, true},
+        {RECIPE("    config.activation_checkpoint = MY_AC\n"), RECOMPUTE_SELECTIVE, true},
+        {RECIPE("    config.activation_checkpoint = FULL if True else None\n"), RECOMPUTE_SELECTIVE, true},
+        {RECIPE("    config.activation_checkpoint = [3]\n"), RECOMPUTE_SELECTIVE, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        const Import import = read_in(cases[i].text, SYNTAX_PYTHON, 8, &arena);
+        cr_expect_null(import.refusal, "case %zu: %s", i, import.refusal);
+        cr_expect_eq(import.said.choice[PLAN_RECOMPUTE], (int)cases[i].recompute, "case %zu", i);
+        cr_expect_eq(finds(&import, FINDING_UNMODELLED, "predicted as SelectiveAC"), cases[i].said, "case %zu", i);
+        arena_free(&arena);
+    }
+}
+
+Test(import_modules, a_text_for_the_list_of_adapters_of_a_recipe_is_said) {
+    Arena arena = {0};
+    const Import import = read_in("def train():\n    config = llama3_debugmodel()\n"
+                                  "    config.model_spec = model_registry(\"8B\",\n"
+                                  "        converters=[LoRAConverter.Config(rank=8, target_modules=\"w1\")])\n",
+                                  SYNTAX_PYTHON, 8, &arena);
+    cr_expect(finds(&import, FINDING_UNMODELLED, "target_modules takes a list of names, not w1"));
+    arena_free(&arena);
+}
+
 #define MESH(shard) "parallelism_config = ParallelismConfig(dp_shard_size=" shard ", cp_size=2)\n"
 
 // Of a script of one's own as of ours.
