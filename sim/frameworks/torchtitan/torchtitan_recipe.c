@@ -162,7 +162,8 @@ static void take_checkpoint(Import *import) {
         mode = "selective";
     }
     if (node && node->kind == NODE_LIST) {
-        *node = (ConfigNode){.kind = NODE_MAP, .key = node->key, .line = line, .used = true, .next = node->next};
+        *node = (ConfigNode){
+            .kind = NODE_MAP, .key = node->key, .text = "", .line = line, .used = true, .next = node->next};
     }
     put(import, "activation_checkpoint", "mode", mode, line);
     put(import, "activation_checkpoint", "selective_ac_option", "op", line);
