@@ -31,16 +31,16 @@ static void say_vocabulary(const MeasuredRun *run) {
     }
 }
 
-// Of every stage.
+// Of every stage; of none where no spans were kept or the stages are not known.
 static MeasuredSteps recorded_steps(const MeasuredRun *run) {
     const RunResult *result = &run->result;
-    TraceStep *steps = ARENA_ARRAY(run->arena, TraceStep, result->stage_count);
-    for (int stage = 0; stage < result->stage_count; stage++) {
-        const StepProgram *program = stage < run->stages.count ? &run->stages.of[stage] : NULL;
-        steps[stage] = (TraceStep){program, &result->stages[stage].timeline};
-    }
     const bool known = result->timeline.span_count > 0 && run->stages.count == result->stage_count;
-    return (MeasuredSteps){steps, known ? result->stage_count : 0};
+    const int count = known ? result->stage_count : 0;
+    TraceStep *steps = ARENA_ARRAY(run->arena, TraceStep, count);
+    for (int stage = 0; stage < count; stage++) {
+        steps[stage] = (TraceStep){&run->stages.of[stage], &result->stages[stage].timeline};
+    }
+    return (MeasuredSteps){steps, count};
 }
 
 static Status say_and_write(Cli *cli, MeasuredRun *run, Error *error) {

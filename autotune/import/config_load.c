@@ -2,6 +2,7 @@
 
 #include "autotune/import/config_load.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "sim/base/escape.h"
@@ -171,8 +172,7 @@ static char *plain(const char *text, Arena *arena) {
 }
 
 static bool in_a_name(char letter) {
-    return letter == '_' || letter == '-' || (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') ||
-           (letter >= 'A' && letter <= 'Z');
+    return isalnum((unsigned char)letter) || letter == '_' || letter == '-';
 }
 
 // Whether `text` has `word` as a word of its own.

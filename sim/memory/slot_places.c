@@ -35,8 +35,7 @@ static const bool *find_gaps(const ProgramCut *cut, const Lifetimes *lifetimes, 
 
 static bool is_placed(const ProgramCut *cut, const bool *gaps, int32_t buffer) {
     const Buffer *of = &cut->program.buffers[buffer];
-    return cut->removed_layers == 0 && !of->persistent && (of->micro_steps > 1 || gaps[buffer]) &&
-           of->slots <= PLACED_SLOTS;
+    return !of->persistent && (of->micro_steps > 1 || gaps[buffer]) && of->slots <= PLACED_SLOTS;
 }
 
 // Each slot of those buffers is a part.
@@ -97,6 +96,9 @@ SlotPlaces slot_places_find(const ProgramCut *cut, const HappensBefore *order, c
     const StepProgram *program = &cut->program;
     SlotPlaces places = {.of = ARENA_ARRAY(arena, int32_t *, program->buffer_count),
                          .count = ARENA_ARRAY(scratch, int32_t, program->buffer_count)};
+    if (cut->removed_layers > 0) {
+        return places;  // not all slots are there
+    }
     const Parts parts = parts_of_placed(cut, lifetimes, scratch);
     if (parts.count == program->buffer_count) {
         return places;

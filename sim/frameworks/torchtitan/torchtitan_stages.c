@@ -74,9 +74,13 @@ static int counted_layers(const TrainPlan *plan, const ModelSpec *model) {
     return model->layers + (plan->pp_split == SPLIT_WEIGHTED ? plan->pp_first + plan->pp_last : 0);
 }
 
+// Of so many in all: stages by the layers of one, or layers of one by the stages.
+static int divided_up(int counted, int by) {
+    return (int)(int_round_up(counted, by) / by);
+}
+
 static int layers_each(const TrainPlan *plan, const ModelSpec *model) {
-    const int stages = plan_all_chunks(plan);
-    return (counted_layers(plan, model) + stages - 1) / stages;
+    return divided_up(counted_layers(plan, model), plan_all_chunks(plan));
 }
 
 // Without layers_per_stage a rank has one stage, or two of a schedule of several.
@@ -87,8 +91,7 @@ static bool is_own_count(const TrainPlan *plan) {
 
 // With it there are as many as it takes to hold the layers.
 static bool is_made_by_layers(const TrainPlan *plan, const ModelSpec *model) {
-    const int each = layers_each(plan, model);
-    return (counted_layers(plan, model) + each - 1) / each == plan_all_chunks(plan);
+    return divided_up(counted_layers(plan, model), layers_each(plan, model)) == plan_all_chunks(plan);
 }
 
 const char *torchtitan_refuse_count(const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
@@ -161,32 +164,32 @@ static Status read_micro_batches(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-static int rounded_up(int count, int unit) {
-    return (int)(int_round_up(count, unit) / unit);
-}
-
 // The layers of one stage make the number of stages, and that the chunks of each rank: pipeline_llm of torchtitan 0.2
 // (distributed/pipeline_parallel.py) rounds up and stops where the ranks or the schedule have no such number.
 static int chunks_of_layers(Import *import, int total, int layers) {
-    const ImportChoices *said = &import->said;
-    const int schedule = said->choice[PLAN_PP_SCHEDULE], pp = said->size[AXIS_PP], stages = rounded_up(total, layers);
-    const bool single = schedule == PP_1F1B || schedule == PP_GPIPE;
-    const bool folded = schedule == PP_ZBV || schedule == PP_DUALPIPEV;
-    const int usual = single ? 1 : 2, fitting = rounded_up(total, usual * pp);
-    const char *why = stages % pp != 0             ? "the stages must be a multiple of the ranks"
-                      : single && stages != pp     ? "its schedule takes exactly 1 stage on a rank"
-                      : folded && stages != 2 * pp ? "its schedule takes exactly 2 stages on a rank"
-                      : !single && stages < 2 * pp ? "its schedule takes at least 2 stages on a rank"
-                                                   : NULL;
+    const int pp = import->said.size[AXIS_PP], stages = divided_up(total, layers);
+    const int own = pp_own_chunks((PpSchedule)import->said.choice[PLAN_PP_SCHEDULE]);  // 0: any from 2 on
+    const int usual = own == 1 ? 1 : 2, fitting = divided_up(total, usual * pp);
+    const char *why = stages % pp != 0                  ? "the stages must be a multiple of the ranks"
+                      : own == 1 && stages != pp        ? "its schedule takes exactly 1 stage on a rank"
+                      : own > 1 && stages != own * pp   ? "its schedule takes exactly 2 stages on a rank"
+                      : own == 0 && stages < usual * pp ? "its schedule takes at least 2 stages on a rank"
+                                                        : NULL;
     if (!why) {
         return stages / pp;
     }
-    const char *use = rounded_up(total, fitting) == usual * pp ? arena_format(import->arena, "use %d", fitting)
-                                                               : "leave the key out";
+    const char *use =
+        divided_up(total, fitting) == usual * pp ? arena_format(import->arena, "use %d", fitting) : "leave the key out";
     import_find(import, FINDING_REFUSED, PIPELINE_KEY "layers_per_stage",
                 "torchtitan stops: %d layers, ends counted in, at %d a stage make %d stages on %d ranks, but %s: %s",
                 total, layers, stages, pp, why, use);
     return usual;
+}
+
+// Its schedule leaves open how many chunks a rank has.
+static bool takes_chunks(const Import *import) {
+    const PpSchedule schedule = (PpSchedule)import->said.choice[PLAN_PP_SCHEDULE];
+    return schedule != PP_FILE && pp_own_chunks(schedule) == 0;
 }
 
 // 2 chunks where the file leaves them to torchtitan, as its own default is.
@@ -205,16 +208,14 @@ static Status read_chunks(Import *import, Error *error) {
     TRY(import_word(import, "model.name", &folder, error));
     TRY(import_word(import, "model.flavor", &flavor, error));
     const TitanModel *model = torchtitan_model_named(folder, flavor);
-    const int schedule = import->said.choice[PLAN_PP_SCHEDULE];
-    const bool chunked = schedule == PP_INTERLEAVED || schedule == PP_ZERO_BUBBLE;
     int chunks = 2;
-    if (layers > 0 && model && schedule != PP_FILE) {
+    if (layers > 0 && model && import->said.choice[PLAN_PP_SCHEDULE] != PP_FILE) {
         chunks = chunks_of_layers(import, model->layers + first + last, layers);
-    } else if (layers > 0 && chunked) {
+    } else if (layers > 0 && takes_chunks(import)) {
         import_find(import, FINDING_UNMODELLED, PIPELINE_KEY "layers_per_stage",
                     "chunks of a model that the file does not describe: predicted with 2 on each stage");
     }
-    if (chunked) {
+    if (takes_chunks(import)) {
         import->said.choice[PLAN_VIRTUAL_STAGES] = chunks;
     }
     return STATUS_OK;
@@ -256,7 +257,7 @@ static void read_modules(Import *import) {
     said->choice[PLAN_PP_SPLIT] = SPLIT_CHUNKS;
     said->choice[PLAN_PP_FIRST] = named_layers(list->first);
     said->choice[PLAN_PP_LAST] = named_layers(list->last);
-    if (said->choice[PLAN_PP_SCHEDULE] == PP_INTERLEAVED || said->choice[PLAN_PP_SCHEDULE] == PP_ZERO_BUBBLE) {
+    if (takes_chunks(import)) {
         said->choice[PLAN_VIRTUAL_STAGES] = stages / said->size[AXIS_PP];
     }
 }
