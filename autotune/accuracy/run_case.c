@@ -332,7 +332,7 @@ static void choose_sharding(const RunRow *row, const Target *target, TrainPlan *
 static bool keeps_fp8_parameters(const RunRow *row, const TuneRequest *request, const TrainPlan *plan) {
     const bool kept =
         plan->fp8_recipe == FP8_TENSORWISE || plan->fp8_recipe == FP8_DELAYED || plan->fp8_recipe == FP8_MX;
-    return is_fp8_recipe(row, request->target) && kept && plan->zero == 1 && !plan->bf16_master &&
+    return is_fp8_recipe(row, request->target) && kept && (plan->zero == 1 || plan->zero == 3) && !plan->bf16_master &&
            request->model.experts.count == 0 && (request->target->fp8_parameters & FP8_BIT(plan->fp8_recipe)) != 0;
 }
 

@@ -54,7 +54,7 @@ typedef struct TrainPlan {
     int pp_first, pp_last;  // of pp_split weighted, ends, chunks: layers
     int mlp_tiles;  // parts of a rank's tokens that an MLP runs on one by one, recomputed in backward; 0 = all, kept
     bool update_in_backward;  // a layer is updated as soon as its gradient is there, which is then freed
-    bool fp8_parameters;      // precision fp8, stage 1: the products' weights are kept and gathered in fp8 alone
+    bool fp8_parameters;      // precision fp8, stages 1, 3: the products' weights are kept and gathered in fp8 alone
     int reshard_ranks;  // reshard=always: neighbours that hold all parameters once more until the step ends; 0 = none
     int reduce_bucket;  // elements that gradients are reduced by; 0 = the target's own, 1 = the hidden size squared
     int etp, expert_capacity;  // ranks that cut each expert, 0 = plan_expert_tp's; most rows that it takes of a rank's

@@ -221,7 +221,7 @@ bool holds_inputs(const Lowering *lowering);  // of layers until backward has en
 // ---- fp8 (lower_fp8.c)
 
 bool fp8_gathers_weights(const Lowering *lowering);
-bool fp8_keeps_parameters(const Lowering *lowering);  // a layer's weights are stored in fp8, whole, on each rank
+bool fp8_keeps_parameters(const Lowering *lowering);  // a layer's weights are stored in fp8, in stage 1 whole
 bool fp8_gathers_half(const Lowering *lowering);      // gathers these in bf16, in the gradient buffer
 bool fp8_mixes_weights(const Lowering *lowering);     // a layer's matrices are in fp8, after its vectors in bf16
 int64_t fp8_weight_bytes(const Lowering *lowering, int64_t elements);

@@ -7,15 +7,17 @@
 //   Transformer Engine  saves and gathers inputs in fp8; keeps fp8 copies of the weights, one of them transposed, made
 //                       with the first micro-step (pytorch/module/linear.py); or fp8 weights alone (fp8_parameters,
 //                       Megatron-core's --fp8-param-gather): the update writes its shard of them, ranks gather that,
-//                       and the transposed copy is made from it. MX has separate scales for each copy: ranks gather
-//                       bf16, into the gradient buffer, and cast that twice (Megatron-core 0.19,
-//                       optimizer/distrib_optimizer.py, distributed/param_and_grad_buffer.py)
+//                       and the transposed copy is made from it, in stage 3 by each backward, which discards it
+//                       (distributed/fsdp/src/megatron_fsdp/megatron_fsdp.py, fp8_create_transpose_cache). MX has
+//                       separate scales for each copy: ranks gather bf16, into the gradient buffer, and cast that
+//                       twice (Megatron-core 0.19, optimizer/distrib_optimizer.py,
+//                       distributed/param_and_grad_buffer.py)
 //
 // A per-tensor scale from current values is the maximum over all tp ranks: one number reduced before the gather, also
 // for nvfp4 (NVFP4Quantizer, with_amax_reduction). Delayed scales are all reduced together after forward and after
 // backward. Traffic of casts before GEMMs: fp8_casts.c. Not modelled: the first projection of layer 0, which may be
 // left in bf16; reductions of scales of operands that no tp rank gathers; the pass over updated weights that finds
-// their maxima.
+// their maxima; that Blackwell's tensor cores need no transposed copy.
 
 #include <string.h>
 
@@ -43,16 +45,25 @@ int64_t fp8_stored_elements(const Lowering *lowering, int64_t bytes) {
     return is_nvfp4(lowering) ? bytes * NVFP4_BLOCK / NVFP4_BYTES : bytes;
 }
 
-bool fp8_gathers_weights(const Lowering *lowering) {
-    return lowering->fp8 == FP8_TORCHAO && lowering->plan->fp8_recipe == FP8_TENSORWISE && lowering->plan->zero == 3;
-}
-
 static bool copies_weights(const Lowering *lowering) {
     return lowering->fp8 == FP8_TRANSFORMER_ENGINE;
 }
 
 bool fp8_keeps_parameters(const Lowering *lowering) {
     return lowering->plan->fp8_parameters && copies_weights(lowering);
+}
+
+// Stage 3 has neither copy of a layer's weights beyond the layer.
+static bool shards_parameters(const Lowering *lowering) {
+    return fp8_keeps_parameters(lowering) && lowering->plan->zero == 3;
+}
+
+static bool casts_shards(const Lowering *lowering) {
+    return lowering->fp8 == FP8_TORCHAO && lowering->plan->fp8_recipe == FP8_TENSORWISE && lowering->plan->zero == 3;
+}
+
+bool fp8_gathers_weights(const Lowering *lowering) {
+    return casts_shards(lowering) || shards_parameters(lowering);
 }
 
 bool fp8_gathers_half(const Lowering *lowering) {
@@ -168,10 +179,12 @@ void fp8_choose_weights(Lowering *lowering) {
     const int32_t layers = lowering->units[UNIT_LAYER].instances;
     if (copies_weights(lowering)) {
         const int copies = fp8_keeps_parameters(lowering) ? 1 : 2;
-        lowering->fp8_weights = lowering_tensor(lowering, "layer fp8 weights", ROLE_PARAMETER, DTYPE_FP8,
-                                                copies * fp8_stored_bytes(lowering, fp8_matrix_elements(lowering)));
-        lowering->tensors[lowering->fp8_weights].slots = layers;
-        lowering->tensors[lowering->fp8_weights].persistent = true;
+        const bool transient = shards_parameters(lowering);
+        lowering->fp8_weights =
+            lowering_tensor(lowering, "layer fp8 weights", transient ? ROLE_GATHERED : ROLE_PARAMETER, DTYPE_FP8,
+                            copies * fp8_stored_bytes(lowering, fp8_matrix_elements(lowering)));
+        lowering->tensors[lowering->fp8_weights].slots = transient ? 1 : layers;
+        lowering->tensors[lowering->fp8_weights].persistent = !transient;
     }
     if (copies_weights(lowering) && lowering->ep > 1) {
         lowering->fp8_experts = lowering_tensor(lowering, "expert fp8 weights", ROLE_PARAMETER, DTYPE_FP8,
@@ -179,7 +192,7 @@ void fp8_choose_weights(Lowering *lowering) {
         lowering->tensors[lowering->fp8_experts].slots = layers;
         lowering->tensors[lowering->fp8_experts].persistent = true;
     }
-    if (fp8_gathers_weights(lowering)) {
+    if (casts_shards(lowering)) {
         const int64_t matrices = lowering->model->mlp == MLP_GATED ? 7 : 6;
         lowering->weight_scales = scalar_scale(lowering, "layer weight scales", matrices * layers);
         lowering->tensors[lowering->weight_scales].slots = 1;
@@ -220,11 +233,12 @@ static Op *cast_matrices(Lowering *lowering, int unit, int32_t from, int64_t fir
 }
 
 // The transposed copy of fp8 weights that were gathered.
-static void transpose_matrices(Lowering *lowering) {
+static void transpose_matrices(Lowering *lowering, Section section) {
     OpRef matrices = op_whole(lowering, lowering->weights[UNIT_LAYER]);
     matrices.offset_bytes = vector_elements(lowering) * lowering->dims.element;
     matrices.bytes = lowering->tensors[lowering->fp8_weights].bytes;
-    Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_COPY, PHASE_FORWARD, "transpose fp8 weights");
+    Op *op = op_add(lowering, section, TASK_COPY, section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD,
+                    "transpose fp8 weights");
     op->task.unit = UNIT_LAYER;
     op->task.dtype = DTYPE_FP8;
     op->task.rows = 1;
@@ -235,7 +249,7 @@ static void transpose_matrices(Lowering *lowering) {
 
 // Once per step, before a layer's first GEMM.
 void lower_fp8_weights(Lowering *lowering) {
-    if (lowering->fp8_weights < 0 || !lowering->first) {
+    if (lowering->fp8_weights < 0 || !lowering->first || shards_parameters(lowering)) {
         return;
     }
     const int32_t layer = lowering->weights[UNIT_LAYER];
@@ -246,7 +260,7 @@ void lower_fp8_weights(Lowering *lowering) {
         return;
     }
     if (fp8_keeps_parameters(lowering)) {
-        transpose_matrices(lowering);
+        transpose_matrices(lowering, SECTION_LAYER_FORWARD);
         return;
     }
     cast_matrices(lowering, UNIT_LAYER, layer, vector_elements(lowering), fp8_matrix_elements(lowering),
@@ -254,6 +268,12 @@ void lower_fp8_weights(Lowering *lowering) {
     if (lowering->fp8_experts >= 0) {
         cast_matrices(lowering, UNIT_EXPERTS, lowering->weights[UNIT_EXPERTS], 0,
                       lowering->units[UNIT_EXPERTS].elements, lowering->fp8_experts);
+    }
+}
+
+void lower_fp8_backward_weights(Lowering *lowering) {
+    if (shards_parameters(lowering)) {
+        transpose_matrices(lowering, SECTION_LAYER_BACKWARD);
     }
 }
 

@@ -180,6 +180,7 @@ static void mark_backward(Lowering *lowering, Mark mark) {
 static void layers_backward(Lowering *lowering) {
     mark_backward(lowering, MARK_UNIT_NEED);
     mark_layer(lowering, SECTION_LAYER_BACKWARD, MARK_UNIT_BACKWARD);
+    lower_fp8_backward_weights(lowering);
     kinds[only_kind(lowering)].backward(lowering);
     mixed_zero_others(lowering);
     mark_backward(lowering, MARK_UNIT_GRADIENT);

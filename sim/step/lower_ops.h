@@ -191,6 +191,7 @@ Dtype fp8_product_dtype(const Lowering *lowering, GemmRole role);
 int64_t fp8_cast_bytes(const Lowering *lowering, const Linear *linear, GemmRole role, const OpRef *abc);
 double fp8_rows_cast_bytes(const Lowering *lowering, GemmRole role);  // per element of expert rows
 void lower_fp8_weights(Lowering *lowering);
+void lower_fp8_backward_weights(Lowering *lowering);  // ahead of a layer's backward
 void lower_fp8_begin(Lowering *lowering);
 void lower_fp8_history(Lowering *lowering, Section section);
 

@@ -85,7 +85,7 @@ static void choose_weights(Lowering *lowering, int u) {
         if (has_master && (beside || !lowering->target->shard_copies || updated_elsewhere)) {
             unit->working = persistent_tensor(
                 lowering, names->working, ROLE_PARAMETER, stored,
-                packed ? gathered_elements(lowering, u) / unit->shards : unit->shard_elements, unit->instances);
+                packed || fp8 ? gathered_elements(lowering, u) / unit->shards : unit->shard_elements, unit->instances);
         }
         return;
     }

@@ -290,19 +290,29 @@ static TrainPlan plan_of(const char *text) {
     return run.plan;
 }
 
-static bool keeps_fp8_weights(const char *recipe, const char *date) {
+static bool target_keeps_fp8_weights(const char *target, int zero, const char *recipe, const char *date) {
     const char *text = arena_format(&arena,
                                     "id,date,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,"
                                     "cp,tp,seq_len,micro_batch,zero,dtype,fp8_recipe\n"
-                                    "a,%s,m,32,4096,32,11008,32000,dgx-b200,megatron,1,8,1,1,4096,1,1,fp8,%s\n",
-                                    date, recipe);
+                                    "a,%s,m,32,4096,32,11008,32000,dgx-b200,%s,1,8,1,1,4096,1,%d,fp8,%s\n",
+                                    date, target, zero, recipe);
     return plan_of(text).fp8_parameters;
+}
+
+static bool keeps_fp8_weights(const char *recipe, const char *date) {
+    return target_keeps_fp8_weights("megatron", 1, recipe, date);
 }
 
 Test(run_case, recipes_of_megatron_in_mxfp8_keep_no_weights_in_bf16) {
     cr_expect(keeps_fp8_weights("mx", "2026-02-01"));
     cr_expect_not(keeps_fp8_weights("mx", "2025-01-01"));
     cr_expect_not(keeps_fp8_weights("blockwise", "2026-02-01"));
+}
+
+Test(run_case, recipes_of_megatron_fsdp_shard_weights_in_fp8) {
+    cr_expect(target_keeps_fp8_weights("megatron@fsdp", 3, "tensorwise", "2026-02-01"));
+    cr_expect_not(target_keeps_fp8_weights("megatron@fsdp", 3, "mx", "2026-02-01"));
+    cr_expect_not(target_keeps_fp8_weights("megatron@fsdp", 3, "tensorwise", "2025-01-01"));
 }
 
 static AttentionKernel kernel_on(const char *target, const char *cluster, const char *date) {

@@ -163,18 +163,55 @@ Test(lowering_formats, fp8_parameters_are_two_bytes_of_a_matrix_element_and_one_
     }
 }
 
+// Megatron-FSDP: each rank stores its shard of them, a layer is gathered in a byte per element for forward and for
+// backward, which makes the transposed copy of one layer.
+Test(lowering_formats, fp8_parameters_of_stage_3_are_sharded_and_leave_no_copy_behind) {
+    Arena arena = {0};
+    LoweredRequest request = {.model = "llama-2-7b",
+                              .target = "megatron@fsdp",
+                              .mesh = "dp_shard=8",
+                              .seq = 8192,
+                              .zero = 3,
+                              .fp8 = true,
+                              .fp8_recipe = FP8_TENSORWISE,
+                              .fp8_parameters = true};
+    const StepProgram program = lowered(&arena, request);
+    const Buffer *weights = buffer_named(&program, "layer weights");
+    const Buffer *transposed = buffer_named(&program, "layer fp8 weights");
+    const Task *gather = program.tasks;
+    while (gather->unit != UNIT_LAYER || gather->kind != TASK_ALL_GATHER) {
+        gather++;
+    }
+    cr_expect_float_eq((double)gather->payload_bytes, matrices + 2 * norms, 8192);
+    cr_expect_float_eq((double)weights->bytes, matrices + 2 * norms, 8192);
+    cr_expect_eq(weights->slots, 2);
+    cr_expect_float_eq((double)program.buffers[program.units[UNIT_LAYER].working].bytes, (matrices + 2 * norms) / 8,
+                       8192);
+    cr_expect_not(transposed->persistent);
+    cr_expect_eq(transposed->slots, 1);
+    cr_expect_eq(operand_buffer(&program, task_named(&program, "qkv", PHASE_FORWARD), AT_GEMM_B), weights);
+    cr_expect_eq(operand_buffer(&program, task_named(&program, "qkv dgrad", PHASE_BACKWARD), AT_GEMM_B), transposed);
+    cr_expect_not_null(task_named(&program, "transpose fp8 weights", PHASE_BACKWARD));
+    request.fp8_recipe = FP8_MX;  // gathers its other layout from a buffer that is not modelled
+    cr_expect_not(lowered_is_legal(&request, &arena));
+    arena_free(&arena);
+}
+
 Test(lowering_formats, fp8_parameters_race_with_nothing) {
-    static const Fp8Recipe recipes[] = {FP8_DELAYED, FP8_MX, FP8_NVFP4};
+    static const Fp8Recipe recipes[] = {FP8_DELAYED, FP8_MX, FP8_NVFP4, FP8_TENSORWISE};
     for (size_t i = 0; i < sizeof recipes / sizeof recipes[0]; i++) {
         Arena arena = {0};
         Error error = {0};
         MemoryPlan plan;
-        const StepProgram program = lowered(&arena, (LoweredRequest){.target = "megatron@0.19",
-                                                                     .mesh = "dp_shard=2",
-                                                                     .fp8 = true,
-                                                                     .grad_accum = 2,
-                                                                     .fp8_recipe = recipes[i],
-                                                                     .fp8_parameters = true});
+        const bool sharded = recipes[i] == FP8_TENSORWISE;
+        const StepProgram program =
+            lowered(&arena, (LoweredRequest){.target = sharded ? "megatron@fsdp" : "megatron@0.19",
+                                             .mesh = "dp_shard=2",
+                                             .zero = sharded ? 3 : 0,
+                                             .fp8 = true,
+                                             .grad_accum = 2,
+                                             .fp8_recipe = recipes[i],
+                                             .fp8_parameters = true});
         cr_assert_eq(memory_plan(&program, &arena, &plan, &error), STATUS_OK, "%s", error.message);
         cr_assert_eq(hazard_check(&program, &plan, &arena, NULL, &error), STATUS_OK, "%s", error.message);
         arena_free(&arena);
