@@ -115,10 +115,9 @@ static void memory_fields(Csv *csv, const RunCase *run) {
 }
 
 static void row_line(Csv *csv, const char *file, const RunCase *run) {
-    char plan[PLAN_TEXT_BYTES];
     csv_row(csv, "ssssssnss", file, run->row->id, run->row->source, run->row->target, run->row->cluster,
             run->row->model, csv_known(!run->skipped, run->request.world),
-            run->skipped ? NULL : plan_text(&run->plan, plan), run->skipped);
+            run->skipped ? NULL : plan_text(&run->plan, PLAN_BUFFER), run->skipped);
     time_fields(csv, run);
     memory_fields(csv, run);
     csv_end_line(csv);

@@ -56,8 +56,8 @@ char *blame_group(const JobGroup *group, Arena *arena) {
 
 // "all-reduce of 4.0 KiB (number 12 of mesh_tp; layer 3, forward, task 'attention sum')"
 static char *blame_place(const Job *job, const VerdictPlace *place, Arena *arena) {
-    char size[TEXT_UNIT_BYTES];
-    const char *bytes = place->bytes > 0 ? arena_format(arena, " of %s", text_bytes(size, (double)place->bytes)) : "";
+    const char *bytes =
+        place->bytes > 0 ? arena_format(arena, " of %s", text_bytes(UNIT_BUFFER, (double)place->bytes)) : "";
     const char *layer = place->layer ? arena_format(arena, "; %s", place->layer) : "";
     return arena_format(arena, "%s%s (number %lld of %s%s)", dump_op_rows[place->op].words, bytes,
                         (long long)place->seq, blame_group(&job->groups[place->group], arena), layer);
@@ -94,8 +94,7 @@ char *blame_heading(const BlameReport *report, Arena *arena) {
 }
 
 static const char *seconds(double waited_s, Arena *arena) {
-    char text[TEXT_UNIT_BYTES];
-    return waited_s >= 0 ? arena_format(arena, " %s", text_seconds(text, waited_s)) : "";
+    return waited_s >= 0 ? arena_format(arena, " %s", text_seconds(UNIT_BUFFER, waited_s)) : "";
 }
 
 static const char *called_from(const VerdictPlace *place, Arena *arena) {

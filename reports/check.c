@@ -72,8 +72,8 @@ static RecordValue rate_of(const CheckLine *line, char text[RECORD_BYTES]) {
 }
 
 static RecordValue memory_of(const CheckLine *line, char text[RECORD_BYTES]) {
-    char memory[TEXT_UNIT_BYTES];
-    snprintf(text, RECORD_BYTES, "%s%s", line->more_bytes < 0 ? "-" : "+", text_bytes(memory, fabs(line->more_bytes)));
+    snprintf(text, RECORD_BYTES, "%s%s", line->more_bytes < 0 ? "-" : "+",
+             text_bytes(UNIT_BUFFER, fabs(line->more_bytes)));
     return record_of_text(text);
 }
 
@@ -160,17 +160,17 @@ static void print_line(FILE *out, bool good, const char *what, const char *detai
 
 static void print_questions(const CheckReport *report, FILE *out) {
     const Prediction *own = &report->question->advice->own;
-    char text[FORMAT_BYTES], step[FORMAT_BYTES], memory[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES];
+    char text[FORMAT_BYTES];
     print_line(out, report->runs, "runs", report->runs ? "" : report->verdict);
     if (!report->runs) {
         return;
     }
-    snprintf(text, sizeof text, "%s of %s per accelerator", text_bytes(memory, own->memory.reserved_bytes),
-             text_bytes(limit, report->question->request->memory_limit_bytes));
+    snprintf(text, sizeof text, "%s of %s per accelerator", text_bytes(UNIT_BUFFER, own->memory.reserved_bytes),
+             text_bytes(UNIT_BUFFER, report->question->request->memory_limit_bytes));
     print_line(out, report->fits, "fits", text);
     if (report->fits) {
         snprintf(text, sizeof text, "step %s, %.1f %% slower than the best with the same batch (tolerance %.3g %%)",
-                 format_interval(own, step), 100 * report->slower, 100 * report->question->tolerance);
+                 format_interval(own, FORMAT_BUFFER), 100 * report->slower, 100 * report->question->tolerance);
         print_line(out, report->near_best, "is fast", text);
     }
 }
@@ -213,13 +213,13 @@ static Status table_check(const void *answer, FILE *out, Error *error) {
 // ---- two files
 
 static void print_side(const char *name, const CheckSide *side, FILE *out) {
-    char mesh[MESH_TEXT_BYTES], step[FORMAT_BYTES], rate[TEXT_UNIT_BYTES], memory[TEXT_UNIT_BYTES];
     fprintf(out, "%-7s%s: ", name, side->import->path);
     if (side->own.tokens_per_s > 0) {
         fprintf(out, "%s, micro-batch %d x accumulation %d\n       step %s, %s tokens/s, %s per accelerator\n",
-                mesh_short_text(&side->own.plan.mesh, mesh), side->own.plan.micro_batch, side->own.plan.grad_accum,
-                format_interval(&side->own, step), text_count(rate, side->own.tokens_per_s),
-                text_bytes(memory, side->own.memory.reserved_bytes));
+                mesh_short_text(&side->own.plan.mesh, MESH_BUFFER), side->own.plan.micro_batch,
+                side->own.plan.grad_accum, format_interval(&side->own, FORMAT_BUFFER),
+                text_count(UNIT_BUFFER, side->own.tokens_per_s),
+                text_bytes(UNIT_BUFFER, side->own.memory.reserved_bytes));
     }
     if (side->reason) {
         fprintf(out, "%s%s%s%s\n", side->own.tokens_per_s > 0 ? "       " : "", colour(out, COLOUR_BAD), side->reason,
@@ -300,11 +300,11 @@ static Status github_check_pair(const void *answer, FILE *out, Error *error) {
     annotate(path, &whole, out);
     for (int i = 0; i < pair->change_count; i++) {
         const CheckChange *change = &pair->changes[i];
-        char sentence[FORMAT_BYTES], memory[TEXT_UNIT_BYTES];
+        char sentence[FORMAT_BYTES];
         if (change->priced && change->change.after && (change->slower != 0 || change->more_bytes != 0)) {
             snprintf(sentence, sizeof sentence, "%s %+.1f %% tokens per second, %s%s memory per accelerator",
                      change->alone ? "alone" : "with the other sizes", 100 * -change->slower,
-                     change->more_bytes < 0 ? "-" : "+", text_bytes(memory, fabs(change->more_bytes)));
+                     change->more_bytes < 0 ? "-" : "+", text_bytes(UNIT_BUFFER, fabs(change->more_bytes)));
             annotate(path,
                      &(CheckNote){change->slower > pair->tolerance ? CHECK_WARNING : CHECK_NOTICE, change->change.path,
                                   change->change.after->line, change->change.after->line, sentence},

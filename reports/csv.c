@@ -56,14 +56,12 @@ static void put_header(Csv *csv) {
 }
 
 static void put_field(Csv *csv, const Target *target, const TrainPlan *plan, PlanFieldId id) {
-    char value[PLAN_VALUE_BYTES];
     const int told = target_told(target, plan, id);
-    csv_text(csv, told != PLAN_ANY ? plan_value_text(id, told, value) : NULL);
+    csv_text(csv, told != PLAN_ANY ? plan_value_text(id, told, VALUE_BUFFER) : NULL);
 }
 
 static void put_plan(Csv *csv, const Target *target, const TrainPlan *plan) {
     PlanFieldId order[PLAN_FIELD_COUNT];
-    char axes[MESH_TEXT_BYTES];
     plan_columns(order);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         csv_integer(csv, plan->mesh.size[axis]);
@@ -74,7 +72,7 @@ static void put_plan(Csv *csv, const Target *target, const TrainPlan *plan) {
             csv_integer(csv, plan_global_batch(plan));
         }
     }
-    csv_text(csv, mesh_order_text(&plan->mesh, axes));
+    csv_text(csv, mesh_order_text(&plan->mesh, MESH_BUFFER));
 }
 
 static void prediction_fields(Csv *csv, const Prediction *prediction) {

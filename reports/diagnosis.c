@@ -11,10 +11,9 @@
 static void print_verdict(const Diagnosis *diagnosis, FILE *out) {
     const Prediction *prediction = diagnosis->prediction;
     const double more = diagnosis->measured_s / prediction->step_s - 1;
-    char measured[TEXT_UNIT_BYTES], interval[FORMAT_BYTES];
     fprintf(out, "\nMeasured\n  %s, %.0f %% %s than the predicted %s,\n  %s\n",
-            text_seconds(measured, diagnosis->measured_s), 100 * fabs(more), more < 0 ? "less" : "more",
-            format_interval(prediction, interval),
+            text_seconds(UNIT_BUFFER, diagnosis->measured_s), 100 * fabs(more), more < 0 ? "less" : "more",
+            format_interval(prediction, FORMAT_BUFFER),
             diagnosis->within ? "inside the interval: the prediction cannot tell it from a sound run"
             : more < 0        ? "below the interval: faster than ndtune expects of this plan"
                               : "beyond the interval: something is slower than it should be");
@@ -31,7 +30,6 @@ static void print_verdict(const Diagnosis *diagnosis, FILE *out) {
 }
 
 static void add_cause(Grid *grid, const Cause *cause) {
-    char step[TEXT_UNIT_BYTES];
     const double slowness = cause->slowness > 0 ? cause->slowness : cause->largest;
     grid_row(grid);
     grid_cell(grid, "  %s", cause->name);
@@ -40,7 +38,7 @@ static void add_cause(Grid *grid, const Cause *cause) {
     } else {
         grid_cell(grid, "%.3g times as long", slowness);
     }
-    grid_cell(grid, "%s%s", cause->slowness > 0 ? "" : "not alone: ", text_seconds(step, cause->step_s));
+    grid_cell(grid, "%s%s", cause->slowness > 0 ? "" : "not alone: ", text_seconds(UNIT_BUFFER, cause->step_s));
     grid_cell(grid, "%s", cause->look);
 }
 
@@ -55,17 +53,16 @@ Status table_diagnosis(const Diagnosis *diagnosis, FILE *out, Error *error) {
     for (int i = 0; i < diagnosis->cause_count; i++) {
         add_cause(grid, &diagnosis->causes[i]);
     }
-    char outside[TEXT_UNIT_BYTES], step[TEXT_UNIT_BYTES];
     const double lost = diagnosis->measured_s - diagnosis->prediction->step_s;
     grid_row(grid);
     grid_cell(grid, "  outside the step");
-    grid_cell(grid, "%s per step", text_seconds(outside, lost));
-    grid_cell(grid, "%s", text_seconds(step, diagnosis->measured_s));
+    grid_cell(grid, "%s per step", text_seconds(UNIT_BUFFER, lost));
+    grid_cell(grid, "%s", text_seconds(UNIT_BUFFER, diagnosis->measured_s));
     grid_cell(grid, "data loading, logging, checkpoints: time steps without them");
     TRY(grid_print(grid, out, error));
     for (int i = 0; i < diagnosis->suspect_count; i++) {
         fprintf(out, "  %s would take %s: is that what really runs?\n", diagnosis->suspects[i].choice,
-                text_seconds(step, diagnosis->suspects[i].step_s));
+                text_seconds(UNIT_BUFFER, diagnosis->suspects[i].step_s));
     }
     return STATUS_OK;
 }

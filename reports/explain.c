@@ -83,15 +83,15 @@ static const RecordField sensitivities[] = {
 SCHEMA(sensitivities, Sensitivity);
 
 static void print_heads(const Explanation *explanation, FILE *out) {
-    char text[FORMAT_BYTES], plan[PLAN_TEXT_BYTES];
     const Prediction *best = explanation->best, *next = explanation->runner_up;
     fprintf(out, "%sbest%s  %s\n      step %s\n", colour(out, COLOUR_GOOD), colour(out, COLOUR_END),
-            plan_text(&best->plan, plan), format_interval(best, text));
+            plan_text(&best->plan, PLAN_BUFFER), format_interval(best, FORMAT_BUFFER));
     if (!next) {
         fprintf(out, "\nNo other shape fits.\n");
         return;
     }
-    fprintf(out, "next  %s\n      step %s\n", plan_text(&next->plan, plan), format_interval(next, text));
+    fprintf(out, "next  %s\n      step %s\n", plan_text(&next->plan, PLAN_BUFFER),
+            format_interval(next, FORMAT_BUFFER));
     const double lead = explain_lead(explanation);
     fprintf(out, "\nThe best makes %.2f %% %s tokens per second than the next", 100 * fabs(lead),
             lead < 0 ? "fewer" : "more");
@@ -105,7 +105,6 @@ static void print_heads(const Explanation *explanation, FILE *out) {
 }
 
 static void print_question(const Explanation *explanation, const WhatIf *question, FILE *out) {
-    char mesh[FORMAT_BYTES];
     fprintf(out, "  %s: ", question->sentence);
     if (question->searched_to == 0) {
         fprintf(out, "not asked, there is too little to change\n");
@@ -114,20 +113,20 @@ static void print_question(const Explanation *explanation, const WhatIf *questio
     if (!question->feasible) {
         fprintf(out, "no shape can run\n");
     } else if (question->same_shape) {
-        fprintf(out, "the same shape, %s tokens/s\n", text_count(mesh, question->best.tokens_per_s));
+        fprintf(out, "the same shape, %s tokens/s\n", text_count(FORMAT_BUFFER, question->best.tokens_per_s));
     } else {
-        fprintf(out, "%s instead", format_mesh(&question->best.plan.mesh, mesh));
+        fprintf(out, "%s instead", format_mesh(&question->best.plan.mesh, FORMAT_BUFFER));
         if (question->gain > 0 && question->gain < 0.0005) {
-            fprintf(out, ", level there with %s", format_mesh(&explanation->estimated_best, mesh));
+            fprintf(out, ", level there with %s", format_mesh(&explanation->estimated_best, FORMAT_BUFFER));
         } else if (question->gain > 0) {
             fprintf(out, ", %.1f %% faster there than %s", 100 * question->gain,
-                    format_mesh(&explanation->estimated_best, mesh));
+                    format_mesh(&explanation->estimated_best, FORMAT_BUFFER));
         }
         fputc('\n', out);
     }
     if (question->break_even > 0) {
         fprintf(out, "    break-even at %.2f times: from there on %s\n", question->break_even,
-                format_mesh(&question->break_even_mesh, mesh));
+                format_mesh(&question->break_even_mesh, FORMAT_BUFFER));
     } else {
         fprintf(out, "    no other shape wins up to %.0f times\n", question->searched_to);
     }
@@ -135,13 +134,13 @@ static void print_question(const Explanation *explanation, const WhatIf *questio
 
 // Against the best of the other kind: with pipeline stages where the best has none, without where it has some.
 static void print_other_kind(const Explanation *explanation, const char *kind, FILE *out) {
-    char mesh[FORMAT_BYTES], own[TEXT_UNIT_BYTES], others[TEXT_UNIT_BYTES];
     const Explanation beside = explain_beside_stages(explanation);
     const Prediction *other = beside.runner_up;
     const double lead = explain_lead(&beside);
     const ExplainTerm most = explain_most_saved(&beside);
-    fprintf(out, "  %s, the best %s stages: %.1f %% %s tokens per second\n", format_mesh(&other->plan.mesh, mesh), kind,
-            100 * fabs(1 - 1 / (1 + lead)), lead >= 0 ? "fewer" : "more");
+    fprintf(out, "  %s, the best %s stages: %.1f %% %s tokens per second\n",
+            format_mesh(&other->plan.mesh, FORMAT_BUFFER), kind, 100 * fabs(1 - 1 / (1 + lead)),
+            lead >= 0 ? "fewer" : "more");
     if (lead < 0) {
         fputs("  that is level, and the best is simpler or needs less memory\n", out);
     } else if (most.name) {
@@ -149,8 +148,8 @@ static void print_other_kind(const Explanation *explanation, const char *kind, F
     }
     const Prediction *staged = explanation->stages.used ? explanation->best : other;
     fprintf(out, "  memory %s instead of %s; bubble of the pipeline: %.1f %% of its step\n",
-            text_bytes(others, other->memory.reserved_bytes), text_bytes(own, explanation->best->memory.reserved_bytes),
-            100 * staged->bubble_s / staged->step_s);
+            text_bytes(UNIT_BUFFER, other->memory.reserved_bytes),
+            text_bytes(UNIT_BUFFER, explanation->best->memory.reserved_bytes), 100 * staged->bubble_s / staged->step_s);
 }
 
 static void print_stages(const Explanation *explanation, FILE *out) {
@@ -165,22 +164,20 @@ static void print_stages(const Explanation *explanation, FILE *out) {
     } else if (stages->other) {
         print_other_kind(explanation, kind, out);
     } else if (stages->rejected) {
-        char mesh[FORMAT_BYTES];
         fprintf(out, "  none of the %d shapes %s stages can run, as %s:\n  %s\n", stages->shapes, kind,
-                format_mesh(&stages->rejected->plan.mesh, mesh), stages->rejected->reason);
+                format_mesh(&stages->rejected->plan.mesh, FORMAT_BUFFER), stages->rejected->reason);
     } else {
         fprintf(out, "  no shape %s stages was looked at\n", kind);
     }
 }
 
 static void print_cuts(const WhyCuts *cuts, FILE *out) {
-    char text[FORMAT_BYTES];
     if (!cuts->offered) {
         return;
     }
     fprintf(out, "\nWhy etp=%d (ranks that cut each expert)%s\n", cuts->used, cuts->asked ? ": it was said" : "");
     for (int i = 0; i < cuts->count; i++) {
-        fprintf(out, "  %s\n", explain_cut(&cuts->others[i], text));
+        fprintf(out, "  %s\n", explain_cut(&cuts->others[i], FORMAT_BUFFER));
     }
     if (cuts->count == 0) {
         fprintf(out, "  no other can run: %s\n", cuts->reason);
@@ -198,12 +195,11 @@ static Status table_explanation(const void *answer, FILE *out, Error *error) {
     }
     print_stages(explanation, out);
     print_cuts(&explanation->cuts, out);
-    char mesh[FORMAT_BYTES];
     fprintf(out,
             request->handicap_count > 0
                 ? "\nWhat would change the answer (one simulated choice per shape; by that the best is %s)\n"
                 : "\nWhat would change the answer (estimated; by estimate alone the best is %s)\n",
-            format_mesh(&explanation->estimated_best, mesh));
+            format_mesh(&explanation->estimated_best, FORMAT_BUFFER));
     for (int i = 0; i < WHAT_IF_COUNT; i++) {
         print_question(explanation, &explanation->questions[i], out);
     }

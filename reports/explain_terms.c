@@ -86,10 +86,9 @@ double explain_lead(const Explanation *explanation) {
 }
 
 char *explain_cut(const struct OtherCut *other, char out[FORMAT_BYTES]) {
-    char bytes[TEXT_UNIT_BYTES];
     const double percent = 100 * other->step;
     snprintf(out, FORMAT_BYTES, "etp=%d: %.1f %% %s, %s%s", other->cut, fabs(percent),
-             percent < 0 ? "faster" : "slower", text_bytes(bytes, other->reserved_bytes),
+             percent < 0 ? "faster" : "slower", text_bytes(UNIT_BUFFER, other->reserved_bytes),
              other->fits ? "" : ", which does not fit");
     return out;
 }

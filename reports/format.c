@@ -19,26 +19,23 @@ void format_case(const TuneRequest *request, FILE *out) {
 }
 
 char *format_mesh(const Mesh *mesh, char out[FORMAT_BYTES]) {
-    char text[MESH_TEXT_BYTES];
-    snprintf(out, FORMAT_BYTES, "%s", mesh_short_text(mesh, text));
+    snprintf(out, FORMAT_BYTES, "%s", mesh_short_text(mesh, MESH_BUFFER));
     return out;
 }
 
 char *format_layout(const Mesh *mesh, char out[FORMAT_BYTES]) {
     format_mesh(mesh, out);
     if (!mesh_has_default_order(mesh)) {
-        char order[MESH_TEXT_BYTES];
         const size_t used = strlen(out);
-        snprintf(out + used, FORMAT_BYTES - used, " by %s", mesh_order_text(mesh, order));
+        snprintf(out + used, FORMAT_BYTES - used, " by %s", mesh_order_text(mesh, MESH_BUFFER));
     }
     return out;
 }
 
 char *format_mesh_options(const Mesh *mesh, char out[FORMAT_BYTES]) {
-    char shape[MESH_TEXT_BYTES], order[MESH_TEXT_BYTES];
     const bool usual = mesh_has_default_order(mesh);
-    snprintf(out, FORMAT_BYTES, "--mesh %s%s%s", mesh_short_text(mesh, shape), usual ? "" : " --rank-order ",
-             usual ? "" : mesh_order_text(mesh, order));
+    snprintf(out, FORMAT_BYTES, "--mesh %s%s%s", mesh_short_text(mesh, MESH_BUFFER), usual ? "" : " --rank-order ",
+             usual ? "" : mesh_order_text(mesh, MESH_BUFFER));
     return out;
 }
 
@@ -53,12 +50,11 @@ static char *unusual_choices(const Target *target, const TrainPlan *plan, const 
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         const PlanFieldId id = (PlanFieldId)i;
         const PlanField *field = &plan_fields[id];
-        char value[PLAN_VALUE_BYTES];
         if (field->searched && !has_place[id] && plan_get(plan, id) != target_usual(target, plan, id) &&
             used < FORMAT_BYTES) {
             used += (size_t)snprintf(out + used, FORMAT_BYTES - used, "%s%s %s", used == 0 ? before : between,
                                      options ? field->option.name : plan_field_key(id),
-                                     plan_value_text(id, plan_get(plan, id), value));
+                                     plan_value_text(id, plan_get(plan, id), VALUE_BUFFER));
         }
     }
     return out;
@@ -97,9 +93,8 @@ static void words_plainest(const TuneResult *result, FILE *out) {
     for (int i = 1; i < result->entry_count && best->mesh.size[AXIS_CP] * best->mesh.size[AXIS_TP] > 1; i++) {
         const Prediction *entry = &result->entries[i];
         if (entry->plan.mesh.size[AXIS_CP] * entry->plan.mesh.size[AXIS_TP] == 1) {
-            char mesh[FORMAT_BYTES];
             fprintf(out, "  without cp and tp: %s, place %d, %.1f %% fewer tokens per second\n",
-                    format_mesh(&entry->plan.mesh, mesh), i + 1,
+                    format_mesh(&entry->plan.mesh, FORMAT_BUFFER), i + 1,
                     100 * (1 - entry->tokens_per_s / result->entries[0].tokens_per_s));
             return;
         }
@@ -112,9 +107,8 @@ static void words_roomier(const TuneResult *result, FILE *out) {
     for (int i = 1; i < result->entry_count && result->entries[0].memory.reserved_bytes > full * limit; i++) {
         const Prediction *entry = &result->entries[i];
         if (entry->memory.reserved_bytes <= roomy * limit) {
-            char mesh[FORMAT_BYTES];
             fprintf(out, "  with a margin: %s, place %d, %.1f %% fewer tokens per second in %.0f %% of the memory\n",
-                    format_mesh(&entry->plan.mesh, mesh), i + 1,
+                    format_mesh(&entry->plan.mesh, FORMAT_BUFFER), i + 1,
                     100 * (1 - entry->tokens_per_s / result->entries[0].tokens_per_s),
                     100 * entry->memory.reserved_bytes / limit);
             return;
@@ -130,9 +124,8 @@ void format_rivals(const TuneResult *result, FILE *out) {
 }
 
 char *format_between(double middle_s, double low_s, double high_s, char out[FORMAT_BYTES]) {
-    char middle[TEXT_UNIT_BYTES], low[TEXT_UNIT_BYTES], high[TEXT_UNIT_BYTES];
-    snprintf(out, FORMAT_BYTES, "%s (%s .. %s)", text_seconds(middle, middle_s), text_seconds(low, low_s),
-             text_seconds(high, high_s));
+    snprintf(out, FORMAT_BYTES, "%s (%s .. %s)", text_seconds(UNIT_BUFFER, middle_s), text_seconds(UNIT_BUFFER, low_s),
+             text_seconds(UNIT_BUFFER, high_s));
     return out;
 }
 
@@ -187,22 +180,19 @@ static void words_batch_keys(const Target *target, const TrainPlan *plan, FILE *
 void format_batch(const Target *target, const TrainPlan *plan, FILE *out) {
     const AxisMask named = mesh_named_axes(&plan->mesh);
     const int sharing = mesh_group_size(&plan->mesh, AXES_OWN & ~AXES_BATCH);
-    char tokens[TEXT_UNIT_BYTES];
     fprintf(out, "  global batch %lld sequences (%s tokens) = micro-batch %d", (long long)plan_global_batch(plan),
-            text_count(tokens, (double)plan_tokens_per_step(plan)), plan->micro_batch);
+            text_count(UNIT_BUFFER, (double)plan_tokens_per_step(plan)), plan->micro_batch);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if (named & AXES_BATCH & AXIS_BIT(axis)) {
             fprintf(out, " x %d %s", plan->mesh.size[axis], axis_names[axis]);
         }
     }
-    char rounds[FORMAT_BYTES];
-    fprintf(out, " x %d accumulation%s\n", plan->grad_accum, format_rounds(plan, rounds));
+    fprintf(out, " x %d accumulation%s\n", plan->grad_accum, format_rounds(plan, FORMAT_BUFFER));
     if (sharing == 1) {
         fprintf(out, "  every rank works on its own sequences\n");
     } else {
-        char batch[AXES_TEXT_BYTES];
         fprintf(out, "  the %d ranks that share a (%s) coordinate", sharing,
-                axes_text(named & AXES_BATCH, ", ", batch));
+                axes_text(named & AXES_BATCH, ", ", AXES_BUFFER));
         const char *before = " (";
         for (int axis = 0; axis < AXIS_COUNT; axis++) {
             if (named & AXES_OWN & ~AXES_BATCH & AXIS_BIT(axis)) {
@@ -249,28 +239,26 @@ void format_network(const TrainPlan *plan, int ranks_per_node, FILE *out) {
 }
 
 void format_time(const Prediction *prediction, FILE *out) {
-    char text[TEXT_UNIT_BYTES];
-    fprintf(out, "  compute %s", text_seconds(text, prediction->compute_s));
+    fprintf(out, "  compute %s", text_seconds(UNIT_BUFFER, prediction->compute_s));
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if (prediction->exposed_s[axis] > 0) {
-            fprintf(out, ", exposed %s %s", axis_names[axis], text_seconds(text, prediction->exposed_s[axis]));
+            fprintf(out, ", exposed %s %s", axis_names[axis], text_seconds(UNIT_BUFFER, prediction->exposed_s[axis]));
         }
     }
-    fprintf(out, ", optimizer %s", text_seconds(text, prediction->optimizer_s));
+    fprintf(out, ", optimizer %s", text_seconds(UNIT_BUFFER, prediction->optimizer_s));
     if (prediction->bubble_s > 0) {
-        fprintf(out, ", bubble %s", text_seconds(text, prediction->bubble_s));
+        fprintf(out, ", bubble %s", text_seconds(UNIT_BUFFER, prediction->bubble_s));
     }
-    fprintf(out, ", overhead %s\n", text_seconds(text, prediction->overhead_s));
+    fprintf(out, ", overhead %s\n", text_seconds(UNIT_BUFFER, prediction->overhead_s));
 }
 
 // Where the target allocates buffers for it: part of reserved memory, in addition to live bytes.
 static void words_reduced_by(const TuneRequest *request, const TrainPlan *plan, FILE *out) {
     const double each = target_reduce_bucket(request->target, &request->model, plan);
     const double all = target_reduce_buffers(request->target, &request->model, plan);
-    char text[TEXT_UNIT_BYTES];
     if (each > 0) {
         fprintf(out, "  of it %s hold gradients on their way to be reduced: %.0f x %.0f elements\n",
-                text_bytes(text, all * dtype_bytes(plan_activation_dtype(plan))), all / each, each);
+                text_bytes(UNIT_BUFFER, all * dtype_bytes(plan_activation_dtype(plan))), all / each, each);
     }
 }
 
@@ -298,9 +286,8 @@ static void words_stages(const Prediction *prediction, const TuneRequest *reques
     for (int stage = 0; stage < memory->stages; stage++) {
         const StageLayers held =
             stage_layers(&request->model, plan, request->target, plan_is_folded(plan), stage, &arena);
-        char text[TEXT_UNIT_BYTES];
         layers[stage] = arena_format(&arena, "%d", held.layers);
-        bytes[stage] = arena_text(&arena, text_bytes(text, memory->by_stage[stage]));
+        bytes[stage] = arena_text(&arena, text_bytes(UNIT_BUFFER, memory->by_stage[stage]));
     }
     if (memory->stages > 0) {
         fputs("  stages", out);
@@ -315,23 +302,22 @@ void format_memory(const Prediction *prediction, const TuneRequest *request, FIL
     const MemoryBreakdown *memory = &prediction->memory;
     MemoryTerm terms[MEMORY_TERMS];
     memory_terms(memory, terms);
-    char text[TEXT_UNIT_BYTES];
-    fprintf(out, "  peak %s (%s) = ", text_bytes(text, memory->peak_bytes), memory->peak_phase);
+    fprintf(out, "  peak %s (%s) = ", text_bytes(UNIT_BUFFER, memory->peak_bytes), memory->peak_phase);
     const char *plus = "";
     for (int i = 0; i < MEMORY_TERMS; i++) {
         if (terms[i].bytes > 0) {
-            fprintf(out, "%s%s %s", plus, terms[i].words, text_bytes(text, terms[i].bytes));
+            fprintf(out, "%s%s %s", plus, terms[i].words, text_bytes(UNIT_BUFFER, terms[i].bytes));
             plus = " + ";
         }
     }
-    fprintf(out, "\n  reserved %s", text_bytes(text, memory->reserved_bytes));
-    fprintf(out, " of %s; largest buffer at the peak: %s", text_bytes(text, request->memory_limit_bytes),
+    fprintf(out, "\n  reserved %s", text_bytes(UNIT_BUFFER, memory->reserved_bytes));
+    fprintf(out, " of %s; largest buffer at the peak: %s", text_bytes(UNIT_BUFFER, request->memory_limit_bytes),
             memory->top_name);
-    fprintf(out, " %s\n", text_bytes(text, memory->top_bytes));
+    fprintf(out, " %s\n", text_bytes(UNIT_BUFFER, memory->top_bytes));
     words_reduced_by(request, &prediction->plan, out);
     words_stages(prediction, request, out);
     if (memory->host_bytes > 0) {
-        fprintf(out, "  on the host %s per accelerator (offload %s)\n", text_bytes(text, memory->host_bytes),
+        fprintf(out, "  on the host %s per accelerator (offload %s)\n", text_bytes(UNIT_BUFFER, memory->host_bytes),
                 offload_names[prediction->plan.offload]);
     }
 }

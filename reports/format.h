@@ -8,6 +8,7 @@
 #include "autotune/run_record.h"
 
 enum { FORMAT_BYTES = 256 };
+#define FORMAT_BUFFER ((char[FORMAT_BYTES]){0})  // room for one text: lives as long as the block around it
 
 // "MODEL on N x CHIP (CLUSTER), for TARGET VERSION": what an answer is about.
 void format_case(const TuneRequest *request, FILE *out);

@@ -45,8 +45,7 @@ static RecordValue rate_of(const ImportReport *report, const Advice *change, cha
 }
 
 static RecordValue memory_of(const Advice *change, char text[RECORD_BYTES]) {
-    char memory[TEXT_UNIT_BYTES];
-    snprintf(text, RECORD_BYTES, "%s%s", text_bytes(memory, change->prediction.memory.reserved_bytes),
+    snprintf(text, RECORD_BYTES, "%s%s", text_bytes(UNIT_BUFFER, change->prediction.memory.reserved_bytes),
              change->reason ? ", does not fit" : "");
     return record_of_text(text);
 }
@@ -109,9 +108,8 @@ static Status json_import(const void *answer, FILE *out, Error *error) {
 
 static void prediction_line(Csv *csv, const char *kind, const char *change, const Prediction *prediction, double gain,
                             bool gains) {
-    char plan[PLAN_TEXT_BYTES];
     const bool known = prediction->step_s > 0;
-    csv_row(csv, "sssssnnnnn.", kind, NULL, change, NULL, plan_text(&prediction->plan, plan),
+    csv_row(csv, "sssssnnnnn.", kind, NULL, change, NULL, plan_text(&prediction->plan, PLAN_BUFFER),
             csv_known(known, prediction->step_s), csv_known(known, prediction->tokens_per_s),
             csv_known(known && gains, gain), csv_known(known, prediction->memory.reserved_bytes),
             csv_known(known, prediction->fits));
@@ -143,13 +141,12 @@ static Status csv_import(const void *answer, FILE *out, Error *error) {
 }
 
 static void print_plan(const char *name, const Prediction *prediction, const TuneRequest *request, FILE *out) {
-    char plan[PLAN_TEXT_BYTES], interval[FORMAT_BYTES], rate[TEXT_UNIT_BYTES], memory[TEXT_UNIT_BYTES],
-        limit[TEXT_UNIT_BYTES];
-    fprintf(out, "%-6s%s\n", name, plan_text(&prediction->plan, plan));
+    fprintf(out, "%-6s%s\n", name, plan_text(&prediction->plan, PLAN_BUFFER));
     if (prediction->step_s > 0) {
-        fprintf(out, "      step %s, %s tokens/s, %s of %s per accelerator\n", format_interval(prediction, interval),
-                text_count(rate, prediction->tokens_per_s), text_bytes(memory, prediction->memory.reserved_bytes),
-                text_bytes(limit, request->memory_limit_bytes));
+        fprintf(out, "      step %s, %s tokens/s, %s of %s per accelerator\n",
+                format_interval(prediction, FORMAT_BUFFER), text_count(UNIT_BUFFER, prediction->tokens_per_s),
+                text_bytes(UNIT_BUFFER, prediction->memory.reserved_bytes),
+                text_bytes(UNIT_BUFFER, request->memory_limit_bytes));
     }
 }
 
@@ -219,7 +216,6 @@ static void print_unusual(const TrainPlan *plan, const Target *target, FILE *out
                                         PLAN_CP_ROTATE,    PLAN_ATTENTION,      PLAN_FUSED,     PLAN_FP8_RECIPE,
                                         PLAN_REDUCE_DTYPE, PLAN_MASTER_WEIGHTS, PLAN_TP_OVERLAP};
     PlanFieldId order[PLAN_FIELD_COUNT];
-    char value[PLAN_VALUE_BYTES];
     plan_fields_from(first, sizeof first / sizeof first[0], order);
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         const PlanFieldId id = order[i];
@@ -229,7 +225,7 @@ static void print_unusual(const TrainPlan *plan, const Target *target, FILE *out
             (field->searched && field->printed != PLAN_PRINTED_UNLESS_USUAL && target_has_choice(target, id));
         if (field->scope != PLAN_OF_BATCH && plan_field_matters(plan, id) &&
             (own || plan_get(plan, id) != target_usual(target, plan, id))) {
-            fprintf(out, " --%s %s", field->option.name, plan_value_text(id, plan_get(plan, id), value));
+            fprintf(out, " --%s %s", field->option.name, plan_value_text(id, plan_get(plan, id), VALUE_BUFFER));
         }
     }
 }
@@ -245,11 +241,10 @@ static void print_next(const ImportReport *report, FILE *out) {
     const ExportFormat *format = NULL;
     Error none = {0};
     if (advice->best && export_usual(request->target, &format, &none) == STATUS_OK) {
-        char mesh[FORMAT_BYTES];
         const TrainPlan *plan = &advice->best->plan;
         fprintf(out, "\nThe best as a file: ndtune export --as %s %s %s --seq %d --micro-batch %d --grad-accum %d",
-                format->name, format_mesh_options(&plan->mesh, mesh), report->asked_words, plan->seq, plan->micro_batch,
-                plan->grad_accum);
+                format->name, format_mesh_options(&plan->mesh, FORMAT_BUFFER), report->asked_words, plan->seq,
+                plan->micro_batch, plan->grad_accum);
         print_unusual(plan, request->target, out);
         fputc('\n', out);
     }

@@ -77,11 +77,10 @@ json_t *json_model(const ModelSpec *model) {
 json_t *json_profile(const ClusterProfile *profile, int world) {
     Hash hash = hash_begin();
     cluster_hash(profile, &hash);
-    char hex[HASH_TEXT_BYTES];
     json_t *object =
         json_pack("{s:s, s:s?, s:s, s:i, s:s, s:s?}", "name", profile->name, "description", profile->description,
                   "accelerator", profile->accelerator.name, "accelerators_per_node", profile->node.accelerators, "hash",
-                  hash_hex(hash_end(&hash), hex), "date", profile->date);
+                  hash_hex(hash_end(&hash), HASH_BUFFER), "date", profile->date);
     if (world > 0) {
         const int per_node = profile->node.accelerators;
         json_object_set_new(object, "nodes", json_integer((world + per_node - 1) / per_node));
@@ -204,9 +203,9 @@ json_t *json_prediction_object(const TuneRequest *request, const Prediction *pre
     }
     json_object_set_new(object, "evidence_here", evidence_object(request, mesh_world(&prediction->plan.mesh)));
     set_speed(object, prediction, known);
-    json_object_set_new(object, "memory",
-                        memory_object(&prediction->memory, mesh_stages(&prediction->plan.mesh),
-                                      request->memory_limit_bytes, legal));
+    json_object_set_new(
+        object, "memory",
+        memory_object(&prediction->memory, mesh_stages(&prediction->plan.mesh), request->memory_limit_bytes, legal));
     json_object_set_new(object, "time", time_object(prediction, known));
     json_object_set_new(object, "cost", cost_object(request, prediction, known));
     json_object_set_new(object, "origin", known ? json_string(origins[prediction->origin]) : json_null());

@@ -42,13 +42,12 @@ json_t *json_request(const TuneRequest *request) {
     json_object_set_new(object, "effort", json_string(efforts[request->effort]));
     json_object_set_new(object, "assumptions", json_strings(request->assumptions, request->assumption_count));
     set_asked(object, request, fields, BEFORE_LIMITS, PLAN_FIELD_COUNT);
-    char order[MESH_TEXT_BYTES];
     Mesh asked = {.order = request->order};
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         asked.size[axis] = AXES_FIRST & AXIS_BIT(axis) ? 2 : 1;  // an axis of size 1 would not be named
     }
     json_object_set_new(object, "rank_order",
-                        request->any_order ? json_null() : json_string(mesh_order_text(&asked, order)));
+                        request->any_order ? json_null() : json_string(mesh_order_text(&asked, MESH_BUFFER)));
     json_object_set_new(object, "objective", json_string(objective_names[request->objective]));
     json_object_set_new(object, "tokens", request->tokens > 0 ? json_real(request->tokens) : json_null());
     return object;

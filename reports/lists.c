@@ -13,11 +13,10 @@ static void row_of_number(Grid *grid, const char *name, int value) {
 }
 
 static void row_of_count(Grid *grid, const char *name, int64_t value) {
-    char text[TEXT_UNIT_BYTES];
     grid_row(grid);
     grid_cell(grid, "%s", name);
     grid_cell(grid, "%lld", (long long)value);
-    grid_cell(grid, "%s", text_count(text, (double)value));
+    grid_cell(grid, "%s", text_count(UNIT_BUFFER, (double)value));
 }
 
 // Sizes of tp that every head's work divides by.

@@ -15,10 +15,9 @@
 enum { MAX_RULES = 16 };
 
 static void print_title(const TuneRequest *request, FILE *out) {
-    char parameters[TEXT_UNIT_BYTES];
     const int per_node = request->cluster.node.accelerators;
     fprintf(out, "%s (%s parameters) on %d x %s, %d per node (%s), for %s %s\n\n", request->model.name,
-            text_count(parameters, (double)model_parameters(&request->model)), request->world,
+            text_count(UNIT_BUFFER, (double)model_parameters(&request->model)), request->world,
             request->cluster.accelerator.name, per_node, request->cluster.name, request->target->name,
             request->target->version);
 }
@@ -28,9 +27,8 @@ static RecordValue choices_of(const TuneResult *result, const TrainPlan *plan, c
 }
 
 static RecordValue memory_of(const Prediction *entry, double limit_bytes, char text[RECORD_BYTES]) {
-    char reserved[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES];
-    snprintf(text, RECORD_BYTES, "%s of %s", text_bytes(reserved, entry->memory.reserved_bytes),
-             text_bytes(limit, limit_bytes));
+    snprintf(text, RECORD_BYTES, "%s of %s", text_bytes(UNIT_BUFFER, entry->memory.reserved_bytes),
+             text_bytes(UNIT_BUFFER, limit_bytes));
     return record_of_text(text);
 }
 
@@ -91,11 +89,10 @@ static Status print_entries(const TuneResult *result, int rows, FILE *out, Error
 // How far the winner is ahead, against what the prediction can tell apart.
 static void print_verdict(const TuneResult *result, FILE *out) {
     const Prediction *best = &result->entries[0];
-    char mesh[FORMAT_BYTES], evidence[EVIDENCE_BYTES];
-    fprintf(out, "\n%sBest: %s%s", colour(out, COLOUR_GOOD), format_mesh_options(&best->plan.mesh, mesh),
+    fprintf(out, "\n%sBest: %s%s", colour(out, COLOUR_GOOD), format_mesh_options(&best->plan.mesh, FORMAT_BUFFER),
             colour(out, COLOUR_END));
     fprintf(out, ", %s%s\n", result->best_reason, best->origin == ORIGIN_ESTIMATE ? " (estimated, not simulated)" : "");
-    fprintf(out, "  evidence: %s\n", evidence_text(result->request, evidence));
+    fprintf(out, "  evidence: %s\n", evidence_text(result->request, EVIDENCE_BUFFER));
     char close[FORMAT_BYTES];
     if (*format_close_shapes(result, close)) {
         fprintf(out, "  %s: measure them\n", close);
@@ -107,14 +104,14 @@ static void print_baseline(const TuneResult *result, FILE *out) {
         return;
     }
     const Baseline baseline = baseline_chosen(result);
-    char mesh[FORMAT_BYTES], text[FORMAT_BYTES];
+    char mesh[FORMAT_BYTES];
     format_mesh(&result->request->baseline, mesh);
     if (!baseline.entry) {
         fprintf(out, "  baseline %s: cannot run: %s\n", mesh, baseline.reason ? baseline.reason : "not a shape");
         return;
     }
     fprintf(out, "  baseline %s: place %d, step %s; the best makes %.1f %% %s tokens per second\n", mesh,
-            baseline.place, format_interval(baseline.entry, text), fabs(100 * baseline.gain),
+            baseline.place, format_interval(baseline.entry, FORMAT_BUFFER), fabs(100 * baseline.gain),
             baseline.gain < 0 ? "fewer" : "more");
 }
 
@@ -159,8 +156,7 @@ static int count_rules(const TuneResult *result, RuleCount counts[MAX_RULES]) {
 // What the group of a rule is called; rules are named by autotune's prune table.
 static void print_heading(const TuneRequest *request, const char *rule, FILE *out) {
     if (strcmp(rule, "memory") == 0) {
-        char limit[TEXT_UNIT_BYTES];
-        fprintf(out, "not fitting in %s", text_bytes(limit, request->memory_limit_bytes));
+        fprintf(out, "not fitting in %s", text_bytes(UNIT_BUFFER, request->memory_limit_bytes));
     } else if (strcmp(rule, "legality") == 0) {
         fprintf(out, "not legal for %s", request->target->name);
     } else if (strcmp(rule, "batch") == 0) {
@@ -187,14 +183,15 @@ static void print_shapes(const TuneResult *result, bool all, FILE *out) {
         print_heading(request, counts[i].rule, out);
     }
     fputc('\n', out);
-    char mesh[FORMAT_BYTES];
     for (int i = 0; i < rules && !all; i++) {
         fprintf(out, "  ");
         print_heading(request, counts[i].rule, out);
-        fprintf(out, ", such as %s: %s\n", format_mesh(&counts[i].example->plan.mesh, mesh), counts[i].example->reason);
+        fprintf(out, ", such as %s: %s\n", format_mesh(&counts[i].example->plan.mesh, FORMAT_BUFFER),
+                counts[i].example->reason);
     }
     for (int i = 0; i < result->rejected_count && all; i++) {
-        fprintf(out, "  %s: %s\n", format_mesh(&result->rejected[i].plan.mesh, mesh), result->rejected[i].reason);
+        fprintf(out, "  %s: %s\n", format_mesh(&result->rejected[i].plan.mesh, FORMAT_BUFFER),
+                result->rejected[i].reason);
     }
     if (result->rejected_count > 0 && !all) {
         fprintf(out, "  (--top 0 gives the reason of each)\n");

@@ -9,12 +9,11 @@
 static void print_speed(const PredictionReport *report, FILE *out) {
     const Prediction *prediction = report->prediction;
     const TuneRequest *request = report->request;
-    char text[FORMAT_BYTES], count[TEXT_UNIT_BYTES], evidence[EVIDENCE_BYTES];
-    fprintf(out, "\nstep time     %s, 80 %% interval\n", format_interval(prediction, text));
-    fprintf(out, "evidence      %s\n", evidence_text(request, evidence));
-    fprintf(out, "tokens/s      %s", text_count(count, prediction->tokens_per_s));
+    fprintf(out, "\nstep time     %s, 80 %% interval\n", format_interval(prediction, FORMAT_BUFFER));
+    fprintf(out, "evidence      %s\n", evidence_text(request, EVIDENCE_BUFFER));
+    fprintf(out, "tokens/s      %s", text_count(UNIT_BUFFER, prediction->tokens_per_s));
     fprintf(out, ", %s per accelerator\n",
-            text_count(count, prediction->tokens_per_s / mesh_world(&prediction->plan.mesh)));
+            text_count(UNIT_BUFFER, prediction->tokens_per_s / mesh_world(&prediction->plan.mesh)));
     fprintf(out, "MFU           %.1f %% (HFU %.1f %%), %.0f model TFLOP/s per accelerator\n", 100 * prediction->mfu,
             100 * prediction->hfu, 1e-12 * prediction->model_flop_per_s_per_gpu);
     format_training(request, prediction, out);
@@ -28,9 +27,8 @@ static Status table_prediction(const void *answer, FILE *out, Error *error) {
     const PredictionReport *report = answer;
     const TuneRequest *request = report->request;
     const TrainPlan *plan = &report->prediction->plan;
-    char plan_line[PLAN_TEXT_BYTES];
     format_case(request, out);
-    fprintf(out, "\n%s\n", plan_text(plan, plan_line));
+    fprintf(out, "\n%s\n", plan_text(plan, PLAN_BUFFER));
     if (report->legal) {
         print_speed(report, out);
     }

@@ -228,16 +228,15 @@ const char *record_words(const Records *records, int row, const RecordField *fie
         return format_layout(value.mesh, text);
     }
     const double number = value.kind == RECORD_REAL ? value.real : (double)value.whole;
-    char unit[TEXT_UNIT_BYTES];
     switch (field->unit) {
     case AS_COUNT:
-        snprintf(text, RECORD_BYTES, "%s", text_count(unit, number));
+        snprintf(text, RECORD_BYTES, "%s", text_count(UNIT_BUFFER, number));
         break;
     case AS_BYTES:
-        snprintf(text, RECORD_BYTES, "%s", text_bytes(unit, number));
+        snprintf(text, RECORD_BYTES, "%s", text_bytes(UNIT_BUFFER, number));
         break;
     case AS_SECONDS:
-        snprintf(text, RECORD_BYTES, "%s", text_seconds(unit, number));
+        snprintf(text, RECORD_BYTES, "%s", text_seconds(UNIT_BUFFER, number));
         break;
     case AS_RATIO:
         snprintf(text, RECORD_BYTES, "%.2f", number);

@@ -78,13 +78,12 @@ Status table_run_tasks(const RunRecord *run, FILE *out, Error *error) {
 }
 
 static void print_summary(const RunRecord *run, FILE *out) {
-    char measured[TEXT_UNIT_BYTES], peak[TEXT_UNIT_BYTES], planned[TEXT_UNIT_BYTES], interval[FORMAT_BYTES];
     fprintf(out, "\nstep time: measured %s (median after the first), predicted %s on profile %s\n",
-            text_seconds(measured, run->measured_step_s), format_interval(&run->prediction, interval),
+            text_seconds(UNIT_BUFFER, run->measured_step_s), format_interval(&run->prediction, FORMAT_BUFFER),
             run->request->cluster.name);
     format_far_off(run->measured_step_s, run->prediction.step_s, run->request->cluster.name, &run->core_use, out);
     fprintf(out, "memory: %s touched of %s planned (%lld and %lld bytes per rank)\n",
-            text_bytes(peak, (double)run->peak_bytes), text_bytes(planned, (double)run->planned_peak_bytes),
+            text_bytes(UNIT_BUFFER, (double)run->peak_bytes), text_bytes(UNIT_BUFFER, (double)run->planned_peak_bytes),
             (long long)run->peak_bytes, (long long)run->planned_peak_bytes);
     if (run->expert_load.measured) {
         const int capacity = run->prediction.plan.capacity;
@@ -99,11 +98,10 @@ static void print_summary(const RunRecord *run, FILE *out) {
 
 static Status table_run(const void *answer, FILE *out, Error *error) {
     const RunRecord *run = answer;
-    char plan[PLAN_TEXT_BYTES];
     fprintf(out, "%s, %d ranks on %s%s%s over %s, lanes %s, seed %lld\n%s\n\n", run->request->model.name,
             run->request->world, run->device, run->core_type ? " with OpenBLAS' kernels for " : "",
             run->core_type ? run->core_type : "", run->transport, run->lanes, (long long)run->seed,
-            plan_text(&run->prediction.plan, plan));
+            plan_text(&run->prediction.plan, PLAN_BUFFER));
     TRY(table_run_steps(run, out, error));
     fputc('\n', out);
     TRY(table_run_tasks(run, out, error));

@@ -28,9 +28,8 @@ static LaneSum lane_of(const RunRecord *run, const char *name) {
 
 // "8 calls, 3.26 ms of the step, most of it gather weights".
 static const char *spent(const LaneSum *lane, char out[160]) {
-    char time[TEXT_UNIT_BYTES];
     snprintf(out, 160, "%lld calls, %s, most of it in \"%s\"", (long long)lane->count,
-             text_seconds(time, lane->seconds), lane->longest->name);
+             text_seconds(UNIT_BUFFER, lane->seconds), lane->longest->name);
     return out;
 }
 

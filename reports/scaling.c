@@ -73,9 +73,8 @@ SCHEMA(scaling, ScalingPoint);
 static void print_best(const ScalingCurve *curve, FILE *out) {
     const ScalingPoint *best = &curve->points[curve->best];
     static const char *const praise[OBJECTIVE_COUNT] = {"fastest", "least memory", "least cost per token"};
-    char mesh[FORMAT_BYTES];
     fprintf(out, "\n%sBest (%s): world %d, %s%s\n", colour(out, COLOUR_GOOD), praise[best->request->objective],
-            best->request->world, format_mesh_options(&best->best.plan.mesh, mesh), colour(out, COLOUR_END));
+            best->request->world, format_mesh_options(&best->best.plan.mesh, FORMAT_BUFFER), colour(out, COLOUR_END));
 }
 
 // What a smaller world loses against the one before it: a node that fails, or is left out.
@@ -94,11 +93,10 @@ static void print_losses(const ScalingCurve *curve, FILE *out) {
 static Status table_scaling(const void *answer, FILE *out, Error *error) {
     const ScalingCurve *curve = answer;
     const TuneRequest *first = curve->points[0].request;
-    char tokens[TEXT_UNIT_BYTES];
     fprintf(out, "%s on %s (%s), for %s %s", first->model.name, first->cluster.accelerator.name, first->cluster.name,
             first->target->name, first->target->version);
     if (first->tokens > 0) {
-        fprintf(out, ", to %s tokens", text_count(tokens, first->tokens));
+        fprintf(out, ", to %s tokens", text_count(UNIT_BUFFER, first->tokens));
     }
     fputs("\n\n", out);
     TRY(record_table(&schema_scaling, curve->points, curve->count, out, error));

@@ -166,8 +166,7 @@ SCHEMA(groups, StoredGroups);
 
 // "1.20 s (+3.0 %)"
 static RecordValue beside(double seconds, double measured_s, char text[RECORD_BYTES]) {
-    char time[TEXT_UNIT_BYTES];
-    snprintf(text, RECORD_BYTES, "%s (%+.1f %%)", text_seconds(time, seconds), 100 * (seconds / measured_s - 1));
+    snprintf(text, RECORD_BYTES, "%s (%+.1f %%)", text_seconds(UNIT_BUFFER, seconds), 100 * (seconds / measured_s - 1));
     return record_of_text(seconds > 0 && measured_s > 0 ? text : NULL);
 }
 

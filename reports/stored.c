@@ -29,22 +29,20 @@ static Status table_stored(const void *answer, FILE *out, Error *error) {
 }
 
 static void print_parts(const StepParts *parts, FILE *out) {
-    char text[TEXT_UNIT_BYTES];
-    fprintf(out, "where it went: compute %s", text_seconds(text, parts->compute_s));
+    fprintf(out, "where it went: compute %s", text_seconds(UNIT_BUFFER, parts->compute_s));
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         if (parts->exposed_s[axis] > 0) {
-            fprintf(out, ", exposed %s %s", axis_names[axis], text_seconds(text, parts->exposed_s[axis]));
+            fprintf(out, ", exposed %s %s", axis_names[axis], text_seconds(UNIT_BUFFER, parts->exposed_s[axis]));
         }
     }
-    fprintf(out, ", optimizer %s", text_seconds(text, parts->optimizer_s));
-    fprintf(out, ", overhead %s\n", text_seconds(text, parts->overhead_s));
+    fprintf(out, ", optimizer %s", text_seconds(UNIT_BUFFER, parts->optimizer_s));
+    fprintf(out, ", overhead %s\n", text_seconds(UNIT_BUFFER, parts->overhead_s));
 }
 
 static Status table_stored_run(const void *answer, FILE *out, Error *error) {
     const StoredRunReport *report = answer;
     const StoredRun *about = report->about;
     const RunRecord *run = report->run;
-    char measured[TEXT_UNIT_BYTES], predicted[TEXT_UNIT_BYTES], peak[TEXT_UNIT_BYTES];
     fprintf(out, "run %lld of %s on %s, by the %s%s%s%s%s\n%s\n%s for %s, predicted on profile %s\n%s\n\n",
             (long long)about->id, about->started_at, about->host, about->source, run->device[0] == '-' ? "" : ": ",
             run->device[0] == '-' ? "" : run->device, run->device[0] == '-' ? "" : " over ",
@@ -61,12 +59,12 @@ static Status table_stored_run(const void *answer, FILE *out, Error *error) {
     fputc('\n', out);
     if (run->measured_step_s > 0) {
         fprintf(out, "step time: measured %s (median after %d to warm up), predicted %s\n",
-                text_seconds(measured, run->measured_step_s), run->warm_up,
-                text_seconds(predicted, about->predicted_step_s));
+                text_seconds(UNIT_BUFFER, run->measured_step_s), run->warm_up,
+                text_seconds(UNIT_BUFFER, about->predicted_step_s));
     }
     if (run->task_count > 0) {
         print_parts(&run->parts, out);
-        fprintf(out, "memory: %s touched\n", text_bytes(peak, (double)run->peak_bytes));
+        fprintf(out, "memory: %s touched\n", text_bytes(UNIT_BUFFER, (double)run->peak_bytes));
     }
     fprintf(out, "state: %s%s%s\n", run->state, run->failure ? ": " : "", run->failure ? run->failure : "");
     return STATUS_OK;

@@ -21,9 +21,9 @@ static const char *const headings[COLUMNS] = {"", "mesh", "batch", "recomp.", "s
 static const bool right[COLUMNS] = {[0] = true, [4] = true, [5] = true, [6] = true};
 
 static void print_title(const TuneRequest *request, FILE *out) {
-    char parameters[TEXT_UNIT_BYTES], tokens[TEXT_UNIT_BYTES];
+    char tokens[TEXT_UNIT_BYTES];
     wrap_line(out, 2, "%s (%s) on %d x %s (%s), for %s %s", request->model.name,
-              text_count(parameters, (double)model_parameters(&request->model)), request->world,
+              text_count(UNIT_BUFFER, (double)model_parameters(&request->model)), request->world,
               request->cluster.accelerator.name, request->cluster.name, request->target->name,
               request->target->version);
     text_count(tokens, (double)request->global_batch * request->seq);
@@ -33,19 +33,17 @@ static void print_title(const TuneRequest *request, FILE *out) {
 
 static void fill_row(const TuneResult *result, int entry, bool short_memory, char cells[COLUMNS][CELL_BYTES]) {
     const Prediction *plan = &result->entries[entry];
-    char text[FORMAT_BYTES], recompute[PLAN_RECOMPUTE_BYTES];
     const double share = 100 * plan->memory.reserved_bytes / result->request->memory_limit_bytes;
     snprintf(cells[0], CELL_BYTES, "%d%s", entry + 1, plan->pareto ? "*" : " ");
-    snprintf(cells[1], CELL_BYTES, "%s", format_layout(&plan->plan.mesh, text));
+    snprintf(cells[1], CELL_BYTES, "%s", format_layout(&plan->plan.mesh, FORMAT_BUFFER));
     snprintf(cells[2], CELL_BYTES, "%dx%d", plan->plan.micro_batch, plan->plan.grad_accum);
-    snprintf(cells[3], CELL_BYTES, "%s", plan_recompute_text(&plan->plan, recompute));
+    snprintf(cells[3], CELL_BYTES, "%s", plan_recompute_text(&plan->plan, RECOMPUTE_BUFFER));
     text_seconds(cells[4], plan->step_s);
     text_count(cells[5], plan->tokens_per_s);
     if (short_memory) {
         snprintf(cells[6], CELL_BYTES, "%.0f %%", share);
     } else {
-        char bytes[TEXT_UNIT_BYTES];
-        snprintf(cells[6], CELL_BYTES, "%s (%.0f %%)", text_bytes(bytes, plan->memory.reserved_bytes), share);
+        snprintf(cells[6], CELL_BYTES, "%s (%.0f %%)", text_bytes(UNIT_BUFFER, plan->memory.reserved_bytes), share);
     }
 }
 
@@ -97,12 +95,13 @@ static void print_rows(const TuneResult *result, int rows, FILE *out) {
 
 // "grad sync each: 1, 2, 4": choices that have no column, each with the rows that make it.
 static void print_choices(const TuneResult *result, int rows, FILE *out) {
-    char choices[FORMAT_BYTES], other[FORMAT_BYTES];
+    char choices[FORMAT_BYTES];
     for (int row = 0; row < rows; row++) {
         format_choices(result->request->target, &result->entries[row].plan, choices);
         bool told = choices[0] == '\0';
         for (int before = 0; before < row && !told; before++) {
-            told = strcmp(format_choices(result->request->target, &result->entries[before].plan, other), choices) == 0;
+            told = strcmp(format_choices(result->request->target, &result->entries[before].plan, FORMAT_BUFFER),
+                          choices) == 0;
         }
         if (told) {
             continue;
@@ -111,7 +110,8 @@ static void print_choices(const TuneResult *result, int rows, FILE *out) {
         int alike = 0;
         for (int same = row; same < rows; same++) {
             const size_t used = strlen(list);
-            if (strcmp(format_choices(result->request->target, &result->entries[same].plan, other), choices) == 0) {
+            if (strcmp(format_choices(result->request->target, &result->entries[same].plan, FORMAT_BUFFER), choices) ==
+                0) {
                 alike++;
                 snprintf(list + used, sizeof list - used, "%s%d", used ? ", " : "", same + 1);
             }
@@ -157,10 +157,10 @@ static void print_best(const TuneResult *result, FILE *out) {
     }
     const double gain = faster ? faster->tokens_per_s / best->tokens_per_s - 1 : 0;
     if (gain >= LEVEL) {
-        char recompute[PLAN_RECOMPUTE_BYTES], own[PLAN_RECOMPUTE_BYTES];
+        char recompute[PLAN_RECOMPUTE_BYTES];
         plan_recompute_text(&faster->plan, recompute);
         format_layout(&faster->plan.mesh, text);
-        const bool same = strcmp(plan_recompute_text(&best->plan, own), recompute) == 0;
+        const bool same = strcmp(plan_recompute_text(&best->plan, RECOMPUTE_BUFFER), recompute) == 0;
         wrap_line(out, 4, "  %.1f %% faster if it fits: %s, micro-batch %d%s%s, %.0f %% of the memory", 100 * gain,
                   text, faster->plan.micro_batch, same ? "" : ", recompute ", same ? "" : recompute,
                   100 * faster->memory.reserved_bytes / result->request->memory_limit_bytes);
@@ -219,7 +219,7 @@ static void print_next(const TuneResult *result, FILE *out) {
 }
 
 static void print_answer(const TuneResult *result, int shown, FILE *out) {
-    char evidence[EVIDENCE_BYTES], training[FORMAT_BYTES];
+    char training[FORMAT_BYTES];
     const Prediction *best = &result->entries[0];
     print_title(result->request, out);
     print_rows(result, shown, out);
@@ -234,7 +234,7 @@ static void print_answer(const TuneResult *result, int shown, FILE *out) {
     if (best->warning_count > 0) {
         wrap_line(out, 2, "Warning: %s", best->warnings[0]);
     }
-    wrap_line(out, 2, "Evidence: %s", evidence_text(result->request, evidence));
+    wrap_line(out, 2, "Evidence: %s", evidence_text(result->request, EVIDENCE_BUFFER));
     print_next(result, out);
 }
 
@@ -259,10 +259,9 @@ static int lines_of(const TuneResult *result, int shown) {
 static void print_cures(const TuneResult *result, CureKind from, CureKind to, const char *heading, FILE *out) {
     bool first = true;
     for (int i = 0; i < result->cure_count; i++) {
-        char text[CURE_BYTES];
         if (result->cures[i].kind >= from && result->cures[i].kind <= to) {
             fprintf(out, "%s", first ? heading : "");
-            wrap_line(out, 4, "  %s", cure_text(&result->cures[i], text));
+            wrap_line(out, 4, "  %s", cure_text(&result->cures[i], CURE_BUFFER));
             first = false;
         }
     }

@@ -199,7 +199,6 @@ static void put_step(Writer *writer) {
 
 static void put_about(Writer *writer) {
     const TraceFile *file = writer->file;
-    char plan[PLAN_TEXT_BYTES];
     fputs("\n],\"displayTimeUnit\":\"ms\",\"otherData\":{\"written_by\":", writer->out);
     put_text(writer->out, tune_engine_version());
     fputs(",\"command\":", writer->out);
@@ -211,7 +210,7 @@ static void put_about(Writer *writer) {
     fputs(",\"target\":", writer->out);
     put_text(writer->out, file->request->target->name);
     fputs(",\"plan\":", writer->out);
-    put_text(writer->out, plan_text(&file->steps[0].program->plan, plan));
+    put_text(writer->out, plan_text(&file->steps[0].program->plan, PLAN_BUFFER));
     for (int i = 0; i < file->step_count; i++) {
         fprintf(writer->out, ",\"%s_step_s\":\"%.9g\"", trace_origin_names[file->steps[i].timeline->origin],
                 file->steps[i].timeline->step_s);

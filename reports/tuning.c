@@ -128,10 +128,9 @@ static Status csv_tuning(const void *answer, FILE *out, Error *error) {
 }
 
 static int mesh_width(const Tuning *tuning) {
-    char words[FORMAT_BYTES];
     int width = (int)strlen("shape");
     for (int i = 0; i < tuning->shape_count; i++) {
-        const int length = (int)strlen(format_mesh(&tuning->shapes[i].prediction->plan.mesh, words));
+        const int length = (int)strlen(format_mesh(&tuning->shapes[i].prediction->plan.mesh, FORMAT_BUFFER));
         width = length > width ? length : width;
     }
     return width;
@@ -179,7 +178,7 @@ static const char *next_text(const Tuning *tuning, const TuneStep *step, char ou
 }
 
 void table_tuning_step(const Tuning *tuning, const TuneStep *step, FILE *out) {
-    char shape[FORMAT_BYTES], winner[FORMAT_BYTES], expected[FORMAT_BYTES], measured[TEXT_UNIT_BYTES];
+    char shape[FORMAT_BYTES], winner[FORMAT_BYTES];
     char next[2 * FORMAT_BYTES];
     const int mesh = mesh_width(tuning);
     const TuneRun *run = &step->run;
@@ -189,10 +188,10 @@ void table_tuning_step(const Tuning *tuning, const TuneStep *step, FILE *out) {
             first        ? "-"
             : run->known ? "known"
                          : tune_why_names[step->because],
-            first ? "-" : format_between(step->expected_s, step->expected_low_s, step->expected_high_s, expected),
+            first ? "-" : format_between(step->expected_s, step->expected_low_s, step->expected_high_s, FORMAT_BUFFER),
             first          ? "-"
             : run->failure ? "failed"
-                           : text_seconds(measured, run->step_s),
+                           : text_seconds(UNIT_BUFFER, run->step_s),
             step->learnt ? step->learnt : "-", mesh, mesh_at(tuning, step->winner, winner), step->probability,
             next_text(tuning, step, next));
     if (run->failure) {
@@ -206,11 +205,10 @@ void table_tuning_step(const Tuning *tuning, const TuneStep *step, FILE *out) {
 static void print_winner(const Tuning *tuning, FILE *out) {
     const TuneStep *last = tune_last(tuning);
     const TuneShape *winner = tune_winner(tuning);
-    char words[FORMAT_BYTES], text[TEXT_UNIT_BYTES];
     if (winner) {
-        fprintf(out, "\nBest: %s", format_mesh_options(&winner->prediction->plan.mesh, words));
+        fprintf(out, "\nBest: %s", format_mesh_options(&winner->prediction->plan.mesh, FORMAT_BUFFER));
         if (winner->runs > 0) {
-            fprintf(out, ", measured %s in %d run%s", text_seconds(text, winner->measured_s), winner->runs,
+            fprintf(out, ", measured %s in %d run%s", text_seconds(UNIT_BUFFER, winner->measured_s), winner->runs,
                     winner->runs == 1 ? "" : "s");
         } else {
             fprintf(out, ", which never ran");
@@ -220,12 +218,13 @@ static void print_winner(const Tuning *tuning, FILE *out) {
         fprintf(out, "  it is expected to be %.1f %% slower than the fastest\n", 100 * last->regret);
         if (winner->place > 1) {
             fprintf(out, "  predicted in place %d; %s was predicted best\n", winner->place,
-                    format_mesh(&tuning->shapes[0].prediction->plan.mesh, words));
+                    format_mesh(&tuning->shapes[0].prediction->plan.mesh, FORMAT_BUFFER));
         }
     } else {
         fprintf(out, "\nNo shape is left\n");
     }
-    fprintf(out, "  %d run%s in %s", tuning->runs, tuning->runs == 1 ? "" : "s", text_seconds(text, tuning->wall_s));
+    fprintf(out, "  %d run%s in %s", tuning->runs, tuning->runs == 1 ? "" : "s",
+            text_seconds(UNIT_BUFFER, tuning->wall_s));
     if (tuning->known > 0) {
         fprintf(out, ", %d more known before (--no-cache begins without them)", tuning->known);
     }
@@ -236,11 +235,10 @@ static Status table_tuning(const void *answer, FILE *out, Error *error) {
     const Tuning *tuning = answer;
     fprintf(out, "\n");
     TRY(record_table(&schema_tune_shapes, tuning->shapes, tuning->shape_count, out, error));
-    char words[FORMAT_BYTES];
     for (int i = 0; i < tuning->shape_count; i++) {
         const TuneShape *shape = &tuning->shapes[i];
         if (shape->out) {
-            fprintf(out, "%s is out: %s\n", format_mesh(&shape->prediction->plan.mesh, words), shape->out);
+            fprintf(out, "%s is out: %s\n", format_mesh(&shape->prediction->plan.mesh, FORMAT_BUFFER), shape->out);
         }
     }
     print_winner(tuning, out);

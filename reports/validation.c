@@ -165,9 +165,9 @@ static void print_notes(const Validation *validation, FILE *out) {
     }
     for (int i = 0; i < validation->row_count; i++) {
         const ValidateRow *row = &validation->rows[i];
-        char mesh[FORMAT_BYTES];
         if (row->reason) {
-            fprintf(out, "%s %s: %s\n", format_mesh(&row->prediction->plan.mesh, mesh), row->state, row->reason);
+            fprintf(out, "%s %s: %s\n", format_mesh(&row->prediction->plan.mesh, FORMAT_BUFFER), row->state,
+                    row->reason);
         }
     }
 }
@@ -182,8 +182,7 @@ static double communication(const double exposed_s[AXIS_COUNT]) {
 
 // "1.20 ms | 1.31 ms"
 static void pair_cell(Grid *grid, double predicted_s, double measured_s) {
-    char predicted[TEXT_UNIT_BYTES], measured[TEXT_UNIT_BYTES];
-    grid_cell(grid, "%s | %s", text_seconds(predicted, predicted_s), text_seconds(measured, measured_s));
+    grid_cell(grid, "%s | %s", text_seconds(UNIT_BUFFER, predicted_s), text_seconds(UNIT_BUFFER, measured_s));
 }
 
 static Status print_parts(const Validation *validation, FILE *out, Error *error) {
@@ -198,15 +197,14 @@ static Status print_parts(const Validation *validation, FILE *out, Error *error)
         }
         const Prediction *prediction = row->prediction;
         const RunRecord *run = &row->runs[row->run_count - 1];
-        char words[FORMAT_BYTES], peak[TEXT_UNIT_BYTES], planned[TEXT_UNIT_BYTES];
         grid_row(grid);
-        grid_cell(grid, "%s", format_mesh(&prediction->plan.mesh, words));
+        grid_cell(grid, "%s", format_mesh(&prediction->plan.mesh, FORMAT_BUFFER));
         pair_cell(grid, prediction->compute_s, row->parts.compute_s);
         pair_cell(grid, communication(prediction->exposed_s), communication(row->parts.exposed_s));
         pair_cell(grid, prediction->optimizer_s, row->parts.optimizer_s);
         pair_cell(grid, prediction->overhead_s, row->parts.overhead_s);
-        grid_cell(grid, "%s | %s", text_bytes(planned, (double)run->planned_peak_bytes),
-                  text_bytes(peak, (double)run->peak_bytes));
+        grid_cell(grid, "%s | %s", text_bytes(UNIT_BUFFER, (double)run->planned_peak_bytes),
+                  text_bytes(UNIT_BUFFER, (double)run->peak_bytes));
     }
     return grid_print(grid, out, error);
 }
@@ -230,12 +228,11 @@ static void print_agreement(const Validation *validation, FILE *out) {
         fprintf(out, "\nNothing was measured.\n");
         return;
     }
-    char best[FORMAT_BYTES], chosen[FORMAT_BYTES];
     const ValidateRow *measured = &validation->rows[agreement->best_measured];
     const ValidateRow *predicted = &validation->rows[agreement->best_predicted];
     fprintf(out, "\nbest measured: %s; best predicted: %s; regret %.3f\n",
-            format_mesh(&measured->prediction->plan.mesh, best), format_mesh(&predicted->prediction->plan.mesh, chosen),
-            agreement->regret);
+            format_mesh(&measured->prediction->plan.mesh, FORMAT_BUFFER),
+            format_mesh(&predicted->prediction->plan.mesh, FORMAT_BUFFER), agreement->regret);
     if (isfinite(agreement->kendall_tau)) {
         fprintf(out, "order: Kendall's tau %.2f over %d shapes\n", agreement->kendall_tau, agreement->count);
     }

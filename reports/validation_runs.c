@@ -45,11 +45,10 @@ static void put_fields(Csv *csv, const TrainPlan *plan, const Target *target, in
     plan_fields_from(first_fields, FIRST_FIELDS, fields);
     for (int i = from; i < end; i++) {
         const int told = target_told(target, plan, fields[i]);
-        char value[PLAN_VALUE_BYTES];
         if (has_column(fields[i]) && plan_fields[fields[i]].column_is_number) {
             csv_integer(csv, told);
         } else if (has_column(fields[i])) {
-            csv_text(csv, told != PLAN_ANY ? plan_value_text(fields[i], told, value) : NULL);
+            csv_text(csv, told != PLAN_ANY ? plan_value_text(fields[i], told, VALUE_BUFFER) : NULL);
         }
     }
 }

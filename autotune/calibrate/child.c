@@ -40,7 +40,6 @@ static ClusterCalibration *section(const Calibration *calibration, const Calibra
     const CalibrationPosterior *posterior = &calibration->posterior;
     const int n = posterior->count;
     Hash hash = hash_begin();
-    char hex[HASH_TEXT_BYTES];
     cluster_hash(input->base, &hash);
     const char **runs = ARENA_ARRAY(arena, const char *, input->count);
     ClusterCalibrated *rows = ARENA_ARRAY(arena, ClusterCalibrated, n);
@@ -65,7 +64,7 @@ static ClusterCalibration *section(const Calibration *calibration, const Calibra
     }
     ClusterCalibration *made = ARENA_NEW(arena, ClusterCalibration);
     *made = (ClusterCalibration){.parent = input->base->name,
-                                 .parent_hash = arena_text(arena, hash_hex(hash_end(&hash), hex)),
+                                 .parent_hash = arena_text(arena, hash_hex(hash_end(&hash), HASH_BUFFER)),
                                  .date = date,
                                  .runs = runs,
                                  .run_count = input->count,

@@ -63,8 +63,7 @@ static bool has_spans(const CalibrationSample *sample) {
 
 static Status hold_on(const CalibrationCase *what, const ShapeData *shape, MemoryBreakdown *memory, Error *error) {
     LiveTraces traces = {0};
-    const Status status =
-        memory_hold(&shape->program, what->cluster->accelerator.memory_bytes, &traces, memory, error);
+    const Status status = memory_hold(&shape->program, what->cluster->accelerator.memory_bytes, &traces, memory, error);
     live_traces_free(&traces);
     return status;
 }
@@ -72,8 +71,7 @@ static Status hold_on(const CalibrationCase *what, const ShapeData *shape, Memor
 static Status lower_shape(ShapeData *shape, Arena *arena, Arena *scratch, Error *error) {
     const CalibrationCase *what = &shape->what;
     if (step_lower(what->model, &what->plan, what->target, arena, &shape->program, error) != STATUS_OK) {
-        char plan[PLAN_TEXT_BYTES];
-        return error_wrap(error, "plan %s", plan_text(&what->plan, plan));
+        return error_wrap(error, "plan %s", plan_text(&what->plan, PLAN_BUFFER));
     }
     if (shape->has[OBSERVE_RESERVED]) {
         MemoryBreakdown memory;

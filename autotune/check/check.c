@@ -68,11 +68,10 @@ Status check_runs(const Import *import, const AdviceReport *advice, Error *error
 }
 
 static const char *change_words(const CheckReport *report, const Advice *change, Arena *arena) {
-    char rate[TEXT_UNIT_BYTES], memory[TEXT_UNIT_BYTES];
-    const char *needs = text_bytes(memory, change->prediction.memory.reserved_bytes);
+    const char *needs = text_bytes(UNIT_BUFFER, change->prediction.memory.reserved_bytes);
     return report->fits ? arena_format(arena, "%s: %.1f %% faster, with %s", change->change, 100 * change->gain, needs)
                         : arena_format(arena, "%s fits: %s, %s tokens/s", change->change, needs,
-                                       text_count(rate, change->prediction.tokens_per_s));
+                                       text_count(UNIT_BUFFER, change->prediction.tokens_per_s));
 }
 
 // The changes are sorted, best first.
@@ -96,19 +95,18 @@ static void say_best(CheckReport *report, Arena *arena) {
     const Prediction *own = &report->question->advice->own;
     const bool other_shape = best && report->runs && !mesh_same_shape(&best->plan.mesh, &own->plan.mesh);
     const ImportPlace place = other_shape ? import_place_of(report->question->import, ADVICE_MESH) : (ImportPlace){0};
-    char mesh[MESH_TEXT_BYTES], rate[TEXT_UNIT_BYTES], memory[TEXT_UNIT_BYTES];
     if (best) {
-        note(report,
-             (CheckNote){.level = CHECK_NOTICE,
-                         .key = place.key,
-                         .first = place.first,
-                         .last = place.last,
-                         .sentence = arena_format(arena,
-                                                  "the best plan is %s, micro-batch %d x accumulation %d: %s "
-                                                  "tokens/s, %s (ndtune explain --from says more)",
-                                                  mesh_short_text(&best->plan.mesh, mesh), best->plan.micro_batch,
-                                                  best->plan.grad_accum, text_count(rate, best->tokens_per_s),
-                                                  text_bytes(memory, best->memory.reserved_bytes))});
+        note(report, (CheckNote){.level = CHECK_NOTICE,
+                                 .key = place.key,
+                                 .first = place.first,
+                                 .last = place.last,
+                                 .sentence = arena_format(arena,
+                                                          "the best plan is %s, micro-batch %d x accumulation %d: %s "
+                                                          "tokens/s, %s (ndtune explain --from says more)",
+                                                          mesh_short_text(&best->plan.mesh, MESH_BUFFER),
+                                                          best->plan.micro_batch, best->plan.grad_accum,
+                                                          text_count(UNIT_BUFFER, best->tokens_per_s),
+                                                          text_bytes(UNIT_BUFFER, best->memory.reserved_bytes))});
     }
 }
 
@@ -180,10 +178,9 @@ static const char *pair_verdict(const CheckPair *pair, Arena *arena) {
     if (!pair->timed) {
         return arena_format(arena, "%s runs and fits; %s does not", after->import->path, pair->before.import->path);
     }
-    char memory[TEXT_UNIT_BYTES];
     return arena_format(arena, "the change makes %.1f %% %s tokens per second and needs %s %s memory per accelerator",
                         100 * fabs(pair->slower), pair->slower > 0 ? "fewer" : "more",
-                        text_bytes(memory, fabs(pair->more_bytes)), pair->more_bytes > 0 ? "more" : "less");
+                        text_bytes(UNIT_BUFFER, fabs(pair->more_bytes)), pair->more_bytes > 0 ? "more" : "less");
 }
 
 void check_compare(CheckPair *pair, Arena *arena) {

@@ -224,8 +224,8 @@ void cli_end_inner(Cli *cli, Cli *inner) {
 
 static Status unknown_command(Cli *cli, const char *word, Error *error) {
     cli->blame = 1;
-    char names[COMMAND_NAMES_BYTES];
-    error_set(error, STATUS_USAGE, "unknown command %s; there are %s", word, command_names_of(EVERY_COMMAND, names));
+    error_set(error, STATUS_USAGE, "unknown command %s; there are %s", word,
+              command_names_of(EVERY_COMMAND, COMMANDS_BUFFER));
     static const TextSynonym others[] = {
         {"version", "ndtune --version"},
         {"recommend|rank|search", "ndtune --world 32 --model 7b"},

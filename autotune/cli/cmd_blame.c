@@ -23,7 +23,6 @@ static Status lower_step(Blaming *blaming, Error *error) {
     Cli *cli = blaming->cli;
     TuneRequest request;
     const char *reason = NULL;
-    char mesh[MESH_TEXT_BYTES];
     if (!cli_given(cli, OPTION_MESH)) {
         return cli_given(cli, OPTION_MODEL) ? cli_refuse(cli, OPTION_MODEL, error, "--model needs the shape: --mesh")
                                             : STATUS_OK;
@@ -37,8 +36,8 @@ static Status lower_step(Blaming *blaming, Error *error) {
     TRY(step_lower_stages(&request.model, &blaming->plan, request.target, &cli->arena, &blaming->programs, error));
     blaming->stepped = true;
     blaming->report.program =
-        arena_format(&cli->arena, "%s on %s for %s@%s", request.model.name, mesh_short_text(&blaming->mesh, mesh),
-                     request.target->name, request.target->version);
+        arena_format(&cli->arena, "%s on %s for %s@%s", request.model.name,
+                     mesh_short_text(&blaming->mesh, MESH_BUFFER), request.target->name, request.target->version);
     return STATUS_OK;
 }
 

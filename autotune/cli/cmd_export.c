@@ -64,7 +64,6 @@ static Status narrow(Cli *cli, const ExportFormat *format, TuneRequest *request,
 
 // The best entry that the format can write; better ones are named with what prevents them.
 static Status take_first(Cli *cli, const TuneResult *result, ExportCall *call, Prediction *prediction, Error *error) {
-    char mesh[MESH_TEXT_BYTES];
     Error best = {0};
     for (int i = 0; i < result->entry_count; i++) {
         const ExportJob job = {
@@ -76,7 +75,7 @@ static Status take_first(Cli *cli, const TuneResult *result, ExportCall *call, P
         }
         best = i == 0 ? why : best;
         fprintf(stderr, "ndtune: place %d, %s, is passed over: %s\n", i + 1,
-                mesh_text(&result->entries[i].plan.mesh, mesh), why.message);
+                mesh_text(&result->entries[i].plan.mesh, MESH_BUFFER), why.message);
     }
     return error_set(error, STATUS_USAGE, "no shape that fits can be written; of the best: %s", best.message);
 }

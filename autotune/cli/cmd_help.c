@@ -125,10 +125,9 @@ Status cmd_help(Cli *cli, Error *error) {
         {"gpu", "ndtune help cluster"},
     };
     const char *other = text_synonym(word, others, sizeof others / sizeof others[0]);
-    char names[COMMAND_NAMES_BYTES];
     error_set(error, STATUS_USAGE,
               "there is no command or topic %s; there are the commands %s, and the topics that ndtune help lists", word,
-              command_names_of(EVERY_COMMAND, names));
+              command_names_of(EVERY_COMMAND, COMMANDS_BUFFER));
     if (other) {
         return error_hint(error, "%s", other);
     }

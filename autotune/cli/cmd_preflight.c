@@ -32,8 +32,7 @@ Status cmd_preflight(Cli *cli, Error *error) {
     const Status status = preflight_run(&preflight, &progress, error);
     cli_progress_clear(cli);
     TRY(status);
-    char mesh[FORMAT_BYTES];
-    preflight.stored.mesh = format_layout(&preflight.result.mesh, mesh);
+    preflight.stored.mesh = format_layout(&preflight.result.mesh, FORMAT_BUFFER);
     TRY(cli_answer(cli, &answer_preflight, &preflight, error));
     TRY(cli_open_store(cli, error));
     TRY(store_save_preflight(cli->store, &preflight.stored, error));

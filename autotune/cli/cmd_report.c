@@ -95,8 +95,7 @@ static Status say(const Cli *cli, const ReportPage *page, const Validation *vali
                                     "candidates", result->candidate_count, "measured", measured),
                           stdout, error);
     }
-    char size[TEXT_UNIT_BYTES];
-    printf("%s: %s, %d shape%s ranked, %d measured\n", page->path, text_bytes(size, (double)about.st_size),
+    printf("%s: %s, %d shape%s ranked, %d measured\n", page->path, text_bytes(UNIT_BUFFER, (double)about.st_size),
            result->entry_count, result->entry_count == 1 ? "" : "s", measured);
     return STATUS_OK;
 }

@@ -71,8 +71,7 @@ static void man_option(FILE *out, const OptionRow *row) {
         fputs(". Default: ", out);
         troff_text(out, row->fallback);
     }
-    char takers[COMMAND_NAMES_BYTES];
-    fprintf(out, ". Taken by %s.\n", command_names_of(row->commands, takers));
+    fprintf(out, ". Taken by %s.\n", command_names_of(row->commands, COMMANDS_BUFFER));
 }
 
 static void man_options(FILE *out) {
@@ -168,9 +167,8 @@ Status option_markdown(FILE *out, Error *error) {
             fputs(*at == '|' ? "\\|" : (const char[]){*at, '\0'}, out);
         }
         fprintf(out, " | %s | %s | ", row.fallback ? row.fallback : "", row.help);
-        char takers[COMMAND_NAMES_BYTES];
         const bool everybody = row.commands == EVERY_COMMAND;
-        fprintf(out, "%s |\n", everybody ? "all" : command_names_of(row.commands, takers));
+        fprintf(out, "%s |\n", everybody ? "all" : command_names_of(row.commands, COMMANDS_BUFFER));
     }
     return ferror(out) ? error_set(error, STATUS_ENVIRONMENT, "the table could not be written") : STATUS_OK;
 }

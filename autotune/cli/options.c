@@ -290,9 +290,8 @@ static Status check_command(ParseContext *context, int argument, OptionId id, Er
     if (row.commands & COMMAND_BIT(context->command)) {
         return STATUS_OK;
     }
-    char takers[COMMAND_NAMES_BYTES];
     refuse(context, argument, error, "ndtune %s does not take --%s; it belongs to %s", command_names[context->command],
-           row.name, command_names_of(row.commands, takers));
+           row.name, command_names_of(row.commands, COMMANDS_BUFFER));
     const bool one_shape = id == OPTION_WORLD || id == OPTION_NODES;
     if (id == OPTION_AS) {
         return error_hint(error, "--target NAME predicts for a framework; ndtune export --as NAME writes its config");

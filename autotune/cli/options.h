@@ -155,6 +155,7 @@ OptionRow option_row_of(OptionId id, CommandId command);  // with the first word
 OptionId option_of(PlanFieldId id);                       // for every field
 extern const char *const command_names[COMMAND_COUNT];
 enum { COMMAND_NAMES_BYTES = 256, EVERY_COMMAND = (1u << COMMAND_COUNT) - 1 };
+#define COMMANDS_BUFFER ((char[COMMAND_NAMES_BYTES]){0})  // room for one text: lives as long as the block around it
 char *command_names_of(unsigned commands, char out[COMMAND_NAMES_BYTES]);  // from COMMAND_BITs: "plan, predict"
 extern const char *const option_groups[GROUP_COUNT];                       // headings of the help text
 

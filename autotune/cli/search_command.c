@@ -58,14 +58,13 @@ Status cli_nothing_feasible(const TuneResult *result, Error *error) {
     for (int i = result->rejected_count - 1; i >= 0; i--) {  // a batch is changed more easily than a model
         strongest = strcmp(result->rejected[i].rule, "batch") == 0 ? &result->rejected[i] : strongest;
     }
-    char mesh[MESH_TEXT_BYTES];
     FAIL_IF(result->search.shapes == 1, error, STATUS_INFEASIBLE, "the only shape, %s, cannot run: %s",
-            mesh_short_text(nearest ? &nearest->plan.mesh : &strongest->plan.mesh, mesh),
+            mesh_short_text(nearest ? &nearest->plan.mesh : &strongest->plan.mesh, MESH_BUFFER),
             nearest ? nearest->reason : strongest->reason);
     FAIL_IF(nearest, error, STATUS_INFEASIBLE, "none of the %d shapes can run; the nearest, %s, %s",
-            result->search.shapes, mesh_short_text(&nearest->plan.mesh, mesh), nearest->reason);
+            result->search.shapes, mesh_short_text(&nearest->plan.mesh, MESH_BUFFER), nearest->reason);
     return error_set(error, STATUS_INFEASIBLE, "none of the %d shapes can run; %s: %s", result->search.shapes,
-                     mesh_short_text(&strongest->plan.mesh, mesh), strongest->reason);
+                     mesh_short_text(&strongest->plan.mesh, MESH_BUFFER), strongest->reason);
 }
 
 Status cli_say_what_fits(Cli *cli, TuneResult *result, Error *error) {
@@ -73,9 +72,8 @@ Status cli_say_what_fits(Cli *cli, TuneResult *result, Error *error) {
         TRY(cures_find(result->request, &cli->arena, &result->cures, &result->cure_count, error));
     }
     const Status status = cli_nothing_feasible(result, error);
-    char text[CURE_BYTES];
     return result->cure_count > 0
-               ? error_hint(error, "by estimate something fits with %s", cure_text(&result->cures[0], text))
+               ? error_hint(error, "by estimate something fits with %s", cure_text(&result->cures[0], CURE_BUFFER))
                : status;
 }
 
@@ -85,10 +83,9 @@ Status cli_find_formats(Cli *cli, TuneResult *result, Error *error) {
     const char *line = "";
     TRY(alternative_formats(result, &cli->arena, formats, &count, error));
     for (int i = 0; i < count; i++) {
-        char saved[TEXT_UNIT_BYTES];
         line = arena_format(&cli->arena, "%s%s%s: %+.1f %% time, %s%s (%s)", line, i == 0 ? "" : "; ", formats[i].words,
                             100 * formats[i].step, formats[i].saved_bytes < 0 ? "+" : "-",
-                            text_bytes(saved, fabs(formats[i].saved_bytes)), formats[i].option);
+                            text_bytes(UNIT_BUFFER, fabs(formats[i].saved_bytes)), formats[i].option);
     }
     result->if_allowed = count > 0 ? line : NULL;
     return STATUS_OK;

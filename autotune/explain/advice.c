@@ -21,11 +21,11 @@ typedef struct Adviser {
 } Adviser;
 
 static bool seen(const AdviceReport *report, const TrainPlan *plan) {
-    char text[PLAN_TEXT_BYTES], other[PLAN_TEXT_BYTES];
+    char text[PLAN_TEXT_BYTES];
     plan_text(plan, text);
-    bool found = strcmp(text, plan_text(&report->own.plan, other)) == 0;
+    bool found = strcmp(text, plan_text(&report->own.plan, PLAN_BUFFER)) == 0;
     for (int i = 0; i < report->change_count && !found; i++) {
-        found = strcmp(text, plan_text(&report->changes[i].prediction.plan, other)) == 0;
+        found = strcmp(text, plan_text(&report->changes[i].prediction.plan, PLAN_BUFFER)) == 0;
     }
     return found;
 }
@@ -57,12 +57,12 @@ static Status try_change(Adviser *adviser, AdviceKind kind, TrainPlan plan, cons
 
 static Status try_value(Adviser *adviser, AdviceKind kind, PlanFieldId id, int value, Error *error) {
     TrainPlan plan = adviser->report->own.plan;
-    char word[PLAN_VALUE_BYTES];
     plan_set(&plan, id, value);
     if (id == PLAN_RECOMPUTE) {
         plan_all_layers_alike(&plan);
     }
-    const char *words = arena_format(adviser->arena, "%s %s", plan_fields[id].label, plan_value_text(id, value, word));
+    const char *words =
+        arena_format(adviser->arena, "%s %s", plan_fields[id].label, plan_value_text(id, value, VALUE_BUFFER));
     return try_change(adviser, kind, plan, words, error);
 }
 
@@ -149,16 +149,14 @@ static bool is_other_shape(const Adviser *adviser, const Candidate *candidate) {
     moved.grad_accum = candidate->plan.grad_accum;
     moved.zero = candidate->plan.zero;
     target_canonical(adviser->predictor.request->target, &moved);
-    char text[PLAN_TEXT_BYTES], other[PLAN_TEXT_BYTES];
     return candidate->state != CANDIDATE_REJECTED && candidate->tokens_per_s > 0 &&
            !mesh_same_shape(&own->mesh, &candidate->plan.mesh) &&
-           strcmp(plan_text(&moved, text), plan_text(&candidate->plan, other)) == 0;
+           strcmp(plan_text(&moved, PLAN_BUFFER), plan_text(&candidate->plan, PLAN_BUFFER)) == 0;
 }
 
 static const char *mesh_change(const Adviser *adviser, const TrainPlan *plan) {
-    char mesh[MESH_TEXT_BYTES];
-    const char *text = arena_format(adviser->arena, "mesh %s, accumulation %d", mesh_text(&plan->mesh, mesh),
-                                    plan->grad_accum);
+    const char *text =
+        arena_format(adviser->arena, "mesh %s, accumulation %d", mesh_text(&plan->mesh, MESH_BUFFER), plan->grad_accum);
     return plan->zero == adviser->report->own.plan.zero ? text
                                                         : arena_format(adviser->arena, "%s, zero %d", text, plan->zero);
 }

@@ -12,6 +12,7 @@ enum { CURES_MOST = 7 };
 Status cures_find(const TuneRequest *request, Arena *arena, const Cure **cures, int *count, Error *error);
 
 enum { CURE_BYTES = 256 };
+#define CURE_BUFFER ((char[CURE_BYTES]){0})  // room for one text: lives as long as the block around it
 
 // "--offload parameters,optimizer (dp_shard=8, 7.21 k tokens/s, 76 % slower)".
 char *cure_text(const Cure *cure, char out[CURE_BYTES]);

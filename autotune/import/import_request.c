@@ -34,7 +34,6 @@ static bool is_of_job(const Asked *asked, PlanFieldId id) {
 // What the file says, as if it was asked; a shape's own choices are left to the search.
 static void say_choices(const Import *import, Asked *asked) {
     const ImportChoices *said = &import->said;
-    char text[PLAN_VALUE_BYTES];
     asked->target = asked->target ? asked->target : import->target;
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         const PlanFieldId id = (PlanFieldId)i;
@@ -43,7 +42,7 @@ static void say_choices(const Import *import, Asked *asked) {
             asked->choices[id] = NULL;
         } else if (said->choice[id] != IMPORT_UNSAID && !(plain && said->choice[id] == plan_fields[id].usual) &&
                    (id != PLAN_FP8_RECIPE || said->choice[PLAN_PRECISION] == DTYPE_FP8)) {
-            asked->choices[id] = arena_text(import->arena, plan_value_text(id, said->choice[id], text));
+            asked->choices[id] = arena_text(import->arena, plan_value_text(id, said->choice[id], VALUE_BUFFER));
         }
     }
     asked->world = said->world;

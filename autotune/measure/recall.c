@@ -25,9 +25,8 @@ static Status recall_row(const Measuring *measuring, const NamedRun *named, Vali
         TRY(store_runs_of(measuring->store, entry->content_hash, RECALLED_RUNS, arena, row->runs, &row->run_count,
                           error));
     }
-    char plan[PLAN_TEXT_BYTES];
     if (row->run_count == 0 && named->record && strcmp(named->record->state, "ok") == 0 &&
-        strcmp(plan_text(&entry->plan, plan), named->plan) == 0) {
+        strcmp(plan_text(&entry->plan, PLAN_BUFFER), named->plan) == 0) {
         row->runs[row->run_count++] = *named->record;
     }
     row->recalled = row->run_count;

@@ -126,9 +126,8 @@ static Status add_run(Reader *reader, const StoredMeasurement *stored, Error *er
         return STATUS_OK;
     }
     if (plan.pp_schedule == PP_FILE) {
-        char text[PLAN_TEXT_BYTES];
         plan.pp_order = known->request->pp_order;
-        if (strcmp(plan_text(&plan, text), run->plan) != 0) {
+        if (strcmp(plan_text(&plan, PLAN_BUFFER), run->plan) != 0) {
             samples_leave_out(list, "its file of actions has another order by now");
             return STATUS_OK;
         }

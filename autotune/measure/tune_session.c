@@ -44,9 +44,8 @@ static Status read_run(const TuneSession *session, const Tuning *tuning, int sha
 }
 
 static int shape_of(const TuneSession *session, const Tuning *tuning, const char *measurement_hash) {
-    char text[HASH_TEXT_BYTES];
     for (int i = 0; i < tuning->shape_count; i++) {
-        if (session->of_shape[i] && strcmp(hash_hex(session->hashes[i], text), measurement_hash) == 0) {
+        if (session->of_shape[i] && strcmp(hash_hex(session->hashes[i], HASH_BUFFER), measurement_hash) == 0) {
             return i;
         }
     }
@@ -74,9 +73,8 @@ static Status run_shape(void *state, const Tuning *tuning, int shape, TuneRun *r
     const TuneSession *session = state;
     const Measuring *measuring = session->measuring;
     MeasuredRun measured = *session->of_shape[shape];
-    char mesh[MESH_TEXT_BYTES];
     const char *words =
-        arena_format(measured.arena, "run %d: %s ", tuning->runs + 1, mesh_text(&measured.run.plan.mesh, mesh));
+        arena_format(measured.arena, "run %d: %s ", tuning->runs + 1, mesh_text(&measured.run.plan.mesh, MESH_BUFFER));
     TRY(measuring_find_prices(measuring, &measured, error));
     const double start_s = clock_s();
     Error why = {0};

@@ -48,9 +48,8 @@ static int places_fill(const CommandRuns *runs, const TrainPlan *plan, const cha
     }
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         const PlanFieldId id = (PlanFieldId)i;
-        char text[PLAN_VALUE_BYTES];
-        places[count++] =
-            (Place){plan_fields[id].name, arena_text(arena, plan_value_text(id, value_in_words(runs, plan, id), text))};
+        places[count++] = (Place){plan_fields[id].name,
+                                  arena_text(arena, plan_value_text(id, value_in_words(runs, plan, id), VALUE_BUFFER))};
     }
     places[count++] = (Place){"config", config};
     return count;

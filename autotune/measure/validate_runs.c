@@ -55,10 +55,9 @@ static Status execute_row(const Runs *runs, const ValidateRow *row, const Measur
                           Error *error) {
     const Validation *validation = runs->by.validation;
     MeasuredRun run = *prepared;
-    char mesh[MESH_TEXT_BYTES];
     const char *words = arena_format(run.arena, "shape %d of %d, run %d of %d: %s ", (int)(row - validation->rows) + 1,
                                      validation->row_count, row->run_count + 1, validation->repeats,
-                                     mesh_text(&run.run.plan.mesh, mesh));
+                                     mesh_text(&run.run.plan.mesh, MESH_BUFFER));
     const Status status = measuring_execute(runs->by.measuring, &run, words, error);
     *record = run.record;
     return status;

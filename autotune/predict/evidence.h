@@ -14,6 +14,7 @@ typedef struct Evidence {
 Evidence evidence_of(const Target *target, const ClusterProfile *cluster, int world);
 
 enum { EVIDENCE_BYTES = 448 };
+#define EVIDENCE_BUFFER ((char[EVIDENCE_BYTES]){0})  // room for one text: lives as long as the block around it
 
 // "118 published runs of NAME, 6 of them on B200 (up to 8 ranks), there predicted 29 % too fast".
 char *evidence_text(const TuneRequest *request, char out[EVIDENCE_BYTES]);

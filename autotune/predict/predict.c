@@ -115,8 +115,7 @@ static void add_warnings(const TuneRequest *request, Arena *arena, Prediction *p
         }
     }
     if (request->target->rank_order_note && !mesh_has_default_order(&plan->mesh)) {
-        char order[MESH_TEXT_BYTES];
-        warn(prediction, arena_format(arena, "rank order %s: %s", mesh_order_text(&plan->mesh, order),
+        warn(prediction, arena_format(arena, "rank order %s: %s", mesh_order_text(&plan->mesh, MESH_BUFFER),
                                       request->target->rank_order_note));
     }
     const double share = prediction->memory.reserved_bytes / request->memory_limit_bytes;
@@ -236,8 +235,7 @@ static Status simulate(Predictor *predictor, const StepPrograms *programs, Predi
 }
 
 static Status wrap_plan(const TrainPlan *plan, Error *error) {
-    char text[PLAN_TEXT_BYTES];
-    return error_wrap(error, "plan %s", plan_text(plan, text));
+    return error_wrap(error, "plan %s", plan_text(plan, PLAN_BUFFER));
 }
 
 Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fits, Arena *arena,

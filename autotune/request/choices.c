@@ -126,9 +126,8 @@ static void say_others(Builder *builder) {
     };
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         const int asked = builder->request->asked[i];
-        char value[PLAN_VALUE_BYTES];
         if (plan_fields[i].scope == PLAN_OF_JOB && !told[i] && asked != TUNE_ANY && asked != plan_fields[i].usual) {
-            assume(builder, "%s %s", plan_fields[i].label, plan_value_text((PlanFieldId)i, asked, value));
+            assume(builder, "%s %s", plan_fields[i].label, plan_value_text((PlanFieldId)i, asked, VALUE_BUFFER));
         }
     }
 }
@@ -157,7 +156,6 @@ static const char *open_choices(Builder *builder) {
     }
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         const PlanField *field = &plan_fields[order[i]];
-        char value[PLAN_VALUE_BYTES];
         const bool alone = builder->defaults->single_plan, apart = order[i] == PLAN_ZERO || order[i] == PLAN_FUSED;
         const bool fitted = space_fits(request, order[i]) && !alone;
         const bool told = !alone || (field->printed == PLAN_PRINTED_ALWAYS && !apart);
@@ -165,7 +163,8 @@ static const char *open_choices(Builder *builder) {
                               target_searches(request->target, said == TUNE_ANY ? any : said, order[i]);
         if (fitted || searched) {
             add_open(builder, &open, field->label,
-                     target_decides(order[i]) ? "of the target" : plan_value_text(order[i], field->usual, value));
+                     target_decides(order[i]) ? "of the target"
+                                              : plan_value_text(order[i], field->usual, VALUE_BUFFER));
         }
     }
     if (request->any_order && request->target->rank_order_rule != RANK_ORDER_FIXED) {

@@ -104,15 +104,16 @@ static void put_in_front(TuneResult *result, Prediction best) {
 
 static const char *reason_of(const Prediction *best, const Prediction *top, bool with_room, const TuneRequest *request,
                              Arena *arena) {
-    char mesh[MESH_TEXT_BYTES], bytes[TEXT_UNIT_BYTES];
+    char mesh[MESH_TEXT_BYTES];
     const bool margin = best_usable_bytes(request) < request->memory_limit_bytes;
     const char *whose = !with_room ? "; no plan leaves 8 % of the memory free"
                         : margin   ? " of the plans that leave 8 % of the memory free"
                                    : " of the plans that fit";
     if (best == top || mesh_same_shape(&best->plan.mesh, &top->plan.mesh)) {
-        return best == top ? arena_format(arena, "the fastest%s", whose)
-                           : arena_format(arena, "level with the fastest%s, with %s less memory", whose,
-                                          text_bytes(bytes, top->memory.reserved_bytes - best->memory.reserved_bytes));
+        return best == top
+                   ? arena_format(arena, "the fastest%s", whose)
+                   : arena_format(arena, "level with the fastest%s, with %s less memory", whose,
+                                  text_bytes(UNIT_BUFFER, top->memory.reserved_bytes - best->memory.reserved_bytes));
     }
     mesh_short_text(&top->plan.mesh, mesh);
     const int axes = axes_of(best), more = axes_of(top);
@@ -121,7 +122,7 @@ static const char *reason_of(const Prediction *best, const Prediction *top, bool
                             whose, axes, axes == 1 ? "axis" : "axes", more);
     }
     return arena_format(arena, "level (within 1 %%) with %s, the fastest%s, with %s less memory", mesh, whose,
-                        text_bytes(bytes, top->memory.reserved_bytes - best->memory.reserved_bytes));
+                        text_bytes(UNIT_BUFFER, top->memory.reserved_bytes - best->memory.reserved_bytes));
 }
 
 void best_choose(TuneResult *result, Arena *arena) {

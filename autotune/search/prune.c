@@ -124,9 +124,9 @@ static const char *check_host(const TuneRequest *request, const TrainPlan *plan,
     if (!memory || node->host_memory_bytes <= 0 || memory->host_bytes * ranks <= node->host_memory_bytes) {
         return NULL;
     }
-    char needs[TEXT_UNIT_BYTES], has[TEXT_UNIT_BYTES];
     return arena_format(arena, "offload %s needs %s of a host's %s", offload_names[plan->offload],
-                        text_bytes(needs, memory->host_bytes * ranks), text_bytes(has, node->host_memory_bytes));
+                        text_bytes(UNIT_BUFFER, memory->host_bytes * ranks),
+                        text_bytes(UNIT_BUFFER, node->host_memory_bytes));
 }
 
 // Gradients are there as a whole: of a stage that gathers its weights for good or never shards them; without stages, of
@@ -150,9 +150,9 @@ static const char *check_weights(const TuneRequest *request, const TrainPlan *pl
     if (least <= request->memory_limit_bytes || !keeps_weights_whole(request, plan)) {
         return NULL;
     }
-    char needs[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES];
     return arena_format(arena, "weights and gradients of a stage alone need %s of %s with pp=%d, tp=%d",
-                        text_bytes(needs, least), text_bytes(limit, request->memory_limit_bytes), stages, tp);
+                        text_bytes(UNIT_BUFFER, least), text_bytes(UNIT_BUFFER, request->memory_limit_bytes), stages,
+                        tp);
 }
 
 static const char *check_memory(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
@@ -165,7 +165,6 @@ static const char *check_memory(const TuneRequest *request, const TrainPlan *pla
         return NULL;
     }
     char over[TEXT_UNIT_BYTES], needs[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES], top[TEXT_UNIT_BYTES];
-    char recompute[PLAN_RECOMPUTE_BYTES];
     text_bytes(over, needed - request->memory_limit_bytes);
     text_bytes(needs, needed);
     text_bytes(limit, request->memory_limit_bytes);
@@ -174,7 +173,7 @@ static const char *check_memory(const TuneRequest *request, const TrainPlan *pla
         arena,
         "does not fit by %s: needs %s of %s with micro-batch %d and recompute %s; the largest buffer at the "
         "peak (%s) is %s with %s",
-        over, needs, limit, plan->micro_batch, plan_recompute_text(plan, recompute), memory->peak_phase,
+        over, needs, limit, plan->micro_batch, plan_recompute_text(plan, RECOMPUTE_BUFFER), memory->peak_phase,
         memory->top_name, top);
 }
 

@@ -19,8 +19,7 @@ static int compare_memory(const Prediction *left, const Prediction *right) {
 }
 
 static int compare_text(const Prediction *left, const Prediction *right) {
-    char left_text[PLAN_TEXT_BYTES], right_text[PLAN_TEXT_BYTES];
-    return strcmp(plan_text(&left->plan, left_text), plan_text(&right->plan, right_text));
+    return strcmp(plan_text(&left->plan, PLAN_BUFFER), plan_text(&right->plan, PLAN_BUFFER));
 }
 
 // qsort comparison of Prediction, best first: throughput and cost.

@@ -165,9 +165,8 @@ void search_near_name(Search *search, int shape, bool has_entry) {
     if (fastest == 0) {
         return;
     }
-    char text[TEXT_UNIT_BYTES];
     const char *reason = arena_format(search->arena, "not priced: at least %s, %.2f times the best",
-                                      text_seconds(text, least_s), best_with_room(search) / fastest);
+                                      text_seconds(UNIT_BUFFER, least_s), best_with_room(search) / fastest);
     for (int i = first; i < end; i++) {
         Candidate *candidate = &candidates[i];
         const bool is_bound = search_is_passed_over(search, candidate);

@@ -73,10 +73,9 @@ static struct ChoiceSlot *slot_of(SearchWorker *worker, ByChoices *by, const Pla
 
 static void reject_larger(SearchWorker *worker, Candidate *candidate, struct ChoiceSlot *slot) {
     const Candidate *smaller = slot->candidate;
-    char needs[TEXT_UNIT_BYTES];
     if (!slot->reason) {
         slot->reason = arena_format(&worker->arena, "micro-batch %d already needs %s", smaller->plan.micro_batch,
-                                    text_bytes(needs, smaller->reserved_bytes));
+                                    text_bytes(UNIT_BUFFER, smaller->reserved_bytes));
     }
     candidate->rule = "memory";
     candidate->reason = slot->reason;
@@ -392,11 +391,10 @@ static Status screen_thriftiest(const Search *search, SearchWorker *worker, int 
 
 static void reject_thirstier(SearchWorker *worker, Candidate *candidate, struct ChoiceSlot *slot) {
     const Candidate *thriftiest = slot->candidate;
-    char needs[TEXT_UNIT_BYTES];
     if (!slot->reason) {
         slot->reason =
             arena_format(&worker->arena, "micro-batch %d with recompute full, reshard always already needs %s",
-                         thriftiest->plan.micro_batch, text_bytes(needs, thriftiest->reserved_bytes));
+                         thriftiest->plan.micro_batch, text_bytes(UNIT_BUFFER, thriftiest->reserved_bytes));
     }
     candidate->rule = "memory";
     candidate->reason = slot->reason;

@@ -108,12 +108,11 @@ static Status prepare_many(CandidateWriter *writer, Error *error) {
 
 static void bind_candidate(CandidateWriter *writer, sqlite3_stmt *statement, int row, int place) {
     const Candidate *candidate = writer->rows[row].candidate;
-    char mesh[MESH_TEXT_BYTES], plan[PLAN_TEXT_BYTES];
     store_bind_from(statement, 1 + place * COLUMNS_OF_CANDIDATE, "Isshsdssppppd", writer->request_id,
-                    mesh_text(&candidate->plan.mesh, mesh), plan_text(&candidate->plan, plan), candidate->content_hash,
-                    state_names[candidate->state], candidate->state != CANDIDATE_REJECTED, candidate->rule,
-                    candidate->reason, candidate->step_s, candidate->tokens_per_s, round(candidate->peak_bytes),
-                    round(candidate->reserved_bytes), writer->rows[row].alike);
+                    mesh_text(&candidate->plan.mesh, MESH_BUFFER), plan_text(&candidate->plan, PLAN_BUFFER),
+                    candidate->content_hash, state_names[candidate->state], candidate->state != CANDIDATE_REJECTED,
+                    candidate->rule, candidate->reason, candidate->step_s, candidate->tokens_per_s,
+                    round(candidate->peak_bytes), round(candidate->reserved_bytes), writer->rows[row].alike);
 }
 
 static Status put_candidate(CandidateWriter *writer, const Candidate *candidate, int alike, Error *error) {

@@ -131,7 +131,6 @@ static void bind_text(sqlite3_stmt *statement, int place, const char *text) {
 }
 
 static void bind_from(sqlite3_stmt *statement, int first, const char *kinds, va_list values) {
-    char hash[HASH_TEXT_BYTES];
     double number;
     for (int i = 0; kinds[i]; i++) {
         const int place = first + i;
@@ -140,7 +139,7 @@ static void bind_from(sqlite3_stmt *statement, int first, const char *kinds, va_
             bind_text(statement, place, va_arg(values, const char *));
             break;
         case 'h':
-            bind_text(statement, place, hash_hex(va_arg(values, uint64_t), hash));
+            bind_text(statement, place, hash_hex(va_arg(values, uint64_t), HASH_BUFFER));
             break;
         case 'd':
             sqlite3_bind_int64(statement, place, va_arg(values, int));

@@ -72,9 +72,8 @@ static Status arena_map(Device *cpu, Error *error) {
     cpu->mapping = mmap(NULL, (size_t)cpu->mapping_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (cpu->mapping == MAP_FAILED ||
         (inside > 0 && mprotect(cpu->mapping + page, (size_t)inside, PROT_READ | PROT_WRITE) != 0)) {
-        char size[TEXT_UNIT_BYTES];
-        return error_set(error, STATUS_ENVIRONMENT, "cannot map an arena of %s: %s", text_bytes(size, (double)wanted),
-                         strerror(errno));
+        return error_set(error, STATUS_ENVIRONMENT, "cannot map an arena of %s: %s",
+                         text_bytes(UNIT_BUFFER, (double)wanted), strerror(errno));
     }
     cpu->placement.arena = cpu->mapping + page + inside - wanted;
     if (cpu->setup.poison) {
@@ -97,9 +96,8 @@ static Status sums_map(Device *cpu, Error *error) {
     void *sums =
         mmap(NULL, (size_t)sums_bytes(cpu), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (sums == MAP_FAILED) {
-        char size[TEXT_UNIT_BYTES];
         return error_set(error, STATUS_ENVIRONMENT, "cannot map exact sums of %s: %s",
-                         text_bytes(size, (double)sums_bytes(cpu)), strerror(errno));
+                         text_bytes(UNIT_BUFFER, (double)sums_bytes(cpu)), strerror(errno));
     }
     cpu->sums = sums;
     return STATUS_OK;

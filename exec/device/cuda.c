@@ -22,10 +22,9 @@ void cuda_note_failure(Device *cuda, const Task *task, const char *words) {
 Status cuda_take(Device *cuda, int64_t bytes, const char *what, void **memory, Error *error) {
     const cudaError_t code = cudaMalloc(memory, (size_t)(bytes > 0 ? bytes : 1));
     if (code != cudaSuccess) {
-        char size[TEXT_UNIT_BYTES];
         *memory = NULL;
-        return error_set(error, STATUS_ENVIRONMENT, "cuda: %s of memory for %s: %s", text_bytes(size, (double)bytes),
-                         what, cudaGetErrorString(code));
+        return error_set(error, STATUS_ENVIRONMENT, "cuda: %s of memory for %s: %s",
+                         text_bytes(UNIT_BUFFER, (double)bytes), what, cudaGetErrorString(code));
     }
     cuda->device_bytes += bytes;
     return STATUS_OK;

@@ -32,9 +32,8 @@ static Status room_check(const Run *run, Error *error) {
     const double copies = run->request.options.bitwise ? 1 + EXACT_BYTES : 1;
     const double needed = copies * (double)run->arena_bytes * mesh_world(&run->request.plan.mesh);
     if (free_bytes >= 0 && needed > (double)free_bytes) {
-        char have[TEXT_UNIT_BYTES], want[TEXT_UNIT_BYTES];
         return error_set(error, STATUS_INFEASIBLE, "the ranks need %s together, this machine has %s available",
-                         text_bytes(want, needed), text_bytes(have, (double)free_bytes));
+                         text_bytes(UNIT_BUFFER, needed), text_bytes(UNIT_BUFFER, (double)free_bytes));
     }
     return STATUS_OK;
 }

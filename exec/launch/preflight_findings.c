@@ -182,13 +182,12 @@ static void judge_promise(Judge *judge, const AxesTimes *all) {
         return;
     }
     const bool network = all->last.hosts > 1;
-    char took[TEXT_UNIT_BYTES], promised[TEXT_UNIT_BYTES], size[TEXT_UNIT_BYTES];
     say(judge, network && ratio > SLOW_LINK,
         arena_format(judge->arena,
                      "collectives over %s take %.1f times what the profile promises (%s of %s: %s, promised %s)%s",
                      mesh_axes_words(all->axes, judge->arena), ratio, all->worst->collective,
-                     text_bytes(size, all->worst->payload_bytes), text_seconds(took, all->worst_s),
-                     text_seconds(promised, all->worst->predicted_s),
+                     text_bytes(UNIT_BUFFER, all->worst->payload_bytes), text_seconds(UNIT_BUFFER, all->worst_s),
+                     text_seconds(UNIT_BUFFER, all->worst->predicted_s),
                      network ? ": the network between the machines is slow" : ""));
 }
 
@@ -290,29 +289,29 @@ static void judge_host(Judge *judge, int first) {
     for (int rank = 0; rank < result->world; rank++) {
         ranks += result->ranks[rank].node == host->node;
     }
-    char needed[TEXT_UNIT_BYTES], there[TEXT_UNIT_BYTES];
+    char needed[TEXT_UNIT_BYTES];
     text_bytes(needed, ranks * result->arena_bytes);
     if (host->memory_bytes > 0 && ranks * result->arena_bytes > host->memory_bytes) {
         say(judge, true,
             arena_format(judge->arena, "%s has %s free, its %d ranks will ask for %s", host->host,
-                         text_bytes(there, host->memory_bytes), ranks, needed));
+                         text_bytes(UNIT_BUFFER, host->memory_bytes), ranks, needed));
     }
     if (host->address_limit_bytes >= 0 && result->arena_bytes > host->address_limit_bytes) {
         say(judge, true,
             arena_format(judge->arena, "ulimit -v of %s on %s is less than the %s of a rank",
-                         text_bytes(there, host->address_limit_bytes), host->host,
+                         text_bytes(UNIT_BUFFER, host->address_limit_bytes), host->host,
                          text_bytes(needed, result->arena_bytes)));
     }
     if (host->shared_bytes >= 0 && host->shared_bytes < SHARED_BYTES) {
         say(judge, false,
             arena_format(judge->arena, "/dev/shm on %s has only %s free: data loaders will fail there", host->host,
-                         text_bytes(there, host->shared_bytes)));
+                         text_bytes(UNIT_BUFFER, host->shared_bytes)));
     }
     if (result->ranks[result->world - 1].node > 0 && host->locked_limit_bytes >= 0 &&
         host->locked_limit_bytes < LOCKED_BYTES) {
         say(judge, false,
             arena_format(judge->arena, "ulimit -l on %s is %s: RDMA needs more, best unlimited", host->host,
-                         text_bytes(there, host->locked_limit_bytes)));
+                         text_bytes(UNIT_BUFFER, host->locked_limit_bytes)));
     }
     if (ranks > host->cores) {
         say(judge, false,

@@ -127,9 +127,8 @@ static json_t *model_json(const ModelSpec *model) {
 }
 
 static json_t *plan_json(const TrainPlan *plan) {
-    char mesh[MESH_TEXT_BYTES], order[MESH_TEXT_BYTES];
-    json_t *object = json_pack("{s:s, s:s, s:o}", "mesh", mesh_text(&plan->mesh, mesh), "order",
-                               mesh_order_text(&plan->mesh, order), "pp_order", order_json(plan));
+    json_t *object = json_pack("{s:s, s:s, s:o}", "mesh", mesh_text(&plan->mesh, MESH_BUFFER), "order",
+                               mesh_order_text(&plan->mesh, MESH_BUFFER), "pp_order", order_json(plan));
     for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
         json_object_set_new(object, plan_fields[id].name, json_integer(plan_get(plan, (PlanFieldId)id)));
     }

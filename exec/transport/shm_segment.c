@@ -75,19 +75,18 @@ Status shm_segment_create(const Mesh *mesh, const Communicator *communicators, i
     segment->fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     FAIL_IF(segment->fd < 0, error, STATUS_ENVIRONMENT, "shared memory %s: %s", name, strerror(errno));
     shm_unlink(name);
-    char size[TEXT_UNIT_BYTES];
     const int full = posix_fallocate(segment->fd, 0, layout.bytes);
     if (full != 0) {
         shm_segment_destroy(segment);
         return error_set(error, STATUS_ENVIRONMENT, "shared memory: no room for %s in /dev/shm: %s",
-                         text_bytes(size, (double)layout.bytes), strerror(full));
+                         text_bytes(UNIT_BUFFER, (double)layout.bytes), strerror(full));
     }
     segment->memory = mmap(NULL, (size_t)layout.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd, 0);
     if (segment->memory == MAP_FAILED) {
         const int why = errno;
         shm_segment_destroy(segment);
         return error_set(error, STATUS_ENVIRONMENT, "shared memory: cannot map %s: %s",
-                         text_bytes(size, (double)layout.bytes), strerror(why));
+                         text_bytes(UNIT_BUFFER, (double)layout.bytes), strerror(why));
     }
     head_begin(segment, &layout);
     return STATUS_OK;

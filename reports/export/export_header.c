@@ -17,13 +17,12 @@ static const char *export_file(const ExportFormat *format, const ExportJob *job)
 static void header_batch(const ExportJob *job, FILE *out) {
     const TrainPlan *plan = job->config.plan;
     const int cp = export_axis(&job->config, AXIS_CP), tp = export_axis(&job->config, AXIS_TP);
-    char rounds[FORMAT_BYTES];
     fprintf(out,
             "Batch: %lld sequences of %d tokens per optimizer step = micro-batch %d x dp_replicate %d x dp_shard %d x "
             "accumulation %d%s.\n",
             (long long)plan_global_batch(plan), plan->seq, plan->micro_batch,
             export_axis(&job->config, AXIS_DP_REPLICATE), export_axis(&job->config, AXIS_DP_SHARD), plan->grad_accum,
-            format_rounds(plan, rounds));
+            format_rounds(plan, FORMAT_BUFFER));
     if (cp * tp > 1) {
         fprintf(out,
                 "  The %d ranks of one (dp_replicate, dp_shard) place (cp %d x tp %d) work on the same sequences.\n",
@@ -33,12 +32,11 @@ static void header_batch(const ExportJob *job, FILE *out) {
 
 static void header_figures(const ExportJob *job, FILE *out) {
     const Prediction *prediction = job->prediction;
-    char evidence[EVIDENCE_BYTES], interval[FORMAT_BYTES], rate[TEXT_UNIT_BYTES], memory[TEXT_UNIT_BYTES],
-        limit[TEXT_UNIT_BYTES];
     fprintf(out, "Predicted (80 %% interval; %s): step %s, %s tokens/s, memory %s of %s per accelerator.\n",
-            evidence_text(job->request, evidence), format_interval(prediction, interval),
-            text_count(rate, prediction->tokens_per_s), text_bytes(memory, prediction->memory.reserved_bytes),
-            text_bytes(limit, job->request->memory_limit_bytes));
+            evidence_text(job->request, EVIDENCE_BUFFER), format_interval(prediction, FORMAT_BUFFER),
+            text_count(UNIT_BUFFER, prediction->tokens_per_s),
+            text_bytes(UNIT_BUFFER, prediction->memory.reserved_bytes),
+            text_bytes(UNIT_BUFFER, job->request->memory_limit_bytes));
 }
 
 static void header_launch(const ExportFormat *format, const ExportJob *job, FILE *out) {
@@ -58,16 +56,15 @@ char *export_header(const ExportFormat *format, const ExportJob *job) {
     }
     const TuneRequest *request = job->request;
     const char *version = tune_engine_version();
-    char mesh[FORMAT_BYTES], recompute[PLAN_RECOMPUTE_BYTES];
     fprintf(out, "Written by ndtune %.*s for %s.\n", (int)strcspn(version, "+"), version, format->versions);
-    fprintf(out, "Mesh: %s, %d ranks on %d node%s of %s (%d each).\n", format_mesh(&job->config.plan->mesh, mesh),
-            mesh_world(&job->config.plan->mesh), job->config.nodes, job->config.nodes == 1 ? "" : "s",
-            request->cluster.name, job->config.ranks_per_node);
+    fprintf(out, "Mesh: %s, %d ranks on %d node%s of %s (%d each).\n",
+            format_mesh(&job->config.plan->mesh, FORMAT_BUFFER), mesh_world(&job->config.plan->mesh), job->config.nodes,
+            job->config.nodes == 1 ? "" : "s", request->cluster.name, job->config.ranks_per_node);
     header_batch(job, out);
     header_figures(job, out);
     fprintf(out, "  Predicted for %s@%s on the model %s: %s, recompute %s, attention %s, kernels %s.\n",
             request->target->name, request->target->version, request->model.name,
-            dtype_name(job->config.plan->precision), plan_recompute_text(job->config.plan, recompute),
+            dtype_name(job->config.plan->precision), plan_recompute_text(job->config.plan, RECOMPUTE_BUFFER),
             attention_names[job->config.plan->attention], fused_names[job->config.plan->fused]);
     bool known = false;
     export_model_path(&job->config, &known);

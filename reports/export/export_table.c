@@ -134,10 +134,9 @@ static bool is_usual(const ConfigJob *job, PlanFieldId id) {
 }
 
 static const char *refuse_choice(const ConfigJob *job, const char *format, PlanFieldId id, const char *instead) {
-    char value[PLAN_VALUE_BYTES];
     const char *option = plan_fields[id].option.name;
     return arena_format(job->arena, "--%s %s has no place in a file of %s: use --%s %s", option,
-                        plan_value_text(id, plan_get(job->plan, id), value), format, option, instead);
+                        plan_value_text(id, plan_get(job->plan, id), VALUE_BUFFER), format, option, instead);
 }
 
 // Plan fields that formats write or refuse below, or that concern the data; others do not appear in any file.
@@ -193,9 +192,8 @@ static const char *refuse_layout(const ExportFormat *format, const ConfigJob *jo
     REFUSE_IF(job->arena, mesh_has_stages(mesh) && !format->stages,
               "pp=%d has no place in a file of %s, which holds no pipeline: use pp=1", mesh_stages(mesh), format->name);
     if (!mesh_has_default_order(mesh)) {
-        char order[MESH_TEXT_BYTES];
         return arena_format(job->arena, "a file of %s cannot lay the ranks out by %s: use --rank-order default",
-                            format->name, mesh_order_text(mesh, order));
+                            format->name, mesh_order_text(mesh, MESH_BUFFER));
     }
     REFUSE_IF(job->arena, job->nodes * job->ranks_per_node != mesh_world(mesh),
               "%d ranks do not fill whole nodes of %d, and launchers start equally many on each: use a multiple of %d, "

@@ -191,17 +191,18 @@ static const char *number_words(const Lanes *lanes, const Bar *bar) {
 
 static const char *bar_words(const Lanes *lanes, const Bar *bar) {
     Arena *arena = lanes->page->arena;
-    char size[TEXT_UNIT_BYTES], seconds[TEXT_UNIT_BYTES];
     const DumpEntry *entry = bar->entry;
-    const char *bytes = entry->bytes > 0 ? arena_format(arena, " of %s", text_bytes(size, (double)entry->bytes)) : "";
+    const char *bytes =
+        entry->bytes > 0 ? arena_format(arena, " of %s", text_bytes(UNIT_BUFFER, (double)entry->bytes)) : "";
     const char *ended = bar->end_ns == 0
                             ? "did not end"
                             : arena_format(arena, "over after %s at the latest",
-                                           text_seconds(seconds, (double)(bar->end_ns - bar->begin_ns) / NS));
+                                           text_seconds(UNIT_BUFFER, (double)(bar->end_ns - bar->begin_ns) / NS));
     const double before_s = (double)(lanes->moments[lanes->moment_count - 1] - bar->begin_ns) / NS;
     return arena_format(arena, "rank %d: %s%s, %s; issued %s before the last of all, %s%s%s", bar->rank,
-                        dump_op_rows[entry->op].words, bytes, number_words(lanes, bar), text_seconds(size, before_s),
-                        ended, entry->caller ? "; " : "", entry->caller ? entry->caller : "");
+                        dump_op_rows[entry->op].words, bytes, number_words(lanes, bar),
+                        text_seconds(UNIT_BUFFER, before_s), ended, entry->caller ? "; " : "",
+                        entry->caller ? entry->caller : "");
 }
 
 static void draw_bar(const Lanes *lanes, const Bar *bar, FILE *out) {
@@ -271,17 +272,16 @@ static void write_table(const Lanes *lanes, FILE *out) {
     for (int i = 0; i < lanes->count; i++) {
         const Bar *bar = &lanes->bars[i];
         const int ahead = i + LISTED < lanes->count ? lanes->bars[i + LISTED].rank : -1;
-        char text[TEXT_UNIT_BYTES];
         if (ahead == bar->rank) {  // that many more of this rank follow
             continue;
         }
         table_row(&table, blame_is_blamed(lanes->page->report, bar->rank) ? "class=\"blamed\"" : NULL);
         table_cell(&table, "%d", bar->rank);
         table_cell(&table, "%s", dump_op_rows[bar->entry->op].words);
-        table_cell(&table, "%s", bar->entry->bytes > 0 ? text_bytes(text, (double)bar->entry->bytes) : "–");
+        table_cell(&table, "%s", bar->entry->bytes > 0 ? text_bytes(UNIT_BUFFER, (double)bar->entry->bytes) : "–");
         table_cell(&table, "%s", number_words(lanes, bar));
         table_cell(&table, "%s",
-                   text_seconds(text, (double)(lanes->moments[lanes->moment_count - 1] - bar->begin_ns) / NS));
+                   text_seconds(UNIT_BUFFER, (double)(lanes->moments[lanes->moment_count - 1] - bar->begin_ns) / NS));
         table_cell(&table, "%s", bar->end_ns == 0 ? "in it" : "over");
     }
     table_end(&table);

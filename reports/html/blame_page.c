@@ -32,11 +32,11 @@ static void write_style_policy(const BlamePage *page, FILE *out) {
 
 static void write_collective_card(const BlamePage *page, FILE *out) {
     const VerdictPlace *due = &page->report->verdict->due;
-    char size[TEXT_UNIT_BYTES];
     if (due->group < 0) {
         return;
     }
-    const char *bytes = due->bytes > 0 ? arena_format(page->arena, " of %s", text_bytes(size, (double)due->bytes)) : "";
+    const char *bytes =
+        due->bytes > 0 ? arena_format(page->arena, " of %s", text_bytes(UNIT_BUFFER, (double)due->bytes)) : "";
     markup_card("the group is in", arena_format(page->arena, "%s%s", dump_op_rows[due->op].words, bytes),
                 arena_format(page->arena, "number %lld of %s", (long long)due->seq,
                              blame_group(&page->report->job->groups[due->group], page->arena)),
@@ -45,12 +45,11 @@ static void write_collective_card(const BlamePage *page, FILE *out) {
 
 static void write_waiting_card(const BlamePage *page, FILE *out) {
     const Verdict *verdict = page->report->verdict;
-    char seconds[TEXT_UNIT_BYTES];
     if (verdict->waiting_count + verdict->held_count == 0) {
         return;
     }
     const char *since = verdict->longest_wait_s > 0 ? arena_format(page->arena, "the longest for %s",
-                                                                   text_seconds(seconds, verdict->longest_wait_s))
+                                                                   text_seconds(UNIT_BUFFER, verdict->longest_wait_s))
                                                     : "";
     const char *held = verdict->held_count > 0 ? arena_format(page->arena, "%s%d more held up by them",
                                                               since[0] ? ", " : "", verdict->held_count)

@@ -108,8 +108,7 @@ static json_t *detail_object(const HtmlReport *report, const Prediction *predict
     for (size_t i = 0; i < sizeof same_for_all / sizeof same_for_all[0]; i++) {
         json_object_del(object, same_for_all[i]);
     }
-    char text[FORMAT_BYTES];
-    json_object_set_new(object, "name", json_string(format_layout(&prediction->plan.mesh, text)));
+    json_object_set_new(object, "name", json_string(format_layout(&prediction->plan.mesh, FORMAT_BUFFER)));
     json_object_set_new(object, "pareto", json_boolean(prediction->pareto));
     if (place > 0) {
         json_object_set_new(object, "place", json_integer(place));
@@ -179,9 +178,9 @@ static json_t *candidate_columns(const Target *target, const Candidate *const *r
         append(columns, "rule", json_integer(place_of(rules, candidate->rule)));
         append(columns, "reason", json_integer(place_of(reasons, candidate->reason)));
         append(columns, "detail", json_integer(detail_of(details, candidate->content_hash)));
-        char order[MESH_TEXT_BYTES];
         append(columns, "order",
-               mesh_has_default_order(&plan->mesh) ? json_null() : json_string(mesh_order_text(&plan->mesh, order)));
+               mesh_has_default_order(&plan->mesh) ? json_null()
+                                                   : json_string(mesh_order_text(&plan->mesh, MESH_BUFFER)));
     }
     return columns;
 }
@@ -201,14 +200,14 @@ static json_t *validation_array(const Validation *validation) {
     json_t *array = json_array();
     for (int i = 0; validation && i < validation->row_count; i++) {
         const ValidateRow *row = &validation->rows[i];
-        char mesh[FORMAT_BYTES];
-        json_array_append_new(array, json_pack("{s:i, s:s, s:f, s:f, s:f, s:o, s:o, s:o, s:i}", "place", row->place,
-                                               "name", format_layout(&row->prediction->plan.mesh, mesh), "predicted_s",
-                                               row->prediction->step_s, "predicted_low_s", row->prediction->step_low_s,
-                                               "predicted_high_s", row->prediction->step_high_s, "measured_s",
-                                               json_known(row->measured_s > 0, row->measured_s), "measured_low_s",
-                                               json_known(row->low_s > 0, row->low_s), "measured_high_s",
-                                               json_known(row->high_s > 0, row->high_s), "runs", row->run_count));
+        json_array_append_new(array,
+                              json_pack("{s:i, s:s, s:f, s:f, s:f, s:o, s:o, s:o, s:i}", "place", row->place, "name",
+                                        format_layout(&row->prediction->plan.mesh, FORMAT_BUFFER), "predicted_s",
+                                        row->prediction->step_s, "predicted_low_s", row->prediction->step_low_s,
+                                        "predicted_high_s", row->prediction->step_high_s, "measured_s",
+                                        json_known(row->measured_s > 0, row->measured_s), "measured_low_s",
+                                        json_known(row->low_s > 0, row->low_s), "measured_high_s",
+                                        json_known(row->high_s > 0, row->high_s), "runs", row->run_count));
     }
     return array;
 }

@@ -65,16 +65,14 @@ static void collect_rivals(Rivals *rivals) {
 }
 
 static void time_cell(MarkupTable *table, const Prediction *entry, double seconds) {
-    char text[TEXT_UNIT_BYTES];
-    table_cell(table, "%s", text_seconds(text, 1e6 * seconds / (double)plan_tokens_per_step(&entry->plan)));
+    table_cell(table, "%s", text_seconds(UNIT_BUFFER, 1e6 * seconds / (double)plan_tokens_per_step(&entry->plan)));
 }
 
 static void write_row(MarkupTable *table, const TuneResult *result, const Rival *rival) {
     const Prediction *best = &result->entries[0], *entry = rival->found.entry;
-    char mesh[FORMAT_BYTES];
     table_row(table, NULL);
     table_cell(table, "%s", rival->name);
-    table_cell(table, "%s", format_mesh(&rival->mesh, mesh));
+    table_cell(table, "%s", format_mesh(&rival->mesh, FORMAT_BUFFER));
     if (!entry) {
         table_rest(table, "cannot run: %s", rival->found.reason);
         return;
@@ -83,16 +81,15 @@ static void write_row(MarkupTable *table, const TuneResult *result, const Rival 
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         exposed += entry->exposed_s[axis];
     }
-    char reserved[TEXT_UNIT_BYTES], tokens[TEXT_UNIT_BYTES];
     table_cell(table, "%d", rival->found.place);
-    table_cell(table, "%s", text_count(tokens, entry->tokens_per_s));
+    table_cell(table, "%s", text_count(UNIT_BUFFER, entry->tokens_per_s));
     table_cell(table, "%+.1f %%", 100 * (entry->tokens_per_s / best->tokens_per_s - 1));
     time_cell(table, entry, entry->compute_s);
     time_cell(table, entry, exposed);
     time_cell(table, entry, entry->optimizer_s);
     time_cell(table, entry, entry->overhead_s);
     table_cell(table, "%d × %d", entry->plan.micro_batch, entry->plan.grad_accum);
-    table_cell(table, "%s", text_bytes(reserved, entry->memory.reserved_bytes));
+    table_cell(table, "%s", text_bytes(UNIT_BUFFER, entry->memory.reserved_bytes));
 }
 
 // The term that decides between the best and the next.
@@ -101,7 +98,6 @@ static void write_reason(const TuneResult *result, FILE *out) {
     const ExplainTerm most = explain_most_saved(&pair);
     const double apart = 1 - pair.runner_up->tokens_per_s / pair.best->tokens_per_s;
     if (most.name) {
-        char saved[TEXT_UNIT_BYTES];
         fputs("<p>", out);
         if (fabs(apart) < tie_share(result)) {
             markup_format(out, "The runner-up is a tie: %.1f %% apart by prediction; it loses most in ",
@@ -109,7 +105,7 @@ static void write_reason(const TuneResult *result, FILE *out) {
         } else {
             fputs("What it saves over the runner-up, it saves most of all in ", out);
         }
-        markup_format(out, "%s: %s per million tokens.", most.name, text_seconds(saved, most.next - most.best));
+        markup_format(out, "%s: %s per million tokens.", most.name, text_seconds(UNIT_BUFFER, most.next - most.best));
         fputs("</p>\n", out);
     }
 }

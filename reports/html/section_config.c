@@ -59,14 +59,13 @@ static void show_file(const HtmlReport *of, const Written *written, bool open, c
 // Where another entry replaces the best; NULL where none does.
 static const char *substitute(const HtmlReport *report, const Written *written) {
     const Prediction *entry = &report->result->entries[written->place];
-    char mesh[FORMAT_BYTES];
     if (written->place == 0) {
         return NULL;
     }
     return arena_format(report->arena,
                         "The best plan cannot be written: %s. This is place %d, %s, with %.1f %% of its tokens per "
                         "second.",
-                        written->reason, written->place + 1, format_layout(&entry->plan.mesh, mesh),
+                        written->reason, written->place + 1, format_layout(&entry->plan.mesh, FORMAT_BUFFER),
                         100 * entry->tokens_per_s / report->result->entries[0].tokens_per_s);
 }
 
@@ -86,7 +85,6 @@ static void write_other(const HtmlReport *report, const HtmlOther *other, Writte
                            .command = report->result->request->command,
                            .arena = report->arena};
     Error why = {0};
-    char interval[FORMAT_BYTES];
     if (other->reason || export_text(written->format, &job, &written->text, &why) != STATUS_OK) {
         say_refused(written->format->name, other->reason ? other->reason : why.message, out);
         return;
@@ -95,7 +93,7 @@ static void write_other(const HtmlReport *report, const HtmlOther *other, Writte
         NULL, written, false,
         arena_format(report->arena, "Predicted step there%s: %s.",
                      other->prediction.plan.reshard != report_best(report)->plan.reshard ? ", with reshard always" : "",
-                     format_interval(&other->prediction, interval)),
+                     format_interval(&other->prediction, FORMAT_BUFFER)),
         out);
     free(written->text);
 }

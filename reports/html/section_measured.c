@@ -9,7 +9,6 @@
 
 static void write_agreement(const Validation *validation, FILE *out) {
     const Agreement *agreement = &validation->agreement;
-    char mesh[FORMAT_BYTES];
     fputs("<p>", out);
     markup_format(out, "%d plan%s ran for real (%s). ", agreement->count, agreement->count == 1 ? "" : "s",
                   validation->source);
@@ -29,18 +28,18 @@ static void write_agreement(const Validation *validation, FILE *out) {
     if (agreement->best_measured >= 0) {
         const Mesh *best = &validation->rows[agreement->best_measured].prediction->plan.mesh;
         markup_format(out, "Fastest measured: %s; what was predicted best takes %.2f times its time per token.",
-                      format_layout(best, mesh), agreement->regret);
+                      format_layout(best, FORMAT_BUFFER), agreement->regret);
     }
     fputs("</p>\n", out);
 }
 
 static void write_unmeasured(const void *what, FILE *out) {
     const Validation *validation = what;
-    char mesh[FORMAT_BYTES];
     for (int i = 0; i < validation->row_count; i++) {
         const ValidateRow *row = &validation->rows[i];
         if (row->reason) {
-            fprintf(out, "%s %s: %s\n", format_layout(&row->prediction->plan.mesh, mesh), row->state, row->reason);
+            fprintf(out, "%s %s: %s\n", format_layout(&row->prediction->plan.mesh, FORMAT_BUFFER), row->state,
+                    row->reason);
         }
     }
 }

@@ -28,18 +28,18 @@ static const Candidate *nearest_misfit(const TuneResult *result) {
 
 static void write_headroom(const HtmlReport *report, const Prediction *best, FILE *out) {
     const double limit = report->result->request->memory_limit_bytes, reserved = best->memory.reserved_bytes;
-    char a[TEXT_UNIT_BYTES], b[TEXT_UNIT_BYTES], c[TEXT_UNIT_BYTES], recompute[PLAN_RECOMPUTE_BYTES];
     fputs("<p>", out);
-    markup_format(out, "It fits: %s of %s are reserved, %s (%.0f %%) are left. ", text_bytes(a, reserved),
-                  text_bytes(b, limit), text_bytes(c, limit - reserved), 100 * (1 - reserved / limit));
+    markup_format(out, "It fits: %s of %s are reserved, %s (%.0f %%) are left. ", text_bytes(UNIT_BUFFER, reserved),
+                  text_bytes(UNIT_BUFFER, limit), text_bytes(UNIT_BUFFER, limit - reserved),
+                  100 * (1 - reserved / limit));
     markup_format(out, "The peak is in the %s phase, where the largest buffer is %s with %s.", best->memory.peak_phase,
-                  best->memory.top_name, text_bytes(a, best->memory.top_bytes));
+                  best->memory.top_name, text_bytes(UNIT_BUFFER, best->memory.top_bytes));
     fputs("</p>\n", out);
     const Candidate *misfit = nearest_misfit(report->result);
     if (misfit) {
         fputs("<p>What breaks it: ", out);
         markup_format(out, "micro-batch %d with recompute %s", misfit->plan.micro_batch,
-                      plan_recompute_text(&misfit->plan, recompute));
+                      plan_recompute_text(&misfit->plan, RECOMPUTE_BUFFER));
         markup_format(out, "%s %s.", misfit->plan.reshard == RESHARD_NEVER ? ", reshard never," : "", misfit->reason);
         fputs("</p>\n", out);
     } else {
@@ -48,11 +48,10 @@ static void write_headroom(const HtmlReport *report, const Prediction *best, FIL
 }
 
 static void write_row(MarkupTable *table, const Prediction *entry) {
-    char mesh[FORMAT_BYTES];
     MemoryTerm terms[MEMORY_TERMS];
     memory_terms(&entry->memory, terms);
     table_row(table, NULL);
-    table_cell(table, "%s", format_layout(&entry->plan.mesh, mesh));
+    table_cell(table, "%s", format_layout(&entry->plan.mesh, FORMAT_BUFFER));
     for (int i = 0; i < MEMORY_TERMS; i++) {
         table_cell(table, "%.2f", terms[i].bytes / GIB);
     }

@@ -55,7 +55,6 @@ static void fact(const char *name, const char *value, FILE *out) {
 void section_provenance(const HtmlReport *report, FILE *out) {
     const TuneRequest *request = report->result->request;
     Hash model = hash_begin(), cluster = hash_begin();
-    char hex[HASH_TEXT_BYTES], count[TEXT_UNIT_BYTES], evidence[EVIDENCE_BYTES];
     model_hash(&request->model, &model);
     cluster_hash(&request->cluster, &cluster);
     fputs("<dl class=\"facts\">\n", out);
@@ -63,13 +62,15 @@ void section_provenance(const HtmlReport *report, FILE *out) {
     fact("this page again", report->again ? report->again : request->command, out);
     fact("model",
          arena_format(report->arena, "%s, %s parameters, hash %s", request->model.name,
-                      text_count(count, (double)model_parameters(&request->model)), hash_hex(hash_end(&model), hex)),
+                      text_count(UNIT_BUFFER, (double)model_parameters(&request->model)),
+                      hash_hex(hash_end(&model), HASH_BUFFER)),
          out);
     fact("cluster",
-         arena_format(report->arena, "%s, hash %s", request->cluster.name, hash_hex(hash_end(&cluster), hex)), out);
+         arena_format(report->arena, "%s, hash %s", request->cluster.name, hash_hex(hash_end(&cluster), HASH_BUFFER)),
+         out);
     fact("target",
          arena_format(report->arena, "%s@%s; %s", request->target->name, request->target->version,
-                      evidence_text(request, evidence)),
+                      evidence_text(request, EVIDENCE_BUFFER)),
          out);
     fact("numbers made by", tune_engine_version(), out);
     fputs("</dl>\n", out);

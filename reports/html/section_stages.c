@@ -123,15 +123,14 @@ void section_stages(const HtmlReport *report, FILE *out) {
     for (int i = 0; i < steps->count; i++) {
         const StageStep *stage = &steps->of[i];
         const StageLine line = line_of(stage, steps->step_s, report->arena);
-        char text[TEXT_UNIT_BYTES];
         table_row(&table, NULL);
         table_cell(&table, "%d", i);
         table_cell(&table, "%d", stage->program->layers);
-        table_cell(&table, "%s", text_seconds(text, line.busy_s));
-        table_cell(&table, "%s", text_seconds(text, line.waits_s));
+        table_cell(&table, "%s", text_seconds(UNIT_BUFFER, line.busy_s));
+        table_cell(&table, "%s", text_seconds(UNIT_BUFFER, line.waits_s));
         table_cell(&table, "%.1f %%", 100 * line.waits_s / steps->step_s);
-        table_cell(&table, "%s", text_seconds(text, line.optimizer_s));
-        table_cell(&table, "%s", text_bytes(text, stage->memory.reserved_bytes));
+        table_cell(&table, "%s", text_seconds(UNIT_BUFFER, line.optimizer_s));
+        table_cell(&table, "%s", text_bytes(UNIT_BUFFER, stage->memory.reserved_bytes));
     }
     table_end(&table);
 }

@@ -39,19 +39,18 @@ static void write_lanes(const HtmlReport *report, const HtmlTimeline *shown, con
                                            {"in the open", true}};
     MarkupTable table = table_begin(id, caption, columns, 5, out);
     for (int32_t i = 0; i < program->lane_count; i++) {
-        char text[TEXT_UNIT_BYTES];
         if (lanes[i].busy_s <= 0) {
             continue;
         }
         table_row(&table, NULL);
         table_cell(&table, "%s", program->lanes[i].name);
-        table_cell(&table, "%s", text_seconds(text, lanes[i].busy_s));
+        table_cell(&table, "%s", text_seconds(UNIT_BUFFER, lanes[i].busy_s));
         table_cell(&table, "%.1f %%", 100 * lanes[i].busy_s / shown->timeline->step_s);
         if (i == LANE_COMPUTE) {
             table_rest(&table, "it is what the others hide behind");
         } else {
-            table_cell(&table, "%s", text_seconds(text, fmax(0, lanes[i].busy_s - lanes[i].open_s)));
-            table_cell(&table, "%s", text_seconds(text, lanes[i].open_s));
+            table_cell(&table, "%s", text_seconds(UNIT_BUFFER, fmax(0, lanes[i].busy_s - lanes[i].open_s)));
+            table_cell(&table, "%s", text_seconds(UNIT_BUFFER, lanes[i].open_s));
         }
     }
     table_end(&table);
@@ -63,13 +62,12 @@ void section_timeline(const HtmlReport *report, FILE *out) {
         fputs(report_best(report) ? "this plan was only estimated.</p>\n" : "nothing runs.</p>\n", out);
         return;
     }
-    char seconds[TEXT_UNIT_BYTES];
     fputs("<p>", out);
     markup_format(out, "Rank %d of the best plan, one lane per stream; a simulated step takes %s",
-                  report->simulated.rank, text_seconds(seconds, report->simulated.timeline->step_s));
+                  report->simulated.rank, text_seconds(UNIT_BUFFER, report->simulated.timeline->step_s));
     if (report->measured.program) {
         markup_format(out, ", the measured one below it took %s",
-                      text_seconds(seconds, report->measured.timeline->step_s));
+                      text_seconds(UNIT_BUFFER, report->measured.timeline->step_s));
     }
     fputs(".</p>\n", out);
     if (!report->measured.program) {

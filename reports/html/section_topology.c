@@ -79,10 +79,9 @@ static void draw_line(const HtmlReport *report, const Traffic *traffic, bool bet
     fprintf(out, "<text x=\"%d\" y=\"%d\">%s: ", PAD, y, between ? "between nodes" : "inside a node");
     const char *comma = "";
     for (int32_t i = 0; i < program->group_count; i++) {
-        char bytes[TEXT_UNIT_BYTES];
         if (is_used(&traffic[i]) && (traffic[i].placement.nodes > 1) == between) {
             markup_format(out, "%s%s %s", comma, mesh_axes_words(traffic[i].axes, report->arena),
-                          text_bytes(bytes, traffic[i].payload_bytes));
+                          text_bytes(UNIT_BUFFER, traffic[i].payload_bytes));
             comma = ", ";
         }
     }
@@ -136,7 +135,6 @@ static void write_table(const HtmlReport *report, const Traffic *traffic, FILE *
                                            {"collectives of a step", true}, {"their payload", true}};
     MarkupTable table = table_begin("table-topology", "What the groups of a rank carry in a step", columns, 6, out);
     for (int32_t i = 0; i < program->group_count; i++) {
-        char bytes[TEXT_UNIT_BYTES];
         if (!is_used(&traffic[i])) {
             continue;
         }
@@ -146,7 +144,7 @@ static void write_table(const HtmlReport *report, const Traffic *traffic, FILE *
         table_cell(&table, "%d", traffic[i].placement.nodes);
         table_cell(&table, "%s", traffic[i].placement.nodes > 1 ? "crosses node borders" : "stays inside a node");
         table_cell(&table, "%lld", (long long)traffic[i].collectives);
-        table_cell(&table, "%s", text_bytes(bytes, traffic[i].payload_bytes));
+        table_cell(&table, "%s", text_bytes(UNIT_BUFFER, traffic[i].payload_bytes));
     }
     table_end(&table);
 }

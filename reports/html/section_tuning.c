@@ -13,18 +13,17 @@ static const char *mesh_at(const Tuning *tuning, int shape, char out[FORMAT_BYTE
 
 static void write_winner(const Tuning *tuning, FILE *out) {
     const TuneShape *winner = tune_winner(tuning);
-    char words[FORMAT_BYTES], text[TEXT_UNIT_BYTES];
     fputs("<p id=\"tune-winner\"><strong>", out);
     if (winner) {
         markup_format(out, "%s is within %g %% of the fastest with probability %.2f",
-                      format_layout(&winner->prediction->plan.mesh, words), 100 * tuning->options.tolerance,
+                      format_layout(&winner->prediction->plan.mesh, FORMAT_BUFFER), 100 * tuning->options.tolerance,
                       tune_last(tuning)->probability);
     } else {
         fputs("No shape is left", out);
     }
     fputs("</strong>", out);
     markup_format(out, ": %s. ndtune tune took %d run%s in %s", tune_stop_words[tuning->stop], tuning->runs,
-                  tuning->runs == 1 ? "" : "s", text_seconds(text, tuning->wall_s));
+                  tuning->runs == 1 ? "" : "s", text_seconds(UNIT_BUFFER, tuning->wall_s));
     markup_format(out, ", %d of them failed, %d more were known before.", tuning->failures, tuning->known);
     fputs("</p>\n", out);
 }

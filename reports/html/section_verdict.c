@@ -33,10 +33,9 @@ static void write_badge(const HtmlReport *report, const Prediction *best, FILE *
     if (request->cluster.calibration) {
         fputs("<span class=\"badge good\">calibrated</span> ", out);
     }
-    char evidence[EVIDENCE_BYTES];
     fprintf(out, "<span class=\"badge\">%s</span> <span class=\"badge\">",
             best->origin == ORIGIN_ESTIMATE ? "estimated" : "simulated");
-    markup_text(evidence_text(request, evidence), out);
+    markup_text(evidence_text(request, EVIDENCE_BUFFER), out);
     fputs("</span></p>\n", out);
 }
 
@@ -140,10 +139,10 @@ static void write_fastest(const HtmlReport *report, FILE *out) {
 
 static void write_speed(const Prediction *plan, double step_s, const char *measured, Arena *arena, FILE *out) {
     const double faster = plan->step_s / step_s, tokens_per_s = faster * plan->tokens_per_s;
-    char a[TEXT_UNIT_BYTES], b[TEXT_UNIT_BYTES];
-    markup_card(arena_format(arena, "Tokens per second%s", measured), text_count(a, tokens_per_s),
-                arena_format(arena, "%s per accelerator", text_count(b, tokens_per_s / mesh_world(&plan->plan.mesh))),
-                out);
+    markup_card(
+        arena_format(arena, "Tokens per second%s", measured), text_count(UNIT_BUFFER, tokens_per_s),
+        arena_format(arena, "%s per accelerator", text_count(UNIT_BUFFER, tokens_per_s / mesh_world(&plan->plan.mesh))),
+        out);
     markup_card(arena_format(arena, "MFU%s", measured), arena_format(arena, "%.1f %%", 100 * faster * plan->mfu),
                 arena_format(arena, "HFU %.1f %%", 100 * faster * plan->hfu), out);
 }
@@ -151,13 +150,12 @@ static void write_speed(const Prediction *plan, double step_s, const char *measu
 // For a plan that ran: measured, then predicted.
 static void write_measured_cards(const ValidateRow *row, Arena *arena, FILE *out) {
     const Prediction *plan = row->prediction;
-    char a[TEXT_UNIT_BYTES], b[TEXT_UNIT_BYTES], c[TEXT_UNIT_BYTES];
-    markup_card("Measured step", text_seconds(a, row->measured_s),
-                arena_format(arena, "%s to %s; %d run%s", text_seconds(b, row->low_s), text_seconds(c, row->high_s),
-                             row->run_count, row->run_count == 1 ? "" : "s"),
+    markup_card("Measured step", text_seconds(UNIT_BUFFER, row->measured_s),
+                arena_format(arena, "%s to %s; %d run%s", text_seconds(UNIT_BUFFER, row->low_s),
+                             text_seconds(UNIT_BUFFER, row->high_s), row->run_count, row->run_count == 1 ? "" : "s"),
                 out);
     write_speed(plan, row->measured_s, ", measured", arena, out);
-    markup_card("Predicted step", text_seconds(a, plan->step_s),
+    markup_card("Predicted step", text_seconds(UNIT_BUFFER, plan->step_s),
                 arena_format(arena, "%+.1f %% off", 100 * (plan->step_s / row->measured_s - 1)), out);
 }
 
@@ -182,19 +180,18 @@ static void write_cards(const HtmlReport *report, const Prediction *best, FILE *
     Arena *arena = report->arena;
     const ValidateRow *row = leading_row(report);
     const Prediction *plan = row ? row->prediction : best;
-    char a[TEXT_UNIT_BYTES], b[TEXT_UNIT_BYTES], c[TEXT_UNIT_BYTES];
     fputs("<dl class=\"cards\">\n", out);
     if (row) {
         write_measured_cards(row, arena, out);
     } else {
-        markup_card("Predicted step", text_seconds(a, plan->step_s),
-                    arena_format(arena, "80 %% interval %s to %s", text_seconds(b, plan->step_low_s),
-                                 text_seconds(c, plan->step_high_s)),
+        markup_card("Predicted step", text_seconds(UNIT_BUFFER, plan->step_s),
+                    arena_format(arena, "80 %% interval %s to %s", text_seconds(UNIT_BUFFER, plan->step_low_s),
+                                 text_seconds(UNIT_BUFFER, plan->step_high_s)),
                     out);
         write_speed(plan, plan->step_s, "", arena, out);
     }
-    markup_card(row ? "Memory, predicted" : "Memory", text_bytes(a, plan->memory.reserved_bytes),
-                arena_format(arena, "of %s, %.0f %%", text_bytes(b, request->memory_limit_bytes),
+    markup_card(row ? "Memory, predicted" : "Memory", text_bytes(UNIT_BUFFER, plan->memory.reserved_bytes),
+                arena_format(arena, "of %s, %.0f %%", text_bytes(UNIT_BUFFER, request->memory_limit_bytes),
                              100 * plan->memory.reserved_bytes / request->memory_limit_bytes),
                 out);
     fputs("</dl>\n", out);
@@ -210,12 +207,12 @@ static void write_nothing(const TuneResult *result, FILE *out) {
             nearest = candidate;
         }
     }
-    char mesh[FORMAT_BYTES];
     fputs("<p class=\"verdict\">No shape can run.</p>\n<p>", out);
     if (nearest) {
-        markup_format(out, "The nearest, %s, %s. ", format_mesh(&nearest->plan.mesh, mesh), nearest->reason);
+        markup_format(out, "The nearest, %s, %s. ", format_mesh(&nearest->plan.mesh, FORMAT_BUFFER), nearest->reason);
     } else if (result->rejected_count > 0) {
-        markup_format(out, "%s: %s. ", format_mesh(&result->rejected[0].plan.mesh, mesh), result->rejected[0].reason);
+        markup_format(out, "%s: %s. ", format_mesh(&result->rejected[0].plan.mesh, FORMAT_BUFFER),
+                      result->rejected[0].reason);
     }
     fputs("<a href=\"#rejected\">All reasons</a>.</p>\n", out);
 }
@@ -227,36 +224,35 @@ void section_verdict(const HtmlReport *report, FILE *out) {
         write_nothing(result, out);
         return;
     }
-    char mesh[FORMAT_BYTES], recompute[PLAN_RECOMPUTE_BYTES];
     const TrainPlan *plan = &best->plan;
     const ValidateRow *fastest = measured_fastest(report);
     const bool contested = fastest && fastest->place > 1;
     if (contested) {
         fputs("<p class=\"verdict\" id=\"verdict-measured\">Measured fastest: <strong>", out);
-        markup_text(format_layout(&fastest->prediction->plan.mesh, mesh), out);
+        markup_text(format_layout(&fastest->prediction->plan.mesh, FORMAT_BUFFER), out);
         fputs("</strong></p>\n", out);
     }
     fprintf(out, "<p class=\"verdict\">%s <strong>",
             contested          ? "Predicted best:"
             : report->one_plan ? "One plan:"
                                : "Run");
-    markup_text(format_layout(&plan->mesh, mesh), out);
+    markup_text(format_layout(&plan->mesh, FORMAT_BUFFER), out);
     fputs("</strong></p>\n<p class=\"choices\">", out);
     markup_format(out, "with micro-batch %d, accumulation %d, recompute %s", plan->micro_batch, plan->grad_accum,
-                  plan_recompute_text(plan, recompute));
+                  plan_recompute_text(plan, RECOMPUTE_BUFFER));
     if (plan->zero == 3) {
         markup_format(out, ", reshard %s", reshard_names[plan->reshard]);
     }
     if (plan->mesh.size[AXIS_CP] > 1) {
         markup_format(out, ", cp rotation %s", cp_rotate_names[plan->cp_rotate]);
     }
-    char tokens[TEXT_UNIT_BYTES], choices[FORMAT_BYTES];
+    char choices[FORMAT_BYTES];
     if (format_choices(report->result->request->target, plan, choices)[0]) {
         markup_format(out, ", %s", choices);
     }
     markup_format(out, ", sequences of %d tokens, %s; a step is a global batch of %lld sequences (%s tokens)",
                   plan->seq, dtype_name(plan->precision), (long long)plan_global_batch(plan),
-                  text_count(tokens, (double)plan_tokens_per_step(plan)));
+                  text_count(UNIT_BUFFER, (double)plan_tokens_per_step(plan)));
     fputs("</p>\n", out);
     write_badge(report, best, out);
     write_lead(report, out);

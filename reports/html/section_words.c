@@ -23,7 +23,6 @@ void section_batch(const HtmlReport *report, FILE *out) {
 }
 
 static void write_question(MarkupTable *table, const Explanation *explanation, const WhatIf *question) {
-    char mesh[FORMAT_BYTES];
     table_row(table, NULL);
     table_cell(table, "%s", question->sentence);
     if (question->searched_to == 0) {
@@ -34,17 +33,16 @@ static void write_question(MarkupTable *table, const Explanation *explanation, c
     if (!question->feasible) {
         table_cell(table, "no shape can run");
     } else if (question->same_shape) {
-        table_cell(table, "the same shape, %s tokens/s", text_count(mesh, question->best.tokens_per_s));
+        table_cell(table, "the same shape, %s tokens/s", text_count(FORMAT_BUFFER, question->best.tokens_per_s));
     } else if (question->gain > 0) {
-        char old[FORMAT_BYTES];
-        table_cell(table, "%s, %.1f %% faster there than %s", format_mesh(&question->best.plan.mesh, mesh),
-                   100 * question->gain, format_mesh(&explanation->estimated_best, old));
+        table_cell(table, "%s, %.1f %% faster there than %s", format_mesh(&question->best.plan.mesh, FORMAT_BUFFER),
+                   100 * question->gain, format_mesh(&explanation->estimated_best, FORMAT_BUFFER));
     } else {
-        table_cell(table, "%s", format_mesh(&question->best.plan.mesh, mesh));
+        table_cell(table, "%s", format_mesh(&question->best.plan.mesh, FORMAT_BUFFER));
     }
     if (question->break_even > 0) {
         table_cell(table, "%.2f times: from there on %s", question->break_even,
-                   format_mesh(&question->break_even_mesh, mesh));
+                   format_mesh(&question->break_even_mesh, FORMAT_BUFFER));
     } else {
         table_cell(table, "none up to %.0f times", question->searched_to);
     }
@@ -52,14 +50,13 @@ static void write_question(MarkupTable *table, const Explanation *explanation, c
 
 static void write_cuts(const WhyCuts *cuts, FILE *out) {
     static const MarkupColumn columns[] = {{"the best plan with", false}};
-    char text[FORMAT_BYTES];
     if (!cuts->offered) {
         return;
     }
     MarkupTable table = table_begin("table-cuts", "Other numbers of ranks that cut each expert", columns, 1, out);
     for (int i = 0; i < cuts->count; i++) {
         table_row(&table, NULL);
-        table_cell(&table, "%s", explain_cut(&cuts->others[i], text));
+        table_cell(&table, "%s", explain_cut(&cuts->others[i], FORMAT_BUFFER));
     }
     if (cuts->count == 0) {
         table_row(&table, NULL);
@@ -76,10 +73,9 @@ void section_sensitivity(const HtmlReport *report, FILE *out) {
         fputs("</p>\n", out);
         return;
     }
-    char mesh[FORMAT_BYTES];
     fputs("<p>", out);
     markup_format(out, "These searches only estimate; by estimate alone the best is %s.",
-                  format_mesh(&explanation->estimated_best, mesh));
+                  format_mesh(&explanation->estimated_best, FORMAT_BUFFER));
     fputs("</p>\n", out);
     static const MarkupColumn columns[] = {{"what if", false}, {"best then", false}, {"break-even", false}};
     MarkupTable table = table_begin("table-sensitivity", "Changes of the request, and their winners", columns, 3, out);

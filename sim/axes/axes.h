@@ -116,6 +116,7 @@ extern const AxisMask axis_lenders[AXIS_COUNT];   // 0 = its own ranks
 // Their names, such as "dp_shard x cp" with the separator " x ", which has at most three letters.
 #define AXIS_NAME_BYTES(symbol, name, role, lenders) +sizeof #name "   "
 enum { AXES_TEXT_BYTES = 1 AXIS_LIST(AXIS_NAME_BYTES) };
+#define AXES_BUFFER ((char[AXES_TEXT_BYTES]){0})  // room for one text: lives as long as the block around it
 char *axes_text(AxisMask axes, const char *separator, char out[AXES_TEXT_BYTES]);
 
 const char *axis_run_column(Axis axis);

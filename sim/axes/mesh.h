@@ -9,6 +9,7 @@
 
 #define AXIS_TEXT_BYTES(symbol, name, role, lenders) +sizeof #name "=1048576,"
 enum { MESH_TEXT_BYTES = 56 AXIS_LIST(AXIS_TEXT_BYTES), MESH_MAX_WORLD = 1 << 20 };
+#define MESH_BUFFER ((char[MESH_TEXT_BYTES]){0})  // room for one text: lives as long as the block around it
 
 // The axes from slow to fast: place p holds axis (p + shift[p]) modulo their number, so all zero is the default order.
 typedef struct AxisOrder {

@@ -42,9 +42,8 @@ char *mesh_coordinates_text(const Mesh *mesh, const MeshCoordinates *at, char ou
 }
 
 static Status unknown_axis(const char *word, const char *text, Error *error) {
-    char names[AXES_TEXT_BYTES];
     const Status status = error_set(error, STATUS_USAGE, "mesh \"%s\": unknown axis \"%s\"; axes are %s", text, word,
-                                    axes_text(AXIS_ALL, ", ", names));
+                                    axes_text(AXIS_ALL, ", ", AXES_BUFFER));
     const char *known = axis_called(word);
     if (known) {
         return error_hint(error, "%s", known);
@@ -119,6 +118,5 @@ Status mesh_parse(const char *text, Mesh *mesh, Error *error) {
 }
 
 const char *mesh_axes_words(AxisMask axes, Arena *arena) {
-    char words[AXES_TEXT_BYTES];
-    return arena_text(arena, axes_text(axes, " x ", words));
+    return arena_text(arena, axes_text(axes, " x ", AXES_BUFFER));
 }

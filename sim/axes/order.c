@@ -130,11 +130,10 @@ static int parse_list(const char *text, Axis named[AXIS_COUNT], Error *error) {
         }
         const Axis axis = axis_find(word);
         if (axis == AXIS_COUNT) {
-            char names[AXES_TEXT_BYTES];
             error_set(
                 error, STATUS_USAGE,
                 "rank order \"%.80s\": unknown axis \"%.40s\"; it is \"default\" or a list of %s from slow to fast",
-                text, word, axes_text(AXIS_ALL, ", ", names));
+                text, word, axes_text(AXIS_ALL, ", ", AXES_BUFFER));
             const char *nearest = text_nearest(word, axis_names, AXIS_COUNT);
             if (nearest) {
                 error_hint(error, "did you mean %s?", nearest);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 enum { HASH_TEXT_BYTES = 17 };
+#define HASH_BUFFER ((char[HASH_TEXT_BYTES]){0})  // room for one text: lives as long as the block around it
 
 typedef struct Hash {
     uint64_t state;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 enum { TEXT_UNIT_BYTES = 32 };
+#define UNIT_BUFFER ((char[TEXT_UNIT_BYTES]){0})  // room for one text: lives as long as the block around it
 
 // "23.4 GiB", "1.02 s", "35.1 us", "4.19 M": three significant digits, into out; returns out.
 char *text_bytes(char out[TEXT_UNIT_BYTES], double bytes);

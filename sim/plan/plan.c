@@ -107,25 +107,23 @@ static bool is_printed(const TrainPlan *plan, PlanFieldId id) {
 char *plan_text(const TrainPlan *plan, char out[PLAN_TEXT_BYTES]) {
     TrainPlan canonical = *plan;
     plan_canonical(&canonical);
-    char axes[MESH_TEXT_BYTES], number[PLAN_VALUE_BYTES];
-    size_t used = text_put(out, PLAN_TEXT_BYTES, 0, mesh_text(&canonical.mesh, axes));
+    size_t used = text_put(out, PLAN_TEXT_BYTES, 0, mesh_text(&canonical.mesh, MESH_BUFFER));
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         const PlanFieldId id = (PlanFieldId)i;
         if (is_printed(&canonical, id)) {
             used = text_put(out, PLAN_TEXT_BYTES, used, " ");
             used = text_put(out, PLAN_TEXT_BYTES, used, plan_field_key(id));
             used = text_put(out, PLAN_TEXT_BYTES, used, "=");
-            used = text_put(out, PLAN_TEXT_BYTES, used, plan_value_text(id, plan_get(&canonical, id), number));
+            used = text_put(out, PLAN_TEXT_BYTES, used, plan_value_text(id, plan_get(&canonical, id), VALUE_BUFFER));
         }
     }
     if (!mesh_has_default_order(&canonical.mesh)) {
         used = text_put(out, PLAN_TEXT_BYTES, used, " order=");
-        used = text_put(out, PLAN_TEXT_BYTES, used, mesh_order_text(&canonical.mesh, axes));
+        used = text_put(out, PLAN_TEXT_BYTES, used, mesh_order_text(&canonical.mesh, MESH_BUFFER));
     }
     if (canonical.pp_schedule == PP_FILE && canonical.pp_order) {
-        char hash[HASH_TEXT_BYTES];
         used = text_put(out, PLAN_TEXT_BYTES, used, " actions=");
-        text_put(out, PLAN_TEXT_BYTES, used, hash_hex(canonical.pp_order->hash, hash));
+        text_put(out, PLAN_TEXT_BYTES, used, hash_hex(canonical.pp_order->hash, HASH_BUFFER));
     }
     return out;
 }

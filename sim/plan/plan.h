@@ -121,6 +121,7 @@ typedef enum {
 } PlanFieldId;
 
 enum { PLAN_TEXT_BYTES = 560, PLAN_USUAL_CAPACITY = 200, REDUCE_BUCKET_HIDDEN = 1 };
+#define PLAN_BUFFER ((char[PLAN_TEXT_BYTES]){0})  // room for one text: lives as long as the block around it
 
 // Dtype of activations, gathered parameters and gradients before reduction.
 static inline Dtype plan_activation_dtype(const TrainPlan *plan) {
@@ -183,6 +184,7 @@ static inline bool plan_offloads_states(const TrainPlan *plan) {
 
 // "full", "selective"; where some layers are kept "24 layers", "1 in 3 layers".
 enum { PLAN_RECOMPUTE_BYTES = 32 };
+#define RECOMPUTE_BUFFER ((char[PLAN_RECOMPUTE_BYTES]){0})  // room for one text: lives as long as the block around it
 const char *plan_recompute_text(const TrainPlan *plan, char out[PLAN_RECOMPUTE_BYTES]);
 
 // One line, stable, canonical: "dp_replicate=1,dp_shard=8,cp=1,tp=4 seq=4096 mb=1 ga=16 zero=3 ...", with

@@ -87,6 +87,7 @@ void plan_fields_unsaid(int values[PLAN_FIELD_COUNT]);
 
 // The value of a field as text: its word, or the number written into out.
 enum { PLAN_VALUE_BYTES = 16 };
+#define VALUE_BUFFER ((char[PLAN_VALUE_BYTES]){0})  // room for one text: lives as long as the block around it
 const char *plan_value_text(PlanFieldId id, int value, char out[PLAN_VALUE_BYTES]);
 
 // Why code that knows only these fields cannot take a plan: the first other one that is not at its usual value,

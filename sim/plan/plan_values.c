@@ -77,11 +77,10 @@ const char *plan_refuse_others(const TrainPlan *plan, uint64_t known, const char
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         const PlanField *field = &plan_fields[i];
         const int value = plan_get(plan, (PlanFieldId)i);
-        char text[PLAN_VALUE_BYTES], usual[PLAN_VALUE_BYTES];
         if (!(known & PLAN_BIT(i)) && value != field->usual) {
             return arena_format(arena, "%s %s=%s: use %s=%s", whose, field->name,
-                                plan_value_text((PlanFieldId)i, value, text), field->name,
-                                plan_value_text((PlanFieldId)i, field->usual, usual));
+                                plan_value_text((PlanFieldId)i, value, VALUE_BUFFER), field->name,
+                                plan_value_text((PlanFieldId)i, field->usual, VALUE_BUFFER));
         }
     }
     return NULL;
