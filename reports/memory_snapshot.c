@@ -4,7 +4,6 @@
 // bytes are what the trace is for. The viewer wants a category "unknown" where there are any.
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "reports/memory_terms.h"
 #include "reports/pickle.h"

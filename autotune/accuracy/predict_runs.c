@@ -4,7 +4,6 @@
 #include "autotune/accuracy/predict_runs.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "autotune/predict/predict.h"
 #include "sim/frameworks/framework.h"

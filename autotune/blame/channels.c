@@ -1,8 +1,6 @@
 // Sends and receives as groups of two. Recorders number message batches by rank, not by pair, so a message's number is
 // its position within its channel.
 
-#include <string.h>
-
 #include "autotune/blame/job.h"
 
 enum { NOBODY = -1 };

@@ -4,8 +4,6 @@
 
 #include "autotune/explain/alternatives.h"
 
-#include <string.h>
-
 #include "autotune/predict/predict.h"
 #include "autotune/search/best.h"
 #include "autotune/search/prune.h"

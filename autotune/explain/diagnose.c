@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "autotune/parallel.h"
 #include "autotune/predict/predict.h"

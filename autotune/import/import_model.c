@@ -34,9 +34,7 @@ static double size_in(const char *name) {
 
 void import_compare_model(Import *import, const char *asked, double parameters) {
     const double named = import->model ? size_in(import->model) : 0;
-    if (named > ROUNDED * parameters || (named > 0 && ROUNDED * named < parameters)) {
-        import_find(import, FINDING_TRAP, import->model_key,
-                    "the file trains %s, and what is predicted is --model %s with %s parameters", import->model, asked,
-                    text_count(UNIT_BUFFER, parameters));
-    }
+    FIND_IF(named > ROUNDED * parameters || (named > 0 && ROUNDED * named < parameters), import, FINDING_TRAP,
+            import->model_key, "the file trains %s, and what is predicted is --model %s with %s parameters",
+            import->model, asked, text_count(UNIT_BUFFER, parameters));
 }

@@ -10,9 +10,8 @@ static void merge_one(Import *import, const char *option, int unsaid, int asked,
     if (asked == unsaid) {
         return;
     }
-    if (*said != unsaid && *said != asked) {
-        import_find(import, FINDING_ASSUMED, NULL, "--%s replaces what the file says", option);
-    }
+    FIND_IF(*said != unsaid && *said != asked, import, FINDING_ASSUMED, NULL, "--%s replaces what the file says",
+            option);
     *said = asked;
 }
 
@@ -108,13 +107,12 @@ static void settle_mesh(Import *import) {
     if (said->world == 0) {
         const int64_t found = rest < 0 ? product : world_of_batch(said);
         said->world = found > 0 && found <= MESH_MAX_WORLD ? (int)found : 0;
-        if (said->world > 0 && rest >= 0 && said->round_steps > 0 && said->grad_accum == 0) {
-            import_find(import, FINDING_ASSUMED, NULL,
-                        "neither the file nor --world says how many ranks train: %d are assumed, on which one schedule "
-                        "of %d micro-batches of %d on each data rank is the global batch of %lld; fewer ranks run "
-                        "several schedules a step",
-                        said->world, said->round_steps, said->micro_batch, (long long)said->global_batch);
-        }
+        FIND_IF(said->world > 0 && rest >= 0 && said->round_steps > 0 && said->grad_accum == 0, import, FINDING_ASSUMED,
+                NULL,
+                "neither the file nor --world says how many ranks train: %d are assumed, on which one schedule "
+                "of %d micro-batches of %d on each data rank is the global batch of %lld; fewer ranks run "
+                "several schedules a step",
+                said->world, said->round_steps, said->micro_batch, (long long)said->global_batch);
     }
     if (said->world == 0) {
         refuse(import, "neither the file nor --world says how many ranks train");
@@ -228,13 +226,10 @@ static void settle_batch(Import *import) {
     }
     said->global_batch = batch;
     const int sharing = (int)ranks_along(said, AXES_OWN & ~AXES_BATCH);
-    if (sharing > 1) {
-        import_find(import, FINDING_TRAP, NULL,
-                    "the %d ranks of %scp x tp work on the same sequences: a step has %lld sequences, not the %lld of "
-                    "micro-batch x accumulation x world",
-                    sharing, ranks_along(said, AXES_STAGE) > 1 ? "pp x " : "", (long long)batch,
-                    (long long)batch * sharing);
-    }
+    FIND_IF(sharing > 1, import, FINDING_TRAP, NULL,
+            "the %d ranks of %scp x tp work on the same sequences: a step has %lld sequences, not the %lld of "
+            "micro-batch x accumulation x world",
+            sharing, ranks_along(said, AXES_STAGE) > 1 ? "pp x " : "", (long long)batch, (long long)batch * sharing);
 }
 
 // Accumulating with replicas reduced on every micro-step, or after each run of a schedule, pays for the all-reduce each
@@ -250,11 +245,9 @@ static void say_reductions(Import *import) {
     }
     const bool in_rounds = ranks_along(said, AXES_STAGE) > 1 && target->pp_rounds;
     const int times = in_rounds ? said->choice[PLAN_PP_ROUNDS] : said->grad_accum;
-    if (times > 1) {
-        import_find(import, FINDING_TRAP, NULL,
-                    "gradients are reduced over dp_replicate %d on every one of the %d %s, not once a step",
-                    said->size[AXIS_DP_REPLICATE], times, in_rounds ? "schedules" : "micro-steps");
-    }
+    FIND_IF(times > 1, import, FINDING_TRAP, NULL,
+            "gradients are reduced over dp_replicate %d on every one of the %d %s, not once a step",
+            said->size[AXIS_DP_REPLICATE], times, in_rounds ? "schedules" : "micro-steps");
 }
 
 void import_settle(Import *import, const ImportChoices *given) {

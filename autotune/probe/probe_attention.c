@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "autotune/accuracy/statistics.h"
 #include "autotune/probe/probe_builder.h"

@@ -9,7 +9,6 @@
 #include "autotune/search/batch.h"
 #include "autotune/search/space.h"
 #include "sim/base/text.h"
-#include "sim/cost/compute.h"
 
 static const char *check_max_tp(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
                                 Arena *arena) {

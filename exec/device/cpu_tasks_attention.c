@@ -2,7 +2,6 @@
 // log-sum-exp (Milakov and Gimelshein 2018), in ring order. Masked pairs are skipped, never computed.
 
 #include "exec/device/attention_pairs.h"
-#include "exec/device/cpu.h"
 
 // After the last block is merged. Heads split by sp have no sinks (sim/frameworks/axis_rules.c).
 static void add_sinks(const TaskCall *call, const Pair *at) {

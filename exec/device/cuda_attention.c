@@ -3,8 +3,6 @@
 // step 0 to the last, and rounded once: o by the log-sum-exp merge, dq over all pairs, dk and dv over those of one
 // block. fp32 gradients use scratch too: kernels add to existing values.
 
-#include <string.h>
-
 #include "exec/device/attention_pairs.h"
 #include "exec/device/cuda.h"
 #include "kernels/cuda/attention.h"

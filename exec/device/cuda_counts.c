@@ -3,7 +3,6 @@
 // waits once in forward and never in backward. Tasks that need counts are not part of graphs (issue_runs.c).
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "exec/device/cuda.h"
 

@@ -2,7 +2,6 @@
 // events around several back-to-back calls, so that launches overlap as in a step.
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "exec/device/cuda_measure.h"
 #include "kernels/philox.h"

@@ -1,8 +1,6 @@
 // Data staged through the host: operands of collectives whose transport sums in host memory, and tokens. Pinned, so
 // that copies are asynchronous. A lane's area is free again once its stream has passed the copy back.
 
-#include <string.h>
-
 #include "exec/device/cuda.h"
 
 // An all-reduce has one buffer for both, a message has only one.

@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "reports/html/blame_page.h"
 #include "reports/html/markup.h"
@@ -261,14 +260,9 @@ static void write_legend(const Lanes *lanes, FILE *out) {
 }
 
 static void write_table(const Lanes *lanes, FILE *out) {
-    static const MarkupColumn columns[] = {{"rank", true},
-                                           {"collective", false},
-                                           {"size", true},
-                                           {"which", false},
-                                           {"issued before the last of all", true},
-                                           {"state", false}};
     fputs("<details><summary>The same as a table</summary>\n", out);
-    MarkupTable table = table_begin("table-lanes", "The last collectives of each rank that is drawn", columns, 6, out);
+    MarkupTable table = table_begin("table-lanes", "The last collectives of each rank that is drawn",
+                                    "#rank|collective|#size|which|#issued before the last of all|state", out);
     for (int i = 0; i < lanes->count; i++) {
         const Bar *bar = &lanes->bars[i];
         const int ahead = i + LISTED < lanes->count ? lanes->bars[i + LISTED].rank : -1;
@@ -276,13 +270,9 @@ static void write_table(const Lanes *lanes, FILE *out) {
             continue;
         }
         table_row(&table, blame_is_blamed(lanes->page->report, bar->rank) ? "class=\"blamed\"" : NULL);
-        table_cell(&table, "%d", bar->rank);
-        table_cell(&table, "%s", dump_op_rows[bar->entry->op].words);
-        table_cell(&table, "%s", bar->entry->bytes > 0 ? text_bytes(UNIT_BUFFER, (double)bar->entry->bytes) : "–");
-        table_cell(&table, "%s", number_words(lanes, bar));
-        table_cell(&table, "%s",
-                   text_seconds(UNIT_BUFFER, (double)(lanes->moments[lanes->moment_count - 1] - bar->begin_ns) / NS));
-        table_cell(&table, "%s", bar->end_ns == 0 ? "in it" : "over");
+        table_cells(&table, "dsbsts", bar->rank, dump_op_rows[bar->entry->op].words, (double)bar->entry->bytes,
+                    number_words(lanes, bar), (double)(lanes->moments[lanes->moment_count - 1] - bar->begin_ns) / NS,
+                    bar->end_ns == 0 ? "in it" : "over");
     }
     table_end(&table);
     fputs("</details>\n", out);

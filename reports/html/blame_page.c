@@ -12,20 +12,11 @@
 typedef struct Place {
     const char *name;  // {{name}} in the template
     void (*write)(const BlamePage *page, FILE *out);
+    const char *text;  // where nothing writes
 } Place;
 
 static void write_title(const BlamePage *page, FILE *out) {
     markup_text(blame_heading(page->report, page->arena), out);
-}
-
-static void write_style(const BlamePage *page, FILE *out) {
-    (void)page;
-    fputs(asset_style, out);
-}
-
-static void write_style_policy(const BlamePage *page, FILE *out) {
-    (void)page;
-    fprintf(out, "'sha256-%s'", asset_style_sha256);
 }
 
 // ---------------------------------------------------------------------------------------------- the answer
@@ -89,9 +80,7 @@ static void write_answer(const BlamePage *page, FILE *out) {
 static void write_list(const char *const *sentences, int count, FILE *out) {
     fputs("<ul>\n", out);
     for (int i = 0; i < count; i++) {
-        fputs("<li>", out);
-        markup_text(sentences[i], out);
-        fputs("</li>\n", out);
+        markup_element(out, "li", "%s", sentences[i]);
     }
     fputs("</ul>\n", out);
 }
@@ -112,25 +101,18 @@ static void write_unknown(const BlamePage *page, FILE *out) {
 // ---------------------------------------------------------------------------------------------- how it was made
 
 static void write_dumps(const BlamePage *page, FILE *out) {
-    static const MarkupColumn columns[] = {{"rank", true},    {"host", false},   {"file", false},
-                                           {"format", false}, {"entries", true}, {"the first are", false}};
     enum { MOST_ROWS = 512 };
     const Job *job = page->report->job;
-    MarkupTable table = table_begin("table-dumps", "The dumps", columns, 6, out);
+    MarkupTable table = table_begin("table-dumps", "The dumps", "#rank|host|file|format|#entries|the first are", out);
     int rows = 0;
     for (int rank = 0; rank < job->world && rows < MOST_ROWS; rank++) {
         const Dump *dump = job->ranks[rank].dump;
-        if (!dump) {
-            continue;
+        if (dump) {
+            table_row(&table, NULL);
+            table_cells(&table, "dsssds", rank, dump->host, dump->path, dump->version, dump->entry_count,
+                        dump->wrapped ? "lost: the recorder’s ring was full" : "there");
+            rows++;
         }
-        table_row(&table, NULL);
-        table_cell(&table, "%d", rank);
-        table_cell(&table, "%s", dump->host ? dump->host : "–");
-        table_cell(&table, "%s", dump->path ? dump->path : "–");
-        table_cell(&table, "%s", dump->version[0] ? dump->version : "–");
-        table_cell(&table, "%d", dump->entry_count);
-        table_cell(&table, "%s", dump->wrapped ? "lost: the recorder’s ring was full" : "there");
-        rows++;
     }
     table_end(&table);
     if (job->dump_count > rows) {
@@ -158,15 +140,15 @@ static void write_provenance(const BlamePage *page, FILE *out) {
 }
 
 static const Place places[] = {
-    {"title", write_title},        {"style", write_style},      {"style-policy", write_style_policy},
-    {"answer", write_answer},      {"group", blame_page_group}, {"lanes", blame_page_lanes},
-    {"stands", blame_page_stands}, {"unknown", write_unknown},  {"provenance", write_provenance},
+    {"title", write_title},        {"style", .text = asset_style}, {"style-hash", .text = asset_style_sha256},
+    {"answer", write_answer},      {"group", blame_page_group},    {"lanes", blame_page_lanes},
+    {"stands", blame_page_stands}, {"unknown", write_unknown},     {"provenance", write_provenance},
 };
 
 static Status write_place(const void *what, const char *name, size_t length, FILE *out, Error *error) {
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         if (strlen(places[i].name) == length && strncmp(places[i].name, name, length) == 0) {
-            places[i].write(what, out);
+            places[i].write ? places[i].write(what, out) : (void)fputs(places[i].text, out);
             return STATUS_OK;
         }
     }

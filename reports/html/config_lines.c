@@ -139,9 +139,7 @@ static void print_notes(const HtmlReport *report, const ExportFormat *format, in
     char *notes = NULL;
     Error why = {0};
     if (export_notes(format, &job, &notes, &why) == STATUS_OK && notes[0]) {
-        fputs("<p class=\"note\">", out);
-        markup_text(notes, out);
-        fputs("</p>\n", out);
+        markup_element(out, "p class=\"note\"", "%s", notes);
     }
     free(notes);
 }

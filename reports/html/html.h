@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-#include "autotune/predict/compute_split.h"
 #include "autotune/explain/explain.h"
+#include "autotune/predict/compute_split.h"
 #include "autotune/predict/predict_stages.h"
 #include "autotune/result.h"
 #include "autotune/run_record.h"
@@ -52,7 +52,7 @@ typedef struct HtmlReport {
     Arena *arena;       // of texts
 } HtmlReport;
 
-enum { HTML_SPLIT = 12 };  // shapes of the charts and tables that list the fastest
+enum { HTML_SPLIT = 12 };                                   // shapes of the charts and tables that list the fastest
 enum { HTML_DETAILED = 200, HTML_MOST_CANDIDATES = 8000 };  // the best in full; rows at all: the page stays below 2 MB
 
 Status html_report(const void *report, FILE *out, Error *error);

@@ -4,9 +4,12 @@
 
 #include "reports/html/markup.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "sim/base/text.h"
 
 void markup_text(const char *text, FILE *out) {
     for (; text && *text; text++) {
@@ -47,6 +50,12 @@ static void format_escaped(FILE *out, const char *format, va_list arguments) {
 
 void markup_format(FILE *out, const char *format, ...) {
     WITH_VALUES(format, format_escaped(out, format, values));
+}
+
+void markup_element(FILE *out, const char *element, const char *format, ...) {
+    fprintf(out, "<%s>", element);
+    WITH_VALUES(format, format_escaped(out, format, values));
+    fprintf(out, "</%.*s>\n", (int)strcspn(element, " "), element);
 }
 
 void markup_card(const char *name, const char *value, const char *note, FILE *out) {
@@ -110,27 +119,40 @@ void markup_lines(LineWriter writer, const void *what, FILE *out) {
         line[length] = '\0';
         line += strspn(line, " ");
         if (*line) {
-            fputs("<p>", out);
-            markup_text(line, out);
-            fputs("</p>\n", out);
+            markup_element(out, "p", "%s", line);
         }
     }
     free(text);
 }
 
-MarkupTable table_begin(const char *id, const char *caption, const MarkupColumn *columns, int count, FILE *out) {
+static MarkupTable open_table(const char *id, const char *caption, FILE *out) {
     fprintf(out, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"");
     markup_text(caption, out);
     fprintf(out, "\"><table id=\"%s\"><caption>", id);
     markup_text(caption, out);
     fputs("</caption>\n<thead><tr>", out);
-    for (int i = 0; i < count; i++) {
-        fprintf(out, "<th scope=\"col\"%s>", columns[i].number ? " class=\"number\"" : "");
-        markup_text(columns[i].name, out);
-        fputs("</th>", out);
+    return (MarkupTable){.out = out, .column = -1};
+}
+
+static void add_column(MarkupTable *table, bool number, const char *name, int length) {
+    fprintf(table->out, "<th scope=\"col\"%s>", number ? " class=\"number\"" : "");
+    markup_format(table->out, "%.*s", length, name);
+    fputs("</th>", table->out);
+    table->numbers |= (unsigned)number << table->count++;
+}
+
+static void close_head(const MarkupTable *table) {
+    fputs("</tr></thead>\n<tbody>\n", table->out);
+}
+
+MarkupTable table_begin(const char *id, const char *caption, const char *columns, FILE *out) {
+    MarkupTable table = open_table(id, caption, out);
+    for (const char *at = columns; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL) {
+        const bool number = *at == '#';
+        add_column(&table, number, at + number, (int)strcspn(at + number, "|"));
     }
-    fputs("</tr></thead>\n<tbody>\n", out);
-    return (MarkupTable){.out = out, .columns = columns, .count = count, .column = -1};
+    close_head(&table);
+    return table;
 }
 
 static void close_row(MarkupTable *table) {
@@ -147,11 +169,42 @@ void table_row(MarkupTable *table, const char *attributes) {
 
 void table_cell(MarkupTable *table, const char *format, ...) {
     ASSERT(table->column >= 0 && table->column < table->count);
-    const bool head = table->column == 0, number = table->columns[table->column].number;
+    const bool head = table->column == 0, number = table->numbers >> table->column & 1;
     fprintf(table->out, "<%s%s>", head ? "th scope=\"row\"" : "td", number ? " class=\"number\"" : "");
     WITH_VALUES(format, format_escaped(table->out, format, values));
     fputs(head ? "</th>" : "</td>", table->out);
     table->column++;
+}
+
+// Of a number that has a unit.
+static const char *cell_words(char kind, double number, char out[TEXT_UNIT_BYTES]) {
+    if (number < 0 || (kind == 'b' && number == 0)) {
+        return "–";
+    }
+    snprintf(out, TEXT_UNIT_BYTES, "%.1f %%", 100 * number);
+    return kind == 'b'   ? text_bytes(out, number)
+           : kind == 'c' ? text_count(out, number)
+           : kind == 't' ? text_seconds(out, number)
+                         : out;
+}
+
+void table_cells(MarkupTable *table, const char *kinds, ...) {
+    va_list values;
+    va_start(values, kinds);
+    for (const char *kind = kinds; *kind; kind++) {
+        if (*kind == 's') {
+            const char *text = va_arg(values, const char *);
+            table_cell(table, "%s", text && text[0] ? text : "–");
+        } else if (*kind == 'd') {
+            table_cell(table, "%d", va_arg(values, int));
+        } else if (*kind == 'I') {
+            const int64_t number = va_arg(values, int64_t);
+            table_cell(table, number < 0 ? "–" : "%" PRId64, number);
+        } else {
+            table_cell(table, "%s", cell_words(*kind, va_arg(values, double), UNIT_BUFFER));
+        }
+    }
+    va_end(values);
 }
 
 void table_rest(MarkupTable *table, const char *format, ...) {
@@ -169,13 +222,13 @@ void table_end(MarkupTable *table) {
 void table_records(const char *id, const char *caption, const RecordSchema *schema, const void *records, int count,
                    FILE *out) {
     const RecordField *fields[RECORD_MOST_COLUMNS];
-    MarkupColumn columns[RECORD_MOST_COLUMNS];
     const Records all = {schema, records, count};
     const int width = record_columns(&all, IN_PAGE, fields);
+    MarkupTable table = open_table(id, caption, out);
     for (int i = 0; i < width; i++) {
-        columns[i] = (MarkupColumn){fields[i]->heading, record_is_number(fields[i])};
+        add_column(&table, record_is_number(fields[i]), fields[i]->heading, (int)strlen(fields[i]->heading));
     }
-    MarkupTable table = table_begin(id, caption, columns, width, out);
+    close_head(&table);
     for (int row = 0; row < count; row++) {
         table_row(&table, NULL);
         for (int i = 0; i < width; i++) {

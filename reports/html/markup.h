@@ -11,6 +11,8 @@
 
 void markup_text(const char *text, FILE *out);  // escaped for elements and quoted attributes; NULL = nothing
 void markup_format(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));  // formatted, escaped
+// An element with such a text; its attributes follow its name, trusted: "p class=\"note\"".
+void markup_element(FILE *out, const char *element, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 void markup_card(const char *name, const char *value, const char *note, FILE *out);  // one of a row of figures
 
@@ -26,21 +28,20 @@ Status markup_no_place(const char *name, size_t length, Error *error);  // for a
 typedef void (*LineWriter)(const void *what, FILE *out);
 void markup_lines(LineWriter writer, const void *what, FILE *out);
 
-typedef struct MarkupColumn {
-    const char *name;
-    bool number;  // aligned right
-} MarkupColumn;
-
 typedef struct MarkupTable {
     FILE *out;
-    const MarkupColumn *columns;
+    unsigned numbers;   // a bit for each column that is aligned right
     int count, column;  // of the open row
 } MarkupTable;
 
-// id: of the <table>; the first cell of each row is its header.
-MarkupTable table_begin(const char *id, const char *caption, const MarkupColumn *columns, int count, FILE *out);
+// id: of the <table>; the first cell of each row is its header. columns: their names, such as "rank|#bytes"; '#' is in
+// front of those that hold numbers.
+MarkupTable table_begin(const char *id, const char *caption, const char *columns, FILE *out);
 void table_row(MarkupTable *table, const char *attributes);  // attributes of the <tr>, trusted; NULL = none
 void table_cell(MarkupTable *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// The next cells by their kinds: s text, d int, I int64_t, b bytes, c count, t seconds, % share, the last four double. A
+// dash for no text, below 0, and for bytes unless above 0.
+void table_cells(MarkupTable *table, const char *kinds, ...);
 // A sentence spanning the rest of the row.
 void table_rest(MarkupTable *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void table_end(MarkupTable *table);

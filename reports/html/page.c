@@ -10,33 +10,8 @@
 typedef struct Place {
     const char *name;  // {{name}} in the template
     SectionWriter write;
+    const char *text;  // where nothing writes
 } Place;
-
-static void write_style(const HtmlReport *report, FILE *out) {
-    (void)report;
-    fputs(asset_style, out);
-}
-
-static void write_script(const HtmlReport *report, FILE *out) {
-    (void)report;
-    fputs(asset_script, out);
-}
-
-static void write_charts(const HtmlReport *report, FILE *out) {
-    (void)report;
-    fputs(asset_charts, out);
-}
-
-// 'sha256-...' of the contents of the page's elements.
-static void write_style_policy(const HtmlReport *report, FILE *out) {
-    (void)report;
-    fprintf(out, "'sha256-%s'", asset_style_sha256);
-}
-
-static void write_script_policy(const HtmlReport *report, FILE *out) {
-    (void)report;
-    fprintf(out, "'sha256-%s' 'sha256-%s'", asset_script_sha256, asset_charts_sha256);
-}
 
 static void write_charts_note(const HtmlReport *report, FILE *out) {
     (void)report;
@@ -55,11 +30,12 @@ static void write_charts_class(const HtmlReport *report, FILE *out) {
 
 static const Place places[] = {
     {"title", section_title},
-    {"style", write_style},
-    {"style-policy", write_style_policy},
-    {"script", write_script},
-    {"script-policy", write_script_policy},
-    {"charts", write_charts},
+    {"style", .text = asset_style},
+    {"style-hash", .text = asset_style_sha256},  // of the contents of the page's elements
+    {"script", .text = asset_script},
+    {"script-hash", .text = asset_script_sha256},
+    {"charts", .text = asset_charts},
+    {"charts-hash", .text = asset_charts_sha256},
     {"charts-note", write_charts_note},
     {"charts-class", write_charts_class},
     {"verdict", section_verdict},
@@ -95,7 +71,7 @@ static Status write_place(const void *what, const char *name, size_t length, FIL
     }
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         if (strlen(places[i].name) == length && strncmp(places[i].name, name, length) == 0) {
-            places[i].write(what, out);
+            places[i].write ? places[i].write(what, out) : (void)fputs(places[i].text, out);
             return STATUS_OK;
         }
     }

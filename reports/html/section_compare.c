@@ -64,15 +64,10 @@ static void collect_rivals(Rivals *rivals) {
     }
 }
 
-static void time_cell(MarkupTable *table, const Prediction *entry, double seconds) {
-    table_cell(table, "%s", text_seconds(UNIT_BUFFER, 1e6 * seconds / (double)plan_tokens_per_step(&entry->plan)));
-}
-
 static void write_row(MarkupTable *table, const TuneResult *result, const Rival *rival) {
     const Prediction *best = &result->entries[0], *entry = rival->found.entry;
     table_row(table, NULL);
-    table_cell(table, "%s", rival->name);
-    table_cell(table, "%s", format_mesh(&rival->mesh, FORMAT_BUFFER));
+    table_cells(table, "ss", rival->name, format_mesh(&rival->mesh, FORMAT_BUFFER));
     if (!entry) {
         table_rest(table, "cannot run: %s", rival->found.reason);
         return;
@@ -81,15 +76,13 @@ static void write_row(MarkupTable *table, const TuneResult *result, const Rival 
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         exposed += entry->exposed_s[axis];
     }
-    table_cell(table, "%d", rival->found.place);
-    table_cell(table, "%s", text_count(UNIT_BUFFER, entry->tokens_per_s));
+    const double millions = 1e-6 * (double)plan_tokens_per_step(&entry->plan);  // of tokens
+    table_cells(table, "dc", rival->found.place, entry->tokens_per_s);
     table_cell(table, "%+.1f %%", 100 * (entry->tokens_per_s / best->tokens_per_s - 1));
-    time_cell(table, entry, entry->compute_s);
-    time_cell(table, entry, exposed);
-    time_cell(table, entry, entry->optimizer_s);
-    time_cell(table, entry, entry->overhead_s);
+    table_cells(table, "tttt", entry->compute_s / millions, exposed / millions, entry->optimizer_s / millions,
+                entry->overhead_s / millions);
     table_cell(table, "%d × %d", entry->plan.micro_batch, entry->plan.grad_accum);
-    table_cell(table, "%s", text_bytes(UNIT_BUFFER, entry->memory.reserved_bytes));
+    table_cells(table, "b", entry->memory.reserved_bytes);
 }
 
 // The term that decides between the best and the next.
@@ -116,17 +109,15 @@ void section_compare(const HtmlReport *report, FILE *out) {
         fputs("<p>Nothing runs, so there is nothing to compare.</p>\n", out);
         return;
     }
-    static const MarkupColumn columns[] = {
-        {"", false},       {"mesh", false},         {"place", true},     {"tokens/s", true}, {"against best", true},
-        {"compute", true}, {"exposed comm.", true}, {"optimizer", true}, {"overhead", true}, {"micro × accum", true},
-        {"memory", true}};
     if (result->entry_count > 1) {
         write_reason(result, out);
     }
     Rivals rivals = {.result = result, .arena = report->arena};
     collect_rivals(&rivals);
     MarkupTable table = table_begin("table-compare", "The best against its rivals; times are per million tokens",
-                                    columns, (int)(sizeof columns / sizeof columns[0]), out);
+                                    "|mesh|#place|#tokens/s|#against best|#compute|#exposed comm.|#optimizer|"
+                                    "#overhead|#micro × accum|#memory",
+                                    out);
     for (int i = 0; i < rivals.count; i++) {
         write_row(&table, result, &rivals.rows[i]);
     }

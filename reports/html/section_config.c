@@ -2,7 +2,6 @@
 // cannot be written, the best one that can. Then, collapsed, the best plan as files of other frameworks.
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "reports/export/export.h"
 #include "reports/format.h"
@@ -43,9 +42,7 @@ static void show_file(const HtmlReport *of, const Written *written, bool open, c
     markup_format(out, "%s, for %s", written->format->file_name, written->format->versions);
     fputs("</span></summary>\n", out);
     if (note) {
-        fputs("<p class=\"note\">", out);
-        markup_text(note, out);
-        fputs("</p>\n", out);
+        markup_element(out, "p class=\"note\"", "%s", note);
     }
     fprintf(out, "<button type=\"button\" class=\"copy\" data-copy=\"file-%s\" hidden>Copy</button>\n", name);
     const bool folds = of && config_lines(of, written->format, written->place, written->text, out);

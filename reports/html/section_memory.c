@@ -69,20 +69,10 @@ void section_memory(const HtmlReport *report, FILE *out) {
     }
     write_headroom(report, best, out);
     fputs("<details><summary>Table behind the chart</summary>\n", out);
-    static const MarkupColumn columns[] = {{"mesh", false},
-                                           {"parameters", true},
-                                           {"gradients", true},
-                                           {"optimizer", true},
-                                           {"activations", true},
-                                           {"logits", true},
-                                           {"gathered parameters", true},
-                                           {"communication", true},
-                                           {"runtime", true},
-                                           {"peak", true},
-                                           {"allocator, context, communicators", true},
-                                           {"reserved", true}};
-    MarkupTable table = table_begin("table-memory", "GiB per accelerator, alive at the peak", columns,
-                                    (int)(sizeof columns / sizeof columns[0]), out);
+    MarkupTable table = table_begin("table-memory", "GiB per accelerator, alive at the peak",
+                                    "mesh|#parameters|#gradients|#optimizer|#activations|#logits|#gathered parameters|"
+                                    "#communication|#runtime|#peak|#allocator, context, communicators|#reserved",
+                                    out);
     for (int i = 0; i < result->entry_count && i < ROWS; i++) {
         write_row(&table, &result->entries[i]);
     }

@@ -8,13 +8,11 @@ enum { MOST_ROWS = 300 };
 
 static void write_ledger(const TuneResult *result, FILE *out) {
     const SearchCounts *search = &result->search;
-    fputs("<p>", out);
-    markup_format(out,
-                  "%d shapes: %d ranked, %d rejected. %d choices: %d rejected, %d estimated, %d simulated and %d "
-                  "known from the store, in %.3f s.",
-                  search->shapes, result->entry_count, result->rejected_count, search->candidates, search->pruned,
-                  search->estimated, search->simulated, search->cached, search->elapsed_s);
-    fputs("</p>\n", out);
+    markup_element(out, "p",
+                   "%d shapes: %d ranked, %d rejected. %d choices: %d rejected, %d estimated, %d simulated and %d "
+                   "known from the store, in %.3f s.",
+                   search->shapes, result->entry_count, result->rejected_count, search->candidates, search->pruned,
+                   search->estimated, search->simulated, search->cached, search->elapsed_s);
 }
 
 void section_rejected(const HtmlReport *report, FILE *out) {

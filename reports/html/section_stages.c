@@ -116,21 +116,14 @@ void section_stages(const HtmlReport *report, FILE *out) {
         markup_format(out, "Shown is a step of %d micro-batches; the plan has %d, and its bubble is a smaller share.",
                       steps->micro_batches, all);
     }
-    static const MarkupColumn columns[] = {
-        {"stage", true},     {"layers", true},  {"computes", true}, {"waits", true}, {"share of the step", true},
-        {"optimizer", true}, {"reserves", true}};
-    MarkupTable table = table_begin("table-stages", "The stages of the pipeline", columns, 7, out);
+    MarkupTable table = table_begin("table-stages", "The stages of the pipeline",
+                                    "#stage|#layers|#computes|#waits|#share of the step|#optimizer|#reserves", out);
     for (int i = 0; i < steps->count; i++) {
         const StageStep *stage = &steps->of[i];
         const StageLine line = line_of(stage, steps->step_s, report->arena);
         table_row(&table, NULL);
-        table_cell(&table, "%d", i);
-        table_cell(&table, "%d", stage->program->layers);
-        table_cell(&table, "%s", text_seconds(UNIT_BUFFER, line.busy_s));
-        table_cell(&table, "%s", text_seconds(UNIT_BUFFER, line.waits_s));
-        table_cell(&table, "%.1f %%", 100 * line.waits_s / steps->step_s);
-        table_cell(&table, "%s", text_seconds(UNIT_BUFFER, line.optimizer_s));
-        table_cell(&table, "%s", text_bytes(UNIT_BUFFER, stage->memory.reserved_bytes));
+        table_cells(&table, "ddtt%tb", i, stage->program->layers, line.busy_s, line.waits_s,
+                    line.waits_s / steps->step_s, line.optimizer_s, stage->memory.reserved_bytes);
     }
     table_end(&table);
 }

@@ -32,25 +32,18 @@ static void write_lanes(const HtmlReport *report, const HtmlTimeline *shown, con
     const StepProgram *program = shown->program;
     LaneTime *lanes = ARENA_ARRAY(report->arena, LaneTime, program->lane_count);
     lane_times(shown, report->arena, lanes);
-    static const MarkupColumn columns[] = {{"lane", false},
-                                           {"busy", true},
-                                           {"share of the step", true},
-                                           {"hidden behind compute", true},
-                                           {"in the open", true}};
-    MarkupTable table = table_begin(id, caption, columns, 5, out);
+    MarkupTable table =
+        table_begin(id, caption, "lane|#busy|#share of the step|#hidden behind compute|#in the open", out);
     for (int32_t i = 0; i < program->lane_count; i++) {
         if (lanes[i].busy_s <= 0) {
             continue;
         }
         table_row(&table, NULL);
-        table_cell(&table, "%s", program->lanes[i].name);
-        table_cell(&table, "%s", text_seconds(UNIT_BUFFER, lanes[i].busy_s));
-        table_cell(&table, "%.1f %%", 100 * lanes[i].busy_s / shown->timeline->step_s);
+        table_cells(&table, "st%", program->lanes[i].name, lanes[i].busy_s, lanes[i].busy_s / shown->timeline->step_s);
         if (i == LANE_COMPUTE) {
             table_rest(&table, "it is what the others hide behind");
         } else {
-            table_cell(&table, "%s", text_seconds(UNIT_BUFFER, fmax(0, lanes[i].busy_s - lanes[i].open_s)));
-            table_cell(&table, "%s", text_seconds(UNIT_BUFFER, lanes[i].open_s));
+            table_cells(&table, "tt", fmax(0, lanes[i].busy_s - lanes[i].open_s), lanes[i].open_s);
         }
     }
     table_end(&table);

@@ -130,21 +130,17 @@ static void draw(const HtmlReport *report, const Traffic *traffic, int per_node,
 
 static void write_table(const HtmlReport *report, const Traffic *traffic, FILE *out) {
     const StepProgram *program = report->simulated.program;
-    static const MarkupColumn columns[] = {{"group over", false},           {"ranks", true},
-                                           {"nodes it touches", true},      {"its traffic", false},
-                                           {"collectives of a step", true}, {"their payload", true}};
-    MarkupTable table = table_begin("table-topology", "What the groups of a rank carry in a step", columns, 6, out);
+    MarkupTable table =
+        table_begin("table-topology", "What the groups of a rank carry in a step",
+                    "group over|#ranks|#nodes it touches|its traffic|#collectives of a step|#their payload", out);
     for (int32_t i = 0; i < program->group_count; i++) {
-        if (!is_used(&traffic[i])) {
-            continue;
+        const GroupPlacement *placement = &traffic[i].placement;
+        if (is_used(&traffic[i])) {
+            table_row(&table, NULL);
+            table_cells(&table, "sddsIb", mesh_axes_words(traffic[i].axes, report->arena), placement->size,
+                        placement->nodes, placement->nodes > 1 ? "crosses node borders" : "stays inside a node",
+                        traffic[i].collectives, traffic[i].payload_bytes);
         }
-        table_row(&table, NULL);
-        table_cell(&table, "%s", mesh_axes_words(traffic[i].axes, report->arena));
-        table_cell(&table, "%d", traffic[i].placement.size);
-        table_cell(&table, "%d", traffic[i].placement.nodes);
-        table_cell(&table, "%s", traffic[i].placement.nodes > 1 ? "crosses node borders" : "stays inside a node");
-        table_cell(&table, "%lld", (long long)traffic[i].collectives);
-        table_cell(&table, "%s", text_bytes(UNIT_BUFFER, traffic[i].payload_bytes));
     }
     table_end(&table);
 }

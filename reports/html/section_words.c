@@ -49,11 +49,11 @@ static void write_question(MarkupTable *table, const Explanation *explanation, c
 }
 
 static void write_cuts(const WhyCuts *cuts, FILE *out) {
-    static const MarkupColumn columns[] = {{"the best plan with", false}};
     if (!cuts->offered) {
         return;
     }
-    MarkupTable table = table_begin("table-cuts", "Other numbers of ranks that cut each expert", columns, 1, out);
+    MarkupTable table =
+        table_begin("table-cuts", "Other numbers of ranks that cut each expert", "the best plan with", out);
     for (int i = 0; i < cuts->count; i++) {
         table_row(&table, NULL);
         table_cell(&table, "%s", explain_cut(&cuts->others[i], FORMAT_BUFFER));
@@ -68,17 +68,14 @@ static void write_cuts(const WhyCuts *cuts, FILE *out) {
 void section_sensitivity(const HtmlReport *report, FILE *out) {
     const Explanation *explanation = report->explanation;
     if (!explanation) {
-        fputs("<p>", out);
-        markup_text(report->explanation_missing ? report->explanation_missing : "This was not asked.", out);
-        fputs("</p>\n", out);
+        markup_element(out, "p", "%s",
+                       report->explanation_missing ? report->explanation_missing : "This was not asked.");
         return;
     }
-    fputs("<p>", out);
-    markup_format(out, "These searches only estimate; by estimate alone the best is %s.",
-                  format_mesh(&explanation->estimated_best, FORMAT_BUFFER));
-    fputs("</p>\n", out);
-    static const MarkupColumn columns[] = {{"what if", false}, {"best then", false}, {"break-even", false}};
-    MarkupTable table = table_begin("table-sensitivity", "Changes of the request, and their winners", columns, 3, out);
+    markup_element(out, "p", "These searches only estimate; by estimate alone the best is %s.",
+                   format_mesh(&explanation->estimated_best, FORMAT_BUFFER));
+    MarkupTable table = table_begin("table-sensitivity", "Changes of the request, and their winners",
+                                    "what if|best then|break-even", out);
     for (int i = 0; i < WHAT_IF_COUNT; i++) {
         write_question(&table, explanation, &explanation->questions[i]);
     }
@@ -130,9 +127,7 @@ void section_assumptions(const HtmlReport *report, FILE *out) {
     const TuneRequest *request = report->result->request;
     fputs("<ul id=\"assumptions-list\">\n", out);
     for (int i = 0; i < request->assumption_count; i++) {
-        fputs("<li>", out);
-        markup_text(request->assumptions[i], out);
-        fputs("</li>\n", out);
+        markup_element(out, "li", "%s", request->assumptions[i]);
     }
     fputs("</ul>\n", out);
 }

@@ -54,10 +54,8 @@ Status hf_optimizer_read(Import *import, const char *path, Error *error) {
         }
         return STATUS_OK;
     }
-    if (name) {
-        import_find(import, FINDING_UNMODELLED, path, "optimizer %s: the prediction has fused AdamW with two states",
-                    name);
-    }
+    FIND_IF(name, import, FINDING_UNMODELLED, path, "optimizer %s: the prediction has fused AdamW with two states",
+            name);
     return STATUS_OK;
 }
 

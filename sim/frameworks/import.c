@@ -45,11 +45,8 @@ void import_refuse(Import *import, const char *path, const char *format, ...) {
 void import_take_offload(Import *import, const char *path, Offload offload, const char *to) {
     int *said = &import->said.choice[PLAN_OFFLOAD];
     *said = *said < (int)offload ? (int)offload : *said;
-    if (!import_same_word(to, "cpu")) {
-        import_find(import, FINDING_UNMODELLED, path,
-                    "offloading to %s: the prediction has it in the host's memory, so it takes less time than your run",
-                    to);
-    }
+    FIND_IF(!import_same_word(to, "cpu"), import, FINDING_UNMODELLED, path,
+            "offloading to %s: the prediction has it in the host's memory, so it takes less time than your run", to);
 }
 
 // ---- values
@@ -202,9 +199,8 @@ void import_leave_out(Import *import, const ImportLeftOut *rows) {
         const char *text = node && node->kind == NODE_SCALAR ? node->text : NULL;
         const bool quiet = text && (import_same_word(text, "none") || import_same_word(text, "auto") ||
                                     (rows->quiet && import_same_word(text, rows->quiet)));
-        if (node && !node->used && !quiet && import_is_on(import, rows->path)) {
-            import_find(import, FINDING_UNMODELLED, rows->path, "%s", rows->sentence);
-        }
+        FIND_IF(node && !node->used && !quiet && import_is_on(import, rows->path), import, FINDING_UNMODELLED,
+                rows->path, "%s", rows->sentence);
         import_known(import, (const char *const[]){rows->path, NULL});
     }
 }

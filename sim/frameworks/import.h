@@ -114,6 +114,20 @@ void import_find(Import *import, FindingKind kind, const char *path, const char 
 // No plan follows, as ndtune does not model it: the first such sentence is the refusal.
 void import_refuse(Import *import, const char *path, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+// A rule of a file: what is found where the condition holds, and else not looked at.
+#define FIND_IF(condition, import, kind, ...)                                                                          \
+    do {                                                                                                               \
+        if (condition) {                                                                                               \
+            import_find(import, kind, __VA_ARGS__);                                                                    \
+        }                                                                                                              \
+    } while (0)
+#define IMPORT_REFUSE_IF(condition, import, ...)                                                                       \
+    do {                                                                                                               \
+        if (condition) {                                                                                               \
+            import_refuse(import, __VA_ARGS__);                                                                        \
+        }                                                                                                              \
+    } while (0)
+
 // A switch of the framework that changes time or memory and that no plan holds: named where the file switches it on.
 typedef struct ImportLeftOut {
     const char *path;      // NULL = the end

@@ -70,10 +70,8 @@ Status peft_read(Import *import, const PeftKeys *keys, Finetune finetune, Error 
         take_modules(import, keys->modules, list);
     }
     for (int i = 0; i < 2; i++) {
-        if (import_is_on(import, other_parts[i])) {
-            import_find(import, FINDING_UNMODELLED, other_parts[i],
-                        "%s trains more than the adapters of linear layers: predicted without", other_parts[i]);
-        }
+        FIND_IF(import_is_on(import, other_parts[i]), import, FINDING_UNMODELLED, other_parts[i],
+                "%s trains more than the adapters of linear layers: predicted without", other_parts[i]);
         import_known(import, (const char *const[]){other_parts[i], NULL});
     }
     return STATUS_OK;

@@ -5,7 +5,6 @@
 
 #include "sim/step/slots.h"
 
-#include <limits.h>
 #include <string.h>
 
 // Sorts by falling `first`, nearly sorted already: lifetimes are found walking backwards.

@@ -2,8 +2,6 @@
 // class of that type takes; a key that is null means the same as an absent one, except where the class says otherwise
 // (num_key_value_heads null = heads, sliding_window null = none). What a sliding window changes is said in a note.
 
-#include <string.h>
-
 #include "sim/base/text.h"
 #include "sim/model/config_fields.h"
 

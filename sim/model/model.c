@@ -2,7 +2,6 @@
 
 #include "sim/model/model.h"
 
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -7,8 +7,6 @@
 // results of row-parallel layers. There the sum is over the whole sequence, as here; with sequence parallelism theirs
 // is over a part.
 
-#include <string.h>
-
 #include "sim/base/text.h"
 #include "sim/step/lower_ops.h"
 

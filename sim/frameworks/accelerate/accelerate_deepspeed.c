@@ -76,11 +76,9 @@ static Status read_mesh(Import *import, Error *error) {
         size[import->said.choice[PLAN_ZERO] > 0 ? AXIS_DP_SHARD : AXIS_DP_REPLICATE] = -1;
         return STATUS_OK;
     }
-    if (size[AXIS_CP] > 1 || size[AXIS_TP] > 1) {
-        import_refuse(import, MESH "sp_size",
-                      "accelerate runs sp=%d beside data parallelism alone, not cp=%d and tp=%d", size[AXIS_SP],
-                      size[AXIS_CP], size[AXIS_TP]);
-    }
+    IMPORT_REFUSE_IF(size[AXIS_CP] > 1 || size[AXIS_TP] > 1, import, MESH "sp_size",
+                     "accelerate runs sp=%d beside data parallelism alone, not cp=%d and tp=%d", size[AXIS_SP],
+                     size[AXIS_CP], size[AXIS_TP]);
     size[AXIS_DP_SHARD] *= size[AXIS_DP_REPLICATE];
     size[AXIS_DP_REPLICATE] = 1;
     return STATUS_OK;

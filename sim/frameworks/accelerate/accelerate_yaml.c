@@ -153,10 +153,8 @@ static Status read_common_fsdp(Import *import, Error *error) {
     } else if (inputs) {
         import_take_offload(import, of_fsdp[OFFLOAD_INPUTS].path, OFFLOAD_ACTIVATIONS, "cpu");
     }
-    if (inputs && !checkpoints) {
-        import_find(import, FINDING_REFUSED, of_fsdp[OFFLOAD_INPUTS].path,
-                    "`activation_checkpointing_offload=True` requires `activation_checkpointing=True`");
-    }
+    FIND_IF(inputs && !checkpoints, import, FINDING_REFUSED, of_fsdp[OFFLOAD_INPUTS].path,
+            "`activation_checkpointing_offload=True` requires `activation_checkpointing=True`");
     import_known(import, (const char *const[]){of_fsdp[LAYER].path, of_fsdp[STATE_DICT].path, of_fsdp[RAM].path,
                                                "fsdp_config.fsdp_ignored_modules", NULL});
     return STATUS_OK;
@@ -166,9 +164,7 @@ static Status read_common_fsdp(Import *import, Error *error) {
 static void say_other_version(Import *import, const char *const *keys, const char *words) {
     for (; *keys; keys++) {
         const char *path = arena_format(import->arena, "fsdp_config.%s", *keys);
-        if (import_has(import, path)) {
-            import_find(import, FINDING_TRAP, path, "%s %s", *keys, words);
-        }
+        FIND_IF(import_has(import, path), import, FINDING_TRAP, path, "%s %s", *keys, words);
     }
 }
 
@@ -201,11 +197,9 @@ static Status read_version1(Import *import, Error *error) {
     int strategy = FULL, machines = 1;
     const char *prefetch = NULL;  // NO_PREFETCH is accelerate's default, too
     TRY(import_word(import, "fsdp_config.fsdp_backward_prefetch", &prefetch, error));
-    if (prefetch && !import_same_word(prefetch, "BACKWARD_PRE")) {
-        import_find(import, FINDING_UNMODELLED, "fsdp_config.fsdp_backward_prefetch",
-                    "%s: the prediction gathers the next unit before its turn in backward, as BACKWARD_PRE does",
-                    prefetch);
-    }
+    FIND_IF(prefetch && !import_same_word(prefetch, "BACKWARD_PRE"), import, FINDING_UNMODELLED,
+            "fsdp_config.fsdp_backward_prefetch",
+            "%s: the prediction gathers the next unit before its turn in backward, as BACKWARD_PRE does", prefetch);
     TRY(import_choice(import, "fsdp_config.fsdp_sharding_strategy", strategies, &strategy, error));
     TRY(import_int(import, accelerate_top[MACHINES].path, 1, MESH_MAX_WORLD, &machines, error));
     import_known_below(import, "fsdp_config.fsdp_", known);
@@ -233,10 +227,8 @@ Status accelerate_read_sizes(Import *import, Error *error) {
             continue;
         }
         const char *brief = arena_format(import->arena, "parallelism_config.%s_size", word);
-        if (import_has(import, brief)) {
-            import_find(import, FINDING_TRAP, brief,
-                        "%s is dropped without a word: in the file the key is parallelism_config_%s_size", brief, word);
-        }
+        FIND_IF(import_has(import, brief), import, FINDING_TRAP, brief,
+                "%s is dropped without a word: in the file the key is parallelism_config_%s_size", brief, word);
     }
     import->said.choice[PLAN_CP_ROTATE] = CP_ROTATE_ALLGATHER;
     TRY(config_read(import, of_mesh, error));
@@ -250,10 +242,8 @@ Status accelerate_read_sizes(Import *import, Error *error) {
 // Of every type but DeepSpeed's, which sp needs (parallelism_config.py makes no mesh with it).
 static Status read_sizes(Import *import, Error *error) {
     TRY(accelerate_read_sizes(import, error));
-    if (import->said.size[AXIS_SP] > 1) {
-        import_refuse(import, "parallelism_config.parallelism_config_sp_size",
-                      "sequence parallelism by heads (sp) is DeepSpeed's there: distributed_type: DEEPSPEED");
-    }
+    IMPORT_REFUSE_IF(import->said.size[AXIS_SP] > 1, import, "parallelism_config.parallelism_config_sp_size",
+                     "sequence parallelism by heads (sp) is DeepSpeed's there: distributed_type: DEEPSPEED");
     return STATUS_OK;
 }
 
@@ -267,10 +257,8 @@ static Status read_version2(Import *import, Error *error) {
     TRY(import_bool(import, "fsdp_config.fsdp_forward_prefetch", &prefetches, error));
     TRY(import_word(import, "fsdp_config.fsdp_sharding_strategy", &strategy, error));
     say_other_version(import, earlier, "belongs to FSDP version 1; version 2 does not look at it");
-    if (prefetches) {
-        import_find(import, FINDING_REFUSED, "fsdp_config.fsdp_forward_prefetch",
-                    "FSDP version 2 refuses fsdp_forward_prefetch: true");
-    }
+    FIND_IF(prefetches, import, FINDING_REFUSED, "fsdp_config.fsdp_forward_prefetch",
+            "FSDP version 2 refuses fsdp_forward_prefetch: true");
     if (!import_same_word(strategy, "FULL_SHARD")) {
         import_find(import, FINDING_TRAP, "fsdp_config.fsdp_sharding_strategy",
                     "version 2 does not look at fsdp_sharding_strategy: %s is fsdp_reshard_after_forward and "
@@ -291,10 +279,8 @@ static Status read_fsdp(Import *import, Error *error) {
     int version = 1;
     import_known(import, (const char *const[]){"deepspeed_config", NULL});
     TRY(import_int(import, of_fsdp[VERSION].path, 1, 2, &version, error));
-    if (!import_has(import, of_fsdp[VERSION].path)) {
-        import_find(import, FINDING_TRAP, "fsdp_config",
-                    "fsdp_config has no fsdp_version: accelerate takes version 1, FSDP2 is fsdp_version: 2");
-    }
+    FIND_IF(!import_has(import, of_fsdp[VERSION].path), import, FINDING_TRAP, "fsdp_config",
+            "fsdp_config has no fsdp_version: accelerate takes version 1, FSDP2 is fsdp_version: 2");
     TRY(read_common_fsdp(import, error));
     if (version == 2) {
         return read_version2(import, error);
@@ -314,9 +300,7 @@ static Status read_fsdp(Import *import, Error *error) {
 
 // A map of another kind of training: it counts for nothing here, and most say nothing.
 static void say_idle(Import *import, const char *map, const char *words) {
-    if (import_is_on(import, map)) {
-        import_find(import, FINDING_TRAP, map, "%s", words);
-    }
+    FIND_IF(import_is_on(import, map), import, FINDING_TRAP, map, "%s", words);
     import_known(import, (const char *const[]){map, NULL});
 }
 
@@ -346,12 +330,10 @@ static Status read_device(Import *import, const char *type, Error *error) {
     static const char *const others[] = {"MEGATRON_LM", "XLA", "TPU"};
     for (size_t i = 0; i < sizeof replicas / sizeof replicas[0]; i++) {
         if (strcmp(type, replicas[i]) == 0) {
-            if (i > 0) {
-                import_find(import, FINDING_UNMODELLED, accelerate_top[TYPE].path,
-                            "%s: what the devices are is --cluster's to say, and the costs of this package on them are "
-                            "not known",
-                            type);
-            }
+            FIND_IF(i > 0, import, FINDING_UNMODELLED, accelerate_top[TYPE].path,
+                    "%s: what the devices are is --cluster's to say, and the costs of this package on them are "
+                    "not known",
+                    type);
             return read_replicas(import, true, error);
         }
     }

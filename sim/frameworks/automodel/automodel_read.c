@@ -70,9 +70,8 @@ static Status read_mesh(Import *import, Error *error) {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         size[axis] = size[axis] == 0 ? 1 : size[axis];
     }
-    if (stages > 1) {
-        import_refuse(import, DISTRIBUTED("pp_size"), "pipelines of Automodel (pp_size=%d) are not modelled", stages);
-    }
+    IMPORT_REFUSE_IF(stages > 1, import, DISTRIBUTED("pp_size"), "pipelines of Automodel (pp_size=%d) are not modelled",
+                     stages);
     size[AXIS_DP_REPLICATE] = replicas;
     size[AXIS_DP_SHARD] = dp > 0 ? dp / replicas : -1;
     if (dp > 0 && dp % replicas != 0) {
@@ -85,10 +84,8 @@ static Status read_mesh(Import *import, Error *error) {
                     replicas, dp);
     }
     const int64_t ranks = (int64_t)dp * size[AXIS_CP] * size[AXIS_TP];
-    if (ranks % size[AXIS_EP] != 0) {
-        import_find(import, FINDING_REFUSED, DISTRIBUTED("ep_size"),
-                    "non_pp_size=%lld must be a multiple of ep_size=%d", (long long)ranks, size[AXIS_EP]);
-    }
+    FIND_IF(ranks % size[AXIS_EP] != 0, import, FINDING_REFUSED, DISTRIBUTED("ep_size"),
+            "non_pp_size=%lld must be a multiple of ep_size=%d", (long long)ranks, size[AXIS_EP]);
     if (size[AXIS_CP] > 1) {
         import->said.choice[PLAN_CP_ROTATE] = CP_ROTATE_ALLGATHER;
     }
@@ -113,9 +110,8 @@ static Status read_memory(Import *import, Error *error) {
     int again = RECOMPUTE_NONE, reshards = said->size[AXIS_EP] == 1;
     const char *policy = NULL, *dtype = "";
     TRY(import_choice(import, DISTRIBUTED("activation_checkpointing"), recomputes, &again, error));
-    if (again < 0) {
-        import_refuse(import, DISTRIBUTED("activation_checkpointing"), "selective checkpointing is not modelled");
-    }
+    IMPORT_REFUSE_IF(again < 0, import, DISTRIBUTED("activation_checkpointing"),
+                     "selective checkpointing is not modelled");
     said->choice[PLAN_RECOMPUTE] = again < 0 ? RECOMPUTE_NONE : again;
     TRY(import_bool(import, DISTRIBUTED("moe.reshard_after_forward"), &reshards, error));
     TRY(import_bool(import, DISTRIBUTED("reshard_after_forward"), &reshards, error));
@@ -125,10 +121,8 @@ static Status read_memory(Import *import, Error *error) {
         import_take_offload(import, DISTRIBUTED("offload_policy"), OFFLOAD_PARAMETERS, "cpu");
     }
     TRY(import_word(import, "model.torch_dtype", &dtype, error));
-    if (strstr(dtype, "bfloat16")) {
-        import_find(import, FINDING_UNMODELLED, "model.torch_dtype",
-                    "weights and states in bf16: predicted with fp32 masters, your run needs less memory");
-    }
+    FIND_IF(strstr(dtype, "bfloat16"), import, FINDING_UNMODELLED, "model.torch_dtype",
+            "weights and states in bf16: predicted with fp32 masters, your run needs less memory");
     said->choice[PLAN_PRECISION] = DTYPE_BF16;
     return STATUS_OK;
 }
@@ -169,9 +163,8 @@ static Status automodel_read(Import *import, Error *error) {
     TRY(read_memory(import, error));
     TRY(read_dispatcher(import, error));
     TRY(import_word(import, "optimizer._target_", &optimizer, error));
-    if (!strstr(optimizer, "Adam")) {
-        import_find(import, FINDING_UNMODELLED, "optimizer._target_", "%s: predicted as AdamW", optimizer);
-    }
+    FIND_IF(!strstr(optimizer, "Adam"), import, FINDING_UNMODELLED, "optimizer._target_", "%s: predicted as AdamW",
+            optimizer);
     if (import_has(import, "peft")) {
         import_refuse(import, "peft", "Automodel's own adapters are not modelled");
         import_known(import, (const char *const[]){"peft", NULL});

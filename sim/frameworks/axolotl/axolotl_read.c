@@ -36,22 +36,16 @@ static Status read_precision(Import *import, Error *error) {
     TRY(import_choice(import, path_of(AXOLOTL_BF16), words, &bf16, error));
     const bool fp16 = import_is_on(import, path_of(AXOLOTL_FP16));
     import_known(import, (const char *const[]){path_of(AXOLOTL_FP16), "bfloat16", "float16", "fp8", NULL});
-    if (bf16 == 3) {
-        import_find(import, FINDING_REFUSED, path_of(AXOLOTL_BF16), "bf16 takes auto, true or false, not full");
-    }
+    FIND_IF(bf16 == 3, import, FINDING_REFUSED, path_of(AXOLOTL_BF16), "bf16 takes auto, true or false, not full");
     *precision = bf16 == 2 ? (fp16 ? DTYPE_FP16 : DTYPE_BF16) : bf16 ? DTYPE_BF16 : fp16 ? DTYPE_FP16 : DTYPE_FP32;
-    if (fp16 && bf16 == 1) {
-        import_find(import, FINDING_TRAP, path_of(AXOLOTL_FP16), "bf16 is on too: fp16 is switched off");
-    }
+    FIND_IF(fp16 && bf16 == 1, import, FINDING_TRAP, path_of(AXOLOTL_FP16), "bf16 is on too: fp16 is switched off");
     if (*precision == DTYPE_FP32 && (import_is_on(import, "bfloat16") || import_is_on(import, "float16"))) {
         const char *key = import_is_on(import, "bfloat16") ? "bfloat16" : "float16";
         *precision = key[0] == 'b' ? DTYPE_BF16 : DTYPE_FP16;
         import_find(import, FINDING_UNMODELLED, key, "%s without mixed precision: no weight or state is in fp32", key);
     }
     import->said.choice[PLAN_MASTER_WEIGHTS] = *precision == DTYPE_BF16;  // loaded so, and never upcast
-    if (import_is_on(import, "fp8")) {
-        import_find(import, FINDING_UNMODELLED, "fp8", "fp8 under axolotl: predicted in bf16");
-    }
+    FIND_IF(import_is_on(import, "fp8"), import, FINDING_UNMODELLED, "fp8", "fp8 under axolotl: predicted in bf16");
     return STATUS_OK;
 }
 
@@ -134,10 +128,8 @@ static Status read_attention(Import *import, Error *error) {
     }
     const int cp = import->said.size[AXIS_CP];
     const bool flash2 = name && (strcmp(name, "flash_attention_2") == 0);
-    if (cp > 1 && !flash2) {
-        import_find(import, FINDING_REFUSED, path_of(AXOLOTL_CONTEXT),
-                    "context_parallel_size > 1 requires attn_implementation: flash_attention_2");
-    }
+    FIND_IF(cp > 1 && !flash2, import, FINDING_REFUSED, path_of(AXOLOTL_CONTEXT),
+            "context_parallel_size > 1 requires attn_implementation: flash_attention_2");
     return STATUS_OK;
 }
 
@@ -152,22 +144,16 @@ static Status read_recompute(Import *import, Error *error) {
     if (has_fsdp(import)) {
         TRY(import_bool(import, path_of(AXOLOTL_FSDP_CHECKPOINT), &of_units, error));
     }
-    if (of_layers == 2) {
-        import_find(import, FINDING_UNMODELLED, path_of(AXOLOTL_CHECKPOINT),
-                    "activations wait in host memory: the figures keep all that is not recomputed on the accelerator");
-    }
+    FIND_IF(of_layers == 2, import, FINDING_UNMODELLED, path_of(AXOLOTL_CHECKPOINT),
+            "activations wait in host memory: the figures keep all that is not recomputed on the accelerator");
     import->said.choice[PLAN_RECOMPUTE] = of_layers || of_units ? RECOMPUTE_FULL : RECOMPUTE_NONE;
-    if (of_layers && of_units) {
-        import_find(
-            import, FINDING_TRAP, path_of(AXOLOTL_CHECKPOINT),
+    FIND_IF(of_layers && of_units, import, FINDING_TRAP, path_of(AXOLOTL_CHECKPOINT),
             "gradient_checkpointing and FSDP's activation_checkpointing are both on: layers are recomputed twice; "
             "the prediction counts once");
-    }
     static const char *const need_it[] = {"activation_offloading", "selective_checkpointing"};
     for (int i = 0; i < 2; i++) {
-        if (!of_layers && import_is_on(import, need_it[i])) {
-            import_find(import, FINDING_REFUSED, need_it[i], "%s requires gradient_checkpointing", need_it[i]);
-        }
+        FIND_IF(!of_layers && import_is_on(import, need_it[i]), import, FINDING_REFUSED, need_it[i],
+                "%s requires gradient_checkpointing", need_it[i]);
     }
     return STATUS_OK;
 }
@@ -182,25 +168,20 @@ static Status read_adapters(Import *import, Error *error) {
     TRY(import_word(import, "adapter", &adapter, error));
     for (int i = 0; i < 2; i++) {
         TRY(import_bool(import, switches[i], &loads[i], error));
-        if (loads[i] && !adapter) {
-            import_find(import, FINDING_REFUSED, switches[i],
-                        "load_in_8bit and load_in_4bit are not supported without setting an adapter for training");
-        }
+        FIND_IF(loads[i] && !adapter, import, FINDING_REFUSED, switches[i],
+                "load_in_8bit and load_in_4bit are not supported without setting an adapter for training");
     }
     const bool quantised = adapter && strcmp(adapter, "qlora") == 0;
     if (adapter && !quantised && strcmp(adapter, "lora") != 0) {
         import_refuse(import, "adapter", "adapter %s is not modelled yet: only its few parameters are trained, and %s",
                       adapter, "figures of full fine-tuning would say nothing about it");
     } else if (adapter) {
-        if (quantised && !loads[1]) {
-            import_find(import, FINDING_REFUSED, "adapter", "Require cfg.load_in_4bit to be True for qlora");
-        }
+        FIND_IF(quantised && !loads[1], import, FINDING_REFUSED, "adapter",
+                "Require cfg.load_in_4bit to be True for qlora");
         TRY(peft_read(import, &keys, peft_finetune(quantised || loads[1], loads[0]), error));
     }
     for (const ImportLeftOut *row = axolotl_other_training; row->path; row++) {
-        if (import_is_on(import, row->path)) {
-            import_refuse(import, row->path, "%s", row->sentence);
-        }
+        IMPORT_REFUSE_IF(import_is_on(import, row->path), import, row->path, "%s", row->sentence);
         import_known(import, (const char *const[]){row->path, NULL});
     }
     return STATUS_OK;
@@ -218,9 +199,8 @@ static Status read_optimizer(Import *import, Error *error) {
     }
     const int optimizer = *said;
     const bool packed = optimizer == OPTIMIZER_ADAMW_8BIT || optimizer == OPTIMIZER_ADAMW_8BIT_PAGED;
-    if (import->said.size[AXIS_TP] > 1 && packed) {
-        import_find(import, FINDING_REFUSED, "optimizer", "tensor_parallel_size is not supported with %s", name);
-    }
+    FIND_IF(import->said.size[AXIS_TP] > 1 && packed, import, FINDING_REFUSED, "optimizer",
+            "tensor_parallel_size is not supported with %s", name);
     return STATUS_OK;
 }
 
@@ -251,24 +231,18 @@ static Status read_loss(Import *import, Error *error) {
     if (cuts || (fused && liger)) {
         import->said.choice[PLAN_LOSS] = LOSS_FUSED;
     }
-    if (cuts) {
-        import_find(
-            import, FINDING_UNMODELLED, import_has(import, losses[0]) ? losses[0] : "plugins",
+    FIND_IF(cuts, import, FINDING_UNMODELLED, import_has(import, losses[0]) ? losses[0] : "plugins",
             "cut cross-entropy makes the logits again in backward: predicted as Liger's kernel, which does not");
-    }
     if (fused && !liger) {
         import_find(import, FINDING_TRAP, losses[3],
                     "%s does nothing while plugins has no axolotl.integrations.liger.LigerPlugin", losses[3]);
     }
-    if (on > 1) {
-        import_find(import, FINDING_REFUSED, NULL, "only one cross entropy optimization can be enabled at a time");
-    }
+    FIND_IF(on > 1, import, FINDING_REFUSED, NULL, "only one cross entropy optimization can be enabled at a time");
     if (!liger) {
         for (const ImportLeftOut *row = axolotl_left_out; row->path; row++) {
-            if (strncmp(row->path, "liger_", 6) == 0 && import_is_on(import, row->path)) {
-                import_find(import, FINDING_TRAP, row->path,
-                            "%s does nothing while plugins has no axolotl.integrations.liger.LigerPlugin", row->path);
-            }
+            FIND_IF(strncmp(row->path, "liger_", 6) == 0 && import_is_on(import, row->path), import, FINDING_TRAP,
+                    row->path, "%s does nothing while plugins has no axolotl.integrations.liger.LigerPlugin",
+                    row->path);
         }
     } else if (import->said.size[AXIS_TP] > 1 &&
                (import_is_on(import, "liger_rms_norm") || import_is_on(import, "liger_fused_linear_cross_entropy"))) {
@@ -300,10 +274,9 @@ static void fill_replicas(Import *import) {
     } else if (*shard == 0 && *replicate <= 1) {
         *(cuts ? shard : replicate) = -1;
     }
-    if (cuts && *shard < 0) {
-        import_find(import, FINDING_TRAP, path_of(import->said.size[AXIS_CP] > 1 ? AXOLOTL_CONTEXT : AXOLOTL_TENSOR),
-                    "no fsdp_config: the mesh has a dp_shard of what is left, and nothing is sharded over it");
-    }
+    FIND_IF(cuts && *shard < 0, import, FINDING_TRAP,
+            path_of(import->said.size[AXIS_CP] > 1 ? AXOLOTL_CONTEXT : AXOLOTL_TENSOR),
+            "no fsdp_config: the mesh has a dp_shard of what is left, and nothing is sharded over it");
 }
 
 static Status read_mesh(Import *import, Error *error) {
@@ -330,10 +303,8 @@ static Status read_context(Import *import, Error *error) {
         import->said.choice[PLAN_CP_ROTATE] = packs ? CP_ROTATE_ALLGATHER : CP_ROTATE_RING;
     }
     const int cp = import->said.size[AXIS_CP];
-    if (cp > 1 && packs && import->said.micro_batch > 1) {
-        import_find(import, FINDING_REFUSED, path_of(AXOLOTL_MICRO_BATCH),
-                    "packed sequences with context_parallel_size %d take micro_batch_size 1", cp);
-    }
+    FIND_IF(cp > 1 && packs && import->said.micro_batch > 1, import, FINDING_REFUSED, path_of(AXOLOTL_MICRO_BATCH),
+            "packed sequences with context_parallel_size %d take micro_batch_size 1", cp);
     import_find(import, FINDING_ASSUMED, path_of(AXOLOTL_PACKING),
                 packs ? "a packed sequence is one document; attention of shorter ones, which see themselves only, "
                         "costs less (--pack says their mean length)"
@@ -400,11 +371,9 @@ static Status read_fsdp(Import *import, Error *error) {
     if (offload) {
         import_take_offload(import, path_of(AXOLOTL_OFFLOAD), OFFLOAD_PARAMETERS, "cpu");
     }
-    if (!reshards) {
-        import_find(import, FINDING_TRAP, path_of(AXOLOTL_RESHARD),
-                    "reshard_after_forward: false may be lost: axolotl hands on only true, and accelerate's default is "
-                    "true");
-    }
+    FIND_IF(!reshards, import, FINDING_TRAP, path_of(AXOLOTL_RESHARD),
+            "reshard_after_forward: false may be lost: axolotl hands on only true, and accelerate's default is "
+            "true");
     TRY(read_wrapping(import, error));
     import->said.choice[PLAN_ZERO] = 3;
     import->said.choice[PLAN_RESHARD] = RESHARD_ALWAYS;
@@ -425,18 +394,15 @@ static Status read_fsdp(Import *import, Error *error) {
     }
     const char *optimizer = "";
     TRY(import_word(import, "optimizer", &optimizer, error));
-    if (version == 2 && (strcmp(optimizer, "adamw_8bit") == 0 || strcmp(optimizer, "adamw_bnb_8bit") == 0)) {
-        import_find(import, FINDING_REFUSED, "optimizer", "FSDP2 not compatible with %s, use adamw_torch_8bit instead",
-                    optimizer);
-    }
+    FIND_IF(version == 2 && (strcmp(optimizer, "adamw_8bit") == 0 || strcmp(optimizer, "adamw_bnb_8bit") == 0), import,
+            FINDING_REFUSED, "optimizer", "FSDP2 not compatible with %s, use adamw_torch_8bit instead", optimizer);
     if (version == 2 && import_is_on(import, "load_in_4bit") &&
         import_is_on(import, "fsdp_config.cpu_ram_efficient_loading")) {
         import_find(import, FINDING_REFUSED, "fsdp_config.cpu_ram_efficient_loading",
                     "FSDP2 does not support cpu_ram_efficient_loading with load_in_4bit: set it to false");
     }
-    if (version != 2 && offload && strstr(optimizer, "8bit")) {
-        import_find(import, FINDING_REFUSED, "optimizer", "FSDP offload not compatible with %s", optimizer);
-    }
+    FIND_IF(version != 2 && offload && strstr(optimizer, "8bit"), import, FINDING_REFUSED, "optimizer",
+            "FSDP offload not compatible with %s", optimizer);
     if (version != 2 && strcmp(optimizer, "muon") == 0) {
         import_find(import, FINDING_REFUSED, "optimizer", "Muon is only compatible with FSDP2: set fsdp_version: 2");
     }
@@ -460,15 +426,11 @@ static Status read_batch(Import *import, Error *error) {
     ImportChoices *said = &import->said;
     int batch = 0;
     TRY(import_int(import, "batch_size", 1, 1 << 20, &batch, error));
-    if (batch && said->grad_accum) {
-        import_find(import, FINDING_REFUSED, "batch_size",
-                    "please set only one of gradient_accumulation_steps or batch_size");
-    }
+    FIND_IF(batch && said->grad_accum, import, FINDING_REFUSED, "batch_size",
+            "please set only one of gradient_accumulation_steps or batch_size");
     const char *assumed = said->micro_batch ? NULL : "micro_batch_size is 1, axolotl's default";
     said->micro_batch = said->micro_batch ? said->micro_batch : 1;
-    if (assumed) {
-        import_find(import, FINDING_ASSUMED, NULL, "%s", assumed);
-    }
+    FIND_IF(assumed, import, FINDING_ASSUMED, NULL, "%s", assumed);
     if (batch && !said->grad_accum) {
         import_find(import, FINDING_TRAP, "batch_size",
                     "batch_size does nothing: without gradient_accumulation_steps there is no accumulation");
@@ -485,34 +447,25 @@ static Status read_batch(Import *import, Error *error) {
 // Values at which its schema stops, whatever they would do.
 static void refuse_values(Import *import) {
     for (const ImportLeftOut *row = axolotl_gone; row->path; row++) {
-        if (import_is_on(import, row->path)) {
-            import_find(import, FINDING_REFUSED, row->path, "%s", row->sentence);
-        }
+        FIND_IF(import_is_on(import, row->path), import, FINDING_REFUSED, row->path, "%s", row->sentence);
     }
-    if (import_at(import, "output_dir") && !import_has(import, "output_dir")) {
-        import_find(import, FINDING_REFUSED, "output_dir",
-                    "output_dir takes a path; leave the key out for the usual one");
-    }
+    FIND_IF(import_at(import, "output_dir") && !import_has(import, "output_dir"), import, FINDING_REFUSED, "output_dir",
+            "output_dir takes a path; leave the key out for the usual one");
     for (const char *const *list = axolotl_lists; *list; list++) {
         const ConfigNode *node = import_has(import, *list) ? import_at(import, *list) : NULL;
-        if (node && node->kind != NODE_LIST) {
-            import_find(import, FINDING_REFUSED, *list, "%s takes a list", *list);
-        }
+        FIND_IF(node && node->kind != NODE_LIST, import, FINDING_REFUSED, *list, "%s takes a list", *list);
     }
 }
 
 static Status refuse_saving(Import *import, Error *error) {
     const char *strategy = "";
-    if (import_is_on(import, "early_stopping_patience") &&
-        !(import_is_on(import, "save_steps") && import_is_on(import, "eval_steps"))) {
-        import_find(import, FINDING_REFUSED, "early_stopping_patience",
-                    "early_stopping_patience requires save_steps and eval_steps to be set");
-    }
+    FIND_IF(import_is_on(import, "early_stopping_patience") &&
+                !(import_is_on(import, "save_steps") && import_is_on(import, "eval_steps")),
+            import, FINDING_REFUSED, "early_stopping_patience",
+            "early_stopping_patience requires save_steps and eval_steps to be set");
     TRY(import_word(import, "save_strategy", &strategy, error));
-    if (strcmp(strategy, "best") == 0 && !import_is_on(import, "metric_for_best_model")) {
-        import_find(import, FINDING_REFUSED, "save_strategy",
-                    "save_strategy: 'best' requires metric_for_best_model to be set");
-    }
+    FIND_IF(strcmp(strategy, "best") == 0 && !import_is_on(import, "metric_for_best_model"), import, FINDING_REFUSED,
+            "save_strategy", "save_strategy: 'best' requires metric_for_best_model to be set");
     return STATUS_OK;
 }
 

@@ -35,9 +35,7 @@ Status axolotl_read_tiles(Import *import, Error *error) {
     while (tokens % tiles != 0) {
         tiles--;
     }
-    if (tiles != asked) {
-        import_find(import, FINDING_ASSUMED, NUMBER, "%d tiles are not equal: predicted with %d", asked, tiles);
-    }
+    FIND_IF(tiles != asked, import, FINDING_ASSUMED, NUMBER, "%d tiles are not equal: predicted with %d", asked, tiles);
     import->said.choice[PLAN_MLP_TILES] = tiles;
     return STATUS_OK;
 }

@@ -190,9 +190,7 @@ static Status read_precision(Import *import, Error *error) {
     const ConfigNode *nodes[] = {import_at(import, keys[BF16].path), import_at(import, keys[FP16].path)};
     const bool both_auto = nodes[0] && strcmp(nodes[0]->text, "auto") == 0;
     const bool fp16_auto = nodes[1] && strcmp(nodes[1]->text, "auto") == 0;
-    if (bf16 && fp16) {
-        import_find(import, FINDING_REFUSED, keys[FP16].path, "bf16 and fp16 are both on");
-    }
+    FIND_IF(bf16 && fp16, import, FINDING_REFUSED, keys[FP16].path, "bf16 and fp16 are both on");
     if (bf16 || fp16 || !(both_auto || fp16_auto)) {  // "auto" is for transformers' Trainer to fill in
         import->said.choice[PLAN_PRECISION] = bf16 ? DTYPE_BF16 : fp16 ? DTYPE_FP16 : DTYPE_FP32;
     }
@@ -244,10 +242,8 @@ static Status read_groups(Import *import, Error *error) {
     TRY(import_int(import, "zero_optimization.zero_hpz_partition_size", 1, MESH_MAX_WORLD, &hpz, error));
     TRY(import_int(import, "zero_optimization.mics_shard_size", -1, MESH_MAX_WORLD, &mics, error));
     import->said.choice[PLAN_RESHARD_RANKS] = hpz > 1 ? hpz : 0;
-    if (mics > 0) {
-        import_find(import, FINDING_REFUSED, "zero_optimization.mics_shard_size",
-                    "DeepSpeed 0.19.8 has no MiCS any more and refuses the key; predicted as shards over all ranks");
-    }
+    FIND_IF(mics > 0, import, FINDING_REFUSED, "zero_optimization.mics_shard_size",
+            "DeepSpeed 0.19.8 has no MiCS any more and refuses the key; predicted as shards over all ranks");
     return STATUS_OK;
 }
 
@@ -269,11 +265,9 @@ static Status read_bucket(Import *import, int stage, Error *error) {
     import->said.choice[PLAN_REDUCE_BUCKET] = stage == 0 || elements == DEFAULT_BUCKET ? 0 : (int)elements;
     int copies = 1;
     TRY(import_bool(import, "zero_optimization.contiguous_gradients", &copies, error));
-    if (stage > 0 && !copies) {
-        import_find(import, FINDING_UNMODELLED, "zero_optimization.contiguous_gradients",
-                    "gradients are reduced where they are: the prediction copies them into a buffer, so your run needs "
-                    "less memory");
-    }
+    FIND_IF(stage > 0 && !copies, import, FINDING_UNMODELLED, "zero_optimization.contiguous_gradients",
+            "gradients are reduced where they are: the prediction copies them into a buffer, so your run needs "
+            "less memory");
     return STATUS_OK;
 }
 
@@ -288,11 +282,9 @@ static Status read_overlap(Import *import, int stage, Error *error) {
     } else if (stage > 0) {
         import->said.choice[PLAN_REDUCE_OVERLAP] = on ? REDUCE_OVERLAP_ON : REDUCE_OVERLAP_OFF;
     }
-    if (stage > 0 && !on && !import_has(import, keys[OVERLAP].path)) {
-        import_find(import, FINDING_TRAP, keys[OVERLAP].path,
-                    "kernels wait for every reduction, which is the default but for stage 3: overlap_comm: true runs "
-                    "them beside backward");
-    }
+    FIND_IF(stage > 0 && !on && !import_has(import, keys[OVERLAP].path), import, FINDING_TRAP, keys[OVERLAP].path,
+            "kernels wait for every reduction, which is the default but for stage 3: overlap_comm: true runs "
+            "them beside backward");
     return STATUS_OK;
 }
 
@@ -324,10 +316,8 @@ static Status read_stages(Import *import, Error *error) {
     if (layers > 0) {
         import->said.choice[PLAN_RECOMPUTE] = RECOMPUTE_FULL;
     }
-    if (layers > 1) {
-        import_find(import, FINDING_UNMODELLED, "pipeline.activation_checkpoint_interval",
-                    "%d layers between two kept inputs: predicted with one", layers);
-    }
+    FIND_IF(layers > 1, import, FINDING_UNMODELLED, "pipeline.activation_checkpoint_interval",
+            "%d layers between two kept inputs: predicted with one", layers);
     if (import->said.size[AXIS_PP] > 0) {
         import_find(import, FINDING_ASSUMED, keys[STAGES].path,
                     "DeepSpeed does not read it: PipelineModule(num_stages=%d) in your script makes the stages",
@@ -364,11 +354,9 @@ static Status deepspeed_read(Import *import, Error *error) {
             "others need gradient_checkpointing_enable()");
         import_known(import, known);
     }
-    if (import->said.choice[PLAN_RECOMPUTE] == IMPORT_UNSAID) {
-        import_find(import, FINDING_ASSUMED, NULL,
-                    "no activation is recomputed: the file cannot say it; --recompute full where your script calls "
-                    "gradient_checkpointing_enable()");
-    }
+    FIND_IF(import->said.choice[PLAN_RECOMPUTE] == IMPORT_UNSAID, import, FINDING_ASSUMED, NULL,
+            "no activation is recomputed: the file cannot say it; --recompute full where your script calls "
+            "gradient_checkpointing_enable()");
     return STATUS_OK;
 }
 

@@ -38,9 +38,7 @@ static Status read_sharding(Import *import, Error *error) {
     TRY(import_choice(import, megatron_key(import, M_STRATEGY), strategies, &stage, error));
     TRY(megatron_int(import, M_INSTANCES, 1, MESH_MAX_WORLD, &instances, error));
     TRY(import_bool(import, "--use-torch-fsdp2", &torch, error));
-    if (torch) {
-        import_refuse(import, "--use-torch-fsdp2", "PyTorch's FSDP2 inside Megatron-LM is not modelled");
-    }
+    IMPORT_REFUSE_IF(torch, import, "--use-torch-fsdp2", "PyTorch's FSDP2 inside Megatron-LM is not modelled");
     said->choice[PLAN_ZERO] = fsdp ? stage : sharded;
     if (said->choice[PLAN_ZERO] == 0) {
         said->size[AXIS_DP_REPLICATE] = -1;
@@ -62,11 +60,9 @@ static Status read_set_overlap(Import *import, int *reduces, int *gathers, Error
         TRY(megatron_bool(import, own[i], &said, error));
         *values[i] = true;
         TRY(megatron_bool(import, set[i], values[i], error));
-        if (megatron_says(import, own[i]) && said != *values[i]) {
-            import_find(import, FINDING_TRAP, megatron_key(import, own[i]),
-                        "comm_overlap sets it to %s before training: say it as %s", *values[i] ? "True" : "False",
-                        megatron_key(import, set[i]));
-        }
+        FIND_IF(megatron_says(import, own[i]) && said != *values[i], import, FINDING_TRAP, megatron_key(import, own[i]),
+                "comm_overlap sets it to %s before training: say it as %s", *values[i] ? "True" : "False",
+                megatron_key(import, set[i]));
     }
     return STATUS_OK;
 }
@@ -112,10 +108,9 @@ static Status read_tensor(Import *import, Error *error) {
             import, FINDING_REFUSED, "--deterministic-mode",
             "--deterministic-mode requires: tp_comm_overlap=False (got True). Adjust these options to continue.");
     }
-    if (said->choice[PLAN_TP_OVERLAP] == true && !split) {
-        import_find(import, FINDING_REFUSED, megatron_key(import, M_TP_OVERLAP),
-                    "Tensor parallel communication/GEMM overlap can happen only when sequence parallelism is enabled");
-    }
+    FIND_IF(said->choice[PLAN_TP_OVERLAP] == true && !split, import, FINDING_REFUSED,
+            megatron_key(import, M_TP_OVERLAP),
+            "Tensor parallel communication/GEMM overlap can happen only when sequence parallelism is enabled");
     return STATUS_OK;
 }
 
@@ -163,10 +158,8 @@ static Status read_cut(Import *import, Error *error) {
     TRY(megatron_int(import, M_ETP, 1, MESH_MAX_WORLD, &cut, error));
     if (cut != usual) {
         said->choice[PLAN_ETP] = cut;
-        if (!megatron_says(import, M_ETP)) {
-            import_find(import, FINDING_ASSUMED, megatron_key(import, M_TP),
-                        "each expert is cut over %d ranks: %s is as tp unless said", cut, megatron_key(import, M_ETP));
-        }
+        FIND_IF(!megatron_says(import, M_ETP), import, FINDING_ASSUMED, megatron_key(import, M_TP),
+                "each expert is cut over %d ranks: %s is as tp unless said", cut, megatron_key(import, M_ETP));
     }
     return STATUS_OK;
 }
@@ -237,10 +230,8 @@ static void read_modules(Import *import) {
     unsigned modules = 0;
     for (int i = 0; i < word_count(node); i++) {
         const unsigned one = module_of(node, i);
-        if (!one) {
-            import_find(import, FINDING_UNMODELLED, megatron_key(import, M_MODULES),
-                        "%s is made again too: predicted as kept, your run needs less memory", word_at(node, i));
-        }
+        FIND_IF(!one, import, FINDING_UNMODELLED, megatron_key(import, M_MODULES),
+                "%s is made again too: predicted as kept, your run needs less memory", word_at(node, i));
         modules |= one;
     }
     import->said.choice[PLAN_RECOMPUTE_MODULES] = modules ? (int)modules : RECOMPUTE_CORE_ATTENTION;
@@ -324,10 +315,9 @@ static Status read_optimizer(Import *import, Error *error) {
     if (offload) {
         import_take_offload(import, megatron_key(import, M_OFFLOAD), OFFLOAD_OPTIMIZER, "cpu");
     }
-    if (offload && (!text_parse_double(part, &share) || share < 1)) {
-        import_find(import, FINDING_UNMODELLED, megatron_key(import, M_OFFLOADED),
-                    "%s of the states are on the host: predicted with all of them there", part);
-    }
+    FIND_IF(offload && (!text_parse_double(part, &share) || share < 1), import, FINDING_UNMODELLED,
+            megatron_key(import, M_OFFLOADED), "%s of the states are on the host: predicted with all of them there",
+            part);
     return STATUS_OK;
 }
 
@@ -429,10 +419,8 @@ static Status read_batch(Import *import, Error *error) {
     TRY(megatron_int(import, M_SEQ, 1, 1 << 24, &said->seq, error));
     if (!megatron_is_bridge(import)) {
         said->grad_accum = said->global_batch > 0 ? 0 : 1;
-        if (said->global_batch > 0 && import_has(import, "--step-batch-size-schedule")) {
-            import_find(import, FINDING_REFUSED, "--step-batch-size-schedule",
-                        "Cannot specify both --step-batch-size-schedule and --global-batch-size");
-        }
+        FIND_IF(said->global_batch > 0 && import_has(import, "--step-batch-size-schedule"), import, FINDING_REFUSED,
+                "--step-batch-size-schedule", "Cannot specify both --step-batch-size-schedule and --global-batch-size");
         return STATUS_OK;
     }
     TRY(import_int(import, "dataset.seq_length", 1, 1 << 24, &said->seq, error));
@@ -449,9 +437,7 @@ static void refuse_other_models(Import *import) {
         {"model.hybrid_layer_pattern", NULL, "layers of state spaces, which no model of ndtune has"},
         {NULL, NULL, NULL}};
     for (int i = 0; rows[i].path; i++) {
-        if (import_is_on(import, rows[i].path)) {
-            import_refuse(import, rows[i].path, "%s", rows[i].sentence);
-        }
+        IMPORT_REFUSE_IF(import_is_on(import, rows[i].path), import, rows[i].path, "%s", rows[i].sentence);
     }
 }
 

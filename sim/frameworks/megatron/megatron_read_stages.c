@@ -140,16 +140,12 @@ static void find_unset_messages(Import *import, bool chunks) {
     static const char *const models[] = {"model.overlap_p2p_comm", "model.batch_p2p_comm"};
     const bool sets = megatron_sets_overlap(import);
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
-        if (sets && import_has(import, models[i])) {
-            import_find(import, FINDING_TRAP, models[i],
-                        "comm_overlap sets it anew before training: say it in the CommOverlapConfig");
-        }
+        FIND_IF(sets && import_has(import, models[i]), import, FINDING_TRAP, models[i],
+                "comm_overlap sets it anew before training: say it in the CommOverlapConfig");
     }
-    if (!sets && chunks && !megatron_says(import, M_P2P_OVERLAP)) {
-        import_find(import, FINDING_ASSUMED, NULL,
-                    "stages wait for the messages between them: without a CommOverlapConfig model.overlap_p2p_comm is "
-                    "False");
-    }
+    FIND_IF(!sets && chunks && !megatron_says(import, M_P2P_OVERLAP), import, FINDING_ASSUMED, NULL,
+            "stages wait for the messages between them: without a CommOverlapConfig model.overlap_p2p_comm is "
+            "False");
 }
 
 // A CommOverlapConfig overlaps the messages of several chunks unless it says otherwise (training/comm_overlap.py);

@@ -52,10 +52,9 @@ static Status read_others(Import *import, Error *error) {
     TRY(import_bool(import, "parallelism.tp_recompute_allgather", &again, error));
     TRY(import_bool(import, "optimizer.accumulate_grad_in_fp32", &in_fp32, error));
     TRY(import_word(import, "optimizer.optimizer_factory.name", &optimizer, error));
-    if (experts > 1 || context > 1) {
-        import_refuse(import, experts > 1 ? "parallelism.expert_parallel_size" : "parallelism.context_parallel_size",
-                      "nanotron's %s are not modelled", experts > 1 ? "experts" : "rings of attention");
-    }
+    IMPORT_REFUSE_IF(experts > 1 || context > 1, import,
+                     experts > 1 ? "parallelism.expert_parallel_size" : "parallelism.context_parallel_size",
+                     "nanotron's %s are not modelled", experts > 1 ? "experts" : "rings of attention");
     const bool splits = import->said.size[AXIS_TP] > 1;
     if (splits && !import_same_word(mode, "REDUCE_SCATTER")) {
         import_find(import, FINDING_UNMODELLED, "parallelism.tp_mode",
@@ -67,19 +66,16 @@ static Status read_others(Import *import, Error *error) {
                     "off: products wait for the tokens of other ranks; predicted as on, your run is slower");
     }
     const bool stages = import->said.size[AXIS_PP] > 1;
-    if (splits && import_has(import, "parallelism.tp_recompute_allgather") && (again != 0) != stages) {
-        import_find(import, FINDING_UNMODELLED, "parallelism.tp_recompute_allgather",
-                    "%s: predicted as %s, as published runs with%s stages were", again ? "true" : "false",
-                    stages ? "true" : "false", stages ? "" : "out");
-    }
+    FIND_IF(splits && import_has(import, "parallelism.tp_recompute_allgather") && (again != 0) != stages, import,
+            FINDING_UNMODELLED, "parallelism.tp_recompute_allgather",
+            "%s: predicted as %s, as published runs with%s stages were", again ? "true" : "false",
+            stages ? "true" : "false", stages ? "" : "out");
     if (!in_fp32) {
         import_find(import, FINDING_UNMODELLED, "optimizer.accumulate_grad_in_fp32",
                     "off: predicted with gradients summed in fp32, your run needs less memory");
     }
-    if (import_same_word(optimizer, "sgd")) {
-        import_find(import, FINDING_UNMODELLED, "optimizer.optimizer_factory.name",
-                    "optimizer sgd: the prediction has fused AdamW with two states");
-    }
+    FIND_IF(import_same_word(optimizer, "sgd"), import, FINDING_UNMODELLED, "optimizer.optimizer_factory.name",
+            "optimizer sgd: the prediction has fused AdamW with two states");
     return STATUS_OK;
 }
 
@@ -90,10 +86,8 @@ static Status read_sizes(Import *import, Error *error) {
     TRY(import_int(import, "model.model_config.intermediate_size", 1, 1 << 22, &ffn, error));
     TRY(import_int(import, "model.model_config.num_attention_heads", 1, 1 << 16, &heads, error));
     import_name_model(import, &(ImportSizes){.layers = layers, .hidden = hidden, .ffn = ffn, .heads = heads});
-    if (import_is_on(import, "model.model_config.is_mamba_config")) {
-        import_refuse(import, "model.model_config.is_mamba_config",
-                      "layers of state spaces, which no model of ndtune has");
-    }
+    IMPORT_REFUSE_IF(import_is_on(import, "model.model_config.is_mamba_config"), import,
+                     "model.model_config.is_mamba_config", "layers of state spaces, which no model of ndtune has");
     return STATUS_OK;
 }
 

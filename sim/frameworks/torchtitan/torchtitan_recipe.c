@@ -87,12 +87,10 @@ static Status sequences(Import *import, const char *key, int64_t seq, int64_t us
     const int64_t tokens = node && node->kind == NODE_SCALAR ? product_of(node->text) : usual;
     import_at(import, arena_format(import->arena, "training.%s", key));
     *count = tokens > 0 ? tokens / seq : 0;
-    if (tokens > 0 && tokens % seq != 0) {
-        import_refuse(import, arena_format(import->arena, "training.%s", key),
-                      "%lld tokens are no whole number of sequences of max_context_length %lld: micro-batches of other "
-                      "rows are not modelled, use a multiple of it",
-                      (long long)tokens, (long long)seq);
-    }
+    IMPORT_REFUSE_IF(tokens > 0 && tokens % seq != 0, import, arena_format(import->arena, "training.%s", key),
+                     "%lld tokens are no whole number of sequences of max_context_length %lld: micro-batches of other "
+                     "rows are not modelled, use a multiple of it",
+                     (long long)tokens, (long long)seq);
     FAIL_IF(node && tokens <= 0 && strcmp(word_at(import, "training", key), "-1") != 0, error, STATUS_USAGE,
             "%s:%d: training.%s takes a number of tokens, not \"%s\"", import->path, node->line, key,
             word_at(import, "training", key));
@@ -225,10 +223,8 @@ static Status take_adapters(Import *import, const ConfigNode *converter, Error *
     const ConfigNode *rank = config_child(converter, "rank"), *modules = config_child(converter, "target_modules");
     int64_t number = DEFAULT_RANK;
     int targets = modules && modules->kind == NODE_LIST ? LORA_QUERY_VALUE : LORA_ALL;
-    if (modules && modules->kind == NODE_SCALAR && modules->text[0]) {
-        import_find(import, FINDING_UNMODELLED, "model_spec",
-                    "target_modules takes a list of names, not %s: predicted with adapters of all", modules->text);
-    }
+    FIND_IF(modules && modules->kind == NODE_SCALAR && modules->text[0], import, FINDING_UNMODELLED, "model_spec",
+            "target_modules takes a list of names, not %s: predicted with adapters of all", modules->text);
     for (const ConfigNode *item = modules ? modules->first : NULL; item; item = item->next) {
         if (text_index(of_mlp, 3, item->text) >= 0) {
             targets = LORA_ALL;
@@ -253,9 +249,8 @@ static void take_format(Import *import, const ConfigNode *converter, Fp8Recipe r
     const ConfigNode *emulated = config_child(converter, "emulate");
     import->said.choice[PLAN_PRECISION] = DTYPE_FP8;
     import->said.choice[PLAN_FP8_RECIPE] = kept ? FP8_ROWWISE_BF16 : (int)recipe;
-    if (emulated && strcmp(emulated->text, "True") == 0) {
-        import_find(import, FINDING_UNMODELLED, "model_spec", "fp8 computed in bf16: your run is slower");
-    }
+    FIND_IF(emulated && strcmp(emulated->text, "True") == 0, import, FINDING_UNMODELLED, "model_spec",
+            "fp8 computed in bf16: your run is slower");
 }
 
 static Status take_converters(Import *import, Error *error) {
@@ -277,9 +272,7 @@ static Status take_converters(Import *import, Error *error) {
                 known = true;
             }
         }
-        if (!known) {
-            import_find(import, FINDING_UNMODELLED, "model_spec", "the converter %s: predicted without it", class);
-        }
+        FIND_IF(!known, import, FINDING_UNMODELLED, "model_spec", "the converter %s: predicted without it", class);
     }
     return STATUS_OK;
 }

@@ -200,10 +200,8 @@ static Status read_training(Import *import, Error *error) {
     static const int defaulted[] = {LOCAL_BATCH, SEQ_LEN};
     for (int i = 0; i < 2; i++) {
         const char *path = keys[defaulted[i]].path;
-        if (!import_has(import, path)) {
-            import_find(import, FINDING_ASSUMED, NULL, "%s is %d, torchtitan's default", path,
-                        i == 0 ? said->micro_batch : said->seq);
-        }
+        FIND_IF(!import_has(import, path), import, FINDING_ASSUMED, NULL, "%s is %d, torchtitan's default", path,
+                i == 0 ? said->micro_batch : said->seq);
     }
     return STATUS_OK;
 }
@@ -212,10 +210,8 @@ static Status read_optimizer(Import *import, Error *error) {
     const char *implementation = "fused", *name = "AdamW";
     TRY(import_word(import, keys[IMPLEMENTATION].path, &implementation, error));
     TRY(import_word(import, "optimizer.name", &name, error));
-    if (strcmp(implementation, "for-loop") == 0) {
-        import_find(import, FINDING_UNMODELLED, keys[IMPLEMENTATION].path,
-                    "one tensor after the other: predicted as foreach, which the host issues faster");
-    }
+    FIND_IF(strcmp(implementation, "for-loop") == 0, import, FINDING_UNMODELLED, keys[IMPLEMENTATION].path,
+            "one tensor after the other: predicted as foreach, which the host issues faster");
     if (strcmp(name, "AdamW") != 0 && strcmp(name, "Adam") != 0) {
         import_find(import, FINDING_REFUSED, "optimizer.name", "Optimizer %s not added.", name);
     }
@@ -243,10 +239,9 @@ static void read_float8(Import *import) {
                         name);
         }
     }
-    if (import_has(import, "quantize.linear.float8") && said->choice[PLAN_PRECISION] != DTYPE_FP8) {
-        import_find(import, FINDING_TRAP, "quantize.linear.float8",
-                    "the table sets nothing while model.converters has no \"quantize.linear.float8\"");
-    }
+    FIND_IF(import_has(import, "quantize.linear.float8") && said->choice[PLAN_PRECISION] != DTYPE_FP8, import,
+            FINDING_TRAP, "quantize.linear.float8",
+            "the table sets nothing while model.converters has no \"quantize.linear.float8\"");
 }
 
 // Which is off by default.
@@ -254,10 +249,9 @@ static Status read_gather(Import *import, Error *error) {
     const ImportChoices *said = &import->said;
     int gathers = 0;
     TRY(import_bool(import, keys[FP8_GATHER].path, &gathers, error));
-    if (!gathers && said->choice[PLAN_PRECISION] == DTYPE_FP8 && said->choice[PLAN_FP8_RECIPE] == FP8_TENSORWISE) {
-        import_find(import, FINDING_UNMODELLED, keys[FP8_GATHER].path,
-                    "off: predicted with weights gathered in fp8, your run moves twice the bytes");
-    }
+    FIND_IF(!gathers && said->choice[PLAN_PRECISION] == DTYPE_FP8 && said->choice[PLAN_FP8_RECIPE] == FP8_TENSORWISE,
+            import, FINDING_UNMODELLED, keys[FP8_GATHER].path,
+            "off: predicted with weights gathered in fp8, your run moves twice the bytes");
     return STATUS_OK;
 }
 
@@ -270,9 +264,8 @@ static Status read_model(Import *import, Error *error) {
     import->model_key = keys[MODEL_FLAVOR].path;
     import->model = import_has(import, keys[MODEL_FLAVOR].path) ? flavor : NULL;
     import->preset = model ? model->preset : NULL;
-    if (other && !model) {
-        import_refuse(import, keys[MODEL_NAME].path, "%s %s is %s, which is not modelled yet", folder, flavor, other);
-    }
+    IMPORT_REFUSE_IF(other && !model, import, keys[MODEL_NAME].path, "%s %s is %s, which is not modelled yet", folder,
+                     flavor, other);
     if (strstr(flavor, "flex")) {
         import_find(
             import, FINDING_UNMODELLED, keys[MODEL_FLAVOR].path,
@@ -303,18 +296,14 @@ static Status read_overlap(Import *import, Error *error) {
     TRY(import_word(import, "parallelism.context_parallel_load_balancer", &balance, error));
     import->said.choice[PLAN_CP_ROTATE] = CP_ROTATE_ALLGATHER;
     const int cp = import->said.size[AXIS_CP], tp = import->said.size[AXIS_TP];
-    if (import->said.choice[PLAN_TP_OVERLAP] && import->said.choice[PLAN_FUSED] != FUSED_COMPILED) {
-        import_find(import, FINDING_REFUSED, keys[ASYNC].path,
-                    "asynchronous tensor parallelism needs compile.enable = true");
-    }
+    FIND_IF(import->said.choice[PLAN_TP_OVERLAP] && import->said.choice[PLAN_FUSED] != FUSED_COMPILED, import,
+            FINDING_REFUSED, keys[ASYNC].path, "asynchronous tensor parallelism needs compile.enable = true");
     if (cp > 1 && strcmp(rotate, "allgather") != 0) {
         import_find(import, FINDING_TRAP, keys[ROTATE].path,
                     "torchtitan 0.2 reads the rotation in validation only: training gathers keys and values");
     }
-    if (cp > 1 && strcmp(balance, "headtail") != 0) {
-        import_find(import, FINDING_UNMODELLED, "parallelism.context_parallel_load_balancer",
-                    "the balancer %s: predicted with headtail", balance);
-    }
+    FIND_IF(cp > 1 && strcmp(balance, "headtail") != 0, import, FINDING_UNMODELLED,
+            "parallelism.context_parallel_load_balancer", "the balancer %s: predicted with headtail", balance);
     if (tp > 1 && whole_loss) {
         import_find(import, FINDING_UNMODELLED, "parallelism.disable_loss_parallel",
                     "logits gathered for the loss: the prediction splits them, so it needs less memory than your run");
@@ -331,10 +320,8 @@ static Status read_every(Import *import, const char *option, Error *error) {
             option);
     import->said.choice[PLAN_RECOMPUTE] = RECOMPUTE_FULL;
     import->said.choice[PLAN_RECOMPUTE_EVERY] = every > 1 ? (int)every : 0;
-    if (!import_has(import, keys[OPTION].path)) {
-        import_find(import, FINDING_ASSUMED, NULL, "%s is 2, torchtitan's default: every second layer recomputed",
-                    keys[OPTION].path);
-    }
+    FIND_IF(!import_has(import, keys[OPTION].path), import, FINDING_ASSUMED, NULL,
+            "%s is 2, torchtitan's default: every second layer recomputed", keys[OPTION].path);
     return STATUS_OK;
 }
 

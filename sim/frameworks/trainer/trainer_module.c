@@ -37,11 +37,10 @@ static Status read_mesh(Import *import, Error *error) {
     TRY(read_sizes(import, keys, sizeof keys / sizeof keys[0], error));
     TRY(import_choice(import, MESH "cp_handler.cp_comm_strategy", strategies, &rotate, error));
     import->said.choice[PLAN_CP_ROTATE] = rotate;
-    if (import->said.choice[PLAN_ZERO] == 0 && import->said.size[AXIS_DP_SHARD] > 1) {
-        import_refuse(import, MESH "dp_shard_size",
-                      "ranks that shard without fsdp: what the environment asks of accelerate (ACCELERATE_USE_FSDP) is "
-                      "not read");
-    }
+    IMPORT_REFUSE_IF(import->said.choice[PLAN_ZERO] == 0 && import->said.size[AXIS_DP_SHARD] > 1, import,
+                     MESH "dp_shard_size",
+                     "ranks that shard without fsdp: what the environment asks of accelerate (ACCELERATE_USE_FSDP) is "
+                     "not read");
     return STATUS_OK;
 }
 

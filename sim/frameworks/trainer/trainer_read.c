@@ -64,14 +64,11 @@ static Status read_precision(Import *import, const TrainerDefaults *defaults, Er
     int bf16 = -1, fp16 = 0;
     TRY(import_bool(import, "fp16", &fp16, error));
     TRY(import_bool(import, "bf16", &bf16, error));
-    if (bf16 == 1 && fp16) {
-        import_find(import, FINDING_REFUSED, "fp16", "At most one of fp16 and bf16 can be True, but not both");
-    }
+    FIND_IF(bf16 == 1 && fp16, import, FINDING_REFUSED, "fp16",
+            "At most one of fp16 and bf16 can be True, but not both");
     const bool half = bf16 < 0 ? defaults->bf16 && !fp16 : bf16;
-    if (bf16 < 0 && !fp16) {
-        import_find(import, FINDING_ASSUMED, NULL, "neither bf16 nor fp16 is set: %s, its default",
-                    half ? "bf16" : "fp32");
-    }
+    FIND_IF(bf16 < 0 && !fp16, import, FINDING_ASSUMED, NULL, "neither bf16 nor fp16 is set: %s, its default",
+            half ? "bf16" : "fp32");
     import->said.choice[PLAN_PRECISION] = half ? DTYPE_BF16 : fp16 ? DTYPE_FP16 : DTYPE_FP32;
     return STATUS_OK;
 }
@@ -97,9 +94,7 @@ static Status read_kernels(Import *import, Error *error) {
             return STATUS_OK;
         }
     }
-    if (kernel) {
-        import_find(import, FINDING_UNMODELLED, path, "attention by %s: predicted with flash", kernel);
-    }
+    FIND_IF(kernel, import, FINDING_UNMODELLED, path, "attention by %s: predicted with flash", kernel);
     return STATUS_OK;
 }
 
@@ -119,11 +114,9 @@ static Status read_liger(Import *import, const TrainerDefaults *defaults, Error 
     if (!liger) {
         return STATUS_OK;
     }
-    if (others) {
-        import_find(import, FINDING_UNMODELLED, "use_liger_kernel",
-                    "one kernel for each norm, the rotation and the activation: your run needs less memory and time "
-                    "than these kernels");
-    }
+    FIND_IF(others, import, FINDING_UNMODELLED, "use_liger_kernel",
+            "one kernel for each norm, the rotation and the activation: your run needs less memory and time "
+            "than these kernels");
     if (fused && defaults->own_loss) {
         import_find(import, FINDING_TRAP, "use_liger_kernel", "its loss is turned off beside %s's own",
                     import->format->name);
@@ -148,9 +141,8 @@ static Status read_recompute(Import *import, const TrainerDefaults *defaults, Er
         offload_path = import_has(import, path) ? path : offload_path;
     }
     TRY(import_bool(import, "fsdp_config.activation_checkpointing", &of_units, error));
-    if (defaults->recomputes && !import_has(import, names[0]) && !import_has(import, names[1])) {
-        import_find(import, FINDING_ASSUMED, NULL, "gradient_checkpointing is on, %s's default", import->format->name);
-    }
+    FIND_IF(defaults->recomputes && !import_has(import, names[0]) && !import_has(import, names[1]), import,
+            FINDING_ASSUMED, NULL, "gradient_checkpointing is on, %s's default", import->format->name);
     if (of_model && of_units) {
         import_find(import, FINDING_TRAP, names[0],
                     "gradient_checkpointing and FSDP's activation_checkpointing are both on: layers are recomputed "
@@ -178,9 +170,8 @@ static void read_old_word(Import *import, const char *word, const char *strategy
     if (strstr(word, "offload")) {
         *offload = 1;
     }
-    if (strstr(word, "hybrid_shard") && strcmp(strategy_of, "2") == 0) {
-        import_find(import, FINDING_REFUSED, "fsdp", "`fsdp=%s` is only available with FSDP1", word);
-    }
+    FIND_IF(strstr(word, "hybrid_shard") && strcmp(strategy_of, "2") == 0, import, FINDING_REFUSED, "fsdp",
+            "`fsdp=%s` is only available with FSDP1", word);
 }
 
 static void read_old_words(Import *import, const char *version, int *reshards, int *offload) {
@@ -279,10 +270,8 @@ static Status read_adapters(Import *import, Error *error) {
     if (adapters) {
         return peft_read(import, &peft_keys, peft_finetune(in_4bit, in_8bit), error);
     }
-    if (in_4bit || in_8bit) {
-        import_find(import, FINDING_REFUSED, in_4bit ? "load_in_4bit" : "load_in_8bit",
-                    "a model that is loaded in fewer bits cannot be trained without use_peft");
-    }
+    FIND_IF(in_4bit || in_8bit, import, FINDING_REFUSED, in_4bit ? "load_in_4bit" : "load_in_8bit",
+            "a model that is loaded in fewer bits cannot be trained without use_peft");
     return STATUS_OK;
 }
 

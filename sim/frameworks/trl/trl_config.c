@@ -28,9 +28,7 @@ static const char *const of_no_matter[] = {
 static Status read_loss(Import *import, Error *error) {
     const char *loss = "nll";
     TRY(import_word(import, "loss_type", &loss, error));
-    if (!import_same_word(loss, "nll")) {
-        import_find(import, FINDING_UNMODELLED, "loss_type", "loss %s: predicted as nll", loss);
-    }
+    FIND_IF(!import_same_word(loss, "nll"), import, FINDING_UNMODELLED, "loss_type", "loss %s: predicted as nll", loss);
     return STATUS_OK;
 }
 

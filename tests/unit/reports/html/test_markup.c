@@ -29,8 +29,7 @@ static Status print_nothing(const Fixture *unused, FILE *out, Error *error) {
 static Status print_table(const Fixture *unused, FILE *out, Error *error) {
     (void)unused;
     (void)error;
-    static const MarkupColumn columns[] = {{"<a>", false}, {"n", true}};
-    MarkupTable table = table_begin("t", "\"c\"", columns, 2, out);
+    MarkupTable table = table_begin("t", "\"c\"", "<a>|#n", out);
     table_row(&table, NULL);
     table_cell(&table, "%s", "<x>");
     table_cell(&table, "%d", 7);
