@@ -39,8 +39,8 @@ typedef struct MarkupTable {
 MarkupTable table_begin(const char *id, const char *caption, const char *columns, FILE *out);
 void table_row(MarkupTable *table, const char *attributes);  // attributes of the <tr>, trusted; NULL = none
 void table_cell(MarkupTable *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// The next cells by their kinds: s text, d int, I int64_t, b bytes, c count, t seconds, % share, the last four double. A
-// dash for no text, below 0, and for bytes unless above 0.
+// The next cells by their kinds: s text, d int, I int64_t; of a double b bytes, c count, t seconds, % a share. A dash
+// for no text, below 0, and for bytes unless above 0.
 void table_cells(MarkupTable *table, const char *kinds, ...);
 // A sentence spanning the rest of the row.
 void table_rest(MarkupTable *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
