@@ -59,13 +59,14 @@ typedef struct Accelerator {
     double memory_efficiency;   // achieved share for streaming kernels, sim/SOURCES.md H5
     double cache_bytes;  // processors: what the ranks of a node may hold in all so that streams run at the rates above
     double beyond_cache_bytes_per_s;  // achieved by streams of those that hold more; 0 = not measured
-    double kernel_floor_s;            // shortest kernel in a stream
-    double kernel_gap_s;              // between dependent kernels of one stream
-    double power_w;                   // cap that the rates belong to; 0 = unknown
-    double chip_spread;               // one-sigma of arithmetic rates from chip to chip; a step waits for the slowest
-    double fp8_exact_share;           // rate of fp8 GEMMs with full-precision accumulation, relative to the others
-    double sharded_gemm_share;        // GEMM rate under full sharding's gathers, relative to other GEMMs
-    double grouped_ramp_rows;         // rows per group at which a grouped GEMM runs at half rate; 0 = by its tiles
+    double element_s;        // an element in a kernel of PyTorch that converts, broadcasts or strides; 0 = as its bytes
+    double kernel_floor_s;   // shortest kernel in a stream
+    double kernel_gap_s;     // between dependent kernels of one stream
+    double power_w;          // cap that the rates belong to; 0 = unknown
+    double chip_spread;      // one-sigma of arithmetic rates from chip to chip; a step waits for the slowest
+    double fp8_exact_share;  // rate of fp8 GEMMs with full-precision accumulation, relative to the others
+    double sharded_gemm_share;  // GEMM rate under full sharding's gathers, relative to other GEMMs
+    double grouped_ramp_rows;   // rows per group at which a grouped GEMM runs at half rate; 0 = by its tiles
     int sm_count;
     GemmRate gemm[DTYPE_COUNT];
     AttentionRate attention[CLUSTER_MAX_ATTENTION];

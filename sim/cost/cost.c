@@ -62,10 +62,10 @@ static double stream_bytes(const Target *target, const StepProgram *program, con
     case TASK_ACTIVATION_BACKWARD:
     case TASK_ROUTE:
     case TASK_ROUTE_BACKWARD:
-    case TASK_PERMUTE:
     case TASK_UNPERMUTE:
     case TASK_UNPERMUTE_BACKWARD:
         return least * traffic_passes(target, &program->plan, task);
+    case TASK_PERMUTE:
     case TASK_ROPE:
     case TASK_SWIGLU:
     case TASK_SWIGLU_BACKWARD:
@@ -140,7 +140,17 @@ static KernelTime gemm_task_time(const Accelerator *accelerator, const StepProgr
     return time;
 }
 
-// Kernels of biases that are added expert by expert, and two for all of them (lower_experts.c, BIAS_BYTES).
+// What PyTorch's kernels that take elements one by one need beyond their traffic.
+static double apart_s(const Accelerator *accelerator, const Task *task) {
+    if (task->apart_elements == 0) {
+        return 0;
+    }
+    const double traffic_s =
+        (double)task->apart_bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
+    return fmax(0, (double)task->apart_elements * accelerator->element_s - traffic_s);
+}
+
+// Kernels of biases that are added expert by expert, and two for all of them (lower_apart.c).
 enum { BIAS_KERNELS = 2, BIAS_BACKWARD_KERNELS = 5, BIAS_KERNELS_OF_ALL = 2 };
 
 // Of as many rows for each expert.
@@ -161,7 +171,7 @@ static KernelTime grouped_task_time(const Accelerator *accelerator, const StepPr
         const int each = task->phase == PHASE_FORWARD ? BIAS_KERNELS : BIAS_BACKWARD_KERNELS;
         const KernelTime biases =
             stream_time(accelerator, (double)task->cast_bytes, each * task->groups + BIAS_KERNELS_OF_ALL);
-        time.seconds += biases.seconds;
+        time.seconds += biases.seconds + apart_s(accelerator, task);
         time.memory_s += biases.memory_s;
     }
     return time;
@@ -302,6 +312,7 @@ static TaskCost compute_task_cost(const CostModel *model, const StepProgram *pro
     } else {
         const double bytes = stream_bytes(model->target, program, task) * widened_factor(accelerator, task);
         time = stream_time(accelerator, bytes, task_kernels(&program->plan, task));
+        time.seconds += apart_s(accelerator, task);
     }
     if (task->kind == TASK_UPDATE && unit_is_orthogonalized(&program->units[task->unit])) {
         const KernelTime products = orthogonal_time(accelerator, program, task);

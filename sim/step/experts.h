@@ -1,4 +1,4 @@
-// What the parts of an MoE half share: lower_experts.c and lower_dispatch.c.
+// What the parts of an MoE half share: lower_experts.c, lower_dispatch.c, lower_apart.c.
 
 #pragma once
 
@@ -28,3 +28,10 @@ void exchange_counts(Lowering *lowering, const ExpertTensors *tensors);
 // Tokens, or rows in the order of the experts of all ranks -> rows of the local experts.
 void dispatch(Lowering *lowering, Section section, const ExpertTensors *tensors, OpRef sent, int32_t to);
 void combine(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t from, int32_t to);
+
+// ---- operations of their own around the products (lower_apart.c)
+
+void add_expert_biases(const Lowering *lowering, Op *op, bool backward, int64_t width);
+void add_clamps(const Lowering *lowering, Op *op, bool backward, int64_t width);
+void weigh_apart(const Lowering *lowering, Op *op);
+void weigh_received(const Lowering *lowering, Op *op, bool backward);

@@ -143,17 +143,6 @@ static void set_window(const Lowering *lowering, Task *task) {
     }
 }
 
-// A framework with permute kernels for expert rows rotates queries and keys of gpt_oss by separate operations: YaRN
-// scales their cosines, which its fused kernel does not support (rope_utils.py of its core 0.16). Bytes per element,
-// beyond the kernel's 4: times cosine 4, half of it negated and concatenated 2 + 4, times sine 4, sum 6, concatenation
-// with an empty rest 4; backward 4, 2 + 4, 4, the sum of both 6, and zeros for the empty rest with their sum 2 + 6.
-static int64_t turned_apart_bytes(const Lowering *lowering, bool backward) {
-    enum { FORWARD = 24 - 4, BACKWARD = 28 - 4 };
-    const Dims *d = &lowering->dims;
-    const bool apart = lowering->model->experts.bias && lowering->target->expert_flavour == EXPERTS_PERMUTE_KERNELS;
-    return apart ? (backward ? BACKWARD : FORWARD) * d->tokens * (d->q_width + d->k_width) : 0;
-}
-
 // Turned in place, queries are still a view of the product's packed result and keep all of it; what attention reads of
 // keys and values is a copy.
 static void touch_copies(Lowering *lowering, Op *op, Access access) {
@@ -175,7 +164,7 @@ void add_rope(Lowering *lowering, Section section, const AttentionRefs *refs, bo
     op->task.backward = backward;
     op->task.inner = model->rotary_dims > 0 ? model->rotary_dims : model->head_dim;
     op->task.kv_heads = model->latent.kv_rank > 0 ? 1 : op->task.kv_heads;
-    op->task.cast_bytes = turned_apart_bytes(lowering, backward);
+    turn_apart(lowering, op, backward);
     OP_OPERANDS(op, ACCESS_UPDATE, refs->q, refs->k);
     touch_copies(lowering, op, backward ? ACCESS_READ : ACCESS_WRITE);
 }

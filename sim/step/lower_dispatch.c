@@ -222,14 +222,6 @@ static void set_visits(const Lowering *lowering, Op *op, bool awaited) {
     op->task.awaited = awaited;  // how many arrive, inside the kernel itself; backward already knows
 }
 
-// Targets that do not weigh within the experts multiply results by their weights (2 planes of rows in bf16), and in
-// backward by these and for the weights' gradients (4).
-static void set_weights(const Lowering *lowering, Op *op, int planes) {
-    if (lowering->target->expert_flavour == EXPERTS_WEIGHTED_FP32) {
-        op->task.cast_bytes = planes * received_rows(lowering) * lowering->dims.hidden * lowering->dims.element;
-    }
-}
-
 static void once_to(Lowering *lowering, Section section, const ExpertTensors *tensors, OpRef sent, int32_t to) {
     const bool forward = section == SECTION_LAYER_FORWARD;
     const int32_t came = rank_rows_by(lowering, "experts_came");
@@ -237,14 +229,18 @@ static void once_to(Lowering *lowering, Section section, const ExpertTensors *te
                exchange(lowering, section, TASK_ALL_TO_ALL, forward ? "dispatch" : "combine backward", sent, came),
                forward);
     Op *op = reorder(lowering, section, "tokens by expert", tensors, false, op_whole(lowering, came), to);
-    set_weights(lowering, op, forward ? 0 : 4);
+    if (!forward) {
+        weigh_received(lowering, op, true);
+    }
 }
 
 static void once_back(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t from, int32_t to) {
     const bool forward = section == SECTION_LAYER_FORWARD;
     const int32_t sent = rank_rows_by(lowering, "experts_leave");
     Op *op = reorder(lowering, section, "tokens by rank", tensors, true, op_whole(lowering, from), sent);
-    set_weights(lowering, op, forward ? 2 : 0);
+    if (forward) {
+        weigh_received(lowering, op, false);
+    }
     set_visits(lowering,
                exchange(lowering, section, TASK_ALL_TO_ALL, forward ? "combine" : "dispatch backward",
                         op_whole(lowering, sent), to),

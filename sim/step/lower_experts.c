@@ -147,17 +147,6 @@ static void set_product(Op *op, int64_t m, int64_t n, int64_t k, double flops) {
     op->task.flops = flops;
 }
 
-// What Megatron-LM runs in addition to the products of a model with biases (gpt_oss), bytes per routed element: the
-// second bias times the weight in fp32, per expert, concatenated and cast (4, 10, 8, 6; backward 6, 6, 4, 8 and 4, 12:
-// transformer/moe/experts.py, _apply_bias), and clamps of both halves before the gated activation, concatenated (8 of
-// the input; backward 11 of masks, and 4: fusions/fused_bias_geglu.py, weighted_bias_quick_geglu_impl).
-enum { BIAS_BYTES = 28, BIAS_BACKWARD_BYTES = 40, CLAMP_BYTES = 2 * 8, CLAMP_BACKWARD_BYTES = 2 * 15 };
-
-static int64_t beside_bytes(const Lowering *lowering, int bytes, int64_t width) {
-    const bool apart = lowering->model->experts.bias && lowering->target->expert_flavour == EXPERTS_PERMUTE_KERNELS;
-    return apart ? bytes * received_rows(lowering) * width : 0;
-}
-
 // Where gate and up are separate products (models/common/moe.py, GroupedExperts) autograd adds the gradients of their
 // common input, three planes of rows.
 static int64_t apart_bytes(const Lowering *lowering, int64_t width) {
@@ -303,14 +292,14 @@ static void routed_forward(Lowering *lowering, const ExpertTensors *tensors, int
     tokens_to_experts(lowering, tensors, x);
     add_grouped_forward(lowering, &up, tensors, tensors->in, tensors->gate_up);
     Op *op = add_gated(lowering, section, TASK_SWIGLU, "experts swiglu");
-    op->task.cast_bytes = beside_bytes(lowering, CLAMP_BYTES, expert_ffn(lowering));
+    add_clamps(lowering, op, false, expert_ffn(lowering));
     op_operand(op, op_whole(lowering, tensors->gate_up), ACCESS_READ);
     op_operand(op, column(lowering, tensors->gate_up, expert_ffn(lowering)), ACCESS_READ);
     op_operand(op, op_whole(lowering, tensors->act), ACCESS_WRITE);
     op_operand(op, kept_values(lowering), ACCESS_WRITE);
     told(lowering, op, tensors->come);
     op = add_grouped_forward(lowering, &down, tensors, tensors->act, tensors->out);
-    op->task.cast_bytes += beside_bytes(lowering, BIAS_BYTES, lowering->dims.hidden);
+    add_expert_biases(lowering, op, false, lowering->dims.hidden);
     if (lowering->ep > 1) {
         combine(lowering, section, tensors, tensors->out, tensors->back);
     }
@@ -341,6 +330,7 @@ static int32_t sum_of_experts(Lowering *lowering, const Half *half, const Expert
         return y;
     }
     Op *op = add_routed(lowering, SECTION_LAYER_FORWARD, TASK_UNPERMUTE, "sum of experts");
+    weigh_apart(lowering, op);
     OP_OPERANDS(op, ACCESS_READ, back, op_whole(lowering, tensors->routing));
     op_operand(op, op_whole(lowering, y), ACCESS_WRITE);
     if (has_shared(lowering)) {
@@ -484,6 +474,7 @@ static void gradient_to_experts(Lowering *lowering, const ExpertTensors *tensors
     const bool spread = lowering->ep > 1;
     const int32_t dback = spread ? moved_by(lowering, "dexperts_back") : dout;
     Op *op = add_routed(lowering, section, TASK_UNPERMUTE_BACKWARD, "sum of experts backward");
+    weigh_apart(lowering, op);
     op_operand(op, dsum, ACCESS_READ);
     op_operand(op, weighs_inputs(lowering) ? op_absent() : op_whole(lowering, tensors->back), ACCESS_READ);
     op_operand(op, op_whole(lowering, tensors->routing), ACCESS_READ);
@@ -532,9 +523,9 @@ static int32_t routed_backward(Lowering *lowering, const Half *half, const Exper
     gradient_to_experts(lowering, tensors, dsum, dweights, dout);
     add_expert_bias(lowering, tensors, "experts_down_bias", dout, hidden);
     Op *op = add_grouped_backward(lowering, &down, tensors, tensors->act, dact, dout);
-    op->task.cast_bytes += beside_bytes(lowering, BIAS_BACKWARD_BYTES, hidden);
+    add_expert_biases(lowering, op, true, hidden);
     op = add_gated(lowering, section, TASK_SWIGLU_BACKWARD, "experts swiglu backward");
-    op->task.cast_bytes = beside_bytes(lowering, CLAMP_BACKWARD_BYTES, expert_ffn(lowering));
+    add_clamps(lowering, op, true, expert_ffn(lowering));
     OP_OPERANDS(op, ACCESS_READ, op_whole(lowering, dact), op_whole(lowering, tensors->gate_up));
     op_operand(op, column(lowering, tensors->gate_up, expert_ffn(lowering)), ACCESS_READ);
     op_operand(op, kept_values(lowering), ACCESS_READ);

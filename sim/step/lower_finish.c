@@ -155,6 +155,11 @@ static uint64_t task_key(const Task *task) {
         hash_text(&hash, "groups");
         hash_int(&hash, task->groups);
     }
+    if (task->apart_elements > 0) {
+        hash_text(&hash, "apart");
+        hash_int(&hash, task->apart_elements);
+        hash_int(&hash, task->apart_bytes);
+    }
     if (task->awaited) {
         hash_text(&hash, "awaited");
     }
@@ -183,6 +188,7 @@ static bool same_work(const Task *a, const Task *b) {
     return a->kind == b->kind && a->lane == b->lane && a->group == b->group && a->ring_step == b->ring_step &&
            (a->phase == PHASE_LOSS) == (b->phase == PHASE_LOSS) && a->cast_bytes == b->cast_bytes &&
            a->payload_bytes == b->payload_bytes && a->operand_count == b->operand_count &&
+           a->apart_elements == b->apart_elements && a->apart_bytes == b->apart_bytes &&
            memcmp((const char *)a + begin, (const char *)b + begin, end - begin) == 0;
 }
 

@@ -578,3 +578,19 @@ Test(cost_task, grouped_products_slow_down_with_rows_per_expert_and_not_with_exp
     cr_assert_float_eq(grouped_rate(64, 2048) / grouped_rate(8, 2048), 1, 0.05);
     cr_assert_lt(grouped_rate(64, 64), 0.75 * grouped_rate(64, 2048));
 }
+
+// Casts, broadcasts and strided rows of PyTorch: beyond their traffic, where the accelerator is slower than it.
+Test(cost_task, kernels_that_take_elements_one_by_one_take_as_long_as_their_elements) {
+    Bench bench;
+    bench_begin(&bench, machine_h100(), &fused);
+    bench.profile.accelerator.element_s = 0;
+    Task task = {.kind = TASK_PERMUTE, .cast_bytes = 6 << 24, .apart_elements = 1 << 24, .apart_bytes = 6 << 24};
+    const double streamed_s = bench_cost(&bench, task).seconds;
+    task.cast_bytes = 0;
+    const double traffic_s = streamed_s - bench_cost(&bench, task).seconds;
+    task.cast_bytes = task.apart_bytes;
+    bench.profile.accelerator.element_s = 2 * traffic_s / (1 << 24);
+    cr_assert_float_eq(bench_cost(&bench, task).seconds, streamed_s + traffic_s, 1e-9);
+    bench.profile.accelerator.element_s /= 4;
+    cr_assert_float_eq(bench_cost(&bench, task).seconds, streamed_s, 1e-12);
+}

@@ -1,0 +1,73 @@
+// What frameworks run around their experts' products, and around queries, in operations of their own: bytes, and the
+// kernels of PyTorch that take elements one by one, as those do that convert, broadcast or read rows with a stride
+// (aten/src/ATen/native/cuda/CUDALoops.cuh, gpu_kernel_impl: vectorized where all operands are contiguous and of one
+// type). Time of an element: element_s of the accelerator. Not counted: scatter_add, which adds by atomics.
+
+#include "sim/step/experts.h"
+
+typedef struct Apart {
+    int bytes, kernels, kernel_bytes;  // kernels that take elements one by one, and their part of the bytes
+} Apart;
+
+static void add_apart(Op *op, const Apart *apart, int64_t elements) {
+    op->task.cast_bytes += apart->bytes * elements;
+    op->task.apart_elements += apart->kernels * elements;
+    op->task.apart_bytes += apart->kernel_bytes * elements;
+}
+
+// What Megatron-LM runs in addition to the products of a model with biases (gpt_oss), per routed element.
+static bool has_biases(const Lowering *lowering) {
+    return lowering->model->experts.bias && lowering->target->expert_flavour == EXPERTS_PERMUTE_KERNELS;
+}
+
+// The second bias times the weight in fp32, per expert, added, concatenated and cast (4, 10, 8, 6; backward 6, 6, 4, 8
+// and 4, 12 with a sum in it: transformer/moe/experts.py, _apply_bias). Of these all but concatenations and sums.
+void add_expert_biases(const Lowering *lowering, Op *op, bool backward, int64_t width) {
+    static const Apart forward = {28, 3, 4 + 10 + 6}, back = {40, 4, 6 + 6 + 8 + 8};
+    if (has_biases(lowering)) {
+        add_apart(op, backward ? &back : &forward, received_rows(lowering) * width);
+    }
+}
+
+// Clamps of both halves before the gated activation, concatenated (8 of the input; backward 11 of masks, and 4:
+// fusions/fused_bias_geglu.py, weighted_bias_quick_geglu_impl). Of these the clamps, comparisons and selections.
+void add_clamps(const Lowering *lowering, Op *op, bool backward, int64_t width) {
+    static const Apart forward = {2 * 8, 2, 4 + 4}, back = {2 * 15, 5, 3 + 3 + 5 + 3 + 5};
+    if (has_biases(lowering)) {
+        add_apart(op, backward ? &back : &forward, received_rows(lowering) * width);
+    }
+}
+
+// It rotates queries and keys of gpt_oss by separate operations too: YaRN scales their cosines, which its fused kernel
+// does not support (rope_utils.py of its core 0.16). Bytes beyond the kernel's 4: times cosine 4, half of it negated
+// and concatenated 2 + 4, times sine 4, sum 6, concatenation with an empty rest 4; backward 4, 2 + 4, 4, the sum of
+// both 6, and zeros for the empty rest with their sum 2 + 6. Of these both products and, of half, the negation.
+void turn_apart(const Lowering *lowering, Op *op, bool backward) {
+    static const Apart forward = {24 - 4, 2, 4 + 4}, back = {28 - 4, 2, 4 + 4}, negation = {0, 1, 4};
+    const Dims *d = &lowering->dims;
+    if (has_biases(lowering)) {
+        const int64_t elements = d->tokens * (d->q_width + d->k_width);
+        add_apart(op, backward ? &back : &forward, elements);
+        add_apart(op, &negation, elements / 2);
+    }
+}
+
+// Rows weighed where nothing compiles it: to fp32, times weights, to bf16; backward both casts and the product with
+// weights (sim/cost/traffic.c has their bytes, weighted_passes). Where a product sums them a cast is left.
+void weigh_apart(const Lowering *lowering, Op *op) {
+    static const Apart rows = {0, 3, 6 + 8 + 6}, cast = {0, 1, 6};
+    const Target *target = lowering->target;
+    const bool one_by_one = lowering->plan->fused == FUSED_EAGER || target->routes_eagerly;
+    if (target->expert_flavour == EXPERTS_WEIGHTED_FP32 && one_by_one) {
+        add_apart(op, target->sums_by_product ? &cast : &rows, routed_rows(lowering) * lowering->dims.hidden);
+    }
+}
+
+// Targets that do not weigh within the experts multiply results by their weights (2 planes of rows in bf16), and in
+// backward by these and for the weights' gradients (4).
+void weigh_received(const Lowering *lowering, Op *op, bool backward) {
+    static const Apart forward = {2 * 2, 1, 2 * 2}, back = {4 * 2, 1, 2 * 2};
+    if (lowering->target->expert_flavour == EXPERTS_WEIGHTED_FP32) {
+        add_apart(op, backward ? &back : &forward, received_rows(lowering) * lowering->dims.hidden);
+    }
+}
