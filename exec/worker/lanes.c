@@ -1,6 +1,7 @@
 // Every thread walks the whole program, replays its events (sim/step/event_replay.h) and runs the instances of its own
-// lanes: each waits until as many instances of the other lanes have ended as the replay requires. Lanes that share a
-// communicator share a thread, which runs them in issue order. Injected waits come from a per-thread seeded generator.
+// lanes: each waits until as many instances of the other lanes have ended as the replay requires, and is woken by the
+// last of them. Lanes that share a communicator share a thread, which runs them in issue order. Injected waits come
+// from a per-thread seeded generator.
 
 #include "exec/worker/lanes.h"
 
@@ -20,6 +21,8 @@ typedef struct LaneThread {
     int32_t *need;    // by lane: for the current instance
     uint64_t random;  // jitter state; 0 = off
     Error error;
+    pthread_cond_t reached;  // what is awaited has ended, or a thread has failed
+    int awaited;             // lane whose need[lane] instances it waits for, -1 = none; guarded by the mutex
 } LaneThread;
 
 struct Lanes {
@@ -27,7 +30,7 @@ struct Lanes {
     int thread_count;
     int16_t *thread_of_lane;
     pthread_mutex_t mutex;
-    pthread_cond_t changed;
+    pthread_cond_t changed;  // a step begins or ends, or lanes close
     // guarded by the mutex:
     int32_t *ended;  // instances, by lane, this step
     int64_t steps_begun;
@@ -60,9 +63,11 @@ static bool lanes_wait(LaneThread *self) {
     pthread_mutex_lock(&lanes->mutex);
     for (int lane = 0; lane < lane_count; lane++) {
         while (lanes->ended[lane] < self->need[lane] && lanes->failed < 0) {
-            pthread_cond_wait(&lanes->changed, &lanes->mutex);
+            self->awaited = lane;
+            pthread_cond_wait(&self->reached, &lanes->mutex);
         }
     }
+    self->awaited = -1;
     const bool well = lanes->failed < 0;
     pthread_mutex_unlock(&lanes->mutex);
     return well;
@@ -70,8 +75,13 @@ static bool lanes_wait(LaneThread *self) {
 
 static void lane_advance(Lanes *lanes, int lane) {
     pthread_mutex_lock(&lanes->mutex);
-    lanes->ended[lane]++;
-    pthread_cond_broadcast(&lanes->changed);
+    const int32_t ended = ++lanes->ended[lane];
+    for (int i = 0; i < lanes->thread_count; i++) {
+        LaneThread *other = &lanes->threads[i];
+        if (other->awaited == lane && ended >= other->need[lane]) {
+            pthread_cond_signal(&other->reached);
+        }
+    }
     pthread_mutex_unlock(&lanes->mutex);
 }
 
@@ -117,6 +127,9 @@ static void *thread_main(void *argument) {
         pthread_mutex_lock(&lanes->mutex);
         if (status != STATUS_OK && lanes->failed < 0) {
             lanes->failed = self->index;
+            for (int i = 0; i < lanes->thread_count; i++) {
+                pthread_cond_signal(&lanes->threads[i].reached);
+            }
         }
         lanes->threads_busy--;
         pthread_cond_broadcast(&lanes->changed);
@@ -171,7 +184,9 @@ static Status thread_start(Session *session, int index, Arena *arena, Error *err
     *thread = (LaneThread){.session = session,
                            .index = index,
                            .replay = event_replay_new(&session->program, arena),
-                           .need = ARENA_ARRAY(arena, int32_t, session->program.lane_count)};
+                           .need = ARENA_ARRAY(arena, int32_t, session->program.lane_count),
+                           .awaited = -1};
+    pthread_cond_init(&thread->reached, NULL);
     thread->random =
         jitter_seed ? (jitter_seed + (uint64_t)(session->rank * LANES_MAX_THREADS + index + 1)) * spread : 0;
     FAIL_IF(pthread_create(&thread->thread, NULL, thread_main, thread) != 0, error, STATUS_ENVIRONMENT,
@@ -207,6 +222,7 @@ void lanes_close(Session *session) {
     pthread_mutex_unlock(&lanes->mutex);
     for (int i = 0; i < lanes->thread_count; i++) {
         pthread_join(lanes->threads[i].thread, NULL);
+        pthread_cond_destroy(&lanes->threads[i].reached);
     }
     pthread_cond_destroy(&lanes->changed);
     pthread_mutex_destroy(&lanes->mutex);
