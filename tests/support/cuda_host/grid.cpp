@@ -125,7 +125,7 @@ bool host_exchange(const char *word, const void *in, size_t bytes, HostWarp **wa
     HostWarp *warp = &block->warps[host_lane->thread.x / HOST_WARP];
     *warp_out = warp;
     *lane_out = lane;
-    if (warp->arrived != 0 && strcmp(warp->word, word) != 0) {
+    if (warp->arrived != 0 && warp->word != word && strcmp(warp->word, word) != 0) {
         host_fail("lanes of a warp are at different words: %s and %s", word, warp->word);
     }
     warp->word = word;

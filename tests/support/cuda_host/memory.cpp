@@ -193,6 +193,9 @@ static cudaError_t allocate_guarded(void **at, size_t bytes) {
     if (bytes > TOTAL_BYTES || pages == MAP_FAILED || mprotect(pages, inside, PROT_READ | PROT_WRITE) != 0) {
         return host_error(cudaErrorMemoryAllocation);
     }
+#ifdef MADV_HUGEPAGE
+    madvise(pages, inside, MADV_HUGEPAGE);  // a change of protection costs one entry for each page
+#endif
     memset(pages, 0xFF, inside);
     *at = static_cast<char *>(pages) + (inside - bytes) / 256 * 256;
     allocations()[*at] = Allocation{bytes, true, static_cast<char *>(pages), inside};

@@ -37,9 +37,11 @@ static bool host_step(HostLock &lock) {
     HostWork work = std::move(stream->queue.front());
     stream->queue.pop_front();
     stream->busy = true;
+    host_memory_open();
     lock.unlock();
     work.run();
     lock.lock();
+    host_memory_close();
     stream->busy = false;
     stream->completed++;
     runtime.done.notify_all();
@@ -69,9 +71,7 @@ void host_drain_until(HostLock &lock, const std::function<bool()> &holds) {
 }
 
 void host_try(HostLock &lock) {
-    host_memory_open();
     host_step(lock);
-    host_memory_close();
 }
 
 // On the default stream: behind all that legacy streams hold; on a legacy stream: behind what the default stream holds.

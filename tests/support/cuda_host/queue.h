@@ -72,6 +72,6 @@ cudaError_t host_submit(cudaStream_t stream, std::function<void()> run);
 void host_drain_until(HostLock &lock, const std::function<bool()> &holds);
 void host_try(HostLock &lock);  // one randomly chosen piece of work, if any can run
 double host_now_ms();
-// Around calls that let work run, with the lock held: guarded memory is accessible inside them.
+// Around work that runs, with the lock held: guarded memory is accessible between them.
 void host_memory_open();
 void host_memory_close();
