@@ -35,6 +35,7 @@ static RunRequest request_of(const char *target_name, const char *mesh_words, in
     Error error = {0};
     cr_assert(mesh_parse(mesh_words, &mesh, &error) == STATUS_OK && case_plan(&mesh, MICRO_STEPS, &plan));
     cr_assert(target_find(target_name, &target, &error) == STATUS_OK, "%s", error.message);
+    plan.seq = PAIRS_SEQ;
     plan.zero = zero;
     plan.grad_sync = sync;
     return flavour_request(target, &plan);

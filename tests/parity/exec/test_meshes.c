@@ -101,7 +101,7 @@ static RunRequest request_of(int seq) {
 
 // Shares of a third: units are padded, chunks are odd, the tail of a shard belongs to no rank.
 Test(meshes, worlds_3_and_6_train_as_one_rank) {
-    const RunRequest request = request_of(60);
+    const RunRequest request = request_of(30);
     static const Variety varieties[] = {
         {SIZES(1, 1, 1, 1), 6, 1, 0}, {SIZES(1, 3, 1, 1), 2, 1, 3}, {SIZES(1, 3, 1, 1), 1, 2, 1},
         {SIZES(3, 1, 1, 1), 1, 2, 0}, {SIZES(1, 1, 3, 1), 3, 2, 2}, {SIZES(1, 3, 1, 2), 2, 1, 3},
@@ -121,7 +121,7 @@ Test(meshes, worlds_5_and_7_train_as_one_rank) {
 }
 
 Test(meshes, a_model_with_tied_embeddings_trains_as_one_rank) {
-    RunRequest request = request_of(64);
+    RunRequest request = request_of(32);
     request.model.tied_embeddings = true;
     static const Variety varieties[] = {{SIZES(1, 1, 1, 1), 4, 1, 0}, {SIZES(1, 2, 1, 1), 1, 2, 3},
                                         {SIZES(1, 2, 1, 1), 2, 1, 1}, {SIZES(1, 1, 1, 2), 2, 2, 0},

@@ -23,6 +23,7 @@ static void type_trains_as_one_rank(const char *type, const Mesh *meshes, int co
         TrainPlan plan;
         const RunOptions options = case_options();
         case_plan(&meshes[i], 1 + i % 2, &plan);
+        plan.seq = PAIRS_SEQ;
         plan.zero = 3 - i % 4;
         plan.recompute = i % 3 == 1 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
         plan_canonical(&plan);
