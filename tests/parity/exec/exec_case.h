@@ -7,7 +7,7 @@
 enum { CASE_BATCH = 8, CASE_STEPS = 20, CASE_SEQ = 64 };
 
 // For pairwise coverings, which have many runs: lengths are not among the choices combined.
-enum { PAIRS_STEPS = 12, PAIRS_SEQ = 32, EXPERTS_STEPS = 4 };
+enum { PAIRS_STEPS = 6, PAIRS_SEQ = 32, EXPERTS_STEPS = 4 };
 
 // 2 layers, hidden 64, 16 query heads on 8 key heads, vocabulary 256: every axis may have size 8.
 ModelSpec case_model(void);
@@ -36,6 +36,6 @@ typedef struct Deviation {
 } Deviation;
 
 // Expects that the run trained as the reference did: loss and gradient norm within 2e-6 at step 1 (rounding of fp32
-// sums in another order, sim/SOURCES.md X3) and 1e-4 at the last (that rounding, grown by training), and that it
-// touched the memory that was planned. Widens *worst.
+// sums in another order, sim/SOURCES.md X3) and 1e-4 at step 20, less at an earlier last one (that rounding, grown by
+// training), and that it touched the memory that was planned. Widens *worst.
 void case_expect_same(const RunRequest *request, const RunResult *run, const RunResult *reference, Deviation *worst);
