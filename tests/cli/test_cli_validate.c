@@ -140,9 +140,9 @@ Test(cli_validate, without_a_world_the_last_request_goes_on) {
 }
 
 Test(cli_validate, the_last_request_may_itself_have_gone_on) {
-    json_t *plan =
-        CLI_JSON(0, "--world", "2", "--model", "tiny", "--seq", "64", "--db", db, "--target", "ndtune", "--cluster",
-                 "local-cpu", "--reduce-dtype", "bf16", "--set", "node.cores=1", "--format", "json");
+    json_t *plan = CLI_JSON(0, "--world", "2", "--model", "tiny", "--seq", "64", "--db", db, "--target", "ndtune",
+                            "--cluster", "local-cpu", "--reduce-dtype", "bf16", "--set", "node.cores=1",
+                            "--global-batch", "8", "--format", "json");
     for (int i = 0; i < 2; i++) {
         json_t *root = CLI_JSON(0, "validate", "--top", "1", "--spread", "0", "--db", db, "--layers", "1", "--steps",
                                 "3", "--repeats", "1", "--format", "json");
