@@ -45,18 +45,37 @@ static const RunCase **predicted_rows(const RunFile *file, const RunCase *cases,
     return rows;
 }
 
-// Per target and over all targets, by half; rows in neither half are left out.
-static void score_halves(Accuracy *accuracy, const RunCase *const *timed, int count, Arena *arena) {
-    const RunCase **halved = ARENA_ARRAY(arena, const RunCase *, count);
-    int halved_count = 0;
+typedef struct Rows {
+    const RunCase **of;
+    int count;
+} Rows;
+
+typedef bool (*RunTest)(const RunCase *run);
+
+static Rows rows_that(RunTest holds, const RunCase *const *runs, int count, Arena *arena) {
+    Rows rows = {ARENA_ARRAY(arena, const RunCase *, count), 0};
     for (int i = 0; i < count; i++) {
-        if (timed[i]->row->half) {
-            halved[halved_count++] = timed[i];
+        if (holds(runs[i])) {
+            rows.of[rows.count++] = runs[i];
         }
     }
+    return rows;
+}
+
+static bool has_half(const RunCase *run) {
+    return run->row->half;
+}
+
+static bool has_software(const RunCase *run) {
+    return run->row->software && run->row->software[0];
+}
+
+// Per target and over all targets, by half; rows in neither half are left out.
+static void score_halves(Accuracy *accuracy, const RunCase *const *timed, int count, Arena *arena) {
+    const Rows halved = rows_that(has_half, timed, count, arena);
     const ScoreTable by_target =
-        score_table(halved, halved_count, (ScoreSplit){.target = true, .half = true}, false, arena);
-    const ScoreTable all = score_table(halved, halved_count, (ScoreSplit){.half = true}, false, arena);
+        score_table(halved.of, halved.count, (ScoreSplit){.target = true, .half = true}, false, arena);
+    const ScoreTable all = score_table(halved.of, halved.count, (ScoreSplit){.half = true}, false, arena);
     accuracy->step_by_half = (ScoreTable){ARENA_ARRAY(arena, ScoreRow, by_target.count + all.count), 0};
     for (int i = 0; i < by_target.count + all.count; i++) {
         accuracy->step_by_half.rows[accuracy->step_by_half.count++] =
@@ -67,34 +86,22 @@ static void score_halves(Accuracy *accuracy, const RunCase *const *timed, int co
 // Only rows that state their software.
 static void score_software(Accuracy *accuracy, const RunCase *const *runs, int count, Arena *arena) {
     const ScoreSplit split = {.source = true, .software = true, .cluster = true};
-    const RunCase **said = ARENA_ARRAY(arena, const RunCase *, count);
-    int said_count = 0;
-    for (int i = 0; i < count; i++) {
-        if (runs[i]->row->software && runs[i]->row->software[0]) {
-            said[said_count++] = runs[i];
-        }
-    }
-    accuracy->step_by_software = score_table(said, said_count, split, false, arena);
+    const Rows said = rows_that(has_software, runs, count, arena);
+    accuracy->step_by_software = score_table(said.of, said.count, split, false, arena);
 }
 
 static void score_steps(Accuracy *accuracy, const RunCase *const *runs, int count, Arena *arena) {
-    const RunCase **timed = ARENA_ARRAY(arena, const RunCase *, count);
-    int timed_count = 0;
-    for (int i = 0; i < count; i++) {
-        if (accuracy_has_step(runs[i])) {
-            timed[timed_count++] = runs[i];
-        }
-    }
-    accuracy->step = score_step(timed, timed_count);
-    accuracy->step_by = score_table(timed, timed_count, (ScoreSplit){.target = true, .cluster = true}, false, arena);
-    accuracy->step_by_target = score_table(timed, timed_count, (ScoreSplit){.target = true}, false, arena);
-    accuracy->step_by_source = score_table(timed, timed_count, (ScoreSplit){.source = true}, false, arena);
+    const Rows timed = rows_that(accuracy_has_step, runs, count, arena);
+    accuracy->step = score_step(timed.of, timed.count);
+    accuracy->step_by = score_table(timed.of, timed.count, (ScoreSplit){.target = true, .cluster = true}, false, arena);
+    accuracy->step_by_target = score_table(timed.of, timed.count, (ScoreSplit){.target = true}, false, arena);
+    accuracy->step_by_source = score_table(timed.of, timed.count, (ScoreSplit){.source = true}, false, arena);
     accuracy->step_by_class =
-        score_table(timed, timed_count, (ScoreSplit){.target = true, .cluster = true, .class = true}, false, arena);
+        score_table(timed.of, timed.count, (ScoreSplit){.target = true, .cluster = true, .class = true}, false, arena);
     accuracy->step_by_machine =
-        score_table(timed, timed_count, (ScoreSplit){.source = true, .cluster = true}, false, arena);
-    score_software(accuracy, timed, timed_count, arena);
-    score_halves(accuracy, timed, timed_count, arena);
+        score_table(timed.of, timed.count, (ScoreSplit){.source = true, .cluster = true}, false, arena);
+    score_software(accuracy, timed.of, timed.count, arena);
+    score_halves(accuracy, timed.of, timed.count, arena);
 }
 
 static void score_memories(Accuracy *accuracy, const RunCase *const *runs, int count, Arena *arena) {

@@ -48,17 +48,13 @@ static ptrdiff_t quoted_length(const char *at, const char *end) {
 // From just after the opening quote to just after the closing one.
 static Status scan_quoted(Scanner *scanner, CsvField *field) {
     const ptrdiff_t length = quoted_length(scanner->at, scanner->end);
-    if (length < 0) {
-        return fail(scanner, field->line, field->column, "the quote is never closed");
-    }
+    FAIL_WITH(length < 0, fail(scanner, field->line, field->column, "the quote is never closed"));
     const char *close = scanner->at + length;
     char *text = arena_alloc(scanner->arena, (size_t)length + 1);
     field->text = text;
     while (scanner->at < close) {
         const char c = *scanner->at++;
-        if (c == '\0') {
-            return fail(scanner, scanner->line, column_of(scanner, scanner->at - 1), "a zero byte");
-        }
+        FAIL_WITH(c == '\0', fail(scanner, scanner->line, column_of(scanner, scanner->at - 1), "a zero byte"));
         if (c == '\n') {
             next_line(scanner);
         }
@@ -76,9 +72,7 @@ static Status scan_plain(Scanner *scanner, CsvField *field) {
             return fail(scanner, scanner->line, column_of(scanner, scanner->at),
                         "a quote inside a field that does not begin with one");
         }
-        if (*scanner->at == '\0') {
-            return fail(scanner, scanner->line, column_of(scanner, scanner->at), "a zero byte");
-        }
+        FAIL_WITH(*scanner->at == '\0', fail(scanner, scanner->line, column_of(scanner, scanner->at), "a zero byte"));
         scanner->at++;
     }
     const size_t bytes = (size_t)(scanner->at - start);
@@ -137,22 +131,17 @@ static Status scan_header(Scanner *scanner, CsvTable *table) {
     bool last = false;
     while (skip_empty_line(scanner)) {
     }
-    if (scanner->at == scanner->end) {
-        return error_set(scanner->error, STATUS_USAGE, "%s: empty; a line with the names of the columns is needed",
-                         scanner->path);
-    }
+    FAIL_IF(scanner->at == scanner->end, scanner->error, STATUS_USAGE,
+            "%s: empty; a line with the names of the columns is needed", scanner->path);
     while (!last) {
         CsvField field;
         TRY(scan_field(scanner, &field, &last));
         for (int i = 0; i < table->column_count; i++) {
-            if (strcmp(header[i].text, field.text) == 0) {
-                return error_set(scanner->error, STATUS_USAGE, "%s:%d:%d: the column \"%s\" is named twice",
-                                 scanner->path, field.line, field.column, field.text);
-            }
+            FAIL_IF(strcmp(header[i].text, field.text) == 0, scanner->error, STATUS_USAGE,
+                    "%s:%d:%d: the column \"%s\" is named twice", scanner->path, field.line, field.column, field.text);
         }
-        if (table->column_count == CSV_MAX_COLUMNS) {
-            return fail(scanner, field.line, field.column, "more than 1024 columns");
-        }
+        FAIL_WITH(table->column_count == CSV_MAX_COLUMNS,
+                  fail(scanner, field.line, field.column, "more than 1024 columns"));
         header[table->column_count++] = field;
     }
     table->header = header;
@@ -163,10 +152,9 @@ static Status scan_row(Scanner *scanner, int columns, CsvField *fields) {
     bool last = false;
     for (int i = 0; i < columns; i++) {
         TRY(scan_field(scanner, &fields[i], &last));
-        if (last != (i == columns - 1)) {
-            return error_set(scanner->error, STATUS_USAGE, "%s:%d:%d: the row has %s than the %d fields of the header",
-                             scanner->path, fields[i].line, fields[i].column, last ? "fewer" : "more", columns);
-        }
+        FAIL_IF(last != (i == columns - 1), scanner->error, STATUS_USAGE,
+                "%s:%d:%d: the row has %s than the %d fields of the header", scanner->path, fields[i].line,
+                fields[i].column, last ? "fewer" : "more", columns);
     }
     return STATUS_OK;
 }

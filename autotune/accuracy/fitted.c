@@ -23,16 +23,14 @@ static bool is_capped(const RunCase *run) {
     return on_chip(run, "H100") && run->request.cluster.accelerator.power_w < 600;
 }
 
-static bool host(double factor, RunCase *run, Target *target) {
-    (void)run;
-    target->runtime.host_s_per_op *= factor;
-    return target->runtime.host_s_per_op > 20e-6 * factor;  // the Python stacks of 2022 to 2024
+static bool host(double factor, MovedRun *moved) {
+    moved->target.runtime.host_s_per_op *= factor;
+    return moved->target.runtime.host_s_per_op > 20e-6 * factor;  // the Python stacks of 2022 to 2024
 }
 
-static bool lost_lead(double factor, RunCase *run, Target *target) {
-    (void)run;
-    target->runtime.lost_lead *= factor;
-    return target->runtime.lost_lead > 0 || factor <= 0;
+static bool lost_lead(double factor, MovedRun *moved) {
+    moved->target.runtime.lost_lead *= factor;
+    return moved->target.runtime.lost_lead > 0 || factor <= 0;
 }
 
 static bool scale_fabric(double *number, double factor, const RunCase *run) {
@@ -41,64 +39,56 @@ static bool scale_fabric(double *number, double factor, const RunCase *run) {
     return there;
 }
 
-static bool group_latency(double factor, RunCase *run, Target *target) {
-    (void)target;
-    return scale_fabric(&run->request.cluster.fabric.group_latency_s, factor, run);
+static bool group_latency(double factor, MovedRun *moved) {
+    return scale_fabric(&moved->run.request.cluster.fabric.group_latency_s, factor, &moved->run);
 }
 
-static bool efficiency(double factor, RunCase *run, Target *target) {
-    (void)target;
-    return scale_fabric(&run->request.cluster.fabric.efficiency, factor, run);
+static bool efficiency(double factor, MovedRun *moved) {
+    return scale_fabric(&moved->run.request.cluster.fabric.efficiency, factor, &moved->run);
 }
 
-static bool a100_rate(double factor, RunCase *run, Target *target) {
-    (void)target;
-    return scale_products(factor, run, on_chip(run, "A100") || on_chip(run, "A800"));
+static bool a100_rate(double factor, MovedRun *moved) {
+    return scale_products(factor, &moved->run, on_chip(&moved->run, "A100") || on_chip(&moved->run, "A800"));
 }
 
-static bool capped_rate(double factor, RunCase *run, Target *target) {
-    (void)target;
-    return scale_products(factor, run, is_capped(run));
+static bool capped_rate(double factor, MovedRun *moved) {
+    return scale_products(factor, &moved->run, is_capped(&moved->run));
 }
 
-static bool capped_fp8_rate(double factor, RunCase *run, Target *target) {
-    (void)target;
-    run->request.cluster.accelerator.gemm[DTYPE_FP8].sustained_flop_per_s *= is_capped(run) ? factor : 1;
-    return is_capped(run);
+static bool capped_fp8_rate(double factor, MovedRun *moved) {
+    moved->run.request.cluster.accelerator.gemm[DTYPE_FP8].sustained_flop_per_s *= is_capped(&moved->run) ? factor : 1;
+    return is_capped(&moved->run);
 }
 
-static bool mi300x_attention(double factor, RunCase *run, Target *target) {
-    (void)target;
-    const bool there = on_chip(run, "MI300X");
-    for (int i = 0; i < run->request.cluster.accelerator.attention_count; i++) {
-        run->request.cluster.accelerator.attention[i].backward_efficiency *= there ? factor : 1;
+static bool mi300x_attention(double factor, MovedRun *moved) {
+    const bool there = on_chip(&moved->run, "MI300X");
+    for (int i = 0; i < moved->run.request.cluster.accelerator.attention_count; i++) {
+        moved->run.request.cluster.accelerator.attention[i].backward_efficiency *= there ? factor : 1;
     }
     return there;
 }
 
-static bool h100_rate(double factor, RunCase *run, Target *target) {
-    (void)target;
-    return scale_products(factor, run, on_chip(run, "H100") && run->request.cluster.accelerator.power_w > 600);
+static bool h100_rate(double factor, MovedRun *moved) {
+    return scale_products(factor, &moved->run,
+                          on_chip(&moved->run, "H100") && moved->run.request.cluster.accelerator.power_w > 600);
 }
 
-static bool sharded_share(double factor, RunCase *run, Target *target) {
-    (void)target;
-    double *share = &run->request.cluster.accelerator.sharded_gemm_share;
-    const bool there = *share < 1 && run->plan.zero == 3;
+static bool sharded_share(double factor, MovedRun *moved) {
+    double *share = &moved->run.request.cluster.accelerator.sharded_gemm_share;
+    const bool there = *share < 1 && moved->run.plan.zero == 3;
     *share *= there ? factor : 1;
     return there;
 }
 
-static bool chip_spread(double factor, RunCase *run, Target *target) {
-    (void)target;
-    run->request.cluster.accelerator.chip_spread *= factor;
+static bool chip_spread(double factor, MovedRun *moved) {
+    moved->run.request.cluster.accelerator.chip_spread *= factor;
     return true;
 }
 
-static bool other_share(double factor, RunCase *run, Target *target) {
-    (void)run;
-    const bool there = target->runtime.other_share > 0;
-    target->runtime.other_share = there ? (1 + target->runtime.other_share) * factor - 1 : target->runtime.other_share;
+static bool other_share(double factor, MovedRun *moved) {
+    const bool there = moved->target.runtime.other_share > 0;
+    moved->target.runtime.other_share =
+        there ? (1 + moved->target.runtime.other_share) * factor - 1 : moved->target.runtime.other_share;
     return there;
 }
 

@@ -8,12 +8,18 @@
 
 enum { MOST_FITTED = 16 };
 
+// A row with a number changed; always the same object, since the predictor's memos point to it.
+typedef struct MovedRun {
+    RunCase run;
+    Target target;  // its request's
+} MovedRun;
+
 typedef struct Fitted {
     const char *name;
     double without, sd;  // factor on the shipped value: the prior without any run, and its uncertainty
     const char *basis;   // of `without`
     // Applies a factor; false where the row does not depend on it.
-    bool (*apply)(double factor, RunCase *run, Target *target);
+    bool (*apply)(double factor, MovedRun *moved);
 } Fitted;
 
 extern const Fitted fitted_numbers[];

@@ -39,18 +39,12 @@ typedef struct Table {
     double *scratch;   // three rows' worth
 } Table;
 
-// The row being perturbed; always the same object, since the predictor's memos point to it.
-typedef struct Moved {
-    RunCase run;
-    Target target;
-} Moved;
-
-static double moved_error(RunPredictor *predictor, const Row *row, int number, Moved *moved) {
+static double moved_error(RunPredictor *predictor, const Row *row, int number, MovedRun *moved) {
     RunCase *run = &moved->run;
     *run = *row->run;
     moved->target = *row->run->request.target;
     run->request.target = &moved->target;
-    if (!fitted_numbers[number].apply(1 + probe, run, &moved->target)) {
+    if (!fitted_numbers[number].apply(1 + probe, moved)) {
         return row->error;
     }
     run_predict(predictor, run, false);
@@ -92,7 +86,7 @@ static void table_rows(const RunCase *cases, int count, Arena *arena, Table *tab
 
 static bool find_slopes(Table *table, Effort effort, const Progress *progress, Arena *arena) {
     RunPredictor *predictor = run_predictor_new(effort, arena);
-    Moved *moved = ARENA_NEW(arena, Moved);
+    MovedRun *moved = ARENA_NEW(arena, MovedRun);
     bool goes_on = true;
     for (int i = 0; i < table->count && goes_on; i++) {
         Row *row = &table->rows[i];

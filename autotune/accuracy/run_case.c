@@ -51,9 +51,7 @@ static const char *load_cluster(const RunMapper *mapper, const char *name, const
     for (int i = 0; i < count && !known; i++) {
         known = strcmp(names[i], name) == 0;
     }
-    if (!known) {
-        return arena_format(arena, "cluster \"%s\" is not in this version", name);
-    }
+    REFUSE_IF(arena, !known, "cluster \"%s\" is not in this version", name);
     if (given) {
         *profile = *mapper->given;
     } else if (cluster_find(name, arena, profile, &error) != STATUS_OK) {
@@ -157,9 +155,7 @@ static bool keeps_bf16(const RunRow *row, const TrainPlan *plan) {
 static const char *choose_precision(Arena *arena, const RunRow *row, const Accelerator *accelerator, TrainPlan *plan) {
     const char *word = row->plan_word[PLAN_PRECISION];
     const int dtype = word[0] ? plan_field_value(PLAN_PRECISION, word) : (int)DTYPE_BF16;
-    if (dtype == PLAN_ANY) {
-        return arena_format(arena, "dtype \"%s\" is not bf16, fp16, fp32 or fp8", word);
-    }
+    REFUSE_IF(arena, dtype == PLAN_ANY, "dtype \"%s\" is not bf16, fp16, fp32 or fp8", word);
     plan->precision = (Dtype)dtype;
     return cost_supports(accelerator, plan->precision) ? NULL
                                                        : arena_format(arena, "the profile has no rate for %s", word);
@@ -212,9 +208,7 @@ static const char *choose_field(Arena *arena, const RunRow *row, const Target *t
     } else if (word[0] && plan_told(plan, id) != PLAN_ANY) {
         value = plan_field_value(id, word);
     }
-    if (value == PLAN_ANY) {
-        return arena_format(arena, "%s \"%s\" is not in this version", field->column, word);
-    }
+    REFUSE_IF(arena, value == PLAN_ANY, "%s \"%s\" is not in this version", field->column, word);
     plan_set(plan, id, value);
     return NULL;
 }
@@ -289,10 +283,9 @@ static const char *choose_batch(Arena *arena, const RunRow *row, TrainPlan *plan
     if (row->grad_accum == 0 && row->global_batch > 0) {
         accumulation = row->global_batch / per_step;
     }
-    if (accumulation < 1 || (row->global_batch > 0 && row->global_batch != per_step * accumulation)) {
-        return arena_format(arena, "a global batch of %lld is no multiple of micro-batch %lld on this mesh",
-                            (long long)row->global_batch, (long long)row->micro_batch);
-    }
+    REFUSE_IF(arena, accumulation < 1 || (row->global_batch > 0 && row->global_batch != per_step * accumulation),
+              "a global batch of %lld is no multiple of micro-batch %lld on this mesh", (long long)row->global_batch,
+              (long long)row->micro_batch);
     plan->micro_batch = (int)row->micro_batch;
     plan->grad_accum = (int)accumulation;
     return NULL;
@@ -301,15 +294,11 @@ static const char *choose_batch(Arena *arena, const RunRow *row, TrainPlan *plan
 static const char *choose_mesh(Arena *arena, const RunRow *row, TrainPlan *plan) {
     int64_t world = 1;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        if (row->mesh[axis] == 0 && (AXES_FIRST & AXIS_BIT(axis))) {
-            return arena_format(arena, "%s is empty", axis_names[axis]);
-        }
+        REFUSE_IF(arena, row->mesh[axis] == 0 && (AXES_FIRST & AXIS_BIT(axis)), "%s is empty", axis_names[axis]);
         plan->mesh.size[axis] = row->mesh[axis] > 0 ? (int)row->mesh[axis] : 1;
         world = world > MESH_MAX_WORLD ? world : world * mesh_extent(&plan->mesh, (Axis)axis);
     }
-    if (world > MESH_MAX_WORLD) {
-        return arena_format(arena, "more than %d ranks", MESH_MAX_WORLD);
-    }
+    REFUSE_IF(arena, world > MESH_MAX_WORLD, "more than %d ranks", MESH_MAX_WORLD);
     if (row->world > 0 && row->world != world) {
         return arena_format(arena, "the mesh has %lld ranks, the column world says %lld", (long long)world,
                             (long long)row->world);

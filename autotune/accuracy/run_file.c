@@ -178,15 +178,14 @@ static Status value_read(const char *path, const CsvField *field, const Column *
     } else if (column->type == COLUMN_INT) {
         int64_t *number = value;
         *number = column->unknown;
-        if (!empty && (!parse_whole(field->text, number) || *number < column->low || *number > column->high)) {
-            return bad_value(path, field, column, error);
-        }
+        FAIL_WITH(!empty && (!parse_whole(field->text, number) || *number < column->low || *number > column->high),
+                  bad_value(path, field, column, error));
     } else {
         double *number = value;
         *number = 0;
-        if (!empty && (!text_parse_double(field->text, number) || !(*number >= 0) || *number > (double)column->high)) {
-            return bad_value(path, field, column, error);
-        }
+        FAIL_WITH(!empty &&
+                      (!text_parse_double(field->text, number) || !(*number >= 0) || *number > (double)column->high),
+                  bad_value(path, field, column, error));
     }
     return STATUS_OK;
 }

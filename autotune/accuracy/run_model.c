@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/frameworks/target.h"
+
 enum { NAME_BYTES = 64, FAMILY_LETTERS = 3 };
 
 // Letters and digits in lower case: "Llama3-8B" and "llama-3-8b" are one name.
@@ -117,9 +119,8 @@ static const char *set_latent(Arena *arena, const RunRow *row, ModelSpec *model)
     if (strcmp(row->experts.attention_type, "mla") == 0 && !latent) {
         return "latent attention (mla), and kv_lora is empty";
     }
-    if (latent && model->latent.kv_rank == 0) {
-        return arena_format(arena, "latent attention, and no preset like it begins as \"%s\" does", row->model);
-    }
+    REFUSE_IF(arena, latent && model->latent.kv_rank == 0,
+              "latent attention, and no preset like it begins as \"%s\" does", row->model);
     model->latent = latent ? model->latent : (LatentAttention){.q_rank = 0};
     model->latent.q_rank = (int)row->experts.q_rank;
     model->latent.kv_rank = (int)row->experts.kv_rank;
@@ -155,10 +156,8 @@ static const char *set_experts(Arena *arena, const RunRow *row, bool plain, Mode
     if (by_turns && keeps_turns(given, model)) {
         return NULL;
     }
-    if (by_turns) {
-        return arena_format(arena, "%lld dense layers of %d: which of them no column says",
-                            (long long)given->dense_layers, model->layers);
-    }
+    REFUSE_IF(arena, by_turns, "%lld dense layers of %d: which of them no column says", (long long)given->dense_layers,
+              model->layers);
     set_runs(arena, (int)given->dense_layers, model);
     return NULL;
 }
@@ -180,9 +179,8 @@ const char *run_model(Arena *arena, const RunRow *row, ModelSpec *model) {
         return "of layers, hidden, heads, ffn and vocab some are empty";
     }
     const bool plain = strcmp(row->mlp, "gelu") == 0;
-    if (row->mlp[0] && !plain && strcmp(row->mlp, "swiglu") != 0) {
-        return arena_format(arena, "mlp \"%s\" is not swiglu or gelu", row->mlp);
-    }
+    REFUSE_IF(arena, row->mlp[0] && !plain && strcmp(row->mlp, "swiglu") != 0, "mlp \"%s\" is not swiglu or gelu",
+              row->mlp);
     set_structure(row, plain, model);
     set_sizes(row, model);
     const char *reason = set_latent(arena, row, model);

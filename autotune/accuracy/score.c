@@ -139,34 +139,29 @@ static bool same_labels(const ScoreRow *a, const ScoreRow *b) {
            text_same(a->class, b->class);
 }
 
-static int compare_text(const char *a, const char *b) {
-    return a && b ? strcmp(a, b) : 0;
+typedef struct Texts {
+    const char *left, *right;
+} Texts;
+
+// The first of these that differ.
+static int compare_texts(const Texts *pairs, int count) {
+    int order = 0;
+    for (int i = 0; i < count && order == 0; i++) {
+        order = pairs[i].left && pairs[i].right ? strcmp(pairs[i].left, pairs[i].right) : 0;
+    }
+    return order;
 }
 
 static int compare_rows(const void *a, const void *b) {
     const ScoreRow *left = a, *right = b;
-    const int by_class = compare_text(left->class, right->class);
-    if (by_class != 0) {
-        return by_class;
-    }
-    const int by_target = compare_text(left->target, right->target);
-    if (by_target != 0) {
-        return by_target;
-    }
-    const int by_software = compare_text(left->software, right->software);
-    if (by_software != 0) {
-        return by_software;
-    }
-    if (left->score.n != right->score.n) {
-        return right->score.n - left->score.n;
-    }
-    const int by_half = compare_text(left->half, right->half);
-    if (by_half != 0) {
-        return by_half;
-    }
-    const int by_cluster = compare_text(left->cluster, right->cluster);
-    const int by_source = compare_text(left->source, right->source);
-    return by_cluster != 0 ? by_cluster : by_source != 0 ? by_source : compare_text(left->kind, right->kind);
+    const Texts before[] = {
+        {left->class, right->class}, {left->target, right->target}, {left->software, right->software}};
+    const Texts after[] = {{left->half, right->half},
+                           {left->cluster, right->cluster},
+                           {left->source, right->source},
+                           {left->kind, right->kind}};
+    const int by_before = compare_texts(before, 3), by_rows = right->score.n - left->score.n;
+    return by_before != 0 ? by_before : by_rows != 0 ? by_rows : compare_texts(after, 4);
 }
 
 ScoreTable score_table(const RunCase *const *runs, int count, ScoreSplit split, bool memory, Arena *arena) {

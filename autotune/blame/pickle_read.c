@@ -34,9 +34,7 @@ static Status fail(Unpickler *reader, const char *what) {
 // ---------------------------------------------------------------------------------------------- bytes
 
 static Status take(Unpickler *reader, uint64_t count, const uint8_t **bytes) {
-    if (count > reader->size - reader->at) {
-        return fail(reader, "the pickle ends in the middle of a value");
-    }
+    FAIL_WITH(count > reader->size - reader->at, fail(reader, "the pickle ends in the middle of a value"));
     *bytes = reader->bytes + reader->at;
     reader->at += (size_t)count;
     return STATUS_OK;
@@ -55,9 +53,7 @@ static Status take_unsigned(Unpickler *reader, int width, uint64_t *value) {
 // Up to the end of the line, excluding it.
 static Status take_line(Unpickler *reader, const uint8_t **bytes, size_t *length) {
     const uint8_t *end = memchr(reader->bytes + reader->at, '\n', reader->size - reader->at);
-    if (!end) {
-        return fail(reader, "the pickle ends in the middle of a line");
-    }
+    FAIL_WITH(!end, fail(reader, "the pickle ends in the middle of a line"));
     *length = (size_t)(end - (reader->bytes + reader->at));
     TRY(take(reader, *length + 1, bytes));
     return STATUS_OK;
@@ -71,9 +67,7 @@ static Status push_value(Unpickler *reader, DumpValue *value) {
 }
 
 static Status push(Unpickler *reader, DumpValue value) {
-    if (++reader->values > MOST_VALUES) {
-        return fail(reader, "more values than a dump has");
-    }
+    FAIL_WITH(++reader->values > MOST_VALUES, fail(reader, "more values than a dump has"));
     DumpValue *made = ARENA_NEW(reader->arena, DumpValue);
     *made = value;
     return push_value(reader, made);
@@ -88,23 +82,18 @@ static Status need(Unpickler *reader, size_t count) {
 }
 
 static Status pop_mark(Unpickler *reader, size_t *from) {
-    if (reader->mark_count == 0) {
-        return fail(reader, "an opcode finds no mark");
-    }
+    FAIL_WITH(reader->mark_count == 0, fail(reader, "an opcode finds no mark"));
     *from = reader->marks[--reader->mark_count];
     return STATUS_OK;
 }
 
 // The container below the mark, or below the last `count` values, that takes what is above it.
 static Status add_to_top(Unpickler *reader, size_t from, DumpType type) {
-    if (from <= floor_of(reader)) {
-        return fail(reader, "nothing is there to be filled");
-    }
+    FAIL_WITH(from <= floor_of(reader), fail(reader, "nothing is there to be filled"));
     DumpValue *container = reader->stack[from - 1];
-    if (container->type != type || (type == DUMP_DICT && (reader->depth - from) % 2 != 0)) {
-        return fail(reader, type == DUMP_DICT ? "keys and values for what is no dictionary, or a key without a value"
-                                              : "items for what is no list");
-    }
+    FAIL_WITH(container->type != type || (type == DUMP_DICT && (reader->depth - from) % 2 != 0),
+              fail(reader, type == DUMP_DICT ? "keys and values for what is no dictionary, or a key without a value"
+                                             : "items for what is no list"));
     for (size_t i = from; i < reader->depth; i++) {
         dump_value_append(container, reader->stack[i], reader->arena);
     }
@@ -115,9 +104,7 @@ static Status add_to_top(Unpickler *reader, size_t from, DumpType type) {
 // Collapses the values from there on into one container.
 static Status gather(Unpickler *reader, size_t from, DumpType type) {
     const size_t end = reader->depth;
-    if (type == DUMP_DICT && (end - from) % 2 != 0) {
-        return fail(reader, "a key without a value");
-    }
+    FAIL_WITH(type == DUMP_DICT && (end - from) % 2 != 0, fail(reader, "a key without a value"));
     TRY(push(reader, (DumpValue){.type = type}));
     DumpValue *container = reader->stack[end];
     for (size_t i = from; i < end; i++) {
@@ -162,9 +149,7 @@ static Status op_unsigned(Unpickler *reader) {
 static Status push_long(Unpickler *reader, uint64_t length) {
     const uint8_t *bytes = NULL;
     TRY(take(reader, length, &bytes));
-    if (length > sizeof(int64_t)) {
-        return fail(reader, "an integer of more than 64 bits");
-    }
+    FAIL_WITH(length > sizeof(int64_t), fail(reader, "an integer of more than 64 bits"));
     uint64_t bits = length > 0 && bytes[length - 1] >= 0x80 ? UINT64_MAX : 0;
     for (uint64_t i = length; i > 0; i--) {
         bits = bits << 8 | bytes[i - 1];
@@ -185,9 +170,7 @@ static Status op_long(Unpickler *reader) {
 static Status number_line(Unpickler *reader, char out[LINE_BYTES], size_t *length) {
     const uint8_t *bytes = NULL;
     TRY(take_line(reader, &bytes, length));
-    if (*length == 0 || *length >= LINE_BYTES) {
-        return fail(reader, "a number of no digits, or of too many");
-    }
+    FAIL_WITH(*length == 0 || *length >= LINE_BYTES, fail(reader, "a number of no digits, or of too many"));
     memcpy(out, bytes, *length);
     out[*length] = '\0';
     return STATUS_OK;
@@ -250,9 +233,7 @@ static Status op_unicode(Unpickler *reader) {  // escapes are kept as written
 // ---------------------------------------------------------------------------------------------- containers
 
 static Status op_mark(Unpickler *reader) {
-    if (reader->mark_count == MOST_MARKS) {
-        return fail(reader, "containers lie deeper in one another than in any dump");
-    }
+    FAIL_WITH(reader->mark_count == MOST_MARKS, fail(reader, "containers lie deeper in one another than in any dump"));
     reader->marks[reader->mark_count++] = reader->depth;
     return STATUS_OK;
 }
@@ -295,9 +276,7 @@ static Status op_pop_mark(Unpickler *reader) {
 
 static Status remember(Unpickler *reader, uint64_t number) {
     TRY(need(reader, 1));
-    if (number >= MOST_MEMOS || number > reader->size) {
-        return fail(reader, "a memo of a number that no dump has");
-    }
+    FAIL_WITH(number >= MOST_MEMOS || number > reader->size, fail(reader, "a memo of a number that no dump has"));
     while (reader->memo_size <= number) {
         ARENA_PUSH(reader->arena, reader->memo, reader->memo_size, &reader->memo_capacity) = NULL;
     }
@@ -307,9 +286,7 @@ static Status remember(Unpickler *reader, uint64_t number) {
 }
 
 static Status recall(Unpickler *reader, uint64_t number) {
-    if (number >= reader->memo_size || !reader->memo[number]) {
-        return fail(reader, "a memo that was never made");
-    }
+    FAIL_WITH(number >= reader->memo_size || !reader->memo[number], fail(reader, "a memo that was never made"));
     return push_value(reader, reader->memo[number]);
 }
 
@@ -322,9 +299,7 @@ static Status take_number(Unpickler *reader, uint64_t *number) {
         return take_unsigned(reader, reader->of, number);
     }
     TRY(number_line(reader, line, &length));
-    if (!text_parse_int(line, &written) || written < 0) {
-        return fail(reader, "a number that is none");
-    }
+    FAIL_WITH(!text_parse_int(line, &written) || written < 0, fail(reader, "a number that is none"));
     *number = (uint64_t)written;
     return STATUS_OK;
 }

@@ -70,9 +70,8 @@ static Status hold_on(const CalibrationCase *what, const ShapeData *shape, Memor
 
 static Status lower_shape(ShapeData *shape, Arena *arena, Arena *scratch, Error *error) {
     const CalibrationCase *what = &shape->what;
-    if (step_lower(what->model, &what->plan, what->target, arena, &shape->program, error) != STATUS_OK) {
-        return error_wrap(error, "plan %s", plan_text(&what->plan, PLAN_BUFFER));
-    }
+    FAIL_WITH(step_lower(what->model, &what->plan, what->target, arena, &shape->program, error) != STATUS_OK,
+              error_wrap(error, "plan %s", plan_text(&what->plan, PLAN_BUFFER)));
     if (shape->has[OBSERVE_RESERVED]) {
         MemoryBreakdown memory;
         arena_reset(scratch);

@@ -30,9 +30,8 @@ static Status lower_step(Blaming *blaming, Error *error) {
     TRY(request_build(cli, &predict_defaults, &request, error));
     blaming->mesh = request.mesh;
     request_plan(&request, &request.mesh, &blaming->plan);
-    if (prune(&request, &blaming->plan, NULL, &cli->arena, &reason)) {
-        return cli_refuse(cli, OPTION_MESH, error, "this plan is not legal: %s", reason);
-    }
+    FAIL_WITH(prune(&request, &blaming->plan, NULL, &cli->arena, &reason),
+              cli_refuse(cli, OPTION_MESH, error, "this plan is not legal: %s", reason));
     TRY(step_lower_stages(&request.model, &blaming->plan, request.target, &cli->arena, &blaming->programs, error));
     blaming->stepped = true;
     blaming->report.program =
@@ -47,10 +46,9 @@ static Status read_job(Blaming *blaming, Error *error) {
     cli->blame = cli->options.word_argument[0];
     TRY(job_read(cli->options.words[0], world, &cli->arena, &blaming->job, error));
     cli->blame = -1;
-    if (world > 0 && blaming->job.world != world) {
-        return cli_refuse(cli, blaming->stepped ? OPTION_MESH : OPTION_WORLD, error,
-                          "the dumps are of %d ranks, not of %d", blaming->job.world, world);
-    }
+    FAIL_WITH(world > 0 && blaming->job.world != world,
+              cli_refuse(cli, blaming->stepped ? OPTION_MESH : OPTION_WORLD, error,
+                         "the dumps are of %d ranks, not of %d", blaming->job.world, world));
     return STATUS_OK;
 }
 

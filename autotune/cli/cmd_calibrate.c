@@ -35,11 +35,10 @@ static Status check_options(Cli *cli, Error *error) {
                                                "themselves what they ran"));
         }
     }
-    if (cli_given(cli, OPTION_TRANSPORT) && (cli_given(cli, OPTION_RUNS) || cli_given(cli, OPTION_LOG))) {
-        return cli_refuse(cli, OPTION_TRANSPORT, error,
-                          "--transport chooses among the runs of the store, which %s takes the place of",
-                          cli_given(cli, OPTION_RUNS) ? "--runs" : "--log");
-    }
+    FAIL_WITH(cli_given(cli, OPTION_TRANSPORT) && (cli_given(cli, OPTION_RUNS) || cli_given(cli, OPTION_LOG)),
+              cli_refuse(cli, OPTION_TRANSPORT, error,
+                         "--transport chooses among the runs of the store, which %s takes the place of",
+                         cli_given(cli, OPTION_RUNS) ? "--runs" : "--log"));
     return STATUS_OK;
 }
 
@@ -80,9 +79,7 @@ static Status none_usable(const SampleList *samples, Error *error) {
 static Status fit(Calibrating *work, Error *error) {
     Cli *cli = work->cli;
     const Progress progress = cli_progress(cli);
-    if (work->samples.count == 0) {
-        return none_usable(&work->samples, error);
-    }
+    FAIL_WITH(work->samples.count == 0, none_usable(&work->samples, error));
     warn_of_same_runs(&work->samples);
     work->input = (CalibrationInput){.base = work->samples.base,
                                      .samples = work->samples.rows,

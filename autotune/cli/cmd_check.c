@@ -67,9 +67,8 @@ static Status check_two(Cli *cli, Error *error) {
 }
 
 Status cmd_check(Cli *cli, Error *error) {
-    if (cli->options.list_count > 1) {
-        return cli_refuse(cli, OPTION_WORLD, error, "ndtune check takes one world, not a list");
-    }
+    FAIL_WITH(cli->options.list_count > 1,
+              cli_refuse(cli, OPTION_WORLD, error, "ndtune check takes one world, not a list"));
     switch (cli->options.word_count) {
     case 0:
         error_set(error, STATUS_USAGE, "check reads a config file");

@@ -20,26 +20,22 @@ static Status explain_from(Cli *cli, Error *error) {
 }
 
 Status cmd_explain(Cli *cli, Error *error) {
-    if (cli->options.list_count > 1) {
-        return cli_refuse(cli, OPTION_WORLD, error, "ndtune explain takes one world, not a list");
-    }
+    FAIL_WITH(cli->options.list_count > 1,
+              cli_refuse(cli, OPTION_WORLD, error, "ndtune explain takes one world, not a list"));
     if (cli_given(cli, OPTION_FROM)) {
         return explain_from(cli, error);
     }
     static const OptionId of_from[] = {OPTION_FROM_FORMAT, OPTION_GRAD_ACCUM};
     for (size_t i = 0; i < sizeof of_from / sizeof of_from[0]; i++) {
-        if (cli_given(cli, of_from[i])) {
-            return cli_refuse(cli, of_from[i], error, "--%s of ndtune explain goes with --from",
-                              option_row(of_from[i]).name);
-        }
+        FAIL_WITH(
+            cli_given(cli, of_from[i]),
+            cli_refuse(cli, of_from[i], error, "--%s of ndtune explain goes with --from", option_row(of_from[i]).name));
     }
     TuneRequest request;
     TRY(request_build(cli, &search_defaults, &request, error));
     TuneResult result;
     TRY(cli_search(cli, &request, &result, error));
-    if (result.entry_count == 0) {
-        return cli_say_what_fits(cli, &result, error);
-    }
+    FAIL_WITH(result.entry_count == 0, cli_say_what_fits(cli, &result, error));
     const Progress progress = cli_progress(cli);
     Explanation explanation;
     const Status status = explain_run(&result, &progress, &explanation, error);

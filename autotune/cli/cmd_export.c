@@ -32,9 +32,8 @@ static Status choose_format(Cli *cli, const ExportFormat **format, Error *error)
 
 static Status one_plan(Cli *cli, TuneRequest *request, Prediction *prediction, Error *error) {
     TRY(request_build(cli, &predict_defaults, request, error));
-    if (cli_given(cli, OPTION_WORLD) && cli_value(cli, OPTION_WORLD)->integer != request->world) {
-        return cli_refuse(cli, OPTION_WORLD, error, "--mesh has %d ranks: leave --world away", request->world);
-    }
+    FAIL_WITH(cli_given(cli, OPTION_WORLD) && cli_value(cli, OPTION_WORLD)->integer != request->world,
+              cli_refuse(cli, OPTION_WORLD, error, "--mesh has %d ranks: leave --world away", request->world));
     TrainPlan plan;
     request_plan(request, &request->mesh, &plan);
     OnePlan one;
@@ -81,9 +80,8 @@ static Status take_first(Cli *cli, const TuneResult *result, ExportCall *call, P
 }
 
 static Status best_plan(Cli *cli, ExportCall *call, TuneRequest *request, Prediction *prediction, Error *error) {
-    if (cli->options.list_count > 1) {
-        return cli_refuse(cli, OPTION_WORLD, error, "ndtune export takes one world, not a list");
-    }
+    FAIL_WITH(cli->options.list_count > 1,
+              cli_refuse(cli, OPTION_WORLD, error, "ndtune export takes one world, not a list"));
     TRY(request_build(cli, &search_defaults, request, error));
     if (!call->format) {
         TRY(cli_blame(cli, OPTION_TARGET, export_usual(request->target, &call->format, error)));
@@ -91,9 +89,7 @@ static Status best_plan(Cli *cli, ExportCall *call, TuneRequest *request, Predic
     TRY(narrow(cli, call->format, request, error));
     TuneResult result;
     TRY(cli_search(cli, request, &result, error));
-    if (result.entry_count == 0) {
-        return cli_say_what_fits(cli, &result, error);
-    }
+    FAIL_WITH(result.entry_count == 0, cli_say_what_fits(cli, &result, error));
     return take_first(cli, &result, call, prediction, error);
 }
 
@@ -105,9 +101,8 @@ static Status write_file(const void *what, FILE *out, Error *error) {
 
 Status cmd_export(Cli *cli, Error *error) {
     TRY(cli_open_store_to_ask(cli, error));
-    if (cli_format(cli) == FORMAT_CSV) {
-        return cli_refuse(cli, OPTION_FORMAT, error, "a config file is no table: --format csv has nothing to write");
-    }
+    FAIL_WITH(cli_format(cli) == FORMAT_CSV,
+              cli_refuse(cli, OPTION_FORMAT, error, "a config file is no table: --format csv has nothing to write"));
     const bool named = cli_given(cli, OPTION_MESH) || cli_given(cli, OPTION_WORLD) || cli_given(cli, OPTION_MODEL);
     if (!named) {
         TRY(last_request_take(cli, error));

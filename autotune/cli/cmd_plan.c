@@ -59,10 +59,9 @@ static Status plan_point(Cli *cli, const TuneRequest *first, int world, ScalingP
 static Status plan_curve(Cli *cli, const TuneRequest *first, Error *error) {
     static const OptionId of_one_world[] = {OPTION_BASELINE, OPTION_CSV, OPTION_HTML, OPTION_TOP};
     for (size_t i = 0; i < sizeof of_one_world / sizeof of_one_world[0]; i++) {
-        if (cli_given(cli, of_one_world[i])) {
-            return cli_refuse(cli, of_one_world[i], error, "--%s belongs to one world, not to a list",
-                              option_row(of_one_world[i]).name);
-        }
+        FAIL_WITH(cli_given(cli, of_one_world[i]),
+                  cli_refuse(cli, of_one_world[i], error, "--%s belongs to one world, not to a list",
+                             option_row(of_one_world[i]).name));
     }
     const int count = cli->options.list_count;
     ScalingCurve curve = {.points = ARENA_ARRAY(&cli->arena, ScalingPoint, count), .count = count};

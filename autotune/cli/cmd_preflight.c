@@ -14,9 +14,7 @@ static Status prepare(Cli *cli, TuneRequest *request, MeasuredRun *run, Error *e
     TRY(request_build(cli, &preflight_defaults, request, error));
     TrainPlan plan;
     RunOptions options;
-    if (request->world < 2) {
-        return cli_refuse(cli, OPTION_MESH, error, "one rank has nobody to be checked with");
-    }
+    FAIL_WITH(request->world < 2, cli_refuse(cli, OPTION_MESH, error, "one rank has nobody to be checked with"));
     TRY(measuring_takes(request, executor_lanes(cli), &cli->arena, &run->target, error));
     request_plan(request, &request->mesh, &plan);
     executor_options(cli, &options);

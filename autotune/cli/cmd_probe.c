@@ -43,10 +43,9 @@ static Status choose_mesh(Cli *cli, const char *transport, Mesh *mesh, Error *er
         mesh->size[AXIS_DP_SHARD] = each / pairs;
         mesh->size[AXIS_TP] = pairs;
     }
-    if (mesh_world(mesh) < 2 && !cli_on_gpu(cli)) {
-        return cli_refuse(cli, cli_given(cli, OPTION_WORLD) ? OPTION_WORLD : OPTION_MESH, error,
-                          "one rank has nobody to exchange with: a probe needs at least 2");
-    }
+    FAIL_WITH(mesh_world(mesh) < 2 && !cli_on_gpu(cli),
+              cli_refuse(cli, cli_given(cli, OPTION_WORLD) ? OPTION_WORLD : OPTION_MESH, error,
+                         "one rank has nobody to exchange with: a probe needs at least 2"));
     return STATUS_OK;
 }
 
@@ -116,8 +115,6 @@ Status cmd_probe(Cli *cli, Error *error) {
     TRY(status);
     TRY(save(cli, &probe, options.transport, path, error));
     ClusterProfile profile;
-    if (cluster_find(path, &cli->arena, &profile, error) != STATUS_OK) {
-        return error_wrap(error, "the probed profile");
-    }
+    FAIL_WITH(cluster_find(path, &cli->arena, &profile, error) != STATUS_OK, error_wrap(error, "the probed profile"));
     return print_profile(cli, &profile, &probe, path, error);
 }

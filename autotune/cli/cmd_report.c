@@ -71,15 +71,13 @@ static Status become_run(Cli *cli, CommandId *command, ReportPage *page, Error *
 static Status refuse_beside_run(Cli *cli, Error *error) {
     static const OptionId asked[] = {OPTION_WORLD, OPTION_MODEL};
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
-        if (cli_given(cli, OPTION_RUN) && cli_given(cli, asked[i])) {
-            return cli_refuse(cli, asked[i], error,
-                              "a stored run says itself what was asked: --%s does not go with --run",
-                              option_row(asked[i]).name);
-        }
+        FAIL_WITH(cli_given(cli, OPTION_RUN) && cli_given(cli, asked[i]),
+                  cli_refuse(cli, asked[i], error,
+                             "a stored run says itself what was asked: --%s does not go with --run",
+                             option_row(asked[i]).name));
     }
-    if (cli_format(cli) == FORMAT_CSV) {
-        return cli_refuse(cli, OPTION_FORMAT, error, "a page is no table: --format csv has nothing to write");
-    }
+    FAIL_WITH(cli_format(cli) == FORMAT_CSV,
+              cli_refuse(cli, OPTION_FORMAT, error, "a page is no table: --format csv has nothing to write"));
     return STATUS_OK;
 }
 

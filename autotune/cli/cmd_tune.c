@@ -76,10 +76,9 @@ static TuneOptions options_of(const Cli *cli, const TuneResult *result) {
 }
 
 static Status check_options(Cli *cli, const Measuring *measuring, Error *error) {
-    if (measuring->like.request->objective == OBJECTIVE_MEMORY) {
-        return cli_refuse(cli, OPTION_OBJECTIVE, error,
-                          "tune finds the fastest shape; memory needs no runs: ndtune plan --objective memory");
-    }
+    FAIL_WITH(measuring->like.request->objective == OBJECTIVE_MEMORY,
+              cli_refuse(cli, OPTION_OBJECTIVE, error,
+                         "tune finds the fastest shape; memory needs no runs: ndtune plan --objective memory"));
     const double wanted = cli_number_or(cli, OPTION_PROBABILITY, PROBABILITY);
     if (cli_integer_or(cli, OPTION_MAX_RUNS, 1) == 0 && cli_number_or(cli, OPTION_MAX_TIME, 0) <= 0 &&
         wanted > 1 - 1.0 / OUTLOOK_DRAWS) {
@@ -99,9 +98,7 @@ Status cmd_tune(Cli *cli, Error *error) {
     TRY(cli_check_output(cli, OPTION_HTML, error));
     TuneResult result;
     TRY(cli_search(cli, &request, &result, error));
-    if (result.entry_count == 0) {
-        return cli_nothing_feasible(&result, error);
-    }
+    FAIL_WITH(result.entry_count == 0, cli_nothing_feasible(&result, error));
     Tuning tuning;
     TuneSession session = {.measuring = &measuring, .report = report};
     const TuneOptions options = options_of(cli, &result);

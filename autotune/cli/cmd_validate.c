@@ -70,9 +70,7 @@ Status cmd_validate(Cli *cli, Error *error) {
     TRY(executor_request(cli, &request, &executed, error));
     TuneResult result;
     TRY(cli_search(cli, &request, &result, error));
-    if (result.entry_count == 0) {
-        return cli_nothing_feasible(&result, error);
-    }
+    FAIL_WITH(result.entry_count == 0, cli_nothing_feasible(&result, error));
     const Measuring measuring = executor_measuring(cli, &request, executed);
     Validation validation = {.source = cli_given(cli, OPTION_WITH) ? "command" : "executor",
                              .steps = measuring.options.steps,

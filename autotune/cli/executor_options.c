@@ -42,10 +42,9 @@ Status executor_check_with(Cli *cli, Error *error) {
         return STATUS_OK;
     }
     FAIL_IF(!with->given, error, STATUS_USAGE, "a command behind -- needs --with TARGET: whose framework it starts");
-    if (cli->options.tail_count == 0) {
-        return cli_refuse(cli, OPTION_WITH, error, "--with needs a command: validate --with %s -- COMMAND...",
-                          with->text);
-    }
+    FAIL_WITH(
+        cli->options.tail_count == 0,
+        cli_refuse(cli, OPTION_WITH, error, "--with needs a command: validate --with %s -- COMMAND...", with->text));
     if (target->given && strcmp(target->text, with->text) != 0) {
         return cli_refuse(cli, OPTION_WITH, error,
                           "--target %s and --with %s: a run can only be measured for its own target", target->text,
@@ -60,10 +59,8 @@ Status executor_request(Cli *cli, TuneRequest *request, const Target **executed,
     TRY(executor_check_with(cli, error));
     TRY(last_request_take(cli, error));
     TRY(request_build(cli, &validate_defaults, request, error));
-    if (cli->options.list_count > 1) {
-        return cli_refuse(cli, OPTION_WORLD, error, "%s runs one world, not a list of them",
-                          command_names[cli->command]);
-    }
+    FAIL_WITH(cli->options.list_count > 1, cli_refuse(cli, OPTION_WORLD, error, "%s runs one world, not a list of them",
+                                                      command_names[cli->command]));
     *executed = NULL;
     return cli_given(cli, OPTION_WITH) ? STATUS_OK
                                        : measuring_takes(request, executor_lanes(cli), &cli->arena, executed, error);

@@ -113,9 +113,7 @@ static Status parse_old(const char *line, Arena *arena, Options *old, CommandId 
         context.first = 2;
     }
     *command = context.command;
-    if (options_parse(&context, old, error) != STATUS_OK) {
-        return error_wrap(error, "the last request, %s", line);
-    }
+    FAIL_WITH(options_parse(&context, old, error) != STATUS_OK, error_wrap(error, "the last request, %s", line));
     return STATUS_OK;
 }
 

@@ -115,14 +115,12 @@ static Status parse_ints(ParseContext *context, Options *options, const OptionRo
         snprintf(item, sizeof item, "%.*s", (int)length, text);
         OptionValue one = {.text = length < sizeof item ? item : text, .argument = value->argument};
         TRY(parse_int(context, row, &one, error));
-        if (options->list_count == OPTIONS_MAX_LIST) {
-            return refuse(context, value->argument, error, "--%s takes at most %d numbers", row->name,
-                          OPTIONS_MAX_LIST);
-        }
+        FAIL_WITH(
+            options->list_count == OPTIONS_MAX_LIST,
+            refuse(context, value->argument, error, "--%s takes at most %d numbers", row->name, OPTIONS_MAX_LIST));
         for (int i = 0; i < options->list_count; i++) {
-            if (options->list[i] == one.integer) {
-                return refuse(context, value->argument, error, "--%s names %" PRId64 " twice", row->name, one.integer);
-            }
+            FAIL_WITH(options->list[i] == one.integer,
+                      refuse(context, value->argument, error, "--%s names %" PRId64 " twice", row->name, one.integer));
         }
         options->list[options->list_count++] = one.integer;
         more = text[length] == ',';
@@ -186,11 +184,10 @@ static Status parse_bytes(ParseContext *context, const OptionRow *row, OptionVal
         return STATUS_OK;
     }
     value->number = 0;
-    if (text_parse_bytes(value->text, &value->integer) && value->integer > 0 && value->integer < LEAST_BYTES &&
-        strspn(value->text, "0123456789.") == strlen(value->text)) {
-        return refuse(context, value->argument, error, "--%s %s would be %s bytes: say %sGiB", row->name, value->text,
-                      value->text, value->text);
-    }
+    FAIL_WITH(text_parse_bytes(value->text, &value->integer) && value->integer > 0 && value->integer < LEAST_BYTES &&
+                  strspn(value->text, "0123456789.") == strlen(value->text),
+              refuse(context, value->argument, error, "--%s %s would be %s bytes: say %sGiB", row->name, value->text,
+                     value->text, value->text));
     if (!text_parse_bytes(value->text, &value->integer) || value->integer <= 0) {
         return refuse(context, value->argument, error,
                       "--%s takes a size such as 70GiB, 80GB, 80e9 or 90%%, not \"%s\"", row->name, value->text);
@@ -337,11 +334,10 @@ const RepeatedValue *options_repeated(const Options *options, OptionId id, int a
 static Status store_value(ParseContext *context, Options *options, OptionId id, Error *error) {
     OptionValue *value = &options->values[id];
     const OptionRow row = option_row_of(id, context->command);
-    if (id == OPTION_FORMAT && context->command != COMMAND_CHECK && strcmp(value->text, "github") == 0) {
-        return refuse(context, value->argument, error,
-                      "--format github is of ndtune check; %s prints table, json or csv",
-                      command_names[context->command]);
-    }
+    FAIL_WITH(id == OPTION_FORMAT && context->command != COMMAND_CHECK && strcmp(value->text, "github") == 0,
+              refuse(context, value->argument, error,
+                     "--format github is of ndtune check; %s prints table, json or csv",
+                     command_names[context->command]));
     value->given = true;
     return row.type == VALUE_LIST       ? add_set(context, options, value->text, value->argument, error)
            : row.type == VALUE_REPEATED ? add_repeated(context, options, id, value, error)
@@ -372,20 +368,17 @@ static Status parse_option(ParseContext *context, Options *options, int *at, Err
     const OptionRow row = option_row_of(id, context->command);
     TRY(check_command(context, *at, id, error));
     OptionValue *value = &options->values[id];
-    if (value->given && row.type != VALUE_LIST && row.type != VALUE_REPEATED && row.type != VALUE_FLAG) {
-        return refuse(context, *at, error, "--%s is given twice", row.name);
-    }
+    FAIL_WITH(value->given && row.type != VALUE_LIST && row.type != VALUE_REPEATED && row.type != VALUE_FLAG,
+              refuse(context, *at, error, "--%s is given twice", row.name));
     if (row.type == VALUE_FLAG && word[length] == '=') {
         return refuse(context, *at, error, "--%s takes no value", row.name);
     }
-    if (row.type != VALUE_FLAG && word[length] != '=' && *at + 1 >= context->argc) {
-        return refuse(context, *at, error, "--%s needs a value: %s", row.name, row.value);
-    }
+    FAIL_WITH(row.type != VALUE_FLAG && word[length] != '=' && *at + 1 >= context->argc,
+              refuse(context, *at, error, "--%s needs a value: %s", row.name, row.value));
     if (row.type != VALUE_FLAG && word[length] != '=') {
         (*at)++;
-        if (is_option(context->argv[*at])) {
-            return refuse(context, *at - 1, error, "--%s needs a value: %s", row.name, row.value);
-        }
+        FAIL_WITH(is_option(context->argv[*at]),
+                  refuse(context, *at - 1, error, "--%s needs a value: %s", row.name, row.value));
     }
     value->text = row.type == VALUE_FLAG ? "" : word[length] == '=' ? word + length + 1 : context->argv[*at];
     value->argument = *at;
@@ -419,10 +412,9 @@ static Status parse_word_argument(ParseContext *context, Options *options, int a
         options->values[OPTION_MODEL] = (OptionValue){.given = true, .text = word, .argument = at};
         return STATUS_OK;
     }
-    if (!(COMMAND_BIT(context->command) & takes_words) || options->word_count == most_words) {
-        return refuse(context, at, error, "ndtune %s does not expect the word %s", command_names[context->command],
-                      word);
-    }
+    FAIL_WITH(
+        !(COMMAND_BIT(context->command) & takes_words) || options->word_count == most_words,
+        refuse(context, at, error, "ndtune %s does not expect the word %s", command_names[context->command], word));
     options->words[options->word_count] = word;
     options->word_argument[options->word_count++] = at;
     return STATUS_OK;
@@ -440,16 +432,13 @@ static Status settle_nodes(ParseContext *context, Options *options, Error *error
         each->integer = world->integer / nodes->integer;
     }
     const int64_t product = nodes->integer * each->integer;
-    if (world->given && (options->list_count > 1 || product != world->integer)) {
-        return refuse(context, nodes->argument, error,
-                      "--nodes %" PRId64 " does not go with --world %s; one of them is enough", nodes->integer,
-                      world->text);
-    }
+    FAIL_WITH(world->given && (options->list_count > 1 || product != world->integer),
+              refuse(context, nodes->argument, error,
+                     "--nodes %" PRId64 " does not go with --world %s; one of them is enough", nodes->integer,
+                     world->text));
     const OptionRow row = option_row(OPTION_WORLD);
-    if (product > row.high) {
-        return refuse(context, nodes->argument, error, "%" PRId64 " accelerators are more than %" PRId64, product,
-                      row.high);
-    }
+    FAIL_WITH(product > row.high, refuse(context, nodes->argument, error,
+                                         "%" PRId64 " accelerators are more than %" PRId64, product, row.high));
     if (each->given && !world->given) {
         *world = (OptionValue){.given = true, .text = nodes->text, .argument = nodes->argument, .integer = product};
         options->list[0] = product;

@@ -151,9 +151,8 @@ static Status replace_name(Python *python, const char *at, ConfigNode **value) {
         return STATUS_OK;
     }
     python->copied_count += node_count(named);
-    if (python->copied_count > COPIES_MOST) {
-        return config_malformed(python->source, python->line, "names that stand for more than %d values", COPIES_MOST);
-    }
+    FAIL_WITH(python->copied_count > COPIES_MOST,
+              config_malformed(python->source, python->line, "names that stand for more than %d values", COPIES_MOST));
     const int line = (*value)->line;
     *value = config_copy(named, python->source->arena);
     (*value)->line = named->kind == NODE_SCALAR ? line : named->line;
@@ -163,9 +162,7 @@ static Status replace_name(Python *python, const char *at, ConfigNode **value) {
 static Status read_value(Python *python, int depth, ConfigNode **value) {
     const char *from = python->at, *end = behind_value(from);
     const size_t name = dotted_length(from);
-    if (depth == CONFIG_MAX_DEPTH) {
-        return config_malformed(python->source, python->line, "nested too deep");
-    }
+    FAIL_WITH(depth == CONFIG_MAX_DEPTH, config_malformed(python->source, python->line, "nested too deep"));
     const bool is_call = name > 0 && from[name] == '(';
     *value = config_node(python->source->arena,
                          is_call || *from == '{' ? NODE_MAP
@@ -206,9 +203,7 @@ static Status put(Python *python, ConfigNode *root, const char *path, const Conf
         const size_t length = strcspn(path, ".");
         const char *key = copied(python, path, length);
         ConfigNode *child = config_child(map, key);
-        if (depth == CONFIG_MAX_DEPTH) {
-            return config_malformed(python->source, line, "a name of too many words");
-        }
+        FAIL_WITH(depth == CONFIG_MAX_DEPTH, config_malformed(python->source, line, "a name of too many words"));
         const bool last = path[length] == '\0';
         if (last || !child || child->kind != NODE_MAP) {
             ConfigNode *made = last ? config_copy(value, arena) : config_node(arena, NODE_MAP, line);
@@ -234,11 +229,10 @@ static bool is_config(const char *name, size_t length) {
 }
 
 static Status claim(Python *python, int line) {
-    if (python->assigning && python->assigning != python->function) {
-        return config_malformed(python->source, line,
-                                "%s() and %s() both set a configuration: a file of one recipe is read",
-                                python->assigning, python->function ? python->function : "the file");
-    }
+    FAIL_WITH(python->assigning && python->assigning != python->function,
+              config_malformed(python->source, line,
+                               "%s() and %s() both set a configuration: a file of one recipe is read",
+                               python->assigning, python->function ? python->function : "the file"));
     python->assigning = python->function;
     return STATUS_OK;
 }
@@ -279,10 +273,9 @@ static bool is_call_of(const char *at, const char *name) {
 static Status refuse_unpacked(const Python *python, const ConfigNode *node) {
     const bool all = node->key && strcmp(node->key, "_args_") == 0;
     for (const ConfigNode *child = node->first; child; child = child->next) {
-        if (all && strncmp(item_text(child), "**", 2) == 0) {
-            return config_malformed(python->source, child->line, "%s is not read: put the arguments that it holds here",
-                                    child->text);
-        }
+        FAIL_WITH(all && strncmp(item_text(child), "**", 2) == 0,
+                  config_malformed(python->source, child->line, "%s is not read: put the arguments that it holds here",
+                                   child->text));
         TRY(refuse_unpacked(python, child));
     }
     return STATUS_OK;
@@ -329,10 +322,8 @@ static Status take_arguments(Python *python, ConfigNode *root, const char *above
 
 // Both branches of an if would be read as one.
 static Status only_one(Python *python, int *other, const char *what) {
-    if (*other > 0) {
-        return config_malformed(python->source, python->line,
-                                "another %s, beside that of line %d: a file of one is read", what, *other);
-    }
+    FAIL_WITH(*other > 0, config_malformed(python->source, python->line,
+                                           "another %s, beside that of line %d: a file of one is read", what, *other));
     *other = python->line;
     return STATUS_OK;
 }

@@ -97,9 +97,8 @@ static bool is_one_of(const char *word, const char *const *words) {
 }
 
 static Status enter(Script *script, FrameKind kind, const char *end) {
-    if (script->frame_count == FRAMES_MOST) {
-        return config_malformed(script->shell.source, script->shell.line, "nested deeper than %d", FRAMES_MOST);
-    }
+    FAIL_WITH(script->frame_count == FRAMES_MOST,
+              config_malformed(script->shell.source, script->shell.line, "nested deeper than %d", FRAMES_MOST));
     const bool outer = is_active(script);
     script->frames[script->frame_count++] = (Frame){kind, end, outer, false, false};
     script->testing = kind == FRAME_IF;
@@ -167,9 +166,7 @@ static Status read_array(Shell *shell, ShellList *value) {
             shell->at++;
             return STATUS_OK;
         }
-        if (!*shell->at) {
-            return config_malformed(shell->source, line, "an array that does not end");
-        }
+        FAIL_WITH(!*shell->at, config_malformed(shell->source, line, "an array that does not end"));
         const char *before = shell->at;
         TRY(shell_word(shell, value, true));
         shell->at += shell->at == before;
@@ -383,9 +380,7 @@ static Status add_override(const ConfigSource *source, ConfigNode *map, const Sh
         const char *key = arena_format(source->arena, "%.*s", (int)length, at);
         const bool last = at[length] == '=';
         ConfigNode *child = config_child(map, key);
-        if (depth == CONFIG_MAX_DEPTH) {
-            return config_malformed(source, word->line, "a key of too many words");
-        }
+        FAIL_WITH(depth == CONFIG_MAX_DEPTH, config_malformed(source, word->line, "a key of too many words"));
         if (last || !child || child->kind != NODE_MAP) {
             child = last ? config_scalar(source->arena, key, at + length + 1, word->line)
                          : config_node(source->arena, NODE_MAP, word->line);

@@ -71,9 +71,8 @@ static Status read_escape(TomlReader *reader, char *out, size_t *used) {
         hex[i] = reader->at[1 + i];
     }
     const unsigned long code = strtoul(hex, NULL, 16);
-    if (digits == 0 || strlen(hex) != digits || code == 0 || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) {
-        return malformed(reader, "an escape that is none");
-    }
+    FAIL_WITH(digits == 0 || strlen(hex) != digits || code == 0 || code > 0x10ffff || (code >= 0xd800 && code < 0xe000),
+              malformed(reader, "an escape that is none"));
     *used += put_code(out + *used, code);
     reader->at += 1 + digits;
     return STATUS_OK;
@@ -81,9 +80,8 @@ static Status read_escape(TomlReader *reader, char *out, size_t *used) {
 
 static Status read_string(TomlReader *reader, const char **text) {
     const char quote = *reader->at;
-    if (strncmp(reader->at, "\"\"\"", 3) == 0 || strncmp(reader->at, "'''", 3) == 0) {
-        return malformed(reader, "a string over several lines, which is not read here");
-    }
+    FAIL_WITH(strncmp(reader->at, "\"\"\"", 3) == 0 || strncmp(reader->at, "'''", 3) == 0,
+              malformed(reader, "a string over several lines, which is not read here"));
     const char *end = ++reader->at;
     while (*end && *end != '\n' && *end != quote) {
         end += quote == '"' && *end == '\\' && end[1] ? 2 : 1;
@@ -98,9 +96,7 @@ static Status read_string(TomlReader *reader, const char **text) {
             out[used++] = *reader->at++;
         }
     }
-    if (*reader->at != quote) {
-        return malformed(reader, "a string that does not end");
-    }
+    FAIL_WITH(*reader->at != quote, malformed(reader, "a string that does not end"));
     reader->at++;
     *text = out;
     return STATUS_OK;
@@ -114,9 +110,7 @@ static Status read_key(TomlReader *reader, const char **key) {
     while (isalnum((unsigned char)reader->at[length]) || reader->at[length] == '_' || reader->at[length] == '-') {
         length++;
     }
-    if (length == 0) {
-        return malformed(reader, "a key is missing");
-    }
+    FAIL_WITH(length == 0, malformed(reader, "a key is missing"));
     *key = arena_format(reader->source->arena, "%.*s", (int)length, reader->at);
     reader->at += length;
     return STATUS_OK;
@@ -125,9 +119,8 @@ static Status read_key(TomlReader *reader, const char **key) {
 // The table of that name below `table`, created if missing.
 static Status descend(TomlReader *reader, const char *key, ConfigNode **table) {
     ConfigNode *child = config_child(*table, key);
-    if (child && child->kind != NODE_MAP) {
-        return config_malformed(reader->source, reader->line, "%s is a value already, from line %d", key, child->line);
-    }
+    FAIL_WITH(child && child->kind != NODE_MAP,
+              config_malformed(reader->source, reader->line, "%s is a value already, from line %d", key, child->line));
     if (!child) {
         child = config_node(reader->source->arena, NODE_MAP, reader->line);
         child->key = key;
@@ -146,9 +139,7 @@ static Status read_path(TomlReader *reader, ConfigNode **table, const char **las
         if (*reader->at != '.') {
             return STATUS_OK;
         }
-        if (depth == CONFIG_MAX_DEPTH) {
-            return malformed(reader, "a key of too many words");
-        }
+        FAIL_WITH(depth == CONFIG_MAX_DEPTH, malformed(reader, "a key of too many words"));
         reader->at++;
         TRY(descend(reader, *last, table));
     }
@@ -159,15 +150,11 @@ static Status read_pair(TomlReader *reader, ConfigNode *table, int depth) {
     ConfigNode *value = NULL;
     const int line = reader->line;
     TRY(read_path(reader, &table, &key));
-    if (*reader->at != '=') {
-        return malformed(reader, "a key without \"=\"");
-    }
+    FAIL_WITH(*reader->at != '=', malformed(reader, "a key without \"=\""));
     reader->at++;
     skip_spaces(reader);
     const ConfigNode *there = config_child(table, key);
-    if (there) {
-        return config_malformed(reader->source, line, "%s has a value already, from line %d", key, there->line);
-    }
+    FAIL_WITH(there, config_malformed(reader->source, line, "%s has a value already, from line %d", key, there->line));
     TRY(read_value(reader, depth, &value));
     value->key = key;
     value->line = line;
@@ -209,9 +196,7 @@ static Status read_value(TomlReader *reader, int depth, ConfigNode **value) {
     const char first = *reader->at;
     const NodeKind kind = first == '[' ? NODE_LIST : first == '{' ? NODE_MAP : NODE_SCALAR;
     *value = config_node(reader->source->arena, kind, reader->line);
-    if (depth == CONFIG_MAX_DEPTH) {
-        return malformed(reader, "nested too deep");
-    }
+    FAIL_WITH(depth == CONFIG_MAX_DEPTH, malformed(reader, "nested too deep"));
     if (kind != NODE_SCALAR) {
         return read_items(reader, *value, depth + 1);
     }
@@ -219,9 +204,7 @@ static Status read_value(TomlReader *reader, int depth, ConfigNode **value) {
         return read_string(reader, &(*value)->text);
     }
     const size_t length = strcspn(reader->at, " \t\r\n,]}#");
-    if (length == 0) {
-        return malformed(reader, "a value is missing");
-    }
+    FAIL_WITH(length == 0, malformed(reader, "a value is missing"));
     (*value)->text = arena_format(reader->source->arena, "%.*s", (int)length, reader->at);
     reader->at += length;
     return STATUS_OK;
@@ -229,16 +212,12 @@ static Status read_value(TomlReader *reader, int depth, ConfigNode **value) {
 
 static Status read_header(TomlReader *reader, ConfigNode *root) {
     const char *last = NULL;
-    if (reader->at[1] == '[') {
-        return malformed(reader, "an array of tables, which is not read here");
-    }
+    FAIL_WITH(reader->at[1] == '[', malformed(reader, "an array of tables, which is not read here"));
     reader->at++;
     reader->table = root;
     TRY(read_path(reader, &reader->table, &last));
     TRY(descend(reader, last, &reader->table));
-    if (*reader->at != ']') {
-        return malformed(reader, "the name of a table does not end");
-    }
+    FAIL_WITH(*reader->at != ']', malformed(reader, "the name of a table does not end"));
     reader->at++;
     return STATUS_OK;
 }
@@ -250,9 +229,8 @@ Status config_toml(const ConfigSource *source, ConfigNode **root) {
     for (skip_lines(&reader); *reader.at; skip_lines(&reader)) {
         TRY(*reader.at == '[' ? read_header(&reader, *root) : read_pair(&reader, reader.table, 0));
         reader.at += strspn(reader.at, " \t\r");
-        if (*reader.at && *reader.at != '\n' && *reader.at != '#') {
-            return malformed(&reader, "something behind a value");
-        }
+        FAIL_WITH(*reader.at && *reader.at != '\n' && *reader.at != '#',
+                  malformed(&reader, "something behind a value"));
     }
     return STATUS_OK;
 }

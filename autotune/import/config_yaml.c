@@ -45,9 +45,8 @@ static Status read_children(YamlReader *reader, ConfigNode *parent, int depth) {
         ConfigNode *child = NULL;
         TRY(read_node(reader, &event, depth, &child));
         if (parent->kind == NODE_MAP) {
-            if (child->kind != NODE_SCALAR) {
-                return config_malformed(reader->source, child->line, "a key has to be a word");
-            }
+            FAIL_WITH(child->kind != NODE_SCALAR,
+                      config_malformed(reader->source, child->line, "a key has to be a word"));
             const ConfigNode key = *child;
             TRY(next_event(reader, &event));
             TRY(read_node(reader, &event, depth, &child));
@@ -75,9 +74,8 @@ static Status read_node(YamlReader *reader, yaml_event_t *event, int depth, Conf
         (*node)->text = plain && is_null(text) ? "" : arena_text(reader->source->arena, text);
     }
     yaml_event_delete(event);
-    if (anchored) {
-        return config_malformed(reader->source, line, "anchors and aliases are not read: write the value out");
-    }
+    FAIL_WITH(anchored,
+              config_malformed(reader->source, line, "anchors and aliases are not read: write the value out"));
     if (depth == CONFIG_MAX_DEPTH) {
         return config_malformed(reader->source, line, "nested deeper than %d levels", CONFIG_MAX_DEPTH);
     }
@@ -104,18 +102,16 @@ static Status read_document(YamlReader *reader, ConfigNode **root) {
         type = event.type;
         const int line = event_line(&event);
         yaml_event_delete(&event);
-        if (type == YAML_DOCUMENT_START_EVENT) {
-            return config_malformed(reader->source, line, "a second document begins: a config file is one");
-        }
+        FAIL_WITH(type == YAML_DOCUMENT_START_EVENT,
+                  config_malformed(reader->source, line, "a second document begins: a config file is one"));
     } while (type != YAML_STREAM_END_EVENT);
     return STATUS_OK;
 }
 
 Status config_yaml(const ConfigSource *source, ConfigNode **root) {
     YamlReader reader = {.source = source};
-    if (!yaml_parser_initialize(&reader.parser)) {
-        return error_set(source->error, STATUS_INTERNAL, "no memory to read %s", source->path);
-    }
+    FAIL_IF(!yaml_parser_initialize(&reader.parser), source->error, STATUS_INTERNAL, "no memory to read %s",
+            source->path);
     yaml_parser_set_input_string(&reader.parser, (const unsigned char *)source->text, strlen(source->text));
     const Status status = read_document(&reader, root);
     yaml_parser_delete(&reader.parser);

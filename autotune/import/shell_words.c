@@ -196,17 +196,15 @@ static Status shell_text(Shell *shell, const char *text, const char **value) {
     below.depth++;
     const char *all = "";
     enum { DEFAULT_WORDS_MOST = 1000 };
-    if (below.depth > SHELL_DEPTH_MOST) {
-        return config_malformed(shell->source, shell->line, "defaults within defaults, deeper than %d",
-                                SHELL_DEPTH_MOST);
-    }
+    FAIL_WITH(
+        below.depth > SHELL_DEPTH_MOST,
+        config_malformed(shell->source, shell->line, "defaults within defaults, deeper than %d", SHELL_DEPTH_MOST));
     while (*below.at) {
         const char *before = below.at;
         TRY(shell_word(&below, &list, false));
         below.at += below.at == before;  // a character that ends words: skipped
-        if (list.count > DEFAULT_WORDS_MOST) {
-            return config_malformed(shell->source, shell->line, "a default of more than %d words", DEFAULT_WORDS_MOST);
-        }
+        FAIL_WITH(list.count > DEFAULT_WORDS_MOST,
+                  config_malformed(shell->source, shell->line, "a default of more than %d words", DEFAULT_WORDS_MOST));
     }
     for (int i = 0; i < list.count; i++) {
         all = arena_format(shell->source->arena, "%s%s%s", all, i > 0 ? " " : "", list.words[i].text);
@@ -235,9 +233,7 @@ static void put_variable(Building *word, const ShellVariable *known, bool all, b
 static Status put_braces(Building *word, bool quoted) {
     Shell *shell = word->shell;
     const char *open = shell->at + 1, *close = closing(open, '{', '}');
-    if (!close) {
-        return config_malformed(shell->source, shell->line, "a brace that does not end");
-    }
+    FAIL_WITH(!close, config_malformed(shell->source, shell->line, "a brace that does not end"));
     const char *name = open + 1;
     const size_t length = name_length(name);
     const char *rest = name + length;
@@ -275,9 +271,7 @@ static Status put_dollar(Building *word, bool quoted) {
     }
     if (next == '(') {
         const char *close = closing(shell->at + 1, '(', ')');
-        if (!close) {
-            return config_malformed(shell->source, shell->line, "a bracket that does not end");
-        }
+        FAIL_WITH(!close, config_malformed(shell->source, shell->line, "a bracket that does not end"));
         if (shell->at[2] == '(' && close[-2] == ')' && arithmetic(shell, shell->at + 3, close - 2, &number)) {
             const ShellWord made = {arena_format(shell->source->arena, "%lld", (long long)number), shell->line};
             put_value(word, &made, true);
@@ -323,9 +317,7 @@ static Status put_quoted(Building *word, char quote) {
         shell->line += *shell->at == '\n';
         shell->at++;
     }
-    if (*shell->at != quote) {
-        return config_malformed(shell->source, line, "a quote that does not end");
-    }
+    FAIL_WITH(*shell->at != quote, config_malformed(shell->source, line, "a quote that does not end"));
     shell->at++;
     return STATUS_OK;
 }
@@ -333,10 +325,9 @@ static Status put_quoted(Building *word, char quote) {
 Status shell_word(Shell *shell, ShellList *list, bool split) {
     Building word = {.shell = shell, .into = list, .split = split};
     while (*shell->at && !strchr(" \t\r\n;&|<>()", *shell->at)) {
-        if (list->count > SHELL_WORDS_MOST || *shell->made > SHELL_BYTES_MOST) {
-            return config_malformed(shell->source, shell->line, "variables within variables make more than %d words",
-                                    SHELL_WORDS_MOST);
-        }
+        FAIL_WITH(list->count > SHELL_WORDS_MOST || *shell->made > SHELL_BYTES_MOST,
+                  config_malformed(shell->source, shell->line, "variables within variables make more than %d words",
+                                   SHELL_WORDS_MOST));
         if (*shell->at == '"' || *shell->at == '\'') {
             TRY(put_quoted(&word, *shell->at));
         } else if (*shell->at == '$') {
@@ -362,10 +353,9 @@ Status shell_document(Shell *shell, const char *body, const char **text) {
     Building word = {.shell = &below, .into = &list};
     below.at = body;
     for (begin(&word, below.line); *below.at; begin(&word, below.line)) {
-        if (*shell->made > SHELL_BYTES_MOST) {
-            return config_malformed(shell->source, shell->line, "variables within variables make more than %d letters",
-                                    SHELL_BYTES_MOST);
-        }
+        FAIL_WITH(*shell->made > SHELL_BYTES_MOST,
+                  config_malformed(shell->source, shell->line, "variables within variables make more than %d letters",
+                                   SHELL_BYTES_MOST));
         if (*below.at == '$') {
             TRY(put_dollar(&word, true));
             continue;

@@ -246,15 +246,13 @@ Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fi
         return STATUS_OK;
     }
     StepPrograms programs;
-    if (lower(predictor, plan, &programs, error) != STATUS_OK ||
-        memory_of(predictor, &programs, arena, &prediction->memory, error) != STATUS_OK) {
-        return wrap_plan(plan, error);
-    }
+    FAIL_WITH(lower(predictor, plan, &programs, error) != STATUS_OK ||
+                  memory_of(predictor, &programs, arena, &prediction->memory, error) != STATUS_OK,
+              wrap_plan(plan, error));
     prediction->recomputed_flop_per_token = recomputed_flop_per_token(&programs);
     const bool fits = memory_needed_bytes(plan, &prediction->memory) <= predictor->request->memory_limit_bytes;
-    if ((fits || !only_if_fits) && simulate(predictor, &programs, prediction, error) != STATUS_OK) {
-        return wrap_plan(plan, error);
-    }
+    FAIL_WITH((fits || !only_if_fits) && simulate(predictor, &programs, prediction, error) != STATUS_OK,
+              wrap_plan(plan, error));
     derive(predictor, arena, prediction);
     if (prediction->origin == ORIGIN_ENGINE && predictor->cache.keep) {
         predictor->cache.keep(predictor->cache.state, predictor->request, prediction);
@@ -325,9 +323,7 @@ Status predict_from_estimate(Predictor *predictor, const TrainPlan *plan, const 
     memcpy(prediction->exposed_s, estimate->exposed_s, sizeof prediction->exposed_s);
     const Status status = plan_has_stages(plan) ? memory_of_stage(predictor, estimate->stage, arena, prediction, error)
                                                 : memory_of_all(predictor, arena, prediction, error);
-    if (status != STATUS_OK) {
-        return wrap_plan(plan, error);
-    }
+    FAIL_WITH(status != STATUS_OK, wrap_plan(plan, error));
     derive(predictor, arena, prediction);
     return STATUS_OK;
 }

@@ -9,6 +9,7 @@
 #include "autotune/search/batch.h"
 #include "autotune/search/space.h"
 #include "sim/base/text.h"
+#include "sim/cost/cost.h"
 
 static const char *check_max_tp(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
                                 Arena *arena) {
@@ -112,12 +113,10 @@ static const char *check_host(const TuneRequest *request, const TrainPlan *plan,
     if (plan->offload == OFFLOAD_NONE) {
         return NULL;
     }
-    if (node->host_link_bytes_per_s <= 0 || node->host_memory_bytes_per_s <= 0) {
-        return arena_format(arena,
-                            "the profile of %s does not say how fast its hosts are: give --set "
-                            "node.host_link_bytes_per_s=N node.host_memory_bytes_per_s=N",
-                            request->cluster.name);
-    }
+    REFUSE_IF(arena, node->host_link_bytes_per_s <= 0 || node->host_memory_bytes_per_s <= 0,
+              "the profile of %s does not say how fast its hosts are: give --set "
+              "node.host_link_bytes_per_s=N node.host_memory_bytes_per_s=N",
+              request->cluster.name);
     const int there = request->world < node->accelerators ? request->world : node->accelerators;
     const double ranks = fmax(1, (double)there / (node->hosts > 0 ? node->hosts : 1));
     if (!memory || node->host_memory_bytes <= 0 || memory->host_bytes * ranks <= node->host_memory_bytes) {
@@ -163,17 +162,14 @@ static const char *check_memory(const TuneRequest *request, const TrainPlan *pla
     if (needed <= request->memory_limit_bytes) {
         return NULL;
     }
-    char over[TEXT_UNIT_BYTES], needs[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES], top[TEXT_UNIT_BYTES];
-    text_bytes(over, needed - request->memory_limit_bytes);
-    text_bytes(needs, needed);
-    text_bytes(limit, request->memory_limit_bytes);
-    text_bytes(top, memory->top_bytes);
     return arena_format(
         arena,
         "does not fit by %s: needs %s of %s with micro-batch %d and recompute %s; the largest buffer at the "
         "peak (%s) is %s with %s",
-        over, needs, limit, plan->micro_batch, plan_recompute_text(plan, RECOMPUTE_BUFFER), memory->peak_phase,
-        memory->top_name, top);
+        text_bytes(UNIT_BUFFER, needed - request->memory_limit_bytes), text_bytes(UNIT_BUFFER, needed),
+        text_bytes(UNIT_BUFFER, request->memory_limit_bytes), plan->micro_batch,
+        plan_recompute_text(plan, RECOMPUTE_BUFFER), memory->peak_phase, memory->top_name,
+        text_bytes(UNIT_BUFFER, memory->top_bytes));
 }
 
 static const PruneRule rules[] = {

@@ -71,11 +71,12 @@ static struct ChoiceSlot *slot_of(SearchWorker *worker, ByChoices *by, const Pla
 // The choices that save memory whatever the others are; plans that differ in them only are compared.
 #define THRIFT (PLAN_RECOMPUTE_CHOICES | PLAN_BIT(PLAN_RESHARD))
 
-static void reject_larger(SearchWorker *worker, Candidate *candidate, struct ChoiceSlot *slot) {
+// choices: that the one in the slot has besides, in words.
+static void reject_larger(SearchWorker *worker, Candidate *candidate, struct ChoiceSlot *slot, const char *choices) {
     const Candidate *smaller = slot->candidate;
     if (!slot->reason) {
-        slot->reason = arena_format(&worker->arena, "micro-batch %d already needs %s", smaller->plan.micro_batch,
-                                    text_bytes(UNIT_BUFFER, smaller->reserved_bytes));
+        slot->reason = arena_format(&worker->arena, "micro-batch %d%s already needs %s", smaller->plan.micro_batch,
+                                    choices, text_bytes(UNIT_BUFFER, smaller->reserved_bytes));
     }
     candidate->rule = "memory";
     candidate->reason = slot->reason;
@@ -389,23 +390,11 @@ static Status screen_thriftiest(const Search *search, SearchWorker *worker, int 
     return STATUS_OK;
 }
 
-static void reject_thirstier(SearchWorker *worker, Candidate *candidate, struct ChoiceSlot *slot) {
-    const Candidate *thriftiest = slot->candidate;
-    if (!slot->reason) {
-        slot->reason =
-            arena_format(&worker->arena, "micro-batch %d with recompute full, reshard always already needs %s",
-                         thriftiest->plan.micro_batch, text_bytes(UNIT_BUFFER, thriftiest->reserved_bytes));
-    }
-    candidate->rule = "memory";
-    candidate->reason = slot->reason;
-    worker->counts.pruned++;
-}
-
 static void reject_too_large(const Search *search, SearchWorker *worker, Candidate *candidate) {
-    char needs[TEXT_UNIT_BYTES], limit[TEXT_UNIT_BYTES];
-    text_bytes(needs, candidate->reserved_bytes);
-    text_bytes(limit, search->request->memory_limit_bytes);
-    reject(worker, candidate, "memory", arena_format(&worker->arena, "needs %s of %s (estimated)", needs, limit));
+    reject(worker, candidate, "memory",
+           arena_format(&worker->arena, "needs %s of %s (estimated)",
+                        text_bytes(UNIT_BUFFER, candidate->reserved_bytes),
+                        text_bytes(UNIT_BUFFER, search->request->memory_limit_bytes)));
 }
 
 // Micro-batches of a shape come in rising order, so what follows one that is too large is not even estimated.
@@ -444,12 +433,12 @@ static Status screen_shape(const Search *search, SearchWorker *worker, int shape
         }
         struct ChoiceSlot *thriftiest = slot_of(worker, &far, &choices);
         if (thriftiest->candidate && thriftiest->candidate != candidate) {
-            reject_thirstier(worker, candidate, thriftiest);
+            reject_larger(worker, candidate, thriftiest, " with recompute full, reshard always");
             continue;
         }
         struct ChoiceSlot *smaller = slot_of(worker, &too_large, &choices);
         if (smaller->candidate) {
-            reject_larger(worker, candidate, smaller);
+            reject_larger(worker, candidate, smaller, "");
             continue;
         }
         if (candidate->state != CANDIDATE_ESTIMATED && !is_too_large(search, candidate)) {

@@ -42,9 +42,8 @@ static Status copy_from(const char *name, int flags, Store *store, Error *error)
 }
 
 Status store_copy_file(Store *store, Error *error) {
-    if (sqlite3_open_v2(":memory:", &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
-        return store_error(store->db, store->path, "opening", error);
-    }
+    FAIL_WITH(sqlite3_open_v2(":memory:", &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK,
+              store_error(store->db, store->path, "opening", error));
     if (store->path[0] == '\0') {
         return STATUS_OK;
     }

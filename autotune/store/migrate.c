@@ -21,9 +21,8 @@ static Status read_int(sqlite3 *db, const char *path, const char *sql, int64_t *
 }
 
 static Status execute(sqlite3 *db, const char *path, const char *sql, Error *error) {
-    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK) {
-        return store_error(db, path, "bringing the schema up to date", error);
-    }
+    FAIL_WITH(sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK,
+              store_error(db, path, "bringing the schema up to date", error));
     return STATUS_OK;
 }
 
@@ -58,9 +57,8 @@ static Status apply(sqlite3 *db, const char *path, const Migration *migrations, 
         version = store_migration_count;
     }
     for (int64_t i = version; i < count; i++) {
-        if (execute(db, path, migrations[i].sql, error) != STATUS_OK) {
-            return error_wrap(error, "migration %s", migrations[i].name);
-        }
+        FAIL_WITH(execute(db, path, migrations[i].sql, error) != STATUS_OK,
+                  error_wrap(error, "migration %s", migrations[i].name));
     }
     char pragmas[128];
     snprintf(pragmas, sizeof pragmas, "PRAGMA user_version = %d; PRAGMA application_id = %d", count,

@@ -2,30 +2,15 @@
 
 #include "autotune/store/store_internal.h"
 
-static Status put_findings(Store *store, int64_t id, const StoredPreflight *preflight, Error *error) {
-    sqlite3_stmt *row = NULL;
-    TRY(store_prepare(store, "INSERT INTO preflight_findings VALUES (?,?,?,?)", &row, error));
-    Status status = STATUS_OK;
-    for (int i = 0; i < preflight->finding_count && status == STATUS_OK; i++) {
-        status = store_put(store, row, error, "Idds", id, i + 1, preflight->findings[i].bad,
-                           preflight->findings[i].sentence);
-    }
-    sqlite3_finalize(row);
-    return status;
+static Status put_finding(Store *store, sqlite3_stmt *row, const void *what, int64_t id, int i, Error *error) {
+    const StoredFinding *finding = &((const StoredPreflight *)what)->findings[i];
+    return store_put(store, row, error, "Idds", id, i + 1, finding->bad, finding->sentence);
 }
 
-static Status put_groups(Store *store, int64_t id, const StoredPreflight *preflight, Error *error) {
-    sqlite3_stmt *row = NULL;
-    TRY(store_prepare(store, "INSERT INTO preflight_groups VALUES (?1,?2,?3,?4,?5,?6,?7,nullif(?8, 0.0),?9)", &row,
-                      error));
-    Status status = STATUS_OK;
-    for (int i = 0; i < preflight->group_count && status == STATUS_OK; i++) {
-        const StoredGroups *groups = &preflight->groups[i];
-        status = store_put(store, row, error, "Idssdnnnn", id, i + 1, groups->axes, groups->collective, groups->ranks,
-                           groups->payload_bytes, groups->measured_s, groups->predicted_s, groups->wrong_elements);
-    }
-    sqlite3_finalize(row);
-    return status;
+static Status put_groups(Store *store, sqlite3_stmt *row, const void *what, int64_t id, int i, Error *error) {
+    const StoredGroups *groups = &((const StoredPreflight *)what)->groups[i];
+    return store_put(store, row, error, "Idssdnnnn", id, i + 1, groups->axes, groups->collective, groups->ranks,
+                     groups->payload_bytes, groups->measured_s, groups->predicted_s, groups->wrong_elements);
 }
 
 static Status save(Store *store, void *context, Error *error) {
@@ -36,8 +21,10 @@ static Status save(Store *store, void *context, Error *error) {
                     "ssssssdd", of->command, of->cluster, of->hosts, of->device, of->transport, of->mesh, of->world,
                     of->ready));
     const int64_t id = sqlite3_last_insert_rowid(store->db);
-    TRY(put_findings(store, id, of, error));
-    return put_groups(store, id, of, error);
+    TRY(store_put_rows(store, "INSERT INTO preflight_findings VALUES (?,?,?,?)", put_finding, of, id, of->finding_count,
+                       error));
+    return store_put_rows(store, "INSERT INTO preflight_groups VALUES (?1,?2,?3,?4,?5,?6,?7,nullif(?8, 0.0),?9)",
+                          put_groups, of, id, of->group_count, error);
 }
 
 Status store_save_preflight(Store *store, const StoredPreflight *preflight, Error *error) {

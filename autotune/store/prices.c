@@ -2,23 +2,18 @@
 
 #include "autotune/store/store_internal.h"
 
+static Status put_price(Store *store, sqlite3_stmt *row, const void *what, int64_t id, int i, Error *error) {
+    const ChipPrice *price = (const ChipPrice *)what + i;
+    (void)id;
+    return store_put(store, row, error, "sssn", price->chip, price->what, price->choice, price->seconds);
+}
+
 Status store_put_prices(Store *store, const ChipPrice *prices, int count, Error *error) {
-    sqlite3_stmt *statement = NULL;
-    if (count == 0) {
-        return STATUS_OK;
-    }
-    TRY(store_prepare(store,
-                      "INSERT INTO chip_prices (chip, what, choice, seconds) VALUES (?,?,?,?) ON CONFLICT (chip, what) "
-                      "DO UPDATE SET choice = excluded.choice, seconds = excluded.seconds, "
-                      "measured_at = excluded.measured_at WHERE seconds <> excluded.seconds",
-                      &statement, error));
-    Status status = STATUS_OK;
-    for (int i = 0; i < count && status == STATUS_OK; i++) {
-        status = store_put(store, statement, error, "sssn", prices[i].chip, prices[i].what, prices[i].choice,
-                           prices[i].seconds);
-    }
-    sqlite3_finalize(statement);
-    return status;
+    static const char sql[] =
+        "INSERT INTO chip_prices (chip, what, choice, seconds) VALUES (?,?,?,?) ON CONFLICT (chip, what) "
+        "DO UPDATE SET choice = excluded.choice, seconds = excluded.seconds, "
+        "measured_at = excluded.measured_at WHERE seconds <> excluded.seconds";
+    return count > 0 ? store_put_rows(store, sql, put_price, prices, 0, count, error) : STATUS_OK;
 }
 
 static void read_price(sqlite3_stmt *row, Arena *arena, void *into) {

@@ -80,47 +80,23 @@ static Status put_exposed(Store *store, const RunRecord *run, int64_t run_id, Er
     return status;
 }
 
-static Status put_spans(Store *store, const RunRecord *run, int64_t run_id, Error *error) {
-    if (run->timeline.span_count > SPANS_KEPT) {
-        return STATUS_OK;
-    }
-    sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(store, "INSERT INTO spans VALUES (?,?,?,?,?,?,?)", &statement, error));
-    Status status = STATUS_OK;
-    for (int64_t i = 0; i < run->timeline.span_count && status == STATUS_OK; i++) {
-        const Span *span = &run->timeline.spans[i];
-        status =
-            store_put(store, statement, error, "Idsddnn", run_id, (int)span->rank, run->program->tasks[span->task].name,
-                      (int)span->layer, (int)span->micro_step, span->start_s, span->end_s);
-    }
-    sqlite3_finalize(statement);
-    return status;
+static Status put_span(Store *store, sqlite3_stmt *row, const void *what, int64_t run_id, int i, Error *error) {
+    const RunRecord *run = what;
+    const Span *span = &run->timeline.spans[i];
+    return store_put(store, row, error, "Idsddnn", run_id, (int)span->rank, run->program->tasks[span->task].name,
+                     (int)span->layer, (int)span->micro_step, span->start_s, span->end_s);
 }
 
-static Status put_totals(Store *store, const RunRecord *run, int64_t run_id, Error *error) {
-    sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(store, "INSERT INTO task_totals VALUES (?,?,?,?,?,?,?)", &statement, error));
-    Status status = STATUS_OK;
-    for (int i = 0; i < run->task_count && status == STATUS_OK; i++) {
-        const RunTask *task = &run->tasks[i];
-        status = store_put(store, statement, error, "IsssInn", run_id, task->name, task->kind, task->lane, task->count,
-                           task->measured_s, task->predicted_s);
-    }
-    sqlite3_finalize(statement);
-    return status;
+static Status put_total(Store *store, sqlite3_stmt *row, const void *what, int64_t run_id, int i, Error *error) {
+    const RunTask *task = &((const RunRecord *)what)->tasks[i];
+    return store_put(store, row, error, "IsssInn", run_id, task->name, task->kind, task->lane, task->count,
+                     task->measured_s, task->predicted_s);
 }
 
-static Status put_stages(Store *store, const RunRecord *run, int64_t run_id, Error *error) {
-    sqlite3_stmt *statement = NULL;
-    TRY(store_prepare(store, "INSERT INTO run_stages VALUES (?,?,?,?,?,?,?)", &statement, error));
-    Status status = STATUS_OK;
-    for (int i = 0; i < run->stage_count && status == STATUS_OK; i++) {
-        const RunStage *stage = &run->stages[i];
-        status = store_put(store, statement, error, "IddnnII", run_id, stage->stage, stage->layers, stage->bubble_share,
-                           stage->predicted_bubble_share, stage->peak_bytes, stage->planned_peak_bytes);
-    }
-    sqlite3_finalize(statement);
-    return status;
+static Status put_stage(Store *store, sqlite3_stmt *row, const void *what, int64_t run_id, int i, Error *error) {
+    const RunStage *stage = &((const RunRecord *)what)->stages[i];
+    return store_put(store, row, error, "IddnnII", run_id, stage->stage, stage->layers, stage->bubble_share,
+                     stage->predicted_bubble_share, stage->peak_bytes, stage->planned_peak_bytes);
 }
 
 Status store_put_run(Store *store, const RunRecord *run, int64_t *run_id, Error *error) {
@@ -129,9 +105,12 @@ Status store_put_run(Store *store, const RunRecord *run, int64_t *run_id, Error 
     if (has_parts(run)) {
         TRY(put_exposed(store, run, *run_id, error));
     }
-    TRY(put_spans(store, run, *run_id, error));
-    TRY(put_totals(store, run, *run_id, error));
-    TRY(put_stages(store, run, *run_id, error));
+    const int64_t spans = run->timeline.span_count <= SPANS_KEPT ? run->timeline.span_count : 0;
+    TRY(store_put_rows(store, "INSERT INTO spans VALUES (?,?,?,?,?,?,?)", put_span, run, *run_id, spans, error));
+    TRY(store_put_rows(store, "INSERT INTO task_totals VALUES (?,?,?,?,?,?,?)", put_total, run, *run_id,
+                       run->task_count, error));
+    TRY(store_put_rows(store, "INSERT INTO run_stages VALUES (?,?,?,?,?,?,?)", put_stage, run, *run_id,
+                       run->stage_count, error));
     return store_put_prices(store, run->prices, run->price_count, error);
 }
 

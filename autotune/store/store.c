@@ -76,16 +76,14 @@ Status store_error(sqlite3 *db, const char *path, const char *doing, Error *erro
 }
 
 static Status store_execute(Store *store, const char *sql, Error *error) {
-    if (sqlite3_exec(store->db, sql, NULL, NULL, NULL) != SQLITE_OK) {
-        return store_error(store->db, store->path, "writing", error);
-    }
+    FAIL_WITH(sqlite3_exec(store->db, sql, NULL, NULL, NULL) != SQLITE_OK,
+              store_error(store->db, store->path, "writing", error));
     return STATUS_OK;
 }
 
 Status store_prepare(Store *store, const char *sql, sqlite3_stmt **statement, Error *error) {
-    if (sqlite3_prepare_v2(store->db, sql, -1, statement, NULL) != SQLITE_OK) {
-        return store_error(store->db, store->path, "preparing a query", error);
-    }
+    FAIL_WITH(sqlite3_prepare_v2(store->db, sql, -1, statement, NULL) != SQLITE_OK,
+              store_error(store->db, store->path, "preparing a query", error));
     return STATUS_OK;
 }
 
@@ -187,6 +185,18 @@ Status store_write(Store *store, Error *error, const char *sql, const char *kind
     return status;
 }
 
+Status store_put_rows(Store *store, const char *sql, StoreWriter writer, const void *what, int64_t id, int64_t count,
+                      Error *error) {
+    sqlite3_stmt *statement = NULL;
+    TRY(store_prepare(store, sql, &statement, error));
+    Status status = STATUS_OK;
+    for (int64_t i = 0; i < count && status == STATUS_OK; i++) {
+        status = writer(store, statement, what, id, (int)i, error);
+    }
+    sqlite3_finalize(statement);
+    return status;
+}
+
 void store_take(sqlite3_stmt *row, Arena *arena, const char *kinds, ...) {
     va_list into;
     va_start(into, kinds);
@@ -252,9 +262,8 @@ void store_target_text(const Target *target, char *out, size_t bytes) {
 // sqlite3_open_v2 silently falls back to read-only; a store that is not writable is refused here.
 static Status open_file(Store *store, Error *error) {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-    if (sqlite3_open_v2(store->path, &store->db, flags, NULL) != SQLITE_OK) {
-        return store_error(store->db, store->path, "opening", error);
-    }
+    FAIL_WITH(sqlite3_open_v2(store->path, &store->db, flags, NULL) != SQLITE_OK,
+              store_error(store->db, store->path, "opening", error));
     if (sqlite3_db_readonly(store->db, "main") == 1) {
         error_set(error, STATUS_ENVIRONMENT, "store %s: not writable", store->path);
         return error_hint(error, "name another file with --db FILE");

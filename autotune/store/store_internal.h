@@ -43,6 +43,12 @@ void store_bind_from(sqlite3_stmt *statement, int first, const char *kinds, ...)
 Status store_put(Store *store, sqlite3_stmt *statement, Error *error, const char *kinds, ...);
 Status store_write(Store *store, Error *error, const char *sql, const char *kinds, ...);
 
+// Puts so many rows by one statement, each as the writer does.
+typedef Status (*StoreWriter)(Store *store, sqlite3_stmt *statement, const void *what, int64_t id, int row,
+                              Error *error);
+Status store_put_rows(Store *store, const char *sql, StoreWriter writer, const void *what, int64_t id, int64_t count,
+                      Error *error);
+
 // Copies the columns of a row to pointers by those kinds (n also for p), b bool; - skips a column.
 void store_take(sqlite3_stmt *row, Arena *arena, const char *kinds, ...);
 

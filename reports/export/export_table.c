@@ -191,10 +191,9 @@ static const char *refuse_layout(const ExportFormat *format, const ConfigJob *jo
     const Mesh *mesh = &job->plan->mesh;
     REFUSE_IF(job->arena, mesh_has_stages(mesh) && !format->stages,
               "pp=%d has no place in a file of %s, which holds no pipeline: use pp=1", mesh_stages(mesh), format->name);
-    if (!mesh_has_default_order(mesh)) {
-        return arena_format(job->arena, "a file of %s cannot lay the ranks out by %s: use --rank-order default",
-                            format->name, mesh_order_text(mesh, MESH_BUFFER));
-    }
+    REFUSE_IF(job->arena, !mesh_has_default_order(mesh),
+              "a file of %s cannot lay the ranks out by %s: use --rank-order default", format->name,
+              mesh_order_text(mesh, MESH_BUFFER));
     REFUSE_IF(job->arena, job->nodes * job->ranks_per_node != mesh_world(mesh),
               "%d ranks do not fill whole nodes of %d, and launchers start equally many on each: use a multiple of %d, "
               "or --set node.gpus=N with the number that you use of each node",

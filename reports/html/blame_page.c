@@ -140,9 +140,15 @@ static void write_provenance(const BlamePage *page, FILE *out) {
 }
 
 static const Place places[] = {
-    {"title", write_title},        {"style", .text = asset_style}, {"style-hash", .text = asset_style_sha256},
-    {"answer", write_answer},      {"group", blame_page_group},    {"lanes", blame_page_lanes},
-    {"stands", blame_page_stands}, {"unknown", write_unknown},     {"provenance", write_provenance},
+    {"title", .write = write_title},
+    {"style", .text = asset_style},
+    {"style-hash", .text = asset_style_sha256},
+    {"answer", .write = write_answer},
+    {"group", .write = blame_page_group},
+    {"lanes", .write = blame_page_lanes},
+    {"stands", .write = blame_page_stands},
+    {"unknown", .write = write_unknown},
+    {"provenance", .write = write_provenance},
 };
 
 static Status write_place(const void *what, const char *name, size_t length, FILE *out, Error *error) {

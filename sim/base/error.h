@@ -53,6 +53,14 @@ int status_exit_code(Status status);
         }                                                                                                              \
     } while (0)
 
+// The same where another call says what fails: its Status is never STATUS_OK.
+#define FAIL_WITH(condition, call)                                                                                     \
+    do {                                                                                                               \
+        if (condition) {                                                                                               \
+            return call;                                                                                               \
+        }                                                                                                              \
+    } while (0)
+
 // In a function with `...` after the parameter `last`: makes the call with what was passed there as `values`.
 #define WITH_VALUES(last, call)                                                                                        \
     do {                                                                                                               \

@@ -49,9 +49,7 @@ static bool key_unset(const JsonReader *reader, const char *key) {
 Status json_get_int(const JsonReader *reader, const char *key, int64_t low, int64_t high, int64_t *value,
                     Error *error) {
     const json_t *found = json_object_get(reader->object, key);
-    if (!json_is_integer(found)) {
-        return type_error(reader, key, "an integer", error);
-    }
+    FAIL_WITH(!json_is_integer(found), type_error(reader, key, "an integer", error));
     const int64_t number = json_integer_value(found);
     JSON_FAIL_IF(number < low || number > high, reader, key, error,
                  "must be between %" PRId64 " and %" PRId64 ", got %" PRId64, low, high, number);
@@ -71,9 +69,7 @@ Status json_get_int_or(const JsonReader *reader, const char *key, int64_t low, i
 Status json_get_double(const JsonReader *reader, const char *key, double low, double high, double *value,
                        Error *error) {
     const json_t *found = json_object_get(reader->object, key);
-    if (!json_is_number(found)) {
-        return type_error(reader, key, "a number", error);
-    }
+    FAIL_WITH(!json_is_number(found), type_error(reader, key, "a number", error));
     const double number = json_number_value(found);
     JSON_FAIL_IF(!(number >= low && number <= high), reader, key, error, "must be between %.10g and %.10g, got %.10g",
                  low, high, number);
@@ -94,9 +90,7 @@ Status json_get_double_or(const JsonReader *reader, const char *key, double low,
 
 Status json_get_bool(const JsonReader *reader, const char *key, bool *value, Error *error) {
     const json_t *found = json_object_get(reader->object, key);
-    if (!json_is_boolean(found)) {
-        return type_error(reader, key, "true or false", error);
-    }
+    FAIL_WITH(!json_is_boolean(found), type_error(reader, key, "true or false", error));
     *value = json_is_true(found);
     return STATUS_OK;
 }
@@ -111,9 +105,7 @@ Status json_get_bool_or(const JsonReader *reader, const char *key, bool fallback
 
 Status json_get_text(const JsonReader *reader, const char *key, Arena *arena, const char **value, Error *error) {
     const json_t *found = json_object_get(reader->object, key);
-    if (!json_is_string(found)) {
-        return type_error(reader, key, "text", error);
-    }
+    FAIL_WITH(!json_is_string(found), type_error(reader, key, "text", error));
     if (!text_is_line(json_string_value(found))) {
         return type_error(reader, key, "text without control characters or line ends", error);
     }
@@ -132,9 +124,7 @@ Status json_get_text_or(const JsonReader *reader, const char *key, const char *f
 
 Status json_get_object(const JsonReader *reader, const char *key, Arena *arena, JsonReader *child, Error *error) {
     json_t *found = json_object_get(reader->object, key);
-    if (!json_is_object(found)) {
-        return type_error(reader, key, "an object", error);
-    }
+    FAIL_WITH(!json_is_object(found), type_error(reader, key, "an object", error));
     const char *dot = reader->path[0] == '\0' ? "" : ".";
     *child = (JsonReader){
         .origin = reader->origin, .path = arena_format(arena, "%s%s%s", reader->path, dot, key), .object = found};

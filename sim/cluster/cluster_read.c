@@ -50,9 +50,8 @@ static Status error_at(const Reading *reading, const char *path, Error *error, c
 static Status read_text(const Reading *reading, int row, const char **text, Error *error) {
     const ClusterText *field = &cluster_texts[row];
     const json_t *found = value_at(reading->root, field->path);
-    if (!json_is_string(found) || json_string_value(found)[0] == '\0') {
-        return error_at(reading, field->path, error, found ? "must be text that is not empty" : "missing", NULL);
-    }
+    FAIL_WITH(!json_is_string(found) || json_string_value(found)[0] == '\0',
+              error_at(reading, field->path, error, found ? "must be text that is not empty" : "missing", NULL));
     if (!text_is_line(json_string_value(found))) {
         return error_at(reading, field->path, error, "must be text without control characters or line ends",
                         json_string_value(found));
@@ -65,10 +64,8 @@ static Status read_name(const Reading *reading, int row, char *name, size_t byte
     const char *text = NULL;
     TRY(read_text(reading, row, &text, error));
     const size_t length = strlen(text);
-    if (length >= bytes) {
-        return error_at(reading, cluster_texts[row].path, error,
-                        arena_format(reading->arena, "longer than %zu bytes", bytes - 1), text);
-    }
+    FAIL_WITH(length >= bytes, error_at(reading, cluster_texts[row].path, error,
+                                        arena_format(reading->arena, "longer than %zu bytes", bytes - 1), text));
     memcpy(name, text, length + 1);
     return STATUS_OK;
 }
@@ -77,9 +74,7 @@ static Status read_class(const Reading *reading, int row, Error *error) {
     const char *text = NULL;
     TRY(read_text(reading, row, &text, error));
     const int found = text_index(device_class_names, DEVICE_CLASS_COUNT, text);
-    if (found < 0) {
-        return error_at(reading, cluster_texts[row].path, error, "must be \"gpu\" or \"cpu\"", text);
-    }
+    FAIL_WITH(found < 0, error_at(reading, cluster_texts[row].path, error, "must be \"gpu\" or \"cpu\"", text));
     reading->profile->accelerator.device_class = (DeviceClass)found;
     return STATUS_OK;
 }
@@ -88,9 +83,8 @@ static Status read_texts(const Reading *reading, Error *error) {
     ClusterProfile *profile = reading->profile;
     const char *schema = NULL;
     TRY(read_text(reading, 0, &schema, error));
-    if (strcmp(schema, CLUSTER_SCHEMA) != 0) {
-        return error_at(reading, "schema", error, "must be \"" CLUSTER_SCHEMA "\"", schema);
-    }
+    FAIL_WITH(strcmp(schema, CLUSTER_SCHEMA) != 0,
+              error_at(reading, "schema", error, "must be \"" CLUSTER_SCHEMA "\"", schema));
     TRY(read_name(reading, 1, profile->name, sizeof profile->name, error));
     TRY(read_text(reading, 2, &profile->description, error));
     TRY(read_text(reading, 3, &profile->stack, error));
@@ -106,10 +100,9 @@ static Status read_dtypes(const Reading *reading, unsigned *mask, Error *error) 
     *mask = 0;
     json_object_foreach(value_at(reading->root, "accelerator.gemm"), key, rates) {
         Dtype dtype;
-        if (!dtype_parse(key, &dtype) || dtype == DTYPE_INT32) {
-            return error_at(reading, "accelerator.gemm", error, "dtypes are fp32, bf16, fp16, fp8, fp8_block and nvfp4",
-                            key);
-        }
+        FAIL_WITH(
+            !dtype_parse(key, &dtype) || dtype == DTYPE_INT32,
+            error_at(reading, "accelerator.gemm", error, "dtypes are fp32, bf16, fp16, fp8, fp8_block and nvfp4", key));
         *mask |= 1u << dtype;
     }
     return *mask ? STATUS_OK : error_at(reading, "accelerator.gemm", error, "needs rates of at least one dtype", NULL);
@@ -123,18 +116,16 @@ static Status read_kernels(const Reading *reading, Error *error) {
     json_t *rates;
     accelerator->attention_count = 0;
     json_object_foreach(value_at(reading->root, path), key, rates) {
-        if (accelerator->attention_count == CLUSTER_MAX_ATTENTION) {
-            return error_at(reading, path, error,
-                            arena_format(reading->arena, "more than %d kernels", CLUSTER_MAX_ATTENTION), NULL);
-        }
+        FAIL_WITH(accelerator->attention_count == CLUSTER_MAX_ATTENTION,
+                  error_at(reading, path, error,
+                           arena_format(reading->arena, "more than %d kernels", CLUSTER_MAX_ATTENTION), NULL));
         AttentionRate *rate = &accelerator->attention[accelerator->attention_count];
         const char *dash = strrchr(key, '-');
         const size_t length = dash ? (size_t)(dash - key) : 0;
         int64_t head_dim = 0;
-        if (length == 0 || length >= sizeof rate->kernel || !text_parse_int(dash + 1, &head_dim) || head_dim < 1 ||
-            head_dim > 65536) {
-            return error_at(reading, path, error, "kernels are named kernel-headdim, such as flash-128", key);
-        }
+        FAIL_WITH(length == 0 || length >= sizeof rate->kernel || !text_parse_int(dash + 1, &head_dim) ||
+                      head_dim < 1 || head_dim > 65536,
+                  error_at(reading, path, error, "kernels are named kernel-headdim, such as flash-128", key));
         memcpy(rate->kernel, key, length);
         rate->kernel[length] = '\0';
         rate->head_dim = (int)head_dim;
@@ -152,18 +143,16 @@ static Status read_groups(const Reading *reading, Error *error) {
     const char *key;
     json_t *rates;
     json_object_foreach(value_at(reading->root, path), key, rates) {
-        if (node->group_count == CLUSTER_MAX_GROUPS) {
-            return error_at(reading, path, error,
-                            arena_format(reading->arena, "more than %d sizes", CLUSTER_MAX_GROUPS), NULL);
-        }
+        FAIL_WITH(node->group_count == CLUSTER_MAX_GROUPS,
+                  error_at(reading, path, error, arena_format(reading->arena, "more than %d sizes", CLUSTER_MAX_GROUPS),
+                           NULL));
         int64_t ranks = 0;
         char canonical[16];
         const int before = node->group_count > 0 ? node->groups[node->group_count - 1].ranks : 1;
         const bool counts = text_parse_int(key, &ranks) && ranks > before && ranks <= MAX_GROUP_RANKS;
         snprintf(canonical, sizeof canonical, "%d", counts ? (int)ranks : 0);
-        if (!counts || strcmp(key, canonical) != 0) {
-            return error_at(reading, path, error, "keys are numbers of ranks from 2 on, ascending", key);
-        }
+        FAIL_WITH(!counts || strcmp(key, canonical) != 0,
+                  error_at(reading, path, error, "keys are numbers of ranks from 2 on, ascending", key));
         node->groups[node->group_count++].ranks = (int)ranks;
     }
     return STATUS_OK;
@@ -176,15 +165,13 @@ static Status read_targets(const Reading *reading, Error *error) {
     const char *key;
     json_t *costs;
     json_object_foreach(value_at(reading->root, path), key, costs) {
-        if (profile->target_count == CLUSTER_MAX_TARGETS) {
-            return error_at(reading, path, error, arena_format(reading->arena, "more than %d", CLUSTER_MAX_TARGETS),
-                            NULL);
-        }
+        FAIL_WITH(
+            profile->target_count == CLUSTER_MAX_TARGETS,
+            error_at(reading, path, error, arena_format(reading->arena, "more than %d", CLUSTER_MAX_TARGETS), NULL));
         ClusterTarget *target = &profile->targets[profile->target_count];
         const char *at = strchr(key, '@');
-        if (!at || at == key || at[1] == '\0' || strlen(key) >= sizeof target->name || strchr(key, '.')) {
-            return error_at(reading, path, error, "keys are name@version with _ for ., such as ndtune@1", key);
-        }
+        FAIL_WITH(!at || at == key || at[1] == '\0' || strlen(key) >= sizeof target->name || strchr(key, '.'),
+                  error_at(reading, path, error, "keys are name@version with _ for ., such as ndtune@1", key));
         snprintf(target->name, sizeof target->name, "%s", key);
         for (char *p = target->name + (at - key); *p; p++) {
             *p = *p == '_' ? '.' : *p;
@@ -220,12 +207,10 @@ static Status read_slot(const Reading *reading, const ClusterSlot *slot, Provena
         cluster_slot_store(slot, 0);
         return STATUS_OK;
     }
-    if (!json_is_object(object)) {
-        return error_at(reading, slot->path, error,
-                        object ? "must be an object with value, source and grade"
-                               : "missing, must be an object with value, source and grade",
-                        NULL);
-    }
+    FAIL_WITH(!json_is_object(object), error_at(reading, slot->path, error,
+                                                object ? "must be an object with value, source and grade"
+                                                       : "missing, must be an object with value, source and grade",
+                                                NULL));
     const JsonReader leaf = reader_at(reading, object, slot->path);
     const ClusterField *field = slot->field;
     double value = 0.0;

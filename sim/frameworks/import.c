@@ -110,11 +110,11 @@ Status import_big(Import *import, const char *path, int64_t low, int64_t high, i
     if (says_nothing(node)) {
         return STATUS_OK;
     }
-    if (node->kind != NODE_SCALAR || !parse_number(import, node->text, &number) || number < low || number > high) {
-        return import_wrong(
-            import, node, path,
-            arena_format(import->arena, "a whole number from %lld to %lld", (long long)low, (long long)high), error);
-    }
+    FAIL_WITH(
+        node->kind != NODE_SCALAR || !parse_number(import, node->text, &number) || number < low || number > high,
+        import_wrong(import, node, path,
+                     arena_format(import->arena, "a whole number from %lld to %lld", (long long)low, (long long)high),
+                     error));
     *value = number;
     return STATUS_OK;
 }
@@ -149,9 +149,7 @@ Status import_word(Import *import, const char *path, const char **value, Error *
     if (says_nothing(node)) {
         return STATUS_OK;
     }
-    if (node->kind != NODE_SCALAR) {
-        return import_wrong(import, node, path, "a word", error);
-    }
+    FAIL_WITH(node->kind != NODE_SCALAR, import_wrong(import, node, path, "a word", error));
     *value = node->text;
     return STATUS_OK;
 }

@@ -61,13 +61,11 @@ static const char *check_order(const Check *check) {
     if (target_takes_order(target, mesh)) {
         return NULL;
     }
-    if (target->rank_order_rule == RANK_ORDER_FIXED) {
-        return arena_format(check->arena,
-                            "%s lays its mesh over the ranks in one order (%s from slow to fast), not %s: use rank "
-                            "order default",
-                            target->name, axes_text(AXES_FIRST | target->axes, ", ", AXES_BUFFER),
-                            mesh_order_text(mesh, MESH_BUFFER));
-    }
+    REFUSE_IF(check->arena, target->rank_order_rule == RANK_ORDER_FIXED,
+              "%s lays its mesh over the ranks in one order (%s from slow to fast), not %s: use rank "
+              "order default",
+              target->name, axes_text(AXES_FIRST | target->axes, ", ", AXES_BUFFER),
+              mesh_order_text(mesh, MESH_BUFFER));
     return arena_format(check->arena,
                         "%s has one data-parallel dimension, and its %d instances (dp_replicate) are slices of it and "
                         "cp together: rank order %s must name dp_replicate before cp and right before dp_shard",

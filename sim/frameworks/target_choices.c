@@ -2,14 +2,12 @@
 
 #include "sim/frameworks/target_choices.h"
 
+#include <string.h>
+
 #include "sim/frameworks/pp_groups.h"
 
 static int usual_zero(const Target *target, const TrainPlan *plan) {
     return target_default_zero(target, &plan->mesh);
-}
-
-static bool has_stages_of_sharding(const Target *target) {
-    return target->zero_stages != 0;
 }
 
 static bool offers_zero(const Target *target, const TrainPlan *plan, int value) {
@@ -73,10 +71,6 @@ static bool offers_chunks(const Target *target, const TrainPlan *plan, int value
     return open ? value >= (plan->pp_schedule == PP_INTERLEAVED ? 2 : 1) && value <= TARGET_MOST_CHUNKS : value == 1;
 }
 
-static bool has_splits(const Target *target) {
-    return target->splits != 0;
-}
-
 // By numbers, of which those are tried that come out most even (sim/step/splits/balance.c): by weights, or by chunk
 // where weights say too little.
 static bool offers_split(const Target *target, const TrainPlan *plan, int value) {
@@ -88,10 +82,6 @@ static bool offers_reshard(const Target *target, const TrainPlan *plan, int valu
     const bool decided =
         target->always_reshards || target_shards_itself(target, plan) || keeps_gathered_stages(target, plan);
     return value == RESHARD_ALWAYS || (plan->zero == 3 && !decided);
-}
-
-static bool has_near(const Target *target) {
-    return target->reshards_near;
 }
 
 // Beside replicas, stages and the like no file of it has a second copy (check_reshard_ranks).
@@ -131,10 +121,6 @@ static bool offers_sync(const Target *target, const TrainPlan *plan, int value) 
            value != (int)own && !(value == GRAD_SYNC_EACH && may_wait);
 }
 
-static bool has_tp_overlap(const Target *target) {
-    return target->tp_overlap_exposed > 0;
-}
-
 // Collectives that share the tokens overlap products, of which some formats have no such kernel (MX, blocks, 4 bits:
 // torch.distributed._symmetric_memory takes scales of tensors and rows); where a compiler finds the pairs, compiled.
 static bool offers_tp_overlap(const Target *target, const TrainPlan *plan, int value) {
@@ -143,7 +129,7 @@ static bool offers_tp_overlap(const Target *target, const TrainPlan *plan, int v
         ((FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_ROWWISE) | FP8_BIT(FP8_ROWWISE_BF16) | FP8_BIT(FP8_DELAYED)) &
          FP8_BIT(plan->fp8_recipe));
     const bool compiled = target->default_fused != FUSED_COMPILED || plan->fused == FUSED_COMPILED;
-    return !value || (has_tp_overlap(target) && plan->mesh.size[AXIS_TP] > 1 && scales && compiled &&
+    return !value || (target->tp_overlap_exposed > 0 && plan->mesh.size[AXIS_TP] > 1 && scales && compiled &&
                       target_tp_flavour(target, plan) == TP_SP);
 }
 
@@ -158,30 +144,10 @@ static bool has_pipelines(const Target *target) {
     return target->axes & AXES_STAGE;
 }
 
-static bool has_syncs(const Target *target) {
-    return target->grad_syncs != 0;
-}
-
-static bool has_overlap(const Target *target) {
-    return target->overlap_stages != 0;
-}
-
-static bool has_compiler(const Target *target) {
-    return target->compiles;
-}
-
-static bool has_losses(const Target *target) {
-    return target->losses != 0;
-}
-
 static bool offers_loss(const Target *target, const TrainPlan *plan, int value) {
     const bool split = plan->mesh.size[AXIS_TP] > 1;
     return value == LOSS_TARGET || ((target->losses & LOSS_BIT(value)) && value != (int)target_own_loss(target) &&
                                     !(value == LOSS_FUSED && split));
-}
-
-static bool has_graphs(const Target *target) {
-    return target->graph_switch;
 }
 
 static bool offers_graphs(const Target *target, const TrainPlan *plan, int value) {
@@ -215,16 +181,8 @@ static int told_sequences(const Target *target, const TrainPlan *plan) {
                                                                : SEQUENCE_PARALLEL_OFF;
 }
 
-static bool has_sequences(const Target *target) {
-    return target->sp_switch;
-}
-
 static bool offers_sequences(const Target *target, const TrainPlan *plan, int value) {
-    return value == SEQUENCE_PARALLEL_TARGET || (has_sequences(target) && plan->mesh.size[AXIS_TP] > 1);
-}
-
-static bool has_dispatchers(const Target *target) {
-    return target->dispatchers != 0;
+    return value == SEQUENCE_PARALLEL_TARGET || (target->sp_switch && plan->mesh.size[AXIS_TP] > 1);
 }
 
 static bool offers_dispatch(const Target *target, const TrainPlan *plan, int value) {
@@ -254,14 +212,6 @@ static int told_rounds(const Target *target, const TrainPlan *plan) {
     return plan_rounds(plan);
 }
 
-static bool has_rounds(const Target *target) {
-    return target->pp_rounds;
-}
-
-static bool has_p2p_switch(const Target *target) {
-    return target->p2p_switch;
-}
-
 static bool has_buckets(const Target *target) {
     return target->runtime.reduce_buffer > TARGET_SMALL_BUCKET;
 }
@@ -274,34 +224,37 @@ static bool offers_bucket(const Target *target, const TrainPlan *plan, int value
 typedef struct TargetChoice {
     int (*usual)(const Target *target, const TrainPlan *plan);
     bool (*offers)(const Target *target, const TrainPlan *plan, int value);
-    bool (*has)(const Target *target);  // values besides its own; NULL = it does
+    size_t member, bytes;               // of a target: not 0 where it has values besides its own; no bytes: no matter
+    bool (*has)(const Target *target);  // the same by more than a member; NULL: no matter
     int (*told)(const Target *target, const TrainPlan *plan);
 } TargetChoice;
 
+#define HAS(name) .member = offsetof(Target, name), .bytes = sizeof((Target *)0)->name
+
 static const TargetChoice choices[PLAN_FIELD_COUNT] = {
-    [PLAN_ZERO] = {usual_zero, offers_zero, has_stages_of_sharding},
+    [PLAN_ZERO] = {usual_zero, offers_zero, HAS(zero_stages)},
     [PLAN_RESHARD] = {.offers = offers_reshard},
-    [PLAN_RESHARD_RANKS] = {.offers = offers_near, .has = has_near},
+    [PLAN_RESHARD_RANKS] = {.offers = offers_near, HAS(reshards_near)},
     [PLAN_RECOMPUTE] = {.offers = offers_recompute},
     [PLAN_CP_ROTATE] = {usual_rotate, offers_rotate},
     [PLAN_ATTENTION] = {.usual = usual_attention},
-    [PLAN_FUSED] = {usual_fused, offers_fused, has_compiler},
-    [PLAN_TP_OVERLAP] = {.offers = offers_tp_overlap, .has = has_tp_overlap},
+    [PLAN_FUSED] = {usual_fused, offers_fused, HAS(compiles)},
+    [PLAN_TP_OVERLAP] = {.offers = offers_tp_overlap, HAS(tp_overlap_exposed)},
     [PLAN_MASTER_WEIGHTS] = {.usual = usual_master},
     [PLAN_FP8_RECIPE] = {.usual = usual_fp8},
     [PLAN_PP_SCHEDULE] = {.offers = offers_schedule, .has = has_pipelines},
-    [PLAN_VIRTUAL_STAGES] = {usual_chunks, offers_chunks, has_pipelines, told_chunks},
-    [PLAN_GRAD_SYNC] = {.offers = offers_sync, .has = has_syncs, .told = told_sync},
-    [PLAN_REDUCE_OVERLAP] = {.offers = offers_overlap, .has = has_overlap, .told = told_overlap},
-    [PLAN_LOSS] = {.offers = offers_loss, .has = has_losses, .told = told_loss},
-    [PLAN_CUDA_GRAPHS] = {.offers = offers_graphs, .has = has_graphs, .told = told_graphs},
-    [PLAN_PP_SPLIT] = {.offers = offers_split, .has = has_splits},
-    [PLAN_SEQUENCE_PARALLEL] = {.offers = offers_sequences, .has = has_sequences, .told = told_sequences},
+    [PLAN_VIRTUAL_STAGES] = {usual_chunks, offers_chunks, .has = has_pipelines, .told = told_chunks},
+    [PLAN_GRAD_SYNC] = {.offers = offers_sync, HAS(grad_syncs), .told = told_sync},
+    [PLAN_REDUCE_OVERLAP] = {.offers = offers_overlap, HAS(overlap_stages), .told = told_overlap},
+    [PLAN_LOSS] = {.offers = offers_loss, HAS(losses), .told = told_loss},
+    [PLAN_CUDA_GRAPHS] = {.offers = offers_graphs, HAS(graph_switch), .told = told_graphs},
+    [PLAN_PP_SPLIT] = {.offers = offers_split, HAS(splits)},
+    [PLAN_SEQUENCE_PARALLEL] = {.offers = offers_sequences, HAS(sp_switch), .told = told_sequences},
     [PLAN_REDUCE_BUCKET] = {.offers = offers_bucket, .has = has_buckets},
     [PLAN_PP_GROUP] = {.has = has_groups, .told = told_group},
-    [PLAN_PP_ROUNDS] = {.has = has_rounds, .told = told_rounds},
-    [PLAN_P2P_OVERLAP] = {.has = has_p2p_switch},
-    [PLAN_DISPATCH] = {.offers = offers_dispatch, .has = has_dispatchers, .told = told_dispatch},
+    [PLAN_PP_ROUNDS] = {HAS(pp_rounds), .told = told_rounds},
+    [PLAN_P2P_OVERLAP] = {HAS(p2p_switch)},
+    [PLAN_DISPATCH] = {.offers = offers_dispatch, HAS(dispatchers), .told = told_dispatch},
 };
 
 int target_usual(const Target *target, const TrainPlan *plan, PlanFieldId id) {
@@ -369,7 +322,10 @@ void target_canonical(const Target *target, TrainPlan *plan) {
 }
 
 bool target_has_choice(const Target *target, PlanFieldId id) {
-    return !choices[id].has || choices[id].has(target);
+    static const char zeros[sizeof(double)];
+    const TargetChoice *choice = &choices[id];
+    return choice->has ? choice->has(target)
+                       : choice->bytes == 0 || memcmp((const char *)target + choice->member, zeros, choice->bytes) != 0;
 }
 
 int target_outdoing(const Target *target, const TrainPlan *plan, PlanFieldId id) {

@@ -7,14 +7,6 @@
 #include "sim/frameworks/accelerate/accelerate_files.h"
 #include "sim/frameworks/deepspeed/deepspeed_files.h"
 
-static const char *accumulation(const ConfigJob *job) {
-    return arena_format(job->arena, "%d", job->plan->grad_accum);
-}
-
-static const char *stage(const ConfigJob *job) {
-    return arena_format(job->arena, "%d", job->plan->zero);
-}
-
 static const char *optimizer_device(const ConfigJob *job) {
     const Offload offload = job->plan->offload;
     return offload == OFFLOAD_OPTIMIZER || offload == OFFLOAD_PARAMETERS ? "cpu" : "none";
@@ -38,8 +30,8 @@ static bool cuts_sequences(const ConfigJob *job) {
 
 #define PLUGIN "deepspeed_config."
 static const ConfigKey of_deepspeed[] = {
-    {PLUGIN "zero_stage", .text = stage},
-    {PLUGIN "gradient_accumulation_steps", .text = accumulation},
+    {.path = PLUGIN "zero_stage", .means = KEY_NUMBER, .id = PLAN_ZERO},
+    {.path = PLUGIN "gradient_accumulation_steps", .means = KEY_ACCUMULATION},
     {PLUGIN "gradient_clipping", .literal = "1.0"},
     {PLUGIN "offload_optimizer_device", .text = optimizer_device},
     {PLUGIN "offload_param_device", .text = parameter_device},
@@ -86,24 +78,19 @@ static Status read_mesh(Import *import, Error *error) {
 
 Status accelerate_read_deepspeed(Import *import, Error *error) {
     static const char *const known[] = {
-        "zero3_init_flag zero3_save_16bit_model gradient_clipping offload_optimizer_nvme_path offload_param_nvme_path",
-        "deepspeed_multinode_launcher deepspeed_hostfile deepspeed_exclusion_filter deepspeed_inclusion_filter",
-        "deepspeed_moe_layer_cls_names", NULL};
+        "offload_optimizer_nvme_path offload_param_nvme_path deepspeed_moe_layer_cls_names",
+        "deepspeed_multinode_launcher deepspeed_hostfile deepspeed_exclusion_filter deepspeed_inclusion_filter", NULL};
+    static const char *const devices[] = {PLUGIN "offload_optimizer_device", PLUGIN "offload_param_device"};
     const char *file = NULL, *offload[2] = {"none", "none"};
     TRY(import_word(import, "deepspeed_config.deepspeed_config_file", &file, error));
     FAIL_IF(file, error, STATUS_USAGE, "%s:%d: the plan is in %s: give that file to --from, with --world", import->path,
             import_at(import, "deepspeed_config.deepspeed_config_file")->line, file);
     import->said.choice[PLAN_ZERO] = 2;  // accelerate's DeepSpeedPlugin
-    TRY(import_int(import, "deepspeed_config.zero_stage", 0, 3, &import->said.choice[PLAN_ZERO], error));
-    TRY(import_int(import, "deepspeed_config.gradient_accumulation_steps", 1, 1 << 20, &import->said.grad_accum,
-                   error));
-    TRY(import_word(import, "deepspeed_config.offload_optimizer_device", &offload[0], error));
-    TRY(import_word(import, "deepspeed_config.offload_param_device", &offload[1], error));
+    TRY(config_read(import, of_deepspeed, error));
     for (int i = 0; i < 2; i++) {
+        TRY(import_word(import, devices[i], &offload[i], error));
         if (!import_same_word(offload[i], "none")) {
-            import_take_offload(
-                import, i == 0 ? "deepspeed_config.offload_optimizer_device" : "deepspeed_config.offload_param_device",
-                i == 0 ? OFFLOAD_OPTIMIZER : OFFLOAD_PARAMETERS, offload[i]);
+            import_take_offload(import, devices[i], i == 0 ? OFFLOAD_OPTIMIZER : OFFLOAD_PARAMETERS, offload[i]);
         }
     }
     import_known_below(import, "deepspeed_config.", known);
