@@ -150,14 +150,15 @@ void kernel_attention_backward(const KernelAttention *shape, const float *q, con
                                const float *d_o, const float *lse, const float *delta, float *dq, int64_t dq_stride,
                                float *dk, float *dv, int64_t dkv_stride);
 
-// x sigma(x); x Phi(x); x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
-typedef enum { KERNEL_SILU, KERNEL_GELU, KERNEL_GELU_TANH } KernelActivation;
+// x sigma(x); x Phi(x); x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); KERNEL_CLAMPED: a gate alone (kernel_gated).
+typedef enum { KERNEL_SILU, KERNEL_GELU, KERNEL_GELU_TANH, KERNEL_CLAMPED } KernelActivation;
 void kernel_activation(KernelActivation activation, int64_t count, const float *x, float *y);
 void kernel_activation_backward(KernelActivation activation, int64_t count, const float *dy, const float *x,
                                 float *dx);  // dx may be x or dy
 
 // s[rows, cols] = act(gate) * up; stride: elements per row of gate, up, dgate and dup (s and ds are packed). dgate may
-// be gate, dup may be up.
+// be gate, dup may be up. KERNEL_CLAMPED, as in gpt_oss: gate is clamped to at most 7, up to [-7, 7],
+// s = gate sigmoid(1.702 gate) (up + 1).
 typedef struct KernelGated {
     KernelActivation activation;
     int64_t rows, cols, stride;
@@ -165,12 +166,6 @@ typedef struct KernelGated {
 void kernel_gated(const KernelGated *shape, const float *gate, const float *up, float *s);
 void kernel_gated_backward(const KernelGated *shape, const float *ds, const float *gate, const float *up, float *dgate,
                            float *dup);
-
-// As in gpt_oss: gate is clamped to at most 7, up to [-7, 7], s = gate sigmoid(1.702 gate) (up + 1). The shape's
-// activation is not used.
-void kernel_clamped(const KernelGated *shape, const float *gate, const float *up, float *s);
-void kernel_clamped_backward(const KernelGated *shape, const float *ds, const float *gate, const float *up,
-                             float *dgate, float *dup);
 
 // ---- MoE layers
 

@@ -72,23 +72,18 @@ void cpu_rope(const TaskCall *call) {
 
 void cpu_gated(const TaskCall *call) {
     const KernelGated shape = call_gated_rows(call, AT_SWIGLU_CAME);
-    const bool clamped = call_gate_is_clamped(call, AT_SWIGLU_CAME);
-    (clamped         ? kernel_clamped
-     : call->bitwise ? exact_gated
-                     : kernel_gated)(&shape, call_floats(call, AT_SWIGLU_GATE), call_floats(call, AT_SWIGLU_UP),
-                                     call_floats(call, AT_SWIGLU_S));
+    const bool exact = call->bitwise && shape.activation != KERNEL_CLAMPED;
+    (exact ? exact_gated : kernel_gated)(&shape, call_floats(call, AT_SWIGLU_GATE), call_floats(call, AT_SWIGLU_UP),
+                                         call_floats(call, AT_SWIGLU_S));
 }
 
 void cpu_gated_backward(const TaskCall *call) {
     const KernelGated shape = call_gated_rows(call, AT_SWIGLU_BACKWARD_CAME);
-    float *const dgate = call_floats(call, AT_SWIGLU_BACKWARD_DGATE);
-    float *const dup = call_floats(call, AT_SWIGLU_BACKWARD_DUP);
-    const bool clamped = call_gate_is_clamped(call, AT_SWIGLU_BACKWARD_CAME);
-    (clamped         ? kernel_clamped_backward
-     : call->bitwise ? exact_gated_backward
-                     : kernel_gated_backward)(&shape, call_floats(call, AT_SWIGLU_BACKWARD_DS),
-                                              call_floats(call, AT_SWIGLU_BACKWARD_GATE),
-                                              call_floats(call, AT_SWIGLU_BACKWARD_UP), dgate, dup);
+    const bool exact = call->bitwise && shape.activation != KERNEL_CLAMPED;
+    (exact ? exact_gated_backward : kernel_gated_backward)(
+        &shape, call_floats(call, AT_SWIGLU_BACKWARD_DS), call_floats(call, AT_SWIGLU_BACKWARD_GATE),
+        call_floats(call, AT_SWIGLU_BACKWARD_UP), call_floats(call, AT_SWIGLU_BACKWARD_DGATE),
+        call_floats(call, AT_SWIGLU_BACKWARD_DUP));
 }
 
 void cpu_activation(const TaskCall *call) {

@@ -82,7 +82,7 @@ int cuda_unpermute_backward(const TaskCall *call, const KernelCuda *at) {
 
 // For all rows, or for as many as the local experts received.
 static int gated_rows(const TaskCall *call, const KernelCuda *at, int came, KernelGated *shape) {
-    *shape = call_gated_shape(call);
+    *shape = call_gated_experts(call, came);
     if (call->task->operand_count <= came) {
         return 0;
     }
@@ -99,17 +99,15 @@ int cuda_gated(const TaskCall *call, const KernelCuda *at) {
     KernelGated shape;
     const int code = gated_rows(call, at, AT_SWIGLU_CAME, &shape);
     return code ? code
-                : (call_gate_is_clamped(call, AT_SWIGLU_CAME) ? kernel_cuda_clamped : kernel_cuda_gated)(
-                      at, store_of(call, AT_SWIGLU_GATE), &shape, call_operand(call, AT_SWIGLU_GATE),
-                      call_operand(call, AT_SWIGLU_UP), call_operand(call, AT_SWIGLU_S));
+                : kernel_cuda_gated(at, store_of(call, AT_SWIGLU_GATE), &shape, call_operand(call, AT_SWIGLU_GATE),
+                                    call_operand(call, AT_SWIGLU_UP), call_operand(call, AT_SWIGLU_S));
 }
 
 int cuda_gated_backward(const TaskCall *call, const KernelCuda *at) {
-    const bool clamped = call_gate_is_clamped(call, AT_SWIGLU_BACKWARD_CAME);
     KernelGated shape;
     const int code = gated_rows(call, at, AT_SWIGLU_BACKWARD_CAME, &shape);
     return code ? code
-                : (clamped ? kernel_cuda_clamped_backward : kernel_cuda_gated_backward)(
+                : kernel_cuda_gated_backward(
                       at, store_of(call, AT_SWIGLU_BACKWARD_DS), &shape, call_operand(call, AT_SWIGLU_BACKWARD_DS),
                       call_operand(call, AT_SWIGLU_BACKWARD_GATE), call_operand(call, AT_SWIGLU_BACKWARD_UP),
                       call_operand(call, AT_SWIGLU_BACKWARD_DGATE), call_operand(call, AT_SWIGLU_BACKWARD_DUP));

@@ -196,10 +196,6 @@ bool call_bias_is_anothers(const TaskCall *call) {
     return call->task->replicated > 0 && call->at->at[AXIS_TP] > 0;
 }
 
-bool call_gate_is_clamped(const TaskCall *call, int came) {
-    return call->task->operand_count > came && call->program->model.experts.bias;
-}
-
 int64_t groups_rows(const KernelGroups *groups, int group) {
     int64_t rows = 0;
     for (int part = 0; part < groups->parts; part++) {
@@ -232,8 +228,16 @@ KernelGated call_gated_shape(const TaskCall *call) {
     return (KernelGated){activations[task->activation], task->rows, task->cols, task->stride};
 }
 
-KernelGated call_gated_rows(const TaskCall *call, int came) {
+KernelGated call_gated_experts(const TaskCall *call, int came) {
     KernelGated shape = call_gated_shape(call);
+    if (call->task->operand_count > came && call->program->model.experts.bias) {
+        shape.activation = KERNEL_CLAMPED;
+    }
+    return shape;
+}
+
+KernelGated call_gated_rows(const TaskCall *call, int came) {
+    KernelGated shape = call_gated_experts(call, came);
     shape.rows = call->task->operand_count > came ? rows_that_came(call, came) : shape.rows;
     return shape;
 }

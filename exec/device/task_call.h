@@ -116,15 +116,16 @@ int64_t call_rows_of_sequence(const TaskCall *call);  // on this rank
 float call_balance_factor(const TaskCall *call);
 // tp ranks sum their parts of a product: the first adds the bias they all hold, and computes its gradient.
 bool call_bias_is_anothers(const TaskCall *call);
-// In models whose experts' products have biases (gpt_oss), gates are clamped.
-bool call_gate_is_clamped(const TaskCall *call, int came);
 
 // Rows of the local experts, as received.
 KernelGroups call_groups(const TaskCall *call, int came);
 int64_t groups_rows(const KernelGroups *groups, int group);
 
 KernelGated call_gated_shape(const TaskCall *call);
-KernelGated call_gated_rows(const TaskCall *call, int came);  // for experts, where that operand is present
+// For experts, where that operand is present: in models whose experts' products have biases (gpt_oss), gates are
+// clamped.
+KernelGated call_gated_experts(const TaskCall *call, int came);  // with the rows of call_gated_shape
+KernelGated call_gated_rows(const TaskCall *call, int came);
 
 // Gradients are scaled by 1 / tokens of the global step, so those of ranks and micro-batches simply add.
 float call_loss_gradient(const TaskCall *call);

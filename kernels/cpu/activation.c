@@ -1,7 +1,5 @@
 // Activations on packed elements, forward and backward; the arithmetic is in activate.h.
 
-#include "kernels/cpu/tier.h"
-
 #include "kernels/cpu/activate.h"
 #include "kernels/kernels.h"
 

@@ -1,8 +1,6 @@
 // AdamW (Loshchilov and Hutter 2019, algorithm 2, with weight decay multiplied by the learning rate as in PyTorch's
 // AdamW): one pass over gradient, weight and both moments. Bias corrections are computed once, in double.
 
-#include "kernels/cpu/tier.h"
-
 #include "kernels/cpu/parallel.h"
 #include "kernels/kernels.h"
 

@@ -3,12 +3,10 @@
 // by lane without horizontal steps, and O^T += V^T P^T; keys and values are read in place. A work item is one head's
 // query tile; items share no results, so the order in which threads take them does not matter.
 
-#include "kernels/cpu/tier.h"
-
-#include "kernels/alibi.h"
 #include "kernels/cpu/cap.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/tile.h"
+#include "kernels/heads.h"
 #include "kernels/kernels.h"
 
 #include <math.h>
@@ -95,9 +93,9 @@ static void attend(ForwardTile *t, const TileSight *sight, const KernelAttention
     }
     tile_alibi(sight, t->slope, t->p);
     tile_mask(sight, t->p);
-    raise_max(t, sight, tile_value_dim(shape));
+    raise_max(t, sight, kernel_value_dim(shape));
     exponentials(t, sight);
-    const TileProduct values = {.rows = tile_value_dim(shape),
+    const TileProduct values = {.rows = kernel_value_dim(shape),
                                 .cols = sight->cols,
                                 .depth = sight->keys,
                                 .a = v,
@@ -135,7 +133,7 @@ static void finish_query(const ForwardTile *t, int64_t i, int value_dim, bool me
 
 static void forward_tile(const Forward *f, int head, int64_t first) {
     const KernelAttention *shape = f->shape;
-    const int head_dim = shape->head_dim, value_dim = tile_value_dim(shape);
+    const int head_dim = shape->head_dim, value_dim = kernel_value_dim(shape);
     const int64_t queries = shape->queries - first < TILE ? shape->queries - first : TILE;
     const int64_t kv_head = head / (shape->heads / shape->kv_heads), kv_at = kv_head * head_dim;
     ForwardTile t;
@@ -190,7 +188,7 @@ typedef struct Delta {
 
 static void delta_rows(const void *context, int64_t begin, int64_t end) {
     const Delta *d = context;
-    const int value_dim = tile_value_dim(d->shape);
+    const int value_dim = kernel_value_dim(d->shape);
     for (int64_t row = begin; row < end; row++) {
         for (int head = 0; head < d->shape->heads; head++) {
             const int64_t at = row * d->shape->o_stride + (int64_t)head * value_dim;

@@ -6,12 +6,10 @@
 // threads. With fewer kv heads than threads the work is split into a pass for dQ (items: query tiles) and one for dK,
 // dV (items: key spans); both keep that order.
 
-#include "kernels/cpu/tier.h"
-
-#include "kernels/alibi.h"
 #include "kernels/cpu/cap.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/tile.h"
+#include "kernels/heads.h"
 #include "kernels/kernels.h"
 
 #include <math.h>
@@ -44,7 +42,7 @@ static void load_tile(BackwardTile *t, const Backward *b, int head, int64_t firs
     t->slope = kernel_alibi_slope(shape, head);
     t->first = first;
     t->queries = left < TILE ? left : TILE;
-    const int value_dim = tile_value_dim(shape);
+    const int value_dim = kernel_value_dim(shape);
     tile_transpose(b->q + first * shape->q_stride + (int64_t)head * shape->head_dim, shape->q_stride, t->queries,
                    shape->head_dim, 1.0f / sqrtf((float)shape->head_dim), t->q);
     tile_transpose(b->d_o + first * shape->o_stride + (int64_t)head * value_dim, shape->o_stride, t->queries, value_dim,
@@ -105,7 +103,7 @@ static void differentiate(BackwardTile *t, const TileSight *sight, float scale, 
 // One step of the tile against keys key .. key + sight->keys - 1.
 static void step_back(BackwardTile *t, const TileSight *sight, const Backward *b, int64_t key) {
     const KernelAttention *shape = b->shape;
-    const int64_t head_dim = shape->head_dim, value_dim = tile_value_dim(shape), col = sight->col;
+    const int64_t head_dim = shape->head_dim, value_dim = kernel_value_dim(shape), col = sight->col;
     const int64_t kv_head = t->head / (shape->heads / shape->kv_heads);
     const int64_t kv_at = key * shape->kv_stride + kv_head * head_dim;
     TileProduct product = {.rows = sight->keys,

@@ -1,8 +1,6 @@
 // Column sums, and filling all rows with one row: what biases need. Each thread adds all rows of its columns in order,
 // in two levels of partial sums, so that the rounding error grows with the square root of the number of rows.
 
-#include "kernels/cpu/tier.h"
-
 #include "kernels/cpu/columns.h"
 #include "kernels/kernels.h"
 

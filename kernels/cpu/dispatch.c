@@ -1,4 +1,5 @@
-// One symbol per kernel, bound at load time (GNU indirect function) to the best tier this processor runs. A resolver
+// One symbol per kernel, bound at load time (GNU indirect function) to the best tier this processor runs. The build
+// reads the names from here: in the families of a tier each carries the tier's name. A resolver
 // runs before the program is fully relocated, so it reads only the CPUID flags and has no sanitizer checks. Not
 // modelled: preferences within a tier (a processor that clocks down for 512-bit vectors still gets them).
 
@@ -31,8 +32,6 @@ DISPATCH(kernel_attention);
 DISPATCH(kernel_attention_delta);
 DISPATCH(kernel_attention_sinks);
 DISPATCH(kernel_attention_sinks_backward);
-DISPATCH(kernel_clamped);
-DISPATCH(kernel_clamped_backward);
 DISPATCH(kernel_attention_backward);
 DISPATCH(kernel_activation);
 DISPATCH(kernel_activation_backward);

@@ -1,8 +1,6 @@
 // Sums, copies, zero fills, and the sum of squares for gradient clipping. The last is split into a fixed number of
 // parts for any number of threads, and the parts' doubles are added in order.
 
-#include "kernels/cpu/tier.h"
-
 #include "kernels/cpu/parallel.h"
 #include "kernels/kernels.h"
 

@@ -2,8 +2,6 @@
 // thread walks all rows in order: rows with the same entry are added in order for any number of threads, without
 // atomics or sorting.
 
-#include "kernels/cpu/tier.h"
-
 #include "kernels/cpu/parallel.h"
 #include "kernels/kernels.h"
 

@@ -1,11 +1,10 @@
 // What an MoE layer does in addition to its products: routing, permuting rows into the order of their experts, and the
 // weighted sum back. Rows are split over threads; places are computed by one thread, in order.
 
-#include "kernels/cpu/tier.h"
-
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/kernels.h"
+#include "kernels/routing.h"
 #include "kernels/shared_expert.h"
 
 #include <math.h>
@@ -21,18 +20,13 @@ typedef struct Route {
 
 // ---------------------------------------------------------------------------------------------- routing
 
-// A diverged run still routes: experts whose logits are NaN come last.
-static float rank_of(float logit) {
-    return isnan(logit) ? -INFINITY : logit;
-}
-
 // The next choice after the last one: the largest remaining logit, and for equal logits the lower expert.
 static int32_t next_choice(const float *logits, int experts, int32_t last) {
-    const float above = last < 0 ? INFINITY : rank_of(logits[last]);
+    const float above = last < 0 ? INFINITY : routing_rank(logits[last]);
     int32_t best = -1;
     float highest = -INFINITY;
     for (int32_t e = 0; e < experts; e++) {
-        const float rank = rank_of(logits[e]);
+        const float rank = routing_rank(logits[e]);
         const bool left = rank < above || (rank == above && e > last);
         if (left && (best < 0 || rank > highest)) {
             best = e;
@@ -44,27 +38,13 @@ static int32_t next_choice(const float *logits, int experts, int32_t last) {
 
 // ---- sigmoid scores
 
-static float score_of(float logit) {
-    return 1.0f / (1.0f + expf(-logit));
-}
-
-static float two_largest(const float *values, int count) {
-    float first = -INFINITY, second = -INFINITY;
-    for (int i = 0; i < count; i++) {
-        const float value = rank_of(values[i]);
-        second = value > first ? first : value > second ? value : second;
-        first = value > first ? value : first;
-    }
-    return count > 1 ? first + second : first;
-}
-
 // Experts of groups that were not selected cannot be chosen.
 static void close_groups(const KernelRoute *shape, float *values) {
     const int width = shape->experts / shape->groups;
     float sums[KERNEL_MAX_EXPERTS];
     bool open[KERNEL_MAX_EXPERTS] = {false};
     for (int g = 0; g < shape->groups; g++) {
-        sums[g] = two_largest(values + g * width, width);
+        sums[g] = routing_two_largest(values + g * width, width);
     }
     for (int32_t i = 0, last = -1; i < shape->active_groups; i++) {
         last = next_choice(sums, shape->groups, last);
@@ -81,7 +61,7 @@ static void choose_by_scores(const Route *r, int64_t row) {
     int32_t *chosen = r->places + row * active;
     float values[KERNEL_MAX_EXPERTS];
     for (int e = 0; e < experts; e++) {
-        values[e] = score_of(logits[e]) + (r->shape.correction ? r->shape.correction[e] : 0.0f);
+        values[e] = routing_sigmoid(logits[e]) + (r->shape.correction ? r->shape.correction[e] : 0.0f);
     }
     if (r->shape.groups > 0) {
         close_groups(&r->shape, values);
@@ -89,10 +69,10 @@ static void choose_by_scores(const Route *r, int64_t row) {
     double sum = 0;
     for (int i = 0; i < active; i++) {
         chosen[i] = next_choice(values, experts, i > 0 ? chosen[i - 1] : -1);
-        sum += (double)score_of(logits[chosen[i]]);
+        sum += (double)routing_sigmoid(logits[chosen[i]]);
     }
     for (int i = 0; i < active; i++) {
-        const double share = (double)score_of(logits[chosen[i]]) / (r->shape.unscaled ? 1.0 : sum);
+        const double share = (double)routing_sigmoid(logits[chosen[i]]) / (r->shape.unscaled ? 1.0 : sum);
         r->weights[row * active + i] = (float)(r->shape.factor * share);
     }
 }
@@ -153,26 +133,12 @@ static void ends_of(const KernelRoute *shape, const int32_t *counts, int32_t *en
     }
 }
 
-// The expert whose range of rows contains the place.
-static int expert_at(const int32_t *ends, int experts, int32_t place) {
-    int low = 0, high = experts - 1;
-    while (low < high) {
-        const int middle = (low + high) / 2;
-        if (place < ends[middle]) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    return low;
-}
-
 // For sigmoids s, w = factor s / sum of s: gradient w (1 - s) (dw - sum of w dw / factor); unscaled: w (1 - s) dw.
 static void back_to_scores(const Route *r, int64_t row, double mean) {
     const int experts = r->shape.experts, active = r->shape.active;
     for (int64_t i = row * active; i < (row + 1) * active; i++) {
-        const int expert = expert_at(r->ends, experts, r->places[i]);
-        const double closed = 1.0 - (double)score_of(r->logits[row * experts + expert]);
+        const int expert = routing_range_at(r->ends, experts, r->places[i]);
+        const double closed = 1.0 - (double)routing_sigmoid(r->logits[row * experts + expert]);
         const double through = r->shape.unscaled ? r->dweights[i] : r->dweights[i] - mean / (double)r->shape.factor;
         r->dlogits[row * experts + expert] += (float)(r->weights[i] * closed * through);
     }
@@ -197,7 +163,7 @@ static void route_backward_rows(const void *context, int64_t begin, int64_t end)
             continue;
         }
         if (r->shape.unscaled) {
-            const float first = logits[expert_at(r->ends, experts, places[0])];
+            const float first = logits[routing_range_at(r->ends, experts, places[0])];
             const double sum = exp_sum(logits, NULL, experts, first);
             for (int e = 0; e < experts; e++) {
                 dlogits[e] = (float)(-mean * exp((double)logits[e] - first) / sum);
@@ -205,7 +171,7 @@ static void route_backward_rows(const void *context, int64_t begin, int64_t end)
         }
         for (int i = 0; i < active; i++) {
             const double through = r->shape.unscaled ? dweights[i] : dweights[i] - mean;
-            dlogits[expert_at(r->ends, experts, places[i])] += (float)(weights[i] * through);
+            dlogits[routing_range_at(r->ends, experts, places[i])] += (float)(weights[i] * through);
         }
     }
 }
@@ -232,7 +198,8 @@ void kernel_count_visits(const KernelRoute *shape, int64_t sequence, const int32
     ends_of(shape, counts, ends);
     memset(visits, 0, sizeof *visits * (size_t)(shape->rows / sequence * shape->experts));
     for (int64_t i = 0; i < shape->rows * shape->active; i++) {
-        visits[i / shape->active / sequence * shape->experts + expert_at(ends, shape->experts, places[i])] += 1.0f;
+        visits[i / shape->active / sequence * shape->experts + routing_range_at(ends, shape->experts, places[i])] +=
+            1.0f;
     }
 }
 
@@ -256,7 +223,7 @@ static void balance_rows(const void *context, int64_t begin, int64_t end) {
             largest = fmaxf(largest, logits[e]);
         }
         for (int e = 0; e < experts; e++) {
-            chances[e] = b->shape.sigmoid ? (double)score_of(logits[e]) : exp((double)logits[e] - largest);
+            chances[e] = b->shape.sigmoid ? (double)routing_sigmoid(logits[e]) : exp((double)logits[e] - largest);
             sum += chances[e];
             mean += chances[e] * visits[e];
         }
@@ -368,15 +335,11 @@ typedef struct Shared {
     float *x, *dy, *dgate;
 } Shared;
 
-static float open_by(float gate) {
-    return 1.0f / (1.0f + expf(-gate));
-}
-
 static void shared_rows(const void *context, int64_t begin, int64_t end) {
     const Shared *s = context;
     const int64_t cols = s->of.cols;
     for (int64_t row = begin; row < end; row++) {
-        const float open = open_by(s->of.gate[row]);
+        const float open = routing_sigmoid(s->of.gate[row]);
         const float *restrict y = s->of.y + row * cols;
         float *restrict x = s->x + row * cols;
         for (int64_t col = 0; col < cols; col++) {
@@ -394,7 +357,7 @@ static void shared_backward_rows(const void *context, int64_t begin, int64_t end
     const Shared *s = context;
     const int64_t cols = s->of.cols;
     for (int64_t row = begin; row < end; row++) {
-        const float open = open_by(s->of.gate[row]);
+        const float open = routing_sigmoid(s->of.gate[row]);
         const float *restrict dx = s->dx + row * cols;
         float *restrict dy = s->dy + row * cols;
         s->dgate[row] = open * (1.0f - open) * lanes_dot(dx, s->of.y + row * cols, cols);

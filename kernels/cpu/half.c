@@ -1,9 +1,7 @@
 // Conversion between bf16 and fp32. Integer arithmetic: AVX512_BF16's own conversion flushes denormals to zero.
 
-#include "kernels/cpu/tier.h"
-
-#include "kernels/cpu/parallel.h"
 #include "kernels/half.h"
+#include "kernels/cpu/parallel.h"
 
 typedef uint32_t BitsOf __attribute__((may_alias));  // bits of an fp32
 

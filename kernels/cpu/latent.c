@@ -1,9 +1,7 @@
 // Joins and splits the keys of latent attention row by row. Its norms are in norm.c.
 
-#include "kernels/cpu/tier.h"
-
-#include "kernels/cpu/parallel.h"
 #include "kernels/latent.h"
+#include "kernels/cpu/parallel.h"
 
 #include <string.h>
 

@@ -2,8 +2,6 @@
 // target's own logit - max, then the gradient in place and the loss log(sum) - (target - max). The caller all-reduces
 // between the steps. Exponentials are summed in float over 512 columns, and those sums in double.
 
-#include "kernels/cpu/tier.h"
-
 #include "kernels/cpu/cap.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/parallel.h"

@@ -4,8 +4,6 @@
 //   layer  dx = r (g - mean(g) - x^ mean(g x^))
 // and dw = sum over rows of dy x^. The variance is computed from x - mean in a second pass, without cancellation.
 
-#include "kernels/cpu/tier.h"
-
 #include "kernels/cpu/columns.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/kernels.h"

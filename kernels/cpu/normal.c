@@ -2,8 +2,6 @@
 // counter first + i, and the loops over lanes vectorise. Integer arithmetic up to one final multiply, so every tier,
 // number of threads and device gives the same bits.
 
-#include "kernels/cpu/tier.h"
-
 #include "kernels/cpu/parallel.h"
 #include "kernels/kernels.h"
 #include "kernels/philox.h"

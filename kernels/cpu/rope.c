@@ -2,8 +2,6 @@
 // theta^(-2i/d), slower where the context is extended (rotary.h). Sines and cosines (angle.h, because libm's are not
 // vectorised) are computed once per row and pair and shared by all heads.
 
-#include "kernels/cpu/tier.h"
-
 #include "kernels/angle.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/kernels.h"

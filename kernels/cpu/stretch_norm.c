@@ -1,8 +1,6 @@
 // RMS norm of segments of a row, in place: queries and keys per head (qwen3) or whole (olmo2). The formulas are those
 // of norm.c, with each segment as a row.
 
-#include "kernels/cpu/tier.h"
-
 #include "kernels/cpu/columns.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/kernels.h"

@@ -147,11 +147,6 @@ static inline void tile_transpose_back(const float *from, int head_dim, float *t
     }
 }
 
-// Values may differ from keys in width and layout.
-static inline int tile_value_dim(const KernelAttention *shape) {
-    return shape->values.dim > 0 ? shape->values.dim : shape->head_dim;
-}
-
 static inline int64_t tile_value_stride(const KernelAttention *shape) {
     return shape->values.dim > 0 ? shape->values.stride : shape->kv_stride;
 }

@@ -35,11 +35,6 @@ typedef struct CudaAttention {
     int64_t v_sequence, dv_stride, dv_sequence;  // for values stored apart from keys (block.values.dim > 0)
 } CudaAttention;
 
-// Elements per value, and per head of o.
-static inline int attention_value_dim(const KernelAttention *block) {
-    return block->values.dim > 0 ? block->values.dim : block->head_dim;
-}
-
 typedef struct AttentionData {
     const void *q, *k, *v;
     void *o;             // read only in the backward pass (the final one)

@@ -1,12 +1,9 @@
 // Launch shapes and workspace of our own attention, as numbers that can be checked on a machine without a GPU.
 
 #include "kernels/cuda/attention_own.h"
+#include "kernels/cuda/launch_plan.h"
 
-enum { WARP_THREADS = 32, FORWARD_WARP_QUERIES = 32, BACKWARD_WARP_KEYS = 16, BF16_BYTES = 2, ALIGNMENT_BYTES = 256 };
-
-static int64_t parts(int64_t count, int64_t size) {
-    return (count + size - 1) / size;
-}
+enum { FORWARD_WARP_QUERIES = 32, BACKWARD_WARP_KEYS = 16, BF16_BYTES = 2, ALIGNMENT_BYTES = 256 };
 
 // Backward: keys and values, two stages of queries and output gradients, score gradients, then the rows' lse and delta.
 static int64_t backward_shared_bytes(int64_t head_dim) {
@@ -18,27 +15,18 @@ static int64_t backward_shared_bytes(int64_t head_dim) {
 LaunchShape attention_own_shape(const CudaAttention *call) {
     const KernelAttention *b = &call->block;
     if (call->backward) {
-        return (LaunchShape){
-            .grid_x = (uint32_t)(parts(b->keys, OWN_BACK_KEYS) * b->kv_heads * call->sequences),
-            .grid_y = 1,
-            .grid_z = 1,
-            .threads = OWN_BACK_KEYS / BACKWARD_WARP_KEYS * WARP_THREADS,
-            .shared_bytes = (uint32_t)backward_shared_bytes(b->head_dim),
-        };
+        return launch_line(launch_parts(b->keys, OWN_BACK_KEYS) * b->kv_heads * call->sequences,
+                           OWN_BACK_KEYS / BACKWARD_WARP_KEYS * WARP_THREADS, backward_shared_bytes(b->head_dim));
     }
-    return (LaunchShape){
-        .grid_x = (uint32_t)(b->heads * call->sequences),
-        .grid_y = (uint32_t)parts(b->queries, OWN_QUERIES),
-        .grid_z = 1,
-        .threads = OWN_QUERIES / FORWARD_WARP_QUERIES * WARP_THREADS,
-        .shared_bytes = (uint32_t)(BF16_BYTES * b->head_dim * (OWN_QUERIES + OWN_SLOTS * OWN_KEYS)),
-    };
+    return launch_grid(b->heads * call->sequences, launch_parts(b->queries, OWN_QUERIES),
+                       OWN_QUERIES / FORWARD_WARP_QUERIES * WARP_THREADS,
+                       BF16_BYTES * b->head_dim * (OWN_QUERIES + OWN_SLOTS * OWN_KEYS));
 }
 
 int64_t attention_own_turns_bytes(const CudaAttention *call) {
     const KernelAttention *b = &call->block;
-    const int64_t turns = 1 + call->sequences * b->heads * parts(b->queries, OWN_BACK_QUERIES);
-    return call->backward && call->deterministic ? parts(4 * turns, ALIGNMENT_BYTES) * ALIGNMENT_BYTES : 0;
+    const int64_t turns = 1 + call->sequences * b->heads * launch_parts(b->queries, OWN_BACK_QUERIES);
+    return call->backward && call->deterministic ? launch_parts(4 * turns, ALIGNMENT_BYTES) * ALIGNMENT_BYTES : 0;
 }
 
 int64_t attention_own_workspace_bytes(const CudaAttention *call) {

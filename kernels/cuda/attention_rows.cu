@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/attention_launch.h"
 #include "kernels/cuda/pack.cuh"
+#include "kernels/heads.h"
 
 enum { ROWS = 8, THREADS = 256 };  // warps per block, one row each; threads of an elementwise pass
 
@@ -24,17 +25,9 @@ static __device__ __forceinline__ Row row_of(const CudaAttention &call) {
     return row;
 }
 
-static __device__ __forceinline__ int values_of(const KernelAttention &block) {
-    return block.values.dim > 0 ? block.values.dim : block.head_dim;
-}
-
 static LaunchShape shape_of_rows(const CudaAttention *call) {
     const int64_t rows = call->sequences * call->block.heads * call->block.queries;
-    LaunchShape shape = {};
-    shape.grid_x = (uint32_t)((rows + ROWS - 1) / ROWS);
-    shape.grid_y = shape.grid_z = 1;
-    shape.threads = (uint32_t)ROWS * WARP;
-    return shape;
+    return launch_line(launch_parts(rows, ROWS), ROWS * WARP, 0);
 }
 
 static __global__ void delta_kernel(const CudaAttention call, const void *o, const void *d_o, float *delta) {
@@ -44,7 +37,7 @@ static __global__ void delta_kernel(const CudaAttention call, const void *o, con
     if (!row.inside) {
         return;
     }
-    const int dim = values_of(block);
+    const int dim = kernel_value_dim(&block);
     const int64_t at = row.sequence * call.o_sequence + row.query * block.o_stride + (int64_t)row.head * dim;
     float sum = 0.0f;
     for (int t = lane; t < dim; t += WARP) {
@@ -99,7 +92,7 @@ static __global__ void sinks_kernel(const CudaAttention call, KernelStore store,
                                     float *lse) {
     const KernelAttention &block = call.block;
     const Row row = row_of(call);
-    const int lane = threadIdx.x % WARP, dim = values_of(block);
+    const int lane = threadIdx.x % WARP, dim = kernel_value_dim(&block);
     if (!row.inside) {
         return;
     }
@@ -143,8 +136,8 @@ static __global__ void __launch_bounds__(THREADS)
 
 extern "C" int cuda_attention_sinks_backward(const CudaAttention *call, const AttentionSinksBack *back,
                                              cudaStream_t stream) {
-    const LaunchShape shape = {(uint32_t)call->block.heads, 1, 1, THREADS, THREADS / WARP * 8};
-    return launch(sinks_backward_kernel, shape, stream, *call, *back);
+    return launch(sinks_backward_kernel, launch_line(call->block.heads, THREADS, THREADS / WARP * 8), stream, *call,
+                  *back);
 }
 
 // Two adjacent elements of every row; the number of columns is even.
@@ -163,11 +156,7 @@ static __device__ __forceinline__ Place place_of(const AttentionRows &rows) {
 }
 
 static LaunchShape shape_of_pairs(const AttentionRows *rows) {
-    LaunchShape shape = {};
-    shape.grid_x = (uint32_t)((rows->sequences * rows->rows * rows->cols / 2 + THREADS - 1) / THREADS);
-    shape.grid_y = shape.grid_z = 1;
-    shape.threads = THREADS;
-    return shape;
+    return launch_line(launch_parts(rows->sequences * rows->rows * rows->cols / 2, THREADS), THREADS, 0);
 }
 
 static __global__ void add_kernel(const AttentionRows rows, const Bf16 *from, float *to) {

@@ -2,9 +2,9 @@
 // handles one row (a query; in the dK, dV pass a key) with its head spread over the lanes; a score is a sum over lanes.
 // It is the reference for the other GPU tiers and serves what they refuse. No atomics: equal inputs give equal bits.
 
-#include "kernels/alibi.h"
 #include "kernels/cuda/attention_launch.h"
 #include "kernels/cuda/pack.cuh"
+#include "kernels/heads.h"
 
 enum { PER_LANE = 8, ROWS = 4 };  // maximum dimensions per lane; warps per block
 
@@ -52,14 +52,9 @@ static __device__ void store_row(void *to, KernelStore type, int64_t at, int hea
 #pragma unroll
     for (int i = 0; i < PER_LANE; i++) {
         const int t = i * WARP + (int)(threadIdx.x % WARP);
-        if (t >= head_dim) {
-            continue;
-        }
-        const float x = part.x[i] * take + (keep != 0.0f ? keep * stored_load(to, type, at + t) : 0.0f);
-        if (type == KERNEL_FP32) {
-            static_cast<float *>(to)[at + t] = x;
-        } else {
-            static_cast<Bf16 *>(to)[at + t] = bf16_narrow(x);
+        if (t < head_dim) {
+            const float before = keep != 0.0f ? keep * stored_load(to, type, at + t) : 0.0f;
+            stored_store(to, type, at + t, part.x[i] * take + before);
         }
     }
 }
@@ -74,11 +69,6 @@ static __device__ __forceinline__ int64_t kv_place(const CudaAttention &call, in
     return sequence * call.kv_sequence + key * call.block.kv_stride + kv_head * call.block.head_dim;
 }
 
-// Head dimension of values, which may be stored apart from keys.
-static __device__ __forceinline__ int value_dim(const KernelAttention &block) {
-    return block.values.dim > 0 ? block.values.dim : block.head_dim;
-}
-
 static __device__ __forceinline__ int64_t v_place(const CudaAttention &call, int64_t key, int64_t kv_head,
                                                   int64_t sequence) {
     const KernelValues &values = call.block.values;
@@ -88,7 +78,7 @@ static __device__ __forceinline__ int64_t v_place(const CudaAttention &call, int
 
 static __device__ __forceinline__ int64_t o_place(const CudaAttention &call, int64_t query, int head,
                                                   int64_t sequence) {
-    return sequence * call.o_sequence + query * call.block.o_stride + (int64_t)head * value_dim(call.block);
+    return sequence * call.o_sequence + query * call.block.o_stride + (int64_t)head * kernel_value_dim(&call.block);
 }
 
 // The first key that a query at this position sees: the first one in its window, if there is a window.
@@ -125,7 +115,7 @@ static __global__ void scalar_forward_kernel(const Scalar work) {
         sum = sum * shrink + weight;
         add_to(o, shrink - 1.0f, o);
         const int64_t v = v_place(call, key, head / (block.heads / block.kv_heads), sequence);
-        add_to(o, weight, load_row(work.data.v, call.input, v, value_dim(block)));
+        add_to(o, weight, load_row(work.data.v, call.input, v, kernel_value_dim(&block)));
         max = higher;
     }
     float *const lse = work.data.lse + sequence * call.lse_sequence + head * block.lse_stride + query;
@@ -137,7 +127,7 @@ static __global__ void scalar_forward_kernel(const Scalar work) {
         return;
     }
     *lse = both;
-    store_row(work.data.o, call.output, o_place(call, query, head, sequence), value_dim(block), o,
+    store_row(work.data.o, call.output, o_place(call, query, head, sequence), kernel_value_dim(&block), o,
               before > -INFINITY ? expf(before - both) : 0.0f, sum > 0.0f ? expf(own - both) / sum : 0.0f);
 }
 
@@ -169,13 +159,14 @@ static __global__ void scalar_dq_kernel(const Scalar work) {
     Part rows[4], dq = {};
     rows[0] =
         load_row(work.data.q, call.input, sequence * call.q_sequence + query * block.q_stride + head_at, head_dim);
-    rows[2] = load_row(work.data.d_o, call.input, o_place(call, query, head, sequence), value_dim(block));
+    rows[2] = load_row(work.data.d_o, call.input, o_place(call, query, head, sequence), kernel_value_dim(&block));
     const int64_t lse_at = sequence * call.lse_sequence + head * block.lse_stride + query;
     for (int64_t key = first_key(block, at); key < block.keys && block.k_first + key <= at; key++) {
         const int64_t kv = kv_place(call, key, head / (block.heads / block.kv_heads), sequence);
         rows[1] = load_row(work.data.k, call.input, kv, head_dim);
         rows[3] = load_row(work.data.v, call.input,
-                           v_place(call, key, head / (block.heads / block.kv_heads), sequence), value_dim(block));
+                           v_place(call, key, head / (block.heads / block.kv_heads), sequence),
+                           kernel_value_dim(&block));
         add_to(dq, pair_of(work, rows, head, lse_at, at - block.k_first - key).ds, rows[1]);
     }
     store_row(work.data.dq, call.gradient, sequence * call.dq_sequence + query * call.dq_stride + head_at, head_dim, dq,
@@ -192,7 +183,7 @@ static __global__ void scalar_dkv_kernel(const Scalar work) {
     }
     Part rows[4], dk = {}, dv = {};
     rows[1] = load_row(work.data.k, call.input, kv_place(call, key, kv_head, sequence), head_dim);
-    rows[3] = load_row(work.data.v, call.input, v_place(call, key, kv_head, sequence), value_dim(block));
+    rows[3] = load_row(work.data.v, call.input, v_place(call, key, kv_head, sequence), kernel_value_dim(&block));
     const int64_t at = block.k_first + key, first = at > block.q_first ? at - block.q_first : 0;
     const int64_t behind = block.window > 0 ? at + block.window - block.q_first : block.queries;
     const int64_t last = behind < block.queries ? behind : block.queries;
@@ -201,7 +192,8 @@ static __global__ void scalar_dkv_kernel(const Scalar work) {
             const int64_t head_at = (int64_t)head * head_dim;
             rows[0] = load_row(work.data.q, call.input, sequence * call.q_sequence + query * block.q_stride + head_at,
                                head_dim);
-            rows[2] = load_row(work.data.d_o, call.input, o_place(call, query, head, sequence), value_dim(block));
+            rows[2] =
+                load_row(work.data.d_o, call.input, o_place(call, query, head, sequence), kernel_value_dim(&block));
             const int64_t lse_at = sequence * call.lse_sequence + head * block.lse_stride + query;
             const Pair pair = pair_of(work, rows, head, lse_at, block.q_first + query - at);
             add_to(dk, pair.ds, rows[0]);
@@ -214,15 +206,12 @@ static __global__ void scalar_dkv_kernel(const Scalar work) {
     const int64_t dv_to = block.values.dim > 0 ? sequence * call.dv_sequence + key * call.dv_stride +
                                                      (int64_t)kv_head * block.values.dim
                                                : to;
-    store_row(work.data.dv, call.gradient, dv_to, value_dim(block), dv, keep, 1.0f);
+    store_row(work.data.dv, call.gradient, dv_to, kernel_value_dim(&block), dv, keep, 1.0f);
 }
 
 static LaunchShape shape_of(const CudaAttention *call, int64_t rows, int heads) {
-    LaunchShape shape = {};
-    shape.grid_x = (uint32_t)((rows + ROWS - 1) / ROWS);
-    shape.grid_y = (uint32_t)heads;
+    LaunchShape shape = launch_grid(launch_parts(rows, ROWS), heads, ROWS * WARP, 0);
     shape.grid_z = (uint32_t)call->sequences;
-    shape.threads = (uint32_t)ROWS * WARP;
     return shape;
 }
 

@@ -5,6 +5,7 @@
 #include "kernels/cuda/attention.h"
 
 #include "kernels/cuda/attention_own.h"
+#include "kernels/heads.h"
 
 #include <stddef.h>
 
@@ -28,7 +29,7 @@ static const char *refusal_of_any(const CudaAttention *call) {
     if (b->head_dim % 8 != 0 || b->head_dim < 8 || b->head_dim > 256) {
         return "head_dim is a multiple of 8 up to 256";
     }
-    if (attention_value_dim(b) % 8 != 0 || attention_value_dim(b) > 256) {
+    if (kernel_value_dim(b) % 8 != 0 || kernel_value_dim(b) > 256) {
         return "values are a multiple of 8 elements up to 256";
     }
     if (b->kv_heads < 1 || b->heads % b->kv_heads != 0) {

@@ -92,8 +92,8 @@ int kernel_cuda_column_sum(const KernelCuda *at, KernelStore store, KernelStore 
     float *parts = (float *)at->workspace;
     const int error = with_store(store, [&](auto element) {
         using T = decltype(element);
-        return wide ? launch(columns_kernel<PACK, T>, shape, at->stream, rows, cols, (const T *)x, parts)
-                    : launch(columns_kernel<1, T>, shape, at->stream, rows, cols, (const T *)x, parts);
+        return launch(wide ? columns_kernel<PACK, T> : columns_kernel<1, T>, shape, at->stream, rows, cols,
+                      (const T *)x, parts);
     });
     return error ? error : columns_finish(at, sums_store, shape.grid_y, cols, parts, sums, accumulate);
 }

@@ -3,20 +3,14 @@
 #include "kernels/cuda/pack.cuh"
 #include "kernels/philox.h"
 
-template <typename T>
+template <typename From, typename To>
 struct AddBody {
-    const T *a, *b;
-    T *c;
+    const From *a;
+    const To *b;
+    To *c;
     template <int W>
     __device__ __forceinline__ void at(int64_t i) const {
-        float x[W], y[W];
-        pack_load<W>(a + i, x);
-        pack_load<W>(b + i, y);
-#pragma unroll
-        for (int k = 0; k < W; k++) {
-            x[k] += y[k];
-        }
-        pack_store<W>(c + i, x);
+        pack_map<W>(a + i, b + i, c + i, [](float x, float y) { return x + y; });
     }
 };
 
@@ -24,7 +18,7 @@ int kernel_cuda_add(const KernelCuda *at, KernelStore store, int64_t count, cons
     return with_store(store, [&](auto element) {
         using T = decltype(element);
         return flat_launch<pack_of<T>()>(at, count, launch_is_wide(address(a) | address(b) | address(c), 0),
-                           AddBody<T>{(const T *)a, (const T *)b, (T *)c});
+                           AddBody<T, T>{(const T *)a, (const T *)b, (T *)c});
     });
 }
 
@@ -53,7 +47,7 @@ int kernel_cuda_add_bias(const KernelCuda *at, KernelStore store, int64_t rows, 
     const bool wide = launch_is_wide(address(a) | address(b) | address(bias) | address(c), cols);
     return with_store(store, [&](auto element) {
         using T = decltype(element);
-        return plane_launch(at, rows, cols, wide,
+        return plane_launch<PACK>(at, rows, cols, wide,
                             AddBiasBody<T>{cols, (const T *)a, (const T *)b, (const T *)bias, (T *)c});
     });
 }
@@ -92,23 +86,6 @@ int kernel_cuda_copy_rows(const KernelCuda *at, const KernelCudaCopy *copy, cons
     });
 }
 
-template <typename From, typename To>
-struct AccumulateBody {
-    const From *src;
-    To *dst;
-    template <int W>
-    __device__ __forceinline__ void at(int64_t i) const {
-        float x[W], y[W];
-        pack_load<W>(src + i, x);
-        pack_load<W>(dst + i, y);
-#pragma unroll
-        for (int k = 0; k < W; k++) {
-            y[k] += x[k];
-        }
-        pack_store<W>(dst + i, y);
-    }
-};
-
 int kernel_cuda_accumulate(const KernelCuda *at, KernelStore from, KernelStore to, int64_t count, const void *src,
                            void *dst) {
     return with_store(from, [&](auto in) {
@@ -116,7 +93,7 @@ int kernel_cuda_accumulate(const KernelCuda *at, KernelStore from, KernelStore t
             using From = decltype(in);
             using To = decltype(out);
             return flat_launch<pack_of<From, To>()>(at, count, launch_is_wide(address(src) | address(dst), 0),
-                                                    AccumulateBody<From, To>{(const From *)src, (To *)dst});
+                                                    AddBody<From, To>{(const From *)src, (To *)dst, (To *)dst});
         });
     });
 }
@@ -133,7 +110,7 @@ struct ZeroBody {
 
 // Two zero bytes are a bf16 zero and half of an fp32 zero.
 int kernel_cuda_zero(const KernelCuda *at, int64_t bytes, void *x) {
-    return flat_launch(at, bytes / 2, launch_is_wide(address(x), 0), ZeroBody<Bf16>{(Bf16 *)x});
+    return flat_launch<PACK>(at, bytes / 2, launch_is_wide(address(x), 0), ZeroBody<Bf16>{(Bf16 *)x});
 }
 
 template <typename T>
@@ -153,7 +130,7 @@ struct NormalBody {
 int kernel_cuda_normal(const KernelCuda *at, KernelStore store, const KernelNormal *stream, int64_t count, void *x) {
     return with_store(store, [&](auto element) {
         using T = decltype(element);
-        return flat_launch(at, count, launch_is_wide(address(x), 0), NormalBody<T>{*stream, (T *)x});
+        return flat_launch<PACK>(at, count, launch_is_wide(address(x), 0), NormalBody<T>{*stream, (T *)x});
     });
 }
 

@@ -38,7 +38,7 @@ int kernel_cuda_embed(const KernelCuda *at, KernelStore store, const KernelEmbed
     const bool wide = launch_is_wide(address(table) | address(x), shape->cols);
     return with_store(store, [&](auto element) {
         using T = decltype(element);
-        return plane_launch(at, shape->rows, shape->cols, wide,
+        return plane_launch<PACK>(at, shape->rows, shape->cols, wide,
                             EmbedBody<T>{*shape, entries, (const T *)table, (T *)x, accumulate});
     });
 }
@@ -153,8 +153,8 @@ int kernel_cuda_embed_backward(const KernelCuda *at, KernelStore store, KernelSt
             using T = decltype(in);
             using G = decltype(out);
             const EmbedSums<T, G> e = {*shape, entries, order, (const T *)dx, (G *)dtable, accumulate};
-            return wide ? launch(embed_sum_kernel<pack_of<T, G>(), T, G>, grid, at->stream, e)
-                        : launch(embed_sum_kernel<1, T, G>, grid, at->stream, e);
+            return launch(wide ? embed_sum_kernel<pack_of<T, G>(), T, G> : embed_sum_kernel<1, T, G>, grid, at->stream,
+                          e);
         });
     });
 }

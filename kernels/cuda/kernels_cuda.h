@@ -65,11 +65,6 @@ int kernel_cuda_gated(const KernelCuda *at, KernelStore store, const KernelGated
 int kernel_cuda_gated_backward(const KernelCuda *at, KernelStore store, const KernelGated *shape, const void *ds,
                                const void *gate, const void *up, void *dgate, void *dup);
 
-int kernel_cuda_clamped(const KernelCuda *at, KernelStore store, const KernelGated *shape, const void *gate,
-                        const void *up, void *s);
-int kernel_cuda_clamped_backward(const KernelCuda *at, KernelStore store, const KernelGated *shape, const void *ds,
-                                 const void *gate, const void *up, void *dgate, void *dup);
-
 // ---- MoE layers; weights, dweights and visits are fp32, places and counts int32, all in device memory. The shape's
 // correction is not used: it has the logits' format.
 int64_t kernel_cuda_route_workspace(const KernelRoute *shape);

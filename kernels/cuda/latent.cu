@@ -29,7 +29,7 @@ int kernel_cuda_join_keys(const KernelCuda *at, KernelStore store, const KernelK
     const int64_t cols = (int64_t)keys->heads * (keys->still + keys->turning);
     return with_store(store, [&](auto element) {
         using T = decltype(element);
-        return plane_launch(at, keys->rows, cols, wide,
+        return plane_launch<PACK>(at, keys->rows, cols, wide,
                             JoinBody<T>{*keys, (const T *)up, (const T *)shared, (T *)k});
     });
 }
@@ -78,10 +78,10 @@ int kernel_cuda_part_keys(const KernelCuda *at, KernelStore store, const KernelK
     const int64_t cols = (int64_t)keys->heads * (keys->still + keys->value);
     return with_store(store, [&](auto element) {
         using T = decltype(element);
-        const int error = plane_launch(at, keys->rows, cols, wide,
+        const int error = plane_launch<PACK>(at, keys->rows, cols, wide,
                                        PartBody<T>{*keys, (const T *)dk, (const T *)dv, (T *)dup});
         return error ? error
-                     : plane_launch(at, keys->rows, keys->turning, wide,
+                     : plane_launch<PACK>(at, keys->rows, keys->turning, wide,
                                     SharedPartBody<T>{*keys, (const T *)dk, (T *)dshared});
     });
 }

@@ -101,13 +101,10 @@ static __global__ void __launch_bounds__(ROW_THREADS, 1) norm_kernel(NormRow<T> 
 
 template <int W, typename T>
 static int norm_launch(const KernelCuda *at, int64_t rows, const NormRow<T> &n) {
-    const LaunchShape shape = launch_rows(rows, n.cols / W);
-    if (n.mean) {
-        return n.add ? launch(norm_kernel<W, true, true, T>, shape, at->stream, n)
-                     : launch(norm_kernel<W, true, false, T>, shape, at->stream, n);
-    }
-    return n.add ? launch(norm_kernel<W, false, true, T>, shape, at->stream, n)
-                 : launch(norm_kernel<W, false, false, T>, shape, at->stream, n);
+    const auto kernel = n.mean ? n.add ? norm_kernel<W, true, true, T> : norm_kernel<W, true, false, T>
+                        : n.add ? norm_kernel<W, false, true, T>
+                                : norm_kernel<W, false, false, T>;
+    return launch(kernel, launch_rows(rows, n.cols / W), at->stream, n);
 }
 
 int kernel_cuda_norm(const KernelCuda *at, KernelStore store, const KernelNorm *norm) {

@@ -234,12 +234,10 @@ int kernel_cuda_norm_backward(const KernelCuda *at, KernelStore store, KernelSto
                                (const T *)norm->residual,
                                (T *)norm->dx,
                                (float *)at->workspace};
-        if (norm->mean) {
-            return wide ? launch(norm_backward_kernel<PACK, true, T>, shape, at->stream, n)
-                        : launch(norm_backward_kernel<1, true, T>, shape, at->stream, n);
-        }
-        return wide ? launch(norm_backward_kernel<PACK, false, T>, shape, at->stream, n)
-                    : launch(norm_backward_kernel<1, false, T>, shape, at->stream, n);
+        const auto kernel = norm->mean ? wide ? norm_backward_kernel<PACK, true, T> : norm_backward_kernel<1, true, T>
+                            : wide ? norm_backward_kernel<PACK, false, T>
+                                   : norm_backward_kernel<1, false, T>;
+        return launch(kernel, shape, at->stream, n);
     });
     return error ? error
                  : columns_finish(at, sums, shape.grid_x, norm->cols, (const float *)at->workspace, norm->dw,

@@ -129,8 +129,7 @@ int kernel_cuda_square_sum(const KernelCuda *at, KernelStore store, int64_t coun
     const int error = with_store(store, [&](auto element) {
         using T = decltype(element);
         const SquareTerms<T> terms = {count, light, light_weight, (const T *)x};
-        return wide ? launch(square_kernel<PACK, T>, shape, at->stream, terms, parts)
-                    : launch(square_kernel<1, T>, shape, at->stream, terms, parts);
+        return launch(wide ? square_kernel<PACK, T> : square_kernel<1, T>, shape, at->stream, terms, parts);
     });
     return error ? error
                  : launch(square_total_kernel, LaunchShape{1, 1, 1, FLAT_THREADS, WARP * sizeof(double)}, at->stream,

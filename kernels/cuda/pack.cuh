@@ -106,6 +106,19 @@ static __device__ __forceinline__ void pack_store(Bf16 *at, const float x[W]) {
     }
 }
 
+// to[k] = map(a[k], b[k]); all are read before one is written.
+template <int W, typename A, typename B, typename T, typename Map>
+static __device__ __forceinline__ void pack_map(const A *a, const B *b, T *to, Map map) {
+    float x[W], y[W];
+    pack_load<W>(a, x);
+    pack_load<W>(b, y);
+#pragma unroll
+    for (int k = 0; k < W; k++) {
+        x[k] = map(x[k], y[k]);
+    }
+    pack_store<W>(to, x);
+}
+
 // Elements per thread in a flat pass, such that fp32 words of neighbouring threads are adjacent.
 template <typename... Ts>
 static constexpr int pack_of() {
@@ -197,18 +210,9 @@ __global__ void __launch_bounds__(FLAT_THREADS, 2) flat_kernel(int64_t count, Bo
 
 template <int WIDE, typename Body>
 static int flat_launch(const KernelCuda *at, int64_t count, bool wide, const Body &body) {
-    if (count <= 0) {
-        return 0;
-    }
-    if (wide) {
-        return launch(flat_kernel<WIDE, Body>, launch_flat(count / WIDE, at->processors), at->stream, count, body);
-    }
-    return launch(flat_kernel<1, Body>, launch_flat(count, at->processors), at->stream, count, body);
-}
-
-template <typename Body>
-static int flat_launch(const KernelCuda *at, int64_t count, bool wide, const Body &body) {
-    return flat_launch<PACK>(at, count, wide, body);
+    return count <= 0 ? 0
+                      : launch(wide ? flat_kernel<WIDE, Body> : flat_kernel<1, Body>,
+                               launch_flat(count / (wide ? WIDE : 1), at->processors), at->stream, count, body);
 }
 
 // Calls body.at<W>(row, col).
@@ -224,19 +228,10 @@ __global__ void __launch_bounds__(FLAT_THREADS, 2) plane_kernel(int64_t rows, in
 
 template <int WIDE, typename Body>
 static int plane_launch(const KernelCuda *at, int64_t rows, int64_t cols, bool wide, const Body &body) {
-    if (rows <= 0 || cols <= 0) {
-        return 0;
-    }
-    if (wide) {
-        return launch(plane_kernel<WIDE, Body>, launch_plane(rows, cols / WIDE, at->processors), at->stream, rows, cols,
-                      body);
-    }
-    return launch(plane_kernel<1, Body>, launch_plane(rows, cols, at->processors), at->stream, rows, cols, body);
-}
-
-template <typename Body>
-static int plane_launch(const KernelCuda *at, int64_t rows, int64_t cols, bool wide, const Body &body) {
-    return plane_launch<PACK>(at, rows, cols, wide, body);
+    const LaunchShape shape = launch_plane(rows, cols / (wide ? WIDE : 1), at->processors);
+    return rows <= 0 || cols <= 0
+               ? 0
+               : launch(wide ? plane_kernel<WIDE, Body> : plane_kernel<1, Body>, shape, at->stream, rows, cols, body);
 }
 
 static inline uint64_t address(const void *at) {

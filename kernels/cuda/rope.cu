@@ -65,7 +65,6 @@ int kernel_cuda_rope(const KernelCuda *at, KernelStore store, int64_t rows, cons
     return with_store(store, [&](auto element) {
         using T = decltype(element);
         const Turning<T> t = {rows, *shape, log2(shape->theta), position, (T *)x};
-        return wide ? launch(rope_kernel<PACK, T>, grid, at->stream, t)
-                    : launch(rope_kernel<1, T>, grid, at->stream, t);
+        return launch(wide ? rope_kernel<PACK, T> : rope_kernel<1, T>, grid, at->stream, t);
     });
 }

@@ -4,14 +4,7 @@
 // first for equal values.
 
 #include "kernels/cuda/pack.cuh"
-
-static __device__ __forceinline__ float number_of(float x) {
-    return x != x ? -INFINITY : x;  // a diverged run still routes
-}
-
-static __device__ __forceinline__ float route_score(float logit) {
-    return 1.0f / (1.0f + expf(-logit));
-}
+#include "kernels/routing.h"
 
 // ---------------------------------------------------------------------------------------------- routing
 
@@ -26,10 +19,10 @@ static __device__ __forceinline__ Best better(Best a, Best b) {
 
 // Over a warp, for all lanes: the next choice after the last one.
 static __device__ __forceinline__ int next_choice(const float *values, int count, int last) {
-    const float above = last < 0 ? INFINITY : number_of(values[last]);
+    const float above = last < 0 ? INFINITY : routing_rank(values[last]);
     Best best = {-INFINITY, UINT32_MAX};
     for (int e = (int)(threadIdx.x % WARP); e < count; e += WARP) {
-        const float value = number_of(values[e]);
+        const float value = routing_rank(values[e]);
         if (value < above || (value == above && e > last)) {
             best = better(best, Best{value, (uint32_t)e});
         }
@@ -41,21 +34,11 @@ static __device__ __forceinline__ int next_choice(const float *values, int count
     return (int)best.index;
 }
 
-static __device__ __forceinline__ float two_largest(const float *values, int count) {
-    float first = -INFINITY, second = -INFINITY;
-    for (int i = 0; i < count; i++) {
-        const float value = number_of(values[i]);
-        second = value > first ? first : value > second ? value : second;
-        first = value > first ? value : first;
-    }
-    return count > 1 ? first + second : first;
-}
-
 // Experts of other groups cannot be chosen: the selected groups are those at or above the last one selected.
 static __device__ __forceinline__ void close_groups(const KernelRoute &shape, float *values, float *sums) {
     const int lane = (int)(threadIdx.x % WARP), width = shape.experts / shape.groups;
     for (int g = lane; g < shape.groups; g += WARP) {
-        sums[g] = number_of(two_largest(values + g * width, width));
+        sums[g] = routing_rank(routing_two_largest(values + g * width, width));
     }
     __syncwarp();
     int last = -1;
@@ -100,7 +83,7 @@ static __device__ __forceinline__ float route_sum(const KernelRoute &shape, cons
     float sum = 0;
     for (int i = (int)(threadIdx.x % WARP); i < (all ? shape.experts : shape.active); i += WARP) {
         const float logit = room.logits[all ? i : room.chosen[i]];
-        sum += shape.sigmoid ? route_score(logit) : expf(logit - largest);
+        sum += shape.sigmoid ? routing_sigmoid(logit) : expf(logit - largest);
     }
     sum = warp_sum(sum);
     return shape.sigmoid && shape.unscaled ? 1.0f : sum;
@@ -116,8 +99,10 @@ static __global__ void __launch_bounds__(ROUTE_WARPS *WARP_THREADS)
         for (int e = lane; e < shape.experts; e += WARP) {
             const float logit = stored_load(logits, store, row * shape.experts + e);
             room.logits[e] = logit;
-            room.values[e] = !shape.sigmoid ? logit
-                                            : route_score(logit) + (correction ? stored_load(correction, store, e) : 0);
+            room.values[e] = logit;
+            if (shape.sigmoid) {
+                room.values[e] = routing_sigmoid(logit) + (correction ? stored_load(correction, store, e) : 0);
+            }
         }
         __syncwarp();
         choose(shape, room, places + row * shape.active);
@@ -125,7 +110,7 @@ static __global__ void __launch_bounds__(ROUTE_WARPS *WARP_THREADS)
         for (int i = lane; i < shape.active; i += WARP) {
             const float logit = room.logits[room.chosen[i]];
             weights[row * shape.active + i] =
-                shape.sigmoid ? shape.factor * (route_score(logit) / sum) : expf(logit - largest) / sum;
+                shape.sigmoid ? shape.factor * (routing_sigmoid(logit) / sum) : expf(logit - largest) / sum;
         }
         __syncwarp();
     }
@@ -247,16 +232,6 @@ static __device__ __forceinline__ void ends_of(int experts, const int32_t *count
     __syncthreads();
 }
 
-static __device__ __forceinline__ int expert_at(const int32_t *ends, int experts, int32_t place) {
-    int low = 0, high = experts - 1;
-    while (low < high) {
-        const int middle = (low + high) / 2;
-        low = place < ends[middle] ? low : middle + 1;
-        high = place < ends[middle] ? middle : high;
-    }
-    return low;
-}
-
 // One block per sequence.
 static __global__ void __launch_bounds__(CHOICE_CHUNK)
     visits_kernel(KernelRoute shape, int64_t sequence, const int32_t *places, const int32_t *counts, float *visits) {
@@ -268,7 +243,7 @@ static __global__ void __launch_bounds__(CHOICE_CHUNK)
     ends_of(shape.experts, counts, ends);
     const int64_t choices = sequence * shape.active;
     for (int64_t i = threadIdx.x; i < choices; i += blockDim.x) {
-        word_add(&here[expert_at(ends, shape.experts, places[blockIdx.x * choices + i])], 1u);
+        word_add(&here[routing_range_at(ends, shape.experts, places[blockIdx.x * choices + i])], 1u);
     }
     __syncthreads();
     for (int e = (int)threadIdx.x; e < shape.experts; e += (int)blockDim.x) {
@@ -291,7 +266,7 @@ struct RowSums {
 };
 
 static __device__ __forceinline__ float chance_of(const KernelRoute &shape, float logit, float largest) {
-    return shape.sigmoid ? route_score(logit) : expf(logit - largest);
+    return shape.sigmoid ? routing_sigmoid(logit) : expf(logit - largest);
 }
 
 static __device__ __forceinline__ void sum_chances(const KernelRoute &shape, const float *logits, const float *visits,
@@ -317,7 +292,7 @@ static __device__ __forceinline__ void sum_choices(const KernelRoute &shape, con
                                                    const int32_t *ends, int64_t row, int32_t *chosen, RowSums &sums) {
     float mean = 0;
     for (int i = (int)(threadIdx.x % WARP); i < shape.active; i += WARP) {
-        chosen[i] = expert_at(ends, shape.experts, back.places[row * shape.active + i]);
+        chosen[i] = routing_range_at(ends, shape.experts, back.places[row * shape.active + i]);
         mean += back.weights[row * shape.active + i] * back.dweights[row * shape.active + i];
     }
     __syncwarp();

@@ -2,6 +2,7 @@
 // or read from them and written once; backward, a block per row sums weight gradients over columns.
 
 #include "kernels/cuda/pack.cuh"
+#include "kernels/routing.h"
 
 template <typename T>
 struct SpreadBody {
@@ -22,12 +23,8 @@ int kernel_cuda_spread(const KernelCuda *at, KernelStore store, const KernelSpre
     const bool wide = launch_is_wide(address(x) | address(y), shape->cols);
     return with_store(store, [&](auto element) {
         using T = decltype(element);
-        return plane_launch(at, shape->rows, shape->cols, wide, SpreadBody<T>{*shape, (const T *)x, (T *)y});
+        return plane_launch<PACK>(at, shape->rows, shape->cols, wide, SpreadBody<T>{*shape, (const T *)x, (T *)y});
     });
-}
-
-static __device__ __forceinline__ float open_by(float gate) {
-    return 1.0f / (1.0f + expf(-gate));
 }
 
 template <typename T>
@@ -47,7 +44,7 @@ struct CollectBody {
     __device__ __forceinline__ void at(int64_t row, int64_t col) const {
         float sum[W] = {};
         if (more) {
-            const float open = gate ? open_by(one_of(gate + row)) : 1.0f;
+            const float open = gate ? routing_sigmoid(one_of(gate + row)) : 1.0f;
             pack_load<W>(more + row * shape.cols + col, sum);
 #pragma unroll
             for (int k = 0; k < W; k++) {
@@ -73,7 +70,7 @@ int kernel_cuda_collect(const KernelCuda *at, KernelStore store, const KernelCud
         using T = decltype(element);
         const CollectBody<T> body = {c->shape,           c->weights,          (const T *)c->y,
                                      (const T *)c->more, (const T *)c->gate, (T *)c->x};
-        return plane_launch(at, c->shape.rows, c->shape.cols, wide, body);
+        return plane_launch<PACK>(at, c->shape.rows, c->shape.cols, wide, body);
     });
 }
 
@@ -129,7 +126,7 @@ static __global__ void __launch_bounds__(ROW_THREADS)
     shared_backward_kernel(int64_t rows, int64_t cols, const T *gate, const T *y, const T *dx, T *dy, T *dgate) {
     float *const room = word_shared<float>();
     for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-        const float open = open_by(one_of(gate + row));
+        const float open = routing_sigmoid(one_of(gate + row));
         const float dot = weighed_back<W>(cols, open, dx + row * cols, y + row * cols, dy + row * cols, room);
         const float gradient[1] = {open * (1.0f - open) * dot};
         if (threadIdx.x == 0) {
@@ -176,23 +173,13 @@ static __device__ __forceinline__ Stretches stretches_of(const KernelGroups &gro
     return s;
 }
 
-static __device__ __forceinline__ int stretch_at(const Stretches &s, int64_t row) {
-    int low = 0, high = s.count - 1;
-    while (low < high) {
-        const int middle = (low + high) / 2;
-        low = row < s.end[middle] ? low : middle + 1;
-        high = row < s.end[middle] ? middle : high;
-    }
-    return low;
-}
-
 template <int W, typename T>
 static __global__ void __launch_bounds__(REGROUP_THREADS)
     regroup_kernel(KernelGroups groups, int64_t most, int64_t cols, bool back, const T *from, T *to) {
     const Stretches s = stretches_of(groups);
     const int64_t all = s.end[s.count - 1], rows = all < most ? all : most;
     for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-        const int at = stretch_at(s, row);
+        const int at = routing_range_at(s.end, s.count, row);
         const int64_t other = s.begin[at] + row - (at > 0 ? s.end[at - 1] : 0);
         const T *source = from + (back ? row : other) * cols;
         T *target = to + (back ? other : row) * cols;

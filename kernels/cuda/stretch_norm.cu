@@ -33,14 +33,7 @@ static __global__ void __launch_bounds__(STRETCH_WARPS *WARP) stretch_norm_kerne
         }
         const float rstd = 1.0f / sqrtf(warp_sum(squares) / (float)shape.width + s.eps);
         for (int64_t col = lane * W; col < shape.width; col += WARP * W) {
-            float y[W], w[W];
-            pack_load<W>(x + col, y);
-            pack_load<W>(s.w + col, w);
-#pragma unroll
-            for (int k = 0; k < W; k++) {
-                y[k] *= rstd * w[k];
-            }
-            pack_store<W>(x + col, y);
+            pack_map<W>(x + col, s.w + col, x + col, [=](float y, float w) { return y * (rstd * w); });
         }
         if (lane == 0) {
             s.rstd[row * shape.rstd_stride + part] = rstd;
@@ -63,8 +56,8 @@ int kernel_cuda_stretch_norm(const KernelCuda *at, KernelStore store, const Kern
     return with_store(store, [&](auto element) {
         using T = decltype(element);
         const Stretched<T> s = {*shape, eps, (const T *)w, (T *)x, (T *)before, rstd, nullptr};
-        return stretch_is_wide(shape, w, x, before) ? launch(stretch_norm_kernel<PACK, T>, grid, at->stream, s)
-                                                    : launch(stretch_norm_kernel<1, T>, grid, at->stream, s);
+        return launch(stretch_is_wide(shape, w, x, before) ? stretch_norm_kernel<PACK, T> : stretch_norm_kernel<1, T>,
+                      grid, at->stream, s);
     });
 }
 
@@ -154,8 +147,8 @@ int kernel_cuda_stretch_norm_backward(const KernelCuda *at, KernelStore store, K
         const Stretched<T> s = {
             *shape, 0.0f, (const T *)w, (T *)dx, (T *)const_cast<void *>(before), const_cast<float *>(rstd),
             (float *)at->workspace};
-        return wide ? launch(stretch_norm_backward_kernel<PACK, T>, grid, at->stream, s)
-                    : launch(stretch_norm_backward_kernel<1, T>, grid, at->stream, s);
+        return launch(wide ? stretch_norm_backward_kernel<PACK, T> : stretch_norm_backward_kernel<1, T>, grid,
+                      at->stream, s);
     });
     return error ? error
                  : columns_finish(at, sums, grid.grid_x, shape->width, (const float *)at->workspace, dw, accumulate);

@@ -63,29 +63,14 @@ static __device__ __forceinline__ void word_store16(void *at, Word16 x) {
 
 // ---- the 32 lanes of a warp; all of them must call these
 
-static __device__ __forceinline__ float word_shuffle_xor(float x, int lanes) {
+template <typename T>
+static __device__ __forceinline__ T word_shuffle_xor(T x, int lanes) {
     return __shfl_xor_sync(0xFFFFFFFFu, x, lanes);
 }
 
-static __device__ __forceinline__ double word_shuffle_xor(double x, int lanes) {
-    return __shfl_xor_sync(0xFFFFFFFFu, x, lanes);
-}
-
-static __device__ __forceinline__ uint32_t word_shuffle_xor(uint32_t x, int lanes) {
-    return __shfl_xor_sync(0xFFFFFFFFu, x, lanes);
-}
-
-static __device__ __forceinline__ float word_shuffle(float x, int lane) {
+template <typename T>
+static __device__ __forceinline__ T word_shuffle(T x, int lane) {
     return __shfl_sync(0xFFFFFFFFu, x, lane);
-}
-
-static __device__ __forceinline__ uint32_t word_shuffle(uint32_t x, int lane) {
-    return __shfl_sync(0xFFFFFFFFu, x, lane);
-}
-
-// Bit i: lane i's condition.
-static __device__ __forceinline__ uint32_t word_ballot(bool condition) {
-    return __ballot_sync(0xFFFFFFFFu, condition);
 }
 
 // Four 8 x 8 matrices of 16-bit elements: lane 8 j + i gives the shared address of row i of matrix j (16 bytes, 16-byte

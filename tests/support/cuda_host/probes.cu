@@ -23,7 +23,7 @@ __global__ void rounds(bool barrier, float *y) {
     const int warps = PROBE_THREADS / WARP;
     float wrong = 0.0f;
     for (int round = 1; round <= 4; round++) {
-        if (word_ballot(true) != 0 && threadIdx.x % WARP == 0) {
+        if (word_shuffle(1u, 0) != 0 && threadIdx.x % WARP == 0) {
             room[threadIdx.x / WARP] = (float)round;
         }
         __syncthreads();

@@ -113,8 +113,8 @@ static float *wide_ups(void) {
 
 Test(kernel_clamped, equals_the_definition_in_double_for_any_gate) {
     float *gate = wide_gates(), *up = wide_ups(), *s = check_zeros(ROWS * COLS);
-    const KernelGated shape = shape_of(0);
-    kernel_clamped(&shape, gate, up, s);
+    const KernelGated shape = shape_of(KERNEL_CLAMPED);
+    kernel_gated(&shape, gate, up, s);
     for (int i = 0; i < ROWS * COLS; i++) {
         const int at = i / COLS * STRIDE + i % COLS;
         const double want = clamped((double)gate[at], (double)up[at]);
@@ -129,9 +129,9 @@ Test(kernel_clamped, backward_equals_central_differences_and_stops_at_the_limits
     float *gate = wide_gates(), *up = wide_ups(), *ds = check_floats(ROWS * COLS, 3);
     Gated s = {NULL, check_doubles(gate, SIZE), check_doubles(up, SIZE), ds};
     float *dgate = check_zeros(SIZE), *dup = check_zeros(SIZE);
-    const KernelGated shape = shape_of(0);
+    const KernelGated shape = shape_of(KERNEL_CLAMPED);
     int beyond = 0;
-    kernel_clamped_backward(&shape, ds, gate, up, dgate, dup);
+    kernel_gated_backward(&shape, ds, gate, up, dgate, dup);
     for (int i = 0; i < ROWS * COLS; i++) {
         const int at = i / COLS * STRIDE + i % COLS;
         const double want_gate = check_slope(clamped_value, &s, s.gate + at);

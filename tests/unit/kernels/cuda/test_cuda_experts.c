@@ -311,7 +311,7 @@ Test(kernel_cuda_experts, rows_of_groups_are_put_together_and_taken_apart) {
 // ---------------------------------------------------------------------------------------------- clamped gates
 
 static void check_clamped(Draw *draw, KernelStore store) {
-    KernelGated shape = {KERNEL_SILU, draw_rows(draw), draw_cols(draw), 0};
+    KernelGated shape = {KERNEL_CLAMPED, draw_rows(draw), draw_cols(draw), 0};
     shape.stride = draw_below(draw, 2) == 1 ? 2 * shape.cols : shape.cols;
     const int64_t wide = shape.rows * shape.stride, narrow = shape.rows * shape.cols;
     float *gatef = check_floats(wide, draw->seed), *upf = check_floats(wide, draw->seed + 1),
@@ -325,13 +325,13 @@ static void check_clamped(Draw *draw, KernelStore store) {
     gatef = held_floats(&gate), upf = held_floats(&up);
     float *dsf = held_floats(&ds);
     KernelCuda at = place_open(draw, 0);
-    cr_assert_eq(kernel_cuda_clamped(&at, store, &shape, gate.at, up.at, s.at), 0);
+    cr_assert_eq(kernel_cuda_gated(&at, store, &shape, gate.at, up.at, s.at), 0);
     place_wait(&at);
-    kernel_clamped(&shape, gatef, upf, want);
+    kernel_gated(&shape, gatef, upf, want);
     held_near(draw, &s, want, held_limit(store), "s");
-    cr_assert_eq(kernel_cuda_clamped_backward(&at, store, &shape, ds.at, gate.at, up.at, gate.at, up.at), 0);
+    cr_assert_eq(kernel_cuda_gated_backward(&at, store, &shape, ds.at, gate.at, up.at, gate.at, up.at), 0);
     place_close(&at);
-    kernel_clamped_backward(&shape, dsf, gatef, upf, gatef, upf);
+    kernel_gated_backward(&shape, dsf, gatef, upf, gatef, upf);
     held_near(draw, &gate, gatef, held_limit(store), "dgate");
     held_near(draw, &up, upf, held_limit(store), "dup");
     free(gatef), free(upf), free(want), free(dsf);

@@ -146,18 +146,6 @@ static inline uint32_t word_shuffle(uint32_t x, int lane) {
     return host_shuffle("word_shuffle", x, lane);
 }
 
-static inline uint32_t word_ballot(bool condition) {
-    return host_together<int, uint32_t>("word_ballot", condition, [](const int *in, uint32_t *out) {
-        uint32_t bits = 0;
-        for (int i = 0; i < HOST_WARP; i++) {
-            bits |= (uint32_t)(in[i] != 0) << i;
-        }
-        for (int i = 0; i < HOST_WARP; i++) {
-            out[i] = bits;
-        }
-    });
-}
-
 struct HostFour {
     uint32_t x[4];
 };
