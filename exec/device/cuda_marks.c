@@ -3,12 +3,12 @@
 // minutes in one graph does not look like a hung rank. A count shows that there was progress, not of what.
 
 #include <sched.h>
-#include <time.h>
 
 #include "exec/device/cuda.h"
+#include "sim/base/clock.h"
 
 enum { YIELDS = 400 };  // polls before naps: those of a short wait
-static const long NAP_NS = 20 * 1000;
+static const double NAP_S = 20e-6;
 
 // Bytes as the arithmetic a chip does in the same time: H100 and H200 some 200 FLOP/B in bf16 (data sheets).
 static const double FLOP_PER_BYTE = 200;
@@ -60,7 +60,7 @@ int cuda_settle(Device *cuda, cudaStream_t stream, cudaEvent_t event) {
         if (looks < YIELDS) {
             sched_yield();
         } else {
-            nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+            clock_nap(NAP_S);
         }
     }
 }

@@ -12,15 +12,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "exec/launch/environment.h"
 #include "exec/launch/run_directory.h"
 #include "exec/launch/signals.h"
+#include "exec/launch/workers.h"
 #include "sim/base/clock.h"
 
 static const double LOOK_S = 0.1;
+static const double NAP_S = 0.02;
 static const double END_S = 5;  // a command that is asked to exit may take this long to end what it started
 
 static int spawn(const CommandSetup *setup, const char *output_path, Arena *arena, pid_t *pid) {
@@ -106,14 +107,13 @@ static Status watch(const CommandSetup *setup, pid_t pid, const HeldSignals *hel
 
 // Asks first: torchrun starts its workers in their own sessions; it ends them, but a signal to its group does not.
 static void group_end(pid_t pid, bool running) {
-    const struct timespec nap = {.tv_nsec = 20 * 1000 * 1000};
     const double end_s = clock_s() + END_S;
     int wait_status;
     if (running) {
         kill(-pid, SIGTERM);
     }
     while (running && clock_s() < end_s) {
-        nanosleep(&nap, NULL);
+        clock_nap(NAP_S);
         running = waitpid(pid, &wait_status, WNOHANG) == 0;
     }
     kill(-pid, SIGKILL);
@@ -126,12 +126,7 @@ static Status ended(const CommandSetup *setup, int wait_status, const char *outp
         return STATUS_OK;
     }
     const char *words = last_words(output, arena), *before = *words ? "; its last words: " : "";
-    if (WIFSIGNALED(wait_status)) {
-        const int number = WTERMSIG(wait_status);
-        return error_set(error, STATUS_ENVIRONMENT, "%s was killed by signal %d (%s)%s%s", setup->argv[0], number,
-                         strsignal(number), before, words);
-    }
-    return error_set(error, STATUS_ENVIRONMENT, "%s exited with code %d%s%s", setup->argv[0], WEXITSTATUS(wait_status),
+    return error_set(error, STATUS_ENVIRONMENT, "%s %s%s%s", setup->argv[0], process_end_words(wait_status, arena),
                      before, words);
 }
 

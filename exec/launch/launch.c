@@ -136,23 +136,18 @@ static Status workers_begin(Run *run, Error *error) {
     const RunOptions *options = &run->request.options;
     const int world = mesh_world(&run->request.plan.mesh);
     const int cores = cores_allowed() * run->hosts;
-    WorkersSetup setup = {.request_path = run->request_path,
-                          .directory = run->directory.path,
-                          .world = world,
-                          .threads = options->threads,
-                          .passive = options->lanes == LANES_ASYNC || world * options->threads > cores,
+    WorkersSetup setup = {.plan = {.world = world,
+                                   .threads = options->threads,
+                                   .passive = options->lanes == LANES_ASYNC || world * options->threads > cores,
+                                   .crowded = world > cores,
+                                   .transport = options->transport,
+                                   .directory = run->directory.path,
+                                   .options = run->options->launch},
+                          .request_path = run->request_path,
                           .segment_fd = run->segment.fd};
-    TRY(worker_find(run->options->worker_path, run->arena, &setup.program, error));
+    TRY(worker_find(run->options->worker_path, run->arena, &setup.plan.worker, error));
     if (run->launcher->program) {
-        const LaunchPlan plan = {.world = world,
-                                 .threads = options->threads,
-                                 .passive = setup.passive,
-                                 .crowded = world > cores,
-                                 .worker = setup.program,
-                                 .transport = options->transport,
-                                 .directory = run->directory.path,
-                                 .options = run->options->launch};
-        setup.argv = run->launcher->argv(&plan, run->arena);
+        setup.argv = run->launcher->argv(&setup.plan, run->arena);
         setup.rendezvous_setting = run->rendezvous->setting;
     }
     return workers_start(&setup, run->arena, &run->workers, error);

@@ -113,7 +113,7 @@ static Status children_check(Run *run, Error *error) {
         return error->status;
     }
     return error_set(error, STATUS_ENVIRONMENT, "%s %s %s%s", progress_row_words(&run->watch.table, rank, false).text,
-                     worker_end_words(&run->workers.of_rank[rank], run->arena), place_words(run, rank),
+                     process_end_words(run->workers.of_rank[rank].wait_status, run->arena), place_words(run, rank),
                      last_words(run, rank));
 }
 
@@ -180,8 +180,8 @@ static Status group_check(Run *run, Error *error) {
     rendezvous_serve(run->rendezvous, 0);
     TRY(failure_take(run, error));
     FAIL_IF(run->workers.first_failed >= 0 || !run->rendezvous->result, error, STATUS_ENVIRONMENT,
-            "%s %s before the ranks had a result%s", run->launcher->program, worker_end_words(launcher, run->arena),
-            launcher_words(run));
+            "%s %s before the ranks had a result%s", run->launcher->program,
+            process_end_words(launcher->wait_status, run->arena), launcher_words(run));
     return STATUS_OK;
 }
 

@@ -11,16 +11,17 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "exec/launch/environment.h"
 #include "exec/launch/signals.h"
 #include "exec/protocol/rendezvous_wire.h"
+#include "sim/base/clock.h"
 
 static const char WORKER_NAME[] = "ndtune-worker";
 
 enum { SETTINGS_MOST = 8 };
+static const double NAP_S = 0.02;
 static const double END_S = 5;  // a launcher may take this long to end its ranks and clean up after them
 
 Status worker_find(const char *wanted, Arena *arena, const char **path, Error *error) {
@@ -48,9 +49,9 @@ Status worker_find(const char *wanted, Arena *arena, const char **path, Error *e
 static char **worker_environment(const WorkersSetup *setup, Arena *arena) {
     const char *settings[SETTINGS_MOST] = {NULL};
     int count = 0;
-    settings[count++] = arena_format(arena, "OMP_NUM_THREADS=%d", setup->threads);
-    settings[count++] = arena_format(arena, "OPENBLAS_NUM_THREADS=%d", setup->threads);
-    if (setup->passive) {
+    settings[count++] = arena_format(arena, "OMP_NUM_THREADS=%d", setup->plan.threads);
+    settings[count++] = arena_format(arena, "OPENBLAS_NUM_THREADS=%d", setup->plan.threads);
+    if (setup->plan.passive) {
         settings[count++] = "OMP_WAIT_POLICY=passive";
     }
     if (setup->argv) {
@@ -81,7 +82,7 @@ static Status process_spawn(const WorkersSetup *setup, int number, Arena *arena,
     const char *request = setup->argv ? "" : setup->request_path;
     char *const own[] = {arena_text(arena, WORKER_NAME), arena_text(arena, "run"), arena_text(arena, request),
                          arena_format(arena, "%d", number), NULL};
-    const char *words_path = arena_format(arena, "%s/rank-%d.err", setup->directory, number);
+    const char *words_path = arena_format(arena, "%s/rank-%d.err", setup->plan.directory, number);
     char **environment = worker_environment(setup, arena);
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -89,17 +90,17 @@ static Status process_spawn(const WorkersSetup *setup, int number, Arena *arena,
     failed = failed ? failed : spawn_actions(setup, words_path, &actions);
     if (!failed) {
         failed = setup->argv ? posix_spawnp(pid, setup->argv[0], &actions, &attributes, setup->argv, environment)
-                             : posix_spawn(pid, setup->program, &actions, &attributes, own, environment);
+                             : posix_spawn(pid, setup->plan.worker, &actions, &attributes, own, environment);
         posix_spawn_file_actions_destroy(&actions);
     }
     posix_spawnattr_destroy(&attributes);
     return failed ? error_set(error, STATUS_ENVIRONMENT, "cannot start %s: %s",
-                              setup->argv ? setup->argv[0] : setup->program, strerror(failed))
+                              setup->argv ? setup->argv[0] : setup->plan.worker, strerror(failed))
                   : STATUS_OK;
 }
 
 Status workers_start(const WorkersSetup *setup, Arena *arena, Workers *workers, Error *error) {
-    const int count = setup->argv ? 1 : setup->world;
+    const int count = setup->argv ? 1 : setup->plan.world;
     *workers = (Workers){
         .count = count, .first_failed = -1, .group = setup->argv != NULL, .of_rank = ARENA_ARRAY(arena, Worker, count)};
     for (int number = 0; number < count; number++) {
@@ -143,13 +144,12 @@ void workers_poll(Workers *workers) {
 // Asks the launcher to exit, and kills its group if it does not.
 static void group_end(Workers *workers) {
     const pid_t pid = workers->count > 0 ? workers->of_rank[0].pid : 0;
-    const struct timespec nap = {.tv_nsec = 20 * 1000 * 1000};
     if (pid <= 0) {
         return;
     }
     kill(pid, SIGTERM);
-    for (double waited_s = 0; waited_s < END_S && workers->running > 0; waited_s += 0.02) {
-        nanosleep(&nap, NULL);
+    for (double waited_s = 0; waited_s < END_S && workers->running > 0; waited_s += NAP_S) {
+        clock_nap(NAP_S);
         workers_poll(workers);
     }
     kill(-pid, SIGKILL);
@@ -174,10 +174,10 @@ void workers_kill(Workers *workers) {
     }
 }
 
-const char *worker_end_words(const Worker *worker, Arena *arena) {
-    if (WIFSIGNALED(worker->wait_status)) {
-        const int number = WTERMSIG(worker->wait_status);
+const char *process_end_words(int wait_status, Arena *arena) {
+    if (WIFSIGNALED(wait_status)) {
+        const int number = WTERMSIG(wait_status);
         return arena_format(arena, "was killed by signal %d (%s)", number, strsignal(number));
     }
-    return arena_format(arena, "exited with code %d", WEXITSTATUS(worker->wait_status));
+    return arena_format(arena, "exited with code %d", WEXITSTATUS(wait_status));
 }

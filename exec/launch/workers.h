@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "exec/launch/launchers.h"
 #include "exec/transport/shm.h"
 #include "sim/base/arena.h"
 #include "sim/base/error.h"
@@ -25,11 +26,8 @@ typedef struct Workers {
 } Workers;
 
 typedef struct WorkersSetup {
-    const char *program;  // ndtune-worker
+    LaunchPlan plan;  // rank-N.err files go to its directory
     const char *request_path;
-    const char *directory;  // rank-N.err files go here
-    int world, threads;
-    bool passive;    // waiting threads sleep: more threads than cores
     int segment_fd;  // becomes WORKER_SEGMENT_FD in the worker
     // A launcher instead of the workers:
     char **argv;                     // NULL = none
@@ -46,4 +44,4 @@ void workers_poll(Workers *workers);
 void workers_kill(Workers *workers);  // a launcher first gets time to end its ranks
 
 // "was killed by signal 9 (Killed)", "exited with code 42".
-const char *worker_end_words(const Worker *worker, Arena *arena);
+const char *process_end_words(int wait_status, Arena *arena);

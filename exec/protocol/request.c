@@ -36,22 +36,33 @@ RunOptions run_options_default(void) {
 
 // ---------------------------------------------------------------------------------------------- writing
 
-// Integers, enumerations and flags of a struct, by name: one table serves writing and reading.
+typedef enum {
+    FIELD_INT,
+    FIELD_LONG,
+    FIELD_FLAG,
+    FIELD_REAL,
+    FIELD_WORD,  // 64 bits do not fit a JSON number: they are sent as text
+    FIELD_TEXT,
+    FIELD_PATH  // "" is sent for NULL
+} FieldKind;
+
+// Numbers, flags and texts of a struct, by name: one table serves writing and reading.
 typedef struct Field {
     const char *key;
     size_t offset;
-    bool flag;
-    int low, high;
+    FieldKind kind;
+    double low, high;
 } Field;
 
-#define COUNT(type, name)                                                                                              \
-    { #name, offsetof(type, name), false, 1, INT_MAX }
-#define COUNT_OR_NONE(type, name)                                                                                      \
-    { #name, offsetof(type, name), false, 0, INT_MAX }
-#define CHOICE(type, name, count)                                                                                      \
-    { #name, offsetof(type, name), false, 0, (int)(count)-1 }
-#define FLAG(type, name)                                                                                               \
-    { #name, offsetof(type, name), true, 0, 1 }
+#define FIELD(type, name, kind, low, high)                                                                             \
+    { #name, offsetof(type, name), kind, low, high }
+#define COUNT(type, name) FIELD(type, name, FIELD_INT, 1, INT_MAX)
+#define COUNT_OR_NONE(type, name) FIELD(type, name, FIELD_INT, 0, INT_MAX)
+#define INDEX_OR_NONE(type, name) FIELD(type, name, FIELD_INT, -1, INT_MAX)
+#define CHOICE(type, name, count) FIELD(type, name, FIELD_INT, 0, (int)(count)-1)
+#define FLAG(type, name) FIELD(type, name, FIELD_FLAG, 0, 1)
+#define REAL(type, name, most) FIELD(type, name, FIELD_REAL, 0, most)
+#define OTHER(type, name, kind) FIELD(type, name, kind, 0, 0)
 
 static const Field model_fields[] = {
     COUNT(ModelSpec, layers),
@@ -96,34 +107,98 @@ static const Field model_fields[] = {
     COUNT_OR_NONE(ModelSpec, latent.rope),
     COUNT_OR_NONE(ModelSpec, latent.value),
     FLAG(ModelSpec, sinks),
+    REAL(ModelSpec, rope_theta, 1e12),
+    REAL(ModelSpec, rope_scaling.factor, 1e12),
+    REAL(ModelSpec, rope_scaling.low, 1e12),
+    REAL(ModelSpec, rope_scaling.high, 1e12),
+    REAL(ModelSpec, rope_scaling.original, 1e12),
+    REAL(ModelSpec, rope_local, 1e12),
+    REAL(ModelSpec, norm_eps, 1),
+    REAL(ModelSpec, experts.sigmoid.factor, 1e6),
+    REAL(ModelSpec, experts.balance, 1e6),
+    REAL(ModelSpec, attention_cap, 1e12),
+    REAL(ModelSpec, logit_cap, 1e12),
+};
+
+static const Field option_fields[] = {
+    COUNT(RunOptions, steps),
+    OTHER(RunOptions, seed, FIELD_WORD),
+    REAL(RunOptions, lr, 1e6),
+    REAL(RunOptions, beta1, 1),
+    REAL(RunOptions, beta2, 1),
+    REAL(RunOptions, eps, 1),
+    REAL(RunOptions, weight_decay, 1e6),
+    REAL(RunOptions, clip, 1e30),
+    OTHER(RunOptions, data_path, FIELD_PATH),
+    OTHER(RunOptions, data_tokens, FIELD_LONG),
+    OTHER(RunOptions, device, FIELD_TEXT),
+    OTHER(RunOptions, transport, FIELD_TEXT),
+    CHOICE(RunOptions, lanes, LANES_COUNT),
+    OTHER(RunOptions, jitter_seed, FIELD_WORD),
+    REAL(RunOptions, timeout_s, 1e9),
+    FIELD(RunOptions, threads, FIELD_INT, 0, 4096),
+    FLAG(RunOptions, spans),
+    FLAG(RunOptions, bitwise),
+    FLAG(RunOptions, deterministic),
+    FLAG(RunOptions, poison),
+    OTHER(RunOptions, moments_path, FIELD_PATH),
+    OTHER(RunOptions, weights_path, FIELD_PATH),
+    CHOICE(RunOptions, fault.action, FAULT_COUNT),
+    INDEX_OR_NONE(RunOptions, fault.rank),
+    INDEX_OR_NONE(RunOptions, fault.task),
+    COUNT_OR_NONE(RunOptions, fault.step),
+    REAL(RunOptions, fault.delay_s, 1e9),
+};
+
+static const Field request_fields[] = {
+    CHOICE(RunRequest, job, JOB_COUNT),         OTHER(RunRequest, template_hash, FIELD_WORD),
+    INDEX_OR_NONE(RunRequest, segment_fd),      COUNT_OR_NONE(RunRequest, launcher_pid),
+    OTHER(RunRequest, result_path, FIELD_TEXT), OTHER(RunRequest, failure_path, FIELD_TEXT),
 };
 
 #define FIELDS(table) table, sizeof table / sizeof *table
 
-static void fields_write(json_t *object, const Field *fields, size_t count, const void *values) {
+static json_t *field_json(const Field *field, const void *at) {
+    char word[24];
+    switch (field->kind) {
+    case FIELD_INT:
+        return json_integer(*(const int *)at);
+    case FIELD_LONG:
+        return json_integer(*(const int64_t *)at);
+    case FIELD_FLAG:
+        return json_boolean(*(const bool *)at);
+    case FIELD_REAL:
+        return json_real(*(const double *)at);
+    case FIELD_WORD:
+        snprintf(word, sizeof word, "%" PRIu64, *(const uint64_t *)at);
+        return json_string(word);
+    case FIELD_TEXT:
+    case FIELD_PATH:
+        break;
+    }
+    const char *text = *(const char *const *)at;
+    return json_string(text ? text : "");
+}
+
+// Adds them to the object. NULL: a text is not UTF-8.
+static json_t *fields_json(json_t *object, const Field *fields, size_t count, const void *values) {
     for (size_t i = 0; i < count; i++) {
         const void *at = (const char *)values + fields[i].offset;
-        json_t *value = fields[i].flag ? json_boolean(*(const bool *)at) : json_integer(*(const int *)at);
-        json_object_set_new(object, fields[i].key, value);
+        if (json_object_set_new(object, fields[i].key, field_json(&fields[i], at)) != 0) {
+            json_decref(object);
+            return NULL;
+        }
     }
+    return object;
 }
 
 static json_t *model_json(const ModelSpec *model) {
-    const RopeScaling *scaling = &model->rope_scaling;
-    json_t *object =
-        json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "name", model->name, "rope_theta",
-                  model->rope_theta, "rope_factor", scaling->factor, "rope_low", scaling->low, "rope_high",
-                  scaling->high, "rope_original", scaling->original, "norm_eps", model->norm_eps, "experts_factor",
-                  model->experts.sigmoid.factor, "experts_balance", model->experts.balance, "rope_local",
-                  model->rope_local, "attention_cap", model->attention_cap, "logit_cap", model->logit_cap);
-    fields_write(object, FIELDS(model_fields), model);
     json_t *runs = json_array();
     for (int i = 0; i < model->run_count; i++) {
         json_array_append_new(runs, json_pack("{s:s, s:i}", "kind", layer_kinds[model->runs[i].kind].name, "count",
                                               model->runs[i].count));
     }
-    json_object_set_new(object, "runs", runs);
-    return object;
+    return fields_json(json_pack("{s:s, s:o}", "name", model->name, "runs", runs), FIELDS(model_fields), model);
 }
 
 static json_t *plan_json(const TrainPlan *plan) {
@@ -135,39 +210,14 @@ static json_t *plan_json(const TrainPlan *plan) {
     return object;
 }
 
-static const char *text_or_empty(const char *text) {
-    return text ? text : "";
-}
-
-// 64-bit seeds do not fit a JSON number: they are sent as text.
-static json_t *options_json(const RunOptions *options) {
-    char seed[24], jitter[24];
-    snprintf(seed, sizeof seed, "%" PRIu64, options->seed);
-    snprintf(jitter, sizeof jitter, "%" PRIu64, options->jitter_seed);
-    return json_pack(
-        "{s:i, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:I, s:s, s:s, s:i, s:s, s:f, s:i, s:b, s:b, s:b, s:b, "
-        "s:s, s:s, s:i, s:i, s:i, s:i, s:f}",
-        "steps", options->steps, "seed", seed, "lr", options->lr, "beta1", options->beta1, "beta2", options->beta2,
-        "eps", options->eps, "weight_decay", options->weight_decay, "clip", options->clip, "data_path",
-        text_or_empty(options->data_path), "data_tokens", (json_int_t)options->data_tokens, "device", options->device,
-        "transport", options->transport, "lanes", (int)options->lanes, "jitter_seed", jitter, "timeout_s",
-        options->timeout_s, "threads", options->threads, "spans", options->spans, "bitwise", options->bitwise,
-        "deterministic", options->deterministic, "poison", options->poison, "moments_path",
-        text_or_empty(options->moments_path), "weights_path", text_or_empty(options->weights_path), "fault_action",
-        (int)options->fault.action, "fault_rank", options->fault.rank, "fault_task", options->fault.task, "fault_step",
-        options->fault.step, "fault_delay_s", options->fault.delay_s);
-}
-
 static json_t *request_json(const RunRequest *request) {
-    char hash[24], target[128];
-    snprintf(hash, sizeof hash, "%016" PRIx64, request->template_hash);
+    char target[128];
     snprintf(target, sizeof target, "%s@%s", request->target->name, request->target->version);
-    return json_pack("{s:s, s:i, s:o, s:o, s:o, s:s, s:s, s:i, s:i, s:s, s:s, s:o}", "schema", SCHEMA, "job",
-                     (int)request->job, "model", model_json(&request->model), "plan", plan_json(&request->plan),
-                     "options", options_json(&request->options), "target", target, "template_hash", hash, "segment_fd",
-                     request->segment_fd, "launcher_pid", request->launcher_pid, "result_path", request->result_path,
-                     "failure_path", request->failure_path, "prices",
-                     chip_prices_json(request->options.prices, request->options.price_count));
+    json_t *options = fields_json(json_object(), FIELDS(option_fields), &request->options);
+    json_t *object = json_pack("{s:s, s:o, s:o, s:o, s:s, s:o}", "schema", SCHEMA, "model", model_json(&request->model),
+                               "plan", plan_json(&request->plan), "options", options, "target", target, "prices",
+                               chip_prices_json(request->options.prices, request->options.price_count));
+    return fields_json(object, FIELDS(request_fields), request);
 }
 
 static Status unwritable(Error *error) {
@@ -206,33 +256,45 @@ static Status read_int(const JsonReader *reader, const char *key, int low, int h
     return STATUS_OK;
 }
 
-static Status read_object(const JsonReader *reader, const char *key, JsonReader *inner, Error *error) {
-    json_t *object = json_object_get(reader->object, key);
-    FAIL_IF(!json_is_object(object), error, STATUS_USAGE, "%s: %s: must be an object", reader->origin, key);
-    *inner = (JsonReader){.origin = reader->origin, .path = key, .object = object};
-    return STATUS_OK;
-}
-
-static Status read_u64(const JsonReader *reader, const char *key, int base, uint64_t *value, Error *error) {
+static Status read_word(const JsonReader *reader, const char *key, uint64_t *value, Error *error) {
     const char *text = json_string_value(json_object_get(reader->object, key));
     char *end = NULL;
-    *value = text ? strtoull(text, &end, base) : 0;
+    *value = text ? strtoull(text, &end, 10) : 0;
     FAIL_IF(!text || *text == '\0' || *end != '\0', error, STATUS_USAGE, "%s: %s: must be a number as text",
             reader->origin, key);
     return STATUS_OK;
 }
 
-static Status fields_read(const JsonReader *reader, const Field *fields, size_t count, void *values, Error *error) {
+static Status read_path(const JsonReader *reader, const char *key, Arena *arena, const char **path, Error *error) {
+    TRY(json_get_text(reader, key, arena, path, error));
+    *path = (*path)[0] ? *path : NULL;
+    return STATUS_OK;
+}
+
+static Status field_read(const JsonReader *reader, const Field *field, Arena *arena, void *at, Error *error) {
+    switch (field->kind) {
+    case FIELD_INT:
+        return read_int(reader, field->key, (int)field->low, (int)field->high, at, error);
+    case FIELD_LONG:
+        return json_get_int(reader, field->key, 0, INT64_MAX, at, error);
+    case FIELD_FLAG:
+        return json_get_bool(reader, field->key, at, error);
+    case FIELD_REAL:
+        return json_get_double(reader, field->key, field->low, field->high, at, error);
+    case FIELD_WORD:
+        return read_word(reader, field->key, at, error);
+    case FIELD_TEXT:
+        return json_get_text(reader, field->key, arena, at, error);
+    case FIELD_PATH:
+        break;
+    }
+    return read_path(reader, field->key, arena, at, error);
+}
+
+static Status fields_read(const JsonReader *reader, const Field *fields, size_t count, Arena *arena, void *values,
+                          Error *error) {
     for (size_t i = 0; i < count; i++) {
-        void *at = (char *)values + fields[i].offset;
-        if (!fields[i].flag) {
-            TRY(read_int(reader, fields[i].key, fields[i].low, fields[i].high, at, error));
-        } else if (!json_is_boolean(json_object_get(reader->object, fields[i].key))) {
-            return error_set(error, STATUS_USAGE, "%s: %s.%s: must be true or false", reader->origin, reader->path,
-                             fields[i].key);
-        } else {
-            *(bool *)at = json_is_true(json_object_get(reader->object, fields[i].key));
-        }
+        TRY(field_read(reader, &fields[i], arena, (char *)values + fields[i].offset, error));
     }
     return STATUS_OK;
 }
@@ -261,21 +323,10 @@ static Status read_runs(const JsonReader *reader, Arena *arena, ModelSpec *model
 static Status read_model(const JsonReader *root, Arena *arena, ModelSpec *model, Error *error) {
     JsonReader reader;
     const char *name;
-    TRY(read_object(root, "model", &reader, error));
+    TRY(json_get_object(root, "model", arena, &reader, error));
     TRY(json_get_text(&reader, "name", arena, &name, error));
     snprintf(model->name, sizeof model->name, "%s", name);
-    TRY(fields_read(&reader, FIELDS(model_fields), model, error));
-    TRY(json_get_double(&reader, "rope_theta", 0, 1e12, &model->rope_theta, error));
-    TRY(json_get_double(&reader, "rope_factor", 0, 1e12, &model->rope_scaling.factor, error));
-    TRY(json_get_double(&reader, "rope_low", 0, 1e12, &model->rope_scaling.low, error));
-    TRY(json_get_double(&reader, "rope_high", 0, 1e12, &model->rope_scaling.high, error));
-    TRY(json_get_double(&reader, "rope_original", 0, 1e12, &model->rope_scaling.original, error));
-    TRY(json_get_double(&reader, "norm_eps", 0, 1, &model->norm_eps, error));
-    TRY(json_get_double(&reader, "experts_factor", 0, 1e6, &model->experts.sigmoid.factor, error));
-    TRY(json_get_double(&reader, "experts_balance", 0, 1e6, &model->experts.balance, error));
-    TRY(json_get_double(&reader, "rope_local", 0, 1e12, &model->rope_local, error));
-    TRY(json_get_double(&reader, "attention_cap", 0, 1e12, &model->attention_cap, error));
-    TRY(json_get_double(&reader, "logit_cap", 0, 1e12, &model->logit_cap, error));
+    TRY(fields_read(&reader, FIELDS(model_fields), arena, model, error));
     TRY(read_runs(&reader, arena, model, error));
     model->source = "run request";
     return model_check(model, error);
@@ -290,7 +341,7 @@ static Status read_order(const JsonReader *reader, Arena *arena, TrainPlan *plan
 static Status read_plan(const JsonReader *root, Arena *arena, TrainPlan *plan, Error *error) {
     JsonReader reader;
     const char *mesh, *order;
-    TRY(read_object(root, "plan", &reader, error));
+    TRY(json_get_object(root, "plan", arena, &reader, error));
     TRY(json_get_text(&reader, "mesh", arena, &mesh, error));
     TRY(json_get_text(&reader, "order", arena, &order, error));
     TRY(mesh_parse(mesh, &plan->mesh, error));
@@ -305,74 +356,22 @@ static Status read_plan(const JsonReader *root, Arena *arena, TrainPlan *plan, E
     return read_order(&reader, arena, plan, error);
 }
 
-static Status read_text_or_null(const JsonReader *reader, const char *key, Arena *arena, const char **text,
-                                Error *error) {
-    TRY(json_get_text(reader, key, arena, text, error));
-    *text = (*text)[0] ? *text : NULL;
-    return STATUS_OK;
-}
-
-static Status read_numbers(const JsonReader *reader, RunOptions *options, Error *error) {
-    TRY(read_u64(reader, "seed", 10, &options->seed, error));
-    TRY(json_get_double(reader, "lr", 0, 1e6, &options->lr, error));
-    TRY(json_get_double(reader, "beta1", 0, 1, &options->beta1, error));
-    TRY(json_get_double(reader, "beta2", 0, 1, &options->beta2, error));
-    TRY(json_get_double(reader, "eps", 0, 1, &options->eps, error));
-    TRY(json_get_double(reader, "weight_decay", 0, 1e6, &options->weight_decay, error));
-    return json_get_double(reader, "clip", 0, 1e30, &options->clip, error);
-}
-
-static Status read_options(const JsonReader *root, Arena *arena, RunOptions *options, Error *error) {
-    JsonReader reader;
-    int lanes, action;
-    TRY(read_object(root, "options", &reader, error));
-    TRY(read_int(&reader, "steps", 1, INT_MAX, &options->steps, error));
-    TRY(read_numbers(&reader, options, error));
-    TRY(read_text_or_null(&reader, "data_path", arena, &options->data_path, error));
-    TRY(json_get_int(&reader, "data_tokens", 0, INT64_MAX, &options->data_tokens, error));
-    TRY(json_get_text(&reader, "device", arena, &options->device, error));
-    TRY(json_get_text(&reader, "transport", arena, &options->transport, error));
-    TRY(read_int(&reader, "lanes", 0, LANES_COUNT - 1, &lanes, error));
-    TRY(read_u64(&reader, "jitter_seed", 10, &options->jitter_seed, error));
-    TRY(json_get_double(&reader, "timeout_s", 0, 1e9, &options->timeout_s, error));
-    TRY(read_int(&reader, "threads", 0, 4096, &options->threads, error));
-    TRY(json_get_bool_or(&reader, "spans", false, &options->spans, error));
-    TRY(json_get_bool_or(&reader, "bitwise", false, &options->bitwise, error));
-    TRY(json_get_bool_or(&reader, "deterministic", false, &options->deterministic, error));
-    TRY(json_get_bool_or(&reader, "poison", false, &options->poison, error));
-    TRY(read_text_or_null(&reader, "moments_path", arena, &options->moments_path, error));
-    TRY(read_text_or_null(&reader, "weights_path", arena, &options->weights_path, error));
-    TRY(read_int(&reader, "fault_action", 0, FAULT_COUNT - 1, &action, error));
-    TRY(read_int(&reader, "fault_rank", -1, INT_MAX, &options->fault.rank, error));
-    TRY(read_int(&reader, "fault_task", -1, INT_MAX, &options->fault.task, error));
-    options->lanes = (LaneMode)lanes;
-    TRY(read_int(&reader, "fault_step", 0, INT_MAX, &options->fault.step, error));
-    TRY(json_get_double(&reader, "fault_delay_s", 0, 1e9, &options->fault.delay_s, error));
-    options->fault.action = (FaultAction)action;
-    return STATUS_OK;
-}
-
 static Status read_request(const JsonReader *reader, Arena *arena, RunRequest *request, Error *error) {
     const char *schema, *target;
+    JsonReader options;
     TRY(json_get_text(reader, "schema", arena, &schema, error));
     FAIL_IF(strcmp(schema, SCHEMA) != 0, error, STATUS_USAGE, "%s: schema is '%s', this worker reads %s",
             reader->origin, schema, SCHEMA);
-    int job;
     TRY(read_model(reader, arena, &request->model, error));
     TRY(read_plan(reader, arena, &request->plan, error));
-    TRY(read_options(reader, arena, &request->options, error));
+    TRY(json_get_object(reader, "options", arena, &options, error));
+    TRY(fields_read(&options, FIELDS(option_fields), arena, &request->options, error));
     TRY(chip_prices_take(json_object_get(reader->object, "prices"), arena, &request->options.prices,
                          &request->options.price_count, error));
     TRY(json_get_text(reader, "target", arena, &target, error));
     TRY(target_find(target, &request->target, error));
     request->target = target_executed(request->target, arena);
-    TRY(read_int(reader, "job", 0, JOB_COUNT - 1, &job, error));
-    request->job = (WorkerJob)job;
-    TRY(read_u64(reader, "template_hash", 16, &request->template_hash, error));
-    TRY(read_int(reader, "segment_fd", -1, INT_MAX, &request->segment_fd, error));
-    TRY(read_int(reader, "launcher_pid", 0, INT_MAX, &request->launcher_pid, error));
-    TRY(json_get_text(reader, "result_path", arena, &request->result_path, error));
-    return json_get_text(reader, "failure_path", arena, &request->failure_path, error);
+    return fields_read(reader, FIELDS(request_fields), arena, request, error);
 }
 
 static Status request_take(json_t *root, const char *origin, Arena *arena, RunRequest *request, Error *error) {

@@ -21,7 +21,7 @@ static json_t *numbers_json(const double *numbers, int64_t count) {
     return array;
 }
 
-static json_t *totals_json(const StageRecord *stage) {
+static json_t *totals_json(const StageResult *stage) {
     json_t *array = json_array();
     for (int32_t i = 0; i < stage->task_count; i++) {
         json_array_append_new(array, json_pack("[I,f]", (json_int_t)stage->totals[i].count, stage->totals[i].seconds));
@@ -29,10 +29,10 @@ static json_t *totals_json(const StageRecord *stage) {
     return array;
 }
 
-static json_t *stages_json(const WorkerRecord *record) {
+static json_t *stages_json(const RunResult *result) {
     json_t *array = json_array();
-    for (int i = 0; i < record->stage_count; i++) {
-        const StageRecord *stage = &record->stages[i];
+    for (int i = 0; i < result->stage_count; i++) {
+        const StageResult *stage = &result->stages[i];
         json_array_append_new(array, json_pack("{s:I, s:I, s:o}", "peak_bytes", (json_int_t)stage->peak_bytes,
                                                "planned_peak_bytes", (json_int_t)stage->planned_peak_bytes, "totals",
                                                totals_json(stage)));
@@ -40,9 +40,9 @@ static json_t *stages_json(const WorkerRecord *record) {
     return array;
 }
 
-static json_t *chip_json(const WorkerRecord *record) {
-    return record->chip ? json_pack("{s:s, s:I, s:o}", "name", record->chip, "bytes", (json_int_t)record->device_bytes,
-                                    "prices", chip_prices_json(record->prices, record->price_count))
+static json_t *chip_json(const RunResult *result) {
+    return result->chip ? json_pack("{s:s, s:I, s:o}", "name", result->chip, "bytes", (json_int_t)result->device_bytes,
+                                    "prices", chip_prices_json(result->prices, result->price_count))
                         : json_null();
 }
 
@@ -51,14 +51,15 @@ static json_t *load_json(const ExpertLoad *load) {
 }
 
 json_t *run_result_json(const WorkerRecord *record) {
-    const int64_t spans = record->span_step < 0 ? 0 : record->world * record->spans_per_rank;
+    const RunResult *result = &record->result;
+    const int64_t spans = record->span_step < 0 ? 0 : result->world * record->spans_per_rank;
     return json_pack("{s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:s?, s:o}", "schema", SCHEMA, "world",
-                     record->world, "steps", record->steps, "loss", numbers_json(record->loss, record->steps),
-                     "grad_norm", numbers_json(record->grad_norm, record->steps), "step_time_s",
-                     numbers_json(record->step_time_s, record->steps), "stages", stages_json(record), "span_step",
+                     result->world, "steps", result->steps, "loss", numbers_json(result->loss, result->steps),
+                     "grad_norm", numbers_json(result->grad_norm, result->steps), "step_time_s",
+                     numbers_json(result->step_time_s, result->steps), "stages", stages_json(result), "span_step",
                      record->span_step, "start_s", numbers_json(record->start_s, spans), "end_s",
-                     numbers_json(record->end_s, spans), "chip", chip_json(record), "core_type", record->core_type,
-                     "expert_load", load_json(&record->expert_load));
+                     numbers_json(record->end_s, spans), "chip", chip_json(result), "core_type", result->core_type,
+                     "expert_load", load_json(&result->expert_load));
 }
 
 // ---------------------------------------------------------------------------------------------- reading

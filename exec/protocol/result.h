@@ -43,26 +43,12 @@ typedef struct RunResult {
     ExpertLoad expert_load;
 } RunResult;
 
-typedef struct StageRecord {
-    const TaskTotal *totals;
-    int32_t task_count;
-    int64_t peak_bytes, planned_peak_bytes;
-} StageRecord;
-
 // What rank 0 writes: gathered over the ranks.
 typedef struct WorkerRecord {
-    int world, steps;
-    const double *loss, *grad_norm, *step_time_s;
-    const StageRecord *stages;  // by stage
-    int stage_count;
+    RunResult result;               // its timelines are read from the spans
     int span_step;                  // -1 = no spans
     int64_t spans_per_rank;         // of the stage that has the most
     const double *start_s, *end_s;  // [world][spans_per_rank], issue order
-    const char *core_type, *chip;   // as in RunResult
-    int64_t device_bytes;
-    const ChipPrice *prices;
-    int price_count;
-    ExpertLoad expert_load;
 } WorkerRecord;
 
 json_t *run_result_json(const WorkerRecord *record);  // NULL: cannot be written

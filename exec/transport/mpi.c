@@ -7,15 +7,13 @@
 // only when called, which every task of a rank without lanes in threads does. Sources: sim/SOURCES.md X1 (malloc
 // tuning, cost of Open MPI's own collectives), MPI 3.1 sections 3.7, 6.4.
 
-#define _GNU_SOURCE  // sched_yield, mallopt
+#define _GNU_SOURCE  // mallopt
 
 #include "exec/transport/mpi.h"
 
 #include <malloc.h>
 #include <mpi.h>
-#include <sched.h>
 #include <string.h>
-#include <time.h>
 
 #include "exec/transport/host_calls.h"
 #include "exec/transport/watchdog.h"
@@ -29,7 +27,7 @@ enum {
     TAG_BITS = 30,              // Open MPI's tags go up to INT_MAX
     PARTS_MOST = 4,             // of one message, MESSAGE_BYTES each
 };
-static const long NAP_NS = 50 * 1000;
+static const double NAP_S = 50e-6;
 
 // Messages of a link in flight: a slot for each that may be ahead of its receive.
 typedef struct MpiOutbox {
@@ -174,14 +172,6 @@ static void mpi_close(Transport *mpi) {
 
 // ---------------------------------------------------------------------------------------------- waiting
 
-static void wait_a_little(int looks) {
-    if (looks < YIELDS) {
-        sched_yield();
-    } else {
-        nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
-    }
-}
-
 // Requests of the current call.
 typedef struct Waiting {
     const TransportCall *call;
@@ -231,7 +221,7 @@ static Status requests_wait(Transport *mpi, const Waiting *waiting, Error *error
             }
         }
         if (looks >= mpi->setup.spins) {
-            wait_a_little(looks - mpi->setup.spins);
+            wait_pause(looks - mpi->setup.spins, YIELDS, NAP_S);
         }
     }
 }
@@ -353,28 +343,11 @@ static Status all_reduce(Transport *mpi, const TransportCall *call, Error *error
     return STATUS_OK;
 }
 
-static Status send_recv(Transport *mpi, const TransportCall *call, Error *error) {
-    MpiMember *member = &mpi->members[call->communicator];
-    const int next = (member->index + 1) % member->size, before = (member->index + member->size - 1) % member->size;
-    for (int64_t at = 0; at < call->bytes; at += MESSAGE_BYTES) {
-        const int bytes = (int)int_min(MESSAGE_BYTES, call->bytes - at);
-        for (int i = 0; i < 2 * member->size; i++) {
-            member->requests[i] = MPI_REQUEST_NULL;
-        }
-        MPI_TRY(MPI_Irecv((char *)call->out + at, bytes, MPI_BYTE, before, member->tag, member->group,
-                          &member->requests[before]),
-                "receive");
-        MPI_TRY(MPI_Isend((const char *)call->in + at, bytes, MPI_BYTE, next, member->tag, member->group,
-                          &member->requests[member->size + next]),
-                "send");
-        TRY(members_wait(mpi, call, 2 * member->size, error));
-    }
-    return STATUS_OK;
-}
-
-static Status all_to_all(Transport *mpi, const TransportCall *call, Error *error) {
-    MpiMember *member = &mpi->members[call->communicator];
-    const int64_t *leave = call->leave, *come = call->come, bytes = call->bytes;
+// A part to each other member and one from each.
+static Status exchange_parts(Transport *mpi, const TransportCall *call, const int64_t *leave, const int64_t *come,
+                             Error *error) {
+    const MpiMember *member = &mpi->members[call->communicator];
+    const int64_t bytes = call->bytes;
     const int64_t leaves = transport_part_largest(leave, bytes, member->size);
     const int64_t comes = transport_part_largest(come, bytes, member->size), largest = leaves > comes ? leaves : comes;
     for (int64_t at = 0; at < largest; at += MESSAGE_BYTES) {
@@ -383,7 +356,20 @@ static Status all_to_all(Transport *mpi, const TransportCall *call, Error *error
         const Way in = {call->out, bytes, unit, INT64_MAX, come, at};
         TRY(exchange(mpi, call, &out, &in, error));
     }
-    host_keep_part(call, member->index);
+    return STATUS_OK;
+}
+
+static Status send_recv(Transport *mpi, const TransportCall *call, Error *error) {
+    const MpiMember *member = &mpi->members[call->communicator];
+    int64_t leave[TRANSPORT_MAX_WORLD] = {0}, come[TRANSPORT_MAX_WORLD] = {0};
+    leave[(member->index + 1) % member->size] = call->bytes;
+    come[(member->index + member->size - 1) % member->size] = call->bytes;
+    return exchange_parts(mpi, call, leave, come, error);
+}
+
+static Status all_to_all(Transport *mpi, const TransportCall *call, Error *error) {
+    TRY(exchange_parts(mpi, call, call->leave, call->come, error));
+    host_keep_part(call, mpi->members[call->communicator].index);
     return STATUS_OK;
 }
 

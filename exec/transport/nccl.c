@@ -46,23 +46,8 @@ static ncclResult_t all_reduce(const NcclLibrary *nccl, const NcclLane *lane, co
     return nccl->all_reduce(call->in, call->out, count_of(call), type_of(call), op_of(call), lane->comm, stream);
 }
 
-// The group is ended even if part of it was refused: NCCL counts the calls.
-static ncclResult_t send_recv(const NcclLibrary *nccl, const NcclLane *lane, const TransportCall *call,
-                              CUstream stream) {
-    const int next = (lane->index + 1) % lane->size, before = (lane->index + lane->size - 1) % lane->size;
-    const ncclResult_t started = nccl->group_start();
-    if (started != ncclSuccess) {
-        return started;
-    }
-    const ncclResult_t sent = nccl->send(call->in, (size_t)call->bytes, ncclInt8, next, lane->comm, stream);
-    const ncclResult_t received = nccl->recv(call->out, (size_t)call->bytes, ncclInt8, before, lane->comm, stream);
-    const ncclResult_t ended = nccl->group_end();
-    return sent != ncclSuccess && sent != ncclInProgress           ? sent
-           : received != ncclSuccess && received != ncclInProgress ? received
-                                                                   : ended;
-}
-
-// A part to each member and one from each, including itself (NCCL's manual, "All-to-all").
+// A part to each member and one from each, including itself (NCCL's manual, "All-to-all"). The group is ended even if
+// part of it was refused: NCCL counts the calls.
 static ncclResult_t all_to_all(const NcclLibrary *nccl, const NcclLane *lane, const TransportCall *call,
                                CUstream stream) {
     ncclResult_t failed = nccl->group_start();
@@ -83,6 +68,17 @@ static ncclResult_t all_to_all(const NcclLibrary *nccl, const NcclLane *lane, co
     }
     const ncclResult_t ended = nccl->group_end();
     return failed != ncclSuccess ? failed : ended;
+}
+
+static ncclResult_t send_recv(const NcclLibrary *nccl, const NcclLane *lane, const TransportCall *call,
+                              CUstream stream) {
+    int64_t leave[TRANSPORT_MAX_WORLD] = {0}, come[TRANSPORT_MAX_WORLD] = {0};
+    TransportCall parts = *call;
+    leave[(lane->index + 1) % lane->size] = call->bytes;
+    come[(lane->index + lane->size - 1) % lane->size] = call->bytes;
+    parts.leave = leave;
+    parts.come = come;
+    return all_to_all(nccl, lane, &parts, stream);
 }
 
 static ncclResult_t send(const NcclLibrary *nccl, const NcclLane *lane, const TransportCall *call, CUstream stream) {

@@ -2,17 +2,13 @@
 // errors and the clock. Communicators are non-blocking, so that no NCCL call blocks this thread, the only one that
 // calls NCCL: an abort is safe then (sim/SOURCES.md X2). The other thread only copies counters to the progress table.
 
-#define _GNU_SOURCE  // sched_yield
-
-#include <sched.h>
-#include <time.h>
-
 #include "exec/transport/nccl_state.h"
 #include "exec/transport/shm.h"
 #include "exec/transport/watchdog.h"
+#include "sim/base/clock.h"
 
 enum { YIELDS = 400, LOOKS_PER_CLOCK = 32, SHOW_EVERY_MS = 20 };
-static const long NAP_NS = 20 * 1000;
+static const double NAP_S = 20e-6;
 
 // ---------------------------------------------------------------------------------------------- words
 
@@ -96,11 +92,7 @@ static Status wait_more(StreamWait *wait, Error *error) {
             return late(nccl, wait->lane, wait->what, wait->time.waited_s, error);
         }
     }
-    if (wait->looks < YIELDS) {
-        sched_yield();
-    } else {
-        nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
-    }
+    wait_pause(wait->looks, YIELDS, NAP_S);
     return STATUS_OK;
 }
 
@@ -209,7 +201,7 @@ static void *shower_main(void *argument) {
                 lane_watch_show(&nccl->lanes[i].watch);
             }
         }
-        nanosleep(&(struct timespec){.tv_nsec = SHOW_EVERY_MS * 1000000L}, NULL);
+        clock_nap(1e-3 * SHOW_EVERY_MS);
     }
     return NULL;
 }

@@ -4,7 +4,10 @@
 
 #pragma once
 
+#include <sched.h>
+
 #include "exec/transport/diagnose.h"
+#include "sim/base/clock.h"
 
 // ---------------------------------------------------------------------------------------------- a rank's own waits
 
@@ -16,6 +19,15 @@ typedef struct Wait {
 
 // One more look that found nothing new. ENVIRONMENT if the run was stopped meanwhile.
 Status wait_look(Wait *wait, bool stopped, Error *error);
+
+// After that many looks: gives the core away, from `yields` on for so long.
+static inline void wait_pause(int looks, int yields, double nap_s) {
+    if (looks < yields) {
+        sched_yield();
+    } else {
+        clock_nap(nap_s);
+    }
+}
 
 static inline bool wait_is_over(const Wait *wait) {
     return wait->waited_s > wait->limit_s;

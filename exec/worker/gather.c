@@ -33,28 +33,28 @@ static Status gather_most(Session *session, int64_t own, Arena *arena, int64_t *
     return STATUS_OK;
 }
 
-static Status gather_memory(Session *session, Arena *arena, WorkerRecord *record, StageRecord *stages, Error *error) {
-    int64_t *taken = ARENA_ARRAY(arena, int64_t, record->stage_count),
-            *peak = ARENA_ARRAY(arena, int64_t, record->stage_count),
-            *planned = ARENA_ARRAY(arena, int64_t, record->stage_count);
+static Status gather_memory(Session *session, Arena *arena, RunResult *result, Error *error) {
+    int64_t *taken = ARENA_ARRAY(arena, int64_t, result->stage_count),
+            *peak = ARENA_ARRAY(arena, int64_t, result->stage_count),
+            *planned = ARENA_ARRAY(arena, int64_t, result->stage_count);
     DeviceAccount account;
     session->devices->account(session->device, &account);
-    record->chip = account.chip;
-    record->prices = account.prices;
-    record->price_count = account.price_count;
+    result->chip = account.chip;
+    result->prices = account.prices;
+    result->price_count = account.price_count;
     TRY(gather_most(session, account.bytes, arena, taken, error));
     TRY(gather_most(session, account.peak_bytes, arena, peak, error));
     TRY(gather_most(session, session->memory.arena_bytes, arena, planned, error));
-    for (int stage = 0; stage < record->stage_count; stage++) {
-        record->device_bytes = int_max(record->device_bytes, taken[stage]);
-        stages[stage].peak_bytes = peak[stage];
-        stages[stage].planned_peak_bytes = planned[stage];
+    for (int stage = 0; stage < result->stage_count; stage++) {
+        result->device_bytes = int_max(result->device_bytes, taken[stage]);
+        result->stages[stage].peak_bytes = peak[stage];
+        result->stages[stage].planned_peak_bytes = planned[stage];
     }
     return STATUS_OK;
 }
 
 // Per step: counts are the same on every rank of a stage, seconds are the mean over its ranks and the steps.
-static Status gather_totals(Session *session, Arena *arena, StageRecord *stages, Error *error) {
+static Status gather_totals(Session *session, Arena *arena, StageResult *stages, Error *error) {
     const int world = mesh_world(&session->request->plan.mesh), ranks = world / session->programs.count;
     int32_t longest = 0;
     for (int stage = 0; stage < session->programs.count; stage++) {
@@ -82,10 +82,10 @@ static Status gather_totals(Session *session, Arena *arena, StageRecord *stages,
     return STATUS_OK;
 }
 
-static Status gather_spans(Session *session, const StepSeries *series, Arena *arena, WorkerRecord *record,
-                           Error *error) {
+static Status gather_spans(Session *session, Arena *arena, WorkerRecord *record, Error *error) {
     const Recorder *recorder = &session->recorder;
-    record->span_step = recorder_typical_step(recorder, series->step_time_s, series->steps);
+    const RunResult *result = &record->result;
+    record->span_step = recorder_typical_step(recorder, result->step_time_s, result->steps);
     if (record->span_step < 0) {
         return STATUS_OK;
     }
@@ -95,8 +95,8 @@ static Status gather_spans(Session *session, const StepSeries *series, Arena *ar
         longest = int_max(longest, step_instance_count(&session->programs.of[stage]));
     }
     double *own = ARENA_ARRAY(arena, double, longest);
-    double *start_s = ARENA_ARRAY(arena, double, longest * record->world);
-    double *end_s = ARENA_ARRAY(arena, double, longest * record->world);
+    double *start_s = ARENA_ARRAY(arena, double, longest * result->world);
+    double *end_s = ARENA_ARRAY(arena, double, longest * result->world);
     memcpy(own, recorder->start_s + at, (size_t)recorder->instances * sizeof *own);
     TRY(gather(session, own, start_s, longest * (int64_t)sizeof *own, error));
     memcpy(own, recorder->end_s + at, (size_t)recorder->instances * sizeof *own);
@@ -142,21 +142,20 @@ static Status gather_load(Session *session, Arena *arena, ExpertLoad *load, Erro
 }
 
 Status gather_and_save(Session *session, const StepSeries *series, Arena *arena, Error *error) {
-    const int world = mesh_world(&session->request->plan.mesh);
-    StageRecord *stages = ARENA_ARRAY(arena, StageRecord, session->programs.count);
-    WorkerRecord record = {.world = world,
-                           .steps = series->steps,
-                           .loss = series->loss,
-                           .grad_norm = series->grad_norm,
-                           .step_time_s = series->step_time_s,
-                           .stages = stages,
-                           .stage_count = session->programs.count};
+    WorkerRecord record = {.result = {.world = mesh_world(&session->request->plan.mesh),
+                                      .steps = series->steps,
+                                      .loss = series->loss,
+                                      .grad_norm = series->grad_norm,
+                                      .step_time_s = series->step_time_s,
+                                      .stages = ARENA_ARRAY(arena, StageResult, session->programs.count),
+                                      .stage_count = session->programs.count}};
+    RunResult *result = &record.result;
     if (!session->devices->own_memory) {  // it uses the host's kernels
-        record.core_type = kernel_blas_name();
+        result->core_type = kernel_blas_name();
     }
-    TRY(gather_memory(session, arena, &record, stages, error));
-    TRY(gather_totals(session, arena, stages, error));
-    TRY(gather_load(session, arena, &record.expert_load, error));
-    TRY(gather_spans(session, series, arena, &record, error));
+    TRY(gather_memory(session, arena, result, error));
+    TRY(gather_totals(session, arena, result->stages, error));
+    TRY(gather_load(session, arena, &result->expert_load, error));
+    TRY(gather_spans(session, arena, &record, error));
     return session->rank == 0 ? session_report(session, run_result_json(&record), error) : STATUS_OK;
 }

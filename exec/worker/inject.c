@@ -2,24 +2,17 @@
 
 #include "exec/worker/inject.h"
 
-#include <time.h>
 #include <unistd.h>
 
 #include "sim/base/clock.h"
 
 enum { FAULT_EXIT_CODE = 42 };  // otherwise unused: tells an injected exit from a real one in messages
 
-static void delay(double seconds) {
-    struct timespec wait = {.tv_sec = (time_t)seconds};
-    wait.tv_nsec = (long)((seconds - (double)wait.tv_sec) * 1e9);
-    nanosleep(&wait, NULL);
-}
-
 void fault_pace(const Session *session, double start_s) {
     const RunFault *fault = &session->request->options.fault;
     if (fault->action == FAULT_PACE) {
         const double left_s = fault->delay_s - (clock_s() - start_s);
-        delay(left_s > 0 ? left_s : 0);
+        clock_nap(left_s > 0 ? left_s : 0);
     }
 }
 
@@ -38,7 +31,7 @@ FaultAction fault_inject(Session *session, const StepInstance *instance) {
     case FAULT_EXIT:
         _exit(FAULT_EXIT_CODE);
     case FAULT_DELAY:
-        delay(fault->delay_s);
+        clock_nap(fault->delay_s);
         return FAULT_NONE;
     default:
         return fault->action;

@@ -6,9 +6,9 @@
 #include "exec/worker/lanes.h"
 
 #include <pthread.h>
-#include <time.h>
 
 #include "exec/worker/interpreter.h"
+#include "sim/base/clock.h"
 #include "sim/step/event_replay.h"
 
 enum { LANES_MAX_THREADS = 16, JITTER_MOST_NS = 300 * 1000 };
@@ -51,8 +51,7 @@ static void jitter_wait(LaneThread *self) {
     self->random ^= self->random >> 27;
     const uint64_t draw = self->random * UINT64_C(2685821657736338717) >> 33;
     if (draw % 4 == 0) {  // one task in four is delayed, so that lanes overtake each other by many tasks at times
-        const struct timespec wait = {.tv_nsec = (long)(draw % JITTER_MOST_NS)};
-        nanosleep(&wait, NULL);
+        clock_nap(1e-9 * (double)(draw % JITTER_MOST_NS));
     }
 }
 

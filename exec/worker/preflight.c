@@ -18,23 +18,13 @@
 
 enum {
     CLOCK_ROUNDS = 20,
-    KINDS = 4,
+    KINDS = 4,  // the first of probe_collective_rows
     REPEATS = 7,
     PART_FLOATS_ODD = 3,       // not a multiple of a slot, line or vector
     PAYLOAD_FLOATS = 1 << 20,  // 4 MB: bandwidth, not latency
     GEMM_SIDE = 384,
     GEMM_REPEATS = 15,
 };
-
-typedef struct Kind {
-    const char *name;
-    TransportKind kind;
-} Kind;
-
-static const Kind kinds[KINDS] = {{"all_gather", COLLECTIVE_ALL_GATHER},
-                                  {"reduce_scatter", COLLECTIVE_REDUCE_SCATTER},
-                                  {"all_reduce", COLLECTIVE_ALL_REDUCE},
-                                  {"send_recv", COLLECTIVE_SEND_RECV}};
 
 typedef struct Check {
     Session *session;
@@ -60,20 +50,20 @@ static float sum_of(int64_t i, int size) {
 
 static Status check_call(void *context, Error *error) {
     const Check *check = context;
-    return check->session->transports->run(check->session->transport, kinds[check->which].kind, &check->call, error);
+    return check->session->transports->run(check->session->transport, probe_collective_rows[check->which].kind,
+                                           &check->call, error);
 }
 
 static Status check_fill(Check *check, Error *error) {
-    enum { GATHER, SCATTER, REDUCE, SEND };
-    const bool part_in = check->which == GATHER;
+    const ProbeCollective *row = &probe_collective_rows[check->which];
+    const bool part_in = row->kind == COLLECTIVE_ALL_GATHER;
     const int64_t whole = check->part * check->size;
     for (int64_t i = 0; i < (part_in ? check->part : whole); i++) {
         check->in[i] = value_of(i, check->index);
     }
     check->call.in = check->buffers->in;
     check->call.out = check->buffers->out;
-    const bool parts = check->which == GATHER || check->which == SCATTER;
-    check->call.bytes = (parts ? check->part : whole) * (int64_t)sizeof(float);
+    check->call.bytes = (row->parts ? check->part : whole) * (int64_t)sizeof(float);
     return probe_buffers_move(check->session, check->buffers, check->buffers->in, check->in,
                               (part_in ? check->part : whole) * (int64_t)sizeof(float), error);
 }
@@ -136,7 +126,7 @@ static Status check_axes(const Check *common, AxisMask axes, int which, json_t *
     TRY(check_run(&check, &own, error));
     TRY(gather(session, &own, all, sizeof own, error));
     json_array_append_new(rows, json_pack("{s:i, s:s, s:I, s:o, s:o}", "axes", (int)axes, "collective",
-                                          kinds[which].name, "payload_bytes",
+                                          probe_collective_rows[which].name, "payload_bytes",
                                           (json_int_t)(check.part * check.size * (int64_t)sizeof(float)), "seconds",
                                           findings_json(all, world, false), "wrong", findings_json(all, world, true)));
     return STATUS_OK;

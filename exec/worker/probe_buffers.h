@@ -10,6 +10,15 @@ typedef struct ProbeBuffers {
     bool device;  // accessible only through the transport's move
 } ProbeBuffers;
 
+typedef struct ProbeCollective {
+    const char *name;
+    TransportKind kind;
+    bool parts;  // bytes of a call are one rank's part of the payload
+} ProbeCollective;
+
+enum { PROBE_COLLECTIVES = 6 };
+extern const ProbeCollective probe_collective_rows[PROBE_COLLECTIVES];
+
 Status probe_buffers_open(Session *session, int64_t bytes, Arena *arena, ProbeBuffers *buffers,
                           Error *error);  // bytes of each
 

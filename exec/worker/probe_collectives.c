@@ -22,17 +22,11 @@ static Status exchange_call(void *context, Error *error) {
     return exchange->session->transports->run(exchange->session->transport, exchange->kind, &exchange->call, error);
 }
 
-typedef struct CollectiveRow {
-    const char *name;
-    TransportKind kind;
-    bool parts;  // bytes of a call are one rank's part of the payload
-} CollectiveRow;
-
-static const CollectiveRow collectives[] = {
+const ProbeCollective probe_collective_rows[PROBE_COLLECTIVES] = {
     {"all_gather", COLLECTIVE_ALL_GATHER, true},  {"reduce_scatter", COLLECTIVE_REDUCE_SCATTER, true},
     {"all_reduce", COLLECTIVE_ALL_REDUCE, false}, {"send_recv", COLLECTIVE_SEND_RECV, false},
     {"all_to_all", COLLECTIVE_ALL_TO_ALL, true},  {"barrier", COLLECTIVE_BARRIER, false}};
-enum { BARRIER = 5, COLLECTIVES = 6 };
+enum { BARRIER = PROBE_COLLECTIVES - 1 };
 
 // The slowest member's first call decides for all members.
 static Status agree(Exchange *exchange, float *seconds, Error *error) {
@@ -74,13 +68,14 @@ static Status probe_group(Probe *probe, const ProbeBuffers *buffers, int communi
         .call = {
             .communicator = communicator, .in = buffers->in, .out = buffers->out, .place = {.step = -1, .task = -1}}};
     topic.what = "collective";
-    for (int which = 0; which < COLLECTIVES; which++) {
-        exchange.kind = collectives[which].kind;
-        topic.name = collectives[which].name;
+    for (int which = 0; which < PROBE_COLLECTIVES; which++) {
+        const ProbeCollective *row = &probe_collective_rows[which];
+        exchange.kind = row->kind;
+        topic.name = row->name;
         for (int s = 0; s < (which == BARRIER ? 1 : sizes_of(probe)); s++) {
             const int64_t part = sizes_bytes[s] / members / 64 * 64;
-            exchange.call.bytes = collectives[which].parts ? part : sizes_bytes[s];
-            topic.size[0] = which == BARRIER ? 0 : (double)(collectives[which].parts ? part * members : sizes_bytes[s]);
+            exchange.call.bytes = row->parts ? part : sizes_bytes[s];
+            topic.size[0] = which == BARRIER ? 0 : (double)(row->parts ? part * members : sizes_bytes[s]);
             TRY(probe_one(probe, &exchange, &topic, error));
         }
     }

@@ -12,8 +12,9 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "sim/base/clock.h"
 
 enum { ROW_EVERY_MS = 50, CONNECT_MS = 3000, REQUEST_MS = 20000, SHARE_MS = 120000, LAUNCHER_GONE_CODE = 3 };
 
@@ -127,7 +128,7 @@ static bool line_ended(int fd) {
     char first;
     const bool more = (set.revents & POLLIN) && recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
     if (more) {
-        nanosleep(&(struct timespec){.tv_nsec = ROW_EVERY_MS * 1000000L}, NULL);
+        clock_nap(1e-3 * ROW_EVERY_MS);
     }
     return !more;
 }

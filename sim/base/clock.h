@@ -1,4 +1,4 @@
-// Clocks, in seconds: a steady one for waits and elapsed time, and any other of POSIX.
+// Clocks, in seconds: a steady one for waits and elapsed time, and any other of POSIX; and waits.
 
 #pragma once
 
@@ -12,4 +12,9 @@ static inline double clock_of_s(clockid_t clock) {
 
 static inline double clock_s(void) {
     return clock_of_s(CLOCK_MONOTONIC);
+}
+
+static inline void clock_nap(double seconds) {
+    const time_t whole = (time_t)seconds;
+    nanosleep(&(struct timespec){.tv_sec = whole, .tv_nsec = (long)((seconds - (double)whole) * 1e9)}, NULL);
 }
