@@ -151,6 +151,7 @@ static json_t *step_object(const Accuracy *accuracy) {
     json_object_set_new(object, "by_class", table_array(&accuracy->step_by_class, schema));
     json_object_set_new(object, "by_software", table_array(&accuracy->step_by_software, schema));
     json_object_set_new(object, "by_half", table_array(&accuracy->step_by_half, schema));
+    json_object_set_new(object, "measured", record_object(schema, &(ScoreRow){.score = accuracy->step_measured}));
     return object;
 }
 
@@ -168,15 +169,23 @@ static json_t *oom_object(const OomScore *oom) {
                      "feasible_rows", oom->feasible_rows, "called_feasible", oom->called_feasible);
 }
 
-static json_t *ranking_object(const RankingScore *ranking) {
+static json_t *ranking_measured(const RankingScore *ranking) {
     const bool known = ranking->groups > 0;
-    return json_pack("{s:i, s:i, s:o, s:o, s:o, s:s?, s:o, s:o, s:o, s:i}", "groups", ranking->groups, "not_scored",
-                     ranking->not_scored, "median_regret", json_known(known, ranking->median_regret), "p90_regret",
-                     json_known(known, ranking->p90_regret), "worst_regret", json_known(known, ranking->worst_regret),
-                     "worst_group", ranking->worst_group, "median_kendall_tau",
-                     json_known(known, ranking->median_kendall_tau), "baseline_median_regret",
+    return json_pack("{s:i, s:o, s:o}", "groups", ranking->groups, "median_regret",
+                     json_known(known, ranking->median_regret), "p90_regret", json_known(known, ranking->p90_regret));
+}
+
+static json_t *ranking_object(const Accuracy *accuracy) {
+    const RankingScore *ranking = &accuracy->ranking;
+    const bool known = ranking->groups > 0;
+    return json_pack("{s:i, s:i, s:o, s:o, s:o, s:s?, s:o, s:o, s:o, s:i, s:o}", "groups", ranking->groups,
+                     "not_scored", ranking->not_scored, "median_regret", json_known(known, ranking->median_regret),
+                     "p90_regret", json_known(known, ranking->p90_regret), "worst_regret",
+                     json_known(known, ranking->worst_regret), "worst_group", ranking->worst_group,
+                     "median_kendall_tau", json_known(known, ranking->median_kendall_tau), "baseline_median_regret",
                      json_known(known, ranking->baseline_median_regret), "baseline_p90_regret",
-                     json_known(known, ranking->baseline_p90_regret), "unknown_ids", ranking->unknown_ids);
+                     json_known(known, ranking->baseline_p90_regret), "unknown_ids", ranking->unknown_ids, "measured",
+                     ranking_measured(&accuracy->ranking_measured));
 }
 
 static json_t *skipped_array(const RunCase *cases, int count) {
@@ -213,7 +222,7 @@ static Status json_accuracy(const void *answer, FILE *out, Error *error) {
                              memory_object(accuracy), "baseline_constant_mfu", json_baseline(&accuracy->step));
     if (root) {
         json_object_set_new(root, "oom", oom_object(&accuracy->oom));
-        json_object_set_new(root, "ranking", ranking_object(&accuracy->ranking));
+        json_object_set_new(root, "ranking", ranking_object(accuracy));
         if (accuracy->options.leave_out) {
             json_object_set_new(root, "left_out", json_left_out(&accuracy->left_out));
         }
@@ -283,8 +292,21 @@ static void print_verdicts(const Accuracy *accuracy, FILE *out) {
             oom->feasible_rows, share(oom->called_feasible, oom->feasible_rows));
 }
 
+// Where some rows are no measurements.
+static void print_measured(const Accuracy *accuracy, FILE *out) {
+    const ErrorScore *score = &accuracy->step_measured;
+    const int computed = accuracy->step.n - score->n;
+    if (computed > 0 && score->n > 0) {
+        fprintf(out,
+                "\n%d of these rows are what a simulator of their source computed. The %d that were measured: median "
+                "%.1f %%, 90th %.1f %%, bias %+.1f %%, in interval %.1f %%\n",
+                computed, score->n, 100 * score->median_abs, 100 * score->p90_abs, 100 * score->bias,
+                100 * score->in_interval);
+    }
+}
+
 static void print_ranking(const Accuracy *accuracy, FILE *out) {
-    const RankingScore *ranking = &accuracy->ranking;
+    const RankingScore *ranking = &accuracy->ranking, *measured = &accuracy->ranking_measured;
     if (!accuracy->options.groups_paths) {
         return;
     }
@@ -295,6 +317,10 @@ static void print_ranking(const Accuracy *accuracy, FILE *out) {
                 ranking->worst_group ? ranking->worst_group : "", ranking->median_kendall_tau);
         fprintf(out, "  a plan drawn blindly: median %.3f, 90th percentile %.3f\n", ranking->baseline_median_regret,
                 ranking->baseline_p90_regret);
+    }
+    if (measured->groups > 0 && measured->groups < ranking->groups) {
+        fprintf(out, "  regret over the %d groups of measured runs: median %.3f, 90th percentile %.3f\n",
+                measured->groups, measured->median_regret, measured->p90_regret);
     }
     if (ranking->unknown_ids > 0) {
         fprintf(out, "  %d ids of the groups are not in the run file\n", ranking->unknown_ids);
@@ -342,6 +368,7 @@ static Status table_accuracy(const void *answer, FILE *out, Error *error) {
     fprintf(out, "Step time; beside it, one constant MFU fitted to the rows of the line\n");
     TRY(print_scores(&schema_step_scores, &accuracy->step_by, &accuracy->step_by_target,
                      &(ScoreRow){.score = accuracy->step}, out, error));
+    print_measured(accuracy, out);
     TRY(print_steps(&accuracy->step_by_source, out, error));
     const ScoreTable *classes = &accuracy->step_by_class;  // the first table is theirs where all are of one
     if (classes->count > 0 && strcmp(classes->rows[0].class, classes->rows[classes->count - 1].class) != 0) {

@@ -50,8 +50,6 @@ typedef struct Rows {
     int count;
 } Rows;
 
-typedef bool (*RunTest)(const RunCase *run);
-
 static Rows rows_that(RunTest holds, const RunCase *const *runs, int count, Arena *arena) {
     Rows rows = {ARENA_ARRAY(arena, const RunCase *, count), 0};
     for (int i = 0; i < count; i++) {
@@ -92,7 +90,9 @@ static void score_software(Accuracy *accuracy, const RunCase *const *runs, int c
 
 static void score_steps(Accuracy *accuracy, const RunCase *const *runs, int count, Arena *arena) {
     const Rows timed = rows_that(accuracy_has_step, runs, count, arena);
+    const Rows measured = rows_that(accuracy_is_measured, runs, count, arena);
     accuracy->step = score_step(timed.of, timed.count);
+    accuracy->step_measured = score_step(measured.of, measured.count);
     accuracy->step_by = score_table(timed.of, timed.count, (ScoreSplit){.target = true, .cluster = true}, false, arena);
     accuracy->step_by_target = score_table(timed.of, timed.count, (ScoreSplit){.target = true}, false, arena);
     accuracy->step_by_source = score_table(timed.of, timed.count, (ScoreSplit){.source = true}, false, arena);
@@ -219,7 +219,8 @@ Status accuracy_run(const AccuracyOptions *options, const Progress *progress, Ar
     score_steps(accuracy, runs, accuracy->scored, arena);
     score_memories(accuracy, runs, accuracy->scored, arena);
     score_failures(accuracy, runs, accuracy->scored);
-    score_ranking(accuracy->cases, &groups, arena, &accuracy->ranking);
+    score_ranking(accuracy->cases, &groups, accuracy_has_step, arena, &accuracy->ranking);
+    score_ranking(accuracy->cases, &groups, accuracy_is_measured, arena, &accuracy->ranking_measured);
     count_rest(accuracy, arena);
     FAIL_IF(options->leave_out && !left_out_run(accuracy->cases, accuracy->runs.count, options->effort, progress, arena,
                                                 &accuracy->left_out),

@@ -67,7 +67,7 @@ typedef struct Accuracy {
     RunCase *cases;          // of runs.rows
     RunCase *failure_cases;  // of failures.rows
     int scored;
-    ErrorScore step;
+    ErrorScore step, step_measured;  // the latter without rows that their source computed
     ScoreTable step_by, step_by_source, step_by_target;
     ScoreTable step_by_half;      // rows of groups that name a half
     ScoreTable step_by_class;     // by accuracy_class
@@ -76,7 +76,7 @@ typedef struct Accuracy {
     ErrorScore memory;            // rows of known kind
     ScoreTable memory_by, memory_by_kind;
     OomScore oom;
-    RankingScore ranking;
+    RankingScore ranking, ranking_measured;
     SkipReason *skips;  // sorted by number of rows
     int skip_count;
     LeftOut left_out;
@@ -91,6 +91,8 @@ Status accuracy_run(const AccuracyOptions *options, const Progress *progress, Ar
 
 // Whether a step time was measured and predicted.
 bool accuracy_has_step(const RunCase *run);
+// And no simulator computed it.
+bool accuracy_is_measured(const RunCase *run);
 // "dense", "stages", "experts" or "adapters": errors in one class say little about another.
 const char *accuracy_class(const RunCase *run);
 double accuracy_step_error(const RunCase *run);

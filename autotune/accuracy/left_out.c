@@ -70,7 +70,7 @@ static void table_rows(const RunCase *cases, int count, Arena *arena, Table *tab
                      .scratch = ARENA_ARRAY(arena, double, 3 * (size_t)count)};
     for (int i = 0; i < count; i++) {
         const Prediction *prediction = &cases[i].prediction;
-        if (accuracy_has_step(&cases[i])) {
+        if (accuracy_is_measured(&cases[i])) {
             table->rows[table->count++] = (Row){.run = &cases[i],
                                                 .source = source_of(table, cases[i].row->source),
                                                 .error = log(prediction->step_s / cases[i].measured_step_s),

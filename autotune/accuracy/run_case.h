@@ -11,6 +11,7 @@ typedef struct RunCase {
     TuneRequest request;
     TrainPlan plan;          // canonical and legal
     double measured_step_s;  // for the plan's tokens; 0 = not measured
+    bool computed;           // by its source's simulator, whatever that calls it: no measurement
     const char *skipped;     // why it is not predicted; NULL
     uint64_t not_expressed;  // bit i: entry i of run_case_losses applies
     Prediction prediction;

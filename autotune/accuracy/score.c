@@ -20,6 +20,10 @@ bool accuracy_has_step(const RunCase *run) {
     return !run->skipped && run->measured_step_s > 0 && run->prediction.step_s > 0;
 }
 
+bool accuracy_is_measured(const RunCase *run) {
+    return accuracy_has_step(run) && !run->computed;
+}
+
 const char *accuracy_class(const RunCase *run) {
     return run->plan.finetune != FINETUNE_FULL    ? "adapters"
            : run->request.model.experts.count > 0 ? "experts"

@@ -15,4 +15,7 @@ ErrorScore score_memory(const RunCase *const *runs, int count);
 // One row per combination that occurs, largest first.
 ScoreTable score_table(const RunCase *const *runs, int count, ScoreSplit split, bool memory, Arena *arena);
 
-void score_ranking(const RunCase *cases, const RunGroups *groups, Arena *arena, RankingScore *score);
+typedef bool (*RunTest)(const RunCase *run);
+
+// By the rows that `counts` holds for.
+void score_ranking(const RunCase *cases, const RunGroups *groups, RunTest counts, Arena *arena, RankingScore *score);

@@ -18,11 +18,11 @@ static double per_token(const RunCase *run, double step_s) {
 }
 
 // The distinct plans of a group; returns how many.
-static int plans_of(const RunCase *cases, const RunGroup *group, PlanTime *plans) {
+static int plans_of(const RunCase *cases, const RunGroup *group, RunTest counts, PlanTime *plans) {
     int count = 0;
     for (int i = 0; i < group->row_count; i++) {
         const RunCase *run = &cases[group->rows[i]];
-        if (!accuracy_has_step(run)) {
+        if (!counts(run)) {
             continue;
         }
         int at = 0;
@@ -75,7 +75,7 @@ static int largest_group(const RunGroups *groups) {
     return largest;
 }
 
-void score_ranking(const RunCase *cases, const RunGroups *groups, Arena *arena, RankingScore *score) {
+void score_ranking(const RunCase *cases, const RunGroups *groups, RunTest counts, Arena *arena, RankingScore *score) {
     *score = (RankingScore){.worst_regret = 1};
     const int largest = largest_group(groups);
     PlanTime *plans = ARENA_ARRAY(arena, PlanTime, largest);
@@ -85,7 +85,7 @@ void score_ranking(const RunCase *cases, const RunGroups *groups, Arena *arena, 
     int tau_count = 0;
     for (int i = 0; i < groups->count; i++) {
         score->unknown_ids += groups->groups[i].unknown_ids;
-        const int count = plans_of(cases, &groups->groups[i], plans);
+        const int count = plans_of(cases, &groups->groups[i], counts, plans);
         if (count < 2) {
             score->not_scored++;
             continue;

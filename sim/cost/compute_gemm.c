@@ -35,7 +35,7 @@ static const double unhidden_sum_share = 0.67;
 
 // sim/SOURCES.md H3: 273 against 398 TFLOP/s on H100, rows of an even number of elements (one measured pair). An odd
 // number leaves loads of 2 bytes: the head of a vocabulary of 50257 takes 2.5 to 2.9 times as long on A100 as one split
-// and padded (launch-bound and larger steps of vTrain's runs on one rank against two, per sequence): this source's.
+// (vTrain's traced steps of one rank against two, per sequence, of which its simulator is made): this source's.
 static const double unaligned_efficiency = 0.69, odd_efficiency = 0.4;
 
 typedef struct Waves {

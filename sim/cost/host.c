@@ -113,7 +113,7 @@ int task_kernels(const TrainPlan *plan, const Task *task) {
 
 // Megatron's fused softmax takes (sequences x heads) in fours (Megatron-LM fused_softmax.py, is_kernel_available); else
 // it is to fp32, scale, mask, softmax and back, one by one. How many more: sim/SOURCES.md A3, 6 u and 10 u, u = 2.8
-// (vTrain's), here before the fused column's factor.
+// (of a step that vTrain traced), here before the fused column's factor.
 enum { SOFTMAX_GROUP = 4, REFUSED_SOFTMAX_KERNELS = 10, REFUSED_SOFTMAX_BACKWARD_KERNELS = 16 };
 
 static int refused_softmax(const Target *target, const TrainPlan *plan, const Task *task) {

@@ -3,7 +3,8 @@
 #pragma once
 
 // Host time per operation of eager training stacks of 2022 to 2024 whose layers are Python around small operations:
-// fitted on launch-bound steps of two of them together, 39.2 to 39.8 us whichever is left out.
+// fitted on launch-bound steps of one sweep (HF Ultra-Scale Playbook). Kernels and gaps of a traced step on one A100,
+// of which vTrain's simulator makes its steps on one node, come to the same.
 #define PYTHON_2023_HOST_S 39.5e-6
 
 #include "sim/frameworks/framework.h"

@@ -9,7 +9,7 @@
 static const TargetVersion megatron_2022 = {
     .version = "2022",
     .extends = &pytorch,
-    .evidence = "357 published runs",
+    .evidence = "57 published runs",
     .settings = SETTINGS(
         SET(tp_flavour, TP_AR), SET(axes, AXES_DP | AXES_TP | AXES_PP),
         SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_INTERLEAVED)), SET(group_rule, GROUPS_OF_STAGES),
@@ -29,8 +29,7 @@ static const TargetVersion megatron_2022 = {
         SET(fused_softmax, true), SET(max_zero, 1),  // --use-distributed-optimizer
         SET(vocab_multiple, 128),  // make-vocab-size-divisible-by, times tp (Megatron-LM arguments.py)
         SET(default_attention, ATTENTION_EAGER),
-        SET(runtime.host_s_per_op, PYTHON_2023_HOST_S),  // no step constant: vTrain's steps on one node are micro-steps
-                                                         // and the optimizer, nothing is left
+        SET(runtime.host_s_per_op, PYTHON_2023_HOST_S),  // no step constant: no measured steps are short enough to tell
         SET(runtime.loss_bytes_per_logit, 44.0),         // sim/SOURCES.md A4: vocabulary-parallel
         SET(loss_fp32_copies[FUSED_FUSED], 2),           // fp32 logits and their softmax
         SET(loss_fp32_copies[FUSED_EAGER], 2), SET(loss_fp32_copies[FUSED_COMPILED], 2),
@@ -208,7 +207,7 @@ static const LogPattern logs[] = {
 };
 
 static const MeasuredChip measured[] = {
-    {"A100-SXM4-80GB", 327, 64, 0.044, -0.008}, {"V100-SXM2-32GB", 34, 32, 0.033, -0.02},
+    {"A100-SXM4-80GB", 27, 64, 0.065, -0.065},  {"V100-SXM2-32GB", 34, 32, 0.033, -0.02},
     {"H100-SXM5-80GB", 28, 512, 0.027, -0.015}, {"A800-SXM4-80GB", 6, 8, 0.044, 0.044},
     {"A100-SXM4-40GB", 1, 8, 0.259, -0.259},    {0},
 };

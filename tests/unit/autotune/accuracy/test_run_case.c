@@ -127,25 +127,42 @@ Test(run_case, a_run_older_than_a_version_is_of_the_one_before) {
     }
 }
 
-static int vocabulary_of(const char *source, int tp) {
+#define VTRAIN "VIA-Research/vTrain@f8dda8473:data/"
+
+static RunCase case_located(const char *locator, int tp) {
     char line[1024];
-    snprintf(line, sizeof line, "%s",
-             run_line(&arena, (RunLine){.source = source, .target = "megatron", .dp_shard = 1, .tp = tp}));
+    snprintf(line, sizeof line, "%s", run_line(&arena, (RunLine){.target = "megatron", .dp_shard = 1, .tp = tp}));
     char *at = strstr(line, ",128256,");
     cr_assert_not_null(at);
-    const RunCase run = case_of(arena_format(&arena, "%.*s,50257,%s", (int)(at - line), line, at + strlen(",128256,")));
+    const char *text = arena_format(&arena, "source_locator,%s%s,%.*s,50257,%s", RUNS_HEADER, locator, (int)(at - line),
+                                    line, at + strlen(",128256,"));
+    const RunFile file = run_file_of(&arena, text);
+    RunCase run;
+    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
     cr_assert_null(run.skipped, "%s", run.skipped);
+    return run;
+}
+
+static int vocabulary_of(const char *locator, int tp) {
+    const RunCase run = case_located(locator, tp);
     return target_vocab(run.request.target, &run.request.model, tp);
 }
 
 Test(run_case, a_vocabulary_is_padded_by_the_targets_that_pad_it) {
     cr_expect_eq(vocabulary_of("ours", 8), 51200);  // 50 x 1024
     cr_expect_eq(vocabulary_of("ours", 1), 50304);  // 393 x 128
+    cr_expect_eq(vocabulary_of(VTRAIN "ground_truth_multi.csv", 1), 50304);
 }
 
-Test(run_case, the_source_that_trained_an_odd_vocabulary_is_predicted_with_it) {
-    cr_expect_eq(vocabulary_of("vTrain (MICRO 2024) measured ground truth", 1), 50257);
-    cr_expect_eq(vocabulary_of("vTrain (MICRO 2024) measured ground truth", 8), 51200);
+Test(run_case, the_simulator_that_pads_no_vocabulary_is_predicted_with_an_odd_one) {
+    cr_expect_eq(vocabulary_of(VTRAIN "ground_truth_single.csv", 1), 50257);
+    cr_expect_eq(vocabulary_of(VTRAIN "ground_truth_single.csv", 8), 51200);
+}
+
+Test(run_case, steps_that_their_source_computed_are_told_from_measured_ones) {
+    cr_expect(case_located(VTRAIN "ground_truth_single.csv", 1).computed);
+    cr_expect_not(case_located(VTRAIN "ground_truth_multi.csv", 1).computed);
+    cr_expect_not(case_located("", 1).computed);
 }
 
 Test(run_case, gelu_rows_are_gpts_and_mpts_by_name) {

@@ -88,7 +88,7 @@ static RankingScore ranking_of(const ScoredRow *rows, int count) {
     }
     RunGroup group = {.name = "g", .rows = indices, .row_count = count};
     RankingScore score;
-    score_ranking(scored_rows(&arena, rows, count), &(RunGroups){&group, 1}, &arena, &score);
+    score_ranking(scored_rows(&arena, rows, count), &(RunGroups){&group, 1}, accuracy_has_step, &arena, &score);
     return score;
 }
 
@@ -137,6 +137,21 @@ Test(score, skipped_rows_rank_nothing) {
     int indices[] = {0, 1, 2};
     RunGroup group = {.name = "g", .rows = indices, .row_count = 3};
     RankingScore score;
-    score_ranking(cases, &(RunGroups){&group, 1}, &arena, &score);
+    score_ranking(cases, &(RunGroups){&group, 1}, accuracy_has_step, &arena, &score);
     cr_assert_float_eq(score.median_regret, 1.0, 1e-12);
+}
+
+Test(score, rows_that_a_simulator_computed_rank_nothing_among_measured_ones) {
+    const ScoredRow rows[] = {{.predicted_s = 1.0, .measured_s = 9.0, .plan = 1},
+                              {.predicted_s = 2.0, .measured_s = 1.0, .plan = 2},
+                              {.predicted_s = 3.0, .measured_s = 2.0, .plan = 3}};
+    RunCase *cases = scored_rows(&arena, rows, 3);
+    cases[0].computed = true;
+    int indices[] = {0, 1, 2};
+    RunGroup group = {.name = "g", .rows = indices, .row_count = 3};
+    RankingScore all, measured;
+    score_ranking(cases, &(RunGroups){&group, 1}, accuracy_has_step, &arena, &all);
+    score_ranking(cases, &(RunGroups){&group, 1}, accuracy_is_measured, &arena, &measured);
+    cr_assert_float_eq(all.median_regret, 9.0, 1e-12);
+    cr_assert_float_eq(measured.median_regret, 1.0, 1e-12);
 }
