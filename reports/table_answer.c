@@ -21,14 +21,13 @@ static const char *const headings[COLUMNS] = {"", "mesh", "batch", "recomp.", "s
 static const bool right[COLUMNS] = {[0] = true, [4] = true, [5] = true, [6] = true};
 
 static void print_title(const TuneRequest *request, FILE *out) {
-    char tokens[TEXT_UNIT_BYTES];
     wrap_line(out, 2, "%s (%s) on %d x %s (%s), for %s %s", request->model.name,
               text_count(UNIT_BUFFER, (double)model_parameters(&request->model)), request->world,
               request->cluster.accelerator.name, request->cluster.name, request->target->name,
               request->target->version);
-    text_count(tokens, (double)request->global_batch * request->seq);
     wrap_line(out, 2, "batch %lld sequences of %d tokens, %s tokens%s", (long long)request->global_batch, request->seq,
-              tokens, request->batch_assumed ? " (assumed: --global-batch)" : "");
+              text_count(UNIT_BUFFER, (double)request->global_batch * request->seq),
+              request->batch_assumed ? " (assumed: --global-batch)" : "");
 }
 
 static void fill_row(const TuneResult *result, int entry, bool short_memory, char cells[COLUMNS][CELL_BYTES]) {
@@ -146,10 +145,10 @@ static void print_rest(const TuneResult *result, int rows, FILE *out) {
 
 static void print_best(const TuneResult *result, FILE *out) {
     const Prediction *best = &result->entries[0], *faster = result->fastest_if_it_fits;
-    char text[FORMAT_BYTES], choices[FORMAT_BYTES];
+    char text[FORMAT_BYTES];
     format_mesh_options(&best->plan.mesh, text);
-    format_choice_options(result->request->target, &best->plan, choices);
-    fprintf(out, "\n%sBest: %s%s%s\n", colour(out, COLOUR_GOOD), text, choices, colour(out, COLOUR_END));
+    fprintf(out, "\n%sBest: %s%s%s\n", colour(out, COLOUR_GOOD), text,
+            format_choice_options(result->request->target, &best->plan, FORMAT_BUFFER), colour(out, COLOUR_END));
     wrap_line(out, 2, "  step %s, MFU %.1f %%", format_interval(best, text), 100 * best->mfu);
     wrap_line(out, 2, "  %s", result->best_reason);
     if (*format_close_shapes(result, text)) {

@@ -47,10 +47,7 @@ static const char *load_cluster(const RunMapper *mapper, const char *name, const
     int count = 0;
     const char *const *names = cluster_names(&count);
     const bool given = mapper->given_name && strcmp(mapper->given_name, name) == 0;
-    bool known = given || cluster_is_file(name);
-    for (int i = 0; i < count && !known; i++) {
-        known = strcmp(names[i], name) == 0;
-    }
+    const bool known = given || cluster_is_file(name) || text_index(names, (size_t)count, name) >= 0;
     REFUSE_IF(arena, !known, "cluster \"%s\" is not in this version", name);
     if (given) {
         *profile = *mapper->given;

@@ -259,12 +259,11 @@ static Status choose_command(Cli *cli, int *first, Error *error) {
     if (cli->argv[1][0] == '-') {
         return STATUS_OK;
     }
-    for (int i = 0; i < COMMAND_COUNT; i++) {
-        if (strcmp(cli->argv[1], command_names[i]) == 0) {
-            cli->command = (CommandId)i;
-            *first = 2;
-            return STATUS_OK;
-        }
+    const int command = text_index(command_names, COMMAND_COUNT, cli->argv[1]);
+    if (command >= 0) {
+        cli->command = (CommandId)command;
+        *first = 2;
+        return STATUS_OK;
     }
     if (model_is_known(cli->argv[1])) {  // ndtune llama-3-8b --world 32
         return STATUS_OK;

@@ -108,12 +108,11 @@ Status cmd_help(Cli *cli, Error *error) {
     }
     int count = 0;
     const Topic *table = topics(&count);
-    for (int i = 0; i < count; i++) {
-        if (strcmp(word, table[i].name) == 0) {
-            printf("%s\n\n", table[i].title);
-            topic_write(&table[i], write_plain, stdout);
-            return STATUS_OK;
-        }
+    const Topic *topic = TEXT_FIND(table, count, name, word);
+    if (topic) {
+        printf("%s\n\n", topic->title);
+        topic_write(topic, write_plain, stdout);
+        return STATUS_OK;
     }
     cli->blame = cli->options.word_argument[0];
     static const TextSynonym others[] = {

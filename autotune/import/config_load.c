@@ -14,6 +14,18 @@ Status config_malformed(const ConfigSource *source, int line, const char *format
     return error_set(source->error, STATUS_USAGE, "%s:%d: %s", source->path, line, sentence);
 }
 
+size_t word_length(const char *text) {
+    size_t length = 0;
+    while (isalnum((unsigned char)text[length]) || text[length] == '_') {
+        length++;
+    }
+    return length;
+}
+
+size_t name_length(const char *text) {
+    return isdigit((unsigned char)text[0]) ? 0 : word_length(text);
+}
+
 static Status read_whole(const char *path, Arena *arena, char **text, Error *error) {
     const char *why = NULL;
     FILE *file = open_to_read(path, &why);

@@ -34,5 +34,9 @@ Status config_python(const ConfigSource *source, ConfigNode **root);
 // A here-document behind the script `source`, with the variables that it has set.
 Status config_shell_document(const ConfigSource *source, const char *body, const char **text);
 
+// Of letters, digits and '_' that begin here; the other is 0 where the first is a digit, which begins no name.
+size_t word_length(const char *text);
+size_t name_length(const char *text);
+
 Status config_malformed(const ConfigSource *source, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -193,9 +193,9 @@ static void append(Script *script, const ShellVariable *known, bool is_array, Sh
 // Whether an assignment is next, which is then read.
 static Status take_assignment(Script *script, bool *taken) {
     Shell *shell = &script->shell;
-    const size_t length = strspn(shell->at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    const size_t length = name_length(shell->at);
     const bool adds = shell->at[length] == '+' && shell->at[length + 1] == '=';
-    *taken = shell_is_name(shell->at, length) && (adds || shell->at[length] == '=');
+    *taken = length > 0 && (adds || shell->at[length] == '=');
     if (!*taken) {
         return STATUS_OK;
     }
@@ -366,7 +366,7 @@ static bool is_override(const char *word) {
     bool dotted = false;
     for (size_t i = 0; i < length; i++) {
         dotted |= word[i] == '.';
-        if (!(word[i] == '.' || shell_is_name(&word[i], 1) || (word[i] >= '0' && word[i] <= '9'))) {
+        if (word[i] != '.' && word_length(&word[i]) == 0) {
             return false;
         }
     }

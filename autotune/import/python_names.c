@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/frameworks/config_tree.h"
+#include "autotune/import/config_load.h"
 
 typedef struct Scope Scope;
 struct Scope {
@@ -223,10 +223,7 @@ PythonNames *python_names(const char *text, Arena *arena) {
     *names = (PythonNames){.arena = arena, .text = text, .set = config_node(arena, NODE_MAP, 1)};
     Walk walk = {.names = names, .at = text, .line = text, .first = true};
     while (*walk.at) {
-        size_t length = 0;
-        while (isalnum((unsigned char)walk.at[length]) || walk.at[length] == '_') {
-            length++;
-        }
+        const size_t length = word_length(walk.at);
         if (*walk.at == '#') {
             walk.at += strcspn(walk.at, "\n");
         } else if (length == 0 && *walk.at != '"' && *walk.at != '\'') {

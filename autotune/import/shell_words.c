@@ -40,22 +40,6 @@ void shell_set(Shell *shell, const char *name, ShellList value) {
     known->value = value;
 }
 
-bool shell_is_name(const char *text, size_t length) {
-    bool all = length > 0 && !isdigit((unsigned char)text[0]);
-    for (size_t i = 0; i < length; i++) {
-        all &= isalnum((unsigned char)text[i]) || text[i] == '_';
-    }
-    return all;
-}
-
-static size_t name_length(const char *text) {
-    size_t length = 0;
-    while (isalnum((unsigned char)text[length]) || text[length] == '_') {
-        length++;
-    }
-    return shell_is_name(text, length) ? length : 0;
-}
-
 // ---- one word after the other
 
 static void begin(Building *word, int line) {

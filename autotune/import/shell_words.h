@@ -45,5 +45,3 @@ Status shell_word(Shell *shell, ShellList *list, bool split);
 
 // A here-document's text with its variables, line ends kept.
 Status shell_document(Shell *shell, const char *body, const char **text);
-
-bool shell_is_name(const char *text, size_t length);

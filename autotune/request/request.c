@@ -195,9 +195,8 @@ static void choose_limits(Builder *builder) {
     const double share = given ? asked->memory_limit_share : 1;
     request->memory_limit_bytes =
         share > 0 ? share * request->cluster.accelerator.memory_bytes : asked->memory_limit_bytes;
-    char limit[TEXT_UNIT_BYTES];
-    text_bytes(limit, request->memory_limit_bytes);
-    assume(builder, "memory limit %s per accelerator%s", limit, given ? "" : " (all of it)");
+    assume(builder, "memory limit %s per accelerator%s", text_bytes(UNIT_BUFFER, request->memory_limit_bytes),
+           given ? "" : " (all of it)");
 }
 
 static const char *price_source(const ClusterProfile *cluster) {

@@ -196,11 +196,9 @@ static Status save_predictions(Store *store, void *context, Error *error) {
 }
 
 Status store_save_predictions(Store *store, const TuneResult *result, Error *error) {
-    TuneResult copy = *result;
-    return store_transaction(store, save_predictions, &copy, error);
+    return store_transaction(store, save_predictions, (void *)result, error);
 }
 
 Status store_save_result(Store *store, const TuneResult *result, Error *error) {
-    TuneResult copy = *result;
-    return store_transaction(store, save_result, &copy, error);
+    return store_transaction(store, save_result, (void *)result, error);
 }

@@ -70,11 +70,10 @@ static Status arena_map(Device *cpu, Error *error) {
     const int64_t inside = (wanted + page - 1) / page * page;
     cpu->mapping_bytes = inside + 2 * page;
     cpu->mapping = mmap(NULL, (size_t)cpu->mapping_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (cpu->mapping == MAP_FAILED ||
-        (inside > 0 && mprotect(cpu->mapping + page, (size_t)inside, PROT_READ | PROT_WRITE) != 0)) {
-        return error_set(error, STATUS_ENVIRONMENT, "cannot map an arena of %s: %s",
-                         text_bytes(UNIT_BUFFER, (double)wanted), strerror(errno));
-    }
+    FAIL_IF(cpu->mapping == MAP_FAILED ||
+                (inside > 0 && mprotect(cpu->mapping + page, (size_t)inside, PROT_READ | PROT_WRITE) != 0),
+            error, STATUS_ENVIRONMENT, "cannot map an arena of %s: %s", text_bytes(UNIT_BUFFER, (double)wanted),
+            strerror(errno));
     cpu->placement.arena = cpu->mapping + page + inside - wanted;
     if (cpu->setup.poison) {
         const uint32_t quiet_nan = 0x7FC0DEAD;  // IEEE 754: exponent all ones, quiet bit, any payload
@@ -95,10 +94,8 @@ static Status sums_map(Device *cpu, Error *error) {
     }
     void *sums =
         mmap(NULL, (size_t)sums_bytes(cpu), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (sums == MAP_FAILED) {
-        return error_set(error, STATUS_ENVIRONMENT, "cannot map exact sums of %s: %s",
-                         text_bytes(UNIT_BUFFER, (double)sums_bytes(cpu)), strerror(errno));
-    }
+    FAIL_IF(sums == MAP_FAILED, error, STATUS_ENVIRONMENT, "cannot map exact sums of %s: %s",
+            text_bytes(UNIT_BUFFER, (double)sums_bytes(cpu)), strerror(errno));
     cpu->sums = sums;
     return STATUS_OK;
 }

@@ -134,9 +134,7 @@ static Status time_calls(MeasureBench *bench, int calls, double *seconds, Error 
     CUDA_TRY(cudaEventRecord(shop->begin, shop->stream), "a time");
     for (int i = 0; i < calls; i++) {
         const int code = runs[bench->work->kind](bench);
-        if (code != 0) {
-            return measure_failed(bench, code, error);
-        }
+        FAIL_WITH(code != 0, measure_failed(bench, code, error));
     }
     CUDA_TRY(cudaEventRecord(shop->end, shop->stream), "a time");
     CUDA_TRY(cudaEventSynchronize(shop->end), "a kernel to measure");

@@ -100,9 +100,7 @@ Status measure_attention_open(MeasureBench *bench, bool *served, Error *error) {
         return STATUS_OK;
     }
     const int code = measure_attention_run(bench);
-    if (code != 0) {
-        return measure_failed(bench, code, error);
-    }
+    FAIL_WITH(code != 0, measure_failed(bench, code, error));
     const AttentionData data = data_of(bench);
     CUDA_TRY(cuda_attention_delta(&bench->attention.call, data.o, data.d_o, delta_of(bench), bench->shop.stream),
              "attention to measure");

@@ -45,9 +45,8 @@ static int task_named(const StepProgram *program, const char *name) {
 
 static Status read_pace(const char *words, const char *seconds, RunFault *fault, Error *error) {
     *fault = (RunFault){.action = FAULT_PACE, .rank = -1, .task = -1};
-    if (!text_parse_double(seconds, &fault->delay_s) || !(fault->delay_s > 0 && fault->delay_s <= PACE_MOST_S)) {
-        return refuse(words, "the pace is in seconds, above 0 and at most 1", error);
-    }
+    FAIL_WITH(!text_parse_double(seconds, &fault->delay_s) || !(fault->delay_s > 0 && fault->delay_s <= PACE_MOST_S),
+              refuse(words, "the pace is in seconds, above 0 and at most 1", error));
     return STATUS_OK;
 }
 
@@ -68,22 +67,18 @@ Status fault_from_environment(const StepPrograms *programs, RunFault *fault, Err
     if (count < 3 || (fault->action = action_named(parts[0])) >= FAULT_PACE) {
         return refuse(words, "the action is hang, exit, skip, size or delay", error);
     }
-    if (count > PARTS_MOST || strlen(words) >= sizeof copy) {
-        return refuse(words, "there is more than it takes", error);
-    }
+    FAIL_WITH(count > PARTS_MOST || strlen(words) >= sizeof copy, refuse(words, "there is more than it takes", error));
     if (!text_parse_int(parts[1], &rank) || rank < 0 || rank >= mesh_world(mesh)) {
         return refuse(words, "there is no such rank", error);
     }
     const StepProgram *program = step_program_of(programs, mesh, (int)rank);
-    if ((fault->task = task_named(program, parts[2])) == program->task_count) {
-        return refuse(words, "the program has no task of this name", error);
-    }
+    FAIL_WITH((fault->task = task_named(program, parts[2])) == program->task_count,
+              refuse(words, "the program has no task of this name", error));
     if (count > 3 && (!text_parse_int(parts[3], &step) || step < 1 || step > INT32_MAX)) {
         return refuse(words, "steps count from 1", error);
     }
-    if (count > 4 && (!text_parse_double(parts[4], &fault->delay_s) || fault->delay_s < 0)) {
-        return refuse(words, "the delay is in seconds", error);
-    }
+    FAIL_WITH(count > 4 && (!text_parse_double(parts[4], &fault->delay_s) || fault->delay_s < 0),
+              refuse(words, "the delay is in seconds", error));
     fault->rank = (int)rank;
     fault->step = (int)step - 1;
     return STATUS_OK;

@@ -31,10 +31,9 @@ static Status room_check(const Run *run, Error *error) {
     const int64_t free_bytes = memory_available_bytes();  // if unknown, the mapping itself will tell
     const double copies = run->request.options.bitwise ? 1 + EXACT_BYTES : 1;
     const double needed = copies * (double)run->arena_bytes * mesh_world(&run->request.plan.mesh);
-    if (free_bytes >= 0 && needed > (double)free_bytes) {
-        return error_set(error, STATUS_INFEASIBLE, "the ranks need %s together, this machine has %s available",
-                         text_bytes(UNIT_BUFFER, needed), text_bytes(UNIT_BUFFER, (double)free_bytes));
-    }
+    FAIL_IF(free_bytes >= 0 && needed > (double)free_bytes, error, STATUS_INFEASIBLE,
+            "the ranks need %s together, this machine has %s available", text_bytes(UNIT_BUFFER, needed),
+            text_bytes(UNIT_BUFFER, (double)free_bytes));
     return STATUS_OK;
 }
 

@@ -18,13 +18,12 @@ static Status broken(Error *error, const char *what) {
 static Status read_rank(const json_t *row, Arena *arena, PreflightRank *rank, Error *error) {
     const char *host = "";
     json_error_t where;
-    if (json_unpack_ex((json_t *)row, &where, 0, "{s:s, s:i, s:i, s:F, s:F, s:F, s:F, s:F, s:F}", "host", &host, "node",
-                       &rank->node, "cores", &rank->cores, "memory_bytes", &rank->memory_bytes, "shared_bytes",
-                       &rank->shared_bytes, "locked_limit_bytes", &rank->locked_limit_bytes, "address_limit_bytes",
-                       &rank->address_limit_bytes, "clock_offset_s", &rank->clock_offset_s, "flop_per_s",
-                       &rank->flop_per_s) != 0) {
-        return broken(error, where.text);
-    }
+    FAIL_WITH(json_unpack_ex((json_t *)row, &where, 0, "{s:s, s:i, s:i, s:F, s:F, s:F, s:F, s:F, s:F}", "host", &host,
+                             "node", &rank->node, "cores", &rank->cores, "memory_bytes", &rank->memory_bytes,
+                             "shared_bytes", &rank->shared_bytes, "locked_limit_bytes", &rank->locked_limit_bytes,
+                             "address_limit_bytes", &rank->address_limit_bytes, "clock_offset_s", &rank->clock_offset_s,
+                             "flop_per_s", &rank->flop_per_s) != 0,
+              broken(error, where.text));
     rank->host = arena_text(arena, host);
     return STATUS_OK;
 }
@@ -34,18 +33,16 @@ static Status read_groups(const json_t *row, int world, Arena *arena, PreflightG
     int axes = 0;
     json_t *seconds = NULL, *wrong = NULL, *from = NULL;
     json_error_t where;
-    if (json_unpack_ex((json_t *)row, &where, 0, "{s:i, s:s, s:F, s:o, s:o, s?o}", "axes", &axes, "collective", &name,
-                       "payload_bytes", &groups->payload_bytes, "seconds", &seconds, "wrong", &wrong, "from",
-                       &from) != 0) {
-        return broken(error, where.text);
-    }
+    FAIL_WITH(json_unpack_ex((json_t *)row, &where, 0, "{s:i, s:s, s:F, s:o, s:o, s?o}", "axes", &axes, "collective",
+                             &name, "payload_bytes", &groups->payload_bytes, "seconds", &seconds, "wrong", &wrong,
+                             "from", &from) != 0,
+              broken(error, where.text));
     for (size_t i = 0; i < sizeof collectives / sizeof collectives[0]; i++) {
         groups->collective = strcmp(collectives[i], name) == 0 ? collectives[i] : groups->collective;
     }
-    if (!groups->collective || axes <= 0 || (int)json_array_size(seconds) != world ||
-        (int)json_array_size(wrong) != world || (from && (int)json_array_size(from) != world)) {
-        return broken(error, "a group without its ranks");
-    }
+    FAIL_WITH(!groups->collective || axes <= 0 || (int)json_array_size(seconds) != world ||
+                  (int)json_array_size(wrong) != world || (from && (int)json_array_size(from) != world),
+              broken(error, "a group without its ranks"));
     groups->axes = (AxisMask)axes;
     groups->seconds = ARENA_ARRAY(arena, double, world);
     groups->wrong = ARENA_ARRAY(arena, double, world);
@@ -64,9 +61,8 @@ static Status read_groups(const json_t *row, int world, Arena *arena, PreflightG
 static Status read_root(const json_t *root, Arena *arena, PreflightResult *result, Error *error) {
     const char *schema = json_string_value(json_object_get(root, "schema"));
     const json_t *ranks = json_object_get(root, "ranks"), *groups = json_object_get(root, "groups");
-    if (!schema || strcmp(schema, SCHEMA) != 0 || (int)json_array_size(ranks) != result->world) {
-        return broken(error, "another schema or another world");
-    }
+    FAIL_WITH(!schema || strcmp(schema, SCHEMA) != 0 || (int)json_array_size(ranks) != result->world,
+              broken(error, "another schema or another world"));
     result->ranks = ARENA_ARRAY(arena, PreflightRank, result->world);
     for (int rank = 0; rank < result->world; rank++) {
         TRY(read_rank(json_array_get(ranks, (size_t)rank), arena, &result->ranks[rank], error));

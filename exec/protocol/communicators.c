@@ -39,9 +39,7 @@ static Status add_axes(const Mesh *mesh, Arena *arena, CommunicatorSet *set, Err
             continue;
         }
         const Communicator wanted = {.name = mesh_axes_words(axes, arena), .id = AXES_ID, .axes = axes};
-        if (find_or_add(set, mesh, &wanted) < 0) {
-            return too_many(error);
-        }
+        FAIL_WITH(find_or_add(set, mesh, &wanted) < 0, too_many(error));
     }
     return STATUS_OK;
 }
@@ -70,9 +68,7 @@ static Status add_lanes(const StepProgram *program, CommunicatorSet *set, int16_
         const Communicator wanted =
             task_is_message(task) ? message_link(program, task) : collective_lane(program, task);
         const int index = find_or_add(set, &program->plan.mesh, &wanted);
-        if (index < 0) {
-            return too_many(error);
-        }
+        FAIL_WITH(index < 0, too_many(error));
         of_task[t] = (int16_t)index;
     }
     return STATUS_OK;

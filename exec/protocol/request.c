@@ -227,9 +227,7 @@ static Status unwritable(Error *error) {
 
 Status run_request_save(const RunRequest *request, const char *path, Error *error) {
     json_t *root = request_json(request);
-    if (!root) {
-        return unwritable(error);
-    }
+    FAIL_WITH(!root, unwritable(error));
     const Status status = json_file_save(path, root, error);
     json_decref(root);
     return status;
@@ -239,9 +237,7 @@ Status run_request_text(const RunRequest *request, Arena *arena, const char **te
     json_t *root = request_json(request);
     char *words = root ? json_dumps(root, JSON_REAL_PRECISION(17)) : NULL;
     json_decref(root);
-    if (!words) {
-        return unwritable(error);
-    }
+    FAIL_WITH(!words, unwritable(error));
     *text = arena_text(arena, words);
     free(words);
     return STATUS_OK;

@@ -216,9 +216,7 @@ static Status requests_wait(Transport *mpi, const Waiting *waiting, Error *error
         }
         if (looks % 64 == 0) {
             TRY(wait_look(&wait, atomic_load_explicit(&mpi->stopped, memory_order_relaxed) != 0, error));
-            if (wait_is_over(&wait)) {
-                return late(mpi, waiting, wait.waited_s, error);
-            }
+            FAIL_WITH(wait_is_over(&wait), late(mpi, waiting, wait.waited_s, error));
         }
         if (looks >= mpi->setup.spins) {
             wait_pause(looks - mpi->setup.spins, YIELDS, NAP_S);

@@ -54,9 +54,8 @@ static Status late(Transport *nccl, NcclLane *lane, const char *what, double wai
     nccl_shower_stop(nccl);
     lane_watch_show(&lane->watch);
     const ProgressView call = progress_view(lane->watch.of.cell);
-    if (nccl->table.ranks && communicator < nccl->setup.communicator_count && call.inside) {
-        return diagnose_late(&nccl->table, nccl->setup.rank, communicator, waited_s, error);
-    }
+    FAIL_WITH(nccl->table.ranks && communicator < nccl->setup.communicator_count && call.inside,
+              diagnose_late(&nccl->table, nccl->setup.rank, communicator, waited_s, error));
     return error_set(error, STATUS_ENVIRONMENT, "lane %s, %s: %s waited %.1f s for %s", lane->spec->name,
                      call.inside ? progress_call_words(&nccl->table, nccl->setup.rank, call).text : what,
                      progress_row_words(&nccl->table, nccl->setup.rank, false).text, waited_s,
@@ -88,9 +87,7 @@ static Status wait_more(StreamWait *wait, Error *error) {
                          error));
             TRY(nccl_try(nccl, wait->lane, result, wait->what, error));
         }
-        if (wait_is_over(&wait->time)) {
-            return late(nccl, wait->lane, wait->what, wait->time.waited_s, error);
-        }
+        FAIL_WITH(wait_is_over(&wait->time), late(nccl, wait->lane, wait->what, wait->time.waited_s, error));
     }
     wait_pause(wait->looks, YIELDS, NAP_S);
     return STATUS_OK;

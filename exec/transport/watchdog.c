@@ -153,21 +153,16 @@ static int first_beyond_limit(const Watchdog *watchdog) {
 Status watchdog_look(Watchdog *watchdog, Error *error) {
     count_up(watchdog);
     const int mute = silent_in_preparation(watchdog);
-    if (mute >= 0) {
-        return silent(watchdog, mute, error);
-    }
+    FAIL_WITH(mute >= 0, silent(watchdog, mute, error));
     const int stuck = first_beyond_limit(watchdog);
     if (stuck < 0) {
         return STATUS_OK;
     }
     const int quiet = most_silent(watchdog), waiting = longest_waiting(watchdog);
-    if (quiet >= 0) {
-        return silent(watchdog, quiet, error);
-    }
+    FAIL_WITH(quiet >= 0, silent(watchdog, quiet, error));
     const double waits_s = waiting >= 0 ? watchdog->ranks[waiting].still_s : 0;
-    if (waiting >= 0 && waits_s > LONG_SHARE * limit_of(watchdog, waiting)) {
-        return diagnose_late(&watchdog->table, waiting, progress_inside(&watchdog->table, waiting), waits_s, error);
-    }
+    FAIL_WITH(waiting >= 0 && waits_s > LONG_SHARE * limit_of(watchdog, waiting),
+              diagnose_late(&watchdog->table, waiting, progress_inside(&watchdog->table, waiting), waits_s, error));
     return error_set(error, STATUS_ENVIRONMENT, "%s stands still there since %.1f s, and waits for %s",
                      progress_row_words(&watchdog->table, stuck, true).text, watchdog->ranks[stuck].still_s,
                      meets(watchdog, stuck) ? "all ranks to meet" : "nobody");

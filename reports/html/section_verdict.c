@@ -70,10 +70,10 @@ static void write_lead(const HtmlReport *report, FILE *out) {
         fputs("</p>\n", out);
         return;
     }
-    char next[FORMAT_BYTES], close[FORMAT_BYTES];
+    char close[FORMAT_BYTES];
     fputs("<p>", out);
-    format_layout(&result->entries[1].plan.mesh, next);
-    markup_format(out, "By prediction it is %s; the next is %s. ", result->best_reason, next);
+    markup_format(out, "By prediction it is %s; the next is %s. ", result->best_reason,
+                  format_layout(&result->entries[1].plan.mesh, FORMAT_BUFFER));
     if (*format_close_shapes(result, close)) {
         markup_format(out, "%s%s.", close, measured ? "" : ": measure them (ndtune validate)");
     } else {

@@ -135,11 +135,7 @@ Status json_reader_finish(const JsonReader *reader, const char *const *keys, siz
     const char *key;
     json_t *value;
     json_object_foreach(reader->object, key, value) {
-        bool known = false;
-        for (size_t i = 0; i < count && !known; i++) {
-            known = strcmp(key, keys[i]) == 0;
-        }
-        if (!known) {
+        if (text_index(keys, count, key) < 0) {
             const Status status = json_error(reader, key, error, "unknown field");
             const char *nearest = text_nearest(key, keys, count);
             return nearest ? error_hint(error, "did you mean \"%s\"?", nearest) : status;

@@ -19,9 +19,11 @@ extern const ImportFormat import_accelerate;
 
 // Of all three: context parallelism is SDPA's.
 const char *accelerate_python_refuse(const ConfigJob *job);
-void liger_arguments_write(const ConfigJob *job, FILE *out);     // of TrainingArguments
-void optimizer_argument_write(const ConfigJob *job, FILE *out);  // the same
-void collator_comment_write(const ConfigJob *job, FILE *out);    // what packs documents
+// Of TrainingArguments and its like: the constants of its module; batch and precision; what its kernels are.
+void training_constants_write(const ConfigJob *job, FILE *out);
+void training_arguments_begin(const ConfigJob *job, const char *config, FILE *out);
+void kernel_arguments_write(const ConfigJob *job, FILE *out);
+void collator_comment_write(const ConfigJob *job, FILE *out);  // what packs documents
 void accelerate_notes(const ConfigJob *job, FILE *out);
 void parallelism_config_write(const ConfigJob *job, FILE *out);  // its object of the mesh
 

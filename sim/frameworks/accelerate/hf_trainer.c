@@ -25,7 +25,7 @@ static void write_environment(const ConfigJob *job, FILE *out) {
             export_bool(plan->recompute == RECOMPUTE_FULL));
 }
 
-void liger_arguments_write(const ConfigJob *job, FILE *out) {
+static void write_liger(const ConfigJob *job, FILE *out) {
     if (export_fuses_loss(job)) {
         fputs("        use_liger_kernel=True,\n"
               "        liger_kernel_config={  # the loss alone: the rest runs as predicted\n"
@@ -36,10 +36,39 @@ void liger_arguments_write(const ConfigJob *job, FILE *out) {
     }
 }
 
-void optimizer_argument_write(const ConfigJob *job, FILE *out) {
+static void write_optimizer(const ConfigJob *job, FILE *out) {
     const char *name = hf_optimizer_name(job->plan->optimizer);
     if (job->plan->optimizer != OPTIMIZER_TARGET && name) {
         fprintf(out, "        optim=\"%s\",\n", name);
+    }
+}
+
+void kernel_arguments_write(const ConfigJob *job, FILE *out) {
+    if (job->plan->fused == FUSED_COMPILED) {
+        fputs("        torch_compile=True,\n", out);
+    }
+    write_liger(job, out);
+    write_optimizer(job, out);
+}
+
+void training_constants_write(const ConfigJob *job, FILE *out) {
+    bool known = false;
+    fputs("MODEL = ", out);
+    escape_quoted(export_model_path(job, &known), out);
+    fprintf(out, "\nSEQUENCE_LENGTH = %d\nGLOBAL_BATCH = %lld\n", job->plan->seq,
+            (long long)plan_global_batch(job->plan));
+}
+
+void training_arguments_begin(const ConfigJob *job, const char *config, FILE *out) {
+    const TrainPlan *plan = job->plan;
+    fprintf(out,
+            "\n\ndef training_arguments(**more):  # output_dir, learning_rate and so on\n"
+            "    return %s(\n"
+            "        per_device_train_batch_size=%d,\n"
+            "        gradient_accumulation_steps=%d,\n",
+            config, plan->micro_batch, plan->grad_accum);
+    if (plan->precision != DTYPE_FP32) {
+        fprintf(out, "        %s=True,\n", dtype_name(plan->precision));
     }
 }
 
@@ -52,23 +81,11 @@ void collator_comment_write(const ConfigJob *job, FILE *out) {
 
 static void write_arguments(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
-    fprintf(out,
-            "\n\ndef training_arguments(**more):  # output_dir, learning_rate and so on\n"
-            "    return TrainingArguments(\n"
-            "        per_device_train_batch_size=%d,\n"
-            "        gradient_accumulation_steps=%d,\n",
-            plan->micro_batch, plan->grad_accum);
-    if (plan->precision != DTYPE_FP32) {
-        fprintf(out, "        %s=True,\n", dtype_name(plan->precision));
-    }
+    training_arguments_begin(job, "TrainingArguments", out);
     if (plan->recompute == RECOMPUTE_FULL && !export_shards(job)) {
         fputs("        gradient_checkpointing=True,  # no FSDP to do it\n", out);
     }
-    if (plan->fused == FUSED_COMPILED) {
-        fputs("        torch_compile=True,\n", out);
-    }
-    liger_arguments_write(job, out);
-    optimizer_argument_write(job, out);
+    kernel_arguments_write(job, out);
     collator_comment_write(job, out);
     if (export_syncs_each(job)) {  // trainer.py of 5.8 looks at it, that of 4.57 and 5.0 does not
         fputs("        # transformers >= 5.8: reduces gradients on every micro-step, so that none is kept whole\n"
@@ -83,16 +100,13 @@ static void write_arguments(const ConfigJob *job, FILE *out) {
 
 static void hf_trainer_write(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
-    bool known = false;
     fputs("\nimport os\n\n", out);
     write_environment(job, out);
     fputs("\nfrom accelerate.parallelism_config import ParallelismConfig  # noqa: E402\n"
           "from accelerate.utils import TorchContextParallelConfig  # noqa: E402\n"
-          "from transformers import TrainingArguments  # noqa: E402\n\n"
-          "MODEL = ",
+          "from transformers import TrainingArguments  # noqa: E402\n\n",
           out);
-    escape_quoted(export_model_path(job, &known), out);
-    fprintf(out, "\nSEQUENCE_LENGTH = %d\nGLOBAL_BATCH = %lld\n", plan->seq, (long long)plan_global_batch(plan));
+    training_constants_write(job, out);
     parallelism_config_write(job, out);
     fprintf(out,
             "\n\ndef model_arguments():  # of from_pretrained\n    arguments = {\"attn_implementation\": \"%s\"}\n",

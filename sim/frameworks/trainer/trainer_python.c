@@ -2,7 +2,6 @@
 // ranks of experts the mesh is accelerate's ParallelismConfig and FSDP2 is asked for by fsdp_config; with them the
 // model is sharded as it is loaded, by DistributedConfig, which knows neither cp nor a choice of resharding.
 
-#include "sim/base/escape.h"
 #include "sim/frameworks/accelerate/accelerate_files.h"
 #include "sim/frameworks/peft.h"
 #include "sim/frameworks/trainer/trainer_files.h"
@@ -112,16 +111,8 @@ static void write_recompute(const ConfigJob *job, FILE *out) {
 }
 
 static void write_choices(const ConfigJob *job, FILE *out) {
-    const TrainPlan *plan = job->plan;
-    if (plan->precision != DTYPE_FP32) {
-        fprintf(out, "        %s=True,\n", dtype_name(plan->precision));
-    }
     write_recompute(job, out);
-    if (plan->fused == FUSED_COMPILED) {
-        fputs("        torch_compile=True,\n", out);
-    }
-    liger_arguments_write(job, out);
-    optimizer_argument_write(job, out);
+    kernel_arguments_write(job, out);
     if (export_syncs_each(job)) {
         fputs("        # reduces gradients on every micro-step, so that none is kept whole\n"
               "        accelerator_config={\"gradient_accumulation_kwargs\": {\"sync_each_batch\": True}},\n",
@@ -131,27 +122,19 @@ static void write_choices(const ConfigJob *job, FILE *out) {
 
 void trainer_write(const ConfigJob *job, const char *package, const char *config,
                    void (*write_more)(const ConfigJob *job, FILE *out), FILE *out) {
-    const TrainPlan *plan = job->plan;
     const bool own_mesh = !shards_itself(job);
-    bool known = false;
     fputs(own_mesh ? "\nfrom accelerate.parallelism_config import ParallelismConfig\n"
                      "from accelerate.utils import TorchContextParallelConfig\n"
                    : "\nfrom transformers.distributed import DistributedConfig\n",
           out);
-    fprintf(out, "from %s import %s\n\nMODEL = ", package, config);
-    escape_quoted(export_model_path(job, &known), out);
-    fprintf(out, "\nSEQUENCE_LENGTH = %d\nGLOBAL_BATCH = %lld\n", plan->seq, (long long)plan_global_batch(plan));
+    fprintf(out, "from %s import %s\n\n", package, config);
+    training_constants_write(job, out);
     if (own_mesh) {
         parallelism_config_write(job, out);
     }
     write_model(job, out);
     peft_write_python(job, out);
-    fprintf(out,
-            "\n\ndef training_arguments(**more):  # output_dir, learning_rate and so on\n"
-            "    return %s(\n"
-            "        per_device_train_batch_size=%d,\n"
-            "        gradient_accumulation_steps=%d,\n",
-            config, plan->micro_batch, plan->grad_accum);
+    training_arguments_begin(job, config, out);
     write_choices(job, out);
     if (write_more) {
         write_more(job, out);
