@@ -83,18 +83,28 @@ static bool has_mark(const ConfigNode *root, const char *mark) {
     return node && (!dot || (node->kind == NODE_MAP && config_child(node, dot + 1)));
 }
 
+// The next mark; false at their end.
+static bool next_mark(const char **at, char mark[ERROR_HINT_BYTES]) {
+    const size_t length = strcspn(*at, " ");
+    snprintf(mark, ERROR_HINT_BYTES, "%.*s", (int)length, *at);
+    *at += length + strspn(*at + length, " ");
+    return length > 0;
+}
+
 static int marks_in(const ImportFormat *format, const ConfigNode *root) {
     int count = 0;
-    for (const char *const *mark = format->marks; *mark; mark++) {
-        count += has_mark(root, *mark);
+    char mark[ERROR_HINT_BYTES];
+    for (const char *at = format->marks; next_mark(&at, mark);) {
+        count += has_mark(root, mark);
     }
     return count;
 }
 
 static bool is_mark_of(const ImportFormat *format, const char *key) {
     bool found = false;
-    for (const char *const *mark = format->marks; *mark; mark++) {
-        found |= strcmp(*mark, key) == 0;
+    char mark[ERROR_HINT_BYTES];
+    for (const char *at = format->marks; next_mark(&at, mark);) {
+        found |= strcmp(mark, key) == 0;
     }
     return found;
 }
@@ -102,8 +112,9 @@ static bool is_mark_of(const ImportFormat *format, const char *key) {
 // Every mark of the one is a mark of the other: both can read the file.
 static bool same_marks(const ImportFormat *format, const ImportFormat *other, const ConfigNode *root) {
     bool same = true;
-    for (const char *const *mark = format->marks; *mark; mark++) {
-        same &= !has_mark(root, *mark) || is_mark_of(other, *mark);
+    char mark[ERROR_HINT_BYTES];
+    for (const char *at = format->marks; next_mark(&at, mark);) {
+        same &= !has_mark(root, mark) || is_mark_of(other, mark);
     }
     return same;
 }

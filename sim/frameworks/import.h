@@ -47,8 +47,8 @@ typedef struct ImportKeys {
 } ImportKeys;
 
 typedef struct ImportFormat {
-    const char *name;          // of --from-format
-    const char *const *marks;  // keys by which such a file is known, NULL at the end
+    const char *name;   // of --from-format
+    const char *marks;  // keys by which such a file is known, with blanks between
     ImportKeys keys;
     Status (*read)(Import *import, Error *error);
 } ImportFormat;

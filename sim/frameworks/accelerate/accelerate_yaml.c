@@ -398,13 +398,10 @@ static Status accelerate_read(Import *import, Error *error) {
     return read_device(import, type, error);
 }
 
-static const char *const marks[] = {
-    "compute_environment", "distributed_type",   "machine_rank",           "num_processes",
-    "fsdp_config",         "parallelism_config", "main_training_function", NULL};
-
 const ImportFormat import_accelerate = {
     .name = "accelerate",
-    .marks = marks,
+    .marks = "compute_environment distributed_type machine_rank num_processes fsdp_config parallelism_config "
+             "main_training_function",
     .keys = {.mesh = "parallelism_config_{dp_replicate,dp_shard,cp,tp}_size",
              .micro_batch = "the batch size of your DataLoader",
              .reshard = "fsdp_reshard_after_forward",

@@ -175,18 +175,10 @@ static Status automodel_read(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-static const char *const marks[] = {"step_scheduler",
-                                    DISTRIBUTED("strategy"),
-                                    DISTRIBUTED("dp_size"),
-                                    DISTRIBUTED("tp_size"),
-                                    DISTRIBUTED("ep_size"),
-                                    "model._target_",
-                                    "recipe",
-                                    NULL};
-
 const ImportFormat import_automodel = {
     .name = "automodel",
-    .marks = marks,
+    .marks = "step_scheduler distributed.strategy distributed.dp_size distributed.tp_size distributed.ep_size "
+             "model._target_ recipe",
     .keys = {.mesh = "distributed.{dp_size,dp_replicate_size,tp_size,cp_size,ep_size}",
              .micro_batch = "step_scheduler.local_batch_size",
              .reshard = "distributed.reshard_after_forward",

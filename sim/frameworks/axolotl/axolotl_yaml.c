@@ -67,12 +67,9 @@ const ConfigKey axolotl_sync[] = {{"accelerator_config.gradient_accumulation_kwa
 
 // ---- the format
 
-static const char *const marks[] = {"base_model", "sequence_len",  "micro_batch_size", "datasets",
-                                    "num_epochs", "dp_shard_size", "fsdp_version",     NULL};
-
 const ImportFormat import_axolotl = {
     .name = "axolotl",
-    .marks = marks,
+    .marks = "base_model sequence_len micro_batch_size datasets num_epochs dp_shard_size fsdp_version",
     .keys = {.mesh = "dp_replicate_size, dp_shard_size, context_parallel_size, tensor_parallel_size, "
                      "expert_parallel_size",
              .micro_batch = "micro_batch_size, gradient_accumulation_steps",

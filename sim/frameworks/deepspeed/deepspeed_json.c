@@ -360,13 +360,10 @@ static Status deepspeed_read(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-// "bf16" and "gradient_accumulation_steps" alone are the Trainer's too.
-static const char *const marks[] = {"zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu",
-                                    "bf16.enabled",      "fp16.enabled",     NULL};
-
 const ImportFormat import_deepspeed = {
     .name = "deepspeed",
-    .marks = marks,
+    // "bf16" and "gradient_accumulation_steps" alone are the Trainer's too
+    .marks = "zero_optimization train_batch_size train_micro_batch_size_per_gpu bf16.enabled fp16.enabled",
     .keys = {.mesh = "tensor_parallel.autotp_size",
              .micro_batch = "train_micro_batch_size_per_gpu, gradient_accumulation_steps",
              .reshard = "zero_optimization.stage3_max_live_parameters",

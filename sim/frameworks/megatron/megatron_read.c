@@ -502,26 +502,12 @@ static Status megatron_read(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-static const char *const marks[] = {"--tensor-model-parallel-size",
-                                    "--pipeline-model-parallel-size",
-                                    "--num-layers",
-                                    "--micro-batch-size",
-                                    "--seq-length",
-                                    "MODEL_ARGS",
-                                    "model.tensor_model_parallel_size",
-                                    "model.pipeline_model_parallel_size",
-                                    "model.context_parallel_size",
-                                    "model.sequence_parallel",
-                                    "train.global_batch_size",
-                                    "train.micro_batch_size",
-                                    "ddp.use_distributed_optimizer",
-                                    "mixed_precision",
-                                    "comm_overlap",
-                                    NULL};
-
 const ImportFormat import_megatron = {
     .name = "megatron",
-    .marks = marks,
+    .marks = "--tensor-model-parallel-size --pipeline-model-parallel-size --num-layers --micro-batch-size "
+             "--seq-length MODEL_ARGS model.tensor_model_parallel_size model.pipeline_model_parallel_size "
+             "model.context_parallel_size model.sequence_parallel train.global_batch_size "
+             "train.micro_batch_size ddp.use_distributed_optimizer mixed_precision comm_overlap",
     .keys = {.mesh = "--{tensor-model,pipeline-model,context,expert-model}-parallel-size, "
                      "{tensor_model,pipeline_model,context,expert_model}_parallel_size",
              .micro_batch = "--micro-batch-size, micro_batch_size",

@@ -112,12 +112,10 @@ static Status nanotron_read(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-static const char *const marks[] = {"parallelism.pp_engine", "parallelism.dp", "parallelism.tp_mode", "tokens",
-                                    "model.model_config",    "data_stages",    "checkpoints",         NULL};
-
 const ImportFormat import_nanotron = {
     .name = "nanotron",
-    .marks = marks,
+    .marks = "parallelism.pp_engine parallelism.dp parallelism.tp_mode tokens model.model_config data_stages "
+             "checkpoints",
     .keys = {.mesh = "parallelism.{dp,tp,pp}",
              .micro_batch = "tokens.micro_batch_size",
              .reshard = "no key of nanotron's",

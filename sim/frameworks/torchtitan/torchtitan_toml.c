@@ -397,12 +397,9 @@ static Status torchtitan_read(Import *import, Error *error) {
 
 // ---- the rows
 
-static const char *const marks[] = {"parallelism",           "training", "job",        "model",
-                                    "activation_checkpoint", "metrics",  "model_spec", NULL};
-
 const ImportFormat import_torchtitan = {
     .name = "torchtitan",
-    .marks = marks,
+    .marks = "parallelism training job model activation_checkpoint metrics model_spec",
     .keys = {.mesh =
                  "parallelism.{data_parallel_replicate,data_parallel_shard,context_parallel,tensor_parallel}_degree",
              .micro_batch = "training.local_batch_size",

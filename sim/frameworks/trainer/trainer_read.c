@@ -316,16 +316,9 @@ static Status read(Import *import, Error *error) {
     return trainer_read_arguments(import, &defaults, error);
 }
 
-static const char *const marks[] = {"per_device_train_batch_size",
-                                    "fsdp",
-                                    "TrainingArguments",
-                                    "per_device_eval_batch_size",
-                                    "num_train_epochs",
-                                    "model_name_or_path",
-                                    "do_train",
-                                    "do_eval",
-                                    "block_size",
-                                    "output_dir",
-                                    NULL};
-
-const ImportFormat import_trainer = {.name = "trainer", .marks = marks, .keys = TRAINER_KEYS, .read = read};
+const ImportFormat import_trainer = {
+    .name = "trainer",
+    .marks = "per_device_train_batch_size fsdp TrainingArguments per_device_eval_batch_size num_train_epochs "
+             "model_name_or_path do_train do_eval block_size output_dir",
+    .keys = TRAINER_KEYS,
+    .read = read};

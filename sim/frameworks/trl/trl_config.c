@@ -64,22 +64,13 @@ static Status trl_read(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-static const char *const marks[] = {"per_device_train_batch_size",
-                                    "fsdp",
-                                    "SFTConfig",
-                                    "per_device_eval_batch_size",
-                                    "num_train_epochs",
-                                    "model_name_or_path",
-                                    "dataset_name",
-                                    "max_length",
-                                    "packing",
-                                    "padding_free",
-                                    "loss_type",
-                                    "completion_only_loss",
-                                    "assistant_only_loss",
-                                    NULL};
-
-const ImportFormat import_trl = {.name = "trl", .marks = marks, .keys = TRAINER_KEYS, .read = trl_read};
+const ImportFormat import_trl = {
+    .name = "trl",
+    .marks = "per_device_train_batch_size fsdp SFTConfig per_device_eval_batch_size num_train_epochs "
+             "model_name_or_path dataset_name max_length packing padding_free loss_type completion_only_loss "
+             "assistant_only_loss",
+    .keys = TRAINER_KEYS,
+    .read = trl_read};
 
 // ---- writing
 
