@@ -66,16 +66,11 @@ void exact_rmsnorm_weight(const ExactNorm *norm, bool accumulate, ExactSum *sums
 // *sums (+)= sum of squares of x.
 void exact_square_sum(int64_t count, const float *x, bool accumulate, ExactSum *sums, float *sum);
 
-typedef struct ExactLoss {
-    int64_t rows, cols, first;
-    const int32_t *targets;
-    const float *row_max;
-} ExactLoss;
-// sums[2][rows]: sum of exponentials; target logit.
-void exact_loss_sum(const ExactLoss *loss, const float *logits, ExactSum *sums, float *results);
-// results: from exact_loss_sum, summed over all ranks.
-void exact_loss_gradient(const ExactLoss *loss, const float *results, float gradient, float *logits);
-void exact_loss(int64_t rows, const float *results, bool accumulate, ExactSum *sums, float *loss);
+// sums[2][rows]: sum of exponentials; target logit, which begin where those end in memory.
+void exact_loss_sum(const KernelLoss *loss, const float *logits, ExactSum *sums);
+// From the results of exact_loss_sum, summed over all ranks.
+void exact_loss_gradient(const KernelLoss *loss, float *logits);
+void exact_loss(const KernelLoss *loss, bool accumulate, ExactSum *sums, float *total);
 
 // Attention in three steps. Exponentials are taken relative to the score of the query with its own key, which is
 // available first in every split of the keys; scores more than 23 above it are out of range (NaN).

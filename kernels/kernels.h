@@ -228,32 +228,30 @@ void kernel_grouped_gemm(const KernelGroups *groups, bool trans_a, bool trans_b,
 // are the vocabulary range [first, first + cols). target_logit is the target's logit - row_max on the rank that owns
 // it, 0 elsewhere: the sum over ranks is the target's value, just as that of sum_exp is the denominator. logits of -inf
 // are masked columns.
-void kernel_loss_max(int64_t rows, int64_t cols, const float *logits, float *row_max);
-void kernel_loss_sum(int64_t rows, int64_t cols, int64_t first, const float *logits, const int32_t *targets,
-                     const float *row_max, float *sum_exp, float *target_logit);
-// logits become gradient * (softmax - onehot), for capped ones times the derivative of the cap; *loss (+)= sum over
+typedef struct KernelLoss {
+    int64_t rows, cols, first;
+    const int32_t *targets;
+    float *row_max, *sum_exp, *target_logit;  // outputs of the first step; of the second
+    float gradient;                           // for the third step
+    float cap;                                // 0 = none
+} KernelLoss;
+void kernel_loss_max(const KernelLoss *loss, const float *logits);
+void kernel_loss_sum(const KernelLoss *loss, const float *logits);
+// logits become gradient * (softmax - onehot), for capped ones times the derivative of the cap; *total (+)= sum over
 // rows of log(sum_exp) - target_logit. Accumulated in double.
-void kernel_loss_gradient(int64_t rows, int64_t cols, int64_t first, float *logits, const int32_t *targets,
-                          const float *row_max, const float *sum_exp, const float *target_logit, float gradient,
-                          float *loss, bool accumulate, float cap);
+void kernel_loss_gradient(const KernelLoss *loss, float *logits, float *total, bool accumulate);
 // Call before the three steps: logits become cap tanh(logits / cap).
 void kernel_loss_cap(int64_t count, float cap, float *logits);
 
 // The three steps fused where this rank has the whole vocabulary: a row's logits are reread while they are in cache.
-typedef struct KernelLoss {
-    int64_t rows, cols;
-    float gradient;
-    const int32_t *targets;
-    float *row_max, *sum_exp, *target_logit;  // outputs
-    float cap;                                // 0 = none; otherwise logits are capped first
-} KernelLoss;
+// With a cap they are capped first.
 void kernel_loss(const KernelLoss *loss, float *logits, float *total, bool accumulate);
 
 void kernel_add(int64_t count, const float *a, const float *b, float *c);  // c may be a
 // c = a + b + bias, with bias added to every row; c may be a.
 void kernel_add_bias(int64_t rows, int64_t cols, const float *a, const float *b, const float *bias, float *c);
-void kernel_fill_rows(int64_t rows, int64_t cols, const float *row, float *x);  // copies row to every row of x
 void kernel_column_sum(int64_t rows, int64_t cols, const float *x, float *sums, bool accumulate);
+// A src_stride of 0 repeats one row.
 void kernel_copy_rows(int64_t rows, int64_t cols, int64_t src_stride, int64_t dst_stride, const float *src, float *dst);
 void kernel_zero(int64_t count, float *x);
 

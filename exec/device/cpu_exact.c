@@ -37,52 +37,42 @@ static void rmsnorm_backward(const TaskCall *call) {
                          call_floats(call, AT_NORM_BACKWARD_DW));
 }
 
-static ExactLoss loss_shape(const TaskCall *call) {
-    const Task *task = call->task;
-    return (ExactLoss){task->rows, task->cols, call_vocab_first(call, task->cols), call_ints(call, AT_LOSS_TARGETS),
-                       call_floats(call, AT_LOSS_ROW_MAX)};
-}
-
 static void loss_sum(const TaskCall *call) {
-    const ExactLoss shape = loss_shape(call);
-    exact_loss_sum(&shape, call_floats(call, AT_LOSS_LOGITS), call->sums[AT_LOSS_SUMS],
-                   call_floats(call, AT_LOSS_SUMS));
+    const KernelLoss loss = call_loss(call);
+    exact_loss_sum(&loss, call_floats(call, AT_LOSS_LOGITS), call->sums[AT_LOSS_SUMS]);
 }
 
 static void loss_gradient(const TaskCall *call) {
-    const ExactLoss shape = loss_shape(call);
-    exact_loss_gradient(&shape, call_floats(call, AT_LOSS_SUMS), call_loss_gradient(call),
-                        call_floats(call, AT_LOSS_LOGITS));
-    exact_loss(shape.rows, call_floats(call, AT_LOSS_SUMS), call->task->accumulate, call->sums[AT_LOSS_LOSS],
-               call_floats(call, AT_LOSS_LOSS));
+    const KernelLoss loss = call_loss(call);
+    exact_loss_gradient(&loss, call_floats(call, AT_LOSS_LOGITS));
+    exact_loss(&loss, call->task->accumulate, call->sums[AT_LOSS_LOSS], call_floats(call, AT_LOSS_LOSS));
 }
 
 static void loss(const TaskCall *call) {
-    kernel_loss_max(call->task->rows, call->task->cols, call_floats(call, AT_LOSS_LOGITS),
-                    call_floats(call, AT_LOSS_ROW_MAX));
+    const KernelLoss rows = call_loss(call);
+    kernel_loss_max(&rows, call_floats(call, AT_LOSS_LOGITS));
     loss_sum(call);
     loss_gradient(call);
 }
 
-static void copy(const TaskCall *call) {
+static void copy_sums(const TaskCall *call, bool unpack) {
     const Task *task = call->task;
-    cpu_copy(call);
     for (int64_t line = 0; line < task_blocks(task) * task->rows; line++) {
         const int64_t block = line / task->rows, row = line % task->rows;
-        memcpy(call->sums[AT_COPY_DST] + line * task->cols,
-               call->sums[AT_COPY_SRC] + row * task->stride + block * task->cols,
-               (size_t)task->cols * sizeof(ExactSum));
+        const int64_t packed = line * task->cols, strided = row * task->stride + block * task->cols;
+        memcpy(call->sums[AT_COPY_DST] + (unpack ? strided : packed),
+               call->sums[AT_COPY_SRC] + (unpack ? packed : strided), (size_t)task->cols * sizeof(ExactSum));
     }
 }
 
+static void copy(const TaskCall *call) {
+    cpu_copy(call);
+    copy_sums(call, false);
+}
+
 static void unpack(const TaskCall *call) {
-    const Task *task = call->task;
     cpu_unpack(call);
-    for (int64_t line = 0; line < task_blocks(task) * task->rows; line++) {
-        const int64_t block = line / task->rows, row = line % task->rows;
-        memcpy(call->sums[AT_COPY_DST] + row * task->stride + block * task->cols,
-               call->sums[AT_COPY_SRC] + line * task->cols, (size_t)task->cols * sizeof(ExactSum));
-    }
+    copy_sums(call, true);
 }
 
 // A gradient part joins the sum of the previous parts, to which other ranks contribute too; elsewhere values are added.

@@ -86,7 +86,7 @@ static void begin_with_bias(const TaskCall *call, const KernelGroups *groups) {
         if (anothers) {
             kernel_zero(rows * cols, c);
         } else {
-            kernel_fill_rows(rows, cols, bias + g * cols, c);
+            kernel_copy_rows(rows, cols, 0, cols, bias + g * cols, c);
         }
         c += rows * cols;
     }

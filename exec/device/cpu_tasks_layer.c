@@ -54,7 +54,7 @@ void cpu_gemm(const TaskCall *call) {
     const Task *task = call->task;
     const float *const bias = call_optional(call, AT_GEMM_BIAS);
     if (bias) {
-        kernel_fill_rows(task->m, task->n, bias, call_floats(call, AT_GEMM_C));
+        kernel_copy_rows(task->m, task->n, 0, task->n, bias, call_floats(call, AT_GEMM_C));
     }
     const float factor = task->factor != 0 ? (float)task->factor : 1;
     kernel_gemm_scaled(task->trans_a, task->trans_b, task->m, task->n, task->k, factor, call_floats(call, AT_GEMM_A),

@@ -27,37 +27,31 @@ void cpu_loss_max(const TaskCall *call) {
         kernel_loss_cap(call_elements(call, AT_LOSS_MAX_LOGITS), logit_cap(call),
                         call_floats(call, AT_LOSS_MAX_LOGITS));
     }
-    kernel_loss_max(call->task->rows, call->task->cols, call_floats(call, AT_LOSS_MAX_LOGITS),
-                    call_floats(call, AT_LOSS_MAX_ROW_MAX));
+    const KernelLoss loss = {
+        .rows = call->task->rows, .cols = call->task->cols, .row_max = call_floats(call, AT_LOSS_MAX_ROW_MAX)};
+    kernel_loss_max(&loss, call_floats(call, AT_LOSS_MAX_LOGITS));
+}
+
+static KernelLoss capped_loss(const TaskCall *call) {
+    KernelLoss loss = call_loss(call);
+    loss.cap = logit_cap(call);
+    return loss;
 }
 
 void cpu_loss_sum(const TaskCall *call) {
-    const Task *task = call->task;
-    float *const sums = call_floats(call, AT_LOSS_SUMS);
-    kernel_loss_sum(task->rows, task->cols, call_vocab_first(call, task->cols), call_floats(call, AT_LOSS_LOGITS),
-                    call_ints(call, AT_LOSS_TARGETS), call_floats(call, AT_LOSS_ROW_MAX), sums, sums + task->rows);
+    const KernelLoss loss = call_loss(call);
+    kernel_loss_sum(&loss, call_floats(call, AT_LOSS_LOGITS));
 }
 
 void cpu_loss_gradient(const TaskCall *call) {
-    const Task *task = call->task;
-    const float *const sums = call_floats(call, AT_LOSS_SUMS);
-    kernel_loss_gradient(task->rows, task->cols, call_vocab_first(call, task->cols), call_floats(call, AT_LOSS_LOGITS),
-                         call_ints(call, AT_LOSS_TARGETS), call_floats(call, AT_LOSS_ROW_MAX), sums, sums + task->rows,
-                         call_loss_gradient(call), call_floats(call, AT_LOSS_LOSS), task->accumulate, logit_cap(call));
+    const KernelLoss loss = capped_loss(call);
+    kernel_loss_gradient(&loss, call_floats(call, AT_LOSS_LOGITS), call_floats(call, AT_LOSS_LOSS),
+                         call->task->accumulate);
 }
 
 void cpu_loss(const TaskCall *call) {
-    const Task *task = call->task;
-    float *const sums = call_floats(call, AT_LOSS_SUMS);
-    const KernelLoss loss = {task->rows,
-                             task->cols,
-                             call_loss_gradient(call),
-                             call_ints(call, AT_LOSS_TARGETS),
-                             call_floats(call, AT_LOSS_ROW_MAX),
-                             sums,
-                             sums + task->rows,
-                             logit_cap(call)};
-    kernel_loss(&loss, call_floats(call, AT_LOSS_LOGITS), call_floats(call, AT_LOSS_LOSS), task->accumulate);
+    const KernelLoss loss = capped_loss(call);
+    kernel_loss(&loss, call_floats(call, AT_LOSS_LOGITS), call_floats(call, AT_LOSS_LOSS), call->task->accumulate);
 }
 
 void cpu_square_sum(const TaskCall *call) {

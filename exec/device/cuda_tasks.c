@@ -163,38 +163,27 @@ static int add(const TaskCall *call, const KernelCuda *at) {
 
 // ---------------------------------------------------------------------------------------------- loss
 
-static KernelCudaLoss loss_shape(const TaskCall *call, int row_max, int sums) {
-    const Task *task = call->task;
-    float *const both = sums < 0 ? NULL : call_floats(call, sums);
-    return (KernelCudaLoss){.rows = task->rows,
-                            .cols = task->cols,
-                            .first = call_vocab_first(call, task->cols),
-                            .targets = sums < 0 ? NULL : call_ints(call, AT_LOSS_TARGETS),
-                            .row_max = call_floats(call, row_max),
-                            .sum_exp = both,
-                            .target_logit = both ? both + task->rows : NULL};
-}
-
 static int loss_max(const TaskCall *call, const KernelCuda *at) {
-    const KernelCudaLoss loss = loss_shape(call, AT_LOSS_MAX_ROW_MAX, -1);
+    const KernelLoss loss = {
+        .rows = call->task->rows, .cols = call->task->cols, .row_max = call_floats(call, AT_LOSS_MAX_ROW_MAX)};
     return kernel_cuda_loss_max(at, store_of(call, AT_LOSS_MAX_LOGITS), &loss, call_operand(call, AT_LOSS_MAX_LOGITS));
 }
 
 static int loss_sum(const TaskCall *call, const KernelCuda *at) {
-    const KernelCudaLoss loss = loss_shape(call, AT_LOSS_ROW_MAX, AT_LOSS_SUMS);
+    const KernelLoss loss = call_loss(call);
     return kernel_cuda_loss_sum(at, store_of(call, AT_LOSS_LOGITS), &loss, call_operand(call, AT_LOSS_LOGITS));
 }
 
 static int loss_gradient(const TaskCall *call, const KernelCuda *at) {
-    const KernelCudaLoss loss = loss_shape(call, AT_LOSS_ROW_MAX, AT_LOSS_SUMS);
+    const KernelLoss loss = call_loss(call);
     return kernel_cuda_loss_gradient(at, store_of(call, AT_LOSS_LOGITS), &loss, call_operand(call, AT_LOSS_LOGITS),
-                                     call_loss_gradient(call), call_floats(call, AT_LOSS_LOSS), call->task->accumulate);
+                                     call_floats(call, AT_LOSS_LOSS), call->task->accumulate);
 }
 
 static int loss(const TaskCall *call, const KernelCuda *at) {
-    const KernelCudaLoss rows = loss_shape(call, AT_LOSS_ROW_MAX, AT_LOSS_SUMS);
+    const KernelLoss rows = call_loss(call);
     return kernel_cuda_loss(at, store_of(call, AT_LOSS_LOGITS), &rows, call_operand(call, AT_LOSS_LOGITS),
-                            call_loss_gradient(call), call_floats(call, AT_LOSS_LOSS), call->task->accumulate);
+                            call_floats(call, AT_LOSS_LOSS), call->task->accumulate);
 }
 
 // ---------------------------------------------------------------------------------------------- copies and sums

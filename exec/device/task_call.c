@@ -248,6 +248,19 @@ float call_loss_gradient(const TaskCall *call) {
     return (float)(1.0 / (double)plan_tokens_per_step(&call->program->plan));
 }
 
+KernelLoss call_loss(const TaskCall *call) {
+    const Task *task = call->task;
+    float *const sums = call_floats(call, AT_LOSS_SUMS);
+    return (KernelLoss){.rows = task->rows,
+                        .cols = task->cols,
+                        .first = call_vocab_first(call, task->cols),
+                        .targets = call_ints(call, AT_LOSS_TARGETS),
+                        .row_max = call_floats(call, AT_LOSS_ROW_MAX),
+                        .sum_exp = sums,
+                        .target_logit = sums + task->rows,
+                        .gradient = call_loss_gradient(call)};
+}
+
 // The part of elements [begin, end) of the task's unit, and of those below lead_end, that lies in this rank's shard.
 static ShardStretch shard_stretch(const TaskCall *call, int64_t begin, int64_t lead_end, int64_t end) {
     int64_t first, count;

@@ -69,8 +69,10 @@ static const Symbol cuda_symbols[] = {
     CUDA_SYMBOL("cuGetErrorString", get_error_string),
 };
 
-static Status symbols_load(void *handle, const char *file, const Symbol *symbols, size_t count, void *table,
+static Status library_load(const char *file, const char *what, const Symbol *symbols, size_t count, void *table,
                            Error *error) {
+    void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    FAIL_IF(!handle, error, STATUS_ENVIRONMENT, "transport nccl: no %s on this machine (%s)", file, what);
     for (size_t i = 0; i < count; i++) {
         void *found = dlsym(handle, symbols[i].name);
         FAIL_IF(!found && !symbols[i].may_lack, error, STATUS_ENVIRONMENT,
@@ -80,17 +82,11 @@ static Status symbols_load(void *handle, const char *file, const Symbol *symbols
     return STATUS_OK;
 }
 
-static Status opened(void *handle, const char *file, const char *what, Error *error) {
-    return handle ? STATUS_OK
-                  : error_set(error, STATUS_ENVIRONMENT, "transport nccl: no %s on this machine (%s)", file, what);
-}
-
 Status nccl_library_open(NcclLibrary *library, Error *error) {
     static const char file[] = "libnccl.so.2";
     *library = (NcclLibrary){0};
-    void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    TRY(opened(handle, file, "NVIDIA's NCCL: package libnccl2, or LD_LIBRARY_PATH to where it is", error));
-    TRY(symbols_load(handle, file, nccl_symbols, sizeof nccl_symbols / sizeof *nccl_symbols, library, error));
+    TRY(library_load(file, "NVIDIA's NCCL: package libnccl2, or LD_LIBRARY_PATH to where it is", nccl_symbols,
+                     sizeof nccl_symbols / sizeof *nccl_symbols, library, error));
     FAIL_IF(library->get_version(&library->version) != ncclSuccess, error, STATUS_ENVIRONMENT,
             "transport nccl: %s does not say its version", file);
     return nccl_check_version(library->version, error);
@@ -99,9 +95,8 @@ Status nccl_library_open(NcclLibrary *library, Error *error) {
 Status cuda_driver_open(CudaDriver *driver, Error *error) {
     static const char file[] = "libcuda.so.1";
     *driver = (CudaDriver){0};
-    void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    TRY(opened(handle, file, "the NVIDIA driver: this machine has no usable GPU", error));
-    TRY(symbols_load(handle, file, cuda_symbols, sizeof cuda_symbols / sizeof *cuda_symbols, driver, error));
+    TRY(library_load(file, "the NVIDIA driver: this machine has no usable GPU", cuda_symbols,
+                     sizeof cuda_symbols / sizeof *cuda_symbols, driver, error));
     const CUresult result = driver->init(0);
     if (result != CUDA_SUCCESS) {
         const char *text = NULL;

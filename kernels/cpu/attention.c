@@ -77,17 +77,7 @@ static void exponentials(ForwardTile *t, const TileSight *sight) {
 
 static void attend(ForwardTile *t, const TileSight *sight, const KernelAttention *shape, const float *k,
                    const float *v) {
-    const TileProduct scores = {.rows = sight->keys,
-                                .cols = sight->cols,
-                                .depth = shape->head_dim,
-                                .a = k,
-                                .a_row = shape->kv_stride,
-                                .a_step = 1,
-                                .b = t->q + sight->col,
-                                .b_stride = TILE,
-                                .c = t->p + sight->col,
-                                .c_stride = TILE};
-    tile_product(&scores);
+    tile_dots(sight, k, shape->kv_stride, shape->head_dim, t->q, t->p);
     if (shape->cap > 0) {
         tile_cap(sight, shape->cap, t->p);
     }

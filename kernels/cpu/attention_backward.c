@@ -106,23 +106,9 @@ static void step_back(BackwardTile *t, const TileSight *sight, const Backward *b
     const int64_t head_dim = shape->head_dim, value_dim = kernel_value_dim(shape), col = sight->col;
     const int64_t kv_head = t->head / (shape->heads / shape->kv_heads);
     const int64_t kv_at = key * shape->kv_stride + kv_head * head_dim;
-    TileProduct product = {.rows = sight->keys,
-                           .cols = sight->cols,
-                           .depth = head_dim,
-                           .a = b->k + kv_at,
-                           .a_row = shape->kv_stride,
-                           .a_step = 1,
-                           .b = t->q + col,
-                           .b_stride = TILE,
-                           .c = t->p + col,
-                           .c_stride = TILE};
-    tile_product(&product);  // S^T
-    product.depth = value_dim;
-    product.a = b->v + tile_value_at(shape, key, kv_head);
-    product.a_row = tile_value_stride(shape);
-    product.b = t->d_o + col;
-    product.c = t->ds + col;
-    tile_product(&product);  // dP^T
+    const float *const v = b->v + tile_value_at(shape, key, kv_head);
+    tile_dots(sight, b->k + kv_at, shape->kv_stride, head_dim, t->q, t->p);   // S^T
+    tile_dots(sight, v, tile_value_stride(shape), value_dim, t->d_o, t->ds);  // dP^T
     if (shape->cap > 0) {
         tile_cap(sight, shape->cap, t->p);
     }

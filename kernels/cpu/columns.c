@@ -1,10 +1,8 @@
-// Column sums, and filling all rows with one row: what biases need. Each thread adds all rows of its columns in order,
+// Column sums. Each thread adds all rows of its columns in order,
 // in two levels of partial sums, so that the rounding error grows with the square root of the number of rows.
 
 #include "kernels/cpu/columns.h"
 #include "kernels/kernels.h"
-
-#include <string.h>
 
 typedef struct Columns {
     int64_t rows, cols;
@@ -32,16 +30,4 @@ static void sum_columns(const void *context, int64_t begin, int64_t end) {
 void kernel_column_sum(int64_t rows, int64_t cols, const float *x, float *sums, bool accumulate) {
     const Columns columns = {rows, cols, x, sums, accumulate};
     parallel_columns(rows, cols, sum_columns, &columns);
-}
-
-static void fill_rows(const void *context, int64_t begin, int64_t end) {
-    const Columns *c = context;
-    for (int64_t row = begin; row < end; row++) {
-        memcpy(c->out + row * c->cols, c->x, sizeof(float) * (size_t)c->cols);
-    }
-}
-
-void kernel_fill_rows(int64_t rows, int64_t cols, const float *row, float *x) {
-    const Columns columns = {.rows = rows, .cols = cols, .x = row, .out = x};
-    parallel_rows(rows, cols, fill_rows, &columns);
 }

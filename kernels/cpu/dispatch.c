@@ -44,7 +44,6 @@ DISPATCH(kernel_loss);
 DISPATCH(kernel_loss_cap);
 DISPATCH(kernel_add);
 DISPATCH(kernel_add_bias);
-DISPATCH(kernel_fill_rows);
 DISPATCH(kernel_column_sum);
 DISPATCH(kernel_copy_rows);
 DISPATCH(kernel_zero);

@@ -8,7 +8,7 @@
 
 typedef struct Elements {
     int64_t cols, src_stride, dst_stride;
-    const float *a, *b;
+    const float *a, *b, *bias;
     float *c;
 } Elements;
 
@@ -27,14 +27,8 @@ void kernel_add(int64_t count, const float *a, const float *b, float *c) {
     parallel_ranges(count, 16, PARALLEL_GRAIN, add_range, &elements);
 }
 
-typedef struct Biased {
-    int64_t cols;
-    const float *a, *b, *bias;
-    float *c;
-} Biased;
-
 static void add_bias_rows(const void *context, int64_t begin, int64_t end) {
-    const Biased *e = context;
+    const Elements *e = context;
     for (int64_t row = begin; row < end; row++) {
         const float *a = e->a + row * e->cols, *b = e->b + row * e->cols, *bias = e->bias;
         float *c = e->c + row * e->cols;
@@ -46,8 +40,8 @@ static void add_bias_rows(const void *context, int64_t begin, int64_t end) {
 }
 
 void kernel_add_bias(int64_t rows, int64_t cols, const float *a, const float *b, const float *bias, float *c) {
-    const Biased biased = {cols, a, b, bias, c};
-    parallel_rows(rows, cols, add_bias_rows, &biased);
+    const Elements elements = {.cols = cols, .a = a, .b = b, .bias = bias, .c = c};
+    parallel_rows(rows, cols, add_bias_rows, &elements);
 }
 
 static void copy_range(const void *context, int64_t begin, int64_t end) {

@@ -107,7 +107,7 @@ void exact_square_sum(int64_t count, const float *x, bool accumulate, ExactSum *
 
 // ---------------------------------------------------------------------------------------------- the loss
 
-void exact_loss_sum(const ExactLoss *loss, const float *logits, ExactSum *sums, float *results) {
+void exact_loss_sum(const KernelLoss *loss, const float *logits, ExactSum *sums) {
     begin(2 * loss->rows, false, sums);
     for (int64_t row = 0; row < loss->rows; row++) {
         const float *x = logits + row * loss->cols;
@@ -120,25 +120,25 @@ void exact_loss_sum(const ExactLoss *loss, const float *logits, ExactSum *sums, 
             exact_add(&sums[loss->rows + row], (double)x[target] - shift);
         }
     }
-    exact_round(2 * loss->rows, sums, results);
+    exact_round(2 * loss->rows, sums, loss->sum_exp);
 }
 
-void exact_loss_gradient(const ExactLoss *loss, const float *results, float gradient, float *logits) {
+void exact_loss_gradient(const KernelLoss *loss, float *logits) {
     for (int64_t row = 0; row < loss->rows; row++) {
         float *x = logits + row * loss->cols;
-        const double shift = (double)loss->row_max[row], sum = (double)results[row];
+        const double shift = (double)loss->row_max[row], sum = (double)loss->sum_exp[row];
         const int64_t target = loss->targets[row] - loss->first;
         for (int64_t col = 0; col < loss->cols; col++) {
             const double hit = col == target ? 1.0 : 0.0;
-            x[col] = (float)((double)gradient * (exp((double)x[col] - shift) / sum - hit));
+            x[col] = (float)((double)loss->gradient * (exp((double)x[col] - shift) / sum - hit));
         }
     }
 }
 
-void exact_loss(int64_t rows, const float *results, bool accumulate, ExactSum *sums, float *loss) {
+void exact_loss(const KernelLoss *loss, bool accumulate, ExactSum *sums, float *total) {
     begin(1, accumulate, sums);
-    for (int64_t row = 0; row < rows; row++) {
-        exact_add(sums, log((double)results[row]) - (double)results[rows + row]);
+    for (int64_t row = 0; row < loss->rows; row++) {
+        exact_add(sums, log((double)loss->sum_exp[row]) - (double)loss->target_logit[row]);
     }
-    exact_round(1, sums, loss);
+    exact_round(1, sums, total);
 }

@@ -12,31 +12,32 @@
 enum { CHUNK = 512 };
 
 typedef struct Loss {
-    int64_t cols, first;
-    const float *logits;
-    const int32_t *targets;
-    const float *row_max, *sum_exp;
-    float gradient, cap;
-    float *out, *target_logit, *dlogits;
+    KernelLoss of;
+    float *logits;  // written by the steps that turn them into capped ones or gradients
 } Loss;
+
+static void run(RangeBody *rows, const KernelLoss *loss, const float *logits) {
+    const Loss work = {*loss, (float *)(uintptr_t)logits};
+    parallel_rows(loss->rows, loss->cols, rows, &work);
+}
 
 static void cap_range(const void *context, int64_t begin, int64_t end) {
     const Loss *l = context;
-    float *restrict x = l->dlogits;
+    float *restrict x = l->logits;
     for (int64_t i = begin; i < end; i++) {
-        x[i] = cap_softly(x[i], l->cap);
+        x[i] = cap_softly(x[i], l->of.cap);
     }
 }
 
 void kernel_loss_cap(int64_t count, float cap, float *logits) {
-    const Loss loss = {.cap = cap, .dlogits = logits};
+    const Loss loss = {.of.cap = cap, .logits = logits};
     parallel_ranges(count, 16, PARALLEL_GRAIN, cap_range, &loss);
 }
 
 static void max_rows(const void *context, int64_t begin, int64_t end) {
-    const Loss *l = context;
+    const KernelLoss *l = &((const Loss *)context)->of;
     for (int64_t row = begin; row < end; row++) {
-        const float *x = l->logits + row * l->cols;
+        const float *x = ((const Loss *)context)->logits + row * l->cols;
         Lanes best[2] = {(Lanes){0} - INFINITY, (Lanes){0} - INFINITY};
         int64_t col = 0;
         for (; col + 2 * LANES <= l->cols; col += 2 * LANES) {
@@ -51,13 +52,12 @@ static void max_rows(const void *context, int64_t begin, int64_t end) {
         for (; col < l->cols; col++) {
             largest = x[col] > largest ? x[col] : largest;
         }
-        l->out[row] = largest;
+        l->row_max[row] = largest;
     }
 }
 
-void kernel_loss_max(int64_t rows, int64_t cols, const float *logits, float *row_max) {
-    const Loss loss = {.cols = cols, .logits = logits, .out = row_max};
-    parallel_rows(rows, cols, max_rows, &loss);
+void kernel_loss_max(const KernelLoss *loss, const float *logits) {
+    run(max_rows, loss, logits);
 }
 
 static double exponentials(const float *x, int64_t count, float shift) {
@@ -74,31 +74,23 @@ static double exponentials(const float *x, int64_t count, float shift) {
 }
 
 static void sum_rows(const void *context, int64_t begin, int64_t end) {
-    const Loss *l = context;
+    const KernelLoss *l = &((const Loss *)context)->of;
     for (int64_t row = begin; row < end; row++) {
-        const float *x = l->logits + row * l->cols;
+        const float *x = ((const Loss *)context)->logits + row * l->cols;
         const int64_t target = l->targets[row] - l->first;
-        l->out[row] = (float)exponentials(x, l->cols, l->row_max[row]);
+        l->sum_exp[row] = (float)exponentials(x, l->cols, l->row_max[row]);
         l->target_logit[row] = target >= 0 && target < l->cols ? x[target] - l->row_max[row] : 0.0f;
     }
 }
 
-void kernel_loss_sum(int64_t rows, int64_t cols, int64_t first, const float *logits, const int32_t *targets,
-                     const float *row_max, float *sum_exp, float *target_logit) {
-    const Loss loss = {.cols = cols,
-                       .first = first,
-                       .logits = logits,
-                       .targets = targets,
-                       .row_max = row_max,
-                       .out = sum_exp,
-                       .target_logit = target_logit};
-    parallel_rows(rows, cols, sum_rows, &loss);
+void kernel_loss_sum(const KernelLoss *loss, const float *logits) {
+    run(sum_rows, loss, logits);
 }
 
 static void gradient_rows(const void *context, int64_t begin, int64_t end) {
-    const Loss *l = context;
+    const KernelLoss *l = &((const Loss *)context)->of;
     for (int64_t row = begin; row < end; row++) {
-        float *restrict x = l->dlogits + row * l->cols;
+        float *restrict x = ((const Loss *)context)->logits + row * l->cols;
         const float shift = l->row_max[row], factor = l->gradient / l->sum_exp[row];
         const int64_t target = l->targets[row] - l->first;
         const bool own = target >= 0 && target < l->cols;
@@ -119,55 +111,31 @@ static void gradient_rows(const void *context, int64_t begin, int64_t end) {
     }
 }
 
-static float loss_total(int64_t rows, const float *sum_exp, const float *target_logit, double total) {
-    for (int64_t row = 0; row < rows; row++) {
-        total += log((double)sum_exp[row]) - (double)target_logit[row];
+static float loss_total(const KernelLoss *loss, double total) {
+    for (int64_t row = 0; row < loss->rows; row++) {
+        total += log((double)loss->sum_exp[row]) - (double)loss->target_logit[row];
     }
     return (float)total;
 }
 
-void kernel_loss_gradient(int64_t rows, int64_t cols, int64_t first, float *logits, const int32_t *targets,
-                          const float *row_max, const float *sum_exp, const float *target_logit, float gradient,
-                          float *loss, bool accumulate, float cap) {
-    *loss = loss_total(rows, sum_exp, target_logit, accumulate ? (double)*loss : 0.0);
-    const Loss work = {.cols = cols,
-                       .first = first,
-                       .targets = targets,
-                       .row_max = row_max,
-                       .sum_exp = sum_exp,
-                       .gradient = gradient,
-                       .cap = cap,
-                       .dlogits = logits};
-    parallel_rows(rows, cols, gradient_rows, &work);
+void kernel_loss_gradient(const KernelLoss *loss, float *logits, float *total, bool accumulate) {
+    *total = loss_total(loss, accumulate ? (double)*total : 0.0);
+    run(gradient_rows, loss, logits);
 }
 
-typedef struct WholeLoss {
-    Loss max, sum, gradient;
-} WholeLoss;
-
 static void loss_rows(const void *context, int64_t begin, int64_t end) {
-    const WholeLoss *steps = context;
+    const Loss *l = context;
     for (int64_t row = begin; row < end; row++) {
-        if (steps->gradient.cap > 0) {
-            cap_range(&steps->gradient, row * steps->gradient.cols, (row + 1) * steps->gradient.cols);
+        if (l->of.cap > 0) {
+            cap_range(l, row * l->of.cols, (row + 1) * l->of.cols);
         }
-        max_rows(&steps->max, row, row + 1);
-        sum_rows(&steps->sum, row, row + 1);
-        gradient_rows(&steps->gradient, row, row + 1);
+        max_rows(l, row, row + 1);
+        sum_rows(l, row, row + 1);
+        gradient_rows(l, row, row + 1);
     }
 }
 
 void kernel_loss(const KernelLoss *loss, float *logits, float *total, bool accumulate) {
-    const Loss read = {
-        .cols = loss->cols, .logits = logits, .targets = loss->targets, .target_logit = loss->target_logit};
-    WholeLoss steps = {read, read, read};
-    steps.max.out = loss->row_max;
-    steps.sum.row_max = steps.gradient.row_max = loss->row_max;
-    steps.sum.out = loss->sum_exp;
-    steps.gradient.sum_exp = loss->sum_exp;
-    steps.gradient.gradient = loss->gradient;
-    steps.gradient.dlogits = logits;
-    steps.gradient.cap = loss->cap;
-    parallel_rows(loss->rows, loss->cols, loss_rows, &steps);
-    *total = loss_total(loss->rows, loss->sum_exp, loss->target_logit, accumulate ? (double)*total : 0.0);
+    run(loss_rows, loss, logits);
+    *total = loss_total(loss, accumulate ? (double)*total : 0.0);
 }

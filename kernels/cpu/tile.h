@@ -165,6 +165,22 @@ typedef struct TileSight {
     bool masked;
 } TileSight;
 
+// c[key][query] = row `key` of a times column `query` of b, for the step's keys and the lanes that see any.
+static inline void tile_dots(const TileSight *sight, const float *a, int64_t a_row, int64_t depth, const float *b,
+                             float *c) {
+    const TileProduct dots = {.rows = sight->keys,
+                              .cols = sight->cols,
+                              .depth = depth,
+                              .a = a,
+                              .a_row = a_row,
+                              .a_step = 1,
+                              .b = b + sight->col,
+                              .b_stride = TILE,
+                              .c = c + sight->col,
+                              .c_stride = TILE};
+    tile_product(&dots);
+}
+
 enum { DIAGONAL = 16 };  // keys per step on the diagonal: keeps the masked work small
 
 // The next step, at key `key`, of the tile of `queries` queries that begins at `first`; keys 0 when none of them sees

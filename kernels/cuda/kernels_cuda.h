@@ -109,20 +109,15 @@ int kernel_cuda_join_keys(const KernelCuda *at, KernelStore store, const KernelK
 int kernel_cuda_part_keys(const KernelCuda *at, KernelStore store, const KernelKeys *keys, const void *dk,
                           const void *dv, void *dup, void *dshared);
 
-// ---- cross-entropy in the three steps of kernels.h, with logits of one vocabulary range at a time
-typedef struct KernelCudaLoss {
-    int64_t rows, cols, first;
-    const int32_t *targets;
-    float *row_max, *sum_exp, *target_logit;
-} KernelCudaLoss;
-int kernel_cuda_loss_max(const KernelCuda *at, KernelStore store, const KernelCudaLoss *loss, const void *logits);
-int kernel_cuda_loss_sum(const KernelCuda *at, KernelStore store, const KernelCudaLoss *loss, const void *logits);
-int kernel_cuda_loss_gradient(const KernelCuda *at, KernelStore store, const KernelCudaLoss *loss, void *logits,
-                              float gradient, float *total, bool accumulate);
+// ---- cross-entropy in the three steps of kernels.h, with logits of one vocabulary range at a time; no cap
+int kernel_cuda_loss_max(const KernelCuda *at, KernelStore store, const KernelLoss *loss, const void *logits);
+int kernel_cuda_loss_sum(const KernelCuda *at, KernelStore store, const KernelLoss *loss, const void *logits);
+int kernel_cuda_loss_gradient(const KernelCuda *at, KernelStore store, const KernelLoss *loss, void *logits,
+                              float *total, bool accumulate);
 // Fused, where this rank has the whole vocabulary: maximum and sum in one read, and the gradient while the row is in
 // cache.
-int kernel_cuda_loss(const KernelCuda *at, KernelStore store, const KernelCudaLoss *loss, void *logits, float gradient,
-                     float *total, bool accumulate);
+int kernel_cuda_loss(const KernelCuda *at, KernelStore store, const KernelLoss *loss, void *logits, float *total,
+                     bool accumulate);
 
 // ---- elementwise
 int kernel_cuda_add(const KernelCuda *at, KernelStore store, int64_t count, const void *a, const void *b, void *c);

@@ -59,7 +59,7 @@ static __global__ void __launch_bounds__(LONG_ROW_THREADS, 1)
     }
 }
 
-int kernel_cuda_loss_max(const KernelCuda *at, KernelStore store, const KernelCudaLoss *loss, const void *logits) {
+int kernel_cuda_loss_max(const KernelCuda *at, KernelStore store, const KernelLoss *loss, const void *logits) {
     if (loss->rows <= 0) {
         return 0;
     }
@@ -72,7 +72,7 @@ int kernel_cuda_loss_max(const KernelCuda *at, KernelStore store, const KernelCu
 
 // The target's logit minus the maximum if this range holds it, else 0.
 template <typename T>
-static __device__ __forceinline__ float target_of(const KernelCudaLoss &loss, const T *row, float most) {
+static __device__ __forceinline__ float target_of(const KernelLoss &loss, const T *row, float most) {
     const int64_t target = loss.targets[blockIdx.x] - loss.first;
     float x[1] = {most};
     if (target >= 0 && target < loss.cols) {
@@ -82,7 +82,7 @@ static __device__ __forceinline__ float target_of(const KernelCudaLoss &loss, co
 }
 
 template <typename T>
-static __global__ void __launch_bounds__(LONG_ROW_THREADS, 1) loss_sum_kernel(KernelCudaLoss loss, const T *logits) {
+static __global__ void __launch_bounds__(LONG_ROW_THREADS, 1) loss_sum_kernel(KernelLoss loss, const T *logits) {
     const T *row = logits + blockIdx.x * loss.cols;
     const float most = loss.row_max[blockIdx.x];
     float sum = 0.0f;
@@ -99,7 +99,7 @@ static __global__ void __launch_bounds__(LONG_ROW_THREADS, 1) loss_sum_kernel(Ke
     }
 }
 
-int kernel_cuda_loss_sum(const KernelCuda *at, KernelStore store, const KernelCudaLoss *loss, const void *logits) {
+int kernel_cuda_loss_sum(const KernelCuda *at, KernelStore store, const KernelLoss *loss, const void *logits) {
     if (loss->rows <= 0) {
         return 0;
     }
@@ -135,10 +135,10 @@ static __device__ __forceinline__ void gradient_row(T *row, int64_t cols, int64_
 
 template <typename T>
 static __global__ void __launch_bounds__(LONG_ROW_THREADS, 1)
-    loss_gradient_kernel(KernelCudaLoss loss, T *logits, float gradient) {
+    loss_gradient_kernel(KernelLoss loss, T *logits) {
     const int64_t at = blockIdx.x;
     gradient_row<false>(logits + at * loss.cols, loss.cols, loss.targets[at] - loss.first, loss.row_max[at],
-                        gradient / loss.sum_exp[at], gradient, [](float) {});
+                        loss.gradient / loss.sum_exp[at], loss.gradient, [](float) {});
 }
 
 // exp(x - most), where most may be -infinity: nothing seen yet.
@@ -148,7 +148,7 @@ static __device__ __forceinline__ float shrink(float x, float most) {
 
 template <typename T>
 static __global__ void __launch_bounds__(LONG_ROW_THREADS, 1)
-    loss_kernel(KernelCudaLoss loss, T *logits, float gradient) {
+    loss_kernel(KernelLoss loss, T *logits) {
     const int64_t at = blockIdx.x, target = loss.targets[at] - loss.first;
     T *row = logits + at * loss.cols;
     float most = -INFINITY, sum = 0.0f;
@@ -175,13 +175,13 @@ static __global__ void __launch_bounds__(LONG_ROW_THREADS, 1)
             loss.target_logit[at] = 0.0f;
         }
     }
-    gradient_row<true>(row, loss.cols, target, all, gradient / sum, gradient,
+    gradient_row<true>(row, loss.cols, target, all, loss.gradient / sum, loss.gradient,
                        [&](float x) { loss.target_logit[at] = x - all; });
 }
 
 // One block: each thread strides over the rows, then threads are added in order.
 static __global__ void __launch_bounds__(LAUNCH_MAX_THREADS)
-    loss_total_kernel(KernelCudaLoss loss, float *total, bool accumulate) {
+    loss_total_kernel(KernelLoss loss, float *total, bool accumulate) {
     double sum = 0.0;
     for (int64_t row = threadIdx.x; row < loss.rows; row += blockDim.x) {
         sum += log((double)loss.sum_exp[row]) - (double)loss.target_logit[row];
@@ -192,13 +192,13 @@ static __global__ void __launch_bounds__(LAUNCH_MAX_THREADS)
     }
 }
 
-static int total_launch(const KernelCuda *at, const KernelCudaLoss *loss, float *total, bool accumulate) {
+static int total_launch(const KernelCuda *at, const KernelLoss *loss, float *total, bool accumulate) {
     return launch(loss_total_kernel, LaunchShape{1, 1, 1, LAUNCH_MAX_THREADS, WARP * sizeof(double)}, at->stream, *loss,
                   total, accumulate);
 }
 
-int kernel_cuda_loss_gradient(const KernelCuda *at, KernelStore store, const KernelCudaLoss *loss, void *logits,
-                              float gradient, float *total, bool accumulate) {
+int kernel_cuda_loss_gradient(const KernelCuda *at, KernelStore store, const KernelLoss *loss, void *logits,
+                              float *total, bool accumulate) {
     const int error = total_launch(at, loss, total, accumulate);
     if (error || loss->rows <= 0) {
         return error;
@@ -206,18 +206,18 @@ int kernel_cuda_loss_gradient(const KernelCuda *at, KernelStore store, const Ker
     return with_store(store, [&](auto element) {
         using T = decltype(element);
         return launch(loss_gradient_kernel<T>, launch_long_rows(loss->rows, loss->cols / PACK), at->stream, *loss,
-                      (T *)logits, gradient);
+                      (T *)logits);
     });
 }
 
-int kernel_cuda_loss(const KernelCuda *at, KernelStore store, const KernelCudaLoss *loss, void *logits, float gradient,
-                     float *total, bool accumulate) {
+int kernel_cuda_loss(const KernelCuda *at, KernelStore store, const KernelLoss *loss, void *logits, float *total,
+                     bool accumulate) {
     int error = 0;
     if (loss->rows > 0) {
         error = with_store(store, [&](auto element) {
             using T = decltype(element);
             return launch(loss_kernel<T>, launch_long_rows(loss->rows, loss->cols / PACK), at->stream, *loss,
-                          (T *)logits, gradient);
+                          (T *)logits);
         });
     }
     return error ? error : total_launch(at, loss, total, accumulate);

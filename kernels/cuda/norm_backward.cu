@@ -5,35 +5,26 @@
 
 #include "kernels/cuda/columns.cuh"
 
-template <typename T>
-struct NormBack {
-    int64_t rows, cols, x_stride;
-    const T *dy, *x, *w;
-    const float *mean, *rstd;
-    const T *residual;
-    T *dx;
-    float *parts;
-};
-
 template <int W>
 struct NormPack {
     float dy[W], x[W], w[W], residual[W];
 };
 
 template <int W, typename T>
-static __device__ __forceinline__ void back_load(const NormBack<T> &n, int64_t row, int64_t col, NormPack<W> &pack) {
-    pack_load<W>(n.dy + row * n.cols + col, pack.dy);
-    pack_load<W>(n.x + row * n.x_stride + col, pack.x);
-    pack_load<W>(n.w + col, pack.w);
+static __device__ __forceinline__ void back_load(const KernelNormBackward &n, int64_t row, int64_t col,
+                                                 NormPack<W> &pack) {
+    pack_load<W>((const T *)n.dy + row * n.cols + col, pack.dy);
+    pack_load<W>((const T *)n.x + row * n.x_stride + col, pack.x);
+    pack_load<W>((const T *)n.w + col, pack.w);
     if (n.residual) {
-        pack_load<W>(n.residual + row * n.cols + col, pack.residual);
+        pack_load<W>((const T *)n.residual + row * n.cols + col, pack.residual);
     }
 }
 
 // dx = (residual) + r dy w - (x - mean) pull - drop, and the column sums.
 template <int W, typename T>
-static __device__ __forceinline__ void back_store(const NormBack<T> &n, int64_t row, int64_t col, const float four[4],
-                                                  const NormPack<W> &pack, float *sums) {
+static __device__ __forceinline__ void back_store(const KernelNormBackward &n, int64_t row, int64_t col,
+                                                  const float four[4], const NormPack<W> &pack, float *sums) {
     const float mean = four[0], rstd = four[1], pull = four[2], drop = four[3];
     float dx[W];
 #pragma unroll
@@ -42,7 +33,7 @@ static __device__ __forceinline__ void back_store(const NormBack<T> &n, int64_t 
         dx[k] = pack.residual[k] + (pack.dy[k] * pack.w[k] * rstd - from_mean * pull - drop);
         sums[k * blockDim.x] += pack.dy[k] * (from_mean * rstd);
     }
-    pack_store<W>(n.dx + row * n.x_stride + col, dx);
+    pack_store<W>((T *)n.dx + row * n.x_stride + col, dx);
 }
 
 // The sums of pack i of this thread have stride blockDim.x: no two threads of a warp share a bank.
@@ -52,13 +43,13 @@ static __device__ __forceinline__ float *back_sums(float *room, int64_t round) {
 }
 
 template <int W, bool MEAN, typename T>
-static __device__ __forceinline__ void back_row(const NormBack<T> &n, int64_t row, float *room) {
+static __device__ __forceinline__ void back_row(const KernelNormBackward &n, int64_t row, float *room) {
     const int64_t packs = n.cols / W;
     const float rstd = n.rstd[row], mean = MEAN ? n.mean[row] : 0.0f;
     float along = 0.0f, level = 0.0f;
     NormPack<W> kept = {};
     for (int64_t pack = threadIdx.x; pack < packs; pack += blockDim.x) {
-        back_load<W>(n, row, pack * W, kept);
+        back_load<W, T>(n, row, pack * W, kept);
 #pragma unroll
         for (int k = 0; k < W; k++) {
             const float g = kept.dy[k] * kept.w[k];
@@ -70,8 +61,8 @@ static __device__ __forceinline__ void back_row(const NormBack<T> &n, int64_t ro
     level = MEAN ? block_sum(level, room) / (float)n.cols : 0.0f;
     const float four[4] = {mean, rstd, along * rstd * rstd * rstd, level * rstd};
     for (int64_t pack = threadIdx.x, round = 0; pack < packs; pack += blockDim.x, round++) {
-        back_load<W>(n, row, pack * W, kept);
-        back_store<W>(n, row, pack * W, four, kept, back_sums<W>(room, round));
+        back_load<W, T>(n, row, pack * W, kept);
+        back_store<W, T>(n, row, pack * W, four, kept, back_sums<W>(room, round));
     }
 }
 
@@ -83,11 +74,11 @@ struct NormWords {
 };
 
 template <int W, bool MEAN, typename T>
-static __device__ __forceinline__ void back_fetch(const NormBack<T> &n, int64_t row, int64_t col,
+static __device__ __forceinline__ void back_fetch(const KernelNormBackward &n, int64_t row, int64_t col,
                                                   NormWords<W, T> &words) {
     if (col < n.cols) {
-        words.dy = pack_fetch<W>(n.dy + row * n.cols + col);
-        words.x = pack_fetch<W>(n.x + row * n.x_stride + col);
+        words.dy = pack_fetch<W>((const T *)n.dy + row * n.cols + col);
+        words.x = pack_fetch<W>((const T *)n.x + row * n.x_stride + col);
     }
     words.rstd = n.rstd[row];
     words.mean = MEAN ? n.mean[row] : 0.0f;
@@ -112,26 +103,26 @@ static __device__ __forceinline__ void back_totals(float &x, float &y, float *ro
 }
 
 template <int W, bool MEAN, typename T>
-static __device__ __forceinline__ void back_rows_kept(const NormBack<T> &n, float *room) {
+static __device__ __forceinline__ void back_rows_kept(const KernelNormBackward &n, float *parts, float *room) {
     const int64_t col = threadIdx.x * (int64_t)W;
     float sums[W] = {};
     PackWords<W, T> factors = {};
     NormWords<W, T> next = {};
     if (col < n.cols) {
-        factors = pack_fetch<W>(n.w + col);
+        factors = pack_fetch<W>((const T *)n.w + col);
     }
     if (blockIdx.x < n.rows) {
-        back_fetch<W, MEAN>(n, blockIdx.x, col, next);
+        back_fetch<W, MEAN, T>(n, blockIdx.x, col, next);
     }
     int turn = 0;
     for (int64_t row = blockIdx.x; row < n.rows; row += gridDim.x, turn++) {
         const NormWords<W, T> now = next;
         PackWords<W, T> residual = {};
         if (n.residual && col < n.cols) {
-            residual = pack_fetch<W>(n.residual + row * n.cols + col);
+            residual = pack_fetch<W>((const T *)n.residual + row * n.cols + col);
         }
         if (row + gridDim.x < n.rows) {
-            back_fetch<W, MEAN>(n, row + gridDim.x, col, next);
+            back_fetch<W, MEAN, T>(n, row + gridDim.x, col, next);
         }
         float dy[W], x[W], w[W], dx[W];
         pack_open<W>(now.dy, dy);
@@ -154,11 +145,11 @@ static __device__ __forceinline__ void back_rows_kept(const NormBack<T> &n, floa
             sums[k] += dy[k] * (from_mean * now.rstd);
         }
         if (col < n.cols) {
-            pack_store<W>(n.dx + row * n.x_stride + col, dx);
+            pack_store<W>((T *)n.dx + row * n.x_stride + col, dx);
         }
     }
     if (col < n.cols) {
-        pack_store<W>(n.parts + blockIdx.x * n.cols + col, sums);
+        pack_store<W>(parts + blockIdx.x * n.cols + col, sums);
     }
 }
 
@@ -174,11 +165,11 @@ static constexpr int back_blocks() {
 
 template <int W, bool MEAN, typename T>
 static __global__ void __launch_bounds__(ROW_THREADS, (back_blocks<MEAN, T>()))
-    norm_backward_kernel(NormBack<T> n) {
+    norm_backward_kernel(KernelNormBackward n, float *parts) {
     float *room = word_shared<float>();
     const int64_t packs = n.cols / W;
     if (packs <= (int64_t)blockDim.x) {
-        back_rows_kept<W, MEAN>(n, room);
+        back_rows_kept<W, MEAN, T>(n, parts, room);
         return;
     }
     for (int64_t pack = threadIdx.x, round = 0; pack < packs; pack += blockDim.x, round++) {
@@ -187,14 +178,14 @@ static __global__ void __launch_bounds__(ROW_THREADS, (back_blocks<MEAN, T>()))
         }
     }
     for (int64_t row = blockIdx.x; row < n.rows; row += gridDim.x) {
-        back_row<W, MEAN>(n, row, room);
+        back_row<W, MEAN, T>(n, row, room);
     }
     for (int64_t pack = threadIdx.x, round = 0; pack < packs; pack += blockDim.x, round++) {
         float sum[W];
         for (int k = 0; k < W; k++) {
             sum[k] = back_sums<W>(room, round)[k * blockDim.x];
         }
-        pack_store<W>(n.parts + blockIdx.x * n.cols + pack * W, sum);
+        pack_store<W>(parts + blockIdx.x * n.cols + pack * W, sum);
     }
 }
 
@@ -221,25 +212,16 @@ int kernel_cuda_norm_backward(const KernelCuda *at, KernelStore store, KernelSto
                                          address(norm->residual) | address(norm->dx) | address(at->workspace),
                                      norm->cols | norm->x_stride);
     const LaunchShape shape = back_shape(norm->rows, norm->cols, wide ? PACK : 1, at->processors);
+    KernelNormBackward n = *norm;
+    n.x_stride = norm->x_stride > 0 ? norm->x_stride : norm->cols;
+    float *const parts = (float *)at->workspace;
     const int error = with_store(store, [&](auto element) {
         using T = decltype(element);
-        const NormBack<T> n = {norm->rows,
-                               norm->cols,
-                               norm->x_stride > 0 ? norm->x_stride : norm->cols,
-                               (const T *)norm->dy,
-                               (const T *)norm->x,
-                               (const T *)norm->w,
-                               norm->mean,
-                               norm->rstd,
-                               (const T *)norm->residual,
-                               (T *)norm->dx,
-                               (float *)at->workspace};
         const auto kernel = norm->mean ? wide ? norm_backward_kernel<PACK, true, T> : norm_backward_kernel<1, true, T>
                             : wide ? norm_backward_kernel<PACK, false, T>
                                    : norm_backward_kernel<1, false, T>;
-        return launch(kernel, shape, at->stream, n);
+        return launch(kernel, shape, at->stream, n, parts);
     });
     return error ? error
-                 : columns_finish(at, sums, shape.grid_x, norm->cols, (const float *)at->workspace, norm->dw,
-                                  norm->accumulate);
+                 : columns_finish(at, sums, shape.grid_x, norm->cols, parts, norm->dw, norm->accumulate);
 }

@@ -247,7 +247,7 @@ void check_loss(Bench *bench, BenchError *error) {
         }
         want += log(denominator) - (double)bench->logits[row * cols + bench->tokens_at[row]];
     }
-    const KernelLoss rows = {bench->tokens, cols, 1.0f, bench->tokens_at, max, sum, target, 0};
+    const KernelLoss rows = {bench->tokens, cols, 0, bench->tokens_at, max, sum, target, 1.0f, 0};
     kernel_loss(&rows, bench->logits, &loss, false);
     compare(error, (double)loss, want);
 }

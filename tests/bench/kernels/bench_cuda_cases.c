@@ -186,19 +186,19 @@ static int64_t bytes_embed_backward(const BenchCuda *b, int64_t rows) {
 
 // ---- loss
 
-static KernelCudaLoss loss_shape(const BenchCuda *b, int64_t rows) {
-    return (KernelCudaLoss){rows, b->vocabulary, 0, b->entries, b->rows[0], b->rows[1], b->rows[2]};
+static KernelLoss loss_shape(const BenchCuda *b, int64_t rows) {
+    return (KernelLoss){rows, b->vocabulary, 0, b->entries, b->rows[0], b->rows[1], b->rows[2], 1.0f, 0};
 }
 
 static int run_loss(const BenchCuda *b, int64_t rows) {
-    const KernelCudaLoss loss = loss_shape(b, rows);
-    return kernel_cuda_loss(&b->at, b->store, &loss, b->logits, 1.0f, b->scalars, false);
+    const KernelLoss loss = loss_shape(b, rows);
+    return kernel_cuda_loss(&b->at, b->store, &loss, b->logits, b->scalars, false);
 }
 
 static void want_loss(const BenchCuda *b, int64_t rows, BenchCudaWant *want) {
     float *three = host_room(want, 3 * rows, sizeof *three);
-    const KernelLoss loss = {rows,         b->vocabulary,    1.0f, host_ints(want, b->entries, rows), three,
-                             three + rows, three + 2 * rows, 0};
+    const KernelLoss loss = {
+        rows, b->vocabulary, 0, host_ints(want, b->entries, rows), three, three + rows, three + 2 * rows, 1.0f, 0};
     kernel_loss(&loss, expect_from(want, 0, b->logits, b->store, rows * b->vocabulary),
                 expect(want, 1, b->scalars, KERNEL_FP32, 1), false);
 }

@@ -138,7 +138,7 @@ static int64_t elements_ffn(const Bench *b) {
 
 static void run_loss(Bench *b) {
     float *max = b->rows, *sum = max + b->tokens, *target = sum + b->tokens, loss;
-    const KernelLoss rows = {b->tokens, b->vocabulary, 1.0f, b->tokens_at, max, sum, target, 0};
+    const KernelLoss rows = {b->tokens, b->vocabulary, 0, b->tokens_at, max, sum, target, 1.0f, 0};
     kernel_loss(&rows, b->logits, &loss, false);
 }
 

@@ -104,21 +104,23 @@ static LossRun loss_in_parts(int parts, const int32_t *targets) {
     }
     float some[ROWS], other[ROWS];
     for (int p = 0; p < parts; p++) {
-        kernel_loss_max(ROWS, cols, part + p * ROWS * cols, some);
+        const KernelLoss loss = {.rows = ROWS, .cols = cols, .row_max = some};
+        kernel_loss_max(&loss, part + p * ROWS * cols);
         for (int row = 0; row < ROWS; row++) {
             r.max[row] = fmaxf(r.max[row], some[row]);
         }
     }
     for (int p = 0; p < parts; p++) {
-        kernel_loss_sum(ROWS, cols, p * cols, part + p * ROWS * cols, targets, r.max, some, other);
+        const KernelLoss loss = {ROWS, cols, p * cols, targets, r.max, some, other, 0, 0};
+        kernel_loss_sum(&loss, part + p * ROWS * cols);
         for (int row = 0; row < ROWS; row++) {
             r.sum[row] += some[row];
             r.target[row] += other[row];
         }
     }
     for (int p = 0; p < parts; p++) {
-        kernel_loss_gradient(ROWS, cols, p * cols, part + p * ROWS * cols, targets, r.max, r.sum, r.target, 0.5f,
-                             &r.loss, false, 0);
+        const KernelLoss loss = {ROWS, cols, p * cols, targets, r.max, r.sum, r.target, 0.5f, 0};
+        kernel_loss_gradient(&loss, part + p * ROWS * cols, &r.loss, false);
         for (int row = 0; row < ROWS; row++) {
             memcpy(r.logits + row * VOCABULARY + p * cols, part + (p * ROWS + row) * cols,
                    sizeof(float) * (size_t)cols);

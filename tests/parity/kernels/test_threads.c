@@ -80,9 +80,10 @@ static Run loss(void) {
     for (int i = 0; i < ROWS; i++) {
         targets[i] = i;
     }
-    kernel_loss_max(ROWS, COLS, logits, r.out[0]);
-    kernel_loss_sum(ROWS, COLS, 0, logits, targets, r.out[0], r.out[1], r.out[1] + ROWS);
-    kernel_loss_gradient(ROWS, COLS, 0, logits, targets, r.out[0], r.out[1], r.out[1] + ROWS, 0.1f, r.out[3], false, 0);
+    const KernelLoss loss = {ROWS, COLS, 0, targets, r.out[0], r.out[1], r.out[1] + ROWS, 0.1f, 0};
+    kernel_loss_max(&loss, logits);
+    kernel_loss_sum(&loss, logits);
+    kernel_loss_gradient(&loss, logits, r.out[3], false);
     memcpy(r.out[2], logits, sizeof(float) * SIZE);
     free(logits);
     return r;

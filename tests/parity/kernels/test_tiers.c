@@ -207,11 +207,10 @@ static void loss_on(Tier tier) {
         targets[row] = row * 9;
     }
     for (int side = 0; side < 2; side++) {
-        (side ? kernel_loss_max : OF(tier, kernel_loss_max))(ROWS, COLS, logits[side], max[side]);
-        (side ? kernel_loss_sum : OF(tier, kernel_loss_sum))(ROWS, COLS, 0, logits[side], targets, max[side], sum[side],
-                                                             target[side]);
-        (side ? kernel_loss_gradient : OF(tier, kernel_loss_gradient))(
-            ROWS, COLS, 0, logits[side], targets, max[side], sum[side], target[side], 1.0f, &loss[side], false, 0);
+        const KernelLoss shape = {ROWS, COLS, 0, targets, max[side], sum[side], target[side], 1.0f, 0};
+        (side ? kernel_loss_max : OF(tier, kernel_loss_max))(&shape, logits[side]);
+        (side ? kernel_loss_sum : OF(tier, kernel_loss_sum))(&shape, logits[side]);
+        (side ? kernel_loss_gradient : OF(tier, kernel_loss_gradient))(&shape, logits[side], &loss[side], false);
     }
     cr_assert_arr_eq(max[0], max[1], sizeof max[0]);
     agree(tier, "sum of exponentials", sum[0], sum[1], ROWS, 1e-6);
@@ -228,7 +227,7 @@ static void whole_loss_of(Tier tier, float cap) {
     int32_t targets[ROWS] = {0};
     float rows[3][ROWS], loss[2];
     float *logits[2] = {check_floats(SIZE, 1), check_floats(SIZE, 1)};
-    const KernelLoss shape = {ROWS, COLS, 1.0f, targets, rows[0], rows[1], rows[2], cap};
+    const KernelLoss shape = {ROWS, COLS, 0, targets, rows[0], rows[1], rows[2], 1.0f, cap};
     OF(tier, kernel_loss)(&shape, logits[0], &loss[0], false);
     kernel_loss(&shape, logits[1], &loss[1], false);
     agree(tier, "whole loss", &loss[0], &loss[1], 1, 1e-6);

@@ -25,11 +25,11 @@ Test(kernel_column_sum, equals_the_sum_in_double_with_and_without_accumulation) 
     }
 }
 
-Test(kernel_fill_rows, makes_every_row_the_same) {
+Test(kernel_copy_rows, of_stride_0_makes_every_row_the_same) {
     for (int s = 0; s < SHAPES; s++) {
         const int64_t rows = shapes[s][0], cols = shapes[s][1];
         float *row = check_floats(cols, 1), *x = check_floats(rows * cols, 2);
-        kernel_fill_rows(rows, cols, row, x);
+        kernel_copy_rows(rows, cols, 0, cols, row, x);
         for (int64_t i = 0; i < rows * cols; i++) {
             cr_assert_eq(x[i], row[i % cols]);
         }

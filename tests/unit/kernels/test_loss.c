@@ -49,9 +49,10 @@ static float run_capped(float *logits, float gradient, float before, bool accumu
     if (cap > 0) {
         kernel_loss_cap(SIZE, cap, logits);
     }
-    kernel_loss_max(ROWS, COLS, logits, row_max);
-    kernel_loss_sum(ROWS, COLS, 0, logits, targets, row_max, sum, target);
-    kernel_loss_gradient(ROWS, COLS, 0, logits, targets, row_max, sum, target, gradient, &loss, accumulate, cap);
+    const KernelLoss steps = {ROWS, COLS, 0, targets, row_max, sum, target, gradient, cap};
+    kernel_loss_max(&steps, logits);
+    kernel_loss_sum(&steps, logits);
+    kernel_loss_gradient(&steps, logits, &loss, accumulate);
     return loss;
 }
 
@@ -133,11 +134,11 @@ Test(kernel_loss, a_column_of_minus_infinity_takes_no_part) {
 Test(kernel_loss, at_once_gives_the_bits_of_the_steps) {
     float *steps = logits_fill(), *once = logits_fill(), row_max[ROWS], sum[ROWS], target[ROWS], loss = 3.0f;
     const float want = run(steps, 0.25f, 3.0f, true);
-    const KernelLoss rows = {ROWS, COLS, 0.25f, targets, row_max, sum, target, 0};
+    const KernelLoss rows = {ROWS, COLS, 0, targets, row_max, sum, target, 0.25f, 0};
     kernel_loss(&rows, once, &loss, true);
     cr_assert_eq(loss, want);
     cr_assert_arr_eq(once, steps, sizeof(float) * SIZE);
-    const KernelLoss capped = {ROWS, COLS, 0.25f, targets, row_max, sum, target, 0.01f};
+    const KernelLoss capped = {ROWS, COLS, 0, targets, row_max, sum, target, 0.25f, 0.01f};
     const float of_capped = run_capped(steps, 0.25f, 3.0f, true, 0.01f);
     loss = 3.0f;
     kernel_loss(&capped, once, &loss, true);

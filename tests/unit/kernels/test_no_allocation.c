@@ -70,7 +70,7 @@ static void run_streaming(Work *w) {
     kernel_gated_backward(&gated, w->a, w->b, w->b, w->c, w->d);
     kernel_normal(&(KernelNormal){1, 2, 3, 0.5f}, SIZE, w->c);
     kernel_add_bias(ROWS, COLS, w->a, w->b, w->b, w->c);
-    kernel_fill_rows(ROWS, COLS, w->b, w->c);
+    kernel_copy_rows(ROWS, COLS, 0, COLS, w->b, w->c);
     kernel_column_sum(ROWS, COLS, w->a, w->c, false);
     kernel_add(SIZE, w->a, w->b, w->c);
     kernel_copy_rows(ROWS, COLS, COLS, COLS, w->a, w->c);
@@ -78,10 +78,10 @@ static void run_streaming(Work *w) {
     kernel_square_sum(SIZE, 10, 0.5, w->a, w->row, false);
     kernel_adamw(SIZE, 0, &adamw, &one, w->a, w->b, w->c, w->d);
     kernel_loss_cap(SIZE, 0.5f, w->a);
-    kernel_loss_max(ROWS, COLS, w->a, w->row);
-    kernel_loss_sum(ROWS, COLS, 0, w->a, w->tokens, w->row, w->row + ROWS, w->row + 2 * ROWS);
-    kernel_loss_gradient(ROWS, COLS, 0, w->a, w->tokens, w->row, w->row + ROWS, w->row + 2 * ROWS, 1.0f, w->d, false,
-                         0);
+    const KernelLoss loss = {ROWS, COLS, 0, w->tokens, w->row, w->row + ROWS, w->row + 2 * ROWS, 1.0f, 0};
+    kernel_loss_max(&loss, w->a);
+    kernel_loss_sum(&loss, w->a);
+    kernel_loss_gradient(&loss, w->a, w->d, false);
 }
 
 static void run_experts(Work *w) {

@@ -42,10 +42,10 @@ static void loss_case_free(LossCase *c) {
 }
 
 static void check_equals_the_cpu(Draw *draw, LossCase *c, int64_t first, bool accumulate) {
-    kernel_loss_max(c->rows, c->cols, c->x, c->cpu_max);
-    kernel_loss_sum(c->rows, c->cols, first, c->x, c->targets.at, c->cpu_max, c->cpu_sum, c->cpu_target);
-    kernel_loss_gradient(c->rows, c->cols, first, c->x, c->targets.at, c->cpu_max, c->cpu_sum, c->cpu_target, 0.25f,
-                         &c->cpu_total, accumulate, 0);
+    const KernelLoss loss = {c->rows, c->cols, first, c->targets.at, c->cpu_max, c->cpu_sum, c->cpu_target, 0.25f, 0};
+    kernel_loss_max(&loss, c->x);
+    kernel_loss_sum(&loss, c->x);
+    kernel_loss_gradient(&loss, c->x, &c->cpu_total, accumulate);
     held_near(draw, &c->max, c->cpu_max, 0.0, "maxima");
     held_near(draw, &c->sum, c->cpu_sum, held_limit(KERNEL_FP32), "sums");
     held_near(draw, &c->target, c->cpu_target, held_limit(KERNEL_FP32), "target logits");
@@ -57,7 +57,7 @@ static void check_steps(Draw *draw, KernelStore store) {
     LossCase c = loss_case(draw, store);
     const bool accumulate = draw_below(draw, 2) == 1;
     const int64_t first = draw_below(draw, 3) * 5;  // of a range with others on both sides
-    const KernelCudaLoss loss = {c.rows, c.cols, first, c.targets.at, c.max.at, c.sum.at, c.target.at};
+    const KernelLoss loss = {c.rows, c.cols, first, c.targets.at, c.max.at, c.sum.at, c.target.at, 0.25f, 0};
     for (int64_t row = 0; row < c.rows; row++) {
         ((int32_t *)c.targets.at)[row] += (int32_t)draw_below(draw, 10);
     }
@@ -65,7 +65,7 @@ static void check_steps(Draw *draw, KernelStore store) {
     KernelCuda at = place_open(draw, 0);
     cr_assert_eq(kernel_cuda_loss_max(&at, store, &loss, c.logits.at), 0);
     cr_assert_eq(kernel_cuda_loss_sum(&at, store, &loss, c.logits.at), 0);
-    cr_assert_eq(kernel_cuda_loss_gradient(&at, store, &loss, c.logits.at, 0.25f, c.total.at, accumulate), 0);
+    cr_assert_eq(kernel_cuda_loss_gradient(&at, store, &loss, c.logits.at, c.total.at, accumulate), 0);
     place_close(&at);
     check_equals_the_cpu(draw, &c, first, accumulate);
     loss_case_free(&c);
@@ -78,10 +78,10 @@ Test(kernel_cuda_loss, steps_equal_the_cpu_on_any_range_and_alignment) {
 static void check_whole(Draw *draw, KernelStore store) {
     LossCase c = loss_case(draw, store);
     const bool accumulate = draw_below(draw, 2) == 1;
-    const KernelCudaLoss loss = {c.rows, c.cols, 0, c.targets.at, c.max.at, c.sum.at, c.target.at};
+    const KernelLoss loss = {c.rows, c.cols, 0, c.targets.at, c.max.at, c.sum.at, c.target.at, 0.25f, 0};
     c.cpu_total = ((float *)c.total.at)[0];
     KernelCuda at = place_open(draw, 0);
-    cr_assert_eq(kernel_cuda_loss(&at, store, &loss, c.logits.at, 0.25f, c.total.at, accumulate), 0);
+    cr_assert_eq(kernel_cuda_loss(&at, store, &loss, c.logits.at, c.total.at, accumulate), 0);
     place_close(&at);
     check_equals_the_cpu(draw, &c, 0, accumulate);
     loss_case_free(&c);
@@ -97,9 +97,9 @@ Test(kernel_cuda_loss, masked_columns_have_no_share) {
     Held logits = held_of(&draw, KERNEL_FP32, x, 3), target = held_of(&draw, KERNEL_FP32, x, 1);
     float max, sum, target_logit, total;
     ((int32_t *)target.at)[0] = 2;
-    const KernelCudaLoss loss = {1, 3, 0, target.at, &max, &sum, &target_logit};
+    const KernelLoss loss = {1, 3, 0, target.at, &max, &sum, &target_logit, 1.0f, 0};
     KernelCuda at = place_open(&draw, 0);
-    cr_assert_eq(kernel_cuda_loss(&at, KERNEL_FP32, &loss, logits.at, 1.0f, &total, false), 0);
+    cr_assert_eq(kernel_cuda_loss(&at, KERNEL_FP32, &loss, logits.at, &total, false), 0);
     place_close(&at);
     const double share = exp(-1.0) / (1.0 + exp(-1.0));
     cr_assert_eq(((float *)logits.at)[0], 0.0f);
