@@ -259,12 +259,10 @@ static Status read_version2(Import *import, Error *error) {
     say_other_version(import, earlier, "belongs to FSDP version 1; version 2 does not look at it");
     FIND_IF(prefetches, import, FINDING_REFUSED, "fsdp_config.fsdp_forward_prefetch",
             "FSDP version 2 refuses fsdp_forward_prefetch: true");
-    if (!import_same_word(strategy, "FULL_SHARD")) {
-        import_find(import, FINDING_TRAP, "fsdp_config.fsdp_sharding_strategy",
-                    "version 2 does not look at fsdp_sharding_strategy: %s is fsdp_reshard_after_forward and "
-                    "parallelism_config_dp_replicate_size there",
-                    strategy);
-    }
+    FIND_IF(!import_same_word(strategy, "FULL_SHARD"), import, FINDING_TRAP, "fsdp_config.fsdp_sharding_strategy",
+            "version 2 does not look at fsdp_sharding_strategy: %s is fsdp_reshard_after_forward and "
+            "parallelism_config_dp_replicate_size there",
+            strategy);
     import->said.choice[PLAN_ZERO] = 3;
     import->target = "accelerate";
     import->flavour = "accelerate config, FSDP version 2";

@@ -67,11 +67,9 @@ void axolotl_write_plugins(const ConfigJob *job, FILE *out) {
 static Status read_mesh(Import *import, int ep, bool sharded) {
     int *size = import->said.size;
     FIND_IF(size[AXIS_TP] > 1, import, FINDING_REFUSED, SIZE, "EP x TP composition not yet supported");
-    if (size[AXIS_DP_REPLICATE] > 1) {
-        import_find(import, FINDING_REFUSED, "dp_replicate_size",
-                    "expert_parallel: world_size must equal " SIZE " * dp_shard_size * tensor_parallel_size * "
-                    "context_parallel_size");
-    }
+    FIND_IF(size[AXIS_DP_REPLICATE] > 1, import, FINDING_REFUSED, "dp_replicate_size",
+            "expert_parallel: world_size must equal " SIZE " * dp_shard_size * tensor_parallel_size * "
+            "context_parallel_size");
     IMPORT_REFUSE_IF(!sharded, import, SIZE,
                      "no fsdp_config: what is no expert is whole on every rank, which is not predicted beside experts "
                      "on several");
@@ -88,10 +86,7 @@ Status axolotl_read_experts(Import *import, bool sharded, bool *spread, Error *e
     TRY(import_int(import, "expert_parallel_num_rdma_bytes", 0, INT32_MAX, &over_network, error));
     *spread = ep > 1 && axolotl_has_plugin(import, "ExpertParallelPlugin");
     FIND_IF(ep > 1 && !*spread, import, FINDING_TRAP, SIZE, SIZE " does nothing while plugins has no " PLUGIN);
-    if (*spread && most > 0) {
-        import_find(import, FINDING_UNMODELLED, "expert_parallel_token_capacity",
-                    "no expert takes more than %d tokens of a forward, others are dropped: the prediction drops none",
-                    most);
-    }
+    FIND_IF(*spread && most > 0, import, FINDING_UNMODELLED, "expert_parallel_token_capacity",
+            "no expert takes more than %d tokens of a forward, others are dropped: the prediction drops none", most);
     return *spread ? read_mesh(import, ep, sharded) : STATUS_OK;
 }

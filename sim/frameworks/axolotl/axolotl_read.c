@@ -233,10 +233,8 @@ static Status read_loss(Import *import, Error *error) {
     }
     FIND_IF(cuts, import, FINDING_UNMODELLED, import_has(import, losses[0]) ? losses[0] : "plugins",
             "cut cross-entropy makes the logits again in backward: predicted as Liger's kernel, which does not");
-    if (fused && !liger) {
-        import_find(import, FINDING_TRAP, losses[3],
-                    "%s does nothing while plugins has no axolotl.integrations.liger.LigerPlugin", losses[3]);
-    }
+    FIND_IF(fused && !liger, import, FINDING_TRAP, losses[3],
+            "%s does nothing while plugins has no axolotl.integrations.liger.LigerPlugin", losses[3]);
     FIND_IF(on > 1, import, FINDING_REFUSED, NULL, "only one cross entropy optimization can be enabled at a time");
     if (!liger) {
         for (const ImportLeftOut *row = axolotl_left_out; row->path; row++) {
@@ -396,16 +394,14 @@ static Status read_fsdp(Import *import, Error *error) {
     TRY(import_word(import, "optimizer", &optimizer, error));
     FIND_IF(version == 2 && (strcmp(optimizer, "adamw_8bit") == 0 || strcmp(optimizer, "adamw_bnb_8bit") == 0), import,
             FINDING_REFUSED, "optimizer", "FSDP2 not compatible with %s, use adamw_torch_8bit instead", optimizer);
-    if (version == 2 && import_is_on(import, "load_in_4bit") &&
-        import_is_on(import, "fsdp_config.cpu_ram_efficient_loading")) {
-        import_find(import, FINDING_REFUSED, "fsdp_config.cpu_ram_efficient_loading",
-                    "FSDP2 does not support cpu_ram_efficient_loading with load_in_4bit: set it to false");
-    }
+    FIND_IF(version == 2 && import_is_on(import, "load_in_4bit") &&
+                import_is_on(import, "fsdp_config.cpu_ram_efficient_loading"),
+            import, FINDING_REFUSED, "fsdp_config.cpu_ram_efficient_loading",
+            "FSDP2 does not support cpu_ram_efficient_loading with load_in_4bit: set it to false");
     FIND_IF(version != 2 && offload && strstr(optimizer, "8bit"), import, FINDING_REFUSED, "optimizer",
             "FSDP offload not compatible with %s", optimizer);
-    if (version != 2 && strcmp(optimizer, "muon") == 0) {
-        import_find(import, FINDING_REFUSED, "optimizer", "Muon is only compatible with FSDP2: set fsdp_version: 2");
-    }
+    FIND_IF(version != 2 && strcmp(optimizer, "muon") == 0, import, FINDING_REFUSED, "optimizer",
+            "Muon is only compatible with FSDP2: set fsdp_version: 2");
     return STATUS_OK;
 }
 
@@ -431,10 +427,8 @@ static Status read_batch(Import *import, Error *error) {
     const char *assumed = said->micro_batch ? NULL : "micro_batch_size is 1, axolotl's default";
     said->micro_batch = said->micro_batch ? said->micro_batch : 1;
     FIND_IF(assumed, import, FINDING_ASSUMED, NULL, "%s", assumed);
-    if (batch && !said->grad_accum) {
-        import_find(import, FINDING_TRAP, "batch_size",
-                    "batch_size does nothing: without gradient_accumulation_steps there is no accumulation");
-    }
+    FIND_IF(batch && !said->grad_accum, import, FINDING_TRAP, "batch_size",
+            "batch_size does nothing: without gradient_accumulation_steps there is no accumulation");
     said->grad_accum = said->grad_accum ? said->grad_accum : 1;
     if (!said->seq) {
         enum { DEFAULT_SEQUENCE_LEN = 512 };

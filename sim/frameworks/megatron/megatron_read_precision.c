@@ -38,17 +38,13 @@ static Status read_flags(Import *import, Error *error) {
     TRY(import_bool(import, "--fp4-param-gather", &gathers_four, error));
     said->choice[PLAN_PRECISION] = bf16 ? DTYPE_BF16 : fp16 ? DTYPE_FP16 : DTYPE_FP32;
     FIND_IF(bf16 && fp16, import, FINDING_REFUSED, "--fp16", "assert not args.bf16: bf16 and fp16 are both on");
-    if (fp8 && fp4) {
-        import_find(import, FINDING_REFUSED, "--fp4-format",
-                    "--fp4-format and --fp8-format cannot be used simultaneously. Please choose one.");
-    }
+    FIND_IF(fp8 && fp4, import, FINDING_REFUSED, "--fp4-format",
+            "--fp4-format and --fp8-format cannot be used simultaneously. Please choose one.");
     FIND_IF(gathers_four && !fp4, import, FINDING_REFUSED, "--fp4-param-gather",
             "--fp4-param-gather must be used together with --fp4-format.");
-    if (gathers && said->choice[PLAN_ZERO] == 0) {
-        import_find(import, FINDING_REFUSED, "--fp8-param-gather",
-                    "--fp8-param-gather only supported with distributed optimizer, torch fsdp2, megatron fsdp, or "
-                    "inference mode");
-    }
+    FIND_IF(gathers && said->choice[PLAN_ZERO] == 0, import, FINDING_REFUSED, "--fp8-param-gather",
+            "--fp8-param-gather only supported with distributed optimizer, torch fsdp2, megatron fsdp, or "
+            "inference mode");
     FIND_IF((fp8 || fp4) && !bf16, import, FINDING_UNMODELLED, fp8 ? "--fp8-format" : "--fp4-format",
             "the products in fewer bits beside layers in %s: predicted beside bf16", fp16 ? "fp16" : "fp32");
     if (fp4) {

@@ -70,10 +70,8 @@ static Status read_others(Import *import, Error *error) {
             FINDING_UNMODELLED, "parallelism.tp_recompute_allgather",
             "%s: predicted as %s, as published runs with%s stages were", again ? "true" : "false",
             stages ? "true" : "false", stages ? "" : "out");
-    if (!in_fp32) {
-        import_find(import, FINDING_UNMODELLED, "optimizer.accumulate_grad_in_fp32",
-                    "off: predicted with gradients summed in fp32, your run needs less memory");
-    }
+    FIND_IF(!in_fp32, import, FINDING_UNMODELLED, "optimizer.accumulate_grad_in_fp32",
+            "off: predicted with gradients summed in fp32, your run needs less memory");
     FIND_IF(import_same_word(optimizer, "sgd"), import, FINDING_UNMODELLED, "optimizer.optimizer_factory.name",
             "optimizer sgd: the prediction has fused AdamW with two states");
     return STATUS_OK;

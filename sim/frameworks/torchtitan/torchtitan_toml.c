@@ -212,9 +212,8 @@ static Status read_optimizer(Import *import, Error *error) {
     TRY(import_word(import, "optimizer.name", &name, error));
     FIND_IF(strcmp(implementation, "for-loop") == 0, import, FINDING_UNMODELLED, keys[IMPLEMENTATION].path,
             "one tensor after the other: predicted as foreach, which the host issues faster");
-    if (strcmp(name, "AdamW") != 0 && strcmp(name, "Adam") != 0) {
-        import_find(import, FINDING_REFUSED, "optimizer.name", "Optimizer %s not added.", name);
-    }
+    FIND_IF(strcmp(name, "AdamW") != 0 && strcmp(name, "Adam") != 0, import, FINDING_REFUSED, "optimizer.name",
+            "Optimizer %s not added.", name);
     return STATUS_OK;
 }
 
@@ -298,16 +297,12 @@ static Status read_overlap(Import *import, Error *error) {
     const int cp = import->said.size[AXIS_CP], tp = import->said.size[AXIS_TP];
     FIND_IF(import->said.choice[PLAN_TP_OVERLAP] && import->said.choice[PLAN_FUSED] != FUSED_COMPILED, import,
             FINDING_REFUSED, keys[ASYNC].path, "asynchronous tensor parallelism needs compile.enable = true");
-    if (cp > 1 && strcmp(rotate, "allgather") != 0) {
-        import_find(import, FINDING_TRAP, keys[ROTATE].path,
-                    "torchtitan 0.2 reads the rotation in validation only: training gathers keys and values");
-    }
+    FIND_IF(cp > 1 && strcmp(rotate, "allgather") != 0, import, FINDING_TRAP, keys[ROTATE].path,
+            "torchtitan 0.2 reads the rotation in validation only: training gathers keys and values");
     FIND_IF(cp > 1 && strcmp(balance, "headtail") != 0, import, FINDING_UNMODELLED,
             "parallelism.context_parallel_load_balancer", "the balancer %s: predicted with headtail", balance);
-    if (tp > 1 && whole_loss) {
-        import_find(import, FINDING_UNMODELLED, "parallelism.disable_loss_parallel",
-                    "logits gathered for the loss: the prediction splits them, so it needs less memory than your run");
-    }
+    FIND_IF(tp > 1 && whole_loss, import, FINDING_UNMODELLED, "parallelism.disable_loss_parallel",
+            "logits gathered for the loss: the prediction splits them, so it needs less memory than your run");
     return STATUS_OK;
 }
 

@@ -143,11 +143,9 @@ static Status read_recompute(Import *import, const TrainerDefaults *defaults, Er
     TRY(import_bool(import, "fsdp_config.activation_checkpointing", &of_units, error));
     FIND_IF(defaults->recomputes && !import_has(import, names[0]) && !import_has(import, names[1]), import,
             FINDING_ASSUMED, NULL, "gradient_checkpointing is on, %s's default", import->format->name);
-    if (of_model && of_units) {
-        import_find(import, FINDING_TRAP, names[0],
-                    "gradient_checkpointing and FSDP's activation_checkpointing are both on: layers are recomputed "
-                    "twice; the prediction counts once");
-    }
+    FIND_IF(of_model && of_units, import, FINDING_TRAP, names[0],
+            "gradient_checkpointing and FSDP's activation_checkpointing are both on: layers are recomputed "
+            "twice; the prediction counts once");
     import->said.choice[PLAN_RECOMPUTE] = of_model || of_units ? RECOMPUTE_FULL : RECOMPUTE_NONE;
     if (of_model && every > 1) {
         import->said.choice[PLAN_RECOMPUTE_EVERY] = every;
