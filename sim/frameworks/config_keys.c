@@ -118,9 +118,7 @@ void config_write_json(const ConfigJob *job, const ConfigKey *keys, FILE *out) {
         if (above) {
             fputs(goes_on ? ", " : section_length(above) > 0 ? "},\n" : ",\n", out);
         }
-        if (!goes_on) {
-            fprintf(out, length > 0 ? "    \"%.*s\": {" : "    %.*s", length, key->path);
-        }
+        PRINT_IF(!goes_on, out, length > 0 ? "    \"%.*s\": {" : "    %.*s", length, key->path);
         fprintf(out, "\"%s\": ", key->path + length + (length > 0));
         write_value(job, key, out);
         above = key->path;
@@ -135,10 +133,8 @@ void config_write(const ConfigJob *job, const ConfigKey *keys, ConfigStyle style
         if (key->when && !key->when(job)) {
             continue;
         }
-        if (length > 0 && !same_section(key->path, above)) {
-            fprintf(out, style == CONFIG_TOML ? "%s[%.*s]\n" : "%.0s%.*s:\n", above[0] ? "\n" : "", (int)length,
-                    key->path);
-        }
+        PRINT_IF(length > 0 && !same_section(key->path, above), out,
+                 style == CONFIG_TOML ? "%s[%.*s]\n" : "%.0s%.*s:\n", above[0] ? "\n" : "", (int)length, key->path);
         above = key->path;
         fprintf(out, style == CONFIG_TOML ? "%.0s%s = " : "%s%s: ", length > 0 ? "  " : "",
                 key->path + length + (length > 0));

@@ -83,9 +83,7 @@ void export_comment(const char *text, const char *comment, FILE *out) {
 
 void launch_torchrun(const ConfigJob *job, const char *program, FILE *out) {
     fprintf(out, "torchrun --nnodes %d --nproc-per-node %d", job->nodes, job->ranks_per_node);
-    if (job->nodes > 1) {
-        fputs(" --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port 29500", out);
-    }
+    PRINT_IF(job->nodes > 1, out, " --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port 29500");
     fputc(' ', out);
     fputs(program, out);
 }

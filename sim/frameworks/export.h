@@ -135,6 +135,14 @@ static inline bool export_shards(const ConfigJob *job) {  // is there an FSDP gr
     return plan_shard_count(job->plan) > 1;
 }
 
+// Where the condition holds: fprintf.
+#define PRINT_IF(condition, out, ...)                                                                                  \
+    do {                                                                                                               \
+        if (condition) {                                                                                               \
+            fprintf(out, __VA_ARGS__);                                                                                 \
+        }                                                                                                              \
+    } while (0)
+
 // ---- launchers: the command on each node. On several, $MASTER_ADDR and $NODE_RANK say which.
 
 void launch_torchrun(const ConfigJob *job, const char *program, FILE *out);

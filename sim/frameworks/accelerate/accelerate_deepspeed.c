@@ -121,15 +121,12 @@ static void notes(const ConfigJob *job, FILE *out) {
             "Your script: DataLoader batch size %d, sequences of %d tokens, model loaded with "
             "attn_implementation=\"%s\".\n",
             plan->micro_batch, plan->seq, export_attention(plan));
-    if (plan->recompute == RECOMPUTE_FULL) {
-        fputs("  Its model: model.gradient_checkpointing_enable(); the file cannot switch recomputation on.\n", out);
-    }
+    PRINT_IF(plan->recompute == RECOMPUTE_FULL, out,
+             "  Its model: model.gradient_checkpointing_enable(); the file cannot switch recomputation on.\n");
     deepspeed_call_notes(job, "  Its model", out);
-    if (cuts_sequences(job)) {
-        fputs("  Its batches: position_ids and shift_labels, and the loss summed over the sp group "
-              "(UlyssesSPDataLoaderAdapter of accelerate's prepare() cuts them).\n",
-              out);
-    }
+    PRINT_IF(cuts_sequences(job), out,
+             "  Its batches: position_ids and shift_labels, and the loss summed over the sp group "
+             "(UlyssesSPDataLoaderAdapter of accelerate's prepare() cuts them).\n");
 }
 
 static void write(const ConfigJob *job, FILE *out) {

@@ -21,10 +21,9 @@ void parallelism_config_write(const ConfigJob *job, FILE *out) {
             "    tp_size=%d,\n",
             export_axis(job, AXIS_DP_REPLICATE), export_axis(job, AXIS_DP_SHARD), export_axis(job, AXIS_CP),
             export_axis(job, AXIS_TP));
-    if (export_axis(job, AXIS_CP) > 1) {
-        fprintf(out, "    cp_handler=TorchContextParallelConfig(cp_comm_strategy=\"%s\"),\n",
-                job->plan->cp_rotate == CP_ROTATE_RING ? "alltoall" : "allgather");
-    }
+    PRINT_IF(export_axis(job, AXIS_CP) > 1, out,
+             "    cp_handler=TorchContextParallelConfig(cp_comm_strategy=\"%s\"),\n",
+             job->plan->cp_rotate == CP_ROTATE_RING ? "alltoall" : "allgather");
     fputs(")\n", out);
 }
 
@@ -60,9 +59,8 @@ static void write_plugin(const ConfigJob *job, FILE *out) {
 static void accelerate_python_write(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     bool known = false;
-    if (plan->reduce_dtype != REDUCE_DTYPE_TARGET) {
-        fputs("\nimport torch\nfrom torch.distributed.fsdp import MixedPrecisionPolicy", out);
-    }
+    PRINT_IF(plan->reduce_dtype != REDUCE_DTYPE_TARGET, out,
+             "\nimport torch\nfrom torch.distributed.fsdp import MixedPrecisionPolicy");
     fputs("\nfrom accelerate import Accelerator\n"
           "from accelerate.parallelism_config import ParallelismConfig\n"
           "from accelerate.utils import FullyShardedDataParallelPlugin, ",
@@ -100,14 +98,11 @@ static void accelerate_python_write(const ConfigJob *job, FILE *out) {
             "\n\ndef model_arguments(accelerator):  # of from_pretrained\n"
             "    arguments = {\"attn_implementation\": \"%s\"}\n",
             export_attention(plan));
-    if (export_axis(job, AXIS_TP) > 1) {
-        fputs("    arguments.update(tp_plan=\"auto\", device_mesh=accelerator.torch_device_mesh)\n", out);
-    }
+    PRINT_IF(export_axis(job, AXIS_TP) > 1, out,
+             "    arguments.update(tp_plan=\"auto\", device_mesh=accelerator.torch_device_mesh)\n");
     fputs("    return arguments\n", out);
-    if (plan->recompute == RECOMPUTE_FULL && !export_shards(job)) {
-        fputs("\n# No FSDP to recompute activations: call model.gradient_checkpointing_enable() before prepare().\n",
-              out);
-    }
+    PRINT_IF(plan->recompute == RECOMPUTE_FULL && !export_shards(job), out,
+             "\n# No FSDP to recompute activations: call model.gradient_checkpointing_enable() before prepare().\n");
 }
 
 const ExportFormat export_accelerate_python = {

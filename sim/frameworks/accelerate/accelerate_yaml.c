@@ -424,44 +424,30 @@ static const char *accelerate_yaml_refuse(const ConfigJob *job) {
 void accelerate_notes(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     fprintf(out, "Your script: DataLoader batch size %d, ", plan->micro_batch);
-    if (!export_syncs_each(job)) {
-        fprintf(out, "Accelerator(gradient_accumulation_steps=%d), ", plan->grad_accum);
-    }
+    PRINT_IF(!export_syncs_each(job), out, "Accelerator(gradient_accumulation_steps=%d), ", plan->grad_accum);
     fprintf(out, "model loaded with attn_implementation=\"%s\".\n", export_attention(plan));
-    if (export_syncs_each(job)) {
-        fprintf(out,
-                "  Its Accelerator: gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=%d, "
-                "sync_each_batch=True):\n"
-                "  gradients are reduced on every micro-step, and none is kept whole.\n",
-                plan->grad_accum);
-    }
-    if (job->plan->pack > 0) {
-        fprintf(out, "  Its batches: DataCollatorWithFlattening(), documents of %d tokens in the mean.\n",
-                job->plan->pack);
-    }
-    if (export_other_optimizer(job)) {
-        fprintf(out, "  Its optimizer: %s; the file has no place for it.\n", optimizer_names[job->plan->optimizer]);
-    }
-    if (export_fuses_loss(job)) {
-        fprintf(out,
-                "  Its model, before prepare(): liger_kernel.transformers._apply_liger_kernel_to_instance(model=model, "
-                "fused_linear_cross_entropy=True, cross_entropy=False, rope=False, rms_norm=False, swiglu=False, "
-                "geglu=False): no logits are kept.\n");
-    }
-    if (export_axis(job, AXIS_TP) > 1) {
-        fprintf(out,
-                "  Its model: from_pretrained(..., tp_plan=\"auto\", device_mesh=accelerator.torch_device_mesh)%s.\n",
-                export_shards(job) ? ", by transformers 4.56 to 5.0: newer ones lack the ReplicateParallel that "
-                                     "accelerate imports for tp beside FSDP"
-                                   : "");
-    }
-    if (export_axis(job, AXIS_CP) > 1) {
-        fprintf(out,
-                "  Its step: inside accelerator.maybe_context_parallel(...), with labels that are shifted already.\n");
-    }
-    if (plan->recompute == RECOMPUTE_FULL && !export_shards(job)) {
-        fprintf(out, "  Its model: model.gradient_checkpointing_enable(), as there is no FSDP to do it.\n");
-    }
+    PRINT_IF(export_syncs_each(job), out,
+             "  Its Accelerator: gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=%d, "
+             "sync_each_batch=True):\n"
+             "  gradients are reduced on every micro-step, and none is kept whole.\n",
+             plan->grad_accum);
+    PRINT_IF(job->plan->pack > 0, out,
+             "  Its batches: DataCollatorWithFlattening(), documents of %d tokens in the mean.\n", job->plan->pack);
+    PRINT_IF(export_other_optimizer(job), out, "  Its optimizer: %s; the file has no place for it.\n",
+             optimizer_names[job->plan->optimizer]);
+    PRINT_IF(export_fuses_loss(job), out,
+             "  Its model, before prepare(): liger_kernel.transformers._apply_liger_kernel_to_instance(model=model, "
+             "fused_linear_cross_entropy=True, cross_entropy=False, rope=False, rms_norm=False, swiglu=False, "
+             "geglu=False): no logits are kept.\n");
+    PRINT_IF(export_axis(job, AXIS_TP) > 1, out,
+             "  Its model: from_pretrained(..., tp_plan=\"auto\", device_mesh=accelerator.torch_device_mesh)%s.\n",
+             export_shards(job) ? ", by transformers 4.56 to 5.0: newer ones lack the ReplicateParallel that "
+                                  "accelerate imports for tp beside FSDP"
+                                : "");
+    PRINT_IF(export_axis(job, AXIS_CP) > 1, out,
+             "  Its step: inside accelerator.maybe_context_parallel(...), with labels that are shifted already.\n");
+    PRINT_IF(plan->recompute == RECOMPUTE_FULL && !export_shards(job), out,
+             "  Its model: model.gradient_checkpointing_enable(), as there is no FSDP to do it.\n");
 }
 
 static void accelerate_yaml_write(const ConfigJob *job, FILE *out) {
@@ -474,9 +460,8 @@ static void accelerate_yaml_write(const ConfigJob *job, FILE *out) {
 
 void accelerate_launch(const ConfigJob *job, const char *program, FILE *out) {
     fputs("accelerate launch", out);
-    if (job->nodes > 1) {
-        fputs(" --machine_rank $NODE_RANK --main_process_ip $MASTER_ADDR --main_process_port 29500", out);
-    }
+    PRINT_IF(job->nodes > 1, out,
+             " --machine_rank $NODE_RANK --main_process_ip $MASTER_ADDR --main_process_port 29500");
     fputs(" --config_file ", out);
     fputs(program, out);
 }

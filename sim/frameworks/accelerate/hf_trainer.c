@@ -38,9 +38,7 @@ static void write_liger(const ConfigJob *job, FILE *out) {
 
 static void write_optimizer(const ConfigJob *job, FILE *out) {
     const char *name = hf_optimizer_name(job->plan->optimizer);
-    if (job->plan->optimizer != OPTIMIZER_TARGET && name) {
-        fprintf(out, "        optim=\"%s\",\n", name);
-    }
+    PRINT_IF(job->plan->optimizer != OPTIMIZER_TARGET && name, out, "        optim=\"%s\",\n", name);
 }
 
 void kernel_arguments_write(const ConfigJob *job, FILE *out) {
@@ -73,10 +71,9 @@ void training_arguments_begin(const ConfigJob *job, const char *config, FILE *ou
 }
 
 void collator_comment_write(const ConfigJob *job, FILE *out) {
-    if (job->plan->pack > 0) {
-        fprintf(out, "        # your Trainer: data_collator=DataCollatorWithFlattening() of documents of %d tokens\n",
-                job->plan->pack);
-    }
+    PRINT_IF(job->plan->pack > 0, out,
+             "        # your Trainer: data_collator=DataCollatorWithFlattening() of documents of %d tokens\n",
+             job->plan->pack);
 }
 
 static void write_arguments(const ConfigJob *job, FILE *out) {
@@ -111,10 +108,8 @@ static void hf_trainer_write(const ConfigJob *job, FILE *out) {
     fprintf(out,
             "\n\ndef model_arguments():  # of from_pretrained\n    arguments = {\"attn_implementation\": \"%s\"}\n",
             export_attention(plan));
-    if (export_axis(job, AXIS_TP) > 1) {
-        fputs("    arguments.update(tp_plan=\"auto\", device_mesh=parallelism_config.get_device_mesh(\"cuda\"))\n",
-              out);
-    }
+    PRINT_IF(export_axis(job, AXIS_TP) > 1, out,
+             "    arguments.update(tp_plan=\"auto\", device_mesh=parallelism_config.get_device_mesh(\"cuda\"))\n");
     fputs("    return arguments\n", out);
     write_arguments(job, out);
 }

@@ -14,10 +14,9 @@ static const char *automodel_refuse(const ConfigJob *job) {
 }
 
 static void automodel_notes(const ConfigJob *job, FILE *out) {
-    if (strcmp(job->target->name, "automodel") != 0) {
-        fprintf(out, "The figures are those of %s, whose modules it shares: --target automodel has its own.\n",
-                job->target->name);
-    }
+    PRINT_IF(strcmp(job->target->name, "automodel") != 0, out,
+             "The figures are those of %s, whose modules it shares: --target automodel has its own.\n",
+             job->target->name);
 }
 
 static const char *reduce_dtype(const ConfigJob *job) {
@@ -28,16 +27,14 @@ static const char *reduce_dtype(const ConfigJob *job) {
 
 // Of its own layers of experts (components/models/common/utils.py); other models of it are transformers'.
 static void write_backend(const ConfigJob *job, FILE *out) {
-    if (export_axis(job, AXIS_EP) > 1) {
-        fprintf(out,
-                "  backend:\n"
-                "    _target_: nemo_automodel.components.models.common.BackendConfig\n"
-                "    attn: sdpa\n"
-                "    linear: torch\n"
-                "    experts: torch_mm\n"
-                "    dispatcher: %s\n",
-                dispatch_names[target_dispatch(job->target, job->plan)]);
-    }
+    PRINT_IF(export_axis(job, AXIS_EP) > 1, out,
+             "  backend:\n"
+             "    _target_: nemo_automodel.components.models.common.BackendConfig\n"
+             "    attn: sdpa\n"
+             "    linear: torch\n"
+             "    experts: torch_mm\n"
+             "    dispatcher: %s\n",
+             dispatch_names[target_dispatch(job->target, job->plan)]);
 }
 
 static void automodel_write(const ConfigJob *job, FILE *out) {

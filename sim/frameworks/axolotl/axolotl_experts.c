@@ -58,9 +58,7 @@ void axolotl_write_plugins(const ConfigJob *job, FILE *out) {
                 apart ? "slowest of all: on several nodes these ranks are far apart, predicted as the nearest"
                       : "by DeepEP's kernels, which take NVLink between all ranks of a node");
     }
-    if (export_fuses_loss(job)) {
-        fputs("liger_fused_linear_cross_entropy: true\n", out);
-    }
+    PRINT_IF(export_fuses_loss(job), out, "liger_fused_linear_cross_entropy: true\n");
 }
 
 // Said or not, the product of all sizes is the world (_validate_mesh_axes): nothing is filled up.

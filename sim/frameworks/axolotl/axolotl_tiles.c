@@ -41,7 +41,5 @@ Status axolotl_read_tiles(Import *import, Error *error) {
 }
 
 void axolotl_write_tiles(const ConfigJob *job, FILE *out) {
-    if (job->plan->mlp_tiles > 0) {
-        fprintf(out, SWITCH ": true\n" NUMBER ": %d\n", job->plan->mlp_tiles);
-    }
+    PRINT_IF(job->plan->mlp_tiles > 0, out, SWITCH ": true\n" NUMBER ": %d\n", job->plan->mlp_tiles);
 }

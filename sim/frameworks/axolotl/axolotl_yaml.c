@@ -124,9 +124,8 @@ static void write_adapters(const ConfigJob *job, FILE *out) {
 
 static void axolotl_write(const ConfigJob *job, FILE *out) {
     config_write(job, axolotl_keys, CONFIG_YAML, out);
-    if (export_syncs_each(job)) {
-        fputs("accelerator_config:\n  gradient_accumulation_kwargs:\n    sync_each_batch: true\n", out);
-    }
+    PRINT_IF(export_syncs_each(job), out,
+             "accelerator_config:\n  gradient_accumulation_kwargs:\n    sync_each_batch: true\n");
     axolotl_write_tiles(job, out);
     write_adapters(job, out);
     axolotl_write_plugins(job, out);

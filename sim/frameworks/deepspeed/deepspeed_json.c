@@ -418,25 +418,20 @@ static void stage_notes(const ConfigJob *job, FILE *out) {
 }
 
 void deepspeed_call_notes(const ConfigJob *job, const char *whose, FILE *out) {
-    if (job->plan->mlp_tiles > 0) {
-        fprintf(out, "%s: TiledMLP.apply with %d shards in the model's MLP (ulysses_sp of DeepSpeed).\n", whose,
-                job->plan->mlp_tiles);
-    }
-    if (job->plan->loss == LOSS_CHUNKED) {
-        fprintf(out, "%s: head and loss by TiledFusedLogitsLoss.apply with %d shards (ulysses_sp of DeepSpeed).\n",
-                whose, job->target->loss_chunks);
-    }
+    PRINT_IF(job->plan->mlp_tiles > 0, out,
+             "%s: TiledMLP.apply with %d shards in the model's MLP (ulysses_sp of DeepSpeed).\n", whose,
+             job->plan->mlp_tiles);
+    PRINT_IF(job->plan->loss == LOSS_CHUNKED, out,
+             "%s: head and loss by TiledFusedLogitsLoss.apply with %d shards (ulysses_sp of DeepSpeed).\n", whose,
+             job->target->loss_chunks);
 }
 
 static void deepspeed_notes(const ConfigJob *job, FILE *out) {
     stage_notes(job, out);
-    if (job->plan->recompute == RECOMPUTE_FULL && !plan_has_stages(job->plan)) {
-        fputs("Your script: model.gradient_checkpointing_enable(); the file cannot switch recomputation on.\n", out);
-    }
-    if (job->plan->pack > 0) {
-        fprintf(out, "Your script: packs documents of %d tokens in the mean, which see themselves only.\n",
-                job->plan->pack);
-    }
+    PRINT_IF(job->plan->recompute == RECOMPUTE_FULL && !plan_has_stages(job->plan), out,
+             "Your script: model.gradient_checkpointing_enable(); the file cannot switch recomputation on.\n");
+    PRINT_IF(job->plan->pack > 0, out,
+             "Your script: packs documents of %d tokens in the mean, which see themselves only.\n", job->plan->pack);
     deepspeed_call_notes(job, "Your script", out);
     fprintf(out, "Your script: sequences of %d tokens, model loaded with attn_implementation=\"%s\".\n", job->plan->seq,
             export_attention(job->plan));

@@ -75,9 +75,7 @@ static void write_adapters(const ConfigJob *job, FILE *out) {
         return;
     }
     fprintf(out, "    cfg.dataset.offline_packing_specs.packed_sequence_size = %d\n", plan->seq);
-    if (cp > 1) {
-        fprintf(out, "    cfg.dataset.offline_packing_specs.pad_seq_to_mult = %d\n", 2 * cp);
-    }
+    PRINT_IF(cp > 1, out, "    cfg.dataset.offline_packing_specs.pad_seq_to_mult = %d\n", 2 * cp);
 }
 
 static void write_capacity(const TrainPlan *plan, FILE *out) {
@@ -104,33 +102,25 @@ static void write_experts(const ConfigJob *job, FILE *out) {
             "    cfg.model.expert_tensor_parallel_size = %d\n"
             "    cfg.model.moe_token_dispatcher_type = \"%s\"\n",
             export_axis(job, AXIS_EP), plan_expert_tp(job->plan), types[dispatch]);
-    if (dispatch >= DISPATCH_DEEPEP) {
-        fprintf(out,
-                "    cfg.model.moe_flex_dispatcher_backend = \"%s\"\n"
-                "    cfg.model.moe_router_dtype = \"fp32\"\n",
-                dispatch_names[dispatch]);
-    }
+    PRINT_IF(dispatch >= DISPATCH_DEEPEP, out,
+             "    cfg.model.moe_flex_dispatcher_backend = \"%s\"\n"
+             "    cfg.model.moe_router_dtype = \"fp32\"\n",
+             dispatch_names[dispatch]);
 }
 
 static void write_stages(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     const MegatronSplit split = megatron_split(job);
     fputs("    cfg.model.pipeline_dtype = torch.bfloat16\n", out);
-    if (plan_chunks(plan) > 1) {
-        fprintf(out, "    cfg.model.virtual_pipeline_model_parallel_size = %d\n", plan_chunks(plan));
-    }
-    if (megatron_group(job) > 0) {
-        fprintf(out, "    cfg.model.microbatch_group_size_per_vp_stage = %d\n", megatron_group(job));
-    }
-    if (split.layout) {
-        fprintf(out, "    cfg.model.pipeline_model_parallel_layout = \"%s\"\n", megatron_layout(job));
-    }
-    if (split.first) {
-        fprintf(out,
-                "    cfg.model.num_layers_in_first_pipeline_stage = %d\n"
-                "    cfg.model.num_layers_in_last_pipeline_stage = %d\n",
-                split.first, split.last);
-    }
+    PRINT_IF(plan_chunks(plan) > 1, out, "    cfg.model.virtual_pipeline_model_parallel_size = %d\n",
+             plan_chunks(plan));
+    PRINT_IF(megatron_group(job) > 0, out, "    cfg.model.microbatch_group_size_per_vp_stage = %d\n",
+             megatron_group(job));
+    PRINT_IF(split.layout, out, "    cfg.model.pipeline_model_parallel_layout = \"%s\"\n", megatron_layout(job));
+    PRINT_IF(split.first, out,
+             "    cfg.model.num_layers_in_first_pipeline_stage = %d\n"
+             "    cfg.model.num_layers_in_last_pipeline_stage = %d\n",
+             split.first, split.last);
     fputs(split.embedding ? "    cfg.model.account_for_embedding_in_pipeline_split = True\n" : "", out);
     fputs(split.loss ? "    cfg.model.account_for_loss_in_pipeline_split = True\n" : "", out);
 }
@@ -147,9 +137,8 @@ static void write_model(const ConfigJob *job, FILE *out) {
     if (pp > 1) {
         write_stages(job, out);
     }
-    if (cp > 1) {
-        fprintf(out, "    cfg.model.cp_comm_type = \"%s\"\n", plan->cp_rotate == CP_ROTATE_RING ? "p2p" : "all_gather");
-    }
+    PRINT_IF(cp > 1, out, "    cfg.model.cp_comm_type = \"%s\"\n",
+             plan->cp_rotate == CP_ROTATE_RING ? "p2p" : "all_gather");
     write_experts(job, out);
     const bool own = job->model->type && strcmp(job->model->type, "deepseek_v3") == 0;  // num_nextn_predict_layers
     if (plan->mtp > 0) {
@@ -201,17 +190,14 @@ static void write_training(const ConfigJob *job, FILE *out) {
     if (plan->precision == DTYPE_FP8) {
         write_fp8_parameters(plan, out);
     }
-    if (plan->reduce_dtype == REDUCE_DTYPE_BF16) {
-        fputs("    cfg.mixed_precision.grad_reduce_in_fp32 = cfg.ddp.grad_reduce_in_fp32 = False\n", out);
-    }
+    PRINT_IF(plan->reduce_dtype == REDUCE_DTYPE_BF16, out,
+             "    cfg.mixed_precision.grad_reduce_in_fp32 = cfg.ddp.grad_reduce_in_fp32 = False\n");
     fprintf(out,
             "    cfg.ddp.use_distributed_optimizer = cfg.optimizer.use_distributed_optimizer = %s\n"
             "    cfg.ddp.overlap_grad_reduce = %s\n"
             "    cfg.ddp.overlap_param_gather = %s\n",
             sharded ? "True" : "False", overlaps ? "True" : "False", sharded && overlaps ? "True" : "False");
-    if (sharded && replicate > 1) {
-        fprintf(out, "    cfg.ddp.num_distributed_optimizer_instances = %d\n", replicate);
-    }
+    PRINT_IF(sharded && replicate > 1, out, "    cfg.ddp.num_distributed_optimizer_instances = %d\n", replicate);
     fprintf(out, "    cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=%s%s%s%s)\n",
             plan->tp_overlap ? "True" : "False", plan->ep_overlap ? ", overlap_moe_expert_parallel_comm=True" : "",
             megatron_waits(job) ? ", overlap_p2p_comm=False, batch_p2p_comm=True" : "",
@@ -232,9 +218,8 @@ static void bridge_write(const ConfigJob *job, FILE *out) {
 }
 
 static void bridge_notes(const ConfigJob *job, FILE *out) {
-    if (has_adapters(job)) {
-        fputs("Base: set cfg.checkpoint.pretrained_checkpoint to the converted weights that are not trained.\n", out);
-    }
+    PRINT_IF(has_adapters(job), out,
+             "Base: set cfg.checkpoint.pretrained_checkpoint to the converted weights that are not trained.\n");
 }
 
 const ExportFormat export_megatron_bridge = {

@@ -63,10 +63,9 @@ static void write_experts(const ConfigJob *job, FILE *out) {
                 experts->count, experts->active, experts->ffn, dispatcher_words(job));
         // DeepEP and HybridEP take weights in fp32 only (transformer/moe/token_dispatcher.py)
         fputs(job->plan->dispatch >= DISPATCH_DEEPEP ? "    --moe-router-dtype fp32\n" : "", out);
-        if (job->plan->expert_capacity > 0) {
-            fprintf(out, "    --moe-expert-capacity-factor %g%s\n", job->plan->expert_capacity / PER_CENT,
-                    job->plan->pad_experts ? " --moe-pad-expert-input-to-capacity" : "");
-        }
+        PRINT_IF(job->plan->expert_capacity > 0, out, "    --moe-expert-capacity-factor %g%s\n",
+                 job->plan->expert_capacity / PER_CENT,
+                 job->plan->pad_experts ? " --moe-pad-expert-input-to-capacity" : "");
     }
 }
 
@@ -94,9 +93,7 @@ static void write_model(const ConfigJob *job, FILE *out) {
             model->qk_norm == QK_NORM_HEAD ? "    --qk-layernorm\n" : "",
             model->tied_embeddings ? "" : "    --untie-embeddings-and-output-weights\n");
     write_experts(job, out);
-    if (job->plan->mtp > 0) {
-        fprintf(out, "    --mtp-num-layers %d\n", job->plan->mtp);
-    }
+    PRINT_IF(job->plan->mtp > 0, out, "    --mtp-num-layers %d\n", job->plan->mtp);
     fputs(")\n", out);
 }
 
@@ -118,9 +115,7 @@ static void write_sharding(const ConfigJob *job, FILE *out) {
         fprintf(out, "    --use-distributed-optimizer%s%s\n",
                 overlaps ? " --overlap-grad-reduce --overlap-param-gather" : "", reduced);
     }
-    if (replicate > 1) {
-        fprintf(out, "    --num-distributed-optimizer-instances %d\n", replicate);
-    }
+    PRINT_IF(replicate > 1, out, "    --num-distributed-optimizer-instances %d\n", replicate);
 }
 
 static void write_parallelism(const ConfigJob *job, FILE *out) {
@@ -130,17 +125,14 @@ static void write_parallelism(const ConfigJob *job, FILE *out) {
             "PARALLELISM=(\n"
             "    --tensor-model-parallel-size %d --context-parallel-size %d --pipeline-model-parallel-size %d\n",
             tp, sp * cp, mesh_stages(&plan->mesh));
-    if (export_axis(job, AXIS_EP) > 1) {
-        fprintf(out, "    --expert-model-parallel-size %d --expert-tensor-parallel-size %d%s\n",
-                export_axis(job, AXIS_EP), plan_expert_tp(plan),
-                plan->ep_overlap ? " --overlap-moe-expert-parallel-comm" : "");
-    }
+    PRINT_IF(export_axis(job, AXIS_EP) > 1, out,
+             "    --expert-model-parallel-size %d --expert-tensor-parallel-size %d%s\n", export_axis(job, AXIS_EP),
+             plan_expert_tp(plan), plan->ep_overlap ? " --overlap-moe-expert-parallel-comm" : "");
     if (plan_has_stages(plan)) {
         megatron_write_split(job, out);
     }
-    if (tp > 1 && target_tp_flavour(job->target, plan) == TP_SP) {
-        fprintf(out, "    --sequence-parallel%s\n", plan->tp_overlap ? " --tp-comm-overlap" : "");
-    }
+    PRINT_IF(tp > 1 && target_tp_flavour(job->target, plan) == TP_SP, out, "    --sequence-parallel%s\n",
+             plan->tp_overlap ? " --tp-comm-overlap" : "");
     if (sp > 1 && cp > 1) {
         fprintf(out, "    --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes %d %d\n", sp, cp);
     } else if (sp > 1) {
@@ -160,9 +152,7 @@ static void write_training(const ConfigJob *job, FILE *out) {
             "    --attention-backend %s\n",
             plan->micro_batch, (long long)plan_global_batch(plan),
             plan->attention == ATTENTION_FLASH ? "flash" : "fused");
-    if (plan->precision != DTYPE_FP32) {
-        fprintf(out, "    --%s\n", plan->precision == DTYPE_FP16 ? "fp16" : "bf16");
-    }
+    PRINT_IF(plan->precision != DTYPE_FP32, out, "    --%s\n", plan->precision == DTYPE_FP16 ? "fp16" : "bf16");
     if (plan->precision == DTYPE_FP8 && plan->fp8_recipe == FP8_NVFP4) {
         fprintf(out, "    --fp4-format e2m1 --fp4-recipe nvfp4%s\n", plan->fp8_parameters ? " --fp4-param-gather" : "");
     } else if (plan->precision == DTYPE_FP8) {

@@ -80,12 +80,9 @@ const char *megatron_layout(const ConfigJob *job) {
 void megatron_write_split(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     const MegatronSplit split = megatron_split(job);
-    if (megatron_group(job) > 0) {
-        fprintf(out, "    --microbatch-group-size-per-virtual-pipeline-stage %d\n", megatron_group(job));
-    }
-    if (megatron_waits(job)) {
-        fputs("    --no-overlap-p2p-communication\n", out);
-    }
+    PRINT_IF(megatron_group(job) > 0, out, "    --microbatch-group-size-per-virtual-pipeline-stage %d\n",
+             megatron_group(job));
+    PRINT_IF(megatron_waits(job), out, "    --no-overlap-p2p-communication\n");
     if (split.layout) {  // chunks of a stage follow from it
         fprintf(out, "    --pipeline-model-parallel-layout \"%s\"\n", megatron_layout(job));
         return;
@@ -96,10 +93,8 @@ void megatron_write_split(const ConfigJob *job, FILE *out) {
     } else if (plan_chunks(plan) > 1) {
         fprintf(out, "    --num-virtual-stages-per-pipeline-rank %d\n", plan_chunks(plan));
     }
-    if (split.first) {
-        fprintf(out, "    --decoder-first-pipeline-num-layers %d --decoder-last-pipeline-num-layers %d\n", split.first,
-                split.last);
-    }
+    PRINT_IF(split.first, out, "    --decoder-first-pipeline-num-layers %d --decoder-last-pipeline-num-layers %d\n",
+             split.first, split.last);
     fputs(split.embedding ? "    --account-for-embedding-in-pipeline-split\n" : "", out);
     fputs(split.loss ? "    --account-for-loss-in-pipeline-split\n" : "", out);
 }

@@ -62,9 +62,8 @@ static void write_stages(const ConfigJob *job, FILE *out) {
             "        pipeline_parallel_first_stage_less_layers=%s,\n"
             "        pipeline_parallel_last_stage_less_layers=%s,\n",
             torchtitan_first_less(job), torchtitan_last_less(job));
-    if (torchtitan_says_layers(job)) {
-        fprintf(out, "        pipeline_parallel_layers_per_stage=%s,\n", torchtitan_stage_layers(job));
-    }
+    PRINT_IF(torchtitan_says_layers(job), out, "        pipeline_parallel_layers_per_stage=%s,\n",
+             torchtitan_stage_layers(job));
 }
 
 static void write_parallelism(const ConfigJob *job, FILE *out) {
@@ -76,15 +75,12 @@ static void write_parallelism(const ConfigJob *job, FILE *out) {
             "        tensor_parallel_degree=%d,\n",
             export_axis(job, AXIS_DP_REPLICATE), export_axis(job, AXIS_DP_SHARD), export_axis(job, AXIS_CP),
             export_axis(job, AXIS_TP));
-    if (torchtitan_spreads_experts(job)) {
-        fprintf(out, "        expert_parallel_degree=%d,\n", export_axis(job, AXIS_EP));
-    }
+    PRINT_IF(torchtitan_spreads_experts(job), out, "        expert_parallel_degree=%d,\n", export_axis(job, AXIS_EP));
     if (torchtitan_has_stages(job)) {
         write_stages(job, out);
     }
-    if (job->plan->finetune != FINETUNE_FULL) {
-        fputs("        spmd_backend=\"partial_dtensor\",  # 0.3's default trains what LoRAConverter has frozen\n", out);
-    }
+    PRINT_IF(job->plan->finetune != FINETUNE_FULL, out,
+             "        spmd_backend=\"partial_dtensor\",  # 0.3's default trains what LoRAConverter has frozen\n");
     fprintf(out, "        fsdp_reshard_after_forward=\"%s\",\n    )\n", torchtitan_reshard(job));
 }
 
@@ -164,9 +160,7 @@ static void torchtitan_python_write(const ConfigJob *job, FILE *out) {
             import_of_adapters(job), import_of_converter(job), folder, folder, folder, folder);
     fputs(plan->finetune == FINETUNE_FULL && plan->precision != DTYPE_FP8 ? "" : "\n        ", out);
     escape_quoted(known ? known->flavor : job->model->name, out);
-    if (torchtitan_other_dispatcher(job)) {
-        fprintf(out, ", moe_comm_backend=\"%s\"", dispatch_names[plan->dispatch]);
-    }
+    PRINT_IF(torchtitan_other_dispatcher(job), out, ", moe_comm_backend=\"%s\"", dispatch_names[plan->dispatch]);
     write_adapters(job, out);
     write_formats(job, out);
     fputs(plan->loss == LOSS_WHOLE
@@ -179,10 +173,9 @@ static void torchtitan_python_write(const ConfigJob *job, FILE *out) {
           out);
     write_training(job, out);
     write_parallelism(job, out);
-    if (export_other_optimizer(job)) {
-        fprintf(out, "    config.optimizer = replace(config.optimizer, implementation=\"%s\")\n",
-                plan->optimizer == OPTIMIZER_ADAMW_BF16 ? "fused_opt_states_bf16" : "foreach");
-    }
+    PRINT_IF(export_other_optimizer(job), out,
+             "    config.optimizer = replace(config.optimizer, implementation=\"%s\")\n",
+             plan->optimizer == OPTIMIZER_ADAMW_BF16 ? "fused_opt_states_bf16" : "foreach");
     fprintf(out, "    config.activation_checkpoint = %s\n", checkpoints[plan->recompute]);
     fprintf(out, "    config.compile = CompileConfig(enable=%s, enable_async_tensor_parallel=%s)\n    return config\n",
             plan->fused == FUSED_COMPILED ? "True" : "False", plan->tp_overlap ? "True" : "False");

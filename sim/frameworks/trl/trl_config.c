@@ -77,15 +77,10 @@ const ImportFormat import_trl = {
 // What its class would set otherwise.
 static void write_defaults(const ConfigJob *job, FILE *out) {
     fprintf(out, "        max_length=%d,\n", job->plan->seq);
-    if (!trainer_recomputes_by_model(job)) {
-        fputs("        gradient_checkpointing=False,  # on unless said\n", out);
-    }
-    if (job->plan->pack > 0) {
-        fprintf(out, "        packing=True,  # documents of %d tokens in the mean\n", job->plan->pack);
-    }
-    if (job->plan->precision == DTYPE_FP32) {
-        fputs("        bf16=False,  # on unless said\n", out);
-    }
+    PRINT_IF(!trainer_recomputes_by_model(job), out, "        gradient_checkpointing=False,  # on unless said\n");
+    PRINT_IF(job->plan->pack > 0, out, "        packing=True,  # documents of %d tokens in the mean\n",
+             job->plan->pack);
+    PRINT_IF(job->plan->precision == DTYPE_FP32, out, "        bf16=False,  # on unless said\n");
 }
 
 static void sft_write(const ConfigJob *job, FILE *out) {
