@@ -5,10 +5,10 @@
 static const char *refuse_selective(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     (void)model;
     const bool by_modules = plan->recompute_modules != 0 && target->recompute_modules != 0;
-    if (plan->recompute != RECOMPUTE_SELECTIVE || target->selective_flavour != SELECTIVE_NONE || by_modules) {
-        return NULL;
-    }
-    return arena_format(arena, "%s has no selective recompute: use recompute none or full", target->name);
+    REFUSE_IF(arena,
+              plan->recompute == RECOMPUTE_SELECTIVE && target->selective_flavour == SELECTIVE_NONE && !by_modules,
+              "%s has no selective recompute: use recompute none or full", target->name);
+    return NULL;
 }
 
 // Modules that the target does not know, then those that the model does not have.
@@ -35,12 +35,12 @@ static const char *refuse_unit(const Target *target, const ModelSpec *model, con
     (void)model;
     const RecomputeUnit own =
         target->recompute_flavour == RECOMPUTE_CHILD ? RECOMPUTE_UNIT_CHILDREN : RECOMPUTE_UNIT_LAYER;
-    if (plan->recompute != RECOMPUTE_FULL || plan->recompute_unit == RECOMPUTE_UNIT_TARGET ||
-        plan->recompute_unit == own || target->recompute_other_unit) {
-        return NULL;
-    }
-    return arena_format(arena, "%s recomputes with recompute_unit=%s: use recompute_unit %s or auto", target->name,
-                        recompute_unit_names[own], recompute_unit_names[own]);
+    REFUSE_IF(arena,
+              plan->recompute == RECOMPUTE_FULL && plan->recompute_unit != RECOMPUTE_UNIT_TARGET &&
+                  plan->recompute_unit != own && !target->recompute_other_unit,
+              "%s recomputes with recompute_unit=%s: use recompute_unit %s or auto", target->name,
+              recompute_unit_names[own], recompute_unit_names[own]);
+    return NULL;
 }
 
 // Of how many layers.

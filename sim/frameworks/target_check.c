@@ -80,13 +80,10 @@ static const char *check_replicate(const Check *check) {
     const bool beside_tp = tp > 1 && cp == 1, beside_either = tp > 1 || cp > 1;
     const bool refused =
         (rule == REPLICATE_NOT_BESIDE_TP && beside_tp) || (rule == REPLICATE_NOT_BESIDE_TP_OR_CP && beside_either);
-    if (!refused || replicate == 1 || axis_size(check, AXIS_DP_SHARD) > 1) {
-        return NULL;
-    }
-    return arena_format(
-        check->arena,
-        "%s refuses dp_replicate=%d with dp_shard=1 beside cp=%d, tp=%d: use dp_shard=%d with dp_replicate=1",
-        check->target->name, replicate, cp, tp, replicate);
+    REFUSE_IF(check->arena, refused && replicate > 1 && axis_size(check, AXIS_DP_SHARD) == 1,
+              "%s refuses dp_replicate=%d with dp_shard=1 beside cp=%d, tp=%d: use dp_shard=%d with dp_replicate=1",
+              check->target->name, replicate, cp, tp, replicate);
+    return NULL;
 }
 
 // Another version of it that has the stage; NULL.
@@ -133,40 +130,34 @@ static const char *check_cuts(const Check *check) {
 static const char *check_sequence(const Check *check) {
     const int cp = axis_size(check, AXIS_CP), tp = axis_size(check, AXIS_TP);
     const int64_t divisor = INT64_C(2) * cp * tp;
-    if (!check->target->seq_by_tp || check->plan->seq % divisor == 0) {
-        return NULL;
-    }
-    return arena_format(check->arena,
-                        "%s takes sequences that are a multiple of 2 x cp x tp = %lld, and seq is %d: use seq %s",
-                        check->target->name, (long long)divisor, check->plan->seq,
-                        multiples_around(check->plan->seq, divisor, check->arena));
+    REFUSE_IF(check->arena, check->target->seq_by_tp && check->plan->seq % divisor != 0,
+              "%s takes sequences that are a multiple of 2 x cp x tp = %lld, and seq is %d: use seq %s",
+              check->target->name, (long long)divisor, check->plan->seq,
+              multiples_around(check->plan->seq, divisor, check->arena));
+    return NULL;
 }
 
 // A mask of blocks is cut over cp by whole blocks.
 static const char *check_blocks(const Check *check) {
     const int64_t divisor = (int64_t)check->target->cp_block * axis_size(check, AXIS_CP);
-    if (axis_size(check, AXIS_CP) == 1 || divisor == 0 || check->plan->seq % divisor == 0) {
-        return NULL;
-    }
-    return arena_format(check->arena,
-                        "%s takes sequences that are a multiple of cp x %d = %lld, and seq is %d: use seq %s",
-                        check->target->name, check->target->cp_block, (long long)divisor, check->plan->seq,
-                        multiples_around(check->plan->seq, divisor, check->arena));
+    REFUSE_IF(check->arena, axis_size(check, AXIS_CP) > 1 && divisor > 0 && check->plan->seq % divisor != 0,
+              "%s takes sequences that are a multiple of cp x %d = %lld, and seq is %d: use seq %s",
+              check->target->name, check->target->cp_block, (long long)divisor, check->plan->seq,
+              multiples_around(check->plan->seq, divisor, check->arena));
+    return NULL;
 }
 
 static const char *check_local_tokens(const Check *check) {
     const int tp = axis_size(check, AXIS_TP);
     const int parts = mesh_group_size(&check->plan->mesh, AXES_SEQUENCE);
     const int64_t tokens = (int64_t)check->plan->micro_batch * check->plan->seq / parts;
-    if (target_tp_flavour(check->target, check->plan) != TP_SP || tokens % tp == 0) {
-        return NULL;
-    }
-    return arena_format(
-        check->arena,
+    REFUSE_IF(
+        check->arena, target_tp_flavour(check->target, check->plan) == TP_SP && tokens % tp != 0,
         "tp=%d does not divide the %lld tokens that a rank holds (micro_batch %d x seq %d / %s %d), which sequence "
         "parallelism splits: use a micro_batch that is a multiple of %d",
         tp, (long long)tokens, check->plan->micro_batch, check->plan->seq,
         axis_size(check, AXIS_SP) > 1 ? "cp x sp" : "cp", parts, tp / (int)gcd(check->plan->seq / parts, tp));
+    return NULL;
 }
 
 // What its packages cannot run although the row allows it.
@@ -197,12 +188,10 @@ static const char *check_structure(const Check *check) {
 static const char *check_rotation(const Check *check) {
     const Target *target = check->target;
     const bool ring = check->plan->cp_rotate == CP_ROTATE_RING;
-    if (axis_size(check, AXIS_CP) == 1 || (ring ? target->cp_ring : target->cp_allgather)) {
-        return NULL;
-    }
-    return arena_format(check->arena, "%s does not run cp_rotate=%s: use cp_rotate=%s", target->name,
-                        cp_rotate_names[check->plan->cp_rotate],
-                        cp_rotate_names[ring ? CP_ROTATE_ALLGATHER : CP_ROTATE_RING]);
+    REFUSE_IF(check->arena, axis_size(check, AXIS_CP) > 1 && !(ring ? target->cp_ring : target->cp_allgather),
+              "%s does not run cp_rotate=%s: use cp_rotate=%s", target->name, cp_rotate_names[check->plan->cp_rotate],
+              cp_rotate_names[ring ? CP_ROTATE_ALLGATHER : CP_ROTATE_RING]);
+    return NULL;
 }
 
 static const char *check_offload(const Check *check) {
@@ -287,10 +276,9 @@ static const char *check_master(const Check *check) {
     REFUSE_IF(check->arena, check->target->bf16_weights && plan->precision == DTYPE_BF16 && !plan->bf16_master,
               "%s trains in the number format that it loads, without fp32 masters: use master weights bf16",
               check->target->name);
-    if (!check->plan->bf16_master || check->target->bf16_optimizer_bytes_per_parameter > 0) {
-        return NULL;
-    }
-    return arena_format(check->arena, "%s has no bf16 master weights: use master weights fp32", check->target->name);
+    REFUSE_IF(check->arena, plan->bf16_master && check->target->bf16_optimizer_bytes_per_parameter <= 0,
+              "%s has no bf16 master weights: use master weights fp32", check->target->name);
+    return NULL;
 }
 
 static const char *check_optimizer(const Check *check) {
@@ -321,12 +309,10 @@ static const char *check_reshard(const Check *check) {
     if (target_shards_itself(check->target, check->plan)) {
         return check_own_sharding(check);
     }
-    if (!check->target->always_reshards || check->plan->zero != 3 || check->plan->reshard != RESHARD_NEVER) {
-        return NULL;
-    }
-    return arena_format(check->arena,
-                        "%s frees gathered parameters after forward whatever its file says: use reshard always",
-                        check->target->name);
+    REFUSE_IF(
+        check->arena, check->target->always_reshards && check->plan->zero == 3 && check->plan->reshard == RESHARD_NEVER,
+        "%s frees gathered parameters after forward whatever its file says: use reshard always", check->target->name);
+    return NULL;
 }
 
 static const char *check_reshard_ranks(const Check *check) {
@@ -356,21 +342,18 @@ static const char *check_reduce_bucket(const Check *check) {
 }
 
 static const char *check_overlap(const Check *check) {
-    if (!check->plan->tp_overlap || check->target->tp_overlap_exposed > 0) {
-        return NULL;
-    }
-    return arena_format(check->arena, "%s cannot overlap tp collectives with GEMMs: use tp_overlap off",
-                        check->target->name);
+    REFUSE_IF(check->arena, check->plan->tp_overlap && check->target->tp_overlap_exposed <= 0,
+              "%s cannot overlap tp collectives with GEMMs: use tp_overlap off", check->target->name);
+    return NULL;
 }
 
 static const char *check_attention(const Check *check) {
     const Axis axis = axis_size(check, AXIS_SP) > 1 ? AXIS_SP : AXIS_CP;
     const int size = axis_size(check, axis);
-    if (check->plan->attention != ATTENTION_EAGER || size == 1) {
-        return NULL;
-    }
-    return arena_format(check->arena, "attention=eager cannot be split over %s=%d: use %s=1 or another kernel",
-                        axis_names[axis], size, axis_names[axis]);
+    REFUSE_IF(check->arena, check->plan->attention == ATTENTION_EAGER && size > 1,
+              "attention=eager cannot be split over %s=%d: use %s=1 or another kernel", axis_names[axis], size,
+              axis_names[axis]);
+    return NULL;
 }
 
 static const char *check_reduce_dtype(const Check *check) {
@@ -417,11 +400,11 @@ static const char *check_reduce_overlap(const Check *check) {
     const Target *target = check->target;
     const bool own =
         target_reduce_overlap(target, plan) == target_reduce_overlap(target, &(TrainPlan){.zero = plan->zero});
-    if (!plan_field_matters(plan, PLAN_REDUCE_OVERLAP) || own || target->overlap_stages >> plan->zero & 1) {
-        return NULL;
-    }
-    return arena_format(check->arena, "%s has no reduce_overlap=%s at sharding stage %d: use reduce_overlap target",
-                        target->name, reduce_overlap_names[plan->reduce_overlap], plan->zero);
+    REFUSE_IF(check->arena,
+              plan_field_matters(plan, PLAN_REDUCE_OVERLAP) && !own && !(target->overlap_stages >> plan->zero & 1),
+              "%s has no reduce_overlap=%s at sharding stage %d: use reduce_overlap target", target->name,
+              reduce_overlap_names[plan->reduce_overlap], plan->zero);
+    return NULL;
 }
 
 static const char *check_loss(const Check *check) {
@@ -488,12 +471,10 @@ static const char *check_token_count(const Check *check) {
         (int64_t)check->plan->micro_batch * check->plan->seq / mesh_group_size(&check->plan->mesh, AXES_SEQUENCE);
     const int64_t most =
         INT64_C(1) << 30;  // row counts of a task are multiplied by widths in 64 bits; this keeps them far from the end
-    if (tokens <= most) {
-        return NULL;
-    }
-    return arena_format(check->arena,
-                        "a rank would hold %lld tokens per micro-step, more than %lld: use a smaller micro_batch",
-                        (long long)tokens, (long long)most);
+    REFUSE_IF(check->arena, tokens > most,
+              "a rank would hold %lld tokens per micro-step, more than %lld: use a smaller micro_batch",
+              (long long)tokens, (long long)most);
+    return NULL;
 }
 
 static const char *check_recompute(const Check *check) {

@@ -90,12 +90,10 @@ static const char *refuse(const Target *target, const ModelSpec *model, const Tr
     if (plan->mesh.size[AXIS_SP] > 1) {
         return refuse_sp(target, plan, arena);
     }
-    if (plan->mesh.size[AXIS_PP] == 1 || plan->zero <= target->stages_max_zero) {
-        return NULL;
-    }
-    return arena_format(arena,
-                        "%s asserts that ZeRO-2 and ZeRO-3 are incompatible with pipelines, zero=%d: use zero %d",
-                        target->name, plan->zero, target->stages_max_zero);
+    REFUSE_IF(arena, plan->mesh.size[AXIS_PP] > 1 && plan->zero > target->stages_max_zero,
+              "%s asserts that ZeRO-2 and ZeRO-3 are incompatible with pipelines, zero=%d: use zero %d", target->name,
+              plan->zero, target->stages_max_zero);
+    return NULL;
 }
 
 static const FrameworkSynonym synonyms[] = {

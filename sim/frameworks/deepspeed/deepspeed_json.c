@@ -378,13 +378,11 @@ const ImportFormat import_deepspeed = {
 
 const char *deepspeed_refuse_replicas(const ConfigJob *job) {
     const int replicate = export_axis(job, AXIS_DP_REPLICATE), shard = export_axis(job, AXIS_DP_SHARD);
-    if (replicate == 1 || job->plan->zero == 0) {
-        return NULL;
-    }
-    return arena_format(job->arena,
-                        "DeepSpeed shards over all %d data-parallel ranks (MiCS is gone since 0.19.8, hpZ keeps the "
-                        "optimizer sharded over all): use dp_shard=%d with dp_replicate=1, or --zero 0",
-                        replicate * shard, replicate * shard);
+    REFUSE_IF(job->arena, replicate > 1 && job->plan->zero > 0,
+              "DeepSpeed shards over all %d data-parallel ranks (MiCS is gone since 0.19.8, hpZ keeps the "
+              "optimizer sharded over all): use dp_shard=%d with dp_replicate=1, or --zero 0",
+              replicate * shard, replicate * shard);
+    return NULL;
 }
 
 static const char *deepspeed_refuse(const ConfigJob *job) {

@@ -88,12 +88,10 @@ static const char *refuse(const Target *target, const ModelSpec *model, const Tr
               "%s balances stages by cost, which puts the loss on stage %d of 0 to %d and nothing on the last, where "
               "its labels are: use pp %d",
               target->name, loss_stage, pp - 1, pp / 2);
-    if (pp == 1 || plan->pp_schedule != PP_1F1B || plan->grad_accum >= pp - 1) {
-        return NULL;
-    }
-    return arena_format(arena,
-                        "%s asserts at least pp-1 = %d micro-steps for 1f1b, grad_accum is %d: use grad_accum %d",
-                        target->name, pp - 1, plan->grad_accum, pp - 1);
+    REFUSE_IF(arena, pp > 1 && plan->pp_schedule == PP_1F1B && plan->grad_accum < pp - 1,
+              "%s asserts at least pp-1 = %d micro-steps for 1f1b, grad_accum is %d: use grad_accum %d", target->name,
+              pp - 1, plan->grad_accum, pp - 1);
+    return NULL;
 }
 
 // LoggerWriter, which shortens numbers: 3.05K.
