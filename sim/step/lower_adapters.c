@@ -148,11 +148,7 @@ OpRef unpacked_weights(Lowering *lowering, Section section, const Linear *linear
     const OpRef unpacked =
         op_whole(lowering, lowering_tensor(lowering, forward ? adapter->unpacked : adapter->unpacked_again,
                                            ROLE_ACTIVATION, lowering->dims.dtype, elements));
-    Op *op = op_add(lowering, section, TASK_COPY, forward ? PHASE_FORWARD : PHASE_BACKWARD, "unpack weights");
-    op->task.rows = 1;
-    op->task.cols = op->task.stride = elements;
-    op_operand(op, weights, ACCESS_READ);
-    op_operand(op, unpacked, ACCESS_WRITE);
+    op_copy(lowering, section, layer_phase(section), "unpack weights", 1, elements, weights, unpacked);
     return unpacked;
 }
 
@@ -183,15 +179,12 @@ static OpRef op_part(OpRef whole, int64_t bytes) {
 }
 
 static void add_over_tp(Lowering *lowering, Section section, TaskKind kind, const char *name, OpRef from, OpRef to) {
-    const Phase phase = section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD;
-    Op op = op_collective(lowering, kind, LANE_TP, lowering->tp_group, name, phase);
+    Op op = op_collective(lowering, kind, LANE_TP, lowering->tp_group, name, layer_phase(section));
     op.task.payload_bytes = to.bytes;
-    if (kind == TASK_ALL_REDUCE) {
-        op_operand(&op, to, ACCESS_UPDATE);
-    } else {
+    if (kind != TASK_ALL_REDUCE) {
         op_operand(&op, from, ACCESS_READ);
-        op_operand(&op, to, ACCESS_WRITE);
     }
+    op_operand(&op, to, kind == TASK_ALL_REDUCE ? ACCESS_UPDATE : ACCESS_WRITE);
     op_list_append(lowering->arena, &lowering->lists[section], &op);
 }
 
@@ -220,8 +213,7 @@ typedef struct Product {
 } Product;
 
 static void add_product(Lowering *lowering, Section section, const char *name, const Product *product) {
-    const Phase phase = section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD;
-    Op *op = op_add(lowering, section, TASK_GEMM, phase, name);
+    Op *op = op_add(lowering, section, TASK_GEMM, layer_phase(section), name);
     op->task.m = product->m;
     op->task.n = product->n;
     op->task.k = product->k;
@@ -240,13 +232,8 @@ OpRef adapter_frozen_out(Lowering *lowering, const Linear *linear, OpRef y) {
 }
 
 static void add_cast(Lowering *lowering, Section section, const char *name, OpRef from, OpRef to, int64_t elements) {
-    Op *op =
-        op_add(lowering, section, TASK_COPY, section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, name);
+    Op *op = op_copy(lowering, section, layer_phase(section), name, 1, elements, from, to);
     op->task.dtype = lowering->tensors[from.tensor].dtype;
-    op->task.rows = 1;
-    op->task.cols = op->task.stride = elements;
-    op_operand(op, from, ACCESS_READ);
-    op_operand(op, to, ACCESS_WRITE);
 }
 
 // peft keeps adapters in fp32 (autocast_adapter_dtype) and casts the input of each to that, autocast casts it back for
@@ -298,11 +285,7 @@ static OpRef scaled_out(Lowering *lowering, const Adapter *adapter, OpRef delta,
         return delta;
     }
     const OpRef scaled = op_whole(lowering, tokens_by(lowering, adapter->scaled, elements / lowering->dims.tokens));
-    Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_COPY, PHASE_FORWARD, "adapter scale");
-    op->task.rows = 1;
-    op->task.cols = op->task.stride = elements;
-    op_operand(op, delta, ACCESS_READ);
-    op_operand(op, scaled, ACCESS_WRITE);
+    op_copy(lowering, SECTION_LAYER_FORWARD, PHASE_FORWARD, "adapter scale", 1, elements, delta, scaled);
     return scaled;
 }
 

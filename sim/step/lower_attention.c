@@ -178,12 +178,8 @@ static bool repeats_keys(const Lowering *lowering) {
 static void add_repeat(Lowering *lowering, Section section, const char *name, OpRef from, OpRef to, bool turns) {
     const Dims *d = &lowering->dims;
     const bool joined = turns && lowering->plan->fused == FUSED_COMPILED;
-    Op *op =
-        op_add(lowering, section, TASK_COPY, section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, name);
-    op->task.rows = d->tokens;
-    op->task.cols = op->task.stride = (joined ? d->core_k_width - d->k_width : d->core_k_width + d->k_width) / 2;
-    op_operand(op, from, ACCESS_READ);
-    op_operand(op, to, ACCESS_WRITE);
+    const int64_t width = (joined ? d->core_k_width - d->k_width : d->core_k_width + d->k_width) / 2;
+    op_copy(lowering, section, layer_phase(section), name, d->tokens, width, from, to);
 }
 
 // Inputs of attention: queries as they are, keys and values repeated per query head where the target repeats them.
@@ -212,11 +208,7 @@ void turn_a_copy(Lowering *lowering, Section section, AttentionRefs *refs) {
     }
     const OpRef turning = op_whole(lowering, tokens_by(lowering, "q_turned", d->q_width));
     if (section == SECTION_LAYER_FORWARD) {
-        Op *op = op_add(lowering, section, TASK_COPY, PHASE_FORWARD, "copy q");
-        op->task.rows = d->tokens;
-        op->task.cols = op->task.stride = d->q_width;
-        op_operand(op, refs->q, ACCESS_READ);
-        op_operand(op, turning, ACCESS_WRITE);
+        op_copy(lowering, section, PHASE_FORWARD, "copy q", d->tokens, d->q_width, refs->q, turning);
     }
     refs->q = turning;
 }

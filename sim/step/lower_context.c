@@ -92,22 +92,9 @@ static void ring_select(const Lowering *lowering, RingBuffers *ring, int hop) {
 
 static Op copy_op(const Lowering *lowering, TaskKind kind, const char *name, Phase phase, int64_t cols,
                   int64_t stride) {
-    return (Op){.task = {.name = name,
-                         .kind = kind,
-                         .phase = phase,
-                         .lane = LANE_COMPUTE,
-                         .group = -1,
-                         .unit = -1,
-                         .dtype = lowering->dims.dtype,
-                         .rows = kv_rows(lowering),
-                         .cols = cols,
-                         .stride = stride}};
-}
-
-static void append_copy(Lowering *lowering, OpList *out, Op op, OpRef from, OpRef to, bool partial) {
-    op_operand(&op, from, ACCESS_READ);
-    op_operand(&op, to, partial ? ACCESS_UPDATE : ACCESS_WRITE);
-    op_list_append(lowering->arena, out, &op);
+    Op op = op_local(kind, phase, name, lowering->dims.dtype, kv_rows(lowering), cols);
+    op.task.stride = stride;
+    return op;
 }
 
 // k and v columns -> packed rows.
@@ -115,16 +102,17 @@ static void pack_kv(Lowering *lowering, OpList *out, const Op *attention, const 
     const int64_t keys = k_width(lowering), values = v_width(lowering);
     const OpRef packed = op_whole(lowering, ring->local);
     if (kv_are_columns(lowering)) {
-        append_copy(
+        op_list_move(
             lowering, out,
             copy_op(lowering, TASK_COPY, "pack kv", attention->task.phase, keys + values, attention->task.kv_stride),
-            attention->operands[AT_ATTENTION_K], packed, false);
+            attention->operands[AT_ATTENTION_K], packed, ACCESS_WRITE);
         return;
     }
-    append_copy(lowering, out, copy_op(lowering, TASK_UNPACK, "pack k", attention->task.phase, keys, keys + values),
-                attention->operands[AT_ATTENTION_K], packed, false);
-    append_copy(lowering, out, copy_op(lowering, TASK_UNPACK, "pack v", attention->task.phase, values, keys + values),
-                attention->operands[AT_ATTENTION_V], values_of(lowering, packed, lowering->dims.element), true);
+    op_list_move(lowering, out, copy_op(lowering, TASK_UNPACK, "pack k", attention->task.phase, keys, keys + values),
+                 attention->operands[AT_ATTENTION_K], packed, ACCESS_WRITE);
+    op_list_move(lowering, out, copy_op(lowering, TASK_UNPACK, "pack v", attention->task.phase, values, keys + values),
+                 attention->operands[AT_ATTENTION_V], values_of(lowering, packed, lowering->dims.element),
+                 ACCESS_UPDATE);
 }
 
 // Packed gradient -> dk and dv columns.
@@ -132,17 +120,17 @@ static void unpack_gradient(Lowering *lowering, OpList *out, const Op *attention
     const int64_t keys = k_width(lowering), values = v_width(lowering);
     const OpRef packed = op_whole(lowering, home);
     if (kv_are_columns(lowering)) {
-        append_copy(
+        op_list_move(
             lowering, out,
             copy_op(lowering, TASK_UNPACK, "unpack dkv", PHASE_BACKWARD, keys + values, attention->task.kv_stride),
-            packed, attention->operands[AT_ATTENTION_BACKWARD_DK], true);
+            packed, attention->operands[AT_ATTENTION_BACKWARD_DK], ACCESS_UPDATE);
         return;
     }
-    append_copy(lowering, out, copy_op(lowering, TASK_COPY, "unpack dk", PHASE_BACKWARD, keys, keys + values), packed,
-                attention->operands[AT_ATTENTION_BACKWARD_DK], false);
-    append_copy(lowering, out, copy_op(lowering, TASK_COPY, "unpack dv", PHASE_BACKWARD, values, keys + values),
-                values_of(lowering, packed, dtype_bytes(lowering->tensors[home].dtype)),
-                attention->operands[AT_ATTENTION_BACKWARD_DV], false);
+    op_list_move(lowering, out, copy_op(lowering, TASK_COPY, "unpack dk", PHASE_BACKWARD, keys, keys + values), packed,
+                 attention->operands[AT_ATTENTION_BACKWARD_DK], ACCESS_WRITE);
+    op_list_move(lowering, out, copy_op(lowering, TASK_COPY, "unpack dv", PHASE_BACKWARD, values, keys + values),
+                 values_of(lowering, packed, dtype_bytes(lowering->tensors[home].dtype)),
+                 attention->operands[AT_ATTENTION_BACKWARD_DV], ACCESS_WRITE);
 }
 
 typedef struct Transfer {
@@ -157,17 +145,13 @@ static void append_transfer(Lowering *lowering, OpList *out, const Transfer *tra
     op.task.dtype = lowering->tensors[transfer->from].dtype;
     op.task.ring_step = (int16_t)transfer->hop;
     op.task.payload_bytes = lowering->tensors[transfer->from].bytes;
-    op_operand(&op, op_whole(lowering, transfer->from), ACCESS_READ);
-    op_operand(&op, op_whole(lowering, transfer->to), ACCESS_WRITE);
-    op_list_append(lowering->arena, out, &op);
+    op_list_move(lowering, out, op, op_whole(lowering, transfer->from), op_whole(lowering, transfer->to), ACCESS_WRITE);
 }
 
 static void append_kv_gather(Lowering *lowering, OpList *out, const RingBuffers *ring, Phase phase) {
     Op op = op_collective(lowering, TASK_ALL_GATHER, LANE_CP, lowering->cp_group, "gather kv", phase);
     op.task.payload_bytes = lowering->tensors[ring->gathered].bytes;
-    op_operand(&op, op_whole(lowering, ring->local), ACCESS_READ);
-    op_operand(&op, op_whole(lowering, ring->gathered), ACCESS_WRITE);
-    op_list_append(lowering->arena, out, &op);
+    op_list_move(lowering, out, op, op_whole(lowering, ring->local), op_whole(lowering, ring->gathered), ACCESS_WRITE);
 }
 
 // Starts the transfer that the next block needs, before the current block is issued.
@@ -248,9 +232,7 @@ static void scattered_backward(Lowering *lowering, OpList *out, const Op *attent
     Op reduce =
         op_collective(lowering, TASK_REDUCE_SCATTER, LANE_CP, lowering->cp_group, "scatter dkv", PHASE_BACKWARD);
     reduce.task.payload_bytes = lowering->tensors[all].bytes;
-    op_operand(&reduce, op_whole(lowering, all), ACCESS_READ);
-    op_operand(&reduce, op_whole(lowering, home), ACCESS_WRITE);
-    op_list_append(lowering->arena, out, &reduce);
+    op_list_move(lowering, out, reduce, op_whole(lowering, all), op_whole(lowering, home), ACCESS_WRITE);
     unpack_gradient(lowering, out, attention, home);
 }
 
@@ -270,7 +252,8 @@ static void ring_backward(Lowering *lowering, OpList *out, const Op *attention) 
         if (hop > 0) {
             Op sum = copy_op(lowering, TASK_ACCUMULATE, "add dkv", PHASE_BACKWARD, kv_width(lowering), 0);
             sum.task.dtype = dtype;
-            append_copy(lowering, out, sum, op_whole(lowering, share), op_whole(lowering, travel[hop % 2]), true);
+            op_list_move(lowering, out, sum, op_whole(lowering, share), op_whole(lowering, travel[hop % 2]),
+                         ACCESS_UPDATE);
         }
         append_transfer(lowering, out,
                         &(Transfer){"ring dkv", PHASE_BACKWARD, travel[hop % 2], travel[(hop + 1) % 2], hop + 1});

@@ -101,14 +101,11 @@ static int32_t rank_rows_by(Lowering *lowering, const char *name) {
 }
 
 static Op *exchange(Lowering *lowering, Section section, TaskKind kind, const char *name, OpRef from, int32_t to) {
-    const Phase phase = section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD;
-    Op op = op_collective(lowering, kind, LANE_CP, lowering->expert_ranks_group, name, phase);
+    Op op = op_collective(lowering, kind, LANE_CP, lowering->expert_ranks_group, name, layer_phase(section));
     op.task.dtype = lowering->tensors[from.tensor].dtype;
     op.task.payload_bytes =
         kind == TASK_REDUCE_SCATTER ? lowering->tensors[from.tensor].bytes : lowering->tensors[to].bytes;
-    op_operand(&op, from, ACCESS_READ);
-    op_operand(&op, op_whole(lowering, to), ACCESS_WRITE);
-    return op_list_append(lowering->arena, &lowering->lists[section], &op);
+    return op_list_move(lowering, &lowering->lists[section], op, from, op_whole(lowering, to), ACCESS_WRITE);
 }
 
 // Exchanges how many tokens of each expert arrive, or which ones, before any of them do. The host needs the sizes.
@@ -130,8 +127,7 @@ static void exchange_tokens(Lowering *lowering, Section section, const char *nam
     op->task.payload_bytes = came_rows(lowering) * row;
     told(lowering, op, tensors->leave);
     told(lowering, op, tensors->come);
-    op->task.rows = rows_of_room(lowering);
-    op->task.cols = lowering->dims.hidden;
+    op_size(op, rows_of_room(lowering), lowering->dims.hidden);
     op->task.backward = back;
 }
 

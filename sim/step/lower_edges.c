@@ -9,8 +9,7 @@ static int32_t token_ids(Lowering *lowering, const char *name) {
 Op *add_embedding(Lowering *lowering, Section section, TaskKind kind, Phase phase, const char *name) {
     const Dims *d = &lowering->dims;
     Op *op = op_add(lowering, section, kind, phase, name);
-    op->task.rows = d->tokens;
-    op->task.cols = d->hidden;
+    op_size(op, d->tokens, d->hidden);
     op->task.inner = d->embed_vocab;
     op->task.vocab_split = d->embed_split;
     op->task.scaled = lowering->model->scaled_embeddings;
@@ -21,8 +20,7 @@ Op *add_embedding(Lowering *lowering, Section section, TaskKind kind, Phase phas
 static Op *add_positions(Lowering *lowering, Section section, TaskKind kind, Phase phase, const char *name) {
     const Dims *d = &lowering->dims;
     Op *op = op_add(lowering, section, kind, phase, name);
-    op->task.rows = kind == TASK_POSITION ? d->tokens_between : d->tokens;
-    op->task.cols = d->hidden;
+    op_size(op, kind == TASK_POSITION ? d->tokens_between : d->tokens, d->hidden);
     op->task.inner = lowering->model->max_seq;
     op->task.sequences = (int32_t)d->sequences;
     return op;
@@ -81,12 +79,9 @@ static int32_t collected_gradient(Lowering *lowering, int32_t dh) {
 }
 
 static void add_cast(Lowering *lowering, int32_t from, int32_t to) {
-    Op *op = op_add(lowering, SECTION_TAIL, TASK_COPY, PHASE_BACKWARD, "head input gradient cast");
+    Op *op = op_copy(lowering, SECTION_TAIL, PHASE_BACKWARD, "head input gradient cast", 1,
+                     lowering->dims.tokens * lowering->dims.hidden, op_whole(lowering, from), op_whole(lowering, to));
     op->task.dtype = DTYPE_FP32;
-    op->task.rows = 1;
-    op->task.cols = op->task.stride = lowering->dims.tokens * lowering->dims.hidden;
-    op_operand(op, op_whole(lowering, from), ACCESS_READ);
-    op_operand(op, op_whole(lowering, to), ACCESS_WRITE);
 }
 
 // Whether the head's unit is gathered again after its norm and after each chunk of the loss.

@@ -131,8 +131,7 @@ static OpRef grouped_weights(const Lowering *lowering, const Grouped *grouped) {
 
 static Op *add_grouped(Lowering *lowering, Section section, GemmRole role, const char *name, OpRef a, OpRef b,
                        OpRef c) {
-    Op *op = op_add(lowering, section, TASK_GROUPED_GEMM,
-                    section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, name);
+    Op *op = op_add(lowering, section, TASK_GROUPED_GEMM, layer_phase(section), name);
     op->task.groups = lowering_local_experts(lowering);
     op->task.dtype = lowering->fp8 != FP8_NONE ? fp8_product_dtype(lowering, role) : op->task.dtype;
     OP_OPERANDS(op, ACCESS_READ, a, b);
@@ -212,9 +211,8 @@ static Op *add_grouped_backward(Lowering *lowering, const Grouped *grouped, cons
 // ---- memory-bound operations
 
 Op *add_routed(Lowering *lowering, Section section, TaskKind kind, const char *name) {
-    Op *op = op_add(lowering, section, kind, section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, name);
-    op->task.rows = lowering->dims.tokens;
-    op->task.cols = lowering->dims.hidden;
+    Op *op = op_add(lowering, section, kind, layer_phase(section), name);
+    op_size(op, lowering->dims.tokens, lowering->dims.hidden);
     op->task.inner = lowering->model->experts.active;
     return op;
 }
@@ -228,8 +226,7 @@ static OpRef kept_values(Lowering *lowering) {
 
 static Op *add_gated(Lowering *lowering, Section section, TaskKind kind, const char *name) {
     Op *op = add_routed(lowering, section, kind, name);
-    op->task.rows = received_rows(lowering);
-    op->task.cols = expert_ffn(lowering);
+    op_size(op, received_rows(lowering), expert_ffn(lowering));
     op->task.stride = 2 * expert_ffn(lowering);
     op->task.inner = 0;
     op->task.activation = lowering->model->activation;
@@ -454,8 +451,7 @@ static void add_expert_bias(Lowering *lowering, const ExpertTensors *tensors, co
                             int64_t cols) {
     if (lowering->model->experts.bias) {
         Op *op = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_COLUMN_SUM, PHASE_BACKWARD, "bias gradient");
-        op->task.rows = received_rows(lowering);
-        op->task.cols = cols;
+        op_size(op, received_rows(lowering), cols);
         op_operand(op, op_whole(lowering, dy), ACCESS_READ);
         op_operand(op, unit_slice(lowering, lowering->gradients[lowering_expert_unit(lowering)], slice, slice),
                    ACCESS_WRITE);

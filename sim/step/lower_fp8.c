@@ -131,14 +131,8 @@ OpRef fp8_scale_of(Lowering *lowering, Section section, Op *maker, int32_t tenso
 
 // x -> fp8, separate from the operation that produced x.
 Op *fp8_add_cast(Lowering *lowering, Section section, OpRef x, int32_t to) {
-    const int64_t elements = lowering->tensors[to].bytes;
-    Op *op = op_add(lowering, section, TASK_COPY, section == SECTION_LAYER_BACKWARD ? PHASE_BACKWARD : PHASE_FORWARD,
-                    "cast to fp8");
-    op->task.rows = 1;
-    op->task.cols = op->task.stride = elements;
-    op_operand(op, x, ACCESS_READ);
-    op_operand(op, op_whole(lowering, to), ACCESS_WRITE);
-    return op;
+    const Phase phase = section == SECTION_LAYER_BACKWARD ? PHASE_BACKWARD : PHASE_FORWARD;
+    return op_copy(lowering, section, phase, "cast to fp8", 1, lowering->tensors[to].bytes, x, op_whole(lowering, to));
 }
 
 // ---- weights
@@ -223,12 +217,9 @@ static Op *cast_matrices(Lowering *lowering, int unit, int32_t from, int64_t fir
     OpRef matrices = op_whole(lowering, from);
     matrices.offset_bytes = first * lowering->dims.element;
     matrices.bytes = elements * lowering->dims.element;
-    Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_COPY, PHASE_FORWARD, "cast weights to fp8");
+    Op *op = op_copy(lowering, SECTION_LAYER_FORWARD, PHASE_FORWARD, "cast weights to fp8", 1, elements, matrices,
+                     op_whole(lowering, to));
     op->task.unit = (int16_t)unit;
-    op->task.rows = 1;
-    op->task.cols = op->task.stride = elements;
-    op_operand(op, matrices, ACCESS_READ);
-    op_operand(op, op_whole(lowering, to), ACCESS_WRITE);
     return op;
 }
 
@@ -237,14 +228,10 @@ static void transpose_matrices(Lowering *lowering, Section section) {
     OpRef matrices = op_whole(lowering, lowering->weights[UNIT_LAYER]);
     matrices.offset_bytes = vector_elements(lowering) * lowering->dims.element;
     matrices.bytes = lowering->tensors[lowering->fp8_weights].bytes;
-    Op *op = op_add(lowering, section, TASK_COPY, section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD,
-                    "transpose fp8 weights");
+    Op *op = op_copy(lowering, section, layer_phase(section), "transpose fp8 weights", 1, matrices.bytes, matrices,
+                     op_whole(lowering, lowering->fp8_weights));
     op->task.unit = UNIT_LAYER;
     op->task.dtype = DTYPE_FP8;
-    op->task.rows = 1;
-    op->task.cols = op->task.stride = matrices.bytes;
-    op_operand(op, matrices, ACCESS_READ);
-    op_operand(op, op_whole(lowering, lowering->fp8_weights), ACCESS_WRITE);
 }
 
 // Once per step, before a layer's first GEMM.

@@ -67,12 +67,10 @@ static OpRef table_of(const Lowering *lowering, const int32_t tensors[UNIT_COUNT
 static void add_half(Lowering *lowering, Phase phase, int32_t half, int32_t both, int which) {
     const Dims *d = &lowering->dims;
     OpRef of_both = column(lowering, both, which * d->hidden);
-    Op *op = op_add(lowering, section, TASK_COPY, phase, "mtp halves");
-    op->task.rows = d->tokens;
-    op->task.cols = d->hidden;
+    const OpRef alone = op_whole(lowering, half);
+    Op *op = op_copy(lowering, section, phase, "mtp halves", d->tokens, d->hidden,
+                     phase == PHASE_FORWARD ? alone : of_both, phase == PHASE_FORWARD ? of_both : alone);
     op->task.stride = 2 * d->hidden;
-    op_operand(op, phase == PHASE_FORWARD ? op_whole(lowering, half) : of_both, ACCESS_READ);
-    op_operand(op, phase == PHASE_FORWARD ? of_both : op_whole(lowering, half), ACCESS_WRITE);
 }
 
 static int32_t embedded(Lowering *lowering, int layer) {
@@ -112,16 +110,12 @@ static void gather_columns(Lowering *lowering, int32_t part, int layer) {
     const int32_t parts = tokens_by(lowering, name_of(lowering, "parts", layer), d->hidden);
     Op gather = op_collective(lowering, TASK_ALL_GATHER, LANE_TP, lowering->tp_group, "gather mtp", PHASE_LOSS);
     gather.task.payload_bytes = d->tokens * d->hidden * d->element;
-    op_operand(&gather, op_whole(lowering, part), ACCESS_READ);
-    op_operand(&gather, op_whole(lowering, parts), ACCESS_WRITE);
-    op_list_append(lowering->arena, &lowering->lists[section], &gather);
-    Op *join = op_add(lowering, section, TASK_COPY, PHASE_FORWARD, "mtp own tokens");  // all columns of them
-    join->task.rows = d->tokens_between;
-    join->task.cols = join->task.stride = d->hidden;
-    OpRef own = op_whole(lowering, parts);
+    op_list_move(lowering, &lowering->lists[section], gather, op_whole(lowering, part), op_whole(lowering, parts),
+                 ACCESS_WRITE);
+    OpRef own = op_whole(lowering, parts);  // all columns of them
     own.bytes = d->tokens_between * d->hidden * d->element;
-    op_operand(join, own, ACCESS_READ);
-    op_operand(join, op_whole(lowering, projected(lowering, layer)), ACCESS_WRITE);
+    op_copy(lowering, section, PHASE_FORWARD, "mtp own tokens", d->tokens_between, d->hidden, own,
+            op_whole(lowering, projected(lowering, layer)));
 }
 
 static int32_t logits_of_layer(Lowering *lowering, int layer) {
@@ -190,12 +184,9 @@ static int32_t own_columns(Lowering *lowering, int32_t dx, int layer) {
     const int32_t part = tokens_by(lowering, name_of(lowering, "dpart", layer), d->hidden / lowering->tp);
     mark_tp(lowering, section, MARK_TP_LEAVE_BACKWARD, op_whole(lowering, dx), op_whole(lowering, full),
             "mtp gradient");
-    Op *own = op_add(lowering, section, TASK_COPY, PHASE_BACKWARD, "mtp own columns");
-    own->task.rows = d->tokens;
-    own->task.cols = d->hidden / lowering->tp;
+    Op *own = op_copy(lowering, section, PHASE_BACKWARD, "mtp own columns", d->tokens, d->hidden / lowering->tp,
+                      op_whole(lowering, full), op_whole(lowering, part));
     own->task.stride = d->hidden;
-    op_operand(own, op_whole(lowering, full), ACCESS_READ);
-    op_operand(own, op_whole(lowering, part), ACCESS_WRITE);
     return part;
 }
 

@@ -18,8 +18,7 @@ int32_t head_part(Lowering *lowering) {
 static Op *add_copy(Lowering *lowering, TaskKind kind, Phase phase, const char *name) {
     const Dims *d = &lowering->dims;
     Op *op = op_add(lowering, SECTION_TAIL, kind, phase, name);
-    op->task.rows = d->tokens;
-    op->task.cols = d->head_vocab;
+    op_size(op, d->tokens, d->head_vocab);
     op->task.stride = d->vocab;
     return op;
 }
@@ -32,9 +31,7 @@ void head_gather(Lowering *lowering, int32_t logits) {
     Op gather = op_collective(lowering, TASK_ALL_GATHER, LANE_TP, lowering->tp_group, "gather logits", PHASE_LOSS);
     gather.task.dtype = d->dtype;
     gather.task.payload_bytes = d->tokens * d->vocab * d->element;
-    op_operand(&gather, part, ACCESS_READ);
-    op_operand(&gather, parts, ACCESS_WRITE);
-    op_list_append(lowering->arena, &lowering->lists[SECTION_TAIL], &gather);
+    op_list_move(lowering, &lowering->lists[SECTION_TAIL], gather, part, parts, ACCESS_WRITE);
 
     Op *join = add_copy(lowering, TASK_UNPACK, PHASE_FORWARD, "join logits");
     join->task.inner = lowering->tp;

@@ -43,29 +43,18 @@ typedef struct Blocks {
 
 static void add_blocks(const Heads *heads, const Blocks *blocks, OpRef from, OpRef to, Access access) {
     Lowering *lowering = heads->lowering;
-    Op op = {.task = {.name = blocks->kind == TASK_COPY ? "parts of ranks" : "parts together",
-                      .kind = blocks->kind,
-                      .phase = heads->phase,
-                      .lane = LANE_COMPUTE,
-                      .group = -1,
-                      .unit = -1,
-                      .dtype = lowering->dims.dtype,
-                      .rows = blocks->rows,
-                      .cols = blocks->cols,
-                      .inner = lowering->sp,
-                      .stride = blocks->stride}};
-    op_operand(&op, from, ACCESS_READ);
-    op_operand(&op, to, access);
-    op_list_append(lowering->arena, heads->out, &op);
+    Op op = op_local(blocks->kind, heads->phase, blocks->kind == TASK_COPY ? "parts of ranks" : "parts together",
+                     lowering->dims.dtype, blocks->rows, blocks->cols);
+    op.task.inner = lowering->sp;
+    op.task.stride = blocks->stride;
+    op_list_move(lowering, heads->out, op, from, to, access);
 }
 
 static void add_exchange(const Heads *heads, const char *name, int32_t from, int32_t to) {
     Lowering *lowering = heads->lowering;
     Op op = op_collective(lowering, TASK_ALL_TO_ALL, LANE_CP, lowering->sp_group, name, heads->phase);
     op.task.payload_bytes = lowering->tensors[from].bytes;
-    op_operand(&op, op_whole(lowering, from), ACCESS_READ);
-    op_operand(&op, op_whole(lowering, to), ACCESS_WRITE);
-    op_list_append(lowering->arena, heads->out, &op);
+    op_list_move(lowering, heads->out, op, op_whole(lowering, from), op_whole(lowering, to), ACCESS_WRITE);
 }
 
 // Elements per sequence of a part.

@@ -84,8 +84,7 @@ static LatentNorm kv_norm(const Lowering *lowering) {
 static void norm_latent(Lowering *lowering, const LatentNorm *norm, int32_t x, int32_t y) {
     const OpRef rstd = op_whole(lowering, row_statistics(lowering, norm->statistics, lowering->dims.tokens));
     Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_RMSNORM, PHASE_FORWARD, "latent norm");
-    op->task.rows = lowering->dims.tokens;
-    op->task.cols = norm->cols;
+    op_size(op, lowering->dims.tokens, norm->cols);
     op->task.stride = norm->stride;
     OP_OPERANDS(op, ACCESS_READ, op_whole(lowering, x),
                 unit_slice(lowering, lowering->weights[UNIT_LAYER], norm->weight, norm->weight));
@@ -96,8 +95,7 @@ static void norm_latent_backward(Lowering *lowering, const LatentNorm *norm, int
                                  Access dx_access) {
     const OpRef rstd = op_whole(lowering, row_statistics(lowering, norm->statistics, lowering->dims.tokens));
     Op *op = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_RMSNORM_BACKWARD, PHASE_BACKWARD, "latent norm backward");
-    op->task.rows = lowering->dims.tokens;
-    op->task.cols = norm->cols;
+    op_size(op, lowering->dims.tokens, norm->cols);
     op->task.stride = norm->stride;
     OP_OPERANDS(op, ACCESS_READ, op_whole(lowering, dy), op_whole(lowering, x),
                 unit_slice(lowering, lowering->weights[UNIT_LAYER], norm->weight, norm->weight), rstd, op_absent());
@@ -107,11 +105,9 @@ static void norm_latent_backward(Lowering *lowering, const LatentNorm *norm, int
 
 // Concatenates the keys of all heads from the latent's part and the shared one.
 static void put_together(Lowering *lowering, const Latents *l) {
-    Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_COPY, PHASE_FORWARD, "keys");
-    op->task.rows = lowering->dims.tokens;
-    op->task.cols = op->task.stride = (int64_t)lowering->dims.heads * lowering->model->head_dim;
-    op_operand(op, op_whole(lowering, l->up), ACCESS_READ);
-    op_operand(op, op_whole(lowering, l->keys), ACCESS_WRITE);
+    const int64_t width = (int64_t)lowering->dims.heads * lowering->model->head_dim;
+    Op *op = op_copy(lowering, SECTION_LAYER_FORWARD, PHASE_FORWARD, "keys", lowering->dims.tokens, width,
+                     op_whole(lowering, l->up), op_whole(lowering, l->keys));
     op_operand(op, op_whole(lowering, l->kv_latent), ACCESS_READ);
 }
 
@@ -122,21 +118,15 @@ static OpRef values_beside_keys(const Lowering *lowering, const Latents *l) {
 // Head by head from the output of the product that makes both.
 static void set_values_apart(Lowering *lowering, const Latents *l) {
     const int64_t heads = lowering->dims.heads;
-    Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_COPY, PHASE_FORWARD, "values");
-    op->task.rows = lowering->dims.tokens * heads;
-    op->task.cols = lowering->model->latent.value;
+    Op *op = op_copy(lowering, SECTION_LAYER_FORWARD, PHASE_FORWARD, "values", lowering->dims.tokens * heads,
+                     lowering->model->latent.value, values_beside_keys(lowering, l), op_whole(lowering, l->values));
     op->task.stride = l->kv_up.out / heads;
-    op_operand(op, values_beside_keys(lowering, l), ACCESS_READ);
-    op_operand(op, op_whole(lowering, l->values), ACCESS_WRITE);
 }
 
 // Gradients of keys and values -> gradient of the product that made them, and of the shared part.
 static void take_apart(Lowering *lowering, const Latents *l) {
-    Op *op = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_COPY, PHASE_BACKWARD, "keys backward");
-    op->task.rows = lowering->dims.tokens;
-    op->task.cols = op->task.stride = l->kv_up.out;
-    op_operand(op, op_whole(lowering, l->dkeys), ACCESS_READ);
-    op_operand(op, op_whole(lowering, l->dup), ACCESS_WRITE);
+    Op *op = op_copy(lowering, SECTION_LAYER_BACKWARD, PHASE_BACKWARD, "keys backward", lowering->dims.tokens,
+                     l->kv_up.out, op_whole(lowering, l->dkeys), op_whole(lowering, l->dup));
     op_operand(op, op_whole(lowering, l->dvalues), ACCESS_READ);
     op_operand(op, op_whole(lowering, l->dkv_latent), ACCESS_WRITE);
 }

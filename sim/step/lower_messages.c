@@ -30,9 +30,7 @@ static void add_gather(Lowering *lowering, Stretch *stretch, Phase phase, OpRef 
     Op gather = op_collective(lowering, TASK_ALL_GATHER, LANE_TP, lowering->tp_group, "gather message", phase);
     gather.task.dtype = lowering->tensors[whole.tensor].dtype;
     gather.task.payload_bytes = whole.bytes;
-    op_operand(&gather, slice_of_rank(lowering, whole), ACCESS_READ);
-    op_operand(&gather, whole, ACCESS_WRITE);
-    op_list_append(lowering->arena, &stretch->list, &gather);
+    op_list_move(lowering, &stretch->list, gather, slice_of_rank(lowering, whole), whole, ACCESS_WRITE);
 }
 
 static void add_message(Lowering *lowering, Stretch *stretch, TaskKind kind, int peer, Phase phase, OpRef whole) {

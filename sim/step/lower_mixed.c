@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim/step/lower.h"
+#include "sim/step/lower_ops.h"
 #include "sim/step/mixed.h"
 
 #define DENSE "dense "
@@ -82,8 +82,7 @@ void mixed_zero_others(Lowering *lowering) {
             const OpRef gradient = unit_slice(lowering, lowering->gradients[u], slice->name, slice->name);
             Op *zero = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_ZERO, PHASE_BACKWARD, "zero of other layers");
             zero->task.dtype = lowering->dims.gradient_dtype;
-            zero->task.rows = 1;
-            zero->task.cols = gradient.bytes / dtype_bytes(zero->task.dtype);
+            op_size(zero, 1, gradient.bytes / dtype_bytes(zero->task.dtype));
             zero->only = (int8_t)(slice->only == 1 + LAYER_DENSE ? 1 + LAYER_EXPERTS : 1 + LAYER_DENSE);
             op_operand(zero, gradient, ACCESS_WRITE);
         }

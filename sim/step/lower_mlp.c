@@ -69,9 +69,8 @@ static OpRef eager_values(Lowering *lowering) {
 static Op *add_activation(Lowering *lowering, Section section, TaskKind kind, const char *name,
                           const Projection *projection) {
     const Dims *d = &lowering->dims;
-    Op *op = op_add(lowering, section, kind, section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD, name);
-    op->task.rows = d->tokens;
-    op->task.cols = d->ffn;
+    Op *op = op_add(lowering, section, kind, layer_phase(section), name);
+    op_size(op, d->tokens, d->ffn);
     op->task.stride = is_gated(lowering) && projection->count == 1 ? 2 * d->ffn : d->ffn;
     op->task.activation = lowering->model->activation;
     return op;

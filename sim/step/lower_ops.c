@@ -45,6 +45,44 @@ int32_t row_statistics(Lowering *lowering, const char *name, int64_t rows) {
     return lowering_tensor(lowering, name, ROLE_ACTIVATION, DTYPE_FP32, rows);
 }
 
+Phase layer_phase(Section section) {
+    return section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD;
+}
+
+void op_size(Op *op, int64_t rows, int64_t cols) {
+    op->task.rows = rows;
+    op->task.cols = cols;
+}
+
+Op *op_copy(Lowering *lowering, Section section, Phase phase, const char *name, int64_t rows, int64_t cols, OpRef from,
+            OpRef to) {
+    Op *op = op_add(lowering, section, TASK_COPY, phase, name);
+    op_size(op, rows, cols);
+    op->task.stride = cols;
+    op_operand(op, from, ACCESS_READ);
+    op_operand(op, to, ACCESS_WRITE);
+    return op;
+}
+
+Op op_local(TaskKind kind, Phase phase, const char *name, Dtype dtype, int64_t rows, int64_t cols) {
+    return (Op){.task = {.name = name,
+                         .kind = kind,
+                         .phase = phase,
+                         .lane = LANE_COMPUTE,
+                         .group = -1,
+                         .unit = -1,
+                         .dtype = dtype,
+                         .rows = rows,
+                         .cols = cols,
+                         .stride = kind == TASK_COPY ? cols : 0}};
+}
+
+Op *op_list_move(Lowering *lowering, OpList *list, Op op, OpRef from, OpRef to, Access access) {
+    op_operand(&op, from, ACCESS_READ);
+    op_operand(&op, to, access);
+    return op_list_append(lowering->arena, list, &op);
+}
+
 void op_operands(Op *op, Access access, const OpRef *refs, size_t count) {
     for (size_t i = 0; i < count; i++) {
         op_operand(op, refs[i], access);
@@ -204,8 +242,7 @@ Op *add_norm(Lowering *lowering, Section section, const Norm *norm, OpRef x, int
     const OpRef statistics = norm_statistics(lowering, norm);
     Op *op = op_add(lowering, section, layer ? TASK_LAYERNORM : TASK_RMSNORM,
                     section == SECTION_TAIL ? PHASE_LOSS : PHASE_FORWARD, "norm");
-    op->task.rows = lowering->dims.tokens_between;
-    op->task.cols = lowering->dims.hidden;
+    op_size(op, lowering->dims.tokens_between, lowering->dims.hidden);
     op_operand(op, x, ACCESS_READ);
     op_operand(op, slice_of(lowering, lowering->weights, norm->unit, norm->weight), ACCESS_READ);
     if (layer) {
@@ -220,8 +257,7 @@ void add_norm_backward(Lowering *lowering, Section section, const Norm *norm, co
     const OpRef statistics = norm_statistics(lowering, norm);
     Op *op = op_add(lowering, section, layer ? TASK_LAYERNORM_BACKWARD : TASK_RMSNORM_BACKWARD, PHASE_BACKWARD,
                     "norm backward");
-    op->task.rows = lowering->dims.tokens_between;
-    op->task.cols = lowering->dims.hidden;
+    op_size(op, lowering->dims.tokens_between, lowering->dims.hidden);
     OP_OPERANDS(op, ACCESS_READ, operands->dy, operands->x);
     op_operand(op, slice_of(lowering, lowering->weights, norm->unit, norm->weight), ACCESS_READ);
     OP_OPERANDS(op, ACCESS_READ, statistics, operands->residual);
@@ -236,16 +272,14 @@ void add_norm_backward(Lowering *lowering, Section section, const Norm *norm, co
 Op *add_column_sum(Lowering *lowering, const char *name, OpRef x, const char *first, const char *last, int64_t rows) {
     const OpRef sums = unit_slice(lowering, lowering->gradients[UNIT_LAYER], first, last);
     Op *op = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_COLUMN_SUM, PHASE_BACKWARD, name);
-    op->task.rows = rows;
-    op->task.cols = sums.bytes / dtype_bytes(lowering->tensors[sums.tensor].dtype);
+    op_size(op, rows, sums.bytes / dtype_bytes(lowering->tensors[sums.tensor].dtype));
     op_operand(op, x, ACCESS_READ);
     op_operand(op, sums, ACCESS_WRITE);
     return op;
 }
 
 static Op *sum_op(Lowering *lowering, Section section, OpRef a, OpRef b, OpRef c) {
-    const Phase phase = section == SECTION_LAYER_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD;
-    Op *op = op_add(lowering, section, TASK_ADD, phase, "add");
+    Op *op = op_add(lowering, section, TASK_ADD, layer_phase(section), "add");
     op->task.rows = 1;
     OP_OPERANDS(op, ACCESS_READ, a, b);
     op_operand(op, c, ACCESS_WRITE);
@@ -262,8 +296,7 @@ void add_residual(Lowering *lowering, OpRef x, OpRef y, OpRef sum, const char *b
     Op *op = sum_op(lowering, SECTION_LAYER_FORWARD, x, y, sum);
     op->task.cols = d->tokens_between * d->hidden;
     if (bias) {
-        op->task.rows = d->tokens_between;
-        op->task.cols = d->hidden;
+        op_size(op, d->tokens_between, d->hidden);
         op_operand(op, slice_of(lowering, lowering->weights, UNIT_LAYER, bias), ACCESS_READ);
     }
 }

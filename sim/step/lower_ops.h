@@ -46,6 +46,15 @@ int32_t gradient_stream(Lowering *lowering);
 bool gradients_apart(const Lowering *lowering);  // each layer has its own slot of the gradient stream
 OpRef gradient_at(Lowering *lowering, int index);
 int32_t row_statistics(Lowering *lowering, const char *name, int64_t rows);
+Phase layer_phase(Section section);  // forward, or that of all other sections of a layer: backward
+void op_size(Op *op, int64_t rows, int64_t cols);
+// from -> to, rows x cols without gaps.
+Op *op_copy(Lowering *lowering, Section section, Phase phase, const char *name, int64_t rows, int64_t cols, OpRef from,
+            OpRef to);
+// On the compute lane, of no unit and no group; copies without gaps.
+Op op_local(TaskKind kind, Phase phase, const char *name, Dtype dtype, int64_t rows, int64_t cols);
+// Appended, reading `from` and writing or updating `to`.
+Op *op_list_move(Lowering *lowering, OpList *list, Op op, OpRef from, OpRef to, Access access);
 // Several operands with the same access, in this order.
 void op_operands(Op *op, Access access, const OpRef *refs, size_t count);
 #define OP_OPERANDS(op, access, ...)                                                                                   \

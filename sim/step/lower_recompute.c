@@ -320,16 +320,8 @@ bool recompute_offloads(const Lowering *lowering) {
 static void copy_first(Lowering *lowering, OpList *list, const char *name, int32_t from, int32_t to) {
     const Tensor *source = &lowering->tensors[from];
     const int64_t elements = source->bytes / dtype_bytes(source->dtype);
-    Op copy = {.task = {.name = name,
-                        .kind = TASK_COPY,
-                        .phase = list == &lowering->lists[SECTION_LAYER_FORWARD] ? PHASE_FORWARD : PHASE_BACKWARD,
-                        .lane = LANE_COMPUTE,
-                        .group = -1,
-                        .unit = -1,
-                        .dtype = source->dtype,
-                        .rows = 1,
-                        .cols = elements,
-                        .stride = elements}};
+    const Phase phase = list == &lowering->lists[SECTION_LAYER_FORWARD] ? PHASE_FORWARD : PHASE_BACKWARD;
+    Op copy = op_local(TASK_COPY, phase, name, source->dtype, 1, elements);
     op_operand(&copy, op_whole(lowering, from), ACCESS_READ);
     op_operand(&copy, op_whole(lowering, to), ACCESS_WRITE);
     OpList out = {0};

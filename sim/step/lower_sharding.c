@@ -13,7 +13,7 @@
 // nothing overlaps, kernels wait for a reduction to accumulate into the shard gradient on their lane. dp_replicate adds
 // an all-reduce of the shard at the end, or on each micro-step.
 
-#include "sim/step/lower.h"
+#include "sim/step/lower_ops.h"
 #include "sim/step/mixed.h"
 #include "sim/step/tied.h"
 
@@ -202,20 +202,18 @@ static Op *place_append(Lowering *lowering, const Place *place, Op op) {
     return op_list_append(lowering->arena, place->out, &op);
 }
 
+static Op *place_move(Lowering *lowering, const Place *place, LaneId lane, Op op, int32_t from, int32_t to) {
+    op.task.lane = (int16_t)lane;
+    op_operand(&op, place_ref(lowering, place, from), ACCESS_READ);
+    op_operand(&op, place_ref(lowering, place, to), op.task.kind == TASK_ACCUMULATE ? ACCESS_UPDATE : ACCESS_WRITE);
+    return place_append(lowering, place, op);
+}
+
 static Op *place_copy(Lowering *lowering, const Place *place, LaneId lane, const char *name, int32_t from, int32_t to) {
     const Tensor *source = &lowering->tensors[from];
     const int64_t elements = source->bytes / dtype_bytes(source->dtype);
-    Op op = {.task = {.name = name,
-                      .kind = TASK_COPY,
-                      .lane = (int16_t)lane,
-                      .group = -1,
-                      .dtype = source->dtype,
-                      .rows = 1,
-                      .cols = elements,
-                      .stride = elements}};
-    op_operand(&op, place_ref(lowering, place, from), ACCESS_READ);
-    op_operand(&op, place_ref(lowering, place, to), ACCESS_WRITE);
-    return place_append(lowering, place, op);
+    return place_move(lowering, place, lane, op_local(TASK_COPY, place->phase, name, source->dtype, 1, elements), from,
+                      to);
 }
 
 static Op *place_collective(Lowering *lowering, const Place *place, Op op, OpRef in, OpRef out) {
@@ -376,13 +374,7 @@ static void emit_zero_padding(Lowering *lowering, const Place *place) {
     const Dtype dtype = lowering->tensors[tail.tensor].dtype;
     tail.offset_bytes = unit->trained_elements * dtype_bytes(dtype);
     tail.bytes -= tail.offset_bytes;
-    Op op = {.task = {.name = "zero padding",
-                      .kind = TASK_ZERO,
-                      .lane = LANE_COMPUTE,
-                      .group = -1,
-                      .dtype = dtype,
-                      .rows = 1,
-                      .cols = unit->trained_padded - unit->trained_elements}};
+    Op op = op_local(TASK_ZERO, place->phase, "zero padding", dtype, 1, unit->trained_padded - unit->trained_elements);
     op_operand(&op, tail, ACCESS_WRITE);
     place_append(lowering, place, op);
 }
@@ -413,16 +405,9 @@ static void emit_shard_gradient(Lowering *lowering, const Place *place, int32_t 
         place_copy(lowering, place, lane, "shard gradient cast", part, shard);
         return;
     }
-    Op op = {.task = {.name = "shard gradient add",
-                      .kind = TASK_ACCUMULATE,
-                      .lane = (int16_t)lane,
-                      .group = -1,
-                      .dtype = lowering->tensors[part].dtype,
-                      .rows = 1,
-                      .cols = lowering->units[place->unit].trained_shard}};
-    op_operand(&op, place_ref(lowering, place, part), ACCESS_READ);
-    op_operand(&op, place_ref(lowering, place, shard), ACCESS_UPDATE);
-    place_append(lowering, place, op);
+    const Op add = op_local(TASK_ACCUMULATE, place->phase, "shard gradient add", lowering->tensors[part].dtype, 1,
+                            lowering->units[place->unit].trained_shard);
+    place_move(lowering, place, lane, add, part, shard);
 }
 
 static int32_t reduce_source(Lowering *lowering, const Place *place) {
@@ -487,16 +472,9 @@ static void emit_half_gradient(Lowering *lowering, const Place *place) {
         place_copy(lowering, place, LANE_COMPUTE, "gradient cast", half, unit->gradient_full);
         return;
     }
-    Op op = {.task = {.name = "gradient add",
-                      .kind = TASK_ACCUMULATE,
-                      .lane = LANE_COMPUTE,
-                      .group = -1,
-                      .dtype = lowering->tensors[half].dtype,
-                      .rows = 1,
-                      .cols = unit->trained_padded}};
-    op_operand(&op, place_ref(lowering, place, half), ACCESS_READ);
-    op_operand(&op, place_ref(lowering, place, unit->gradient_full), ACCESS_UPDATE);
-    place_append(lowering, place, op);
+    const Op add =
+        op_local(TASK_ACCUMULATE, place->phase, "gradient add", lowering->tensors[half].dtype, 1, unit->trained_padded);
+    place_move(lowering, place, LANE_COMPUTE, add, half, unit->gradient_full);
 }
 
 // Stage 0 has no shard: all data ranks reduce the whole gradient.

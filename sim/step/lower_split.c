@@ -61,20 +61,9 @@ static void put_aside(Lowering *lowering, Op *op, OpRef *ref, OpList *weights) {
     const int32_t aside = lowering_tensor(lowering, arena_format(lowering->arena, "%s gradient aside", slice),
                                           ROLE_ACTIVATION, dtype, elements);
     const bool adds = op->task.accumulate;
-    Op move = {.task = {.name = "gradient from aside",
-                        .kind = adds ? TASK_ACCUMULATE : TASK_COPY,
-                        .phase = PHASE_BACKWARD,
-                        .lane = LANE_COMPUTE,
-                        .group = -1,
-                        .unit = -1,
-                        .dtype = dtype,
-                        .rows = 1,
-                        .cols = elements,
-                        .stride = adds ? 0 : elements},
-               .only = op->only};
-    op_operand(&move, op_whole(lowering, aside), ACCESS_READ);
-    op_operand(&move, *ref, adds ? ACCESS_UPDATE : ACCESS_WRITE);
-    op_list_append(lowering->arena, weights, &move);
+    Op move = op_local(adds ? TASK_ACCUMULATE : TASK_COPY, PHASE_BACKWARD, "gradient from aside", dtype, 1, elements);
+    move.only = op->only;
+    op_list_move(lowering, weights, move, op_whole(lowering, aside), *ref, adds ? ACCESS_UPDATE : ACCESS_WRITE);
     *ref = op_whole(lowering, aside);
     ref->access = ACCESS_WRITE;
 }

@@ -11,7 +11,7 @@
 // (Korthikanti et al. 2022 for SP; Shoeybi et al. 2019 for AR; sim/SOURCES.md P8 for HF.) With tp = 1 a mark
 // disappears: its two tensors are one.
 
-#include "sim/step/lower.h"
+#include "sim/step/lower_ops.h"
 
 Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const Target *target) {
     const int tp = plan->mesh.size[AXIS_TP];
@@ -180,16 +180,9 @@ static void emit_tp(Lowering *lowering, OpList *out, const Op *mark, Section sec
 // ---- the loss
 
 static Op loss_op(const Lowering *lowering, TaskKind kind, const char *name, int64_t rows, int64_t cols, Dtype dtype) {
-    return (Op){.task = {.name = name,
-                         .kind = kind,
-                         .phase = PHASE_LOSS,
-                         .lane = LANE_COMPUTE,
-                         .group = -1,
-                         .unit = -1,
-                         .dtype = dtype,
-                         .rows = rows,
-                         .cols = cols,
-                         .vocab_split = cols != lowering->model->vocab}};
+    Op op = op_local(kind, PHASE_LOSS, name, dtype, rows, cols);
+    op.task.vocab_split = cols != lowering->model->vocab;
+    return op;
 }
 
 static void emit_loss_reduce(Lowering *lowering, OpList *out, OpRef data, bool max, const char *name) {
@@ -272,13 +265,9 @@ static void emit_loss_steps(Lowering *lowering, OpList *out, const LossRefs *ref
 }
 
 static void emit_copy(Lowering *lowering, OpList *out, OpRef from, OpRef to, const char *name) {
-    Op op = loss_op(lowering, TASK_COPY, name, 1, to.bytes / dtype_bytes(lowering->tensors[to.tensor].dtype),
-                    lowering->tensors[from.tensor].dtype);
-    op.task.vocab_split = false;
-    op.task.stride = op.task.cols;
-    op_operand(&op, from, ACCESS_READ);
-    op_operand(&op, to, ACCESS_WRITE);
-    op_list_append(lowering->arena, out, &op);
+    const Op op = op_local(TASK_COPY, PHASE_LOSS, name, lowering->tensors[from.tensor].dtype, 1,
+                           to.bytes / dtype_bytes(lowering->tensors[to.tensor].dtype));
+    op_list_move(lowering, out, op, from, to, ACCESS_WRITE);
 }
 
 // Logits get an fp32 copy, plus what else the loss keeps until its gradient (log-softmax, exponentials).

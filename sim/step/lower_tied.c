@@ -1,6 +1,7 @@
 // The gradient of one table that two stages have a copy of: both get the sum, and take the same step from it. The norm
 // counts it once.
 
+#include "sim/step/lower_ops.h"
 #include "sim/step/tied.h"
 
 bool unit_is_tied(const Lowering *lowering, int unit) {
@@ -50,8 +51,7 @@ void lower_tied_gradient(Lowering *lowering, int unit) {
     Op *sum = op_add(lowering, SECTION_UPDATE, TASK_ACCUMULATE, PHASE_OPTIMIZER, "add tied gradients");
     sum->task.unit = (int16_t)unit;
     sum->task.dtype = dtype;
-    sum->task.rows = 1;
-    sum->task.cols = elements;
+    op_size(sum, 1, elements);
     op_operand(sum, op_whole(lowering, received), ACCESS_READ);
     op_operand(sum, gradient, ACCESS_UPDATE);
 }

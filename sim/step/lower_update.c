@@ -3,7 +3,7 @@
 // weights. With updates in backward, each on the lane that ends the reduction of its gradient, only the sum of the loss
 // remains, and nothing is clipped.
 
-#include "sim/step/lower.h"
+#include "sim/step/lower_ops.h"
 #include "sim/step/tied.h"
 
 #include <math.h>
@@ -67,8 +67,7 @@ static void emit_square_sum(Lowering *lowering, Section section, int u) {
     }
     Op *op = op_add(lowering, section, TASK_SQUARE_SUM, PHASE_OPTIMIZER, "gradient square sum");
     op->task.unit = (int16_t)u;
-    op->task.rows = 1;
-    op->task.cols = unit->trained_shard;
+    op_size(op, 1, unit->trained_shard);
     if (counted < unit->trained_elements) {
         op->task.inner = counted;
         op->task.cols = counted < unit->trained_shard ? counted : unit->trained_shard;
@@ -244,19 +243,11 @@ static void emit_flat_copy(Lowering *lowering, Section section, int u, const cha
     const Dtype dtype = lowering->tensors[to.tensor].dtype;
     const OpRef whole = op_whole(lowering, lowering->units[u].working);
     const int64_t bytes = from.bytes < whole.bytes ? from.bytes : whole.bytes;
-    Op copy = {.task = {.name = name,
-                        .kind = TASK_COPY,
-                        .phase = PHASE_OPTIMIZER,
-                        .lane = LANE_AG,
-                        .group = -1,
-                        .unit = (int16_t)u,
-                        .dtype = dtype,
-                        .rows = 1,
-                        .cols = bytes / dtype_bytes(dtype),
-                        .stride = bytes / dtype_bytes(dtype)}};
-    op_operand(&copy, from, ACCESS_READ);
-    op_operand(&copy, to, to.access == ACCESS_UPDATE ? ACCESS_UPDATE : ACCESS_WRITE);
-    op_list_append(lowering->arena, &lowering->lists[section], &copy);
+    Op copy = op_local(TASK_COPY, PHASE_OPTIMIZER, name, dtype, 1, bytes / dtype_bytes(dtype));
+    copy.task.lane = LANE_AG;
+    copy.task.unit = (int16_t)u;
+    op_list_move(lowering, &lowering->lists[section], copy, from, to,
+                 to.access == ACCESS_UPDATE ? ACCESS_UPDATE : ACCESS_WRITE);
 }
 
 static OpRef flat_tensor(Lowering *lowering, const char *name, const Unit *unit, int parts, int pieces) {
@@ -319,8 +310,7 @@ static void emit_update(Lowering *lowering, Section section, int u, bool first) 
     Op *op = op_add(lowering, section, by_adamw ? TASK_ADAMW : TASK_UPDATE, PHASE_OPTIMIZER,
                     by_adamw ? "adamw" : optimizer_names[unit->optimizer]);
     op->task.unit = (int16_t)u;
-    op->task.rows = 1;
-    op->task.cols = unit->trained_shard;
+    op_size(op, 1, unit->trained_shard);
     op->task.inner = undecayed_elements(lowering, unit);
     op_operand(op, master_ref(lowering, unit), ACCESS_UPDATE);
     op_operand(op, state_ref(lowering, unit->moment1), ACCESS_UPDATE);
@@ -353,7 +343,7 @@ void lower_unit_update(Lowering *lowering, OpList *out, int unit, LaneId lane) {
 
 static void emit_zero(Lowering *lowering, Section section, int32_t tensor, const char *name) {
     Op *zero = op_add(lowering, section, TASK_ZERO, PHASE_OPTIMIZER, name);
-    zero->task.rows = zero->task.cols = 1;
+    op_size(zero, 1, 1);
     zero->task.dtype = DTYPE_FP32;
     op_operand(zero, op_whole(lowering, tensor), ACCESS_WRITE);
 }
@@ -385,7 +375,7 @@ static void emit_norm(Lowering *lowering) {
 static void emit_clip(Lowering *lowering) {
     emit_scalar_sum(lowering, lowering->norm_group, lowering->norm_square_tensor, "norm sum over ranks");
     Op *clip = op_add(lowering, SECTION_UPDATE, TASK_CLIP, PHASE_OPTIMIZER, "clip");
-    clip->task.rows = clip->task.cols = 1;
+    op_size(clip, 1, 1);
     clip->task.dtype = DTYPE_FP32;
     op_operand(clip, op_whole(lowering, lowering->norm_square_tensor), ACCESS_READ);
     op_operand(clip, op_whole(lowering, lowering->norm_tensor), ACCESS_WRITE);
