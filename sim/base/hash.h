@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,10 @@ Hash hash_begin(void);
 void hash_bytes(Hash *hash, const void *bytes, size_t count);
 void hash_double(Hash *hash, double value);    // bit pattern, -0 as 0
 void hash_text(Hash *hash, const char *text);  // length first, so ("ab","c") differs from ("a","bc")
+// What only some have, by its name and where they have it: the others' hashes stay.
+void hash_tag(Hash *hash, bool has, const char *name);
+void hash_more(Hash *hash, const char *name, int64_t value);        // and the value; 0 = it has none
+void hash_more_double(Hash *hash, const char *name, double value);  // the same
 uint64_t hash_end(const Hash *hash);
 
 static inline uint64_t hash_rotated(uint64_t value, int bits) {

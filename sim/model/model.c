@@ -153,19 +153,14 @@ static void hash_experts(const ModelSpec *model, Hash *hash) {
         for (size_t i = 0; i < sizeof of_experts / sizeof of_experts[0]; i++) {
             hash_int(hash, of_experts[i]);
         }
-        if (experts->unscaled) {
-            hash_text(hash, "unscaled");
-        }
+        hash_tag(hash, experts->unscaled, "unscaled");
         if (experts->sigmoid.groups > 0) {
             hash_text(hash, "sigmoid");
             hash_int(hash, experts->sigmoid.groups);
             hash_int(hash, experts->sigmoid.active_groups);
             hash_double(hash, experts->sigmoid.factor);
         }
-        if (experts->balance > 0) {
-            hash_text(hash, "balance");
-            hash_double(hash, experts->balance);
-        }
+        hash_more_double(hash, "balance", experts->balance);
     }
     if (latent->kv_rank > 0) {
         hash_text(hash, "latent");
@@ -173,9 +168,7 @@ static void hash_experts(const ModelSpec *model, Hash *hash) {
             hash_int(hash, of_latent[i]);
         }
     }
-    if (model->head_bias || model->sinks) {
-        hash_text(hash, model->head_bias ? "head bias" : "sinks");
-    }
+    hash_tag(hash, model->head_bias || model->sinks, model->head_bias ? "head bias" : "sinks");
 }
 
 double experts_parts_visited(int count, int active, int parts) {

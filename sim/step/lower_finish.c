@@ -151,32 +151,17 @@ static uint64_t task_key(const Task *task) {
     if (task_is_message(task)) {
         hash_int(&hash, task->peer);
     }
-    if (task->groups > 0) {
-        hash_text(&hash, "groups");
-        hash_int(&hash, task->groups);
-    }
+    hash_more(&hash, "groups", task->groups);
+    hash_more(&hash, "apart", task->apart_elements);
     if (task->apart_elements > 0) {
-        hash_text(&hash, "apart");
-        hash_int(&hash, task->apart_elements);
         hash_int(&hash, task->apart_bytes);
     }
-    if (task->awaited) {
-        hash_text(&hash, "awaited");
-    }
-    if (task->once) {
-        hash_text(&hash, "once");
-    }
-    if (task->factor != 0) {
-        hash_text(&hash, "factor");
-        hash_double(&hash, task->factor);
-    }
-    if (task->share > 0) {
-        hash_text(&hash, "share");
-        hash_double(&hash, task->share);
-    }
+    hash_tag(&hash, task->awaited, "awaited");
+    hash_tag(&hash, task->once, "once");
+    hash_more_double(&hash, "factor", task->factor);
+    hash_more_double(&hash, "share", task->share);
+    hash_more(&hash, "window", task->window);
     if (task->window > 0) {
-        hash_text(&hash, "window");
-        hash_int(&hash, task->window);
         hash_double(&hash, task->window_share);
     }
     return hash_end(&hash);
@@ -211,16 +196,9 @@ static void hash_buffers(Hash *hash, const StepProgram *program) {
         hash_int(hash, buffer->slots);
         hash_int(hash, buffer->slot_bytes);
         hash_int(hash, buffer->persistent);
-        if (buffer->host) {
-            hash_text(hash, "host");
-        }
-        if (buffer->held) {
-            hash_text(hash, "held");
-        }
-        if (buffer->micro_steps > 0) {
-            hash_text(hash, "micro-steps");
-            hash_int(hash, buffer->micro_steps);
-        }
+        hash_tag(hash, buffer->host, "host");
+        hash_tag(hash, buffer->held, "held");
+        hash_more(hash, "micro-steps", buffer->micro_steps);
     }
 }
 
@@ -277,10 +255,7 @@ uint64_t step_template_hash(const StepProgram *program) {
         for (size_t k = 0; k < sizeof fields / sizeof fields[0]; k++) {
             hash_int(&hash, fields[k]);
         }
-        if (segment->micro_offset != 0) {
-            hash_text(&hash, "micro-step");
-            hash_int(&hash, segment->micro_offset);
-        }
+        hash_more(&hash, "micro-step", segment->micro_offset);
     }
     return hash_end(&hash);
 }
