@@ -59,11 +59,8 @@ Status json_get_int(const JsonReader *reader, const char *key, int64_t low, int6
 
 Status json_get_int_or(const JsonReader *reader, const char *key, int64_t low, int64_t high, int64_t fallback,
                        int64_t *value, Error *error) {
-    if (key_unset(reader, key)) {
-        *value = fallback;
-        return STATUS_OK;
-    }
-    return json_get_int(reader, key, low, high, value, error);
+    *value = fallback;
+    return key_unset(reader, key) ? STATUS_OK : json_get_int(reader, key, low, high, value, error);
 }
 
 Status json_get_double(const JsonReader *reader, const char *key, double low, double high, double *value,
@@ -81,11 +78,8 @@ Status json_get_double(const JsonReader *reader, const char *key, double low, do
 
 Status json_get_double_or(const JsonReader *reader, const char *key, double low, double high, double fallback,
                           double *value, Error *error) {
-    if (key_unset(reader, key)) {
-        *value = fallback;
-        return STATUS_OK;
-    }
-    return json_get_double(reader, key, low, high, value, error);
+    *value = fallback;
+    return key_unset(reader, key) ? STATUS_OK : json_get_double(reader, key, low, high, value, error);
 }
 
 Status json_get_bool(const JsonReader *reader, const char *key, bool *value, Error *error) {
@@ -96,11 +90,8 @@ Status json_get_bool(const JsonReader *reader, const char *key, bool *value, Err
 }
 
 Status json_get_bool_or(const JsonReader *reader, const char *key, bool fallback, bool *value, Error *error) {
-    if (key_unset(reader, key)) {
-        *value = fallback;
-        return STATUS_OK;
-    }
-    return json_get_bool(reader, key, value, error);
+    *value = fallback;
+    return key_unset(reader, key) ? STATUS_OK : json_get_bool(reader, key, value, error);
 }
 
 Status json_get_text(const JsonReader *reader, const char *key, Arena *arena, const char **value, Error *error) {
@@ -115,11 +106,8 @@ Status json_get_text(const JsonReader *reader, const char *key, Arena *arena, co
 
 Status json_get_text_or(const JsonReader *reader, const char *key, const char *fallback, Arena *arena,
                         const char **value, Error *error) {
-    if (key_unset(reader, key)) {
-        *value = fallback;
-        return STATUS_OK;
-    }
-    return json_get_text(reader, key, arena, value, error);
+    *value = fallback;
+    return key_unset(reader, key) ? STATUS_OK : json_get_text(reader, key, arena, value, error);
 }
 
 Status json_get_object(const JsonReader *reader, const char *key, Arena *arena, JsonReader *child, Error *error) {
