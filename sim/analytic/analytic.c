@@ -448,8 +448,7 @@ static Status time_paired(Analytic *analytic, const TrainPlan *plan, bool alone,
     return STATUS_OK;
 }
 
-// a + (b - a) share, of all terms of the step.
-static void mix_in(Estimate *a, const Estimate *b, double share) {
+void analytic_mix_in(Estimate *a, const Estimate *b, double share) {
     a->step_s += (b->step_s - a->step_s) * share;
     a->compute_s += (b->compute_s - a->compute_s) * share;
     a->optimizer_s += (b->optimizer_s - a->optimizer_s) * share;
@@ -473,7 +472,7 @@ Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *
     Estimate unpaired;
     without.ep_overlap = false;
     TRY(time_paired(analytic, &without, false, &unpaired, error));
-    mix_in(estimate, &unpaired, plan_has_stages(plan) ? analytic->unpaired : cost_unpaired_share(plan));
+    analytic_mix_in(estimate, &unpaired, plan_has_stages(plan) ? analytic->unpaired : cost_unpaired_share(plan));
     return STATUS_OK;
 }
 

@@ -40,6 +40,8 @@ Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *e
 bool analytic_bytes_are_known(Analytic *analytic, const TrainPlan *plan, int stage);
 Status analytic_bytes_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 
+// a becomes a + (b - a) share: the time of the step and its terms, but for the bubble.
+void analytic_mix_in(Estimate *a, const Estimate *b, double share);
 bool analytic_is_hopeless(const Analytic *analytic, double step_s);
 Status analytic_no_bytes(Estimate *estimate);  // for a hopeless plan whose bytes the caller does not need
 

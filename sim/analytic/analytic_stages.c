@@ -42,10 +42,6 @@ static void look_away(Analytic *analytic) {
 
 // ---- times
 
-static double further(double few, double more, int steps) {
-    return few + (more - few) * steps;
-}
-
 // First, middle and last micro-steps are in three; a fourth is what each further one takes. No bytes.
 static Status time_stage(Analytic *analytic, const TrainPlan *alone, StageTimes *times, Error *error) {
     enum { ENOUGH = 3 };
@@ -60,13 +56,7 @@ static Status time_stage(Analytic *analytic, const TrainPlan *alone, StageTimes 
     times->host_s = fmax(0, more.overhead_s - few->overhead_s);
     few->once = more.once;
     times->last_s = stage_is_once(few) ? 0 : fmax(0, few->compute_s - plan_steps * (more.compute_s - few->compute_s));
-    few->step_s = further(few->step_s, more.step_s, steps);
-    few->compute_s = further(few->compute_s, more.compute_s, steps);
-    few->overhead_s = further(few->overhead_s, more.overhead_s, steps);
-    few->optimizer_s = further(few->optimizer_s, more.optimizer_s, steps);
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        few->exposed_s[axis] = further(few->exposed_s[axis], more.exposed_s[axis], steps);
-    }
+    analytic_mix_in(few, &more, steps);
     return STATUS_OK;
 }
 

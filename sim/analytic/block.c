@@ -16,10 +16,6 @@ typedef struct BlockRun {
     int8_t last_axis[LANE_COUNT];                // of the lane's last task
 } BlockRun;
 
-static inline double later(double a, double b) {
-    return a > b ? a : b;
-}
-
 // ---- from tasks to steps
 
 static int32_t event_slot(const BlockTasks *tasks, const EventRef *ref, int32_t layer) {

@@ -22,6 +22,10 @@ typedef enum { BLOCK_FREE, BLOCK_READ, BLOCK_WRITTEN, BLOCK_OUTPUTS } BlockOutpu
 // Later than any wait: stands for "never".
 static const double block_never_s = -1e30;
 
+static inline double later(double a, double b) {
+    return a > b ? a : b;
+}
+
 typedef struct Block {
     double delay_s[BLOCK_OUTPUTS][BLOCK_PORTS];
     double host_s;                 // to issue all of it

@@ -6,10 +6,6 @@
 
 #include "sim/analytic/overlap.h"
 
-static inline double later(double a, double b) {
-    return a > b ? a : b;
-}
-
 // The lanes of scatters and of replica sums after the last backward: a scatter overlaps the sums of the units
 // before it for as long as both have work.
 typedef struct LateLanes {

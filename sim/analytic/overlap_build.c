@@ -53,10 +53,8 @@ static int section_unit(const Builder *builder) {
 
 static OverlapOp *append_op(Builder *builder, OverlapOp op) {
     Overlap *overlap = builder->overlap;
-    overlap->ops =
-        arena_grow(builder->arena, overlap->ops, (size_t)overlap->op_count, &builder->op_capacity, sizeof op);
-    overlap->ops[overlap->op_count] = op;
-    return &overlap->ops[overlap->op_count++];
+    ARENA_PUSH(builder->arena, overlap->ops, overlap->op_count, &builder->op_capacity) = op;
+    return &overlap->ops[overlap->op_count - 1];
 }
 
 // A slot per instance is never written twice in a micro-step, so nothing waits.
@@ -103,10 +101,8 @@ static int32_t block_index(Builder *builder, const Block *block) {
             return i;
         }
     }
-    overlap->blocks = arena_grow(builder->arena, overlap->blocks, (size_t)overlap->block_count,
-                                 &builder->block_capacity, sizeof(Block));
-    overlap->blocks[overlap->block_count] = *block;
-    return overlap->block_count++;
+    ARENA_PUSH(builder->arena, overlap->blocks, overlap->block_count, &builder->block_capacity) = *block;
+    return overlap->block_count - 1;
 }
 
 static bool same_op(const OverlapOp *a, const OverlapOp *b) {

@@ -48,11 +48,6 @@ typedef struct Orderer {
     uint32_t *done;  // of each action: its place in the order; 0 = not yet
 } Orderer;
 
-static int32_t part_of(const PipelineShape *shape, int32_t stage, int32_t chunk) {
-    const bool back = shape->schedule->folded && chunk % 2 == 1;
-    return chunk * shape->stages + (back ? shape->stages - 1 - stage : stage);
-}
-
 static int32_t stage_of(const PipelineShape *shape, int32_t part) {
     const bool back = shape->schedule->folded && part / shape->stages % 2 == 1;
     return back ? shape->stages - 1 - part % shape->stages : part % shape->stages;
@@ -66,7 +61,7 @@ static int32_t action_of(const PipelineShape *shape, Work work, int32_t part, in
 
 // What must be done before the action; 0: nothing. *message: of another stage.
 static int32_t action_before(const PipelineShape *shape, int32_t stage, const ScheduleAction *action, bool *message) {
-    const int32_t part = part_of(shape, stage, action->chunk), last = shape->stages * shape->chunks - 1;
+    const int32_t part = pipeline_part(shape, stage, action->chunk), last = shape->stages * shape->chunks - 1;
     const bool backward = action->work == WORK_BACKWARD, turns = backward && part == last;
     const int32_t next = turns ? part : part + (backward ? 1 : -1);
     const int32_t before = action->work == WORK_WEIGHTS ? -1 : next;  // weights follow the stage's own backward
@@ -91,7 +86,7 @@ static void take_ready(Orderer *orderer, int32_t stage, int32_t actions, uint32_
     StageQueue *queue = &orderer->queues[stage];
     if (queue->next < actions) {
         const ScheduleAction *action = &queue->actions[queue->next];
-        const int32_t part = part_of(shape, stage, action->chunk);
+        const int32_t part = pipeline_part(shape, stage, action->chunk);
         bool message;
         const int32_t before = action_before(shape, stage, action, &message);
         if (before > 0 && (orderer->done[before] == 0 || orderer->done[before] > earlier)) {

@@ -35,6 +35,12 @@ typedef struct PipelineTimes {
 // From the first forward to the last backward. Of many micro-steps a few are run, the rest extrapolated at their pace.
 double pipeline_span_s(PipelineOrders *known, const PipelineShape *shape, const PipelineTimes *times);
 
+// The number of a stage's chunk among all chunks, in the order of their layers.
+static inline int32_t pipeline_part(const PipelineShape *shape, int32_t stage, int32_t chunk) {
+    const bool back = shape->schedule->folded && chunk % 2 == 1;
+    return chunk * shape->stages + (back ? shape->stages - 1 - stage : stage);
+}
+
 // Largest number of a stage's forwards whose backward has not run, in chunks.
 int32_t pipeline_held(PipelineOrders *known, const PipelineShape *shape, int32_t stage);
 

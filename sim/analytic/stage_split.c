@@ -88,14 +88,9 @@ StageSplit *stage_split(Analytic *analytic, const TrainPlan *plan) {
     return split;
 }
 
-static int32_t part_of(const PipelineShape *shape, int stage, int32_t chunk) {
-    const bool back = shape->schedule->folded && chunk % 2 == 1;
-    return chunk * shape->stages + (back ? shape->stages - 1 - stage : stage);
-}
-
 const int32_t *stage_chunk_layers(const StageSplit *split, const PipelineShape *shape, int stage) {
     for (int32_t chunk = 0; chunk < shape->chunks; chunk++) {
-        split->chunk_layers[chunk] = split->part_layers[part_of(shape, stage, chunk)];
+        split->chunk_layers[chunk] = split->part_layers[pipeline_part(shape, stage, chunk)];
     }
     return split->chunk_layers;
 }
@@ -103,7 +98,7 @@ const int32_t *stage_chunk_layers(const StageSplit *split, const PipelineShape *
 bool stages_are_alike(const StageSplit *split, const PipelineShape *shape, int stage, int other) {
     bool alike = true;
     for (int32_t chunk = 0; chunk < shape->chunks; chunk++) {
-        const int32_t a = part_of(shape, stage, chunk), b = part_of(shape, other, chunk);
+        const int32_t a = pipeline_part(shape, stage, chunk), b = pipeline_part(shape, other, chunk);
         alike &= split->part_layers[a] == split->part_layers[b] && split->part_dense[a] == split->part_dense[b];
     }
     return alike;
