@@ -15,58 +15,43 @@ static const double autograd_host_factor = 0.7;  // sim/SOURCES.md A3
 // 14 and 27 in the fused column below.
 static const double host_factor[FUSED_COUNT] = {[FUSED_FUSED] = 1.7, [FUSED_EAGER] = 1, [FUSED_COMPILED] = 0.85};
 
+// Of kinds that are more than one kernel in either: a layer norm is one, which PyTorch has.
 typedef struct KernelCount {
-    unsigned char fused, eager;
+    unsigned char fused, eager;  // both 0: one
 } KernelCount;
 
 static const KernelCount kernel_counts[TASK_KIND_COUNT] = {
-    [TASK_LOAD_TOKENS] = {1, 2},  // two copies to the device
-    [TASK_EMBED] = {1, 1},
+    [TASK_LOAD_TOKENS] = {1, 2},        // two copies to the device
     [TASK_EMBED_BACKWARD] = {1, 2},     // zeros, scatter-add
     [TASK_POSITION] = {1, 2},           // look-up, add
     [TASK_POSITION_BACKWARD] = {1, 2},  // zeros, scatter-add
     [TASK_RMSNORM] = {1, 8},            // see above
     [TASK_RMSNORM_BACKWARD] =
-        {2, 13},                // fused: rows, then the weight's gradient; eager: each of the eight back, three sums
-    [TASK_LAYERNORM] = {1, 1},  // PyTorch has the kernel
+        {2, 13},  // fused: rows, then the weight's gradient; eager: each of the eight back, three sums
     [TASK_LAYERNORM_BACKWARD] = {2, 3},  // rows, weight and bias; eager: and the residual's add
     [TASK_QK_NORM] = {1, 16},            // two chains of RMSNorm
     [TASK_QK_NORM_BACKWARD] = {2, 26},
-    [TASK_COLUMN_SUM] = {1, 1},
-    [TASK_GEMM] = {1, 1},
-    [TASK_GROUPED_GEMM] = {1, 1},
     [TASK_ROUTE] = {2, 12},  // fused: choose, order; eager: softmax, top-k, sum, divide, casts, sort, count, add up
     [TASK_ROUTE_BACKWARD] = {1, 6},
     [TASK_PERMUTE] = {1, 2},    // divide, pick
     [TASK_UNPERMUTE] = {1, 5},  // multiply, invert the order, pick, sum
     [TASK_UNPERMUTE_BACKWARD] = {1, 7},
-    [TASK_ROPE] = {1, 10},  // of q and k: x cos, negate, concatenate, x sin, add
-    [TASK_ATTENTION] = {1, 1},
+    [TASK_ROPE] = {1, 10},               // of q and k: x cos, negate, concatenate, x sin, add
     [TASK_ATTENTION_BACKWARD] = {3, 3},  // row sums, the kernel, dq to the working dtype
     [TASK_SWIGLU] = {1, 2},              // silu, multiply
     [TASK_SWIGLU_BACKWARD] = {1, 3},     // two multiplies, silu backward
-    [TASK_ACTIVATION] = {1, 1},          // one that is written out: see below
-    [TASK_ACTIVATION_BACKWARD] = {1, 1},
-    [TASK_ADD] = {1, 1},
-    [TASK_LOSS_MAX] = {1, 2},       // eager: upcast, maximum
-    [TASK_LOSS_SUM] = {1, 3},       // eager: subtract-exp, sum, pick the target
-    [TASK_LOSS_GRADIENT] = {1, 4},  // eager: log-softmax backward, scale, downcast, loss
-    [TASK_LOSS] = {2, 2},           // rows, then the loss: two kernels of a target that has it as one task
-    [TASK_SQUARE_SUM] = {1, 2},     // eager: foreach norm, stack
-    [TASK_CLIP] = {1, 4},           // eager: norm of norms, add, divide, clamp
-    [TASK_ADAMW] = {1, 12},         // eager: foreach chain over chunked lists
+    [TASK_LOSS_MAX] = {1, 2},            // eager: upcast, maximum
+    [TASK_LOSS_SUM] = {1, 3},            // eager: subtract-exp, sum, pick the target
+    [TASK_LOSS_GRADIENT] = {1, 4},       // eager: log-softmax backward, scale, downcast, loss
+    [TASK_LOSS] = {2, 2},                // rows, then the loss: two kernels of a target that has it as one task
+    [TASK_SQUARE_SUM] = {1, 2},          // eager: foreach norm, stack
+    [TASK_CLIP] = {1, 4},                // eager: norm of norms, add, divide, clamp
+    [TASK_ADAMW] = {1, 12},              // eager: foreach chain over chunked lists
     [TASK_UPDATE] = {1, 12},
-    [TASK_COPY] = {1, 1},
-    [TASK_UNPACK] = {1, 1},
-    [TASK_ACCUMULATE] = {1, 1},
-    [TASK_ZERO] = {1, 1},
     [TASK_ALL_GATHER] = {1, 6},  // eager: checks, buffer, launch, work object, wait, record
     [TASK_REDUCE_SCATTER] = {1, 6},
     [TASK_ALL_REDUCE] = {1, 6},
-    [TASK_SEND_RECV] = {1, 1},
     [TASK_ALL_TO_ALL] = {1, 6},
-    [TASK_SEND] = {1, 1},
-    [TASK_RECEIVE] = {1, 1},
 };
 
 enum {
@@ -77,7 +62,7 @@ enum {
     WRITTEN_OUT_BACKWARD_KERNELS = 11,
 };
 
-// Beyond the table's row for the kind.
+// Beyond the table's row for the kind, where an activation is written out too.
 static int further_eager_kernels(const Task *task) {
     const bool written_out = task->activation == ACTIVATION_GELU_NEW;
     switch (task->kind) {
@@ -107,8 +92,8 @@ int task_kernels(const TrainPlan *plan, const Task *task) {
     if (plan->attention == ATTENTION_EAGER && task->kind == TASK_ATTENTION_BACKWARD) {
         return EAGER_ATTENTION_BACKWARD_KERNELS;
     }
-    const KernelCount *count = &kernel_counts[task->kind];
-    return plan->fused == FUSED_EAGER ? count->eager + further_eager_kernels(task) : count->fused;
+    const KernelCount row = kernel_counts[task->kind], count = row.fused > 0 ? row : (KernelCount){1, 1};
+    return plan->fused == FUSED_EAGER ? count.eager + further_eager_kernels(task) : count.fused;
 }
 
 // Megatron's fused softmax takes (sequences x heads) in fours (Megatron-LM fused_softmax.py, is_kernel_available); else

@@ -6,6 +6,7 @@
 
 #include "sim/memory/program_cut.h"
 
+#include "sim/base/integer.h"
 #include "sim/step/slots.h"
 
 #include <stdlib.h>
@@ -24,17 +25,8 @@ typedef struct Cutter {
     int32_t micro_period;  // micro-steps after which every buffer is back at its slots; 0 = micro-steps stay whole
 } Cutter;
 
-static int32_t greatest_common_divisor(int32_t a, int32_t b) {
-    while (b != 0) {
-        const int32_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static int32_t least_common_multiple(int32_t a, int32_t b) {
-    return a / greatest_common_divisor(a, b) * b;
+    return (int32_t)(a / gcd(a, b) * b);
 }
 
 // Notes what an access at an index says about a buffer; false when the program cannot be cut.
