@@ -1,6 +1,6 @@
 // Which expert layers and token dispatchers a target runs. Where ep takes its ranks: axis_rules.c.
 
-#include "sim/frameworks/expert_rules.h"
+#include "sim/frameworks/plan_rules.h"
 
 static const char *check_layers(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     REFUSE_IF(arena, plan->precision == DTYPE_FP8 && target->fp8_flavour != FP8_TRANSFORMER_ENGINE,

@@ -59,6 +59,9 @@ typedef struct ExportFormat {
 #define EXPORT_FLASH EXPORT_BIT(ATTENTION_FLASH)
 #define EXPORT_OF_TRANSFORMERS (EXPORT_FLASH | EXPORT_BIT(ATTENTION_FLASH3) | EXPORT_BIT(ATTENTION_EAGER))
 
+#define EXPORT_HAS(of_precisions, of_recomputes, of_attentions, of_fuseds)                                             \
+    .precisions = (of_precisions), .recomputes = (of_recomputes), .attentions = (of_attentions), .fuseds = (of_fuseds)
+
 // ---- texts
 
 // Each line of text after `comment`, escaped: nothing in it ends the comment.
@@ -104,6 +107,10 @@ static inline bool export_compiles(const ConfigJob *job) {
 
 static inline bool export_cuts_sequences(const ConfigJob *job) {
     return export_axis(job, AXIS_CP) > 1;
+}
+
+static inline bool export_spreads_experts(const ConfigJob *job) {
+    return export_axis(job, AXIS_EP) > 1;
 }
 
 // Gradients are reduced on every micro-step, where the framework would by itself on the last one only.

@@ -1,6 +1,6 @@
 // Legality of fp8 and its recipes by framework. Which chips have the products: autotune/search/prune.c.
 
-#include "sim/frameworks/fp8_rules.h"
+#include "sim/frameworks/plan_rules.h"
 
 // "tensorwise or rowwise".
 static const char *recipes_text(unsigned recipes, Arena *arena) {

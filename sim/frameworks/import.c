@@ -49,6 +49,12 @@ void import_take_offload(Import *import, const char *path, Offload offload, cons
             "offloading to %s: the prediction has it in the host's memory, so it takes less time than your run", to);
 }
 
+void import_switch_offload(Import *import, bool on, const char *path, Offload offload) {
+    if (on) {
+        import_take_offload(import, path, offload, "cpu");
+    }
+}
+
 // ---- values
 
 static void remember(Import *import, const char *path) {

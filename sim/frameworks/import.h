@@ -138,6 +138,8 @@ void import_leave_out(Import *import, const ImportLeftOut *rows);
 
 // What the file keeps in the host's memory; that it is elsewhere is said.
 void import_take_offload(Import *import, const char *path, Offload offload, const char *to);
+// In the host's memory, where the file's switch for it is on.
+void import_switch_offload(Import *import, bool on, const char *path, Offload offload);
 
 // Names the preset that has these sizes, where there is one and the file names no model. 0 = not said.
 typedef struct ImportSizes {

@@ -1,6 +1,6 @@
 // Legality of an optimizer for a target: its row says which it has, and which of them do not take sharded parameters.
 
-#include "sim/frameworks/optimizer_rules.h"
+#include "sim/frameworks/plan_rules.h"
 
 // "adamw, adamw-fused or lion": what it has where the plan shards as it does.
 static const char *those_it_has(const Target *target, const TrainPlan *plan, Arena *arena) {

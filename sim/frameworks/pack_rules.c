@@ -1,7 +1,7 @@
 // Legality of packed documents: variable-length attention is flash's and cuDNN's, and no framework here cuts packed
 // sequences over ranks in a way that is priced.
 
-#include "sim/frameworks/pack_rules.h"
+#include "sim/frameworks/plan_rules.h"
 
 const char *pack_rule(const Target *target, const TrainPlan *plan, Arena *arena) {
     const int cp = plan->mesh.size[AXIS_CP];

@@ -1,6 +1,6 @@
 // By modules: sim/plan/plan.h. By layers: target.h. By tiles of the MLP: sim/step/lower_tiles.c.
 
-#include "sim/frameworks/recompute_rules.h"
+#include "sim/frameworks/plan_rules.h"
 
 static const char *refuse_selective(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     (void)model;

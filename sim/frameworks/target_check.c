@@ -6,12 +6,8 @@
 
 #include "sim/base/integer.h"
 #include "sim/frameworks/axis_rules.h"
-#include "sim/frameworks/expert_rules.h"
-#include "sim/frameworks/fp8_rules.h"
 #include "sim/frameworks/framework.h"
-#include "sim/frameworks/optimizer_rules.h"
-#include "sim/frameworks/pack_rules.h"
-#include "sim/frameworks/recompute_rules.h"
+#include "sim/frameworks/plan_rules.h"
 #include "sim/plan/plan_fields.h"
 
 typedef struct Check {

@@ -14,8 +14,8 @@ extern const ImportFormat import_accelerate;
 
 // Of all that train by accelerate with FSDP.
 #define EXPORT_OF_ACCELERATE                                                                                           \
-    .comment = "# ", .precisions = EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32, .recomputes = EXPORT_NONE | EXPORT_FULL,   \
-    .attentions = EXPORT_OF_TRANSFORMERS, .fuseds = EXPORT_EAGER | EXPORT_COMPILED
+    .comment = "# ", EXPORT_HAS(EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32, EXPORT_NONE | EXPORT_FULL,                    \
+                                EXPORT_OF_TRANSFORMERS, EXPORT_EAGER | EXPORT_COMPILED)
 
 // Of all three: context parallelism is SDPA's.
 const char *accelerate_python_refuse(const ConfigJob *job);

@@ -144,9 +144,7 @@ static Status read_common_fsdp(Import *import, Error *error) {
                     "no activation is recomputed; --recompute full where your script calls "
                     "gradient_checkpointing_enable()");
     }
-    if (offload) {
-        import_take_offload(import, of_fsdp[OFFLOAD].path, OFFLOAD_PARAMETERS, "cpu");
-    }
+    import_switch_offload(import, offload, of_fsdp[OFFLOAD].path, OFFLOAD_PARAMETERS);
     if (inputs && offload) {
         import_find(import, FINDING_UNMODELLED, of_fsdp[OFFLOAD_INPUTS].path,
                     "inputs of recomputed layers wait on the host too: your run needs less memory and more time");

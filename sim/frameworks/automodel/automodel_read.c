@@ -117,9 +117,7 @@ static Status read_memory(Import *import, Error *error) {
     TRY(import_bool(import, DISTRIBUTED("reshard_after_forward"), &reshards, error));
     said->choice[PLAN_RESHARD] = reshards ? RESHARD_ALWAYS : RESHARD_NEVER;
     TRY(import_word(import, DISTRIBUTED("offload_policy._target_"), &policy, error));
-    if (policy) {
-        import_take_offload(import, DISTRIBUTED("offload_policy"), OFFLOAD_PARAMETERS, "cpu");
-    }
+    import_switch_offload(import, policy, DISTRIBUTED("offload_policy"), OFFLOAD_PARAMETERS);
     TRY(import_word(import, "model.torch_dtype", &dtype, error));
     FIND_IF(strstr(dtype, "bfloat16"), import, FINDING_UNMODELLED, "model.torch_dtype",
             "weights and states in bf16: predicted with fp32 masters, your run needs less memory");

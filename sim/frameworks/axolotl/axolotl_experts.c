@@ -37,22 +37,18 @@ const char *axolotl_refuse_experts(const TrainPlan *plan, Arena *arena) {
     return NULL;
 }
 
-static bool spreads(const ConfigJob *job) {
-    return export_axis(job, AXIS_EP) > 1;
-}
-
 const char *axolotl_shards_beside(const ConfigJob *job) {
     return arena_format(job->arena, "%d", export_axis(job, AXIS_DP_SHARD) / export_axis(job, AXIS_EP));
 }
 
 // One list of all that are used.
 void axolotl_write_plugins(const ConfigJob *job, FILE *out) {
-    if (spreads(job) || export_fuses_loss(job)) {
+    if (export_spreads_experts(job) || export_fuses_loss(job)) {
         fputs("plugins:\n", out);
-        fputs(spreads(job) ? "  - " PLUGIN "\n" : "", out);
+        fputs(export_spreads_experts(job) ? "  - " PLUGIN "\n" : "", out);
         fputs(export_fuses_loss(job) ? "  - axolotl.integrations.liger.LigerPlugin\n" : "", out);
     }
-    if (spreads(job)) {
+    if (export_spreads_experts(job)) {
         const bool apart = job->nodes > 1 && export_axis(job, AXIS_EP) < mesh_world(&job->plan->mesh);
         fprintf(out, SIZE ": %d  # %s\n", export_axis(job, AXIS_EP),
                 apart ? "slowest of all: on several nodes these ranks are far apart, predicted as the nearest"

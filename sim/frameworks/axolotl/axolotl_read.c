@@ -366,9 +366,7 @@ static Status read_fsdp(Import *import, Error *error) {
     TRY(read_version(import, &version, error));
     TRY(import_bool(import, path_of(AXOLOTL_RESHARD), &reshards, error));
     TRY(import_bool(import, path_of(AXOLOTL_OFFLOAD), &offload, error));
-    if (offload) {
-        import_take_offload(import, path_of(AXOLOTL_OFFLOAD), OFFLOAD_PARAMETERS, "cpu");
-    }
+    import_switch_offload(import, offload, path_of(AXOLOTL_OFFLOAD), OFFLOAD_PARAMETERS);
     FIND_IF(!reshards, import, FINDING_TRAP, path_of(AXOLOTL_RESHARD),
             "reshard_after_forward: false may be lost: axolotl hands on only true, and accelerate's default is "
             "true");

@@ -143,10 +143,8 @@ const ExportFormat export_axolotl_yaml = {
     .file_name = "axolotl.yaml",
     .versions = "axolotl 0.19",
     .comment = "# ",
-    .precisions = EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32,
-    .recomputes = EXPORT_NONE | EXPORT_FULL,
-    .attentions = EXPORT_FLASH | EXPORT_BIT(ATTENTION_EAGER),
-    .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
+    EXPORT_HAS(EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32, EXPORT_NONE | EXPORT_FULL,
+               EXPORT_FLASH | EXPORT_BIT(ATTENTION_EAGER), EXPORT_EAGER | EXPORT_COMPILED),
     .takes = PLAN_BIT(PLAN_MASTER_WEIGHTS) | PLAN_BIT(PLAN_OFFLOAD) | PLAN_BIT(PLAN_LOSS) | PLAN_BIT(PLAN_FINETUNE) |
              PLAN_BIT(PLAN_OPTIMIZER) | PLAN_BIT(PLAN_PACK) | PLAN_BIT(PLAN_MLP_TILES),
     .refuse = axolotl_refuse,

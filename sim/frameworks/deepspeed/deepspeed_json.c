@@ -230,9 +230,7 @@ static Status read_offload(Import *import, Error *error) {
         import_known(import, (const char *const[]){maps[i], NULL});
         int old_way = 0;
         TRY(import_bool(import, switches[i], &old_way, error));
-        if (old_way) {
-            import_take_offload(import, switches[i], i == 0 ? OFFLOAD_OPTIMIZER : OFFLOAD_PARAMETERS, "cpu");
-        }
+        import_switch_offload(import, old_way, switches[i], i == 0 ? OFFLOAD_OPTIMIZER : OFFLOAD_PARAMETERS);
     }
     return STATUS_OK;
 }
@@ -459,10 +457,8 @@ const ExportFormat export_deepspeed_json = {
     .target = "deepspeed",
     .file_name = "deepspeed.json",
     .versions = "DeepSpeed >= 0.16.4 (checked with 0.19.8)",
-    .precisions = EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32,
-    .recomputes = EXPORT_NONE | EXPORT_FULL,
-    .attentions = EXPORT_OF_TRANSFORMERS,
-    .fuseds = EXPORT_EAGER,
+    EXPORT_HAS(EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32, EXPORT_NONE | EXPORT_FULL, EXPORT_OF_TRANSFORMERS,
+               EXPORT_EAGER),
     .takes = PLAN_BIT(PLAN_OFFLOAD) | PLAN_BIT(PLAN_RESHARD_RANKS) | PLAN_BIT(PLAN_REDUCE_BUCKET) |
              PLAN_BIT(PLAN_LOSS) | PLAN_BIT(PLAN_OPTIMIZER) | PLAN_BIT(PLAN_PACK) | PLAN_BIT(PLAN_MLP_TILES),
     .stages = true,

@@ -228,10 +228,8 @@ const ExportFormat export_megatron_bridge = {
     .file_name = "ndtune_bridge.py",
     .versions = "Megatron-Bridge 0.6",
     .comment = "# ",
-    .precisions = EXPORT_BF16 | EXPORT_FP8,
-    .recomputes = EXPORT_NONE | EXPORT_FULL | EXPORT_SELECTIVE,
-    .attentions = EXPORT_BIT(ATTENTION_CUDNN) | EXPORT_FLASH,
-    .fuseds = EXPORT_FUSED,
+    EXPORT_HAS(EXPORT_BF16 | EXPORT_FP8, EXPORT_NONE | EXPORT_FULL | EXPORT_SELECTIVE,
+               EXPORT_BIT(ATTENTION_CUDNN) | EXPORT_FLASH, EXPORT_FUSED),
     .takes = PLAN_BIT(PLAN_REDUCE_DTYPE) | PLAN_BIT(PLAN_TP_OVERLAP) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |
              PLAN_BIT(PLAN_FINETUNE) | PLAN_BIT(PLAN_PACK) | PLAN_BIT(PLAN_FP8_PARAMETERS) | PLAN_BIT(PLAN_DISPATCH) |
              PLAN_BIT(PLAN_EP_OVERLAP),

@@ -312,9 +312,7 @@ static Status read_optimizer(Import *import, Error *error) {
     const char *part = "1.0";
     TRY(megatron_word(import, M_OFFLOADED, &part, error));
     double share = 1;
-    if (offload) {
-        import_take_offload(import, megatron_key(import, M_OFFLOAD), OFFLOAD_OPTIMIZER, "cpu");
-    }
+    import_switch_offload(import, offload, megatron_key(import, M_OFFLOAD), OFFLOAD_OPTIMIZER);
     FIND_IF(offload && (!text_parse_double(part, &share) || share < 1), import, FINDING_UNMODELLED,
             megatron_key(import, M_OFFLOADED), "%s of the states are on the host: predicted with all of them there",
             part);

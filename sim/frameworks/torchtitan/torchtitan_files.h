@@ -22,7 +22,6 @@ Status torchtitan_recipe_reads(Import *import, Error *error);  // what that has 
 
 extern const ImportWord torchtitan_schedules[];  // pipeline_parallel_schedule
 bool torchtitan_has_stages(const ConfigJob *job);
-bool torchtitan_spreads_experts(const ConfigJob *job);
 bool torchtitan_other_dispatcher(const ConfigJob *job);
 const char *torchtitan_schedule_word(const TrainPlan *plan);
 bool torchtitan_has_order(const ConfigJob *job);            // of a file of actions

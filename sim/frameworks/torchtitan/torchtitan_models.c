@@ -108,10 +108,6 @@ void torchtitan_notes(const ConfigJob *job, FILE *out) {
     fputs(".\n", out);
 }
 
-bool torchtitan_spreads_experts(const ConfigJob *job) {
-    return export_axis(job, AXIS_EP) > 1;
-}
-
 bool torchtitan_other_dispatcher(const ConfigJob *job) {
-    return torchtitan_spreads_experts(job) && job->plan->dispatch != DISPATCH_TARGET;
+    return export_spreads_experts(job) && job->plan->dispatch != DISPATCH_TARGET;
 }

@@ -75,7 +75,7 @@ static void write_parallelism(const ConfigJob *job, FILE *out) {
             "        tensor_parallel_degree=%d,\n",
             export_axis(job, AXIS_DP_REPLICATE), export_axis(job, AXIS_DP_SHARD), export_axis(job, AXIS_CP),
             export_axis(job, AXIS_TP));
-    PRINT_IF(torchtitan_spreads_experts(job), out, "        expert_parallel_degree=%d,\n", export_axis(job, AXIS_EP));
+    PRINT_IF(export_spreads_experts(job), out, "        expert_parallel_degree=%d,\n", export_axis(job, AXIS_EP));
     if (torchtitan_has_stages(job)) {
         write_stages(job, out);
     }
@@ -196,10 +196,8 @@ const ExportFormat export_torchtitan_python = {
     .file_name = "ndtune_recipe.py",
     .versions = "torchtitan 0.3 (@head: its main branch of 2026-08)",
     .comment = "# ",
-    .precisions = EXPORT_BF16 | EXPORT_FP32 | EXPORT_FP8,
-    .recomputes = EXPORT_NONE | EXPORT_FULL | EXPORT_SELECTIVE,
-    .attentions = EXPORT_FLASH,
-    .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
+    EXPORT_HAS(EXPORT_BF16 | EXPORT_FP32 | EXPORT_FP8, EXPORT_NONE | EXPORT_FULL | EXPORT_SELECTIVE, EXPORT_FLASH,
+               EXPORT_EAGER | EXPORT_COMPILED),
     .takes = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_MASTER_WEIGHTS) | PLAN_BIT(PLAN_TP_OVERLAP) | PLAN_BIT(PLAN_LOSS) |
              PLAN_BIT(PLAN_CUDA_GRAPHS) | PLAN_BIT(PLAN_OPTIMIZER) | PLAN_BIT(PLAN_DISPATCH) | PLAN_BIT(PLAN_FINETUNE),
     .stages = true,

@@ -152,7 +152,7 @@ static const ConfigKey keys[KEYS + 1] = {
     [SHARD] = {"parallelism.data_parallel_shard_degree", KEY_AXIS, AXIS_DP_SHARD, .least = -1},
     [CONTEXT] = {"parallelism.context_parallel_degree", KEY_AXIS, AXIS_CP},
     [TENSOR] = {"parallelism.tensor_parallel_degree", KEY_AXIS, AXIS_TP},
-    [EXPERT] = {"parallelism.expert_parallel_degree", KEY_AXIS, AXIS_EP, .when = torchtitan_spreads_experts},
+    [EXPERT] = {"parallelism.expert_parallel_degree", KEY_AXIS, AXIS_EP, .when = export_spreads_experts},
     [BACKEND] = {"parallelism.expert_parallel_comm_backend", KEY_CHOICE, PLAN_DISPATCH, backends, .quoted = true,
                  .when = torchtitan_other_dispatcher},
     [PIPELINE] = {"parallelism.pipeline_parallel_degree", KEY_AXIS, AXIS_PP},
@@ -194,9 +194,7 @@ static Status read_training(Import *import, Error *error) {
     TRY(import_bool(import, keys[CPU_OFFLOAD].path, &offload, error));
     said->global_batch = said->global_batch > 0 ? said->global_batch : 0;
     said->grad_accum = said->global_batch > 0 ? 0 : 1;
-    if (offload) {
-        import_take_offload(import, keys[CPU_OFFLOAD].path, OFFLOAD_PARAMETERS, "cpu");
-    }
+    import_switch_offload(import, offload, keys[CPU_OFFLOAD].path, OFFLOAD_PARAMETERS);
     static const int defaulted[] = {LOCAL_BATCH, SEQ_LEN};
     for (int i = 0; i < 2; i++) {
         const char *path = keys[defaulted[i]].path;
@@ -416,10 +414,8 @@ const ExportFormat export_torchtitan_toml = {
     .file_name = "torchtitan.toml",
     .versions = "torchtitan 0.2 (checked with 0.2.2)",
     .comment = "# ",
-    .precisions = EXPORT_BF16 | EXPORT_FP32 | EXPORT_FP8,
-    .recomputes = EXPORT_NONE | EXPORT_FULL | EXPORT_SELECTIVE,
-    .attentions = EXPORT_FLASH,
-    .fuseds = EXPORT_EAGER | EXPORT_COMPILED,
+    EXPORT_HAS(EXPORT_BF16 | EXPORT_FP32 | EXPORT_FP8, EXPORT_NONE | EXPORT_FULL | EXPORT_SELECTIVE, EXPORT_FLASH,
+               EXPORT_EAGER | EXPORT_COMPILED),
     .takes = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_MASTER_WEIGHTS) | PLAN_BIT(PLAN_TP_OVERLAP) |
              PLAN_BIT(PLAN_RECOMPUTE_EVERY) | PLAN_BIT(PLAN_OPTIMIZER) | PLAN_BIT(PLAN_UPDATE_IN_BACKWARD) |
              PLAN_BIT(PLAN_DISPATCH) | PLAN_BIT(PLAN_OFFLOAD),

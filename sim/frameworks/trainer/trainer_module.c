@@ -56,9 +56,7 @@ static Status read_shards(Import *import, Error *error) {
     import->said.choice[PLAN_ZERO] = import->said.size[AXIS_DP_SHARD] > 1 ? 3 : 0;
     import->flavour = arena_format(import->arena, "%s with DistributedConfig",
                                    import_has(import, "SFTConfig") ? "SFTConfig" : "TrainingArguments");
-    if (offload) {
-        import_take_offload(import, SHARDS "fsdp_cpu_offload", OFFLOAD_PARAMETERS, "cpu");
-    }
+    import_switch_offload(import, offload, SHARDS "fsdp_cpu_offload", OFFLOAD_PARAMETERS);
     return STATUS_OK;
 }
 

@@ -228,9 +228,7 @@ static Status read_fsdp(Import *import, Error *error) {
                     "parameters there, so your run needs less memory and more time");
         import->said.choice[PLAN_OFFLOAD] = OFFLOAD_PARAMETERS;
     }
-    if (offload) {
-        import_take_offload(import, "fsdp_config.cpu_offload", OFFLOAD_PARAMETERS, "cpu");
-    }
+    import_switch_offload(import, offload, "fsdp_config.cpu_offload", OFFLOAD_PARAMETERS);
     import->said.choice[PLAN_RESHARD] = reshards ? RESHARD_ALWAYS : RESHARD_NEVER;
     return STATUS_OK;
 }
