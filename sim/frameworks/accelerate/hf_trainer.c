@@ -26,14 +26,12 @@ static void write_environment(const ConfigJob *job, FILE *out) {
 }
 
 static void write_liger(const ConfigJob *job, FILE *out) {
-    if (export_fuses_loss(job)) {
-        fputs("        use_liger_kernel=True,\n"
-              "        liger_kernel_config={  # the loss alone: the rest runs as predicted\n"
-              "            \"fused_linear_cross_entropy\": True, \"cross_entropy\": False, \"rope\": False,\n"
-              "            \"rms_norm\": False, \"swiglu\": False, \"geglu\": False,\n"
-              "        },\n",
-              out);
-    }
+    PRINT_IF(export_fuses_loss(job), out,
+             "        use_liger_kernel=True,\n"
+             "        liger_kernel_config={  # the loss alone: the rest runs as predicted\n"
+             "            \"fused_linear_cross_entropy\": True, \"cross_entropy\": False, \"rope\": False,\n"
+             "            \"rms_norm\": False, \"swiglu\": False, \"geglu\": False,\n"
+             "        },\n");
 }
 
 static void write_optimizer(const ConfigJob *job, FILE *out) {
@@ -42,9 +40,7 @@ static void write_optimizer(const ConfigJob *job, FILE *out) {
 }
 
 void kernel_arguments_write(const ConfigJob *job, FILE *out) {
-    if (job->plan->fused == FUSED_COMPILED) {
-        fputs("        torch_compile=True,\n", out);
-    }
+    PRINT_IF(job->plan->fused == FUSED_COMPILED, out, "        torch_compile=True,\n");
     write_liger(job, out);
     write_optimizer(job, out);
 }
@@ -65,9 +61,7 @@ void training_arguments_begin(const ConfigJob *job, const char *config, FILE *ou
             "        per_device_train_batch_size=%d,\n"
             "        gradient_accumulation_steps=%d,\n",
             config, plan->micro_batch, plan->grad_accum);
-    if (plan->precision != DTYPE_FP32) {
-        fprintf(out, "        %s=True,\n", dtype_name(plan->precision));
-    }
+    PRINT_IF(plan->precision != DTYPE_FP32, out, "        %s=True,\n", dtype_name(plan->precision));
 }
 
 void collator_comment_write(const ConfigJob *job, FILE *out) {
@@ -79,9 +73,8 @@ void collator_comment_write(const ConfigJob *job, FILE *out) {
 static void write_arguments(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     training_arguments_begin(job, "TrainingArguments", out);
-    if (plan->recompute == RECOMPUTE_FULL && !export_shards(job)) {
-        fputs("        gradient_checkpointing=True,  # no FSDP to do it\n", out);
-    }
+    PRINT_IF(plan->recompute == RECOMPUTE_FULL && !export_shards(job), out,
+             "        gradient_checkpointing=True,  # no FSDP to do it\n");
     kernel_arguments_write(job, out);
     collator_comment_write(job, out);
     if (export_syncs_each(job)) {  // trainer.py of 5.8 looks at it, that of 4.57 and 5.0 does not

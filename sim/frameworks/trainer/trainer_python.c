@@ -113,11 +113,9 @@ static void write_recompute(const ConfigJob *job, FILE *out) {
 static void write_choices(const ConfigJob *job, FILE *out) {
     write_recompute(job, out);
     kernel_arguments_write(job, out);
-    if (export_syncs_each(job)) {
-        fputs("        # reduces gradients on every micro-step, so that none is kept whole\n"
-              "        accelerator_config={\"gradient_accumulation_kwargs\": {\"sync_each_batch\": True}},\n",
-              out);
-    }
+    PRINT_IF(export_syncs_each(job), out,
+             "        # reduces gradients on every micro-step, so that none is kept whole\n"
+             "        accelerator_config={\"gradient_accumulation_kwargs\": {\"sync_each_batch\": True}},\n");
 }
 
 void trainer_write(const ConfigJob *job, const char *package, const char *config,
