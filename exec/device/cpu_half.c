@@ -117,14 +117,14 @@ void cpu_half_close(CpuHalf *half) {
 }
 
 // A contiguous range of bf16 memory that holds operands, and its fp32 copy.
-typedef struct Stretch {
+typedef struct HalfRange {
     char *begin, *end;
     float *room;
     bool read, written;
-} Stretch;
+} HalfRange;
 
 // Operands that overlap are merged.
-static int stretches_of(const TaskCall *call, Stretch stretches[TASK_MAX_OPERANDS]) {
+static int ranges_of(const TaskCall *call, HalfRange ranges[TASK_MAX_OPERANDS]) {
     const uint32_t as_is = taken_as_is(call);
     int count = 0;
     for (int i = 0; i < call->task->operand_count; i++) {
@@ -132,53 +132,52 @@ static int stretches_of(const TaskCall *call, Stretch stretches[TASK_MAX_OPERAND
             continue;
         }
         const Operand *operand = task_operand(call->program, call->task, i);
-        Stretch all = {call->operand[i], call->operand[i] + operand->ref.bytes, NULL, operand->access & ACCESS_READ,
-                       operand->access & ACCESS_WRITE};
+        HalfRange all = {call->operand[i], call->operand[i] + operand->ref.bytes, NULL, operand->access & ACCESS_READ,
+                         operand->access & ACCESS_WRITE};
         for (int s = 0; s < count; s++) {
-            const Stretch *other = &stretches[s];
+            const HalfRange *other = &ranges[s];
             if (other->begin < all.end && all.begin < other->end) {
-                all = (Stretch){other->begin < all.begin ? other->begin : all.begin,
-                                other->end > all.end ? other->end : all.end, NULL, all.read || other->read,
-                                all.written || other->written};
-                stretches[s] = stretches[--count];
+                all = (HalfRange){other->begin < all.begin ? other->begin : all.begin,
+                                  other->end > all.end ? other->end : all.end, NULL, all.read || other->read,
+                                  all.written || other->written};
+                ranges[s] = ranges[--count];
                 s = -1;  // it may now overlap ranges it did not before
             }
         }
-        stretches[count++] = all;
+        ranges[count++] = all;
     }
     return count;
 }
 
-static int64_t stretch_elements(const Stretch *stretch) {
-    return (stretch->end - stretch->begin) / (int64_t)sizeof(uint16_t);
+static int64_t range_elements(const HalfRange *range) {
+    return (range->end - range->begin) / (int64_t)sizeof(uint16_t);
 }
 
 static void run_widened(CpuHalf *half, TaskCall *call, CpuTask *task) {
-    Stretch stretches[TASK_MAX_OPERANDS];
-    const int count = stretches_of(call, stretches);
+    HalfRange ranges[TASK_MAX_OPERANDS];
+    const int count = ranges_of(call, ranges);
     const uint32_t as_is = taken_as_is(call);
     char *room = half->room;
     for (int s = 0; s < count; s++) {
-        stretches[s].room = (float *)(void *)room;
-        room += (stretch_elements(&stretches[s]) * (int64_t)sizeof(float) + ROOM_ALIGN - 1) / ROOM_ALIGN * ROOM_ALIGN;
-        if (stretches[s].read) {
-            kernel_widen(stretch_elements(&stretches[s]), (const uint16_t *)(void *)stretches[s].begin,
-                         stretches[s].room);
+        ranges[s].room = (float *)(void *)room;
+        room += (range_elements(&ranges[s]) * (int64_t)sizeof(float) + ROOM_ALIGN - 1) / ROOM_ALIGN * ROOM_ALIGN;
+        if (ranges[s].read) {
+            kernel_widen(range_elements(&ranges[s]), (const uint16_t *)(void *)ranges[s].begin, ranges[s].room);
         }
     }
     for (int i = 0; i < call->task->operand_count; i++) {
         for (int s = 0; s < count && is_half(call, i) && !(as_is >> i & 1); s++) {
-            if (call->operand[i] >= stretches[s].begin && call->operand[i] < stretches[s].end) {
+            if (call->operand[i] >= ranges[s].begin && call->operand[i] < ranges[s].end) {
                 call->operand[i] =
-                    (char *)(stretches[s].room + (call->operand[i] - stretches[s].begin) / (int64_t)sizeof(uint16_t));
+                    (char *)(ranges[s].room + (call->operand[i] - ranges[s].begin) / (int64_t)sizeof(uint16_t));
                 break;
             }
         }
     }
     task(call);
     for (int s = 0; s < count; s++) {
-        if (stretches[s].written) {
-            kernel_narrow(stretch_elements(&stretches[s]), stretches[s].room, (uint16_t *)(void *)stretches[s].begin);
+        if (ranges[s].written) {
+            kernel_narrow(range_elements(&ranges[s]), ranges[s].room, (uint16_t *)(void *)ranges[s].begin);
         }
     }
 }

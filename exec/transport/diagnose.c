@@ -30,8 +30,7 @@ static bool in_collective(const ProgressView *call) {
 static int waits_in(const ProgressTable *table, int rank, int other) {
     for (int c = 0; c < table->communicator_count; c++) {
         const ProgressView own = progress_look(table, rank, c), theirs = progress_look(table, other, c);
-        const bool message =
-            in_message(&own, other) && (own.kind == COLLECTIVE_SEND || own.messages == theirs.messages);
+        const bool message = in_message(&own, other) && (own.kind == TRANSPORT_SEND || own.messages == theirs.messages);
         const bool behind = (int32_t)(theirs.rounds - own.rounds) < 0;
         if (message || (in_collective(&own) && behind && one_group(table, c, rank, other))) {
             return c;
@@ -235,7 +234,7 @@ static bool mismatch_of(const ProgressTable *table, int rank, Error *error) {
 static bool stray_of(const ProgressTable *table, int rank, Error *error) {
     for (int c = 0; c < table->communicator_count; c++) {
         const ProgressView call = progress_look(table, rank, c);
-        if (call.inside && call.kind == COLLECTIVE_RECEIVE && waits_in(table, rank, call.peer) == NOBODY) {
+        if (call.inside && call.kind == TRANSPORT_RECEIVE && waits_in(table, rank, call.peer) == NOBODY) {
             diagnose_message(table, rank, c, error);
             return true;
         }

@@ -24,6 +24,6 @@ static inline void host_keep_part(const TransportCall *call, int member) {
 static inline Status host_run_alone(TransportKind kind, const TransportCall *call) {
     ASSERT(!is_message(kind));
     const int64_t bytes = call->leave ? call->leave[0] : call->bytes;
-    host_copy(call->out, call->in, kind == COLLECTIVE_BARRIER ? 0 : bytes);
+    host_copy(call->out, call->in, kind == TRANSPORT_BARRIER ? 0 : bytes);
     return STATUS_OK;
 }

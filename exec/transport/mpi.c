@@ -425,22 +425,22 @@ typedef Status Body(Transport *mpi, const TransportCall *call, Error *error);
 
 // Publishes the call in the progress table while it runs.
 static Status mpi_run(Transport *mpi, TransportKind kind, const TransportCall *call, Error *error) {
-    static Body *const bodies[COLLECTIVE_COUNT] = {
-        [COLLECTIVE_ALL_GATHER] = all_gather,
-        [COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
-        [COLLECTIVE_ALL_REDUCE] = all_reduce,
-        [COLLECTIVE_SEND_RECV] = send_recv,
-        [COLLECTIVE_BARRIER] = barrier,
-        [COLLECTIVE_ALL_TO_ALL] = all_to_all,
-        [COLLECTIVE_SEND] = give,
-        [COLLECTIVE_RECEIVE] = take,
+    static Body *const bodies[TRANSPORT_COUNT] = {
+        [TRANSPORT_ALL_GATHER] = all_gather,
+        [TRANSPORT_REDUCE_SCATTER] = reduce_scatter,
+        [TRANSPORT_ALL_REDUCE] = all_reduce,
+        [TRANSPORT_SEND_RECV] = send_recv,
+        [TRANSPORT_BARRIER] = barrier,
+        [TRANSPORT_ALL_TO_ALL] = all_to_all,
+        [TRANSPORT_SEND] = give,
+        [TRANSPORT_RECEIVE] = take,
     };
     MpiMember *member = &mpi->members[call->communicator];
     const Communicator *spec = &mpi->setup.communicators[call->communicator];
     if (member->size == 1) {
         return host_run_alone(kind, call);
     }
-    progress_cell_enter(member->cell, spec, kind, call, member->ranks[kind == COLLECTIVE_SEND]);
+    progress_cell_enter(member->cell, spec, kind, call, member->ranks[kind == TRANSPORT_SEND]);
     // Tags distinguish messages of different places (MPI keeps order within one), and collectives by number.
     const unsigned number = is_message(kind) ? 0 : progress_cell_round(member->cell);
     member->tag = (int)((collective_signature(spec, kind, call) + number) & ((1u << TAG_BITS) - 1));

@@ -94,11 +94,11 @@ static ncclResult_t barrier(const NcclLibrary *nccl, const NcclLane *lane, const
     return nccl->all_reduce(call->in, call->out, 1, ncclInt32, ncclSum, lane->comm, stream);
 }
 
-static Body *const bodies[COLLECTIVE_COUNT] = {
-    [COLLECTIVE_ALL_GATHER] = all_gather, [COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
-    [COLLECTIVE_ALL_REDUCE] = all_reduce, [COLLECTIVE_SEND_RECV] = send_recv,
-    [COLLECTIVE_BARRIER] = barrier,       [COLLECTIVE_SEND] = send,
-    [COLLECTIVE_RECEIVE] = receive,       [COLLECTIVE_ALL_TO_ALL] = all_to_all,
+static Body *const bodies[TRANSPORT_COUNT] = {
+    [TRANSPORT_ALL_GATHER] = all_gather, [TRANSPORT_REDUCE_SCATTER] = reduce_scatter,
+    [TRANSPORT_ALL_REDUCE] = all_reduce, [TRANSPORT_SEND_RECV] = send_recv,
+    [TRANSPORT_BARRIER] = barrier,       [TRANSPORT_SEND] = send,
+    [TRANSPORT_RECEIVE] = receive,       [TRANSPORT_ALL_TO_ALL] = all_to_all,
 };
 
 // ---------------------------------------------------------------------------------------------- into a stream
@@ -136,11 +136,11 @@ static void *pointer_of(CUdeviceptr at) {
 }
 
 static bool has_in(TransportKind kind) {
-    return kind != COLLECTIVE_RECEIVE;
+    return kind != TRANSPORT_RECEIVE;
 }
 
 static bool has_out(TransportKind kind) {
-    return kind != COLLECTIVE_SEND;
+    return kind != TRANSPORT_SEND;
 }
 
 static int64_t chunk_bytes(const NcclLane *lane) {
@@ -171,12 +171,12 @@ static Status side_copy(Transport *nccl, const NcclLane *lane, const Side *side,
 }
 
 static Status staged(Transport *nccl, NcclLane *lane, TransportKind kind, const TransportCall *call, Error *error) {
-    const bool parts = kind == COLLECTIVE_ALL_TO_ALL;
+    const bool parts = kind == TRANSPORT_ALL_TO_ALL;
     const CUdeviceptr staging = nccl->staging;
     const Side in = {place_of(call->in), staging, call->leave, call->bytes,
-                     parts || kind == COLLECTIVE_REDUCE_SCATTER ? lane->size : has_in(kind)};
+                     parts || kind == TRANSPORT_REDUCE_SCATTER ? lane->size : has_in(kind)};
     const Side out = {place_of(call->out), staging + NCCL_STAGING_BYTES, call->come, call->bytes,
-                      parts || kind == COLLECTIVE_ALL_GATHER ? lane->size : has_out(kind)};
+                      parts || kind == TRANSPORT_ALL_GATHER ? lane->size : has_out(kind)};
     const int64_t most = chunk_bytes(lane), leaves = transport_part_largest(call->leave, call->bytes, lane->size);
     const int64_t comes = transport_part_largest(call->come, call->bytes, lane->size);
     int64_t leave[TRANSPORT_MAX_WORLD], come[TRANSPORT_MAX_WORLD];
@@ -205,7 +205,7 @@ static Status meet(Transport *nccl, NcclLane *lane, const TransportCall *call, E
     shown.stream = NULL;
     shown.bytes = 0;
     sum.in = sum.out = pointer_of(nccl->staging);
-    TRY(put(nccl, lane, COLLECTIVE_BARRIER, &sum, &shown, error));
+    TRY(put(nccl, lane, TRANSPORT_BARRIER, &sum, &shown, error));
     return nccl_stream_wait(nccl, lane, error);
 }
 
@@ -235,7 +235,7 @@ static Status unstaged(Transport *nccl, NcclLane *lane, TransportKind kind, cons
 // ---------------------------------------------------------------------------------------------- the table
 
 static Status alone(Transport *nccl, TransportKind kind, const TransportCall *call, Error *error) {
-    if (kind == COLLECTIVE_BARRIER || call->in == call->out || call->bytes == 0) {
+    if (kind == TRANSPORT_BARRIER || call->in == call->out || call->bytes == 0) {
         return STATUS_OK;
     }
     if (call->stream) {
@@ -264,7 +264,7 @@ static Status posted(Transport *nccl, NcclLane *lane, const TransportCall *call,
         TransportCall chunk = *call;
         chunk.in = pointer_of(place + (CUdeviceptr)done);
         chunk.bytes = call->bytes - done < chunk_bytes(lane) ? call->bytes - done : chunk_bytes(lane);
-        TRY(put(nccl, lane, COLLECTIVE_SEND, &chunk, call, error));
+        TRY(put(nccl, lane, TRANSPORT_SEND, &chunk, call, error));
     }
     box->ends[at] = atomic_load(&lane->watch.noted);
     box->next = (at + 1) % box->count;
@@ -276,14 +276,14 @@ Status nccl_run(Transport *nccl, NcclLane *lane, TransportKind kind, const Trans
     Status status;
     if (!lane->comm) {
         status = alone(nccl, kind, call, error);
-    } else if (kind == COLLECTIVE_BARRIER) {
+    } else if (kind == TRANSPORT_BARRIER) {
         status = meet(nccl, lane, call, error);
     } else {
         const bool given = (!has_in(kind) || is_given(nccl, call->in)) && (!has_out(kind) || is_given(nccl, call->out));
         const bool there = call->stream || given;
-        status = there                     ? unstaged(nccl, lane, kind, call, error)
-                 : kind == COLLECTIVE_SEND ? posted(nccl, lane, call, error)
-                                           : staged(nccl, lane, kind, call, error);
+        status = there                    ? unstaged(nccl, lane, kind, call, error)
+                 : kind == TRANSPORT_SEND ? posted(nccl, lane, call, error)
+                                          : staged(nccl, lane, kind, call, error);
     }
     if (status != STATUS_OK) {
         nccl_abort(nccl);

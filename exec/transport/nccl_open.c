@@ -98,7 +98,7 @@ static Status id_gather(Transport *nccl, ncclUniqueId *id, Arena *arena, Error *
     ASSERT(world < setup->communicator_count);
     const TransportCall call = {
         .communicator = world, .in = id, .out = all, .bytes = sizeof *id, .place = {.step = -1, .task = -1}};
-    TRY(transport_shm.run(nccl->segment, COLLECTIVE_ALL_GATHER, &call, error));
+    TRY(transport_shm.run(nccl->segment, TRANSPORT_ALL_GATHER, &call, error));
     *id = all[0];
     return STATUS_OK;
 }
@@ -156,7 +156,7 @@ static Status hosts_find(Transport *nccl, uint64_t *hosts, Error *error) {
     Hash hash = hash_begin();
     hash_text(&hash, nccl->row->host);
     const uint64_t own = hash_end(&hash);
-    return nccl_run(nccl, start, COLLECTIVE_ALL_GATHER,
+    return nccl_run(nccl, start, TRANSPORT_ALL_GATHER,
                     &(TransportCall){.in = &own, .out = hosts, .bytes = sizeof own, .place = {.step = -1, .task = -1}},
                     error);
 }
@@ -264,7 +264,7 @@ Status nccl_open(const TransportSetup *setup, Arena *arena, Transport **transpor
 // A symmetric window has the same offset on every rank: the same size everywhere.
 static Status sizes_agree(Transport *nccl, int64_t bytes, Error *error) {
     int64_t all[TRANSPORT_MAX_WORLD];
-    TRY(nccl_run(nccl, &nccl->lanes[nccl->setup.communicator_count], COLLECTIVE_ALL_GATHER,
+    TRY(nccl_run(nccl, &nccl->lanes[nccl->setup.communicator_count], TRANSPORT_ALL_GATHER,
                  &(TransportCall){.in = &bytes, .out = all, .bytes = sizeof bytes, .place = {.step = -1, .task = -1}},
                  error));
     for (int rank = 0; rank < mesh_world(&nccl->setup.mesh); rank++) {

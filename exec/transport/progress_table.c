@@ -10,8 +10,8 @@
 #include "sim/base/hash.h"
 #include "sim/base/text.h"
 
-const char *const collective_names[COLLECTIVE_COUNT] = {"all-gather", "reduce-scatter", "all-reduce", "send-receive",
-                                                        "barrier",    "send",           "receive",    "all-to-all"};
+const char *const collective_names[TRANSPORT_COUNT] = {"all-gather", "reduce-scatter", "all-reduce", "send-receive",
+                                                       "barrier",    "send",           "receive",    "all-to-all"};
 
 static void put(atomic_int *at, int value) {
     atomic_store_explicit(at, value, memory_order_relaxed);
@@ -74,7 +74,7 @@ void progress_cell_enter(ProgressCell *cell, const Communicator *communicator, T
     put(&cell->kind, (int)kind);
     put(&cell->peer, peer);
     put_place(&cell->place, &call->place);
-    atomic_store_explicit(&cell->bytes, kind == COLLECTIVE_BARRIER ? 0 : call->bytes, memory_order_relaxed);
+    atomic_store_explicit(&cell->bytes, kind == TRANSPORT_BARRIER ? 0 : call->bytes, memory_order_relaxed);
     if (!is_message(kind)) {
         const unsigned begins = atomic_load_explicit(&cell->rounds, memory_order_relaxed);
         atomic_store_explicit(&cell->signature[begins & 1], collective_signature(communicator, kind, call),
@@ -98,8 +98,8 @@ void progress_cell_leave(ProgressRow *row, ProgressCell *cell) {
 
 uint64_t collective_signature(const Communicator *communicator, TransportKind kind, const TransportCall *call) {
     const bool same_task = !is_message(kind) && !communicator->across_stages;
-    const int64_t parts[] = {is_message(kind) ? (int64_t)COLLECTIVE_SEND : (int64_t)kind,
-                             kind == COLLECTIVE_BARRIER ? 0 : call->bytes,
+    const int64_t parts[] = {is_message(kind) ? (int64_t)TRANSPORT_SEND : (int64_t)kind,
+                             kind == TRANSPORT_BARRIER ? 0 : call->bytes,
                              (int64_t)call->op,
                              call->place.step,
                              same_task ? call->place.task : 0,
@@ -168,12 +168,12 @@ static const char *place_words(const ProgressTable *table, int rank, const char 
 ProgressWords progress_call_words(const ProgressTable *table, int rank, ProgressView call) {
     ProgressWords words = {.text = "no collective yet"};
     char place[200], size[TEXT_UNIT_BYTES], peer[32] = "";
-    const bool sized = call.kind != COLLECTIVE_BARRIER;
-    if (call.kind < 0 || call.kind >= COLLECTIVE_COUNT) {
+    const bool sized = call.kind != TRANSPORT_BARRIER;
+    if (call.kind < 0 || call.kind >= TRANSPORT_COUNT) {
         return words;
     }
     if (is_message((TransportKind)call.kind)) {
-        snprintf(peer, sizeof peer, " %s rank %d", call.kind == COLLECTIVE_SEND ? "to" : "from", call.peer);
+        snprintf(peer, sizeof peer, " %s rank %d", call.kind == TRANSPORT_SEND ? "to" : "from", call.peer);
     }
     snprintf(words.text, sizeof words.text, "%s%s%s%s%s", collective_names[call.kind], sized ? " of " : "",
              sized ? text_bytes(size, (double)call.bytes) : "", peer, place_words(table, rank, "", &call.place, place));

@@ -66,7 +66,7 @@ void progress_cell_count_message(ProgressCell *cell);  // one more is complete
 void progress_cell_leave(ProgressRow *row, ProgressCell *cell);
 
 static inline bool is_message(TransportKind kind) {
-    return kind == COLLECTIVE_SEND || kind == COLLECTIVE_RECEIVE;
+    return kind == TRANSPORT_SEND || kind == TRANSPORT_RECEIVE;
 }
 
 // Equal on every member of a group exactly when they call the same collective of the same task with the same bytes. For

@@ -188,18 +188,18 @@ static char *half(const Transport *shm, const ShmMember *member, int index, uint
 }
 
 // A range of bytes in the halves of the round just passed.
-typedef struct Stretch {
+typedef struct ByteRange {
     int64_t offset_bytes, bytes;
-} Stretch;
+} ByteRange;
 
-// out = sum or max over members, in rank order, of their stretches; this rank's own is at `own`, which may be `out`.
-static void reduce(const Transport *shm, const ShmMember *member, Stretch stretch, Reduction how, const void *own,
+// out = sum or max over members, in rank order, of their ranges; this rank's own is at `own`, which may be `out`.
+static void reduce(const Transport *shm, const ShmMember *member, ByteRange range, Reduction how, const void *own,
                    void *out) {
     const void *rows[TRANSPORT_MAX_WORLD];
     for (int i = 0; i < member->size; i++) {
-        rows[i] = i == member->index ? own : half(shm, member, i, member->rounds - 1) + stretch.offset_bytes;
+        rows[i] = i == member->index ? own : half(shm, member, i, member->rounds - 1) + range.offset_bytes;
     }
-    reduce_rows(rows, member->size, stretch.bytes, how, out);
+    reduce_rows(rows, member->size, range.bytes, how, out);
 }
 
 static Status all_gather(Transport *shm, const TransportCall *call, Error *error) {
@@ -234,7 +234,7 @@ static Status reduce_scatter(Transport *shm, const TransportCall *call, Error *e
             }
         }
         TRY(gate_pass(shm, member, call, error));
-        reduce(shm, member, (Stretch){member->index * share, bytes}, reduction_of(call),
+        reduce(shm, member, (ByteRange){member->index * share, bytes}, reduction_of(call),
                in + member->index * call->bytes + at, out + at);
     }
     return STATUS_OK;
@@ -252,7 +252,7 @@ static Status all_reduce_shared(Transport *shm, const TransportCall *call, int64
     host_copy(slot + first_mine + mine, in + first_mine + mine, bytes - first_mine - mine);
     TRY(gate_pass(shm, member, call, error));
     char *shared = half(shm, member, member->index, member->rounds);
-    reduce(shm, member, (Stretch){first_mine, mine}, reduction_of(call), in + first_mine, shared);
+    reduce(shm, member, (ByteRange){first_mine, mine}, reduction_of(call), in + first_mine, shared);
     TRY(gate_pass(shm, member, call, error));
     for (int i = 0; i < member->size; i++) {
         const int64_t first = int_min(bytes, i * share);
@@ -273,7 +273,7 @@ static Status all_reduce(Transport *shm, const TransportCall *call, Error *error
         host_copy(half(shm, member, member->index, member->rounds), (const char *)call->in + at, bytes);
         TRY(gate_pass(shm, member, call, error));
         const void *own = half(shm, member, member->index, member->rounds - 1);  // the input may be the output
-        reduce(shm, member, (Stretch){0, bytes}, reduction_of(call), own, (char *)call->out + at);
+        reduce(shm, member, (ByteRange){0, bytes}, reduction_of(call), own, (char *)call->out + at);
     }
     return STATUS_OK;
 }
@@ -376,7 +376,7 @@ static Status pipe_move(const PipeEnd *end, const char *from, char *to, int64_t 
 static Status pipe_give(Transport *shm, const TransportCall *call, Error *error) {
     const PipeEnd end = pipe_end(shm, call);
     const Communicator *spec = &shm->setup.communicators[call->communicator];
-    const ShmMessage head = {collective_signature(spec, COLLECTIVE_SEND, call), call->bytes};
+    const ShmMessage head = {collective_signature(spec, TRANSPORT_SEND, call), call->bytes};
     TRY(pipe_move(&end, (const char *)&head, NULL, sizeof head, error));
     TRY(pipe_move(&end, call->in, NULL, call->bytes, error));
     bell_ring(&end.pipe->bell);
@@ -388,7 +388,7 @@ static Status pipe_take(Transport *shm, const TransportCall *call, Error *error)
     const Communicator *spec = &shm->setup.communicators[call->communicator];
     ShmMessage head;
     TRY(pipe_move(&end, NULL, (char *)&head, sizeof head, error));
-    if (head.signature != collective_signature(spec, COLLECTIVE_RECEIVE, call)) {
+    if (head.signature != collective_signature(spec, TRANSPORT_RECEIVE, call)) {
         return diagnose_message(&shm->table, shm->setup.rank, call->communicator, error);
     }
     TRY(pipe_move(&end, NULL, call->out, call->bytes, error));
@@ -402,18 +402,18 @@ typedef Status Body(Transport *shm, const TransportCall *call, Error *error);
 
 // Publishes the call in the progress table while it runs.
 static Status shm_run(Transport *shm, TransportKind kind, const TransportCall *call, Error *error) {
-    static Body *const bodies[COLLECTIVE_COUNT] = {
-        [COLLECTIVE_ALL_GATHER] = all_gather, [COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
-        [COLLECTIVE_ALL_REDUCE] = all_reduce, [COLLECTIVE_SEND_RECV] = send_recv,
-        [COLLECTIVE_BARRIER] = barrier,       [COLLECTIVE_ALL_TO_ALL] = all_to_all,
-        [COLLECTIVE_SEND] = pipe_give,        [COLLECTIVE_RECEIVE] = pipe_take,
+    static Body *const bodies[TRANSPORT_COUNT] = {
+        [TRANSPORT_ALL_GATHER] = all_gather, [TRANSPORT_REDUCE_SCATTER] = reduce_scatter,
+        [TRANSPORT_ALL_REDUCE] = all_reduce, [TRANSPORT_SEND_RECV] = send_recv,
+        [TRANSPORT_BARRIER] = barrier,       [TRANSPORT_ALL_TO_ALL] = all_to_all,
+        [TRANSPORT_SEND] = pipe_give,        [TRANSPORT_RECEIVE] = pipe_take,
     };
     ShmMember *member = &shm->members[call->communicator];
     if (member->size == 1) {
         return host_run_alone(kind, call);
     }
     ProgressCell *cell = member->cells[member->index];
-    progress_cell_enter(cell, member->spec, kind, call, member->ranks[kind == COLLECTIVE_SEND]);
+    progress_cell_enter(cell, member->spec, kind, call, member->ranks[kind == TRANSPORT_SEND]);
     member->begins = true;
     TRY(bodies[kind](shm, call, error));
     if (is_message(kind)) {

@@ -88,18 +88,18 @@ typedef struct TransportSetup {
 typedef enum { REDUCE_SUM, REDUCE_MAX, REDUCE_SUM_INT64 } ReduceOp;
 
 typedef enum {
-    COLLECTIVE_ALL_GATHER,
-    COLLECTIVE_REDUCE_SCATTER,
-    COLLECTIVE_ALL_REDUCE,
-    COLLECTIVE_SEND_RECV,
-    COLLECTIVE_BARRIER,
-    COLLECTIVE_SEND,  // messages between a link's two members
-    COLLECTIVE_RECEIVE,
-    COLLECTIVE_ALL_TO_ALL,
-    COLLECTIVE_COUNT
+    TRANSPORT_ALL_GATHER,
+    TRANSPORT_REDUCE_SCATTER,
+    TRANSPORT_ALL_REDUCE,
+    TRANSPORT_SEND_RECV,
+    TRANSPORT_BARRIER,
+    TRANSPORT_SEND,  // messages between a link's two members
+    TRANSPORT_RECEIVE,
+    TRANSPORT_ALL_TO_ALL,
+    TRANSPORT_COUNT
 } TransportKind;
 
-extern const char *const collective_names[COLLECTIVE_COUNT];  // "all-gather" ...
+extern const char *const collective_names[TRANSPORT_COUNT];  // "all-gather" ...
 
 // Sizes: all_gather: bytes of one part, out holds one part per rank of the group; reduce_scatter: bytes of one part, in
 // holds one per rank; all_reduce: bytes of the data, in == out allowed; send_recv: bytes of the message, to the next

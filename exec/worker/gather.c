@@ -14,7 +14,7 @@ Status gather(Session *session, const void *part, void *whole, int64_t bytes, Er
                                 .out = whole,
                                 .bytes = bytes,
                                 .place = {.step = (int32_t)session->step - 1, .task = -1}};
-    return session->transports->run(session->transport, COLLECTIVE_ALL_GATHER, &call, error);
+    return session->transports->run(session->transport, TRANSPORT_ALL_GATHER, &call, error);
 }
 
 static int stage_of(const Session *session, int rank) {

@@ -10,10 +10,10 @@
 
 static Status transport_run(Session *session, const Task *task, const TransportCall *call, Error *error) {
     static const TransportKind kinds[TASK_KIND_COUNT] = {
-        [TASK_ALL_GATHER] = COLLECTIVE_ALL_GATHER, [TASK_REDUCE_SCATTER] = COLLECTIVE_REDUCE_SCATTER,
-        [TASK_ALL_REDUCE] = COLLECTIVE_ALL_REDUCE, [TASK_SEND_RECV] = COLLECTIVE_SEND_RECV,
-        [TASK_ALL_TO_ALL] = COLLECTIVE_ALL_TO_ALL, [TASK_SEND] = COLLECTIVE_SEND,
-        [TASK_RECEIVE] = COLLECTIVE_RECEIVE,
+        [TASK_ALL_GATHER] = TRANSPORT_ALL_GATHER, [TASK_REDUCE_SCATTER] = TRANSPORT_REDUCE_SCATTER,
+        [TASK_ALL_REDUCE] = TRANSPORT_ALL_REDUCE, [TASK_SEND_RECV] = TRANSPORT_SEND_RECV,
+        [TASK_ALL_TO_ALL] = TRANSPORT_ALL_TO_ALL, [TASK_SEND] = TRANSPORT_SEND,
+        [TASK_RECEIVE] = TRANSPORT_RECEIVE,
     };
     return session->transports->run(session->transport, kinds[task->kind], call, error);
 }

@@ -56,7 +56,7 @@ static Status check_call(void *context, Error *error) {
 
 static Status check_fill(Check *check, Error *error) {
     const ProbeCollective *row = &probe_collective_rows[check->which];
-    const bool part_in = row->kind == COLLECTIVE_ALL_GATHER;
+    const bool part_in = row->kind == TRANSPORT_ALL_GATHER;
     const int64_t whole = check->part * check->size;
     for (int64_t i = 0; i < (part_in ? check->part : whole); i++) {
         check->in[i] = value_of(i, check->index);

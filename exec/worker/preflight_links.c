@@ -59,7 +59,7 @@ static Status send(Links *links, const TransportCall *whole, Error *error) {
         break;
     }
     call.in = links->buffers.in;
-    return session->transports->run(session->transport, COLLECTIVE_SEND, &call, error);
+    return session->transports->run(session->transport, TRANSPORT_SEND, &call, error);
 }
 
 static Status receive(Links *links, const TransportCall *whole, int from, LinkFinding *finding, Error *error) {
@@ -68,7 +68,7 @@ static Status receive(Links *links, const TransportCall *whole, int from, LinkFi
     const int64_t count = call.bytes / (int64_t)sizeof(float);
     call.out = links->buffers.out;
     struck(session, call.communicator);
-    TRY(session->transports->run(session->transport, COLLECTIVE_RECEIVE, &call, error));
+    TRY(session->transports->run(session->transport, TRANSPORT_RECEIVE, &call, error));
     TRY(probe_buffers_move(session, &links->buffers, links->values, links->buffers.out, call.bytes, error));
     for (int64_t i = 0; i < count; i++) {
         finding->wrong += links->values[i] < value_of(i, from) || links->values[i] > value_of(i, from);

@@ -23,9 +23,9 @@ static Status exchange_call(void *context, Error *error) {
 }
 
 const ProbeCollective probe_collective_rows[PROBE_COLLECTIVES] = {
-    {"all_gather", COLLECTIVE_ALL_GATHER, true},  {"reduce_scatter", COLLECTIVE_REDUCE_SCATTER, true},
-    {"all_reduce", COLLECTIVE_ALL_REDUCE, false}, {"send_recv", COLLECTIVE_SEND_RECV, false},
-    {"all_to_all", COLLECTIVE_ALL_TO_ALL, true},  {"barrier", COLLECTIVE_BARRIER, false}};
+    {"all_gather", TRANSPORT_ALL_GATHER, true},  {"reduce_scatter", TRANSPORT_REDUCE_SCATTER, true},
+    {"all_reduce", TRANSPORT_ALL_REDUCE, false}, {"send_recv", TRANSPORT_SEND_RECV, false},
+    {"all_to_all", TRANSPORT_ALL_TO_ALL, true},  {"barrier", TRANSPORT_BARRIER, false}};
 enum { BARRIER = PROBE_COLLECTIVES - 1 };
 
 // The slowest member's first call decides for all members.
@@ -34,7 +34,7 @@ static Status agree(Exchange *exchange, float *seconds, Error *error) {
     call.in = call.out = seconds;
     call.bytes = sizeof *seconds;
     call.op = REDUCE_MAX;
-    return exchange->session->transports->run(exchange->session->transport, COLLECTIVE_ALL_REDUCE, &call, error);
+    return exchange->session->transports->run(exchange->session->transport, TRANSPORT_ALL_REDUCE, &call, error);
 }
 
 static Status probe_one(Probe *probe, Exchange *exchange, const ProbeTopic *topic, Error *error) {

@@ -167,7 +167,7 @@ void session_close(Session *session) {
 
 Status session_meet(Session *session, Error *error) {
     const TransportCall call = {.communicator = session->communicators.world, .place = {.step = -1, .task = -1}};
-    return session->transports->run(session->transport, COLLECTIVE_BARRIER, &call, error);
+    return session->transports->run(session->transport, TRANSPORT_BARRIER, &call, error);
 }
 
 Status session_read(Session *session, const SlotBytes *from, void *out, Error *error) {
@@ -188,7 +188,7 @@ static Status step_agree(Session *session, double own_s, double *slowest_s, Erro
                                 .bytes = sizeof seconds,
                                 .op = REDUCE_MAX,
                                 .place = {.step = (int32_t)session->step, .task = -1}};
-    TRY(session->transports->run(session->transport, COLLECTIVE_ALL_REDUCE, &call, error));
+    TRY(session->transports->run(session->transport, TRANSPORT_ALL_REDUCE, &call, error));
     *slowest_s = seconds;
     return STATUS_OK;
 }
@@ -212,7 +212,7 @@ Status session_step(Session *session, StepReport *report, Error *error) {
     session->place = begin;
     session->transports->note(session->transport, &begin);
     const TransportCall meet = {.communicator = session->communicators.world, .place = begin};
-    TRY(session->transports->run(session->transport, COLLECTIVE_BARRIER, &meet, error));
+    TRY(session->transports->run(session->transport, TRANSPORT_BARRIER, &meet, error));
     session->step_begin_s = clock_s();
     TRY(session->lanes ? lanes_run_step(session, error) : interpreter_run_serial(session, error));
     if (session->transports->finish) {  // first: a stream that waits for a hung rank never ends

@@ -11,14 +11,14 @@
 
 enum { WAITING = -1 };  // in place of a phase
 
-// A stretch in which a compute lane does one thing.
-typedef struct Stretch {
+// An interval in which a compute lane does one thing.
+typedef struct StageInterval {
     int phase, micro_batch;
     double start_s, end_s;
-} Stretch;
+} StageInterval;
 
 typedef struct StageLine {
-    Stretch *stretches;
+    StageInterval *intervals;
     int64_t count;
     double busy_s, optimizer_s, waits_s;
 } StageLine;
@@ -29,17 +29,17 @@ static int shown_phase(const StageStep *stage, const Span *span, const StageLine
     if (phase == PHASE_RECOMPUTE) {
         return PHASE_BACKWARD;
     }
-    return phase == PHASE_REDUCE && line->count > 0 && line->stretches[line->count - 1].phase >= 0
-               ? line->stretches[line->count - 1].phase
+    return phase == PHASE_REDUCE && line->count > 0 && line->intervals[line->count - 1].phase >= 0
+               ? line->intervals[line->count - 1].phase
                : (int)phase;
 }
 
-static void add_stretch(StageLine *line, int phase, int micro_batch, double start_s, double end_s) {
-    Stretch *last = line->count > 0 ? &line->stretches[line->count - 1] : NULL;
+static void add_interval(StageLine *line, int phase, int micro_batch, double start_s, double end_s) {
+    StageInterval *last = line->count > 0 ? &line->intervals[line->count - 1] : NULL;
     if (last && last->phase == phase && last->micro_batch == micro_batch) {
         last->end_s = end_s;
     } else {
-        line->stretches[line->count++] = (Stretch){phase, micro_batch, start_s, end_s};
+        line->intervals[line->count++] = (StageInterval){phase, micro_batch, start_s, end_s};
     }
 }
 
@@ -49,7 +49,7 @@ static int64_t add_waits(StageLine *line, const StageWaits *all, int64_t next, d
     for (; next < all->count && all->waits[next].start_s < before_s; next++) {
         const StageWait *wait = &all->waits[next];
         if (wait->end_s - wait->start_s > seen_s) {
-            add_stretch(line, WAITING, 0, wait->start_s, wait->end_s);
+            add_interval(line, WAITING, 0, wait->start_s, wait->end_s);
         }
     }
     return next;
@@ -58,7 +58,7 @@ static int64_t add_waits(StageLine *line, const StageWaits *all, int64_t next, d
 static StageLine line_of(const StageStep *stage, double step_s, Arena *arena) {
     const Timeline *timeline = &stage->timeline;
     const StageWaits all = stage_waits(stage->program, timeline->spans, timeline->span_count, step_s, arena);
-    StageLine line = {.stretches = ARENA_ARRAY(arena, Stretch, timeline->span_count + all.count + 1),
+    StageLine line = {.intervals = ARENA_ARRAY(arena, StageInterval, timeline->span_count + all.count + 1),
                       .busy_s = all.busy_s,
                       .optimizer_s = all.optimizer_s,
                       .waits_s = all.waits_s};
@@ -68,17 +68,17 @@ static StageLine line_of(const StageStep *stage, double step_s, Arena *arena) {
         if (stage->program->tasks[span->task].lane == LANE_COMPUTE) {
             next = add_waits(&line, &all, next, span->start_s, step_s);
             const int phase = shown_phase(stage, span, &line);
-            add_stretch(&line, phase, phase == PHASE_OPTIMIZER ? 0 : span->micro_step, span->start_s, span->end_s);
+            add_interval(&line, phase, phase == PHASE_OPTIMIZER ? 0 : span->micro_step, span->start_s, span->end_s);
         }
     }
     add_waits(&line, &all, next, step_s, step_s);
     return line;
 }
 
-static json_t *stretches_object(const StageLine *line) {
+static json_t *intervals_object(const StageLine *line) {
     json_t *phase = json_array(), *micro_batch = json_array(), *start = json_array(), *length = json_array();
     for (int64_t i = 0; i < line->count; i++) {
-        const Stretch *one = &line->stretches[i];
+        const StageInterval *one = &line->intervals[i];
         json_array_append_new(phase, json_integer(one->phase));
         json_array_append_new(micro_batch, json_integer(one->micro_batch));
         json_array_append_new(start, json_integer(llround(1e9 * one->start_s)));
@@ -101,7 +101,7 @@ json_t *stages_data(const HtmlReport *report) {
                               json_pack("{s:i, s:i, s:f, s:f, s:o, s:o}", "stage", i, "layers", stage->program->layers,
                                         "busy_s", line.busy_s, "bubble_s", line.waits_s, "memory",
                                         json_memory(&stage->memory, report->result->request->memory_limit_bytes),
-                                        "blocks", stretches_object(&line)));
+                                        "blocks", intervals_object(&line)));
     }
     return json_pack("{s:f, s:i, s:o}", "step_s", steps->step_s, "micro_batches", steps->micro_batches, "of", array);
 }

@@ -245,7 +245,7 @@ Block block_measure(const BlockCode *code, Arena *scratch) {
     double *event_s = ARENA_UNCLEARED(scratch, double, code->slot_count + 1);
     for (int port = 0; port < BLOCK_PORTS; port++) {
         const BlockRun run = run_from(code, port == BLOCK_BEFORE ? &behind : &empty, (BlockPort)port, event_s);
-        block.delay_s[BLOCK_FREE][port] = run.lane_s[LANE_COMPUTE];
+        block.delay_s[BLOCK_COMPUTE_FREE][port] = run.lane_s[LANE_COMPUTE];
         block.delay_s[BLOCK_READ][port] = run.weights_read_s;
         block.delay_s[BLOCK_WRITTEN][port] = run.gradients_written_s;
     }

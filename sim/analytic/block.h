@@ -17,7 +17,12 @@ typedef enum {
     BLOCK_PORTS
 } BlockPort;
 
-typedef enum { BLOCK_FREE, BLOCK_READ, BLOCK_WRITTEN, BLOCK_OUTPUTS } BlockOutput;  // compute, weights, gradients
+typedef enum {
+    BLOCK_COMPUTE_FREE,
+    BLOCK_READ,
+    BLOCK_WRITTEN,
+    BLOCK_OUTPUTS
+} BlockOutput;  // compute, weights, gradients
 
 // Later than any wait: stands for "never".
 static const double block_never_s = -1e30;

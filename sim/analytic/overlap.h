@@ -19,7 +19,13 @@ typedef enum {
     OVERLAP_SECTIONS
 } OverlapSection;
 
-typedef enum { MICRO_FIRST, MICRO_MIDDLE, MICRO_LAST, MICRO_ONLY, MICRO_VARIANTS } MicroVariant;
+typedef enum {
+    OVERLAP_MICRO_FIRST,
+    OVERLAP_MICRO_MIDDLE,
+    OVERLAP_MICRO_LAST,
+    OVERLAP_MICRO_ONLY,
+    OVERLAP_MICRO_VARIANTS
+} MicroVariant;
 
 typedef struct OverlapOp {
     uint8_t kind;       // ShardKind, or SHARD_KINDS for a block
@@ -53,18 +59,18 @@ typedef struct Overlap {
     OverlapOp *ops;
     Block *blocks;
     int32_t op_count, block_count;
-    OpRange sections[MICRO_VARIANTS][OVERLAP_SECTIONS];
+    OpRange sections[OVERLAP_MICRO_VARIANTS][OVERLAP_SECTIONS];
     // Sums over a micro-step that do not depend on any clock:
-    double busy_s[MICRO_VARIANTS][LAYER_PASSES + 1];  // blocks, by pass; the last one outside of the layers
-    double exposed_s[MICRO_VARIANTS][LAYER_PASSES + 1][AXIS_COUNT];
-    ShardKernels kernels_run[MICRO_VARIANTS][LAYER_PASSES + 1][UNIT_COUNT];
+    double busy_s[OVERLAP_MICRO_VARIANTS][LAYER_PASSES + 1];  // blocks, by pass; the last one outside of the layers
+    double exposed_s[OVERLAP_MICRO_VARIANTS][LAYER_PASSES + 1][AXIS_COUNT];
+    ShardKernels kernels_run[OVERLAP_MICRO_VARIANTS][LAYER_PASSES + 1][UNIT_COUNT];
     FluidBlock fluid[LAYER_PASSES];
     double isolated_s[LAYER_PASSES];
     // Collectives overlapping the layers of a pass, in units of one per layer: its own, and edge units' spread over the
     // layers.
-    int8_t beside[MICRO_VARIANTS][LAYER_PASSES][BACKGROUNDS];
-    int8_t experts_beside[MICRO_VARIANTS][LAYER_PASSES][BACKGROUNDS];  // of the layers' experts
-    int8_t edge_beside[MICRO_VARIANTS][LAYER_PASSES][UNIT_COUNT][BACKGROUNDS];
+    int8_t beside[OVERLAP_MICRO_VARIANTS][LAYER_PASSES][BACKGROUNDS];
+    int8_t experts_beside[OVERLAP_MICRO_VARIANTS][LAYER_PASSES][BACKGROUNDS];  // of the layers' experts
+    int8_t edge_beside[OVERLAP_MICRO_VARIANTS][LAYER_PASSES][UNIT_COUNT][BACKGROUNDS];
     int32_t layers;
     bool guarded;     // some operation is guarded
     bool experts;     // a layer's experts are a unit
@@ -80,11 +86,11 @@ typedef struct Overlap {
 enum { PATTERN_BLOCKS = 32 };  // of a section; further ones are compiled each time
 
 typedef struct OverlapPatterns {
-    Arena *arena;                                                            // where they live
-    BlockPattern *blocks[MICRO_VARIANTS][OVERLAP_SECTIONS][PATTERN_BLOCKS];  // NULL: not compiled yet
+    Arena *arena;                                                                    // where they live
+    BlockPattern *blocks[OVERLAP_MICRO_VARIANTS][OVERLAP_SECTIONS][PATTERN_BLOCKS];  // NULL: not compiled yet
 } OverlapPatterns;
 
-// program: lowered with grad_accum 1 fills MICRO_ONLY, with 3 the others. Later calls add to what is there.
+// program: lowered with grad_accum 1 fills OVERLAP_MICRO_ONLY, with 3 the others. Later calls add to what is there.
 // What it needs to keep goes to the known blocks' arena. patterns of its structure, NULL = none are kept.
 void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *costs, OverlapPatterns *patterns,
                  BlockMemo *known, Arena *scratch);
@@ -106,10 +112,10 @@ typedef struct OverlapContention {
 void overlap_contention_make(const Overlap *overlap, const ShardCosts *costs, const Interference *interference,
                              FluidMemo *known, OverlapContention *contention);
 
-// Factors of the variant's layers, forward and backward; of MICRO_MIDDLE and MICRO_LAST after those of the variant
+// Factors of the variant's layers, forward and backward; of OVERLAP_MICRO_MIDDLE and OVERLAP_MICRO_LAST after those of the variant
 // before. contention NULL: none.
 void overlap_factors(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention,
-                     MicroVariant variant, LayerFactors factors[MICRO_VARIANTS][LAYER_PASSES]);
+                     MicroVariant variant, LayerFactors factors[OVERLAP_MICRO_VARIANTS][LAYER_PASSES]);
 
 // One step of `micro_steps`; without the target's fixed time. contention NULL: every task takes its isolated time.
 void overlap_run(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention, int micro_steps,
@@ -122,5 +128,5 @@ static inline int overlap_instances(const Overlap *overlap, int unit) {
 // first_s: by which the sections of the first micro-step, whose backward reduces nothing, advanced the compute lane;
 // last_s: those of the last one, which gathers nothing.
 OnceTimes overlap_once(const Overlap *overlap, const ShardCosts *costs,
-                       const LayerFactors factors[MICRO_VARIANTS][OVERLAP_SECTIONS],
+                       const LayerFactors factors[OVERLAP_MICRO_VARIANTS][OVERLAP_SECTIONS],
                        const double first_s[OVERLAP_SECTIONS], const double last_s[OVERLAP_SECTIONS]);

@@ -114,7 +114,7 @@ static bool same_op(const OverlapOp *a, const OverlapOp *b) {
 
 // The same section of an earlier variant, if it has the same operations; else this one.
 static OpRange shared_range(Overlap *overlap, MicroVariant variant, OverlapSection section, OpRange range) {
-    for (MicroVariant other = MICRO_FIRST; other < variant; other++) {
+    for (MicroVariant other = OVERLAP_MICRO_FIRST; other < variant; other++) {
         const OpRange known = overlap->sections[other][section];
         bool same = known.count == range.count;
         for (int32_t i = 0; same && i < range.count; i++) {
@@ -437,7 +437,7 @@ static void add_micro_step(Builder *builder, MicroVariant variant, int32_t loop)
     int section = OVERLAP_BEGIN;
     int32_t from = loop + 1;
     builder->variant = variant;
-    builder->is_first = variant == MICRO_FIRST;
+    builder->is_first = variant == OVERLAP_MICRO_FIRST;
     builder->like_first = false;
     for (int32_t s = loop + 1; s < segments[loop].end; s++) {
         if (segments[s].kind != SEGMENT_LAYERS) {
@@ -479,7 +479,7 @@ void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *c
     overlap->near_gathers = program->plan.reshard_ranks > 1;
     overlap->in_line = target_reduce_overlap(program->target, &program->plan) == REDUCE_OVERLAP_OFF;
     overlap->reduce_axis = program->plan.mesh.size[AXIS_DP_REPLICATE] > 1 ? AXIS_DP_REPLICATE : AXIS_DP_SHARD;
-    MicroVariant variant = program->plan.grad_accum == 1 ? MICRO_ONLY : MICRO_FIRST;
+    MicroVariant variant = program->plan.grad_accum == 1 ? OVERLAP_MICRO_ONLY : OVERLAP_MICRO_FIRST;
     for (int32_t s = 0; s < program->segment_count; s = program->segments[s].end) {
         if (program->segments[s].kind == SEGMENT_MICRO_STEPS) {
             add_micro_step(&builder, variant++, s);

@@ -59,7 +59,7 @@ void overlap_contention_make(const Overlap *overlap, const ShardCosts *costs, co
 
 // Its demand on the device is taken to be that of a gather over all shards.
 static ShardKind kind_of(const Overlap *overlap, MicroVariant variant, int pass, int background) {
-    const bool over_all = pass == LAYERS_FORWARD && (variant == MICRO_FIRST || variant == MICRO_ONLY);
+    const bool over_all = pass == LAYERS_FORWARD && (variant == OVERLAP_MICRO_FIRST || variant == OVERLAP_MICRO_ONLY);
     return background == BACKGROUND_GATHER && overlap->near_gathers && !over_all ? SHARD_NEAR_GATHER
                                                                                  : background_kinds[background];
 }
@@ -68,8 +68,8 @@ static ShardKind kind_of(const Overlap *overlap, MicroVariant variant, int pass,
 static bool same_beside(const Overlap *overlap, const ShardCosts *costs, MicroVariant variant, int pass) {
     const MicroVariant other = variant - 1;
     const bool adds = costs->seconds[UNIT_LAYER][SHARD_ADD] > 0 && overlap->beside[variant][pass][BACKGROUND_SCATTER];
-    const bool nearer = overlap->near_gathers && other == MICRO_FIRST && pass == LAYERS_FORWARD;
-    return !(adds && other == MICRO_FIRST) && !nearer &&
+    const bool nearer = overlap->near_gathers && other == OVERLAP_MICRO_FIRST && pass == LAYERS_FORWARD;
+    return !(adds && other == OVERLAP_MICRO_FIRST) && !nearer &&
            memcmp(overlap->beside[variant][pass], overlap->beside[other][pass], sizeof overlap->beside[0][0]) == 0 &&
            memcmp(overlap->experts_beside[variant][pass], overlap->experts_beside[other][pass],
                   sizeof overlap->experts_beside[0][0]) == 0 &&
@@ -98,7 +98,7 @@ static LayerWork layer_work(const Overlap *overlap, const ShardCosts *costs, Mic
         const double *experts_s = costs->seconds[UNIT_EXPERTS];
         work.copies_s += (gathers ? experts_s[SHARD_COPY_OUT] : 0) + (reduces ? experts_s[SHARD_REDUCE_COPY] : 0);
     }
-    const double add_s = variant == MICRO_FIRST ? 0 : layer_s[SHARD_ADD];
+    const double add_s = variant == OVERLAP_MICRO_FIRST ? 0 : layer_s[SHARD_ADD];
     const bool copied_in = gathers && kind_of(overlap, variant, pass, BACKGROUND_GATHER) == SHARD_GATHER;
     work.lane_kernels_s = (copied_in ? layer_s[SHARD_COPY_IN] : 0) + (reduces ? fmax(layer_s[SHARD_CAST], add_s) : 0);
     return work;
@@ -121,8 +121,8 @@ static double spare_of(const Overlap *overlap, const LayerResponse *response, co
 }
 
 void overlap_factors(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention,
-                     MicroVariant variant, LayerFactors factors[MICRO_VARIANTS][LAYER_PASSES]) {
-    const bool follows = variant == MICRO_MIDDLE || variant == MICRO_LAST;
+                     MicroVariant variant, LayerFactors factors[OVERLAP_MICRO_VARIANTS][LAYER_PASSES]) {
+    const bool follows = variant == OVERLAP_MICRO_MIDDLE || variant == OVERLAP_MICRO_LAST;
     for (int pass = 0; pass < LAYER_PASSES; pass++) {
         if (!contention) {
             factors[variant][pass] = no_factors;

@@ -89,7 +89,7 @@ static inline void run_block(const Overlap *overlap, const OverlapOp *op, double
     Clocks *clocks = &run->clocks;
     const Block *block = &overlap->blocks[op->block];
     const double slow = run->factors->block;
-    const double *compute = block->delay_s[BLOCK_FREE], *gradient = block->delay_s[BLOCK_WRITTEN];
+    const double *compute = block->delay_s[BLOCK_COMPUTE_FREE], *gradient = block->delay_s[BLOCK_WRITTEN];
     const double own = block_own(compute, clocks, issue_s, slow);
     const double followed =
         later(clocks->compute + compute[BLOCK_COMPUTE] * slow, clocks->block_end + compute[BLOCK_BEFORE] * slow);
@@ -341,15 +341,15 @@ typedef struct Step {
     const Overlap *overlap;
     const ShardCosts *costs;
     const OverlapContention *contention;  // NULL: none
-    LayerFactors layers[MICRO_VARIANTS][LAYER_PASSES];
-    LayerFactors factors[MICRO_VARIANTS][OVERLAP_SECTIONS];
+    LayerFactors layers[OVERLAP_MICRO_VARIANTS][LAYER_PASSES];
+    LayerFactors factors[OVERLAP_MICRO_VARIANTS][OVERLAP_SECTIONS];
 } Step;
 
 // Between two micro-steps the last reductions of one overlap the first gathers of the other, unless they alternate.
 static LayerFactors edge_factors(const Step *step, MicroVariant variant, bool begins) {
     LayerFactors factors = no_factors;
-    const bool meets =
-        begins ? variant == MICRO_MIDDLE || variant == MICRO_LAST : variant == MICRO_FIRST || variant == MICRO_MIDDLE;
+    const bool meets = begins ? variant == OVERLAP_MICRO_MIDDLE || variant == OVERLAP_MICRO_LAST
+                              : variant == OVERLAP_MICRO_FIRST || variant == OVERLAP_MICRO_MIDDLE;
     const bool reduces = step->overlap->beside[variant][LAYERS_BACKWARD][BACKGROUND_SCATTER] &&
                          step->overlap->beside[variant][LAYERS_FORWARD][BACKGROUND_GATHER];
     if (step->contention && meets && reduces && !step->overlap->shared_communicator) {
@@ -373,10 +373,10 @@ static void set_factors(Step *step, MicroVariant variant) {
     factors[OVERLAP_TAIL].collective[BACKGROUND_GATHER] = layers[LAYERS_FORWARD].collective[BACKGROUND_GATHER];
     factors[OVERLAP_BACKWARD] = layers[LAYERS_BACKWARD];
     factors[OVERLAP_END] = edge_factors(step, variant, false);
-    if (variant == MICRO_FIRST || variant == MICRO_ONLY) {
+    if (variant == OVERLAP_MICRO_FIRST || variant == OVERLAP_MICRO_ONLY) {
         factors[OVERLAP_FORWARD].block -= layers[LAYERS_FORWARD].spare;
     }
-    if (variant == MICRO_LAST || variant == MICRO_ONLY) {
+    if (variant == OVERLAP_MICRO_LAST || variant == OVERLAP_MICRO_ONLY) {
         factors[OVERLAP_BACKWARD].block -= layers[LAYERS_BACKWARD].spare;
     }
 }
@@ -549,7 +549,7 @@ static void run_middle_steps(const Step *step, int count, Run *run) {
     double period_s = 0;
     for (int done = 1; done <= count; done++) {
         const Clocks before = run->clocks;
-        run_micro_step(step, MICRO_MIDDLE, run);
+        run_micro_step(step, OVERLAP_MICRO_MIDDLE, run);
         if (done == MOST_MIDDLE_STEPS || step_repeats(&run->clocks, &before, period_s)) {
             keep_pace(&run->clocks, &before, count - done);
             return;
@@ -575,22 +575,22 @@ void overlap_run(const Overlap *overlap, const ShardCosts *costs, const OverlapC
     const Clocks *clocks = &run.clocks;
     *times = (OverlapTimes){0};
     if (micro_steps == 1) {
-        set_factors(&step, MICRO_ONLY);
-        run_micro_step(&step, MICRO_ONLY, &run);
-        add_sums(&step, MICRO_ONLY, 1, times);
+        set_factors(&step, OVERLAP_MICRO_ONLY);
+        run_micro_step(&step, OVERLAP_MICRO_ONLY, &run);
+        add_sums(&step, OVERLAP_MICRO_ONLY, 1, times);
     } else {
-        for (MicroVariant variant = MICRO_FIRST; variant <= MICRO_LAST; variant++) {
+        for (MicroVariant variant = OVERLAP_MICRO_FIRST; variant <= OVERLAP_MICRO_LAST; variant++) {
             set_factors(&step, variant);
         }
         double first_s[OVERLAP_SECTIONS];
-        run_micro_step(&step, MICRO_FIRST, &run);
+        run_micro_step(&step, OVERLAP_MICRO_FIRST, &run);
         memcpy(first_s, run.section_s, sizeof first_s);
         run_middle_steps(&step, micro_steps - 2, &run);
-        run_micro_step(&step, MICRO_LAST, &run);
+        run_micro_step(&step, OVERLAP_MICRO_LAST, &run);
         times->once = overlap_once(overlap, costs, step.factors, first_s, run.section_s);
-        add_sums(&step, MICRO_FIRST, 1, times);
-        add_sums(&step, MICRO_MIDDLE, micro_steps - 2, times);
-        add_sums(&step, MICRO_LAST, 1, times);
+        add_sums(&step, OVERLAP_MICRO_FIRST, 1, times);
+        add_sums(&step, OVERLAP_MICRO_MIDDLE, micro_steps - 2, times);
+        add_sums(&step, OVERLAP_MICRO_LAST, 1, times);
     }
     const double sharding_s = clocks->exposed;
     times->exposed_s[most_exposed(times)] -= clocks->hidden;

@@ -37,7 +37,7 @@ static Status hop(const Rank *rank, const TransportCall *call, Error *error) {
     if ((rank->rank ^ 1) >= rank->world) {
         return STATUS_OK;
     }
-    const TransportKind kind = rank->rank % 2 == 0 ? COLLECTIVE_SEND : COLLECTIVE_RECEIVE;
+    const TransportKind kind = rank->rank % 2 == 0 ? TRANSPORT_SEND : TRANSPORT_RECEIVE;
     return rank->table->run(rank->transport, kind, &message, error);
 }
 
@@ -48,23 +48,22 @@ static void must(Status status, const Error *error) {
     }
 }
 
-// Seconds of one call, begun together: on the slowest rank, least of many. COLLECTIVE_SEND: a message.
+// Seconds of one call, begun together: on the slowest rank, least of many. TRANSPORT_SEND: a message.
 static double call_s(const Rank *rank, TransportKind kind, int64_t bytes) {
     const TransportCall call = {.in = rank->in, .out = rank->out, .bytes = bytes};
     float seconds[CALLS_MOST], least_s = INFINITY;
     Error error = {0};
     const int calls = (int)fmax(5, fmin(CALLS_MOST, (double)BYTES_MOST / (double)(bytes + 1)));
     for (int i = 0; i < calls; i++) {
-        must(rank->table->run(rank->transport, COLLECTIVE_BARRIER, &call, &error), &error);
+        must(rank->table->run(rank->transport, TRANSPORT_BARRIER, &call, &error), &error);
         const double begin_s = clock_s();
-        must(kind == COLLECTIVE_SEND ? hop(rank, &call, &error)
-                                     : rank->table->run(rank->transport, kind, &call, &error),
+        must(kind == TRANSPORT_SEND ? hop(rank, &call, &error) : rank->table->run(rank->transport, kind, &call, &error),
              &error);
         seconds[i] = (float)(clock_s() - begin_s);
     }
     const TransportCall slowest = {
         .in = seconds, .out = seconds, .bytes = calls * (int64_t)sizeof *seconds, .op = REDUCE_MAX};
-    must(rank->table->run(rank->transport, COLLECTIVE_ALL_REDUCE, &slowest, &error), &error);
+    must(rank->table->run(rank->transport, TRANSPORT_ALL_REDUCE, &slowest, &error), &error);
     for (int i = 0; i < calls; i++) {
         least_s = fminf(least_s, seconds[i]);
     }
@@ -77,12 +76,12 @@ static void rank_measure(const Rank *rank, int64_t most_bytes) {
         const char *name;
         TransportKind kind;
         int parts;  // the total is what sizes says; a call counts one part
-    } const operations[] = {{"all-reduce", COLLECTIVE_ALL_REDUCE, 1},
-                            {"all-gather (total)", COLLECTIVE_ALL_GATHER, rank->world},
-                            {"reduce-scatter (total)", COLLECTIVE_REDUCE_SCATTER, rank->world},
-                            {"send-receive", COLLECTIVE_SEND_RECV, 1},
-                            {"message to the next", COLLECTIVE_SEND, 1}};
-    const double barrier_s = call_s(rank, COLLECTIVE_BARRIER, 0);
+    } const operations[] = {{"all-reduce", TRANSPORT_ALL_REDUCE, 1},
+                            {"all-gather (total)", TRANSPORT_ALL_GATHER, rank->world},
+                            {"reduce-scatter (total)", TRANSPORT_REDUCE_SCATTER, rank->world},
+                            {"send-receive", TRANSPORT_SEND_RECV, 1},
+                            {"message to the next", TRANSPORT_SEND, 1}};
+    const double barrier_s = call_s(rank, TRANSPORT_BARRIER, 0);
     for (size_t o = 0; o < sizeof operations / sizeof *operations; o++) {
         if (rank->rank == 0) {
             printf("| %s | %d | %s |", table->name, rank->world, operations[o].name);

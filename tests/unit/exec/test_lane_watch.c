@@ -34,7 +34,7 @@ TestSuite(lane_watch, .init = begin, .fini = end);
 
 static void note(int rank, int task, int64_t bytes) {
     const TransportCall call = {.bytes = bytes, .place = {.step = 0, .task = task, .ordinal = task}};
-    lane_watch_note(&watches[rank], COLLECTIVE_REDUCE_SCATTER, &call);
+    lane_watch_note(&watches[rank], TRANSPORT_REDUCE_SCATTER, &call);
 }
 
 static void stream_is_at(int rank, unsigned begun, unsigned ended) {
@@ -111,8 +111,8 @@ static void message_note(int rank, TransportKind kind, int micro_step) {
 // Rank 0 sends to rank 1.
 static void notes_of_messages(int first_received) {
     for (int micro_step = 0; micro_step < 3; micro_step++) {
-        message_note(0, COLLECTIVE_SEND, micro_step);
-        message_note(1, COLLECTIVE_RECEIVE, first_received + micro_step);
+        message_note(0, TRANSPORT_SEND, micro_step);
+        message_note(1, TRANSPORT_RECEIVE, first_received + micro_step);
     }
 }
 

@@ -150,7 +150,7 @@ Test(transport, communicators_do_not_disturb_each_other) {
 static void one_is_missing(CheckRank *rank) {
     const TransportCall meet = {.place = {.task = -1}};
     if (rank->rank != 2) {
-        rank->faults += transport_shm.run(rank->transport, COLLECTIVE_BARRIER, &meet, &rank->error) == STATUS_OK;
+        rank->faults += transport_shm.run(rank->transport, TRANSPORT_BARRIER, &meet, &rank->error) == STATUS_OK;
         transport_shm.stop(rank->transport);
     }
 }
@@ -178,10 +178,10 @@ static void one_disagrees(CheckRank *rank, bool skips) {
     const TransportCall second = {.in = in, .out = in, .bytes = 8, .place = {.task = 2, .ordinal = 2}};
     Status status = STATUS_OK;
     if (rank->rank != 2 || !skips) {
-        status = transport_shm.run(rank->transport, COLLECTIVE_ALL_GATHER, &first, &rank->error);
+        status = transport_shm.run(rank->transport, TRANSPORT_ALL_GATHER, &first, &rank->error);
     }
     if (status == STATUS_OK) {
-        status = transport_shm.run(rank->transport, COLLECTIVE_ALL_REDUCE, &second, &rank->error);
+        status = transport_shm.run(rank->transport, TRANSPORT_ALL_REDUCE, &second, &rank->error);
     }
     rank->faults += status == STATUS_OK;
 }
@@ -276,11 +276,11 @@ static void one_sends_nothing(CheckRank *rank) {
     Status status = STATUS_OK;
     if (rank->rank > 0) {
         call.communicator = (rank->rank - 1) % 2;
-        status = transport_shm.run(rank->transport, COLLECTIVE_RECEIVE, &call, &rank->error);
+        status = transport_shm.run(rank->transport, TRANSPORT_RECEIVE, &call, &rank->error);
     }
     if (rank->rank != 1 && rank->rank < 3 && status == STATUS_OK) {
         call.communicator = rank->rank % 2;
-        status = transport_shm.run(rank->transport, COLLECTIVE_SEND, &call, &rank->error);
+        status = transport_shm.run(rank->transport, TRANSPORT_SEND, &call, &rank->error);
     }
     rank->faults += rank->rank > 1 && status == STATUS_OK;
     if (status != STATUS_OK) {
@@ -310,9 +310,9 @@ static void sender_disagrees(CheckRank *rank, const TransportCall *sent) {
     if (rank->rank == 0) {
         call.bytes = sent->bytes;
         call.place = sent->place;
-        rank->faults += transport_shm.run(rank->transport, COLLECTIVE_SEND, &call, &rank->error) != STATUS_OK;
+        rank->faults += transport_shm.run(rank->transport, TRANSPORT_SEND, &call, &rank->error) != STATUS_OK;
     } else {
-        rank->faults += transport_shm.run(rank->transport, COLLECTIVE_RECEIVE, &call, &rank->error) == STATUS_OK;
+        rank->faults += transport_shm.run(rank->transport, TRANSPORT_RECEIVE, &call, &rank->error) == STATUS_OK;
     }
 }
 
@@ -350,7 +350,7 @@ static void many_messages(CheckRank *rank) {
         for (int i = 0; i < count; i++) {
             data[i] = rank->rank == 0 ? (float)(number + i) : -1;
         }
-        const TransportKind kind = rank->rank == 0 ? COLLECTIVE_SEND : COLLECTIVE_RECEIVE;
+        const TransportKind kind = rank->rank == 0 ? TRANSPORT_SEND : TRANSPORT_RECEIVE;
         rank->faults += transport_shm.run(rank->transport, kind, &call, &rank->error) != STATUS_OK;
         for (int i = 0; i < count; i++) {
             rank->faults += data[i] != (float)(number + i);

@@ -155,9 +155,9 @@ static void streams_are_ordered(CheckRank *rank) {
     TransportCall largest = call;
     largest.op = REDUCE_MAX;
     for (int round = 0; round < ROUNDS; round++) {
-        expect(rank, rank->table->run(rank->transport, COLLECTIVE_ALL_REDUCE, &largest, &rank->error) == STATUS_OK);
+        expect(rank, rank->table->run(rank->transport, TRANSPORT_ALL_REDUCE, &largest, &rank->error) == STATUS_OK);
     }
-    expect(rank, rank->table->run(rank->transport, COLLECTIVE_ALL_REDUCE, &call, &rank->error) == STATUS_OK);
+    expect(rank, rank->table->run(rank->transport, TRANSPORT_ALL_REDUCE, &call, &rank->error) == STATUS_OK);
     expect(rank, rank->table->finish(rank->transport, &rank->error) == STATUS_OK);
     const int size = mesh_world(&rank->mesh);
     for (int i = 0; i < COUNT; i++) {

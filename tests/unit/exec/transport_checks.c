@@ -75,7 +75,7 @@ static float *elements(int rank, int64_t count) {
 
 static void all_gather(const Seat *cell, int64_t count, ReduceOp op) {
     float *in = elements(cell->rank->rank, count), *out = elements(-1, count * cell->size);
-    call(cell, COLLECTIVE_ALL_GATHER, in, out, count, op);
+    call(cell, TRANSPORT_ALL_GATHER, in, out, count, op);
     for (int64_t i = 0; i < count * cell->size; i++) {
         expect(cell, out[i] == element(cell->ranks[i / count], i % count));
     }
@@ -87,7 +87,7 @@ static void all_gather(const Seat *cell, int64_t count, ReduceOp op) {
 static void all_gather_in_place(const Seat *cell, int64_t count, ReduceOp op) {
     float *out = elements(-1, count * cell->size), *in = elements(cell->rank->rank, count);
     memcpy(out + cell->index * count, in, (size_t)count * sizeof(float));
-    call(cell, COLLECTIVE_ALL_GATHER, out + cell->index * count, out, count, op);
+    call(cell, TRANSPORT_ALL_GATHER, out + cell->index * count, out, count, op);
     for (int64_t i = 0; i < count * cell->size; i++) {
         expect(cell, out[i] == element(cell->ranks[i / count], i % count));
     }
@@ -96,7 +96,7 @@ static void all_gather_in_place(const Seat *cell, int64_t count, ReduceOp op) {
 }
 
 static void scattered(const Seat *cell, const float *in, float *out, int64_t count, ReduceOp op) {
-    call(cell, COLLECTIVE_REDUCE_SCATTER, in, out, count, op);
+    call(cell, TRANSPORT_REDUCE_SCATTER, in, out, count, op);
     for (int64_t i = 0; i < count; i++) {
         expect(cell, out[i] == combined(cell, cell->index * count + i, op));
     }
@@ -118,7 +118,7 @@ static void reduce_scatter_in_place(const Seat *cell, int64_t count, ReduceOp op
 
 static void all_reduce(const Seat *cell, int64_t count, ReduceOp op) {
     float *in = elements(cell->rank->rank, count), *out = elements(-1, count);
-    call(cell, COLLECTIVE_ALL_REDUCE, in, out, count, op);
+    call(cell, TRANSPORT_ALL_REDUCE, in, out, count, op);
     for (int64_t i = 0; i < count; i++) {
         expect(cell, out[i] == combined(cell, i, op));
     }
@@ -128,7 +128,7 @@ static void all_reduce(const Seat *cell, int64_t count, ReduceOp op) {
 
 static void all_reduce_in_place(const Seat *cell, int64_t count, ReduceOp op) {
     float *data = elements(cell->rank->rank, count);
-    call(cell, COLLECTIVE_ALL_REDUCE, data, data, count, op);
+    call(cell, TRANSPORT_ALL_REDUCE, data, data, count, op);
     for (int64_t i = 0; i < count; i++) {
         expect(cell, data[i] == combined(cell, i, op));
     }
@@ -154,11 +154,11 @@ static void integers(const Seat *cell, int64_t count, ReduceOp op) {
     for (int64_t i = 0; i < all; i++) {
         in[i] = integer(cell->rank->rank, i);
     }
-    call(cell, COLLECTIVE_ALL_REDUCE, (const float *)(void *)in, (float *)(void *)out, 2 * all, op);
+    call(cell, TRANSPORT_ALL_REDUCE, (const float *)(void *)in, (float *)(void *)out, 2 * all, op);
     for (int64_t i = 0; i < all; i++) {
         expect(cell, out[i] == integer_sum(cell, i));
     }
-    call(cell, COLLECTIVE_REDUCE_SCATTER, (const float *)(void *)in, (float *)(void *)out, 2 * part, op);
+    call(cell, TRANSPORT_REDUCE_SCATTER, (const float *)(void *)in, (float *)(void *)out, 2 * part, op);
     for (int64_t i = 0; i < part; i++) {
         expect(cell, out[i] == integer_sum(cell, cell->index * part + i));
     }
@@ -183,8 +183,8 @@ static void all_reduce_bf16(const Seat *cell, int64_t count, ReduceOp op) {
                                 .op = op,
                                 .dtype = DTYPE_BF16,
                                 .place = {.task = -1}};
-    expect(cell, cell->rank->table->run(cell->rank->transport, COLLECTIVE_ALL_REDUCE, &call, &cell->rank->error) ==
-                     STATUS_OK);
+    expect(cell,
+           cell->rank->table->run(cell->rank->transport, TRANSPORT_ALL_REDUCE, &call, &cell->rank->error) == STATUS_OK);
     for (int64_t i = 0; i < count; i++) {
         float sum = 0;
         for (int k = 0; k < cell->size; k++) {
@@ -197,7 +197,7 @@ static void all_reduce_bf16(const Seat *cell, int64_t count, ReduceOp op) {
 
 static void send_recv(const Seat *cell, int64_t count, ReduceOp op) {
     float *out = elements(cell->rank->rank, count), *in = elements(-1, count);
-    call(cell, COLLECTIVE_SEND_RECV, out, in, count, op);
+    call(cell, TRANSPORT_SEND_RECV, out, in, count, op);
     const int before = cell->ranks[(cell->index + cell->size - 1) % cell->size];
     for (int64_t i = 0; i < count; i++) {
         expect(cell, in[i] == element(before, i));
@@ -209,7 +209,7 @@ static void send_recv(const Seat *cell, int64_t count, ReduceOp op) {
 // Part k is for member k; received part k is the one that member k had for this one.
 static void all_to_all(const Seat *cell, int64_t count, ReduceOp op) {
     float *in = elements(cell->rank->rank, count * cell->size), *out = elements(-1, count * cell->size);
-    call(cell, COLLECTIVE_ALL_TO_ALL, in, out, count, op);
+    call(cell, TRANSPORT_ALL_TO_ALL, in, out, count, op);
     for (int64_t i = 0; i < count * cell->size; i++) {
         const int from = (int)(i / count);
         expect(cell, out[i] == element(cell->ranks[from], cell->index * count + i % count));
@@ -240,8 +240,8 @@ static void all_to_all_uneven(const Seat *cell, int64_t count, ReduceOp op) {
                                 .leave = leave,
                                 .come = come,
                                 .place = {.task = -1}};
-    expect(cell, cell->rank->table->run(cell->rank->transport, COLLECTIVE_ALL_TO_ALL, &call, &cell->rank->error) ==
-                     STATUS_OK);
+    expect(cell,
+           cell->rank->table->run(cell->rank->transport, TRANSPORT_ALL_TO_ALL, &call, &cell->rank->error) == STATUS_OK);
     for (int from = 0; from < cell->size; from++) {
         int64_t first = 0;  // in what that member sends
         for (int to = 0; to < cell->index; to++) {
@@ -260,7 +260,7 @@ static void all_to_all_uneven(const Seat *cell, int64_t count, ReduceOp op) {
 
 static void barrier(const Seat *cell, int64_t count, ReduceOp op) {
     (void)count;
-    call(cell, COLLECTIVE_BARRIER, NULL, NULL, 0, op);
+    call(cell, TRANSPORT_BARRIER, NULL, NULL, 0, op);
 }
 
 typedef struct Check {
@@ -316,7 +316,7 @@ void check_order(CheckRank *rank) {
     for (int i = 0; i < ORDER_COUNT; i++) {
         data[i] = uneven(rank->rank, i);
     }
-    call(&cell, COLLECTIVE_ALL_REDUCE, data, data, ORDER_COUNT, REDUCE_SUM);
+    call(&cell, TRANSPORT_ALL_REDUCE, data, data, ORDER_COUNT, REDUCE_SUM);
     for (int i = 0; i < ORDER_COUNT; i++) {
         float sum = uneven(0, i);
         for (int k = 1; k < cell.size; k++) {
@@ -373,7 +373,7 @@ static void send(CheckRank *rank, int to, int number, int64_t count) {
     }
     TransportCall call = message_call(rank, rank->rank, to, number, count);
     call.in = data;
-    rank->faults += rank->table->run(rank->transport, COLLECTIVE_SEND, &call, &rank->error) != STATUS_OK;
+    rank->faults += rank->table->run(rank->transport, TRANSPORT_SEND, &call, &rank->error) != STATUS_OK;
     free(data);  // sent data belongs to the transport
 }
 
@@ -381,7 +381,7 @@ static void receive(CheckRank *rank, int from, int number, int64_t count) {
     float *data = calloc((size_t)count, sizeof *data);
     TransportCall call = message_call(rank, from, rank->rank, number, count);
     call.out = data;
-    rank->faults += rank->table->run(rank->transport, COLLECTIVE_RECEIVE, &call, &rank->error) != STATUS_OK;
+    rank->faults += rank->table->run(rank->transport, TRANSPORT_RECEIVE, &call, &rank->error) != STATUS_OK;
     for (int64_t i = 0; i < count; i++) {
         rank->faults += data[i] != message_element(from, number, i);
     }
