@@ -88,7 +88,7 @@ json_t *json_profile(const ClusterProfile *profile, int world) {
     return object;
 }
 
-// What each of so many stages reserves; null where only the worst was estimated.
+// What each of this many stages reserves; null where only the worst was estimated.
 static json_t *by_stage(const MemoryBreakdown *memory, int stages) {
     if (stages > 1 && memory->stages != stages) {
         return json_null();

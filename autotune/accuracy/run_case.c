@@ -234,7 +234,7 @@ static bool is_said_liger(const RunRow *row) {
     return row->plan_word[PLAN_LOSS][0] == '\0' && row->compiled_or_fused && strstr(row->compiled_or_fused, "liger");
 }
 
-// Megatron-Bridge's summary prints shapes; that tp's collectives run beside products is in its recipes of 70B and 405B
+// Megatron-Bridge's summary prints shapes; that tp's collectives overlap products is in its recipes of 70B and 405B
 // and none of its tables, so its rows say 0: tp_comm_overlap True in recipes/llama/llama3.py, which
 // scripts/performance/configs/llama turns off for nvfp4 only, read at the commits that the rows are cited from
 // (d8348845d to 693ad1b0c). Its recipes of experts have no tp.
@@ -466,7 +466,7 @@ static void take_code_of_first_run(Arena *arena, const RunRow *row, const Target
 }
 
 // Rows say flash of what scaled_dot_product_attention picks, which a target's code may let be cuDNN's first: taken so
-// on Hopper. On Blackwell the rows are of machines whose power is limited, to what nobody says, and stay as they are
+// on Hopper. On Blackwell the rows are of machines whose power is limited, the limit not stated, and stay as they are
 // labelled. Models with experts have FlexAttention.
 static bool is_hopper(const Accelerator *accelerator) {
     static const char *const names[] = {"H100", "H200", "H800"};

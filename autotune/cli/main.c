@@ -31,7 +31,7 @@
 static volatile sig_atomic_t interrupted;  // by this signal
 
 // The first asks for an orderly end, which keeps what was measured; the next one ends the program at once. So does any
-// before the work begins: nobody who reads files looks for signals.
+// before the work begins: reading files does not check for signals.
 static void on_interrupt(int signal_number) {
     if (interrupted) {
         signal(signal_number, SIG_DFL);

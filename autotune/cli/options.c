@@ -344,7 +344,7 @@ static Status store_value(ParseContext *context, Options *options, OptionId id, 
                                         : parse_value(context, options, &row, value, error);
 }
 
-// The word of an option, which is nobody's value.
+// The name of an option, which is never another option's value.
 static bool is_option(const char *word) {
     OptionId id;
     char name[WORD_BYTES];

@@ -218,5 +218,5 @@ const RepeatedValue *options_repeated(const Options *options, OptionId id, int a
 
 // Copies the index-th of "a|b|c" into out; false when there is none.
 bool option_word(const char *words, int index, char *out, size_t bytes);
-// "FILE.csv", "LAYOUT": behind the words themselves.
+// "FILE.csv", "LAYOUT": listed after the literal words.
 bool option_stands_for_others(const char *word);

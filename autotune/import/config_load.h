@@ -31,7 +31,7 @@ Status config_toml(const ConfigSource *source, ConfigNode **root);
 Status config_shell(const ConfigSource *source, ConfigNode **root);
 Status config_python(const ConfigSource *source, ConfigNode **root);
 
-// A here-document behind the script `source`, with the variables that it has set.
+// A here-document that follows the script `source`, with the variables that it has set.
 Status config_shell_document(const ConfigSource *source, const char *body, const char **text);
 
 // Of letters, digits and '_' that begin here; the other is 0 where the first is a digit, which begins no name.

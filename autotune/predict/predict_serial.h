@@ -9,7 +9,7 @@
 // Are the request's lanes serialised on its cluster, if our executor runs them, unless they are asynchronous?
 bool predict_is_serial(const TuneRequest *request, bool async_lanes);
 
-// As engine_run_stages (engine.h), of this many programs: *busiest is the stage that the result is of. One alone waits
-// for nobody.
+// As engine_run_stages (engine.h), of this many programs: *busiest is the stage that the result is of. A single one
+// waits for no other.
 Status predict_serial(const StepProgram *programs, int count, const CostModel *cost, bool keep_spans, Arena *arena,
                       const StepProgram **busiest, EngineResult *result, Error *error);

@@ -1,4 +1,4 @@
-// What a user says of a request, whoever reads it: the command line, or a config file. What is 0 or NULL is not said.
+// What a user says of a request, read from the command line or from a config file. What is 0 or NULL is not said.
 
 #pragma once
 

@@ -129,7 +129,7 @@ static Status check_split(Builder *builder, Error *error) {
 
 // ---- numbers of layers that no pipeline can have
 
-// Why no number of chunks lets so many stages have the plan's numbers; NULL: one does.
+// Why no number of chunks lets this many stages have the plan's numbers; NULL: one does.
 static const char *refuse_stages(const TuneRequest *request, TrainPlan plan, int stages, Arena *arena) {
     const int asked = request->asked[PLAN_VIRTUAL_STAGES], schedule = request->asked[PLAN_PP_SCHEDULE];
     const bool open = schedule == TUNE_ANY, looped = request->target->pp_schedules & PP_BIT(PP_INTERLEAVED);

@@ -80,7 +80,7 @@ static void choose_lanes(Lanes *lanes) {
     }
 }
 
-// An end that nobody recorded is at the latest where the rank's next collective begins. A recorder without completions
+// An end that was not recorded is at the latest where the rank's next collective begins. A recorder without completions
 // calls one over that failed: where the verdict has the rank wait in it, it is not.
 static int64_t end_of(const BlameReport *report, int rank, int e) {
     const JobRank *row = &report->job->ranks[rank];

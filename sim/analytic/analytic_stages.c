@@ -302,7 +302,7 @@ static Status time_head_beside_host(Analytic *analytic, const TrainPlan *alone, 
     return STATUS_OK;
 }
 
-// Hopeless whatever the head takes, where layers and beside of it are all that the fullest stage has?
+// Hopeless even if the head took no time: the fullest stage's layers and the rest of the step already take too long?
 static bool is_hopeless_headless(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
                                  const StageSplit *split, const StageTimes *fullest) {
     const PipelineTimes parts = {.part_s = split->part_s,

@@ -1,6 +1,6 @@
 // What a pipeline's stage does once a round, and what it does once a step. Once a round where it keeps what it gathers:
 // all gathers go with the first forward, all reductions with the last backward, and what of them exceeds the layers
-// delays the stages behind.
+// delays the later stages.
 
 #pragma once
 

@@ -88,7 +88,7 @@ void shard_costs_add(const CostModel *cost, const Slowdowns *slow, const StepPro
         } else {
             const bool stands_for_layer = task->unit == UNIT_ADAPTERS && costs->seconds[UNIT_LAYER][kind] == 0;
             const bool further = kind == SHARD_REGATHER && i > 0 && task->unit == (task - 1)->unit &&
-                                 shard_kind(program, task - 1) == SHARD_REGATHER;  // a copy beside its gather
+                                 shard_kind(program, task - 1) == SHARD_REGATHER;  // a copy in addition to its gather
             costs->seconds[task->unit][kind] = priced.seconds + (further ? costs->seconds[task->unit][kind] : 0);
             costs->host_s[task->unit][kind] = priced.host_s + (further ? costs->host_s[task->unit][kind] : 0);
             const bool demands = kind != SHARD_REGATHER || task_is_collective(task);

@@ -1,4 +1,4 @@
-// What a stage gathers and reduces once a round delays the stages behind it (FSDP2 inside a pipeline: sim/SOURCES.md
+// What a stage gathers and reduces once a round delays the later stages (FSDP2 inside a pipeline: sim/SOURCES.md
 // P6). A unit is gathered into one of few buffers, which the compute lane empties: until the first micro-step arrives
 // there a stage is few layers ahead of it, so on links that are slower than layers compute each stage in turn makes the
 // first micro-step wait for its gathers. In the same way the compute lane copies a layer's gradients out once the layer
@@ -7,7 +7,7 @@
 // Of L layers, `ahead` of them gathered, with gathers of g and forwards of f a layer, which overlap gathers f' and a
 // copy: the first micro-step leaves the later of (L - ahead) g + f' and ahead f + (L - ahead) f' after it came, where
 // others take L f. With reductions of r and backwards of b, b' where they overlap: L (b' - b), and r - b' of each layer
-// but the one copied first and the last of the backward, whose copy follows its gradient. The head is gathered behind
+// but the one copied first and the last of the backward, whose copy follows its gradient. The head is gathered after
 // its stage's layers and reduced before them, as many times as long as its bytes are more. The first part is what the
 // stage alone was seen to do: it begins with nothing gathered and ends with all reduced. Not modelled: messages that
 // share these links.

@@ -15,7 +15,7 @@ TrainPlan stage_plan_alone(const Analytic *analytic, const TrainPlan *plan) {
     return alone;
 }
 
-// Of so many layers from one on, those of experts.
+// Of this many layers from one on, those with experts.
 static int32_t expert_layers(const ModelSpec *model, int32_t first, int32_t count) {
     int32_t experts = 0;
     for (int i = 0; i < model_run_count(model); i++) {

@@ -20,7 +20,7 @@ static void add_layers(const Segment *segments, int32_t index, int32_t micro, Wa
     }
 }
 
-// Segments [from, end). behind: they come after the stretch's micro-step loop, or there is no such loop.
+// Segments [from, end). behind: these come after the stretch's micro-step loop, or there is no such loop.
 static void add_segments(const EngineProgram *compiled, int32_t from, int32_t end, bool behind, WalkPath *path) {
     const Segment *segments = compiled->step->segments;
     int32_t micro = -1;

@@ -162,7 +162,7 @@ static const char *check_rounds(const ModelSpec *model, const TrainPlan *plan, c
     return NULL;
 }
 
-// Two stages are each other's next and previous one (arguments.py).
+// Two stages are each other's next and previous one (Megatron-LM's arguments.py).
 static const char *check_messages(const TrainPlan *plan, const Target *target, Arena *arena) {
     const bool waits = plan->p2p_waits && plan->pp_schedule == PP_INTERLEAVED;
     REFUSE_IF(arena, waits && !target->p2p_switch,

@@ -306,7 +306,7 @@ const Target *target_executed(const Target *target, Arena *arena) {
 }
 
 // Megatron's block method takes the first ones of each chunk of layers, a TransformerBlock of its own
-// (checkpointed_forward of recompute.py); every n-th of a stage is each n's first or last one.
+// (checkpointed_forward of Megatron-core's recompute.py); every n-th of a stage is each n's first or last one.
 bool target_recomputes(const Target *target, const TrainPlan *plan, int of_stage, int of_chunk) {
     if (!plan_keeps_layers(plan)) {
         return plan->recompute == RECOMPUTE_FULL;

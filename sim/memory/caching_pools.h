@@ -99,7 +99,7 @@ static inline void merge_blocks(CachingAllocator *allocator, Pool *pool, int32_t
     forget_block(allocator, behind);
 }
 
-// The first of so many free blocks that has this key or a larger one.
+// The first of this many free blocks that has this key or a larger one.
 static inline size_t free_place(const FreeBlock *free, size_t count, uint64_t key) {
     size_t begin = 0;
     while (count > 0) {

@@ -58,7 +58,7 @@ typedef struct TrainPlan {
     int reshard_ranks;  // reshard=always: neighbours that hold all parameters once more until the step ends; 0 = none
     int reduce_bucket;  // elements that gradients are reduced by; 0 = the target's own, 1 = the hidden size squared
     int etp, expert_capacity;  // ranks that cut each expert, 0 = plan_expert_tp's; most rows that it takes of a rank's
-    bool pad_experts;          // tokens, in per cent of the mean, 0 = all that come; always so many
+    bool pad_experts;          // tokens, in per cent of the mean, 0 = all that come; always padded to that number
     int mtp, pp_group;  // layers that predict further tokens; interleaved: micro-steps by chunk, 0 = the target's own
     int pp_rounds;      // pp > 1: schedules that share the micro-steps, one after another
     bool p2p_waits;     // interleaved: a stage waits for each message between stages, as it does with one chunk

@@ -550,7 +550,7 @@ static unsigned bits_of(int id) {
     return INT_BITS - (unsigned)__builtin_clz((unsigned)plan_fields[id].high | 1);  // of the largest value
 }
 
-// Where a value of so many bits begins: none straddles two words.
+// Where a value of this many bits begins: none straddles two words.
 static unsigned key_place(unsigned used, unsigned bits) {
     const unsigned left = PLAN_KEY_WORD_BITS - used % PLAN_KEY_WORD_BITS;
     return bits <= left ? used : used + left;

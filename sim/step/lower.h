@@ -96,7 +96,7 @@ typedef struct Tensor {
     bool persistent, host;  // the latter: in host memory
     bool held;              // until backward has ended
     bool untouched;         // allocated, though no task uses it
-    int32_t lender, pieces;  // tensor whose bytes it is in behind recompute, -1 = none; blocks of a size, 0 = one
+    int32_t lender, pieces;  // tensor whose bytes it uses after recompute, -1 = none; blocks of a size, 0 = one
     int32_t scale;           // for an fp8 tensor: id of its scale tensor; -1 = none
     bool cheap;              // backward recomputes it rather than keep it (a packed copy)
     int32_t next;            // next tensor in the same bucket; -1 = none

@@ -90,7 +90,7 @@ static bool hands_head_back(const Lowering *lowering) {
            target_loss(lowering->target, lowering->plan) == LOSS_CHUNKED;
 }
 
-// Not before `behind` exists: what produced it released the unit.
+// Not before the tensor `behind` exists: the task that produced it released the unit.
 static void need_head_again(Lowering *lowering, int32_t behind, Phase phase) {
     if (hands_head_back(lowering)) {
         Op *mark = op_mark(lowering, SECTION_TAIL, MARK_UNIT_NEED, "head again");

@@ -18,7 +18,7 @@ typedef struct Assembly {
     uint16_t *reads;     // per tensor: bit per lane
     uint16_t *writes;
     bool *awaited;                       // per tensor: it has an event
-    int32_t (*event_of)[LANE_COUNT][2];  // of those: per tensor, lane, write; -1 = nobody waits
+    int32_t (*event_of)[LANE_COUNT][2];  // of those: per tensor, lane, write; -1 = no task waits
     int32_t task_count, operand_count;   // that the program will have
     size_t ref_capacity, segment_capacity;
 } Assembly;
@@ -160,7 +160,7 @@ static void make_events(Assembly *assembly) {
     program->events = ARENA_UNCLEARED(lowering->arena, Event, lowering->tensor_count * LANE_COUNT * 2);
     for (size_t t = 0; t < lowering->tensor_count; t++) {
         const unsigned reads = assembly->reads[t], writes = assembly->writes[t], touched = reads | writes;
-        if (writes == 0 || (touched & (touched - 1)) == 0) {  // nobody makes it, or a single lane has it
+        if (writes == 0 || (touched & (touched - 1)) == 0) {  // no task writes it, or a single lane uses it
             continue;
         }
         assembly->awaited[t] = true;

@@ -81,7 +81,7 @@ static int64_t product_of(const char *text) {
     return product;
 }
 
-// Sequences of max_context_length in so many tokens, else an error.
+// Sequences of max_context_length in this many tokens, else an error.
 static Status sequences(Import *import, const char *key, int64_t seq, int64_t usual, int64_t *count, Error *error) {
     const ConfigNode *node = at(import, "training", key);
     const int64_t tokens = node && node->kind == NODE_SCALAR ? product_of(node->text) : usual;

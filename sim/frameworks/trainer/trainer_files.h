@@ -24,7 +24,7 @@ typedef struct TrainerDefaults {
     bool own_loss;  // Liger's is disabled with it
 } TrainerDefaults;
 
-// What a script's module says beside them (trainer_module.c); nothing of a file of arguments alone.
+// What a script's module says in addition (trainer_module.c); nothing of a file of arguments alone.
 Status trainer_read_module(Import *import, Error *error);
 
 // Everything but what the class adds.

@@ -1,4 +1,4 @@
-// What a module of a script says beside its TrainingArguments or SFTConfig, as our own does: the mesh of a
+// What a module of a script says in addition to its TrainingArguments or SFTConfig, as our own does: the mesh of a
 // ParallelismConfig or DistributedConfig, what the model is loaded with, adapters (transformers 5.23, accelerate 1.15,
 // peft's LoraConfig).
 

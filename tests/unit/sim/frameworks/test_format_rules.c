@@ -88,7 +88,7 @@ Test(format_rules, megatrons_a2a_cuts_heads_and_sequences_and_its_outer_ranks_ar
     check_reason(found("megatron@2022"), &plan, "megatron has no sp: use sp=1");
 }
 
-// Two stages are each other's next and previous one (arguments.py).
+// Two stages are each other's next and previous one (Megatron-LM's arguments.py).
 Test(format_rules, megatron_waits_for_messages_of_chunks_between_three_stages_or_more) {
     const Target *megatron = found("megatron"), *torchtitan = found("torchtitan");
     Mesh mesh = {.size = SIZES(1, 1, 1, 1)};
