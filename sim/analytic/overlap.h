@@ -112,8 +112,8 @@ typedef struct OverlapContention {
 void overlap_contention_make(const Overlap *overlap, const ShardCosts *costs, const Interference *interference,
                              FluidMemo *known, OverlapContention *contention);
 
-// Factors of the variant's layers, forward and backward; of OVERLAP_MICRO_MIDDLE and OVERLAP_MICRO_LAST after those of the variant
-// before. contention NULL: none.
+// Factors of the variant's layers, forward and backward; of OVERLAP_MICRO_MIDDLE and OVERLAP_MICRO_LAST after those
+// of the variant before. contention NULL: none.
 void overlap_factors(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention,
                      MicroVariant variant, LayerFactors factors[OVERLAP_MICRO_VARIANTS][LAYER_PASSES]);
 

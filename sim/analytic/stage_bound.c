@@ -52,9 +52,9 @@ double stage_least_span_s(const StageSplit *split, const PipelineShape *shape, c
 // 35,977 estimates of 405B, 70B, 8x22B and DeepSeek-V3 the largest bound was 0.993 of its own; medians 0.83 to 0.93.
 static const double PACE_SLACK = 0.95;
 
-// Of pipelines with this number of layers on their fullest stage, which has no embedding and no head: its further micro-steps
-// as if data ranks took no time. With any data ranks a layer takes at least as long, and so it does on a stage of fewer
-// layers, which divide among them what a micro-step takes outside its layers.
+// Of pipelines with this number of layers on their fullest stage, which has no embedding and no head: its further
+// micro-steps as if data ranks took no time. With any data ranks a layer takes at least as long, and so it does on a
+// stage of fewer layers, which divide among them what a micro-step takes outside its layers.
 typedef struct LayerAlone {
     int32_t layers;  // 0 = not known
     double layer_s;  // in which the device does not wait for its host

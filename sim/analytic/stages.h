@@ -70,8 +70,8 @@ double stage_forward_share(const TrainPlan *plan);
 void stage_time_parts(const StageSplit *split, double layer_s, double dense_s, double head_s, double slowed_s,
                       double host_s);
 
-// What a stage gathers and reduces once a round, in addition to its micro-steps (stage_once.c). Writes by how much it makes
-// each part's first forward and last backward longer. layer_s: of a layer, forward and backward of a micro-step.
+// What a stage gathers and reduces once a round, in addition to its micro-steps (stage_once.c). Writes by how much it
+// makes each part's first forward and last backward longer. layer_s: of a layer, forward and backward of a micro-step.
 void stage_time_once(const Analytic *analytic, const StageSplit *split, const OnceTimes *once, double layer_s,
                      double forward_share);
 

@@ -54,7 +54,7 @@ static const TargetVersion torchtitan_0_2 = {
         SET(updates_in_backward, true),                    // optimizer.early_step_in_backward (components/optimizer.py)
         SET(pack_flavour, PACKS_ROWS),  // flavors _flex and _varlen, of documents that see themselves only
         SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_ADAMW_FOREACH)),  // implementation: fused, its default, or foreach
-        // Its reserved memory over live bytes, where its allocator is not replayed; 0.2 fits half of its groups better, fewer fit.
+        // Reserved over live bytes, where no allocator is replayed; 0.2 fits half of its groups better, fewer fit.
         SET(runtime.allocator_slack, 0.15), SET(replayed_slack, 0.15),
         SET(runtime.relative_uncertainty, 0.12)),  // 118 runs of two years, -20 to +14 % at 80 %
 };
