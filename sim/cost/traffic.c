@@ -99,7 +99,7 @@ static double product_passes(const Task *task, bool one_by_one) {
                                         : ((2 + depth_one_planes + (one_by_one ? 5 : 3)) * rows + 3) / (2 * rows + 1);
 }
 
-// The same of EXPERTS_WEIGHTED_FP32 (torchtitan of 2025-08, models/moe.py and expert_parallel.py). Forward: gather
+// The same of EXPERTS_WEIGHTED_FP32 (its models/moe.py and distributed/expert_parallel.py of 2025-08). Forward: gather
 // 2 S; to fp32 3 S, times weights 4 S, to bf16 3 S; scatter_add of 3 S to a copy of the tokens, two planes. Backward:
 // gather 2 S, casts back 6 S, two products 10 S, their sum 2 S; scatter_add of 3 S to zeros, a plane. In the order of
 // the experts here and back: a padded copy 2 S, picks 2 S, put back 2 S; backward adds by index 4 S, slices 2 S, picks

@@ -146,7 +146,7 @@ static void set_product(Op *op, int64_t m, int64_t n, int64_t k, double flops) {
     op->task.flops = flops;
 }
 
-// Where gate and up are separate products (torchtitan, models/common/moe.py, GroupedExperts) autograd adds the
+// Where gate and up are separate products (models/common/moe.py, GroupedExperts) autograd adds the
 // gradients of their common input, three planes of rows.
 static int64_t apart_bytes(const Lowering *lowering, int64_t width) {
     const bool apart = lowering->target->expert_flavour == EXPERTS_WEIGHTED_FP32;
