@@ -337,8 +337,8 @@ void space_plain_plan(const TuneRequest *request, const Mesh *mesh, TrainPlan *p
 // The plain plan with those choices that the fewest rules reject.
 static void lenient_plan(const TuneRequest *request, const Mesh *mesh, TrainPlan *plan) {
     space_plain_plan(request, mesh, plan);
-    if (plan->offload == OFFLOAD_ACTIVATIONS && request->asked[PLAN_RECOMPUTE] == TUNE_ANY) {
-        plan->recompute = RECOMPUTE_FULL;  // else there is nothing to offload
+    if (plan->offload == OFFLOAD_ACTIVATIONS && request->asked[PLAN_RECOMPUTE] == TUNE_ANY) {  // or nothing to offload
+        plan->recompute = request->target->offloads_saved ? RECOMPUTE_NONE : RECOMPUTE_FULL;
     }
     if (splits_compiled(request, plan) && request->asked[PLAN_FUSED] == TUNE_ANY) {
         plan->fused = FUSED_EAGER;

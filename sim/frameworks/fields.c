@@ -146,6 +146,7 @@ static const TargetField fields[] = {
     WORDS(recompute_other_unit),
     WORDS(recompute_counts),
     WORDS(offloads),
+    WORDS(offloads_saved),
     WORDS(recompute_modules),
     WORDS(update_copies),
     WORDS(overlap_stages),

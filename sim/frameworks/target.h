@@ -135,6 +135,7 @@ typedef struct Target {
     // legality
     ReplicateRule replicate_rule;
     RankOrderRule rank_order_rule;
+    unsigned offloads;               // bit 1 << Offload: what it can offload to host memory
     const char *rank_order_note;     // what setting another order requires; NULL = no more than any other choice
     bool cp_full_attention;          // cp is refused with sliding-window attention
     AxisMask axes, axes_unmodelled;  // that it supports, the others must have size 1; that it has and no plan does
@@ -149,10 +150,9 @@ typedef struct Target {
     LayerRule layer_rule;    // its default split of layers over stages
     unsigned splits;         // further values of pp_split it offers: PP_BIT(value)
     bool edges_weigh_one;    // embedding and head count as one layer or none, and all must divide
-    bool pp_rounds;          // a step may run its schedule several times
-    bool ties_stages;        // one table may be embedding and head of two stages, which sum its gradient
+    bool pp_rounds, offloads_saved;  // a step may run its schedule several times; offload=activations: of kept layers
+    bool ties_stages;                // one table may be embedding and head of two stages, which sum its gradient
     const char *stages_note, *group_switch;  // why no plan has pipelines; what its files call pp_group; NULL
-    unsigned offloads;                       // bit 1 << Offload: what it can offload to host memory
     int grad_syncs;                          // available by a switch, besides its own: GRAD_SYNC_BIT(value)
     const char *grad_sync_note, *loss_note;  // what its own is, and why there is no other; NULL
     int losses;                              // forms available by a switch, besides its own: LOSS_BIT(value)

@@ -190,6 +190,24 @@ static const char *check_rotation(const Check *check) {
     return NULL;
 }
 
+// What layers save: transformer_config.py of Megatron-core raises the first four.
+static const char *check_offload_saved(const Check *check) {
+    const TrainPlan *plan = check->plan;
+    const int layers = check->model->layers;
+    REFUSE_IF(check->arena, plan->recompute != RECOMPUTE_NONE,
+              "CPU offloading does not work when activation recomputation is enabled: use recompute none");
+    REFUSE_IF(check->arena, mesh_has_stages(&plan->mesh),
+              "Currently there is no support for Pipeline parallelism with CPU offloading: use pp=1");
+    REFUSE_IF(check->arena, plan_offload_layers(plan, layers) >= layers || layers == 1,
+              "CPU offloading can be done only for layers less than %d: use offload_layers %d", layers, layers - 1);
+    REFUSE_IF(check->arena, target_cuda_graphs(check->target, plan),
+              "CUDA graphs not supported with CPU offloading: use cuda_graphs off");
+    REFUSE_IF(check->arena, check->model->experts.count > 0 || plan->finetune != FINETUNE_FULL,
+              "offload=activations of %s is not predicted yet: use offload none",
+              plan->finetune != FINETUNE_FULL ? "adapters' layers" : "layers of experts");
+    return NULL;
+}
+
 static const char *check_offload(const Check *check) {
     const Offload offload = check->plan->offload;
     if (offload == OFFLOAD_NONE) {
@@ -198,6 +216,11 @@ static const char *check_offload(const Check *check) {
     REFUSE_IF(check->arena, !(check->target->offloads >> offload & 1), "%s has no offload=%s: use offload %s",
               check->target->name, offload_names[offload],
               check->target->offloads >> OFFLOAD_PARAMETERS & 1 ? offload_names[OFFLOAD_PARAMETERS] : "none");
+    if (offload == OFFLOAD_ACTIVATIONS && check->target->offloads_saved) {
+        return check_offload_saved(check);
+    }
+    REFUSE_IF(check->arena, check->plan->offload_layers > 0,
+              "%s offloads the inputs of all recomputed layers: use offload_layers 0", check->target->name);
     REFUSE_IF(check->arena, offload == OFFLOAD_ACTIVATIONS && check->plan->recompute != RECOMPUTE_FULL,
               "offload=activations moves the inputs of recomputed layers, recompute=%s has none: use recompute=full",
               recompute_names[check->plan->recompute]);

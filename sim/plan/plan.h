@@ -30,7 +30,8 @@ typedef struct TrainPlan {
     bool tp_overlap;               // tp > 1: tp collectives overlap the GEMMs they feed (user buffers, async tp)
     RecomputeUnit recompute_unit;  // of recompute=full
     int recompute_layers;          // of recompute=full: this many first layers of a chunk, the others are kept; 0 = all
-    Offload offload;               // stages 1 to 3; parameters: stage 3
+    Offload offload;               // stages 1 to 3; parameters: stage 3; activations of layers: any
+    int offload_layers;            // of offload=activations, where a target offloads what layers save: 0 = all but one
     int recompute_every;           // of recompute=full: every n-th layer, the others are kept; 0 = each
     GradSync grad_sync;            // accumulation over several data ranks only
     PpSchedule pp_schedule;        // pp > 1 only
@@ -117,6 +118,7 @@ typedef enum {
     PLAN_PP_GROUP,
     PLAN_PP_ROUNDS,
     PLAN_P2P_OVERLAP,
+    PLAN_OFFLOAD_LAYERS,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 
@@ -180,6 +182,20 @@ static inline bool plan_has_stages(const TrainPlan *plan) {  // of a pipeline
 // Are the optimizer's states on the host?
 static inline bool plan_offloads_states(const TrainPlan *plan) {
     return plan->offload == OFFLOAD_OPTIMIZER || plan->offload == OFFLOAD_PARAMETERS;
+}
+
+// Inputs of recomputed layers and states leave where something is sharded, what kept layers save leaves anywhere.
+static inline bool plan_may_offload(const TrainPlan *plan) {
+    return plan->zero != 0 || (plan->offload == OFFLOAD_ACTIVATIONS && plan->recompute == RECOMPUTE_NONE);
+}
+
+static inline bool plan_offloads_activations(const TrainPlan *plan) {
+    return plan->offload == OFFLOAD_ACTIVATIONS;
+}
+
+// Of offload=activations where it is of what layers save: how many of the first ones.
+static inline int plan_offload_layers(const TrainPlan *plan, int layers) {
+    return plan->offload_layers > 0 ? plan->offload_layers : layers - 1;
 }
 
 // "full", "selective"; where some layers are kept "24 layers", "1 in 3 layers".

@@ -71,7 +71,8 @@ typedef enum {
 } RecomputeModules;
 
 // What is offloaded to host memory: optimizer state and masters, updated there; or all that is sharded, gathered from
-// there (FSDP2's CPUOffloadPolicy: parameters, reduced gradients, optimizer); or recomputed layers' inputs.
+// there (FSDP2's CPUOffloadPolicy: parameters, reduced gradients, optimizer); or recomputed layers' inputs, or what
+// layers save (Megatron-core's cpu_offloading).
 typedef enum { OFFLOAD_NONE, OFFLOAD_OPTIMIZER, OFFLOAD_PARAMETERS, OFFLOAD_ACTIVATIONS, OFFLOAD_COUNT } Offload;
 
 // Whether gradient reduction overlaps backward, or kernels wait for them: at stage 2 for each reduction, at stages 0

@@ -293,10 +293,11 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                    "has, target is its own",
                                    RUNS},
                         .column = "grad_sync"},
-    [PLAN_OFFLOAD] = {"offload", .label = "offload", AT(offload), WORDS(offload_names), .matters = is_sharded,
+    [PLAN_OFFLOAD] = {"offload", .label = "offload", AT(offload), WORDS(offload_names), .matters = plan_may_offload,
                       .option = {"offload", "none|optimizer|parameters,optimizer|activations", NULL, "none",
                                  "what lives in the host's memory: states, updated there, or inputs of recomputed "
-                                 "layers; tried by itself only to say what would fit"}},
+                                 "layers (Megatron: what layers save); tried by itself only to say what would fit"},
+                      .column = "offload"},
     [PLAN_PP_SCHEDULE] =
         {"pp_schedule", .label = "pipeline schedule", AT(pp_schedule), WORDS(pp_schedule_names),
          .matters = plan_has_stages, .printed = PLAN_PRINTED_WHERE_IT_MATTERS, .scope = PLAN_OF_SHAPE, .searched = true,
@@ -505,10 +506,15 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                      "waits for each message as 1f1b does (Megatron's no-overlap-p2p-communication), "
                                      "is slower and never tried by itself",
                                      PLAN_OPTION_SAYS_WHAT}},
+    [PLAN_OFFLOAD_LAYERS] = {"offload_layers", .label = "layers offloaded", AT(offload_layers), .high = 1023,
+                             .matters = plan_offloads_activations, .scope = PLAN_OF_SHAPE,
+                             .option = {"offload-layers", "N", "layers", "0: all but the last",
+                                        "of --offload activations: first layers whose saved activations wait in the "
+                                        "host's memory (Megatron's cpu-offloading-num-layers)"},
+                             .column = "offload_layers", .column_is_number = true},
 };
 
-// ---- what is done to every field of very many plans: unrolled, a row is made of constants
-
+// What is done to every field of very many plans: unrolled, a row is made of constants.
 enum { EVERY_FIELD = 64 };
 
 void plan_canonical(TrainPlan *plan) {

@@ -17,7 +17,8 @@
     LANE(RECEIVE, receive, -1)
 
 #define LANE_SYMBOL(symbol, name, communicator) LANE_##symbol,
-typedef enum { LANE_LIST(LANE_SYMBOL) LANE_COUNT } LaneId;
+// HOST: saved activations to the host's memory and back; no plan has both these and messages to other stages.
+typedef enum { LANE_LIST(LANE_SYMBOL) LANE_COUNT, LANE_HOST = LANE_SEND } LaneId;
 
 typedef struct Lane {
     const char *name;

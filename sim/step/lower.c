@@ -1,8 +1,8 @@
 // step_lower: runs the passes once per kind of micro-step (first, middle, last) and once for the optimizer, then
 // assembles them in schedule order. Also the small set of helpers that the passes build with.
 
-#include "sim/step/lower.h"
 #include "sim/frameworks/pp_groups.h"
+#include "sim/step/lower_ops.h"
 #include "sim/step/mixed.h"
 
 #include <stddef.h>
@@ -250,6 +250,7 @@ static Variant lower_micro_step(Lowering *lowering, MicroKind kind) {
     lower_sharding(lowering);
     lower_recompute(lowering);
     lower_fuse(lowering);
+    lower_offload_saved(lowering);
     lower_split(lowering);
     lower_gather_buffers(lowering);
     Variant variant = {0};

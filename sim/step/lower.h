@@ -13,6 +13,7 @@
 //   sharding        lower_sharding.c   unit marks -> gathers, reductions, gradient accumulation (and lower_update.c)
 //   recompute       lower_recompute.c  backward re-runs the forward operations whose results were not kept
 //   fusion          lower_fuse.c       adjacent operations that share a pass over memory become one operation
+//   offload         lower_offload.c    copies what the first layers save to the host and back, beside the layers
 //   split           lower_split.c      separates weight gradients from input gradients, where the schedule does so
 //   messages        lower_messages.c   what the chunks of a stage receive from and send to other stages (lower_tied.c)
 //   lanes           lower_lanes.c      buffers (carried.c: over how many micro-steps), events, segments, hash

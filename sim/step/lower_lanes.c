@@ -4,7 +4,7 @@
 // index, without special cases.
 
 #include "sim/step/carried.h"
-#include "sim/step/lower.h"
+#include "sim/step/lower_ops.h"
 #include "sim/step/mixed.h"
 
 #include <string.h>
@@ -484,6 +484,10 @@ static void make_lanes(Assembly *assembly) {
     memcpy(program->lanes, lanes, sizeof lanes);
     // Without other stages there are no messages: their lanes are the last ones.
     program->lane_count = lowering_has_stages(assembly->lowering) ? LANE_COUNT : LANE_SEND;
+    if (lowering_offloads_saved(assembly->lowering)) {
+        program->lane_count = LANE_HOST + 1;
+        program->lanes[LANE_HOST] = (Lane){"host", -1};
+    }
     if (assembly->lowering->target->shared_shard_lane) {
         program->lanes[LANE_RS].communicator = program->lanes[LANE_AG].communicator;
     }

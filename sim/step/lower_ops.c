@@ -21,7 +21,7 @@ int32_t between_by_hidden(Lowering *lowering, const char *name) {
 
 int32_t residual_stream(Lowering *lowering) {
     const int32_t x = between_by_hidden(lowering, "x");
-    lowering->tensors[x].slots = recompute_offloads(lowering) ? 2 : lowering->model->layers + 1;
+    lowering->tensors[x].slots = recompute_offloads(lowering) ? 2 : lowering_saved_layers(lowering) + 1;
     lowering->tensors[x].held = holds_inputs(lowering);
     return x;
 }

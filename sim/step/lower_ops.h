@@ -187,6 +187,12 @@ void lower_experts_backward(Lowering *lowering, const Half *half, const NormBack
 // Input of the half's last layer: attention's results, in fp8 where they are saved in it.
 int32_t attention_projected(Lowering *lowering);
 
+// ---- saved activations on the host (lower_offload.c)
+
+bool lowering_offloads_saved(const Lowering *lowering);   // what its first layers save
+int32_t lowering_saved_layers(const Lowering *lowering);  // of how many layers the accelerator holds it
+void lower_offload_saved(Lowering *lowering);
+
 // ---- fp8 (lower_fp8.c)
 
 bool fp8_gathers_inputs(const Lowering *lowering);

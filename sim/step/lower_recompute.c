@@ -313,7 +313,7 @@ static OpList copy_of(Lowering *lowering, const OpList *list) {
 }
 
 bool recompute_offloads(const Lowering *lowering) {
-    return lowering->plan->offload == OFFLOAD_ACTIVATIONS;
+    return lowering->plan->offload == OFFLOAD_ACTIVATIONS && !lowering->target->offloads_saved;
 }
 
 // A copy between the accelerator and the host on the compute lane, ahead of all others in the list.

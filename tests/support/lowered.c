@@ -19,6 +19,7 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .recompute_modules = request->recompute_modules,
                       .recompute_layers = request->recompute_layers,
                       .recompute_every = request->recompute_every,
+                      .offload_layers = request->offload_layers,
                       .pp_schedule = request->pp_schedule,
                       .virtual_stages = request->virtual_stages,
                       .offload = request->offload,

@@ -16,7 +16,7 @@ typedef struct LoweredRequest {
     Recompute recompute;
     RecomputeUnit recompute_unit;
     int recompute_modules;
-    int recompute_layers, recompute_every;
+    int recompute_layers, recompute_every, offload_layers;
     Offload offload;
     CpRotate cp_rotate;
     AxisOrder order;

@@ -59,8 +59,9 @@ static const TargetVersion megatron_core = {
         // DeepSeek's profile of a chunk forward with one backward: 129 ms, of them 124 compute; 113 of exchanges
         // (deepseek-ai/profile-data, train.json; sim/SOURCES.md E2)
         SET(ep_overlap_exposed, (129.0 - 124) / 113), SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP | AXES_EP),
-        SET(zigzag, true),                         // DualChunkSwap of Transformer Engine (its context_parallel.py)
-        SET(offloads, 1u << OFFLOAD_OPTIMIZER),    // --optimizer-cpu-offload (optimizer_config.py)
+        SET(zigzag, true),  // DualChunkSwap of Transformer Engine (its context_parallel.py)
+        // --optimizer-cpu-offload (optimizer_config.py), --cpu-offloading-num-layers (transformer_block.py)
+        SET(offloads, 1u << OFFLOAD_OPTIMIZER | 1u << OFFLOAD_ACTIVATIONS), SET(offloads_saved, true),
         SET(overlap_stages, 1u << 0 | 1u << 1),    // --overlap-grad-reduce, in what we export and NeMo's recipes;
                                                    // else all is reduced in finish_grad_sync (param_and_grad_buffer.py)
         SET(recompute_counts, RECOMPUTE_FIRST_N),  // --recompute-method block (transformer_block.py)
@@ -140,7 +141,8 @@ static const TargetVersion megatron_fsdp = {
         SET(root_unit, true), SET(root_kept, true),  // fsdp_unit_modules = [TransformerLayer]
         SET(backward_prefetch, true),                // AllGatherPipeline, PrefetchOrder
         SET(deferred_reduce, false), SET_TEXT(grad_sync_note, "sharded gradients are reduced on every micro-batch"),
-        SET(gradient_buffer, false), SET(overlap_stages, 0), SET(offloads, 0), SET(graph_switch, false),
+        SET(gradient_buffer, false), SET(overlap_stages, 0), SET(offloads, 1u << OFFLOAD_ACTIVATIONS),
+        SET(graph_switch, false),
         // model_weight_buffer (megatron_fsdp/param_and_grad_buffer.py); MX has another for its second layout
         // (transpose_weight_buffer), which is not modelled
         SET(fp8_parameters, FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_DELAYED) | FP8_BIT(FP8_BLOCK)),

@@ -18,6 +18,9 @@ static const char *bridge_refuse(const ConfigJob *job) {
               "Megatron-Bridge converts models of Hugging Face, and %s is none: give the folder of its config.json "
               "with --model",
               job->model->name);
+    REFUSE_IF(job->arena, plan_offloads_states(job->plan),
+              "a file of megatron-bridge does not say offload=%s yet: use --offload none",
+              offload_names[job->plan->offload]);
     return NULL;
 }
 
@@ -148,6 +151,12 @@ static void write_model(const ConfigJob *job, FILE *out) {
     }
     fprintf(out, "    cfg.model.attention_backend = AttnBackend.%s\n",
             plan->attention == ATTENTION_FLASH ? "flash" : "fused");
+    if (plan->offload == OFFLOAD_ACTIVATIONS) {
+        fprintf(out,
+                "    cfg.model.cpu_offloading = True\n"
+                "    cfg.model.cpu_offloading_num_layers = %d\n",
+                plan_offload_layers(plan, job->model->layers));
+    }
     if (plan->recompute == RECOMPUTE_FULL) {
         fprintf(out,
                 "    cfg.model.recompute_granularity = \"full\"\n"
@@ -232,7 +241,7 @@ const ExportFormat export_megatron_bridge = {
                EXPORT_BIT(ATTENTION_CUDNN) | EXPORT_FLASH, EXPORT_FUSED),
     .takes = PLAN_BIT(PLAN_REDUCE_DTYPE) | PLAN_BIT(PLAN_TP_OVERLAP) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |
              PLAN_BIT(PLAN_FINETUNE) | PLAN_BIT(PLAN_PACK) | PLAN_BIT(PLAN_FP8_PARAMETERS) | PLAN_BIT(PLAN_DISPATCH) |
-             PLAN_BIT(PLAN_EP_OVERLAP),
+             PLAN_BIT(PLAN_EP_OVERLAP) | PLAN_BIT(PLAN_OFFLOAD) | PLAN_BIT(PLAN_OFFLOAD_LAYERS),
     .stages = true,
     .refuse = bridge_refuse,
     .notes = bridge_notes,

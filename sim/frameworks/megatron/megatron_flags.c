@@ -160,7 +160,9 @@ static void write_training(const ConfigJob *job, FILE *out) {
                 plan->fp8_parameters ? " --fp8-param-gather" : "",
                 plan->fp8_parameters && plan->fp8_recipe == FP8_MX ? " --reuse-grad-buf-for-mxfp8-param-ag" : "");
     }
-    if (plan->offload != OFFLOAD_NONE) {  // which arguments.py takes with the precision-aware optimizer only
+    if (plan->offload == OFFLOAD_ACTIVATIONS) {
+        fprintf(out, "    --cpu-offloading-num-layers %d\n", plan_offload_layers(plan, job->model->layers));
+    } else if (plan->offload != OFFLOAD_NONE) {  // which arguments.py takes with the precision-aware optimizer only
         fputs("    --optimizer-cpu-offload --optimizer-offload-fraction 1.0 --use-precision-aware-optimizer\n", out);
     }
     if (plan->optimizer == OPTIMIZER_SGD_MOMENTUM) {
@@ -214,8 +216,9 @@ const ExportFormat export_megatron_flags = {
     EXPORT_HAS(EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32 | EXPORT_FP8, EXPORT_NONE | EXPORT_FULL | EXPORT_SELECTIVE,
                EXPORT_BIT(ATTENTION_CUDNN) | EXPORT_FLASH, EXPORT_FUSED),
     .takes = PLAN_BIT(PLAN_REDUCE_DTYPE) | PLAN_BIT(PLAN_TP_OVERLAP) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |
-             PLAN_BIT(PLAN_OFFLOAD) | PLAN_BIT(PLAN_CUDA_GRAPHS) | PLAN_BIT(PLAN_OPTIMIZER) |
-             PLAN_BIT(PLAN_FP8_PARAMETERS) | PLAN_BIT(PLAN_DISPATCH) | PLAN_BIT(PLAN_EP_OVERLAP),
+             PLAN_BIT(PLAN_OFFLOAD) | PLAN_BIT(PLAN_OFFLOAD_LAYERS) | PLAN_BIT(PLAN_CUDA_GRAPHS) |
+             PLAN_BIT(PLAN_OPTIMIZER) | PLAN_BIT(PLAN_FP8_PARAMETERS) | PLAN_BIT(PLAN_DISPATCH) |
+             PLAN_BIT(PLAN_EP_OVERLAP),
     .stages = true,
     .refuse = megatron_refuse,
     .write = megatron_write,

@@ -47,6 +47,9 @@ static const Names names[M_KEY_COUNT] = {
     [M_SQUARE_TYPE] = {"--exp-avg-sq-dtype", "optimizer.exp_avg_sq_dtype"},
     [M_OFFLOAD] = {"--optimizer-cpu-offload", "optimizer.optimizer_cpu_offload"},
     [M_OFFLOADED] = {"--optimizer-offload-fraction", "optimizer.optimizer_offload_fraction"},
+    [M_SAVED] = {"", "model.cpu_offloading"},
+    [M_SAVED_LAYERS] = {"--cpu-offloading-num-layers", "model.cpu_offloading_num_layers"},
+    [M_SAVED_WEIGHTS] = {"", "model.cpu_offloading_weights"},
     [M_GRAPHS] = {"--cuda-graph-impl", NULL},
     [M_EXPERTS] = {"--num-experts", "model.num_moe_experts"},
     [M_DISPATCHER] = {"--moe-token-dispatcher-type", NULL},
@@ -136,8 +139,6 @@ bool megatron_says(Import *import, MegatronKey key) {
         "the shared expert runs beside the exchange of tokens: your run may need less time")                           \
     ROW("--fine-grained-activation-offloading", "model.fine_grained_activation_offloading", NULL,                      \
         "inputs of modules wait on the host: your run needs less memory")                                              \
-    ROW("--cpu-offloading-num-layers", "model.cpu_offloading_num_layers", NULL,                                        \
-        "activations of layers wait on the host: your run needs less memory")                                          \
     ROW("--distribute-saved-activations", "model.distribute_saved_activations", NULL,                                  \
         "kept inputs are split over tp: your run needs less memory")                                                   \
     ROW("--empty-unused-memory-level", "train.empty_unused_memory_level", NULL,                                        \

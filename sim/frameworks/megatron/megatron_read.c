@@ -319,6 +319,33 @@ static Status read_optimizer(Import *import, Error *error) {
     return STATUS_OK;
 }
 
+// What the first layers save; Bridge has a switch for it (transformer_config.py, cpu_offloading).
+static Status read_saved(Import *import, Error *error) {
+    const bool bridge = megatron_is_bridge(import);
+    int layers = 0, on = !bridge, weights = 0;
+    TRY(megatron_int(import, M_SAVED_LAYERS, 0, plan_fields[PLAN_OFFLOAD_LAYERS].high, &layers, error));
+    if (bridge) {
+        TRY(megatron_bool(import, M_SAVED, &on, error));
+        TRY(megatron_bool(import, M_SAVED_WEIGHTS, &weights, error));
+    }
+    if (layers > 0 && !on) {
+        import_find(import, FINDING_TRAP, megatron_key(import, M_SAVED_LAYERS),
+                    "does nothing while model.cpu_offloading is not True");
+    } else if (layers > 0 && import->said.choice[PLAN_OFFLOAD] == OFFLOAD_OPTIMIZER) {
+        import_find(import, FINDING_UNMODELLED, megatron_key(import, M_SAVED_LAYERS),
+                    "activations of layers wait on the host, as states do: predicted with those alone, your run needs "
+                    "less memory");
+    } else if (layers > 0) {
+        import_take_offload(import, megatron_key(import, M_SAVED_LAYERS), OFFLOAD_ACTIVATIONS, "cpu");
+        import->said.choice[PLAN_OFFLOAD_LAYERS] = layers;
+    }
+    if (weights && on && layers > 0) {
+        import_find(import, FINDING_UNMODELLED, megatron_key(import, M_SAVED_WEIGHTS),
+                    "weights of layers wait on the host too: your run needs less memory");
+    }
+    return STATUS_OK;
+}
+
 static Status read_graphs(Import *import, Error *error) {
     const char *how = "none";
     TRY(megatron_word(import, M_GRAPHS, &how, error));
@@ -481,6 +508,7 @@ static Status megatron_read(Import *import, Error *error) {
     TRY(read_attention(import, error));
     TRY(read_recompute(import, error));
     TRY(read_optimizer(import, error));
+    TRY(read_saved(import, error));
     TRY(read_graphs(import, error));
     TRY(megatron_read_adapters(import, error));
     TRY(read_sizes(import, error));

@@ -45,7 +45,9 @@ static void any_of_megatron(uint64_t *seed, const Target *target, TrainPlan *pla
     plan->zero = target->max_zero == 3 ? 3 : pick(seed, 2);
     plan->cuda_graphs = newer && pick(seed, 4) == 0 ? CUDA_GRAPHS_ON : CUDA_GRAPHS_TARGET;
     plan->optimizer = newer ? optimizers[pick(seed, 3)] : OPTIMIZER_TARGET;
-    plan->offload = pick(seed, 6) == 0 ? OFFLOAD_OPTIMIZER : OFFLOAD_NONE;
+    const Offload offloads[] = {OFFLOAD_OPTIMIZER, OFFLOAD_ACTIVATIONS, OFFLOAD_NONE};
+    plan->offload = offloads[pick(seed, 6) % 3];
+    plan->offload_layers = plan->offload == OFFLOAD_ACTIVATIONS ? 1 + pick(seed, 8) : 0;
     plan->p2p_waits = target->p2p_switch && pick(seed, 3) == 0;
     plan->bf16_master = false;
 }

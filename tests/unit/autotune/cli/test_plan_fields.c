@@ -36,6 +36,7 @@ static TrainPlan plan_with(PlanFieldId id, int value) {
                       .virtual_stages = 2,
                       .pp_split = SPLIT_ENDS,
                       .expert_capacity = id == PLAN_PAD_EXPERTS ? 125 : 0,
+                      .offload = id == PLAN_OFFLOAD_LAYERS ? OFFLOAD_ACTIVATIONS : OFFLOAD_NONE,
                       .finetune = FINETUNE_LORA};
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         plan.mesh.size[axis] = AXES_OWN & AXIS_BIT(axis) ? 2 : 1;
@@ -219,7 +220,7 @@ static void check_run_file(PlanFieldId id, int value, const char *text) {
         return;
     }
     const char *word = field->column_is_number ? arena_format(&arena, "%d", value) : text;
-    const RunFile file = run_file_of(&arena, run_file_with(field->column, word));
+    const RunFile file = run_file_of(&arena, run_file_with(field->column, arena_format(&arena, "\"%s\"", word)));
     RunCase run;
     run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
     // what the target has not is read all the same, and then refused

@@ -90,6 +90,12 @@ static const Reading readings[] = {
      "train: {global_batch_size: 8, micro_batch_size: 1}\nmixed_precision: bf16_with_mxfp8_mixed\n",
      SYNTAX_YAML, 8,
      "cp=2,tp=2 seq=1 mb=1 ga=4 zero=1 reshard=always recompute=none cp_rotate=allgather precision=fp8"},
+    {FLAGS("--cpu-offloading-num-layers 6"), SYNTAX_SHELL, 1, "offload=activations"},
+    {FLAGS("--cpu-offloading-num-layers 6 --use-distributed-optimizer"), SYNTAX_SHELL, 4,
+     "offload=activations reduce_overlap=off offload_layers=6"},
+    {"model:\n  cpu_offloading: true\n  cpu_offloading_num_layers: 20\n  cpu_offloading_weights: false\n"
+     "train: {global_batch_size: 8, micro_batch_size: 1}\n",
+     SYNTAX_YAML, 8, "offload=activations reduce_overlap=on offload_layers=20"},
     {FLAGS("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 1"), SYNTAX_SHELL, 4,
      "pp_split=ends pp_first=1 pp_last=5"},
     {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et|tt|ttt|t*10L'"), SYNTAX_SHELL, 4,

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "sim/cost/cost.h"
+#include "sim/memory/memory.h"
 #include "sim/memory/memory_breakdown.h"
+#include "tests/support/hazard_check.h"
 #include "tests/support/lowered.h"
 
 static Arena arena;
@@ -128,4 +130,61 @@ Test(offload, of_activations_stops_the_kernels_for_both_copies) {
         }
     }
     cr_expect_eq(copies, 2);
+}
+
+static StepProgram saved_offloaded(const char *target, bool fp8, int of) {
+    return lowered(&arena, (LoweredRequest){.model = "llama-3.2-1b",
+                                            .target = target,
+                                            .mesh = "dp_shard=4",
+                                            .seq = 1024,
+                                            .micro_batch = 2,
+                                            .grad_accum = 2,
+                                            .bf16 = true,
+                                            .fp8 = fp8,
+                                            .offload = of > 0 ? OFFLOAD_ACTIVATIONS : OFFLOAD_NONE,
+                                            .offload_layers = of});
+}
+
+// Megatron-core's cpu_offloading: of 16 layers 12 leave, so a quarter of what layers save stays, and the first 12 are
+// on the host (DefaultOffloadSynchronizer of Transformer Engine, pytorch/cpu_offload.py).
+Test(offload, of_saved_activations_leaves_those_of_the_other_layers) {
+    const StepProgram without = saved_offloaded("megatron@0.19", false, 0);
+    const StepProgram few = saved_offloaded("megatron@0.19", false, 4),
+                      most = saved_offloaded("megatron@0.19", false, 12);
+    const double all = memory_of(&without).activations;
+    const double layer = memory_of(&few).host_bytes / 4;
+    cr_expect_gt(layer, 10 * 2.0 * tokens * hidden);
+    cr_expect_float_eq(memory_of(&most).host_bytes, 12 * layer, 1);
+    cr_expect_float_eq(all - memory_of(&few).activations, 4 * layer, 0.25 * layer);
+    cr_expect_float_eq(all - memory_of(&most).activations, 12 * layer, 0.25 * layer);
+    cr_expect_eq(memory_of(&without).optimizer, memory_of(&most).optimizer);
+}
+
+// Beside the kernels, of the first layers only: out behind the layer, back behind the backward of the layer that has
+// had its slots.
+Test(offload, of_saved_activations_runs_beside_the_layers_and_races_with_nothing) {
+    static const int counts[] = {1, 4, 8, 12, 15};
+    for (size_t i = 0; i < 2 * sizeof counts / sizeof counts[0]; i++) {
+        const int of = counts[i / 2];
+        const StepProgram program = saved_offloaded(i % 2 ? "megatron@fsdp" : "megatron@0.19", i % 2, of);
+        Error error = {0};
+        MemoryPlan plan;
+        int there = 0, back = 0;
+        for (int32_t t = 0; t < program.task_count; t++) {
+            const Task *task = &program.tasks[t];
+            const bool out = strcmp(task->name, "saved to host") == 0, in = strcmp(task->name, "saved from host") == 0;
+            if (out || in) {
+                cr_expect_eq(task->lane, LANE_HOST);
+                cr_expect_eq(step_guard_open(&program, task, of - 1), out || of - 1 >= layers - of);
+                cr_expect_eq(step_guard_open(&program, task, layers - 1), in);
+            }
+            there += out;
+            back += in;
+        }
+        cr_expect_gt(there, 4);
+        cr_expect_eq(there, back);
+        cr_assert_eq(memory_plan(&program, &arena, &plan, &error), STATUS_OK, "%s", error.message);
+        cr_expect_eq(hazard_check(&program, &plan, &arena, NULL, &error), STATUS_OK, "%d layers: %s", of,
+                     error.message);
+    }
 }

@@ -130,3 +130,27 @@ Test(format_rules, adapters_beside_packed_experts_are_refused) {
         trl, &plan,
         "the experts of qwen3-30b-a3b are plain parameters, which bitsandbytes does not pack: use finetune lora");
 }
+
+// transformer_config.py of Megatron-core raises them; elsewhere all inputs leave.
+Test(format_rules, megatron_offloads_what_layers_save_where_nothing_is_recomputed) {
+    const Target *megatron = found("megatron"), *newest = found("megatron@0.19");
+    TrainPlan plan = plan_of(megatron, 8, 1);
+    plan.zero = 1;
+    plan.offload = OFFLOAD_ACTIVATIONS;
+    check_legal(megatron, &plan);
+    plan.offload_layers = 20;
+    check_legal(megatron, &plan);
+    plan.recompute = RECOMPUTE_FULL;
+    check_reason(megatron, &plan,
+                 "CPU offloading does not work when activation recomputation is enabled: use recompute none");
+    plan.zero = 3;
+    check_reason(found("accelerate"), &plan,
+                 "accelerate offloads the inputs of all recomputed layers: use offload_layers 0");
+    plan.zero = 1;
+    plan.recompute = RECOMPUTE_NONE;
+    plan.offload_layers = 1000;
+    check_reason(megatron, &plan, "CPU offloading can be done only for layers less than 32: use offload_layers 31");
+    plan.offload_layers = 1;
+    plan.cuda_graphs = CUDA_GRAPHS_ON;
+    check_reason(newest, &plan, "CUDA graphs not supported with CPU offloading: use cuda_graphs off");
+}
