@@ -14,7 +14,7 @@
 #include "sim/plan/plan_fields.h"
 #include "sim/step/schedules/order_json.h"
 
-static const char SCHEMA[] = "ndtune.run-request/1";
+static const char SCHEMA[] = "ndtune.run-request/2";
 
 const char *const lane_mode_names[LANES_COUNT] = {"serial", "async"};
 const char *const fault_action_names[FAULT_COUNT] = {"none", "hang", "exit", "skip", "size", "delay", "pace"};

@@ -1,4 +1,4 @@
-// What the tuner sends to its workers, and the file it travels in (schema ndtune.run-request/1). Both sides lower the
+// What the tuner sends to its workers, and the file it travels in (schema ndtune.run-request/2). Both sides lower the
 // program from model, plan and target independently; the template hash proves that they agree.
 
 #pragma once

@@ -230,7 +230,7 @@ Test(launch, a_request_with_a_missing_field_is_refused_by_name) {
     char *directory = temp_dir_make();
     const char *path = arena_format(&arena, "%s/request.json", directory);
     FILE *file = fopen(path, "w");
-    fputs("{\"schema\":\"ndtune.run-request/1\",\"model\":{\"name\":\"x\"}}", file);
+    fputs("{\"schema\":\"ndtune.run-request/2\",\"model\":{\"name\":\"x\"}}", file);
     fclose(file);
     RunRequest read;
     Error error = {0};
