@@ -41,7 +41,7 @@ int32_t lowering_saved_layers(const Lowering *lowering) {
     return lowering_offloads_saved(lowering) ? layers - plan_offload_layers(lowering->plan, layers) : layers;
 }
 
-// Smaller tensors stay (_check_if_offload).
+// Smaller tensors stay (_check_if_offload): here of one sequence, so that programs of all micro-batches are alike.
 enum { LEAST_ELEMENTS = 256 * 1024 };
 
 static void note_written(const Op *op, bool *written) {
@@ -52,15 +52,15 @@ static void note_written(const Op *op, bool *written) {
     }
 }
 
+static int64_t elements_of(const Tensor *tensor) {
+    return tensor->bytes / dtype_bytes(tensor->dtype);
+}
+
 static bool may_move(const Lowering *lowering, const Tensor *tensor) {
     const bool activation = tensor->role == ROLE_ACTIVATION || tensor->role == ROLE_COMMUNICATION;
     return activation && !tensor->persistent && !tensor->cheap &&
            (tensor->slots == 0 || tensor->slots >= lowering_saved_layers(lowering)) &&
-           tensor->bytes / dtype_bytes(tensor->dtype) >= LEAST_ELEMENTS;
-}
-
-static int64_t elements_of(const Tensor *tensor) {
-    return tensor->bytes / dtype_bytes(tensor->dtype);
+           elements_of(tensor) / lowering->plan->micro_batch >= LEAST_ELEMENTS;
 }
 
 // One way, behind all of a layer: of that layer, or of the one that its slots are free for.

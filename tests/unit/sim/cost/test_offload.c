@@ -188,3 +188,19 @@ Test(offload, of_saved_activations_runs_beside_the_layers_and_races_with_nothing
                      error.message);
     }
 }
+
+// The estimate takes a program's sizes at any micro-batch from two: log-sum-exps of 32 heads and 4096 tokens are 2^17
+// elements, too few to move, and those of two sequences must stay as well.
+Test(offload, of_saved_activations_moves_the_same_tensors_at_any_micro_batch) {
+    LoweredRequest request = {.model = "llama-3.2-1b",
+                              .target = "megatron@0.19",
+                              .mesh = "dp_shard=4",
+                              .seq = 4096,
+                              .bf16 = true,
+                              .offload = OFFLOAD_ACTIVATIONS};
+    const StepProgram one = lowered(&arena, request);
+    for (request.micro_batch = 2; request.micro_batch <= 8; request.micro_batch *= 2) {
+        const StepProgram more = lowered(&arena, request);
+        cr_expect(step_same_structure(&one, &more), "micro-batch %d", request.micro_batch);
+    }
+}
