@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "autotune/accuracy/accuracy.h"
 #include "autotune/predict/predict.h"
 #include "sim/frameworks/framework.h"
 
@@ -81,12 +82,28 @@ static Status predict_unsaid(RunPredictor *runs, Predictor *predictor, RunCase *
     return predict(runs, predictor, run, memory_only, error);
 }
 
+// The stage whose memory the row has; -1: the fullest. What a device holds is of no log, and what nobody named is from
+// one only where the framework logs what it reserves, the figure that it is held against.
+static int logged_stage(const RunCase *run, const Framework *framework) {
+    const char *kind = run->row->mem_kind;
+    const bool named = strcmp(kind, memory_kind_names[MEMORY_KIND_ALLOCATED]) == 0 ||
+                       strcmp(kind, memory_kind_names[MEMORY_KIND_RESERVED]) == 0;
+    const bool of_device = strcmp(kind, memory_kind_names[MEMORY_KIND_DEVICE]) == 0;
+    if (!plan_has_stages(&run->plan) || of_device || !(named || framework->logs_reserved)) {
+        return -1;
+    }
+    return framework->logged_stage == LOGS_FIRST  ? 0
+           : framework->logged_stage == LOGS_LAST ? mesh_stages(&run->plan.mesh) - 1
+                                                  : -1;
+}
+
 // What the framework's own log would report as memory.
 static Status predict_logged(RunPredictor *runs, Predictor *predictor, RunCase *run, Error *error) {
     const Framework *framework = framework_of(run->request.target->name);
-    const bool of_first = framework && framework->logs_first_stage && plan_has_stages(&run->plan);
     run->logs_reserved = framework && framework->logs_reserved;
-    return of_first ? predict_memory_of_stage(predictor, &run->plan, 0, runs->arena, &run->logged, error) : STATUS_OK;
+    const int stage = framework ? logged_stage(run, framework) : -1;
+    return stage >= 0 ? predict_memory_of_stage(predictor, &run->plan, stage, runs->arena, &run->logged, error)
+                      : STATUS_OK;
 }
 
 void run_predict(RunPredictor *runs, RunCase *run, bool memory_only) {

@@ -83,6 +83,9 @@ typedef struct ChipWidth {
     double far_spread;  // one-sigma, on top, of the ranks beyond those of autotune/predict/interval.c
 } ChipWidth;
 
+// Of a pipeline: the fullest stage, where its logs are of all of them.
+typedef enum { LOGS_FULLEST, LOGS_FIRST, LOGS_LAST } LoggedStage;
+
 typedef struct Framework {
     const char *name;                      // of the folder
     const TargetVersion *const *versions;  // the default one first; ends at NULL. None: it trains by another's
@@ -105,7 +108,7 @@ typedef struct Framework {
     bool accumulation_is_batch;    // the latter is the global batch
     const char *of_stages[2];    // in a pipeline: the micro-batch, and the batch that is cut into them; NULL = as above
     bool has_pipelines;          // its users would consider pipeline stages once a model spans nodes
-    bool logs_first_stage;       // the memory in its logs is that of a pipeline's first stage; else of the fullest
+    LoggedStage logged_stage;    // whose memory its logs hold
     bool logs_reserved;          // and what the allocator holds, not what lives
 } Framework;
 

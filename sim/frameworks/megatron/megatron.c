@@ -242,4 +242,7 @@ const Framework framework_megatron = {
     .accumulation = "--global-batch-size",
     .accumulation_is_batch = true,
     .has_pipelines = true,
+    // Only the last rank has a tensorboard (_set_tensorboard_writer of training/global_vars.py), to which training_log
+    // writes mem-max-allocated-bytes
+    .logged_stage = LOGS_LAST,
 };

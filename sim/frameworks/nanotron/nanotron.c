@@ -126,6 +126,6 @@ const Framework framework_nanotron = {
     .has_pipelines = true,
     // log_throughput writes rank 0's figures after the optimizer's step, and log_memory has reset the peak of what
     // lives before it (helpers.py, logging.py, trainer.py): only the reserved bytes still know of the activations.
-    .logs_first_stage = true,
+    .logged_stage = LOGS_FIRST,
     .logs_reserved = true,
 };
