@@ -184,9 +184,9 @@ static inline bool plan_offloads_states(const TrainPlan *plan) {
     return plan->offload == OFFLOAD_OPTIMIZER || plan->offload == OFFLOAD_PARAMETERS;
 }
 
-// Inputs of recomputed layers and states leave where something is sharded, what kept layers save leaves anywhere.
+// States leave where something is sharded, activations anywhere; those of recomputed layers: target_canonical.
 static inline bool plan_may_offload(const TrainPlan *plan) {
-    return plan->zero != 0 || (plan->offload == OFFLOAD_ACTIVATIONS && plan->recompute == RECOMPUTE_NONE);
+    return plan->zero != 0 || plan->offload == OFFLOAD_ACTIVATIONS;
 }
 
 static inline bool plan_offloads_activations(const TrainPlan *plan) {

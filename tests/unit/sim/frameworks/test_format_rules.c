@@ -154,3 +154,17 @@ Test(format_rules, megatron_offloads_what_layers_save_where_nothing_is_recompute
     plan.cuda_graphs = CUDA_GRAPHS_ON;
     check_reason(newest, &plan, "CUDA graphs not supported with CPU offloading: use cuda_graphs off");
 }
+
+// What sharding has nothing to do with is not lost where nothing is sharded; accelerate's is of FSDP's wrapper.
+Test(format_rules, megatron_is_refused_offloading_beside_recomputation_without_sharding_too) {
+    const Target *megatron = found("megatron"), *accelerate = found("accelerate");
+    TrainPlan plan = plan_of(megatron, 1, 8), other = plan_of(accelerate, 1, 8);
+    plan.recompute = other.recompute = RECOMPUTE_FULL;
+    plan.offload = other.offload = OFFLOAD_ACTIVATIONS;
+    target_canonical(megatron, &plan);
+    target_canonical(accelerate, &other);
+    cr_expect_eq(plan.zero, 0);
+    check_reason(megatron, &plan,
+                 "CPU offloading does not work when activation recomputation is enabled: use recompute none");
+    cr_expect_eq(other.offload, OFFLOAD_NONE);
+}
