@@ -28,14 +28,15 @@ typedef enum {
 } MicroVariant;
 
 typedef struct OverlapOp {
-    uint8_t kind;       // ShardKind, or SHARD_KINDS for a block
-    uint8_t unit;       // of a block: whose weights it reads
-    uint8_t ring;       // slots of the buffer that it waits for (weights or gradients); 0: it never waits
-    int8_t offset;      // of the layer whose slot it uses
-    bool releases;      // block: its end of reading frees a weight buffer
-    bool replica_lane;  // casts: after the replica sum
-    bool in_line;       // the same: on the compute lane
-    bool guarded;       // looks at the next layer: not in the last iteration
+    uint8_t kind;        // ShardKind, or SHARD_KINDS for a block
+    uint8_t unit;        // of a block: whose weights it reads
+    uint8_t ring;        // slots of the buffer that it waits for (weights or gradients); 0: it never waits
+    int8_t offset;       // of the layer whose slot it uses
+    bool releases;       // block: its end of reading frees a weight buffer
+    bool gathers_ahead;  // block: the latest gather is of the next layer's weights
+    bool replica_lane;   // casts: after the replica sum
+    bool in_line;        // the same: on the compute lane
+    bool guarded;        // looks at the next layer: not in the last iteration
     int32_t block;
     bool near;       // gather: among neighbours
     bool copied_in;  // gather: after a copy on its lane, issued copy_host_s earlier
@@ -64,6 +65,7 @@ typedef struct Overlap {
     double busy_s[OVERLAP_MICRO_VARIANTS][LAYER_PASSES + 1];  // blocks, by pass; the last one outside of the layers
     double exposed_s[OVERLAP_MICRO_VARIANTS][LAYER_PASSES + 1][AXIS_COUNT];
     ShardKernels kernels_run[OVERLAP_MICRO_VARIANTS][LAYER_PASSES + 1][UNIT_COUNT];
+    double to_host_s;  // what layers save, to the host's memory and back, in a micro-step
     FluidBlock fluid[LAYER_PASSES];
     double isolated_s[LAYER_PASSES];
     // Collectives overlapping the layers of a pass, in units of one per layer: its own, and edge units' spread over the

@@ -6,6 +6,7 @@
 
 #include "sim/step/slots.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 // A block of the first micro-step: later ones mostly have the same block at the same place.
@@ -108,8 +109,9 @@ static int32_t block_index(Builder *builder, const Block *block) {
 static bool same_op(const OverlapOp *a, const OverlapOp *b) {
     return a->kind == b->kind && a->unit == b->unit && a->ring == b->ring && a->offset == b->offset &&
            a->releases == b->releases && a->replica_lane == b->replica_lane && a->in_line == b->in_line &&
-           a->guarded == b->guarded && a->block == b->block && a->copied_in == b->copied_in && a->after == b->after &&
-           a->host_s == b->host_s && a->copy_host_s == b->copy_host_s;
+           a->guarded == b->guarded && a->gathers_ahead == b->gathers_ahead && a->block == b->block &&
+           a->copied_in == b->copied_in && a->after == b->after && a->host_s == b->host_s &&
+           a->copy_host_s == b->copy_host_s;
 }
 
 // The same section of an earlier variant, if it has the same operations; else this one.
@@ -213,6 +215,16 @@ static const KnownBlock *measure_pending(Builder *builder) {
     return measured;
 }
 
+static bool gathers_ahead(const Builder *builder, int unit) {
+    for (int32_t i = builder->section_first; i < builder->overlap->op_count; i++) {
+        const OverlapOp *op = &builder->overlap->ops[i];
+        if (op->kind == SHARD_GATHER && op->unit == unit && op->offset != 0) {
+            return builder->section == OVERLAP_FORWARD || builder->section == OVERLAP_BACKWARD;
+        }
+    }
+    return false;
+}
+
 static void close_block(Builder *builder) {
     Overlap *overlap = builder->overlap;
     if (builder->pending_count == 0) {
@@ -224,6 +236,7 @@ static void close_block(Builder *builder) {
     append_op(builder, (OverlapOp){.kind = SHARD_KINDS,
                                    .unit = (uint8_t)unit,
                                    .ring = gradient_depth(builder, unit),
+                                   .gathers_ahead = gathers_ahead(builder, unit),
                                    .block = block,
                                    .host_s = measured->block.host_s});
     if (builder->section == OVERLAP_FORWARD || builder->section == OVERLAP_BACKWARD) {
@@ -297,8 +310,21 @@ static bool joins_last_op(Builder *builder, const Task *task, ShardKind kind, do
     return false;
 }
 
+// Copies of what layers save: no block waits for them, for those that it would wait for are of layers far from it.
+static bool is_to_host(const Task *task) {
+    return task->lane == LANE_HOST && task->kind == TASK_COPY;
+}
+
+static int32_t layers_moved(const Builder *builder, const Task *task) {
+    return builder->program->layers - abs(task->layer_guard);
+}
+
 static void add_task(Builder *builder, int32_t index) {
     const Task *task = &builder->program->tasks[index];
+    if (is_to_host(task)) {
+        builder->overlap->to_host_s += builder->costs[index].seconds * layers_moved(builder, task);
+        return;
+    }
     const ShardKind kind = shard_kind(builder->program, task);
     if (kind == SHARD_KINDS) {
         if (step_guard_open(builder->program, task, section_layer(builder, builder->section))) {
@@ -439,6 +465,7 @@ static void add_micro_step(Builder *builder, MicroVariant variant, int32_t loop)
     builder->variant = variant;
     builder->is_first = variant == OVERLAP_MICRO_FIRST;
     builder->like_first = false;
+    builder->overlap->to_host_s = 0;
     for (int32_t s = loop + 1; s < segments[loop].end; s++) {
         if (segments[s].kind != SEGMENT_LAYERS) {
             continue;

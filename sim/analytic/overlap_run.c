@@ -15,10 +15,10 @@ static const double pace_tolerance_s = 1e-9, step_tolerance = 1e-4;  // the seco
 // Only doubles, so that the pace of all of them is one loop; few, because each layer is compared with the one before.
 typedef struct Clocks {
     double compute, host, ag, rs, rep, shard_comm;
-    double ready[UNIT_COUNT];      // gathered weights
-    double released[UNIT_COUNT];   // their buffer
-    double reduced[UNIT_COUNT];    // the unit's latest gradient, wherever its last reduction is
-    double scattered[UNIT_COUNT];  // the reduction has read its input
+    double ready[UNIT_COUNT], ready_before[UNIT_COUNT];  // gathered weights: the latest, the second latest
+    double released[UNIT_COUNT];                         // their buffer
+    double reduced[UNIT_COUNT];                          // the unit's latest gradient, wherever its last reduction is
+    double scattered[UNIT_COUNT];                        // the reduction has read its input
     double released_before[UNIT_COUNT], scattered_before[UNIT_COUNT];  // the second latest times
     double gradient[UNIT_COUNT];                                       // the unit's latest gradient is complete
     double reduce_input[UNIT_COUNT];                                   // copied in
@@ -81,8 +81,8 @@ static inline double block_sharded(const double *delay, double weights_s, double
 
 // Of a layer's blocks the experts among its weights too, whichever of them reads those.
 static inline double layer_ready(const Overlap *overlap, const OverlapOp *op, const Clocks *clocks) {
-    const double ready_s = clocks->ready[op->unit];
-    return overlap->experts && op->unit == UNIT_LAYER ? later(ready_s, clocks->ready[UNIT_EXPERTS]) : ready_s;
+    const double *ready = op->gathers_ahead ? clocks->ready_before : clocks->ready;
+    return overlap->experts && op->unit == UNIT_LAYER ? later(ready[op->unit], ready[UNIT_EXPERTS]) : ready[op->unit];
 }
 
 static inline void run_block(const Overlap *overlap, const OverlapOp *op, double issue_s, Run *run) {
@@ -120,10 +120,8 @@ static inline void run_block(const Overlap *overlap, const OverlapOp *op, double
 static inline void run_scatter(const Overlap *overlap, const OverlapOp *op, const double *unit_s, Run *run) {
     Clocks *clocks = &run->clocks;
     const double source = overlap->copies ? clocks->reduce_input[op->unit] : clocks->gradient[op->unit];
-    double start = later(later(clocks->rs, clocks->host), source);
-    if (overlap->shared_communicator) {
-        start = later(start, clocks->shard_comm);
-    }
+    const double free_s = later(later(clocks->rs, clocks->host), source);
+    const double start = overlap->shared_communicator ? later(free_s, clocks->shard_comm) : free_s;
     const double end = start + unit_s[SHARD_SCATTER] * run->factors->collective[BACKGROUND_SCATTER];
     clocks->shard_comm = end;
     clocks->rs = op->after < SHARD_KINDS ? end + unit_s[op->after] : end;
@@ -146,6 +144,7 @@ static inline void run_gather(const Overlap *overlap, const OverlapOp *op, const
     clocks->ag =
         start + unit_s[op->near ? SHARD_NEAR_GATHER : SHARD_GATHER] * run->factors->collective[BACKGROUND_GATHER];
     clocks->shard_comm = overlap->shared_communicator ? clocks->ag : clocks->shard_comm;
+    clocks->ready_before[op->unit] = clocks->ready[op->unit];
     clocks->ready[op->unit] = clocks->ag;
 }
 
@@ -499,9 +498,9 @@ static void run_optimizer(const Overlap *overlap, const ShardCosts *costs, const
 static Clocks clocks_at_zero(void) {
     Clocks clocks = {0};
     for (int unit = 0; unit < UNIT_COUNT; unit++) {
-        clocks.ready[unit] = clocks.reduced[unit] = clocks.reduce_input[unit] = clocks.gradient[unit] = block_never_s;
-        clocks.released[unit] = clocks.scattered[unit] = block_never_s;
-        clocks.released_before[unit] = clocks.scattered_before[unit] = block_never_s;
+        clocks.ready[unit] = clocks.ready_before[unit] = clocks.reduced[unit] = block_never_s;
+        clocks.reduce_input[unit] = clocks.gradient[unit] = clocks.released[unit] = block_never_s;
+        clocks.scattered[unit] = clocks.released_before[unit] = clocks.scattered_before[unit] = block_never_s;
     }
     clocks.block_end = block_never_s;
     return clocks;

@@ -2,13 +2,13 @@
 
 #include "sim/analytic/shard_costs.h"
 
-// A gradient that is copied where nothing gathers copies either (into fp32, to be summed) belongs to its block.
+// A gradient that is copied where nothing gathers copies either (into fp32, to be summed) belongs to its block, and so
+// do copies of gathered weights (transposed ones in fp8).
 static ShardKind copy_kind(const StepProgram *program, const Task *task) {
-    if (task->unit < 0) {
+    if (task->unit < 0 || !program->target->shard_copies) {
         return SHARD_KINDS;
     }
-    const bool reduces = task->phase == PHASE_REDUCE;
-    return !reduces ? SHARD_COPY_OUT : program->target->shard_copies ? SHARD_REDUCE_COPY : SHARD_KINDS;
+    return task->phase == PHASE_REDUCE ? SHARD_REDUCE_COPY : SHARD_COPY_OUT;
 }
 
 // The part of a reduction that kernels wait for joins the shard gradient on their lane.

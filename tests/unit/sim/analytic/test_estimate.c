@@ -189,6 +189,30 @@ Test(estimate, few_layers_and_a_large_vocabulary_take_what_the_engine_says_where
     tear_down(&setup);
 }
 
+// Gathered in place, a layer ahead in backward; with what the first layers save on its way to the host and back.
+Test(estimate, a_layer_waits_for_its_own_weights_where_those_of_the_next_are_gathered_ahead) {
+    static Setup setup;
+    static const WholeCase cases[] = {
+        {"megatron@fsdp", {.mesh = {SIZES(1, 16, 1, 1)}, .grad_accum = 2, .zero = 3}},
+        {"megatron@fsdp",
+         {.mesh = {SIZES(1, 16, 1, 1)},
+          .grad_accum = 2,
+          .zero = 3,
+          .offload = OFFLOAD_ACTIVATIONS,
+          .offload_layers = 8}},
+    };
+    set_up(&setup);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        WholeCase one = cases[i];
+        one.plan.seq = 4096;
+        one.plan.micro_batch = 1;
+        one.plan.precision = DTYPE_BF16;
+        const double ratio = isolated_ratio(&setup, &one);
+        cr_assert(ratio > 0.99 && ratio < 1.01, "case %zu: estimate over engine %.5f", i, ratio);
+    }
+    tear_down(&setup);
+}
+
 // Of DeepSeek-V3 on 32 stages the first one is dense.
 Test(estimate, a_first_stage_of_dense_layers_does_not_stand_for_those_of_experts) {
     static Setup setup;
