@@ -151,6 +151,9 @@ class Errors(unittest.TestCase):
         with self.assertRaisesRegex(ndtune.UsageError, "zero=3 does not exist for megatron"):
             ndtune.export("megatron", model="8b", mesh="dp_shard=4,cp=2", zero=3)
 
+    def test_the_version_is_the_programs_without_what_follows_it(self):
+        self.assertRegex(ndtune.version(), r"\A\d+(\.\d+)+\Z")
+
     def test_a_program_that_is_not_there_is_a_problem_of_the_environment(self):
         before = os.environ.get("NDTUNE")
         os.environ["NDTUNE"] = "/nowhere/ndtune"

@@ -81,5 +81,5 @@ def version() -> str:
     answer = ask("--version", [], {})
     if answer.exit_code != 0:
         raise answer.error()
-    found = re.search(r"\d+(\.\d+)+\S*", answer.stdout)
+    found = re.search(r"\d+(\.\d+)+[^\s,]*", answer.stdout)
     return found.group(0) if found else answer.stdout.strip()
