@@ -18,7 +18,7 @@
 #include "tests/unit/autotune/requests.h"
 
 #ifndef ROUNDS
-#define ROUNDS SEARCH_ROUNDS(12)  // the long test: 200
+#define ROUNDS SEARCH_ROUNDS(20)  // the long test: 200
 #endif
 
 // splitmix64 (Vigna): small, seedable, the same everywhere.
@@ -361,7 +361,7 @@ Test(search_shortcuts, shapes_that_the_estimate_ranks_far_lower_are_no_faster_th
 
 Test(search_shortcuts, no_ring_that_is_cut_finer_than_an_attention_tile_is_the_best) {
     uint64_t seed = seed_begin() + 4;
-    const Worst worst = worst_of(SHORTCUT_SLICE, short_request, (ROUNDS + 3) / 4, &seed);
+    const Worst worst = worst_of(SHORTCUT_SLICE, short_request, ROUNDS / 4, &seed);
     check_worst(&worst, "cut finer than an attention tile", 0);
     cr_assert_gt(worst.more_entries, 0, "no shape was cut so fine: nothing was compared");
 }
@@ -379,7 +379,7 @@ static TuneRequest ring_request(Arena *arena, uint64_t *seed) {
 
 Test(search_shortcuts, no_ring_longer_than_one_that_is_far_slower_is_the_best) {
     uint64_t seed = seed_begin() + 10;
-    const Worst worst = worst_of(SHORTCUT_RINGS, ring_request, (ROUNDS + 9) / 10, &seed);
+    const Worst worst = worst_of(SHORTCUT_RINGS, ring_request, ROUNDS / 10, &seed);
     check_worst(&worst, "longer than a ring far behind", 0);
     cr_assert_gt(worst.more_entries, 0, "no ring was left out: nothing was compared");
 }
