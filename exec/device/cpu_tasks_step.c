@@ -18,24 +18,16 @@ void cpu_add(const TaskCall *call) {
                call_floats(call, AT_ADD_C));
 }
 
-static float logit_cap(const TaskCall *call) {
-    return (float)call->program->model.logit_cap;
-}
-
 void cpu_loss_max(const TaskCall *call) {
-    if (logit_cap(call) > 0) {
-        kernel_loss_cap(call_elements(call, AT_LOSS_MAX_LOGITS), logit_cap(call),
-                        call_floats(call, AT_LOSS_MAX_LOGITS));
+    const KernelLoss loss = {.rows = call->task->rows,
+                             .cols = call->task->cols,
+                             .row_max = call_floats(call, AT_LOSS_MAX_ROW_MAX),
+                             .cap = (float)call->program->model.logit_cap};
+    float *const logits = call_floats(call, AT_LOSS_MAX_LOGITS);
+    if (loss.cap > 0) {
+        kernel_loss_cap(call_elements(call, AT_LOSS_MAX_LOGITS), loss.cap, logits);
     }
-    const KernelLoss loss = {
-        .rows = call->task->rows, .cols = call->task->cols, .row_max = call_floats(call, AT_LOSS_MAX_ROW_MAX)};
-    kernel_loss_max(&loss, call_floats(call, AT_LOSS_MAX_LOGITS));
-}
-
-static KernelLoss capped_loss(const TaskCall *call) {
-    KernelLoss loss = call_loss(call);
-    loss.cap = logit_cap(call);
-    return loss;
+    kernel_loss_max(&loss, logits);
 }
 
 void cpu_loss_sum(const TaskCall *call) {
@@ -44,13 +36,13 @@ void cpu_loss_sum(const TaskCall *call) {
 }
 
 void cpu_loss_gradient(const TaskCall *call) {
-    const KernelLoss loss = capped_loss(call);
+    const KernelLoss loss = call_loss(call);
     kernel_loss_gradient(&loss, call_floats(call, AT_LOSS_LOGITS), call_floats(call, AT_LOSS_LOSS),
                          call->task->accumulate);
 }
 
 void cpu_loss(const TaskCall *call) {
-    const KernelLoss loss = capped_loss(call);
+    const KernelLoss loss = call_loss(call);
     kernel_loss(&loss, call_floats(call, AT_LOSS_LOGITS), call_floats(call, AT_LOSS_LOSS), call->task->accumulate);
 }
 

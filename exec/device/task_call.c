@@ -258,7 +258,8 @@ KernelLoss call_loss(const TaskCall *call) {
                         .row_max = call_floats(call, AT_LOSS_ROW_MAX),
                         .sum_exp = sums,
                         .target_logit = sums + task->rows,
-                        .gradient = call_loss_gradient(call)};
+                        .gradient = call_loss_gradient(call),
+                        .cap = (float)call->program->model.logit_cap};
 }
 
 // The part of elements [begin, end) of the task's unit, and of those below lead_end, that lies in this rank's shard.

@@ -35,9 +35,10 @@ void kernel_loss_cap(int64_t count, float cap, float *logits) {
 }
 
 static void max_rows(const void *context, int64_t begin, int64_t end) {
-    const KernelLoss *l = &((const Loss *)context)->of;
+    const Loss *work = context;
+    const KernelLoss *l = &work->of;
     for (int64_t row = begin; row < end; row++) {
-        const float *x = ((const Loss *)context)->logits + row * l->cols;
+        const float *x = work->logits + row * l->cols;
         Lanes best[2] = {(Lanes){0} - INFINITY, (Lanes){0} - INFINITY};
         int64_t col = 0;
         for (; col + 2 * LANES <= l->cols; col += 2 * LANES) {
@@ -74,9 +75,10 @@ static double exponentials(const float *x, int64_t count, float shift) {
 }
 
 static void sum_rows(const void *context, int64_t begin, int64_t end) {
-    const KernelLoss *l = &((const Loss *)context)->of;
+    const Loss *work = context;
+    const KernelLoss *l = &work->of;
     for (int64_t row = begin; row < end; row++) {
-        const float *x = ((const Loss *)context)->logits + row * l->cols;
+        const float *x = work->logits + row * l->cols;
         const int64_t target = l->targets[row] - l->first;
         l->sum_exp[row] = (float)exponentials(x, l->cols, l->row_max[row]);
         l->target_logit[row] = target >= 0 && target < l->cols ? x[target] - l->row_max[row] : 0.0f;
@@ -88,9 +90,10 @@ void kernel_loss_sum(const KernelLoss *loss, const float *logits) {
 }
 
 static void gradient_rows(const void *context, int64_t begin, int64_t end) {
-    const KernelLoss *l = &((const Loss *)context)->of;
+    const Loss *work = context;
+    const KernelLoss *l = &work->of;
     for (int64_t row = begin; row < end; row++) {
-        float *restrict x = ((const Loss *)context)->logits + row * l->cols;
+        float *restrict x = work->logits + row * l->cols;
         const float shift = l->row_max[row], factor = l->gradient / l->sum_exp[row];
         const int64_t target = l->targets[row] - l->first;
         const bool own = target >= 0 && target < l->cols;
