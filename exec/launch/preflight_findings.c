@@ -289,18 +289,17 @@ static void judge_host(Judge *judge, int first) {
     for (int rank = 0; rank < result->world; rank++) {
         ranks += result->ranks[rank].node == host->node;
     }
-    char needed[TEXT_UNIT_BYTES];
-    text_bytes(needed, ranks * result->arena_bytes);
     if (host->memory_bytes > 0 && ranks * result->arena_bytes > host->memory_bytes) {
         say(judge, true,
             arena_format(judge->arena, "%s has %s free, its %d ranks will ask for %s", host->host,
-                         text_bytes(UNIT_BUFFER, host->memory_bytes), ranks, needed));
+                         text_bytes(UNIT_BUFFER, host->memory_bytes), ranks,
+                         text_bytes(UNIT_BUFFER, ranks * result->arena_bytes)));
     }
     if (host->address_limit_bytes >= 0 && result->arena_bytes > host->address_limit_bytes) {
         say(judge, true,
             arena_format(judge->arena, "ulimit -v of %s on %s is less than the %s of a rank",
                          text_bytes(UNIT_BUFFER, host->address_limit_bytes), host->host,
-                         text_bytes(needed, result->arena_bytes)));
+                         text_bytes(UNIT_BUFFER, result->arena_bytes)));
     }
     if (host->shared_bytes >= 0 && host->shared_bytes < SHARED_BYTES) {
         say(judge, false,

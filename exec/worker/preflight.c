@@ -28,8 +28,9 @@ enum {
 
 typedef struct Check {
     Session *session;
-    int which, size, index;  // collective, members, this rank among them
-    int64_t part;            // floats of one member
+    const ProbeCollective *row;
+    int size, index;  // members, this rank among them
+    int64_t part;     // floats of one member
     TransportCall call;
     const ProbeBuffers *buffers;  // where the transport accesses them
     float *in, *out;              // host view
@@ -50,35 +51,41 @@ static float sum_of(int64_t i, int size) {
 
 static Status check_call(void *context, Error *error) {
     const Check *check = context;
-    return check->session->transports->run(check->session->transport, probe_collective_rows[check->which].kind,
-                                           &check->call, error);
+    return check->session->transports->run(check->session->transport, check->row->kind, &check->call, error);
 }
 
 static Status check_fill(Check *check, Error *error) {
-    const ProbeCollective *row = &probe_collective_rows[check->which];
-    const bool part_in = row->kind == TRANSPORT_ALL_GATHER;
+    const bool part_in = check->row->kind == TRANSPORT_ALL_GATHER;
     const int64_t whole = check->part * check->size;
     for (int64_t i = 0; i < (part_in ? check->part : whole); i++) {
         check->in[i] = value_of(i, check->index);
     }
     check->call.in = check->buffers->in;
     check->call.out = check->buffers->out;
-    check->call.bytes = (row->parts ? check->part : whole) * (int64_t)sizeof(float);
+    check->call.bytes = (check->row->parts ? check->part : whole) * (int64_t)sizeof(float);
     return probe_buffers_move(check->session, check->buffers, check->buffers->in, check->in,
                               (part_in ? check->part : whole) * (int64_t)sizeof(float), error);
 }
 
+// What this member gets at position i.
+static float expected_of(const Check *check, int64_t i) {
+    const TransportKind kind = check->row->kind;
+    const int64_t part = check->part;
+    return kind == TRANSPORT_ALL_GATHER       ? value_of(i % part, (int)(i / part))
+           : kind == TRANSPORT_REDUCE_SCATTER ? sum_of(check->index * part + i, check->size)
+           : kind == TRANSPORT_ALL_REDUCE     ? sum_of(i, check->size)
+                                              : value_of(i, (check->index + check->size - 1) % check->size);
+}
+
 // Counts elements with an incorrect value.
 static Status check_wrong(const Check *check, int64_t *wrong, Error *error) {
-    const int64_t part = check->part, whole = part * check->size, count = check->which == 1 ? part : whole;
-    const int before = (check->index + check->size - 1) % check->size;
+    const bool part_out = check->row->kind == TRANSPORT_REDUCE_SCATTER;
+    const int64_t count = part_out ? check->part : check->part * check->size;
     TRY(probe_buffers_move(check->session, check->buffers, check->out, check->buffers->out,
                            count * (int64_t)sizeof(float), error));
     for (int64_t i = 0; i < count; i++) {
-        const float expected[KINDS] = {value_of(i % part, (int)(i / part)),
-                                       sum_of(check->index * part + i, check->size), sum_of(i, check->size),
-                                       value_of(i, before)};
-        *wrong += check->out[i] < expected[check->which] || check->out[i] > expected[check->which];
+        const float expected = expected_of(check, i);
+        *wrong += check->out[i] < expected || check->out[i] > expected;
     }
     return STATUS_OK;
 }
@@ -112,12 +119,12 @@ static json_t *findings_json(const Finding *all, int world, bool wrong) {
 }
 
 // One collective over one set of axes, on all its groups.
-static Status check_axes(const Check *common, AxisMask axes, int which, json_t *rows, Error *error) {
+static Status check_axes(const Check *common, AxisMask axes, const ProbeCollective *row, json_t *rows, Error *error) {
     Session *session = common->session;
     const Mesh *mesh = &session->request->plan.mesh;
     const int world = mesh_world(mesh);
     Check check = *common;
-    check.which = which;
+    check.row = row;
     check.size = mesh_group_size(mesh, axes);
     check.index = mesh_group_index(mesh, axes, &session->at);
     check.call = (TransportCall){.communicator = communicators_of_axes(&session->communicators, axes),
@@ -125,8 +132,8 @@ static Status check_axes(const Check *common, AxisMask axes, int which, json_t *
     Finding own, all[TRANSPORT_MAX_WORLD];
     TRY(check_run(&check, &own, error));
     TRY(gather(session, &own, all, sizeof own, error));
-    json_array_append_new(rows, json_pack("{s:i, s:s, s:I, s:o, s:o}", "axes", (int)axes, "collective",
-                                          probe_collective_rows[which].name, "payload_bytes",
+    json_array_append_new(rows, json_pack("{s:i, s:s, s:I, s:o, s:o}", "axes", (int)axes, "collective", row->name,
+                                          "payload_bytes",
                                           (json_int_t)(check.part * check.size * (int64_t)sizeof(float)), "seconds",
                                           findings_json(all, world, false), "wrong", findings_json(all, world, true)));
     return STATUS_OK;
@@ -151,7 +158,7 @@ static Status check_groups(Session *session, Arena *arena, json_t *rows, Error *
     for (size_t i = 0; i < count; i++) {
         const bool there = communicators_of_axes(&session->communicators, wanted[i]) >= 0;
         for (int which = 0; there && which < KINDS; which++) {
-            TRY(check_axes(&check, wanted[i], which, rows, error));
+            TRY(check_axes(&check, wanted[i], &probe_collective_rows[which], rows, error));
         }
     }
     return STATUS_OK;
