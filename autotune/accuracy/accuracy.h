@@ -102,5 +102,6 @@ double accuracy_measured_mfu(const RunCase *run);
 bool accuracy_is_judged(const ScoreRow *row);
 bool accuracy_is_beaten(const ScoreRow *row);
 
+MemoryKind accuracy_memory_kind(const RunRow *row);
 // False where the row has no memory figure to compare.
 bool accuracy_memory(const RunCase *run, MemoryKind *kind, double *measured_bytes, double *predicted_bytes);

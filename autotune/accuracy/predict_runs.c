@@ -85,11 +85,9 @@ static Status predict_unsaid(RunPredictor *runs, Predictor *predictor, RunCase *
 // The stage whose memory the row has; -1: the fullest. What a device holds is of no log, and what nobody named is from
 // one only where the framework logs what it reserves, the figure that it is held against.
 static int logged_stage(const RunCase *run, const Framework *framework) {
-    const char *kind = run->row->mem_kind;
-    const bool named = strcmp(kind, memory_kind_names[MEMORY_KIND_ALLOCATED]) == 0 ||
-                       strcmp(kind, memory_kind_names[MEMORY_KIND_RESERVED]) == 0;
-    const bool of_device = strcmp(kind, memory_kind_names[MEMORY_KIND_DEVICE]) == 0;
-    if (!plan_has_stages(&run->plan) || of_device || !(named || framework->logs_reserved)) {
+    const MemoryKind kind = accuracy_memory_kind(run->row);
+    const bool of_log = kind == MEMORY_KIND_UNKNOWN ? framework->logs_reserved : kind != MEMORY_KIND_DEVICE;
+    if (!plan_has_stages(&run->plan) || !of_log) {
         return -1;
     }
     return framework->logged_stage == LOGS_FIRST  ? 0

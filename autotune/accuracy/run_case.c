@@ -449,9 +449,9 @@ static bool is_computed(const RunRow *row) {
 
 // Megatron pads the vocabulary that it trains; that simulator's model of it does not, and its head takes 4.7 times as
 // long where tp does not split it, as products with an odd number of columns do.
-static void keep_vocabulary(Arena *arena, const RunRow *row, const Target **target) {
-    if (is_computed(row) && row->mesh[AXIS_TP] <= 1 && (*target)->vocab_multiple > 0) {
-        own_copy(arena, target)->vocab_multiple = 0;
+static void keep_vocabulary(Arena *arena, RunCase *run) {
+    if (run->computed && run->row->mesh[AXIS_TP] <= 1 && run->request.target->vocab_multiple > 0) {
+        own_copy(arena, &run->request.target)->vocab_multiple = 0;
     }
 }
 
@@ -493,7 +493,7 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
     if (!reason) {
         take_graphs(mapper->arena, row, &run->request.target);
         run->request.target = target_on_cluster(run->request.target, &run->request.cluster, mapper->arena);
-        keep_vocabulary(mapper->arena, row, &run->request.target);
+        keep_vocabulary(mapper->arena, run);
         gather_in_fp8(mapper->arena, row, &run->request.target);
         launch_experts_at_once(mapper->arena, row, &run->request.target);
         take_experts_of_date(mapper->arena, row, &run->request.target);

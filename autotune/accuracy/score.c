@@ -47,13 +47,17 @@ bool accuracy_is_beaten(const ScoreRow *row) {
     return accuracy_is_judged(row) && row->score.median_abs > row->score.baseline_median_abs;
 }
 
+MemoryKind accuracy_memory_kind(const RunRow *row) {
+    const int named = text_index(memory_kind_names, MEMORY_KIND_UNKNOWN, row->mem_kind);
+    return named >= 0 ? (MemoryKind)named : MEMORY_KIND_UNKNOWN;
+}
+
 // Reserved memory is what the allocator holds; device memory adds context and communicators.
 bool accuracy_memory(const RunCase *run, MemoryKind *kind, double *measured_bytes, double *predicted_bytes) {
     if (run->skipped || run->row->peak_mem_gb <= 0) {
         return false;
     }
-    const int named = text_index(memory_kind_names, MEMORY_KIND_UNKNOWN, run->row->mem_kind);
-    *kind = named >= 0 ? (MemoryKind)named : MEMORY_KIND_UNKNOWN;
+    *kind = accuracy_memory_kind(run->row);
     const MemoryBreakdown *memory = run->logged.peak_bytes > 0 ? &run->logged : &run->prediction.memory;
     const bool of_allocator = *kind == MEMORY_KIND_RESERVED || (*kind == MEMORY_KIND_UNKNOWN && run->logs_reserved);
     *measured_bytes = run->row->peak_mem_gb * GIB;
