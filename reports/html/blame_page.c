@@ -3,8 +3,6 @@
 
 #include "reports/html/blame_page.h"
 
-#include <string.h>
-
 #include "reports/html/html_assets.h"
 #include "reports/html/markup.h"
 #include "sim/base/text.h"
@@ -151,14 +149,11 @@ static const Place places[] = {
     {"provenance", .write = write_provenance},
 };
 
-static Status write_place(const void *what, const char *name, size_t length, FILE *out, Error *error) {
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        if (strlen(places[i].name) == length && strncmp(places[i].name, name, length) == 0) {
-            places[i].write ? places[i].write(what, out) : (void)fputs(places[i].text, out);
-            return STATUS_OK;
-        }
-    }
-    return markup_no_place(name, length, error);
+static Status write_place(const void *what, const char *name, FILE *out, Error *error) {
+    const Place *place = TEXT_FIND(places, sizeof places / sizeof places[0], name, name);
+    FAIL_WITH(!place, markup_no_place(name, error));
+    place->write ? place->write(what, out) : (void)fputs(place->text, out);
+    return STATUS_OK;
 }
 
 Status html_blame(const void *what, FILE *out, Error *error) {

@@ -88,16 +88,19 @@ Status markup_json(json_t *root, FILE *out, Error *error) {
                   : STATUS_OK;
 }
 
-Status markup_no_place(const char *name, size_t length, Error *error) {
-    return error_set(error, STATUS_INTERNAL, "the page has no text for {{%.*s}}", (int)length, name);
+Status markup_no_place(const char *name, Error *error) {
+    return error_set(error, STATUS_INTERNAL, "the page has no text for {{%s}}", name);
 }
 
 Status markup_page(const char *text, PlaceWriter write, const void *what, FILE *out, Error *error) {
+    enum { NAME_BYTES = 32 };
     for (const char *open; (open = strstr(text, "{{"));) {
-        const char *name = open + 2, *close = strstr(name, "}}");
-        ASSERT(close);
+        char name[NAME_BYTES];
+        const char *close = strstr(open, "}}");
+        ASSERT(close && close - open - 2 < NAME_BYTES);
+        snprintf(name, sizeof name, "%.*s", (int)(close - open - 2), open + 2);
         fwrite(text, 1, (size_t)(open - text), out);
-        TRY(write(what, name, (size_t)(close - name), out, error));
+        TRY(write(what, name, out, error));
         text = close + 2;
     }
     fputs(text, out);
@@ -181,11 +184,17 @@ static const char *cell_words(char kind, double number, char out[TEXT_UNIT_BYTES
     if (number < 0 || (kind == 'b' && number == 0)) {
         return "–";
     }
-    snprintf(out, TEXT_UNIT_BYTES, "%.1f %%", 100 * number);
-    return kind == 'b'   ? text_bytes(out, number)
-           : kind == 'c' ? text_count(out, number)
-           : kind == 't' ? text_seconds(out, number)
-                         : out;
+    switch (kind) {
+    case 'b':
+        return text_bytes(out, number);
+    case 'c':
+        return text_count(out, number);
+    case 't':
+        return text_seconds(out, number);
+    default:
+        snprintf(out, TEXT_UNIT_BYTES, "%.1f %%", 100 * number);
+        return out;
+    }
 }
 
 void table_cells(MarkupTable *table, const char *kinds, ...) {

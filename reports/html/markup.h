@@ -20,9 +20,9 @@ void markup_card(const char *name, const char *value, const char *note, FILE *ou
 Status markup_json(json_t *root, FILE *out, Error *error);
 
 // Writes a template with its placeholders {{name}} filled.
-typedef Status (*PlaceWriter)(const void *what, const char *name, size_t length, FILE *out, Error *error);
+typedef Status (*PlaceWriter)(const void *what, const char *name, FILE *out, Error *error);
 Status markup_page(const char *text, PlaceWriter write, const void *what, FILE *out, Error *error);
-Status markup_no_place(const char *name, size_t length, Error *error);  // for a name that no writer handles
+Status markup_no_place(const char *name, Error *error);  // for a name that no writer handles
 
 // A writer's output as paragraphs: one <p> per line.
 typedef void (*LineWriter)(const void *what, FILE *out);

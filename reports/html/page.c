@@ -6,6 +6,7 @@
 #include "reports/html/html_assets.h"
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
+#include "sim/base/text.h"
 
 typedef struct Place {
     const char *name;  // {{name}} in the template
@@ -65,17 +66,14 @@ bool html_has_charts(void) {
     return asset_charts[0] != '\0';
 }
 
-static Status write_place(const void *what, const char *name, size_t length, FILE *out, Error *error) {
-    if (length == 4 && strncmp(name, "data", length) == 0) {
+static Status write_place(const void *what, const char *name, FILE *out, Error *error) {
+    if (strcmp(name, "data") == 0) {
         return report_data(what, out, error);
     }
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        if (strlen(places[i].name) == length && strncmp(places[i].name, name, length) == 0) {
-            places[i].write ? places[i].write(what, out) : (void)fputs(places[i].text, out);
-            return STATUS_OK;
-        }
-    }
-    return markup_no_place(name, length, error);
+    const Place *place = TEXT_FIND(places, sizeof places / sizeof places[0], name, name);
+    FAIL_WITH(!place, markup_no_place(name, error));
+    place->write ? place->write(what, out) : (void)fputs(place->text, out);
+    return STATUS_OK;
 }
 
 Status html_report(const void *what, FILE *out, Error *error) {
