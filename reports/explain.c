@@ -113,7 +113,7 @@ static void print_question(const Explanation *explanation, const WhatIf *questio
     if (!question->feasible) {
         fprintf(out, "no shape can run\n");
     } else if (question->same_shape) {
-        fprintf(out, "the same shape, %s tokens/s\n", text_count(FORMAT_BUFFER, question->best.tokens_per_s));
+        fprintf(out, "the same shape, %s tokens/s\n", text_count(UNIT_BUFFER, question->best.tokens_per_s));
     } else {
         fprintf(out, "%s instead", format_mesh(&question->best.plan.mesh, FORMAT_BUFFER));
         if (question->gain > 0 && question->gain < 0.0005) {

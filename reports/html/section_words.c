@@ -33,7 +33,7 @@ static void write_question(MarkupTable *table, const Explanation *explanation, c
     if (!question->feasible) {
         table_cell(table, "no shape can run");
     } else if (question->same_shape) {
-        table_cell(table, "the same shape, %s tokens/s", text_count(FORMAT_BUFFER, question->best.tokens_per_s));
+        table_cell(table, "the same shape, %s tokens/s", text_count(UNIT_BUFFER, question->best.tokens_per_s));
     } else if (question->gain > 0) {
         table_cell(table, "%s, %.1f %% faster there than %s", format_mesh(&question->best.plan.mesh, FORMAT_BUFFER),
                    100 * question->gain, format_mesh(&explanation->estimated_best, FORMAT_BUFFER));
