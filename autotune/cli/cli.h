@@ -150,6 +150,9 @@ void cli_warn_if_bound(const ClusterProfile *profile);
 // Why no shape of a result can run: always fails.
 Status cli_nothing_feasible(const TuneResult *result, Error *error);
 
+// Refuses a list of worlds.
+Status cli_one_world(Cli *cli, Error *error);
+
 // The sentence of cli_nothing_feasible, with the nearest cure as the hint.
 Status cli_say_what_fits(Cli *cli, TuneResult *result, Error *error);
 

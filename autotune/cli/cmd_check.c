@@ -67,8 +67,7 @@ static Status check_two(Cli *cli, Error *error) {
 }
 
 Status cmd_check(Cli *cli, Error *error) {
-    FAIL_WITH(cli->options.list_count > 1,
-              cli_refuse(cli, OPTION_WORLD, error, "ndtune check takes one world, not a list"));
+    TRY(cli_one_world(cli, error));
     switch (cli->options.word_count) {
     case 0:
         error_set(error, STATUS_USAGE, "check reads a config file");

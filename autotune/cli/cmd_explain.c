@@ -20,8 +20,7 @@ static Status explain_from(Cli *cli, Error *error) {
 }
 
 Status cmd_explain(Cli *cli, Error *error) {
-    FAIL_WITH(cli->options.list_count > 1,
-              cli_refuse(cli, OPTION_WORLD, error, "ndtune explain takes one world, not a list"));
+    TRY(cli_one_world(cli, error));
     if (cli_given(cli, OPTION_FROM)) {
         return explain_from(cli, error);
     }

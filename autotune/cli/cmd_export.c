@@ -80,8 +80,7 @@ static Status take_first(Cli *cli, const TuneResult *result, ExportCall *call, P
 }
 
 static Status best_plan(Cli *cli, ExportCall *call, TuneRequest *request, Prediction *prediction, Error *error) {
-    FAIL_WITH(cli->options.list_count > 1,
-              cli_refuse(cli, OPTION_WORLD, error, "ndtune export takes one world, not a list"));
+    TRY(cli_one_world(cli, error));
     TRY(request_build(cli, &search_defaults, request, error));
     if (!call->format) {
         TRY(cli_blame(cli, OPTION_TARGET, export_usual(request->target, &call->format, error)));

@@ -13,6 +13,12 @@
 #include "reports/wrap.h"
 #include "sim/base/text.h"
 
+Status cli_one_world(Cli *cli, Error *error) {
+    FAIL_WITH(cli->options.list_count > 1, cli_refuse(cli, OPTION_WORLD, error, "ndtune %s takes one world, not a list",
+                                                      command_names[cli->command]));
+    return STATUS_OK;
+}
+
 Status cli_search_near(Cli *cli, const TuneRequest *request, const SearchNear *near, SearchKnown *keeping,
                        TuneResult *result, Error *error) {
     TRY(cli_open_store_to_ask(cli, error));
