@@ -54,17 +54,19 @@ static ncclResult_t all_to_all(const NcclLibrary *nccl, const NcclLane *lane, co
     if (failed != ncclSuccess) {
         return failed;
     }
+    const char *from = call->in;
+    char *to = call->out;
     for (int i = 0; i < lane->size; i++) {
         const size_t leaves = (size_t)transport_part_piece(call->leave, call->bytes, i, 0, INT64_MAX);
         const size_t comes = (size_t)transport_part_piece(call->come, call->bytes, i, 0, INT64_MAX);
-        const char *from = (const char *)call->in + transport_part_begin(call->leave, call->bytes, i);
-        char *to = (char *)call->out + transport_part_begin(call->come, call->bytes, i);
         const ncclResult_t sent = leaves > 0 ? nccl->send(from, leaves, ncclInt8, i, lane->comm, stream) : ncclSuccess;
         const ncclResult_t received = comes > 0 ? nccl->recv(to, comes, ncclInt8, i, lane->comm, stream) : ncclSuccess;
         failed = failed != ncclSuccess                                   ? failed
                  : sent != ncclSuccess && sent != ncclInProgress         ? sent
                  : received != ncclSuccess && received != ncclInProgress ? received
                                                                          : ncclSuccess;
+        from += leaves;
+        to += comes;
     }
     const ncclResult_t ended = nccl->group_end();
     return failed != ncclSuccess ? failed : ended;
